@@ -1,0 +1,5 @@
+//! phalanx leads teams of command-line agents side by side. This library is the program's body; it exports only
+//! what `main.rs` and the benches need, so that dead code is seen.
+
+pub(crate) mod model;
+pub(crate) mod sys;

@@ -1,0 +1,3 @@
+//! The `phalanx` program: everything is in the library.
+
+fn main() {}

@@ -1,0 +1,1 @@
+//! The TOML manifest of `phalanx up`.

@@ -1,0 +1,1 @@
+//! Protocol messages: the JSON text inside an envelope's `text`.

@@ -1,0 +1,1 @@
+//! The seams to the operating system. Knows no noun of the domain.

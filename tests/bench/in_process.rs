@@ -1,0 +1,3 @@
+//! In-process benchmarks (criterion).
+
+fn main() {}
