@@ -1,4 +1,22 @@
 //! The nouns of the domain, pure: no files, no clock, no processes, no terminals.
 
+pub(crate) mod board;
+pub(crate) mod envelope;
+pub(crate) mod environ;
+pub(crate) mod event;
+pub(crate) mod id;
+pub(crate) mod lifecycle;
 pub(crate) mod manifest;
+pub(crate) mod mode;
+pub(crate) mod placement;
 pub(crate) mod protocol;
+pub(crate) mod record;
+pub(crate) mod report;
+pub(crate) mod request;
+pub(crate) mod settings;
+pub(crate) mod spec;
+pub(crate) mod task;
+pub(crate) mod team;
+pub(crate) mod text;
+pub(crate) mod time;
+pub(crate) mod wire;

@@ -1,0 +1,269 @@
+//! The rules over several tasks: who may claim what, what is blocked, which edges would close a circle. Pure; the
+//! store applies the answers under its locks.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::id::{MemberName, TaskId};
+use super::task::{Task, TaskState};
+
+/// All tasks of a team that could be read, and the ids of those that could not.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub(crate) struct Board {
+    pub(crate) tasks: BTreeMap<TaskId, Task>,
+    /// Files that are there but could not be read: they block whoever waits for them (TK-03, fail closed).
+    pub(crate) unreadable: BTreeSet<TaskId>,
+}
+
+/// Why a claim was refused; in this order of checks (protocol.md, section 6).
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub(crate) enum Refusal {
+    #[error("there is no task {0}")]
+    TaskNotFound(TaskId),
+    #[error("task {id} is claimed by {owner}")]
+    AlreadyClaimed { id: TaskId, owner: String },
+    #[error("task {id} is {} already", .state.as_str())]
+    AlreadyResolved { id: TaskId, state: TaskState },
+    #[error("task {id} is blocked by {}", list(.by))]
+    Blocked { id: TaskId, by: Vec<TaskId> },
+    #[error("{who} is busy with task {with}")]
+    AgentBusy { who: String, with: TaskId },
+    #[error("task {id} would touch files of task {with}, which is in progress")]
+    FileOverlap { id: TaskId, with: TaskId },
+}
+
+impl Refusal {
+    /// The wire's word for the refusal.
+    pub(crate) fn code(&self) -> &'static str {
+        match self {
+            Refusal::TaskNotFound(_) => "task_not_found",
+            Refusal::AlreadyClaimed { .. } => "already_claimed",
+            Refusal::AlreadyResolved { .. } => "already_resolved",
+            Refusal::Blocked { .. } => "blocked",
+            Refusal::AgentBusy { .. } => "agent_busy",
+            Refusal::FileOverlap { .. } => "file_overlap",
+        }
+    }
+}
+
+fn list(ids: &[TaskId]) -> String {
+    ids.iter().map(TaskId::to_string).collect::<Vec<_>>().join(", ")
+}
+
+impl Board {
+    /// The blockers of a task that are still open. A blocker whose file is gone was deleted and blocks no more.
+    pub(crate) fn open_blockers(&self, task: &Task) -> Vec<TaskId> {
+        let open = |id: &TaskId| match self.tasks.get(id) {
+            Some(blocker) => !blocker.state.frees_dependants(),
+            None => self.unreadable.contains(id),
+        };
+        task.blocked_by.iter().copied().filter(open).collect()
+    }
+
+    /// Whether `who` may start on task `id` now. A task that `who` owns already, but has not started, is theirs to claim.
+    pub(crate) fn may_claim(&self, id: TaskId, who: &MemberName, busy_check: bool) -> Result<(), Refusal> {
+        let task = self.tasks.get(&id).ok_or(Refusal::TaskNotFound(id))?;
+        if let Some(owner) = task.owner.as_ref().filter(|_| !task.is_owned_by(who) && !task.state.is_over()) {
+            return Err(Refusal::AlreadyClaimed { id, owner: owner.clone() });
+        }
+        if task.state != TaskState::Pending {
+            return match task.state {
+                TaskState::InProgress => Err(Refusal::AlreadyClaimed { id, owner: who.to_string() }),
+                state => Err(Refusal::AlreadyResolved { id, state }),
+            };
+        }
+        let by = self.open_blockers(task);
+        if !by.is_empty() {
+            return Err(Refusal::Blocked { id, by });
+        }
+        if let Some(with) = self.work_of(who).filter(|_| busy_check) {
+            return Err(Refusal::AgentBusy { who: who.to_string(), with });
+        }
+        match self.overlap(task) {
+            Some(with) => Err(Refusal::FileOverlap { id, with }),
+            None => Ok(()),
+        }
+    }
+
+    /// The task that `who` works on.
+    pub(crate) fn work_of(&self, who: &MemberName) -> Option<TaskId> {
+        self.tasks.values().find(|t| t.state == TaskState::InProgress && t.is_owned_by(who)).map(|t| t.id)
+    }
+
+    /// What a worker should take next: first what is assigned to it, then the lowest id that nobody owns; only tasks
+    /// that carry a command.
+    pub(crate) fn next_for_worker(&self, who: &MemberName) -> Option<TaskId> {
+        let fits = |t: &&Task| !t.extra.run.is_empty() && self.may_claim(t.id, who, true).is_ok();
+        let mine = self.tasks.values().filter(|t| t.is_owned_by(who)).find(fits);
+        mine.or_else(|| self.tasks.values().filter(|t| t.owner.is_none()).find(fits)).map(|t| t.id)
+    }
+
+    /// Whether anything is running or can be started now. If not, waiting longer changes nothing: whatever is pending
+    /// hangs on something that failed, on a file that cannot be read, or on a circle.
+    pub(crate) fn can_move(&self) -> bool {
+        self.tasks.values().any(|t| match t.state {
+            TaskState::InProgress => true,
+            TaskState::Pending => self.open_blockers(t).is_empty(),
+            TaskState::Completed | TaskState::Failed | TaskState::Cancelled => false,
+        })
+    }
+
+    /// The tasks that became free because `id` was resolved.
+    pub(crate) fn freed_by(&self, id: TaskId) -> Vec<TaskId> {
+        let waits = |t: &&Task| t.state == TaskState::Pending && t.blocked_by.contains(&id);
+        self.tasks.values().filter(waits).filter(|t| self.open_blockers(t).is_empty()).map(|t| t.id).collect()
+    }
+
+    /// The circle that an edge "`blocker` before `task`" would close, as the ids along it.
+    pub(crate) fn circle(&self, blocker: TaskId, task: TaskId) -> Option<Vec<TaskId>> {
+        let mut path = vec![task];
+        self.reaches(task, blocker, &mut path, &mut BTreeSet::new()).then_some(path)
+    }
+
+    fn reaches(&self, from: TaskId, to: TaskId, path: &mut Vec<TaskId>, seen: &mut BTreeSet<TaskId>) -> bool {
+        if from == to {
+            return true;
+        }
+        if !seen.insert(from) {
+            return false;
+        }
+        let Some(task) = self.tasks.get(&from) else { return false };
+        for next in &task.blocks {
+            path.push(*next);
+            if self.reaches(*next, to, path, seen) {
+                return true;
+            }
+            path.pop();
+        }
+        false
+    }
+
+    fn overlap(&self, task: &Task) -> Option<TaskId> {
+        let running = self.tasks.values().filter(|t| t.state == TaskState::InProgress && t.id != task.id);
+        running.into_iter().find(|t| patterns_meet(&t.extra.files, &task.extra.files)).map(|t| t.id)
+    }
+}
+
+fn patterns_meet(a: &[String], b: &[String]) -> bool {
+    a.iter().any(|x| b.iter().any(|y| meet(x, y)))
+}
+
+/// Whether two path patterns can name one file. Decided by the parts before the first wildcard, so it may say yes
+/// where a closer look would say no; it never says no where the answer is yes.
+fn meet(a: &str, b: &str) -> bool {
+    let literal =
+        |p: &str| p.find(['*', '?', '[', '{']).map_or((p.to_owned(), false), |at| (p[..at].to_owned(), true));
+    let ((a, a_open), (b, b_open)) = (literal(a), literal(b));
+    match (a_open, b_open) {
+        (false, false) => a == b,
+        (true, false) => b.starts_with(&a),
+        (false, true) => a.starts_with(&b),
+        (true, true) => a.starts_with(&b) || b.starts_with(&a),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn who(name: &str) -> MemberName {
+        MemberName::new(name).expect("name")
+    }
+
+    /// A board of tasks 1..=n with edges (blocker, task); every task carries a command.
+    fn board(n: u64, edges: &[(u64, u64)]) -> Board {
+        let mut board = Board::default();
+        for id in 1..=n {
+            let mut task = Task::new(TaskId(id), "s", "d");
+            task.extra.run = vec!["true".to_owned()];
+            board.tasks.insert(TaskId(id), task);
+        }
+        for &(blocker, task) in edges {
+            board.tasks.get_mut(&TaskId(blocker)).expect("task").blocks.push(TaskId(task));
+            board.tasks.get_mut(&TaskId(task)).expect("task").blocked_by.push(TaskId(blocker));
+        }
+        board
+    }
+
+    fn set(board: &mut Board, id: u64, state: TaskState, owner: Option<&str>) {
+        let task = board.tasks.get_mut(&TaskId(id)).expect("task");
+        task.state = state;
+        task.owner = owner.map(str::to_owned);
+    }
+
+    #[test]
+    fn claims_are_refused_in_the_documented_order() {
+        let mut b = board(4, &[(1, 2)]);
+        let code =
+            |b: &Board, id: u64, busy| b.may_claim(TaskId(id), &who("ann"), busy).err().map(|r| r.code());
+        assert_eq!(code(&b, 9, false), Some("task_not_found"));
+        set(&mut b, 1, TaskState::InProgress, Some("bob"));
+        assert_eq!(code(&b, 1, false), Some("already_claimed"));
+        assert_eq!(code(&b, 2, false), Some("blocked"));
+        set(&mut b, 1, TaskState::Completed, Some("bob"));
+        assert_eq!(code(&b, 1, false), Some("already_resolved"));
+        assert_eq!(code(&b, 2, false), None);
+        set(&mut b, 3, TaskState::InProgress, Some("ann"));
+        assert_eq!(code(&b, 2, true), Some("agent_busy"));
+        assert_eq!(code(&b, 2, false), None);
+        for id in [3, 4] {
+            b.tasks.get_mut(&TaskId(id)).expect("task").extra.files =
+                vec![format!("src/{}", if id == 3 { "**" } else { "a.rs" })];
+        }
+        assert_eq!(code(&b, 4, false), Some("file_overlap"));
+    }
+
+    #[test]
+    fn tk_02_owners_are_compared_whole() {
+        let mut b = board(1, &[]);
+        set(&mut b, 1, TaskState::Pending, Some("Writer-2"));
+        assert!(b.may_claim(TaskId(1), &who("Writer"), false).is_err());
+        assert!(b.may_claim(TaskId(1), &who("writer-2"), false).is_ok());
+    }
+
+    #[test]
+    fn tk_03_failed_and_unreadable_blockers_hold_deleted_ones_do_not() {
+        let mut b = board(2, &[(1, 2)]);
+        set(&mut b, 1, TaskState::Failed, None);
+        assert_eq!(b.next_for_worker(&who("ann")), None);
+        assert!(!b.can_move());
+        b.tasks.remove(&TaskId(1));
+        assert_eq!(b.next_for_worker(&who("ann")), Some(TaskId(2)));
+        b.unreadable.insert(TaskId(1));
+        assert_eq!(b.next_for_worker(&who("ann")), None);
+    }
+
+    #[test]
+    fn a_worker_takes_its_own_first_then_the_lowest_free() {
+        let mut b = board(3, &[]);
+        set(&mut b, 3, TaskState::Pending, Some("ann"));
+        assert_eq!(b.next_for_worker(&who("ann")), Some(TaskId(3)));
+        assert_eq!(b.next_for_worker(&who("bob")), Some(TaskId(1)));
+        b.tasks.get_mut(&TaskId(1)).expect("task").extra.run.clear();
+        assert_eq!(b.next_for_worker(&who("bob")), Some(TaskId(2)));
+    }
+
+    #[test]
+    fn circles_are_named_and_freed_tasks_found() {
+        let mut b = board(3, &[(1, 2), (2, 3)]);
+        assert_eq!(b.circle(TaskId(3), TaskId(1)), Some(vec![TaskId(1), TaskId(2), TaskId(3)]));
+        assert_eq!(b.circle(TaskId(1), TaskId(3)), None);
+        assert_eq!(b.circle(TaskId(1), TaskId(1)), Some(vec![TaskId(1)]));
+        set(&mut b, 1, TaskState::Completed, None);
+        assert_eq!(b.freed_by(TaskId(1)), vec![TaskId(2)]);
+    }
+
+    #[test]
+    fn a_circle_made_by_a_foreign_hand_does_not_hang() {
+        let b = board(2, &[(1, 2), (2, 1)]);
+        assert!(!b.can_move());
+    }
+
+    #[test]
+    fn patterns_meet_on_the_safe_side() {
+        assert!(meet("src/**", "src/a.rs"));
+        assert!(meet("src/a.rs", "src/a.rs"));
+        assert!(!meet("src/a.rs", "src/b.rs"));
+        assert!(meet("src/*/x", "src/y/*"));
+        assert!(!meet("docs/**", "src/**"));
+    }
+}

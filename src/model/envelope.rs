@@ -1,0 +1,120 @@
+//! One entry of a mailbox (protocol.md, section 4). What its text says, `protocol` knows; where it lies, the store.
+
+use serde_json::Value;
+
+use super::time::Timestamp;
+use super::wire::{self, Object};
+
+/// A message may have this many bytes of text; more belongs in a file (MSG-04, PF-01).
+pub(crate) const MAX_TEXT: usize = 1024 * 1024;
+
+/// One entry of a mailbox.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Envelope {
+    pub(crate) from: String,
+    pub(crate) text: String,
+    pub(crate) summary: Option<String>,
+    /// ISO form, as the sender wrote it.
+    pub(crate) timestamp: String,
+    pub(crate) color: Option<String>,
+    pub(crate) read: bool,
+    /// The sender's id, or one derived from sender, time and text.
+    pub(crate) msg_id: String,
+}
+
+impl Envelope {
+    /// A new entry as phalanx sends it.
+    pub(crate) fn new(from: &str, text: &str, msg_id: String, now: Timestamp) -> Envelope {
+        Envelope {
+            from: from.to_owned(),
+            text: text.to_owned(),
+            summary: None,
+            timestamp: now.iso(),
+            color: None,
+            read: false,
+            msg_id,
+        }
+    }
+
+    /// The same with a summary and the sender's colour.
+    pub(crate) fn with(self, summary: Option<&str>, color: Option<&str>) -> Envelope {
+        Envelope { summary: summary.map(str::to_owned), color: color.map(str::to_owned), ..self }
+    }
+
+    /// Reads an entry of any release; an entry without a `from` or `text` is shown as what it is, not dropped.
+    pub(crate) fn read(entry: &Value) -> Envelope {
+        let none = Object::new();
+        let object = entry.as_object().unwrap_or(&none);
+        let from = wire::text(object, "from").unwrap_or_default();
+        let timestamp = wire::text(object, "timestamp").unwrap_or_default();
+        let text = wire::text(object, "text").unwrap_or_else(|| entry.to_string());
+        let msg_id = wire::text(object, "msg_id").unwrap_or_else(|| derived_id(&from, &timestamp, &text));
+        Envelope {
+            summary: wire::text(object, "summary"),
+            color: wire::text(object, "color"),
+            read: wire::flag(object, "read").unwrap_or(false),
+            from,
+            text,
+            timestamp,
+            msg_id,
+        }
+    }
+
+    /// The entry in the order of keys that Claude Code 2.1.329 writes; 2.1.34 passes over the keys it does not know.
+    pub(crate) fn to_entry(&self) -> Object {
+        let mut entry = Object::new();
+        wire::put(&mut entry, "from", self.from.as_str());
+        wire::put(&mut entry, "text", self.text.as_str());
+        wire::put_or_remove(&mut entry, "summary", self.summary.as_deref());
+        wire::put(&mut entry, "timestamp", self.timestamp.as_str());
+        wire::put_or_remove(&mut entry, "color", self.color.as_deref());
+        wire::put(&mut entry, "read", self.read);
+        wire::put(&mut entry, "msgV", 1);
+        wire::put(&mut entry, "msg_id", self.msg_id.as_str());
+        wire::put(&mut entry, "type", "message");
+        entry
+    }
+}
+
+/// FNV-1a, 128 bits, over the three parts with a separator: stable across processes and releases.
+fn derived_id(from: &str, timestamp: &str, text: &str) -> String {
+    const PRIME: u128 = 0x0000_0000_0100_0000_0000_0000_0000_013b;
+    let mut hash: u128 = 0x6c62_272e_07bb_0142_62b8_2175_6295_c58d;
+    for part in [from, timestamp, text] {
+        for byte in part.bytes().chain([0xff]) {
+            hash = (hash ^ u128::from(byte)).wrapping_mul(PRIME);
+        }
+    }
+    format!("derived-{hash:032x}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn an_entry_survives_the_round_trip() {
+        let sent =
+            Envelope::new("alice", "hello", "id-1".to_owned(), Timestamp(5)).with(Some("hi"), Some("blue"));
+        let entry = sent.to_entry();
+        let keys: Vec<&str> = entry.keys().map(String::as_str).collect();
+        assert_eq!(keys, ["from", "text", "summary", "timestamp", "color", "read", "msgV", "msg_id", "type"]);
+        assert_eq!(Envelope::read(&Value::Object(entry)), sent);
+    }
+
+    #[test]
+    fn an_entry_without_an_id_gets_a_stable_one() {
+        let entry = |text: &str| json!({"from": "a", "text": text, "timestamp": "t", "read": false});
+        let first = Envelope::read(&entry("x")).msg_id;
+        assert_eq!(first, Envelope::read(&entry("x")).msg_id);
+        assert_ne!(first, Envelope::read(&entry("y")).msg_id);
+        assert_ne!(derived_id("a", "bc", "d"), derived_id("ab", "c", "d"));
+    }
+
+    #[test]
+    fn msg_07_a_malformed_entry_is_shown_not_dropped() {
+        assert_eq!(Envelope::read(&json!(17)).text, "17");
+        assert_eq!(Envelope::read(&json!({"from": 3})).text, r#"{"from":3}"#);
+    }
+}

@@ -1,0 +1,123 @@
+//! What happens to a team, as one line of the journal each. Where the journal lies, the store knows.
+
+use serde::{Deserialize, Serialize};
+
+use super::id::{MemberName, TaskId, TeamName};
+use super::time::Timestamp;
+use super::wire::Object;
+
+/// The names of events; `docs/events.md` lists them with their details.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum EventKind {
+    TeamCreated,
+    TeamDeleted,
+    LeadStarted,
+    LeadEnded,
+    MemberAsked,
+    MemberPlaced,
+    MemberReady,
+    MemberState,
+    MemberStartFailed,
+    MemberLeft,
+    MessageSent,
+    MessageHandled,
+    TaskCreated,
+    TaskClaimed,
+    TaskCompleted,
+    TaskFailed,
+    TaskReleased,
+    ShutdownRequested,
+    ShutdownEnded,
+    PlacementVerdict,
+    BackendChosen,
+    Warning,
+}
+
+impl EventKind {
+    /// The word in the journal.
+    pub(crate) fn as_str(self) -> &'static str {
+        match self {
+            EventKind::TeamCreated => "team_created",
+            EventKind::TeamDeleted => "team_deleted",
+            EventKind::LeadStarted => "lead_started",
+            EventKind::LeadEnded => "lead_ended",
+            EventKind::MemberAsked => "member_asked",
+            EventKind::MemberPlaced => "member_placed",
+            EventKind::MemberReady => "member_ready",
+            EventKind::MemberState => "member_state",
+            EventKind::MemberStartFailed => "member_start_failed",
+            EventKind::MemberLeft => "member_left",
+            EventKind::MessageSent => "message_sent",
+            EventKind::MessageHandled => "message_handled",
+            EventKind::TaskCreated => "task_created",
+            EventKind::TaskClaimed => "task_claimed",
+            EventKind::TaskCompleted => "task_completed",
+            EventKind::TaskFailed => "task_failed",
+            EventKind::TaskReleased => "task_released",
+            EventKind::ShutdownRequested => "shutdown_requested",
+            EventKind::ShutdownEnded => "shutdown_ended",
+            EventKind::PlacementVerdict => "placement_verdict",
+            EventKind::BackendChosen => "backend_chosen",
+            EventKind::Warning => "warning",
+        }
+    }
+}
+
+/// One line of the journal.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Event {
+    /// Random; other events name it as their cause.
+    pub(crate) id: String,
+    /// The event that led to this one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) cause: Option<String>,
+    pub(crate) at: Timestamp,
+    pub(crate) team: TeamName,
+    pub(crate) event: EventKind,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) member: Option<MemberName>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) task: Option<TaskId>,
+    /// More, by kind.
+    #[serde(default, skip_serializing_if = "Object::is_empty")]
+    pub(crate) detail: Object,
+}
+
+/// An event about to be written: the journal adds id, time and team.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Note {
+    pub(crate) event: EventKind,
+    pub(crate) cause: Option<String>,
+    pub(crate) member: Option<MemberName>,
+    pub(crate) task: Option<TaskId>,
+    pub(crate) detail: Object,
+}
+
+impl Note {
+    /// A note of this kind and nothing else.
+    pub(crate) fn of(event: EventKind) -> Note {
+        Note { event, cause: None, member: None, task: None, detail: Object::new() }
+    }
+
+    /// About this member.
+    pub(crate) fn member(self, name: &MemberName) -> Note {
+        Note { member: Some(name.clone()), ..self }
+    }
+
+    /// About this task.
+    pub(crate) fn task(self, id: TaskId) -> Note {
+        Note { task: Some(id), ..self }
+    }
+
+    /// Because of that event.
+    pub(crate) fn because(self, cause: &str) -> Note {
+        Note { cause: Some(cause.to_owned()), ..self }
+    }
+
+    /// With one detail more.
+    pub(crate) fn with(mut self, key: &str, value: impl Into<serde_json::Value>) -> Note {
+        self.detail.insert(key.to_owned(), value.into());
+        self
+    }
+}

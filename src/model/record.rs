@@ -1,0 +1,164 @@
+//! What phalanx keeps of each run of a member in `phalanx/members/<name>.json` (protocol.md, section 8): the wish, the
+//! placement, the start, the readiness and the end, each written by whoever knows it.
+
+use serde::{Deserialize, Serialize};
+
+use super::id::{Incarnation, MemberName};
+use super::lifecycle::MemberState;
+use super::mode::Mode;
+use super::placement::{BackendKind, Placement, ProcessId};
+use super::time::Timestamp;
+
+/// How a member was asked for: enough to start it again.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Wish {
+    pub(crate) profile: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) role: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) model: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) mode: Option<Mode>,
+    #[serde(default)]
+    pub(crate) plan: bool,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) prompt: Option<String>,
+    /// The program and its arguments.
+    pub(crate) argv: Vec<String>,
+    pub(crate) cwd: String,
+    pub(crate) color: String,
+}
+
+/// Written by the launcher once the program runs.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub(crate) struct StartRecord {
+    pub(crate) launcher: ProcessId,
+    pub(crate) program: ProcessId,
+    /// Name of the program's terminal, e.g. `/dev/pts/3`.
+    pub(crate) tty: Option<String>,
+    /// What `getcwd` said in the launcher (EN-06).
+    pub(crate) cwd: String,
+    pub(crate) at: Timestamp,
+}
+
+/// Written by the launcher when the program has ended, or could not be started.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub(crate) struct ExitRecord {
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) code: Option<i32>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) signal: Option<i32>,
+    /// Why the program never ran: its file, its directory, the kernel's word.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) problem: Option<String>,
+    pub(crate) at: Timestamp,
+}
+
+impl ExitRecord {
+    /// `exit code 7`, `signal 9`, or why it never ran.
+    pub(crate) fn describe(&self) -> String {
+        match (&self.problem, self.code, self.signal) {
+            (Some(problem), _, _) => problem.clone(),
+            (None, Some(code), _) => format!("exit code {code}"),
+            (None, None, Some(signal)) => format!("signal {signal}"),
+            (None, None, None) => "an unknown end".to_owned(),
+        }
+    }
+}
+
+/// One run of a member.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub(crate) struct MemberRecord {
+    /// Form of this file; a newer one is read and not written.
+    pub(crate) format: u32,
+    pub(crate) name: MemberName,
+    pub(crate) incarnation: Incarnation,
+    /// Random; also the pane's `@phalanx_token`.
+    pub(crate) token: String,
+    pub(crate) state: MemberState,
+    /// Why it is in this state, for people.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) reason: Option<String>,
+    pub(crate) state_since: Timestamp,
+    pub(crate) backend: BackendKind,
+    pub(crate) wish: Wish,
+    pub(crate) asked_at: Timestamp,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) placement: Option<Placement>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) start: Option<StartRecord>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) ready_at: Option<Timestamp>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) exit: Option<ExitRecord>,
+}
+
+/// The form that this phalanx writes.
+pub(crate) const FORMAT: u32 = 1;
+
+impl MemberRecord {
+    /// The process that leads all that the member runs, as far as it is known.
+    pub(crate) fn launcher(&self) -> Option<ProcessId> {
+        self.start.as_ref().map(|s| s.launcher).or_else(|| self.placement.as_ref().map(Placement::launcher))
+    }
+
+    /// Whether this run belongs to `incarnation`.
+    pub(crate) fn is(&self, incarnation: &Incarnation) -> bool {
+        self.incarnation == *incarnation
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::placement::TmuxPane;
+
+    #[test]
+    fn a_record_survives_the_round_trip() {
+        let process = ProcessId { pid: 7, start: 99 };
+        let record = MemberRecord {
+            format: FORMAT,
+            name: MemberName::new("alice").expect("name"),
+            incarnation: Incarnation::parse("00000000-0000-4000-8000-000000000000").expect("uuid"),
+            token: "t".to_owned(),
+            state: MemberState::Idle,
+            reason: None,
+            state_since: Timestamp(2),
+            backend: BackendKind::Tmux,
+            wish: Wish {
+                profile: "worker".to_owned(),
+                role: None,
+                model: None,
+                mode: Some(Mode::Plan),
+                plan: false,
+                prompt: None,
+                argv: vec!["x".to_owned()],
+                cwd: "/".to_owned(),
+                color: "blue".to_owned(),
+            },
+            asked_at: Timestamp(1),
+            placement: Some(Placement::Tmux(TmuxPane {
+                socket: "/s".to_owned(),
+                server: process,
+                session_id: "$0".to_owned(),
+                session_name: "phalanx-x".to_owned(),
+                window_id: "@0".to_owned(),
+                window_name: "x".to_owned(),
+                pane_id: "%0".to_owned(),
+                pane: process,
+            })),
+            start: Some(StartRecord {
+                launcher: process,
+                program: process,
+                tty: None,
+                cwd: "/".to_owned(),
+                at: Timestamp(2),
+            }),
+            ready_at: None,
+            exit: Some(ExitRecord { code: Some(3), signal: None, problem: None, at: Timestamp(4) }),
+        };
+        let text = serde_json::to_string(&record).expect("json");
+        let back: MemberRecord = serde_json::from_str(&text).expect("json");
+        assert_eq!(back, record);
+    }
+}

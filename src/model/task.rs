@@ -1,0 +1,305 @@
+//! A task: the wire form that a Claude reader understands, and what only phalanx knows under `metadata.phalanx`
+//! (protocol.md, section 6). Rules over several tasks are in `board`.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use super::id::{MemberName, TaskId};
+use super::time::Timestamp;
+use super::wire::{self, Object};
+
+/// What a task is in. The wire has three words only; the rest lives in `metadata.phalanx.state`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum TaskState {
+    /// To do. Whether a blocker is open is computed from the edges, not stored.
+    Pending,
+    InProgress,
+    Completed,
+    Failed,
+    Cancelled,
+}
+
+impl TaskState {
+    /// The wire's word (protocol.md, section 6).
+    pub(crate) fn wire(self) -> &'static str {
+        match self {
+            TaskState::Pending | TaskState::Failed => "pending",
+            TaskState::InProgress => "in_progress",
+            TaskState::Completed | TaskState::Cancelled => "completed",
+        }
+    }
+
+    /// The word for people and for `--json`.
+    pub(crate) fn as_str(self) -> &'static str {
+        match self {
+            TaskState::Pending => "pending",
+            TaskState::InProgress => "in_progress",
+            TaskState::Completed => "completed",
+            TaskState::Failed => "failed",
+            TaskState::Cancelled => "cancelled",
+        }
+    }
+
+    /// Whether a task in this state frees those that wait for it.
+    pub(crate) fn frees_dependants(self) -> bool {
+        matches!(self, TaskState::Completed | TaskState::Cancelled)
+    }
+
+    /// Whether nothing more happens to the task by itself.
+    pub(crate) fn is_over(self) -> bool {
+        matches!(self, TaskState::Completed | TaskState::Failed | TaskState::Cancelled)
+    }
+
+    /// The legal transitions: work starts and ends, a release or a retry goes back, what is completed stays so.
+    pub(crate) fn may_become(self, next: TaskState) -> bool {
+        use TaskState::{Cancelled, Completed, Failed, InProgress, Pending};
+        match self {
+            Pending => matches!(next, InProgress | Completed | Cancelled),
+            InProgress => matches!(next, Pending | Completed | Failed | Cancelled),
+            Failed => matches!(next, Pending | Cancelled),
+            Completed | Cancelled => false,
+        }
+    }
+}
+
+/// How the command of a task ended.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Outcome {
+    /// Exit code; none if a signal ended it or it could not start.
+    pub(crate) exit_code: Option<i32>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) signal: Option<i32>,
+    /// The last lines it printed, or why it could not start.
+    #[serde(default)]
+    pub(crate) tail: String,
+    pub(crate) elapsed_ms: u64,
+}
+
+/// What lives under `metadata.phalanx`.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub(crate) struct Extra {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) state: Option<TaskState>,
+    /// The manifest's name for the task.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) key: Option<String>,
+    /// What a worker runs.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub(crate) run: Vec<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) cwd: Option<String>,
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub(crate) env: BTreeMap<String, String>,
+    /// Path patterns that the task will touch.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub(crate) files: Vec<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) priority: Option<i64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) created_by: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) created_at: Option<Timestamp>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) claimed_at: Option<Timestamp>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) ended_at: Option<Timestamp>,
+    /// Who completed or failed it; the owner may have left since.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) ended_by: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) outcome: Option<Outcome>,
+    /// How often the task went back to pending because its owner left.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub(crate) released: u32,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks for a reference")]
+fn is_zero(n: &u32) -> bool {
+    *n == 0
+}
+
+/// A task as read from its file.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Task {
+    pub(crate) id: TaskId,
+    pub(crate) subject: String,
+    pub(crate) description: String,
+    pub(crate) active_form: Option<String>,
+    pub(crate) state: TaskState,
+    pub(crate) blocks: Vec<TaskId>,
+    pub(crate) blocked_by: Vec<TaskId>,
+    pub(crate) owner: Option<String>,
+    pub(crate) extra: Extra,
+}
+
+impl Task {
+    /// A new pending task.
+    pub(crate) fn new(id: TaskId, subject: &str, description: &str) -> Task {
+        Task {
+            id,
+            subject: subject.to_owned(),
+            description: description.to_owned(),
+            active_form: None,
+            state: TaskState::Pending,
+            blocks: Vec::new(),
+            blocked_by: Vec::new(),
+            owner: None,
+            extra: Extra::default(),
+        }
+    }
+
+    /// Reads a task file's object. `id` is the file's name: it wins over what the file says.
+    pub(crate) fn read(id: TaskId, file: &Object) -> Task {
+        let stored = wire::object(file, "metadata").and_then(|m| m.get("phalanx")).cloned();
+        let extra: Extra = stored.and_then(|v| serde_json::from_value(v).ok()).unwrap_or_default();
+        Task {
+            id,
+            subject: wire::text(file, "subject").unwrap_or_default(),
+            description: wire::text(file, "description").unwrap_or_default(),
+            active_form: wire::text(file, "activeForm"),
+            state: state_of(wire::text(file, "status").as_deref(), extra.state),
+            blocks: edges(file, "blocks"),
+            blocked_by: edges(file, "blockedBy"),
+            owner: wire::text(file, "owner").filter(|o| !o.is_empty()),
+            extra,
+        }
+    }
+
+    /// Writes the task into its object: keys in the observed order when new, in their place when there, strangers kept.
+    pub(crate) fn write(&self, file: &mut Object) {
+        let ids = |list: &[TaskId]| list.iter().map(|id| Value::from(id.to_string())).collect::<Vec<_>>();
+        wire::put(file, "id", self.id.to_string());
+        wire::put(file, "subject", self.subject.as_str());
+        wire::put(file, "description", self.description.as_str());
+        wire::put_or_remove(file, "activeForm", self.active_form.as_deref());
+        wire::put(file, "status", self.state.wire());
+        wire::put(file, "blocks", ids(&self.blocks));
+        wire::put(file, "blockedBy", ids(&self.blocked_by));
+        wire::put_or_remove(file, "owner", self.owner.as_deref());
+        self.write_extra(file);
+    }
+
+    fn write_extra(&self, file: &mut Object) {
+        let extra = Extra { state: Some(self.state), ..self.extra.clone() };
+        let Ok(Value::Object(ours)) = serde_json::to_value(&extra) else { return };
+        let metadata = file.entry("metadata").or_insert_with(|| Value::Object(Object::new()));
+        if !metadata.is_object() {
+            *metadata = Value::Object(Object::new());
+        }
+        let Some(metadata) = metadata.as_object_mut() else { return };
+        match metadata.get_mut("phalanx").and_then(Value::as_object_mut) {
+            Some(stored) => overlay(stored, ours),
+            None => wire::put(metadata, "phalanx", ours),
+        }
+    }
+
+    /// The task in wire form, for `--json`.
+    pub(crate) fn to_object(&self) -> Object {
+        let mut object = Object::new();
+        self.write(&mut object);
+        object
+    }
+
+    /// Whether `name` owns it; names are compared whole, never by prefix (ID-04, TK-02).
+    pub(crate) fn is_owned_by(&self, name: &MemberName) -> bool {
+        self.owner.as_deref().is_some_and(|o| name.clashes_with(o.split('@').next().unwrap_or(o)))
+    }
+}
+
+/// The known keys of [`Extra`]; a newer phalanx may have put others beside them.
+const EXTRA_KEYS: [&str; 14] = [
+    "state",
+    "key",
+    "run",
+    "cwd",
+    "env",
+    "files",
+    "priority",
+    "created_by",
+    "created_at",
+    "claimed_at",
+    "ended_at",
+    "ended_by",
+    "outcome",
+    "released",
+];
+
+fn overlay(stored: &mut Object, ours: Object) {
+    for key in EXTRA_KEYS {
+        if !ours.contains_key(key) {
+            stored.shift_remove(key);
+        }
+    }
+    for (key, value) in ours {
+        stored.insert(key, value);
+    }
+}
+
+/// The wire's word wins where a foreign writer changed it; our finer word counts only if it maps to the same wire word.
+fn state_of(wire_word: Option<&str>, ours: Option<TaskState>) -> TaskState {
+    let plain = match wire_word {
+        Some("in_progress") => TaskState::InProgress,
+        Some("completed") => TaskState::Completed,
+        _ => TaskState::Pending,
+    };
+    ours.filter(|state| state.wire() == plain.wire()).unwrap_or(plain)
+}
+
+fn edges(file: &Object, key: &str) -> Vec<TaskId> {
+    wire::texts(file, key).iter().filter_map(|id| TaskId::parse(id).ok()).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_claude_task_keeps_its_strangers_and_its_order() {
+        let before = r#"{"id":"3","subject":"s","zeta":{"n":1.50},"description":"d","status":"pending","blocks":["4"],"blockedBy":[],"metadata":{"theirs":true}}"#;
+        let mut file: Object = serde_json::from_str(before).expect("json");
+        let mut task = Task::read(TaskId(3), &file);
+        task.state = TaskState::InProgress;
+        task.owner = Some("bob".to_owned());
+        task.write(&mut file);
+        assert_eq!(
+            serde_json::to_string(&file).expect("json"),
+            r#"{"id":"3","subject":"s","zeta":{"n":1.50},"description":"d","status":"in_progress","blocks":["4"],"blockedBy":[],"metadata":{"theirs":true,"phalanx":{"state":"in_progress"}},"owner":"bob"}"#
+        );
+    }
+
+    #[test]
+    fn the_wire_has_three_words_and_a_foreign_change_wins() {
+        assert_eq!(state_of(Some("pending"), Some(TaskState::Failed)), TaskState::Failed);
+        assert_eq!(state_of(Some("completed"), Some(TaskState::Cancelled)), TaskState::Cancelled);
+        assert_eq!(state_of(Some("completed"), Some(TaskState::Failed)), TaskState::Completed);
+        assert_eq!(state_of(Some("in_progress"), Some(TaskState::Pending)), TaskState::InProgress);
+        assert_eq!(state_of(None, None), TaskState::Pending);
+    }
+
+    #[test]
+    fn extra_fields_of_a_newer_phalanx_survive() {
+        let mut file: Object = serde_json::from_str(
+            r#"{"id":"1","metadata":{"phalanx":{"state":"pending","newer":[1],"ended_by":"x"}}}"#,
+        )
+        .expect("json");
+        let mut task = Task::read(TaskId(1), &file);
+        task.extra.ended_by = None;
+        task.write(&mut file);
+        let text = serde_json::to_string(&file["metadata"]).expect("json");
+        assert_eq!(text, r#"{"phalanx":{"state":"pending","newer":[1]}}"#);
+    }
+
+    #[test]
+    fn what_is_over_stays_over() {
+        use TaskState::{Cancelled, Completed, Failed, InProgress, Pending};
+        for next in [Pending, InProgress, Failed, Cancelled] {
+            assert!(!Completed.may_become(next));
+        }
+        assert!(Failed.may_become(Pending));
+        assert!(!Pending.may_become(Failed));
+    }
+}

@@ -1,0 +1,189 @@
+//! The team file's nouns: team and member, as Claude Code writes them (protocol.md, section 3). Which file that is,
+//! and how it is locked, the store knows.
+
+use serde_json::{Value, json};
+
+use super::id::{LEAD, MemberName, TeamName, agent_id};
+use super::mode::Mode;
+use super::time::Timestamp;
+use super::wire::{self, Object};
+
+/// Colours in the order in which members get them (observed for a first and second teammate: blue, green).
+pub(crate) const COLORS: [&str; 8] = ["blue", "green", "yellow", "purple", "orange", "pink", "cyan", "red"];
+
+/// A team as read from its file. Only what phalanx uses; the file keeps the rest.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Team {
+    /// The name in the file; may differ from the directory's (observed).
+    pub(crate) name: String,
+    pub(crate) description: Option<String>,
+    pub(crate) created_at: Timestamp,
+    pub(crate) lead_agent_id: String,
+    pub(crate) lead_session_id: Option<String>,
+    pub(crate) members: Vec<Member>,
+}
+
+/// A member entry of the team file; the lead is one too.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Member {
+    pub(crate) name: MemberName,
+    pub(crate) agent_id: String,
+    pub(crate) agent_type: Option<String>,
+    pub(crate) model: Option<String>,
+    pub(crate) prompt: Option<String>,
+    pub(crate) color: Option<String>,
+    pub(crate) plan_mode_required: bool,
+    pub(crate) mode: Option<Mode>,
+    pub(crate) joined_at: Timestamp,
+    /// tmux `%id`, iTerm2 session id, or empty.
+    pub(crate) pane_id: String,
+    pub(crate) cwd: String,
+    /// `tmux`, `in-process`, `iterm2`.
+    pub(crate) backend_type: Option<String>,
+    pub(crate) is_active: Option<bool>,
+}
+
+impl Team {
+    /// Reads the team file's object. Entries whose name could not be a file name are left out (SEC-08).
+    pub(crate) fn read(file: &Object) -> Team {
+        let entries = file.get("members").and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
+        Team {
+            name: wire::text(file, "name").unwrap_or_default(),
+            description: wire::text(file, "description"),
+            created_at: Timestamp(wire::number(file, "createdAt").unwrap_or_default()),
+            lead_agent_id: wire::text(file, "leadAgentId").unwrap_or_default(),
+            lead_session_id: wire::text(file, "leadSessionId"),
+            members: entries.iter().filter_map(Value::as_object).filter_map(Member::read).collect(),
+        }
+    }
+
+    /// The object of a new team whose only member is its lead, in the observed key order.
+    pub(crate) fn found(
+        name: &TeamName,
+        description: &str,
+        agent_type: &str,
+        session: &str,
+        cwd: &str,
+        now: Timestamp,
+    ) -> Object {
+        let lead = agent_id(&MemberName::lead(), name);
+        let entry = json!({
+            "agentId": lead, "name": LEAD, "agentType": agent_type, "model": "", "joinedAt": now.0,
+            "tmuxPaneId": "", "cwd": cwd, "subscriptions": [],
+        });
+        let mut file = Object::new();
+        wire::put(&mut file, "name", name.as_str());
+        wire::put(&mut file, "description", description);
+        wire::put(&mut file, "createdAt", now.0);
+        wire::put(&mut file, "leadAgentId", lead);
+        wire::put(&mut file, "leadSessionId", session);
+        wire::put(&mut file, "members", vec![entry]);
+        file
+    }
+
+    /// The member of this name, without regard to case.
+    pub(crate) fn member(&self, name: &MemberName) -> Option<&Member> {
+        self.members.iter().find(|m| m.name.clashes_with(name.as_str()))
+    }
+
+    /// All members but the lead.
+    pub(crate) fn teammates(&self) -> impl Iterator<Item = &Member> {
+        self.members.iter().filter(|m| !m.name.is_lead())
+    }
+
+    /// The colour for a next teammate: the least used, the first of these in the order of [`COLORS`].
+    pub(crate) fn next_color(&self) -> &'static str {
+        let used = |color: &str| self.members.iter().filter(|m| m.color.as_deref() == Some(color)).count();
+        COLORS.into_iter().min_by_key(|c| used(c)).unwrap_or(COLORS[0])
+    }
+}
+
+impl Member {
+    /// Reads one entry; none if it has no usable name.
+    pub(crate) fn read(entry: &Object) -> Option<Member> {
+        let name = MemberName::existing(&wire::text(entry, "name")?).ok()?;
+        Some(Member {
+            agent_id: wire::text(entry, "agentId").unwrap_or_default(),
+            agent_type: wire::text(entry, "agentType"),
+            model: wire::text(entry, "model"),
+            prompt: wire::text(entry, "prompt"),
+            color: wire::text(entry, "color"),
+            plan_mode_required: wire::flag(entry, "planModeRequired").unwrap_or(false),
+            mode: wire::text(entry, "mode").and_then(|m| Mode::parse(&m)),
+            joined_at: Timestamp(wire::number(entry, "joinedAt").unwrap_or_default()),
+            pane_id: wire::text(entry, "tmuxPaneId").unwrap_or_default(),
+            cwd: wire::text(entry, "cwd").unwrap_or_default(),
+            backend_type: wire::text(entry, "backendType"),
+            is_active: wire::flag(entry, "isActive"),
+            name,
+        })
+    }
+
+    /// The entry of a teammate that joins, in the observed key order.
+    pub(crate) fn to_entry(&self) -> Object {
+        let mut entry = Object::new();
+        wire::put(&mut entry, "agentId", self.agent_id.as_str());
+        wire::put(&mut entry, "name", self.name.as_str());
+        wire::put(&mut entry, "agentType", self.agent_type.as_deref().unwrap_or("general-purpose"));
+        wire::put(&mut entry, "model", self.model.as_deref().unwrap_or_default());
+        wire::put_or_remove(&mut entry, "prompt", self.prompt.as_deref());
+        wire::put_or_remove(&mut entry, "color", self.color.as_deref());
+        wire::put(&mut entry, "planModeRequired", self.plan_mode_required);
+        wire::put(&mut entry, "joinedAt", self.joined_at.0);
+        wire::put(&mut entry, "tmuxPaneId", self.pane_id.as_str());
+        wire::put(&mut entry, "cwd", self.cwd.as_str());
+        wire::put(&mut entry, "subscriptions", Vec::<Value>::new());
+        wire::put_or_remove(&mut entry, "backendType", self.backend_type.as_deref());
+        wire::put_or_remove(&mut entry, "mode", self.mode.map(Mode::as_str));
+        wire::put_or_remove(&mut entry, "isActive", self.is_active);
+        entry
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn team() -> Object {
+        let name = TeamName::new("demo").expect("name");
+        Team::found(&name, "what for", LEAD, "s", "/w", Timestamp(1))
+    }
+
+    #[test]
+    fn a_new_team_has_the_observed_keys_in_order() {
+        let file = team();
+        let keys: Vec<&str> = file.keys().map(String::as_str).collect();
+        assert_eq!(keys, ["name", "description", "createdAt", "leadAgentId", "leadSessionId", "members"]);
+        let read = Team::read(&file);
+        assert_eq!(read.lead_agent_id, "team-lead@demo");
+        assert_eq!(read.teammates().count(), 0);
+    }
+
+    #[test]
+    fn colours_go_round_by_least_use() {
+        let mut read = Team::read(&team());
+        let mut given = Vec::new();
+        for i in 0..9 {
+            let color = read.next_color();
+            given.push(color);
+            let name = MemberName::new(&format!("m{i}")).expect("name");
+            let mut member = read.members[0].clone();
+            member.name = name;
+            member.color = Some(color.to_owned());
+            read.members.push(member);
+        }
+        assert_eq!(given[..8], COLORS);
+        assert_eq!(given[8], "blue");
+        read.members.remove(2);
+        assert_eq!(read.next_color(), "green");
+    }
+
+    #[test]
+    fn sec_08_entries_with_unsafe_names_are_not_members() {
+        let mut file = team();
+        let hostile = json!([{"name": "../x"}, {"name": 7}, {"agentId": "no name"}, "text", {"name": "ok", "joinedAt": "soon"}]);
+        file.insert("members".to_owned(), hostile);
+        let names: Vec<String> = Team::read(&file).members.iter().map(|m| m.name.to_string()).collect();
+        assert_eq!(names, ["ok"]);
+    }
+}

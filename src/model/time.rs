@@ -1,0 +1,60 @@
+//! Points in time as the wire writes them. Never asks a clock: whoever needs "now" is given it.
+
+use jiff::Timestamp as Instant;
+use serde::{Deserialize, Serialize};
+
+/// Milliseconds since the epoch, UTC.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize)]
+#[serde(transparent)]
+pub(crate) struct Timestamp(pub(crate) u64);
+
+impl Timestamp {
+    /// The form that JavaScript's `toISOString` writes: `2026-11-20T22:43:51.440Z`, always with three decimals.
+    pub(crate) fn iso(self) -> String {
+        let ms = i64::try_from(self.0).unwrap_or(i64::MAX);
+        Instant::from_millisecond(ms)
+            .map(|t| t.strftime("%Y-%m-%dT%H:%M:%S%.3fZ").to_string())
+            .unwrap_or_else(|_| format!("{}ms", self.0))
+    }
+
+    /// Milliseconds from `earlier` to here; 0 if the clock went back.
+    pub(crate) fn since(self, earlier: Timestamp) -> u64 {
+        self.0.saturating_sub(earlier.0)
+    }
+
+    /// This point plus so many milliseconds.
+    pub(crate) fn plus_ms(self, ms: u64) -> Timestamp {
+        Timestamp(self.0.saturating_add(ms))
+    }
+}
+
+/// A span for people: `0.4s`, `12s`, `3m04s`, `2h05m`.
+pub(crate) fn human(ms: u64) -> String {
+    let seconds = ms / 1000;
+    match seconds {
+        0..=9 => format!("{}.{}s", seconds, ms % 1000 / 100),
+        10..=59 => format!("{seconds}s"),
+        60..=3599 => format!("{}m{:02}s", seconds / 60, seconds % 60),
+        _ => format!("{}h{:02}m", seconds / 3600, seconds % 3600 / 60),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn iso_keeps_three_decimals() {
+        assert_eq!(Timestamp(1_795_214_631_440).iso(), "2026-11-20T22:43:51.440Z");
+        assert_eq!(Timestamp(0).iso(), "1970-01-01T00:00:00.000Z");
+        assert!(Timestamp(u64::MAX).iso().ends_with("ms"));
+    }
+
+    #[test]
+    fn spans_for_people() {
+        assert_eq!(human(430), "0.4s");
+        assert_eq!(human(12_900), "12s");
+        assert_eq!(human(184_000), "3m04s");
+        assert_eq!(human(7_500_000), "2h05m");
+    }
+}
