@@ -1,0 +1,97 @@
+//! What makes and closes placements: tmux panes and own PTYs behind one trait. Knows nothing of the store, of
+//! messages, tasks or of what agents' programs are.
+
+pub(crate) mod choose;
+pub(crate) mod pty;
+pub(crate) mod tmux;
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+
+use crate::model::id::MemberName;
+use crate::model::placement::{BackendKind, Placement, Verdict};
+use crate::model::spec::Terminal;
+
+/// One launcher to be given a place.
+#[derive(Debug, Clone)]
+pub(crate) struct Launch {
+    pub(crate) member: MemberName,
+    /// Random; what is placed carries it (`@phalanx_token`).
+    pub(crate) token: String,
+    /// The launcher's command line: always at least two words, none of them from a user (SP-01).
+    pub(crate) argv: Vec<OsString>,
+}
+
+/// Why a backend could not do what was asked.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum BackendError {
+    /// The program behind the backend is not there or does not work.
+    #[error("{program} does not work here: {problem}")]
+    Unavailable { program: &'static str, problem: String },
+    /// A tmux command was refused; its own words are kept.
+    #[error("tmux refused `{command}`: {stderr}")]
+    Refused { command: String, stderr: String },
+    /// tmux answered something that cannot be read.
+    #[error("tmux answered `{command}` with {answer:?}")]
+    Unreadable { command: String, answer: String },
+    /// The command could not be run, or ran out of time.
+    #[error(transparent)]
+    Exec(#[from] crate::sys::exec::ExecError),
+    /// The launcher had ended before it could be found.
+    #[error("the launcher of {member} ended at once")]
+    LauncherGone { member: MemberName },
+    /// Closing was asked for something that is not proven ours.
+    #[error("{place} is not closed: {verdict}")]
+    NotOurs { place: String, verdict: Verdict },
+    /// It was told to end and is still there.
+    #[error("{place} is still there after {waited_ms} ms")]
+    StillThere { place: String, waited_ms: u64 },
+    /// A file of the placement could not be read.
+    #[error(transparent)]
+    File(#[from] crate::sys::fs::FsError),
+}
+
+/// The primitive verbs of a backend. Each works on one placement and proves whose it is before it does harm.
+pub(crate) trait Backend: Send + Sync {
+    /// Which one this is.
+    fn kind(&self) -> BackendKind;
+
+    /// Which terminal the launcher of `member` shall use.
+    fn terminal(&self, member: &MemberName) -> Terminal;
+
+    /// Starts the launchers, all in one go; one answer each, in order. A failed one leaves nothing behind.
+    fn place(&self, launches: &[Launch]) -> Vec<Result<Placement, BackendError>>;
+
+    /// Whether the placement is still there and still ours.
+    fn verify(&self, placement: &Placement, token: &str) -> Verdict;
+
+    /// Closes the placement if it is proven ours and waits until it is gone. Gives the verdict that was acted upon:
+    /// `Owned` (closed now) or `Gone` (was closed already).
+    ///
+    /// # Errors
+    /// [`BackendError::NotOurs`] if it is foreign or cannot be asked; then nothing was touched.
+    fn close(&self, placement: &Placement, token: &str) -> Result<Verdict, BackendError>;
+
+    /// The last `lines` lines of its screen, as plain text.
+    fn screen(&self, placement: &Placement, token: &str, lines: usize) -> Result<String, BackendError>;
+
+    /// How a person gets to see it: a command line or a few words.
+    fn how_to_watch(&self, placement: &Placement) -> String;
+}
+
+/// Where the team's panes go.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct TmuxHome {
+    /// `tmux` as found in the caller's `PATH`.
+    pub(crate) program: PathBuf,
+    /// The server's socket: from the caller's `$TMUX` or the team's settings; none for the default server.
+    pub(crate) socket: Option<PathBuf>,
+    /// The caller's own pane (`$TMUX_PANE`), when it stands inside that server.
+    pub(crate) inside: Option<String>,
+    /// The team's name: names the window and the detached session.
+    pub(crate) team: String,
+    /// What marks windows as this team's (`@phalanx_team`): name and a random part, so that an older team of the
+    /// same name is not taken for it.
+    pub(crate) tag: String,
+    pub(crate) layout: crate::model::placement::Layout,
+}

@@ -1,0 +1,1 @@
+//! Own PTYs, each held by the launcher of its member.

@@ -1,0 +1,1 @@
+//! Panes of a tmux server.
