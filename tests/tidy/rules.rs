@@ -1,0 +1,351 @@
+//! What the house demands of a file, as data and pure functions. Knows nothing of where the files come from.
+
+use std::collections::BTreeSet;
+use std::fmt;
+use std::ops::RangeInclusive;
+
+use crate::scan::{self, Kind, Path, Token};
+
+/// Which folder of `src` may know which others; its own folder is always allowed. A new folder gets a line here
+/// and in `docs/architecture.md` on purpose, or does not get in.
+const MAY_IMPORT: &[(&str, &[&str])] = &[
+    ("model", &[]),
+    ("sys", &[]),
+    ("profile", &["model"]),
+    ("store", &["model", "sys"]),
+    ("backend", &["model", "sys"]),
+    ("worktree", &["model", "sys"]),
+    ("hooks", &["model", "sys"]),
+    ("ops", &["model", "sys", "profile", "store", "backend", "worktree", "hooks"]),
+    ("lead", &["model", "sys", "profile", "ops"]),
+    ("teammate", &["model", "sys", "profile", "ops"]),
+    ("ui", &["model", "sys", "ops"]),
+    ("mcp", &["model", "sys", "ops"]),
+    ("cli", EVERYTHING),
+];
+
+const EVERYTHING: &[&str] = &[
+    "model", "sys", "profile", "store", "backend", "worktree", "hooks", "ops", "lead", "teammate", "ui",
+    "mcp",
+];
+
+/// The composition roots: they name every folder in order to put the program together.
+const ROOTS: [&str; 2] = ["src/lib.rs", "src/main.rs"];
+
+/// Paths that may be spelled only under some folders, and what to write elsewhere. A path of one piece is a crate
+/// and counts where a path begins; a longer one counts anywhere in a path.
+const FENCES: &[(&str, &[&str], &str)] = &[
+    ("std::fs", SYS, "use sys::fs"),
+    ("tokio::fs", SYS, "use sys::fs"),
+    ("process::Command", SYS, "use sys::exec"),
+    ("tokio::process", SYS, "use sys::exec"),
+    ("std::env", SYS, "use sys::env; only cli asks it"),
+    ("SystemTime::now", SYS, "take the time as an argument, or ask sys::clock"),
+    ("Instant::now", SYS, "take the time as an argument, or ask sys::clock"),
+    ("thread::sleep", SYS, "wait on a named condition with a deadline, through sys::clock"),
+    ("Timestamp::now", SYS, "take the time as an argument, or ask sys::clock"),
+    ("Zoned::now", SYS, "take the time as an argument, or ask sys::clock"),
+    ("Uuid::new_v4", SYS, "use sys::rand"),
+    ("libc", SYS, "put the call behind a function in sys"),
+    ("nix", SYS, "put the call behind a function in sys"),
+    ("portable_pty", SYS, "use sys::pty"),
+    ("notify", SYS, "use sys::watch"),
+    ("fs4", SYS, "use sys::lock"),
+    ("which", SYS, "look a program up through sys::exec"),
+    ("tokio", ASYNC, "write a plain function; drivers, sources and faces await"),
+    ("anyhow", &["src/cli/", "src/main.rs"], "return the folder's own error type"),
+    ("tmux_interface", &["src/backend/tmux/"], "let backend::tmux build the command"),
+    ("clap", &["src/cli/"], "parse in cli and pass typed values down"),
+    ("indicatif", &["src/cli/", "src/ui/"], "return an event and let a face draw it"),
+    ("crossterm", &["src/cli/", "src/ui/"], "return an event and let a face draw it"),
+];
+
+const SYS: &[&str] = &["src/sys/"];
+
+/// Nouns, files and profiles are plain data and plain functions: no runtime gets in there.
+const ASYNC: &[&str] = &[
+    "src/sys/",
+    "src/backend/",
+    "src/ops/",
+    "src/lead/",
+    "src/teammate/",
+    "src/ui/",
+    "src/mcp/",
+    "src/cli/",
+    "src/lib.rs",
+    "src/main.rs",
+];
+
+/// Must be there. `README.md` and `fixtures` may still be missing while the house is being built.
+const TOP_LEVEL: [&str; 6] = ["Cargo.lock", "Cargo.toml", "docs", "scripts", "src", "tests"];
+const TOP_LEVEL_LATER: [&str; 2] = ["README.md", "fixtures"];
+
+const LONGEST_FILE: usize = 500;
+
+/// A source file, read once and judged by every rule.
+pub(crate) struct File {
+    /// From the repository's root, with forward slashes.
+    pub(crate) name: String,
+    text: String,
+    tokens: Vec<Token>,
+    paths: Vec<Path>,
+}
+
+impl File {
+    pub(crate) fn new(name: &str, text: &str) -> Self {
+        let tokens = scan::tokens(text);
+        let paths = scan::paths(&tokens, &module(name));
+        Self { name: name.to_owned(), text: text.to_owned(), tokens, paths }
+    }
+
+    fn is_source(&self) -> bool {
+        self.name.starts_with("src/")
+    }
+
+    fn is_under(&self, folders: &[&str]) -> bool {
+        folders.iter().any(|folder| self.name.starts_with(folder))
+    }
+
+    fn problem(&self, line: usize, rule: &'static str, found: String, remedy: &str) -> Problem {
+        Problem { file: self.name.clone(), line, rule, found, remedy: remedy.to_owned() }
+    }
+}
+
+/// One break of one rule.
+#[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Problem {
+    file: String,
+    line: usize,
+    rule: &'static str,
+    found: String,
+    remedy: String,
+}
+
+impl fmt::Display for Problem {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}:{}: {}: {}\n    do: {}", self.file, self.line, self.rule, self.found, self.remedy)
+    }
+}
+
+/// `src/store/mailbox.rs` is `store::mailbox`; `src/store/mod.rs` is `store`; the roots are nothing.
+fn module(name: &str) -> Vec<String> {
+    let inner = name.trim_start_matches("src/").trim_end_matches(".rs").trim_end_matches("/mod");
+    if ROOTS.contains(&name) { Vec::new() } else { inner.split('/').map(str::to_owned).collect() }
+}
+
+/// A folder names only itself and the folders below it in the picture.
+pub(crate) fn imports(file: &File) -> Vec<Problem> {
+    const RULE: &str = "import direction";
+    if !file.is_source() || ROOTS.contains(&file.name.as_str()) {
+        return Vec::new();
+    }
+    let here = module(&file.name).swap_remove(0);
+    let Some((_, below)) = MAY_IMPORT.iter().find(|(folder, _)| *folder == here) else {
+        let found = format!("folder `{here}` is not in the table");
+        let remedy =
+            "put the file into a known folder, or extend MAY_IMPORT and docs/architecture.md on purpose";
+        return vec![file.problem(1, RULE, found, remedy)];
+    };
+    let judge = |path: &Path| {
+        let target = path.from_root.as_ref()?.first().map_or("", String::as_str);
+        let spelled = path.segments.join("::");
+        if target == here || below.contains(&target) {
+            None
+        } else if EVERYTHING.contains(&target) || target == "cli" {
+            let found = format!("`{here}` must not know `{target}` (`{spelled}`)");
+            let remedy = "move the meeting of the two into ops, or the shared noun into model";
+            Some(file.problem(path.line, RULE, found, remedy))
+        } else {
+            let found = format!("`{spelled}` goes through the crate's root");
+            Some(file.problem(
+                path.line,
+                RULE,
+                found,
+                "name the folder that the item lives in: crate::folder::item",
+            ))
+        }
+    };
+    let hidden = |inside: std::ops::Range<usize>| {
+        let first = file.tokens.get(inside.start).filter(|t| t.is("path"))?;
+        let found = "`#[path]` hides where a module lives".to_owned();
+        Some(file.problem(first.line, RULE, found, "put the file where its module says it is"))
+    };
+    let attributes = scan::attributes(&file.tokens).into_iter().filter_map(hidden);
+    unique(file.paths.iter().filter_map(judge).chain(attributes))
+}
+
+/// OS calls live in `sys`, `unsafe` with them, and each big library where its one user lives.
+pub(crate) fn fences(file: &File) -> Vec<Problem> {
+    if !file.is_source() {
+        return Vec::new();
+    }
+    let breaks =
+        FENCES.iter().filter(|(_, inside, _)| !file.is_under(inside)).flat_map(|(fenced, inside, remedy)| {
+            let hits = file.paths.iter().filter(move |path| spells(&path.segments, fenced));
+            hits.map(move |path| {
+                let found =
+                    format!("`{}` belongs in {} only", path.segments.join("::"), inside.join(" and "));
+                file.problem(path.line, "fence", found, remedy)
+            })
+        });
+    let unsafes = file.tokens.iter().filter(|t| t.is("unsafe") && !file.is_under(SYS)).map(|t| {
+        file.problem(
+            t.line,
+            "fence",
+            "`unsafe` belongs in src/sys/ only".into(),
+            "put a safe function into sys",
+        )
+    });
+    unique(breaks.chain(unsafes))
+}
+
+/// `fenced` is in the path, or a `*` would bring it in.
+fn spells(path: &[String], fenced: &str) -> bool {
+    let pieces: Vec<_> = fenced.split("::").collect();
+    let starts = |window: &[String]| window.iter().zip(&pieces).all(|(a, b)| a == b);
+    match (path, pieces.as_slice()) {
+        ([first, ..], [only]) => first == only,
+        ([.., last, star], [outer, ..]) if star == "*" && last == outer => true,
+        _ => path.windows(pieces.len()).any(starts),
+    }
+}
+
+/// A command line is an argv from end to end, so that no name can become shell syntax.
+pub(crate) fn shells(file: &File) -> Vec<Problem> {
+    let in_tests = scan::test_lines(&file.tokens);
+    let is_test_file = file.name.ends_with("/tests.rs") || file.name.contains("/tests/");
+    if !file.is_source() || is_test_file {
+        return Vec::new();
+    }
+    let texts: Vec<(usize, &Token, &str)> = (file.tokens.iter().enumerate())
+        .filter(|(_, t)| !in_tests.iter().any(|lines: &RangeInclusive<usize>| lines.contains(&t.line)))
+        .filter_map(
+            |(at, t)| if let Kind::Text(text) = &t.kind { Some((at, t, text.as_str())) } else { None },
+        )
+        .collect();
+    let report = |line| {
+        let remedy = "run the program's argv directly through sys::exec";
+        file.problem(line, "no shell (SEC-11)", "a command is handed to a shell as text".into(), remedy)
+    };
+    let in_one = texts.iter().filter(|(_, _, text)| is_shell_line(text)).map(|(_, t, _)| report(t.line));
+    // `Command::new("sh").arg("-c")`, `["bash", "-c", …]`: two literals with little between them.
+    let in_two = texts.windows(2).filter(|pair| {
+        let close = pair[1].0 - pair[0].0 <= 10;
+        close && is_shell(pair[0].2) && is_command_flag(pair[1].2)
+    });
+    unique(in_one.chain(in_two.map(|pair| report(pair[0].1.line))))
+}
+
+fn is_shell_line(text: &str) -> bool {
+    let words: Vec<_> = text.split(|c: char| c.is_whitespace() || "'\"`".contains(c)).collect();
+    words.windows(2).any(|pair| is_shell(pair[0]) && is_command_flag(pair[1]))
+}
+
+fn is_shell(word: &str) -> bool {
+    matches!(word.rsplit('/').next(), Some("sh" | "bash" | "dash" | "zsh" | "ksh" | "fish"))
+}
+
+/// `-c`, and clusters such as `-lc`.
+fn is_command_flag(word: &str) -> bool {
+    let letters = word.strip_prefix('-').unwrap_or_default();
+    letters.contains('c') && letters.chars().all(|c| c.is_ascii_lowercase()) && letters.len() <= 4
+}
+
+/// The first line is `//!` and the file tells one story.
+pub(crate) fn form(file: &File) -> Vec<Problem> {
+    let mut problems = Vec::new();
+    let purpose = file.text.lines().next().and_then(|line| line.strip_prefix("//!"));
+    if purpose.is_none_or(|words| words.trim().is_empty()) {
+        let remedy = "say in the first line what the file is for and what it refuses to know";
+        problems.push(file.problem(1, "file form", "the first line is not `//! …`".into(), remedy));
+    }
+    let lines = file.text.lines().count();
+    if lines > LONGEST_FILE {
+        let found = format!("{lines} lines, {LONGEST_FILE} are allowed");
+        problems.push(file.problem(LONGEST_FILE + 1, "file form", found, "split it: it tells two stories"));
+    }
+    problems
+}
+
+/// No half-done work, no test switched off, no lint silenced without saying why.
+pub(crate) fn leftovers(file: &File) -> Vec<Problem> {
+    const RULE: &str = "leftover";
+    let tokens = &file.tokens;
+    let unfinished = tokens.windows(2).filter(|pair| pair[1].mark('!')).filter_map(|pair| {
+        let name = ["todo", "unimplemented", "dbg"].into_iter().find(|name| pair[0].is(name))?;
+        Some(file.problem(pair[0].line, RULE, format!("`{name}!` in the tree"), "finish it or take it out"))
+    });
+    let attributes = scan::attributes(tokens)
+        .into_iter()
+        .flat_map(|inside| inside.clone().map(move |at| (inside.start, at)));
+    let silenced = attributes.filter_map(|(start, at)| {
+        let token = &tokens[at];
+        if token.is("ignore") && (at == start || tokens[start].is("cfg_attr")) {
+            let remedy = "make the test pass everywhere, or skip loudly inside it";
+            return Some(file.problem(token.line, RULE, "`#[ignore]` switches a test off".into(), remedy));
+        }
+        let level = ["allow", "expect"].into_iter().find(|level| token.is(level))?;
+        // `.expect(` inside an attribute is a method call.
+        tokens.get(at + 1).filter(|t| t.mark('(') && !tokens[at - 1].mark('.'))?;
+        let reasoned = tokens[at..scan::closing(tokens, at + 1)].iter().any(|t| t.is("reason"));
+        let remedy = "add reason = \"…\", or fix what the lint says";
+        (!reasoned).then(|| file.problem(token.line, RULE, format!("`{level}(…)` without a reason"), remedy))
+    });
+    unique(unfinished.chain(silenced))
+}
+
+/// The visible top level, file and folder names without dot-files.
+pub(crate) fn top_level(names: &[String]) -> Vec<Problem> {
+    let problem = |name: &str, found: &str, remedy: &str| Problem {
+        file: name.to_owned(),
+        line: 1,
+        rule: "visible top level",
+        found: found.to_owned(),
+        remedy: remedy.to_owned(),
+    };
+    let is_known = |name: &str| TOP_LEVEL.contains(&name) || TOP_LEVEL_LATER.contains(&name);
+    let strangers = names.iter().filter(|name| !is_known(name)).map(|name| {
+        problem(
+            name,
+            "not on the fixed list",
+            "move it under docs, scripts or fixtures, or make it a dot-file",
+        )
+    });
+    let missing = TOP_LEVEL
+        .iter()
+        .filter(|name| !names.iter().any(|n| n == *name))
+        .map(|name| problem(name, "on the fixed list but not there", "put it back"));
+    unique(strangers.chain(missing))
+}
+
+/// `docs/architecture.md` shows the same table as `MAY_IMPORT`, row for row.
+pub(crate) fn table(page: &str) -> Vec<Problem> {
+    let shown: Vec<_> = page.lines().filter(|line| line.starts_with("| `")).collect();
+    let row = |(folder, below): &(&str, &[&str])| match below {
+        [] => format!("| `{folder}` | nothing |"),
+        all if *all == EVERYTHING => format!("| `{folder}` | everything |"),
+        some => format!("| `{folder}` | {} |", some.join(", ")),
+    };
+    let demanded: Vec<_> = MAY_IMPORT.iter().map(row).collect();
+    let problem = |line: usize, found: String| Problem {
+        file: "docs/architecture.md".into(),
+        line,
+        rule: "import table",
+        found,
+        remedy: "make the page and MAY_IMPORT in tests/tidy/rules.rs say the same".into(),
+    };
+    let absent = demanded.iter().filter(|row| !shown.iter().any(|line| line.starts_with(*row)));
+    let absent = absent.map(|row| problem(1, format!("the row `{row}` is missing")));
+    let extra = page
+        .lines()
+        .enumerate()
+        .filter(|(_, line)| line.starts_with("| `") && !demanded.iter().any(|row| line.starts_with(row)));
+    let extra =
+        extra.map(|(at, line)| problem(at + 1, format!("the row `{line}` is not what the test enforces")));
+    unique(absent.chain(extra))
+}
+
+/// In order, each once: a path in a group can break the same rule on the same line twice.
+fn unique(problems: impl Iterator<Item = Problem>) -> Vec<Problem> {
+    problems.collect::<BTreeSet<_>>().into_iter().collect()
+}

@@ -1,0 +1,345 @@
+//! Reads Rust text just well enough to judge it: words, marks, string literals and the paths they spell.
+//! Knows the grammar of comments and literals, not the language; knows none of the house's rules.
+
+/// One token with the line it starts on. Comments, lifetimes and char literals leave no token behind.
+#[derive(Debug)]
+pub(crate) struct Token {
+    pub(crate) line: usize,
+    pub(crate) kind: Kind,
+}
+
+#[derive(Debug, PartialEq)]
+pub(crate) enum Kind {
+    /// An identifier, keyword or number.
+    Word(String),
+    /// The content of a string literal of any kind, escapes left as written.
+    Text(String),
+    /// `::`
+    Step,
+    Mark(char),
+}
+
+impl Token {
+    pub(crate) fn is(&self, word: &str) -> bool {
+        matches!(&self.kind, Kind::Word(w) if w == word)
+    }
+
+    pub(crate) fn mark(&self, mark: char) -> bool {
+        self.kind == Kind::Mark(mark)
+    }
+}
+
+/// A path as it would be spelled in full: `use a::{b, c::d}` gives `a::b` and `a::c::d`.
+#[derive(Debug)]
+pub(crate) struct Path {
+    pub(crate) line: usize,
+    pub(crate) segments: Vec<String>,
+    /// The same path from the crate's root, when it starts with `crate`, `self` or `super`.
+    pub(crate) from_root: Option<Vec<String>>,
+}
+
+/// Splits source text into tokens.
+pub(crate) fn tokens(source: &str) -> Vec<Token> {
+    let mut reader = Reader { text: source.chars().collect(), at: 0, line: 1 };
+    let mut found = Vec::new();
+    while let Some(c) = reader.peek(0) {
+        let line = reader.line;
+        if let Some(kind) = reader.token(c) {
+            found.push(Token { line, kind });
+        }
+    }
+    found
+}
+
+struct Reader {
+    text: Vec<char>,
+    at: usize,
+    line: usize,
+}
+
+impl Reader {
+    fn peek(&self, ahead: usize) -> Option<char> {
+        self.text.get(self.at + ahead).copied()
+    }
+
+    fn next(&mut self) -> Option<char> {
+        let c = self.peek(0)?;
+        self.at += 1;
+        self.line += usize::from(c == '\n');
+        Some(c)
+    }
+
+    fn skip(&mut self, count: usize) {
+        for _ in 0..count {
+            self.next();
+        }
+    }
+
+    fn token(&mut self, c: char) -> Option<Kind> {
+        match (c, self.peek(1)) {
+            ('/', Some('/')) => self.line_comment(),
+            ('/', Some('*')) => self.block_comment(),
+            ('"', _) => return Some(Kind::Text(self.quoted())),
+            ('\'', _) => self.char_or_lifetime(),
+            (':', Some(':')) => {
+                self.skip(2);
+                return Some(Kind::Step);
+            }
+            _ if c.is_alphanumeric() || c == '_' => return Some(self.word_or_prefixed_literal()),
+            _ => {
+                self.next();
+                return (!c.is_whitespace()).then_some(Kind::Mark(c));
+            }
+        }
+        None
+    }
+
+    fn line_comment(&mut self) {
+        while self.peek(0).is_some_and(|c| c != '\n') {
+            self.next();
+        }
+    }
+
+    /// Block comments nest in Rust.
+    fn block_comment(&mut self) {
+        let mut depth = 0;
+        loop {
+            match (self.peek(0), self.peek(1)) {
+                (Some('/'), Some('*')) => depth += 1,
+                (Some('*'), Some('/')) => depth -= 1,
+                (None, _) => return,
+                _ => {
+                    self.next();
+                    continue;
+                }
+            }
+            self.skip(2);
+            if depth == 0 {
+                return;
+            }
+        }
+    }
+
+    /// Stands on the opening quote.
+    fn quoted(&mut self) -> String {
+        self.next();
+        let mut content = String::new();
+        while let Some(c) = self.next() {
+            match c {
+                '"' => break,
+                '\\' => {
+                    content.push(c);
+                    content.extend(self.next());
+                }
+                _ => content.push(c),
+            }
+        }
+        content
+    }
+
+    /// Stands on the first `#` or quote behind an `r`; `hashes` of them close the literal again.
+    fn raw(&mut self, hashes: usize) -> String {
+        self.skip(hashes + 1);
+        let mut content = String::new();
+        while let Some(c) = self.next() {
+            if c == '"' && (0..hashes).all(|i| self.peek(i) == Some('#')) {
+                self.skip(hashes);
+                break;
+            }
+            content.push(c);
+        }
+        content
+    }
+
+    /// `'a'` and `'\n'` are chars, `'a` alone is a lifetime or a label; neither is of interest.
+    fn char_or_lifetime(&mut self) {
+        self.next();
+        if self.peek(0) == Some('\\') {
+            self.skip(2);
+            while self.next().is_some_and(|c| c != '\'') {}
+        } else if self.peek(1) == Some('\'') {
+            self.skip(2);
+        } else {
+            self.word();
+        }
+    }
+
+    fn word(&mut self) -> String {
+        let mut word = String::new();
+        while let Some(c) = self.peek(0).filter(|c| c.is_alphanumeric() || *c == '_') {
+            word.push(c);
+            self.next();
+        }
+        word
+    }
+
+    fn word_or_prefixed_literal(&mut self) -> Kind {
+        let word = self.word();
+        let hashes = (0..).take_while(|i| self.peek(*i) == Some('#')).count();
+        match (word.as_str(), self.peek(hashes)) {
+            ("r" | "br" | "cr", Some('"')) => Kind::Text(self.raw(hashes)),
+            ("b" | "c", Some('"')) if hashes == 0 => Kind::Text(self.quoted()),
+            ("r", Some(_)) if hashes == 1 => {
+                self.skip(1);
+                Kind::Word(self.word())
+            }
+            _ => Kind::Word(word),
+        }
+    }
+}
+
+/// Every path the tokens spell, `use` groups taken apart. `module` is where the file stands in the crate.
+pub(crate) fn paths(tokens: &[Token], module: &[String]) -> Vec<Path> {
+    let mut found = Vec::new();
+    // Inline modules deepen what `super` means; each is kept with the brace depth that it opened.
+    let mut inline: Vec<(usize, String)> = Vec::new();
+    let mut depth = 0;
+    let mut at = 0;
+    while at < tokens.len() {
+        if tokens[at].mark('{') {
+            depth += 1;
+            if let Some(name) = inline_module(tokens, at) {
+                inline.push((depth, name));
+            }
+        } else if tokens[at].mark('}') {
+            inline.retain(|(opened, _)| *opened < depth);
+            depth = depth.saturating_sub(1);
+        } else if let Some(start) = path_start(tokens, at) {
+            let mut spelled = Vec::new();
+            at = tree(tokens, start, &[], &mut spelled);
+            let here: Vec<_> = module.iter().chain(inline.iter().map(|(_, name)| name)).cloned().collect();
+            found.extend(spelled.into_iter().map(|(line, segments)| {
+                let from_root = from_root(&segments, &here);
+                Path { line, segments, from_root }
+            }));
+            continue;
+        }
+        at += 1;
+    }
+    found
+}
+
+/// `mod name {` with the brace at `at`.
+fn inline_module(tokens: &[Token], at: usize) -> Option<String> {
+    match tokens.get(at.checked_sub(2)?..at)? {
+        [keyword, Token { kind: Kind::Word(name), .. }] if keyword.is("mod") => Some(name.clone()),
+        _ => None,
+    }
+}
+
+/// Where the path begins, if one does at `at`: behind `use` or `extern crate`, or a word followed by `::`.
+fn path_start(tokens: &[Token], at: usize) -> Option<usize> {
+    let before = |back: usize| at.checked_sub(back).map(|i| &tokens[i]);
+    let Kind::Word(word) = &tokens[at].kind else { return None };
+    if word == "use" || (word == "crate" && before(1).is_some_and(|t| t.is("extern"))) {
+        return Some(at + 1);
+    }
+    let goes_on = tokens.get(at + 1).is_some_and(|t| t.kind == Kind::Step);
+    // `<T as X>::y::z` and `a::<T>::b::c` end in pieces that are no path of their own.
+    let is_tail = before(1).is_some_and(|t| t.kind == Kind::Step)
+        && before(2).is_some_and(|t| t.mark('>') || matches!(t.kind, Kind::Word(_)));
+    // `pub(in super::super)` names an ancestor only: it imports nothing.
+    let is_visibility =
+        before(1).is_some_and(|t| t.is("in")) && before(2).is_some_and(|t| t.mark('(')) && word == "super";
+    (goes_on && !is_tail && !is_visibility).then_some(at)
+}
+
+/// Reads one branch of a use tree (or a plain path) at `at`; gives the index behind it.
+fn tree(tokens: &[Token], mut at: usize, prefix: &[String], found: &mut Vec<(usize, Vec<String>)>) -> usize {
+    let mut segments = prefix.to_vec();
+    let mut line = tokens.get(at).map_or(0, |t| t.line);
+    while let Some(token) = tokens.get(at) {
+        match &token.kind {
+            Kind::Step => at += 1,
+            Kind::Word(word) => {
+                (line, at) = (token.line, at + 1);
+                segments.push(word.clone());
+                if tokens.get(at).is_none_or(|t| t.kind != Kind::Step) {
+                    break;
+                }
+            }
+            Kind::Mark('*') => {
+                (line, at) = (token.line, at + 1);
+                segments.push("*".into());
+                break;
+            }
+            Kind::Mark('{') => return group(tokens, at + 1, &segments, found),
+            _ => break,
+        }
+    }
+    if segments.len() > prefix.len() {
+        found.push((line, segments));
+    }
+    at
+}
+
+/// Reads the branches between the braces of a use tree, `at` being behind the opening one.
+fn group(tokens: &[Token], mut at: usize, prefix: &[String], found: &mut Vec<(usize, Vec<String>)>) -> usize {
+    while at < tokens.len() && !tokens[at].mark('}') {
+        at = tree(tokens, at, prefix, found);
+        // ` as name` follows a branch; stepping over the rest also ends on text that is no use tree at all.
+        while at < tokens.len() && !tokens[at].mark(',') && !tokens[at].mark('}') {
+            at += 1;
+        }
+        at += usize::from(tokens.get(at).is_some_and(|t| t.mark(',')));
+    }
+    at + 1
+}
+
+fn from_root(segments: &[String], here: &[String]) -> Option<Vec<String>> {
+    let mut path = match segments.first()?.as_str() {
+        "crate" => Vec::new(),
+        "self" | "super" => here.to_vec(),
+        _ => return None,
+    };
+    for segment in segments {
+        match segment.as_str() {
+            "crate" | "self" => {}
+            "super" => drop(path.pop()),
+            name => path.push(name.to_owned()),
+        }
+    }
+    Some(path)
+}
+
+/// The index of the bracket that closes the one at `open`, or the end of the text.
+pub(crate) fn closing(tokens: &[Token], open: usize) -> usize {
+    let mut depth = 0;
+    for (at, token) in tokens.iter().enumerate().skip(open) {
+        match token.kind {
+            Kind::Mark('(' | '[' | '{') => depth += 1,
+            Kind::Mark(')' | ']' | '}') => depth -= 1,
+            _ => {}
+        }
+        if depth == 0 {
+            return at;
+        }
+    }
+    tokens.len()
+}
+
+/// Every attribute's inside, `#[…]` and `#![…]`, as a range of token indices.
+pub(crate) fn attributes(tokens: &[Token]) -> Vec<std::ops::Range<usize>> {
+    let opens = |at: usize| match (tokens[at].mark('#'), tokens.get(at + 1), tokens.get(at + 2)) {
+        (true, Some(a), _) if a.mark('[') => Some(at + 1),
+        (true, Some(a), Some(b)) if a.mark('!') && b.mark('[') => Some(at + 2),
+        _ => None,
+    };
+    (0..tokens.len()).filter_map(opens).map(|open| open + 1..closing(tokens, open)).collect()
+}
+
+/// The lines that `#[cfg(test)]` puts aside, as ranges from the attribute to the end of its item.
+pub(crate) fn test_lines(tokens: &[Token]) -> Vec<std::ops::RangeInclusive<usize>> {
+    let is_test = |inside: &std::ops::Range<usize>| {
+        let words: Vec<_> =
+            tokens[inside.clone()].iter().filter(|t| matches!(t.kind, Kind::Word(_))).collect();
+        let named = |at: usize, name: &str| words.get(at).is_some_and(|t| t.is(name));
+        named(0, "cfg") && (named(1, "test") || (named(1, "all") && named(2, "test")))
+    };
+    let item = |inside: std::ops::Range<usize>| {
+        let body = (inside.end..tokens.len()).find(|at| tokens[*at].mark('{') || tokens[*at].mark(';'))?;
+        let end = if tokens[body].mark('{') { closing(tokens, body) } else { body };
+        Some(tokens[inside.start].line..=tokens.get(end).map_or(usize::MAX, |t| t.line))
+    };
+    attributes(tokens).into_iter().filter(is_test).filter_map(item).collect()
+}
