@@ -19,4 +19,5 @@ pub(crate) mod task;
 pub(crate) mod team;
 pub(crate) mod text;
 pub(crate) mod time;
+pub(crate) mod topic;
 pub(crate) mod wire;

@@ -1,0 +1,27 @@
+//! What the lead can do. The driver carries effects out in order; it decides nothing.
+
+use crate::model::id::{Incarnation, MemberName, RequestId};
+use crate::model::lifecycle::Cause;
+use crate::model::placement::ProcessId;
+use crate::model::request::ShutdownOutcome;
+
+/// Something to do.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) enum Effect {
+    /// Tell when this process is gone.
+    WatchExit { name: MemberName, incarnation: Incarnation, process: ProcessId },
+    /// These messages were acted upon.
+    Acknowledge { ids: Vec<String> },
+    /// Ask these members to shut down.
+    AskShutdown { names: Vec<MemberName>, reason: String, force: bool },
+    /// End the run and close its placement; `agreed`: let it end by itself first. Reports `Terminated`.
+    Terminate { name: MemberName, incarnation: Incarnation, agreed: bool },
+    /// The run is proven over: off the roster, tasks given back, notices sent.
+    Retire { name: MemberName, incarnation: Incarnation, cause: Cause, reason: String },
+    /// Bring a request to its end.
+    Resolve { request: RequestId, outcome: ShutdownOutcome, answer: Option<String> },
+    /// Move a member on in its life.
+    MoveOn { name: MemberName, incarnation: Incarnation, cause: Cause, reason: Option<String> },
+    /// Say in the journal that something is odd.
+    Warn { member: Option<MemberName>, text: String },
+}

@@ -1,0 +1,30 @@
+//! What the lead can be told. Each event carries all that is needed to react to it.
+
+use crate::model::board::Board;
+use crate::model::envelope::Envelope;
+use crate::model::id::{Incarnation, MemberName};
+use crate::model::record::MemberRecord;
+use crate::model::request::ShutdownRequest;
+
+/// Something that happened.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) enum Event {
+    /// The unread mail of the lead, oldest first; the same message may come again until it is acknowledged.
+    Mail(Vec<Envelope>),
+    /// The records of all members' latest runs.
+    Members(Vec<MemberRecord>),
+    /// All shutdown requests.
+    Requests(Vec<ShutdownRequest>),
+    /// The board.
+    Board(Board),
+    /// The launcher of this run is gone; the record was read after that.
+    Exited(MemberRecord),
+    /// The effect `Terminate` has ended: the placement is proven gone, or why not.
+    Terminated { name: MemberName, incarnation: Incarnation, result: Result<(), String> },
+    /// A person wants it to end: gracefully, or at once.
+    Stop { force: bool },
+    /// The team is no longer on disk.
+    TeamGone,
+    /// Time has passed.
+    Tick,
+}

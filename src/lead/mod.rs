@@ -1,0 +1,12 @@
+//! The lead's loop: event → react → effects. It brings shutdowns to their end, notices members that vanish, gives
+//! their work back, and takes a finished team down. Knows no file forms, no tmux, no faces.
+
+mod driver;
+mod effect;
+mod event;
+mod react;
+mod sources;
+mod state;
+
+pub(crate) use driver::{Lead, Stop, lead};
+pub(crate) use state::{End, Goal};

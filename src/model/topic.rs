@@ -1,0 +1,15 @@
+//! What a change on disk was about, for loops that look again at just that.
+
+/// A part of a team that changed.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Topic {
+    Roster,
+    /// A mailbox, by its owner's name as it stands in file names.
+    Mail(String),
+    Members,
+    Requests,
+    Tasks,
+    Journal,
+    /// Anything: look at everything again.
+    Everything,
+}

@@ -1,0 +1,91 @@
+//! Which backend a team uses, and the one that a placement belongs to.
+
+use std::ffi::OsStr;
+use std::path::{Path, PathBuf};
+
+use super::context::Context;
+use super::error::OpsError;
+use crate::backend::choose::{Chosen, Facts, choose};
+use crate::backend::pty::Pty;
+use crate::backend::tmux::{self, Tmux};
+use crate::backend::{Backend, TmuxHome};
+use crate::model::placement::{BackendKind, Layout, Placement};
+use crate::model::settings::BackendChoice;
+use crate::store::TeamStore;
+use crate::sys::env::find_program;
+
+/// The caller's own place in tmux, from `$TMUX` (`socket,pid,session`) and `$TMUX_PANE`.
+struct Inside {
+    socket: PathBuf,
+    pane: String,
+}
+
+fn inside(ctx: &Context) -> Option<Inside> {
+    let tmux = ctx.caller.var("TMUX")?.to_str()?;
+    let pane = ctx.caller.var("TMUX_PANE")?.to_str()?;
+    // The socket's path may hold commas itself: pid and session are the last two parts.
+    let socket = tmux.rsplitn(3, ',').nth(2)?;
+    Some(Inside { socket: PathBuf::from(socket), pane: pane.to_owned() })
+}
+
+fn tmux_program(ctx: &Context) -> Result<PathBuf, String> {
+    let path = ctx.caller.var("PATH");
+    let found = find_program(OsStr::new("tmux"), path, Path::new("/"));
+    found.ok_or_else(|| "`tmux` is not in PATH".to_owned())
+}
+
+/// Chooses the team's backend: what an earlier spawn chose stays, what is asked for here wins.
+pub(crate) fn choose_backend(
+    ctx: &Context, team: &TeamStore, asked: Option<BackendChoice>,
+) -> Result<Chosen, OpsError> {
+    let settings = team.settings()?;
+    let earlier = settings.as_ref().and_then(|s| s.chosen);
+    if let (None, Some(backend)) = (asked, earlier) {
+        return Ok(Chosen { backend, why: "as the team's other members".to_owned() });
+    }
+    let asked = asked.or(settings.map(|s| s.backend)).unwrap_or_default();
+    let tmux = match asked {
+        BackendChoice::Pty => Err("not looked for".to_owned()),
+        BackendChoice::Auto | BackendChoice::Tmux => tmux_program(ctx).and_then(|program| tmux::probe(&program)),
+    };
+    let facts = Facts { inside_tmux: inside(ctx).is_some(), tmux };
+    choose(asked, &facts).map_err(|problem| OpsError::BackendUnavailable { backend: "tmux", problem })
+}
+
+/// Opens a backend to place members of `team`.
+pub(crate) fn open(ctx: &Context, team: &TeamStore, kind: BackendKind) -> Result<Box<dyn Backend>, OpsError> {
+    let settings = team.settings()?;
+    let recorded = settings.as_ref().and_then(|s| s.tmux_socket.as_ref()).map(PathBuf::from);
+    let layout = settings.map(|s| s.layout).unwrap_or_default();
+    open_at(ctx, team, kind, recorded, layout)
+}
+
+/// Opens the backend that made `placement`, on the server that it was made on.
+pub(crate) fn of_placement(
+    ctx: &Context, team: &TeamStore, placement: &Placement,
+) -> Result<Box<dyn Backend>, OpsError> {
+    let socket = match placement {
+        Placement::Tmux(pane) => Some(PathBuf::from(&pane.socket)),
+        Placement::Pty(_) => None,
+    };
+    open_at(ctx, team, placement.backend(), socket, Layout::default())
+}
+
+fn open_at(
+    ctx: &Context, team: &TeamStore, kind: BackendKind, socket: Option<PathBuf>, layout: Layout,
+) -> Result<Box<dyn Backend>, OpsError> {
+    match kind {
+        BackendKind::Pty => Ok(Box::new(Pty::new(team.root(), ctx.caller.env.clone(), |name| team.log(name)))),
+        BackendKind::Tmux => {
+            let program = tmux_program(ctx)
+                .map_err(|problem| OpsError::BackendUnavailable { backend: "tmux", problem })?;
+            let here = inside(ctx);
+            let socket = socket.or_else(|| here.as_ref().map(|h| h.socket.clone()));
+            let inside = here.filter(|h| socket.as_ref() == Some(&h.socket)).map(|h| h.pane);
+            let found = team.team()?;
+            let session = found.lead_session_id.unwrap_or_default();
+            let tag = format!("{}/{}/{session}", team.name(), found.created_at.0);
+            Ok(Box::new(Tmux::new(TmuxHome { program, socket, inside, team: team.name().to_string(), tag, layout })))
+        }
+    }
+}

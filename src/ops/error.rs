@@ -1,0 +1,168 @@
+//! What a verb can fail with: the failure itself, which exit code it means, and what to type next.
+
+use crate::backend::BackendError;
+use crate::model::id::{IdError, MemberName, TeamName};
+use crate::store::StoreError;
+use crate::sys::fs::FsError;
+
+/// Classes of failure; the exit codes of product.md.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Kind {
+    Failed,
+    Usage,
+    NotFound,
+    Refused,
+    Deadline,
+    Backend,
+    Internal,
+}
+
+/// Why a verb did not do what was asked.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum OpsError {
+    #[error(transparent)]
+    Store(StoreError),
+    #[error(transparent)]
+    Backend(#[from] BackendError),
+    #[error(transparent)]
+    Name(#[from] IdError),
+    #[error(transparent)]
+    File(#[from] FsError),
+    /// The backend that was asked for does not work here.
+    #[error("backend `{backend}` is not available: {problem}")]
+    BackendUnavailable { backend: &'static str, problem: String },
+    #[error("there is no profile `{name}`")]
+    NoSuchProfile { name: String, nearest: Option<&'static str> },
+    #[error("{problem}")]
+    Usage { problem: String, hint: Option<String> },
+    /// A member did not come up; nothing of it is left.
+    #[error("`{name}` did not start: {reason}{}", screen_block(screen))]
+    StartFailed { name: MemberName, reason: String, screen: String },
+    #[error("`{name}` did not prove within {seconds} s that it runs{}", screen_block(screen))]
+    StartDeadline { name: MemberName, seconds: u64, screen: String },
+    #[error("team `{team}` has live members: {}", names(members))]
+    LiveMembers { team: TeamName, members: Vec<MemberName> },
+    #[error("team `{team}` is led by process {pid}")]
+    LedByAnother { team: TeamName, pid: i32 },
+    #[error("`{name}` runs a plain command and reads no mail")]
+    ReadsNoMail { name: MemberName },
+    #[error("`{name}` was not started by phalanx")]
+    NotOurMember { name: MemberName },
+    #[error("{what} within {seconds} s")]
+    Deadline { what: String, seconds: u64 },
+    #[error("{what}")]
+    NotEnded { what: String },
+}
+
+fn screen_block(screen: &str) -> String {
+    if screen.is_empty() { String::new() } else { format!("\nits last lines were:\n{screen}") }
+}
+
+/// Names as a list for people.
+pub(crate) fn names(list: &[MemberName]) -> String {
+    list.iter().map(MemberName::to_string).collect::<Vec<_>>().join(", ")
+}
+
+impl From<StoreError> for OpsError {
+    fn from(e: StoreError) -> OpsError {
+        match e {
+            StoreError::Name(e) => OpsError::Name(e),
+            StoreError::File(e) => OpsError::File(e),
+            e => OpsError::Store(e),
+        }
+    }
+}
+
+impl OpsError {
+    /// The class of the failure.
+    pub(crate) fn kind(&self) -> Kind {
+        match self {
+            OpsError::Store(e) => store_kind(e),
+            OpsError::Backend(_) | OpsError::BackendUnavailable { .. } => Kind::Backend,
+            // A config root that cannot be written is a place where no team can be (issue 2, bad input).
+            OpsError::File(_) => Kind::Backend,
+            OpsError::Name(_) | OpsError::NoSuchProfile { .. } | OpsError::Usage { .. } => Kind::Usage,
+            OpsError::StartFailed { .. } | OpsError::NotEnded { .. } => Kind::Failed,
+            OpsError::StartDeadline { .. } | OpsError::Deadline { .. } => Kind::Deadline,
+            OpsError::LiveMembers { .. }
+            | OpsError::LedByAnother { .. }
+            | OpsError::ReadsNoMail { .. }
+            | OpsError::NotOurMember { .. } => Kind::Refused,
+        }
+    }
+
+    /// What to do about it, where there is something to say.
+    pub(crate) fn hint(&self) -> Option<String> {
+        match self {
+            OpsError::Store(e) => store_hint(e),
+            OpsError::BackendUnavailable { backend: "tmux", .. } => {
+                Some("install it (`apt-get install tmux`), or use `--backend auto` or `--backend pty`".to_owned())
+            }
+            OpsError::NoSuchProfile { nearest, .. } => {
+                let known = crate::profile::ALL.map(|p| p.name).join(", ");
+                Some(nearest.map_or(format!("profiles: {known}"), |n| format!("did you mean `{n}`? profiles: {known}")))
+            }
+            OpsError::Usage { hint, .. } => hint.clone(),
+            OpsError::LiveMembers { team, .. } => Some(format!("run `phalanx shutdown --all -t {team}` first, or add `--force`")),
+            OpsError::LedByAnother { team, .. } => {
+                Some(format!("look at it with `phalanx status -t {team}`, end it with `phalanx down -t {team}`"))
+            }
+            OpsError::ReadsNoMail { .. } => Some("only members whose program reads a mailbox can be written to".to_owned()),
+            OpsError::NotOurMember { .. } => Some("ask the lead that started it".to_owned()),
+            OpsError::Backend(_)
+            | OpsError::BackendUnavailable { .. }
+            | OpsError::Name(_)
+            | OpsError::File(_)
+            | OpsError::StartFailed { .. }
+            | OpsError::StartDeadline { .. }
+            | OpsError::Deadline { .. }
+            | OpsError::NotEnded { .. } => None,
+        }
+    }
+}
+
+fn store_kind(e: &StoreError) -> Kind {
+    match e {
+        StoreError::NoSuchTeam { .. } | StoreError::NoSuchMember { .. } | StoreError::NoSuchRequest { .. } => Kind::NotFound,
+        StoreError::Refused(crate::model::board::Refusal::TaskNotFound(_)) => Kind::NotFound,
+        StoreError::TeamTaken { .. }
+        | StoreError::MemberTaken { .. }
+        | StoreError::TeamFull { .. }
+        | StoreError::Refused(_)
+        | StoreError::Transition { .. }
+        | StoreError::NotYours { .. }
+        | StoreError::Circle { .. }
+        | StoreError::NewerFormat { .. } => Kind::Refused,
+        StoreError::MessageTooLong { .. } | StoreError::Name(_) => Kind::Usage,
+        StoreError::Lock(crate::sys::lock::LockError::Timeout { .. }) => Kind::Deadline,
+        StoreError::Corrupt { .. }
+        | StoreError::Contended { .. }
+        | StoreError::LockLost { .. }
+        | StoreError::Lock(_)
+        | StoreError::File(_)
+        | StoreError::Watch(_) => Kind::Failed,
+    }
+}
+
+fn store_hint(e: &StoreError) -> Option<String> {
+    let list = |names: Vec<String>| if names.is_empty() { "none".to_owned() } else { names.join(", ") };
+    match e {
+        StoreError::NoSuchTeam { known, .. } => {
+            Some(format!("teams: {}", list(known.iter().map(ToString::to_string).collect())))
+        }
+        StoreError::NoSuchMember { known, .. } => {
+            Some(format!("members: {}", list(known.iter().map(ToString::to_string).collect())))
+        }
+        StoreError::TeamTaken { name } => {
+            Some(format!("choose another name, or end it: `phalanx down -t {name}`"))
+        }
+        StoreError::MemberTaken { team, holder } => {
+            Some(format!("choose another name, or end it: `phalanx shutdown {holder} -t {team}`"))
+        }
+        StoreError::TeamFull { .. } => Some("shut a member down first, or raise `max_members` in the manifest".to_owned()),
+        StoreError::MessageTooLong { .. } => Some("write it to a file and send the file's path".to_owned()),
+        StoreError::NewerFormat { .. } => Some("use the newer phalanx that made this team".to_owned()),
+        StoreError::NotYours { .. } => Some("speak as its owner or as the lead: `--as NAME`".to_owned()),
+        _ => None,
+    }
+}

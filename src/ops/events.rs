@@ -1,0 +1,22 @@
+//! `events`: the journal, once or followed.
+
+use super::error::OpsError;
+use crate::model::event::{Event, Note};
+use crate::model::topic::Topic;
+use crate::store::TeamStore;
+use crate::sys::watch::Watch;
+
+/// Tells of every change of the team's files, until the watch is dropped.
+pub(crate) fn watch(team: &TeamStore, on_change: impl Fn(Topic) + Send + 'static) -> Result<Watch, OpsError> {
+    Ok(team.watch(on_change)?)
+}
+
+/// Writes one event.
+pub(crate) fn note(team: &TeamStore, note: Note) -> Result<Event, OpsError> {
+    Ok(team.record(note)?)
+}
+
+/// The events from byte `offset` on, and where to go on.
+pub(crate) fn from(team: &TeamStore, offset: u64) -> Result<(Vec<Event>, u64), OpsError> {
+    Ok(team.events_from(offset)?)
+}

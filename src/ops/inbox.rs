@@ -1,0 +1,47 @@
+//! `inbox`: what a member has been sent. Reading and marking are two steps, so that a message is marked only after
+//! its reader has it (invariant 4).
+
+use super::error::OpsError;
+use crate::model::envelope::Envelope;
+use crate::model::event::{EventKind, Note};
+use crate::model::id::MemberName;
+use crate::store::{StoreError, TeamStore};
+
+/// What happens to messages once they were handed over.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Afterwards {
+    /// They stay unread.
+    Leave,
+    /// They stay, marked as read.
+    Mark,
+    /// They are removed.
+    Remove,
+}
+
+/// The messages of `owner`: the unread ones, or all.
+pub(crate) fn look(team: &TeamStore, owner: &MemberName, all: bool) -> Result<Vec<Envelope>, OpsError> {
+    let roster = team.team()?;
+    if roster.member(owner).is_none() {
+        let known = roster.members.into_iter().map(|m| m.name).collect();
+        return Err(StoreError::NoSuchMember { team: team.name().clone(), name: owner.clone(), known }.into());
+    }
+    let mailbox = team.mailbox(owner);
+    Ok(if all { mailbox.entries()? } else { mailbox.unread()? })
+}
+
+/// Says that `messages` were handed over to their reader.
+pub(crate) fn settle(
+    team: &TeamStore, owner: &MemberName, messages: &[Envelope], afterwards: Afterwards,
+) -> Result<(), OpsError> {
+    let ids: Vec<String> = messages.iter().map(|m| m.msg_id.clone()).collect();
+    if ids.is_empty() || afterwards == Afterwards::Leave {
+        return Ok(());
+    }
+    match afterwards {
+        Afterwards::Leave => {}
+        Afterwards::Mark => team.mailbox(owner).mark_read(&ids)?,
+        Afterwards::Remove => team.mailbox(owner).remove(&ids)?,
+    }
+    team.record(Note::of(EventKind::MessageHandled).member(owner).with("msg_ids", ids))?;
+    Ok(())
+}

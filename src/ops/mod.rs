@@ -1,0 +1,27 @@
+//! One file per verb: the only place where store, backends and profiles meet. Knows nothing of command lines,
+//! screens or loops.
+
+mod backends;
+mod context;
+mod error;
+pub(crate) mod events;
+pub(crate) mod lease;
+pub(crate) mod inbox;
+pub(crate) mod presence;
+pub(crate) mod report;
+pub(crate) mod retire;
+pub(crate) mod send;
+pub(crate) mod shutdown;
+pub(crate) mod spawn;
+pub(crate) mod status;
+pub(crate) mod task;
+pub(crate) mod team;
+pub(crate) mod terminate;
+pub(crate) mod wait;
+
+pub(crate) use context::{Caller, Context, now};
+pub(crate) use error::{Kind, OpsError};
+
+/// A team, as the loops and faces hold it: something to hand to a verb.
+pub(crate) use crate::store::TeamStore as Team;
+pub(crate) use crate::store::{Ending, Lease, NewTask, Store};

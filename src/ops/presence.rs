@@ -1,0 +1,38 @@
+//! What a teammate says of itself: that it is up, that it works, that it rests.
+
+use super::context::now;
+use super::error::OpsError;
+use crate::model::event::{EventKind, Note};
+use crate::model::id::{Incarnation, MemberName};
+use crate::model::lifecycle::{Cause, MemberState};
+use crate::model::record::MemberRecord;
+use crate::store::TeamStore;
+
+/// The hello of a program that has found its mailbox (ID-03). False: this run is no longer the latest one.
+pub(crate) fn hello(team: &TeamStore, name: &MemberName, incarnation: &Incarnation) -> Result<bool, OpsError> {
+    let known = team.change_record(name, incarnation, |record| record.ready_at = Some(now()))?;
+    Ok(known.is_some())
+}
+
+/// Moves a member on in its life; gives the new state if there was a change. `isActive` in the team file follows.
+pub(crate) fn move_on(
+    team: &TeamStore, name: &MemberName, incarnation: &Incarnation, cause: Cause, reason: Option<&str>,
+) -> Result<Option<MemberState>, OpsError> {
+    let step = |record: &mut MemberRecord| {
+        let next = record.state.after(cause)?;
+        record.state = next;
+        record.state_since = now();
+        record.reason = reason.map(str::to_owned);
+        Some(next)
+    };
+    let Some(Some(next)) = team.change_record(name, incarnation, step)? else { return Ok(None) };
+    let mut note = Note::of(EventKind::MemberState).member(name).with("state", next.as_str());
+    if let Some(reason) = reason {
+        note = note.with("reason", reason);
+    }
+    team.record(note)?;
+    if matches!(next, MemberState::Working | MemberState::Idle) {
+        team.change_roster(|roster| Ok(roster.set(name, "isActive", next == MemberState::Working)))?;
+    }
+    Ok(Some(next))
+}

@@ -1,0 +1,55 @@
+//! The end of a team in one document, made while its files are still there.
+
+use super::error::OpsError;
+use crate::model::board::Board;
+use crate::model::record::MemberRecord;
+use crate::model::report::{MemberReport, Report, TaskReport};
+use crate::model::request::ShutdownRequest;
+use crate::model::task::{Task, TaskState};
+use crate::store::TeamStore;
+
+/// How many lines of a failed task are repeated.
+const TAIL_LINES: usize = 20;
+
+/// What has become of members and tasks. Success: every task completed (or cancelled) and no member failed.
+pub(crate) fn report(team: &TeamStore, elapsed_ms: u64) -> Result<Report, OpsError> {
+    let board = team.board()?;
+    let requests = team.requests()?;
+    let mut records = team.member_records()?;
+    records.sort_by_key(|r| r.asked_at);
+    let members: Vec<MemberReport> = records.iter().map(|r| member(r, &board, &requests)).collect();
+    let tasks: Vec<TaskReport> = board.tasks.values().map(|t| task(t, &board)).collect();
+    let success = tasks.iter().all(|t| t.state.frees_dependants()) && board.unreadable.is_empty();
+    Ok(Report { team: team.name().clone(), success, elapsed_ms, members, tasks })
+}
+
+fn member(record: &MemberRecord, board: &Board, requests: &[ShutdownRequest]) -> MemberReport {
+    let own = |r: &&ShutdownRequest| r.member == record.name && record.is(&r.incarnation);
+    let ended_by = |t: &&Task| t.extra.ended_by.as_deref() == Some(record.name.as_str());
+    MemberReport {
+        name: record.name.clone(),
+        profile: record.wish.profile.clone(),
+        backend: record.backend,
+        state: record.state,
+        reason: record.reason.clone(),
+        shutdown: requests.iter().filter(own).filter_map(|r| r.outcome).next_back(),
+        exit_code: record.exit.as_ref().and_then(|e| e.code),
+        tasks: board.tasks.values().filter(ended_by).count(),
+    }
+}
+
+fn task(task: &Task, board: &Board) -> TaskReport {
+    let outcome = task.extra.outcome.as_ref();
+    let failed = task.state == TaskState::Failed;
+    TaskReport {
+        id: task.id,
+        key: task.extra.key.clone(),
+        subject: task.subject.clone(),
+        state: task.state,
+        by: task.extra.ended_by.clone(),
+        exit_code: outcome.and_then(|o| o.exit_code),
+        elapsed_ms: outcome.map(|o| o.elapsed_ms),
+        tail: outcome.filter(|_| failed).map(|o| crate::model::text::last_lines(&o.tail, TAIL_LINES)),
+        blocked_by: if task.state == TaskState::Pending { board.open_blockers(task) } else { Vec::new() },
+    }
+}

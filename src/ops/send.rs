@@ -1,0 +1,135 @@
+//! `send` and `broadcast`: a message into a mailbox. What was stored is said to be stored, no more (MSG-04).
+
+use serde::Serialize;
+
+use super::context::{Context, now};
+use super::error::OpsError;
+use crate::model::envelope::Envelope;
+use crate::model::event::{EventKind, Note};
+use crate::model::id::MemberName;
+use crate::model::protocol::Message;
+use crate::model::team::{Member, Team};
+use crate::profile;
+use crate::store::{StoreError, TeamStore};
+use crate::sys::rand;
+
+/// Where a message went (product.md, `send`).
+#[derive(Debug, Clone, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct Routing {
+    pub(crate) sender: String,
+    pub(crate) sender_color: Option<String>,
+    pub(crate) target: String,
+    pub(crate) target_color: Option<String>,
+    pub(crate) summary: Option<String>,
+    pub(crate) content: String,
+}
+
+/// What `send` gives.
+#[derive(Debug, Clone, Serialize)]
+pub(crate) struct Sent {
+    pub(crate) success: bool,
+    pub(crate) message: String,
+    pub(crate) msg_id: String,
+    pub(crate) routing: Routing,
+}
+
+/// What `broadcast` gives.
+#[derive(Debug, Clone, Serialize)]
+pub(crate) struct Broadcast {
+    pub(crate) success: bool,
+    pub(crate) message: String,
+    pub(crate) recipients: Vec<String>,
+}
+
+/// Sends a text from the speaker to one member.
+///
+/// # Errors
+/// A name that is not on the roster is an error with the names that are; no file is made for it (MSG-05).
+pub(crate) fn send(
+    ctx: &Context, team: &TeamStore, to: &MemberName, text: &str, summary: Option<&str>,
+) -> Result<Sent, OpsError> {
+    let roster = team.team()?;
+    let target = find(team, &roster, to)?.clone();
+    let sender = find(team, &roster, &ctx.speaker)?.clone();
+    must_read_mail(team, &target)?;
+    let msg_id = deliver(team, &sender, &target.name, text, summary)?;
+    Ok(Sent {
+        success: true,
+        message: format!("stored in the mailbox of {}", target.name),
+        msg_id,
+        routing: Routing {
+            sender: sender.name.to_string(),
+            sender_color: sender.color,
+            target: target.name.to_string(),
+            target_color: target.color,
+            summary: summary.map(str::to_owned),
+            content: text.to_owned(),
+        },
+    })
+}
+
+/// Sends a text to every other member that reads mail.
+pub(crate) fn broadcast(
+    ctx: &Context, team: &TeamStore, text: &str, summary: Option<&str>,
+) -> Result<Broadcast, OpsError> {
+    let roster = team.team()?;
+    let sender = find(team, &roster, &ctx.speaker)?.clone();
+    let mut recipients = Vec::new();
+    for target in roster.members.iter().filter(|m| m.name != sender.name) {
+        if must_read_mail(team, target).is_ok() {
+            deliver(team, &sender, &target.name, text, summary)?;
+            recipients.push(target.name.to_string());
+        }
+    }
+    let message = format!("stored in {} mailboxes", recipients.len());
+    Ok(Broadcast { success: true, message, recipients })
+}
+
+/// Puts a protocol message into a mailbox in the name of `from`.
+pub(crate) fn say(
+    team: &TeamStore, from: &MemberName, to: &MemberName, message: &Message,
+) -> Result<String, OpsError> {
+    let roster = team.team()?;
+    let color = roster.member(from).and_then(|m| m.color.clone());
+    let envelope =
+        Envelope::new(from.as_str(), &message.to_text(), rand::uuid(), now()).with(None, color.as_deref());
+    append(team, to, envelope, message.kind())
+}
+
+fn deliver(
+    team: &TeamStore, sender: &Member, to: &MemberName, text: &str, summary: Option<&str>,
+) -> Result<String, OpsError> {
+    let envelope = Envelope::new(sender.name.as_str(), text, rand::uuid(), now())
+        .with(summary, sender.color.as_deref());
+    append(team, to, envelope, "message")
+}
+
+fn append(team: &TeamStore, to: &MemberName, envelope: Envelope, kind: &str) -> Result<String, OpsError> {
+    team.mailbox(to).append(&envelope)?;
+    let note = Note::of(EventKind::MessageSent)
+        .member(to)
+        .with("from", envelope.from.as_str())
+        .with("msg_id", envelope.msg_id.as_str())
+        .with("kind", kind);
+    team.record(note)?;
+    Ok(envelope.msg_id)
+}
+
+fn find<'a>(team: &TeamStore, roster: &'a Team, name: &MemberName) -> Result<&'a Member, OpsError> {
+    roster.member(name).ok_or_else(|| {
+        let known = roster.members.iter().map(|m| m.name.clone()).collect();
+        StoreError::NoSuchMember { team: team.name().clone(), name: name.clone(), known }.into()
+    })
+}
+
+/// A member whose program reads no mailbox cannot be written to (MSG-16). One that phalanx did not start is a native
+/// agent, and reads.
+fn must_read_mail(team: &TeamStore, target: &Member) -> Result<(), OpsError> {
+    let record = team.member_record(&target.name)?;
+    let profile = record.and_then(|r| profile::named(&r.wish.profile));
+    if profile.is_some_and(|p| !p.reads_mail) {
+        return Err(OpsError::ReadsNoMail { name: target.name.clone() });
+    }
+    Ok(())
+}

@@ -1,0 +1,216 @@
+//! `spawn`: starts teammates and proves that they run. Intent first, then roster, prompt, spec, placement, proof;
+//! what fails is undone in reverse and leaves nothing behind (SP-09, SD-03).
+
+mod prepare;
+mod prove;
+mod undo;
+
+use std::time::Duration;
+
+use serde::Serialize;
+
+use super::backends;
+use super::context::Context;
+use super::error::OpsError;
+use super::presence;
+use crate::backend::choose::Chosen;
+use crate::backend::{Backend, BackendError, Launch};
+use crate::model::event::{EventKind, Note};
+use crate::model::lifecycle::Cause;
+use crate::model::mode::Mode;
+use crate::model::placement::{BackendKind, Placement};
+use crate::model::settings::BackendChoice;
+use crate::model::team::Member;
+use crate::profile::Profile;
+use crate::store::TeamStore;
+
+/// A teammate that is wanted.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Order {
+    pub(crate) name: String,
+    /// With a command line and no profile: `shell`.
+    pub(crate) profile: Option<String>,
+    pub(crate) role: Option<String>,
+    pub(crate) model: Option<String>,
+    pub(crate) mode: Option<Mode>,
+    /// It must have a plan approved before it works.
+    pub(crate) plan: bool,
+    pub(crate) prompt: Option<String>,
+    /// Relative to the caller's directory.
+    pub(crate) cwd: Option<String>,
+    pub(crate) env: Vec<(String, String)>,
+    pub(crate) command: Vec<String>,
+}
+
+/// How a batch is started.
+#[derive(Debug, Clone)]
+pub(crate) struct Terms {
+    pub(crate) backend: Option<BackendChoice>,
+    /// How long each may take to prove that it runs.
+    pub(crate) deadline: Duration,
+    /// A taken name gets an ending instead of being refused.
+    pub(crate) unique: bool,
+}
+
+/// A teammate that runs (product.md, `spawn`).
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub(crate) struct Spawned {
+    pub(crate) teammate_id: String,
+    pub(crate) agent_id: String,
+    pub(crate) name: String,
+    pub(crate) agent_type: Option<String>,
+    pub(crate) model: Option<String>,
+    pub(crate) color: Option<String>,
+    pub(crate) team_name: String,
+    pub(crate) plan_mode_required: bool,
+    pub(crate) tmux_session_name: Option<String>,
+    pub(crate) tmux_window_name: Option<String>,
+    pub(crate) tmux_pane_id: Option<String>,
+    pub(crate) backend: BackendKind,
+    pub(crate) incarnation: String,
+    pub(crate) pid: i32,
+    pub(crate) cwd: String,
+    /// How a person gets to see it.
+    #[serde(skip)]
+    pub(crate) watch: String,
+}
+
+/// What became of a batch: which backend it got, and one answer for each order.
+pub(crate) struct Batch {
+    pub(crate) chosen: Chosen,
+    pub(crate) results: Vec<Result<Spawned, OpsError>>,
+}
+
+/// A teammate on its way: everything is written, nothing runs yet.
+struct Prepared {
+    member: Member,
+    record: crate::model::record::MemberRecord,
+    profile: Profile,
+    launch: Launch,
+    /// Its mailbox was made for it, and goes with it if it does not come up.
+    new_mailbox: bool,
+}
+
+/// Starts all of `orders` in one go.
+///
+/// # Errors
+/// What concerns the whole batch (no backend, a taken name) fails before anything is started; what concerns one
+/// teammate stands in its own result.
+pub(crate) fn spawn(ctx: &Context, team: &TeamStore, orders: &[Order], terms: &Terms) -> Result<Batch, OpsError> {
+    let drafts = orders.iter().map(|o| prepare::draft(ctx, o)).collect::<Result<Vec<_>, _>>()?;
+    let chosen = backends::choose_backend(ctx, team, terms.backend)?;
+    let backend = backends::open(ctx, team, chosen.backend)?;
+    let changes = team.changes()?;
+    let prepared = prepare::prepare(ctx, team, &drafts, backend.as_ref(), terms.unique)?;
+    let launches: Vec<Launch> = prepared.iter().map(|p| p.launch.clone()).collect();
+    let placed = backend.place(&launches);
+    let mut underway = Vec::new();
+    for (one, place) in prepared.into_iter().zip(placed) {
+        underway.push(note_place(team, one, place));
+    }
+    note_panes(team, &underway, &chosen)?;
+    let proofs = prove::prove(team, &underway, &changes, terms.deadline);
+    let mut results = Vec::new();
+    for (one, proof) in underway.into_iter().zip(proofs) {
+        results.push(conclude(ctx, team, backend.as_ref(), one, proof));
+    }
+    Ok(Batch { chosen, results })
+}
+
+/// A teammate whose launcher was given to the backend, or was not.
+struct Underway {
+    prepared: Prepared,
+    place: Result<Placement, BackendError>,
+}
+
+fn note_place(team: &TeamStore, mut one: Prepared, place: Result<Placement, BackendError>) -> Underway {
+    if let Ok(placement) = &place {
+        one.record.placement = Some(placement.clone());
+        let (name, run) = (one.record.name.clone(), one.record.incarnation.clone());
+        // If the record cannot be written the proof will not be found there either, and the start is undone.
+        let _ = team.change_record(&name, &run, |record| record.placement = Some(placement.clone()));
+        let _ = presence::move_on(team, &name, &run, Cause::Placed, None);
+        let note = Note::of(EventKind::MemberPlaced)
+            .member(&name)
+            .with("incarnation", run.as_str())
+            .with("backend", placement.backend().as_str())
+            .with("pane", placement.pane_id());
+        let _ = team.record(note);
+    }
+    Underway { prepared: one, place }
+}
+
+/// Writes the pane ids into the team file and what was chosen into the settings, once for the batch.
+fn note_panes(team: &TeamStore, underway: &[Underway], chosen: &Chosen) -> Result<(), OpsError> {
+    let placed: Vec<(&Member, &Placement)> =
+        underway.iter().filter_map(|u| Some((&u.prepared.member, u.place.as_ref().ok()?))).collect();
+    if placed.is_empty() {
+        return Ok(());
+    }
+    team.change_roster(|roster| {
+        for (member, placement) in &placed {
+            roster.set(&member.name, "tmuxPaneId", placement.pane_id());
+        }
+        Ok(())
+    })?;
+    let socket = placed.iter().find_map(|(_, p)| match p {
+        Placement::Tmux(pane) => Some(pane.socket.clone()),
+        Placement::Pty(_) => None,
+    });
+    let known = team.settings()?.is_some_and(|s| s.chosen == Some(chosen.backend) && s.tmux_socket == socket);
+    if !known {
+        team.change_settings(|settings| {
+            settings.chosen = Some(chosen.backend);
+            settings.tmux_socket = socket.clone().or(settings.tmux_socket.take());
+        })?;
+    }
+    Ok(())
+}
+
+fn conclude(
+    ctx: &Context, team: &TeamStore, backend: &dyn Backend, one: Underway, proof: prove::Proof,
+) -> Result<Spawned, OpsError> {
+    let failure = match (one.place, proof) {
+        (Err(e), _) => OpsError::Backend(e),
+        (Ok(placement), prove::Proof::Runs { pid, cwd }) => {
+            let (name, run) = (&one.prepared.record.name, &one.prepared.record.incarnation);
+            presence::move_on(team, name, run, Cause::Ready, None)?;
+            team.record(Note::of(EventKind::MemberReady).member(name).with("pid", pid))?;
+            return Ok(spawned(team, backend, &one.prepared, &placement, pid, cwd));
+        }
+        (Ok(placement), prove::Proof::Fails { reason, late }) => {
+            let screen = backend.screen(&placement, &one.prepared.record.token, 20).unwrap_or_default();
+            prove::failure(&one.prepared.record, reason, late, &screen)
+        }
+    };
+    undo::undo(ctx, team, &one.prepared, &failure);
+    Err(failure)
+}
+
+fn spawned(
+    team: &TeamStore, backend: &dyn Backend, one: &Prepared, placement: &Placement, pid: i32, cwd: String,
+) -> Spawned {
+    let tmux = match placement {
+        Placement::Tmux(pane) => Some(pane),
+        Placement::Pty(_) => None,
+    };
+    let member = &one.member;
+    Spawned {
+        teammate_id: member.agent_id.clone(),
+        agent_id: member.agent_id.clone(),
+        name: member.name.to_string(),
+        agent_type: member.agent_type.clone(),
+        model: member.model.clone(),
+        color: member.color.clone(),
+        team_name: team.name().to_string(),
+        plan_mode_required: member.plan_mode_required,
+        tmux_session_name: tmux.map(|p| p.session_name.clone()),
+        tmux_window_name: tmux.map(|p| p.window_name.clone()),
+        tmux_pane_id: tmux.map(|p| p.pane_id.clone()),
+        backend: placement.backend(),
+        incarnation: one.record.incarnation.to_string(),
+        pid,
+        cwd,
+        watch: backend.how_to_watch(placement),
+    }
+}

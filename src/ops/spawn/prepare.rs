@@ -1,0 +1,251 @@
+//! The first half of a spawn: everything that is written before a process runs.
+
+use std::ffi::OsString;
+use std::path::Path;
+
+use super::super::context::{Context, now};
+use super::super::error::OpsError;
+use super::{Order, Prepared};
+use crate::backend::{Backend, Launch};
+use crate::model::environ;
+use crate::model::envelope::Envelope;
+use crate::model::event::{EventKind, Note};
+use crate::model::id::{Incarnation, MemberName, agent_id};
+use crate::model::lifecycle::MemberState;
+use crate::model::protocol::Message;
+use crate::model::record::{FORMAT, MemberRecord, Wish};
+use crate::model::spec::{Spec, Word};
+use crate::model::team::Member;
+use crate::profile::{self, Profile, Program};
+use crate::store::{Roster, StoreError, TeamStore};
+use crate::sys::rand;
+
+/// How long a launcher holds the screen of a program that was never up.
+const LINGER_MS: u64 = 3000;
+
+/// An order whose words are all valid; names may still be taken.
+pub(super) struct Draft<'a> {
+    order: &'a Order,
+    name: MemberName,
+    profile: Profile,
+    argv: Vec<OsString>,
+    cwd: String,
+}
+
+/// Checks an order on its own.
+pub(super) fn draft<'a>(ctx: &Context, order: &'a Order) -> Result<Draft<'a>, OpsError> {
+    let name = MemberName::new(&order.name)?;
+    let profile = profile_of(order)?;
+    if let Some((bad, _)) = order.env.iter().find(|(name, _)| !environ::may_be_set(name)) {
+        let problem = format!("{bad:?} cannot be set as an environment variable");
+        return Err(OpsError::Usage { problem, hint: None });
+    }
+    let argv = match profile.program {
+        Program::Own { subcommand } => vec![ctx.caller.exe.clone().into(), subcommand.into()],
+        Program::Given => order.command.iter().map(OsString::from).collect(),
+    };
+    let cwd = ctx.caller.cwd.join(order.cwd.as_deref().unwrap_or("."));
+    let cwd = cwd.components().collect::<std::path::PathBuf>().to_string_lossy().into_owned();
+    Ok(Draft { order, name, profile, argv, cwd })
+}
+
+fn profile_of(order: &Order) -> Result<Profile, OpsError> {
+    let given = order.profile.as_deref();
+    let wanted = given.unwrap_or(if order.command.is_empty() { profile::WORKER.name } else { profile::SHELL.name });
+    let found = profile::named(wanted).ok_or_else(|| {
+        let nearest = profile::ALL.into_iter().map(|p| p.name).find(|known| strsim::jaro(known, wanted) > 0.7);
+        OpsError::NoSuchProfile { name: wanted.to_owned(), nearest }
+    })?;
+    let usage = |problem: String, hint: &str| Err(OpsError::Usage { problem, hint: Some(hint.to_owned()) });
+    match (found.program, order.command.is_empty()) {
+        (Program::Given, true) => {
+            usage(format!("profile `{wanted}` needs a command line"), "put it after `--`: `phalanx spawn NAME -- CMD ARG`")
+        }
+        (Program::Own { .. }, false) => {
+            usage(format!("profile `{wanted}` takes no command line"), "leave the command away, or use `--profile shell`")
+        }
+        (Program::Own { .. }, true) | (Program::Given, false) => Ok(found),
+    }
+}
+
+/// Writes roster entries, records, prompts and specs. If any of it fails, what was written is taken back.
+pub(super) fn prepare(
+    ctx: &Context, team: &TeamStore, drafts: &[Draft], backend: &dyn Backend, unique: bool,
+) -> Result<Vec<Prepared>, OpsError> {
+    let members = join(team, drafts, backend, unique)?;
+    let mut ready = Vec::new();
+    for (draft, member) in drafts.iter().zip(&members) {
+        match prepare_one(ctx, team, draft, member.clone(), backend) {
+            Ok(one) => ready.push(one),
+            Err(e) => {
+                for one in &ready {
+                    super::undo::undo(ctx, team, one, &e);
+                }
+                team.change_roster(|roster| {
+                    members.iter().for_each(|m| drop(roster.leave(&m.name)));
+                    Ok(())
+                })?;
+                return Err(e);
+            }
+        }
+    }
+    Ok(ready)
+}
+
+/// Puts all of the batch on the roster, in one change.
+fn join(
+    team: &TeamStore, drafts: &[Draft], backend: &dyn Backend, unique: bool,
+) -> Result<Vec<Member>, OpsError> {
+    let max = team.settings()?.map_or(usize::MAX, |s| s.max_members);
+    let joined = team.change_roster(|roster| {
+        let mut joined = Vec::new();
+        for draft in drafts {
+            if roster.team().teammates().count() >= max {
+                return Err(StoreError::TeamFull { team: team.name().clone(), max });
+            }
+            let name = if unique { free_name(roster, &draft.name)? } else { draft.name.clone() };
+            let member = entry(team, roster, draft, name, backend);
+            roster.join(&member)?;
+            joined.push(member);
+        }
+        Ok(joined)
+    })?;
+    Ok(joined)
+}
+
+fn free_name(roster: &Roster, wanted: &MemberName) -> Result<MemberName, StoreError> {
+    let team = roster.team();
+    let mut name = wanted.clone();
+    let mut ending = 2;
+    while team.member(&name).is_some() {
+        name = MemberName::new(&format!("{wanted}-{ending}"))?;
+        ending += 1;
+    }
+    Ok(name)
+}
+
+fn entry(team: &TeamStore, roster: &Roster, draft: &Draft, name: MemberName, backend: &dyn Backend) -> Member {
+    Member {
+        agent_id: agent_id(&name, team.name()),
+        agent_type: Some(draft.order.role.clone().unwrap_or_else(|| "general-purpose".to_owned())),
+        model: draft.order.model.clone(),
+        prompt: draft.order.prompt.clone(),
+        color: Some(roster.team().next_color().to_owned()),
+        plan_mode_required: draft.order.plan,
+        mode: draft.order.mode,
+        joined_at: now(),
+        pane_id: String::new(),
+        cwd: draft.cwd.clone(),
+        backend_type: Some(backend.kind().wire().to_owned()),
+        is_active: Some(true),
+        name,
+    }
+}
+
+fn prepare_one(
+    ctx: &Context, team: &TeamStore, draft: &Draft, member: Member, backend: &dyn Backend,
+) -> Result<Prepared, OpsError> {
+    let record = record(draft, &member, backend);
+    team.begin_record(&record)?;
+    team.record(
+        Note::of(EventKind::MemberAsked)
+            .member(&member.name)
+            .with("incarnation", record.incarnation.as_str())
+            .with("profile", draft.profile.name),
+    )?;
+    let new_mailbox = mail(team, &member, draft.order.prompt.as_deref())?;
+    let spec = spec(ctx, team, draft, &member, &record, backend)?;
+    let path = team.keep_spec(&spec)?;
+    let argv = vec![ctx.caller.exe.clone().into(), "exec".into(), path.into()];
+    let launch = Launch { member: member.name.clone(), token: record.token.clone(), argv };
+    Ok(Prepared { member, record, profile: draft.profile, launch, new_mailbox })
+}
+
+fn record(draft: &Draft, member: &Member, backend: &dyn Backend) -> MemberRecord {
+    let asked_at = now();
+    MemberRecord {
+        format: FORMAT,
+        name: member.name.clone(),
+        incarnation: Incarnation::parse(&rand::uuid()).expect("a fresh uuid has the form of one"),
+        token: rand::token(),
+        state: MemberState::Pending,
+        reason: None,
+        state_since: asked_at,
+        backend: backend.kind(),
+        wish: Wish {
+            profile: draft.profile.name.to_owned(),
+            role: draft.order.role.clone(),
+            model: draft.order.model.clone(),
+            mode: draft.order.mode,
+            plan: draft.order.plan,
+            prompt: draft.order.prompt.clone(),
+            argv: draft.argv.iter().map(|w| w.to_string_lossy().into_owned()).collect(),
+            cwd: draft.cwd.clone(),
+            color: member.color.clone().unwrap_or_default(),
+        },
+        asked_at,
+        placement: None,
+        start: None,
+        ready_at: None,
+        exit: None,
+    }
+}
+
+/// Makes the mailbox, takes stale control messages out of the way (SD-10), and puts the prompt in, all before the
+/// program starts. True: there was no mailbox before.
+fn mail(team: &TeamStore, member: &Member, prompt: Option<&str>) -> Result<bool, OpsError> {
+    let mailbox = team.mailbox(&member.name);
+    let is_new = mailbox.found()?;
+    let stale: Vec<String> = mailbox.unread()?.into_iter().filter(is_control).map(|e| e.msg_id).collect();
+    mailbox.mark_read(&stale)?;
+    if let Some(prompt) = prompt {
+        let lead = MemberName::lead();
+        mailbox.append(&Envelope::new(lead.as_str(), prompt, rand::uuid(), now()))?;
+    }
+    Ok(is_new)
+}
+
+fn is_control(envelope: &Envelope) -> bool {
+    matches!(
+        Message::parse(&envelope.text),
+        Message::ShutdownRequest(_) | Message::ModeSetRequest(_) | Message::PlanApprovalResponse(_)
+    )
+}
+
+fn spec(
+    ctx: &Context, team: &TeamStore, draft: &Draft, member: &Member, record: &MemberRecord, backend: &dyn Backend,
+) -> Result<Spec, OpsError> {
+    let rules = team.settings()?.map(|s| s.env).unwrap_or_default();
+    let identity = identity(team, member, record)?;
+    let mut env = environ::compose(&ctx.caller.env, &rules, &draft.order.env, &identity);
+    env.push(("PWD".into(), draft.cwd.clone().into()));
+    Ok(Spec {
+        format: 1,
+        config_root: Word::of(team.root().as_os_str()),
+        team: team.name().clone(),
+        member: member.name.clone(),
+        incarnation: record.incarnation.clone(),
+        token: record.token.clone(),
+        argv: draft.argv.iter().map(|w| Word::of(w)).collect(),
+        cwd: Word::of(Path::new(&draft.cwd).as_os_str()),
+        env: env.iter().map(|(k, v)| (Word::of(k), Word::of(v))).collect(),
+        terminal: backend.terminal(&member.name),
+        linger_ms: LINGER_MS,
+    })
+}
+
+/// What every teammate is told of itself (protocol.md, section 7).
+fn identity(team: &TeamStore, member: &Member, record: &MemberRecord) -> Result<Vec<(String, String)>, OpsError> {
+    let session = team.team()?.lead_session_id.unwrap_or_default();
+    let pairs = [
+        ("PHALANX_TEAM", team.name().to_string()),
+        ("PHALANX_AGENT_ID", member.agent_id.clone()),
+        ("PHALANX_AGENT_NAME", member.name.to_string()),
+        ("PHALANX_AGENT_COLOR", member.color.clone().unwrap_or_default()),
+        ("PHALANX_CONFIG_DIR", team.root().to_string_lossy().into_owned()),
+        ("PHALANX_PARENT_SESSION_ID", session),
+        ("PHALANX_INCARNATION", record.incarnation.to_string()),
+        ("PHALANX_TOKEN", record.token.clone()),
+    ];
+    Ok(pairs.into_iter().map(|(name, value)| (name.to_owned(), value)).collect())
+}

@@ -1,0 +1,34 @@
+//! Taking back a spawn that failed, in reverse: placement, spec, mailbox, roster entry, record. Every step is tried,
+//! whatever the others came to.
+
+use super::super::context::Context;
+use super::super::error::OpsError;
+use super::super::terminate::{self, Manner};
+use super::Prepared;
+use crate::model::event::{EventKind, Note};
+use crate::store::TeamStore;
+
+/// Takes back what `one` left, and says in the journal why and what could not be taken back.
+pub(super) fn undo(ctx: &Context, team: &TeamStore, one: &Prepared, failure: &OpsError) {
+    let (name, run) = (&one.record.name, &one.record.incarnation);
+    let mut left = Vec::new();
+    let mut step = |what: &str, result: Result<(), OpsError>| {
+        if let Err(e) = result {
+            left.push(format!("{what}: {e}"));
+        }
+    };
+    step("placement", terminate::terminate(ctx, team, &one.record, Manner::Told).map(drop));
+    step("spec", team.drop_spec(run).map_err(OpsError::from));
+    if one.new_mailbox {
+        step("mailbox", team.mailbox(name).abandon().map_err(OpsError::from));
+    }
+    step("roster", team.change_roster(|roster| Ok(drop(roster.leave(name)))).map_err(OpsError::from));
+    step("record", team.forget_record(name, run).map_err(OpsError::from));
+    let note = Note::of(EventKind::MemberStartFailed)
+        .member(name)
+        .with("incarnation", run.as_str())
+        .with("reason", failure.to_string())
+        .with("left", left);
+    // The journal is for looking back; the failure itself goes to the caller.
+    let _ = team.record(note);
+}

@@ -1,0 +1,139 @@
+//! `status`: how a team stands, from its files and from the processes themselves.
+
+use serde::Serialize;
+
+use super::context::now;
+use super::error::OpsError;
+use crate::model::id::{MemberName, TaskId, TeamName};
+use crate::model::lifecycle::MemberState;
+use crate::model::record::MemberRecord;
+use crate::model::task::TaskState;
+use crate::store::TeamStore;
+use crate::sys::proc::{self, Liveness};
+
+/// Who leads.
+#[derive(Debug, Clone, Serialize)]
+pub(crate) struct LeadStatus {
+    pub(crate) pid: i32,
+    pub(crate) host: String,
+    pub(crate) since: String,
+}
+
+/// One member.
+#[derive(Debug, Clone, Serialize)]
+pub(crate) struct MemberStatus {
+    pub(crate) name: MemberName,
+    pub(crate) state: String,
+    pub(crate) reason: Option<String>,
+    pub(crate) role: Option<String>,
+    pub(crate) profile: Option<String>,
+    pub(crate) backend: Option<String>,
+    pub(crate) pane: Option<String>,
+    pub(crate) pid: Option<i32>,
+    pub(crate) color: Option<String>,
+    /// What it works on.
+    pub(crate) task: Option<TaskId>,
+    /// For how long it has been idle.
+    pub(crate) idle_ms: Option<u64>,
+}
+
+/// How many tasks are in each state.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+pub(crate) struct TaskCounts {
+    pub(crate) pending: usize,
+    pub(crate) in_progress: usize,
+    pub(crate) completed: usize,
+    pub(crate) failed: usize,
+    pub(crate) cancelled: usize,
+}
+
+/// A team.
+#[derive(Debug, Clone, Serialize)]
+pub(crate) struct Status {
+    pub(crate) team: TeamName,
+    pub(crate) lead: Option<LeadStatus>,
+    pub(crate) members: Vec<MemberStatus>,
+    pub(crate) tasks: TaskCounts,
+    /// Requests that wait for an answer.
+    pub(crate) requests: usize,
+}
+
+/// Whether the processes of this run are there; unknown while it was never placed.
+pub(crate) fn liveness(record: &MemberRecord) -> Liveness {
+    match record.launcher() {
+        Some(launcher) => proc::liveness(launcher.pid, launcher.start),
+        None => Liveness::Unknown,
+    }
+}
+
+/// The records of all runs that the team remembers.
+pub(crate) fn records(team: &TeamStore) -> Result<Vec<MemberRecord>, OpsError> {
+    Ok(team.member_records()?)
+}
+
+/// The record of one member's latest run.
+pub(crate) fn record(team: &TeamStore, name: &MemberName) -> Result<Option<MemberRecord>, OpsError> {
+    Ok(team.member_record(name)?)
+}
+
+/// The members whose processes live, or may live.
+pub(crate) fn live_members(team: &TeamStore) -> Result<Vec<MemberName>, OpsError> {
+    let alive = |r: &MemberRecord| match liveness(r) {
+        Liveness::Alive => true,
+        Liveness::Dead => false,
+        Liveness::Unknown => !r.state.is_over() && r.placement.is_some(),
+    };
+    Ok(team.member_records()?.into_iter().filter(alive).map(|r| r.name).collect())
+}
+
+/// How the team stands. Members that have left are not shown (LY-12).
+pub(crate) fn status(team: &TeamStore) -> Result<Status, OpsError> {
+    let roster = team.team()?;
+    let board = team.board()?;
+    let mut members = Vec::new();
+    for member in roster.teammates() {
+        let record = team.member_record(&member.name)?;
+        members.push(MemberStatus {
+            name: member.name.clone(),
+            state: state_word(record.as_ref(), member.is_active),
+            reason: record.as_ref().and_then(|r| r.reason.clone()),
+            role: member.agent_type.clone(),
+            profile: record.as_ref().map(|r| r.wish.profile.clone()),
+            backend: record.as_ref().map(|r| r.backend.as_str().to_owned()).or(member.backend_type.clone()),
+            pane: Some(member.pane_id.clone()).filter(|p| !p.is_empty()),
+            pid: record.as_ref().and_then(|r| r.start.as_ref()).map(|s| s.program.pid),
+            color: member.color.clone(),
+            task: board.work_of(&member.name),
+            idle_ms: record.filter(|r| r.state == MemberState::Idle).map(|r| now().since(r.state_since)),
+        });
+    }
+    let mut tasks = TaskCounts::default();
+    for task in board.tasks.values() {
+        *match task.state {
+            TaskState::Pending => &mut tasks.pending,
+            TaskState::InProgress => &mut tasks.in_progress,
+            TaskState::Completed => &mut tasks.completed,
+            TaskState::Failed => &mut tasks.failed,
+            TaskState::Cancelled => &mut tasks.cancelled,
+        } += 1;
+    }
+    let lead = team.current_lead()?.map(|lead| LeadStatus {
+        pid: lead.process.pid,
+        host: lead.host,
+        since: lead.since.iso(),
+    });
+    let requests = team.requests()?.iter().filter(|r| r.is_open()).count();
+    Ok(Status { team: team.name().clone(), lead, members, tasks, requests })
+}
+
+/// A run whose process is gone is shown as such at once, even if no lead has noticed yet (CR-01).
+fn state_word(record: Option<&MemberRecord>, is_active: Option<bool>) -> String {
+    match record {
+        Some(record) if !record.state.is_over() && liveness(record) == Liveness::Dead => {
+            MemberState::Disappeared.as_str().to_owned()
+        }
+        Some(record) => record.state.as_str().to_owned(),
+        // Not started by phalanx: the team file is all there is.
+        None => if is_active == Some(false) { "idle" } else { "active" }.to_owned(),
+    }
+}

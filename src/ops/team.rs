@@ -1,0 +1,71 @@
+//! `team create`, `team list`, `team show`, `team delete`.
+
+use super::context::{Context, now};
+use super::error::OpsError;
+use super::status;
+use crate::model::event::{EventKind, Note};
+use crate::model::id::{LEAD, TeamName};
+use crate::model::settings::Settings;
+use crate::model::team::Team;
+use crate::store::TeamStore;
+use crate::sys::rand;
+
+/// Makes a team whose lead is the caller. With `unique`, a taken name gets the next free ending `-2`, `-3` …
+pub(crate) fn create(
+    ctx: &Context, name: &str, description: &str, agent_type: Option<&str>, settings: &Settings, unique: bool,
+) -> Result<TeamStore, OpsError> {
+    let mut wanted = TeamName::new(name)?;
+    let cwd = ctx.caller.cwd.to_string_lossy();
+    for ending in 2.. {
+        let file =
+            Team::found(&wanted, description, agent_type.unwrap_or(LEAD), &rand::uuid(), &cwd, now());
+        match ctx.store.create(&wanted, &file, settings) {
+            Ok(team) => {
+                team.record(Note::of(EventKind::TeamCreated).with("description", description))?;
+                return Ok(team);
+            }
+            Err(crate::store::StoreError::TeamTaken { .. }) if unique => {
+                wanted = TeamName::new(&format!("{name}-{ending}"))?;
+            }
+            Err(e) => return Err(e.into()),
+        }
+    }
+    unreachable!("the endings are not exhausted before the names are too long");
+}
+
+/// A team as `team list` shows it.
+#[derive(Debug, Clone, serde::Serialize)]
+pub(crate) struct Listed {
+    pub(crate) name: TeamName,
+    pub(crate) description: Option<String>,
+    pub(crate) members: Vec<String>,
+    /// Process id of the phalanx that leads it.
+    pub(crate) lead_pid: Option<i32>,
+}
+
+/// All teams under the config root. One whose file cannot be read is named all the same.
+pub(crate) fn list(ctx: &Context) -> Result<Vec<Listed>, OpsError> {
+    let mut found = Vec::new();
+    for name in ctx.store.teams()? {
+        let team = ctx.store.team(&name)?;
+        let file = team.team().ok();
+        found.push(Listed {
+            description: file.as_ref().and_then(|f| f.description.clone()),
+            members: file.map(|f| f.teammates().map(|m| m.name.to_string()).collect()).unwrap_or_default(),
+            lead_pid: team.current_lead()?.map(|lead| lead.process.pid),
+            name,
+        });
+    }
+    Ok(found)
+}
+
+/// Deletes a team whose members have all ended. Liveness comes from processes, not from the roster (SD-04).
+pub(crate) fn delete(team: &TeamStore) -> Result<(), OpsError> {
+    let live = status::live_members(team)?;
+    if !live.is_empty() {
+        return Err(OpsError::LiveMembers { team: team.name().clone(), members: live });
+    }
+    // The last line of a journal that goes with the team: for whoever follows it.
+    team.record(Note::of(EventKind::TeamDeleted))?;
+    Ok(team.delete()?)
+}

@@ -1,0 +1,91 @@
+//! Ending one run of a member for good: its processes, then its placement, each only with proof that it is ours.
+
+use std::time::Duration;
+
+use super::backends;
+use super::context::Context;
+use super::error::OpsError;
+use crate::model::event::{EventKind, Note};
+use crate::model::placement::{ProcessId, Verdict};
+use crate::model::record::MemberRecord;
+use crate::store::TeamStore;
+use crate::sys::proc::{self, Liveness, Process};
+use crate::sys::signal::TERM;
+
+/// How long a program that has agreed may take to end by itself.
+const OWN_END: Duration = Duration::from_millis(700);
+/// How long the launcher may take to end the tree once it was told.
+const LAUNCHER_END: Duration = Duration::from_secs(4);
+/// How long processes get between TERM and KILL if the launcher does not do it.
+const TREE_GRACE: Duration = Duration::from_secs(1);
+
+/// How gently to go about it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Manner {
+    /// It has agreed: let it end by itself first.
+    Agreed,
+    /// It is told at once.
+    Told,
+}
+
+/// Ends the processes and closes the placement of this run. Gives the verdict that was acted upon. Done twice, the
+/// second time finds it gone.
+///
+/// # Errors
+/// A placement that cannot be proven ours is not touched, unless its processes are proven dead already.
+pub(crate) fn terminate(
+    ctx: &Context, team: &TeamStore, record: &MemberRecord, manner: Manner,
+) -> Result<Verdict, OpsError> {
+    let Some(placement) = &record.placement else { return Ok(Verdict::Gone) };
+    let backend = backends::of_placement(ctx, team, placement)?;
+    let launcher = placement.launcher();
+    if manner == Manner::Agreed {
+        proc::wait_exit(process(launcher), OWN_END);
+    }
+    let before = backend.verify(placement, &record.token);
+    journal(team, record, &before)?;
+    // Pid and start time prove the launcher on their own; the placement's proof is needed only to close it.
+    end_processes(launcher);
+    match before {
+        Verdict::Gone => {}
+        Verdict::Foreign { .. } if is_dead(launcher) => {}
+        Verdict::Owned | Verdict::Foreign { .. } | Verdict::Unknown { .. } => {
+            let acted = backend.close(placement, &record.token)?;
+            journal(team, record, &acted)?;
+        }
+    }
+    if !is_dead(launcher) {
+        let what = format!("process {} of `{}` is still there", launcher.pid, record.name);
+        return Err(OpsError::NotEnded { what });
+    }
+    Ok(before)
+}
+
+fn process(id: ProcessId) -> Process {
+    Process { pid: id.pid, start: id.start }
+}
+
+fn is_dead(id: ProcessId) -> bool {
+    proc::liveness(id.pid, id.start) == Liveness::Dead
+}
+
+/// Tells the launcher, which ends its program's tree; if it does not, ends the tree from here.
+fn end_processes(launcher: ProcessId) {
+    if is_dead(launcher) {
+        return;
+    }
+    proc::signal(process(launcher), TERM);
+    if !proc::wait_exit(process(launcher), LAUNCHER_END) {
+        proc::end_tree(process(launcher), true, TREE_GRACE);
+    }
+}
+
+
+fn journal(team: &TeamStore, record: &MemberRecord, verdict: &Verdict) -> Result<(), OpsError> {
+    let note = Note::of(EventKind::PlacementVerdict)
+        .member(&record.name)
+        .with("incarnation", record.incarnation.as_str())
+        .with("verdict", verdict.to_string());
+    team.record(note)?;
+    Ok(())
+}

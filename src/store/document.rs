@@ -1,0 +1,206 @@
+//! One JSON file, changed safely: lock → read → change → compare → atomic write (protocol.md, section 2). Knows no
+//! particular file. Whoever wants to change something gets it only inside [`change`], that is under the lock.
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+
+use super::error::StoreError;
+use crate::model::wire::Object;
+use crate::sys::clock::sleep;
+use crate::sys::fs;
+use crate::sys::lock::{DirLock, Gate};
+use crate::sys::rand;
+
+/// How long to wait for a lock: longer than its stale time, so that a dead holder is outlived.
+pub(super) const LOCK_DEADLINE: Duration = Duration::from_secs(15);
+/// A file larger than this is not read at all.
+const MAX_FILE: u64 = 256 * 1024 * 1024;
+/// A foreign writer truncates and rewrites in place: a reader without a lock looks again this often (observed: 62 %
+/// of such reads do not parse under write load).
+const TORN_TRIES: u32 = 40;
+const TORN_PAUSE: Duration = Duration::from_millis(5);
+/// How often a change is made again because an unlocked foreign writer got in between.
+const CONFLICT_TRIES: u32 = 20;
+
+/// Who else writes the file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Shared {
+    /// Claude Code and other programs: their lock directory is taken too.
+    WithOthers,
+    /// Only phalanx processes: the flock gate is enough.
+    AmongUs,
+}
+
+/// A file and what guards it.
+#[derive(Debug, Clone)]
+pub(super) struct Place {
+    pub(super) path: PathBuf,
+    pub(super) gate: PathBuf,
+    /// Where a copy goes if the file cannot be read.
+    pub(super) quarantine: PathBuf,
+    pub(super) shared: Shared,
+}
+
+/// The lock of a place, held.
+enum Held {
+    Dir(DirLock),
+    Gate { _gate: Gate },
+}
+
+impl Held {
+    fn take(place: &Place) -> Result<Held, StoreError> {
+        ready_gate(&place.gate)?;
+        match place.shared {
+            Shared::WithOthers => Ok(Held::Dir(DirLock::acquire(&place.path, &place.gate, LOCK_DEADLINE)?)),
+            Shared::AmongUs => Ok(Held::Gate { _gate: Gate::open(&place.gate, LOCK_DEADLINE)? }),
+        }
+    }
+
+    fn still_ours(&self) -> bool {
+        match self {
+            Held::Dir(lock) => lock.still_ours(),
+            Held::Gate { .. } => true,
+        }
+    }
+}
+
+/// Makes the gates' directory where a team has none yet: one that another program made.
+pub(super) fn ready_gate(gate: &Path) -> Result<(), StoreError> {
+    match gate.parent().filter(|dir| !fs::exists(dir)) {
+        Some(dir) => Ok(fs::private_dir(dir)?),
+        None => Ok(()),
+    }
+}
+
+/// Reads a file that others may be writing. None: there is none.
+pub(super) fn read(place: &Place) -> Result<Option<Value>, StoreError> {
+    Ok(read_bytes(place)?.map(|(_, value)| value))
+}
+
+/// Reads until it parses, for a while; then gives up with the problem.
+fn read_bytes(place: &Place) -> Result<Option<(Vec<u8>, Value)>, StoreError> {
+    let mut problem = String::new();
+    let mut last = Vec::new();
+    for attempt in 0..TORN_TRIES {
+        if attempt > 0 {
+            sleep(TORN_PAUSE);
+        }
+        let Some(bytes) = fs::read(&place.path, MAX_FILE)? else { return Ok(None) };
+        match serde_json::from_slice(&bytes) {
+            Ok(value) => return Ok(Some((bytes, value))),
+            Err(e) => problem = if bytes.is_empty() { "it is empty".to_owned() } else { e.to_string() },
+        }
+        // A file that reads the same several times over is not being written: no need to wait out all tries.
+        if attempt >= 8 && bytes == last {
+            break;
+        }
+        last = bytes;
+    }
+    Err(quarantine(place, problem))
+}
+
+/// Copies the unreadable file aside; the file itself is never overwritten (MSG-07).
+fn quarantine(place: &Place, problem: String) -> StoreError {
+    let name = place.path.file_name().map(|n| n.to_string_lossy().into_owned()).unwrap_or_default();
+    let copy = place.quarantine.join(format!("{name}.{}", rand::uuid()));
+    match fs::private_dir(&place.quarantine).and_then(|()| fs::copy_aside(&place.path, &copy)) {
+        Ok(()) => StoreError::Corrupt { path: place.path.clone(), problem, copy },
+        Err(e) => StoreError::File(e),
+    }
+}
+
+/// Changes a file under its lock. `edit` gets what is there (none: no file yet) and gives what shall be there, with
+/// its answer; it runs again if an unlocked writer came in between. Where it gives none, nothing is written.
+pub(super) fn change<T>(
+    place: &Place, mut edit: impl FnMut(Option<Value>) -> Result<(Option<Value>, T), StoreError>,
+) -> Result<T, StoreError> {
+    let held = Held::take(place)?;
+    for _ in 0..CONFLICT_TRIES {
+        let found = read_bytes(place)?;
+        let (before, value) = found.map_or((None, None), |(bytes, value)| (Some(bytes), Some(value)));
+        let (wanted, answer) = edit(value)?;
+        let Some(wanted) = wanted else { return Ok(answer) };
+        let after = to_bytes(&wanted);
+        if before.as_deref() == Some(after.as_slice()) {
+            return Ok(answer);
+        }
+        if publish(place, &held, before.as_deref(), &after)? {
+            return Ok(answer);
+        }
+        if !held.still_ours() {
+            return Err(StoreError::LockLost { path: place.path.clone() });
+        }
+    }
+    Err(StoreError::Contended { path: place.path.clone(), tries: CONFLICT_TRIES })
+}
+
+/// Writes if the lock is still ours and the file is still what was read, both looked at right before the rename.
+fn publish(place: &Place, held: &Held, before: Option<&[u8]>, after: &[u8]) -> Result<bool, StoreError> {
+    let unchanged = || match fs::read(&place.path, MAX_FILE) {
+        Ok(now) => now.as_deref() == before,
+        Err(_) => false,
+    };
+    Ok(fs::write_atomic_if(&place.path, after, || held.still_ours() && unchanged())?)
+}
+
+/// Two-space indentation, no newline at the end: as Claude Code writes.
+fn to_bytes(value: &Value) -> Vec<u8> {
+    serde_json::to_vec_pretty(value).expect("a JSON value has string keys only and can always be written")
+}
+
+/// Reads a file of our own form.
+pub(super) fn read_typed<T: DeserializeOwned>(place: &Place) -> Result<Option<T>, StoreError> {
+    read(place)?.map(|value| typed(place, value)).transpose()
+}
+
+/// Changes a file of our own form; keys that a newer phalanx put there survive. A file of a newer form is refused.
+pub(super) fn change_typed<T: DeserializeOwned + Serialize, R>(
+    place: &Place, known: u32, mut edit: impl FnMut(&mut Option<T>) -> Result<R, StoreError>,
+) -> Result<R, StoreError> {
+    change(place, |found| {
+        if let Some(form) = found.as_ref().and_then(|v| v.get("format")).and_then(Value::as_u64)
+            && form > u64::from(known)
+        {
+            return Err(StoreError::NewerFormat { path: place.path.clone(), found: form, known });
+        }
+        let stored = found.clone();
+        let mut item: Option<T> = found.map(|value| typed(place, value)).transpose()?;
+        let before = to_object(item.as_ref());
+        let answer = edit(&mut item)?;
+        let after = to_object(item.as_ref());
+        Ok((after.map(|after| overlay(stored, before, after)), answer))
+    })
+}
+
+fn typed<T: DeserializeOwned>(place: &Place, value: Value) -> Result<T, StoreError> {
+    serde_json::from_value(value).map_err(|e| quarantine(place, e.to_string()))
+}
+
+fn to_object<T: Serialize>(item: Option<&T>) -> Option<Object> {
+    match serde_json::to_value(item?) {
+        Ok(Value::Object(object)) => Some(object),
+        Ok(_) | Err(_) => None,
+    }
+}
+
+/// Puts the new values into what is stored, takes out what we knew and no longer have, keeps the rest.
+fn overlay(stored: Option<Value>, before: Option<Object>, after: Object) -> Value {
+    let Some(Value::Object(mut object)) = stored else { return Value::Object(after) };
+    for key in before.unwrap_or_default().keys().filter(|k| !after.contains_key(*k)) {
+        object.shift_remove(key);
+    }
+    for (key, value) in after {
+        object.insert(key, value);
+    }
+    Value::Object(object)
+}
+
+/// Writes a file of our own that nobody else changes at the same time.
+pub(super) fn write_new<T: Serialize>(path: &Path, item: &T) -> Result<bool, StoreError> {
+    let value = serde_json::to_value(item).expect("our own forms have string keys and can be written");
+    Ok(fs::create_new(path, &to_bytes(&value))?)
+}

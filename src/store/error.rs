@@ -1,0 +1,51 @@
+//! What can go wrong in the store. Each variant carries the file, the name or the id it is about.
+
+use std::path::PathBuf;
+
+use crate::model::board::Refusal;
+use crate::model::id::{IdError, MemberName, RequestId, TaskId, TeamName};
+use crate::sys::fs::FsError;
+use crate::sys::lock::LockError;
+
+/// Why the store could not do what was asked. Nothing was half done.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum StoreError {
+    #[error("there is no team `{name}`")]
+    NoSuchTeam { name: TeamName, known: Vec<TeamName> },
+    #[error("there is a team `{name}` already")]
+    TeamTaken { name: TeamName },
+    #[error("team `{team}` has no member `{name}`")]
+    NoSuchMember { team: TeamName, name: MemberName, known: Vec<MemberName> },
+    #[error("team `{team}` has a member `{holder}` already")]
+    MemberTaken { team: TeamName, holder: MemberName },
+    #[error("team `{team}` has its {max} members already")]
+    TeamFull { team: TeamName, max: usize },
+    #[error("there is no request `{id}`")]
+    NoSuchRequest { id: RequestId },
+    #[error(transparent)]
+    Refused(#[from] Refusal),
+    #[error("task {id} cannot go from {from} to {to}")]
+    Transition { id: TaskId, from: &'static str, to: &'static str },
+    #[error("task {id} belongs to {}", .owner.as_deref().unwrap_or("nobody"))]
+    NotYours { id: TaskId, owner: Option<String> },
+    #[error("task {task} cannot wait for task {blocker}: that closes the circle {}", circle.iter().map(TaskId::to_string).collect::<Vec<_>>().join(" -> "))]
+    Circle { task: TaskId, blocker: TaskId, circle: Vec<TaskId> },
+    #[error("a message of {bytes} bytes is too long: {limit} is the most")]
+    MessageTooLong { bytes: usize, limit: usize },
+    #[error("{path} cannot be read ({problem}); it is left as it is, a copy is {copy}", path = path.display(), copy = copy.display())]
+    Corrupt { path: PathBuf, problem: String, copy: PathBuf },
+    #[error("{path} has form {found}, this phalanx writes form {known}", path = path.display())]
+    NewerFormat { path: PathBuf, found: u64, known: u32 },
+    #[error("{path} kept changing under us for {tries} tries", path = path.display())]
+    Contended { path: PathBuf, tries: u32 },
+    #[error("the lock of {path} was taken from us before the change was published", path = path.display())]
+    LockLost { path: PathBuf },
+    #[error(transparent)]
+    Name(#[from] IdError),
+    #[error(transparent)]
+    Lock(#[from] LockError),
+    #[error(transparent)]
+    File(#[from] FsError),
+    #[error(transparent)]
+    Watch(#[from] crate::sys::watch::WatchError),
+}

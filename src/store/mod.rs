@@ -1,0 +1,25 @@
+//! Teams, mail, tasks, requests and the journal on disk, in the files that Claude Code uses too. Knows nothing of
+//! tmux, of processes, or of who is alive. Its interface speaks of nouns, never of paths, so that a shared database
+//! can stand behind it later.
+
+mod document;
+mod error;
+mod journal;
+mod layout;
+mod lease;
+mod mailbox;
+mod members;
+mod requests;
+mod roster;
+mod specs;
+mod tasks;
+mod teams;
+#[cfg(test)]
+mod tests;
+
+pub(crate) use error::StoreError;
+pub(crate) use lease::{LeadRecord, Lease};
+pub(crate) use roster::Roster;
+pub(crate) use specs::take_spec;
+pub(crate) use tasks::{Ending, NewTask};
+pub(crate) use teams::{Store, TeamStore};

@@ -1,0 +1,52 @@
+//! Requests that wait for an answer (`phalanx/requests/`). Who carries them out is not known here.
+
+use super::document;
+use super::error::StoreError;
+use super::teams::TeamStore;
+use crate::model::id::RequestId;
+use crate::model::request::ShutdownRequest;
+use crate::sys::fs;
+
+/// The form of request files.
+const FORMAT: u32 = 1;
+
+impl TeamStore {
+    /// Files a request; whether its id was free.
+    pub(crate) fn file_request(&self, request: &ShutdownRequest) -> Result<bool, StoreError> {
+        document::write_new(&self.layout.request(&request.id), request)
+    }
+
+    /// One request.
+    pub(crate) fn request(&self, id: &RequestId) -> Result<ShutdownRequest, StoreError> {
+        let found = document::read_typed(&self.request_place(id))?;
+        found.ok_or_else(|| StoreError::NoSuchRequest { id: id.clone() })
+    }
+
+    /// All requests, oldest first.
+    pub(crate) fn requests(&self) -> Result<Vec<ShutdownRequest>, StoreError> {
+        let files = fs::list(&self.layout.requests())?;
+        let stems = files.iter().filter(|f| !f.starts_with('.')).filter_map(|f| f.strip_suffix(".json"));
+        let mut found = Vec::new();
+        for stem in stems {
+            let place = self.ours(&format!("request-{stem}"), self.layout.requests().join(format!("{stem}.json")));
+            found.extend(document::read_typed::<ShutdownRequest>(&place)?);
+        }
+        found.sort_by(|a, b| (a.asked_at, &a.id).cmp(&(b.asked_at, &b.id)));
+        Ok(found)
+    }
+
+    /// Changes a request, typically to bring it to its end.
+    pub(crate) fn change_request(
+        &self, id: &RequestId, mut edit: impl FnMut(&mut ShutdownRequest),
+    ) -> Result<(), StoreError> {
+        document::change_typed(&self.request_place(id), FORMAT, |found: &mut Option<ShutdownRequest>| {
+            let request = found.as_mut().ok_or_else(|| StoreError::NoSuchRequest { id: id.clone() })?;
+            edit(request);
+            Ok(())
+        })
+    }
+
+    fn request_place(&self, id: &RequestId) -> document::Place {
+        self.ours(&format!("request-{}", id.file_stem()), self.layout.request(id))
+    }
+}

@@ -1,0 +1,77 @@
+//! Who is on the team: joining, leaving and changing an entry of the team file under its lock. Whether somebody is
+//! alive is not known here.
+
+use serde_json::Value;
+
+use super::document;
+use super::error::StoreError;
+use super::teams::TeamStore;
+use crate::model::id::{MemberName, TeamName};
+use crate::model::team::{Member, Team};
+use crate::model::wire::{self, Object};
+
+/// The roster, open for changes; exists only while the lock is held.
+pub(crate) struct Roster<'a> {
+    team: &'a TeamName,
+    file: &'a mut Object,
+}
+
+impl TeamStore {
+    /// Changes the roster under its lock. `edit` may run again if Claude Code rewrote the file meanwhile: it takes no
+    /// lock (observed).
+    pub(crate) fn change_roster<T>(
+        &self, mut edit: impl FnMut(&mut Roster) -> Result<T, StoreError>,
+    ) -> Result<T, StoreError> {
+        document::change(&self.roster_place(), |found| {
+            let Some(Value::Object(mut file)) = found else {
+                return Err(StoreError::NoSuchTeam { name: self.name.clone(), known: Vec::new() });
+            };
+            let answer = edit(&mut Roster { team: &self.name, file: &mut file })?;
+            Ok((Some(Value::Object(file)), answer))
+        })
+    }
+}
+
+impl Roster<'_> {
+    /// The team as it stands in this change.
+    pub(crate) fn team(&self) -> Team {
+        Team::read(self.file)
+    }
+
+    /// Adds a teammate.
+    ///
+    /// # Errors
+    /// [`StoreError::MemberTaken`] where the name is in use, without regard to case (ID-04, ID-05).
+    pub(crate) fn join(&mut self, member: &Member) -> Result<(), StoreError> {
+        if let Some(holder) = self.team().member(&member.name) {
+            return Err(StoreError::MemberTaken { team: self.team.clone(), holder: holder.name.clone() });
+        }
+        let entry = Value::Object(member.to_entry());
+        match self.file.get_mut("members").and_then(Value::as_array_mut) {
+            Some(members) => members.push(entry),
+            None => wire::put(self.file, "members", vec![entry]),
+        }
+        Ok(())
+    }
+
+    /// Takes a teammate off; whether it was on.
+    pub(crate) fn leave(&mut self, name: &MemberName) -> bool {
+        let Some(members) = self.file.get_mut("members").and_then(Value::as_array_mut) else { return false };
+        let before = members.len();
+        members.retain(|entry| !is_entry_of(entry, name));
+        members.len() < before
+    }
+
+    /// Sets one field of a member's entry; whether the member is on the roster.
+    pub(crate) fn set(&mut self, name: &MemberName, key: &str, value: impl Into<Value>) -> bool {
+        let members = self.file.get_mut("members").and_then(Value::as_array_mut);
+        let entry = members.and_then(|m| m.iter_mut().find(|e| is_entry_of(e, name)));
+        let Some(entry) = entry.and_then(Value::as_object_mut) else { return false };
+        wire::put(entry, key, value);
+        true
+    }
+}
+
+fn is_entry_of(entry: &Value, name: &MemberName) -> bool {
+    entry.get("name").and_then(Value::as_str).is_some_and(|n| name.clashes_with(n))
+}
