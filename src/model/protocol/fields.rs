@@ -1,10 +1,10 @@
-//! Reading and writing the fields of one protocol object: which spellings are taken, what counts as absent, in which
-//! order keys are written. Knows no kind of message.
+//! Reading and writing the fields of one protocol object: which spellings are taken, what counts as absent,
+//! in which order keys are written. Knows no kind of message.
 //!
-//! A **required** field that is missing, `null`, empty or of another type makes the message malformed. An **optional**
-//! field of another type counts as absent, since fields change between releases and a new form of a remark must not
-//! take the effect of a whole shutdown away; the few optional fields that would *widen* what is allowed if they were
-//! overlooked are read strictly by their owners.
+//! A **required** field that is missing, `null`, empty or of another type makes the message malformed. An
+//! **optional** field of another type counts as absent, since fields change between releases and a new form
+//! of a remark must not take the effect of a whole shutdown away; the few optional fields that would *widen*
+//! what is allowed if they were overlooked are read strictly by their owners.
 
 use serde_json::{Map, Value};
 
@@ -21,8 +21,8 @@ pub(crate) enum Problem {
     UnknownWord { field: &'static str, word: String },
 }
 
-/// The object being read. A field is asked for by its observed spelling, followed by those that are read as well; the
-/// first one that is there and not `null` counts.
+/// The object being read. A field is asked for by its observed spelling, followed by those that are read as
+/// well; the first one that is there and not `null` counts.
 pub(super) struct Fields<'a>(pub(super) &'a Map<String, Value>);
 
 impl<'a> Fields<'a> {

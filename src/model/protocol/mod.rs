@@ -1,7 +1,9 @@
-//! Protocol messages: what the `text` of a mailbox entry says (protocol.md section 5). Pure text ↔ data, and who has
-//! the say in what. Knows nothing of mailboxes, pending requests, incarnations, or of what happens next.
+//! Protocol messages: what the `text` of a mailbox entry says (protocol.md section 5). Pure text ↔ data, and
+//! who has the say in what. Knows nothing of mailboxes, pending requests, incarnations, or of what happens
+//! next.
 //!
-//! Reading never fails: whatever is not a protocol message is text, whatever only claims to be one is [`Message::Malformed`].
+//! Reading never fails: whatever is not a protocol message is text, whatever only claims to be one is
+//! [`Message::Malformed`].
 
 mod fields;
 mod permission;
@@ -26,7 +28,8 @@ pub(crate) use shutdown::{
 };
 pub(crate) use work::{TaskAssignment, TaskCompleted};
 
-/// Longer texts are not looked into, bytes. A plan is a few KiB; a log pasted into a mail need not be parsed to be shown.
+/// Longer texts are not looked into, bytes. A plan is a few KiB; a log pasted into a mail need not be parsed
+/// to be shown.
 pub(crate) const MAX_PROTOCOL_BYTES: usize = 1 << 20;
 
 /// What one mailbox entry says.
@@ -68,8 +71,9 @@ pub(crate) enum Message {
 }
 
 impl Message {
-    /// What this text says. Only a text that is one JSON object from end to end (white space around it aside) can be a
-    /// protocol message; JSON inside a longer text is text, and so is what is too long or too deeply nested to read.
+    /// What this text says. Only a text that is one JSON object from end to end (white space around it aside)
+    /// can be a protocol message; JSON inside a longer text is text, and so is what is too long or too deeply
+    /// nested to read.
     pub(crate) fn parse(text: &str) -> Message {
         match typed_object(text) {
             None => Message::Text(text.to_owned()),
@@ -83,8 +87,8 @@ impl Message {
         }
     }
 
-    /// The text to put into a mailbox: compact JSON with the keys in their observed order; for what is not ours to
-    /// write, the text as it came.
+    /// The text to put into a mailbox: compact JSON with the keys in their observed order; for what is not
+    /// ours to write, the text as it came.
     pub(crate) fn to_text(&self) -> String {
         let object = match self {
             Message::ShutdownRequest(message) => message.write(),
@@ -157,8 +161,8 @@ impl Message {
     }
 }
 
-/// The object and its `type`, if the whole text is one. serde_json stops at a nesting of 128, and of two equal keys
-/// the last counts, as in Node.
+/// The object and its `type`, if the whole text is one. serde_json stops at a nesting of 128, and of two
+/// equal keys the last counts, as in Node.
 fn typed_object(text: &str) -> Option<(String, Map<String, Value>)> {
     let trimmed = text.trim();
     if text.len() > MAX_PROTOCOL_BYTES || !trimmed.starts_with('{') {
@@ -169,8 +173,8 @@ fn typed_object(text: &str) -> Option<(String, Map<String, Value>)> {
     Some((kind, object))
 }
 
-/// The message of this kind; `None` when the kind is not one of ours. `shutdown_response` is not: it is the input of a
-/// tool, and on the wire it has become an approval or a rejection.
+/// The message of this kind; `None` when the kind is not one of ours. `shutdown_response` is not: it is the
+/// input of a tool, and on the wire it has become an approval or a rejection.
 fn read(kind: &str, fields: &Fields) -> Option<Result<Message, Problem>> {
     let message = match kind {
         ShutdownRequest::KIND => ShutdownRequest::read(fields).map(Message::ShutdownRequest),
@@ -208,9 +212,10 @@ pub(crate) enum Speaker {
     System,
 }
 
-/// May this speaker say this at all? Whether the request is open, and answered by the member and the incarnation that
-/// it names, is asked elsewhere. What has no effect may be said by anybody; so may the news of an assignment, since a
-/// native member that gives a task away writes it too, and the task file alone says whose task it is.
+/// May this speaker say this at all? Whether the request is open, and answered by the member and the
+/// incarnation that it names, is asked elsewhere. What has no effect may be said by anybody; so may the news
+/// of an assignment, since a native member that gives a task away writes it too, and the task file alone says
+/// whose task it is.
 pub(crate) fn may_say(speaker: Speaker, message: &Message) -> bool {
     match message {
         Message::ShutdownRequest(_)

@@ -1,5 +1,5 @@
-//! What a member may do, as data: single permissions, network hosts, updates for the whole team, and the permission
-//! mode. Knows nothing of who is asked, how long, or who is believed.
+//! What a member may do, as data: single permissions, network hosts, updates for the whole team, and the
+//! permission mode. Knows nothing of who is asked, how long, or who is believed.
 
 use serde_json::{Map, Value};
 
@@ -72,8 +72,8 @@ pub(crate) struct PermissionResponse {
 pub(crate) enum PermissionVerdict {
     /// Wire: `subtype: "success"`.
     Allowed {
-        /// What the tool is to be called with. Write the input of the request when nothing is changed, since native
-        /// answers carry it.
+        /// What the tool is to be called with. Write the input of the request when nothing is changed, since
+        /// native answers carry it.
         updated_input: Option<Value>,
         /// Rules from now on; Claude Code's own form.
         permission_updates: Vec<Value>,
@@ -120,8 +120,8 @@ impl PermissionResponse {
 fn read_subtype(fields: &Fields) -> Result<PermissionVerdict, Problem> {
     let subtype = fields.required_text(&["subtype"])?;
     match subtype.as_str() {
-        // Read strictly: whoever decided may have changed the input, and an unreadable change must not turn into
-        // leave to run the original.
+        // Read strictly: whoever decided may have changed the input, and an unreadable change must not turn
+        // into leave to run the original.
         "success" if fields.get(&["response"]).is_some() => {
             Ok(allowed(&Fields(&fields.required_object(&["response"])?)))
         }
@@ -299,7 +299,10 @@ mod tests {
 
     #[test]
     fn a_request_keeps_numbers_and_key_order_of_its_input() {
-        let text = r#"{"type":"permission_request","request_id":"perm-1-a","tool_name":"T","input":{"z":1.10,"a":12345678901234567890123},"permission_suggestions":[]}"#;
+        let text = concat!(
+            r#"{"type":"permission_request","request_id":"perm-1-a","tool_name":"T","#,
+            r#""input":{"z":1.10,"a":12345678901234567890123},"permission_suggestions":[]}"#
+        );
         assert_eq!(Message::parse(text).to_text(), text);
     }
 

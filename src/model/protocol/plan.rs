@@ -1,5 +1,5 @@
-//! Plan approval as data: a member in plan mode asks, the lead answers. Knows nothing of who is believed, and approves
-//! nothing by default: an answer without a boolean `approved` is malformed.
+//! Plan approval as data: a member in plan mode asks, the lead answers. Knows nothing of who is believed, and
+//! approves nothing by default: an answer without a boolean `approved` is malformed.
 
 use serde_json::{Map, Value};
 
@@ -59,8 +59,9 @@ pub(crate) struct PlanApprovalResponse {
     /// What to change; on a rejection.
     pub(crate) feedback: Option<String>,
     pub(crate) timestamp: Option<String>,
-    /// The mode to work in from now on; on an approval. Kept as the word it is, because an approval with a mode of a
-    /// newer release is still an approval: whoever acts on it parses it and leaves the mode alone if it is unknown.
+    /// The mode to work in from now on; on an approval. Kept as the word it is, because an approval with a
+    /// mode of a newer release is still an approval: whoever acts on it parses it and leaves the mode alone
+    /// if it is unknown.
     pub(crate) permission_mode: Option<String>,
 }
 

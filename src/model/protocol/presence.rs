@@ -1,4 +1,5 @@
-//! Who is there, as data: a member has nothing to do, a member is gone. Knows nothing of how that was found out.
+//! Who is there, as data: a member has nothing to do, a member is gone. Knows nothing of how that was found
+//! out.
 
 use serde_json::{Map, Value};
 
@@ -56,7 +57,8 @@ impl IdleNotification {
 /// System → lead: a member's process is gone (seed 003; observed: the envelope's `from` is `system`).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct TeammateTerminated {
-    /// A sentence for people, observed as `alice has shut down.`; it names the member but is not parsed for it.
+    /// A sentence for people, observed as `alice has shut down.`; it names the member but is not parsed for
+    /// it.
     pub(crate) message: String,
 }
 

@@ -1,11 +1,14 @@
-//! A message as the agent reads it: text between two tags (protocol.md section 4). Knows nothing of mailboxes, of
-//! terminals, or of how the text gets into the agent's prompt; control characters in a body are the injector's business.
+//! A message as the agent reads it: text between two tags (protocol.md section 4). Knows nothing of
+//! mailboxes, of terminals, or of how the text gets into the agent's prompt; control characters in a body are
+//! the injector's business.
 //!
-//! **The rule of escaping.** What an agent reads should look like what was written, so as little as possible changes:
-//! - *Body*: a `<` that, read on over anything but letters, digits and another `<`, is followed by the letters
-//!   `teammatemessage` — in any case and with anything but letters, digits and `<` strewn between them — becomes
-//!   `&lt;`. So `</teammate-message>`, `<teammate_message …`, `< / Teammate-Message` are made harmless, while `a < b`,
-//!   `Vec<T>` and `&amp;` stay as they are. It cannot be undone exactly, and need not be: the reader is a model.
+//! **The rule of escaping.** What an agent reads should look like what was written, so as little as possible
+//! changes:
+//! - *Body*: a `<` that begins our tag becomes `&lt;`. It begins our tag if the letters and digits after it, up
+//!   to the next `<`, begin with `teammatemessage`, in any case and whatever other characters are strewn between
+//!   them. So `</teammate-message>`, `<teammate_message …` and `< / Teammate-Message` are made harmless, while
+//!   `a < b`, `Vec<T>` and `&amp;` stay as they are. It cannot be undone exactly, and need not be: the reader is
+//!   a model.
 //! - *Attribute values*: `& " < >` become entities; line breaks and control characters become spaces.
 
 use std::borrow::Cow;
@@ -13,8 +16,8 @@ use std::borrow::Cow;
 /// The letters of the tag's name; what may stand between them is judged by [`opens_a_tag`].
 const TAG_LETTERS: &str = "teammatemessage";
 
-/// One message in its envelope, without a newline at the end; several are joined by one blank line. `color` and `summary`
-/// are left out when there is none or it is empty (seed 000).
+/// One message in its envelope, without a newline at the end; several are joined by one blank line. `color`
+/// and `summary` are left out when there is none or it is empty (seed 000).
 pub(crate) fn render_for_agent(from: &str, color: Option<&str>, summary: Option<&str>, text: &str) -> String {
     let mut out = String::with_capacity(text.len() + 128);
     out.push_str("<teammate-message");
@@ -62,8 +65,8 @@ fn escape_body(text: &str) -> Cow<'_, str> {
     Cow::Owned(out)
 }
 
-/// Does what follows a `<` spell our tag, opening or closing? Stops at the next `<`, which is judged for itself, so that
-/// a body of nothing but `<` costs linear time.
+/// Does what follows a `<` spell our tag, opening or closing? Stops at the next `<`, which is judged for
+/// itself, so that a body of nothing but `<` costs linear time.
 fn opens_a_tag(rest: &str) -> bool {
     let mut letters = TAG_LETTERS.chars();
     let mut wanted = letters.next();
@@ -86,8 +89,8 @@ mod tests {
 
     use super::*;
 
-    /// How many of our tags, opening or closing, a lenient reader sees: one that overlooks everything that is neither
-    /// a letter nor a digit. An envelope has two.
+    /// How many of our tags, opening or closing, a lenient reader sees: one that overlooks everything that is
+    /// neither a letter nor a digit. An envelope has two.
     fn tags(rendered: &str) -> usize {
         let seen: String =
             rendered.to_lowercase().chars().filter(|c| *c == '<' || c.is_alphanumeric()).collect();
@@ -163,7 +166,11 @@ mod tests {
     }
 
     proptest! {
-        #![proptest_config(ProptestConfig { cases: 1000, failure_persistence: None, ..ProptestConfig::default() })]
+        #![proptest_config(ProptestConfig {
+            cases: 1000,
+            failure_persistence: None,
+            ..ProptestConfig::default()
+        })]
 
         #[test]
         fn there_is_exactly_one_envelope(

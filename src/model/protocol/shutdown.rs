@@ -1,5 +1,5 @@
-//! The shutdown handshake as data: asked for by the lead, approved or rejected by the member. Knows nothing of panes
-//! being closed, deadlines running out or who is believed.
+//! The shutdown handshake as data: asked for by the lead, approved or rejected by the member. Knows nothing
+//! of panes being closed, deadlines running out or who is believed.
 
 use serde_json::{Map, Value};
 

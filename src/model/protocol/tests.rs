@@ -103,7 +103,8 @@ fn what_is_too_long_or_too_deep_is_text() {
 
 #[test]
 fn the_marks_that_serde_json_uses_inside_do_no_harm() {
-    // An object with one of these keys is taken for a number or for raw JSON by serde_json itself; Node sees an object.
+    // An object with one of these keys is taken for a number or for raw JSON by serde_json itself; Node sees
+    // an object.
     for inner in [
         r#"{"$serde_json::private::Number":"7"}"#,
         r#"{"$serde_json::private::Number":"x"}"#,

@@ -1,5 +1,5 @@
-//! News about tasks, as data: one was given to a member, one was finished. Knows nothing of the board; the task file
-//! is the truth, these messages only wake whoever should look.
+//! News about tasks, as data: one was given to a member, one was finished. Knows nothing of the board; the
+//! task file is the truth, these messages only wake whoever should look.
 
 use serde_json::{Map, Value};
 
