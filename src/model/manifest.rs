@@ -1,1 +1,0 @@
-//! The TOML manifest of `phalanx up`.

@@ -1,0 +1,147 @@
+//! The manifest as a whole: names that clash, references that lead nowhere, tasks that wait for each other.
+//! Knows nothing of TOML.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Range;
+
+use super::fault::{Faults, nearest};
+use super::sections::{Draft, MemberDraft, TaskDraft};
+
+/// Adds a fault for everything that does not fit together.
+pub(super) fn check(draft: &Draft, faults: &mut Faults) {
+    check_count(draft, faults);
+    check_member_names(&draft.members, faults);
+    let keys = check_task_keys(&draft.tasks, faults);
+    check_owners(draft, faults);
+    check_after(&draft.tasks, &keys, faults);
+    check_cycles(&draft.tasks, &keys, faults);
+}
+
+fn check_count(draft: &Draft, faults: &mut Faults) {
+    let (count, max) = (draft.members.len(), draft.team.max_members);
+    if let Some(surplus) = draft.members.get(max) {
+        let members = if count == 1 { "member" } else { "members" };
+        faults.add(&surplus.header, format!("{count} {members}, but `max_members` is {max}"));
+    }
+}
+
+/// Without regard to case, because some file systems have none either (protocol.md section 1).
+fn check_member_names(members: &[MemberDraft], faults: &mut Faults) {
+    let mut seen: BTreeMap<String, &str> = BTreeMap::new();
+    for member in members {
+        let name = member.spec.name.as_str();
+        match seen.get(&name.to_ascii_lowercase()) {
+            Some(first) if *first == name => {
+                faults.add(&member.name, format!("there are two members named `{name}`"));
+            }
+            Some(first) => {
+                let said = format!("members `{first}` and `{name}` differ only in case");
+                faults.add(&member.name, said);
+            }
+            None => {
+                seen.insert(name.to_ascii_lowercase(), name);
+            }
+        }
+    }
+}
+
+/// Where each key stands in the list.
+fn check_task_keys<'d>(tasks: &'d [TaskDraft], faults: &mut Faults) -> BTreeMap<&'d str, usize> {
+    let mut keys = BTreeMap::new();
+    for (at, task) in tasks.iter().enumerate() {
+        let key = task.spec.key.as_str();
+        if keys.contains_key(key) {
+            faults.add(&task.key, format!("there are two tasks with the key `{key}`"));
+        } else {
+            keys.insert(key, at);
+        }
+    }
+    keys
+}
+
+fn check_owners(draft: &Draft, faults: &mut Faults) {
+    let names = || draft.members.iter().map(|member| member.spec.name.as_str());
+    for (task, owner) in draft.tasks.iter().filter_map(|task| Some((task, task.owner.as_ref()?))) {
+        if !names().any(|name| name == owner.get_ref().as_str()) {
+            let said = format!(
+                "owner `{}` of task `{}` is no member",
+                owner.get_ref().escape_debug(),
+                task.spec.key
+            );
+            faults.add_with(&owner.span(), said, nearest(owner.get_ref(), names()));
+        }
+    }
+}
+
+fn check_after(tasks: &[TaskDraft], keys: &BTreeMap<&str, usize>, faults: &mut Faults) {
+    for task in tasks {
+        for before in &task.after {
+            if keys.contains_key(before.get_ref().as_str()) {
+                continue;
+            }
+            let others = keys.keys().copied().filter(|key| *key != task.spec.key);
+            let said = format!(
+                "task `{}` comes after an unknown task `{}`",
+                task.spec.key,
+                before.get_ref().escape_debug()
+            );
+            faults.add_with(&before.span(), said, nearest(before.get_ref(), others));
+        }
+    }
+}
+
+/// Names one cycle; references to unknown tasks are passed over.
+fn check_cycles(tasks: &[TaskDraft], keys: &BTreeMap<&str, usize>, faults: &mut Faults) {
+    let waits: Vec<Vec<(usize, Range<usize>)>> = tasks
+        .iter()
+        .map(|task| {
+            let known = |key: &str| keys.get(key).copied();
+            task.after.iter().filter_map(|key| Some((known(key.get_ref())?, key.span()))).collect()
+        })
+        .collect();
+    let Some(cycle) = find_cycle(&waits) else { return };
+    // The place is the reference by which the first task of the circle is bound to the next.
+    let (Some(first), next) = (cycle.first().copied(), cycle.get(1).or(cycle.first())) else { return };
+    let place = waits[first].iter().find(|(at, _)| Some(at) == next).map(|(_, span)| span.clone());
+    let place = place.unwrap_or_else(|| tasks[first].key.clone());
+    if cycle.len() == 1 {
+        faults.add(&place, format!("task `{}` comes after itself", tasks[first].spec.key));
+        return;
+    }
+    let around = cycle.iter().chain(cycle.first());
+    let names: Vec<String> = around.map(|at| format!("`{}`", tasks[*at].spec.key)).collect();
+    faults.add(&place, format!("tasks wait for each other: {}", names.join(" after ")));
+}
+
+/// A cycle, beginning with its first task in the file, each waiting for the next. Takes away what waits for
+/// nothing until only tasks are left that wait for each other, or for such; no recursion, so a long chain
+/// costs no stack.
+fn find_cycle(waits: &[Vec<(usize, Range<usize>)>]) -> Option<Vec<usize>> {
+    let mut open: Vec<usize> = waits.iter().map(Vec::len).collect();
+    let mut waiting: Vec<Vec<usize>> = vec![Vec::new(); waits.len()];
+    for (task, befores) in waits.iter().enumerate() {
+        for (before, _) in befores {
+            waiting[*before].push(task);
+        }
+    }
+    let mut free: Vec<usize> = (0..waits.len()).filter(|task| open[*task] == 0).collect();
+    while let Some(done) = free.pop() {
+        for task in &waiting[done] {
+            open[*task] -= 1;
+            if open[*task] == 0 {
+                free.push(*task);
+            }
+        }
+    }
+    // Every task that is left waits for one that is left, so this walk must come back to where it was.
+    let mut at = open.iter().position(|open| *open > 0)?;
+    let (mut path, mut seen) = (Vec::new(), BTreeSet::new());
+    while seen.insert(at) {
+        path.push(at);
+        at = waits[at].iter().map(|(before, _)| *before).find(|before| open[*before] > 0)?;
+    }
+    let mut cycle = path.split_off(path.iter().position(|task| *task == at)?);
+    let first = cycle.iter().enumerate().min_by_key(|(_, task)| **task)?.0;
+    cycle.rotate_left(first);
+    Some(cycle)
+}

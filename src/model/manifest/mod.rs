@@ -1,0 +1,153 @@
+//! The TOML manifest of `phalanx up`: a team, its members and its tasks, read from text and checked as a
+//! whole. Knows no files (the caller reads the text and puts the file's name in front of an error), no
+//! profiles beyond their names, and no task ids.
+//!
+//! Paths (`cwd`, `prompt_file`) are kept as written. A relative one is meant relative to the working
+//! directory of whoever runs `up`, not to the manifest's own directory: one manifest can serve several
+//! checkouts, and `phalanx up fixtures/teams/checks.toml` with `cwd = "."` works on the directory one stands
+//! in.
+
+mod check;
+mod fault;
+mod name;
+mod section;
+mod sections;
+
+use std::collections::BTreeMap;
+
+use crate::model::mode::Mode;
+
+pub(crate) use fault::ManifestError;
+
+/// A whole manifest, checked.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Manifest {
+    pub(crate) team: TeamSection,
+    pub(crate) env: EnvSection,
+    /// What members inherited. Already applied to [`MemberSpec`]; kept for members that join later.
+    pub(crate) defaults: Defaults,
+    /// In the order of the file. Names are unique without regard to case.
+    pub(crate) members: Vec<MemberSpec>,
+    /// In the order of the file. Keys are unique, and following `after` never leads back.
+    pub(crate) tasks: Vec<TaskSpec>,
+}
+
+impl Manifest {
+    /// Reads a manifest. Of several faults the first in the file is reported; faults between entries
+    /// (references, cycles, double names) only once each entry is right in itself.
+    pub(crate) fn parse(text: &str) -> Result<Manifest, ManifestError> {
+        let table = toml::de::DeTable::parse(text).map_err(|error| ManifestError::syntax(text, &error))?;
+        let mut faults = fault::Faults::default();
+        let draft = sections::read(table.get_ref(), &mut faults);
+        faults.into_result(text)?;
+        let mut faults = fault::Faults::default();
+        check::check(&draft, &mut faults);
+        faults.into_result(text)?;
+        Ok(draft.into_manifest())
+    }
+}
+
+/// `[team]`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct TeamSection {
+    /// Matches the rule for names that phalanx creates (protocol.md section 1).
+    pub(crate) name: String,
+    pub(crate) description: Option<String>,
+    pub(crate) backend: BackendChoice,
+    pub(crate) layout: Layout,
+    pub(crate) finish: Finish,
+    /// How many teammates the team may have, the lead not counted. At least 1.
+    pub(crate) max_members: usize,
+}
+
+/// `backend = …`: who makes the placements.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum BackendChoice {
+    Auto,
+    Tmux,
+    /// Known, but refused until there is such a backend.
+    Iterm2,
+    Pty,
+}
+
+/// `layout = …`: one window for all, or a window each.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Layout {
+    Panes,
+    Windows,
+}
+
+/// `finish = …`: when `up` is done.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Finish {
+    /// When no task is left to do.
+    TasksDone,
+    /// When somebody says so.
+    Manual,
+}
+
+/// `[env]`: which variables of the caller's environment reach the members. Each entry is a variable's name,
+/// or the beginning of one followed by `*`.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub(crate) struct EnvSection {
+    pub(crate) allow: Vec<String>,
+    pub(crate) deny: Vec<String>,
+}
+
+/// `[defaults]`: what a member gets when it does not say.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Defaults {
+    pub(crate) profile: String,
+    pub(crate) cwd: String,
+    pub(crate) model: Option<String>,
+    pub(crate) mode: Option<Mode>,
+    pub(crate) env: BTreeMap<String, String>,
+}
+
+/// One `[[member]]`, with the defaults filled in.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct MemberSpec {
+    pub(crate) name: String,
+    pub(crate) role: Option<String>,
+    /// Its own; else `shell` when it has a `run`; else the default. That a profile of this name exists is not
+    /// known here.
+    pub(crate) profile: String,
+    pub(crate) model: Option<String>,
+    pub(crate) mode: Option<Mode>,
+    /// Never together with `prompt_file`.
+    pub(crate) prompt: Option<String>,
+    pub(crate) prompt_file: Option<String>,
+    pub(crate) cwd: String,
+    /// Its own command line: program and arguments, at least the program.
+    pub(crate) run: Option<Vec<String>>,
+    /// The variables of `[defaults.env]`, overridden by its own.
+    pub(crate) env: BTreeMap<String, String>,
+    /// Must it have its plan approved before it works?
+    pub(crate) plan: bool,
+}
+
+/// One `[[task]]`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct TaskSpec {
+    /// Its name inside this manifest.
+    pub(crate) key: String,
+    pub(crate) subject: String,
+    pub(crate) description: Option<String>,
+    pub(crate) active_form: Option<String>,
+    /// What a worker runs: program and arguments, at least the program.
+    pub(crate) run: Option<Vec<String>>,
+    /// Keys of tasks that must be completed before, each once.
+    pub(crate) after: Vec<String>,
+    /// Patterns of the files it will touch.
+    pub(crate) files: Vec<String>,
+    /// The name of a member, spelled as there.
+    pub(crate) owner: Option<String>,
+    pub(crate) priority: Option<i64>,
+    /// Else the working directory of the member that takes it.
+    pub(crate) cwd: Option<String>,
+    /// On top of the member's own.
+    pub(crate) env: BTreeMap<String, String>,
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,78 @@
+//! Which names a manifest may give. Knows nothing of who has a name already.
+
+/// The longest name, characters.
+const MAX: usize = 64;
+
+/// Names that mean somebody already; in any case.
+const RESERVED: [&str; 4] = ["team-lead", "lead", "system", "user"];
+
+/// The rule for everything phalanx names: `^[A-Za-z0-9][A-Za-z0-9_-]{0,63}$` (protocol.md section 1). The
+/// error ends a sentence: `` `name` … ``.
+pub(super) fn check_name(name: &str) -> Result<(), String> {
+    let rule = "letters, digits, `-` and `_`, the first a letter or digit, at most 64 in all";
+    let inside = name.chars().all(|c| c.is_ascii_alphanumeric() || c == '-' || c == '_');
+    let start = name.starts_with(|c: char| c.is_ascii_alphanumeric());
+    if inside && start && name.len() <= MAX { Ok(()) } else { Err(format!("is not a name: {rule}")) }
+}
+
+/// The rule for members: a name, and not one that already means somebody.
+pub(super) fn check_member_name(name: &str) -> Result<(), String> {
+    check_name(name)?;
+    if RESERVED.iter().any(|word| word.eq_ignore_ascii_case(name)) {
+        return Err("is a reserved name".to_owned());
+    }
+    Ok(())
+}
+
+/// A variable's name, as every shell takes it.
+pub(super) fn check_variable(name: &str) -> Result<(), String> {
+    let inside = name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_');
+    if inside && name.starts_with(|c: char| !c.is_ascii_digit()) {
+        return Ok(());
+    }
+    Err("is not a variable's name: letters, digits and `_`, not beginning with a digit".to_owned())
+}
+
+/// A variable's name, or the beginning of one followed by `*`; `*` alone is every variable.
+pub(super) fn check_pattern(pattern: &str) -> Result<(), String> {
+    let name = pattern.strip_suffix('*').unwrap_or(pattern);
+    if pattern == "*" || check_variable(name).is_ok() {
+        return Ok(());
+    }
+    Err("is not a variable's name or the beginning of one followed by `*`".to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names() {
+        for good in ["a", "Ada", "7", "a-b_c", "x".repeat(64).as_str()] {
+            assert_eq!(check_name(good), Ok(()), "{good}");
+        }
+        for bad in ["", "-a", "_a", "a b", "a/b", "..", "a@b", "é", "a\0", "a\n", "x".repeat(65).as_str()] {
+            assert!(check_name(bad).is_err(), "{bad:?}");
+        }
+    }
+
+    #[test]
+    fn some_names_mean_somebody() {
+        for bad in ["team-lead", "lead", "system", "user", "Lead"] {
+            assert_eq!(check_member_name(bad), Err("is a reserved name".to_owned()));
+        }
+        assert_eq!(check_member_name("leader"), Ok(()));
+    }
+
+    #[test]
+    fn variables_and_their_patterns() {
+        for good in ["PATH", "_x", "*", "LC_*", "A1"] {
+            assert_eq!(check_pattern(good), Ok(()), "{good}");
+        }
+        for bad in ["", "1A", "A=B", "*_TOKEN", "A**", "A B"] {
+            assert!(check_pattern(bad).is_err(), "{bad:?}");
+        }
+        assert!(check_variable("LC_*").is_err());
+        assert!(check_variable("").is_err());
+    }
+}

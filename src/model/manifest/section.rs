@@ -1,0 +1,328 @@
+//! One table of the manifest, read key by key: types, places, unknown keys. Knows nothing of what the keys
+//! mean.
+
+use std::collections::BTreeMap;
+use std::ops::Range;
+
+use toml::Spanned;
+use toml::de::{DeTable, DeValue};
+
+use super::fault::{Faults, nearest};
+use super::name;
+
+/// What other tools call our keys, for the question "did you mean". Only asked for where our key is known.
+const SYNONYMS: [(&str, &str); 8] = [
+    ("cmd", "run"),
+    ("command", "run"),
+    ("depends_on", "after"),
+    ("needs", "after"),
+    ("blocked_by", "after"),
+    ("id", "key"),
+    ("title", "subject"),
+    ("agent_type", "role"),
+];
+
+/// Keys that later releases will understand. To pass over them would be a lie, to call them unknown
+/// misleading.
+const LATER: [&str; 1] = ["worktree"];
+
+/// A value with its place in the text, bytes.
+pub(super) type At<T> = Spanned<T>;
+
+/// A table under its name in messages.
+pub(super) struct Section<'t> {
+    /// As one would write it: `[team]`, `[[member]]`.
+    pub(super) title: &'static str,
+    /// Its header, or the whole of an inline table.
+    pub(super) span: Range<usize>,
+    table: Option<&'t DeTable<'t>>,
+    /// It has a key that is not known: what seems to be missing is then likely there under a wrong name.
+    strange: bool,
+}
+
+impl<'t> Section<'t> {
+    /// Opens a table that may have only these keys; everything else in it is a fault at once.
+    pub(super) fn open(
+        title: &'static str,
+        value: &'t Spanned<DeValue<'t>>,
+        known: &[&'static str],
+        faults: &mut Faults,
+    ) -> Option<Section<'t>> {
+        let span = value.span();
+        let DeValue::Table(table) = value.get_ref() else {
+            let found = describe(value.get_ref());
+            let plain = title.trim_matches(['[', ']']);
+            faults.add(&span, format!("`{plain}` must be {}, not {found}", wanted(title)));
+            return None;
+        };
+        let strange = refuse_strange_keys(title, table, known, faults);
+        Some(Section { title, span, table: Some(table), strange })
+    }
+
+    /// The table around all others.
+    pub(super) fn root(table: &'t DeTable<'t>, known: &[&'static str], faults: &mut Faults) -> Section<'t> {
+        let title = "the manifest";
+        let strange = refuse_strange_keys(title, table, known, faults);
+        Section { title, span: 0..0, table: Some(table), strange }
+    }
+
+    /// A table that is not there.
+    pub(super) fn absent(title: &'static str) -> Section<'t> {
+        Section { title, span: 0..0, table: None, strange: false }
+    }
+
+    /// The value of a key as it is.
+    pub(super) fn value(&self, key: &str) -> Option<&'t Spanned<DeValue<'t>>> {
+        self.table?.get(key)
+    }
+
+    /// A string that must not be blank or hold a NUL byte (it would end up in a command line or a path).
+    pub(super) fn word(&self, key: &str, faults: &mut Faults) -> Option<At<String>> {
+        let word = self.text(key, faults)?;
+        let said = if word.get_ref().trim().is_empty() {
+            "is empty"
+        } else if word.get_ref().contains('\0') {
+            "must not contain a NUL character"
+        } else {
+            return Some(word);
+        };
+        faults.add(&word.span(), format!("`{key}` in {} {said}", self.title));
+        None
+    }
+
+    /// A [`Section::word`] that must be there.
+    pub(super) fn required(&self, key: &str, faults: &mut Faults) -> Option<At<String>> {
+        self.demand(key, &format!("`{key}`"), faults);
+        self.word(key, faults)
+    }
+
+    /// A [`Section::name`] that must be there.
+    pub(super) fn required_name(
+        &self,
+        key: &str,
+        rule: fn(&str) -> Result<(), String>,
+        faults: &mut Faults,
+    ) -> Option<At<String>> {
+        self.demand(key, &format!("`{key}`"), faults);
+        self.name(key, rule, faults)
+    }
+
+    /// A key that must be there, by the name it has in messages; the fault is put at the table's header.
+    pub(super) fn demand(&self, key: &str, called: &str, faults: &mut Faults) {
+        if self.value(key).is_none() && !self.strange {
+            faults.add(&self.span, format!("{} has no {called}", self.title));
+        }
+    }
+
+    /// Any string.
+    pub(super) fn text(&self, key: &str, faults: &mut Faults) -> Option<At<String>> {
+        let value = self.value(key)?;
+        match value.get_ref() {
+            DeValue::String(text) => Some(Spanned::new(value.span(), text.clone().into_owned())),
+            other => self.refuse(key, value, "a string", other, faults),
+        }
+    }
+
+    /// A name by one of the rules of [`name`].
+    pub(super) fn name(
+        &self,
+        key: &str,
+        rule: fn(&str) -> Result<(), String>,
+        faults: &mut Faults,
+    ) -> Option<At<String>> {
+        let word = self.word(key, faults)?;
+        self.judge(key, &word, rule, faults).then_some(word)
+    }
+
+    fn judge(
+        &self,
+        key: &str,
+        word: &At<String>,
+        rule: fn(&str) -> Result<(), String>,
+        faults: &mut Faults,
+    ) -> bool {
+        let Err(said) = rule(word.get_ref()) else { return true };
+        faults.add(
+            &word.span(),
+            format!("`{key}` in {}: `{}` {said}", self.title, word.get_ref().escape_debug()),
+        );
+        false
+    }
+
+    /// One of a closed set of words.
+    pub(super) fn choice<T: Copy>(
+        &self,
+        key: &str,
+        choices: &[(&'static str, T)],
+        faults: &mut Faults,
+    ) -> Option<At<T>> {
+        let word = self.word(key, faults)?;
+        if let Some((_, choice)) = choices.iter().find(|(known, _)| *known == word.get_ref().as_str()) {
+            return Some(Spanned::new(word.span(), *choice));
+        }
+        let known = || choices.iter().map(|(known, _)| *known);
+        let all: Vec<String> = known().map(|known| format!("`{known}`")).collect();
+        let said = format!("unknown {key} `{}`; known: {}", word.get_ref().escape_debug(), all.join(", "));
+        faults.add_with(&word.span(), said, nearest(word.get_ref(), known()));
+        None
+    }
+
+    /// `true` or `false`.
+    pub(super) fn flag(&self, key: &str, faults: &mut Faults) -> Option<bool> {
+        let value = self.value(key)?;
+        match value.get_ref() {
+            DeValue::Boolean(flag) => Some(*flag),
+            other => self.refuse(key, value, "true or false", other, faults),
+        }
+    }
+
+    /// A whole number, in any of TOML's notations.
+    pub(super) fn integer(&self, key: &str, faults: &mut Faults) -> Option<At<i64>> {
+        let value = self.value(key)?;
+        let DeValue::Integer(integer) = value.get_ref() else {
+            return self.refuse(key, value, "a whole number", value.get_ref(), faults);
+        };
+        match i64::from_str_radix(integer.as_str(), integer.radix()) {
+            Ok(number) => Some(Spanned::new(value.span(), number)),
+            Err(_) => {
+                faults.add(&value.span(), format!("`{key}` in {} is too large a number", self.title));
+                None
+            }
+        }
+    }
+
+    /// A list of strings, each with its place. Empty when the key is not there.
+    pub(super) fn list(&self, key: &str, faults: &mut Faults) -> Vec<At<String>> {
+        let Some(value) = self.value(key) else { return Vec::new() };
+        let DeValue::Array(array) = value.get_ref() else {
+            self.refuse::<()>(key, value, "a list of strings", value.get_ref(), faults);
+            return Vec::new();
+        };
+        let mut list = Vec::with_capacity(array.len());
+        for item in array {
+            match item.get_ref() {
+                DeValue::String(text) if text.contains('\0') => {
+                    let said = format!("`{key}` in {} must not contain a NUL character", self.title);
+                    faults.add(&item.span(), said);
+                }
+                DeValue::String(text) => list.push(Spanned::new(item.span(), text.clone().into_owned())),
+                other => {
+                    self.refuse::<()>(key, item, "a list of strings", other, faults);
+                }
+            }
+        }
+        list
+    }
+
+    /// A list of strings that each follow a rule of [`name`].
+    pub(super) fn names(
+        &self,
+        key: &str,
+        rule: fn(&str) -> Result<(), String>,
+        faults: &mut Faults,
+    ) -> Vec<At<String>> {
+        let mut list = self.list(key, faults);
+        list.retain(|word| self.judge(key, word, rule, faults));
+        list
+    }
+
+    /// A command line: program and arguments.
+    pub(super) fn command(&self, key: &str, faults: &mut Faults) -> Option<Vec<String>> {
+        let value = self.value(key)?;
+        if let DeValue::String(_) = value.get_ref() {
+            let said = "must be a list of strings, program and arguments: no shell takes it apart";
+            faults.add(&value.span(), format!("`{key}` in {} {said}", self.title));
+            return None;
+        }
+        let list: Vec<String> = self.list(key, faults).into_iter().map(Spanned::into_inner).collect();
+        let DeValue::Array(array) = value.get_ref() else { return None };
+        if array.is_empty() {
+            faults.add(&value.span(), format!("`{key}` in {} is empty", self.title));
+        } else if list.first().is_some_and(|program| program.trim().is_empty()) {
+            faults.add(&value.span(), format!("`{key}` in {} names no program", self.title));
+        }
+        Some(list)
+    }
+
+    /// A table of environment variables. `title` is what the table is called in messages.
+    pub(super) fn variables(&self, title: &'static str, faults: &mut Faults) -> BTreeMap<String, String> {
+        let Some(value) = self.value("env") else { return BTreeMap::new() };
+        let DeValue::Table(table) = value.get_ref() else {
+            self.refuse::<()>("env", value, "a table of strings", value.get_ref(), faults);
+            return BTreeMap::new();
+        };
+        let inner = Section { title, span: value.span(), table: Some(table), strange: false };
+        let mut variables = BTreeMap::new();
+        for key in table.keys() {
+            if let Err(said) = name::check_variable(key.get_ref()) {
+                faults.add(&key.span(), format!("`{}` in {title} {said}", key.get_ref().escape_debug()));
+            }
+            let Some(text) = inner.text(key.get_ref(), faults) else { continue };
+            if text.get_ref().contains('\0') {
+                let said = format!("`{}` in {title} must not contain a NUL character", key.get_ref());
+                faults.add(&text.span(), said);
+            }
+            variables.insert(key.get_ref().to_string(), text.into_inner());
+        }
+        variables
+    }
+
+    fn refuse<T>(
+        &self,
+        key: &str,
+        value: &Spanned<DeValue>,
+        wanted: &str,
+        found: &DeValue,
+        faults: &mut Faults,
+    ) -> Option<T> {
+        let found = describe(found);
+        faults.add(&value.span(), format!("`{key}` in {} must be {wanted}, not {found}", self.title));
+        None
+    }
+}
+
+/// Refuses the keys that are not known, and those that are not available yet. Were there unknown ones?
+fn refuse_strange_keys(
+    title: &'static str,
+    table: &DeTable,
+    known: &[&'static str],
+    faults: &mut Faults,
+) -> bool {
+    let mut strange = false;
+    for key in table.keys() {
+        let word: &str = key.get_ref();
+        if LATER.contains(&word) && known.contains(&word) {
+            faults.add(&key.span(), format!("`{word}` in {title} is not available yet"));
+        } else if !known.contains(&word) {
+            strange = true;
+            let synonym = SYNONYMS.iter().find(|(other, ours)| *other == word && known.contains(ours));
+            let now = known.iter().copied().filter(|word| !LATER.contains(word));
+            let meant = synonym.map(|(_, ours)| *ours).or_else(|| nearest(word, now));
+            let hint = match meant {
+                None if title == "[env]" => "; variables are set in [defaults.env]",
+                _ => "",
+            };
+            let said = format!("unknown key `{}` in {title}{hint}", word.escape_debug());
+            faults.add_with(&key.span(), said, meant);
+        }
+    }
+    strange
+}
+
+/// How a section is written, judged by the brackets of its title.
+fn wanted(title: &str) -> String {
+    if title.starts_with("[[") { format!("a list of tables, {title}") } else { format!("a table, {title}") }
+}
+
+/// What a value is, with its article.
+fn describe(value: &DeValue) -> &'static str {
+    match value {
+        DeValue::String(_) => "a string",
+        DeValue::Integer(_) => "an integer",
+        DeValue::Float(_) => "a float",
+        DeValue::Boolean(_) => "a boolean",
+        DeValue::Datetime(_) => "a date",
+        DeValue::Array(_) => "a list",
+        DeValue::Table(_) => "a table",
+    }
+}

@@ -1,0 +1,267 @@
+//! The sections of the manifest, each right in itself: keys, types, defaults. Knows nothing of how entries
+//! refer to each other; [`super::check`] does.
+
+use std::ops::Range;
+
+use toml::de::{DeTable, DeValue};
+
+use super::fault::Faults;
+use super::name::{check_member_name, check_name, check_pattern};
+use super::section::{At, Section};
+use super::{
+    BackendChoice, Defaults, EnvSection, Finish, Layout, Manifest, MemberSpec, TaskSpec, TeamSection,
+};
+use crate::model::mode::Mode;
+
+const ROOT: [&str; 5] = ["team", "env", "defaults", "member", "task"];
+const TEAM: [&str; 6] = ["name", "description", "backend", "layout", "finish", "max_members"];
+const ENV: [&str; 2] = ["allow", "deny"];
+const DEFAULTS: [&str; 5] = ["profile", "cwd", "model", "mode", "env"];
+const MEMBER: [&str; 12] = [
+    "name",
+    "role",
+    "profile",
+    "model",
+    "mode",
+    "prompt",
+    "prompt_file",
+    "cwd",
+    "run",
+    "env",
+    "plan",
+    "worktree",
+];
+const TASK: [&str; 11] = [
+    "key",
+    "subject",
+    "description",
+    "active_form",
+    "run",
+    "after",
+    "files",
+    "owner",
+    "priority",
+    "cwd",
+    "env",
+];
+
+const BACKENDS: [(&str, BackendChoice); 4] = [
+    ("auto", BackendChoice::Auto),
+    ("tmux", BackendChoice::Tmux),
+    ("iterm2", BackendChoice::Iterm2),
+    ("pty", BackendChoice::Pty),
+];
+const LAYOUTS: [(&str, Layout); 2] = [("panes", Layout::Panes), ("windows", Layout::Windows)];
+const FINISHES: [(&str, Finish); 2] = [("tasks-done", Finish::TasksDone), ("manual", Finish::Manual)];
+const MODES: [Mode; 6] =
+    [Mode::Default, Mode::AcceptEdits, Mode::BypassPermissions, Mode::Plan, Mode::Delegate, Mode::DontAsk];
+
+const DEFAULT_MAX_MEMBERS: usize = 8;
+const DEFAULT_PROFILE: &str = "worker";
+/// The profile of a member with its own command line.
+const SHELL_PROFILE: &str = "shell";
+
+/// A manifest whose entries still know where they stand, for the checks between them.
+pub(super) struct Draft {
+    pub(super) team: TeamSection,
+    env: EnvSection,
+    defaults: Defaults,
+    pub(super) members: Vec<MemberDraft>,
+    pub(super) tasks: Vec<TaskDraft>,
+}
+
+/// A member with the places of what can clash.
+pub(super) struct MemberDraft {
+    pub(super) header: Range<usize>,
+    pub(super) name: Range<usize>,
+    pub(super) spec: MemberSpec,
+}
+
+/// A task with the places of what refers to others.
+pub(super) struct TaskDraft {
+    pub(super) key: Range<usize>,
+    pub(super) after: Vec<At<String>>,
+    pub(super) owner: Option<At<String>>,
+    pub(super) spec: TaskSpec,
+}
+
+impl Draft {
+    pub(super) fn into_manifest(self) -> Manifest {
+        Manifest {
+            team: self.team,
+            env: self.env,
+            defaults: self.defaults,
+            members: self.members.into_iter().map(|member| member.spec).collect(),
+            tasks: self.tasks.into_iter().map(|task| task.spec).collect(),
+        }
+    }
+}
+
+/// Reads all sections. What is faulty is left out or replaced by its default, so that the rest is looked at
+/// as well; the draft is only of use if no fault was added.
+pub(super) fn read(table: &DeTable, faults: &mut Faults) -> Draft {
+    let root = Section::root(table, &ROOT, faults);
+    root.demand("team", "[team]", faults);
+    let team = root.value("team").and_then(|value| Section::open("[team]", value, &TEAM, faults));
+    let team = team.map(|section| read_team(&section, faults));
+    let defaults = read_defaults(&optional(&root, "defaults", "[defaults]", &DEFAULTS, faults), faults);
+    let env = optional(&root, "env", "[env]", &ENV, faults);
+    let env = EnvSection { allow: patterns(&env, "allow", faults), deny: patterns(&env, "deny", faults) };
+    let members = entries(&root, "member", "[[member]]", &MEMBER, faults);
+    let tasks = entries(&root, "task", "[[task]]", &TASK, faults);
+    Draft {
+        team: team.unwrap_or_else(|| read_team(&Section::absent("[team]"), &mut Faults::default())),
+        env,
+        members: members.iter().map(|section| read_member(section, &defaults, faults)).collect(),
+        tasks: tasks.iter().map(|section| read_task(section, faults)).collect(),
+        defaults,
+    }
+}
+
+/// A section that need not be there.
+fn optional<'t>(
+    root: &Section<'t>,
+    key: &str,
+    title: &'static str,
+    known: &[&'static str],
+    faults: &mut Faults,
+) -> Section<'t> {
+    let value = root.value(key);
+    value.and_then(|value| Section::open(title, value, known, faults)).unwrap_or(Section::absent(title))
+}
+
+/// The entries of a list of tables.
+fn entries<'t>(
+    root: &Section<'t>,
+    key: &str,
+    title: &'static str,
+    known: &[&'static str],
+    faults: &mut Faults,
+) -> Vec<Section<'t>> {
+    let Some(value) = root.value(key) else { return Vec::new() };
+    let DeValue::Array(array) = value.get_ref() else {
+        // `[member]` in the place of `[[member]]` is the mistake to expect.
+        let found = if matches!(value.get_ref(), DeValue::Table(_)) { "one table" } else { "a value" };
+        faults.add(&value.span(), format!("`{key}` must be a list of tables, {title}, not {found}"));
+        return Vec::new();
+    };
+    array.iter().filter_map(|value| Section::open(title, value, known, faults)).collect()
+}
+
+fn read_team(section: &Section, faults: &mut Faults) -> TeamSection {
+    let backend = section.choice("backend", &BACKENDS, faults);
+    if let Some(choice) = backend.as_ref().filter(|choice| *choice.get_ref() == BackendChoice::Iterm2) {
+        faults.add(&choice.span(), "backend `iterm2` is not available yet");
+    }
+    TeamSection {
+        name: owned(section.required_name("name", check_name, faults)),
+        description: inner(section.text("description", faults)),
+        backend: inner(backend).unwrap_or(BackendChoice::Auto),
+        layout: inner(section.choice("layout", &LAYOUTS, faults)).unwrap_or(Layout::Panes),
+        finish: inner(section.choice("finish", &FINISHES, faults)).unwrap_or(Finish::TasksDone),
+        max_members: read_max_members(section, faults),
+    }
+}
+
+fn read_max_members(section: &Section, faults: &mut Faults) -> usize {
+    let Some(number) = section.integer("max_members", faults) else { return DEFAULT_MAX_MEMBERS };
+    match usize::try_from(*number.get_ref()) {
+        Ok(number) if number > 0 => number,
+        _ => {
+            faults.add(&number.span(), "`max_members` in [team] must be at least 1");
+            DEFAULT_MAX_MEMBERS
+        }
+    }
+}
+
+fn read_defaults(section: &Section, faults: &mut Faults) -> Defaults {
+    Defaults {
+        profile: inner(section.name("profile", check_name, faults)).unwrap_or(DEFAULT_PROFILE.to_owned()),
+        cwd: inner(section.word("cwd", faults)).unwrap_or(".".to_owned()),
+        model: inner(section.word("model", faults)),
+        mode: read_mode(section, faults),
+        env: section.variables("[defaults.env]", faults),
+    }
+}
+
+fn read_member(section: &Section, defaults: &Defaults, faults: &mut Faults) -> MemberDraft {
+    refuse_contradictions(section, faults);
+    let name = section.required_name("name", check_member_name, faults);
+    let place = name.as_ref().map_or(section.span.clone(), At::span);
+    let run = section.command("run", faults);
+    let inherited = if run.is_some() { SHELL_PROFILE } else { defaults.profile.as_str() };
+    let mut env = defaults.env.clone();
+    env.extend(section.variables("[member.env]", faults));
+    let spec = MemberSpec {
+        name: owned(name),
+        role: inner(section.word("role", faults)),
+        profile: inner(section.name("profile", check_name, faults)).unwrap_or(inherited.to_owned()),
+        model: inner(section.word("model", faults)).or(defaults.model.clone()),
+        mode: read_mode(section, faults).or(defaults.mode),
+        prompt: inner(section.text("prompt", faults)),
+        prompt_file: inner(section.word("prompt_file", faults)),
+        cwd: inner(section.word("cwd", faults)).unwrap_or(defaults.cwd.clone()),
+        run,
+        env,
+        plan: section.flag("plan", faults).unwrap_or(false),
+    };
+    MemberDraft { header: section.span.clone(), name: place, spec }
+}
+
+/// Keys that cannot stand together.
+fn refuse_contradictions(section: &Section, faults: &mut Faults) {
+    if let (Some(_), Some(file)) = (section.value("prompt"), section.value("prompt_file")) {
+        faults.add(&file.span(), "[[member]] has both `prompt` and `prompt_file`");
+    }
+    let (Some(_), Some(profile)) = (section.value("run"), section.value("profile")) else { return };
+    if let DeValue::String(word) = profile.get_ref()
+        && word != SHELL_PROFILE
+    {
+        let said = format!("a member with `run` has the profile `shell`, not `{}`", word.escape_debug());
+        faults.add(&profile.span(), said);
+    }
+}
+
+fn read_task(section: &Section, faults: &mut Faults) -> TaskDraft {
+    let key = section.required_name("key", check_name, faults);
+    let place = key.as_ref().map_or(section.span.clone(), At::span);
+    let after = section.list("after", faults);
+    let owner = section.word("owner", faults);
+    let mut unique: Vec<String> = Vec::new();
+    for key in &after {
+        if !unique.contains(key.get_ref()) {
+            unique.push(key.get_ref().clone());
+        }
+    }
+    let spec = TaskSpec {
+        key: owned(key),
+        subject: owned(section.required("subject", faults)),
+        description: inner(section.text("description", faults)),
+        active_form: inner(section.word("active_form", faults)),
+        run: section.command("run", faults),
+        after: unique,
+        files: section.list("files", faults).into_iter().map(At::into_inner).collect(),
+        owner: owner.as_ref().map(|owner| owner.get_ref().clone()),
+        priority: inner(section.integer("priority", faults)),
+        cwd: inner(section.word("cwd", faults)),
+        env: section.variables("[task.env]", faults),
+    };
+    TaskDraft { key: place, after, owner, spec }
+}
+
+fn read_mode(section: &Section, faults: &mut Faults) -> Option<Mode> {
+    inner(section.choice("mode", &MODES.map(|mode| (mode.as_str(), mode)), faults))
+}
+
+fn patterns(section: &Section, key: &str, faults: &mut Faults) -> Vec<String> {
+    section.names(key, check_pattern, faults).into_iter().map(At::into_inner).collect()
+}
+
+fn inner<T>(value: Option<At<T>>) -> Option<T> {
+    value.map(At::into_inner)
+}
+
+/// A required word; when it is missing, that has been said already.
+fn owned(value: Option<At<String>>) -> String {
+    inner(value).unwrap_or_default()
+}

@@ -1,0 +1,417 @@
+//! Tests of whole manifests: the good ones, and every fault with its place and its words.
+
+use proptest::prelude::*;
+
+use super::*;
+
+const CHECKS: &str = include_str!("../../../fixtures/teams/checks.toml");
+
+fn good(text: &str) -> Manifest {
+    match Manifest::parse(text) {
+        Ok(manifest) => manifest,
+        Err(error) => panic!("refused: {error}"),
+    }
+}
+
+fn fault(text: &str) -> String {
+    match Manifest::parse(text) {
+        Ok(manifest) => panic!("accepted: {manifest:?}"),
+        Err(error) => error.to_string(),
+    }
+}
+
+/// The fault of a manifest that begins with a right `[team]` on lines 1 and 2.
+fn fault_in(rest: &str) -> String {
+    fault(&format!("[team]\nname = \"t\"\n{rest}"))
+}
+
+#[test]
+fn the_smallest_manifest_has_the_defaults() {
+    let manifest = good("team.name = \"t\"");
+    let team = TeamSection {
+        name: "t".to_owned(),
+        description: None,
+        backend: BackendChoice::Auto,
+        layout: Layout::Panes,
+        finish: Finish::TasksDone,
+        max_members: 8,
+    };
+    assert_eq!(manifest.team, team);
+    assert_eq!((manifest.defaults.profile.as_str(), manifest.defaults.cwd.as_str()), ("worker", "."));
+    assert_eq!(manifest.env, EnvSection::default());
+    assert_eq!((manifest.members.len(), manifest.tasks.len()), (0, 0));
+}
+
+#[test]
+fn the_team_that_checks_this_repository() {
+    let manifest = good(CHECKS);
+    let names: Vec<&str> = manifest.members.iter().map(|member| member.name.as_str()).collect();
+    assert_eq!(names, ["ada", "ben", "cleo"]);
+    assert!(manifest.members.iter().all(|member| member.profile == "worker" && member.cwd == "."));
+    let graph: Vec<(&str, Vec<&str>)> = manifest
+        .tasks
+        .iter()
+        .map(|task| (task.key.as_str(), task.after.iter().map(String::as_str).collect()))
+        .collect();
+    let expected =
+        [("fmt", vec![]), ("clippy", vec!["fmt"]), ("docs", vec!["fmt"]), ("unit", vec!["clippy"])];
+    assert_eq!(graph, expected);
+    assert_eq!(manifest.tasks[2].env.get("RUSTDOCFLAGS").map(String::as_str), Some("-D warnings"));
+    assert!(manifest.tasks.iter().all(|task| task.run.as_ref().is_some_and(|run| run[0] == "cargo")));
+}
+
+#[test]
+fn every_key_is_read() {
+    let manifest = good(include_str!("../../../fixtures/manifests/every_key.toml"));
+    assert_eq!(manifest.team.backend, BackendChoice::Pty);
+    assert_eq!(manifest.team.layout, Layout::Windows);
+    assert_eq!(manifest.team.finish, Finish::Manual);
+    assert_eq!(manifest.team.max_members, 3);
+    assert_eq!(manifest.env.allow, ["PATH", "LC_*"]);
+    assert_eq!(manifest.env.deny, ["*"]);
+    let [alice, bob, log] = manifest.members.as_slice() else { panic!("three members") };
+    assert_eq!(alice.profile, "claude");
+    assert_eq!(alice.mode, Some(Mode::Plan));
+    assert_eq!(alice.model.as_deref(), Some("opus"));
+    assert_eq!(alice.role.as_deref(), Some("tester"));
+    assert_eq!(alice.cwd, "crates/core");
+    assert!(alice.plan);
+    assert_eq!(alice.env.get("A").map(String::as_str), Some("own"));
+    assert_eq!(alice.env.get("B").map(String::as_str), Some("default"));
+    assert_eq!(bob.mode, Some(Mode::AcceptEdits));
+    assert_eq!((bob.profile.as_str(), bob.model.as_deref()), ("codex", Some("sonnet")));
+    assert_eq!(bob.prompt_file.as_deref(), Some("prompts/bob.md"));
+    assert_eq!(log.profile, "shell");
+    assert_eq!(log.run.as_deref(), Some(["tail", "-f", "build.log", ""].map(str::to_owned).as_slice()));
+    let [fmt, test] = manifest.tasks.as_slice() else { panic!("two tasks") };
+    assert_eq!((fmt.priority, fmt.owner.as_deref()), (Some(-16), Some("alice")));
+    assert_eq!(test.after, ["fmt"]);
+    assert_eq!(test.files, ["src/**"]);
+    assert_eq!(test.active_form.as_deref(), Some("Running the tests"));
+    assert_eq!((test.cwd.as_deref(), test.description.as_deref()), (Some("sub"), Some("")));
+}
+
+#[test]
+fn what_is_not_toml() {
+    assert_eq!(fault("[team\n"), "1:6: unclosed table, expected `]`");
+    assert_eq!(fault("[team]\nname = t\n"), "2:8: not a value; strings are written in quotes");
+    assert_eq!(fault("[team]\nname = \"t\"\nname = \"u\"\n"), "3:1: duplicate key `name`");
+    assert_eq!(fault("[team]\r\nname = \"t\r\n"), "2:10: invalid basic string, expected `\"`");
+}
+
+#[test]
+fn unknown_keys_name_the_nearest_known_one() {
+    assert_eq!(
+        fault_in("\n[[member]]\nnaem = \"a\"\n"),
+        "5:1: unknown key `naem` in [[member]]; did you mean `name`?"
+    );
+    let error = Manifest::parse("[team]\nname = \"t\"\n\n[[member]]\nname = \"a\"\nprofil = \"x\"\n");
+    let expected = ManifestError {
+        line: 6,
+        column: 1,
+        message: "unknown key `profil` in [[member]]".to_owned(),
+        nearest: Some("profile".to_owned()),
+    };
+    assert_eq!(error, Err(expected));
+    assert_eq!(
+        fault_in("[[members]]\nname = \"a\"\n"),
+        "3:3: unknown key `members` in the manifest; did you mean `member`?"
+    );
+}
+
+#[test]
+fn unknown_keys_get_other_hints() {
+    assert_eq!(fault_in("colour = \"red\"\n"), "3:1: unknown key `colour` in [team]");
+    assert_eq!(
+        fault_in("[defaults]\nprofiles = \"x\"\n"),
+        "4:1: unknown key `profiles` in [defaults]; did you mean `profile`?"
+    );
+    assert_eq!(
+        fault_in("[env]\nFOO = \"1\"\n"),
+        "4:1: unknown key `FOO` in [env]; variables are set in [defaults.env]"
+    );
+    assert_eq!(
+        fault_in("[[task]]\nkey = \"a\"\nsubject = \"s\"\n  cmd = [\"x\"]\n"),
+        "6:3: unknown key `cmd` in [[task]]; did you mean `run`?"
+    );
+    assert_eq!(
+        fault("[taem]\nname = \"t\"\n"),
+        "1:2: unknown key `taem` in the manifest; did you mean `team`?"
+    );
+    assert_eq!(
+        fault("member = [{ name = \"a\", \"\\u001b\" = 1 }]\nteam.name = \"t\"\n"),
+        "1:25: unknown key `\\u{1b}` in [[member]]"
+    );
+}
+
+#[test]
+fn wrong_types_of_sections() {
+    assert_eq!(fault("team = 1\n"), "1:8: `team` must be a table, [team], not an integer");
+    assert_eq!(fault("[team]\nname = 7\n"), "2:8: `name` in [team] must be a string, not an integer");
+    assert_eq!(
+        fault("member = [1]\n[team]\nname = \"t\"\n"),
+        "1:11: `member` must be a list of tables, [[member]], not an integer"
+    );
+    assert_eq!(
+        fault_in("[member]\nname = \"a\"\n"),
+        "3:1: `member` must be a list of tables, [[member]], not one table"
+    );
+}
+
+#[test]
+fn wrong_types_of_values() {
+    assert_eq!(
+        fault_in("max_members = 2.0\n"),
+        "3:15: `max_members` in [team] must be a whole number, not a float"
+    );
+    assert_eq!(
+        fault_in("max_members = 99999999999999999999\n"),
+        "3:15: `max_members` in [team] is too large a number"
+    );
+    assert_eq!(
+        fault_in("[[member]]\nname = \"a\"\nplan = \"yes\"\n"),
+        "5:8: `plan` in [[member]] must be true or false, not a string"
+    );
+    assert_eq!(
+        fault_in("[[member]]\nname = \"a\"\nrun = \"tail -f log\"\n"),
+        "5:7: `run` in [[member]] must be a list of strings, program and arguments: no shell takes it apart"
+    );
+    assert_eq!(
+        fault_in("[[member]]\nname = \"a\"\nrun = [\"sleep\", 5]\n"),
+        "5:17: `run` in [[member]] must be a list of strings, not an integer"
+    );
+    assert_eq!(
+        fault_in("[defaults.env]\nN = 1\n"),
+        "4:5: `N` in [defaults.env] must be a string, not an integer"
+    );
+    assert_eq!(
+        fault_in("[[task]]\nkey = \"a\"\nsubject = \"s\"\nenv = []\n"),
+        "6:7: `env` in [[task]] must be a table of strings, not a list"
+    );
+    assert_eq!(
+        fault_in("[env]\nallow = \"PATH\"\n"),
+        "4:9: `allow` in [env] must be a list of strings, not a string"
+    );
+}
+
+#[test]
+fn what_must_be_there() {
+    assert_eq!(fault(""), "1:1: the manifest has no [team]");
+    assert_eq!(fault("# hello\n\n[team]\n"), "3:1: [team] has no `name`");
+    assert_eq!(fault_in("\n[[member]]\nrole = \"r\"\n"), "4:1: [[member]] has no `name`");
+    assert_eq!(fault_in("[[task]]\nsubject = \"s\"\n"), "3:1: [[task]] has no `key`");
+    assert_eq!(fault_in("[[task]]\nkey = \"a\"\n"), "3:1: [[task]] has no `subject`");
+    assert_eq!(fault_in("[[task]]\nkey = \"a\"\nsubject = \" \"\n"), "5:11: `subject` in [[task]] is empty");
+    assert_eq!(
+        fault_in("[[task]]\nkey = \"a\"\nsubject = \"s\"\nrun = []\n"),
+        "6:7: `run` in [[task]] is empty"
+    );
+    assert_eq!(
+        fault_in("[[task]]\nkey = \"a\"\nsubject = \"s\"\nrun = [\"\", \"x\"]\n"),
+        "6:7: `run` in [[task]] names no program"
+    );
+}
+
+#[test]
+fn words_out_of_a_closed_set() {
+    assert_eq!(
+        fault_in("backend = \"tmx\"\n"),
+        "3:11: unknown backend `tmx`; known: `auto`, `tmux`, `iterm2`, `pty`; did you mean `tmux`?"
+    );
+    assert_eq!(fault_in("layout = \"tiled\"\n"), "3:10: unknown layout `tiled`; known: `panes`, `windows`");
+    assert_eq!(
+        fault_in("finish = \"task-done\"\n"),
+        "3:10: unknown finish `task-done`; known: `tasks-done`, `manual`; did you mean `tasks-done`?"
+    );
+    assert_eq!(
+        fault_in("[[member]]\nname = \"a\"\nmode = \"acceptedits\"\n"),
+        "5:8: unknown mode `acceptedits`; known: `default`, `acceptEdits`, `bypassPermissions`, `plan`, \
+         `delegate`, `dontAsk`; did you mean `acceptEdits`?"
+    );
+    assert_eq!(fault_in("max_members = 0\n"), "3:15: `max_members` in [team] must be at least 1");
+    assert_eq!(fault_in("max_members = -1\n"), "3:15: `max_members` in [team] must be at least 1");
+}
+
+#[test]
+fn what_comes_later_is_refused_not_ignored() {
+    assert_eq!(fault_in("backend = \"iterm2\"\n"), "3:11: backend `iterm2` is not available yet");
+    assert_eq!(
+        fault_in("[[member]]\nname = \"a\"\nworktree = true\n"),
+        "5:1: `worktree` in [[member]] is not available yet"
+    );
+    assert_eq!(
+        fault_in("[[member]]\nname = \"a\"\nwork_tree = true\n"),
+        "5:1: unknown key `work_tree` in [[member]]"
+    );
+}
+
+#[test]
+fn bad_names() {
+    let rule = "is not a name: letters, digits, `-` and `_`, the first a letter or digit, at most 64 in all";
+    assert_eq!(fault("[team]\nname = \"My Demo!\"\n"), format!("2:8: `name` in [team]: `My Demo!` {rule}"));
+    assert_eq!(
+        fault_in("[[member]]\nname = \"../x\\n\"\n"),
+        format!("4:8: `name` in [[member]]: `../x\\n` {rule}")
+    );
+    assert_eq!(
+        fault_in("[[member]]\nname = \"Team-Lead\"\n"),
+        "4:8: `name` in [[member]]: `Team-Lead` is a reserved name"
+    );
+    assert_eq!(
+        fault_in("[defaults]\nprofile = \"a b\"\n"),
+        format!("4:11: `profile` in [defaults]: `a b` {rule}")
+    );
+    assert_eq!(
+        fault_in("[env]\ndeny = [\"A\", \"*_TOKEN\"]\n"),
+        "4:14: `deny` in [env]: `*_TOKEN` is not a variable's name or the beginning of one followed by `*`"
+    );
+    assert_eq!(
+        fault_in("[defaults.env]\n\"A=B\" = \"\"\n"),
+        "4:1: `A=B` in [defaults.env] is not a variable's name: \
+         letters, digits and `_`, not beginning with a digit"
+    );
+    assert_eq!(
+        fault_in("[defaults]\ncwd = \"a\\u0000b\"\n"),
+        "4:7: `cwd` in [defaults] must not contain a NUL character"
+    );
+    assert_eq!(
+        fault_in("[[member]]\nname = \"a\"\nrun = [\"a\\u0000b\"]\n"),
+        "5:8: `run` in [[member]] must not contain a NUL character"
+    );
+}
+
+#[test]
+fn keys_that_contradict_each_other() {
+    assert_eq!(
+        fault_in("[[member]]\nname = \"a\"\nprompt = \"p\"\nprompt_file = \"f\"\n"),
+        "6:15: [[member]] has both `prompt` and `prompt_file`"
+    );
+    assert_eq!(
+        fault_in("[[member]]\nname = \"a\"\nrun = [\"x\"]\nprofile = \"claude\"\n"),
+        "6:11: a member with `run` has the profile `shell`, not `claude`"
+    );
+    let shell = "[team]\nname = \"t\"\n[[member]]\nname = \"a\"\nrun = [\"x\"]\nprofile = \"shell\"\n";
+    assert_eq!(good(shell).members[0].profile, "shell");
+}
+
+#[test]
+fn names_that_clash() {
+    let members = |names: &[&str]| -> String {
+        names.iter().map(|name| format!("[[member]]\nname = \"{name}\"\n")).collect()
+    };
+    assert_eq!(fault_in(&members(&["a", "b", "a"])), "8:8: there are two members named `a`");
+    assert_eq!(fault_in(&members(&["Ada", "ada"])), "6:8: members `Ada` and `ada` differ only in case");
+    assert_eq!(
+        fault(&format!("[team]\nname = \"t\"\nmax_members = 1\n{}", members(&["a", "b", "c"]))),
+        "6:1: 3 members, but `max_members` is 1"
+    );
+    assert_eq!(
+        fault_in("[[task]]\nkey = \"a\"\nsubject = \"s\"\n[[task]]\nkey = \"a\"\nsubject = \"s\"\n"),
+        "7:7: there are two tasks with the key `a`"
+    );
+}
+
+#[test]
+fn references_that_lead_nowhere() {
+    assert_eq!(
+        fault(include_str!("../../../fixtures/manifests/unknown_after.toml")),
+        "17:17: task `test` comes after an unknown task `biuld`; did you mean `build`?"
+    );
+    assert_eq!(
+        fault(include_str!("../../../fixtures/manifests/unknown_owner.toml")),
+        "10:9: owner `Alice` of task `fmt` is no member; did you mean `alice`?"
+    );
+}
+
+#[test]
+fn tasks_that_wait_for_each_other() {
+    assert_eq!(
+        fault(include_str!("../../../fixtures/manifests/cycle.toml")),
+        "13:10: tasks wait for each other: `b` after `d` after `c` after `b`"
+    );
+    assert_eq!(
+        fault_in("[[task]]\nkey = \"a\"\nsubject = \"s\"\nafter = [\"a\"]\n"),
+        "6:10: task `a` comes after itself"
+    );
+}
+
+#[test]
+fn the_first_fault_in_the_file_is_reported() {
+    let task = "[[task]]\nkey = 2\nsubject = \"s\"\nzzz = 1\n";
+    let member = "[[member]]\naaa = 1\n";
+    assert_eq!(
+        fault_in(&format!("{task}{member}")),
+        "4:7: `key` in [[task]] must be a string, not an integer"
+    );
+    assert_eq!(fault_in(&format!("{member}{task}")), "4:1: unknown key `aaa` in [[member]]");
+}
+
+#[test]
+fn a_misspelt_key_is_not_also_missing() {
+    assert_eq!(
+        fault_in("[[task]]\nsubjct = \"s\"\nkey = \"a\"\n"),
+        "4:1: unknown key `subjct` in [[task]]; did you mean `subject`?"
+    );
+}
+
+#[test]
+fn a_long_chain_costs_no_stack() {
+    let mut text = "team.name = \"t\"\n".to_owned();
+    for at in 0..20_000 {
+        let after = if at == 0 { String::new() } else { format!("\"t{}\"", at - 1) };
+        text.push_str(&format!("[[task]]\nkey = \"t{at}\"\nsubject = \"s\"\nafter = [{after}]\n"));
+    }
+    assert_eq!(good(&text).tasks.len(), 20_000);
+}
+
+/// Lines out of which a manifest could be made, right and wrong.
+fn line() -> impl Strategy<Value = String> {
+    let key = prop_oneof![
+        "(name|key|subject|run|after|files|owner|env|profile|prompt|plan|mode)",
+        "(max_members|backend|priority|cwd)",
+        "[a-z]{1,6}",
+    ];
+    let value = prop_oneof![
+        "\"[a-z*é]{0,5}\"",
+        "\\[(\"[a-c]\", ){0,3}\\]",
+        "(true|0x1f|-7|1\\.5|1979-05-27|\\{\\}|\\{a = 1\\}|\\[\\[\\]\\])",
+    ];
+    prop_oneof![
+        "(\\[team\\]|\\[\\[member\\]\\]|\\[\\[task\\]\\])",
+        "(\\[defaults\\]|\\[env\\]|\\[member\\]|\\[task\\.env\\])",
+        (key, value).prop_map(|(key, value)| format!("{key} = {value}")),
+        "\\PC{0,12}",
+    ]
+}
+
+#[test]
+fn deep_nesting_is_a_fault() {
+    let text = format!("x = {}", "[".repeat(100_000));
+    assert!(fault(&text).starts_with("1:"));
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn parsing_never_panics_on_text(text in "\\PC*") {
+        let _ = Manifest::parse(&text);
+    }
+
+    #[test]
+    fn parsing_never_panics_on_lines(lines in prop::collection::vec(line(), 0..24)) {
+        let text = lines.join("\n");
+        if let Err(error) = Manifest::parse(&text) {
+            prop_assert!(error.line >= 1 && error.line <= 1 + text.matches('\n').count());
+            prop_assert!(error.column >= 1 && !error.message.contains('\n'));
+        }
+    }
+
+    #[test]
+    fn a_manifest_with_anything_cut_out_never_panics(from in 0..CHECKS.len(), length in 0..200_usize) {
+        let bytes = CHECKS.as_bytes();
+        let rest = &bytes[(from + length).min(bytes.len())..];
+        let text = String::from_utf8_lossy(&[&bytes[..from], rest].concat()).into_owned();
+        let _ = Manifest::parse(&text);
+    }
+}

@@ -1,0 +1,206 @@
+//! The shutdown handshake as data: asked for by the lead, approved or rejected by the member. Knows nothing
+//! of panes being closed, deadlines running out or who is believed.
+
+use serde_json::{Map, Value};
+
+use super::fields::{Fields, Problem, Writer};
+
+/// Both spellings occur in the seeds; the first is the one observed on the wire for shutdowns and plans.
+const REQUEST_ID: [&str; 2] = ["requestId", "request_id"];
+
+/// `shutdown-<ms>@<name>`: the id of a request to one member, `ms` since the Unix epoch (seed 000, observed).
+pub(crate) fn shutdown_request_id(ms: u64, name: &str) -> String {
+    format!("shutdown-{ms}@{name}")
+}
+
+/// Lead → member: please finish and go (seeds 000, 003, 004; observed).
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct ShutdownRequest {
+    /// See [`shutdown_request_id`].
+    pub(crate) request_id: String,
+    pub(crate) from: Option<String>,
+    pub(crate) reason: Option<String>,
+    /// RFC 3339, UTC, milliseconds.
+    pub(crate) timestamp: Option<String>,
+    /// How long the lead will wait, in seconds. Ours (seed 002); a native member ignores it.
+    pub(crate) deadline_seconds: Option<u64>,
+}
+
+impl ShutdownRequest {
+    pub(crate) const KIND: &'static str = "shutdown_request";
+
+    pub(super) fn read(fields: &Fields) -> Result<Self, Problem> {
+        Ok(ShutdownRequest {
+            request_id: fields.required_text(&REQUEST_ID)?,
+            from: fields.text(&["from"]),
+            reason: fields.text(&["reason"]),
+            timestamp: fields.text(&["timestamp"]),
+            deadline_seconds: fields.get(&["deadline_seconds"]).and_then(Value::as_u64),
+        })
+    }
+
+    pub(super) fn write(&self) -> Map<String, Value> {
+        Writer::new(Self::KIND)
+            .put("requestId", self.request_id.as_str())
+            .put_some("from", self.from.as_deref())
+            .put_some("reason", self.reason.as_deref())
+            .put_some("timestamp", self.timestamp.as_deref())
+            .put_some("deadline_seconds", self.deadline_seconds)
+            .done()
+    }
+}
+
+/// In which state a member leaves its work (seed 002).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum ShutdownStatus {
+    /// The work is done, nothing is left lying about.
+    Clean,
+    /// The member could not finish in time; `pending_work` says what is left.
+    InProgress,
+    /// Something went wrong while shutting down.
+    Error,
+}
+
+impl ShutdownStatus {
+    pub(crate) fn parse(word: &str) -> Option<ShutdownStatus> {
+        match word {
+            "clean" => Some(ShutdownStatus::Clean),
+            "in_progress" => Some(ShutdownStatus::InProgress),
+            "error" => Some(ShutdownStatus::Error),
+            _ => None,
+        }
+    }
+
+    pub(crate) fn as_str(self) -> &'static str {
+        match self {
+            ShutdownStatus::Clean => "clean",
+            ShutdownStatus::InProgress => "in_progress",
+            ShutdownStatus::Error => "error",
+        }
+    }
+}
+
+/// Member → lead: I am going (seeds 000, 004; observed). The last three fields are ours (seed 002).
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct ShutdownApproved {
+    /// The id of the request that is answered.
+    pub(crate) request_id: String,
+    pub(crate) from: Option<String>,
+    pub(crate) timestamp: Option<String>,
+    /// Where the member believes it runs: a statement to show, never a pane to close.
+    pub(crate) pane_id: Option<String>,
+    /// `tmux`, `in-process`, `iterm2`.
+    pub(crate) backend_type: Option<String>,
+    pub(crate) status: Option<ShutdownStatus>,
+    /// What is left to do, in the member's words; entries that are not strings are passed over.
+    pub(crate) pending_work: Vec<String>,
+    pub(crate) artifacts_committed: Option<bool>,
+}
+
+impl ShutdownApproved {
+    pub(crate) const KIND: &'static str = "shutdown_approved";
+
+    pub(super) fn read(fields: &Fields) -> Result<Self, Problem> {
+        let pending = fields.list(&["pending_work"]);
+        Ok(ShutdownApproved {
+            request_id: fields.required_text(&REQUEST_ID)?,
+            from: fields.text(&["from"]),
+            timestamp: fields.text(&["timestamp"]),
+            pane_id: fields.text(&["paneId"]),
+            backend_type: fields.text(&["backendType"]),
+            status: fields.text(&["status"]).and_then(|word| ShutdownStatus::parse(&word)),
+            pending_work: pending.iter().filter_map(Value::as_str).map(str::to_owned).collect(),
+            artifacts_committed: fields.get(&["artifacts_committed"]).and_then(Value::as_bool),
+        })
+    }
+
+    pub(super) fn write(&self) -> Map<String, Value> {
+        let pending = Some(&self.pending_work).filter(|list| !list.is_empty());
+        Writer::new(Self::KIND)
+            .put("requestId", self.request_id.as_str())
+            .put_some("from", self.from.as_deref())
+            .put_some("timestamp", self.timestamp.as_deref())
+            .put_some("paneId", self.pane_id.as_deref())
+            .put_some("backendType", self.backend_type.as_deref())
+            .put_some("status", self.status.map(ShutdownStatus::as_str))
+            .put_some("pending_work", pending.cloned())
+            .put_some("artifacts_committed", self.artifacts_committed)
+            .done()
+    }
+}
+
+/// Member → lead: I stay, and this is why (seeds 000, 004).
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct ShutdownRejected {
+    /// The id of the request that is answered.
+    pub(crate) request_id: String,
+    pub(crate) from: Option<String>,
+    /// Always written by native members; a refusal without one is a refusal all the same.
+    pub(crate) reason: Option<String>,
+    pub(crate) timestamp: Option<String>,
+}
+
+impl ShutdownRejected {
+    pub(crate) const KIND: &'static str = "shutdown_rejected";
+
+    pub(super) fn read(fields: &Fields) -> Result<Self, Problem> {
+        Ok(ShutdownRejected {
+            request_id: fields.required_text(&REQUEST_ID)?,
+            from: fields.text(&["from"]),
+            reason: fields.text(&["reason"]),
+            timestamp: fields.text(&["timestamp"]),
+        })
+    }
+
+    pub(super) fn write(&self) -> Map<String, Value> {
+        Writer::new(Self::KIND)
+            .put("requestId", self.request_id.as_str())
+            .put_some("from", self.from.as_deref())
+            .put_some("reason", self.reason.as_deref())
+            .put_some("timestamp", self.timestamp.as_deref())
+            .done()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::Message;
+    use super::*;
+
+    #[test]
+    fn the_request_id_names_time_and_member() {
+        assert_eq!(shutdown_request_id(1795214628804, "alice"), "shutdown-1795214628804@alice");
+    }
+
+    #[test]
+    fn the_other_spelling_of_the_id_is_read_and_the_observed_one_written() {
+        let message = Message::parse(r#"{"type":"shutdown_rejected","request_id":"shutdown-1@a"}"#);
+        assert_eq!(message.to_text(), r#"{"type":"shutdown_rejected","requestId":"shutdown-1@a"}"#);
+    }
+
+    #[test]
+    fn our_own_fields_survive_and_odd_ones_are_dropped() {
+        let odd = r#"{"type":"shutdown_approved","requestId":"s","status":"tidy","pending_work":["a",1],
+            "artifacts_committed":"yes","timestamp":17}"#;
+        let Message::ShutdownApproved(approved) = Message::parse(odd) else { panic!("not an approval") };
+        assert_eq!(approved.status, None);
+        assert_eq!(approved.pending_work, ["a"]);
+        assert_eq!(approved.artifacts_committed, None);
+        assert_eq!(approved.timestamp, None);
+    }
+
+    #[test]
+    fn a_deadline_is_whole_seconds_or_nothing() {
+        let deadline = |value: &str| {
+            let text = format!(r#"{{"type":"shutdown_request","requestId":"s","deadline_seconds":{value}}}"#);
+            match Message::parse(&text) {
+                Message::ShutdownRequest(request) => request.deadline_seconds,
+                other => panic!("not a request: {other:?}"),
+            }
+        };
+        assert_eq!(deadline("30"), Some(30));
+        assert_eq!(deadline("-1"), None);
+        assert_eq!(deadline("1e999"), None);
+        assert_eq!(deadline("\"30\""), None);
+    }
+}

@@ -1,0 +1,247 @@
+//! Tests of the protocol as a whole: golden files, what is no message, who may say what.
+
+use proptest::prelude::*;
+
+use super::*;
+
+/// A golden file: the kind, and the text as it would stand in a mailbox entry, pretty printed.
+macro_rules! golden {
+    ($($kind:literal),* $(,)?) => {
+        [$(($kind, include_str!(concat!("../../../fixtures/wire/", $kind, ".json")))),*]
+    };
+}
+
+const GOLDEN: [(&str, &str); 15] = golden![
+    "shutdown_request",
+    "shutdown_approved",
+    "shutdown_rejected",
+    "plan_approval_request",
+    "plan_approval_response",
+    "permission_request",
+    "permission_response",
+    "sandbox_permission_request",
+    "sandbox_permission_response",
+    "idle_notification",
+    "task_assignment",
+    "task_completed",
+    "team_permission_update",
+    "mode_set_request",
+    "teammate_terminated",
+];
+
+/// The same JSON without white space, keys in their order.
+fn compact(text: &str) -> String {
+    serde_json::from_str::<Value>(text).expect("a golden file is JSON").to_string()
+}
+
+#[test]
+fn golden_files_survive_with_their_key_order() {
+    for (kind, text) in GOLDEN {
+        let message = Message::parse(text);
+        assert_eq!(message.kind(), kind);
+        assert!(!matches!(message, Message::Unknown { .. } | Message::Malformed { .. }), "{message:?}");
+        assert_eq!(message.to_text(), compact(text));
+        assert_eq!(Message::parse(&message.to_text()), message);
+    }
+}
+
+#[test]
+fn a_denied_permission_has_its_own_golden_file() {
+    let text = include_str!("../../../fixtures/wire/permission_response_error.json");
+    let message = Message::parse(text);
+    assert!(matches!(message, Message::PermissionResponse(_)), "{message:?}");
+    assert_eq!(message.to_text(), compact(text));
+}
+
+#[test]
+fn the_text_of_both_mailbox_forms_is_plain() {
+    let entries: Vec<Value> = serde_json::from_str(include_str!("../../../fixtures/wire/message.json"))
+        .expect("the mailbox is an array");
+    assert_eq!(entries.len(), 2);
+    for entry in entries {
+        let text = entry["text"].as_str().expect("an entry has a text");
+        assert_eq!(Message::parse(text), Message::Text(text.to_owned()));
+        assert_eq!(Message::parse(text).kind(), "message");
+    }
+}
+
+#[test]
+fn only_a_whole_text_is_a_message() {
+    let request = r#"{"type":"shutdown_request","requestId":"shutdown-1@a"}"#;
+    assert!(matches!(Message::parse(&format!(" \n{request}\t\n")), Message::ShutdownRequest(_)));
+    for text in [
+        format!("see {request}"),
+        format!("{request} ok?"),
+        format!("{request}{request}"),
+        format!("```json\n{request}\n```"),
+        format!("[{request}]"),
+        format!("{request:?}"),
+        format!("\u{feff}{request}"),
+        r#"{"type":7}"#.to_owned(),
+        r#"{"kind":"shutdown_request"}"#.to_owned(),
+        r#"{"text":{"type":"shutdown_request","requestId":"s"}}"#.to_owned(),
+        "{".to_owned(),
+        String::new(),
+    ] {
+        assert_eq!(Message::parse(&text), Message::Text(text.clone()));
+        assert_eq!(Message::parse(&text).to_text(), text);
+    }
+}
+
+#[test]
+fn what_is_too_long_or_too_deep_is_text() {
+    let with_reason = |reason: &str| {
+        format!(r#"{{"type":"shutdown_request","requestId":"shutdown-1@a","reason":"{reason}"}}"#)
+    };
+    let room = MAX_PROTOCOL_BYTES - with_reason("").len();
+    assert!(matches!(Message::parse(&with_reason(&"x".repeat(room))), Message::ShutdownRequest(_)));
+    assert!(matches!(Message::parse(&with_reason(&"x".repeat(room + 1))), Message::Text(_)));
+    let deep =
+        format!(r#"{{"type":"idle_notification","result":{}{}}}"#, "[".repeat(100_000), "]".repeat(100_000));
+    assert!(matches!(Message::parse(&deep), Message::Text(_)));
+}
+
+#[test]
+fn the_marks_that_serde_json_uses_inside_do_no_harm() {
+    // An object with one of these keys is taken for a number or for raw JSON by serde_json itself; Node sees
+    // an object.
+    for inner in [
+        r#"{"$serde_json::private::Number":"7"}"#,
+        r#"{"$serde_json::private::Number":"x"}"#,
+        r#"{"$serde_json::private::RawValue":"[1,"}"#,
+    ] {
+        let message =
+            Message::parse(&format!(r#"{{"type":"shutdown_request","requestId":"s","reason":{inner}}}"#));
+        assert!(matches!(message, Message::ShutdownRequest(_) | Message::Text(_)), "{message:?}");
+        assert_eq!(Message::parse(&message.to_text()), message);
+    }
+}
+
+#[test]
+fn an_unknown_kind_is_carried_as_it_is() {
+    for kind in ["party_invitation", "shutdown_response", "message", ""] {
+        let raw = format!(" {{ \"type\": \"{kind}\", \"n\": 1.0 }}\n");
+        let message = Message::parse(&raw);
+        assert_eq!(message, Message::Unknown { kind: kind.to_owned(), raw: raw.clone() });
+        assert_eq!((message.kind(), message.to_text()), (kind, raw));
+    }
+}
+
+#[test]
+fn each_kind_is_malformed_without_what_makes_it_one() {
+    let missing = [
+        ("shutdown_request", "`requestId` is missing"),
+        ("shutdown_approved", "`requestId` is missing"),
+        ("shutdown_rejected", "`requestId` is missing"),
+        ("plan_approval_request", "`requestId` is missing"),
+        ("plan_approval_response", "`requestId` is missing"),
+        ("permission_request", "`request_id` is missing"),
+        ("permission_response", "`request_id` is missing"),
+        ("sandbox_permission_request", "`requestId` is missing"),
+        ("sandbox_permission_response", "`requestId` is missing"),
+        ("task_assignment", "`taskId` is missing"),
+        ("task_completed", "`taskId` is missing"),
+        ("team_permission_update", "`permissionUpdate` is missing"),
+        ("mode_set_request", "`mode` is missing"),
+        ("teammate_terminated", "`message` is missing"),
+    ];
+    for (kind, expected) in missing {
+        let raw = format!(r#"{{"type":"{kind}"}}"#);
+        let Message::Malformed { kind: found, problem, raw: kept } = Message::parse(&raw) else {
+            panic!("{kind} was taken without its fields")
+        };
+        assert_eq!((found.as_str(), problem.as_str(), kept), (kind, expected, raw));
+    }
+}
+
+#[test]
+fn who_may_say_what() {
+    use Speaker::{Lead, Member, System};
+    let allowed: [&[Speaker]; 15] = [
+        &[Lead],
+        &[Member],
+        &[Member],
+        &[Member],
+        &[Lead],
+        &[Member],
+        &[Lead],
+        &[Member],
+        &[Lead],
+        &[Member],
+        &[Lead, Member],
+        &[Member],
+        &[Lead],
+        &[Lead],
+        &[System],
+    ];
+    for ((kind, text), speakers) in GOLDEN.iter().zip(allowed) {
+        let message = Message::parse(text);
+        for speaker in [Lead, Member, System] {
+            assert_eq!(may_say(speaker, &message), speakers.contains(&speaker), "{speaker:?} {kind}");
+        }
+    }
+    for text in ["hello", r#"{"type":"party_invitation"}"#, r#"{"type":"shutdown_request"}"#] {
+        for speaker in [Lead, Member, System] {
+            assert!(may_say(speaker, &Message::parse(text)));
+        }
+    }
+}
+
+#[test]
+fn requests_and_answers_give_their_id() {
+    for (kind, text) in GOLDEN {
+        let expected = kind.contains("shutdown") || kind.contains("plan") || kind.contains("permission_re");
+        assert_eq!(Message::parse(text).request_id().is_some(), expected, "{kind}");
+    }
+    assert_eq!(Message::parse("hello").request_id(), None);
+}
+
+/// JSON of any shape, a few levels deep.
+fn json() -> impl Strategy<Value = Value> {
+    let leaf = prop_oneof![
+        Just(Value::Null),
+        any::<bool>().prop_map(Value::from),
+        any::<i64>().prop_map(Value::from),
+        any::<f64>().prop_map(Value::from),
+        ".{0,8}".prop_map(Value::from),
+    ];
+    leaf.prop_recursive(3, 24, 4, |inner| {
+        prop_oneof![
+            prop::collection::vec(inner.clone(), 0..4).prop_map(Value::from),
+            prop::collection::btree_map(".{0,6}", inner, 0..4)
+                .prop_map(|map| Value::Object(map.into_iter().collect())),
+        ]
+    })
+}
+
+/// A golden message some of whose fields have been replaced by anything.
+fn damaged() -> impl Strategy<Value = String> {
+    (0..GOLDEN.len(), prop::collection::vec((any::<prop::sample::Index>(), json()), 0..4)).prop_map(
+        |(nth, changes)| {
+            let mut value: Value = serde_json::from_str(GOLDEN[nth].1).expect("a golden file is JSON");
+            if let Some(object) = value.as_object_mut() {
+                let keys: Vec<String> = object.keys().cloned().collect();
+                for (which, other) in changes {
+                    object.insert(which.get(&keys).clone(), other);
+                }
+            }
+            value.to_string()
+        },
+    )
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn parsing_never_panics_on_text(text in "\\PC*") {
+        let message = Message::parse(&text);
+        prop_assert_eq!(message.to_text().is_empty(), text.is_empty());
+    }
+
+    #[test]
+    fn what_we_write_we_read_back(text in prop_oneof![damaged(), json().prop_map(|v| v.to_string())]) {
+        let message = Message::parse(&text);
+        prop_assert_eq!(Message::parse(&message.to_text()), message);
+    }
+}

@@ -1,0 +1,89 @@
+//! News about tasks, as data: one was given to a member, one was finished. Knows nothing of the board; the
+//! task file is the truth, these messages only wake whoever should look.
+
+use serde_json::{Map, Value};
+
+use super::fields::{Fields, Problem, Writer};
+
+/// To the new owner of a task (seed 003; observed: written when an owner is set).
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct TaskAssignment {
+    /// Decimal, as a string.
+    pub(crate) task_id: String,
+    pub(crate) subject: Option<String>,
+    pub(crate) description: Option<String>,
+    pub(crate) assigned_by: Option<String>,
+    /// RFC 3339, UTC, milliseconds.
+    pub(crate) timestamp: Option<String>,
+}
+
+impl TaskAssignment {
+    pub(crate) const KIND: &'static str = "task_assignment";
+
+    pub(super) fn read(fields: &Fields) -> Result<Self, Problem> {
+        Ok(TaskAssignment {
+            task_id: fields.required_text(&["taskId"])?,
+            subject: fields.text(&["subject"]),
+            description: fields.text(&["description"]),
+            assigned_by: fields.text(&["assignedBy"]),
+            timestamp: fields.text(&["timestamp"]),
+        })
+    }
+
+    pub(super) fn write(&self) -> Map<String, Value> {
+        Writer::new(Self::KIND)
+            .put("taskId", self.task_id.as_str())
+            .put_some("subject", self.subject.as_deref())
+            .put_some("description", self.description.as_deref())
+            .put_some("assignedBy", self.assigned_by.as_deref())
+            .put_some("timestamp", self.timestamp.as_deref())
+            .done()
+    }
+}
+
+/// Member → lead: this task is done (seeds 000, 004).
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct TaskCompleted {
+    pub(crate) from: Option<String>,
+    /// Decimal, as a string.
+    pub(crate) task_id: String,
+    pub(crate) task_subject: Option<String>,
+    pub(crate) timestamp: Option<String>,
+}
+
+impl TaskCompleted {
+    pub(crate) const KIND: &'static str = "task_completed";
+
+    pub(super) fn read(fields: &Fields) -> Result<Self, Problem> {
+        Ok(TaskCompleted {
+            from: fields.text(&["from"]),
+            task_id: fields.required_text(&["taskId"])?,
+            task_subject: fields.text(&["taskSubject"]),
+            timestamp: fields.text(&["timestamp"]),
+        })
+    }
+
+    pub(super) fn write(&self) -> Map<String, Value> {
+        Writer::new(Self::KIND)
+            .put_some("from", self.from.as_deref())
+            .put("taskId", self.task_id.as_str())
+            .put_some("taskSubject", self.task_subject.as_deref())
+            .put_some("timestamp", self.timestamp.as_deref())
+            .done()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::Message;
+
+    #[test]
+    fn a_task_is_named_by_a_string() {
+        let Message::Malformed { kind, problem, .. } =
+            Message::parse(r#"{"type":"task_completed","taskId":3}"#)
+        else {
+            panic!("taken for a message")
+        };
+        assert_eq!((kind.as_str(), problem.as_str()), ("task_completed", "`taskId` is not a string"));
+    }
+}
