@@ -1,5 +1,10 @@
 //! phalanx leads teams of command-line agents side by side. This library is the program's body; it exports only
 //! what `main.rs` and the benches need, so that dead code is seen.
 
+pub(crate) mod backend;
+pub(crate) mod lead;
 pub(crate) mod model;
+pub(crate) mod ops;
+pub(crate) mod profile;
+pub(crate) mod store;
 pub(crate) mod sys;

@@ -175,7 +175,7 @@ fn act_on(state: &mut State, envelope: &Envelope, effects: &mut Vec<Effect>) -> 
             true
         }
         Message::TaskCompleted(_) | Message::TeammateTerminated(_) => true,
-        Message::Malformed { kind, problem } => {
+        Message::Malformed { kind, problem, .. } => {
             effects.push(warn(&envelope.from, format!("a {kind} that cannot be read: {problem}")));
             true
         }

@@ -37,11 +37,17 @@ pub(crate) fn settle(
     if ids.is_empty() || afterwards == Afterwards::Leave {
         return Ok(());
     }
-    match afterwards {
-        Afterwards::Leave => {}
-        Afterwards::Mark => team.mailbox(owner).mark_read(&ids)?,
-        Afterwards::Remove => team.mailbox(owner).remove(&ids)?,
+    if afterwards == Afterwards::Mark {
+        return acknowledge(team, owner, &ids);
     }
+    team.mailbox(owner).remove(&ids)?;
     team.record(Note::of(EventKind::MessageHandled).member(owner).with("msg_ids", ids))?;
+    Ok(())
+}
+
+/// Says that the messages of these ids were acted upon.
+pub(crate) fn acknowledge(team: &TeamStore, owner: &MemberName, ids: &[String]) -> Result<(), OpsError> {
+    team.mailbox(owner).mark_read(ids)?;
+    team.record(Note::of(EventKind::MessageHandled).member(owner).with("msg_ids", ids.to_vec()))?;
     Ok(())
 }

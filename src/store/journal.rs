@@ -7,7 +7,7 @@ use crate::model::time::Timestamp;
 use crate::sys::{clock, fs, rand};
 
 /// How much of the journal is read in one go.
-const CHUNK: usize = 1024 * 1024;
+const CHUNK: u64 = 1024 * 1024;
 
 impl TeamStore {
     /// Writes an event; gives it back with its id and time.

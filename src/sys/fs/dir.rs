@@ -31,6 +31,15 @@ pub(crate) fn private_dir(path: &Path) -> Result<()> {
     Ok(())
 }
 
+/// Makes one directory with 0700; false when there is something of that name already. The parent must exist.
+pub(crate) fn create_dir_exclusive(path: &Path) -> Result<bool> {
+    match DirBuilder::new().mode(PRIVATE).create(path) {
+        Ok(()) => Ok(true),
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(false),
+        Err(source) => Err(FsError::io("make directory", path, source)),
+    }
+}
+
 /// The UTF-8 names in a directory, sorted; empty when the directory is missing. Other names are left out: nothing
 /// of ours has one.
 pub(crate) fn list(dir: &Path) -> Result<Vec<String>> {

@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 
 use thiserror::Error;
 
-pub(crate) use dir::{list, private_dir, remove_dir_all};
+pub(crate) use dir::{create_dir_exclusive, list, private_dir, remove_dir_all};
 pub(super) use write::open_append;
 pub(crate) use write::{append_line, copy_aside, create_new, write_atomic, write_atomic_if};
 

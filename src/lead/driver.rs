@@ -1,0 +1,225 @@
+//! The shell around the lead's step: reads what changed, steps, carries out. It decides nothing.
+
+use std::collections::VecDeque;
+use std::time::Duration;
+
+use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
+
+use super::effect::Effect;
+use super::event::Event;
+use super::react::react;
+use super::sources::{self, Signal};
+use super::state::{End, Goal, State};
+use crate::model::event::{Event as Noted, EventKind, Note};
+use crate::model::id::{Incarnation, MemberName};
+use crate::model::topic::Topic;
+use crate::ops::terminate::Manner;
+use crate::ops::{self, Context, Lease, OpsError, Team};
+
+/// With nothing to do, everything is looked at again this often: a notification can be lost.
+const SWEEP: Duration = Duration::from_secs(60);
+/// How long members get to end when the lead stops them by itself.
+const STOP_DEADLINE_S: u64 = 30;
+
+/// A person's wish that the team end.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Stop {
+    Gracefully,
+    ByForce,
+}
+
+/// A lead about to run.
+pub(crate) struct Lead<'a> {
+    pub(crate) ctx: &'a Context,
+    pub(crate) team: &'a Team,
+    /// Held until the lead has ended.
+    pub(crate) lease: Lease,
+    pub(crate) goal: Goal,
+    /// Journal events before this byte are not reported.
+    pub(crate) journal_from: u64,
+}
+
+struct Driver<'a> {
+    ctx: &'a Context,
+    team: &'a Team,
+    state: State,
+    signals: UnboundedSender<Signal>,
+    journal_at: u64,
+    report: &'a mut dyn FnMut(&Noted),
+}
+
+/// Leads until the goal is reached; `report` gets every event of the journal as it comes.
+///
+/// # Errors
+/// Only what makes leading impossible. What goes wrong with one member is a warning in the journal.
+pub(crate) async fn lead(
+    lead: Lead<'_>, stops: &mut UnboundedReceiver<Stop>, report: &mut dyn FnMut(&Noted),
+) -> Result<End, OpsError> {
+    let (signals, mut incoming) = unbounded_channel();
+    let changed = signals.clone();
+    // The watch comes before the first look, so that nothing falls in between.
+    let _watch = ops::events::watch(lead.team, move |topic| drop(changed.send(Signal::Changed(topic))))?;
+    let state = State::new(lead.goal);
+    let mut driver =
+        Driver { ctx: lead.ctx, team: lead.team, state, signals, journal_at: lead.journal_from, report };
+    driver.look(&Topic::Everything)?;
+    while driver.state.end().is_none() {
+        driver.next(&mut incoming, stops).await?;
+    }
+    driver.look(&Topic::Journal)?;
+    let end = driver.state.end().unwrap_or(End::TeamGone);
+    if end != End::TeamGone {
+        ops::events::note(lead.team, Note::of(EventKind::LeadEnded).with("end", format!("{end:?}")))?;
+    }
+    drop(lead.lease);
+    Ok(end)
+}
+
+impl Driver<'_> {
+    async fn next(
+        &mut self, incoming: &mut UnboundedReceiver<Signal>, stops: &mut UnboundedReceiver<Stop>,
+    ) -> Result<(), OpsError> {
+        let now = ops::now();
+        let tick = self.state.next_tick().map(|at| Duration::from_millis(at.since(now)));
+        tokio::select! {
+            Some(stop) = stops.recv() => self.step(Event::Stop { force: stop == Stop::ByForce })?,
+            Some(first) = incoming.recv() => {
+                let (topics, others) = sources::drain(first, incoming);
+                for topic in topics {
+                    self.look(&topic)?;
+                }
+                for other in others {
+                    self.take(other)?;
+                }
+            }
+            () = tokio::time::sleep(tick.unwrap_or(SWEEP).min(SWEEP)) => {
+                match tick {
+                    Some(left) if left <= SWEEP => self.step(Event::Tick)?,
+                    Some(_) | None => self.look(&Topic::Everything)?,
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Reads again what the change was about and steps over it.
+    fn look(&mut self, topic: &Topic) -> Result<(), OpsError> {
+        if !self.team.exists() {
+            return self.step(Event::TeamGone);
+        }
+        match topic {
+            Topic::Roster => Ok(()),
+            Topic::Mail(owner) if *owner != MemberName::lead().file_stem() => Ok(()),
+            Topic::Mail(_) => self.look_at_mail(),
+            Topic::Members => {
+                let records = ops::status::records(self.team)?;
+                self.step(Event::Members(records))
+            }
+            Topic::Requests => {
+                let requests = ops::shutdown::requests(self.team)?;
+                self.step(Event::Requests(requests))
+            }
+            Topic::Tasks => {
+                let board = ops::task::board(self.team)?;
+                self.step(Event::Board(board))
+            }
+            Topic::Journal => self.look_at_journal(),
+            // Members first: a request can only be carried out for a member that is known.
+            Topic::Everything => {
+                let parts = [Topic::Members, Topic::Requests, Topic::Mail(MemberName::lead().file_stem())];
+                parts.iter().chain([&Topic::Tasks, &Topic::Journal]).try_for_each(|part| self.look(part))
+            }
+        }
+    }
+
+    fn look_at_mail(&mut self) -> Result<(), OpsError> {
+        let mail = ops::inbox::look(self.team, &MemberName::lead(), false)?;
+        self.step(Event::Mail(mail))
+    }
+
+    fn look_at_journal(&mut self) -> Result<(), OpsError> {
+        let (events, at) = ops::events::from(self.team, self.journal_at)?;
+        self.journal_at = at;
+        events.iter().for_each(|event| (self.report)(event));
+        Ok(())
+    }
+
+    fn take(&mut self, signal: Signal) -> Result<(), OpsError> {
+        match signal {
+            Signal::Changed(topic) => self.look(&topic),
+            Signal::Terminated { name, incarnation, result } => {
+                self.step(Event::Terminated { name, incarnation, result })
+            }
+            Signal::Exited { name, incarnation } => {
+                if !self.team.exists() {
+                    return self.step(Event::TeamGone);
+                }
+                // Its last words came before its end: they are heard first.
+                self.look_at_mail()?;
+                match ops::status::record(self.team, &name)?.filter(|r| r.is(&incarnation)) {
+                    Some(record) => self.step(Event::Exited(record)),
+                    None => Ok(()),
+                }
+            }
+        }
+    }
+
+    fn step(&mut self, event: Event) -> Result<(), OpsError> {
+        let mut effects = VecDeque::from(react(&mut self.state, event, ops::now()));
+        while let Some(effect) = effects.pop_front() {
+            let about = format!("{effect:?}");
+            if let Err(e) = self.carry_out(effect)
+                && self.team.exists()
+            {
+                // One effect that fails must not end the team; what it left undone is seen at the next look.
+                let text = format!("{about}: {e}");
+                ops::events::note(self.team, Note::of(EventKind::Warning).with("text", text))?;
+            }
+        }
+        Ok(())
+    }
+
+    fn carry_out(&mut self, effect: Effect) -> Result<(), OpsError> {
+        match effect {
+            Effect::WatchExit { name, incarnation, process } => {
+                sources::watch_exit(name, incarnation, process, self.signals.clone());
+            }
+            Effect::Acknowledge { ids } => ops::inbox::acknowledge(self.team, &MemberName::lead(), &ids)?,
+            Effect::AskShutdown { names, reason, force } => {
+                let wish = ops::shutdown::Wish { reason: Some(reason), deadline_s: STOP_DEADLINE_S, force };
+                ops::shutdown::ask(self.team, &names, &wish)?;
+            }
+            Effect::Terminate { name, incarnation, agreed } => self.terminate(name, incarnation, agreed)?,
+            Effect::Retire { name, incarnation, cause, reason } => {
+                ops::retire::retire(self.team, &name, &incarnation, cause, &reason)?;
+            }
+            Effect::Resolve { request, outcome, answer } => {
+                ops::shutdown::resolve(self.team, &request, outcome, answer.as_deref())?;
+            }
+            Effect::MoveOn { name, incarnation, cause, reason } => {
+                ops::presence::move_on(self.team, &name, &incarnation, cause, reason.as_deref())?;
+            }
+            Effect::Warn { member, text } => {
+                let note = Note::of(EventKind::Warning).with("text", text);
+                ops::events::note(self.team, Note { member, ..note })?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Ends a run on a thread of its own: it can take seconds, and others end meanwhile.
+    fn terminate(&self, name: MemberName, incarnation: Incarnation, agreed: bool) -> Result<(), OpsError> {
+        let record = ops::status::record(self.team, &name)?.filter(|r| r.is(&incarnation));
+        let (ctx, team, signals) = (self.ctx.clone(), self.team.clone(), self.signals.clone());
+        let manner = if agreed { Manner::Agreed } else { Manner::Told };
+        tokio::task::spawn_blocking(move || {
+            let result = match record {
+                Some(record) => ops::terminate::terminate(&ctx, &team, &record, manner).map(drop),
+                None => Ok(()),
+            };
+            let result = result.map_err(|e| e.to_string());
+            let _ = signals.send(Signal::Terminated { name, incarnation, result });
+        });
+        Ok(())
+    }
+}

@@ -1,0 +1,57 @@
+//! Where the lead's events come from: changes on disk, processes that end, a person's signals, time.
+
+use std::collections::BTreeSet;
+use std::os::fd::OwnedFd;
+
+use tokio::io::unix::AsyncFd;
+use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender};
+
+use crate::model::id::{Incarnation, MemberName};
+use crate::model::placement::ProcessId;
+use crate::model::topic::Topic;
+use crate::sys::proc::{self, Process};
+
+/// What reaches the driver before it has been looked at.
+#[derive(Debug)]
+pub(super) enum Signal {
+    Changed(Topic),
+    Exited { name: MemberName, incarnation: Incarnation },
+    Terminated { name: MemberName, incarnation: Incarnation, result: Result<(), String> },
+}
+
+/// Reports when the process is gone; at once, if it is gone already.
+pub(super) fn watch_exit(
+    name: MemberName, incarnation: Incarnation, process: ProcessId, signals: UnboundedSender<Signal>,
+) {
+    let pidfd = proc::pidfd(Process { pid: process.pid, start: process.start });
+    tokio::spawn(async move {
+        if let Some(pidfd) = pidfd {
+            readable(pidfd).await;
+        }
+        // The driver may have ended: then nobody wants to know.
+        let _ = signals.send(Signal::Exited { name, incarnation });
+    });
+}
+
+/// A pidfd becomes readable when its process ends.
+async fn readable(pidfd: OwnedFd) {
+    match AsyncFd::new(pidfd) {
+        Ok(fd) => drop(fd.readable().await),
+        // No more descriptors for the reactor: the sweep finds the end later.
+        Err(_) => std::future::pending().await,
+    }
+}
+
+/// Takes what has piled up behind `first`: changes once each, the rest in order.
+pub(super) fn drain(first: Signal, receiver: &mut UnboundedReceiver<Signal>) -> (BTreeSet<Topic>, Vec<Signal>) {
+    let (mut topics, mut others) = (BTreeSet::new(), Vec::new());
+    let mut next = Some(first);
+    while let Some(signal) = next {
+        match signal {
+            Signal::Changed(topic) => drop(topics.insert(topic)),
+            other @ (Signal::Exited { .. } | Signal::Terminated { .. }) => others.push(other),
+        }
+        next = receiver.try_recv().ok();
+    }
+    (topics, others)
+}
