@@ -53,7 +53,9 @@ struct Driver<'a> {
 /// # Errors
 /// Only what makes leading impossible. What goes wrong with one member is a warning in the journal.
 pub(crate) async fn lead(
-    lead: Lead<'_>, stops: &mut UnboundedReceiver<Stop>, report: &mut dyn FnMut(&Noted),
+    lead: Lead<'_>,
+    stops: &mut UnboundedReceiver<Stop>,
+    report: &mut dyn FnMut(&Noted),
 ) -> Result<End, OpsError> {
     let (signals, mut incoming) = unbounded_channel();
     let changed = signals.clone();
@@ -77,7 +79,9 @@ pub(crate) async fn lead(
 
 impl Driver<'_> {
     async fn next(
-        &mut self, incoming: &mut UnboundedReceiver<Signal>, stops: &mut UnboundedReceiver<Stop>,
+        &mut self,
+        incoming: &mut UnboundedReceiver<Signal>,
+        stops: &mut UnboundedReceiver<Stop>,
     ) -> Result<(), OpsError> {
         let now = ops::now();
         let tick = self.state.next_tick().map(|at| Duration::from_millis(at.since(now)));

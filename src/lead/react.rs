@@ -95,7 +95,8 @@ fn see_requests(state: &mut State, requests: Vec<ShutdownRequest>, effects: &mut
 
 /// What an open request asks for at this moment.
 fn carry(state: &mut State, request: &ShutdownRequest, effects: &mut Vec<Effect>) {
-    let Some(view) = state.members.get(&request.member).filter(|v| v.incarnation == request.incarnation) else {
+    let Some(view) = state.members.get(&request.member).filter(|v| v.incarnation == request.incarnation)
+    else {
         if state.members_seen {
             effects.push(resolve(&request.id, ShutdownOutcome::Gone, None));
             state.open.remove(&request.id);
@@ -107,13 +108,30 @@ fn carry(state: &mut State, request: &ShutdownRequest, effects: &mut Vec<Effect>
     }
     let with = |outcome| Some((request.id.clone(), outcome));
     if request.force {
-        begin(state, &request.member, false, ending(Cause::Forced, "ended by force", with(ShutdownOutcome::Forced)), effects);
+        begin(
+            state,
+            &request.member,
+            false,
+            ending(Cause::Forced, "ended by force", with(ShutdownOutcome::Forced)),
+            effects,
+        );
     } else if !view.reads_mail {
         // It cannot be asked, so it need not agree.
-        begin(state, &request.member, false, ending(Cause::Released, "shut down", with(ShutdownOutcome::Closed)), effects);
+        begin(
+            state,
+            &request.member,
+            false,
+            ending(Cause::Released, "shut down", with(ShutdownOutcome::Closed)),
+            effects,
+        );
     } else if view.state != MemberState::ShutdownRequested {
         let (name, incarnation) = (request.member.clone(), request.incarnation.clone());
-        effects.push(Effect::MoveOn { name, incarnation, cause: Cause::Asked, reason: request.reason.clone() });
+        effects.push(Effect::MoveOn {
+            name,
+            incarnation,
+            cause: Cause::Asked,
+            reason: request.reason.clone(),
+        });
         if let Some(view) = state.members.get_mut(&request.member) {
             view.state = MemberState::ShutdownRequested;
         }
@@ -224,7 +242,9 @@ fn refuse(state: &mut State, request: &ShutdownRequest, reason: Option<String>, 
 
 /// A member has nothing to do: one that refused to end before is asked again.
 fn rest(state: &mut State, from: &str, effects: &mut Vec<Effect>) {
-    let Some((name, view)) = state.members.iter_mut().find(|(name, _)| name.clashes_with(from)) else { return };
+    let Some((name, view)) = state.members.iter_mut().find(|(name, _)| name.clashes_with(from)) else {
+        return;
+    };
     let (name, incarnation) = (name.clone(), view.incarnation.clone());
     if view.state == MemberState::Working {
         view.state = MemberState::Idle;
@@ -252,12 +272,16 @@ fn see_exit(state: &mut State, record: &MemberRecord, effects: &mut Vec<Effect>)
         Some(exit) => (Cause::Ended { code: exit.code }, exit.describe()),
         None => (Cause::Vanished, "its process is gone".to_owned()),
     };
-    let request = state.request_for(&record.name, &record.incarnation).map(|r| (r.id.clone(), ShutdownOutcome::Gone));
+    let request =
+        state.request_for(&record.name, &record.incarnation).map(|r| (r.id.clone(), ShutdownOutcome::Gone));
     begin(state, &record.name, false, ending(cause, &reason, request), effects);
 }
 
 fn see_terminated(
-    state: &mut State, name: &MemberName, incarnation: &Incarnation, result: Result<(), String>,
+    state: &mut State,
+    name: &MemberName,
+    incarnation: &Incarnation,
+    result: Result<(), String>,
     effects: &mut Vec<Effect>,
 ) {
     let Some(view) = state.members.get_mut(name).filter(|v| v.incarnation == *incarnation) else { return };
@@ -274,10 +298,17 @@ fn see_terminated(
         }
         Err(problem) => {
             view.stuck = true;
-            effects.push(Effect::Warn { member: Some(name.clone()), text: format!("could not be ended: {problem}") });
+            effects.push(Effect::Warn {
+                member: Some(name.clone()),
+                text: format!("could not be ended: {problem}"),
+            });
             if let Some((id, _)) = ending.request {
                 state.open.remove(&id);
-                effects.push(resolve(&id, ShutdownOutcome::TimedOut, Some(format!("could not be ended: {problem}"))));
+                effects.push(resolve(
+                    &id,
+                    ShutdownOutcome::TimedOut,
+                    Some(format!("could not be ended: {problem}")),
+                ));
             }
         }
     }
@@ -290,7 +321,13 @@ fn pass_time(state: &mut State, now: Timestamp, effects: &mut Vec<Effect>) {
         let waits = |v: &&View| v.incarnation == request.incarnation && v.ending.is_none() && !v.stuck;
         if state.members.get(&request.member).filter(waits).is_some() {
             let with = Some((request.id.clone(), ShutdownOutcome::TimedOut));
-            begin(state, &request.member, false, ending(Cause::Forced, "did not answer in time", with), effects);
+            begin(
+                state,
+                &request.member,
+                false,
+                ending(Cause::Forced, "did not answer in time", with),
+                effects,
+            );
         }
     }
 }

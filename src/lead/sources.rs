@@ -21,7 +21,10 @@ pub(super) enum Signal {
 
 /// Reports when the process is gone; at once, if it is gone already.
 pub(super) fn watch_exit(
-    name: MemberName, incarnation: Incarnation, process: ProcessId, signals: UnboundedSender<Signal>,
+    name: MemberName,
+    incarnation: Incarnation,
+    process: ProcessId,
+    signals: UnboundedSender<Signal>,
 ) {
     let pidfd = proc::pidfd(Process { pid: process.pid, start: process.start });
     tokio::spawn(async move {
@@ -43,7 +46,10 @@ async fn readable(pidfd: OwnedFd) {
 }
 
 /// Takes what has piled up behind `first`: changes once each, the rest in order.
-pub(super) fn drain(first: Signal, receiver: &mut UnboundedReceiver<Signal>) -> (BTreeSet<Topic>, Vec<Signal>) {
+pub(super) fn drain(
+    first: Signal,
+    receiver: &mut UnboundedReceiver<Signal>,
+) -> (BTreeSet<Topic>, Vec<Signal>) {
     let (mut topics, mut others) = (BTreeSet::new(), Vec::new());
     let mut next = Some(first);
     while let Some(signal) = next {

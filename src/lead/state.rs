@@ -36,7 +36,10 @@ pub(crate) enum End {
 pub(super) enum Phase {
     Leading,
     /// All members are to end; then it ends like this.
-    Stopping { end: End, force: bool },
+    Stopping {
+        end: End,
+        force: bool,
+    },
     Done(End),
 }
 
@@ -102,12 +105,18 @@ impl State {
 
     /// When it wants to be told that time has passed.
     pub(crate) fn next_tick(&self) -> Option<Timestamp> {
-        let waiting = |r: &&ShutdownRequest| self.members.get(&r.member).is_some_and(|v| v.ending.is_none() && !v.stuck);
+        let waiting = |r: &&ShutdownRequest| {
+            self.members.get(&r.member).is_some_and(|v| v.ending.is_none() && !v.stuck)
+        };
         self.open.values().filter(waiting).map(|r| r.deadline_at).min()
     }
 
     /// The open request for this run.
-    pub(super) fn request_for(&self, name: &MemberName, incarnation: &Incarnation) -> Option<&ShutdownRequest> {
+    pub(super) fn request_for(
+        &self,
+        name: &MemberName,
+        incarnation: &Incarnation,
+    ) -> Option<&ShutdownRequest> {
         self.open.values().find(|r| r.member == *name && r.incarnation == *incarnation)
     }
 }

@@ -36,7 +36,9 @@ fn tmux_program(ctx: &Context) -> Result<PathBuf, String> {
 
 /// Chooses the team's backend: what an earlier spawn chose stays, what is asked for here wins.
 pub(crate) fn choose_backend(
-    ctx: &Context, team: &TeamStore, asked: Option<BackendChoice>,
+    ctx: &Context,
+    team: &TeamStore,
+    asked: Option<BackendChoice>,
 ) -> Result<Chosen, OpsError> {
     let settings = team.settings()?;
     let earlier = settings.as_ref().and_then(|s| s.chosen);
@@ -46,7 +48,9 @@ pub(crate) fn choose_backend(
     let asked = asked.or(settings.map(|s| s.backend)).unwrap_or_default();
     let tmux = match asked {
         BackendChoice::Pty => Err("not looked for".to_owned()),
-        BackendChoice::Auto | BackendChoice::Tmux => tmux_program(ctx).and_then(|program| tmux::probe(&program)),
+        BackendChoice::Auto | BackendChoice::Tmux => {
+            tmux_program(ctx).and_then(|program| tmux::probe(&program))
+        }
     };
     let facts = Facts { inside_tmux: inside(ctx).is_some(), tmux };
     choose(asked, &facts).map_err(|problem| OpsError::BackendUnavailable { backend: "tmux", problem })
@@ -62,7 +66,9 @@ pub(crate) fn open(ctx: &Context, team: &TeamStore, kind: BackendKind) -> Result
 
 /// Opens the backend that made `placement`, on the server that it was made on.
 pub(crate) fn of_placement(
-    ctx: &Context, team: &TeamStore, placement: &Placement,
+    ctx: &Context,
+    team: &TeamStore,
+    placement: &Placement,
 ) -> Result<Box<dyn Backend>, OpsError> {
     let socket = match placement {
         Placement::Tmux(pane) => Some(PathBuf::from(&pane.socket)),
@@ -72,10 +78,16 @@ pub(crate) fn of_placement(
 }
 
 fn open_at(
-    ctx: &Context, team: &TeamStore, kind: BackendKind, socket: Option<PathBuf>, layout: Layout,
+    ctx: &Context,
+    team: &TeamStore,
+    kind: BackendKind,
+    socket: Option<PathBuf>,
+    layout: Layout,
 ) -> Result<Box<dyn Backend>, OpsError> {
     match kind {
-        BackendKind::Pty => Ok(Box::new(Pty::new(team.root(), ctx.caller.env.clone(), |name| team.log(name)))),
+        BackendKind::Pty => {
+            Ok(Box::new(Pty::new(team.root(), ctx.caller.env.clone(), |name| team.log(name))))
+        }
         BackendKind::Tmux => {
             let program = tmux_program(ctx)
                 .map_err(|problem| OpsError::BackendUnavailable { backend: "tmux", problem })?;
@@ -85,7 +97,14 @@ fn open_at(
             let found = team.team()?;
             let session = found.lead_session_id.unwrap_or_default();
             let tag = format!("{}/{}/{session}", team.name(), found.created_at.0);
-            Ok(Box::new(Tmux::new(TmuxHome { program, socket, inside, team: team.name().to_string(), tag, layout })))
+            Ok(Box::new(Tmux::new(TmuxHome {
+                program,
+                socket,
+                inside,
+                team: team.name().to_string(),
+                tag,
+                layout,
+            })))
         }
     }
 }

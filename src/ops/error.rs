@@ -95,19 +95,25 @@ impl OpsError {
     pub(crate) fn hint(&self) -> Option<String> {
         match self {
             OpsError::Store(e) => store_hint(e),
-            OpsError::BackendUnavailable { backend: "tmux", .. } => {
-                Some("install it (`apt-get install tmux`), or use `--backend auto` or `--backend pty`".to_owned())
-            }
+            OpsError::BackendUnavailable { backend: "tmux", .. } => Some(
+                "install it (`apt-get install tmux`), or use `--backend auto` or `--backend pty`".to_owned(),
+            ),
             OpsError::NoSuchProfile { nearest, .. } => {
                 let known = crate::profile::ALL.map(|p| p.name).join(", ");
-                Some(nearest.map_or(format!("profiles: {known}"), |n| format!("did you mean `{n}`? profiles: {known}")))
+                Some(nearest.map_or(format!("profiles: {known}"), |n| {
+                    format!("did you mean `{n}`? profiles: {known}")
+                }))
             }
             OpsError::Usage { hint, .. } => hint.clone(),
-            OpsError::LiveMembers { team, .. } => Some(format!("run `phalanx shutdown --all -t {team}` first, or add `--force`")),
-            OpsError::LedByAnother { team, .. } => {
-                Some(format!("look at it with `phalanx status -t {team}`, end it with `phalanx down -t {team}`"))
+            OpsError::LiveMembers { team, .. } => {
+                Some(format!("run `phalanx shutdown --all -t {team}` first, or add `--force`"))
             }
-            OpsError::ReadsNoMail { .. } => Some("only members whose program reads a mailbox can be written to".to_owned()),
+            OpsError::LedByAnother { team, .. } => Some(format!(
+                "look at it with `phalanx status -t {team}`, end it with `phalanx down -t {team}`"
+            )),
+            OpsError::ReadsNoMail { .. } => {
+                Some("only members whose program reads a mailbox can be written to".to_owned())
+            }
             OpsError::NotOurMember { .. } => Some("ask the lead that started it".to_owned()),
             OpsError::Backend(_)
             | OpsError::BackendUnavailable { .. }
@@ -123,7 +129,9 @@ impl OpsError {
 
 fn store_kind(e: &StoreError) -> Kind {
     match e {
-        StoreError::NoSuchTeam { .. } | StoreError::NoSuchMember { .. } | StoreError::NoSuchRequest { .. } => Kind::NotFound,
+        StoreError::NoSuchTeam { .. }
+        | StoreError::NoSuchMember { .. }
+        | StoreError::NoSuchRequest { .. } => Kind::NotFound,
         StoreError::Refused(crate::model::board::Refusal::TaskNotFound(_)) => Kind::NotFound,
         StoreError::TeamTaken { .. }
         | StoreError::MemberTaken { .. }
@@ -159,7 +167,9 @@ fn store_hint(e: &StoreError) -> Option<String> {
         StoreError::MemberTaken { team, holder } => {
             Some(format!("choose another name, or end it: `phalanx shutdown {holder} -t {team}`"))
         }
-        StoreError::TeamFull { .. } => Some("shut a member down first, or raise `max_members` in the manifest".to_owned()),
+        StoreError::TeamFull { .. } => {
+            Some("shut a member down first, or raise `max_members` in the manifest".to_owned())
+        }
         StoreError::MessageTooLong { .. } => Some("write it to a file and send the file's path".to_owned()),
         StoreError::NewerFormat { .. } => Some("use the newer phalanx that made this team".to_owned()),
         StoreError::NotYours { .. } => Some("speak as its owner or as the lead: `--as NAME`".to_owned()),

@@ -31,7 +31,10 @@ pub(crate) fn look(team: &TeamStore, owner: &MemberName, all: bool) -> Result<Ve
 
 /// Says that `messages` were handed over to their reader.
 pub(crate) fn settle(
-    team: &TeamStore, owner: &MemberName, messages: &[Envelope], afterwards: Afterwards,
+    team: &TeamStore,
+    owner: &MemberName,
+    messages: &[Envelope],
+    afterwards: Afterwards,
 ) -> Result<(), OpsError> {
     let ids: Vec<String> = messages.iter().map(|m| m.msg_id.clone()).collect();
     if ids.is_empty() || afterwards == Afterwards::Leave {

@@ -9,14 +9,22 @@ use crate::model::record::MemberRecord;
 use crate::store::TeamStore;
 
 /// The hello of a program that has found its mailbox (ID-03). False: this run is no longer the latest one.
-pub(crate) fn hello(team: &TeamStore, name: &MemberName, incarnation: &Incarnation) -> Result<bool, OpsError> {
+pub(crate) fn hello(
+    team: &TeamStore,
+    name: &MemberName,
+    incarnation: &Incarnation,
+) -> Result<bool, OpsError> {
     let known = team.change_record(name, incarnation, |record| record.ready_at = Some(now()))?;
     Ok(known.is_some())
 }
 
 /// Moves a member on in its life; gives the new state if there was a change. `isActive` in the team file follows.
 pub(crate) fn move_on(
-    team: &TeamStore, name: &MemberName, incarnation: &Incarnation, cause: Cause, reason: Option<&str>,
+    team: &TeamStore,
+    name: &MemberName,
+    incarnation: &Incarnation,
+    cause: Cause,
+    reason: Option<&str>,
 ) -> Result<Option<MemberState>, OpsError> {
     let step = |record: &mut MemberRecord| {
         let next = record.state.after(cause)?;

@@ -17,7 +17,11 @@ pub(crate) struct Retired {
 
 /// Takes a member off the team after its placement is proven gone.
 pub(crate) fn retire(
-    team: &TeamStore, name: &MemberName, incarnation: &Incarnation, cause: Cause, reason: &str,
+    team: &TeamStore,
+    name: &MemberName,
+    incarnation: &Incarnation,
+    cause: Cause,
+    reason: &str,
 ) -> Result<Retired, OpsError> {
     presence::move_on(team, name, incarnation, cause, Some(reason))?;
     let latest = team.member_record(name)?.is_none_or(|r| r.is(incarnation));
@@ -39,7 +43,11 @@ pub(crate) fn retire(
 
 /// The notice to the lead's mailbox, in the observed form.
 fn tell(
-    team: &TeamStore, name: &MemberName, cause: Cause, reason: &str, released: &[TaskId],
+    team: &TeamStore,
+    name: &MemberName,
+    cause: Cause,
+    reason: &str,
+    released: &[TaskId],
 ) -> Result<(), OpsError> {
     let mut text = match cause {
         Cause::Released | Cause::Forced => format!("{name} has shut down."),

@@ -47,7 +47,11 @@ pub(crate) struct Broadcast {
 /// # Errors
 /// A name that is not on the roster is an error with the names that are; no file is made for it (MSG-05).
 pub(crate) fn send(
-    ctx: &Context, team: &TeamStore, to: &MemberName, text: &str, summary: Option<&str>,
+    ctx: &Context,
+    team: &TeamStore,
+    to: &MemberName,
+    text: &str,
+    summary: Option<&str>,
 ) -> Result<Sent, OpsError> {
     let roster = team.team()?;
     let target = find(team, &roster, to)?.clone();
@@ -71,7 +75,10 @@ pub(crate) fn send(
 
 /// Sends a text to every other member that reads mail.
 pub(crate) fn broadcast(
-    ctx: &Context, team: &TeamStore, text: &str, summary: Option<&str>,
+    ctx: &Context,
+    team: &TeamStore,
+    text: &str,
+    summary: Option<&str>,
 ) -> Result<Broadcast, OpsError> {
     let roster = team.team()?;
     let sender = find(team, &roster, &ctx.speaker)?.clone();
@@ -88,7 +95,10 @@ pub(crate) fn broadcast(
 
 /// Puts a protocol message into a mailbox in the name of `from`.
 pub(crate) fn say(
-    team: &TeamStore, from: &MemberName, to: &MemberName, message: &Message,
+    team: &TeamStore,
+    from: &MemberName,
+    to: &MemberName,
+    message: &Message,
 ) -> Result<String, OpsError> {
     let roster = team.team()?;
     let color = roster.member(from).and_then(|m| m.color.clone());
@@ -98,10 +108,14 @@ pub(crate) fn say(
 }
 
 fn deliver(
-    team: &TeamStore, sender: &Member, to: &MemberName, text: &str, summary: Option<&str>,
+    team: &TeamStore,
+    sender: &Member,
+    to: &MemberName,
+    text: &str,
+    summary: Option<&str>,
 ) -> Result<String, OpsError> {
-    let envelope = Envelope::new(sender.name.as_str(), text, rand::uuid(), now())
-        .with(summary, sender.color.as_deref());
+    let envelope =
+        Envelope::new(sender.name.as_str(), text, rand::uuid(), now()).with(summary, sender.color.as_deref());
     append(team, to, envelope, "message")
 }
 

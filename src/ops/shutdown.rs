@@ -23,7 +23,11 @@ pub(crate) struct Wish {
 
 /// Files a request for each of `names`. A second request for the same run gives the first one back, so that asking
 /// twice does no harm; `force` hurries it.
-pub(crate) fn ask(team: &TeamStore, names: &[MemberName], wish: &Wish) -> Result<Vec<ShutdownRequest>, OpsError> {
+pub(crate) fn ask(
+    team: &TeamStore,
+    names: &[MemberName],
+    wish: &Wish,
+) -> Result<Vec<ShutdownRequest>, OpsError> {
     let records = names.iter().map(|name| record_of(team, name)).collect::<Result<Vec<_>, _>>()?;
     records.iter().map(|record| ask_one(team, record, wish)).collect()
 }
@@ -110,7 +114,10 @@ fn file(team: &TeamStore, record: &MemberRecord, wish: &Wish) -> Result<Shutdown
 
 /// Writes how a request ended. What has ended stays as it ended: a request is honoured once.
 pub(crate) fn resolve(
-    team: &TeamStore, id: &RequestId, outcome: ShutdownOutcome, answer: Option<&str>,
+    team: &TeamStore,
+    id: &RequestId,
+    outcome: ShutdownOutcome,
+    answer: Option<&str>,
 ) -> Result<(), OpsError> {
     let mut changed = None;
     team.change_request(id, |request| {

@@ -52,14 +52,19 @@ pub(crate) fn claim_next(team: &TeamStore, who: &MemberName) -> Result<Option<Ta
 }
 
 fn note_claim(team: &TeamStore, task: &Task, who: &MemberName) -> Result<(), OpsError> {
-    let note = Note::of(EventKind::TaskClaimed).task(task.id).member(who).with("subject", task.subject.as_str());
+    let note =
+        Note::of(EventKind::TaskClaimed).task(task.id).member(who).with("subject", task.subject.as_str());
     team.record(note)?;
     Ok(())
 }
 
 /// Brings a task to its end: completed, or failed with how its command ended. Gives the task and those it freed.
 pub(crate) fn end(
-    team: &TeamStore, id: TaskId, who: &MemberName, ending: Ending, outcome: Option<&Outcome>,
+    team: &TeamStore,
+    id: TaskId,
+    who: &MemberName,
+    ending: Ending,
+    outcome: Option<&Outcome>,
 ) -> Result<(Task, Vec<TaskId>), OpsError> {
     let (task, freed) = team.end_task(id, who, ending, outcome, now())?;
     let kind = match ending {
@@ -79,7 +84,12 @@ pub(crate) fn end(
 pub(crate) fn release(team: &TeamStore, who: &MemberName) -> Result<Vec<Task>, OpsError> {
     let released = team.release_tasks_of(who)?;
     for task in &released {
-        team.record(Note::of(EventKind::TaskReleased).task(task.id).member(who).with("subject", task.subject.as_str()))?;
+        team.record(
+            Note::of(EventKind::TaskReleased)
+                .task(task.id)
+                .member(who)
+                .with("subject", task.subject.as_str()),
+        )?;
     }
     Ok(released)
 }

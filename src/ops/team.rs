@@ -12,13 +12,17 @@ use crate::sys::rand;
 
 /// Makes a team whose lead is the caller. With `unique`, a taken name gets the next free ending `-2`, `-3` …
 pub(crate) fn create(
-    ctx: &Context, name: &str, description: &str, agent_type: Option<&str>, settings: &Settings, unique: bool,
+    ctx: &Context,
+    name: &str,
+    description: &str,
+    agent_type: Option<&str>,
+    settings: &Settings,
+    unique: bool,
 ) -> Result<TeamStore, OpsError> {
     let mut wanted = TeamName::new(name)?;
     let cwd = ctx.caller.cwd.to_string_lossy();
     for ending in 2.. {
-        let file =
-            Team::found(&wanted, description, agent_type.unwrap_or(LEAD), &rand::uuid(), &cwd, now());
+        let file = Team::found(&wanted, description, agent_type.unwrap_or(LEAD), &rand::uuid(), &cwd, now());
         match ctx.store.create(&wanted, &file, settings) {
             Ok(team) => {
                 team.record(Note::of(EventKind::TeamCreated).with("description", description))?;

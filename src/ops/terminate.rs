@@ -34,7 +34,10 @@ pub(crate) enum Manner {
 /// # Errors
 /// A placement that cannot be proven ours is not touched, unless its processes are proven dead already.
 pub(crate) fn terminate(
-    ctx: &Context, team: &TeamStore, record: &MemberRecord, manner: Manner,
+    ctx: &Context,
+    team: &TeamStore,
+    record: &MemberRecord,
+    manner: Manner,
 ) -> Result<Verdict, OpsError> {
     let Some(placement) = &record.placement else { return Ok(Verdict::Gone) };
     let backend = backends::of_placement(ctx, team, placement)?;
@@ -79,7 +82,6 @@ fn end_processes(launcher: ProcessId) {
         proc::end_tree(process(launcher), true, TREE_GRACE);
     }
 }
-
 
 fn journal(team: &TeamStore, record: &MemberRecord, verdict: &Verdict) -> Result<(), OpsError> {
     let note = Note::of(EventKind::PlacementVerdict)

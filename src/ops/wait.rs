@@ -39,7 +39,11 @@ const SWEEP: Duration = Duration::from_millis(500);
 /// # Errors
 /// [`OpsError::Deadline`] names what was waited for.
 pub(crate) fn wait(
-    team: &TeamStore, names: &[MemberName], any: bool, until: &Until, limit: Option<Duration>,
+    team: &TeamStore,
+    names: &[MemberName],
+    any: bool,
+    until: &Until,
+    limit: Option<Duration>,
 ) -> Result<Vec<Came>, OpsError> {
     let deadline = limit.map(Deadline::after);
     let changes = team.changes()?;
@@ -96,10 +100,9 @@ fn member_came(team: &TeamStore, name: &MemberName, until: &Until) -> Result<Opt
     let gone = record.state.is_over() || status::liveness(&record) == Liveness::Dead;
     let idle = record.state == MemberState::Idle && team.board()?.work_of(name).is_none();
     let reached = match until {
-        Until::Ready => matches!(
-            record.state,
-            MemberState::Idle | MemberState::Working | MemberState::ShutdownRequested
-        ),
+        Until::Ready => {
+            matches!(record.state, MemberState::Idle | MemberState::Working | MemberState::ShutdownRequested)
+        }
         Until::Idle => idle,
         Until::Gone => gone,
         Until::Task(_) => false,

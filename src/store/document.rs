@@ -116,7 +116,8 @@ fn quarantine(place: &Place, problem: String) -> StoreError {
 /// Changes a file under its lock. `edit` gets what is there (none: no file yet) and gives what shall be there, with
 /// its answer; it runs again if an unlocked writer came in between. Where it gives none, nothing is written.
 pub(super) fn change<T>(
-    place: &Place, mut edit: impl FnMut(Option<Value>) -> Result<(Option<Value>, T), StoreError>,
+    place: &Place,
+    mut edit: impl FnMut(Option<Value>) -> Result<(Option<Value>, T), StoreError>,
 ) -> Result<T, StoreError> {
     let held = Held::take(place)?;
     for _ in 0..CONFLICT_TRIES {
@@ -159,7 +160,9 @@ pub(super) fn read_typed<T: DeserializeOwned>(place: &Place) -> Result<Option<T>
 
 /// Changes a file of our own form; keys that a newer phalanx put there survive. A file of a newer form is refused.
 pub(super) fn change_typed<T: DeserializeOwned + Serialize, R>(
-    place: &Place, known: u32, mut edit: impl FnMut(&mut Option<T>) -> Result<R, StoreError>,
+    place: &Place,
+    known: u32,
+    mut edit: impl FnMut(&mut Option<T>) -> Result<R, StoreError>,
 ) -> Result<R, StoreError> {
     change(place, |found| {
         if let Some(form) = found.as_ref().and_then(|v| v.get("format")).and_then(Value::as_u64)

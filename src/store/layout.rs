@@ -118,7 +118,14 @@ impl Layout {
     /// Every directory of a team, parents first.
     pub(super) fn all_dirs(&self) -> Vec<PathBuf> {
         let mut dirs = vec![self.team_dir(), self.inboxes(), self.tasks(), self.ours()];
-        dirs.extend([self.members(), self.requests(), self.specs(), self.logs(), self.quarantine(), self.gates()]);
+        dirs.extend([
+            self.members(),
+            self.requests(),
+            self.specs(),
+            self.logs(),
+            self.quarantine(),
+            self.gates(),
+        ]);
         dirs
     }
 

@@ -98,7 +98,10 @@ impl Mailbox<'_> {
         Err(StoreError::NoSuchMember { team: self.team.name.clone(), name: self.owner.clone(), known })
     }
 
-    fn change(&self, mut edit: impl FnMut(&mut Vec<Value>) -> Result<(), StoreError>) -> Result<(), StoreError> {
+    fn change(
+        &self,
+        mut edit: impl FnMut(&mut Vec<Value>) -> Result<(), StoreError>,
+    ) -> Result<(), StoreError> {
         document::change(&self.place(), |found| {
             let mut entries = match found {
                 Some(Value::Array(entries)) => entries,

@@ -25,15 +25,22 @@ impl TeamStore {
 
     /// Starts the record of a new run; what an earlier run left is replaced.
     pub(crate) fn begin_record(&self, record: &MemberRecord) -> Result<(), StoreError> {
-        document::change_typed(&self.member_place(&record.name), FORMAT, |found: &mut Option<MemberRecord>| {
-            *found = Some(record.clone());
-            Ok(())
-        })
+        document::change_typed(
+            &self.member_place(&record.name),
+            FORMAT,
+            |found: &mut Option<MemberRecord>| {
+                *found = Some(record.clone());
+                Ok(())
+            },
+        )
     }
 
     /// Changes the record of this run; none if it is no longer the latest one (then nothing is written).
     pub(crate) fn change_record<T>(
-        &self, name: &MemberName, incarnation: &Incarnation, mut edit: impl FnMut(&mut MemberRecord) -> T,
+        &self,
+        name: &MemberName,
+        incarnation: &Incarnation,
+        mut edit: impl FnMut(&mut MemberRecord) -> T,
     ) -> Result<Option<T>, StoreError> {
         document::change_typed(&self.member_place(name), FORMAT, |found: &mut Option<MemberRecord>| {
             Ok(found.as_mut().filter(|r| r.is(incarnation)).map(&mut edit))
@@ -41,7 +48,11 @@ impl TeamStore {
     }
 
     /// Removes the record of a run that never came to be.
-    pub(crate) fn forget_record(&self, name: &MemberName, incarnation: &Incarnation) -> Result<(), StoreError> {
+    pub(crate) fn forget_record(
+        &self,
+        name: &MemberName,
+        incarnation: &Incarnation,
+    ) -> Result<(), StoreError> {
         if self.member_record(name)?.is_some_and(|r| r.is(incarnation)) {
             fs::remove_file(&self.layout.member(name))?;
         }

@@ -28,7 +28,8 @@ impl TeamStore {
         let stems = files.iter().filter(|f| !f.starts_with('.')).filter_map(|f| f.strip_suffix(".json"));
         let mut found = Vec::new();
         for stem in stems {
-            let place = self.ours(&format!("request-{stem}"), self.layout.requests().join(format!("{stem}.json")));
+            let place =
+                self.ours(&format!("request-{stem}"), self.layout.requests().join(format!("{stem}.json")));
             found.extend(document::read_typed::<ShutdownRequest>(&place)?);
         }
         found.sort_by(|a, b| (a.asked_at, &a.id).cmp(&(b.asked_at, &b.id)));
@@ -37,7 +38,9 @@ impl TeamStore {
 
     /// Changes a request, typically to bring it to its end.
     pub(crate) fn change_request(
-        &self, id: &RequestId, mut edit: impl FnMut(&mut ShutdownRequest),
+        &self,
+        id: &RequestId,
+        mut edit: impl FnMut(&mut ShutdownRequest),
     ) -> Result<(), StoreError> {
         document::change_typed(&self.request_place(id), FORMAT, |found: &mut Option<ShutdownRequest>| {
             let request = found.as_mut().ok_or_else(|| StoreError::NoSuchRequest { id: id.clone() })?;

@@ -20,7 +20,8 @@ impl TeamStore {
     /// Changes the roster under its lock. `edit` may run again if Claude Code rewrote the file meanwhile: it takes no
     /// lock (observed).
     pub(crate) fn change_roster<T>(
-        &self, mut edit: impl FnMut(&mut Roster) -> Result<T, StoreError>,
+        &self,
+        mut edit: impl FnMut(&mut Roster) -> Result<T, StoreError>,
     ) -> Result<T, StoreError> {
         document::change(&self.roster_place(), |found| {
             let Some(Value::Object(mut file)) = found else {

@@ -56,7 +56,12 @@ impl TeamStore {
     }
 
     /// Puts tasks on the board, all or none, with ids in the order given.
-    pub(crate) fn create_tasks(&self, batch: &[NewTask], by: &str, now: Timestamp) -> Result<Vec<Task>, StoreError> {
+    pub(crate) fn create_tasks(
+        &self,
+        batch: &[NewTask],
+        by: &str,
+        now: Timestamp,
+    ) -> Result<Vec<Task>, StoreError> {
         let _list = self.lock_list()?;
         let board = self.board()?;
         for missing in batch.iter().flat_map(|t| &t.blocked_by).filter(|id| !board.tasks.contains_key(id)) {
@@ -101,7 +106,12 @@ impl TeamStore {
 
     /// Ends work on a task. `who` must own it; the lead may end any. Gives the task and those that it freed.
     pub(crate) fn end_task(
-        &self, id: TaskId, who: &MemberName, ending: Ending, outcome: Option<&Outcome>, now: Timestamp,
+        &self,
+        id: TaskId,
+        who: &MemberName,
+        ending: Ending,
+        outcome: Option<&Outcome>,
+        now: Timestamp,
     ) -> Result<(Task, Vec<TaskId>), StoreError> {
         let _list = self.lock_list()?;
         let task = self.change_task(id, |task| {
@@ -143,7 +153,9 @@ impl TeamStore {
     }
 
     fn change_task(
-        &self, id: TaskId, mut edit: impl FnMut(&mut Task) -> Result<(), StoreError>,
+        &self,
+        id: TaskId,
+        mut edit: impl FnMut(&mut Task) -> Result<(), StoreError>,
     ) -> Result<Task, StoreError> {
         document::change(&self.task_place(id), |found| {
             let mut file = object(found.ok_or(StoreError::Refused(Refusal::TaskNotFound(id)))?);
@@ -195,8 +207,11 @@ impl TeamStore {
 
     fn task_ids(&self) -> Result<Vec<TaskId>, StoreError> {
         let files = fs::list(&self.layout.tasks())?;
-        let mut ids: Vec<TaskId> =
-            files.iter().filter_map(|f| f.strip_suffix(".json")).filter_map(|s| TaskId::parse(s).ok()).collect();
+        let mut ids: Vec<TaskId> = files
+            .iter()
+            .filter_map(|f| f.strip_suffix(".json"))
+            .filter_map(|s| TaskId::parse(s).ok())
+            .collect();
         ids.sort_unstable();
         Ok(ids)
     }

@@ -62,7 +62,12 @@ impl Store {
     }
 
     /// Makes a team: all its directories and its files, complete before its team file appears.
-    pub(crate) fn create(&self, name: &TeamName, file: &Object, settings: &Settings) -> Result<TeamStore, StoreError> {
+    pub(crate) fn create(
+        &self,
+        name: &TeamName,
+        file: &Object,
+        settings: &Settings,
+    ) -> Result<TeamStore, StoreError> {
         let team = self.open(name);
         fs::private_dir(&self.root)?;
         fs::private_dir(&Layout::teams(&self.root))?;

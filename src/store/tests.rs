@@ -1,1 +1,406 @@
-//! Tests of the store against real files.
+//! The store against real files, with several threads as stand-ins for several processes: each call opens its own
+//! gates and locks, as a process would.
+
+use std::path::Path;
+use std::thread;
+
+use serde_json::{Value, json};
+use tempfile::TempDir;
+
+use super::{Ending, NewTask, Store, StoreError, TeamStore, take_spec};
+use crate::model::board::Refusal;
+use crate::model::envelope::{Envelope, MAX_TEXT};
+use crate::model::event::{EventKind, Note};
+use crate::model::id::{Incarnation, MemberName, TaskId, TeamName};
+use crate::model::settings::{BackendChoice, Finish, Settings};
+use crate::model::spec::{Spec, Terminal, Word};
+use crate::model::task::{Outcome, TaskState};
+use crate::model::team::{Member, Team};
+use crate::model::time::Timestamp;
+use crate::sys::fs;
+
+const NOW: Timestamp = Timestamp(1_795_214_628_804);
+const LIMIT: u64 = 1 << 20;
+
+fn settings() -> Settings {
+    Settings {
+        format: 1,
+        backend: BackendChoice::Auto,
+        chosen: None,
+        tmux_socket: None,
+        layout: crate::model::placement::Layout::Panes,
+        finish: Finish::Manual,
+        keep: true,
+        max_members: 8,
+        env: crate::model::environ::EnvRules::default(),
+    }
+}
+
+fn new_team(root: &Path) -> TeamStore {
+    let name = TeamName::new("demo").expect("name");
+    let file = Team::found(&name, "d", "team-lead", "s-1", "/w", NOW);
+    Store::at(root).create(&name, &file, &settings()).expect("team")
+}
+
+fn fresh() -> (TempDir, TeamStore) {
+    let dir = tempfile::tempdir().expect("tempdir");
+    let team = new_team(&dir.path().join("root"));
+    (dir, team)
+}
+
+fn who(name: &str) -> MemberName {
+    MemberName::new(name).expect("name")
+}
+
+fn teammate(name: &str) -> Member {
+    let mut member =
+        Member::read(json!({"name": name, "agentId": format!("{name}@demo")}).as_object().expect("object"))
+            .expect("member");
+    member.joined_at = NOW;
+    member
+}
+
+fn join(team: &TeamStore, name: &str) {
+    team.change_roster(|roster| roster.join(&teammate(name))).expect("join");
+    team.mailbox(&who(name)).found().expect("mailbox");
+}
+
+fn message(from: &str, text: &str, id: &str) -> Envelope {
+    Envelope::new(from, text, id.to_owned(), NOW)
+}
+
+fn command(subject: &str) -> NewTask {
+    let mut task = NewTask { subject: subject.to_owned(), ..NewTask::default() };
+    task.extra.run = vec!["true".to_owned()];
+    task
+}
+
+fn raw(path: &Path) -> String {
+    String::from_utf8(fs::read(path, LIMIT).expect("read").expect("file")).expect("text")
+}
+
+#[test]
+fn a_team_appears_whole_and_goes_whole() {
+    let (dir, team) = fresh();
+    let store = Store::at(&dir.path().join("root"));
+    assert_eq!(store.teams().expect("teams"), [team.name().clone()]);
+    assert!(!raw(&team.layout.team_file()).ends_with('\n'));
+    assert_eq!(raw(&team.layout.inbox(&MemberName::lead())), "[]");
+    let again = store.create(team.name(), &Team::found(team.name(), "", "t", "s", "/", NOW), &settings());
+    assert!(matches!(again, Err(StoreError::TeamTaken { .. })));
+    team.delete().expect("delete");
+    assert!(store.teams().expect("teams").is_empty());
+    assert!(matches!(store.team(team.name()), Err(StoreError::NoSuchTeam { .. })));
+    for parent in ["teams", "tasks"] {
+        assert!(fs::list(&dir.path().join("root").join(parent)).expect("list").is_empty(), "{parent}");
+    }
+}
+
+#[test]
+fn an_interrupted_deletion_is_finished_by_the_next_team() {
+    let (dir, team) = fresh();
+    let root = dir.path().join("root");
+    let aside = root.join("teams/.deleted-demo-x");
+    fs::rename(&team.layout.team_dir(), &aside).expect("rename");
+    let store = Store::at(&root);
+    assert!(store.teams().expect("teams").is_empty());
+    let name = TeamName::new("other").expect("name");
+    store.create(&name, &Team::found(&name, "", "t", "s", "/", NOW), &settings()).expect("create");
+    assert!(!fs::exists(&aside));
+}
+
+#[test]
+fn msg_05_a_stranger_gets_no_mailbox() {
+    let (_dir, team) = fresh();
+    join(&team, "bob");
+    let sent = team.mailbox(&who("bobb")).append(&message("team-lead", "hi", "1"));
+    let Err(StoreError::NoSuchMember { known, .. }) = sent else { panic!("{sent:?}") };
+    assert_eq!(known.iter().map(MemberName::to_string).collect::<Vec<_>>(), ["team-lead", "bob"]);
+    assert!(!fs::exists(&team.layout.inbox(&who("bobb"))));
+    team.change_roster(|roster| Ok(roster.leave(&who("bob")))).expect("leave");
+    assert!(team.mailbox(&who("bob")).append(&message("team-lead", "hi", "2")).is_err());
+}
+
+#[test]
+fn a_message_too_long_is_refused_whole() {
+    let (_dir, team) = fresh();
+    let lead = team.mailbox(&MemberName::lead());
+    let sent = lead.append(&message("bob", &"x".repeat(MAX_TEXT + 1), "1"));
+    assert!(matches!(sent, Err(StoreError::MessageTooLong { .. })));
+    lead.append(&message("bob", &"x".repeat(MAX_TEXT), "2")).expect("fits");
+    assert_eq!(lead.unread().expect("unread").len(), 1);
+}
+
+/// MSG-06, in small: writers, a marker and a remover at once; nothing lost, order per sender kept.
+#[test]
+fn msg_06_writers_markers_and_removers_lose_nothing() {
+    let (_dir, team) = fresh();
+    join(&team, "bob");
+    let (writers, each) = (4, 25);
+    thread::scope(|scope| {
+        for writer in 0..writers {
+            let team = &team;
+            scope.spawn(move || {
+                for n in 0..each {
+                    let id = format!("{writer}-{n}");
+                    team.mailbox(&who("bob"))
+                        .append(&message(&format!("w{writer}"), &n.to_string(), &id))
+                        .expect("append");
+                }
+            });
+        }
+        scope.spawn(|| {
+            for n in 0..each {
+                let ids = vec![format!("0-{n}")];
+                team.mailbox(&who("bob")).mark_read(&ids).expect("mark");
+            }
+        });
+    });
+    let entries = team.mailbox(&who("bob")).entries().expect("entries");
+    assert_eq!(entries.len(), writers * each);
+    for writer in 0..writers {
+        let texts: Vec<String> =
+            entries.iter().filter(|e| e.from == format!("w{writer}")).map(|e| e.text.clone()).collect();
+        assert_eq!(texts, (0..each).map(|n| n.to_string()).collect::<Vec<_>>());
+    }
+    team.mailbox(&who("bob")).remove(&[entries[0].msg_id.clone()]).expect("remove");
+    assert_eq!(team.mailbox(&who("bob")).entries().expect("entries").len(), writers * each - 1);
+}
+
+#[test]
+fn marking_keeps_what_others_wrote() {
+    let (_dir, team) = fresh();
+    let theirs = r#"[{"zeta":1.50,"from":"a","text":"t","timestamp":"x","read":false,"deep":{"n":123456789012345678901}}]"#;
+    let path = team.layout.inbox(&MemberName::lead());
+    fs::write_atomic(&path, theirs.as_bytes()).expect("write");
+    let mailbox = team.mailbox(&MemberName::lead());
+    let id = mailbox.unread().expect("unread")[0].msg_id.clone();
+    mailbox.mark_read(&[id]).expect("mark");
+    assert!(mailbox.unread().expect("unread").is_empty());
+    let stored: Value = serde_json::from_str(&raw(&path)).expect("json");
+    assert_eq!(stored.to_string(), theirs.replace("false", "true"));
+}
+
+/// MSG-07: what cannot be read is kept aside and reported, never overwritten.
+#[test]
+fn msg_07_corrupt_mailboxes_are_not_overwritten() {
+    for bad in ["[{\"from\":\"a\"", "", "\0\0\0", "\u{feff}[]", "[\"raw\nnewline\"]"] {
+        let (_dir, team) = fresh();
+        let path = team.layout.inbox(&MemberName::lead());
+        fs::write_atomic(&path, bad.as_bytes()).expect("write");
+        let sent = team.mailbox(&MemberName::lead()).append(&message("bob", "hi", "1"));
+        let Err(StoreError::Corrupt { copy, .. }) = sent else { panic!("{bad:?}: {sent:?}") };
+        assert_eq!(raw(&path), bad);
+        assert_eq!(raw(&copy), bad);
+    }
+}
+
+#[test]
+fn a_torn_file_that_becomes_whole_is_read() {
+    let (_dir, team) = fresh();
+    let path = team.layout.inbox(&MemberName::lead());
+    fs::write_atomic(&path, b"[{\"from\":").expect("write");
+    thread::scope(|scope| {
+        let reader = scope.spawn(|| team.mailbox(&MemberName::lead()).entries());
+        // The reader looks again every few milliseconds; the file gets whole while it does.
+        fs::write_atomic(&path, b"[]").expect("write");
+        assert_eq!(reader.join().expect("thread").expect("entries"), []);
+    });
+}
+
+/// ID-04, ID-05, ID-07.
+#[test]
+fn id_07_joins_and_leaves_at_once_end_with_the_survivors() {
+    let (_dir, team) = fresh();
+    thread::scope(|scope| {
+        for n in 0..10 {
+            let team = &team;
+            scope.spawn(move || {
+                join(team, &format!("m{n}"));
+                if n % 2 == 0 {
+                    let name = who(&format!("m{n}"));
+                    assert!(team.change_roster(|roster| Ok(roster.leave(&name))).expect("leave"));
+                }
+            });
+        }
+    });
+    let mut names: Vec<String> = team.team().expect("team").teammates().map(|m| m.name.to_string()).collect();
+    names.sort();
+    assert_eq!(names, ["m1", "m3", "m5", "m7", "m9"]);
+    let twice = team.change_roster(|roster| roster.join(&teammate("M1")));
+    assert!(matches!(twice, Err(StoreError::MemberTaken { .. })), "{twice:?}");
+}
+
+#[test]
+fn id_07_a_foreign_unlocked_rewrite_is_not_lost() {
+    let (_dir, team) = fresh();
+    let path = team.layout.team_file();
+    let mut first = true;
+    team.change_roster(|roster| {
+        if std::mem::take(&mut first) {
+            // Claude Code rewrites the team file without a lock, between our read and our write.
+            let mut theirs: Value = serde_json::from_str(&raw(&path)).expect("json");
+            theirs["theirs"] = json!(true);
+            fs::write_atomic(&path, theirs.to_string().as_bytes()).expect("write");
+        }
+        roster.join(&teammate("bob"))
+    })
+    .expect("join");
+    let stored: Value = serde_json::from_str(&raw(&path)).expect("json");
+    assert_eq!(stored["theirs"], json!(true));
+    assert_eq!(stored["members"].as_array().map(Vec::len), Some(2));
+}
+
+#[test]
+fn tasks_get_growing_ids_and_both_sides_of_their_edges() {
+    let (_dir, team) = fresh();
+    let batch = [command("a"), NewTask { after: vec![0], ..command("b") }];
+    let made = team.create_tasks(&batch, "team-lead", NOW).expect("tasks");
+    assert_eq!(made.iter().map(|t| t.id.0).collect::<Vec<_>>(), [1, 2]);
+    let later = NewTask { blocked_by: vec![TaskId(1)], ..command("c") };
+    team.create_tasks(&[later], "team-lead", NOW).expect("task");
+    let board = team.board().expect("board");
+    assert_eq!(board.tasks[&TaskId(1)].blocks, [TaskId(2), TaskId(3)]);
+    assert_eq!(board.tasks[&TaskId(3)].blocked_by, [TaskId(1)]);
+    let dangling = NewTask { blocked_by: vec![TaskId(77)], ..command("d") };
+    assert!(team.create_tasks(&[command("x"), dangling], "team-lead", NOW).is_err());
+    assert_eq!(team.board().expect("board").tasks.len(), 3);
+}
+
+/// TK-07: the highest task vanishes by a foreign hand; its id is not given out again.
+#[test]
+fn tk_07_ids_are_never_reused() {
+    let (_dir, team) = fresh();
+    team.create_tasks(&[command("a"), command("b")], "team-lead", NOW).expect("tasks");
+    fs::remove_file(&team.layout.task(TaskId(2))).expect("remove");
+    let next = team.create_tasks(&[command("c")], "team-lead", NOW).expect("task");
+    assert_eq!(next[0].id, TaskId(3));
+}
+
+/// TK-02, in small: many claimers, each task once.
+#[test]
+fn tk_02_claims_have_one_winner() {
+    let (_dir, team) = fresh();
+    let batch: Vec<NewTask> = (0..12).map(|n| command(&format!("t{n}"))).collect();
+    team.create_tasks(&batch, "team-lead", NOW).expect("tasks");
+    let claimed: Vec<TaskId> = thread::scope(|scope| {
+        let claimers: Vec<_> = (0..4)
+            .map(|n| {
+                let team = &team;
+                scope.spawn(move || {
+                    let me = who(&format!("m{n}"));
+                    let mut mine = Vec::new();
+                    while let Some(task) = team.claim_next(&me, NOW).expect("claim") {
+                        team.end_task(task.id, &me, Ending::Completed, None, NOW).expect("end");
+                        mine.push(task.id);
+                    }
+                    mine
+                })
+            })
+            .collect();
+        claimers.into_iter().flat_map(|c| c.join().expect("thread")).collect()
+    });
+    let mut sorted = claimed.clone();
+    sorted.sort_unstable();
+    assert_eq!(sorted, (1..=12).map(TaskId).collect::<Vec<_>>());
+}
+
+#[test]
+fn tk_05_what_a_member_held_is_given_back() {
+    let (_dir, team) = fresh();
+    team.create_tasks(&[command("a"), command("b")], "team-lead", NOW).expect("tasks");
+    let task = team.claim(TaskId(1), &who("bob"), NOW).expect("claim");
+    assert_eq!(task.state, TaskState::InProgress);
+    let refused = team.claim(TaskId(1), &who("ann"), NOW);
+    assert!(matches!(refused, Err(StoreError::Refused(Refusal::AlreadyClaimed { .. }))));
+    let stolen = team.end_task(TaskId(1), &who("ann"), Ending::Completed, None, NOW);
+    assert!(matches!(stolen, Err(StoreError::NotYours { .. })));
+    let released = team.release_tasks_of(&who("bob")).expect("release");
+    assert_eq!(
+        released.iter().map(|t| (t.id, t.state, t.owner.clone())).collect::<Vec<_>>(),
+        [(TaskId(1), TaskState::Pending, None)]
+    );
+    assert_eq!(released[0].extra.released, 1);
+    assert_eq!(team.claim_next(&who("ann"), NOW).expect("claim").map(|t| t.id), Some(TaskId(1)));
+}
+
+#[test]
+fn a_failed_task_looks_pending_on_the_wire_and_is_not_begun_again() {
+    let (_dir, team) = fresh();
+    team.create_tasks(&[command("a")], "team-lead", NOW).expect("tasks");
+    team.claim(TaskId(1), &who("bob"), NOW).expect("claim");
+    let outcome = Outcome { exit_code: Some(7), signal: None, tail: "no".to_owned(), elapsed_ms: 3 };
+    team.end_task(TaskId(1), &who("bob"), Ending::Failed, Some(&outcome), NOW).expect("end");
+    let file: Value = serde_json::from_str(&raw(&team.layout.task(TaskId(1)))).expect("json");
+    assert_eq!(file["status"], json!("pending"));
+    assert_eq!(file["metadata"]["phalanx"]["state"], json!("failed"));
+    assert_eq!(team.claim_next(&who("ann"), NOW).expect("claim"), None);
+}
+
+#[test]
+fn journal_lines_are_read_from_where_one_stopped() {
+    let (_dir, team) = fresh();
+    team.record(Note::of(EventKind::Warning).with("text", "line\nbreak")).expect("record");
+    let (events, at) = team.events_from(0).expect("events");
+    assert_eq!(events.len(), 1);
+    assert_eq!(events[0].detail["text"], json!("line\nbreak"));
+    team.record(Note::of(EventKind::LeadStarted).because(&events[0].id)).expect("record");
+    let (events, _) = team.events_from(at).expect("events");
+    assert_eq!(events.iter().map(|e| e.event).collect::<Vec<_>>(), [EventKind::LeadStarted]);
+}
+
+#[test]
+fn a_newer_form_is_read_and_not_written() {
+    let (_dir, team) = fresh();
+    let path = team.layout.settings();
+    let newer = raw(&path).replace("\"format\": 1", "\"format\": 9");
+    fs::write_atomic(&path, newer.as_bytes()).expect("write");
+    assert_eq!(team.settings().expect("settings").map(|s| s.max_members), Some(8));
+    let changed = team.change_settings(|s| s.max_members = 1);
+    assert!(matches!(changed, Err(StoreError::NewerFormat { found: 9, .. })), "{changed:?}");
+    assert_eq!(raw(&path), newer);
+}
+
+#[test]
+fn keys_of_a_newer_phalanx_survive_a_change() {
+    let (_dir, team) = fresh();
+    let path = team.layout.settings();
+    let newer = raw(&path).replace("\"max_members\": 8", "\"max_members\": 8,\n  \"newer\": 1");
+    fs::write_atomic(&path, newer.as_bytes()).expect("write");
+    team.change_settings(|s| s.max_members = 3).expect("change");
+    assert_eq!(raw(&path), newer.replace("\"max_members\": 8", "\"max_members\": 3"));
+}
+
+#[test]
+fn sec_06_a_spec_is_read_once() {
+    let (_dir, team) = fresh();
+    let spec = Spec {
+        format: 1,
+        config_root: Word::Text("/r".to_owned()),
+        team: team.name().clone(),
+        member: who("bob"),
+        incarnation: Incarnation::parse("00000000-0000-4000-8000-000000000000").expect("uuid"),
+        token: "t".to_owned(),
+        argv: vec![Word::Bytes(vec![0xff])],
+        cwd: Word::Text("/".to_owned()),
+        env: Vec::new(),
+        terminal: Terminal::Own { rows: 50, cols: 200, log: "/l".to_owned() },
+        linger_ms: 1,
+    };
+    let path = team.keep_spec(&spec).expect("keep");
+    assert_eq!(take_spec(&path).expect("take"), Some(spec));
+    assert_eq!(take_spec(&path).expect("take"), None);
+}
+
+#[test]
+fn sec_07_a_symlinked_team_directory_is_refused() {
+    let dir = tempfile::tempdir().expect("tempdir");
+    let root = dir.path().join("root");
+    fs::private_dir(&dir.path().join("elsewhere")).expect("dir");
+    fs::private_dir(&root).expect("dir");
+    std::os::unix::fs::symlink(dir.path().join("elsewhere"), root.join("teams")).expect("symlink");
+    let name = TeamName::new("demo").expect("name");
+    let made = Store::at(&root).create(&name, &Team::found(&name, "", "t", "s", "/", NOW), &settings());
+    assert!(made.is_err());
+    assert!(fs::list(&dir.path().join("elsewhere")).expect("list").is_empty());
+}

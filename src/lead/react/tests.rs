@@ -1,1 +1,381 @@
-//! Tables over the step.
+//! The step, as tables: what the lead knows, what happens, what it does.
+
+use super::*;
+use crate::model::board::Board;
+use crate::model::id::TaskId;
+use crate::model::mode::Mode;
+use crate::model::placement::{BackendKind, ProcessId};
+use crate::model::protocol;
+use crate::model::record::{ExitRecord, FORMAT, StartRecord, Wish};
+use crate::model::task::{Task, TaskState};
+
+const NOW: Timestamp = Timestamp(100_000);
+
+fn who(name: &str) -> MemberName {
+    MemberName::new(name).expect("name")
+}
+
+fn run(n: u8) -> Incarnation {
+    Incarnation::parse(&format!("00000000-0000-4000-8000-0000000000{n:02}")).expect("uuid")
+}
+
+/// A member that has proven that it runs, in its `n`th run.
+fn record(name: &str, n: u8, profile: &str) -> MemberRecord {
+    let process = ProcessId { pid: 1000 + i32::from(n), start: 7 };
+    MemberRecord {
+        format: FORMAT,
+        name: who(name),
+        incarnation: run(n),
+        token: "t".to_owned(),
+        state: MemberState::Idle,
+        reason: None,
+        state_since: NOW,
+        backend: BackendKind::Pty,
+        wish: Wish {
+            profile: profile.to_owned(),
+            role: None,
+            model: None,
+            mode: Some(Mode::Default),
+            plan: false,
+            prompt: None,
+            argv: Vec::new(),
+            cwd: "/".to_owned(),
+            color: "blue".to_owned(),
+        },
+        asked_at: NOW,
+        placement: None,
+        start: Some(StartRecord {
+            launcher: process,
+            program: process,
+            tty: None,
+            cwd: "/".to_owned(),
+            at: NOW,
+        }),
+        ready_at: Some(NOW),
+        exit: None,
+    }
+}
+
+fn request(name: &str, n: u8, force: bool) -> ShutdownRequest {
+    ShutdownRequest {
+        format: 1,
+        id: RequestId::shutdown(5, &who(name)),
+        member: who(name),
+        incarnation: run(n),
+        reason: None,
+        asked_at: NOW,
+        deadline_at: NOW.plus_ms(30_000),
+        force,
+        outcome: None,
+        answer: None,
+        ended_at: None,
+    }
+}
+
+fn mail(from: &str, id: &str, message: &Message) -> Event {
+    Event::Mail(vec![Envelope::new(from, &message.to_text(), id.to_owned(), NOW)])
+}
+
+fn approval(request: &str) -> Message {
+    Message::ShutdownApproved(protocol::ShutdownApproved {
+        request_id: request.to_owned(),
+        from: None,
+        timestamp: None,
+        pane_id: None,
+        backend_type: None,
+        status: None,
+        pending_work: Vec::new(),
+        artifacts_committed: None,
+    })
+}
+
+fn rejection(request: &str) -> Message {
+    Message::ShutdownRejected(protocol::ShutdownRejected {
+        request_id: request.to_owned(),
+        from: None,
+        reason: Some("busy".to_owned()),
+        timestamp: None,
+    })
+}
+
+fn idle() -> Message {
+    Message::parse(r#"{"type":"idle_notification","from":"ann","idleReason":"available"}"#)
+}
+
+/// A lead with these members; the effects of getting to know them are left out.
+fn leading(finish: Finish, members: &[MemberRecord]) -> State {
+    let mut state = State::new(Goal::Lead(finish));
+    react(&mut state, Event::Members(members.to_vec()), NOW);
+    state
+}
+
+fn terminates(effects: &[Effect]) -> Vec<(String, bool)> {
+    let ends = effects.iter().filter_map(|e| match e {
+        Effect::Terminate { name, agreed, .. } => Some((name.to_string(), *agreed)),
+        _ => None,
+    });
+    ends.collect()
+}
+
+fn resolves(effects: &[Effect]) -> Vec<ShutdownOutcome> {
+    let outcomes = effects.iter().filter_map(|e| match e {
+        Effect::Resolve { outcome, .. } => Some(*outcome),
+        _ => None,
+    });
+    outcomes.collect()
+}
+
+fn warns(effects: &[Effect]) -> usize {
+    effects.iter().filter(|e| matches!(e, Effect::Warn { .. })).count()
+}
+
+fn terminated(name: &str, n: u8, result: Result<(), String>) -> Event {
+    Event::Terminated { name: who(name), incarnation: run(n), result }
+}
+
+#[test]
+fn a_member_is_watched_once_it_has_proven_itself() {
+    let mut state = State::new(Goal::Lead(Finish::Manual));
+    let mut starting = record("ann", 1, "worker");
+    starting.state = MemberState::Starting;
+    assert_eq!(react(&mut state, Event::Members(vec![starting]), NOW), []);
+    let up = record("ann", 1, "worker");
+    let watch = Effect::WatchExit {
+        name: who("ann"),
+        incarnation: run(1),
+        process: ProcessId { pid: 1001, start: 7 },
+    };
+    assert_eq!(react(&mut state, Event::Members(vec![up.clone()]), NOW), [watch]);
+    assert_eq!(react(&mut state, Event::Members(vec![up]), NOW), []);
+}
+
+#[test]
+fn sd_02_an_approval_leads_to_a_closed_placement_and_only_then_to_an_outcome() {
+    let mut state = leading(Finish::Manual, &[record("ann", 1, "worker")]);
+    let asked = react(&mut state, Event::Requests(vec![request("ann", 1, false)]), NOW);
+    assert!(matches!(asked[..], [Effect::MoveOn { cause: Cause::Asked, .. }]), "{asked:?}");
+    let agreed = react(&mut state, mail("ann", "m1", &approval("shutdown-5@ann")), NOW);
+    assert_eq!(terminates(&agreed), [("ann".to_owned(), true)]);
+    assert_eq!(resolves(&agreed), []);
+    let closed = react(&mut state, terminated("ann", 1, Ok(())), NOW);
+    assert!(matches!(closed[0], Effect::Retire { cause: Cause::Released, .. }));
+    assert_eq!(resolves(&closed), [ShutdownOutcome::Closed]);
+}
+
+#[test]
+fn sd_10_sd_11_answers_that_do_not_count() {
+    let known = [record("ann", 2, "worker"), record("bob", 1, "worker")];
+    let table: [(&str, &str, ShutdownRequest); 4] = [
+        ("an unknown request", "shutdown-99@ann", request("ann", 2, false)),
+        ("from another member", "shutdown-5@ann", request("ann", 2, false)),
+        ("from the lead itself", "shutdown-5@ann", request("ann", 2, false)),
+        ("of an earlier run", "shutdown-5@ann", request("ann", 1, false)),
+    ];
+    for (what, id, request) in table {
+        let from = match what {
+            "from another member" => "bob",
+            "from the lead itself" => "team-lead",
+            _ => "ann",
+        };
+        let mut state = leading(Finish::Manual, &known);
+        react(&mut state, Event::Requests(vec![request]), NOW);
+        let effects = react(&mut state, mail(from, "m1", &approval(id)), NOW);
+        assert_eq!(terminates(&effects), [], "{what}");
+        assert_eq!(warns(&effects), 1, "{what}");
+        assert!(effects.contains(&Effect::Acknowledge { ids: vec!["m1".to_owned()] }), "{what}");
+    }
+}
+
+#[test]
+fn msg_03_a_message_seen_again_is_acted_upon_once() {
+    let mut state = leading(Finish::Manual, &[record("ann", 1, "worker")]);
+    react(&mut state, Event::Requests(vec![request("ann", 1, false)]), NOW);
+    react(&mut state, mail("ann", "m1", &approval("shutdown-5@ann")), NOW);
+    let again = react(&mut state, mail("ann", "m1", &approval("shutdown-5@ann")), NOW);
+    assert_eq!(again, [Effect::Acknowledge { ids: vec!["m1".to_owned()] }]);
+    let second = react(&mut state, mail("ann", "m2", &approval("shutdown-5@ann")), NOW);
+    assert_eq!((terminates(&second).len(), warns(&second)), (0, 1));
+}
+
+#[test]
+fn a_text_for_the_lead_stays_unread() {
+    let mut state = leading(Finish::Manual, &[record("ann", 1, "worker")]);
+    for text in ["hello", r#"see {"type":"shutdown_approved","requestId":"shutdown-5@ann"}"#] {
+        assert_eq!(react(&mut state, mail("ann", "m1", &Message::Text(text.to_owned())), NOW), []);
+    }
+}
+
+#[test]
+fn sd_01_silence_ends_at_the_deadline() {
+    let mut state = leading(Finish::Manual, &[record("ann", 1, "worker")]);
+    react(&mut state, Event::Requests(vec![request("ann", 1, false)]), NOW);
+    assert_eq!(state.next_tick(), Some(NOW.plus_ms(30_000)));
+    assert_eq!(react(&mut state, Event::Tick, NOW.plus_ms(29_999)), []);
+    let due = react(&mut state, Event::Tick, NOW.plus_ms(30_000));
+    assert_eq!(terminates(&due), [("ann".to_owned(), false)]);
+    assert_eq!(react(&mut state, Event::Tick, NOW.plus_ms(31_000)), []);
+    let late = react(&mut state, mail("ann", "m1", &approval("shutdown-5@ann")), NOW.plus_ms(31_000));
+    assert_eq!((terminates(&late).len(), warns(&late)), (0, 1));
+    let closed = react(&mut state, terminated("ann", 1, Ok(())), NOW.plus_ms(32_000));
+    assert_eq!(resolves(&closed), [ShutdownOutcome::TimedOut]);
+}
+
+#[test]
+fn force_and_programs_without_a_mailbox_are_not_asked() {
+    for (profile, force, outcome) in
+        [("worker", true, ShutdownOutcome::Forced), ("shell", false, ShutdownOutcome::Closed)]
+    {
+        let mut state = leading(Finish::Manual, &[record("ann", 1, profile)]);
+        let effects = react(&mut state, Event::Requests(vec![request("ann", 1, force)]), NOW);
+        assert_eq!(terminates(&effects), [("ann".to_owned(), false)], "{profile}");
+        assert_eq!(resolves(&react(&mut state, terminated("ann", 1, Ok(())), NOW)), [outcome]);
+    }
+}
+
+#[test]
+fn a_rejection_ends_the_request_and_not_the_member() {
+    let mut state = leading(Finish::Manual, &[record("ann", 1, "worker")]);
+    react(&mut state, Event::Requests(vec![request("ann", 1, false)]), NOW);
+    let effects = react(&mut state, mail("ann", "m1", &rejection("shutdown-5@ann")), NOW);
+    assert_eq!(resolves(&effects), [ShutdownOutcome::Rejected]);
+    assert_eq!(terminates(&effects), []);
+    assert_eq!(state.next_tick(), None);
+}
+
+#[test]
+fn cr_01_a_member_that_vanishes_is_retired_and_its_request_is_gone() {
+    for (exit, cause) in [
+        (None, Cause::Vanished),
+        (
+            Some(ExitRecord { code: Some(3), signal: None, problem: None, at: NOW }),
+            Cause::Ended { code: Some(3) },
+        ),
+    ] {
+        let mut gone = record("ann", 1, "worker");
+        let mut state = leading(Finish::Manual, &[gone.clone()]);
+        react(&mut state, Event::Requests(vec![request("ann", 1, false)]), NOW);
+        gone.exit = exit;
+        let effects = react(&mut state, Event::Exited(gone.clone()), NOW);
+        assert_eq!(terminates(&effects), [("ann".to_owned(), false)]);
+        assert_eq!(react(&mut state, Event::Exited(gone), NOW), []);
+        let effects = react(&mut state, terminated("ann", 1, Ok(())), NOW);
+        assert!(matches!(&effects[0], Effect::Retire { cause: c, .. } if *c == cause), "{effects:?}");
+        assert_eq!(resolves(&effects), [ShutdownOutcome::Gone]);
+    }
+}
+
+#[test]
+fn the_end_of_an_earlier_run_does_not_touch_the_next() {
+    let mut state = leading(Finish::Manual, &[record("ann", 2, "worker")]);
+    assert_eq!(react(&mut state, Event::Exited(record("ann", 1, "worker")), NOW), []);
+    assert_eq!(react(&mut state, terminated("ann", 1, Ok(())), NOW), []);
+}
+
+#[test]
+fn a_request_for_a_run_that_is_over_is_gone() {
+    let mut state = leading(Finish::Manual, &[]);
+    let effects = react(&mut state, Event::Requests(vec![request("ann", 1, false)]), NOW);
+    assert_eq!(resolves(&effects), [ShutdownOutcome::Gone]);
+}
+
+fn board(states: &[TaskState]) -> Event {
+    let mut board = Board::default();
+    for (n, state) in (1..).zip(states) {
+        let mut task = Task::new(TaskId(n), "s", "d");
+        task.state = *state;
+        board.tasks.insert(task.id, task);
+    }
+    Event::Board(board)
+}
+
+#[test]
+fn a_team_whose_tasks_are_over_is_taken_down() {
+    use TaskState::{Completed, Failed, InProgress, Pending};
+    for (states, over) in [
+        (vec![Completed, Failed], true),
+        (vec![Completed, InProgress], false),
+        (vec![Pending], false),
+        (vec![], true),
+    ] {
+        let mut state = leading(Finish::TasksDone, &[record("ann", 1, "worker")]);
+        let effects = react(&mut state, board(&states), NOW);
+        let asked = matches!(effects[..], [Effect::AskShutdown { force: false, .. }]);
+        assert_eq!(asked, over, "{states:?}: {effects:?}");
+    }
+    let mut manual = leading(Finish::Manual, &[record("ann", 1, "worker")]);
+    assert_eq!(react(&mut manual, board(&[Completed]), NOW), []);
+}
+
+#[test]
+fn a_team_without_anybody_left_ends() {
+    let mut state = leading(Finish::TasksDone, &[record("ann", 1, "worker")]);
+    react(&mut state, board(&[TaskState::Pending]), NOW);
+    react(&mut state, Event::Exited(record("ann", 1, "worker")), NOW);
+    react(&mut state, terminated("ann", 1, Ok(())), NOW);
+    assert_eq!(state.end(), Some(End::TasksOver));
+}
+
+#[test]
+fn a_stop_asks_all_and_a_second_one_forces() {
+    let mut state = leading(Finish::Manual, &[record("ann", 1, "worker"), record("bob", 2, "worker")]);
+    let names = vec![who("ann"), who("bob")];
+    let first = react(&mut state, Event::Stop { force: false }, NOW);
+    assert!(
+        matches!(&first[..], [Effect::AskShutdown { names: n, force: false, .. }] if *n == names),
+        "{first:?}"
+    );
+    react(&mut state, Event::Requests(vec![request("ann", 1, false), request("bob", 2, false)]), NOW);
+    let second = react(&mut state, Event::Stop { force: true }, NOW);
+    assert!(
+        matches!(&second[..], [Effect::AskShutdown { names: n, force: true, .. }] if *n == names),
+        "{second:?}"
+    );
+    react(&mut state, Event::Requests(vec![request("ann", 1, true), request("bob", 2, true)]), NOW);
+    react(&mut state, terminated("ann", 1, Ok(())), NOW);
+    assert_eq!(state.end(), None);
+    react(&mut state, terminated("bob", 2, Ok(())), NOW);
+    assert_eq!(state.end(), Some(End::Stopped));
+}
+
+#[test]
+fn one_that_refused_a_stop_is_asked_again_when_it_rests() {
+    let mut state = leading(Finish::Manual, &[record("ann", 1, "worker")]);
+    react(&mut state, Event::Stop { force: false }, NOW);
+    react(&mut state, Event::Requests(vec![request("ann", 1, false)]), NOW);
+    let refused = react(&mut state, mail("ann", "m1", &rejection("shutdown-5@ann")), NOW);
+    assert!(!refused.iter().any(|e| matches!(e, Effect::AskShutdown { .. })), "{refused:?}");
+    assert_eq!(state.end(), None);
+    let rests = react(&mut state, mail("ann", "m2", &idle()), NOW);
+    assert!(rests.iter().any(|e| matches!(e, Effect::AskShutdown { force: false, .. })), "{rests:?}");
+}
+
+#[test]
+fn a_member_that_cannot_be_ended_does_not_hold_the_lead_for_ever() {
+    let mut state = leading(Finish::Manual, &[record("ann", 1, "worker")]);
+    react(&mut state, Event::Stop { force: true }, NOW);
+    react(&mut state, Event::Requests(vec![request("ann", 1, true)]), NOW);
+    let effects = react(&mut state, terminated("ann", 1, Err("foreign".to_owned())), NOW);
+    assert_eq!(warns(&effects), 1);
+    assert_eq!(resolves(&effects), [ShutdownOutcome::TimedOut]);
+    assert_eq!(state.end(), Some(End::Stopped));
+}
+
+#[test]
+fn a_verb_that_coordinates_itself_ends_with_its_requests() {
+    let wanted = request("ann", 1, false);
+    let mut state = State::new(Goal::Carry([wanted.id.clone()].into()));
+    react(&mut state, Event::Members(vec![record("ann", 1, "worker"), record("bob", 2, "worker")]), NOW);
+    assert_eq!(state.end(), None);
+    react(&mut state, Event::Requests(vec![wanted]), NOW);
+    react(&mut state, mail("ann", "m1", &approval("shutdown-5@ann")), NOW);
+    assert_eq!(state.end(), None);
+    react(&mut state, terminated("ann", 1, Ok(())), NOW);
+    assert_eq!(state.end(), Some(End::Carried));
+}
+
+#[test]
+fn a_deleted_team_ends_its_lead() {
+    let mut state = leading(Finish::Manual, &[record("ann", 1, "worker")]);
+    react(&mut state, Event::TeamGone, NOW);
+    assert_eq!(state.end(), Some(End::TeamGone));
+}

@@ -96,7 +96,12 @@ struct Prepared {
 /// # Errors
 /// What concerns the whole batch (no backend, a taken name) fails before anything is started; what concerns one
 /// teammate stands in its own result.
-pub(crate) fn spawn(ctx: &Context, team: &TeamStore, orders: &[Order], terms: &Terms) -> Result<Batch, OpsError> {
+pub(crate) fn spawn(
+    ctx: &Context,
+    team: &TeamStore,
+    orders: &[Order],
+    terms: &Terms,
+) -> Result<Batch, OpsError> {
     let drafts = orders.iter().map(|o| prepare::draft(ctx, o)).collect::<Result<Vec<_>, _>>()?;
     let chosen = backends::choose_backend(ctx, team, terms.backend)?;
     let backend = backends::open(ctx, team, chosen.backend)?;
@@ -168,7 +173,11 @@ fn note_panes(team: &TeamStore, underway: &[Underway], chosen: &Chosen) -> Resul
 }
 
 fn conclude(
-    ctx: &Context, team: &TeamStore, backend: &dyn Backend, one: Underway, proof: prove::Proof,
+    ctx: &Context,
+    team: &TeamStore,
+    backend: &dyn Backend,
+    one: Underway,
+    proof: prove::Proof,
 ) -> Result<Spawned, OpsError> {
     let failure = match (one.place, proof) {
         (Err(e), _) => OpsError::Backend(e),
@@ -188,7 +197,12 @@ fn conclude(
 }
 
 fn spawned(
-    team: &TeamStore, backend: &dyn Backend, one: &Prepared, placement: &Placement, pid: i32, cwd: String,
+    team: &TeamStore,
+    backend: &dyn Backend,
+    one: &Prepared,
+    placement: &Placement,
+    pid: i32,
+    cwd: String,
 ) -> Spawned {
     let tmux = match placement {
         Placement::Tmux(pane) => Some(pane),

@@ -7,8 +7,8 @@ use super::super::context::{Context, now};
 use super::super::error::OpsError;
 use super::{Order, Prepared};
 use crate::backend::{Backend, Launch};
-use crate::model::environ;
 use crate::model::envelope::Envelope;
+use crate::model::environ;
 use crate::model::event::{EventKind, Note};
 use crate::model::id::{Incarnation, MemberName, agent_id};
 use crate::model::lifecycle::MemberState;
@@ -51,26 +51,34 @@ pub(super) fn draft<'a>(ctx: &Context, order: &'a Order) -> Result<Draft<'a>, Op
 
 fn profile_of(order: &Order) -> Result<Profile, OpsError> {
     let given = order.profile.as_deref();
-    let wanted = given.unwrap_or(if order.command.is_empty() { profile::WORKER.name } else { profile::SHELL.name });
+    let wanted =
+        given.unwrap_or(if order.command.is_empty() { profile::WORKER.name } else { profile::SHELL.name });
     let found = profile::named(wanted).ok_or_else(|| {
-        let nearest = profile::ALL.into_iter().map(|p| p.name).find(|known| strsim::jaro(known, wanted) > 0.7);
+        let nearest =
+            profile::ALL.into_iter().map(|p| p.name).find(|known| strsim::jaro(known, wanted) > 0.7);
         OpsError::NoSuchProfile { name: wanted.to_owned(), nearest }
     })?;
     let usage = |problem: String, hint: &str| Err(OpsError::Usage { problem, hint: Some(hint.to_owned()) });
     match (found.program, order.command.is_empty()) {
-        (Program::Given, true) => {
-            usage(format!("profile `{wanted}` needs a command line"), "put it after `--`: `phalanx spawn NAME -- CMD ARG`")
-        }
-        (Program::Own { .. }, false) => {
-            usage(format!("profile `{wanted}` takes no command line"), "leave the command away, or use `--profile shell`")
-        }
+        (Program::Given, true) => usage(
+            format!("profile `{wanted}` needs a command line"),
+            "put it after `--`: `phalanx spawn NAME -- CMD ARG`",
+        ),
+        (Program::Own { .. }, false) => usage(
+            format!("profile `{wanted}` takes no command line"),
+            "leave the command away, or use `--profile shell`",
+        ),
         (Program::Own { .. }, true) | (Program::Given, false) => Ok(found),
     }
 }
 
 /// Writes roster entries, records, prompts and specs. If any of it fails, what was written is taken back.
 pub(super) fn prepare(
-    ctx: &Context, team: &TeamStore, drafts: &[Draft], backend: &dyn Backend, unique: bool,
+    ctx: &Context,
+    team: &TeamStore,
+    drafts: &[Draft],
+    backend: &dyn Backend,
+    unique: bool,
 ) -> Result<Vec<Prepared>, OpsError> {
     let members = join(team, drafts, backend, unique)?;
     let mut ready = Vec::new();
@@ -94,7 +102,10 @@ pub(super) fn prepare(
 
 /// Puts all of the batch on the roster, in one change.
 fn join(
-    team: &TeamStore, drafts: &[Draft], backend: &dyn Backend, unique: bool,
+    team: &TeamStore,
+    drafts: &[Draft],
+    backend: &dyn Backend,
+    unique: bool,
 ) -> Result<Vec<Member>, OpsError> {
     let max = team.settings()?.map_or(usize::MAX, |s| s.max_members);
     let joined = team.change_roster(|roster| {
@@ -124,7 +135,13 @@ fn free_name(roster: &Roster, wanted: &MemberName) -> Result<MemberName, StoreEr
     Ok(name)
 }
 
-fn entry(team: &TeamStore, roster: &Roster, draft: &Draft, name: MemberName, backend: &dyn Backend) -> Member {
+fn entry(
+    team: &TeamStore,
+    roster: &Roster,
+    draft: &Draft,
+    name: MemberName,
+    backend: &dyn Backend,
+) -> Member {
     Member {
         agent_id: agent_id(&name, team.name()),
         agent_type: Some(draft.order.role.clone().unwrap_or_else(|| "general-purpose".to_owned())),
@@ -143,7 +160,11 @@ fn entry(team: &TeamStore, roster: &Roster, draft: &Draft, name: MemberName, bac
 }
 
 fn prepare_one(
-    ctx: &Context, team: &TeamStore, draft: &Draft, member: Member, backend: &dyn Backend,
+    ctx: &Context,
+    team: &TeamStore,
+    draft: &Draft,
+    member: Member,
+    backend: &dyn Backend,
 ) -> Result<Prepared, OpsError> {
     let record = record(draft, &member, backend);
     team.begin_record(&record)?;
@@ -213,7 +234,12 @@ fn is_control(envelope: &Envelope) -> bool {
 }
 
 fn spec(
-    ctx: &Context, team: &TeamStore, draft: &Draft, member: &Member, record: &MemberRecord, backend: &dyn Backend,
+    ctx: &Context,
+    team: &TeamStore,
+    draft: &Draft,
+    member: &Member,
+    record: &MemberRecord,
+    backend: &dyn Backend,
 ) -> Result<Spec, OpsError> {
     let rules = team.settings()?.map(|s| s.env).unwrap_or_default();
     let identity = identity(team, member, record)?;
@@ -235,7 +261,11 @@ fn spec(
 }
 
 /// What every teammate is told of itself (protocol.md, section 7).
-fn identity(team: &TeamStore, member: &Member, record: &MemberRecord) -> Result<Vec<(String, String)>, OpsError> {
+fn identity(
+    team: &TeamStore,
+    member: &Member,
+    record: &MemberRecord,
+) -> Result<Vec<(String, String)>, OpsError> {
     let session = team.team()?.lead_session_id.unwrap_or_default();
     let pairs = [
         ("PHALANX_TEAM", team.name().to_string()),

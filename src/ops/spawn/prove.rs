@@ -32,7 +32,10 @@ pub(super) enum Proof {
 
 /// Waits for all of the batch at once.
 pub(super) fn prove(
-    team: &TeamStore, underway: &[Underway], changes: &Changes, limit: Duration,
+    team: &TeamStore,
+    underway: &[Underway],
+    changes: &Changes,
+    limit: Duration,
 ) -> Vec<Proof> {
     let deadline = Deadline::after(limit);
     let mut proofs: Vec<Option<Proof>> = underway.iter().map(|_| None).collect();
@@ -76,7 +79,8 @@ fn look(team: &TeamStore, one: &Prepared, placement: &Placement) -> Look {
     if proc::liveness(launcher.pid, launcher.start) == Liveness::Dead {
         // It may have written its last word between our two looks.
         let last = team.member_record(&one.record.name).ok().flatten().and_then(|r| r.exit);
-        let reason = last.map_or("its launcher was gone before it said anything".to_owned(), |e| e.describe());
+        let reason =
+            last.map_or("its launcher was gone before it said anything".to_owned(), |e| e.describe());
         return Look::Settled(fails(&reason));
     }
     ready(&record, one.profile.ready)
