@@ -3,6 +3,7 @@
 
 #![allow(clippy::disallowed_methods, reason = "sys is the seam that the ban elsewhere points to")]
 
+pub(crate) mod child;
 pub(crate) mod clock;
 pub(crate) mod env;
 pub(crate) mod exec;
@@ -11,6 +12,7 @@ pub(crate) mod lock;
 pub(crate) mod proc;
 pub(crate) mod rand;
 mod ready;
+pub(crate) mod signal;
 pub(crate) mod watch;
 
 #[cfg(test)]
