@@ -1,1 +1,17 @@
-//! The seams to the operating system. Knows no noun of the domain.
+//! The seams to the operating system: the only place that touches files, processes, clocks and the environment.
+//! Knows no noun of the domain and imports nothing from the rest of the crate.
+
+#![allow(clippy::disallowed_methods, reason = "sys is the seam that the ban elsewhere points to")]
+
+pub(crate) mod clock;
+pub(crate) mod env;
+pub(crate) mod exec;
+pub(crate) mod fs;
+pub(crate) mod lock;
+pub(crate) mod proc;
+pub(crate) mod rand;
+mod ready;
+pub(crate) mod watch;
+
+#[cfg(test)]
+mod testing;

@@ -1,0 +1,195 @@
+//! Tests with real programs: streams, deadlines, leftovers, failures, and what a detached process is given.
+
+use super::*;
+use crate::sys::proc::Process;
+use crate::sys::testing::{Guarded, helper, is_dead, number_in, run_helper, state, until};
+use std::ffi::OsStr;
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
+use std::thread;
+
+const LONG: Duration = Duration::from_secs(20);
+
+fn sh(script: &str) -> Command {
+    Command { program: "sh".into(), args: vec!["-c".into(), script.into()], ..Command::default() }
+}
+
+fn ended(script: &str) -> Output {
+    run(&sh(script), LONG).expect("it ends by itself")
+}
+
+fn threads() -> usize {
+    fs::read_dir("/proc/self/task").expect("Linux").count()
+}
+
+#[test]
+fn both_streams_and_the_status_come_back() {
+    let output = ended("echo out; echo err >&2; exit 3");
+    assert_eq!((output.code, output.signal), (Some(3), None));
+    assert_eq!(
+        (output.stdout.as_slice(), output.stderr.as_slice()),
+        (b"out\n".as_slice(), b"err\n".as_slice())
+    );
+    let output = ended("kill -9 $$");
+    assert_eq!((output.code, output.signal), (None, Some(9)));
+}
+
+#[test]
+fn stdin_is_fed_while_output_is_read() {
+    let text: Vec<u8> = (0..3_000_000u32).map(|n| n.to_le_bytes()[0]).collect();
+    let cat = Command { program: "cat".into(), stdin: text.clone(), ..Command::default() };
+    assert_eq!(run(&cat, LONG).expect("it ends").stdout, text);
+    let unread = Command { stdin: text, ..sh("echo enough") };
+    assert_eq!(run(&unread, LONG).expect("it ends").stdout, b"enough\n");
+    assert_eq!(ended("cat").stdout, b"", "no input is end of file, not a hang");
+}
+
+#[test]
+fn streams_are_bounded_and_the_child_still_ends() {
+    let output = ended("head -c 20000000 /dev/zero; echo done >&2");
+    assert_eq!(output.stdout.len(), 16 << 20);
+    assert_eq!(output.stderr, b"done\n");
+}
+
+#[test]
+fn env_and_cwd_are_as_given() {
+    let env = vec![("ONLY".into(), "a b\n'".into()), ("PATH".into(), "/usr/bin:/bin".into())];
+    let command = Command { env: Some(env), cwd: Some("/usr/bin".into()), ..sh("pwd; /usr/bin/env") };
+    let text = String::from_utf8(run(&command, LONG).expect("it ends").stdout).expect("text");
+    assert!(text.starts_with("/usr/bin\n") && text.contains("ONLY=a b\n'"), "{text}");
+    assert!(!text.contains("HOME="), "{text}");
+}
+
+#[test]
+fn what_cannot_start_says_why() {
+    let missing = Command { program: "no-such-program".into(), ..Command::default() };
+    assert!(
+        matches!(run(&missing, LONG), Err(ExecError::NotFound { program }) if program == "no-such-program")
+    );
+    let nowhere = Command { cwd: Some("/no/such/dir".into()), ..sh("true") };
+    assert!(
+        matches!(run(&nowhere, LONG), Err(ExecError::Directory { cwd, .. }) if cwd == Path::new("/no/such/dir"))
+    );
+    let nul = Command { args: vec!["a\0b".into()], ..sh("") };
+    assert!(matches!(run(&nul, LONG), Err(ExecError::Io { .. })));
+    let folder = Command { program: "/usr".into(), ..Command::default() };
+    assert!(matches!(run(&folder, LONG), Err(ExecError::Io { .. })));
+}
+
+#[test]
+fn the_deadline_kills_the_group_and_leaves_no_zombie() {
+    let dir = tempfile::tempdir().expect("a temporary directory");
+    let script = format!(
+        "trap '' TERM HUP; echo $$ > {0}/leader; sleep 61 & echo $! > {0}/child; wait; sleep 62",
+        dir.path().display()
+    );
+    let running = thread::spawn(move || run(&sh(&script), Duration::from_millis(700)));
+    let (leader, child) = (number_in(&dir.path().join("leader")), number_in(&dir.path().join("child")));
+    let error = running.join().expect("no panic").expect_err("it sleeps");
+    assert!(matches!(error, ExecError::Deadline { after_ms: 700, .. }), "{error}");
+    assert!(error.to_string().contains("within 700 ms"), "{error}");
+    assert_eq!(state(leader), None, "reaped");
+    until("the child is dead", || is_dead(child));
+}
+
+#[test]
+fn a_daemon_that_keeps_the_pipes_does_not_keep_us() {
+    let output = ended("setsid sleep 63 & echo $!");
+    let daemon: i32 = String::from_utf8_lossy(&output.stdout).trim().parse().expect("a pid");
+    let daemon = Process::of(daemon).expect("still running");
+    assert!(proc::signal(daemon, libc::SIGKILL));
+}
+
+#[test]
+fn no_threads_and_no_descriptors_are_left() {
+    // In a process of its own: here other tests open and close theirs.
+    run_helper(helper("sys::exec::tests::helper_counts_what_is_left"));
+}
+
+#[test]
+#[ignore = "helper process of no_threads_and_no_descriptors_are_left"]
+fn helper_counts_what_is_left() {
+    let open = || fs::read_dir("/proc/self/fd").expect("Linux").count();
+    ended("true");
+    let before = (threads(), open());
+    for _ in 0..5 {
+        ended("echo x; cat");
+        assert!(run(&sh("sleep 64"), Duration::from_millis(10)).is_err());
+    }
+    assert_eq!((threads(), open()), before);
+    assert!(proc::descendants(Process::current().pid).is_empty());
+}
+
+#[test]
+fn a_blocked_signal_is_not_inherited() {
+    let mut set = nix::sys::signal::SigSet::empty();
+    set.add(Signal::SIGTERM);
+    set.thread_block().expect("a valid set");
+    let output = ended("kill -TERM $$; sleep 5");
+    set.thread_unblock().expect("a valid set");
+    assert_eq!(output.signal, Some(libc::SIGTERM));
+}
+
+#[test]
+fn long_command_lines_are_cut_for_people() {
+    let argv = vec![OsString::from("x".repeat(500))];
+    assert_eq!(shown(&argv).chars().count(), 201);
+    assert_eq!(shown(&["a".into(), "b c".into()]), "a b c");
+}
+
+/// What the detached shell says about itself, one word per line.
+const SELF_PORTRAIT: &str = "echo pid $$; echo sid $(ps -o sid= -p $$); ls -l /proc/$$/fd | grep -c -- '->'; \
+                             readlink /proc/$$/fd/0; echo ppid $(ps -o ppid= -p $$); echo over >&2; exec sleep 65";
+
+#[test]
+fn a_detached_process_is_alone_and_logged() {
+    let dir = tempfile::tempdir().expect("a temporary directory");
+    let log = dir.path().join("log");
+    // An inherited descriptor that is not close-on-exec, as a careless parent would leave us.
+    let leak = fs::File::open("/dev/zero").expect("readable");
+    nix::fcntl::fcntl(&leak, nix::fcntl::FcntlArg::F_SETFD(nix::fcntl::FdFlag::empty())).expect("open");
+    let args: [OsString; 2] = ["-c".into(), SELF_PORTRAIT.into()];
+    let pid = spawn_detached(OsStr::new("sh"), &args, None, dir.path(), Some(&log)).expect("sh is there");
+    until("it has said all", || fs::read_to_string(&log).is_ok_and(|text| text.ends_with("over\n")));
+    let text = fs::read_to_string(&log).expect("written");
+    let process = Process::of(pid).expect("it sleeps");
+    assert!(text.starts_with(&format!("pid {pid}\nsid {pid}\n3\n/dev/null\n")), "{text}");
+    assert!(!text.contains(&format!("ppid {}\n", std::process::id())), "it must not be ours to reap: {text}");
+    assert_eq!(fs::metadata(&log).expect("exists").mode() & 0o777, 0o600);
+    assert!(proc::signal(process, libc::SIGKILL));
+    until("init has reaped it", || state(pid).is_none());
+}
+
+#[test]
+fn a_detached_process_that_cannot_start_is_an_error() {
+    let missing = spawn_detached(OsStr::new("/no/such/program"), &[], None, Path::new("/"), None);
+    assert!(matches!(missing, Err(ExecError::NotFound { .. })), "{missing:?}");
+    let nowhere = spawn_detached(OsStr::new("true"), &[], Some(&[]), Path::new("/no/such/dir"), None);
+    assert!(matches!(nowhere, Err(ExecError::Directory { .. })), "{nowhere:?}");
+    let dir = tempfile::tempdir().expect("a temporary directory");
+    let script = dir.path().join("script");
+    fs::write(&script, "#!/no/such/interpreter\n").expect("writable");
+    fs::set_permissions(&script, fs::Permissions::from_mode(0o755)).expect("own file");
+    let broken = spawn_detached(script.as_os_str(), &[], None, Path::new("/"), None);
+    assert!(matches!(broken, Err(ExecError::NotFound { .. })), "{broken:?}");
+}
+
+#[test]
+fn a_detached_process_survives_its_parent() {
+    let dir = tempfile::tempdir().expect("a temporary directory");
+    let mut command = helper("sys::exec::tests::helper_detaches");
+    let mut parent = Guarded::spawn(command.env("SYS_TEST_DIR", dir.path()));
+    let pid = number_in(&dir.path().join("pid"));
+    parent.0.kill().expect("ours");
+    parent.0.wait().expect("ours");
+    let process = Process::of(pid).expect("it goes on");
+    assert!(proc::signal(process, libc::SIGKILL));
+}
+
+#[test]
+#[ignore = "helper process of a_detached_process_survives_its_parent"]
+fn helper_detaches() {
+    let dir = PathBuf::from(std::env::var_os("SYS_TEST_DIR").expect("helpers are run by a test"));
+    let pid = spawn_detached(OsStr::new("sleep"), &["66".into()], None, &dir, None).expect("sleep is there");
+    fs::write(dir.join("pid"), format!("{pid}\n")).expect("writable");
+    super::super::clock::sleep(LONG);
+}

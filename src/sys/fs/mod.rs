@@ -1,0 +1,153 @@
+//! Files: bounded reads, atomic private writes, directories. Refuses to know what the bytes mean, and refuses
+//! symbolic links as the last component of what it reads or appends to.
+
+mod dir;
+mod write;
+
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Read, Seek, SeekFrom};
+use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
+use std::path::{Path, PathBuf};
+
+use thiserror::Error;
+
+pub(crate) use dir::{list, private_dir, remove_dir_all};
+pub(super) use write::open_append;
+pub(crate) use write::{append_line, copy_aside, create_new, write_atomic, write_atomic_if};
+
+/// Why a file operation did not happen. `op` is a verb phrase that reads before the path: "read", "list".
+#[derive(Debug, Error)]
+pub(crate) enum FsError {
+    /// The system said no.
+    #[error("cannot {op} {}", path.display())]
+    Io {
+        op: &'static str,
+        path: PathBuf,
+        #[source]
+        source: io::Error,
+    },
+    /// We said no: the path is not what it must be for this to be safe.
+    #[error("refused to {op} {}: {reason}", path.display())]
+    Refused { op: &'static str, path: PathBuf, reason: String },
+    /// More bytes than the caller is ready to hold.
+    #[error("refused to read {}: larger than {limit} bytes", path.display())]
+    TooLarge { path: PathBuf, limit: u64 },
+}
+
+impl FsError {
+    pub(super) fn io(op: &'static str, path: &Path, source: io::Error) -> FsError {
+        FsError::Io { op, path: path.to_owned(), source }
+    }
+
+    fn refused(op: &'static str, path: &Path, reason: impl Into<String>) -> FsError {
+        FsError::Refused { op, path: path.to_owned(), reason: reason.into() }
+    }
+}
+
+type Result<T> = std::result::Result<T, FsError>;
+
+/// The whole file; `None` when there is none. Refuses symbolic links, anything but a regular file, and more than
+/// `limit` bytes.
+pub(crate) fn read(path: &Path, limit: u64) -> Result<Option<Vec<u8>>> {
+    let Some(file) = open_to_read(path)? else { return Ok(None) };
+    let expected = file.metadata().map_or(0, |meta| meta.len());
+    let mut bytes = Vec::with_capacity(usize::try_from(expected.min(limit)).unwrap_or(0));
+    // One byte more than allowed, so that a file that grows while we read cannot slip past the limit.
+    let taken = file.take(limit.saturating_add(1)).read_to_end(&mut bytes);
+    taken.map_err(|source| FsError::io("read", path, source))?;
+    if bytes.len() as u64 > limit {
+        return Err(FsError::TooLarge { path: path.to_owned(), limit });
+    }
+    Ok(Some(bytes))
+}
+
+/// Up to `max` bytes from `offset` on; empty at or beyond the end, and when the file is missing (a log that has not
+/// begun yet).
+pub(crate) fn read_range(path: &Path, offset: u64, max: u64) -> Result<Vec<u8>> {
+    let Some(mut file) = open_to_read(path)? else { return Ok(Vec::new()) };
+    let mut bytes = Vec::new();
+    let read = file.seek(SeekFrom::Start(offset)).and_then(|_| file.take(max).read_to_end(&mut bytes));
+    read.map_err(|source| FsError::io("read", path, source))?;
+    Ok(bytes)
+}
+
+/// The last `max_bytes` bytes (the whole file when it is shorter, empty when it is missing).
+pub(crate) fn read_tail(path: &Path, max_bytes: u64) -> Result<Vec<u8>> {
+    let length = len(path)?.unwrap_or(0);
+    read_range(path, length.saturating_sub(max_bytes), max_bytes)
+}
+
+/// The file's length in bytes; `None` when there is no such file. A symbolic link has the length of the link.
+pub(crate) fn len(path: &Path) -> Result<Option<u64>> {
+    match fs::symlink_metadata(path) {
+        Ok(meta) => Ok(Some(meta.len())),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        Err(source) => Err(FsError::io("look at", path, source)),
+    }
+}
+
+/// True when anything is there, be it a dangling symbolic link.
+pub(crate) fn exists(path: &Path) -> bool {
+    fs::symlink_metadata(path).is_ok()
+}
+
+/// True when the path leads to a directory (symbolic links are followed).
+pub(crate) fn is_dir(path: &Path) -> bool {
+    path.is_dir()
+}
+
+/// True when the path leads to a regular file with an execute bit (symbolic links are followed).
+pub(crate) fn is_executable_file(path: &Path) -> bool {
+    fs::metadata(path).is_ok_and(|meta| meta.is_file() && meta.permissions().mode() & 0o111 != 0)
+}
+
+/// The absolute path without symbolic links; the path must exist.
+pub(crate) fn canonical(path: &Path) -> Result<PathBuf> {
+    fs::canonicalize(path).map_err(|source| FsError::io("resolve", path, source))
+}
+
+/// Moves a file or directory within one file system, replacing a file at `to`.
+pub(crate) fn rename(from: &Path, to: &Path) -> Result<()> {
+    fs::rename(from, to).map_err(|source| FsError::io("rename", from, source))
+}
+
+/// Removes a file or a symbolic link; false when there was nothing.
+pub(crate) fn remove_file(path: &Path) -> Result<bool> {
+    match fs::remove_file(path) {
+        Ok(()) => Ok(true),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
+        Err(source) => Err(FsError::io("remove", path, source)),
+    }
+}
+
+fn open_to_read(path: &Path) -> Result<Option<File>> {
+    match open_regular("read", path, OpenOptions::new().read(true)) {
+        Ok(file) => Ok(Some(file)),
+        Err(FsError::Io { source, .. }) if source.kind() == io::ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(error),
+    }
+}
+
+/// Opens with `options` and proves that it got a regular file by its own name.
+pub(super) fn open_regular(op: &'static str, path: &Path, options: &mut OpenOptions) -> Result<File> {
+    // O_NONBLOCK: opening a planted FIFO must fail the check below, not hang. It means nothing for regular files.
+    let opened = options.custom_flags(libc::O_NOFOLLOW | libc::O_NONBLOCK | libc::O_CLOEXEC).open(path);
+    let file = opened.map_err(|source| match source.raw_os_error() {
+        Some(libc::ELOOP) => FsError::refused(op, path, "it is a symbolic link"),
+        Some(libc::EISDIR) => FsError::refused(op, path, "it is a directory"),
+        _ => FsError::io(op, path, source),
+    })?;
+    let meta = file.metadata().map_err(|source| FsError::io(op, path, source))?;
+    if !meta.is_file() {
+        return Err(FsError::refused(op, path, "it is not a regular file"));
+    }
+    Ok(file)
+}
+
+/// The directory that holds `path`; `.` for a bare name.
+fn parent_of(path: &Path) -> &Path {
+    path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."))
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,276 @@
+//! Tests of files and directories, against the real file system and real other processes.
+
+use super::*;
+use crate::sys::testing::{helper, run_helper};
+use std::os::unix::fs::{MetadataExt, symlink};
+use std::process::Command;
+use std::thread;
+
+fn dir() -> tempfile::TempDir {
+    tempfile::tempdir().expect("a temporary directory")
+}
+
+fn mode(path: &Path) -> u32 {
+    fs::symlink_metadata(path).expect("it exists").mode() & 0o777
+}
+
+fn names(path: &Path) -> Vec<String> {
+    list(path).expect("readable directory")
+}
+
+fn refusal<T: std::fmt::Debug>(result: Result<T>) -> String {
+    match result.expect_err("it must be refused") {
+        error @ (FsError::Refused { .. } | FsError::TooLarge { .. }) => error.to_string(),
+        error @ FsError::Io { .. } => panic!("refused by the system, not by us: {error:?}"),
+    }
+}
+
+/// Runs one of the helpers below in a process of its own with this umask.
+fn under_umask(umask: &str, name: &str, dir: &Path) {
+    let test = helper(&format!("sys::fs::tests::{name}"));
+    let mut shell = Command::new("sh");
+    shell.args(["-c", &format!("umask {umask}; exec \"$@\""), "sh"]);
+    shell.arg(test.get_program()).args(test.get_args()).env("SYS_TEST_DIR", dir);
+    run_helper(shell);
+}
+
+fn helper_dir() -> PathBuf {
+    PathBuf::from(std::env::var_os("SYS_TEST_DIR").expect("helpers are run by a test"))
+}
+
+#[test]
+fn reads_whole_files_and_knows_missing_ones() {
+    let dir = dir();
+    let file = dir.path().join("f");
+    assert!(read(&file, 10).expect("missing is no error").is_none());
+    fs::write(&file, "0123456789").expect("writable");
+    assert_eq!(read(&file, 10).expect("readable").as_deref(), Some(b"0123456789".as_slice()));
+    assert!(refusal(read(&file, 9)).contains("larger than 9 bytes"));
+    assert_eq!(len(&file).expect("readable"), Some(10));
+    assert_eq!(len(&dir.path().join("none")).expect("missing is no error"), None);
+}
+
+#[test]
+fn reading_refuses_links_directories_and_pipes() {
+    let dir = dir();
+    let (real, link, fifo) = (dir.path().join("real"), dir.path().join("link"), dir.path().join("fifo"));
+    fs::write(&real, "secret").expect("writable");
+    symlink(&real, &link).expect("writable");
+    nix::unistd::mkfifo(&fifo, nix::sys::stat::Mode::S_IRWXU).expect("writable");
+    assert!(refusal(read(&link, 100)).contains("symbolic link"));
+    assert!(refusal(read(dir.path(), 100)).contains("not a regular file"));
+    assert!(refusal(read(&fifo, 100)).contains("not a regular file"));
+    assert!(refusal(append_line(&link, b"x")).contains("symbolic link"));
+    assert!(refusal(copy_aside(&link, &dir.path().join("copy"))).contains("symbolic link"));
+    assert_eq!(fs::read_to_string(&real).expect("untouched"), "secret");
+}
+
+#[test]
+fn ranges_and_tails_stop_at_the_ends() {
+    let dir = dir();
+    let file = dir.path().join("log");
+    assert!(read_range(&file, 3, 4).expect("missing is empty").is_empty());
+    fs::write(&file, "0123456789").expect("writable");
+    assert_eq!(read_range(&file, 3, 4).expect("readable"), b"3456");
+    assert_eq!(read_range(&file, 8, 4).expect("readable"), b"89");
+    assert!(read_range(&file, 99, 4).expect("readable").is_empty());
+    assert_eq!(read_tail(&file, 3).expect("readable"), b"789");
+    assert_eq!(read_tail(&file, 99).expect("readable"), b"0123456789");
+}
+
+#[test]
+fn atomic_write_replaces_and_leaves_nothing_behind() {
+    let dir = dir();
+    let file = dir.path().join("f.json");
+    write_atomic(&file, b"one").expect("writable");
+    write_atomic(&file, b"two").expect("writable");
+    assert_eq!(fs::read(&file).expect("readable"), b"two");
+    assert!(!write_atomic_if(&file, b"three", || false).expect("writable"));
+    assert!(write_atomic_if(&file, b"four", || names(dir.path()).len() == 2).expect("writable"));
+    assert_eq!(fs::read(&file).expect("readable"), b"four");
+    assert_eq!(names(dir.path()), ["f.json"]);
+}
+
+#[test]
+fn a_failed_write_leaves_the_old_file_and_no_temporary_one() {
+    let dir = dir();
+    let taken = dir.path().join("taken");
+    fs::create_dir(&taken).expect("writable");
+    fs::write(taken.join("inner"), "").expect("writable");
+    assert!(matches!(write_atomic(&taken, b"x"), Err(FsError::Io { op: "replace", .. })));
+    let file = dir.path().join("f");
+    let panicking =
+        thread::spawn(move || write_atomic_if(&file, b"x", || panic!("the caller's check failed")));
+    assert!(panicking.join().is_err());
+    assert_eq!(names(dir.path()), ["taken"]);
+    assert!(write_atomic(Path::new("/"), b"x").is_err());
+}
+
+#[test]
+fn atomic_write_replaces_a_link_and_not_its_target() {
+    let dir = dir();
+    let (real, link) = (dir.path().join("real"), dir.path().join("link"));
+    fs::write(&real, "kept").expect("writable");
+    symlink(&real, &link).expect("writable");
+    write_atomic(&link, b"new").expect("writable");
+    assert_eq!(fs::read_to_string(&real).expect("readable"), "kept");
+    assert!(fs::symlink_metadata(&link).expect("exists").is_file());
+}
+
+#[test]
+fn create_new_and_copy_aside_never_overwrite() {
+    let dir = dir();
+    let (file, copy) = (dir.path().join("f"), dir.path().join("copy"));
+    assert!(create_new(&file, b"first").expect("writable"));
+    assert!(!create_new(&file, b"second").expect("writable"));
+    copy_aside(&file, &copy).expect("writable");
+    assert!(matches!(copy_aside(&file, &copy), Err(FsError::Io { op: "create", .. })));
+    assert_eq!(fs::read(&copy).expect("readable"), b"first");
+    assert_eq!(mode(&copy), 0o600);
+    symlink(dir.path().join("nowhere"), dir.path().join("dangling")).expect("writable");
+    assert!(!create_new(&dir.path().join("dangling"), b"x").expect("a link counts as there"));
+}
+
+#[test]
+fn lines_are_single_and_end() {
+    let dir = dir();
+    let file = dir.path().join("log");
+    fs::write(&file, "").expect("writable");
+    fs::set_permissions(&file, fs::Permissions::from_mode(0o644)).expect("own file");
+    append_line(&file, b"a").expect("writable");
+    append_line(&file, b"").expect("writable");
+    assert!(refusal(append_line(&file, b"b\nc")).contains("newline"));
+    assert_eq!(fs::read(&file).expect("readable"), b"a\n\n");
+    assert_eq!(mode(&file), 0o600);
+}
+
+const WRITERS: usize = 4;
+const LINES: usize = 200;
+
+#[test]
+fn lines_of_several_processes_never_mix() {
+    let dir = dir();
+    let writers: Vec<_> = (0..WRITERS)
+        .map(|writer| {
+            let mut command = helper("sys::fs::tests::helper_appends");
+            command.env("SYS_TEST_DIR", dir.path()).env("SYS_TEST_WRITER", writer.to_string());
+            thread::spawn(move || run_helper(command))
+        })
+        .collect();
+    writers.into_iter().for_each(|writer| drop(writer.join().expect("every helper passes")));
+    let text = fs::read_to_string(dir.path().join("log")).expect("written");
+    assert_eq!(text.lines().count(), WRITERS * LINES);
+    for line in text.lines() {
+        let first = &line[..1];
+        assert!(line.len() == 3000 && line.chars().all(|c| c.to_string() == first), "torn: {line:.60}");
+    }
+}
+
+#[test]
+#[ignore = "helper process of lines_of_several_processes_never_mix"]
+fn helper_appends() {
+    let writer = std::env::var("SYS_TEST_WRITER").expect("helpers are run by a test");
+    let file = helper_dir().join("log");
+    for _ in 0..LINES {
+        append_line(&file, writer.repeat(3000).as_bytes()).expect("writable");
+    }
+}
+
+#[test]
+fn everything_is_private_under_any_umask() {
+    for umask in ["000", "022", "777"] {
+        let dir = dir();
+        under_umask(umask, "helper_writes_everything", dir.path());
+        let tree = dir.path().join("a");
+        assert_eq!((mode(&tree), mode(&tree.join("b"))), (0o700, 0o700), "umask {umask}");
+        for name in names(&tree.join("b")) {
+            assert_eq!(mode(&tree.join("b").join(&name)), 0o600, "{name} under umask {umask}");
+        }
+        assert_eq!(names(&tree.join("b")).len(), 4);
+    }
+}
+
+#[test]
+#[ignore = "helper process of everything_is_private_under_any_umask"]
+fn helper_writes_everything() {
+    let dir = helper_dir().join("a/b");
+    private_dir(&dir).expect("writable");
+    write_atomic(&dir.join("atomic"), b"x").expect("writable");
+    create_new(&dir.join("new"), b"x").expect("writable");
+    append_line(&dir.join("log"), b"x").expect("writable");
+    copy_aside(&dir.join("new"), &dir.join("copy")).expect("writable");
+}
+
+#[test]
+fn private_dir_tightens_ours_and_refuses_the_rest() {
+    let dir = dir();
+    let loose = dir.path().join("loose");
+    fs::create_dir(&loose).expect("writable");
+    fs::set_permissions(&loose, fs::Permissions::from_mode(0o777)).expect("own directory");
+    private_dir(&loose).expect("ours");
+    private_dir(&loose).expect("again is fine");
+    assert_eq!(mode(&loose), 0o700);
+
+    let (link, file) = (dir.path().join("link"), dir.path().join("file"));
+    symlink(&loose, &link).expect("writable");
+    fs::write(&file, "").expect("writable");
+    assert!(refusal(private_dir(&link)).contains("symbolic link"));
+    assert!(refusal(private_dir(&link.join(""))).contains("symbolic link"), "trailing slash");
+    assert!(refusal(private_dir(&file)).contains("not a directory"));
+    assert!(matches!(private_dir(&file.join("below")), Err(FsError::Io { .. })));
+}
+
+#[test]
+fn private_dir_refuses_another_users_directory() {
+    if crate::sys::env::effective_uid() != 0 {
+        return; // Only root can give a directory away.
+    }
+    let dir = dir();
+    let foreign = dir.path().join("foreign");
+    fs::create_dir(&foreign).expect("writable");
+    std::os::unix::fs::chown(&foreign, Some(12345), None).expect("root may");
+    assert!(refusal(private_dir(&foreign)).contains("user 12345"));
+}
+
+#[test]
+fn lists_sorted_and_removes_without_following() {
+    let dir = dir();
+    assert!(names(&dir.path().join("none")).is_empty());
+    let (tree, outside) = (dir.path().join("tree"), dir.path().join("outside"));
+    fs::create_dir_all(tree.join("deep/er")).expect("writable");
+    fs::create_dir(&outside).expect("writable");
+    fs::write(outside.join("precious"), "").expect("writable");
+    fs::write(tree.join("b"), "").expect("writable");
+    symlink(&outside, tree.join("a")).expect("writable");
+    let odd = std::os::unix::ffi::OsStrExt::from_bytes(b"\xff\xfe");
+    fs::write(tree.join::<&std::ffi::OsStr>(odd), "").expect("writable");
+    assert_eq!(names(&tree), ["a", "b", "deep"]);
+
+    assert!(remove_dir_all(&tree).expect("ours"));
+    assert!(!remove_dir_all(&tree).expect("absent is no error"));
+    symlink(&outside, &tree).expect("writable");
+    assert!(remove_dir_all(&tree).expect("the link goes"));
+    assert_eq!(names(&outside), ["precious"]);
+    assert!(!exists(&tree));
+    assert!(remove_file(&outside.join("precious")).expect("ours"));
+    assert!(!remove_file(&outside.join("precious")).expect("absent is no error"));
+}
+
+#[test]
+fn questions_about_paths() {
+    let dir = dir();
+    let (file, link) = (dir.path().join("f"), dir.path().join("dangling"));
+    fs::write(&file, "").expect("writable");
+    symlink(dir.path().join("nowhere"), &link).expect("writable");
+    assert!(exists(&link) && exists(&file) && !exists(&dir.path().join("none")));
+    assert!(is_dir(dir.path()) && !is_dir(&file));
+    assert!(!is_executable_file(&file) && !is_executable_file(dir.path()));
+    fs::set_permissions(&file, fs::Permissions::from_mode(0o700)).expect("own file");
+    assert!(is_executable_file(&file));
+    assert!(canonical(&link).is_err());
+    assert_eq!(canonical(&dir.path().join("./f")).ok(), fs::canonicalize(&file).ok());
+    rename(&file, &dir.path().join("g")).expect("ours");
+    assert!(!exists(&file) && exists(&dir.path().join("g")));
+    let error = rename(&file, &dir.path().join("h")).expect_err("gone");
+    assert!(error.to_string().starts_with("cannot rename /"), "{error}");
+}

@@ -1,0 +1,94 @@
+//! A flock on a file that exists for nothing else. The kernel frees it when its holder dies, however it dies.
+
+use std::fs::{self, File, OpenOptions, Permissions};
+use std::io;
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt};
+use std::path::Path;
+use std::time::Duration;
+
+use fs4::{FileExt, TryLockError};
+
+use super::super::clock::Deadline;
+use super::super::fs::open_regular;
+use super::{Backoff, LockError};
+
+/// An exclusive lock, held until dropped. The file (0600) is created when missing and never deleted: whoever deletes
+/// a flock file lets a second holder in through a new one of the same name.
+#[derive(Debug)]
+pub(crate) struct Gate {
+    file: File,
+}
+
+impl Gate {
+    /// Takes the lock, waiting up to `deadline`. The path's directory must exist; the name must not end in `.lock`
+    /// (a regular file of that name breaks proper-lockfile for good).
+    pub(crate) fn open(path: &Path, deadline: Duration) -> Result<Gate, LockError> {
+        let deadline = Deadline::after(deadline);
+        let file = open_file(path)?;
+        let mut backoff = Backoff::new(Duration::from_micros(200), Duration::from_millis(5));
+        loop {
+            if try_lock(&file, path)? {
+                return Ok(Gate { file });
+            }
+            if deadline.expired() {
+                return Err(LockError::timeout(path, &deadline, holder_of(&file)));
+            }
+            backoff.pause(&deadline);
+        }
+    }
+
+    /// Takes the lock if it is free, for leases; `None` when somebody else, or another handle of ours, holds it.
+    pub(crate) fn try_open(path: &Path) -> Result<Option<Gate>, LockError> {
+        let file = open_file(path)?;
+        Ok(try_lock(&file, path)?.then_some(Gate { file }))
+    }
+}
+
+impl Drop for Gate {
+    fn drop(&mut self) {
+        // Not left to close(2): a child between fork and exec still has a copy of the descriptor, and would keep
+        // the lock. It can fail only for a descriptor that is not ours.
+        let _ = FileExt::unlock(&self.file);
+    }
+}
+
+/// Written with the trait's name, since std's inherent `File::try_lock` would silently win over fs4's.
+fn try_lock(file: &File, path: &Path) -> Result<bool, LockError> {
+    match FileExt::try_lock(file) {
+        Ok(()) => Ok(true),
+        Err(TryLockError::WouldBlock) => Ok(false),
+        Err(TryLockError::Error(source)) => Err(LockError::io(path, source)),
+    }
+}
+
+fn open_file(path: &Path) -> Result<File, LockError> {
+    let fail = |source| LockError::io(path, source);
+    if path.as_os_str().as_encoded_bytes().ends_with(b".lock") {
+        return Err(fail(io::Error::new(io::ErrorKind::InvalidInput, "a gate must not be named *.lock")));
+    }
+    // Opened for writing, since over NFS a flock becomes a record lock that needs it.
+    let mut options = OpenOptions::new();
+    let opened = open_regular("open", path, options.read(true).write(true).create(true).mode(0o600));
+    let file = opened.map_err(|error| fail(io::Error::other(error)))?;
+    let mode = file.metadata().map_err(fail)?.permissions().mode() & 0o777;
+    if mode != 0o600 {
+        file.set_permissions(Permissions::from_mode(0o600)).map_err(fail)?;
+    }
+    Ok(file)
+}
+
+/// Who holds the flock, as `process 4711 (phalanx)`; read from /proc/locks only when a wait has failed.
+fn holder_of(file: &File) -> Option<String> {
+    let inode = file.metadata().ok()?.ino().to_string();
+    let locks = fs::read_to_string("/proc/locks").ok()?;
+    let pid = locks.lines().find_map(|line| flock_holder(line, &inode))?;
+    let name = fs::read_to_string(format!("/proc/{pid}/comm")).unwrap_or_default();
+    Some(format!("process {pid} ({})", name.trim()))
+}
+
+/// The pid in a line like `1: FLOCK  ADVISORY  WRITE 4711 08:01:131090 0 EOF` about this inode.
+fn flock_holder(line: &str, inode: &str) -> Option<u32> {
+    let words: Vec<&str> = line.split_whitespace().collect();
+    let [_, "FLOCK", _, _, pid, place, ..] = words.as_slice() else { return None };
+    (place.rsplit(':').next() == Some(inode)).then(|| pid.parse().ok()).flatten()
+}

@@ -1,0 +1,70 @@
+//! Locks between processes: an flock gate, and the lock directory of the npm package proper-lockfile 4.1.2.
+//! Refuses to know what they protect.
+
+mod dir;
+mod gate;
+
+use std::io;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use thiserror::Error;
+
+use super::clock::{self, Deadline};
+use super::rand;
+
+pub(crate) use dir::DirLock;
+pub(crate) use gate::Gate;
+
+/// Why a lock was not obtained.
+#[derive(Debug, Error)]
+pub(crate) enum LockError {
+    /// Somebody else held it all the time. `holder` says who, or since when, as far as the system tells.
+    #[error("gave up waiting for {} after {waited_ms} ms{}", resource.display(), held_by(holder.as_deref()))]
+    Timeout { resource: PathBuf, waited_ms: u64, holder: Option<String> },
+    /// The lock cannot be used at all: no such directory, no permission, something else lies in its place.
+    #[error("cannot lock with {}", path.display())]
+    Io {
+        path: PathBuf,
+        #[source]
+        source: io::Error,
+    },
+}
+
+impl LockError {
+    fn io(path: &Path, source: io::Error) -> LockError {
+        LockError::Io { path: path.to_owned(), source }
+    }
+
+    fn timeout(resource: &Path, deadline: &Deadline, holder: Option<String>) -> LockError {
+        let waited_ms = u64::try_from(deadline.elapsed().as_millis()).unwrap_or(u64::MAX);
+        LockError::Timeout { resource: resource.to_owned(), waited_ms, holder }
+    }
+}
+
+fn held_by(holder: Option<&str>) -> String {
+    holder.map(|holder| format!(", held by {holder}")).unwrap_or_default()
+}
+
+/// Pauses that double from `shortest` to `longest`, each with a random half, so that waiters do not march in step.
+struct Backoff {
+    next: Duration,
+    longest: Duration,
+}
+
+impl Backoff {
+    fn new(shortest: Duration, longest: Duration) -> Backoff {
+        Backoff { next: shortest, longest }
+    }
+
+    /// Sleeps once, but never past the deadline.
+    fn pause(&mut self, deadline: &Deadline) {
+        let half = self.next / 2;
+        let jitter = Duration::from_nanos(rand::below(u64::try_from(half.as_nanos()).unwrap_or(u64::MAX)));
+        clock::sleep((half + jitter).min(deadline.remaining()));
+        self.next = (self.next * 2).min(self.longest);
+    }
+}
+
+#[cfg(test)]
+mod tests;

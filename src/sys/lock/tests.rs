@@ -1,0 +1,290 @@
+//! Tests of the locks: among threads, real processes, and against lock directories of other programs.
+
+use super::*;
+use crate::sys::testing::{Guarded, PATIENCE, helper, run_helper, until};
+use std::fs::{self, File};
+use std::os::unix::fs::symlink;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::thread;
+use std::time::SystemTime;
+
+const SOON: Duration = Duration::from_millis(60);
+
+struct Place {
+    dir: tempfile::TempDir,
+}
+
+impl Place {
+    fn new() -> Place {
+        Place { dir: tempfile::tempdir().expect("a temporary directory") }
+    }
+
+    fn target(&self) -> PathBuf {
+        self.dir.path().join("box.json")
+    }
+
+    fn lock_dir(&self) -> PathBuf {
+        fs::canonicalize(self.dir.path()).expect("exists").join("box.json.lock")
+    }
+
+    fn gate(&self) -> PathBuf {
+        self.dir.path().join("gate")
+    }
+
+    fn acquire(&self, limit: Duration) -> Result<DirLock, LockError> {
+        DirLock::acquire(&self.target(), &self.gate(), limit)
+    }
+
+    /// A lock directory of another program, last stamped `age` ago (negative: in the future).
+    fn foreign_lock(&self, age_secs: i64) {
+        fs::create_dir(self.lock_dir()).expect("writable");
+        stamp(&self.lock_dir(), age_secs);
+    }
+
+    fn names(&self) -> Vec<String> {
+        crate::sys::fs::list(self.dir.path()).expect("readable")
+    }
+}
+
+fn stamp(dir: &Path, age_secs: i64) {
+    let (now, offset) = (SystemTime::now(), Duration::from_secs(age_secs.unsigned_abs()));
+    let time = if age_secs < 0 { now + offset } else { now - offset };
+    File::open(dir).and_then(|dir| dir.set_modified(time)).expect("own directory");
+}
+
+#[test]
+fn a_gate_excludes_and_frees_on_drop() {
+    let place = Place::new();
+    let held = Gate::open(&place.gate(), Duration::ZERO).expect("free");
+    assert!(Gate::try_open(&place.gate()).expect("usable").is_none());
+    let error = Gate::open(&place.gate(), SOON).expect_err("held");
+    let text = error.to_string();
+    assert!(matches!(error, LockError::Timeout { waited_ms: 60.., .. }), "{text}");
+    assert!(text.contains(&format!("held by process {}", std::process::id())), "{text}");
+    drop(held);
+    assert!(Gate::try_open(&place.gate()).expect("usable").is_some());
+    assert_eq!(place.names(), ["gate"], "the gate's file stays");
+}
+
+#[test]
+fn a_gate_refuses_dangerous_files() {
+    let place = Place::new();
+    assert!(Gate::open(&place.dir.path().join("x.lock"), SOON).is_err());
+    symlink("/dev/null", place.gate()).expect("writable");
+    assert!(Gate::open(&place.gate(), SOON).is_err());
+    assert!(Gate::open(&place.dir.path().join("none/gate"), SOON).is_err());
+}
+
+#[test]
+fn a_gate_frees_when_its_process_is_killed() {
+    let place = Place::new();
+    let mut command = helper("sys::lock::tests::helper_holds_the_gate");
+    let mut other = Guarded::spawn(command.env("SYS_TEST_DIR", place.dir.path()));
+    until("the helper holds the gate", || place.names().contains(&"held".to_owned()));
+    assert!(Gate::try_open(&place.gate()).expect("usable").is_none());
+    other.0.kill().expect("ours");
+    Gate::open(&place.gate(), PATIENCE).expect("free after the kill");
+}
+
+#[test]
+#[ignore = "helper process of a_gate_frees_when_its_process_is_killed"]
+fn helper_holds_the_gate() {
+    let dir = PathBuf::from(std::env::var_os("SYS_TEST_DIR").expect("helpers are run by a test"));
+    let _gate = Gate::open(&dir.join("gate"), PATIENCE).expect("free");
+    fs::write(dir.join("held"), "").expect("writable");
+    clock::sleep(PATIENCE);
+}
+
+#[test]
+fn a_directory_lock_is_there_and_gone() {
+    let place = Place::new();
+    let lock = place.acquire(SOON).expect("free");
+    assert!(place.lock_dir().is_dir());
+    assert!(fs::read_dir(place.lock_dir()).expect("readable").next().is_none(), "must stay empty for Node");
+    assert!(lock.still_ours());
+    let error = place.acquire(SOON).expect_err("held");
+    assert!(error.to_string().contains("gate"), "{error}");
+    drop(lock);
+    assert_eq!(place.names(), ["gate"]);
+}
+
+#[test]
+fn one_at_a_time_among_threads_and_processes() {
+    let place = Place::new();
+    fs::write(place.target(), "0").expect("writable");
+    let others: Vec<_> = (0..2)
+        .map(|_| {
+            let mut command = helper("sys::lock::tests::helper_counts");
+            command.env("SYS_TEST_DIR", place.dir.path());
+            thread::spawn(move || run_helper(command))
+        })
+        .collect();
+    thread::scope(|scope| {
+        (0..3).for_each(|_| drop(scope.spawn(|| count_up(place.dir.path()))));
+    });
+    others.into_iter().for_each(|other| drop(other.join().expect("every helper passes")));
+    assert_eq!(fs::read_to_string(place.target()).expect("readable"), (5 * ROUNDS).to_string());
+    assert_eq!(place.names(), ["box.json", "gate"]);
+}
+
+const ROUNDS: usize = 40;
+
+/// Reads, adds one, writes: every overlap of two holders loses a count.
+fn count_up(dir: &Path) {
+    let file = dir.join("box.json");
+    for _ in 0..ROUNDS {
+        let lock = DirLock::acquire(&file, &dir.join("gate"), PATIENCE).expect("it comes free");
+        let count: usize = fs::read_to_string(&file).expect("readable").parse().expect("a number");
+        thread::yield_now();
+        fs::write(&file, (count + 1).to_string()).expect("writable");
+        assert!(lock.still_ours());
+    }
+}
+
+#[test]
+#[ignore = "helper process of one_at_a_time_among_threads_and_processes"]
+fn helper_counts() {
+    count_up(&PathBuf::from(std::env::var_os("SYS_TEST_DIR").expect("helpers are run by a test")));
+}
+
+#[test]
+fn excludes_a_program_that_knows_only_the_directory() {
+    let place = Place::new();
+    fs::write(place.target(), "").expect("writable");
+    // A peer of the Node kind: mkdir as the lock, no gate.
+    let script = "cd \"$1\"; i=0; while [ $i -lt 50 ]; do if mkdir box.json.lock 2>/dev/null; then \
+                  [ -e inside ] && echo overlap >> errors; : > inside; rm inside; rmdir box.json.lock; \
+                  i=$((i+1)); fi; done; : > finished";
+    let mut peer = std::process::Command::new("sh");
+    let _peer = Guarded::spawn(peer.args(["-c", script, "sh"]).arg(place.dir.path()));
+    let inside = place.dir.path().join("inside");
+    until("the peer has had its turns", || {
+        let _lock = place.acquire(PATIENCE).expect("it comes free");
+        File::create_new(&inside).expect("nobody else is inside");
+        thread::yield_now();
+        fs::remove_file(&inside).expect("nobody else was inside");
+        place.dir.path().join("finished").exists()
+    });
+    assert_eq!(place.names(), ["box.json", "finished", "gate"]);
+}
+
+#[test]
+fn a_live_foreign_lock_is_waited_for_and_named() {
+    let place = Place::new();
+    place.foreign_lock(3);
+    let text = place.acquire(SOON).expect_err("held").to_string();
+    assert!(text.contains("box.json.lock after") && text.contains("another program"), "{text}");
+    assert!(place.lock_dir().is_dir(), "not ours to remove");
+    thread::scope(|scope| {
+        let waiter = scope.spawn(|| place.acquire(PATIENCE).map(drop));
+        fs::remove_dir(place.lock_dir()).expect("ours in this test");
+        waiter.join().expect("no panic").expect("free now");
+    });
+}
+
+#[test]
+fn a_stamp_in_the_future_is_not_stale() {
+    let place = Place::new();
+    place.foreign_lock(-3600);
+    assert!(matches!(place.acquire(SOON), Err(LockError::Timeout { .. })));
+    assert!(place.lock_dir().is_dir());
+}
+
+#[test]
+fn a_stale_lock_is_reclaimed_by_one_at_a_time() {
+    for _ in 0..20 {
+        let place = Place::new();
+        place.foreign_lock(60);
+        let inside = AtomicUsize::new(0);
+        thread::scope(|scope| {
+            for _ in 0..2 {
+                scope.spawn(|| {
+                    let lock = place.acquire(PATIENCE).expect("stale, then free");
+                    assert_eq!(inside.fetch_add(1, Ordering::SeqCst), 0, "two holders");
+                    assert!(lock.still_ours());
+                    inside.fetch_sub(1, Ordering::SeqCst);
+                });
+            }
+        });
+        assert_eq!(place.names(), ["gate"]);
+    }
+}
+
+#[test]
+fn a_fresh_lock_caught_in_reclaiming_goes_back() {
+    let place = Place::new();
+    place.foreign_lock(0);
+    let aside = place.dir.path().join("box.json.lock.aside");
+    fs::rename(place.lock_dir(), &aside).expect("ours in this test");
+    assert!(!dir::finish_reclaim(&place.lock_dir(), &aside).expect("usable"));
+    assert_eq!(place.names(), ["box.json.lock"]);
+    // And when the place has been taken meanwhile, the newer one stays what it is.
+    fs::rename(place.lock_dir(), &aside).expect("ours in this test");
+    place.foreign_lock(2);
+    let newer = fs::metadata(place.lock_dir()).and_then(|meta| meta.modified()).expect("exists");
+    assert!(!dir::finish_reclaim(&place.lock_dir(), &aside).expect("usable"));
+    assert_eq!(place.names(), ["box.json.lock"]);
+    assert_eq!(fs::metadata(place.lock_dir()).and_then(|meta| meta.modified()).expect("exists"), newer);
+}
+
+#[test]
+fn what_is_no_empty_directory_gives_a_clear_error() {
+    let place = Place::new();
+    place.foreign_lock(0);
+    fs::write(place.lock_dir().join("pid"), "1").expect("writable");
+    stamp(&place.lock_dir(), 60);
+    let error = place.acquire(PATIENCE).expect_err("cannot be removed");
+    let LockError::Io { path, source } = &error else { panic!("{error}") };
+    assert_eq!((path, source.kind()), (&place.lock_dir(), io::ErrorKind::DirectoryNotEmpty));
+    assert_eq!(place.names(), ["box.json.lock", "gate"], "put back");
+
+    let place = Place::new();
+    fs::write(place.lock_dir(), "").expect("writable");
+    let error = place.acquire(PATIENCE).expect_err("a file is in the way");
+    assert!(matches!(&error, LockError::Io { source, .. } if source.kind() == io::ErrorKind::NotADirectory));
+}
+
+#[test]
+fn a_lock_taken_from_us_is_noticed_and_left_alone() {
+    let place = Place::new();
+    let lock = place.acquire(SOON).expect("free");
+    fs::remove_dir(place.lock_dir()).expect("ours in this test");
+    assert!(!lock.still_ours());
+    place.foreign_lock(0);
+    assert!(!lock.still_ours());
+    drop(lock);
+    assert!(place.lock_dir().is_dir(), "the new holder's lock stays");
+}
+
+#[test]
+fn a_lock_stamped_by_somebody_else_is_not_ours_to_publish_under() {
+    let place = Place::new();
+    let lock = place.acquire(SOON).expect("free");
+    stamp(&place.lock_dir(), 1);
+    assert!(!lock.still_ours());
+}
+
+#[test]
+fn long_holders_stamp_when_due_and_only_then() {
+    let place = Place::new();
+    let lock = place.acquire(SOON).expect("free");
+    let stamped = || fs::metadata(place.lock_dir()).and_then(|meta| meta.modified()).expect("exists");
+    let fresh = stamped();
+    lock.refresh_if_due();
+    assert_eq!(stamped(), fresh);
+    lock.pretend_stamped(SystemTime::now() - Duration::from_secs(7));
+    assert!(SystemTime::now().duration_since(stamped()).is_ok_and(|age| age > Duration::from_secs(6)));
+    assert!(lock.still_ours());
+    assert!(SystemTime::now().duration_since(stamped()).is_ok_and(|age| age < Duration::from_secs(5)));
+    assert!(lock.still_ours());
+}
+
+#[test]
+fn links_lead_to_the_same_lock() {
+    let place = Place::new();
+    fs::write(place.target(), "").expect("writable");
+    let alias = place.dir.path().join("alias.json");
+    symlink(place.target(), &alias).expect("writable");
+    let _lock = DirLock::acquire(&alias, &place.gate(), SOON).expect("free");
+    assert!(place.lock_dir().is_dir(), "the key is the real path, as for Node");
+}

@@ -1,0 +1,84 @@
+//! What /proc says about processes: one, or all of them. Refuses to do anything to them.
+
+use std::fs;
+use std::io;
+
+/// The fields of /proc/PID/stat that matter here.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Stat {
+    pub(super) pid: i32,
+    pub(super) ppid: i32,
+    pub(super) session: i32,
+    /// The controlling terminal's device number, 0 for none.
+    pub(super) tty: u32,
+    /// Clock ticks since boot.
+    pub(super) start: u64,
+    /// A zombie, or about to vanish.
+    pub(super) ended: bool,
+}
+
+impl Stat {
+    pub(super) fn of(pid: i32) -> io::Result<Stat> {
+        let line = fs::read(format!("/proc/{pid}/stat"))?;
+        Stat::parse(pid, &line).ok_or_else(|| io::Error::from(io::ErrorKind::InvalidData))
+    }
+
+    /// `4711 (any ) name) S 1 4711 4711 34816 …`: the name may hold spaces and parentheses, so look for the last one.
+    pub(super) fn parse(pid: i32, line: &[u8]) -> Option<Stat> {
+        let name_end = line.iter().rposition(|byte| *byte == b')')?;
+        let rest = std::str::from_utf8(line.get(name_end + 1..)?).ok()?;
+        // Field 3 of the manual page is element 0 here.
+        let fields: Vec<&str> = rest.split_ascii_whitespace().take(20).collect();
+        Some(Stat {
+            pid,
+            ended: matches!(*fields.first()?, "Z" | "X" | "x"),
+            ppid: fields.get(1)?.parse().ok()?,
+            session: fields.get(3)?.parse().ok()?,
+            // Printed signed; large device numbers come out negative.
+            tty: fields.get(4)?.parse::<i32>().ok()?.cast_unsigned(),
+            start: fields.get(19)?.parse().ok()?,
+        })
+    }
+}
+
+/// All processes that we can see, zombies included, in no particular order. Not one moment in time: processes come
+/// and go while it is read.
+pub(super) fn all() -> Vec<Stat> {
+    let Ok(entries) = fs::read_dir("/proc") else { return Vec::new() };
+    let pids = entries.filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok());
+    pids.filter_map(|pid| Stat::of(pid).ok()).collect()
+}
+
+/// True when the process ignores this signal (not when it catches it).
+pub(super) fn ignores(pid: i32, sig: i32) -> bool {
+    let status = fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
+    let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
+    let mask = mask.and_then(|hex| u64::from_str_radix(hex.trim(), 16).ok());
+    mask.is_some_and(|mask| mask & (1 << (sig - 1)) != 0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const TAIL: &str = "S 17 4711 4700 34816 4711 4194304 1 0 0 0 0 0 0 0 20 0 1 0 987654 0 0";
+
+    #[test]
+    fn names_with_spaces_and_parentheses_do_not_shift_fields() {
+        for name in ["sh", "a b", "a) S 1 2 3", "((", "))", ") R 1 (", ""] {
+            let stat = Stat::parse(4711, format!("4711 ({name}) {TAIL}").as_bytes()).expect(name);
+            assert_eq!((stat.ppid, stat.session, stat.tty, stat.start), (17, 4700, 34816, 987_654), "{name}");
+            assert!(!stat.ended);
+        }
+        let raw = [b"4711 (\xff\xfe) ".as_slice(), TAIL.as_bytes()].concat();
+        assert_eq!(Stat::parse(4711, &raw).map(|stat| stat.start), Some(987_654));
+    }
+
+    #[test]
+    fn zombies_have_ended_and_torn_lines_are_refused() {
+        let zombie = Stat::parse(1, format!("1 (x) Z{}", &TAIL[1..]).as_bytes()).expect("complete");
+        assert!(zombie.ended);
+        assert_eq!(Stat::parse(1, b"1 (x) S 17 4711"), None);
+        assert_eq!(Stat::parse(1, b""), None);
+    }
+}

@@ -1,0 +1,201 @@
+//! Tests with real processes: who is alive, who gets a signal, and that whole trees end while bystanders live.
+
+use super::*;
+use crate::sys::testing::{Guarded, is_dead, number_in, until};
+use std::path::Path;
+use std::process::Command;
+
+const LONG: Duration = Duration::from_secs(20);
+
+fn of(child: &Guarded) -> Process {
+    Process::of(child.pid()).expect("it has just been started")
+}
+
+/// A process that tried to end trees must not depend on the shell: scripts run with what they are given in `$1`.
+fn script(text: &str, dir: &Path) -> Guarded {
+    Guarded::spawn(Command::new("sh").args(["-c", text, "sh"]).arg(dir))
+}
+
+#[test]
+fn current_process_is_alive_with_its_start_time() {
+    let us = Process::current();
+    assert_eq!(Process::of(us.pid), Some(us));
+    assert!(us.start > 0);
+    assert_eq!(liveness(us.pid, us.start), Liveness::Alive);
+    assert_eq!(liveness(us.pid, us.start + 1), Liveness::Dead, "a reused pid is another process");
+    assert_eq!(liveness(0, 0), Liveness::Unknown);
+    assert_eq!(liveness(-1, 0), Liveness::Unknown);
+}
+
+#[test]
+fn zombies_and_the_reaped_are_dead() {
+    let mut child = Guarded::spawn(&mut Command::new("true"));
+    let pid = child.pid();
+    until("it is a zombie", || crate::sys::testing::state(pid) == Some('Z'));
+    let start = Process::of_child(pid).expect("not reaped").start;
+    assert_eq!(Process::of(pid), None);
+    assert_eq!(liveness(pid, start), Liveness::Dead);
+    assert!(pidfd(Process { pid, start }).is_none());
+    child.0.wait().expect("ours");
+    assert_eq!(liveness(pid, start), Liveness::Dead);
+}
+
+#[test]
+fn a_signal_needs_the_right_start_time() {
+    let child = Guarded::sleeper();
+    let process = of(&child);
+    let namesake = Process { start: process.start + 1, ..process };
+    assert!(!signal(namesake, libc::SIGKILL));
+    assert_eq!(Process::of(process.pid), Some(process), "the namesake's signal must not arrive");
+    assert!(!wait_exit(process, Duration::ZERO));
+    assert!(signal(process, libc::SIGKILL));
+    assert!(wait_exit(process, LONG));
+    assert!(!signal(process, libc::SIGKILL));
+    assert!(!signal(Process { pid: -1, start: 0 }, libc::SIGKILL));
+    assert!(!signal(Process { pid: 0, start: 0 }, libc::SIGKILL));
+}
+
+#[test]
+fn a_pidfd_becomes_readable_at_the_end() {
+    let child = Guarded::sleeper();
+    let handle = pidfd(of(&child)).expect("alive");
+    assert!(!ready::readable(handle.as_fd(), Duration::ZERO).expect("pollable"));
+    assert!(signal(of(&child), libc::SIGTERM));
+    until("the handle is readable", || ready::readable(handle.as_fd(), LONG).expect("pollable"));
+    assert!(is_dead(child.pid()));
+}
+
+#[test]
+fn a_program_with_a_hostile_name_is_read_right() {
+    let dir = tempfile::tempdir().expect("a temporary directory");
+    let odd = dir.path().join("a) R 1 (b");
+    std::fs::copy("/bin/sleep", &odd).expect("readable");
+    let child = Guarded::spawn(Command::new(&odd).arg("60"));
+    let us = Process::current();
+    until("it has its name", || {
+        std::fs::read_to_string(format!("/proc/{}/comm", child.pid()))
+            .is_ok_and(|name| name.starts_with("a)"))
+    });
+    assert!(of(&child).start >= us.start);
+    assert!(descendants(us.pid).contains(&of(&child)));
+}
+
+#[test]
+fn descendants_are_the_whole_tree_below() {
+    let dir = tempfile::tempdir().expect("a temporary directory");
+    let child = script("sh -c 'sleep 60 & echo $! > \"$1/leaf\"; wait' sh \"$1\" & wait", dir.path());
+    let leaf = number_in(&dir.path().join("leaf"));
+    let below = descendants(child.pid());
+    assert_eq!(below.len(), 2, "{below:?}");
+    assert_eq!(below[1].pid, leaf, "parents come first");
+    assert!(end_tree(of(&child), true, LONG).is_empty());
+    assert!(descendants(child.pid()).is_empty());
+    assert!(descendants(-5).is_empty());
+}
+
+#[test]
+fn a_pty_is_named_and_no_tty_is_none() {
+    let dir = tempfile::tempdir().expect("a temporary directory");
+    // script(1) from util-linux gives its command a terminal of its own.
+    let text = "exec script -qfec 'echo $$ > \"$0/pid\"; tty > \"$0/tty\"; sleep 60' /dev/null";
+    let typed = text.replace("\"$0/", &format!("\"{}/", dir.path().display()));
+    let child = Guarded::spawn(Command::new("setsid").args(["sh", "-c", &typed]));
+    let pid = number_in(&dir.path().join("pid"));
+    until("tty has answered", || {
+        std::fs::read_to_string(dir.path().join("tty")).is_ok_and(|t| t.ends_with('\n'))
+    });
+    let expected = std::fs::read_to_string(dir.path().join("tty")).expect("written");
+    assert_eq!(tty_of(pid).as_deref(), Some(expected.trim()));
+    assert_eq!(tty_of(child.pid()), None);
+    assert!(end_tree(of(&child), true, LONG).is_empty());
+}
+
+/// Starts the three kinds of grandchildren that outlive a closed terminal, and writes their pids.
+const ESCAPERS: &str = "
+    (trap '' HUP TERM; echo $(exec sh -c 'echo $PPID') > \"$1/ignoring\"; while :; do sleep 60; done) &
+    setsid sh -c 'echo $$ > \"$1/setsid\"; sleep 60' sh \"$1\" &
+    nohup sh -c 'echo $$ > \"$1/nohup\"; sleep 60' sh \"$1\" > /dev/null 2>&1 &
+    wait";
+
+#[test]
+fn end_tree_ends_what_tries_to_get_away_and_nothing_else() {
+    let dir = tempfile::tempdir().expect("a temporary directory");
+    let bystander = Guarded::sleeper();
+    let child = script(ESCAPERS, dir.path());
+    let pids = ["ignoring", "setsid", "nohup"].map(|name| number_in(&dir.path().join(name)));
+    let tree = descendants(child.pid());
+    assert!(tree.len() >= 5, "{tree:?}");
+    let survivors = end_tree(of(&child), true, Duration::from_millis(200));
+    assert_eq!(survivors, []);
+    assert!(is_dead(child.pid()));
+    assert!(pids.iter().chain(tree.iter().map(|process| &process.pid)).all(|pid| is_dead(*pid)));
+    assert!(Process::of(bystander.pid()).is_some(), "outside the tree");
+}
+
+#[test]
+fn end_tree_can_spare_the_root() {
+    let dir = tempfile::tempdir().expect("a temporary directory");
+    let child = script("sleep 60 & echo $! > \"$1/leaf\"; wait; exec sleep 60", dir.path());
+    let leaf = number_in(&dir.path().join("leaf"));
+    let root = of(&child);
+    assert_eq!(end_tree(root, false, LONG), []);
+    assert!(is_dead(leaf));
+    assert_eq!(Process::of(root.pid), Some(root));
+}
+
+#[test]
+fn end_tree_of_a_namesake_does_nothing() {
+    let child = Guarded::sleeper();
+    let namesake = Process { start: of(&child).start + 1, ..of(&child) };
+    assert_eq!(end_tree(namesake, true, Duration::ZERO), []);
+    assert!(Process::of(child.pid()).is_some());
+}
+
+#[test]
+fn the_polite_get_their_grace_and_stopped_ones_wake_up() {
+    let dir = tempfile::tempdir().expect("a temporary directory");
+    let child = script(
+        "trap 'echo 1 > \"$1/clean\"; exit' TERM; echo $$ > \"$1/ready\"; while :; do sleep 0.01; done",
+        dir.path(),
+    );
+    number_in(&dir.path().join("ready"));
+    assert!(signal(of(&child), libc::SIGSTOP));
+    until("it has stopped", || crate::sys::testing::state(child.pid()) == Some('T'));
+    assert_eq!(end_tree(of(&child), true, LONG), []);
+    assert!(dir.path().join("clean").exists(), "it was killed before it could clean up");
+}
+
+#[test]
+fn who_ignores_the_request_is_hung_up_on_at_once() {
+    let dir = tempfile::tempdir().expect("a temporary directory");
+    let text = "trap '' TERM; trap 'echo 1 > \"$1/hung\"; exit' HUP; echo $$ > \"$1/ready\"; while :; do sleep 0.01; done";
+    let child = script(text, dir.path());
+    number_in(&dir.path().join("ready"));
+    let begun = Deadline::after(LONG);
+    assert_eq!(end_tree(of(&child), true, LONG), []);
+    assert!(dir.path().join("hung").exists() && begun.elapsed() < LONG / 4);
+}
+
+#[test]
+fn orphans_in_a_session_of_the_tree_belong_to_it() {
+    let dir = tempfile::tempdir().expect("a temporary directory");
+    // The orphan's parent ends at once: by parent alone nothing leads from the session's leader to it.
+    let text = "(sh -c 'echo $$ > \"$1/orphan\"; sleep 60' sh \"$1\" &); exec sleep 60";
+    let child = Guarded::spawn(Command::new("setsid").args(["sh", "-c", text, "sh"]).arg(dir.path()));
+    let orphan = number_in(&dir.path().join("orphan"));
+    until("it is an orphan", || Stat::of(orphan).is_ok_and(|stat| stat.ppid != child.pid()));
+    assert_eq!(end_tree(of(&child), true, LONG), []);
+    assert!(is_dead(orphan));
+}
+
+#[test]
+fn a_tree_that_keeps_forking_is_ended() {
+    let dir = tempfile::tempdir().expect("a temporary directory");
+    let text = "trap '' TERM HUP; echo $$ > \"$1/up\"; while :; do sh -c 'trap \"\" TERM HUP; sleep 60' & sleep 0.005; done";
+    let child = Guarded::spawn(Command::new("setsid").args(["sh", "-c", text, "sh"]).arg(dir.path()));
+    number_in(&dir.path().join("up"));
+    let session = child.pid();
+    assert_eq!(end_tree(of(&child), true, Duration::from_millis(100)), []);
+    let left: Vec<Stat> = table::all().into_iter().filter(|s| s.session == session && !s.ended).collect();
+    assert_eq!(left, []);
+}

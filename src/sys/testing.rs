@@ -1,0 +1,84 @@
+//! What the tests of `sys` share: named waits, helper processes, raw looks at `/proc`. Compiled for tests only.
+
+use std::fs;
+use std::path::PathBuf;
+use std::process::{Child, Command, Stdio};
+use std::time::Duration;
+
+use super::clock::{self, Deadline};
+
+/// How long any test waits for something that must happen.
+pub(super) const PATIENCE: Duration = Duration::from_secs(20);
+
+/// Polls `condition` until it holds; panics with `what` when it does not within [`PATIENCE`].
+pub(super) fn until(what: &str, mut condition: impl FnMut() -> bool) {
+    let deadline = Deadline::after(PATIENCE);
+    while !condition() {
+        assert!(!deadline.expired(), "waited in vain for: {what}");
+        clock::sleep(Duration::from_millis(2));
+    }
+}
+
+/// A command that runs the ignored test `name` (full path) of this very test binary, as a real other process.
+pub(super) fn helper(name: &str) -> Command {
+    let mut command = Command::new(std::env::current_exe().expect("a running test has an executable"));
+    command.args([name, "--exact", "--ignored", "--nocapture", "--test-threads=1"]);
+    command.stdin(Stdio::null());
+    command
+}
+
+/// Runs a helper to its end and asserts that its test was found and passed.
+pub(super) fn run_helper(mut command: Command) -> String {
+    let output = command.output().expect("the test binary can be started");
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    assert!(output.status.success(), "{text}\n{}", String::from_utf8_lossy(&output.stderr));
+    assert!(text.contains("1 passed"), "no such helper test: {text}");
+    text
+}
+
+/// The state letter of `/proc/PID/stat`; `None` when there is no such process, not even as a zombie.
+pub(super) fn state(pid: i32) -> Option<char> {
+    let text = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+    text[text.rfind(')')? + 1..].trim_start().chars().next()
+}
+
+/// True when the process is gone or a zombie that only waits for its parent.
+pub(super) fn is_dead(pid: i32) -> bool {
+    matches!(state(pid), None | Some('Z' | 'X'))
+}
+
+/// The number that a script wrote into `path`, once it is complete (it ends with a newline).
+pub(super) fn number_in(path: &PathBuf) -> i32 {
+    let mut found = None;
+    until(&format!("a number in {}", path.display()), || {
+        let text = fs::read_to_string(path).unwrap_or_default();
+        found = text.strip_suffix('\n').and_then(|line| line.trim().parse().ok());
+        found.is_some()
+    });
+    found.expect("the wait above ended with a number")
+}
+
+/// A child that is killed and reaped when the test ends, however it ends.
+pub(super) struct Guarded(pub(super) Child);
+
+impl Guarded {
+    pub(super) fn spawn(command: &mut Command) -> Guarded {
+        Guarded(command.spawn().expect("the program can be started"))
+    }
+
+    pub(super) fn sleeper() -> Guarded {
+        Guarded::spawn(Command::new("sleep").arg("60"))
+    }
+
+    pub(super) fn pid(&self) -> i32 {
+        i32::try_from(self.0.id()).expect("a pid fits an i32")
+    }
+}
+
+impl Drop for Guarded {
+    fn drop(&mut self) {
+        // Both fail only when the test itself has already ended and reaped the child.
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}

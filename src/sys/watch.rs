@@ -1,0 +1,198 @@
+//! Notices that something changed in directories, and that is all: the caller looks itself. A hint beside a slow
+//! sweep, never the truth. Refuses to know what the files are.
+
+use std::fmt;
+use std::path::{Path, PathBuf};
+use std::sync::mpsc::{Receiver, sync_channel};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use notify::{Event, EventKind, RecommendedWatcher, RecursiveMode, Watcher};
+use thiserror::Error;
+
+/// Why directories cannot be watched. Callers fall back to their sweep.
+#[derive(Debug, Error)]
+pub(crate) enum WatchError {
+    /// No watcher at all (on Linux: the user's limit of inotify instances).
+    #[error("cannot watch for file changes")]
+    Start {
+        #[source]
+        source: notify::Error,
+    },
+    /// One directory could not be added: missing, or the limit of watches is reached.
+    #[error("cannot watch {}", dir.display())]
+    Add {
+        dir: PathBuf,
+        #[source]
+        source: notify::Error,
+    },
+}
+
+/// Calls back for each changed entry of the watched directories until dropped.
+pub(crate) struct Watch {
+    watcher: RecommendedWatcher,
+    dirs: Arc<Mutex<Vec<PathBuf>>>,
+}
+
+impl fmt::Debug for Watch {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.debug_struct("Watch").field("dirs", &self.dirs).finish_non_exhaustive()
+    }
+}
+
+impl Watch {
+    /// Watches these directories (not what lies below them; each must exist). `on_change` runs on the watcher's own
+    /// thread with the changed path; after lost events, with each directory. Lock directories and temporary files
+    /// of `sys` itself are not reported, or a watcher that locks what it looks at would wake itself for ever.
+    pub(crate) fn new(
+        dirs: &[PathBuf],
+        on_change: impl Fn(&Path) + Send + 'static,
+    ) -> Result<Watch, WatchError> {
+        let watched = Arc::new(Mutex::new(Vec::new()));
+        let seen_by_handler = Arc::clone(&watched);
+        let handler = move |event: notify::Result<Event>| report(event, &seen_by_handler, &on_change);
+        let watcher = notify::recommended_watcher(handler).map_err(|source| WatchError::Start { source })?;
+        let mut watch = Watch { watcher, dirs: watched };
+        dirs.iter().try_for_each(|dir| watch.add(dir))?;
+        Ok(watch)
+    }
+
+    /// Watches one more directory. Adding one again is harmless, and needed after it was removed and made anew.
+    pub(crate) fn add(&mut self, dir: &Path) -> Result<(), WatchError> {
+        let added = self.watcher.watch(dir, RecursiveMode::NonRecursive);
+        added.map_err(|source| WatchError::Add { dir: dir.to_owned(), source })?;
+        let mut dirs = self.dirs.lock().unwrap_or_else(PoisonError::into_inner);
+        if !dirs.iter().any(|known| known == dir) {
+            dirs.push(dir.to_owned());
+        }
+        Ok(())
+    }
+}
+
+fn report(event: notify::Result<Event>, dirs: &Mutex<Vec<PathBuf>>, on_change: &impl Fn(&Path)) {
+    match event {
+        Ok(event) if !event.need_rescan() => {
+            let changes =
+                matches!(event.kind, EventKind::Create(_) | EventKind::Modify(_) | EventKind::Remove(_));
+            event.paths.iter().filter(|path| changes && !is_ours(path)).for_each(|path| on_change(path));
+        }
+        // The queue overflowed or the watcher failed: anything may have changed anywhere.
+        Ok(_) | Err(_) => {
+            // A copy, so that a callback may take its time without blocking `add`.
+            let dirs = dirs.lock().unwrap_or_else(PoisonError::into_inner).clone();
+            dirs.iter().for_each(|dir| on_change(dir));
+        }
+    }
+}
+
+/// What `sys::fs` and `sys::lock` (and other programs' locks of the same protocol) leave for a moment in passing.
+fn is_ours(path: &Path) -> bool {
+    let name = path.file_name().unwrap_or_default().as_encoded_bytes();
+    let temporary = name.starts_with(b".") && name.ends_with(b".tmp");
+    let lock = name.ends_with(b".lock") || name.windows(6).any(|part| part == b".lock.");
+    temporary || lock
+}
+
+/// Blocking convenience over [`Watch`]: has anything changed since the last look?
+#[derive(Debug)]
+pub(crate) struct Changes {
+    // Held for its drop: it ends the subscription.
+    _watch: Watch,
+    pending: Receiver<()>,
+}
+
+impl Changes {
+    /// Subscribes to the directories. Subscribe before the first look, then nothing is missed.
+    pub(crate) fn on(dirs: &[PathBuf]) -> Result<Changes, WatchError> {
+        // Room for one: a full channel already says "something changed", so that a burst coalesces by itself.
+        let (sender, pending) = sync_channel(1);
+        let note = move |_: &Path| {
+            let _ = sender.try_send(());
+        };
+        let watch = Watch::new(dirs, note)?;
+        Ok(Changes { _watch: watch, pending })
+    }
+
+    /// True when something changed since the last call, at once or within `limit`.
+    pub(crate) fn wait(&self, limit: Duration) -> bool {
+        self.pending.recv_timeout(limit).is_ok()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::testing::{PATIENCE, until};
+    use super::super::{fs as sysfs, lock::DirLock};
+    use super::*;
+    use std::fs;
+
+    fn seen_paths(dir: &Path) -> (Watch, Arc<Mutex<Vec<PathBuf>>>) {
+        let seen = Arc::new(Mutex::new(Vec::new()));
+        let sink = Arc::clone(&seen);
+        let push = move |path: &Path| sink.lock().expect("no panics in here").push(path.to_owned());
+        (Watch::new(&[dir.to_owned()], push).expect("inotify works here"), seen)
+    }
+
+    #[test]
+    fn every_replace_is_noticed_and_reads_are_not() {
+        let dir = tempfile::tempdir().expect("a temporary directory");
+        let file = dir.path().join("inbox.json");
+        let changes = Changes::on(&[dir.path().to_owned()]).expect("inotify works here");
+        for round in 0..5 {
+            sysfs::write_atomic(&file, format!("{round}").as_bytes()).expect("writable");
+            assert!(changes.wait(PATIENCE), "replace {round} was missed");
+            while changes.wait(Duration::from_millis(20)) {}
+        }
+        fs::read(&file).expect("readable");
+        sysfs::list(dir.path()).expect("readable");
+        assert!(!changes.wait(Duration::from_millis(50)), "a read woke the reader");
+    }
+
+    #[test]
+    fn locking_what_one_watches_does_not_wake() {
+        let dir = tempfile::tempdir().expect("a temporary directory");
+        let gates = tempfile::tempdir().expect("a temporary directory");
+        let file = dir.path().join("inbox.json");
+        sysfs::write_atomic(&file, b"[]").expect("writable");
+        let changes = Changes::on(&[dir.path().to_owned()]).expect("inotify works here");
+        drop(DirLock::acquire(&file, &gates.path().join("gate"), PATIENCE).expect("free lock"));
+        assert!(!changes.wait(Duration::from_millis(50)));
+        sysfs::write_atomic_if(&file, b"[1]", || false).expect("writable");
+        assert!(!changes.wait(Duration::from_millis(50)), "an unpublished write woke the reader");
+    }
+
+    #[test]
+    fn callbacks_carry_the_path_and_late_directories_count() {
+        let dir = tempfile::tempdir().expect("a temporary directory");
+        let late = tempfile::tempdir().expect("a temporary directory");
+        let (mut watch, seen) = seen_paths(dir.path());
+        watch.add(late.path()).expect("exists");
+        watch.add(late.path()).expect("twice is harmless");
+        let (first, second) = (dir.path().join("a"), late.path().join("b"));
+        fs::write(&first, "x").expect("writable");
+        fs::write(&second, "x").expect("writable");
+        until("both paths reported", || {
+            let seen = seen.lock().expect("no panics in the callback");
+            seen.contains(&first) && seen.contains(&second)
+        });
+        let (_watch, seen) = seen_paths(dir.path());
+        fs::remove_file(&first).expect("exists");
+        until("the removal reported", || seen.lock().expect("no panics in the callback").contains(&first));
+    }
+
+    #[test]
+    fn a_missing_directory_is_named() {
+        let missing = PathBuf::from("/no/such/directory");
+        let error = Changes::on(&[missing]).expect_err("nothing to watch");
+        assert!(error.to_string().contains("/no/such/directory"), "{error}");
+    }
+
+    #[test]
+    fn an_overflow_reports_the_directories() {
+        let dirs = Mutex::new(vec![PathBuf::from("/a"), PathBuf::from("/b")]);
+        let seen = Mutex::new(Vec::new());
+        let lost = Event::new(EventKind::Other).set_flag(notify::event::Flag::Rescan);
+        report(Ok(lost), &dirs, &|path: &Path| seen.lock().expect("one thread").push(path.to_owned()));
+        assert_eq!(*seen.lock().expect("one thread"), [PathBuf::from("/a"), PathBuf::from("/b")]);
+    }
+}
