@@ -1,0 +1,274 @@
+//! The gate: every word that goes to tmux passes here (architecture, invariant 2). It decides which server is meant,
+//! escapes what tmux would take for a separator, keeps each call small, bounds its time and keeps what tmux said. It
+//! refuses to know why a command is sent; which commands there are stands in `verb`.
+
+use std::ffi::{OsStr, OsString};
+use std::fmt;
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::path::Path;
+use std::time::Duration;
+
+use crate::backend::BackendError;
+use crate::sys::exec;
+
+/// How long one tmux process may take (PF-05).
+const ANSWER_WITHIN: Duration = Duration::from_secs(5);
+/// The most bytes of words in one call. tmux refuses above 16,310 (SP-03).
+const CALL_BYTES: usize = 12_000;
+/// How much of a command line stands in an error.
+const SHOWN_CHARS: usize = 300;
+
+/// Makes the type of one kind of tmux id. It holds a number, so that nothing but an id can become a target: the
+/// empty word, `%`, `%-1` or a name would hit whatever is active (SD-07).
+macro_rules! tmux_id {
+    ($name:ident, $sigil:literal, $what:literal) => {
+        #[doc = $what]
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+        pub(super) struct $name(u32);
+
+        impl $name {
+            /// Takes the form that tmux prints, and no other.
+            pub(super) fn parse(text: &str) -> Option<Self> {
+                number(text.strip_prefix($sigil)?).map(Self)
+            }
+        }
+
+        impl fmt::Display for $name {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                write!(f, "{}{}", $sigil, self.0)
+            }
+        }
+    };
+}
+
+tmux_id!(PaneId, '%', "The id of a pane, `%1`: unique while its server lives.");
+tmux_id!(WindowId, '@', "The id of a window, `@1`: unique while its server lives.");
+tmux_id!(SessionId, '$', "The id of a session, `$1`: unique while its server lives.");
+
+/// A decimal number without sign, spaces or leading zeros.
+fn number(text: &str) -> Option<u32> {
+    let plain = text.bytes().all(|byte| byte.is_ascii_digit()) && (text == "0" || !text.starts_with('0'));
+    if plain { text.parse().ok() } else { None }
+}
+
+/// A word of letters, digits, `_` and `-`: it means nothing to tmux's formats, styles, targets and parser (SEC-02).
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Plain(String);
+
+impl Plain {
+    /// Takes the word if it is one.
+    pub(super) fn parse(text: &str) -> Option<Plain> {
+        let fits = (1..=200).contains(&text.len()) && text.chars().all(is_plain);
+        fits.then(|| Plain(text.to_owned()))
+    }
+
+    /// Makes any text one, for people to read.
+    pub(super) fn from_text(text: &str) -> Plain {
+        let word: String = text.chars().take(200).map(|c| if is_plain(c) { c } else { '_' }).collect();
+        Plain(if word.is_empty() { "_".to_owned() } else { word })
+    }
+
+    /// The word.
+    pub(super) fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+fn is_plain(c: char) -> bool {
+    c.is_ascii_alphanumeric() || c == '_' || c == '-'
+}
+
+/// What tmux takes as one: a command, or several that must not be torn apart by the limit of a call.
+#[derive(Debug, Clone)]
+pub(super) struct Unit {
+    words: Vec<OsString>,
+}
+
+impl Unit {
+    /// One command of these words; each arrives in tmux as it stands here.
+    pub(super) fn new(words: impl IntoIterator<Item = OsString>) -> Unit {
+        Unit { words: words.into_iter().map(escaped).collect() }
+    }
+
+    /// Both, one after the other; the second only if the first worked.
+    pub(super) fn then(mut self, next: Unit) -> Unit {
+        self.words.push(OsString::from(";"));
+        self.words.extend(next.words);
+        self
+    }
+
+    fn bytes(&self) -> usize {
+        // Each word travels with its NUL; the separator to the next unit takes two.
+        self.words.iter().map(|word| word.len() + 1).sum::<usize>() + 2
+    }
+}
+
+/// A word that ends in `;` would end the command and let the next word begin another (SEC-01). tmux undoes exactly
+/// one backslash before the last `;`.
+fn escaped(word: OsString) -> OsString {
+    let mut bytes = word.into_vec();
+    if bytes.last() == Some(&b';') {
+        bytes.insert(bytes.len() - 1, b'\\');
+    }
+    OsString::from_vec(bytes)
+}
+
+/// What one tmux process said.
+#[derive(Debug)]
+pub(super) struct Answer {
+    /// How many units, of those not answered before, went into this call.
+    pub(super) units: usize,
+    pub(super) lines: Vec<String>,
+    /// It ended badly. The user's hooks run inside our call and may fail on their own: `lines` tell what worked.
+    pub(super) problem: Option<BackendError>,
+}
+
+/// One tmux server, by its socket; none is the user's default server.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Server<'a> {
+    pub(super) program: &'a Path,
+    pub(super) socket: Option<&'a Path>,
+}
+
+impl Server<'_> {
+    /// Sends the units in as few processes as the limit permits. An answer that was not to be had ends it; the
+    /// units behind have then not been sent.
+    pub(super) fn run(&self, units: &[Unit]) -> Vec<Answer> {
+        let mut answers = Vec::new();
+        let mut rest = units;
+        while !rest.is_empty() {
+            let count = fitting(rest);
+            let (now, later) = rest.split_at(count);
+            let (answer, go_on) = self.call(now);
+            answers.push(answer);
+            rest = if go_on { later } else { &[] };
+        }
+        answers
+    }
+
+    /// Sends one unit.
+    pub(super) fn ask(&self, unit: &Unit) -> Answer {
+        self.call(std::slice::from_ref(unit)).0
+    }
+
+    fn call(&self, units: &[Unit]) -> (Answer, bool) {
+        let command = self.command(units);
+        let failed = |problem| Answer { units: units.len(), lines: Vec::new(), problem: Some(problem) };
+        if units.iter().map(Unit::bytes).sum::<usize>() > CALL_BYTES {
+            let stderr = format!("the command is longer than {CALL_BYTES} bytes");
+            return (failed(BackendError::Refused { command: shown(&command.args), stderr }), true);
+        }
+        let output = match exec::run(&command, ANSWER_WITHIN) {
+            Ok(output) => output,
+            Err(error) => return (failed(error.into()), false),
+        };
+        let lines = String::from_utf8_lossy(&output.stdout).lines().map(str::to_owned).collect();
+        let problem = (output.code != Some(0)).then(|| BackendError::Refused {
+            command: shown(&command.args),
+            stderr: String::from_utf8_lossy(&output.stderr).trim().to_owned(),
+        });
+        (Answer { units: units.len(), lines, problem }, true)
+    }
+
+    fn command(&self, units: &[Unit]) -> exec::Command {
+        let mut args = vec![OsString::from("-u")];
+        match self.socket {
+            Some(path) => args.extend([OsString::from("-S"), path.as_os_str().to_owned()]),
+            // Naming the default server keeps an inherited `TMUX` from choosing another; TMUX_TMPDIR still counts.
+            None => args.extend(["-L", "default"].map(OsString::from)),
+        }
+        for (nth, unit) in units.iter().enumerate() {
+            if nth > 0 {
+                args.push(OsString::from(";"));
+            }
+            args.extend(unit.words.iter().cloned());
+        }
+        exec::Command { program: self.program.as_os_str().to_owned(), args, ..exec::Command::default() }
+    }
+}
+
+/// How many of the units go into one call: at least one.
+fn fitting(units: &[Unit]) -> usize {
+    let mut bytes = 0;
+    let within = units.iter().take_while(|unit| {
+        bytes += unit.bytes();
+        bytes <= CALL_BYTES
+    });
+    within.count().max(1)
+}
+
+/// The words for an error, not for a shell.
+fn shown(words: &[OsString]) -> String {
+    let line = words.join(OsStr::from_bytes(b" ")).to_string_lossy().into_owned();
+    match line.char_indices().nth(SHOWN_CHARS) {
+        Some((end, _)) => format!("{}…", &line[..end]),
+        None => line,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn unit(words: &[&str]) -> Unit {
+        Unit::new(words.iter().map(OsString::from))
+    }
+
+    #[test]
+    fn sd_07_only_ids_are_targets() {
+        for hostile in
+            ["", " ", "%", "%-1", "% 1", "%1 ", "%01", "%+1", "last", "%1.2", "@1", "%4294967296", "=x"]
+        {
+            assert_eq!(PaneId::parse(hostile), None, "{hostile:?}");
+        }
+        assert_eq!(PaneId::parse("%0").map(|id| id.to_string()).as_deref(), Some("%0"));
+        assert_eq!(WindowId::parse("@17").map(|id| id.to_string()).as_deref(), Some("@17"));
+        assert_eq!(SessionId::parse("$3").map(|id| id.to_string()).as_deref(), Some("$3"));
+        assert_eq!(SessionId::parse("phalanx"), None);
+    }
+
+    #[test]
+    fn sec_02_plain_words_mean_nothing_to_tmux() {
+        for hostile in ["", "#(touch x)", "a b", "a;", "#{pane_id}", "a:b", "a.b", "ü", "a\n", "%1", "=x"] {
+            assert_eq!(Plain::parse(hostile), None, "{hostile:?}");
+            assert!(Plain::parse(Plain::from_text(hostile).as_str()).is_some(), "{hostile:?}");
+        }
+        assert_eq!(Plain::from_text("Bob #(x)").as_str(), "Bob___x_");
+    }
+
+    #[test]
+    fn sec_01_only_a_final_semicolon_is_escaped() {
+        let table =
+            [("a;", "a\\;"), (";", "\\;"), ("a\\;", "a\\\\;"), (";;", ";\\;"), ("a;b", "a;b"), ("", "")];
+        for (given, sent) in table {
+            assert_eq!(escaped(OsString::from(given)), OsString::from(sent));
+        }
+    }
+
+    #[test]
+    fn sp_03_calls_stay_small_and_units_whole() {
+        let long = "x".repeat(5_000);
+        let units = vec![unit(&[&long]); 5];
+        assert_eq!(fitting(&units), 2);
+        let pair = unit(&[&long]).then(unit(&[&long]));
+        assert_eq!(fitting(&[pair.clone(), pair]), 1);
+        assert_eq!(fitting(&[unit(&[&"x".repeat(20_000)])]), 1);
+    }
+
+    #[test]
+    fn sp_03_an_oversized_unit_never_reaches_tmux() {
+        let server = Server { program: Path::new("/nonexistent/tmux"), socket: None };
+        let answer = server.ask(&unit(&[&"x".repeat(20_000)]));
+        assert!(matches!(answer.problem, Some(BackendError::Refused { .. })), "{answer:?}");
+    }
+
+    #[test]
+    fn the_server_is_always_named() {
+        let words = |socket| {
+            let server = Server { program: Path::new("tmux"), socket };
+            shown(&server.command(&[unit(&["a", "b;"]), unit(&["c"])]).args)
+        };
+        assert_eq!(words(None), "-u -L default a b\\; ; c");
+        assert_eq!(words(Some(Path::new("/s"))), "-u -S /s a b\\; ; c");
+    }
+}

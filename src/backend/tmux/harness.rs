@@ -1,0 +1,215 @@
+//! A laboratory for the tests of this folder: tmux servers on private sockets, real clients, and programs that stand
+//! in for launchers. It never touches the default server and ends each server by its own socket.
+
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use tempfile::TempDir;
+
+use super::Tmux;
+use crate::backend::{Backend, BackendError, Launch, TmuxHome};
+use crate::model::id::MemberName;
+use crate::model::placement::{Layout, Placement, TmuxPane, Verdict};
+use crate::sys::clock::{self, Deadline};
+use crate::sys::{exec, fs};
+
+/// How long any test waits for something that must happen.
+const PATIENCE: Duration = Duration::from_secs(20);
+
+/// Where the fixtures are.
+pub(super) const FIXTURES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/fixtures/tmux");
+
+/// One private server (or the place for one).
+pub(super) struct Lab {
+    dir: TempDir,
+    pub(super) socket: PathBuf,
+    /// A second server, whose pane shows a client of the first.
+    outer: PathBuf,
+}
+
+impl Lab {
+    /// A place for a server that is not there yet.
+    pub(super) fn empty() -> Lab {
+        let dir = tempfile::tempdir().expect("a directory for the sockets");
+        let (socket, outer) = (dir.path().join("s"), dir.path().join("outer"));
+        Lab { dir, socket, outer }
+    }
+
+    /// A server with the session `main` of 80x24, under a configuration from the fixtures or none.
+    pub(super) fn start(conf: Option<&str>) -> Lab {
+        let lab = Lab::empty();
+        lab.boot(conf);
+        lab.tmux(&["new-session", "-d", "-s", "main", "-x", "80", "-y", "24", "--", "env", "sleep", "300"]);
+        lab
+    }
+
+    /// A server without sessions.
+    pub(super) fn boot(&self, conf: Option<&str>) {
+        let conf = conf.map_or_else(|| "/dev/null".to_owned(), |name| format!("{FIXTURES}/{name}"));
+        let socket = self.socket.to_str().expect("utf-8");
+        let words = ["-f", &conf, "-S", socket, "start-server", ";", "set-option", "-s", "exit-empty", "off"];
+        let output = run("tmux", &words);
+        assert_eq!(output.code, Some(0), "{}", String::from_utf8_lossy(&output.stderr));
+    }
+
+    /// A path inside this laboratory.
+    pub(super) fn path(&self, name: &str) -> PathBuf {
+        self.dir.path().join(name)
+    }
+
+    /// Runs a tmux command that must work, and gives what it printed.
+    pub(super) fn tmux(&self, words: &[&str]) -> String {
+        let output = self.try_tmux(words);
+        let stderr = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.code, Some(0), "{words:?}: {stderr}");
+        String::from_utf8_lossy(&output.stdout).trim_end().to_owned()
+    }
+
+    pub(super) fn try_tmux(&self, words: &[&str]) -> exec::Output {
+        let mut all = vec!["-u", "-S", self.socket.to_str().expect("utf-8")];
+        all.extend(words);
+        run("tmux", &all)
+    }
+
+    /// One field of a pane, a window or a session.
+    pub(super) fn field(&self, target: &str, format: &str) -> String {
+        self.tmux(&["display-message", "-p", "-t", target, format])
+    }
+
+    /// All panes of the server.
+    pub(super) fn panes(&self) -> Vec<String> {
+        let listed = self.try_tmux(&["list-panes", "-a", "-F", "#{pane_id}"]);
+        let mut ids: Vec<String> =
+            String::from_utf8_lossy(&listed.stdout).lines().map(str::to_owned).collect();
+        ids.retain(|line| line.starts_with('%'));
+        ids.sort();
+        ids.dedup();
+        ids
+    }
+
+    /// A real client of 80x24 that looks at `session`.
+    pub(super) fn attach(&self, session: &str) {
+        let (outer, inner) = (self.outer.to_str().expect("utf-8"), self.socket.to_str().expect("utf-8"));
+        let head = ["-f", "/dev/null", "-S", outer, "new-session", "-d", "-x", "80", "-y", "24", "--"];
+        let tail = ["env", "-u", "TMUX", "tmux", "-u", "-S", inner, "attach", "-t", session];
+        let output = run("tmux", &[&head[..], &tail[..]].concat());
+        assert_eq!(output.code, Some(0), "{}", String::from_utf8_lossy(&output.stderr));
+        until("a client is attached", || self.tmux(&["list-clients", "-t", session]).contains("80x24"));
+    }
+
+    /// The home of a team outside of tmux.
+    pub(super) fn home(&self, team: &str) -> TmuxHome {
+        TmuxHome {
+            program: PathBuf::from("tmux"),
+            socket: Some(self.socket.clone()),
+            inside: None,
+            team: team.to_owned(),
+            tag: format!("{team}-7f3a"),
+            layout: Layout::Panes,
+        }
+    }
+
+    /// The home of a team whose lead stands in `pane`.
+    pub(super) fn home_in(&self, team: &str, pane: &str) -> TmuxHome {
+        TmuxHome { inside: Some(pane.to_owned()), ..self.home(team) }
+    }
+
+    /// An executable file; the shell writes it, so that no descriptor of ours can keep it busy.
+    pub(super) fn script(&self, name: &str, text: &str) -> PathBuf {
+        let path = self.path(name);
+        let words = ["-c", "printf '%s' \"$1\" > \"$2\" && chmod 755 \"$2\"", "sh", text];
+        let output = run("/bin/sh", &[&words[..], &[path.to_str().expect("utf-8")]].concat());
+        assert_eq!(output.code, Some(0));
+        path
+    }
+
+    /// The text of a file inside; empty when it is not there.
+    pub(super) fn text(&self, name: &str) -> String {
+        let bytes = fs::read(&self.path(name), 1 << 20).expect("readable").unwrap_or_default();
+        String::from_utf8(bytes).expect("utf-8")
+    }
+}
+
+impl Drop for Lab {
+    fn drop(&mut self) {
+        for socket in [&self.outer, &self.socket] {
+            run("tmux", &["-S", socket.to_str().unwrap_or("/nonexistent"), "kill-server"]);
+        }
+    }
+}
+
+/// Runs any helper program.
+pub(super) fn run(program: &str, words: &[&str]) -> exec::Output {
+    let args = words.iter().map(OsString::from).collect();
+    let command = exec::Command { program: OsString::from(program), args, ..exec::Command::default() };
+    exec::run(&command, PATIENCE).expect("the helper program runs")
+}
+
+/// Polls `condition` until it holds; panics with `what` when it does not.
+pub(super) fn until(what: &str, mut condition: impl FnMut() -> bool) {
+    let deadline = Deadline::after(PATIENCE);
+    while !condition() {
+        assert!(!deadline.expired(), "waited in vain for: {what}");
+        clock::sleep(Duration::from_millis(5));
+    }
+}
+
+/// A launcher that does what `argv` does.
+pub(super) fn launch_of(member: &str, argv: &[&str]) -> Launch {
+    Launch {
+        member: MemberName::existing(member).expect("a name"),
+        token: format!("tok-{}", crate::sys::rand::token()),
+        argv: argv.iter().map(OsString::from).collect(),
+    }
+}
+
+/// A launcher that stays.
+pub(super) fn launch(member: &str) -> Launch {
+    launch_of(member, &["/usr/bin/env", "sleep", "300"])
+}
+
+/// Launchers that stay.
+pub(super) fn launches(count: usize) -> Vec<Launch> {
+    (0..count).map(|nth| launch(&format!("m{nth}"))).collect()
+}
+
+/// Places them all; each must get its place.
+pub(super) fn placed(tmux: &Tmux, launches: &[Launch]) -> Vec<Placement> {
+    tmux.place(launches).into_iter().map(|result| result.expect("a place")).collect()
+}
+
+/// The tmux part of a placement.
+pub(super) fn pane(placement: &Placement) -> &TmuxPane {
+    match placement {
+        Placement::Tmux(pane) => pane,
+        Placement::Pty(_) => panic!("not a pane"),
+    }
+}
+
+/// Closes it; it must have been there.
+pub(super) fn closed(tmux: &Tmux, placement: &Placement, launch: &Launch) {
+    assert_eq!(tmux.close(placement, &launch.token).expect("closed"), Verdict::Owned);
+    assert_eq!(tmux.verify(placement, &launch.token), Verdict::Gone);
+}
+
+/// The close was refused.
+pub(super) fn refused(tmux: &Tmux, placement: &Placement, token: &str) -> Verdict {
+    match tmux.close(placement, token) {
+        Err(BackendError::NotOurs { verdict, .. }) => verdict,
+        other => panic!("not refused: {other:?}"),
+    }
+}
+
+/// A tmux that writes down each word it gets, then does it.
+pub(super) fn traced(lab: &Lab) -> PathBuf {
+    let log = lab.path("trace");
+    let log = log.to_str().expect("utf-8");
+    let text = format!("#!/bin/sh\nprintf '%s\\n' CALL \"$@\" >> '{log}'\nexec tmux \"$@\"\n");
+    lab.script("traced", &text)
+}
+
+/// Whether a file is there.
+pub(super) fn exists(path: &Path) -> bool {
+    fs::exists(path)
+}

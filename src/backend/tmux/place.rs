@@ -1,0 +1,314 @@
+//! Placing launchers: few tmux processes, and none of the panes ever lost from sight. Refuses to know what launchers
+//! do.
+//!
+//! One round is three processes: a look around; the new windows, each with its first launcher; the other launchers as
+//! splits. A last one marks all panes and proves that they are there. What found no room goes into the next round.
+
+use std::collections::BTreeSet;
+use std::ffi::OsString;
+use std::path::Path;
+
+use super::arrange::{Size, capacity, share};
+use super::command::{Plain, Server, Unit, WindowId};
+use super::row::{MadeRow, PaneRow, rows};
+use super::survey::{Ground, Survey, survey, team_name};
+use super::verb::{self, Proof};
+use crate::backend::{BackendError, Launch, TmuxHome};
+use crate::model::id::MemberName;
+use crate::model::placement::{Layout, Placement, ProcessId, TmuxPane};
+use crate::sys::proc::Process;
+
+/// How many rounds in a row may get nobody a place.
+const BARREN_ROUNDS: usize = 2;
+
+/// Starts the launchers; one answer each, in order.
+pub(super) fn place(home: &TmuxHome, launches: &[Launch]) -> Vec<Result<Placement, BackendError>> {
+    let mut batch = Batch::new(home, launches);
+    batch.seat_all();
+    batch.finish()
+}
+
+/// A launcher on its way.
+struct Guest<'a> {
+    member: &'a MemberName,
+    argv: &'a [OsString],
+    token: Plain,
+    state: State,
+}
+
+enum State {
+    Waiting,
+    Seated(Seat),
+    /// Refused before tmux ran.
+    Refused(BackendError),
+}
+
+/// A pane that was made.
+struct Seat {
+    row: MadeRow,
+    window_name: String,
+    session_name: String,
+}
+
+/// One step of a call: what is sent, and who gets the pane that it makes.
+struct Step {
+    guest: Option<usize>,
+    /// The window that is to take one more; none when it makes its own.
+    split: Option<WindowId>,
+    window_name: String,
+    unit: Unit,
+}
+
+struct Batch<'a> {
+    home: &'a TmuxHome,
+    server: Server<'a>,
+    guests: Vec<Guest<'a>>,
+    /// Windows that refused a pane.
+    crowded: BTreeSet<WindowId>,
+    /// The last reason why somebody has no place.
+    trouble: Option<BackendError>,
+}
+
+impl<'a> Batch<'a> {
+    fn new(home: &'a TmuxHome, launches: &'a [Launch]) -> Batch<'a> {
+        let server = Server { program: &home.program, socket: home.socket.as_deref() };
+        let guests = launches.iter().map(guest).collect();
+        Batch { home, server, guests, crowded: BTreeSet::new(), trouble: None }
+    }
+
+    fn waiting(&self) -> Vec<usize> {
+        let waits = |guest: &Guest<'_>| matches!(guest.state, State::Waiting);
+        (0..self.guests.len()).filter(|nth| waits(&self.guests[*nth])).collect()
+    }
+
+    fn seat_all(&mut self) {
+        let mut barren = 0;
+        let mut waiting = self.waiting();
+        while !waiting.is_empty() && barren < BARREN_ROUNDS {
+            let round = survey(self.home, &self.server).and_then(|survey| self.round(&survey, &waiting));
+            let left = self.waiting();
+            barren = if left.len() < waiting.len() { 0 } else { barren + 1 };
+            waiting = left;
+            if let Err(problem) = round {
+                self.trouble = Some(problem);
+                return;
+            }
+        }
+    }
+
+    /// Gives places to as many of the waiting as it can.
+    fn round(&mut self, survey: &Survey, waiting: &[usize]) -> Result<(), BackendError> {
+        let (room, most): (Vec<usize>, usize) = match self.home.layout {
+            Layout::Panes => {
+                let free =
+                    |room: &super::survey::Room| if self.crowded.contains(&room.id) { 0 } else { room.free };
+                (survey.rooms.iter().map(free).collect(), capacity(survey.size))
+            }
+            Layout::Windows => (Vec::new(), 1),
+        };
+        let shares = share(waiting.len(), &room, most);
+        let mut queue = waiting.iter().copied();
+        let mut splits = Vec::new();
+        for (room, count) in survey.rooms.iter().zip(&shares.there) {
+            splits.extend(queue.by_ref().take(*count).map(|guest| self.split(guest, room.id, &room.name)));
+        }
+        let groups: Vec<Vec<usize>> =
+            shares.new.iter().map(|count| queue.by_ref().take(*count).collect()).collect();
+        let windows = self.windows(survey, &groups);
+        self.send(survey, windows)?;
+        for group in &groups {
+            splits.extend(self.furnish(group));
+        }
+        self.send(survey, splits)
+    }
+
+    /// A window for each group, with the first of the group in it.
+    fn windows(&self, survey: &Survey, groups: &[Vec<usize>]) -> Vec<Step> {
+        let firsts = groups.iter().filter_map(|group| group.first().copied());
+        let step = |(nth, guest): (usize, usize)| {
+            let name = self.window_name(guest);
+            let argv = self.guests[guest].argv;
+            let unit = match (&survey.ground, nth) {
+                (Ground::Free(session), 0) => {
+                    let tag = Plain::from_text(&self.home.tag);
+                    verb::new_session(session, &name, &tag, survey.size, argv)
+                }
+                (Ground::Free(_) | Ground::There { .. }, _) => {
+                    verb::new_window(&survey.ground.inside(), &name, argv)
+                }
+            };
+            Step { guest: Some(guest), split: None, window_name: name.as_str().to_owned(), unit }
+        };
+        firsts.enumerate().map(step).collect()
+    }
+
+    fn window_name(&self, guest: usize) -> Plain {
+        match self.home.layout {
+            Layout::Panes => team_name(&self.home.team),
+            Layout::Windows => team_name(&format!("{}-{}", self.home.team, self.guests[guest].member)),
+        }
+    }
+
+    /// Makes a new window the team's, and puts the rest of its group into it, as many as it really can hold.
+    fn furnish(&self, group: &[usize]) -> Vec<Step> {
+        let Some((first, rest)) = group.split_first() else { return Vec::new() };
+        let State::Seated(seat) = &self.guests[*first].state else { return Vec::new() };
+        let tag = Plain::from_text(&self.home.tag);
+        let unit = verb::own_window(seat.row.window, &tag, self.home.layout == Layout::Panes);
+        let mut steps = vec![Step { guest: None, split: None, window_name: String::new(), unit }];
+        let more = capacity(Size { width: seat.row.width, height: seat.row.height }) - 1;
+        let split = |guest: &usize| self.split(*guest, seat.row.window, &seat.window_name);
+        steps.extend(rest.iter().take(more).map(split));
+        steps
+    }
+
+    fn split(&self, guest: usize, window: WindowId, window_name: &str) -> Step {
+        let unit = verb::split(window, self.guests[guest].argv);
+        Step { guest: Some(guest), split: Some(window), window_name: window_name.to_owned(), unit }
+    }
+
+    /// Sends the steps and seats whoever got a pane. A call stops at the first command that fails, so its rows belong
+    /// to its first steps.
+    fn send(&mut self, survey: &Survey, steps: Vec<Step>) -> Result<(), BackendError> {
+        let units: Vec<Unit> = steps.iter().map(|step| step.unit.clone()).collect();
+        let mut steps = steps.into_iter();
+        for answer in self.server.run(&units) {
+            let mut made = rows::<MadeRow>(&answer.lines).into_iter();
+            let mut stopped = false;
+            for step in steps.by_ref().take(answer.units) {
+                let Some(guest) = step.guest else { continue };
+                match made.next() {
+                    Some(row) => self.guests[guest].state = State::Seated(step.seat(survey, row)),
+                    None if stopped => (),
+                    None => {
+                        self.crowded.extend(step.split);
+                        stopped = true;
+                    }
+                }
+            }
+            match answer.problem {
+                // What was made in this call cannot be known; nothing more is started.
+                Some(BackendError::Exec(error)) => return Err(error.into()),
+                Some(problem) => self.trouble = Some(problem),
+                None => (),
+            }
+        }
+        Ok(())
+    }
+
+    /// Marks all panes, and takes a last look: only what is there, alive and marked is a placement.
+    fn finish(self) -> Vec<Result<Placement, BackendError>> {
+        let there = self.mark();
+        let Batch { home, server, guests, trouble, .. } = self;
+        let mut trouble = trouble;
+        let mut discard = Vec::new();
+        let mut results = Vec::new();
+        for guest in guests {
+            let result = match guest.state {
+                State::Refused(error) => Err(error),
+                State::Waiting => Err(spread(&mut trouble)),
+                State::Seated(ref seat) => {
+                    let found = there.iter().find(|row| row.id == seat.row.pane);
+                    let placement = prove(home, &guest, seat, found);
+                    if placement.is_err() {
+                        discard.push(verb::close(
+                            seat.row.pane,
+                            seat.row.server,
+                            &Proof::Process(seat.row.pid),
+                        ));
+                    }
+                    placement.map(Placement::Tmux)
+                }
+            };
+            results.push(result);
+        }
+        for unit in &discard {
+            // Each in a call of its own: one that has gone by itself must not keep the next.
+            server.ask(unit);
+        }
+        results
+    }
+
+    fn mark(&self) -> Vec<PaneRow> {
+        let mut units = Vec::new();
+        for guest in &self.guests {
+            if let State::Seated(seat) = &guest.state {
+                let name = Plain::from_text(guest.member.as_str());
+                units.push(verb::own_pane(seat.row.pane, &guest.token, &name));
+            }
+        }
+        if units.is_empty() {
+            return Vec::new();
+        }
+        units.push(verb::panes());
+        self.server.run(&units).iter().flat_map(|answer| rows::<PaneRow>(&answer.lines)).collect()
+    }
+}
+
+impl Step {
+    fn seat(self, survey: &Survey, row: MadeRow) -> Seat {
+        Seat { row, window_name: self.window_name, session_name: survey.ground.name().to_owned() }
+    }
+}
+
+fn guest(launch: &Launch) -> Guest<'_> {
+    let refused = |stderr: &str| {
+        let command = format!("a pane for {}", launch.member);
+        State::Refused(BackendError::Refused { command, stderr: stderr.to_owned() })
+    };
+    let token = Plain::parse(&launch.token);
+    let state = match (&token, launch.argv.len()) {
+        (None, _) => refused("the token is not of letters and digits"),
+        // One word alone would go through a shell (SP-06).
+        (Some(_), 0 | 1) => refused("the launcher's command line is too short"),
+        (Some(_), _) => State::Waiting,
+    };
+    let token = token.unwrap_or_else(|| Plain::from_text(""));
+    Guest { member: &launch.member, argv: &launch.argv, token, state }
+}
+
+/// The whole identity of the pane, if every part of it can be had.
+fn prove(
+    home: &TmuxHome,
+    guest: &Guest<'_>,
+    seat: &Seat,
+    found: Option<&PaneRow>,
+) -> Result<TmuxPane, BackendError> {
+    let gone = || BackendError::LauncherGone { member: guest.member.clone() };
+    let found = found.filter(|row| row.pid == seat.row.pid && !row.dead).ok_or_else(gone)?;
+    if found.token != guest.token.as_str() {
+        let command = format!("set-option -p -t {} @phalanx_token", seat.row.pane);
+        return Err(BackendError::Unreadable { command, answer: found.token.clone() });
+    }
+    let pane = process(seat.row.pid).ok_or_else(gone)?;
+    let server = process(seat.row.server).ok_or_else(gone)?;
+    // The server knows its socket as whoever started it gave it; what we reached it by is sure to work.
+    let asked = home.socket.as_deref().and_then(Path::to_str).map(str::to_owned);
+    Ok(TmuxPane {
+        socket: asked.unwrap_or_else(|| seat.row.socket.clone()),
+        server,
+        session_id: seat.row.session.to_string(),
+        session_name: seat.session_name.clone(),
+        window_id: seat.row.window.to_string(),
+        window_name: seat.window_name.clone(),
+        pane_id: seat.row.pane.to_string(),
+        pane,
+    })
+}
+
+fn process(pid: i32) -> Option<ProcessId> {
+    Process::of(pid).map(|process| ProcessId { pid: process.pid, start: process.start })
+}
+
+/// One reason for several: the first gets it as it is.
+fn spread(trouble: &mut Option<BackendError>) -> BackendError {
+    let unknown = || BackendError::Unavailable { program: "tmux", problem: "it made no pane".to_owned() };
+    let next = match trouble {
+        Some(BackendError::Refused { command, stderr }) => {
+            Some(BackendError::Refused { command: command.clone(), stderr: stderr.clone() })
+        }
+        Some(other) => Some(BackendError::Unavailable { program: "tmux", problem: other.to_string() }),
+        None => None,
+    };
+    std::mem::replace(trouble, next).unwrap_or_else(unknown)
+}

@@ -1,0 +1,188 @@
+//! The rows that tmux prints for us: formats and their reading. Each begins with a word of its own, because the user's
+//! hooks print into the same stream. Fields are ids, numbers and our own options, between spaces; the one field that
+//! is free text stands last (PT-04). Refuses to know what a row means for a team.
+
+use super::command::{PaneId, SessionId, WindowId};
+
+pub(super) const SERVER: &str = "phx-server #{pid}";
+pub(super) const MADE: &str = "phx-made #{pid} #{pane_id} #{pane_pid} #{window_id} #{session_id} #{window_width} \
+                               #{window_height} #{socket_path}";
+pub(super) const SESSION: &str = "phx-session #{session_id} #{@phalanx_session} #{session_name}";
+pub(super) const WINDOW: &str = "phx-window #{window_id} #{session_id} #{window_width} #{window_height} \
+                                 #{window_panes} #{window_zoomed_flag} #{@phalanx_team} #{window_name}";
+pub(super) const PANE: &str = "phx-pane #{pane_id} #{pane_pid} #{pane_dead} #{session_id} #{window_width} \
+                               #{window_height} #{@phalanx_token}";
+
+/// The server that answers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct ServerRow {
+    pub(super) pid: i32,
+}
+
+/// A pane at its birth.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct MadeRow {
+    pub(super) server: i32,
+    pub(super) pane: PaneId,
+    pub(super) pid: i32,
+    pub(super) window: WindowId,
+    pub(super) session: SessionId,
+    pub(super) width: usize,
+    pub(super) height: usize,
+    pub(super) socket: String,
+}
+
+/// A session.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct SessionRow {
+    pub(super) id: SessionId,
+    /// Empty when it is nobody's.
+    pub(super) tag: String,
+    pub(super) name: String,
+}
+
+/// A window, as seen in one session.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct WindowRow {
+    pub(super) id: WindowId,
+    pub(super) session: SessionId,
+    pub(super) width: usize,
+    pub(super) height: usize,
+    pub(super) panes: usize,
+    pub(super) zoomed: bool,
+    /// Empty when it is nobody's.
+    pub(super) tag: String,
+    pub(super) name: String,
+}
+
+/// A pane, as seen in one session.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct PaneRow {
+    pub(super) id: PaneId,
+    /// What tmux started there; stays when that has ended.
+    pub(super) pid: i32,
+    /// Its program has ended and the pane was kept (`remain-on-exit`).
+    pub(super) dead: bool,
+    pub(super) session: SessionId,
+    pub(super) width: usize,
+    pub(super) height: usize,
+    /// Empty when it is nobody's.
+    pub(super) token: String,
+}
+
+/// One kind of row.
+pub(super) trait Row: Sized {
+    /// The format, whose first word tells this kind from others.
+    const FORMAT: &'static str;
+
+    /// Reads the fields behind the first word.
+    fn read(fields: &str) -> Option<Self>;
+}
+
+/// All rows of one kind, in order; other lines are passed over.
+pub(super) fn rows<R: Row>(lines: &[String]) -> Vec<R> {
+    let kind = R::FORMAT.split(' ').next().unwrap_or_default();
+    let fields = lines.iter().filter_map(|line| line.strip_prefix(kind)?.strip_prefix(' '));
+    fields.filter_map(R::read).collect()
+}
+
+impl Row for ServerRow {
+    const FORMAT: &'static str = SERVER;
+
+    fn read(fields: &str) -> Option<Self> {
+        Some(ServerRow { pid: fields.parse().ok()? })
+    }
+}
+
+impl Row for MadeRow {
+    const FORMAT: &'static str = MADE;
+
+    fn read(fields: &str) -> Option<Self> {
+        let mut field = fields.splitn(8, ' ');
+        let mut next = || field.next();
+        Some(MadeRow {
+            server: next()?.parse().ok()?,
+            pane: PaneId::parse(next()?)?,
+            pid: next()?.parse().ok()?,
+            window: WindowId::parse(next()?)?,
+            session: SessionId::parse(next()?)?,
+            width: next()?.parse().ok()?,
+            height: next()?.parse().ok()?,
+            socket: next()?.to_owned(),
+        })
+    }
+}
+
+impl Row for SessionRow {
+    const FORMAT: &'static str = SESSION;
+
+    fn read(fields: &str) -> Option<Self> {
+        let mut field = fields.splitn(3, ' ');
+        let mut next = || field.next();
+        Some(SessionRow { id: SessionId::parse(next()?)?, tag: next()?.to_owned(), name: next()?.to_owned() })
+    }
+}
+
+impl Row for WindowRow {
+    const FORMAT: &'static str = WINDOW;
+
+    fn read(fields: &str) -> Option<Self> {
+        let mut field = fields.splitn(8, ' ');
+        let mut next = || field.next();
+        Some(WindowRow {
+            id: WindowId::parse(next()?)?,
+            session: SessionId::parse(next()?)?,
+            width: next()?.parse().ok()?,
+            height: next()?.parse().ok()?,
+            panes: next()?.parse().ok()?,
+            zoomed: next()? == "1",
+            tag: next()?.to_owned(),
+            name: next()?.to_owned(),
+        })
+    }
+}
+
+impl Row for PaneRow {
+    const FORMAT: &'static str = PANE;
+
+    fn read(fields: &str) -> Option<Self> {
+        let mut field = fields.splitn(7, ' ');
+        let mut next = || field.next();
+        Some(PaneRow {
+            id: PaneId::parse(next()?)?,
+            pid: next()?.parse().ok()?,
+            dead: next()? == "1",
+            session: SessionId::parse(next()?)?,
+            width: next()?.parse().ok()?,
+            height: next()?.parse().ok()?,
+            token: next()?.to_owned(),
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn lines(text: &str) -> Vec<String> {
+        text.lines().map(str::to_owned).collect()
+    }
+
+    #[test]
+    fn pt_06_what_hooks_print_is_passed_over() {
+        let said = lines("hello from a hook\nphx-server 17\nphx-servers 18\nphx-server\nphx-server x\n");
+        assert_eq!(rows::<ServerRow>(&said), [ServerRow { pid: 17 }]);
+    }
+
+    #[test]
+    fn pt_04_free_text_stands_last_and_empty_fields_keep_their_place() {
+        let said = lines("phx-session $1  my own session\nphx-session $2 tag-1 phalanx-demo");
+        let read: Vec<_> = rows::<SessionRow>(&said).into_iter().map(|row| (row.tag, row.name)).collect();
+        let expected = [("", "my own session"), ("tag-1", "phalanx-demo")];
+        assert_eq!(read, expected.map(|(tag, name)| (tag.to_owned(), name.to_owned())));
+        let made = rows::<MadeRow>(&lines("phx-made 9 %1 10 @2 $3 200 50 /tmp/my dir/s"));
+        assert_eq!(made.first().map(|row| row.socket.as_str()), Some("/tmp/my dir/s"));
+        let panes = rows::<PaneRow>(&lines("phx-pane %1 10 0 $3 80 24 "));
+        assert_eq!(panes.first().map(|row| row.token.as_str()), Some(""));
+    }
+}

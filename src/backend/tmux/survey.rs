@@ -1,0 +1,119 @@
+//! Where a team's next panes go: what the server has, in one tmux process. Refuses to change anything.
+
+use super::arrange::{Size, capacity};
+use super::command::{PaneId, Plain, Server, SessionId, WindowId};
+use super::row::{PaneRow, ServerRow, SessionRow, WindowRow, rows};
+use super::verb::{self, Inside};
+use crate::backend::{BackendError, TmuxHome};
+
+/// The size of a session that nobody looks at: its programs shall not think that they have no room (PM-02).
+const DETACHED: Size = Size { width: 200, height: 50 };
+
+/// The session for the team's panes.
+#[derive(Debug, Clone)]
+pub(super) enum Ground {
+    There {
+        id: SessionId,
+        name: String,
+    },
+    /// There is none yet; this name is free.
+    Free(Plain),
+}
+
+impl Ground {
+    /// Where a window goes once the session is there.
+    pub(super) fn inside(&self) -> Inside {
+        match self {
+            Ground::There { id, .. } => Inside::Session(*id),
+            Ground::Free(name) => Inside::JustMade(name.clone()),
+        }
+    }
+
+    /// The session's name.
+    pub(super) fn name(&self) -> &str {
+        match self {
+            Ground::There { name, .. } => name,
+            Ground::Free(name) => name.as_str(),
+        }
+    }
+}
+
+/// A window of the team's that may take more.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Room {
+    pub(super) id: WindowId,
+    pub(super) name: String,
+    pub(super) free: usize,
+}
+
+/// All that has to be known to place panes.
+#[derive(Debug, Clone)]
+pub(super) struct Survey {
+    pub(super) ground: Ground,
+    /// What a new window will measure, as far as can be told.
+    pub(super) size: Size,
+    pub(super) rooms: Vec<Room>,
+}
+
+/// Looks around. Beside the caller's own pane if it stands in one (SP-05), else in the team's own session.
+///
+/// # Errors
+/// The caller stands in a tmux that does not answer, or tmux cannot be run.
+pub(super) fn survey(home: &TmuxHome, server: &Server<'_>) -> Result<Survey, BackendError> {
+    let inside = home.inside.as_deref().and_then(PaneId::parse);
+    let all = verb::server().then(verb::sessions()).then(verb::windows());
+    let answer = server.ask(&inside.map_or(all.clone(), |pane| all.then(verb::pane(pane))));
+    let reached = !rows::<ServerRow>(&answer.lines).is_empty();
+    match answer.problem {
+        Some(BackendError::Exec(error)) => return Err(error.into()),
+        // Starting a second server behind the back of the caller's own would hide the team from it (CR-11).
+        Some(problem) if !reached && inside.is_some() => return Err(problem),
+        // No server: the first session will start it. A half answer costs a window more at worst.
+        Some(_) | None => (),
+    }
+    let sessions: Vec<SessionRow> = rows(&answer.lines);
+    let own = rows::<PaneRow>(&answer.lines).into_iter().find(|row| Some(row.id) == inside);
+    let tag = Plain::from_text(&home.tag);
+    let (ground, size) = match own {
+        Some(own) => {
+            let name = sessions.iter().find(|row| row.id == own.session).map(|row| row.name.clone());
+            let ground = Ground::There { id: own.session, name: name.unwrap_or_default() };
+            (ground, Size { width: own.width, height: own.height })
+        }
+        None => (detached(home, &tag, &sessions), DETACHED),
+    };
+    let rooms = rooms(&ground, &tag, rows(&answer.lines));
+    Ok(Survey { ground, size, rooms })
+}
+
+/// The team's own session, or a name for it that is free. A session of the same name that is not marked as this
+/// team's belongs to somebody else.
+fn detached(home: &TmuxHome, tag: &Plain, sessions: &[SessionRow]) -> Ground {
+    if let Some(row) = sessions.iter().find(|row| row.tag == tag.as_str()) {
+        return Ground::There { id: row.id, name: row.name.clone() };
+    }
+    let base = team_name(&home.team);
+    let mut name = base.clone();
+    let mut nth = 2;
+    while sessions.iter().any(|row| row.name == name.as_str()) {
+        name = Plain::from_text(&format!("{}-{nth}", base.as_str()));
+        nth += 1;
+    }
+    Ground::Free(name)
+}
+
+/// The name of a team's window and of its detached session.
+pub(super) fn team_name(team: &str) -> Plain {
+    Plain::from_text(&format!("phalanx-{team}"))
+}
+
+/// The team's windows in its session. One that a person has zoomed is left alone: a split would undo that (LY-05).
+fn rooms(ground: &Ground, tag: &Plain, windows: Vec<WindowRow>) -> Vec<Room> {
+    let Ground::There { id, .. } = ground else { return Vec::new() };
+    let ours = windows.into_iter().filter(|row| row.session == *id && row.tag == tag.as_str() && !row.zoomed);
+    let room = |row: WindowRow| {
+        let size = Size { width: row.width, height: row.height };
+        Room { id: row.id, name: row.name, free: capacity(size).saturating_sub(row.panes) }
+    };
+    ours.map(room).collect()
+}

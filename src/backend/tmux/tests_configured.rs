@@ -1,0 +1,177 @@
+//! Under hostile circumstances: the user's configuration, a bare environment, a tmux that hangs, lies or is missing.
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use super::Tmux;
+use super::harness::{FIXTURES, Lab, closed, launch, launches, pane, placed, run, until};
+use super::probe::probe;
+use crate::backend::{Backend, BackendError, TmuxHome};
+use crate::model::placement::{Layout, Verdict};
+use crate::sys::clock::Deadline;
+
+#[test]
+fn pt_06_a_detached_team_lives_under_a_nasty_configuration() {
+    let lab = Lab::empty();
+    lab.boot(Some("nasty.conf"));
+    let tmux = Tmux::new(lab.home("demo"));
+    let all = launches(20);
+    let places = placed(&tmux, &all);
+    for (place, launch) in places.iter().zip(&all) {
+        assert_eq!(tmux.verify(place, &launch.token), Verdict::Owned);
+        let id = pane(place).pane_id.as_str();
+        assert_eq!(lab.field(id, "#{window_name} #{pane_synchronized}"), "phalanx-demo 0");
+    }
+    let later = placed(&tmux, &launches(2));
+    assert_eq!(pane(&later[0]).session_id, pane(&places[0]).session_id);
+    for (place, launch) in places.iter().zip(&all) {
+        closed(&tmux, place, launch);
+    }
+    assert_eq!(lab.panes().len(), 2);
+    // A launcher that ends by itself takes its pane along, whatever `remain-on-exit` says elsewhere.
+    run("/bin/kill", &["-KILL", &pane(&later[0]).pane.pid.to_string()]);
+    until("its pane goes", || lab.panes().len() == 1);
+}
+
+#[test]
+fn pt_06_ly_01_a_team_inside_a_nasty_configuration() {
+    let lab = Lab::empty();
+    lab.boot(Some("nasty.conf"));
+    let keep = ["set-option", "-t", "=main:", "destroy-unattached", "off"];
+    let main = ["new-session", "-d", "-s", "main", "-x", "120", "-y", "40", "--", "env", "sleep", "300", ";"];
+    lab.tmux(&[&main[..], &keep].concat());
+    lab.attach("main");
+    let caller = lab.panes().remove(0);
+    for layout in [Layout::Panes, Layout::Windows] {
+        let tmux = Tmux::new(TmuxHome { layout, ..lab.home_in("demo", &caller) });
+        let all = launches(7);
+        let places = placed(&tmux, &all);
+        assert!(places.iter().all(|place| pane(place).session_name == "main"));
+        for (place, launch) in places.iter().zip(&all) {
+            closed(&tmux, place, launch);
+        }
+        assert_eq!(lab.panes(), [caller.clone()]);
+    }
+    assert_eq!(lab.field(&caller, "#{window_index}.#{pane_index}"), "1.1");
+}
+
+#[test]
+fn pt_04_a_bare_environment_and_the_c_locale() {
+    let lab = Lab::empty();
+    let bare = lab.script("bare", "#!/bin/sh\nexec env -i LC_ALL=C PATH=/usr/bin:/bin tmux \"$@\"\n");
+    lab.boot(None);
+    lab.tmux(&["new-session", "-d", "-s", "söße x", "-n", "a\tb", "--", "env", "sleep", "300"]);
+    let tmux = Tmux::new(TmuxHome { program: bare, ..lab.home_in("demo", "%0") });
+    let all = launches(3);
+    let places = placed(&tmux, &all);
+    assert_eq!(pane(&places[0]).session_name, "söße x");
+    let more = launches(1);
+    let later = placed(&tmux, &more);
+    assert_eq!(pane(&later[0]).window_id, pane(&places[2]).window_id, "two fit, so one window has room");
+    for (place, launch) in places.iter().chain(&later).zip(all.iter().chain(&more)) {
+        closed(&tmux, place, launch);
+    }
+}
+
+#[test]
+fn a_caller_whose_pane_has_gone_gets_a_detached_session() {
+    let lab = Lab::start(None);
+    for inside in ["%99", "", "main"] {
+        let tmux = Tmux::new(lab.home_in(&format!("t{}", inside.len()), inside));
+        let places = placed(&tmux, &launches(1));
+        assert!(pane(&places[0]).session_name.starts_with("phalanx-t"));
+    }
+}
+
+#[test]
+fn pf_05_a_tmux_that_hangs_is_an_error_in_time() {
+    let lab = Lab::start(None);
+    let hangs = lab.script("hangs", "#!/bin/sh\nexec sleep 60\n");
+    let well = Tmux::new(lab.home("demo"));
+    let known = launch("known");
+    let places = placed(&well, std::slice::from_ref(&known));
+    let tmux = Tmux::new(TmuxHome { program: hangs.clone(), ..lab.home("demo") });
+    let begun = Deadline::after(Duration::MAX);
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            let results = tmux.place(&launches(2));
+            let text = |nth: usize| results[nth].as_ref().expect_err("nothing").to_string();
+            assert!(matches!(&results[0], Err(BackendError::Exec(_))), "{results:?}");
+            assert!(text(0).contains("5000 ms") && text(1).contains("5000 ms"), "{results:?}");
+        });
+        scope.spawn(|| match tmux.verify(&places[0], &known.token) {
+            Verdict::Unknown { reason } => assert!(reason.contains("5000 ms"), "{reason}"),
+            other => panic!("{other}"),
+        });
+        scope.spawn(|| {
+            let problem = probe(&hangs).expect_err("it hangs");
+            assert!(problem.contains("3000 ms") && problem.contains("apt install tmux"), "{problem}");
+        });
+    });
+    assert!(begun.elapsed() < Duration::from_secs(20));
+    assert_eq!(well.verify(&places[0], &known.token), Verdict::Owned);
+}
+
+#[test]
+fn sp_08_the_probe_says_what_is_wrong() {
+    let lab = Lab::empty();
+    assert_eq!(probe(Path::new("tmux")), Ok(()));
+    let wrapper = lab.script("wrapper", "#!/bin/sh\nexec tmux \"$@\"\n");
+    assert_eq!(probe(&wrapper), Ok(()));
+    for (name, text) in [
+        ("missing", None),
+        ("old", Some("#!/bin/sh\necho tmux 3.1c\n")),
+        ("garbage", Some("#!/bin/sh\nhead -c 100 /dev/zero\n")),
+        ("silent", Some("#!/bin/sh\n")),
+        ("fails", Some("#!/bin/sh\necho tmux 3.4\nexit 1\n")),
+        ("other", Some("#!/bin/sh\necho psmux 9.9\n")),
+    ] {
+        let path = text.map_or_else(|| lab.path(name), |text| lab.script(name, text));
+        let problem = probe(&path).expect_err(name);
+        assert!(problem.contains(name) && problem.contains("apt install tmux"), "{problem}");
+    }
+}
+
+#[test]
+fn sp_03_what_tmux_says_is_in_the_error() {
+    let lab = Lab::empty();
+    // PT-05: longer than a socket's path may be.
+    let deep = lab.path(&"d".repeat(120));
+    let tmux = Tmux::new(TmuxHome { socket: Some(deep), ..lab.home("demo") });
+    for result in tmux.place(&launches(2)) {
+        match result {
+            Err(BackendError::Refused { stderr, .. }) => assert!(stderr.contains("too long"), "{stderr}"),
+            other => panic!("{other:?}"),
+        }
+    }
+    let lies = lab.script("lies", "#!/bin/sh\nexit 0\n");
+    let tmux = Tmux::new(TmuxHome { program: lies, ..lab.home("demo") });
+    assert!(tmux.place(&launches(2)).iter().all(Result::is_err), "SP-15: rc 0 and no pane");
+    let missing = Tmux::new(TmuxHome { program: PathBuf::from("/no/such/tmux"), ..lab.home("demo") });
+    let results = missing.place(&launches(1));
+    assert!(
+        results[0].as_ref().is_err_and(|error| error.to_string().contains("/no/such/tmux")),
+        "{results:?}"
+    );
+    assert!(Path::new(FIXTURES).ends_with("fixtures/tmux"));
+}
+
+#[test]
+fn sp_03_a_batch_beyond_one_call_arrives_whole() {
+    let lab = Lab::start(None);
+    let long = "x".repeat(3_000);
+    let all: Vec<_> = (0..16)
+        .map(|nth| super::harness::launch_of(&format!("m{nth}"), &["/bin/sh", "-c", "exec sleep 300", &long]))
+        .collect();
+    let tmux = Tmux::new(lab.home("demo"));
+    let places = placed(&tmux, &all);
+    for (place, launch) in places.iter().zip(&all) {
+        let words = lab.field(&pane(place).pane_id, "#{@phalanx_name} #{@phalanx_token}");
+        assert_eq!(words, format!("{} {}", launch.member, launch.token));
+    }
+    let huge = launch("huge");
+    let huge = crate::backend::Launch { argv: vec!["/bin/echo".into(), "x".repeat(20_000).into()], ..huge };
+    let results = tmux.place(&[launch("before"), huge, launch("behind")]);
+    let good: Vec<bool> = results.iter().map(Result::is_ok).collect();
+    assert_eq!(good, [true, false, true]);
+}

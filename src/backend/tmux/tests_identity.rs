@@ -1,0 +1,273 @@
+//! What is ours, foreign, gone or unknown, and that nothing is closed unless it is proven ours: against a real tmux.
+
+use std::path::PathBuf;
+
+use super::Tmux;
+use super::harness::{Lab, closed, exists, launch, launch_of, launches, pane, placed, refused, run, until};
+use crate::backend::{Backend, TmuxHome};
+use crate::model::placement::{Placement, ProcessId, PtyHold, TmuxPane, Verdict};
+use crate::sys::proc::{Liveness, Process, liveness, wait_exit};
+
+/// The placement with one part of it changed.
+fn changed(placement: &Placement, change: impl FnOnce(&mut TmuxPane)) -> Placement {
+    let mut pane = pane(placement).clone();
+    change(&mut pane);
+    Placement::Tmux(pane)
+}
+
+fn is_unknown(verdict: &Verdict) -> bool {
+    matches!(verdict, Verdict::Unknown { .. })
+}
+
+fn is_foreign(verdict: &Verdict) -> bool {
+    matches!(verdict, Verdict::Foreign { .. })
+}
+
+/// Ends a server the hard way and waits until it has gone.
+fn kill_server(place: &Placement) {
+    let server = pane(place).server;
+    run("/bin/kill", &["-KILL", &server.pid.to_string()]);
+    assert!(wait_exit(Process { pid: server.pid, start: server.start }, std::time::Duration::from_secs(20)));
+}
+
+#[test]
+fn sd_05_twenty_bystanders_with_the_same_program_stay() {
+    let lab = Lab::start(None);
+    let tmux = Tmux::new(lab.home("demo"));
+    let all = launches(3);
+    let places = placed(&tmux, &all);
+    let window = pane(&places[0]).window_id.clone();
+    for nth in 0..20 {
+        // Some of them in our own window.
+        let target = if nth < 4 { window.as_str() } else { "=main:" };
+        let words: &[&str] = if nth < 10 { &["split-window", "-d", "-h"] } else { &["new-window", "-d"] };
+        let tail = ["-t", target, "--", "/usr/bin/env", "sleep", "300"];
+        let target_is_index = words[0] == "new-window";
+        let tail = if target_is_index { [&["-t", "=main:"], &tail[2..]].concat() } else { tail.to_vec() };
+        lab.tmux(&[words, &tail].concat());
+        let tiled = if target_is_index { "=main:" } else { target };
+        lab.tmux(&["select-layout", "-t", tiled, "tiled"]);
+    }
+    let ours: Vec<&str> = places.iter().map(|place| pane(place).pane_id.as_str()).collect();
+    let mut others = lab.panes();
+    others.retain(|id| !ours.contains(&id.as_str()));
+    assert_eq!(others.len(), 21);
+    for (place, launch) in places.iter().zip(&all) {
+        closed(&tmux, place, launch);
+        assert_eq!(tmux.close(place, &launch.token).expect("again"), Verdict::Gone);
+    }
+    assert_eq!(lab.panes(), others);
+}
+
+#[test]
+fn sd_06_after_a_restart_of_the_server_the_same_ids_are_not_ours() {
+    let lab = Lab::empty();
+    lab.boot(None);
+    let tmux = Tmux::new(lab.home("demo"));
+    let all = launches(2);
+    let places = placed(&tmux, &all);
+    kill_server(&places[0]);
+    lab.boot(None);
+    lab.tmux(&["new-session", "-d", "-s", "phalanx-demo", "--", "env", "sleep", "300"]);
+    lab.tmux(&["split-window", "-d", "-t", "=phalanx-demo:", "--", "env", "sleep", "300"]);
+    // Even one that says it is ours.
+    lab.tmux(&["set-option", "-p", "-t", "%1", "@phalanx_token", &all[1].token]);
+    let before = lab.panes();
+    assert_eq!(before, ["%0", "%1"]);
+    for (place, launch) in places.iter().zip(&all) {
+        assert_eq!(tmux.verify(place, &launch.token), Verdict::Gone);
+        assert_eq!(tmux.close(place, &launch.token).expect("gone already"), Verdict::Gone);
+    }
+    assert_eq!(lab.panes(), before);
+}
+
+#[test]
+fn each_part_of_the_identity_counts() {
+    let lab = Lab::start(None);
+    let tmux = Tmux::new(lab.home("demo"));
+    let all = launches(2);
+    let places = placed(&tmux, &all);
+    let (place, token) = (&places[0], all[0].token.as_str());
+    let other = pane(&places[1]).clone();
+    assert!(is_foreign(&refused(&tmux, place, &all[1].token)));
+    let wrong_pane = changed(place, |pane| pane.pane_id.clone_from(&other.pane_id));
+    assert!(is_foreign(&refused(&tmux, &wrong_pane, token)));
+    let wrong_pid = changed(place, |pane| pane.pane = other.pane);
+    assert!(is_foreign(&refused(&tmux, &wrong_pid, token)));
+    let wrong_start = changed(place, |pane| pane.pane.start += 1);
+    assert!(is_foreign(&refused(&tmux, &wrong_start, token)));
+    let older_server = changed(place, |pane| pane.server.start -= 1);
+    assert_eq!(tmux.close(&older_server, token).expect("its server has ended"), Verdict::Gone);
+    // A server that lives, but is not the one behind the socket.
+    let us = Process::current();
+    let other_server = changed(place, |pane| pane.server = ProcessId { pid: us.pid, start: us.start });
+    assert!(is_unknown(&refused(&tmux, &other_server, token)));
+    let other_socket = changed(place, |pane| pane.socket = "/nonexistent/socket".to_owned());
+    assert!(is_unknown(&refused(&tmux, &other_socket, token)));
+    let never_there = changed(place, |pane| pane.pane_id = "%999".to_owned());
+    assert_eq!(tmux.verify(&never_there, token), Verdict::Gone);
+    let no_pane = Placement::Pty(PtyHold { launcher: pane(place).pane, log: String::new() });
+    assert!(is_foreign(&refused(&tmux, &no_pane, token)));
+    assert_eq!(tmux.verify(place, token), Verdict::Owned, "and nothing was touched");
+}
+
+#[test]
+fn sd_07_hostile_ids_are_refused_before_tmux_runs() {
+    let lab = Lab::start(None);
+    let tmux = Tmux::new(lab.home("demo"));
+    let all = launches(1);
+    let places = placed(&tmux, &all);
+    let (place, token) = (&places[0], all[0].token.as_str());
+    let touched = lab.path("touched");
+    let text = format!("#!/bin/sh\ntouch '{}'\n", touched.display());
+    let fake = Tmux::new(TmuxHome { program: lab.script("fake", &text), ..lab.home("demo") });
+    for id in [
+        "",
+        " ",
+        "%",
+        "%-1",
+        "last",
+        "{last}",
+        "phalanx-demo",
+        "@0",
+        "$0",
+        "%0;",
+        "%0 ; kill-server",
+        "=main:",
+    ] {
+        let hostile = changed(place, |pane| pane.pane_id = id.to_owned());
+        assert!(is_unknown(&refused(&fake, &hostile, token)), "{id:?}");
+        assert!(fake.screen(&hostile, token, 5).is_err());
+    }
+    for token in ["", "a b", "#{pane_id}"] {
+        assert!(is_unknown(&refused(&fake, place, token)), "{token:?}");
+    }
+    let nowhere = changed(place, |pane| pane.socket = String::new());
+    assert!(is_unknown(&refused(&fake, &nowhere, token)));
+    assert!(!exists(&touched));
+    assert_eq!(lab.panes().len(), 2);
+}
+
+#[test]
+fn cr_11_a_socket_that_disappears_means_unknown_not_gone() {
+    let lab = Lab::start(None);
+    let tmux = Tmux::new(lab.home("demo"));
+    let all = launches(1);
+    let places = placed(&tmux, &all);
+    let (place, token) = (&places[0], all[0].token.as_str());
+    let aside = lab.path("aside");
+    crate::sys::fs::rename(&lab.socket, &aside).expect("moved");
+    assert!(is_unknown(&refused(&tmux, place, token)));
+    assert!(tmux.screen(place, token, 5).is_err());
+    // A lead whose own tmux cannot be reached starts no other one.
+    let inside = Tmux::new(lab.home_in("demo", "%0"));
+    assert!(inside.place(&launches(2)).iter().all(Result::is_err));
+    assert!(!exists(&lab.socket));
+    // Another server on the socket does not make the first one dead.
+    lab.boot(None);
+    lab.tmux(&["new-session", "-d", "-s", "x", "--", "env", "sleep", "300"]);
+    assert!(is_unknown(&refused(&tmux, place, token)));
+    lab.tmux(&["kill-server"]);
+    until("the second server has gone", || lab.try_tmux(&["list-sessions"]).code != Some(0));
+    crate::sys::fs::rename(&aside, &lab.socket).expect("moved back");
+    assert_eq!(tmux.verify(place, token), Verdict::Owned);
+    kill_server(place);
+    assert_eq!(tmux.verify(place, token), Verdict::Gone);
+}
+
+#[test]
+fn ly_02_swapped_moved_renamed_and_zoomed_panes_are_still_ours() {
+    let lab = Lab::start(None);
+    let tmux = Tmux::new(lab.home("demo"));
+    let all = launches(4);
+    let places = placed(&tmux, &all);
+    let id = |nth: usize| pane(&places[nth]).pane_id.clone();
+    lab.tmux(&["swap-pane", "-d", "-s", &id(0), "-t", "%0"]);
+    lab.tmux(&["break-pane", "-d", "-s", &id(1), "-t", "=main:"]);
+    lab.tmux(&["join-pane", "-d", "-h", "-s", &id(2), "-t", "=main:"]);
+    lab.tmux(&["resize-pane", "-Z", "-t", &id(3)]);
+    lab.tmux(&["rename-window", "-t", &id(3), "mine"]);
+    lab.tmux(&["rename-session", "-t", "=phalanx-demo", "mine"]);
+    lab.tmux(&["select-pane", "-t", &id(3), "-T", "m0"]);
+    for (place, launch) in places.iter().zip(&all) {
+        assert_eq!(tmux.verify(place, &launch.token), Verdict::Owned);
+    }
+    for (place, launch) in places.iter().zip(&all) {
+        let process = pane(place).pane;
+        closed(&tmux, place, launch);
+        until("its process ends", || liveness(process.pid, process.start) == Liveness::Dead);
+    }
+    assert_eq!(lab.panes(), ["%0"], "the user's own pane, now alone in what was our window");
+}
+
+#[test]
+fn sd_13_the_last_pane_may_end_the_server() {
+    let lab = Lab::empty();
+    let tmux = Tmux::new(lab.home("demo"));
+    let all = launches(2);
+    let places = placed(&tmux, &all);
+    for (place, launch) in places.iter().zip(&all) {
+        closed(&tmux, place, launch);
+    }
+    assert_ne!(lab.try_tmux(&["list-sessions"]).code, Some(0), "it was started for us alone");
+}
+
+#[test]
+fn cr_03_a_dead_pane_that_was_kept_is_still_ours_to_close() {
+    let lab = Lab::start(None);
+    let tmux = Tmux::new(lab.home("demo"));
+    let all = launches(2);
+    let places = placed(&tmux, &all);
+    let (place, launch) = (&places[0], &all[0]);
+    let id = pane(place).pane_id.as_str();
+    lab.tmux(&["set-option", "-p", "-t", id, "remain-on-exit", "on"]);
+    run("/bin/kill", &["-KILL", &pane(place).pane.pid.to_string()]);
+    until("tmux knows", || lab.field(id, "#{pane_dead}") == "1");
+    assert_eq!(tmux.verify(place, &launch.token), Verdict::Owned);
+    closed(&tmux, place, launch);
+    // What a person starts in it afterwards is not.
+    let id = pane(&places[1]).pane_id.as_str();
+    lab.tmux(&["respawn-pane", "-k", "-t", id, "--", "/usr/bin/env", "sleep", "300"]);
+    assert!(is_foreign(&refused(&tmux, &places[1], &all[1].token)));
+    assert!(lab.panes().iter().any(|pane| pane == id));
+}
+
+#[test]
+fn sd_09_a_dead_launcher_is_ours_until_its_pane_has_gone_whatever_its_children_do() {
+    let lab = Lab::start(None);
+    let tmux = Tmux::new(lab.home("demo"));
+    let ready = lab.path("ready");
+    let text = "trap '' HUP; sleep 300 & echo $! > \"$0.new\"; mv \"$0.new\" \"$0\"; wait";
+    let launch = launch_of("parent", &["/bin/sh", "-c", text, ready.to_str().expect("utf-8")]);
+    let places = placed(&tmux, std::slice::from_ref(&launch));
+    until("it has a child", || exists(&ready));
+    let child = Process::of(lab.text("ready").trim().parse().expect("a pid")).expect("alive");
+    run("/bin/kill", &["-KILL", &pane(&places[0]).pane.pid.to_string()]);
+    until("its pane goes", || match tmux.verify(&places[0], &launch.token) {
+        Verdict::Gone => true,
+        Verdict::Owned => false,
+        other => panic!("{other}"),
+    });
+    assert_eq!(
+        liveness(child.pid, child.start),
+        Liveness::Alive,
+        "ending those is not the backend's business"
+    );
+    assert!(crate::sys::proc::signal(child, 9));
+}
+
+#[test]
+fn a_server_without_sessions_has_no_panes() {
+    let lab = Lab::empty();
+    lab.boot(None);
+    let tmux = Tmux::new(lab.home("demo"));
+    let all = [launch("alice")];
+    let places = placed(&tmux, &all);
+    lab.tmux(&["kill-session", "-t", "=phalanx-demo"]);
+    assert_eq!(tmux.verify(&places[0], &all[0].token), Verdict::Gone);
+    assert_eq!(tmux.close(&places[0], &all[0].token).expect("gone"), Verdict::Gone);
+    let again = placed(&tmux, &all);
+    assert_eq!(tmux.verify(&again[0], &all[0].token), Verdict::Owned);
+    let missing = Tmux::new(TmuxHome { program: PathBuf::from("/no/such/tmux"), ..lab.home("demo") });
+    assert!(is_unknown(&refused(&missing, &again[0], &all[0].token)));
+}

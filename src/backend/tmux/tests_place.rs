@@ -1,0 +1,353 @@
+//! Placing, watching and closing, each against a real tmux: where panes land, and what of the user's stays as it was.
+
+use std::collections::BTreeSet;
+
+use super::Tmux;
+use super::harness::{Lab, closed, launch, launch_of, launches, pane, placed, traced, until};
+use crate::backend::{Backend, BackendError, TmuxHome};
+use crate::model::id::MemberName;
+use crate::model::placement::{Layout, Placement, Verdict};
+use crate::model::spec::Terminal;
+
+#[test]
+fn sp_05_panes_land_beside_the_caller_not_in_the_newest_session() {
+    let lab = Lab::start(None);
+    let caller = lab.field("=main:", "#{pane_id}");
+    for name in ["middle", "newest"] {
+        lab.tmux(&["new-session", "-d", "-s", name, "--", "env", "sleep", "300"]);
+    }
+    lab.attach("newest");
+    let tmux = Tmux::new(lab.home_in("demo", &caller));
+    let all = launches(3);
+    let places = placed(&tmux, &all);
+    for (place, launch) in places.iter().zip(&all) {
+        assert_eq!((pane(place).session_id.as_str(), pane(place).session_name.as_str()), ("$0", "main"));
+        assert_eq!(lab.field(&pane(place).pane_id, "#{session_name} #{window_name}"), "main phalanx-demo");
+        assert_eq!(tmux.verify(place, &launch.token), Verdict::Owned);
+    }
+    let own_window = lab.field(&caller, "#{window_id}");
+    assert!(
+        places.iter().all(|place| pane(place).window_id != own_window),
+        "LY-04: the lead keeps its window"
+    );
+}
+
+#[test]
+fn sp_01_the_launch_is_argv_and_every_target_an_id() {
+    let lab = Lab::start(None);
+    let home = TmuxHome { program: traced(&lab), ..lab.home_in("demo", "%0") };
+    let tmux = Tmux::new(home);
+    let all = launches(5);
+    let places = placed(&tmux, &all);
+    assert!(tmux.screen(&places[0], &all[0].token, 5).is_ok());
+    closed(&tmux, &places[0], &all[0]);
+    let trace = lab.text("trace");
+    assert!(!trace.contains("send-keys") && !trace.contains("respawn"), "{trace}");
+    let words: Vec<&str> = trace.lines().collect();
+    let targets: Vec<&str> = words.windows(2).filter(|pair| pair[0] == "-t").map(|pair| pair[1]).collect();
+    let is_id =
+        |word: &&str| word.trim_end_matches(':')[1..].parse::<u32>().is_ok() && "%@$".contains(&word[..1]);
+    assert!(targets.len() > 10 && targets.iter().all(is_id), "{targets:?}");
+    let starts = words.windows(3).filter(|three| three == &["/usr/bin/env", "sleep", "300"]).count();
+    assert_eq!(starts, 5);
+    assert!(words.windows(3).all(|three| three[0] != "CALL" || three[1..] == ["-u", "-S"]), "{trace}");
+}
+
+#[test]
+fn sixteen_panes_take_few_processes() {
+    let lab = Lab::start(None);
+    let calls = |lab: &Lab| lab.text("trace").lines().filter(|line| *line == "CALL").count();
+    let tmux = Tmux::new(TmuxHome { program: traced(&lab), ..lab.home("demo") });
+    let places = placed(&tmux, &launches(16));
+    let windows: BTreeSet<&str> = places.iter().map(|place| pane(place).window_id.as_str()).collect();
+    assert_eq!((windows.len(), calls(&lab)), (1, 4), "look, window, splits, marks");
+}
+
+#[test]
+fn a_detached_team_has_a_session_of_its_own_that_grows() {
+    let lab = Lab::start(None);
+    let tmux = Tmux::new(lab.home("demo"));
+    let first = placed(&tmux, &launches(2));
+    let second = placed(&tmux, &launches(3));
+    for place in first.iter().chain(&second) {
+        let TmuxPaneNames { session, window } = names(place);
+        assert_eq!((session, window), ("phalanx-demo", "phalanx-demo"));
+        assert_eq!(pane(place).window_id, pane(&first[0]).window_id, "room is used before a window is made");
+    }
+    assert_eq!(lab.field(&pane(&first[0]).pane_id, "#{window_width}x#{window_height}"), "200x50");
+    let sizes =
+        lab.tmux(&["list-panes", "-t", &pane(&first[0]).window_id, "-F", "#{pane_width} #{pane_height}"]);
+    for size in sizes.lines() {
+        let mut size = size.split(' ').map(|n| n.parse::<usize>().expect("number"));
+        assert!(size.next() >= Some(40) && size.next() >= Some(10), "{sizes}");
+    }
+    let third = placed(&tmux, &launches(30));
+    let windows: BTreeSet<&str> = third.iter().map(|place| pane(place).window_id.as_str()).collect();
+    assert_eq!(windows.len(), 3, "eleven more fit into the first");
+    assert!(third.iter().all(|place| names(place).session == "phalanx-demo"));
+    assert_eq!(lab.field("=main:", "#{window_panes}"), "1");
+}
+
+struct TmuxPaneNames<'a> {
+    session: &'a str,
+    window: &'a str,
+}
+
+fn names(place: &Placement) -> TmuxPaneNames<'_> {
+    TmuxPaneNames { session: &pane(place).session_name, window: &pane(place).window_name }
+}
+
+#[test]
+fn sd_07_neighbours_with_such_names_keep_theirs() {
+    let lab = Lab::start(None);
+    for name in ["phalanx-bill", "phalanx-billing", "phalanx-bill-2"] {
+        lab.tmux(&["new-session", "-d", "-s", name, "--", "env", "sleep", "300"]);
+    }
+    let before = lab.panes();
+    let tmux = Tmux::new(lab.home("bill"));
+    let all = launches(2);
+    let places = placed(&tmux, &all);
+    assert_eq!(names(&places[0]).session, "phalanx-bill-3");
+    // Another team of the same name is another team.
+    let other = Tmux::new(TmuxHome { tag: "bill-0000".to_owned(), ..lab.home("bill") });
+    let others = placed(&other, &launches(1));
+    assert_eq!(names(&others[0]).session, "phalanx-bill-4");
+    for (place, launch) in places.iter().zip(&all) {
+        closed(&tmux, place, launch);
+    }
+    let mut expected = before;
+    expected.push(pane(&others[0]).pane_id.clone());
+    expected.sort();
+    assert_eq!(lab.panes(), expected);
+}
+
+#[test]
+fn ly_03_forty_in_a_small_session_overflow_and_nobody_is_lost() {
+    let lab = Lab::start(None);
+    let tmux = Tmux::new(lab.home_in("demo", "%0"));
+    let all = launches(40);
+    let places = placed(&tmux, &all);
+    let ids: BTreeSet<&str> = places.iter().map(|place| pane(place).pane_id.as_str()).collect();
+    assert_eq!((ids.len(), lab.panes().len()), (40, 41));
+    let sizes = lab.tmux(&["list-windows", "-a", "-F", "#{window_panes} #{window_width}x#{window_height}"]);
+    assert!(sizes.lines().all(|line| line == "2 80x24" || line == "1 80x24"), "{sizes}");
+    let last = places.last().zip(all.last()).expect("forty");
+    assert_eq!(tmux.verify(last.0, &last.1.token), Verdict::Owned);
+}
+
+#[test]
+fn one_window_each_if_asked_for() {
+    let lab = Lab::start(None);
+    let tmux = Tmux::new(TmuxHome { layout: Layout::Windows, ..lab.home("demo") });
+    let places = placed(&tmux, &[launch("alice"), launch("bob")]);
+    assert_eq!(names(&places[0]).window, "phalanx-demo-alice");
+    assert_eq!(names(&places[1]).window, "phalanx-demo-bob");
+    let third = placed(&tmux, &[launch("carol")]);
+    assert_eq!(names(&third[0]).session, "phalanx-demo");
+    assert_eq!(lab.tmux(&["list-windows", "-t", "=phalanx-demo", "-F", "#{window_panes}"]), "1\n1\n1");
+}
+
+#[test]
+fn ly_05_focus_zoom_and_window_of_the_user_stay() {
+    let lab = Lab::start(None);
+    lab.tmux(&["split-window", "-t", "=main:", "--", "env", "sleep", "300"]);
+    lab.tmux(&["resize-pane", "-Z", "-t", "=main:"]);
+    lab.attach("main");
+    let view = || lab.field("=main:", "#{window_id} #{pane_id} #{window_zoomed_flag} #{window_layout}");
+    let before = view();
+    let tmux = Tmux::new(lab.home_in("demo", "%0"));
+    let all = launches(5);
+    let places = placed(&tmux, &all);
+    assert_eq!(view(), before);
+    for (place, launch) in places.iter().zip(&all) {
+        closed(&tmux, place, launch);
+        assert_eq!(view(), before);
+    }
+    assert_eq!(lab.tmux(&["list-windows", "-t", "=main", "-F", "#{window_id}"]), "@0");
+}
+
+#[test]
+fn ly_05_a_window_of_ours_that_is_zoomed_stays_zoomed() {
+    let lab = Lab::start(None);
+    let tmux = Tmux::new(lab.home("demo"));
+    let places = placed(&tmux, &launches(2));
+    let zoomed = pane(&places[1]);
+    lab.tmux(&["resize-pane", "-Z", "-t", &zoomed.pane_id]);
+    let next = placed(&tmux, &launches(1));
+    assert_eq!(lab.field(&zoomed.pane_id, "#{window_zoomed_flag}"), "1");
+    assert_ne!(pane(&next[0]).window_id, zoomed.window_id);
+}
+
+#[test]
+fn ly_06_one_change_of_size_per_batch() {
+    let lab = Lab::start(None);
+    let (log, ready) = (lab.path("winch"), lab.path("ready"));
+    let text = "trap 'echo w >> \"$0\"' WINCH; echo x > \"$1\"; while :; do sleep 0.01; done";
+    let argv = ["/bin/sh", "-c", text, log.to_str().expect("utf-8"), ready.to_str().expect("utf-8")];
+    let tmux = Tmux::new(lab.home("demo"));
+    let watcher = placed(&tmux, &[launch_of("watcher", &argv)]);
+    until("the watcher is ready", || !lab.text("ready").is_empty());
+    let before = lab.text("winch").lines().count();
+    let places = placed(&tmux, &launches(8));
+    assert_eq!(pane(&places[7]).window_id, pane(&watcher[0]).window_id);
+    until("the watcher has heard", || lab.text("winch").lines().count() > before);
+    let marker = placed(&tmux, &launches(1));
+    until("the last one is there", || !lab.field(&pane(&marker[0]).pane_id, "#{pane_width}").is_empty());
+    let heard = lab.text("winch").lines().count() - before;
+    assert!(heard <= 3, "{heard} changes of size in two batches");
+}
+
+#[test]
+fn ly_07_options_of_others_stay() {
+    let lab = Lab::start(None);
+    lab.tmux(&["split-window", "-d", "-t", "=main:", "--", "env", "sleep", "300"]);
+    let options = || {
+        let scopes: [&[&str]; 8] = [
+            &["-s"],
+            &["-g"],
+            &["-gw"],
+            &["-A", "-t", "=main:"],
+            &["-w", "-A", "-t", "@0"],
+            &["-p", "-A", "-t", "%0"],
+            &["-p", "-A", "-t", "%1"],
+            &["-gH"],
+        ];
+        scopes.map(|scope| lab.tmux(&[&["show-options"], scope].concat()))
+    };
+    let before = options();
+    let tmux = Tmux::new(lab.home_in("demo", "%0"));
+    let all = launches(4);
+    let places = placed(&tmux, &all);
+    assert_eq!(options(), before);
+    assert_eq!(
+        lab.tmux(&["show-options", "-w", "-v", "-t", &pane(&places[0]).window_id, "remain-on-exit"]),
+        "off"
+    );
+    for (place, launch) in places.iter().zip(&all) {
+        closed(&tmux, place, launch);
+    }
+    assert_eq!(options(), before);
+}
+
+#[test]
+fn sp_09_sp_10_a_launcher_that_ends_at_once_leaves_nothing_and_harms_nobody() {
+    let lab = Lab::start(None);
+    lab.tmux(&["set-option", "-g", "-w", "remain-on-exit", "on"]);
+    let tmux = Tmux::new(lab.home("demo"));
+    let all: Vec<_> = (0..6)
+        .map(|nth| match nth % 3 {
+            0 => launch_of("none", &["/no/such/launcher", "x"]),
+            1 => launch("stays"),
+            _ => launch_of("ends", &["/usr/bin/env", "false"]),
+        })
+        .collect();
+    let results = tmux.place(&all);
+    for (result, launch) in results.iter().zip(&all) {
+        match (launch.member.as_str(), result) {
+            ("stays", result) => {
+                let place = result.as_ref().expect("a place");
+                assert_eq!(tmux.verify(place, &launch.token), Verdict::Owned);
+            }
+            (_, Err(BackendError::LauncherGone { .. })) => (),
+            // It had not ended yet when we looked; its pane then goes by itself.
+            (_, Ok(place)) => until("its pane goes", || tmux.verify(place, &launch.token) == Verdict::Gone),
+            (_, Err(other)) => panic!("{other}"),
+        }
+    }
+    until("only the others are left", || lab.panes().len() == 3);
+}
+
+#[test]
+fn sp_06_words_arrive_as_they_are() {
+    let lab = Lab::start(None);
+    let canary = lab.path("canary");
+    let words = [
+        "do it;",
+        "run-shell",
+        &format!("touch {}", canary.display()),
+        ";",
+        "a\\;",
+        ";;",
+        "#(x)",
+        "%H ~ {",
+        "ü\"'$",
+        "",
+    ];
+    let out = lab.path("words");
+    let text =
+        "out=$1; shift; printf '%s\\n' \"$@\" > \"$out.new\"; mv \"$out.new\" \"$out\"; exec sleep 300";
+    let head = ["/bin/sh", "-c", text, "sh", out.to_str().expect("utf-8")];
+    let argv = [&head[..], &words[..]].concat();
+    let tmux = Tmux::new(lab.home("demo"));
+    placed(&tmux, &[launch("first"), launch_of("second", &argv)]);
+    until("the words are written", || !lab.text("words").is_empty());
+    assert_eq!(lab.text("words"), words.map(|word| format!("{word}\n")).concat());
+    assert!(!super::harness::exists(&canary), "SEC-01");
+}
+
+#[test]
+fn sec_02_names_run_nothing() {
+    let lab = Lab::start(None);
+    let canary = lab.path("canary");
+    let hostile = format!("x#(touch {}) #{{E:@x}};", canary.display());
+    let team = TmuxHome { team: hostile.clone(), tag: hostile.clone(), ..lab.home("demo") };
+    for home in [team.clone(), TmuxHome { layout: Layout::Windows, ..team }] {
+        let tmux = Tmux::new(home);
+        let all = [launch("Bob #(id)"), launch("it's;")];
+        let places = placed(&tmux, &all);
+        lab.attach(&pane(&places[0]).session_id);
+        lab.tmux(&["kill-session", "-t", &pane(&places[0]).session_id]);
+    }
+    assert!(!super::harness::exists(&canary));
+    let bad = launch("bob");
+    let tmux = Tmux::new(lab.home("demo"));
+    for token in ["", "a b", "#{pane_id}", "x;"] {
+        let results = tmux.place(&[crate::backend::Launch { token: token.to_owned(), ..bad.clone() }]);
+        assert!(matches!(results[..], [Err(BackendError::Refused { .. })]), "{token:?}");
+    }
+    let short = tmux.place(&[launch_of("bob", &["/bin/true"])]);
+    assert!(matches!(short[..], [Err(BackendError::Refused { .. })]));
+}
+
+#[test]
+fn two_spawners_at_once_share_the_session() {
+    let lab = Lab::start(None);
+    let tmux = Tmux::new(lab.home("demo"));
+    let (one, two) = (launches(6), launches(6));
+    let places = std::thread::scope(|scope| {
+        let other = scope.spawn(|| placed(&tmux, &two));
+        let mut places = placed(&tmux, &one);
+        places.extend(other.join().expect("placed"));
+        places
+    });
+    let ids: BTreeSet<&str> = places.iter().map(|place| pane(place).pane_id.as_str()).collect();
+    assert_eq!(ids.len(), 12);
+    assert!(places.iter().all(|place| tmux.verify(place, "other") != Verdict::Gone));
+}
+
+#[test]
+fn the_screen_and_how_to_watch_it() {
+    let lab = Lab::start(None);
+    let argv = ["/bin/sh", "-c", "printf 'one\\ntwo\\nthree ü\\n\\n'; exec sleep 300"];
+    let talker = launch_of("talker", &argv);
+    let tmux = Tmux::new(lab.home("demo"));
+    let places = placed(&tmux, std::slice::from_ref(&talker));
+    let screen = |lines| tmux.screen(&places[0], &talker.token, lines).expect("a screen");
+    until("it has spoken", || screen(10).contains("three"));
+    assert_eq!((screen(2).as_str(), screen(99).as_str()), ("two\nthree ü", "one\ntwo\nthree ü"));
+    assert!(matches!(tmux.screen(&places[0], "other", 5), Err(BackendError::NotOurs { .. })));
+    let socket = lab.socket.display();
+    assert_eq!(tmux.how_to_watch(&places[0]), format!("tmux -S {socket} attach -t '=phalanx-demo'"));
+    let default = Tmux::new(TmuxHome { socket: None, ..lab.home("demo") });
+    assert_eq!(default.how_to_watch(&places[0]), "tmux attach -t '=phalanx-demo'");
+    let inside = Tmux::new(lab.home_in("demo", "%0"));
+    assert!(inside.how_to_watch(&places[0]).contains("attach"), "its team stands elsewhere");
+    let beside = placed(&inside, &[launch("beside")]);
+    let window = &pane(&beside[0]).window_id;
+    assert_eq!(
+        inside.how_to_watch(&beside[0]),
+        format!("window `phalanx-demo` of this tmux session (`tmux select-window -t {window}`)")
+    );
+    assert!(tmux.how_to_watch(&beside[0]).ends_with("attach -t '$0'"));
+    assert_eq!(tmux.terminal(&MemberName::lead()), Terminal::Pane);
+}
