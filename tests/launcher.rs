@@ -14,9 +14,7 @@ use std::fs;
 use std::os::unix::ffi::OsStringExt;
 use std::time::Duration;
 
-use bench::{
-    Bench, CANARY, Launcher, MEMBER, OTHER_RUN, RUN, command_lines, groups, is_dead, text, until, words,
-};
+use bench::{Bench, CANARY, Launcher, MEMBER, OTHER_RUN, RUN, command_lines, groups, is_dead, words};
 use nix::sys::signal::Signal;
 
 /// "Promptly", on a busy machine of two cores.
@@ -151,7 +149,7 @@ fn sp_09_a_missing_program_is_on_record_and_on_the_screen() {
     assert_eq!(exit["code"], 127);
     assert_eq!(bench.record().get("start"), None);
     launcher.shows("phalanx: program `no-such-program` is not in the PATH");
-    assert!(launcher.is_running(), "the screen is held for the spawner");
+    launcher.holds();
     launcher.signal(Signal::SIGTERM);
     assert_eq!(launcher.code_within(PROMPT), 127);
     assert!(!launcher.screen().contains(CANARY));
@@ -166,6 +164,7 @@ fn en_06_a_missing_directory_is_on_record_and_on_the_screen() {
     let problem = format!("directory {} does not exist", order.cwd.display());
     assert_eq!(bench.part("exit")["problem"], problem);
     launcher.shows("does not exist");
+    launcher.holds();
     launcher.signal(Signal::SIGHUP);
     assert_eq!(launcher.code_within(PROMPT), 126);
     assert!(!launcher.screen().contains("ran"));
@@ -179,7 +178,7 @@ fn sp_09_a_program_that_ends_before_the_proof_is_held_for_the_spawner() {
         let exit = bench.part("exit");
         assert_eq!((&exit["code"], exit.get("signal")), (&serde_json::json!(7), None), "{exit}");
         assert!(bench.record().get("start").is_some());
-        assert!(launcher.is_running());
+        launcher.holds();
         launcher.shows("last words");
         launcher.signal(Signal::SIGTERM);
         assert_eq!(launcher.code_within(PROMPT), 7);
@@ -197,7 +196,7 @@ fn sp_09_the_hold_ends_with_its_reason() {
         let bench = Bench::new("starting");
         let mut launcher = bench.launch(&bench.sh("exit 3"));
         bench.part("exit");
-        assert!(launcher.is_running());
+        launcher.holds();
         change(&bench);
         assert_eq!(launcher.code_within(PROMPT), 3);
     }
@@ -222,7 +221,8 @@ fn after_the_proof_nothing_is_held() {
 
 #[test]
 fn a_launcher_that_nobody_wants_any_more_runs_nothing() {
-    let stale: [(fn(&Bench), &str); 4] = [
+    type Change = fn(&Bench);
+    let stale: [(Change, &str); 4] = [
         (|bench| bench.put_record(OTHER_RUN, "starting"), "has a later run"),
         (|bench| bench.put_record(RUN, "killed"), "was over before it began: killed"),
         (|bench| fs::remove_file(bench.record_file()).expect("it is there"), "has no record"),

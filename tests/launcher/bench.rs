@@ -265,6 +265,16 @@ impl Launcher {
         self.child.try_wait().expect("our child").is_none()
     }
 
+    /// Waits until it holds the terminal for the spawner: then it has a thread that listens for signals.
+    pub(crate) fn holds(&mut self) {
+        let tasks = format!("/proc/{}/task", self.pid());
+        until("the hold of the screen", || {
+            assert!(self.is_running(), "it ended without a hold: {}", self.screen());
+            let tasks = fs::read_dir(&tasks).into_iter().flatten().filter_map(|task| task.ok());
+            tasks.into_iter().any(|task| text(&task.path().join("comm")) == "signals\n")
+        });
+    }
+
     /// Closes the terminal, as tmux does with a pane; the kernel does the rest.
     pub(crate) fn hang_up(&mut self) {
         self.master = None;
@@ -318,9 +328,9 @@ pub(crate) fn is_dead(pid: i32) -> bool {
     stat(pid).first().is_none_or(|state| matches!(state.as_str(), "Z" | "X"))
 }
 
-/// Field 22: its start in clock ticks since boot.
+/// Field 22: its start in clock ticks since boot; 0 when there is no such process.
 pub(crate) fn start_of(pid: i32) -> u64 {
-    stat(pid)[19].parse().expect("a number")
+    stat(pid).get(19).and_then(|field| field.parse().ok()).unwrap_or_default()
 }
 
 /// Fields 5 and 8: its process group, and the foreground group of its terminal.

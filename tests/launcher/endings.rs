@@ -2,7 +2,7 @@
 //! touched (SD-08, SD-09).
 
 use super::PROMPT;
-use crate::bench::{Bench, Bystander, Launcher, is_dead};
+use crate::bench::{Bench, Bystander, Launcher, is_dead, start_of};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 
@@ -20,7 +20,8 @@ const CHILDREN: &str = "
 struct Family {
     bench: Bench,
     launcher: Launcher,
-    children: Vec<i32>,
+    /// With the start of each, so that a failed test ends these and no others.
+    children: Vec<(i32, u64)>,
     bystander: Bystander,
 }
 
@@ -30,19 +31,29 @@ impl Family {
         let (bench, bystander) = (Bench::new("idle"), Bystander::new());
         let launcher = Launcher::unread(&bench.spec(&bench.sh(&format!("{CHILDREN}{rest}"))));
         bench.number("ready");
-        let children: Vec<i32> =
-            ["session", "nohup", "deaf", "daemon"].map(|name| bench.number(name)).to_vec();
+        let pids = ["session", "nohup", "deaf", "daemon"].map(|name| bench.number(name));
+        let children = pids.map(|pid| (pid, start_of(pid))).to_vec();
         Family { bench, launcher, children, bystander }
     }
 
     /// Waits for the launcher's end with `code`, and then looks who is left.
     fn ends(mut self, code: u32) -> serde_json::Value {
         assert_eq!(self.launcher.code_within(PROMPT), code);
-        let left: Vec<&i32> = self.children.iter().filter(|pid| !is_dead(**pid)).collect();
+        let left: Vec<_> = self.children.iter().filter(|(pid, _)| !is_dead(*pid)).collect();
         assert!(left.is_empty(), "still there: {left:?} of {:?}", self.children);
         assert!(is_dead(self.bench.program()));
         assert!(self.bystander.is_running(), "a stranger was hit");
         self.bench.part("exit")
+    }
+}
+
+impl Drop for Family {
+    fn drop(&mut self) {
+        for (pid, start) in self.children.iter().filter(|(pid, _)| !is_dead(*pid)) {
+            if start_of(*pid) == *start {
+                let _ = kill(Pid::from_raw(*pid), Signal::SIGKILL);
+            }
+        }
     }
 }
 
