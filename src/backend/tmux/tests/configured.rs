@@ -3,9 +3,9 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use super::Tmux;
+use super::super::Tmux;
+use super::super::probe::probe;
 use super::harness::{FIXTURES, Lab, closed, launch, launches, pane, placed, run, until};
-use super::probe::probe;
 use crate::backend::{Backend, BackendError, TmuxHome};
 use crate::model::placement::{Layout, Verdict};
 use crate::sys::clock::Deadline;
@@ -50,7 +50,7 @@ fn pt_06_ly_01_a_team_inside_a_nasty_configuration() {
         for (place, launch) in places.iter().zip(&all) {
             closed(&tmux, place, launch);
         }
-        assert_eq!(lab.panes(), [caller.clone()]);
+        assert_eq!(lab.panes(), std::slice::from_ref(&caller));
     }
     assert_eq!(lab.field(&caller, "#{window_index}.#{pane_index}"), "1.1");
 }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use super::Tmux;
+use super::super::Tmux;
 use super::harness::{Lab, closed, launch, launch_of, launches, pane, placed, traced, until};
 use crate::backend::{Backend, BackendError, TmuxHome};
 use crate::model::id::MemberName;
@@ -338,6 +338,7 @@ fn the_screen_and_how_to_watch_it() {
     assert!(matches!(tmux.screen(&places[0], "other", 5), Err(BackendError::NotOurs { .. })));
     let socket = lab.socket.display();
     assert_eq!(tmux.how_to_watch(&places[0]), format!("tmux -S {socket} attach -t '=phalanx-demo'"));
+    lab.attach("=phalanx-demo");
     let default = Tmux::new(TmuxHome { socket: None, ..lab.home("demo") });
     assert_eq!(default.how_to_watch(&places[0]), "tmux attach -t '=phalanx-demo'");
     let inside = Tmux::new(lab.home_in("demo", "%0"));
