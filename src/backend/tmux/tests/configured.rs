@@ -113,6 +113,24 @@ fn pf_05_a_tmux_that_hangs_is_an_error_in_time() {
 }
 
 #[test]
+fn pf_05_a_tmux_that_hangs_half_way_keeps_nobody_for_long() {
+    let lab = Lab::start(None);
+    // It makes the panes and hangs when they are to be marked.
+    let text = "#!/bin/sh\ncase \"$*\" in *@phalanx_token*token-*|*if-shell*) exec sleep 60;; esac\nexec tmux \"$@\"\n";
+    let tmux = Tmux::new(TmuxHome { program: lab.script("half", text), ..lab.home("demo") });
+    let mut all = launches(6);
+    for (nth, launch) in all.iter_mut().enumerate() {
+        launch.token = format!("token-{nth}");
+    }
+    let begun = Deadline::after(Duration::MAX);
+    let results = tmux.place(&all);
+    assert!(begun.elapsed() < Duration::from_secs(14), "{:?}", begun.elapsed());
+    for result in &results {
+        assert!(result.as_ref().expect_err("not marked").to_string().contains("5000 ms"), "{results:?}");
+    }
+}
+
+#[test]
 fn sp_08_the_probe_says_what_is_wrong() {
     let lab = Lab::empty();
     assert_eq!(probe(Path::new("tmux")), Ok(()));

@@ -136,6 +136,21 @@ fn ly_03_forty_in_a_small_session_overflow_and_nobody_is_lost() {
 }
 
 #[test]
+fn ly_03_no_space_for_a_new_pane_is_made_or_found_elsewhere() {
+    let lab = Lab::start(None);
+    let tmux = Tmux::new(lab.home("demo"));
+    let first = placed(&tmux, &launches(3));
+    let window = pane(&first[0]).window_id.clone();
+    lab.tmux(&["resize-pane", "-t", &window, "-x", "1"]);
+    let second = placed(&tmux, &launches(3));
+    assert!(second.iter().all(|place| pane(place).window_id == window));
+    lab.tmux(&["set-hook", "-g", "after-select-layout", &format!("resize-pane -t {window} -x 1")]);
+    let third = placed(&tmux, &launches(3));
+    assert!(third.iter().all(|place| pane(place).window_id != window), "{third:?}");
+    assert_eq!(lab.panes().len(), 10);
+}
+
+#[test]
 fn one_window_each_if_asked_for() {
     let lab = Lab::start(None);
     let tmux = Tmux::new(TmuxHome { layout: Layout::Windows, ..lab.home("demo") });
@@ -255,6 +270,24 @@ fn sp_09_sp_10_a_launcher_that_ends_at_once_leaves_nothing_and_harms_nobody() {
         }
     }
     until("only the others are left", || lab.panes().len() == 3);
+}
+
+#[test]
+fn sp_09_a_launcher_that_ends_at_once_on_a_server_of_its_own() {
+    for conf in [None, Some("nasty.conf")] {
+        let lab = Lab::empty();
+        if conf.is_some() {
+            lab.boot(conf);
+        }
+        let tmux = Tmux::new(lab.home("demo"));
+        let ends = launch_of("ends", &["/no/such/launcher", "x"]);
+        match &tmux.place(std::slice::from_ref(&ends))[..] {
+            [Err(BackendError::LauncherGone { member })] => assert_eq!(member, &ends.member),
+            [Ok(place)] => until("its pane goes", || tmux.verify(place, &ends.token) == Verdict::Gone),
+            other => panic!("{other:?}"),
+        }
+        until("nothing is left", || lab.panes().is_empty());
+    }
 }
 
 #[test]
