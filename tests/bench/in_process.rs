@@ -13,7 +13,8 @@ fn appends(c: &mut Criterion) {
         let team = Team::create(&dir.path().join("root"), "bench").expect("team");
         team.join("bob").expect("join");
         for n in 0..filled {
-            team.append("bob", "ann", "a message of some length, as they are", &format!("old-{n}")).expect("append");
+            team.append("bob", "ann", "a message of some length, as they are", &format!("old-{n}"))
+                .expect("append");
         }
         let mut n = 0;
         c.bench_function(&format!("append and remove, {filled} entries in the box"), |b| {
@@ -31,7 +32,9 @@ fn board(c: &mut Criterion) {
     let dir = tempfile::tempdir().expect("tempdir");
     let team = Team::create(&dir.path().join("root"), "bench").expect("team");
     team.add_tasks(1000).expect("tasks");
-    c.bench_function("read a board of 1000 tasks", |b| b.iter(|| black_box(team.count_tasks().expect("board"))));
+    c.bench_function("read a board of 1000 tasks", |b| {
+        b.iter(|| black_box(team.count_tasks().expect("board")))
+    });
 }
 
 fn step(c: &mut Criterion) {

@@ -12,7 +12,21 @@ fn sec_02_sec_08_hostile_names_are_refused_before_anything_happens() {
     let long = "a".repeat(65);
     let canary = stage.at("canary");
     let run_it = format!("#(touch {})", canary.display());
-    let names = ["a/b", "..", "a b", "a'b", "a\"b", &run_it, "$(touch x)", "a;b", "a;", "a\nb", "a\u{1b}[2J", &long, ""];
+    let names = [
+        "a/b",
+        "..",
+        "a b",
+        "a'b",
+        "a\"b",
+        &run_it,
+        "$(touch x)",
+        "a;b",
+        "a;",
+        "a\nb",
+        "a\u{1b}[2J",
+        &long,
+        "",
+    ];
     for name in names {
         let run = stage.phalanx(&["--json", "team", "create", "--", name]).expect(2);
         assert_eq!(run.json()["error"]["kind"], json!("usage"), "{name:?}");

@@ -86,7 +86,10 @@ impl Stage {
     pub fn without_tmux() -> Stage {
         let mut stage = Stage::new();
         let bin = stage.at("bin");
-        for program in ["sh", "bash", "true", "false", "sleep", "cat", "env", "echo", "printf", "touch", "kill", "setsid", "nohup"] {
+        for program in [
+            "sh", "bash", "true", "false", "sleep", "cat", "env", "echo", "printf", "touch", "kill",
+            "setsid", "nohup",
+        ] {
             if let Some(found) = which(program, &stage.path) {
                 std::os::unix::fs::symlink(found, bin.join(program)).expect("symlink");
             }
@@ -193,10 +196,12 @@ impl Stage {
     pub fn assert_clean(&self) {
         for part in ["teams", "tasks"] {
             let dir = self.root().join(part);
-            let left: Vec<_> = fs::read_dir(&dir).map(|d| d.flatten().map(|e| e.path()).collect()).unwrap_or_default();
+            let left: Vec<_> =
+                fs::read_dir(&dir).map(|d| d.flatten().map(|e| e.path()).collect()).unwrap_or_default();
             assert_eq!(left, Vec::<PathBuf>::new(), "left under {part}");
         }
-        let panes: Vec<String> = self.panes().into_iter().filter(|p| p.split(' ').count() > 2 && !p.ends_with(' ')).collect();
+        let panes: Vec<String> =
+            self.panes().into_iter().filter(|p| p.split(' ').count() > 2 && !p.ends_with(' ')).collect();
         assert_eq!(panes, Vec::<String>::new());
         wait_within(Duration::from_secs(3), &format!("no process is left: {:?}", self.processes()), || {
             self.processes().is_empty().then_some(())
@@ -224,7 +229,12 @@ impl Drop for Stage {
         // Only servers whose socket lies in this stage's own directory.
         for entry in fs::read_dir(self.at("tmux")).into_iter().flatten().flatten() {
             for socket in fs::read_dir(entry.path()).into_iter().flatten().flatten() {
-                let _ = Command::new("tmux").arg("-S").arg(socket.path()).arg("kill-server").env_remove("TMUX").output();
+                let _ = Command::new("tmux")
+                    .arg("-S")
+                    .arg(socket.path())
+                    .arg("kill-server")
+                    .env_remove("TMUX")
+                    .output();
             }
         }
         // What a failed test left running knows this stage's directory, which no other process does.

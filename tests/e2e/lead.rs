@@ -28,7 +28,12 @@ fn tmux_cr_01_a_pane_killed_from_outside_is_noticed_and_its_task_done_by_another
     let claimed = stage.wait_event("waiting", "task_claimed", "1");
     let first = claimed["member"].as_str().expect("member").to_owned();
     let status = stage.phalanx(&["--json", "status"]).expect(0).json();
-    let member = status["members"].as_array().expect("members").iter().find(|m| m["name"] == first.as_str()).expect("member");
+    let member = status["members"]
+        .as_array()
+        .expect("members")
+        .iter()
+        .find(|m| m["name"] == first.as_str())
+        .expect("member");
     let pane = member["pane"].as_str().expect("pane");
     let began = Instant::now();
     stage.tmux(&["kill-pane", "-t", pane]).expect("killed");
@@ -54,7 +59,8 @@ fn cr_01_a_launcher_killed_with_sigkill_is_noticed_too() {
     let up = stage.start(&["--json", "up", &manifest]);
     let claimed = stage.wait_event("waiting", "task_claimed", "1");
     let first = claimed["member"].as_str().expect("member").to_owned();
-    let record = std::fs::read_to_string(stage.root().join(format!("teams/waiting/phalanx/members/{first}.json")));
+    let record =
+        std::fs::read_to_string(stage.root().join(format!("teams/waiting/phalanx/members/{first}.json")));
     let record: serde_json::Value = serde_json::from_str(&record.expect("record")).expect("json");
     let launcher = record["start"]["launcher"]["pid"].to_string();
     assert!(std::process::Command::new("kill").args(["-9", &launcher]).status().expect("kill").success());
@@ -97,7 +103,8 @@ fn one_interrupt_is_graceful_two_are_force() {
 fn a_terminated_up_ends_its_idle_team() {
     for signal in ["TERM", "HUP"] {
         let stage = Stage::without_tmux();
-        let manifest = stage.file("idle.toml", "[team]\nname = \"idle\"\nfinish = \"manual\"\n[[member]]\nname = \"ada\"\n");
+        let manifest = stage
+            .file("idle.toml", "[team]\nname = \"idle\"\nfinish = \"manual\"\n[[member]]\nname = \"ada\"\n");
         let up = stage.start(&["up", &manifest]);
         stage.wait_event("idle", "member_ready", "ada");
         stage.wait_event("idle", "lead_started", "").is_null();

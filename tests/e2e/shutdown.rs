@@ -16,11 +16,13 @@ fn a_worker_agrees_and_is_gone_without_any_lead_running() {
     let outcome = stage.phalanx(&["--json", "shutdown", "ada", "--reason", "done"]).expect(0).json();
     assert_eq!(outcome[0]["name"], json!("ada"));
     assert_eq!(outcome[0]["outcome"], json!("closed"));
-    let handled: Vec<_> = stage.journal("alpha").into_iter().filter(|e| e["event"] == "member_left").collect();
+    let handled: Vec<_> =
+        stage.journal("alpha").into_iter().filter(|e| e["event"] == "member_left").collect();
     assert_eq!(handled.len(), 1);
     assert_eq!(stage.phalanx(&["--json", "status"]).expect(0).json()["members"], json!([]));
     let inbox = stage.phalanx(&["--json", "inbox", "--all"]).expect(0).json();
-    let texts: Vec<&str> = inbox.as_array().expect("entries").iter().filter_map(|e| e["text"].as_str()).collect();
+    let texts: Vec<&str> =
+        inbox.as_array().expect("entries").iter().filter_map(|e| e["text"].as_str()).collect();
     assert!(texts.iter().any(|t| t.contains("shutdown_approved")), "{texts:?}");
     assert!(texts.iter().any(|t| t.contains("teammate_terminated")), "{texts:?}");
     stage.phalanx(&["team", "delete"]).expect(0);
@@ -41,7 +43,9 @@ fn a_second_shutdown_finds_it_gone() {
 fn a_busy_worker_says_no_with_its_reason() {
     let stage = Stage::without_tmux();
     team_with_ada(&stage);
-    stage.phalanx(&["task", "create", "Long", "--", "sh", "-c", "until [ -e go ]; do sleep 0.05; done"]).expect(0);
+    stage
+        .phalanx(&["task", "create", "Long", "--", "sh", "-c", "until [ -e go ]; do sleep 0.05; done"])
+        .expect(0);
     stage.wait_event("alpha", "task_claimed", "1");
     let outcome = stage.phalanx(&["--json", "shutdown", "ada", "--deadline", "3"]).expect(4).json();
     assert_eq!(outcome[0]["outcome"], json!("rejected"));
@@ -59,10 +63,14 @@ fn a_busy_worker_says_no_with_its_reason() {
 fn a_task_that_ends_in_time_is_finished_first() {
     let stage = Stage::without_tmux();
     team_with_ada(&stage);
-    stage.phalanx(&["task", "create", "Short", "--", "sh", "-c", "until [ -e go ]; do sleep 0.05; done"]).expect(0);
+    stage
+        .phalanx(&["task", "create", "Short", "--", "sh", "-c", "until [ -e go ]; do sleep 0.05; done"])
+        .expect(0);
     stage.wait_event("alpha", "task_claimed", "1");
     let asked = stage.start(&["--json", "shutdown", "ada", "--deadline", "30"]);
-    wait_for("the request", || stage.journal("alpha").into_iter().find(|e| e["event"] == "shutdown_requested"));
+    wait_for("the request", || {
+        stage.journal("alpha").into_iter().find(|e| e["event"] == "shutdown_requested")
+    });
     std::fs::write(stage.at("work/go"), "").expect("go");
     let outcome = asked.end().expect(0).json();
     assert_eq!(outcome[0]["outcome"], json!("closed"));

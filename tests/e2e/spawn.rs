@@ -8,7 +8,8 @@ use crate::harness::{Stage, wait_for};
 fn spawn_gives_the_documented_fields() {
     let stage = Stage::new();
     stage.phalanx(&["team", "create", "alpha"]).expect(0);
-    let made = stage.phalanx(&["--json", "spawn", "ada", "--role", "tester", "--prompt", "hello"]).expect(0).json();
+    let made =
+        stage.phalanx(&["--json", "spawn", "ada", "--role", "tester", "--prompt", "hello"]).expect(0).json();
     assert_eq!(made["agent_id"], json!("ada@alpha"));
     assert_eq!(made["color"], json!("blue"));
     assert_eq!(made["agent_type"], json!("tester"));
@@ -28,13 +29,19 @@ fn spawn_gives_the_documented_fields() {
 fn sp_09_what_does_not_come_up_leaves_nothing() {
     for (backend, stage) in [("tmux", Stage::new()), ("pty", Stage::without_tmux())] {
         stage.phalanx(&["team", "create", "alpha"]).expect(0);
-        let scripts = ["echo first words; exit 7", "echo words; sleep 0.05; exit 7", "echo words; sleep 0.5; exit 7"];
+        let scripts =
+            ["echo first words; exit 7", "echo words; sleep 0.05; exit 7", "echo words; sleep 0.5; exit 7"];
         for script in scripts {
-            let run = stage.phalanx(&["spawn", "bob", "--backend", backend, "--", "sh", "-c", script]).expect(1);
+            let run =
+                stage.phalanx(&["spawn", "bob", "--backend", backend, "--", "sh", "-c", script]).expect(1);
             assert!(run.stderr.contains("exit code 7"), "{backend} {script}: {run:?}");
-            assert!(run.stderr.contains("words"), "the last lines of the screen: {backend} {script}: {run:?}");
+            assert!(
+                run.stderr.contains("words"),
+                "the last lines of the screen: {backend} {script}: {run:?}"
+            );
         }
-        let run = stage.phalanx(&["spawn", "bob", "--backend", backend, "--", "no-such-program", "x"]).expect(1);
+        let run =
+            stage.phalanx(&["spawn", "bob", "--backend", backend, "--", "no-such-program", "x"]).expect(1);
         assert!(run.stderr.contains("no-such-program"), "{run:?}");
         let run = stage.phalanx(&["spawn", "bob", "--backend", backend, "--cwd", "/no/such/dir"]).expect(1);
         assert!(run.stderr.contains("/no/such/dir"), "{run:?}");
@@ -76,7 +83,13 @@ fn en_01_the_environment_of_a_teammate() {
     assert!(tty.contains("tty=yes"), "{tty}");
     let env = std::fs::read_to_string(stage.at("work/env.txt")).expect("env");
     let has = |line: &str| env.lines().any(|l| l == line);
-    for line in ["API_KEY=from-the-leader", "EXTRA=a b", "PHALANX_TEAM=alpha", "PHALANX_AGENT_NAME=bob", "PHALANX_AGENT_ID=bob@alpha"] {
+    for line in [
+        "API_KEY=from-the-leader",
+        "EXTRA=a b",
+        "PHALANX_TEAM=alpha",
+        "PHALANX_AGENT_NAME=bob",
+        "PHALANX_AGENT_ID=bob@alpha",
+    ] {
         assert!(has(line), "{line} is missing in\n{env}");
     }
     for name in ["CLAUDECODE=", "ITERM_SESSION_ID=", "TERM_PROGRAM="] {

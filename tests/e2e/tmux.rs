@@ -46,7 +46,8 @@ fn check_command(command: &[&str], call: &[&str]) {
         let just_made = call.contains(&"new-session") && target == "=phalanx-five:";
         assert!(is_id || just_made, "{target} in {call:?}");
     }
-    let needs_target = ["split-window", "if-shell", "select-layout", "set-option", "capture-pane", "new-window"];
+    let needs_target =
+        ["split-window", "if-shell", "select-layout", "set-option", "capture-pane", "new-window"];
     if command.iter().any(|w| needs_target.contains(w)) {
         assert!(target.is_some(), "no target: {command:?}");
     }
@@ -97,7 +98,11 @@ fn tmux_sp_01_ly_01_a_slow_shell_and_odd_indexes_do_not_matter() {
         assert_eq!(member["backend"], json!("tmux"));
         assert_eq!(member["state"], json!("completed"), "{member}");
     }
-    assert!(began.elapsed() < std::time::Duration::from_secs(3), "no shell stands in between: {:?}", began.elapsed());
+    assert!(
+        began.elapsed() < std::time::Duration::from_secs(3),
+        "no shell stands in between: {:?}",
+        began.elapsed()
+    );
     stage.assert_clean();
 }
 
@@ -112,7 +117,8 @@ fn tmux_ly_03_members_beyond_a_window_overflow_into_further_ones() {
     }
     let manifest = stage.file("crowd.toml", &text);
     stage.phalanx(&["up", &manifest, "--detach"]).expect(0);
-    let sizes = stage.tmux(&["list-panes", "-a", "-F", "#{window_id} #{pane_width} #{pane_height}"]).expect("server");
+    let sizes =
+        stage.tmux(&["list-panes", "-a", "-F", "#{window_id} #{pane_width} #{pane_height}"]).expect("server");
     let rows: Vec<Vec<u32>> =
         sizes.lines().map(|l| l.split(' ').skip(1).map(|n| n.parse().expect("number")).collect()).collect();
     assert_eq!(rows.len(), 20);
@@ -129,11 +135,15 @@ fn tmux_ly_03_members_beyond_a_window_overflow_into_further_ones() {
 fn tmux_sd_05_bystanders_are_not_touched() {
     let stage = Stage::new();
     for n in 0..5 {
-        stage.tmux(&["new-session", "-d", "-s", &format!("phalanx-five{n}"), "sleep", "300"]).expect("session");
+        stage
+            .tmux(&["new-session", "-d", "-s", &format!("phalanx-five{n}"), "sleep", "300"])
+            .expect("session");
     }
-    let before = stage.tmux(&["list-panes", "-a", "-F", "#{pane_id} #{pane_pid} #{session_name}"]).expect("server");
+    let before =
+        stage.tmux(&["list-panes", "-a", "-F", "#{pane_id} #{pane_pid} #{session_name}"]).expect("server");
     let manifest = stage.file("five.toml", FIVE);
     stage.phalanx(&["up", &manifest]).expect(0);
-    let after = stage.tmux(&["list-panes", "-a", "-F", "#{pane_id} #{pane_pid} #{session_name}"]).expect("server");
+    let after =
+        stage.tmux(&["list-panes", "-a", "-F", "#{pane_id} #{pane_pid} #{session_name}"]).expect("server");
     assert_eq!(before, after);
 }

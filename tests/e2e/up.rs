@@ -117,14 +117,17 @@ fn tmux_up_inside_tmux_uses_a_window_of_its_own_in_that_session() {
         code.display(),
         code.display()
     );
-    stage.tmux(&["new-session", "-d", "-s", "mine", "-x", "200", "-y", "50", "sh", "-c", &line]).expect("session");
+    stage
+        .tmux(&["new-session", "-d", "-s", "mine", "-x", "200", "-y", "50", "sh", "-c", &line])
+        .expect("session");
     let ended = wait_for("up to end inside tmux", || std::fs::read_to_string(&code).ok());
     let text = |path: &std::path::Path| std::fs::read_to_string(path).expect("output");
     let run = Run { code: ended.trim().parse().expect("code"), stdout: text(&out), stderr: text(&err) };
     let run = run.expect(0);
     assert_eq!(comparable(&run.json()), expected());
     assert_eq!(backend_of(&run.json()), "tmux");
-    let sessions = stage.tmux(&["list-sessions", "-F", "#{session_name} #{session_windows}"]).expect("server");
+    let sessions =
+        stage.tmux(&["list-sessions", "-F", "#{session_name} #{session_windows}"]).expect("server");
     assert_eq!(sessions.trim(), "mine 1", "no session of ours, and our window is gone");
     assert!(run.stderr.contains("window"), "which window is said: {}", run.stderr);
 }
@@ -162,7 +165,8 @@ after = ["bad"]
     stage.assert_clean();
     let report = stage.phalanx(&["--json", "up", &manifest]).expect(1).json();
     assert_eq!(report["success"], json!(false));
-    let states: Vec<&str> = report["tasks"].as_array().expect("tasks").iter().filter_map(|t| t["state"].as_str()).collect();
+    let states: Vec<&str> =
+        report["tasks"].as_array().expect("tasks").iter().filter_map(|t| t["state"].as_str()).collect();
     assert_eq!(states, ["completed", "failed", "pending"]);
     assert_eq!(report["tasks"][2]["blocked_by"], json!(["2"]));
     stage.assert_clean();
