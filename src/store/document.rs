@@ -71,12 +71,14 @@ impl Held {
     }
 }
 
-/// Makes the gates' directory where a team has none yet: one that another program made.
+/// Makes the gates' directory where a team has none yet: one that another program made. The team's own directory is
+/// never made here: a write that comes after the team was deleted must not bring it back.
 pub(super) fn ready_gate(gate: &Path) -> Result<(), StoreError> {
-    match gate.parent().filter(|dir| !fs::exists(dir)) {
-        Some(dir) => Ok(fs::private_dir(dir)?),
-        None => Ok(()),
+    let Some(gates) = gate.parent().filter(|dir| !fs::exists(dir)) else { return Ok(()) };
+    for dir in gates.parent().into_iter().chain([gates]) {
+        fs::create_dir_exclusive(dir)?;
     }
+    Ok(())
 }
 
 /// Reads a file that others may be writing. None: there is none.
