@@ -3,6 +3,7 @@
 
 pub(crate) mod backend;
 mod cli;
+pub mod drive;
 pub(crate) mod lead;
 pub(crate) mod model;
 pub(crate) mod ops;

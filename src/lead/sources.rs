@@ -1,9 +1,7 @@
 //! Where the lead's events come from: changes on disk, processes that end, a person's signals, time.
 
 use std::collections::BTreeSet;
-use std::os::fd::OwnedFd;
 
-use tokio::io::unix::AsyncFd;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender};
 
 use crate::model::id::{Incarnation, MemberName};
@@ -26,23 +24,11 @@ pub(super) fn watch_exit(
     process: ProcessId,
     signals: UnboundedSender<Signal>,
 ) {
-    let pidfd = proc::pidfd(Process { pid: process.pid, start: process.start });
     tokio::spawn(async move {
-        if let Some(pidfd) = pidfd {
-            readable(pidfd).await;
-        }
+        proc::exited(Process { pid: process.pid, start: process.start }).await;
         // The driver may have ended: then nobody wants to know.
         let _ = signals.send(Signal::Exited { name, incarnation });
     });
-}
-
-/// A pidfd becomes readable when its process ends.
-async fn readable(pidfd: OwnedFd) {
-    match AsyncFd::new(pidfd) {
-        Ok(fd) => drop(fd.readable().await),
-        // No more descriptors for the reactor: the sweep finds the end later.
-        Err(_) => std::future::pending().await,
-    }
 }
 
 /// Takes what has piled up behind `first`: changes once each, the rest in order.

@@ -30,7 +30,7 @@ pub(crate) enum EventKind {
     ShutdownRequested,
     ShutdownEnded,
     PlacementVerdict,
-    BackendChosen,
+    FileQuarantined,
     Warning,
 }
 
@@ -58,7 +58,7 @@ impl EventKind {
             EventKind::ShutdownRequested => "shutdown_requested",
             EventKind::ShutdownEnded => "shutdown_ended",
             EventKind::PlacementVerdict => "placement_verdict",
-            EventKind::BackendChosen => "backend_chosen",
+            EventKind::FileQuarantined => "file_quarantined",
             EventKind::Warning => "warning",
         }
     }

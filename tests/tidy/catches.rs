@@ -199,6 +199,7 @@ fn a_leftover_is_caught() {
         "fn f() { dbg!(x); }",
         "#[test]\n#[ignore]\nfn f() {}",
         "#[ignore = \"slow\"] fn f() {}",
+        "#[ignore = \"not a helper process of anything\"] fn f() {}",
         "#[cfg_attr(miri, ignore)] fn f() {}",
         "#[allow(dead_code)] fn f() {}",
         "#![allow(dead_code)]",
@@ -212,6 +213,7 @@ fn a_leftover_is_caught() {
         "#[allow(dead_code, reason = \"the benches use it\")] fn f() {}",
         "fn f() { policy.allow(x); y.expect(\"why\"); let ignore = [ignore]; }",
         "#[should_panic(expected = \"x\")] fn f() {}",
+        "#[test]\n#[ignore = \"helper process of another_test\"]\nfn f() {}",
         "#[arg(default = x.expect(\"why\"))] struct A;",
     ] {
         passes(rules::leftovers, "src/a.rs", text);

@@ -14,6 +14,7 @@ use std::time::Duration;
 use nix::errno::Errno;
 use nix::sys::signal::kill;
 use nix::unistd::Pid;
+use tokio::io::unix::AsyncFd;
 
 use super::clock::{self, Deadline};
 use super::ready;
@@ -119,6 +120,22 @@ pub(crate) fn signal(process: Process, sig: i32) -> bool {
 pub(crate) fn pidfd(process: Process) -> Option<OwnedFd> {
     let handle = open_pidfd(process.pid).ok()?;
     process.is_alive().then_some(handle)
+}
+
+/// Waits until the process has ended; at once if it has already. Never, where the system cannot tell: then only a
+/// sweep finds out.
+pub(crate) async fn exited(process: Process) {
+    let Some(handle) = pidfd(process) else {
+        if process.is_alive() {
+            std::future::pending::<()>().await;
+        }
+        return;
+    };
+    // SAFETY: the descriptor is open, and the `AsyncFd` owns it for as long as it is registered.
+    match unsafe { AsyncFd::register(handle) } {
+        Ok(registered) => drop(registered.readable().await),
+        Err(_) => std::future::pending().await,
+    }
 }
 
 /// True when the process has ended within `limit`. A zombie has ended.
