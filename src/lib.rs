@@ -2,6 +2,7 @@
 //! what `main.rs` and the benches need, so that dead code is seen.
 
 pub(crate) mod backend;
+pub mod drive;
 pub(crate) mod lead;
 pub(crate) mod model;
 pub(crate) mod ops;

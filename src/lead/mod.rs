@@ -10,3 +10,10 @@ mod state;
 
 pub(crate) use driver::{Lead, Stop, lead};
 pub(crate) use state::{End, Goal};
+
+/// Steps over nothing `count` times; the number of effects. For the benches.
+pub(crate) fn idle_steps(count: usize) -> usize {
+    let mut state = state::State::new(Goal::Lead(crate::model::settings::Finish::Manual));
+    let now = crate::model::time::Timestamp(0);
+    (0..count).map(|_| react::react(&mut state, event::Event::Tick, now).len()).sum()
+}

@@ -19,7 +19,10 @@ pub(super) enum Signal {
 
 /// Reports when the process is gone; at once, if it is gone already.
 pub(super) fn watch_exit(
-    name: MemberName, incarnation: Incarnation, process: ProcessId, signals: UnboundedSender<Signal>,
+    name: MemberName,
+    incarnation: Incarnation,
+    process: ProcessId,
+    signals: UnboundedSender<Signal>,
 ) {
     tokio::spawn(async move {
         proc::exited(Process { pid: process.pid, start: process.start }).await;

@@ -30,7 +30,6 @@ pub(crate) enum EventKind {
     ShutdownRequested,
     ShutdownEnded,
     PlacementVerdict,
-    BackendChosen,
     Warning,
 }
 
@@ -58,7 +57,6 @@ impl EventKind {
             EventKind::ShutdownRequested => "shutdown_requested",
             EventKind::ShutdownEnded => "shutdown_ended",
             EventKind::PlacementVerdict => "placement_verdict",
-            EventKind::BackendChosen => "backend_chosen",
             EventKind::Warning => "warning",
         }
     }

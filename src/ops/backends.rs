@@ -86,7 +86,8 @@ fn open_at(
 ) -> Result<Box<dyn Backend>, OpsError> {
     match kind {
         BackendKind::Pty => {
-            Ok(Box::new(Pty::new(team.root(), ctx.caller.env.clone(), |name| team.log(name))))
+            let team = team.clone();
+            Ok(Box::new(Pty::new(ctx.caller.env.clone(), move |name| team.log(name))))
         }
         BackendKind::Tmux => {
             let program = tmux_program(ctx)

@@ -5,6 +5,7 @@ mod backends;
 mod context;
 mod error;
 pub(crate) mod events;
+pub(crate) mod exec;
 pub(crate) mod inbox;
 pub(crate) mod lease;
 pub(crate) mod presence;

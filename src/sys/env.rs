@@ -27,6 +27,11 @@ pub(crate) fn current_dir() -> Result<PathBuf, FsError> {
     env::current_dir().map_err(|source| FsError::io("find the working directory", Path::new("."), source))
 }
 
+/// Makes `dir` the working directory of this process.
+pub(crate) fn enter_dir(dir: &Path) -> Result<(), FsError> {
+    env::set_current_dir(dir).map_err(|source| FsError::io("enter", dir, source))
+}
+
 /// The file that this process runs.
 pub(crate) fn current_exe() -> Result<PathBuf, FsError> {
     env::current_exe()

@@ -5,6 +5,13 @@ use std::io;
 
 use tokio::signal::unix::{self, SignalKind};
 
+/// Numbers of the signals that are sent, or told apart when they come.
+pub(crate) const HUP: i32 = libc::SIGHUP;
+pub(crate) const INT: i32 = libc::SIGINT;
+pub(crate) const QUIT: i32 = libc::SIGQUIT;
+pub(crate) const TERM: i32 = libc::SIGTERM;
+pub(crate) const WINCH: i32 = libc::SIGWINCH;
+
 /// What somebody wants of us.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Signal {

@@ -1,3 +1,45 @@
-//! In-process benchmarks (criterion).
+//! In-process benchmarks (criterion): the store's hot paths and the lead's step.
 
-fn main() {}
+#![allow(clippy::disallowed_methods, reason = "benches drive the real system")]
+
+use std::hint::black_box;
+
+use criterion::{Criterion, criterion_group, criterion_main};
+use phalanx::drive::{self, Team};
+
+fn appends(c: &mut Criterion) {
+    for filled in [0_usize, 1000] {
+        let dir = tempfile::tempdir().expect("tempdir");
+        let team = Team::create(&dir.path().join("root"), "bench").expect("team");
+        team.join("bob").expect("join");
+        for n in 0..filled {
+            team.append("bob", "ann", "a message of some length, as they are", &format!("old-{n}"))
+                .expect("append");
+        }
+        let mut n = 0;
+        c.bench_function(&format!("append and remove, {filled} entries in the box"), |b| {
+            b.iter(|| {
+                n += 1;
+                let id = format!("new-{n}");
+                team.append("bob", "ann", "a message of some length, as they are", &id).expect("append");
+                team.remove("bob", &[id]).expect("remove");
+            });
+        });
+    }
+}
+
+fn board(c: &mut Criterion) {
+    let dir = tempfile::tempdir().expect("tempdir");
+    let team = Team::create(&dir.path().join("root"), "bench").expect("team");
+    team.add_tasks(1000).expect("tasks");
+    c.bench_function("read a board of 1000 tasks", |b| {
+        b.iter(|| black_box(team.count_tasks().expect("board")))
+    });
+}
+
+fn step(c: &mut Criterion) {
+    c.bench_function("1000 steps of the lead", |b| b.iter(|| black_box(drive::ticks(1000))));
+}
+
+criterion_group!(benches, appends, board, step);
+criterion_main!(benches);

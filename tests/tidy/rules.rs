@@ -29,8 +29,9 @@ const EVERYTHING: &[&str] = &[
     "mcp",
 ];
 
-/// The composition roots: they name every folder in order to put the program together.
-const ROOTS: [&str; 2] = ["src/lib.rs", "src/main.rs"];
+/// The composition roots: they name every folder in order to put the program together, and `drive` to let benches and
+/// process tests in.
+const ROOTS: [&str; 3] = ["src/lib.rs", "src/main.rs", "src/drive.rs"];
 
 /// Paths that may be spelled only under some folders, and what to write elsewhere. A path of one piece is a crate
 /// and counts where a path begins; a longer one counts anywhere in a path.

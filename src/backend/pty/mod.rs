@@ -1,3 +1,146 @@
-//! Own PTYs, each held by the launcher of its member.
-pub(crate) struct Pty;
-impl Pty { pub(crate) fn new(_root: &std::path::Path, _env: Vec<(std::ffi::OsString, std::ffi::OsString)>, _log: impl Fn(&crate::model::id::MemberName) -> std::path::PathBuf) -> Pty { Pty } }
+//! Own PTYs, each held by the launcher of its member: a process that outlives us and keeps what the program prints in
+//! a log. Knows nothing of what the launcher does besides.
+
+mod screen;
+
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use super::{Backend, BackendError, Launch};
+use crate::model::id::MemberName;
+use crate::model::placement::{BackendKind, Placement, ProcessId, PtyHold, Verdict};
+use crate::model::spec::Terminal;
+use crate::sys::exec::spawn_detached;
+use crate::sys::proc::{self, Liveness, Process};
+use crate::sys::signal::TERM;
+
+/// Size of the terminals, in character cells: wide, so that a log reads well.
+const ROWS: u16 = 50;
+const COLS: u16 = 200;
+
+/// How long a launcher that was told may take to end its program's tree and itself.
+const LAUNCHER_END: Duration = Duration::from_secs(4);
+/// How long its processes get between TERM and KILL if it does not do it.
+const TREE_GRACE: Duration = Duration::from_secs(1);
+
+type LogOf = Box<dyn Fn(&MemberName) -> PathBuf + Send + Sync>;
+
+/// The backend that needs nothing but ourselves.
+pub(crate) struct Pty {
+    /// The launchers' environment; that of their programs stands in their specs.
+    env: Vec<(OsString, OsString)>,
+    log_of: LogOf,
+}
+
+impl Pty {
+    /// `env` is the launchers' own environment, `log_of` tells where the log of a member lies.
+    pub(crate) fn new(
+        env: Vec<(OsString, OsString)>,
+        log_of: impl Fn(&MemberName) -> PathBuf + Send + Sync + 'static,
+    ) -> Pty {
+        Pty { env, log_of: Box::new(log_of) }
+    }
+
+    fn place_one(&self, launch: &Launch) -> Result<Placement, BackendError> {
+        let gone = || BackendError::LauncherGone { member: launch.member.clone() };
+        let (program, args) = launch.argv.split_first().ok_or_else(gone)?;
+        let log = (self.log_of)(&launch.member);
+        // Its standard error, too: there it says why it could not even read its spec. It needs no directory.
+        let pid = spawn_detached(program, args, Some(&self.env), Path::new("/"), Some(&log))?;
+        let launcher = Process::of(pid).ok_or_else(gone)?;
+        let launcher = ProcessId { pid: launcher.pid, start: launcher.start };
+        Ok(Placement::Pty(PtyHold { launcher, log: log.to_string_lossy().into_owned() }))
+    }
+}
+
+impl Backend for Pty {
+    fn kind(&self) -> BackendKind {
+        BackendKind::Pty
+    }
+
+    fn terminal(&self, member: &MemberName) -> Terminal {
+        let log = (self.log_of)(member).to_string_lossy().into_owned();
+        Terminal::Own { rows: ROWS, cols: COLS, log }
+    }
+
+    fn place(&self, launches: &[Launch]) -> Vec<Result<Placement, BackendError>> {
+        launches.iter().map(|launch| self.place_one(launch)).collect()
+    }
+
+    fn verify(&self, placement: &Placement, _token: &str) -> Verdict {
+        match placement {
+            Placement::Pty(hold) => verdict(hold.launcher),
+            Placement::Tmux(pane) => Verdict::Unknown { reason: format!("{} is a tmux pane", pane.pane_id) },
+        }
+    }
+
+    fn close(&self, placement: &Placement, token: &str) -> Result<Verdict, BackendError> {
+        let before = self.verify(placement, token);
+        match before {
+            Verdict::Owned => end(placement.launcher()).map(|()| before),
+            Verdict::Gone => Ok(before),
+            Verdict::Foreign { .. } | Verdict::Unknown { .. } => {
+                Err(BackendError::NotOurs { place: name(placement.launcher()), verdict: before })
+            }
+        }
+    }
+
+    fn screen(&self, placement: &Placement, token: &str, lines: usize) -> Result<String, BackendError> {
+        match placement {
+            Placement::Pty(hold) => Ok(screen::last_lines(Path::new(&hold.log), (ROWS, COLS), lines)?),
+            Placement::Tmux(pane) => {
+                let verdict = self.verify(placement, token);
+                Err(BackendError::NotOurs { place: pane.pane_id.clone(), verdict })
+            }
+        }
+    }
+
+    fn how_to_watch(&self, placement: &Placement) -> String {
+        match placement {
+            Placement::Pty(hold) => {
+                let member = Path::new(&hold.log).file_stem().unwrap_or_default();
+                format!("phalanx logs {} -f", member.to_string_lossy())
+            }
+            Placement::Tmux(pane) => format!("tmux -S {} attach", pane.socket),
+        }
+    }
+}
+
+fn process(id: ProcessId) -> Process {
+    Process { pid: id.pid, start: id.start }
+}
+
+fn name(launcher: ProcessId) -> String {
+    format!("the launcher (process {})", launcher.pid)
+}
+
+/// Pid and start time are the whole identity: there is no server that could have given the id to another.
+fn verdict(launcher: ProcessId) -> Verdict {
+    match proc::liveness(launcher.pid, launcher.start) {
+        Liveness::Alive => Verdict::Owned,
+        Liveness::Dead => Verdict::Gone,
+        Liveness::Unknown => {
+            Verdict::Unknown { reason: format!("the system does not tell about process {}", launcher.pid) }
+        }
+    }
+}
+
+/// Tells the launcher to end, which ends its program's tree; if it does not, ends the tree from here.
+fn end(launcher: ProcessId) -> Result<(), BackendError> {
+    proc::signal(process(launcher), TERM);
+    if !proc::wait_exit(process(launcher), LAUNCHER_END) {
+        proc::end_tree(process(launcher), true, TREE_GRACE);
+    }
+    match verdict(launcher) {
+        Verdict::Gone => Ok(()),
+        Verdict::Owned | Verdict::Foreign { .. } | Verdict::Unknown { .. } => {
+            let waited = LAUNCHER_END + TREE_GRACE;
+            let waited_ms = u64::try_from(waited.as_millis()).unwrap_or(u64::MAX);
+            Err(BackendError::StillThere { place: name(launcher), waited_ms })
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -78,23 +78,17 @@ mod tests {
 
     #[test]
     fn ly_03_nobody_is_lost() {
-        let table: [(usize, &[usize], usize, &[usize], &[usize]); 7] = [
-            (0, &[3], 4, &[0], &[]),
-            (3, &[], 4, &[], &[3]),
-            (5, &[2, 0, 9], 4, &[2, 0, 3], &[]),
-            (9, &[2], 4, &[2], &[4, 3]),
-            (17, &[], 16, &[], &[9, 8]),
-            (3, &[0], 1, &[0], &[1, 1, 1]),
-            (2, &[], 0, &[], &[1, 1]),
-        ];
-        for (count, room, capacity, there, new) in table {
-            let shares = share(count, room, capacity);
-            assert_eq!(
-                (shares.there.as_slice(), shares.new.as_slice()),
-                (there, new),
-                "{count} {room:?} {capacity}"
-            );
-        }
+        let shared = |count, room: &[usize], capacity, there: &[usize], new: &[usize]| {
+            let expected = Shares { there: there.to_vec(), new: new.to_vec() };
+            assert_eq!(share(count, room, capacity), expected, "{count} {room:?} {capacity}");
+        };
+        shared(0, &[3], 4, &[0], &[]);
+        shared(3, &[], 4, &[], &[3]);
+        shared(5, &[2, 0, 9], 4, &[2, 0, 3], &[]);
+        shared(9, &[2], 4, &[2], &[4, 3]);
+        shared(17, &[], 16, &[], &[9, 8]);
+        shared(3, &[0], 1, &[0], &[1, 1, 1]);
+        shared(2, &[], 0, &[], &[1, 1]);
     }
 
     #[test]

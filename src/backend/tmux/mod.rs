@@ -10,13 +10,7 @@ mod survey;
 mod verb;
 
 #[cfg(test)]
-mod harness;
-#[cfg(test)]
-mod tests_configured;
-#[cfg(test)]
-mod tests_identity;
-#[cfg(test)]
-mod tests_place;
+mod tests;
 
 use std::path::Path;
 use std::time::Duration;
@@ -54,7 +48,9 @@ impl Tmux {
         match identity::verify(&self.home.program, pane, token) {
             Verdict::Owned => match (PaneId::parse(&pane.pane_id), Plain::parse(token)) {
                 (Some(id), Some(token)) => Ok(Owned { pane, id, token }),
-                (None, _) | (_, None) => Err(Verdict::Unknown { reason: "its record is not readable".to_owned() }),
+                (None, _) | (_, None) => {
+                    Err(Verdict::Unknown { reason: "its record is not readable".to_owned() })
+                }
             },
             other => Err(other),
         }
@@ -168,7 +164,8 @@ fn last_lines(lines: &[String], count: usize) -> String {
 fn watch(home: &TmuxHome, pane: &TmuxPane) -> String {
     let own = survey::team_name(&home.team);
     let detached = pane.session_name.strip_prefix(own.as_str()).is_some_and(|rest| {
-        rest.is_empty() || rest.strip_prefix('-').is_some_and(|nth| nth.bytes().all(|byte| byte.is_ascii_digit()))
+        rest.is_empty()
+            || rest.strip_prefix('-').is_some_and(|nth| nth.bytes().all(|byte| byte.is_ascii_digit()))
     });
     if home.inside.is_some() && !detached {
         let TmuxPane { window_id, window_name, .. } = pane;

@@ -110,7 +110,11 @@ impl<'a> Batch<'a> {
         let mut queue = waiting.iter().copied();
         let mut splits = Vec::new();
         for (room, count) in survey.rooms.iter().zip(&shares.there) {
-            splits.extend(queue.by_ref().take(*count).map(|guest| self.split(guest, room.id, &room.name)));
+            let guests: Vec<usize> = queue.by_ref().take(*count).collect();
+            if !guests.is_empty() {
+                splits.push(Step::change(verb::tile(room.id)));
+            }
+            splits.extend(guests.into_iter().map(|guest| self.split(guest, room.id, &room.name)));
         }
         let groups: Vec<Vec<usize>> =
             shares.new.iter().map(|count| queue.by_ref().take(*count).collect()).collect();
@@ -155,7 +159,7 @@ impl<'a> Batch<'a> {
         let State::Seated(seat) = &self.guests[*first].state else { return Vec::new() };
         let tag = Plain::from_text(&self.home.tag);
         let unit = verb::own_window(seat.row.window, &tag, self.home.layout == Layout::Panes);
-        let mut steps = vec![Step { guest: None, split: None, window_name: String::new(), unit }];
+        let mut steps = vec![Step::change(unit)];
         let more = capacity(Size { width: seat.row.width, height: seat.row.height }) - 1;
         let split = |guest: &usize| self.split(*guest, seat.row.window, &seat.window_name);
         steps.extend(rest.iter().take(more).map(split));
@@ -198,54 +202,60 @@ impl<'a> Batch<'a> {
 
     /// Marks all panes, and takes a last look: only what is there, alive and marked is a placement.
     fn finish(self) -> Vec<Result<Placement, BackendError>> {
-        let there = self.mark();
-        let Batch { home, server, guests, trouble, .. } = self;
-        let mut trouble = trouble;
+        let (there, mut silence) = match self.mark() {
+            Ok(there) => (there, None),
+            Err(silence) => (Vec::new(), Some(silence)),
+        };
+        let Batch { home, server, guests, mut trouble, .. } = self;
         let mut discard = Vec::new();
-        let mut results = Vec::new();
-        for guest in guests {
-            let result = match guest.state {
-                State::Refused(error) => Err(error),
-                State::Waiting => Err(spread(&mut trouble)),
-                State::Seated(ref seat) => {
-                    let found = there.iter().find(|row| row.id == seat.row.pane);
-                    let placement = prove(home, &guest, seat, found);
-                    if placement.is_err() {
-                        discard.push(verb::close(
-                            seat.row.pane,
-                            seat.row.server,
-                            &Proof::Process(seat.row.pid),
-                        ));
-                    }
-                    placement.map(Placement::Tmux)
-                }
-            };
-            results.push(result);
-        }
-        for unit in &discard {
-            // Each in a call of its own: one that has gone by itself must not keep the next.
-            server.ask(unit);
-        }
+        let mut settle = |guest: Guest<'_>| match guest.state {
+            State::Refused(error) => Err(error),
+            State::Waiting => Err(spread(&mut trouble)),
+            State::Seated(ref seat) => {
+                let found = there.iter().find(|row| row.id == seat.row.pane);
+                prove(home, &guest, seat, found).map(Placement::Tmux).map_err(|error| {
+                    discard.push(verb::close(seat.row.pane, seat.row.server, &Proof::Process(seat.row.pid)));
+                    if silence.is_some() { spread(&mut silence) } else { error }
+                })
+            }
+        };
+        let results = guests.into_iter().map(&mut settle).collect();
+        // A pane that has gone by itself fails no proof that would stop the call.
+        server.run(&discard);
         results
     }
 
-    fn mark(&self) -> Vec<PaneRow> {
-        let mut units = Vec::new();
-        for guest in &self.guests {
-            if let State::Seated(seat) = &guest.state {
+    /// Gives what is there afterwards; an error when tmux does not answer.
+    fn mark(&self) -> Result<Vec<PaneRow>, BackendError> {
+        let seats = self.guests.iter().filter_map(|guest| match &guest.state {
+            State::Seated(seat) => {
                 let name = Plain::from_text(guest.member.as_str());
-                units.push(verb::own_pane(seat.row.pane, &guest.token, &name));
+                Some(verb::own_pane(seat.row.pane, &guest.token, &name))
             }
-        }
+            State::Waiting | State::Refused(_) => None,
+        });
+        let mut units: Vec<Unit> = seats.collect();
         if units.is_empty() {
-            return Vec::new();
+            return Ok(Vec::new());
         }
         units.push(verb::panes());
-        self.server.run(&units).iter().flat_map(|answer| rows::<PaneRow>(&answer.lines)).collect()
+        let mut there = Vec::new();
+        for answer in self.server.run(&units) {
+            if let Some(BackendError::Exec(error)) = answer.problem {
+                return Err(error.into());
+            }
+            there.extend(rows::<PaneRow>(&answer.lines));
+        }
+        Ok(there)
     }
 }
 
 impl Step {
+    /// One that makes no pane.
+    fn change(unit: Unit) -> Step {
+        Step { guest: None, split: None, window_name: String::new(), unit }
+    }
+
     fn seat(self, survey: &Survey, row: MadeRow) -> Seat {
         Seat { row, window_name: self.window_name, session_name: survey.ground.name().to_owned() }
     }

@@ -112,8 +112,12 @@ pub(super) fn split(window: WindowId, argv: &[OsString]) -> Unit {
         .format(row::MADE)
         .target_pane(window.to_string())
         .build();
-    let tile = SelectLayout::new().target_pane(window.to_string()).layout_name("tiled").build();
-    maker(&command, argv).then(unit(&tile))
+    maker(&command, argv).then(tile(window))
+}
+
+/// Gives the panes of a window of ours equal shares: a person may have left none to the one that is split.
+pub(super) fn tile(window: WindowId) -> Unit {
+    unit(&SelectLayout::new().target_pane(window.to_string()).layout_name("tiled").build())
 }
 
 /// Marks a window as the team's and settles what the user's configuration may have said. A window that has gone in

@@ -50,6 +50,11 @@ impl PtyMaster {
         self.master().resize(size(rows, cols)).map_err(io::Error::other)
     }
 
+    /// The terminal's name, as `/dev/pts/7`.
+    pub(crate) fn tty_name(&self) -> Option<String> {
+        self.master().tty_name().and_then(|name| name.into_os_string().into_string().ok())
+    }
+
     fn master(&self) -> MutexGuard<'_, Box<dyn MasterPty + Send>> {
         // No call under this lock leaves anything half done.
         self.master.lock().unwrap_or_else(PoisonError::into_inner)

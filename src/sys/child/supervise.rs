@@ -71,6 +71,12 @@ impl Supervisor {
         let reset = unsafe { signal(Signal::SIGCHLD, SigHandler::SigDfl) };
         reset.expect("sigaction fails only for an invalid signal");
     }
+
+    /// The next signal that has come for this process, for when there is no child to [`supervise`]; `None`: none came
+    /// within `limit`.
+    pub(crate) fn next_signal(limit: Duration) -> Option<i32> {
+        next_signal(&waited_for(), limit)
+    }
 }
 
 /// Stays with `child` (ours, not waited for yet) until it has ended. Reaps whatever else becomes our child meanwhile,

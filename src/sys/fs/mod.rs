@@ -2,6 +2,7 @@
 //! symbolic links as the last component of what it reads or appends to.
 
 mod dir;
+mod log;
 mod write;
 
 use std::fs::{self, File, OpenOptions};
@@ -12,6 +13,7 @@ use std::path::{Path, PathBuf};
 use thiserror::Error;
 
 pub(crate) use dir::{create_dir_exclusive, list, private_dir, remove_dir_all};
+pub(crate) use log::{Log, older};
 pub(super) use write::open_append;
 pub(crate) use write::{append_line, copy_aside, create_new, write_atomic, write_atomic_if};
 

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use super::Tmux;
+use super::super::Tmux;
 use super::harness::{Lab, closed, launch, launch_of, launches, pane, placed, traced, until};
 use crate::backend::{Backend, BackendError, TmuxHome};
 use crate::model::id::MemberName;
@@ -136,6 +136,21 @@ fn ly_03_forty_in_a_small_session_overflow_and_nobody_is_lost() {
 }
 
 #[test]
+fn ly_03_no_space_for_a_new_pane_is_made_or_found_elsewhere() {
+    let lab = Lab::start(None);
+    let tmux = Tmux::new(lab.home("demo"));
+    let first = placed(&tmux, &launches(3));
+    let window = pane(&first[0]).window_id.clone();
+    lab.tmux(&["resize-pane", "-t", &window, "-x", "1"]);
+    let second = placed(&tmux, &launches(3));
+    assert!(second.iter().all(|place| pane(place).window_id == window));
+    lab.tmux(&["set-hook", "-g", "after-select-layout", &format!("resize-pane -t {window} -x 1")]);
+    let third = placed(&tmux, &launches(3));
+    assert!(third.iter().all(|place| pane(place).window_id != window), "{third:?}");
+    assert_eq!(lab.panes().len(), 10);
+}
+
+#[test]
 fn one_window_each_if_asked_for() {
     let lab = Lab::start(None);
     let tmux = Tmux::new(TmuxHome { layout: Layout::Windows, ..lab.home("demo") });
@@ -258,6 +273,24 @@ fn sp_09_sp_10_a_launcher_that_ends_at_once_leaves_nothing_and_harms_nobody() {
 }
 
 #[test]
+fn sp_09_a_launcher_that_ends_at_once_on_a_server_of_its_own() {
+    for conf in [None, Some("nasty.conf")] {
+        let lab = Lab::empty();
+        if conf.is_some() {
+            lab.boot(conf);
+        }
+        let tmux = Tmux::new(lab.home("demo"));
+        let ends = launch_of("ends", &["/no/such/launcher", "x"]);
+        match &tmux.place(std::slice::from_ref(&ends))[..] {
+            [Err(BackendError::LauncherGone { member })] => assert_eq!(member, &ends.member),
+            [Ok(place)] => until("its pane goes", || tmux.verify(place, &ends.token) == Verdict::Gone),
+            other => panic!("{other:?}"),
+        }
+        until("nothing is left", || lab.panes().is_empty());
+    }
+}
+
+#[test]
 fn sp_06_words_arrive_as_they_are() {
     let lab = Lab::start(None);
     let canary = lab.path("canary");
@@ -338,6 +371,7 @@ fn the_screen_and_how_to_watch_it() {
     assert!(matches!(tmux.screen(&places[0], "other", 5), Err(BackendError::NotOurs { .. })));
     let socket = lab.socket.display();
     assert_eq!(tmux.how_to_watch(&places[0]), format!("tmux -S {socket} attach -t '=phalanx-demo'"));
+    lab.attach("=phalanx-demo");
     let default = Tmux::new(TmuxHome { socket: None, ..lab.home("demo") });
     assert_eq!(default.how_to_watch(&places[0]), "tmux attach -t '=phalanx-demo'");
     let inside = Tmux::new(lab.home_in("demo", "%0"));

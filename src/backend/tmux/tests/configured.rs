@@ -3,9 +3,9 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use super::Tmux;
+use super::super::Tmux;
+use super::super::probe::probe;
 use super::harness::{FIXTURES, Lab, closed, launch, launches, pane, placed, run, until};
-use super::probe::probe;
 use crate::backend::{Backend, BackendError, TmuxHome};
 use crate::model::placement::{Layout, Verdict};
 use crate::sys::clock::Deadline;
@@ -50,7 +50,7 @@ fn pt_06_ly_01_a_team_inside_a_nasty_configuration() {
         for (place, launch) in places.iter().zip(&all) {
             closed(&tmux, place, launch);
         }
-        assert_eq!(lab.panes(), [caller.clone()]);
+        assert_eq!(lab.panes(), std::slice::from_ref(&caller));
     }
     assert_eq!(lab.field(&caller, "#{window_index}.#{pane_index}"), "1.1");
 }
@@ -110,6 +110,24 @@ fn pf_05_a_tmux_that_hangs_is_an_error_in_time() {
     });
     assert!(begun.elapsed() < Duration::from_secs(20));
     assert_eq!(well.verify(&places[0], &known.token), Verdict::Owned);
+}
+
+#[test]
+fn pf_05_a_tmux_that_hangs_half_way_keeps_nobody_for_long() {
+    let lab = Lab::start(None);
+    // It makes the panes and hangs when they are to be marked.
+    let text = "#!/bin/sh\ncase \"$*\" in *@phalanx_token*token-*|*if-shell*) exec sleep 60;; esac\nexec tmux \"$@\"\n";
+    let tmux = Tmux::new(TmuxHome { program: lab.script("half", text), ..lab.home("demo") });
+    let mut all = launches(6);
+    for (nth, launch) in all.iter_mut().enumerate() {
+        launch.token = format!("token-{nth}");
+    }
+    let begun = Deadline::after(Duration::MAX);
+    let results = tmux.place(&all);
+    assert!(begun.elapsed() < Duration::from_secs(14), "{:?}", begun.elapsed());
+    for result in &results {
+        assert!(result.as_ref().expect_err("not marked").to_string().contains("5000 ms"), "{results:?}");
+    }
 }
 
 #[test]

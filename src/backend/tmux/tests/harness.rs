@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use tempfile::TempDir;
 
-use super::Tmux;
+use super::super::Tmux;
 use crate::backend::{Backend, BackendError, Launch, TmuxHome};
 use crate::model::id::MemberName;
 use crate::model::placement::{Layout, Placement, TmuxPane, Verdict};

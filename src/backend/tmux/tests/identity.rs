@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use super::Tmux;
+use super::super::Tmux;
 use super::harness::{Lab, closed, exists, launch, launch_of, launches, pane, placed, refused, run, until};
 use crate::backend::{Backend, TmuxHome};
 use crate::model::placement::{Placement, ProcessId, PtyHold, TmuxPane, Verdict};

@@ -1,0 +1,140 @@
+//! Tests against real processes: a shell plays the launcher.
+
+use super::*;
+use crate::model::placement::TmuxPane;
+use crate::sys::fs;
+
+struct Bench {
+    dir: tempfile::TempDir,
+    pty: Pty,
+    placed: std::cell::RefCell<Vec<Process>>,
+}
+
+/// Whatever a test does, nothing of it stays behind.
+impl Drop for Bench {
+    fn drop(&mut self) {
+        for launcher in self.placed.borrow().iter() {
+            proc::end_tree(*launcher, true, Duration::ZERO);
+        }
+    }
+}
+
+impl Bench {
+    fn new() -> Bench {
+        let dir = tempfile::tempdir().expect("a temporary directory");
+        let logs = dir.path().to_owned();
+        let env = vec![("PATH".into(), "/usr/bin:/bin".into()), ("OF_LAUNCHER".into(), "yes".into())];
+        let pty = Pty::new(env, move |name| logs.join(format!("{name}.log")));
+        Bench { dir, pty, placed: std::cell::RefCell::default() }
+    }
+
+    fn launch(member: &str, script: &str) -> Launch {
+        let argv = ["/bin/sh", "-c", script].map(OsString::from).to_vec();
+        Launch { member: MemberName::new(member).expect("a name"), token: "t".to_owned(), argv }
+    }
+
+    fn place(&self, script: &str) -> Placement {
+        let placed = self.pty.place(&[Self::launch("alice", script)]).remove(0).expect("sh is there");
+        self.placed.borrow_mut().push(process(placed.launcher()));
+        placed
+    }
+
+    fn wait_for(&self, file: &str) -> String {
+        let path = self.dir.path().join(file);
+        let changes =
+            crate::sys::watch::Changes::on(&[self.dir.path().to_owned()]).expect("inotify works here");
+        let deadline = crate::sys::clock::Deadline::after(Duration::from_secs(20));
+        loop {
+            let bytes = fs::read(&path, 1024).expect("readable").unwrap_or_default();
+            if bytes.ends_with(b"\n") {
+                return String::from_utf8(bytes).expect("text");
+            }
+            assert!(!deadline.expired(), "waited in vain for {file}");
+            changes.wait(Duration::from_millis(50));
+        }
+    }
+}
+
+#[test]
+fn a_launcher_is_placed_verified_and_closed() {
+    let bench = Bench::new();
+    let script = format!("cd {}; echo $OF_LAUNCHER $(pwd) > up; sleep 60", bench.dir.path().display());
+    let placement = bench.place(&script);
+    assert_eq!(bench.wait_for("up"), format!("yes {}\n", bench.dir.path().display()));
+    assert_eq!(placement.backend(), BackendKind::Pty);
+    assert_eq!(bench.pty.verify(&placement, "t"), Verdict::Owned);
+    assert_eq!(bench.pty.how_to_watch(&placement), "phalanx logs alice -f");
+    assert_eq!(bench.pty.close(&placement, "t").expect("it is ours"), Verdict::Owned);
+    assert_eq!(bench.pty.verify(&placement, "t"), Verdict::Gone);
+    assert_eq!(bench.pty.close(&placement, "t").expect("twice is harmless"), Verdict::Gone);
+}
+
+#[test]
+fn a_reused_pid_is_gone_and_not_touched() {
+    let bench = Bench::new();
+    let Placement::Pty(hold) = bench.place("sleep 60") else { panic!("another backend's placement") };
+    let other = ProcessId { start: hold.launcher.start + 1, ..hold.launcher };
+    let placement = Placement::Pty(PtyHold { launcher: other, log: hold.log });
+    assert_eq!(bench.pty.verify(&placement, "t"), Verdict::Gone);
+    assert_eq!(bench.pty.close(&placement, "t").expect("nothing to do"), Verdict::Gone);
+    assert_eq!(verdict(hold.launcher), Verdict::Owned);
+}
+
+#[test]
+fn a_launcher_that_does_not_listen_is_ended_with_its_tree() {
+    let bench = Bench::new();
+    let script = format!(
+        "trap '' TERM HUP; cd {}; echo $$ > up; while :; do sleep 60; done",
+        bench.dir.path().display()
+    );
+    let placement = bench.place(&script);
+    bench.wait_for("up");
+    let below = proc::descendants(placement.launcher().pid);
+    assert_eq!(bench.pty.close(&placement, "t").expect("it is ours"), Verdict::Owned);
+    assert_eq!(bench.pty.verify(&placement, "t"), Verdict::Gone);
+    assert!(below.iter().all(|process| proc::liveness(process.pid, process.start) == Liveness::Dead));
+}
+
+#[test]
+fn what_a_launcher_says_before_it_has_a_log_is_on_the_screen() {
+    let bench = Bench::new();
+    let placed = bench
+        .pty
+        .place(&[Bench::launch("bob", "echo 'no spec' >&2; exit 125"), Bench::launch("eve", "sleep 60")]);
+    // It may have been gone before we could look at it.
+    let log = bench.wait_for("bob.log");
+    assert_eq!(log, "no spec\n");
+    let eve = placed[1].as_ref().expect("sh is there");
+    bench.placed.borrow_mut().push(process(eve.launcher()));
+    let hold =
+        PtyHold { launcher: eve.launcher(), log: bench.dir.path().join("bob.log").display().to_string() };
+    assert_eq!(bench.pty.screen(&Placement::Pty(hold), "t", 20).expect("readable"), "no spec");
+}
+
+#[test]
+fn sp_09_a_program_that_is_not_there_leaves_no_placement() {
+    let bench = Bench::new();
+    let mut launch = Bench::launch("alice", "");
+    launch.argv = vec!["/no/such/program".into(), "exec".into()];
+    let placed = bench.pty.place(&[launch]);
+    assert!(matches!(placed[0], Err(BackendError::Exec(_))), "{placed:?}");
+}
+
+#[test]
+fn another_backends_placement_is_left_alone() {
+    let bench = Bench::new();
+    let none = ProcessId { pid: 1, start: 1 };
+    let pane = Placement::Tmux(TmuxPane {
+        socket: "/s".to_owned(),
+        server: none,
+        session_id: "$0".to_owned(),
+        session_name: "x".to_owned(),
+        window_id: "@0".to_owned(),
+        window_name: "x".to_owned(),
+        pane_id: "%0".to_owned(),
+        pane: none,
+    });
+    assert!(matches!(bench.pty.verify(&pane, "t"), Verdict::Unknown { .. }));
+    assert!(matches!(bench.pty.close(&pane, "t"), Err(BackendError::NotOurs { .. })));
+    assert!(matches!(bench.pty.screen(&pane, "t", 5), Err(BackendError::NotOurs { .. })));
+}

@@ -1,0 +1,6 @@
+//! The tests that need a real tmux: what is placed where, what is ours, and under which circumstances.
+
+mod configured;
+mod harness;
+mod identity;
+mod place;

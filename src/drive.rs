@@ -1,0 +1,173 @@
+//! A narrow door into the store and the lead's step, for benches and for tests that need several processes. Not an
+//! interface: nobody else may depend on it.
+
+use std::path::Path;
+
+use crate::lead;
+use crate::model::envelope::Envelope;
+use crate::model::id::{MemberName, TaskId, TeamName};
+use crate::model::settings::{BackendChoice, Finish, Settings};
+use crate::model::team;
+use crate::model::time::Timestamp;
+use crate::store::{Ending, NewTask, Store, StoreError, TeamStore};
+use crate::sys::clock;
+
+/// Errors as text: whoever drives only reports them.
+type Result<T> = std::result::Result<T, String>;
+
+fn text(e: StoreError) -> String {
+    e.to_string()
+}
+
+fn named(name: &str) -> Result<MemberName> {
+    MemberName::existing(name).map_err(|e| e.to_string())
+}
+
+fn now() -> Timestamp {
+    Timestamp(clock::now_ms())
+}
+
+/// A mailbox entry: id, sender, text, read.
+pub type Entry = (String, String, String, bool);
+
+/// A team on disk.
+#[derive(Debug)]
+pub struct Team(TeamStore);
+
+impl Team {
+    /// Makes a team under a config root.
+    ///
+    /// # Errors
+    /// What the store says.
+    pub fn create(root: &Path, name: &str) -> Result<Team> {
+        let name = TeamName::new(name).map_err(|e| e.to_string())?;
+        let file = team::Team::found(&name, "driven", "team-lead", "session", "/", now());
+        let settings = Settings {
+            format: 1,
+            backend: BackendChoice::Auto,
+            chosen: None,
+            tmux_socket: None,
+            layout: crate::model::placement::Layout::Panes,
+            finish: Finish::Manual,
+            keep: true,
+            max_members: 64,
+            env: crate::model::environ::EnvRules::default(),
+        };
+        Store::at(root).create(&name, &file, &settings).map(Team).map_err(text)
+    }
+
+    /// Opens a team that exists.
+    ///
+    /// # Errors
+    /// What the store says.
+    pub fn open(root: &Path, name: &str) -> Result<Team> {
+        let name = TeamName::existing(name).map_err(|e| e.to_string())?;
+        Store::at(root).team(&name).map(Team).map_err(text)
+    }
+
+    /// Adds a teammate with an empty mailbox.
+    ///
+    /// # Errors
+    /// What the store says.
+    pub fn join(&self, name: &str) -> Result<()> {
+        let entry = serde_json::json!({"name": name, "agentId": format!("{name}@{}", self.0.name())});
+        let member = entry.as_object().and_then(team::Member::read).ok_or("not a name")?;
+        self.0.change_roster(|roster| roster.join(&member)).map_err(text)?;
+        self.0.mailbox(&member.name).found().map(drop).map_err(text)
+    }
+
+    /// Takes a teammate off the roster.
+    ///
+    /// # Errors
+    /// What the store says.
+    pub fn leave(&self, name: &str) -> Result<bool> {
+        let name = named(name)?;
+        self.0.change_roster(|roster| Ok(roster.leave(&name))).map_err(text)
+    }
+
+    /// The teammates on the roster.
+    ///
+    /// # Errors
+    /// What the store says.
+    pub fn teammates(&self) -> Result<Vec<String>> {
+        Ok(self.0.team().map_err(text)?.teammates().map(|m| m.name.to_string()).collect())
+    }
+
+    /// Puts a message into a mailbox.
+    ///
+    /// # Errors
+    /// What the store says.
+    pub fn append(&self, to: &str, from: &str, body: &str, id: &str) -> Result<()> {
+        let envelope = Envelope::new(from, body, id.to_owned(), now());
+        self.0.mailbox(&named(to)?).append(&envelope).map_err(text)
+    }
+
+    /// What is in a mailbox.
+    ///
+    /// # Errors
+    /// What the store says.
+    pub fn entries(&self, of: &str) -> Result<Vec<Entry>> {
+        let entries = self.0.mailbox(&named(of)?).entries().map_err(text)?;
+        Ok(entries.into_iter().map(|e| (e.msg_id, e.from, e.text, e.read)).collect())
+    }
+
+    /// Marks messages as read.
+    ///
+    /// # Errors
+    /// What the store says.
+    pub fn mark(&self, of: &str, ids: &[String]) -> Result<()> {
+        self.0.mailbox(&named(of)?).mark_read(ids).map_err(text)
+    }
+
+    /// Removes messages.
+    ///
+    /// # Errors
+    /// What the store says.
+    pub fn remove(&self, of: &str, ids: &[String]) -> Result<()> {
+        self.0.mailbox(&named(of)?).remove(ids).map_err(text)
+    }
+
+    /// Puts `count` tasks with a command on the board.
+    ///
+    /// # Errors
+    /// What the store says.
+    pub fn add_tasks(&self, count: usize) -> Result<()> {
+        let task = |n: usize| {
+            let mut task = NewTask { subject: format!("task {n}"), ..NewTask::default() };
+            task.extra.run = vec!["true".to_owned()];
+            task
+        };
+        let batch: Vec<NewTask> = (0..count).map(task).collect();
+        self.0.create_tasks(&batch, "team-lead", now()).map(drop).map_err(text)
+    }
+
+    /// Claims what `who` should do next.
+    ///
+    /// # Errors
+    /// What the store says.
+    pub fn claim_next(&self, who: &str) -> Result<Option<u64>> {
+        Ok(self.0.claim_next(&named(who)?, now()).map_err(text)?.map(|task| task.id.0))
+    }
+
+    /// Completes a task that `who` has claimed.
+    ///
+    /// # Errors
+    /// What the store says.
+    pub fn complete(&self, id: u64, who: &str) -> Result<()> {
+        self.0.end_task(TaskId(id), &named(who)?, Ending::Completed, None, now()).map(drop).map_err(text)
+    }
+
+    /// How many tasks the board holds.
+    ///
+    /// # Errors
+    /// What the store says.
+    pub fn count_tasks(&self) -> Result<usize> {
+        Ok(self.0.board().map_err(text)?.tasks.len())
+    }
+}
+
+/// Feeds the lead's step so many empty ticks and gives the number of effects.
+#[must_use]
+pub fn ticks(count: usize) -> usize {
+    lead::idle_steps(count)
+}

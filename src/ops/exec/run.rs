@@ -1,0 +1,182 @@
+//! The run that a launcher was made for: its spec, taken from disk once, and its place in the store.
+
+use std::ffi::OsString;
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use super::super::context::now;
+use super::linger;
+use super::program::Problem;
+use crate::model::event::{EventKind, Note};
+use crate::model::id::{Incarnation, MemberName};
+use crate::model::placement::ProcessId;
+use crate::model::record::{ExitRecord, MemberRecord, StartRecord};
+use crate::model::spec::{Spec, Terminal, Word};
+use crate::model::text;
+use crate::store::{Store, TeamStore, take_spec};
+use crate::sys::env;
+use crate::sys::fs::Log;
+use crate::sys::proc::Process;
+
+/// The form of a spec that this phalanx understands.
+const SPEC_FORMAT: u32 = 1;
+/// A log that gets longer than this makes room for a new one.
+const LOG_LIMIT: u64 = 8 * 1024 * 1024;
+
+/// What is to be run, in the operating system's words.
+#[derive(Debug)]
+pub(super) struct Order {
+    pub(super) argv: Vec<OsString>,
+    pub(super) cwd: PathBuf,
+    pub(super) env: Vec<(OsString, OsString)>,
+    pub(super) terminal: Terminal,
+}
+
+/// Where the program's screen is kept when it has no pane.
+pub(super) type SharedLog = Arc<Mutex<Log>>;
+
+/// One run of a member, seen from its launcher.
+pub(super) struct Run {
+    pub(super) order: Order,
+    pub(super) team: TeamStore,
+    pub(super) member: MemberName,
+    pub(super) incarnation: Incarnation,
+    pub(super) linger: Duration,
+    /// None in a pane, and before it was opened.
+    pub(super) log: Option<SharedLog>,
+}
+
+impl Run {
+    /// Takes the spec at `path`, which is unlinked by that (SEC-06), and finds the run's record.
+    pub(super) fn take(path: &Path) -> Result<Run, String> {
+        let spec = take_spec(path).map_err(|e| e.to_string())?;
+        let spec =
+            spec.ok_or_else(|| format!("there is no spec at {}: its run has begun already", path.display()))?;
+        if spec.format != SPEC_FORMAT {
+            return Err(format!("the spec has form {}, this phalanx knows form {SPEC_FORMAT}", spec.format));
+        }
+        let root = PathBuf::from(spec.config_root.clone().into_os());
+        let team = Store::at(&root).team(&spec.team).map_err(|e| e.to_string())?;
+        let run = Run::of(spec, team);
+        let record = run.team.member_record(&run.member).map_err(|e| e.to_string())?;
+        run.check(record.as_ref())?;
+        Ok(run)
+    }
+
+    fn of(spec: Spec, team: TeamStore) -> Run {
+        let words = |(name, value): (Word, Word)| (name.into_os(), value.into_os());
+        let order = Order {
+            argv: spec.argv.into_iter().map(Word::into_os).collect(),
+            cwd: PathBuf::from(spec.cwd.into_os()),
+            env: spec.env.into_iter().map(words).collect(),
+            terminal: spec.terminal,
+        };
+        let linger = Duration::from_millis(spec.linger_ms);
+        Run { order, team, member: spec.member, incarnation: spec.incarnation, linger, log: None }
+    }
+
+    /// Opens the log where the terminal is ours. Not before the run is known to be the latest: the log is the member's.
+    pub(super) fn open_log(&mut self) -> Result<(), Problem> {
+        let Terminal::Own { log, .. } = &self.order.terminal else { return Ok(()) };
+        let fresh = Log::fresh(Path::new(log), LOG_LIMIT);
+        let fresh =
+            fresh.map_err(|e| Problem::not_runnable(format!("what it prints cannot be kept: {e}")))?;
+        self.log = Some(Arc::new(Mutex::new(fresh)));
+        Ok(())
+    }
+
+    /// A launcher that comes too late must not run its program: nobody would look after it.
+    fn check(&self, record: Option<&MemberRecord>) -> Result<(), String> {
+        match record {
+            Some(record) if !record.is(&self.incarnation) => {
+                Err(format!("`{}` has a later run", self.member))
+            }
+            Some(record) if record.state.is_over() => Err(format!(
+                "this run of `{}` was over before it began: {}",
+                self.member,
+                record.state.as_str()
+            )),
+            Some(_) => Ok(()),
+            None => Err(format!("`{}` has no record: its start was taken back", self.member)),
+        }
+    }
+
+    /// Writes that the program runs; an error if nobody wants this run any more.
+    pub(super) fn note_start(&self, program: Process, tty: Option<String>) -> Result<(), String> {
+        let cwd = env::current_dir().unwrap_or_else(|_| self.order.cwd.clone());
+        let start = StartRecord {
+            launcher: process_id(Process::current()),
+            program: process_id(program),
+            tty,
+            cwd: cwd.to_string_lossy().into_owned(),
+            at: now(),
+        };
+        self.change(|record| self.check(Some(record)).map(|()| record.start = Some(start.clone())))?
+    }
+
+    /// Writes how the program ended, or why it never ran. True: the spawner has not taken its proof yet.
+    pub(super) fn note_exit(&self, code: Option<i32>, signal: Option<i32>, problem: Option<String>) -> bool {
+        let exit = ExitRecord { code, signal, problem, at: now() };
+        let written = self.change(|record| {
+            record.exit = Some(exit.clone());
+            linger::is_awaited(record.state)
+        });
+        written.unwrap_or_else(|problem| {
+            self.say(&format!("the end of the program is not on record: {problem}"));
+            false
+        })
+    }
+
+    fn change<T>(&self, edit: impl FnMut(&mut MemberRecord) -> T) -> Result<T, String> {
+        // The store would make directories anew for a team that was deleted.
+        if !self.team.exists() {
+            return Err(format!("team `{}` is no more", self.team.name()));
+        }
+        let changed =
+            self.team.change_record(&self.member, &self.incarnation, edit).map_err(|e| e.to_string())?;
+        changed.ok_or_else(|| format!("`{}` has no record of this run any more", self.member))
+    }
+
+    /// Leaves a word about processes that could not be ended.
+    pub(super) fn warn_of(&self, left: &[Process]) {
+        if left.is_empty() || !self.team.exists() {
+            return;
+        }
+        let pids: Vec<i32> = left.iter().map(|process| process.pid).collect();
+        let note = Note::of(EventKind::Warning)
+            .member(&self.member)
+            .with("incarnation", self.incarnation.as_str())
+            .with("problem", "processes of an ended program are still there")
+            .with("pids", pids);
+        // The journal is for looking back; there is nobody to tell of its own troubles.
+        let _ = self.team.record(note);
+    }
+
+    /// Puts a line where the program's screen is looked at.
+    pub(super) fn say(&self, line: &str) {
+        match &self.log {
+            Some(log) => {
+                let mut log = log.lock().unwrap_or_else(PoisonError::into_inner);
+                // A log that cannot be written has no place where that could be said.
+                let _ = log.append(spoken(line).as_bytes());
+            }
+            None => complain(line),
+        }
+    }
+}
+
+fn process_id(process: Process) -> ProcessId {
+    ProcessId { pid: process.pid, start: process.start }
+}
+
+/// Puts a line on standard error. Not with `eprintln!`, which panics when the terminal has gone.
+pub(super) fn complain(line: &str) {
+    let _ = io::stderr().write_all(spoken(line).as_bytes());
+}
+
+/// With a carriage return: the program may have left the terminal in raw mode, and a log is read as a screen.
+fn spoken(line: &str) -> String {
+    format!("phalanx: {}\r\n", text::line(line))
+}

@@ -1,0 +1,91 @@
+//! A private file that grows at its end and never beyond a bound: when it is full it becomes the older one, and there
+//! is at most one of these. Refuses to know what is written into it.
+
+use std::fs::File;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+
+use super::{FsError, Result, open_append, remove_file, rename};
+
+/// The writing end. One writer per file: the bound is kept by counting.
+#[derive(Debug)]
+pub(crate) struct Log {
+    path: PathBuf,
+    file: File,
+    len: u64,
+    most: u64,
+}
+
+impl Log {
+    /// Begins anew: what an earlier writer left in `path` and in its older file is gone. The file stays the same one,
+    /// so that who has it open for appending goes on writing into it.
+    pub(crate) fn fresh(path: &Path, most: u64) -> Result<Log> {
+        let file = open_append(path)?;
+        file.set_len(0).map_err(|source| FsError::io("empty", path, source))?;
+        remove_file(&older(path))?;
+        Ok(Log { path: path.to_owned(), file, len: 0, most })
+    }
+
+    /// Writes all of `bytes`; where they do not fit any more, into a new file.
+    pub(crate) fn append(&mut self, bytes: &[u8]) -> Result<()> {
+        if self.len > 0 && self.len.saturating_add(bytes.len() as u64) > self.most {
+            rename(&self.path, &older(&self.path))?;
+            self.file = open_append(&self.path)?;
+            self.len = 0;
+        }
+        self.file.write_all(bytes).map_err(|source| FsError::io("append to", &self.path, source))?;
+        self.len += bytes.len() as u64;
+        Ok(())
+    }
+}
+
+/// Where a full log goes: `<path>.1`.
+pub(crate) fn older(path: &Path) -> PathBuf {
+    let mut name = path.as_os_str().to_owned();
+    name.push(".1");
+    PathBuf::from(name)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::{len, read};
+    use super::*;
+    use std::fs;
+    use std::os::unix::fs::PermissionsExt;
+
+    fn text(path: &Path) -> String {
+        let bytes = read(path, 1024).expect("readable").unwrap_or_default();
+        String::from_utf8(bytes).expect("what was written")
+    }
+
+    #[test]
+    fn a_full_log_becomes_the_older_one_and_only_one_is_kept() {
+        let dir = tempfile::tempdir().expect("a temporary directory");
+        let path = dir.path().join("a.log");
+        let mut log = Log::fresh(&path, 10).expect("writable");
+        for part in ["12345", "67890", "abc", "defghijkl", "one word too long to fit"] {
+            log.append(part.as_bytes()).expect("writable");
+        }
+        assert_eq!(text(&path), "one word too long to fit");
+        assert_eq!(text(&older(&path)), "defghijkl");
+        for file in [&path, &older(&path)] {
+            assert_eq!(fs::metadata(file).expect("exists").permissions().mode() & 0o777, 0o600);
+        }
+        assert_eq!(fs::read_dir(dir.path()).expect("readable").count(), 2);
+    }
+
+    #[test]
+    fn a_fresh_log_forgets_the_earlier_run() {
+        let dir = tempfile::tempdir().expect("a temporary directory");
+        let path = dir.path().join("a.log");
+        for file in [&path, &older(&path)] {
+            fs::write(file, "earlier").expect("writable");
+        }
+        let mut beside = open_append(&path).expect("writable");
+        let mut log = Log::fresh(&path, 100).expect("writable");
+        log.append(b"now").expect("writable");
+        beside.write_all(b" too").expect("writable");
+        assert_eq!(text(&path), "now too");
+        assert_eq!(len(&older(&path)).expect("readable"), None);
+    }
+}

@@ -1,0 +1,300 @@
+//! A stage of its own for each test: config root, home, tmux server. When it goes, nothing of it may be left.
+
+use std::fs;
+use std::io::Read;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Output, Stdio};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use serde_json::Value;
+use tempfile::TempDir;
+
+/// How long anything may take before the test fails.
+pub const PATIENCE: Duration = Duration::from_secs(30);
+
+pub struct Stage {
+    dir: TempDir,
+    path: String,
+}
+
+/// What a run of phalanx came to.
+#[derive(Debug)]
+pub struct Run {
+    pub code: i32,
+    pub stdout: String,
+    pub stderr: String,
+}
+
+impl Run {
+    /// The one JSON document on stdout.
+    pub fn json(&self) -> Value {
+        serde_json::from_str(&self.stdout).unwrap_or_else(|e| panic!("no JSON ({e}): {self:?}"))
+    }
+
+    /// The same, after checking the exit code.
+    pub fn expect(self, code: i32) -> Run {
+        assert_eq!(self.code, code, "{self:?}");
+        self
+    }
+}
+
+impl From<Output> for Run {
+    fn from(output: Output) -> Run {
+        Run {
+            code: output.status.code().unwrap_or(-1),
+            stdout: String::from_utf8_lossy(&output.stdout).into_owned(),
+            stderr: String::from_utf8_lossy(&output.stderr).into_owned(),
+        }
+    }
+}
+
+pub fn binary() -> &'static str {
+    env!("CARGO_BIN_EXE_phalanx")
+}
+
+/// Calls `look` until it gives something, or fails the test naming what was waited for.
+pub fn wait_for<T>(what: &str, look: impl FnMut() -> Option<T>) -> T {
+    wait_within(PATIENCE, what, look)
+}
+
+/// The same with a limit of its own.
+pub fn wait_within<T>(limit: Duration, what: &str, mut look: impl FnMut() -> Option<T>) -> T {
+    let began = Instant::now();
+    loop {
+        if let Some(found) = look() {
+            return found;
+        }
+        assert!(began.elapsed() < limit, "waited {limit:?} in vain for: {what}");
+        std::thread::yield_now();
+        std::thread::park_timeout(Duration::from_millis(10));
+    }
+}
+
+impl Stage {
+    /// A stage with tmux in its `PATH`.
+    pub fn new() -> Stage {
+        let dir = tempfile::Builder::new().prefix("phx").tempdir_in("/tmp").expect("tempdir");
+        for sub in ["home", "tmux", "bin", "work"] {
+            fs::create_dir(dir.path().join(sub)).expect("dir");
+        }
+        let path = std::env::var("PATH").expect("PATH");
+        Stage { dir, path }
+    }
+
+    /// A stage whose `PATH` holds everything but tmux.
+    pub fn without_tmux() -> Stage {
+        let mut stage = Stage::new();
+        let bin = stage.at("bin");
+        for program in [
+            "sh", "bash", "true", "false", "sleep", "cat", "env", "echo", "printf", "touch", "kill",
+            "setsid", "nohup",
+        ] {
+            if let Some(found) = which(program, &stage.path) {
+                std::os::unix::fs::symlink(found, bin.join(program)).expect("symlink");
+            }
+        }
+        stage.path = bin.to_string_lossy().into_owned();
+        stage
+    }
+
+    /// Puts a program of this text in front of the `PATH`.
+    pub fn shadow(&mut self, program: &str, script: &str) {
+        let path = self.at("bin").join(program);
+        self.script(&path, script);
+        self.path = format!("{}:{}", self.at("bin").display(), self.path);
+    }
+
+    /// Writes an executable script.
+    pub fn script(&self, path: &Path, text: &str) {
+        use std::os::unix::fs::PermissionsExt;
+        fs::write(path, text).expect("script");
+        fs::set_permissions(path, fs::Permissions::from_mode(0o755)).expect("chmod");
+    }
+
+    pub fn at(&self, sub: &str) -> PathBuf {
+        self.dir.path().join(sub)
+    }
+
+    pub fn root(&self) -> PathBuf {
+        self.at("config")
+    }
+
+    pub fn path(&self) -> &str {
+        &self.path
+    }
+
+    /// Writes a file below the working directory and gives its path.
+    pub fn file(&self, name: &str, text: &str) -> String {
+        let path = self.at("work").join(name);
+        fs::write(&path, text).expect("file");
+        path.to_string_lossy().into_owned()
+    }
+
+    /// A command with this stage's environment and nothing else.
+    pub fn command(&self, program: &str) -> Command {
+        let mut command = Command::new(program);
+        command
+            .env_clear()
+            .env("PATH", &self.path)
+            .env("HOME", self.at("home"))
+            .env("TMUX_TMPDIR", self.at("tmux"))
+            .env("PHALANX_CONFIG_DIR", self.root())
+            .env("LANG", "C.UTF-8")
+            .env("TERM", "xterm-256color")
+            .current_dir(self.at("work"))
+            .stdin(Stdio::null());
+        command
+    }
+
+    /// A run of phalanx to its end.
+    pub fn phalanx(&self, args: &[&str]) -> Run {
+        let mut command = self.command(binary());
+        Run::from(command.args(args).output().expect("phalanx runs"))
+    }
+
+    /// A run of phalanx in the background.
+    pub fn start(&self, args: &[&str]) -> Background {
+        let mut command = self.command(binary());
+        command.args(args).stdout(Stdio::piped()).stderr(Stdio::piped());
+        Background { child: Some(command.spawn().expect("phalanx starts")) }
+    }
+
+    /// Asks this stage's tmux server; none if it refuses.
+    pub fn tmux(&self, args: &[&str]) -> Option<String> {
+        let mut command = self.command("tmux");
+        let output = command.arg("-u").args(args).output().ok()?;
+        output.status.success().then(|| String::from_utf8_lossy(&output.stdout).into_owned())
+    }
+
+    /// All panes of this stage's server, as `%id pid token`.
+    pub fn panes(&self) -> Vec<String> {
+        let listed = self.tmux(&["list-panes", "-a", "-F", "#{pane_id} #{pane_pid} #{@phalanx_token}"]);
+        listed.unwrap_or_default().lines().map(str::to_owned).collect()
+    }
+
+    /// Command lines of all processes that know this stage by their environment or arguments, tmux's server aside.
+    pub fn processes(&self) -> Vec<String> {
+        let mark = self.dir.path().to_string_lossy().into_owned();
+        let mut found = Vec::new();
+        for entry in fs::read_dir("/proc").expect("proc").flatten() {
+            let Ok(pid) = entry.file_name().to_string_lossy().parse::<i32>() else { continue };
+            let read = |file: &str| fs::read(format!("/proc/{pid}/{file}")).unwrap_or_default();
+            let (environ, cmdline, stat) = (read("environ"), read("cmdline"), read("stat"));
+            let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).replace('\0', " ");
+            let dead = text(&stat).rsplit(") ").next().is_some_and(|s| s.starts_with(['Z', 'X']));
+            let ours = text(&environ).contains(&mark) || text(&cmdline).contains(&mark);
+            let line = text(&cmdline);
+            if ours && !dead && pid != std::process::id().cast_signed() && !line.starts_with("tmux") {
+                found.push(format!("{pid} {line}"));
+            }
+        }
+        found
+    }
+
+    /// Fails unless nothing of any team is left: no file, no lock, no pane of ours, no process.
+    pub fn assert_clean(&self) {
+        for part in ["teams", "tasks"] {
+            let dir = self.root().join(part);
+            let left: Vec<_> =
+                fs::read_dir(&dir).map(|d| d.flatten().map(|e| e.path()).collect()).unwrap_or_default();
+            assert_eq!(left, Vec::<PathBuf>::new(), "left under {part}");
+        }
+        let panes: Vec<String> =
+            self.panes().into_iter().filter(|p| p.split(' ').count() > 2 && !p.ends_with(' ')).collect();
+        assert_eq!(panes, Vec::<String>::new());
+        wait_within(Duration::from_secs(3), &format!("no process is left: {:?}", self.processes()), || {
+            self.processes().is_empty().then_some(())
+        });
+    }
+
+    /// The team's journal as it stands.
+    pub fn journal(&self, team: &str) -> Vec<Value> {
+        let path = self.root().join("teams").join(team).join("phalanx/journal.jsonl");
+        let text = fs::read_to_string(path).unwrap_or_default();
+        text.lines().filter_map(|l| serde_json::from_str(l).ok()).collect()
+    }
+
+    /// Waits for an event of this kind about this member or task.
+    pub fn wait_event(&self, team: &str, event: &str, about: &str) -> Value {
+        wait_for(&format!("event {event} about {about}"), || {
+            let found = |e: &Value| e["event"] == event && (e["member"] == about || e["task"] == about);
+            self.journal(team).into_iter().find(found)
+        })
+    }
+}
+
+impl Drop for Stage {
+    fn drop(&mut self) {
+        // Only servers whose socket lies in this stage's own directory.
+        for entry in fs::read_dir(self.at("tmux")).into_iter().flatten().flatten() {
+            for socket in fs::read_dir(entry.path()).into_iter().flatten().flatten() {
+                let _ = Command::new("tmux")
+                    .arg("-S")
+                    .arg(socket.path())
+                    .arg("kill-server")
+                    .env_remove("TMUX")
+                    .output();
+            }
+        }
+        // What a failed test left running knows this stage's directory, which no other process does.
+        for line in self.processes() {
+            if let Some(pid) = line.split(' ').next().filter(|_| std::thread::panicking()) {
+                let _ = Command::new("kill").args(["-9", pid]).output();
+            }
+        }
+    }
+}
+
+/// A run of phalanx that goes on while the test does something else.
+pub struct Background {
+    child: Option<Child>,
+}
+
+impl Background {
+    pub fn pid(&self) -> String {
+        self.child.as_ref().expect("running").id().to_string()
+    }
+
+    /// Sends a signal by name.
+    pub fn signal(&self, name: &str) {
+        let sent = Command::new("kill").args([&format!("-{name}"), &self.pid()]).status().expect("kill");
+        assert!(sent.success());
+    }
+
+    /// Waits for its end.
+    pub fn end(mut self) -> Run {
+        let mut child = self.child.take().expect("running");
+        // Both pipes are drained on threads of their own, so that a long report cannot block the process.
+        let stdout = drain(child.stdout.take().expect("piped"));
+        let stderr = drain(child.stderr.take().expect("piped"));
+        let status = wait_for("phalanx to end", || child.try_wait().expect("wait"));
+        Run {
+            code: status.code().unwrap_or(-1),
+            stdout: stdout.join().expect("drained"),
+            stderr: stderr.join().expect("drained"),
+        }
+    }
+}
+
+impl Drop for Background {
+    fn drop(&mut self) {
+        if let Some(mut child) = self.child.take() {
+            let _ = child.kill();
+            let _ = child.wait();
+        }
+    }
+}
+
+fn drain(mut pipe: impl Read + Send + 'static) -> JoinHandle<String> {
+    std::thread::spawn(move || {
+        let mut text = String::new();
+        // What is not UTF-8 ends the reading; the test then sees a short text.
+        let _ = pipe.read_to_string(&mut text);
+        text
+    })
+}
+
+pub fn which(program: &str, path: &str) -> Option<PathBuf> {
+    path.split(':').map(|dir| Path::new(dir).join(program)).find(|p| p.is_file())
+}

@@ -1,0 +1,132 @@
+//! The lead: one at a time, notices who vanishes, hears signals.
+
+use std::time::{Duration, Instant};
+
+use serde_json::json;
+
+use crate::harness::{Stage, wait_for, wait_within};
+
+/// Two workers; one task that waits until a file appears, so that the test decides when it ends.
+const WAITING: &str = r#"
+[team]
+name = "waiting"
+[[member]]
+name = "ada"
+[[member]]
+name = "ben"
+[[task]]
+key = "slow"
+subject = "Waits for a file"
+run = ["sh", "-c", "until [ -e go ]; do sleep 0.05; done"]
+"#;
+
+#[test]
+fn tmux_cr_01_a_pane_killed_from_outside_is_noticed_and_its_task_done_by_another() {
+    let stage = Stage::new();
+    let manifest = stage.file("waiting.toml", WAITING);
+    let up = stage.start(&["--json", "up", &manifest]);
+    let claimed = stage.wait_event("waiting", "task_claimed", "1");
+    let first = claimed["member"].as_str().expect("member").to_owned();
+    let status = stage.phalanx(&["--json", "status"]).expect(0).json();
+    let member = status["members"]
+        .as_array()
+        .expect("members")
+        .iter()
+        .find(|m| m["name"] == first.as_str())
+        .expect("member");
+    let pane = member["pane"].as_str().expect("pane");
+    let began = Instant::now();
+    stage.tmux(&["kill-pane", "-t", pane]).expect("killed");
+    wait_within(Duration::from_secs(2), "the task is released", || {
+        stage.journal("waiting").into_iter().find(|e| e["event"] == "task_released")
+    });
+    assert!(began.elapsed() < Duration::from_secs(2));
+    let second = wait_for("another worker takes the task", || {
+        stage.journal("waiting").into_iter().filter(|e| e["event"] == "task_claimed").nth(1)
+    });
+    assert_ne!(second["member"], json!(first));
+    std::fs::write(stage.at("work/go"), "").expect("go");
+    let report = up.end().expect(0).json();
+    assert_eq!(report["tasks"][0]["state"], json!("completed"));
+    assert_eq!(report["tasks"][0]["by"], second["member"]);
+    stage.assert_clean();
+}
+
+#[test]
+fn cr_01_a_launcher_killed_with_sigkill_is_noticed_too() {
+    let stage = Stage::without_tmux();
+    let manifest = stage.file("waiting.toml", WAITING);
+    let up = stage.start(&["--json", "up", &manifest]);
+    let claimed = stage.wait_event("waiting", "task_claimed", "1");
+    let first = claimed["member"].as_str().expect("member").to_owned();
+    let record =
+        std::fs::read_to_string(stage.root().join(format!("teams/waiting/phalanx/members/{first}.json")));
+    let record: serde_json::Value = serde_json::from_str(&record.expect("record")).expect("json");
+    let launcher = record["start"]["launcher"]["pid"].to_string();
+    assert!(std::process::Command::new("kill").args(["-9", &launcher]).status().expect("kill").success());
+    stage.wait_event("waiting", "member_left", &first);
+    std::fs::write(stage.at("work/go"), "").expect("go");
+    let report = up.end().expect(0).json();
+    assert_eq!(report["tasks"][0]["state"], json!("completed"));
+    stage.assert_clean();
+}
+
+#[test]
+fn two_leads_for_one_team_the_second_is_refused() {
+    let stage = Stage::without_tmux();
+    let manifest = stage.file("waiting.toml", WAITING);
+    let up = stage.start(&["up", &manifest]);
+    stage.wait_event("waiting", "task_claimed", "1");
+    let run = stage.phalanx(&["--json", "lead"]).expect(4);
+    assert!(run.stderr.contains(&up.pid()), "{run:?}");
+    std::fs::write(stage.at("work/go"), "").expect("go");
+    up.end().expect(0);
+    stage.assert_clean();
+}
+
+#[test]
+fn one_interrupt_is_graceful_two_are_force() {
+    let stage = Stage::without_tmux();
+    let manifest = stage.file("waiting.toml", WAITING);
+    let up = stage.start(&["up", &manifest]);
+    stage.wait_event("waiting", "task_claimed", "1");
+    up.signal("INT");
+    wait_for("the shutdown is asked for", || {
+        stage.journal("waiting").into_iter().find(|e| e["event"] == "shutdown_requested")
+    });
+    up.signal("INT");
+    up.end().expect(130);
+    stage.assert_clean();
+}
+
+#[test]
+fn a_terminated_up_ends_its_idle_team() {
+    for signal in ["TERM", "HUP"] {
+        let stage = Stage::without_tmux();
+        let manifest = stage
+            .file("idle.toml", "[team]\nname = \"idle\"\nfinish = \"manual\"\n[[member]]\nname = \"ada\"\n");
+        let up = stage.start(&["up", &manifest]);
+        stage.wait_event("idle", "member_ready", "ada");
+        stage.wait_event("idle", "lead_started", "").is_null();
+        up.signal(signal);
+        up.end().expect(130);
+        stage.assert_clean();
+    }
+}
+
+#[test]
+fn sd_08_members_outlive_a_killed_lead_and_down_ends_them() {
+    let stage = Stage::without_tmux();
+    let manifest = stage.file("waiting.toml", WAITING);
+    let up = stage.start(&["up", &manifest]);
+    stage.wait_event("waiting", "task_claimed", "1");
+    up.signal("KILL");
+    drop(up);
+    let status = stage.phalanx(&["--json", "status"]).expect(0).json();
+    assert_eq!(status["lead"], json!(null));
+    assert_eq!(status["members"].as_array().map(Vec::len), Some(2));
+    std::fs::write(stage.at("work/go"), "").expect("go");
+    stage.phalanx(&["wait", "--until", "task=1", "--timeout", "20"]).expect(0);
+    stage.phalanx(&["down"]).expect(0);
+    stage.assert_clean();
+}

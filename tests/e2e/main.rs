@@ -1,0 +1,11 @@
+//! Whole walks: the real binary, real tmux on a server of the test's own, real processes.
+
+#![allow(clippy::disallowed_methods, reason = "tests drive the real system")]
+
+mod bad_input;
+mod harness;
+mod lead;
+mod shutdown;
+mod spawn;
+mod tmux;
+mod up;

@@ -1,0 +1,105 @@
+//! Shutdown by request and answer, with and without a lead.
+
+use serde_json::json;
+
+use crate::harness::{Stage, wait_for};
+
+fn team_with_ada(stage: &Stage) {
+    stage.phalanx(&["team", "create", "alpha"]).expect(0);
+    stage.phalanx(&["spawn", "ada"]).expect(0);
+}
+
+#[test]
+fn a_worker_agrees_and_is_gone_without_any_lead_running() {
+    let stage = Stage::without_tmux();
+    team_with_ada(&stage);
+    let outcome = stage.phalanx(&["--json", "shutdown", "ada", "--reason", "done"]).expect(0).json();
+    assert_eq!(outcome[0]["name"], json!("ada"));
+    assert_eq!(outcome[0]["outcome"], json!("closed"));
+    let handled: Vec<_> =
+        stage.journal("alpha").into_iter().filter(|e| e["event"] == "member_left").collect();
+    assert_eq!(handled.len(), 1);
+    assert_eq!(stage.phalanx(&["--json", "status"]).expect(0).json()["members"], json!([]));
+    let inbox = stage.phalanx(&["--json", "inbox", "--all"]).expect(0).json();
+    let texts: Vec<&str> =
+        inbox.as_array().expect("entries").iter().filter_map(|e| e["text"].as_str()).collect();
+    assert!(texts.iter().any(|t| t.contains("shutdown_approved")), "{texts:?}");
+    assert!(texts.iter().any(|t| t.contains("teammate_terminated")), "{texts:?}");
+    stage.phalanx(&["team", "delete"]).expect(0);
+    stage.assert_clean();
+}
+
+#[test]
+fn a_second_shutdown_finds_it_gone() {
+    let stage = Stage::without_tmux();
+    team_with_ada(&stage);
+    stage.phalanx(&["shutdown", "ada"]).expect(0);
+    let again = stage.phalanx(&["--json", "shutdown", "ada"]).expect(0).json();
+    assert_eq!(again[0]["outcome"], json!("gone"));
+    stage.phalanx(&["shutdown", "bob"]).expect(3);
+}
+
+#[test]
+fn a_busy_worker_says_no_with_its_reason() {
+    let stage = Stage::without_tmux();
+    team_with_ada(&stage);
+    stage
+        .phalanx(&["task", "create", "Long", "--", "sh", "-c", "until [ -e go ]; do sleep 0.05; done"])
+        .expect(0);
+    stage.wait_event("alpha", "task_claimed", "1");
+    let outcome = stage.phalanx(&["--json", "shutdown", "ada", "--deadline", "3"]).expect(4).json();
+    assert_eq!(outcome[0]["outcome"], json!("rejected"));
+    assert!(outcome[0]["reason"].as_str().is_some_and(|r| r.contains("#1")), "{outcome}");
+    stage.phalanx(&["team", "delete"]).expect(4);
+    let forced = stage.phalanx(&["--json", "shutdown", "--all", "--force"]).expect(0).json();
+    assert_eq!(forced[0]["outcome"], json!("forced"));
+    let task = stage.phalanx(&["--json", "task", "get", "1"]).expect(0).json();
+    assert_eq!((task["status"].clone(), task["owner"].clone()), (json!("pending"), json!(null)));
+    stage.phalanx(&["down"]).expect(0);
+    stage.assert_clean();
+}
+
+#[test]
+fn a_task_that_ends_in_time_is_finished_first() {
+    let stage = Stage::without_tmux();
+    team_with_ada(&stage);
+    stage
+        .phalanx(&["task", "create", "Short", "--", "sh", "-c", "until [ -e go ]; do sleep 0.05; done"])
+        .expect(0);
+    stage.wait_event("alpha", "task_claimed", "1");
+    let asked = stage.start(&["--json", "shutdown", "ada", "--deadline", "30"]);
+    wait_for("the request", || {
+        stage.journal("alpha").into_iter().find(|e| e["event"] == "shutdown_requested")
+    });
+    std::fs::write(stage.at("work/go"), "").expect("go");
+    let outcome = asked.end().expect(0).json();
+    assert_eq!(outcome[0]["outcome"], json!("closed"));
+    assert_eq!(stage.phalanx(&["--json", "task", "get", "1"]).expect(0).json()["status"], json!("completed"));
+    stage.phalanx(&["down"]).expect(0);
+}
+
+#[test]
+fn a_live_lead_carries_out_what_a_verb_asks() {
+    let stage = Stage::without_tmux();
+    let manifest =
+        stage.file("idle.toml", "[team]\nname = \"idle\"\nfinish = \"manual\"\n[[member]]\nname = \"ada\"\n[[member]]\nname = \"ben\"\n");
+    let up = stage.start(&["--json", "up", &manifest]);
+    stage.wait_event("idle", "member_ready", "ben");
+    wait_for("the lead", || stage.phalanx(&["--json", "status"]).expect(0).json()["lead"]["pid"].as_i64());
+    let outcome = stage.phalanx(&["--json", "shutdown", "ada"]).expect(0).json();
+    assert_eq!(outcome[0]["outcome"], json!("closed"));
+    stage.phalanx(&["down"]).expect(0);
+    up.end();
+    stage.assert_clean();
+}
+
+#[test]
+fn sd_04_a_team_with_live_members_is_not_deleted() {
+    let stage = Stage::without_tmux();
+    team_with_ada(&stage);
+    let run = stage.phalanx(&["--json", "team", "delete"]).expect(4);
+    assert!(run.stderr.contains("ada") && run.stderr.contains("phalanx shutdown"), "{run:?}");
+    stage.phalanx(&["shutdown", "--all"]).expect(0);
+    stage.phalanx(&["team", "delete"]).expect(0);
+    stage.assert_clean();
+}

@@ -1,0 +1,162 @@
+//! Starting teammates: what they get, and what is left when they do not come up.
+
+use serde_json::json;
+
+use crate::harness::{Stage, wait_for};
+
+#[test]
+fn spawn_gives_the_documented_fields() {
+    let stage = Stage::new();
+    stage.phalanx(&["team", "create", "alpha"]).expect(0);
+    let made =
+        stage.phalanx(&["--json", "spawn", "ada", "--role", "tester", "--prompt", "hello"]).expect(0).json();
+    assert_eq!(made["agent_id"], json!("ada@alpha"));
+    assert_eq!(made["color"], json!("blue"));
+    assert_eq!(made["agent_type"], json!("tester"));
+    assert_eq!(made["backend"], json!("tmux"));
+    assert!(made["tmux_pane_id"].as_str().is_some_and(|p| p.starts_with('%')), "{made}");
+    assert_eq!(made["cwd"], json!(stage.at("work").canonicalize().expect("path").to_string_lossy()));
+    let config = std::fs::read_to_string(stage.root().join("teams/alpha/config.json")).expect("config");
+    let config: serde_json::Value = serde_json::from_str(&config).expect("json");
+    assert_eq!(config["members"][1]["tmuxPaneId"], made["tmux_pane_id"]);
+    assert_eq!(config["members"][1]["backendType"], json!("tmux"));
+    stage.phalanx(&["down"]).expect(0);
+    stage.assert_clean();
+}
+
+/// SP-09: a missing binary; a program that exits 7 after 0, 50 and 500 ms.
+#[test]
+fn sp_09_what_does_not_come_up_leaves_nothing() {
+    for (backend, stage) in [("tmux", Stage::new()), ("pty", Stage::without_tmux())] {
+        stage.phalanx(&["team", "create", "alpha"]).expect(0);
+        let scripts =
+            ["echo first words; exit 7", "echo words; sleep 0.05; exit 7", "echo words; sleep 0.5; exit 7"];
+        for script in scripts {
+            let run =
+                stage.phalanx(&["spawn", "bob", "--backend", backend, "--", "sh", "-c", script]).expect(1);
+            assert!(run.stderr.contains("exit code 7"), "{backend} {script}: {run:?}");
+            assert!(
+                run.stderr.contains("words"),
+                "the last lines of the screen: {backend} {script}: {run:?}"
+            );
+        }
+        let run =
+            stage.phalanx(&["spawn", "bob", "--backend", backend, "--", "no-such-program", "x"]).expect(1);
+        assert!(run.stderr.contains("no-such-program"), "{run:?}");
+        let run = stage.phalanx(&["spawn", "bob", "--backend", backend, "--cwd", "/no/such/dir"]).expect(1);
+        assert!(run.stderr.contains("/no/such/dir"), "{run:?}");
+        assert_eq!(stage.phalanx(&["--json", "status"]).expect(0).json()["members"], json!([]));
+        for part in ["inboxes", "phalanx/members", "phalanx/specs"] {
+            let dir = stage.root().join("teams/alpha").join(part);
+            let left: Vec<String> = std::fs::read_dir(dir)
+                .expect("dir")
+                .flatten()
+                .map(|e| e.file_name().to_string_lossy().into_owned())
+                .filter(|n| n != "team-lead.json")
+                .collect();
+            assert_eq!(left, Vec::<String>::new(), "{backend}: {part}");
+        }
+        stage.phalanx(&["team", "delete"]).expect(0);
+        stage.assert_clean();
+    }
+}
+
+/// EN-01, EN-03, EN-04, SP-12: the environment is the asking process's, less the markers, plus the identity.
+#[test]
+fn en_01_the_environment_of_a_teammate() {
+    let stage = Stage::new();
+    // The server is born with another environment than the one that asks.
+    stage.tmux(&["new-session", "-d", "-s", "old", "sleep", "300"]).expect("session");
+    stage.phalanx(&["team", "create", "alpha"]).expect(0);
+    let script = "env >env.txt; { [ -t 0 ] && [ -t 1 ] && [ -t 2 ] && echo tty=yes; pwd; } >tty.new; mv tty.new tty.txt; exec sleep 300";
+    let mut command = stage.command(crate::harness::binary());
+    command
+        .env("API_KEY", "from-the-leader")
+        .env("CLAUDECODE", "1")
+        .env("ITERM_SESSION_ID", "w0t0p0")
+        .env("PHALANX_AGENT_NAME", "team-lead")
+        .env("TERM_PROGRAM", "iTerm.app")
+        .args(["spawn", "bob", "--env", "EXTRA=a b", "--", "sh", "-c", script]);
+    let output = command.output().expect("phalanx");
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let tty = wait_for("the program has looked", || std::fs::read_to_string(stage.at("work/tty.txt")).ok());
+    assert!(tty.contains("tty=yes"), "{tty}");
+    let env = std::fs::read_to_string(stage.at("work/env.txt")).expect("env");
+    let has = |line: &str| env.lines().any(|l| l == line);
+    for line in [
+        "API_KEY=from-the-leader",
+        "EXTRA=a b",
+        "PHALANX_TEAM=alpha",
+        "PHALANX_AGENT_NAME=bob",
+        "PHALANX_AGENT_ID=bob@alpha",
+    ] {
+        assert!(has(line), "{line} is missing in\n{env}");
+    }
+    for name in ["CLAUDECODE=", "ITERM_SESSION_ID=", "TERM_PROGRAM="] {
+        assert!(!env.lines().any(|l| l.starts_with(name)), "{name} is there");
+    }
+    for name in ["TMUX=", "TMUX_PANE=%", "TERM=tmux", "PHALANX_INCARNATION=", "PHALANX_TOKEN="] {
+        assert!(env.lines().any(|l| l.starts_with(name)), "{name} is missing");
+    }
+    stage.phalanx(&["down"]).expect(0);
+}
+
+/// SEC-06: nothing secret on any command line.
+#[test]
+fn sec_06_secrets_stay_out_of_command_lines() {
+    let stage = Stage::new();
+    stage.phalanx(&["team", "create", "alpha"]).expect(0);
+    let canary = format!("canary-{}", std::process::id());
+    let mut command = stage.command(crate::harness::binary());
+    command.env("SECRET", &canary).args(["spawn", "bob", "--", "sleep", "300"]);
+    assert!(command.output().expect("phalanx").status.success());
+    let starts = stage.tmux(&["list-panes", "-a", "-F", "#{pane_start_command}"]).expect("server");
+    assert!(!starts.contains(&canary), "{starts}");
+    for line in stage.processes() {
+        assert!(!line.contains(&canary), "{line}");
+    }
+    let specs = std::fs::read_dir(stage.root().join("teams/alpha/phalanx/specs")).expect("dir").count();
+    assert_eq!(specs, 0, "the spec is unlinked once read");
+    stage.phalanx(&["down"]).expect(0);
+    stage.assert_clean();
+}
+
+/// SD-09: what a teammate started for itself does not outlive it.
+#[test]
+fn sd_09_grandchildren_end_with_their_teammate() {
+    for backend in ["tmux", "pty"] {
+        let stage = Stage::new();
+        stage.phalanx(&["team", "create", "alpha"]).expect(0);
+        let script = "setsid sleep 301 & nohup sleep 302 >/dev/null 2>&1 & (trap '' HUP TERM; sleep 303) & touch up; wait";
+        stage.phalanx(&["spawn", "bob", "--backend", backend, "--", "sh", "-c", script]).expect(0);
+        wait_for("the program to be up", || stage.at("work/up").exists().then_some(()));
+        let mut bystander = stage.command("sleep").arg("304").spawn().expect("bystander");
+        stage.phalanx(&["shutdown", "bob"]).expect(0);
+        let left: Vec<String> = stage.processes().into_iter().filter(|l| !l.contains("sleep 304")).collect();
+        assert_eq!(left, Vec::<String>::new(), "{backend}");
+        assert!(bystander.try_wait().expect("wait").is_none(), "the bystander lives");
+        bystander.kill().expect("kill");
+        bystander.wait().expect("wait");
+        stage.phalanx(&["team", "delete"]).expect(0);
+        stage.assert_clean();
+    }
+}
+
+#[test]
+fn msg_16_a_plain_command_cannot_be_written_to() {
+    let stage = Stage::without_tmux();
+    stage.phalanx(&["team", "create", "alpha"]).expect(0);
+    stage.phalanx(&["spawn", "log", "--", "sleep", "300"]).expect(0);
+    stage.phalanx(&["spawn", "ada"]).expect(0);
+    stage.phalanx(&["send", "log", "hello"]).expect(4);
+    let all = stage.phalanx(&["--json", "broadcast", "hello"]).expect(0).json();
+    assert_eq!(all["recipients"], json!(["ada"]));
+    let sent = stage.phalanx(&["--json", "send", "ada", "hi", "--summary", "greeting"]).expect(0).json();
+    assert_eq!(sent["routing"]["target"], json!("ada"));
+    wait_for("the worker has read it", || {
+        let inbox = stage.phalanx(&["--json", "inbox", "ada", "--peek"]).expect(0).json();
+        inbox.as_array().is_some_and(Vec::is_empty).then_some(())
+    });
+    stage.phalanx(&["down"]).expect(0);
+    stage.assert_clean();
+}

@@ -1,0 +1,149 @@
+//! What phalanx says to tmux, and how it fares in odd configurations.
+
+use serde_json::json;
+
+use crate::harness::{Stage, which};
+
+const FIVE: &str = r#"
+[team]
+name = "five"
+[[member]]
+name = "m1"
+[[member]]
+name = "m2"
+[[member]]
+name = "m3"
+[[member]]
+name = "m4"
+[[member]]
+name = "m5"
+[[task]]
+key = "t"
+subject = "T"
+run = ["true"]
+"#;
+
+/// A tmux that writes down every argument, one JSON array a line, before it does what it is told.
+fn traced(stage: &mut Stage) {
+    let real = which("tmux", stage.path()).expect("tmux");
+    let trace = stage.at("trace");
+    let script = format!(
+        "#!/bin/sh\n{{ for a in \"$@\"; do printf '%s\\037' \"$a\"; done; printf '\\n'; }} >>'{}'\nexec '{}' \"$@\"\n",
+        trace.display(),
+        real.display()
+    );
+    stage.shadow("tmux", &script);
+}
+
+/// Targets are ids; the one exception is the session that the same call has just made under an exact name.
+fn check_command(command: &[&str], call: &[&str]) {
+    if command.contains(&"if-shell") {
+        assert!(command.contains(&"-F"), "a condition is never a shell's: {command:?}");
+    }
+    let target = command.iter().position(|w| *w == "-t").map(|at| command[at + 1]);
+    if let Some(target) = target {
+        let is_id = target.len() > 1 && target.starts_with(['%', '@', '$']);
+        let just_made = call.contains(&"new-session") && target == "=phalanx-five:";
+        assert!(is_id || just_made, "{target} in {call:?}");
+    }
+    let needs_target =
+        ["split-window", "if-shell", "select-layout", "set-option", "capture-pane", "new-window"];
+    if command.iter().any(|w| needs_target.contains(w)) {
+        assert!(target.is_some(), "no target: {command:?}");
+    }
+    assert!(!command.contains(&"kill-pane"), "a pane is closed only under its proof: {command:?}");
+}
+
+#[test]
+fn tmux_sp_01_no_launch_is_typed_and_every_target_is_an_id() {
+    let mut stage = Stage::new();
+    traced(&mut stage);
+    let manifest = stage.file("five.toml", FIVE);
+    stage.phalanx(&["up", &manifest]).expect(0);
+    let trace = std::fs::read_to_string(stage.at("trace")).expect("trace");
+    let calls: Vec<Vec<&str>> =
+        trace.lines().map(|l| l.split('\u{1f}').filter(|w| !w.is_empty()).collect()).collect();
+    assert!(calls.iter().any(|c| c.contains(&"split-window")), "{calls:?}");
+    for call in calls.iter().filter(|c| **c != ["-V"]) {
+        assert_eq!(call[0], "-u", "{call:?}");
+        for typed in ["send-keys", "paste-buffer", "load-buffer", "set-buffer", "run-shell"] {
+            assert!(!call.contains(&typed), "{call:?}");
+        }
+        for command in call.split(|w| *w == ";") {
+            check_command(command, call);
+        }
+    }
+    stage.assert_clean();
+}
+
+/// SP-01, LY-01: a login shell that sleeps and flushes its input, indexes from 1, panes that remain.
+#[test]
+fn tmux_sp_01_ly_01_a_slow_shell_and_odd_indexes_do_not_matter() {
+    let stage = Stage::new();
+    let shell = stage.at("slow-shell");
+    stage.script(
+        &shell,
+        "#!/usr/bin/env python3\nimport sys, termios, time\ntime.sleep(3)\ntermios.tcflush(0, termios.TCIFLUSH)\nimport os\nos.execv('/bin/sh', ['sh'] + sys.argv[1:])\n",
+    );
+    let conf = format!(
+        "set -g default-shell {}\nset -g base-index 1\nsetw -g pane-base-index 1\nsetw -g remain-on-exit on\nset -g renumber-windows on\n",
+        shell.display()
+    );
+    std::fs::write(stage.at("home/.tmux.conf"), conf).expect("conf");
+    let manifest = stage.file("five.toml", FIVE);
+    let began = std::time::Instant::now();
+    let report = stage.phalanx(&["--json", "up", &manifest]).expect(0).json();
+    assert_eq!(report["members"].as_array().map(Vec::len), Some(5));
+    for member in report["members"].as_array().expect("members") {
+        assert_eq!(member["backend"], json!("tmux"));
+        assert_eq!(member["state"], json!("completed"), "{member}");
+    }
+    assert!(
+        began.elapsed() < std::time::Duration::from_secs(3),
+        "no shell stands in between: {:?}",
+        began.elapsed()
+    );
+    stage.assert_clean();
+}
+
+#[test]
+fn tmux_ly_03_members_beyond_a_window_overflow_into_further_ones() {
+    let stage = Stage::new();
+    stage.phalanx(&["team", "create", "many"]).expect(0);
+    let names: Vec<String> = (0..20).map(|n| format!("m{n}")).collect();
+    let mut text = "[team]\nname = \"crowd\"\nfinish = \"manual\"\nmax_members = 20\n".to_owned();
+    for name in &names {
+        text.push_str(&format!("[[member]]\nname = \"{name}\"\n"));
+    }
+    let manifest = stage.file("crowd.toml", &text);
+    stage.phalanx(&["up", &manifest, "--detach"]).expect(0);
+    let sizes =
+        stage.tmux(&["list-panes", "-a", "-F", "#{window_id} #{pane_width} #{pane_height}"]).expect("server");
+    let rows: Vec<Vec<u32>> =
+        sizes.lines().map(|l| l.split(' ').skip(1).map(|n| n.parse().expect("number")).collect()).collect();
+    assert_eq!(rows.len(), 20);
+    for row in &rows {
+        assert!(row[0] >= 40 && row[1] >= 10, "{sizes}");
+    }
+    stage.phalanx(&["down", "-t", "crowd"]).expect(0);
+    stage.phalanx(&["team", "delete", "-t", "many"]).expect(0);
+    stage.assert_clean();
+}
+
+/// SD-05: panes of others, running the same program, in the same server.
+#[test]
+fn tmux_sd_05_bystanders_are_not_touched() {
+    let stage = Stage::new();
+    for n in 0..5 {
+        stage
+            .tmux(&["new-session", "-d", "-s", &format!("phalanx-five{n}"), "sleep", "300"])
+            .expect("session");
+    }
+    let before =
+        stage.tmux(&["list-panes", "-a", "-F", "#{pane_id} #{pane_pid} #{session_name}"]).expect("server");
+    let manifest = stage.file("five.toml", FIVE);
+    stage.phalanx(&["up", &manifest]).expect(0);
+    let after =
+        stage.tmux(&["list-panes", "-a", "-F", "#{pane_id} #{pane_pid} #{session_name}"]).expect("server");
+    assert_eq!(before, after);
+}

@@ -1,0 +1,218 @@
+//! `up`, from manifest to clean disk, in each of the places it can run.
+
+use serde_json::{Value, json};
+
+use crate::harness::{Run, Stage, binary, wait_for};
+
+/// Three workers, four tasks with dependencies between them.
+const CHECKS: &str = r#"
+[team]
+name = "checks"
+description = "a small run"
+
+[[member]]
+name = "ada"
+[[member]]
+name = "ben"
+prompt = "be quick"
+[[member]]
+name = "cleo"
+
+[[task]]
+key = "fmt"
+subject = "Check the format"
+run = ["echo", "formatted"]
+
+[[task]]
+key = "lint"
+subject = "Lint"
+run = ["sh", "-c", "echo linted; exit 0"]
+after = ["fmt"]
+
+[[task]]
+key = "docs"
+subject = "Docs"
+run = ["true"]
+after = ["fmt"]
+
+[[task]]
+key = "test"
+subject = "Run the tests"
+run = ["sh", "-c", "echo tested > tested.txt"]
+after = ["lint", "docs"]
+"#;
+
+/// The report without what may differ: times, who took which task, which backend.
+fn comparable(report: &Value) -> Value {
+    let members: Vec<Value> = report["members"]
+        .as_array()
+        .expect("members")
+        .iter()
+        .map(|m| json!([m["name"], m["profile"], m["state"], m["shutdown"], m["exit_code"]]))
+        .collect();
+    let tasks: Vec<Value> = report["tasks"]
+        .as_array()
+        .expect("tasks")
+        .iter()
+        .map(|t| json!([t["id"], t["key"], t["subject"], t["state"], t["exit_code"], t["blocked_by"]]))
+        .collect();
+    json!({"team": report["team"], "success": report["success"], "members": members, "tasks": tasks})
+}
+
+fn expected() -> Value {
+    let member = |name: &str| json!([name, "worker", "completed", "closed", 0]);
+    json!({
+        "team": "checks",
+        "success": true,
+        "members": [member("ada"), member("ben"), member("cleo")],
+        "tasks": [
+            ["1", "fmt", "Check the format", "completed", 0, []],
+            ["2", "lint", "Lint", "completed", 0, []],
+            ["3", "docs", "Docs", "completed", 0, []],
+            ["4", "test", "Run the tests", "completed", 0, []],
+        ],
+    })
+}
+
+fn backend_of(report: &Value) -> &str {
+    report["members"][0]["backend"].as_str().expect("backend")
+}
+
+#[test]
+fn tmux_up_outside_tmux_runs_to_a_clean_end() {
+    let stage = Stage::new();
+    let manifest = stage.file("checks.toml", CHECKS);
+    let run = stage.phalanx(&["--json", "up", &manifest]).expect(0);
+    let report = run.json();
+    assert_eq!(comparable(&report), expected());
+    assert_eq!(backend_of(&report), "tmux");
+    assert!(run.stderr.lines().any(|l| l.contains("phalanx attach")), "how to watch is said: {}", run.stderr);
+    assert!(stage.at("work/tested.txt").exists());
+    stage.assert_clean();
+}
+
+#[test]
+fn up_with_tmux_removed_from_path_runs_on_own_ptys() {
+    let stage = Stage::without_tmux();
+    let manifest = stage.file("checks.toml", CHECKS);
+    let run = stage.phalanx(&["--json", "up", &manifest]).expect(0);
+    let report = run.json();
+    assert_eq!(comparable(&report), expected());
+    assert_eq!(backend_of(&report), "pty");
+    assert!(run.stderr.contains("tmux"), "the choice and its reason are said: {}", run.stderr);
+    stage.assert_clean();
+}
+
+#[test]
+fn tmux_up_inside_tmux_uses_a_window_of_its_own_in_that_session() {
+    let stage = Stage::new();
+    let manifest = stage.file("checks.toml", CHECKS);
+    let (out, err, code) = (stage.at("out"), stage.at("err"), stage.at("code"));
+    let line = format!(
+        "'{}' --json up '{manifest}' >'{}' 2>'{}'; echo $? >'{}.new'; mv '{}.new' '{}'; exec sleep 300",
+        binary(),
+        out.display(),
+        err.display(),
+        code.display(),
+        code.display(),
+        code.display()
+    );
+    stage
+        .tmux(&["new-session", "-d", "-s", "mine", "-x", "200", "-y", "50", "sh", "-c", &line])
+        .expect("session");
+    let ended = wait_for("up to end inside tmux", || std::fs::read_to_string(&code).ok());
+    let text = |path: &std::path::Path| std::fs::read_to_string(path).expect("output");
+    let run = Run { code: ended.trim().parse().expect("code"), stdout: text(&out), stderr: text(&err) };
+    let run = run.expect(0);
+    assert_eq!(comparable(&run.json()), expected());
+    assert_eq!(backend_of(&run.json()), "tmux");
+    let sessions =
+        stage.tmux(&["list-sessions", "-F", "#{session_name} #{session_windows}"]).expect("server");
+    assert_eq!(sessions.trim(), "mine 1", "no session of ours, and our window is gone");
+    assert!(run.stderr.contains("window"), "which window is said: {}", run.stderr);
+}
+
+#[test]
+fn a_failing_task_makes_exit_1_and_is_named() {
+    let stage = Stage::without_tmux();
+    let manifest = stage.file(
+        "failing.toml",
+        r#"
+[team]
+name = "failing"
+[[member]]
+name = "ada"
+[[task]]
+key = "good"
+subject = "Goes well"
+run = ["true"]
+[[task]]
+key = "bad"
+subject = "Breaks"
+run = ["sh", "-c", "echo it broke here; exit 7"]
+[[task]]
+key = "later"
+subject = "Never runs"
+run = ["true"]
+after = ["bad"]
+"#,
+    );
+    let run = stage.phalanx(&["up", &manifest]).expect(1);
+    let said = format!("{}{}", run.stdout, run.stderr);
+    for words in ["Breaks", "it broke here", "Never runs", "7"] {
+        assert!(said.contains(words), "{words:?} is missing in:\n{said}");
+    }
+    stage.assert_clean();
+    let report = stage.phalanx(&["--json", "up", &manifest]).expect(1).json();
+    assert_eq!(report["success"], json!(false));
+    let states: Vec<&str> =
+        report["tasks"].as_array().expect("tasks").iter().filter_map(|t| t["state"].as_str()).collect();
+    assert_eq!(states, ["completed", "failed", "pending"]);
+    assert_eq!(report["tasks"][2]["blocked_by"], json!(["2"]));
+    stage.assert_clean();
+}
+
+#[test]
+fn keep_leaves_the_finished_team_on_disk() {
+    let stage = Stage::without_tmux();
+    let manifest = stage.file("checks.toml", CHECKS);
+    stage.phalanx(&["up", &manifest, "--keep"]).expect(0);
+    let tasks = stage.phalanx(&["--json", "task", "list", "--all", "-t", "checks"]).expect(0).json();
+    assert_eq!(tasks.as_array().map(Vec::len), Some(4));
+    assert_eq!(tasks[0]["status"], json!("completed"));
+    assert_eq!(tasks[0]["metadata"]["phalanx"]["outcome"]["exit_code"], json!(0));
+    stage.phalanx(&["up", &manifest]).expect(4);
+    stage.phalanx(&["team", "delete", "-t", "checks"]).expect(0);
+    stage.assert_clean();
+}
+
+#[test]
+fn a_detached_up_goes_on_by_itself_and_cleans_up() {
+    let stage = Stage::without_tmux();
+    let manifest = stage.file("checks.toml", CHECKS);
+    stage.phalanx(&["up", &manifest, "--detach"]).expect(0);
+    wait_for("the detached team to be gone", || (!stage.root().join("teams/checks").exists()).then_some(()));
+    assert!(stage.at("work/tested.txt").exists());
+    stage.assert_clean();
+}
+
+#[test]
+fn a_member_that_does_not_start_takes_the_team_back() {
+    let stage = Stage::without_tmux();
+    let manifest = stage.file(
+        "broken.toml",
+        r#"
+[team]
+name = "broken"
+[[member]]
+name = "ada"
+[[member]]
+name = "bob"
+run = ["/no/such/program", "x"]
+"#,
+    );
+    let run = stage.phalanx(&["up", &manifest]);
+    assert_ne!(run.code, 0);
+    assert!(run.stderr.contains("bob") && run.stderr.contains("/no/such/program"), "{run:?}");
+    stage.assert_clean();
+}
