@@ -9,3 +9,4 @@ pub(crate) mod ops;
 pub(crate) mod profile;
 pub(crate) mod store;
 pub(crate) mod sys;
+pub(crate) mod teammate;
