@@ -30,6 +30,7 @@ pub(crate) enum EventKind {
     ShutdownRequested,
     ShutdownEnded,
     PlacementVerdict,
+    FileQuarantined,
     Warning,
 }
 
@@ -57,6 +58,7 @@ impl EventKind {
             EventKind::ShutdownRequested => "shutdown_requested",
             EventKind::ShutdownEnded => "shutdown_ended",
             EventKind::PlacementVerdict => "placement_verdict",
+            EventKind::FileQuarantined => "file_quarantined",
             EventKind::Warning => "warning",
         }
     }

@@ -49,6 +49,11 @@ pub(crate) fn terminate(
     journal(team, record, &before)?;
     // Pid and start time prove the launcher on their own; the placement's proof is needed only to close it.
     end_processes(launcher);
+    let program = record.start.as_ref().map(|start| start.program);
+    if let Some(program) = program.filter(|program| !is_dead(*program)) {
+        // The launcher was killed from outside and could not take its program along.
+        proc::end_tree(process(program), true, TREE_GRACE);
+    }
     match before {
         Verdict::Gone => {}
         Verdict::Foreign { .. } if is_dead(launcher) => {}
@@ -57,11 +62,12 @@ pub(crate) fn terminate(
             journal(team, record, &acted)?;
         }
     }
-    if !is_dead(launcher) {
-        let what = format!("process {} of `{}` is still there", launcher.pid, record.name);
-        return Err(OpsError::NotEnded { what });
+    match [Some(launcher), program].into_iter().flatten().find(|process| !is_dead(*process)) {
+        Some(left) => Err(OpsError::NotEnded {
+            what: format!("process {} of `{}` is still there", left.pid, record.name),
+        }),
+        None => Ok(before),
     }
-    Ok(before)
 }
 
 fn process(id: ProcessId) -> Process {

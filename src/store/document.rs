@@ -9,11 +9,14 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use super::error::StoreError;
+use super::journal;
+use super::layout::Layout;
+use crate::model::digest;
+use crate::model::event::{EventKind, Note};
 use crate::model::wire::Object;
 use crate::sys::clock::sleep;
 use crate::sys::fs;
 use crate::sys::lock::{DirLock, Gate};
-use crate::sys::rand;
 
 /// How long to wait for a lock: longer than its stale time, so that a dead holder is outlived.
 pub(super) const LOCK_DEADLINE: Duration = Duration::from_secs(15);
@@ -40,8 +43,8 @@ pub(super) enum Shared {
 pub(super) struct Place {
     pub(super) path: PathBuf,
     pub(super) gate: PathBuf,
-    /// Where a copy goes if the file cannot be read.
-    pub(super) quarantine: PathBuf,
+    /// The team's: for the quarantine and the journal.
+    pub(super) layout: Layout,
     pub(super) shared: Shared,
 }
 
@@ -68,12 +71,14 @@ impl Held {
     }
 }
 
-/// Makes the gates' directory where a team has none yet: one that another program made.
+/// Makes the gates' directory where a team has none yet: one that another program made. The team's own directory is
+/// never made here: a write that comes after the team was deleted must not bring it back.
 pub(super) fn ready_gate(gate: &Path) -> Result<(), StoreError> {
-    match gate.parent().filter(|dir| !fs::exists(dir)) {
-        Some(dir) => Ok(fs::private_dir(dir)?),
-        None => Ok(()),
+    let Some(gates) = gate.parent().filter(|dir| !fs::exists(dir)) else { return Ok(()) };
+    for dir in gates.parent().into_iter().chain([gates]) {
+        fs::create_dir_exclusive(dir)?;
     }
+    Ok(())
 }
 
 /// Reads a file that others may be writing. None: there is none.
@@ -103,14 +108,28 @@ fn read_bytes(place: &Place) -> Result<Option<(Vec<u8>, Value)>, StoreError> {
     Err(quarantine(place, problem))
 }
 
-/// Copies the unreadable file aside; the file itself is never overwritten (MSG-07).
+/// Copies the unreadable file aside and says so in the journal, once for each content; the file itself is never
+/// overwritten (MSG-07).
 fn quarantine(place: &Place, problem: String) -> StoreError {
-    let name = place.path.file_name().map(|n| n.to_string_lossy().into_owned()).unwrap_or_default();
-    let copy = place.quarantine.join(format!("{name}.{}", rand::uuid()));
-    match fs::private_dir(&place.quarantine).and_then(|()| fs::copy_aside(&place.path, &copy)) {
-        Ok(()) => StoreError::Corrupt { path: place.path.clone(), problem, copy },
-        Err(e) => StoreError::File(e),
+    match copy_aside(place, &problem) {
+        Ok(copy) => StoreError::Corrupt { path: place.path.clone(), problem, copy },
+        Err(e) => e,
     }
+}
+
+fn copy_aside(place: &Place, problem: &str) -> Result<PathBuf, StoreError> {
+    let bytes = fs::read(&place.path, MAX_FILE)?.unwrap_or_default();
+    let name = place.path.file_name().map(|n| n.to_string_lossy().into_owned()).unwrap_or_default();
+    let copy = place.layout.quarantine().join(format!("{name}.{}", digest::of(&[&bytes])));
+    fs::private_dir(&place.layout.quarantine())?;
+    if fs::create_new(&copy, &bytes)? {
+        let note = Note::of(EventKind::FileQuarantined)
+            .with("path", place.path.to_string_lossy())
+            .with("copy", copy.to_string_lossy())
+            .with("problem", problem);
+        journal::append(&place.layout, note)?;
+    }
+    Ok(copy)
 }
 
 /// Changes a file under its lock. `edit` gets what is there (none: no file yet) and gives what shall be there, with

@@ -1,6 +1,7 @@
 //! The team's journal: one line per event, appended, never rewritten, readable while it is written.
 
 use super::error::StoreError;
+use super::layout::Layout;
 use super::teams::TeamStore;
 use crate::model::event::{Event, Note};
 use crate::model::time::Timestamp;
@@ -12,19 +13,7 @@ const CHUNK: u64 = 1024 * 1024;
 impl TeamStore {
     /// Writes an event; gives it back with its id and time.
     pub(crate) fn record(&self, note: Note) -> Result<Event, StoreError> {
-        let event = Event {
-            id: rand::uuid(),
-            cause: note.cause,
-            at: Timestamp(clock::now_ms()),
-            team: self.name.clone(),
-            event: note.event,
-            member: note.member,
-            task: note.task,
-            detail: note.detail,
-        };
-        let line = serde_json::to_vec(&event).expect("an event has string keys and can be written");
-        fs::append_line(&self.layout.journal(), &line)?;
-        Ok(event)
+        append(&self.layout, note)
     }
 
     /// The events from byte `offset` on, and where to go on next time. Lines of a newer phalanx that cannot be read
@@ -39,4 +28,21 @@ impl TeamStore {
             at += whole.len() as u64;
         }
     }
+}
+
+/// Writes an event to the journal of the team that lies there.
+pub(super) fn append(layout: &Layout, note: Note) -> Result<Event, StoreError> {
+    let event = Event {
+        id: rand::uuid(),
+        cause: note.cause,
+        at: Timestamp(clock::now_ms()),
+        team: layout.team().clone(),
+        event: note.event,
+        member: note.member,
+        task: note.task,
+        detail: note.detail,
+    };
+    let line = serde_json::to_vec(&event).expect("an event has string keys and can be written");
+    fs::append_line(&layout.journal(), &line)?;
+    Ok(event)
 }

@@ -25,6 +25,10 @@ impl Layout {
         root.join("tasks")
     }
 
+    pub(super) fn team(&self) -> &TeamName {
+        &self.team
+    }
+
     pub(super) fn team_dir(&self) -> PathBuf {
         Self::teams(&self.root).join(self.team.as_str())
     }

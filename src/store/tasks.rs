@@ -217,11 +217,11 @@ impl TeamStore {
     }
 
     fn lock_list(&self) -> Result<DirLock, StoreError> {
+        let gate = self.layout.gate("task-list");
+        document::ready_gate(&gate)?;
         // Other programs need the lock's target to exist; a team made by them may not have it yet.
         fs::private_dir(&self.layout.tasks())?;
         fs::create_new(&self.layout.task_list_lock(), b"")?;
-        let gate = self.layout.gate("task-list");
-        document::ready_gate(&gate)?;
         Ok(DirLock::acquire(&self.layout.task_list_lock(), &gate, LOCK_DEADLINE)?)
     }
 

@@ -192,6 +192,10 @@ fn msg_07_corrupt_mailboxes_are_not_overwritten() {
         let Err(StoreError::Corrupt { copy, .. }) = sent else { panic!("{bad:?}: {sent:?}") };
         assert_eq!(raw(&path), bad);
         assert_eq!(raw(&copy), bad);
+        assert!(team.mailbox(&MemberName::lead()).entries().is_err());
+        let said = team.events_from(0).expect("events").0;
+        let said: Vec<EventKind> = said.iter().map(|e| e.event).collect();
+        assert_eq!(said, [EventKind::FileQuarantined], "said once for each content");
     }
 }
 

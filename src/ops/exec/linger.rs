@@ -49,7 +49,9 @@ pub(super) fn hold(run: &Run, awaited: bool) {
     // Without one or the other the wait still ends by itself.
     let _ = thread::Builder::new().name("signals".to_owned()).spawn(move || listen(&told));
     let changed = sender.clone();
-    let _watch = run.team.watch(move |_| drop(changed.send(Woken::Changed)));
+    let _watch = run.team.watch(move |_| {
+        let _ = changed.send(Woken::Changed);
+    });
     let deadline = Deadline::after(run.linger);
     while !deadline.expired() && still_awaited(run) {
         if woken.recv_timeout(deadline.remaining().min(GLANCE)) == Ok(Woken::Told) {

@@ -17,7 +17,10 @@ pub(super) fn undo(ctx: &Context, team: &TeamStore, one: &Prepared, failure: &Op
             left.push(format!("{what}: {e}"));
         }
     };
-    step("placement", terminate::terminate(ctx, team, &one.record, Manner::Told).map(drop));
+    // The launcher may have written since which processes it has; without its word there is still the placement.
+    let latest = team.member_record(name).ok().flatten().filter(|record| record.is(run));
+    let record = latest.as_ref().unwrap_or(&one.record);
+    step("placement", terminate::terminate(ctx, team, record, Manner::Told).map(drop));
     step("spec", team.drop_spec(run).map_err(OpsError::from));
     if one.new_mailbox {
         step("mailbox", team.mailbox(name).abandon().map_err(OpsError::from));

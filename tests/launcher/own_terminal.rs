@@ -1,0 +1,99 @@
+//! A program without a pane: the launcher makes its terminal and keeps its screen in a log.
+
+use std::fs;
+use std::os::unix::fs::MetadataExt;
+use std::process::{Command, Stdio};
+
+use super::PROMPT;
+use crate::bench::{Bench, Order, PANE, is_dead, text, until, words};
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+
+/// Starts the launcher as the backend does: no terminal, nothing on its standard streams.
+fn detached(bench: &Bench, order: &Order) -> std::process::Child {
+    let mut command = Command::new("setsid");
+    command.arg("--wait").arg(env!("CARGO_BIN_EXE_phalanx")).arg("exec").arg(bench.spec(order));
+    command.env_clear().env("PATH", "/usr/bin:/bin").envs(PANE);
+    command.current_dir("/").stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+    command.spawn().expect("setsid is there")
+}
+
+fn own(bench: &Bench, script: &str) -> Order {
+    Order { terminal: bench.own_terminal(), ..bench.sh(script) }
+}
+
+fn code(mut child: std::process::Child) -> i32 {
+    let mut status = None;
+    until("the launcher's end", || {
+        status = child.try_wait().expect("our child");
+        status.is_some()
+    });
+    status.and_then(|status| status.code()).expect("it ended by itself")
+}
+
+#[test]
+fn what_the_program_prints_is_in_the_log_and_its_owners_alone() {
+    let bench = Bench::new("idle");
+    fs::write(bench.log(), "an earlier run").expect("writable");
+    fs::write(bench.log().with_extension("log.1"), "and its older part").expect("writable");
+    let script = "test -t 0 && test -t 1 && test -t 2 && echo terminal; stty size; tty; echo $TERM; exit 4";
+    assert_eq!(code(detached(&bench, &own(&bench, script))), 4);
+    let tty = bench.part("start")["tty"].as_str().expect("a name").to_owned();
+    assert_eq!(text(&bench.log()), format!("terminal\r\n50 200\r\n{tty}\r\nxterm-256color\r\n"));
+    assert_eq!(fs::metadata(bench.log()).expect("it is there").mode() & 0o777, 0o600);
+    assert!(!bench.log().with_extension("log.1").exists());
+    assert_eq!(bench.part("exit")["code"], 4);
+}
+
+#[test]
+fn en_03_nothing_of_the_launchers_place_goes_on() {
+    let bench = Bench::new("idle");
+    let launcher = detached(&bench, &own(&bench, "read line"));
+    let program = bench.program();
+    let mut found = words(program, "environ");
+    found.sort();
+    let secret = format!("SECRET={}", crate::bench::CANARY);
+    assert_eq!(found, [b"PATH=/usr/bin:/bin".as_slice(), secret.as_bytes(), b"TERM=xterm-256color"]);
+    let launching = bench.part("start")["launcher"]["pid"].as_i64().expect("a number");
+    kill(Pid::from_raw(i32::try_from(launching).expect("a pid")), Signal::SIGTERM).expect("it runs");
+    assert_eq!(code(launcher), 128 + 15);
+    assert!(is_dead(program));
+}
+
+#[test]
+fn a_child_that_keeps_the_terminal_open_keeps_nobody() {
+    let bench = Bench::new("idle");
+    let script = "(trap '' HUP TERM; echo $$ > up; setsid sh -c 'trap \"\" HUP TERM; echo $$ > child; while :; do sleep 600; done') & \
+                  while [ ! -s child ]; do sleep 0.01; done; echo bye; exit 0";
+    let begun = std::time::Instant::now();
+    assert_eq!(code(detached(&bench, &own(&bench, script))), 0);
+    assert!(begun.elapsed() < PROMPT, "{:?}", begun.elapsed());
+    assert!(is_dead(bench.number("child")));
+    assert_eq!(text(&bench.log()), "bye\r\n");
+}
+
+#[test]
+fn sp_09_why_it_never_ran_is_in_the_log() {
+    let bench = Bench::new("starting");
+    let mut order = own(&bench, "");
+    order.argv = vec!["./not-there".into()];
+    order.linger_ms = 100;
+    assert_eq!(code(detached(&bench, &order)), 127);
+    let file = bench.path("work").join("./not-there");
+    assert_eq!(text(&bench.log()), format!("phalanx: program {} does not exist\r\n", file.display()));
+}
+
+#[test]
+fn a_log_does_not_grow_for_ever() {
+    const LIMIT: u64 = 8 * 1024 * 1024;
+    let bench = Bench::new("idle");
+    assert_eq!(
+        code(detached(&bench, &own(&bench, "head -c 9000000 /dev/zero | tr '\\0' x; echo; echo end"))),
+        0
+    );
+    let len = |path: &std::path::Path| fs::metadata(path).expect("it is there").len();
+    let (now, older) = (len(&bench.log()), len(&bench.log().with_extension("log.1")));
+    assert_eq!(now + older, 9_000_000 + 2 + 5);
+    assert!(older <= LIMIT && older > LIMIT - 128 * 1024, "{older}");
+    assert!(text(&bench.log()).ends_with("x\r\nend\r\n"));
+}
