@@ -14,6 +14,7 @@ pub(crate) mod output;
 pub(crate) mod presence;
 pub(crate) mod report;
 pub(crate) mod retire;
+pub(crate) mod run;
 pub(crate) mod send;
 pub(crate) mod shutdown;
 pub(crate) mod spawn;

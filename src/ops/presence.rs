@@ -27,6 +27,10 @@ pub(crate) fn move_on(
     reason: Option<&str>,
 ) -> Result<Option<MemberState>, OpsError> {
     let step = |record: &mut MemberRecord| {
+        if cause == Cause::Work && record.state == MemberState::Working {
+            // The next task without a rest in between: the state stays, what it works on does not.
+            record.reason = reason.map(str::to_owned);
+        }
         let next = record.state.after(cause)?;
         record.state = next;
         record.state_since = now();

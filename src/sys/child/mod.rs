@@ -4,6 +4,7 @@
 mod pty;
 mod supervise;
 mod terminal;
+mod wait;
 
 use std::ffi::OsString;
 use std::io;
@@ -17,8 +18,9 @@ use super::exec::{ExecError, start_fresh};
 use super::proc::Process;
 use terminal::Terminal;
 
-pub(crate) use pty::{PtyMaster, spawn_on_pty};
+pub(crate) use pty::{PtyMaster, own_size, spawn_on_pty};
 pub(crate) use supervise::{Exit, Forward, Supervisor, TICK, supervise};
+pub(crate) use wait::wait;
 
 /// One program, completely described: nothing is added, searched or inherited.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -3,7 +3,7 @@
 //! portable-pty opens and sizes the terminal, but does not start the program: its own start always sets SHELL, goes
 //! to $HOME when the directory is missing, and closes the pipe through which std reports a failed exec.
 
-#![expect(unsafe_code, reason = "taking a controlling terminal, and borrowing the master's descriptor")]
+#![expect(unsafe_code, reason = "taking a terminal, asking its size, borrowing the master's descriptor")]
 
 use std::fmt;
 use std::fs::{File, OpenOptions};
@@ -78,6 +78,15 @@ pub(crate) fn spawn_on_pty(
     // Ends the parent's copies of the slave, without which the reader would never see the end.
     drop(command);
     Ok((program.started(&child)?, master))
+}
+
+/// Rows and columns of the terminal at our standard output; none if it is no terminal or does not know its size.
+pub(crate) fn own_size() -> Option<(u16, u16)> {
+    // SAFETY: all-zero is a valid winsize, and the call only writes into it.
+    let mut size: libc::winsize = unsafe { std::mem::zeroed() };
+    // SAFETY: `size` outlives the call.
+    let got = unsafe { libc::ioctl(libc::STDOUT_FILENO, libc::TIOCGWINSZ, &raw mut size) };
+    (got == 0 && size.ws_row > 0 && size.ws_col > 0).then_some((size.ws_row, size.ws_col))
 }
 
 fn open(rows: u16, cols: u16) -> io::Result<(PtyMaster, File)> {

@@ -1,0 +1,186 @@
+//! The end of what a command printed, as plain text: what a record keeps of it. Knows a terminal's language just well
+//! enough to leave it out.
+
+use crate::model::text;
+
+/// How much of the output is kept, bytes.
+const KEPT: usize = 16 * 1024;
+/// How many lines of that go into the record.
+const LINES: usize = 50;
+
+/// The last bytes of a stream.
+#[derive(Debug, Default)]
+pub(super) struct Tail {
+    bytes: Vec<u8>,
+    cut: bool,
+}
+
+impl Tail {
+    pub(super) fn push(&mut self, bytes: &[u8]) {
+        self.bytes.extend_from_slice(bytes);
+        // Not at every push: moving the rest down costs as much as it keeps.
+        if self.bytes.len() > 2 * KEPT {
+            self.trim();
+        }
+    }
+
+    fn trim(&mut self) {
+        if let Some(surplus) = self.bytes.len().checked_sub(KEPT).filter(|n| *n > 0) {
+            self.bytes.drain(..surplus);
+            self.cut = true;
+        }
+    }
+
+    /// The last lines as plain text.
+    pub(super) fn text(mut self) -> String {
+        self.trim();
+        // The first line may begin in the middle of a character or of an escape.
+        let whole = self.bytes.iter().position(|b| *b == b'\n').filter(|_| self.cut).map_or(0, |at| at + 1);
+        text::last_lines(&plain(&String::from_utf8_lossy(&self.bytes[whole..])), LINES)
+    }
+}
+
+/// Where in an escape sequence (ECMA-48) the reader stands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum At {
+    Text,
+    /// After ESC.
+    Escape,
+    /// After ESC and an intermediate: one final character follows.
+    Intermediate,
+    /// After ESC `[`: parameters, then a final character.
+    Control,
+    /// A title or the like, up to BEL or ESC `\`.
+    Words,
+    /// After an ESC within those.
+    WordsEscape,
+}
+
+/// What would stand on the screen: escapes left out, `\r` and backspace overwriting as on a terminal.
+fn plain(output: &str) -> String {
+    let mut page = Page { done: String::new(), line: Vec::new(), column: 0 };
+    let (mut at, mut parameters) = (At::Text, String::new());
+    for c in output.chars() {
+        at = match at {
+            At::Text => page.take(c),
+            At::Escape => match c {
+                '[' => {
+                    parameters.clear();
+                    At::Control
+                }
+                ']' | 'P' | 'X' | '^' | '_' => At::Words,
+                ' '..='/' => At::Intermediate,
+                '\x1b' => At::Escape,
+                _ => At::Text,
+            },
+            At::Intermediate => At::Text,
+            At::Control => match c {
+                '@'..='~' => {
+                    page.control(c, &parameters);
+                    At::Text
+                }
+                '\x1b' => At::Escape,
+                _ => {
+                    parameters.push(c);
+                    At::Control
+                }
+            },
+            // An unfinished title must not swallow the rest of the output.
+            At::Words | At::WordsEscape if c == '\n' => page.take(c),
+            At::Words | At::WordsEscape => match c {
+                '\x07' | '\u{9c}' => At::Text,
+                '\\' if at == At::WordsEscape => At::Text,
+                '\x1b' => At::WordsEscape,
+                _ => At::Words,
+            },
+        };
+    }
+    page.done.extend(page.line);
+    page.done
+}
+
+struct Page {
+    done: String,
+    line: Vec<char>,
+    column: usize,
+}
+
+impl Page {
+    fn take(&mut self, c: char) -> At {
+        match c {
+            '\x1b' => return At::Escape,
+            '\u{9b}' => return At::Control,
+            '\n' => {
+                self.done.extend(self.line.drain(..));
+                self.done.push('\n');
+                self.column = 0;
+            }
+            '\r' => self.column = 0,
+            '\x08' => self.column = self.column.saturating_sub(1),
+            c if c.is_control() && c != '\t' => {}
+            c => {
+                match self.line.get_mut(self.column) {
+                    Some(place) => *place = c,
+                    None => self.line.push(c),
+                }
+                self.column += 1;
+            }
+        }
+        At::Text
+    }
+
+    /// Of all controls only "erase in line" matters to plain text: progress bars use it.
+    fn control(&mut self, function: char, parameters: &str) {
+        match (function, parameters) {
+            ('K', "" | "0") => self.line.truncate(self.column),
+            ('K', "2") => {
+                self.line.clear();
+                self.column = 0;
+            }
+            _ => {}
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn output_reads_as_it_stood_on_the_screen() {
+        let table = [
+            ("plain", "plain"),
+            ("a\r\nb\r\n", "a\nb\n"),
+            ("\x1b[1;31mred\x1b[0m.", "red."),
+            ("\x1b]0;title\x07x\x1b]8;;http://h\x1b\\y", "xy"),
+            ("\x1b(Bx\x1b=y\x1bPq#0\x1b\\z", "xyz"),
+            ("10%\r100%\rdone\x1b[K", "done"),
+            ("long line\r\x1b[2Kok", "ok"),
+            ("ab\x08c", "ac"),
+            ("\x1b]0;never ended\nnext", "\nnext"),
+            ("\x1b\x1b[mx\x07", "x"),
+            ("a\tb\u{1}", "a\tb"),
+        ];
+        for (output, shown) in table {
+            assert_eq!(plain(output), shown, "{output:?}");
+        }
+    }
+
+    #[test]
+    fn only_whole_lines_of_the_end_are_kept() {
+        let mut tail = Tail::default();
+        for n in 0..100_000 {
+            tail.push(format!("line {n}\r\n").as_bytes());
+        }
+        let text = tail.text();
+        let lines: Vec<&str> = text.lines().collect();
+        assert_eq!((lines.len(), lines[0], lines[49]), (50, "line 99950", "line 99999"));
+    }
+
+    #[test]
+    fn one_line_longer_than_all_that_is_kept_is_not_lost() {
+        let mut tail = Tail::default();
+        tail.push(&[b'x'; 5 * KEPT]);
+        assert_eq!(tail.text().len(), KEPT);
+    }
+}

@@ -1,0 +1,176 @@
+//! Real commands on real terminals.
+
+use std::path::Path;
+use std::time::Duration;
+
+use super::*;
+use crate::model::id::TaskId;
+use crate::sys::proc::{Liveness, liveness};
+use crate::sys::{env, exec};
+
+fn caller(cwd: &Path) -> Caller {
+    let env =
+        [("PATH", "/usr/local/bin:/usr/bin:/bin"), ("TERM", "xterm"), ("MINE", "kept"), ("PWD", "/nowhere")];
+    Caller {
+        env: env.iter().map(|(name, value)| (name.into(), value.into())).collect(),
+        cwd: cwd.to_owned(),
+        exe: "/proc/self/exe".into(),
+    }
+}
+
+fn task(run: &[&str]) -> Task {
+    let mut task = Task::new(TaskId(7), "s", "d");
+    task.extra.run = run.iter().map(|word| (*word).to_owned()).collect();
+    task
+}
+
+fn script(text: &str) -> Task {
+    task(&["sh", "-c", text])
+}
+
+fn dir() -> tempfile::TempDir {
+    tempfile::tempdir().expect("a temporary directory")
+}
+
+fn run(task: &Task) -> (Outcome, Film) {
+    let dir = dir();
+    run_in(task, dir.path())
+}
+
+/// With a fixed size: the tests may themselves be run on a terminal.
+fn job_in(cwd: &Path, task: &Task) -> Job {
+    Job { size: SIZE, ..job(&caller(cwd), task, false) }
+}
+
+fn run_in(task: &Task, cwd: &Path) -> (Outcome, Film) {
+    let film = Film::default();
+    let outcome = match start(&job_in(cwd, task), &film.screen()) {
+        Ok(running) => running.wait(),
+        Err(reason) => never_ran(reason),
+    };
+    (outcome, film)
+}
+
+#[test]
+fn exit_codes_and_signals_are_told_apart() {
+    let ends = |text: &str| {
+        let (outcome, _) = run(&script(text));
+        (outcome.exit_code, outcome.signal)
+    };
+    assert_eq!(ends("exit 0"), (Some(0), None));
+    assert_eq!(ends("exit 7"), (Some(7), None));
+    assert_eq!(ends("kill -9 $$"), (None, Some(9)));
+}
+
+#[test]
+fn output_is_shown_as_it_is_and_kept_as_plain_text() {
+    let (outcome, film) = run(&script("test -t 1 && printf '\\033[31mred\\033[0m\\nlast' && stty size"));
+    assert_eq!(film.text(), "\u{1b}[31mred\u{1b}[0m\r\nlast50 200\r\n");
+    assert_eq!(outcome.tail, "red\nlast50 200");
+}
+
+#[test]
+fn a_megabyte_is_relayed_whole_and_its_end_is_kept() {
+    let (outcome, film) = run(&script("yes 0123456789abcde | head -c 1048576; echo the end"));
+    assert_eq!(outcome.exit_code, Some(0));
+    // Each of the 65536 lines ends in two bytes on a terminal.
+    assert_eq!(film.bytes().len(), 1_048_576 + 65_536 + "the end\r\n".len());
+    assert_eq!(outcome.tail.lines().count(), 50);
+    assert!(outcome.tail.ends_with("0123456789abcde\nthe end"), "{}", outcome.tail);
+}
+
+#[test]
+fn directory_and_environment_are_the_tasks() {
+    let dir = dir();
+    fs::create_dir_exclusive(&dir.path().join("inner")).expect("a directory");
+    let mut asked = script("pwd; echo $MINE $EXTRA $PHALANX_TASK_ID.$PHALANX_TOKEN.");
+    asked.extra.cwd = Some("inner".to_owned());
+    let extra = [("EXTRA", "given"), ("PHALANX_TOKEN", "stolen"), ("PHALANX_TASK_ID", "8"), ("no=name", "x")];
+    asked.extra.env = extra.iter().map(|(n, v)| ((*n).to_owned(), (*v).to_owned())).collect();
+    let (outcome, _) = run_in(&asked, dir.path());
+    let inner = fs::canonical(&dir.path().join("inner")).expect("there");
+    assert_eq!(outcome.tail, format!("{}\nkept given 7..", inner.display()));
+}
+
+#[test]
+fn what_cannot_run_says_why() {
+    let (missing, _) = run(&task(&["phalanx-no-such-program"]));
+    assert_eq!(missing, never_ran("cannot find the program phalanx-no-such-program".to_owned()));
+    let mut nowhere = task(&["true"]);
+    nowhere.extra.cwd = Some("/no/such/place".to_owned());
+    assert_eq!(run(&nowhere).0, never_ran("there is no directory /no/such/place".to_owned()));
+    assert_eq!(run(&task(&[])).0, never_ran("the task carries no command".to_owned()));
+}
+
+#[test]
+fn who_reads_finds_the_end_of_input() {
+    assert_eq!(run(&task(&["cat"])).0.exit_code, Some(0));
+}
+
+/// The process whose pid the command printed last.
+fn printed_process(outcome: &Outcome) -> i32 {
+    let last = outcome.tail.lines().last().and_then(|line| line.parse().ok());
+    last.unwrap_or_else(|| panic!("no pid in {outcome:?}"))
+}
+
+#[test]
+fn what_stays_in_the_background_is_ended() {
+    let (outcome, _) = run(&script("trap '' HUP; sleep 60 & echo $!"));
+    assert_eq!(outcome.exit_code, Some(0));
+    assert_eq!(Process::of(printed_process(&outcome)), None);
+    assert!(outcome.elapsed_ms < 10_000, "{outcome:?}");
+}
+
+/// Starts a program in a session of its own, which has said its pid before the command ends.
+const LOST: &str = "setsid sh -c 'echo $$; echo > up; exec sleep 60' & until test -e up; do sleep 0.01; done";
+
+#[test]
+fn a_grandchild_that_got_away_with_the_terminal_is_not_waited_for() {
+    // In a session of its own and with a dead parent it belongs to nobody; only `alone` finds it.
+    let clock = Deadline::after(Duration::from_secs(20));
+    let (outcome, _) = run(&script(LOST));
+    assert_eq!(outcome.exit_code, Some(0));
+    assert!(!clock.expired());
+    if let Some(process) = Process::of(printed_process(&outcome)) {
+        proc::end_tree(process, true, Duration::ZERO);
+    }
+}
+
+#[test]
+fn a_cancelled_command_ends_with_its_tree() {
+    let dir = dir();
+    let film = Film::default();
+    let asked = script("sleep 60 & wait");
+    let running = start(&job_in(dir.path(), &asked), &film.screen()).expect("it runs");
+    let (process, canceller) = (running.process, running.canceller());
+    let waiting = std::thread::spawn(move || running.wait());
+    canceller.cancel();
+    let outcome = waiting.join().expect("no panic");
+    assert!(outcome.signal.is_some(), "{outcome:?}");
+    assert_eq!(liveness(process.pid, process.start), Liveness::Dead);
+}
+
+#[test]
+fn alone_even_what_left_the_session_is_ended() {
+    // In a process of its own: it ends everything below itself.
+    let words = ["ops::run::tests::helper_runs_alone", "--exact", "--ignored", "--test-threads=1"];
+    let command = exec::Command {
+        program: env::current_exe().expect("a running test has a program").into(),
+        args: words.iter().map(OsString::from).collect(),
+        ..exec::Command::default()
+    };
+    let output = exec::run(&command, Duration::from_secs(20)).expect("it runs");
+    let said = String::from_utf8_lossy(&output.stdout);
+    assert!(output.code == Some(0) && said.contains("1 passed"), "{said}");
+}
+
+#[test]
+#[ignore = "helper process of alone_even_what_left_the_session_is_ended"]
+fn helper_runs_alone() {
+    assert!(proc::become_subreaper());
+    let dir = dir();
+    let asked = script(LOST);
+    let job = Job { alone: true, ..job_in(dir.path(), &asked) };
+    let outcome = start(&job, &Film::default().screen()).expect("it runs").wait();
+    assert_eq!((outcome.exit_code, Process::of(printed_process(&outcome))), (Some(0), None));
+}

@@ -1,0 +1,305 @@
+//! The shell around a worker's step: reads what changed, steps, carries out. It decides nothing.
+
+use std::collections::VecDeque;
+use std::thread;
+use std::time::Duration;
+
+use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
+
+use super::effect::{Effect, Errand};
+use super::event::{Event, Failure, Requests};
+use super::react::react;
+use super::sources::{self, Wake};
+use super::state::{Me, State};
+use crate::model::envelope::Envelope;
+use crate::model::event::{EventKind, Note};
+use crate::model::id::{Incarnation, MemberName, RequestId};
+use crate::model::placement::BackendKind;
+use crate::model::protocol::Message;
+use crate::model::task::Task;
+use crate::model::topic::Topic;
+use crate::ops::run::{self, Canceller, Screen};
+use crate::ops::{self, Context, Kind, OpsError, Team};
+use crate::sys::proc;
+
+/// With nothing to do, everything is looked at again this often: a notification can be lost.
+const SWEEP: Duration = Duration::from_secs(60);
+/// The same where changes cannot be watched at all.
+const BLIND_SWEEP: Duration = Duration::from_secs(5);
+
+/// Which run of which member this process is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Identity {
+    pub(crate) name: MemberName,
+    pub(crate) incarnation: Incarnation,
+}
+
+/// What surrounds a worker: given, so that tests can give something else.
+struct Station {
+    screen: Screen,
+    /// This process adopts orphans and runs nothing but the worker's commands.
+    alone: bool,
+    wakes: UnboundedSender<Wake>,
+    incoming: UnboundedReceiver<Wake>,
+}
+
+struct Driver<'a> {
+    ctx: &'a Context,
+    team: &'a Team,
+    me: &'a Identity,
+    state: State,
+    screen: Screen,
+    alone: bool,
+    wakes: UnboundedSender<Wake>,
+    running: Option<Canceller>,
+}
+
+/// Works for the team until it is agreed or told to end; gives the exit code. Takes over the process: its signals,
+/// its standard output, and the orphans below it.
+///
+/// # Errors
+/// Only what makes working impossible from the start. What goes wrong later is said in the pane and tried again.
+pub(crate) async fn worker(ctx: &Context, team: &Team, me: Identity) -> Result<i32, OpsError> {
+    let (wakes, incoming) = unbounded_channel();
+    sources::hear_signals(wakes.clone());
+    let alone = proc::become_subreaper();
+    work(ctx, team, &me, Station { screen: Screen::stdout(), alone, wakes, incoming }).await
+}
+
+async fn work(ctx: &Context, team: &Team, me: &Identity, station: Station) -> Result<i32, OpsError> {
+    let Station { screen, alone, wakes, mut incoming } = station;
+    let changed = wakes.clone();
+    // The watch comes before the first look, so that nothing falls in between.
+    let watch = ops::events::watch(team, move |topic| drop(changed.send(Wake::Changed(topic))));
+    let sweep = watch.as_ref().map_or(BLIND_SWEEP, |_| SWEEP);
+    let record = ops::status::record(team, &me.name)?;
+    let state = State::new(Me {
+        name: me.name.clone(),
+        incarnation: me.incarnation.clone(),
+        team: team.name().clone(),
+        pane: ctx.caller.var("TMUX_PANE").map(|pane| pane.to_string_lossy().into_owned()),
+        backend: record.map_or(BackendKind::Pty, |record| record.backend).wire(),
+    });
+    screen.line(&format!("{}: waiting for tasks", state.who()));
+    if let Err(e) = &watch {
+        screen.line(&format!("{}: {e}; looking every {} s", state.who(), sweep.as_secs()));
+    }
+    let mut driver = Driver { ctx, team, me, state, screen, alone, wakes, running: None };
+    driver.step(Event::Tick);
+    loop {
+        if let Some(code) = driver.state.end() {
+            return Ok(code);
+        }
+        driver.next(&mut incoming, sweep).await;
+    }
+}
+
+impl Driver<'_> {
+    async fn next(&mut self, incoming: &mut UnboundedReceiver<Wake>, sweep: Duration) {
+        let tick = self.state.next_tick().map(|at| Duration::from_millis(at.since(ops::now())));
+        tokio::select! {
+            Some(first) = incoming.recv() => {
+                let (topics, others) = sources::drain(first, incoming);
+                others.into_iter().for_each(|wake| self.take(wake));
+                topics.iter().for_each(|topic| self.look(topic));
+            }
+            () = tokio::time::sleep(tick.unwrap_or(sweep).min(sweep)) => match tick {
+                Some(left) if left <= sweep => self.step(Event::Tick),
+                Some(_) | None => self.look(&Topic::Everything),
+            }
+        }
+    }
+
+    fn take(&mut self, wake: Wake) {
+        match wake {
+            Wake::Changed(topic) => self.look(&topic),
+            Wake::CommandEnded { task, outcome } => {
+                self.running = None;
+                self.step(Event::CommandEnded { task, outcome });
+            }
+            Wake::Signal(signal) => self.step(Event::Signal(signal)),
+        }
+    }
+
+    /// Looks again at what the change was about and steps over it.
+    fn look(&mut self, topic: &Topic) {
+        if self.state.end().is_some() {
+            return;
+        }
+        if !self.team.exists() {
+            return self.step(Event::Over("the team is gone".to_owned()));
+        }
+        match topic {
+            Topic::Journal => {}
+            // Of interest only while we are not on it and therefore have no mail.
+            Topic::Roster if !self.state.waits_for_mail() => {}
+            Topic::Mail(owner) if *owner != self.me.name.file_stem() => {}
+            Topic::Roster | Topic::Mail(_) => {
+                let event = self.mail();
+                self.step(event);
+            }
+            Topic::Members => {
+                // A record that cannot be read now says nothing of another run.
+                let record = ops::status::record(self.team, &self.me.name).ok().flatten();
+                if record.is_some_and(|record| !record.is(&self.me.incarnation)) {
+                    self.step(replaced());
+                }
+            }
+            Topic::Requests => {
+                let ids: Vec<String> = self.state.pending().map(RequestId::to_string).collect();
+                if !ids.is_empty() {
+                    let requests = self.requests(ids);
+                    self.step(Event::Requests(requests));
+                }
+            }
+            Topic::Tasks => self.step(Event::Board),
+            // Mail first: whoever is asked to end takes no new task.
+            Topic::Everything => {
+                let mail = Topic::Mail(self.me.name.file_stem());
+                [Topic::Members, Topic::Requests, mail, Topic::Tasks].iter().for_each(|part| self.look(part));
+            }
+        }
+    }
+
+    fn step(&mut self, event: Event) {
+        let mut events = VecDeque::from([event]);
+        while let Some(event) = events.pop_front() {
+            for effect in react(&mut self.state, event, ops::now()) {
+                events.extend(self.carry_out(effect));
+            }
+        }
+    }
+
+    /// Carries out one effect; gives what is to be reported of it at once.
+    fn carry_out(&mut self, effect: Effect) -> Option<Event> {
+        match effect {
+            Effect::Print(text) => self.screen.line(&text),
+            Effect::Warn(text) => {
+                let note = Note::of(EventKind::Warning).member(&self.me.name).with("text", text);
+                // It is in the pane already; a journal that cannot be written must not stop the work.
+                let _ = ops::events::note(self.team, note);
+            }
+            Effect::Acknowledge(ids) => {
+                let marked = ops::inbox::acknowledge(self.team, &self.me.name, &ids);
+                return marked.err().map(|e| self.failed(&e, Event::NotMarked));
+            }
+            Effect::LookAtMail => return Some(self.mail()),
+            Effect::Claim => {
+                let claimed = ops::task::claim_next(self.team, &self.me.name);
+                return Some(self.reply(claimed.map(|task| task.map(Box::new)), Event::Claimed));
+            }
+            Effect::Run(task) => return self.run(*task),
+            Effect::Cancel => self.cancel(),
+            Effect::EndTask { task, ending, outcome } => {
+                let ended = ops::task::end(self.team, task, &self.me.name, ending, Some(&outcome));
+                return Some(self.reply(ended.map(drop), Event::TaskEnded));
+            }
+            Effect::Do(errand) => return Some(self.run_errand(errand)),
+        }
+        None
+    }
+
+    fn run_errand(&self, errand: Errand) -> Event {
+        let (team, name, incarnation) = (self.team, &self.me.name, &self.me.incarnation);
+        let done = match errand {
+            Errand::Hello => match ops::presence::hello(team, name, incarnation) {
+                Ok(false) => return replaced(),
+                other => other.map(drop),
+            },
+            Errand::Say(message) => ops::send::say(team, name, &MemberName::lead(), &message).map(drop),
+            Errand::MoveOn(cause, reason) => {
+                ops::presence::move_on(team, name, incarnation, cause, reason.as_deref()).map(drop)
+            }
+        };
+        self.reply(done, Event::Done)
+    }
+
+    fn reply<T>(
+        &self,
+        result: Result<T, OpsError>,
+        report: impl FnOnce(Result<T, Failure>) -> Event,
+    ) -> Event {
+        match result {
+            Ok(value) => report(Ok(value)),
+            Err(e) => self.failed(&e, |failure| report(Err(failure))),
+        }
+    }
+
+    /// The report of a failure; a team that was taken away explains every one.
+    fn failed(&self, e: &OpsError, report: impl FnOnce(Failure) -> Event) -> Event {
+        if !self.team.exists() {
+            return Event::Over("the team is gone".to_owned());
+        }
+        let lasting = match e.kind() {
+            Kind::NotFound | Kind::Refused | Kind::Usage => true,
+            Kind::Failed | Kind::Deadline | Kind::Backend | Kind::Internal => false,
+        };
+        report(Failure { text: e.to_string(), lasting })
+    }
+
+    fn mail(&self) -> Event {
+        match ops::inbox::look(self.team, &self.me.name, false) {
+            // After the mail: a request is on file before it is sent.
+            Ok(mail) => {
+                let requests = self.requests(mail.iter().filter_map(asked_in));
+                Event::Mail { mail, requests }
+            }
+            Err(e) => self.failed(&e, Event::NoMail),
+        }
+    }
+
+    fn requests(&self, ids: impl IntoIterator<Item = String>) -> Requests {
+        let look = |id: &String| {
+            let known = RequestId::parse(id).map_err(OpsError::from);
+            known.and_then(|id| ops::shutdown::request(self.team, &id)).map_err(|e| e.to_string())
+        };
+        ids.into_iter().map(|id| (id.clone(), look(&id))).collect()
+    }
+
+    /// Starts the command; its end comes as a wake. Threads, not the runtime's: those would keep the process from
+    /// ending when a terminal blocks.
+    fn run(&mut self, task: Task) -> Option<Event> {
+        let job = run::job(&self.ctx.caller, &task, self.alone);
+        let task = task.id;
+        let running = match run::start(&job, &self.screen) {
+            Ok(running) => running,
+            Err(reason) => return Some(Event::CommandEnded { task, outcome: run::never_ran(reason) }),
+        };
+        let canceller = running.canceller();
+        let wakes = self.wakes.clone();
+        let waiting = thread::Builder::new().name("command".to_owned()).spawn(move || {
+            let outcome = running.wait();
+            // Fails only when the worker has gone without waiting for it.
+            let _ = wakes.send(Wake::CommandEnded { task, outcome });
+        });
+        if let Err(e) = waiting {
+            // Hung up on when `running` went with the closure; this makes sure.
+            canceller.cancel();
+            let outcome = run::never_ran(format!("cannot be waited for: {e}"));
+            return Some(Event::CommandEnded { task, outcome });
+        }
+        self.running = Some(canceller);
+        None
+    }
+
+    /// On a thread of its own: it takes seconds with a stubborn command. Where there is none to be had, the terminal's
+    /// hang-up at our end has to do.
+    fn cancel(&self) {
+        if let Some(canceller) = self.running.clone() {
+            let _ = thread::Builder::new().name("cancel".to_owned()).spawn(move || canceller.cancel());
+        }
+    }
+}
+
+fn replaced() -> Event {
+    Event::Over("another run has this name now".to_owned())
+}
+
+/// The request that a message speaks of.
+fn asked_in(envelope: &Envelope) -> Option<String> {
+    let Message::ShutdownRequest(asked) = Message::parse(&envelope.text) else { return None };
+    Some(asked.request_id)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,41 @@
+//! What a worker can do. The driver carries effects out in order; it decides nothing.
+
+use crate::model::id::TaskId;
+use crate::model::lifecycle::Cause;
+use crate::model::protocol::Message;
+use crate::model::task::{Outcome, Task};
+use crate::ops::Ending;
+
+/// A word to others that must not be lost: it is tried again, in order, until it is said.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) enum Errand {
+    /// This run is up.
+    Hello,
+    /// To the lead.
+    Say(Message),
+    /// On in life, and why.
+    MoveOn(Cause, Option<String>),
+}
+
+/// Something to do.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) enum Effect {
+    /// Show a text in the pane.
+    Print(String),
+    /// Say in the journal that something is odd.
+    Warn(String),
+    /// These messages were handled.
+    Acknowledge(Vec<String>),
+    /// Reports `Mail` or `NoMail`.
+    LookAtMail,
+    /// Reports `Claimed`.
+    Claim,
+    /// Start the task's command. Reports `CommandEnded`.
+    Run(Box<Task>),
+    /// End the running command with all that belongs to it.
+    Cancel,
+    /// Write how the task ended. Reports `TaskEnded`.
+    EndTask { task: TaskId, ending: Ending, outcome: Outcome },
+    /// Reports `Done`.
+    Do(Errand),
+}

@@ -1,0 +1,130 @@
+//! What a worker makes of its mail.
+
+use super::super::effect::Effect;
+use super::super::event::Requests;
+use super::super::state::{Pending, State};
+use crate::model::envelope::Envelope;
+use crate::model::id::LEAD;
+use crate::model::protocol::{Message, ShutdownRequest};
+use crate::model::request;
+use crate::model::text;
+use crate::model::time::Timestamp;
+
+/// A busy worker says no this long before the lead's patience ends.
+const MARGIN_MS: u64 = 2000;
+/// With less than this to go it says no at once.
+const SHORT_MS: u64 = 5000;
+
+/// Handles each message once and acknowledges it.
+pub(super) fn read(
+    state: &mut State,
+    mail: Vec<Envelope>,
+    requests: &Requests,
+    now: Timestamp,
+    effects: &mut Vec<Effect>,
+) {
+    let mut done = Vec::new();
+    for envelope in mail.into_iter().filter(|e| !e.read) {
+        if state.handled.insert(envelope.msg_id.clone()) {
+            handle(state, &envelope, requests, now, effects);
+        }
+        done.push(envelope.msg_id);
+    }
+    if !done.is_empty() {
+        effects.push(Effect::Acknowledge(done));
+    }
+}
+
+fn handle(
+    state: &mut State,
+    envelope: &Envelope,
+    requests: &Requests,
+    now: Timestamp,
+    effects: &mut Vec<Effect>,
+) {
+    let from = text::line(&envelope.from);
+    let message = Message::parse(&envelope.text);
+    match &message {
+        Message::Text(words)
+        | Message::Unknown { raw: words, .. }
+        | Message::Malformed { raw: words, .. } => {
+            effects.push(Effect::Print(format!("message from {from}: {words}")));
+        }
+        // The board says what it is about; this only wakes.
+        Message::TaskAssignment(_) => state.claim_due = true,
+        Message::ShutdownRequest(asked) => hear(state, &envelope.from, asked, requests, now, effects),
+        Message::ShutdownApproved(_)
+        | Message::ShutdownRejected(_)
+        | Message::PlanApprovalRequest(_)
+        | Message::PlanApprovalResponse(_)
+        | Message::PermissionRequest(_)
+        | Message::PermissionResponse(_)
+        | Message::SandboxPermissionRequest(_)
+        | Message::SandboxPermissionResponse(_)
+        | Message::IdleNotification(_)
+        | Message::TaskCompleted(_)
+        | Message::TeamPermissionUpdate(_)
+        | Message::ModeSetRequest(_)
+        | Message::TeammateTerminated(_) => {
+            effects.push(Effect::Print(format!("{from} sent a {}: nothing for a worker", message.kind())));
+        }
+    }
+}
+
+/// Takes a request to end, if it is one that this run has to answer.
+fn hear(
+    state: &mut State,
+    from: &str,
+    asked: &ShutdownRequest,
+    requests: &Requests,
+    now: Timestamp,
+    effects: &mut Vec<Effect>,
+) {
+    match valid(state, from, asked, requests) {
+        Ok(request) => {
+            let reason =
+                asked.reason.as_ref().map(|reason| format!(": {}", text::line(reason))).unwrap_or_default();
+            effects.push(Effect::Print(format!("{LEAD} asks for the end{reason}")));
+            let left = request.deadline_at.since(now);
+            let wait = if left < SHORT_MS { 0 } else { left - MARGIN_MS };
+            state.honoured.insert(request.id.clone());
+            state.pending.push(Pending { request, answer_by: now.plus_ms(wait) });
+        }
+        Err(problem) => {
+            let id = text::short(&asked.request_id, 120);
+            let text = format!("ignored shutdown request `{id}`: {problem}");
+            effects.push(Effect::Print(text.clone()));
+            effects.push(Effect::Warn(text));
+        }
+    }
+}
+
+/// Only the lead asks, only this run answers, and each request only once (SD-10, SD-11). The request's file is the
+/// truth; the message only tells of it.
+fn valid(
+    state: &State,
+    from: &str,
+    asked: &ShutdownRequest,
+    requests: &Requests,
+) -> Result<request::ShutdownRequest, String> {
+    if from != LEAD {
+        return Err(format!("it came from `{}`, and only {LEAD} may ask", text::line(from)));
+    }
+    let request = match requests.get(&asked.request_id) {
+        Some(found) => found.clone()?,
+        None => return Err("there is no such request".to_owned()),
+    };
+    if request.id.as_str() != asked.request_id {
+        return Err(format!("its file is that of `{}`", request.id));
+    }
+    if request.member != state.me.name {
+        return Err(format!("it was made for `{}`", request.member));
+    }
+    if request.incarnation != state.me.incarnation {
+        return Err("it was made for an earlier run".to_owned());
+    }
+    if !request.is_open() || state.honoured.contains(&request.id) {
+        return Err("it has been answered".to_owned());
+    }
+    Ok(request)
+}

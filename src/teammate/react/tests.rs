@@ -1,0 +1,481 @@
+//! The step, as tables: what a worker knows, what happens, what it does.
+
+use super::*;
+use crate::model::envelope::Envelope;
+use crate::model::id::{Incarnation, MemberName, RequestId, TeamName};
+use crate::model::mode::Mode;
+use crate::model::protocol::{self, ModeSetRequest, TaskAssignment};
+use crate::model::request::{ShutdownOutcome, ShutdownRequest};
+use crate::teammate::state::Me;
+
+const NOW: Timestamp = Timestamp(1_000_000);
+
+fn run(n: u8) -> Incarnation {
+    Incarnation::parse(&format!("00000000-0000-4000-8000-0000000000{n:02}")).expect("uuid")
+}
+
+/// A worker in its second run that has said hello, seen its mail and found nothing to do.
+fn idle() -> State {
+    let me = Me {
+        name: MemberName::new("ann").expect("name"),
+        incarnation: run(2),
+        team: TeamName::new("checks").expect("name"),
+        pane: Some("%7".to_owned()),
+        backend: "tmux",
+    };
+    let mut state = State::new(me);
+    assert_eq!(react(&mut state, Event::Tick, NOW), [Effect::Do(Errand::Hello)]);
+    assert_eq!(react(&mut state, Event::Done(Ok(())), NOW), [Effect::LookAtMail]);
+    assert_eq!(react(&mut state, mail(&[]), NOW), [Effect::Claim]);
+    assert_eq!(react(&mut state, Event::Claimed(Ok(None)), NOW), []);
+    state
+}
+
+fn task(id: u64) -> Box<Task> {
+    let mut task = Task::new(TaskId(id), "Run the tests", "d");
+    task.extra.run = vec!["cargo".to_owned(), "test".to_owned()];
+    Box::new(task)
+}
+
+/// A worker whose command for task 3 runs.
+fn busy() -> State {
+    let mut state = idle();
+    assert_eq!(react(&mut state, Event::Board, NOW), [Effect::Claim]);
+    let effects = react(&mut state, Event::Claimed(Ok(Some(task(3)))), NOW);
+    let work = Errand::MoveOn(Cause::Work, Some("task #3 Run the tests".to_owned()));
+    let header = Effect::Print("── task #3 · Run the tests: cargo test".to_owned());
+    assert_eq!(effects, [header, Effect::Run(task(3)), Effect::Do(work)]);
+    assert_eq!(react(&mut state, Event::Done(Ok(())), NOW), []);
+    state
+}
+
+fn ended(code: i32) -> Event {
+    let outcome = Outcome { exit_code: Some(code), signal: None, tail: "t".to_owned(), elapsed_ms: 3200 };
+    Event::CommandEnded { task: TaskId(3), outcome }
+}
+
+fn failure(lasting: bool) -> Failure {
+    Failure { text: "no luck".to_owned(), lasting }
+}
+
+fn request(deadline_s: u64) -> ShutdownRequest {
+    ShutdownRequest {
+        format: 1,
+        id: RequestId::parse("shutdown-5@ann").expect("id"),
+        member: MemberName::new("ann").expect("name"),
+        incarnation: run(2),
+        reason: None,
+        asked_at: NOW,
+        deadline_at: NOW.plus_ms(deadline_s * 1000),
+        force: false,
+        outcome: None,
+        answer: None,
+        ended_at: None,
+    }
+}
+
+fn on_file(requests: &[ShutdownRequest]) -> Requests {
+    requests.iter().map(|r| (r.id.to_string(), Ok(r.clone()))).collect()
+}
+
+fn mail(messages: &[(&str, &str, &str)]) -> Event {
+    let of = |(id, from, text): &(&str, &str, &str)| Envelope::new(from, text, (*id).to_owned(), NOW);
+    Event::Mail { mail: messages.iter().map(of).collect(), requests: Requests::new() }
+}
+
+/// The mail that tells of `request`, which is on file.
+fn asks(from: &str, request: &ShutdownRequest) -> Event {
+    let message = Message::ShutdownRequest(protocol::ShutdownRequest {
+        request_id: request.id.to_string(),
+        from: Some("team-lead".to_owned()),
+        reason: Some("done".to_owned()),
+        timestamp: None,
+        deadline_seconds: None,
+    });
+    let envelope = Envelope::new(from, &message.to_text(), format!("m-{}", request.id), NOW);
+    Event::Mail { mail: vec![envelope], requests: on_file(std::slice::from_ref(request)) }
+}
+
+/// The kinds of the messages among the errands that are still open, in order.
+fn to_say(state: &State) -> Vec<&str> {
+    let said = |errand: &Errand| match errand {
+        Errand::Say(message) => Some(message.clone()),
+        Errand::Hello | Errand::MoveOn(..) => None,
+    };
+    let kind = |message: Message| match message {
+        Message::ShutdownApproved(_) => "approved",
+        Message::ShutdownRejected(_) => "rejected",
+        Message::TaskCompleted(_) => "completed",
+        Message::IdleNotification(_) => "idle",
+        other => panic!("nothing a worker says: {other:?}"),
+    };
+    state.errands.iter().filter_map(said).map(kind).collect()
+}
+
+/// Lets every errand succeed; gives what else is done on the way.
+fn say_all(state: &mut State, now: Timestamp) -> Vec<Effect> {
+    let mut effects = Vec::new();
+    while !state.errands.is_empty() {
+        effects.extend(react(state, Event::Done(Ok(())), now));
+    }
+    effects.retain(|effect| !matches!(effect, Effect::Do(_)));
+    effects
+}
+
+fn warns(effects: &[Effect]) -> Vec<&str> {
+    let mut texts = Vec::new();
+    for effect in effects {
+        if let Effect::Warn(text) = effect {
+            texts.push(text.as_str());
+        }
+    }
+    texts
+}
+
+#[test]
+fn an_idle_worker_agrees_and_goes() {
+    let mut state = idle();
+    let effects = react(&mut state, asks("team-lead", &request(30)), NOW);
+    let expected = ShutdownApproved {
+        request_id: "shutdown-5@ann".to_owned(),
+        from: Some("ann".to_owned()),
+        timestamp: Some(NOW.iso()),
+        pane_id: Some("%7".to_owned()),
+        backend_type: Some("tmux".to_owned()),
+        status: Some(ShutdownStatus::Clean),
+        pending_work: Vec::new(),
+        artifacts_committed: None,
+    };
+    let said = Effect::Do(Errand::Say(Message::ShutdownApproved(expected)));
+    assert_eq!(
+        effects,
+        [
+            Effect::Print("team-lead asks for the end: done".to_owned()),
+            Effect::Acknowledge(vec!["m-shutdown-5@ann".to_owned()]),
+            said
+        ]
+    );
+    assert_eq!(state.end(), None);
+    // Nothing is begun any more once it has agreed.
+    assert_eq!(react(&mut state, Event::Board, NOW), []);
+    assert_eq!(react(&mut state, Event::Done(Ok(())), NOW), []);
+    assert_eq!(state.end(), Some(0));
+}
+
+#[test]
+fn an_agreement_that_cannot_be_said_is_said_later() {
+    let mut state = idle();
+    react(&mut state, asks("team-lead", &request(30)), NOW);
+    let effects = react(&mut state, Event::Done(Err(failure(false))), NOW);
+    assert_eq!(effects, [Effect::Print("ann of checks: no luck".to_owned())]);
+    assert_eq!((state.end(), state.next_tick()), (None, Some(NOW.plus_ms(1000))));
+    // The same complaint is not printed again.
+    assert_eq!(react(&mut state, Event::Tick, NOW.plus_ms(1000)).len(), 1);
+    assert_eq!(react(&mut state, Event::Done(Err(failure(false))), NOW.plus_ms(1000)), []);
+    assert_eq!(react(&mut state, Event::Tick, NOW.plus_ms(2000)).len(), 1);
+    react(&mut state, Event::Done(Ok(())), NOW.plus_ms(2000));
+    assert_eq!(state.end(), Some(0));
+}
+
+#[test]
+fn sd_10_sd_11_requests_that_are_not_for_this_run_are_ignored() {
+    let other = MemberName::new("bob").expect("name");
+    let closed = ShutdownRequest { outcome: Some(ShutdownOutcome::Gone), ..request(30) };
+    let mut unfiled = asks("team-lead", &request(30));
+    if let Event::Mail { requests, .. } = &mut unfiled {
+        requests.insert("shutdown-5@ann".to_owned(), Err("there is no request `shutdown-5@ann`".to_owned()));
+    }
+    let table = [
+        (
+            asks("team-lead", &ShutdownRequest { incarnation: run(1), ..request(30) }),
+            "it was made for an earlier run",
+        ),
+        (asks("team-lead", &ShutdownRequest { member: other, ..request(30) }), "it was made for `bob`"),
+        (asks("team-lead", &closed), "it has been answered"),
+        (asks("bob", &request(30)), "it came from `bob`, and only team-lead may ask"),
+        (asks("Team-Lead", &request(30)), "it came from `Team-Lead`, and only team-lead may ask"),
+        (unfiled, "there is no request `shutdown-5@ann`"),
+    ];
+    for (event, problem) in table {
+        for mut state in [idle(), busy()] {
+            let effects = react(&mut state, event.clone(), NOW);
+            let text = format!("ignored shutdown request `shutdown-5@ann`: {problem}");
+            let ids = vec!["m-shutdown-5@ann".to_owned()];
+            let expected = [Effect::Print(text.clone()), Effect::Warn(text), Effect::Acknowledge(ids)];
+            assert_eq!(effects, expected);
+            assert_eq!((state.end(), to_say(&state)), (None, vec![]));
+        }
+    }
+}
+
+#[test]
+fn a_busy_worker_finishes_in_time_and_agrees() {
+    let mut state = busy();
+    react(&mut state, asks("team-lead", &request(30)), NOW);
+    assert_eq!(to_say(&state), Vec::<&str>::new());
+    assert_eq!(state.next_tick(), Some(NOW.plus_ms(28_000)));
+    let later = NOW.plus_ms(27_999);
+    assert!(matches!(react(&mut state, ended(0), later)[..], [Effect::Print(_), Effect::EndTask { .. }]));
+    react(&mut state, Event::TaskEnded(Ok(())), later);
+    assert_eq!(to_say(&state), ["completed", "approved"]);
+    assert_eq!(say_all(&mut state, later), []);
+    assert_eq!(state.end(), Some(0));
+}
+
+#[test]
+fn a_busy_worker_says_no_when_the_time_is_up_works_on_and_may_be_asked_again() {
+    let mut state = busy();
+    react(&mut state, asks("team-lead", &request(43)), NOW);
+    let late = NOW.plus_ms(41_000);
+    let effects = react(&mut state, Event::Tick, late);
+    let reason = "busy with task #3 (cargo test), running for 41s".to_owned();
+    let no = ShutdownRejected {
+        request_id: "shutdown-5@ann".to_owned(),
+        from: Some("ann".to_owned()),
+        reason: Some(reason),
+        timestamp: Some(late.iso()),
+    };
+    assert_eq!(effects, [Effect::Do(Errand::Say(Message::ShutdownRejected(no)))]);
+    assert_eq!(say_all(&mut state, late), []);
+    assert_eq!((state.end(), state.next_tick()), (None, None));
+
+    let again =
+        ShutdownRequest { id: RequestId::parse("shutdown-6@ann").expect("id"), ..request(100) };
+    react(&mut state, asks("team-lead", &again), late);
+    react(&mut state, ended(0), late);
+    react(&mut state, Event::TaskEnded(Ok(())), late);
+    assert_eq!(to_say(&state), ["completed", "approved"]);
+    say_all(&mut state, late);
+    assert_eq!(state.end(), Some(0));
+}
+
+#[test]
+fn a_request_that_leaves_no_time_is_refused_at_once() {
+    for (deadline_s, refused) in [(0, true), (4, true), (5, false)] {
+        let mut state = busy();
+        react(&mut state, asks("team-lead", &request(deadline_s)), NOW);
+        assert_eq!(!to_say(&state).is_empty(), refused, "{deadline_s} s");
+    }
+}
+
+#[test]
+fn a_request_is_honoured_once_and_dropped_when_somebody_ends_it() {
+    let mut state = busy();
+    react(&mut state, asks("team-lead", &request(30)), NOW);
+    // The same message, seen again before it was marked: acknowledged, not handled.
+    let again = react(&mut state, asks("team-lead", &request(30)), NOW);
+    assert_eq!(again, [Effect::Acknowledge(vec!["m-shutdown-5@ann".to_owned()])]);
+    // Another message about the same request.
+    let Event::Mail { mut mail, requests } = asks("team-lead", &request(30)) else { return };
+    mail[0].msg_id = "another".to_owned();
+    let effects = react(&mut state, Event::Mail { mail, requests }, NOW);
+    assert_eq!(warns(&effects), ["ignored shutdown request `shutdown-5@ann`: it has been answered"]);
+
+    assert_eq!(state.pending().count(), 1);
+    react(&mut state, Event::Requests(on_file(&[request(30)])), NOW);
+    assert_eq!(state.pending().count(), 1);
+    let closed = ShutdownRequest { outcome: Some(ShutdownOutcome::TimedOut), ..request(30) };
+    react(&mut state, Event::Requests(on_file(&[closed])), NOW);
+    assert_eq!(state.pending().count(), 0);
+}
+
+#[test]
+fn a_request_that_meets_a_claim_waits_for_what_comes_of_it() {
+    for (claimed, answer) in [(None, vec!["approved"]), (Some(task(3)), vec![])] {
+        let mut state = idle();
+        assert_eq!(react(&mut state, Event::Board, NOW), [Effect::Claim]);
+        react(&mut state, asks("team-lead", &request(30)), NOW);
+        assert_eq!(to_say(&state), Vec::<&str>::new());
+        react(&mut state, Event::Claimed(Ok(claimed)), NOW);
+        assert_eq!(to_say(&state), answer);
+    }
+}
+
+#[test]
+fn mail_comes_before_the_next_claim() {
+    let mut state = busy();
+    react(&mut state, ended(0), NOW);
+    react(&mut state, Event::TaskEnded(Ok(())), NOW);
+    assert_eq!(say_all(&mut state, NOW), [Effect::LookAtMail]);
+    // News of the board does not get ahead of it.
+    assert_eq!(react(&mut state, Event::Board, NOW), []);
+    react(&mut state, asks("team-lead", &request(30)), NOW);
+    assert_eq!(to_say(&state), ["approved"]);
+}
+
+#[test]
+fn msg_12_the_lead_hears_of_idleness_once_per_edge() {
+    let mut state = busy();
+    react(&mut state, ended(0), NOW);
+    react(&mut state, Event::TaskEnded(Ok(())), NOW);
+    say_all(&mut state, NOW);
+    assert_eq!(react(&mut state, mail(&[]), NOW), [Effect::Claim]);
+    // Straight on with the next one: no edge.
+    react(&mut state, Event::Claimed(Ok(Some(task(4)))), NOW);
+    assert_eq!(to_say(&state), Vec::<&str>::new());
+    say_all(&mut state, NOW);
+    let ended = Event::CommandEnded {
+        task: TaskId(4),
+        outcome: Outcome { exit_code: Some(0), signal: None, tail: String::new(), elapsed_ms: 1 },
+    };
+    react(&mut state, ended, NOW);
+    react(&mut state, Event::TaskEnded(Ok(())), NOW);
+    say_all(&mut state, NOW);
+    react(&mut state, mail(&[]), NOW);
+    react(&mut state, Event::Claimed(Ok(None)), NOW);
+    let notice = IdleNotification {
+        from: Some("ann".to_owned()),
+        timestamp: Some(NOW.iso()),
+        idle_reason: Some("available".to_owned()),
+        completed_task_id: Some("4".to_owned()),
+        completed_status: Some("success".to_owned()),
+        ..IdleNotification::default()
+    };
+    let said = [Errand::MoveOn(Cause::Rest, None), Errand::Say(Message::IdleNotification(notice))];
+    assert_eq!(state.errands, said);
+    say_all(&mut state, NOW);
+    // Looking in vain again is no edge either.
+    for _ in 0..3 {
+        assert_eq!(react(&mut state, Event::Board, NOW), [Effect::Claim]);
+        assert_eq!(react(&mut state, Event::Claimed(Ok(None)), NOW), []);
+    }
+}
+
+#[test]
+fn a_command_that_fails_fails_its_task_and_says_how() {
+    let table = [
+        (Some(1), None, "exit code 1 after 3.2s", "exit code 1"),
+        (None, Some(9), "signal 9 after 3.2s", "signal 9"),
+        (None, None, "cannot find the program x", "cannot find the program x"),
+    ];
+    for (exit_code, signal, shown, reason) in table {
+        let mut state = busy();
+        let tail = "cannot find the program x".to_owned();
+        let outcome = Outcome { exit_code, signal, tail, elapsed_ms: 3200 };
+        let ended = Event::CommandEnded { task: TaskId(3), outcome: outcome.clone() };
+        let end = Effect::EndTask { task: TaskId(3), ending: Ending::Failed, outcome };
+        let footer = Effect::Print(format!("── task #3 failed: {shown}"));
+        assert_eq!(react(&mut state, ended, NOW), [footer, end]);
+        // No news of a completion; the end of the work says it.
+        assert_eq!(react(&mut state, Event::TaskEnded(Ok(())), NOW), [Effect::LookAtMail]);
+        react(&mut state, mail(&[]), NOW);
+        react(&mut state, Event::Claimed(Ok(None)), NOW);
+        let Some(Errand::Say(Message::IdleNotification(notice))) = state.errands.back() else {
+            panic!("no notice: {state:?}")
+        };
+        assert_eq!(notice.idle_reason.as_deref(), Some("failed"));
+        assert_eq!(notice.completed_status.as_deref(), Some("failed"));
+        assert_eq!(notice.failure_reason.as_deref(), Some(reason));
+    }
+}
+
+#[test]
+fn the_end_of_a_task_that_changed_hands_is_no_end_of_the_worker() {
+    let mut state = busy();
+    react(&mut state, ended(0), NOW);
+    let effects = react(&mut state, Event::TaskEnded(Err(failure(true))), NOW);
+    assert_eq!(warns(&effects), ["task #3 ended, but its end was not taken: no luck"]);
+    assert_eq!(effects.last(), Some(&Effect::LookAtMail));
+    assert_eq!(to_say(&state), Vec::<&str>::new());
+}
+
+#[test]
+fn an_end_that_cannot_be_written_is_written_later() {
+    let mut state = busy();
+    react(&mut state, ended(0), NOW);
+    react(&mut state, Event::TaskEnded(Err(failure(false))), NOW);
+    assert_eq!(react(&mut state, Event::Tick, NOW.plus_ms(999)), []);
+    let effects = react(&mut state, Event::Tick, NOW.plus_ms(1000));
+    assert!(matches!(effects[..], [Effect::EndTask { .. }]), "{effects:?}");
+    // The worker counts as busy meanwhile.
+    let soon = react(&mut state, asks("team-lead", &request(3)), NOW.plus_ms(1000));
+    assert_eq!((soon.len(), to_say(&state)), (2, vec!["rejected"]));
+}
+
+#[test]
+fn failing_claims_and_mail_are_tried_again_and_a_clock_that_goes_back_is_survived() {
+    let mut state = idle();
+    react(&mut state, Event::Board, NOW);
+    react(&mut state, Event::Claimed(Err(failure(false))), NOW);
+    assert_eq!(react(&mut state, Event::Board, NOW), []);
+    assert_eq!(react(&mut state, Event::Tick, NOW.plus_ms(1000)), [Effect::Claim]);
+    react(&mut state, Event::Claimed(Err(failure(false))), NOW.plus_ms(1000));
+    assert_eq!(react(&mut state, Event::Tick, Timestamp(5)), [Effect::Claim]);
+
+    let mut state = idle();
+    react(&mut state, Event::NoMail(failure(true)), NOW);
+    // Who cannot be told to end takes no work.
+    assert_eq!(react(&mut state, Event::Board, NOW), []);
+    assert_eq!(react(&mut state, mail(&[]), NOW), [Effect::Claim]);
+}
+
+#[test]
+fn messages_are_shown_once_and_acknowledged_after_that() {
+    let mode = Message::ModeSetRequest(ModeSetRequest {
+        mode: Mode::Plan,
+        from: Some("team-lead".to_owned()),
+    });
+    let given = Message::TaskAssignment(TaskAssignment {
+        task_id: "3".to_owned(),
+        subject: None,
+        description: None,
+        assigned_by: None,
+        timestamp: None,
+    });
+    let odd = r#"{"type":"shutdown_request"}"#;
+    let (mode, given) = (mode.to_text(), given.to_text());
+    let event = mail(&[
+        ("1", "bob\n", "hi\nthere"),
+        ("2", "team-lead", &mode),
+        ("3", "team-lead", odd),
+        ("4", "team-lead", &given),
+    ]);
+    let mut state = busy();
+    let print = |text: &str| Effect::Print(text.to_owned());
+    let done = Effect::Acknowledge(["1", "2", "3", "4"].map(str::to_owned).to_vec());
+    let expected = [
+        print("message from bob\u{240a}: hi\nthere"),
+        print("team-lead sent a mode_set_request: nothing for a worker"),
+        print(r#"message from team-lead: {"type":"shutdown_request"}"#),
+        done.clone(),
+    ];
+    assert_eq!(react(&mut state, event.clone(), NOW), expected);
+    assert_eq!(react(&mut state, event, NOW), [done]);
+    let assigned = mail(&[("5", "bob", &given)]);
+    assert_eq!(react(&mut idle(), assigned, NOW)[1..], [Effect::Claim]);
+}
+
+#[test]
+fn a_signal_ends_the_command_but_fails_no_task() {
+    let table = [(Signal::Hangup, 129), (Signal::Interrupt, 130), (Signal::Terminate, 143)];
+    for (signal, code) in table {
+        let mut state = idle();
+        assert_eq!(react(&mut state, Event::Signal(signal), NOW), []);
+        assert_eq!(state.end(), Some(code));
+
+        let mut state = busy();
+        assert_eq!(react(&mut state, Event::Signal(signal), NOW), [Effect::Cancel]);
+        assert_eq!(react(&mut state, Event::Signal(Signal::Terminate), NOW), []);
+        assert_eq!(state.end(), None);
+        let effects = react(&mut state, ended(1), NOW.plus_ms(2000));
+        assert_eq!(effects, [Effect::Print("── task #3 interrupted after 2.0s".to_owned())]);
+        assert_eq!(state.end(), Some(code));
+    }
+    // A command that cannot be ended does not keep the worker.
+    let mut state = busy();
+    react(&mut state, Event::Signal(Signal::Terminate), NOW);
+    assert_eq!(state.next_tick(), Some(NOW.plus_ms(6000)));
+    react(&mut state, Event::Tick, NOW.plus_ms(6000));
+    assert_eq!(state.end(), Some(143));
+}
+
+#[test]
+fn without_a_team_or_a_name_there_is_nothing_to_do() {
+    let mut state = busy();
+    let over = || Event::Over("the team is gone".to_owned());
+    let said = Effect::Print("ann of checks: the team is gone".to_owned());
+    assert_eq!(react(&mut state, over(), NOW), [said, Effect::Cancel]);
+    assert_eq!(react(&mut state, over(), NOW), []);
+    react(&mut state, ended(1), NOW);
+    assert_eq!(state.end(), Some(0));
+}
