@@ -80,20 +80,21 @@ fn end(
     wish: &Wish,
     waits: bool,
 ) -> Result<Vec<Ended>, Failure> {
-    let requests = ops::shutdown::ask(team, names, wish)?;
+    let mut requests = ops::shutdown::ask(team, names, wish)?;
     if waits && requests.iter().any(ShutdownRequest::is_open) {
-        settle(setup, team, &requests, Duration::from_secs(wish.deadline_s) + MARGIN)?;
+        requests = settle(setup, team, requests, Duration::from_secs(wish.deadline_s) + MARGIN)?;
     }
     Ok(ops::shutdown::outcomes(team, &requests)?)
 }
 
-/// Sees the requests to their end: by waiting for the team's lead, or by leading for so long.
+/// Sees the requests to their end: by waiting for the team's lead, or by leading for so long. Gives them as they were
+/// last seen.
 pub(super) fn settle(
     setup: &Setup,
     team: &Team,
-    requests: &[ShutdownRequest],
+    requests: Vec<ShutdownRequest>,
     limit: Duration,
-) -> Result<(), Failure> {
+) -> Result<Vec<ShutdownRequest>, Failure> {
     let runtime = interrupt::runtime()?;
     let settled = runtime.block_on(async {
         let mut signals = Signals::new()?;
@@ -112,26 +113,28 @@ pub(super) fn settle(
 async fn see_through(
     setup: &Setup,
     team: &Team,
-    requests: &[ShutdownRequest],
+    mut requests: Vec<ShutdownRequest>,
     limit: Duration,
-) -> Result<(), Failure> {
-    let ids: Vec<_> = requests.iter().map(|r| r.id.clone()).collect();
+) -> Result<Vec<ShutdownRequest>, Failure> {
     loop {
         match ops::lease::take(team) {
             Ok(lease) => {
-                return match conduct::carry(&setup.ctx, team, lease, ids.into_iter().collect()).await {
+                let ids = requests.iter().map(|r| r.id.clone()).collect();
+                return match conduct::carry(&setup.ctx, team, lease, ids).await {
                     Err(e) if team.exists() => Err(e.into()),
-                    Ok(_) | Err(_) => Ok(()),
+                    Ok(_) | Err(_) => Ok(requests),
                 };
             }
             Err(OpsError::LedByAnother { .. }) => {}
-            Err(_) if !team.exists() => return Ok(()),
+            Err(_) if !team.exists() => return Ok(requests),
             Err(e) => return Err(e.into()),
         }
-        let (led, waited) = (team.clone(), ids.clone());
-        let wait = move || Ok(ops::shutdown::await_end(&led, &waited, limit)?);
-        match interrupt::aside(wait).await? {
-            Awaited::Ended | Awaited::TeamGone => return Ok(()),
+        let (led, mut seen) = (team.clone(), requests);
+        let wait = move || Ok((ops::shutdown::await_end(&led, &mut seen, limit)?, seen));
+        let (awaited, seen) = interrupt::aside(wait).await?;
+        requests = seen;
+        match awaited {
+            Awaited::Ended | Awaited::TeamGone => return Ok(requests),
             Awaited::LeadGone => setup.out.say("the team's lead is gone; taking over"),
         }
     }

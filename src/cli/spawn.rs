@@ -104,9 +104,9 @@ fn end_again(setup: &Setup, team: &Team, one: &Spawned) -> Failure {
     let ended = MemberName::existing(&one.name)
         .map_err(Failure::from)
         .and_then(|name| Ok(ops::shutdown::ask(team, &[name], &wish)?))
-        .and_then(|asked| shutdown::settle(setup, team, &asked, std::time::Duration::from_secs(30)));
+        .and_then(|asked| shutdown::settle(setup, team, asked, std::time::Duration::from_secs(30)));
     match ended {
-        Ok(()) => Failure::interrupted(&format!("interrupted; `{}` was ended again", one.name), None),
+        Ok(_) => Failure::interrupted(&format!("interrupted; `{}` was ended again", one.name), None),
         Err(_) => Failure::interrupted(&format!("interrupted; `{}` still runs", one.name), hint),
     }
 }

@@ -137,6 +137,9 @@ impl Driver<'_> {
     }
 
     fn look_at_mail(&mut self) -> Result<(), OpsError> {
+        // The answer to what was asked a moment ago may be here already: the request is heard of first.
+        let requests = ops::shutdown::requests(self.team)?;
+        self.step(Event::Requests(requests))?;
         let mail = ops::inbox::look(self.team, &MemberName::lead(), false)?;
         self.step(Event::Mail(mail))
     }

@@ -236,7 +236,8 @@ fn refuse(state: &mut State, request: &ShutdownRequest, reason: Option<String>, 
     effects.push(resolve(&request.id, ShutdownOutcome::Rejected, reason));
     if let Some(view) = state.members.get_mut(&request.member) {
         view.state = MemberState::Working;
-        view.refused = true;
+        // A refusal from before the stop must not keep the member from being asked when the team stops.
+        view.refused = matches!(state.phase, Phase::Stopping { .. });
     }
 }
 

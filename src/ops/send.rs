@@ -89,7 +89,8 @@ pub(crate) fn broadcast(
             recipients.push(target.name.to_string());
         }
     }
-    let message = format!("stored in {} mailboxes", recipients.len());
+    let boxes = if recipients.len() == 1 { "mailbox" } else { "mailboxes" };
+    let message = format!("stored in {} {boxes}", recipients.len());
     Ok(Broadcast { success: true, message, recipients })
 }
 

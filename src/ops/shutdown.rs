@@ -182,11 +182,16 @@ pub(crate) enum Awaited {
 /// A lead can die without writing anything; it is looked after this often.
 const SWEEP: Duration = Duration::from_millis(500);
 
-/// Waits until whoever leads the team has brought these requests to their end.
+/// Waits until whoever leads the team has brought these requests to their end. They are updated as they are seen: of a
+/// team that is deleted right afterwards nothing is left to be read.
 ///
 /// # Errors
 /// [`OpsError::Deadline`] if they are still open after `limit`.
-pub(crate) fn await_end(team: &TeamStore, ids: &[RequestId], limit: Duration) -> Result<Awaited, OpsError> {
+pub(crate) fn await_end(
+    team: &TeamStore,
+    requests: &mut [ShutdownRequest],
+    limit: Duration,
+) -> Result<Awaited, OpsError> {
     let deadline = Deadline::after(limit);
     let changes = match team.changes() {
         Ok(changes) => changes,
@@ -194,7 +199,7 @@ pub(crate) fn await_end(team: &TeamStore, ids: &[RequestId], limit: Duration) ->
         Err(e) => return Err(e.into()),
     };
     loop {
-        match await_step(team, ids) {
+        match await_step(team, requests) {
             Ok(Some(awaited)) => return Ok(awaited),
             Ok(None) => {}
             Err(_) if !team.exists() => return Ok(Awaited::TeamGone),
@@ -208,14 +213,16 @@ pub(crate) fn await_end(team: &TeamStore, ids: &[RequestId], limit: Duration) ->
     }
 }
 
-fn await_step(team: &TeamStore, ids: &[RequestId]) -> Result<Option<Awaited>, OpsError> {
+fn await_step(team: &TeamStore, requests: &mut [ShutdownRequest]) -> Result<Option<Awaited>, OpsError> {
     if !team.exists() {
         return Ok(Some(Awaited::TeamGone));
     }
     // Looked at before the requests: a lead that ends in between has written what it did.
     let led = team.current_lead()?.is_some();
-    let open = ids.iter().map(|id| team.request(id)).collect::<Result<Vec<_>, _>>()?;
-    if !open.iter().any(ShutdownRequest::is_open) {
+    for request in requests.iter_mut().filter(|r| r.is_open()) {
+        *request = team.request(&request.id)?;
+    }
+    if !requests.iter().any(ShutdownRequest::is_open) {
         return Ok(Some(Awaited::Ended));
     }
     Ok((!led).then_some(Awaited::LeadGone))

@@ -54,7 +54,7 @@ pub(crate) fn wait(
         }
         let left = deadline.map_or(SWEEP, |d| d.remaining().min(SWEEP));
         if left.is_zero() {
-            let seconds = limit.unwrap_or_default().as_secs();
+            let seconds = limit.unwrap_or_default().as_secs_f64().ceil() as u64;
             return Err(OpsError::Deadline { what: describe(names, until), seconds });
         }
         changes.wait(left);
@@ -64,9 +64,9 @@ pub(crate) fn wait(
 fn describe(names: &[MemberName], until: &Until) -> String {
     let who = super::error::names(names);
     match until {
-        Until::Ready => format!("not ready: {who}"),
-        Until::Idle => format!("not idle: {who}"),
-        Until::Gone => format!("not gone: {who}"),
+        Until::Ready => format!("{who} did not become ready"),
+        Until::Idle => format!("{who} did not become idle"),
+        Until::Gone => format!("{who} did not end"),
         Until::Task(id) => format!("task {id} did not come to its end"),
     }
 }
@@ -108,6 +108,8 @@ fn member_came(team: &TeamStore, name: &MemberName, until: &Until) -> Result<Opt
         Until::Task(_) => false,
     };
     match (reached, gone) {
+        // Nobody has noticed its end yet; what its record says is no longer so.
+        (true, true) if !record.state.is_over() => Ok(Some("gone")),
         (true, _) => Ok(Some(record.state.as_str())),
         // It will never be ready or idle any more: say so instead of waiting for nothing.
         (false, true) => {

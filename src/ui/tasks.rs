@@ -31,7 +31,7 @@ pub(crate) fn task_page(task: &Task, paint: Paint) -> String {
     let facts = [
         ("state", Some(task_word(task.state).to_owned())),
         ("owner", task.owner.clone()),
-        ("waits for", Some(ids(&task.blocked_by))),
+        ("after", Some(ids(&task.blocked_by))),
         ("blocks", Some(ids(&task.blocks))),
         ("runs", Some(extra.run.iter().map(|w| format!("{w:?}")).collect::<Vec<_>>().join(" "))),
         ("in", extra.cwd.clone()),
@@ -64,7 +64,7 @@ mod tests {
         task.blocked_by = vec![TaskId(1)];
         task.extra.run = vec!["cargo".to_owned(), "test".to_owned()];
         let page = task_page(&task, Paint { on: false });
-        let rest = "  state      pending\n  waits for  #1\n  runs       \"cargo\" \"test\"\n\n  with care";
+        let rest = "  state      pending\n  after      #1\n  runs       \"cargo\" \"test\"\n\n  with care";
         assert_eq!(page, format!("#2 Test\u{241b}\n{rest}"));
         let mut board = Board::default();
         board.tasks.insert(TaskId(1), Task::new(TaskId(1), "Build", ""));

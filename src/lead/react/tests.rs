@@ -350,6 +350,15 @@ fn one_that_refused_a_stop_is_asked_again_when_it_rests() {
 }
 
 #[test]
+fn one_that_refused_before_the_stop_is_asked_when_the_team_stops() {
+    let mut state = leading(Finish::Manual, &[record("ann", 1, "worker")]);
+    react(&mut state, Event::Requests(vec![request("ann", 1, false)]), NOW);
+    react(&mut state, mail("ann", "m1", &rejection("shutdown-5@ann")), NOW);
+    let stop = react(&mut state, Event::Stop { force: false }, NOW);
+    assert!(stop.iter().any(|e| matches!(e, Effect::AskShutdown { .. })), "{stop:?}");
+}
+
+#[test]
 fn a_member_that_cannot_be_ended_does_not_hold_the_lead_for_ever() {
     let mut state = leading(Finish::Manual, &[record("ann", 1, "worker")]);
     react(&mut state, Event::Stop { force: true }, NOW);
