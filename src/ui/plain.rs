@@ -87,7 +87,7 @@ fn words(event: &Event) -> Option<String> {
         | EventKind::MemberState
         | EventKind::TaskCreated
         | EventKind::PlacementVerdict
-        | EventKind::BackendChosen => None,
+        | EventKind::FileQuarantined => None,
     }
 }
 

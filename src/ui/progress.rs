@@ -169,7 +169,7 @@ fn member_state(event: &Event) -> Option<MemberState> {
         Kind::MemberState => serde_json::from_value(event.detail.get("state")?.clone()).ok(),
         Kind::MemberStartFailed => Some(MemberState::Failed),
         Kind::TeamCreated | Kind::TeamDeleted | Kind::LeadStarted | Kind::LeadEnded => None,
-        Kind::MemberPlaced | Kind::MemberReady | Kind::MemberLeft | Kind::BackendChosen => None,
+        Kind::MemberPlaced | Kind::MemberReady | Kind::MemberLeft | Kind::FileQuarantined => None,
         Kind::MessageSent | Kind::MessageHandled | Kind::ShutdownRequested | Kind::ShutdownEnded => None,
         Kind::TaskCreated | Kind::TaskClaimed | Kind::TaskCompleted | Kind::TaskFailed => None,
         Kind::TaskReleased | Kind::PlacementVerdict | Kind::Warning => None,
@@ -186,7 +186,7 @@ fn task_state(kind: EventKind) -> Option<TaskState> {
         Kind::TaskFailed => Some(TaskState::Failed),
         Kind::TeamCreated | Kind::TeamDeleted | Kind::LeadStarted | Kind::LeadEnded => None,
         Kind::MemberAsked | Kind::MemberPlaced | Kind::MemberReady | Kind::MemberState => None,
-        Kind::MemberStartFailed | Kind::MemberLeft | Kind::BackendChosen => None,
+        Kind::MemberStartFailed | Kind::MemberLeft | Kind::FileQuarantined => None,
         Kind::MessageSent | Kind::MessageHandled | Kind::ShutdownRequested | Kind::ShutdownEnded => None,
         Kind::PlacementVerdict | Kind::Warning => None,
     }
