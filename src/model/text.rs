@@ -92,7 +92,8 @@ mod tests {
 
     #[test]
     fn what_was_printed_for_a_terminal_reads_as_text() {
-        let printed = "\u{1b}[1;31mred\u{1b}[0m\r\n50%\r100%\n\u{1b}]0;title\u{7}a\u{1b}]8;;x\u{1b}\\b\u{1b}(Bc\u{9b}d";
+        let printed =
+            "\u{1b}[1;31mred\u{1b}[0m\r\n50%\r100%\n\u{1b}]0;title\u{7}a\u{1b}]8;;x\u{1b}\\b\u{1b}(Bc\u{9b}d";
         assert_eq!(plain(printed), "red\n100%\nabc\u{fffd}d");
         assert_eq!(plain("cut\u{1b}["), "cut");
         assert_eq!(plain("ab\u{8}c"), "ac");

@@ -139,6 +139,7 @@ fn a_member_is_watched_once_it_has_proven_itself() {
     let mut starting = record("ann", 1, "worker");
     starting.state = MemberState::Starting;
     assert_eq!(react(&mut state, Event::Members(vec![starting]), NOW), []);
+    assert!(state.members.contains_key(&who("ann")), "it can be asked to end all the same");
     let up = record("ann", 1, "worker");
     let watch = Effect::WatchExit {
         name: who("ann"),
@@ -147,6 +148,16 @@ fn a_member_is_watched_once_it_has_proven_itself() {
     };
     assert_eq!(react(&mut state, Event::Members(vec![up.clone()]), NOW), [watch]);
     assert_eq!(react(&mut state, Event::Members(vec![up]), NOW), []);
+}
+
+#[test]
+fn sd_03_one_that_still_starts_is_not_taken_for_gone() {
+    let mut starting = record("ann", 1, "worker");
+    starting.state = MemberState::Starting;
+    let mut state = leading(Finish::Manual, &[starting]);
+    assert_eq!(react(&mut state, Event::Requests(vec![request("ann", 1, false)]), NOW), []);
+    let due = react(&mut state, Event::Tick, NOW.plus_ms(30_000));
+    assert_eq!(terminates(&due), [("ann".to_owned(), false)]);
 }
 
 #[test]
