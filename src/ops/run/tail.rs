@@ -64,25 +64,25 @@ fn plain(output: &str) -> String {
         at = match at {
             At::Text => page.take(c),
             At::Escape => match c {
-                '[' => {
-                    parameters.clear();
-                    At::Control
-                }
+                '[' => At::Control,
                 ']' | 'P' | 'X' | '^' | '_' => At::Words,
                 ' '..='/' => At::Intermediate,
-                '\x1b' => At::Escape,
+                '\x1b' => at,
                 _ => At::Text,
             },
             At::Intermediate => At::Text,
             At::Control => match c {
                 '@'..='~' => {
-                    page.control(c, &parameters);
+                    page.control(c, &std::mem::take(&mut parameters));
                     At::Text
                 }
-                '\x1b' => At::Escape,
+                '\x1b' => {
+                    parameters.clear();
+                    At::Escape
+                }
                 _ => {
                     parameters.push(c);
-                    At::Control
+                    at
                 }
             },
             // An unfinished title must not swallow the rest of the output.
@@ -159,6 +159,7 @@ mod tests {
             ("ab\x08c", "ac"),
             ("\x1b]0;never ended\nnext", "\nnext"),
             ("\x1b\x1b[mx\x07", "x"),
+            ("ab\r\x1b[3\x1b[Kc", "c"),
             ("a\tb\u{1}", "a\tb"),
         ];
         for (output, shown) in table {

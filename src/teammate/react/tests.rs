@@ -239,8 +239,7 @@ fn a_busy_worker_says_no_when_the_time_is_up_works_on_and_may_be_asked_again() {
     assert_eq!(say_all(&mut state, late), []);
     assert_eq!((state.end(), state.next_tick()), (None, None));
 
-    let again =
-        ShutdownRequest { id: RequestId::parse("shutdown-6@ann").expect("id"), ..request(100) };
+    let again = ShutdownRequest { id: RequestId::parse("shutdown-6@ann").expect("id"), ..request(100) };
     react(&mut state, asks("team-lead", &again), late);
     react(&mut state, ended(0), late);
     react(&mut state, Event::TaskEnded(Ok(())), late);
@@ -411,10 +410,8 @@ fn failing_claims_and_mail_are_tried_again_and_a_clock_that_goes_back_is_survive
 
 #[test]
 fn messages_are_shown_once_and_acknowledged_after_that() {
-    let mode = Message::ModeSetRequest(ModeSetRequest {
-        mode: Mode::Plan,
-        from: Some("team-lead".to_owned()),
-    });
+    let mode =
+        Message::ModeSetRequest(ModeSetRequest { mode: Mode::Plan, from: Some("team-lead".to_owned()) });
     let given = Message::TaskAssignment(TaskAssignment {
         task_id: "3".to_owned(),
         subject: None,
