@@ -2,6 +2,7 @@
 //! what `main.rs` and the benches need, so that dead code is seen.
 
 pub(crate) mod backend;
+mod cli;
 pub mod drive;
 pub(crate) mod lead;
 pub(crate) mod model;
@@ -10,3 +11,10 @@ pub(crate) mod profile;
 pub(crate) mod store;
 pub(crate) mod sys;
 pub(crate) mod teammate;
+mod ui;
+
+/// Runs the program with this process's own arguments; gives its exit code.
+#[must_use]
+pub fn run() -> std::process::ExitCode {
+    cli::run()
+}

@@ -1,3 +1,7 @@
 //! The `phalanx` program: everything is in the library.
 
-fn main() {}
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    phalanx::run()
+}

@@ -134,6 +134,8 @@ pub(crate) struct Task {
     pub(crate) blocked_by: Vec<TaskId>,
     pub(crate) owner: Option<String>,
     pub(crate) extra: Extra,
+    /// What others keep under `metadata`, without our own part.
+    pub(crate) metadata: Object,
 }
 
 impl Task {
@@ -149,12 +151,14 @@ impl Task {
             blocked_by: Vec::new(),
             owner: None,
             extra: Extra::default(),
+            metadata: Object::new(),
         }
     }
 
     /// Reads a task file's object. `id` is the file's name: it wins over what the file says.
     pub(crate) fn read(id: TaskId, file: &Object) -> Task {
-        let stored = wire::object(file, "metadata").and_then(|m| m.get("phalanx")).cloned();
+        let mut metadata = wire::object(file, "metadata").cloned().unwrap_or_default();
+        let stored = metadata.shift_remove("phalanx");
         let extra: Extra = stored.and_then(|v| serde_json::from_value(v).ok()).unwrap_or_default();
         Task {
             id,
@@ -166,6 +170,7 @@ impl Task {
             blocked_by: edges(file, "blockedBy"),
             owner: wire::text(file, "owner").filter(|o| !o.is_empty()),
             extra,
+            metadata,
         }
     }
 
@@ -186,9 +191,9 @@ impl Task {
     fn write_extra(&self, file: &mut Object) {
         let extra = Extra { state: Some(self.state), ..self.extra.clone() };
         let Ok(Value::Object(ours)) = serde_json::to_value(&extra) else { return };
-        let metadata = file.entry("metadata").or_insert_with(|| Value::Object(Object::new()));
+        let metadata = file.entry("metadata").or_insert(Value::Null);
         if !metadata.is_object() {
-            *metadata = Value::Object(Object::new());
+            *metadata = Value::Object(self.metadata.clone());
         }
         let Some(metadata) = metadata.as_object_mut() else { return };
         match metadata.get_mut("phalanx").and_then(Value::as_object_mut) {
@@ -269,6 +274,16 @@ mod tests {
             serde_json::to_string(&file).expect("json"),
             r#"{"id":"3","subject":"s","zeta":{"n":1.50},"description":"d","status":"in_progress","blocks":["4"],"blockedBy":[],"metadata":{"theirs":true,"phalanx":{"state":"in_progress"}},"owner":"bob"}"#
         );
+    }
+
+    #[test]
+    fn metadata_of_others_is_in_the_wire_form_and_ours_stays_ours() {
+        let mut task = Task::new(TaskId(1), "s", "d");
+        task.metadata = serde_json::from_str(r#"{"type":"bug","n":[1]}"#).expect("json");
+        let file = task.to_object();
+        let text = serde_json::to_string(&file["metadata"]).expect("json");
+        assert_eq!(text, r#"{"type":"bug","n":[1],"phalanx":{"state":"pending"}}"#);
+        assert_eq!(Task::read(TaskId(1), &file).metadata, task.metadata);
     }
 
     #[test]

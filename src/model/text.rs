@@ -11,6 +11,44 @@ pub(crate) fn block(foreign: &str) -> String {
     foreign.split('\n').map(|l| line(l.strip_suffix('\r').unwrap_or(l))).collect::<Vec<_>>().join("\n")
 }
 
+/// What a program printed for a terminal, as plain text: escape sequences and carriage returns are taken out, what a
+/// line was overwritten with is what stays. Other control characters become visible marks.
+pub(crate) fn plain(printed: &str) -> String {
+    let mut out = String::with_capacity(printed.len());
+    let mut chars = printed.chars().peekable();
+    while let Some(c) = chars.next() {
+        match c {
+            '\u{1b}' => skip_sequence(&mut chars),
+            '\r' if chars.peek() == Some(&'\n') => {}
+            '\r' => out.truncate(out.rfind('\n').map_or(0, |at| at + 1)),
+            '\u{8}' if !out.ends_with('\n') => drop(out.pop()),
+            '\n' => out.push('\n'),
+            '\u{7}' => {}
+            c => out.push(visible(c)),
+        }
+    }
+    out
+}
+
+/// Passes over the rest of an escape sequence: CSI up to its final byte, OSC and its like up to their terminator, others
+/// one character.
+fn skip_sequence(chars: &mut std::iter::Peekable<std::str::Chars>) {
+    match chars.next() {
+        Some('[') => drop(chars.find(|c| ('@'..='~').contains(c))),
+        Some(']' | 'P' | 'X' | '^' | '_') => {
+            while let Some(c) = chars.next() {
+                match c {
+                    '\u{7}' => return,
+                    '\u{1b}' => return drop(chars.next_if_eq(&'\\')),
+                    _ => {}
+                }
+            }
+        }
+        Some('(' | ')' | '*' | '+' | '#' | '%' | ' ') => drop(chars.next()),
+        Some(_) | None => {}
+    }
+}
+
 /// One line of at most `max` characters, cut with `…`.
 pub(crate) fn short(foreign: &str, max: usize) -> String {
     let mut shown: String = line(foreign).chars().take(max + 1).collect();
@@ -50,6 +88,14 @@ mod tests {
             assert!(!shown.chars().any(|c| c.is_control() && c != '\n'), "{shown:?}");
         }
         assert_eq!(line("a\nb"), "a\u{240a}b");
+    }
+
+    #[test]
+    fn what_was_printed_for_a_terminal_reads_as_text() {
+        let printed = "\u{1b}[1;31mred\u{1b}[0m\r\n50%\r100%\n\u{1b}]0;title\u{7}a\u{1b}]8;;x\u{1b}\\b\u{1b}(Bc\u{9b}d";
+        assert_eq!(plain(printed), "red\n100%\nabc\u{fffd}d");
+        assert_eq!(plain("cut\u{1b}["), "cut");
+        assert_eq!(plain("ab\u{8}c"), "ac");
     }
 
     #[test]

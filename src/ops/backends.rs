@@ -15,12 +15,12 @@ use crate::store::TeamStore;
 use crate::sys::env::find_program;
 
 /// The caller's own place in tmux, from `$TMUX` (`socket,pid,session`) and `$TMUX_PANE`.
-struct Inside {
-    socket: PathBuf,
+pub(super) struct Inside {
+    pub(super) socket: PathBuf,
     pane: String,
 }
 
-fn inside(ctx: &Context) -> Option<Inside> {
+pub(super) fn inside(ctx: &Context) -> Option<Inside> {
     let tmux = ctx.caller.var("TMUX")?.to_str()?;
     let pane = ctx.caller.var("TMUX_PANE")?.to_str()?;
     // The socket's path may hold commas itself: pid and session are the last two parts.
@@ -28,7 +28,7 @@ fn inside(ctx: &Context) -> Option<Inside> {
     Some(Inside { socket: PathBuf::from(socket), pane: pane.to_owned() })
 }
 
-fn tmux_program(ctx: &Context) -> Result<PathBuf, String> {
+pub(super) fn tmux_program(ctx: &Context) -> Result<PathBuf, String> {
     let path = ctx.caller.var("PATH");
     let found = find_program(OsStr::new("tmux"), path, Path::new("/"));
     found.ok_or_else(|| "`tmux` is not in PATH".to_owned())
@@ -57,10 +57,15 @@ pub(crate) fn choose_backend(
 }
 
 /// Opens a backend to place members of `team`.
-pub(crate) fn open(ctx: &Context, team: &TeamStore, kind: BackendKind) -> Result<Box<dyn Backend>, OpsError> {
+pub(crate) fn open(
+    ctx: &Context,
+    team: &TeamStore,
+    kind: BackendKind,
+    layout: Option<Layout>,
+) -> Result<Box<dyn Backend>, OpsError> {
     let settings = team.settings()?;
     let recorded = settings.as_ref().and_then(|s| s.tmux_socket.as_ref()).map(PathBuf::from);
-    let layout = settings.map(|s| s.layout).unwrap_or_default();
+    let layout = layout.or(settings.map(|s| s.layout)).unwrap_or_default();
     open_at(ctx, team, kind, recorded, layout)
 }
 

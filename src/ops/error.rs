@@ -48,6 +48,8 @@ pub(crate) enum OpsError {
     ReadsNoMail { name: MemberName },
     #[error("`{name}` was not started by phalanx")]
     NotOurMember { name: MemberName },
+    #[error("no member of team `{team}` has a tmux pane to show")]
+    NothingToAttach { team: TeamName, members: Vec<MemberName> },
     #[error("{what} within {seconds} s")]
     Deadline { what: String, seconds: u64 },
     #[error("{what}")]
@@ -87,6 +89,7 @@ impl OpsError {
             OpsError::LiveMembers { .. }
             | OpsError::LedByAnother { .. }
             | OpsError::ReadsNoMail { .. }
+            | OpsError::NothingToAttach { .. }
             | OpsError::NotOurMember { .. } => Kind::Refused,
         }
     }
@@ -114,6 +117,9 @@ impl OpsError {
             OpsError::ReadsNoMail { .. } => {
                 Some("only members whose program reads a mailbox can be written to".to_owned())
             }
+            OpsError::NothingToAttach { team, members } => members
+                .first()
+                .map(|name| format!("see what it prints with `phalanx logs {name} -f -t {team}`")),
             OpsError::NotOurMember { .. } => Some("ask the lead that started it".to_owned()),
             OpsError::Backend(_)
             | OpsError::BackendUnavailable { .. }

@@ -37,3 +37,8 @@ pub(crate) fn take(team: &TeamStore) -> Result<Lease, OpsError> {
 pub(crate) fn is_led(team: &TeamStore) -> Result<bool, OpsError> {
     Ok(team.current_lead()?.is_some())
 }
+
+/// The process that leads the team; none if nobody does.
+pub(crate) fn holder(team: &TeamStore) -> Result<Option<i32>, OpsError> {
+    Ok(team.current_lead()?.map(|lead| lead.process.pid))
+}

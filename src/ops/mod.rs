@@ -1,6 +1,7 @@
 //! One file per verb: the only place where store, backends and profiles meet. Knows nothing of command lines,
 //! screens or loops.
 
+pub(crate) mod attach;
 mod backends;
 mod context;
 mod error;
@@ -8,6 +9,8 @@ pub(crate) mod events;
 pub(crate) mod exec;
 pub(crate) mod inbox;
 pub(crate) mod lease;
+pub(crate) mod manifest;
+pub(crate) mod output;
 pub(crate) mod presence;
 pub(crate) mod report;
 pub(crate) mod retire;

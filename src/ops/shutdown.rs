@@ -1,6 +1,10 @@
 //! `shutdown`: asking members to end. This verb files the request and puts it into the mailbox; carrying it out to the
 //! end is the lead's, whoever that is (SD-01).
 
+use std::time::Duration;
+
+use serde::Serialize;
+
 use super::context::now;
 use super::error::OpsError;
 use super::send;
@@ -11,6 +15,7 @@ use crate::model::record::MemberRecord;
 use crate::model::request::{ShutdownOutcome, ShutdownRequest};
 use crate::profile;
 use crate::store::{StoreError, TeamStore};
+use crate::sys::clock::Deadline;
 
 /// How a shutdown is asked for.
 #[derive(Debug, Clone)]
@@ -149,4 +154,107 @@ pub(crate) fn requests(team: &TeamStore) -> Result<Vec<ShutdownRequest>, OpsErro
 /// One request.
 pub(crate) fn request(team: &TeamStore, id: &RequestId) -> Result<ShutdownRequest, OpsError> {
     Ok(team.request(id)?)
+}
+
+/// How one shutdown ended (product.md, `shutdown`).
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub(crate) struct Ended {
+    pub(crate) name: MemberName,
+    /// The word of its outcome; `requested` while it has none.
+    pub(crate) outcome: &'static str,
+    pub(crate) request_id: RequestId,
+    /// What the member said, or what went wrong.
+    pub(crate) reason: Option<String>,
+    pub(crate) elapsed_ms: Option<u64>,
+}
+
+/// What a wait for others to carry requests out came to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Awaited {
+    /// All of them have ended.
+    Ended,
+    /// Nobody leads any more: whoever waits may take over.
+    LeadGone,
+    /// The team was deleted, which needs all its members to have ended.
+    TeamGone,
+}
+
+/// A lead can die without writing anything; it is looked after this often.
+const SWEEP: Duration = Duration::from_millis(500);
+
+/// Waits until whoever leads the team has brought these requests to their end.
+///
+/// # Errors
+/// [`OpsError::Deadline`] if they are still open after `limit`.
+pub(crate) fn await_end(team: &TeamStore, ids: &[RequestId], limit: Duration) -> Result<Awaited, OpsError> {
+    let deadline = Deadline::after(limit);
+    let changes = match team.changes() {
+        Ok(changes) => changes,
+        Err(_) if !team.exists() => return Ok(Awaited::TeamGone),
+        Err(e) => return Err(e.into()),
+    };
+    loop {
+        match await_step(team, ids) {
+            Ok(Some(awaited)) => return Ok(awaited),
+            Ok(None) => {}
+            Err(_) if !team.exists() => return Ok(Awaited::TeamGone),
+            Err(e) => return Err(e),
+        }
+        if deadline.expired() {
+            let what = "the shutdown was not carried out by the team's lead".to_owned();
+            return Err(OpsError::Deadline { what, seconds: limit.as_secs() });
+        }
+        changes.wait(SWEEP.min(deadline.remaining()));
+    }
+}
+
+fn await_step(team: &TeamStore, ids: &[RequestId]) -> Result<Option<Awaited>, OpsError> {
+    if !team.exists() {
+        return Ok(Some(Awaited::TeamGone));
+    }
+    // Looked at before the requests: a lead that ends in between has written what it did.
+    let led = team.current_lead()?.is_some();
+    let open = ids.iter().map(|id| team.request(id)).collect::<Result<Vec<_>, _>>()?;
+    if !open.iter().any(ShutdownRequest::is_open) {
+        return Ok(Some(Awaited::Ended));
+    }
+    Ok((!led).then_some(Awaited::LeadGone))
+}
+
+/// How these requests stand now. Of a team that was deleted meanwhile all members have ended.
+pub(crate) fn outcomes(team: &TeamStore, requests: &[ShutdownRequest]) -> Result<Vec<Ended>, OpsError> {
+    requests.iter().map(|asked| outcome(team, asked)).collect()
+}
+
+fn outcome(team: &TeamStore, asked: &ShutdownRequest) -> Result<Ended, OpsError> {
+    let found = match team.request(&asked.id) {
+        Ok(request) => Some(request),
+        Err(_) if !team.exists() => None,
+        Err(e) => return Err(e.into()),
+    };
+    let gone = found.is_none().then_some(ShutdownOutcome::Gone);
+    let request = found.as_ref().unwrap_or(asked);
+    let outcome = gone.filter(|_| asked.is_open()).or(request.outcome);
+    Ok(Ended {
+        name: request.member.clone(),
+        outcome: outcome.map_or("requested", ShutdownOutcome::as_str),
+        request_id: request.id.clone(),
+        reason: request.answer.clone(),
+        elapsed_ms: request.ended_at.map(|at| at.since(request.asked_at)),
+    })
+}
+
+/// The teammates that can be asked: those that were started by phalanx and are on the roster, or still live. The
+/// second list has those that phalanx did not start.
+pub(crate) fn everybody(team: &TeamStore) -> Result<(Vec<MemberName>, Vec<MemberName>), OpsError> {
+    let mut ours = super::status::live_members(team)?;
+    let mut others = Vec::new();
+    for member in team.team()?.teammates() {
+        match team.member_record(&member.name)? {
+            Some(_) if ours.contains(&member.name) => {}
+            Some(_) => ours.push(member.name.clone()),
+            None => others.push(member.name.clone()),
+        }
+    }
+    Ok((ours, others))
 }

@@ -14,6 +14,11 @@ pub(crate) fn create(ctx: &Context, team: &TeamStore, batch: &[NewTask]) -> Resu
         let known = team.team()?.members.into_iter().map(|m| m.name).collect();
         return Err(StoreError::NoSuchMember { team: team.name().clone(), name: owner.clone(), known }.into());
     }
+    lay_out(ctx, team, batch)
+}
+
+/// As [`create`], for a team whose members are still to come: owners are not looked up.
+pub(crate) fn lay_out(ctx: &Context, team: &TeamStore, batch: &[NewTask]) -> Result<Vec<Task>, OpsError> {
     let tasks = team.create_tasks(batch, ctx.speaker.as_str(), now())?;
     for task in &tasks {
         team.record(Note::of(EventKind::TaskCreated).task(task.id).with("subject", task.subject.as_str()))?;

@@ -26,6 +26,8 @@ pub(crate) struct NewTask {
     /// Tasks of the same batch that must come first, by their place in it.
     pub(crate) after: Vec<usize>,
     pub(crate) extra: Extra,
+    /// Goes under `metadata` beside our own part; a key of ours in it is passed over.
+    pub(crate) metadata: Object,
 }
 
 /// How work on a task ended.
@@ -267,6 +269,8 @@ fn number(batch: &[NewTask], first: u64, by: &str, now: Timestamp) -> Vec<Task> 
         task.active_form.clone_from(&new.active_form);
         task.owner = new.owner.as_ref().map(MemberName::to_string);
         task.blocked_by = new.blocked_by.iter().copied().chain(new.after.iter().map(|p| id_of(*p))).collect();
+        task.metadata.clone_from(&new.metadata);
+        task.metadata.shift_remove("phalanx");
         task.extra = Extra { created_by: Some(by.to_owned()), created_at: Some(now), ..new.extra.clone() };
         tasks.push(task);
     }

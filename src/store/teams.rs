@@ -176,6 +176,11 @@ impl TeamStore {
         Ok(Changes::on(&self.layout.watched())?)
     }
 
+    /// The team file, which other programs read too.
+    pub(crate) fn team_file(&self) -> PathBuf {
+        self.layout.team_file()
+    }
+
     /// Where a member's output is kept when it has no pane.
     pub(crate) fn log(&self, name: &MemberName) -> PathBuf {
         self.layout.logs().join(format!("{}.log", name.file_stem()))

@@ -17,6 +17,11 @@ pub(crate) fn vars() -> Vec<(OsString, OsString)> {
     env::vars_os().collect()
 }
 
+/// The words of our own command line, the program first.
+pub(crate) fn args() -> Vec<OsString> {
+    env::args_os().collect()
+}
+
 /// One variable; an empty one counts as unset.
 pub(crate) fn var(name: &str) -> Option<OsString> {
     env::var_os(name).filter(|value| !value.is_empty())

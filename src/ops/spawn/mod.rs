@@ -18,7 +18,7 @@ use crate::backend::{Backend, BackendError, Launch};
 use crate::model::event::{EventKind, Note};
 use crate::model::lifecycle::Cause;
 use crate::model::mode::Mode;
-use crate::model::placement::{BackendKind, Placement};
+use crate::model::placement::{BackendKind, Layout, Placement};
 use crate::model::settings::BackendChoice;
 use crate::model::team::Member;
 use crate::profile::Profile;
@@ -50,6 +50,8 @@ pub(crate) struct Terms {
     pub(crate) deadline: Duration,
     /// A taken name gets an ending instead of being refused.
     pub(crate) unique: bool,
+    /// Else as the team's settings say.
+    pub(crate) layout: Option<Layout>,
 }
 
 /// A teammate that runs (product.md, `spawn`).
@@ -91,6 +93,12 @@ struct Prepared {
     new_mailbox: bool,
 }
 
+/// Whether these orders could be carried out as far as they themselves say: names, profiles, command lines.
+/// Nothing is touched.
+pub(crate) fn check(ctx: &Context, orders: &[Order]) -> Result<(), OpsError> {
+    orders.iter().try_for_each(|order| prepare::draft(ctx, order).map(drop))
+}
+
 /// Starts all of `orders` in one go.
 ///
 /// # Errors
@@ -104,7 +112,7 @@ pub(crate) fn spawn(
 ) -> Result<Batch, OpsError> {
     let drafts = orders.iter().map(|o| prepare::draft(ctx, o)).collect::<Result<Vec<_>, _>>()?;
     let chosen = backends::choose_backend(ctx, team, terms.backend)?;
-    let backend = backends::open(ctx, team, chosen.backend)?;
+    let backend = backends::open(ctx, team, chosen.backend, terms.layout)?;
     let changes = team.changes()?;
     let prepared = prepare::prepare(ctx, team, &drafts, backend.as_ref(), terms.unique)?;
     let launches: Vec<Launch> = prepared.iter().map(|p| p.launch.clone()).collect();

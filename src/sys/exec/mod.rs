@@ -5,7 +5,7 @@ mod detached;
 mod fresh;
 mod pump;
 
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::fs;
 use std::io;
 use std::os::unix::process::{CommandExt, ExitStatusExt};
@@ -122,6 +122,14 @@ pub(crate) fn run(cmd: &Command, deadline: Duration) -> Result<Output, ExecError
             Err(ExecError::Io { argv: argv(cmd), source })
         }
     }
+}
+
+/// Turns this process into another program, with our terminal, directory and environment. Comes back only if that
+/// fails.
+pub(crate) fn become_program(program: &OsStr, args: &[OsString]) -> ExecError {
+    let argv: Vec<OsString> = std::iter::once(program.to_owned()).chain(args.iter().cloned()).collect();
+    let source = process::Command::new(program).args(args).exec();
+    ExecError::start(argv, None, source)
 }
 
 fn start(cmd: &Command) -> Result<Child, ExecError> {

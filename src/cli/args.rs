@@ -1,0 +1,412 @@
+//! The command line as it is parsed: verbs, options and their help. Does nothing.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::builder::{PossibleValuesParser, TypedValueParser};
+use clap::{Args, Parser, Subcommand, ValueEnum};
+
+use super::args_task::TaskVerb;
+use super::out::Color;
+use crate::model::id::TaskId;
+use crate::model::mode::Mode;
+use crate::model::placement::Layout;
+use crate::model::settings::BackendChoice;
+use crate::ops::wait::Until;
+
+const EXAMPLES: &str = "\
+Examples:
+  phalanx up checks.toml                     run a team from a manifest, to the end
+  phalanx team create demo                   or build one by hand:
+  phalanx spawn ada -t demo                    a worker
+  phalanx spawn log -t demo -- tail -f x.log   any command line
+  phalanx task create \"Run the tests\" -t demo -- cargo test
+  phalanx status -t demo
+  phalanx down -t demo
+
+Exit codes: 0 done, 1 failed, 2 wrong usage, 3 no such team, member or task, 4 refused,
+5 out of time, 6 no backend, 70 a fault in phalanx, 130 interrupted.";
+
+/// Leads teams of command-line agents side by side, in tmux panes or in terminals of its own.
+#[derive(Debug, Parser)]
+#[command(name = "phalanx", version, after_help = EXAMPLES, max_term_width = 100, subcommand_required = true)]
+pub(super) struct Cli {
+    #[command(flatten)]
+    pub(super) global: Global,
+    #[command(subcommand)]
+    pub(super) verb: Verb,
+}
+
+/// Options of every verb.
+#[derive(Debug, Clone, Default, Args)]
+#[command(next_help_heading = "Global options")]
+pub(super) struct Global {
+    /// The team; else $PHALANX_TEAM, else the only team there is.
+    #[arg(short, long, global = true, value_name = "NAME")]
+    pub(super) team: Option<String>,
+    /// Where teams are kept; else $PHALANX_CONFIG_DIR, $CLAUDE_CONFIG_DIR, ~/.claude.
+    #[arg(long, global = true, value_name = "DIR")]
+    pub(super) config_dir: Option<PathBuf>,
+    /// Who speaks; else $PHALANX_AGENT_NAME, else team-lead.
+    #[arg(long = "as", global = true, value_name = "NAME")]
+    pub(super) speaker: Option<String>,
+    /// Give data as JSON on stdout: one document, or one a line for streams.
+    #[arg(long, global = true)]
+    pub(super) json: bool,
+    /// Say nothing but errors.
+    #[arg(short, long, global = true)]
+    pub(super) quiet: bool,
+    /// Say more.
+    #[arg(short, long, global = true, conflicts_with = "quiet")]
+    pub(super) verbose: bool,
+    /// When to use colours.
+    #[arg(long, global = true, value_enum, default_value = "auto", value_name = "WHEN")]
+    pub(super) color: Color,
+}
+
+impl ValueEnum for Color {
+    fn value_variants<'a>() -> &'a [Self] {
+        &[Color::Auto, Color::Always, Color::Never]
+    }
+
+    fn to_possible_value(&self) -> Option<clap::builder::PossibleValue> {
+        let word = match self {
+            Color::Auto => "auto",
+            Color::Always => "always",
+            Color::Never => "never",
+        };
+        Some(clap::builder::PossibleValue::new(word))
+    }
+}
+
+/// What can be done.
+#[derive(Debug, Subcommand)]
+pub(super) enum Verb {
+    Up(Up),
+    Down(Down),
+    Lead(Lead),
+    /// Make, list, show and delete teams.
+    #[command(subcommand)]
+    Team(TeamVerb),
+    Spawn(Spawn),
+    Send(Send),
+    Broadcast(Broadcast),
+    Inbox(Inbox),
+    /// Create, list, claim and complete tasks.
+    #[command(subcommand)]
+    Task(TaskVerb),
+    Shutdown(Shutdown),
+    /// Show how a team stands: who leads it, its members, its tasks.
+    Status,
+    Wait(Wait),
+    Events(Events),
+    /// Bring the team's tmux window to this terminal.
+    ///
+    /// Inside the same tmux server the client is switched, elsewhere it is attached. Detach with the prefix key and d.
+    Attach,
+    Peek(Peek),
+    Logs(Logs),
+    /// The command of every pane.
+    #[command(hide = true)]
+    Exec { spec: PathBuf },
+    /// The built-in teammate.
+    #[command(hide = true)]
+    Worker,
+}
+
+/// Run a team from a manifest: create it, start its members, lead it to the end, delete it.
+#[derive(Debug, Args)]
+#[command(after_help = "Example:\n  phalanx up fixtures/teams/checks.toml\n\n\
+    The first Ctrl-C asks all members to end, the second ends them by force. \
+    Exits with 0 if every task was completed, with 1 if one failed or never ran.")]
+pub(super) struct Up {
+    /// A TOML file with [team], [[member]] and [[task]].
+    pub(super) manifest: PathBuf,
+    /// Start the team, then lead it in the background.
+    #[arg(long)]
+    pub(super) detach: bool,
+    /// Leave the team's files in place at the end.
+    #[arg(long)]
+    pub(super) keep: bool,
+    /// Where members run; wins over the manifest.
+    #[arg(long, value_parser = backend(), value_name = "BACKEND")]
+    pub(super) backend: Option<BackendChoice>,
+}
+
+/// Ask all members to end, then delete the team.
+#[derive(Debug, Args)]
+#[command(after_help = "A member may refuse; then the team stays, and the exit code is 4. Done twice, \
+    the second time finds nothing left to do.")]
+pub(super) struct Down {
+    /// Why, for the members to read.
+    #[arg(long, value_name = "TEXT")]
+    pub(super) reason: Option<String>,
+    /// How many seconds members have to answer.
+    #[arg(long, value_name = "S", default_value_t = 30)]
+    pub(super) deadline: u64,
+    /// End them without asking.
+    #[arg(long)]
+    pub(super) force: bool,
+}
+
+/// Lead a team that exists: carry out shutdowns, notice members that vanish, give their tasks back.
+#[derive(Debug, Args)]
+#[command(after_help = "Ends with exit code 0 when the team is deleted. Ctrl-C ends the team's members first.")]
+pub(super) struct Lead {
+    /// Lead it in the background.
+    #[arg(long)]
+    pub(super) detach: bool,
+}
+
+/// What can be done with teams.
+#[derive(Debug, Subcommand)]
+pub(super) enum TeamVerb {
+    /// Make a team that has no members yet.
+    #[command(after_help = "Example:\n  phalanx team create demo --description \"try things out\"")]
+    Create {
+        name: String,
+        /// What the team is for.
+        #[arg(long, value_name = "TEXT")]
+        description: Option<String>,
+        /// What the lead is, for other programs that read the team file.
+        #[arg(long, value_name = "TYPE")]
+        agent_type: Option<String>,
+        /// Append -2, -3 … to a name that is taken.
+        #[arg(long)]
+        unique: bool,
+    },
+    /// List all teams.
+    List,
+    /// Show one team and its members.
+    Show,
+    /// Delete a team whose members have ended.
+    Delete {
+        /// End its members first, without asking.
+        #[arg(long)]
+        force: bool,
+    },
+}
+
+/// Start one teammate and prove that it runs.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  phalanx spawn ada\n  phalanx spawn log --cwd /var/log -- tail -f syslog\n\n\
+    Without a command line the teammate is a worker: it claims tasks that carry a command, runs them and reports.")]
+pub(super) struct Spawn {
+    /// Its name in the team.
+    pub(super) name: String,
+    /// How its program is started: worker or shell.
+    #[arg(long, value_name = "PROFILE")]
+    pub(super) profile: Option<String>,
+    /// What it is for.
+    #[arg(long, value_name = "ROLE")]
+    pub(super) role: Option<String>,
+    /// The model its program is to use.
+    #[arg(long, value_name = "MODEL")]
+    pub(super) model: Option<String>,
+    /// Its permission mode.
+    #[arg(long, value_parser = mode(), value_name = "MODE")]
+    pub(super) mode: Option<Mode>,
+    /// It must have a plan approved before it works.
+    #[arg(long)]
+    pub(super) plan: bool,
+    /// Its first message.
+    #[arg(long, value_name = "TEXT", conflicts_with = "prompt_file")]
+    pub(super) prompt: Option<String>,
+    /// Read its first message from a file; - is stdin.
+    #[arg(long, value_name = "FILE")]
+    pub(super) prompt_file: Option<PathBuf>,
+    /// Its working directory; else this one.
+    #[arg(long, value_name = "DIR")]
+    pub(super) cwd: Option<String>,
+    /// Where it runs; else as the team's other members.
+    #[arg(long, value_parser = backend(), value_name = "BACKEND")]
+    pub(super) backend: Option<BackendChoice>,
+    /// Side by side in one window, or a window each.
+    #[arg(long, value_parser = layout(), value_name = "LAYOUT")]
+    pub(super) layout: Option<Layout>,
+    /// A variable of its environment; may be given several times.
+    #[arg(long, value_parser = variable, value_name = "NAME=VALUE")]
+    pub(super) env: Vec<(String, String)>,
+    /// How many seconds it has to prove that it runs.
+    #[arg(long, value_parser = seconds, value_name = "S", default_value = "30")]
+    pub(super) deadline: Duration,
+    /// Append -2, -3 … to a name that is taken.
+    #[arg(long)]
+    pub(super) unique: bool,
+    /// Its own command line.
+    #[arg(last = true, value_name = "CMD")]
+    pub(super) command: Vec<String>,
+}
+
+/// Put a message into a member's mailbox.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  phalanx send ada \"please look at #3\"\n  git diff | phalanx send ada --summary \"my changes\"")]
+pub(super) struct Send {
+    /// The member's name.
+    pub(super) to: String,
+    /// The message; - or nothing reads it from stdin.
+    pub(super) text: Option<String>,
+    /// What it is about, in a few words.
+    #[arg(long, value_name = "TEXT")]
+    pub(super) summary: Option<String>,
+}
+
+/// Put a message into every other member's mailbox.
+#[derive(Debug, Args)]
+pub(super) struct Broadcast {
+    /// The message; - or nothing reads it from stdin.
+    pub(super) text: Option<String>,
+    /// What it is about, in a few words.
+    #[arg(long, value_name = "TEXT")]
+    pub(super) summary: Option<String>,
+}
+
+/// How messages are shown.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(super) enum Format {
+    Text,
+    Json,
+    Xml,
+}
+
+/// Show unread messages, and mark them as read once they were shown.
+#[derive(Debug, Args)]
+#[command(after_help = "Example:\n  phalanx inbox --follow")]
+pub(super) struct Inbox {
+    /// Whose mailbox; else the speaker's own.
+    pub(super) name: Option<String>,
+    /// Show messages that were read before, too.
+    #[arg(long)]
+    pub(super) all: bool,
+    /// Leave them unread.
+    #[arg(long, group = "afterwards")]
+    pub(super) peek: bool,
+    /// Remove them once they were shown.
+    #[arg(long, group = "afterwards")]
+    pub(super) consume: bool,
+    /// Remove every message without showing any.
+    #[arg(long, group = "afterwards", conflicts_with_all = ["follow", "all"])]
+    pub(super) clear: bool,
+    /// Go on with messages as they come.
+    #[arg(short, long)]
+    pub(super) follow: bool,
+    /// For people, for programs, or for the prompt of an agent.
+    #[arg(long, value_enum, value_name = "FORMAT")]
+    pub(super) format: Option<Format>,
+}
+
+/// Ask members to end, wait for their answer, close what they ran in.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  phalanx shutdown ada\n  phalanx shutdown --all --deadline 10\n\n\
+    Exits with 4 if a member refused, with 5 if one did not answer and was ended all the same.")]
+pub(super) struct Shutdown {
+    /// Who is to end.
+    #[arg(required_unless_present = "all", conflicts_with = "all", value_name = "NAME")]
+    pub(super) names: Vec<String>,
+    /// All members.
+    #[arg(long)]
+    pub(super) all: bool,
+    /// Why, for the members to read.
+    #[arg(long, value_name = "TEXT")]
+    pub(super) reason: Option<String>,
+    /// How many seconds they have to answer.
+    #[arg(long, value_name = "S", default_value_t = 30)]
+    pub(super) deadline: u64,
+    /// End them without asking.
+    #[arg(long)]
+    pub(super) force: bool,
+    /// Only ask; do not wait for what comes of it.
+    #[arg(long)]
+    pub(super) no_wait: bool,
+}
+
+/// Wait until members, or a task, have come so far.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  phalanx wait ada --until idle --timeout 60\n  phalanx wait --until task=3")]
+pub(super) struct Wait {
+    /// Which members; none means all.
+    #[arg(value_name = "NAME")]
+    pub(super) names: Vec<String>,
+    /// One of them is enough.
+    #[arg(long)]
+    pub(super) any: bool,
+    /// What is waited for: ready, idle, gone, or task=ID.
+    #[arg(long, value_parser = until, value_name = "STATE")]
+    pub(super) until: Until,
+    /// Give up after so many seconds, with exit code 5.
+    #[arg(long, value_parser = seconds, value_name = "S")]
+    pub(super) timeout: Option<Duration>,
+}
+
+/// Show what happened in the team.
+#[derive(Debug, Args)]
+pub(super) struct Events {
+    /// Go on with events as they come, until the team is deleted.
+    #[arg(short, long)]
+    pub(super) follow: bool,
+}
+
+/// Show the last lines of a member's screen.
+#[derive(Debug, Args)]
+pub(super) struct Peek {
+    /// The member's name.
+    pub(super) name: String,
+    /// How many lines.
+    #[arg(short = 'n', long, value_name = "N", default_value_t = 20)]
+    pub(super) lines: usize,
+}
+
+/// Show all that a member has printed.
+#[derive(Debug, Args)]
+#[command(after_help = "Of a member in a tmux pane this is what its screen still shows.")]
+pub(super) struct Logs {
+    /// The member's name.
+    pub(super) name: String,
+    /// Go on with output as it comes.
+    #[arg(short, long)]
+    pub(super) follow: bool,
+}
+
+fn backend() -> impl TypedValueParser<Value = BackendChoice> {
+    PossibleValuesParser::new(["auto", "tmux", "pty"]).map(|word| match word.as_str() {
+        "tmux" => BackendChoice::Tmux,
+        "pty" => BackendChoice::Pty,
+        _ => BackendChoice::Auto,
+    })
+}
+
+fn layout() -> impl TypedValueParser<Value = Layout> {
+    let layout = |word: String| if word == "windows" { Layout::Windows } else { Layout::Panes };
+    PossibleValuesParser::new(["panes", "windows"]).map(layout)
+}
+
+fn mode() -> impl TypedValueParser<Value = Mode> {
+    PossibleValuesParser::new(Mode::ALL.map(Mode::as_str)).map(|word| Mode::parse(&word).unwrap_or(Mode::Default))
+}
+
+/// `NAME=VALUE`; whether the name may be set, the verb knows.
+fn variable(given: &str) -> Result<(String, String), String> {
+    let (name, value) = given.split_once('=').ok_or("write it as NAME=VALUE")?;
+    Ok((name.to_owned(), value.to_owned()))
+}
+
+/// Seconds, with decimals if need be.
+fn seconds(given: &str) -> Result<Duration, String> {
+    let number: f64 = given.parse().map_err(|_| "not a number of seconds".to_owned())?;
+    Duration::try_from_secs_f64(number).map_err(|_| "not a number of seconds".to_owned())
+}
+
+fn until(given: &str) -> Result<Until, String> {
+    match (given, given.strip_prefix("task=")) {
+        ("ready", _) => Ok(Until::Ready),
+        ("idle", _) => Ok(Until::Idle),
+        ("gone", _) => Ok(Until::Gone),
+        (_, Some(id)) => task_id(id).map(Until::Task),
+        (_, None) => Err("possible: ready, idle, gone, task=ID".to_owned()),
+    }
+}
+
+/// A task's id, with or without the `#` that it is shown with.
+pub(super) fn task_id(given: &str) -> Result<TaskId, String> {
+    TaskId::parse(given.strip_prefix('#').unwrap_or(given)).map_err(|e| e.to_string())
+}

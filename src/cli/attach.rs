@@ -1,0 +1,29 @@
+//! `attach` and `peek`: seeing what members do.
+
+use serde_json::json;
+
+use super::fail::{Exit, Failure};
+use super::setup::{Setup, member};
+use super::{Done, args};
+use crate::model::text;
+use crate::ops;
+use crate::sys::env;
+use crate::sys::exec::become_program;
+
+pub(super) fn attach(setup: &Setup) -> Done {
+    let team = setup.team()?;
+    if !env::stdin_is_tty() || !env::stdout_is_tty() {
+        return Err(Failure::usage("attach needs a terminal", "look at members with `phalanx peek NAME`"));
+    }
+    let attach = ops::attach::attach(&setup.ctx, &team)?;
+    Err(become_program(attach.program.as_os_str(), &attach.args).into())
+}
+
+pub(super) fn peek(setup: &Setup, args: &args::Peek) -> Done {
+    let team = setup.team()?;
+    let name = member(&args.name)?;
+    let screen = ops::output::peek(&setup.ctx, &team, &name, args.lines)?;
+    let document = json!({ "name": name.as_str(), "lines": screen.lines().collect::<Vec<_>>() });
+    setup.out.give(&document, || text::block(&screen))?;
+    Ok(Exit::DONE)
+}

@@ -1,0 +1,237 @@
+//! Leading a team from this process while a person watches and may want to stop it: what `up`, `lead` and the verbs
+//! that end members share.
+
+use std::cell::{Cell, RefCell};
+use std::collections::BTreeSet;
+use std::convert::Infallible;
+use std::future::Future;
+use std::time::Duration;
+
+use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
+
+use super::fail::Failure;
+use super::out::Out;
+use super::setup::Setup;
+use crate::lead::{End, Goal, Lead, Stop, lead};
+use crate::model::event::{Event, EventKind};
+use crate::model::id::RequestId;
+use crate::model::report::Report;
+use crate::model::time::Timestamp;
+use crate::ops::{self, Context, Lease, OpsError, Team};
+use crate::sys::env;
+use crate::sys::signal::Signals;
+use crate::ui::{Style, View};
+
+/// How often a picture of the team is drawn again when nothing happens.
+const REDRAW: Duration = Duration::from_millis(500);
+
+/// A team being led here, and whoever watches.
+pub(super) struct Desk<'a> {
+    ctx: &'a Context,
+    team: &'a Team,
+    view: RefCell<View>,
+    begun: Timestamp,
+    /// How many signals came.
+    heard: Cell<u32>,
+    stops: UnboundedSender<Stop>,
+    /// Up to here the journal is part of the picture.
+    journal_at: Cell<u64>,
+    /// The report as it was when members last came or went: the team may vanish before its end.
+    last: RefCell<Option<Report>>,
+}
+
+/// How a team that was led here ended.
+pub(super) struct Conclusion {
+    pub(super) end: End,
+    /// As it stood at the end; of a team that somebody else deleted, as it was last seen.
+    pub(super) report: Option<Report>,
+    /// Why its files could not be removed.
+    pub(super) left: Option<Failure>,
+    pub(super) interrupted: bool,
+}
+
+impl<'a> Desk<'a> {
+    /// The second part is what [`Desk::lead`] needs to hear of signals.
+    pub(super) fn new(setup: &'a Setup, team: &'a Team) -> Result<(Desk<'a>, UnboundedReceiver<Stop>), Failure> {
+        let begun = team.team()?.created_at;
+        let (stops, wishes) = unbounded_channel();
+        let out = &setup.out;
+        let desk = Desk {
+            ctx: &setup.ctx,
+            team,
+            view: RefCell::new(View::new(style(out), begun, out.talk)),
+            begun,
+            heard: Cell::new(0),
+            stops,
+            journal_at: Cell::new(0),
+            last: RefCell::new(None),
+        };
+        Ok((desk, wishes))
+    }
+
+    /// Whether a person wants the team to end.
+    pub(super) fn interrupted(&self) -> bool {
+        self.heard.get() > 0
+    }
+
+    /// Whether there is a picture, and not lines.
+    pub(super) fn is_live(&self) -> bool {
+        self.view.borrow().is_live()
+    }
+
+    /// Says something beside the picture.
+    pub(super) fn say(&self, words: &str) {
+        self.view.borrow().say(words);
+    }
+
+    /// Takes in without a word what happened up to now.
+    pub(super) fn catch_up(&self) -> Result<(), Failure> {
+        let (events, at) = ops::events::from(self.team, self.journal_at.get())?;
+        self.journal_at.set(at);
+        if !events.is_empty() {
+            self.view.borrow_mut().past(&events);
+            self.color_members();
+        }
+        Ok(())
+    }
+
+    /// Takes the picture away.
+    pub(super) fn close(&self) {
+        self.view.borrow_mut().end();
+    }
+
+    /// Does `work`, which tells of no events itself, while signals are heard and the picture is kept up to date.
+    pub(super) async fn attend<T>(&self, signals: &mut Signals, work: impl Future<Output = T>) -> T {
+        self.beside(signals, true, work).await
+    }
+
+    async fn beside<T>(&self, signals: &mut Signals, follow: bool, work: impl Future<Output = T>) -> T {
+        tokio::select! {
+            biased;
+            done = work => done,
+            never = self.listen(signals) => match never {},
+            never = self.redraw(follow) => match never {},
+        }
+    }
+
+    async fn listen(&self, signals: &mut Signals) -> Infallible {
+        loop {
+            signals.recv().await;
+            self.heard.set(self.heard.get() + 1);
+            let wish = if self.heard.get() == 1 { Stop::Gracefully } else { Stop::ByForce };
+            match wish {
+                Stop::Gracefully => self.say("stopping; Ctrl-C again to end it by force"),
+                Stop::ByForce => self.say("ending it by force"),
+            }
+            // The lead may have ended already; then nothing is left to be stopped.
+            let _ = self.stops.send(wish);
+        }
+    }
+
+    async fn redraw(&self, follow: bool) -> Infallible {
+        if !self.is_live() {
+            std::future::pending::<()>().await;
+        }
+        loop {
+            // What cannot be read now is read the next time, or by the lead.
+            let _ = if follow { self.catch_up() } else { Ok(()) };
+            self.view.borrow_mut().draw(ops::now());
+            tokio::time::sleep(REDRAW).await;
+        }
+    }
+
+    /// Leads the team until the goal is reached, removes it unless it is to be kept.
+    pub(super) async fn lead(
+        &self,
+        signals: &mut Signals,
+        mut wishes: UnboundedReceiver<Stop>,
+        lease: Lease,
+    ) -> Result<Conclusion, Failure> {
+        self.remember();
+        let settings = self.team.settings()?;
+        let finish = settings.as_ref().map(|s| s.finish).unwrap_or_default();
+        let (goal, journal_from) = (Goal::Lead(finish), self.journal_at.get());
+        let order = Lead { ctx: self.ctx, team: self.team, lease, goal, journal_from };
+        let mut see = |event: &Event| self.see(event);
+        let end = self.beside(signals, false, lead(order, &mut wishes, &mut see)).await;
+        self.close();
+        let end = match end {
+            Ok(end) => end,
+            // Files that vanish while they are read: the team was deleted at this very moment.
+            Err(_) if !self.team.exists() => End::TeamGone,
+            Err(e) => return Err(e.into()),
+        };
+        Ok(self.conclude(end, settings.is_none_or(|s| s.keep)))
+    }
+
+    fn see(&self, event: &Event) {
+        let mut view = self.view.borrow_mut();
+        view.event(event);
+        drop(view);
+        if event.event == EventKind::MemberReady {
+            self.color_members();
+        }
+        if matches!(event.event, EventKind::MemberLeft | EventKind::ShutdownRequested) {
+            self.remember();
+        }
+        self.view.borrow_mut().draw(ops::now());
+    }
+
+    fn color_members(&self) {
+        // Without the team file there are no colours, and that is all.
+        let Ok(roster) = self.team.team() else { return };
+        let mut view = self.view.borrow_mut();
+        roster.teammates().for_each(|member| view.color(&member.name, member.color.as_deref()));
+    }
+
+    fn remember(&self) {
+        if let Ok(report) = self.report() {
+            self.last.replace(Some(report));
+        }
+    }
+
+    fn report(&self) -> Result<Report, OpsError> {
+        ops::report::report(self.team, ops::now().since(self.begun))
+    }
+
+    fn conclude(&self, end: End, keep: bool) -> Conclusion {
+        let interrupted = self.interrupted();
+        let last = || self.last.borrow().clone();
+        if end == End::TeamGone {
+            return Conclusion { end, report: last(), left: None, interrupted };
+        }
+        let report = self.report().ok().or_else(last);
+        let left = if keep { None } else { remove(self.team).err() };
+        Conclusion { end, report, left, interrupted }
+    }
+}
+
+/// Removes a team; one that somebody else has removed meanwhile is removed.
+pub(super) fn remove(team: &Team) -> Result<(), Failure> {
+    match ops::team::delete(team) {
+        Err(e) if team.exists() => Err(e.into()),
+        Ok(()) | Err(_) => Ok(()),
+    }
+}
+
+/// Brings these requests to their end from here.
+pub(super) async fn carry(
+    ctx: &Context,
+    team: &Team,
+    lease: Lease,
+    ids: BTreeSet<RequestId>,
+) -> Result<End, OpsError> {
+    let (_stops, mut wishes) = unbounded_channel();
+    let (_, journal_from) = ops::events::from(team, 0)?;
+    let order = Lead { ctx, team, lease, goal: Goal::Carry(ids), journal_from };
+    lead(order, &mut wishes, &mut |_| {}).await
+}
+
+fn style(out: &Out) -> Style {
+    let dumb = env::var("TERM").is_none_or(|term| term == "dumb");
+    match (out.quiet, out.verbose) {
+        (true, _) => Style::Silent,
+        (false, false) if env::stderr_is_tty() && !dumb => Style::Live,
+        (false, all) => Style::Plain { all },
+    }
+}

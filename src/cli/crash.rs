@@ -1,0 +1,43 @@
+//! A fault of phalanx itself: one line instead of a backtrace, and a terminal that can be used again.
+
+use std::io::{self, Write};
+use std::panic::{self, PanicHookInfo};
+use std::sync::{Mutex, PoisonError};
+
+use serde_json::Value;
+
+use super::fail::{Class, Told};
+use crate::model::text;
+
+/// What the last panic said.
+static LAST: Mutex<String> = Mutex::new(String::new());
+
+/// From now on a panic is told in one line.
+pub(super) fn watch() {
+    panic::set_hook(Box::new(|info| {
+        let said = said(info);
+        let mut stderr = io::stderr().lock();
+        // The cursor may be hidden by what was drawn last.
+        let show = if crate::sys::env::stderr_is_tty() { "\u{1b}[?25h" } else { "" };
+        let _ = writeln!(stderr, "{show}{}", told(&said).text());
+        *LAST.lock().unwrap_or_else(PoisonError::into_inner) = said;
+    }));
+}
+
+/// The fault as JSON.
+pub(super) fn document() -> Value {
+    told(&LAST.lock().unwrap_or_else(PoisonError::into_inner)).document()
+}
+
+fn told(said: &str) -> Told {
+    let hint = Some("this is a fault in phalanx, please report it with this line".to_owned());
+    Told { class: Class::Internal, message: format!("internal error: {said}"), hint }
+}
+
+fn said(info: &PanicHookInfo) -> String {
+    let payload = info.payload();
+    let words = payload.downcast_ref::<&str>().copied();
+    let words = words.or_else(|| payload.downcast_ref::<String>().map(String::as_str)).unwrap_or("a panic");
+    let place = info.location().map(|at| format!(" at {}:{}", at.file(), at.line())).unwrap_or_default();
+    format!("{}{place}", text::line(words))
+}

@@ -1,0 +1,286 @@
+//! Failures as a person and a script get them: a class with its exit code, a message and a hint. Knows no verb.
+
+use std::error::Error;
+use std::io;
+
+use serde_json::{Value, json};
+
+use crate::model::id::IdError;
+use crate::model::text;
+use crate::ops::{Kind, OpsError};
+use crate::store::StoreError;
+use crate::sys::exec::ExecError;
+use crate::sys::fs::FsError;
+
+/// Classes of failure (product.md): the word in `--json` and the exit code.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Class {
+    Failed,
+    Usage,
+    NotFound,
+    Refused,
+    Deadline,
+    Backend,
+    Internal,
+    Interrupted,
+}
+
+impl Class {
+    /// The word in `--json`.
+    pub(super) fn word(self) -> &'static str {
+        match self {
+            Class::Failed => "failed",
+            Class::Usage => "usage",
+            Class::NotFound => "not_found",
+            Class::Refused => "refused",
+            Class::Deadline => "deadline",
+            Class::Backend => "backend",
+            Class::Internal => "internal",
+            Class::Interrupted => "interrupted",
+        }
+    }
+
+    /// The exit code.
+    pub(super) fn code(self) -> u8 {
+        match self {
+            Class::Failed => 1,
+            Class::Usage => 2,
+            Class::NotFound => 3,
+            Class::Refused => 4,
+            Class::Deadline => 5,
+            Class::Backend => 6,
+            Class::Internal => 70,
+            Class::Interrupted => 130,
+        }
+    }
+}
+
+impl From<Kind> for Class {
+    fn from(kind: Kind) -> Class {
+        match kind {
+            Kind::Failed => Class::Failed,
+            Kind::Usage => Class::Usage,
+            Kind::NotFound => Class::NotFound,
+            Kind::Refused => Class::Refused,
+            Kind::Deadline => Class::Deadline,
+            Kind::Backend => Class::Backend,
+            Kind::Internal => Class::Internal,
+        }
+    }
+}
+
+/// How a verb ended that said all it had to say.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Exit(pub(super) u8);
+
+impl Exit {
+    pub(super) const DONE: Exit = Exit(0);
+
+    /// The exit code of a class, for a verb whose output says what went wrong.
+    pub(super) fn of(class: Class) -> Exit {
+        Exit(class.code())
+    }
+}
+
+/// A failure to be told.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Told {
+    pub(super) class: Class,
+    /// Lower case, no full stop; further lines are a screen or a list.
+    pub(super) message: String,
+    pub(super) hint: Option<String>,
+}
+
+/// Why a verb has nothing to give.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Failure {
+    Told(Told),
+    /// A person ended a stream that has no end of its own: nothing needs to be said.
+    StreamEnded,
+    /// Whoever read our output has gone: nobody is there to be told.
+    OutputClosed,
+}
+
+impl Failure {
+    pub(super) fn new(class: Class, message: impl Into<String>, hint: Option<String>) -> Failure {
+        Failure::Told(Told { class, message: message.into(), hint })
+    }
+
+    pub(super) fn usage(message: impl Into<String>, hint: &str) -> Failure {
+        Failure::new(Class::Usage, message, Some(hint.to_owned()))
+    }
+
+    pub(super) fn interrupted(message: &str, hint: Option<String>) -> Failure {
+        Failure::new(Class::Interrupted, message, hint)
+    }
+
+    /// The exit code.
+    pub(super) fn exit(&self) -> Exit {
+        match self {
+            Failure::Told(told) => Exit::of(told.class),
+            Failure::StreamEnded => Exit::of(Class::Interrupted),
+            Failure::OutputClosed => Exit::DONE,
+        }
+    }
+
+    /// The same failure in another class.
+    pub(super) fn as_class(self, class: Class) -> Failure {
+        match self {
+            Failure::Told(told) => Failure::Told(Told { class, ..told }),
+            Failure::StreamEnded | Failure::OutputClosed => self,
+        }
+    }
+}
+
+impl Told {
+    /// What stands on stderr: `error: …`, further lines indented, `hint: …`.
+    pub(super) fn text(&self) -> String {
+        let mut lines = Vec::new();
+        for (at, line) in text::block(&self.message).lines().enumerate() {
+            lines.push(if at == 0 { format!("error: {line}") } else { format!("  {line}") });
+        }
+        if let Some(hint) = &self.hint {
+            lines.push(format!("hint: {}", text::line(hint)));
+        }
+        lines.join("\n")
+    }
+
+    /// What stands on stdout with `--json`.
+    pub(super) fn document(&self) -> Value {
+        json!({ "error": { "kind": self.class.word(), "message": self.message, "hint": self.hint } })
+    }
+}
+
+impl From<OpsError> for Failure {
+    fn from(e: OpsError) -> Failure {
+        Failure::new(e.kind().into(), chain(&e), e.hint())
+    }
+}
+
+impl From<StoreError> for Failure {
+    fn from(e: StoreError) -> Failure {
+        OpsError::from(e).into()
+    }
+}
+
+impl From<FsError> for Failure {
+    fn from(e: FsError) -> Failure {
+        OpsError::from(e).into()
+    }
+}
+
+impl From<IdError> for Failure {
+    fn from(e: IdError) -> Failure {
+        OpsError::from(e).into()
+    }
+}
+
+impl From<ExecError> for Failure {
+    fn from(e: ExecError) -> Failure {
+        Failure::new(Class::Failed, chain(&e), None)
+    }
+}
+
+impl From<io::Error> for Failure {
+    fn from(e: io::Error) -> Failure {
+        match e.kind() {
+            io::ErrorKind::BrokenPipe => Failure::OutputClosed,
+            _ => Failure::new(Class::Failed, plain_words(&e.to_string()), None),
+        }
+    }
+}
+
+/// An error with what caused it, in one line.
+pub(super) fn chain(error: &dyn Error) -> String {
+    let mut whole = error.to_string();
+    let mut cause = error.source();
+    while let Some(inner) = cause {
+        let words = plain_words(&inner.to_string());
+        if !whole.contains(&words) {
+            whole = format!("{whole}: {words}");
+        }
+        cause = inner.source();
+    }
+    whole
+}
+
+/// The system's words in our form: `No such file or directory (os error 2)` is `no such file or directory`.
+fn plain_words(words: &str) -> String {
+    let words = words.split_once(" (os error ").map_or(words, |(before, _)| before);
+    let mut chars = words.chars();
+    match (chars.next(), chars.next()) {
+        (Some(first), Some(second)) if first.is_uppercase() && second.is_lowercase() => {
+            let rest = &words[first.len_utf8()..];
+            format!("{}{rest}", first.to_lowercase())
+        }
+        _ => words.to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::board::Refusal;
+    use crate::model::id::{MemberName, TaskId, TeamName};
+
+    #[test]
+    fn every_class_has_its_code_and_its_word() {
+        let table = [
+            (Class::Failed, 1, "failed"),
+            (Class::Usage, 2, "usage"),
+            (Class::NotFound, 3, "not_found"),
+            (Class::Refused, 4, "refused"),
+            (Class::Deadline, 5, "deadline"),
+            (Class::Backend, 6, "backend"),
+            (Class::Internal, 70, "internal"),
+            (Class::Interrupted, 130, "interrupted"),
+        ];
+        for (class, code, word) in table {
+            assert_eq!((class.code(), class.word()), (code, word));
+        }
+    }
+
+    #[test]
+    fn failures_of_verbs_keep_their_class() {
+        let team = || TeamName::new("demo").expect("name");
+        let name = || MemberName::new("bob").expect("name");
+        let table: [(OpsError, u8); 9] = [
+            (StoreError::NoSuchTeam { name: team(), known: vec![] }.into(), 3),
+            (StoreError::NoSuchMember { team: team(), name: name(), known: vec![] }.into(), 3),
+            (StoreError::Refused(Refusal::TaskNotFound(TaskId(1))).into(), 3),
+            (StoreError::TeamTaken { name: team() }.into(), 4),
+            (StoreError::Refused(Refusal::Blocked { id: TaskId(2), by: vec![TaskId(1)] }).into(), 4),
+            (OpsError::Deadline { what: "not idle: bob".to_owned(), seconds: 3 }, 5),
+            (OpsError::BackendUnavailable { backend: "tmux", problem: "no".to_owned() }, 6),
+            (OpsError::Name(IdError::Name { what: "team", given: "a b".to_owned() }), 2),
+            (OpsError::NotEnded { what: "x".to_owned() }, 1),
+        ];
+        for (error, code) in table {
+            let shown = error.to_string();
+            assert_eq!(Failure::from(error).exit(), Exit(code), "{shown}");
+        }
+    }
+
+    #[test]
+    fn the_form_on_stderr_and_in_json() {
+        let told = Told {
+            class: Class::Refused,
+            message: "it is so\nlast \u{1b}[1mline".to_owned(),
+            hint: Some("run that".to_owned()),
+        };
+        assert_eq!(told.text(), "error: it is so\n  last \u{241b}[1mline\nhint: run that");
+        let expected = json!({"error": {"kind": "refused", "message": told.message, "hint": "run that"}});
+        assert_eq!(told.document(), expected);
+        let bare = Told { hint: None, ..told };
+        assert_eq!(bare.document()["error"]["hint"], Value::Null);
+    }
+
+    #[test]
+    fn causes_are_told_once_and_in_our_form() {
+        let source = io::Error::from_raw_os_error(2);
+        let error = FsError::Io { op: "read", path: "/x".into(), source };
+        assert_eq!(chain(&error), "cannot read /x: no such file or directory");
+        assert_eq!(plain_words("TOML is"), "TOML is");
+        assert_eq!(Failure::from(io::Error::from(io::ErrorKind::BrokenPipe)), Failure::OutputClosed);
+    }
+}

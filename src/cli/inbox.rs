@@ -1,0 +1,136 @@
+//! `inbox`: messages are shown first and marked only then, so that none is lost on the way to its reader.
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use super::args::{self, Format};
+use super::fail::{Exit, Failure};
+use super::out::Out;
+use super::setup::{Setup, member};
+use super::{Done, interrupt};
+use crate::model::envelope::Envelope;
+use crate::model::id::MemberName;
+use crate::model::protocol::render_for_agent;
+use crate::model::text;
+use crate::ops::inbox::{Afterwards, look, settle};
+use crate::ops::{OpsError, Team};
+use crate::sys::env;
+use crate::ui;
+
+/// Everything is looked at again this often: a notification can be lost.
+const SWEEP: Duration = Duration::from_secs(60);
+
+/// A mailbox and how its messages are shown.
+struct Reader {
+    team: Team,
+    owner: MemberName,
+    out: Out,
+    format: Format,
+    follow: bool,
+    afterwards: Afterwards,
+}
+
+pub(super) fn inbox(setup: &Setup, args: &args::Inbox) -> Done {
+    let owner = args.name.as_deref().map(member).transpose()?.unwrap_or_else(|| setup.ctx.speaker.clone());
+    let reader = Reader {
+        team: setup.team()?,
+        owner,
+        out: setup.out.clone(),
+        format: args.format.unwrap_or(if setup.out.json { Format::Json } else { Format::Text }),
+        follow: args.follow,
+        afterwards: afterwards(args),
+    };
+    match (args.clear, args.follow) {
+        (true, _) => reader.clear(),
+        (false, false) => reader.once(args.all),
+        (false, true) => {
+            let all = args.all;
+            interrupt::breakable(Failure::StreamEnded, move || reader.follow(all))
+        }
+    }
+}
+
+fn afterwards(args: &args::Inbox) -> Afterwards {
+    match (args.peek, args.consume) {
+        (true, _) => Afterwards::Leave,
+        (false, true) => Afterwards::Remove,
+        (false, false) => Afterwards::Mark,
+    }
+}
+
+impl Reader {
+    fn once(&self, all: bool) -> Done {
+        let messages = look(&self.team, &self.owner, all)?;
+        self.show(&messages)?;
+        self.settle(&messages)?;
+        Ok(Exit::DONE)
+    }
+
+    /// Shows messages as they come, until the team is gone.
+    fn follow(&self, all: bool) -> Done {
+        let mut seen = BTreeSet::new();
+        let changes = self.team.changes().map_err(OpsError::from)?;
+        let mut all = all;
+        loop {
+            let messages = match look(&self.team, &self.owner, all) {
+                Err(_) if !self.team.exists() => {
+                    self.out.say(&format!("team {} is gone", self.team.name()));
+                    return Ok(Exit::DONE);
+                }
+                other => other?,
+            };
+            let fresh: Vec<Envelope> =
+                messages.into_iter().filter(|message| seen.insert(message.msg_id.clone())).collect();
+            self.show(&fresh)?;
+            self.settle(&fresh)?;
+            all = false;
+            changes.wait(SWEEP);
+        }
+    }
+
+    fn clear(&self) -> Done {
+        let messages = look(&self.team, &self.owner, true)?;
+        settle(&self.team, &self.owner, &messages, Afterwards::Remove)?;
+        let entries: Vec<_> = messages.iter().map(Envelope::to_entry).collect();
+        self.out.give(&entries, || format!("removed {} messages of {}", entries.len(), self.owner))?;
+        Ok(Exit::DONE)
+    }
+
+    fn settle(&self, messages: &[Envelope]) -> Result<(), Failure> {
+        // What was read before is not marked again.
+        let fresh = |m: &&Envelope| self.afterwards == Afterwards::Remove || !m.read;
+        let shown: Vec<Envelope> = messages.iter().filter(fresh).cloned().collect();
+        Ok(settle(&self.team, &self.owner, &shown, self.afterwards)?)
+    }
+
+    fn show(&self, messages: &[Envelope]) -> Result<(), Failure> {
+        match self.format {
+            Format::Json if self.follow => {
+                messages.iter().try_for_each(|message| self.out.document(&message.to_entry()))
+            }
+            Format::Json => {
+                let entries: Vec<_> = messages.iter().map(Envelope::to_entry).collect();
+                self.out.document(&entries)
+            }
+            Format::Text => self.blocks(messages.iter().map(|m| ui::letter(m, self.out.paint)).collect()),
+            Format::Xml => self.blocks(messages.iter().map(as_xml).collect()),
+        }
+    }
+
+    /// Blocks of text with an empty line between them; in a stream, after each.
+    fn blocks(&self, blocks: Vec<String>) -> Result<(), Failure> {
+        if blocks.is_empty() && !self.follow {
+            let unread = "no unread messages";
+            self.out.say(unread);
+        }
+        let end = if self.follow && !blocks.is_empty() { "\n\n" } else { "" };
+        self.out.data(&format!("{}{end}", blocks.join("\n\n")))
+    }
+}
+
+/// The form for an agent's prompt. Into a pipe it goes as it is; a terminal gets it fit to print.
+fn as_xml(message: &Envelope) -> String {
+    let (color, summary) = (message.color.as_deref(), message.summary.as_deref());
+    let whole = render_for_agent(&message.from, color, summary, &message.text);
+    if env::stdout_is_tty() { text::block(&whole) } else { whole }
+}

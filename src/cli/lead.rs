@@ -1,0 +1,105 @@
+//! `lead`: leads a team that exists, here or in the background.
+
+use std::time::Duration;
+
+use serde_json::json;
+
+use super::args;
+use super::conduct::{Conclusion, Desk};
+use super::fail::{Class, Exit, Failure};
+use super::out::Out;
+use super::setup::Setup;
+use super::{Done, interrupt};
+use crate::lead::End;
+use crate::model::text;
+use crate::ops::{self, Team};
+use crate::sys::clock::Deadline;
+use crate::sys::exec::spawn_detached;
+use crate::sys::fs;
+use crate::sys::proc::Process;
+use crate::sys::signal::Signals;
+use crate::ui;
+
+/// How long a lead in the background may take to take over.
+const TAKEN_OVER: Duration = Duration::from_secs(5);
+/// It can die without changing a file; it is looked after this often.
+const GLANCE: Duration = Duration::from_millis(50);
+/// How much of its log is repeated when it does.
+const LOG_TAIL: u64 = 4096;
+
+pub(super) fn lead(setup: &Setup, args: &args::Lead) -> Done {
+    let team = setup.team()?;
+    // Also where it is to run in the background: whoever leads already is named here, not in a log.
+    let lease = ops::lease::take(&team)?;
+    if args.detach {
+        drop(lease);
+        let pid = background(setup, &team)?;
+        let document = json!({ "team_name": team.name().as_str(), "lead_pid": pid });
+        setup.out.give(&document, || format!("process {pid} leads team {} in the background", team.name()))?;
+        return Ok(Exit::DONE);
+    }
+    let runtime = interrupt::runtime()?;
+    let conclusion = runtime.block_on(async {
+        let mut signals = Signals::new()?;
+        let (desk, wishes) = Desk::new(setup, &team)?;
+        desk.catch_up()?;
+        desk.say(&format!("leading team {}; Ctrl-C ends it", team.name()));
+        desk.lead(&mut signals, wishes, lease).await
+    });
+    runtime.shutdown_background();
+    let conclusion = conclusion?;
+    if conclusion.end == End::TeamGone {
+        setup.out.say(&format!("team {} was deleted: nothing is left to lead", team.name()));
+        return Ok(Exit::DONE);
+    }
+    tell(&setup.out, &team, &conclusion)
+}
+
+/// Shows how a team ended; gives the exit code for it.
+pub(super) fn tell(out: &Out, team: &Team, conclusion: &Conclusion) -> Done {
+    let success = conclusion.report.as_ref().is_some_and(|report| report.success);
+    if let Some(report) = &conclusion.report {
+        out.give(report, || ui::report(report, out.paint))?;
+    }
+    if let Some(Failure::Told(told)) = &conclusion.left {
+        out.complain(told);
+    }
+    if team.exists() && conclusion.left.is_none() {
+        out.say(&format!("team {0} stays on disk; remove it with `phalanx team delete -t {0}`", team.name()));
+    }
+    Ok(match (conclusion.interrupted, &conclusion.left) {
+        (true, _) => Exit::of(Class::Interrupted),
+        (false, Some(left)) => left.exit(),
+        (false, None) if success => Exit::DONE,
+        (false, None) => Exit::of(Class::Failed),
+    })
+}
+
+/// Starts a lead in the background and waits until it holds the lease; gives its process id.
+pub(super) fn background(setup: &Setup, team: &Team) -> Result<i32, Failure> {
+    let ctx = &setup.ctx;
+    let log = team.lead_log();
+    let words = ["--config-dir".into(), team.root().into(), "--team".into(), team.name().as_str().into()];
+    let args = [&words[..], &["lead".into()]].concat();
+    let changes = team.changes()?;
+    let pid = spawn_detached(ctx.caller.exe.as_os_str(), &args, None, &ctx.caller.cwd, Some(&log))?;
+    let deadline = Deadline::after(TAKEN_OVER);
+    loop {
+        // A short run can be over before it was seen to lead.
+        if !team.exists() || ops::lease::holder(team)? == Some(pid) {
+            return Ok(pid);
+        }
+        if Process::of(pid).is_none() && team.exists() {
+            let said = fs::read_tail(&log, LOG_TAIL).unwrap_or_default();
+            let said = text::last_lines(&String::from_utf8_lossy(&said), 10);
+            let hint = format!("lead it here with `phalanx lead -t {0}`, or end it with `phalanx down -t {0}`", team.name());
+            return Err(Failure::new(Class::Failed, format!("the lead in the background has ended\n{said}"), Some(hint)));
+        }
+        if deadline.expired() {
+            let seconds = TAKEN_OVER.as_secs();
+            let what = format!("process {pid} did not take over the lead of team {} within {seconds} s", team.name());
+            return Err(Failure::new(Class::Deadline, what, Some(format!("look into {}", log.display()))));
+        }
+        changes.wait(GLANCE.min(deadline.remaining()));
+    }
+}

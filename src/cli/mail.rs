@@ -1,0 +1,42 @@
+//! `send` and `broadcast`.
+
+use super::fail::{Exit, Failure};
+use super::setup::{Setup, member};
+use super::spawn::stdin;
+use super::{Done, args};
+use crate::ops;
+
+pub(super) fn send(setup: &Setup, args: &args::Send) -> Done {
+    let team = setup.team()?;
+    let to = member(&args.to)?;
+    let text = text(args.text.as_deref())?;
+    let sent = ops::send::send(&setup.ctx, &team, &to, &text, args.summary.as_deref())?;
+    setup.out.give(&sent, || sent.message.clone())?;
+    Ok(Exit::DONE)
+}
+
+pub(super) fn broadcast(setup: &Setup, args: &args::Broadcast) -> Done {
+    let team = setup.team()?;
+    let text = text(args.text.as_deref())?;
+    let sent = ops::send::broadcast(&setup.ctx, &team, &text, args.summary.as_deref())?;
+    setup.out.give(&sent, || match sent.recipients.as_slice() {
+        [] => "there is nobody who reads mail".to_owned(),
+        some => format!("{}: {}", sent.message, some.join(", ")),
+    })?;
+    Ok(Exit::DONE)
+}
+
+/// The text as given, or all of stdin without its last line break.
+fn text(given: Option<&str>) -> Result<String, Failure> {
+    let text = match given {
+        Some(text) if text != "-" => text.to_owned(),
+        Some(_) | None => {
+            let piped = stdin()?;
+            piped.strip_suffix('\n').unwrap_or(&piped).to_owned()
+        }
+    };
+    if text.trim().is_empty() {
+        return Err(Failure::usage("the message is empty", "give a text as an argument, or pipe one in"));
+    }
+    Ok(text)
+}

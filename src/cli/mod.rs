@@ -1,0 +1,120 @@
+//! The command line: parses it, gathers what surrounds the process, calls a verb, tells how it went. Decides nothing
+//! about teams. The only place that reads environment and settings.
+
+mod args;
+mod args_task;
+mod attach;
+mod conduct;
+mod crash;
+mod fail;
+mod inbox;
+mod interrupt;
+mod lead;
+mod logs;
+mod mail;
+mod out;
+mod setup;
+mod shutdown;
+mod spawn;
+mod status;
+mod task;
+mod team;
+mod up;
+mod usage;
+mod worker;
+#[cfg(test)]
+mod tests;
+
+use std::ffi::OsString;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::process::ExitCode;
+
+use clap::Parser;
+
+use args::{Cli, TeamVerb, Verb};
+use fail::{Class, Exit, Failure};
+use out::Out;
+use setup::Setup;
+
+use crate::ops;
+use crate::sys::env;
+
+/// What a verb comes to.
+type Done = Result<Exit, Failure>;
+
+/// Runs the program; gives its exit code.
+pub(crate) fn run() -> ExitCode {
+    let args = env::args();
+    let json = wants_json(&args);
+    crash::watch();
+    // What is left behind by a panic is not looked at again: the process ends.
+    let exit = match catch_unwind(AssertUnwindSafe(|| start(args, json))) {
+        Ok(exit) => exit,
+        Err(_) => {
+            let _ = json.then(|| Out::new(true, true, false, out::Color::Never).document(&crash::document()));
+            Exit::of(Class::Internal)
+        }
+    };
+    ExitCode::from(exit.0)
+}
+
+/// Whether JSON is wanted, also where the command line cannot be parsed.
+fn wants_json(args: &[OsString]) -> bool {
+    args.iter().take_while(|word| *word != "--").any(|word| word == "--json")
+}
+
+fn start(args: Vec<OsString>, json: bool) -> Exit {
+    let cli = match Cli::try_parse_from(args) {
+        Ok(cli) => cli,
+        Err(error) if usage::is_wish(&error) => {
+            let _ = error.print();
+            return Exit::DONE;
+        }
+        Err(error) => {
+            let failure = usage::failure(&error);
+            Out::new(json, false, false, out::Color::Auto).tell(&failure);
+            return failure.exit();
+        }
+    };
+    if let Verb::Exec { spec } = &cli.verb {
+        // The launcher gets by with its spec: nothing else of this process matters to it.
+        return Exit(u8::try_from(ops::exec::exec(spec)).unwrap_or(1));
+    }
+    let global = &cli.global;
+    let out = Out::new(global.json, global.quiet, global.verbose, global.color);
+    match Setup::new(global, out.clone()).and_then(|setup| perform(&setup, cli.verb)) {
+        Ok(exit) => exit,
+        Err(failure) => {
+            out.tell(&failure);
+            failure.exit()
+        }
+    }
+}
+
+fn perform(setup: &Setup, verb: Verb) -> Done {
+    match verb {
+        Verb::Up(args) => up::up(setup, &args),
+        Verb::Down(args) => shutdown::down(setup, &args),
+        Verb::Lead(args) => lead::lead(setup, &args),
+        Verb::Team(TeamVerb::Create { name, description, agent_type, unique }) => {
+            team::create(setup, &name, description.as_deref(), agent_type.as_deref(), unique)
+        }
+        Verb::Team(TeamVerb::List) => team::list(setup),
+        Verb::Team(TeamVerb::Show) => team::show(setup),
+        Verb::Team(TeamVerb::Delete { force }) => team::delete(setup, force),
+        Verb::Spawn(args) => spawn::spawn(setup, args),
+        Verb::Send(args) => mail::send(setup, &args),
+        Verb::Broadcast(args) => mail::broadcast(setup, &args),
+        Verb::Inbox(args) => inbox::inbox(setup, &args),
+        Verb::Task(verb) => task::task(setup, verb),
+        Verb::Shutdown(args) => shutdown::shutdown(setup, &args),
+        Verb::Status => status::status(setup),
+        Verb::Wait(args) => status::wait(setup, args),
+        Verb::Events(args) => status::events(setup, &args),
+        Verb::Attach => attach::attach(setup),
+        Verb::Peek(args) => attach::peek(setup, &args),
+        Verb::Logs(args) => logs::logs(setup, args),
+        Verb::Exec { spec } => Ok(Exit(u8::try_from(ops::exec::exec(&spec)).unwrap_or(1))),
+        Verb::Worker => worker::worker(setup),
+    }
+}

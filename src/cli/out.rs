@@ -1,0 +1,99 @@
+//! Where words go: stdout is data, stderr is talk. Knows no verb.
+
+use std::ffi::OsStr;
+use std::io::{self, Write};
+
+use serde::Serialize;
+
+use super::fail::{Class, Failure, Told};
+use crate::sys::env;
+use crate::ui::Paint;
+
+/// When colours are used.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(super) enum Color {
+    #[default]
+    Auto,
+    Always,
+    Never,
+}
+
+/// How this run speaks.
+#[derive(Debug, Clone)]
+pub(super) struct Out {
+    pub(super) json: bool,
+    pub(super) quiet: bool,
+    pub(super) verbose: bool,
+    /// For stdout.
+    pub(super) paint: Paint,
+    /// For stderr.
+    pub(super) talk: Paint,
+}
+
+impl Out {
+    pub(super) fn new(json: bool, quiet: bool, verbose: bool, color: Color) -> Out {
+        let calm = env::var("NO_COLOR").is_some() || env::var("TERM").as_deref() == Some(OsStr::new("dumb"));
+        let on = |tty: bool| match color {
+            Color::Always => true,
+            Color::Never => false,
+            Color::Auto => tty && !calm,
+        };
+        let paint = Paint { on: on(env::stdout_is_tty()) };
+        let talk = Paint { on: on(env::stderr_is_tty()) };
+        Out { json, quiet, verbose, paint, talk }
+    }
+
+    /// Writes text to stdout and sees it out; a missing last line break is added.
+    pub(super) fn data(&self, text: &str) -> Result<(), Failure> {
+        if text.is_empty() {
+            return Ok(());
+        }
+        let mut stdout = io::stdout().lock();
+        stdout.write_all(text.as_bytes())?;
+        if !text.ends_with('\n') {
+            stdout.write_all(b"\n")?;
+        }
+        stdout.flush()?;
+        Ok(())
+    }
+
+    /// Writes one document to stdout, on one line.
+    pub(super) fn document(&self, item: &impl Serialize) -> Result<(), Failure> {
+        let text = serde_json::to_string(item)
+            .map_err(|e| Failure::new(Class::Internal, format!("cannot be written as JSON: {e}"), None))?;
+        self.data(&text)
+    }
+
+    /// The document with `--json`, else the words.
+    pub(super) fn give(&self, item: &impl Serialize, words: impl FnOnce() -> String) -> Result<(), Failure> {
+        if self.json { self.document(item) } else { self.data(&words()) }
+    }
+
+    /// Says something to whoever watches; not with `--quiet`.
+    pub(super) fn say(&self, words: &str) {
+        if !self.quiet {
+            talk(words);
+        }
+    }
+
+    /// Tells of a failure: on stderr, and with `--json` on stdout too.
+    pub(super) fn tell(&self, failure: &Failure) {
+        if let Failure::Told(told) = failure {
+            self.complain(told);
+            if self.json {
+                // Nobody may be reading any more; the exit code says it all the same.
+                let _ = self.document(&told.document());
+            }
+        }
+    }
+
+    /// Tells of a failure on stderr only, where stdout has its document already.
+    pub(super) fn complain(&self, told: &Told) {
+        talk(&told.text());
+    }
+}
+
+/// A line on stderr; if nobody is there to read it, so be it.
+fn talk(words: &str) {
+    let _ = writeln!(io::stderr().lock(), "{words}");
+}

@@ -1,0 +1,205 @@
+//! `shutdown` and `down`: members are asked to end, and whoever leads brings it about; if nobody leads, this process
+//! does.
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use super::conduct;
+use super::fail::{Class, Exit, Failure};
+use super::setup::{Setup, member};
+use super::{Done, args, interrupt};
+use crate::model::id::MemberName;
+use crate::model::request::ShutdownRequest;
+use crate::model::settings::Finish;
+use crate::ops::shutdown::{Awaited, Ended, Wish};
+use crate::ops::{self, OpsError, Team};
+use crate::sys::clock::Deadline;
+use crate::sys::signal::Signals;
+use crate::ui;
+
+/// What a lead may need beyond the members' deadline to end them.
+const MARGIN: Duration = Duration::from_secs(20);
+/// How long a lead may take to remove its team once all members have ended.
+const CLEARED: Duration = Duration::from_secs(3);
+const GLANCE: Duration = Duration::from_millis(100);
+
+pub(super) fn shutdown(setup: &Setup, args: &args::Shutdown) -> Done {
+    let team = setup.team()?;
+    let names = if args.all {
+        everybody(setup, &team)?
+    } else {
+        args.names.iter().map(|name| member(name)).collect::<Result<BTreeSet<_>, _>>()?.into_iter().collect()
+    };
+    let wish = Wish { reason: args.reason.clone(), deadline_s: args.deadline, force: args.force };
+    let ended = end(setup, &team, &names, &wish, !args.no_wait)?;
+    give(setup, &ended)?;
+    Ok(exit(&ended))
+}
+
+pub(super) fn down(setup: &Setup, args: &args::Down) -> Done {
+    let team = setup.team()?;
+    let reason = args.reason.clone().or_else(|| Some("the team is taken down".to_owned()));
+    let wish = Wish { reason, deadline_s: args.deadline, force: args.force };
+    let names = everybody(setup, &team)?;
+    let ended = end(setup, &team, &names, &wish, true)?;
+    let exit = exit(&ended);
+    let stays = ended.iter().any(|one| one.outcome == "rejected" || is_stuck(one));
+    if !stays {
+        give_way(&team)?;
+        conduct::remove(&team)?;
+    }
+    give(setup, &ended)?;
+    match stays {
+        true => setup.out.say(&format!("team {} stays", team.name())),
+        false => setup.out.say(&format!("team {} is gone", team.name())),
+    }
+    Ok(exit)
+}
+
+/// Ends members by force, to delete their team.
+pub(super) fn end_all_by_force(setup: &Setup, team: &Team) -> Result<(), Failure> {
+    let names = everybody(setup, team)?;
+    let wish = Wish { reason: Some("the team is deleted".to_owned()), deadline_s: 30, force: true };
+    end(setup, team, &names, &wish, true)?;
+    Ok(())
+}
+
+fn everybody(setup: &Setup, team: &Team) -> Result<Vec<MemberName>, Failure> {
+    let (ours, others) = ops::shutdown::everybody(team)?;
+    if !others.is_empty() {
+        let names = others.iter().map(MemberName::as_str).collect::<Vec<_>>().join(", ");
+        setup.out.say(&format!("not started by phalanx, and not asked: {names}"));
+    }
+    Ok(ours)
+}
+
+fn end(
+    setup: &Setup,
+    team: &Team,
+    names: &[MemberName],
+    wish: &Wish,
+    waits: bool,
+) -> Result<Vec<Ended>, Failure> {
+    let requests = ops::shutdown::ask(team, names, wish)?;
+    if waits && requests.iter().any(ShutdownRequest::is_open) {
+        settle(setup, team, &requests, Duration::from_secs(wish.deadline_s) + MARGIN)?;
+    }
+    Ok(ops::shutdown::outcomes(team, &requests)?)
+}
+
+/// Sees the requests to their end: by waiting for the team's lead, or by leading for so long.
+pub(super) fn settle(
+    setup: &Setup,
+    team: &Team,
+    requests: &[ShutdownRequest],
+    limit: Duration,
+) -> Result<(), Failure> {
+    let runtime = interrupt::runtime()?;
+    let settled = runtime.block_on(async {
+        let mut signals = Signals::new()?;
+        tokio::select! {
+            done = see_through(setup, team, requests, limit) => done,
+            _signal = signals.recv() => {
+                let hint = Some("the members were asked; type the same again to wait for them".to_owned());
+                Err(Failure::interrupted("interrupted while members were ending", hint))
+            }
+        }
+    });
+    runtime.shutdown_background();
+    settled
+}
+
+async fn see_through(
+    setup: &Setup,
+    team: &Team,
+    requests: &[ShutdownRequest],
+    limit: Duration,
+) -> Result<(), Failure> {
+    let ids: Vec<_> = requests.iter().map(|r| r.id.clone()).collect();
+    loop {
+        match ops::lease::take(team) {
+            Ok(lease) => {
+                return match conduct::carry(&setup.ctx, team, lease, ids.into_iter().collect()).await {
+                    Err(e) if team.exists() => Err(e.into()),
+                    Ok(_) | Err(_) => Ok(()),
+                };
+            }
+            Err(OpsError::LedByAnother { .. }) => {}
+            Err(_) if !team.exists() => return Ok(()),
+            Err(e) => return Err(e.into()),
+        }
+        let (led, waited) = (team.clone(), ids.clone());
+        let wait = move || Ok(ops::shutdown::await_end(&led, &waited, limit)?);
+        match interrupt::aside(wait).await? {
+            Awaited::Ended | Awaited::TeamGone => return Ok(()),
+            Awaited::LeadGone => setup.out.say("the team's lead is gone; taking over"),
+        }
+    }
+}
+
+/// Lets a lead that removes its team by itself do so, so that it can report on it first.
+fn give_way(team: &Team) -> Result<(), Failure> {
+    let ends_itself = || -> Result<bool, OpsError> {
+        let own_end = team.settings()?.is_some_and(|s| s.finish == Finish::TasksDone && !s.keep);
+        Ok(own_end && ops::lease::is_led(team)?)
+    };
+    let deadline = Deadline::after(CLEARED);
+    while team.exists() && !deadline.expired() {
+        match (ends_itself(), team.changes()) {
+            (Ok(true), Ok(changes)) => drop(changes.wait(GLANCE)),
+            (Ok(false), _) => break,
+            // Files that vanish while they are read: it is being removed.
+            (Err(_), _) | (_, Err(_)) if !team.exists() => break,
+            (Err(e), _) => return Err(e.into()),
+            (_, Err(e)) => return Err(e.into()),
+        }
+    }
+    Ok(())
+}
+
+fn give(setup: &Setup, ended: &[Ended]) -> Result<(), Failure> {
+    let words = || if ended.is_empty() { String::new() } else { ui::shutdowns(ended, setup.out.paint) };
+    setup.out.give(&ended, words)
+}
+
+/// Its time ran out and it could not be ended either: then there is a reason for it.
+fn is_stuck(one: &Ended) -> bool {
+    one.outcome == "timed_out" && one.reason.is_some()
+}
+
+fn exit(ended: &[Ended]) -> Exit {
+    let any = |outcome: &str| ended.iter().any(|one| one.outcome == outcome);
+    match () {
+        () if ended.iter().any(is_stuck) => Exit::of(Class::Failed),
+        () if any("rejected") => Exit::of(Class::Refused),
+        () if any("timed_out") => Exit::of(Class::Deadline),
+        () => Exit::DONE,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::id::RequestId;
+
+    #[test]
+    fn the_worst_outcome_decides_the_exit_code() {
+        let one = |outcome: &'static str, reason: Option<&str>| Ended {
+            name: MemberName::new("ada").expect("name"),
+            outcome,
+            request_id: RequestId::parse("shutdown-1@ada").expect("id"),
+            reason: reason.map(str::to_owned),
+            elapsed_ms: Some(1),
+        };
+        let table = [
+            (vec![one("closed", None), one("forced", None), one("gone", None), one("requested", None)], 0),
+            (vec![one("closed", None), one("timed_out", None)], 5),
+            (vec![one("timed_out", None), one("rejected", Some("busy"))], 4),
+            (vec![one("rejected", None), one("timed_out", Some("could not be ended"))], 1),
+            (vec![], 0),
+        ];
+        for (ended, code) in table {
+            assert_eq!(exit(&ended), Exit(code), "{ended:?}");
+        }
+    }
+}

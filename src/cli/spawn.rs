@@ -1,0 +1,125 @@
+//! `spawn`: one teammate.
+
+use std::io::Read;
+use std::path::Path;
+
+use super::fail::{Class, Exit, Failure};
+use super::setup::Setup;
+use super::up::{how_to_watch, read_text};
+use super::{Done, args, interrupt, shutdown};
+use crate::model::id::MemberName;
+use crate::model::placement::BackendKind;
+use crate::ops::spawn::{Batch, Order, Spawned, Terms};
+use crate::ops::{self, Team};
+use crate::sys::env;
+use crate::sys::signal::Signals;
+
+/// A text larger than this is not read.
+const MAX_TEXT: u64 = 16 * 1024 * 1024;
+
+pub(super) fn spawn(setup: &Setup, args: args::Spawn) -> Done {
+    let team = setup.team()?;
+    let terms = Terms {
+        backend: args.backend,
+        deadline: args.deadline,
+        unique: args.unique,
+        layout: args.layout,
+    };
+    let order = order(args)?;
+    ops::spawn::check(&setup.ctx, std::slice::from_ref(&order))?;
+    let runtime = interrupt::runtime()?;
+    let batch = runtime.block_on(start(setup, &team, order, terms));
+    runtime.shutdown_background();
+    let (batch, interrupted) = batch?;
+    let why = batch.chosen;
+    for result in batch.results {
+        let one = result?;
+        if interrupted {
+            return Err(end_again(setup, &team, &one));
+        }
+        setup.out.say(&format!("backend {}: {}", why.backend.as_str(), why.why));
+        setup.out.give(&one, || line(&team, &one))?;
+    }
+    Ok(Exit::DONE)
+}
+
+fn order(args: args::Spawn) -> Result<Order, Failure> {
+    let prompt = match args.prompt_file {
+        Some(file) => Some(prompt_from(&file)?),
+        None => args.prompt,
+    };
+    Ok(Order {
+        name: args.name,
+        profile: args.profile,
+        role: args.role,
+        model: args.model,
+        mode: args.mode,
+        plan: args.plan,
+        prompt,
+        cwd: args.cwd,
+        env: args.env,
+        command: args.command,
+    })
+}
+
+fn prompt_from(file: &Path) -> Result<String, Failure> {
+    if file == Path::new("-") {
+        return stdin();
+    }
+    read_text(file, MAX_TEXT)
+        .map_err(|problem| Failure::new(Class::Usage, format!("prompt file {}: {problem}", file.display()), None))
+}
+
+/// All of stdin; never waits for a person to type.
+pub(super) fn stdin() -> Result<String, Failure> {
+    if env::stdin_is_tty() {
+        return Err(Failure::usage("there is no text", "give it as an argument, or pipe it in"));
+    }
+    let mut bytes = Vec::new();
+    std::io::stdin().lock().take(MAX_TEXT).read_to_end(&mut bytes)?;
+    String::from_utf8(bytes).map_err(|_| Failure::usage("stdin is not UTF-8 text", "convert it first"))
+}
+
+/// A start can take its time and cannot be broken off in the middle: a signal is kept until it has ended.
+async fn start(setup: &Setup, team: &Team, order: Order, terms: Terms) -> Result<(Batch, bool), Failure> {
+    let mut signals = Signals::new()?;
+    let (ctx, store) = (setup.ctx.clone(), team.clone());
+    let work = interrupt::aside(move || Ok(ops::spawn::spawn(&ctx, &store, &[order], &terms)?));
+    tokio::pin!(work);
+    let mut interrupted = false;
+    loop {
+        tokio::select! {
+            batch = &mut work => return Ok((batch?, interrupted)),
+            _signal = signals.recv() => {
+                interrupted = true;
+                setup.out.say("stopping as soon as the start has come to its end");
+            }
+        }
+    }
+}
+
+fn end_again(setup: &Setup, team: &Team, one: &Spawned) -> Failure {
+    let hint = Some(format!("end it with `phalanx shutdown {} --force -t {}`", one.name, team.name()));
+    let wish = ops::shutdown::Wish { reason: None, deadline_s: 10, force: true };
+    let ended = MemberName::existing(&one.name)
+        .map_err(Failure::from)
+        .and_then(|name| Ok(ops::shutdown::ask(team, &[name], &wish)?))
+        .and_then(|asked| shutdown::settle(setup, team, &asked, std::time::Duration::from_secs(30)));
+    match ended {
+        Ok(()) => Failure::interrupted(&format!("interrupted; `{}` was ended again", one.name), None),
+        Err(_) => Failure::interrupted(&format!("interrupted; `{}` still runs", one.name), hint),
+    }
+}
+
+fn line(team: &Team, one: &Spawned) -> String {
+    let watch = how_to_watch(team, one);
+    match (one.backend, &one.tmux_pane_id, &one.tmux_window_name) {
+        (BackendKind::Tmux, Some(pane), Some(window)) => {
+            let window = crate::model::text::line(window);
+            format!("{} runs in {pane} (tmux, window {window}); watch it: {watch}", one.name)
+        }
+        (BackendKind::Tmux | BackendKind::Pty, _, _) => {
+            format!("{} runs in a terminal of its own (pty, process {}); watch it: {watch}", one.name, one.pid)
+        }
+    }
+}

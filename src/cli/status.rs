@@ -1,0 +1,92 @@
+//! `status`, `wait` and `events`: looking at a team.
+
+use std::time::Duration;
+
+use super::fail::{Class, Exit, Failure};
+use super::out::Out;
+use super::setup::{Setup, member};
+use super::{Done, args, interrupt};
+use crate::model::event::{Event, EventKind};
+use crate::model::id::MemberName;
+use crate::ops::wait::{Came, Until};
+use crate::ops::{self, OpsError, Team};
+use crate::ui;
+
+/// Everything is looked at again this often: a notification can be lost.
+const SWEEP: Duration = Duration::from_secs(60);
+
+pub(super) fn status(setup: &Setup) -> Done {
+    let status = ops::status::status(&setup.team()?)?;
+    setup.out.give(&status, || ui::status(&status, setup.out.paint))?;
+    Ok(Exit::DONE)
+}
+
+pub(super) fn wait(setup: &Setup, args: args::Wait) -> Done {
+    let team = setup.team()?;
+    let names = names(&team, &args)?;
+    let until = args.until.clone();
+    let interrupted = Failure::interrupted("interrupted while waiting", None);
+    let came = interrupt::breakable(interrupted, move || wait_for(&team, &names, &args))?;
+    let words = || came.iter().map(|c| format!("{} {}", c.name, c.state)).collect::<Vec<_>>().join("\n");
+    setup.out.give(&came, words)?;
+    let good = came.iter().all(|c| ops::wait::is_good(c, &until));
+    Ok(if good { Exit::DONE } else { Exit::of(Class::Failed) })
+}
+
+/// Whom to wait for: those named, or everybody on the team.
+fn names(team: &Team, args: &args::Wait) -> Result<Vec<MemberName>, Failure> {
+    match args.until {
+        Until::Task(_) if !args.names.is_empty() => {
+            Err(Failure::usage("a task is waited for without names", "leave the names away"))
+        }
+        Until::Ready | Until::Idle | Until::Gone if args.names.is_empty() => {
+            Ok(team.team()?.teammates().map(|m| m.name.clone()).collect())
+        }
+        Until::Ready | Until::Idle | Until::Gone | Until::Task(_) => {
+            args.names.iter().map(|name| member(name)).collect()
+        }
+    }
+}
+
+fn wait_for(team: &Team, names: &[MemberName], args: &args::Wait) -> Result<Vec<Came>, Failure> {
+    match ops::wait::wait(team, names, args.any, &args.until, args.timeout) {
+        Ok(came) => Ok(came),
+        // A team can only be deleted when its members have ended.
+        Err(_) if args.until == Until::Gone && !team.exists() => {
+            Ok(names.iter().map(|name| Came { name: name.to_string(), state: "gone".to_owned() }).collect())
+        }
+        Err(e) => Err(e.into()),
+    }
+}
+
+pub(super) fn events(setup: &Setup, args: &args::Events) -> Done {
+    let (team, out) = (setup.team()?, setup.out.clone());
+    if !args.follow {
+        let (events, _) = ops::events::from(&team, 0)?;
+        show(&out, &events)?;
+        return Ok(Exit::DONE);
+    }
+    interrupt::breakable(Failure::StreamEnded, move || follow(&team, &out))
+}
+
+fn follow(team: &Team, out: &Out) -> Done {
+    let changes = team.changes().map_err(OpsError::from)?;
+    let mut at = 0;
+    loop {
+        let (events, next) = ops::events::from(team, at)?;
+        at = next;
+        show(out, &events)?;
+        if events.iter().any(|e| e.event == EventKind::TeamDeleted) || !team.exists() {
+            return Ok(Exit::DONE);
+        }
+        changes.wait(SWEEP);
+    }
+}
+
+fn show(out: &Out, events: &[Event]) -> Result<(), Failure> {
+    if out.json {
+        return events.iter().try_for_each(|event| out.document(event));
+    }
+    let lines: Vec<String> = events.iter().map(|event| ui::event_line(event, out.paint)).collect();
+    out.data(&lines.join("\n"))
+}

@@ -1,0 +1,80 @@
+//! The task verbs.
+
+use super::Done;
+use super::args_task::{Create, TaskVerb};
+use super::fail::{Exit, Failure};
+use super::setup::{Setup, member};
+use crate::model::task::{Extra, Task};
+use crate::model::wire;
+use crate::ops::{self, Ending, NewTask, Team};
+use crate::ui;
+
+pub(super) fn task(setup: &Setup, verb: TaskVerb) -> Done {
+    let team = setup.team()?;
+    match verb {
+        TaskVerb::Create(args) => create(setup, &team, args),
+        TaskVerb::List { all } => list(setup, &team, all),
+        TaskVerb::Get { id } => {
+            let task = ops::task::get(&team, id)?;
+            setup.out.give(&task.to_object(), || ui::task_page(&task, setup.out.paint))?;
+            Ok(Exit::DONE)
+        }
+        TaskVerb::Claim { id } => {
+            let task = ops::task::claim(&setup.ctx, &team, id)?;
+            told(setup, &task, &format!("task {id} is in progress, owned by {}", setup.ctx.speaker))
+        }
+        TaskVerb::Complete { id } => {
+            let (task, freed) = ops::task::end(&team, id, &setup.ctx.speaker, Ending::Completed, None)?;
+            let free = freed.iter().map(|id| format!("#{id}")).collect::<Vec<_>>().join(", ");
+            let free = if free.is_empty() { free } else { format!("; free now: {free}") };
+            told(setup, &task, &format!("task {id} is completed{free}"))
+        }
+    }
+}
+
+fn told(setup: &Setup, task: &Task, words: &str) -> Done {
+    setup.out.give(&task.to_object(), || words.to_owned())?;
+    Ok(Exit::DONE)
+}
+
+fn create(setup: &Setup, team: &Team, args: Create) -> Done {
+    if args.subject.trim().is_empty() {
+        return Err(Failure::usage("the subject is empty", "say in a few words what is to be done"));
+    }
+    let mut metadata = args.metadata.unwrap_or_default();
+    if let Some(kind) = args.kind {
+        wire::put(&mut metadata, "type", kind);
+    }
+    let new = NewTask {
+        subject: args.subject,
+        description: args.description,
+        active_form: args.active_form,
+        owner: args.owner.as_deref().map(member).transpose()?,
+        blocked_by: args.blocked_by,
+        after: Vec::new(),
+        extra: Extra { run: args.command, files: args.files, priority: args.priority, ..Extra::default() },
+        metadata,
+    };
+    let made = ops::task::create(&setup.ctx, team, &[new])?;
+    match made.first() {
+        Some(task) => told(setup, task, &format!("task {} is on the board", task.id)),
+        None => Ok(Exit::DONE),
+    }
+}
+
+fn list(setup: &Setup, team: &Team, all: bool) -> Done {
+    let board = ops::task::board(team)?;
+    let open = |task: &&Task| all || !task.state.frees_dependants();
+    let shown: Vec<&Task> = board.tasks.values().filter(open).collect();
+    for id in &board.unreadable {
+        setup.out.say(&format!("task {id} cannot be read"));
+    }
+    let objects: Vec<_> = shown.iter().map(|task| task.to_object()).collect();
+    if objects.is_empty() && !setup.out.json {
+        setup.out.say(if all { "no tasks" } else { "no open tasks" });
+        return Ok(Exit::DONE);
+    }
+    let ids: Vec<_> = shown.iter().map(|task| task.id).collect();
+    setup.out.give(&objects, || ui::task_table(&board, &ids, setup.out.paint))?;
+    Ok(Exit::DONE)
+}

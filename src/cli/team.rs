@@ -1,0 +1,86 @@
+//! The team verbs.
+
+use serde_json::json;
+
+use super::fail::{Exit, Failure};
+use super::setup::Setup;
+use super::{Done, shutdown};
+use crate::model::environ::EnvRules;
+use crate::model::placement::Layout;
+use crate::model::settings::{BackendChoice, Finish, Settings};
+use crate::ops;
+use crate::ui;
+
+/// How many members a team that is built by hand may have: enough, and a stop for a script that runs away.
+const MAX_MEMBERS: usize = 256;
+
+pub(super) fn create(
+    setup: &Setup,
+    name: &str,
+    description: Option<&str>,
+    agent_type: Option<&str>,
+    unique: bool,
+) -> Done {
+    let settings = Settings {
+        format: 1,
+        backend: BackendChoice::Auto,
+        chosen: None,
+        tmux_socket: None,
+        layout: Layout::default(),
+        finish: Finish::Manual,
+        // A lead that is started for it later leads it; whoever made it deletes it.
+        keep: true,
+        max_members: MAX_MEMBERS,
+        env: EnvRules::default(),
+    };
+    let team = ops::team::create(&setup.ctx, name, description.unwrap_or_default(), agent_type, &settings, unique)?;
+    let document = json!({
+        "team_name": team.name().as_str(),
+        "team_file_path": team.team_file().to_string_lossy(),
+        "lead_agent_id": team.team()?.lead_agent_id,
+    });
+    setup.out.give(&document, || format!("team {0} is made; add members with `phalanx spawn NAME -t {0}`", team.name()))?;
+    Ok(Exit::DONE)
+}
+
+pub(super) fn list(setup: &Setup) -> Done {
+    let teams = ops::team::list(&setup.ctx)?;
+    if teams.is_empty() && !setup.out.json {
+        setup.out.say("no teams");
+        return Ok(Exit::DONE);
+    }
+    setup.out.give(&teams, || ui::team_list(&teams, setup.out.paint))?;
+    Ok(Exit::DONE)
+}
+
+pub(super) fn show(setup: &Setup) -> Done {
+    let team = setup.team()?;
+    let found = team.team()?;
+    let members: Vec<_> = found.members.iter().map(crate::model::team::Member::to_entry).collect();
+    let document = json!({
+        "name": found.name,
+        "description": found.description,
+        "createdAt": found.created_at,
+        "leadAgentId": found.lead_agent_id,
+        "leadSessionId": found.lead_session_id,
+        "members": members,
+        "team_file_path": team.team_file().to_string_lossy(),
+    });
+    setup.out.give(&document, || ui::team_lines(&found, setup.out.paint))?;
+    Ok(Exit::DONE)
+}
+
+pub(super) fn delete(setup: &Setup, force: bool) -> Done {
+    let team = setup.team()?;
+    if force {
+        shutdown::end_all_by_force(setup, &team)?;
+    }
+    match ops::team::delete(&team) {
+        Err(e) if !force || team.exists() => return Err(Failure::from(e)),
+        Ok(()) | Err(_) => {}
+    }
+    let message = format!("team {} is deleted", team.name());
+    let document = json!({ "success": true, "message": message, "team_name": team.name().as_str() });
+    setup.out.give(&document, || message.clone())?;
+    Ok(Exit::DONE)
+}

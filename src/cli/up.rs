@@ -1,0 +1,199 @@
+//! `up`: a team from a manifest, from its beginning to its end.
+
+use std::collections::BTreeSet;
+use std::path::Path;
+
+use serde_json::json;
+
+use super::conduct::{self, Desk};
+use super::fail::{Class, Exit, Failure, chain};
+use super::setup::Setup;
+use super::{Done, args, interrupt, lead};
+use crate::lead::End;
+use crate::model::manifest::Manifest;
+use crate::model::placement::BackendKind;
+use crate::model::settings::Settings;
+use crate::ops::spawn::{Order, Spawned, Terms};
+use crate::ops::{self, Context, Lease, NewTask, Team};
+use crate::sys::fs;
+use crate::sys::signal::Signals;
+
+/// A manifest larger than this is none.
+const MAX_MANIFEST: u64 = 4 * 1024 * 1024;
+/// How long members may take to prove that they run.
+const START: std::time::Duration = std::time::Duration::from_secs(30);
+/// How long members may take to end when the start of the team is taken back.
+const BACK_S: u64 = 10;
+
+/// What a manifest asks for.
+struct Plan {
+    name: String,
+    description: String,
+    settings: Settings,
+    orders: Vec<Order>,
+    tasks: Vec<NewTask>,
+}
+
+pub(super) fn up(setup: &Setup, args: &args::Up) -> Done {
+    let plan = plan(setup, args)?;
+    let runtime = interrupt::runtime()?;
+    let done = runtime.block_on(run(setup, args, plan));
+    runtime.shutdown_background();
+    done
+}
+
+/// Reads the manifest and checks all that can be checked before anything is made.
+fn plan(setup: &Setup, args: &args::Up) -> Result<Plan, Failure> {
+    let shown = args.manifest.display();
+    let text = read_text(&args.manifest, MAX_MANIFEST)
+        .map_err(|problem| Failure::new(Class::Usage, format!("manifest {shown}: {problem}"), None))?;
+    let manifest = Manifest::parse(&text).map_err(|e| {
+        let message = format!("{shown}:{}:{}: {}", e.line, e.column, e.message);
+        Failure::new(Class::Usage, message, e.nearest.map(|word| format!("did you mean `{word}`?")))
+    })?;
+    let read = |file: &str| {
+        let path = setup.ctx.caller.cwd.join(file);
+        let problem = |problem| Failure::new(Class::Usage, format!("prompt file {file}: {problem}"), None);
+        read_text(&path, MAX_MANIFEST).map_err(problem)
+    };
+    let plan = Plan {
+        name: manifest.team.name.clone(),
+        description: manifest.team.description.clone().unwrap_or_default(),
+        settings: ops::manifest::settings(&manifest, args.backend, args.keep)?,
+        orders: ops::manifest::orders(&manifest, read)?,
+        tasks: ops::manifest::tasks(&manifest, &setup.ctx.caller.cwd)?,
+    };
+    ops::spawn::check(&setup.ctx, &plan.orders)?;
+    ops::manifest::check_work(&manifest)?;
+    Ok(plan)
+}
+
+/// A text file; a link to one is followed.
+pub(super) fn read_text(path: &Path, limit: u64) -> Result<String, String> {
+    let bytes = fs::canonical(path).and_then(|path| fs::read(&path, limit));
+    let bytes = bytes.map_err(|e| match &e {
+        // The path is named by whoever tells of this.
+        fs::FsError::Io { source, .. } => chain(source),
+        fs::FsError::Refused { reason, .. } => reason.clone(),
+        fs::FsError::TooLarge { .. } => e.to_string(),
+    })?;
+    let bytes = bytes.ok_or("it is not there")?;
+    String::from_utf8(bytes).map_err(|_| "it is not UTF-8 text".to_owned())
+}
+
+async fn run(setup: &Setup, args: &args::Up, plan: Plan) -> Done {
+    // From here on a signal does not end us: what was begun is ended in order.
+    let mut signals = Signals::new()?;
+    let ctx = &setup.ctx;
+    let team = ops::team::create(ctx, &plan.name, &plan.description, None, &plan.settings, false)?;
+    let lease = match ops::lease::take(&team) {
+        Ok(lease) => lease,
+        Err(e) => return Err(conduct::remove(&team).err().unwrap_or(e.into())),
+    };
+    let (desk, wishes) = Desk::new(setup, &team)?;
+    let started = desk.attend(&mut signals, start(setup, &team, plan, &desk)).await;
+    let spawned = match started {
+        Ok(spawned) if desk.interrupted() && args.detach => Err((spawned, stopped())),
+        Ok(spawned) => Ok(spawned),
+        Err((spawned, failure)) => Err((spawned, failure)),
+    };
+    let spawned = match spawned {
+        Ok(spawned) => spawned,
+        Err((spawned, failure)) => {
+            desk.close();
+            take_back(setup, &team, lease, &spawned).await;
+            return Err(failure);
+        }
+    };
+    if args.detach {
+        desk.close();
+        drop(lease);
+        return detach(setup, &team, &spawned);
+    }
+    let conclusion = desk.lead(&mut signals, wishes, lease).await?;
+    if conclusion.end == End::TeamGone {
+        setup.out.say(&format!("team {} was deleted while it was led here", team.name()));
+    }
+    lead::tell(&setup.out, &team, &conclusion)
+}
+
+fn stopped() -> Failure {
+    Failure::interrupted("interrupted while the team was started", None)
+}
+
+/// Makes the tasks and starts the members, all in one go. A failure comes with those that run all the same.
+async fn start(setup: &Setup, team: &Team, plan: Plan, desk: &Desk<'_>) -> Result<Vec<Spawned>, (Vec<Spawned>, Failure)> {
+    let (ctx, store) = (setup.ctx.clone(), team.clone());
+    let batch = interrupt::aside(move || {
+        if !plan.tasks.is_empty() {
+            ops::task::lay_out(&ctx, &store, &plan.tasks)?;
+        }
+        let terms = Terms { backend: None, deadline: START, unique: false, layout: None };
+        Ok(ops::spawn::spawn(&ctx, &store, &plan.orders, &terms)?)
+    });
+    let batch = batch.await.map_err(|failure| (Vec::new(), failure))?;
+    let (mut spawned, mut failed) = (Vec::new(), Vec::new());
+    for result in batch.results {
+        match result {
+            Ok(one) => spawned.push(one),
+            Err(e) => failed.push(e),
+        }
+    }
+    if failed.is_empty() {
+        announce(desk, team, &spawned, &batch.chosen.why);
+        return Ok(spawned);
+    }
+    let backend = failed.iter().any(|e| e.kind() == ops::Kind::Backend);
+    let message = failed.iter().map(|e| chain(e)).collect::<Vec<_>>().join("\n");
+    let hint = failed.iter().find_map(ops::OpsError::hint);
+    let class = if backend { Class::Backend } else { Class::Failed };
+    Err((spawned, Failure::new(class, message, hint)))
+}
+
+/// How to watch the team, and where it runs and why.
+fn announce(desk: &Desk<'_>, team: &Team, spawned: &[Spawned], why: &str) {
+    let Some(first) = spawned.first() else { return };
+    desk.say(&format!("watch it: {}", how_to_watch(team, first)));
+    desk.say(&format!("backend {}: {why}", first.backend.as_str()));
+}
+
+/// Where a person sees the team: a window of the session that they are in, else a command of ours.
+pub(super) fn how_to_watch(team: &Team, one: &Spawned) -> String {
+    match one.backend {
+        BackendKind::Tmux if one.watch.starts_with("window") => one.watch.clone(),
+        BackendKind::Tmux => format!("phalanx attach -t {}", team.name()),
+        BackendKind::Pty => format!("phalanx logs {} -f -t {}", one.name, team.name()),
+    }
+}
+
+/// Ends what was started of a team that did not come up as a whole, and removes it.
+async fn take_back(setup: &Setup, team: &Team, lease: Lease, spawned: &[Spawned]) {
+    let ended = end_started(&setup.ctx, team, lease, spawned).await;
+    if let Err(Failure::Told(told)) = ended.and_then(|()| conduct::remove(team)) {
+        setup.out.complain(&told);
+        setup.out.say(&format!("team {0} is left; end it with `phalanx down -t {0} --force`", team.name()));
+    }
+}
+
+async fn end_started(ctx: &Context, team: &Team, lease: Lease, spawned: &[Spawned]) -> Result<(), Failure> {
+    let live = ops::status::live_members(team)?;
+    let names: Vec<_> = live.into_iter().filter(|n| spawned.iter().any(|s| n.clashes_with(&s.name))).collect();
+    let wish = ops::shutdown::Wish {
+        reason: Some("the team did not start as a whole".to_owned()),
+        deadline_s: BACK_S,
+        force: true,
+    };
+    let asked = ops::shutdown::ask(team, &names, &wish)?;
+    let ids: BTreeSet<_> = asked.into_iter().map(|r| r.id).collect();
+    conduct::carry(ctx, team, lease, ids).await?;
+    Ok(())
+}
+
+fn detach(setup: &Setup, team: &Team, spawned: &[Spawned]) -> Done {
+    let pid = lead::background(setup, team)?;
+    let document = json!({ "team_name": team.name().as_str(), "lead_pid": pid, "members": spawned });
+    setup.out.give(&document, || {
+        format!("team {0} runs in the background, led by process {pid}; end it with `phalanx down -t {0}`", team.name())
+    })?;
+    Ok(Exit::DONE)
+}

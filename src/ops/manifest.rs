@@ -1,0 +1,187 @@
+//! From a manifest to what the verbs take: settings, orders and tasks. Pure but for the prompt files, which the caller
+//! reads.
+
+use std::path::Path;
+
+use super::error::OpsError;
+use super::spawn::Order;
+use crate::model::environ::EnvRules;
+use crate::model::id::MemberName;
+use crate::model::manifest::{self, Manifest, MemberSpec, TaskSpec};
+use crate::model::placement::Layout;
+use crate::model::settings::{BackendChoice, Finish, Settings};
+use crate::model::task::Extra;
+use crate::profile::WORKER;
+use crate::store::NewTask;
+
+/// How the team is run; what the command line says about the backend wins.
+pub(crate) fn settings(
+    manifest: &Manifest,
+    backend: Option<BackendChoice>,
+    keep: bool,
+) -> Result<Settings, OpsError> {
+    let team = &manifest.team;
+    let own = match team.backend {
+        manifest::BackendChoice::Auto => BackendChoice::Auto,
+        manifest::BackendChoice::Tmux => BackendChoice::Tmux,
+        manifest::BackendChoice::Pty => BackendChoice::Pty,
+        manifest::BackendChoice::Iterm2 => {
+            let problem = "this phalanx cannot use it yet".to_owned();
+            return Err(OpsError::BackendUnavailable { backend: "iterm2", problem });
+        }
+    };
+    Ok(Settings {
+        format: 1,
+        backend: backend.unwrap_or(own),
+        chosen: None,
+        tmux_socket: None,
+        layout: match team.layout {
+            manifest::Layout::Panes => Layout::Panes,
+            manifest::Layout::Windows => Layout::Windows,
+        },
+        finish: match team.finish {
+            manifest::Finish::TasksDone => Finish::TasksDone,
+            manifest::Finish::Manual => Finish::Manual,
+        },
+        keep,
+        max_members: team.max_members,
+        env: EnvRules { allow: manifest.env.allow.clone(), deny: manifest.env.deny.clone() },
+    })
+}
+
+/// The members to be started; `read` gives the text of a prompt file.
+pub(crate) fn orders<E>(
+    manifest: &Manifest,
+    mut read: impl FnMut(&str) -> Result<String, E>,
+) -> Result<Vec<Order>, E> {
+    manifest.members.iter().map(|member| order(member, &mut read)).collect()
+}
+
+fn order<E>(member: &MemberSpec, read: &mut impl FnMut(&str) -> Result<String, E>) -> Result<Order, E> {
+    let from_file = member.prompt_file.as_deref().map(read).transpose()?;
+    Ok(Order {
+        name: member.name.clone(),
+        profile: Some(member.profile.clone()),
+        role: member.role.clone(),
+        model: member.model.clone(),
+        mode: member.mode,
+        plan: member.plan,
+        prompt: member.prompt.clone().or(from_file),
+        cwd: Some(member.cwd.clone()),
+        env: member.env.iter().map(|(name, value)| (name.clone(), value.clone())).collect(),
+        command: member.run.clone().unwrap_or_default(),
+    })
+}
+
+/// The tasks as one batch; relative directories are meant from `here`.
+pub(crate) fn tasks(manifest: &Manifest, here: &Path) -> Result<Vec<NewTask>, OpsError> {
+    manifest.tasks.iter().map(|task| new_task(manifest, task, here)).collect()
+}
+
+fn new_task(manifest: &Manifest, task: &TaskSpec, here: &Path) -> Result<NewTask, OpsError> {
+    let place = |key: &String| manifest.tasks.iter().position(|t| t.key == *key);
+    let directory = |cwd: &String| here.join(cwd).components().collect::<std::path::PathBuf>();
+    Ok(NewTask {
+        subject: task.subject.clone(),
+        description: task.description.clone().unwrap_or_default(),
+        active_form: task.active_form.clone(),
+        owner: task.owner.as_deref().map(MemberName::new).transpose()?,
+        // Keys without a task were refused when the manifest was read.
+        after: task.after.iter().filter_map(place).collect(),
+        extra: Extra {
+            key: Some(task.key.clone()),
+            run: task.run.clone().unwrap_or_default(),
+            cwd: task.cwd.as_ref().map(|cwd| directory(cwd).to_string_lossy().into_owned()),
+            env: task.env.clone(),
+            files: task.files.clone(),
+            priority: task.priority,
+            ..Extra::default()
+        },
+        ..NewTask::default()
+    })
+}
+
+/// Refuses a manifest whose tasks carry commands that no member would run.
+pub(crate) fn check_work(manifest: &Manifest) -> Result<(), OpsError> {
+    let worker = manifest.members.iter().any(|m| m.profile == WORKER.name);
+    match manifest.tasks.iter().find(|t| t.run.is_some() && !worker) {
+        None => Ok(()),
+        Some(task) => Err(OpsError::Usage {
+            problem: format!("task `{}` has a command, but no member is a worker that could run it", task.key),
+            hint: Some("add a `[[member]]` with `profile = \"worker\"`".to_owned()),
+        }),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const TEXT: &str = r#"
+[team]
+name = "checks"
+layout = "windows"
+max_members = 3
+[env]
+deny = ["SECRET_*"]
+[[member]]
+name = "ada"
+prompt_file = "p.txt"
+env = { A = "1" }
+[[member]]
+name = "log"
+run = ["tail", "-f", "x"]
+[[task]]
+key = "fmt"
+subject = "Format"
+run = ["true"]
+cwd = "./sub"
+[[task]]
+key = "test"
+subject = "Test"
+after = ["fmt"]
+owner = "ada"
+priority = 2
+"#;
+
+    fn manifest() -> Manifest {
+        Manifest::parse(TEXT).expect("manifest")
+    }
+
+    #[test]
+    fn settings_say_how_the_team_is_run() {
+        let got = settings(&manifest(), Some(BackendChoice::Pty), true).expect("settings");
+        assert_eq!((got.backend, got.layout, got.finish), (BackendChoice::Pty, Layout::Windows, Finish::TasksDone));
+        assert_eq!((got.keep, got.max_members, got.env.deny.as_slice()), (true, 3, &["SECRET_*".to_owned()][..]));
+        assert_eq!(settings(&manifest(), None, false).expect("settings").backend, BackendChoice::Auto);
+    }
+
+    #[test]
+    fn orders_take_prompts_from_files_and_command_lines_from_run() {
+        let read = |path: &str| Ok::<_, ()>(format!("text of {path}"));
+        let got = orders(&manifest(), read).expect("orders");
+        assert_eq!(got[0].prompt.as_deref(), Some("text of p.txt"));
+        assert_eq!(got[0].profile.as_deref(), Some("worker"));
+        assert_eq!(got[0].env, [("A".to_owned(), "1".to_owned())]);
+        assert_eq!((got[1].profile.as_deref(), got[1].command.len()), (Some("shell"), 3));
+        assert_eq!(orders(&manifest(), |_| Err::<String, _>("no")).err(), Some("no"));
+    }
+
+    #[test]
+    fn tasks_keep_key_place_and_owner() {
+        let got = tasks(&manifest(), Path::new("/w")).expect("tasks");
+        assert_eq!(got[0].extra.key.as_deref(), Some("fmt"));
+        assert_eq!(got[0].extra.cwd.as_deref(), Some("/w/sub"));
+        assert_eq!(got[1].after, [0]);
+        assert_eq!(got[1].owner.as_ref().map(MemberName::as_str), Some("ada"));
+        assert_eq!(got[1].extra.priority, Some(2));
+    }
+
+    #[test]
+    fn commands_need_a_worker() {
+        assert!(check_work(&manifest()).is_ok());
+        let without = TEXT.replace("name = \"ada\"", "name = \"ada\"\nprofile = \"claude\"");
+        let refused = check_work(&Manifest::parse(&without).expect("manifest"));
+        assert!(refused.is_err_and(|e| e.to_string().contains("`fmt`")));
+    }
+}

@@ -1,0 +1,70 @@
+//! Words for spans of time and for states, the same on every page.
+
+use super::paint::Tint;
+use crate::model::lifecycle::MemberState;
+use crate::model::task::TaskState;
+use crate::model::time;
+
+/// A span with a tenth of a second while that is of interest: `2.1s`, `12.3s`, `3m04s`.
+pub(crate) fn span(ms: u64) -> String {
+    match ms {
+        0..60_000 => format!("{}.{}s", ms / 1000, ms % 1000 / 100),
+        _ => time::human(ms),
+    }
+}
+
+/// How a member's state looks.
+pub(super) fn member_tint(state: MemberState) -> Tint {
+    match state {
+        MemberState::Pending | MemberState::Starting | MemberState::Idle | MemberState::Completed => Tint::Plain,
+        MemberState::Working => Tint::Good,
+        MemberState::ShutdownRequested => Tint::Warn,
+        MemberState::Failed | MemberState::Killed | MemberState::Disappeared => Tint::Bad,
+    }
+}
+
+/// A state's word for people.
+pub(super) fn member_word(state: MemberState) -> &'static str {
+    match state {
+        MemberState::ShutdownRequested => "asked to end",
+        MemberState::Pending
+        | MemberState::Starting
+        | MemberState::Working
+        | MemberState::Idle
+        | MemberState::Completed
+        | MemberState::Failed
+        | MemberState::Killed
+        | MemberState::Disappeared => state.as_str(),
+    }
+}
+
+/// A state's word for people.
+pub(super) fn task_word(state: TaskState) -> &'static str {
+    match state {
+        TaskState::InProgress => "in progress",
+        TaskState::Pending | TaskState::Completed | TaskState::Failed | TaskState::Cancelled => state.as_str(),
+    }
+}
+
+/// A state's sign and look in a list.
+pub(super) fn task_mark(state: TaskState) -> (&'static str, Tint) {
+    match state {
+        TaskState::Pending => ("·", Tint::Dim),
+        TaskState::InProgress => ("▸", Tint::Bold),
+        TaskState::Completed => ("✓", Tint::Good),
+        TaskState::Failed => ("✗", Tint::Bad),
+        TaskState::Cancelled => ("-", Tint::Dim),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn spans() {
+        assert_eq!(span(2_140), "2.1s");
+        assert_eq!(span(12_399), "12.3s");
+        assert_eq!(span(184_000), "3m04s");
+    }
+}

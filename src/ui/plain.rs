@@ -1,0 +1,166 @@
+//! One line for an event of the journal, for logs and pipes: `12.3s  ada  completed #1 Check the format (2.1s)`.
+
+use serde_json::Value;
+
+use super::life::span;
+use super::paint::{Paint, Tint};
+use super::progress::Progress;
+use crate::model::event::{Event, EventKind};
+use crate::model::text;
+use crate::model::time::Timestamp;
+use crate::model::wire;
+
+/// How far texts of others are repeated.
+const LONGEST: usize = 200;
+
+/// The line for progress; none for what is of no interest to whoever watches a team work.
+pub(super) fn progress_line(event: &Event, begun: Timestamp, known: &Progress, all: bool, paint: Paint) -> Option<String> {
+    let words = match words(event) {
+        Some(words) => words,
+        None if all => detail_words(event),
+        None => return None,
+    };
+    let who = event.member.as_ref().map(|n| text::line(n.as_str())).unwrap_or_default();
+    let pad = " ".repeat(known.name_width().saturating_sub(who.chars().count()));
+    let who = event.member.as_ref().map_or(who.clone(), |n| paint.put(known.tint(n), &who));
+    let took = event.task.filter(|_| is_end(event)).and_then(|id| known.elapsed(id));
+    let took = took.map(|ms| format!(" ({})", span(ms))).unwrap_or_default();
+    let clock = paint.put(Tint::Dim, &format!("{:>7}", span(event.at.since(begun))));
+    Some(format!("{clock}  {who}{pad}  {}{took}", paint.put(tint(event), &words)))
+}
+
+fn is_end(event: &Event) -> bool {
+    matches!(event.event, EventKind::TaskCompleted | EventKind::TaskFailed)
+}
+
+fn tint(event: &Event) -> Tint {
+    let looks = [
+        (EventKind::TaskFailed, Tint::Bad),
+        (EventKind::MemberStartFailed, Tint::Bad),
+        (EventKind::TaskCompleted, Tint::Good),
+        (EventKind::Warning, Tint::Warn),
+    ];
+    looks.into_iter().find(|(kind, _)| *kind == event.event).map_or(Tint::Plain, |(_, tint)| tint)
+}
+
+/// What an event says to whoever watches; none if it says nothing to them.
+fn words(event: &Event) -> Option<String> {
+    let detail = |key: &str| wire::text(&event.detail, key).map(|t| text::short(&t, LONGEST));
+    let task = || {
+        let id = event.task.map(|id| format!("#{id}")).unwrap_or_default();
+        format!("{id} {}", detail("subject").unwrap_or_default())
+    };
+    let with_reason = |words: &str| match detail("reason").or_else(|| detail("answer")) {
+        Some(reason) => format!("{words}: {reason}"),
+        None => words.to_owned(),
+    };
+    match event.event {
+        EventKind::MemberReady => Some("runs".to_owned()),
+        EventKind::MemberStartFailed => Some(with_reason("did not start")),
+        EventKind::MemberLeft => Some(with_reason("left")),
+        EventKind::TaskClaimed => Some(format!("began {}", task())),
+        EventKind::TaskCompleted => Some(format!("completed {}", task())),
+        EventKind::TaskFailed => Some(match wire::number(&event.detail, "exit_code") {
+            Some(code) => format!("failed {}, exit code {code}", task()),
+            None => format!("failed {}", task()),
+        }),
+        EventKind::TaskReleased => Some(format!("gave back {}", task())),
+        EventKind::ShutdownRequested => Some(with_reason("is to end")),
+        EventKind::ShutdownEnded => match wire::text(&event.detail, "outcome").as_deref() {
+            Some("rejected") => Some(with_reason("refused to end")),
+            Some("timed_out") => Some(with_reason("was ended, it had not answered")),
+            Some("forced") => Some("was ended by force".to_owned()),
+            Some(_) | None => None,
+        },
+        EventKind::Warning => Some(format!("warning: {}", detail("text").unwrap_or_default())),
+        EventKind::MessageSent if wire::text(&event.detail, "kind").as_deref() == Some("message") => {
+            Some(format!("got a message from {}", detail("from").unwrap_or_default()))
+        }
+        EventKind::MessageSent
+        | EventKind::MessageHandled
+        | EventKind::TeamCreated
+        | EventKind::TeamDeleted
+        | EventKind::LeadStarted
+        | EventKind::LeadEnded
+        | EventKind::MemberAsked
+        | EventKind::MemberPlaced
+        | EventKind::MemberState
+        | EventKind::TaskCreated
+        | EventKind::PlacementVerdict
+        | EventKind::FileQuarantined => None,
+    }
+}
+
+/// The event's name and all that it carries.
+fn detail_words(event: &Event) -> String {
+    let task = event.task.map(|id| format!(" #{id}")).unwrap_or_default();
+    let pairs = event.detail.iter().map(|(key, value)| format!(" {key}={}", shown(value)));
+    format!("{}{task}{}", event.event.as_str(), pairs.collect::<String>())
+}
+
+fn shown(value: &Value) -> String {
+    match value {
+        Value::String(words) => text::short(words, LONGEST),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::Array(_) | Value::Object(_) => {
+            text::short(&value.to_string(), LONGEST)
+        }
+    }
+}
+
+/// The line for `events`: time of day, who, and all that the event carries.
+pub(crate) fn event_line(event: &Event, paint: Paint) -> String {
+    let who = event.member.as_ref().map(|n| format!("{}  ", text::line(n.as_str()))).unwrap_or_default();
+    format!("{}  {}{}", paint.put(Tint::Dim, &event.at.iso()), paint.put(Tint::Bold, &who), detail_words(event))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::progress::tests::{event, name, run};
+    use super::*;
+    use crate::model::event::Note;
+
+    fn lines(events: &[Event], all: bool) -> Vec<String> {
+        let mut known = Progress::default();
+        let line = |known: &mut Progress, e: &Event| {
+            known.take(e);
+            progress_line(e, Timestamp(1_000_000), known, all, Paint { on: false })
+        };
+        events.iter().filter_map(|e| line(&mut known, e)).collect()
+    }
+
+    #[test]
+    fn a_run_as_plain_lines() {
+        assert_eq!(
+            lines(&run(), false),
+            [
+                "   0.4s  ada  began #1 Check the format",
+                "   2.5s  ada  completed #1 Check the format (2.1s)",
+                "   2.6s  ada  began #2 Run the \u{241b}[31mtests",
+                "   4.0s  ada  failed #2 Run the \u{241b}[31mtests, exit code 7 (1.4s)",
+            ]
+        );
+        assert_eq!(lines(&run(), true).len(), run().len());
+    }
+
+    #[test]
+    fn ends_and_warnings_say_why() {
+        let ada = || name("ada");
+        let told = [
+            event(1, Note::of(EventKind::MemberAsked).member(&ada())),
+            event(100, Note::of(EventKind::MemberLeft).member(&ada()).with("reason", "exit code 3")),
+            event(200, Note::of(EventKind::Warning).with("text", "odd")),
+            event(300, Note::of(EventKind::ShutdownEnded).member(&ada()).with("outcome", "rejected").with("answer", "busy")),
+            event(300, Note::of(EventKind::ShutdownEnded).member(&ada()).with("outcome", "closed")),
+        ];
+        assert_eq!(
+            lines(&told, false),
+            ["   0.1s  ada  left: exit code 3", "   0.2s       warning: odd", "   0.3s  ada  refused to end: busy"]
+        );
+    }
+
+    #[test]
+    fn an_event_for_reading() {
+        let told = event(0, Note::of(EventKind::TaskClaimed).member(&name("ada")).task(crate::model::id::TaskId(4)).with("n", 1));
+        assert_eq!(event_line(&told, Paint { on: false }), "1970-01-01T00:16:40.000Z  ada  task_claimed #4 n=1");
+    }
+}
