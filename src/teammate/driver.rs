@@ -127,7 +127,7 @@ impl Driver<'_> {
             return;
         }
         if !self.team.exists() {
-            return self.step(Event::Over("the team is gone".to_owned()));
+            return self.step(gone());
         }
         match topic {
             Topic::Journal => {}
@@ -172,6 +172,10 @@ impl Driver<'_> {
 
     /// Carries out one effect; gives what is to be reported of it at once.
     fn carry_out(&mut self, effect: Effect) -> Option<Event> {
+        // The store would make directories anew for a team that was taken away.
+        if needs_team(&effect) && !self.team.exists() {
+            return Some(gone());
+        }
         match effect {
             Effect::Print(text) => self.screen.line(&text),
             Effect::Warn(text) => {
@@ -228,7 +232,7 @@ impl Driver<'_> {
     /// The report of a failure; a team that was taken away explains every one.
     fn failed(&self, e: &OpsError, report: impl FnOnce(Failure) -> Event) -> Event {
         if !self.team.exists() {
-            return Event::Over("the team is gone".to_owned());
+            return gone();
         }
         let lasting = match e.kind() {
             Kind::NotFound | Kind::Refused | Kind::Usage => true,
@@ -273,7 +277,7 @@ impl Driver<'_> {
             let _ = wakes.send(Wake::CommandEnded { task, outcome });
         });
         if let Err(e) = waiting {
-            // Hung up on when `running` went with the closure; this makes sure.
+            // The terminal was hung up when `running` went with the closure; this makes sure.
             canceller.cancel();
             let outcome = run::never_ran(format!("cannot be waited for: {e}"));
             return Some(Event::CommandEnded { task, outcome });
@@ -289,6 +293,22 @@ impl Driver<'_> {
             let _ = thread::Builder::new().name("cancel".to_owned()).spawn(move || canceller.cancel());
         }
     }
+}
+
+fn needs_team(effect: &Effect) -> bool {
+    match effect {
+        Effect::Warn(_)
+        | Effect::Acknowledge(_)
+        | Effect::LookAtMail
+        | Effect::Claim
+        | Effect::EndTask { .. }
+        | Effect::Do(_) => true,
+        Effect::Print(_) | Effect::Run(_) | Effect::Cancel => false,
+    }
+}
+
+fn gone() -> Event {
+    Event::Over("the team is gone".to_owned())
 }
 
 fn replaced() -> Event {

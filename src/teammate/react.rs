@@ -146,7 +146,7 @@ fn rest(state: &mut State, now: Timestamp, effects: &mut Vec<Effect>) {
         ..IdleNotification::default()
     };
     state.errands.push_back(Errand::MoveOn(Cause::Rest, None));
-    state.errands.push_back(Errand::Say(Message::IdleNotification(notice)));
+    state.errands.push_back(Errand::Say(Box::new(Message::IdleNotification(notice))));
     effects.push(Effect::Print(format!("{}: waiting for tasks", state.who())));
 }
 
@@ -197,7 +197,7 @@ fn see_task_end(state: &mut State, result: Result<(), Failure>, now: Timestamp, 
                     task_subject: Some(job.subject.clone()),
                     timestamp: Some(now.iso()),
                 };
-                state.errands.push_back(Errand::Say(Message::TaskCompleted(news)));
+                state.errands.push_back(Errand::Say(Box::new(Message::TaskCompleted(news))));
             }
             state.last = Some(Finished { id: job.id, failure });
         }
@@ -303,7 +303,7 @@ fn answer_requests(state: &mut State, now: Timestamp) {
                     pending_work: Vec::new(),
                     artifacts_committed: None,
                 };
-                state.errands.push_back(Errand::Say(Message::ShutdownApproved(answer)));
+                state.errands.push_back(Errand::Say(Box::new(Message::ShutdownApproved(answer))));
                 state.agreed = true;
             }
         }
@@ -315,12 +315,8 @@ fn answer_requests(state: &mut State, now: Timestamp) {
             state.errands.extend(Vec::into_iter(due).map(|pending: Pending| {
                 let request_id = pending.request.id.to_string();
                 let (from, timestamp, reason) = (from.clone(), timestamp.clone(), Some(reason.clone()));
-                Errand::Say(Message::ShutdownRejected(ShutdownRejected {
-                    request_id,
-                    from,
-                    reason,
-                    timestamp,
-                }))
+                let answer = ShutdownRejected { request_id, from, reason, timestamp };
+                Errand::Say(Box::new(Message::ShutdownRejected(answer)))
             }));
         }
     }

@@ -99,7 +99,7 @@ fn asks(from: &str, request: &ShutdownRequest) -> Event {
 /// The kinds of the messages among the errands that are still open, in order.
 fn to_say(state: &State) -> Vec<&str> {
     let said = |errand: &Errand| match errand {
-        Errand::Say(message) => Some(message.clone()),
+        Errand::Say(message) => Some((**message).clone()),
         Errand::Hello | Errand::MoveOn(..) => None,
     };
     let kind = |message: Message| match message {
@@ -146,7 +146,7 @@ fn an_idle_worker_agrees_and_goes() {
         pending_work: Vec::new(),
         artifacts_committed: None,
     };
-    let said = Effect::Do(Errand::Say(Message::ShutdownApproved(expected)));
+    let said = Effect::Do(Errand::Say(Box::new(Message::ShutdownApproved(expected))));
     assert_eq!(
         effects,
         [
@@ -235,7 +235,7 @@ fn a_busy_worker_says_no_when_the_time_is_up_works_on_and_may_be_asked_again() {
         reason: Some(reason),
         timestamp: Some(late.iso()),
     };
-    assert_eq!(effects, [Effect::Do(Errand::Say(Message::ShutdownRejected(no)))]);
+    assert_eq!(effects, [Effect::Do(Errand::Say(Box::new(Message::ShutdownRejected(no))))]);
     assert_eq!(say_all(&mut state, late), []);
     assert_eq!((state.end(), state.next_tick()), (None, None));
 
@@ -330,7 +330,7 @@ fn msg_12_the_lead_hears_of_idleness_once_per_edge() {
         completed_status: Some("success".to_owned()),
         ..IdleNotification::default()
     };
-    let said = [Errand::MoveOn(Cause::Rest, None), Errand::Say(Message::IdleNotification(notice))];
+    let said = [Errand::MoveOn(Cause::Rest, None), Errand::Say(Box::new(Message::IdleNotification(notice)))];
     assert_eq!(state.errands, said);
     say_all(&mut state, NOW);
     // Looking in vain again is no edge either.
@@ -359,9 +359,8 @@ fn a_command_that_fails_fails_its_task_and_says_how() {
         assert_eq!(react(&mut state, Event::TaskEnded(Ok(())), NOW), [Effect::LookAtMail]);
         react(&mut state, mail(&[]), NOW);
         react(&mut state, Event::Claimed(Ok(None)), NOW);
-        let Some(Errand::Say(Message::IdleNotification(notice))) = state.errands.back() else {
-            panic!("no notice: {state:?}")
-        };
+        let Some(Errand::Say(said)) = state.errands.back() else { panic!("nothing said: {state:?}") };
+        let Message::IdleNotification(notice) = &**said else { panic!("no notice: {said:?}") };
         assert_eq!(notice.idle_reason.as_deref(), Some("failed"));
         assert_eq!(notice.completed_status.as_deref(), Some("failed"));
         assert_eq!(notice.failure_reason.as_deref(), Some(reason));
