@@ -6,7 +6,7 @@ use super::state::{End, Ending, Goal, Phase, State, View};
 use crate::model::envelope::Envelope;
 use crate::model::id::{Incarnation, MemberName, RequestId};
 use crate::model::lifecycle::{Cause, MemberState};
-use crate::model::protocol::Message;
+use crate::model::protocol::{Message, Speaker, may_say};
 use crate::model::record::MemberRecord;
 use crate::model::request::{ShutdownOutcome, ShutdownRequest};
 use crate::model::settings::Finish;
@@ -177,7 +177,15 @@ fn read_mail(state: &mut State, mail: Vec<Envelope>, effects: &mut Vec<Effect>) 
 
 /// Acts on one message; false if it is for somebody else to read: a text, a plan, a question.
 fn act_on(state: &mut State, envelope: &Envelope, effects: &mut Vec<Effect>) -> bool {
-    match Message::parse(&envelope.text) {
+    let message = Message::parse(&envelope.text);
+    if !may_say(speaker(&envelope.from), &message) {
+        effects.push(warn(
+            &envelope.from,
+            format!("a {} from `{}`, who may not say that", message.kind(), envelope.from),
+        ));
+        return true;
+    }
+    match message {
         Message::ShutdownApproved(answer) => {
             let reason = "shut down as agreed";
             match answered(state, &envelope.from, &answer.request_id) {
@@ -217,6 +225,15 @@ fn act_on(state: &mut State, envelope: &Envelope, effects: &mut Vec<Effect>) -> 
         | Message::TaskAssignment(_)
         | Message::TeamPermissionUpdate(_)
         | Message::ModeSetRequest(_) => false,
+    }
+}
+
+/// Whose word it is, by the name that the mailbox entry bears.
+fn speaker(from: &str) -> Speaker {
+    match MemberName::existing(from) {
+        Ok(name) if name.is_lead() => Speaker::Lead,
+        Ok(name) if name.as_str() == "system" => Speaker::System,
+        Ok(_) | Err(_) => Speaker::Member,
     }
 }
 
