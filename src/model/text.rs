@@ -34,17 +34,24 @@ pub(crate) fn plain(printed: &str) -> String {
 /// one character.
 fn skip_sequence(chars: &mut std::iter::Peekable<std::str::Chars>) {
     match chars.next() {
-        Some('[') => drop(chars.find(|c| ('@'..='~').contains(c))),
+        Some('[') => {
+            chars.find(|c| ('@'..='~').contains(c));
+        }
         Some(']' | 'P' | 'X' | '^' | '_') => {
             while let Some(c) = chars.next() {
                 match c {
                     '\u{7}' => return,
-                    '\u{1b}' => return drop(chars.next_if_eq(&'\\')),
+                    '\u{1b}' => {
+                        chars.next_if_eq(&'\\');
+                        return;
+                    }
                     _ => {}
                 }
             }
         }
-        Some('(' | ')' | '*' | '+' | '#' | '%' | ' ') => drop(chars.next()),
+        Some('(' | ')' | '*' | '+' | '#' | '%' | ' ') => {
+            chars.next();
+        }
         Some(_) | None => {}
     }
 }
