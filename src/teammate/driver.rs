@@ -14,6 +14,7 @@ use super::state::{Me, State};
 use crate::model::envelope::Envelope;
 use crate::model::event::{EventKind, Note};
 use crate::model::id::{Incarnation, MemberName, RequestId};
+use crate::model::lifecycle::MemberState;
 use crate::model::placement::BackendKind;
 use crate::model::protocol::Message;
 use crate::model::task::Task;
@@ -138,13 +139,7 @@ impl Driver<'_> {
                 let event = self.mail();
                 self.step(event);
             }
-            Topic::Members => {
-                // A record that cannot be read now says nothing of another run.
-                let record = ops::status::record(self.team, &self.me.name).ok().flatten();
-                if record.is_some_and(|record| !record.is(&self.me.incarnation)) {
-                    self.step(replaced());
-                }
-            }
+            Topic::Members => self.look_at_record(),
             Topic::Requests => {
                 let ids: Vec<String> = self.state.pending().map(RequestId::to_string).collect();
                 if !ids.is_empty() {
@@ -158,6 +153,17 @@ impl Driver<'_> {
                 let mail = Topic::Mail(self.me.name.file_stem());
                 [Topic::Members, Topic::Requests, mail, Topic::Tasks].iter().for_each(|part| self.look(part));
             }
+        }
+    }
+
+    fn look_at_record(&mut self) {
+        // A record that cannot be read now says nothing of another run.
+        let Ok(Some(record)) = ops::status::record(self.team, &self.me.name) else { return };
+        if !record.is(&self.me.incarnation) {
+            return self.step(replaced());
+        }
+        if !matches!(record.state, MemberState::Pending | MemberState::Starting) {
+            self.step(Event::Accepted);
         }
     }
 

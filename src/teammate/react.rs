@@ -45,6 +45,7 @@ pub(crate) fn react(state: &mut State, event: Event, now: Timestamp) -> Vec<Effe
             complain(state, &failure, now, &mut effects);
         }
         Event::Requests(requests) => see_requests(state, &requests),
+        Event::Accepted => state.accepted = true,
         Event::Board => state.claim_due = true,
         Event::Claimed(result) => see_claim(state, result, now, &mut effects),
         Event::CommandEnded { task, outcome } => see_command_end(state, task, outcome, now, &mut effects),
@@ -281,7 +282,8 @@ fn next(state: &mut State) -> Option<(Asked, Effect)> {
     if state.mail_due {
         return Some((Asked::Mail, Effect::LookAtMail));
     }
-    (state.work == Work::Idle && state.claim_due).then_some((Asked::Claim, Effect::Claim))
+    let free = state.work == Work::Idle && state.accepted;
+    (free && state.claim_due).then_some((Asked::Claim, Effect::Claim))
 }
 
 /// An idle worker agrees. A busy one waits as long as it may, since the task can end in time, and then says no.

@@ -8,7 +8,7 @@ use tempfile::TempDir;
 
 use super::*;
 use crate::model::id::{TaskId, TeamName};
-use crate::model::lifecycle::MemberState;
+use crate::model::lifecycle::{Cause, MemberState};
 use crate::model::record::{FORMAT, MemberRecord, Wish};
 use crate::model::settings::{BackendChoice, Finish, Settings};
 use crate::model::task::TaskState;
@@ -104,14 +104,14 @@ impl Stage {
         }
     }
 
-    /// The record of Ann's `n`th run.
+    /// The record of Ann's `n`th run, which is starting.
     fn begin(&self, n: u8) {
         let record = MemberRecord {
             format: FORMAT,
             name: self.me.name.clone(),
             incarnation: incarnation(n),
             token: "t".to_owned(),
-            state: MemberState::Idle,
+            state: MemberState::Starting,
             reason: None,
             state_since: Timestamp(1),
             backend: BackendKind::Pty,
@@ -145,6 +145,19 @@ impl Stage {
         };
         let batch: Vec<NewTask> = scripts.iter().map(new).collect();
         ops::task::create(&self.ctx, &self.team, &batch).expect("tasks");
+    }
+
+    /// Starts the worker and accepts it once it has said hello, as a spawner does.
+    fn start_and_accept(&self) -> (JoinHandle<i32>, UnboundedSender<Wake>) {
+        let worker = self.start();
+        self.accept();
+        worker
+    }
+
+    fn accept(&self) {
+        until("the hello", || self.record().ready_at.is_some());
+        let (name, incarnation) = (&self.me.name, &self.me.incarnation);
+        ops::presence::move_on(&self.team, name, incarnation, Cause::Ready, None).expect("accepted");
     }
 
     fn start(&self) -> (JoinHandle<i32>, UnboundedSender<Wake>) {
@@ -212,7 +225,7 @@ impl Stage {
 fn tasks_are_done_in_order_reported_and_the_worker_goes_when_asked() {
     let stage = Stage::new();
     stage.tasks(&[("echo one", &[]), ("echo two; exit 3", &[0]), ("echo never", &[1])]);
-    let (working, _wakes) = stage.start();
+    let (working, _wakes) = stage.start_and_accept();
     assert_eq!((stage.wait_task(1), stage.wait_task(2)), (TaskState::Completed, TaskState::Failed));
     until("the notice", || stage.told() == ["task_completed", "idle_notification"]);
     let ctx = Context { speaker: MemberName::lead(), ..stage.ctx.clone() };
@@ -241,8 +254,7 @@ fn tasks_are_done_in_order_reported_and_the_worker_goes_when_asked() {
 #[test]
 fn work_that_comes_later_wakes_it_and_a_request_waits_for_its_end() {
     let stage = Stage::new();
-    let (working, _wakes) = stage.start();
-    until("the hello", || stage.film.text().contains("waiting"));
+    let (working, _wakes) = stage.start_and_accept();
     stage.tasks(&[(WAITS, &[]), ("echo more", &[])]);
     stage.wait_up();
     until("the record to say so", || stage.record().state == MemberState::Working);
@@ -260,7 +272,7 @@ fn work_that_comes_later_wakes_it_and_a_request_waits_for_its_end() {
 fn a_signal_ends_the_command_and_leaves_the_task_to_the_lead() {
     let stage = Stage::new();
     stage.tasks(&[(WAITS, &[])]);
-    let (working, wakes) = stage.start();
+    let (working, wakes) = stage.start_and_accept();
     stage.wait_up();
     wakes.send(Wake::Signal(Signal::Terminate)).expect("it listens");
     assert_eq!(working.join().expect("no panic"), 143);
@@ -272,7 +284,7 @@ fn a_signal_ends_the_command_and_leaves_the_task_to_the_lead() {
 fn a_task_that_was_taken_away_meanwhile_is_let_go() {
     let stage = Stage::new();
     stage.tasks(&[(WAITS, &[])]);
-    let (working, _wakes) = stage.start();
+    let (working, _wakes) = stage.start_and_accept();
     stage.wait_up();
     ops::task::release(&stage.team, &stage.me.name).expect("released");
     let other = MemberName::new("bob").expect("name");
@@ -297,8 +309,7 @@ fn a_run_that_is_no_longer_the_latest_goes_at_once() {
 #[test]
 fn a_team_that_is_taken_away_takes_its_worker_along() {
     let stage = Stage::new();
-    let (working, _wakes) = stage.start();
-    until("the hello", || stage.record().ready_at.is_some());
+    let (working, _wakes) = stage.start_and_accept();
     stage.team.delete().expect("deleted");
     assert_eq!(working.join().expect("no panic"), 0);
 }
@@ -321,6 +332,7 @@ fn a_worker_process_hears_its_signals_and_leaves_nothing_behind() {
         };
         exec::run(&command, PATIENCE).expect("it ends")
     });
+    stage.accept();
     let worker = stage.process_in("up");
     let lost = stage.process_in("lost");
     assert!(proc::signal(worker, TERM));

@@ -26,7 +26,8 @@ fn idle() -> State {
     let mut state = State::new(me);
     assert_eq!(react(&mut state, Event::Tick, NOW), [Effect::Do(Errand::Hello)]);
     assert_eq!(react(&mut state, Event::Done(Ok(())), NOW), [Effect::LookAtMail]);
-    assert_eq!(react(&mut state, mail(&[]), NOW), [Effect::Claim]);
+    assert_eq!(react(&mut state, mail(&[]), NOW), []);
+    assert_eq!(react(&mut state, Event::Accepted, NOW), [Effect::Claim]);
     assert_eq!(react(&mut state, Event::Claimed(Ok(None)), NOW), []);
     state
 }
@@ -130,6 +131,17 @@ fn warns(effects: &[Effect]) -> Vec<&str> {
         }
     }
     texts
+}
+
+#[test]
+fn nothing_is_begun_before_the_start_is_accepted_but_a_request_is_heard() {
+    let mut state = State::new(idle().me);
+    react(&mut state, Event::Tick, NOW);
+    react(&mut state, Event::Done(Ok(())), NOW);
+    assert_eq!(react(&mut state, mail(&[]), NOW), []);
+    assert_eq!(react(&mut state, Event::Board, NOW), []);
+    react(&mut state, asks("team-lead", &request(30)), NOW);
+    assert_eq!(to_say(&state), ["approved"]);
 }
 
 #[test]
