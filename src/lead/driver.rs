@@ -165,7 +165,7 @@ impl Driver<'_> {
                 // Its last words came before its end: they are heard first.
                 self.look(&Topic::Mail(MemberName::lead().file_stem()))?;
                 match ops::status::record(self.team, &name)?.filter(|r| r.is(&incarnation)) {
-                    Some(record) => self.step(Event::Exited(record)),
+                    Some(record) => self.step(Event::Exited(Box::new(record))),
                     None => Ok(()),
                 }
             }

@@ -21,7 +21,7 @@ use super::ready;
 use table::Stat;
 
 #[cfg(test)]
-pub(in crate::sys) use tree::descendants;
+pub(crate) use tree::descendants;
 pub(crate) use tree::end_tree;
 
 /// One process for certain: `start` is its start time in clock ticks since boot (field 22 of /proc/PID/stat).

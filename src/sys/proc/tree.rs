@@ -24,7 +24,7 @@ const FREEZE_ROUNDS: usize = 10;
 
 /// The live processes below `pid`, the whole tree without `pid` itself, parents before their children.
 #[cfg(test)]
-pub(in crate::sys) fn descendants(pid: i32) -> Vec<Process> {
+pub(crate) fn descendants(pid: i32) -> Vec<Process> {
     let table = table::all();
     let root = table.iter().find(|stat| stat.pid == pid);
     root.map(|root| below(&[process(root)], &table)).unwrap_or_default()
