@@ -108,7 +108,9 @@ pub(super) enum Verb {
     Logs(Logs),
     /// The command of every pane.
     #[command(hide = true)]
-    Exec { spec: PathBuf },
+    Exec {
+        spec: PathBuf,
+    },
     /// The built-in teammate.
     #[command(hide = true)]
     Worker,
@@ -151,7 +153,9 @@ pub(super) struct Down {
 
 /// Lead a team that exists: carry out shutdowns, notice members that vanish, give their tasks back.
 #[derive(Debug, Args)]
-#[command(after_help = "Ends with exit code 0 when the team is deleted. Ctrl-C ends the team's members first.")]
+#[command(
+    after_help = "Ends with exit code 0 when the team is deleted. Ctrl-C ends the team's members first."
+)]
 pub(super) struct Lead {
     /// Lead it in the background.
     #[arg(long)]
@@ -189,8 +193,10 @@ pub(super) enum TeamVerb {
 
 /// Start one teammate and prove that it runs.
 #[derive(Debug, Args)]
-#[command(after_help = "Examples:\n  phalanx spawn ada\n  phalanx spawn log --cwd /var/log -- tail -f syslog\n\n\
-    Without a command line the teammate is a worker: it claims tasks that carry a command, runs them and reports.")]
+#[command(
+    after_help = "Examples:\n  phalanx spawn ada\n  phalanx spawn log --cwd /var/log -- tail -f syslog\n\n\
+    Without a command line the teammate is a worker: it claims tasks that carry a command, runs them and reports."
+)]
 pub(super) struct Spawn {
     /// Its name in the team.
     pub(super) name: String,
@@ -240,7 +246,9 @@ pub(super) struct Spawn {
 
 /// Put a message into a member's mailbox.
 #[derive(Debug, Args)]
-#[command(after_help = "Examples:\n  phalanx send ada \"please look at #3\"\n  git diff | phalanx send ada --summary \"my changes\"")]
+#[command(
+    after_help = "Examples:\n  phalanx send ada \"please look at #3\"\n  git diff | phalanx send ada --summary \"my changes\""
+)]
 pub(super) struct Send {
     /// The member's name.
     pub(super) to: String,
@@ -322,7 +330,9 @@ pub(super) struct Shutdown {
 
 /// Wait until members, or a task, have come so far.
 #[derive(Debug, Args)]
-#[command(after_help = "Examples:\n  phalanx wait ada --until idle --timeout 60\n  phalanx wait --until task=3")]
+#[command(
+    after_help = "Examples:\n  phalanx wait ada --until idle --timeout 60\n  phalanx wait --until task=3"
+)]
 pub(super) struct Wait {
     /// Which members; none means all.
     #[arg(value_name = "NAME")]
@@ -381,7 +391,8 @@ fn layout() -> impl TypedValueParser<Value = Layout> {
 }
 
 fn mode() -> impl TypedValueParser<Value = Mode> {
-    PossibleValuesParser::new(Mode::ALL.map(Mode::as_str)).map(|word| Mode::parse(&word).unwrap_or(Mode::Default))
+    PossibleValuesParser::new(Mode::ALL.map(Mode::as_str))
+        .map(|word| Mode::parse(&word).unwrap_or(Mode::Default))
 }
 
 /// `NAME=VALUE`; whether the name may be set, the verb knows.

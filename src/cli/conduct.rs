@@ -52,7 +52,10 @@ pub(super) struct Conclusion {
 
 impl<'a> Desk<'a> {
     /// The second part is what [`Desk::lead`] needs to hear of signals.
-    pub(super) fn new(setup: &'a Setup, team: &'a Team) -> Result<(Desk<'a>, UnboundedReceiver<Stop>), Failure> {
+    pub(super) fn new(
+        setup: &'a Setup,
+        team: &'a Team,
+    ) -> Result<(Desk<'a>, UnboundedReceiver<Stop>), Failure> {
         let begun = team.team()?.created_at;
         let (stops, wishes) = unbounded_channel();
         let out = &setup.out;

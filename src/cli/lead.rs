@@ -35,7 +35,9 @@ pub(super) fn lead(setup: &Setup, args: &args::Lead) -> Done {
         drop(lease);
         let pid = background(setup, &team)?;
         let document = json!({ "team_name": team.name().as_str(), "lead_pid": pid });
-        setup.out.give(&document, || format!("process {pid} leads team {} in the background", team.name()))?;
+        setup
+            .out
+            .give(&document, || format!("process {pid} leads team {} in the background", team.name()))?;
         return Ok(Exit::DONE);
     }
     let runtime = interrupt::runtime()?;
@@ -92,12 +94,22 @@ pub(super) fn background(setup: &Setup, team: &Team) -> Result<i32, Failure> {
         if Process::of(pid).is_none() && team.exists() {
             let said = fs::read_tail(&log, LOG_TAIL).unwrap_or_default();
             let said = text::last_lines(&String::from_utf8_lossy(&said), 10);
-            let hint = format!("lead it here with `phalanx lead -t {0}`, or end it with `phalanx down -t {0}`", team.name());
-            return Err(Failure::new(Class::Failed, format!("the lead in the background has ended\n{said}"), Some(hint)));
+            let hint = format!(
+                "lead it here with `phalanx lead -t {0}`, or end it with `phalanx down -t {0}`",
+                team.name()
+            );
+            return Err(Failure::new(
+                Class::Failed,
+                format!("the lead in the background has ended\n{said}"),
+                Some(hint),
+            ));
         }
         if deadline.expired() {
             let seconds = TAKEN_OVER.as_secs();
-            let what = format!("process {pid} did not take over the lead of team {} within {seconds} s", team.name());
+            let what = format!(
+                "process {pid} did not take over the lead of team {} within {seconds} s",
+                team.name()
+            );
             return Err(Failure::new(Class::Deadline, what, Some(format!("look into {}", log.display()))));
         }
         changes.wait(GLANCE.min(deadline.remaining()));

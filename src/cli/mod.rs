@@ -19,11 +19,11 @@ mod spawn;
 mod status;
 mod task;
 mod team;
+#[cfg(test)]
+mod tests;
 mod up;
 mod usage;
 mod worker;
-#[cfg(test)]
-mod tests;
 
 use std::ffi::OsString;
 use std::panic::{AssertUnwindSafe, catch_unwind};

@@ -41,7 +41,10 @@ impl Setup {
         let teams = self.ctx.store.teams()?;
         match teams.as_slice() {
             [only] => Ok(self.ctx.store.team(only)?),
-            [] => Err(Failure::usage("there is no team", "make one: `phalanx up MANIFEST` or `phalanx team create NAME`")),
+            [] => Err(Failure::usage(
+                "there is no team",
+                "make one: `phalanx up MANIFEST` or `phalanx team create NAME`",
+            )),
             some => {
                 let names = some.iter().map(TeamName::to_string).collect::<Vec<_>>().join(", ");
                 Err(Failure::usage("there are several teams", &format!("choose one with `-t`: {names}")))
@@ -64,7 +67,10 @@ fn root(flag: Option<&Path>, caller: &Caller, home: Option<PathBuf>) -> Result<P
     let found = given.or_else(|| var("PHALANX_CONFIG_DIR")).or_else(|| var("CLAUDE_CONFIG_DIR"));
     match found.or_else(|| home.map(|home| home.join(".claude"))) {
         Some(root) => Ok(caller.cwd.join(root).components().collect()),
-        None => Err(Failure::usage("there is no home directory to keep teams in", "say where with `--config-dir DIR`")),
+        None => Err(Failure::usage(
+            "there is no home directory to keep teams in",
+            "say where with `--config-dir DIR`",
+        )),
     }
 }
 

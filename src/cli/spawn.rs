@@ -19,12 +19,8 @@ const MAX_TEXT: u64 = 16 * 1024 * 1024;
 
 pub(super) fn spawn(setup: &Setup, args: args::Spawn) -> Done {
     let team = setup.team()?;
-    let terms = Terms {
-        backend: args.backend,
-        deadline: args.deadline,
-        unique: args.unique,
-        layout: args.layout,
-    };
+    let terms =
+        Terms { backend: args.backend, deadline: args.deadline, unique: args.unique, layout: args.layout };
     let order = order(args)?;
     ops::spawn::check(&setup.ctx, std::slice::from_ref(&order))?;
     let runtime = interrupt::runtime()?;
@@ -66,8 +62,9 @@ fn prompt_from(file: &Path) -> Result<String, Failure> {
     if file == Path::new("-") {
         return stdin();
     }
-    read_text(file, MAX_TEXT)
-        .map_err(|problem| Failure::new(Class::Usage, format!("prompt file {}: {problem}", file.display()), None))
+    read_text(file, MAX_TEXT).map_err(|problem| {
+        Failure::new(Class::Usage, format!("prompt file {}: {problem}", file.display()), None)
+    })
 }
 
 /// All of stdin; never waits for a person to type.
@@ -119,7 +116,10 @@ fn line(team: &Team, one: &Spawned) -> String {
             format!("{} runs in {pane} (tmux, window {window}); watch it: {watch}", one.name)
         }
         (BackendKind::Tmux | BackendKind::Pty, _, _) => {
-            format!("{} runs in a terminal of its own (pty, process {}); watch it: {watch}", one.name, one.pid)
+            format!(
+                "{} runs in a terminal of its own (pty, process {}); watch it: {watch}",
+                one.name, one.pid
+            )
         }
     }
 }

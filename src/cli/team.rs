@@ -33,13 +33,16 @@ pub(super) fn create(
         max_members: MAX_MEMBERS,
         env: EnvRules::default(),
     };
-    let team = ops::team::create(&setup.ctx, name, description.unwrap_or_default(), agent_type, &settings, unique)?;
+    let team =
+        ops::team::create(&setup.ctx, name, description.unwrap_or_default(), agent_type, &settings, unique)?;
     let document = json!({
         "team_name": team.name().as_str(),
         "team_file_path": team.team_file().to_string_lossy(),
         "lead_agent_id": team.team()?.lead_agent_id,
     });
-    setup.out.give(&document, || format!("team {0} is made; add members with `phalanx spawn NAME -t {0}`", team.name()))?;
+    setup.out.give(&document, || {
+        format!("team {0} is made; add members with `phalanx spawn NAME -t {0}`", team.name())
+    })?;
     Ok(Exit::DONE)
 }
 

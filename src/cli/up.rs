@@ -122,7 +122,12 @@ fn stopped() -> Failure {
 }
 
 /// Makes the tasks and starts the members, all in one go. A failure comes with those that run all the same.
-async fn start(setup: &Setup, team: &Team, plan: Plan, desk: &Desk<'_>) -> Result<Vec<Spawned>, (Vec<Spawned>, Failure)> {
+async fn start(
+    setup: &Setup,
+    team: &Team,
+    plan: Plan,
+    desk: &Desk<'_>,
+) -> Result<Vec<Spawned>, (Vec<Spawned>, Failure)> {
     let (ctx, store) = (setup.ctx.clone(), team.clone());
     let batch = interrupt::aside(move || {
         if !plan.tasks.is_empty() {
@@ -177,7 +182,8 @@ async fn take_back(setup: &Setup, team: &Team, lease: Lease, spawned: &[Spawned]
 
 async fn end_started(ctx: &Context, team: &Team, lease: Lease, spawned: &[Spawned]) -> Result<(), Failure> {
     let live = ops::status::live_members(team)?;
-    let names: Vec<_> = live.into_iter().filter(|n| spawned.iter().any(|s| n.clashes_with(&s.name))).collect();
+    let names: Vec<_> =
+        live.into_iter().filter(|n| spawned.iter().any(|s| n.clashes_with(&s.name))).collect();
     let wish = ops::shutdown::Wish {
         reason: Some("the team did not start as a whole".to_owned()),
         deadline_s: BACK_S,
@@ -193,7 +199,10 @@ fn detach(setup: &Setup, team: &Team, spawned: &[Spawned]) -> Done {
     let pid = lead::background(setup, team)?;
     let document = json!({ "team_name": team.name().as_str(), "lead_pid": pid, "members": spawned });
     setup.out.give(&document, || {
-        format!("team {0} runs in the background, led by process {pid}; end it with `phalanx down -t {0}`", team.name())
+        format!(
+            "team {0} runs in the background, led by process {pid}; end it with `phalanx down -t {0}`",
+            team.name()
+        )
     })?;
     Ok(Exit::DONE)
 }

@@ -23,7 +23,8 @@ fn from_text(text: &str) -> Failure {
     let first = paragraphs.next().unwrap_or_default();
     let message = first.strip_prefix("error: ").unwrap_or("a verb is missing");
     let rest: Vec<&str> = paragraphs.flat_map(str::lines).map(str::trim).collect();
-    let after = |start: &str| rest.iter().find_map(|line| line.strip_prefix(start)).map(|l| l.trim().to_owned());
+    let after =
+        |start: &str| rest.iter().find_map(|line| line.strip_prefix(start)).map(|l| l.trim().to_owned());
     let hint = after("tip: ").or_else(|| after("Usage: ").map(|usage| format!("usage: {usage}")));
     let lines: Vec<&str> = message.lines().map(str::trim).filter(|line| !line.is_empty()).collect();
     let (head, list) = lines.split_first().map_or(("", &[][..]), |(head, list)| (*head, list));
@@ -50,12 +51,36 @@ mod tests {
     #[test]
     fn mistakes_are_told_in_one_line_with_a_way_on() {
         let table = [
-            (&["phalanx", "spawn"][..], "the following required arguments were not provided: <NAME>", "usage: phalanx spawn"),
-            (&["phalanx", "statsu"], "unrecognized subcommand 'statsu'", "a similar subcommand exists: 'status'"),
-            (&["phalanx", "up", "x", "--kep"], "unexpected argument '--kep' found", "a similar argument exists: '--keep'"),
-            (&["phalanx", "spawn", "x", "--env", "A"], "invalid value 'A' for '--env <NAME=VALUE>': write it as NAME=VALUE", "see "),
-            (&["phalanx", "up", "x", "--backend", "iterm2"], "invalid value 'iterm2' for '--backend <BACKEND>' [possible values: auto, tmux, pty]", "see "),
-            (&["phalanx", "task", "get", "x"], "invalid value 'x' for '<ID>': task id \"x\" is not a number", "see "),
+            (
+                &["phalanx", "spawn"][..],
+                "the following required arguments were not provided: <NAME>",
+                "usage: phalanx spawn",
+            ),
+            (
+                &["phalanx", "statsu"],
+                "unrecognized subcommand 'statsu'",
+                "a similar subcommand exists: 'status'",
+            ),
+            (
+                &["phalanx", "up", "x", "--kep"],
+                "unexpected argument '--kep' found",
+                "a similar argument exists: '--keep'",
+            ),
+            (
+                &["phalanx", "spawn", "x", "--env", "A"],
+                "invalid value 'A' for '--env <NAME=VALUE>': write it as NAME=VALUE",
+                "see ",
+            ),
+            (
+                &["phalanx", "up", "x", "--backend", "iterm2"],
+                "invalid value 'iterm2' for '--backend <BACKEND>' [possible values: auto, tmux, pty]",
+                "see ",
+            ),
+            (
+                &["phalanx", "task", "get", "x"],
+                "invalid value 'x' for '<ID>': task id \"x\" is not a number",
+                "see ",
+            ),
         ];
         for (line, message, hint) in table {
             let told = told(line);

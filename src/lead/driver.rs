@@ -114,7 +114,12 @@ impl Driver<'_> {
         match topic {
             Topic::Roster => Ok(()),
             Topic::Mail(owner) if *owner != MemberName::lead().file_stem() => Ok(()),
-            Topic::Mail(_) => self.look_at_mail(),
+            Topic::Mail(_) => {
+                // An answer can overtake the news of its question: the question is looked at first.
+                self.look(&Topic::Members)?;
+                self.look(&Topic::Requests)?;
+                self.look_at_mail()
+            }
             Topic::Members => {
                 let records = ops::status::records(self.team)?;
                 self.step(Event::Members(records))
@@ -128,10 +133,9 @@ impl Driver<'_> {
                 self.step(Event::Board(board))
             }
             Topic::Journal => self.look_at_journal(),
-            // Members first: a request can only be carried out for a member that is known.
             Topic::Everything => {
-                let parts = [Topic::Members, Topic::Requests, Topic::Mail(MemberName::lead().file_stem())];
-                parts.iter().chain([&Topic::Tasks, &Topic::Journal]).try_for_each(|part| self.look(part))
+                let parts = [Topic::Mail(MemberName::lead().file_stem()), Topic::Tasks, Topic::Journal];
+                parts.iter().try_for_each(|part| self.look(part))
             }
         }
     }
@@ -162,9 +166,9 @@ impl Driver<'_> {
                     return self.step(Event::TeamGone);
                 }
                 // Its last words came before its end: they are heard first.
-                self.look_at_mail()?;
+                self.look(&Topic::Mail(MemberName::lead().file_stem()))?;
                 match ops::status::record(self.team, &name)?.filter(|r| r.is(&incarnation)) {
-                    Some(record) => self.step(Event::Exited(record)),
+                    Some(record) => self.step(Event::Exited(Box::new(record))),
                     None => Ok(()),
                 }
             }

@@ -18,7 +18,7 @@ pub(crate) enum Event {
     /// The board.
     Board(Board),
     /// The launcher of this run is gone; the record was read after that.
-    Exited(MemberRecord),
+    Exited(Box<MemberRecord>),
     /// The effect `Terminate` has ended: the placement is proven gone, or why not.
     Terminated { name: MemberName, incarnation: Incarnation, result: Result<(), String> },
     /// A person wants it to end: gracefully, or at once.

@@ -6,7 +6,7 @@ use super::state::{End, Ending, Goal, Phase, State, View};
 use crate::model::envelope::Envelope;
 use crate::model::id::{Incarnation, MemberName, RequestId};
 use crate::model::lifecycle::{Cause, MemberState};
-use crate::model::protocol::Message;
+use crate::model::protocol::{Message, Speaker, may_say};
 use crate::model::record::MemberRecord;
 use crate::model::request::{ShutdownOutcome, ShutdownRequest};
 use crate::model::settings::Finish;
@@ -34,36 +34,43 @@ pub(crate) fn react(state: &mut State, event: Event, now: Timestamp) -> Vec<Effe
     effects
 }
 
-/// Members that have proven themselves are watched; those still starting belong to whoever spawns them.
+/// Members that have proven themselves are watched. One that still starts is known, so that it can be asked to end
+/// (SD-03), but whether it comes up is for whoever spawns it to see.
 fn see_members(state: &mut State, records: &[MemberRecord], effects: &mut Vec<Effect>) {
     state.members_seen = true;
     for record in records {
-        let known = state.members.get(&record.name).is_some_and(|v| record.is(&v.incarnation));
-        match record.state {
-            MemberState::Pending | MemberState::Starting => {}
-            MemberState::Idle | MemberState::Working | MemberState::ShutdownRequested if known => {
-                if let Some(view) = state.members.get_mut(&record.name) {
-                    view.state = record.state;
-                }
+        let known = state.members.get(&record.name).filter(|v| record.is(&v.incarnation));
+        if record.state.is_over() {
+            if known.is_some_and(|v| v.ending.is_none()) {
+                state.members.remove(&record.name);
             }
-            MemberState::Idle | MemberState::Working | MemberState::ShutdownRequested => {
-                state.members.insert(record.name.clone(), view_of(record));
-                if let Some(process) = record.launcher() {
-                    let (name, incarnation) = (record.name.clone(), record.incarnation.clone());
-                    effects.push(Effect::WatchExit { name, incarnation, process });
-                }
-            }
-            MemberState::Completed | MemberState::Failed | MemberState::Killed | MemberState::Disappeared => {
-                let ended = state.members.get(&record.name).is_some_and(|v| v.ending.is_none());
-                if known && ended {
-                    state.members.remove(&record.name);
-                }
-            }
+            continue;
         }
+        let was_up = known.is_some_and(|v| v.watched);
+        let mut view = known.cloned().unwrap_or_else(|| view_of(record));
+        view.state = record.state;
+        view.watched = is_up(record.state);
+        if let Some(process) = record.launcher().filter(|_| view.watched && !was_up) {
+            let (name, incarnation) = (record.name.clone(), record.incarnation.clone());
+            effects.push(Effect::WatchExit { name, incarnation, process });
+        }
+        state.members.insert(record.name.clone(), view);
     }
-    let gone = |name: &MemberName| !records.iter().any(|r| r.name == *name);
-    state.members.retain(|name, view| view.ending.is_some() || !gone(name));
+    state.members.retain(|name, view| view.ending.is_some() || records.iter().any(|r| r.name == *name));
     join_stopping(state, effects);
+}
+
+/// Whether a member has proven that it runs, and its run is not over.
+fn is_up(state: MemberState) -> bool {
+    match state {
+        MemberState::Idle | MemberState::Working | MemberState::ShutdownRequested => true,
+        MemberState::Pending
+        | MemberState::Starting
+        | MemberState::Completed
+        | MemberState::Failed
+        | MemberState::Killed
+        | MemberState::Disappeared => false,
+    }
 }
 
 fn view_of(record: &MemberRecord) -> View {
@@ -71,6 +78,7 @@ fn view_of(record: &MemberRecord) -> View {
         incarnation: record.incarnation.clone(),
         state: record.state,
         reads_mail: profile::named(&record.wish.profile).is_none_or(|p| p.reads_mail),
+        watched: false,
         ending: None,
         refused: false,
         stuck: false,
@@ -124,7 +132,7 @@ fn carry(state: &mut State, request: &ShutdownRequest, effects: &mut Vec<Effect>
             ending(Cause::Released, "shut down", with(ShutdownOutcome::Closed)),
             effects,
         );
-    } else if view.state != MemberState::ShutdownRequested {
+    } else if matches!(view.state, MemberState::Idle | MemberState::Working) {
         let (name, incarnation) = (request.member.clone(), request.incarnation.clone());
         effects.push(Effect::MoveOn {
             name,
@@ -169,7 +177,15 @@ fn read_mail(state: &mut State, mail: Vec<Envelope>, effects: &mut Vec<Effect>) 
 
 /// Acts on one message; false if it is for somebody else to read: a text, a plan, a question.
 fn act_on(state: &mut State, envelope: &Envelope, effects: &mut Vec<Effect>) -> bool {
-    match Message::parse(&envelope.text) {
+    let message = Message::parse(&envelope.text);
+    if !may_say(speaker(&envelope.from), &message) {
+        effects.push(warn(
+            &envelope.from,
+            format!("a {} from `{}`, who may not say that", message.kind(), envelope.from),
+        ));
+        return true;
+    }
+    match message {
         Message::ShutdownApproved(answer) => {
             let reason = "shut down as agreed";
             match answered(state, &envelope.from, &answer.request_id) {
@@ -209,6 +225,15 @@ fn act_on(state: &mut State, envelope: &Envelope, effects: &mut Vec<Effect>) -> 
         | Message::TaskAssignment(_)
         | Message::TeamPermissionUpdate(_)
         | Message::ModeSetRequest(_) => false,
+    }
+}
+
+/// Whose word it is, by the name that the mailbox entry bears.
+fn speaker(from: &str) -> Speaker {
+    match MemberName::existing(from) {
+        Ok(name) if name.is_lead() => Speaker::Lead,
+        Ok(name) if name.as_str() == "system" => Speaker::System,
+        Ok(_) | Err(_) => Speaker::Member,
     }
 }
 

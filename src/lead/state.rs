@@ -57,6 +57,8 @@ pub(super) struct View {
     pub(super) incarnation: Incarnation,
     pub(super) state: MemberState,
     pub(super) reads_mail: bool,
+    /// It has proven that it runs, and its end is looked out for.
+    pub(super) watched: bool,
     pub(super) ending: Option<Ending>,
     /// It said no to the shutdown of a stopping team; it is asked again when it rests.
     pub(super) refused: bool,

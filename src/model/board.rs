@@ -113,30 +113,6 @@ impl Board {
         self.tasks.values().filter(waits).filter(|t| self.open_blockers(t).is_empty()).map(|t| t.id).collect()
     }
 
-    /// The circle that an edge "`blocker` before `task`" would close, as the ids along it.
-    pub(crate) fn circle(&self, blocker: TaskId, task: TaskId) -> Option<Vec<TaskId>> {
-        let mut path = vec![task];
-        self.reaches(task, blocker, &mut path, &mut BTreeSet::new()).then_some(path)
-    }
-
-    fn reaches(&self, from: TaskId, to: TaskId, path: &mut Vec<TaskId>, seen: &mut BTreeSet<TaskId>) -> bool {
-        if from == to {
-            return true;
-        }
-        if !seen.insert(from) {
-            return false;
-        }
-        let Some(task) = self.tasks.get(&from) else { return false };
-        for next in &task.blocks {
-            path.push(*next);
-            if self.reaches(*next, to, path, seen) {
-                return true;
-            }
-            path.pop();
-        }
-        false
-    }
-
     fn overlap(&self, task: &Task) -> Option<TaskId> {
         let running = self.tasks.values().filter(|t| t.state == TaskState::InProgress && t.id != task.id);
         running.into_iter().find(|t| patterns_meet(&t.extra.files, &task.extra.files)).map(|t| t.id)
@@ -243,11 +219,8 @@ mod tests {
     }
 
     #[test]
-    fn circles_are_named_and_freed_tasks_found() {
+    fn freed_tasks_are_found() {
         let mut b = board(3, &[(1, 2), (2, 3)]);
-        assert_eq!(b.circle(TaskId(3), TaskId(1)), Some(vec![TaskId(1), TaskId(2), TaskId(3)]));
-        assert_eq!(b.circle(TaskId(1), TaskId(3)), None);
-        assert_eq!(b.circle(TaskId(1), TaskId(1)), Some(vec![TaskId(1)]));
         set(&mut b, 1, TaskState::Completed, None);
         assert_eq!(b.freed_by(TaskId(1)), vec![TaskId(2)]);
     }

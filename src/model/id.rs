@@ -297,6 +297,13 @@ mod tests {
     }
 
     #[test]
+    fn observed_form_of_a_shutdown_request() {
+        let id = RequestId::shutdown(1_795_214_628_804, &MemberName::new("alice").expect("name"));
+        assert_eq!(id.as_str(), "shutdown-1795214628804@alice");
+        assert_eq!(id.file_stem(), "shutdown-1795214628804-alice");
+    }
+
+    #[test]
     fn task_ids_are_plain_decimals() {
         for bad in ["", "0", "01", "-1", "1 ", "+1", "1.0", "x", "99999999999999999999999"] {
             assert!(TaskId::parse(bad).is_err(), "{bad:?}");

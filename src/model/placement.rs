@@ -135,11 +135,3 @@ pub(crate) enum Layout {
     /// One window each.
     Windows,
 }
-
-/// Whether a process or a placement is there; only `Dead` permits a destructive conclusion.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Liveness {
-    Alive,
-    Dead,
-    Unknown,
-}

@@ -34,17 +34,24 @@ pub(crate) fn plain(printed: &str) -> String {
 /// one character.
 fn skip_sequence(chars: &mut std::iter::Peekable<std::str::Chars>) {
     match chars.next() {
-        Some('[') => drop(chars.find(|c| ('@'..='~').contains(c))),
+        Some('[') => {
+            chars.find(|c| ('@'..='~').contains(c));
+        }
         Some(']' | 'P' | 'X' | '^' | '_') => {
             while let Some(c) = chars.next() {
                 match c {
                     '\u{7}' => return,
-                    '\u{1b}' => return drop(chars.next_if_eq(&'\\')),
+                    '\u{1b}' => {
+                        chars.next_if_eq(&'\\');
+                        return;
+                    }
                     _ => {}
                 }
             }
         }
-        Some('(' | ')' | '*' | '+' | '#' | '%' | ' ') => drop(chars.next()),
+        Some('(' | ')' | '*' | '+' | '#' | '%' | ' ') => {
+            chars.next();
+        }
         Some(_) | None => {}
     }
 }
@@ -92,7 +99,8 @@ mod tests {
 
     #[test]
     fn what_was_printed_for_a_terminal_reads_as_text() {
-        let printed = "\u{1b}[1;31mred\u{1b}[0m\r\n50%\r100%\n\u{1b}]0;title\u{7}a\u{1b}]8;;x\u{1b}\\b\u{1b}(Bc\u{9b}d";
+        let printed =
+            "\u{1b}[1;31mred\u{1b}[0m\r\n50%\r100%\n\u{1b}]0;title\u{7}a\u{1b}]8;;x\u{1b}\\b\u{1b}(Bc\u{9b}d";
         assert_eq!(plain(printed), "red\n100%\nabc\u{fffd}d");
         assert_eq!(plain("cut\u{1b}["), "cut");
         assert_eq!(plain("ab\u{8}c"), "ac");

@@ -145,7 +145,6 @@ fn store_kind(e: &StoreError) -> Kind {
         | StoreError::Refused(_)
         | StoreError::Transition { .. }
         | StoreError::NotYours { .. }
-        | StoreError::Circle { .. }
         | StoreError::NewerFormat { .. } => Kind::Refused,
         StoreError::MessageTooLong { .. } | StoreError::Name(_) => Kind::Usage,
         StoreError::Lock(crate::sys::lock::LockError::Timeout { .. }) => Kind::Deadline,

@@ -107,7 +107,10 @@ pub(crate) fn check_work(manifest: &Manifest) -> Result<(), OpsError> {
     match manifest.tasks.iter().find(|t| t.run.is_some() && !worker) {
         None => Ok(()),
         Some(task) => Err(OpsError::Usage {
-            problem: format!("task `{}` has a command, but no member is a worker that could run it", task.key),
+            problem: format!(
+                "task `{}` has a command, but no member is a worker that could run it",
+                task.key
+            ),
             hint: Some("add a `[[member]]` with `profile = \"worker\"`".to_owned()),
         }),
     }
@@ -151,8 +154,14 @@ priority = 2
     #[test]
     fn settings_say_how_the_team_is_run() {
         let got = settings(&manifest(), Some(BackendChoice::Pty), true).expect("settings");
-        assert_eq!((got.backend, got.layout, got.finish), (BackendChoice::Pty, Layout::Windows, Finish::TasksDone));
-        assert_eq!((got.keep, got.max_members, got.env.deny.as_slice()), (true, 3, &["SECRET_*".to_owned()][..]));
+        assert_eq!(
+            (got.backend, got.layout, got.finish),
+            (BackendChoice::Pty, Layout::Windows, Finish::TasksDone)
+        );
+        assert_eq!(
+            (got.keep, got.max_members, got.env.deny.as_slice()),
+            (true, 3, &["SECRET_*".to_owned()][..])
+        );
         assert_eq!(settings(&manifest(), None, false).expect("settings").backend, BackendChoice::Auto);
     }
 

@@ -5,10 +5,13 @@ use std::time::Duration;
 use super::backends;
 use super::context::Context;
 use super::error::OpsError;
+use crate::backend::Backend;
 use crate::model::event::{EventKind, Note};
-use crate::model::placement::{ProcessId, Verdict};
+
+use crate::model::placement::{Placement, ProcessId, Verdict};
 use crate::model::record::MemberRecord;
 use crate::store::TeamStore;
+use crate::sys::clock::{self, Deadline};
 use crate::sys::proc::{self, Liveness, Process};
 use crate::sys::signal::TERM;
 
@@ -18,6 +21,11 @@ const OWN_END: Duration = Duration::from_millis(700);
 const LAUNCHER_END: Duration = Duration::from_secs(4);
 /// How long processes get between TERM and KILL if the launcher does not do it.
 const TREE_GRACE: Duration = Duration::from_secs(1);
+
+/// How long a backend may be unable to say whose a placement is.
+const UNKNOWN_FOR: Duration = Duration::from_secs(3);
+/// The pause between two looks meanwhile.
+const UNKNOWN_PAUSE: Duration = Duration::from_millis(20);
 
 /// How gently to go about it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -54,19 +62,34 @@ pub(crate) fn terminate(
         // The launcher was killed from outside and could not take its program along.
         proc::end_tree(process(program), true, TREE_GRACE);
     }
-    match before {
-        Verdict::Gone => {}
-        Verdict::Foreign { .. } if is_dead(launcher) => {}
-        Verdict::Owned | Verdict::Foreign { .. } | Verdict::Unknown { .. } => {
-            let acted = backend.close(placement, &record.token)?;
-            journal(team, record, &acted)?;
-        }
-    }
+    close(team, record, placement, backend.as_ref())?;
     match [Some(launcher), program].into_iter().flatten().find(|process| !is_dead(*process)) {
         Some(left) => Err(OpsError::NotEnded {
             what: format!("process {} of `{}` is still there", left.pid, record.name),
         }),
         None => Ok(before),
+    }
+}
+
+/// Closes the placement if it is proven ours. A server that ends with its last pane cannot be asked for a moment
+/// (SD-13): that is waited out before it counts as unknown.
+fn close(
+    team: &TeamStore,
+    record: &MemberRecord,
+    placement: &Placement,
+    backend: &dyn Backend,
+) -> Result<(), OpsError> {
+    let deadline = Deadline::after(UNKNOWN_FOR);
+    loop {
+        match backend.verify(placement, &record.token) {
+            Verdict::Gone => return Ok(()),
+            Verdict::Foreign { .. } if is_dead(placement.launcher()) => return Ok(()),
+            Verdict::Unknown { .. } if !deadline.expired() => clock::sleep(UNKNOWN_PAUSE),
+            Verdict::Owned | Verdict::Foreign { .. } | Verdict::Unknown { .. } => {
+                let acted = backend.close(placement, &record.token)?;
+                return journal(team, record, &acted);
+            }
+        }
     }
 }
 

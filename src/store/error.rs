@@ -22,14 +22,12 @@ pub(crate) enum StoreError {
     TeamFull { team: TeamName, max: usize },
     #[error("there is no request `{id}`")]
     NoSuchRequest { id: RequestId },
-    #[error(transparent)]
+    #[error("{0} ({code})", code = .0.code())]
     Refused(#[from] Refusal),
     #[error("task {id} cannot go from {from} to {to}")]
     Transition { id: TaskId, from: &'static str, to: &'static str },
     #[error("task {id} belongs to {}", .owner.as_deref().unwrap_or("nobody"))]
     NotYours { id: TaskId, owner: Option<String> },
-    #[error("task {task} cannot wait for task {blocker}: that closes the circle {}", circle.iter().map(TaskId::to_string).collect::<Vec<_>>().join(" -> "))]
-    Circle { task: TaskId, blocker: TaskId, circle: Vec<TaskId> },
     #[error("a message of {bytes} bytes is too long: {limit} is the most")]
     MessageTooLong { bytes: usize, limit: usize },
     #[error("{path} cannot be read ({problem}); it is left as it is, a copy is {copy}", path = path.display(), copy = copy.display())]

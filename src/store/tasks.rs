@@ -66,7 +66,8 @@ impl TeamStore {
     ) -> Result<Vec<Task>, StoreError> {
         let _list = self.lock_list()?;
         let board = self.board()?;
-        for missing in batch.iter().flat_map(|t| &t.blocked_by).filter(|id| !board.tasks.contains_key(id)) {
+        let mut blockers = batch.iter().flat_map(|t| &t.blocked_by);
+        if let Some(missing) = blockers.find(|id| !board.tasks.contains_key(id)) {
             return Err(Refusal::TaskNotFound(*missing).into());
         }
         let first = self.next_id(&board)?;

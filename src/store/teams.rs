@@ -39,11 +39,6 @@ impl Store {
         Store { root: root.to_owned() }
     }
 
-    /// Where it is.
-    pub(crate) fn root(&self) -> &Path {
-        &self.root
-    }
-
     /// The teams that have a team file, by name. Directories whose name no team could have are passed over.
     pub(crate) fn teams(&self) -> Result<Vec<TeamName>, StoreError> {
         let names = fs::list(&Layout::teams(&self.root))?;

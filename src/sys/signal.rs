@@ -52,22 +52,10 @@ impl Signals {
     }
 }
 
-/// The name of a signal number: `SIGTERM`. Numbers without a name of their own are all called `signal`.
-pub(crate) fn name(sig: i32) -> &'static str {
-    nix::sys::signal::Signal::try_from(sig).map_or("signal", nix::sys::signal::Signal::as_str)
-}
-
 #[cfg(test)]
 mod tests {
     use super::super::testing::{PATIENCE, helper, run_helper};
     use super::*;
-
-    #[test]
-    fn names_are_the_usual_ones() {
-        assert_eq!(name(libc::SIGTERM), "SIGTERM");
-        assert_eq!(name(libc::SIGHUP), "SIGHUP");
-        assert_eq!(name(4000), "signal");
-    }
 
     #[test]
     fn signals_arrive_instead_of_killing() {

@@ -14,6 +14,7 @@ use super::state::{Me, State};
 use crate::model::envelope::Envelope;
 use crate::model::event::{EventKind, Note};
 use crate::model::id::{Incarnation, MemberName, RequestId};
+use crate::model::lifecycle::MemberState;
 use crate::model::placement::BackendKind;
 use crate::model::protocol::Message;
 use crate::model::task::Task;
@@ -127,7 +128,7 @@ impl Driver<'_> {
             return;
         }
         if !self.team.exists() {
-            return self.step(Event::Over("the team is gone".to_owned()));
+            return self.step(gone());
         }
         match topic {
             Topic::Journal => {}
@@ -138,13 +139,7 @@ impl Driver<'_> {
                 let event = self.mail();
                 self.step(event);
             }
-            Topic::Members => {
-                // A record that cannot be read now says nothing of another run.
-                let record = ops::status::record(self.team, &self.me.name).ok().flatten();
-                if record.is_some_and(|record| !record.is(&self.me.incarnation)) {
-                    self.step(replaced());
-                }
-            }
+            Topic::Members => self.look_at_record(),
             Topic::Requests => {
                 let ids: Vec<String> = self.state.pending().map(RequestId::to_string).collect();
                 if !ids.is_empty() {
@@ -161,6 +156,17 @@ impl Driver<'_> {
         }
     }
 
+    fn look_at_record(&mut self) {
+        // A record that cannot be read now says nothing of another run.
+        let Ok(Some(record)) = ops::status::record(self.team, &self.me.name) else { return };
+        if !record.is(&self.me.incarnation) {
+            return self.step(replaced());
+        }
+        if !matches!(record.state, MemberState::Pending | MemberState::Starting) {
+            self.step(Event::Accepted);
+        }
+    }
+
     fn step(&mut self, event: Event) {
         let mut events = VecDeque::from([event]);
         while let Some(event) = events.pop_front() {
@@ -172,6 +178,10 @@ impl Driver<'_> {
 
     /// Carries out one effect; gives what is to be reported of it at once.
     fn carry_out(&mut self, effect: Effect) -> Option<Event> {
+        // The store would make directories anew for a team that was taken away.
+        if needs_team(&effect) && !self.team.exists() {
+            return Some(gone());
+        }
         match effect {
             Effect::Print(text) => self.screen.line(&text),
             Effect::Warn(text) => {
@@ -228,7 +238,7 @@ impl Driver<'_> {
     /// The report of a failure; a team that was taken away explains every one.
     fn failed(&self, e: &OpsError, report: impl FnOnce(Failure) -> Event) -> Event {
         if !self.team.exists() {
-            return Event::Over("the team is gone".to_owned());
+            return gone();
         }
         let lasting = match e.kind() {
             Kind::NotFound | Kind::Refused | Kind::Usage => true,
@@ -273,7 +283,7 @@ impl Driver<'_> {
             let _ = wakes.send(Wake::CommandEnded { task, outcome });
         });
         if let Err(e) = waiting {
-            // Hung up on when `running` went with the closure; this makes sure.
+            // The terminal was hung up when `running` went with the closure; this makes sure.
             canceller.cancel();
             let outcome = run::never_ran(format!("cannot be waited for: {e}"));
             return Some(Event::CommandEnded { task, outcome });
@@ -289,6 +299,22 @@ impl Driver<'_> {
             let _ = thread::Builder::new().name("cancel".to_owned()).spawn(move || canceller.cancel());
         }
     }
+}
+
+fn needs_team(effect: &Effect) -> bool {
+    match effect {
+        Effect::Warn(_)
+        | Effect::Acknowledge(_)
+        | Effect::LookAtMail
+        | Effect::Claim
+        | Effect::EndTask { .. }
+        | Effect::Do(_) => true,
+        Effect::Print(_) | Effect::Run(_) | Effect::Cancel => false,
+    }
+}
+
+fn gone() -> Event {
+    Event::Over("the team is gone".to_owned())
 }
 
 fn replaced() -> Event {

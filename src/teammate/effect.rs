@@ -12,7 +12,7 @@ pub(crate) enum Errand {
     /// This run is up.
     Hello,
     /// To the lead.
-    Say(Message),
+    Say(Box<Message>),
     /// On in life, and why.
     MoveOn(Cause, Option<String>),
 }

@@ -31,6 +31,8 @@ pub(crate) enum Event {
     NotMarked(Failure),
     /// The requests that wait for an answer, as they are now.
     Requests(Requests),
+    /// Whoever started this run has seen that it is up, and knows where it stands.
+    Accepted,
     /// Something about the tasks has changed.
     Board,
     /// What came of `Claim`.

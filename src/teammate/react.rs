@@ -45,6 +45,7 @@ pub(crate) fn react(state: &mut State, event: Event, now: Timestamp) -> Vec<Effe
             complain(state, &failure, now, &mut effects);
         }
         Event::Requests(requests) => see_requests(state, &requests),
+        Event::Accepted => state.accepted = true,
         Event::Board => state.claim_due = true,
         Event::Claimed(result) => see_claim(state, result, now, &mut effects),
         Event::CommandEnded { task, outcome } => see_command_end(state, task, outcome, now, &mut effects),
@@ -146,7 +147,7 @@ fn rest(state: &mut State, now: Timestamp, effects: &mut Vec<Effect>) {
         ..IdleNotification::default()
     };
     state.errands.push_back(Errand::MoveOn(Cause::Rest, None));
-    state.errands.push_back(Errand::Say(Message::IdleNotification(notice)));
+    state.errands.push_back(Errand::Say(Box::new(Message::IdleNotification(notice))));
     effects.push(Effect::Print(format!("{}: waiting for tasks", state.who())));
 }
 
@@ -197,7 +198,7 @@ fn see_task_end(state: &mut State, result: Result<(), Failure>, now: Timestamp, 
                     task_subject: Some(job.subject.clone()),
                     timestamp: Some(now.iso()),
                 };
-                state.errands.push_back(Errand::Say(Message::TaskCompleted(news)));
+                state.errands.push_back(Errand::Say(Box::new(Message::TaskCompleted(news))));
             }
             state.last = Some(Finished { id: job.id, failure });
         }
@@ -281,7 +282,8 @@ fn next(state: &mut State) -> Option<(Asked, Effect)> {
     if state.mail_due {
         return Some((Asked::Mail, Effect::LookAtMail));
     }
-    (state.work == Work::Idle && state.claim_due).then_some((Asked::Claim, Effect::Claim))
+    let free = state.work == Work::Idle && state.accepted;
+    (free && state.claim_due).then_some((Asked::Claim, Effect::Claim))
 }
 
 /// An idle worker agrees. A busy one waits as long as it may, since the task can end in time, and then says no.
@@ -303,7 +305,7 @@ fn answer_requests(state: &mut State, now: Timestamp) {
                     pending_work: Vec::new(),
                     artifacts_committed: None,
                 };
-                state.errands.push_back(Errand::Say(Message::ShutdownApproved(answer)));
+                state.errands.push_back(Errand::Say(Box::new(Message::ShutdownApproved(answer))));
                 state.agreed = true;
             }
         }
@@ -315,12 +317,8 @@ fn answer_requests(state: &mut State, now: Timestamp) {
             state.errands.extend(Vec::into_iter(due).map(|pending: Pending| {
                 let request_id = pending.request.id.to_string();
                 let (from, timestamp, reason) = (from.clone(), timestamp.clone(), Some(reason.clone()));
-                Errand::Say(Message::ShutdownRejected(ShutdownRejected {
-                    request_id,
-                    from,
-                    reason,
-                    timestamp,
-                }))
+                let answer = ShutdownRejected { request_id, from, reason, timestamp };
+                Errand::Say(Box::new(Message::ShutdownRejected(answer)))
             }));
         }
     }

@@ -112,6 +112,9 @@ pub(crate) struct State {
     /// The mail has to be looked at before anything is claimed.
     pub(super) mail_due: bool,
     pub(super) claim_due: bool,
+    /// It counts as a member. A start may still be taken back, and until then nobody watches over what it does:
+    /// nothing is begun.
+    pub(super) accepted: bool,
     /// The lead knows that there is nothing to do (MSG-12: it is told once per edge).
     pub(super) rested: bool,
     pub(super) last: Option<Finished>,
@@ -138,6 +141,7 @@ impl State {
             handled: BTreeSet::new(),
             mail_due: true,
             claim_due: true,
+            accepted: false,
             rested: true,
             last: None,
             pause_until: None,

@@ -16,7 +16,9 @@ pub(crate) fn span(ms: u64) -> String {
 /// How a member's state looks.
 pub(super) fn member_tint(state: MemberState) -> Tint {
     match state {
-        MemberState::Pending | MemberState::Starting | MemberState::Idle | MemberState::Completed => Tint::Plain,
+        MemberState::Pending | MemberState::Starting | MemberState::Idle | MemberState::Completed => {
+            Tint::Plain
+        }
         MemberState::Working => Tint::Good,
         MemberState::ShutdownRequested => Tint::Warn,
         MemberState::Failed | MemberState::Killed | MemberState::Disappeared => Tint::Bad,
@@ -42,7 +44,9 @@ pub(super) fn member_word(state: MemberState) -> &'static str {
 pub(super) fn task_word(state: TaskState) -> &'static str {
     match state {
         TaskState::InProgress => "in progress",
-        TaskState::Pending | TaskState::Completed | TaskState::Failed | TaskState::Cancelled => state.as_str(),
+        TaskState::Pending | TaskState::Completed | TaskState::Failed | TaskState::Cancelled => {
+            state.as_str()
+        }
     }
 }
 

@@ -8,7 +8,8 @@ use crate::model::text;
 pub(crate) fn letter(envelope: &Envelope, paint: Paint) -> String {
     let from = paint.put(Tint::member(envelope.color.as_deref()), &text::line(&envelope.from));
     let at = paint.put(Tint::Dim, &text::short(&envelope.timestamp, 40));
-    let summary = envelope.summary.as_deref().map(|s| format!("  {}", text::short(s, 100))).unwrap_or_default();
+    let summary =
+        envelope.summary.as_deref().map(|s| format!("  {}", text::short(s, 100))).unwrap_or_default();
     let read = if envelope.read { "  (read)" } else { "" };
     let body = text::block(envelope.text.trim_end());
     let lines = body.lines().map(|line| format!("\n  {line}")).collect::<String>();
@@ -22,7 +23,8 @@ mod tests {
 
     #[test]
     fn a_text_cannot_pass_for_a_head() {
-        let envelope = Envelope::new("bob", "hi\nada  now\u{7}\n", "id".to_owned(), Timestamp(0)).with(Some("greets"), None);
+        let envelope = Envelope::new("bob", "hi\nada  now\u{7}\n", "id".to_owned(), Timestamp(0))
+            .with(Some("greets"), None);
         assert_eq!(
             letter(&envelope, Paint { on: false }),
             "bob  1970-01-01T00:00:00.000Z  greets\n  hi\n  ada  now\u{2407}"

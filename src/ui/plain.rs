@@ -14,7 +14,13 @@ use crate::model::wire;
 const LONGEST: usize = 200;
 
 /// The line for progress; none for what is of no interest to whoever watches a team work.
-pub(super) fn progress_line(event: &Event, begun: Timestamp, known: &Progress, all: bool, paint: Paint) -> Option<String> {
+pub(super) fn progress_line(
+    event: &Event,
+    begun: Timestamp,
+    known: &Progress,
+    all: bool,
+    paint: Paint,
+) -> Option<String> {
     let words = match words(event) {
         Some(words) => words,
         None if all => detail_words(event),
@@ -110,7 +116,12 @@ fn shown(value: &Value) -> String {
 /// The line for `events`: time of day, who, and all that the event carries.
 pub(crate) fn event_line(event: &Event, paint: Paint) -> String {
     let who = event.member.as_ref().map(|n| format!("{}  ", text::line(n.as_str()))).unwrap_or_default();
-    format!("{}  {}{}", paint.put(Tint::Dim, &event.at.iso()), paint.put(Tint::Bold, &who), detail_words(event))
+    format!(
+        "{}  {}{}",
+        paint.put(Tint::Dim, &event.at.iso()),
+        paint.put(Tint::Bold, &who),
+        detail_words(event)
+    )
 }
 
 #[cfg(test)]
@@ -149,18 +160,37 @@ mod tests {
             event(1, Note::of(EventKind::MemberAsked).member(&ada())),
             event(100, Note::of(EventKind::MemberLeft).member(&ada()).with("reason", "exit code 3")),
             event(200, Note::of(EventKind::Warning).with("text", "odd")),
-            event(300, Note::of(EventKind::ShutdownEnded).member(&ada()).with("outcome", "rejected").with("answer", "busy")),
+            event(
+                300,
+                Note::of(EventKind::ShutdownEnded)
+                    .member(&ada())
+                    .with("outcome", "rejected")
+                    .with("answer", "busy"),
+            ),
             event(300, Note::of(EventKind::ShutdownEnded).member(&ada()).with("outcome", "closed")),
         ];
         assert_eq!(
             lines(&told, false),
-            ["   0.1s  ada  left: exit code 3", "   0.2s       warning: odd", "   0.3s  ada  refused to end: busy"]
+            [
+                "   0.1s  ada  left: exit code 3",
+                "   0.2s       warning: odd",
+                "   0.3s  ada  refused to end: busy"
+            ]
         );
     }
 
     #[test]
     fn an_event_for_reading() {
-        let told = event(0, Note::of(EventKind::TaskClaimed).member(&name("ada")).task(crate::model::id::TaskId(4)).with("n", 1));
-        assert_eq!(event_line(&told, Paint { on: false }), "1970-01-01T00:16:40.000Z  ada  task_claimed #4 n=1");
+        let told = event(
+            0,
+            Note::of(EventKind::TaskClaimed)
+                .member(&name("ada"))
+                .task(crate::model::id::TaskId(4))
+                .with("n", 1),
+        );
+        assert_eq!(
+            event_line(&told, Paint { on: false }),
+            "1970-01-01T00:16:40.000Z  ada  task_claimed #4 n=1"
+        );
     }
 }

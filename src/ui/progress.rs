@@ -83,7 +83,8 @@ impl Progress {
             self.order.push(name.clone());
         }
         let color = self.members.get(name).and_then(|m| m.color.clone());
-        self.members.insert(name.clone(), MemberView { state, since: event.at, color, left: state.is_over() });
+        self.members
+            .insert(name.clone(), MemberView { state, since: event.at, color, left: state.is_over() });
     }
 
     fn take_task(&mut self, id: TaskId, event: &Event) {
@@ -91,7 +92,8 @@ impl Progress {
         let before = self.tasks.get(&id);
         let subject = wire::text(&event.detail, "subject");
         let begun = before.filter(|t| t.state == TaskState::InProgress).map(|t| event.at.since(t.since));
-        let elapsed_ms = if state.is_over() { wire::number(&event.detail, "elapsed_ms").or(begun) } else { None };
+        let elapsed_ms =
+            if state.is_over() { wire::number(&event.detail, "elapsed_ms").or(begun) } else { None };
         let by = event.member.clone().filter(|_| state != TaskState::Pending);
         let subject = subject.or_else(|| before.map(|t| t.subject.clone())).unwrap_or_default();
         self.tasks.insert(id, TaskView { subject, state, by, since: event.at, elapsed_ms });
@@ -100,7 +102,8 @@ impl Progress {
     /// The whole picture: a line for each member, one for the tasks as a whole, and as many single tasks as fit into
     /// `rows` lines, those that run and those that failed before the others.
     pub(crate) fn lines(&self, now: Timestamp, rows: usize, paint: Paint) -> Vec<String> {
-        let mut lines: Vec<String> = self.order.iter().map(|name| self.member_line(name, now, paint)).collect();
+        let mut lines: Vec<String> =
+            self.order.iter().map(|name| self.member_line(name, now, paint)).collect();
         lines.push(paint.put(Tint::Dim, &self.count_line()));
         let room = rows.saturating_sub(lines.len());
         lines.extend(self.shown_tasks(room).into_iter().map(|id| self.task_line(id, now, paint)));
@@ -153,7 +156,8 @@ impl Progress {
     fn task_line(&self, id: TaskId, now: Timestamp, paint: Paint) -> String {
         let Some(task) = self.tasks.get(&id) else { return String::new() };
         let (mark, tint) = task_mark(task.state);
-        let by = task.by.as_ref().map(|n| paint.put(self.tint(n), &text::line(n.as_str()))).unwrap_or_default();
+        let by =
+            task.by.as_ref().map(|n| paint.put(self.tint(n), &text::line(n.as_str()))).unwrap_or_default();
         let running = (task.state == TaskState::InProgress).then(|| now.since(task.since));
         let clock = task.elapsed_ms.or(running).map(span).unwrap_or_default();
         let subject = text::short(&task.subject, SUBJECT);
@@ -228,13 +232,30 @@ pub(super) mod tests {
             event(10, Note::of(EventKind::MemberAsked).member(&ada).with("profile", "worker")),
             event(20, state("starting")),
             event(300, state("idle")),
-            event(400, Note { member: Some(ada.clone()), ..task(EventKind::TaskClaimed, 1, "Check the format") }),
+            event(
+                400,
+                Note { member: Some(ada.clone()), ..task(EventKind::TaskClaimed, 1, "Check the format") },
+            ),
             event(400, state("working")),
-            event(2_500, Note { member: Some(ada.clone()), ..task(EventKind::TaskCompleted, 1, "Check the format") }
-                .with("exit_code", 0).with("elapsed_ms", 2_100)),
-            event(2_600, Note { member: Some(ada.clone()), ..task(EventKind::TaskClaimed, 2, "Run the \u{1b}[31mtests") }),
-            event(4_000, Note { member: Some(ada), ..task(EventKind::TaskFailed, 2, "Run the \u{1b}[31mtests") }
-                .with("exit_code", 7).with("elapsed_ms", 1_400)),
+            event(
+                2_500,
+                Note { member: Some(ada.clone()), ..task(EventKind::TaskCompleted, 1, "Check the format") }
+                    .with("exit_code", 0)
+                    .with("elapsed_ms", 2_100),
+            ),
+            event(
+                2_600,
+                Note {
+                    member: Some(ada.clone()),
+                    ..task(EventKind::TaskClaimed, 2, "Run the \u{1b}[31mtests")
+                },
+            ),
+            event(
+                4_000,
+                Note { member: Some(ada), ..task(EventKind::TaskFailed, 2, "Run the \u{1b}[31mtests") }
+                    .with("exit_code", 7)
+                    .with("elapsed_ms", 1_400),
+            ),
         ]
     }
 

@@ -33,7 +33,8 @@ fn headline(report: &Report, paint: Paint) -> String {
         (count(TaskState::Pending), "not begun"),
         (count(TaskState::InProgress), "not finished"),
     ];
-    let words = counted.iter().filter(|(n, _)| *n > 0).map(|(n, word)| format!("{n} {word}")).collect::<Vec<_>>();
+    let words =
+        counted.iter().filter(|(n, _)| *n > 0).map(|(n, word)| format!("{n} {word}")).collect::<Vec<_>>();
     let tasks = if words.is_empty() { "no tasks".to_owned() } else { format!("tasks: {}", words.join(", ")) };
     let tint = if report.success { Tint::Good } else { Tint::Bad };
     let team = paint.put(Tint::Bold, &format!("team {}", report.team));
@@ -41,7 +42,8 @@ fn headline(report: &Report, paint: Paint) -> String {
 }
 
 fn members(members: &[MemberReport], paint: Paint) -> String {
-    let mut table = Table::new(&["MEMBER", "PROFILE", "BACKEND", "END", "SHUTDOWN", "EXIT", "TASKS", "REASON"]);
+    let mut table =
+        Table::new(&["MEMBER", "PROFILE", "BACKEND", "END", "SHUTDOWN", "EXIT", "TASKS", "REASON"]);
     for member in members {
         table.row(vec![
             tinted(Tint::Bold, member.name.as_str()),
@@ -119,8 +121,17 @@ mod tests {
 
     #[test]
     fn a_report_names_what_failed_and_what_never_ran() {
-        let done = TaskReport { by: Some("ada".to_owned()), exit_code: Some(0), elapsed_ms: Some(2_100), ..task(1, TaskState::Completed) };
-        let broken = TaskReport { exit_code: Some(7), tail: Some("a\nb\u{1b}[2J\n\n".to_owned()), ..task(2, TaskState::Failed) };
+        let done = TaskReport {
+            by: Some("ada".to_owned()),
+            exit_code: Some(0),
+            elapsed_ms: Some(2_100),
+            ..task(1, TaskState::Completed)
+        };
+        let broken = TaskReport {
+            exit_code: Some(7),
+            tail: Some("a\nb\u{1b}[2J\n\n".to_owned()),
+            ..task(2, TaskState::Failed)
+        };
         let never = TaskReport { blocked_by: vec![TaskId(2)], ..task(3, TaskState::Pending) };
         let ada = MemberReport {
             name: MemberName::new("ada").expect("name"),
@@ -133,7 +144,13 @@ mod tests {
             tasks: 2,
         };
         let team = TeamName::new("checks").expect("name");
-        let whole = Report { team, success: false, elapsed_ms: 12_300, members: vec![ada], tasks: vec![done, broken, never] };
+        let whole = Report {
+            team,
+            success: false,
+            elapsed_ms: 12_300,
+            members: vec![ada],
+            tasks: vec![done, broken, never],
+        };
         assert_eq!(
             report(&whole, Paint { on: false }),
             "team checks  tasks: 1 completed, 1 failed, 1 not begun  in 12.3s\n\n\

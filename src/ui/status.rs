@@ -32,7 +32,8 @@ fn counts(tasks: &TaskCounts) -> String {
         (tasks.failed, "failed"),
         (tasks.cancelled, "cancelled"),
     ];
-    let words = counted.iter().filter(|(n, _)| *n > 0).map(|(n, word)| format!("{n} {word}")).collect::<Vec<_>>();
+    let words =
+        counted.iter().filter(|(n, _)| *n > 0).map(|(n, word)| format!("{n} {word}")).collect::<Vec<_>>();
     if words.is_empty() { "no tasks".to_owned() } else { format!("tasks: {}", words.join(", ")) }
 }
 

@@ -43,7 +43,8 @@ impl Table {
 
     /// The table, one line for each row.
     pub(crate) fn render(&self, paint: Paint) -> String {
-        let filled = |column: &usize| self.rows.iter().any(|row| row.get(*column).is_some_and(|c| !c.text.is_empty()));
+        let filled =
+            |column: &usize| self.rows.iter().any(|row| row.get(*column).is_some_and(|c| !c.text.is_empty()));
         let columns: Vec<usize> = (0..self.heads.len()).filter(filled).collect();
         let widths: Vec<usize> = columns.iter().map(|column| self.width(*column)).collect();
         let heads = self.heads.iter().map(|h| tinted(Tint::Dim, h)).collect::<Vec<_>>();

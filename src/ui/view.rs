@@ -52,7 +52,9 @@ impl View {
             Style::Plain { all } => (all, true),
             Style::Silent => return,
         };
-        if let Some(line) = wanted.then(|| progress_line(event, self.begun, &self.progress, all, self.paint)).flatten() {
+        if let Some(line) =
+            wanted.then(|| progress_line(event, self.begun, &self.progress, all, self.paint)).flatten()
+        {
             self.put(&line);
         }
     }

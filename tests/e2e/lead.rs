@@ -27,6 +27,7 @@ fn tmux_cr_01_a_pane_killed_from_outside_is_noticed_and_its_task_done_by_another
     let up = stage.start(&["--json", "up", &manifest]);
     let claimed = stage.wait_event("waiting", "task_claimed", "1");
     let first = claimed["member"].as_str().expect("member").to_owned();
+    stage.wait_event("waiting", "member_ready", &first);
     let status = stage.phalanx(&["--json", "status"]).expect(0).json();
     let member = status["members"]
         .as_array()
@@ -59,6 +60,7 @@ fn cr_01_a_launcher_killed_with_sigkill_is_noticed_too() {
     let up = stage.start(&["--json", "up", &manifest]);
     let claimed = stage.wait_event("waiting", "task_claimed", "1");
     let first = claimed["member"].as_str().expect("member").to_owned();
+    stage.wait_event("waiting", "member_ready", &first);
     let record =
         std::fs::read_to_string(stage.root().join(format!("teams/waiting/phalanx/members/{first}.json")));
     let record: serde_json::Value = serde_json::from_str(&record.expect("record")).expect("json");
@@ -107,7 +109,9 @@ fn a_terminated_up_ends_its_idle_team() {
             .file("idle.toml", "[team]\nname = \"idle\"\nfinish = \"manual\"\n[[member]]\nname = \"ada\"\n");
         let up = stage.start(&["up", &manifest]);
         stage.wait_event("idle", "member_ready", "ada");
-        stage.wait_event("idle", "lead_started", "").is_null();
+        wait_for("the lead", || {
+            stage.phalanx(&["--json", "status"]).expect(0).json()["lead"]["pid"].as_i64()
+        });
         up.signal(signal);
         up.end().expect(130);
         stage.assert_clean();

@@ -1,6 +1,7 @@
 //! Whole walks: the real binary, real tmux on a server of the test's own, real processes.
 
 #![allow(clippy::disallowed_methods, reason = "tests drive the real system")]
+#![allow(unreachable_pub, reason = "the modules of a test binary are nobody's interface")]
 
 mod bad_input;
 mod harness;

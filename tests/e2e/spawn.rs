@@ -68,7 +68,7 @@ fn en_01_the_environment_of_a_teammate() {
     // The server is born with another environment than the one that asks.
     stage.tmux(&["new-session", "-d", "-s", "old", "sleep", "300"]).expect("session");
     stage.phalanx(&["team", "create", "alpha"]).expect(0);
-    let script = "env >env.txt; { [ -t 0 ] && [ -t 1 ] && [ -t 2 ] && echo tty=yes; pwd; } >tty.new; mv tty.new tty.txt; exec sleep 300";
+    let script = "env >env.txt; t=no; [ -t 0 ] && [ -t 1 ] && [ -t 2 ] && t=yes; echo tty=$t >tty.new; mv tty.new tty.txt; exec sleep 300";
     let mut command = stage.command(crate::harness::binary());
     command
         .env("API_KEY", "from-the-leader")

@@ -28,7 +28,7 @@ fn traced(stage: &mut Stage) {
     let real = which("tmux", stage.path()).expect("tmux");
     let trace = stage.at("trace");
     let script = format!(
-        "#!/bin/sh\n{{ for a in \"$@\"; do printf '%s\\037' \"$a\"; done; printf '\\n'; }} >>'{}'\nexec '{}' \"$@\"\n",
+        "#!/bin/sh\nline=$(printf '%s\\037' \"$@\")\necho \"$line\" >>'{}'\nexec '{}' \"$@\"\n",
         trace.display(),
         real.display()
     );

@@ -139,6 +139,7 @@ fn a_member_is_watched_once_it_has_proven_itself() {
     let mut starting = record("ann", 1, "worker");
     starting.state = MemberState::Starting;
     assert_eq!(react(&mut state, Event::Members(vec![starting]), NOW), []);
+    assert!(state.members.contains_key(&who("ann")), "it can be asked to end all the same");
     let up = record("ann", 1, "worker");
     let watch = Effect::WatchExit {
         name: who("ann"),
@@ -147,6 +148,16 @@ fn a_member_is_watched_once_it_has_proven_itself() {
     };
     assert_eq!(react(&mut state, Event::Members(vec![up.clone()]), NOW), [watch]);
     assert_eq!(react(&mut state, Event::Members(vec![up]), NOW), []);
+}
+
+#[test]
+fn sd_03_one_that_still_starts_is_not_taken_for_gone() {
+    let mut starting = record("ann", 1, "worker");
+    starting.state = MemberState::Starting;
+    let mut state = leading(Finish::Manual, &[starting]);
+    assert_eq!(react(&mut state, Event::Requests(vec![request("ann", 1, false)]), NOW), []);
+    let due = react(&mut state, Event::Tick, NOW.plus_ms(30_000));
+    assert_eq!(terminates(&due), [("ann".to_owned(), false)]);
 }
 
 #[test]
@@ -255,9 +266,9 @@ fn cr_01_a_member_that_vanishes_is_retired_and_its_request_is_gone() {
         let mut state = leading(Finish::Manual, &[gone.clone()]);
         react(&mut state, Event::Requests(vec![request("ann", 1, false)]), NOW);
         gone.exit = exit;
-        let effects = react(&mut state, Event::Exited(gone.clone()), NOW);
+        let effects = react(&mut state, Event::Exited(Box::new(gone.clone())), NOW);
         assert_eq!(terminates(&effects), [("ann".to_owned(), false)]);
-        assert_eq!(react(&mut state, Event::Exited(gone), NOW), []);
+        assert_eq!(react(&mut state, Event::Exited(Box::new(gone)), NOW), []);
         let effects = react(&mut state, terminated("ann", 1, Ok(())), NOW);
         assert!(matches!(&effects[0], Effect::Retire { cause: c, .. } if *c == cause), "{effects:?}");
         assert_eq!(resolves(&effects), [ShutdownOutcome::Gone]);
@@ -267,7 +278,7 @@ fn cr_01_a_member_that_vanishes_is_retired_and_its_request_is_gone() {
 #[test]
 fn the_end_of_an_earlier_run_does_not_touch_the_next() {
     let mut state = leading(Finish::Manual, &[record("ann", 2, "worker")]);
-    assert_eq!(react(&mut state, Event::Exited(record("ann", 1, "worker")), NOW), []);
+    assert_eq!(react(&mut state, Event::Exited(Box::new(record("ann", 1, "worker"))), NOW), []);
     assert_eq!(react(&mut state, terminated("ann", 1, Ok(())), NOW), []);
 }
 
@@ -310,7 +321,7 @@ fn a_team_whose_tasks_are_over_is_taken_down() {
 fn a_team_without_anybody_left_ends() {
     let mut state = leading(Finish::TasksDone, &[record("ann", 1, "worker")]);
     react(&mut state, board(&[TaskState::Pending]), NOW);
-    react(&mut state, Event::Exited(record("ann", 1, "worker")), NOW);
+    react(&mut state, Event::Exited(Box::new(record("ann", 1, "worker"))), NOW);
     react(&mut state, terminated("ann", 1, Ok(())), NOW);
     assert_eq!(state.end(), Some(End::TasksOver));
 }

@@ -17,15 +17,13 @@ use fields::{Fields, Problem};
 use serde_json::{Map, Value};
 
 pub(crate) use permission::{
-    ModeSetRequest, PermissionRequest, PermissionResponse, PermissionVerdict, SandboxPermissionRequest,
-    SandboxPermissionResponse, TeamPermissionUpdate, permission_request_id,
+    ModeSetRequest, PermissionRequest, PermissionResponse, SandboxPermissionRequest,
+    SandboxPermissionResponse, TeamPermissionUpdate,
 };
-pub(crate) use plan::{PlanApprovalRequest, PlanApprovalResponse, plan_request_id};
+pub(crate) use plan::{PlanApprovalRequest, PlanApprovalResponse};
 pub(crate) use presence::{IdleNotification, TeammateTerminated};
 pub(crate) use render::render_for_agent;
-pub(crate) use shutdown::{
-    ShutdownApproved, ShutdownRejected, ShutdownRequest, ShutdownStatus, shutdown_request_id,
-};
+pub(crate) use shutdown::{ShutdownApproved, ShutdownRejected, ShutdownRequest, ShutdownStatus};
 pub(crate) use work::{TaskAssignment, TaskCompleted};
 
 /// Longer texts are not looked into, bytes. A plan is a few KiB; a log pasted into a mail need not be parsed
@@ -133,30 +131,6 @@ impl Message {
             Message::TeammateTerminated(_) => TeammateTerminated::KIND,
             Message::Text(_) => "message",
             Message::Unknown { kind, .. } | Message::Malformed { kind, .. } => kind,
-        }
-    }
-
-    /// The id that a request carries, or that an answer answers.
-    pub(crate) fn request_id(&self) -> Option<&str> {
-        match self {
-            Message::ShutdownRequest(message) => Some(&message.request_id),
-            Message::ShutdownApproved(message) => Some(&message.request_id),
-            Message::ShutdownRejected(message) => Some(&message.request_id),
-            Message::PlanApprovalRequest(message) => Some(&message.request_id),
-            Message::PlanApprovalResponse(message) => Some(&message.request_id),
-            Message::PermissionRequest(message) => Some(&message.request_id),
-            Message::PermissionResponse(message) => Some(&message.request_id),
-            Message::SandboxPermissionRequest(message) => Some(&message.request_id),
-            Message::SandboxPermissionResponse(message) => Some(&message.request_id),
-            Message::IdleNotification(_)
-            | Message::TaskAssignment(_)
-            | Message::TaskCompleted(_)
-            | Message::TeamPermissionUpdate(_)
-            | Message::ModeSetRequest(_)
-            | Message::TeammateTerminated(_)
-            | Message::Text(_)
-            | Message::Unknown { .. }
-            | Message::Malformed { .. } => None,
         }
     }
 }

@@ -10,11 +10,6 @@ use crate::model::mode::Mode;
 const REQUEST_ID: [&str; 2] = ["request_id", "requestId"];
 const HOST_REQUEST_ID: [&str; 2] = ["requestId", "request_id"];
 
-/// `perm-<ms>-<rand>`, `ms` since the Unix epoch, `rand` a few random letters and digits (observed).
-pub(crate) fn permission_request_id(ms: u64, rand: &str) -> String {
-    format!("perm-{ms}-{rand}")
-}
-
 /// Member → lead: may I use this tool so? (seeds 000, 003, 004; observed)
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct PermissionRequest {
@@ -267,11 +262,6 @@ mod tests {
             Message::Malformed { problem, .. } => problem,
             other => panic!("taken for a message: {other:?}"),
         }
-    }
-
-    #[test]
-    fn the_request_id_has_time_and_chance() {
-        assert_eq!(permission_request_id(1795214629295, "x7k2p9q"), "perm-1795214629295-x7k2p9q");
     }
 
     #[test]

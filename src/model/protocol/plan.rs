@@ -7,11 +7,6 @@ use super::fields::{Fields, Problem, Writer};
 
 const REQUEST_ID: [&str; 2] = ["requestId", "request_id"];
 
-/// `plan_approval-<ms>@<name>@<team>`, `ms` since the Unix epoch (observed).
-pub(crate) fn plan_request_id(ms: u64, name: &str, team: &str) -> String {
-    format!("plan_approval-{ms}@{name}@{team}")
-}
-
 /// Member → lead: may I do this? (seed 004, observed)
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct PlanApprovalRequest {
@@ -92,12 +87,6 @@ impl PlanApprovalResponse {
 #[cfg(test)]
 mod tests {
     use super::super::Message;
-    use super::*;
-
-    #[test]
-    fn the_request_id_names_time_member_and_team() {
-        assert_eq!(plan_request_id(1795214629295, "bob", "demo"), "plan_approval-1795214629295@bob@demo");
-    }
 
     #[test]
     fn nothing_but_a_boolean_decides() {

@@ -8,11 +8,6 @@ use super::fields::{Fields, Problem, Writer};
 /// Both spellings occur in the seeds; the first is the one observed on the wire for shutdowns and plans.
 const REQUEST_ID: [&str; 2] = ["requestId", "request_id"];
 
-/// `shutdown-<ms>@<name>`: the id of a request to one member, `ms` since the Unix epoch (seed 000, observed).
-pub(crate) fn shutdown_request_id(ms: u64, name: &str) -> String {
-    format!("shutdown-{ms}@{name}")
-}
-
 /// Lead → member: please finish and go (seeds 000, 003, 004; observed).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct ShutdownRequest {
@@ -165,12 +160,6 @@ impl ShutdownRejected {
 #[cfg(test)]
 mod tests {
     use super::super::Message;
-    use super::*;
-
-    #[test]
-    fn the_request_id_names_time_and_member() {
-        assert_eq!(shutdown_request_id(1795214628804, "alice"), "shutdown-1795214628804@alice");
-    }
 
     #[test]
     fn the_other_spelling_of_the_id_is_read_and_the_observed_one_written() {

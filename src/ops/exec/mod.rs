@@ -68,7 +68,7 @@ fn attend(run: &Run, child: Process, output: &Output) -> i32 {
         told |= sig == TERM || sig == HUP;
         answer(sig)
     };
-    let exit = child::supervise(child, &mut on_signal, None, KILL_AFTER);
+    let exit = child::supervise(child, &mut on_signal, KILL_AFTER);
     output.wait_end(LAST_WORDS);
     let awaited = run.note_exit(exit.code, exit.signal, None);
     let left =

@@ -58,33 +58,20 @@ enum At {
 
 /// What would stand on the screen: escapes left out, `\r` and backspace overwriting as on a terminal.
 fn plain(output: &str) -> String {
-    let mut page = Page { done: String::new(), line: Vec::new(), column: 0 };
-    let (mut at, mut parameters) = (At::Text, String::new());
+    let mut page = Page::default();
+    let mut at = At::Text;
     for c in output.chars() {
         at = match at {
             At::Text => page.take(c),
             At::Escape => match c {
-                '[' => {
-                    parameters.clear();
-                    At::Control
-                }
+                '[' => At::Control,
                 ']' | 'P' | 'X' | '^' | '_' => At::Words,
                 ' '..='/' => At::Intermediate,
-                '\x1b' => At::Escape,
+                '\x1b' => at,
                 _ => At::Text,
             },
             At::Intermediate => At::Text,
-            At::Control => match c {
-                '@'..='~' => {
-                    page.control(c, &parameters);
-                    At::Text
-                }
-                '\x1b' => At::Escape,
-                _ => {
-                    parameters.push(c);
-                    At::Control
-                }
-            },
+            At::Control => page.control(c),
             // An unfinished title must not swallow the rest of the output.
             At::Words | At::WordsEscape if c == '\n' => page.take(c),
             At::Words | At::WordsEscape => match c {
@@ -99,10 +86,13 @@ fn plain(output: &str) -> String {
     page.done
 }
 
+#[derive(Default)]
 struct Page {
     done: String,
     line: Vec<char>,
     column: usize,
+    /// Of the control that is being read.
+    parameters: String,
 }
 
 impl Page {
@@ -129,9 +119,23 @@ impl Page {
         At::Text
     }
 
+    /// The next character of a control.
+    fn control(&mut self, c: char) -> At {
+        match c {
+            '@'..='~' => self.apply(c),
+            '\x1b' => {}
+            _ => {
+                self.parameters.push(c);
+                return At::Control;
+            }
+        }
+        self.parameters.clear();
+        if c == '\x1b' { At::Escape } else { At::Text }
+    }
+
     /// Of all controls only "erase in line" matters to plain text: progress bars use it.
-    fn control(&mut self, function: char, parameters: &str) {
-        match (function, parameters) {
+    fn apply(&mut self, function: char) {
+        match (function, self.parameters.as_str()) {
             ('K', "" | "0") => self.line.truncate(self.column),
             ('K', "2") => {
                 self.line.clear();
@@ -159,6 +163,7 @@ mod tests {
             ("ab\x08c", "ac"),
             ("\x1b]0;never ended\nnext", "\nnext"),
             ("\x1b\x1b[mx\x07", "x"),
+            ("ab\r\x1b[3\x1b[Kc", "c"),
             ("a\tb\u{1}", "a\tb"),
         ];
         for (output, shown) in table {

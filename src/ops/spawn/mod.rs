@@ -89,6 +89,8 @@ struct Prepared {
     record: crate::model::record::MemberRecord,
     profile: Profile,
     launch: Launch,
+    /// The journal event that all that follows goes back to.
+    asked: String,
     /// Its mailbox was made for it, and goes with it if it does not come up.
     new_mailbox: bool,
 }
@@ -144,6 +146,7 @@ fn note_place(team: &TeamStore, mut one: Prepared, place: Result<Placement, Back
         let _ = team.change_record(&name, &run, |record| record.placement = Some(placement.clone()));
         let _ = presence::move_on(team, &name, &run, Cause::Placed, None);
         let note = Note::of(EventKind::MemberPlaced)
+            .because(&one.asked)
             .member(&name)
             .with("incarnation", run.as_str())
             .with("backend", placement.backend().as_str())
@@ -192,7 +195,9 @@ fn conclude(
         (Ok(placement), prove::Proof::Runs { pid, cwd }) => {
             let (name, run) = (&one.prepared.record.name, &one.prepared.record.incarnation);
             presence::move_on(team, name, run, Cause::Ready, None)?;
-            team.record(Note::of(EventKind::MemberReady).member(name).with("pid", pid))?;
+            team.record(
+                Note::of(EventKind::MemberReady).because(&one.prepared.asked).member(name).with("pid", pid),
+            )?;
             return Ok(spawned(team, backend, &one.prepared, &placement, pid, cwd));
         }
         (Ok(placement), prove::Proof::Fails { reason, late }) => {

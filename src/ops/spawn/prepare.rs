@@ -90,7 +90,9 @@ pub(super) fn prepare(
                     super::undo::undo(ctx, team, one, &e);
                 }
                 team.change_roster(|roster| {
-                    members.iter().for_each(|m| drop(roster.leave(&m.name)));
+                    for member in &members {
+                        roster.leave(&member.name);
+                    }
                     Ok(())
                 })?;
                 return Err(e);
@@ -168,7 +170,7 @@ fn prepare_one(
 ) -> Result<Prepared, OpsError> {
     let record = record(draft, &member, backend);
     team.begin_record(&record)?;
-    team.record(
+    let asked = team.record(
         Note::of(EventKind::MemberAsked)
             .member(&member.name)
             .with("incarnation", record.incarnation.as_str())
@@ -179,7 +181,7 @@ fn prepare_one(
     let path = team.keep_spec(&spec)?;
     let argv = vec![ctx.caller.exe.clone().into(), "exec".into(), path.into()];
     let launch = Launch { member: member.name.clone(), token: record.token.clone(), argv };
-    Ok(Prepared { member, record, profile: draft.profile, launch, new_mailbox })
+    Ok(Prepared { member, record, profile: draft.profile, launch, asked: asked.id, new_mailbox })
 }
 
 fn record(draft: &Draft, member: &Member, backend: &dyn Backend) -> MemberRecord {

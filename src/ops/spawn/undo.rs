@@ -25,9 +25,10 @@ pub(super) fn undo(ctx: &Context, team: &TeamStore, one: &Prepared, failure: &Op
     if one.new_mailbox {
         step("mailbox", team.mailbox(name).abandon().map_err(OpsError::from));
     }
-    step("roster", team.change_roster(|roster| Ok(drop(roster.leave(name)))).map_err(OpsError::from));
+    step("roster", team.change_roster(|roster| Ok(roster.leave(name))).map(|_| ()).map_err(OpsError::from));
     step("record", team.forget_record(name, run).map_err(OpsError::from));
     let note = Note::of(EventKind::MemberStartFailed)
+        .because(&one.asked)
         .member(name)
         .with("incarnation", run.as_str())
         .with("reason", failure.to_string())

@@ -19,7 +19,7 @@ use super::proc::Process;
 use terminal::Terminal;
 
 pub(crate) use pty::{PtyMaster, own_size, spawn_on_pty};
-pub(crate) use supervise::{Exit, Forward, Supervisor, TICK, supervise};
+pub(crate) use supervise::{Exit, Forward, Supervisor, supervise};
 pub(crate) use wait::wait;
 
 /// One program, completely described: nothing is added, searched or inherited.

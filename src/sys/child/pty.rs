@@ -45,11 +45,6 @@ impl PtyMaster {
         (&self.writer).write_all(bytes)
     }
 
-    /// Sets the size in character cells; the program gets SIGWINCH when it changed.
-    pub(crate) fn resize(&self, rows: u16, cols: u16) -> io::Result<()> {
-        self.master().resize(size(rows, cols)).map_err(io::Error::other)
-    }
-
     /// The terminal's name, as `/dev/pts/7`.
     pub(crate) fn tty_name(&self) -> Option<String> {
         self.master().tty_name().and_then(|name| name.into_os_string().into_string().ok())

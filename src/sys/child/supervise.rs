@@ -16,9 +16,6 @@ use super::super::clock::Deadline;
 use super::super::proc::{self, Process};
 use super::terminal::Terminal;
 
-/// What `on_signal` is called with for a tick.
-pub(crate) const TICK: i32 = 0;
-
 /// A lost SIGCHLD, which should not happen, costs at most this much.
 const SWEEP: Duration = Duration::from_secs(60);
 /// A child that is stopped again and again is continued no more often than this.
@@ -46,8 +43,6 @@ pub(crate) enum Forward {
     Pass,
     /// Do nothing.
     Swallow,
-    /// End the child and everything below it, with `kill_after` as the grace.
-    EndTree,
 }
 
 /// How the child ended. Neither is there only when another thread took its status.
@@ -80,33 +75,30 @@ impl Supervisor {
 }
 
 /// Stays with `child` (ours, not waited for yet) until it has ended. Reaps whatever else becomes our child meanwhile,
-/// so no other thread may run children of its own. `on_signal` gets every signal but the job-control ones, and
-/// [`TICK`] each `tick`. `kill_after` past a HUP or TERM that was passed on, the child's tree is killed.
+/// so no other thread may run children of its own. `on_signal` gets every signal but the job-control ones.
+/// `kill_after` past a HUP or TERM that was passed on, the child's tree is killed.
 pub(crate) fn supervise(
     child: Process,
     on_signal: &mut dyn FnMut(i32) -> Forward,
-    tick: Option<Duration>,
     kill_after: Duration,
 ) -> Exit {
     let mut watch = Watch { child, kill_after, kill_at: None, resume_at: None, resumed: None };
     let set = waited_for();
-    let mut next_tick = tick.map(Deadline::after);
     loop {
         if let Some(exit) = watch.reap() {
             take_terminal_back(child);
             return exit;
         }
-        let waits = [next_tick, watch.kill_at, watch.resume_at].into_iter().flatten();
+        let waits = [watch.kill_at, watch.resume_at].into_iter().flatten();
         let limit = waits.map(|deadline| deadline.remaining()).fold(SWEEP, Duration::min);
         match next_signal(&set, limit) {
             // The loop reaps. A stop is not for us: with no shell around nobody would continue us.
             Some(libc::SIGCHLD | libc::SIGTSTP | libc::SIGTTIN | libc::SIGTTOU) => (),
-            Some(sig) => watch.apply(on_signal(sig), sig),
+            Some(sig) => match on_signal(sig) {
+                Forward::Pass => watch.pass(sig),
+                Forward::Swallow => (),
+            },
             None => (),
-        }
-        if next_tick.is_some_and(|deadline| deadline.expired()) {
-            next_tick = tick.map(Deadline::after);
-            watch.apply(on_signal(TICK), TICK);
         }
         watch.keep_deadlines();
     }
@@ -122,14 +114,6 @@ struct Watch {
 }
 
 impl Watch {
-    fn apply(&mut self, what: Forward, sig: i32) {
-        match what {
-            Forward::Pass => self.pass(sig),
-            Forward::Swallow => (),
-            Forward::EndTree => drop(proc::end_tree(self.child, true, self.kill_after)),
-        }
-    }
-
     fn pass(&mut self, sig: i32) {
         let Ok(signal) = Signal::try_from(sig) else { return };
         // Not waited for yet, so its number and its group's cannot be another's. It may have left its group.

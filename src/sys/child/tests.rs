@@ -105,13 +105,10 @@ fn launch() {
         fs::write(dir.join("seen"), format!("{seen:?}\n")).expect("writable");
         match forward.as_str() {
             "swallow" => Forward::Swallow,
-            "end" => Forward::EndTree,
-            "end-at-tick" if sig == TICK => Forward::EndTree,
             _ => Forward::Pass,
         }
     };
-    let tick = (forward == "end-at-tick").then_some(Duration::from_millis(50));
-    let exit = supervise(child, &mut on_signal, tick, Duration::from_millis(300));
+    let exit = supervise(child, &mut on_signal, Duration::from_millis(300));
     let survivors = end_tree(Process::current(), false, Duration::from_millis(300));
     let left = fs::read_to_string("/proc/thread-self/children").unwrap_or_default();
     let facts = format!("{:?} {:?} {} {left:?}\n", exit.code, exit.signal, survivors.len());
@@ -162,19 +159,6 @@ fn a_swallowed_signal_does_nothing() {
     until("it was seen", || text(&launcher.file("seen")).contains("15"));
     fs::write(launcher.file("go"), "").expect("writable");
     assert_eq!(launcher.exit(), "Some(4) None 0 \"\"");
-}
-
-#[test]
-fn the_caller_can_end_the_tree() {
-    let script = "trap '' HUP TERM; setsid sh -c 'echo $$ > $1/deep; exec sleep 70' sh $1 & wait; sleep 70";
-    let launcher = Launcher::start(script, "end");
-    let deep = number_in(&launcher.file("deep"));
-    launcher.signal(libc::SIGHUP);
-    assert!(launcher.exit().starts_with("None Some("));
-    assert!(is_dead(deep));
-    let ticking = Launcher::start("exec sleep 71", "end-at-tick");
-    assert!(ticking.exit().starts_with("None Some("));
-    assert!(text(&ticking.file("seen")).starts_with("[0"));
 }
 
 #[test]
@@ -259,8 +243,6 @@ fn a_program_on_a_pty_sees_a_terminal_of_the_right_size() {
     assert!(shown.starts_with("tty\n31 97\n"), "{shown}");
     assert!(shown.contains(&format!("{pid} {pid} {pid}\n")), "leads session, group and foreground: {shown}");
     assert!(!shown.contains("SHELL=") && !shown.contains("HOME="), "{shown}");
-    master.resize(50, 200).expect("open");
-    screen.shows("50 200");
     fs::write(dir.path().join("stop"), "").expect("writable");
     master.write_all(b"hello\n").expect("open");
     screen.shows("got hello");

@@ -7,7 +7,7 @@ mod write;
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read, Seek, SeekFrom};
-use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
 use thiserror::Error;
@@ -15,7 +15,7 @@ use thiserror::Error;
 pub(crate) use dir::{create_dir_exclusive, list, private_dir, remove_dir_all};
 pub(crate) use log::{Log, older};
 pub(super) use write::open_append;
-pub(crate) use write::{append_line, copy_aside, create_new, write_atomic, write_atomic_if};
+pub(crate) use write::{append_line, create_new, write_atomic, write_atomic_if};
 
 /// Why a file operation did not happen. `op` is a verb phrase that reads before the path: "read", "list".
 #[derive(Debug, Error)]
@@ -96,11 +96,6 @@ pub(crate) fn exists(path: &Path) -> bool {
 /// True when the path leads to a directory (symbolic links are followed).
 pub(crate) fn is_dir(path: &Path) -> bool {
     path.is_dir()
-}
-
-/// True when the path leads to a regular file with an execute bit (symbolic links are followed).
-pub(crate) fn is_executable_file(path: &Path) -> bool {
-    fs::metadata(path).is_ok_and(|meta| meta.is_file() && meta.permissions().mode() & 0o111 != 0)
 }
 
 /// The absolute path without symbolic links; the path must exist.

@@ -76,18 +76,6 @@ pub(in crate::sys) fn open_append(path: &Path) -> Result<File> {
     Ok(file)
 }
 
-/// Copies the bytes of the regular file `from` into the new file `to` (0600). Fails when `to` exists.
-pub(crate) fn copy_aside(from: &Path, to: &Path) -> Result<()> {
-    let mut source_file = open_regular("copy", from, OpenOptions::new().read(true))?;
-    let mut copy = create_private(to).map_err(|source| FsError::io("create", to, source))?;
-    if let Err(source) = io::copy(&mut source_file, &mut copy).and_then(|_| copy.sync_all()) {
-        let _ = fs::remove_file(to);
-        return Err(FsError::io("write", to, source));
-    }
-    sync_dir_of(to);
-    Ok(())
-}
-
 /// O_EXCL does not follow symbolic links either.
 fn create_private(path: &Path) -> io::Result<File> {
     let file = OpenOptions::new().write(true).create_new(true).mode(PRIVATE).open(path)?;

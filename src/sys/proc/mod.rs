@@ -20,7 +20,9 @@ use super::clock::{self, Deadline};
 use super::ready;
 use table::Stat;
 
-pub(crate) use tree::{descendants, end_tree};
+#[cfg(test)]
+pub(crate) use tree::descendants;
+pub(crate) use tree::end_tree;
 
 /// One process for certain: `start` is its start time in clock ticks since boot (field 22 of /proc/PID/stat).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]

@@ -23,6 +23,7 @@ const RESCAN: Duration = Duration::from_millis(50);
 const FREEZE_ROUNDS: usize = 10;
 
 /// The live processes below `pid`, the whole tree without `pid` itself, parents before their children.
+#[cfg(test)]
 pub(crate) fn descendants(pid: i32) -> Vec<Process> {
     let table = table::all();
     let root = table.iter().find(|stat| stat.pid == pid);

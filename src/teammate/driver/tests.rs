@@ -1,1 +1,354 @@
-//! t
+//! A worker against real files and real commands. It runs in a thread of its own; the test is everybody else.
+
+use std::ffi::OsString;
+use std::path::Path;
+use std::thread::JoinHandle;
+
+use tempfile::TempDir;
+
+use super::*;
+use crate::model::id::{TaskId, TeamName};
+use crate::model::lifecycle::{Cause, MemberState};
+use crate::model::record::{FORMAT, MemberRecord, Wish};
+use crate::model::settings::{BackendChoice, Finish, Settings};
+use crate::model::task::TaskState;
+use crate::model::team::Member;
+use crate::model::time::Timestamp;
+use crate::ops::run::Film;
+use crate::ops::wait::Until;
+use crate::ops::{Caller, NewTask, Store};
+use crate::sys::clock::{self, Deadline};
+use crate::sys::proc::Process;
+use crate::sys::signal::{Signal, TERM};
+use crate::sys::{env, exec};
+
+const PATIENCE: Duration = Duration::from_secs(20);
+/// Says that it runs, and goes on until it is told.
+const WAITS: &str = "echo > up; until test -e go; do sleep 0.01; done";
+
+struct Stage {
+    dir: TempDir,
+    ctx: Context,
+    team: Team,
+    me: Identity,
+    film: Film,
+}
+
+fn until(what: &str, mut condition: impl FnMut() -> bool) {
+    let deadline = Deadline::after(PATIENCE);
+    while !condition() {
+        assert!(!deadline.expired(), "waited in vain for: {what}");
+        clock::sleep(Duration::from_millis(2));
+    }
+}
+
+fn incarnation(n: u8) -> Incarnation {
+    Incarnation::parse(&format!("00000000-0000-4000-8000-0000000000{n:02}")).expect("uuid")
+}
+
+fn settings() -> Settings {
+    Settings {
+        format: 1,
+        backend: BackendChoice::Pty,
+        chosen: None,
+        tmux_socket: None,
+        layout: crate::model::placement::Layout::default(),
+        finish: Finish::Manual,
+        keep: false,
+        max_members: 8,
+        env: crate::model::environ::EnvRules::default(),
+    }
+}
+
+fn context(dir: &Path) -> Context {
+    let env = [("PATH", "/usr/local/bin:/usr/bin:/bin"), ("TERM", "xterm")];
+    Context {
+        store: Store::at(&dir.join("root")),
+        speaker: MemberName::lead(),
+        caller: Caller {
+            env: env.iter().map(|(name, value)| (name.into(), value.into())).collect(),
+            cwd: dir.to_owned(),
+            exe: "/proc/self/exe".into(),
+        },
+    }
+}
+
+impl Stage {
+    /// A team with its worker `ann`, who is up but does not work yet.
+    fn new() -> Stage {
+        let dir = tempfile::tempdir().expect("a temporary directory");
+        let ctx = context(dir.path());
+        let team = ops::team::create(&ctx, "checks", "", None, &settings(), false).expect("a team");
+        let me = Identity { name: MemberName::new("ann").expect("name"), incarnation: incarnation(1) };
+        let stage = Stage { dir, ctx, team, me, film: Film::default() };
+        stage.team.change_roster(|roster| roster.join(&stage.member())).expect("on the roster");
+        stage.begin(1);
+        stage
+    }
+
+    fn member(&self) -> Member {
+        Member {
+            name: self.me.name.clone(),
+            agent_id: "ann@checks".to_owned(),
+            agent_type: None,
+            model: None,
+            prompt: None,
+            color: Some("blue".to_owned()),
+            plan_mode_required: false,
+            mode: None,
+            joined_at: Timestamp(1),
+            pane_id: String::new(),
+            cwd: "/".to_owned(),
+            backend_type: None,
+            is_active: None,
+        }
+    }
+
+    /// The record of Ann's `n`th run, which is starting.
+    fn begin(&self, n: u8) {
+        let record = MemberRecord {
+            format: FORMAT,
+            name: self.me.name.clone(),
+            incarnation: incarnation(n),
+            token: "t".to_owned(),
+            state: MemberState::Starting,
+            reason: None,
+            state_since: Timestamp(1),
+            backend: BackendKind::Pty,
+            wish: Wish {
+                profile: "worker".to_owned(),
+                role: None,
+                model: None,
+                mode: None,
+                plan: false,
+                prompt: None,
+                argv: Vec::new(),
+                cwd: "/".to_owned(),
+                color: "blue".to_owned(),
+            },
+            asked_at: Timestamp(1),
+            placement: None,
+            start: None,
+            ready_at: None,
+            exit: None,
+        };
+        self.team.begin_record(&record).expect("a record");
+    }
+
+    /// Tasks that each run a script; each comes after those whose places are named.
+    fn tasks(&self, scripts: &[(&str, &[usize])]) {
+        let new = |(script, after): &(&str, &[usize])| {
+            let mut task =
+                NewTask { subject: "Do it".to_owned(), after: after.to_vec(), ..NewTask::default() };
+            task.extra.run = ["sh", "-c", script].map(str::to_owned).to_vec();
+            task
+        };
+        let batch: Vec<NewTask> = scripts.iter().map(new).collect();
+        ops::task::create(&self.ctx, &self.team, &batch).expect("tasks");
+    }
+
+    /// Starts the worker and accepts it once it has said hello, as a spawner does.
+    fn start_and_accept(&self) -> (JoinHandle<i32>, UnboundedSender<Wake>) {
+        let worker = self.start();
+        self.accept();
+        worker
+    }
+
+    fn accept(&self) {
+        until("the hello", || self.record().ready_at.is_some());
+        let (name, incarnation) = (&self.me.name, &self.me.incarnation);
+        ops::presence::move_on(&self.team, name, incarnation, Cause::Ready, None).expect("accepted");
+    }
+
+    fn start(&self) -> (JoinHandle<i32>, UnboundedSender<Wake>) {
+        let (wakes, incoming) = unbounded_channel();
+        let station = Station { screen: self.film.screen(), alone: false, wakes: wakes.clone(), incoming };
+        let (ctx, team, me) = (self.ctx.clone(), self.team.clone(), self.me.clone());
+        let working = std::thread::spawn(move || {
+            let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+            runtime.expect("a runtime").block_on(work(&ctx, &team, &me, station)).expect("it can begin")
+        });
+        (working, wakes)
+    }
+
+    fn wait_task(&self, id: u64) -> TaskState {
+        let until = Until::Task(TaskId(id));
+        ops::wait::wait(&self.team, &[], false, &until, Some(PATIENCE)).expect("its end");
+        ops::task::get(&self.team, TaskId(id)).expect("a task").state
+    }
+
+    fn ask_to_end(&self, deadline_s: u64) {
+        let wish = ops::shutdown::Wish { reason: None, deadline_s, force: false };
+        ops::shutdown::ask(&self.team, std::slice::from_ref(&self.me.name), &wish).expect("asked");
+    }
+
+    /// The kinds of what the lead has been sent, in order.
+    fn told(&self) -> Vec<String> {
+        let mail = ops::inbox::look(&self.team, &MemberName::lead(), true).expect("mail");
+        mail.iter().map(|e| Message::parse(&e.text).kind().to_owned()).collect()
+    }
+
+    fn record(&self) -> MemberRecord {
+        ops::status::record(&self.team, &self.me.name).expect("readable").expect("a record")
+    }
+
+    fn unread(&self) -> usize {
+        ops::inbox::look(&self.team, &self.me.name, false).expect("mail").len()
+    }
+
+    fn file(&self, name: &str) -> std::path::PathBuf {
+        self.dir.path().join(name)
+    }
+
+    /// The process whose pid a script has written into a file.
+    fn process_in(&self, name: &str) -> Process {
+        let mut found = None;
+        until("a pid in a file", || {
+            let bytes = crate::sys::fs::read(&self.file(name), 64).ok().flatten().unwrap_or_default();
+            let text = String::from_utf8_lossy(&bytes).into_owned();
+            found = text.strip_suffix('\n').and_then(|pid| pid.parse().ok()).and_then(Process::of);
+            found.is_some()
+        });
+        found.expect("the wait above ended with a process")
+    }
+
+    fn say_go(&self) {
+        crate::sys::fs::create_new(&self.file("go"), b"").expect("a file");
+    }
+
+    fn wait_up(&self) {
+        until("the command to run", || crate::sys::fs::exists(&self.file("up")));
+    }
+}
+
+#[test]
+fn tasks_are_done_in_order_reported_and_the_worker_goes_when_asked() {
+    let stage = Stage::new();
+    stage.tasks(&[("echo one", &[]), ("echo two; exit 3", &[0]), ("echo never", &[1])]);
+    let (working, _wakes) = stage.start_and_accept();
+    assert_eq!((stage.wait_task(1), stage.wait_task(2)), (TaskState::Completed, TaskState::Failed));
+    until("the notice", || stage.told() == ["task_completed", "idle_notification"]);
+    let ctx = Context { speaker: MemberName::lead(), ..stage.ctx.clone() };
+    ops::send::send(&ctx, &stage.team, &stage.me.name, "well done", None).expect("sent");
+    until("the message to be read", || stage.unread() == 0);
+    stage.ask_to_end(30);
+    assert_eq!(working.join().expect("no panic"), 0);
+    assert_eq!(stage.told(), ["task_completed", "idle_notification", "shutdown_approved"]);
+    let failed = ops::task::get(&stage.team, TaskId(2)).expect("a task");
+    let outcome = failed.extra.outcome.expect("an outcome");
+    assert_eq!((outcome.exit_code, outcome.tail.as_str()), (Some(3), "two"));
+    let shown = stage.film.text();
+    for line in [
+        "ann of checks: waiting for tasks",
+        "one\r",
+        "── task #1 completed",
+        "── task #2 failed: exit code 3",
+    ] {
+        assert!(shown.contains(line), "{line} in {shown}");
+    }
+    assert!(shown.contains("message from team-lead: well done\n"), "{shown}");
+    assert!(stage.record().ready_at.is_some());
+    assert_eq!(stage.record().state, MemberState::Idle);
+}
+
+#[test]
+fn work_that_comes_later_wakes_it_and_a_request_waits_for_its_end() {
+    let stage = Stage::new();
+    let (working, _wakes) = stage.start_and_accept();
+    stage.tasks(&[(WAITS, &[]), ("echo more", &[])]);
+    stage.wait_up();
+    until("the record to say so", || stage.record().state == MemberState::Working);
+    assert_eq!(stage.record().reason.as_deref(), Some("task #1 Do it"));
+    stage.ask_to_end(60);
+    until("the request to be heard", || stage.unread() == 0);
+    stage.say_go();
+    assert_eq!(working.join().expect("no panic"), 0);
+    assert_eq!(stage.told(), ["task_completed", "shutdown_approved"]);
+    // It took no more work once it was asked.
+    assert_eq!(ops::task::get(&stage.team, TaskId(2)).expect("a task").state, TaskState::Pending);
+}
+
+#[test]
+fn a_signal_ends_the_command_and_leaves_the_task_to_the_lead() {
+    let stage = Stage::new();
+    stage.tasks(&[(WAITS, &[])]);
+    let (working, wakes) = stage.start_and_accept();
+    stage.wait_up();
+    wakes.send(Wake::Signal(Signal::Terminate)).expect("it listens");
+    assert_eq!(working.join().expect("no panic"), 143);
+    assert_eq!(ops::task::get(&stage.team, TaskId(1)).expect("a task").state, TaskState::InProgress);
+    assert!(stage.film.text().contains("── task #1 interrupted"), "{}", stage.film.text());
+}
+
+#[test]
+fn a_task_that_was_taken_away_meanwhile_is_let_go() {
+    let stage = Stage::new();
+    stage.tasks(&[(WAITS, &[])]);
+    let (working, _wakes) = stage.start_and_accept();
+    stage.wait_up();
+    ops::task::release(&stage.team, &stage.me.name).expect("released");
+    let other = MemberName::new("bob").expect("name");
+    stage.team.claim(TaskId(1), &other, ops::now()).expect("claimed");
+    stage.say_go();
+    until("the warning", || stage.film.text().contains("its end was not taken"));
+    stage.ask_to_end(30);
+    assert_eq!(working.join().expect("no panic"), 0);
+    assert!(ops::task::get(&stage.team, TaskId(1)).expect("a task").is_owned_by(&other));
+}
+
+#[test]
+fn a_run_that_is_no_longer_the_latest_goes_at_once() {
+    let stage = Stage::new();
+    stage.begin(2);
+    stage.tasks(&[("echo one", &[])]);
+    assert_eq!(stage.start().0.join().expect("no panic"), 0);
+    assert!(stage.film.text().contains("another run has this name now"), "{}", stage.film.text());
+    assert_eq!(ops::task::get(&stage.team, TaskId(1)).expect("a task").state, TaskState::Pending);
+}
+
+#[test]
+fn a_team_that_is_taken_away_takes_its_worker_along() {
+    let stage = Stage::new();
+    let (working, _wakes) = stage.start_and_accept();
+    stage.team.delete().expect("deleted");
+    assert_eq!(working.join().expect("no panic"), 0);
+}
+
+#[test]
+fn a_worker_process_hears_its_signals_and_leaves_nothing_behind() {
+    let stage = Stage::new();
+    // The shell's parent is the worker; what left the session has only the worker to find it.
+    let script = "setsid sh -c 'echo $$ > lost; exec sleep 60' & until test -s lost; do sleep 0.01; done; \
+                  echo $PPID > up; exec sleep 60";
+    stage.tasks(&[(script, &[])]);
+    let root = stage.dir.path().to_owned();
+    let working = std::thread::spawn(move || {
+        let words = ["teammate::driver::tests::helper_works", "--exact", "--ignored", "--nocapture"];
+        let command = exec::Command {
+            program: env::current_exe().expect("a running test has a program").into(),
+            args: words.iter().map(OsString::from).collect(),
+            cwd: Some(root),
+            ..exec::Command::default()
+        };
+        exec::run(&command, PATIENCE).expect("it ends")
+    });
+    stage.accept();
+    let worker = stage.process_in("up");
+    let lost = stage.process_in("lost");
+    assert!(proc::signal(worker, TERM));
+    let output = working.join().expect("no panic");
+    let said = String::from_utf8_lossy(&output.stdout);
+    assert!(output.code == Some(0) && said.contains("── task #1 interrupted"), "{said}");
+    assert!(proc::wait_exit(lost, Duration::ZERO), "what the command left behind lives on");
+}
+
+#[test]
+#[ignore = "helper process of a_worker_process_hears_its_signals_and_leaves_nothing_behind"]
+fn helper_works() {
+    let cwd = env::current_dir().expect("a directory");
+    let ctx = context(&cwd);
+    let team = ctx.store.team(&TeamName::new("checks").expect("name")).expect("a team");
+    let me = Identity { name: MemberName::new("ann").expect("name"), incarnation: incarnation(1) };
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
+    assert_eq!(runtime.block_on(worker(&ctx, &team, me)).expect("it can begin"), 143);
+}

@@ -26,7 +26,8 @@ fn idle() -> State {
     let mut state = State::new(me);
     assert_eq!(react(&mut state, Event::Tick, NOW), [Effect::Do(Errand::Hello)]);
     assert_eq!(react(&mut state, Event::Done(Ok(())), NOW), [Effect::LookAtMail]);
-    assert_eq!(react(&mut state, mail(&[]), NOW), [Effect::Claim]);
+    assert_eq!(react(&mut state, mail(&[]), NOW), []);
+    assert_eq!(react(&mut state, Event::Accepted, NOW), [Effect::Claim]);
     assert_eq!(react(&mut state, Event::Claimed(Ok(None)), NOW), []);
     state
 }
@@ -99,7 +100,7 @@ fn asks(from: &str, request: &ShutdownRequest) -> Event {
 /// The kinds of the messages among the errands that are still open, in order.
 fn to_say(state: &State) -> Vec<&str> {
     let said = |errand: &Errand| match errand {
-        Errand::Say(message) => Some(message.clone()),
+        Errand::Say(message) => Some((**message).clone()),
         Errand::Hello | Errand::MoveOn(..) => None,
     };
     let kind = |message: Message| match message {
@@ -133,6 +134,17 @@ fn warns(effects: &[Effect]) -> Vec<&str> {
 }
 
 #[test]
+fn nothing_is_begun_before_the_start_is_accepted_but_a_request_is_heard() {
+    let mut state = State::new(idle().me);
+    react(&mut state, Event::Tick, NOW);
+    react(&mut state, Event::Done(Ok(())), NOW);
+    assert_eq!(react(&mut state, mail(&[]), NOW), []);
+    assert_eq!(react(&mut state, Event::Board, NOW), []);
+    react(&mut state, asks("team-lead", &request(30)), NOW);
+    assert_eq!(to_say(&state), ["approved"]);
+}
+
+#[test]
 fn an_idle_worker_agrees_and_goes() {
     let mut state = idle();
     let effects = react(&mut state, asks("team-lead", &request(30)), NOW);
@@ -146,7 +158,7 @@ fn an_idle_worker_agrees_and_goes() {
         pending_work: Vec::new(),
         artifacts_committed: None,
     };
-    let said = Effect::Do(Errand::Say(Message::ShutdownApproved(expected)));
+    let said = Effect::Do(Errand::Say(Box::new(Message::ShutdownApproved(expected))));
     assert_eq!(
         effects,
         [
@@ -235,12 +247,11 @@ fn a_busy_worker_says_no_when_the_time_is_up_works_on_and_may_be_asked_again() {
         reason: Some(reason),
         timestamp: Some(late.iso()),
     };
-    assert_eq!(effects, [Effect::Do(Errand::Say(Message::ShutdownRejected(no)))]);
+    assert_eq!(effects, [Effect::Do(Errand::Say(Box::new(Message::ShutdownRejected(no))))]);
     assert_eq!(say_all(&mut state, late), []);
     assert_eq!((state.end(), state.next_tick()), (None, None));
 
-    let again =
-        ShutdownRequest { id: RequestId::parse("shutdown-6@ann").expect("id"), ..request(100) };
+    let again = ShutdownRequest { id: RequestId::parse("shutdown-6@ann").expect("id"), ..request(100) };
     react(&mut state, asks("team-lead", &again), late);
     react(&mut state, ended(0), late);
     react(&mut state, Event::TaskEnded(Ok(())), late);
@@ -331,7 +342,7 @@ fn msg_12_the_lead_hears_of_idleness_once_per_edge() {
         completed_status: Some("success".to_owned()),
         ..IdleNotification::default()
     };
-    let said = [Errand::MoveOn(Cause::Rest, None), Errand::Say(Message::IdleNotification(notice))];
+    let said = [Errand::MoveOn(Cause::Rest, None), Errand::Say(Box::new(Message::IdleNotification(notice)))];
     assert_eq!(state.errands, said);
     say_all(&mut state, NOW);
     // Looking in vain again is no edge either.
@@ -360,9 +371,8 @@ fn a_command_that_fails_fails_its_task_and_says_how() {
         assert_eq!(react(&mut state, Event::TaskEnded(Ok(())), NOW), [Effect::LookAtMail]);
         react(&mut state, mail(&[]), NOW);
         react(&mut state, Event::Claimed(Ok(None)), NOW);
-        let Some(Errand::Say(Message::IdleNotification(notice))) = state.errands.back() else {
-            panic!("no notice: {state:?}")
-        };
+        let Some(Errand::Say(said)) = state.errands.back() else { panic!("nothing said: {state:?}") };
+        let Message::IdleNotification(notice) = &**said else { panic!("no notice: {said:?}") };
         assert_eq!(notice.idle_reason.as_deref(), Some("failed"));
         assert_eq!(notice.completed_status.as_deref(), Some("failed"));
         assert_eq!(notice.failure_reason.as_deref(), Some(reason));
@@ -411,10 +421,8 @@ fn failing_claims_and_mail_are_tried_again_and_a_clock_that_goes_back_is_survive
 
 #[test]
 fn messages_are_shown_once_and_acknowledged_after_that() {
-    let mode = Message::ModeSetRequest(ModeSetRequest {
-        mode: Mode::Plan,
-        from: Some("team-lead".to_owned()),
-    });
+    let mode =
+        Message::ModeSetRequest(ModeSetRequest { mode: Mode::Plan, from: Some("team-lead".to_owned()) });
     let given = Message::TaskAssignment(TaskAssignment {
         task_id: "3".to_owned(),
         subject: None,
