@@ -7,6 +7,7 @@ use std::convert::Infallible;
 use std::future::Future;
 use std::time::Duration;
 
+use tokio::sync::Notify;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 
 use super::fail::Failure;
@@ -24,6 +25,8 @@ use crate::ui::{Style, View};
 
 /// How often a picture of the team is drawn again when nothing happens.
 const REDRAW: Duration = Duration::from_millis(500);
+/// The pause before it is drawn when something does: much of it comes together.
+const PAUSE: Duration = Duration::from_millis(40);
 
 /// A team being led here, and whoever watches.
 pub(super) struct Desk<'a> {
@@ -34,6 +37,8 @@ pub(super) struct Desk<'a> {
     /// How many signals came.
     heard: Cell<u32>,
     stops: UnboundedSender<Stop>,
+    /// Something happened that the picture does not show yet.
+    news: Notify,
     /// Up to here the journal is part of the picture.
     journal_at: Cell<u64>,
     /// The report as it was when members last came or went: the team may vanish before its end.
@@ -66,6 +71,7 @@ impl<'a> Desk<'a> {
             begun,
             heard: Cell::new(0),
             stops,
+            news: Notify::new(),
             journal_at: Cell::new(0),
             last: RefCell::new(None),
         };
@@ -139,7 +145,11 @@ impl<'a> Desk<'a> {
             // What cannot be read now is read the next time, or by the lead.
             let _ = if follow { self.catch_up() } else { Ok(()) };
             self.view.borrow_mut().draw(ops::now());
-            tokio::time::sleep(REDRAW).await;
+            // Several events that come at once are drawn once.
+            tokio::select! {
+                () = self.news.notified() => tokio::time::sleep(PAUSE).await,
+                () = tokio::time::sleep(REDRAW) => {}
+            }
         }
     }
 
@@ -151,6 +161,10 @@ impl<'a> Desk<'a> {
         lease: Lease,
     ) -> Result<Conclusion, Failure> {
         self.remember();
+        if self.is_live() {
+            // Part of the picture, not news.
+            self.catch_up()?;
+        }
         let settings = self.team.settings()?;
         let finish = settings.as_ref().map(|s| s.finish).unwrap_or_default();
         let (goal, journal_from) = (Goal::Lead(finish), self.journal_at.get());
@@ -177,7 +191,7 @@ impl<'a> Desk<'a> {
         if matches!(event.event, EventKind::MemberLeft | EventKind::ShutdownRequested) {
             self.remember();
         }
-        self.view.borrow_mut().draw(ops::now());
+        self.news.notify_one();
     }
 
     fn color_members(&self) {

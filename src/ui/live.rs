@@ -1,6 +1,6 @@
 //! Lines at the bottom of a terminal that are drawn again and again. Knows nothing of what they say.
 
-use indicatif::{MultiProgress, ProgressBar, ProgressStyle};
+use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget, ProgressStyle};
 
 /// Rows of a terminal that does not tell its size.
 const ROWS: u16 = 24;
@@ -13,7 +13,9 @@ pub(super) struct Live {
 
 impl Live {
     pub(super) fn new() -> Live {
-        Live { screen: MultiProgress::new(), lines: Vec::new() }
+        // Nearly never by itself: the lines are drawn together, once all of them are up to date.
+        let target = ProgressDrawTarget::stderr_with_hz(1);
+        Live { screen: MultiProgress::with_draw_target(target), lines: Vec::new() }
     }
 
     /// How many lines there is room for, with one left for the cursor.
@@ -37,6 +39,9 @@ impl Live {
         }
         for (line, text) in self.lines.iter().zip(wanted) {
             line.set_message(text.clone());
+        }
+        if let Some(last) = self.lines.last() {
+            last.force_draw();
         }
     }
 

@@ -118,10 +118,12 @@ impl Progress {
         let word = paint.put(member_tint(member.state), &format!("{:<12}", member_word(member.state)));
         let named = paint.put(self.tint(name), &shown);
         let (work, since) = match self.work_of(name) {
-            Some((id, task)) => (format!("#{id} {}", text::short(&task.subject, SUBJECT)), task.since),
-            None => (String::new(), member.since),
+            Some((id, task)) => (format!("#{id} {}", text::short(&task.subject, SUBJECT)), Some(task.since)),
+            // Between two tasks: its state is older than what it does.
+            None if member.left || member.state == MemberState::Working => (String::new(), None),
+            None => (String::new(), Some(member.since)),
         };
-        let clock = if member.left { String::new() } else { span(now.since(since)) };
+        let clock = since.map(|since| span(now.since(since))).unwrap_or_default();
         format!("{named}{pad}  {word}  {clock:>7}  {work}").trim_end().to_owned()
     }
 
