@@ -9,7 +9,7 @@ use crate::model::wire::Object;
 /// What can be done with tasks.
 #[derive(Debug, Subcommand)]
 pub(super) enum TaskVerb {
-    Create(Create),
+    Create(Box<Create>),
     /// List open tasks.
     List {
         /// Completed and cancelled ones, too.

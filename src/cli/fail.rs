@@ -64,7 +64,6 @@ impl From<Kind> for Class {
             Kind::Refused => Class::Refused,
             Kind::Deadline => Class::Deadline,
             Kind::Backend => Class::Backend,
-            Kind::Internal => Class::Internal,
         }
     }
 }
@@ -120,14 +119,6 @@ impl Failure {
             Failure::Told(told) => Exit::of(told.class),
             Failure::StreamEnded => Exit::of(Class::Interrupted),
             Failure::OutputClosed => Exit::DONE,
-        }
-    }
-
-    /// The same failure in another class.
-    pub(super) fn as_class(self, class: Class) -> Failure {
-        match self {
-            Failure::Told(told) => Failure::Told(Told { class, ..told }),
-            Failure::StreamEnded | Failure::OutputClosed => self,
         }
     }
 }

@@ -12,7 +12,7 @@ use crate::ui;
 pub(super) fn task(setup: &Setup, verb: TaskVerb) -> Done {
     let team = setup.team()?;
     match verb {
-        TaskVerb::Create(args) => create(setup, &team, args),
+        TaskVerb::Create(args) => create(setup, &team, *args),
         TaskVerb::List { all } => list(setup, &team, all),
         TaskVerb::Get { id } => {
             let task = ops::task::get(&team, id)?;

@@ -1,1 +1,209 @@
-//! Parsing of each verb.
+//! The command line: each verb parsed, and what must not pass.
+
+use std::ffi::OsString;
+use std::time::Duration;
+
+use clap::{CommandFactory, Parser};
+
+use super::args::{Cli, Format, TeamVerb, Verb};
+use super::args_task::TaskVerb;
+use super::out::Color;
+use super::wants_json;
+use crate::model::id::TaskId;
+use crate::model::mode::Mode;
+use crate::model::placement::Layout;
+use crate::model::settings::BackendChoice;
+use crate::ops::wait::Until;
+
+fn cli(line: &str) -> Cli {
+    let words = shlex::split(line).expect("a line for a shell");
+    Cli::try_parse_from(std::iter::once("phalanx".to_owned()).chain(words))
+        .unwrap_or_else(|e| panic!("{line}: {e}"))
+}
+
+fn verb(line: &str) -> Verb {
+    cli(line).verb
+}
+
+fn refused(line: &str) -> bool {
+    let words = shlex::split(line).expect("a line for a shell");
+    Cli::try_parse_from(std::iter::once("phalanx".to_owned()).chain(words)).is_err()
+}
+
+#[test]
+fn the_definition_is_sound() {
+    Cli::command().debug_assert();
+}
+
+#[test]
+fn global_options_stand_before_and_after_the_verb() {
+    for line in [
+        "-t demo --as ada --json --config-dir /c status -v --color never",
+        "status --team demo --as=ada --json --config-dir /c --verbose --color=never",
+    ] {
+        let global = cli(line).global;
+        assert_eq!((global.team.as_deref(), global.speaker.as_deref()), (Some("demo"), Some("ada")));
+        assert_eq!((global.json, global.quiet, global.verbose), (true, false, true));
+        assert_eq!(global.color, Color::Never);
+        assert_eq!(global.config_dir.as_deref(), Some("/c".as_ref()));
+    }
+    assert!(refused("status -q -v"));
+}
+
+#[test]
+fn up_down_and_lead() {
+    let Verb::Up(up) = verb("up m.toml --detach --keep --backend pty") else { panic!("another verb") };
+    assert_eq!((up.detach, up.keep, up.backend), (true, true, Some(BackendChoice::Pty)));
+    assert_eq!(up.manifest, std::path::Path::new("m.toml"));
+    let Verb::Down(down) = verb("down --reason done --deadline 5 --force") else { panic!("another verb") };
+    assert_eq!((down.reason.as_deref(), down.deadline, down.force), (Some("done"), 5, true));
+    let Verb::Lead(lead) = verb("lead --detach") else { panic!("another verb") };
+    assert!(lead.detach);
+    for line in ["up", "up a b", "up m --backend iterm2", "lead -- claude", "down x"] {
+        assert!(refused(line), "{line}");
+    }
+}
+
+#[test]
+fn team_verbs() {
+    let line = "team create demo --description d --agent-type lead --unique";
+    let Verb::Team(TeamVerb::Create { name, description, agent_type, unique }) = verb(line) else {
+        panic!("another verb")
+    };
+    assert_eq!((name.as_str(), unique), ("demo", true));
+    assert_eq!((description.as_deref(), agent_type.as_deref()), (Some("d"), Some("lead")));
+    assert!(matches!(verb("team list"), Verb::Team(TeamVerb::List)));
+    assert!(matches!(verb("team show -t x"), Verb::Team(TeamVerb::Show)));
+    assert!(matches!(verb("team delete --force"), Verb::Team(TeamVerb::Delete { force: true })));
+    assert!(refused("team") && refused("team create") && refused("team delete demo"));
+}
+
+#[test]
+fn spawn_takes_a_command_line_only_after_two_dashes() {
+    let line = "spawn ada --profile shell --role r --model m --mode acceptEdits --plan --prompt p --cwd d \
+                --backend tmux --layout windows --env A=1 --env B=x=y --deadline 2.5 --unique -- ls -t --json";
+    let Verb::Spawn(spawn) = verb(line) else { panic!("another verb") };
+    assert_eq!((spawn.name.as_str(), spawn.command.join(" ")), ("ada", "ls -t --json".to_owned()));
+    assert_eq!(spawn.env, [("A".to_owned(), "1".to_owned()), ("B".to_owned(), "x=y".to_owned())]);
+    assert_eq!((spawn.mode, spawn.layout), (Some(Mode::AcceptEdits), Some(Layout::Windows)));
+    assert_eq!(spawn.deadline, Duration::from_millis(2500));
+    assert_eq!((spawn.backend, spawn.plan, spawn.unique), (Some(BackendChoice::Tmux), true, true));
+    let Verb::Spawn(plain) = verb("spawn ada --prompt-file -") else { panic!("another verb") };
+    assert_eq!((plain.deadline, plain.command.len()), (Duration::from_secs(30), 0));
+    for line in [
+        "spawn",
+        "spawn a ls",
+        "spawn a --prompt x --prompt-file y",
+        "spawn a --mode loud",
+        "spawn a --layout split",
+        "spawn a --worktree",
+        "spawn a --env A",
+        "spawn a --deadline soon",
+    ] {
+        assert!(refused(line), "{line}");
+    }
+}
+
+#[test]
+fn mail_verbs() {
+    let Verb::Send(send) = verb("send ada 'hi there' --summary s") else { panic!("another verb") };
+    assert_eq!(
+        (send.to.as_str(), send.text.as_deref(), send.summary.as_deref()),
+        ("ada", Some("hi there"), Some("s"))
+    );
+    let Verb::Send(piped) = verb("send ada -") else { panic!("another verb") };
+    assert_eq!(piped.text.as_deref(), Some("-"));
+    assert!(matches!(verb("broadcast"), Verb::Broadcast(b) if b.text.is_none()));
+    let Verb::Inbox(inbox) = verb("inbox bob --all --peek --follow --format xml") else {
+        panic!("another verb")
+    };
+    assert_eq!((inbox.name.as_deref(), inbox.format), (Some("bob"), Some(Format::Xml)));
+    assert!(inbox.all && inbox.peek && inbox.follow && !inbox.consume && !inbox.clear);
+    for line in
+        ["send", "inbox --peek --consume", "inbox --consume --clear", "inbox --clear -f", "inbox --format x"]
+    {
+        assert!(refused(line), "{line}");
+    }
+}
+
+#[test]
+fn task_verbs() {
+    let line = "task create 'Run it' --description d --active-form a --owner ada --blocked-by 1 '#2' --blocked-by 3,4 \
+                --priority -2 --file 'a/**' --file b --type bug --metadata '{\"k\": 1}' -- cargo test --all";
+    let Verb::Task(TaskVerb::Create(create)) = verb(line) else { panic!("another verb") };
+    assert_eq!((create.subject.as_str(), create.description.as_str()), ("Run it", "d"));
+    assert_eq!(create.blocked_by, [TaskId(1), TaskId(2), TaskId(3), TaskId(4)]);
+    assert_eq!((create.priority, create.kind.as_deref()), (Some(-2), Some("bug")));
+    assert_eq!(
+        (create.files.join(" "), create.command.join(" ")),
+        ("a/** b".to_owned(), "cargo test --all".to_owned())
+    );
+    assert_eq!(create.metadata.and_then(|m| m.get("k").cloned()), Some(1.into()));
+    assert!(matches!(verb("task list --all"), Verb::Task(TaskVerb::List { all: true })));
+    assert!(matches!(verb("task get 3"), Verb::Task(TaskVerb::Get { id: TaskId(3) })));
+    assert!(matches!(verb("task claim '#3'"), Verb::Task(TaskVerb::Claim { id: TaskId(3) })));
+    assert!(matches!(verb("task complete 3"), Verb::Task(TaskVerb::Complete { id: TaskId(3) })));
+    for line in [
+        "task",
+        "task create",
+        "task get x",
+        "task get 0",
+        "task claim 1 2",
+        "task create s --metadata '[]'",
+        "task create s --metadata '{\"phalanx\": {}}'",
+        "task create s --blocked-by a",
+    ] {
+        assert!(refused(line), "{line}");
+    }
+}
+
+#[test]
+fn shutdown_names_somebody_or_all() {
+    let Verb::Shutdown(some) = verb("shutdown ada ben --reason r --no-wait") else { panic!("another verb") };
+    assert_eq!((some.names.len(), some.deadline, some.no_wait, some.all), (2, 30, true, false));
+    let Verb::Shutdown(all) = verb("shutdown --all --force --deadline 3") else { panic!("another verb") };
+    assert_eq!((all.names.len(), all.deadline, all.force, all.all), (0, 3, true, true));
+    assert!(refused("shutdown") && refused("shutdown ada --all"));
+}
+
+#[test]
+fn looking_and_waiting() {
+    let table = [
+        ("ready", Until::Ready),
+        ("idle", Until::Idle),
+        ("gone", Until::Gone),
+        ("task=7", Until::Task(TaskId(7))),
+    ];
+    for (word, until) in table {
+        let Verb::Wait(wait) = verb(&format!("wait ada ben --any --until {word} --timeout 0.5")) else {
+            panic!("another verb")
+        };
+        assert_eq!((wait.until, wait.names.len(), wait.any), (until, 2, true));
+        assert_eq!(wait.timeout, Some(Duration::from_millis(500)));
+    }
+    assert!(matches!(verb("status"), Verb::Status));
+    assert!(matches!(verb("attach"), Verb::Attach));
+    assert!(matches!(verb("events -f"), Verb::Events(e) if e.follow));
+    assert!(matches!(verb("peek ada"), Verb::Peek(p) if p.lines == 20));
+    assert!(matches!(verb("peek ada -n 3"), Verb::Peek(p) if p.lines == 3));
+    assert!(matches!(verb("logs ada -f"), Verb::Logs(l) if l.follow && l.name == "ada"));
+    assert!(matches!(verb("exec /x"), Verb::Exec { spec } if spec == std::path::Path::new("/x")));
+    assert!(matches!(verb("worker"), Verb::Worker));
+    for line in [
+        "wait",
+        "wait --until later",
+        "wait --until task=x",
+        "wait --until idle --timeout -1",
+        "peek",
+        "logs",
+    ] {
+        assert!(refused(line), "{line}");
+    }
+}
+
+#[test]
+fn json_is_known_before_the_line_is_parsed() {
+    let words = |line: &str| line.split(' ').map(OsString::from).collect::<Vec<_>>();
+    assert!(wants_json(&words("phalanx nonsense --json")));
+    assert!(!wants_json(&words("phalanx spawn x -- prog --json")));
+}

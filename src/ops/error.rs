@@ -14,7 +14,6 @@ pub(crate) enum Kind {
     Refused,
     Deadline,
     Backend,
-    Internal,
 }
 
 /// Why a verb did not do what was asked.

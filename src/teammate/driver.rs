@@ -242,7 +242,7 @@ impl Driver<'_> {
         }
         let lasting = match e.kind() {
             Kind::NotFound | Kind::Refused | Kind::Usage => true,
-            Kind::Failed | Kind::Deadline | Kind::Backend | Kind::Internal => false,
+            Kind::Failed | Kind::Deadline | Kind::Backend => false,
         };
         report(Failure { text: e.to_string(), lasting })
     }
