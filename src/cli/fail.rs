@@ -196,7 +196,7 @@ pub(super) fn chain(error: &dyn Error) -> String {
 }
 
 /// The system's words in our form: `No such file or directory (os error 2)` is `no such file or directory`.
-fn plain_words(words: &str) -> String {
+pub(super) fn plain_words(words: &str) -> String {
     let words = words.split_once(" (os error ").map_or(words, |(before, _)| before);
     let mut chars = words.chars();
     match (chars.next(), chars.next()) {

@@ -6,7 +6,7 @@ use std::path::Path;
 use serde_json::json;
 
 use super::conduct::{self, Desk};
-use super::fail::{Class, Exit, Failure, chain};
+use super::fail::{Class, Exit, Failure, chain, plain_words};
 use super::setup::Setup;
 use super::{Done, args, interrupt, lead};
 use crate::lead::End;
@@ -63,8 +63,9 @@ fn plan(setup: &Setup, args: &args::Up) -> Result<Plan, Failure> {
         orders: ops::manifest::orders(&manifest, read)?,
         tasks: ops::manifest::tasks(&manifest, &setup.ctx.caller.cwd)?,
     };
-    ops::spawn::check(&setup.ctx, &plan.orders)?;
-    ops::manifest::check_work(&manifest)?;
+    let checked = ops::spawn::check(&setup.ctx, &plan.orders);
+    let checked = checked.and_then(|()| ops::manifest::check_work(&manifest));
+    checked.map_err(|e| Failure::new(e.kind().into(), format!("{shown}: {}", chain(&e)), e.hint()))?;
     Ok(plan)
 }
 
@@ -73,7 +74,7 @@ pub(super) fn read_text(path: &Path, limit: u64) -> Result<String, String> {
     let bytes = fs::canonical(path).and_then(|path| fs::read(&path, limit));
     let bytes = bytes.map_err(|e| match &e {
         // The path is named by whoever tells of this.
-        fs::FsError::Io { source, .. } => chain(source),
+        fs::FsError::Io { source, .. } => plain_words(&source.to_string()),
         fs::FsError::Refused { reason, .. } => reason.clone(),
         fs::FsError::TooLarge { .. } => e.to_string(),
     })?;

@@ -86,8 +86,12 @@ mod tests {
             let told = told(line);
             assert_eq!(told.message, message, "{line:?}");
             assert!(told.hint.as_deref().is_some_and(|h| h.starts_with(hint)), "{line:?}: {:?}", told.hint);
-            assert_eq!(told.class, Class::Usage);
         }
-        assert_eq!(told(&["phalanx"]).message, "a verb is missing");
+    }
+
+    #[test]
+    fn a_bare_call_is_a_mistake_too() {
+        let told = told(&["phalanx"]);
+        assert_eq!((told.message.as_str(), told.class), ("a verb is missing", Class::Usage));
     }
 }

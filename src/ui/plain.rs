@@ -49,51 +49,59 @@ fn tint(event: &Event) -> Tint {
     looks.into_iter().find(|(kind, _)| *kind == event.event).map_or(Tint::Plain, |(_, tint)| tint)
 }
 
-/// What an event says to whoever watches; none if it says nothing to them.
-fn words(event: &Event) -> Option<String> {
-    let detail = |key: &str| wire::text(&event.detail, key).map(|t| text::short(&t, LONGEST));
-    let task = || {
-        let id = event.task.map(|id| format!("#{id}")).unwrap_or_default();
-        format!("{id} {}", detail("subject").unwrap_or_default())
-    };
-    let with_reason = |words: &str| match detail("reason").or_else(|| detail("answer")) {
+/// A detail of the event, fit to print.
+fn detail(event: &Event, key: &str) -> Option<String> {
+    wire::text(&event.detail, key).map(|words| text::short(&words, LONGEST))
+}
+
+fn with_reason(event: &Event, words: &str) -> String {
+    match detail(event, "reason").or_else(|| detail(event, "answer")) {
         Some(reason) => format!("{words}: {reason}"),
         None => words.to_owned(),
-    };
+    }
+}
+
+fn with_task(event: &Event, words: &str) -> String {
+    let id = event.task.map(|id| format!("#{id}")).unwrap_or_default();
+    format!("{words} {id} {}", detail(event, "subject").unwrap_or_default())
+}
+
+/// What an event says to whoever watches; none if it says nothing to them.
+fn words(event: &Event) -> Option<String> {
+    use EventKind as Kind;
     match event.event {
-        EventKind::MemberReady => Some("runs".to_owned()),
-        EventKind::MemberStartFailed => Some(with_reason("did not start")),
-        EventKind::MemberLeft => Some(with_reason("left")),
-        EventKind::TaskClaimed => Some(format!("began {}", task())),
-        EventKind::TaskCompleted => Some(format!("completed {}", task())),
-        EventKind::TaskFailed => Some(match wire::number(&event.detail, "exit_code") {
-            Some(code) => format!("failed {}, exit code {code}", task()),
-            None => format!("failed {}", task()),
-        }),
-        EventKind::TaskReleased => Some(format!("gave back {}", task())),
-        EventKind::ShutdownRequested => Some(with_reason("is to end")),
-        EventKind::ShutdownEnded => match wire::text(&event.detail, "outcome").as_deref() {
-            Some("rejected") => Some(with_reason("refused to end")),
-            Some("timed_out") => Some(with_reason("was ended, it had not answered")),
-            Some("forced") => Some("was ended by force".to_owned()),
-            Some(_) | None => None,
-        },
-        EventKind::Warning => Some(format!("warning: {}", detail("text").unwrap_or_default())),
-        EventKind::MessageSent if wire::text(&event.detail, "kind").as_deref() == Some("message") => {
-            Some(format!("got a message from {}", detail("from").unwrap_or_default()))
+        Kind::MemberReady => Some("runs".to_owned()),
+        Kind::MemberStartFailed => Some(with_reason(event, "did not start")),
+        Kind::MemberLeft => Some(with_reason(event, "left")),
+        Kind::TaskClaimed => Some(with_task(event, "began")),
+        Kind::TaskCompleted => Some(with_task(event, "completed")),
+        Kind::TaskFailed => {
+            let code = wire::number(&event.detail, "exit_code").map(|code| format!(", exit code {code}"));
+            Some(with_task(event, "failed") + &code.unwrap_or_default())
         }
-        EventKind::MessageSent
-        | EventKind::MessageHandled
-        | EventKind::TeamCreated
-        | EventKind::TeamDeleted
-        | EventKind::LeadStarted
-        | EventKind::LeadEnded
-        | EventKind::MemberAsked
-        | EventKind::MemberPlaced
-        | EventKind::MemberState
-        | EventKind::TaskCreated
-        | EventKind::PlacementVerdict
-        | EventKind::FileQuarantined => None,
+        Kind::TaskReleased => Some(with_task(event, "gave back")),
+        Kind::ShutdownRequested => Some(with_reason(event, "is to end")),
+        Kind::ShutdownEnded => outcome_words(event),
+        Kind::Warning => Some(format!("warning: {}", detail(event, "text").unwrap_or_default())),
+        Kind::FileQuarantined => {
+            Some(format!("warning: {} cannot be read", detail(event, "path").unwrap_or_default()))
+        }
+        Kind::MessageSent if wire::text(&event.detail, "kind").as_deref() == Some("message") => {
+            Some(format!("got a message from {}", detail(event, "from").unwrap_or_default()))
+        }
+        Kind::MessageSent | Kind::MessageHandled | Kind::TeamCreated | Kind::TeamDeleted => None,
+        Kind::LeadStarted | Kind::LeadEnded | Kind::MemberAsked | Kind::MemberPlaced => None,
+        Kind::MemberState | Kind::TaskCreated | Kind::PlacementVerdict => None,
+    }
+}
+
+/// An end that was agreed upon is told by the member's leaving.
+fn outcome_words(event: &Event) -> Option<String> {
+    match wire::text(&event.detail, "outcome").as_deref() {
+        Some("rejected") => Some(with_reason(event, "refused to end")),
+        Some("timed_out") => Some(with_reason(event, "was ended, it had not answered")),
+        Some("forced") => Some("was ended by force".to_owned()),
+        Some(_) | None => None,
     }
 }
 

@@ -119,6 +119,19 @@ mod tests {
         }
     }
 
+    fn ada() -> MemberReport {
+        MemberReport {
+            name: MemberName::new("ada").expect("name"),
+            profile: "worker".to_owned(),
+            backend: BackendKind::Pty,
+            state: MemberState::Completed,
+            reason: None,
+            shutdown: Some(ShutdownOutcome::Closed),
+            exit_code: Some(0),
+            tasks: 2,
+        }
+    }
+
     #[test]
     fn a_report_names_what_failed_and_what_never_ran() {
         let done = TaskReport {
@@ -133,22 +146,12 @@ mod tests {
             ..task(2, TaskState::Failed)
         };
         let never = TaskReport { blocked_by: vec![TaskId(2)], ..task(3, TaskState::Pending) };
-        let ada = MemberReport {
-            name: MemberName::new("ada").expect("name"),
-            profile: "worker".to_owned(),
-            backend: BackendKind::Pty,
-            state: MemberState::Completed,
-            reason: None,
-            shutdown: Some(ShutdownOutcome::Closed),
-            exit_code: Some(0),
-            tasks: 2,
-        };
         let team = TeamName::new("checks").expect("name");
         let whole = Report {
             team,
             success: false,
             elapsed_ms: 12_300,
-            members: vec![ada],
+            members: vec![ada()],
             tasks: vec![done, broken, never],
         };
         assert_eq!(

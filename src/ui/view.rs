@@ -48,7 +48,7 @@ impl View {
     pub(crate) fn event(&mut self, event: &Event) {
         self.progress.take(event);
         let (all, wanted) = match self.style {
-            Style::Live => (false, event.event == EventKind::Warning),
+            Style::Live => (false, matches!(event.event, EventKind::Warning | EventKind::FileQuarantined)),
             Style::Plain { all } => (all, true),
             Style::Silent => return,
         };
