@@ -122,7 +122,7 @@ pub(super) enum Verb {
     The first Ctrl-C asks all members to end, the second ends them by force. \
     Exits with 0 if every task was completed, with 1 if one failed or never ran.")]
 pub(super) struct Up {
-    /// A TOML file with [team], [[member]] and [[task]].
+    /// A TOML file that describes the team, its members and its tasks.
     pub(super) manifest: PathBuf,
     /// Start the team, then lead it in the background.
     #[arg(long)]

@@ -41,3 +41,15 @@ fn said(info: &PanicHookInfo) -> String {
     let place = info.location().map(|at| format!(" at {}:{}", at.file(), at.line())).unwrap_or_default();
     format!("{}{place}", text::line(words))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_fault_is_one_line_of_kind_internal() {
+        let told = told(&text::line("bad\nthing"));
+        assert_eq!(told.text().lines().count(), 2, "{}", told.text());
+        assert_eq!((told.class.code(), told.document()["error"]["kind"].as_str()), (70, Some("internal")));
+    }
+}
