@@ -6,7 +6,7 @@ pub(crate) fn line(foreign: &str) -> String {
     foreign.chars().map(visible).collect()
 }
 
-/// Several lines: as [`line`], but line breaks stay.
+/// Several lines: as [`line()`], but line breaks stay.
 pub(crate) fn block(foreign: &str) -> String {
     foreign.split('\n').map(|l| line(l.strip_suffix('\r').unwrap_or(l))).collect::<Vec<_>>().join("\n")
 }

@@ -13,7 +13,7 @@ const HOST_REQUEST_ID: [&str; 2] = ["requestId", "request_id"];
 /// Member → lead: may I use this tool so? (seeds 000, 003, 004; observed)
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct PermissionRequest {
-    /// See [`permission_request_id`].
+    /// `perm-<ms>-<rand>` (observed).
     pub(crate) request_id: String,
     /// Observed to be the bare name, not `name@team`.
     pub(crate) agent_id: Option<String>,

@@ -17,7 +17,7 @@ pub(crate) struct PlanApprovalRequest {
     pub(crate) plan_file_path: Option<String>,
     /// The whole plan, Markdown.
     pub(crate) plan_content: Option<String>,
-    /// See [`plan_request_id`].
+    /// `plan_approval-<ms>@<name>@<team>` (observed).
     pub(crate) request_id: String,
 }
 

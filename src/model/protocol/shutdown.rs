@@ -11,7 +11,7 @@ const REQUEST_ID: [&str; 2] = ["requestId", "request_id"];
 /// Lead → member: please finish and go (seeds 000, 003, 004; observed).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct ShutdownRequest {
-    /// See [`shutdown_request_id`].
+    /// `shutdown-<ms>@<name>` (observed).
     pub(crate) request_id: String,
     pub(crate) from: Option<String>,
     pub(crate) reason: Option<String>,

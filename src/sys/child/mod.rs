@@ -60,7 +60,7 @@ impl Program {
 /// Starts the program on our standard streams in a process group of its own, with default signal handling. When our
 /// group has the foreground of the controlling terminal, the child's gets it. Returns once the program has been
 /// executed; that it cannot be is an error here, not a dead child. Who calls this has to wait for the child:
-/// [`supervise`] does.
+/// [`supervise()`] does.
 pub(crate) fn spawn_foreground(program: &Program) -> Result<Process, ExecError> {
     // Only what is ours to give: started in the background of somebody's shell, we must not take its terminal.
     let terminal = Terminal::open().filter(Terminal::is_ours);

@@ -52,12 +52,12 @@ pub(crate) struct Exit {
     pub(crate) signal: Option<i32>,
 }
 
-/// The process-wide preparation for [`supervise`].
+/// The process-wide preparation for [`supervise()`].
 #[derive(Debug)]
 pub(crate) struct Supervisor;
 
 impl Supervisor {
-    /// Blocks the signals that [`supervise`] waits for. Call it in the first thread before there are others: a thread
+    /// Blocks the signals that [`supervise()`] waits for. Call it in the first thread before there are others: a thread
     /// that has them unblocked would take them, and mostly die of it.
     pub(crate) fn block_signals() {
         waited_for().thread_block().expect("pthread_sigmask fails only for an invalid operation");
@@ -67,7 +67,7 @@ impl Supervisor {
         reset.expect("sigaction fails only for an invalid signal");
     }
 
-    /// The next signal that has come for this process, for when there is no child to [`supervise`]; `None`: none came
+    /// The next signal that has come for this process, for when there is no child to [`supervise()`]; `None`: none came
     /// within `limit`.
     pub(crate) fn next_signal(limit: Duration) -> Option<i32> {
         next_signal(&waited_for(), limit)
