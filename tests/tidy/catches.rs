@@ -226,7 +226,10 @@ fn a_stranger_at_the_top_is_caught() {
     let fixed = "Cargo.lock Cargo.toml README.md docs fixtures scripts src tests";
     assert_eq!(rules::top_level(&names(fixed)), []);
     assert_eq!(rules::top_level(&names(&format!("LICENSE {fixed}"))).len(), 1);
-    assert_eq!(rules::top_level(&names("Cargo.lock Cargo.toml docs scripts src")).len(), 1);
+    assert_eq!(
+        rules::top_level(&names("Cargo.lock Cargo.toml README.md docs fixtures scripts src")).len(),
+        1
+    );
 }
 
 #[test]

@@ -77,9 +77,9 @@ const ASYNC: &[&str] = &[
     "src/main.rs",
 ];
 
-/// Must be there. `README.md` and `fixtures` may still be missing while the house is being built.
-const TOP_LEVEL: [&str; 6] = ["Cargo.lock", "Cargo.toml", "docs", "scripts", "src", "tests"];
-const TOP_LEVEL_LATER: [&str; 2] = ["README.md", "fixtures"];
+/// All of it, and nothing else.
+const TOP_LEVEL: [&str; 8] =
+    ["Cargo.lock", "Cargo.toml", "README.md", "docs", "fixtures", "scripts", "src", "tests"];
 
 const LONGEST_FILE: usize = 500;
 
@@ -309,8 +309,7 @@ pub(crate) fn top_level(names: &[String]) -> Vec<Problem> {
         found: found.to_owned(),
         remedy: remedy.to_owned(),
     };
-    let is_known = |name: &str| TOP_LEVEL.contains(&name) || TOP_LEVEL_LATER.contains(&name);
-    let strangers = names.iter().filter(|name| !is_known(name)).map(|name| {
+    let strangers = names.iter().filter(|name| !TOP_LEVEL.contains(&name.as_str())).map(|name| {
         problem(
             name,
             "not on the fixed list",

@@ -163,7 +163,7 @@ fn a_detached_process_is_alone_and_logged() {
     assert_eq!(stdin, Path::new("/dev/null"));
     assert_eq!(fs::metadata(&log).expect("exists").mode() & 0o777, 0o600);
     assert!(proc::signal(Process::of(pid).expect("it sleeps"), libc::SIGKILL));
-    until("init has reaped it", || state(pid).is_none());
+    until("it has ended, whoever has to reap it", || is_dead(pid));
 }
 
 #[test]
