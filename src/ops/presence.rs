@@ -5,6 +5,7 @@ use super::error::OpsError;
 use crate::model::event::{EventKind, Note};
 use crate::model::id::{Incarnation, MemberName};
 use crate::model::lifecycle::{Cause, MemberState};
+use crate::model::placement::Placement;
 use crate::model::record::MemberRecord;
 use crate::store::TeamStore;
 
@@ -18,6 +19,36 @@ pub(crate) fn hello(
     Ok(known.is_some())
 }
 
+/// A backend has started its launcher. The journal is told by the spawner.
+pub(crate) fn placed(
+    team: &TeamStore,
+    name: &MemberName,
+    incarnation: &Incarnation,
+    placement: &Placement,
+) -> Result<(), OpsError> {
+    team.change_record(name, incarnation, |record| {
+        record.placement = Some(placement.clone());
+        step(record, Cause::Placed, None);
+    })?;
+    Ok(())
+}
+
+/// The spawner has its proof: from here on the member is the team's. The journal is told by the spawner; the roster
+/// says already that it rests.
+pub(crate) fn accept(team: &TeamStore, name: &MemberName, incarnation: &Incarnation) -> Result<(), OpsError> {
+    team.change_record(name, incarnation, |record| step(record, Cause::Ready, None))?;
+    Ok(())
+}
+
+/// One step in a record; the new state if there was a change.
+fn step(record: &mut MemberRecord, cause: Cause, reason: Option<&str>) -> Option<MemberState> {
+    let next = record.state.after(cause)?;
+    record.state = next;
+    record.state_since = now();
+    record.reason = reason.map(str::to_owned);
+    Some(next)
+}
+
 /// Moves a member on in its life; gives the new state if there was a change. `isActive` in the team file follows.
 pub(crate) fn move_on(
     team: &TeamStore,
@@ -26,18 +57,14 @@ pub(crate) fn move_on(
     cause: Cause,
     reason: Option<&str>,
 ) -> Result<Option<MemberState>, OpsError> {
-    let step = |record: &mut MemberRecord| {
+    let change = |record: &mut MemberRecord| {
         if cause == Cause::Work && record.state == MemberState::Working {
             // The next task without a rest in between: the state stays, what it works on does not.
             record.reason = reason.map(str::to_owned);
         }
-        let next = record.state.after(cause)?;
-        record.state = next;
-        record.state_since = now();
-        record.reason = reason.map(str::to_owned);
-        Some(next)
+        step(record, cause, reason)
     };
-    let Some(Some(next)) = team.change_record(name, incarnation, step)? else { return Ok(None) };
+    let Some(Some(next)) = team.change_record(name, incarnation, change)? else { return Ok(None) };
     let mut note = Note::of(EventKind::MemberState).member(name).with("state", next.as_str());
     if let Some(reason) = reason {
         note = note.with("reason", reason);

@@ -16,7 +16,7 @@ use super::presence;
 use crate::backend::choose::Chosen;
 use crate::backend::{Backend, BackendError, Launch};
 use crate::model::event::{EventKind, Note};
-use crate::model::lifecycle::Cause;
+
 use crate::model::mode::Mode;
 use crate::model::placement::{BackendKind, Layout, Placement};
 use crate::model::settings::BackendChoice;
@@ -143,8 +143,7 @@ fn note_place(team: &TeamStore, mut one: Prepared, place: Result<Placement, Back
         one.record.placement = Some(placement.clone());
         let (name, run) = (one.record.name.clone(), one.record.incarnation.clone());
         // If the record cannot be written the proof will not be found there either, and the start is undone.
-        let _ = team.change_record(&name, &run, |record| record.placement = Some(placement.clone()));
-        let _ = presence::move_on(team, &name, &run, Cause::Placed, None);
+        let _ = presence::placed(team, &name, &run, placement);
         let note = Note::of(EventKind::MemberPlaced)
             .because(&one.asked)
             .member(&name)
@@ -194,7 +193,7 @@ fn conclude(
         (Err(e), _) => OpsError::Backend(e),
         (Ok(placement), prove::Proof::Runs { pid, cwd }) => {
             let (name, run) = (&one.prepared.record.name, &one.prepared.record.incarnation);
-            presence::move_on(team, name, run, Cause::Ready, None)?;
+            presence::accept(team, name, run)?;
             team.record(
                 Note::of(EventKind::MemberReady).because(&one.prepared.asked).member(name).with("pid", pid),
             )?;

@@ -156,7 +156,8 @@ fn entry(
         pane_id: String::new(),
         cwd: draft.cwd.clone(),
         backend_type: Some(backend.kind().wire().to_owned()),
-        is_active: Some(true),
+        // Until it works it does not; one with a prompt begins at once.
+        is_active: Some(draft.order.prompt.is_some()),
         name,
     }
 }
