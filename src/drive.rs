@@ -11,6 +11,7 @@ use crate::model::team;
 use crate::model::time::Timestamp;
 use crate::store::{Ending, NewTask, Store, StoreError, TeamStore};
 use crate::sys::clock;
+use crate::sys::watch::Changes;
 
 /// Errors as text: whoever drives only reports them.
 type Result<T> = std::result::Result<T, String>;
@@ -163,6 +164,28 @@ impl Team {
     /// What the store says.
     pub fn count_tasks(&self) -> Result<usize> {
         Ok(self.0.board().map_err(text)?.tasks.len())
+    }
+}
+
+impl Team {
+    /// Subscribes to changes of the team's files.
+    ///
+    /// # Errors
+    /// What the system says.
+    pub fn follow(&self) -> Result<Follower> {
+        self.0.changes().map(Follower).map_err(text)
+    }
+}
+
+/// Tells when files of a team change.
+#[derive(Debug)]
+pub struct Follower(Changes);
+
+impl Follower {
+    /// Whether something changed since the last call, at once or within `limit`.
+    #[must_use]
+    pub fn wait(&self, limit: std::time::Duration) -> bool {
+        self.0.wait(limit)
     }
 }
 

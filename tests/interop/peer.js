@@ -34,6 +34,11 @@ function locked(file, change) {
 }
 
 const [verb, file, ...rest] = process.argv.slice(2);
+if (process.env.PEER_BARRIER) {
+  // A bench starts all peers first and lets them go together.
+  console.log("ready");
+  fs.readSync(0, Buffer.alloc(1));
+}
 if (verb === "append") {
   const [sender, count] = [rest[0], Number(rest[1])];
   for (let n = 0; n < count; n++) {
