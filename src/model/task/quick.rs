@@ -68,6 +68,10 @@ impl<'de> Deserialize<'de> for Metadata {
 impl Task {
     /// Reads a plain task file; none if the file is odd in any way, or not whole.
     pub(crate) fn quick(id: TaskId, bytes: &[u8]) -> Option<Task> {
+        // serde takes a list for an object, field by field.
+        if bytes.iter().find(|b| !b.is_ascii_whitespace()) != Some(&b'{') {
+            return None;
+        }
         let plain: Plain = serde_json::from_slice(bytes).ok()?;
         let extra = plain.metadata.ours;
         Some(Task {
