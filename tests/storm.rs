@@ -15,6 +15,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use death::Ghost;
 use phalanx::drive::Team;
 use process::{Peer, below, helper, lock_of, say, told, wait_for};
 use serde_json::Value;
@@ -42,11 +43,12 @@ fn team_told(words: &[String]) -> Team {
 
 /// Reads a file about a thousand times a second until `over`; how often it was read, and how often it was not JSON.
 fn watch(file: &Path, over: &AtomicBool) -> (u64, u64) {
-    let (mut reads, mut broken) = (0, 0);
+    let (mut reads, mut broken, mut ghost) = (0, 0, Ghost::default());
     while !over.load(Ordering::Relaxed) {
         let bytes = fs::read(file).expect("the file is always there");
         reads += 1;
         broken += u64::from(serde_json::from_slice::<Value>(&bytes).is_err());
+        ghost.lay(&lock_of(file));
         thread::park_timeout(Duration::from_millis(1));
     }
     (reads, broken)
@@ -277,7 +279,7 @@ fn tk_02_many_claimers() {
     team.add_tasks(tasks).expect("tasks");
     let start = |n: usize| helper("claim_tasks", &[&root.to_string_lossy(), &format!("c{n}")]);
     let mut peers: Vec<Peer> = (0..claimers).map(start).collect();
-    wait_for("all claimers", || peers.iter().all(|p| p.said().first().is_some()).then_some(()));
+    wait_for("all claimers", || peers.iter().all(|p| !p.said().is_empty()).then_some(()));
     let began = Instant::now();
     // Closed all at once: whoever still waited for its turn would come late.
     peers.iter_mut().for_each(Peer::release);

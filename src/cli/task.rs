@@ -93,12 +93,13 @@ fn list(setup: &Setup, team: &Team, all: bool) -> Done {
     for id in &board.unreadable {
         setup.out.say(&format!("task {id} cannot be read"));
     }
-    let objects: Vec<_> = shown.iter().map(|task| task.to_object()).collect();
-    if objects.is_empty() && !setup.out.json {
+    if setup.out.json {
+        setup.out.document(&shown.iter().map(|task| task.to_object()).collect::<Vec<_>>())?;
+    } else if shown.is_empty() {
         setup.out.say(if all { "no tasks" } else { "no open tasks" });
-        return Ok(Exit::DONE);
+    } else {
+        let ids: Vec<_> = shown.iter().map(|task| task.id).collect();
+        setup.out.data(&ui::task_table(&board, &ids, setup.out.paint))?;
     }
-    let ids: Vec<_> = shown.iter().map(|task| task.id).collect();
-    setup.out.give(&objects, || ui::task_table(&board, &ids, setup.out.paint))?;
     Ok(Exit::DONE)
 }

@@ -1,7 +1,9 @@
 //! Sudden deaths of helper processes, at a point where it hurts.
 
 use std::fs;
+use std::os::unix::fs::MetadataExt;
 use std::path::Path;
+use std::time::{Duration, Instant};
 
 use nix::sys::signal::Signal;
 
@@ -31,7 +33,38 @@ impl Peer {
 
     /// Whether it holds this lock of ours: a holder keeps the directory open.
     pub(crate) fn holds(&self, lock: &Path) -> bool {
-        let open = fs::read_dir(format!("/proc/{}/fd", self.pid())).into_iter().flatten().flatten();
-        open.filter_map(|fd| fs::read_link(fd.path()).ok()).any(|file| file == lock)
+        has_open(&self.pid().to_string(), lock)
     }
+}
+
+fn has_open(pid: &str, lock: &Path) -> bool {
+    let open = fs::read_dir(format!("/proc/{pid}/fd")).into_iter().flatten().flatten();
+    open.filter_map(|fd| fs::read_link(fd.path()).ok()).any(|file| file == lock)
+}
+
+/// A lock whose holder died between making it and opening it: nothing tells of that death but that nobody has it.
+#[derive(Default)]
+pub(crate) struct Ghost {
+    seen: Option<(u64, Instant)>,
+}
+
+impl Ghost {
+    /// Lets the stale time pass for a lock that has stood for a second and that no process has open.
+    pub(crate) fn lay(&mut self, lock: &Path) {
+        let Ok(meta) = fs::symlink_metadata(lock) else { return self.seen = None };
+        match self.seen {
+            Some((inode, since)) if inode == meta.ino() => {
+                if since.elapsed() > Duration::from_secs(1) && !is_open_anywhere(lock) {
+                    age(lock);
+                    self.seen = None;
+                }
+            }
+            Some(_) | None => self.seen = Some((meta.ino(), Instant::now())),
+        }
+    }
+}
+
+fn is_open_anywhere(lock: &Path) -> bool {
+    let all = fs::read_dir("/proc").into_iter().flatten().flatten();
+    all.filter_map(|entry| entry.file_name().into_string().ok()).any(|pid| has_open(&pid, lock))
 }
