@@ -165,6 +165,37 @@ impl Team {
     pub fn count_tasks(&self) -> Result<usize> {
         Ok(self.0.board().map_err(text)?.tasks.len())
     }
+
+    /// Adds a teammate and calls `during` while the roster's lock is held, before anything is written.
+    ///
+    /// # Errors
+    /// What the store says, for example that the lock was lost meanwhile.
+    pub fn join_slowly(&self, name: &str, mut during: impl FnMut()) -> Result<()> {
+        let entry = serde_json::json!({"name": name, "agentId": format!("{name}@{}", self.0.name())});
+        let member = entry.as_object().and_then(team::Member::read).ok_or("not a name")?;
+        let joined = self.0.change_roster(|roster| {
+            during();
+            roster.join(&member)
+        });
+        joined.map_err(text)
+    }
+
+    /// Whose each task is: id, state, owner.
+    ///
+    /// # Errors
+    /// What the store says.
+    pub fn tasks(&self) -> Result<Vec<(u64, &'static str, Option<String>)>> {
+        let board = self.0.board().map_err(text)?;
+        Ok(board.tasks.into_values().map(|t| (t.id.0, t.state.as_str(), t.owner)).collect())
+    }
+
+    /// Deletes a task, whatever state it is in.
+    ///
+    /// # Errors
+    /// What the store says.
+    pub fn delete_task(&self, id: u64) -> Result<()> {
+        self.0.delete_task(TaskId(id), &MemberName::lead(), true).map(drop).map_err(text)
+    }
 }
 
 impl Team {

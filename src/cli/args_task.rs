@@ -31,6 +31,42 @@ pub(super) enum TaskVerb {
         #[arg(value_parser = task_id)]
         id: TaskId,
     },
+    Update(Box<Update>),
+    /// Take a task that is over off the board.
+    Delete {
+        #[arg(value_parser = task_id)]
+        id: TaskId,
+        /// Even if it is not over.
+        #[arg(long)]
+        force: bool,
+    },
+}
+
+/// Edit a task of the speaker; the lead may edit any.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  phalanx task update 3 --owner ada\n  \
+    phalanx task update 3 --blocked-by 1 --unblock 2")]
+pub(super) struct Update {
+    #[arg(value_parser = task_id)]
+    pub(super) id: TaskId,
+    /// What is to be done, in a few words.
+    #[arg(long, value_name = "TEXT")]
+    pub(super) subject: Option<String>,
+    /// What is to be done, at length.
+    #[arg(long, value_name = "TEXT")]
+    pub(super) description: Option<String>,
+    /// The member who is to do it; work that another one had begun goes back to pending.
+    #[arg(long, value_name = "NAME", conflicts_with = "no_owner")]
+    pub(super) owner: Option<String>,
+    /// Whoever is free may do it.
+    #[arg(long)]
+    pub(super) no_owner: bool,
+    /// Tasks that must be completed before.
+    #[arg(long, value_name = "ID", value_parser = task_id, num_args = 1.., value_delimiter = ',')]
+    pub(super) blocked_by: Vec<TaskId>,
+    /// Tasks that need not be completed before any more.
+    #[arg(long, value_name = "ID", value_parser = task_id, num_args = 1.., value_delimiter = ',')]
+    pub(super) unblock: Vec<TaskId>,
 }
 
 /// Put a task on the board.

@@ -1,12 +1,12 @@
 //! The task verbs.
 
 use super::Done;
-use super::args_task::{Create, TaskVerb};
+use super::args_task::{Create, TaskVerb, Update};
 use super::fail::{Exit, Failure};
 use super::setup::{Setup, member};
 use crate::model::task::{Extra, Task};
 use crate::model::wire;
-use crate::ops::{self, Ending, NewTask, Team};
+use crate::ops::{self, Ending, NewTask, TaskChanges, TaskOwner, Team};
 use crate::ui;
 
 pub(super) fn task(setup: &Setup, verb: TaskVerb) -> Done {
@@ -29,12 +29,36 @@ pub(super) fn task(setup: &Setup, verb: TaskVerb) -> Done {
             let free = if free.is_empty() { free } else { format!("; free now: {free}") };
             told(setup, &task, &format!("task {id} is completed{free}"))
         }
+        TaskVerb::Update(args) => update(setup, &team, *args),
+        TaskVerb::Delete { id, force } => {
+            let task = ops::task::delete(&setup.ctx, &team, id, force)?;
+            told(setup, &task, &format!("task {id} is deleted"))
+        }
     }
 }
 
 fn told(setup: &Setup, task: &Task, words: &str) -> Done {
     setup.out.give(&task.to_object(), || words.to_owned())?;
     Ok(Exit::DONE)
+}
+
+fn update(setup: &Setup, team: &Team, args: Update) -> Done {
+    let named = args.owner.as_deref().map(member).transpose()?;
+    let changes = TaskChanges {
+        subject: args.subject,
+        description: args.description,
+        owner: named.map(TaskOwner::Member).or(args.no_owner.then_some(TaskOwner::Nobody)),
+        blocked_by: args.blocked_by,
+        unblock: args.unblock,
+    };
+    if changes == TaskChanges::default() {
+        return Err(Failure::usage("nothing is to be changed", "see `phalanx task update --help`"));
+    }
+    if changes.subject.as_ref().is_some_and(|subject| subject.trim().is_empty()) {
+        return Err(Failure::usage("the subject is empty", "say in a few words what is to be done"));
+    }
+    let task = ops::task::update(&setup.ctx, team, args.id, &changes)?;
+    told(setup, &task, &format!("task {} is changed", args.id))
 }
 
 fn create(setup: &Setup, team: &Team, args: Create) -> Done {
@@ -69,12 +93,13 @@ fn list(setup: &Setup, team: &Team, all: bool) -> Done {
     for id in &board.unreadable {
         setup.out.say(&format!("task {id} cannot be read"));
     }
-    let objects: Vec<_> = shown.iter().map(|task| task.to_object()).collect();
-    if objects.is_empty() && !setup.out.json {
+    if setup.out.json {
+        setup.out.document(&shown.iter().map(|task| task.to_object()).collect::<Vec<_>>())?;
+    } else if shown.is_empty() {
         setup.out.say(if all { "no tasks" } else { "no open tasks" });
-        return Ok(Exit::DONE);
+    } else {
+        let ids: Vec<_> = shown.iter().map(|task| task.id).collect();
+        setup.out.data(&ui::task_table(&board, &ids, setup.out.paint))?;
     }
-    let ids: Vec<_> = shown.iter().map(|task| task.id).collect();
-    setup.out.give(&objects, || ui::task_table(&board, &ids, setup.out.paint))?;
     Ok(Exit::DONE)
 }

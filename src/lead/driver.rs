@@ -130,7 +130,11 @@ impl Driver<'_> {
             }
             Topic::Tasks => {
                 let board = ops::task::board(self.team)?;
-                self.step(Event::Board(board))
+                // A team that is taken away while it is looked at has not lost its tasks to a stranger.
+                match self.team.exists() {
+                    true => self.step(Event::Board(board)),
+                    false => self.step(Event::TeamGone),
+                }
             }
             Topic::Journal => self.look_at_journal(),
             Topic::Everything => {
@@ -210,6 +214,7 @@ impl Driver<'_> {
             Effect::MoveOn { name, incarnation, cause, reason } => {
                 ops::presence::move_on(self.team, &name, &incarnation, cause, reason.as_deref())?;
             }
+            Effect::Tell(drift) => drop(ops::events::note(self.team, ops::task::told(drift))?),
             Effect::Warn { member, text } => {
                 let note = Note::of(EventKind::Warning).with("text", text);
                 ops::events::note(self.team, Note { member, ..note })?;

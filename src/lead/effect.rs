@@ -1,5 +1,6 @@
 //! What the lead can do. The driver carries effects out in order; it decides nothing.
 
+use crate::model::drift::Drift;
 use crate::model::id::{Incarnation, MemberName, RequestId};
 use crate::model::lifecycle::Cause;
 use crate::model::placement::ProcessId;
@@ -22,6 +23,8 @@ pub(crate) enum Effect {
     Resolve { request: RequestId, outcome: ShutdownOutcome, answer: Option<String> },
     /// Move a member on in its life.
     MoveOn { name: MemberName, incarnation: Incarnation, cause: Cause, reason: Option<String> },
+    /// Say in the journal what another program did to a task.
+    Tell(Drift),
     /// Say in the journal that something is odd.
     Warn { member: Option<MemberName>, text: String },
 }

@@ -3,6 +3,8 @@
 use super::effect::Effect;
 use super::event::Event;
 use super::state::{End, Ending, Goal, Phase, State, View};
+use crate::model::board::Board;
+use crate::model::drift;
 use crate::model::envelope::Envelope;
 use crate::model::id::{Incarnation, MemberName, RequestId};
 use crate::model::lifecycle::{Cause, MemberState};
@@ -20,7 +22,7 @@ pub(crate) fn react(state: &mut State, event: Event, now: Timestamp) -> Vec<Effe
         Event::Mail(mail) => read_mail(state, mail, &mut effects),
         Event::Members(records) => see_members(state, &records, &mut effects),
         Event::Requests(requests) => see_requests(state, requests, &mut effects),
-        Event::Board(board) => state.board = Some(board),
+        Event::Board(board) => see_board(state, board, &mut effects),
         Event::Exited(record) => see_exit(state, &record, &mut effects),
         Event::Terminated { name, incarnation, result } => {
             see_terminated(state, &name, &incarnation, result, &mut effects);
@@ -32,6 +34,14 @@ pub(crate) fn react(state: &mut State, event: Event, now: Timestamp) -> Vec<Effe
     pass_time(state, now, &mut effects);
     settle(state, &mut effects);
     effects
+}
+
+/// What others did to tasks since the last look is told (TK-07).
+fn see_board(state: &mut State, board: Board, effects: &mut Vec<Effect>) {
+    if let Some(before) = &state.board {
+        effects.extend(drift::between(before, &board).into_iter().map(Effect::Tell));
+    }
+    state.board = Some(board);
 }
 
 /// Members that have proven themselves are watched. One that still starts is known, so that it can be asked to end

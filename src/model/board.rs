@@ -1,7 +1,7 @@
 //! The rules over several tasks: who may claim what, what is blocked, which edges would close a circle. Pure; the
 //! store applies the answers under its locks.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use super::id::{MemberName, TaskId};
 use super::task::{Task, TaskState};
@@ -12,6 +12,8 @@ pub(crate) struct Board {
     pub(crate) tasks: BTreeMap<TaskId, Task>,
     /// Files that are there but could not be read: they block whoever waits for them (TK-03, fail closed).
     pub(crate) unreadable: BTreeSet<TaskId>,
+    /// Tasks that phalanx deleted.
+    pub(crate) deleted: BTreeSet<TaskId>,
 }
 
 /// Why a claim was refused; in this order of checks (protocol.md, section 6).
@@ -92,9 +94,42 @@ impl Board {
     /// What a worker should take next: first what is assigned to it, then the lowest id that nobody owns; only tasks
     /// that carry a command.
     pub(crate) fn next_for_worker(&self, who: &MemberName) -> Option<TaskId> {
-        let fits = |t: &&Task| !t.extra.run.is_empty() && self.may_claim(t.id, who, true).is_ok();
-        let mine = self.tasks.values().filter(|t| t.is_owned_by(who)).find(fits);
-        mine.or_else(|| self.tasks.values().filter(|t| t.owner.is_none()).find(fits)).map(|t| t.id)
+        self.all_for_worker(who).next().map(|t| t.id)
+    }
+
+    /// The same, and what would come after it.
+    pub(crate) fn all_for_worker<'a>(&'a self, who: &'a MemberName) -> impl Iterator<Item = &'a Task> {
+        let pending = |t: &&Task| t.state == TaskState::Pending && !t.extra.run.is_empty();
+        let idle = self.work_of(who).is_none();
+        let all = move || self.tasks.values().filter(move |_| idle).filter(pending);
+        let mine = all().filter(|t| t.is_owned_by(who));
+        let free = all().filter(|t| t.owner.is_none());
+        mine.chain(free).filter(|t| self.open_blockers(t).is_empty() && self.overlap(t).is_none())
+    }
+
+    /// The circle that would close if `blocker` had to come before `task`: from `task` on, each before the next.
+    pub(crate) fn circle(&self, task: TaskId, blocker: TaskId) -> Option<Vec<TaskId>> {
+        // Walked against the edges from the blocker; each task remembers what it comes before.
+        let mut before = BTreeMap::from([(blocker, task)]);
+        let mut open = VecDeque::from([blocker]);
+        while let Some(at) = open.pop_front() {
+            if at == task {
+                let mut circle = vec![task];
+                let mut next = before.get(&task).copied();
+                while let Some(id) = next.filter(|id| *id != task) {
+                    circle.push(id);
+                    next = before.get(&id).copied();
+                }
+                return Some(circle);
+            }
+            for above in self.tasks.get(&at).into_iter().flat_map(|t| &t.blocked_by) {
+                if !before.contains_key(above) {
+                    before.insert(*above, at);
+                    open.push_back(*above);
+                }
+            }
+        }
+        None
     }
 
     /// Whether anything is running or can be started now. If not, waiting longer changes nothing: whatever is pending
@@ -114,6 +149,9 @@ impl Board {
     }
 
     fn overlap(&self, task: &Task) -> Option<TaskId> {
+        if task.extra.files.is_empty() {
+            return None;
+        }
         let running = self.tasks.values().filter(|t| t.state == TaskState::InProgress && t.id != task.id);
         running.into_iter().find(|t| patterns_meet(&t.extra.files, &task.extra.files)).map(|t| t.id)
     }
@@ -229,6 +267,23 @@ mod tests {
     fn a_circle_made_by_a_foreign_hand_does_not_hang() {
         let b = board(2, &[(1, 2), (2, 1)]);
         assert!(!b.can_move());
+    }
+
+    #[test]
+    fn tk_03_an_edge_that_would_close_a_circle_names_it() {
+        let b = board(6, &[(1, 2), (2, 3), (1, 3), (4, 3), (3, 6)]);
+        let circle = |task, blocker| b.circle(TaskId(task), TaskId(blocker));
+        assert_eq!(circle(1, 3), Some(vec![TaskId(1), TaskId(3)]));
+        assert_eq!(circle(2, 6), Some(vec![TaskId(2), TaskId(3), TaskId(6)]));
+        assert_eq!(circle(1, 2), Some(vec![TaskId(1), TaskId(2)]));
+        assert_eq!(circle(5, 5), Some(vec![TaskId(5)]));
+        assert_eq!(circle(3, 5), None);
+        assert_eq!(circle(4, 1), None);
+        assert_eq!(
+            board(2, &[(1, 2), (2, 1)]).circle(TaskId(3), TaskId(1)),
+            None,
+            "a foreign circle ends too"
+        );
     }
 
     #[test]

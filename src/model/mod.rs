@@ -2,6 +2,7 @@
 
 pub(crate) mod board;
 pub(crate) mod digest;
+pub(crate) mod drift;
 pub(crate) mod envelope;
 pub(crate) mod environ;
 pub(crate) mod event;

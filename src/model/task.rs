@@ -6,9 +6,12 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use super::digest;
 use super::id::{MemberName, TaskId};
 use super::time::Timestamp;
 use super::wire::{self, Object};
+
+mod quick;
 
 /// What a task is in. The wire has three words only; the rest lives in `metadata.phalanx.state`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -115,6 +118,9 @@ pub(crate) struct Extra {
     /// How often the task went back to pending because its owner left.
     #[serde(skip_serializing_if = "is_zero")]
     pub(crate) released: u32,
+    /// The digest of the wire part as phalanx last wrote it: another one means that somebody else wrote since (TK-07).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) seal: Option<String>,
 }
 
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks for a reference")]
@@ -189,7 +195,7 @@ impl Task {
     }
 
     fn write_extra(&self, file: &mut Object) {
-        let extra = Extra { state: Some(self.state), ..self.extra.clone() };
+        let extra = Extra { state: Some(self.state), seal: Some(self.digest()), ..self.extra.clone() };
         let Ok(Value::Object(ours)) = serde_json::to_value(&extra) else { return };
         let metadata = file.entry("metadata").or_insert(Value::Null);
         if !metadata.is_object() {
@@ -209,6 +215,23 @@ impl Task {
         object
     }
 
+    /// A digest of what other programs see and may change.
+    pub(crate) fn digest(&self) -> String {
+        let ids = |list: &[TaskId]| list.iter().map(|id| format!("{id},")).collect::<String>();
+        let (blocks, blocked_by) = (ids(&self.blocks), ids(&self.blocked_by));
+        // A field that is not there is told from an empty one by its leading mark.
+        let maybe = |field: Option<&str>| field.map(|f| format!("+{f}")).unwrap_or_default();
+        let (active, owner) = (maybe(self.active_form.as_deref()), maybe(self.owner.as_deref()));
+        let parts =
+            [&self.subject, &self.description, &active, self.state.wire(), &blocks, &blocked_by, &owner];
+        digest::of(&parts.map(str::as_bytes))
+    }
+
+    /// Whether the wire part is as phalanx last wrote it; none if phalanx never wrote it.
+    pub(crate) fn seal_holds(&self) -> Option<bool> {
+        self.extra.seal.as_ref().map(|seal| *seal == self.digest())
+    }
+
     /// Whether `name` owns it; names are compared whole, never by prefix (ID-04, TK-02).
     pub(crate) fn is_owned_by(&self, name: &MemberName) -> bool {
         self.owner.as_deref().is_some_and(|o| name.clashes_with(o.split('@').next().unwrap_or(o)))
@@ -216,7 +239,7 @@ impl Task {
 }
 
 /// The known keys of [`Extra`]; a newer phalanx may have put others beside them.
-const EXTRA_KEYS: [&str; 14] = [
+const EXTRA_KEYS: [&str; 15] = [
     "state",
     "key",
     "run",
@@ -231,6 +254,7 @@ const EXTRA_KEYS: [&str; 14] = [
     "ended_by",
     "outcome",
     "released",
+    "seal",
 ];
 
 fn overlay(stored: &mut Object, ours: Object) {
@@ -262,6 +286,33 @@ fn edges(file: &Object, key: &str) -> Vec<TaskId> {
 mod tests {
     use super::*;
 
+    /// The file as text, without the seal, which the tests below need not know.
+    fn unsealed(mut file: Object) -> String {
+        let ours = file.get_mut("metadata").and_then(|m| m.get_mut("phalanx")).and_then(Value::as_object_mut);
+        assert!(ours.and_then(|ours| ours.shift_remove("seal")).is_some(), "what we write is sealed");
+        serde_json::to_string(&file).expect("json")
+    }
+
+    #[test]
+    fn the_seal_breaks_with_the_wire_part_and_with_nothing_else() {
+        let mut task = Task::new(TaskId(1), "s", "d");
+        assert_eq!(task.seal_holds(), None);
+        let mut file = task.to_object();
+        task = Task::read(TaskId(1), &file);
+        assert_eq!(task.seal_holds(), Some(true));
+        wire::put(&mut file, "owner", "bob");
+        assert_eq!(Task::read(TaskId(1), &file).seal_holds(), Some(false));
+        file.shift_remove("owner");
+        wire::put(&mut file, "zeta", 1);
+        assert_eq!(Task::read(TaskId(1), &file).seal_holds(), Some(true));
+        let (mut a, mut b) = (Task::new(TaskId(1), "", "x"), Task::new(TaskId(1), "x", ""));
+        assert_ne!(a.digest(), b.digest());
+        (a.blocks, b.blocks) = (vec![TaskId(1), TaskId(2)], vec![TaskId(12)]);
+        b.subject.clone_from(&a.subject);
+        b.description.clone_from(&a.description);
+        assert_ne!(a.digest(), b.digest());
+    }
+
     #[test]
     fn a_claude_task_keeps_its_strangers_and_its_order() {
         let before = r#"{"id":"3","subject":"s","zeta":{"n":1.50},"description":"d","status":"pending","blocks":["4"],"blockedBy":[],"metadata":{"theirs":true}}"#;
@@ -271,7 +322,7 @@ mod tests {
         task.owner = Some("bob".to_owned());
         task.write(&mut file);
         assert_eq!(
-            serde_json::to_string(&file).expect("json"),
+            unsealed(file),
             r#"{"id":"3","subject":"s","zeta":{"n":1.50},"description":"d","status":"in_progress","blocks":["4"],"blockedBy":[],"metadata":{"theirs":true,"phalanx":{"state":"in_progress"}},"owner":"bob"}"#
         );
     }
@@ -281,9 +332,12 @@ mod tests {
         let mut task = Task::new(TaskId(1), "s", "d");
         task.metadata = serde_json::from_str(r#"{"type":"bug","n":[1]}"#).expect("json");
         let file = task.to_object();
-        let text = serde_json::to_string(&file["metadata"]).expect("json");
-        assert_eq!(text, r#"{"type":"bug","n":[1],"phalanx":{"state":"pending"}}"#);
         assert_eq!(Task::read(TaskId(1), &file).metadata, task.metadata);
+        let text = unsealed(file);
+        assert!(
+            text.ends_with(r#""metadata":{"type":"bug","n":[1],"phalanx":{"state":"pending"}}}"#),
+            "{text}"
+        );
     }
 
     #[test]
@@ -304,8 +358,8 @@ mod tests {
         let mut task = Task::read(TaskId(1), &file);
         task.extra.ended_by = None;
         task.write(&mut file);
-        let text = serde_json::to_string(&file["metadata"]).expect("json");
-        assert_eq!(text, r#"{"phalanx":{"state":"pending","newer":[1]}}"#);
+        let text = unsealed(file);
+        assert!(text.contains(r#""metadata":{"phalanx":{"state":"pending","newer":[1]}}"#), "{text}");
     }
 
     #[test]

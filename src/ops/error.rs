@@ -144,6 +144,9 @@ fn store_kind(e: &StoreError) -> Kind {
         | StoreError::Refused(_)
         | StoreError::Transition { .. }
         | StoreError::NotYours { .. }
+        | StoreError::NotOver { .. }
+        | StoreError::Over { .. }
+        | StoreError::Circle { .. }
         | StoreError::NewerFormat { .. } => Kind::Refused,
         StoreError::MessageTooLong { .. } | StoreError::Name(_) => Kind::Usage,
         StoreError::Lock(crate::sys::lock::LockError::Timeout { .. }) => Kind::Deadline,
@@ -176,6 +179,9 @@ fn store_hint(e: &StoreError) -> Option<String> {
         }
         StoreError::MessageTooLong { .. } => Some("write it to a file and send the file's path".to_owned()),
         StoreError::NewerFormat { .. } => Some("use the newer phalanx that made this team".to_owned()),
+        StoreError::NotOver { .. } => {
+            Some("wait for its end, or delete it all the same with `--force`".to_owned())
+        }
         StoreError::NotYours { .. } => Some("speak as its owner or as the lead: `--as NAME`".to_owned()),
         _ => None,
     }

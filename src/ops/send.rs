@@ -141,10 +141,14 @@ fn find<'a>(team: &TeamStore, roster: &'a Team, name: &MemberName) -> Result<&'a
 /// A member whose program reads no mailbox cannot be written to (MSG-16). One that phalanx did not start is a native
 /// agent, and reads.
 fn must_read_mail(team: &TeamStore, target: &Member) -> Result<(), OpsError> {
-    let record = team.member_record(&target.name)?;
-    let profile = record.and_then(|r| profile::named(&r.wish.profile));
-    if profile.is_some_and(|p| !p.reads_mail) {
-        return Err(OpsError::ReadsNoMail { name: target.name.clone() });
+    match reads_mail(team, &target.name)? {
+        true => Ok(()),
+        false => Err(OpsError::ReadsNoMail { name: target.name.clone() }),
     }
-    Ok(())
+}
+
+/// Whether a mailbox has a reader.
+pub(super) fn reads_mail(team: &TeamStore, name: &MemberName) -> Result<bool, OpsError> {
+    let record = team.member_record(name)?;
+    Ok(record.and_then(|r| profile::named(&r.wish.profile)).is_none_or(|p| p.reads_mail))
 }

@@ -1,20 +1,23 @@
-//! The task verbs: create, list, get, claim, complete, fail, release.
+//! The task verbs: create, list, get, claim, complete, fail, release, update, delete.
 
 use super::context::{Context, now};
 use super::error::OpsError;
 use crate::model::board::{Board, Refusal};
+use crate::model::drift::Drift;
 use crate::model::event::{EventKind, Note};
 use crate::model::id::{MemberName, TaskId};
+use crate::model::protocol::{Message, TaskAssignment};
 use crate::model::task::{Outcome, Task};
-use crate::store::{Ending, NewTask, StoreError, TeamStore};
+use crate::store::{Ending, NewTask, StoreError, TaskChanges, TaskOwner, TeamStore};
 
 /// Puts tasks on the board, all or none.
 pub(crate) fn create(ctx: &Context, team: &TeamStore, batch: &[NewTask]) -> Result<Vec<Task>, OpsError> {
-    if let Some(owner) = batch.iter().filter_map(|t| t.owner.as_ref()).find(|o| !is_member(team, o)) {
-        let known = team.team()?.members.into_iter().map(|m| m.name).collect();
-        return Err(StoreError::NoSuchMember { team: team.name().clone(), name: owner.clone(), known }.into());
+    batch.iter().filter_map(|t| t.owner.as_ref()).try_for_each(|owner| must_be_member(team, owner))?;
+    let tasks = lay_out(ctx, team, batch)?;
+    for (task, new) in tasks.iter().zip(batch) {
+        new.owner.iter().try_for_each(|owner| assign(ctx, team, task, owner))?;
     }
-    lay_out(ctx, team, batch)
+    Ok(tasks)
 }
 
 /// As [`create`], for a team whose members are still to come: owners are not looked up.
@@ -26,8 +29,82 @@ pub(crate) fn lay_out(ctx: &Context, team: &TeamStore, batch: &[NewTask]) -> Res
     Ok(tasks)
 }
 
-fn is_member(team: &TeamStore, name: &MemberName) -> bool {
-    team.team().is_ok_and(|t| t.member(name).is_some())
+fn must_be_member(team: &TeamStore, name: &MemberName) -> Result<(), OpsError> {
+    let roster = team.team()?;
+    if roster.member(name).is_some() {
+        return Ok(());
+    }
+    let known = roster.members.into_iter().map(|m| m.name).collect();
+    Err(StoreError::NoSuchMember { team: team.name().clone(), name: name.clone(), known }.into())
+}
+
+/// Tells the new owner of a task, unless it is its own doing.
+fn assign(ctx: &Context, team: &TeamStore, task: &Task, owner: &MemberName) -> Result<(), OpsError> {
+    if *owner == ctx.speaker || !super::send::reads_mail(team, owner)? {
+        return Ok(());
+    }
+    let news = TaskAssignment {
+        task_id: task.id.to_string(),
+        subject: Some(task.subject.clone()),
+        description: Some(task.description.clone()),
+        assigned_by: Some(ctx.speaker.to_string()),
+        timestamp: Some(now().iso()),
+    };
+    super::send::say(team, &ctx.speaker, owner, &Message::TaskAssignment(news)).map(drop)
+}
+
+/// Edits a task; a new owner is told.
+pub(crate) fn update(
+    ctx: &Context,
+    team: &TeamStore,
+    id: TaskId,
+    changes: &TaskChanges,
+) -> Result<Task, OpsError> {
+    let owner = match &changes.owner {
+        Some(TaskOwner::Member(name)) => Some(name),
+        Some(TaskOwner::Nobody) | None => None,
+    };
+    owner.iter().try_for_each(|owner| must_be_member(team, owner))?;
+    let before = get(team, id)?;
+    let task = team.update_task(id, &ctx.speaker, changes)?;
+    let mut note = Note::of(EventKind::TaskUpdated)
+        .task(id)
+        .with("subject", task.subject.as_str())
+        .with("by", ctx.speaker.as_str())
+        .with("fields", changes.fields());
+    if task.state != before.state {
+        note = note.with("status", task.state.as_str());
+    }
+    team.record(note)?;
+    let is_new = |owner: &&&MemberName| !before.is_owned_by(owner);
+    owner.as_ref().filter(is_new).map_or(Ok(()), |owner| assign(ctx, team, &task, owner))?;
+    Ok(task)
+}
+
+/// Deletes a task.
+pub(crate) fn delete(ctx: &Context, team: &TeamStore, id: TaskId, force: bool) -> Result<Task, OpsError> {
+    let task = team.delete_task(id, &ctx.speaker, force)?;
+    let note = Note::of(EventKind::TaskDeleted).task(id).with("subject", task.subject.as_str());
+    team.record(note.with("by", ctx.speaker.as_str()))?;
+    Ok(task)
+}
+
+/// What another program did to a task, for the journal.
+pub(crate) fn told(drift: Drift) -> Note {
+    let note = |kind, id, subject: String| Note::of(kind).task(id).with("subject", subject);
+    match drift {
+        Drift::Vanished { id, subject } => note(EventKind::TaskVanished, id, subject),
+        Drift::Rewritten { id, subject, fields } => {
+            note(EventKind::TaskRewritten, id, subject).with("fields", fields)
+        }
+        Drift::Changed { id, subject, status, owner, fields } => {
+            let given = [("status", status), ("owner", owner)];
+            let given = given.into_iter().filter_map(|(key, value)| Some((key, value?)));
+            let told = given
+                .fold(note(EventKind::TaskChanged, id, subject), |told, (key, value)| told.with(key, value));
+            if fields.is_empty() { told } else { told.with("fields", fields) }
+        }
+    }
 }
 
 /// The board.

@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use crate::model::board::Refusal;
 use crate::model::id::{IdError, MemberName, RequestId, TaskId, TeamName};
+use crate::model::task::TaskState;
 use crate::sys::fs::FsError;
 use crate::sys::lock::LockError;
 
@@ -28,6 +29,12 @@ pub(crate) enum StoreError {
     Transition { id: TaskId, from: &'static str, to: &'static str },
     #[error("task {id} belongs to {}", .owner.as_deref().unwrap_or("nobody"))]
     NotYours { id: TaskId, owner: Option<String> },
+    #[error("task {id} is {}", .state.as_str())]
+    NotOver { id: TaskId, state: TaskState },
+    #[error("task {id} is {} already, it can only be renamed and described anew", .state.as_str())]
+    Over { id: TaskId, state: TaskState },
+    #[error("task {blocker} cannot come before task {task}: {} would wait for each other", circle(.path))]
+    Circle { task: TaskId, blocker: TaskId, path: Vec<TaskId> },
     #[error("a message of {bytes} bytes is too long: {limit} is the most")]
     MessageTooLong { bytes: usize, limit: usize },
     #[error("{path} cannot be read ({problem}); it is left as it is, a copy is {copy}", path = path.display(), copy = copy.display())]
@@ -46,4 +53,9 @@ pub(crate) enum StoreError {
     File(#[from] FsError),
     #[error(transparent)]
     Watch(#[from] crate::sys::watch::WatchError),
+}
+
+/// `1 → 3 → 1`: each before the next.
+fn circle(path: &[TaskId]) -> String {
+    path.iter().chain(path.first()).map(TaskId::to_string).collect::<Vec<_>>().join(" → ")
 }

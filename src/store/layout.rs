@@ -61,6 +61,11 @@ impl Layout {
         self.tasks().join(".highwatermark")
     }
 
+    /// The ids of the tasks that phalanx deleted, one a line.
+    pub(super) fn deleted_tasks(&self) -> PathBuf {
+        self.ours().join("deleted-tasks")
+    }
+
     /// All that only phalanx knows.
     pub(super) fn ours(&self) -> PathBuf {
         self.team_dir().join("phalanx")

@@ -21,5 +21,5 @@ pub(crate) use error::StoreError;
 pub(crate) use lease::{LeadRecord, Lease};
 pub(crate) use roster::Roster;
 pub(crate) use specs::take_spec;
-pub(crate) use tasks::{Ending, NewTask};
+pub(crate) use tasks::{Changes as TaskChanges, Ending, NewTask, Owner as TaskOwner};
 pub(crate) use teams::{Store, TeamStore};

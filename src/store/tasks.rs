@@ -1,6 +1,8 @@
 //! The task board's files: ids, claims, edges and ends, each under the locks that Claude Code takes (protocol.md,
 //! sections 2 and 6). Lock order: the task list first, then one task at a time; never two tasks at once.
 
+use std::thread;
+
 use serde_json::Value;
 
 use super::document::{self, LOCK_DEADLINE, Place, Shared};
@@ -12,7 +14,18 @@ use crate::model::task::{Extra, Outcome, Task, TaskState};
 use crate::model::time::Timestamp;
 use crate::model::wire::Object;
 use crate::sys::fs;
-use crate::sys::lock::DirLock;
+use crate::sys::lock::{DirLock, Gate};
+
+mod edit;
+#[cfg(test)]
+mod tests;
+
+pub(crate) use edit::{Changes, Owner};
+
+/// A task file larger than this is not read at all.
+const MAX_TASK: u64 = 64 * 1024 * 1024;
+/// From so many tasks on, a thread costs less than it saves.
+const WORTH_A_THREAD: usize = 512;
 
 /// A task to be made.
 #[derive(Debug, Clone, Default)]
@@ -41,19 +54,42 @@ impl TeamStore {
     /// The board as it stands; without a lock, for looking only.
     pub(crate) fn board(&self) -> Result<Board, StoreError> {
         let mut board = Board::default();
-        for id in self.task_ids()? {
-            match self.task(id) {
+        for (id, found) in self.read_tasks(&self.task_ids()?) {
+            match found {
                 Ok(Some(task)) => drop(board.tasks.insert(id, task)),
                 Ok(None) => {}
                 Err(StoreError::Corrupt { .. }) => drop(board.unreadable.insert(id)),
                 Err(e) => return Err(e),
             }
         }
+        // After the files: a deletion is noted before its file goes, so that a missing file is accounted for here.
+        board.deleted = self.deleted_tasks()?;
         Ok(board)
+    }
+
+    /// Many tasks, by id; a large board is read by all cores.
+    fn read_tasks(&self, ids: &[TaskId]) -> Vec<(TaskId, Result<Option<Task>, StoreError>)> {
+        let read = |ids: &[TaskId]| ids.iter().map(|id| (*id, self.task(*id))).collect::<Vec<_>>();
+        let hands = thread::available_parallelism().map_or(1, usize::from).min(4);
+        if hands == 1 || ids.len() < WORTH_A_THREAD {
+            return read(ids);
+        }
+        thread::scope(|scope| {
+            let parts = ids.chunks(ids.len().div_ceil(hands));
+            let readers: Vec<_> = parts.map(|part| (part, scope.spawn(move || read(part)))).collect();
+            let joined =
+                readers.into_iter().map(|(part, reader)| reader.join().unwrap_or_else(|_| read(part)));
+            joined.flatten().collect()
+        })
     }
 
     /// One task; none if it is not on the board.
     pub(crate) fn task(&self, id: TaskId) -> Result<Option<Task>, StoreError> {
+        let Some(bytes) = fs::read(&self.layout.task(id), MAX_TASK)? else { return Ok(None) };
+        if let Some(task) = Task::quick(id, &bytes) {
+            return Ok(Some(task));
+        }
+        // Odd, or being written: looked at again with patience.
         Ok(document::read(&self.task_place(id))?.map(|file| Task::read(id, &object(file))))
     }
 
@@ -80,6 +116,7 @@ impl TeamStore {
             Ok(()) => Ok(tasks),
             Err(e) => {
                 for task in &tasks {
+                    let _ = self.note_deletion(task.id);
                     let _ = fs::remove_file(&self.layout.task(task.id));
                 }
                 Err(e)
@@ -90,21 +127,66 @@ impl TeamStore {
     /// Claims one task for `who`.
     pub(crate) fn claim(&self, id: TaskId, who: &MemberName, now: Timestamp) -> Result<Task, StoreError> {
         let _list = self.lock_list()?;
-        self.board()?.may_claim(id, who, false)?;
+        let mut around = self.with_blockers(id)?;
+        if around.tasks.get(&id).is_some_and(|t| !t.extra.files.is_empty()) {
+            // Whose files it would touch, only the whole board can say.
+            around = self.board()?;
+        }
+        around.may_claim(id, who, false)?;
         self.start(id, who, now)
     }
 
     /// Claims what `who` should do next, if there is anything.
+    ///
+    /// The whole board is read without the lock, since that takes long and most wake-ups find nothing. Under the lock
+    /// only what may have changed is read again: the task itself and its blockers. That `who` is free stays true, for
+    /// no other process claims as `who` meanwhile; that it touches nobody's files is taken from the whole board, again.
     pub(crate) fn claim_next(&self, who: &MemberName, now: Timestamp) -> Result<Option<Task>, StoreError> {
-        // Looked at without the lock first: most wake-ups find nothing, and should cost nobody a lock.
-        if self.board()?.next_for_worker(who).is_none() {
+        let gate = self.layout.gate(&format!("claims-{}", who.file_stem()));
+        document::ready_gate(&gate)?;
+        let _alone = Gate::open(&gate, LOCK_DEADLINE)?;
+        let seen = self.board()?;
+        let mut wanted = seen.all_for_worker(who).peekable();
+        if wanted.peek().is_none() {
             return Ok(None);
         }
         let _list = self.lock_list()?;
+        for task in wanted.take_while(|t| t.extra.files.is_empty()) {
+            if self.is_still_free(task.id, who)? {
+                return self.start(task.id, who, now).map(Some);
+            }
+        }
         match self.board()?.next_for_worker(who) {
             Some(id) => self.start(id, who, now).map(Some),
             None => Ok(None),
         }
+    }
+
+    fn is_still_free(&self, id: TaskId, who: &MemberName) -> Result<bool, StoreError> {
+        let around = self.with_blockers(id)?;
+        let Some(task) = around.tasks.get(&id) else { return Ok(false) };
+        let is_plain = !task.extra.run.is_empty() && task.extra.files.is_empty();
+        Ok(is_plain && around.may_claim(id, who, false).is_ok())
+    }
+
+    /// As much of the board as it takes to say whether the task is blocked.
+    fn with_blockers(&self, id: TaskId) -> Result<Board, StoreError> {
+        let mut part = Board::default();
+        let mut open = vec![id];
+        while let Some(next) = open.pop() {
+            match self.task(next) {
+                Ok(Some(task)) => {
+                    if next == id {
+                        open.extend(task.blocked_by.iter().filter(|b| **b != id));
+                    }
+                    part.tasks.insert(next, task);
+                }
+                Ok(None) => {}
+                Err(StoreError::Corrupt { .. }) => drop(part.unreadable.insert(next)),
+                Err(e) => return Err(e),
+            }
+        }
+        Ok(part)
     }
 
     /// Ends work on a task. `who` must own it; the lead may end any. Gives the task and those that it freed.
@@ -116,11 +198,9 @@ impl TeamStore {
         outcome: Option<&Outcome>,
         now: Timestamp,
     ) -> Result<(Task, Vec<TaskId>), StoreError> {
-        let _list = self.lock_list()?;
+        let list = self.lock_list()?;
         let task = self.change_task(id, |task| {
-            if !who.is_lead() && !task.is_owned_by(who) {
-                return Err(StoreError::NotYours { id, owner: task.owner.clone() });
-            }
+            may_touch(task, who)?;
             let next = match ending {
                 Ending::Completed => TaskState::Completed,
                 Ending::Failed => TaskState::Failed,
@@ -131,7 +211,18 @@ impl TeamStore {
             task.extra.ended_by = Some(who.to_string());
             Ok(())
         })?;
-        Ok((task, self.board()?.freed_by(id)))
+        drop(list);
+        let freed = self.freed_by(&task)?;
+        Ok((task, freed))
+    }
+
+    /// Those of the tasks behind this one that can start now; edges are two-sided, so no others need be read.
+    fn freed_by(&self, task: &Task) -> Result<Vec<TaskId>, StoreError> {
+        let mut freed = Vec::new();
+        for next in &task.blocks {
+            freed.extend(self.with_blockers(*next)?.freed_by(task.id).into_iter().filter(|id| id == next));
+        }
+        Ok(freed)
     }
 
     /// Gives back everything that `who` holds and has not brought to an end; gives what was given back.
@@ -181,9 +272,7 @@ impl TeamStore {
         for task in tasks {
             for blocker in task.blocked_by.iter().filter(|b| board.tasks.contains_key(b)) {
                 self.change_task(*blocker, |found| {
-                    if !found.blocks.contains(&task.id) {
-                        found.blocks.push(task.id);
-                    }
+                    add(&mut found.blocks, task.id);
                     Ok(())
                 })?;
             }
@@ -192,7 +281,8 @@ impl TeamStore {
     }
 
     fn next_id(&self, board: &Board) -> Result<u64, StoreError> {
-        let on_disk = board.tasks.keys().chain(&board.unreadable).max().map_or(0, |id| id.0);
+        let on_disk =
+            board.tasks.keys().chain(&board.unreadable).chain(&board.deleted).max().map_or(0, |id| id.0);
         Ok(on_disk.max(self.mark()?) + 1)
     }
 
@@ -233,6 +323,14 @@ impl TeamStore {
     }
 }
 
+/// Only its owner and the lead may say what becomes of a task (TK-06).
+fn may_touch(task: &Task, who: &MemberName) -> Result<(), StoreError> {
+    if who.is_lead() || task.is_owned_by(who) {
+        return Ok(());
+    }
+    Err(StoreError::NotYours { id: task.id, owner: task.owner.clone() })
+}
+
 fn object(file: Value) -> Object {
     match file {
         Value::Object(object) => object,
@@ -259,6 +357,12 @@ fn release(task: &mut Task, who: &MemberName) -> Result<(), StoreError> {
     task.owner = None;
     task.extra.claimed_at = None;
     Ok(())
+}
+
+fn add(edges: &mut Vec<TaskId>, id: TaskId) {
+    if !edges.contains(&id) {
+        edges.push(id);
+    }
 }
 
 /// Gives the batch its ids and both sides of its own edges.

@@ -45,6 +45,8 @@ fn tint(event: &Event) -> Tint {
         (EventKind::MemberStartFailed, Tint::Bad),
         (EventKind::TaskCompleted, Tint::Good),
         (EventKind::Warning, Tint::Warn),
+        (EventKind::TaskVanished, Tint::Warn),
+        (EventKind::TaskRewritten, Tint::Warn),
     ];
     looks.into_iter().find(|(kind, _)| *kind == event.event).map_or(Tint::Plain, |(_, tint)| tint)
 }
@@ -80,6 +82,14 @@ fn words(event: &Event) -> Option<String> {
             Some(with_task(event, "failed") + &code.unwrap_or_default())
         }
         Kind::TaskReleased => Some(with_task(event, "gave back")),
+        Kind::TaskDeleted => Some(with_task(event, "deleted")),
+        Kind::TaskVanished => Some(with_task(event, "warning: another program took away")),
+        Kind::TaskChanged => {
+            Some(format!("{}: {}", with_task(event, "another program changed"), changes(event)))
+        }
+        Kind::TaskRewritten => {
+            Some(format!("{} ({})", with_task(event, "warning: another program rewrote"), fields(event)))
+        }
         Kind::ShutdownRequested => Some(with_reason(event, "is to end")),
         Kind::ShutdownEnded => outcome_words(event),
         Kind::Warning => Some(format!("warning: {}", detail(event, "text").unwrap_or_default())),
@@ -91,8 +101,23 @@ fn words(event: &Event) -> Option<String> {
         }
         Kind::MessageSent | Kind::MessageHandled | Kind::TeamCreated | Kind::TeamDeleted => None,
         Kind::LeadStarted | Kind::LeadEnded | Kind::MemberAsked | Kind::MemberPlaced => None,
-        Kind::MemberState | Kind::TaskCreated | Kind::PlacementVerdict => None,
+        Kind::MemberState | Kind::TaskCreated | Kind::TaskUpdated | Kind::PlacementVerdict => None,
     }
+}
+
+/// How another program moved a task on.
+fn changes(event: &Event) -> String {
+    let status = detail(event, "status").map(|status| format!("now {status}"));
+    let owner = detail(event, "owner").map(|owner| match owner.is_empty() {
+        true => "owned by nobody".to_owned(),
+        false => format!("owned by {owner}"),
+    });
+    let fields = Some(fields(event)).filter(|f| !f.is_empty());
+    [status, owner, fields].into_iter().flatten().collect::<Vec<_>>().join(", ")
+}
+
+fn fields(event: &Event) -> String {
+    text::short(&wire::texts(&event.detail, "fields").join(", "), LONGEST)
 }
 
 /// An end that was agreed upon is told by the member's leaving.

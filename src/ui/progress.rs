@@ -88,7 +88,7 @@ impl Progress {
     }
 
     fn take_task(&mut self, id: TaskId, event: &Event) {
-        let Some(state) = task_state(event.event) else { return };
+        let Some(state) = task_state(event) else { return };
         let before = self.tasks.get(&id);
         let subject = wire::text(&event.detail, "subject");
         let begun = before.filter(|t| t.state == TaskState::InProgress).map(|t| event.at.since(t.since));
@@ -180,18 +180,25 @@ fn member_state(event: &Event) -> Option<MemberState> {
         Kind::MemberLeft => None,
         Kind::MessageSent | Kind::MessageHandled | Kind::ShutdownRequested | Kind::ShutdownEnded => None,
         Kind::TaskCreated | Kind::TaskClaimed | Kind::TaskCompleted | Kind::TaskFailed => None,
-        Kind::TaskReleased | Kind::PlacementVerdict | Kind::FileQuarantined | Kind::Warning => None,
+        Kind::TaskReleased | Kind::TaskUpdated | Kind::TaskDeleted | Kind::TaskVanished => None,
+        Kind::TaskChanged | Kind::TaskRewritten => None,
+        Kind::PlacementVerdict | Kind::FileQuarantined | Kind::Warning => None,
     }
 }
 
 /// The state that a task is in after such an event.
-fn task_state(kind: EventKind) -> Option<TaskState> {
+fn task_state(event: &Event) -> Option<TaskState> {
     use EventKind as Kind;
-    match kind {
+    match event.event {
         Kind::TaskCreated | Kind::TaskReleased => Some(TaskState::Pending),
         Kind::TaskClaimed => Some(TaskState::InProgress),
         Kind::TaskCompleted => Some(TaskState::Completed),
         Kind::TaskFailed => Some(TaskState::Failed),
+        Kind::TaskDeleted | Kind::TaskVanished => Some(TaskState::Cancelled),
+        Kind::TaskChanged | Kind::TaskUpdated => {
+            serde_json::from_value(event.detail.get("status")?.clone()).ok()
+        }
+        Kind::TaskRewritten => None,
         Kind::TeamCreated | Kind::TeamDeleted | Kind::LeadStarted | Kind::LeadEnded => None,
         Kind::MemberAsked | Kind::MemberPlaced | Kind::MemberReady | Kind::MemberState => None,
         Kind::MemberStartFailed | Kind::MemberLeft => None,

@@ -32,6 +32,12 @@ pub(crate) struct View {
     paint: Paint,
 }
 
+/// What is said beside the picture.
+fn is_warning(kind: EventKind) -> bool {
+    use EventKind::{FileQuarantined, TaskRewritten, TaskVanished, Warning};
+    matches!(kind, Warning | FileQuarantined | TaskVanished | TaskRewritten)
+}
+
 impl View {
     /// `begun`: what the times in plain lines count from.
     pub(crate) fn new(style: Style, begun: Timestamp, paint: Paint) -> View {
@@ -48,7 +54,7 @@ impl View {
     pub(crate) fn event(&mut self, event: &Event) {
         self.progress.take(event);
         let (all, wanted) = match self.style {
-            Style::Live => (false, matches!(event.event, EventKind::Warning | EventKind::FileQuarantined)),
+            Style::Live => (false, is_warning(event.event)),
             Style::Plain { all } => (all, true),
             Style::Silent => return,
         };

@@ -8,5 +8,6 @@ mod harness;
 mod lead;
 mod shutdown;
 mod spawn;
+mod tasks;
 mod tmux;
 mod up;

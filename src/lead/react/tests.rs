@@ -1,7 +1,7 @@
 //! The step, as tables: what the lead knows, what happens, what it does.
 
 use super::*;
-use crate::model::board::Board;
+use crate::model::drift::Drift;
 use crate::model::id::TaskId;
 use crate::model::mode::Mode;
 use crate::model::placement::{BackendKind, ProcessId};
@@ -398,4 +398,14 @@ fn a_deleted_team_ends_its_lead() {
     let mut state = leading(Finish::Manual, &[record("ann", 1, "worker")]);
     react(&mut state, Event::TeamGone, NOW);
     assert_eq!(state.end(), Some(End::TeamGone));
+}
+
+#[test]
+fn tk_07_a_task_that_others_took_away_is_told_once() {
+    let mut state = leading(Finish::Manual, &[]);
+    let with = Board { tasks: [(TaskId(1), Task::new(TaskId(1), "s", "d"))].into(), ..Board::default() };
+    assert_eq!(react(&mut state, Event::Board(with), NOW), []);
+    let gone = Effect::Tell(Drift::Vanished { id: TaskId(1), subject: "s".to_owned() });
+    assert_eq!(react(&mut state, Event::Board(Board::default()), NOW), [gone]);
+    assert_eq!(react(&mut state, Event::Board(Board::default()), NOW), []);
 }

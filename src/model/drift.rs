@@ -1,0 +1,136 @@
+//! What strangers did to the board between two looks at it (TK-07). Pure: it compares; who says it, and where, is not
+//! known here. A change that phalanx wrote over before anybody looked is not seen.
+
+use super::board::Board;
+use super::id::TaskId;
+use super::task::Task;
+
+/// What became of one task by another program's hand.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Drift {
+    /// Its file is gone, and phalanx did not delete it.
+    Vanished { id: TaskId, subject: String },
+    /// It moved on: another program claims, completes or gives back tasks like this. `fields`: what else it touched.
+    Changed {
+        id: TaskId,
+        subject: String,
+        status: Option<String>,
+        owner: Option<String>,
+        fields: Vec<String>,
+    },
+    /// What phalanx had written was replaced.
+    Rewritten { id: TaskId, subject: String, fields: Vec<String> },
+}
+
+/// What others did from `before` to `now`. A task that was not there before has nothing to be compared with.
+pub(crate) fn between(before: &Board, now: &Board) -> Vec<Drift> {
+    let mut found = Vec::new();
+    for (id, was) in &before.tasks {
+        match now.tasks.get(id) {
+            Some(is) => found.extend(changed(was, is)),
+            None if now.unreadable.contains(id) || now.deleted.contains(id) => {}
+            None => found.push(Drift::Vanished { id: *id, subject: was.subject.clone() }),
+        }
+    }
+    found
+}
+
+fn changed(was: &Task, is: &Task) -> Option<Drift> {
+    let lost = was.extra.seal.is_some() && is.extra.seal.is_none();
+    let fields = touched(was, is, lost);
+    if fields.is_empty() || is.seal_holds() == Some(true) {
+        return None;
+    }
+    let (id, subject) = (is.id, was.subject.clone());
+    let moves = |field: &String| field == "status" || field == "owner";
+    // A task that phalanx never wrote to belongs to the others: whatever they do to it, nothing of ours is lost.
+    if was.extra.seal.is_some() && !fields.iter().all(moves) {
+        return Some(Drift::Rewritten { id, subject, fields });
+    }
+    let status = (was.state.wire() != is.state.wire()).then(|| is.state.wire().to_owned());
+    let owner = (was.owner != is.owner).then(|| is.owner.clone().unwrap_or_default());
+    let fields = fields.into_iter().filter(|f| !moves(f)).collect();
+    Some(Drift::Changed { id, subject, status, owner, fields })
+}
+
+/// The wire's names of what differs.
+fn touched(was: &Task, is: &Task, lost: bool) -> Vec<String> {
+    let differs = [
+        ("subject", was.subject != is.subject),
+        ("description", was.description != is.description),
+        ("activeForm", was.active_form != is.active_form),
+        ("status", was.state.wire() != is.state.wire()),
+        ("blocks", was.blocks != is.blocks),
+        ("blockedBy", was.blocked_by != is.blocked_by),
+        ("owner", was.owner != is.owner),
+        ("metadata.phalanx", lost),
+    ];
+    differs.into_iter().filter(|(_, differs)| *differs).map(|(name, _)| name.to_owned()).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::task::TaskState;
+
+    /// As it reads back after phalanx wrote it.
+    fn sealed(task: &Task) -> Task {
+        Task::read(task.id, &task.to_object())
+    }
+
+    fn board(tasks: &[Task]) -> Board {
+        Board { tasks: tasks.iter().map(|t| (t.id, t.clone())).collect(), ..Board::default() }
+    }
+
+    fn one(was: &Task, is: &Task) -> Vec<Drift> {
+        between(&board(std::slice::from_ref(was)), &board(std::slice::from_ref(is)))
+    }
+
+    #[test]
+    fn tk_07_what_vanished_is_told_what_was_deleted_or_cannot_be_read_is_not() {
+        let before = board(&[Task::new(TaskId(3), "s", "d")]);
+        let gone = Drift::Vanished { id: TaskId(3), subject: "s".to_owned() };
+        assert_eq!(between(&before, &Board::default()), [gone]);
+        assert_eq!(between(&Board::default(), &Board::default()), []);
+        let deleted = Board { deleted: [TaskId(3)].into(), ..Board::default() };
+        let unreadable = Board { unreadable: [TaskId(3)].into(), ..Board::default() };
+        assert_eq!(between(&before, &deleted), []);
+        assert_eq!(between(&before, &unreadable), []);
+    }
+
+    #[test]
+    fn our_own_changes_are_no_news_and_foreign_ones_are_told_once() {
+        let was = sealed(&Task::new(TaskId(1), "s", "d"));
+        let mut ours = was.clone();
+        (ours.state, ours.owner) = (TaskState::InProgress, Some("ann".to_owned()));
+        assert_eq!(one(&was, &sealed(&ours)), []);
+        // The same change with the old seal: somebody else made it.
+        let moved = Drift::Changed {
+            id: TaskId(1),
+            subject: "s".to_owned(),
+            status: Some("in_progress".to_owned()),
+            owner: Some("ann".to_owned()),
+            fields: Vec::new(),
+        };
+        assert_eq!(one(&was, &ours), [moved]);
+        assert_eq!(one(&ours, &ours), []);
+    }
+
+    #[test]
+    fn what_is_not_a_move_is_a_rewrite_unless_the_task_was_never_ours() {
+        let native = Task::new(TaskId(1), "s", "d");
+        let mut other = native.clone();
+        other.description = "e".to_owned();
+        let fields = vec!["description".to_owned()];
+        let (id, subject) = (TaskId(1), "s".to_owned());
+        let told = Drift::Changed { id, subject, status: None, owner: None, fields: fields.clone() };
+        assert_eq!(one(&native, &other), [told]);
+        let was = sealed(&native);
+        other.extra = was.extra.clone();
+        let told = Drift::Rewritten { id, subject: "s".to_owned(), fields };
+        assert_eq!(one(&was, &other), [told]);
+        let lost =
+            Drift::Rewritten { id, subject: "s".to_owned(), fields: vec!["metadata.phalanx".to_owned()] };
+        assert_eq!(one(&was, &native), [lost]);
+    }
+}

@@ -1,0 +1,169 @@
+//! Editing and deleting on real files: edges on both sides, ids that are never given again, who may do what.
+
+use serde_json::Value;
+use tempfile::TempDir;
+
+use super::{Changes, NewTask, Owner, fs};
+use crate::model::drift::{self, Drift};
+use crate::model::id::{MemberName, TaskId, TeamName};
+use crate::model::settings::{BackendChoice, Finish, Settings};
+use crate::model::task::TaskState;
+use crate::model::team::Team;
+use crate::model::time::Timestamp;
+use crate::store::{Ending, Store, StoreError, TeamStore};
+
+const NOW: Timestamp = Timestamp(1_795_214_628_804);
+
+fn who(name: &str) -> MemberName {
+    MemberName::new(name).expect("name")
+}
+
+/// A team with so many tasks, each of which waits for the one before.
+fn chain(count: usize) -> (TempDir, TeamStore) {
+    let dir = tempfile::tempdir().expect("tempdir");
+    let name = TeamName::new("demo").expect("name");
+    let settings = Settings {
+        format: 1,
+        backend: BackendChoice::Auto,
+        chosen: None,
+        tmux_socket: None,
+        layout: crate::model::placement::Layout::Panes,
+        finish: Finish::Manual,
+        keep: true,
+        max_members: 8,
+        env: crate::model::environ::EnvRules::default(),
+    };
+    let file = Team::found(&name, "d", "team-lead", "s-1", "/w", NOW);
+    let team = Store::at(&dir.path().join("root")).create(&name, &file, &settings).expect("team");
+    let task = |n: usize| {
+        let mut task = NewTask { subject: format!("t{n}"), ..NewTask::default() };
+        task.extra.run = vec!["true".to_owned()];
+        task.after = n.checked_sub(1).into_iter().collect();
+        task
+    };
+    let batch: Vec<NewTask> = (0..count).map(task).collect();
+    team.create_tasks(&batch, "team-lead", NOW).expect("tasks");
+    (dir, team)
+}
+
+fn edges(team: &TeamStore, id: u64) -> (Vec<u64>, Vec<u64>) {
+    let task = team.task(TaskId(id)).expect("read").expect("task");
+    let plain = |ids: &[TaskId]| ids.iter().map(|id| id.0).collect();
+    (plain(&task.blocked_by), plain(&task.blocks))
+}
+
+fn lead() -> MemberName {
+    MemberName::lead()
+}
+
+#[test]
+fn tk_07_a_deleted_task_leaves_no_edge_and_its_id_stays_used() {
+    let (_dir, team) = chain(3);
+    let before = team.board().expect("board");
+    let early = team.delete_task(TaskId(2), &lead(), false);
+    assert!(matches!(early, Err(StoreError::NotOver { state: TaskState::Pending, .. })), "{early:?}");
+    team.delete_task(TaskId(2), &lead(), true).expect("delete");
+    assert_eq!((edges(&team, 1), edges(&team, 3)), ((vec![], vec![]), (vec![], vec![])));
+    team.delete_task(TaskId(3), &lead(), true).expect("delete");
+    let now = team.board().expect("board");
+    assert_eq!(now.deleted, [TaskId(2), TaskId(3)].into());
+    assert_eq!(drift::between(&before, &now), [], "what phalanx deletes has not vanished");
+    fs::remove_file(&team.layout.high_water_mark()).expect("a foreign hand");
+    let made = team.create_tasks(&[NewTask::default()], "team-lead", NOW).expect("task");
+    assert_eq!(made[0].id, TaskId(4));
+    assert!(!fs::exists(&team.layout.tasks().join("2.json.lock")));
+}
+
+#[test]
+fn tk_06_only_the_owner_and_the_lead_edit_and_delete() {
+    let (_dir, team) = chain(1);
+    team.claim(TaskId(1), &who("bob"), NOW).expect("claim");
+    let renamed = Changes { subject: Some("new".to_owned()), ..Changes::default() };
+    for (name, may) in [("ann", false), ("bo", false), ("bob", true), ("team-lead", true)] {
+        let name = MemberName::existing(name).expect("name");
+        let ended = team.end_task(TaskId(1), &who("ann"), Ending::Completed, None, NOW);
+        assert!(matches!(ended, Err(StoreError::NotYours { .. })));
+        assert_eq!(team.update_task(TaskId(1), &name, &renamed).is_ok(), may, "{name}");
+        let deleted = team.delete_task(TaskId(1), &name, false);
+        assert_eq!(matches!(deleted, Err(StoreError::NotYours { .. })), !may, "{name}: {deleted:?}");
+        assert!(deleted.is_err());
+    }
+    team.end_task(TaskId(1), &who("bob"), Ending::Completed, None, NOW).expect("end");
+    let moved = Changes { owner: Some(Owner::Nobody), ..Changes::default() };
+    assert!(matches!(team.update_task(TaskId(1), &lead(), &moved), Err(StoreError::Over { .. })));
+    team.update_task(TaskId(1), &lead(), &renamed).expect("a task that is over can be renamed");
+    team.delete_task(TaskId(1), &who("bob"), false).expect("delete");
+}
+
+#[test]
+fn tk_03_edges_are_kept_on_both_sides_and_circles_are_refused() {
+    let (_dir, team) = chain(4);
+    let blocked = |by: &[u64], unblock: &[u64]| Changes {
+        blocked_by: by.iter().map(|id| TaskId(*id)).collect(),
+        unblock: unblock.iter().map(|id| TaskId(*id)).collect(),
+        ..Changes::default()
+    };
+    let refused = team.update_task(TaskId(1), &lead(), &blocked(&[3], &[]));
+    let Err(StoreError::Circle { path, .. }) = &refused else { panic!("{refused:?}") };
+    assert_eq!(path, &[TaskId(1), TaskId(2), TaskId(3)]);
+    let words = refused.err().map(|e| e.to_string()).unwrap_or_default();
+    assert!(words.contains("1 → 2 → 3 → 1"), "{words}");
+    assert_eq!(edges(&team, 1), (vec![], vec![2]));
+    team.update_task(TaskId(4), &lead(), &blocked(&[1], &[3])).expect("update");
+    assert_eq!(edges(&team, 4), (vec![1], vec![]));
+    assert_eq!((edges(&team, 1), edges(&team, 3)), ((vec![], vec![2, 4]), (vec![2], vec![])));
+    let missing = team.update_task(TaskId(4), &lead(), &blocked(&[9], &[]));
+    assert!(matches!(missing, Err(StoreError::Refused(_))));
+    // What is taken away in the same breath closes no circle.
+    team.update_task(TaskId(2), &lead(), &blocked(&[4], &[1])).expect("update");
+    assert_eq!(edges(&team, 2), (vec![4], vec![3]));
+}
+
+#[test]
+fn tk_08_a_task_that_is_given_to_another_begins_anew() {
+    let (_dir, team) = chain(1);
+    team.claim(TaskId(1), &who("bob"), NOW).expect("claim");
+    let to_ann = Changes { owner: Some(Owner::Member(who("ann"))), ..Changes::default() };
+    let given = team.update_task(TaskId(1), &lead(), &to_ann).expect("update");
+    assert_eq!(
+        (given.state, given.owner.as_deref(), given.extra.released),
+        (TaskState::Pending, Some("ann"), 1)
+    );
+    let late = team.end_task(TaskId(1), &who("bob"), Ending::Completed, None, NOW);
+    assert!(matches!(late, Err(StoreError::NotYours { .. })));
+    assert_eq!(team.claim_next(&who("bob"), NOW).expect("look"), None);
+    assert_eq!(team.claim_next(&who("ann"), NOW).expect("claim").map(|t| t.id), Some(TaskId(1)));
+}
+
+/// TK-07: a program that knows nothing of us rewrites and deletes task files under us.
+#[test]
+fn tk_07_foreign_hands_are_seen() {
+    let (_dir, team) = chain(3);
+    let before = team.board().expect("board");
+    let edit = |id: u64, key: &str, value: &str| {
+        let path = team.layout.task(TaskId(id));
+        let bytes = fs::read(&path, 1 << 20).expect("read").expect("file");
+        let mut file: Value = serde_json::from_slice(&bytes).expect("json");
+        file[key] = Value::from(value);
+        fs::write_atomic(&path, file.to_string().as_bytes()).expect("write");
+    };
+    edit(1, "status", "completed");
+    edit(2, "description", "mine now");
+    fs::remove_file(&team.layout.task(TaskId(3))).expect("remove");
+    let now = team.board().expect("board");
+    let kinds: Vec<String> = drift::between(&before, &now)
+        .iter()
+        .map(|d| match d {
+            Drift::Vanished { id, .. } => format!("{id} vanished"),
+            Drift::Changed { id, status, .. } => format!("{id} {}", status.as_deref().unwrap_or("?")),
+            Drift::Rewritten { id, fields, .. } => format!("{id} {fields:?}"),
+        })
+        .collect();
+    assert_eq!(kinds, ["1 completed", r#"2 ["description"]"#, "3 vanished"]);
+    assert_eq!(drift::between(&now, &team.board().expect("board")), []);
+    // Our own hand on it afterwards seals it again.
+    team.claim(TaskId(2), &who("bob"), NOW).expect("claim");
+    assert_eq!(team.task(TaskId(2)).expect("read").and_then(|t| t.seal_holds()), Some(true));
+    let made = team.create_tasks(&[NewTask::default()], "team-lead", NOW).expect("task");
+    assert_eq!(made[0].id, TaskId(4), "the vanished id is not given again");
+}

@@ -1,0 +1,334 @@
+//! phalanx and Node on the same files, with the lock package that Claude Code uses, in its real form. Without the package
+//! the tests say so and pass, except in CI; `scripts/test` installs it.
+#![allow(clippy::disallowed_methods, reason = "tests drive the real system")]
+
+#[path = "interop/process.rs"]
+mod process;
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+use std::time::{Duration, Instant, SystemTime};
+
+use nix::sys::signal::Signal;
+use phalanx::drive::Team;
+use process::{Peer, age, below, helper, lock_of, say, told, wait_for};
+use serde_json::Value;
+use tempfile::TempDir;
+
+struct Stage {
+    _dir: TempDir,
+    root: PathBuf,
+    team: Team,
+}
+
+/// A team with one mailbox; none where the package is missing.
+fn stage() -> Option<Stage> {
+    if !here().join("node_modules/proper-lockfile").is_dir() {
+        assert!(std::env::var("CI").as_deref() != Ok("true"), "CI must not skip interop: run scripts/test");
+        println!("SKIPPED interop: run scripts/test");
+        return None;
+    }
+    let dir = tempfile::Builder::new().prefix("phxi").tempdir_in("/tmp").expect("tempdir");
+    let root = dir.path().join("root");
+    let team = Team::create(&root, "mixed").expect("team");
+    team.join("bob").expect("join");
+    Some(Stage { _dir: dir, root, team })
+}
+
+fn here() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/interop")
+}
+
+fn inbox(root: &Path) -> PathBuf {
+    root.join("teams/mixed/inboxes/bob.json")
+}
+
+fn roster(root: &Path) -> PathBuf {
+    root.join("teams/mixed/config.json")
+}
+
+fn node(words: &[&str]) -> Peer {
+    Peer::start(Command::new("node").arg(here().join("peer.js")).args(words))
+}
+
+fn path(file: &Path) -> &str {
+    file.to_str().expect("text")
+}
+
+/// A Node process that holds the lock of a file.
+fn node_holder(file: &Path) -> Peer {
+    let peer = node(&["hold", path(file)]);
+    wait_for("Node to hold the lock", || peer.printed().contains(&"held".to_owned()).then_some(()));
+    peer
+}
+
+/// A phalanx process that holds the lock of the roster in order to add `name`.
+fn our_holder(root: &Path, name: &str) -> Peer {
+    let peer = helper("hold_the_roster", &[path(root), name]);
+    wait_for("phalanx to hold the lock", || peer.said().contains(&"held".to_owned()).then_some(()));
+    peer
+}
+
+#[test]
+#[ignore = "helper process of the tests that need a holder"]
+fn hold_the_roster() {
+    let words = told();
+    let team = Team::open(Path::new(&words[0]), "mixed").expect("team");
+    let joined = team.join_slowly(&words[1], || {
+        say("held");
+        std::io::copy(&mut std::io::stdin(), &mut std::io::sink()).expect("pipe");
+    });
+    say(&joined.map_or_else(|e| format!("refused: {e}"), |()| "joined".to_owned()));
+}
+
+#[test]
+#[ignore = "helper process of mixed_writers_lose_nothing"]
+fn append_mail() {
+    let words = told();
+    let team = Team::open(Path::new(&words[0]), "mixed").expect("team");
+    for n in 0..words[2].parse::<u32>().expect("count") {
+        team.append("bob", &words[1], &n.to_string(), &format!("{}-{n}", words[1])).expect("append");
+    }
+}
+
+#[test]
+#[ignore = "helper process of mixed_writers_lose_nothing"]
+fn compact_mail() {
+    let words = told();
+    let team = Team::open(Path::new(&words[0]), "mixed").expect("team");
+    for n in 0..words[1].parse::<u32>().expect("count") {
+        let entries = team.entries("bob").expect("entries");
+        if n % 2 == 0 {
+            // From the front, as Node's marker and compactor do: so what is taken out keeps its order.
+            let some: Vec<String> = entries.into_iter().take(20).map(|e| e.0).collect();
+            team.mark("bob", &some).expect("mark");
+            continue;
+        }
+        let read: Vec<String> = entries.into_iter().filter(|e| e.3).map(|e| e.0).take(5).collect();
+        read.iter().for_each(|id| say(id));
+        team.remove("bob", &read).expect("remove");
+    }
+}
+
+/// Looks into the lock directory until `over`; how often it saw the lock, and how often something in it.
+fn look_into(lock: &Path, over: &AtomicBool) -> (u64, u64) {
+    let (mut seen, mut filled) = (0, 0);
+    while !over.load(Ordering::Relaxed) {
+        if let Ok(inside) = fs::read_dir(lock) {
+            seen += 1;
+            filled += u64::from(inside.count() > 0);
+        }
+        thread::park_timeout(Duration::from_micros(300));
+    }
+    (seen, filled)
+}
+
+/// All writers, markers and compactors of one mailbox at once: the writers' names, and what was taken out, in order.
+fn mixed_storm(root: &Path, each: &str) -> (Vec<String>, Vec<Vec<String>>) {
+    let file = inbox(root);
+    let (mut writers, mut names) = (Vec::new(), Vec::new());
+    for n in 0..4 {
+        let (js, rs) = (format!("node{n}"), format!("rust{n}"));
+        writers.push(node(&["append", path(&file), &js, each]));
+        writers.push(helper("append_mail", &[path(root), &rs, each]));
+        names.extend([js, rs]);
+    }
+    let mut others = vec![
+        node(&["mark", path(&file), "40"]),
+        node(&["compact", path(&file), "40"]),
+        helper("compact_mail", &[path(root), "40"]),
+    ];
+    for peer in writers.iter_mut().chain(&mut others) {
+        assert!(peer.end(), "{:?}", peer.printed());
+    }
+    let node_took = others[1].printed();
+    (names, vec![node_took, others[2].said()])
+}
+
+/// MSG-06, CR-09: both kinds of writers, markers and compactors on one mailbox.
+#[test]
+fn mixed_writers_lose_nothing() {
+    let Some(stage) = stage() else { return };
+    let each = if std::env::var_os("PHALANX_LONG").is_some() { 1000 } else { 50 };
+    let lock = lock_of(&inbox(&stage.root));
+    let over = AtomicBool::new(false);
+    let began = Instant::now();
+    let ((names, taken), (seen, filled)) = thread::scope(|scope| {
+        let watcher = scope.spawn(|| look_into(&lock, &over));
+        let storm = scope.spawn(|| mixed_storm(&stage.root, &each.to_string())).join();
+        over.store(true, Ordering::Relaxed);
+        (storm.expect("storm"), watcher.join().expect("watcher"))
+    });
+    let left: Vec<String> = stage.team.entries("bob").expect("entries").into_iter().map(|e| e.0).collect();
+    let count = |lists: &[&Vec<String>]| {
+        let mut times: BTreeMap<String, u32> = BTreeMap::new();
+        lists.iter().flat_map(|list| list.iter()).for_each(|id| *times.entry(id.clone()).or_default() += 1);
+        times
+    };
+    let expected: Vec<String> =
+        names.iter().flat_map(|w| (0..each).map(move |n| format!("{w}-{n}"))).collect();
+    let times = count(&[&taken[0], &taken[1], &left]);
+    let lost = expected.iter().filter(|id| !times.contains_key(id.as_str())).count();
+    // Ours removes by id: what Node was quicker to take out is in both lists, and that is fine.
+    let twice = count(&[&taken[0], &left])
+        .values()
+        .chain(count(&[&taken[1], &left]).values())
+        .filter(|n| **n > 1)
+        .count();
+    println!(
+        "    {} writers x {each}: {} left, {:?} taken out (Node, phalanx), {lost} lost, {twice} duplicated, in {:?}; \
+         lock seen {seen} times, {filled} times with something in it",
+        names.len(),
+        left.len(),
+        taken.iter().map(Vec::len).collect::<Vec<_>>(),
+        began.elapsed()
+    );
+    assert_eq!((lost, twice, filled), (0, 0, 0));
+    assert_eq!(times.len(), expected.len(), "nothing that nobody wrote");
+    for (list, name) in
+        taken.iter().chain([&left]).flat_map(|list| names.iter().map(move |name| (list, name)))
+    {
+        let of = |id: &String| id.strip_prefix(&format!("{name}-"))?.parse::<u32>().ok();
+        let order: Vec<u32> = list.iter().filter_map(of).collect();
+        assert!(order.is_sorted_by(|a, b| a < b), "{name}: {order:?}");
+    }
+    assert!(!lock.exists());
+}
+
+/// What others write while a holder of ours is taken for dead stays; the holder is refused (CR-08, CR-09).
+#[test]
+fn a_stopped_holder_of_ours_overwrites_nothing() {
+    let Some(stage) = stage() else { return };
+    let (file, lock) = (roster(&stage.root), lock_of(&roster(&stage.root)));
+    let mut ours = our_holder(&stage.root, "ann");
+    ours.signal(Signal::SIGSTOP);
+    assert!(age(&lock));
+    let mut theirs = node_holder(&file);
+    let mut config: Value = serde_json::from_slice(&fs::read(&file).expect("read")).expect("json");
+    config["description"] = Value::from("theirs");
+    let written = serde_json::to_string_pretty(&config).expect("text");
+    fs::write(&file, &written).expect("write");
+    ours.signal(Signal::SIGCONT);
+    assert!(ours.end(), "{:?}", ours.printed());
+    assert!(ours.said().iter().any(|s| s.starts_with("refused: the lock of")), "{:?}", ours.printed());
+    assert_eq!(fs::read_to_string(&file).expect("read"), written);
+    assert!(lock.is_dir(), "Node still holds its lock");
+    assert!(theirs.end(), "{:?}", theirs.printed());
+    assert!(!lock.exists());
+    stage.team.join("ann").expect("again");
+}
+
+/// A Node holder that was stopped too long loses its lock to us, and waking up it harms nothing that we did.
+#[test]
+fn a_stopped_holder_of_theirs_is_outlived() {
+    let Some(stage) = stage() else { return };
+    let (file, lock) = (inbox(&stage.root), lock_of(&inbox(&stage.root)));
+    let mut theirs = node_holder(&file);
+    theirs.signal(Signal::SIGSTOP);
+    assert!(age(&lock));
+    stage.team.append("bob", "ann", "one", "1").expect("append");
+    theirs.signal(Signal::SIGCONT);
+    theirs.end();
+    stage.team.append("bob", "ann", "two", "2").expect("append");
+    assert_eq!(stage.team.entries("bob").expect("entries").len(), 2);
+    // It wakes up while we hold the lock that was its: proper-lockfile then removes ours, and we must notice.
+    let mut theirs = node_holder(&roster(&stage.root));
+    theirs.signal(Signal::SIGSTOP);
+    assert!(age(&lock_of(&roster(&stage.root))));
+    let mut ours = our_holder(&stage.root, "ann");
+    theirs.signal(Signal::SIGCONT);
+    theirs.end();
+    let removed = !lock_of(&roster(&stage.root)).exists();
+    assert!(ours.end(), "{:?}", ours.printed());
+    let joined = ours.said().contains(&"joined".to_owned());
+    println!("    the woken Node holder removed our lock: {removed}; we wrote: {joined}");
+    assert_eq!(joined, !removed, "{:?}", ours.printed());
+    assert_eq!(stage.team.teammates().expect("roster").contains(&"ann".to_owned()), joined);
+}
+
+/// Appends in the background once `free` has been called; before that the message must not appear.
+fn waits_until(team: &Team, id: &str, free: impl FnOnce()) {
+    let has = |id: &str| team.entries("bob").expect("entries").iter().any(|e| e.0 == id);
+    thread::scope(|scope| {
+        let append = scope.spawn(|| team.append("bob", "ann", "x", id));
+        let began = Instant::now();
+        wait_for("a while in which nothing is written", || {
+            assert!(!has(id), "{id} was written although the lock was held");
+            (began.elapsed() > Duration::from_millis(150)).then_some(())
+        });
+        free();
+        append.join().expect("thread").expect("append");
+    });
+    assert!(has(id));
+}
+
+/// A holder that was killed is taken over when it is stale and not before, by either side from either side.
+#[test]
+fn dead_holders_are_taken_over_when_stale() {
+    let Some(stage) = stage() else { return };
+    let lock = lock_of(&inbox(&stage.root));
+    let dead = node_holder(&inbox(&stage.root));
+    dead.signal(Signal::SIGKILL);
+    waits_until(&stage.team, "1", || assert!(age(&lock)));
+    let lock = lock_of(&roster(&stage.root));
+    let mut dead = our_holder(&stage.root, "ann");
+    dead.signal(Signal::SIGKILL);
+    dead.end();
+    assert!(lock.is_dir());
+    let mut refused = node(&["hold", path(&roster(&stage.root))]);
+    assert!(
+        !refused.end() && refused.printed().iter().any(|l| l.contains("ELOCKED")),
+        "{:?}",
+        refused.printed()
+    );
+    assert!(age(&lock));
+    assert!(node_holder(&roster(&stage.root)).end());
+    stage.team.join("ann").expect("join");
+}
+
+/// CR-09: a config root behind a symbolic link is the same root, for locks too, in all four ways.
+#[test]
+fn symlinked_roots_exclude_each_other() {
+    let Some(stage) = stage() else { return };
+    let link = stage.root.with_file_name("link");
+    std::os::unix::fs::symlink(&stage.root, &link).expect("symlink");
+    for (n, (ours, theirs)) in [(&stage.root, &link), (&link, &stage.root)].into_iter().enumerate() {
+        let team = Team::open(ours, "mixed").expect("team");
+        let mut holder = node_holder(&inbox(theirs));
+        waits_until(&team, &n.to_string(), || assert!(holder.end()));
+        let mut holder = our_holder(ours, &format!("ann{n}"));
+        let mut refused = node(&["hold", path(&roster(theirs))]);
+        assert!(!refused.end() && refused.printed().iter().any(|l| l.contains("ELOCKED")));
+        assert!(holder.end() && holder.said().contains(&"joined".to_owned()), "{:?}", holder.printed());
+    }
+}
+
+/// CR-09: while a Node holder lives and refreshes, nothing that we do compromises its lock.
+#[test]
+fn a_living_node_holder_is_left_alone() {
+    let Some(stage) = stage() else { return };
+    let lock = lock_of(&inbox(&stage.root));
+    let stamp = || fs::metadata(&lock).and_then(|meta| meta.modified()).expect("Node holds the lock");
+    let mut holder = node_holder(&inbox(&stage.root));
+    let first = stamp();
+    let waiting: Vec<Peer> =
+        (0..4).map(|n| helper("append_mail", &[path(&stage.root), &format!("w{n}"), "3"])).collect();
+    let refreshed = wait_for("Node to refresh its lock", || Some(stamp()).filter(|now| *now != first));
+    // It is in use for as long as Node says, and it may be a little ahead of the clock.
+    assert!(refreshed < SystemTime::now() + Duration::from_secs(2));
+    // Some more tries of ours fall into the time after.
+    let began = Instant::now();
+    let some = Duration::from_millis(200 + below(200));
+    wait_for("some more tries", || (began.elapsed() > some).then_some(()));
+    assert!(stage.team.entries("bob").expect("entries").is_empty());
+    assert!(holder.end(), "{:?}", holder.printed());
+    assert!(!holder.printed().iter().any(|l| l.contains("ECOMPROMISED")), "{:?}", holder.printed());
+    for mut peer in waiting {
+        assert!(peer.end(), "{:?}", peer.printed());
+    }
+    assert_eq!(stage.team.entries("bob").expect("entries").len(), 12);
+}
