@@ -157,7 +157,7 @@ mod tests {
         let changes = Changes::on(&[dir.path().to_owned()]).expect("inotify works here");
         drop(DirLock::acquire(&file, &gates.path().join("gate"), PATIENCE).expect("free lock"));
         assert!(!changes.wait(Duration::from_millis(50)));
-        sysfs::write_atomic_if(&file, b"[1]", || false).expect("writable");
+        sysfs::replace_if(&file, b"[1]", sysfs::Sync::Bytes, || false).expect("writable");
         assert!(!changes.wait(Duration::from_millis(50)), "an unpublished write woke the reader");
     }
 
