@@ -5,6 +5,7 @@ use std::path::Path;
 
 use crate::lead;
 use crate::model::envelope::Envelope;
+use crate::model::event::{EventKind, Note};
 use crate::model::id::{MemberName, TaskId, TeamName};
 use crate::model::settings::{BackendChoice, Finish, Settings};
 use crate::model::team;
@@ -125,6 +126,56 @@ impl Team {
     /// What the store says.
     pub fn remove(&self, of: &str, ids: &[String]) -> Result<()> {
         self.0.mailbox(&named(of)?).remove(ids).map_err(text)
+    }
+
+    /// Says that messages were handed over, as a reader does.
+    ///
+    /// # Errors
+    /// What the store says.
+    pub fn acknowledge(&self, of: &str, ids: &[String]) -> Result<()> {
+        self.0.mailbox(&named(of)?).acknowledge(ids).map_err(text)
+    }
+
+    /// The ids of what was not handed over yet.
+    ///
+    /// # Errors
+    /// What the store says.
+    pub fn unread(&self, of: &str) -> Result<Vec<String>> {
+        let unread = self.0.mailbox(&named(of)?).unread().map_err(text)?;
+        Ok(unread.into_iter().map(|e| e.msg_id).collect())
+    }
+
+    /// What is in a mailbox and in its archive.
+    ///
+    /// # Errors
+    /// What the store says.
+    pub fn all(&self, of: &str) -> Result<Vec<Entry>> {
+        let all = self.0.mailbox(&named(of)?).all().map_err(text)?;
+        Ok(all.into_iter().map(|e| (e.msg_id, e.from, e.text, e.read)).collect())
+    }
+
+    /// Changes the team's settings.
+    ///
+    /// # Errors
+    /// What the store says.
+    pub fn limit_members(&self, max: usize) -> Result<()> {
+        self.0.change_settings(|settings| settings.max_members = max).map_err(text)
+    }
+
+    /// Writes a line into the journal.
+    ///
+    /// # Errors
+    /// What the store says.
+    pub fn note(&self, words: &str) -> Result<()> {
+        self.0.record(Note::of(EventKind::Warning).with("text", words)).map(drop).map_err(text)
+    }
+
+    /// How many lines of the journal can be read.
+    ///
+    /// # Errors
+    /// What the store says.
+    pub fn count_events(&self) -> Result<usize> {
+        Ok(self.0.events_from(0).map_err(text)?.0.len())
     }
 
     /// Puts `count` tasks with a command on the board.

@@ -54,3 +54,8 @@ pub(crate) fn acknowledge(team: &TeamStore, owner: &MemberName, ids: &[String]) 
     team.record(Note::of(EventKind::MessageHandled).member(owner).with("msg_ids", ids.to_vec()))?;
     Ok(())
 }
+
+/// Whether `owner` is given its messages by phalanx; else its own program reads its mailbox.
+pub(crate) fn is_read_by_us(team: &TeamStore, owner: &MemberName) -> Result<bool, OpsError> {
+    Ok(team.mailbox(owner).is_read_by_us()?)
+}

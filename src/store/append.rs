@@ -5,7 +5,7 @@ use std::fmt;
 
 use serde::de::{Deserialize, Deserializer, MapAccess, SeqAccess, Visitor};
 
-use super::document::{self, CONFLICT_TRIES, Found, Held, MAX_FILE, Place};
+use super::document::{self, CONFLICT_TRIES, Held, MAX_FILE, Place};
 use super::error::StoreError;
 use crate::model::wire::Object;
 use crate::sys::failpoint;
@@ -14,21 +14,24 @@ use crate::sys::fs::{self, Sync};
 /// Puts `entry` at the end of the array in the file, if `allowed` says so under the lock. False: the file would grow
 /// beyond [`MAX_FILE`], and is as it was.
 ///
-/// The bytes are on the disk before they are published: of an append, the fsync and the lock are what costs (about
-/// 60 % and 20 %), and the first is kept, because a mailbox that a power cut leaves empty loses all its messages. The
-/// directory's own fsync is left out: after a power cut the mailbox may be the one before this message.
+/// The bytes are on the disk before they are published, or a power cut could leave an empty mailbox. The directory's
+/// own fsync is left out: after a power cut the mailbox may be the one before this message.
 pub(super) fn append(
     place: &Place,
     entry: &Object,
     allowed: impl Fn() -> Result<(), StoreError>,
 ) -> Result<bool, StoreError> {
+    // Dropped after the lock: see `fs::Open`.
+    let mut _old = None;
     // Where there is no team any more, that is the answer, not the lock that cannot be made.
     let held = Held::take(place).or_else(|e| allowed().and(Err(e)))?;
     allowed()?;
     let text = entry_text(entry);
     for _ in 0..CONFLICT_TRIES {
         let found = whole(place)?;
-        let (mut bytes, before) = found.map_or((b"[]".to_vec(), None), |found| (found.bytes, Some(found.identity)));
+        let before = found.as_ref().map(|file| file.identity);
+        let (mut bytes, open) = found.map_or((b"[]".to_vec(), None), |file| (file.bytes, Some(file.open)));
+        _old = open;
         splice(&mut bytes, &text);
         if bytes.len() as u64 > MAX_FILE {
             return Ok(false);
@@ -44,19 +47,19 @@ pub(super) fn append(
 }
 
 /// What is in the file, proven to be an array that readers can read.
-fn whole(place: &Place) -> Result<Option<Found<()>>, StoreError> {
-    let Some((bytes, identity)) = fs::read_identified(&place.path, MAX_FILE)? else { return Ok(None) };
-    if is_array(&bytes) && document::is_remembered(place, &identity) {
-        return Ok(Some(Found { bytes, identity, parsed: () }));
+fn whole(place: &Place) -> Result<Option<fs::Contents>, StoreError> {
+    let Some(file) = fs::read_identified(&place.path, MAX_FILE)? else { return Ok(None) };
+    if is_array(&file.bytes) && document::is_remembered(place, &file.identity) {
+        return Ok(Some(file));
     }
-    drop(bytes);
+    drop(file);
     let Some(found) = document::read_parsed(place, |bytes| serde_json::from_slice::<Sound>(bytes))? else {
         return Ok(None);
     };
-    if !is_array(&found.bytes) {
+    if !is_array(&found.file.bytes) {
         return Err(document::quarantine(place, "it is not an array".to_owned()));
     }
-    Ok(Some(Found { bytes: found.bytes, identity: found.identity, parsed: () }))
+    Ok(Some(found.file))
 }
 
 /// Of bytes that are known to be JSON: whether they are an array.

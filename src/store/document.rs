@@ -93,8 +93,7 @@ pub(super) fn read(place: &Place) -> Result<Option<Value>, StoreError> {
 
 /// A file's content with what was made of it.
 pub(super) struct Found<T> {
-    pub(super) bytes: Vec<u8>,
-    pub(super) identity: Identity,
+    pub(super) file: fs::Contents,
     pub(super) parsed: T,
 }
 
@@ -109,16 +108,16 @@ pub(super) fn read_parsed<T>(
         if attempt > 0 {
             sleep(TORN_PAUSE);
         }
-        let Some((bytes, identity)) = fs::read_identified(&place.path, MAX_FILE)? else { return Ok(None) };
-        match parse(&bytes) {
-            Ok(parsed) => return Ok(Some(Found { bytes, identity, parsed })),
-            Err(e) => problem = if bytes.is_empty() { "it is empty".to_owned() } else { e.to_string() },
+        let Some(file) = fs::read_identified(&place.path, MAX_FILE)? else { return Ok(None) };
+        match parse(&file.bytes) {
+            Ok(parsed) => return Ok(Some(Found { file, parsed })),
+            Err(e) => problem = if file.bytes.is_empty() { "it is empty".to_owned() } else { e.to_string() },
         }
         // A file that reads the same several times over is not being written: no need to wait out all tries.
-        if attempt >= 8 && bytes == last {
+        if attempt >= 8 && file.bytes == last {
             break;
         }
-        last = bytes;
+        last = file.bytes;
     }
     Err(quarantine(place, problem))
 }
@@ -167,7 +166,8 @@ pub(super) fn change_held<T>(
 ) -> Result<T, StoreError> {
     for _ in 0..CONFLICT_TRIES {
         let found = read_parsed(place, |bytes| serde_json::from_slice(bytes))?;
-        let (before, value) = found.map_or((None, None), |found| (Some(found.bytes), Some(found.parsed)));
+        let (before, value) =
+            found.map_or((None, None), |found| (Some(found.file.bytes), Some(found.parsed)));
         let (wanted, answer) = edit(value)?;
         let Some(wanted) = wanted else { return Ok(answer) };
         let after = to_bytes(&wanted);

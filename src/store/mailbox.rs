@@ -130,13 +130,15 @@ impl Mailbox<'_> {
         let place = self.place();
         let held = Held::take(&place)?;
         self.record_handed(ids)?;
-        if rewrite {
-            let in_box = self.rewrite(&place, &held, |entries| {
+        let in_box = if rewrite {
+            self.rewrite(&place, &held, |entries| {
                 self.mark(entries)?;
                 self.archive_old(entries)
-            })?;
-            self.prune_handed(&in_box)?;
-        }
+            })?
+        } else {
+            self.entries()?.into_iter().map(|e| e.msg_id).collect()
+        };
+        self.prune_handed(&in_box)?;
         failpoint::hit("unlock.before");
         Ok(())
     }

@@ -15,7 +15,8 @@ mod armed {
         left: AtomicU32,
     }
 
-    static POINT: LazyLock<Option<Point>> = LazyLock::new(|| parse(&std::env::var("PHALANX_FAILPOINT").ok()?));
+    static POINT: LazyLock<Option<Point>> =
+        LazyLock::new(|| parse(&std::env::var("PHALANX_FAILPOINT").ok()?));
 
     fn parse(text: &str) -> Option<Point> {
         let (name, nth) = match text.split_once(':') {
@@ -46,7 +47,8 @@ mod armed {
         #[test]
         fn a_point_is_due_once() {
             let point = parse("a.b:2").expect("a point");
-            let due: Vec<bool> = ["a.b", "other", "a.b", "a.b"].iter().map(|name| point.is_due(name)).collect();
+            let due: Vec<bool> =
+                ["a.b", "other", "a.b", "a.b"].iter().map(|name| point.is_due(name)).collect();
             assert_eq!(due, [false, false, true, false]);
             assert!(parse("x").expect("a point").is_due("x"));
             assert!(parse("x:y").is_none());

@@ -109,7 +109,8 @@ pub(crate) fn append_line(path: &Path, line: &[u8]) -> Result<()> {
 pub(crate) fn overwrite(path: &Path, bytes: &[u8]) -> Result<()> {
     let mut options = OpenOptions::new();
     // Not truncated: ext4 would write the file out to the disk at its close.
-    let mut file = open_regular("write", path, options.write(true).create(true).truncate(false).mode(PRIVATE))?;
+    let mut file =
+        open_regular("write", path, options.write(true).create(true).truncate(false).mode(PRIVATE))?;
     file.write_all(bytes).map_err(|source| FsError::io("write", path, source))
 }
 
