@@ -5,6 +5,7 @@ use std::fs::{self, File, OpenOptions, Permissions};
 use std::io::{self, Write};
 use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime};
 
 use nix::errno::Errno;
 use nix::fcntl::{AT_FDCWD, RenameFlags, renameat2};
@@ -13,6 +14,8 @@ use super::super::{failpoint, rand};
 use super::{FsError, Identity, Result, exists, open_regular, parent_of};
 
 const PRIVATE: u32 = 0o600;
+/// A temporary file lives for milliseconds; one of this age has lost its writer.
+const ABANDONED: Duration = Duration::from_secs(60);
 
 /// How far a replaced file is written down before the call returns.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -25,8 +28,10 @@ pub(crate) enum Sync {
 }
 
 /// Replaces the file in one step: a unique temporary file in the same directory, fsync, rename. After an error the
-/// old file is as it was. A symbolic link at `path` is replaced, not followed.
+/// old file is as it was. A symbolic link at `path` is replaced, not followed. For one writer at a time: what an earlier
+/// one left when it was killed is swept.
 pub(crate) fn write_atomic(path: &Path, bytes: &[u8]) -> Result<()> {
+    sweep_temporary(path);
     replace_if(path, bytes, Sync::Entry, || true).map(|_published| ())
 }
 
@@ -70,8 +75,9 @@ pub(crate) fn create_new(path: &Path, bytes: &[u8]) -> Result<bool> {
     Ok(true)
 }
 
-/// Removes what writers of this file left when they were killed. Only for whoever holds the lock that all writers of
-/// the file take: another's temporary file may be one that is being written.
+/// Removes what writers of this file left when they were killed, and what killed writers of other files left here more
+/// than a minute ago. Only for whoever holds the lock that all writers of the file take: another's temporary file may be
+/// one that is being written.
 pub(crate) fn sweep_temporary(path: &Path) {
     let Some(name) = path.file_name() else { return };
     let prefix = [b".", name.as_encoded_bytes(), b"."].concat();
@@ -79,10 +85,16 @@ pub(crate) fn sweep_temporary(path: &Path) {
     for entry in fs::read_dir(parent_of(path)).into_iter().flatten().flatten() {
         let found = entry.file_name();
         let found = found.as_encoded_bytes();
-        if found.starts_with(&prefix) && found.ends_with(b".tmp") {
+        let temporary = found.starts_with(b".") && found.ends_with(b".tmp");
+        if temporary && (found.starts_with(&prefix) || is_older(&entry, ABANDONED)) {
             let _ = fs::remove_file(entry.path());
         }
     }
+}
+
+fn is_older(entry: &fs::DirEntry, than: Duration) -> bool {
+    let written = entry.metadata().and_then(|meta| meta.modified());
+    written.is_ok_and(|written| SystemTime::now().duration_since(written).is_ok_and(|age| age > than))
 }
 
 /// Appends `line` and a newline in one write, so that lines of several processes never mix. Creates the file (0600),
