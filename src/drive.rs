@@ -5,7 +5,9 @@ use std::path::Path;
 
 use crate::lead;
 use crate::model::envelope::Envelope;
-use crate::model::id::{MemberName, TaskId, TeamName};
+use crate::model::event::{EventKind, Note};
+use crate::model::id::{Incarnation, MemberName, TaskId, TeamName};
+use crate::model::record::MemberRecord;
 use crate::model::settings::{BackendChoice, Finish, Settings};
 use crate::model::team;
 use crate::model::time::Timestamp;
@@ -30,6 +32,9 @@ fn now() -> Timestamp {
 
 /// A mailbox entry: id, sender, text, read.
 pub type Entry = (String, String, String, bool);
+
+/// The run of everybody who is driven.
+const RUN: &str = "00000000-0000-4000-8000-000000000000";
 
 /// A team on disk.
 #[derive(Debug)]
@@ -126,6 +131,80 @@ impl Team {
     /// What the store says.
     pub fn remove(&self, of: &str, ids: &[String]) -> Result<()> {
         self.0.mailbox(&named(of)?).remove(ids).map_err(text)
+    }
+
+    /// Says that messages were handed over, as a reader does.
+    ///
+    /// # Errors
+    /// What the store says.
+    pub fn acknowledge(&self, of: &str, ids: &[String]) -> Result<()> {
+        self.0.mailbox(&named(of)?).acknowledge(ids).map_err(text)
+    }
+
+    /// The ids of what was not handed over yet.
+    ///
+    /// # Errors
+    /// What the store says.
+    pub fn unread(&self, of: &str) -> Result<Vec<String>> {
+        let unread = self.0.mailbox(&named(of)?).unread().map_err(text)?;
+        Ok(unread.into_iter().map(|e| e.msg_id).collect())
+    }
+
+    /// What is in a mailbox and in its archive.
+    ///
+    /// # Errors
+    /// What the store says.
+    pub fn all(&self, of: &str) -> Result<Vec<Entry>> {
+        let all = self.0.mailbox(&named(of)?).all().map_err(text)?;
+        Ok(all.into_iter().map(|e| (e.msg_id, e.from, e.text, e.read)).collect())
+    }
+
+    /// Writes the record of a run of a wrapped member, whose mailbox phalanx reads.
+    ///
+    /// # Errors
+    /// What the store says.
+    pub fn begin(&self, name: &str) -> Result<()> {
+        let record = serde_json::json!({
+            "format": 1, "name": name, "incarnation": RUN, "token": "t", "state": "starting", "state_since": 1,
+            "backend": "pty", "asked_at": 1,
+            "wish": {"profile": "worker", "argv": ["x"], "cwd": "/", "color": "blue"},
+        });
+        let record: MemberRecord = serde_json::from_value(record).map_err(|e| e.to_string())?;
+        self.0.begin_record(&record).map_err(text)
+    }
+
+    /// Changes the record that [`Team::begin`] wrote. False: it is not there.
+    ///
+    /// # Errors
+    /// What the store says.
+    pub fn reason(&self, name: &str, reason: &str) -> Result<bool> {
+        let run = Incarnation::parse(RUN).map_err(|e| e.to_string())?;
+        let edit = |record: &mut MemberRecord| record.reason = Some(reason.to_owned());
+        Ok(self.0.change_record(&named(name)?, &run, edit).map_err(text)?.is_some())
+    }
+
+    /// Changes the team's settings.
+    ///
+    /// # Errors
+    /// What the store says.
+    pub fn limit_members(&self, max: usize) -> Result<()> {
+        self.0.change_settings(|settings| settings.max_members = max).map_err(text)
+    }
+
+    /// Writes a line into the journal.
+    ///
+    /// # Errors
+    /// What the store says.
+    pub fn note(&self, words: &str) -> Result<()> {
+        self.0.record(Note::of(EventKind::Warning).with("text", words)).map(drop).map_err(text)
+    }
+
+    /// How many lines of the journal can be read.
+    ///
+    /// # Errors
+    /// What the store says.
+    pub fn count_events(&self) -> Result<usize> {
+        Ok(self.0.events_from(0).map_err(text)?.0.len())
     }
 
     /// Puts `count` tasks with a command on the board.

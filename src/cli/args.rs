@@ -277,7 +277,7 @@ pub(super) enum Format {
     Xml,
 }
 
-/// Show unread messages, and mark them as read once they were shown.
+/// Show unread messages, and mark one's own as read once they were shown.
 #[derive(Debug, Args)]
 #[command(after_help = "Example:\n  phalanx inbox --follow")]
 pub(super) struct Inbox {

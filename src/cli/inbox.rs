@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use super::args::{self, Format};
-use super::fail::{Exit, Failure};
+use super::fail::{Class, Exit, Failure};
 use super::out::Out;
 use super::setup::{Setup, member};
 use super::{Done, interrupt};
@@ -13,7 +13,7 @@ use crate::model::id::MemberName;
 use crate::model::protocol::render_for_agent;
 use crate::model::text;
 use crate::ops::inbox::{Afterwards, look, settle};
-use crate::ops::{OpsError, Team};
+use crate::ops::{self, OpsError, Team};
 use crate::sys::env;
 use crate::ui;
 
@@ -32,13 +32,18 @@ struct Reader {
 
 pub(super) fn inbox(setup: &Setup, args: &args::Inbox) -> Done {
     let owner = args.name.as_deref().map(member).transpose()?.unwrap_or_else(|| setup.ctx.speaker.clone());
+    let team = setup.team()?;
+    let afterwards = afterwards(args, owner == setup.ctx.speaker);
+    if (args.clear || afterwards == Afterwards::Remove) && owner != setup.ctx.speaker {
+        may_be_emptied(&team, &owner)?;
+    }
     let reader = Reader {
-        team: setup.team()?,
+        team,
         owner,
         out: setup.out.clone(),
         format: args.format.unwrap_or(if setup.out.json { Format::Json } else { Format::Text }),
         follow: args.follow,
-        afterwards: afterwards(args),
+        afterwards,
     };
     match (args.clear, args.follow) {
         (true, _) => reader.clear(),
@@ -50,12 +55,23 @@ pub(super) fn inbox(setup: &Setup, args: &args::Inbox) -> Done {
     }
 }
 
-fn afterwards(args: &args::Inbox) -> Afterwards {
+/// Who looks into somebody else's mailbox does not take the mail from its owner, unless that is asked for.
+fn afterwards(args: &args::Inbox, own: bool) -> Afterwards {
     match (args.peek, args.consume) {
         (true, _) => Afterwards::Leave,
         (false, true) => Afterwards::Remove,
-        (false, false) => Afterwards::Mark,
+        (false, false) if own => Afterwards::Mark,
+        (false, false) => Afterwards::Leave,
     }
+}
+
+/// Another program's mailbox is emptied by nobody but its owner.
+fn may_be_emptied(team: &Team, owner: &MemberName) -> Result<(), Failure> {
+    if ops::inbox::is_read_by_us(team, owner)? {
+        return Ok(());
+    }
+    let text = format!("{owner} reads its mailbox itself; only {owner} may empty it");
+    Err(Failure::new(Class::Refused, text, Some(format!("speak as its owner: `--as {owner}`"))))
 }
 
 impl Reader {
@@ -70,6 +86,9 @@ impl Reader {
     fn follow(&self, all: bool) -> Done {
         let mut seen = BTreeSet::new();
         let changes = self.team.changes().map_err(OpsError::from)?;
+        if changes.is_polling() {
+            self.out.say(ops::events::POLLING);
+        }
         let mut all = all;
         loop {
             let messages = match look(&self.team, &self.owner, all) {

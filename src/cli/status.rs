@@ -71,6 +71,9 @@ pub(super) fn events(setup: &Setup, args: &args::Events) -> Done {
 
 fn follow(team: &Team, out: &Out) -> Done {
     let changes = team.changes().map_err(OpsError::from)?;
+    if changes.is_polling() {
+        out.say(ops::events::POLLING);
+    }
     let mut at = 0;
     loop {
         let (events, next) = ops::events::from(team, at)?;

@@ -60,7 +60,10 @@ pub(crate) async fn lead(
     let (signals, mut incoming) = unbounded_channel();
     let changed = signals.clone();
     // The watch comes before the first look, so that nothing falls in between.
-    let _watch = ops::events::watch(lead.team, move |topic| drop(changed.send(Signal::Changed(topic))))?;
+    let watch = ops::events::watch(lead.team, move |topic| drop(changed.send(Signal::Changed(topic))))?;
+    if watch.is_polling() {
+        ops::events::note(lead.team, Note::of(EventKind::Warning).with("text", ops::events::POLLING))?;
+    }
     let state = State::new(lead.goal);
     let mut driver =
         Driver { ctx: lead.ctx, team: lead.team, state, signals, journal_at: lead.journal_from, report };

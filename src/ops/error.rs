@@ -141,6 +141,7 @@ fn store_kind(e: &StoreError) -> Kind {
         StoreError::TeamTaken { .. }
         | StoreError::MemberTaken { .. }
         | StoreError::TeamFull { .. }
+        | StoreError::BoxFull { .. }
         | StoreError::Refused(_)
         | StoreError::Transition { .. }
         | StoreError::NotYours { .. }
@@ -176,6 +177,9 @@ fn store_hint(e: &StoreError) -> Option<String> {
         }
         StoreError::TeamFull { .. } => {
             Some("shut a member down first, or raise `max_members` in the manifest".to_owned())
+        }
+        StoreError::BoxFull { owner, .. } => {
+            Some(format!("its reader has to read first: `phalanx inbox --as {owner}`"))
         }
         StoreError::MessageTooLong { .. } => Some("write it to a file and send the file's path".to_owned()),
         StoreError::NewerFormat { .. } => Some("use the newer phalanx that made this team".to_owned()),

@@ -26,7 +26,7 @@ pub(crate) fn look(team: &TeamStore, owner: &MemberName, all: bool) -> Result<Ve
         return Err(StoreError::NoSuchMember { team: team.name().clone(), name: owner.clone(), known }.into());
     }
     let mailbox = team.mailbox(owner);
-    Ok(if all { mailbox.entries()? } else { mailbox.unread()? })
+    Ok(if all { mailbox.all()? } else { mailbox.unread()? })
 }
 
 /// Says that `messages` were handed over to their reader.
@@ -50,7 +50,12 @@ pub(crate) fn settle(
 
 /// Says that the messages of these ids were acted upon.
 pub(crate) fn acknowledge(team: &TeamStore, owner: &MemberName, ids: &[String]) -> Result<(), OpsError> {
-    team.mailbox(owner).mark_read(ids)?;
+    team.mailbox(owner).acknowledge(ids)?;
     team.record(Note::of(EventKind::MessageHandled).member(owner).with("msg_ids", ids.to_vec()))?;
     Ok(())
+}
+
+/// Whether `owner` is given its messages by phalanx; else its own program reads its mailbox.
+pub(crate) fn is_read_by_us(team: &TeamStore, owner: &MemberName) -> Result<bool, OpsError> {
+    Ok(team.mailbox(owner).is_read_by_us()?)
 }

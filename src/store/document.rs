@@ -15,19 +15,20 @@ use crate::model::digest;
 use crate::model::event::{EventKind, Note};
 use crate::model::wire::Object;
 use crate::sys::clock::sleep;
-use crate::sys::fs;
+use crate::sys::failpoint;
+use crate::sys::fs::{self, Identity, Sync};
 use crate::sys::lock::{DirLock, Gate};
 
 /// How long to wait for a lock: longer than its stale time, so that a dead holder is outlived.
 pub(super) const LOCK_DEADLINE: Duration = Duration::from_secs(15);
-/// A file larger than this is not read at all.
-const MAX_FILE: u64 = 256 * 1024 * 1024;
+/// A file larger than this is neither read nor made.
+pub(super) const MAX_FILE: u64 = 64 * 1024 * 1024;
 /// A foreign writer truncates and rewrites in place: a reader without a lock looks again this often (observed: 62 %
 /// of such reads do not parse under write load).
 const TORN_TRIES: u32 = 40;
 const TORN_PAUSE: Duration = Duration::from_millis(5);
 /// How often a change is made again because an unlocked foreign writer got in between.
-const CONFLICT_TRIES: u32 = 20;
+pub(super) const CONFLICT_TRIES: u32 = 20;
 
 /// Who else writes the file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -46,24 +47,28 @@ pub(super) struct Place {
     /// The team's: for the quarantine and the journal.
     pub(super) layout: Layout,
     pub(super) shared: Shared,
+    /// Where to remember which content of the file was last seen whole, for files that are appended to.
+    pub(super) seen: Option<PathBuf>,
 }
 
 /// The lock of a place, held.
-enum Held {
+pub(super) enum Held {
     Dir(DirLock),
     Gate { _gate: Gate },
 }
 
 impl Held {
-    fn take(place: &Place) -> Result<Held, StoreError> {
+    pub(super) fn take(place: &Place) -> Result<Held, StoreError> {
         ready_gate(&place.gate)?;
-        match place.shared {
-            Shared::WithOthers => Ok(Held::Dir(DirLock::acquire(&place.path, &place.gate, LOCK_DEADLINE)?)),
-            Shared::AmongUs => Ok(Held::Gate { _gate: Gate::open(&place.gate, LOCK_DEADLINE)? }),
-        }
+        let held = match place.shared {
+            Shared::WithOthers => Held::Dir(DirLock::acquire(&place.path, &place.gate, LOCK_DEADLINE)?),
+            Shared::AmongUs => Held::Gate { _gate: Gate::open(&place.gate, LOCK_DEADLINE)? },
+        };
+        failpoint::hit("lock.taken");
+        Ok(held)
     }
 
-    fn still_ours(&self) -> bool {
+    pub(super) fn still_ours(&self) -> bool {
         match self {
             Held::Dir(lock) => lock.still_ours(),
             Held::Gate { .. } => true,
@@ -83,34 +88,43 @@ pub(super) fn ready_gate(gate: &Path) -> Result<(), StoreError> {
 
 /// Reads a file that others may be writing. None: there is none.
 pub(super) fn read(place: &Place) -> Result<Option<Value>, StoreError> {
-    Ok(read_bytes(place)?.map(|(_, value)| value))
+    Ok(read_parsed(place, |bytes| serde_json::from_slice(bytes))?.map(|found| found.parsed))
+}
+
+/// A file's content with what was made of it.
+pub(super) struct Found<T> {
+    pub(super) file: fs::Contents,
+    pub(super) parsed: T,
 }
 
 /// Reads until it parses, for a while; then gives up with the problem.
-fn read_bytes(place: &Place) -> Result<Option<(Vec<u8>, Value)>, StoreError> {
+pub(super) fn read_parsed<T>(
+    place: &Place,
+    parse: impl Fn(&[u8]) -> serde_json::Result<T>,
+) -> Result<Option<Found<T>>, StoreError> {
     let mut problem = String::new();
     let mut last = Vec::new();
     for attempt in 0..TORN_TRIES {
         if attempt > 0 {
             sleep(TORN_PAUSE);
         }
-        let Some(bytes) = fs::read(&place.path, MAX_FILE)? else { return Ok(None) };
-        match serde_json::from_slice(&bytes) {
-            Ok(value) => return Ok(Some((bytes, value))),
-            Err(e) => problem = if bytes.is_empty() { "it is empty".to_owned() } else { e.to_string() },
+        let Some(file) = fs::read_identified(&place.path, MAX_FILE)? else { return Ok(None) };
+        match parse(&file.bytes) {
+            Ok(parsed) => return Ok(Some(Found { file, parsed })),
+            Err(e) => problem = if file.bytes.is_empty() { "it is empty".to_owned() } else { e.to_string() },
         }
         // A file that reads the same several times over is not being written: no need to wait out all tries.
-        if attempt >= 8 && bytes == last {
+        if attempt >= 8 && file.bytes == last {
             break;
         }
-        last = bytes;
+        last = file.bytes;
     }
     Err(quarantine(place, problem))
 }
 
 /// Copies the unreadable file aside and says so in the journal, once for each content; the file itself is never
 /// overwritten (MSG-07).
-fn quarantine(place: &Place, problem: String) -> StoreError {
+pub(super) fn quarantine(place: &Place, problem: String) -> StoreError {
     match copy_aside(place, &problem) {
         Ok(copy) => StoreError::Corrupt { path: place.path.clone(), problem, copy },
         Err(e) => e,
@@ -139,32 +153,77 @@ pub(super) fn change<T>(
     mut edit: impl FnMut(Option<Value>) -> Result<(Option<Value>, T), StoreError>,
 ) -> Result<T, StoreError> {
     let held = Held::take(place)?;
+    let answer = change_held(place, &held, &mut edit);
+    failpoint::hit("unlock.before");
+    answer
+}
+
+/// Like [`change`], for whoever holds the lock and does more under it.
+pub(super) fn change_held<T>(
+    place: &Place,
+    held: &Held,
+    edit: &mut impl FnMut(Option<Value>) -> Result<(Option<Value>, T), StoreError>,
+) -> Result<T, StoreError> {
     for _ in 0..CONFLICT_TRIES {
-        let found = read_bytes(place)?;
-        let (before, value) = found.map_or((None, None), |(bytes, value)| (Some(bytes), Some(value)));
+        let found = read_parsed(place, |bytes| serde_json::from_slice(bytes))?;
+        let (before, value) =
+            found.map_or((None, None), |found| (Some(found.file.bytes), Some(found.parsed)));
         let (wanted, answer) = edit(value)?;
         let Some(wanted) = wanted else { return Ok(answer) };
         let after = to_bytes(&wanted);
         if before.as_deref() == Some(after.as_slice()) {
             return Ok(answer);
         }
-        if publish(place, &held, before.as_deref(), &after)? {
+        // By its bytes: Claude Code rewrites the team file in place and without a lock.
+        let unchanged = || fs::read(&place.path, MAX_FILE).is_ok_and(|now| now == before);
+        if publish(place, held, &after, Sync::Entry, unchanged)? {
             return Ok(answer);
-        }
-        if !held.still_ours() {
-            return Err(StoreError::LockLost { path: place.path.clone() });
         }
     }
     Err(StoreError::Contended { path: place.path.clone(), tries: CONFLICT_TRIES })
 }
 
 /// Writes if the lock is still ours and the file is still what was read, both looked at right before the rename.
-fn publish(place: &Place, held: &Held, before: Option<&[u8]>, after: &[u8]) -> Result<bool, StoreError> {
-    let unchanged = || match fs::read(&place.path, MAX_FILE) {
-        Ok(now) => now.as_deref() == before,
-        Err(_) => false,
-    };
-    Ok(fs::write_atomic_if(&place.path, after, || held.still_ours() && unchanged())?)
+/// False: somebody else wrote the file meanwhile.
+pub(super) fn publish(
+    place: &Place,
+    held: &Held,
+    after: &[u8],
+    sync: Sync,
+    unchanged: impl FnOnce() -> bool,
+) -> Result<bool, StoreError> {
+    fs::sweep_temporary(&place.path);
+    match fs::replace_if(&place.path, after, sync, || held.still_ours() && unchanged())? {
+        Some(identity) => {
+            remember(place, &identity);
+            Ok(true)
+        }
+        None if held.still_ours() => Ok(false),
+        None => Err(StoreError::LockLost { path: place.path.clone() }),
+    }
+}
+
+/// Notes which content was seen whole. A hint: without it the file is looked through again.
+pub(super) fn remember(place: &Place, identity: &Identity) {
+    let Some(seen) = &place.seen else { return };
+    let note = seen_note(identity);
+    if fs::overwrite(seen, &note).is_err()
+        && let Some(dir) = seen.parent()
+    {
+        // The directory is made when it is first needed. What else may be wrong costs time only.
+        let _ = fs::create_dir_exclusive(dir).and_then(|_made| fs::overwrite(seen, &note));
+    }
+}
+
+/// Whether this content was seen whole before.
+pub(super) fn is_remembered(place: &Place, identity: &Identity) -> bool {
+    let Some(seen) = &place.seen else { return false };
+    matches!(fs::read(seen, 1024), Ok(Some(note)) if note == seen_note(identity))
+}
+
+/// Of one length, so that it can be written over an older one: one that was cut off in between matches nothing.
+fn seen_note(of: &Identity) -> Vec<u8> {
+    format!("{:020} {:020} {:020} {:030}\n", of.dev, of.ino, of.len, of.mtime).into_bytes()
 }
 
 /// Two-space indentation, no newline at the end: as Claude Code writes.
@@ -224,5 +283,6 @@ fn overlay(stored: Option<Value>, before: Option<Object>, after: Object) -> Valu
 /// Writes a file of our own that nobody else changes at the same time.
 pub(super) fn write_new<T: Serialize>(path: &Path, item: &T) -> Result<bool, StoreError> {
     let value = serde_json::to_value(item).expect("our own forms have string keys and can be written");
+    fs::sweep_temporary(path);
     Ok(fs::create_new(path, &to_bytes(&value))?)
 }

@@ -37,6 +37,8 @@ pub(crate) enum StoreError {
     Circle { task: TaskId, blocker: TaskId, path: Vec<TaskId> },
     #[error("a message of {bytes} bytes is too long: {limit} is the most")]
     MessageTooLong { bytes: usize, limit: usize },
+    #[error("the mailbox of {owner} is full: {limit} bytes are the most")]
+    BoxFull { owner: MemberName, limit: u64 },
     #[error("{path} cannot be read ({problem}); it is left as it is, a copy is {copy}", path = path.display(), copy = copy.display())]
     Corrupt { path: PathBuf, problem: String, copy: PathBuf },
     #[error("{path} has form {found}, this phalanx writes form {known}", path = path.display())]

@@ -5,7 +5,7 @@ use super::layout::Layout;
 use super::teams::TeamStore;
 use crate::model::event::{Event, Note};
 use crate::model::time::Timestamp;
-use crate::sys::{clock, fs, rand};
+use crate::sys::{clock, failpoint, fs, rand};
 
 /// How much of the journal is read in one go.
 const CHUNK: u64 = 1024 * 1024;
@@ -44,5 +44,6 @@ pub(super) fn append(layout: &Layout, note: Note) -> Result<Event, StoreError> {
     };
     let line = serde_json::to_vec(&event).expect("an event has string keys and can be written");
     fs::append_line(&layout.journal(), &line)?;
+    failpoint::hit("journal.appended");
     Ok(event)
 }

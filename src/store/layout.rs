@@ -115,6 +115,21 @@ impl Layout {
         self.ours().join("quarantine")
     }
 
+    /// Which content of a mailbox was last seen whole.
+    pub(super) fn seen_box(&self, name: &MemberName) -> PathBuf {
+        self.ours().join("boxes").join(name.file_stem())
+    }
+
+    /// The ids of the messages that a mailbox's reader has been given.
+    pub(super) fn handed(&self, name: &MemberName) -> PathBuf {
+        self.ours().join("handed").join(format!("{}.jsonl", name.file_stem()))
+    }
+
+    /// What was read long ago and moved out of the mailbox.
+    pub(super) fn archive(&self, name: &MemberName) -> PathBuf {
+        self.ours().join("archive").join(format!("{}.jsonl", name.file_stem()))
+    }
+
     fn gates(&self) -> PathBuf {
         self.ours().join("gates")
     }

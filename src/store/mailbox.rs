@@ -1,20 +1,27 @@
 //! A member's mailbox: appended to by anybody, marked by its reader (protocol.md, section 4). What a message means is
 //! not known here.
 
+use std::collections::BTreeSet;
+use std::path::Path;
+
 use serde_json::Value;
 
-use super::document::{self, Place, Shared};
+use super::append;
+use super::document::{self, Held, MAX_FILE, Place, Shared};
 use super::error::StoreError;
 use super::teams::TeamStore;
 use crate::model::envelope::{Envelope, MAX_TEXT};
 use crate::model::id::MemberName;
 use crate::model::wire;
-use crate::sys::fs;
+use crate::sys::{failpoint, fs};
+
+/// The profile of members that read their mailbox themselves.
+const NATIVE: &str = "claude";
 
 /// One member's mailbox.
 pub(crate) struct Mailbox<'a> {
-    team: &'a TeamStore,
-    owner: MemberName,
+    pub(super) team: &'a TeamStore,
+    pub(super) owner: MemberName,
 }
 
 impl TeamStore {
@@ -38,16 +45,29 @@ impl Mailbox<'_> {
 
     /// Everything in the box, oldest first.
     pub(crate) fn entries(&self) -> Result<Vec<Envelope>, StoreError> {
-        match document::read(&self.place())? {
-            Some(Value::Array(entries)) => Ok(entries.iter().map(Envelope::read).collect()),
-            Some(other) => Ok(vec![Envelope::read(&other)]),
-            None => Ok(Vec::new()),
-        }
+        let found = document::read(&self.place())?;
+        Ok(self.listed(found)?.iter().map(Envelope::read).collect())
     }
 
-    /// What has not been read, oldest first.
+    /// Everything that is known of, oldest first: what was read long ago, and the box.
+    pub(crate) fn all(&self) -> Result<Vec<Envelope>, StoreError> {
+        // The box comes first: what is moved to the archive meanwhile is then in both, and counts once.
+        let entries = self.entries()?;
+        let in_box: BTreeSet<&String> = entries.iter().map(|e| &e.msg_id).collect();
+        let archived = self.archived()?;
+        let older = archived.iter().map(Envelope::read).filter(|e| !in_box.contains(&e.msg_id));
+        let mut all: Vec<Envelope> = older.collect();
+        all.extend(entries);
+        Ok(all)
+    }
+
+    /// What has not been handed over, oldest first.
     pub(crate) fn unread(&self) -> Result<Vec<Envelope>, StoreError> {
-        Ok(self.entries()?.into_iter().filter(|e| !e.read).collect())
+        // The record comes first: an id leaves it only after the box has said so itself.
+        let mut handed: BTreeSet<String> = self.handed()?.into_iter().collect();
+        let mut entries = self.entries()?;
+        entries.retain(|e| !e.read && handed.insert(e.msg_id.clone()));
+        Ok(entries)
     }
 
     /// Puts a message at the end, if its owner is on the roster at that moment (MSG-05: no file is made for a
@@ -56,37 +76,121 @@ impl Mailbox<'_> {
         if envelope.text.len() > MAX_TEXT {
             return Err(StoreError::MessageTooLong { bytes: envelope.text.len(), limit: MAX_TEXT });
         }
-        self.on_roster()?;
-        self.change(|entries| {
-            // Looked at again under the lock: the owner may have left while we waited for it.
-            self.on_roster()?;
-            entries.push(Value::Object(envelope.to_entry()));
-            Ok(())
-        })
+        match append::append(&self.place(), &envelope.to_entry(), || self.on_roster())? {
+            true => Ok(()),
+            false => Err(StoreError::BoxFull { owner: self.owner.clone(), limit: MAX_FILE }),
+        }
     }
 
-    /// Marks these messages as read. Only whoever has handed them over may call this (invariant 4).
+    /// Says that these messages were handed over: from now on they are not unread, whatever happens. The box itself is
+    /// marked and shortened only where its owner reads it through phalanx; any other belongs to its owner's program.
+    /// Only whoever has handed them over may call this (invariant 4).
+    pub(crate) fn acknowledge(&self, ids: &[String]) -> Result<(), StoreError> {
+        self.settle(ids, self.is_read_by_us()?)
+    }
+
+    /// Like [`Mailbox::acknowledge`], and marks them whoever reads the box: for an owner that does not run.
     pub(crate) fn mark_read(&self, ids: &[String]) -> Result<(), StoreError> {
-        self.edit_listed(ids, |entry| wire::put(entry, "read", true))
+        self.settle(ids, true)
     }
 
     /// Removes these messages.
     pub(crate) fn remove(&self, ids: &[String]) -> Result<(), StoreError> {
-        self.change(|entries| {
-            entries.retain(|e| !ids.contains(&Envelope::read(e).msg_id));
-            Ok(())
-        })
-    }
-
-    fn edit_listed(&self, ids: &[String], edit: impl Fn(&mut wire::Object)) -> Result<(), StoreError> {
         if ids.is_empty() {
             return Ok(());
         }
-        self.change(|entries| {
-            let listed = entries.iter_mut().filter(|e| ids.contains(&Envelope::read(e).msg_id));
-            listed.filter_map(Value::as_object_mut).for_each(&edit);
+        let place = self.place();
+        let held = Held::take(&place)?;
+        self.record_handed(ids)?;
+        let ids: BTreeSet<&String> = ids.iter().collect();
+        let in_box = self.rewrite(&place, &held, |entries| {
+            entries.retain(|e| !ids.contains(&Envelope::read(e).msg_id));
             Ok(())
+        })?;
+        self.remove_archived(&ids)?;
+        self.prune_handed(&in_box)?;
+        failpoint::hit("unlock.before");
+        Ok(())
+    }
+
+    /// Whether the owner is given its messages by phalanx: the lead of a team that phalanx runs, and every member that
+    /// it started, unless that is a program that reads the box itself.
+    pub(crate) fn is_read_by_us(&self) -> Result<bool, StoreError> {
+        if self.owner == MemberName::lead() {
+            return Ok(fs::exists(&self.team.layout.settings()));
+        }
+        let record = self.team.member_record(&self.owner)?;
+        Ok(record.is_some_and(|record| record.wish.profile != NATIVE))
+    }
+
+    fn settle(&self, ids: &[String], rewrite: bool) -> Result<(), StoreError> {
+        if ids.is_empty() {
+            return Ok(());
+        }
+        let place = self.place();
+        let held = Held::take(&place)?;
+        self.record_handed(ids)?;
+        let in_box = if rewrite {
+            self.rewrite(&place, &held, |entries| {
+                self.mark(entries)?;
+                self.archive_old(entries)
+            })?
+        } else {
+            self.entries()?.into_iter().map(|e| e.msg_id).collect()
+        };
+        self.prune_handed(&in_box)?;
+        failpoint::hit("unlock.before");
+        Ok(())
+    }
+
+    /// Marks whatever was handed over: also what an earlier call recorded and did not live to mark.
+    fn mark(&self, entries: &mut [Value]) -> Result<(), StoreError> {
+        let handed: BTreeSet<String> = self.handed()?.into_iter().collect();
+        for entry in entries {
+            let envelope = Envelope::read(entry);
+            if !envelope.read
+                && handed.contains(&envelope.msg_id)
+                && let Some(entry) = entry.as_object_mut()
+            {
+                wire::put(entry, "read", true);
+            }
+        }
+        Ok(())
+    }
+
+    /// Changes the box under its lock, if there is one; gives the ids of what is in it then.
+    fn rewrite(
+        &self,
+        place: &Place,
+        held: &Held,
+        mut edit: impl FnMut(&mut Vec<Value>) -> Result<(), StoreError>,
+    ) -> Result<BTreeSet<String>, StoreError> {
+        document::change_held(place, held, &mut |found| {
+            if found.is_none() {
+                return Ok((None, BTreeSet::new()));
+            }
+            let mut entries = self.listed(found)?;
+            edit(&mut entries)?;
+            let ids = entries.iter().map(|e| Envelope::read(e).msg_id).collect();
+            Ok((Some(Value::Array(entries)), ids))
         })
+    }
+
+    /// What the file holds must be an array; anything else is set aside and said, as what does not parse is (MSG-07).
+    fn listed(&self, found: Option<Value>) -> Result<Vec<Value>, StoreError> {
+        match found {
+            Some(Value::Array(entries)) => Ok(entries),
+            Some(_) => Err(document::quarantine(&self.place(), "it is not an array".to_owned())),
+            None => Ok(Vec::new()),
+        }
+    }
+
+    /// Makes a directory of ours when it is first needed; never the team's own, which may just have been taken away.
+    pub(super) fn make_dir_of(&self, path: &Path) -> Result<(), StoreError> {
+        if let Some(dir) = path.parent().filter(|dir| !fs::exists(dir)) {
+            fs::create_dir_exclusive(dir)?;
+        }
+        Ok(())
     }
 
     fn on_roster(&self) -> Result<(), StoreError> {
@@ -98,24 +202,9 @@ impl Mailbox<'_> {
         Err(StoreError::NoSuchMember { team: self.team.name.clone(), name: self.owner.clone(), known })
     }
 
-    fn change(
-        &self,
-        mut edit: impl FnMut(&mut Vec<Value>) -> Result<(), StoreError>,
-    ) -> Result<(), StoreError> {
-        document::change(&self.place(), |found| {
-            let mut entries = match found {
-                Some(Value::Array(entries)) => entries,
-                // Something else than an array stays as the first entry: it is somebody's message (MSG-07).
-                Some(other) => vec![other],
-                None => Vec::new(),
-            };
-            edit(&mut entries)?;
-            Ok((Some(Value::Array(entries)), ()))
-        })
-    }
-
     fn place(&self) -> Place {
         let gate = format!("inbox-{}", self.owner.file_stem());
-        self.team.place(&gate, self.team.layout.inbox(&self.owner), Shared::WithOthers)
+        let place = self.team.place(&gate, self.team.layout.inbox(&self.owner), Shared::WithOthers);
+        Place { seen: Some(self.team.layout.seen_box(&self.owner)), ..place }
     }
 }

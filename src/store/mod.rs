@@ -2,8 +2,11 @@
 //! tmux, of processes, or of who is alive. Its interface speaks of nouns, never of paths, so that a shared database
 //! can stand behind it later.
 
+mod append;
+mod archive;
 mod document;
 mod error;
+mod handed;
 mod journal;
 mod layout;
 mod lease;

@@ -191,7 +191,7 @@ impl TeamStore {
     }
 
     pub(super) fn place(&self, resource: &str, path: PathBuf, shared: Shared) -> Place {
-        Place { path, gate: self.layout.gate(resource), layout: self.layout.clone(), shared }
+        Place { path, gate: self.layout.gate(resource), layout: self.layout.clone(), shared, seen: None }
     }
 
     pub(super) fn roster_place(&self) -> Place {

@@ -1,6 +1,8 @@
 //! The store against real files, with several threads as stand-ins for several processes: each call opens its own
 //! gates and locks, as a process would.
 
+mod mail;
+
 use std::path::Path;
 use std::thread;
 

@@ -7,6 +7,7 @@ pub(crate) mod child;
 pub(crate) mod clock;
 pub(crate) mod env;
 pub(crate) mod exec;
+pub(crate) mod failpoint;
 pub(crate) mod fs;
 pub(crate) mod lock;
 pub(crate) mod proc;

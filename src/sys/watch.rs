@@ -7,7 +7,8 @@ use std::sync::mpsc::{Receiver, sync_channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use notify::{Event, EventKind, RecommendedWatcher, RecursiveMode, Watcher};
+use nix::sys::statfs::statfs;
+use notify::{Config, Event, EventKind, PollWatcher, RecursiveMode, Watcher};
 use thiserror::Error;
 
 /// Why directories cannot be watched. Callers fall back to their sweep.
@@ -28,15 +29,38 @@ pub(crate) enum WatchError {
     },
 }
 
+/// How often directories are compared where the system does not tell of changes.
+const POLL: Duration = Duration::from_secs(2);
+
+/// How changes are noticed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Means {
+    /// The system tells of them.
+    Told,
+    /// The directories are read again and again, with the files in them.
+    Polled(Duration),
+}
+
+impl Means {
+    /// What these directories need: one on a network file system is enough to poll them all.
+    fn for_dirs(dirs: &[PathBuf]) -> Means {
+        if dirs.iter().any(|dir| is_remote(dir)) { Means::Polled(POLL) } else { Means::Told }
+    }
+}
+
 /// Calls back for each changed entry of the watched directories until dropped.
 pub(crate) struct Watch {
-    watcher: RecommendedWatcher,
+    watcher: Box<dyn Watcher + Send>,
+    means: Means,
     dirs: Arc<Mutex<Vec<PathBuf>>>,
 }
 
 impl fmt::Debug for Watch {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        out.debug_struct("Watch").field("dirs", &self.dirs).finish_non_exhaustive()
+        out.debug_struct("Watch")
+            .field("means", &self.means)
+            .field("dirs", &self.dirs)
+            .finish_non_exhaustive()
     }
 }
 
@@ -48,13 +72,36 @@ impl Watch {
         dirs: &[PathBuf],
         on_change: impl Fn(&Path) + Send + 'static,
     ) -> Result<Watch, WatchError> {
+        Watch::by(Means::for_dirs(dirs), dirs, on_change)
+    }
+
+    fn by(
+        means: Means,
+        dirs: &[PathBuf],
+        on_change: impl Fn(&Path) + Send + 'static,
+    ) -> Result<Watch, WatchError> {
         let watched = Arc::new(Mutex::new(Vec::new()));
         let seen_by_handler = Arc::clone(&watched);
         let handler = move |event: notify::Result<Event>| report(event, &seen_by_handler, &on_change);
-        let watcher = notify::recommended_watcher(handler).map_err(|source| WatchError::Start { source })?;
-        let mut watch = Watch { watcher, dirs: watched };
+        let watcher = match means {
+            Means::Told => {
+                notify::recommended_watcher(handler).map(|w| Box::new(w) as Box<dyn Watcher + Send>)
+            }
+            Means::Polled(every) => {
+                // By content: over a network, times are too coarse and too late.
+                let config = Config::default().with_poll_interval(every).with_compare_contents(true);
+                PollWatcher::new(handler, config).map(|w| Box::new(w) as Box<dyn Watcher + Send>)
+            }
+        };
+        let watcher = watcher.map_err(|source| WatchError::Start { source })?;
+        let mut watch = Watch { watcher, means, dirs: watched };
         dirs.iter().try_for_each(|dir| watch.add(dir))?;
         Ok(watch)
+    }
+
+    /// True where changes of other machines would not be told and everything is looked at every two seconds instead.
+    pub(crate) fn is_polling(&self) -> bool {
+        self.means != Means::Told
     }
 
     /// Watches one more directory. Adding one again is harmless, and needed after it was removed and made anew.
@@ -85,6 +132,23 @@ fn report(event: notify::Result<Event>, dirs: &Mutex<Vec<PathBuf>>, on_change: &
     }
 }
 
+/// True when changes that other machines make here are not told. Unknown is local: the sweep comes anyway.
+fn is_remote(dir: &Path) -> bool {
+    // The type is of another width on each platform; these numbers fit 32 bits.
+    statfs(dir).is_ok_and(|found| is_remote_type(u64::try_from(found.filesystem_type().0).unwrap_or(0)))
+}
+
+/// By the number in `statfs(2)`.
+fn is_remote_type(magic: u64) -> bool {
+    const NFS: u64 = 0x6969;
+    const SMB: u64 = 0x517B;
+    const CIFS: u64 = 0xFF53_4D42;
+    const SMB2: u64 = 0xFE53_4D42;
+    const FUSE: u64 = 0x6573_5546;
+    const V9FS: u64 = 0x0102_1997;
+    matches!(magic & 0xFFFF_FFFF, NFS | SMB | CIFS | SMB2 | FUSE | V9FS)
+}
+
 /// What `sys::fs` and `sys::lock` (and other programs' locks of the same protocol) leave for a moment in passing.
 fn is_ours(path: &Path) -> bool {
     let name = path.file_name().unwrap_or_default().as_encoded_bytes();
@@ -96,8 +160,8 @@ fn is_ours(path: &Path) -> bool {
 /// Blocking convenience over [`Watch`]: has anything changed since the last look?
 #[derive(Debug)]
 pub(crate) struct Changes {
-    // Held for its drop: it ends the subscription.
-    _watch: Watch,
+    // Held for its drop, too: it ends the subscription.
+    watch: Watch,
     pending: Receiver<()>,
 }
 
@@ -110,7 +174,12 @@ impl Changes {
             let _ = sender.try_send(());
         };
         let watch = Watch::new(dirs, note)?;
-        Ok(Changes { _watch: watch, pending })
+        Ok(Changes { watch, pending })
+    }
+
+    /// As [`Watch::is_polling`].
+    pub(crate) fn is_polling(&self) -> bool {
+        self.watch.is_polling()
     }
 
     /// True when something changed since the last call, at once or within `limit`.
@@ -157,7 +226,7 @@ mod tests {
         let changes = Changes::on(&[dir.path().to_owned()]).expect("inotify works here");
         drop(DirLock::acquire(&file, &gates.path().join("gate"), PATIENCE).expect("free lock"));
         assert!(!changes.wait(Duration::from_millis(50)));
-        sysfs::write_atomic_if(&file, b"[1]", || false).expect("writable");
+        sysfs::replace_if(&file, b"[1]", sysfs::Sync::Bytes, || false).expect("writable");
         assert!(!changes.wait(Duration::from_millis(50)), "an unpublished write woke the reader");
     }
 
@@ -178,6 +247,44 @@ mod tests {
         let (_watch, seen) = seen_paths(dir.path());
         fs::remove_file(&first).expect("exists");
         until("the removal reported", || seen.lock().expect("no panics in the callback").contains(&first));
+    }
+
+    #[test]
+    fn network_file_systems_are_told_from_local_ones() {
+        for remote in [0x6969, 0x517B, 0xFF53_4D42, 0xFE53_4D42, 0x6573_5546, 0x0102_1997] {
+            assert!(is_remote_type(remote), "{remote:#x}");
+        }
+        // Where the type is a signed 32 bit number, CIFS comes with its sign extended.
+        assert!(is_remote_type(0xFFFF_FFFF_FF53_4D42));
+        for local in [0xEF53, 0x0102_1994, 0x5846_5342, 0x9123_683E, 0x794C_7630, 0] {
+            assert!(!is_remote_type(local), "{local:#x}");
+        }
+        assert!(!is_remote(Path::new("/no/such/directory")));
+    }
+
+    #[test]
+    fn polling_notices_what_the_system_would_have_told() {
+        let dir = tempfile::tempdir().expect("a temporary directory");
+        let file = dir.path().join("inbox.json");
+        fs::write(&file, "one").expect("writable");
+        let seen = Arc::new(Mutex::new(Vec::new()));
+        let sink = Arc::clone(&seen);
+        let push = move |path: &Path| sink.lock().expect("no panics in here").push(path.to_owned());
+        let means = Means::Polled(Duration::from_millis(20));
+        let watch = Watch::by(means, &[dir.path().to_owned()], push).expect("polling works everywhere");
+        assert!(watch.is_polling());
+        let noticed = |what: &str| {
+            until(what, || seen.lock().expect("no panics in the callback").contains(&file));
+            seen.lock().expect("no panics in the callback").clear();
+        };
+        sysfs::write_atomic(&file, b"two").expect("writable");
+        noticed("the replace");
+        fs::write(&file, "one").expect("writable");
+        noticed("the write in place");
+        fs::remove_file(&file).expect("exists");
+        noticed("the removal");
+        let told = Watch::by(Means::Told, &[], |_: &Path| ()).expect("inotify works here");
+        assert!(!told.is_polling());
     }
 
     #[test]

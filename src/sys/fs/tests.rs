@@ -84,8 +84,10 @@ fn atomic_write_replaces_and_leaves_nothing_behind() {
     write_atomic(&file, b"one").expect("writable");
     write_atomic(&file, b"two").expect("writable");
     assert_eq!(fs::read(&file).expect("readable"), b"two");
-    assert!(!write_atomic_if(&file, b"three", || false).expect("writable"));
-    assert!(write_atomic_if(&file, b"four", || names(dir.path()).len() == 2).expect("writable"));
+    assert_eq!(replace_if(&file, b"three", Sync::Entry, || false).expect("writable"), None);
+    let written = replace_if(&file, b"four", Sync::Bytes, || names(dir.path()).len() == 2).expect("writable");
+    assert_eq!(written, identity(&file).expect("readable"));
+    assert!(written.is_some());
     assert_eq!(fs::read(&file).expect("readable"), b"four");
     assert_eq!(names(dir.path()), ["f.json"]);
 }
@@ -99,7 +101,7 @@ fn a_failed_write_leaves_the_old_file_and_no_temporary_one() {
     assert!(matches!(write_atomic(&taken, b"x"), Err(FsError::Io { op: "replace", .. })));
     let file = dir.path().join("f");
     let panicking =
-        thread::spawn(move || write_atomic_if(&file, b"x", || panic!("the caller's check failed")));
+        thread::spawn(move || replace_if(&file, b"x", Sync::Entry, || panic!("the caller's check failed")));
     assert!(panicking.join().is_err());
     assert_eq!(names(dir.path()), ["taken"]);
     assert!(write_atomic(Path::new("/"), b"x").is_err());

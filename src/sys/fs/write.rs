@@ -5,44 +5,96 @@ use std::fs::{self, File, OpenOptions, Permissions};
 use std::io::{self, Write};
 use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime};
 
-use super::super::rand;
-use super::{FsError, Result, open_regular, parent_of};
+use nix::errno::Errno;
+use nix::fcntl::{AT_FDCWD, RenameFlags, renameat2};
+
+use super::super::{failpoint, rand};
+use super::{FsError, Identity, Result, exists, open_regular, parent_of};
 
 const PRIVATE: u32 = 0o600;
+/// A temporary file lives for milliseconds; one of this age has lost its writer.
+const ABANDONED: Duration = Duration::from_secs(60);
+
+/// How far a replaced file is written down before the call returns.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Sync {
+    /// The bytes and the directory entry: survives a power cut right after the call.
+    Entry,
+    /// The bytes only. After a power cut the name may still lead to the old file, whole; a process that dies takes
+    /// nothing with it.
+    Bytes,
+}
 
 /// Replaces the file in one step: a unique temporary file in the same directory, fsync, rename. After an error the
-/// old file is as it was. A symbolic link at `path` is replaced, not followed.
+/// old file is as it was. A symbolic link at `path` is replaced, not followed. For one writer at a time: what an earlier
+/// one left when it was killed is swept.
 pub(crate) fn write_atomic(path: &Path, bytes: &[u8]) -> Result<()> {
-    write_atomic_if(path, bytes, || true).map(|_published| ())
+    sweep_temporary(path);
+    replace_if(path, bytes, Sync::Entry, || true).map(|_published| ())
 }
 
-/// Like [`write_atomic`], but asks `check` immediately before the rename. False: nothing was published.
-pub(crate) fn write_atomic_if(path: &Path, bytes: &[u8], check: impl FnOnce() -> bool) -> Result<bool> {
+/// Like [`write_atomic`], but asks `check` immediately before the rename. None: nothing was published; otherwise what
+/// the new file can be told by.
+pub(crate) fn replace_if(
+    path: &Path,
+    bytes: &[u8],
+    sync: Sync,
+    check: impl FnOnce() -> bool,
+) -> Result<Option<Identity>> {
     let mut temp = Temp::create(path)?;
     temp.fill(bytes).map_err(|source| FsError::io("write", &temp.path, source))?;
+    let identity = temp.file.metadata().map_err(|source| FsError::io("look at", &temp.path, source))?;
+    failpoint::hit("rename.before");
     if !check() {
-        return Ok(false);
+        return Ok(None);
     }
     temp.publish(path)?;
+    failpoint::hit("rename.after");
+    if sync == Sync::Entry {
+        sync_dir_of(path);
+    }
+    Ok(Some(Identity::of(&identity)))
+}
+
+/// Creates the file with these bytes, complete from the first moment on; false (and untouched) when something is
+/// already there.
+pub(crate) fn create_new(path: &Path, bytes: &[u8]) -> Result<bool> {
+    if exists(path) {
+        return Ok(false);
+    }
+    let mut temp = Temp::create(path)?;
+    temp.fill(bytes).map_err(|source| FsError::io("write", &temp.path, source))?;
+    failpoint::hit("rename.before");
+    if !temp.publish_new(path)? {
+        return Ok(false);
+    }
+    failpoint::hit("rename.after");
+    sync_dir_of(path);
     Ok(true)
 }
 
-/// Creates the file with these bytes; false (and untouched) when something is already there. Readers may see it
-/// before it is complete.
-pub(crate) fn create_new(path: &Path, bytes: &[u8]) -> Result<bool> {
-    let mut file = match create_private(path) {
-        Ok(file) => file,
-        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => return Ok(false),
-        Err(source) => return Err(FsError::io("create", path, source)),
-    };
-    if let Err(source) = file.write_all(bytes).and_then(|()| file.sync_all()) {
-        // Half a file under its final name would be taken for the whole one.
-        let _ = fs::remove_file(path);
-        return Err(FsError::io("write", path, source));
+/// Removes what writers of this file left when they were killed, and what killed writers of other files left here more
+/// than a minute ago. Only for whoever holds the lock that all writers of the file take: another's temporary file may be
+/// one that is being written.
+pub(crate) fn sweep_temporary(path: &Path) {
+    let Some(name) = path.file_name() else { return };
+    let prefix = [b".", name.as_encoded_bytes(), b"."].concat();
+    // A file that cannot be removed now is in nobody's way, and is tried again at the next write.
+    for entry in fs::read_dir(parent_of(path)).into_iter().flatten().flatten() {
+        let found = entry.file_name();
+        let found = found.as_encoded_bytes();
+        let temporary = found.starts_with(b".") && found.ends_with(b".tmp");
+        if temporary && (found.starts_with(&prefix) || is_older(&entry, ABANDONED)) {
+            let _ = fs::remove_file(entry.path());
+        }
     }
-    sync_dir_of(path);
-    Ok(true)
+}
+
+fn is_older(entry: &fs::DirEntry, than: Duration) -> bool {
+    let written = entry.metadata().and_then(|meta| meta.modified());
+    written.is_ok_and(|written| SystemTime::now().duration_since(written).is_ok_and(|age| age > than))
 }
 
 /// Appends `line` and a newline in one write, so that lines of several processes never mix. Creates the file (0600),
@@ -60,6 +112,38 @@ pub(crate) fn append_line(path: &Path, line: &[u8]) -> Result<()> {
     let written = file.write(&record).map_err(|source| FsError::io(OP, path, source))?;
     if written < record.len() {
         return Err(FsError::io(OP, path, io::Error::from(io::ErrorKind::WriteZero)));
+    }
+    Ok(())
+}
+
+/// Writes over what is there, in place and without waiting for the disk, leaving what is longer: for short notes of one
+/// fixed length that can be lost. The directory must exist.
+pub(crate) fn overwrite(path: &Path, bytes: &[u8]) -> Result<()> {
+    let mut options = OpenOptions::new();
+    // Not truncated: ext4 would write the file out to the disk at its close.
+    let mut file =
+        open_regular("write", path, options.write(true).create(true).truncate(false).mode(PRIVATE))?;
+    file.write_all(bytes).map_err(|source| FsError::io("write", path, source))
+}
+
+/// Like [`append_line`], and the line is on the disk when the call returns. For one writer at a time: a line that was
+/// cut short by a crash is ended first, so that it cannot spoil this one.
+pub(crate) fn append_durable(path: &Path, lines: &[Vec<u8>]) -> Result<()> {
+    const OP: &str = "append to";
+    let fresh = !exists(path);
+    let mut record = Vec::new();
+    if super::read_tail(path, 1)?.first().is_some_and(|last| *last != b'\n') {
+        record.push(b'\n');
+    }
+    for line in lines {
+        record.extend_from_slice(line);
+        record.push(b'\n');
+    }
+    let mut file = open_append(path)?;
+    let written = file.write_all(&record).and_then(|()| file.sync_data());
+    written.map_err(|source| FsError::io(OP, path, source))?;
+    if fresh {
+        sync_dir_of(path);
     }
     Ok(())
 }
@@ -94,6 +178,18 @@ fn sync_dir_of(path: &Path) {
     let _ = File::open(parent_of(path)).and_then(|dir| dir.sync_all());
 }
 
+/// File systems without such a rename get a second name for the file; its first one goes with the [`Temp`].
+fn rename_no_replace(from: &Path, to: &Path) -> io::Result<()> {
+    match renameat2(AT_FDCWD, from, AT_FDCWD, to, RenameFlags::RENAME_NOREPLACE) {
+        Ok(()) => Ok(()),
+        Err(Errno::EINVAL | Errno::ENOSYS | Errno::EOPNOTSUPP) => {
+            fs::hard_link(from, to)?;
+            fs::remove_file(from)
+        }
+        Err(errno) => Err(errno.into()),
+    }
+}
+
 /// A temporary file that disappears unless it is published, also when a caller's check panics.
 struct Temp {
     path: PathBuf,
@@ -116,14 +212,27 @@ impl Temp {
 
     fn fill(&mut self, bytes: &[u8]) -> io::Result<()> {
         self.file.write_all(bytes)?;
-        self.file.sync_all()
+        failpoint::hit("temp.written");
+        // Not sync_all: of the metadata only the length matters, and that is written down with the bytes.
+        self.file.sync_data()?;
+        failpoint::hit("temp.synced");
+        Ok(())
     }
 
     fn publish(mut self, target: &Path) -> Result<()> {
         fs::rename(&self.path, target).map_err(|source| FsError::io("replace", target, source))?;
         self.published = true;
-        sync_dir_of(target);
         Ok(())
+    }
+
+    /// False: something lies at `target` already.
+    fn publish_new(mut self, target: &Path) -> Result<bool> {
+        match rename_no_replace(&self.path, target) {
+            Ok(()) => self.published = true,
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => return Ok(false),
+            Err(source) => return Err(FsError::io("create", target, source)),
+        }
+        Ok(true)
     }
 }
 

@@ -1,0 +1,215 @@
+//! Mailboxes: handed over once, kept short, and left alone where they are somebody else's or cannot be read.
+
+use serde_json::{Value, json};
+
+use super::{fresh, join, message, raw, who};
+use crate::model::id::{Incarnation, MemberName};
+use crate::model::record::MemberRecord;
+use crate::store::{StoreError, TeamStore};
+use crate::sys::fs;
+
+const LARGE: u64 = 1 << 30;
+
+fn wrapped(team: &TeamStore, name: &str, profile: &str) {
+    join(team, name);
+    let incarnation = Incarnation::parse("00000000-0000-4000-8000-000000000000").expect("uuid");
+    let record = json!({
+        "format": 1, "name": name, "incarnation": incarnation, "token": "t", "state": "starting", "state_since": 1,
+        "backend": "pty", "asked_at": 1,
+        "wish": {"profile": profile, "argv": ["x"], "cwd": "/", "color": "blue"},
+    });
+    let record: MemberRecord = serde_json::from_value(record).expect("a record");
+    team.begin_record(&record).expect("written");
+}
+
+fn fill(team: &TeamStore, name: &str, count: usize) -> Vec<String> {
+    let entry = |n: usize| {
+        let mut entry = message("alice", "text", &format!("m-{n}")).to_entry();
+        entry.insert("theirs".to_owned(), json!(n));
+        Value::Object(entry)
+    };
+    let entries: Vec<Value> = (0..count).map(entry).collect();
+    let text = serde_json::to_vec_pretty(&entries).expect("json");
+    fs::write_atomic(&team.layout.inbox(&who(name)), &text).expect("writable");
+    (0..count).map(|n| format!("m-{n}")).collect()
+}
+
+fn ids(of: Vec<crate::model::envelope::Envelope>) -> Vec<String> {
+    of.into_iter().map(|e| e.msg_id).collect()
+}
+
+#[test]
+fn pf_01_a_box_that_is_read_stays_short_and_loses_nothing() {
+    let (_dir, team) = fresh();
+    wrapped(&team, "bob", "worker");
+    let all = fill(&team, "bob", 10_000);
+    let mailbox = team.mailbox(&who("bob"));
+    mailbox.acknowledge(&all).expect("acknowledged");
+    assert_eq!(mailbox.entries().expect("entries").len(), 32);
+    for n in 0..100 {
+        let id = format!("n-{n}");
+        mailbox.append(&message("alice", "more", &id)).expect("append");
+        assert_eq!(ids(mailbox.unread().expect("unread")), [id.clone()]);
+        mailbox.acknowledge(&[id]).expect("acknowledged");
+        assert!(mailbox.entries().expect("entries").len() < 64);
+    }
+    mailbox.append(&message("alice", "last", "unread")).expect("append");
+    let known: Vec<String> = all.into_iter().chain((0..100).map(|n| format!("n-{n}"))).collect();
+    assert_eq!(ids(mailbox.all().expect("all")), [known, vec!["unread".to_owned()]].concat());
+    let kept = raw_large(&team.layout.archive(&who("bob")));
+    assert!(
+        kept.lines().next().expect("a line").contains(r#""theirs":0"#),
+        "whole entries, with what others wrote"
+    );
+    let handed = mailbox.handed().expect("handed").len();
+    assert!(handed <= 512, "the record is pruned: {handed}");
+}
+
+fn raw_large(path: &std::path::Path) -> String {
+    String::from_utf8(fs::read(path, LARGE).expect("read").expect("file")).expect("text")
+}
+
+#[test]
+fn an_entry_that_is_in_the_archive_twice_counts_once() {
+    let (_dir, team) = fresh();
+    wrapped(&team, "bob", "worker");
+    let all = fill(&team, "bob", 100);
+    let before = raw(&team.layout.inbox(&who("bob")));
+    let mailbox = team.mailbox(&who("bob"));
+    mailbox.acknowledge(&all).expect("acknowledged");
+    // As if the process had died after the archive was written and before the box was.
+    fs::write_atomic(&team.layout.inbox(&who("bob")), before.as_bytes()).expect("writable");
+    assert!(mailbox.unread().expect("unread").is_empty());
+    assert_eq!(ids(mailbox.all().expect("all")).len(), 100);
+    mailbox.append(&message("alice", "t", "new")).expect("append");
+    mailbox.acknowledge(&["new".to_owned()]).expect("acknowledged");
+    assert_eq!(ids(mailbox.all().expect("all")), [all, vec!["new".to_owned()]].concat());
+    assert_eq!(mailbox.entries().expect("entries").len(), 32);
+}
+
+#[test]
+fn a_line_that_a_crash_cut_short_spoils_nothing() {
+    let (_dir, team) = fresh();
+    wrapped(&team, "bob", "worker");
+    let all = fill(&team, "bob", 4);
+    let mailbox = team.mailbox(&who("bob"));
+    mailbox.acknowledge(&all[..1]).expect("acknowledged");
+    let path = team.layout.handed(&who("bob"));
+    let torn = raw(&path) + r#"["m-1"#;
+    fs::write_atomic(&path, torn.as_bytes()).expect("writable");
+    assert_eq!(ids(mailbox.unread().expect("unread")), all[1..]);
+    mailbox.acknowledge(&all[2..3]).expect("acknowledged");
+    assert_eq!(mailbox.handed().expect("handed"), ["m-0", "m-2"]);
+    assert_eq!(ids(mailbox.unread().expect("unread")), ["m-1", "m-3"]);
+}
+
+#[test]
+fn a_box_of_another_program_is_appended_to_and_not_rewritten() {
+    for profile in [None, Some("claude")] {
+        let (_dir, team) = fresh();
+        match profile {
+            Some(profile) => wrapped(&team, "ned", profile),
+            None => join(&team, "ned"),
+        }
+        let all = fill(&team, "ned", 100);
+        let path = team.layout.inbox(&who("ned"));
+        let mailbox = team.mailbox(&who("ned"));
+        let before = raw(&path);
+        mailbox.acknowledge(&all).expect("acknowledged");
+        assert_eq!(raw(&path), before, "{profile:?}");
+        assert!(mailbox.unread().expect("unread").is_empty());
+        mailbox.append(&message("alice", "t", "new")).expect("append");
+        assert!(raw(&path).starts_with(before.trim_end_matches("\n]")), "{profile:?}");
+        assert_eq!(mailbox.entries().expect("entries").len(), 101);
+        mailbox.remove(&all).expect("removed");
+        assert_eq!(ids(mailbox.entries().expect("entries")), ["new"]);
+    }
+    let (_dir, team) = fresh();
+    assert!(team.mailbox(&MemberName::lead()).is_read_by_us().expect("readable"));
+    fs::remove_file(&team.layout.settings()).expect("there");
+    assert!(!team.mailbox(&MemberName::lead()).is_read_by_us().expect("readable"), "Claude Code leads");
+}
+
+#[test]
+fn what_is_removed_leaves_the_archive_too() {
+    let (_dir, team) = fresh();
+    wrapped(&team, "bob", "worker");
+    let all = fill(&team, "bob", 100);
+    let mailbox = team.mailbox(&who("bob"));
+    mailbox.acknowledge(&all).expect("acknowledged");
+    mailbox.remove(&all[..99]).expect("removed");
+    assert_eq!(ids(mailbox.all().expect("all")), ["m-99"]);
+    mailbox.remove(&all).expect("removed");
+    assert!(mailbox.all().expect("all").is_empty());
+}
+
+#[test]
+fn a_foreign_rewrite_is_looked_through_before_it_is_appended_to() {
+    let (_dir, team) = fresh();
+    join(&team, "bob");
+    let (mailbox, path) = (team.mailbox(&who("bob")), team.layout.inbox(&who("bob")));
+    mailbox.append(&message("alice", "t", "1")).expect("append");
+    let seen = team.layout.seen_box(&who("bob"));
+    assert!(fs::exists(&seen));
+    // Remembered, replaced by another program with something that only looks like an array.
+    fs::write_atomic(&path, b"[nonsense]").expect("writable");
+    let sent = mailbox.append(&message("alice", "t", "2"));
+    assert!(matches!(sent, Err(StoreError::Corrupt { .. })), "{sent:?}");
+    assert_eq!(raw(&path), "[nonsense]");
+    // A note that is nonsense itself, or cannot be written, costs time and nothing else.
+    fs::write_atomic(&path, b"[]").expect("writable");
+    fs::write_atomic(&seen, b"nonsense").expect("writable");
+    mailbox.append(&message("alice", "t", "3")).expect("append");
+    fs::remove_file(&seen).expect("there");
+    fs::create_dir_exclusive(&seen).expect("free");
+    mailbox.append(&message("alice", "t", "4")).expect("append");
+    assert_eq!(ids(mailbox.entries().expect("entries")), ["3", "4"]);
+}
+
+#[test]
+fn msg_07_files_that_are_no_mailbox_are_refused_and_left() {
+    let deep = "[".repeat(100_000) + &"]".repeat(100_000);
+    let nul = "\0".repeat(4096);
+    for bad in ["{}", "17", "\"[]\"", "null", deep.as_str(), nul.as_str(), "\u{feff}[]", ""] {
+        let (_dir, team) = fresh();
+        let (mailbox, path) = (team.mailbox(&MemberName::lead()), team.layout.inbox(&MemberName::lead()));
+        fs::write_atomic(&path, bad.as_bytes()).expect("write");
+        let about = &bad[..bad.len().min(8)];
+        let results = [
+            mailbox.append(&message("bob", "hi", "1")),
+            mailbox.entries().map(drop),
+            mailbox.unread().map(drop),
+            mailbox.acknowledge(&["1".to_owned()]),
+            mailbox.remove(&["1".to_owned()]),
+        ];
+        for result in results {
+            assert!(matches!(result, Err(StoreError::Corrupt { .. })), "{about:?}: {result:?}");
+        }
+        assert!(raw(&path) == bad, "{about:?} is left as it is");
+    }
+}
+
+#[test]
+fn a_file_beyond_all_measure_is_not_read_and_left() {
+    let (_dir, team) = fresh();
+    let (mailbox, path) = (team.mailbox(&MemberName::lead()), team.layout.inbox(&MemberName::lead()));
+    let huge = vec![b' '; 100 << 20];
+    fs::write_atomic(&path, &huge).expect("write");
+    for result in [mailbox.append(&message("bob", "hi", "1")), mailbox.entries().map(drop)] {
+        assert!(matches!(result, Err(StoreError::File(fs::FsError::TooLarge { .. }))), "{result:?}");
+    }
+    assert_eq!(fs::len(&path).expect("there"), Some(100 << 20));
+}
+
+#[test]
+fn a_box_never_grows_beyond_what_is_read() {
+    let (_dir, team) = fresh();
+    let (mailbox, path) = (team.mailbox(&MemberName::lead()), team.layout.inbox(&MemberName::lead()));
+    let mut nearly = vec![b' '; (64 << 20) - 10];
+    nearly[0] = b'[';
+    nearly.extend_from_slice(b"\"x\"\n]");
+    fs::write_atomic(&path, &nearly).expect("write");
+    let sent = mailbox.append(&message("bob", "hi", "1"));
+    assert!(matches!(sent, Err(StoreError::BoxFull { .. })), "{sent:?}");
+    assert_eq!(mailbox.entries().expect("still readable").len(), 1);
+}
