@@ -194,9 +194,10 @@ fn whoever_was_suspended_publishes_nothing() {
 
 #[test]
 fn a_peer_that_removes_in_place_is_not_taken_for_us() {
-    explore("in place", 1_000, || {
+    explore("in place", 2_000, || {
         let quick: Role = Box::new(|actor| increment(&actor, 100, Publish::InOne));
-        let world = play(vec![(0, quick), (0, node())], Some(60_000));
+        let peer: Role = Box::new(|actor| Node::new(actor).increment(3_000));
+        let world = play(vec![(0, quick), (0, peer)], Some(60_000));
         assert_nothing_lost(&world);
         assert_free(&world, STALE_MS + POLL);
     });
