@@ -35,16 +35,10 @@ impl DirLock {
         }
     }
 
-    /// True when the lock directory is the one that we made and nobody has touched it; stamps it anew when due.
-    /// To be asked immediately before publishing what was done under the lock.
+    /// True when the lock directory is the one that we made and nobody has touched it; stamps it anew when
+    /// it is older than 5 s, so that others do not take it for abandoned; there is no thread that does. To be asked immediately before publishing what was done under the lock.
     pub(crate) fn still_ours(&self) -> bool {
         self.claim.still_ours()
-    }
-
-    /// Stamps the lock's time when it is older than 5 s, so that others do not take it for abandoned. Call it in
-    /// work that lasts; there is no thread that does.
-    pub(crate) fn refresh_if_due(&self) {
-        self.claim.refresh_if_due();
     }
 
     /// Lets a test be a holder that has not stamped its lock for a while.
