@@ -20,22 +20,21 @@ enum Json {
 
 type Pairs = Vec<(String, Json)>;
 
-const TOKENS: [&str; 16] = [
+const TOKENS: [&str; 15] = [
     "null",
     "true",
     "false",
     "0",
     "-0",
     "1.50",
-    "1e3",
-    "1E3",
-    "-2.5e-7",
     "1e+3",
+    "1e-3",
+    "-2.5e-7",
+    "1e+21",
     "0.10",
     "18446744073709551616",
     "-9223372036854775809",
     "123456789012345678901234567890.5",
-    "1e400",
     "1795214628804",
 ];
 
@@ -205,4 +204,18 @@ proptest! {
         let expected = written(&task_file(&outer, &metadata, released));
         prop_assert_eq!(fs::read_to_string(place.task(1)).expect("readable"), expected);
     }
+}
+
+/// The one form that does not come through: an exponent without a sign gets one, as JSON.stringify writes it. The
+/// number stays the same.
+#[test]
+fn an_exponent_without_a_sign_gets_one() {
+    let place = Place::new();
+    let file = |numbers: &str| format!("[\n  {{\n    \"n\": [{numbers}],\n    \"msg_id\": \"a\"\n  }}\n]");
+    fs::write(place.inbox("bob"), file("1e3, 1E3, 1E-3")).expect("writable");
+    place.team.mark("bob", &["a".to_owned()]).expect("usable");
+    let text = fs::read_to_string(place.inbox("bob")).expect("readable");
+    let numbers: Vec<&str> =
+        text.split(['[', ']', ',']).map(str::trim).filter(|n| n.starts_with('1')).collect();
+    assert_eq!(numbers, ["1e+3", "1e+3", "1e-3"]);
 }
