@@ -233,7 +233,7 @@ impl Run {
 }
 
 proptest! {
-    #![proptest_config(cases(64))]
+    #![proptest_config(cases(256))]
 
     #[test]
     fn a_board_is_what_was_done_to_it(acts in vec(act(), 1..25)) {

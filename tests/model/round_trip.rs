@@ -164,7 +164,7 @@ fn maps(list: &[&Pairs]) -> Json {
 }
 
 proptest! {
-    #![proptest_config(cases(128))]
+    #![proptest_config(cases(256))]
 
     #[test]
     fn marking_and_removing_change_nothing_else(a in entry("a"), b in entry("b"), c in entry("c")) {
