@@ -3,12 +3,17 @@
 
 use std::path::Path;
 
+use serde_json::Value;
+
 use crate::lead;
 use crate::model::envelope::Envelope;
 use crate::model::event::{EventKind, Note};
 use crate::model::id::{Incarnation, MemberName, TaskId, TeamName};
+use crate::model::manifest::Manifest;
+use crate::model::protocol::Message;
 use crate::model::record::MemberRecord;
 use crate::model::settings::{BackendChoice, Finish, Settings};
+use crate::model::task::Task;
 use crate::model::team;
 use crate::model::time::Timestamp;
 use crate::store::{Ending, NewTask, Store, StoreError, TeamStore};
@@ -303,4 +308,136 @@ impl Follower {
 #[must_use]
 pub fn ticks(count: usize) -> usize {
     lead::idle_steps(count)
+}
+
+/// A task on the board: id, state, owner, whom it blocks, by whom it is blocked.
+pub type Row = (u64, &'static str, Option<String>, Vec<u64>, Vec<u64>);
+
+/// Puts tasks with a command on the board, all or none; each comes after tasks on the board and after others of the
+/// batch, by their place in it. Gives their ids.
+///
+/// # Errors
+/// The wire's word for a refusal, else what the store says.
+pub fn create_tasks(team: &Team, batch: &[(Vec<u64>, Vec<usize>)]) -> Result<Vec<u64>> {
+    let task = |(blocked_by, after): &(Vec<u64>, Vec<usize>)| {
+        let blocked_by = blocked_by.iter().map(|id| TaskId(*id)).collect();
+        let mut task = NewTask { blocked_by, after: after.clone(), ..NewTask::default() };
+        task.extra.run = vec!["true".to_owned()];
+        task
+    };
+    let batch: Vec<NewTask> = batch.iter().map(task).collect();
+    let made = team.0.create_tasks(&batch, "team-lead", now()).map_err(word)?;
+    Ok(made.iter().map(|task| task.id.0).collect())
+}
+
+/// Claims one task.
+///
+/// # Errors
+/// The wire's word for a refusal, else what the store says.
+pub fn claim(team: &Team, id: u64, who: &str) -> Result<()> {
+    team.0.claim(TaskId(id), &named(who)?, now()).map(drop).map_err(word)
+}
+
+/// Ends a task as failed.
+///
+/// # Errors
+/// What the store says.
+pub fn fail(team: &Team, id: u64, who: &str) -> Result<()> {
+    team.0.end_task(TaskId(id), &named(who)?, Ending::Failed, None, now()).map(drop).map_err(word)
+}
+
+/// Gives back what a member holds; gives the ids.
+///
+/// # Errors
+/// What the store says.
+pub fn release(team: &Team, who: &str) -> Result<Vec<u64>> {
+    let released = team.0.release_tasks_of(&named(who)?).map_err(word)?;
+    Ok(released.iter().map(|task| task.id.0).collect())
+}
+
+/// The board as it stands, by id, and whether anything on it can move.
+///
+/// # Errors
+/// What the store says.
+pub fn board(team: &Team) -> Result<(Vec<Row>, bool)> {
+    let board = team.0.board().map_err(word)?;
+    let numbers = |ids: &[TaskId]| ids.iter().map(|id| id.0).collect();
+    let row = |task: &Task| {
+        (task.id.0, task.state.as_str(), task.owner.clone(), numbers(&task.blocks), numbers(&task.blocked_by))
+    };
+    Ok((board.tasks.values().map(row).collect(), board.can_move()))
+}
+
+/// Sets one text field of a member's entry in the team file; whether the member is on the roster.
+///
+/// # Errors
+/// What the store says.
+pub fn set_member(team: &Team, name: &str, key: &str, value: &str) -> Result<bool> {
+    let name = named(name)?;
+    team.0.change_roster(|roster| Ok(roster.set(&name, key, value))).map_err(word)
+}
+
+fn word(e: StoreError) -> String {
+    match &e {
+        StoreError::Refused(refusal) => refusal.code().to_owned(),
+        other => other.to_string(),
+    }
+}
+
+/// Reads bytes as a mailbox, each text as a protocol message, and writes them again; whether it was JSON.
+#[must_use]
+pub fn parse_mailbox(bytes: &[u8]) -> bool {
+    let Ok(value) = serde_json::from_slice::<Value>(bytes) else { return false };
+    let entries = value.as_array().map_or(std::slice::from_ref(&value), Vec::as_slice);
+    for envelope in entries.iter().map(Envelope::read) {
+        let again = Envelope::read(&Value::Object(envelope.to_entry()));
+        assert_eq!(again, envelope, "an entry that we write reads as what it was");
+        let _ = Message::parse(&envelope.text);
+    }
+    true
+}
+
+/// Reads bytes as a team file; whether it was an object.
+#[must_use]
+pub fn parse_team(bytes: &[u8]) -> bool {
+    let Ok(Value::Object(file)) = serde_json::from_slice(bytes) else { return false };
+    let team = team::Team::read(&file);
+    let _ = team.next_color();
+    team.members.iter().all(|member| team.member(&member.name).is_some())
+}
+
+/// Reads bytes as a task file and writes it back; whether it was an object.
+#[must_use]
+pub fn parse_task(bytes: &[u8]) -> bool {
+    let Ok(Value::Object(mut file)) = serde_json::from_slice(bytes) else { return false };
+    let task = Task::read(TaskId(1), &file);
+    task.write(&mut file);
+    let again = Task::read(TaskId(1), &file);
+    assert_eq!(
+        (again.state, again.owner),
+        (task.state, task.owner),
+        "a task that we write reads as what it was"
+    );
+    true
+}
+
+/// Reads bytes as a protocol message and writes it again; whether it was one.
+#[must_use]
+pub fn parse_protocol(bytes: &[u8]) -> bool {
+    let Ok(text) = std::str::from_utf8(bytes) else { return false };
+    let message = Message::parse(text);
+    assert_eq!(Message::parse(&message.to_text()), message, "a message that we write reads as what it was");
+    match message {
+        Message::Text(_) | Message::Unknown { .. } | Message::Malformed { .. } => false,
+        known => !known.kind().is_empty(),
+    }
+}
+
+/// Reads bytes as a manifest; whether it was a right one.
+#[must_use]
+pub fn parse_manifest(bytes: &[u8]) -> bool {
+    std::str::from_utf8(bytes).is_ok_and(|text| match Manifest::parse(text) {
+        Ok(_) => true,
+        Err(fault) => fault.to_string().is_empty(),
+    })
 }

@@ -177,7 +177,7 @@ fn per_append(stage: &Stage, tag: &str) -> f64 {
     let began = Instant::now();
     for n in 0..200 {
         stage.team.append("bob", "new", BODY, &format!("{tag}-{n}")).expect("append");
-        stage.team.mark("bob", &[format!("{tag}-{n}")]).expect("acknowledge");
+        stage.team.acknowledge("bob", &[format!("{tag}-{n}")]).expect("acknowledge");
     }
     began.elapsed().as_secs_f64() / 200.0
 }
@@ -188,7 +188,7 @@ fn read_row() {
         let fresh = Stage::new(0);
         let full = Stage::new(10_000);
         let ids: Vec<String> = full.team.entries("bob").expect("entries").into_iter().map(|e| e.0).collect();
-        full.team.mark("bob", &ids).expect("acknowledge");
+        full.team.acknowledge("bob", &ids).expect("acknowledge");
         ratios.push(per_append(&full, "b") / per_append(&fresh, "a"));
     }
     println!(

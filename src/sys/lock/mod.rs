@@ -1,8 +1,12 @@
 //! Locks between processes: an flock gate, and the lock directory of the npm package proper-lockfile 4.1.2.
 //! Refuses to know what they protect.
 
+mod claim;
 mod dir;
+mod disk;
 mod gate;
+#[cfg(test)]
+mod model;
 
 use std::io;
 use std::path::{Path, PathBuf};

@@ -1,5 +1,6 @@
 //! Tests of the locks: among threads, real processes, and against lock directories of other programs.
 
+use super::disk::{Disk, Real, Seen};
 use super::*;
 use crate::sys::testing::{Guarded, PATIENCE, helper, run_helper, until};
 use std::fs::{self, File};
@@ -216,13 +217,13 @@ fn a_fresh_lock_caught_in_reclaiming_goes_back() {
     place.foreign_lock(0);
     let aside = place.dir.path().join("box.json.lock.aside");
     fs::rename(place.lock_dir(), &aside).expect("ours in this test");
-    assert!(!dir::finish_reclaim(&place.lock_dir(), &aside).expect("usable"));
+    assert!(!claim::finish_reclaim(&Real, &place.lock_dir(), &aside).expect("usable"));
     assert_eq!(place.names(), ["box.json.lock"]);
     // And when the place has been taken meanwhile, the newer one stays what it is.
     fs::rename(place.lock_dir(), &aside).expect("ours in this test");
     place.foreign_lock(2);
     let newer = fs::metadata(place.lock_dir()).and_then(|meta| meta.modified()).expect("exists");
-    assert!(!dir::finish_reclaim(&place.lock_dir(), &aside).expect("usable"));
+    assert!(!claim::finish_reclaim(&Real, &place.lock_dir(), &aside).expect("usable"));
     assert_eq!(place.names(), ["box.json.lock"]);
     assert_eq!(fs::metadata(place.lock_dir()).and_then(|meta| meta.modified()).expect("exists"), newer);
 }
@@ -270,13 +271,114 @@ fn long_holders_stamp_when_due_and_only_then() {
     let lock = place.acquire(SOON).expect("free");
     let stamped = || fs::metadata(place.lock_dir()).and_then(|meta| meta.modified()).expect("exists");
     let fresh = stamped();
-    lock.refresh_if_due();
+    assert!(lock.still_ours());
     assert_eq!(stamped(), fresh);
     lock.pretend_stamped(SystemTime::now() - Duration::from_secs(7));
     assert!(SystemTime::now().duration_since(stamped()).is_ok_and(|age| age > Duration::from_secs(6)));
     assert!(lock.still_ours());
     assert!(SystemTime::now().duration_since(stamped()).is_ok_and(|age| age < Duration::from_secs(5)));
     assert!(lock.still_ours());
+}
+
+/// The real disk, with another program that acts just before one of our calls.
+#[derive(Clone)]
+struct Meddled {
+    before: &'static str,
+    act: std::rc::Rc<dyn Fn()>,
+}
+
+impl Meddled {
+    fn at(&self, call: &str) -> Real {
+        if call == self.before {
+            (self.act)();
+        }
+        Real
+    }
+}
+
+impl Disk for Meddled {
+    type Handle = File;
+
+    fn now(&self) -> SystemTime {
+        Real.now()
+    }
+
+    fn make(&self, path: &Path) -> io::Result<()> {
+        self.at("make").make(path)
+    }
+
+    fn open(&self, path: &Path) -> io::Result<File> {
+        self.at("open").open(path)
+    }
+
+    fn look(&self, path: &Path) -> io::Result<Seen> {
+        self.at("look").look(path)
+    }
+
+    fn look_at(&self, dir: &File) -> io::Result<Seen> {
+        Real.look_at(dir)
+    }
+
+    fn stamp(&self, dir: &File, time: SystemTime) -> io::Result<()> {
+        Real.stamp(dir, time)
+    }
+
+    fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {
+        self.at("rename").rename(from, to)
+    }
+
+    fn rename_to_free(&self, from: &Path, to: &Path) -> io::Result<()> {
+        Real.rename_to_free(from, to)
+    }
+
+    fn remove(&self, path: &Path) -> io::Result<()> {
+        self.at("remove").remove(path)
+    }
+}
+
+/// Gives up at once.
+struct Hasty;
+
+impl claim::Patience for Hasty {
+    fn is_over(&self) -> bool {
+        true
+    }
+
+    fn pause(&mut self) {}
+}
+
+/// A claim while a peer of the Node kind, late in reclaiming what was stale, replaces our lock by its own just
+/// before one of our calls.
+fn claim_with_peer(place: &Place, before: &'static str) -> Option<claim::Claim<Meddled>> {
+    let lock = place.lock_dir();
+    let act = std::rc::Rc::new(move || {
+        fs::remove_dir(&lock).and_then(|()| fs::create_dir(&lock)).expect("the lock is there");
+    });
+    claim::Claim::take(Meddled { before, act }, &place.lock_dir(), &mut Hasty).expect("usable")
+}
+
+// Found by the model: `a_peer_that_removes_in_place_is_not_taken_for_us`.
+#[test]
+fn a_lock_that_a_peer_put_in_place_of_ours_is_not_adopted() {
+    let place = Place::new();
+    assert!(claim_with_peer(&place, "open").is_none());
+    assert_eq!(place.names(), ["box.json.lock"], "the peer's lock stays");
+}
+
+// Found by the model: `whoever_was_suspended_in_releasing_leaves_the_next_holders_lock`.
+#[test]
+fn a_lock_that_a_peer_took_while_we_released_stays() {
+    let place = Place::new();
+    drop(claim_with_peer(&place, "rename").expect("free"));
+    assert_eq!(place.names(), ["box.json.lock"], "the peer's lock stays");
+}
+
+#[test]
+fn what_a_killed_release_left_is_cleared_by_the_next() {
+    let place = Place::new();
+    fs::create_dir(place.dir.path().join("box.json.lock.released")).expect("writable");
+    drop(place.acquire(SOON).expect("free"));
+    assert_eq!(place.names(), ["gate"]);
 }
 
 #[test]

@@ -1,0 +1,161 @@
+//! Hostile bytes for everything that reads what others wrote, from a mutator with a fixed seed: no panic, and every
+//! answer within a second. The same doors as the targets of cargo-fuzz in `tests/fuzz`, for machines without it.
+//!
+//! `PHALANX_FUZZ_SECONDS` says for how long in all (6), `PHALANX_FUZZ_SEED` from which seed.
+#![allow(clippy::disallowed_methods, reason = "tests drive the real system")]
+
+#[path = "fuzz/mutate.rs"]
+mod mutate;
+
+use std::fs;
+use std::io::Write;
+use std::panic::{self, AssertUnwindSafe};
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use mutate::Mutator;
+use phalanx::drive::{self, Team};
+
+const LONGEST: usize = 1 << 20;
+const SLOW: Duration = Duration::from_secs(1);
+
+type Door = fn(&[u8]) -> bool;
+
+const JSON_DOORS: [(&str, Door); 4] = [
+    ("mailbox", drive::parse_mailbox),
+    ("team", drive::parse_team),
+    ("task", drive::parse_task),
+    ("protocol", drive::parse_protocol),
+];
+
+fn setting(name: &str, default: u64) -> u64 {
+    std::env::var(name).ok().and_then(|text| text.parse().ok()).unwrap_or(default)
+}
+
+fn files(folder: &str) -> Vec<Vec<u8>> {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("fixtures").join(folder);
+    let mut paths: Vec<PathBuf> = (fs::read_dir(&folder).expect("the fixtures are there"))
+        .map(|entry| entry.expect("readable").path())
+        .collect();
+    paths.sort();
+    paths.iter().map(|path| fs::read(path).expect("readable")).collect()
+}
+
+struct Place {
+    dir: tempfile::TempDir,
+    team: Team,
+}
+
+impl Place {
+    /// A team with a member that has mail, and two tasks.
+    fn new() -> Place {
+        let dir = tempfile::tempdir().expect("a temporary directory");
+        let team = Team::create(&dir.path().join("root"), "fuzz").expect("a new team");
+        team.join("bob").expect("a new member");
+        team.append("bob", "ann", "{\"type\":\"mode_set_request\",\"mode\":\"plan\"}", "id-1")
+            .expect("a member");
+        drive::create_tasks(&team, &[(vec![], vec![]), (vec![], vec![0])]).expect("a board");
+        team.claim_next("bob").expect("a board");
+        Place { dir, team }
+    }
+
+    fn path(&self, of: &str) -> PathBuf {
+        self.dir.path().join("root").join(of)
+    }
+}
+
+const TEAM_FILE: &str = "teams/fuzz/config.json";
+const INBOX: &str = "teams/fuzz/inboxes/bob.json";
+const TASK: &str = "tasks/fuzz/1.json";
+
+fn json_seeds() -> Vec<Vec<u8>> {
+    let place = Place::new();
+    let ours = [TEAM_FILE, INBOX, TASK].map(|name| fs::read(place.path(name)).expect("ours"));
+    files("wire").into_iter().chain(ours).collect()
+}
+
+/// Feeds mutants to one door until the time is over; gives how many, and how many of them were right.
+fn feed(name: &str, door: Door, seeds: &[Vec<u8>], time: Duration, seed: u64) -> (u64, u64) {
+    let mut mutator = Mutator::new(seed, LONGEST);
+    let begun = Instant::now();
+    let (mut fed, mut right) = (0, 0);
+    for whole in seeds {
+        right += u64::from(try_one(name, door, whole, seed, fed));
+        fed += 1;
+    }
+    while begun.elapsed() < time {
+        let input = mutator.mutant(seeds);
+        right += u64::from(try_one(name, door, &input, seed, fed));
+        fed += 1;
+    }
+    (fed, right)
+}
+
+fn try_one(name: &str, door: Door, input: &[u8], seed: u64, number: u64) -> bool {
+    // Slow once may be the machine; slow three times is the parser.
+    for attempt in 0..3 {
+        let begun = Instant::now();
+        let answer = panic::catch_unwind(AssertUnwindSafe(|| door(input)));
+        let took = begun.elapsed();
+        let head = String::from_utf8_lossy(&input[..input.len().min(200)]);
+        let at = format!("{name}, seed {seed}, input {number} of {} bytes: {head}", input.len());
+        let answer = answer.unwrap_or_else(|_| panic!("panicked: {at}"));
+        if took < SLOW {
+            return answer;
+        }
+        assert!(attempt < 2, "took {took:?}: {at}");
+    }
+    false
+}
+
+#[test]
+fn hostile_bytes_neither_panic_nor_hang() {
+    let seed = setting("PHALANX_FUZZ_SEED", 20_261_121);
+    let time = Duration::from_secs(setting("PHALANX_FUZZ_SECONDS", 6)) / 5;
+    println!("fuzz: seed {seed}, {time:?} for each target");
+    let (json, toml) = (json_seeds(), [files("manifests"), files("teams")].concat());
+    let doors = JSON_DOORS.into_iter().map(|(name, door)| (name, door, &json));
+    for (name, door, seeds) in doors.chain([("manifest", drive::parse_manifest as Door, &toml)]) {
+        let (fed, right) = feed(name, door, seeds, time, seed);
+        println!("fuzz: {name}: {fed} executions, {right} of them read as right");
+        assert!(right > 0, "{name}: not even a seed was read");
+    }
+}
+
+/// What a bomb of the size limit does to each door.
+#[test]
+fn a_mebibyte_of_one_thing_is_answered_in_time() {
+    let toml = ["a={", "[[", "[a.", "a.", "\"", "'''", "a=1\n", "[a]\n", "x=[", "#", "\\u0041"];
+    for unit in mutate::BOMBS.iter().chain(&toml) {
+        let bomb = unit.repeat(LONGEST / unit.len());
+        for (number, (name, door)) in
+            JSON_DOORS.into_iter().chain([("manifest", drive::parse_manifest as Door)]).enumerate()
+        {
+            try_one(name, door, bomb.as_bytes(), 0, number as u64);
+        }
+    }
+}
+
+/// 100 MB, in which one unit is repeated between a head and a tail.
+fn write_huge(path: &Path, head: &str, unit: u8, tail: &str) {
+    let mut file = fs::File::create(path).expect("writable");
+    file.write_all(head.as_bytes()).expect("room");
+    let piece = vec![unit; 1_000_000];
+    (0..100).for_each(|_| file.write_all(&piece).expect("room"));
+    file.write_all(tail.as_bytes()).expect("room");
+}
+
+#[test]
+fn msg_07_huge_files_give_an_answer_and_stay() {
+    let place = Place::new();
+    write_huge(&place.path(INBOX), "[{\"from\":\"a\",\"text\":\"", b'x', "\"}]");
+    assert_eq!(place.team.entries("bob").map(|entries| entries[0].2.len()), Ok(100_000_000));
+    write_huge(&place.path(TASK), "", b'[', "");
+    let (rows, _) = drive::board(&place.team).expect("the other task is readable");
+    assert_eq!(rows.len(), 1);
+    write_huge(&place.path(TEAM_FILE), "{\"name\": \"", 0, "\"}");
+    assert!(place.team.teammates().is_err_and(|error| error.contains("config.json")));
+    for name in [INBOX, TASK, TEAM_FILE] {
+        assert!(fs::metadata(place.path(name)).expect("still there").len() >= 100_000_000, "{name}");
+    }
+}

@@ -1,0 +1,55 @@
+//! The store against models in memory: random sequences of what members do, and what a foreign hand does meanwhile.
+#![allow(clippy::disallowed_methods, reason = "tests drive the real system")]
+
+#[path = "model/board.rs"]
+mod board;
+#[path = "model/mailbox.rs"]
+mod mailbox;
+#[path = "model/round_trip.rs"]
+mod round_trip;
+
+use std::path::PathBuf;
+
+use phalanx::drive::Team;
+use proptest::test_runner::Config;
+
+/// A team of ann, bob and cid under a root of its own.
+struct Place {
+    dir: tempfile::TempDir,
+    team: Team,
+}
+
+const MEMBERS: [&str; 3] = ["ann", "bob", "cid"];
+
+impl Place {
+    fn new() -> Place {
+        // In memory where there is such a place: what is proven here is not that the disk keeps what it is given.
+        let dir = tempfile::tempdir_in("/dev/shm").or_else(|_| tempfile::tempdir());
+        let dir = dir.expect("a temporary directory");
+        let team = Team::create(&dir.path().join("root"), "model").expect("a new team");
+        MEMBERS.iter().for_each(|name| team.join(name).expect("a new member"));
+        Place { dir, team }
+    }
+
+    fn root(&self) -> PathBuf {
+        self.dir.path().join("root")
+    }
+
+    fn inbox(&self, name: &str) -> PathBuf {
+        self.root().join(format!("teams/model/inboxes/{name}.json"))
+    }
+
+    fn team_file(&self) -> PathBuf {
+        self.root().join("teams/model/config.json")
+    }
+
+    fn task(&self, id: u64) -> PathBuf {
+        self.root().join(format!("tasks/model/{id}.json"))
+    }
+}
+
+/// So many cases, from a fixed seed unless PROPTEST_RNG_SEED says otherwise, and no file of failures.
+fn cases(cases: u32) -> Config {
+    let rng_seed = proptest::test_runner::RngSeed::Fixed(20_261_121);
+    Config { cases, failure_persistence: None, rng_seed, max_shrink_iters: 200, ..Config::default() }
+}

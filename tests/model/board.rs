@@ -1,0 +1,246 @@
+//! The task board against a model in memory: edges, claims, ends, releases, and files that a foreign hand deletes.
+
+use std::collections::BTreeMap;
+use std::fs;
+
+use phalanx::drive::{self, Row};
+use proptest::collection::vec;
+use proptest::prelude::*;
+use proptest::sample::Index;
+
+use super::{MEMBERS, Place, cases};
+
+/// A task of a batch: after which of the board and of those before it in the batch.
+type Wanted = (Vec<Index>, Vec<Index>);
+
+#[derive(Debug, Clone)]
+enum Act {
+    Create(Vec<Wanted>),
+    /// After a task that is not there.
+    CreateDangling,
+    Claim(Index, usize),
+    ClaimNext(usize),
+    Complete(Index, usize),
+    Fail(Index, usize),
+    Release(usize),
+    /// The file of the newest task, or of any, is deleted by another program.
+    Vanish(Index, bool),
+}
+
+/// The lead, too, may end tasks.
+fn who() -> impl Strategy<Value = usize> {
+    0..=MEMBERS.len()
+}
+
+fn name(who: usize) -> &'static str {
+    MEMBERS.get(who).copied().unwrap_or("team-lead")
+}
+
+fn act() -> impl Strategy<Value = Act> {
+    let wanted = (vec(any::<Index>(), 0..3), vec(any::<Index>(), 0..2));
+    let any_task = any::<Index>;
+    prop_oneof![
+        4 => vec(wanted, 1..4).prop_map(Act::Create),
+        1 => Just(Act::CreateDangling),
+        5 => (any_task(), who()).prop_map(|(at, who)| Act::Claim(at, who)),
+        5 => who().prop_map(Act::ClaimNext),
+        5 => (any_task(), who()).prop_map(|(at, who)| Act::Complete(at, who)),
+        2 => (any_task(), who()).prop_map(|(at, who)| Act::Fail(at, who)),
+        1 => who().prop_map(Act::Release),
+        1 => (any_task(), any::<bool>()).prop_map(|(at, newest)| Act::Vanish(at, newest)),
+    ]
+}
+
+#[derive(Debug, Clone, Default)]
+struct Known {
+    state: &'static str,
+    owner: Option<&'static str>,
+    after: Vec<u64>,
+}
+
+#[derive(Default)]
+struct Model {
+    tasks: BTreeMap<u64, Known>,
+    last_id: u64,
+}
+
+impl Model {
+    /// A blocker that vanished blocks no more.
+    fn is_blocked(&self, id: u64) -> bool {
+        let open = |blocker: &u64| self.tasks.get(blocker).is_some_and(|task| task.state != "completed");
+        self.tasks[&id].after.iter().any(open)
+    }
+
+    fn claim(&self, id: u64, who: &str) -> Result<(), &'static str> {
+        let Some(task) = self.tasks.get(&id) else { return Err("task_not_found") };
+        match (task.state, task.owner) {
+            ("pending" | "in_progress", Some(owner)) if owner != who => Err("already_claimed"),
+            ("in_progress", _) => Err("already_claimed"),
+            ("pending", _) if self.is_blocked(id) => Err("blocked"),
+            ("pending", _) => Ok(()),
+            _ => Err("already_resolved"),
+        }
+    }
+
+    fn next(&self, who: &str) -> Option<u64> {
+        if self.tasks.values().any(|task| task.state == "in_progress" && task.owner == Some(who)) {
+            return None;
+        }
+        let free = |owner: Option<&str>| {
+            let mut ids = self.tasks.iter().filter(|(_, task)| task.owner == owner).map(|(id, _)| *id);
+            ids.find(|id| self.claim(*id, who).is_ok())
+        };
+        free(Some(who)).or_else(|| free(None))
+    }
+
+    fn may_end(&self, id: u64, who: &str, ending: &str) -> bool {
+        let Some(task) = self.tasks.get(&id) else { return false };
+        let allowed = who == "team-lead" || task.owner == Some(who);
+        allowed && (task.state == "in_progress" || (task.state == "pending" && ending == "completed"))
+    }
+
+    fn can_move(&self) -> bool {
+        let moves = |(id, task): (&u64, &Known)| match task.state {
+            "in_progress" => true,
+            "pending" => !self.is_blocked(*id),
+            _ => false,
+        };
+        self.tasks.iter().any(moves)
+    }
+
+    fn set(&mut self, id: u64, state: &'static str, owner: Option<&'static str>) {
+        let task = self.tasks.get_mut(&id).expect("the model knows it");
+        (task.state, task.owner) = (state, owner);
+    }
+}
+
+struct Run {
+    place: Place,
+    model: Model,
+}
+
+impl Run {
+    /// Some task that was ever made, there or not; 1 before any was.
+    fn task(&self, at: Index) -> u64 {
+        at.index(usize::try_from(self.model.last_id.max(1)).expect("few tasks")) as u64 + 1
+    }
+
+    fn act(&mut self, act: &Act) {
+        let team = &self.place.team;
+        match act {
+            Act::Create(batch) => self.create(batch),
+            Act::CreateDangling => {
+                let missing = self.model.last_id + 50;
+                let refused = drive::create_tasks(team, &[(vec![], vec![]), (vec![missing], vec![])]);
+                assert_eq!(refused, Err("task_not_found".to_owned()));
+            }
+            Act::Claim(at, who) => {
+                let (id, who) = (self.task(*at), name(*who));
+                let expected = self.model.claim(id, who);
+                assert_eq!(drive::claim(team, id, who), expected.map_err(str::to_owned), "{id} by {who}");
+                if expected.is_ok() {
+                    self.model.set(id, "in_progress", Some(who));
+                }
+            }
+            Act::ClaimNext(who) => {
+                let expected = self.model.next(name(*who));
+                assert_eq!(team.claim_next(name(*who)), Ok(expected), "by {}", name(*who));
+                expected.into_iter().for_each(|id| self.model.set(id, "in_progress", Some(name(*who))));
+            }
+            Act::Complete(at, who) => self.end(*at, name(*who), "completed"),
+            Act::Fail(at, who) => self.end(*at, name(*who), "failed"),
+            Act::Release(who) => self.release(name(*who)),
+            Act::Vanish(at, newest) => self.vanish(*at, *newest),
+        }
+    }
+
+    fn create(&mut self, batch: &[Wanted]) {
+        let there: Vec<u64> = self.model.tasks.keys().copied().collect();
+        let pick = |at: &Index| at.index(there.len());
+        let on_board = |wanted: &Wanted| {
+            let mut ids: Vec<u64> =
+                wanted.0.iter().filter(|_| !there.is_empty()).map(|at| there[pick(at)]).collect();
+            ids.dedup();
+            ids
+        };
+        let before = |place: usize, wanted: &Wanted| {
+            let mut places: Vec<usize> =
+                wanted.1.iter().filter(|_| place > 0).map(|at| at.index(place)).collect();
+            places.dedup();
+            places
+        };
+        let asked: Vec<_> = batch
+            .iter()
+            .enumerate()
+            .map(|(place, wanted)| (on_board(wanted), before(place, wanted)))
+            .collect();
+        let ids = drive::create_tasks(&self.place.team, &asked).expect("all blockers are there");
+        for (id, (on_board, before)) in ids.iter().zip(&asked) {
+            assert!(*id > self.model.last_id, "id {id} was given out before");
+            self.model.last_id = *id;
+            let after = on_board.iter().copied().chain(before.iter().map(|place| ids[*place])).collect();
+            self.model.tasks.insert(*id, Known { state: "pending", owner: None, after });
+        }
+    }
+
+    fn end(&mut self, at: Index, who: &'static str, ending: &'static str) {
+        let (id, team) = (self.task(at), &self.place.team);
+        let expected = self.model.may_end(id, who, ending);
+        let ended = if ending == "failed" { drive::fail(team, id, who) } else { team.complete(id, who) };
+        assert_eq!(ended.is_ok(), expected, "{id} {ending} by {who}: {ended:?}");
+        if expected {
+            let owner = self.model.tasks[&id].owner;
+            self.model.set(id, ending, owner);
+        }
+    }
+
+    fn release(&mut self, who: &'static str) {
+        let held = |task: &Known| task.owner == Some(who) && matches!(task.state, "pending" | "in_progress");
+        let expected: Vec<u64> =
+            self.model.tasks.iter().filter(|(_, task)| held(task)).map(|(id, _)| *id).collect();
+        assert_eq!(drive::release(&self.place.team, who), Ok(expected.clone()));
+        expected.into_iter().for_each(|id| self.model.set(id, "pending", None));
+    }
+
+    fn vanish(&mut self, at: Index, newest: bool) {
+        let id = if newest { self.model.last_id } else { self.task(at) };
+        if self.model.tasks.remove(&id).is_some() {
+            fs::remove_file(self.place.task(id)).expect("it is there");
+        }
+    }
+
+    fn check(&self) {
+        let (rows, can_move) = drive::board(&self.place.team).expect("readable");
+        assert_eq!(can_move, self.model.can_move(), "{rows:?}");
+        let short = |row: &Row| (row.0, row.1, row.2.clone(), row.4.clone());
+        let known =
+            |(id, task): (&u64, &Known)| (*id, task.state, task.owner.map(str::to_owned), task.after.clone());
+        let (found, expected): (Vec<_>, Vec<_>) =
+            (rows.iter().map(short).collect(), self.model.tasks.iter().map(known).collect());
+        assert_eq!(found, expected);
+        self.check_edges(&rows);
+    }
+
+    /// Both ends of an edge tell of it, as far as they are there.
+    fn check_edges(&self, rows: &[Row]) {
+        let rows: BTreeMap<u64, &Row> = rows.iter().map(|row| (row.0, row)).collect();
+        for (id, row) in &rows {
+            let forth = row.3.iter().filter_map(|other| rows.get(other)).all(|other| other.4.contains(id));
+            let back = row.4.iter().filter_map(|other| rows.get(other)).all(|other| other.3.contains(id));
+            assert!(forth && back, "an edge of {id} has one end only: {rows:?}");
+        }
+    }
+}
+
+proptest! {
+    #![proptest_config(cases(256))]
+
+    #[test]
+    fn a_board_is_what_was_done_to_it(acts in vec(act(), 1..25)) {
+        let mut run = Run { place: Place::new(), model: Model::default() };
+        for act in &acts {
+            run.act(act);
+            run.check();
+        }
+    }
+}
