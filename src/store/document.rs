@@ -283,6 +283,5 @@ fn overlay(stored: Option<Value>, before: Option<Object>, after: Object) -> Valu
 /// Writes a file of our own that nobody else changes at the same time.
 pub(super) fn write_new<T: Serialize>(path: &Path, item: &T) -> Result<bool, StoreError> {
     let value = serde_json::to_value(item).expect("our own forms have string keys and can be written");
-    fs::sweep_temporary(path);
     Ok(fs::create_new(path, &to_bytes(&value))?)
 }
