@@ -74,7 +74,7 @@ impl<D: Disk> Claim<D> {
             Ok((dir, seen))
         });
         match opened {
-            Ok((_, seen)) if !seen.is_marked => Ok(None),
+            Ok((_, seen)) if !seen.is_marked && keeps_marks(disk, path) => Ok(None),
             Ok((dir, Seen { stamp, .. })) => {
                 Ok(Some(Claim { disk: disk.clone(), path: path.to_owned(), dir, stamp: Cell::new(stamp) }))
             }
@@ -137,6 +137,16 @@ impl<D: Disk> Drop for Claim<D> {
             release(&self.disk, &self.path, |there| there.id == id);
         }
     }
+}
+
+/// Whether this disk keeps the mark: some, such as FAT, keep no modes. There, what we open is believed to be ours.
+fn keeps_marks<D: Disk>(disk: &D, lock: &Path) -> bool {
+    let probe = with_suffix(lock, ".probe");
+    // Fails when one was left behind: it tells as much.
+    let _ = disk.make(&probe);
+    let seen = disk.look(&probe);
+    let _ = disk.remove(&probe);
+    seen.is_ok_and(|seen| seen.is_marked)
 }
 
 /// Removes the directory if it is ours, also when it was taken from us a moment ago: what was moved aside is looked at

@@ -294,6 +294,11 @@ impl Meddled {
         }
         Real
     }
+
+    /// Before `never`, nobody meddles, but the disk keeps no modes.
+    fn without_modes(&self, seen: Seen) -> Seen {
+        Seen { is_marked: seen.is_marked && self.before != "never", ..seen }
+    }
 }
 
 impl Disk for Meddled {
@@ -312,11 +317,11 @@ impl Disk for Meddled {
     }
 
     fn look(&self, path: &Path) -> io::Result<Seen> {
-        self.at("look").look(path)
+        self.at("look").look(path).map(|seen| self.without_modes(seen))
     }
 
     fn look_at(&self, dir: &File) -> io::Result<Seen> {
-        Real.look_at(dir)
+        Real.look_at(dir).map(|seen| self.without_modes(seen))
     }
 
     fn stamp(&self, dir: &File, time: SystemTime) -> io::Result<()> {
@@ -363,6 +368,16 @@ fn a_lock_that_a_peer_put_in_place_of_ours_is_not_adopted() {
     let place = Place::new();
     assert!(claim_with_peer(&place, "open").is_none());
     assert_eq!(place.names(), ["box.json.lock"], "the peer's lock stays");
+}
+
+#[test]
+fn a_disk_that_keeps_no_modes_has_locks_all_the_same() {
+    let place = Place::new();
+    let lock = claim_with_peer(&place, "never").expect("free");
+    assert!(lock.still_ours());
+    assert_eq!(place.names(), ["box.json.lock"], "the probe is gone");
+    drop(lock);
+    assert!(place.names().is_empty());
 }
 
 // Found by the model: `whoever_was_suspended_in_releasing_leaves_the_next_holders_lock`.

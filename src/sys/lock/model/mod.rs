@@ -1,9 +1,14 @@
 //! The lock directory's protocol, the real code of `claim`, under thousands of schedules of shuttle: on a file system
 //! in memory, with a Node peer, with holders that die and holders that are suspended past the stale time.
 //!
-//! What is proven holds for a check and a publish in one step. On a real file system they are two calls, lstat(2) and
-//! rename(2): `the_window_that_remains` shows that a holder suspended for more than ten seconds just between them can
-//! publish over somebody else's work. Nothing on a POSIX file system closes that.
+//! What is proven, for a check and a publish in one step: nobody publishes over what another holder has read or
+//! written. On a real file system they are two calls, lstat(2) and rename(2), and
+//! `the_window_that_remains_is_between_check_and_rename` shows that a write is lost where a peer gets between them:
+//! because we were suspended there past the stale time, or because proper-lockfile, late, removes in place. No call
+//! of POSIX closes that.
+//!
+//! What else remains is Node's: while we look at a lock that we moved aside, its holder may give it up or find it
+//! gone. We then put back what nobody holds, and it is free again after the stale time.
 
 mod node;
 mod world;
