@@ -105,7 +105,9 @@ impl Run {
                 self.known.remove(*place);
             }),
             Act::ForeignAppend(text) => {
-                file.push(json!({"from": "old", "text": text, "timestamp": "t", "read": false}));
+                // An entry without an id is known by sender, time and text: no two are sent at one time.
+                let timestamp = format!("t{}", self.acts);
+                file.push(json!({"from": "old", "text": text, "timestamp": timestamp, "read": false}));
                 self.known.push((None, "old".to_owned(), text.clone(), false));
             }
             Act::Append(_) | Act::Mark(_) | Act::Remove(_) => (),

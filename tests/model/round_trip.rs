@@ -6,6 +6,7 @@ use std::fs;
 use phalanx::drive;
 use proptest::collection::vec;
 use proptest::prelude::*;
+use serde_json::Value;
 
 use super::{Place, cases};
 
@@ -200,9 +201,13 @@ proptest! {
         fs::write(place.task(1), written(&task_file(&outer, &metadata, ours.clone()))).expect("writable");
         drive::claim(&place.team, 1, "bob").expect("free");
         prop_assert_eq!(drive::release(&place.team, "bob"), Ok(vec![1]));
-        let released = [ours, vec![token("released", "1")]].concat();
-        let expected = written(&task_file(&outer, &metadata, released));
-        prop_assert_eq!(fs::read_to_string(place.task(1)).expect("readable"), expected);
+        let after = fs::read_to_string(place.task(1)).expect("readable");
+        // The seal is a digest of what was written: taken as it stands, and nothing else.
+        let file: Value = serde_json::from_str(&after).expect("JSON");
+        let seal = file["metadata"]["phalanx"]["seal"].as_str().expect("a seal").to_owned();
+        let changed = vec![("seal".to_owned(), Json::Text(seal)), token("released", "1")];
+        let expected = written(&task_file(&outer, &metadata, [ours, changed].concat()));
+        prop_assert_eq!(after, expected);
     }
 }
 
