@@ -61,3 +61,13 @@ pub(crate) enum StoreError {
 fn circle(path: &[TaskId]) -> String {
     path.iter().chain(path.first()).map(TaskId::to_string).collect::<Vec<_>>().join(" → ")
 }
+
+impl StoreError {
+    /// Whether the file is there and can be got at, but what it holds or what it is cannot be used.
+    pub(crate) fn is_about_content(&self) -> bool {
+        matches!(
+            self,
+            StoreError::Corrupt { .. } | StoreError::File(FsError::TooLarge { .. } | FsError::Refused { .. })
+        )
+    }
+}

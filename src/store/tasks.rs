@@ -58,7 +58,7 @@ impl TeamStore {
             match found {
                 Ok(Some(task)) => drop(board.tasks.insert(id, task)),
                 Ok(None) => {}
-                Err(StoreError::Corrupt { .. }) => drop(board.unreadable.insert(id)),
+                Err(e) if e.is_about_content() => drop(board.unreadable.insert(id)),
                 Err(e) => return Err(e),
             }
         }
@@ -182,7 +182,7 @@ impl TeamStore {
                     part.tasks.insert(next, task);
                 }
                 Ok(None) => {}
-                Err(StoreError::Corrupt { .. }) => drop(part.unreadable.insert(next)),
+                Err(e) if e.is_about_content() => drop(part.unreadable.insert(next)),
                 Err(e) => return Err(e),
             }
         }

@@ -101,6 +101,7 @@ impl Driver<'_> {
         tokio::select! {
             Some(first) = incoming.recv() => {
                 let (topics, others) = sources::drain(first, incoming);
+                let others = sources::hear_own_end_first(others, incoming).await;
                 others.into_iter().for_each(|wake| self.take(wake));
                 topics.iter().for_each(|topic| self.look(topic));
             }
