@@ -7,6 +7,7 @@ use serde::de::{Deserialize, Deserializer, MapAccess, SeqAccess, Visitor};
 
 use super::document::{self, CONFLICT_TRIES, Held, MAX_FILE, Place};
 use super::error::StoreError;
+use super::lenient;
 use crate::model::wire::Object;
 use crate::sys::failpoint;
 use crate::sys::fs::{self, Sync};
@@ -53,7 +54,7 @@ fn whole(place: &Place) -> Result<Option<fs::Contents>, StoreError> {
         return Ok(Some(file));
     }
     drop(file);
-    let Some(found) = document::read_parsed(place, |bytes| serde_json::from_slice::<Sound>(bytes))? else {
+    let Some(found) = document::read_parsed(place, lenient::parse::<Sound>)? else {
         return Ok(None);
     };
     if !is_array(&found.file.bytes) {

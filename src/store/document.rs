@@ -11,6 +11,7 @@ use serde_json::Value;
 use super::error::StoreError;
 use super::journal;
 use super::layout::Layout;
+use super::lenient;
 use crate::model::digest;
 use crate::model::event::{EventKind, Note};
 use crate::model::wire::Object;
@@ -88,7 +89,7 @@ pub(super) fn ready_gate(gate: &Path) -> Result<(), StoreError> {
 
 /// Reads a file that others may be writing. None: there is none.
 pub(super) fn read(place: &Place) -> Result<Option<Value>, StoreError> {
-    Ok(read_parsed(place, |bytes| serde_json::from_slice(bytes))?.map(|found| found.parsed))
+    Ok(read_parsed(place, lenient::parse)?.map(|found| found.parsed))
 }
 
 /// A file's content with what was made of it.
@@ -165,7 +166,7 @@ pub(super) fn change_held<T>(
     edit: &mut impl FnMut(Option<Value>) -> Result<(Option<Value>, T), StoreError>,
 ) -> Result<T, StoreError> {
     for _ in 0..CONFLICT_TRIES {
-        let found = read_parsed(place, |bytes| serde_json::from_slice(bytes))?;
+        let found = read_parsed(place, lenient::parse)?;
         let (before, value) =
             found.map_or((None, None), |found| (Some(found.file.bytes), Some(found.parsed)));
         let (wanted, answer) = edit(value)?;

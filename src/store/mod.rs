@@ -10,6 +10,7 @@ mod handed;
 mod journal;
 mod layout;
 mod lease;
+mod lenient;
 mod mailbox;
 mod members;
 mod requests;

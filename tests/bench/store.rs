@@ -21,6 +21,7 @@ fn main() {
     match args.iter().map(String::as_str).collect::<Vec<_>>()[..] {
         ["append", root, sender, count] => append(Path::new(root), sender, number(count)),
         ["claim", root, who] => claim(Path::new(root), who),
+        ["read"] => read_row(),
         _ => table(),
     }
 }
@@ -187,6 +188,10 @@ fn read_row() {
     for _ in 0..3 {
         let fresh = Stage::new(0);
         let full = Stage::new(10_000);
+        // Boxes that phalanx reads are kept short; it reads those of the members that it has a record of.
+        for stage in [&fresh, &full] {
+            stage.team.begin("bob").expect("record");
+        }
         let ids: Vec<String> = full.team.entries("bob").expect("entries").into_iter().map(|e| e.0).collect();
         full.team.acknowledge("bob", &ids).expect("acknowledge");
         ratios.push(per_append(&full, "b") / per_append(&fresh, "a"));

@@ -213,3 +213,18 @@ fn a_box_never_grows_beyond_what_is_read() {
     assert!(matches!(sent, Err(StoreError::BoxFull { .. })), "{sent:?}");
     assert_eq!(mailbox.entries().expect("still readable").len(), 1);
 }
+
+/// MSG-07: half an emoji, as `JSON.stringify` writes a text that was cut in two, does not make the box unreadable.
+#[test]
+fn msg_07_a_cut_emoji_is_read_and_stays_as_it_was() {
+    let (_dir, team) = fresh();
+    join(&team, "bob");
+    let path = team.layout.inbox(&who("bob"));
+    let theirs = r#"{"from":"ann","text":"so \ud83d","timestamp":"t","read":false}"#;
+    fs::write_atomic(&path, format!("[{theirs}]").as_bytes()).expect("writable");
+    let mailbox = team.mailbox(&who("bob"));
+    mailbox.append(&message("alice", "hello", "id-1")).expect("appended");
+    let unread = mailbox.unread().expect("readable");
+    assert_eq!(unread.iter().map(|e| e.text.as_str()).collect::<Vec<_>>(), ["so \u{fffd}", "hello"]);
+    assert!(raw(&path).starts_with(&format!("[{theirs},")), "an append touches nothing else");
+}
