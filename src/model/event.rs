@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::id::{MemberName, TaskId, TeamName};
+use super::task::Task;
 use super::time::Timestamp;
 use super::wire::Object;
 
@@ -97,6 +98,8 @@ pub(crate) struct Event {
 /// An event about to be written: the journal adds id, time and team.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Note {
+    /// Where it had to be known beforehand; else the journal makes one.
+    pub(crate) id: Option<String>,
     pub(crate) event: EventKind,
     pub(crate) cause: Option<String>,
     pub(crate) member: Option<MemberName>,
@@ -107,7 +110,7 @@ pub(crate) struct Note {
 impl Note {
     /// A note of this kind and nothing else.
     pub(crate) fn of(event: EventKind) -> Note {
-        Note { event, cause: None, member: None, task: None, detail: Object::new() }
+        Note { id: None, event, cause: None, member: None, task: None, detail: Object::new() }
     }
 
     /// About this member.
@@ -118,6 +121,12 @@ impl Note {
     /// About this task.
     pub(crate) fn task(self, id: TaskId) -> Note {
         Note { task: Some(id), ..self }
+    }
+
+    /// About what has just happened to this task.
+    pub(crate) fn of_task(event: EventKind, task: &Task) -> Note {
+        let (id, cause) = (task.extra.event.clone(), task.extra.cause.clone());
+        Note { id, cause, task: Some(task.id), ..Note::of(event) }.with("subject", task.subject.as_str())
     }
 
     /// Because of that event.

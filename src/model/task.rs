@@ -118,6 +118,11 @@ pub(crate) struct Extra {
     /// How often the task went back to pending because its owner left.
     #[serde(skip_serializing_if = "is_zero")]
     pub(crate) released: u32,
+    /// The journal's latest event about the task, and the one before it: each names the other as its cause.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) event: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) cause: Option<String>,
     /// The digest of the wire part as phalanx last wrote it: another one means that somebody else wrote since (TK-07).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) seal: Option<String>,
@@ -232,6 +237,11 @@ impl Task {
         self.extra.seal.as_ref().map(|seal| *seal == self.digest())
     }
 
+    /// Something happened to it that the journal will tell as event `id`; what it told before is the cause.
+    pub(crate) fn goes_on(&mut self, id: String) {
+        self.extra.cause = self.extra.event.replace(id);
+    }
+
     /// Whether `name` owns it; names are compared whole, never by prefix (ID-04, TK-02).
     pub(crate) fn is_owned_by(&self, name: &MemberName) -> bool {
         self.owner.as_deref().is_some_and(|o| name.clashes_with(o.split('@').next().unwrap_or(o)))
@@ -239,7 +249,9 @@ impl Task {
 }
 
 /// The known keys of [`Extra`]; a newer phalanx may have put others beside them.
-const EXTRA_KEYS: [&str; 15] = [
+const EXTRA_KEYS: [&str; 17] = [
+    "event",
+    "cause",
     "state",
     "key",
     "run",

@@ -24,7 +24,7 @@ pub(crate) fn create(ctx: &Context, team: &TeamStore, batch: &[NewTask]) -> Resu
 pub(crate) fn lay_out(ctx: &Context, team: &TeamStore, batch: &[NewTask]) -> Result<Vec<Task>, OpsError> {
     let tasks = team.create_tasks(batch, ctx.speaker.as_str(), now())?;
     for task in &tasks {
-        team.record(Note::of(EventKind::TaskCreated).task(task.id).with("subject", task.subject.as_str()))?;
+        team.record(Note::of_task(EventKind::TaskCreated, task))?;
     }
     Ok(tasks)
 }
@@ -67,9 +67,7 @@ pub(crate) fn update(
     owner.iter().try_for_each(|owner| must_be_member(team, owner))?;
     let before = get(team, id)?;
     let task = team.update_task(id, &ctx.speaker, changes)?;
-    let mut note = Note::of(EventKind::TaskUpdated)
-        .task(id)
-        .with("subject", task.subject.as_str())
+    let mut note = Note::of_task(EventKind::TaskUpdated, &task)
         .with("by", ctx.speaker.as_str())
         .with("fields", changes.fields());
     if task.state != before.state {
@@ -134,9 +132,7 @@ pub(crate) fn claim_next(team: &TeamStore, who: &MemberName) -> Result<Option<Ta
 }
 
 fn note_claim(team: &TeamStore, task: &Task, who: &MemberName) -> Result<(), OpsError> {
-    let note =
-        Note::of(EventKind::TaskClaimed).task(task.id).member(who).with("subject", task.subject.as_str());
-    team.record(note)?;
+    team.record(Note::of_task(EventKind::TaskClaimed, task).member(who))?;
     Ok(())
 }
 
@@ -153,7 +149,7 @@ pub(crate) fn end(
         Ending::Completed => EventKind::TaskCompleted,
         Ending::Failed => EventKind::TaskFailed,
     };
-    let mut note = Note::of(kind).task(id).member(who).with("subject", task.subject.as_str());
+    let mut note = Note::of_task(kind, &task).member(who);
     if let Some(outcome) = outcome {
         note = note.with("exit_code", outcome.exit_code).with("elapsed_ms", outcome.elapsed_ms);
     }
@@ -166,12 +162,7 @@ pub(crate) fn end(
 pub(crate) fn release(team: &TeamStore, who: &MemberName) -> Result<Vec<Task>, OpsError> {
     let released = team.release_tasks_of(who)?;
     for task in &released {
-        team.record(
-            Note::of(EventKind::TaskReleased)
-                .task(task.id)
-                .member(who)
-                .with("subject", task.subject.as_str()),
-        )?;
+        team.record(Note::of_task(EventKind::TaskReleased, task).member(who))?;
     }
     Ok(released)
 }

@@ -33,7 +33,7 @@ impl TeamStore {
 /// Writes an event to the journal of the team that lies there.
 pub(super) fn append(layout: &Layout, note: Note) -> Result<Event, StoreError> {
     let event = Event {
-        id: rand::uuid(),
+        id: note.id.unwrap_or_else(rand::uuid),
         cause: note.cause,
         at: Timestamp(clock::now_ms()),
         team: layout.team().clone(),

@@ -15,6 +15,7 @@ use crate::model::time::Timestamp;
 use crate::model::wire::Object;
 use crate::sys::fs;
 use crate::sys::lock::{DirLock, Gate};
+use crate::sys::rand;
 
 mod edit;
 #[cfg(test)]
@@ -209,6 +210,7 @@ impl TeamStore {
             task.extra.outcome = outcome.cloned();
             task.extra.ended_at = Some(now);
             task.extra.ended_by = Some(who.to_string());
+            task.goes_on(rand::uuid());
             Ok(())
         })?;
         drop(list);
@@ -242,6 +244,7 @@ impl TeamStore {
             transition(task, TaskState::InProgress)?;
             task.owner = Some(who.to_string());
             task.extra.claimed_at = Some(now);
+            task.goes_on(rand::uuid());
             Ok(())
         })
     }
@@ -356,6 +359,7 @@ fn release(task: &mut Task, who: &MemberName) -> Result<(), StoreError> {
     }
     task.owner = None;
     task.extra.claimed_at = None;
+    task.goes_on(rand::uuid());
     Ok(())
 }
 
@@ -377,6 +381,7 @@ fn number(batch: &[NewTask], first: u64, by: &str, now: Timestamp) -> Vec<Task> 
         task.metadata.clone_from(&new.metadata);
         task.metadata.shift_remove("phalanx");
         task.extra = Extra { created_by: Some(by.to_owned()), created_at: Some(now), ..new.extra.clone() };
+        task.goes_on(rand::uuid());
         tasks.push(task);
     }
     for (place, new) in batch.iter().enumerate() {

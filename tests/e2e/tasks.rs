@@ -118,3 +118,20 @@ fn tk_07_a_lead_tells_what_strangers_did_to_tasks() {
     lead.end().expect(0);
     stage.assert_clean();
 }
+
+/// A whole delegation can be traced: each event of a task names the one before it as its cause.
+#[test]
+fn the_events_of_a_task_are_a_chain() {
+    let stage = Stage::without_tmux();
+    stage.phalanx(&["team", "create", "alpha"]).expect(0);
+    stage.phalanx(&["task", "create", "T", "--", "true"]).expect(0);
+    stage.phalanx(&["spawn", "ada"]).expect(0);
+    stage.wait_event("alpha", "task_completed", "1");
+    let told: Vec<Value> = stage.journal("alpha").into_iter().filter(|e| e["task"] == "1").collect();
+    let names: Vec<&str> = told.iter().filter_map(|e| e["event"].as_str()).collect();
+    assert_eq!(names, ["task_created", "task_claimed", "task_completed"]);
+    assert_eq!(told[0].get("cause"), None);
+    assert_eq!(told[1]["cause"], told[0]["id"]);
+    assert_eq!(told[2]["cause"], told[1]["id"]);
+    stage.phalanx(&["down"]).expect(0);
+}

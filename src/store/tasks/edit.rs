@@ -10,6 +10,7 @@ use crate::store::document::LOCK_DEADLINE;
 use crate::store::{StoreError, TeamStore};
 use crate::sys::fs;
 use crate::sys::lock::DirLock;
+use crate::sys::rand;
 
 /// The list of deleted tasks grows by a few bytes a task.
 const MAX_LIST: u64 = 64 * 1024 * 1024;
@@ -68,7 +69,9 @@ impl TeamStore {
         // Its own side first: if we die in between, the task waits too long rather than not at all.
         let task = self.change_task(id, |task| {
             may_touch(task, who)?;
-            edit(task, changes)
+            edit(task, changes)?;
+            task.goes_on(rand::uuid());
+            Ok(())
         })?;
         for other in before.iter().filter(|b| !task.blocked_by.contains(b) && board.tasks.contains_key(b)) {
             self.change_task(*other, |blocker| {
