@@ -59,6 +59,9 @@ pub(crate) struct ShutdownRequest {
     pub(crate) answer: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) ended_at: Option<Timestamp>,
+    /// The journal's event of the asking: the cause of the event that tells the outcome.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) event: Option<String>,
 }
 
 impl ShutdownRequest {

@@ -16,6 +16,7 @@ use crate::model::request::{ShutdownOutcome, ShutdownRequest};
 use crate::profile;
 use crate::store::{StoreError, TeamStore};
 use crate::sys::clock::Deadline;
+use crate::sys::rand;
 
 /// How a shutdown is asked for.
 #[derive(Debug, Clone)]
@@ -78,7 +79,7 @@ fn ask_one(team: &TeamStore, record: &MemberRecord, wish: &Wish) -> Result<Shutd
     if let Some(reason) = &wish.reason {
         note = note.with("reason", reason.as_str());
     }
-    team.record(note)?;
+    team.record(Note { id: request.event.clone(), ..note })?;
     Ok(request)
 }
 
@@ -109,6 +110,7 @@ fn file(team: &TeamStore, record: &MemberRecord, wish: &Wish) -> Result<Shutdown
             outcome: over.then_some(ShutdownOutcome::Gone),
             answer: None,
             ended_at: over.then_some(asked_at),
+            event: Some(rand::uuid()),
         };
         if team.file_request(&request)? {
             return Ok(request);
@@ -126,15 +128,15 @@ pub(crate) fn resolve(
 ) -> Result<(), OpsError> {
     let mut changed = None;
     team.change_request(id, |request| {
-        changed = request.is_open().then(|| request.member.clone());
+        changed = request.is_open().then(|| (request.member.clone(), request.event.clone()));
         if changed.is_some() {
             request.outcome = Some(outcome);
             request.answer = answer.map(str::to_owned);
             request.ended_at = Some(now());
         }
     })?;
-    if let Some(member) = changed {
-        let mut note = Note::of(EventKind::ShutdownEnded)
+    if let Some((member, cause)) = changed {
+        let mut note = Note { cause, ..Note::of(EventKind::ShutdownEnded) }
             .member(&member)
             .with("request_id", id.as_str())
             .with("outcome", outcome.as_str());

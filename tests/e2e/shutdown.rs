@@ -19,6 +19,8 @@ fn a_worker_agrees_and_is_gone_without_any_lead_running() {
     let handled: Vec<_> =
         stage.journal("alpha").into_iter().filter(|e| e["event"] == "member_left").collect();
     assert_eq!(handled.len(), 1);
+    let told = |event: &str| stage.journal("alpha").into_iter().find(|e| e["event"] == event).expect("told");
+    assert_eq!(told("shutdown_ended")["cause"], told("shutdown_requested")["id"]);
     assert_eq!(stage.phalanx(&["--json", "status"]).expect(0).json()["members"], json!([]));
     let inbox = stage.phalanx(&["--json", "inbox", "--all"]).expect(0).json();
     let texts: Vec<&str> =

@@ -69,6 +69,7 @@ fn request(name: &str, n: u8, force: bool) -> ShutdownRequest {
         outcome: None,
         answer: None,
         ended_at: None,
+        event: None,
     }
 }
 

@@ -72,6 +72,7 @@ fn request(deadline_s: u64) -> ShutdownRequest {
         outcome: None,
         answer: None,
         ended_at: None,
+        event: None,
     }
 }
 
