@@ -21,7 +21,7 @@ use crate::model::team::{Member, Team};
 use crate::model::time::Timestamp;
 use crate::sys::fs;
 
-const NOW: Timestamp = Timestamp(1_795_214_628_804);
+pub(in crate::store) const NOW: Timestamp = Timestamp(1_795_214_628_804);
 const LIMIT: u64 = 1 << 20;
 
 fn settings() -> Settings {
@@ -44,13 +44,13 @@ fn new_team(root: &Path) -> TeamStore {
     Store::at(root).create(&name, &file, &settings()).expect("team")
 }
 
-fn fresh() -> (TempDir, TeamStore) {
+pub(in crate::store) fn fresh() -> (TempDir, TeamStore) {
     let dir = tempfile::tempdir().expect("tempdir");
     let team = new_team(&dir.path().join("root"));
     (dir, team)
 }
 
-fn who(name: &str) -> MemberName {
+pub(in crate::store) fn who(name: &str) -> MemberName {
     MemberName::new(name).expect("name")
 }
 
@@ -71,7 +71,7 @@ fn message(from: &str, text: &str, id: &str) -> Envelope {
     Envelope::new(from, text, id.to_owned(), NOW)
 }
 
-fn command(subject: &str) -> NewTask {
+pub(in crate::store) fn command(subject: &str) -> NewTask {
     let mut task = NewTask { subject: subject.to_owned(), ..NewTask::default() };
     task.extra.run = vec!["true".to_owned()];
     task

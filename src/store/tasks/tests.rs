@@ -5,42 +5,16 @@ use tempfile::TempDir;
 
 use super::{Changes, NewTask, Owner, fs};
 use crate::model::drift::{self, Drift};
-use crate::model::id::{MemberName, TaskId, TeamName};
-use crate::model::settings::{BackendChoice, Finish, Settings};
+use crate::model::id::{MemberName, TaskId};
 use crate::model::task::TaskState;
-use crate::model::team::Team;
-use crate::model::time::Timestamp;
-use crate::store::{Ending, Store, StoreError, TeamStore};
-
-const NOW: Timestamp = Timestamp(1_795_214_628_804);
-
-fn who(name: &str) -> MemberName {
-    MemberName::new(name).expect("name")
-}
+use crate::store::tests::{NOW, command, fresh, who};
+use crate::store::{Ending, StoreError, TeamStore};
 
 /// A team with so many tasks, each of which waits for the one before.
 fn chain(count: usize) -> (TempDir, TeamStore) {
-    let dir = tempfile::tempdir().expect("tempdir");
-    let name = TeamName::new("demo").expect("name");
-    let settings = Settings {
-        format: 1,
-        backend: BackendChoice::Auto,
-        chosen: None,
-        tmux_socket: None,
-        layout: crate::model::placement::Layout::Panes,
-        finish: Finish::Manual,
-        keep: true,
-        max_members: 8,
-        env: crate::model::environ::EnvRules::default(),
-    };
-    let file = Team::found(&name, "d", "team-lead", "s-1", "/w", NOW);
-    let team = Store::at(&dir.path().join("root")).create(&name, &file, &settings).expect("team");
-    let task = |n: usize| {
-        let mut task = NewTask { subject: format!("t{n}"), ..NewTask::default() };
-        task.extra.run = vec!["true".to_owned()];
-        task.after = n.checked_sub(1).into_iter().collect();
-        task
-    };
+    let (dir, team) = fresh();
+    let task =
+        |n: usize| NewTask { after: n.checked_sub(1).into_iter().collect(), ..command(&format!("t{n}")) };
     let batch: Vec<NewTask> = (0..count).map(task).collect();
     team.create_tasks(&batch, "team-lead", NOW).expect("tasks");
     (dir, team)
