@@ -24,9 +24,12 @@ pub(crate) struct Chosen {
 ///
 /// # Errors
 /// Why the backend that was asked for does not work here.
-pub(crate) fn choose(asked: BackendChoice, facts: &Facts) -> Result<Chosen, String> {
+pub(crate) fn choose(asked: &BackendChoice, facts: &Facts) -> Result<Chosen, String> {
     let chosen = |backend, why: String| Ok(Chosen { backend, why });
     match (asked, &facts.tmux) {
+        (BackendChoice::Iterm2 | BackendChoice::Exec(_), _) => {
+            Err("this phalanx cannot use it yet".to_owned())
+        }
         (BackendChoice::Tmux, Err(problem)) => Err(problem.clone()),
         (BackendChoice::Tmux, Ok(())) => chosen(BackendKind::Tmux, "as asked".to_owned()),
         (BackendChoice::Pty, _) => chosen(BackendKind::Pty, "as asked".to_owned()),
@@ -60,7 +63,7 @@ mod tests {
         ];
         for (asked, inside_tmux, works, expected) in table {
             let tmux = if works { Ok(()) } else { Err("tmux is not in PATH".to_owned()) };
-            let got = choose(asked, &Facts { inside_tmux, tmux });
+            let got = choose(&asked, &Facts { inside_tmux, tmux });
             assert_eq!(got.as_ref().ok().map(|c| c.backend), expected, "{asked:?} {inside_tmux} {works}");
             match got {
                 Ok(chosen) => assert!(!chosen.why.is_empty()),

@@ -22,6 +22,24 @@ pub(crate) struct Launch {
     pub(crate) argv: Vec<OsString>,
 }
 
+/// A placement and the token that proves it ours.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Mark<'a> {
+    pub(crate) placement: &'a Placement,
+    pub(crate) token: &'a str,
+}
+
+/// What a person is shown beside a placement.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Label {
+    pub(crate) name: String,
+    pub(crate) role: Option<String>,
+    /// The word of its state.
+    pub(crate) state: String,
+    /// One of the team file's colours.
+    pub(crate) color: Option<String>,
+}
+
 /// Why a backend could not do what was asked.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum BackendError {
@@ -46,6 +64,9 @@ pub(crate) enum BackendError {
     /// It was told to end and is still there.
     #[error("{place} is still there after {waited_ms} ms")]
     StillThere { place: String, waited_ms: u64 },
+    /// The backend has no such thing.
+    #[error("the {} backend cannot {verb} a member", backend.as_str())]
+    CannotDo { backend: BackendKind, verb: &'static str },
     /// A file of the placement could not be read.
     #[error(transparent)]
     File(#[from] crate::sys::fs::FsError),
@@ -62,21 +83,64 @@ pub(crate) trait Backend: Send + Sync {
     /// Starts the launchers, all in one go; one answer each, in order. A failed one leaves nothing behind.
     fn place(&self, launches: &[Launch]) -> Vec<Result<Placement, BackendError>>;
 
-    /// Whether the placement is still there and still ours.
-    fn verify(&self, placement: &Placement, token: &str) -> Verdict;
+    /// Whether each placement is still there and still ours; one answer each, in order.
+    fn verify_all(&self, marks: &[Mark<'_>]) -> Vec<Verdict>;
 
-    /// Closes the placement if it is proven ours and waits until it is gone. Gives the verdict that was acted upon:
-    /// `Owned` (closed now) or `Gone` (was closed already).
+    /// Closes each placement that is proven ours and waits until it is gone; one answer each, in order: the verdict that
+    /// was acted upon, `Owned` (closed now) or `Gone` (was closed already).
     ///
     /// # Errors
     /// [`BackendError::NotOurs`] if it is foreign or cannot be asked; then nothing was touched.
-    fn close(&self, placement: &Placement, token: &str) -> Result<Verdict, BackendError>;
+    fn close_all(&self, marks: &[Mark<'_>]) -> Vec<Result<Verdict, BackendError>>;
+
+    /// [`Backend::verify_all`] for one.
+    fn verify(&self, placement: &Placement, token: &str) -> Verdict {
+        let answer = self.verify_all(&[Mark { placement, token }]).pop();
+        answer.unwrap_or(Verdict::Unknown { reason: "the backend gave no answer".to_owned() })
+    }
+
+    /// [`Backend::close_all`] for one.
+    fn close(&self, placement: &Placement, token: &str) -> Result<Verdict, BackendError> {
+        let answer = self.close_all(&[Mark { placement, token }]).pop();
+        answer.unwrap_or_else(|| {
+            let verdict = Verdict::Unknown { reason: "the backend gave no answer".to_owned() };
+            Err(BackendError::NotOurs { place: placement.pane_id().to_owned(), verdict })
+        })
+    }
 
     /// The last `lines` lines of its screen, as plain text.
     fn screen(&self, placement: &Placement, token: &str, lines: usize) -> Result<String, BackendError>;
 
     /// How a person gets to see it: a command line or a few words.
     fn how_to_watch(&self, placement: &Placement) -> String;
+
+    /// Brings the placement before the person's eyes, where a terminal shows it already.
+    ///
+    /// # Errors
+    /// [`BackendError::CannotDo`] where there is nothing to bring forward.
+    fn focus(&self, _placement: &Placement, _token: &str) -> Result<(), BackendError> {
+        Err(BackendError::CannotDo { backend: self.kind(), verb: "focus" })
+    }
+
+    /// Takes the placement out of sight, still running. Gives where it is now.
+    ///
+    /// # Errors
+    /// [`BackendError::CannotDo`] where nothing can be out of sight.
+    fn hide(&self, _placement: &Placement, _token: &str) -> Result<Placement, BackendError> {
+        Err(BackendError::CannotDo { backend: self.kind(), verb: "hide" })
+    }
+
+    /// Puts a hidden placement back beside the others. Gives where it is now.
+    ///
+    /// # Errors
+    /// [`BackendError::CannotDo`] where nothing can be out of sight.
+    fn show(&self, _placement: &Placement, _token: &str) -> Result<Placement, BackendError> {
+        Err(BackendError::CannotDo { backend: self.kind(), verb: "show" })
+    }
+
+    /// Shows name, role and state beside each placement that is ours. What cannot be labelled is left as it is: a label
+    /// is for the eye only.
+    fn label(&self, _labels: &[(Mark<'_>, Label)]) {}
 }
 
 /// Where the team's panes go.

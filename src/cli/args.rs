@@ -131,7 +131,7 @@ pub(super) struct Up {
     #[arg(long)]
     pub(super) keep: bool,
     /// Where members run; wins over the manifest.
-    #[arg(long, value_parser = backend(), value_name = "BACKEND")]
+    #[arg(long, value_parser = backend, value_name = "BACKEND")]
     pub(super) backend: Option<BackendChoice>,
 }
 
@@ -225,7 +225,7 @@ pub(super) struct Spawn {
     #[arg(long, value_name = "DIR")]
     pub(super) cwd: Option<String>,
     /// Where it runs; else as the team's other members.
-    #[arg(long, value_parser = backend(), value_name = "BACKEND")]
+    #[arg(long, value_parser = backend, value_name = "BACKEND")]
     pub(super) backend: Option<BackendChoice>,
     /// Side by side in one window, or a window each.
     #[arg(long, value_parser = layout(), value_name = "LAYOUT")]
@@ -377,17 +377,15 @@ pub(super) struct Logs {
     pub(super) follow: bool,
 }
 
-fn backend() -> impl TypedValueParser<Value = BackendChoice> {
-    PossibleValuesParser::new(["auto", "tmux", "pty"]).map(|word| match word.as_str() {
-        "tmux" => BackendChoice::Tmux,
-        "pty" => BackendChoice::Pty,
-        _ => BackendChoice::Auto,
-    })
+fn backend(given: &str) -> Result<BackendChoice, String> {
+    BackendChoice::parse(given).ok_or_else(|| format!("possible: {}", BackendChoice::FORMS.join(", ")))
 }
 
 fn layout() -> impl TypedValueParser<Value = Layout> {
-    let layout = |word: String| if word == "windows" { Layout::Windows } else { Layout::Panes };
-    PossibleValuesParser::new(["panes", "windows"]).map(layout)
+    PossibleValuesParser::new(Layout::ALL.map(|(word, _)| word)).map(|word| {
+        let found = Layout::ALL.into_iter().find(|(known, _)| *known == word);
+        found.map(|(_, layout)| layout).unwrap_or_default()
+    })
 }
 
 fn mode() -> impl TypedValueParser<Value = Mode> {

@@ -242,7 +242,13 @@ mod tests {
             (StoreError::TeamTaken { name: team() }.into(), 4),
             (StoreError::Refused(Refusal::Blocked { id: TaskId(2), by: vec![TaskId(1)] }).into(), 4),
             (OpsError::Deadline { what: "not idle: bob".to_owned(), seconds: 3 }, 5),
-            (OpsError::BackendUnavailable { backend: "tmux", problem: "no".to_owned() }, 6),
+            (
+                OpsError::BackendUnavailable {
+                    backend: crate::model::settings::BackendChoice::Tmux,
+                    problem: "no".to_owned(),
+                },
+                6,
+            ),
             (OpsError::Name(IdError::Name { what: "team", given: "a b".to_owned() }), 2),
             (OpsError::NotEnded { what: "x".to_owned() }, 1),
         ];

@@ -19,8 +19,12 @@ const MAX_TEXT: u64 = 16 * 1024 * 1024;
 
 pub(super) fn spawn(setup: &Setup, args: args::Spawn) -> Done {
     let team = setup.team()?;
-    let terms =
-        Terms { backend: args.backend, deadline: args.deadline, unique: args.unique, layout: args.layout };
+    let terms = Terms {
+        backend: args.backend.clone(),
+        deadline: args.deadline,
+        unique: args.unique,
+        layout: args.layout,
+    };
     let order = order(args)?;
     ops::spawn::check(&setup.ctx, std::slice::from_ref(&order))?;
     let runtime = interrupt::runtime()?;
@@ -115,7 +119,7 @@ fn line(team: &Team, one: &Spawned) -> String {
             let window = crate::model::text::line(window);
             format!("{} runs in {pane} (tmux, window {window}); watch it: {watch}", one.name)
         }
-        (BackendKind::Tmux | BackendKind::Pty, _, _) => {
+        (_, _, _) => {
             format!(
                 "{} runs in a terminal of its own (pty, process {}); watch it: {watch}",
                 one.name, one.pid

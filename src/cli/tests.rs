@@ -59,7 +59,7 @@ fn up_down_and_lead() {
     assert_eq!((down.reason.as_deref(), down.deadline, down.force), (Some("done"), 5, true));
     let Verb::Lead(lead) = verb("lead --detach") else { panic!("another verb") };
     assert!(lead.detach);
-    for line in ["up", "up a b", "up m --backend iterm2", "lead -- claude", "down x"] {
+    for line in ["up", "up a b", "up m --backend screen", "lead -- claude", "down x"] {
         assert!(refused(line), "{line}");
     }
 }
@@ -95,7 +95,7 @@ fn spawn_takes_a_command_line_only_after_two_dashes() {
         "spawn a ls",
         "spawn a --prompt x --prompt-file y",
         "spawn a --mode loud",
-        "spawn a --layout split",
+        "spawn a --layout tiles",
         "spawn a --worktree",
         "spawn a --env A",
         "spawn a --deadline soon",

@@ -59,7 +59,7 @@ fn plan(setup: &Setup, args: &args::Up) -> Result<Plan, Failure> {
     let plan = Plan {
         name: manifest.team.name.clone(),
         description: manifest.team.description.clone().unwrap_or_default(),
-        settings: ops::manifest::settings(&manifest, args.backend, args.keep)?,
+        settings: ops::manifest::settings(&manifest, args.backend.clone(), args.keep)?,
         orders: ops::manifest::orders(&manifest, read)?,
         tasks: ops::manifest::tasks(&manifest, &setup.ctx.caller.cwd)?,
     };
@@ -169,6 +169,7 @@ pub(super) fn how_to_watch(team: &Team, one: &Spawned) -> String {
         BackendKind::Tmux if one.watch.starts_with("window") => one.watch.clone(),
         BackendKind::Tmux => format!("phalanx attach -t {}", team.name()),
         BackendKind::Pty => format!("phalanx logs {} -f -t {}", one.name, team.name()),
+        BackendKind::Iterm2 | BackendKind::Exec => one.watch.clone(),
     }
 }
 

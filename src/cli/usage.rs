@@ -72,8 +72,8 @@ mod tests {
                 "see ",
             ),
             (
-                &["phalanx", "up", "x", "--backend", "iterm2"],
-                "invalid value 'iterm2' for '--backend <BACKEND>' [possible values: auto, tmux, pty]",
+                &["phalanx", "up", "x", "--backend", "screen"],
+                "invalid value 'screen' for '--backend <BACKEND>': possible: auto, tmux, iterm2, pty, exec:PROGRAM",
                 "see ",
             ),
             (

@@ -18,7 +18,10 @@ pub(crate) struct ProcessId {
 #[serde(rename_all = "lowercase")]
 pub(crate) enum BackendKind {
     Tmux,
+    Iterm2,
     Pty,
+    /// A program of somebody else's.
+    Exec,
 }
 
 impl BackendKind {
@@ -26,15 +29,18 @@ impl BackendKind {
     pub(crate) fn as_str(self) -> &'static str {
         match self {
             BackendKind::Tmux => "tmux",
+            BackendKind::Iterm2 => "iterm2",
             BackendKind::Pty => "pty",
+            BackendKind::Exec => "exec",
         }
     }
 
-    /// The word in the team file: an own PTY is nobody's pane, so it goes as `in-process` (protocol.md, section 3).
+    /// The word in the team file: what is no pane that others know goes as `in-process` (protocol.md, section 3).
     pub(crate) fn wire(self) -> &'static str {
         match self {
             BackendKind::Tmux => "tmux",
-            BackendKind::Pty => "in-process",
+            BackendKind::Iterm2 => "iterm2",
+            BackendKind::Pty | BackendKind::Exec => "in-process",
         }
     }
 }
@@ -65,12 +71,32 @@ pub(crate) struct PtyHold {
     pub(crate) log: String,
 }
 
+/// A session of iTerm2: one split of a tab.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct ItermSession {
+    /// What the split gave back: a UUID.
+    pub(crate) session_id: String,
+    /// The session's terminal, e.g. `/dev/ttys003`: our launcher's, as its start record must say.
+    pub(crate) tty: String,
+}
+
+/// A place that a program of somebody else's made.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct ExecPlace {
+    /// The program, as it was asked for: `exec:PROGRAM`.
+    pub(crate) program: String,
+    /// Its own name for the place. It means nothing to us.
+    pub(crate) id: String,
+}
+
 /// Where a member runs.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum Placement {
     Tmux(TmuxPane),
+    Iterm2(ItermSession),
     Pty(PtyHold),
+    Exec(ExecPlace),
 }
 
 impl Placement {
@@ -78,7 +104,9 @@ impl Placement {
     pub(crate) fn backend(&self) -> BackendKind {
         match self {
             Placement::Tmux(_) => BackendKind::Tmux,
+            Placement::Iterm2(_) => BackendKind::Iterm2,
             Placement::Pty(_) => BackendKind::Pty,
+            Placement::Exec(_) => BackendKind::Exec,
         }
     }
 
@@ -86,15 +114,29 @@ impl Placement {
     pub(crate) fn pane_id(&self) -> &str {
         match self {
             Placement::Tmux(pane) => &pane.pane_id,
-            Placement::Pty(_) => "",
+            Placement::Iterm2(session) => &session.session_id,
+            Placement::Pty(_) | Placement::Exec(_) => "",
         }
     }
 
-    /// The launcher's process, which leads all that the member runs.
-    pub(crate) fn launcher(&self) -> ProcessId {
+    /// The launcher's process, which leads all that the member runs; none where only its own start record tells.
+    pub(crate) fn launcher(&self) -> Option<ProcessId> {
         match self {
-            Placement::Tmux(pane) => pane.pane,
-            Placement::Pty(hold) => hold.launcher,
+            Placement::Tmux(pane) => Some(pane.pane),
+            Placement::Pty(hold) => Some(hold.launcher),
+            Placement::Iterm2(_) | Placement::Exec(_) => None,
+        }
+    }
+}
+
+/// For errors and reports.
+impl fmt::Display for Placement {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Placement::Tmux(pane) => write!(f, "pane {} of the tmux server at {}", pane.pane_id, pane.socket),
+            Placement::Iterm2(session) => write!(f, "iTerm2 session {}", session.session_id),
+            Placement::Pty(hold) => write!(f, "the terminal of process {}", hold.launcher.pid),
+            Placement::Exec(place) => write!(f, "place {:?} of `{}`", place.id, place.program),
         }
     }
 }
@@ -134,4 +176,12 @@ pub(crate) enum Layout {
     Panes,
     /// One window each.
     Windows,
+    /// Beside the lead, in its own window.
+    Split,
+}
+
+impl Layout {
+    /// Every one, with its word in manifests and on the command line.
+    pub(crate) const ALL: [(&str, Layout); 3] =
+        [("panes", Layout::Panes), ("windows", Layout::Windows), ("split", Layout::Split)];
 }

@@ -99,7 +99,7 @@ pub(crate) const FORMAT: u32 = 1;
 impl MemberRecord {
     /// The process that leads all that the member runs, as far as it is known.
     pub(crate) fn launcher(&self) -> Option<ProcessId> {
-        self.start.as_ref().map(|s| s.launcher).or_else(|| self.placement.as_ref().map(Placement::launcher))
+        self.start.as_ref().map(|s| s.launcher).or_else(|| self.placement.as_ref()?.launcher())
     }
 
     /// Whether this run belongs to `incarnation`.

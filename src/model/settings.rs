@@ -1,6 +1,8 @@
 //! What phalanx keeps of a team beside the team file, in `phalanx/team.json`: how it is run. The manifest or the
 //! command line set it once; whoever leads the team later reads it.
 
+use std::fmt;
+
 use serde::{Deserialize, Serialize};
 
 use super::environ::EnvRules;
@@ -17,15 +19,60 @@ pub(crate) enum Finish {
     Manual,
 }
 
-/// Which backend was asked for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
+/// Which backend was asked for: `auto`, `tmux`, `iterm2`, `pty`, or `exec:PROGRAM`.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
 pub(crate) enum BackendChoice {
     /// The best that works; what was chosen is said in one line.
     #[default]
     Auto,
     Tmux,
+    Iterm2,
     Pty,
+    /// This program, found in `PATH` or by its path.
+    Exec(String),
+}
+
+impl BackendChoice {
+    /// Every form, for messages.
+    pub(crate) const FORMS: [&str; 5] = ["auto", "tmux", "iterm2", "pty", "exec:PROGRAM"];
+
+    /// Reads the word; none when it is not one of [`BackendChoice::FORMS`].
+    pub(crate) fn parse(word: &str) -> Option<BackendChoice> {
+        Some(match word {
+            "auto" => BackendChoice::Auto,
+            "tmux" => BackendChoice::Tmux,
+            "iterm2" => BackendChoice::Iterm2,
+            "pty" => BackendChoice::Pty,
+            other => BackendChoice::Exec(other.strip_prefix("exec:").filter(|p| !p.is_empty())?.to_owned()),
+        })
+    }
+}
+
+impl TryFrom<String> for BackendChoice {
+    type Error = String;
+
+    fn try_from(word: String) -> Result<BackendChoice, String> {
+        BackendChoice::parse(&word).ok_or_else(|| format!("no such backend: {word:?}"))
+    }
+}
+
+impl From<BackendChoice> for String {
+    fn from(choice: BackendChoice) -> String {
+        choice.to_string()
+    }
+}
+
+impl fmt::Display for BackendChoice {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            BackendChoice::Auto => f.write_str("auto"),
+            BackendChoice::Tmux => f.write_str("tmux"),
+            BackendChoice::Iterm2 => f.write_str("iterm2"),
+            BackendChoice::Pty => f.write_str("pty"),
+            BackendChoice::Exec(program) => write!(f, "exec:{program}"),
+        }
+    }
 }
 
 /// How a team is run.

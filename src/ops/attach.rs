@@ -8,6 +8,7 @@ use super::backends;
 use super::context::Context;
 use super::error::OpsError;
 use crate::model::placement::{Placement, TmuxPane, Verdict};
+use crate::model::settings::BackendChoice;
 use crate::store::TeamStore;
 
 /// A program and its arguments, to be run on the caller's terminal.
@@ -32,7 +33,7 @@ pub(crate) fn attach(ctx: &Context, team: &TeamStore) -> Result<Attach, OpsError
         let backend = backends::of_placement(ctx, team, &placement)?;
         if backend.verify(&placement, &record.token) == Verdict::Owned {
             let program = backends::tmux_program(ctx)
-                .map_err(|problem| OpsError::BackendUnavailable { backend: "tmux", problem })?;
+                .map_err(|problem| OpsError::BackendUnavailable { backend: BackendChoice::Tmux, problem })?;
             let inside = backends::inside(ctx).is_some_and(|here| here.socket == Path::new(&pane.socket));
             return Ok(Attach { program, args: args(pane, inside) });
         }

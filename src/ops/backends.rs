@@ -42,18 +42,20 @@ pub(crate) fn choose_backend(
 ) -> Result<Chosen, OpsError> {
     let settings = team.settings()?;
     let earlier = settings.as_ref().and_then(|s| s.chosen);
-    if let (None, Some(backend)) = (asked, earlier) {
+    if let (None, Some(backend)) = (&asked, earlier) {
         return Ok(Chosen { backend, why: "as the team's other members".to_owned() });
     }
     let asked = asked.or(settings.map(|s| s.backend)).unwrap_or_default();
     let tmux = match asked {
-        BackendChoice::Pty => Err("not looked for".to_owned()),
+        BackendChoice::Pty | BackendChoice::Iterm2 | BackendChoice::Exec(_) => {
+            Err("not looked for".to_owned())
+        }
         BackendChoice::Auto | BackendChoice::Tmux => {
             tmux_program(ctx).and_then(|program| tmux::probe(&program))
         }
     };
     let facts = Facts { inside_tmux: inside(ctx).is_some(), tmux };
-    choose(asked, &facts).map_err(|problem| OpsError::BackendUnavailable { backend: "tmux", problem })
+    choose(&asked, &facts).map_err(|problem| OpsError::BackendUnavailable { backend: asked, problem })
 }
 
 /// Opens a backend to place members of `team`.
@@ -77,7 +79,7 @@ pub(crate) fn of_placement(
 ) -> Result<Box<dyn Backend>, OpsError> {
     let socket = match placement {
         Placement::Tmux(pane) => Some(PathBuf::from(&pane.socket)),
-        Placement::Pty(_) => None,
+        Placement::Iterm2(_) | Placement::Pty(_) | Placement::Exec(_) => None,
     };
     open_at(ctx, team, placement.backend(), socket, Layout::default())
 }
@@ -90,13 +92,17 @@ fn open_at(
     layout: Layout,
 ) -> Result<Box<dyn Backend>, OpsError> {
     match kind {
+        BackendKind::Iterm2 | BackendKind::Exec => Err(OpsError::BackendUnavailable {
+            backend: BackendChoice::Iterm2,
+            problem: "this phalanx cannot use it yet".to_owned(),
+        }),
         BackendKind::Pty => {
             let team = team.clone();
             Ok(Box::new(Pty::new(ctx.caller.env.clone(), move |name| team.log(name))))
         }
         BackendKind::Tmux => {
             let program = tmux_program(ctx)
-                .map_err(|problem| OpsError::BackendUnavailable { backend: "tmux", problem })?;
+                .map_err(|problem| OpsError::BackendUnavailable { backend: BackendChoice::Tmux, problem })?;
             let here = inside(ctx);
             let socket = socket.or_else(|| here.as_ref().map(|h| h.socket.clone()));
             let inside = here.filter(|h| socket.as_ref() == Some(&h.socket)).map(|h| h.pane);

@@ -2,6 +2,7 @@
 
 use crate::backend::BackendError;
 use crate::model::id::{IdError, MemberName, TeamName};
+use crate::model::settings::BackendChoice;
 use crate::store::StoreError;
 use crate::sys::fs::FsError;
 
@@ -29,7 +30,7 @@ pub(crate) enum OpsError {
     File(#[from] FsError),
     /// The backend that was asked for does not work here.
     #[error("backend `{backend}` is not available: {problem}")]
-    BackendUnavailable { backend: &'static str, problem: String },
+    BackendUnavailable { backend: BackendChoice, problem: String },
     #[error("there is no profile `{name}`")]
     NoSuchProfile { name: String, nearest: Option<&'static str> },
     #[error("{problem}")]
@@ -97,7 +98,7 @@ impl OpsError {
     pub(crate) fn hint(&self) -> Option<String> {
         match self {
             OpsError::Store(e) => store_hint(e),
-            OpsError::BackendUnavailable { backend: "tmux", .. } => Some(
+            OpsError::BackendUnavailable { backend: BackendChoice::Tmux, .. } => Some(
                 "install it (`apt-get install tmux`), or use `--backend auto` or `--backend pty`".to_owned(),
             ),
             OpsError::NoSuchProfile { nearest, .. } => {

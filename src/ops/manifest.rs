@@ -8,7 +8,6 @@ use super::spawn::Order;
 use crate::model::environ::EnvRules;
 use crate::model::id::MemberName;
 use crate::model::manifest::{self, Manifest, MemberSpec, TaskSpec};
-use crate::model::placement::Layout;
 use crate::model::settings::{BackendChoice, Finish, Settings};
 use crate::model::task::Extra;
 use crate::profile::WORKER;
@@ -21,24 +20,12 @@ pub(crate) fn settings(
     keep: bool,
 ) -> Result<Settings, OpsError> {
     let team = &manifest.team;
-    let own = match team.backend {
-        manifest::BackendChoice::Auto => BackendChoice::Auto,
-        manifest::BackendChoice::Tmux => BackendChoice::Tmux,
-        manifest::BackendChoice::Pty => BackendChoice::Pty,
-        manifest::BackendChoice::Iterm2 => {
-            let problem = "this phalanx cannot use it yet".to_owned();
-            return Err(OpsError::BackendUnavailable { backend: "iterm2", problem });
-        }
-    };
     Ok(Settings {
         format: 1,
-        backend: backend.unwrap_or(own),
+        backend: backend.unwrap_or_else(|| team.backend.clone()),
         chosen: None,
         tmux_socket: None,
-        layout: match team.layout {
-            manifest::Layout::Panes => Layout::Panes,
-            manifest::Layout::Windows => Layout::Windows,
-        },
+        layout: team.layout,
         finish: match team.finish {
             manifest::Finish::TasksDone => Finish::TasksDone,
             manifest::Finish::Manual => Finish::Manual,
@@ -156,7 +143,7 @@ priority = 2
         let got = settings(&manifest(), Some(BackendChoice::Pty), true).expect("settings");
         assert_eq!(
             (got.backend, got.layout, got.finish),
-            (BackendChoice::Pty, Layout::Windows, Finish::TasksDone)
+            (BackendChoice::Pty, crate::model::placement::Layout::Windows, Finish::TasksDone)
         );
         assert_eq!(
             (got.keep, got.max_members, got.env.deny.as_slice()),

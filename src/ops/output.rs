@@ -39,7 +39,7 @@ pub(crate) fn peek(
 pub(crate) fn source(team: &TeamStore, name: &MemberName) -> Result<Source, OpsError> {
     Ok(match record(team, name)?.placement {
         Some(Placement::Pty(hold)) => Source::File(PathBuf::from(hold.log)),
-        Some(Placement::Tmux(_)) | None => Source::Screen,
+        Some(Placement::Tmux(_) | Placement::Iterm2(_) | Placement::Exec(_)) | None => Source::Screen,
     })
 }
 

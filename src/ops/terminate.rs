@@ -49,21 +49,23 @@ pub(crate) fn terminate(
 ) -> Result<Verdict, OpsError> {
     let Some(placement) = &record.placement else { return Ok(Verdict::Gone) };
     let backend = backends::of_placement(ctx, team, placement)?;
-    let launcher = placement.launcher();
-    if manner == Manner::Agreed {
+    let launcher = record.launcher();
+    if let Some(launcher) = launcher.filter(|_| manner == Manner::Agreed) {
         proc::wait_exit(process(launcher), OWN_END);
     }
     let before = backend.verify(placement, &record.token);
     journal(team, record, &before)?;
     // Pid and start time prove the launcher on their own; the placement's proof is needed only to close it.
-    end_processes(launcher);
+    if let Some(launcher) = launcher {
+        end_processes(launcher);
+    }
     let program = record.start.as_ref().map(|start| start.program);
     if let Some(program) = program.filter(|program| !is_dead(*program)) {
         // The launcher was killed from outside and could not take its program along.
         proc::end_tree(process(program), true, TREE_GRACE);
     }
     close(team, record, placement, backend.as_ref())?;
-    match [Some(launcher), program].into_iter().flatten().find(|process| !is_dead(*process)) {
+    match [launcher, program].into_iter().flatten().find(|process| !is_dead(*process)) {
         Some(left) => Err(OpsError::NotEnded {
             what: format!("process {} of `{}` is still there", left.pid, record.name),
         }),
@@ -83,7 +85,7 @@ fn close(
     loop {
         match backend.verify(placement, &record.token) {
             Verdict::Gone => return Ok(()),
-            Verdict::Foreign { .. } if is_dead(placement.launcher()) => return Ok(()),
+            Verdict::Foreign { .. } if record.launcher().is_some_and(is_dead) => return Ok(()),
             Verdict::Unknown { .. } if !deadline.expired() => clock::sleep(UNKNOWN_PAUSE),
             Verdict::Owned | Verdict::Foreign { .. } | Verdict::Unknown { .. } => {
                 let acted = backend.close(placement, &record.token)?;

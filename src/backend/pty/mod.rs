@@ -7,7 +7,7 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use super::{Backend, BackendError, Launch};
+use super::{Backend, BackendError, Launch, Mark};
 use crate::model::id::MemberName;
 use crate::model::placement::{BackendKind, Placement, ProcessId, PtyHold, Verdict};
 use crate::model::spec::Terminal;
@@ -68,42 +68,48 @@ impl Backend for Pty {
         launches.iter().map(|launch| self.place_one(launch)).collect()
     }
 
-    fn verify(&self, placement: &Placement, _token: &str) -> Verdict {
-        match placement {
-            Placement::Pty(hold) => verdict(hold.launcher),
-            Placement::Tmux(pane) => Verdict::Unknown { reason: format!("{} is a tmux pane", pane.pane_id) },
-        }
+    fn verify_all(&self, marks: &[Mark<'_>]) -> Vec<Verdict> {
+        marks
+            .iter()
+            .map(|mark| hold_of(mark.placement).map_or_else(|other| other, |hold| verdict(hold.launcher)))
+            .collect()
     }
 
-    fn close(&self, placement: &Placement, token: &str) -> Result<Verdict, BackendError> {
-        let before = self.verify(placement, token);
-        match before {
-            Verdict::Owned => end(placement.launcher()).map(|()| before),
-            Verdict::Gone => Ok(before),
-            Verdict::Foreign { .. } | Verdict::Unknown { .. } => {
-                Err(BackendError::NotOurs { place: name(placement.launcher()), verdict: before })
-            }
-        }
+    fn close_all(&self, marks: &[Mark<'_>]) -> Vec<Result<Verdict, BackendError>> {
+        marks.iter().map(|mark| close(mark.placement)).collect()
     }
 
-    fn screen(&self, placement: &Placement, token: &str, lines: usize) -> Result<String, BackendError> {
-        match placement {
-            Placement::Pty(hold) => Ok(screen::last_lines(Path::new(&hold.log), (ROWS, COLS), lines)?),
-            Placement::Tmux(pane) => {
-                let verdict = self.verify(placement, token);
-                Err(BackendError::NotOurs { place: pane.pane_id.clone(), verdict })
-            }
-        }
+    fn screen(&self, placement: &Placement, _token: &str, lines: usize) -> Result<String, BackendError> {
+        let hold = hold_of(placement).map_err(|verdict| not_ours(placement, verdict))?;
+        Ok(screen::last_lines(Path::new(&hold.log), (ROWS, COLS), lines)?)
     }
 
     fn how_to_watch(&self, placement: &Placement) -> String {
-        match placement {
-            Placement::Pty(hold) => {
-                let member = Path::new(&hold.log).file_stem().unwrap_or_default();
-                format!("phalanx logs {} -f", member.to_string_lossy())
-            }
-            Placement::Tmux(pane) => format!("tmux -S {} attach", pane.socket),
+        let Ok(hold) = hold_of(placement) else { return "it has no terminal of ours".to_owned() };
+        let member = Path::new(&hold.log).file_stem().unwrap_or_default();
+        format!("phalanx logs {} -f", member.to_string_lossy())
+    }
+}
+
+fn hold_of(placement: &Placement) -> Result<&PtyHold, Verdict> {
+    match placement {
+        Placement::Pty(hold) => Ok(hold),
+        Placement::Tmux(_) | Placement::Iterm2(_) | Placement::Exec(_) => {
+            Err(Verdict::Unknown { reason: "it is no terminal of ours".to_owned() })
         }
+    }
+}
+
+fn not_ours(placement: &Placement, verdict: Verdict) -> BackendError {
+    BackendError::NotOurs { place: placement.to_string(), verdict }
+}
+
+fn close(placement: &Placement) -> Result<Verdict, BackendError> {
+    let hold = hold_of(placement).map_err(|verdict| not_ours(placement, verdict))?;
+    match verdict(hold.launcher) {
+        Verdict::Owned => end(hold.launcher).map(|()| Verdict::Owned),
+        Verdict::Gone => Ok(Verdict::Gone),
+        other @ (Verdict::Foreign { .. } | Verdict::Unknown { .. }) => Err(not_ours(placement, other)),
     }
 }
 

@@ -35,7 +35,7 @@ impl Bench {
 
     fn place(&self, script: &str) -> Placement {
         let placed = self.pty.place(&[Self::launch("alice", script)]).remove(0).expect("sh is there");
-        self.placed.borrow_mut().push(process(placed.launcher()));
+        self.placed.borrow_mut().push(process(placed.launcher().expect("known at once")));
         placed
     }
 
@@ -89,7 +89,7 @@ fn a_launcher_that_does_not_listen_is_ended_with_its_tree() {
     );
     let placement = bench.place(&script);
     bench.wait_for("up");
-    let below = proc::descendants(placement.launcher().pid);
+    let below = proc::descendants(placement.launcher().expect("known at once").pid);
     assert_eq!(bench.pty.close(&placement, "t").expect("it is ours"), Verdict::Owned);
     assert_eq!(bench.pty.verify(&placement, "t"), Verdict::Gone);
     assert!(below.iter().all(|process| proc::liveness(process.pid, process.start) == Liveness::Dead));
@@ -105,9 +105,11 @@ fn what_a_launcher_says_before_it_has_a_log_is_on_the_screen() {
     let log = bench.wait_for("bob.log");
     assert_eq!(log, "no spec\n");
     let eve = placed[1].as_ref().expect("sh is there");
-    bench.placed.borrow_mut().push(process(eve.launcher()));
-    let hold =
-        PtyHold { launcher: eve.launcher(), log: bench.dir.path().join("bob.log").display().to_string() };
+    bench.placed.borrow_mut().push(process(eve.launcher().expect("known at once")));
+    let hold = PtyHold {
+        launcher: eve.launcher().expect("known at once"),
+        log: bench.dir.path().join("bob.log").display().to_string(),
+    };
     assert_eq!(bench.pty.screen(&Placement::Pty(hold), "t", 20).expect("readable"), "no spec");
 }
 

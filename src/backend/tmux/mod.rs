@@ -15,7 +15,7 @@ mod tests;
 use std::path::Path;
 use std::time::Duration;
 
-use super::{Backend, BackendError, Launch, TmuxHome};
+use super::{Backend, BackendError, Launch, Mark, TmuxHome};
 use crate::model::id::MemberName;
 use crate::model::placement::{BackendKind, Placement, TmuxPane, Verdict};
 use crate::model::spec::Terminal;
@@ -60,6 +60,22 @@ impl Tmux {
         Server { program: &self.home.program, socket: Some(Path::new(&pane.socket)) }
     }
 
+    fn close_one(&self, placement: &Placement, token: &str) -> Result<Verdict, BackendError> {
+        let owned = match self.owned(placement, token) {
+            Ok(owned) => owned,
+            Err(Verdict::Gone) => return Ok(Verdict::Gone),
+            Err(verdict) => return Err(BackendError::NotOurs { place: placement.to_string(), verdict }),
+        };
+        let unit = verb::close(owned.id, owned.pane.server.pid, &Proof::Token(&owned.token));
+        // Whatever it answers, only a look tells whether the pane is gone.
+        let answer = self.server(owned.pane).ask(&unit);
+        match (self.wait_gone(placement, token), answer.problem) {
+            (Ok(()), _) => Ok(Verdict::Owned),
+            (Err(_), Some(problem)) => Err(problem),
+            (Err(still_there), None) => Err(still_there),
+        }
+    }
+
     fn wait_gone(&self, placement: &Placement, token: &str) -> Result<(), BackendError> {
         let deadline = Deadline::after(CLOSED_WITHIN);
         let mut pause = FIRST_PAUSE;
@@ -69,7 +85,7 @@ impl Tmux {
                 // With its last pane the server ends; until it has, it cannot be asked (SD-13).
                 Verdict::Owned | Verdict::Unknown { .. } if deadline.expired() => {
                     let waited_ms = u64::try_from(deadline.elapsed().as_millis()).unwrap_or(u64::MAX);
-                    return Err(BackendError::StillThere { place: place_of(placement), waited_ms });
+                    return Err(BackendError::StillThere { place: placement.to_string(), waited_ms });
                 }
                 Verdict::Owned | Verdict::Unknown { .. } => (),
             }
@@ -98,31 +114,20 @@ impl Backend for Tmux {
         place::place(&self.home, launches)
     }
 
-    fn verify(&self, placement: &Placement, token: &str) -> Verdict {
-        match tmux_pane(placement) {
-            Ok(pane) => identity::verify(&self.home.program, pane, token),
+    fn verify_all(&self, marks: &[Mark<'_>]) -> Vec<Verdict> {
+        let verify = |mark: &Mark<'_>| match tmux_pane(mark.placement) {
+            Ok(pane) => identity::verify(&self.home.program, pane, mark.token),
             Err(verdict) => verdict,
-        }
+        };
+        marks.iter().map(verify).collect()
     }
 
-    fn close(&self, placement: &Placement, token: &str) -> Result<Verdict, BackendError> {
-        let owned = match self.owned(placement, token) {
-            Ok(owned) => owned,
-            Err(Verdict::Gone) => return Ok(Verdict::Gone),
-            Err(verdict) => return Err(BackendError::NotOurs { place: place_of(placement), verdict }),
-        };
-        let unit = verb::close(owned.id, owned.pane.server.pid, &Proof::Token(&owned.token));
-        // Whatever it answers, only a look tells whether the pane is gone.
-        let answer = self.server(owned.pane).ask(&unit);
-        match (self.wait_gone(placement, token), answer.problem) {
-            (Ok(()), _) => Ok(Verdict::Owned),
-            (Err(_), Some(problem)) => Err(problem),
-            (Err(still_there), None) => Err(still_there),
-        }
+    fn close_all(&self, marks: &[Mark<'_>]) -> Vec<Result<Verdict, BackendError>> {
+        marks.iter().map(|mark| self.close_one(mark.placement, mark.token)).collect()
     }
 
     fn screen(&self, placement: &Placement, token: &str, lines: usize) -> Result<String, BackendError> {
-        let not_ours = |verdict| BackendError::NotOurs { place: place_of(placement), verdict };
+        let not_ours = |verdict| BackendError::NotOurs { place: placement.to_string(), verdict };
         let owned = self.owned(placement, token).map_err(not_ours)?;
         let answer = self.server(owned.pane).ask(&verb::capture(owned.id, lines));
         match answer.problem {
@@ -142,15 +147,9 @@ impl Backend for Tmux {
 fn tmux_pane(placement: &Placement) -> Result<&TmuxPane, Verdict> {
     match placement {
         Placement::Tmux(pane) => Ok(pane),
-        Placement::Pty(_) => Err(Verdict::Foreign { difference: "it is not a tmux pane".to_owned() }),
-    }
-}
-
-/// A placement in an error.
-fn place_of(placement: &Placement) -> String {
-    match placement {
-        Placement::Tmux(pane) => format!("pane {} of the tmux server at {}", pane.pane_id, pane.socket),
-        Placement::Pty(hold) => format!("the terminal of process {}", hold.launcher.pid),
+        Placement::Iterm2(_) | Placement::Pty(_) | Placement::Exec(_) => {
+            Err(Verdict::Foreign { difference: "it is not a tmux pane".to_owned() })
+        }
     }
 }
 

@@ -99,7 +99,7 @@ impl<'a> Batch<'a> {
     /// Gives places to as many of the waiting as it can.
     fn round(&mut self, survey: &Survey, waiting: &[usize]) -> Result<(), BackendError> {
         let (room, most): (Vec<usize>, usize) = match self.home.layout {
-            Layout::Panes => {
+            Layout::Panes | Layout::Split => {
                 let free =
                     |room: &super::survey::Room| if self.crowded.contains(&room.id) { 0 } else { room.free };
                 (survey.rooms.iter().map(free).collect(), capacity(survey.size))
@@ -148,7 +148,7 @@ impl<'a> Batch<'a> {
 
     fn window_name(&self, guest: usize) -> Plain {
         match self.home.layout {
-            Layout::Panes => team_name(&self.home.team),
+            Layout::Panes | Layout::Split => team_name(&self.home.team),
             Layout::Windows => team_name(&format!("{}-{}", self.home.team, self.guests[guest].member)),
         }
     }
@@ -158,7 +158,7 @@ impl<'a> Batch<'a> {
         let Some((first, rest)) = group.split_first() else { return Vec::new() };
         let State::Seated(seat) = &self.guests[*first].state else { return Vec::new() };
         let tag = Plain::from_text(&self.home.tag);
-        let unit = verb::own_window(seat.row.window, &tag, self.home.layout == Layout::Panes);
+        let unit = verb::own_window(seat.row.window, &tag, self.home.layout != Layout::Windows);
         let mut steps = vec![Step::change(unit)];
         let more = capacity(Size { width: seat.row.width, height: seat.row.height }) - 1;
         let split = |guest: &usize| self.split(*guest, seat.row.window, &seat.window_name);

@@ -16,6 +16,8 @@ mod sections;
 use std::collections::BTreeMap;
 
 use crate::model::mode::Mode;
+use crate::model::placement::Layout;
+use crate::model::settings::BackendChoice;
 
 pub(crate) use fault::ManifestError;
 
@@ -58,23 +60,6 @@ pub(crate) struct TeamSection {
     pub(crate) finish: Finish,
     /// How many teammates the team may have, the lead not counted. At least 1.
     pub(crate) max_members: usize,
-}
-
-/// `backend = …`: who makes the placements.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum BackendChoice {
-    Auto,
-    Tmux,
-    /// Known, but refused until there is such a backend.
-    Iterm2,
-    Pty,
-}
-
-/// `layout = …`: one window for all, or a window each.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Layout {
-    Panes,
-    Windows,
 }
 
 /// `finish = …`: when `up` is done.

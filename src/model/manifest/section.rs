@@ -160,10 +160,8 @@ impl<'t> Section<'t> {
         if let Some((_, choice)) = choices.iter().find(|(known, _)| *known == word.get_ref().as_str()) {
             return Some(Spanned::new(word.span(), *choice));
         }
-        let known = || choices.iter().map(|(known, _)| *known);
-        let all: Vec<String> = known().map(|known| format!("`{known}`")).collect();
-        let said = format!("unknown {key} `{}`; known: {}", word.get_ref().escape_debug(), all.join(", "));
-        faults.add_with(&word.span(), said, nearest(word.get_ref(), known()));
+        let known: Vec<&str> = choices.iter().map(|(known, _)| *known).collect();
+        unknown(key, &word, &known, faults);
         None
     }
 
@@ -279,6 +277,13 @@ impl<'t> Section<'t> {
         faults.add(&value.span(), format!("`{key}` in {} must be {wanted}, not {found}", self.title));
         None
     }
+}
+
+/// Says that a word is none of the known ones, and which is nearest.
+pub(super) fn unknown(key: &str, word: &At<String>, known: &[&'static str], faults: &mut Faults) {
+    let all: Vec<String> = known.iter().map(|known| format!("`{known}`")).collect();
+    let said = format!("unknown {key} `{}`; known: {}", word.get_ref().escape_debug(), all.join(", "));
+    faults.add_with(&word.span(), said, nearest(word.get_ref(), known.iter().copied()));
 }
 
 /// Refuses the keys that are not known, and those that are not available yet. Were there unknown ones?

@@ -8,10 +8,10 @@ use toml::de::{DeTable, DeValue};
 use super::fault::Faults;
 use super::name::{check_member_name, check_name, check_pattern};
 use super::section::{At, Section};
-use super::{
-    BackendChoice, Defaults, EnvSection, Finish, Layout, Manifest, MemberSpec, TaskSpec, TeamSection,
-};
+use super::{Defaults, EnvSection, Finish, Manifest, MemberSpec, TaskSpec, TeamSection, section};
 use crate::model::mode::Mode;
+use crate::model::placement::Layout;
+use crate::model::settings::BackendChoice;
 
 const ROOT: [&str; 5] = ["team", "env", "defaults", "member", "task"];
 const TEAM: [&str; 6] = ["name", "description", "backend", "layout", "finish", "max_members"];
@@ -45,13 +45,6 @@ const TASK: [&str; 11] = [
     "env",
 ];
 
-const BACKENDS: [(&str, BackendChoice); 4] = [
-    ("auto", BackendChoice::Auto),
-    ("tmux", BackendChoice::Tmux),
-    ("iterm2", BackendChoice::Iterm2),
-    ("pty", BackendChoice::Pty),
-];
-const LAYOUTS: [(&str, Layout); 2] = [("panes", Layout::Panes), ("windows", Layout::Windows)];
 const FINISHES: [(&str, Finish); 2] = [("tasks-done", Finish::TasksDone), ("manual", Finish::Manual)];
 const MODES: [Mode; 6] =
     [Mode::Default, Mode::AcceptEdits, Mode::BypassPermissions, Mode::Plan, Mode::Delegate, Mode::DontAsk];
@@ -149,18 +142,23 @@ fn entries<'t>(
 }
 
 fn read_team(section: &Section, faults: &mut Faults) -> TeamSection {
-    let backend = section.choice("backend", &BACKENDS, faults);
-    if let Some(choice) = backend.as_ref().filter(|choice| *choice.get_ref() == BackendChoice::Iterm2) {
-        faults.add(&choice.span(), "backend `iterm2` is not available yet");
-    }
     TeamSection {
         name: owned(section.required_name("name", check_name, faults)),
         description: inner(section.text("description", faults)),
-        backend: inner(backend).unwrap_or(BackendChoice::Auto),
-        layout: inner(section.choice("layout", &LAYOUTS, faults)).unwrap_or(Layout::Panes),
+        backend: read_backend(section, faults).unwrap_or_default(),
+        layout: inner(section.choice("layout", &Layout::ALL, faults)).unwrap_or_default(),
         finish: inner(section.choice("finish", &FINISHES, faults)).unwrap_or(Finish::TasksDone),
         max_members: read_max_members(section, faults),
     }
+}
+
+fn read_backend(section: &Section, faults: &mut Faults) -> Option<BackendChoice> {
+    let word = section.word("backend", faults)?;
+    let choice = BackendChoice::parse(word.get_ref());
+    if choice.is_none() {
+        section::unknown("backend", &word, &BackendChoice::FORMS, faults);
+    }
+    choice
 }
 
 fn read_max_members(section: &Section, faults: &mut Faults) -> usize {

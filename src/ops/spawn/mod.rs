@@ -113,7 +113,7 @@ pub(crate) fn spawn(
     terms: &Terms,
 ) -> Result<Batch, OpsError> {
     let drafts = orders.iter().map(|o| prepare::draft(ctx, o)).collect::<Result<Vec<_>, _>>()?;
-    let chosen = backends::choose_backend(ctx, team, terms.backend)?;
+    let chosen = backends::choose_backend(ctx, team, terms.backend.clone())?;
     let backend = backends::open(ctx, team, chosen.backend, terms.layout)?;
     let changes = team.changes()?;
     let prepared = prepare::prepare(ctx, team, &drafts, backend.as_ref(), terms.unique)?;
@@ -170,7 +170,7 @@ fn note_panes(team: &TeamStore, underway: &[Underway], chosen: &Chosen) -> Resul
     })?;
     let socket = placed.iter().find_map(|(_, p)| match p {
         Placement::Tmux(pane) => Some(pane.socket.clone()),
-        Placement::Pty(_) => None,
+        Placement::Iterm2(_) | Placement::Pty(_) | Placement::Exec(_) => None,
     });
     let known = team.settings()?.is_some_and(|s| s.chosen == Some(chosen.backend) && s.tmux_socket == socket);
     if !known {
@@ -218,7 +218,7 @@ fn spawned(
 ) -> Spawned {
     let tmux = match placement {
         Placement::Tmux(pane) => Some(pane),
-        Placement::Pty(_) => None,
+        Placement::Iterm2(_) | Placement::Pty(_) | Placement::Exec(_) => None,
     };
     let member = &one.member;
     Spawned {

@@ -75,8 +75,8 @@ fn look(team: &TeamStore, one: &Prepared, placement: &Placement) -> Look {
     if let Some(exit) = &record.exit {
         return Look::Settled(fails(&exit.describe()));
     }
-    let launcher = placement.launcher();
-    if proc::liveness(launcher.pid, launcher.start) == Liveness::Dead {
+    let launcher = record.launcher().or_else(|| placement.launcher());
+    if launcher.is_some_and(|it| proc::liveness(it.pid, it.start) == Liveness::Dead) {
         // It may have written its last word between our two looks.
         let last = team.member_record(&one.record.name).ok().flatten().and_then(|r| r.exit);
         let reason =

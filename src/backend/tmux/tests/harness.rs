@@ -183,7 +183,7 @@ pub(super) fn placed(tmux: &Tmux, launches: &[Launch]) -> Vec<Placement> {
 pub(super) fn pane(placement: &Placement) -> &TmuxPane {
     match placement {
         Placement::Tmux(pane) => pane,
-        Placement::Pty(_) => panic!("not a pane"),
+        Placement::Iterm2(_) | Placement::Pty(_) | Placement::Exec(_) => panic!("not a pane"),
     }
 }
 
