@@ -31,6 +31,7 @@ pub(super) fn lead(setup: &Setup, args: &args::Lead) -> Done {
     let team = setup.team()?;
     // Also where it is to run in the background: whoever leads already is named here, not in a log.
     let lease = ops::lease::take(&team)?;
+    ops::lease::must_be_free(&team)?;
     if args.detach {
         drop(lease);
         let pid = background(setup, &team)?;

@@ -29,13 +29,7 @@ impl Setup {
 
     /// The team that is meant.
     pub(super) fn team(&self) -> Result<Team, Failure> {
-        let named = self.asked.as_deref().map(OsStr::new).or_else(|| self.ctx.caller.var("PHALANX_TEAM"));
-        if let Some(given) = named {
-            let name = given.to_str().and_then(|given| TeamName::existing(given).ok());
-            let name = name.ok_or_else(|| {
-                let problem = format!("{given:?} is not the name of a team");
-                Failure::usage(problem, "list the teams with `phalanx team list`")
-            })?;
+        if let Some(name) = self.named_team()? {
             return Ok(self.ctx.store.team(&name)?);
         }
         let teams = self.ctx.store.teams()?;
@@ -50,6 +44,18 @@ impl Setup {
                 Err(Failure::usage("there are several teams", &format!("choose one with `-t`: {names}")))
             }
         }
+    }
+
+    /// The name of the team that was asked for, whether there is one or not.
+    pub(super) fn named_team(&self) -> Result<Option<TeamName>, Failure> {
+        let named = self.asked.as_deref().map(OsStr::new).or_else(|| self.ctx.caller.var("PHALANX_TEAM"));
+        let Some(given) = named else { return Ok(None) };
+        let name = given.to_str().and_then(|given| TeamName::existing(given).ok());
+        let problem = || {
+            let problem = format!("{given:?} is not the name of a team");
+            Failure::usage(problem, "list the teams with `phalanx team list`")
+        };
+        name.map(Some).ok_or_else(problem)
     }
 }
 

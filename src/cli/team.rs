@@ -6,6 +6,7 @@ use super::fail::{Exit, Failure};
 use super::setup::Setup;
 use super::{Done, shutdown};
 use crate::model::environ::EnvRules;
+use crate::model::id::TeamName;
 use crate::model::placement::Layout;
 use crate::model::settings::{BackendChoice, Finish, Settings};
 use crate::ops;
@@ -74,6 +75,11 @@ pub(super) fn show(setup: &Setup) -> Done {
 }
 
 pub(super) fn delete(setup: &Setup, force: bool) -> Done {
+    if let Some(name) = setup.named_team()?
+        && ops::team::finish_deletion(&setup.ctx, &name)?
+    {
+        return deleted(setup, &name);
+    }
     let team = setup.team()?;
     if force {
         shutdown::end_all_by_force(setup, &team)?;
@@ -82,8 +88,12 @@ pub(super) fn delete(setup: &Setup, force: bool) -> Done {
         Err(e) if !force || team.exists() => return Err(Failure::from(e)),
         Ok(()) | Err(_) => {}
     }
-    let message = format!("team {} is deleted", team.name());
-    let document = json!({ "success": true, "message": message, "team_name": team.name().as_str() });
+    deleted(setup, team.name())
+}
+
+fn deleted(setup: &Setup, name: &TeamName) -> Done {
+    let message = format!("team {name} is deleted");
+    let document = json!({ "success": true, "message": message, "team_name": name.as_str() });
     setup.out.give(&document, || message.clone())?;
     Ok(Exit::DONE)
 }

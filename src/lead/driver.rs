@@ -64,6 +64,10 @@ pub(crate) async fn lead(
     if watch.is_polling() {
         ops::events::note(lead.team, Note::of(EventKind::Warning).with("text", ops::events::POLLING))?;
     }
+    let leads = matches!(lead.goal, Goal::Lead(_));
+    if leads {
+        ops::lease::announce(lead.team)?;
+    }
     let state = State::new(lead.goal);
     let mut driver =
         Driver { ctx: lead.ctx, team: lead.team, state, signals, journal_at: lead.journal_from, report };
@@ -74,6 +78,9 @@ pub(crate) async fn lead(
     driver.look(&Topic::Journal)?;
     let end = driver.state.end().unwrap_or(End::TeamGone);
     if end != End::TeamGone {
+        if leads {
+            ops::lease::withdraw(lead.team)?;
+        }
         ops::events::note(lead.team, Note::of(EventKind::LeadEnded).with("end", format!("{end:?}")))?;
     }
     drop(lead.lease);

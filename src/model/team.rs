@@ -20,7 +20,19 @@ pub(crate) struct Team {
     pub(crate) created_at: Timestamp,
     pub(crate) lead_agent_id: String,
     pub(crate) lead_session_id: Option<String>,
+    pub(crate) lead_process: Option<LeadProcess>,
     pub(crate) members: Vec<Member>,
+}
+
+/// The process that says it leads (`leadProcess`; observed with 2.1.329 and 2.1.330).
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct LeadProcess {
+    pub(crate) pid: i32,
+    /// Names the processes among which `pid` is counted: host and pid namespace.
+    pub(crate) pid_space: String,
+    pub(crate) claimed_at: Timestamp,
+    /// Linux: field 22 of `/proc/PID/stat`, in decimal.
+    pub(crate) proc_start: Option<String>,
 }
 
 /// A member entry of the team file; the lead is one too.
@@ -53,6 +65,7 @@ impl Team {
             created_at: Timestamp(wire::number(file, "createdAt").unwrap_or_default()),
             lead_agent_id: wire::text(file, "leadAgentId").unwrap_or_default(),
             lead_session_id: wire::text(file, "leadSessionId"),
+            lead_process: wire::object(file, "leadProcess").and_then(LeadProcess::read),
             members: entries.iter().filter_map(Value::as_object).filter_map(Member::read).collect(),
         }
     }
@@ -95,6 +108,28 @@ impl Team {
     pub(crate) fn next_color(&self) -> &'static str {
         let used = |color: &str| self.members.iter().filter(|m| m.color.as_deref() == Some(color)).count();
         COLORS.into_iter().min_by_key(|c| used(c)).unwrap_or(COLORS[0])
+    }
+}
+
+impl LeadProcess {
+    /// Reads the object; none if it does not say which process is meant.
+    fn read(object: &Object) -> Option<LeadProcess> {
+        Some(LeadProcess {
+            pid: wire::number(object, "pid").and_then(|pid| i32::try_from(pid).ok())?,
+            pid_space: wire::text(object, "pidSpace")?,
+            claimed_at: Timestamp(wire::number(object, "claimedAt")?),
+            proc_start: wire::text(object, "procStart"),
+        })
+    }
+
+    /// The object in the observed key order.
+    pub(crate) fn to_object(&self) -> Object {
+        let mut object = Object::new();
+        wire::put(&mut object, "pid", self.pid);
+        wire::put(&mut object, "pidSpace", self.pid_space.as_str());
+        wire::put(&mut object, "claimedAt", self.claimed_at.0);
+        wire::put_or_remove(&mut object, "procStart", self.proc_start.as_deref());
+        object
     }
 }
 
@@ -157,6 +192,23 @@ mod tests {
         let read = Team::read(&file);
         assert_eq!(read.lead_agent_id, "team-lead@demo");
         assert_eq!(read.teammates().count(), 0);
+    }
+
+    #[test]
+    fn the_lead_process_is_read_as_it_is_written() {
+        let lead = LeadProcess {
+            pid: 7,
+            pid_space: "host#pid:[1]".to_owned(),
+            claimed_at: Timestamp(9),
+            proc_start: Some("123".to_owned()),
+        };
+        let mut file = team();
+        file.insert("leadProcess".to_owned(), Value::Object(lead.to_object()));
+        assert_eq!(Team::read(&file).lead_process, Some(lead));
+        for half in [json!({}), json!({"pid": "7", "pidSpace": "x", "claimedAt": 1}), json!(7)] {
+            file.insert("leadProcess".to_owned(), half);
+            assert_eq!(Team::read(&file).lead_process, None);
+        }
     }
 
     #[test]

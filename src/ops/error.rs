@@ -44,6 +44,11 @@ pub(crate) enum OpsError {
     LiveMembers { team: TeamName, members: Vec<MemberName> },
     #[error("team `{team}` is led by process {pid}")]
     LedByAnother { team: TeamName, pid: i32 },
+    #[error("team `{team}` is led by another program: process {pid}{}", if *.unseen { ", which cannot be seen from here" } else { "" })]
+    LedByStranger { team: TeamName, pid: i32, unseen: bool },
+    /// The name is in use; whether somebody is behind it decides what can be done.
+    #[error("there is a team `{team}` already{}", if *.alive { "" } else { ", which nobody leads and whose members have ended" })]
+    TeamTaken { team: TeamName, alive: bool },
     #[error("`{name}` runs a plain command and reads no mail")]
     ReadsNoMail { name: MemberName },
     #[error("`{name}` was not started by phalanx")]
@@ -90,6 +95,8 @@ impl OpsError {
             | OpsError::LedByAnother { .. }
             | OpsError::ReadsNoMail { .. }
             | OpsError::NothingToAttach { .. }
+            | OpsError::LedByStranger { .. }
+            | OpsError::TeamTaken { .. }
             | OpsError::NotOurMember { .. } => Kind::Refused,
         }
     }
@@ -113,6 +120,18 @@ impl OpsError {
             }
             OpsError::LedByAnother { team, .. } => Some(format!(
                 "look at it with `phalanx status -t {team}`, end it with `phalanx down -t {team}`"
+            )),
+            OpsError::LedByStranger { team, unseen, .. } => Some(match unseen {
+                false => format!(
+                    "write to it (`phalanx send`), or end that program and then `phalanx lead -t {team}`"
+                ),
+                true => format!("if it has ended, take the team over: `phalanx adopt -t {team}`"),
+            }),
+            OpsError::TeamTaken { team, alive: true } => {
+                Some(format!("choose another name, or end it: `phalanx down -t {team}`"))
+            }
+            OpsError::TeamTaken { team, alive: false } => Some(format!(
+                "take it over with `phalanx adopt -t {team}`, or remove it with `phalanx team delete -t {team}`"
             )),
             OpsError::ReadsNoMail { .. } => {
                 Some("only members whose program reads a mailbox can be written to".to_owned())

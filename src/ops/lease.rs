@@ -1,17 +1,27 @@
-//! The right to lead a team: one process at a time.
+//! The right to lead a team: one process at a time, phalanx or another program.
 
 use super::context::now;
 use super::error::OpsError;
 use crate::model::event::{EventKind, Note};
 use crate::model::placement::ProcessId;
+use crate::model::team::LeadProcess;
 use crate::store::{LeadRecord, Lease, TeamStore};
 use crate::sys::env;
-use crate::sys::proc::Process;
+use crate::sys::proc::{self, Liveness, Process};
 
-/// Takes the lease for this process.
+/// A program that is not phalanx and says in the team file that it leads.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Stranger {
+    pub(crate) lead: LeadProcess,
+    /// Alive, or not to be seen from here: then it may live.
+    pub(crate) liveness: Liveness,
+}
+
+/// Takes the lease for this process, to bring single requests to their end. A team may be led by another program
+/// meanwhile: what phalanx started is still for phalanx to end.
 ///
 /// # Errors
-/// [`OpsError::LedByAnother`] names the process that holds it.
+/// [`OpsError::LedByAnother`] names the phalanx that holds it.
 pub(crate) fn take(team: &TeamStore) -> Result<Lease, OpsError> {
     let me = Process::current();
     let record = LeadRecord {
@@ -33,12 +43,86 @@ pub(crate) fn take(team: &TeamStore) -> Result<Lease, OpsError> {
     }
 }
 
-/// Whether some process leads the team.
+/// Whether this process may lead the team, as far as other programs go.
+///
+/// # Errors
+/// [`OpsError::LedByStranger`] if one of them leads, or may.
+pub(crate) fn must_be_free(team: &TeamStore) -> Result<(), OpsError> {
+    match stranger(team)? {
+        None => Ok(()),
+        Some(Stranger { lead, liveness }) => {
+            let (team, pid) = (team.name().clone(), lead.pid);
+            Err(OpsError::LedByStranger { team, pid, unseen: liveness == Liveness::Unknown })
+        }
+    }
+}
+
+/// Says in the team file, where other programs look, that this process leads.
+pub(crate) fn announce(team: &TeamStore) -> Result<(), OpsError> {
+    let me = this_process();
+    team.change_roster(|roster| {
+        roster.set_lead(&me);
+        Ok(())
+    })?;
+    Ok(())
+}
+
+/// Takes back what [`announce`] said.
+pub(crate) fn withdraw(team: &TeamStore) -> Result<(), OpsError> {
+    team.change_roster(|roster| {
+        if roster.team().lead_process.as_ref().is_some_and(is_this_process) {
+            roster.drop_lead();
+        }
+        Ok(())
+    })?;
+    Ok(())
+}
+
+/// The program that leads the team without being phalanx; none if it is proven gone, or never was.
+pub(crate) fn stranger(team: &TeamStore) -> Result<Option<Stranger>, OpsError> {
+    let Some(lead) = team.team()?.lead_process.filter(|lead| !is_this_process(lead)) else {
+        return Ok(None);
+    };
+    if team.current_lead()?.is_some_and(|ours| is_of(&lead, ours.process)) {
+        return Ok(None);
+    }
+    let liveness = if lead.pid_space == env::pid_space() { liveness(&lead) } else { Liveness::Unknown };
+    Ok((liveness != Liveness::Dead).then_some(Stranger { lead, liveness }))
+}
+
+/// Without a start time, whatever has the pid now is taken for it.
+fn liveness(lead: &LeadProcess) -> Liveness {
+    if let Some(start) = lead.proc_start.as_deref().and_then(|start| start.parse().ok()) {
+        return proc::liveness(lead.pid, start);
+    }
+    match Process::of(lead.pid) {
+        Some(process) => proc::liveness(process.pid, process.start),
+        None => Liveness::Dead,
+    }
+}
+
+fn this_process() -> LeadProcess {
+    let me = Process::current();
+    let (pid_space, claimed_at) = (env::pid_space(), now());
+    LeadProcess { pid: me.pid, pid_space, claimed_at, proc_start: Some(me.start.to_string()) }
+}
+
+fn is_this_process(lead: &LeadProcess) -> bool {
+    let me = Process::current();
+    is_of(lead, ProcessId { pid: me.pid, start: me.start })
+}
+
+fn is_of(lead: &LeadProcess, process: ProcessId) -> bool {
+    let same = lead.pid == process.pid && lead.proc_start.as_deref() == Some(&process.start.to_string());
+    same && lead.pid_space == env::pid_space()
+}
+
+/// Whether some phalanx leads the team.
 pub(crate) fn is_led(team: &TeamStore) -> Result<bool, OpsError> {
     Ok(team.current_lead()?.is_some())
 }
 
-/// The process that leads the team; none if nobody does.
+/// The phalanx that leads the team; none if none does.
 pub(crate) fn holder(team: &TeamStore) -> Result<Option<i32>, OpsError> {
     Ok(team.current_lead()?.map(|lead| lead.process.pid))
 }

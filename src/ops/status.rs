@@ -4,6 +4,7 @@ use serde::Serialize;
 
 use super::context::now;
 use super::error::OpsError;
+use super::lease;
 use crate::model::id::{MemberName, TaskId, TeamName};
 use crate::model::lifecycle::MemberState;
 use crate::model::record::MemberRecord;
@@ -117,13 +118,22 @@ pub(crate) fn status(team: &TeamStore) -> Result<Status, OpsError> {
             TaskState::Cancelled => &mut tasks.cancelled,
         } += 1;
     }
-    let lead = team.current_lead()?.map(|lead| LeadStatus {
-        pid: lead.process.pid,
-        host: lead.host,
-        since: lead.since.iso(),
-    });
+    let lead = lead(team)?;
     let requests = team.requests()?.iter().filter(|r| r.is_open()).count();
     Ok(Status { team: team.name().clone(), lead, members, tasks, requests })
+}
+
+/// Whoever leads: a phalanx, else the program that says so in the team file and is not proven gone.
+fn lead(team: &TeamStore) -> Result<Option<LeadStatus>, OpsError> {
+    if let Some(lead) = team.current_lead()? {
+        return Ok(Some(LeadStatus { pid: lead.process.pid, host: lead.host, since: lead.since.iso() }));
+    }
+    let stranger = lease::stranger(team)?.map(|stranger| stranger.lead);
+    Ok(stranger.map(|lead| LeadStatus {
+        pid: lead.pid,
+        host: lead.pid_space.split('#').next().unwrap_or_default().to_owned(),
+        since: lead.claimed_at.iso(),
+    }))
 }
 
 /// A run whose process is gone is shown as such at once, even if no lead has noticed yet (CR-01).

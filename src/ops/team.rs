@@ -2,12 +2,12 @@
 
 use super::context::{Context, now};
 use super::error::OpsError;
-use super::status;
+use super::{lease, status};
 use crate::model::event::{EventKind, Note};
 use crate::model::id::{LEAD, TeamName};
 use crate::model::settings::Settings;
 use crate::model::team::Team;
-use crate::store::TeamStore;
+use crate::store::{StoreError, TeamStore};
 use crate::sys::rand;
 
 /// Makes a team whose lead is the caller. With `unique`, a taken name gets the next free ending `-2`, `-3` …
@@ -28,13 +28,26 @@ pub(crate) fn create(
                 team.record(Note::of(EventKind::TeamCreated).with("description", description))?;
                 return Ok(team);
             }
-            Err(crate::store::StoreError::TeamTaken { .. }) if unique => {
+            Err(StoreError::TeamTaken { .. }) if unique => {
                 wanted = TeamName::new(&format!("{name}-{ending}"))?;
             }
+            Err(StoreError::TeamTaken { name }) => return Err(taken(ctx, name)),
             Err(e) => return Err(e.into()),
         }
     }
     unreachable!("the endings are not exhausted before the names are too long");
+}
+
+/// A team whose lead and members are gone does not block its name without a word (SD-04).
+fn taken(ctx: &Context, name: TeamName) -> OpsError {
+    let alive = || -> Result<bool, OpsError> {
+        let team = ctx.store.team(&name)?;
+        let led = team.current_lead()?.is_some() || lease::stranger(&team)?.is_some();
+        Ok(led || !status::live_members(&team)?.is_empty())
+    };
+    // What cannot be looked at may live.
+    let alive = alive().unwrap_or(true);
+    OpsError::TeamTaken { team: name, alive }
 }
 
 /// A team as `team list` shows it.
@@ -63,8 +76,14 @@ pub(crate) fn list(ctx: &Context) -> Result<Vec<Listed>, OpsError> {
     Ok(found)
 }
 
+/// Finishes a deletion of this team that was cut short; whether there was one.
+pub(crate) fn finish_deletion(ctx: &Context, name: &TeamName) -> Result<bool, OpsError> {
+    Ok(ctx.store.finish_deletion(name)?)
+}
+
 /// Deletes a team whose members have all ended. Liveness comes from processes, not from the roster (SD-04).
 pub(crate) fn delete(team: &TeamStore) -> Result<(), OpsError> {
+    lease::must_be_free(team)?;
     let live = status::live_members(team)?;
     if !live.is_empty() {
         return Err(OpsError::LiveMembers { team: team.name().clone(), members: live });

@@ -7,7 +7,7 @@ use super::document;
 use super::error::StoreError;
 use super::teams::TeamStore;
 use crate::model::id::{MemberName, TeamName};
-use crate::model::team::{Member, Team};
+use crate::model::team::{LeadProcess, Member, Team};
 use crate::model::wire::{self, Object};
 
 /// The roster, open for changes; exists only while the lock is held.
@@ -61,6 +61,16 @@ impl Roster<'_> {
         let before = members.len();
         members.retain(|entry| !is_entry_of(entry, name));
         members.len() < before
+    }
+
+    /// Writes which process leads.
+    pub(crate) fn set_lead(&mut self, lead: &LeadProcess) {
+        wire::put(self.file, "leadProcess", lead.to_object());
+    }
+
+    /// Takes out which process leads.
+    pub(crate) fn drop_lead(&mut self) {
+        self.file.shift_remove("leadProcess");
     }
 
     /// Sets one field of a member's entry; whether the member is on the roster.

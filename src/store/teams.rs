@@ -17,6 +17,8 @@ use crate::sys::{fs, rand};
 
 /// Prefix of what is being taken away.
 const DELETED: &str = ".deleted-";
+/// The length of the random part at its end.
+const UUID_CHARS: usize = 36;
 const MAX_TEAMS: usize = 10_000;
 
 /// All teams under one config root.
@@ -31,6 +33,13 @@ pub(crate) struct TeamStore {
     pub(super) root: PathBuf,
     pub(super) name: TeamName,
     pub(super) layout: Layout,
+}
+
+/// The team that a directory was moved aside for: `.deleted-NAME-UUID`.
+fn deleted(dir: &str) -> Option<TeamName> {
+    let rest = dir.strip_prefix(DELETED)?;
+    let (name, ending) = rest.split_at_checked(rest.len().checked_sub(UUID_CHARS + 1)?)?;
+    ending.strip_prefix('-').and_then(|_| TeamName::existing(name).ok())
 }
 
 impl Store {
@@ -67,10 +76,12 @@ impl Store {
         fs::private_dir(&self.root)?;
         fs::private_dir(&Layout::teams(&self.root))?;
         fs::private_dir(&Layout::all_tasks(&self.root))?;
-        self.sweep_deleted();
         if !fs::create_dir_exclusive(&team.layout.team_dir())? {
             return Err(StoreError::TeamTaken { name: name.clone() });
         }
+        // The name is ours: nobody else touches what an earlier team has left under it.
+        team.clear()?;
+        self.sweep_deleted();
         team.furnish(file, settings).inspect_err(|_| drop(team.delete()))?;
         Ok(team)
     }
@@ -79,11 +90,30 @@ impl Store {
         TeamStore { root: self.root.clone(), name: name.clone(), layout: Layout::new(&self.root, name) }
     }
 
-    /// Finishes deletions that were interrupted; what cannot be removed is tried again next time.
+    /// Finishes a deletion of this team that was cut short; whether there was one.
+    pub(crate) fn finish_deletion(&self, name: &TeamName) -> Result<bool, StoreError> {
+        let team = self.open(name);
+        // Whoever makes a team of this name meanwhile clears up by itself.
+        if team.remains()?.is_empty() || !fs::create_dir_exclusive(&team.layout.team_dir())? {
+            return Ok(false);
+        }
+        let cleared = team.clear();
+        fs::remove_dir_all(&team.layout.team_dir())?;
+        cleared.map(|()| true)
+    }
+
+    /// Removes what deletions have moved aside, but for what tells of one that was cut short: the tasks of that team
+    /// are still in their place. What cannot be removed is tried again next time.
     fn sweep_deleted(&self) {
         for parent in [Layout::teams(&self.root), Layout::all_tasks(&self.root)] {
             for name in fs::list(&parent).unwrap_or_default().iter().filter(|n| n.starts_with(DELETED)) {
-                let _ = fs::remove_dir_all(&parent.join(name));
+                let tells = deleted(name).is_some_and(|name| {
+                    let team = self.open(&name);
+                    fs::exists(&team.layout.tasks()) && !fs::exists(&team.layout.team_dir())
+                });
+                if !tells {
+                    let _ = fs::remove_dir_all(&parent.join(name));
+                }
             }
         }
     }
@@ -111,7 +141,30 @@ impl TeamStore {
         Ok(())
     }
 
-    /// Takes the team away: it is gone for everybody at once, then its files are removed.
+    /// What deletions of a team of this name have moved aside and not removed.
+    fn remains(&self) -> Result<Vec<PathBuf>, StoreError> {
+        let mut found = Vec::new();
+        for parent in [Layout::teams(&self.root), Layout::all_tasks(&self.root)] {
+            let ours = fs::list(&parent)?.into_iter().filter(|n| deleted(n).as_ref() == Some(&self.name));
+            found.extend(ours.map(|name| parent.join(name)));
+        }
+        Ok(found)
+    }
+
+    /// Removes what an earlier team of this name has left, its tasks too if its deletion was cut short before them.
+    fn clear(&self) -> Result<(), StoreError> {
+        let remains = self.remains()?;
+        if !remains.is_empty() {
+            fs::remove_dir_all(&self.layout.tasks())?;
+        }
+        for dir in remains {
+            fs::remove_dir_all(&dir)?;
+        }
+        Ok(())
+    }
+
+    /// Takes the team away: it is gone for everybody at once, then its files are removed. Cut short, it is finished by
+    /// [`Store::finish_deletion`], or by the next team of this name.
     pub(crate) fn delete(&self) -> Result<(), StoreError> {
         let mut aside = Vec::new();
         for dir in [self.layout.team_dir(), self.layout.tasks()] {

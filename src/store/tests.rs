@@ -112,6 +112,30 @@ fn an_interrupted_deletion_is_finished_by_the_next_team() {
 }
 
 #[test]
+fn sd_04_a_deletion_that_was_cut_short_leaves_no_tasks_to_the_next_team() {
+    for finish in [true, false] {
+        let (dir, team) = fresh();
+        let store = Store::at(&dir.path().join("root"));
+        team.create_tasks(&[command("old work")], "team-lead", NOW).expect("a task");
+        let aside = dir.path().join("root/teams").join(format!(".deleted-demo-{}", crate::sys::rand::uuid()));
+        fs::rename(&team.layout.team_dir(), &aside).expect("cut short here");
+        let other = TeamName::new("other").expect("name");
+        store.create(&other, &Team::found(&other, "", "t", "s", "/", NOW), &settings()).expect("another one");
+        assert!(fs::exists(&aside), "what tells of it stays until it is finished");
+        if finish {
+            assert!(store.finish_deletion(team.name()).expect("finished"));
+            assert!(!store.finish_deletion(team.name()).expect("once"));
+            assert!(!fs::exists(&team.layout.tasks()) && !fs::exists(&aside));
+        }
+        let file = Team::found(team.name(), "", "t", "s", "/", NOW);
+        let again = store.create(team.name(), &file, &settings()).expect("the name is free");
+        assert!(again.board().expect("board").tasks.is_empty());
+        assert!(!store.finish_deletion(team.name()).expect("a living team has nothing to finish"));
+        assert!(again.exists());
+    }
+}
+
+#[test]
 fn msg_05_a_stranger_gets_no_mailbox() {
     let (_dir, team) = fresh();
     join(&team, "bob");

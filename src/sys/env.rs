@@ -60,6 +60,15 @@ pub(crate) fn boot_id() -> String {
     fs::read_to_string("/proc/sys/kernel/random/boot_id").map(|id| id.trim().to_owned()).unwrap_or_default()
 }
 
+/// Names the processes among which our pids are counted: the host, and where the system has them its pid namespace, as
+/// `host#pid:[4026531836]` (the form of Claude Code's `pidSpace`, observed with 2.1.330).
+pub(crate) fn pid_space() -> String {
+    match fs::read_link("/proc/self/ns/pid") {
+        Ok(space) => format!("{}#{}", hostname(), space.to_string_lossy()),
+        Err(_) => hostname(),
+    }
+}
+
 /// Whose rights we act with.
 pub(crate) fn effective_uid() -> u32 {
     Uid::effective().as_raw()
