@@ -59,7 +59,7 @@ fn see_members(state: &mut State, records: &[MemberRecord], effects: &mut Vec<Ef
         let was_up = known.is_some_and(|v| v.watched);
         let mut view = known.cloned().unwrap_or_else(|| view_of(record));
         view.state = record.state;
-        view.watched = is_up(record.state);
+        view.watched = record.state.is_up();
         if let Some(process) = record.launcher().filter(|_| view.watched && !was_up) {
             let (name, incarnation) = (record.name.clone(), record.incarnation.clone());
             effects.push(Effect::WatchExit { name, incarnation, process });
@@ -68,19 +68,6 @@ fn see_members(state: &mut State, records: &[MemberRecord], effects: &mut Vec<Ef
     }
     state.members.retain(|name, view| view.ending.is_some() || records.iter().any(|r| r.name == *name));
     join_stopping(state, effects);
-}
-
-/// Whether a member has proven that it runs, and its run is not over.
-fn is_up(state: MemberState) -> bool {
-    match state {
-        MemberState::Idle | MemberState::Working | MemberState::ShutdownRequested => true,
-        MemberState::Pending
-        | MemberState::Starting
-        | MemberState::Completed
-        | MemberState::Failed
-        | MemberState::Killed
-        | MemberState::Disappeared => false,
-    }
 }
 
 fn view_of(record: &MemberRecord) -> View {

@@ -100,9 +100,7 @@ fn member_came(team: &TeamStore, name: &MemberName, until: &Until) -> Result<Opt
     let gone = record.state.is_over() || status::liveness(&record) == Liveness::Dead;
     let idle = record.state == MemberState::Idle && team.board()?.work_of(name).is_none();
     let reached = match until {
-        Until::Ready => {
-            matches!(record.state, MemberState::Idle | MemberState::Working | MemberState::ShutdownRequested)
-        }
+        Until::Ready => record.state.is_up(),
         Until::Idle => idle,
         Until::Gone => gone,
         Until::Task(_) => false,

@@ -20,7 +20,9 @@ pub(super) fn member_tint(state: MemberState) -> Tint {
             Tint::Plain
         }
         MemberState::Working => Tint::Good,
-        MemberState::ShutdownRequested => Tint::Warn,
+        MemberState::AwaitingPlan | MemberState::AwaitingPermission | MemberState::ShutdownRequested => {
+            Tint::Warn
+        }
         MemberState::Failed | MemberState::Killed | MemberState::Disappeared => Tint::Bad,
     }
 }
@@ -29,6 +31,8 @@ pub(super) fn member_tint(state: MemberState) -> Tint {
 pub(super) fn member_word(state: MemberState) -> &'static str {
     match state {
         MemberState::ShutdownRequested => "asked to end",
+        MemberState::AwaitingPlan => "waits for approval",
+        MemberState::AwaitingPermission => "waits for permission",
         MemberState::Pending
         | MemberState::Starting
         | MemberState::Working

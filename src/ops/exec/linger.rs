@@ -27,16 +27,7 @@ enum Woken {
 
 /// Whether a spawner may still be waiting for a proof from a member in this state.
 pub(super) fn is_awaited(state: MemberState) -> bool {
-    match state {
-        MemberState::Pending | MemberState::Starting => true,
-        MemberState::Working
-        | MemberState::Idle
-        | MemberState::ShutdownRequested
-        | MemberState::Completed
-        | MemberState::Failed
-        | MemberState::Killed
-        | MemberState::Disappeared => false,
-    }
+    !state.is_up() && !state.is_over()
 }
 
 /// Waits while the spawner is `awaited`: until we are told to end, the record has gone or moved on, or the time is up.
