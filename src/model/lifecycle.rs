@@ -167,6 +167,12 @@ impl MemberState {
         UP.contains(&self)
     }
 
+    /// What can happen to a member in this state: the cause, the next state, and what else follows.
+    pub(crate) fn ways_on(self) -> impl Iterator<Item = (&'static str, MemberState, &'static str)> {
+        let from_here = move |line: &&Line| line.from.contains(&self);
+        TABLE.iter().filter(from_here).map(|line| (line.cause, line.to, line.follows))
+    }
+
     /// The state after `cause`; none where the cause changes nothing (what is over stays over).
     pub(crate) fn after(self, cause: Cause) -> Option<MemberState> {
         let word = cause.word();

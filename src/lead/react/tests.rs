@@ -2,11 +2,14 @@
 
 use super::*;
 use crate::model::drift::Drift;
-use crate::model::id::TaskId;
+use crate::model::envelope::Envelope;
+use crate::model::id::{Incarnation, MemberName, RequestId, TaskId};
+use crate::model::lifecycle::{Cause, MemberState};
 use crate::model::mode::Mode;
 use crate::model::placement::{BackendKind, ProcessId};
-use crate::model::protocol;
-use crate::model::record::{ExitRecord, FORMAT, StartRecord, Wish};
+use crate::model::protocol::{self, Message};
+use crate::model::record::{ExitRecord, FORMAT, MemberRecord, StartRecord, Wish};
+use crate::model::request::{ShutdownOutcome, ShutdownRequest};
 use crate::model::task::{Task, TaskState};
 
 const NOW: Timestamp = Timestamp(100_000);

@@ -1,0 +1,109 @@
+//! The lead's mail: what it says, who may say it, and what follows.
+
+use super::shutdown::{answered, begin, ending, refuse};
+use crate::lead::effect::Effect;
+use crate::lead::state::{Phase, State};
+use crate::model::envelope::Envelope;
+use crate::model::id::MemberName;
+use crate::model::lifecycle::{Cause, MemberState};
+use crate::model::protocol::{Message, Speaker, may_say};
+use crate::model::request::ShutdownOutcome;
+
+pub(super) fn read_mail(state: &mut State, mail: Vec<Envelope>, effects: &mut Vec<Effect>) {
+    let mut done = Vec::new();
+    for envelope in mail.into_iter().filter(|e| !e.read) {
+        let is_new = !state.handled.contains(&envelope.msg_id);
+        if is_new && !act_on(state, &envelope, effects) {
+            continue;
+        }
+        state.handled.insert(envelope.msg_id.clone());
+        done.push(envelope.msg_id);
+    }
+    if !done.is_empty() {
+        effects.push(Effect::Acknowledge { ids: done });
+    }
+}
+
+/// Acts on one message; false if it is for somebody else to read: a text, a plan, a question.
+fn act_on(state: &mut State, envelope: &Envelope, effects: &mut Vec<Effect>) -> bool {
+    let message = Message::parse(&envelope.text);
+    if !may_say(speaker(&envelope.from), &message) {
+        effects.push(warn(
+            &envelope.from,
+            format!("a {} from `{}`, who may not say that", message.kind(), envelope.from),
+        ));
+        return true;
+    }
+    match message {
+        Message::ShutdownApproved(answer) => {
+            let reason = "shut down as agreed";
+            match answered(state, &envelope.from, &answer.request_id) {
+                Ok(request) => {
+                    let with = Some((request.id.clone(), ShutdownOutcome::Closed));
+                    begin(state, &request.member, true, ending(Cause::Released, reason, with), effects);
+                }
+                Err(problem) => effects.push(warn(&envelope.from, problem)),
+            }
+            true
+        }
+        Message::ShutdownRejected(answer) => {
+            match answered(state, &envelope.from, &answer.request_id) {
+                Ok(request) => refuse(state, &request, answer.reason, effects),
+                Err(problem) => effects.push(warn(&envelope.from, problem)),
+            }
+            true
+        }
+        Message::IdleNotification(_) => {
+            rest(state, &envelope.from, effects);
+            true
+        }
+        Message::TaskCompleted(_) | Message::TeammateTerminated(_) => true,
+        Message::Malformed { kind, problem, .. } => {
+            effects.push(warn(&envelope.from, format!("a {kind} that cannot be read: {problem}")));
+            true
+        }
+        Message::Text(_)
+        | Message::Unknown { .. }
+        | Message::PlanApprovalRequest(_)
+        | Message::PermissionRequest(_)
+        | Message::SandboxPermissionRequest(_)
+        | Message::ShutdownRequest(_)
+        | Message::PlanApprovalResponse(_)
+        | Message::PermissionResponse(_)
+        | Message::SandboxPermissionResponse(_)
+        | Message::TaskAssignment(_)
+        | Message::TeamPermissionUpdate(_)
+        | Message::ModeSetRequest(_) => false,
+    }
+}
+
+/// Whose word it is, by the name that the mailbox entry bears.
+fn speaker(from: &str) -> Speaker {
+    match MemberName::existing(from) {
+        Ok(name) if name.is_lead() => Speaker::Lead,
+        Ok(name) if name.as_str() == "system" => Speaker::System,
+        Ok(_) | Err(_) => Speaker::Member,
+    }
+}
+
+/// A member has nothing to do: one that refused to end before is asked again.
+fn rest(state: &mut State, from: &str, effects: &mut Vec<Effect>) {
+    let Some((name, view)) = state.members.iter_mut().find(|(name, _)| name.clashes_with(from)) else {
+        return;
+    };
+    let (name, incarnation) = (name.clone(), view.incarnation.clone());
+    if view.state == MemberState::Working {
+        view.state = MemberState::Idle;
+        effects.push(Effect::MoveOn { name: name.clone(), incarnation, cause: Cause::Rest, reason: None });
+    }
+    if view.refused
+        && let Phase::Stopping { force, .. } = state.phase
+    {
+        view.refused = false;
+        effects.push(Effect::AskShutdown { names: vec![name], reason: "the team ends".to_owned(), force });
+    }
+}
+
+fn warn(from: &str, text: String) -> Effect {
+    Effect::Warn { member: MemberName::existing(from).ok(), text }
+}

@@ -1,0 +1,107 @@
+//! Who is there: members that come up, end, and are gone.
+
+use super::shutdown::{ask_all, begin, ending, resolve};
+use crate::lead::effect::Effect;
+use crate::lead::state::{Phase, State, View};
+use crate::model::id::{Incarnation, MemberName};
+use crate::model::lifecycle::Cause;
+use crate::model::record::MemberRecord;
+use crate::model::request::ShutdownOutcome;
+use crate::profile;
+
+/// Members that have proven themselves are watched. One that still starts is known, so that it can be asked to end
+/// (SD-03), but whether it comes up is for whoever spawns it to see.
+pub(super) fn see_members(state: &mut State, records: &[MemberRecord], effects: &mut Vec<Effect>) {
+    state.members_seen = true;
+    for record in records {
+        let known = state.members.get(&record.name).filter(|v| record.is(&v.incarnation));
+        if record.state.is_over() {
+            if known.is_some_and(|v| v.ending.is_none()) {
+                state.members.remove(&record.name);
+            }
+            continue;
+        }
+        let was_up = known.is_some_and(|v| v.watched);
+        let mut view = known.cloned().unwrap_or_else(|| view_of(record));
+        view.state = record.state;
+        view.watched = record.state.is_up();
+        if let Some(process) = record.launcher().filter(|_| view.watched && !was_up) {
+            let (name, incarnation) = (record.name.clone(), record.incarnation.clone());
+            effects.push(Effect::WatchExit { name, incarnation, process });
+        }
+        state.members.insert(record.name.clone(), view);
+    }
+    state.members.retain(|name, view| view.ending.is_some() || records.iter().any(|r| r.name == *name));
+    join_stopping(state, effects);
+}
+
+fn view_of(record: &MemberRecord) -> View {
+    View {
+        incarnation: record.incarnation.clone(),
+        state: record.state,
+        reads_mail: profile::named(&record.wish.profile).is_none_or(|p| p.reads_mail),
+        watched: false,
+        ending: None,
+        refused: false,
+        stuck: false,
+    }
+}
+
+/// A member that joins a team that is being stopped is stopped too.
+fn join_stopping(state: &State, effects: &mut Vec<Effect>) {
+    if let Phase::Stopping { force, .. } = state.phase {
+        ask_all(state, "the team ends", force, effects);
+    }
+}
+
+/// A process is gone. If nobody had asked for it, its work is given back at once.
+pub(super) fn see_exit(state: &mut State, record: &MemberRecord, effects: &mut Vec<Effect>) {
+    let Some(view) = state.members.get(&record.name).filter(|v| record.is(&v.incarnation)) else { return };
+    if view.ending.is_some() {
+        return;
+    }
+    let (cause, reason) = match &record.exit {
+        Some(exit) => (Cause::Ended { code: exit.code }, exit.describe()),
+        None => (Cause::Vanished, "its process is gone".to_owned()),
+    };
+    let request =
+        state.request_for(&record.name, &record.incarnation).map(|r| (r.id.clone(), ShutdownOutcome::Gone));
+    begin(state, &record.name, false, ending(cause, &reason, request), effects);
+}
+
+pub(super) fn see_terminated(
+    state: &mut State,
+    name: &MemberName,
+    incarnation: &Incarnation,
+    result: Result<(), String>,
+    effects: &mut Vec<Effect>,
+) {
+    let Some(view) = state.members.get_mut(name).filter(|v| v.incarnation == *incarnation) else { return };
+    let Some(ending) = view.ending.take() else { return };
+    match result {
+        Ok(()) => {
+            state.members.remove(name);
+            let (name, incarnation) = (name.clone(), incarnation.clone());
+            effects.push(Effect::Retire { name, incarnation, cause: ending.cause, reason: ending.reason });
+            if let Some((id, outcome)) = ending.request {
+                state.open.remove(&id);
+                effects.push(resolve(&id, outcome, None));
+            }
+        }
+        Err(problem) => {
+            view.stuck = true;
+            effects.push(Effect::Warn {
+                member: Some(name.clone()),
+                text: format!("could not be ended: {problem}"),
+            });
+            if let Some((id, _)) = ending.request {
+                state.open.remove(&id);
+                effects.push(resolve(
+                    &id,
+                    ShutdownOutcome::TimedOut,
+                    Some(format!("could not be ended: {problem}")),
+                ));
+            }
+        }
+    }
+}

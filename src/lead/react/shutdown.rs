@@ -1,0 +1,160 @@
+//! Requests to end: asking, hearing the answer, keeping the time, carrying it out (SD-01).
+
+use crate::lead::effect::Effect;
+use crate::lead::state::{End, Ending, Phase, State, View};
+use crate::model::id::{MemberName, RequestId};
+use crate::model::lifecycle::{Cause, MemberState};
+use crate::model::request::{ShutdownOutcome, ShutdownRequest};
+use crate::model::time::Timestamp;
+
+pub(super) fn see_requests(state: &mut State, requests: Vec<ShutdownRequest>, effects: &mut Vec<Effect>) {
+    state.requests_seen = true;
+    state.open.retain(|id, _| requests.iter().any(|r| r.id == *id && r.is_open()));
+    for request in requests.into_iter().filter(ShutdownRequest::is_open) {
+        state.open.insert(request.id.clone(), request.clone());
+        carry(state, &request, effects);
+    }
+}
+
+/// What an open request asks for at this moment.
+fn carry(state: &mut State, request: &ShutdownRequest, effects: &mut Vec<Effect>) {
+    let Some(view) = state.members.get(&request.member).filter(|v| v.incarnation == request.incarnation)
+    else {
+        if state.members_seen {
+            effects.push(resolve(&request.id, ShutdownOutcome::Gone, None));
+            state.open.remove(&request.id);
+        }
+        return;
+    };
+    if view.ending.is_some() || view.stuck {
+        return;
+    }
+    let with = |outcome| Some((request.id.clone(), outcome));
+    if request.force {
+        begin(
+            state,
+            &request.member,
+            false,
+            ending(Cause::Forced, "ended by force", with(ShutdownOutcome::Forced)),
+            effects,
+        );
+    } else if !view.reads_mail {
+        // It cannot be asked, so it need not agree.
+        begin(
+            state,
+            &request.member,
+            false,
+            ending(Cause::Released, "shut down", with(ShutdownOutcome::Closed)),
+            effects,
+        );
+    } else if matches!(view.state, MemberState::Idle | MemberState::Working) {
+        let (name, incarnation) = (request.member.clone(), request.incarnation.clone());
+        effects.push(Effect::MoveOn {
+            name,
+            incarnation,
+            cause: Cause::Asked,
+            reason: request.reason.clone(),
+        });
+        if let Some(view) = state.members.get_mut(&request.member) {
+            view.state = MemberState::ShutdownRequested;
+        }
+    }
+}
+
+pub(super) fn ending(cause: Cause, reason: &str, request: Option<(RequestId, ShutdownOutcome)>) -> Ending {
+    Ending { cause, reason: reason.to_owned(), request }
+}
+
+pub(super) fn begin(
+    state: &mut State,
+    name: &MemberName,
+    agreed: bool,
+    ending: Ending,
+    effects: &mut Vec<Effect>,
+) {
+    let Some(view) = state.members.get_mut(name) else { return };
+    view.ending = Some(ending);
+    effects.push(Effect::Terminate { name: name.clone(), incarnation: view.incarnation.clone(), agreed });
+}
+
+pub(super) fn resolve(request: &RequestId, outcome: ShutdownOutcome, answer: Option<String>) -> Effect {
+    Effect::Resolve { request: request.clone(), outcome, answer }
+}
+
+/// The request that this answer belongs to. Only the run that was asked may answer, and only once (SD-10, SD-11).
+pub(super) fn answered(state: &State, from: &str, id: &str) -> Result<ShutdownRequest, String> {
+    let request = state.open.values().find(|r| r.id.as_str() == id);
+    let request = request.ok_or_else(|| format!("an answer to `{id}`, which is not an open request"))?;
+    if !request.member.clashes_with(from) {
+        return Err(format!("an answer to `{id}` from `{from}`, which was asked of `{}`", request.member));
+    }
+    match state.members.get(&request.member) {
+        Some(view) if view.incarnation != request.incarnation => {
+            Err(format!("an answer to `{id}`, which was asked of an earlier run of `{}`", request.member))
+        }
+        Some(view) if view.ending.is_some() => Err(format!("a second answer to `{id}`")),
+        Some(_) => Ok(request.clone()),
+        None => Err(format!("an answer to `{id}` from a member that has ended")),
+    }
+}
+
+pub(super) fn refuse(
+    state: &mut State,
+    request: &ShutdownRequest,
+    reason: Option<String>,
+    effects: &mut Vec<Effect>,
+) {
+    state.open.remove(&request.id);
+    let (name, incarnation) = (request.member.clone(), request.incarnation.clone());
+    effects.push(Effect::MoveOn { name, incarnation, cause: Cause::Refused, reason: reason.clone() });
+    effects.push(resolve(&request.id, ShutdownOutcome::Rejected, reason));
+    if let Some(view) = state.members.get_mut(&request.member) {
+        view.state = MemberState::Working;
+        // A refusal from before the stop must not keep the member from being asked when the team stops.
+        view.refused = matches!(state.phase, Phase::Stopping { .. });
+    }
+}
+
+/// Requests whose time is up are carried out without consent (SD-01).
+pub(super) fn pass_time(state: &mut State, now: Timestamp, effects: &mut Vec<Effect>) {
+    let due: Vec<ShutdownRequest> = state.open.values().filter(|r| r.deadline_at <= now).cloned().collect();
+    for request in due {
+        let waits = |v: &&View| v.incarnation == request.incarnation && v.ending.is_none() && !v.stuck;
+        if state.members.get(&request.member).filter(waits).is_some() {
+            let with = Some((request.id.clone(), ShutdownOutcome::TimedOut));
+            begin(
+                state,
+                &request.member,
+                false,
+                ending(Cause::Forced, "did not answer in time", with),
+                effects,
+            );
+        }
+    }
+}
+
+pub(super) fn stop(state: &mut State, end: End, force: bool, effects: &mut Vec<Effect>) {
+    let (end, force) = match state.phase {
+        Phase::Done(_) => return,
+        Phase::Leading => (end, force),
+        Phase::Stopping { end: earlier, force: was } => (earlier, force || was),
+    };
+    state.phase = Phase::Stopping { end, force };
+    let reason = match end {
+        End::TasksOver => "all tasks are over",
+        End::Stopped | End::Carried | End::TeamGone => "the team is stopped",
+    };
+    ask_all(state, reason, force, effects);
+}
+
+pub(super) fn ask_all(state: &State, reason: &str, force: bool, effects: &mut Vec<Effect>) {
+    let wants = |(name, view): &(&MemberName, &View)| {
+        let request = state.request_for(name, &view.incarnation);
+        let asked = request.is_some_and(|r| r.force || !force);
+        view.ending.is_none() && !view.stuck && !asked && (force || !view.refused)
+    };
+    let names: Vec<MemberName> = state.members.iter().filter(wants).map(|(name, _)| name.clone()).collect();
+    if !names.is_empty() {
+        effects.push(Effect::AskShutdown { names, reason: reason.to_owned(), force });
+    }
+}
