@@ -63,6 +63,7 @@ impl Team {
             keep: true,
             max_members: 64,
             env: crate::model::environ::EnvRules::default(),
+            templates: Vec::new(),
         };
         Store::at(root).create(&name, &file, &settings).map(Team).map_err(text)
     }
@@ -231,7 +232,7 @@ impl Team {
     /// # Errors
     /// What the store says.
     pub fn claim_next(&self, who: &str) -> Result<Option<u64>> {
-        Ok(self.0.claim_next(&named(who)?, now()).map_err(text)?.map(|task| task.id.0))
+        Ok(self.0.claim_next(&named(who)?, None, now()).map_err(text)?.map(|task| task.id.0))
     }
 
     /// Completes a task that `who` has claimed.

@@ -33,6 +33,7 @@ pub(super) fn create(
         keep: true,
         max_members: MAX_MEMBERS,
         env: EnvRules::default(),
+        templates: Vec::new(),
     };
     let team =
         ops::team::create(&setup.ctx, name, description.unwrap_or_default(), agent_type, &settings, unique)?;

@@ -11,9 +11,10 @@ use super::setup::Setup;
 use super::{Done, args, interrupt, lead};
 use crate::lead::End;
 use crate::model::manifest::Manifest;
+use crate::model::order::Order;
 use crate::model::placement::BackendKind;
 use crate::model::settings::Settings;
-use crate::ops::spawn::{Order, Spawned, Terms};
+use crate::ops::spawn::{Spawned, Terms};
 use crate::ops::{self, Context, Lease, NewTask, Team};
 use crate::sys::fs;
 use crate::sys::signal::Signals;
@@ -56,14 +57,19 @@ fn plan(setup: &Setup, args: &args::Up) -> Result<Plan, Failure> {
         let problem = |problem| Failure::new(Class::Usage, format!("prompt file {file}: {problem}"), None);
         read_text(&path, MAX_MANIFEST).map_err(problem)
     };
+    let here = &setup.ctx.caller.cwd;
+    let wanted = ops::manifest::wanted(&manifest, here, read)?;
+    let settings = ops::manifest::settings(&manifest, args.backend.clone(), args.keep)?;
     let plan = Plan {
         name: manifest.team.name.clone(),
         description: manifest.team.description.clone().unwrap_or_default(),
-        settings: ops::manifest::settings(&manifest, args.backend.clone(), args.keep)?,
-        orders: ops::manifest::orders(&manifest, read)?,
-        tasks: ops::manifest::tasks(&manifest, &setup.ctx.caller.cwd)?,
+        tasks: ops::manifest::tasks(&manifest, here)?,
+        settings: Settings { templates: wanted.templates, ..settings },
+        orders: wanted.orders,
     };
-    let checked = ops::spawn::check(&setup.ctx, &plan.orders);
+    let later = plan.settings.templates.iter().map(|template| template.order.clone());
+    let all: Vec<Order> = plan.orders.iter().cloned().chain(later).collect();
+    let checked = ops::spawn::check(&setup.ctx, &all);
     let checked = checked.and_then(|()| ops::manifest::check_work(&manifest));
     checked.map_err(|e| Failure::new(e.kind().into(), format!("{shown}: {}", chain(&e)), e.hint()))?;
     Ok(plan)

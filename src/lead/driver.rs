@@ -12,12 +12,16 @@ use super::sources::{self, Signal};
 use super::state::{End, Goal, State};
 use crate::model::event::{Event as Noted, EventKind, Note};
 use crate::model::id::{Incarnation, MemberName};
+use crate::model::order::Order;
 use crate::model::topic::Topic;
+use crate::ops::spawn::Terms;
 use crate::ops::terminate::Manner;
 use crate::ops::{self, Context, Lease, OpsError, Team};
 
 /// With nothing to do, everything is looked at again this often: a notification can be lost.
 const SWEEP: Duration = Duration::from_secs(60);
+/// How long a member that the lead starts may take to prove that it runs.
+const START_DEADLINE: Duration = Duration::from_secs(30);
 /// How long members get to end when the lead stops them by itself.
 const STOP_DEADLINE_S: u64 = 30;
 
@@ -68,7 +72,8 @@ pub(crate) async fn lead(
     if leads {
         ops::lease::announce(lead.team)?;
     }
-    let state = State::new(lead.goal);
+    let templates = lead.team.settings()?.map(|settings| settings.templates).unwrap_or_default();
+    let state = State::new(lead.goal, templates);
     let mut driver =
         Driver { ctx: lead.ctx, team: lead.team, state, signals, journal_at: lead.journal_from, report };
     driver.look(&Topic::Everything)?;
@@ -175,6 +180,7 @@ impl Driver<'_> {
             Signal::Terminated { name, incarnation, result } => {
                 self.step(Event::Terminated { name, incarnation, result })
             }
+            Signal::Started { kind, names, failures } => self.step(Event::Started { kind, names, failures }),
             Signal::Exited { name, incarnation } => {
                 if !self.team.exists() {
                     return self.step(Event::TeamGone);
@@ -214,6 +220,7 @@ impl Driver<'_> {
                 let wish = ops::shutdown::Wish { reason: Some(reason), deadline_s: STOP_DEADLINE_S, force };
                 ops::shutdown::ask(self.team, &names, &wish)?;
             }
+            Effect::Start { kind, orders } => self.start(kind, orders),
             Effect::Terminate { name, incarnation, agreed } => self.terminate(name, incarnation, agreed)?,
             Effect::Retire { name, incarnation, cause, reason } => {
                 ops::retire::retire(self.team, &name, &incarnation, cause, &reason)?;
@@ -231,6 +238,25 @@ impl Driver<'_> {
             }
         }
         Ok(())
+    }
+
+    /// Starts members on a thread of its own: each has to prove that it runs.
+    fn start(&self, kind: usize, orders: Vec<Order>) {
+        let (ctx, team, signals) = (self.ctx.clone(), self.team.clone(), self.signals.clone());
+        tokio::task::spawn_blocking(move || {
+            let names: Vec<MemberName> =
+                orders.iter().filter_map(|o| MemberName::new(&o.name).ok()).collect();
+            let terms = Terms { backend: None, deadline: START_DEADLINE, unique: false, layout: None };
+            let failures = match ops::spawn::spawn(&ctx, &team, &orders, &terms) {
+                Ok(batch) => names
+                    .iter()
+                    .zip(batch.results)
+                    .filter_map(|(name, result)| Some((name.clone(), result.err()?.to_string())))
+                    .collect(),
+                Err(e) => names.iter().map(|name| (name.clone(), e.to_string())).collect(),
+            };
+            let _ = signals.send(Signal::Started { kind, names, failures });
+        });
     }
 
     /// Ends a run on a thread of its own: it can take seconds, and others end meanwhile.

@@ -3,6 +3,7 @@
 use crate::model::drift::Drift;
 use crate::model::id::{Incarnation, MemberName, RequestId};
 use crate::model::lifecycle::Cause;
+use crate::model::order::Order;
 use crate::model::placement::ProcessId;
 use crate::model::request::ShutdownOutcome;
 
@@ -17,6 +18,8 @@ pub(crate) enum Effect {
     AskShutdown { names: Vec<MemberName>, reason: String, force: bool },
     /// End the run and close its placement; `agreed`: let it end by itself first. Reports `Terminated`.
     Terminate { name: MemberName, incarnation: Incarnation, agreed: bool },
+    /// Start these members of a kind. Reports `Started`.
+    Start { kind: usize, orders: Vec<Order> },
     /// The run is proven over: off the roster, tasks given back, notices sent.
     Retire { name: MemberName, incarnation: Incarnation, cause: Cause, reason: String },
     /// Bring a request to its end.

@@ -21,6 +21,8 @@ pub(crate) enum Event {
     Exited(Box<MemberRecord>),
     /// The effect `Terminate` has ended: the placement is proven gone, or why not.
     Terminated { name: MemberName, incarnation: Incarnation, result: Result<(), String> },
+    /// The effect `Start` has ended: who could not be started, and why.
+    Started { kind: usize, names: Vec<MemberName>, failures: Vec<(MemberName, String)> },
     /// A person wants it to end: gracefully, or at once.
     Stop { force: bool },
     /// The team is no longer on disk.

@@ -13,7 +13,7 @@ pub(crate) use state::{End, Goal};
 
 /// Steps over nothing `count` times; the number of effects. For the benches.
 pub(crate) fn idle_steps(count: usize) -> usize {
-    let mut state = state::State::new(Goal::Lead(crate::model::settings::Finish::Manual));
+    let mut state = state::State::new(Goal::Lead(crate::model::settings::Finish::Manual), Vec::new());
     let now = crate::model::time::Timestamp(0);
     (0..count).map(|_| react::react(&mut state, event::Event::Tick, now).len()).sum()
 }

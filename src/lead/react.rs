@@ -3,6 +3,7 @@
 mod mail;
 mod members;
 mod shutdown;
+mod staff;
 
 use super::effect::Effect;
 use super::event::Event;
@@ -11,6 +12,8 @@ use crate::model::board::Board;
 use crate::model::drift;
 use crate::model::settings::Finish;
 use crate::model::time::Timestamp;
+
+pub(super) use staff::next_start;
 
 /// Takes in what happened and says what is to be done.
 pub(crate) fn react(state: &mut State, event: Event, now: Timestamp) -> Vec<Effect> {
@@ -22,13 +25,17 @@ pub(crate) fn react(state: &mut State, event: Event, now: Timestamp) -> Vec<Effe
         Event::Board(board) => see_board(state, board, &mut effects),
         Event::Exited(record) => members::see_exit(state, &record, &mut effects),
         Event::Terminated { name, incarnation, result } => {
-            members::see_terminated(state, &name, &incarnation, result, &mut effects);
+            members::see_terminated(state, &name, &incarnation, result, now, &mut effects);
+        }
+        Event::Started { kind, names, failures } => {
+            staff::see_started(state, kind, &names, failures, now, &mut effects);
         }
         Event::Stop { force } => shutdown::stop(state, End::Stopped, force, &mut effects),
         Event::TeamGone => state.phase = Phase::Done(End::TeamGone),
         Event::Tick => {}
     }
     shutdown::pass_time(state, now, &mut effects);
+    staff::staff(state, now, &mut effects);
     settle(state, &mut effects);
     effects
 }
@@ -54,6 +61,7 @@ fn settle(state: &mut State, effects: &mut Vec<Effect>) {
     }
     if let Phase::Stopping { end, .. } = state.phase
         && state.members.values().all(|v| v.stuck)
+        && state.kinds.iter().all(|kind| kind.starting.is_empty())
     {
         state.phase = Phase::Done(end);
     }
@@ -61,8 +69,8 @@ fn settle(state: &mut State, effects: &mut Vec<Effect>) {
 
 /// No task can be begun any more, or there is nobody left to do it.
 fn nothing_moves(state: &State) -> bool {
-    state.members_seen
-        && state.board.as_ref().is_some_and(|board| !board.can_move() || state.members.is_empty())
+    let nobody = state.members.is_empty() && !staff::grows(state);
+    state.members_seen && state.board.as_ref().is_some_and(|board| !board.can_move() || nobody)
 }
 
 #[cfg(test)]

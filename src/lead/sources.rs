@@ -15,6 +15,7 @@ pub(super) enum Signal {
     Changed(Topic),
     Exited { name: MemberName, incarnation: Incarnation },
     Terminated { name: MemberName, incarnation: Incarnation, result: Result<(), String> },
+    Started { kind: usize, names: Vec<MemberName>, failures: Vec<(MemberName, String)> },
 }
 
 /// Reports when the process is gone; at once, if it is gone already.
@@ -41,7 +42,9 @@ pub(super) fn drain(
     while let Some(signal) = next {
         match signal {
             Signal::Changed(topic) => drop(topics.insert(topic)),
-            other @ (Signal::Exited { .. } | Signal::Terminated { .. }) => others.push(other),
+            other @ (Signal::Exited { .. } | Signal::Terminated { .. } | Signal::Started { .. }) => {
+                others.push(other)
+            }
         }
         next = receiver.try_recv().ok();
     }

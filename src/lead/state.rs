@@ -2,9 +2,11 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use super::react::next_start;
 use crate::model::board::Board;
-use crate::model::id::{Incarnation, MemberName, RequestId};
+use crate::model::id::{Incarnation, MemberName, RequestId, TaskId};
 use crate::model::lifecycle::{Cause, MemberState};
+use crate::model::order::Template;
 use crate::model::request::{ShutdownOutcome, ShutdownRequest};
 use crate::model::settings::Finish;
 use crate::model::time::Timestamp;
@@ -64,6 +66,26 @@ pub(super) struct View {
     pub(super) refused: bool,
     /// It could not be ended; why.
     pub(super) stuck: bool,
+    /// It was asked to end because there is no work for it; whatever it says, it is not asked for that again.
+    pub(super) dismissed: bool,
+    /// Since when it runs, as far as is known.
+    pub(super) since: Timestamp,
+}
+
+/// Members that are made from one template.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Kind {
+    pub(super) template: Template,
+    /// Told to the driver to be started, and nothing heard yet.
+    pub(super) starting: BTreeSet<MemberName>,
+    /// In a row.
+    pub(super) failures: u32,
+    /// The next start waits until then.
+    pub(super) not_before: Option<Timestamp>,
+    /// The last of them failed.
+    pub(super) owed: bool,
+    /// Somebody has asked one of them to end: nobody is started until there is a task with a higher id than this.
+    pub(super) held: Option<TaskId>,
 }
 
 /// All that the lead knows.
@@ -78,14 +100,24 @@ pub(crate) struct State {
     pub(super) board: Option<Board>,
     pub(super) members_seen: bool,
     pub(super) requests_seen: bool,
+    pub(super) kinds: Vec<Kind>,
     /// Messages that were acted upon; they may be seen again until they are marked.
     pub(super) handled: BTreeSet<String>,
 }
 
 impl State {
     /// A lead that knows nothing yet.
-    pub(crate) fn new(goal: Goal) -> State {
+    pub(crate) fn new(goal: Goal, templates: Vec<Template>) -> State {
+        let kind = |template| Kind {
+            template,
+            starting: BTreeSet::new(),
+            failures: 0,
+            not_before: None,
+            owed: false,
+            held: None,
+        };
         State {
+            kinds: templates.into_iter().map(kind).collect(),
             goal,
             phase: Phase::Leading,
             members: BTreeMap::new(),
@@ -110,7 +142,8 @@ impl State {
         let waiting = |r: &&ShutdownRequest| {
             self.members.get(&r.member).is_some_and(|v| v.ending.is_none() && !v.stuck)
         };
-        self.open.values().filter(waiting).map(|r| r.deadline_at).min()
+        let deadlines = self.open.values().filter(waiting).map(|r| r.deadline_at);
+        deadlines.chain(next_start(self)).min()
     }
 
     /// The open request for this run.

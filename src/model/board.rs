@@ -91,20 +91,29 @@ impl Board {
         self.tasks.values().find(|t| t.state == TaskState::InProgress && t.is_owned_by(who)).map(|t| t.id)
     }
 
-    /// What a worker should take next: first what is assigned to it, then the lowest id that nobody owns; only tasks
-    /// that carry a command.
-    pub(crate) fn next_for_worker(&self, who: &MemberName) -> Option<TaskId> {
-        self.all_for_worker(who).next().map(|t| t.id)
+    /// What a worker of this role should take next: first what is assigned to it, then the lowest id that nobody owns
+    /// and that is for its role or for any; only tasks that carry a command.
+    pub(crate) fn next_for_worker(&self, who: &MemberName, role: Option<&str>) -> Option<TaskId> {
+        self.all_for_worker(who, role).next().map(|t| t.id)
     }
 
     /// The same, and what would come after it.
-    pub(crate) fn all_for_worker<'a>(&'a self, who: &'a MemberName) -> impl Iterator<Item = &'a Task> {
+    pub(crate) fn all_for_worker<'a>(
+        &'a self,
+        who: &'a MemberName,
+        role: Option<&'a str>,
+    ) -> impl Iterator<Item = &'a Task> {
         let pending = |t: &&Task| t.state == TaskState::Pending && !t.extra.run.is_empty();
         let idle = self.work_of(who).is_none();
         let all = move || self.tasks.values().filter(move |_| idle).filter(pending);
         let mine = all().filter(|t| t.is_owned_by(who));
-        let free = all().filter(|t| t.owner.is_none());
-        mine.chain(free).filter(|t| self.open_blockers(t).is_empty() && self.overlap(t).is_none())
+        let free = all().filter(move |t| t.owner.is_none() && t.fits(role));
+        mine.chain(free).filter(|t| self.is_free(t))
+    }
+
+    /// Whether nothing that is still to be done stands in the way of a task.
+    pub(crate) fn is_free(&self, task: &Task) -> bool {
+        self.open_blockers(task).is_empty() && self.overlap(task).is_none()
     }
 
     /// The circle that would close if `blocker` had to come before `task`: from `task` on, each before the next.
@@ -238,22 +247,22 @@ mod tests {
     fn tk_03_failed_and_unreadable_blockers_hold_deleted_ones_do_not() {
         let mut b = board(2, &[(1, 2)]);
         set(&mut b, 1, TaskState::Failed, None);
-        assert_eq!(b.next_for_worker(&who("ann")), None);
+        assert_eq!(b.next_for_worker(&who("ann"), None), None);
         assert!(!b.can_move());
         b.tasks.remove(&TaskId(1));
-        assert_eq!(b.next_for_worker(&who("ann")), Some(TaskId(2)));
+        assert_eq!(b.next_for_worker(&who("ann"), None), Some(TaskId(2)));
         b.unreadable.insert(TaskId(1));
-        assert_eq!(b.next_for_worker(&who("ann")), None);
+        assert_eq!(b.next_for_worker(&who("ann"), None), None);
     }
 
     #[test]
     fn a_worker_takes_its_own_first_then_the_lowest_free() {
         let mut b = board(3, &[]);
         set(&mut b, 3, TaskState::Pending, Some("ann"));
-        assert_eq!(b.next_for_worker(&who("ann")), Some(TaskId(3)));
-        assert_eq!(b.next_for_worker(&who("bob")), Some(TaskId(1)));
+        assert_eq!(b.next_for_worker(&who("ann"), None), Some(TaskId(3)));
+        assert_eq!(b.next_for_worker(&who("bob"), None), Some(TaskId(1)));
         b.tasks.get_mut(&TaskId(1)).expect("task").extra.run.clear();
-        assert_eq!(b.next_for_worker(&who("bob")), Some(TaskId(2)));
+        assert_eq!(b.next_for_worker(&who("bob"), None), Some(TaskId(2)));
     }
 
     #[test]

@@ -10,6 +10,7 @@ pub(crate) mod id;
 pub(crate) mod lifecycle;
 pub(crate) mod manifest;
 pub(crate) mod mode;
+pub(crate) mod order;
 pub(crate) mod placement;
 pub(crate) mod protocol;
 pub(crate) mod record;

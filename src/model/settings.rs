@@ -6,6 +6,7 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 
 use super::environ::EnvRules;
+use super::order::Template;
 use super::placement::{BackendKind, Layout};
 
 /// When a lead takes its team to the end by itself.
@@ -96,4 +97,7 @@ pub(crate) struct Settings {
     pub(crate) max_members: usize,
     #[serde(default)]
     pub(crate) env: EnvRules,
+    /// Who is started by the lead itself.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(crate) templates: Vec<Template>,
 }

@@ -97,6 +97,9 @@ pub(crate) struct Extra {
     pub(crate) cwd: Option<String>,
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub(crate) env: BTreeMap<String, String>,
+    /// Which role it is for; none: any.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) role: Option<String>,
     /// Path patterns that the task will touch.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub(crate) files: Vec<String>,
@@ -242,6 +245,12 @@ impl Task {
         self.extra.cause = self.extra.event.replace(id);
     }
 
+    /// Whether a member of this role may take it.
+    pub(crate) fn fits(&self, role: Option<&str>) -> bool {
+        let wanted = self.extra.role.as_deref();
+        wanted.is_none_or(|wanted| role.is_some_and(|role| role.eq_ignore_ascii_case(wanted)))
+    }
+
     /// Whether `name` owns it; names are compared whole, never by prefix (ID-04, TK-02).
     pub(crate) fn is_owned_by(&self, name: &MemberName) -> bool {
         self.owner.as_deref().is_some_and(|o| name.clashes_with(o.split('@').next().unwrap_or(o)))
@@ -249,7 +258,8 @@ impl Task {
 }
 
 /// The known keys of [`Extra`]; a newer phalanx may have put others beside them.
-const EXTRA_KEYS: [&str; 17] = [
+const EXTRA_KEYS: [&str; 18] = [
+    "role",
     "event",
     "cause",
     "state",

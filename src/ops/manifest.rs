@@ -4,10 +4,10 @@
 use std::path::Path;
 
 use super::error::OpsError;
-use super::spawn::Order;
 use crate::model::environ::EnvRules;
 use crate::model::id::MemberName;
 use crate::model::manifest::{self, Manifest, MemberSpec, TaskSpec};
+use crate::model::order::{Demand, Order, Scale, Template};
 use crate::model::settings::{BackendChoice, Finish, Settings};
 use crate::model::task::Extra;
 use crate::profile::WORKER;
@@ -33,18 +33,52 @@ pub(crate) fn settings(
         keep,
         max_members: team.max_members,
         env: EnvRules { allow: manifest.env.allow.clone(), deny: manifest.env.deny.clone() },
+        templates: Vec::new(),
     })
 }
 
-/// The members to be started; `read` gives the text of a prompt file.
-pub(crate) fn orders<E>(
-    manifest: &Manifest,
-    mut read: impl FnMut(&str) -> Result<String, E>,
-) -> Result<Vec<Order>, E> {
-    manifest.members.iter().map(|member| order(member, &mut read)).collect()
+/// Who is wanted: at once, and when there is work or a failure.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Wanted {
+    pub(crate) orders: Vec<Order>,
+    pub(crate) templates: Vec<Template>,
 }
 
-fn order<E>(member: &MemberSpec, read: &mut impl FnMut(&str) -> Result<String, E>) -> Result<Order, E> {
+/// The members to be started; `read` gives the text of a prompt file. Relative directories are meant from `here`.
+pub(crate) fn wanted<E>(
+    manifest: &Manifest,
+    here: &Path,
+    mut read: impl FnMut(&str) -> Result<String, E>,
+) -> Result<Wanted, E> {
+    let mut wanted = Wanted { orders: Vec::new(), templates: Vec::new() };
+    for member in &manifest.members {
+        let order = order(member, here, &mut read)?;
+        let demand = match (member.scale, member.when_needed, member.restart) {
+            (Some(scale), _, _) => Demand::Scaled(scale),
+            (None, true, _) => Demand::WhenNeeded,
+            (None, false, true) => Demand::Standing,
+            (None, false, false) => {
+                wanted.orders.push(order);
+                continue;
+            }
+        };
+        let template = Template { order, demand };
+        let at_once = match demand {
+            Demand::Scaled(Scale { min, .. }) => min,
+            Demand::WhenNeeded => 0,
+            Demand::Standing => 1,
+        };
+        wanted.orders.extend(template.names().iter().take(at_once).map(|name| template.order(name)));
+        wanted.templates.push(template);
+    }
+    Ok(wanted)
+}
+
+fn order<E>(
+    member: &MemberSpec,
+    here: &Path,
+    read: &mut impl FnMut(&str) -> Result<String, E>,
+) -> Result<Order, E> {
     let from_file = member.prompt_file.as_deref().map(read).transpose()?;
     Ok(Order {
         name: member.name.clone(),
@@ -54,10 +88,15 @@ fn order<E>(member: &MemberSpec, read: &mut impl FnMut(&str) -> Result<String, E
         mode: member.mode,
         plan: member.plan,
         prompt: member.prompt.clone().or(from_file),
-        cwd: Some(member.cwd.clone()),
+        cwd: Some(plain(here, &member.cwd)),
         env: member.env.iter().map(|(name, value)| (name.clone(), value.clone())).collect(),
         command: member.run.clone().unwrap_or_default(),
     })
+}
+
+/// A directory as seen from `here`, without detours.
+fn plain(here: &Path, cwd: &str) -> String {
+    here.join(cwd).components().collect::<std::path::PathBuf>().to_string_lossy().into_owned()
 }
 
 /// The tasks as one batch; relative directories are meant from `here`.
@@ -67,7 +106,6 @@ pub(crate) fn tasks(manifest: &Manifest, here: &Path) -> Result<Vec<NewTask>, Op
 
 fn new_task(manifest: &Manifest, task: &TaskSpec, here: &Path) -> Result<NewTask, OpsError> {
     let place = |key: &String| manifest.tasks.iter().position(|t| t.key == *key);
-    let directory = |cwd: &String| here.join(cwd).components().collect::<std::path::PathBuf>();
     Ok(NewTask {
         subject: task.subject.clone(),
         description: task.description.clone().unwrap_or_default(),
@@ -78,8 +116,9 @@ fn new_task(manifest: &Manifest, task: &TaskSpec, here: &Path) -> Result<NewTask
         extra: Extra {
             key: Some(task.key.clone()),
             run: task.run.clone().unwrap_or_default(),
-            cwd: task.cwd.as_ref().map(|cwd| directory(cwd).to_string_lossy().into_owned()),
+            cwd: task.cwd.as_ref().map(|cwd| plain(here, cwd)),
             env: task.env.clone(),
+            role: task.role.clone(),
             files: task.files.clone(),
             priority: task.priority,
             ..Extra::default()
@@ -155,12 +194,27 @@ priority = 2
     #[test]
     fn orders_take_prompts_from_files_and_command_lines_from_run() {
         let read = |path: &str| Ok::<_, ()>(format!("text of {path}"));
-        let got = orders(&manifest(), read).expect("orders");
+        let got = wanted(&manifest(), Path::new("/w"), read).expect("orders").orders;
         assert_eq!(got[0].prompt.as_deref(), Some("text of p.txt"));
         assert_eq!(got[0].profile.as_deref(), Some("worker"));
         assert_eq!(got[0].env, [("A".to_owned(), "1".to_owned())]);
         assert_eq!((got[1].profile.as_deref(), got[1].command.len()), (Some("shell"), 3));
-        assert_eq!(orders(&manifest(), |_| Err::<String, _>("no")).err(), Some("no"));
+        assert_eq!(got[0].cwd.as_deref(), Some("/w"));
+        let unreadable = wanted(&manifest(), Path::new("/w"), |_| Err::<String, _>("no"));
+        assert_eq!(unreadable.err(), Some("no"));
+    }
+
+    #[test]
+    fn members_that_come_with_the_work_are_templates() {
+        let text = "[team]\nname = \"x\"\nmax_members = 3\n[[member]]\nname = \"dev\"\nscale = { min = 2 }\n\
+            [[member]]\nname = \"qa\"\nstart = \"when-needed\"\n[[member]]\nname = \"old\"\nrestart = \"on-failure\"\n";
+        let manifest = Manifest::parse(text).expect("manifest");
+        let got = wanted(&manifest, Path::new("/w"), |_| Err(())).expect("no prompt file");
+        let names: Vec<&str> = got.orders.iter().map(|order| order.name.as_str()).collect();
+        assert_eq!(names, ["dev-1", "dev-2", "old"]);
+        let demands: Vec<Demand> = got.templates.iter().map(|template| template.demand).collect();
+        let scale = Scale { min: 2, max: 5 };
+        assert_eq!(demands, [Demand::Scaled(scale), Demand::WhenNeeded, Demand::Standing]);
     }
 
     #[test]

@@ -122,9 +122,13 @@ pub(crate) fn claim(ctx: &Context, team: &TeamStore, id: TaskId) -> Result<Task,
     Ok(task)
 }
 
-/// A worker takes what it should do next, if there is anything.
-pub(crate) fn claim_next(team: &TeamStore, who: &MemberName) -> Result<Option<Task>, OpsError> {
-    let task = team.claim_next(who, now())?;
+/// A worker takes what it should do next in its role, if there is anything.
+pub(crate) fn claim_next(
+    team: &TeamStore,
+    who: &MemberName,
+    role: Option<&str>,
+) -> Result<Option<Task>, OpsError> {
+    let task = team.claim_next(who, role, now())?;
     if let Some(task) = &task {
         note_claim(team, task, who)?;
     }

@@ -137,17 +137,22 @@ impl TeamStore {
         self.start(id, who, now)
     }
 
-    /// Claims what `who` should do next, if there is anything.
+    /// Claims what `who` should do next in its role, if there is anything.
     ///
     /// The whole board is read without the lock, since that takes long and most wake-ups find nothing. Under the lock
     /// only what may have changed is read again: the task itself and its blockers. That `who` is free stays true, for
     /// no other process claims as `who` meanwhile; that it touches nobody's files is taken from the whole board, again.
-    pub(crate) fn claim_next(&self, who: &MemberName, now: Timestamp) -> Result<Option<Task>, StoreError> {
+    pub(crate) fn claim_next(
+        &self,
+        who: &MemberName,
+        role: Option<&str>,
+        now: Timestamp,
+    ) -> Result<Option<Task>, StoreError> {
         let gate = self.layout.gate(&format!("claims-{}", who.file_stem()));
         document::ready_gate(&gate)?;
         let _alone = Gate::open(&gate, LOCK_DEADLINE)?;
         let seen = self.board()?;
-        let mut wanted = seen.all_for_worker(who).peekable();
+        let mut wanted = seen.all_for_worker(who, role).peekable();
         if wanted.peek().is_none() {
             return Ok(None);
         }
@@ -157,7 +162,7 @@ impl TeamStore {
                 return self.start(task.id, who, now).map(Some);
             }
         }
-        match self.board()?.next_for_worker(who) {
+        match self.board()?.next_for_worker(who, role) {
             Some(id) => self.start(id, who, now).map(Some),
             None => Ok(None),
         }

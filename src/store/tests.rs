@@ -35,6 +35,7 @@ fn settings() -> Settings {
         keep: true,
         max_members: 8,
         env: crate::model::environ::EnvRules::default(),
+        templates: Vec::new(),
     }
 }
 
@@ -320,7 +321,7 @@ fn tk_02_claims_have_one_winner() {
                 scope.spawn(move || {
                     let me = who(&format!("m{n}"));
                     let mut mine = Vec::new();
-                    while let Some(task) = team.claim_next(&me, NOW).expect("claim") {
+                    while let Some(task) = team.claim_next(&me, None, NOW).expect("claim") {
                         team.end_task(task.id, &me, Ending::Completed, None, NOW).expect("end");
                         mine.push(task.id);
                     }
@@ -351,7 +352,7 @@ fn tk_05_what_a_member_held_is_given_back() {
         [(TaskId(1), TaskState::Pending, None)]
     );
     assert_eq!(released[0].extra.released, 1);
-    assert_eq!(team.claim_next(&who("ann"), NOW).expect("claim").map(|t| t.id), Some(TaskId(1)));
+    assert_eq!(team.claim_next(&who("ann"), None, NOW).expect("claim").map(|t| t.id), Some(TaskId(1)));
 }
 
 #[test]
@@ -364,7 +365,7 @@ fn a_failed_task_looks_pending_on_the_wire_and_is_not_begun_again() {
     let file: Value = serde_json::from_str(&raw(&team.layout.task(TaskId(1)))).expect("json");
     assert_eq!(file["status"], json!("pending"));
     assert_eq!(file["metadata"]["phalanx"]["state"], json!("failed"));
-    assert_eq!(team.claim_next(&who("ann"), NOW).expect("claim"), None);
+    assert_eq!(team.claim_next(&who("ann"), None, NOW).expect("claim"), None);
 }
 
 #[test]

@@ -48,6 +48,8 @@ struct Driver<'a> {
     ctx: &'a Context,
     team: &'a Team,
     me: &'a Identity,
+    /// Which tasks are for it.
+    role: Option<String>,
     state: State,
     screen: Screen,
     alone: bool,
@@ -79,13 +81,14 @@ async fn work(ctx: &Context, team: &Team, me: &Identity, station: Station) -> Re
         incarnation: me.incarnation.clone(),
         team: team.name().clone(),
         pane: ctx.caller.var("TMUX_PANE").map(|pane| pane.to_string_lossy().into_owned()),
-        backend: record.map_or(BackendKind::Pty, |record| record.backend).wire(),
+        backend: record.as_ref().map_or(BackendKind::Pty, |record| record.backend).wire(),
     });
+    let role = record.and_then(|record| record.wish.role);
     screen.line(&format!("{}: waiting for tasks", state.who()));
     if let Err(e) = &watch {
         screen.line(&format!("{}: {e}; looking every {} s", state.who(), sweep.as_secs()));
     }
-    let mut driver = Driver { ctx, team, me, state, screen, alone, wakes, running: None };
+    let mut driver = Driver { ctx, team, me, role, state, screen, alone, wakes, running: None };
     driver.step(Event::Tick);
     loop {
         if let Some(code) = driver.state.end() {
@@ -196,7 +199,7 @@ impl Driver<'_> {
             }
             Effect::LookAtMail => return Some(self.mail()),
             Effect::Claim => {
-                let claimed = ops::task::claim_next(self.team, &self.me.name);
+                let claimed = ops::task::claim_next(self.team, &self.me.name, self.role.as_deref());
                 return Some(self.reply(claimed.map(|task| task.map(Box::new)), Event::Claimed));
             }
             Effect::Run(task) => return self.run(*task),

@@ -9,6 +9,7 @@ mod lead;
 mod lease;
 mod shutdown;
 mod spawn;
+mod staff;
 mod tasks;
 mod tmux;
 mod up;

@@ -1,12 +1,14 @@
 //! Who is there: members that come up, end, and are gone.
 
 use super::shutdown::{ask_all, begin, ending, resolve};
+use super::staff;
 use crate::lead::effect::Effect;
 use crate::lead::state::{Phase, State, View};
 use crate::model::id::{Incarnation, MemberName};
 use crate::model::lifecycle::Cause;
 use crate::model::record::MemberRecord;
 use crate::model::request::ShutdownOutcome;
+use crate::model::time::Timestamp;
 use crate::profile;
 
 /// Members that have proven themselves are watched. One that still starts is known, so that it can be asked to end
@@ -18,6 +20,9 @@ pub(super) fn see_members(state: &mut State, records: &[MemberRecord], effects: 
         if record.state.is_over() {
             if known.is_some_and(|v| v.ending.is_none()) {
                 state.members.remove(&record.name);
+            }
+            if !state.members.contains_key(&record.name) {
+                staff::see_past_end(state, record);
             }
             continue;
         }
@@ -44,6 +49,8 @@ fn view_of(record: &MemberRecord) -> View {
         ending: None,
         refused: false,
         stuck: false,
+        dismissed: false,
+        since: record.start.as_ref().map_or(record.asked_at, |start| start.at),
     }
 }
 
@@ -74,13 +81,16 @@ pub(super) fn see_terminated(
     name: &MemberName,
     incarnation: &Incarnation,
     result: Result<(), String>,
+    now: Timestamp,
     effects: &mut Vec<Effect>,
 ) {
     let Some(view) = state.members.get_mut(name).filter(|v| v.incarnation == *incarnation) else { return };
     let Some(ending) = view.ending.take() else { return };
     match result {
         Ok(()) => {
+            let since = view.since;
             state.members.remove(name);
+            staff::see_end(state, name, ending.cause, since, now, effects);
             let (name, incarnation) = (name.clone(), incarnation.clone());
             effects.push(Effect::Retire { name, incarnation, cause: ending.cause, reason: ending.reason });
             if let Some((id, outcome)) = ending.request {

@@ -1,5 +1,6 @@
 //! Requests to end: asking, hearing the answer, keeping the time, carrying it out (SD-01).
 
+use super::staff;
 use crate::lead::effect::Effect;
 use crate::lead::state::{End, Ending, Phase, State, View};
 use crate::model::id::{MemberName, RequestId};
@@ -11,7 +12,9 @@ pub(super) fn see_requests(state: &mut State, requests: Vec<ShutdownRequest>, ef
     state.requests_seen = true;
     state.open.retain(|id, _| requests.iter().any(|r| r.id == *id && r.is_open()));
     for request in requests.into_iter().filter(ShutdownRequest::is_open) {
-        state.open.insert(request.id.clone(), request.clone());
+        if state.open.insert(request.id.clone(), request.clone()).is_none() {
+            staff::hold(state, &request.member);
+        }
         carry(state, &request, effects);
     }
 }

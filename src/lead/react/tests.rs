@@ -12,6 +12,8 @@ use crate::model::record::{ExitRecord, FORMAT, MemberRecord, StartRecord, Wish};
 use crate::model::request::{ShutdownOutcome, ShutdownRequest};
 use crate::model::task::{Task, TaskState};
 
+mod staff;
+
 const NOW: Timestamp = Timestamp(100_000);
 
 fn who(name: &str) -> MemberName {
@@ -108,7 +110,7 @@ fn idle() -> Message {
 
 /// A lead with these members; the effects of getting to know them are left out.
 fn leading(finish: Finish, members: &[MemberRecord]) -> State {
-    let mut state = State::new(Goal::Lead(finish));
+    let mut state = State::new(Goal::Lead(finish), Vec::new());
     react(&mut state, Event::Members(members.to_vec()), NOW);
     state
 }
@@ -139,7 +141,7 @@ fn terminated(name: &str, n: u8, result: Result<(), String>) -> Event {
 
 #[test]
 fn a_member_is_watched_once_it_has_proven_itself() {
-    let mut state = State::new(Goal::Lead(Finish::Manual));
+    let mut state = State::new(Goal::Lead(Finish::Manual), Vec::new());
     let mut starting = record("ann", 1, "worker");
     starting.state = MemberState::Starting;
     assert_eq!(react(&mut state, Event::Members(vec![starting]), NOW), []);
@@ -387,7 +389,7 @@ fn a_member_that_cannot_be_ended_does_not_hold_the_lead_for_ever() {
 #[test]
 fn a_verb_that_coordinates_itself_ends_with_its_requests() {
     let wanted = request("ann", 1, false);
-    let mut state = State::new(Goal::Carry([wanted.id.clone()].into()));
+    let mut state = State::new(Goal::Carry([wanted.id.clone()].into()), Vec::new());
     react(&mut state, Event::Members(vec![record("ann", 1, "worker"), record("bob", 2, "worker")]), NOW);
     assert_eq!(state.end(), None);
     react(&mut state, Event::Requests(vec![wanted]), NOW);

@@ -18,8 +18,20 @@ pub(super) fn check(draft: &Draft, faults: &mut Faults) {
 }
 
 fn check_count(draft: &Draft, faults: &mut Faults) {
-    let (count, max) = (draft.members.len(), draft.team.max_members);
-    if let Some(surplus) = draft.members.get(max) {
+    let at_once = |member: &MemberDraft| match member.spec.scale {
+        Some(scale) => scale.min,
+        None => usize::from(!member.spec.when_needed),
+    };
+    let (count, max) = (draft.members.iter().map(at_once).sum::<usize>(), draft.team.max_members);
+    let mut room = max;
+    let surplus = draft.members.iter().find(|member| match room.checked_sub(at_once(member)) {
+        Some(left) => {
+            room = left;
+            false
+        }
+        None => true,
+    });
+    if let Some(surplus) = surplus {
         let members = if count == 1 { "member" } else { "members" };
         faults.add(&surplus.header, format!("{count} {members}, but `max_members` is {max}"));
     }
@@ -60,7 +72,12 @@ fn check_task_keys<'d>(tasks: &'d [TaskDraft], faults: &mut Faults) -> BTreeMap<
 }
 
 fn check_owners(draft: &Draft, faults: &mut Faults) {
-    let names = || draft.members.iter().map(|member| member.spec.name.as_str());
+    let spec = |member: &MemberDraft| match member.spec.scale {
+        Some(scale) => (1..=scale.max).map(|n| format!("{}-{n}", member.spec.name)).collect(),
+        None => vec![member.spec.name.clone()],
+    };
+    let all: Vec<String> = draft.members.iter().flat_map(spec).collect();
+    let names = || all.iter().map(String::as_str);
     for (task, owner) in draft.tasks.iter().filter_map(|task| Some((task, task.owner.as_ref()?))) {
         if !names().any(|name| name == owner.get_ref().as_str()) {
             let said = format!(

@@ -16,6 +16,7 @@ mod sections;
 use std::collections::BTreeMap;
 
 use crate::model::mode::Mode;
+use crate::model::order::Scale;
 use crate::model::placement::Layout;
 use crate::model::settings::BackendChoice;
 
@@ -109,6 +110,12 @@ pub(crate) struct MemberSpec {
     pub(crate) env: BTreeMap<String, String>,
     /// Must it have its plan approved before it works?
     pub(crate) plan: bool,
+    /// It is started when there is a task for it, and not before.
+    pub(crate) when_needed: bool,
+    /// It stands for so many of its kind, `NAME-1` and on.
+    pub(crate) scale: Option<Scale>,
+    /// It is started again when it fails.
+    pub(crate) restart: bool,
 }
 
 /// One `[[task]]`.
@@ -127,6 +134,8 @@ pub(crate) struct TaskSpec {
     pub(crate) files: Vec<String>,
     /// The name of a member, spelled as there.
     pub(crate) owner: Option<String>,
+    /// Only members of this role take it.
+    pub(crate) role: Option<String>,
     pub(crate) priority: Option<i64>,
     /// Else the working directory of the member that takes it.
     pub(crate) cwd: Option<String>,

@@ -10,6 +10,7 @@ use super::name::{check_member_name, check_name, check_pattern};
 use super::section::{At, Section};
 use super::{Defaults, EnvSection, Finish, Manifest, MemberSpec, TaskSpec, TeamSection, section};
 use crate::model::mode::Mode;
+use crate::model::order::Scale;
 use crate::model::placement::Layout;
 use crate::model::settings::BackendChoice;
 
@@ -17,7 +18,7 @@ const ROOT: [&str; 5] = ["team", "env", "defaults", "member", "task"];
 const TEAM: [&str; 6] = ["name", "description", "backend", "layout", "finish", "max_members"];
 const ENV: [&str; 2] = ["allow", "deny"];
 const DEFAULTS: [&str; 5] = ["profile", "cwd", "model", "mode", "env"];
-const MEMBER: [&str; 12] = [
+const MEMBER: [&str; 15] = [
     "name",
     "role",
     "profile",
@@ -30,8 +31,16 @@ const MEMBER: [&str; 12] = [
     "env",
     "plan",
     "worktree",
+    "start",
+    "scale",
+    "restart",
 ];
-const TASK: [&str; 11] = [
+const SCALE: [&str; 2] = ["min", "max"];
+/// `start = …`: true for when needed.
+const STARTS: [(&str, bool); 2] = [("now", false), ("when-needed", true)];
+/// `restart = …`: true for on failure.
+const RESTARTS: [(&str, bool); 2] = [("never", false), ("on-failure", true)];
+const TASK: [&str; 12] = [
     "key",
     "subject",
     "description",
@@ -40,6 +49,7 @@ const TASK: [&str; 11] = [
     "after",
     "files",
     "owner",
+    "role",
     "priority",
     "cwd",
     "env",
@@ -162,14 +172,7 @@ fn read_backend(section: &Section, faults: &mut Faults) -> Option<BackendChoice>
 }
 
 fn read_max_members(section: &Section, faults: &mut Faults) -> usize {
-    let Some(number) = section.integer("max_members", faults) else { return DEFAULT_MAX_MEMBERS };
-    match usize::try_from(*number.get_ref()) {
-        Ok(number) if number > 0 => number,
-        _ => {
-            faults.add(&number.span(), "`max_members` in [team] must be at least 1");
-            DEFAULT_MAX_MEMBERS
-        }
-    }
+    read_count(section, "max_members", 1, faults).unwrap_or(DEFAULT_MAX_MEMBERS)
 }
 
 fn read_defaults(section: &Section, faults: &mut Faults) -> Defaults {
@@ -184,6 +187,7 @@ fn read_defaults(section: &Section, faults: &mut Faults) -> Defaults {
 
 fn read_member(section: &Section, defaults: &Defaults, faults: &mut Faults) -> MemberDraft {
     refuse_contradictions(section, faults);
+    refuse_when_needed_scale(section, faults);
     let name = section.required_name("name", check_member_name, faults);
     let place = name.as_ref().map_or(section.span.clone(), At::span);
     let run = section.command("run", faults);
@@ -202,8 +206,33 @@ fn read_member(section: &Section, defaults: &Defaults, faults: &mut Faults) -> M
         run,
         env,
         plan: section.flag("plan", faults).unwrap_or(false),
+        when_needed: inner(section.choice("start", &STARTS, faults)).unwrap_or(false),
+        scale: read_scale(section, faults),
+        restart: inner(section.choice("restart", &RESTARTS, faults)).unwrap_or(false),
     };
     MemberDraft { header: section.span.clone(), name: place, spec }
+}
+
+/// At most five by default (seed 002): more than that and they wait for each other.
+fn read_scale(section: &Section, faults: &mut Faults) -> Option<Scale> {
+    const MAX: usize = 5;
+    let value = section.value("scale")?;
+    let scale = Section::open("[member.scale]", value, &SCALE, faults)?;
+    let min = read_count(&scale, "min", 0, faults).unwrap_or(0);
+    let max = read_count(&scale, "max", 1, faults).unwrap_or(MAX.max(min));
+    if max < min {
+        faults.add(&value.span(), format!("`max` in [member.scale] is {max}, less than `min`, {min}"));
+    }
+    Some(Scale { min, max })
+}
+
+fn read_count(section: &Section, key: &str, least: usize, faults: &mut Faults) -> Option<usize> {
+    let number = section.integer(key, faults)?;
+    let count = usize::try_from(*number.get_ref()).ok().filter(|count| *count >= least);
+    if count.is_none() {
+        faults.add(&number.span(), format!("`{key}` in {} must be at least {least}", section.title));
+    }
+    count
 }
 
 /// Keys that cannot stand together.
@@ -217,6 +246,24 @@ fn refuse_contradictions(section: &Section, faults: &mut Faults) {
     {
         let said = format!("a member with `run` has the profile `shell`, not `{}`", word.escape_debug());
         faults.add(&profile.span(), said);
+    }
+}
+
+/// One that stands for several is never started as itself; one that comes and goes with the work needs no restart.
+fn refuse_when_needed_scale(section: &Section, faults: &mut Faults) {
+    if let (Some(_), Some(restart)) =
+        (section.value("start").or(section.value("scale")), section.value("restart"))
+    {
+        faults.add(
+            &restart.span(),
+            "[[member]] has `restart` beside `start` or `scale`, which start it again anyway",
+        );
+    }
+    if let (Some(start), Some(_)) = (section.value("start"), section.value("scale")) {
+        faults.add(
+            &start.span(),
+            "[[member]] has both `start` and `scale`; `scale.min` says how many start now",
+        );
     }
 }
 
@@ -240,6 +287,7 @@ fn read_task(section: &Section, faults: &mut Faults) -> TaskDraft {
         after: unique,
         files: section.list("files", faults).into_iter().map(At::into_inner).collect(),
         owner: owner.as_ref().map(|owner| owner.get_ref().clone()),
+        role: inner(section.word("role", faults)),
         priority: inner(section.integer("priority", faults)),
         cwd: inner(section.word("cwd", faults)),
         env: section.variables("[task.env]", faults),

@@ -66,10 +66,10 @@ fn every_key_is_read() {
     assert_eq!(manifest.team.backend, BackendChoice::Pty);
     assert_eq!(manifest.team.layout, Layout::Windows);
     assert_eq!(manifest.team.finish, Finish::Manual);
-    assert_eq!(manifest.team.max_members, 3);
+    assert_eq!(manifest.team.max_members, 4);
     assert_eq!(manifest.env.allow, ["PATH", "LC_*"]);
     assert_eq!(manifest.env.deny, ["*"]);
-    let [alice, bob, log] = manifest.members.as_slice() else { panic!("three members") };
+    let [alice, bob, dev, qa, log] = manifest.members.as_slice() else { panic!("five members") };
     assert_eq!(alice.profile, "claude");
     assert_eq!(alice.mode, Some(Mode::Plan));
     assert_eq!(alice.model.as_deref(), Some("opus"));
@@ -81,14 +81,40 @@ fn every_key_is_read() {
     assert_eq!(bob.mode, Some(Mode::AcceptEdits));
     assert_eq!((bob.profile.as_str(), bob.model.as_deref()), ("codex", Some("sonnet")));
     assert_eq!(bob.prompt_file.as_deref(), Some("prompts/bob.md"));
+    assert_eq!((bob.restart, qa.when_needed), (true, true));
+    assert_eq!(dev.scale, Some(Scale { min: 1, max: 2 }));
+    assert!(!log.restart && !log.when_needed && log.scale.is_none());
     assert_eq!(log.profile, "shell");
     assert_eq!(log.run.as_deref(), Some(["tail", "-f", "build.log", ""].map(str::to_owned).as_slice()));
     let [fmt, test] = manifest.tasks.as_slice() else { panic!("two tasks") };
     assert_eq!((fmt.priority, fmt.owner.as_deref()), (Some(-16), Some("alice")));
+    assert_eq!((fmt.role.as_deref(), test.role.as_deref()), (Some("tester"), None));
     assert_eq!(test.after, ["fmt"]);
     assert_eq!(test.files, ["src/**"]);
     assert_eq!(test.active_form.as_deref(), Some("Running the tests"));
     assert_eq!((test.cwd.as_deref(), test.description.as_deref()), (Some("sub"), Some("")));
+}
+
+#[test]
+fn what_says_when_a_member_is_started_must_fit_together() {
+    let member = |keys: &str| fault_in(&format!("[[member]]\nname = \"a\"\n{keys}"));
+    assert_eq!(
+        member("scale = { min = 3, max = 2 }\n"),
+        "5:9: `max` in [member.scale] is 2, less than `min`, 3"
+    );
+    assert_eq!(member("scale = { max = 0 }\n"), "5:17: `max` in [member.scale] must be at least 1");
+    assert_eq!(member("scale = { most = 3 }\n"), "5:11: unknown key `most` in [member.scale]");
+    assert_eq!(member("start = \"later\"\n"), "5:9: unknown start `later`; known: `now`, `when-needed`");
+    assert_eq!(
+        member("start = \"when-needed\"\nscale = {}\n"),
+        "5:9: [[member]] has both `start` and `scale`; `scale.min` says how many start now"
+    );
+    assert_eq!(
+        member("scale = {}\nrestart = \"on-failure\"\n"),
+        "6:11: [[member]] has `restart` beside `start` or `scale`, which start it again anyway"
+    );
+    let many = format!("max_members = 2\n[[member]]\nname = \"a\"\nscale = {{ min = {} }}\n", 3);
+    assert_eq!(fault_in(&many), "4:1: 3 members, but `max_members` is 2");
 }
 
 #[test]

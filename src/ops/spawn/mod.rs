@@ -17,30 +17,12 @@ use crate::backend::choose::Chosen;
 use crate::backend::{Backend, BackendError, Launch};
 use crate::model::event::{EventKind, Note};
 
-use crate::model::mode::Mode;
+use crate::model::order::Order;
 use crate::model::placement::{BackendKind, Layout, Placement};
 use crate::model::settings::BackendChoice;
 use crate::model::team::Member;
 use crate::profile::Profile;
 use crate::store::TeamStore;
-
-/// A teammate that is wanted.
-#[derive(Debug, Clone, Default)]
-pub(crate) struct Order {
-    pub(crate) name: String,
-    /// With a command line and no profile: `shell`.
-    pub(crate) profile: Option<String>,
-    pub(crate) role: Option<String>,
-    pub(crate) model: Option<String>,
-    pub(crate) mode: Option<Mode>,
-    /// It must have a plan approved before it works.
-    pub(crate) plan: bool,
-    pub(crate) prompt: Option<String>,
-    /// Relative to the caller's directory.
-    pub(crate) cwd: Option<String>,
-    pub(crate) env: Vec<(String, String)>,
-    pub(crate) command: Vec<String>,
-}
 
 /// How a batch is started.
 #[derive(Debug, Clone)]

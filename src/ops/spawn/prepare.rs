@@ -5,13 +5,14 @@ use std::path::Path;
 
 use super::super::context::{Context, now};
 use super::super::error::OpsError;
-use super::{Order, Prepared};
+use super::Prepared;
 use crate::backend::{Backend, Launch};
 use crate::model::envelope::Envelope;
 use crate::model::environ;
 use crate::model::event::{EventKind, Note};
 use crate::model::id::{Incarnation, MemberName, agent_id};
 use crate::model::lifecycle::MemberState;
+use crate::model::order::Order;
 use crate::model::protocol::Message;
 use crate::model::record::{FORMAT, MemberRecord, Wish};
 use crate::model::spec::{Spec, Word};

@@ -105,8 +105,8 @@ fn tk_08_a_task_that_is_given_to_another_begins_anew() {
     );
     let late = team.end_task(TaskId(1), &who("bob"), Ending::Completed, None, NOW);
     assert!(matches!(late, Err(StoreError::NotYours { .. })));
-    assert_eq!(team.claim_next(&who("bob"), NOW).expect("look"), None);
-    assert_eq!(team.claim_next(&who("ann"), NOW).expect("claim").map(|t| t.id), Some(TaskId(1)));
+    assert_eq!(team.claim_next(&who("bob"), None, NOW).expect("look"), None);
+    assert_eq!(team.claim_next(&who("ann"), None, NOW).expect("claim").map(|t| t.id), Some(TaskId(1)));
 }
 
 /// TK-07: a program that knows nothing of us rewrites and deletes task files under us.

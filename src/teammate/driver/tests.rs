@@ -57,6 +57,7 @@ fn settings() -> Settings {
         keep: false,
         max_members: 8,
         env: crate::model::environ::EnvRules::default(),
+        templates: Vec::new(),
     }
 }
 
