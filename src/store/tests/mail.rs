@@ -149,7 +149,7 @@ fn a_foreign_rewrite_is_looked_through_before_it_is_appended_to() {
     join(&team, "bob");
     let (mailbox, path) = (team.mailbox(&who("bob")), team.layout.inbox(&who("bob")));
     mailbox.append(&message("alice", "t", "1")).expect("append");
-    let seen = team.layout.seen_box(&who("bob"));
+    let seen = team.layout.turns(&who("bob"));
     assert!(fs::exists(&seen));
     // Remembered, replaced by another program with something that only looks like an array.
     fs::write_atomic(&path, b"[nonsense]").expect("writable");
