@@ -28,6 +28,9 @@ pub(crate) enum BackendChoice {
     Pty,
 }
 
+/// The form of the file that this phalanx writes.
+const FORMAT: u32 = 1;
+
 /// How a team is run.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Settings {
@@ -49,4 +52,22 @@ pub(crate) struct Settings {
     pub(crate) max_members: usize,
     #[serde(default)]
     pub(crate) env: EnvRules,
+}
+
+impl Settings {
+    /// A team of at most so many members that nothing else was said about: it stays until it is told to end, and stays
+    /// on disk then.
+    pub(crate) fn by_hand(max_members: usize) -> Settings {
+        Settings {
+            format: FORMAT,
+            backend: BackendChoice::default(),
+            chosen: None,
+            tmux_socket: None,
+            layout: Layout::default(),
+            finish: Finish::default(),
+            keep: true,
+            max_members,
+            env: EnvRules::default(),
+        }
+    }
 }

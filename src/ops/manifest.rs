@@ -31,10 +31,7 @@ pub(crate) fn settings(
         }
     };
     Ok(Settings {
-        format: 1,
         backend: backend.unwrap_or(own),
-        chosen: None,
-        tmux_socket: None,
         layout: match team.layout {
             manifest::Layout::Panes => Layout::Panes,
             manifest::Layout::Windows => Layout::Windows,
@@ -44,8 +41,8 @@ pub(crate) fn settings(
             manifest::Finish::Manual => Finish::Manual,
         },
         keep,
-        max_members: team.max_members,
         env: EnvRules { allow: manifest.env.allow.clone(), deny: manifest.env.deny.clone() },
+        ..Settings::by_hand(team.max_members)
     })
 }
 
