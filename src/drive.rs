@@ -12,7 +12,7 @@ use crate::model::id::{Incarnation, MemberName, TaskId, TeamName};
 use crate::model::manifest::Manifest;
 use crate::model::protocol::Message;
 use crate::model::record::MemberRecord;
-use crate::model::settings::{BackendChoice, Finish, Settings};
+use crate::model::settings::Settings;
 use crate::model::task::Task;
 use crate::model::team;
 use crate::model::time::Timestamp;
@@ -53,19 +53,7 @@ impl Team {
     pub fn create(root: &Path, name: &str) -> Result<Team> {
         let name = TeamName::new(name).map_err(|e| e.to_string())?;
         let file = team::Team::found(&name, "driven", "team-lead", "session", "/", now());
-        let settings = Settings {
-            format: 1,
-            backend: BackendChoice::Auto,
-            chosen: None,
-            tmux_socket: None,
-            layout: crate::model::placement::Layout::Panes,
-            finish: Finish::Manual,
-            keep: true,
-            max_members: 64,
-            env: crate::model::environ::EnvRules::default(),
-            templates: Vec::new(),
-        };
-        Store::at(root).create(&name, &file, &settings).map(Team).map_err(text)
+        Store::at(root).create(&name, &file, &Settings::by_hand(64)).map(Team).map_err(text)
     }
 
     /// Opens a team that exists.

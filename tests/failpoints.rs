@@ -185,7 +185,8 @@ impl Stage {
         let left = self.files().into_iter().filter(|path| path.extension().is_some_and(|e| e == "tmp"));
         assert_eq!(left.collect::<Vec<_>>(), Vec::<PathBuf>::new(), "{about}");
         let locks = fs::read_dir(self.root().join("teams/demo/inboxes")).expect("readable");
-        let locks = locks.filter(|entry| entry.as_ref().is_ok_and(|e| e.path().is_dir()));
+        let locks = locks
+            .filter(|entry| entry.as_ref().is_ok_and(|e| e.path().extension().is_some_and(|e| e == "lock")));
         assert_eq!(locks.count(), 0, "{about}: a lock stayed");
         assert!(
             !self

@@ -5,10 +5,8 @@ use serde_json::json;
 use super::fail::{Exit, Failure};
 use super::setup::Setup;
 use super::{Done, shutdown};
-use crate::model::environ::EnvRules;
 use crate::model::id::TeamName;
-use crate::model::placement::Layout;
-use crate::model::settings::{BackendChoice, Finish, Settings};
+use crate::model::settings::Settings;
 use crate::ops;
 use crate::ui;
 
@@ -22,19 +20,8 @@ pub(super) fn create(
     agent_type: Option<&str>,
     unique: bool,
 ) -> Done {
-    let settings = Settings {
-        format: 1,
-        backend: BackendChoice::Auto,
-        chosen: None,
-        tmux_socket: None,
-        layout: Layout::default(),
-        finish: Finish::Manual,
-        // A lead that is started for it later leads it; whoever made it deletes it.
-        keep: true,
-        max_members: MAX_MEMBERS,
-        env: EnvRules::default(),
-        templates: Vec::new(),
-    };
+    // A lead that is started for it later leads it; whoever made it deletes it.
+    let settings = Settings::by_hand(MAX_MEMBERS);
     let team =
         ops::team::create(&setup.ctx, name, description.unwrap_or_default(), agent_type, &settings, unique)?;
     let document = json!({

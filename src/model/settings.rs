@@ -76,6 +76,9 @@ impl fmt::Display for BackendChoice {
     }
 }
 
+/// The form of the file that this phalanx writes.
+const FORMAT: u32 = 1;
+
 /// How a team is run.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Settings {
@@ -100,4 +103,23 @@ pub(crate) struct Settings {
     /// Who is started by the lead itself.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) templates: Vec<Template>,
+}
+
+impl Settings {
+    /// A team of at most so many members that nothing else was said about: it stays until it is told to end, and stays
+    /// on disk then.
+    pub(crate) fn by_hand(max_members: usize) -> Settings {
+        Settings {
+            format: FORMAT,
+            backend: BackendChoice::default(),
+            chosen: None,
+            tmux_socket: None,
+            layout: Layout::default(),
+            finish: Finish::default(),
+            keep: true,
+            max_members,
+            env: EnvRules::default(),
+            templates: Vec::new(),
+        }
+    }
 }

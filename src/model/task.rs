@@ -189,16 +189,27 @@ impl Task {
     }
 
     /// Writes the task into its object: keys in the observed order when new, in their place when there, strangers kept.
+    /// A field that means what is to be written is left, so that what others put there in a form of their own survives.
     pub(crate) fn write(&self, file: &mut Object) {
         let ids = |list: &[TaskId]| list.iter().map(|id| Value::from(id.to_string())).collect::<Vec<_>>();
-        wire::put(file, "id", self.id.to_string());
-        wire::put(file, "subject", self.subject.as_str());
-        wire::put(file, "description", self.description.as_str());
-        wire::put_or_remove(file, "activeForm", self.active_form.as_deref());
-        wire::put(file, "status", self.state.wire());
-        wire::put(file, "blocks", ids(&self.blocks));
-        wire::put(file, "blockedBy", ids(&self.blocked_by));
-        wire::put_or_remove(file, "owner", self.owner.as_deref());
+        let there = Task::read(self.id, file);
+        put_changed(file, "id", true, self.id.to_string().into());
+        put_changed(file, "subject", there.subject != self.subject, self.subject.as_str().into());
+        put_changed(
+            file,
+            "description",
+            there.description != self.description,
+            self.description.as_str().into(),
+        );
+        if there.active_form != self.active_form {
+            wire::put_or_remove(file, "activeForm", self.active_form.as_deref());
+        }
+        put_changed(file, "status", there.state.wire() != self.state.wire(), self.state.wire().into());
+        put_changed(file, "blocks", there.blocks != self.blocks, ids(&self.blocks).into());
+        put_changed(file, "blockedBy", there.blocked_by != self.blocked_by, ids(&self.blocked_by).into());
+        if there.owner != self.owner {
+            wire::put_or_remove(file, "owner", self.owner.as_deref());
+        }
         self.write_extra(file);
     }
 
@@ -206,13 +217,18 @@ impl Task {
         let extra = Extra { state: Some(self.state), seal: Some(self.digest()), ..self.extra.clone() };
         let Ok(Value::Object(ours)) = serde_json::to_value(&extra) else { return };
         let metadata = file.entry("metadata").or_insert(Value::Null);
+        let mut displaced = Value::Null;
         if !metadata.is_object() {
-            *metadata = Value::Object(self.metadata.clone());
+            displaced = std::mem::replace(metadata, Value::Object(self.metadata.clone()));
         }
         let Some(metadata) = metadata.as_object_mut() else { return };
         match metadata.get_mut("phalanx").and_then(Value::as_object_mut) {
             Some(stored) => overlay(stored, ours),
             None => wire::put(metadata, "phalanx", ours),
+        }
+        // No place is left for what is not an object, but it is not ours to throw away.
+        if !displaced.is_null() {
+            wire::put(metadata, "displaced", displaced);
         }
     }
 
@@ -278,6 +294,12 @@ const EXTRA_KEYS: [&str; 18] = [
     "released",
     "seal",
 ];
+
+fn put_changed(file: &mut Object, key: &str, is_changed: bool, value: Value) {
+    if is_changed || !file.contains_key(key) {
+        wire::put(file, key, value);
+    }
+}
 
 fn overlay(stored: &mut Object, ours: Object) {
     for key in EXTRA_KEYS {
@@ -347,6 +369,27 @@ mod tests {
             unsealed(file),
             r#"{"id":"3","subject":"s","zeta":{"n":1.50},"description":"d","status":"in_progress","blocks":["4"],"blockedBy":[],"metadata":{"theirs":true,"phalanx":{"state":"in_progress"}},"owner":"bob"}"#
         );
+    }
+
+    #[test]
+    fn what_is_no_field_of_ours_by_its_type_survives_until_it_is_changed() {
+        let odd = r#"{"id":"3","subject":{"rich":"s"},"description":7,"activeForm":[1],"status":"waiting","blocks":["4","x"],"blockedBy":"5","owner":{"name":"bob"},"metadata":"note"}"#;
+        let mut file: Object = serde_json::from_str(odd).expect("json");
+        let mut task = Task::read(TaskId(3), &file);
+        task.extra.priority = Some(2);
+        task.write(&mut file);
+        assert_eq!(
+            unsealed(file.clone()),
+            odd.replace(r#""note""#, r#"{"phalanx":{"state":"pending","priority":2},"displaced":"note"}"#)
+        );
+        task = Task::read(TaskId(3), &file);
+        assert_eq!(task.seal_holds(), Some(true));
+        (task.owner, task.state, task.subject) =
+            (Some("ann".to_owned()), TaskState::InProgress, "t".to_owned());
+        task.blocks.push(TaskId(6));
+        task.write(&mut file);
+        let changed = r#"{"id":"3","subject":"t","description":7,"activeForm":[1],"status":"in_progress","blocks":["4","6"],"blockedBy":"5","owner":"ann","#;
+        assert!(unsealed(file).starts_with(changed));
     }
 
     #[test]

@@ -21,19 +21,15 @@ pub(crate) fn settings(
 ) -> Result<Settings, OpsError> {
     let team = &manifest.team;
     Ok(Settings {
-        format: 1,
         backend: backend.unwrap_or_else(|| team.backend.clone()),
-        chosen: None,
-        tmux_socket: None,
         layout: team.layout,
         finish: match team.finish {
             manifest::Finish::TasksDone => Finish::TasksDone,
             manifest::Finish::Manual => Finish::Manual,
         },
         keep,
-        max_members: team.max_members,
         env: EnvRules { allow: manifest.env.allow.clone(), deny: manifest.env.deny.clone() },
-        templates: Vec::new(),
+        ..Settings::by_hand(team.max_members)
     })
 }
 

@@ -8,6 +8,7 @@ use crate::model::id::{Incarnation, MemberName, TaskId};
 use crate::model::lifecycle::Cause;
 use crate::model::protocol::{Message, TeammateTerminated};
 use crate::store::TeamStore;
+use crate::sys::rand;
 
 /// What a retirement gave back.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -32,22 +33,23 @@ pub(crate) fn retire(
     let was_on = team.change_roster(|roster| Ok(roster.leave(name)))?;
     let released: Vec<TaskId> = task::release(team, name)?.iter().map(|t| t.id).collect();
     if was_on {
-        tell(team, name, cause, reason, &released)?;
+        let left = rand::uuid();
+        tell(team, name, cause, reason, &released, &left)?;
         let given_back = released.iter().map(TaskId::to_string).collect::<Vec<_>>();
-        team.record(
-            Note::of(EventKind::MemberLeft).member(name).with("reason", reason).with("released", given_back),
-        )?;
+        let note = Note { id: Some(left), ..Note::of(EventKind::MemberLeft) };
+        team.record(note.member(name).with("reason", reason).with("released", given_back))?;
     }
     Ok(Retired { released })
 }
 
-/// The notice to the lead's mailbox, in the observed form.
+/// The notice to the lead's mailbox, in the observed form; `left` is the event that it tells of.
 fn tell(
     team: &TeamStore,
     name: &MemberName,
     cause: Cause,
     reason: &str,
     released: &[TaskId],
+    left: &str,
 ) -> Result<(), OpsError> {
     let mut text = match cause {
         Cause::Released | Cause::Forced => format!("{name} has shut down."),
@@ -59,6 +61,6 @@ fn tell(
     }
     let system = MemberName::existing("system")?;
     let notice = Message::TeammateTerminated(TeammateTerminated { message: text });
-    send::say(team, &system, &MemberName::lead(), &notice)?;
+    send::say(team, &system, &MemberName::lead(), &notice, Some(left.to_owned()))?;
     Ok(())
 }

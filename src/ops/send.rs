@@ -6,7 +6,7 @@ use super::context::{Context, now};
 use super::error::OpsError;
 use crate::model::envelope::Envelope;
 use crate::model::event::{EventKind, Note};
-use crate::model::id::MemberName;
+use crate::model::id::{MemberName, RequestId, TaskId};
 use crate::model::protocol::Message;
 use crate::model::team::{Member, Team};
 use crate::profile;
@@ -94,18 +94,51 @@ pub(crate) fn broadcast(
     Ok(Broadcast { success: true, message, recipients })
 }
 
-/// Puts a protocol message into a mailbox in the name of `from`.
+/// Puts a protocol message into a mailbox in the name of `from`, because of an event of the journal where one is known.
 pub(crate) fn say(
     team: &TeamStore,
     from: &MemberName,
     to: &MemberName,
     message: &Message,
+    cause: Option<String>,
 ) -> Result<String, OpsError> {
     let roster = team.team()?;
     let color = roster.member(from).and_then(|m| m.color.clone());
     let envelope =
         Envelope::new(from.as_str(), &message.to_text(), rand::uuid(), now()).with(None, color.as_deref());
-    append(team, to, envelope, message.kind())
+    append(team, to, envelope, message.kind(), cause)
+}
+
+/// Puts what a teammate has to say into its lead's mailbox. Its cause is the event of what it speaks of.
+pub(crate) fn report(team: &TeamStore, from: &MemberName, message: &Message) -> Result<String, OpsError> {
+    say(team, from, &MemberName::lead(), message, cause_of(team, message))
+}
+
+/// The request that is answered, the task that is over; none for what nothing in the journal led to.
+fn cause_of(team: &TeamStore, message: &Message) -> Option<String> {
+    let request = |id: &str| team.request(&RequestId::parse(id).ok()?).ok()?.event;
+    match message {
+        Message::ShutdownApproved(answer) => request(&answer.request_id),
+        Message::ShutdownRejected(answer) => request(&answer.request_id),
+        Message::TaskCompleted(news) => {
+            super::task::get(team, TaskId::parse(&news.task_id).ok()?).ok()?.extra.event
+        }
+        Message::ShutdownRequest(_)
+        | Message::PlanApprovalRequest(_)
+        | Message::PlanApprovalResponse(_)
+        | Message::PermissionRequest(_)
+        | Message::PermissionResponse(_)
+        | Message::SandboxPermissionRequest(_)
+        | Message::SandboxPermissionResponse(_)
+        | Message::IdleNotification(_)
+        | Message::TaskAssignment(_)
+        | Message::TeamPermissionUpdate(_)
+        | Message::ModeSetRequest(_)
+        | Message::TeammateTerminated(_)
+        | Message::Text(_)
+        | Message::Unknown { .. }
+        | Message::Malformed { .. } => None,
+    }
 }
 
 fn deliver(
@@ -117,12 +150,18 @@ fn deliver(
 ) -> Result<String, OpsError> {
     let envelope =
         Envelope::new(sender.name.as_str(), text, rand::uuid(), now()).with(summary, sender.color.as_deref());
-    append(team, to, envelope, "message")
+    append(team, to, envelope, "message", None)
 }
 
-fn append(team: &TeamStore, to: &MemberName, envelope: Envelope, kind: &str) -> Result<String, OpsError> {
+fn append(
+    team: &TeamStore,
+    to: &MemberName,
+    envelope: Envelope,
+    kind: &str,
+    cause: Option<String>,
+) -> Result<String, OpsError> {
     team.mailbox(to).append(&envelope)?;
-    let note = Note::of(EventKind::MessageSent)
+    let note = Note { cause, ..Note::of(EventKind::MessageSent) }
         .member(to)
         .with("from", envelope.from.as_str())
         .with("msg_id", envelope.msg_id.as_str())

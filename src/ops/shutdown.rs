@@ -69,7 +69,7 @@ fn ask_one(team: &TeamStore, record: &MemberRecord, wish: &Wish) -> Result<Shutd
             timestamp: Some(request.asked_at.iso()),
             deadline_seconds: Some(wish.deadline_s),
         });
-        send::say(team, &MemberName::lead(), &record.name, &message)?;
+        send::say(team, &MemberName::lead(), &record.name, &message, request.event.clone())?;
     }
     let mut note = Note::of(EventKind::ShutdownRequested)
         .member(&record.name)

@@ -50,7 +50,8 @@ fn assign(ctx: &Context, team: &TeamStore, task: &Task, owner: &MemberName) -> R
         assigned_by: Some(ctx.speaker.to_string()),
         timestamp: Some(now().iso()),
     };
-    super::send::say(team, &ctx.speaker, owner, &Message::TaskAssignment(news)).map(drop)
+    let (message, cause) = (Message::TaskAssignment(news), task.extra.event.clone());
+    super::send::say(team, &ctx.speaker, owner, &message, cause).map(drop)
 }
 
 /// Edits a task; a new owner is told.

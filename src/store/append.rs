@@ -8,6 +8,7 @@ use serde::de::{Deserialize, Deserializer, MapAccess, SeqAccess, Visitor};
 use super::document::{self, CONFLICT_TRIES, Held, MAX_FILE, Place};
 use super::error::StoreError;
 use super::lenient;
+use super::turns;
 use crate::model::wire::Object;
 use crate::sys::failpoint;
 use crate::sys::fs::{self, Sync};
@@ -50,7 +51,7 @@ pub(super) fn append(
 /// What is in the file, proven to be an array that readers can read.
 fn whole(place: &Place) -> Result<Option<fs::Contents>, StoreError> {
     let Some(file) = fs::read_identified(&place.path, MAX_FILE)? else { return Ok(None) };
-    if is_array(&file.bytes) && document::is_remembered(place, &file.identity) {
+    if is_array(&file.bytes) && turns::is_remembered(place, &file.identity) {
         return Ok(Some(file));
     }
     drop(file);

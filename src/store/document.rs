@@ -12,16 +12,15 @@ use super::error::StoreError;
 use super::journal;
 use super::layout::Layout;
 use super::lenient;
+use super::turns;
 use crate::model::digest;
 use crate::model::event::{EventKind, Note};
 use crate::model::wire::Object;
 use crate::sys::clock::sleep;
 use crate::sys::failpoint;
-use crate::sys::fs::{self, Identity, Sync};
-use crate::sys::lock::{DirLock, Gate};
+use crate::sys::fs::{self, Sync};
+use crate::sys::lock::{Afterwards, DirLock, Gate, LOCK_DEADLINE};
 
-/// How long to wait for a lock: longer than its stale time, so that a dead holder is outlived.
-pub(super) const LOCK_DEADLINE: Duration = Duration::from_secs(15);
 /// A file larger than this is neither read nor made.
 pub(super) const MAX_FILE: u64 = 64 * 1024 * 1024;
 /// A foreign writer truncates and rewrites in place: a reader without a lock looks again this often (observed: 62 %
@@ -35,7 +34,7 @@ pub(super) const CONFLICT_TRIES: u32 = 20;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Shared {
     /// Claude Code and other programs: their lock directory is taken too.
-    WithOthers,
+    WithOthers(Afterwards),
     /// Only phalanx processes: the flock gate is enough.
     AmongUs,
 }
@@ -48,8 +47,8 @@ pub(super) struct Place {
     /// The team's: for the quarantine and the journal.
     pub(super) layout: Layout,
     pub(super) shared: Shared,
-    /// Where to remember which content of the file was last seen whole, for files that are appended to.
-    pub(super) seen: Option<PathBuf>,
+    /// Where the note and the spares of a file lie that is appended to.
+    pub(super) turns: Option<PathBuf>,
 }
 
 /// The lock of a place, held.
@@ -62,7 +61,9 @@ impl Held {
     pub(super) fn take(place: &Place) -> Result<Held, StoreError> {
         ready_gate(&place.gate)?;
         let held = match place.shared {
-            Shared::WithOthers => Held::Dir(DirLock::acquire(&place.path, &place.gate, LOCK_DEADLINE)?),
+            Shared::WithOthers(afterwards) => {
+                Held::Dir(DirLock::acquire(&place.path, &place.gate, afterwards, LOCK_DEADLINE)?)
+            }
             Shared::AmongUs => Held::Gate { _gate: Gate::open(&place.gate, LOCK_DEADLINE)? },
         };
         failpoint::hit("lock.taken");
@@ -194,37 +195,11 @@ pub(super) fn publish(
     unchanged: impl FnOnce() -> bool,
 ) -> Result<bool, StoreError> {
     fs::sweep_temporary(&place.path);
-    match fs::replace_if(&place.path, after, sync, || held.still_ours() && unchanged())? {
-        Some(identity) => {
-            remember(place, &identity);
-            Ok(true)
-        }
+    match turns::replace_if(place, after, sync, || held.still_ours() && unchanged())? {
+        Some(_identity) => Ok(true),
         None if held.still_ours() => Ok(false),
         None => Err(StoreError::LockLost { path: place.path.clone() }),
     }
-}
-
-/// Notes which content was seen whole. A hint: without it the file is looked through again.
-pub(super) fn remember(place: &Place, identity: &Identity) {
-    let Some(seen) = &place.seen else { return };
-    let note = seen_note(identity);
-    if fs::overwrite(seen, &note).is_err()
-        && let Some(dir) = seen.parent()
-    {
-        // The directory is made when it is first needed. What else may be wrong costs time only.
-        let _ = fs::create_dir_exclusive(dir).and_then(|_made| fs::overwrite(seen, &note));
-    }
-}
-
-/// Whether this content was seen whole before.
-pub(super) fn is_remembered(place: &Place, identity: &Identity) -> bool {
-    let Some(seen) = &place.seen else { return false };
-    matches!(fs::read(seen, 1024), Ok(Some(note)) if note == seen_note(identity))
-}
-
-/// Of one length, so that it can be written over an older one: one that was cut off in between matches nothing.
-fn seen_note(of: &Identity) -> Vec<u8> {
-    format!("{:020} {:020} {:020} {:030}\n", of.dev, of.ino, of.len, of.mtime).into_bytes()
 }
 
 /// Two-space indentation, no newline at the end: as Claude Code writes.

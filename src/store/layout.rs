@@ -115,8 +115,8 @@ impl Layout {
         self.ours().join("quarantine")
     }
 
-    /// Which content of a mailbox was last seen whole.
-    pub(super) fn seen_box(&self, name: &MemberName) -> PathBuf {
+    /// Which content of a mailbox was last seen whole; beside it, with a suffix, its older contents.
+    pub(super) fn turns(&self, name: &MemberName) -> PathBuf {
         self.ours().join("boxes").join(name.file_stem())
     }
 

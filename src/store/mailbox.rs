@@ -13,6 +13,7 @@ use super::teams::TeamStore;
 use crate::model::envelope::{Envelope, MAX_TEXT};
 use crate::model::id::MemberName;
 use crate::model::wire;
+use crate::sys::lock::Afterwards;
 use crate::sys::{failpoint, fs};
 
 /// The profile of members that read their mailbox themselves.
@@ -204,7 +205,8 @@ impl Mailbox<'_> {
 
     fn place(&self) -> Place {
         let gate = format!("inbox-{}", self.owner.file_stem());
-        let place = self.team.place(&gate, self.team.layout.inbox(&self.owner), Shared::WithOthers);
-        Place { seen: Some(self.team.layout.seen_box(&self.owner)), ..place }
+        let place =
+            self.team.place(&gate, self.team.layout.inbox(&self.owner), Shared::WithOthers(Afterwards::Kept));
+        Place { turns: Some(self.team.layout.turns(&self.owner)), ..place }
     }
 }

@@ -20,6 +20,7 @@ mod tasks;
 mod teams;
 #[cfg(test)]
 mod tests;
+mod turns;
 
 pub(crate) use error::StoreError;
 pub(crate) use lease::{LeadRecord, Lease};

@@ -5,7 +5,7 @@ use std::thread;
 
 use serde_json::Value;
 
-use super::document::{self, LOCK_DEADLINE, Place, Shared};
+use super::document::{self, Place, Shared};
 use super::error::StoreError;
 use super::teams::TeamStore;
 use crate::model::board::{Board, Refusal};
@@ -14,7 +14,7 @@ use crate::model::task::{Extra, Outcome, Task, TaskState};
 use crate::model::time::Timestamp;
 use crate::model::wire::Object;
 use crate::sys::fs;
-use crate::sys::lock::{DirLock, Gate};
+use crate::sys::lock::{Afterwards, DirLock, Gate, LOCK_DEADLINE};
 use crate::sys::rand;
 
 mod edit;
@@ -323,11 +323,11 @@ impl TeamStore {
         // Other programs need the lock's target to exist; a team made by them may not have it yet.
         fs::private_dir(&self.layout.tasks())?;
         fs::create_new(&self.layout.task_list_lock(), b"")?;
-        Ok(DirLock::acquire(&self.layout.task_list_lock(), &gate, LOCK_DEADLINE)?)
+        Ok(DirLock::acquire(&self.layout.task_list_lock(), &gate, Afterwards::Kept, LOCK_DEADLINE)?)
     }
 
     fn task_place(&self, id: TaskId) -> Place {
-        self.place(&format!("task-{id}"), self.layout.task(id), Shared::WithOthers)
+        self.place(&format!("task-{id}"), self.layout.task(id), Shared::WithOthers(Afterwards::Removed))
     }
 }
 

@@ -12,6 +12,7 @@ use crate::model::settings::Settings;
 use crate::model::team::Team;
 use crate::model::topic::Topic;
 use crate::model::wire::Object;
+use crate::sys::lock::Afterwards;
 use crate::sys::watch::{Changes, Watch};
 use crate::sys::{fs, rand};
 
@@ -244,10 +245,10 @@ impl TeamStore {
     }
 
     pub(super) fn place(&self, resource: &str, path: PathBuf, shared: Shared) -> Place {
-        Place { path, gate: self.layout.gate(resource), layout: self.layout.clone(), shared, seen: None }
+        Place { path, gate: self.layout.gate(resource), layout: self.layout.clone(), shared, turns: None }
     }
 
     pub(super) fn roster_place(&self) -> Place {
-        self.place("roster", self.layout.team_file(), Shared::WithOthers)
+        self.place("roster", self.layout.team_file(), Shared::WithOthers(Afterwards::Kept))
     }
 }

@@ -14,7 +14,7 @@ use crate::model::board::Refusal;
 use crate::model::envelope::{Envelope, MAX_TEXT};
 use crate::model::event::{EventKind, Note};
 use crate::model::id::{Incarnation, MemberName, TaskId, TeamName};
-use crate::model::settings::{BackendChoice, Finish, Settings};
+use crate::model::settings::Settings;
 use crate::model::spec::{Spec, Terminal, Word};
 use crate::model::task::{Outcome, TaskState};
 use crate::model::team::{Member, Team};
@@ -25,18 +25,7 @@ pub(in crate::store) const NOW: Timestamp = Timestamp(1_795_214_628_804);
 const LIMIT: u64 = 1 << 20;
 
 fn settings() -> Settings {
-    Settings {
-        format: 1,
-        backend: BackendChoice::Auto,
-        chosen: None,
-        tmux_socket: None,
-        layout: crate::model::placement::Layout::Panes,
-        finish: Finish::Manual,
-        keep: true,
-        max_members: 8,
-        env: crate::model::environ::EnvRules::default(),
-        templates: Vec::new(),
-    }
+    Settings::by_hand(8)
 }
 
 fn new_team(root: &Path) -> TeamStore {

@@ -133,7 +133,7 @@ fn report(event: notify::Result<Event>, dirs: &Mutex<Vec<PathBuf>>, on_change: &
 }
 
 /// True when changes that other machines make here are not told. Unknown is local: the sweep comes anyway.
-fn is_remote(dir: &Path) -> bool {
+pub(super) fn is_remote(dir: &Path) -> bool {
     // The type is of another width on each platform; these numbers fit 32 bits.
     statfs(dir).is_ok_and(|found| is_remote_type(u64::try_from(found.filesystem_type().0).unwrap_or(0)))
 }
@@ -191,7 +191,10 @@ impl Changes {
 #[cfg(test)]
 mod tests {
     use super::super::testing::{PATIENCE, until};
-    use super::super::{fs as sysfs, lock::DirLock};
+    use super::super::{
+        fs as sysfs,
+        lock::{Afterwards, DirLock},
+    };
     use super::*;
     use std::fs;
 
@@ -224,7 +227,10 @@ mod tests {
         let file = dir.path().join("inbox.json");
         sysfs::write_atomic(&file, b"[]").expect("writable");
         let changes = Changes::on(&[dir.path().to_owned()]).expect("inotify works here");
-        drop(DirLock::acquire(&file, &gates.path().join("gate"), PATIENCE).expect("free lock"));
+        for afterwards in [Afterwards::Kept, Afterwards::Kept, Afterwards::Removed] {
+            let gate = gates.path().join("gate");
+            drop(DirLock::acquire(&file, &gate, afterwards, PATIENCE).expect("free lock"));
+        }
         assert!(!changes.wait(Duration::from_millis(50)));
         sysfs::replace_if(&file, b"[1]", sysfs::Sync::Bytes, || false).expect("writable");
         assert!(!changes.wait(Duration::from_millis(50)), "an unpublished write woke the reader");

@@ -220,7 +220,7 @@ impl Driver<'_> {
                 Ok(false) => return replaced(),
                 other => other.map(drop),
             },
-            Errand::Say(message) => ops::send::say(team, name, &MemberName::lead(), &message).map(drop),
+            Errand::Say(message) => ops::send::report(team, name, &message).map(drop),
             Errand::MoveOn(cause, reason) => {
                 ops::presence::move_on(team, name, incarnation, cause, reason.as_deref()).map(drop)
             }

@@ -21,6 +21,14 @@ fn a_worker_agrees_and_is_gone_without_any_lead_running() {
     assert_eq!(handled.len(), 1);
     let told = |event: &str| stage.journal("alpha").into_iter().find(|e| e["event"] == event).expect("told");
     assert_eq!(told("shutdown_ended")["cause"], told("shutdown_requested")["id"]);
+    for (kind, cause) in [
+        ("shutdown_request", "shutdown_requested"),
+        ("shutdown_approved", "shutdown_requested"),
+        ("teammate_terminated", "member_left"),
+    ] {
+        let sent = stage.journal("alpha").into_iter().find(|e| e["detail"]["kind"] == kind).expect("told");
+        assert_eq!((&sent["event"], &sent["cause"]), (&json!("message_sent"), &told(cause)["id"]), "{kind}");
+    }
     assert_eq!(stage.phalanx(&["--json", "status"]).expect(0).json()["members"], json!([]));
     let inbox = stage.phalanx(&["--json", "inbox", "--all"]).expect(0).json();
     let texts: Vec<&str> =

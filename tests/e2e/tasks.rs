@@ -59,6 +59,10 @@ fn a_new_owner_is_told_unless_it_is_its_own_doing() {
     let news: Value = serde_json::from_str(told[0]["text"].as_str().expect("text")).expect("json");
     assert_eq!((&news["type"], &news["taskId"]), (&"task_assignment".into(), &"1".into()));
     assert_eq!((&news["assignedBy"], &news["subject"]), (&"team-lead".into(), &"one".into()));
+    let journal = stage.journal("demo");
+    let first = |what: &str, is: &str| journal.iter().find(|e| e[what] == is || e["detail"][what] == is);
+    let (sent, updated) = (first("kind", "task_assignment"), first("event", "task_updated"));
+    assert_eq!(sent.expect("told")["cause"], updated.expect("told")["id"]);
     stage.phalanx(&["task", "create", "two", "--owner", "ada"]).expect(0);
     assert_eq!(mail().as_array().map(Vec::len), Some(2));
 }

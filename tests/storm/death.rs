@@ -3,7 +3,7 @@
 use std::fs;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime};
 
 use nix::sys::signal::Signal;
 
@@ -42,24 +42,34 @@ fn has_open(pid: &str, lock: &Path) -> bool {
     open.filter_map(|fd| fs::read_link(fd.path()).ok()).any(|file| file == lock)
 }
 
+/// One holder's lock: its directory may have been the one before's, its stamp is its own.
+type Standing = (u64, SystemTime);
+
+fn standing(lock: &Path) -> Option<Standing> {
+    let meta = fs::symlink_metadata(lock).ok()?;
+    Some((meta.ino(), meta.modified().ok()?))
+}
+
 /// A lock whose holder died between making it and opening it: nothing tells of that death but that nobody has it.
 #[derive(Default)]
 pub(crate) struct Ghost {
-    seen: Option<(u64, Instant)>,
+    seen: Option<(Standing, Instant)>,
 }
 
 impl Ghost {
     /// Lets the stale time pass for a lock that has stood for a second and that no process has open.
     pub(crate) fn lay(&mut self, lock: &Path) {
-        let Ok(meta) = fs::symlink_metadata(lock) else { return self.seen = None };
+        let Some(now) = standing(lock) else { return self.seen = None };
         match self.seen {
-            Some((inode, since)) if inode == meta.ino() => {
-                if since.elapsed() > Duration::from_secs(1) && !is_open_anywhere(lock) {
+            Some((seen, since)) if seen == now => {
+                let waited = since.elapsed() > Duration::from_secs(1);
+                // Looked at again, for a holder that has left meanwhile was not found either.
+                if waited && !is_open_anywhere(lock) && standing(lock) == Some(now) {
                     age(lock);
                     self.seen = None;
                 }
             }
-            Some(_) | None => self.seen = Some((meta.ino(), Instant::now())),
+            Some(_) | None => self.seen = Some((now, Instant::now())),
         }
     }
 }

@@ -8,6 +8,40 @@ use super::fields::{Fields, Problem, Writer};
 /// Both spellings occur in the seeds; the first is the one observed on the wire for shutdowns and plans.
 const REQUEST_ID: [&str; 2] = ["requestId", "request_id"];
 
+/// What all three begin with; an approval has no reason.
+struct Head {
+    request_id: String,
+    from: Option<String>,
+    reason: Option<String>,
+    timestamp: Option<String>,
+}
+
+impl Head {
+    fn read(fields: &Fields) -> Result<Head, Problem> {
+        Ok(Head {
+            request_id: fields.required_text(&REQUEST_ID)?,
+            from: fields.text(&["from"]),
+            reason: fields.text(&["reason"]),
+            timestamp: fields.text(&["timestamp"]),
+        })
+    }
+}
+
+/// The fields of a [`Head`], in the observed order.
+fn begin(
+    kind: &str,
+    request_id: &str,
+    from: &Option<String>,
+    reason: &Option<String>,
+    timestamp: &Option<String>,
+) -> Writer {
+    Writer::new(kind)
+        .put("requestId", request_id)
+        .put_some("from", from.as_deref())
+        .put_some("reason", reason.as_deref())
+        .put_some("timestamp", timestamp.as_deref())
+}
+
 /// Lead → member: please finish and go (seeds 000, 003, 004; observed).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct ShutdownRequest {
@@ -25,21 +59,19 @@ impl ShutdownRequest {
     pub(crate) const KIND: &'static str = "shutdown_request";
 
     pub(super) fn read(fields: &Fields) -> Result<Self, Problem> {
+        let Head { request_id, from, reason, timestamp } = Head::read(fields)?;
         Ok(ShutdownRequest {
-            request_id: fields.required_text(&REQUEST_ID)?,
-            from: fields.text(&["from"]),
-            reason: fields.text(&["reason"]),
-            timestamp: fields.text(&["timestamp"]),
+            request_id,
+            from,
+            reason,
+            timestamp,
             deadline_seconds: fields.get(&["deadline_seconds"]).and_then(Value::as_u64),
         })
     }
 
     pub(super) fn write(&self) -> Map<String, Value> {
-        Writer::new(Self::KIND)
-            .put("requestId", self.request_id.as_str())
-            .put_some("from", self.from.as_deref())
-            .put_some("reason", self.reason.as_deref())
-            .put_some("timestamp", self.timestamp.as_deref())
+        let (from, reason, timestamp) = (&self.from, &self.reason, &self.timestamp);
+        begin(Self::KIND, &self.request_id, from, reason, timestamp)
             .put_some("deadline_seconds", self.deadline_seconds)
             .done()
     }
@@ -97,10 +129,11 @@ impl ShutdownApproved {
 
     pub(super) fn read(fields: &Fields) -> Result<Self, Problem> {
         let pending = fields.list(&["pending_work"]);
+        let Head { request_id, from, reason: _, timestamp } = Head::read(fields)?;
         Ok(ShutdownApproved {
-            request_id: fields.required_text(&REQUEST_ID)?,
-            from: fields.text(&["from"]),
-            timestamp: fields.text(&["timestamp"]),
+            request_id,
+            from,
+            timestamp,
             pane_id: fields.text(&["paneId"]),
             backend_type: fields.text(&["backendType"]),
             status: fields.text(&["status"]).and_then(|word| ShutdownStatus::parse(&word)),
@@ -111,10 +144,7 @@ impl ShutdownApproved {
 
     pub(super) fn write(&self) -> Map<String, Value> {
         let pending = Some(&self.pending_work).filter(|list| !list.is_empty());
-        Writer::new(Self::KIND)
-            .put("requestId", self.request_id.as_str())
-            .put_some("from", self.from.as_deref())
-            .put_some("timestamp", self.timestamp.as_deref())
+        begin(Self::KIND, &self.request_id, &self.from, &None, &self.timestamp)
             .put_some("paneId", self.pane_id.as_deref())
             .put_some("backendType", self.backend_type.as_deref())
             .put_some("status", self.status.map(ShutdownStatus::as_str))
@@ -139,21 +169,12 @@ impl ShutdownRejected {
     pub(crate) const KIND: &'static str = "shutdown_rejected";
 
     pub(super) fn read(fields: &Fields) -> Result<Self, Problem> {
-        Ok(ShutdownRejected {
-            request_id: fields.required_text(&REQUEST_ID)?,
-            from: fields.text(&["from"]),
-            reason: fields.text(&["reason"]),
-            timestamp: fields.text(&["timestamp"]),
-        })
+        let Head { request_id, from, reason, timestamp } = Head::read(fields)?;
+        Ok(ShutdownRejected { request_id, from, reason, timestamp })
     }
 
     pub(super) fn write(&self) -> Map<String, Value> {
-        Writer::new(Self::KIND)
-            .put("requestId", self.request_id.as_str())
-            .put_some("from", self.from.as_deref())
-            .put_some("reason", self.reason.as_deref())
-            .put_some("timestamp", self.timestamp.as_deref())
-            .done()
+        begin(Self::KIND, &self.request_id, &self.from, &self.reason, &self.timestamp).done()
     }
 }
 

@@ -3,6 +3,7 @@
 
 mod dir;
 mod log;
+mod spare;
 mod write;
 
 use std::fs::{self, File, OpenOptions};
@@ -14,6 +15,7 @@ use thiserror::Error;
 
 pub(crate) use dir::{create_dir_exclusive, list, private_dir, remove_dir_all};
 pub(crate) use log::{Log, older};
+pub(crate) use spare::{Spare, settle};
 pub(super) use write::open_append;
 pub(crate) use write::{
     Sync, append_durable, append_line, create_new, overwrite, replace_if, sweep_temporary, write_atomic,

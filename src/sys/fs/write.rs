@@ -13,7 +13,7 @@ use nix::fcntl::{AT_FDCWD, RenameFlags, renameat2};
 use super::super::{failpoint, rand};
 use super::{FsError, Identity, Result, exists, open_regular, parent_of};
 
-const PRIVATE: u32 = 0o600;
+pub(super) const PRIVATE: u32 = 0o600;
 /// A temporary file lives for milliseconds; one of this age has lost its writer.
 const ABANDONED: Duration = Duration::from_secs(60);
 
@@ -168,13 +168,13 @@ fn create_private(path: &Path) -> io::Result<File> {
     Ok(file)
 }
 
-fn make_private(file: &File) -> io::Result<()> {
+pub(super) fn make_private(file: &File) -> io::Result<()> {
     file.set_permissions(Permissions::from_mode(PRIVATE))
 }
 
 /// Makes a new or renamed entry survive a power cut. Failure is not reported: the entry is already visible to all,
 /// and an error would make the caller write it a second time.
-fn sync_dir_of(path: &Path) {
+pub(super) fn sync_dir_of(path: &Path) {
     let _ = File::open(parent_of(path)).and_then(|dir| dir.sync_all());
 }
 

@@ -6,6 +6,11 @@
 //! another program may have put its own lock there: proper-lockfile removes a stale lock in place, and so, if it is a
 //! little late, a fresh one of ours. What we open is ours only if it bears our mark; under the gate nobody else of us
 //! can have made it.
+//!
+//! Spare: mkdir and rmdir cost a disk block each time (measured: 740 us on an ext4 that discards, two renames 14 us). A
+//! directory that was given back lies aside as the next holder's, if it is to be kept. It is pinned and stamped before
+//! it is moved into place, so nobody sees it old, and what is in place is the one that we have open. Only our own lies
+//! there, by its mark, and only under the gate is it moved; without one, a new directory is made.
 
 use std::cell::Cell;
 use std::ffi::OsString;
@@ -13,7 +18,6 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
-use super::super::rand;
 use super::LockError;
 use super::disk::{Disk, Seen};
 
@@ -28,28 +32,46 @@ pub(super) trait Patience {
     fn pause(&mut self);
 }
 
-/// A lock directory made by us; removed on drop.
+/// What becomes of a lock directory that is given back.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Afterwards {
+    /// It lies aside for the next holder: for a file that is locked again and again.
+    Kept,
+    /// It is removed: for one file of many.
+    Removed,
+}
+
+/// A lock directory made by us; given back on drop.
 #[derive(Debug)]
 pub(super) struct Claim<D: Disk> {
     disk: D,
     path: PathBuf,
+    afterwards: Afterwards,
     dir: D::Handle,
     stamp: Cell<SystemTime>,
 }
 
 impl<D: Disk> Claim<D> {
-    /// Makes the directory `path`, waiting for whoever has made it; none when patience was over first.
+    /// Puts a directory at `path`, waiting for whoever has made it; none when patience was over first.
     pub(super) fn take(
         disk: D,
         path: &Path,
+        afterwards: Afterwards,
         patience: &mut impl Patience,
     ) -> Result<Option<Claim<D>>, LockError> {
         let mut last_try = false;
         loop {
+            let claim = |(dir, stamp)| {
+                let (disk, path, stamp) = (disk.clone(), path.to_owned(), Cell::new(stamp));
+                Claim { disk, path, afterwards, dir, stamp }
+            };
+            if let Ok(moved) = move_spare(&disk, path) {
+                return Ok(Some(claim(moved)));
+            }
             match disk.make(path) {
                 Ok(()) => {
-                    if let Some(claim) = Claim::made(&disk, path)? {
-                        return Ok(Some(claim));
+                    if let Some(made) = open_made(&disk, path)? {
+                        return Ok(Some(claim(made)));
                     }
                 }
                 Err(error) if error.kind() == io::ErrorKind::AlreadyExists => (),
@@ -63,25 +85,6 @@ impl<D: Disk> Claim<D> {
             last_try = patience.is_over();
             if !freed {
                 patience.pause();
-            }
-        }
-    }
-
-    /// None when what lies there now is not what we made.
-    fn made(disk: &D, path: &Path) -> Result<Option<Claim<D>>, LockError> {
-        let opened = disk.open(path).and_then(|dir| {
-            let seen = disk.look_at(&dir)?;
-            Ok((dir, seen))
-        });
-        match opened {
-            Ok((_, seen)) if !seen.is_marked && keeps_marks(disk, path) => Ok(None),
-            Ok((dir, Seen { stamp, .. })) => {
-                Ok(Some(Claim { disk: disk.clone(), path: path.to_owned(), dir, stamp: Cell::new(stamp) }))
-            }
-            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
-            Err(source) => {
-                release(disk, path, |there| there.is_marked);
-                Err(LockError::io(path, source))
             }
         }
     }
@@ -130,11 +133,48 @@ impl<D: Disk> Claim<D> {
 }
 
 impl<D: Disk> Drop for Claim<D> {
-    /// Removes the directory if it is still the one we made.
+    /// Gives the directory back if it is still the one we made.
     fn drop(&mut self) {
         let Ok(Seen { id, .. }) = self.disk.look_at(&self.dir) else { return };
         if self.is_ours() {
-            release(&self.disk, &self.path, |there| there.id == id);
+            release(&self.disk, &self.path, self.afterwards, |there| there.id == id);
+        }
+    }
+}
+
+/// Where a lock directory lies that was moved out of its place: given back, or reclaimed.
+fn spare_of(lock: &Path) -> PathBuf {
+    with_suffix(lock, ".released")
+}
+
+/// The spare directory in its place, with its stamp. Fails where there is none, and where the place is taken.
+fn move_spare<D: Disk>(disk: &D, lock: &Path) -> io::Result<(D::Handle, SystemTime)> {
+    let spare = spare_of(lock);
+    let dir = disk.open(&spare)?;
+    // A release that was killed may have left another program's lock there.
+    if !disk.look_at(&dir)?.is_marked {
+        return Err(io::ErrorKind::AlreadyExists.into());
+    }
+    disk.stamp(&dir, disk.now())?;
+    // Read back: file systems keep fewer digits than we wrote.
+    let stamp = disk.look_at(&dir)?.stamp;
+    disk.rename_to_free(&spare, lock)?;
+    Ok((dir, stamp))
+}
+
+/// The directory that was just made, with its stamp. None when what lies there now is not what we made.
+fn open_made<D: Disk>(disk: &D, lock: &Path) -> Result<Option<(D::Handle, SystemTime)>, LockError> {
+    let opened = disk.open(lock).and_then(|dir| {
+        let seen = disk.look_at(&dir)?;
+        Ok((dir, seen))
+    });
+    match opened {
+        Ok((_, seen)) if !seen.is_marked && keeps_marks(disk, lock) => Ok(None),
+        Ok((dir, Seen { stamp, .. })) => Ok(Some((dir, stamp))),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        Err(source) => {
+            release(disk, lock, Afterwards::Removed, |there| there.is_marked);
+            Err(LockError::io(lock, source))
         }
     }
 }
@@ -149,17 +189,22 @@ fn keeps_marks<D: Disk>(disk: &D, lock: &Path) -> bool {
     seen.is_ok_and(|seen| seen.is_marked)
 }
 
-/// Removes the directory if it is ours, also when it was taken from us a moment ago: what was moved aside is looked at
-/// before it is removed. The name is always the same, since a later release replaces what a killed one left there.
-fn release<D: Disk>(disk: &D, lock: &Path, is_ours: impl Fn(&Seen) -> bool) {
-    let aside = with_suffix(lock, ".released");
+/// Gives the directory back if it is ours, also when it was taken from us a moment ago: what was moved aside is looked
+/// at before it is kept or removed. The name is always the same, since a later release replaces what a killed one left
+/// there.
+fn release<D: Disk>(disk: &D, lock: &Path, afterwards: Afterwards, is_ours: impl Fn(&Seen) -> bool) {
+    let aside = spare_of(lock);
     if disk.rename(lock, &aside).is_err() {
         return;
     }
-    match disk.look(&aside) {
+    let ours = disk.look(&aside).is_ok_and(|there| is_ours(&there));
+    let done = match afterwards {
+        Afterwards::Kept => ours,
         // Fails when somebody put a file inside; the next one who waits for it is told so.
-        Ok(there) if is_ours(&there) && disk.remove(&aside).is_ok() => (),
-        Ok(_) | Err(_) => put_back(disk, &aside, lock),
+        Afterwards::Removed => ours && disk.remove(&aside).is_ok(),
+    };
+    if !done {
+        put_back(disk, &aside, lock);
     }
 }
 
@@ -176,7 +221,8 @@ fn reclaim_if_stale<D: Disk>(disk: &D, lock: &Path) -> Result<bool, LockError> {
     if !stale {
         return Ok(false);
     }
-    let aside = with_suffix(lock, &format!(".{}", rand::uuid()));
+    // Where a killed reclaimer leaves what the next one of us clears away.
+    let aside = spare_of(lock);
     match disk.rename(lock, &aside) {
         Ok(()) => (),
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(true),

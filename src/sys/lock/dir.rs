@@ -9,27 +9,32 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use super::super::clock::Deadline;
-use super::claim::{Claim, Patience, with_suffix};
+use super::claim::{Afterwards, Claim, Patience, with_suffix};
 use super::disk::{Disk, Real};
 use super::{Backoff, Gate, LockError};
 
-/// The lock directory `FILE.lock`, made by us and removed on drop.
+/// The lock directory `FILE.lock`, made by us and given back on drop.
 #[derive(Debug)]
 pub(crate) struct DirLock {
     claim: Claim<Real>,
-    // Last, for fields are dropped in order: the gate opens only after the claim has removed the directory.
+    // Last, for fields are dropped in order: the gate opens only after the claim has given the directory back.
     _gate: Gate,
 }
 
 impl DirLock {
     /// Locks `target` (which need not exist for us; proper-lockfile insists), waiting up to `deadline` in total.
     /// `gate` is the flock file that all our processes use for this target; it must not be named `*.lock`.
-    pub(crate) fn acquire(target: &Path, gate: &Path, deadline: Duration) -> Result<DirLock, LockError> {
+    pub(crate) fn acquire(
+        target: &Path,
+        gate: &Path,
+        afterwards: Afterwards,
+        deadline: Duration,
+    ) -> Result<DirLock, LockError> {
         let deadline = Deadline::after(deadline);
         let path = lock_path(target)?;
         let gate = Gate::open(gate, deadline.remaining())?;
         let backoff = Backoff::new(Duration::from_millis(1), Duration::from_millis(20));
-        match Claim::take(Real, &path, &mut Until { deadline, backoff })? {
+        match Claim::take(Real, &path, afterwards, &mut Until { deadline, backoff })? {
             Some(claim) => Ok(DirLock { claim, _gate: gate }),
             None => Err(LockError::timeout(&path, &deadline, describe(&path))),
         }

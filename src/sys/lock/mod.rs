@@ -17,8 +17,13 @@ use thiserror::Error;
 use super::clock::{self, Deadline};
 use super::rand;
 
+pub(crate) use claim::Afterwards;
 pub(crate) use dir::DirLock;
 pub(crate) use gate::Gate;
+
+/// How long to wait for a lock: longer than twice its stale time, so that a dead holder is outlived, and one more that
+/// died waiting for it to become stale.
+pub(crate) const LOCK_DEADLINE: Duration = Duration::from_secs(25);
 
 /// Why a lock was not obtained.
 #[derive(Debug, Error)]

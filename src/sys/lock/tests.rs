@@ -33,7 +33,7 @@ impl Place {
     }
 
     fn acquire(&self, limit: Duration) -> Result<DirLock, LockError> {
-        DirLock::acquire(&self.target(), &self.gate(), limit)
+        DirLock::acquire(&self.target(), &self.gate(), Afterwards::Removed, limit)
     }
 
     /// A lock directory of another program, last stamped `age` ago (negative: in the future).
@@ -125,7 +125,7 @@ fn one_at_a_time_among_threads_and_processes() {
     });
     others.into_iter().for_each(|other| drop(other.join().expect("every helper passes")));
     assert_eq!(fs::read_to_string(place.target()).expect("readable"), (5 * ROUNDS).to_string());
-    assert_eq!(place.names(), ["box.json", "gate"]);
+    assert_eq!(place.names(), ["box.json", "box.json.lock.released", "gate"]);
 }
 
 const ROUNDS: usize = 40;
@@ -134,7 +134,8 @@ const ROUNDS: usize = 40;
 fn count_up(dir: &Path) {
     let file = dir.join("box.json");
     for _ in 0..ROUNDS {
-        let lock = DirLock::acquire(&file, &dir.join("gate"), PATIENCE).expect("it comes free");
+        let lock =
+            DirLock::acquire(&file, &dir.join("gate"), Afterwards::Kept, PATIENCE).expect("it comes free");
         let count: usize = fs::read_to_string(&file).expect("readable").parse().expect("a number");
         thread::yield_now();
         fs::write(&file, (count + 1).to_string()).expect("writable");
@@ -313,7 +314,9 @@ impl Disk for Meddled {
     }
 
     fn open(&self, path: &Path) -> io::Result<File> {
-        self.at("open").open(path)
+        // The lock's, not the spare's.
+        let call = if path.ends_with("box.json.lock") { "open" } else { "open a spare" };
+        self.at(call).open(path)
     }
 
     fn look(&self, path: &Path) -> io::Result<Seen> {
@@ -332,8 +335,12 @@ impl Disk for Meddled {
         self.at("rename").rename(from, to)
     }
 
+    /// Before `no such rename`, nobody meddles, but the disk knows none that spares what is there.
     fn rename_to_free(&self, from: &Path, to: &Path) -> io::Result<()> {
-        Real.rename_to_free(from, to)
+        match self.before {
+            "no such rename" => Err(nix::errno::Errno::EINVAL.into()),
+            _ => self.at("rename_to_free").rename_to_free(from, to),
+        }
     }
 
     fn remove(&self, path: &Path) -> io::Result<()> {
@@ -359,7 +366,16 @@ fn claim_with_peer(place: &Place, before: &'static str) -> Option<claim::Claim<M
     let act = std::rc::Rc::new(move || {
         fs::remove_dir(&lock).and_then(|()| fs::create_dir(&lock)).expect("the lock is there");
     });
-    claim::Claim::take(Meddled { before, act }, &place.lock_dir(), &mut Hasty).expect("usable")
+    claim_of(place, before, act, Afterwards::Removed)
+}
+
+fn claim_of(
+    place: &Place,
+    before: &'static str,
+    act: std::rc::Rc<dyn Fn()>,
+    afterwards: Afterwards,
+) -> Option<claim::Claim<Meddled>> {
+    claim::Claim::take(Meddled { before, act }, &place.lock_dir(), afterwards, &mut Hasty).expect("usable")
 }
 
 // Found by the model: `a_peer_that_removes_in_place_is_not_taken_for_us`.
@@ -396,12 +412,74 @@ fn what_a_killed_release_left_is_cleared_by_the_next() {
     assert_eq!(place.names(), ["gate"]);
 }
 
+const SPARE: &str = "box.json.lock.released";
+
+fn inode(path: &Path) -> u64 {
+    std::os::unix::fs::MetadataExt::ino(&fs::symlink_metadata(path).expect("exists"))
+}
+
+#[test]
+fn the_directory_that_was_kept_is_the_next_holders_and_as_fresh_as_a_new_one() {
+    let place = Place::new();
+    let kept = || claim_of(&place, "never", std::rc::Rc::new(|| ()), Afterwards::Kept).expect("free");
+    // `never` keeps no modes, so nothing lies aside that is known to be ours: it is made anew.
+    drop(kept());
+    let spare = place.dir.path().join(SPARE);
+    let acquire =
+        || DirLock::acquire(&place.target(), &place.gate(), Afterwards::Kept, SOON).expect("it comes free");
+    drop(acquire());
+    let first = inode(&spare);
+    stamp(&spare, 60);
+    let lock = acquire();
+    assert_eq!(place.names(), ["box.json.lock", "gate"]);
+    assert_eq!(inode(&place.lock_dir()), first, "no other was made");
+    let age = fs::metadata(place.lock_dir()).and_then(|meta| meta.modified()).expect("exists").elapsed();
+    assert!(age.is_ok_and(|age| age < Duration::from_secs(5)), "others would take it for abandoned");
+    assert!(lock.still_ours());
+    drop(lock);
+    assert_eq!((place.names(), inode(&spare)), (vec![SPARE.to_owned(), "gate".to_owned()], first));
+}
+
+#[test]
+fn a_foreign_lock_that_a_killed_release_moved_aside_is_not_used() {
+    let place = Place::new();
+    let spare = place.dir.path().join(SPARE);
+    fs::create_dir(&spare).expect("writable");
+    let foreign = inode(&spare);
+    let lock = DirLock::acquire(&place.target(), &place.gate(), Afterwards::Kept, SOON).expect("free");
+    assert_ne!(inode(&place.lock_dir()), foreign);
+    drop(lock);
+    assert_ne!(inode(&spare), foreign, "ours has taken its place");
+}
+
+#[test]
+fn a_peer_that_was_faster_keeps_its_lock_and_we_our_spare() {
+    let place = Place::new();
+    drop(DirLock::acquire(&place.target(), &place.gate(), Afterwards::Kept, SOON).expect("free"));
+    let lock = place.lock_dir();
+    let act = std::rc::Rc::new(move || fs::create_dir(&lock).expect("free"));
+    assert!(claim_of(&place, "rename_to_free", act, Afterwards::Kept).is_none());
+    assert_eq!(place.names(), ["box.json.lock", SPARE, "gate"]);
+}
+
+#[test]
+fn a_disk_without_a_rename_to_a_free_name_makes_a_new_directory_each_time() {
+    let place = Place::new();
+    let kept = || claim_of(&place, "no such rename", std::rc::Rc::new(|| ()), Afterwards::Kept);
+    for _ in 0..3 {
+        let lock = kept().expect("free");
+        assert!(lock.still_ours());
+        drop(lock);
+        assert_eq!(place.names(), [SPARE]);
+    }
+}
+
 #[test]
 fn links_lead_to_the_same_lock() {
     let place = Place::new();
     fs::write(place.target(), "").expect("writable");
     let alias = place.dir.path().join("alias.json");
     symlink(place.target(), &alias).expect("writable");
-    let _lock = DirLock::acquire(&alias, &place.gate(), SOON).expect("free");
+    let _lock = DirLock::acquire(&alias, &place.gate(), Afterwards::Removed, SOON).expect("free");
     assert!(place.lock_dir().is_dir(), "the key is the real path, as for Node");
 }

@@ -10,7 +10,7 @@ use super::*;
 use crate::model::id::{TaskId, TeamName};
 use crate::model::lifecycle::{Cause, MemberState};
 use crate::model::record::{FORMAT, MemberRecord, Wish};
-use crate::model::settings::{BackendChoice, Finish, Settings};
+use crate::model::settings::{BackendChoice, Settings};
 use crate::model::task::TaskState;
 use crate::model::team::Member;
 use crate::model::time::Timestamp;
@@ -47,18 +47,7 @@ fn incarnation(n: u8) -> Incarnation {
 }
 
 fn settings() -> Settings {
-    Settings {
-        format: 1,
-        backend: BackendChoice::Pty,
-        chosen: None,
-        tmux_socket: None,
-        layout: crate::model::placement::Layout::default(),
-        finish: Finish::Manual,
-        keep: false,
-        max_members: 8,
-        env: crate::model::environ::EnvRules::default(),
-        templates: Vec::new(),
-    }
+    Settings { backend: BackendChoice::Pty, ..Settings::by_hand(8) }
 }
 
 fn context(dir: &Path) -> Context {

@@ -13,7 +13,7 @@
 mod node;
 mod world;
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use shuttle::rand::{Rng, thread_rng};
@@ -21,11 +21,14 @@ use shuttle::scheduler::{PctScheduler, RandomScheduler, Scheduler};
 use shuttle::sync::Arc;
 use shuttle::{Config, Runner, thread};
 
-use super::claim::{Claim, Patience, STALE};
+use super::LOCK_DEADLINE;
+use super::claim::{Afterwards, Claim, Patience, STALE};
 use node::Node;
 use world::{Actor, Open, World};
 
 const LOCK: &str = "/box.json.lock";
+/// What may stay when all is done: the directory for the next holder.
+const SPARE: &str = "/box.json.lock.released";
 /// How long a waiter sleeps between two looks: longer than the real one's, so that schedules stay short.
 const POLL: u64 = 500;
 const STALE_MS: u64 = STALE.as_millis() as u64;
@@ -53,11 +56,16 @@ impl Patience for Until<'_> {
     }
 }
 
+/// Mostly kept, as mailboxes do; holders of both kinds must get along.
+fn afterwards() -> Afterwards {
+    if one_in(4) { Afterwards::Removed } else { Afterwards::Kept }
+}
+
 fn acquire(actor: &Actor, limit: u64) -> Option<Held> {
     let begun = actor.world.now_ms();
     let gate = actor.gate(limit, POLL)?;
     let mut patience = Until { world: &actor.world, end: begun + limit };
-    let claim = Claim::take(actor.clone(), Path::new(LOCK), &mut patience).ok()??;
+    let claim = Claim::take(actor.clone(), Path::new(LOCK), afterwards(), &mut patience).ok()??;
     let mut state = actor.world.state();
     state.longest_wait = state.longest_wait.max(state.now - begun);
     drop(state);
@@ -119,11 +127,23 @@ fn doomed() -> Role {
     })
 }
 
+/// May die at any of its calls, in taking the lock and in giving it back.
+fn mortal() -> Role {
+    Box::new(|actor| {
+        actor.may_die();
+        drop(acquire(&actor, EVER));
+    })
+}
+
 /// Lets all play their roles, each with so many suspensions, and gives the world as they leave it.
 fn play(roles: Vec<(u32, Role)>, left_behind: Option<u64>) -> Arc<World> {
     let world = World::of(roles.len());
     if let Some(age) = left_behind {
-        world.leave(Path::new(LOCK), age);
+        world.leave(Path::new(LOCK), age, false);
+    }
+    // From an earlier holder, long ago; or from a release that was killed when it had caught another program's.
+    if one_in(2) {
+        world.leave(Path::new(SPARE), 60_000, !one_in(4));
     }
     let start = |(id, (suspensions, role)): (usize, (u32, Role))| {
         let actor = Actor::new(&world, id, suspensions);
@@ -145,7 +165,8 @@ fn assert_free(world: &Arc<World>, within: u64) {
     drop(acquire(&Actor::new(world, 99, 0), within + POLL).expect("the lock is free again"));
     let waited = world.state().longest_wait;
     assert!(waited <= within, "waited {waited} ms");
-    assert!(world.names().is_empty(), "left behind: {:?}", world.names());
+    let left = world.names().into_iter().filter(|name| name != Path::new(SPARE));
+    assert_eq!(left.collect::<Vec<_>>(), Vec::<PathBuf>::new(), "left behind");
 }
 
 fn assert_nothing_lost(world: &World) {
@@ -231,6 +252,27 @@ fn a_dead_holder_is_outlived_within_the_stale_time() {
         assert_nothing_lost(&world);
         let waited = world.state().longest_wait;
         assert!(waited <= STALE_MS + 3 * POLL, "waited {waited} ms for a dead holder");
+        assert_free(&world, STALE_MS + POLL);
+    });
+}
+
+#[test]
+fn two_dead_holders_in_a_row_are_outlived_within_the_deadline() {
+    explore("two dead", 300, || {
+        let limit = u64::try_from(LOCK_DEADLINE.as_millis()).expect("small");
+        let third: Role = Box::new(move |actor| drop(acquire(&actor, limit).expect("both are outlived")));
+        let world = play(vec![(0, doomed()), (0, doomed()), (0, third)], None);
+        assert_free(&world, 2 * STALE_MS + POLL);
+    });
+}
+
+#[test]
+fn whoever_dies_anywhere_leaves_a_lock_that_comes_free() {
+    explore("killed", 1_000, || {
+        let quick: Role = Box::new(|actor| increment(&actor, 0, Publish::InOne));
+        let world = play(vec![(0, mortal()), (0, mortal()), (0, quick), (0, node())], None);
+        assert_nothing_lost(&world);
+        assert_eq!(world.state().compromised, 0, "a live lock of Node's was taken from it");
         assert_free(&world, STALE_MS + POLL);
     });
 }

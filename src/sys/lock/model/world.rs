@@ -88,10 +88,10 @@ impl World {
         self.changed.wait(state).expect("nobody panics in here")
     }
 
-    /// A directory that somebody left there `age` milliseconds ago.
-    pub(super) fn leave(&self, path: &Path, age: u64) {
+    /// A directory that somebody left there `age` milliseconds ago; one of us, where it is marked.
+    pub(super) fn leave(&self, path: &Path, age: u64, marked: bool) {
         let mut state = self.state();
-        state.make(path, false).expect("an empty world");
+        state.make(path, marked).expect("an empty world");
         let inode = state.names[path];
         let stamp = state.now - age;
         state.stamps.insert(inode, stamp);
@@ -143,13 +143,15 @@ pub(super) struct Actor {
     id: usize,
     /// How often it may still be suspended past the stale time, at any of its calls.
     suspensions: Arc<AtomicU32>,
+    is_mortal: Arc<AtomicBool>,
     dead: Arc<AtomicBool>,
 }
 
 impl Actor {
     pub(super) fn new(world: &Arc<World>, id: usize, suspensions: u32) -> Actor {
-        let (suspensions, dead) = (Arc::new(AtomicU32::new(suspensions)), Arc::new(AtomicBool::new(false)));
-        Actor { world: world.clone(), id, suspensions, dead }
+        let flag = || Arc::new(AtomicBool::new(false));
+        let suspensions = Arc::new(AtomicU32::new(suspensions));
+        Actor { world: world.clone(), id, suspensions, is_mortal: flag(), dead: flag() }
     }
 
     /// From now on it may be suspended so often.
@@ -162,8 +164,16 @@ impl Actor {
         self.dead.store(true, Ordering::Relaxed);
     }
 
+    /// From now on it may die before any of its calls.
+    pub(super) fn may_die(&self) {
+        self.is_mortal.store(true, Ordering::Relaxed);
+    }
+
     /// A call: perhaps suspended before it, and never while somebody is alone.
     pub(super) fn call(&self) -> io::Result<MutexGuard<'_, State>> {
+        if self.is_mortal.load(Ordering::Relaxed) && thread_rng().gen_range(0..8) == 0 {
+            self.dies();
+        }
         if self.dead.load(Ordering::Relaxed) {
             return Err(ErrorKind::BrokenPipe.into());
         }
