@@ -86,10 +86,13 @@ fn read<T: DeserializeOwned>(stdout: &[u8]) -> Result<T, Fault> {
         let said = text::short(String::from_utf8_lossy(stdout).trim(), QUOTED);
         Fault::Failed(format!("answered what is not of the contract ({e}): `{said}`"))
     };
-    let answer: serde_json::Value = serde_json::from_slice(stdout).map_err(unreadable)?;
+    let answer: serde_json::Map<String, serde_json::Value> =
+        serde_json::from_slice(stdout).map_err(unreadable)?;
+    let answer = serde_json::Value::Object(answer);
     let head: Head = serde::Deserialize::deserialize(&answer).map_err(unreadable)?;
     if head.version != VERSION {
-        let problem = format!("answered with version {}, this phalanx speaks version {VERSION}", head.version);
+        let problem =
+            format!("answered with version {}, this phalanx speaks version {VERSION}", head.version);
         return Err(Fault::Failed(problem));
     }
     if head.unsupported {
@@ -115,16 +118,13 @@ mod tests {
         let verdicts: Verdicts =
             read(br#" {"version": 1, "verdicts": ["owned", "gone"], "new": 7} "#).expect("an answer");
         assert_eq!(verdicts.verdicts, [Word::Owned, Word::Gone]);
-        assert_eq!(
-            read::<Done>(br#"{"version":1,"unsupported":true}"#).expect_err("no"),
-            Fault::Unsupported
-        );
+        assert_eq!(read::<Done>(br#"{"version":1,"unsupported":true}"#).expect_err("no"), Fault::Unsupported);
         for (said, named) in [
             (&b""[..], "EOF"),
             (b"zsh: \x1b[31mno", "zsh"),
             (b"\xff\xfe\xfd", "expected value"),
             (b"{}", "version"),
-            (b"[]", "version"),
+            (b"[]", "expected a map"),
             (br#"{"version":1}"#, "verdicts"),
             (br#"{"version":2,"verdicts":[]}"#, "version 2"),
             (br#"{"version":1,"verdicts":["mine"]}"#, "mine"),
@@ -134,7 +134,8 @@ mod tests {
             assert!(problem.contains(named), "{problem}");
             assert!(!problem.contains('\u{1b}') && problem.chars().count() < 500, "{problem:?}");
         }
-        assert!(problem::<Verdicts>(&b"[".repeat(100_000)).contains("recursion"));
+        let nested = [&br#"{"version":1,"verdicts":"#[..], &b"[".repeat(100_000)].concat();
+        assert!(problem::<Verdicts>(&nested).contains("recursion"));
         assert!(problem::<Verdicts>(&vec![b' '; LONGEST_ANSWER + 1]).contains("more than"));
     }
 }

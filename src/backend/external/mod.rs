@@ -282,7 +282,7 @@ impl Backend for External {
 fn verdict(word: Word, program: &str) -> Verdict {
     match word {
         Word::Owned => Verdict::Owned,
-        Word::Foreign => Verdict::Foreign { difference: format!("says `{program}`") },
+        Word::Foreign => Verdict::Foreign { difference: format!("by the word of `{program}`") },
         Word::Gone => Verdict::Gone,
         Word::Unknown => Verdict::Unknown { reason: format!("`{program}` cannot tell") },
     }
@@ -292,3 +292,6 @@ fn still_there(mark: &Mark<'_>) -> BackendError {
     let waited_ms = u64::try_from(CLOSED_WITHIN.as_millis()).unwrap_or(u64::MAX);
     BackendError::StillThere { place: mark.placement.to_string(), waited_ms }
 }
+
+#[cfg(test)]
+mod tests;
