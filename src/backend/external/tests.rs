@@ -1,11 +1,10 @@
 //! Tests against a script that answers what the test has written down: the contract's requests word for word, and what
 //! follows from each answer. Whole lives are in `tests/e2e/exec_backend.rs`.
 
-use std::os::unix::fs::PermissionsExt;
-
 use serde_json::{Value, json};
 
 use super::*;
+use crate::sys::exec::{self, Command};
 use crate::sys::fs;
 
 struct Bench {
@@ -21,10 +20,12 @@ impl Bench {
             "#!/bin/sh\ncat >'{at}'/asked.\"$1\"\ncode=$(cat '{at}'/code.\"$1\" 2>/dev/null)\ncat '{at}'/said.\"$1\"\nexit ${{code:-0}}\n"
         );
         let program = dir.path().join("program");
-        fs::write_atomic(&program, script.as_bytes()).expect("writable");
-        let mode = std::fs::Permissions::from_mode(0o700);
-        #[allow(clippy::disallowed_methods, reason = "sys::fs makes no executables")]
-        std::fs::set_permissions(&program, mode).expect("own file");
+        // The shell writes it, so that no descriptor of ours can keep it busy.
+        let words = ["-c", "printf '%s' \"$1\" >\"$2\" && chmod 700 \"$2\"", "sh", &script];
+        let mut args: Vec<OsString> = words.map(OsString::from).to_vec();
+        args.push(program.clone().into());
+        let write = Command { program: "/bin/sh".into(), args, ..Command::default() };
+        assert_eq!(exec::run(&write, Duration::from_secs(20)).expect("sh is there").code, Some(0));
         let external = External {
             program: program.to_string_lossy().into_owned(),
             env: vec![("PATH".into(), "/usr/bin:/bin".into())],
