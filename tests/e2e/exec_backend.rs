@@ -255,6 +255,19 @@ fn exec_backend_sd_05_a_place_that_is_not_ours_is_not_touched() {
     kitty.end();
 }
 
+/// Answers `place` with what the test wrote down and says of every place that it has gone. Each request to `verify` is a
+/// line of `asked`.
+const HOSTILE: &str = r#"
+place) phalanx-kitty place >/dev/null; cat "${0%bad}answer" ;;
+verify)
+    cat >>"${0%bad}asked"
+    case $(tail -n 1 "${0%bad}asked") in
+    *'"places":[]'*) echo '{"version":1,"verdicts":[]}' ;;
+    *) echo '{"version":1,"verdicts":["gone"]}' ;;
+    esac
+    echo >>"${0%bad}asked" ;;
+"#;
+
 /// SEC-10, SEC-11: ids and words of a program are never a command line, and never reach the terminal as they are.
 /// SD-02: it says at once that its places are gone; the processes are ended all the same.
 #[test]
@@ -262,9 +275,7 @@ fn exec_backend_sec_10_hostile_ids_stay_words() {
     for id in
         ["-x", "a\\nb", "\\u001b]0;x\\u0007", "$(touch canary);`touch canary`", "../../x", "\\u202e%s%n"]
     {
-        let kitty = Kitty::with_bad(&format!(
-            "place) phalanx-kitty place >/dev/null; cat \"${{0%bad}}answer\" ;;\nverify) cat >>\"${{0%bad}}asked\"; case $(tail -n 1 \"${{0%bad}}asked\") in *'\"places\":[]'*) echo '{{\"version\":1,\"verdicts\":[]}}' ;; *) echo '{{\"version\":1,\"verdicts\":[\"gone\"]}}' ;; esac; echo >>\"${{0%bad}}asked\" ;;"
-        ));
+        let kitty = Kitty::with_bad(HOSTILE);
         let stage = &kitty.stage;
         let answer = format!("{{\"version\":1,\"places\":[{{\"id\":\"{id}\"}}]}}");
         std::fs::write(stage.at("bin/answer"), answer).expect("answer");
