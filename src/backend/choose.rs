@@ -27,9 +27,9 @@ pub(crate) struct Chosen {
 pub(crate) fn choose(asked: &BackendChoice, facts: &Facts) -> Result<Chosen, String> {
     let chosen = |backend, why: String| Ok(Chosen { backend, why });
     match (asked, &facts.tmux) {
-        (BackendChoice::Iterm2 | BackendChoice::Exec(_), _) => {
-            Err("this phalanx cannot use it yet".to_owned())
-        }
+        (BackendChoice::Iterm2, _) => Err("this phalanx cannot use it yet".to_owned()),
+        // Its program is looked for where its path is needed: when the backend is opened.
+        (BackendChoice::Exec(_), _) => chosen(BackendKind::Exec, "as asked".to_owned()),
         (BackendChoice::Tmux, Err(problem)) => Err(problem.clone()),
         (BackendChoice::Tmux, Ok(())) => chosen(BackendKind::Tmux, "as asked".to_owned()),
         (BackendChoice::Pty, _) => chosen(BackendKind::Pty, "as asked".to_owned()),

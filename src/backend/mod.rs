@@ -1,7 +1,8 @@
-//! What makes and closes placements: tmux panes and own PTYs behind one trait. Knows nothing of the store, of
+//! What makes and closes placements: tmux panes, own PTYs and programs of somebody else's behind one trait. Knows nothing of the store, of
 //! messages, tasks or of what agents' programs are.
 
 pub(crate) mod choose;
+pub(crate) mod external;
 pub(crate) mod pty;
 pub(crate) mod tmux;
 
@@ -67,6 +68,9 @@ pub(crate) enum BackendError {
     /// The backend has no such thing.
     #[error("the {} backend cannot {verb} a member", backend.as_str())]
     CannotDo { backend: BackendKind, verb: &'static str },
+    /// A program of somebody else's did not do what was asked; its own words are kept, fit to print.
+    #[error("`{call}` {problem}")]
+    External { call: String, problem: String },
     /// A file of the placement could not be read.
     #[error(transparent)]
     File(#[from] crate::sys::fs::FsError),

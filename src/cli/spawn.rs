@@ -120,7 +120,10 @@ fn line(team: &Team, one: &Spawned) -> String {
             let window = crate::model::text::line(window);
             format!("{} runs in {pane} (tmux, window {window}); watch it: {watch}", one.name)
         }
-        (_, _, _) => {
+        (BackendKind::Iterm2 | BackendKind::Exec, _, _) => {
+            format!("{} runs ({}, process {}); watch it: {watch}", one.name, one.backend.as_str(), one.pid)
+        }
+        (BackendKind::Tmux | BackendKind::Pty, _, _) => {
             format!(
                 "{} runs in a terminal of its own (pty, process {}); watch it: {watch}",
                 one.name, one.pid

@@ -83,10 +83,13 @@ pub(crate) struct ItermSession {
 /// A place that a program of somebody else's made.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct ExecPlace {
-    /// The program, as it was asked for: `exec:PROGRAM`.
+    /// The program's full path, so that whoever leads the team later calls the same one.
     pub(crate) program: String,
     /// Its own name for the place. It means nothing to us.
     pub(crate) id: String,
+    /// Its words for how a person gets to see the place, fit to print.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) watch: Option<String>,
 }
 
 /// Where a member runs.

@@ -84,6 +84,7 @@ const FORMAT: u32 = 1;
 pub(crate) struct Settings {
     /// Form of this file.
     pub(crate) format: u32,
+    /// What was asked for. A program of somebody else's that was used stands here by its full path.
     pub(crate) backend: BackendChoice,
     /// What `auto` came to at the first spawn; later members follow.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use super::context::Context;
 use super::error::OpsError;
 use crate::backend::choose::{Chosen, Facts, choose};
+use crate::backend::external::External;
 use crate::backend::pty::Pty;
 use crate::backend::tmux::{self, Tmux};
 use crate::backend::{Backend, TmuxHome};
@@ -58,17 +59,71 @@ pub(crate) fn choose_backend(
     choose(&asked, &facts).map_err(|problem| OpsError::BackendUnavailable { backend: asked, problem })
 }
 
-/// Opens a backend to place members of `team`.
+/// A backend, and where it does its work.
+enum Home {
+    /// At this socket; else where the caller stands, else at the default one.
+    Tmux(Option<PathBuf>),
+    Iterm2,
+    Pty,
+    /// Behind this program.
+    Exec(String),
+}
+
+/// Opens a backend to place members of `team`; `asked` is what this batch asked for.
 pub(crate) fn open(
     ctx: &Context,
     team: &TeamStore,
     kind: BackendKind,
+    asked: Option<&BackendChoice>,
     layout: Option<Layout>,
 ) -> Result<Box<dyn Backend>, OpsError> {
     let settings = team.settings()?;
-    let recorded = settings.as_ref().and_then(|s| s.tmux_socket.as_ref()).map(PathBuf::from);
-    let layout = layout.or(settings.map(|s| s.layout)).unwrap_or_default();
-    open_at(ctx, team, kind, recorded, layout)
+    let layout = layout.or(settings.as_ref().map(|s| s.layout)).unwrap_or_default();
+    let home = match kind {
+        BackendKind::Tmux => Home::Tmux(settings.and_then(|s| s.tmux_socket).map(PathBuf::from)),
+        BackendKind::Iterm2 => Home::Iterm2,
+        BackendKind::Pty => Home::Pty,
+        BackendKind::Exec => {
+            let earlier = settings.map(|s| s.backend);
+            let program = asked.and_then(program_of).or(earlier.as_ref().and_then(program_of));
+            return open_program(ctx, team, program.unwrap_or_default(), layout);
+        }
+    };
+    open_at(ctx, team, home, layout)
+}
+
+fn program_of(choice: &BackendChoice) -> Option<&str> {
+    match choice {
+        BackendChoice::Exec(program) => Some(program),
+        BackendChoice::Auto | BackendChoice::Tmux | BackendChoice::Iterm2 | BackendChoice::Pty => None,
+    }
+}
+
+/// Finds a program of somebody else's and makes sure that it answers, before anything is given to it (SP-08).
+fn open_program(
+    ctx: &Context,
+    team: &TeamStore,
+    program: &str,
+    layout: Layout,
+) -> Result<Box<dyn Backend>, OpsError> {
+    let unavailable = |problem| {
+        let backend = BackendChoice::Exec(program.to_owned());
+        OpsError::BackendUnavailable { backend, problem }
+    };
+    let found = find_program(OsStr::new(program), ctx.caller.var("PATH"), &ctx.caller.cwd);
+    let found = found.ok_or_else(|| {
+        let place = if program.contains('/') { "an executable file" } else { "in PATH" };
+        unavailable(format!("`{program}` is not {place}"))
+    })?;
+    let full = ctx.caller.cwd.join(found).components().collect::<PathBuf>();
+    let full = full.to_str().ok_or_else(|| unavailable("its path is not UTF-8".to_owned()))?;
+    let backend = external(ctx, team, full.to_owned(), layout);
+    backend.probe().map_err(|e| unavailable(e.to_string()))?;
+    Ok(Box::new(backend))
+}
+
+fn external(ctx: &Context, team: &TeamStore, program: String, layout: Layout) -> External {
+    External { program, env: ctx.caller.env.clone(), team: team.name().to_string(), layout }
 }
 
 /// Opens the backend that made `placement`, on the server that it was made on.
@@ -77,30 +132,33 @@ pub(crate) fn of_placement(
     team: &TeamStore,
     placement: &Placement,
 ) -> Result<Box<dyn Backend>, OpsError> {
-    let socket = match placement {
-        Placement::Tmux(pane) => Some(PathBuf::from(&pane.socket)),
-        Placement::Iterm2(_) | Placement::Pty(_) | Placement::Exec(_) => None,
+    let home = match placement {
+        Placement::Tmux(pane) => Home::Tmux(Some(PathBuf::from(&pane.socket))),
+        Placement::Iterm2(_) => Home::Iterm2,
+        Placement::Pty(_) => Home::Pty,
+        Placement::Exec(place) => Home::Exec(place.program.clone()),
     };
-    open_at(ctx, team, placement.backend(), socket, Layout::default())
+    open_at(ctx, team, home, Layout::default())
 }
 
 fn open_at(
     ctx: &Context,
     team: &TeamStore,
-    kind: BackendKind,
-    socket: Option<PathBuf>,
+    home: Home,
     layout: Layout,
 ) -> Result<Box<dyn Backend>, OpsError> {
-    match kind {
-        BackendKind::Iterm2 | BackendKind::Exec => Err(OpsError::BackendUnavailable {
+    match home {
+        Home::Iterm2 => Err(OpsError::BackendUnavailable {
             backend: BackendChoice::Iterm2,
             problem: "this phalanx cannot use it yet".to_owned(),
         }),
-        BackendKind::Pty => {
+        // Not looked for: if it has gone, its verdict is `unknown`, and the processes are ended without it.
+        Home::Exec(program) => Ok(Box::new(external(ctx, team, program, layout))),
+        Home::Pty => {
             let team = team.clone();
             Ok(Box::new(Pty::new(ctx.caller.env.clone(), move |name| team.log(name))))
         }
-        BackendKind::Tmux => {
+        Home::Tmux(socket) => {
             let program = tmux_program(ctx)
                 .map_err(|problem| OpsError::BackendUnavailable { backend: BackendChoice::Tmux, problem })?;
             let here = inside(ctx);

@@ -108,6 +108,10 @@ impl OpsError {
             OpsError::BackendUnavailable { backend: BackendChoice::Tmux, .. } => Some(
                 "install it (`apt-get install tmux`), or use `--backend auto` or `--backend pty`".to_owned(),
             ),
+            OpsError::BackendUnavailable { backend: BackendChoice::Exec(_), .. } => Some(
+                "give its path or put it in PATH; what it has to answer stands in docs/backends.md, section \"A backend of your own\""
+                    .to_owned(),
+            ),
             OpsError::NoSuchProfile { nearest, .. } => {
                 let known = crate::profile::ALL.map(|p| p.name).join(", ");
                 Some(nearest.map_or(format!("profiles: {known}"), |n| {

@@ -40,6 +40,19 @@ pub(crate) fn accept(team: &TeamStore, name: &MemberName, incarnation: &Incarnat
     Ok(())
 }
 
+/// Takes a start back: a launcher that has not written its start record will not run its program. Gives the record as
+/// it is then; none if there is none of this run.
+pub(crate) fn withdraw(
+    team: &TeamStore,
+    name: &MemberName,
+    incarnation: &Incarnation,
+) -> Result<Option<MemberRecord>, OpsError> {
+    Ok(team.change_record(name, incarnation, |record| {
+        step(record, Cause::Forced, None);
+        record.clone()
+    })?)
+}
+
 /// One step in a record; the new state if there was a change.
 fn step(record: &mut MemberRecord, cause: Cause, reason: Option<&str>) -> Option<MemberState> {
     let next = record.state.after(cause)?;

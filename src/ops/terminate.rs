@@ -47,7 +47,11 @@ pub(crate) fn terminate(
     record: &MemberRecord,
     manner: Manner,
 ) -> Result<Verdict, OpsError> {
-    let Some(placement) = &record.placement else { return Ok(Verdict::Gone) };
+    let Some(placement) = &record.placement else {
+        // A backend can fail after it has started a launcher, which is then known by its start record alone.
+        end_processes(record);
+        return ended(record).map(|()| Verdict::Gone);
+    };
     let backend = backends::of_placement(ctx, team, placement)?;
     let launcher = record.launcher();
     if let Some(launcher) = launcher.filter(|_| manner == Manner::Agreed) {
@@ -56,20 +60,21 @@ pub(crate) fn terminate(
     let before = backend.verify(placement, &record.token);
     journal(team, record, &before)?;
     // Pid and start time prove the launcher on their own; the placement's proof is needed only to close it.
-    if let Some(launcher) = launcher {
-        end_processes(launcher);
-    }
-    let program = record.start.as_ref().map(|start| start.program);
-    if let Some(program) = program.filter(|program| !is_dead(*program)) {
-        // The launcher was killed from outside and could not take its program along.
-        proc::end_tree(process(program), true, TREE_GRACE);
-    }
+    end_processes(record);
     close(team, record, placement, backend.as_ref())?;
-    match [launcher, program].into_iter().flatten().find(|process| !is_dead(*process)) {
+    ended(record).map(|()| before)
+}
+
+fn program(record: &MemberRecord) -> Option<ProcessId> {
+    record.start.as_ref().map(|start| start.program)
+}
+
+fn ended(record: &MemberRecord) -> Result<(), OpsError> {
+    match [record.launcher(), program(record)].into_iter().flatten().find(|process| !is_dead(*process)) {
         Some(left) => Err(OpsError::NotEnded {
             what: format!("process {} of `{}` is still there", left.pid, record.name),
         }),
-        None => Ok(before),
+        None => Ok(()),
     }
 }
 
@@ -104,13 +109,16 @@ fn is_dead(id: ProcessId) -> bool {
 }
 
 /// Tells the launcher, which ends its program's tree; if it does not, ends the tree from here.
-fn end_processes(launcher: ProcessId) {
-    if is_dead(launcher) {
-        return;
+fn end_processes(record: &MemberRecord) {
+    if let Some(launcher) = record.launcher().filter(|launcher| !is_dead(*launcher)) {
+        proc::signal(process(launcher), TERM);
+        if !proc::wait_exit(process(launcher), LAUNCHER_END) {
+            proc::end_tree(process(launcher), true, TREE_GRACE);
+        }
     }
-    proc::signal(process(launcher), TERM);
-    if !proc::wait_exit(process(launcher), LAUNCHER_END) {
-        proc::end_tree(process(launcher), true, TREE_GRACE);
+    if let Some(program) = program(record).filter(|program| !is_dead(*program)) {
+        // The launcher was killed from outside and could not take its program along.
+        proc::end_tree(process(program), true, TREE_GRACE);
     }
 }
 

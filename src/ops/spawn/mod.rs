@@ -96,7 +96,7 @@ pub(crate) fn spawn(
 ) -> Result<Batch, OpsError> {
     let drafts = orders.iter().map(|o| prepare::draft(ctx, o)).collect::<Result<Vec<_>, _>>()?;
     let chosen = backends::choose_backend(ctx, team, terms.backend.clone())?;
-    let backend = backends::open(ctx, team, chosen.backend, terms.layout)?;
+    let backend = backends::open(ctx, team, chosen.backend, terms.backend.as_ref(), terms.layout)?;
     let changes = team.changes()?;
     let prepared = prepare::prepare(ctx, team, &drafts, backend.as_ref(), terms.unique)?;
     let launches: Vec<Launch> = prepared.iter().map(|p| p.launch.clone()).collect();
@@ -154,11 +154,21 @@ fn note_panes(team: &TeamStore, underway: &[Underway], chosen: &Chosen) -> Resul
         Placement::Tmux(pane) => Some(pane.socket.clone()),
         Placement::Iterm2(_) | Placement::Pty(_) | Placement::Exec(_) => None,
     });
-    let known = team.settings()?.is_some_and(|s| s.chosen == Some(chosen.backend) && s.tmux_socket == socket);
+    let program = placed.iter().find_map(|(_, p)| match p {
+        Placement::Exec(place) => Some(BackendChoice::Exec(place.program.clone())),
+        Placement::Tmux(_) | Placement::Iterm2(_) | Placement::Pty(_) => None,
+    });
+    let known = team.settings()?.is_some_and(|s| {
+        let same_program = program.as_ref().is_none_or(|program| s.backend == *program);
+        s.chosen == Some(chosen.backend) && s.tmux_socket == socket && same_program
+    });
     if !known {
         team.change_settings(|settings| {
             settings.chosen = Some(chosen.backend);
             settings.tmux_socket = socket.clone().or(settings.tmux_socket.take());
+            if let Some(program) = &program {
+                settings.backend = program.clone();
+            }
         })?;
     }
     Ok(())

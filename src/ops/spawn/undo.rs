@@ -3,6 +3,7 @@
 
 use super::super::context::Context;
 use super::super::error::OpsError;
+use super::super::presence;
 use super::super::terminate::{self, Manner};
 use super::Prepared;
 use crate::model::event::{EventKind, Note};
@@ -17,8 +18,9 @@ pub(super) fn undo(ctx: &Context, team: &TeamStore, one: &Prepared, failure: &Op
             left.push(format!("{what}: {e}"));
         }
     };
-    // The launcher may have written since which processes it has; without its word there is still the placement.
-    let latest = team.member_record(name).ok().flatten().filter(|record| record.is(run));
+    // The launcher may have written since which processes it has; from here on it starts nothing any more, so that one
+    // without a placement, too, is either known by its start record or ends itself.
+    let latest = presence::withdraw(team, name, run).ok().flatten();
     let record = latest.as_ref().unwrap_or(&one.record);
     step("placement", terminate::terminate(ctx, team, record, Manner::Told).map(drop));
     step("spec", team.drop_spec(run).map_err(OpsError::from));

@@ -1,0 +1,141 @@
+//! One call of a program of somebody else's: a verb and a JSON document in, a JSON document out, within a deadline.
+//! Believes nothing that comes back; refuses to know what the verbs are for.
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
+use super::contract::{Head, Request, VERSION, Verb};
+use crate::model::text;
+use crate::sys::exec::{self, Command, ExecError, Output};
+
+/// How long one call may take; then the program's process group is ended.
+const DEADLINE: Duration = Duration::from_secs(5);
+/// A longer answer is not read.
+const LONGEST_ANSWER: usize = 1 << 20;
+/// How much of what the program said stands in an error, in characters.
+const QUOTED: usize = 300;
+/// Exit code: the one place that was asked about is not there.
+const NOT_THERE: i32 = 3;
+
+/// Why a call came to nothing.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Fault {
+    /// The place is not there.
+    NotThere,
+    /// The program has no such verb.
+    Unsupported,
+    /// How it failed, to follow its name in a sentence.
+    Failed(String),
+}
+
+/// Calls `program` with `verb` as its only argument and `request` on its stdin.
+pub(super) fn call<T: DeserializeOwned>(
+    program: &str,
+    env: &[(OsString, OsString)],
+    verb: Verb,
+    request: &impl Serialize,
+) -> Result<T, Fault> {
+    let stdin = serde_json::to_vec(&Request { version: VERSION, body: request })
+        .map_err(|e| Fault::Failed(format!("cannot be asked: {e}")))?;
+    let command = Command {
+        program: program.into(),
+        args: vec![verb.as_str().into()],
+        env: Some(env.to_vec()),
+        // Wherever we are asked from, it is called the same way.
+        cwd: Some(PathBuf::from("/")),
+        stdin,
+    };
+    let output = exec::run(&command, DEADLINE).map_err(|e| Fault::Failed(not_run(&e)))?;
+    match (output.code, output.signal) {
+        (Some(0), _) => read(&output.stdout),
+        (Some(NOT_THERE), _) => Err(Fault::NotThere),
+        (Some(code), _) => Err(Fault::Failed(format!("failed with exit code {code}{}", stderr(&output)))),
+        (None, signal) => {
+            let signal = signal.unwrap_or_default();
+            Err(Fault::Failed(format!("was ended by signal {signal}{}", stderr(&output))))
+        }
+    }
+}
+
+fn not_run(e: &ExecError) -> String {
+    match e {
+        ExecError::NotFound { .. } => "cannot be found".to_owned(),
+        ExecError::Deadline { after_ms, .. } => format!("did not answer within {after_ms} ms and was ended"),
+        ExecError::Directory { source, .. } | ExecError::Io { source, .. } => {
+            format!("cannot be run: {source}")
+        }
+    }
+}
+
+/// The last words of a program that failed: tracebacks tell the reason last.
+fn stderr(output: &Output) -> String {
+    let said = String::from_utf8_lossy(&output.stderr);
+    let said = text::short(&text::last_lines(&said, 3), QUOTED);
+    if said.is_empty() { said } else { format!(": {said}") }
+}
+
+fn read<T: DeserializeOwned>(stdout: &[u8]) -> Result<T, Fault> {
+    if stdout.len() > LONGEST_ANSWER {
+        return Err(Fault::Failed(format!("answered more than {LONGEST_ANSWER} bytes")));
+    }
+    let unreadable = |e: serde_json::Error| {
+        let said = text::short(String::from_utf8_lossy(stdout).trim(), QUOTED);
+        Fault::Failed(format!("answered what is not of the contract ({e}): `{said}`"))
+    };
+    let answer: serde_json::Map<String, serde_json::Value> =
+        serde_json::from_slice(stdout).map_err(unreadable)?;
+    let answer = serde_json::Value::Object(answer);
+    let head: Head = serde::Deserialize::deserialize(&answer).map_err(unreadable)?;
+    if head.version != VERSION {
+        let problem =
+            format!("answered with version {}, this phalanx speaks version {VERSION}", head.version);
+        return Err(Fault::Failed(problem));
+    }
+    if head.unsupported {
+        return Err(Fault::Unsupported);
+    }
+    serde_json::from_value(answer).map_err(unreadable)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::contract::{Done, Verdicts, Word};
+    use super::*;
+
+    fn problem<T: DeserializeOwned + std::fmt::Debug>(stdout: &[u8]) -> String {
+        match read::<T>(stdout).expect_err("not an answer") {
+            Fault::Failed(problem) => problem,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn sp_08_answers_are_read_and_garbage_is_named() {
+        let verdicts: Verdicts =
+            read(br#" {"version": 1, "verdicts": ["owned", "gone"], "new": 7} "#).expect("an answer");
+        assert_eq!(verdicts.verdicts, [Word::Owned, Word::Gone]);
+        assert_eq!(read::<Done>(br#"{"version":1,"unsupported":true}"#).expect_err("no"), Fault::Unsupported);
+        for (said, named) in [
+            (&b""[..], "EOF"),
+            (b"zsh: \x1b[31mno", "zsh"),
+            (b"\xff\xfe\xfd", "expected value"),
+            (b"{}", "version"),
+            (b"[]", "expected a map"),
+            (br#"{"version":1}"#, "verdicts"),
+            (br#"{"version":2,"verdicts":[]}"#, "version 2"),
+            (br#"{"version":1,"verdicts":["mine"]}"#, "mine"),
+            (br#"{"version":1,"verdicts":[]} trailing"#, "trailing"),
+        ] {
+            let problem = problem::<Verdicts>(said);
+            assert!(problem.contains(named), "{problem}");
+            assert!(!problem.contains('\u{1b}') && problem.chars().count() < 500, "{problem:?}");
+        }
+        let nested = [&br#"{"version":1,"verdicts":"#[..], &b"[".repeat(100_000)].concat();
+        assert!(problem::<Verdicts>(&nested).contains("recursion"));
+        assert!(problem::<Verdicts>(&vec![b' '; LONGEST_ANSWER + 1]).contains("more than"));
+    }
+}

@@ -1,0 +1,297 @@
+//! Places made by a program of somebody else's, for terminals that we do not know (docs/backends.md). The program is
+//! not trusted: its ids mean nothing here, its words are cut and made fit to print, and what ends a member is its
+//! launcher's own pid and start time, which it has no part in. It only makes, shows and closes places.
+
+mod call;
+mod contract;
+
+use std::collections::HashSet;
+use std::ffi::OsString;
+use std::time::Duration;
+
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
+use super::{Backend, BackendError, Label, Launch, Mark};
+use crate::model::id::MemberName;
+use crate::model::placement::{BackendKind, ExecPlace, Layout, Placement, Verdict};
+use crate::model::spec::Terminal;
+use crate::model::text;
+use crate::sys::clock::{self, Deadline};
+use call::{Fault, call};
+use contract::{
+    Done, Labels, Launches, OneLabel, OneLaunch, OnePlace, OnePlaced, Place, Placed, Places, Screen, Verb,
+    Verdicts, Word,
+};
+
+/// A longer id is refused, in bytes.
+const LONGEST_ID: usize = 256;
+/// How much of a program's words for people is kept, in characters.
+const LONGEST_WORDS: usize = 200;
+/// How long a place that was closed may stay.
+const CLOSED_WITHIN: Duration = Duration::from_secs(3);
+/// The first pause between two looks, doubled each time.
+const FIRST_PAUSE: Duration = Duration::from_millis(20);
+
+/// The backend behind a program of somebody else's.
+#[derive(Debug, Clone)]
+pub(crate) struct External {
+    /// Its full path.
+    pub(crate) program: String,
+    /// The environment of whoever asks.
+    pub(crate) env: Vec<(OsString, OsString)>,
+    pub(crate) team: String,
+    pub(crate) layout: Layout,
+}
+
+impl External {
+    /// Whether the program answers and speaks our version of the contract: it is asked about no places at all.
+    ///
+    /// # Errors
+    /// What it did instead.
+    pub(crate) fn probe(&self) -> Result<(), BackendError> {
+        self.ask_verdicts(Vec::new()).map(drop).map_err(|fault| self.failed(Verb::Verify, fault))
+    }
+
+    fn ask<T: DeserializeOwned>(&self, verb: Verb, request: &impl Serialize) -> Result<T, Fault> {
+        call(&self.program, &self.env, verb, request)
+    }
+
+    fn ask_places(&self, launches: &[Launch]) -> Result<Vec<OnePlaced>, Fault> {
+        let launch = |launch| one_launch(launch).ok_or_else(|| Fault::Failed(NOT_TEXT.to_owned()));
+        let launches = launches.iter().map(launch).collect::<Result<Vec<_>, _>>()?;
+        let asked = launches.len();
+        let request = Launches { team: &self.team, layout: self.layout, launches };
+        let Placed { places } = self.ask(Verb::Place, &request)?;
+        all_answered(asked, places, "places")
+    }
+
+    fn ask_verdicts(&self, places: Vec<Place<'_>>) -> Result<Vec<Word>, Fault> {
+        let asked = places.len();
+        let Verdicts { verdicts } = self.ask(Verb::Verify, &Places { places })?;
+        all_answered(asked, verdicts, "verdicts")
+    }
+
+    /// A verb on one place, once it is proven ours.
+    fn ask_about<T: DeserializeOwned>(
+        &self,
+        verb: Verb,
+        placement: &Placement,
+        token: &str,
+        lines: Option<usize>,
+    ) -> Result<T, BackendError> {
+        let not_ours = |verdict| BackendError::NotOurs { place: placement.to_string(), verdict };
+        match self.verify(placement, token) {
+            Verdict::Owned => (),
+            other => return Err(not_ours(other)),
+        }
+        let place = self.place_of(Mark { placement, token }).map_err(not_ours)?;
+        self.ask(verb, &OnePlace { place, lines }).map_err(|fault| match fault {
+            Fault::NotThere => not_ours(Verdict::Gone),
+            fault => self.failed(verb, fault),
+        })
+    }
+
+    fn place_of<'m>(&self, mark: Mark<'m>) -> Result<Place<'m>, Verdict> {
+        match mark.placement {
+            Placement::Exec(place) if place.program == self.program => {
+                Ok(Place { id: &place.id, token: mark.token })
+            }
+            Placement::Exec(_) | Placement::Tmux(_) | Placement::Iterm2(_) | Placement::Pty(_) => {
+                Err(Verdict::Unknown { reason: format!("it is no place of `{}`", self.program) })
+            }
+        }
+    }
+
+    fn label_of<'l>(&self, (mark, label): &'l (Mark<'_>, Label)) -> Option<OneLabel<'l>> {
+        let place = self.place_of(*mark).ok()?;
+        let Label { name, role, state, color } = label;
+        Some(OneLabel { place, name, role: role.as_deref(), state, color: color.as_deref() })
+    }
+
+    fn verdicts(&self, places: Vec<Place<'_>>) -> Vec<Verdict> {
+        let asked = places.len();
+        if asked == 0 {
+            return Vec::new();
+        }
+        match self.ask_verdicts(places) {
+            Ok(words) => words.into_iter().map(|word| verdict(word, &self.program)).collect(),
+            Err(fault) => {
+                let reason = self.failed(Verb::Verify, fault).to_string();
+                vec![Verdict::Unknown { reason }; asked]
+            }
+        }
+    }
+
+    fn close_owned(&self, owned: &[Mark<'_>]) -> Vec<Result<Verdict, BackendError>> {
+        if owned.is_empty() {
+            return Vec::new();
+        }
+        let places = owned.iter().filter_map(|mark| self.place_of(*mark).ok()).collect();
+        // Whatever it answers, only a look tells whether the places are gone.
+        let fault = self.ask::<Done>(Verb::Close, &Places { places }).err();
+        let judge = |(mark, verdict): (&Mark<'_>, Verdict)| match (is_no_more(&verdict), &fault) {
+            (true, _) => Ok(Verdict::Owned),
+            (false, Some(fault)) => Err(self.failed(Verb::Close, fault.clone())),
+            (false, None) => Err(still_there(mark)),
+        };
+        owned.iter().zip(self.wait_gone(owned)).map(judge).collect()
+    }
+
+    fn failed(&self, verb: Verb, fault: Fault) -> BackendError {
+        let problem = match fault {
+            Fault::Unsupported => {
+                return BackendError::CannotDo { backend: BackendKind::Exec, verb: verb.as_str() };
+            }
+            Fault::NotThere => "says that nothing is there".to_owned(),
+            Fault::Failed(problem) => problem,
+        };
+        BackendError::External { call: format!("{} {}", self.program, verb.as_str()), problem }
+    }
+
+    fn placed(&self, answer: OnePlaced, ids: &mut HashSet<String>) -> Result<Placement, BackendError> {
+        let problem = match (answer.id, answer.error) {
+            (_, Some(error)) => text::short(&error, LONGEST_WORDS),
+            (None, None) => "answered with neither an id nor an error".to_owned(),
+            (Some(id), None) if id.is_empty() || id.len() > LONGEST_ID => {
+                format!("answered with an id of {} bytes; 1 to {LONGEST_ID} are possible", id.len())
+            }
+            // Two members in one place: closing the one would end the other.
+            (Some(id), None) if !ids.insert(id.clone()) => {
+                format!("answered with the id {id:?} for two places")
+            }
+            (Some(id), None) => {
+                let watch = answer.watch.map(|words| text::short(&words, LONGEST_WORDS));
+                return Ok(Placement::Exec(ExecPlace { program: self.program.clone(), id, watch }));
+            }
+        };
+        Err(self.failed(Verb::Place, Fault::Failed(problem)))
+    }
+
+    /// Looks until none of `marks` may still be there, or the time is up; gives the last verdicts.
+    fn wait_gone(&self, marks: &[Mark<'_>]) -> Vec<Verdict> {
+        let deadline = Deadline::after(CLOSED_WITHIN);
+        let mut pause = FIRST_PAUSE;
+        loop {
+            let verdicts = self.verify_all(marks);
+            if verdicts.iter().all(is_no_more) || deadline.expired() {
+                return verdicts;
+            }
+            clock::sleep(pause.min(deadline.remaining()));
+            pause *= 2;
+        }
+    }
+}
+
+const NO_ANSWER: &str = "the backend gave no answer";
+const NOT_TEXT: &str = "cannot be told the launcher's command line: it is not UTF-8";
+
+fn one_launch(launch: &Launch) -> Option<OneLaunch<'_>> {
+    let argv = launch.argv.iter().map(|word| word.to_str()).collect::<Option<Vec<_>>>()?;
+    Some(OneLaunch { member: launch.member.as_str(), token: &launch.token, argv })
+}
+
+/// Answers are matched by their order: with one too few or too many, none can be.
+fn all_answered<T>(asked: usize, answers: Vec<T>, what: &str) -> Result<Vec<T>, Fault> {
+    match answers.len() {
+        len if len == asked => Ok(answers),
+        len => Err(Fault::Failed(format!("answered with {len} {what} where {asked} were asked for"))),
+    }
+}
+
+fn is_no_more(verdict: &Verdict) -> bool {
+    match verdict {
+        Verdict::Gone | Verdict::Foreign { .. } => true,
+        Verdict::Owned | Verdict::Unknown { .. } => false,
+    }
+}
+
+impl Backend for External {
+    fn kind(&self) -> BackendKind {
+        BackendKind::Exec
+    }
+
+    fn terminal(&self, _member: &MemberName) -> Terminal {
+        Terminal::Pane
+    }
+
+    fn place(&self, launches: &[Launch]) -> Vec<Result<Placement, BackendError>> {
+        let mut ids = HashSet::new();
+        match self.ask_places(launches) {
+            Ok(answers) => answers.into_iter().map(|answer| self.placed(answer, &mut ids)).collect(),
+            Err(fault) => launches.iter().map(|_| Err(self.failed(Verb::Place, fault.clone()))).collect(),
+        }
+    }
+
+    fn verify_all(&self, marks: &[Mark<'_>]) -> Vec<Verdict> {
+        let known: Vec<Result<Place<'_>, Verdict>> = marks.iter().map(|mark| self.place_of(*mark)).collect();
+        let asked: Vec<Place<'_>> = known.iter().flatten().copied().collect();
+        let mut said = self.verdicts(asked).into_iter();
+        let mut next = || said.next().unwrap_or(Verdict::Unknown { reason: NO_ANSWER.to_owned() });
+        known.into_iter().map(|place| place.map_or_else(|other| other, |_| next())).collect()
+    }
+
+    fn close_all(&self, marks: &[Mark<'_>]) -> Vec<Result<Verdict, BackendError>> {
+        let before = self.verify_all(marks);
+        let owned = marks.iter().zip(&before).filter(|(_, verdict)| **verdict == Verdict::Owned);
+        let owned: Vec<Mark<'_>> = owned.map(|(mark, _)| *mark).collect();
+        let mut closed = self.close_owned(&owned).into_iter();
+        let answer = |(mark, verdict): (&Mark<'_>, Verdict)| match verdict {
+            Verdict::Owned => closed.next().unwrap_or_else(|| Err(still_there(mark))),
+            Verdict::Gone => Ok(Verdict::Gone),
+            verdict @ (Verdict::Foreign { .. } | Verdict::Unknown { .. }) => {
+                Err(BackendError::NotOurs { place: mark.placement.to_string(), verdict })
+            }
+        };
+        marks.iter().zip(before).map(answer).collect()
+    }
+
+    fn screen(&self, placement: &Placement, token: &str, lines: usize) -> Result<String, BackendError> {
+        let screen: Screen = self.ask_about(Verb::Screen, placement, token, Some(lines))?;
+        Ok(text::last_lines(&text::plain(&screen.text), lines))
+    }
+
+    fn how_to_watch(&self, placement: &Placement) -> String {
+        match placement {
+            Placement::Exec(ExecPlace { watch: Some(words), .. }) => words.clone(),
+            other => text::line(&other.to_string()),
+        }
+    }
+
+    fn focus(&self, placement: &Placement, token: &str) -> Result<(), BackendError> {
+        self.ask_about(Verb::Focus, placement, token, None).map(|Done {}| ())
+    }
+
+    fn hide(&self, placement: &Placement, token: &str) -> Result<Placement, BackendError> {
+        self.ask_about(Verb::Hide, placement, token, None).map(|Done {}| placement.clone())
+    }
+
+    fn show(&self, placement: &Placement, token: &str) -> Result<Placement, BackendError> {
+        self.ask_about(Verb::Show, placement, token, None).map(|Done {}| placement.clone())
+    }
+
+    fn label(&self, labels: &[(Mark<'_>, Label)]) {
+        let labels: Vec<OneLabel<'_>> = labels.iter().filter_map(|one| self.label_of(one)).collect();
+        if !labels.is_empty() {
+            // For the eye only; by the tokens the program knows what is not ours.
+            let _ = self.ask::<Done>(Verb::Label, &Labels { labels });
+        }
+    }
+}
+
+fn verdict(word: Word, program: &str) -> Verdict {
+    match word {
+        Word::Owned => Verdict::Owned,
+        Word::Foreign => Verdict::Foreign { difference: format!("by the word of `{program}`") },
+        Word::Gone => Verdict::Gone,
+        Word::Unknown => Verdict::Unknown { reason: format!("`{program}` cannot tell") },
+    }
+}
+
+fn still_there(mark: &Mark<'_>) -> BackendError {
+    let waited_ms = u64::try_from(CLOSED_WITHIN.as_millis()).unwrap_or(u64::MAX);
+    BackendError::StillThere { place: mark.placement.to_string(), waited_ms }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,194 @@
+//! Tests against a script that answers what the test has written down: the contract's requests word for word, and what
+//! follows from each answer. Whole lives are in `tests/e2e/exec_backend.rs`.
+
+use serde_json::{Value, json};
+
+use super::*;
+use crate::sys::exec::{self, Command};
+use crate::sys::fs;
+
+struct Bench {
+    dir: tempfile::TempDir,
+    external: External,
+}
+
+impl Bench {
+    fn new() -> Bench {
+        let dir = tempfile::tempdir().expect("a temporary directory");
+        let at = dir.path().display();
+        let script = format!(
+            "#!/bin/sh\ncat >'{at}'/asked.\"$1\"\ncode=$(cat '{at}'/code.\"$1\" 2>/dev/null)\ncat '{at}'/said.\"$1\"\nexit ${{code:-0}}\n"
+        );
+        let program = dir.path().join("program");
+        // The shell writes it, so that no descriptor of ours can keep it busy.
+        let words = ["-c", "printf '%s' \"$1\" >\"$2\" && chmod 700 \"$2\"", "sh", &script];
+        let mut args: Vec<OsString> = words.map(OsString::from).to_vec();
+        args.push(program.clone().into());
+        let write = Command { program: "/bin/sh".into(), args, ..Command::default() };
+        assert_eq!(exec::run(&write, Duration::from_secs(20)).expect("sh is there").code, Some(0));
+        let external = External {
+            program: program.to_string_lossy().into_owned(),
+            env: vec![("PATH".into(), "/usr/bin:/bin".into())],
+            team: "alpha".to_owned(),
+            layout: Layout::Windows,
+        };
+        Bench { dir, external }
+    }
+
+    fn says(&self, verb: &str, answer: &Value) {
+        fs::write_atomic(&self.dir.path().join(format!("said.{verb}")), answer.to_string().as_bytes())
+            .expect("writable");
+    }
+
+    fn ends(&self, verb: &str, code: i32) {
+        fs::write_atomic(&self.dir.path().join(format!("code.{verb}")), code.to_string().as_bytes())
+            .expect("writable");
+    }
+
+    /// What the program was asked last; none if it was not.
+    fn asked(&self, verb: &str) -> Option<Value> {
+        let bytes = fs::read(&self.dir.path().join(format!("asked.{verb}")), 1 << 20).expect("readable")?;
+        Some(serde_json::from_slice(&bytes).expect("one document"))
+    }
+
+    fn place(&self, id: &str) -> Placement {
+        let program = self.external.program.clone();
+        Placement::Exec(ExecPlace { program, id: id.to_owned(), watch: None })
+    }
+
+    fn verdicts(&self, words: &[&str]) {
+        self.says("verify", &json!({"version": 1, "verdicts": words}));
+    }
+}
+
+fn launch(member: &str, token: &str) -> Launch {
+    let argv = ["/bin/phalanx", "exec", "/spec $(x)"].map(OsString::from).to_vec();
+    Launch { member: MemberName::new(member).expect("a name"), token: token.to_owned(), argv }
+}
+
+#[test]
+fn place_says_what_is_to_be_started_and_keeps_ids_and_words() {
+    let bench = Bench::new();
+    let words = "tab 3\u{1b}[1m";
+    bench
+        .says("place", &json!({"version": 1, "places": [{"id": "-x\n", "watch": words}, {"error": "full"}]}));
+    let placed = bench.external.place(&[launch("ada", "t1"), launch("bob", "t2")]);
+    let argv = ["/bin/phalanx", "exec", "/spec $(x)"];
+    assert_eq!(
+        bench.asked("place"),
+        Some(json!({"version": 1, "team": "alpha", "layout": "windows", "launches": [
+            {"member": "ada", "token": "t1", "argv": argv},
+            {"member": "bob", "token": "t2", "argv": argv},
+        ]}))
+    );
+    let Ok(Placement::Exec(ada)) = &placed[0] else { panic!("{placed:?}") };
+    assert_eq!((ada.id.as_str(), ada.watch.as_deref()), ("-x\n", Some("tab 3\u{241b}[1m")));
+    let problem = placed[1].as_ref().expect_err("full").to_string();
+    assert!(problem.ends_with("program place` full"), "{problem}");
+}
+
+/// SD-06: two members in one place would end together.
+#[test]
+fn sd_06_an_id_is_given_once() {
+    let bench = Bench::new();
+    bench.says("place", &json!({"version": 1, "places": [{"id": "same"}, {"id": "same"}]}));
+    let placed = bench.external.place(&[launch("ada", "t1"), launch("bob", "t2")]);
+    assert!(placed[0].is_ok());
+    assert!(placed[1].as_ref().expect_err("taken").to_string().contains("for two places"));
+}
+
+/// SD-05: only what is owned is closed, and each place is answered for in its order.
+#[test]
+fn sd_05_only_owned_places_are_closed() {
+    let bench = Bench::new();
+    let elsewhere = Placement::Exec(ExecPlace { program: "/other".into(), id: "d".into(), watch: None });
+    let places = [bench.place("a"), elsewhere, bench.place("b"), bench.place("c")];
+    let marks: Vec<Mark<'_>> = places.iter().map(|placement| Mark { placement, token: "t" }).collect();
+    bench.verdicts(&["foreign", "gone", "unknown"]);
+    let closed = bench.external.close_all(&marks);
+    assert_eq!(bench.asked("close"), None);
+    assert_eq!(
+        bench.asked("verify"),
+        Some(json!({"version": 1, "places": [
+            {"id": "a", "token": "t"}, {"id": "b", "token": "t"}, {"id": "c", "token": "t"},
+        ]}))
+    );
+    let told: Vec<String> =
+        closed.iter().map(|c| c.as_ref().map_or_else(ToString::to_string, ToString::to_string)).collect();
+    assert!(told[0].contains("is not closed: foreign"), "{told:?}");
+    assert!(told[1].contains("it is no place of"), "{told:?}");
+    assert_eq!(told[2], "gone");
+    assert!(told[3].contains("cannot tell"), "{told:?}");
+}
+
+/// SD-02: "closed" is believed when the place is gone, and a failure is told with the program's words.
+#[test]
+fn sd_02_closing_is_looked_at() {
+    let bench = Bench::new();
+    bench.verdicts(&["owned"]);
+    bench.says("close", &json!({"version": 1}));
+    let still = bench.external.close(&bench.place("a"), "t").expect_err("it stays");
+    assert!(matches!(still, BackendError::StillThere { .. }), "{still}");
+    assert_eq!(bench.asked("close"), Some(json!({"version": 1, "places": [{"id": "a", "token": "t"}]})));
+    bench.ends("close", 7);
+    let failed = bench.external.close(&bench.place("a"), "t").expect_err("it fails").to_string();
+    assert!(failed.ends_with("program close` failed with exit code 7"), "{failed}");
+}
+
+#[test]
+fn one_place_is_proven_before_it_is_shown() {
+    let bench = Bench::new();
+    let place = bench.place("a");
+    bench.verdicts(&["foreign"]);
+    assert!(matches!(bench.external.screen(&place, "t", 3), Err(BackendError::NotOurs { .. })));
+    assert_eq!(bench.asked("screen"), None);
+    bench.verdicts(&["owned"]);
+    bench.says("screen", &json!({"version": 1, "text": "1\r\n2\n\u{1b}[31m3\u{1b}[0m\n4\n\n"}));
+    assert_eq!(bench.external.screen(&place, "t", 3).expect("text"), "2\n3\n4");
+    assert_eq!(
+        bench.asked("screen"),
+        Some(json!({"version": 1, "place": {"id": "a", "token": "t"}, "lines": 3}))
+    );
+    bench.ends("screen", 3);
+    let gone = bench.external.screen(&place, "t", 3).expect_err("gone").to_string();
+    assert!(gone.ends_with("is not closed: gone"), "{gone}");
+}
+
+#[test]
+fn what_a_program_has_not_is_refused_by_name() {
+    let bench = Bench::new();
+    let (place, one) = (bench.place("a"), json!({"version": 1, "place": {"id": "a", "token": "t"}}));
+    bench.verdicts(&["owned"]);
+    for verb in ["focus", "hide", "show"] {
+        let call = || match verb {
+            "focus" => bench.external.focus(&place, "t").map(|()| place.clone()),
+            "hide" => bench.external.hide(&place, "t"),
+            _ => bench.external.show(&place, "t"),
+        };
+        bench.says(verb, &json!({"version": 1}));
+        assert_eq!(call().expect("it can"), place);
+        assert_eq!(bench.asked(verb).as_ref(), Some(&one));
+        bench.says(verb, &json!({"version": 1, "unsupported": true}));
+        let refused = call().expect_err("it cannot").to_string();
+        assert_eq!(refused, format!("the exec backend cannot {verb} a member"));
+    }
+}
+
+#[test]
+fn labels_go_out_in_one_call() {
+    let bench = Bench::new();
+    let place = bench.place("a");
+    let label = Label {
+        name: "ada".to_owned(),
+        role: None,
+        state: "idle".to_owned(),
+        color: Some("blue".to_owned()),
+    };
+    bench.external.label(&[(Mark { placement: &place, token: "t" }, label)]);
+    assert_eq!(
+        bench.asked("label"),
+        Some(json!({"version": 1, "labels": [
+            {"id": "a", "token": "t", "name": "ada", "role": null, "state": "idle", "color": "blue"},
+        ]}))
+    );
+}
