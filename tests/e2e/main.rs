@@ -5,6 +5,7 @@
 
 mod bad_input;
 mod harness;
+mod iterm2;
 mod lead;
 mod shutdown;
 mod spawn;

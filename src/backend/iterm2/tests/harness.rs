@@ -2,6 +2,8 @@
 //! stands. Its sessions are real programs on real terminals; it ends with its directory.
 
 use std::ffi::OsString;
+use std::io::{BufRead, BufReader, Write};
+use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -30,6 +32,10 @@ impl Mac {
         std::os::unix::fs::symlink(fixture, dir.path().join("osascript")).expect("a link");
         let leader = ItermSession { session_id: String::new(), tty: String::new() };
         let mut mac = Mac { dir, leader };
+        let program = mac.path("osascript").into();
+        let start = exec::Command { program, args: vec!["--emulate".into()], ..exec::Command::default() };
+        let output = exec::run(&start, PATIENCE).expect("python3 is there");
+        assert_eq!(output.code, Some(0), "{}", String::from_utf8_lossy(&output.stderr));
         mac.leader = mac.open("sleep");
         mac
     }
@@ -47,12 +53,13 @@ impl Mac {
 
     /// Works the emulator; see its `control`.
     pub(super) fn op(&self, op: &str, args: &[&str]) -> Value {
-        let words = ["--emulate", op].iter().chain(args).map(OsString::from).collect();
-        let program = self.path("osascript").into();
-        let command = exec::Command { program, args: words, ..exec::Command::default() };
-        let output = exec::run(&command, PATIENCE).expect("python3 is there");
-        assert_eq!(output.code, Some(0), "{op}: {}", String::from_utf8_lossy(&output.stderr));
-        serde_json::from_slice(&output.stdout).expect("json")
+        let mut stream = UnixStream::connect(self.path("s")).expect("the emulator runs");
+        stream.set_read_timeout(Some(PATIENCE)).expect("a socket");
+        writeln!(stream, "{}", json!({ "op": op, "args": args })).expect("it listens");
+        let mut line = String::new();
+        BufReader::new(stream).read_line(&mut line).expect("an answer");
+        let answer: Value = serde_json::from_str(&line).expect("json");
+        answer.get("value").cloned().unwrap_or_else(|| panic!("{op} {args:?}: {answer}"))
     }
 
     /// Lets `verb` fail in this way, so many times.
@@ -66,13 +73,16 @@ impl Mac {
     }
 
     pub(super) fn backend_at(&self, stands_in: Option<&ItermSession>, layout: Layout) -> Iterm2 {
-        Iterm2::new(ItermHome {
+        let mut iterm2 = Iterm2::new(ItermHome {
             program: self.path("osascript"),
             tty: stands_in.map(|session| session.tty.clone()),
             hint: stands_in.map(|session| format!("w0t0p0:{}", session.session_id)),
             tag: "demo/1/uuid".to_owned(),
             layout,
-        })
+        });
+        // A busy machine may take its time to start Python.
+        iterm2.osa.within = PATIENCE;
+        iterm2
     }
 
     /// All sessions but the leader's.
