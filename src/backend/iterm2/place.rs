@@ -36,10 +36,10 @@ fn place_one(
     let command = quote::command(&launch.argv)
         .map_err(|problem| BackendError::Unavailable { program: "iTerm2", problem })?;
     // What was known may be stale; what is asked now is not.
-    if let Some(known) = rows.as_mut() {
-        if let Some(session) = from_any(iterm2, known, launch, &command)? {
-            return Ok(session);
-        }
+    if let Some(known) = rows.as_mut()
+        && let Some(session) = from_any(iterm2, known, launch, &command)?
+    {
+        return Ok(session);
     }
     let known = rows.insert(iterm2.survey()?.ok_or_else(|| osa::not_running(&PLACE))?);
     from_any(iterm2, known, launch, &command)?.ok_or_else(|| BackendError::Iterm2 {
