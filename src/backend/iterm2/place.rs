@@ -89,7 +89,7 @@ fn from(
 ) -> Result<Tried, BackendError> {
     let args = [anchor, way.word(), command, &launch.token, &iterm2.home.tag, launch.member.as_str()];
     let answer = match iterm2.osa.run(&PLACE, &args) {
-        Err(problem) if osa::is_gone(&problem) => return Ok(Tried::AnchorGone),
+        Err(problem) if osa::is_gone(&problem) => return made(iterm2, launch),
         other => other?,
     };
     let fields: Vec<&str> = answer.split('\t').collect();
@@ -101,6 +101,16 @@ fn from(
         }
         ["placed", id, _] if is_id(id) => wait_tty(iterm2, id).map(Tried::Placed),
         _ => Err(osa::unreadable(&PLACE, &answer)),
+    }
+}
+
+/// "Not there" may be about the anchor or, after the split, about something in its course: then the token tells, and
+/// no second session is made for the same launcher (SP-11).
+fn made(iterm2: &Iterm2, launch: &Launch) -> Result<Tried, BackendError> {
+    let rows = iterm2.survey()?.unwrap_or_default();
+    match rows.into_iter().find(|row| row.token == launch.token) {
+        Some(row) => wait_tty(iterm2, &row.id).map(Tried::Placed),
+        None => Ok(Tried::AnchorGone),
     }
 }
 

@@ -88,6 +88,8 @@ mod tests {
     }
 
     proptest! {
+        #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
+
         #[test]
         fn sec_09_any_words_arrive_as_they_were(words in proptest::collection::vec("[^\\\\\0]{0,24}|[\"'$ ]{0,8}", 1..4)) {
             let line = command(&os(&words)).expect("no backslash");

@@ -53,6 +53,17 @@ fn ly_08_an_anchor_that_goes_meanwhile() {
     assert!(mac.calls("survey").len() > before + 1);
 }
 
+/// SP-11: "not there" after the split has been made is not a reason to make another one.
+#[test]
+fn sp_11_a_half_done_split_is_not_repeated() {
+    let mac = Mac::new();
+    let iterm2 = mac.backend(Layout::Split);
+    mac.fail("place", "half-done", 1);
+    let place = place_one(&iterm2, "ada").expect("it is there");
+    assert_eq!(iterm2.verify(&place, "token-ada"), Verdict::Owned);
+    assert_eq!((mac.others().len(), mac.calls("place").len()), (1, 1));
+}
+
 /// LY-09: every code becomes advice, and nothing is left.
 #[test]
 fn ly_09_every_refusal_becomes_advice() {
