@@ -11,6 +11,8 @@ pub(crate) struct Facts {
     pub(crate) inside_tmux: bool,
     /// tmux answers; or why it does not.
     pub(crate) tmux: Result<(), String>,
+    /// The asking process's own terminal is a live session of iTerm2; or why it is not.
+    pub(crate) iterm2: Result<(), String>,
 }
 
 /// What was chosen, and why, in words for people.
@@ -20,24 +22,55 @@ pub(crate) struct Chosen {
     pub(crate) why: String,
 }
 
-/// An explicit choice never falls back; `auto` takes tmux if it works, else its own PTY.
+/// An explicit choice never falls back; `auto` takes the tmux that it stands in, else the iTerm2 that it stands in,
+/// else tmux in the background, else its own PTYs.
 ///
 /// # Errors
 /// Why the backend that was asked for does not work here.
 pub(crate) fn choose(asked: &BackendChoice, facts: &Facts) -> Result<Chosen, String> {
-    let chosen = |backend, why: String| Ok(Chosen { backend, why });
-    match (asked, &facts.tmux) {
-        (BackendChoice::Iterm2, _) => Err("this phalanx cannot use it yet".to_owned()),
+    let chosen = |backend, why: &str| Ok(Chosen { backend, why: why.to_owned() });
+    match asked {
         // Its program is looked for where its path is needed: when the backend is opened.
-        (BackendChoice::Exec(_), _) => chosen(BackendKind::Exec, "as asked".to_owned()),
-        (BackendChoice::Tmux, Err(problem)) => Err(problem.clone()),
-        (BackendChoice::Tmux, Ok(())) => chosen(BackendKind::Tmux, "as asked".to_owned()),
-        (BackendChoice::Pty, _) => chosen(BackendKind::Pty, "as asked".to_owned()),
-        (BackendChoice::Auto, Ok(())) if facts.inside_tmux => {
-            chosen(BackendKind::Tmux, "this is a tmux session".to_owned())
-        }
-        (BackendChoice::Auto, Ok(())) => chosen(BackendKind::Tmux, "tmux works here".to_owned()),
-        (BackendChoice::Auto, Err(problem)) => chosen(BackendKind::Pty, format!("no tmux: {problem}")),
+        BackendChoice::Exec(_) => chosen(BackendKind::Exec, "as asked"),
+        BackendChoice::Tmux => facts.tmux.clone().and_then(|()| chosen(BackendKind::Tmux, "as asked")),
+        BackendChoice::Iterm2 => facts.iterm2.clone().and_then(|()| chosen(BackendKind::Iterm2, "as asked")),
+        BackendChoice::Pty => chosen(BackendKind::Pty, "as asked"),
+        BackendChoice::Auto => match (&facts.tmux, &facts.iterm2) {
+            (Ok(()), _) if facts.inside_tmux => chosen(BackendKind::Tmux, "this is a tmux session"),
+            (_, Ok(())) => chosen(BackendKind::Iterm2, "this terminal is a session of iTerm2"),
+            (Ok(()), Err(_)) => chosen(BackendKind::Tmux, "tmux works here"),
+            (Err(problem), Err(_)) => chosen(BackendKind::Pty, &format!("no tmux: {problem}")),
+        },
+    }
+}
+
+/// What the environment says of iTerm2. All of it is inherited by whoever (PT-03): it decides only whether asking
+/// iTerm2 itself is worth a process, and perhaps a question of macOS to the person.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct Signs<'a> {
+    /// `$SSH_CONNECTION` or `$SSH_TTY` is set.
+    pub(crate) ssh: bool,
+    /// `$TMUX` is set.
+    pub(crate) tmux: bool,
+    pub(crate) term_program: Option<&'a str>,
+    pub(crate) iterm_session_id: Option<&'a str>,
+    pub(crate) lc_terminal: Option<&'a str>,
+}
+
+/// Whether iTerm2 shall be asked if this terminal is one of its sessions.
+///
+/// # Errors
+/// Why not.
+pub(crate) fn may_be_iterm2(signs: &Signs<'_>) -> Result<(), String> {
+    match signs {
+        // `LC_TERMINAL` travels over ssh: that iTerm2 is on another machine.
+        Signs { ssh: true, .. } => Err("this is an ssh session".to_owned()),
+        Signs { tmux: true, .. } => Err("this is a tmux session".to_owned()),
+        Signs { term_program: Some("iTerm.app"), .. } => Ok(()),
+        // A terminal that was started from iTerm2 inherits the rest, but names itself.
+        Signs { term_program: Some(other), .. } => Err(format!("this terminal is {other:?}")),
+        Signs { iterm_session_id: Some(_), .. } | Signs { lc_terminal: Some("iTerm2"), .. } => Ok(()),
+        Signs { .. } => Err("this terminal is not iTerm2".to_owned()),
     }
 }
 
@@ -45,30 +78,73 @@ pub(crate) fn choose(asked: &BackendChoice, facts: &Facts) -> Result<Chosen, Str
 mod tests {
     use super::*;
 
-    /// SP-07: setting × inside tmux × tool missing.
+    /// SP-07: setting × inside tmux × tmux works × iTerm2.
     #[test]
     fn sp_07_the_table_of_choices() {
-        use BackendChoice::{Auto, Pty, Tmux};
+        use BackendChoice::{Auto, Iterm2, Pty, Tmux};
+        let (t, i, p) = (Some(BackendKind::Tmux), Some(BackendKind::Iterm2), Some(BackendKind::Pty));
         let table = [
-            (Auto, true, true, Some(BackendKind::Tmux)),
-            (Auto, false, true, Some(BackendKind::Tmux)),
-            (Auto, true, false, Some(BackendKind::Pty)),
-            (Auto, false, false, Some(BackendKind::Pty)),
-            (Tmux, true, true, Some(BackendKind::Tmux)),
-            (Tmux, false, true, Some(BackendKind::Tmux)),
-            (Tmux, true, false, None),
-            (Tmux, false, false, None),
-            (Pty, true, true, Some(BackendKind::Pty)),
-            (Pty, false, false, Some(BackendKind::Pty)),
+            (Auto, true, true, false, t),
+            (Auto, true, true, true, t),
+            (Auto, true, false, true, i),
+            (Auto, false, true, true, i),
+            (Auto, false, false, true, i),
+            (Auto, false, true, false, t),
+            (Auto, true, false, false, p),
+            (Auto, false, false, false, p),
+            (Tmux, true, true, false, t),
+            (Tmux, false, true, true, t),
+            (Tmux, true, false, true, None),
+            (Iterm2, false, true, true, i),
+            (Iterm2, true, true, true, i),
+            (Iterm2, true, true, false, None),
+            (Iterm2, false, false, false, None),
+            (Pty, true, true, true, p),
+            (Pty, false, false, false, p),
         ];
-        for (asked, inside_tmux, works, expected) in table {
-            let tmux = if works { Ok(()) } else { Err("tmux is not in PATH".to_owned()) };
-            let got = choose(&asked, &Facts { inside_tmux, tmux });
-            assert_eq!(got.as_ref().ok().map(|c| c.backend), expected, "{asked:?} {inside_tmux} {works}");
-            match got {
-                Ok(chosen) => assert!(!chosen.why.is_empty()),
-                Err(problem) => assert!(problem.contains("PATH")),
+        for (asked, inside_tmux, tmux, iterm2, expected) in table {
+            let fact = |works, problem: &str| if works { Ok(()) } else { Err(problem.to_owned()) };
+            let facts = Facts {
+                inside_tmux,
+                tmux: fact(tmux, "tmux is not in PATH"),
+                iterm2: fact(iterm2, "no iTerm2"),
+            };
+            let got = choose(&asked, &facts);
+            assert_eq!(got.as_ref().ok().map(|c| c.backend), expected, "{asked:?} {facts:?}");
+            match (got, asked) {
+                (Ok(chosen), _) => assert!(!chosen.why.is_empty()),
+                (Err(problem), Iterm2) => assert_eq!(problem, "no iTerm2"),
+                (Err(problem), _) => assert!(problem.contains("PATH")),
             }
+        }
+    }
+
+    /// PT-03: what is inherited, carried over ssh, nested or left over.
+    #[test]
+    fn pt_03_the_table_of_environments() {
+        let none = Signs::default();
+        let iterm = Signs {
+            term_program: Some("iTerm.app"),
+            iterm_session_id: Some("w0t0p0:A"),
+            lc_terminal: Some("iTerm2"),
+            ..none
+        };
+        let table = [
+            ("a session of iTerm2", iterm, true),
+            ("its variables stripped by sudo", Signs { lc_terminal: Some("iTerm2"), ..none }, true),
+            ("only the id is left, maybe stale", Signs { iterm_session_id: Some("w9t9p9:Z"), ..none }, true),
+            ("ssh from iTerm2", Signs { ssh: true, lc_terminal: Some("iTerm2"), ..none }, false),
+            ("ssh that carried all of it", Signs { ssh: true, ..iterm }, false),
+            ("tmux in iTerm2", Signs { tmux: true, ..iterm }, false),
+            ("tmux that names itself", Signs { tmux: true, term_program: Some("tmux"), ..iterm }, false),
+            ("VS Code started from iTerm2", Signs { term_program: Some("vscode"), ..iterm }, false),
+            ("Terminal.app", Signs { term_program: Some("Apple_Terminal"), ..none }, false),
+            ("another that calls itself so", Signs { lc_terminal: Some("WezTerm"), ..none }, false),
+            ("nothing", none, false),
+        ];
+        for (place, signs, expected) in table {
+            let got = may_be_iterm2(&signs);
+            assert_eq!(got.is_ok(), expected, "{place}: {got:?}");
         }
     }
 }

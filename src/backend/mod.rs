@@ -1,8 +1,9 @@
-//! What makes and closes placements: tmux panes, own PTYs and programs of somebody else's behind one trait. Knows nothing of the store, of
-//! messages, tasks or of what agents' programs are.
+//! What makes and closes placements: tmux panes, iTerm2 sessions, own PTYs and programs of somebody else's behind one
+//! trait. Knows nothing of the store, of messages, tasks or of what agents' programs are.
 
 pub(crate) mod choose;
 pub(crate) mod external;
+pub(crate) mod iterm2;
 pub(crate) mod pty;
 pub(crate) mod tmux;
 
@@ -53,6 +54,16 @@ pub(crate) enum BackendError {
     /// tmux answered something that cannot be read.
     #[error("tmux answered `{command}` with {answer:?}")]
     Unreadable { command: String, answer: String },
+    /// A script was refused, or not answered in time; iTerm2's or the system's own words are kept.
+    #[error("iTerm2 cannot {doing}: {said}")]
+    Iterm2 {
+        doing: &'static str,
+        /// Apple's number of the error, e.g. -1743.
+        code: Option<i32>,
+        said: String,
+        /// What a person can do about it.
+        advice: Option<&'static str>,
+    },
     /// The command could not be run, or ran out of time.
     #[error(transparent)]
     Exec(#[from] crate::sys::exec::ExecError),
@@ -74,6 +85,25 @@ pub(crate) enum BackendError {
     /// A file of the placement could not be read.
     #[error(transparent)]
     File(#[from] crate::sys::fs::FsError),
+}
+
+impl BackendError {
+    /// What to do about it, where there is something to say.
+    pub(crate) fn hint(&self) -> Option<String> {
+        match self {
+            BackendError::Iterm2 { advice, .. } => advice.map(str::to_owned),
+            BackendError::Unavailable { .. }
+            | BackendError::External { .. }
+            | BackendError::Refused { .. }
+            | BackendError::Unreadable { .. }
+            | BackendError::Exec(_)
+            | BackendError::LauncherGone { .. }
+            | BackendError::NotOurs { .. }
+            | BackendError::StillThere { .. }
+            | BackendError::CannotDo { .. }
+            | BackendError::File(_) => None,
+        }
+    }
 }
 
 /// The primitive verbs of a backend. Each works on one placement and proves whose it is before it does harm.

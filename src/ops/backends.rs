@@ -5,15 +5,16 @@ use std::path::{Path, PathBuf};
 
 use super::context::Context;
 use super::error::OpsError;
-use crate::backend::choose::{Chosen, Facts, choose};
+use crate::backend::choose::{Chosen, Facts, Signs, choose, may_be_iterm2};
 use crate::backend::external::External;
+use crate::backend::iterm2::{self, Iterm2, ItermHome};
 use crate::backend::pty::Pty;
 use crate::backend::tmux::{self, Tmux};
 use crate::backend::{Backend, TmuxHome};
 use crate::model::placement::{BackendKind, Layout, Placement};
 use crate::model::settings::BackendChoice;
 use crate::store::TeamStore;
-use crate::sys::env::find_program;
+use crate::sys::env::{find_program, tty_name};
 
 /// The caller's own place in tmux, from `$TMUX` (`socket,pid,session`) and `$TMUX_PANE`.
 pub(super) struct Inside {
@@ -30,9 +31,13 @@ pub(super) fn inside(ctx: &Context) -> Option<Inside> {
 }
 
 pub(super) fn tmux_program(ctx: &Context) -> Result<PathBuf, String> {
-    let path = ctx.caller.var("PATH");
-    let found = find_program(OsStr::new("tmux"), path, Path::new("/"));
-    found.ok_or_else(|| "`tmux` is not in PATH".to_owned())
+    program(ctx, "tmux")
+}
+
+/// A program in the caller's `PATH`.
+fn program(ctx: &Context, name: &str) -> Result<PathBuf, String> {
+    let found = find_program(OsStr::new(name), ctx.caller.var("PATH"), Path::new("/"));
+    found.ok_or_else(|| format!("`{name}` is not in PATH"))
 }
 
 /// Chooses the team's backend: what an earlier spawn chose stays, what is asked for here wins.
@@ -47,16 +52,39 @@ pub(crate) fn choose_backend(
         return Ok(Chosen { backend, why: "as the team's other members".to_owned() });
     }
     let asked = asked.or(settings.map(|s| s.backend)).unwrap_or_default();
+    let facts = facts(ctx, &asked);
+    choose(&asked, &facts).map_err(|problem| OpsError::BackendUnavailable { backend: asked, problem })
+}
+
+/// What the choice depends on; what cannot matter is not looked for.
+fn facts(ctx: &Context, asked: &BackendChoice) -> Facts {
+    let not_looked_for = || Err("not looked for".to_owned());
+    let inside_tmux = inside(ctx).is_some();
     let tmux = match asked {
-        BackendChoice::Pty | BackendChoice::Iterm2 | BackendChoice::Exec(_) => {
-            Err("not looked for".to_owned())
-        }
         BackendChoice::Auto | BackendChoice::Tmux => {
             tmux_program(ctx).and_then(|program| tmux::probe(&program))
         }
+        BackendChoice::Pty | BackendChoice::Iterm2 | BackendChoice::Exec(_) => not_looked_for(),
     };
-    let facts = Facts { inside_tmux: inside(ctx).is_some(), tmux };
-    choose(&asked, &facts).map_err(|problem| OpsError::BackendUnavailable { backend: asked, problem })
+    let iterm2 = match asked {
+        BackendChoice::Auto | BackendChoice::Iterm2 => stands_in_iterm2(ctx),
+        BackendChoice::Pty | BackendChoice::Tmux | BackendChoice::Exec(_) => not_looked_for(),
+    };
+    Facts { inside_tmux, tmux, iterm2 }
+}
+
+/// Whether the caller's terminal is a live session of iTerm2; iTerm2 is asked only where something points to it.
+fn stands_in_iterm2(ctx: &Context) -> Result<(), String> {
+    let text = |name: &str| ctx.caller.var(name).and_then(OsStr::to_str);
+    may_be_iterm2(&Signs {
+        ssh: ctx.caller.var("SSH_CONNECTION").or(ctx.caller.var("SSH_TTY")).is_some(),
+        tmux: ctx.caller.var("TMUX").is_some(),
+        term_program: text("TERM_PROGRAM"),
+        iterm_session_id: text("ITERM_SESSION_ID"),
+        lc_terminal: text("LC_TERMINAL"),
+    })?;
+    let tty = tty_name().ok_or("this process has no terminal")?;
+    iterm2::probe(program(ctx, "osascript")?, &tty)
 }
 
 /// A backend, and where it does its work.
@@ -148,10 +176,14 @@ fn open_at(
     layout: Layout,
 ) -> Result<Box<dyn Backend>, OpsError> {
     match home {
-        Home::Iterm2 => Err(OpsError::BackendUnavailable {
-            backend: BackendChoice::Iterm2,
-            problem: "this phalanx cannot use it yet".to_owned(),
-        }),
+        Home::Iterm2 => {
+            let program = program(ctx, "osascript").map_err(|problem| OpsError::BackendUnavailable {
+                backend: BackendChoice::Iterm2,
+                problem,
+            })?;
+            let hint = ctx.caller.var("ITERM_SESSION_ID").and_then(OsStr::to_str).map(str::to_owned);
+            Ok(Box::new(Iterm2::new(ItermHome { program, tty: tty_name(), hint, tag: tag(team)?, layout })))
+        }
         // Not looked for: if it has gone, its verdict is `unknown`, and the processes are ended without it.
         Home::Exec(program) => Ok(Box::new(external(ctx, team, program, layout))),
         Home::Pty => {
@@ -164,9 +196,7 @@ fn open_at(
             let here = inside(ctx);
             let socket = socket.or_else(|| here.as_ref().map(|h| h.socket.clone()));
             let inside = here.filter(|h| socket.as_ref() == Some(&h.socket)).map(|h| h.pane);
-            let found = team.team()?;
-            let session = found.lead_session_id.unwrap_or_default();
-            let tag = format!("{}/{}/{session}", team.name(), found.created_at.0);
+            let tag = tag(team)?;
             Ok(Box::new(Tmux::new(TmuxHome {
                 program,
                 socket,
@@ -177,4 +207,11 @@ fn open_at(
             })))
         }
     }
+}
+
+/// What marks placements as this team's, and not as those of an older team of the same name.
+fn tag(team: &TeamStore) -> Result<String, OpsError> {
+    let found = team.team()?;
+    let session = found.lead_session_id.unwrap_or_default();
+    Ok(format!("{}/{}/{session}", team.name(), found.created_at.0))
 }

@@ -112,6 +112,11 @@ impl OpsError {
                 "give its path or put it in PATH; what it has to answer stands in docs/backends.md, section \"A backend of your own\""
                     .to_owned(),
             ),
+            OpsError::BackendUnavailable { backend: BackendChoice::Iterm2, .. } => Some(
+                "run it in a session of iTerm2 on this Mac, outside tmux and ssh, or use `--backend auto`"
+                    .to_owned(),
+            ),
+            OpsError::Backend(e) => e.hint(),
             OpsError::NoSuchProfile { nearest, .. } => {
                 let known = crate::profile::ALL.map(|p| p.name).join(", ");
                 Some(nearest.map_or(format!("profiles: {known}"), |n| {
@@ -144,8 +149,7 @@ impl OpsError {
                 .first()
                 .map(|name| format!("see what it prints with `phalanx logs {name} -f -t {team}`")),
             OpsError::NotOurMember { .. } => Some("ask the lead that started it".to_owned()),
-            OpsError::Backend(_)
-            | OpsError::BackendUnavailable { .. }
+            OpsError::BackendUnavailable { .. }
             | OpsError::Name(_)
             | OpsError::File(_)
             | OpsError::StartFailed { .. }

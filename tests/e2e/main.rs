@@ -6,6 +6,7 @@
 mod bad_input;
 mod exec_backend;
 mod harness;
+mod iterm2;
 mod lead;
 mod lease;
 mod shutdown;

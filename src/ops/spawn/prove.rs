@@ -6,7 +6,7 @@ use super::super::context::now;
 use super::super::error::OpsError;
 use super::{Prepared, Underway};
 use crate::model::placement::Placement;
-use crate::model::record::MemberRecord;
+use crate::model::record::{MemberRecord, StartRecord};
 use crate::model::text;
 use crate::profile::Ready;
 use crate::store::TeamStore;
@@ -83,7 +83,21 @@ fn look(team: &TeamStore, one: &Prepared, placement: &Placement) -> Look {
             last.map_or("its launcher was gone before it said anything".to_owned(), |e| e.describe());
         return Look::Settled(fails(&reason));
     }
+    if let Some(problem) = record.start.as_ref().and_then(|start| elsewhere(start, placement)) {
+        return Look::Settled(fails(&problem));
+    }
     ready(&record, one.profile.ready)
+}
+
+/// iTerm2 gives no process for a session: that ours runs in it, only its own terminal tells (protocol.md, section 8).
+fn elsewhere(start: &StartRecord, placement: &Placement) -> Option<String> {
+    match placement {
+        Placement::Iterm2(session) if start.tty.as_ref() != Some(&session.tty) => {
+            let tty = start.tty.as_deref().unwrap_or("no terminal");
+            Some(format!("it runs on {tty}, and its session of iTerm2 is on {}", session.tty))
+        }
+        Placement::Iterm2(_) | Placement::Tmux(_) | Placement::Pty(_) | Placement::Exec(_) => None,
+    }
 }
 
 fn ready(record: &MemberRecord, rule: Ready) -> Look {

@@ -1,0 +1,222 @@
+//! Sessions of iTerm2, beside the caller's own, through AppleScript. Refuses to know what runs in them, to type into
+//! any of them, and to touch one that does not carry our token.
+
+mod osa;
+mod place;
+mod quote;
+mod script;
+mod survey;
+
+#[cfg(test)]
+mod tests;
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use super::{Backend, BackendError, Label, Launch, Mark};
+use crate::model::id::MemberName;
+use crate::model::placement::{BackendKind, ItermSession, Layout, Placement, Verdict};
+use crate::model::spec::Terminal;
+use crate::model::text;
+use crate::sys::clock::{self, Deadline};
+use osa::Osa;
+use script::{CLOSE, CONTENTS, DONE, FOCUS, NAME, NOT_FOUND, NOT_OURS, NOT_RUNNING, Script};
+use survey::Row;
+
+/// How long iTerm2 may take to answer whether the caller stands in it.
+const PROBED_WITHIN: Duration = Duration::from_secs(3);
+/// How long a session may take to get its terminal, or to go when it was told to.
+const SETTLED_WITHIN: Duration = Duration::from_secs(3);
+/// The pause between two looks meanwhile.
+const PAUSE: Duration = Duration::from_millis(50);
+/// Longest name that a session is given, in characters.
+const LONGEST_NAME: usize = 60;
+
+/// Where the team's sessions go.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct ItermHome {
+    /// `osascript` as found in the caller's `PATH`.
+    pub(crate) program: PathBuf,
+    /// The caller's own terminal, if it has one.
+    pub(crate) tty: Option<String>,
+    /// `$ITERM_SESSION_ID` (`w0t1p2:UUID`), which need not be the caller's.
+    pub(crate) hint: Option<String>,
+    /// What marks sessions as this team's (`user.phalanx_team`).
+    pub(crate) tag: String,
+    pub(crate) layout: Layout,
+}
+
+/// The iTerm2 backend of one team.
+#[derive(Debug, Clone)]
+pub(crate) struct Iterm2 {
+    home: ItermHome,
+    osa: Osa,
+}
+
+/// Whether the caller's terminal is a live session of a running iTerm2. Does not start it.
+///
+/// # Errors
+/// Why it is not, with what to do.
+pub(crate) fn probe(program: PathBuf, tty: &str) -> Result<(), String> {
+    let osa = Osa { within: PROBED_WITHIN, ..Osa::new(program) };
+    let rows = ask(&osa).map_err(|error| match error.hint() {
+        Some(hint) => format!("{error}; {hint}"),
+        None => error.to_string(),
+    })?;
+    let rows = rows.ok_or("iTerm2 is not running")?;
+    match survey::of_caller(&rows, Some(tty), None) {
+        Some(_) => Ok(()),
+        None => Err(format!("this terminal ({tty}) is no session of iTerm2")),
+    }
+}
+
+fn ask(osa: &Osa) -> Result<Option<Vec<Row>>, BackendError> {
+    survey::read(&osa.run(&script::SURVEY, &[])?)
+}
+
+impl Iterm2 {
+    /// For a team whose sessions shall stand beside `home`.
+    pub(crate) fn new(home: ItermHome) -> Iterm2 {
+        let osa = Osa::new(home.program.clone());
+        Iterm2 { home, osa }
+    }
+
+    fn survey(&self) -> Result<Option<Vec<Row>>, BackendError> {
+        ask(&self.osa)
+    }
+
+    /// Runs a script about one session, which itself compares id, terminal and token before it does anything. Gives
+    /// what stands below `done`.
+    fn on(
+        &self,
+        script: &Script,
+        session: &ItermSession,
+        token: &str,
+        more: &[&str],
+    ) -> Result<String, BackendError> {
+        let proof = [session.session_id.as_str(), session.tty.as_str(), token];
+        let answer = self.osa.run(script, &[&proof, more].concat())?;
+        let (first, rest) = answer.split_once('\n').unwrap_or((&answer, ""));
+        let verdict = match first {
+            DONE => return Ok(rest.to_owned()),
+            NOT_RUNNING | NOT_FOUND => Verdict::Gone,
+            NOT_OURS => Verdict::Foreign { difference: "terminal or token".to_owned() },
+            _ => return Err(osa::unreadable(script, &answer)),
+        };
+        Err(BackendError::NotOurs { place: Placement::Iterm2(session.clone()).to_string(), verdict })
+    }
+
+    /// The same for whatever placement.
+    fn on_placement(&self, script: &Script, mark: Mark<'_>, more: &[&str]) -> Result<String, BackendError> {
+        match iterm_session(mark.placement) {
+            Ok(session) => self.on(script, session, mark.token, more),
+            Err(verdict) => Err(BackendError::NotOurs { place: mark.placement.to_string(), verdict }),
+        }
+    }
+
+    /// Closes a session that is proven ours and waits until it is gone; what stays is told (LY-10).
+    fn close_one(&self, session: &ItermSession, token: &str) -> Result<Verdict, BackendError> {
+        let asked = self.on(&CLOSE, session, token, &[]);
+        let problem = match asked {
+            Ok(_) => None,
+            Err(BackendError::NotOurs { verdict: Verdict::Gone, .. }) => return Ok(Verdict::Gone),
+            Err(error @ BackendError::NotOurs { .. }) => return Err(error),
+            // The last session of a window takes its objects along; whether it has gone, only a look tells.
+            Err(error) => Some(error),
+        };
+        let deadline = Deadline::after(SETTLED_WITHIN);
+        loop {
+            match self.verify_one(session, token) {
+                Verdict::Gone => return Ok(Verdict::Owned),
+                Verdict::Owned | Verdict::Foreign { .. } | Verdict::Unknown { .. } if deadline.expired() => {
+                    let place = Placement::Iterm2(session.clone()).to_string();
+                    let waited_ms = u64::try_from(deadline.elapsed().as_millis()).unwrap_or(u64::MAX);
+                    return Err(problem.unwrap_or(BackendError::StillThere { place, waited_ms }));
+                }
+                Verdict::Owned | Verdict::Foreign { .. } | Verdict::Unknown { .. } => (),
+            }
+            clock::sleep(PAUSE.min(deadline.remaining()));
+        }
+    }
+
+    fn verify_one(&self, session: &ItermSession, token: &str) -> Verdict {
+        match self.survey() {
+            Ok(rows) => survey::verdict(rows.as_deref(), session, token),
+            Err(error) => Verdict::Unknown { reason: error.to_string() },
+        }
+    }
+}
+
+impl Backend for Iterm2 {
+    fn kind(&self) -> BackendKind {
+        BackendKind::Iterm2
+    }
+
+    fn terminal(&self, _member: &MemberName) -> Terminal {
+        Terminal::Pane
+    }
+
+    fn place(&self, launches: &[Launch]) -> Vec<Result<Placement, BackendError>> {
+        place::place(self, launches)
+    }
+
+    fn verify_all(&self, marks: &[Mark<'_>]) -> Vec<Verdict> {
+        let rows = self.survey().map_err(|error| error.to_string());
+        let verdict = |mark: &Mark<'_>| match (iterm_session(mark.placement), &rows) {
+            (Err(verdict), _) => verdict,
+            (Ok(_), Err(reason)) => Verdict::Unknown { reason: reason.clone() },
+            (Ok(session), Ok(rows)) => survey::verdict(rows.as_deref(), session, mark.token),
+        };
+        marks.iter().map(verdict).collect()
+    }
+
+    fn close_all(&self, marks: &[Mark<'_>]) -> Vec<Result<Verdict, BackendError>> {
+        let close = |mark: &Mark<'_>| match (iterm_session(mark.placement), mark.token) {
+            (Err(verdict), _) => Err(BackendError::NotOurs { place: mark.placement.to_string(), verdict }),
+            (Ok(_), "") => {
+                let verdict = Verdict::Unknown { reason: "no token is recorded".to_owned() };
+                Err(BackendError::NotOurs { place: mark.placement.to_string(), verdict })
+            }
+            (Ok(session), token) => self.close_one(session, token),
+        };
+        marks.iter().map(close).collect()
+    }
+
+    fn screen(&self, placement: &Placement, token: &str, lines: usize) -> Result<String, BackendError> {
+        let shown = self.on_placement(&CONTENTS, Mark { placement, token }, &[])?;
+        Ok(text::last_lines(&shown, lines))
+    }
+
+    fn how_to_watch(&self, _placement: &Placement) -> String {
+        match self.home.layout {
+            Layout::Panes | Layout::Split => "its split beside yours, in iTerm2".to_owned(),
+            Layout::Windows => "its tab of your window, in iTerm2".to_owned(),
+        }
+    }
+
+    fn focus(&self, placement: &Placement, token: &str) -> Result<(), BackendError> {
+        self.on_placement(&FOCUS, Mark { placement, token }, &[]).map(drop)
+    }
+
+    fn label(&self, labels: &[(Mark<'_>, Label)]) {
+        for (mark, label) in labels {
+            let _ = self.on_placement(&NAME, *mark, &[&name(label)]);
+        }
+    }
+}
+
+fn iterm_session(placement: &Placement) -> Result<&ItermSession, Verdict> {
+    match placement {
+        Placement::Iterm2(session) => Ok(session),
+        Placement::Tmux(_) | Placement::Pty(_) | Placement::Exec(_) => {
+            Err(Verdict::Foreign { difference: "it is no session of iTerm2".to_owned() })
+        }
+    }
+}
+
+/// `ada · tester · idle`. iTerm2 evaluates `\(…)` in a name, so no backslash gets there (SEC-02).
+fn name(label: &Label) -> String {
+    let parts = [Some(&label.name), label.role.as_ref(), Some(&label.state)];
+    let words: Vec<&str> = parts.into_iter().flatten().map(String::as_str).collect();
+    text::short(&words.join(" · "), LONGEST_NAME).replace('\\', "\u{fffd}")
+}

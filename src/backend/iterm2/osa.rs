@@ -1,0 +1,139 @@
+//! The one gate to `osascript`: script on stdin, data as arguments, a deadline, its error kept and turned into advice
+//! (LY-09). Knows no session.
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use super::super::BackendError;
+use super::script::Script;
+use crate::model::text;
+use crate::sys::exec::{self, ExecError};
+
+/// How long one script may take.
+const ANSWER_WITHIN: Duration = Duration::from_secs(10);
+
+/// What to do when iTerm2 does not answer in time.
+const SILENT: &str = "look whether iTerm2 or macOS shows a question, and answer it";
+/// What to do when it has no such session.
+const GONE: &str = "the session was closed meanwhile: run it again, in a session of iTerm2";
+/// What to do when iTerm2 does not run.
+const START: &str = "start iTerm2 and run it again in one of its sessions";
+
+/// `osascript`, as found in the caller's `PATH`.
+#[derive(Debug, Clone)]
+pub(super) struct Osa {
+    pub(super) program: PathBuf,
+    pub(super) within: Duration,
+}
+
+impl Osa {
+    pub(super) fn new(program: PathBuf) -> Osa {
+        Osa { program, within: ANSWER_WITHIN }
+    }
+
+    /// Runs a script and gives its answer.
+    pub(super) fn run(&self, script: &Script, args: &[&str]) -> Result<String, BackendError> {
+        let command = exec::Command {
+            program: self.program.clone().into(),
+            args: std::iter::once("-").chain(args.iter().copied()).map(OsString::from).collect(),
+            stdin: script.text.as_bytes().to_vec(),
+            ..exec::Command::default()
+        };
+        let output = exec::run(&command, self.within).map_err(|error| match error {
+            ExecError::Deadline { after_ms, .. } => {
+                refused(script, None, format!("no answer within {after_ms} ms"), Some(SILENT))
+            }
+            other @ (ExecError::NotFound { .. } | ExecError::Directory { .. } | ExecError::Io { .. }) => {
+                BackendError::Exec(other)
+            }
+        })?;
+        if output.code != Some(0) {
+            let stderr = String::from_utf8_lossy(&output.stderr);
+            let (code, said) = complaint(&stderr);
+            return Err(refused(script, code, said, code.and_then(advice)));
+        }
+        let answer = String::from_utf8_lossy(&output.stdout).into_owned();
+        Ok(answer.strip_suffix('\n').map(str::to_owned).unwrap_or(answer))
+    }
+}
+
+/// That iTerm2 does not run.
+pub(super) fn not_running(script: &Script) -> BackendError {
+    refused(script, None, "it is not running".to_owned(), Some(START))
+}
+
+/// An answer that no script of ours gives.
+pub(super) fn unreadable(script: &Script, answer: &str) -> BackendError {
+    refused(script, None, format!("it answered {:?}", text::short(answer, 80)), advice(-1708))
+}
+
+fn refused(script: &Script, code: Option<i32>, said: String, advice: Option<&'static str>) -> BackendError {
+    BackendError::Iterm2 { doing: script.doing, code, said, advice }
+}
+
+/// The number and the words of `120:155: execution error: iTerm got an error: Can’t get session. (-1728)`.
+fn complaint(stderr: &str) -> (Option<i32>, String) {
+    let line =
+        stderr.lines().find(|line| !line.trim().is_empty()).unwrap_or("it failed without a word").trim();
+    let said = line.split_once("error: ").map_or(line, |(_, said)| said);
+    let code =
+        line.strip_suffix(')').and_then(|rest| rest.rsplit_once('(')).and_then(|(_, code)| code.parse().ok());
+    (code, text::short(said, 300))
+}
+
+/// What a person can do about an error number of Apple's.
+fn advice(code: i32) -> Option<&'static str> {
+    match code {
+        -1743 => Some(
+            "allow it: System Settings > Privacy & Security > Automation, your terminal's entry, switch iTerm on",
+        ),
+        -1719 | -1728 => Some(GONE),
+        -600 | -609 => Some(START),
+        -1712 => Some(SILENT),
+        -128 => Some("a question was answered with Cancel: run it again and allow it"),
+        -1708 | -10000 => Some("update iTerm2: this one does not know the scripts of phalanx"),
+        -2740 | -2741 | -10814 | -43 => Some("install iTerm2 (https://iterm2.com), or use `--backend auto`"),
+        _ => None,
+    }
+}
+
+/// Whether the error says that an object is not there (any more).
+pub(super) fn is_gone(error: &BackendError) -> bool {
+    matches!(error, BackendError::Iterm2 { code: Some(-1719 | -1728), .. })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ly_09_every_error_code_has_its_advice() {
+        let table = [
+            (-1743, "Automation"),
+            (-1728, "closed meanwhile"),
+            (-1719, "closed meanwhile"),
+            (-600, "start iTerm2"),
+            (-609, "start iTerm2"),
+            (-1712, "question"),
+            (-128, "Cancel"),
+            (-1708, "update iTerm2"),
+            (-10000, "update iTerm2"),
+            (-2741, "install iTerm2"),
+            (-2740, "install iTerm2"),
+            (-10814, "install iTerm2"),
+            (-43, "install iTerm2"),
+        ];
+        for (code, expected) in table {
+            let stderr = format!("0:9: execution error: iTerm got an error: It’s so. ({code})\n");
+            let (read, said) = complaint(&stderr);
+            assert_eq!(read, Some(code));
+            assert_eq!(said, format!("iTerm got an error: It’s so. ({code})"));
+            assert!(advice(code).is_some_and(|advice| advice.contains(expected)), "{code}");
+        }
+        assert_eq!(advice(-1), None);
+        assert_eq!(complaint(""), (None, "it failed without a word".to_owned()));
+        assert_eq!(complaint("odd (x)\n"), (None, "odd (x)".to_owned()));
+        assert!(!complaint("error: \u{1b}[2J (-1)").1.contains('\u{1b}'), "SEC-10");
+    }
+}

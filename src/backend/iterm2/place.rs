@@ -1,0 +1,147 @@
+//! Making sessions: each one a split of one that is there, with the launcher as its command. Refuses to type, and to
+//! leave behind what it cannot answer for.
+
+use super::super::{BackendError, Launch};
+use super::script::{NOT_FOUND, NOT_RUNNING, PLACE};
+use super::survey::{Row, Way, anchors, is_id, is_tty, note, of_caller};
+use super::{Iterm2, osa, quote};
+use crate::model::placement::{ItermSession, Placement};
+use crate::sys::clock::{self, Deadline};
+
+/// What became of one try.
+enum Tried {
+    Placed(ItermSession),
+    /// The session that was to be split is not there any more.
+    AnchorGone,
+}
+
+/// Starts the launchers one after another; the sessions are listed once, and again when an anchor has gone (LY-08).
+pub(super) fn place(iterm2: &Iterm2, launches: &[Launch]) -> Vec<Result<Placement, BackendError>> {
+    let mut rows: Option<Vec<Row>> = None;
+    let one = |launch: &Launch| {
+        let placed = place_one(iterm2, &mut rows, launch);
+        if placed.is_err() {
+            rows = None;
+        }
+        placed.map(Placement::Iterm2)
+    };
+    launches.iter().map(one).collect()
+}
+
+fn place_one(
+    iterm2: &Iterm2,
+    rows: &mut Option<Vec<Row>>,
+    launch: &Launch,
+) -> Result<ItermSession, BackendError> {
+    let command = quote::command(&launch.argv)
+        .map_err(|problem| BackendError::Unavailable { program: "iTerm2", problem })?;
+    // What was known may be stale; what is asked now is not.
+    if let Some(known) = rows.as_mut()
+        && let Some(session) = from_any(iterm2, known, launch, &command)?
+    {
+        return Ok(session);
+    }
+    let known = rows.insert(iterm2.survey()?.ok_or_else(|| osa::not_running(&PLACE))?);
+    from_any(iterm2, known, launch, &command)?.ok_or_else(|| BackendError::Iterm2 {
+        doing: PLACE.doing,
+        code: None,
+        said: "neither this terminal nor any member of the team is a session of it any more".to_owned(),
+        advice: Some("run it again in a session of iTerm2, outside tmux and ssh"),
+    })
+}
+
+/// Tries one anchor after another; none if all have gone.
+fn from_any(
+    iterm2: &Iterm2,
+    rows: &mut Vec<Row>,
+    launch: &Launch,
+    command: &str,
+) -> Result<Option<ItermSession>, BackendError> {
+    let home = &iterm2.home;
+    let caller = of_caller(rows, home.tty.as_deref(), home.hint.as_deref());
+    for (anchor, way) in anchors(rows, caller, &home.tag, home.layout) {
+        match from(iterm2, &anchor, way, launch, command) {
+            Ok(Tried::Placed(session)) => {
+                note(rows, &anchor, way, row(&session, launch, &home.tag));
+                return Ok(Some(session));
+            }
+            Ok(Tried::AnchorGone) => (),
+            Err(problem) => {
+                sweep(iterm2, launch);
+                return Err(problem);
+            }
+        }
+    }
+    Ok(None)
+}
+
+fn row(session: &ItermSession, launch: &Launch, tag: &str) -> Row {
+    let ItermSession { session_id: id, tty } = session.clone();
+    Row { id, tty, rows: 0, window: String::new(), token: launch.token.clone(), team: tag.to_owned() }
+}
+
+fn from(
+    iterm2: &Iterm2,
+    anchor: &str,
+    way: Way,
+    launch: &Launch,
+    command: &str,
+) -> Result<Tried, BackendError> {
+    let args = [anchor, way.word(), command, &launch.token, &iterm2.home.tag, launch.member.as_str()];
+    let answer = match iterm2.osa.run(&PLACE, &args) {
+        Err(problem) if osa::is_gone(&problem) => return made(iterm2, launch),
+        other => other?,
+    };
+    let fields: Vec<&str> = answer.split('\t').collect();
+    match fields[..] {
+        [NOT_FOUND] => Ok(Tried::AnchorGone),
+        [NOT_RUNNING] => Err(osa::not_running(&PLACE)),
+        ["placed", id, tty] if is_id(id) && is_tty(tty) => {
+            Ok(Tried::Placed(ItermSession { session_id: id.to_owned(), tty: tty.to_owned() }))
+        }
+        ["placed", id, _] if is_id(id) => wait_tty(iterm2, id).map(Tried::Placed),
+        _ => Err(osa::unreadable(&PLACE, &answer)),
+    }
+}
+
+/// "Not there" may be about the anchor or, after the split, about something in its course: then the token tells, and
+/// no second session is made for the same launcher (SP-11).
+fn made(iterm2: &Iterm2, launch: &Launch) -> Result<Tried, BackendError> {
+    let rows = iterm2.survey()?.unwrap_or_default();
+    match rows.into_iter().find(|row| row.token == launch.token) {
+        Some(row) => wait_tty(iterm2, &row.id).map(Tried::Placed),
+        None => Ok(Tried::AnchorGone),
+    }
+}
+
+/// A session may be there before its program has a terminal.
+fn wait_tty(iterm2: &Iterm2, id: &str) -> Result<ItermSession, BackendError> {
+    let deadline = Deadline::after(super::SETTLED_WITHIN);
+    loop {
+        let rows = iterm2.survey()?.unwrap_or_default();
+        match rows.into_iter().find(|row| row.id == id) {
+            Some(row) if !row.tty.is_empty() => {
+                return Ok(ItermSession { session_id: row.id, tty: row.tty });
+            }
+            Some(_) if !deadline.expired() => clock::sleep(super::PAUSE.min(deadline.remaining())),
+            Some(_) | None => {
+                return Err(BackendError::Iterm2 {
+                    doing: PLACE.doing,
+                    code: None,
+                    said: format!("session {id} has got no terminal"),
+                    advice: None,
+                });
+            }
+        }
+    }
+}
+
+/// A failed start may have made its session all the same, when only the answer was lost. The token finds it.
+fn sweep(iterm2: &Iterm2, launch: &Launch) {
+    let rows = iterm2.survey().ok().flatten().unwrap_or_default();
+    for row in rows.into_iter().filter(|row| row.token == launch.token) {
+        let session = ItermSession { session_id: row.id, tty: row.tty };
+        // If that fails, too, the launcher finds its spec gone and ends, and the session with it.
+        let _ = iterm2.close_one(&session, &launch.token);
+    }
+}

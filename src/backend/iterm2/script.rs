@@ -1,0 +1,213 @@
+//! What is said to iTerm2: constant texts, every datum an argument of `on run argv` (SEC-09). Their copies under
+//! `fixtures/osascript` show a change of them in the diff. Knows nothing of who runs them.
+//!
+//! Three habits of AppleScript shape them. `tell application` would start iTerm2, so each asks first whether it runs.
+//! Within `tell`, iTerm2's own words win (`tab` is a class there), so every name of ours begins with `x`. A variable
+//! that is not set is `missing value`, and `as text` makes two words of that.
+
+/// A script and what it is for, as in "cannot …".
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Script {
+    pub(super) doing: &'static str,
+    pub(super) text: &'static str,
+}
+
+/// What every script answers when iTerm2 does not run.
+pub(super) const NOT_RUNNING: &str = "not-running";
+/// What a script about one session answers when that is not there.
+pub(super) const NOT_FOUND: &str = "not-found";
+/// What it answers when its terminal or its token is another.
+pub(super) const NOT_OURS: &str = "not-ours";
+/// The first line when it was done.
+pub(super) const DONE: &str = "done";
+
+macro_rules! lines {
+    ($($line:literal)*) => { concat!($($line, "\n"),*) };
+}
+
+macro_rules! head {
+    () => {
+        lines!["\tif application id \"com.googlecode.iterm2\" is not running then return \"not-running\""]
+    };
+}
+
+/// Looks at every session there is, as `xSes` in `xTab` in `xWin`.
+macro_rules! each_session {
+    ($body:expr) => {
+        concat!(
+            lines![
+                "\ttell application id \"com.googlecode.iterm2\""
+                "\t\trepeat with xWin in windows"
+                "\t\t\trepeat with xTab in tabs of xWin"
+                "\t\t\t\trepeat with xSes in sessions of xTab"
+            ],
+            $body,
+            lines!["\t\t\t\tend repeat" "\t\t\tend repeat" "\t\tend repeat" "\tend tell"]
+        )
+    };
+}
+
+/// Does `$body` to the session of this id if terminal and token are as expected: id, terminal, token, then `$more`.
+macro_rules! own_session {
+    ($more:literal, $body:expr) => {
+        concat!(
+            "on run argv\n\tset {xWanted, xTty, xToken",
+            $more,
+            "} to argv\n",
+            head!(),
+            each_session!(concat!(
+                lines![
+                    "\t\t\t\t\tif (unique id of xSes) is xWanted then"
+                    "\t\t\t\t\t\ttell xSes to set xFound to (variable named \"user.phalanx_token\")"
+                    "\t\t\t\t\t\tif xFound is not xToken then return \"not-ours\""
+                    "\t\t\t\t\t\ttell xSes to set xFound to (get tty)"
+                    "\t\t\t\t\t\tif xFound is not xTty then return \"not-ours\""
+                ],
+                $body,
+                lines!["\t\t\t\t\tend if"]
+            )),
+            lines!["\treturn \"not-found\"" "end run"]
+        )
+    };
+}
+
+/// All sessions. No arguments. Answers `running` and one line each: id, terminal, rows, window's id, token, team;
+/// separated by tabs.
+pub(super) const SURVEY: Script = Script {
+    doing: "list its sessions",
+    text: concat!(
+        lines!["on run argv"],
+        head!(),
+        lines!["\tset xSep to character id 9" "\tset xOut to \"running\""],
+        each_session!(lines![
+            "\t\t\t\t\tset xTty to \"\""
+            "\t\t\t\t\tset xToken to \"\""
+            "\t\t\t\t\tset xTeam to \"\""
+            "\t\t\t\t\ttry"
+            "\t\t\t\t\t\ttell xSes to set xTty to (get tty)"
+            "\t\t\t\t\tend try"
+            "\t\t\t\t\ttry"
+            "\t\t\t\t\t\ttell xSes to set xToken to (variable named \"user.phalanx_token\")"
+            "\t\t\t\t\tend try"
+            "\t\t\t\t\ttry"
+            "\t\t\t\t\t\ttell xSes to set xTeam to (variable named \"user.phalanx_team\")"
+            "\t\t\t\t\tend try"
+            "\t\t\t\t\tif xTty is missing value then set xTty to \"\""
+            "\t\t\t\t\tif xToken is missing value then set xToken to \"\""
+            "\t\t\t\t\tif xTeam is missing value then set xTeam to \"\""
+            "\t\t\t\t\tset xRow to (unique id of xSes) & xSep & xTty & xSep & (rows of xSes) & xSep & (id of xWin)"
+            "\t\t\t\t\tset xOut to xOut & (character id 10) & xRow & xSep & xToken & xSep & xTeam"
+        ]),
+        lines!["\treturn xOut" "end run"]
+    ),
+};
+
+/// A new session. Arguments: the anchor's id, `right`, `below` or `tab`, the command, token, team, name. Answers
+/// `placed`, id and terminal (which may be empty for a moment), separated by tabs. A session that cannot be given its
+/// token is closed again; a new tab does not keep the keyboard.
+pub(super) const PLACE: Script = Script {
+    doing: "open a session for it",
+    text: concat!(
+        lines!["on run argv" "\tset {xAnchor, xWay, xCommand, xToken, xTeam, xName} to argv"],
+        head!(),
+        lines!["\tset xSep to character id 9"],
+        each_session!(lines![
+            "\t\t\t\t\tif (unique id of xSes) is xAnchor then"
+            "\t\t\t\t\t\tif xWay is \"right\" then"
+            "\t\t\t\t\t\t\ttell xSes to set xNew to (split vertically with default profile command xCommand)"
+            "\t\t\t\t\t\telse if xWay is \"below\" then"
+            "\t\t\t\t\t\t\ttell xSes to set xNew to (split horizontally with default profile command xCommand)"
+            "\t\t\t\t\t\telse"
+            "\t\t\t\t\t\t\tset xSeen to current tab of xWin"
+            "\t\t\t\t\t\t\ttell xWin to set xMade to (create tab with default profile command xCommand)"
+            "\t\t\t\t\t\t\tset xNew to current session of xMade"
+            "\t\t\t\t\t\t\ttell xSeen to select"
+            "\t\t\t\t\t\tend if"
+            "\t\t\t\t\t\ttry"
+            "\t\t\t\t\t\t\ttell xNew"
+            "\t\t\t\t\t\t\t\tset variable named \"user.phalanx_token\" to xToken"
+            "\t\t\t\t\t\t\t\tset variable named \"user.phalanx_team\" to xTeam"
+            "\t\t\t\t\t\t\tend tell"
+            "\t\t\t\t\t\ton error xText number xCode"
+            "\t\t\t\t\t\t\ttell xNew to close"
+            "\t\t\t\t\t\t\terror xText number xCode"
+            "\t\t\t\t\t\tend try"
+            "\t\t\t\t\t\tset xTty to \"\""
+            "\t\t\t\t\t\ttry"
+            "\t\t\t\t\t\t\ttell xNew to set name to xName"
+            "\t\t\t\t\t\t\ttell xNew to set xTty to (get tty)"
+            "\t\t\t\t\t\tend try"
+            "\t\t\t\t\t\tif xTty is missing value then set xTty to \"\""
+            "\t\t\t\t\t\treturn \"placed\" & xSep & (unique id of xNew) & xSep & xTty"
+            "\t\t\t\t\tend if"
+        ]),
+        lines!["\treturn \"not-found\"" "end run"]
+    ),
+};
+
+/// Closes a session of ours.
+pub(super) const CLOSE: Script = Script {
+    doing: "close its session",
+    text: own_session!("", lines!["\t\t\t\t\t\ttell xSes to close" "\t\t\t\t\t\treturn \"done\""]),
+};
+
+/// What a session of ours shows, from the second line of the answer on.
+pub(super) const CONTENTS: Script = Script {
+    doing: "show its screen",
+    text: own_session!(
+        "",
+        lines![
+            "\t\t\t\t\t\ttell xSes to set xShown to (get contents) as text"
+            "\t\t\t\t\t\treturn \"done\" & (character id 10) & xShown"
+        ]
+    ),
+};
+
+/// Brings a session of ours to the front.
+pub(super) const FOCUS: Script = Script {
+    doing: "bring its session to the front",
+    text: own_session!(
+        "",
+        lines![
+            "\t\t\t\t\t\ttell xWin to select"
+            "\t\t\t\t\t\ttell xTab to select"
+            "\t\t\t\t\t\ttell xSes to select"
+            "\t\t\t\t\t\tactivate"
+            "\t\t\t\t\t\treturn \"done\""
+        ]
+    ),
+};
+
+/// Names a session of ours. One more argument: the name.
+pub(super) const NAME: Script = Script {
+    doing: "name its session",
+    text: own_session!(
+        ", xName",
+        lines!["\t\t\t\t\t\ttell xSes to set name to xName" "\t\t\t\t\t\treturn \"done\""]
+    ),
+};
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// LY-09, SEC-09: the texts are the golden ones, in ASCII (osascript guesses the encoding), and no launch is typed.
+    #[test]
+    fn ly_09_sec_09_the_scripts_are_the_golden_ones() {
+        let golden = [
+            (SURVEY, include_str!("../../../fixtures/osascript/survey.applescript")),
+            (PLACE, include_str!("../../../fixtures/osascript/place.applescript")),
+            (CLOSE, include_str!("../../../fixtures/osascript/close.applescript")),
+            (CONTENTS, include_str!("../../../fixtures/osascript/contents.applescript")),
+            (FOCUS, include_str!("../../../fixtures/osascript/focus.applescript")),
+            (NAME, include_str!("../../../fixtures/osascript/name.applescript")),
+        ];
+        for (script, golden) in golden {
+            assert_eq!(script.text, golden, "{}", script.doing);
+            assert!(script.text.is_ascii(), "{}", script.doing);
+            assert!(!script.text.contains("write"), "{}", script.doing);
+            let asks = script.text.find("is not running then return").expect("asks whether iTerm2 runs");
+            assert!(asks < script.text.find("tell application").expect("tells it"), "{}", script.doing);
+        }
+    }
+}

@@ -1,0 +1,219 @@
+//! What iTerm2 says of all its sessions, and what follows from it: whose one is, which is the caller's, where the next
+//! one goes. Pure: asking is the business of others.
+
+use super::super::BackendError;
+use super::osa;
+use super::script::{NOT_RUNNING, SURVEY};
+use crate::model::placement::{ItermSession, Layout, Verdict};
+
+/// A split below is refused if it left fewer rows than this: the next session gets a tab of its own.
+const FEWEST_ROWS: u32 = 8;
+
+/// One session. What others put into their variables may be odd and spoils nobody else's row.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Row {
+    pub(super) id: String,
+    /// Empty while there is none yet.
+    pub(super) tty: String,
+    pub(super) rows: u32,
+    pub(super) window: String,
+    pub(super) token: String,
+    pub(super) team: String,
+}
+
+/// The sessions of a running iTerm2; none if it does not run.
+pub(super) fn read(answer: &str) -> Result<Option<Vec<Row>>, BackendError> {
+    let mut lines = answer.lines();
+    match lines.next() {
+        Some(NOT_RUNNING) => Ok(None),
+        Some("running") => Ok(Some(lines.filter_map(row).collect())),
+        Some(_) | None => Err(osa::unreadable(&SURVEY, answer)),
+    }
+}
+
+fn row(line: &str) -> Option<Row> {
+    let mut fields = line.splitn(6, '\t');
+    let mut next = || fields.next().unwrap_or_default().to_owned();
+    let (id, tty, rows, window, token, team) = (next(), next(), next(), next(), next(), next());
+    let tty = if is_tty(&tty) { tty } else { String::new() };
+    is_id(&id).then(|| Row { id, tty, rows: rows.parse().unwrap_or(0), window, token, team })
+}
+
+/// A UUID in iTerm2; anything that could not be one is not taken for an id.
+pub(super) fn is_id(text: &str) -> bool {
+    (8..=64).contains(&text.len()) && text.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'-')
+}
+
+pub(super) fn is_tty(text: &str) -> bool {
+    text.starts_with("/dev/") && !text.contains(char::is_whitespace)
+}
+
+/// Whose a recorded session is (protocol.md, section 8): same id, same token, same terminal.
+pub(super) fn verdict(rows: Option<&[Row]>, session: &ItermSession, token: &str) -> Verdict {
+    // A session does not outlive iTerm2 on any screen; its processes are judged by their own identity.
+    let Some(rows) = rows else { return Verdict::Gone };
+    let foreign = |difference: &str| Verdict::Foreign { difference: difference.to_owned() };
+    match rows.iter().find(|row| row.id == session.session_id) {
+        None => Verdict::Gone,
+        Some(_) if token.is_empty() => Verdict::Unknown { reason: "no token is recorded".to_owned() },
+        Some(row) if row.token != token => foreign("token"),
+        Some(row) if row.tty.is_empty() => {
+            Verdict::Unknown { reason: "iTerm2 does not tell its terminal".to_owned() }
+        }
+        Some(row) if row.tty != session.tty => foreign("terminal"),
+        Some(_) => Verdict::Owned,
+    }
+}
+
+/// The session that the caller stands in: the one on the caller's own terminal. A variable such as
+/// `$ITERM_SESSION_ID` is inherited by whoever; it only decides between two that claim the same terminal, of which
+/// one has ended (PT-03).
+pub(super) fn of_caller<'r>(rows: &'r [Row], tty: Option<&str>, hint: Option<&str>) -> Option<&'r Row> {
+    let tty = tty?;
+    let mut there = rows.iter().filter(|row| row.tty == tty);
+    let hinted = there.clone().find(|row| hint.is_some_and(|hint| hint.ends_with(&format!(":{}", row.id))));
+    hinted.or_else(|| there.next())
+}
+
+/// How a session comes to be.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Way {
+    Right,
+    Below,
+    Tab,
+}
+
+impl Way {
+    /// The word in the script's arguments.
+    pub(super) fn word(self) -> &'static str {
+        match self {
+            Way::Right => "right",
+            Way::Below => "below",
+            Way::Tab => "tab",
+        }
+    }
+}
+
+/// From which sessions, and how, the next one can be made, the best first (LY-04, LY-08): the tallest of this team's
+/// own is split, so that the caller's keeps its size; the first one stands at the caller's right. If the caller has no
+/// session (any more), any of the team's will do.
+pub(super) fn anchors(rows: &[Row], caller: Option<&Row>, team: &str, layout: Layout) -> Vec<(String, Way)> {
+    let near = |row: &&Row| row.team == team && caller.is_none_or(|caller| caller.window == row.window);
+    let mut ours: Vec<&Row> = rows.iter().filter(near).collect();
+    ours.sort_by_key(|row| std::cmp::Reverse(row.rows));
+    let pair = |row: &Row, way| (row.id.clone(), way);
+    let split = |row: &&Row| pair(row, if row.rows < 2 * FEWEST_ROWS { Way::Tab } else { Way::Below });
+    match layout {
+        // Splits of the caller's tab are what iTerm2 has for both.
+        Layout::Panes | Layout::Split => {
+            ours.iter().map(split).chain(caller.map(|caller| pair(caller, Way::Right))).collect()
+        }
+        Layout::Windows => caller.into_iter().chain(ours).map(|row| pair(row, Way::Tab)).collect(),
+    }
+}
+
+/// Notes in `rows` what was made from `anchor`, so that the next one need not ask.
+pub(super) fn note(rows: &mut Vec<Row>, anchor: &str, way: Way, mut made: Row) {
+    let tallest = rows.iter().map(|row| row.rows).max().unwrap_or(0);
+    let Some(beside) = rows.iter_mut().find(|row| row.id == anchor) else { return };
+    if way == Way::Below {
+        beside.rows /= 2;
+    }
+    made.rows = if way == Way::Tab { tallest.max(2 * FEWEST_ROWS) } else { beside.rows };
+    made.window.clone_from(&beside.window);
+    rows.push(made);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn a_row(id: &str, tty: &str, rows: u32, token: &str, team: &str) -> Row {
+        let (id, tty, window) = (format!("{id}-0000000"), format!("/dev/{tty}"), "1".to_owned());
+        Row { id, tty, rows, window, token: token.to_owned(), team: team.to_owned() }
+    }
+
+    #[test]
+    fn answers_are_read_whatever_stands_in_them() {
+        let answer = "running\nA-000000\t/dev/ttys001\t50\t7\t\t\nB-000000\tmissing value\t?\t7\tto\tken\nnext\tline\n\nC-000000\t/dev/ttys003\t24\t8\ttok\tteam/1";
+        let rows = read(answer).expect("readable").expect("running");
+        let ids: Vec<&str> = rows.iter().map(|row| row.id.as_str()).collect();
+        assert_eq!(ids, ["A-000000", "B-000000", "C-000000"]);
+        assert_eq!((rows[1].tty.as_str(), rows[1].rows, rows[1].token.as_str()), ("", 0, "to"));
+        assert_eq!((rows[2].token.as_str(), rows[2].team.as_str()), ("tok", "team/1"));
+        assert_eq!(read("not-running").expect("readable"), None);
+        for odd in ["", "???", "runningA\tb"] {
+            assert!(read(odd).expect_err(odd).to_string().contains("answered"), "{odd}");
+        }
+    }
+
+    #[test]
+    fn the_table_of_verdicts() {
+        let session = ItermSession { session_id: "A-0000000".to_owned(), tty: "/dev/a".to_owned() };
+        let word = |rows: Option<&[Row]>, token: &str| match verdict(rows, &session, token) {
+            Verdict::Owned => "owned",
+            Verdict::Foreign { .. } => "foreign",
+            Verdict::Gone => "gone",
+            Verdict::Unknown { .. } => "unknown",
+        };
+        let one = |tty: &str, token: &str| [a_row("A", tty, 50, token, "t")];
+        let mut no_tty = one("a", "tok");
+        no_tty[0].tty.clear();
+        assert_eq!(word(Some(&one("a", "tok")), "tok"), "owned");
+        assert_eq!(word(Some(&one("a", "")), "tok"), "foreign");
+        assert_eq!(word(Some(&one("a", "kot")), "tok"), "foreign");
+        assert_eq!(word(Some(&one("b", "tok")), "tok"), "foreign", "its terminal is another's now");
+        assert_eq!(word(Some(&one("a", "")), ""), "unknown", "an empty token proves nothing");
+        assert_eq!(word(Some(&no_tty), "tok"), "unknown");
+        assert_eq!(word(Some(&[a_row("B", "a", 50, "tok", "t")]), "tok"), "gone");
+        assert_eq!(word(Some(&[]), "tok"), "gone");
+        assert_eq!(word(None, "tok"), "gone");
+    }
+
+    /// PT-03: only the terminal tells; the variable may be anybody's.
+    #[test]
+    fn pt_03_the_caller_is_known_by_its_terminal() {
+        let rows = [a_row("A", "a", 50, "", ""), a_row("B", "b", 50, "", ""), a_row("C", "b", 50, "", "")];
+        let found = |tty, hint| of_caller(&rows, tty, hint).map(|row| row.id.as_str());
+        assert_eq!(found(Some("/dev/a"), Some("w0t0p0:A-0000000")), Some("A-0000000"));
+        assert_eq!(found(Some("/dev/b"), Some("w0t0p0:A-0000000")), Some("B-0000000"), "a stale variable");
+        assert_eq!(found(Some("/dev/b"), Some("w0t0p0:C-0000000")), Some("C-0000000"));
+        assert_eq!(found(Some("/dev/b"), Some("C-0000000")), Some("B-0000000"));
+        assert_eq!(found(Some("/dev/x"), Some("w0t0p0:A-0000000")), None);
+        assert_eq!(found(None, Some("w0t0p0:A-0000000")), None);
+    }
+
+    /// LY-04, LY-08: where the next one goes.
+    #[test]
+    fn ly_04_ly_08_the_order_of_anchors() {
+        let leader = a_row("L", "l", 60, "", "");
+        let (a, b) = (a_row("A", "a", 20, "x", "t/1"), a_row("B", "b", 40, "y", "t/1"));
+        let other = a_row("O", "o", 60, "z", "u/1");
+        let mut far = a_row("F", "f", 60, "f", "t/1");
+        far.window = "2".to_owned();
+        let small = a_row("S", "s", 15, "s", "t/1");
+        let ask = |rows: &[&Row], caller: Option<&Row>, layout| {
+            let rows: Vec<Row> = rows.iter().map(|row| (*row).clone()).collect();
+            let word = |(id, way): (String, Way)| format!("{} {}", &id[..1], way.word());
+            anchors(&rows, caller, "t/1", layout).into_iter().map(word).collect::<Vec<_>>().join(", ")
+        };
+        let (split, tabs) = (Layout::Split, Layout::Windows);
+        assert_eq!(ask(&[&leader, &other], Some(&leader), split), "L right");
+        assert_eq!(ask(&[&leader, &a, &b, &far], Some(&leader), Layout::Panes), "B below, A below, L right");
+        assert_eq!(ask(&[&a, &b, &other, &far], None, split), "F below, B below, A below");
+        assert_eq!(ask(&[&leader, &small], Some(&leader), split), "S tab, L right");
+        assert_eq!(ask(&[&leader, &a], Some(&leader), tabs), "L tab, A tab");
+        assert_eq!(ask(&[&other], None, split), "");
+    }
+
+    #[test]
+    fn what_was_made_counts_for_the_next_one() {
+        let mut rows = vec![a_row("L", "l", 60, "", "")];
+        let made = |id| a_row(id, "x", 0, "x", "t/1");
+        note(&mut rows, "L-0000000", Way::Right, made("A"));
+        note(&mut rows, "A-0000000", Way::Below, made("B"));
+        note(&mut rows, "B-0000000", Way::Tab, made("C"));
+        let heights: Vec<u32> = rows.iter().map(|row| row.rows).collect();
+        assert_eq!(heights, [60, 30, 30, 60], "the caller's own is as it was");
+    }
+}

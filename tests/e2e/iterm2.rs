@@ -1,0 +1,348 @@
+//! Teams in iTerm2, which the emulator in `fixtures/osascript` plays: sessions are real programs on real terminals, and
+//! the leader stands in one of them. Neither iTerm2 nor macOS was at hand (docs/backends.md).
+
+use std::fs::{self, File};
+use std::io::{BufRead, BufReader, Write};
+use std::os::unix::fs::{OpenOptionsExt, symlink};
+use std::os::unix::net::UnixStream;
+use std::process::{Command, Stdio};
+
+use serde_json::{Value, json};
+
+use crate::harness::{Run, Stage, binary, wait_for};
+
+/// Opening a terminal must not make it the test's own.
+const O_NOCTTY: i32 = 0o400;
+
+struct Mac {
+    stage: Stage,
+    leader: Value,
+}
+
+impl Mac {
+    /// An iTerm2 with one window, in which `program` runs.
+    fn running(program: &[&str]) -> Mac {
+        let mut stage = Stage::new();
+        fs::create_dir(stage.at("iterm")).expect("dir");
+        let osascript = stage.at("iterm/osascript");
+        symlink(concat!(env!("CARGO_MANIFEST_DIR"), "/fixtures/osascript/osascript"), &osascript)
+            .expect("symlink");
+        stage.shadow("osascript", &format!("#!/bin/sh\nexec '{}' \"$@\"\n", osascript.display()));
+        let started = stage.command(&osascript.to_string_lossy()).arg("--emulate").output().expect("python3");
+        assert!(started.status.success(), "{}", String::from_utf8_lossy(&started.stderr));
+        let mut mac = Mac { stage, leader: Value::Null };
+        mac.leader = mac.op("open", program);
+        mac
+    }
+
+    fn new() -> Mac {
+        Mac::running(&["sleep", "600"])
+    }
+
+    /// Works the emulator; see its `control`.
+    fn op(&self, op: &str, args: &[&str]) -> Value {
+        let mut stream = UnixStream::connect(self.stage.at("iterm/s")).expect("the emulator runs");
+        writeln!(stream, "{}", json!({ "op": op, "args": args })).expect("it listens");
+        let mut line = String::new();
+        BufReader::new(stream).read_line(&mut line).expect("an answer");
+        let answer: Value = serde_json::from_str(&line).expect("json");
+        answer.get("value").cloned().unwrap_or_else(|| panic!("{op} {args:?}: {answer}"))
+    }
+
+    fn fail(&self, verb: &str, mode: &str, times: u32) {
+        self.op("fail", &[&json!({ verb: [mode, times] }).to_string()]);
+    }
+
+    fn sessions(&self) -> Vec<Value> {
+        self.op("sessions", &[]).as_array().expect("a list").clone()
+    }
+
+    fn leader_id(&self) -> String {
+        self.leader["id"].as_str().expect("an id").to_owned()
+    }
+
+    /// The scripts that were run so far: verb and arguments.
+    fn calls(&self) -> Vec<(String, Vec<String>)> {
+        let log = fs::read_to_string(self.stage.at("iterm/log")).unwrap_or_default();
+        let calls = log.lines().map(|line| serde_json::from_str::<Value>(line).expect("json"));
+        let pair = |call: Value| {
+            let args = serde_json::from_value(call["args"].clone()).expect("words");
+            (call["verb"].as_str().expect("a verb").to_owned(), args)
+        };
+        calls.map(pair).collect()
+    }
+
+    /// A phalanx on the leader's terminal, in the environment that iTerm2 gives its sessions.
+    fn command(&self, args: &[&str]) -> Command {
+        let tty = self.leader["tty"].as_str().expect("a terminal");
+        let tty: File = fs::OpenOptions::new()
+            .read(true)
+            .write(true)
+            .custom_flags(O_NOCTTY)
+            .open(tty)
+            .expect("a terminal");
+        let mut command = self.stage.command(binary());
+        command
+            .env("TERM_PROGRAM", "iTerm.app")
+            .env("LC_TERMINAL", "iTerm2")
+            .env("ITERM_SESSION_ID", format!("w0t0p0:{}", self.leader_id()))
+            .stdin(Stdio::from(tty))
+            .args(args);
+        command
+    }
+
+    fn phalanx(&self, args: &[&str]) -> Run {
+        Run::from(self.command(args).output().expect("phalanx runs"))
+    }
+
+    /// Fails unless only `expected` sessions are left, and then nothing of phalanx or the emulator.
+    fn assert_clean(self, expected: usize) {
+        let left = self.sessions();
+        assert_eq!(left.len(), expected, "{left:?}");
+        self.op("quit", &[]);
+        self.stage.assert_clean();
+    }
+}
+
+/// A whole life on the leader's own terminal: created, chosen by `auto`, written to, looked at, shut down, deleted.
+#[test]
+fn iterm2_a_whole_life_inside_a_session() {
+    let mac = Mac::running(&["sleep", "600"]);
+    let script = mac.stage.at("life.sh");
+    let text = format!(
+        "export PHALANX_CONFIG_DIR='{root}'\ncd '{work}'\n\
+         run() {{ '{phalanx}' \"$@\" </dev/null >>out 2>>err; echo \"$1 $?\" >>codes; }}\n\
+         run team create alpha\nrun spawn ada --role tester --prompt hello\n\
+         run --json spawn bob -- sh -c 'echo bob is here; exec sleep 300'\n\
+         run send ada hi\nrun peek bob\nrun shutdown ada\nrun down\necho yes >over.new; mv over.new over\nexec sleep 600\n",
+        root = mac.stage.root().display(),
+        work = mac.stage.at("work").display(),
+        phalanx = binary(),
+    );
+    mac.stage.script(&script, &text);
+    let shell = mac.op("open", &["sh", &script.to_string_lossy()]);
+    let read = |name: &str| fs::read_to_string(mac.stage.at("work").join(name)).unwrap_or_default();
+    wait_for("the end of the script", || mac.stage.at("work/over").exists().then_some(()));
+    let (codes, out, err) = (read("codes"), read("out"), read("err"));
+    assert!(
+        codes.lines().count() == 7 && codes.lines().all(|line| line.ends_with(" 0")),
+        "{codes}\n{out}\n{err}"
+    );
+    assert!(
+        format!("{out}{err}").contains("backend iterm2: this terminal is a session of iTerm2"),
+        "{out}\n{err}"
+    );
+    assert!(out.contains("bob is here"), "{out}");
+    let placed: Vec<Vec<String>> =
+        mac.calls().into_iter().filter(|(verb, _)| verb == "place").map(|(_, args)| args).collect();
+    assert_eq!(
+        (&placed[0][0], placed[0][1].as_str()),
+        (&shell["id"].as_str().expect("an id").to_owned(), "right")
+    );
+    assert_eq!(placed[1][1], "below");
+    mac.op("end", &[shell["id"].as_str().expect("an id")]);
+    mac.assert_clean(1);
+}
+
+/// The record says where it runs; the team file names the session.
+#[test]
+fn iterm2_the_placement_is_the_session_of_the_split() {
+    let mac = Mac::new();
+    mac.phalanx(&["team", "create", "alpha"]).expect(0);
+    let mut spawn = mac.command(&["--json", "spawn", "ada", "--backend", "iterm2"]);
+    // PT-03: left over from a session that has gone; the terminal tells.
+    spawn.env("ITERM_SESSION_ID", "w9t9p9:00000000-0000-0000-0000-000000000000");
+    let made = Run::from(spawn.output().expect("phalanx runs")).expect(0).json();
+    let placed = mac.calls().into_iter().find(|(verb, _)| verb == "place").expect("a split");
+    assert_eq!(placed.1[0], mac.leader_id());
+    assert_eq!(made["backend"], json!("iterm2"));
+    let sessions = mac.sessions();
+    let ada = sessions.iter().find(|s| s["name"] == json!("ada")).expect("a session of that name");
+    let config = fs::read_to_string(mac.stage.root().join("teams/alpha/config.json")).expect("config");
+    let config: Value = serde_json::from_str(&config).expect("json");
+    assert_eq!(config["members"][1]["tmuxPaneId"], ada["id"]);
+    assert_eq!(config["members"][1]["backendType"], json!("iterm2"));
+    let record =
+        fs::read_to_string(mac.stage.root().join("teams/alpha/phalanx/members/ada.json")).expect("record");
+    let record: Value = serde_json::from_str(&record).expect("json");
+    assert_eq!(record["start"]["tty"], ada["tty"]);
+    assert_eq!(record["placement"]["iterm2"], json!({"session_id": ada["id"], "tty": ada["tty"]}));
+    mac.phalanx(&["down"]).expect(0);
+    mac.assert_clean(1);
+}
+
+/// SP-07, PT-03: an explicit choice is done or refused with what to do, never replaced; the environment alone is
+/// never believed.
+#[test]
+fn iterm2_sp_07_pt_03_an_explicit_choice_is_never_replaced() {
+    let mac = Mac::new();
+    mac.phalanx(&["team", "create", "alpha"]).expect(0);
+    let refused = |change: &[(&str, Option<&str>)], because: &str| {
+        let mut command = mac.command(&["spawn", "ada", "--backend", "iterm2"]);
+        for (name, value) in change {
+            match value {
+                Some(value) => command.env(name, value),
+                None => command.env_remove(name),
+            };
+        }
+        let run = Run::from(command.output().expect("phalanx runs")).expect(6);
+        assert!(run.stderr.contains(because), "{because}: {run:?}");
+        assert!(run.stderr.contains("hint: "), "{run:?}");
+    };
+    let bare = [("TERM_PROGRAM", None), ("LC_TERMINAL", None), ("ITERM_SESSION_ID", None)];
+    refused(&[("SSH_CONNECTION", Some("1 2 3 4"))], "this is an ssh session");
+    refused(&[("TMUX", Some("/tmp/x,1,0"))], "this is a tmux session");
+    refused(&[("TERM_PROGRAM", Some("vscode"))], "vscode");
+    refused(&bare, "not iTerm2");
+    refused(&[("PATH", Some("/nowhere"))], "`osascript` is not in PATH");
+    assert_eq!(mac.calls(), [], "none of these is worth a question");
+    mac.fail("survey", "-1743", 1);
+    refused(&[], "Automation");
+    mac.fail("*", "-600", 1);
+    refused(&[], "start iTerm2");
+    // All of the environment is iTerm2's, and the terminal is another one.
+    let mut elsewhere = mac.stage.command("python3");
+    let on_a_terminal = "import os, pty, sys; sys.exit(os.waitstatus_to_exitcode(pty.spawn(sys.argv[1:])))";
+    elsewhere
+        .args(["-c", on_a_terminal, binary(), "spawn", "ada", "--backend", "iterm2"])
+        .env("TERM_PROGRAM", "iTerm.app")
+        .env("ITERM_SESSION_ID", format!("w0t0p0:{}", mac.leader_id()));
+    let run = Run::from(elsewhere.output().expect("python3 runs")).expect(6);
+    assert!(run.stdout.contains("is no session of iTerm2"), "{run:?}");
+    mac.op("stop", &[]);
+    // Nothing came of any of it.
+    assert_eq!(mac.stage.phalanx(&["--json", "status"]).expect(0).json()["members"], json!([]));
+    mac.stage.phalanx(&["team", "delete"]).expect(0);
+    mac.assert_clean(0);
+}
+
+/// SP-07, PT-03: over ssh `auto` does not even ask.
+#[test]
+fn iterm2_tmux_pt_03_auto_is_not_fooled_by_what_ssh_carries() {
+    let mac = Mac::new();
+    mac.phalanx(&["team", "create", "alpha"]).expect(0);
+    let mut over_ssh = mac.command(&["--json", "spawn", "ada"]);
+    let run = Run::from(over_ssh.env("SSH_CONNECTION", "1 2 3 4").output().expect("phalanx runs")).expect(0);
+    assert_eq!(run.json()["backend"], json!("tmux"));
+    assert_eq!(mac.calls(), []);
+    mac.phalanx(&["down"]).expect(0);
+    mac.assert_clean(1);
+}
+
+/// LY-08: the leader's session is closed; the next spawn, from wherever, finds one of ours, and else says so.
+#[test]
+fn iterm2_ly_08_a_stale_anchor_is_recovered_from() {
+    let mac = Mac::new();
+    mac.phalanx(&["team", "create", "alpha"]).expect(0);
+    mac.phalanx(&["spawn", "ada"]).expect(0);
+    mac.op("end", &[&mac.leader_id()]);
+    mac.stage.phalanx(&["spawn", "ben"]).expect(0);
+    assert_eq!(mac.sessions().len(), 2);
+    for session in mac.sessions() {
+        mac.op("end", &[session["id"].as_str().expect("an id")]);
+    }
+    let run = mac.stage.phalanx(&["spawn", "cem"]).expect(6);
+    assert!(run.stderr.contains("neither this terminal nor any member"), "{run:?}");
+    assert!(run.stderr.contains("hint: run it again in a session of iTerm2"), "{run:?}");
+    mac.stage.phalanx(&["down", "--force"]);
+    mac.assert_clean(0);
+}
+
+/// LY-09: an id that is another session's is found out by the terminal, and that session stays as it is.
+#[test]
+fn iterm2_ly_09_the_id_of_another_session_is_found_out() {
+    let mac = Mac::new();
+    mac.phalanx(&["team", "create", "alpha"]).expect(0);
+    mac.fail("place", "wrong-id", 1);
+    let run = mac.phalanx(&["spawn", "ada"]).expect(1);
+    assert!(run.stderr.contains("it runs on /dev/pts/"), "{run:?}");
+    wait_for("the right session has ended with its launcher", || (mac.sessions().len() == 1).then_some(()));
+    assert_eq!(mac.sessions()[0]["id"], mac.leader["id"]);
+    mac.phalanx(&["team", "delete"]).expect(0);
+    mac.assert_clean(1);
+}
+
+/// LY-09: what iTerm2 refuses becomes advice, with the exit code of a backend, and nothing is left.
+#[test]
+fn iterm2_ly_09_refusals_become_advice() {
+    let mac = Mac::new();
+    mac.phalanx(&["team", "create", "alpha"]).expect(0);
+    for (mode, hint) in
+        [("-1708", "hint: update iTerm2"), ("-1712", "hint: look whether iTerm2 or macOS shows")]
+    {
+        mac.fail("place", mode, 1);
+        let run = mac.phalanx(&["spawn", "ada", "--backend", "iterm2"]).expect(6);
+        assert!(run.stderr.contains(mode) && run.stderr.contains(hint), "{run:?}");
+    }
+    assert_eq!(mac.phalanx(&["--json", "status"]).expect(0).json()["members"], json!([]));
+    mac.phalanx(&["team", "delete"]).expect(0);
+    mac.assert_clean(1);
+}
+
+/// LY-10: a session that does not go is reported by its id.
+#[test]
+fn iterm2_ly_10_leftovers_are_reported() {
+    let mac = Mac::new();
+    mac.op("keep", &[]);
+    mac.phalanx(&["team", "create", "alpha"]).expect(0);
+    mac.phalanx(&["spawn", "ada", "--", "sleep", "300"]).expect(0);
+    let ada = mac.sessions().into_iter().find(|s| s["name"] == json!("ada")).expect("a session");
+    mac.fail("close", "ignored", 100);
+    let run = mac.phalanx(&["shutdown", "ada", "--force"]);
+    assert_ne!(run.code, 0, "{run:?}");
+    let told = format!("{}{}", run.stdout, run.stderr);
+    assert!(told.contains(ada["id"].as_str().expect("an id")), "{run:?}");
+    mac.fail("close", "none", 0);
+    mac.phalanx(&["down", "--force"]).expect(0);
+    mac.assert_clean(1);
+}
+
+/// SEC-09, SEC-02: odd names of everything that may have one; nothing of it is evaluated, all of it arrives.
+#[test]
+fn iterm2_sec_09_hostile_names_arrive_and_run_nothing() {
+    let mac = Mac::new();
+    let canary = mac.stage.at("canary");
+    let odd =
+        "it's a \"dir\" $(touch canary) `touch canary` #(touch canary) $$x$$ ü 🙂; touch canary;".to_owned();
+    let work = mac.stage.at("work").join(&odd);
+    fs::create_dir(&work).expect("dir");
+    let root = mac.stage.at("root").join(&odd);
+    let role = format!("\\(x) \u{1b}[2J\" & do shell script \"touch {}\" & \"", canary.display());
+    let run = |args: &[&str]| {
+        let mut command = mac.command(args);
+        Run::from(command.env("PHALANX_CONFIG_DIR", &root).current_dir(&work).output().expect("phalanx runs"))
+    };
+    run(&["team", "create", "alpha"]).expect(0);
+    let script = "printf '%s\\037' \"$PWD\" \"$@\" >said.new; mv said.new said; exec sleep 300";
+    let words = [odd.as_str(), "-e", "", "line\nbreak", "back\\slash \\(x)"];
+    let mut args = vec![
+        "spawn",
+        "ada",
+        "--role",
+        &role,
+        "--prompt",
+        &role,
+        "--backend",
+        "iterm2",
+        "--",
+        "sh",
+        "-c",
+        script,
+        "sh",
+    ];
+    args.extend(words);
+    run(&args).expect(0);
+    let said = wait_for("the program's words", || fs::read_to_string(work.join("said")).ok());
+    let said: Vec<&str> = said.split_terminator('\u{1f}').collect();
+    assert_eq!(said[0], work.canonicalize().expect("path").to_string_lossy());
+    assert_eq!(said[1..], words);
+    run(&["down"]).expect(0);
+    for dir in ["", "work", "iterm"] {
+        assert!(!mac.stage.at(dir).join("canary").exists(), "in {dir:?}");
+    }
+    assert!(!work.join("canary").exists());
+    for (_, args) in mac.calls() {
+        assert!(!args.iter().any(|word| word.contains("do shell script")), "{args:?}");
+    }
+    mac.assert_clean(1);
+}
