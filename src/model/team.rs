@@ -21,6 +21,28 @@ pub(crate) struct Team {
     pub(crate) lead_agent_id: String,
     pub(crate) lead_session_id: Option<String>,
     pub(crate) members: Vec<Member>,
+    /// The pane ids of members that are out of sight.
+    pub(crate) hidden_pane_ids: Vec<String>,
+    /// The Claude Code process that leads the team (2.1.329 and later).
+    pub(crate) lead_process: Option<LeadProcess>,
+}
+
+/// Which process of Claude Code leads a team, in its own words.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct LeadProcess {
+    pub(crate) pid: i32,
+    pub(crate) claimed_at: Timestamp,
+    /// When that process began, where it is written in clock ticks since boot.
+    pub(crate) start: Option<u64>,
+}
+
+impl LeadProcess {
+    fn read(entry: &Object) -> Option<LeadProcess> {
+        let pid = i32::try_from(wire::number(entry, "pid")?).ok().filter(|pid| *pid > 0)?;
+        let claimed_at = Timestamp(wire::number(entry, "claimedAt").unwrap_or_default());
+        let words = || wire::text(entry, "procStart")?.parse().ok();
+        Some(LeadProcess { pid, claimed_at, start: wire::number(entry, "procStart").or_else(words) })
+    }
 }
 
 /// A member entry of the team file; the lead is one too.
@@ -54,6 +76,8 @@ impl Team {
             lead_agent_id: wire::text(file, "leadAgentId").unwrap_or_default(),
             lead_session_id: wire::text(file, "leadSessionId"),
             members: entries.iter().filter_map(Value::as_object).filter_map(Member::read).collect(),
+            hidden_pane_ids: wire::texts(file, "hiddenPaneIds"),
+            lead_process: wire::object(file, "leadProcess").and_then(LeadProcess::read),
         }
     }
 
@@ -157,6 +181,21 @@ mod tests {
         let read = Team::read(&file);
         assert_eq!(read.lead_agent_id, "team-lead@demo");
         assert_eq!(read.teammates().count(), 0);
+    }
+
+    #[test]
+    fn the_lead_of_a_team_that_claude_code_made() {
+        let mut file = team();
+        let lead = |file: &Object| Team::read(file).lead_process;
+        assert_eq!(lead(&file), None);
+        file.insert("leadProcess".to_owned(), json!({"pid": 77, "claimedAt": 5, "procStart": "1234"}));
+        assert_eq!(lead(&file), Some(LeadProcess { pid: 77, claimed_at: Timestamp(5), start: Some(1234) }));
+        file.insert("leadProcess".to_owned(), json!({"pid": 77, "procStart": "Fri Nov 21"}));
+        assert_eq!(lead(&file).and_then(|lead| lead.start), None);
+        for hostile in [json!({"pid": -1}), json!({"pid": 0}), json!("77"), json!({"pid": 1u64 << 40})] {
+            file.insert("leadProcess".to_owned(), hostile);
+            assert_eq!(lead(&file), None);
+        }
     }
 
     #[test]

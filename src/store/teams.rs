@@ -39,6 +39,16 @@ impl Store {
         Store { root: root.to_owned() }
     }
 
+    /// The config root.
+    pub(crate) fn root(&self) -> &Path {
+        &self.root
+    }
+
+    /// The directories of all teams and of all boards.
+    pub(crate) fn common_dirs(&self) -> [PathBuf; 2] {
+        [Layout::teams(&self.root), Layout::all_tasks(&self.root)]
+    }
+
     /// The teams that have a team file, by name. Directories whose name no team could have are passed over.
     pub(crate) fn teams(&self) -> Result<Vec<TeamName>, StoreError> {
         let names = fs::list(&Layout::teams(&self.root))?;
@@ -174,6 +184,21 @@ impl TeamStore {
     /// The team file, which other programs read too.
     pub(crate) fn team_file(&self) -> PathBuf {
         self.layout.team_file()
+    }
+
+    /// Where the record of a member's run is kept.
+    pub(crate) fn member_file(&self, name: &MemberName) -> PathBuf {
+        self.layout.member(name)
+    }
+
+    /// Where a member's mail is kept.
+    pub(crate) fn inbox_file(&self, name: &MemberName) -> PathBuf {
+        self.layout.inbox(name)
+    }
+
+    /// Where the journal is kept.
+    pub(crate) fn journal_file(&self) -> PathBuf {
+        self.layout.journal()
     }
 
     /// Where a member's output is kept when it has no pane.

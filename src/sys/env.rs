@@ -60,6 +60,11 @@ pub(crate) fn boot_id() -> String {
     fs::read_to_string("/proc/sys/kernel/random/boot_id").map(|id| id.trim().to_owned()).unwrap_or_default()
 }
 
+/// The operating system's name: `linux`, `macos` …
+pub(crate) fn os() -> &'static str {
+    env::consts::OS
+}
+
 /// Whose rights we act with.
 pub(crate) fn effective_uid() -> u32 {
     Uid::effective().as_raw()

@@ -4,10 +4,14 @@
 #![allow(unreachable_pub, reason = "the modules of a test binary are nobody's interface")]
 
 mod bad_input;
+mod doctor;
+mod explain;
 mod harness;
 mod lead;
+mod ps;
 mod shutdown;
 mod spawn;
 mod tasks;
 mod tmux;
 mod up;
+mod watch;
