@@ -5,6 +5,7 @@ use serde_json::json;
 use super::fail::Exit;
 use super::setup::{Setup, member};
 use super::{Done, args};
+use crate::model::text;
 use crate::ops;
 use crate::ops::focus::Sight;
 
@@ -12,7 +13,7 @@ pub(super) fn focus(setup: &Setup, args: &args::Named) -> Done {
     let name = member(&args.name)?;
     let pane = ops::focus::focus(&setup.ctx, &setup.team()?, &name)?;
     let document = json!({ "name": name.as_str(), "pane": pane });
-    setup.out.give(&document, || format!("{name} is in front: pane {pane}"))?;
+    setup.out.give(&document, || text::line(&format!("{name} is in front: pane {pane}")))?;
     Ok(Exit::DONE)
 }
 
@@ -29,7 +30,7 @@ fn turn(setup: &Setup, args: &args::Named, sight: Sight) -> Done {
     let words = || {
         let state = if turned.hidden { "hidden" } else { "shown" };
         let already = if turned.changed { "" } else { " already" };
-        format!("{} is {state}{already}: pane {}", turned.name, turned.pane)
+        text::line(&format!("{} is {state}{already}: pane {}", turned.name, turned.pane))
     };
     setup.out.give(&turned, words)?;
     Ok(Exit::DONE)

@@ -9,8 +9,9 @@ use super::out::Out;
 use super::setup::Setup;
 use super::{Done, interrupt};
 use crate::ops::status::Status;
-use crate::ops::{self, OpsError, Team};
-use crate::sys::env;
+use crate::ops::{self, Team};
+use crate::sys::watch::Changes;
+use crate::sys::{clock, env};
 use crate::ui;
 
 /// Looked at again at least this often: a process can end without writing anything, and what is idle grows older.
@@ -23,8 +24,9 @@ pub(super) fn watch(setup: &Setup) -> Done {
 
 fn follow(team: &Team, out: &Out) -> Done {
     // Subscribed before the first look, then nothing is missed.
-    let changes = team.changes().map_err(OpsError::from)?;
-    if changes.is_polling() {
+    // A team that another program made may lack directories of ours: then there is the sweep.
+    let changes = team.changes().ok();
+    if changes.as_ref().is_some_and(Changes::is_polling) {
         out.say(ops::events::POLLING);
     }
     let mut screen = (!out.json && env::stdout_is_tty()).then(ui::Redraw::new);
@@ -43,7 +45,10 @@ fn follow(team: &Team, out: &Out) -> Done {
             None => show(&status, before.is_null(), out)?,
         }
         before = now;
-        changes.wait(SWEEP);
+        match &changes {
+            Some(changes) => drop(changes.wait(SWEEP)),
+            None => clock::sleep(SWEEP),
+        }
     }
 }
 

@@ -109,44 +109,56 @@ fn turn_with(
         return Err(OpsError::CannotDo(BackendError::CannotDo { backend: backend.kind(), verb }));
     }
     prove(record, placement, backend)?;
-    let mut moved = None;
+    let mut now = None;
     let published = team.change_roster(|roster| {
-        if roster.is_hidden(pane) == hidden {
-            return Ok(Ok(false));
-        }
-        // Once only: the file may be read again because somebody else wrote it meanwhile.
-        if moved.is_none() {
+        // Once only: the file may be read again because somebody else wrote it meanwhile. And always: a person may have
+        // moved it by hand since the file was written.
+        if now.is_none() {
             match go(backend, placement, &record.token, sight) {
-                Ok(now) => moved = Some(now),
+                Ok(there) => now = Some(there),
                 Err(e) => return Ok(Err(e)),
             }
         }
+        let news = roster.is_hidden(pane) != hidden;
         roster.set_hidden(pane, hidden);
-        Ok(Ok(true))
+        Ok(Ok(news))
     });
-    let turned = |changed| Turned { name: record.name.clone(), pane: pane.to_owned(), hidden, changed };
-    let back = |failure: OpsError, now: Option<&Placement>| match now {
-        Some(now) => undo(record, now, backend, sight, failure),
+    let moved = now.filter(|there| there != placement);
+    let back = |failure: OpsError| match &moved {
+        Some(there) => undo(record, there, backend, sight, failure),
         None => failure,
     };
-    match published {
-        Ok(Ok(true)) => {}
-        Ok(Ok(false)) => return Ok(turned(false)),
+    let news = match published {
+        Ok(Ok(news)) => news,
         Ok(Err(refused)) => return Err(refusal(refused)),
-        Err(e) => return Err(back(e.into(), moved.as_ref())),
-    }
-    if let Err(e) = note(team, record, moved.as_ref(), sight) {
-        let failure = back(e, moved.as_ref());
-        team.change_record(&record.name, &record.incarnation, |found| {
-            found.placement = Some(placement.clone());
-        })?;
-        team.change_roster(|roster| {
-            roster.set_hidden(pane, !hidden);
-            Ok(())
-        })?;
+        Err(e) => return Err(back(e.into())),
+    };
+    let changed = news || moved.is_some();
+    if changed && let Err(e) = note(team, record, moved.as_ref(), sight) {
+        let failure = back(e);
+        restore(team, record, placement, news.then_some(!hidden))?;
         return Err(failure);
     }
-    Ok(turned(true))
+    Ok(Turned { name: record.name.clone(), pane: pane.to_owned(), hidden, changed })
+}
+
+/// What the record said, and the team file where it was changed.
+fn restore(
+    team: &TeamStore,
+    record: &MemberRecord,
+    placement: &Placement,
+    hidden: Option<bool>,
+) -> Result<(), OpsError> {
+    team.change_record(&record.name, &record.incarnation, |found| {
+        found.placement = Some(placement.clone());
+    })?;
+    if let Some(hidden) = hidden {
+        team.change_roster(|roster| {
+            roster.set_hidden(placement.pane_id(), hidden);
+            Ok(())
+        })?;
+    }
+    Ok(())
 }
 
 fn go(

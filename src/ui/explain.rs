@@ -59,8 +59,8 @@ impl Page {
             self.lines.push(line);
             return;
         }
-        let fits = line.chars().count() + 2 + source.chars().count() <= WIDTH;
-        let dim = self.paint.put(Tint::Dim, &source);
+        let fits = line.chars().count() + 4 + source.chars().count() <= WIDTH;
+        let dim = self.paint.put(Tint::Dim, &format!("← {source}"));
         if fits {
             line.push_str(&format!("  {dim}"));
             self.lines.push(line);

@@ -124,6 +124,6 @@ mod tests {
     fn what_has_no_room_is_counted() {
         assert_eq!(fit("a\nb\nc", (10, 4)), ["a", "b", "c"]);
         assert_eq!(fit("a\nb\nc\nd", (20, 4)), ["a", "b", "… 2 lines more"]);
-        assert_eq!(fit("a\nb", (10, 1)), ["… 2 line…"]);
+        assert_eq!(fit("a\nb", (10, 1)), ["… 2 lines…"]);
     }
 }

@@ -96,6 +96,23 @@ fn tmux_sd_08_an_orphan_pane_is_found_and_closed_with_proof() {
     stage.phalanx(&["down", "-t", "other"]).expect(0);
 }
 
+/// SD-02: a run that its record says is over, whose pane stayed.
+#[test]
+fn tmux_sd_02_a_pane_that_outlived_its_run_is_closed() {
+    let stage = Stage::new();
+    stage.tmux(&["new-session", "-d", "-s", "mine", "sleep", "300"]).expect("session");
+    stage.phalanx(&["team", "create", "alpha"]).expect(0);
+    stage.phalanx(&["spawn", "ada", "--", "sleep", "600"]).expect(0);
+    let path = stage.root().join("teams/alpha/phalanx/members/ada.json");
+    let text = fs::read_to_string(&path).expect("record");
+    fs::write(&path, text.replace(r#""state": "idle""#, r#""state": "completed""#)).expect("record");
+    assert_eq!(found(&doctor(&stage, false).expect(1), "left_pane").len(), 1);
+    assert_eq!(panes(&stage).lines().count(), 2);
+    assert_eq!(found(&doctor(&stage, true).expect(0), "left_pane")[0]["fixed"], json!(true));
+    assert_eq!(panes(&stage).lines().count(), 1);
+    stage.phalanx(&["down"]).expect(0);
+}
+
 #[test]
 fn sd_08_an_orphan_without_a_pane_is_found_and_ended() {
     let stage = Stage::without_tmux();

@@ -29,7 +29,7 @@ fn tmux_explain_gives_facts_with_their_sources() {
     assert_eq!(found["task"], json!("#1 Wait"));
     assert!(found["last_event"]["event"].is_string(), "{found}");
     let text = stage.phalanx(&["explain", "ada"]).expect(0).stdout;
-    for word in ["ada of team alpha is", "owned", "/phalanx/members/ada.json: state", "#1 Wait"] {
+    for word in ["ada of team alpha is", "owned", "phalanx/members/ada.json: state", "#1 Wait"] {
         assert!(text.contains(word), "{word} in {text}");
     }
 

@@ -1,9 +1,10 @@
 //! Everybody on one server, for whoever looks for what was forgotten there. Reads, and refuses to judge or to change.
 
 use std::collections::BTreeMap;
+use std::ffi::OsString;
 use std::path::Path;
 
-use tmux_interface::DisplayMessage;
+use tmux_interface::{DisplayMessage, TmuxCommand};
 
 use super::command::{Server, Unit};
 use super::row::{PaneRow, rows};
@@ -12,9 +13,10 @@ use crate::backend::BackendError;
 use crate::model::placement::{ProcessId, TmuxPane};
 use crate::sys::proc::Process;
 
-/// About the server; options stand in formats under their own names.
-const FORMAT: &str =
-    "phx-census #{pid} #{version} #{?exit-empty,on,off} #{destroy-unattached} #{socket_path}";
+/// About the server; a server's options stand in formats under their own names.
+const FORMAT: &str = "phx-census #{pid} #{version} #{?exit-empty,on,off}";
+/// In a format it would be that of some session, and phalanx turns it off for its own.
+const UNATTACHED: &str = "destroy-unattached";
 
 /// What one server has.
 #[derive(Debug, Clone)]
@@ -43,10 +45,13 @@ pub(crate) struct Resident {
 /// # Errors
 /// tmux cannot be run, or does not answer in time.
 pub(crate) fn census(program: &Path, socket: &Path) -> Result<Option<Census>, BackendError> {
-    let about = Unit::new(
-        DisplayMessage::new().print().message(FORMAT).build().to_vec().iter().map(|w| w.as_ref().into()),
-    );
-    let answer = Server { program, socket: Some(socket) }.ask(&about.then(verb::panes()));
+    let words = |command: TmuxCommand<'_>| {
+        let words = command.to_vec();
+        Unit::new(words.iter().map(|word| OsString::from(word.as_ref())).collect::<Vec<_>>())
+    };
+    let about = words(DisplayMessage::new().print().message(FORMAT).build());
+    let option = Unit::new(["show-options", "-g", UNATTACHED].map(OsString::from));
+    let answer = Server { program, socket: Some(socket) }.ask(&about.then(option).then(verb::panes()));
     let Some(found) = answer.lines.iter().find_map(|line| head(line, socket, &answer.lines)) else {
         return match answer.problem {
             Some(BackendError::Exec(error)) => Err(error.into()),
@@ -58,12 +63,13 @@ pub(crate) fn census(program: &Path, socket: &Path) -> Result<Option<Census>, Ba
 }
 
 fn head(line: &str, socket: &Path, lines: &[String]) -> Option<Census> {
-    let mut field = line.strip_prefix("phx-census ")?.splitn(5, ' ');
+    let mut field = line.strip_prefix("phx-census ")?.split(' ');
     let mut next = || field.next();
     let pid: i32 = next()?.parse().ok()?;
     let server = ProcessId { pid, start: Process::of(pid)?.start };
-    let (version, exit_empty, unattached) = (next()?.to_owned(), next()? == "on", next()?);
-    let destroy_unattached = !matches!(unattached, "off" | "0" | "");
+    let (version, exit_empty) = (next()?.to_owned(), next()? == "on");
+    let option = lines.iter().find_map(|line| line.strip_prefix(UNATTACHED));
+    let destroy_unattached = option.is_some_and(|value| !matches!(value.trim(), "off" | "0" | ""));
     // By id: a pane is listed once for each session that shows it.
     let mut residents = BTreeMap::new();
     for row in rows::<PaneRow>(lines).into_iter().filter(|row| !row.token.is_empty()) {

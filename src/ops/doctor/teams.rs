@@ -43,7 +43,7 @@ pub(super) fn team(ctx: &Context, team: &TeamStore, fix: bool) -> Result<Vec<Fin
     };
     let ours = team.is_ours();
     found.extend(team.leftovers()?.iter().filter(lost).map(|left| leftover(left, fix, ours, clear)));
-    if ours && team.changes()?.is_polling() {
+    if ours && team.changes().is_ok_and(|changes| changes.is_polling()) {
         let what = "the team lies on a network file system: changes are looked for every 2 s";
         let place = team.team_file().to_string_lossy().into_owned();
         found.push(Finding::new("network_files", Severity::Note, what, place));

@@ -174,8 +174,19 @@ fn hide_and_show_keep_file_record_and_journal_in_step_and_are_idempotent() {
     assert!(turn_now(&team, &fake, Sight::Shown).expect("shown"));
     assert_eq!((hidden(&team), window(&team)), (Vec::new(), "@0".to_owned()));
     assert!(!turn_now(&team, &fake, Sight::Shown).expect("shown already"));
-    assert_eq!(fake.moves(), ["hide", "show"]);
     assert_eq!(told(&team), [EventKind::MemberHidden, EventKind::MemberShown]);
+}
+
+#[test]
+fn a_pane_that_a_person_moved_back_by_hand_is_hidden_again() {
+    let (_dir, team, _) = stage();
+    let fake = Fake::new();
+    assert!(turn_now(&team, &fake, Sight::Hidden).expect("hidden"));
+    let name = MemberName::new("ada").expect("name");
+    let run = record("ada").incarnation;
+    team.change_record(&name, &run, |record| record.placement = Some(placement("@0"))).expect("moved");
+    assert!(turn_now(&team, &fake, Sight::Hidden).expect("hidden again"));
+    assert_eq!((hidden(&team), window(&team)), (vec![PANE.to_owned()], "@9".to_owned()));
 }
 
 #[test]
