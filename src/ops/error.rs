@@ -2,7 +2,7 @@
 
 use crate::backend::BackendError;
 use crate::model::id::{IdError, MemberName, TeamName};
-use crate::model::placement::Verdict;
+use crate::model::placement::{BackendKind, Verdict};
 use crate::model::settings::BackendChoice;
 use crate::store::StoreError;
 use crate::sys::fs::FsError;
@@ -135,6 +135,9 @@ impl OpsError {
                 .map(|name| format!("see what it prints with `phalanx logs {name} -f -t {team}`")),
             OpsError::NotProven { name, .. } => Some(format!("see why with `phalanx explain {name}`")),
             OpsError::NoPlace { .. } => Some("see who runs with `phalanx status`".to_owned()),
+            OpsError::CannotDo(BackendError::CannotDo { backend: BackendKind::Tmux, .. }) => {
+                Some("bring the team to this terminal with `phalanx attach`".to_owned())
+            }
             OpsError::CannotDo(_) => Some("see what a member prints with `phalanx logs NAME -f`".to_owned()),
             OpsError::NotOurMember { .. } => Some("ask the lead that started it".to_owned()),
             OpsError::Backend(_)

@@ -185,24 +185,13 @@ fn facts(
     record: Option<&MemberRecord>,
     verdict: Option<(String, String)>,
 ) -> Result<Vec<Fact>, OpsError> {
-    let mut facts = Vec::new();
-    let mut add = |what, value: String, source: String| facts.push(Fact { what, value, source });
-    let (file, roster) = (shown(&team.team_file()), team.team()?);
-    match roster.member(name) {
-        Some(member) => {
-            let pane = if member.pane_id.is_empty() { "no pane" } else { &member.pane_id };
-            add("roster", format!("on the team, {pane}"), format!("{file}: members"));
-            if roster.hidden_pane_ids.contains(&member.pane_id) {
-                add("hidden", "its pane is out of sight".to_owned(), format!("{file}: hiddenPaneIds"));
-            }
-        }
-        None => add("roster", "not on the team any more".to_owned(), format!("{file}: members")),
-    }
+    let mut facts = on_roster(team, name)?;
     let Some(record) = record else { return Ok(facts) };
+    let mut add = |what, value: String, source: String| facts.push(Fact { what, value, source });
     let path = shown(&team.member_file(name));
     let of = |key: &str| format!("{path}: {key}");
-    let since = span(now().since(record.state_since));
-    add("state", format!("{} for {since}", record.state.as_str()), of("state"));
+    let ago = |at| span(now().since(at));
+    add("state", format!("{} for {}", record.state.as_str(), ago(record.state_since)), of("state"));
     add("run", record.incarnation.to_string(), of("incarnation"));
     if let Some(placement) = &record.placement {
         add("place", placement.to_string(), of("placement"));
@@ -215,13 +204,29 @@ fn facts(
     }
     if let Some(start) = &record.start {
         add("program", process(start.program), stat(start.program));
-        add("started", format!("{} ago in {}", span(now().since(start.at)), start.cwd), of("start"));
+        add("started", format!("{} ago in {}", ago(start.at), start.cwd), of("start"));
     }
     if let Some(at) = record.ready_at {
-        add("ready", format!("said so {} ago", span(now().since(at))), of("ready_at"));
+        add("ready", format!("said so {} ago", ago(at)), of("ready_at"));
     }
     if let Some(exit) = &record.exit {
-        add("end", format!("{}, {} ago", exit.describe(), span(now().since(exit.at))), of("exit"));
+        add("end", format!("{}, {} ago", exit.describe(), ago(exit.at)), of("exit"));
+    }
+    Ok(facts)
+}
+
+/// What the team file says of it.
+fn on_roster(team: &TeamStore, name: &MemberName) -> Result<Vec<Fact>, OpsError> {
+    let (file, roster) = (shown(&team.team_file()), team.team()?);
+    let fact =
+        |what, value: &str, key| Fact { what, value: value.to_owned(), source: format!("{file}: {key}") };
+    let Some(member) = roster.member(name) else {
+        return Ok(vec![fact("roster", "not on the team any more", "members")]);
+    };
+    let pane = if member.pane_id.is_empty() { "no pane" } else { &member.pane_id };
+    let mut facts = vec![fact("roster", &format!("on the team, {pane}"), "members")];
+    if roster.hidden_pane_ids.contains(&member.pane_id) {
+        facts.push(fact("hidden", "its pane is out of sight", "hiddenPaneIds"));
     }
     Ok(facts)
 }

@@ -20,6 +20,22 @@ pub(crate) enum Sight {
     Shown,
 }
 
+impl Sight {
+    fn verb(self) -> &'static str {
+        match self {
+            Sight::Hidden => "hide",
+            Sight::Shown => "show",
+        }
+    }
+
+    fn other(self) -> Sight {
+        match self {
+            Sight::Hidden => Sight::Shown,
+            Sight::Shown => Sight::Hidden,
+        }
+    }
+}
+
 /// What `hide` and `show` give.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub(crate) struct Turned {
@@ -46,8 +62,7 @@ pub(crate) fn turn(
     name: &MemberName,
     sight: Sight,
 ) -> Result<Turned, OpsError> {
-    let verb = if sight == Sight::Hidden { "hide" } else { "show" };
-    let (record, placement) = placed(team, name, verb)?;
+    let (record, placement) = placed(team, name, sight.verb())?;
     let backend = backends::of_placement(ctx, team, &placement)?;
     turn_with(team, &record, &placement, backend.as_ref(), sight)
 }
@@ -86,6 +101,12 @@ fn prove(record: &MemberRecord, placement: &Placement, backend: &dyn Backend) ->
     }
 }
 
+/// What the team file calls the place. One without a name there could not be found again by anybody.
+fn id_of(placement: &Placement, sight: Sight) -> Result<&str, OpsError> {
+    let refused = BackendError::CannotDo { backend: placement.backend(), verb: sight.verb() };
+    Some(placement.pane_id()).filter(|id| !id.is_empty()).ok_or(OpsError::CannotDo(refused))
+}
+
 fn refusal(error: BackendError) -> OpsError {
     match error {
         BackendError::CannotDo { .. } => OpsError::CannotDo(error),
@@ -102,12 +123,7 @@ fn turn_with(
     backend: &dyn Backend,
     sight: Sight,
 ) -> Result<Turned, OpsError> {
-    let (pane, hidden) = (placement.pane_id(), sight == Sight::Hidden);
-    if pane.is_empty() {
-        // The team file has no name for such a place, so nobody could find it again.
-        let verb = if hidden { "hide" } else { "show" };
-        return Err(OpsError::CannotDo(BackendError::CannotDo { backend: backend.kind(), verb }));
-    }
+    let (pane, hidden) = (id_of(placement, sight)?, sight == Sight::Hidden);
     prove(record, placement, backend)?;
     let mut now = None;
     let published = team.change_roster(|roster| {
@@ -124,10 +140,7 @@ fn turn_with(
         Ok(Ok(news))
     });
     let moved = now.filter(|there| there != placement);
-    let back = |failure: OpsError| match &moved {
-        Some(there) => undo(record, there, backend, sight, failure),
-        None => failure,
-    };
+    let back = |failure| undo(record, moved.as_ref(), backend, sight, failure);
     let news = match published {
         Ok(Ok(news)) => news,
         Ok(Err(refused)) => return Err(refusal(refused)),
@@ -173,16 +186,16 @@ fn go(
     }
 }
 
-/// Puts it back where it was; the failure is what is told, with what could not be undone.
+/// Puts it back where it was, if it was moved; the failure is what is told, with what could not be undone.
 fn undo(
     record: &MemberRecord,
-    now: &Placement,
+    moved: Option<&Placement>,
     backend: &dyn Backend,
     sight: Sight,
     failure: OpsError,
 ) -> OpsError {
-    let other = if sight == Sight::Hidden { Sight::Shown } else { Sight::Hidden };
-    match go(backend, now, &record.token, other) {
+    let Some(now) = moved else { return failure };
+    match go(backend, now, &record.token, sight.other()) {
         Ok(_) => failure,
         Err(e) => OpsError::NotEnded { what: format!("{failure}; and {now} could not be put back: {e}") },
     }

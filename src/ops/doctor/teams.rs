@@ -129,43 +129,47 @@ pub(super) fn leftover(
 ) -> Finding {
     let place = left.path.to_string_lossy().into_owned();
     let ago = |age: &Duration| time::human(u64::try_from(age.as_millis()).unwrap_or(u64::MAX));
-    let (id, severity, what) = match &left.left {
+    let tell = |id, severity, what: String| Finding::new(id, severity, what, place.clone());
+    let finding = match &left.left {
         Left::Lock { age } => {
             let what = format!("a lock that nobody has refreshed for {}: whoever made it died", ago(age));
-            ("stale_lock", Severity::Warning, what)
+            tell("stale_lock", Severity::Warning, what)
         }
         Left::Socket => {
-            ("dead_socket", Severity::Warning, "a socket that nobody listens at any more".to_owned())
+            tell("dead_socket", Severity::Warning, "a socket that nobody listens at any more".to_owned())
         }
         Left::Spec { age, .. } => {
             let what = format!("an order that no launcher took, {} old; it holds an environment", ago(age));
-            ("left_spec", Severity::Warning, what)
-        }
-        Left::Quarantined => {
-            let what = "a copy of a file that could not be read".to_owned();
-            let finding = Finding::new("quarantined", Severity::Warning, what, place);
-            return finding.advise("look at it, mend the file it was made of, then remove the copy");
+            tell("left_spec", Severity::Warning, what)
         }
         Left::Open { mode } => {
             let what = format!("other users can enter this directory (mode {mode:04o})");
-            let finding = Finding::new("open_directory", Severity::Warning, what, place);
-            let by_hand = format!("chmod 700 {}", quoted(left));
-            return if ours { finding.mend(fix, || clear(left)) } else { finding.advise(by_hand) };
+            let finding = tell("open_directory", Severity::Warning, what);
+            if !ours {
+                return finding.advise(format!("chmod 700 {}", quoted(&place)));
+            }
+            finding
         }
-        Left::NotOurs { uid, is_link } => {
-            let what = match is_link {
-                true => "a symbolic link stands where a directory of ours should be".to_owned(),
-                false => format!("it belongs to user {uid}"),
-            };
-            let finding = Finding::new("foreign_directory", Severity::Problem, what, place);
-            return finding.advise("find out who made it, then move it away");
+        Left::Quarantined => {
+            let what = "a copy of a file that could not be read".to_owned();
+            let fix = "look at it, mend the file it was made of, then remove the copy";
+            return tell("quarantined", Severity::Warning, what).advise(fix);
         }
+        Left::NotOurs { uid, is_link } => return foreign(&place, *uid, *is_link),
     };
-    Finding::new(id, severity, what, place).mend(fix, || clear(left))
+    finding.mend(fix, || clear(left))
 }
 
-fn quoted(left: &Leftover) -> String {
-    let path = left.path.to_string_lossy();
+fn foreign(place: &str, uid: u32, is_link: bool) -> Finding {
+    let what = match is_link {
+        true => "a symbolic link stands where a directory of ours should be".to_owned(),
+        false => format!("it belongs to user {uid}"),
+    };
+    let finding = Finding::new("foreign_directory", Severity::Problem, what, place);
+    finding.advise("find out who made it, then move it away")
+}
+
+fn quoted(path: &str) -> String {
     // A path holds no NUL.
-    shlex::try_quote(&path).map_or_else(|_| path.clone().into_owned(), |word| word.into_owned())
+    shlex::try_quote(path).map_or_else(|_| path.to_owned(), |word| word.into_owned())
 }
