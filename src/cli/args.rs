@@ -125,9 +125,13 @@ pub(super) enum Verb {
     Completions {
         shell: clap_complete::Shell,
     },
-    /// Print the manual page.
-    #[command(after_help = "Example:\n  phalanx man >~/.local/share/man/man1/phalanx.1")]
-    Man,
+    /// Print the manual page, of phalanx or of one verb.
+    #[command(after_help = "Examples:\n  phalanx man >~/.local/share/man/man1/phalanx.1\n  \
+        phalanx man team create >~/.local/share/man/man1/phalanx-team-create.1")]
+    Man {
+        #[arg(value_name = "VERB")]
+        words: Vec<String>,
+    },
     /// The command of every pane.
     #[command(hide = true)]
     Exec {

@@ -128,7 +128,7 @@ fn perform(setup: &Setup, verb: Verb) -> Done {
         Verb::Peek(args) => attach::peek(setup, &args),
         Verb::Logs(args) => logs::logs(setup, args),
         Verb::Completions { shell } => manual::completions(&setup.out, shell),
-        Verb::Man => manual::man(&setup.out),
+        Verb::Man { words } => manual::man(&setup.out, &words),
         Verb::Exec { spec } => Ok(Exit(u8::try_from(ops::exec::exec(&spec)).unwrap_or(1))),
         Verb::Worker => worker::worker(setup),
     }

@@ -40,8 +40,9 @@ impl Redraw {
             queue!(out, MoveUp(self.rows), MoveToColumn(0))?;
         }
         for line in &lines {
-            out.extend_from_slice(line.as_bytes());
+            // Before the text: behind a line of full width the cursor still stands on its last character.
             queue!(out, Clear(ClearType::UntilNewLine))?;
+            out.extend_from_slice(line.as_bytes());
             out.extend_from_slice(b"\r\n");
         }
         queue!(out, Clear(ClearType::FromCursorDown), EnableLineWrap, Show, EndSynchronizedUpdate)?;
