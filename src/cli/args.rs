@@ -96,8 +96,20 @@ pub(super) enum Verb {
     #[command(subcommand)]
     Task(TaskVerb),
     Shutdown(Shutdown),
-    /// Show how a team stands: who leads it, its members, its tasks.
-    Status,
+    Status(Status),
+    /// List every team on this machine, whoever leads it.
+    ///
+    /// Those under the config root, and those of other config roots for which a launcher of this user runs.
+    Ps,
+    Doctor(Doctor),
+    /// Say why a member's state is what it is: what is known, and from where.
+    Explain(Named),
+    /// Bring a member's pane forward.
+    Focus(Named),
+    /// Take a member's pane out of sight; it runs on.
+    Hide(Named),
+    /// Put a hidden pane back beside the others.
+    Show(Named),
     Wait(Wait),
     Events(Events),
     /// Bring the team's tmux window to this terminal.
@@ -106,6 +118,20 @@ pub(super) enum Verb {
     Attach,
     Peek(Peek),
     Logs(Logs),
+    /// Print what a shell needs to complete phalanx's command lines.
+    #[command(
+        after_help = "Example:\n  phalanx completions bash >~/.local/share/bash-completion/completions/phalanx"
+    )]
+    Completions {
+        shell: clap_complete::Shell,
+    },
+    /// Print the manual page, of phalanx or of one verb.
+    #[command(after_help = "Examples:\n  phalanx man >~/.local/share/man/man1/phalanx.1\n  \
+        phalanx man team create >~/.local/share/man/man1/phalanx-team-create.1")]
+    Man {
+        #[arg(value_name = "VERB")]
+        words: Vec<String>,
+    },
     /// The command of every pane.
     #[command(hide = true)]
     Exec {
@@ -354,6 +380,33 @@ pub(super) struct Events {
     /// Go on with events as they come, until the team is deleted.
     #[arg(short, long)]
     pub(super) follow: bool,
+}
+
+/// Show how a team stands: who leads it, its members, its tasks.
+#[derive(Debug, Args)]
+pub(super) struct Status {
+    /// Show it again whenever it changes, until the team is deleted.
+    #[arg(short, long)]
+    pub(super) watch: bool,
+}
+
+/// Look for what is wrong: with tmux, with what dead processes left, with the directories.
+#[derive(Debug, Args)]
+#[command(
+    after_help = "Without --fix nothing is changed. With it only what is proven ours is cleared away.\n\
+    Exits with 1 if something is left that needs a person."
+)]
+pub(super) struct Doctor {
+    /// Put right what can be put right safely.
+    #[arg(long)]
+    pub(super) fix: bool,
+}
+
+/// One member.
+#[derive(Debug, Args)]
+pub(super) struct Named {
+    /// The member's name.
+    pub(super) name: String,
 }
 
 /// Show the last lines of a member's screen.

@@ -6,13 +6,18 @@ mod args_task;
 mod attach;
 mod conduct;
 mod crash;
+mod doctor;
+mod explain;
 mod fail;
+mod focus;
 mod inbox;
 mod interrupt;
 mod lead;
 mod logs;
 mod mail;
+mod manual;
 mod out;
+mod ps;
 mod setup;
 mod shutdown;
 mod spawn;
@@ -23,6 +28,7 @@ mod team;
 mod tests;
 mod up;
 mod usage;
+mod watch;
 mod worker;
 
 use std::ffi::OsString;
@@ -108,12 +114,21 @@ fn perform(setup: &Setup, verb: Verb) -> Done {
         Verb::Inbox(args) => inbox::inbox(setup, &args),
         Verb::Task(verb) => task::task(setup, verb),
         Verb::Shutdown(args) => shutdown::shutdown(setup, &args),
-        Verb::Status => status::status(setup),
+        Verb::Status(args::Status { watch: true }) => watch::watch(setup),
+        Verb::Status(args::Status { watch: false }) => status::status(setup),
+        Verb::Ps => ps::ps(setup),
+        Verb::Doctor(args) => doctor::doctor(setup, &args),
+        Verb::Explain(args) => explain::explain(setup, &args),
+        Verb::Focus(args) => focus::focus(setup, &args),
+        Verb::Hide(args) => focus::hide(setup, &args),
+        Verb::Show(args) => focus::show(setup, &args),
         Verb::Wait(args) => status::wait(setup, args),
         Verb::Events(args) => status::events(setup, &args),
         Verb::Attach => attach::attach(setup),
         Verb::Peek(args) => attach::peek(setup, &args),
         Verb::Logs(args) => logs::logs(setup, args),
+        Verb::Completions { shell } => manual::completions(&setup.out, shell),
+        Verb::Man { words } => manual::man(&setup.out, &words),
         Verb::Exec { spec } => Ok(Exit(u8::try_from(ops::exec::exec(&spec)).unwrap_or(1))),
         Verb::Worker => worker::worker(setup),
     }

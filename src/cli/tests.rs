@@ -181,7 +181,24 @@ fn looking_and_waiting() {
         assert_eq!((wait.until, wait.names.len(), wait.any), (until, 2, true));
         assert_eq!(wait.timeout, Some(Duration::from_millis(500)));
     }
-    assert!(matches!(verb("status"), Verb::Status));
+    let watched = |line: &str| match verb(line) {
+        Verb::Status(status) => status.watch,
+        other => panic!("{other:?}"),
+    };
+    assert!(!watched("status") && watched("status --watch") && watched("status -w"));
+    assert!(matches!(verb("ps"), Verb::Ps));
+    assert!(matches!(verb("doctor --fix"), Verb::Doctor(doctor) if doctor.fix));
+    for line in ["explain ada", "focus ada", "hide ada", "show ada"] {
+        match verb(line) {
+            Verb::Explain(named) | Verb::Focus(named) | Verb::Hide(named) | Verb::Show(named) => {
+                assert_eq!(named.name, "ada");
+            }
+            other => panic!("{line}: {other:?}"),
+        }
+    }
+    for line in ["ps ada", "explain", "focus", "hide", "show a b", "completions", "completions tcsh"] {
+        assert!(refused(line), "{line}");
+    }
     assert!(matches!(verb("attach"), Verb::Attach));
     assert!(matches!(verb("events -f"), Verb::Events(e) if e.follow));
     assert!(matches!(verb("peek ada"), Verb::Peek(p) if p.lines == 20));

@@ -21,6 +21,8 @@ pub(crate) enum EventKind {
     MemberState,
     MemberStartFailed,
     MemberLeft,
+    MemberHidden,
+    MemberShown,
     MessageSent,
     MessageHandled,
     TaskCreated,
@@ -37,6 +39,7 @@ pub(crate) enum EventKind {
     ShutdownEnded,
     PlacementVerdict,
     FileQuarantined,
+    Repaired,
     Warning,
 }
 
@@ -54,6 +57,8 @@ impl EventKind {
             EventKind::MemberState => "member_state",
             EventKind::MemberStartFailed => "member_start_failed",
             EventKind::MemberLeft => "member_left",
+            EventKind::MemberHidden => "member_hidden",
+            EventKind::MemberShown => "member_shown",
             EventKind::MessageSent => "message_sent",
             EventKind::MessageHandled => "message_handled",
             EventKind::TaskCreated => "task_created",
@@ -70,6 +75,7 @@ impl EventKind {
             EventKind::ShutdownEnded => "shutdown_ended",
             EventKind::PlacementVerdict => "placement_verdict",
             EventKind::FileQuarantined => "file_quarantined",
+            EventKind::Repaired => "repaired",
             EventKind::Warning => "warning",
         }
     }

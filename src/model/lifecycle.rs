@@ -167,7 +167,7 @@ impl MemberState {
         UP.contains(&self)
     }
 
-    /// What can happen to a member in this state: the cause, the next state, and what else follows.
+    /// What can happen to a member in this state: the cause, the next state, and what else follows, in words.
     pub(crate) fn ways_on(self) -> impl Iterator<Item = (&'static str, MemberState, &'static str)> {
         let from_here = move |line: &&Line| line.from.contains(&self);
         TABLE.iter().filter(from_here).map(|line| (line.cause, line.to, line.follows))

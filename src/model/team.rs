@@ -22,6 +22,8 @@ pub(crate) struct Team {
     pub(crate) lead_session_id: Option<String>,
     pub(crate) lead_process: Option<LeadProcess>,
     pub(crate) members: Vec<Member>,
+    /// The pane ids of members that are out of sight.
+    pub(crate) hidden_pane_ids: Vec<String>,
 }
 
 /// The process that says it leads (`leadProcess`; observed with 2.1.329 and 2.1.330).
@@ -67,6 +69,7 @@ impl Team {
             lead_session_id: wire::text(file, "leadSessionId"),
             lead_process: wire::object(file, "leadProcess").and_then(LeadProcess::read),
             members: entries.iter().filter_map(Value::as_object).filter_map(Member::read).collect(),
+            hidden_pane_ids: wire::texts(file, "hiddenPaneIds"),
         }
     }
 
@@ -115,7 +118,9 @@ impl LeadProcess {
     /// Reads the object; none if it does not say which process is meant.
     fn read(object: &Object) -> Option<LeadProcess> {
         Some(LeadProcess {
-            pid: wire::number(object, "pid").and_then(|pid| i32::try_from(pid).ok())?,
+            pid: wire::number(object, "pid")
+                .and_then(|pid| i32::try_from(pid).ok())
+                .filter(|pid| *pid > 0)?,
             pid_space: wire::text(object, "pidSpace")?,
             claimed_at: Timestamp(wire::number(object, "claimedAt")?),
             proc_start: wire::text(object, "procStart"),
@@ -205,7 +210,12 @@ mod tests {
         let mut file = team();
         file.insert("leadProcess".to_owned(), Value::Object(lead.to_object()));
         assert_eq!(Team::read(&file).lead_process, Some(lead));
-        for half in [json!({}), json!({"pid": "7", "pidSpace": "x", "claimedAt": 1}), json!(7)] {
+        for half in [
+            json!({}),
+            json!({"pid": "7", "pidSpace": "x", "claimedAt": 1}),
+            json!(7),
+            json!({"pid": -1, "pidSpace": "x", "claimedAt": 1}),
+        ] {
             file.insert("leadProcess".to_owned(), half);
             assert_eq!(Team::read(&file).lead_process, None);
         }

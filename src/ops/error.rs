@@ -2,6 +2,7 @@
 
 use crate::backend::BackendError;
 use crate::model::id::{IdError, MemberName, TeamName};
+use crate::model::placement::{BackendKind, Verdict};
 use crate::model::settings::BackendChoice;
 use crate::store::StoreError;
 use crate::sys::fs::FsError;
@@ -55,6 +56,15 @@ pub(crate) enum OpsError {
     NotOurMember { name: MemberName },
     #[error("no member of team `{team}` has a tmux pane to show")]
     NothingToAttach { team: TeamName, members: Vec<MemberName> },
+    /// A verb would have moved or shown something that is not proven ours.
+    #[error("{place} of `{name}` is not touched: {verdict}")]
+    NotProven { name: MemberName, place: String, verdict: Verdict },
+    /// A run that is over has no place any more.
+    #[error("`{name}` has no place to {verb}: {why}")]
+    NoPlace { name: MemberName, verb: &'static str, why: String },
+    /// The backend of this member has no such verb.
+    #[error(transparent)]
+    CannotDo(BackendError),
     #[error("{what} within {seconds} s")]
     Deadline { what: String, seconds: u64 },
     #[error("{what}")]
@@ -92,6 +102,9 @@ impl OpsError {
             OpsError::StartFailed { .. } | OpsError::NotEnded { .. } => Kind::Failed,
             OpsError::StartDeadline { .. } | OpsError::Deadline { .. } => Kind::Deadline,
             OpsError::LiveMembers { .. }
+            | OpsError::NotProven { .. }
+            | OpsError::NoPlace { .. }
+            | OpsError::CannotDo(_)
             | OpsError::LedByAnother { .. }
             | OpsError::ReadsNoMail { .. }
             | OpsError::NothingToAttach { .. }
@@ -148,6 +161,12 @@ impl OpsError {
             OpsError::NothingToAttach { team, members } => members
                 .first()
                 .map(|name| format!("see what it prints with `phalanx logs {name} -f -t {team}`")),
+            OpsError::NotProven { name, .. } => Some(format!("see why with `phalanx explain {name}`")),
+            OpsError::NoPlace { .. } => Some("see who runs with `phalanx status`".to_owned()),
+            OpsError::CannotDo(BackendError::CannotDo { backend: BackendKind::Tmux, .. }) => {
+                Some("bring the team to this terminal with `phalanx attach`".to_owned())
+            }
+            OpsError::CannotDo(_) => Some("see what a member prints with `phalanx logs NAME -f`".to_owned()),
             OpsError::NotOurMember { .. } => Some("ask the lead that started it".to_owned()),
             OpsError::BackendUnavailable { .. }
             | OpsError::Name(_)

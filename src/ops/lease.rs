@@ -86,12 +86,15 @@ pub(crate) fn stranger(team: &TeamStore) -> Result<Option<Stranger>, OpsError> {
     if team.current_lead()?.is_some_and(|ours| is_of(&lead, ours.process)) {
         return Ok(None);
     }
-    let liveness = if lead.pid_space == env::pid_space() { liveness(&lead) } else { Liveness::Unknown };
+    let liveness = liveness(&lead);
     Ok((liveness != Liveness::Dead).then_some(Stranger { lead, liveness }))
 }
 
-/// Without a start time, whatever has the pid now is taken for it.
-fn liveness(lead: &LeadProcess) -> Liveness {
+/// Whether the process that is said to lead is there. Without a start time, whatever has the pid now is taken for it.
+pub(super) fn liveness(lead: &LeadProcess) -> Liveness {
+    if lead.pid_space != env::pid_space() {
+        return Liveness::Unknown;
+    }
     if let Some(start) = lead.proc_start.as_deref().and_then(|start| start.parse().ok()) {
         return proc::liveness(lead.pid, start);
     }

@@ -57,6 +57,24 @@ impl TeamStore {
         document::read_typed(&self.lead_place())
     }
 
+    /// Who led the team last and did not say that it ended: it died. None while somebody leads.
+    pub(crate) fn dead_lead(&self) -> Result<Option<LeadRecord>, StoreError> {
+        let Some(_gate) = self.free_lease()? else { return Ok(None) };
+        document::read_typed(&self.lead_place())
+    }
+
+    /// Removes what a lead that died left; whether there was something.
+    pub(crate) fn forget_dead_lead(&self) -> Result<bool, StoreError> {
+        let Some(_gate) = self.free_lease()? else { return Ok(false) };
+        Ok(fs::remove_file(&self.layout.lead())?)
+    }
+
+    /// The lease, while nobody has it; none too where nobody ever led.
+    fn free_lease(&self) -> Result<Option<Gate>, StoreError> {
+        let gate = self.layout.gate("lead");
+        if fs::exists(&gate) { Ok(Gate::try_open(&gate)?) } else { Ok(None) }
+    }
+
     fn lead_place(&self) -> document::Place {
         self.ours("lead-record", self.layout.lead())
     }

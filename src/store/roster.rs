@@ -10,6 +10,9 @@ use crate::model::id::{MemberName, TeamName};
 use crate::model::team::{LeadProcess, Member, Team};
 use crate::model::wire::{self, Object};
 
+/// The key with the ids of the panes that are out of sight.
+const HIDDEN: &str = "hiddenPaneIds";
+
 /// The roster, open for changes; exists only while the lock is held.
 pub(crate) struct Roster<'a> {
     team: &'a TeamName,
@@ -55,8 +58,11 @@ impl Roster<'_> {
         Ok(())
     }
 
-    /// Takes a teammate off; whether it was on.
+    /// Takes a teammate off; whether it was on. Its pane does not stay among the hidden ones: the id may come again.
     pub(crate) fn leave(&mut self, name: &MemberName) -> bool {
+        if let Some(pane) = self.team().member(name).map(|member| member.pane_id.clone()) {
+            self.set_hidden(&pane, false);
+        }
         let Some(members) = self.file.get_mut("members").and_then(Value::as_array_mut) else { return false };
         let before = members.len();
         members.retain(|entry| !is_entry_of(entry, name));
@@ -71,6 +77,21 @@ impl Roster<'_> {
     /// Takes out which process leads.
     pub(crate) fn drop_lead(&mut self) {
         self.file.shift_remove("leadProcess");
+    }
+
+    /// Whether the pane of this id is said to be out of sight.
+    pub(crate) fn is_hidden(&self, pane: &str) -> bool {
+        wire::texts(self.file, HIDDEN).iter().any(|id| id == pane)
+    }
+
+    /// Says whether the pane of this id is out of sight.
+    pub(crate) fn set_hidden(&mut self, pane: &str, hidden: bool) {
+        match (self.file.get_mut(HIDDEN).and_then(Value::as_array_mut), hidden) {
+            (Some(ids), false) => ids.retain(|id| id.as_str() != Some(pane)),
+            (Some(ids), true) if ids.iter().all(|id| id.as_str() != Some(pane)) => ids.push(pane.into()),
+            (Some(_), true) | (None, false) => (),
+            (None, true) => wire::put(self.file, HIDDEN, vec![pane]),
+        }
     }
 
     /// Sets one field of a member's entry; whether the member is on the roster.

@@ -49,6 +49,16 @@ impl Store {
         Store { root: root.to_owned() }
     }
 
+    /// The config root.
+    pub(crate) fn root(&self) -> &Path {
+        &self.root
+    }
+
+    /// The directories of all teams and of all boards.
+    pub(crate) fn common_dirs(&self) -> [PathBuf; 2] {
+        [Layout::teams(&self.root), Layout::all_tasks(&self.root)]
+    }
+
     /// The teams that have a team file, by name. Directories whose name no team could have are passed over.
     pub(crate) fn teams(&self) -> Result<Vec<TeamName>, StoreError> {
         let names = fs::list(&Layout::teams(&self.root))?;
@@ -81,7 +91,7 @@ impl Store {
             return Err(StoreError::TeamTaken { name: name.clone() });
         }
         // The name is ours: nobody else touches what an earlier team has left under it.
-        team.clear()?;
+        team.clear_remains()?;
         self.sweep_deleted();
         team.furnish(file, settings).inspect_err(|_| drop(team.delete()))?;
         Ok(team)
@@ -98,7 +108,7 @@ impl Store {
         if team.remains()?.is_empty() || !fs::create_dir_exclusive(&team.layout.team_dir())? {
             return Ok(false);
         }
-        let cleared = team.clear();
+        let cleared = team.clear_remains();
         fs::remove_dir_all(&team.layout.team_dir())?;
         cleared.map(|()| true)
     }
@@ -153,7 +163,7 @@ impl TeamStore {
     }
 
     /// Removes what an earlier team of this name has left, its tasks too if its deletion was cut short before them.
-    fn clear(&self) -> Result<(), StoreError> {
+    fn clear_remains(&self) -> Result<(), StoreError> {
         let remains = self.remains()?;
         if !remains.is_empty() {
             fs::remove_dir_all(&self.layout.tasks())?;
@@ -228,6 +238,21 @@ impl TeamStore {
     /// The team file, which other programs read too.
     pub(crate) fn team_file(&self) -> PathBuf {
         self.layout.team_file()
+    }
+
+    /// Where the record of a member's run is kept.
+    pub(crate) fn member_file(&self, name: &MemberName) -> PathBuf {
+        self.layout.member(name)
+    }
+
+    /// Where a member's mail is kept.
+    pub(crate) fn inbox_file(&self, name: &MemberName) -> PathBuf {
+        self.layout.inbox(name)
+    }
+
+    /// Where the journal is kept.
+    pub(crate) fn journal_file(&self) -> PathBuf {
+        self.layout.journal()
     }
 
     /// Where a member's output is kept when it has no pane.

@@ -69,6 +69,11 @@ pub(crate) fn pid_space() -> String {
     }
 }
 
+/// The operating system's name: `linux`, `macos` …
+pub(crate) fn os() -> &'static str {
+    env::consts::OS
+}
+
 /// Whose rights we act with.
 pub(crate) fn effective_uid() -> u32 {
     Uid::effective().as_raw()

@@ -14,6 +14,7 @@ pub(crate) mod proc;
 pub(crate) mod rand;
 mod ready;
 pub(crate) mod signal;
+pub(crate) mod socket;
 pub(crate) mod watch;
 
 #[cfg(test)]

@@ -1,21 +1,29 @@
 //! What is drawn on a terminal: tables, reports, the progress of a team. Refuses to know files, tmux and the command
 //! line; gets nouns and gives text.
 
+mod doctor;
+mod explain;
 mod life;
 mod live;
 mod mail;
 mod paint;
 mod plain;
 mod progress;
+mod ps;
+mod redraw;
 mod report;
 mod status;
 mod table;
 mod tasks;
 mod view;
 
+pub(crate) use doctor::doctor;
+pub(crate) use explain::explain;
 pub(crate) use mail::letter;
 pub(crate) use paint::Paint;
 pub(crate) use plain::event_line;
+pub(crate) use ps::ps;
+pub(crate) use redraw::Redraw;
 pub(crate) use report::report;
 pub(crate) use status::{shutdowns, status, team_lines, team_list};
 pub(crate) use tasks::{task_page, task_table};

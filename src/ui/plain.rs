@@ -102,6 +102,7 @@ fn words(event: &Event) -> Option<String> {
         Kind::MessageSent | Kind::MessageHandled | Kind::TeamCreated | Kind::TeamDeleted => None,
         Kind::LeadStarted | Kind::LeadEnded | Kind::MemberAsked | Kind::MemberPlaced => None,
         Kind::MemberState | Kind::TaskCreated | Kind::TaskUpdated | Kind::PlacementVerdict => None,
+        Kind::MemberHidden | Kind::MemberShown | Kind::Repaired => None,
     }
 }
 

@@ -57,7 +57,7 @@ fn members(status: &Status, paint: Paint) -> String {
     table.render(paint)
 }
 
-fn state_tint(word: &str) -> Tint {
+pub(super) fn state_tint(word: &str) -> Tint {
     match word {
         "working" => Tint::Good,
         "shutdown_requested" => Tint::Warn,

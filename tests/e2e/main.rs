@@ -4,14 +4,18 @@
 #![allow(unreachable_pub, reason = "the modules of a test binary are nobody's interface")]
 
 mod bad_input;
+mod doctor;
 mod exec_backend;
+mod explain;
 mod harness;
 mod iterm2;
 mod lead;
 mod lease;
+mod ps;
 mod shutdown;
 mod spawn;
 mod staff;
 mod tasks;
 mod tmux;
 mod up;
+mod watch;

@@ -1,6 +1,7 @@
 //! Panes of a tmux server. Refuses to know what runs in them, and to touch what it has not made.
 
 mod arrange;
+mod census;
 mod command;
 mod identity;
 mod place;
@@ -23,6 +24,7 @@ use crate::sys::clock::{self, Deadline};
 use command::{PaneId, Plain, Server};
 use verb::Proof;
 
+pub(crate) use census::{Census, Resident, census};
 pub(crate) use probe::probe;
 
 /// How long a pane that was told to close may stay.

@@ -1,6 +1,7 @@
 //! Files: bounded reads, atomic private writes, directories. Refuses to know what the bytes mean, and refuses
 //! symbolic links as the last component of what it reads or appends to.
 
+mod about;
 mod dir;
 mod log;
 mod spare;
@@ -13,6 +14,7 @@ use std::path::{Path, PathBuf};
 
 use thiserror::Error;
 
+pub(crate) use about::{About, Kind, about};
 pub(crate) use dir::{create_dir_exclusive, list, private_dir, remove_dir_all};
 pub(crate) use log::{Log, older};
 pub(crate) use spare::{Spare, settle};

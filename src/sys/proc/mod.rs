@@ -3,6 +3,7 @@
 
 #![expect(unsafe_code, reason = "pidfd system calls have no safe wrapper in our libraries")]
 
+mod running;
 mod table;
 mod tree;
 
@@ -18,6 +19,7 @@ use tokio::io::unix::AsyncFd;
 
 use super::clock::{self, Deadline};
 use super::ready;
+pub(crate) use running::{Running, of_this_user};
 use table::Stat;
 
 #[cfg(test)]

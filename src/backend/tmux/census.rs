@@ -1,0 +1,91 @@
+//! Everybody on one server, for whoever looks for what was forgotten there. Reads, and refuses to judge or to change.
+
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+use std::path::Path;
+
+use tmux_interface::{DisplayMessage, TmuxCommand};
+
+use super::command::{Server, Unit};
+use super::row::{PaneRow, rows};
+use super::verb;
+use crate::backend::BackendError;
+use crate::model::placement::{ProcessId, TmuxPane};
+use crate::sys::proc::Process;
+
+/// About the server; a server's options stand in formats under their own names.
+const FORMAT: &str = "phx-census #{pid} #{version} #{?exit-empty,on,off}";
+/// In a format it would be that of some session, and phalanx turns it off for its own.
+const UNATTACHED: &str = "destroy-unattached";
+
+/// What one server has.
+#[derive(Debug, Clone)]
+pub(crate) struct Census {
+    pub(crate) server: ProcessId,
+    /// As the server says it, e.g. `3.3a`.
+    pub(crate) version: String,
+    /// The server ends with its last session.
+    pub(crate) exit_empty: bool,
+    /// Sessions end when nobody looks at them.
+    pub(crate) destroy_unattached: bool,
+    /// Panes that carry a token, each once.
+    pub(crate) residents: Vec<Resident>,
+}
+
+/// A pane that says it is ours. Anybody can say so.
+#[derive(Debug, Clone)]
+pub(crate) struct Resident {
+    /// Session and window are not looked at: a pane is the same wherever it is moved to.
+    pub(crate) pane: TmuxPane,
+    pub(crate) token: String,
+}
+
+/// Asks the server at `socket`; none if it has no sessions or is not there.
+///
+/// # Errors
+/// tmux cannot be run, or does not answer in time.
+pub(crate) fn census(program: &Path, socket: &Path) -> Result<Option<Census>, BackendError> {
+    let words = |command: TmuxCommand<'_>| {
+        let words = command.to_vec();
+        Unit::new(words.iter().map(|word| OsString::from(word.as_ref())).collect::<Vec<_>>())
+    };
+    let about = words(DisplayMessage::new().print().message(FORMAT).build());
+    let option = Unit::new(["show-options", "-g", UNATTACHED].map(OsString::from));
+    let answer = Server { program, socket: Some(socket) }.ask(&about.then(option).then(verb::panes()));
+    let Some(found) = answer.lines.iter().find_map(|line| head(line, socket, &answer.lines)) else {
+        return match answer.problem {
+            Some(BackendError::Exec(error)) => Err(error.into()),
+            // It says so where it has no sessions, and where it is just ending.
+            Some(_) | None => Ok(None),
+        };
+    };
+    Ok(Some(found))
+}
+
+fn head(line: &str, socket: &Path, lines: &[String]) -> Option<Census> {
+    let mut field = line.strip_prefix("phx-census ")?.split(' ');
+    let mut next = || field.next();
+    let pid: i32 = next()?.parse().ok()?;
+    let server = ProcessId { pid, start: Process::of(pid)?.start };
+    let (version, exit_empty) = (next()?.to_owned(), next()? == "on");
+    let option = lines.iter().find_map(|line| line.strip_prefix(UNATTACHED));
+    let destroy_unattached = option.is_some_and(|value| !matches!(value.trim(), "off" | "0" | ""));
+    // By id: a pane is listed once for each session that shows it.
+    let mut residents = BTreeMap::new();
+    for row in rows::<PaneRow>(lines).into_iter().filter(|row| !row.token.is_empty()) {
+        let start = Process::of(row.pid).map_or(0, |process| process.start);
+        let pane = TmuxPane {
+            socket: socket.to_string_lossy().into_owned(),
+            server,
+            session_id: row.session.to_string(),
+            session_name: String::new(),
+            window_id: String::new(),
+            window_name: String::new(),
+            pane_id: row.id.to_string(),
+            pane: ProcessId { pid: row.pid, start },
+        };
+        residents.insert(row.id, Resident { pane, token: row.token });
+    }
+    let residents = residents.into_values().collect();
+    Some(Census { server, version, exit_empty, destroy_unattached, residents })
+}

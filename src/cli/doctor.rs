@@ -1,0 +1,13 @@
+//! `doctor`: what is wrong, and with `--fix` what is not wrong any more.
+
+use super::fail::{Class, Exit};
+use super::setup::Setup;
+use super::{Done, args};
+use crate::ops::doctor::Finding;
+use crate::{ops, ui};
+
+pub(super) fn doctor(setup: &Setup, args: &args::Doctor) -> Done {
+    let checked = ops::doctor::doctor(&setup.ctx, args.fix)?;
+    setup.out.give(&checked, || ui::doctor(&checked, setup.out.paint))?;
+    Ok(if checked.findings.iter().any(Finding::is_open) { Exit::of(Class::Failed) } else { Exit::DONE })
+}

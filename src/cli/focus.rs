@@ -1,0 +1,37 @@
+//! `focus`, `hide` and `show`: where a member's pane is to be seen.
+
+use serde_json::json;
+
+use super::fail::Exit;
+use super::setup::{Setup, member};
+use super::{Done, args};
+use crate::model::text;
+use crate::ops;
+use crate::ops::focus::Sight;
+
+pub(super) fn focus(setup: &Setup, args: &args::Named) -> Done {
+    let name = member(&args.name)?;
+    let pane = ops::focus::focus(&setup.ctx, &setup.team()?, &name)?;
+    let document = json!({ "name": name.as_str(), "pane": pane });
+    setup.out.give(&document, || text::line(&format!("{name} is in front: pane {pane}")))?;
+    Ok(Exit::DONE)
+}
+
+pub(super) fn hide(setup: &Setup, args: &args::Named) -> Done {
+    turn(setup, args, Sight::Hidden)
+}
+
+pub(super) fn show(setup: &Setup, args: &args::Named) -> Done {
+    turn(setup, args, Sight::Shown)
+}
+
+fn turn(setup: &Setup, args: &args::Named, sight: Sight) -> Done {
+    let turned = ops::focus::turn(&setup.ctx, &setup.team()?, &member(&args.name)?, sight)?;
+    let words = || {
+        let state = if turned.hidden { "hidden" } else { "shown" };
+        let already = if turned.changed { "" } else { " already" };
+        text::line(&format!("{} is {state}{already}: pane {}", turned.name, turned.pane))
+    };
+    setup.out.give(&turned, words)?;
+    Ok(Exit::DONE)
+}

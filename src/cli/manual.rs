@@ -1,0 +1,47 @@
+//! `completions` and `man`: the command line's definition in the forms that shells and `man` read.
+
+use clap::{Command, CommandFactory};
+use clap_complete::Shell;
+
+use super::Done;
+use super::args::Cli;
+use super::fail::{Exit, Failure};
+use super::out::Out;
+
+pub(super) fn completions(out: &Out, shell: Shell) -> Done {
+    let mut text = Vec::new();
+    clap_complete::generate(shell, &mut visible(), "phalanx", &mut text);
+    show(out, &text)
+}
+
+/// The page of the verb that `words` name; none for phalanx itself.
+pub(super) fn man(out: &Out, words: &[String]) -> Done {
+    let mut command = visible();
+    // Names the pages: `phalanx-team-create`.
+    command.build();
+    let found = words.iter().try_fold(&command, |command, word| command.find_subcommand(word));
+    let Some(found) = found else {
+        let problem = format!("there is no verb `{}`", words.join(" "));
+        return Err(Failure::usage(problem, "see `phalanx --help`"));
+    };
+    let mut text = Vec::new();
+    clap_mangen::Man::new(found.clone()).render(&mut text)?;
+    show(out, &text)
+}
+
+/// The definition without the verbs that are not for people: the generators would offer them.
+fn visible() -> Command {
+    let full = Cli::command();
+    let verbs = full.get_subcommands().filter(|verb| !verb.is_hide_set()).cloned();
+    Command::new("phalanx")
+        .version(env!("CARGO_PKG_VERSION"))
+        .about(full.get_about().cloned().unwrap_or_default())
+        .after_help(full.get_after_help().cloned().unwrap_or_default())
+        .args(full.get_arguments().cloned())
+        .subcommands(verbs)
+}
+
+fn show(out: &Out, text: &[u8]) -> Done {
+    out.data(&String::from_utf8_lossy(text))?;
+    Ok(Exit::DONE)
+}

@@ -1,0 +1,168 @@
+//! Panes and launchers that belong to no team. One is closed only with a proof that nobody else can give: a record of
+//! ours that names this very pane, or a launcher of ours in it. A token alone proves nothing: anybody may set the option
+//! (SD-05).
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use super::super::backends;
+use super::super::context::Context;
+use super::super::error::OpsError;
+use super::super::launchers::{Launcher, launchers};
+use super::super::ps;
+use super::super::terminate::{self, Manner};
+use super::surroundings::Servers;
+use super::{Finding, Severity};
+use crate::backend::tmux::{Census, Resident, Tmux};
+use crate::backend::{Backend, TmuxHome};
+use crate::model::placement::{Layout, Placement, ProcessId};
+use crate::model::record::MemberRecord;
+use crate::store::TeamStore;
+use crate::sys::proc;
+
+/// How long processes get between TERM and KILL.
+const GRACE: Duration = Duration::from_secs(2);
+
+/// What was recorded about a run, and where.
+struct Known<'a> {
+    team: &'a TeamStore,
+    record: MemberRecord,
+}
+
+/// Whose a pane with a token is.
+enum Owner<'a> {
+    /// A run that goes on, or one of another config root: none of our business.
+    Team,
+    /// A run of ours that is over.
+    Over(&'a Known<'a>),
+    /// A launcher of ours that serves nobody any more.
+    Orphan(&'a Launcher),
+    /// Somebody who set the option.
+    Stranger,
+}
+
+/// All panes with a token that belong to nobody, and launchers in no pane that do.
+pub(super) fn orphans(ctx: &Context, servers: &Servers, teams: &[TeamStore], fix: bool) -> Vec<Finding> {
+    let running = launchers(&ctx.caller.exe);
+    let mut known = Vec::new();
+    for team in teams {
+        let records = team.member_records().unwrap_or_default();
+        known.extend(records.into_iter().map(|record| Known { team, record }));
+    }
+    let mut found = Vec::new();
+    for census in &servers.census {
+        for resident in &census.residents {
+            let owner = owner(resident, census, &known, &running);
+            found.extend(pane(ctx, resident, &owner, fix));
+        }
+    }
+    let in_pane = |launcher: &&Launcher| {
+        let panes = servers.census.iter().flat_map(|census| &census.residents);
+        panes.map(|resident| resident.pane.pane.pid).any(|pid| pid == launcher.process.pid)
+    };
+    let lost = running.iter().filter(|l| l.root == ctx.store.root()).filter(|l| !in_pane(l));
+    found.extend(lost.filter(|launcher| is_orphan(launcher)).map(|launcher| process(launcher, fix)));
+    found
+}
+
+fn owner<'a>(
+    resident: &Resident,
+    census: &Census,
+    known: &'a [Known<'a>],
+    running: &'a [Launcher],
+) -> Owner<'a> {
+    let same = |known: &&Known| match &known.record.placement {
+        Some(Placement::Tmux(pane)) => {
+            let is_it = pane.server == census.server && pane.pane_id == resident.pane.pane_id;
+            is_it && pane.pane.pid == resident.pane.pane.pid && known.record.token == resident.token
+        }
+        Some(Placement::Iterm2(_) | Placement::Pty(_) | Placement::Exec(_)) | None => false,
+    };
+    if let Some(known) = known.iter().find(same) {
+        return if known.record.state.is_over() { Owner::Over(known) } else { Owner::Team };
+    }
+    // tmux itself must have started it: nobody else can make a child of its server.
+    let launcher = running
+        .iter()
+        .find(|launcher| is_process(launcher, resident.pane.pane) && launcher.parent == census.server.pid);
+    match launcher {
+        Some(launcher) if is_orphan(launcher) => Owner::Orphan(launcher),
+        Some(_) => Owner::Team,
+        None => Owner::Stranger,
+    }
+}
+
+fn is_process(launcher: &Launcher, id: ProcessId) -> bool {
+    launcher.process.pid == id.pid && launcher.process.start == id.start
+}
+
+/// Whether no team knows the run, wherever it lies.
+fn is_orphan(launcher: &Launcher) -> bool {
+    !ps::is_known(&launcher.root, &launcher.team, &launcher.incarnation)
+}
+
+fn pane(ctx: &Context, resident: &Resident, owner: &Owner, fix: bool) -> Option<Finding> {
+    let place = Placement::Tmux(resident.pane.clone()).to_string();
+    let tell = |id, what: String| Finding::new(id, Severity::Problem, what, place.clone());
+    match owner {
+        Owner::Team => None,
+        Owner::Over(known) => {
+            let (name, team) = (&known.record.name, known.team.name());
+            let finding =
+                tell("left_pane", format!("the run of `{name}` of team `{team}` is over, its pane is not"));
+            Some(finding.mend(fix, || {
+                terminate::terminate(ctx, known.team, &known.record, Manner::Told)?;
+                Ok(true)
+            }))
+        }
+        Owner::Orphan(launcher) if launcher.root == ctx.store.root() => {
+            let what = format!("a launcher of team `{}` runs in it, and no team knows of it", launcher.team);
+            Some(tell("orphan_pane", what).mend(fix, || close(ctx, resident, launcher)))
+        }
+        Owner::Orphan(launcher) => {
+            let what = format!("a launcher of team `{}` of another config root runs in it", launcher.team);
+            let root = launcher.root.to_string_lossy();
+            let root = shlex::try_quote(&root).unwrap_or(root.clone());
+            Some(tell("orphan_pane", what).advise(format!("phalanx --config-dir {root} doctor")))
+        }
+        Owner::Stranger => {
+            let what = format!(
+                "it carries a token of phalanx, and nothing proves that process {} is ours: it is not touched",
+                resident.pane.pane.pid
+            );
+            Some(tell("unproven_pane", what).advise(by_hand(resident)))
+        }
+    }
+}
+
+fn by_hand(resident: &Resident) -> String {
+    let words = ["tmux", "-S", &resident.pane.socket, "kill-pane", "-t", &resident.pane.pane_id];
+    let line = shlex::try_join(words).unwrap_or_default();
+    format!("look what runs there; if it is yours to close: {line}")
+}
+
+/// The processes first, as everywhere; then the pane, if it did not go with them.
+fn close(ctx: &Context, resident: &Resident, launcher: &Launcher) -> Result<bool, OpsError> {
+    if !is_orphan(launcher) {
+        return Ok(false);
+    }
+    let ended = proc::end_tree(launcher.process, true, GRACE).is_empty();
+    let program = backends::tmux_program(ctx).map_err(|problem| OpsError::NotEnded { what: problem })?;
+    let home = TmuxHome {
+        program,
+        socket: Some(PathBuf::from(&resident.pane.socket)),
+        inside: None,
+        team: launcher.team.to_string(),
+        tag: String::new(),
+        layout: Layout::default(),
+    };
+    Tmux::new(home).close(&Placement::Tmux(resident.pane.clone()), &resident.token)?;
+    Ok(ended)
+}
+
+fn process(launcher: &Launcher, fix: bool) -> Finding {
+    let what = format!("a launcher of team `{}` runs, and no team knows of it", launcher.team);
+    let place = format!("process {}", launcher.process.pid);
+    Finding::new("orphan_process", Severity::Problem, what, place)
+        .mend(fix, || Ok(is_orphan(launcher) && proc::end_tree(launcher.process, true, GRACE).is_empty()))
+}

@@ -1,0 +1,160 @@
+//! What teams stand on: the system, tmux and its servers, iTerm2, the directories that all teams share.
+
+use std::collections::BTreeSet;
+use std::ffi::OsStr;
+use std::path::{Path, PathBuf};
+
+use super::super::backends;
+use super::super::context::Context;
+use super::super::error::OpsError;
+use super::super::ps;
+use super::teams::leftover;
+use super::{Finding, Severity};
+use crate::backend::tmux::{self, Census};
+use crate::sys::env;
+use crate::sys::socket::{self, Knock};
+
+/// Servers of these versions have been seen to crash under commands that teams need (SP-14).
+const FRAGILE: [(&str, &str); 2] = [
+    ("3.3", "`select-layout` and `kill-session` can crash it (tmux#3450, tmux#3658); 3.4 is sound"),
+    ("3.2", "`select-layout` can crash it (tmux#3450); 3.4 is sound"),
+];
+
+/// The tmux servers that answered, and what is wrong with them or with those that did not.
+pub(super) struct Servers {
+    pub(super) census: Vec<Census>,
+    pub(super) findings: Vec<Finding>,
+}
+
+/// Every server that a team of ours is on, the caller's own, and the default one.
+pub(super) fn servers(ctx: &Context) -> Servers {
+    let mut found = Servers { census: Vec::new(), findings: Vec::new() };
+    let program = match backends::tmux_program(ctx).and_then(|p| tmux::probe(&p).map(|()| p)) {
+        Ok(program) => program,
+        Err(problem) => {
+            let finding = Finding::new("tmux_missing", Severity::Warning, problem, "PATH");
+            found
+                .findings
+                .push(finding.advise("install tmux 3.2 or later; without it members run on own PTYs"));
+            return found;
+        }
+    };
+    for (socket, in_use) in sockets(ctx) {
+        found.ask(&program, &socket, in_use);
+    }
+    found
+}
+
+/// Each socket once, with whether a team of ours is on it.
+fn sockets(ctx: &Context) -> Vec<(PathBuf, bool)> {
+    let mut ours = BTreeSet::new();
+    for team in ctx.store.teams().unwrap_or_default().iter().filter_map(|name| ctx.store.team(name).ok()) {
+        let records = team.member_records().unwrap_or_default();
+        let running: Vec<_> = records.into_iter().filter(|record| !record.state.is_over()).collect();
+        ours.extend(ps::sockets(&team, &running).unwrap_or_default().into_iter().map(PathBuf::from));
+    }
+    let own = backends::inside(ctx).map(|inside| inside.socket);
+    let dir = ctx.caller.var("TMUX_TMPDIR").unwrap_or(OsStr::new("/tmp"));
+    let default = Path::new(dir).join(format!("tmux-{}", env::effective_uid())).join("default");
+    let others: BTreeSet<PathBuf> = own.into_iter().chain([default]).filter(|s| !ours.contains(s)).collect();
+    ours.into_iter().map(|s| (s, true)).chain(others.into_iter().map(|s| (s, false))).collect()
+}
+
+impl Servers {
+    fn ask(&mut self, program: &Path, socket: &Path, in_use: bool) {
+        let place = socket.to_string_lossy().into_owned();
+        let mut tell = |id, severity, what: &str, fix: &str| {
+            self.findings.push(Finding::new(id, severity, what, place.clone()).advise(fix));
+        };
+        match socket::knock(socket) {
+            Knock::Missing if in_use => tell(
+                "tmux_socket_missing",
+                Severity::Warning,
+                "the socket of a tmux server that members are on is gone; if the server lives, it makes it again",
+                "kill -USR1 PID-OF-THE-TMUX-SERVER",
+            ),
+            Knock::Missing => {}
+            Knock::Denied => tell(
+                "tmux_socket_denied",
+                Severity::Problem,
+                "connecting to tmux is not permitted: another user's socket, or a sandbox",
+                "run phalanx outside the sandbox, or use `--backend pty`",
+            ),
+            Knock::Refused => tell(
+                "tmux_socket_dead",
+                if in_use { Severity::Warning } else { Severity::Note },
+                "connection refused: the tmux server that made this socket has died",
+                "nothing: the next tmux replaces it",
+            ),
+            Knock::Unknown(words) => {
+                let what = format!("it cannot be told whether tmux listens: {words}");
+                tell("tmux_no_answer", Severity::Problem, &what, "look whether that tmux server hangs");
+            }
+            Knock::Answered => self.count(program, socket),
+        }
+    }
+
+    fn count(&mut self, program: &Path, socket: &Path) {
+        let place = socket.to_string_lossy().into_owned();
+        match tmux::census(program, socket) {
+            Ok(Some(census)) if self.census.iter().all(|known| known.server != census.server) => {
+                self.findings.extend(quirks(&census, &place));
+                self.census.push(census);
+            }
+            Ok(_) => {}
+            Err(e) => {
+                let finding = Finding::new("tmux_no_answer", Severity::Problem, e.to_string(), place);
+                self.findings.push(finding.advise("look whether that tmux server hangs"));
+            }
+        }
+    }
+}
+
+fn quirks(census: &Census, place: &str) -> Vec<Finding> {
+    let mut found = Vec::new();
+    let note = |id, what: String| Finding::new(id, Severity::Note, what, place);
+    if let Some((_, words)) = FRAGILE.iter().find(|(version, _)| census.version.starts_with(version)) {
+        found.push(note("tmux_version", format!("tmux {}: {words}", census.version)));
+    }
+    if !census.exit_empty {
+        let what = "`exit-empty` is off: the server stays when its last session has ended";
+        found.push(note("tmux_exit_empty", what.to_owned()));
+    }
+    if census.destroy_unattached {
+        let what =
+            "`destroy-unattached` is on: sessions end when nobody looks; phalanx turns it off for its own";
+        found.push(note("tmux_destroy_unattached", what.to_owned()));
+    }
+    found
+}
+
+/// The system itself.
+pub(super) fn machine(ctx: &Context) -> Vec<Finding> {
+    let mut found = Vec::new();
+    let os = env::os();
+    if !matches!(os, "linux" | "macos") {
+        let what = "phalanx runs on Linux and macOS; here processes cannot be told apart for certain";
+        found.push(Finding::new("unsupported_os", Severity::Problem, what, os));
+    }
+    let hinted = ["ITERM_SESSION_ID", "LC_TERMINAL", "TERM_PROGRAM"];
+    let is_iterm = |name: &&str| {
+        ctx.caller
+            .var(name)
+            .is_some_and(|v| *name == "ITERM_SESSION_ID" || v.to_string_lossy().starts_with("iTerm"))
+    };
+    let path = ctx.caller.var("PATH");
+    if hinted.iter().any(is_iterm)
+        && env::find_program(OsStr::new("osascript"), path, Path::new("/")).is_some()
+    {
+        let what = "macOS asks once whether this terminal may control iTerm2; a refusal is error -1743";
+        let fix = "System Settings > Privacy & Security > Automation: allow iTerm2";
+        found.push(Finding::new("iterm2_permission", Severity::Note, what, "iTerm2").advise(fix));
+    }
+    found
+}
+
+/// The directories that all teams share.
+pub(super) fn common(ctx: &Context, fix: bool) -> Result<Vec<Finding>, OpsError> {
+    let clear = |left: &_| Ok(ctx.store.clear(left)?);
+    Ok(ctx.store.leftovers()?.iter().map(|left| leftover(left, fix, true, clear)).collect())
+}

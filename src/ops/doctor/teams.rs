@@ -1,0 +1,175 @@
+//! What is wrong with one team: its lead, its members, its files.
+
+use std::time::Duration;
+
+use super::super::context::Context;
+use super::super::error::OpsError;
+use super::super::ps::{self, Life};
+use super::super::terminate::{self, Manner};
+use super::super::{retire, status};
+use super::{Finding, Severity};
+use crate::model::event::{EventKind, Note};
+use crate::model::lifecycle::Cause;
+use crate::model::record::MemberRecord;
+use crate::model::time;
+use crate::store::{Left, Leftover, TeamStore};
+use crate::sys::proc::Liveness;
+
+/// No launcher takes longer to read its spec.
+const SPEC_TAKEN: Duration = Duration::from_secs(600);
+/// The record of a run is there before its spec: one of this age without a record has no spawner any more.
+const SPEC_WRITTEN: Duration = Duration::from_secs(10);
+
+/// Everything about one team.
+pub(super) fn team(ctx: &Context, team: &TeamStore, fix: bool) -> Result<Vec<Finding>, OpsError> {
+    let records = team.member_records()?;
+    let mut found = lead(team, &records, fix)?;
+    found.extend(members(ctx, team, &records, fix)?);
+    let lost = |left: &&Leftover| match &left.left {
+        Left::Spec { incarnation, age } => {
+            let awaited = records.iter().any(|r| r.is(incarnation) && !r.state.is_over());
+            *age > if awaited { SPEC_TAKEN } else { SPEC_WRITTEN }
+        }
+        Left::Lock { .. } | Left::Socket | Left::Quarantined | Left::Open { .. } | Left::NotOurs { .. } => {
+            true
+        }
+    };
+    let clear = |left: &Leftover| {
+        let cleared = team.clear(left)?;
+        if cleared {
+            repaired(team, "leftover", &left.path.to_string_lossy())?;
+        }
+        Ok(cleared)
+    };
+    let ours = team.is_ours();
+    found.extend(team.leftovers()?.iter().filter(lost).map(|left| leftover(left, fix, ours, clear)));
+    if ours && team.changes().is_ok_and(|changes| changes.is_polling()) {
+        let what = "the team lies on a network file system: changes are looked for every 2 s";
+        let place = team.team_file().to_string_lossy().into_owned();
+        found.push(Finding::new("network_files", Severity::Note, what, place));
+    }
+    Ok(found)
+}
+
+/// A team whose files cannot be read.
+pub(super) fn unreadable(team: &TeamStore, error: &OpsError) -> Finding {
+    let place = team.team_file().to_string_lossy().into_owned();
+    let fix = format!("mend the file, or take the team away with `phalanx team delete -t {}`", team.name());
+    Finding::new("unreadable", Severity::Problem, error.to_string(), place).advise(fix)
+}
+
+fn repaired(team: &TeamStore, what: &str, place: &str) -> Result<(), OpsError> {
+    team.record(Note::of(EventKind::Repaired).with("what", what).with("where", place))?;
+    Ok(())
+}
+
+/// A lead that died: what it left, and whom.
+fn lead(team: &TeamStore, records: &[MemberRecord], fix: bool) -> Result<Vec<Finding>, OpsError> {
+    let Some(lead) = ps::lead(team)?.filter(|lead| lead.alive == Life::Dead) else { return Ok(Vec::new()) };
+    let (name, place) = (team.name(), format!("process {}", lead.pid));
+    let live = records.iter().filter(|r| status::liveness(r) == Liveness::Alive).count();
+    if live > 0 {
+        let what = format!("the lead of team `{name}` is dead, {live} of its members live");
+        let fix = format!("phalanx lead --detach -t {name}");
+        return Ok(vec![Finding::new("lead_dead", Severity::Problem, what, place).advise(fix)]);
+    }
+    if lead.program != "phalanx" {
+        return Ok(Vec::new());
+    }
+    let what = format!("the lead of team `{name}` died and left its entry");
+    let finding = Finding::new("lead_entry", Severity::Warning, what, place.clone());
+    Ok(vec![finding.mend(fix, || {
+        let gone = team.forget_dead_lead()?;
+        repaired(team, "lead_entry", &place)?;
+        Ok(gone)
+    })])
+}
+
+/// Members that are on the roster and proven dead. While somebody leads, that is the lead's to see to.
+fn members(
+    ctx: &Context,
+    team: &TeamStore,
+    records: &[MemberRecord],
+    fix: bool,
+) -> Result<Vec<Finding>, OpsError> {
+    let roster = team.team()?;
+    let led = team.current_lead()?.is_some();
+    let on_team = |record: &&MemberRecord| roster.member(&record.name).is_some();
+    let dead = |record: &&MemberRecord| status::liveness(record) == Liveness::Dead;
+    let finding = |record: &MemberRecord| {
+        let what = format!("`{}` is on team `{}` and its processes are gone", record.name, team.name());
+        let place = record.placement.as_ref().map(ToString::to_string).unwrap_or_default();
+        let finding = Finding::new("dead_member", Severity::Warning, what, place);
+        match led {
+            true => finding.advise("nothing: its lead takes it off the team"),
+            false => finding.mend(fix, || take_off(ctx, team, record)),
+        }
+    };
+    Ok(records.iter().filter(on_team).filter(dead).map(finding).collect())
+}
+
+/// What a lead would do: its place is closed if it is proven ours, its tasks are given back.
+fn take_off(ctx: &Context, team: &TeamStore, record: &MemberRecord) -> Result<bool, OpsError> {
+    terminate::terminate(ctx, team, record, Manner::Told)?;
+    let (cause, reason) = match &record.exit {
+        Some(exit) => (Cause::Ended { code: exit.code }, exit.describe()),
+        None => (Cause::Vanished, "its process is gone".to_owned()),
+    };
+    retire::retire(team, &record.name, &record.incarnation, cause, &reason)?;
+    repaired(team, "dead_member", record.name.as_str())?;
+    Ok(true)
+}
+
+/// Words for what was left. What another program made (`ours` is false) is only told.
+pub(super) fn leftover(
+    left: &Leftover,
+    fix: bool,
+    ours: bool,
+    clear: impl Fn(&Leftover) -> Result<bool, OpsError>,
+) -> Finding {
+    let place = left.path.to_string_lossy().into_owned();
+    let ago = |age: &Duration| time::human(u64::try_from(age.as_millis()).unwrap_or(u64::MAX));
+    let tell = |id, severity, what: String| Finding::new(id, severity, what, place.clone());
+    let finding = match &left.left {
+        Left::Lock { age } => {
+            let what = format!("a lock that nobody has refreshed for {}: whoever made it died", ago(age));
+            tell("stale_lock", Severity::Warning, what)
+        }
+        Left::Socket => {
+            tell("dead_socket", Severity::Warning, "a socket that nobody listens at any more".to_owned())
+        }
+        Left::Spec { age, .. } => {
+            let what = format!("an order that no launcher took, {} old; it holds an environment", ago(age));
+            tell("left_spec", Severity::Warning, what)
+        }
+        Left::Open { mode } => {
+            let what = format!("other users can enter this directory (mode {mode:04o})");
+            let finding = tell("open_directory", Severity::Warning, what);
+            if !ours {
+                return finding.advise(format!("chmod 700 {}", quoted(&place)));
+            }
+            finding
+        }
+        Left::Quarantined => {
+            let what = "a copy of a file that could not be read".to_owned();
+            let fix = "look at it, mend the file it was made of, then remove the copy";
+            return tell("quarantined", Severity::Warning, what).advise(fix);
+        }
+        Left::NotOurs { uid, is_link } => return foreign(&place, *uid, *is_link),
+    };
+    finding.mend(fix, || clear(left))
+}
+
+fn foreign(place: &str, uid: u32, is_link: bool) -> Finding {
+    let what = match is_link {
+        true => "a symbolic link stands where a directory of ours should be".to_owned(),
+        false => format!("it belongs to user {uid}"),
+    };
+    let finding = Finding::new("foreign_directory", Severity::Problem, what, place);
+    finding.advise("find out who made it, then move it away")
+}
+
+fn quoted(path: &str) -> String {
+    // A path holds no NUL.
+    shlex::try_quote(path).map_or_else(|_| path.to_owned(), |word| word.into_owned())
+}

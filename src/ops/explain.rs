@@ -1,0 +1,293 @@
+//! `explain`: why a member is said to be in its state, each fact with where it was read, and what would change it.
+//! Looks only; decides nothing that another verb does not decide in the same way.
+
+use std::path::Path;
+
+use serde::Serialize;
+
+use super::backends;
+use super::context::{Context, now};
+use super::error::OpsError;
+use super::ps::Life;
+use super::status::{self, MemberStatus};
+use crate::model::event::{Event, EventKind};
+use crate::model::id::{MemberName, TeamName};
+use crate::model::lifecycle::MemberState;
+use crate::model::placement::{Placement, ProcessId, Verdict};
+use crate::model::record::MemberRecord;
+use crate::model::time::human as span;
+use crate::model::wire;
+use crate::store::{StoreError, TeamStore};
+use crate::sys::proc;
+
+/// How many of the last verdicts are told.
+const VERDICTS: usize = 3;
+
+/// One thing that is known.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub(crate) struct Fact {
+    pub(crate) what: &'static str,
+    pub(crate) value: String,
+    /// A file with the field in it, or who was asked.
+    pub(crate) source: String,
+}
+
+/// The last message to or from a member.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub(crate) struct Delivery {
+    pub(crate) msg_id: String,
+    pub(crate) from: String,
+    pub(crate) to: String,
+    /// What kind of message: `message`, or a protocol message's type.
+    pub(crate) kind: String,
+    pub(crate) age_ms: u64,
+    /// Whether its reader has had it.
+    pub(crate) handed_over: bool,
+    pub(crate) source: String,
+}
+
+/// Something from the journal.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub(crate) struct Happened {
+    pub(crate) event: String,
+    pub(crate) age_ms: u64,
+    pub(crate) detail: serde_json::Value,
+}
+
+/// What `explain` gives.
+#[derive(Debug, Clone, Serialize)]
+pub(crate) struct Explained {
+    pub(crate) team: TeamName,
+    pub(crate) name: MemberName,
+    pub(crate) state: String,
+    /// The state in a sentence.
+    pub(crate) because: String,
+    pub(crate) facts: Vec<Fact>,
+    pub(crate) last_event: Option<Happened>,
+    pub(crate) last_delivery: Option<Delivery>,
+    /// The last verdicts on its placement that somebody acted upon, the latest last.
+    pub(crate) verdicts: Vec<Happened>,
+    /// Requests that wait for it.
+    pub(crate) requests: Vec<String>,
+    /// What it works on: id and subject.
+    pub(crate) task: Option<String>,
+    /// What would change its state.
+    pub(crate) next: Vec<String>,
+    /// The directory that most of the sources lie in.
+    pub(crate) dir: String,
+    /// Where the events were read.
+    pub(crate) journal: String,
+}
+
+/// Everything about one member.
+pub(crate) fn explain(ctx: &Context, team: &TeamStore, name: &MemberName) -> Result<Explained, OpsError> {
+    let all = status::status(team)?;
+    let record = team.member_record(name)?;
+    let found = all.members.into_iter().find(|m| m.name.clashes_with(name.as_str()));
+    let Some((name, state)) = name_and_state(found.as_ref(), record.as_ref()) else {
+        let known = team.team()?.members.into_iter().map(|m| m.name).collect();
+        return Err(StoreError::NoSuchMember { team: team.name().clone(), name: name.clone(), known }.into());
+    };
+    let (events, _) = team.events_from(0)?;
+    let about: Vec<&Event> = events.iter().filter(|e| e.member.as_ref() == Some(&name)).collect();
+    let verdicts: Vec<Happened> = about
+        .iter()
+        .rev()
+        .filter(|e| e.event == EventKind::PlacementVerdict)
+        .take(VERDICTS)
+        .map(|e| happened(e))
+        .collect();
+    let requests = team.requests()?.into_iter().filter(|r| r.is_open() && r.member == name);
+    let verdict = record.as_ref().and_then(|record| verdict(ctx, team, record));
+    Ok(Explained {
+        team: team.name().clone(),
+        because: because(&state, record.as_ref()),
+        facts: facts(team, &name, record.as_ref(), verdict)?,
+        last_event: about.last().map(|event| happened(event)),
+        last_delivery: last_delivery(team, &name, &events)?,
+        verdicts: verdicts.into_iter().rev().collect(),
+        requests: requests.map(|r| format!("shutdown {}", r.id)).collect(),
+        task: task(team, &name)?,
+        next: next(&state, record.as_ref(), &name, team.name()),
+        dir: shown(team.team_file().parent().unwrap_or(Path::new("/"))),
+        journal: shown(&team.journal_file()),
+        name,
+        state,
+    })
+}
+
+/// A member that has left is explained from its record: that is when people ask.
+fn name_and_state(
+    found: Option<&MemberStatus>,
+    record: Option<&MemberRecord>,
+) -> Option<(MemberName, String)> {
+    match (found, record) {
+        (Some(member), _) => Some((member.name.clone(), member.state.clone())),
+        (None, Some(record)) => Some((record.name.clone(), record.state.as_str().to_owned())),
+        (None, None) => None,
+    }
+}
+
+fn shown(path: &Path) -> String {
+    path.to_string_lossy().into_owned()
+}
+
+fn happened(event: &Event) -> Happened {
+    Happened {
+        event: event.event.as_str().to_owned(),
+        age_ms: now().since(event.at),
+        detail: serde_json::Value::Object(event.detail.clone()),
+    }
+}
+
+fn because(state: &str, record: Option<&MemberRecord>) -> String {
+    let Some(record) = record else {
+        return "phalanx did not start it: the team file is all that is known".to_owned();
+    };
+    let recorded = record.state.as_str();
+    if state != recorded {
+        return format!("its launcher is gone, though its record still says `{recorded}`");
+    }
+    let reason = record.reason.as_deref().map(|reason| format!(": {reason}")).unwrap_or_default();
+    let words = match record.state {
+        MemberState::Pending => "it was asked for, and no place was made yet",
+        MemberState::Starting => "its launcher has a place, and it has not proven that it runs",
+        MemberState::Working => "it said that it works",
+        MemberState::Idle => "it runs and has nothing to do",
+        MemberState::AwaitingPlan => "it sent a plan and waits for an answer",
+        MemberState::AwaitingPermission => "it asked for a permission and waits for an answer",
+        MemberState::ShutdownRequested => "it was asked to end and has not answered",
+        MemberState::Completed => "it ended as agreed, or with exit code 0",
+        MemberState::Failed => "its program ended by itself, and not well",
+        MemberState::Killed => "phalanx ended it without its consent",
+        MemberState::Disappeared => "its processes went and nobody had asked for it",
+    };
+    format!("{words}{reason}")
+}
+
+/// What its backend says now; none where it has no place or its run is over.
+fn verdict(ctx: &Context, team: &TeamStore, record: &MemberRecord) -> Option<(String, String)> {
+    let placement = record.placement.as_ref()?;
+    let asked = match placement {
+        Placement::Tmux(pane) => format!("tmux server at {}", pane.socket),
+        Placement::Iterm2(_) => "iTerm2".to_owned(),
+        Placement::Pty(_) => "/proc".to_owned(),
+        Placement::Exec(place) => place.program.clone(),
+    };
+    let verdict = match backends::of_placement(ctx, team, placement) {
+        Ok(backend) => backend.verify(placement, &record.token),
+        Err(e) => Verdict::Unknown { reason: e.to_string() },
+    };
+    Some((verdict.to_string(), format!("{asked}, asked now")))
+}
+
+fn facts(
+    team: &TeamStore,
+    name: &MemberName,
+    record: Option<&MemberRecord>,
+    verdict: Option<(String, String)>,
+) -> Result<Vec<Fact>, OpsError> {
+    let mut facts = on_roster(team, name)?;
+    let Some(record) = record else { return Ok(facts) };
+    let mut add = |what, value: String, source: String| facts.push(Fact { what, value, source });
+    let path = shown(&team.member_file(name));
+    let of = |key: &str| format!("{path}: {key}");
+    let ago = |at| span(now().since(at));
+    add("state", format!("{} for {}", record.state.as_str(), ago(record.state_since)), of("state"));
+    add("run", record.incarnation.to_string(), of("incarnation"));
+    if let Some(placement) = &record.placement {
+        add("place", placement.to_string(), of("placement"));
+    }
+    if let Some((verdict, asked)) = verdict {
+        add("verdict", verdict, asked);
+    }
+    if let Some(launcher) = record.launcher() {
+        add("launcher", process(launcher), stat(launcher));
+    }
+    if let Some(start) = &record.start {
+        add("program", process(start.program), stat(start.program));
+        add("started", format!("{} ago in {}", ago(start.at), start.cwd), of("start"));
+    }
+    if let Some(at) = record.ready_at {
+        add("ready", format!("said so {} ago", ago(at)), of("ready_at"));
+    }
+    if let Some(exit) = &record.exit {
+        add("end", format!("{}, {} ago", exit.describe(), ago(exit.at)), of("exit"));
+    }
+    Ok(facts)
+}
+
+/// What the team file says of it.
+fn on_roster(team: &TeamStore, name: &MemberName) -> Result<Vec<Fact>, OpsError> {
+    let (file, roster) = (shown(&team.team_file()), team.team()?);
+    let fact =
+        |what, value: &str, key| Fact { what, value: value.to_owned(), source: format!("{file}: {key}") };
+    let Some(member) = roster.member(name) else {
+        return Ok(vec![fact("roster", "not on the team any more", "members")]);
+    };
+    let pane = if member.pane_id.is_empty() { "no pane" } else { &member.pane_id };
+    let mut facts = vec![fact("roster", &format!("on the team, {pane}"), "members")];
+    if roster.hidden_pane_ids.contains(&member.pane_id) {
+        facts.push(fact("hidden", "its pane is out of sight", "hiddenPaneIds"));
+    }
+    Ok(facts)
+}
+
+fn process(id: ProcessId) -> String {
+    let life = match Life::from(proc::liveness(id.pid, id.start)) {
+        Life::Alive => "alive",
+        Life::Dead => "dead",
+        Life::Unknown => "the system does not tell whether it lives",
+    };
+    format!("process {}: {life}", id.pid)
+}
+
+fn stat(id: ProcessId) -> String {
+    format!("/proc/{}/stat, start time {}", id.pid, id.start)
+}
+
+/// The latest of what was sent to it and by it, by the journal; whether it was handed over, by the mailbox.
+fn last_delivery(
+    team: &TeamStore,
+    name: &MemberName,
+    events: &[Event],
+) -> Result<Option<Delivery>, OpsError> {
+    let text = |event: &Event, key: &str| wire::text(&event.detail, key).unwrap_or_default();
+    let concerns = |event: &&Event| {
+        let to = event.member.as_ref() == Some(name);
+        event.event == EventKind::MessageSent && (to || text(event, "from") == name.as_str())
+    };
+    let Some(event) = events.iter().rev().find(concerns) else { return Ok(None) };
+    let Some(to) = event.member.clone() else { return Ok(None) };
+    let msg_id = text(event, "msg_id");
+    let waits = team.mailbox(&to).unread()?.iter().any(|e| e.msg_id == msg_id);
+    Ok(Some(Delivery {
+        from: text(event, "from"),
+        kind: text(event, "kind"),
+        age_ms: now().since(event.at),
+        handed_over: !waits,
+        source: shown(&team.inbox_file(&to)),
+        to: to.to_string(),
+        msg_id,
+    }))
+}
+
+fn task(team: &TeamStore, name: &MemberName) -> Result<Option<String>, OpsError> {
+    let board = team.board()?;
+    let task = board.work_of(name).and_then(|id| board.tasks.get(&id));
+    Ok(task.map(|task| format!("#{} {}", task.id, task.subject)))
+}
+
+fn next(state: &str, record: Option<&MemberRecord>, name: &MemberName, team: &TeamName) -> Vec<String> {
+    let Some(record) = record else { return vec!["what its own lead writes into the team file".to_owned()] };
+    let gone = state != record.state.as_str();
+    let mut next: Vec<String> = match gone {
+        true => vec!["a lead takes it off the team at its next look".to_owned()],
+        false => record.state.ways_on().map(|(cause, to, _)| format!("{cause}: {}", to.as_str())).collect(),
+    };
+    next.push(match record.state.is_over() || gone {
+        true => format!("`phalanx spawn {name} -t {team}` starts a new run"),
+        false => format!("`phalanx shutdown {name} -t {team}` asks it to end"),
+    });
+    next
+}

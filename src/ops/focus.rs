@@ -1,0 +1,221 @@
+//! `focus`, `hide` and `show`: a member's place before the eyes of a person, or out of them. A place is moved only with
+//! proof that it is ours, and the team file says at any time what is out of sight.
+
+use serde::Serialize;
+
+use super::backends;
+use super::context::Context;
+use super::error::OpsError;
+use crate::backend::{Backend, BackendError};
+use crate::model::event::{EventKind, Note};
+use crate::model::id::MemberName;
+use crate::model::placement::{Placement, Verdict};
+use crate::model::record::MemberRecord;
+use crate::store::{StoreError, TeamStore};
+
+/// Where a place is to be.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Sight {
+    Hidden,
+    Shown,
+}
+
+impl Sight {
+    fn verb(self) -> &'static str {
+        match self {
+            Sight::Hidden => "hide",
+            Sight::Shown => "show",
+        }
+    }
+
+    fn other(self) -> Sight {
+        match self {
+            Sight::Hidden => Sight::Shown,
+            Sight::Shown => Sight::Hidden,
+        }
+    }
+}
+
+/// What `hide` and `show` give.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub(crate) struct Turned {
+    pub(crate) name: MemberName,
+    pub(crate) pane: String,
+    pub(crate) hidden: bool,
+    /// False: it was so already.
+    pub(crate) changed: bool,
+}
+
+/// Brings a member's place forward; gives its pane's id.
+pub(crate) fn focus(ctx: &Context, team: &TeamStore, name: &MemberName) -> Result<String, OpsError> {
+    let (record, placement) = placed(team, name, "focus")?;
+    let backend = backends::of_placement(ctx, team, &placement)?;
+    prove(&record, &placement, backend.as_ref())?;
+    backend.focus(&placement, &record.token).map_err(refusal)?;
+    Ok(placement.pane_id().to_owned())
+}
+
+/// Puts a member's place out of sight, or back. Done twice, the second time changes nothing.
+pub(crate) fn turn(
+    ctx: &Context,
+    team: &TeamStore,
+    name: &MemberName,
+    sight: Sight,
+) -> Result<Turned, OpsError> {
+    let (record, placement) = placed(team, name, sight.verb())?;
+    let backend = backends::of_placement(ctx, team, &placement)?;
+    turn_with(team, &record, &placement, backend.as_ref(), sight)
+}
+
+/// The record of a member that runs, with its place.
+fn placed(
+    team: &TeamStore,
+    name: &MemberName,
+    verb: &'static str,
+) -> Result<(MemberRecord, Placement), OpsError> {
+    let Some(record) = team.member_record(name)? else {
+        let roster = team.team()?;
+        if roster.member(name).is_some() {
+            return Err(OpsError::NotOurMember { name: name.clone() });
+        }
+        let known = roster.members.into_iter().map(|m| m.name).collect();
+        return Err(StoreError::NoSuchMember { team: team.name().clone(), name: name.clone(), known }.into());
+    };
+    let no_place = |why: &str| OpsError::NoPlace { name: name.clone(), verb, why: why.to_owned() };
+    if record.state.is_over() {
+        return Err(no_place(&format!("it has ended ({})", record.state.as_str())));
+    }
+    match record.placement.clone() {
+        Some(placement) => Ok((record, placement)),
+        None => Err(no_place("it was not placed yet")),
+    }
+}
+
+fn prove(record: &MemberRecord, placement: &Placement, backend: &dyn Backend) -> Result<(), OpsError> {
+    match backend.verify(placement, &record.token) {
+        Verdict::Owned => Ok(()),
+        verdict => {
+            let place = placement.to_string();
+            Err(OpsError::NotProven { name: record.name.clone(), place, verdict })
+        }
+    }
+}
+
+/// What the team file calls the place. One without a name there could not be found again by anybody.
+fn id_of(placement: &Placement, sight: Sight) -> Result<&str, OpsError> {
+    let refused = BackendError::CannotDo { backend: placement.backend(), verb: sight.verb() };
+    Some(placement.pane_id()).filter(|id| !id.is_empty()).ok_or(OpsError::CannotDo(refused))
+}
+
+fn refusal(error: BackendError) -> OpsError {
+    match error {
+        BackendError::CannotDo { .. } => OpsError::CannotDo(error),
+        other => other.into(),
+    }
+}
+
+/// Moves the place while the roster is locked, so that nobody turns it back in between; if what follows fails, it is
+/// moved back.
+fn turn_with(
+    team: &TeamStore,
+    record: &MemberRecord,
+    placement: &Placement,
+    backend: &dyn Backend,
+    sight: Sight,
+) -> Result<Turned, OpsError> {
+    let (pane, hidden) = (id_of(placement, sight)?, sight == Sight::Hidden);
+    prove(record, placement, backend)?;
+    let mut now = None;
+    let published = team.change_roster(|roster| {
+        // Once only: the file may be read again because somebody else wrote it meanwhile. And always: a person may have
+        // moved it by hand since the file was written.
+        if now.is_none() {
+            match go(backend, placement, &record.token, sight) {
+                Ok(there) => now = Some(there),
+                Err(e) => return Ok(Err(e)),
+            }
+        }
+        let news = roster.is_hidden(pane) != hidden;
+        roster.set_hidden(pane, hidden);
+        Ok(Ok(news))
+    });
+    let moved = now.filter(|there| there != placement);
+    let back = |failure| undo(record, moved.as_ref(), backend, sight, failure);
+    let news = match published {
+        Ok(Ok(news)) => news,
+        Ok(Err(refused)) => return Err(refusal(refused)),
+        Err(e) => return Err(back(e.into())),
+    };
+    let changed = news || moved.is_some();
+    if changed && let Err(e) = note(team, record, moved.as_ref(), sight) {
+        let failure = back(e);
+        restore(team, record, placement, news.then_some(!hidden))?;
+        return Err(failure);
+    }
+    Ok(Turned { name: record.name.clone(), pane: pane.to_owned(), hidden, changed })
+}
+
+/// What the record said, and the team file where it was changed.
+fn restore(
+    team: &TeamStore,
+    record: &MemberRecord,
+    placement: &Placement,
+    hidden: Option<bool>,
+) -> Result<(), OpsError> {
+    team.change_record(&record.name, &record.incarnation, |found| {
+        found.placement = Some(placement.clone());
+    })?;
+    if let Some(hidden) = hidden {
+        team.change_roster(|roster| {
+            roster.set_hidden(placement.pane_id(), hidden);
+            Ok(())
+        })?;
+    }
+    Ok(())
+}
+
+fn go(
+    backend: &dyn Backend,
+    placement: &Placement,
+    token: &str,
+    sight: Sight,
+) -> Result<Placement, BackendError> {
+    match sight {
+        Sight::Hidden => backend.hide(placement, token),
+        Sight::Shown => backend.show(placement, token),
+    }
+}
+
+/// Puts it back where it was, if it was moved; the failure is what is told, with what could not be undone.
+fn undo(
+    record: &MemberRecord,
+    moved: Option<&Placement>,
+    backend: &dyn Backend,
+    sight: Sight,
+    failure: OpsError,
+) -> OpsError {
+    let Some(now) = moved else { return failure };
+    match go(backend, now, &record.token, sight.other()) {
+        Ok(_) => failure,
+        Err(e) => OpsError::NotEnded { what: format!("{failure}; and {now} could not be put back: {e}") },
+    }
+}
+
+/// The record says where it is now, the journal that it was moved.
+fn note(
+    team: &TeamStore,
+    record: &MemberRecord,
+    now: Option<&Placement>,
+    sight: Sight,
+) -> Result<(), OpsError> {
+    if let Some(now) = now {
+        team.change_record(&record.name, &record.incarnation, |found| found.placement = Some(now.clone()))?;
+    }
+    let kind = if sight == Sight::Hidden { EventKind::MemberHidden } else { EventKind::MemberShown };
+    let pane = record.placement.as_ref().map_or("", Placement::pane_id);
+    team.record(Note::of(kind).member(&record.name).with("pane", pane))?;
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,175 @@
+//! `ps`: every team on this machine, whoever leads it: those under the config root, and those of other config roots for
+//! which a launcher of this user runs. A team of another root that has no launcher running is not found.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+
+use serde::Serialize;
+
+use super::context::Context;
+use super::error::OpsError;
+use super::launchers::launchers;
+use super::lease;
+use super::status::{self, MemberStatus, TaskCounts};
+use crate::model::id::{Incarnation, MemberName, TeamName};
+use crate::model::placement::Placement;
+use crate::model::record::MemberRecord;
+use crate::model::time::Timestamp;
+use crate::store::{Store, StoreError, TeamStore};
+use crate::sys::proc::Liveness;
+
+/// Whether a process lives, as a word.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum Life {
+    Alive,
+    Dead,
+    Unknown,
+}
+
+impl From<Liveness> for Life {
+    fn from(liveness: Liveness) -> Life {
+        match liveness {
+            Liveness::Alive => Life::Alive,
+            Liveness::Dead => Life::Dead,
+            Liveness::Unknown => Life::Unknown,
+        }
+    }
+}
+
+/// Whoever leads a team, or led it and died.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub(crate) struct LeadSeen {
+    pub(crate) pid: i32,
+    pub(crate) alive: Life,
+    /// `phalanx` or `claude`.
+    pub(crate) program: &'static str,
+    pub(crate) since: String,
+}
+
+/// A member, and whether its processes live.
+#[derive(Debug, Clone, Serialize)]
+pub(crate) struct MemberSeen {
+    #[serde(flatten)]
+    pub(crate) status: MemberStatus,
+    /// None where phalanx did not start it and nobody wrote down which process it is.
+    pub(crate) alive: Option<Life>,
+    /// Socket of the tmux server that its pane is in.
+    pub(crate) socket: Option<String>,
+}
+
+/// A team of this machine.
+#[derive(Debug, Clone, Serialize)]
+pub(crate) struct Seen {
+    /// The config root that it lies under.
+    pub(crate) root: PathBuf,
+    pub(crate) team: TeamName,
+    pub(crate) lead: Option<LeadSeen>,
+    pub(crate) members: Vec<MemberSeen>,
+    pub(crate) tasks: TaskCounts,
+    pub(crate) requests: usize,
+    /// Every tmux socket that its members are or were on, and the one that its next ones go to.
+    pub(crate) sockets: BTreeSet<String>,
+    /// Why the rest is missing: its files cannot be read.
+    pub(crate) problem: Option<String>,
+}
+
+/// All teams: first those under our own root.
+pub(crate) fn ps(ctx: &Context) -> Result<Vec<Seen>, OpsError> {
+    let mut teams: Vec<TeamStore> =
+        ctx.store.teams()?.iter().filter_map(|name| ctx.store.team(name).ok()).collect();
+    teams.extend(elsewhere(ctx));
+    Ok(teams.iter().map(seen).collect())
+}
+
+/// Teams of other roots that a launcher of ours works for.
+fn elsewhere(ctx: &Context) -> Vec<TeamStore> {
+    let mut found: BTreeMap<(PathBuf, TeamName), TeamStore> = BTreeMap::new();
+    for launcher in launchers(&ctx.caller.exe) {
+        if launcher.root != ctx.store.root()
+            && let Ok(team) = Store::at(&launcher.root).team(&launcher.team)
+        {
+            found.insert((launcher.root, launcher.team), team);
+        }
+    }
+    found.into_values().collect()
+}
+
+/// One team; what cannot be read of it is said, and does not hide the others.
+fn seen(team: &TeamStore) -> Seen {
+    look(team).unwrap_or_else(|e| Seen {
+        root: team.root().to_owned(),
+        team: team.name().clone(),
+        lead: None,
+        members: Vec::new(),
+        tasks: TaskCounts::default(),
+        requests: 0,
+        sockets: BTreeSet::new(),
+        problem: Some(e.to_string()),
+    })
+}
+
+fn look(team: &TeamStore) -> Result<Seen, OpsError> {
+    let status = status::status(team)?;
+    let records: BTreeMap<MemberName, MemberRecord> =
+        team.member_records()?.into_iter().map(|record| (record.name.clone(), record)).collect();
+    let sockets = sockets(team, records.values())?;
+    let member = |status: MemberStatus| {
+        let record = records.get(&status.name);
+        let alive = record.map(|record| Life::from(status::liveness(record)));
+        MemberSeen { alive, socket: record.and_then(socket), status }
+    };
+    Ok(Seen {
+        root: team.root().to_owned(),
+        team: team.name().clone(),
+        lead: lead(team)?,
+        members: status.members.into_iter().map(member).collect(),
+        tasks: status.tasks,
+        requests: status.requests,
+        sockets,
+        problem: None,
+    })
+}
+
+fn socket(record: &MemberRecord) -> Option<String> {
+    match record.placement.as_ref()? {
+        Placement::Tmux(pane) => Some(pane.socket.clone()),
+        Placement::Iterm2(_) | Placement::Pty(_) | Placement::Exec(_) => None,
+    }
+}
+
+/// Who leads: by our lease, which its holder proves by holding it, else by Claude Code's entry in the team file.
+pub(super) fn lead(team: &TeamStore) -> Result<Option<LeadSeen>, OpsError> {
+    let ours = |pid, alive, since: Timestamp| LeadSeen { pid, alive, program: "phalanx", since: since.iso() };
+    if let Some(lead) = team.current_lead()? {
+        return Ok(Some(ours(lead.process.pid, Life::Alive, lead.since)));
+    }
+    let dead = team.dead_lead()?;
+    // What a phalanx that was killed has left in the team file is still its word, not another program's.
+    let said = team.team()?.lead_process;
+    let stranger = said.filter(|lead| dead.as_ref().is_none_or(|dead| dead.process.pid != lead.pid));
+    if let Some(lead) = stranger {
+        let (alive, since) = (lease::liveness(&lead).into(), lead.claimed_at.iso());
+        return Ok(Some(LeadSeen { pid: lead.pid, alive, program: "claude", since }));
+    }
+    Ok(dead.map(|lead| ours(lead.process.pid, Life::Dead, lead.since)))
+}
+
+/// The tmux sockets that a team's members are or were on, and the one that its next ones go to.
+pub(super) fn sockets<'r>(
+    team: &TeamStore,
+    records: impl IntoIterator<Item = &'r MemberRecord>,
+) -> Result<BTreeSet<String>, OpsError> {
+    let settled = team.settings()?.and_then(|s| s.tmux_socket);
+    Ok(records.into_iter().filter_map(socket).chain(settled).collect())
+}
+
+/// Whether a team of this name under `root` knows the run: then what serves it is nobody's orphan.
+pub(super) fn is_known(root: &Path, name: &TeamName, incarnation: &Incarnation) -> bool {
+    let records = Store::at(root).team(name).and_then(|team| team.member_records());
+    // What cannot be read may well know it.
+    records.map_or_else(
+        |e| !matches!(e, StoreError::NoSuchTeam { .. }),
+        |records| records.iter().any(|record| record.is(incarnation)),
+    )
+}

@@ -1,0 +1,77 @@
+//! What lies at a path: its kind, its owner, its mode, its age. Refuses to look into it.
+
+use std::fs;
+use std::io;
+use std::os::unix::fs::{FileTypeExt, MetadataExt};
+use std::path::Path;
+use std::time::{Duration, SystemTime};
+
+use super::{FsError, Result};
+
+/// What something is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Kind {
+    File,
+    Directory,
+    Link,
+    Socket,
+    /// A device, a FIFO.
+    Other,
+}
+
+/// What can be seen of something without opening it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct About {
+    pub(crate) kind: Kind,
+    /// The permission bits.
+    pub(crate) mode: u32,
+    /// The owner.
+    pub(crate) uid: u32,
+    /// Since it was last written; nothing for a time that is still to come.
+    pub(crate) age: Duration,
+}
+
+/// What lies at `path` itself, not where a symbolic link leads; `None` when there is nothing.
+pub(crate) fn about(path: &Path) -> Result<Option<About>> {
+    let meta = match fs::symlink_metadata(path) {
+        Ok(meta) => meta,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+        Err(source) => return Err(FsError::io("look at", path, source)),
+    };
+    let kind = match meta.file_type() {
+        kind if kind.is_file() => Kind::File,
+        kind if kind.is_dir() => Kind::Directory,
+        kind if kind.is_symlink() => Kind::Link,
+        kind if kind.is_socket() => Kind::Socket,
+        _ => Kind::Other,
+    };
+    let written = meta.modified().map_err(|source| FsError::io("look at", path, source))?;
+    let age = SystemTime::now().duration_since(written).unwrap_or_default();
+    Ok(Some(About { kind, mode: meta.mode() & 0o7777, uid: meta.uid(), age }))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::fs::{PermissionsExt, symlink};
+    use std::os::unix::net::UnixListener;
+
+    #[test]
+    fn kinds_owners_and_modes() {
+        let dir = tempfile::tempdir().expect("a temporary directory");
+        let at = |name: &str| dir.path().join(name);
+        fs::write(at("file"), "x").expect("writable");
+        fs::set_permissions(at("file"), fs::Permissions::from_mode(0o640)).expect("own file");
+        fs::create_dir(at("dir")).expect("writable");
+        symlink(at("nowhere"), at("link")).expect("writable");
+        let _listener = UnixListener::bind(at("socket")).expect("writable");
+        let kind = |name: &str| about(&at(name)).expect("readable").map(|about| about.kind);
+        assert_eq!(
+            ["file", "dir", "link", "socket", "nothing"].map(kind),
+            [Some(Kind::File), Some(Kind::Directory), Some(Kind::Link), Some(Kind::Socket), None]
+        );
+        let file = about(&at("file")).expect("readable").expect("there");
+        assert_eq!((file.mode, file.uid), (0o640, nix::unistd::Uid::effective().as_raw()));
+        assert!(file.age < Duration::from_secs(60));
+    }
+}

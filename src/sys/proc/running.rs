@@ -1,0 +1,54 @@
+//! What the processes of this user were started as. Refuses to know what that means, and to do anything to them.
+
+use std::ffi::OsString;
+use std::fs;
+use std::os::unix::ffi::OsStringExt;
+use std::os::unix::fs::MetadataExt;
+use std::path::PathBuf;
+
+use super::super::env;
+use super::{Process, table};
+
+/// A live process and how it was started.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Running {
+    pub(crate) process: Process,
+    pub(crate) parent: i32,
+    /// Its command line, the program first. It may have written there whatever it likes.
+    pub(crate) argv: Vec<OsString>,
+    /// The file that it runs, by the kernel's word; ` (deleted)` follows where that was replaced.
+    pub(crate) exe: PathBuf,
+}
+
+/// All processes of this user, zombies and those that the system hides aside.
+pub(crate) fn of_this_user() -> Vec<Running> {
+    let us = env::effective_uid();
+    table::all().into_iter().filter(|stat| !stat.ended).filter_map(|stat| running(&stat, us)).collect()
+}
+
+fn running(stat: &table::Stat, us: u32) -> Option<Running> {
+    let place = PathBuf::from(format!("/proc/{}", stat.pid));
+    if fs::metadata(&place).ok()?.uid() != us {
+        return None;
+    }
+    let line = fs::read(place.join("cmdline")).ok()?;
+    let exe = fs::read_link(place.join("exe")).ok()?;
+    // Read last: the pid may have changed hands since the table was read.
+    let process = Process::of(stat.pid).filter(|process| process.start == stat.start)?;
+    let words = line.strip_suffix(&[0]).unwrap_or(&line).split(|byte| *byte == 0);
+    let argv = words.map(|word| OsString::from_vec(word.to_vec())).collect();
+    Some(Running { process, parent: stat.ppid, argv, exe })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn we_are_among_them() {
+        let us = Process::current();
+        let found = of_this_user().into_iter().find(|running| running.process == us).expect("us");
+        assert_eq!(found.argv, env::args());
+        assert_eq!(found.exe, env::current_exe().expect("our program"));
+    }
+}

@@ -1,0 +1,90 @@
+//! Why a member is in its state: facts, each with where it was read. Pure.
+
+use super::life::span;
+use super::paint::{Paint, Tint};
+use super::status::state_tint;
+use crate::model::text;
+use crate::ops::explain::{Delivery, Explained, Happened};
+
+/// Where what is said begins.
+const COLUMN: usize = 11;
+/// A line that would be longer is made two.
+const WIDTH: usize = 80;
+
+/// The page about one member.
+pub(crate) fn explain(found: &Explained, paint: Paint) -> String {
+    let name = paint.put(Tint::Bold, &text::line(found.name.as_str()));
+    let state = paint.put(state_tint(&found.state), &found.state.replace('_', " "));
+    let mut page = Page { lines: Vec::new(), dir: format!("{}/", found.dir), paint };
+    page.lines.push(format!("{name} of team {} is {state}: {}", found.team, text::line(&found.because)));
+    for fact in &found.facts {
+        page.entry(fact.what, &fact.value, &fact.source);
+    }
+    if let Some(task) = &found.task {
+        page.entry("task", task, "");
+    }
+    if let Some(event) = &found.last_event {
+        page.entry("last event", &happened(event), &found.journal);
+    }
+    if let Some(delivery) = &found.last_delivery {
+        page.entry("last mail", &mail(delivery), &delivery.source);
+    }
+    for verdict in &found.verdicts {
+        page.entry("acted upon", &happened(verdict), &found.journal);
+    }
+    for request in &found.requests {
+        page.entry("open", request, "");
+    }
+    for (at, next) in found.next.iter().enumerate() {
+        page.entry(if at == 0 { "next" } else { "" }, next, "");
+    }
+    let dir = format!("files are those in {}", text::line(&found.dir));
+    page.lines.push(paint.put(Tint::Dim, &dir));
+    page.lines.join("\n")
+}
+
+struct Page {
+    lines: Vec<String>,
+    /// Left away in front of a source.
+    dir: String,
+    paint: Paint,
+}
+
+impl Page {
+    /// What, its value, and dim, behind it or below, where that was read.
+    fn entry(&mut self, what: &str, value: &str, source: &str) {
+        let mut line = format!("{what:<COLUMN$} {}", text::line(value));
+        let source = text::line(source.strip_prefix(&self.dir).unwrap_or(source));
+        if source.is_empty() {
+            self.lines.push(line);
+            return;
+        }
+        let fits = line.chars().count() + 4 + source.chars().count() <= WIDTH;
+        let dim = self.paint.put(Tint::Dim, &format!("← {source}"));
+        if fits {
+            line.push_str(&format!("  {dim}"));
+            self.lines.push(line);
+        } else {
+            self.lines.extend([line, format!("{:COLUMN$} {dim}", "")]);
+        }
+    }
+}
+
+fn happened(event: &Happened) -> String {
+    let details = event.detail.as_object().into_iter().flatten();
+    // A run's id says nothing to people, and stands among the facts.
+    let shown = details.filter(|(key, _)| key.as_str() != "incarnation");
+    let words: Vec<String> = shown
+        .map(|(key, value)| match value.as_str() {
+            Some(words) => format!("{key} {}", text::short(words, 60)),
+            None => format!("{key} {}", text::short(&value.to_string(), 60)),
+        })
+        .collect();
+    format!("{} {} ago: {}", event.event, span(event.age_ms), words.join(", "))
+}
+
+fn mail(delivery: &Delivery) -> String {
+    let taken = if delivery.handed_over { "was handed over" } else { "waits to be read" };
+    let Delivery { kind, from, to, age_ms, .. } = delivery;
+    format!("{kind} from {from} to {to}, {} ago, {taken}", span(*age_ms))
+}

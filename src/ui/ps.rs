@@ -1,0 +1,98 @@
+//! Every team of this machine as one table. Pure.
+
+use std::collections::BTreeMap;
+
+use super::paint::{Paint, Tint};
+use super::status::state_tint;
+use super::table::{Cell, Table, cell, maybe, tinted};
+use crate::model::text;
+use crate::ops::ps::{LeadSeen, Life, Seen};
+
+/// How far names of others are repeated.
+const NAME: usize = 20;
+
+/// All teams, a line for each member; then the tmux servers with who is on them. Teams of other config roots than the
+/// first say so.
+pub(crate) fn ps(teams: &[Seen], paint: Paint) -> String {
+    if teams.is_empty() {
+        return "no teams".to_owned();
+    }
+    let mut table = Table::new(&["TEAM", "LEAD", "MEMBER", "STATE", "TASK", "BACKEND", "PANE", "PID"]);
+    for team in teams {
+        rows(team, &mut table);
+    }
+    let mut lines = vec![table.render(paint)];
+    let problems = teams.iter().filter_map(|team| Some((team, team.problem.as_deref()?)));
+    lines.extend(problems.map(|(team, problem)| {
+        let words = format!("team {}: {}", text::line(team.team.as_str()), text::line(problem));
+        paint.put(Tint::Bad, &words)
+    }));
+    let servers = group(teams, |team| team.sockets.iter().cloned().collect());
+    lines.extend(servers.iter().map(|(socket, names)| footer("tmux server", socket, names, paint)));
+    let roots = group(teams, |team| vec![team.root.to_string_lossy().into_owned()]);
+    let several = roots.len() > 1;
+    lines.extend(
+        roots.iter().filter(|_| several).map(|(root, names)| footer("teams under", root, names, paint)),
+    );
+    lines.join("\n")
+}
+
+/// The lead's line is the team's; a team without members has one line all the same.
+fn rows(team: &Seen, table: &mut Table) {
+    let mut first = [tinted(Tint::Bold, text::short(team.team.as_str(), NAME)), lead(team.lead.as_ref())];
+    if team.members.is_empty() {
+        let [name, lead] = first;
+        table.row([vec![name, lead], vec![cell(""); 6]].concat());
+        return;
+    }
+    for member in &team.members {
+        let [name, lead] = std::mem::replace(&mut first, [cell(""), cell("")]);
+        let status = &member.status;
+        table.row(vec![
+            name,
+            lead,
+            tinted(Tint::member(status.color.as_deref()), text::short(status.name.as_str(), NAME)),
+            tinted(state_tint(&status.state), status.state.replace('_', " ")),
+            maybe(status.task.map(|id| format!("#{id}"))),
+            maybe(status.backend.as_deref().map(|b| text::short(b, NAME))),
+            maybe(status.pane.as_deref().map(|p| text::short(p, NAME))),
+            pid(status.pid, member.alive),
+        ]);
+    }
+}
+
+fn lead(lead: Option<&LeadSeen>) -> Cell {
+    let Some(lead) = lead else { return tinted(Tint::Dim, "nobody") };
+    let who = match lead.program {
+        "phalanx" => lead.pid.to_string(),
+        other => format!("{other} {}", lead.pid),
+    };
+    match lead.alive {
+        Life::Alive => cell(who),
+        Life::Dead => tinted(Tint::Bad, format!("{who} dead")),
+        Life::Unknown => tinted(Tint::Warn, format!("{who}?")),
+    }
+}
+
+fn pid(pid: Option<i32>, alive: Option<Life>) -> Cell {
+    match (pid, alive) {
+        (Some(pid), Some(Life::Dead)) => tinted(Tint::Bad, format!("{pid} dead")),
+        (Some(pid), Some(Life::Unknown)) => tinted(Tint::Warn, format!("{pid}?")),
+        (Some(pid), Some(Life::Alive) | None) => cell(pid.to_string()),
+        (None, _) => cell(""),
+    }
+}
+
+fn group(teams: &[Seen], keys: impl Fn(&Seen) -> Vec<String>) -> BTreeMap<String, Vec<String>> {
+    let mut groups: BTreeMap<String, Vec<String>> = BTreeMap::new();
+    for team in teams {
+        for key in keys(team) {
+            groups.entry(key).or_default().push(text::line(team.team.as_str()));
+        }
+    }
+    groups
+}
+
+fn footer(what: &str, which: &str, names: &[String], paint: Paint) -> String {
+    paint.put(Tint::Dim, &format!("{what} {}: {}", text::line(which), names.join(", ")))
+}

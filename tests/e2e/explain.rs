@@ -1,0 +1,170 @@
+//! `explain`, `focus`, `hide`, `show`, `completions` and `man`.
+
+use serde_json::{Value, json};
+
+use crate::harness::{Stage, binary};
+
+/// The fact of this name.
+fn fact<'a>(found: &'a Value, what: &str) -> &'a Value {
+    let facts = found["facts"].as_array().expect("facts");
+    facts.iter().find(|fact| fact["what"] == what).unwrap_or_else(|| panic!("no {what}: {found}"))
+}
+
+#[test]
+fn tmux_explain_gives_facts_with_their_sources() {
+    let stage = Stage::new();
+    stage.phalanx(&["team", "create", "alpha"]).expect(0);
+    let made = stage.phalanx(&["--json", "spawn", "ada"]).expect(0).json();
+    stage.phalanx(&["task", "create", "Wait", "--", "sleep", "600"]).expect(0);
+    stage.wait_event("alpha", "task_claimed", "1");
+    stage.phalanx(&["wait", "ada", "--until", "ready"]).expect(0);
+    let found = stage.phalanx(&["--json", "explain", "ada"]).expect(0).json();
+    assert_eq!(fact(&found, "verdict")["value"], json!("owned"), "{found}");
+    assert!(fact(&found, "verdict")["source"].as_str().is_some_and(|s| s.starts_with("tmux server at /")));
+    assert_eq!(fact(&found, "program")["value"], json!(format!("process {}: alive", made["pid"])));
+    let source = fact(&found, "state")["source"].as_str().expect("source");
+    let (file, key) = source.rsplit_once(": ").expect("file and field");
+    let record: Value = serde_json::from_str(&std::fs::read_to_string(file).expect("a file")).expect("json");
+    assert!(record[key].is_string(), "{source}");
+    assert_eq!(found["task"], json!("#1 Wait"));
+    assert!(found["last_event"]["event"].is_string(), "{found}");
+    let text = stage.phalanx(&["explain", "ada"]).expect(0).stdout;
+    for word in ["ada of team alpha is", "owned", "phalanx/members/ada.json: state", "#1 Wait"] {
+        assert!(text.contains(word), "{word} in {text}");
+    }
+
+    stage.tmux(&["kill-pane", "-t", made["tmux_pane_id"].as_str().expect("pane")]).expect("killed by hand");
+    stage.phalanx(&["wait", "ada", "--until", "gone"]).expect(0);
+    let found = stage.phalanx(&["--json", "explain", "ada"]).expect(0).json();
+    assert_eq!(fact(&found, "verdict")["value"], json!("gone"), "{found}");
+    assert_eq!(
+        fact(&found, "launcher")["value"].as_str().map(|v| v.ends_with(": dead")),
+        Some(true),
+        "{found}"
+    );
+    stage.phalanx(&["down"]).expect(0);
+    stage.assert_clean();
+}
+
+#[test]
+fn explain_tells_what_was_said_and_whether_it_was_heard() {
+    let stage = Stage::without_tmux();
+    stage.phalanx(&["team", "create", "alpha"]).expect(0);
+    stage.phalanx(&["spawn", "ada"]).expect(0);
+    stage.phalanx(&["send", "ada", "hello"]).expect(0);
+    let delivery = || stage.phalanx(&["--json", "explain", "ada"]).expect(0).json()["last_delivery"].clone();
+    crate::harness::wait_for("the message to be handed over", || {
+        (delivery()["handed_over"] == true).then_some(())
+    });
+    assert_eq!((&delivery()["from"], &delivery()["to"]), (&json!("team-lead"), &json!("ada")));
+    stage.phalanx(&["shutdown", "ada"]).expect(0);
+    // Off the team, and explained all the same: that is when people ask.
+    let found = stage.phalanx(&["--json", "explain", "ada"]).expect(0).json();
+    assert_eq!(found["state"], json!("completed"), "{found}");
+    assert_eq!(fact(&found, "roster")["value"], json!("not on the team any more"));
+    assert!(found["verdicts"].as_array().is_some_and(|v| !v.is_empty()), "{found}");
+    let run = stage.phalanx(&["--json", "explain", "nobody"]).expect(3);
+    assert_eq!(run.json()["error"]["kind"], json!("not_found"));
+    stage.phalanx(&["down"]).expect(0);
+}
+
+/// SEC-10: what others wrote into files of ours reaches the terminal without a control character.
+#[test]
+fn sec_10_explain_and_doctor_print_no_control_characters() {
+    let stage = Stage::without_tmux();
+    stage.phalanx(&["team", "create", "alpha"]).expect(0);
+    stage.phalanx(&["spawn", "ada"]).expect(0);
+    let journal = stage.root().join("teams/alpha/phalanx/journal.jsonl");
+    let mut text = std::fs::read_to_string(&journal).expect("journal");
+    let hostile = "\u{1b}]52;c;eA==\u{7}\u{9b}2J\r\n\u{202e}";
+    let event = json!({"id": "x", "at": 1, "team": "alpha", "event": "warning", "member": "ada", "detail": {hostile: hostile}});
+    text.push_str(&format!("{event}\n"));
+    std::fs::write(&journal, text).expect("journal");
+    let copy = stage.root().join(format!("teams/alpha/phalanx/quarantine/a{}b", hostile.replace('\n', "")));
+    std::fs::write(copy, "x").expect("copy");
+    for verb in [&["explain", "ada"][..], &["doctor"]] {
+        let run = stage.phalanx(&[verb, &["--color", "never"]].concat());
+        let bad = run.stdout.chars().find(|c| (c.is_control() && *c != '\n') || *c == '\u{202e}');
+        assert_eq!(bad, None, "{verb:?}: {run:?}");
+        assert!(run.stdout.contains("52;c;"), "{verb:?}: {run:?}");
+    }
+    stage.phalanx(&["down"]).expect(0);
+}
+
+#[test]
+fn what_has_no_pane_is_neither_hidden_nor_shown_nor_focused() {
+    let stage = Stage::without_tmux();
+    stage.phalanx(&["team", "create", "alpha"]).expect(0);
+    stage.phalanx(&["spawn", "ada"]).expect(0);
+    let config = stage.root().join("teams/alpha/config.json");
+    let read = || std::fs::read_to_string(&config).expect("config");
+    let before = read();
+    for verb in ["focus", "hide", "show"] {
+        let run = stage.phalanx(&["--json", verb, "ada"]).expect(4);
+        assert!(run.stderr.contains(verb) && run.stderr.contains("phalanx logs"), "{run:?}");
+        assert_eq!(
+            stage.phalanx(&["--json", verb, "nobody"]).expect(3).json()["error"]["kind"],
+            json!("not_found")
+        );
+        assert_eq!(
+            stage.phalanx(&["--json", verb, "team-lead"]).expect(4).json()["error"]["kind"],
+            json!("refused")
+        );
+    }
+    assert_eq!(read(), before);
+    stage.phalanx(&["shutdown", "ada"]).expect(0);
+    assert!(stage.phalanx(&["hide", "ada"]).expect(4).stderr.contains("has ended"));
+    stage.phalanx(&["down"]).expect(0);
+}
+
+/// SD-06: the pane of a member whose token is not its own any more is not brought forward or moved.
+#[test]
+fn tmux_sd_06_a_pane_that_is_not_proven_ours_is_not_touched() {
+    let stage = Stage::new();
+    stage.phalanx(&["team", "create", "alpha"]).expect(0);
+    let made = stage.phalanx(&["--json", "spawn", "ada"]).expect(0).json();
+    let pane = made["tmux_pane_id"].as_str().expect("pane");
+    let token = stage.tmux(&["display-message", "-p", "-t", pane, "#{@phalanx_token}"]).expect("token");
+    stage.tmux(&["set-option", "-p", "-t", pane, "@phalanx_token", "another"]).expect("option");
+    for verb in ["focus", "hide", "show"] {
+        let run = stage.phalanx(&[verb, "ada"]).expect(4);
+        assert!(
+            run.stderr.contains("foreign (token)") && run.stderr.contains("phalanx explain ada"),
+            "{run:?}"
+        );
+    }
+    stage.tmux(&["set-option", "-p", "-t", pane, "@phalanx_token", token.trim()]).expect("option");
+    stage.phalanx(&["down"]).expect(0);
+    stage.assert_clean();
+}
+
+#[test]
+fn completions_and_man_are_made_of_the_definition() {
+    let stage = Stage::without_tmux();
+    for shell in ["bash", "zsh", "fish", "elvish", "powershell"] {
+        let text = stage.phalanx(&["completions", shell]).expect(0).stdout;
+        assert!(text.contains("doctor") && text.contains("spawn") && text.contains("phalanx"), "{shell}");
+    }
+    let bash = stage.phalanx(&["completions", "bash"]).expect(0).stdout;
+    std::fs::write(stage.at("work/completions"), bash).expect("file");
+    // What is not for people (`exec`, `worker`) is not offered.
+    for (begun, completed) in [("doct", "doctor"), ("exe", ""), ("work", "")] {
+        let script = format!(
+            "source ./completions; COMP_WORDS=(phalanx {begun}); COMP_CWORD=1; \
+             _phalanx phalanx {begun} phalanx; echo ${{COMPREPLY[*]}}"
+        );
+        let output = stage.command("bash").args(["-c", &script]).output().expect("bash");
+        assert_eq!(String::from_utf8_lossy(&output.stdout).trim(), completed, "{output:?}");
+    }
+    let page = stage.phalanx(&["man"]).expect(0).stdout;
+    assert!(page.contains(".TH phalanx 1"), "{page}");
+    assert!(
+        page.contains("doctor") && page.contains("Exit codes") && !page.contains("phalanx\\-exec"),
+        "{page}"
+    );
+    let page = stage.phalanx(&["man", "team", "create"]).expect(0).stdout;
+    assert!(page.contains(".TH phalanx-team-create 1") && page.contains("unique"), "{page}");
+    assert!(stage.phalanx(&["man", "nothing"]).expect(2).stderr.contains("nothing"));
+    let mut unknown = stage.command(binary());
+    assert_eq!(unknown.args(["completions", "tcsh"]).output().expect("phalanx").status.code(), Some(2));
+}

@@ -1,0 +1,82 @@
+//! `status --watch`: on a terminal and as documents.
+
+use std::fs;
+
+use serde_json::{Value, json};
+
+use crate::harness::{Stage, binary, wait_for};
+
+/// LY-12: after a shutdown nobody is listed, and the terminal is as it was.
+#[test]
+fn tmux_ly_12_the_watched_table_follows_and_leaves_the_terminal_as_it_was() {
+    let stage = Stage::new();
+    stage.phalanx(&["team", "create", "alpha"]).expect(0);
+    stage.phalanx(&["spawn", "ada", "--backend", "pty"]).expect(0);
+    // The person's terminal: a pane of 80 columns whose shell says when the watch is over.
+    let script = format!("{} status --watch -t alpha; echo over=$?; exec sleep 300", binary());
+    let session = ["new-session", "-d", "-x", "80", "-y", "24", "-P", "-F", "#{pane_id}", "bash", "-c"];
+    let pane = stage.tmux(&[&session[..], &[&script]].concat()).expect("a pane").trim().to_owned();
+    let screen = || stage.tmux(&["capture-pane", "-p", "-t", &pane]).expect("screen");
+    wait_for("ada on the screen", || screen().contains("ada").then_some(()));
+    stage.phalanx(&["spawn", "bob", "--backend", "pty", "--", "sleep", "600"]).expect(0);
+    wait_for("bob on the screen", || screen().contains("bob").then_some(()));
+    assert_eq!(screen().matches("team alpha").count(), 1, "drawn in its own place: {}", screen());
+    // A terminal that is too narrow shows that there is more.
+    stage.tmux(&["resize-window", "-t", &pane, "-x", "30", "-y", "24"]).expect("resized");
+    wait_for("lines that are cut", || {
+        screen().lines().any(|line| line.starts_with("ada") && line.ends_with('…')).then_some(())
+    });
+    stage.phalanx(&["shutdown", "bob"]).expect(0);
+    wait_for("bob off the screen", || (!screen().contains("bob") && screen().contains("ada")).then_some(()));
+    stage.phalanx(&["down"]).expect(0);
+    wait_for("the end", || screen().contains("over=0").then_some(()));
+    let left = screen();
+    assert!(left.contains("team alpha is deleted") && !left.contains("ada"), "{left}");
+    let flags = ["display-message", "-p", "-t", &pane, "#{cursor_flag} #{wrap_flag} #{alternate_on}"];
+    assert_eq!(stage.tmux(&flags).expect("flags").trim(), "1 1 0");
+}
+
+#[test]
+fn watched_documents_come_one_for_each_change() {
+    let stage = Stage::without_tmux();
+    stage.phalanx(&["team", "create", "alpha"]).expect(0);
+    let out = stage.at("work/out");
+    let mut command = stage.command(binary());
+    command.args(["--json", "status", "--watch"]).stdout(fs::File::create(&out).expect("file"));
+    let mut child = command.spawn().expect("phalanx");
+    let documents = || -> Vec<Value> {
+        let text = fs::read_to_string(&out).expect("file");
+        text.lines().filter_map(|line| serde_json::from_str(line).ok()).collect()
+    };
+    wait_for("the first document", || (documents().len() == 1).then_some(()));
+    stage.phalanx(&["spawn", "ada"]).expect(0);
+    wait_for("ada idle", || documents().last().filter(|d| d["members"][0]["state"] == "idle").map(drop));
+    let before = documents().len();
+    // Time alone is no change: a second one that idles makes a document, and the first one's age makes none.
+    stage.phalanx(&["task", "create", "One"]).expect(0);
+    wait_for("the task", || documents().last().filter(|d| d["tasks"]["pending"] == 1).map(drop));
+    assert_eq!(documents().len(), before + 1, "{:?}", documents());
+    stage.phalanx(&["down"]).expect(0);
+    let ended = wait_for("the end", || child.try_wait().expect("wait"));
+    assert_eq!(ended.code(), Some(0));
+    let all = documents();
+    assert!(all.windows(2).all(|pair| pair[0] != pair[1]), "{all:?}");
+    assert_eq!(all.last().expect("some")["members"], json!([]), "{all:?}");
+}
+
+#[test]
+fn an_interrupted_watch_is_130_and_says_nothing() {
+    let stage = Stage::without_tmux();
+    stage.phalanx(&["team", "create", "alpha"]).expect(0);
+    let watch = stage.start(&["status", "--watch"]);
+    // It listens to signals from the moment on when it watches the files.
+    wait_for("the watch", || {
+        let fds = fs::read_dir(format!("/proc/{}/fd", watch.pid())).ok()?;
+        let links = fds.flatten().filter_map(|fd| fs::read_link(fd.path()).ok());
+        links.into_iter().any(|link| link.to_string_lossy().contains("inotify")).then_some(())
+    });
+    watch.signal("INT");
+    let run = watch.end().expect(130);
+    assert!(run.stdout.contains("team alpha") && run.stderr.is_empty(), "{run:?}");
+    stage.phalanx(&["team", "delete"]).expect(0);
+}
