@@ -8,6 +8,7 @@ mod error;
 pub(crate) mod events;
 pub(crate) mod exec;
 pub(crate) mod inbox;
+pub(crate) mod label;
 pub(crate) mod lease;
 pub(crate) mod manifest;
 pub(crate) mod output;

@@ -178,7 +178,8 @@ mod tests {
     }
 
     fn seen(pid: i32, dead: bool, token: &str) -> Option<PaneRow> {
-        let row = rows::<PaneRow>(&[format!("phx-pane %5 {pid} {} $0 @0 80 24 80 24 0  {token}", u8::from(dead))]);
+        let row =
+            rows::<PaneRow>(&[format!("phx-pane %5 {pid} {} $0 @0 80 24 80 24 0  {token}", u8::from(dead))]);
         row.into_iter().next()
     }
 

@@ -36,7 +36,8 @@ pub(super) fn label(program: &Path, labels: &[(Mark<'_>, Label)]) {
 }
 
 fn unit(claim: &Claim<'_>, label: &Label) -> Unit {
-    let plain = |text: &str| if text.is_empty() { String::new() } else { Plain::from_text(text).as_str().to_owned() };
+    let plain =
+        |text: &str| if text.is_empty() { String::new() } else { Plain::from_text(text).as_str().to_owned() };
     let color = label.color.as_deref().and_then(|asked| COLORS.iter().find(|(name, _)| *name == asked));
     verb::label(
         claim.id,

@@ -64,6 +64,15 @@ struct Step {
     unit: Unit,
 }
 
+/// A window that takes panes.
+#[derive(Clone, Copy)]
+struct Spot<'s> {
+    window: WindowId,
+    name: &'s str,
+    /// It is the lead's own.
+    beside: bool,
+}
+
 struct Batch<'a> {
     home: &'a TmuxHome,
     server: Server<'a>,
@@ -147,17 +156,15 @@ impl<'a> Batch<'a> {
     /// The first of the column beside the lead.
     fn column(&self, side: &Side, beside: &[usize]) -> Option<Step> {
         let Column::New { lead, columns, .. } = &side.column else { return None };
-        Some(self.cut(*beside.first()?, *lead, Edge::Right { columns: *columns }, side.window, &side.name, true))
+        Some(self.cut(*beside.first()?, *lead, Edge::Right { columns: *columns }, side.spot()))
     }
 
     /// The others of the column.
     fn lengthen(&self, side: &Side, beside: &[usize]) -> Vec<Step> {
         match (&side.column, beside.split_first()) {
-            (Column::There(panes), _) => self.pile(panes, beside, side.window, &side.name, true),
+            (Column::There(panes), _) => self.pile(panes, beside, side.spot()),
             (Column::New { rows, .. }, Some((first, rest))) => match &self.guests[*first].state {
-                State::Seated(seat) => {
-                    self.pile(&[(seat.row.pane, *rows)], rest, side.window, &side.name, true)
-                }
+                State::Seated(seat) => self.pile(&[(seat.row.pane, *rows)], rest, side.spot()),
                 State::Waiting | State::Refused(_) => Vec::new(),
             },
             (Column::New { .. }, None) => Vec::new(),
@@ -166,28 +173,24 @@ impl<'a> Batch<'a> {
 
     /// Cuts panes of ours into equal parts, one below the other. Each cut goes below the pane that is cut, so that
     /// all targets are known before.
-    fn pile(
-        &self,
-        panes: &[(PaneId, usize)],
-        guests: &[usize],
-        window: WindowId,
-        name: &str,
-        beside: bool,
-    ) -> Vec<Step> {
+    fn pile(&self, panes: &[(PaneId, usize)], guests: &[usize], spot: Spot<'_>) -> Vec<Step> {
         let heights: Vec<usize> = panes.iter().map(|(_, height)| *height).collect();
         let mut queue = guests.iter();
         let mut steps = Vec::new();
         for ((pane, height), more) in panes.iter().zip(stack(&heights, guests.len())) {
             let edge = Edge::Below { rows: part(*height, more + 1) };
-            let cut = |guest: &usize| self.cut(*guest, *pane, edge, window, name, beside);
-            steps.extend(queue.by_ref().take(more).map(cut));
+            steps.extend(queue.by_ref().take(more).map(|guest| self.cut(*guest, *pane, edge, spot)));
         }
         steps
     }
 
-    fn cut(&self, guest: usize, from: PaneId, edge: Edge, window: WindowId, name: &str, beside: bool) -> Step {
-        let unit = verb::cut(from, edge, self.guests[guest].argv);
-        Step { guest: Some(guest), split: Some(window), window_name: name.to_owned(), beside, unit }
+    fn cut(&self, guest: usize, from: PaneId, edge: Edge, spot: Spot<'_>) -> Step {
+        self.step(guest, verb::cut(from, edge, self.guests[guest].argv), spot)
+    }
+
+    fn step(&self, guest: usize, unit: Unit, spot: Spot<'_>) -> Step {
+        let window_name = spot.name.to_owned();
+        Step { guest: Some(guest), split: Some(spot.window), window_name, beside: spot.beside, unit }
     }
 
     /// A window for each group, with the first of the group in it.
@@ -205,7 +208,13 @@ impl<'a> Batch<'a> {
                     verb::new_window(&survey.ground.inside(), &name, argv)
                 }
             };
-            Step { guest: Some(guest), split: None, window_name: name.as_str().to_owned(), beside: false, unit }
+            Step {
+                guest: Some(guest),
+                split: None,
+                window_name: name.as_str().to_owned(),
+                beside: false,
+                unit,
+            }
         };
         firsts.enumerate().map(step).collect()
     }
@@ -226,7 +235,8 @@ impl<'a> Batch<'a> {
         let mut steps = vec![Step::change(unit)];
         if survey.arranged {
             let panes = [(seat.row.pane, seat.row.height)];
-            steps.extend(self.pile(&panes, rest, seat.row.window, &seat.window_name, false));
+            let spot = Spot { window: seat.row.window, name: &seat.window_name, beside: false };
+            steps.extend(self.pile(&panes, rest, spot));
             return steps;
         }
         let more = capacity(Size { width: seat.row.width, height: seat.row.height }) - 1;
@@ -235,9 +245,8 @@ impl<'a> Batch<'a> {
         steps
     }
 
-    fn split(&self, guest: usize, window: WindowId, window_name: &str) -> Step {
-        let unit = verb::split(window, self.guests[guest].argv);
-        Step { guest: Some(guest), split: Some(window), window_name: window_name.to_owned(), beside: false, unit }
+    fn split(&self, guest: usize, window: WindowId, name: &str) -> Step {
+        self.step(guest, verb::split(window, self.guests[guest].argv), Spot { window, name, beside: false })
     }
 
     /// Sends the steps and seats whoever got a pane. A call stops at the first command that fails, so its rows belong
@@ -318,6 +327,12 @@ impl<'a> Batch<'a> {
             there.extend(rows::<PaneRow>(&answer.lines));
         }
         Ok(there)
+    }
+}
+
+impl Side {
+    fn spot(&self) -> Spot<'_> {
+        Spot { window: self.window, name: &self.name, beside: true }
     }
 }
 

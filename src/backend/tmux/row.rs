@@ -15,7 +15,8 @@ pub(super) const WINDOW: &str = "phx-window #{window_id} #{session_id} #{window_
 pub(super) const PANE: &str = "phx-pane #{pane_id} #{pane_pid} #{pane_dead} #{session_id} #{window_id} \
                                #{window_width} #{window_height} #{pane_width} #{pane_height} \
                                #{window_zoomed_flag} #{@phalanx_beside} #{@phalanx_token}";
-pub(super) const CLIENT: &str = "phx-client #{session_id} #{client_control_mode} #{client_activity} #{client_name}";
+pub(super) const CLIENT: &str =
+    "phx-client #{session_id} #{client_control_mode} #{client_activity} #{client_name}";
 
 /// The server that answers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

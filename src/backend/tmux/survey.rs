@@ -109,7 +109,11 @@ pub(super) struct Survey {
 pub(super) fn survey(home: &TmuxHome, server: &Server<'_>) -> Result<Survey, BackendError> {
     let inside = home.inside.as_deref().and_then(PaneId::parse);
     let answer = server.ask(
-        &verb::server().then(verb::sessions()).then(verb::windows()).then(verb::panes()).then(verb::clients()),
+        &verb::server()
+            .then(verb::sessions())
+            .then(verb::windows())
+            .then(verb::panes())
+            .then(verb::clients()),
     );
     let reached = !rows::<ServerRow>(&answer.lines).is_empty();
     match answer.problem {
@@ -120,7 +124,8 @@ pub(super) fn survey(home: &TmuxHome, server: &Server<'_>) -> Result<Survey, Bac
         Some(_) | None => (),
     }
     let lines = &answer.lines;
-    let (sessions, windows, panes) = (rows::<SessionRow>(lines), rows::<WindowRow>(lines), rows::<PaneRow>(lines));
+    let (sessions, windows, panes) =
+        (rows::<SessionRow>(lines), rows::<WindowRow>(lines), rows::<PaneRow>(lines));
     let clients: Vec<ClientRow> = rows(lines);
     let own = panes.iter().find(|row| Some(row.id) == inside);
     let tag = Plain::from_text(&home.tag);
@@ -146,7 +151,8 @@ fn side(own: &PaneRow, tag: &Plain, panes: &[PaneRow], windows: &[WindowRow]) ->
     let ours = |row: &&PaneRow| {
         row.window == own.window && row.session == own.session && row.beside == tag.as_str() && !row.dead
     };
-    let there: Vec<(PaneId, usize)> = panes.iter().filter(ours).map(|row| (row.id, row.size.height)).collect();
+    let there: Vec<(PaneId, usize)> =
+        panes.iter().filter(ours).map(|row| (row.id, row.size.height)).collect();
     let column = if there.is_empty() {
         Column::New { lead: own.id, columns: column(own.size)?, rows: own.size.height }
     } else {

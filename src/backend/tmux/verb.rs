@@ -4,9 +4,9 @@
 use std::ffi::OsString;
 
 use tmux_interface::{
-    BreakPane, CapturePane, DisplayMessage, IfShell, JoinPane, KillPane, ListClients, ListPanes, ListSessions,
-    ListWindows, NewSession, NewWindow, PaneSize, RenameWindow, SelectLayout, SelectPane, SelectWindow, SetOption, SplitWindow,
-    SwitchClient, TmuxCommand,
+    BreakPane, CapturePane, DisplayMessage, IfShell, JoinPane, KillPane, ListClients, ListPanes,
+    ListSessions, ListWindows, NewSession, NewWindow, PaneSize, RenameWindow, SelectLayout, SelectPane,
+    SelectWindow, SetOption, SplitWindow, SwitchClient, TmuxCommand,
 };
 
 use super::arrange::Size;
@@ -187,13 +187,15 @@ pub(super) fn own_pane(pane: PaneId, token: &Plain, name: &Plain) -> Unit {
 /// shows the label if the window has borders with text (LY-07).
 pub(super) fn own_beside(pane: PaneId, tag: &Plain) -> Unit {
     let settled = PANE_OPTIONS.map(|(name, value)| pane_option(pane, name, value));
-    let marked = pane_option(pane, BESIDE, tag.as_str()).then(pane_option(pane, "pane-border-format", BORDER));
+    let marked =
+        pane_option(pane, BESIDE, tag.as_str()).then(pane_option(pane, "pane-border-format", BORDER));
     all(settled, marked)
 }
 
 /// Sets what the border of a pane says.
 pub(super) fn label(pane: PaneId, name: &Plain, role: &str, state: &str, color: &str) -> Unit {
-    let rest = [(ROLE, role), (STATE, state), (COLOR, color)].map(|(name, value)| pane_option(pane, name, value));
+    let rest =
+        [(ROLE, role), (STATE, state), (COLOR, color)].map(|(name, value)| pane_option(pane, name, value));
     all(rest, pane_option(pane, NAME, name.as_str()))
 }
 

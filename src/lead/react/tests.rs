@@ -4,7 +4,7 @@ use super::*;
 use crate::model::drift::Drift;
 use crate::model::id::TaskId;
 use crate::model::mode::Mode;
-use crate::model::placement::{BackendKind, ProcessId};
+use crate::model::placement::{BackendKind, Placement, ProcessId, PtyHold};
 use crate::model::protocol;
 use crate::model::record::{ExitRecord, FORMAT, StartRecord, Wish};
 use crate::model::task::{Task, TaskState};
@@ -409,4 +409,26 @@ fn tk_07_a_task_that_others_took_away_is_told_once() {
     let gone = Effect::Tell(Drift::Vanished { id: TaskId(1), subject: "s".to_owned() });
     assert_eq!(react(&mut state, Event::Board(Board::default()), NOW), [gone]);
     assert_eq!(react(&mut state, Event::Board(Board::default()), NOW), []);
+}
+
+#[test]
+fn a_label_follows_the_state_and_only_the_state() {
+    let mut state = State::new(Goal::Lead(Finish::Manual));
+    let placed = |state| {
+        let mut record = record("alice", 1, "worker");
+        record.state = state;
+        let process = ProcessId { pid: 9, start: 9 };
+        record.placement = Some(Placement::Pty(PtyHold { launcher: process, log: String::new() }));
+        record
+    };
+    let mut labelled = |record: &MemberRecord| {
+        let effects = react(&mut state, Event::Members(vec![record.clone()]), NOW);
+        effects.into_iter().filter(|effect| matches!(effect, Effect::Label { .. })).collect::<Vec<_>>()
+    };
+    for now in [MemberState::Starting, MemberState::Idle, MemberState::Working] {
+        let record = placed(now);
+        assert_eq!(labelled(&record), [Effect::Label { runs: vec![record.clone()] }]);
+        assert_eq!(labelled(&record), [], "nothing has changed");
+    }
+    assert_eq!(labelled(&placed(MemberState::Completed)), [], "its placement goes");
 }
