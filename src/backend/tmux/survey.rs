@@ -183,13 +183,16 @@ pub(super) fn team_name(team: &str) -> Plain {
     Plain::from_text(&format!("phalanx-{team}"))
 }
 
-/// The team's windows in its session. One that a person has zoomed is left alone: a split would undo that (LY-05).
+/// The team's windows in its session. One that a person has zoomed is left alone: a split
+/// would undo that (LY-05); and so is one that is hidden.
 fn rooms(ground: &Ground, tag: &Plain, windows: &[WindowRow]) -> Vec<Room> {
     let Ground::There { id, .. } = ground else { return Vec::new() };
-    let ours = windows.iter().filter(|row| row.session == *id && row.tag == tag.as_str() && !row.zoomed);
+    let takes = |row: &&WindowRow| {
+        row.session == *id && row.tag == tag.as_str() && row.hidden.is_empty() && !row.zoomed
+    };
     let room = |row: &WindowRow| {
         let size = Size { width: row.width, height: row.height };
         Room { id: row.id, name: row.name.clone(), free: capacity(size).saturating_sub(row.panes) }
     };
-    ours.map(room).collect()
+    windows.iter().filter(takes).map(room).collect()
 }

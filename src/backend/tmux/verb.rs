@@ -199,7 +199,8 @@ pub(super) fn label(pane: PaneId, name: &Plain, role: &str, state: &str, color: 
     all(rest, pane_option(pane, NAME, name.as_str()))
 }
 
-/// Puts a pane into a window of its own, which is marked as hidden: nobody looks at it unless they go there.
+/// Puts a pane into a window of its own, which is marked as hidden: nobody looks at it unless they go there. One that
+/// was alone keeps its window, and that keeps the team's mark.
 pub(super) fn hide(pane: PaneId, session: SessionId, window: &Plain, tag: &Plain) -> Unit {
     let away = BreakPane::new().detached().src_pane(pane.to_string()).dst_window(format!("{session}:"));
     let away = unit(&away.window_name(window.as_str()).build());
@@ -208,9 +209,8 @@ pub(super) fn hide(pane: PaneId, session: SessionId, window: &Plain, tag: &Plain
         let set = SetOption::new().quiet().window().target_pane(pane.to_string());
         unit(&set.option(option).value(value).build())
     };
-    let unmarked = SetOption::new().quiet().window().unset().target_pane(pane.to_string()).option(TEAM);
     let settled = WINDOW_OPTIONS.map(|(name, value)| option(name, value));
-    away.then(unit(&unmarked.build())).then(all(settled, option(HIDDEN, tag.as_str())))
+    away.then(all(settled, option(HIDDEN, tag.as_str())))
 }
 
 /// Puts a hidden pane beside others.
@@ -223,11 +223,11 @@ pub(super) fn join(pane: PaneId, target: &str, edge: Option<Edge>) -> Unit {
     }
 }
 
-/// Makes the window of a hidden pane one of the team's.
-pub(super) fn reveal(window: WindowId, name: &Plain, tag: &Plain) -> Unit {
+/// Makes the window of a hidden pane one to be seen.
+pub(super) fn unhide(window: WindowId, name: &Plain) -> Unit {
     let unset = SetOption::new().quiet().window().unset().target_pane(window.to_string()).option(HIDDEN);
     let rename = RenameWindow::new().target_window(window.to_string()).new_name(name.as_str());
-    unit(&unset.build()).then(unit(&rename.build())).then(own_window(window, tag, true))
+    unit(&unset.build()).then(unit(&rename.build()))
 }
 
 /// Makes a pane the active one of its session; a window that shows one pane alone shows this one alone.

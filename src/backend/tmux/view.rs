@@ -42,8 +42,8 @@ pub(super) fn hide(home: &TmuxHome, claim: &Claim<'_>) -> Result<Placement, Back
     whereabouts(home, &server, claim)
 }
 
-/// Puts a hidden pane back: beside the lead if it came from there, else into a window of the team's. Where none has
-/// room, its own becomes one of the team's.
+/// Puts a hidden pane back: beside the lead if it came from there, else into a window of the team's. One that had a
+/// window of its own has it again; where no window has room, the hidden one becomes the team's.
 pub(super) fn show(home: &TmuxHome, claim: &Claim<'_>) -> Result<Placement, BackendError> {
     let server = claim.server(&home.program);
     let around = survey(home, &server)?;
@@ -51,14 +51,17 @@ pub(super) fn show(home: &TmuxHome, claim: &Claim<'_>) -> Result<Placement, Back
     let tag = Plain::from_text(&home.tag);
     if is_hidden(&around, row, &tag) {
         let side = around.side.as_ref().filter(|_| row.beside == tag.as_str());
+        let alone = window(&around, row).is_some_and(|window| window.tag == tag.as_str());
         let room = around.rooms.iter().find(|room| room.free > 0);
+        let seen = verb::unhide(row.window, &team_name(&home.team));
         let unit = match (side.and_then(|side| back_beside(claim, side)), room) {
             (Some(unit), _) => unit,
+            (None, _) if alone => seen,
             (None, Some(room)) => {
                 let join = verb::join(claim.id, &room.id.to_string(), None);
                 verb::tile(room.id).then(join).then(verb::tile(room.id))
             }
-            (None, None) => verb::reveal(row.window, &team_name(&home.team), &tag),
+            (None, None) => seen.then(verb::own_window(row.window, &tag, true)),
         };
         act(&server, claim, &unit)?;
     }

@@ -98,10 +98,9 @@ fn ly_07_a_label_beside_the_lead_changes_the_members_border_only() {
 #[test]
 fn a_pane_is_hidden_and_shown_and_stays_the_same() {
     let lab = Lab::wide();
-    lab.attach("main");
     for layout in [Layout::Panes, Layout::Split, Layout::Windows] {
         let tmux = Tmux::new(TmuxHome { layout, ..lab.home_in("demo", "%0") });
-        let all = launches(3);
+        let all = launches(2);
         let places = placed(&tmux, &all);
         let view = || lab.field("=main:", "#{window_id} #{pane_id} #{window_zoomed_flag}");
         let (before, width) = (view(), lab.field("%0", "#{pane_width}"));
