@@ -192,8 +192,11 @@ fn tmux_ly_04_a_lead_in_a_pane_has_its_members_beside_it() {
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     let panes = || stage.tmux(&["list-panes", "-t", "=mine:", "-F", "#{pane_width} #{@phalanx_name}"]);
     assert_eq!(panes().expect("panes").trim(), "100 \n99 bob");
-    stage.phalanx(&["down", "-t", "side"]).expect(0);
+    stage.phalanx(&["shutdown", "bob", "-t", "side"]).expect(0);
     assert_eq!(panes().expect("panes").trim(), "200");
+    let status = stage.phalanx(&["--json", "status", "-t", "side"]).expect(0).json();
+    assert_eq!(status["members"], json!([]), "LY-12");
+    stage.phalanx(&["team", "delete", "-t", "side"]).expect(0);
     stage.tmux(&["kill-session", "-t", "=mine"]).expect("ended");
     stage.assert_clean();
 }

@@ -1,4 +1,9 @@
 //! Panes of a tmux server. Refuses to know what runs in them, and to touch what it has not made.
+//!
+//! Every call is a process of its own, and a batch is one call. A client in control mode that stays attached was
+//! measured and left out: it saves a few milliseconds when sixteen panes close and one or two per batch of labels,
+//! and costs a client in the user's session, a second way of quoting, and replies that cannot be counted: what
+//! `if-shell` runs answers too.
 
 mod arrange;
 mod close;
