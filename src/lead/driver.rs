@@ -7,12 +7,14 @@ use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 
 use super::effect::Effect;
 use super::event::Event;
+use super::labels;
 use super::react::react;
 use super::sources::{self, Signal};
 use super::state::{End, Goal, State};
 use crate::model::event::{Event as Noted, EventKind, Note};
 use crate::model::id::{Incarnation, MemberName};
 use crate::model::order::Order;
+use crate::model::record::MemberRecord;
 use crate::model::topic::Topic;
 use crate::ops::spawn::Terms;
 use crate::ops::terminate::Manner;
@@ -48,6 +50,7 @@ struct Driver<'a> {
     team: &'a Team,
     state: State,
     signals: UnboundedSender<Signal>,
+    labels: UnboundedSender<Vec<MemberRecord>>,
     journal_at: u64,
     report: &'a mut dyn FnMut(&Noted),
 }
@@ -74,8 +77,9 @@ pub(crate) async fn lead(
     }
     let templates = lead.team.settings()?.map(|settings| settings.templates).unwrap_or_default();
     let state = State::new(lead.goal, templates);
-    let mut driver =
-        Driver { ctx: lead.ctx, team: lead.team, state, signals, journal_at: lead.journal_from, report };
+    let labels = labels::labeller(lead.ctx, lead.team);
+    let (ctx, team, journal_at) = (lead.ctx, lead.team, lead.journal_from);
+    let mut driver = Driver { ctx, team, state, signals, labels, journal_at, report };
     driver.look(&Topic::Everything)?;
     while driver.state.end().is_none() {
         driver.next(&mut incoming, stops).await?;
@@ -215,6 +219,8 @@ impl Driver<'_> {
             Effect::WatchExit { name, incarnation, process } => {
                 sources::watch_exit(name, incarnation, process, self.signals.clone());
             }
+            // If it has ended, there is no label; nothing else is lost.
+            Effect::Label { runs } => drop(self.labels.send(runs)),
             Effect::Acknowledge { ids } => ops::inbox::acknowledge(self.team, &MemberName::lead(), &ids)?,
             Effect::AskShutdown { names, reason, force } => {
                 let wish = ops::shutdown::Wish { reason: Some(reason), deadline_s: STOP_DEADLINE_S, force };

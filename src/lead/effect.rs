@@ -5,6 +5,7 @@ use crate::model::id::{Incarnation, MemberName, RequestId};
 use crate::model::lifecycle::Cause;
 use crate::model::order::Order;
 use crate::model::placement::ProcessId;
+use crate::model::record::MemberRecord;
 use crate::model::request::ShutdownOutcome;
 
 /// Something to do.
@@ -12,6 +13,8 @@ use crate::model::request::ShutdownOutcome;
 pub(crate) enum Effect {
     /// Tell when this process is gone.
     WatchExit { name: MemberName, incarnation: Incarnation, process: ProcessId },
+    /// Show beside their placements which state these runs are in.
+    Label { runs: Vec<MemberRecord> },
     /// These messages were acted upon.
     Acknowledge { ids: Vec<String> },
     /// Ask these members to shut down.

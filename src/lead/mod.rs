@@ -4,6 +4,7 @@
 mod driver;
 mod effect;
 mod event;
+mod labels;
 mod react;
 mod sources;
 mod state;

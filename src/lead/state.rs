@@ -58,6 +58,8 @@ pub(super) struct Ending {
 pub(super) struct View {
     pub(super) incarnation: Incarnation,
     pub(super) state: MemberState,
+    /// The state that its placement shows.
+    pub(super) shown: Option<MemberState>,
     pub(super) reads_mail: bool,
     /// It has proven that it runs, and its end is looked out for.
     pub(super) watched: bool,

@@ -11,6 +11,7 @@ pub(crate) mod exec;
 pub(crate) mod explain;
 pub(crate) mod focus;
 pub(crate) mod inbox;
+pub(crate) mod label;
 mod launchers;
 pub(crate) mod lease;
 pub(crate) mod manifest;

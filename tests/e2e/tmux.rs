@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use crate::harness::{Stage, which};
+use crate::harness::{Stage, wait_for, which};
 
 const FIVE: &str = r#"
 [team]
@@ -146,4 +146,57 @@ fn tmux_sd_05_bystanders_are_not_touched() {
     let after =
         stage.tmux(&["list-panes", "-a", "-F", "#{pane_id} #{pane_pid} #{session_name}"]).expect("server");
     assert_eq!(before, after);
+}
+
+/// The border of a pane follows its member: name and role from the start, the state as the lead sees it.
+#[test]
+fn tmux_the_border_shows_name_role_and_state() {
+    let stage = Stage::new();
+    let manifest = stage.file(
+        "shown.toml",
+        r#"
+[team]
+name = "shown"
+[[member]]
+name = "ada"
+role = "reviewer"
+[[task]]
+key = "slow"
+subject = "Waits for a file"
+run = ["sh", "-c", "until [ -e go ]; do sleep 0.05; done"]
+"#,
+    );
+    let up = stage.start(&["up", &manifest]);
+    let format = "#{@phalanx_name}/#{@phalanx_role}/#{@phalanx_state}/#{@phalanx_color}";
+    wait_for("the border says what it does", || {
+        let said = stage.tmux(&["list-panes", "-a", "-F", format])?;
+        (said.trim() == "ada/reviewer/working/blue").then_some(())
+    });
+    std::fs::write(stage.at("work/go"), "").expect("go");
+    up.end().expect(0);
+    stage.assert_clean();
+}
+
+/// SP-05, LY-04: `--layout split`, asked for by a lead that stands in a pane.
+#[test]
+fn tmux_ly_04_a_lead_in_a_pane_has_its_members_beside_it() {
+    let stage = Stage::new();
+    let wide = ["new-session", "-d", "-s", "mine", "-x", "200", "-y", "50", "--", "env", "sleep", "300"];
+    stage.tmux(&wide).expect("a session");
+    let tmux =
+        stage.tmux(&["display-message", "-p", "-t", "=mine:", "#{socket_path},#{pid},0"]).expect("server");
+    stage.phalanx(&["team", "create", "side"]).expect(0);
+    let mut command = stage.command(crate::harness::binary());
+    command.args(["spawn", "bob", "-t", "side", "--layout", "split", "--", "sleep", "300"]);
+    let output = command.env("TMUX", tmux.trim()).env("TMUX_PANE", "%0").output().expect("runs");
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let panes = || stage.tmux(&["list-panes", "-t", "=mine:", "-F", "#{pane_width} #{@phalanx_name}"]);
+    assert_eq!(panes().expect("panes").trim(), "100 \n99 bob");
+    stage.phalanx(&["shutdown", "bob", "-t", "side"]).expect(0);
+    assert_eq!(panes().expect("panes").trim(), "200");
+    let status = stage.phalanx(&["--json", "status", "-t", "side"]).expect(0).json();
+    assert_eq!(status["members"], json!([]), "LY-12");
+    stage.phalanx(&["team", "delete", "-t", "side"]).expect(0);
+    stage.tmux(&["kill-session", "-t", "=mine"]).expect("ended");
+    stage.assert_clean();
 }

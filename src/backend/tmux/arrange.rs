@@ -54,9 +54,54 @@ pub(super) fn share(count: usize, room: &[usize], capacity: usize) -> Shares {
     Shares { there, new }
 }
 
+/// How wide a column beside a pane of this width gets: the smaller half, so that the lead keeps the bigger one. None
+/// where one of them would be too narrow (LY-04).
+pub(super) fn column(lead: Size) -> Option<usize> {
+    let width = lead.width.saturating_sub(1) / 2;
+    (width >= LEAST.width && lead.height >= LEAST.height).then_some(width)
+}
+
+/// How many panes more each pane of a column is cut for, at most `count` in all: always the one whose parts stay
+/// tallest, and none below a useful height.
+pub(super) fn stack(heights: &[usize], count: usize) -> Vec<usize> {
+    let mut more = vec![0; heights.len()];
+    for _ in 0..count {
+        let next = |nth: &usize| part(heights[*nth], more[*nth] + 2);
+        let best = (0..heights.len()).rev().max_by_key(next);
+        let Some(best) = best.filter(|nth| next(nth) >= LEAST.height) else { break };
+        more[best] += 1;
+    }
+    more
+}
+
+/// The rows of each part when a pane is cut into so many; a line stands between them.
+pub(super) fn part(height: usize, parts: usize) -> usize {
+    height.saturating_sub(parts - 1) / parts
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn ly_04_a_column_leaves_the_lead_the_bigger_half() {
+        let table =
+            [((80, 24), None), ((81, 24), Some(40)), ((200, 50), Some(99)), ((200, 9), None), ((0, 0), None)];
+        for ((width, height), expected) in table {
+            assert_eq!(column(Size { width, height }), expected, "{width}x{height}");
+        }
+    }
+
+    #[test]
+    fn ly_03_a_column_is_cut_evenly_and_never_too_low() {
+        assert_eq!(stack(&[50], 2), [2]);
+        assert_eq!(stack(&[50], 9), [3], "four of eleven rows and three lines");
+        assert_eq!(stack(&[24, 24], 3), [1, 1]);
+        assert_eq!(stack(&[20, 50, 20], 1), [0, 1, 0]);
+        assert_eq!(stack(&[], 3), Vec::<usize>::new());
+        assert_eq!(stack(&[0, 9], 3), [0, 0]);
+        assert_eq!((part(50, 3), part(24, 2), part(10, 1)), (16, 11, 10));
+    }
 
     #[test]
     fn ly_03_capacity_keeps_panes_useful() {

@@ -81,26 +81,60 @@ fn is_plain(c: char) -> bool {
 /// What tmux takes as one: a command, or several that must not be torn apart by the limit of a call.
 #[derive(Debug, Clone)]
 pub(super) struct Unit {
-    words: Vec<OsString>,
+    commands: Vec<Vec<OsString>>,
 }
 
 impl Unit {
     /// One command of these words; each arrives in tmux as it stands here.
     pub(super) fn new(words: impl IntoIterator<Item = OsString>) -> Unit {
-        Unit { words: words.into_iter().map(escaped).collect() }
+        Unit { commands: vec![words.into_iter().collect()] }
     }
 
     /// Both, one after the other; the second only if the first worked.
     pub(super) fn then(mut self, next: Unit) -> Unit {
-        self.words.push(OsString::from(";"));
-        self.words.extend(next.words);
+        self.commands.extend(next.commands);
         self
+    }
+
+    /// As the text of a command inside of another one: tmux parses it into the same words.
+    pub(super) fn text(&self) -> OsString {
+        let command = |words: &Vec<OsString>| {
+            words.iter().map(|word| quoted(word)).collect::<Vec<_>>().join(OsStr::new(" "))
+        };
+        self.commands.iter().map(command).collect::<Vec<_>>().join(OsStr::new(" ; "))
+    }
+
+    /// As words of an argv.
+    fn args(&self) -> Vec<OsString> {
+        let mut args = Vec::new();
+        for command in &self.commands {
+            if !args.is_empty() {
+                args.push(OsString::from(";"));
+            }
+            args.extend(command.iter().cloned().map(escaped));
+        }
+        args
     }
 
     fn bytes(&self) -> usize {
         // Each word travels with its NUL; the separator to the next unit takes two.
-        self.words.iter().map(|word| word.len() + 1).sum::<usize>() + 2
+        self.args().iter().map(|word| word.len() + 1).sum::<usize>() + 2
     }
+}
+
+/// A word between double quotes, for tmux's own parser. Without the `~` escaped, it would be a home directory there.
+fn quoted(word: &OsStr) -> OsString {
+    let mut text = vec![b'"'];
+    for byte in word.as_bytes() {
+        match byte {
+            b'"' | b'\\' | b'$' | b'~' => text.extend([b'\\', *byte]),
+            b'\n' => text.extend(b"\\n"),
+            control if control.is_ascii_control() => text.extend(format!("\\{control:03o}").into_bytes()),
+            plain => text.push(*plain),
+        }
+    }
+    text.push(b'"');
+    OsString::from_vec(text)
 }
 
 /// A word that ends in `;` would end the command and let the next word begin another (SEC-01). tmux undoes exactly
@@ -181,7 +215,7 @@ impl Server<'_> {
             if nth > 0 {
                 args.push(OsString::from(";"));
             }
-            args.extend(unit.words.iter().cloned());
+            args.extend(unit.args());
         }
         exec::Command { program: self.program.as_os_str().to_owned(), args, ..exec::Command::default() }
     }
@@ -195,6 +229,18 @@ fn fitting(units: &[Unit]) -> usize {
         bytes <= CALL_BYTES
     });
     within.count().max(1)
+}
+
+/// One reason for several: each call gives one to report, as long as there is one.
+pub(super) fn spread(reason: &mut Option<BackendError>) -> Option<BackendError> {
+    let next = match reason {
+        Some(BackendError::Refused { command, stderr }) => {
+            Some(BackendError::Refused { command: command.clone(), stderr: stderr.clone() })
+        }
+        Some(other) => Some(BackendError::Unavailable { program: "tmux", problem: other.to_string() }),
+        None => None,
+    };
+    std::mem::replace(reason, next)
 }
 
 /// The words for an error, not for a shell.

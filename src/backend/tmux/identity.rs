@@ -1,12 +1,14 @@
 //! Whether a recorded pane is still there and still ours (protocol.md, section 8; SD-06, CR-11). Where it is, what it
 //! is called and whether it is seen do not matter: people swap, move, zoom and rename. Refuses to act on what it finds.
 
+use std::collections::BTreeMap;
 use std::path::Path;
 
-use super::command::{PaneId, Plain, Server};
+use super::command::{PaneId, Plain, Server, Unit};
 use super::row::{PaneRow, ServerRow, rows};
-use super::verb;
-use crate::model::placement::{ProcessId, TmuxPane, Verdict};
+use super::verb::{self, Proof};
+use crate::backend::{BackendError, Mark};
+use crate::model::placement::{Placement, ProcessId, TmuxPane, Verdict};
 use crate::sys::proc::{self, Liveness, Process};
 
 /// What has become of a recorded process.
@@ -19,39 +21,87 @@ enum Fate {
     Unknown,
 }
 
-/// What the socket says about the pane.
+/// A recorded pane that may be asked about: what is no id and no token never reaches tmux (SD-07).
 #[derive(Debug, Clone)]
-struct Look {
+pub(super) struct Claim<'p> {
+    pub(super) recorded: &'p TmuxPane,
+    pub(super) id: PaneId,
+    pub(super) token: Plain,
+}
+
+impl<'p> Claim<'p> {
+    /// Reads the record; else the verdict on it.
+    pub(super) fn of(mark: &Mark<'p>) -> Result<Claim<'p>, Verdict> {
+        let unknown = |reason: String| Verdict::Unknown { reason };
+        let recorded = match mark.placement {
+            Placement::Tmux(pane) => pane,
+            Placement::Iterm2(_) | Placement::Pty(_) | Placement::Exec(_) => {
+                return Err(Verdict::Foreign { difference: "it is not a tmux pane".to_owned() });
+            }
+        };
+        let id = PaneId::parse(&recorded.pane_id)
+            .ok_or_else(|| unknown(format!("{:?} is not the id of a pane", recorded.pane_id)))?;
+        let token =
+            Plain::parse(mark.token).ok_or_else(|| unknown("the recorded token is not one".to_owned()))?;
+        if recorded.socket.is_empty() {
+            return Err(unknown("no socket is recorded".to_owned()));
+        }
+        Ok(Claim { recorded, id, token })
+    }
+
+    /// The server that it was made by.
+    pub(super) fn server(&self, program: &'p Path) -> Server<'p> {
+        Server { program, socket: Some(Path::new(&self.recorded.socket)) }
+    }
+
+    /// The same command, done only to the pane that was claimed.
+    pub(super) fn guarded(&self, unit: &Unit) -> Unit {
+        verb::guarded(self.id, self.recorded.server.pid, &Proof::Token(&self.token), unit)
+    }
+}
+
+/// What a server says about its panes.
+#[derive(Debug)]
+pub(super) struct Look {
     /// Pid of the server that answered.
     server: Option<i32>,
-    pane: Option<PaneRow>,
+    panes: Vec<PaneRow>,
     /// Why not all of the answer came.
-    trouble: Option<String>,
+    pub(super) problem: Option<BackendError>,
 }
 
-/// Asks the pane's own server, in one tmux process.
-pub(super) fn verify(program: &Path, recorded: &TmuxPane, token: &str) -> Verdict {
-    let unknown = |reason: String| Verdict::Unknown { reason };
-    let Some(pane) = PaneId::parse(&recorded.pane_id) else {
-        return unknown(format!("{:?} is not the id of a pane", recorded.pane_id));
-    };
-    if Plain::parse(token).is_none() {
-        return unknown("the recorded token is not one".to_owned());
+/// Asks the panes' own servers, each once, in one tmux process.
+pub(super) fn verify_all(program: &Path, marks: &[Mark<'_>]) -> Vec<Verdict> {
+    let mut looks: BTreeMap<&str, Look> = BTreeMap::new();
+    let mut verdicts = Vec::new();
+    for mark in marks {
+        verdicts.push(match Claim::of(mark) {
+            Ok(claim) => {
+                let once = || look(&claim.server(program), Vec::new());
+                verdict(&claim, looks.entry(&claim.recorded.socket).or_insert_with(once))
+            }
+            Err(verdict) => verdict,
+        });
     }
-    if recorded.socket.is_empty() {
-        return unknown("no socket is recorded".to_owned());
-    }
-    let server = Server { program, socket: Some(Path::new(&recorded.socket)) };
-    judge(recorded, token, &look(&server, pane), fate)
+    verdicts
 }
 
-fn look(server: &Server<'_>, pane: PaneId) -> Look {
-    let answer = server.ask(&verb::server().then(verb::pane(pane)));
-    let found = rows::<PaneRow>(&answer.lines).into_iter().find(|row| row.id == pane);
-    let trouble = answer.problem.map(|problem| problem.to_string());
+/// Looks at all panes of a server, in the same process after `before`.
+pub(super) fn look(server: &Server<'_>, mut before: Vec<Unit>) -> Look {
+    before.push(verb::server().then(verb::panes()));
+    let (mut lines, mut problem) = (Vec::new(), None);
+    for answer in server.run(&before) {
+        lines.extend(answer.lines);
+        problem = answer.problem.or(problem);
+    }
     // A server that was told to stay without sessions has no panes either, and says it in this way.
-    let trouble = trouble.filter(|text| !text.ends_with("no current target"));
-    Look { server: rows(&answer.lines).first().map(|row: &ServerRow| row.pid), pane: found, trouble }
+    let problem = problem.filter(|problem| !problem.to_string().ends_with("no current target"));
+    Look { server: rows(&lines).first().map(|row: &ServerRow| row.pid), panes: rows(&lines), problem }
+}
+
+/// What the look says about one pane.
+pub(super) fn verdict(claim: &Claim<'_>, look: &Look) -> Verdict {
+    judge(claim, look, fate)
 }
 
 fn fate(process: ProcessId) -> Fate {
@@ -63,13 +113,15 @@ fn fate(process: ProcessId) -> Fate {
     }
 }
 
-fn judge(recorded: &TmuxPane, token: &str, look: &Look, fate: impl Fn(ProcessId) -> Fate) -> Verdict {
-    let trouble = || look.trouble.clone().unwrap_or_else(|| "the answer was cut short".to_owned());
+fn judge(claim: &Claim<'_>, look: &Look, fate: impl Fn(ProcessId) -> Fate) -> Verdict {
+    let recorded = claim.recorded;
+    let cut = || "the answer was cut short".to_owned();
+    let trouble = || look.problem.as_ref().map_or_else(cut, BackendError::to_string);
     let reason = match (look.server, fate(recorded.server)) {
         // A pane does not outlive its server, whoever has the socket now.
         (_, Fate::Gone | Fate::Replaced) => return Verdict::Gone,
         (Some(pid), Fate::Alive) if pid == recorded.server.pid => {
-            return judge_pane(recorded, token, look, fate);
+            return judge_pane(claim, look, fate);
         }
         // It may live on behind a socket that was removed or taken (CR-11).
         (Some(pid), Fate::Alive) => {
@@ -81,22 +133,22 @@ fn judge(recorded: &TmuxPane, token: &str, look: &Look, fate: impl Fn(ProcessId)
     Verdict::Unknown { reason }
 }
 
-fn judge_pane(recorded: &TmuxPane, token: &str, look: &Look, fate: impl Fn(ProcessId) -> Fate) -> Verdict {
+fn judge_pane(claim: &Claim<'_>, look: &Look, fate: impl Fn(ProcessId) -> Fate) -> Verdict {
     let foreign = |difference: &str| Verdict::Foreign { difference: difference.to_owned() };
     let unknown = |reason: &str| Verdict::Unknown { reason: reason.to_owned() };
-    let Some(row) = &look.pane else {
-        return match &look.trouble {
+    let Some(row) = look.panes.iter().find(|row| row.id == claim.id) else {
+        return match &look.problem {
             None => Verdict::Gone,
-            Some(trouble) => unknown(trouble),
+            Some(problem) => unknown(&problem.to_string()),
         };
     };
-    if row.token != token {
+    if row.token != claim.token.as_str() {
         return foreign("token");
     }
-    if row.pid != recorded.pane.pid {
+    if row.pid != claim.recorded.pane.pid {
         return foreign("process");
     }
-    match (fate(recorded.pane), row.dead) {
+    match (fate(claim.recorded.pane), row.dead) {
         // The launcher may be gone and the pane still open: kept by `remain-on-exit` or held by its children.
         (Fate::Alive, false) | (Fate::Gone, _) | (Fate::Replaced, true) => Verdict::Owned,
         (Fate::Replaced, false) => foreign("start of the process"),
@@ -126,14 +178,19 @@ mod tests {
     }
 
     fn seen(pid: i32, dead: bool, token: &str) -> Option<PaneRow> {
-        let row = rows::<PaneRow>(&[format!("phx-pane %5 {pid} {} $0 80 24 {token}", u8::from(dead))]);
+        let row =
+            rows::<PaneRow>(&[format!("phx-pane %5 {pid} {} $0 @0 80 24 80 24 0  {token}", u8::from(dead))]);
         row.into_iter().next()
     }
 
     fn word(server: Option<i32>, pane: Option<PaneRow>, fates: (Fate, Fate), trouble: bool) -> &'static str {
-        let look = Look { server, pane, trouble: trouble.then(|| "trouble".to_owned()) };
+        let problem = BackendError::Unavailable { program: "tmux", problem: "trouble".to_owned() };
+        let panes = pane.into_iter().collect();
+        let look = Look { server, panes, problem: trouble.then_some(problem) };
+        let placement = Placement::Tmux(recorded());
+        let claim = Claim::of(&Mark { placement: &placement, token: "tok" }).expect("a good record");
         let fate = |process| if process == SERVER { fates.0 } else { fates.1 };
-        match judge(&recorded(), "tok", &look, fate) {
+        match judge(&claim, &look, fate) {
             Verdict::Owned => "owned",
             Verdict::Foreign { .. } => "foreign",
             Verdict::Gone => "gone",

@@ -1,23 +1,25 @@
 //! Placing launchers: few tmux processes, and none of the panes ever lost from sight. Refuses to know what launchers
 //! do.
 //!
-//! One round is three processes: a look around; the new windows, each with its first launcher; the other launchers as
-//! splits. A last one marks all panes and proves that they are there. What found no room goes into the next round.
+//! One round is three processes: a look around; the new windows and the new column beside the lead, each with its first
+//! launcher; the other launchers as splits. A last one marks all panes and proves that they are there. What found no room goes into the next round.
 
 use std::collections::BTreeSet;
 use std::ffi::OsString;
 use std::path::Path;
 
-use super::arrange::{Size, capacity, share};
-use super::command::{Plain, Server, Unit, WindowId};
+use super::arrange::{Size, capacity, part, share, stack};
+use super::command::{PaneId, Plain, Server, Unit, WindowId, spread};
 use super::row::{MadeRow, PaneRow, rows};
-use super::survey::{Ground, Survey, survey, team_name};
-use super::verb::{self, Proof};
+use super::survey::{Column, Ground, Room, Side, Survey, survey, team_name};
+use super::verb::{self, Edge, Proof};
 use crate::backend::{BackendError, Launch, TmuxHome};
 use crate::model::id::MemberName;
 use crate::model::placement::{Layout, Placement, ProcessId, TmuxPane};
 use crate::sys::proc::Process;
 
+/// More than any window holds.
+const MANY: usize = 1_000;
 /// How many rounds in a row may get nobody a place.
 const BARREN_ROUNDS: usize = 2;
 
@@ -48,6 +50,8 @@ struct Seat {
     row: MadeRow,
     window_name: String,
     session_name: String,
+    /// In the lead's own window.
+    beside: bool,
 }
 
 /// One step of a call: what is sent, and who gets the pane that it makes.
@@ -56,7 +60,17 @@ struct Step {
     /// The window that is to take one more; none when it makes its own.
     split: Option<WindowId>,
     window_name: String,
+    beside: bool,
     unit: Unit,
+}
+
+/// A window that takes panes.
+#[derive(Clone, Copy)]
+struct Spot<'s> {
+    window: WindowId,
+    name: &'s str,
+    /// It is the lead's own.
+    beside: bool,
 }
 
 struct Batch<'a> {
@@ -98,11 +112,12 @@ impl<'a> Batch<'a> {
 
     /// Gives places to as many of the waiting as it can.
     fn round(&mut self, survey: &Survey, waiting: &[usize]) -> Result<(), BackendError> {
+        let side = survey.side.as_ref().filter(|side| self.takes(side));
+        let (beside, waiting) = waiting.split_at(side.map_or(0, |side| side.free(waiting.len())));
         let (room, most): (Vec<usize>, usize) = match self.home.layout {
             Layout::Panes | Layout::Split => {
-                let free =
-                    |room: &super::survey::Room| if self.crowded.contains(&room.id) { 0 } else { room.free };
-                (survey.rooms.iter().map(free).collect(), capacity(survey.size))
+                let free = |room: &Room| if self.crowded.contains(&room.id) { 0 } else { room.free };
+                (survey.rooms.iter().map(free).collect(), self.most(survey))
             }
             Layout::Windows => (Vec::new(), 1),
         };
@@ -118,12 +133,64 @@ impl<'a> Batch<'a> {
         }
         let groups: Vec<Vec<usize>> =
             shares.new.iter().map(|count| queue.by_ref().take(*count).collect()).collect();
-        let windows = self.windows(survey, &groups);
-        self.send(survey, windows)?;
+        let mut firsts = self.windows(survey, &groups);
+        firsts.extend(side.and_then(|side| self.column(side, beside)));
+        self.send(survey, firsts)?;
         for group in &groups {
-            splits.extend(self.furnish(group));
+            splits.extend(self.furnish(survey, group));
         }
+        splits.extend(side.map(|side| self.lengthen(side, beside)).unwrap_or_default());
         self.send(survey, splits)
+    }
+
+    /// Whether members go beside the lead.
+    fn takes(&self, side: &Side) -> bool {
+        self.home.layout == Layout::Split && !self.crowded.contains(&side.window)
+    }
+
+    /// How many a new window holds.
+    fn most(&self, survey: &Survey) -> usize {
+        if survey.arranged { 1 + stack(&[survey.size.height], MANY)[0] } else { capacity(survey.size) }
+    }
+
+    /// The first of the column beside the lead.
+    fn column(&self, side: &Side, beside: &[usize]) -> Option<Step> {
+        let Column::New { lead, columns, .. } = &side.column else { return None };
+        Some(self.cut(*beside.first()?, *lead, Edge::Right { columns: *columns }, side.spot()))
+    }
+
+    /// The others of the column.
+    fn lengthen(&self, side: &Side, beside: &[usize]) -> Vec<Step> {
+        match (&side.column, beside.split_first()) {
+            (Column::There(panes), _) => self.pile(panes, beside, side.spot()),
+            (Column::New { rows, .. }, Some((first, rest))) => match &self.guests[*first].state {
+                State::Seated(seat) => self.pile(&[(seat.row.pane, *rows)], rest, side.spot()),
+                State::Waiting | State::Refused(_) => Vec::new(),
+            },
+            (Column::New { .. }, None) => Vec::new(),
+        }
+    }
+
+    /// Cuts panes of ours into equal parts, one below the other. Each cut goes below the pane that is cut, so that
+    /// all targets are known before.
+    fn pile(&self, panes: &[(PaneId, usize)], guests: &[usize], spot: Spot<'_>) -> Vec<Step> {
+        let heights: Vec<usize> = panes.iter().map(|(_, height)| *height).collect();
+        let mut queue = guests.iter();
+        let mut steps = Vec::new();
+        for ((pane, height), more) in panes.iter().zip(stack(&heights, guests.len())) {
+            let edge = Edge::Below { rows: part(*height, more + 1) };
+            steps.extend(queue.by_ref().take(more).map(|guest| self.cut(*guest, *pane, edge, spot)));
+        }
+        steps
+    }
+
+    fn cut(&self, guest: usize, from: PaneId, edge: Edge, spot: Spot<'_>) -> Step {
+        self.step(guest, verb::cut(from, edge, self.guests[guest].argv), spot)
+    }
+
+    fn step(&self, guest: usize, unit: Unit, spot: Spot<'_>) -> Step {
+        let window_name = spot.name.to_owned();
+        Step { guest: Some(guest), split: Some(spot.window), window_name, beside: spot.beside, unit }
     }
 
     /// A window for each group, with the first of the group in it.
@@ -141,7 +208,13 @@ impl<'a> Batch<'a> {
                     verb::new_window(&survey.ground.inside(), &name, argv)
                 }
             };
-            Step { guest: Some(guest), split: None, window_name: name.as_str().to_owned(), unit }
+            Step {
+                guest: Some(guest),
+                split: None,
+                window_name: name.as_str().to_owned(),
+                beside: false,
+                unit,
+            }
         };
         firsts.enumerate().map(step).collect()
     }
@@ -154,21 +227,26 @@ impl<'a> Batch<'a> {
     }
 
     /// Makes a new window the team's, and puts the rest of its group into it, as many as it really can hold.
-    fn furnish(&self, group: &[usize]) -> Vec<Step> {
+    fn furnish(&self, survey: &Survey, group: &[usize]) -> Vec<Step> {
         let Some((first, rest)) = group.split_first() else { return Vec::new() };
         let State::Seated(seat) = &self.guests[*first].state else { return Vec::new() };
         let tag = Plain::from_text(&self.home.tag);
         let unit = verb::own_window(seat.row.window, &tag, self.home.layout != Layout::Windows);
         let mut steps = vec![Step::change(unit)];
+        if survey.arranged {
+            let panes = [(seat.row.pane, seat.row.height)];
+            let spot = Spot { window: seat.row.window, name: &seat.window_name, beside: false };
+            steps.extend(self.pile(&panes, rest, spot));
+            return steps;
+        }
         let more = capacity(Size { width: seat.row.width, height: seat.row.height }) - 1;
         let split = |guest: &usize| self.split(*guest, seat.row.window, &seat.window_name);
         steps.extend(rest.iter().take(more).map(split));
         steps
     }
 
-    fn split(&self, guest: usize, window: WindowId, window_name: &str) -> Step {
-        let unit = verb::split(window, self.guests[guest].argv);
-        Step { guest: Some(guest), split: Some(window), window_name: window_name.to_owned(), unit }
+    fn split(&self, guest: usize, window: WindowId, name: &str) -> Step {
+        self.step(guest, verb::split(window, self.guests[guest].argv), Spot { window, name, beside: false })
     }
 
     /// Sends the steps and seats whoever got a pane. A call stops at the first command that fails, so its rows belong
@@ -210,12 +288,12 @@ impl<'a> Batch<'a> {
         let mut discard = Vec::new();
         let mut settle = |guest: Guest<'_>| match guest.state {
             State::Refused(error) => Err(error),
-            State::Waiting => Err(spread(&mut trouble)),
+            State::Waiting => Err(spread(&mut trouble).unwrap_or_else(no_pane)),
             State::Seated(ref seat) => {
                 let found = there.iter().find(|row| row.id == seat.row.pane);
                 prove(home, &guest, seat, found).map(Placement::Tmux).map_err(|error| {
                     discard.push(verb::close(seat.row.pane, seat.row.server, &Proof::Process(seat.row.pid)));
-                    if silence.is_some() { spread(&mut silence) } else { error }
+                    spread(&mut silence).unwrap_or(error)
                 })
             }
         };
@@ -230,7 +308,9 @@ impl<'a> Batch<'a> {
         let seats = self.guests.iter().filter_map(|guest| match &guest.state {
             State::Seated(seat) => {
                 let name = Plain::from_text(guest.member.as_str());
-                Some(verb::own_pane(seat.row.pane, &guest.token, &name))
+                let marks = verb::own_pane(seat.row.pane, &guest.token, &name);
+                let tag = Plain::from_text(&self.home.tag);
+                Some(if seat.beside { marks.then(verb::own_beside(seat.row.pane, &tag)) } else { marks })
             }
             State::Waiting | State::Refused(_) => None,
         });
@@ -250,14 +330,21 @@ impl<'a> Batch<'a> {
     }
 }
 
+impl Side {
+    fn spot(&self) -> Spot<'_> {
+        Spot { window: self.window, name: &self.name, beside: true }
+    }
+}
+
 impl Step {
     /// One that makes no pane.
     fn change(unit: Unit) -> Step {
-        Step { guest: None, split: None, window_name: String::new(), unit }
+        Step { guest: None, split: None, window_name: String::new(), beside: false, unit }
     }
 
     fn seat(self, survey: &Survey, row: MadeRow) -> Seat {
-        Seat { row, window_name: self.window_name, session_name: survey.ground.name().to_owned() }
+        let session_name = survey.ground.name().to_owned();
+        Seat { row, window_name: self.window_name, session_name, beside: self.beside }
     }
 }
 
@@ -310,15 +397,6 @@ fn process(pid: i32) -> Option<ProcessId> {
     Process::of(pid).map(|process| ProcessId { pid: process.pid, start: process.start })
 }
 
-/// One reason for several: the first gets it as it is.
-fn spread(trouble: &mut Option<BackendError>) -> BackendError {
-    let unknown = || BackendError::Unavailable { program: "tmux", problem: "it made no pane".to_owned() };
-    let next = match trouble {
-        Some(BackendError::Refused { command, stderr }) => {
-            Some(BackendError::Refused { command: command.clone(), stderr: stderr.clone() })
-        }
-        Some(other) => Some(BackendError::Unavailable { program: "tmux", problem: other.to_string() }),
-        None => None,
-    };
-    std::mem::replace(trouble, next).unwrap_or_else(unknown)
+fn no_pane() -> BackendError {
+    BackendError::Unavailable { program: "tmux", problem: "it made no pane".to_owned() }
 }

@@ -2,6 +2,7 @@
 //! hooks print into the same stream. Fields are ids, numbers and our own options, between spaces; the one field that
 //! is free text stands last (PT-04). Refuses to know what a row means for a team.
 
+use super::arrange::Size;
 use super::command::{PaneId, SessionId, WindowId};
 
 pub(super) const SERVER: &str = "phx-server #{pid}";
@@ -9,9 +10,13 @@ pub(super) const MADE: &str = "phx-made #{pid} #{pane_id} #{pane_pid} #{window_i
                                #{window_height} #{socket_path}";
 pub(super) const SESSION: &str = "phx-session #{session_id} #{@phalanx_session} #{session_name}";
 pub(super) const WINDOW: &str = "phx-window #{window_id} #{session_id} #{window_width} #{window_height} \
-                                 #{window_panes} #{window_zoomed_flag} #{@phalanx_team} #{window_name}";
-pub(super) const PANE: &str = "phx-pane #{pane_id} #{pane_pid} #{pane_dead} #{session_id} #{window_width} \
-                               #{window_height} #{@phalanx_token}";
+                                 #{window_panes} #{window_zoomed_flag} #{@phalanx_hidden} #{@phalanx_team} \
+                                 #{window_name}";
+pub(super) const PANE: &str = "phx-pane #{pane_id} #{pane_pid} #{pane_dead} #{session_id} #{window_id} \
+                               #{window_width} #{window_height} #{pane_width} #{pane_height} \
+                               #{window_zoomed_flag} #{@phalanx_beside} #{@phalanx_token}";
+pub(super) const CLIENT: &str =
+    "phx-client #{session_id} #{client_control_mode} #{client_activity} #{client_name}";
 
 /// The server that answers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -50,6 +55,8 @@ pub(super) struct WindowRow {
     pub(super) height: usize,
     pub(super) panes: usize,
     pub(super) zoomed: bool,
+    /// The tag of the team that has hidden a pane there; else empty.
+    pub(super) hidden: String,
     /// Empty when it is nobody's.
     pub(super) tag: String,
     pub(super) name: String,
@@ -64,10 +71,27 @@ pub(super) struct PaneRow {
     /// Its program has ended and the pane was kept (`remain-on-exit`).
     pub(super) dead: bool,
     pub(super) session: SessionId,
-    pub(super) width: usize,
-    pub(super) height: usize,
+    pub(super) window: WindowId,
+    /// The size of its window.
+    pub(super) room: Size,
+    pub(super) size: Size,
+    /// Its window shows one pane alone.
+    pub(super) zoomed: bool,
+    /// The tag of the team that put it beside its lead; else empty.
+    pub(super) beside: String,
     /// Empty when it is nobody's.
     pub(super) token: String,
+}
+
+/// A terminal that looks at a session.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct ClientRow {
+    pub(super) session: SessionId,
+    /// It arranges panes itself (`tmux -CC`).
+    pub(super) control: bool,
+    /// When its person last did something.
+    pub(super) activity: u64,
+    pub(super) name: String,
 }
 
 /// One kind of row.
@@ -127,7 +151,7 @@ impl Row for WindowRow {
     const FORMAT: &'static str = WINDOW;
 
     fn read(fields: &str) -> Option<Self> {
-        let mut field = fields.splitn(8, ' ');
+        let mut field = fields.splitn(9, ' ');
         let mut next = || field.next();
         Some(WindowRow {
             id: WindowId::parse(next()?)?,
@@ -136,6 +160,7 @@ impl Row for WindowRow {
             height: next()?.parse().ok()?,
             panes: next()?.parse().ok()?,
             zoomed: next()? == "1",
+            hidden: next()?.to_owned(),
             tag: next()?.to_owned(),
             name: next()?.to_owned(),
         })
@@ -146,16 +171,34 @@ impl Row for PaneRow {
     const FORMAT: &'static str = PANE;
 
     fn read(fields: &str) -> Option<Self> {
-        let mut field = fields.splitn(7, ' ');
+        let mut field = fields.splitn(12, ' ');
         let mut next = || field.next();
         Some(PaneRow {
             id: PaneId::parse(next()?)?,
             pid: next()?.parse().ok()?,
             dead: next()? == "1",
             session: SessionId::parse(next()?)?,
-            width: next()?.parse().ok()?,
-            height: next()?.parse().ok()?,
+            window: WindowId::parse(next()?)?,
+            room: Size { width: next()?.parse().ok()?, height: next()?.parse().ok()? },
+            size: Size { width: next()?.parse().ok()?, height: next()?.parse().ok()? },
+            zoomed: next()? == "1",
+            beside: next()?.to_owned(),
             token: next()?.to_owned(),
+        })
+    }
+}
+
+impl Row for ClientRow {
+    const FORMAT: &'static str = CLIENT;
+
+    fn read(fields: &str) -> Option<Self> {
+        let mut field = fields.splitn(4, ' ');
+        let mut next = || field.next();
+        Some(ClientRow {
+            session: SessionId::parse(next()?)?,
+            control: next()? == "1",
+            activity: next()?.parse().ok()?,
+            name: next()?.to_owned(),
         })
     }
 }
@@ -182,7 +225,7 @@ mod tests {
         assert_eq!(read, expected.map(|(tag, name)| (tag.to_owned(), name.to_owned())));
         let made = rows::<MadeRow>(&lines("phx-made 9 %1 10 @2 $3 200 50 /tmp/my dir/s"));
         assert_eq!(made.first().map(|row| row.socket.as_str()), Some("/tmp/my dir/s"));
-        let panes = rows::<PaneRow>(&lines("phx-pane %1 10 0 $3 80 24 "));
+        let panes = rows::<PaneRow>(&lines("phx-pane %1 10 0 $3 @0 80 24 40 24 0  "));
         assert_eq!(panes.first().map(|row| row.token.as_str()), Some(""));
     }
 }

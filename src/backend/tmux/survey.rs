@@ -1,8 +1,8 @@
 //! Where a team's next panes go: what the server has, in one tmux process. Refuses to change anything.
 
-use super::arrange::{Size, capacity};
+use super::arrange::{Size, capacity, column, stack};
 use super::command::{PaneId, Plain, Server, SessionId, WindowId};
-use super::row::{PaneRow, ServerRow, SessionRow, WindowRow, rows};
+use super::row::{ClientRow, PaneRow, ServerRow, SessionRow, WindowRow, rows};
 use super::verb::{self, Inside};
 use crate::backend::{BackendError, TmuxHome};
 
@@ -29,6 +29,13 @@ impl Ground {
         }
     }
 
+    fn is(&self, session: SessionId) -> bool {
+        match self {
+            Ground::There { id, .. } => *id == session,
+            Ground::Free(_) => false,
+        }
+    }
+
     /// The session's name.
     pub(super) fn name(&self) -> &str {
         match self {
@@ -46,6 +53,37 @@ pub(super) struct Room {
     pub(super) free: usize,
 }
 
+/// A place in the lead's own window.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Side {
+    pub(super) window: WindowId,
+    pub(super) name: String,
+    pub(super) column: Column,
+}
+
+impl Side {
+    /// How many of `count` find room.
+    pub(super) fn free(&self, count: usize) -> usize {
+        match &self.column {
+            Column::New { rows, .. } if count > 0 => 1 + stack(&[*rows], count - 1)[0],
+            Column::New { .. } => 0,
+            Column::There(panes) => {
+                let heights: Vec<usize> = panes.iter().map(|(_, height)| *height).collect();
+                stack(&heights, count).iter().sum()
+            }
+        }
+    }
+}
+
+/// The team's panes at the right of the lead's.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Column {
+    /// None yet: this many columns of the lead's pane would be theirs.
+    New { lead: PaneId, columns: usize, rows: usize },
+    /// These, with their heights.
+    There(Vec<(PaneId, usize)>),
+}
+
 /// All that has to be known to place panes.
 #[derive(Debug, Clone)]
 pub(super) struct Survey {
@@ -53,6 +91,15 @@ pub(super) struct Survey {
     /// What a new window will measure, as far as can be told.
     pub(super) size: Size,
     pub(super) rooms: Vec<Room>,
+    /// None outside of tmux, in a window that shows one pane alone (a split would undo that, LY-05), and where there
+    /// is no room.
+    pub(super) side: Option<Side>,
+    /// A terminal that looks at the session arranges panes itself (`tmux -CC`, LY-11).
+    pub(super) arranged: bool,
+    pub(super) panes: Vec<PaneRow>,
+    pub(super) clients: Vec<ClientRow>,
+    pub(super) sessions: Vec<SessionRow>,
+    pub(super) windows: Vec<WindowRow>,
 }
 
 /// Looks around. Beside the caller's own pane if it stands in one (SP-05), else in the team's own session.
@@ -61,8 +108,13 @@ pub(super) struct Survey {
 /// The caller stands in a tmux that does not answer, or tmux cannot be run.
 pub(super) fn survey(home: &TmuxHome, server: &Server<'_>) -> Result<Survey, BackendError> {
     let inside = home.inside.as_deref().and_then(PaneId::parse);
-    let all = verb::server().then(verb::sessions()).then(verb::windows());
-    let answer = server.ask(&inside.map_or(all.clone(), |pane| all.then(verb::pane(pane))));
+    let answer = server.ask(
+        &verb::server()
+            .then(verb::sessions())
+            .then(verb::windows())
+            .then(verb::panes())
+            .then(verb::clients()),
+    );
     let reached = !rows::<ServerRow>(&answer.lines).is_empty();
     match answer.problem {
         Some(BackendError::Exec(error)) => return Err(error.into()),
@@ -71,19 +123,43 @@ pub(super) fn survey(home: &TmuxHome, server: &Server<'_>) -> Result<Survey, Bac
         // No server: the first session will start it. A half answer costs a window more at worst.
         Some(_) | None => (),
     }
-    let sessions: Vec<SessionRow> = rows(&answer.lines);
-    let own = rows::<PaneRow>(&answer.lines).into_iter().find(|row| Some(row.id) == inside);
+    let lines = &answer.lines;
+    let (sessions, windows, panes) =
+        (rows::<SessionRow>(lines), rows::<WindowRow>(lines), rows::<PaneRow>(lines));
+    let clients: Vec<ClientRow> = rows(lines);
+    let own = panes.iter().find(|row| Some(row.id) == inside);
     let tag = Plain::from_text(&home.tag);
     let (ground, size) = match own {
         Some(own) => {
             let name = sessions.iter().find(|row| row.id == own.session).map(|row| row.name.clone());
             let ground = Ground::There { id: own.session, name: name.unwrap_or_default() };
-            (ground, Size { width: own.width, height: own.height })
+            (ground, own.room)
         }
         None => (detached(home, &tag, &sessions), DETACHED),
     };
-    let rooms = rooms(&ground, &tag, rows(&answer.lines));
-    Ok(Survey { ground, size, rooms })
+    let arranged = clients.iter().any(|row| row.control && ground.is(row.session));
+    let rooms = if arranged { Vec::new() } else { rooms(&ground, &tag, &windows) };
+    let side = own.and_then(|own| side(own, &tag, &panes, &windows));
+    Ok(Survey { ground, size, rooms, side, arranged, panes, clients, sessions, windows })
+}
+
+/// Room beside the lead. Only its own pane and the team's are ever cut (LY-04).
+fn side(own: &PaneRow, tag: &Plain, panes: &[PaneRow], windows: &[WindowRow]) -> Option<Side> {
+    if own.zoomed {
+        return None;
+    }
+    let ours = |row: &&PaneRow| {
+        row.window == own.window && row.session == own.session && row.beside == tag.as_str() && !row.dead
+    };
+    let there: Vec<(PaneId, usize)> =
+        panes.iter().filter(ours).map(|row| (row.id, row.size.height)).collect();
+    let column = if there.is_empty() {
+        Column::New { lead: own.id, columns: column(own.size)?, rows: own.size.height }
+    } else {
+        Column::There(there)
+    };
+    let name = windows.iter().find(|row| row.id == own.window).map(|row| row.name.clone());
+    Some(Side { window: own.window, name: name.unwrap_or_default(), column })
 }
 
 /// The team's own session, or a name for it that is free. A session of the same name that is not marked as this
@@ -107,13 +183,16 @@ pub(super) fn team_name(team: &str) -> Plain {
     Plain::from_text(&format!("phalanx-{team}"))
 }
 
-/// The team's windows in its session. One that a person has zoomed is left alone: a split would undo that (LY-05).
-fn rooms(ground: &Ground, tag: &Plain, windows: Vec<WindowRow>) -> Vec<Room> {
+/// The team's windows in its session. One that a person has zoomed is left alone: a split
+/// would undo that (LY-05); and so is one that is hidden.
+fn rooms(ground: &Ground, tag: &Plain, windows: &[WindowRow]) -> Vec<Room> {
     let Ground::There { id, .. } = ground else { return Vec::new() };
-    let ours = windows.into_iter().filter(|row| row.session == *id && row.tag == tag.as_str() && !row.zoomed);
-    let room = |row: WindowRow| {
-        let size = Size { width: row.width, height: row.height };
-        Room { id: row.id, name: row.name, free: capacity(size).saturating_sub(row.panes) }
+    let takes = |row: &&WindowRow| {
+        row.session == *id && row.tag == tag.as_str() && row.hidden.is_empty() && !row.zoomed
     };
-    ours.map(room).collect()
+    let room = |row: &WindowRow| {
+        let size = Size { width: row.width, height: row.height };
+        Room { id: row.id, name: row.name.clone(), free: capacity(size).saturating_sub(row.panes) }
+    };
+    windows.iter().filter(takes).map(room).collect()
 }

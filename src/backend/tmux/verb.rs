@@ -4,8 +4,9 @@
 use std::ffi::OsString;
 
 use tmux_interface::{
-    CapturePane, DisplayMessage, IfShell, ListPanes, ListSessions, ListWindows, NewSession, NewWindow,
-    SelectLayout, SetOption, SplitWindow, TmuxCommand,
+    BreakPane, CapturePane, DisplayMessage, IfShell, JoinPane, KillPane, ListClients, ListPanes,
+    ListSessions, ListWindows, NewSession, NewWindow, PaneSize, RenameWindow, SelectLayout, SelectPane,
+    SelectWindow, SetOption, SplitWindow, SwitchClient, TmuxCommand,
 };
 
 use super::arrange::Size;
@@ -14,8 +15,16 @@ use super::row;
 
 /// The pane option that proves a pane ours.
 const TOKEN: &str = "@phalanx_token";
-/// The pane option with the member's name, for the border.
+/// Pane options for the border: what a person is to know of the member.
 const NAME: &str = "@phalanx_name";
+const ROLE: &str = "@phalanx_role";
+const STATE: &str = "@phalanx_state";
+const COLOR: &str = "@phalanx_color";
+/// The pane option with the team's tag, of panes beside the lead. Not [`TEAM`]: a window without an option is asked
+/// for its active pane's, and the lead's window would pass for the team's.
+const BESIDE: &str = "@phalanx_beside";
+/// The window option of a window that holds a hidden pane, with the team's tag.
+const HIDDEN: &str = "@phalanx_hidden";
 /// The window option that tells whose window it is.
 const TEAM: &str = "@phalanx_team";
 /// The session option that tells whose session it is. A name of its own: formats look for an option in the active
@@ -29,8 +38,12 @@ const WINDOW_OPTIONS: [(&str, &str); 4] = [
     ("synchronize-panes", "off"),
     ("remain-on-exit", "off"),
 ];
+/// The same for panes of ours in a window that is not: what a pane can have of its own.
+const PANE_OPTIONS: [(&str, &str); 3] =
+    [("allow-rename", "off"), ("synchronize-panes", "off"), ("remain-on-exit", "off")];
 /// An option in a format is not expanded again (SEC-02).
-const BORDER: &str = " #{@phalanx_name} ";
+const BORDER: &str = "#[fg=#{?@phalanx_color,#{@phalanx_color},default}] #{@phalanx_name}\
+                      #{?@phalanx_role, (#{@phalanx_role}),}#{?@phalanx_state, #{@phalanx_state},} #[default]";
 /// Never a user's directory: `-c` is format-expanded (SEC-02). The launcher changes directory itself.
 const DIRECTORY: &str = "/";
 
@@ -49,6 +62,13 @@ impl Inside {
             Inside::JustMade(name) => format!("={}:", name.as_str()),
         }
     }
+}
+
+/// Where a pane is cut from another one, and how much.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Edge {
+    Right { columns: usize },
+    Below { rows: usize },
 }
 
 fn unit(command: &TmuxCommand<'_>) -> Unit {
@@ -115,35 +135,111 @@ pub(super) fn split(window: WindowId, argv: &[OsString]) -> Unit {
     maker(&command, argv).then(tile(window))
 }
 
+/// A pane more, cut from the lower or right edge of another one; no third pane changes its size (LY-04).
+pub(super) fn cut(from: PaneId, edge: Edge, argv: &[OsString]) -> Unit {
+    let split = SplitWindow::new().detached().print().start_directory(DIRECTORY).format(row::MADE);
+    let split = split.target_pane(from.to_string());
+    let (split, size) = match edge {
+        Edge::Right { columns } => (split.horizontal(), PaneSize::Size(columns)),
+        Edge::Below { rows } => (split.vertical(), PaneSize::Size(rows)),
+    };
+    maker(&split.size(&size).build(), argv)
+}
+
 /// Gives the panes of a window of ours equal shares: a person may have left none to the one that is split.
 pub(super) fn tile(window: WindowId) -> Unit {
     unit(&SelectLayout::new().target_pane(window.to_string()).layout_name("tiled").build())
 }
 
-/// Marks a window as the team's and settles what the user's configuration may have said. A window that has gone in
-/// the meantime is passed over (`-q`).
-pub(super) fn own_window(window: WindowId, tag: &Plain, border: bool) -> Unit {
-    let option = |option: &'static str, value: &str| {
-        let set = SetOption::new().quiet().window().target_pane(window.to_string());
-        unit(&set.option(option).value(value.to_owned()).build())
-    };
-    let mut all = option(TEAM, tag.as_str());
-    for (name, value) in WINDOW_OPTIONS {
-        all = all.then(option(name, value));
-    }
-    if border {
-        all = all.then(option("pane-border-status", "top")).then(option("pane-border-format", BORDER));
-    }
-    all
+/// Sets an option of a pane. One that has gone in the meantime is passed over (`-q`).
+fn pane_option(pane: PaneId, option: &'static str, value: &str) -> Unit {
+    let set = SetOption::new().quiet().pane().target_pane(pane.to_string());
+    unit(&set.option(option).value(value.to_owned()).build())
 }
 
-/// Marks a pane. One that has gone in the meantime is passed over (`-q`).
+/// Sets an option of a window, in the same way.
+fn window_option(window: WindowId, option: &'static str, value: &str) -> Unit {
+    let set = SetOption::new().quiet().window().target_pane(window.to_string());
+    unit(&set.option(option).value(value.to_owned()).build())
+}
+
+fn all(units: impl IntoIterator<Item = Unit>, first: Unit) -> Unit {
+    units.into_iter().fold(first, Unit::then)
+}
+
+/// Marks a window as the team's and settles what the user's configuration may have said.
+pub(super) fn own_window(window: WindowId, tag: &Plain, border: bool) -> Unit {
+    let settled = WINDOW_OPTIONS.map(|(name, value)| window_option(window, name, value));
+    let marked = all(settled, window_option(window, TEAM, tag.as_str()));
+    if !border {
+        return marked;
+    }
+    let status = window_option(window, "pane-border-status", "top");
+    marked.then(status).then(window_option(window, "pane-border-format", BORDER))
+}
+
+/// Marks a pane.
 pub(super) fn own_pane(pane: PaneId, token: &Plain, name: &Plain) -> Unit {
-    let option = |option: &'static str, value: &str| {
-        let set = SetOption::new().quiet().pane().target_pane(pane.to_string());
-        unit(&set.option(option).value(value.to_owned()).build())
+    pane_option(pane, TOKEN, token.as_str()).then(pane_option(pane, NAME, name.as_str()))
+}
+
+/// Marks a pane that stands beside the lead, in a window that is not ours: only its own options are set. Its border
+/// shows the label if the window has borders with text (LY-07).
+pub(super) fn own_beside(pane: PaneId, tag: &Plain) -> Unit {
+    let settled = PANE_OPTIONS.map(|(name, value)| pane_option(pane, name, value));
+    let marked =
+        pane_option(pane, BESIDE, tag.as_str()).then(pane_option(pane, "pane-border-format", BORDER));
+    all(settled, marked)
+}
+
+/// Sets what the border of a pane says.
+pub(super) fn label(pane: PaneId, name: &Plain, role: &str, state: &str, color: &str) -> Unit {
+    let rest =
+        [(ROLE, role), (STATE, state), (COLOR, color)].map(|(name, value)| pane_option(pane, name, value));
+    all(rest, pane_option(pane, NAME, name.as_str()))
+}
+
+/// Puts a pane into a window of its own, which is marked as hidden: nobody looks at it unless they go there. One that
+/// was alone keeps its window, and that keeps the team's mark.
+pub(super) fn hide(pane: PaneId, session: SessionId, window: &Plain, tag: &Plain) -> Unit {
+    let away = BreakPane::new().detached().src_pane(pane.to_string()).dst_window(format!("{session}:"));
+    let away = unit(&away.window_name(window.as_str()).build());
+    // A pane is a window's target too: the one that it is in now.
+    let option = |option, value| {
+        let set = SetOption::new().quiet().window().target_pane(pane.to_string());
+        unit(&set.option(option).value(value).build())
     };
-    option(TOKEN, token.as_str()).then(option(NAME, name.as_str()))
+    let settled = WINDOW_OPTIONS.map(|(name, value)| option(name, value));
+    away.then(all(settled, option(HIDDEN, tag.as_str())))
+}
+
+/// Puts a hidden pane beside others.
+pub(super) fn join(pane: PaneId, target: &str, edge: Option<Edge>) -> Unit {
+    let join = JoinPane::new().detached().src_pane(pane.to_string()).dst_pane(target.to_owned());
+    match edge {
+        Some(Edge::Right { columns }) => unit(&join.horizontal().size(&PaneSize::Size(columns)).build()),
+        Some(Edge::Below { rows }) => unit(&join.vertical().size(&PaneSize::Size(rows)).build()),
+        None => unit(&join.horizontal().build()),
+    }
+}
+
+/// Makes the window of a hidden pane one to be seen.
+pub(super) fn unhide(window: WindowId, name: &Plain) -> Unit {
+    let unset = SetOption::new().quiet().window().unset().target_pane(window.to_string()).option(HIDDEN);
+    let rename = RenameWindow::new().target_window(window.to_string()).new_name(name.as_str());
+    unit(&unset.build()).then(unit(&rename.build()))
+}
+
+/// Makes a pane the active one of its session; a window that shows one pane alone shows this one alone.
+pub(super) fn select(pane: PaneId) -> Unit {
+    let window = SelectWindow::new().target_window(pane.to_string());
+    unit(&window.build()).then(unit(&SelectPane::new().keep_zoomed().target_pane(pane.to_string()).build()))
+}
+
+/// Turns a terminal to the session of a pane.
+pub(super) fn switch(client: &str, pane: PaneId) -> Unit {
+    let switch = SwitchClient::new().target_client(client.to_owned()).target_session(pane.to_string());
+    unit(&switch.build())
 }
 
 /// What must be true of a pane, in the eyes of the server that is told to close it.
@@ -154,18 +250,25 @@ pub(super) enum Proof<'a> {
     Process(i32),
 }
 
-/// Closes a pane if it is the right one of the right server. The server checks and closes in one step: no other
-/// server can have taken the socket, and no other pane the id, in between (SD-06).
-pub(super) fn close(pane: PaneId, server: i32, proof: &Proof<'_>) -> Unit {
+/// Does it if the pane is the right one of the right server. The server checks and acts in one step: no other server
+/// can have taken the socket, and no other pane the id, in between (SD-06). A pane that has gone fails the proof
+/// without an error.
+pub(super) fn guarded(pane: PaneId, server: i32, proof: &Proof<'_>, unit: &Unit) -> Unit {
     let proven = match proof {
         Proof::Token(token) => format!("#{{==:#{{{TOKEN}}},{}}}", token.as_str()),
         Proof::Process(pid) => format!("#{{==:#{{pane_pid}},{pid}}}"),
     };
     let condition = format!("#{{&&:#{{==:#{{pid}},{server}}},{proven}}}");
-    let close = format!("kill-pane -t {pane}");
-    let command =
-        IfShell::new().not_execute().target_pane(pane.to_string()).shell_command(condition).command(close);
-    unit(&command.build())
+    let command = IfShell::new().not_execute().target_pane(pane.to_string()).shell_command(condition);
+    let mut all = words(&command.build());
+    all.push(unit.text());
+    Unit::new(all)
+}
+
+/// Closes a pane if it is the right one.
+pub(super) fn close(pane: PaneId, server: i32, proof: &Proof<'_>) -> Unit {
+    let kill = KillPane::new().target_pane(pane.to_string());
+    guarded(pane, server, proof, &unit(&kill.build()))
 }
 
 /// The text of a pane: what is seen and `lines` lines above it.
@@ -189,13 +292,13 @@ pub(super) fn windows() -> Unit {
     unit(&ListWindows::new().all().format(row::WINDOW).build())
 }
 
-/// A row for the pane, for each session that it can be seen in. `-t` would not say whether it is there (crates 1.5).
-pub(super) fn pane(id: PaneId) -> Unit {
-    let filter = format!("#{{==:#{{pane_id}},{id}}}");
-    unit(&ListPanes::new().all().format(row::PANE).filter(filter).build())
+/// A row for each terminal that looks at a session.
+pub(super) fn clients() -> Unit {
+    unit(&ListClients::new().format(row::CLIENT).build())
 }
 
-/// A row for each pane of each session.
+/// A row for each pane, for each session that it can be seen in. A target would not say whether it is there (crates
+/// 1.5).
 pub(super) fn panes() -> Unit {
     unit(&ListPanes::new().all().format(row::PANE).build())
 }

@@ -15,6 +15,7 @@ use crate::profile;
 /// (SD-03), but whether it comes up is for whoever spawns it to see.
 pub(super) fn see_members(state: &mut State, records: &[MemberRecord], effects: &mut Vec<Effect>) {
     state.members_seen = true;
+    let mut runs = Vec::new();
     for record in records {
         let known = state.members.get(&record.name).filter(|v| record.is(&v.incarnation));
         if record.state.is_over() {
@@ -30,11 +31,17 @@ pub(super) fn see_members(state: &mut State, records: &[MemberRecord], effects: 
         let mut view = known.cloned().unwrap_or_else(|| view_of(record));
         view.state = record.state;
         view.watched = record.state.is_up();
+        if record.placement.is_some() && view.shown.replace(record.state) != Some(record.state) {
+            runs.push(record.clone());
+        }
         if let Some(process) = record.launcher().filter(|_| view.watched && !was_up) {
             let (name, incarnation) = (record.name.clone(), record.incarnation.clone());
             effects.push(Effect::WatchExit { name, incarnation, process });
         }
         state.members.insert(record.name.clone(), view);
+    }
+    if !runs.is_empty() {
+        effects.push(Effect::Label { runs });
     }
     state.members.retain(|name, view| view.ending.is_some() || records.iter().any(|r| r.name == *name));
     join_stopping(state, effects);
@@ -44,6 +51,7 @@ fn view_of(record: &MemberRecord) -> View {
     View {
         incarnation: record.incarnation.clone(),
         state: record.state,
+        shown: None,
         reads_mail: profile::named(&record.wish.profile).is_none_or(|p| p.reads_mail),
         watched: false,
         ending: None,

@@ -6,7 +6,7 @@ use crate::model::envelope::Envelope;
 use crate::model::id::{Incarnation, MemberName, RequestId, TaskId};
 use crate::model::lifecycle::{Cause, MemberState};
 use crate::model::mode::Mode;
-use crate::model::placement::{BackendKind, ProcessId};
+use crate::model::placement::{BackendKind, Placement, ProcessId, PtyHold};
 use crate::model::protocol::{self, Message};
 use crate::model::record::{ExitRecord, FORMAT, MemberRecord, StartRecord, Wish};
 use crate::model::request::{ShutdownOutcome, ShutdownRequest};
@@ -414,4 +414,26 @@ fn tk_07_a_task_that_others_took_away_is_told_once() {
     let gone = Effect::Tell(Drift::Vanished { id: TaskId(1), subject: "s".to_owned() });
     assert_eq!(react(&mut state, Event::Board(Board::default()), NOW), [gone]);
     assert_eq!(react(&mut state, Event::Board(Board::default()), NOW), []);
+}
+
+#[test]
+fn a_label_follows_the_state_and_only_the_state() {
+    let mut state = State::new(Goal::Lead(Finish::Manual), Vec::new());
+    let placed = |state| {
+        let mut record = record("alice", 1, "worker");
+        record.state = state;
+        let process = ProcessId { pid: 9, start: 9 };
+        record.placement = Some(Placement::Pty(PtyHold { launcher: process, log: String::new() }));
+        record
+    };
+    let mut labelled = |record: &MemberRecord| {
+        let effects = react(&mut state, Event::Members(vec![record.clone()]), NOW);
+        effects.into_iter().filter(|effect| matches!(effect, Effect::Label { .. })).collect::<Vec<_>>()
+    };
+    for now in [MemberState::Starting, MemberState::Idle, MemberState::Working] {
+        let record = placed(now);
+        assert_eq!(labelled(&record), [Effect::Label { runs: vec![record.clone()] }]);
+        assert_eq!(labelled(&record), [], "nothing has changed");
+    }
+    assert_eq!(labelled(&placed(MemberState::Completed)), [], "its placement goes");
 }

@@ -106,6 +106,8 @@ pub(crate) fn spawn(
         underway.push(note_place(team, one, place));
     }
     note_panes(team, &underway, &chosen)?;
+    let placed: Vec<_> = underway.iter().map(|one| one.prepared.record.clone()).collect();
+    super::label::label(ctx, team, &placed, false);
     let proofs = prove::prove(team, &underway, &changes, terms.deadline);
     let mut results = Vec::new();
     for (one, proof) in underway.into_iter().zip(proofs) {

@@ -5,8 +5,10 @@ use std::time::Duration;
 
 use super::super::Tmux;
 use super::super::probe::probe;
-use super::harness::{FIXTURES, Lab, closed, launch, launches, pane, placed, run, until};
-use crate::backend::{Backend, BackendError, TmuxHome};
+use super::harness::{
+    FIXTURES, Lab, all_closed, closed, exists, launch, launches, marks, pane, placed, run, until,
+};
+use crate::backend::{Backend, BackendError, Label, TmuxHome};
 use crate::model::placement::{Layout, Verdict};
 use crate::sys::clock::Deadline;
 
@@ -192,4 +194,65 @@ fn sp_03_a_batch_beyond_one_call_arrives_whole() {
     let results = tmux.place(&[launch("before"), huge, launch("behind")]);
     let good: Vec<bool> = results.iter().map(Result::is_ok).collect();
     assert_eq!(good, [true, false, true]);
+}
+
+/// SP-02, SP-06: whatever the login shell is, it is not asked; and the launcher may live anywhere.
+#[test]
+fn sp_06_odd_shells_and_odd_paths_do_not_matter() {
+    let lab = Lab::start(None);
+    let asked = lab.path("asked");
+    let text = format!("#!/bin/sh\necho \"$0 $*\" >> '{}'\nexit 1\n", asked.display());
+    let launcher = lab.script("it's a \"$launcher\"; ü", "#!/bin/sh\nexec sleep 300\n");
+    let launcher = launcher.to_str().expect("utf-8");
+    let shells = ["nu", "fish", "tcsh"].map(|name| lab.script(name, &text).display().to_string());
+    for shell in shells.into_iter().chain(["/bin/false".to_owned()]) {
+        lab.tmux(&["set-option", "-g", "default-shell", &shell]);
+        lab.tmux(&["set-option", "-g", "default-command", &shell]);
+        let tmux = Tmux::new(lab.home_in("demo", "%0"));
+        let all: Vec<_> = (0..16)
+            .map(|nth| super::harness::launch_of(&format!("m{nth}"), &[launcher, "it's", "a;"]))
+            .collect();
+        let places = placed(&tmux, &all);
+        assert!(tmux.verify_all(&marks(&places, &all)).iter().all(|verdict| *verdict == Verdict::Owned));
+        all_closed(&tmux, &places, &all);
+    }
+    assert!(!exists(&asked), "{}", lab.text("asked"));
+}
+
+#[test]
+fn pt_07_a_socket_that_nobody_answers_is_named() {
+    let lab = Lab::start(None);
+    // A server that was killed leaves its socket behind.
+    let pid = lab.field("%0", "#{pid}");
+    run("/bin/kill", &["-KILL", &pid]);
+    until("the server has gone", || lab.try_tmux(&["list-sessions"]).code != Some(0));
+    for result in Tmux::new(lab.home_in("demo", "%0")).place(&launches(2)) {
+        let text = result.expect_err("no server").to_string();
+        assert!(text.contains(lab.socket.to_str().expect("utf-8")), "{text}");
+    }
+    assert!(lab.panes().is_empty(), "and none is started behind the lead's back");
+}
+
+#[test]
+fn pf_05_a_tmux_that_hangs_keeps_no_label_and_no_batch_for_long() {
+    let lab = Lab::start(None);
+    let tmux = Tmux::new(lab.home("demo"));
+    let all = launches(6);
+    let places = placed(&tmux, &all);
+    let text = "#!/bin/sh\ncase \"$*\" in *if-shell*) exec sleep 60;; esac\nexec tmux \"$@\"\n";
+    let hangs = Tmux::new(TmuxHome { program: lab.script("hangs", text), ..lab.home("demo") });
+    let label = Label { name: "x".to_owned(), role: None, state: "x".to_owned(), color: None };
+    let labels: Vec<_> = marks(&places, &all).into_iter().map(|mark| (mark, label.clone())).collect();
+    let begun = Deadline::after(Duration::MAX);
+    std::thread::scope(|scope| {
+        scope.spawn(|| hangs.label(&labels));
+        scope.spawn(|| {
+            for result in hangs.close_all(&marks(&places, &all)) {
+                let text = result.expect_err("not closed").to_string();
+                assert!(text.contains("5000 ms"), "{text}");
+            }
+        });
+    });
+    assert!(begun.elapsed() < Duration::from_secs(14), "{:?}", begun.elapsed());
+    all_closed(&tmux, &places, &all);
 }

@@ -8,7 +8,7 @@ use std::time::Duration;
 use tempfile::TempDir;
 
 use super::super::Tmux;
-use crate::backend::{Backend, BackendError, Launch, TmuxHome};
+use crate::backend::{Backend, BackendError, Launch, Mark, TmuxHome};
 use crate::model::id::MemberName;
 use crate::model::placement::{Layout, Placement, TmuxPane, Verdict};
 use crate::sys::clock::{self, Deadline};
@@ -41,6 +41,14 @@ impl Lab {
         let lab = Lab::empty();
         lab.boot(conf);
         lab.tmux(&["new-session", "-d", "-s", "main", "-x", "80", "-y", "24", "--", "env", "sleep", "300"]);
+        lab
+    }
+
+    /// A server with the session `main` of 200x50.
+    pub(super) fn wide() -> Lab {
+        let lab = Lab::empty();
+        lab.boot(None);
+        lab.tmux(&["new-session", "-d", "-s", "main", "-x", "200", "-y", "50", "--", "env", "sleep", "300"]);
         lab
     }
 
@@ -96,6 +104,28 @@ impl Lab {
         let output = run("tmux", &[&head[..], &tail[..]].concat());
         assert_eq!(output.code, Some(0), "{}", String::from_utf8_lossy(&output.stderr));
         until("a client is attached", || self.tmux(&["list-clients", "-t", session]).contains("80x24"));
+    }
+
+    /// A client in control mode that looks at `session`, as iTerm2 does with `tmux -CC`.
+    pub(super) fn attach_control(&self, session: &str) {
+        let (outer, inner) = (self.outer.to_str().expect("utf-8"), self.socket.to_str().expect("utf-8"));
+        let head = ["-f", "/dev/null", "-S", outer, "new-session", "-d", "--"];
+        let tail = ["env", "-u", "TMUX", "tmux", "-u", "-S", inner, "-C", "attach", "-t", session];
+        assert_eq!(run("tmux", &[&head[..], &tail[..]].concat()).code, Some(0));
+        let modes = || self.tmux(&["list-clients", "-t", session, "-F", "#{client_control_mode}"]);
+        until("a client in control mode is attached", || modes().contains('1'));
+    }
+
+    /// What the client of `attach` shows, with its colours.
+    pub(super) fn shown(&self) -> String {
+        let outer = self.outer.to_str().expect("utf-8");
+        let output = run("tmux", &["-u", "-S", outer, "capture-pane", "-e", "-p"]);
+        String::from_utf8_lossy(&output.stdout).into_owned()
+    }
+
+    /// How many tmux processes a [`traced`] tmux has started.
+    pub(super) fn calls(&self) -> usize {
+        self.text("trace").lines().filter(|line| *line == "CALL").count()
     }
 
     /// The home of a team outside of tmux.
@@ -191,6 +221,19 @@ pub(super) fn pane(placement: &Placement) -> &TmuxPane {
 pub(super) fn closed(tmux: &Tmux, placement: &Placement, launch: &Launch) {
     assert_eq!(tmux.close(placement, &launch.token).expect("closed"), Verdict::Owned);
     assert_eq!(tmux.verify(placement, &launch.token), Verdict::Gone);
+}
+
+/// What the backend is asked about them.
+pub(super) fn marks<'a>(places: &'a [Placement], launches: &'a [Launch]) -> Vec<Mark<'a>> {
+    let mark = |(placement, launch): (&'a Placement, &'a Launch)| Mark { placement, token: &launch.token };
+    places.iter().zip(launches).map(mark).collect()
+}
+
+/// Closes all; each must have been there.
+pub(super) fn all_closed(tmux: &Tmux, places: &[Placement], launches: &[Launch]) {
+    for result in tmux.close_all(&marks(places, launches)) {
+        assert_eq!(result.expect("closed"), Verdict::Owned);
+    }
 }
 
 /// The close was refused.

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use super::super::Tmux;
 use super::harness::{Lab, closed, exists, launch, launch_of, launches, pane, placed, refused, run, until};
-use crate::backend::{Backend, TmuxHome};
+use crate::backend::{Backend, Label, Mark, TmuxHome};
 use crate::model::placement::{Placement, ProcessId, PtyHold, TmuxPane, Verdict};
 use crate::sys::proc::{Liveness, Process, liveness, wait_exit};
 
@@ -77,8 +77,18 @@ fn sd_06_after_a_restart_of_the_server_the_same_ids_are_not_ours() {
     for (place, launch) in places.iter().zip(&all) {
         assert_eq!(tmux.verify(place, &launch.token), Verdict::Gone);
         assert_eq!(tmux.close(place, &launch.token).expect("gone already"), Verdict::Gone);
+        let token = launch.token.as_str();
+        assert!(tmux.focus(place, token).is_err() && tmux.hide(place, token).is_err());
+        assert!(tmux.show(place, token).is_err() && tmux.screen(place, token, 5).is_err());
+        let label = Label { name: "x".to_owned(), role: None, state: "x".to_owned(), color: None };
+        tmux.label(&[(Mark { placement: place, token }, label)]);
     }
     assert_eq!(lab.panes(), before);
+    assert_eq!(
+        lab.field("%1", "#{window_name}#{@phalanx_name}#{@phalanx_state}"),
+        "env",
+        "not even labelled"
+    );
 }
 
 #[test]

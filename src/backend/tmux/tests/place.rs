@@ -56,11 +56,10 @@ fn sp_01_the_launch_is_argv_and_every_target_an_id() {
 #[test]
 fn sixteen_panes_take_few_processes() {
     let lab = Lab::start(None);
-    let calls = |lab: &Lab| lab.text("trace").lines().filter(|line| *line == "CALL").count();
     let tmux = Tmux::new(TmuxHome { program: traced(&lab), ..lab.home("demo") });
     let places = placed(&tmux, &launches(16));
     let windows: BTreeSet<&str> = places.iter().map(|place| pane(place).window_id.as_str()).collect();
-    assert_eq!((windows.len(), calls(&lab)), (1, 4), "look, window, splits, marks");
+    assert_eq!((windows.len(), lab.calls()), (1, 4), "look, window, splits, marks");
 }
 
 #[test]

@@ -1,0 +1,60 @@
+//! What the borders of the panes say: name, role and state, in the member's colour. Refuses to put a user's text where
+//! tmux would read more than text in it (SEC-02).
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use super::command::{Plain, Unit};
+use super::identity::Claim;
+use super::verb;
+use crate::backend::{Label, Mark};
+
+/// The team file's colours, as tmux calls them.
+const COLORS: [(&str, &str); 8] = [
+    ("blue", "blue"),
+    ("green", "green"),
+    ("yellow", "yellow"),
+    ("purple", "magenta"),
+    ("orange", "colour208"),
+    ("pink", "colour212"),
+    ("cyan", "cyan"),
+    ("red", "red"),
+];
+
+/// Labels the panes that are ours, with one tmux process for each server. Each is proven by the server itself, in the
+/// same step. What it answers does not matter: nothing is decided by a label.
+pub(super) fn label(program: &Path, labels: &[(Mark<'_>, Label)]) {
+    let mut servers: BTreeMap<&str, (Claim<'_>, Vec<Unit>)> = BTreeMap::new();
+    for (mark, label) in labels {
+        let Ok(claim) = Claim::of(mark) else { continue };
+        let unit = claim.guarded(&unit(&claim, label));
+        servers.entry(&claim.recorded.socket).or_insert_with(|| (claim, Vec::new())).1.push(unit);
+    }
+    for (claim, units) in servers.values() {
+        claim.server(program).run(units);
+    }
+}
+
+fn unit(claim: &Claim<'_>, label: &Label) -> Unit {
+    let plain =
+        |text: &str| if text.is_empty() { String::new() } else { Plain::from_text(text).as_str().to_owned() };
+    let color = label.color.as_deref().and_then(|asked| COLORS.iter().find(|(name, _)| *name == asked));
+    verb::label(
+        claim.id,
+        &Plain::from_text(&label.name),
+        &plain(label.role.as_deref().unwrap_or_default()),
+        &plain(&label.state),
+        color.map_or("", |(_, color)| *color),
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::team;
+
+    #[test]
+    fn every_colour_of_the_team_file_has_one_in_tmux() {
+        assert_eq!(COLORS.map(|(name, _)| name), team::COLORS);
+    }
+}

@@ -1,0 +1,41 @@
+//! `label`: what stands beside a member's placement, for the eye. Nothing depends on it, so nothing fails by it.
+
+use std::collections::BTreeMap;
+
+use super::backends;
+use super::context::Context;
+use crate::backend::{Label, Mark};
+use crate::model::placement::Placement;
+use crate::model::record::MemberRecord;
+use crate::store::TeamStore;
+
+/// Shows name and role of these runs, and their state where somebody keeps it true: a lead.
+pub(crate) fn label(ctx: &Context, team: &TeamStore, runs: &[MemberRecord], with_state: bool) {
+    let mut groups: BTreeMap<(&str, &str), Vec<(Mark<'_>, Label)>> = BTreeMap::new();
+    for run in runs {
+        let Some(placement) = &run.placement else { continue };
+        let label = Label {
+            name: run.name.to_string(),
+            role: run.wish.role.clone(),
+            state: if with_state { run.state.as_str().to_owned() } else { String::new() },
+            color: Some(run.wish.color.clone()),
+        };
+        let mark = Mark { placement, token: &run.token };
+        groups.entry(maker(placement)).or_default().push((mark, label));
+    }
+    for labels in groups.values() {
+        let placement = labels.first().map(|(mark, _)| mark.placement);
+        if let Some(Ok(backend)) = placement.map(|placement| backends::of_placement(ctx, team, placement)) {
+            backend.label(labels);
+        }
+    }
+}
+
+/// What tells backends apart: their kind, and the program where each may have its own.
+fn maker(placement: &Placement) -> (&str, &str) {
+    let program = match placement {
+        Placement::Exec(place) => place.program.as_str(),
+        Placement::Tmux(_) | Placement::Iterm2(_) | Placement::Pty(_) => "",
+    };
+    (placement.backend().as_str(), program)
+}
