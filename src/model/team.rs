@@ -23,25 +23,26 @@ pub(crate) struct Team {
     pub(crate) members: Vec<Member>,
     /// The pane ids of members that are out of sight.
     pub(crate) hidden_pane_ids: Vec<String>,
-    /// The Claude Code process that leads the team (2.1.329 and later).
     pub(crate) lead_process: Option<LeadProcess>,
 }
 
-/// Which process of Claude Code leads a team, in its own words.
+/// The process that says it leads (`leadProcess`; observed with 2.1.329 and 2.1.330).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct LeadProcess {
     pub(crate) pid: i32,
     pub(crate) claimed_at: Timestamp,
-    /// When that process began, where it is written in clock ticks since boot.
-    pub(crate) start: Option<u64>,
+    /// Linux: field 22 of `/proc/PID/stat`, in decimal.
+    pub(crate) proc_start: Option<String>,
 }
 
 impl LeadProcess {
-    fn read(entry: &Object) -> Option<LeadProcess> {
-        let pid = i32::try_from(wire::number(entry, "pid")?).ok().filter(|pid| *pid > 0)?;
-        let claimed_at = Timestamp(wire::number(entry, "claimedAt").unwrap_or_default());
-        let words = || wire::text(entry, "procStart")?.parse().ok();
-        Some(LeadProcess { pid, claimed_at, start: wire::number(entry, "procStart").or_else(words) })
+    /// Reads the object; none if it does not say which process is meant.
+    fn read(object: &Object) -> Option<LeadProcess> {
+        Some(LeadProcess {
+            pid: wire::number(object, "pid").and_then(|pid| i32::try_from(pid).ok())?,
+            claimed_at: Timestamp(wire::number(object, "claimedAt")?),
+            proc_start: wire::text(object, "procStart"),
+        })
     }
 }
 
@@ -184,17 +185,16 @@ mod tests {
     }
 
     #[test]
-    fn the_lead_of_a_team_that_claude_code_made() {
+    fn the_lead_process_is_read() {
         let mut file = team();
-        let lead = |file: &Object| Team::read(file).lead_process;
-        assert_eq!(lead(&file), None);
         file.insert("leadProcess".to_owned(), json!({"pid": 77, "claimedAt": 5, "procStart": "1234"}));
-        assert_eq!(lead(&file), Some(LeadProcess { pid: 77, claimed_at: Timestamp(5), start: Some(1234) }));
-        file.insert("leadProcess".to_owned(), json!({"pid": 77, "procStart": "Fri Nov 21"}));
-        assert_eq!(lead(&file).and_then(|lead| lead.start), None);
-        for hostile in [json!({"pid": -1}), json!({"pid": 0}), json!("77"), json!({"pid": 1u64 << 40})] {
-            file.insert("leadProcess".to_owned(), hostile);
-            assert_eq!(lead(&file), None);
+        let lead = LeadProcess { pid: 77, claimed_at: Timestamp(5), proc_start: Some("1234".to_owned()) };
+        assert_eq!(Team::read(&file).lead_process, Some(lead));
+        for half in
+            [json!({"pid": -1, "claimedAt": 1}), json!("77"), json!({"pid": 1u64 << 40, "claimedAt": 1})]
+        {
+            file.insert("leadProcess".to_owned(), half);
+            assert_eq!(Team::read(&file).lead_process, None);
         }
     }
 

@@ -15,7 +15,7 @@ use crate::model::placement::Placement;
 use crate::model::record::MemberRecord;
 use crate::model::team::LeadProcess;
 use crate::model::time::Timestamp;
-use crate::store::{Store, StoreError, TeamStore};
+use crate::store::{LeadRecord, Store, StoreError, TeamStore};
 use crate::sys::proc::{self, Liveness};
 
 /// Whether a process lives, as a word.
@@ -144,15 +144,18 @@ pub(super) fn lead(team: &TeamStore) -> Result<Option<LeadSeen>, OpsError> {
     if let Some(lead) = team.current_lead()? {
         return Ok(Some(ours(lead.process.pid, Life::Alive, lead.since)));
     }
-    if let Some(lead) = team.team()?.lead_process {
-        return Ok(Some(claude(&lead)));
-    }
-    Ok(team.dead_lead()?.map(|lead| ours(lead.process.pid, Life::Dead, lead.since)))
+    let dead = |lead: LeadRecord| ours(lead.process.pid, Life::Dead, lead.since);
+    Ok(match (team.team()?.lead_process, team.dead_lead()?) {
+        (Some(entry), Some(lead)) if entry.pid == lead.process.pid => Some(dead(lead)),
+        (Some(entry), _) => Some(claude(&entry)),
+        (None, lead) => lead.map(dead),
+    })
 }
 
 /// A pid alone does not prove that it is still the same process.
 fn claude(lead: &LeadProcess) -> LeadSeen {
-    let alive = match (lead.start, proc::Process::of(lead.pid)) {
+    let start = lead.proc_start.as_ref().and_then(|start| start.parse().ok());
+    let alive = match (start, proc::Process::of(lead.pid)) {
         (Some(start), _) => proc::liveness(lead.pid, start).into(),
         (None, None) => Life::Dead,
         (None, Some(_)) => Life::Unknown,
