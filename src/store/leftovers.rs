@@ -12,8 +12,8 @@ use super::teams::{Store, TeamStore};
 use crate::model::id::{Incarnation, TeamName};
 use crate::sys::env;
 use crate::sys::fs::{self, About, Kind};
+use crate::sys::knock::{Knock, knock};
 use crate::sys::lock::Afterwards;
-use crate::sys::socket::{self, Knock};
 
 /// A lock directory of this age has no holder any more (protocol.md, section 2), and a socket of this age had the time to
 /// be listened at.
@@ -95,7 +95,7 @@ impl TeamStore {
         match &leftover.left {
             Left::Lock { .. } => self.free_lock(&leftover.path),
             Left::Socket => {
-                let dead = socket::knock(&leftover.path) == Knock::Refused;
+                let dead = knock(&leftover.path) == Knock::Refused;
                 Ok(dead && fs::remove_file(&leftover.path)?)
             }
             Left::Spec { .. } => Ok(fs::remove_file(&leftover.path)?),
@@ -133,7 +133,7 @@ impl TeamStore {
         for dir in dirs.chain([&self.layout.ours()]) {
             for (path, about) in entries(dir)? {
                 let old = about.kind == Kind::Socket && about.age > STALE;
-                if old && socket::knock(&path) == Knock::Refused {
+                if old && knock(&path) == Knock::Refused {
                     found.push(Leftover { path, left: Left::Socket });
                 }
             }

@@ -9,12 +9,12 @@ pub(crate) mod env;
 pub(crate) mod exec;
 pub(crate) mod failpoint;
 pub(crate) mod fs;
+pub(crate) mod knock;
 pub(crate) mod lock;
 pub(crate) mod proc;
 pub(crate) mod rand;
 mod ready;
 pub(crate) mod signal;
-pub(crate) mod socket;
 pub(crate) mod watch;
 
 #[cfg(test)]

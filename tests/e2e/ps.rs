@@ -82,7 +82,7 @@ fn a_team_of_claude_code_and_one_that_cannot_be_read_hide_nobody() {
         std::fs::write(dir.join("config.json"), text).expect("file");
     };
     let team = |pid: u32| {
-        json!({"name": "native", "createdAt": 1, "leadAgentId": "team-lead@native", "leadProcess": {"pid": pid},
+        json!({"name": "native", "createdAt": 1, "leadAgentId": "team-lead@native", "leadProcess": {"pid": pid, "pidSpace": "x", "claimedAt": 1},
             "members": [{"name": "team-lead"}, {"name": "ann\u{1b}]0;x\u{7}"}, {"name": "ann", "tmuxPaneId": "%1\u{1b}[2J",
             "backendType": "tmux", "isActive": true}]})
         .to_string()

@@ -12,7 +12,7 @@ use super::teams::leftover;
 use super::{Finding, Severity};
 use crate::backend::tmux::{self, Census};
 use crate::sys::env;
-use crate::sys::socket::{self, Knock};
+use crate::sys::knock::{Knock, knock};
 
 /// Servers of these versions have been seen to crash under commands that teams need (SP-14).
 const FRAGILE: [(&str, &str); 2] = [
@@ -66,7 +66,7 @@ impl Servers {
         let mut tell = |id, severity, what: &str, fix: &str| {
             self.findings.push(Finding::new(id, severity, what, place.clone()).advise(fix));
         };
-        match socket::knock(socket) {
+        match knock(socket) {
             Knock::Missing if in_use => tell(
                 "tmux_socket_missing",
                 Severity::Warning,
