@@ -23,6 +23,7 @@ mod team;
 mod tests;
 mod up;
 mod usage;
+mod view;
 mod worker;
 
 use std::ffi::OsString;
@@ -111,7 +112,7 @@ fn perform(setup: &Setup, verb: Verb) -> Done {
         Verb::Status => status::status(setup),
         Verb::Wait(args) => status::wait(setup, args),
         Verb::Events(args) => status::events(setup, &args),
-        Verb::Attach => attach::attach(setup),
+        Verb::Attach(args) => attach::attach(setup, &args),
         Verb::Peek(args) => attach::peek(setup, &args),
         Verb::Logs(args) => logs::logs(setup, args),
         Verb::Exec { spec } => Ok(Exit(u8::try_from(ops::exec::exec(&spec)).unwrap_or(1))),

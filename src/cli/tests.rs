@@ -182,7 +182,7 @@ fn looking_and_waiting() {
         assert_eq!(wait.timeout, Some(Duration::from_millis(500)));
     }
     assert!(matches!(verb("status"), Verb::Status));
-    assert!(matches!(verb("attach"), Verb::Attach));
+    assert!(matches!(verb("attach"), Verb::Attach(_)));
     assert!(matches!(verb("events -f"), Verb::Events(e) if e.follow));
     assert!(matches!(verb("peek ada"), Verb::Peek(p) if p.lines == 20));
     assert!(matches!(verb("peek ada -n 3"), Verb::Peek(p) if p.lines == 3));

@@ -48,8 +48,10 @@ pub(crate) enum OpsError {
     ReadsNoMail { name: MemberName },
     #[error("`{name}` was not started by phalanx")]
     NotOurMember { name: MemberName },
-    #[error("no member of team `{team}` has a tmux pane to show")]
+    #[error("no member of team `{team}` has a terminal to show")]
     NothingToAttach { team: TeamName, members: Vec<MemberName> },
+    #[error("`{name}` has no terminal to show: {reason}")]
+    NotAttachable { name: MemberName, team: TeamName, reason: String },
     #[error("{what} within {seconds} s")]
     Deadline { what: String, seconds: u64 },
     #[error("{what}")]
@@ -90,6 +92,7 @@ impl OpsError {
             | OpsError::LedByAnother { .. }
             | OpsError::ReadsNoMail { .. }
             | OpsError::NothingToAttach { .. }
+            | OpsError::NotAttachable { .. }
             | OpsError::NotOurMember { .. } => Kind::Refused,
         }
     }
@@ -120,6 +123,9 @@ impl OpsError {
             OpsError::NothingToAttach { team, members } => members
                 .first()
                 .map(|name| format!("see what it prints with `phalanx logs {name} -f -t {team}`")),
+            OpsError::NotAttachable { name, team, .. } => {
+                Some(format!("see what it has printed with `phalanx logs {name} -t {team}`"))
+            }
             OpsError::NotOurMember { .. } => Some("ask the lead that started it".to_owned()),
             OpsError::Backend(_)
             | OpsError::BackendUnavailable { .. }

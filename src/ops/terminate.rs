@@ -56,6 +56,7 @@ pub(crate) fn terminate(
     let before = backend.verify(placement, &record.token);
     journal(team, record, &before)?;
     // Pid and start time prove the launcher on their own; the placement's proof is needed only to close it.
+    let was_dead = launcher.is_some_and(is_dead);
     if let Some(launcher) = launcher {
         end_processes(launcher);
     }
@@ -63,6 +64,10 @@ pub(crate) fn terminate(
     if let Some(program) = program.filter(|program| !is_dead(*program)) {
         // The launcher was killed from outside and could not take its program along.
         proc::end_tree(process(program), true, TREE_GRACE);
+    }
+    if was_dead && record.exit.is_none() {
+        // Nor what had left the program's own tree; that still has its run in its environment (SD-09).
+        proc::end_marked(&format!("PHALANX_INCARNATION={}", record.incarnation), TREE_GRACE);
     }
     close(team, record, placement, backend.as_ref())?;
     match [launcher, program].into_iter().flatten().find(|process| !is_dead(*process)) {

@@ -2,7 +2,7 @@
 
 use std::fs;
 use std::os::unix::fs::MetadataExt;
-use std::process::{Command, Stdio};
+use std::process::{Child, Command, Stdio};
 
 use super::PROMPT;
 use crate::bench::{Bench, Order, PANE, is_dead, text, until, words};
@@ -10,19 +10,24 @@ use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 
 /// Starts the launcher as the backend does: no terminal, nothing on its standard streams.
-fn detached(bench: &Bench, order: &Order) -> std::process::Child {
+pub(crate) fn detached(bench: &Bench, order: &Order) -> Child {
+    detached_with(bench, order, &[])
+}
+
+/// The same with more in the launcher's environment.
+pub(crate) fn detached_with(bench: &Bench, order: &Order, more: &[(&str, &str)]) -> Child {
     let mut command = Command::new("setsid");
     command.arg("--wait").arg(env!("CARGO_BIN_EXE_phalanx")).arg("exec").arg(bench.spec(order));
-    command.env_clear().env("PATH", "/usr/bin:/bin").envs(PANE);
+    command.env_clear().env("PATH", "/usr/bin:/bin").envs(PANE).envs(more.iter().copied());
     command.current_dir("/").stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
     command.spawn().expect("setsid is there")
 }
 
-fn own(bench: &Bench, script: &str) -> Order {
+pub(crate) fn own(bench: &Bench, script: &str) -> Order {
     Order { terminal: bench.own_terminal(), ..bench.sh(script) }
 }
 
-fn code(mut child: std::process::Child) -> i32 {
+pub(crate) fn code(mut child: Child) -> i32 {
     let mut status = None;
     until("the launcher's end", || {
         status = child.try_wait().expect("our child");
