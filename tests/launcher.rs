@@ -6,6 +6,8 @@
 mod attaching;
 #[path = "launcher/bench.rs"]
 mod bench;
+#[path = "launcher/cycles.rs"]
+mod cycles;
 #[path = "launcher/endings.rs"]
 mod endings;
 #[path = "launcher/own_terminal.rs"]

@@ -255,7 +255,7 @@ fn sec_07_another_user_is_turned_away() {
     opened
         .iter()
         .for_each(|path| fs::set_permissions(path, fs::Permissions::from_mode(0o777)).expect("ours"));
-    let ask = "use IO::Socket::UNIX; my $s = IO::Socket::UNIX->new(Peer => $ARGV[0]) or die; \
+    let ask = "use IO::Socket::UNIX; $SIG{PIPE} = q(IGNORE); my $s = IO::Socket::UNIX->new(Peer => $ARGV[0]) or die; \
                syswrite $s, \"L\\0\\0\\0\\4\\0\\0\\0\\5\"; my $n = sysread $s, my $b, 99; print defined $n ? $n : 0";
     let asked = |uid: u32| {
         let mut perl = Command::new("perl");
