@@ -91,15 +91,16 @@ fn welcome(listener: &Listener, hub: &Arc<Hub>, guests: &Arc<AtomicUsize>) {
         match listener.accept() {
             Ok(stream) if guests.load(Ordering::Relaxed) < MOST => {
                 guests.fetch_add(1, Ordering::Relaxed);
-                let (hub, guests) = (hub.clone(), guests.clone());
-                let thread = thread::Builder::new().name("viewer".to_owned());
-                let served = thread.spawn(move || {
+                let (served, done) = (hub.clone(), guests.clone());
+                let thread = thread::Builder::new().name("viewer".to_owned()).spawn(move || {
                     // How a conversation breaks off is the viewer's to tell.
-                    let _ = serve(stream, &hub);
-                    guests.fetch_sub(1, Ordering::Relaxed);
+                    let _ = serve(stream, &served);
+                    done.fetch_sub(1, Ordering::Relaxed);
                 });
-                // Without a thread the stream has been closed again, with the closure that held it.
-                drop(served);
+                if thread.is_err() {
+                    // The stream has been closed with the closure that held it.
+                    guests.fetch_sub(1, Ordering::Relaxed);
+                }
             }
             Ok(_) => (),
             // What shutting it down gives.
