@@ -1,7 +1,7 @@
 //! `attach`: what brings a member's screen to the caller's terminal: a tmux command line, or the socket of a launcher.
 //! Only ids stand in the command line, and only those of a placement that is proven ours.
 
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 
 use super::backends;
@@ -62,7 +62,12 @@ fn way_to(ctx: &Context, team: &TeamStore, record: &MemberRecord) -> Result<Atta
             None => format!("{placement} is {verdict}"),
         }));
     }
+    let caller = ctx.caller.var("PHALANX_INCARNATION").and_then(OsStr::to_str);
     match placement {
+        // Each word on it would come back to it as another one.
+        Placement::Pty(_) if caller == Some(record.incarnation.as_str()) => {
+            Err(not("this is its own terminal".to_owned()))
+        }
         Placement::Tmux(pane) => {
             let program = backends::tmux_program(ctx)
                 .map_err(|problem| OpsError::BackendUnavailable { backend: BackendChoice::Tmux, problem })?;

@@ -49,11 +49,10 @@ pub(crate) struct RawTerminal {
 
 impl RawTerminal {
     /// Makes it raw. To be called in the first thread before there are others: the signals of [`Input::Signal`] are
-    /// blocked in this thread and those that it starts, for good.
+    /// blocked in this thread, until the drop, and in those that it starts.
     pub(crate) fn enter() -> io::Result<RawTerminal> {
-        let told: SigSet = TOLD.into_iter().collect();
-        told.thread_block()?;
-        let signals = SignalFd::with_flags(&told, SfdFlags::SFD_CLOEXEC | SfdFlags::SFD_NONBLOCK)?;
+        told().thread_block()?;
+        let signals = SignalFd::with_flags(&told(), SfdFlags::SFD_CLOEXEC | SfdFlags::SFD_NONBLOCK)?;
         let before = tcgetattr(io::stdin())?;
         let mut raw = before.clone();
         cfmakeraw(&mut raw);
@@ -89,7 +88,13 @@ impl Drop for RawTerminal {
         // Answers of the terminal to questions of the program must not end up in the next command line.
         let _ = tcflush(io::stdin(), FlushArg::TCIFLUSH);
         let _ = tcsetattr(io::stdin(), SetArg::TCSANOW, &self.before);
+        // From here on a signal may end us again: our last words may wait for a terminal that takes none.
+        let _ = told().thread_unblock();
     }
+}
+
+fn told() -> SigSet {
+    TOLD.into_iter().collect()
 }
 
 fn typed(stdin: &io::Stdin) -> io::Result<Option<Input>> {

@@ -6,7 +6,8 @@ use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
 use std::process::Command;
 
-use crate::bench::{Bench, TEAM, is_dead, text, until};
+use super::PROMPT;
+use crate::bench::{Bench, RUN, TEAM, is_dead, text, until};
 use crate::own_terminal::{code, detached, own};
 use crate::seat::Seat;
 use nix::sys::signal::{Signal, kill};
@@ -174,6 +175,14 @@ fn a_stuck_viewer_holds_nobody_up() {
     until("both are attached", || seat.on_second_screen());
     seat.types(b"\r");
     seat.shows("end");
+    // Once it reads again it gets the screen as it is, and not all that it missed.
+    stuck.set_read_timeout(Some(PROMPT)).expect("a socket");
+    let (mut buffer, mut read) = ([0; 65536], Vec::new());
+    while !read.windows(3).any(|part| part == b"end") {
+        let count = std::io::Read::read(&mut stuck, &mut buffer).expect("it is told in time");
+        read.extend_from_slice(&buffer[..count]);
+    }
+    assert!(read.len() < 3_000_000, "{}", read.len());
     seat.types(b"\r");
     seat.shows("alice has ended: exit code 0");
     code(member.launcher);
@@ -286,4 +295,41 @@ fn pt_05_a_long_path_moves_the_socket_and_attach_finds_it() {
     let socket = member.socket();
     member.terminate();
     assert!(!socket.exists());
+}
+
+#[test]
+fn a_member_does_not_attach_to_itself() {
+    let bench = Bench::new("idle");
+    let mut order = own(&bench, "read x; $PHALANX attach alice; echo \"<$?>\"; read x");
+    let more =
+        [("PHALANX", env!("CARGO_BIN_EXE_phalanx")), ("PHALANX_TEAM", TEAM), ("PHALANX_INCARNATION", RUN)];
+    order.env.extend(more.map(|(name, value)| (name.into(), value.into())));
+    order.env.push(("PHALANX_CONFIG_DIR".into(), bench.root().into()));
+    let launcher = detached(&bench, &order);
+    bench.placed();
+    let member = Member { bench, launcher };
+    let mut seat = Seat::new(&member.bench, "$PHALANX attach; read x");
+    until("it is attached", || seat.on_second_screen());
+    seat.types(b"\r");
+    seat.shows("<4>");
+    assert!(seat.screen().contains("this is its own terminal"), "{}", seat.screen());
+    member.terminate();
+}
+
+#[test]
+fn a_terminal_that_nobody_reads_can_be_left() {
+    let member = Member::run("while :; do echo flood; done");
+    let _seat = Seat::unread(&member.bench, "exec $PHALANX attach alice");
+    let viewer = member.bench.viewer();
+    let tasks = format!("/proc/{viewer}/task");
+    until("it shows what comes", || {
+        let tasks = fs::read_dir(&tasks).into_iter().flatten().flatten();
+        tasks.into_iter().any(|task| text(&task.path().join("comm")) == "show\n")
+    });
+    until("the viewer's end", || {
+        // The first makes it leave, and another one ends it where its last words find no room.
+        let _ = kill(Pid::from_raw(viewer), Signal::SIGTERM);
+        is_dead(viewer)
+    });
+    member.terminate();
 }

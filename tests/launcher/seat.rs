@@ -24,6 +24,22 @@ fn size(rows: u16, cols: u16) -> PtySize {
 impl Seat {
     /// Runs `line` in the bench's directory `work`; `$PHALANX` is the program, on the bench's team.
     pub(crate) fn new(bench: &Bench, line: &str) -> Seat {
+        let seat = Seat::unread(bench, line);
+        let mut reader = seat.master.try_clone_reader().expect("descriptors are left");
+        let drawn = seat.screen.clone();
+        thread::spawn(move || {
+            let mut buffer = [0; 4096];
+            while let Ok(count @ 1..) = reader.read(&mut buffer) {
+                let mut drawn = drawn.lock().expect("no panics in here");
+                drawn.0.process(&buffer[..count]);
+                drawn.1.extend_from_slice(&buffer[..count]);
+            }
+        });
+        seat
+    }
+
+    /// The same on a terminal that nobody looks at.
+    pub(crate) fn unread(bench: &Bench, line: &str) -> Seat {
         let pair = native_pty_system().openpty(size(24, 80)).expect("a terminal");
         let mut command = CommandBuilder::new("/bin/sh");
         command.args(["-c", line]);
@@ -35,17 +51,7 @@ impl Seat {
         command.env("PHALANX_CONFIG_DIR", bench.root());
         let child = pair.slave.spawn_command(command).expect("sh is there");
         let keyboard = pair.master.take_writer().expect("taken once");
-        let mut reader = pair.master.try_clone_reader().expect("descriptors are left");
         let screen = Arc::new(Mutex::new((vt100::Parser::new(24, 80, 0), Vec::new())));
-        let drawn = screen.clone();
-        thread::spawn(move || {
-            let mut buffer = [0; 4096];
-            while let Ok(count @ 1..) = reader.read(&mut buffer) {
-                let mut drawn = drawn.lock().expect("no panics in here");
-                drawn.0.process(&buffer[..count]);
-                drawn.1.extend_from_slice(&buffer[..count]);
-            }
-        });
         Seat { child, master: pair.master, keyboard, screen }
     }
 
