@@ -8,7 +8,7 @@ use std::process::Command;
 
 use super::PROMPT;
 use crate::bench::{Bench, RUN, TEAM, is_dead, text, until};
-use crate::own_terminal::{code, detached, own};
+use crate::own_terminal::{Detached, code, detached, own};
 use crate::seat::Seat;
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
@@ -19,7 +19,7 @@ const DETACH: &[u8] = b"\x1d";
 /// A member on a PTY of ours, running `script`.
 struct Member {
     bench: Bench,
-    launcher: std::process::Child,
+    launcher: Detached,
 }
 
 impl Member {
@@ -221,7 +221,7 @@ fn peek_is_the_live_screen_and_afterwards_the_log() {
     let (bench, launcher) = (member.bench, member.launcher);
     kill(Pid::from_raw(bench.launcher()), Signal::SIGTERM).expect("it runs");
     code(launcher);
-    let member = Member { launcher: Command::new("true").spawn().expect("it is there"), bench };
+    let member = Member { launcher: Detached(Command::new("true").spawn().expect("it is there")), bench };
     assert_eq!(member.phalanx(&["peek", "alice"]), "from the log\nready\n", "from the log");
 }
 
