@@ -2,12 +2,18 @@
 //! record, on the screen and in the process table.
 #![allow(clippy::disallowed_methods, reason = "tests drive the real system")]
 
+#[path = "launcher/attaching.rs"]
+mod attaching;
 #[path = "launcher/bench.rs"]
 mod bench;
+#[path = "launcher/cycles.rs"]
+mod cycles;
 #[path = "launcher/endings.rs"]
 mod endings;
 #[path = "launcher/own_terminal.rs"]
 mod own_terminal;
+#[path = "launcher/seat.rs"]
+mod seat;
 
 use std::ffi::OsString;
 use std::fs;

@@ -112,10 +112,7 @@ pub(super) enum Verb {
     Show(Named),
     Wait(Wait),
     Events(Events),
-    /// Bring the team's tmux window to this terminal.
-    ///
-    /// Inside the same tmux server the client is switched, elsewhere it is attached. Detach with the prefix key and d.
-    Attach,
+    Attach(Attach),
     Peek(Peek),
     Logs(Logs),
     /// Print what a shell needs to complete phalanx's command lines.
@@ -407,6 +404,16 @@ pub(super) struct Doctor {
 pub(super) struct Named {
     /// The member's name.
     pub(super) name: String,
+}
+
+/// Bring a member's screen to this terminal, or the team's tmux window.
+///
+/// Inside the same tmux server the client is switched, elsewhere it is attached: detach with the prefix key and d. A
+/// member on a PTY of ours gets this terminal's keyboard and size: detach with Ctrl-].
+#[derive(Debug, Args)]
+pub(super) struct Attach {
+    /// The member's name; without one the team's tmux window, or its first member on a PTY.
+    pub(super) name: Option<String>,
 }
 
 /// Show the last lines of a member's screen.

@@ -4,19 +4,23 @@ use serde_json::json;
 
 use super::fail::{Exit, Failure};
 use super::setup::{Setup, member};
-use super::{Done, args};
+use super::{Done, args, view};
 use crate::model::text;
 use crate::ops;
+use crate::ops::attach::Attach;
 use crate::sys::env;
 use crate::sys::exec::become_program;
 
-pub(super) fn attach(setup: &Setup) -> Done {
+pub(super) fn attach(setup: &Setup, args: &args::Attach) -> Done {
     let team = setup.team()?;
+    let name = args.name.as_deref().map(member).transpose()?;
     if !env::stdin_is_tty() || !env::stdout_is_tty() {
         return Err(Failure::usage("attach needs a terminal", "look at members with `phalanx peek NAME`"));
     }
-    let attach = ops::attach::attach(&setup.ctx, &team)?;
-    Err(become_program(attach.program.as_os_str(), &attach.args).into())
+    match ops::attach::attach(&setup.ctx, &team, name.as_ref())? {
+        Attach::Tmux { program, args } => Err(become_program(program.as_os_str(), &args).into()),
+        Attach::Own { name, socket } => view::view(&setup.out, &name, &socket),
+    }
 }
 
 pub(super) fn peek(setup: &Setup, args: &args::Peek) -> Done {

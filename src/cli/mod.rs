@@ -28,6 +28,7 @@ mod team;
 mod tests;
 mod up;
 mod usage;
+mod view;
 mod watch;
 mod worker;
 
@@ -124,7 +125,7 @@ fn perform(setup: &Setup, verb: Verb) -> Done {
         Verb::Show(args) => focus::show(setup, &args),
         Verb::Wait(args) => status::wait(setup, args),
         Verb::Events(args) => status::events(setup, &args),
-        Verb::Attach => attach::attach(setup),
+        Verb::Attach(args) => attach::attach(setup, &args),
         Verb::Peek(args) => attach::peek(setup, &args),
         Verb::Logs(args) => logs::logs(setup, args),
         Verb::Completions { shell } => manual::completions(&setup.out, shell),

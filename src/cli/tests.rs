@@ -199,7 +199,7 @@ fn looking_and_waiting() {
     for line in ["ps ada", "explain", "focus", "hide", "show a b", "completions", "completions tcsh"] {
         assert!(refused(line), "{line}");
     }
-    assert!(matches!(verb("attach"), Verb::Attach));
+    assert!(matches!(verb("attach"), Verb::Attach(_)));
     assert!(matches!(verb("events -f"), Verb::Events(e) if e.follow));
     assert!(matches!(verb("peek ada"), Verb::Peek(p) if p.lines == 20));
     assert!(matches!(verb("peek ada -n 3"), Verb::Peek(p) if p.lines == 3));

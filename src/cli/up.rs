@@ -174,7 +174,7 @@ pub(super) fn how_to_watch(team: &Team, one: &Spawned) -> String {
     match one.backend {
         BackendKind::Tmux if one.watch.starts_with("window") => one.watch.clone(),
         BackendKind::Tmux => format!("phalanx attach -t {}", team.name()),
-        BackendKind::Pty => format!("phalanx logs {} -f -t {}", one.name, team.name()),
+        BackendKind::Pty => format!("phalanx attach {} -t {}", one.name, team.name()),
         BackendKind::Iterm2 | BackendKind::Exec => one.watch.clone(),
     }
 }

@@ -36,6 +36,9 @@ pub(crate) struct StartRecord {
     pub(crate) program: ProcessId,
     /// Name of the program's terminal, e.g. `/dev/pts/3`.
     pub(crate) tty: Option<String>,
+    /// Where the launcher listens for those who want to see and use a terminal that it holds itself.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) socket: Option<String>,
     /// What `getcwd` said in the launcher (EN-06).
     pub(crate) cwd: String,
     pub(crate) at: Timestamp,
@@ -148,6 +151,7 @@ mod tests {
                 pane: process,
             })),
             start: Some(StartRecord {
+                socket: None,
                 launcher: process,
                 program: process,
                 tty: None,

@@ -1,44 +1,87 @@
-//! `attach`: the command line that brings a team's window to the caller's terminal. Only ids stand in it, and only
-//! those of a placement that is proven ours.
+//! `attach`: what brings a member's screen to the caller's terminal: a tmux command line, or the socket of a launcher.
+//! Only ids stand in the command line, and only those of a placement that is proven ours.
 
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 
 use super::backends;
 use super::context::Context;
 use super::error::OpsError;
+use super::output;
+use crate::model::id::MemberName;
 use crate::model::placement::{Placement, TmuxPane, Verdict};
+use crate::model::record::MemberRecord;
 use crate::model::settings::BackendChoice;
 use crate::store::TeamStore;
 
-/// A program and its arguments, to be run on the caller's terminal.
+pub(crate) use crate::backend::pty::{End, Tell, Viewer};
+
+/// The way to a member's screen.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Attach {
-    pub(crate) program: PathBuf,
-    pub(crate) args: Vec<OsString>,
+pub(crate) enum Attach {
+    /// A program and its arguments, to be run on the caller's terminal.
+    Tmux { program: PathBuf, args: Vec<OsString> },
+    /// A terminal that its launcher holds, for a [`Viewer`].
+    Own { name: MemberName, socket: PathBuf },
 }
 
-/// How to get to the team's window: from inside the same tmux server by switching, else by attaching.
+/// How to get to the screen of `name`; without a name to the team's tmux window, or where it has none to the first
+/// member on a PTY of ours. In tmux: from inside the same server by switching, else by attaching.
 ///
 /// # Errors
-/// [`OpsError::NothingToAttach`] if no member has a tmux pane that is there and ours.
-pub(crate) fn attach(ctx: &Context, team: &TeamStore) -> Result<Attach, OpsError> {
-    let mut members = Vec::new();
-    for record in team.member_records()? {
-        let Some(Placement::Tmux(pane)) = &record.placement else {
-            members.extend(Some(record.name).filter(|_| !record.state.is_over()));
-            continue;
-        };
-        let placement = Placement::Tmux(pane.clone());
-        let backend = backends::of_placement(ctx, team, &placement)?;
-        if backend.verify(&placement, &record.token) == Verdict::Owned {
+/// [`OpsError::NothingToAttach`] if no member has a terminal that is there and ours, [`OpsError::NotAttachable`] if the
+/// one that was named has none.
+pub(crate) fn attach(ctx: &Context, team: &TeamStore, name: Option<&MemberName>) -> Result<Attach, OpsError> {
+    if let Some(name) = name {
+        return way_to(ctx, team, &output::record(team, name)?);
+    }
+    let (mut members, mut own) = (Vec::new(), None);
+    for record in team.member_records()?.into_iter().filter(|record| !record.state.is_over()) {
+        match way_to(ctx, team, &record) {
+            Ok(way @ Attach::Tmux { .. }) => return Ok(way),
+            Ok(way @ Attach::Own { .. }) => own = own.or(Some(way)),
+            Err(OpsError::NotAttachable { .. }) => (),
+            Err(e) => return Err(e),
+        }
+        members.push(record.name);
+    }
+    own.ok_or_else(|| OpsError::NothingToAttach { team: team.name().clone(), members })
+}
+
+fn way_to(ctx: &Context, team: &TeamStore, record: &MemberRecord) -> Result<Attach, OpsError> {
+    let not = |reason: String| OpsError::NotAttachable {
+        name: record.name.clone(),
+        team: team.name().clone(),
+        reason,
+    };
+    let Some(placement) = &record.placement else { return Err(not("it was never placed".to_owned())) };
+    let verdict = backends::of_placement(ctx, team, placement)?.verify(placement, &record.token);
+    if verdict != Verdict::Owned {
+        return Err(not(match &record.exit {
+            Some(exit) => format!("it has ended: {}", exit.describe()),
+            None => format!("{placement} is {verdict}"),
+        }));
+    }
+    let caller = ctx.caller.var("PHALANX_INCARNATION").and_then(OsStr::to_str);
+    match placement {
+        // Each word on it would come back to it as another one.
+        Placement::Pty(_) if caller == Some(record.incarnation.as_str()) => {
+            Err(not("this is its own terminal".to_owned()))
+        }
+        Placement::Tmux(pane) => {
             let program = backends::tmux_program(ctx)
                 .map_err(|problem| OpsError::BackendUnavailable { backend: BackendChoice::Tmux, problem })?;
             let inside = backends::inside(ctx).is_some_and(|here| here.socket == Path::new(&pane.socket));
-            return Ok(Attach { program, args: args(pane, inside) });
+            Ok(Attach::Tmux { program, args: args(pane, inside) })
+        }
+        Placement::Pty(_) => match record.start.as_ref().and_then(|start| start.socket.as_ref()) {
+            Some(socket) => Ok(Attach::Own { name: record.name.clone(), socket: PathBuf::from(socket) }),
+            None => Err(not("its launcher has no socket".to_owned())),
+        },
+        Placement::Iterm2(_) | Placement::Exec(_) => {
+            Err(not(format!("{placement} is no terminal that can be brought here")))
         }
     }
-    Err(OpsError::NothingToAttach { team: team.name().clone(), members })
 }
 
 fn args(pane: &TmuxPane, inside: bool) -> Vec<OsString> {

@@ -54,7 +54,7 @@ pub(crate) enum OpsError {
     ReadsNoMail { name: MemberName },
     #[error("`{name}` was not started by phalanx")]
     NotOurMember { name: MemberName },
-    #[error("no member of team `{team}` has a tmux pane to show")]
+    #[error("no member of team `{team}` has a terminal to show")]
     NothingToAttach { team: TeamName, members: Vec<MemberName> },
     /// A verb would have moved or shown something that is not proven ours.
     #[error("{place} of `{name}` is not touched: {verdict}")]
@@ -65,6 +65,8 @@ pub(crate) enum OpsError {
     /// The backend of this member has no such verb.
     #[error(transparent)]
     CannotDo(BackendError),
+    #[error("`{name}` has no terminal to show: {reason}")]
+    NotAttachable { name: MemberName, team: TeamName, reason: String },
     #[error("{what} within {seconds} s")]
     Deadline { what: String, seconds: u64 },
     #[error("{what}")]
@@ -110,6 +112,7 @@ impl OpsError {
             | OpsError::NothingToAttach { .. }
             | OpsError::LedByStranger { .. }
             | OpsError::TeamTaken { .. }
+            | OpsError::NotAttachable { .. }
             | OpsError::NotOurMember { .. } => Kind::Refused,
         }
     }
@@ -166,7 +169,13 @@ impl OpsError {
             OpsError::CannotDo(BackendError::CannotDo { backend: BackendKind::Tmux, .. }) => {
                 Some("bring the team to this terminal with `phalanx attach`".to_owned())
             }
+            OpsError::CannotDo(BackendError::CannotDo { backend: BackendKind::Pty, .. }) => {
+                Some("bring a member to this terminal with `phalanx attach NAME`".to_owned())
+            }
             OpsError::CannotDo(_) => Some("see what a member prints with `phalanx logs NAME -f`".to_owned()),
+            OpsError::NotAttachable { name, team, .. } => {
+                Some(format!("see what it has printed with `phalanx logs {name} -t {team}`"))
+            }
             OpsError::NotOurMember { .. } => Some("ask the lead that started it".to_owned()),
             OpsError::BackendUnavailable { .. }
             | OpsError::Name(_)

@@ -1,10 +1,11 @@
 //! `peek` and `logs`: what a member shows and what it has printed.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use super::backends;
 use super::context::Context;
 use super::error::OpsError;
+use crate::backend::pty;
 use crate::model::id::MemberName;
 use crate::model::placement::Placement;
 use crate::model::record::MemberRecord;
@@ -31,8 +32,17 @@ pub(crate) fn peek(
     let Some(placement) = &record.placement else {
         return Err(OpsError::NotEnded { what: format!("`{name}` has no screen: it was never placed") });
     };
+    if let Some(screen) = live(&record, lines) {
+        return Ok(screen);
+    }
     let backend = backends::of_placement(ctx, team, placement)?;
     Ok(backend.screen(placement, &record.token, lines)?)
+}
+
+/// The screen as its launcher has it, if that runs and holds so many lines; else its log is the next best thing.
+fn live(record: &MemberRecord, lines: usize) -> Option<String> {
+    let socket = record.start.as_ref()?.socket.as_ref()?;
+    (lines <= pty::LIVE_SCROLLBACK).then(|| pty::peek(Path::new(socket), lines).ok()).flatten()
 }
 
 /// Where the output of a member is.
@@ -48,7 +58,8 @@ pub(crate) fn read(log: &std::path::Path, from: u64, max: u64) -> Result<Vec<u8>
     Ok(fs::read_range(log, from, max)?)
 }
 
-fn record(team: &TeamStore, name: &MemberName) -> Result<MemberRecord, OpsError> {
+/// The record of a member that is to be looked at.
+pub(super) fn record(team: &TeamStore, name: &MemberName) -> Result<MemberRecord, OpsError> {
     if let Some(record) = team.member_record(name)? {
         return Ok(record);
     }

@@ -110,6 +110,7 @@ fn is_dead(id: ProcessId) -> bool {
 
 /// Tells the launcher, which ends its program's tree; if it does not, ends the tree from here.
 fn end_processes(record: &MemberRecord) {
+    let was_dead = record.launcher().is_some_and(is_dead);
     if let Some(launcher) = record.launcher().filter(|launcher| !is_dead(*launcher)) {
         proc::signal(process(launcher), TERM);
         if !proc::wait_exit(process(launcher), LAUNCHER_END) {
@@ -119,6 +120,10 @@ fn end_processes(record: &MemberRecord) {
     if let Some(program) = program(record).filter(|program| !is_dead(*program)) {
         // The launcher was killed from outside and could not take its program along.
         proc::end_tree(process(program), true, TREE_GRACE);
+    }
+    if was_dead && record.exit.is_none() {
+        // Nor what had left the program's own tree; that still has its run in its environment (SD-09).
+        proc::end_marked(&format!("PHALANX_INCARNATION={}", record.incarnation), TREE_GRACE);
     }
 }
 

@@ -111,6 +111,10 @@ impl Layout {
         self.ours().join("logs")
     }
 
+    pub(super) fn socket(&self, incarnation: &Incarnation) -> PathBuf {
+        self.ours().join("sockets").join(incarnation.as_str())
+    }
+
     pub(super) fn quarantine(&self) -> PathBuf {
         self.ours().join("quarantine")
     }

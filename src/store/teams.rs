@@ -7,7 +7,7 @@ use serde_json::Value;
 use super::document::{self, Place, Shared};
 use super::error::StoreError;
 use super::layout::Layout;
-use crate::model::id::{MemberName, TeamName};
+use crate::model::id::{Incarnation, MemberName, TeamName};
 use crate::model::settings::Settings;
 use crate::model::team::Team;
 use crate::model::topic::Topic;
@@ -258,6 +258,11 @@ impl TeamStore {
     /// Where a member's output is kept when it has no pane.
     pub(crate) fn log(&self, name: &MemberName) -> PathBuf {
         self.layout.logs().join(format!("{}.log", name.file_stem()))
+    }
+
+    /// Where the launcher of a run listens, unless that path is too long for a socket. The directory may be missing.
+    pub(crate) fn socket(&self, incarnation: &Incarnation) -> PathBuf {
+        self.layout.socket(incarnation)
     }
 
     /// Where the lead's own words go when it runs in the background.

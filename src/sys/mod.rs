@@ -15,6 +15,8 @@ pub(crate) mod proc;
 pub(crate) mod rand;
 mod ready;
 pub(crate) mod signal;
+pub(crate) mod socket;
+pub(crate) mod tty;
 pub(crate) mod watch;
 
 #[cfg(test)]

@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use crate::harness::{Stage, wait_for};
+use crate::harness::{Stage, binary, wait_for};
 
 #[test]
 fn spawn_gives_the_documented_fields() {
@@ -137,6 +137,58 @@ fn sd_09_grandchildren_end_with_their_teammate() {
         assert!(bystander.try_wait().expect("wait").is_none(), "the bystander lives");
         bystander.kill().expect("kill");
         bystander.wait().expect("wait");
+        stage.phalanx(&["team", "delete"]).expect(0);
+        stage.assert_clean();
+    }
+}
+
+/// SD-09: a launcher that was killed cannot end anything; what it held together is found by its run and ended.
+#[test]
+fn sd_09_a_killed_launcher_leaves_nothing_in_the_end() {
+    let stage = Stage::new();
+    stage.phalanx(&["team", "create", "alpha"]).expect(0);
+    let script = "(setsid sh -c 'trap \"\" HUP TERM; while :; do sleep 305; done' &) ; \
+                  (setsid nohup sleep 306 >/dev/null 2>&1 &) ; (trap '' HUP TERM; sleep 307) & touch up; wait";
+    let spawned = stage.phalanx(&["spawn", "bob", "--backend", "pty", "--json", "--", "sh", "-c", script]);
+    spawned.expect(0);
+    let mut bystander = stage.command("sleep").arg("304").spawn().expect("bystander");
+    let escaped = || stage.processes().into_iter().filter(|l| l.contains("sleep 30")).count();
+    wait_for("all to be up", || (stage.at("work/up").exists() && escaped() >= 4).then_some(()));
+    let record = stage.root().join("teams/alpha/phalanx/members/bob.json");
+    let record: serde_json::Value =
+        serde_json::from_slice(&std::fs::read(record).expect("a record")).expect("json");
+    let launcher = record["start"]["launcher"]["pid"].to_string();
+    let killed = std::process::Command::new("kill").args(["-9", &launcher]).status();
+    assert!(killed.expect("kill is there").success());
+    assert!(escaped() >= 2, "the test is worth something only if they outlive it");
+    stage.phalanx(&["shutdown", "bob"]).expect(0);
+    let left: Vec<String> = stage.processes().into_iter().filter(|l| !l.contains("sleep 304")).collect();
+    assert_eq!(left, Vec::<String>::new());
+    assert!(bystander.try_wait().expect("wait").is_none(), "the bystander lives");
+    bystander.kill().expect("kill");
+    bystander.wait().expect("wait");
+    stage.phalanx(&["team", "delete"]).expect(0);
+    stage.assert_clean();
+}
+
+/// SP-12: the program's streams are a terminal on every launch path, whatever those of `spawn` are.
+#[test]
+fn sp_12_a_leader_on_pipes_starts_programs_on_terminals_tmux() {
+    for backend in ["tmux", "pty"] {
+        let stage = Stage::new();
+        stage.phalanx(&["team", "create", "alpha"]).expect(0);
+        let script = "for fd in 0 1 2; do test -t $fd && echo $fd >> up; done; echo end >> up; read x";
+        let mut command = stage.command(binary());
+        command.args(["spawn", "bob", "--backend", backend, "--", "sh", "-c", script]);
+        let pipe = std::process::Stdio::piped;
+        let spawned = command.stdin(pipe()).stdout(pipe()).stderr(pipe()).output().expect("phalanx runs");
+        assert!(spawned.status.success(), "{spawned:?}");
+        let said = wait_for("the program's word", || {
+            let said = std::fs::read_to_string(stage.at("work/up")).unwrap_or_default();
+            said.ends_with("end\n").then_some(said)
+        });
+        assert_eq!(said, "0\n1\n2\nend\n", "{backend}");
+        stage.phalanx(&["shutdown", "bob"]).expect(0);
         stage.phalanx(&["team", "delete"]).expect(0);
         stage.assert_clean();
     }

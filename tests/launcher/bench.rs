@@ -49,12 +49,23 @@ pub(crate) struct Order {
 /// One team on disk, as the store makes it.
 pub(crate) struct Bench {
     dir: tempfile::TempDir,
+    root: PathBuf,
 }
 
 impl Bench {
     /// With `alice` on record in this state.
     pub(crate) fn new(state: &str) -> Bench {
-        let bench = Bench { dir: tempfile::tempdir().expect("a temporary directory") };
+        Bench::below("root", state)
+    }
+
+    /// The same below a path that is too long for a socket (PT-05).
+    pub(crate) fn deep(state: &str) -> Bench {
+        Bench::below(&format!("{}/root", "deep".repeat(30)), state)
+    }
+
+    fn below(root: &str, state: &str) -> Bench {
+        let dir = tempfile::tempdir().expect("a temporary directory");
+        let bench = Bench { root: dir.path().join(root), dir };
         let ours = ["members", "requests", "specs", "logs", "quarantine", "gates"];
         let dirs = ours.map(|name| bench.ours(name)).into_iter();
         let dirs = dirs.chain([bench.team().join("inboxes"), bench.root().join("tasks").join(TEAM)]);
@@ -66,7 +77,7 @@ impl Bench {
     }
 
     pub(crate) fn root(&self) -> PathBuf {
-        self.path("root")
+        self.root.clone()
     }
 
     pub(crate) fn team(&self) -> PathBuf {
@@ -114,6 +125,37 @@ impl Bench {
     pub(crate) fn program(&self) -> i32 {
         let pid = self.part("start")["program"]["pid"].as_i64().expect("a number");
         i32::try_from(pid).expect("a pid")
+    }
+
+    /// The pid of the launcher, once its program runs.
+    pub(crate) fn launcher(&self) -> i32 {
+        let pid = self.part("start")["launcher"]["pid"].as_i64().expect("a number");
+        i32::try_from(pid).expect("a pid")
+    }
+
+    /// Puts the placement on record, as the spawner does: the program has a terminal of its launcher's.
+    pub(crate) fn placed(&self) {
+        let start = self.part("start");
+        let mut record = self.record();
+        record["backend"] = json!("pty");
+        record["placement"] = json!({ "pty": { "launcher": start["launcher"], "log": self.log() } });
+        write(&self.record_file(), &record);
+    }
+
+    /// The pid of the `attach` that runs on this bench.
+    pub(crate) fn viewer(&self) -> i32 {
+        let root = [b"PHALANX_CONFIG_DIR=".as_slice(), self.root().as_os_str().as_bytes()].concat();
+        // Others come and go meanwhile.
+        let read = |pid: i32, file: &str| fs::read(format!("/proc/{pid}/{file}")).unwrap_or_default();
+        let has = |bytes: Vec<u8>, word: &[u8]| bytes.split(|byte| *byte == 0).any(|found| found == word);
+        let is_it = |pid: &i32| has(read(*pid, "cmdline"), b"attach") && has(read(*pid, "environ"), &root);
+        let mut found = None;
+        until("an attach", || {
+            let pids = fs::read_dir("/proc").expect("linux").flatten();
+            found = pids.filter_map(|entry| entry.file_name().to_str()?.parse().ok()).find(is_it);
+            found.is_some()
+        });
+        found.expect("the wait above ended with one")
     }
 
     /// The number that a program wrote into one of the test's files.

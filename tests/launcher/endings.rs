@@ -1,6 +1,8 @@
 //! How a run ends: by itself, by signals, by a closed terminal; and that nothing of it is left, nor anything else
 //! touched (SD-08, SD-09).
 
+use std::time::Duration;
+
 use super::PROMPT;
 use crate::bench::{Bench, Bystander, Launcher, is_dead, start_of};
 use nix::sys::signal::{Signal, kill};
@@ -112,4 +114,19 @@ fn a_second_term_does_no_harm() {
     launcher.signal(Signal::SIGTERM);
     launcher.signal(Signal::SIGTERM);
     assert_eq!(launcher.code_within(PROMPT), 6);
+}
+
+#[test]
+fn sd_09_an_interactive_shell_is_hung_up_on() {
+    for shell in [&["bash", "--norc", "-i"][..], &["sh", "-i"]] {
+        let bench = Bench::new("idle");
+        let mut order = bench.order(shell);
+        order.env.push(("PS1".into(), "ready> ".into()));
+        let mut launcher = bench.launch(&order);
+        launcher.shows("ready> ");
+        launcher.signal(Signal::SIGTERM);
+        // Far from the KILL that ends whoever does not listen.
+        assert_eq!(launcher.code_within(Duration::from_millis(1900)), 128 + 1, "{shell:?}");
+        assert_eq!(bench.part("exit")["signal"], 1, "{shell:?}");
+    }
 }

@@ -2,7 +2,7 @@
 
 use std::fs;
 use std::os::unix::fs::MetadataExt;
-use std::process::{Command, Stdio};
+use std::process::{Child, Command, Stdio};
 
 use super::PROMPT;
 use crate::bench::{Bench, Order, PANE, is_dead, text, until, words};
@@ -10,22 +10,41 @@ use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 
 /// Starts the launcher as the backend does: no terminal, nothing on its standard streams.
-fn detached(bench: &Bench, order: &Order) -> std::process::Child {
-    let mut command = Command::new("setsid");
-    command.arg("--wait").arg(env!("CARGO_BIN_EXE_phalanx")).arg("exec").arg(bench.spec(order));
-    command.env_clear().env("PATH", "/usr/bin:/bin").envs(PANE);
-    command.current_dir("/").stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
-    command.spawn().expect("setsid is there")
+pub(crate) fn detached(bench: &Bench, order: &Order) -> Detached {
+    detached_with(bench, order, &[])
 }
 
-fn own(bench: &Bench, script: &str) -> Order {
+/// The same with more in the launcher's environment.
+pub(crate) fn detached_with(bench: &Bench, order: &Order, more: &[(&str, &str)]) -> Detached {
+    let mut command = Command::new("setsid");
+    command.arg("--wait").arg(env!("CARGO_BIN_EXE_phalanx")).arg("exec").arg(bench.spec(order));
+    command.env_clear().env("PATH", "/usr/bin:/bin").envs(PANE).envs(more.iter().copied());
+    command.current_dir("/").stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+    Detached(command.spawn().expect("setsid is there"))
+}
+
+/// A launcher on its own; a test that ends before it takes it along.
+pub(crate) struct Detached(pub(crate) Child);
+
+impl Drop for Detached {
+    fn drop(&mut self) {
+        if let Ok(None) = self.0.try_wait() {
+            // We lead our group and it does not: setsid(1) had no need to fork, and became the launcher itself.
+            let pid = Pid::from_raw(i32::try_from(self.0.id()).expect("a pid"));
+            let _ = kill(pid, Signal::SIGTERM);
+            let _ = self.0.wait();
+        }
+    }
+}
+
+pub(crate) fn own(bench: &Bench, script: &str) -> Order {
     Order { terminal: bench.own_terminal(), ..bench.sh(script) }
 }
 
-fn code(mut child: std::process::Child) -> i32 {
+pub(crate) fn code(mut child: Detached) -> i32 {
     let mut status = None;
     until("the launcher's end", || {
-        status = child.try_wait().expect("our child");
+        status = child.0.try_wait().expect("our child");
         status.is_some()
     });
     status.and_then(|status| status.code()).expect("it ended by itself")

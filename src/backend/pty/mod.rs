@@ -1,7 +1,11 @@
-//! Own PTYs, each held by the launcher of its member: a process that outlives us and keeps what the program prints in
-//! a log. Knows nothing of what the launcher does besides.
+//! Own PTYs, each held by the launcher of its member: a process that outlives us, keeps what the program prints in a log
+//! and lets viewers in at a socket. Knows nothing of what the launcher does besides.
 
+mod door;
+mod hub;
 mod screen;
+mod viewer;
+mod wire;
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -14,6 +18,12 @@ use crate::model::spec::Terminal;
 use crate::sys::exec::spawn_detached;
 use crate::sys::proc::{self, Liveness, Process};
 use crate::sys::signal::TERM;
+
+pub(crate) use door::{Door, places};
+pub(crate) use hub::Hub;
+pub(crate) use screen::LIVE_SCROLLBACK;
+pub(crate) use viewer::{Viewer, peek};
+pub(crate) use wire::{End, Tell};
 
 /// Size of the terminals, in character cells: wide, so that a log reads well.
 const ROWS: u16 = 50;
@@ -87,7 +97,7 @@ impl Backend for Pty {
     fn how_to_watch(&self, placement: &Placement) -> String {
         let Ok(hold) = hold_of(placement) else { return "it has no terminal of ours".to_owned() };
         let member = Path::new(&hold.log).file_stem().unwrap_or_default();
-        format!("phalanx logs {} -f", member.to_string_lossy())
+        format!("phalanx attach {}", member.to_string_lossy())
     }
 }
 

@@ -1,5 +1,7 @@
-//! What a terminal showed last, from the bytes that its program printed. Knows no processes.
+//! What a terminal shows, from the bytes that its program printed: all along, or from the end of a log. Knows no
+//! processes.
 
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 
 use crate::sys::fs::{self, FsError};
@@ -8,6 +10,80 @@ use crate::sys::fs::{self, FsError};
 const TAIL: u64 = 256 * 1024;
 /// Lines that are kept after they have left the screen at its top.
 const SCROLLBACK: usize = 10_000;
+
+/// The same for a screen that is kept up to date in memory: at 200 columns these are 3 MB.
+pub(crate) const LIVE_SCROLLBACK: usize = 500;
+
+/// Sizes beyond these cost memory and show nobody anything.
+const ROWS: (u16, u16) = (1, 500);
+const COLS: (u16, u16) = (2, 1000);
+
+/// Ends whatever sequence the terminal is in the middle of, and has it use its second screen, so that what the person had
+/// on the first stays.
+const AFRESH: &[u8] = b"\x18\x1b[?1049h";
+
+/// A screen that follows its program.
+pub(crate) struct Live {
+    terminal: vt100::Parser,
+}
+
+impl Live {
+    pub(crate) fn new((rows, cols): (u16, u16)) -> Live {
+        let (rows, cols) = (rows.clamp(ROWS.0, ROWS.1), cols.clamp(COLS.0, COLS.1));
+        Live { terminal: vt100::Parser::new(rows, cols, LIVE_SCROLLBACK) }
+    }
+
+    /// Rows and columns.
+    pub(crate) fn size(&self) -> (u16, u16) {
+        self.terminal.screen().size()
+    }
+
+    /// Draws what the program printed. True: a terminal that follows it has to be given [`Live::repaint`] instead of
+    /// these bytes, because they lead to the other one of the program's two screens; followers stay on their second.
+    pub(crate) fn process(&mut self, bytes: &[u8]) -> bool {
+        let before = self.terminal.screen().alternate_screen();
+        self.guarded(|terminal| terminal.process(bytes));
+        before != self.terminal.screen().alternate_screen()
+    }
+
+    /// Takes another size, or the nearest one that makes sense; gives it if it is a new one.
+    pub(crate) fn resize(&mut self, (rows, cols): (u16, u16)) -> Option<(u16, u16)> {
+        let size = (rows.clamp(ROWS.0, ROWS.1), cols.clamp(COLS.0, COLS.1));
+        if size == self.size() {
+            return None;
+        }
+        self.guarded(|terminal| terminal.screen_mut().set_size(size.0, size.1));
+        Some(size)
+    }
+
+    /// Makes any terminal of this size show the same, with the same modes: cursor, keypad, paste, mouse.
+    pub(crate) fn repaint(&mut self) -> Vec<u8> {
+        let mut bytes = AFRESH.to_vec();
+        bytes.extend(self.guarded(|terminal| terminal.screen().state_formatted()).unwrap_or_default());
+        bytes
+    }
+
+    /// The last `lines` lines with anything on them, without trailing blanks.
+    pub(crate) fn lines(&mut self, lines: usize) -> String {
+        self.guarded(|terminal| {
+            let found = last(terminal, lines);
+            terminal.screen_mut().set_scrollback(0);
+            found
+        })
+        .unwrap_or_default()
+    }
+
+    /// Nothing that a program prints may end the thread that takes it: the program would stop with it. A terminal that
+    /// failed begins anew, empty.
+    fn guarded<T>(&mut self, work: impl FnOnce(&mut vt100::Parser) -> T) -> Option<T> {
+        let size = self.size();
+        let done = catch_unwind(AssertUnwindSafe(|| work(&mut self.terminal))).ok();
+        if done.is_none() {
+            *self = Live::new(size);
+        }
+        done
+    }
+}
 
 /// The last lines with anything on them, of a terminal of `size` (rows, columns), without trailing blanks.
 pub(super) fn last_lines(log: &Path, size: (u16, u16), lines: usize) -> Result<String, FsError> {
@@ -22,8 +98,16 @@ pub(super) fn last_lines(log: &Path, size: (u16, u16), lines: usize) -> Result<S
 }
 
 fn draw(bytes: &[u8], (rows, cols): (u16, u16), lines: usize) -> String {
-    let mut terminal = vt100::Parser::new(rows, cols, SCROLLBACK);
-    terminal.process(bytes);
+    let drawn = catch_unwind(|| {
+        let mut terminal = vt100::Parser::new(rows, cols, SCROLLBACK);
+        terminal.process(bytes);
+        last(&mut terminal, lines)
+    });
+    drawn.unwrap_or_default()
+}
+
+fn last(terminal: &mut vt100::Parser, lines: usize) -> String {
+    let (rows, cols) = terminal.screen().size();
     let screen = terminal.screen_mut();
     let mut found: Vec<String> = screen.rows(0, cols).collect();
     let is_blank = |line: &String| line.trim_end().is_empty();
@@ -91,5 +175,63 @@ mod tests {
         fs::create_new(&fs::older(&log), b"one\r\n").expect("writable");
         fs::create_new(&log, b"two\r\n").expect("writable");
         assert_eq!(last_lines(&log, SIZE, 20).expect("readable"), "one\ntwo");
+    }
+
+    /// A second terminal that is shown what followers are shown.
+    fn follow(live: &mut Live, parts: &[&[u8]]) -> vt100::Parser {
+        let (rows, cols) = live.size();
+        let mut outer = vt100::Parser::new(rows, cols, 0);
+        outer.process(b"the person's own\r\n");
+        outer.process(&live.repaint());
+        for part in parts {
+            let bytes = if live.process(part) { live.repaint() } else { part.to_vec() };
+            outer.process(&bytes);
+        }
+        outer
+    }
+
+    #[test]
+    fn a_follower_sees_what_the_program_drew_before_and_since() {
+        let mut live = Live::new((5, 20));
+        live.process(b"\x1b[31mred\x1b[0m\r\n\x1b[?2004h\x1b[?1000h\x1b[?1006h\x1b[?1h> ");
+        let mut outer = follow(&mut live, &[b"typed"]);
+        assert_eq!(outer.screen().contents(), "red\n> typed");
+        assert_eq!(outer.screen().state_formatted(), live.terminal.screen().state_formatted());
+        outer.process(b"\x1b[?1049l");
+        assert_eq!(outer.screen().contents(), "the person's own");
+    }
+
+    #[test]
+    fn a_program_that_changes_screens_leaves_the_persons_alone() {
+        let mut live = Live::new((5, 20));
+        live.process(b"main");
+        let mut outer = follow(&mut live, &[b"\x1b[?1049h\x1b[Hmenu", b"\x1b[?10", b"49lafter\x1b]0;cut"]);
+        assert_eq!(outer.screen().contents(), "mainafter");
+        outer.process(b"\x1b\\\x1b[?1049l");
+        assert_eq!(outer.screen().contents(), "the person's own");
+    }
+
+    #[test]
+    fn no_size_and_no_output_harms_a_screen() {
+        let mut live = Live::new((0, 0));
+        let hostile: [&[u8]; 5] = [
+            b"\x1b[999999999;999999999H\xe4\xb8\xad\xe4\xb8\xad\x1b[99999S\x1b[99999T\x1b[99999L\x1b[99999M",
+            b"\x1b[1;1r\x1b[?6h\x1b[9;9H\x1b[99999@\x1b[99999P\x1b[99999X\xf0\x9f\x91\xa9\xe2\x80\x8d\xf0\x9f\x92\xbb",
+            b"\x1b[?1049h\x1b[?47l\x1bM\x1bM\x1b8\x1b[0;0r\x1b[5;2r\xcc\x81\xcc\x81",
+            b"\x1b]52;c;aGk=\x07\x1bPq#0\x1b\\\x1b_x\x1b\\\xff\xfe\x9b31m\x00\x08\x08\x08",
+            b"\x1b[38;2;1m\x1b[38;5m\x1b[;;;;;;;;;;;;;;;;;;;;;;;;;;;;;;;;;;;;;;;;;m\t\t\t\x1bc",
+        ];
+        for size in [(1, 2), (500, 1000), (u16::MAX, u16::MAX), (2, 3), (0, 80), (3, 2), (24, 80)] {
+            live.resize(size);
+            for bytes in hostile {
+                live.process(bytes);
+                live.repaint();
+                assert!(!live.lines(600).contains('\x1b'));
+            }
+        }
+        live.process(b"\x1bc\x1b[?1049l\x1b[2J\x1b[H\x1b[mstill there");
+        assert_eq!(live.lines(1), "still there");
+        assert_eq!(live.resize((24, 80)), None);
+        assert_eq!(live.resize((u16::MAX, 0)), Some((500, 2)));
     }
 }

@@ -63,7 +63,7 @@ fn a_launcher_is_placed_verified_and_closed() {
     assert_eq!(bench.wait_for("up"), format!("yes {}\n", bench.dir.path().display()));
     assert_eq!(placement.backend(), BackendKind::Pty);
     assert_eq!(bench.pty.verify(&placement, "t"), Verdict::Owned);
-    assert_eq!(bench.pty.how_to_watch(&placement), "phalanx logs alice -f");
+    assert_eq!(bench.pty.how_to_watch(&placement), "phalanx attach alice");
     assert_eq!(bench.pty.close(&placement, "t").expect("it is ours"), Verdict::Owned);
     assert_eq!(bench.pty.verify(&placement, "t"), Verdict::Gone);
     assert_eq!(bench.pty.close(&placement, "t").expect("twice is harmless"), Verdict::Gone);

@@ -50,6 +50,7 @@ fn record(name: &str, n: u8, profile: &str) -> MemberRecord {
         asked_at: NOW,
         placement: None,
         start: Some(StartRecord {
+            socket: None,
             launcher: process,
             program: process,
             tty: None,

@@ -50,14 +50,14 @@ pub(crate) fn exec(path: &Path) -> i32 {
     let started =
         opened.and_then(|()| program::of(&run.order)).and_then(|program| output::start(&program, &run));
     match started {
-        Ok((child, output)) => attend(&run, child, &output),
+        Ok((child, output)) => attend(&run, child, output),
         Err(problem) => never_ran(&run, &problem),
     }
 }
 
 /// Stays with the running program.
-fn attend(run: &Run, child: Process, output: &Output) -> i32 {
-    if let Err(problem) = run.note_start(child, output.tty_name()) {
+fn attend(run: &Run, child: Process, mut output: Output) -> i32 {
+    if let Err(problem) = run.note_start(child, &output) {
         // Nobody would ever know of it: the team or this run is no more.
         run.say(&format!("ended again: {problem}"));
         proc::end_tree(Process::current(), false, REST_GRACE_WHEN_TOLD);
@@ -71,6 +71,7 @@ fn attend(run: &Run, child: Process, output: &Output) -> i32 {
     let exit = child::supervise(child, &mut on_signal, KILL_AFTER);
     output.wait_end(LAST_WORDS);
     let awaited = run.note_exit(exit.code, exit.signal, None);
+    output.farewell(exit);
     let left =
         proc::end_tree(Process::current(), false, if told { REST_GRACE_WHEN_TOLD } else { REST_GRACE });
     run.warn_of(&left);
@@ -80,7 +81,7 @@ fn attend(run: &Run, child: Process, output: &Output) -> i32 {
 }
 
 /// What a signal from outside means to the program. The keyboard's own never come here: the program's group has the
-/// foreground. Nor do changes of a pane's size, and a terminal of our own never changes its size.
+/// foreground. Nor do changes of a terminal's size: its own group is told by the terminal.
 fn answer(sig: i32) -> Forward {
     if sig == WINCH { Forward::Swallow } else { Forward::Pass }
 }

@@ -1,27 +1,40 @@
-//! Starts the program on its terminal, and keeps what it prints where the terminal is ours. Refuses to interpret it.
+//! Starts the program on its terminal; where the terminal is ours, keeps what it prints and lets viewers in. Refuses to
+//! interpret it.
 
 use std::io::{self, ErrorKind, Read};
-use std::sync::PoisonError;
+use std::path::Path;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
+use std::sync::{Arc, PoisonError};
 use std::thread;
 use std::time::Duration;
 
 use super::program::{Problem, refused};
 use super::run::{Run, SharedLog};
+use crate::backend::pty::{Door, End, Hub, places};
 use crate::model::spec::Terminal;
-use crate::sys::child::{Program, PtyMaster, spawn_foreground, spawn_on_pty};
+use crate::sys::child::{Exit, Program, PtyMaster, spawn_foreground, spawn_on_pty};
 use crate::sys::env;
 use crate::sys::proc::{self, Process};
 
 /// How much is taken from the terminal at once.
 const CHUNK: usize = 64 * 1024;
+/// How long viewers may take to be told of the end.
+const FAREWELL: Duration = Duration::from_millis(500);
 
 /// The program's terminal while it runs.
 pub(super) enum Output {
     /// The one that we stand in.
     Pane,
-    /// Ours. Dropping `master` would hang up on the program.
-    Own { master: PtyMaster, ended: Receiver<()> },
+    /// Ours.
+    Own(Own),
+}
+
+/// A terminal of ours. Dropping it would hang up on the program.
+pub(super) struct Own {
+    hub: Arc<Hub>,
+    /// None where no socket could be made: the log says why, and the program does without viewers.
+    door: Option<Door>,
+    ended: Receiver<()>,
 }
 
 /// Starts the program.
@@ -29,8 +42,8 @@ pub(super) fn start(program: &Program, run: &Run) -> Result<(Process, Output), P
     match (&run.order.terminal, &run.log) {
         (Terminal::Own { rows, cols, .. }, Some(log)) => {
             let (child, master) = spawn_on_pty(program, *rows, *cols).map_err(|e| refused(program, &e))?;
-            match keep(&master, log.clone()) {
-                Ok(ended) => Ok((child, Output::Own { master, ended })),
+            match Own::of(master, (*rows, *cols), log.clone(), run) {
+                Ok(own) => Ok((child, Output::Own(own))),
                 Err(e) => {
                     proc::end_tree(Process::current(), false, Duration::ZERO);
                     Err(Problem::not_runnable(format!("what it prints cannot be kept: {e}")))
@@ -49,7 +62,15 @@ impl Output {
     pub(super) fn tty_name(&self) -> Option<String> {
         match self {
             Output::Pane => env::tty_name(),
-            Output::Own { master, .. } => master.tty_name(),
+            Output::Own(own) => own.hub.tty_name(),
+        }
+    }
+
+    /// Where viewers are let in.
+    pub(super) fn socket(&self) -> Option<&Path> {
+        match self {
+            Output::Pane => None,
+            Output::Own(own) => own.door.as_ref().map(Door::path),
         }
     }
 
@@ -57,35 +78,59 @@ impl Output {
     pub(super) fn wait_end(&self, limit: Duration) {
         match self {
             Output::Pane => (),
-            Output::Own { ended, .. } => match ended.recv_timeout(limit) {
+            Output::Own(own) => match own.ended.recv_timeout(limit) {
                 Ok(()) | Err(RecvTimeoutError::Timeout | RecvTimeoutError::Disconnected) => (),
             },
         }
     }
+
+    /// Tells the viewers how the program ended, and lets no more of them in.
+    pub(super) fn farewell(&mut self, exit: Exit) {
+        match self {
+            Output::Pane => (),
+            Output::Own(own) => {
+                own.door = None;
+                own.hub.end(End { code: exit.code, signal: exit.signal }, FAREWELL);
+            }
+        }
+    }
 }
 
-/// Copies the terminal's output into the log from a thread of its own, whose end is told on the channel.
-fn keep(master: &PtyMaster, log: SharedLog) -> io::Result<Receiver<()>> {
-    let mut reader = master.reader()?;
-    let (sender, ended) = channel();
-    thread::Builder::new().name("output".to_owned()).spawn(move || {
-        copy(&mut reader, &log);
-        // Nobody may be waiting any more.
-        let _ = sender.send(());
-    })?;
-    Ok(ended)
+impl Own {
+    /// Copies the terminal's output into the log and to the viewers from a thread of its own, whose end is told on the
+    /// channel.
+    fn of(master: PtyMaster, size: (u16, u16), log: SharedLog, run: &Run) -> io::Result<Own> {
+        let mut reader = master.reader()?;
+        let hub = Arc::new(Hub::new(master, size));
+        let (sender, ended) = channel();
+        let shown = hub.clone();
+        thread::Builder::new().name("output".to_owned()).spawn(move || {
+            copy(&mut reader, |bytes| {
+                // What cannot be written is lost: a full disk must not stop the program.
+                let _ = log.lock().unwrap_or_else(PoisonError::into_inner).append(bytes);
+                shown.feed(bytes);
+            });
+            // Nobody may be waiting any more.
+            let _ = sender.send(());
+        })?;
+        let runtime_dir = env::var("XDG_RUNTIME_DIR");
+        let wish = run.team.socket(&run.incarnation);
+        let places = places(wish, runtime_dir.as_deref().map(Path::new), env::effective_uid());
+        let door = Door::open(&places, &hub);
+        if let Err(problem) = &door {
+            run.say(&format!("nobody can attach: {problem}"));
+        }
+        Ok(Own { hub, door: door.ok(), ended })
+    }
 }
 
-/// Until the end of the terminal. What cannot be written is lost: a full disk must not stop the program.
-fn copy(reader: &mut dyn Read, log: &SharedLog) {
+/// Until the end of the terminal.
+fn copy(reader: &mut dyn Read, mut take: impl FnMut(&[u8])) {
     let mut buffer = vec![0; CHUNK];
     loop {
         match reader.read(&mut buffer) {
             Ok(0) => return,
-            Ok(count) => {
-                let mut log = log.lock().unwrap_or_else(PoisonError::into_inner);
-                let _ = log.append(&buffer[..count]);
-            }
+            Ok(count) => take(&buffer[..count]),
             Err(e) if e.kind() == ErrorKind::Interrupted => (),
             // EIO: nobody has the terminal open any more.
             Err(_) => return,
@@ -96,8 +141,6 @@ fn copy(reader: &mut dyn Read, log: &SharedLog) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::sys::fs::{Log, read};
-    use std::sync::{Arc, Mutex};
 
     /// Gives a word, an interruption, a word, and then the error of a closed terminal.
     struct Script(Vec<io::Result<&'static [u8]>>);
@@ -112,12 +155,11 @@ mod tests {
 
     #[test]
     fn everything_up_to_a_closed_terminal_is_kept() {
-        let dir = tempfile::tempdir().expect("a temporary directory");
-        let path = dir.path().join("a.log");
-        let log = Arc::new(Mutex::new(Log::fresh(&path, 100).expect("writable")));
         let interrupted = Err(io::Error::from(ErrorKind::Interrupted));
-        let script = vec![Ok(&b"one "[..]), interrupted, Ok(b"\xfftwo"), Err(io::Error::other("EIO"))];
-        copy(&mut Script(script), &log);
-        assert_eq!(read(&path, 100).expect("readable").as_deref(), Some(&b"one \xfftwo"[..]));
+        let script =
+            vec![Ok(&b"one "[..]), interrupted, Ok(b"\xfftwo"), Err(io::Error::from_raw_os_error(5))];
+        let mut kept = Vec::new();
+        copy(&mut Script(script), |bytes| kept.extend_from_slice(bytes));
+        assert_eq!(kept, b"one \xfftwo");
     }
 }

@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use super::super::context::now;
 use super::linger;
+use super::output::Output;
 use super::program::Problem;
 use crate::model::event::{EventKind, Note};
 use crate::model::id::{Incarnation, MemberName};
@@ -104,12 +105,13 @@ impl Run {
     }
 
     /// Writes that the program runs; an error if nobody wants this run any more.
-    pub(super) fn note_start(&self, program: Process, tty: Option<String>) -> Result<(), String> {
+    pub(super) fn note_start(&self, program: Process, output: &Output) -> Result<(), String> {
         let cwd = env::current_dir().unwrap_or_else(|_| self.order.cwd.clone());
         let start = StartRecord {
             launcher: process_id(Process::current()),
             program: process_id(program),
-            tty,
+            tty: output.tty_name(),
+            socket: output.socket().map(|path| path.to_string_lossy().into_owned()),
             cwd: cwd.to_string_lossy().into_owned(),
             at: now(),
         };

@@ -45,6 +45,11 @@ impl PtyMaster {
         (&self.writer).write_all(bytes)
     }
 
+    /// Gives the terminal another size; the program's foreground group is told by a WINCH.
+    pub(crate) fn resize(&self, rows: u16, cols: u16) -> io::Result<()> {
+        self.master().resize(size(rows, cols)).map_err(io::Error::other)
+    }
+
     /// The terminal's name, as `/dev/pts/7`.
     pub(crate) fn tty_name(&self) -> Option<String> {
         self.master().tty_name().and_then(|name| name.into_os_string().into_string().ok())
@@ -85,8 +90,8 @@ pub(crate) fn own_size() -> Option<(u16, u16)> {
 }
 
 fn open(rows: u16, cols: u16) -> io::Result<(PtyMaster, File)> {
-    let PtyPair { master, slave: keeper } =
-        native_pty_system().openpty(size(rows, cols)).map_err(io::Error::other)?;
+    let opened = native_pty_system().openpty(size(rows, cols));
+    let PtyPair { master, slave: keeper } = opened.map_err(|e| no_terminal(io::Error::other(e)))?;
     let name = master.tty_name().ok_or_else(|| io::Error::other("the new terminal has no name"))?;
     let mut options = OpenOptions::new();
     let slave = options.read(true).write(true).custom_flags(libc::O_NOCTTY).open(name)?;
@@ -95,6 +100,22 @@ fn open(rows: u16, cols: u16) -> io::Result<(PtyMaster, File)> {
     // SAFETY: `master` owns the descriptor and lives past this statement.
     let writer = unsafe { BorrowedFd::borrow_raw(fd) }.try_clone_to_owned()?;
     Ok((PtyMaster { master: Mutex::new(master), writer: File::from(writer) }, slave))
+}
+
+/// Why there is no terminal to be had: portable-pty gives the system's word as text only, so the system is asked again.
+fn no_terminal(told: io::Error) -> io::Error {
+    let asked = OpenOptions::new().read(true).write(true).custom_flags(libc::O_NOCTTY).open("/dev/ptmx");
+    asked.err().map_or(told, advised)
+}
+
+/// Linux says ENOSPC and macOS ENXIO ("device not configured") when all are taken (PF-03).
+fn advised(error: io::Error) -> io::Error {
+    match error.raw_os_error() {
+        Some(libc::ENOSPC | libc::ENXIO | libc::EAGAIN) => io::Error::other(
+            "this machine has no terminal left: end some programs, or raise kernel.pty.max (macOS: kern.tty.ptmx_max)",
+        ),
+        _ => error,
+    }
 }
 
 fn size(rows: u16, cols: u16) -> PtySize {
@@ -109,4 +130,19 @@ fn lead_session_on_stdin() -> io::Result<()> {
         return Err(io::Error::last_os_error());
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pf_03_a_machine_without_terminals_is_told_with_advice() {
+        for errno in [libc::ENOSPC, libc::ENXIO] {
+            let told = advised(io::Error::from_raw_os_error(errno)).to_string();
+            assert!(told.contains("no terminal left") && told.contains("kernel.pty.max"), "{told}");
+        }
+        let other = advised(io::Error::from_raw_os_error(libc::EMFILE));
+        assert_eq!(other.raw_os_error(), Some(libc::EMFILE), "its own word says enough");
+    }
 }

@@ -120,6 +120,10 @@ impl Watch {
         if killpg(Pid::from_raw(self.child.pid), signal).is_err() {
             proc::signal(self.child, sig);
         }
+        // Interactive shells ignore TERM and would only die of the KILL that follows.
+        if signal == Signal::SIGTERM && proc::ignores(self.child.pid, sig) {
+            self.pass(Signal::SIGHUP as i32);
+        }
         if matches!(signal, Signal::SIGHUP | Signal::SIGTERM) && self.kill_at.is_none() {
             self.kill_at = Some(Deadline::after(self.kill_after));
         }

@@ -22,9 +22,10 @@ use super::ready;
 pub(crate) use running::{Running, of_this_user};
 use table::Stat;
 
+pub(super) use table::ignores;
 #[cfg(test)]
 pub(crate) use tree::descendants;
-pub(crate) use tree::end_tree;
+pub(crate) use tree::{end_marked, end_tree};
 
 /// One process for certain: `start` is its start time in clock ticks since boot (field 22 of /proc/PID/stat).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]

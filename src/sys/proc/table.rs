@@ -2,6 +2,9 @@
 
 use std::fs;
 use std::io;
+use std::os::unix::fs::MetadataExt;
+
+use super::super::env;
 
 /// The fields of /proc/PID/stat that matter here.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -49,8 +52,19 @@ pub(super) fn all() -> Vec<Stat> {
     pids.filter_map(|pid| Stat::of(pid).ok()).collect()
 }
 
+/// True when the process is our user's and was given this word (`NAME=value`) in its environment. One that has written
+/// over its environment does not say so.
+pub(super) fn has_word(pid: i32, word: &[u8]) -> bool {
+    let owner = fs::metadata(format!("/proc/{pid}")).map(|meta| meta.uid());
+    if !owner.is_ok_and(|uid| uid == env::effective_uid()) {
+        return false;
+    }
+    let environ = fs::read(format!("/proc/{pid}/environ")).unwrap_or_default();
+    environ.split(|byte| *byte == 0).any(|found| found == word)
+}
+
 /// True when the process ignores this signal (not when it catches it).
-pub(super) fn ignores(pid: i32, sig: i32) -> bool {
+pub(in crate::sys) fn ignores(pid: i32, sig: i32) -> bool {
     let status = fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
     let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
     let mask = mask.and_then(|hex| u64::from_str_radix(hex.trim(), 16).ok());

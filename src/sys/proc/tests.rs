@@ -199,3 +199,23 @@ fn a_tree_that_keeps_forking_is_ended() {
     let left: Vec<Stat> = table::all().into_iter().filter(|s| s.session == session && !s.ended).collect();
     assert_eq!(left, []);
 }
+
+#[test]
+fn sd_09_a_mark_finds_what_no_root_holds_together() {
+    let dir = tempfile::tempdir().expect("a temporary directory");
+    let mark = format!("SYS_TEST_MARK={}", dir.path().display());
+    let (name, value) = mark.split_once('=').expect("it has one");
+    let bystander = Guarded::spawn(Command::new("sleep").arg("60").env(name, format!("{value}x")));
+    let text =
+        "(setsid sh -c 'trap \"\" HUP TERM; echo $$ > \"$1/daemon\"; while :; do sleep 60; done' sh \"$1\" &)
+                (setsid nohup env -i sh -c 'echo $$ > \"$1/bare\"; sleep 60' sh \"$1\" > /dev/null 2>&1) &
+                sleep 60 & wait";
+    let child = Guarded::spawn(Command::new("sh").args(["-c", text, "sh"]).arg(dir.path()).env(name, value));
+    // `bare` has wiped its environment, but its parent has not.
+    let escaped = ["daemon", "bare"].map(|file| number_in(&dir.path().join(file)));
+    let us = Process::current();
+    assert_eq!(end_marked(&mark, Duration::from_millis(200)), []);
+    assert!(escaped.iter().chain([&child.pid()]).all(|pid| is_dead(*pid)));
+    assert!(Process::of(bystander.pid()).is_some() && Process::of(us.pid).is_some());
+    assert_eq!(end_marked(&mark, Duration::ZERO), [], "done twice");
+}

@@ -3,7 +3,8 @@
 //!
 //! A tree is what descends from its root by parent, plus every process in a session whose leader belongs to the
 //! tree: one joins a session only by descending from its leader, so that this finds orphans whose parent died before
-//! we looked, and never a stranger.
+//! we looked, and never a stranger. Where the root has gone, a mark in the environment (which only descent can give,
+//! when nobody else knows it) says who belongs to the tree.
 
 use std::collections::{HashMap, HashSet};
 use std::time::Duration;
@@ -35,17 +36,13 @@ pub(crate) fn descendants(pid: i32) -> Vec<Process> {
 /// two seconds later. Never signals the calling process. When `root` is the calling process, its dead children are
 /// reaped as well, all of them: then no other thread may be waiting for a child of its own.
 pub(crate) fn end_tree(root: Process, include_root: bool, grace: Duration) -> Vec<Process> {
-    let mut tree = Tree::new(root, include_root);
-    let deadline = Deadline::after(grace);
-    tree.grow();
-    let ended = tree.pursue(Deadline::after(grace / 2), ask)
-        || tree.pursue(Deadline::after(deadline.remaining()), hang_up);
-    if !ended {
-        tree.freeze();
-        tree.pursue(Deadline::after(KILLED_WITHIN), kill);
-    }
-    tree.reap();
-    tree.living()
+    Tree::new(Some(root), include_root, None).end(grace)
+}
+
+/// Ends every process of our user with the word `mark` (`NAME=value`) in its environment and all below these, like
+/// [`end_tree`] does. For when the root that held them together was killed.
+pub(crate) fn end_marked(mark: &str, grace: Duration) -> Vec<Process> {
+    Tree::new(None, false, Some(mark.as_bytes().to_vec())).end(grace)
 }
 
 /// Not with a HUP for all: one who cleans up on TERM but does not handle HUP would die of the latter.
@@ -71,8 +68,10 @@ fn kill(process: Process) {
 }
 
 struct Tree {
-    root: Process,
+    /// None where only the mark holds the tree together.
+    root: Option<Process>,
     include_root: bool,
+    mark: Option<Vec<u8>>,
     caller: i32,
     /// Everything that ever belonged to the tree, in order of discovery. The dead stay: children may point to them.
     known: Vec<Process>,
@@ -83,9 +82,23 @@ struct Tree {
 }
 
 impl Tree {
-    fn new(root: Process, include_root: bool) -> Tree {
-        let caller = Pid::this().as_raw();
-        Tree { root, include_root, caller, known: vec![root], leaders: HashSet::new(), told: HashSet::new() }
+    fn new(root: Option<Process>, include_root: bool, mark: Option<Vec<u8>>) -> Tree {
+        let (caller, known) = (Pid::this().as_raw(), root.into_iter().collect());
+        Tree { root, include_root, mark, caller, known, leaders: HashSet::new(), told: HashSet::new() }
+    }
+
+    /// The whole sequence; gives those that are still there.
+    fn end(mut self, grace: Duration) -> Vec<Process> {
+        let deadline = Deadline::after(grace);
+        self.grow();
+        let ended = self.pursue(Deadline::after(grace / 2), ask)
+            || self.pursue(Deadline::after(deadline.remaining()), hang_up);
+        if !ended {
+            self.freeze();
+            self.pursue(Deadline::after(KILLED_WITHIN), kill);
+        }
+        self.reap();
+        self.living()
     }
 
     /// Reads the process table and adds what has come to belong to the tree; true when there was something.
@@ -95,6 +108,7 @@ impl Tree {
         loop {
             let mut found = below(&self.known, &table);
             found.extend(self.in_led_sessions(&table));
+            found.extend(self.marked(&table));
             found.retain(|process| process.pid != self.caller);
             let members = self.known.len();
             for process in found {
@@ -119,10 +133,18 @@ impl Tree {
         table.iter().filter(|stat| !stat.ended && sessions.contains(&stat.session)).map(process).collect()
     }
 
+    fn marked(&self, table: &[Stat]) -> Vec<Process> {
+        let Some(mark) = &self.mark else { return Vec::new() };
+        let is_new = |stat: &&Stat| !stat.ended && !self.known.contains(&process(stat));
+        let marked = table.iter().filter(is_new).filter(|stat| table::has_word(stat.pid, mark));
+        marked.map(process).collect()
+    }
+
     /// Whom we are to end, dead or alive.
     fn targets(&self) -> impl Iterator<Item = Process> {
-        let spared =
-            |process: &Process| process.pid == self.caller || (*process == self.root && !self.include_root);
+        let spared = |process: &Process| {
+            process.pid == self.caller || (Some(*process) == self.root && !self.include_root)
+        };
         self.known.iter().copied().filter(move |process| !spared(process))
     }
 
@@ -179,7 +201,7 @@ impl Tree {
     /// Zombies of a foreign parent are that parent's business; those of the caller are ours, when all of its
     /// children are being ended anyway.
     fn reap(&self) {
-        if self.root.pid != self.caller {
+        if self.root.is_none_or(|root| root.pid != self.caller) {
             return;
         }
         for dead in table::all().iter().filter(|stat| stat.ended && stat.ppid == self.caller) {

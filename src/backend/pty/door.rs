@@ -1,0 +1,195 @@
+//! The launcher's end of the socket: makes it where a path is short enough (PT-05), takes viewers in and serves each
+//! from threads of its own. Knows nothing of what they are shown.
+
+use std::io;
+use std::net::Shutdown;
+use std::os::unix::net::UnixStream;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::thread;
+use std::time::Duration;
+
+use super::hub::{Hub, ViewerId};
+use super::wire::{Ask, Tell};
+use crate::sys::clock;
+use crate::sys::fs::{FsError, private_dir};
+use crate::sys::socket::{LONGEST_PATH, Listener};
+
+/// More connections at once are closed again: each costs two threads.
+const MOST: usize = 32;
+/// A connection that says nothing for so long is no viewer.
+const FIRST_WORD: Duration = Duration::from_secs(5);
+/// The pause after a connection that could not be taken, as when descriptors have run out.
+const PAUSE: Duration = Duration::from_millis(100);
+
+/// An open door; dropping it closes it and removes the socket.
+pub(crate) struct Door {
+    listener: Arc<Listener>,
+}
+
+impl Door {
+    /// Opens it at the first of `places` that can hold a socket, and serves `hub` there.
+    pub(crate) fn open(places: &[PathBuf], hub: &Arc<Hub>) -> Result<Door, FsError> {
+        let listener = Arc::new(bind(places)?);
+        let (waiting, hub, guests) = (listener.clone(), hub.clone(), Arc::new(AtomicUsize::new(0)));
+        let thread = thread::Builder::new().name("door".to_owned());
+        let started = thread.spawn(move || welcome(&waiting, &hub, &guests));
+        match started {
+            Ok(_) => Ok(Door { listener }),
+            Err(source) => Err(FsError::Io { op: "serve", path: listener.path().to_owned(), source }),
+        }
+    }
+
+    /// Where the socket is.
+    pub(crate) fn path(&self) -> &Path {
+        self.listener.path()
+    }
+}
+
+impl Drop for Door {
+    fn drop(&mut self) {
+        self.listener.close();
+    }
+}
+
+/// Where the socket may be, best first: at `wish`, else in a short private directory.
+pub(crate) fn places(wish: PathBuf, runtime_dir: Option<&Path>, uid: u32) -> Vec<PathBuf> {
+    let name = wish.file_name().unwrap_or_default().to_owned();
+    let runtime_dir = runtime_dir.filter(|dir| dir.is_absolute()).map(|dir| dir.join("phalanx"));
+    let short = [runtime_dir, Some(PathBuf::from(format!("/tmp/phalanx-{uid}")))];
+    [Some(wish)].into_iter().chain(short.map(|dir| Some(dir?.join(&name)))).flatten().collect()
+}
+
+fn bind(places: &[PathBuf]) -> Result<Listener, FsError> {
+    let mut problem = None;
+    for path in places {
+        let made = match path.as_os_str().len() > LONGEST_PATH {
+            true => Err(FsError::Refused {
+                op: "make the socket",
+                path: path.clone(),
+                reason: format!("its path is longer than {LONGEST_PATH} bytes"),
+            }),
+            false => private_dir(path.parent().unwrap_or(Path::new("/"))).and_then(|()| Listener::bind(path)),
+        };
+        match made {
+            Ok(listener) => return Ok(listener),
+            Err(e) => problem = Some(e),
+        }
+    }
+    let source = || io::Error::other("no place was given");
+    Err(problem.unwrap_or_else(|| FsError::Io {
+        op: "make the socket",
+        path: PathBuf::new(),
+        source: source(),
+    }))
+}
+
+/// Takes everybody in until the door is closed.
+fn welcome(listener: &Listener, hub: &Arc<Hub>, guests: &Arc<AtomicUsize>) {
+    loop {
+        match listener.accept() {
+            Ok(stream) if guests.load(Ordering::Relaxed) < MOST => {
+                guests.fetch_add(1, Ordering::Relaxed);
+                let (served, done) = (hub.clone(), guests.clone());
+                let thread = thread::Builder::new().name("viewer".to_owned()).spawn(move || {
+                    // How a conversation breaks off is the viewer's to tell.
+                    let _ = serve(stream, &served);
+                    done.fetch_sub(1, Ordering::Relaxed);
+                });
+                if thread.is_err() {
+                    // The stream has been closed with the closure that held it.
+                    guests.fetch_sub(1, Ordering::Relaxed);
+                }
+            }
+            Ok(_) => (),
+            // What shutting it down gives.
+            Err(e) if e.kind() == io::ErrorKind::InvalidInput => return,
+            Err(_) => clock::sleep(PAUSE),
+        }
+    }
+}
+
+/// One conversation, to its end.
+fn serve(mut stream: UnixStream, hub: &Arc<Hub>) -> io::Result<()> {
+    stream.set_read_timeout(Some(FIRST_WORD))?;
+    match Ask::read(&mut stream)? {
+        Some(Ask::Lines(count)) => {
+            stream.set_write_timeout(Some(FIRST_WORD))?;
+            let lines = usize::try_from(count).unwrap_or(usize::MAX);
+            Tell::Lines(hub.lines(lines)).write(&mut stream)
+        }
+        Some(Ask::Attach { rows, cols }) => {
+            stream.set_read_timeout(None)?;
+            let id = hub.join((rows, cols));
+            let done = attend(&stream, hub, id);
+            hub.leave(id);
+            done
+        }
+        Some(Ask::Keys(_) | Ask::Size { .. }) | None => Ok(()),
+    }
+}
+
+/// Shows from a thread of its own and listens in this one.
+fn attend(mut stream: &UnixStream, hub: &Arc<Hub>, id: ViewerId) -> io::Result<()> {
+    let (mut to, shown) = (stream.try_clone()?, hub.clone());
+    let showing = thread::Builder::new().name("viewer-out".to_owned()).spawn(move || {
+        while let Some(tell) = shown.next(id) {
+            let is_last = matches!(tell, Tell::Ended(_));
+            if tell.write(&mut to).is_err() || is_last {
+                break;
+            }
+        }
+        shown.leave(id);
+        // Ends the reading, too.
+        let _ = to.shutdown(Shutdown::Both);
+    })?;
+    let listened = listen(&mut stream, hub);
+    hub.leave(id);
+    // It may be in the middle of a write that nobody takes.
+    let _ = stream.shutdown(Shutdown::Both);
+    let _ = showing.join();
+    listened
+}
+
+fn listen(stream: &mut &UnixStream, hub: &Hub) -> io::Result<()> {
+    while let Some(ask) = Ask::read(stream)? {
+        match ask {
+            Ask::Keys(keys) => hub.type_in(&keys)?,
+            Ask::Size { rows, cols } => hub.resize((rows, cols)),
+            Ask::Attach { .. } | Ask::Lines(_) => return Ok(()),
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pt_05_a_long_path_goes_to_a_short_private_directory() {
+        let long = PathBuf::from(format!("/home/{}/sockets/run", "x".repeat(100)));
+        let found = places(long.clone(), Some(Path::new("/run/user/7")), 7);
+        assert_eq!(found, [long.clone(), "/run/user/7/phalanx/run".into(), "/tmp/phalanx-7/run".into()]);
+        for none in [None, Some(Path::new("")), Some(Path::new("relative"))] {
+            assert_eq!(places(long.clone(), none, 7), [long.clone(), "/tmp/phalanx-7/run".into()]);
+        }
+        let dir = tempfile::tempdir().expect("a temporary directory");
+        let short = dir.path().join("phalanx/run");
+        let listener = bind(&[long.clone(), short.clone()]).expect("the second fits");
+        assert_eq!(listener.path(), short);
+        let told = bind(&[long]).expect_err("no place").to_string();
+        assert!(told.contains("longer than 107 bytes"), "{told}");
+    }
+
+    #[test]
+    fn sec_07_a_planted_directory_is_not_used() {
+        let dir = tempfile::tempdir().expect("a temporary directory");
+        let (planted, real) = (dir.path().join("planted"), dir.path().join("real"));
+        private_dir(&real).expect("writable");
+        std::os::unix::fs::symlink(&real, &planted).expect("writable");
+        let told = bind(&[planted.join("run")]).expect_err("a symbolic link").to_string();
+        assert!(told.contains("it is a symbolic link"), "{told}");
+    }
+}

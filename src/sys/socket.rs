@@ -1,0 +1,160 @@
+//! Unix sockets between processes of one user: bound 0600, and a peer of another user is turned away at both ends
+//! (SEC-07). Refuses to know what is said over them.
+
+#![expect(unsafe_code, reason = "peer credentials and waking an accept, which std does not offer")]
+
+use std::fs::{self, Permissions};
+use std::io;
+use std::mem::{offset_of, size_of};
+use std::os::fd::AsRawFd;
+use std::os::unix::fs::PermissionsExt;
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::path::{Path, PathBuf};
+
+use super::env;
+use super::fs::{FsError, Identity, identity};
+
+/// The longest path that a socket may have, in bytes (PT-05): the kernel's field holds a closing NUL as well.
+pub(crate) const LONGEST_PATH: usize =
+    size_of::<libc::sockaddr_un>() - offset_of!(libc::sockaddr_un, sun_path) - 1;
+
+/// A socket that takes connections of our own user. Its file goes with it.
+#[derive(Debug)]
+pub(crate) struct Listener {
+    socket: UnixListener,
+    path: PathBuf,
+    /// What we made: somebody else's file of the same name is not ours to remove.
+    made: Option<Identity>,
+}
+
+impl Listener {
+    /// Makes the socket at `path`, where nothing may be yet. The directory has to be private: between its making and
+    /// the change of its mode the socket has whatever the umask left.
+    pub(crate) fn bind(path: &Path) -> Result<Listener, FsError> {
+        let fail = |source| FsError::io("make the socket", path, source);
+        let socket = UnixListener::bind(path).map_err(fail)?;
+        let made = Listener { socket, path: path.to_owned(), made: identity(path)? };
+        fs::set_permissions(path, Permissions::from_mode(0o600)).map_err(fail)?;
+        Ok(made)
+    }
+
+    /// Where it is.
+    pub(crate) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// The next connection from a process of our user; others are closed without a word. An error after
+    /// [`Listener::close`], or when descriptors have run out.
+    pub(crate) fn accept(&self) -> io::Result<UnixStream> {
+        loop {
+            match self.socket.accept() {
+                Ok((stream, _)) if is_ours(&stream) => return Ok(stream),
+                Ok(_) => (),
+                Err(e) if e.kind() == io::ErrorKind::Interrupted => (),
+                Err(e) => return Err(e),
+            }
+        }
+    }
+
+    /// Takes no more connections and removes the file. Wakes whoever waits in [`Listener::accept`].
+    pub(crate) fn close(&self) {
+        // SAFETY: takes integers only; the descriptor is open.
+        unsafe { libc::shutdown(self.socket.as_raw_fd(), libc::SHUT_RDWR) };
+        let is_same = |now: Identity, made: Identity| (now.dev, now.ino) == (made.dev, made.ino);
+        let there = identity(&self.path).ok().flatten();
+        if there.zip(self.made).is_some_and(|(now, made)| is_same(now, made)) {
+            let _ = fs::remove_file(&self.path);
+        }
+    }
+}
+
+impl Drop for Listener {
+    fn drop(&mut self) {
+        self.close();
+    }
+}
+
+/// Connects to a socket of our own user.
+///
+/// # Errors
+/// `ConnectionRefused` or `NotFound` when its process has gone, `PermissionDenied` when it is another user's.
+pub(crate) fn connect(path: &Path) -> io::Result<UnixStream> {
+    let stream = UnixStream::connect(path)?;
+    match is_ours(&stream) {
+        true => Ok(stream),
+        false => Err(io::Error::new(io::ErrorKind::PermissionDenied, "it belongs to another user")),
+    }
+}
+
+fn is_ours(stream: &UnixStream) -> bool {
+    peer_uid(stream).is_ok_and(|uid| uid == env::effective_uid())
+}
+
+/// Whose process made the other end, as the kernel noted it then.
+fn peer_uid(stream: &UnixStream) -> io::Result<u32> {
+    let mut peer = libc::ucred { pid: 0, uid: 0, gid: 0 };
+    let mut len = libc::socklen_t::try_from(size_of::<libc::ucred>()).expect("a few bytes");
+    // SAFETY: `peer` and `len` outlive the call, and `len` is the size of `peer`.
+    let got = unsafe {
+        let place = (&raw mut peer).cast();
+        libc::getsockopt(stream.as_raw_fd(), libc::SOL_SOCKET, libc::SO_PEERCRED, place, &raw mut len)
+    };
+    if got == 0 { Ok(peer.uid) } else { Err(io::Error::last_os_error()) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io::{Read, Write};
+
+    fn place() -> (tempfile::TempDir, PathBuf) {
+        let dir = tempfile::tempdir().expect("a temporary directory");
+        let path = dir.path().join("s");
+        (dir, path)
+    }
+
+    #[test]
+    fn sec_07_the_socket_is_private_and_goes_with_its_listener() {
+        let (_dir, path) = place();
+        let listener = Listener::bind(&path).expect("writable");
+        assert_eq!(fs::symlink_metadata(&path).expect("made").permissions().mode() & 0o777, 0o600);
+        let mut ours = connect(&path).expect("it listens");
+        let mut theirs = listener.accept().expect("it is of our user");
+        ours.write_all(b"x").expect("open");
+        let mut got = [0];
+        theirs.read_exact(&mut got).expect("it was written");
+        assert_eq!(got, *b"x");
+        assert!(Listener::bind(&path).is_err(), "a living socket is not replaced");
+        drop(listener);
+        assert_eq!(connect(&path).expect_err("gone").kind(), io::ErrorKind::NotFound);
+    }
+
+    #[test]
+    fn what_took_the_sockets_name_is_left_alone() {
+        let (_dir, path) = place();
+        let listener = Listener::bind(&path).expect("writable");
+        fs::remove_file(&path).expect("ours");
+        fs::write(&path, "another's").expect("writable");
+        drop(listener);
+        assert_eq!(fs::read(&path).expect("still there"), b"another's");
+    }
+
+    #[test]
+    fn closing_ends_the_wait_for_a_connection() {
+        let (_dir, path) = place();
+        let listener = Listener::bind(&path).expect("writable");
+        std::thread::scope(|scope| {
+            let waiting = scope.spawn(|| listener.accept().map(drop));
+            listener.close();
+            assert!(waiting.join().expect("no panic").is_err());
+        });
+    }
+
+    #[test]
+    fn pt_05_the_longest_path_is_that_of_the_kernel() {
+        let dir = tempfile::tempdir().expect("a temporary directory");
+        let fill = |len: usize| dir.path().join("x".repeat(len - dir.path().as_os_str().len() - 1));
+        assert!(Listener::bind(&fill(LONGEST_PATH)).is_ok());
+        assert!(Listener::bind(&fill(LONGEST_PATH + 1)).is_err());
+    }
+}

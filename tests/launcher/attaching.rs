@@ -1,0 +1,335 @@
+//! `attach` and `peek` of a member on a PTY of ours, by a person at a terminal.
+
+use std::fs;
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
+use std::os::unix::net::UnixStream;
+use std::path::PathBuf;
+use std::process::Command;
+
+use super::PROMPT;
+use crate::bench::{Bench, RUN, TEAM, is_dead, text, until};
+use crate::own_terminal::{Detached, code, detached, own};
+use crate::seat::Seat;
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+
+/// Ctrl-].
+const DETACH: &[u8] = b"\x1d";
+
+/// A member on a PTY of ours, running `script`.
+struct Member {
+    bench: Bench,
+    launcher: Detached,
+}
+
+impl Member {
+    fn run(script: &str) -> Member {
+        let bench = Bench::new("idle");
+        let launcher = detached(&bench, &own(&bench, script));
+        bench.placed();
+        Member { bench, launcher }
+    }
+
+    fn socket(&self) -> PathBuf {
+        PathBuf::from(self.bench.part("start")["socket"].as_str().expect("a path"))
+    }
+
+    /// Somebody attaches and gets to see `first`.
+    fn seat(&self, first: &str) -> Seat {
+        let line =
+            "stty -a > before; printf mine; $PHALANX attach alice; echo \"<$?>\"; stty -a > after; read x";
+        let seat = Seat::new(&self.bench, line);
+        seat.shows(first);
+        seat
+    }
+
+    /// What stands on the terminal afterwards is the person's own.
+    fn is_given_back(&self, seat: &mut Seat, code: &str) {
+        seat.shows(code);
+        let after = self.bench.path("work").join("after");
+        until("the look at the terminal afterwards", || text(&after).contains("echo"));
+        assert_eq!(text(&self.bench.path("work").join("before")), text(&after), "as stty sees it");
+        let screen = seat.screen();
+        assert!(screen.starts_with("mineattached to alice; detach with Ctrl-]"), "{screen}");
+        assert!(!seat.on_second_screen());
+        assert_eq!(seat.modes(), vt100_default_modes());
+    }
+
+    fn phalanx(&self, args: &[&str]) -> String {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_phalanx"));
+        command.args(args).env_clear().env("PATH", "/usr/bin:/bin");
+        let output = command.env("PHALANX_TEAM", TEAM).env("PHALANX_CONFIG_DIR", self.bench.root()).output();
+        String::from_utf8(output.expect("phalanx was built").stdout).expect("text")
+    }
+
+    fn terminate(self) -> i32 {
+        kill(Pid::from_raw(self.bench.launcher()), Signal::SIGTERM).expect("it runs");
+        code(self.launcher)
+    }
+}
+
+fn vt100_default_modes() -> Vec<u8> {
+    [vt100::Parser::default().screen().input_mode_formatted(), vec![0]].concat()
+}
+
+#[test]
+fn a_person_sees_types_and_detaches() {
+    let member = Member::run("printf '\\033[1mwho? '; read name; echo hello $name; read again; echo $again");
+    let mut seat = member.seat("who?");
+    assert!(!seat.screen().contains("mine"), "the person's own screen is put aside");
+    seat.types(b"bob\r");
+    seat.shows("hello bob");
+    seat.types(DETACH);
+    member.is_given_back(&mut seat, "<0>");
+    assert!(seat.screen().contains("detached from alice, which goes on"), "{}", seat.screen());
+    let seat = member.seat("hello bob");
+    assert!(seat.screen().contains("who? bob"), "what was there before is drawn again: {}", seat.screen());
+    assert_eq!(member.terminate(), 128 + 15);
+}
+
+#[test]
+fn the_keyboard_arrives_byte_for_byte() {
+    let member = Member::run("stty raw -echo; printf ready; head -c 9 > keys; echo done; read x");
+    let mut seat = member.seat("ready");
+    seat.types(b"\x03\x1a\x1b[A\x11\x13\x04\x00");
+    seat.shows("done");
+    assert_eq!(
+        fs::read(member.bench.path("work").join("keys")).expect("it is there"),
+        b"\x03\x1a\x1b[A\x11\x13\x04\x00"
+    );
+    assert!(seat.on_second_screen(), "no key of these ended it");
+    seat.types(b"\x1b[93;5u");
+    member.is_given_back(&mut seat, "<0>");
+}
+
+#[test]
+fn the_size_follows_the_viewer() {
+    let member = Member::run("trap 'stty size' WINCH; stty size; while :; do sleep 0.02; done");
+    let mut seat = member.seat("24 80");
+    seat.resize(30, 91);
+    seat.shows("30 91");
+    let other = member.seat("24 80");
+    seat.types(DETACH);
+    seat.shows("<0>");
+    assert!(!text(&member.bench.log()).trim_end().ends_with("50 200"), "somebody is still there");
+    drop(other);
+    until("its own size again", || text(&member.bench.log()).trim_end().ends_with("50 200"));
+    member.terminate();
+}
+
+#[test]
+fn the_members_end_is_told_with_its_code() {
+    for (script, said) in [("exit 7", "exit code 7"), ("kill -9 $$", "signal 9")] {
+        let modes = "printf '\\033[?1049h\\033[?1003h\\033[?2004h\\033[?1h\\033=\\033[?25l\\033[2;5r'; echo up; read x;";
+        let member = Member::run(&format!("{modes} {script}"));
+        let mut seat = member.seat("up");
+        assert_ne!(seat.modes(), vt100_default_modes());
+        seat.types(b"\r");
+        member.is_given_back(&mut seat, "<0>");
+        assert!(seat.screen().contains(&format!("alice has ended: {said}")), "{}", seat.screen());
+        let socket = member.socket();
+        code(member.launcher);
+        assert!(!socket.exists(), "removed at the end");
+    }
+}
+
+#[test]
+fn a_killed_launcher_gives_the_terminal_back() {
+    let member = Member::run("printf '\\033[?2004h'; echo up; read x");
+    let mut seat = member.seat("up");
+    kill(Pid::from_raw(member.bench.launcher()), Signal::SIGKILL).expect("it runs");
+    member.is_given_back(&mut seat, "<1>");
+    assert!(seat.screen().contains("its launcher has gone"), "{}", seat.screen());
+    assert!(member.socket().exists(), "nobody was left to remove it");
+    let mut again = Seat::new(&member.bench, "$PHALANX attach alice; echo \"<$?>\"; read x");
+    again.shows("<4>");
+    assert!(
+        again.screen().contains("has no terminal to show"),
+        "a dead socket does no harm: {}",
+        again.screen()
+    );
+    again.types(b"\r");
+    again.ends();
+}
+
+#[test]
+fn a_signal_gives_the_terminal_back() {
+    let member = Member::run("echo up; read x");
+    for signal in ["TERM", "HUP", "INT"] {
+        let mut seat = member.seat("up");
+        let viewer = member.bench.viewer();
+        let sent = Command::new("kill").args([format!("-{signal}"), viewer.to_string()]).status();
+        assert!(sent.expect("kill is there").success());
+        member.is_given_back(&mut seat, "<130>");
+        assert!(is_dead(viewer));
+    }
+    member.terminate();
+}
+
+#[test]
+fn a_stuck_viewer_holds_nobody_up() {
+    let member = Member::run("read x; head -c 5000000 /dev/zero | tr '\\0' x; echo; echo end; read x");
+    let mut stuck = UnixStream::connect(member.socket()).expect("it listens");
+    std::io::Write::write_all(&mut stuck, b"A\0\0\0\x04\0\x18\0\x50").expect("it listens");
+    let mut seat = Seat::new(&member.bench, "$PHALANX attach alice; echo \"<$?>\"; read x");
+    until("both are attached", || seat.on_second_screen());
+    seat.types(b"\r");
+    seat.shows("end");
+    // Once it reads again it gets the screen as it is, and not all that it missed.
+    stuck.set_read_timeout(Some(PROMPT)).expect("a socket");
+    let (mut buffer, mut read) = ([0; 65536], Vec::new());
+    while !read.windows(3).any(|part| part == b"end") {
+        let count = std::io::Read::read(&mut stuck, &mut buffer).expect("it is told in time");
+        read.extend_from_slice(&buffer[..count]);
+    }
+    assert!(read.len() < 3_000_000, "{}", read.len());
+    seat.types(b"\r");
+    seat.shows("alice has ended: exit code 0");
+    code(member.launcher);
+    drop(stuck);
+}
+
+#[test]
+fn sec_10_hostile_output_reaches_only_who_attached() {
+    let script = "printf '\\033]52;c;aGk=\\007\\033]0;title\\007\\033[31mred\\033[0m\\033[5;3Hhere'; read x; printf '\\033]52;c;bGl2ZQ==\\007'; echo late; read x";
+    let member = Member::run(script);
+    until("the screen", || member.phalanx(&["peek", "alice"]).contains("here"));
+    let peeked = member.phalanx(&["peek", "alice"]);
+    assert_eq!(peeked, "red\n\n\n\n  here\n");
+    let mut seat = member.seat("here");
+    seat.types(b"\r");
+    seat.shows("late");
+    let has = |part: &[u8]| seat.raw().windows(part.len()).any(|found| found == part);
+    assert!(has(b"\x1b]52;c;bGl2ZQ==\x07"), "raw to the one who attached");
+    assert!(!member.phalanx(&["peek", "alice"]).contains('\x1b'));
+    assert!(!member.phalanx(&["logs", "alice"]).contains('\x1b'));
+    member.terminate();
+}
+
+#[test]
+fn peek_is_the_live_screen_and_afterwards_the_log() {
+    let member = Member::run("echo from the log; echo ready; read x; echo bye");
+    until("it is ready", || text(&member.bench.log()).contains("ready"));
+    fs::rename(member.bench.log(), member.bench.path("aside")).expect("ours");
+    assert_eq!(member.phalanx(&["peek", "alice"]), "from the log\nready\n", "from the socket");
+    fs::rename(member.bench.path("aside"), member.bench.log()).expect("ours");
+    assert_eq!(
+        member.phalanx(&["peek", "alice", "-n", "1000"]),
+        "from the log\nready\n",
+        "more than it holds"
+    );
+    let (bench, launcher) = (member.bench, member.launcher);
+    kill(Pid::from_raw(bench.launcher()), Signal::SIGTERM).expect("it runs");
+    code(launcher);
+    let member = Member { launcher: Detached(Command::new("true").spawn().expect("it is there")), bench };
+    assert_eq!(member.phalanx(&["peek", "alice"]), "from the log\nready\n", "from the log");
+}
+
+#[test]
+fn sec_07_the_socket_is_its_users_alone_under_any_umask() {
+    let bench = Bench::new("idle");
+    let mut order = own(&bench, "read x");
+    order.linger_ms = 0;
+    let before = nix::sys::stat::umask(nix::sys::stat::Mode::empty());
+    let launcher = detached(&bench, &order);
+    bench.program();
+    nix::sys::stat::umask(before);
+    let socket = PathBuf::from(bench.part("start")["socket"].as_str().expect("a path"));
+    let mode = |path: &std::path::Path| {
+        fs::symlink_metadata(path).expect("it is there").permissions().mode() & 0o777
+    };
+    assert_eq!((mode(&socket), mode(socket.parent().expect("a directory"))), (0o600, 0o700));
+    assert_eq!(mode(&bench.log()), 0o600);
+    kill(Pid::from_raw(bench.launcher()), Signal::SIGTERM).expect("it runs");
+    code(launcher);
+}
+
+#[test]
+fn sec_07_another_user_is_turned_away() {
+    if !nix::unistd::geteuid().is_root() {
+        // Nobody else's rights can be taken; the private directory is checked above.
+        return;
+    }
+    let member = Member::run("echo up; read x");
+    let socket = member.socket();
+    let mut opened = vec![socket.clone()];
+    opened.extend(
+        socket
+            .ancestors()
+            .skip(1)
+            .take_while(|dir| dir.starts_with(member.bench.path("")))
+            .map(PathBuf::from),
+    );
+    // As if the modes had not held: only the peer's credentials are left.
+    opened
+        .iter()
+        .for_each(|path| fs::set_permissions(path, fs::Permissions::from_mode(0o777)).expect("ours"));
+    let ask = "use IO::Socket::UNIX; $SIG{PIPE} = q(IGNORE); my $s = IO::Socket::UNIX->new(Peer => $ARGV[0]) or die; \
+               syswrite $s, \"L\\0\\0\\0\\4\\0\\0\\0\\5\"; my $n = sysread $s, my $b, 99; print defined $n ? $n : 0";
+    let asked = |uid: u32| {
+        let mut perl = Command::new("perl");
+        std::os::unix::process::CommandExt::uid(perl.args(["-e", ask]).arg(&socket), uid);
+        String::from_utf8(perl.output().expect("perl is there").stdout).expect("a number")
+    };
+    let us = fs::metadata("/proc/self").expect("it is there").uid();
+    until("an answer", || asked(us) != "0");
+    assert_eq!(asked(65_534), "0");
+    member.terminate();
+}
+
+#[test]
+fn pt_05_a_long_path_moves_the_socket_and_attach_finds_it() {
+    let runtime = tempfile::tempdir().expect("a temporary directory");
+    let bench = Bench::deep("idle");
+    let launcher = crate::own_terminal::detached_with(
+        &bench,
+        &own(&bench, "echo up; read x"),
+        &[("XDG_RUNTIME_DIR", runtime.path().to_str().expect("text"))],
+    );
+    bench.placed();
+    let member = Member { bench, launcher };
+    assert_eq!(member.socket().parent(), Some(runtime.path().join("phalanx").as_path()));
+    let mut seat = member.seat("up");
+    seat.types(DETACH);
+    member.is_given_back(&mut seat, "<0>");
+    let socket = member.socket();
+    member.terminate();
+    assert!(!socket.exists());
+}
+
+#[test]
+fn a_member_does_not_attach_to_itself() {
+    let bench = Bench::new("idle");
+    let mut order = own(&bench, "read x; $PHALANX attach alice; echo \"<$?>\"; read x");
+    let more =
+        [("PHALANX", env!("CARGO_BIN_EXE_phalanx")), ("PHALANX_TEAM", TEAM), ("PHALANX_INCARNATION", RUN)];
+    order.env.extend(more.map(|(name, value)| (name.into(), value.into())));
+    order.env.push(("PHALANX_CONFIG_DIR".into(), bench.root().into()));
+    let launcher = detached(&bench, &order);
+    bench.placed();
+    let member = Member { bench, launcher };
+    let mut seat = Seat::new(&member.bench, "$PHALANX attach; read x");
+    until("it is attached", || seat.on_second_screen());
+    seat.types(b"\r");
+    seat.shows("<4>");
+    assert!(seat.screen().contains("this is its own terminal"), "{}", seat.screen());
+    member.terminate();
+}
+
+#[test]
+fn a_terminal_that_nobody_reads_can_be_left() {
+    let member = Member::run("while :; do echo flood; done");
+    let _seat = Seat::unread(&member.bench, "exec $PHALANX attach alice");
+    let viewer = member.bench.viewer();
+    let tasks = format!("/proc/{viewer}/task");
+    until("it shows what comes", || {
+        let tasks = fs::read_dir(&tasks).into_iter().flatten().flatten();
+        tasks.into_iter().any(|task| text(&task.path().join("comm")) == "show\n")
+    });
+    until("the viewer's end", || {
+        // The first makes it leave, and another one ends it where its last words find no room.
+        let _ = kill(Pid::from_raw(viewer), Signal::SIGTERM);
+        is_dead(viewer)
+    });
+    member.terminate();
+}
