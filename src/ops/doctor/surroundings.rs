@@ -14,10 +14,10 @@ use crate::backend::tmux::{self, Census};
 use crate::sys::env;
 use crate::sys::knock::{Knock, knock};
 
-/// Servers of these versions have been seen to crash under commands that teams need (SP-14).
-const FRAGILE: [(&str, &str); 2] = [
-    ("3.3", "`select-layout` and `kill-session` can crash it (tmux#3450, tmux#3658); 3.4 is sound"),
-    ("3.2", "`select-layout` can crash it (tmux#3450); 3.4 is sound"),
+/// What has been seen of servers of these versions (SP-14).
+const QUIRKS: [(&str, &str); 2] = [
+    ("3.3", "`select-layout` and `kill-session` have crashed servers of this version (tmux#3450, tmux#3658)"),
+    ("3.4", "sizes in percent fail where nobody is attached; phalanx does not use them"),
 ];
 
 /// The tmux servers that answered, and what is wrong with them or with those that did not.
@@ -113,7 +113,7 @@ impl Servers {
 fn quirks(census: &Census, place: &str) -> Vec<Finding> {
     let mut found = Vec::new();
     let note = |id, what: String| Finding::new(id, Severity::Note, what, place);
-    if let Some((_, words)) = FRAGILE.iter().find(|(version, _)| census.version.starts_with(version)) {
+    if let Some((_, words)) = QUIRKS.iter().find(|(version, _)| census.version.starts_with(version)) {
         found.push(note("tmux_version", format!("tmux {}: {words}", census.version)));
     }
     if !census.exit_empty {
