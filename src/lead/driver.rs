@@ -123,7 +123,7 @@ impl Driver<'_> {
                 self.look(&Topic::Requests)?;
                 self.look_at_mail()
             }
-            Topic::Members => {
+            Topic::Members | Topic::Member(_) => {
                 let records = ops::status::records(self.team)?;
                 self.step(Event::Members(records))
             }

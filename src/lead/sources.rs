@@ -40,6 +40,8 @@ pub(super) fn drain(
     let mut next = Some(first);
     while let Some(signal) = next {
         match signal {
+            // All records are read at once.
+            Signal::Changed(Topic::Member(_)) => drop(topics.insert(Topic::Members)),
             Signal::Changed(topic) => drop(topics.insert(topic)),
             other @ (Signal::Exited { .. } | Signal::Terminated { .. }) => others.push(other),
         }

@@ -40,6 +40,25 @@ pub(super) enum Shared {
     AmongUs,
 }
 
+/// For how long the file means something.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Kept {
+    /// It survives a power cut.
+    ForGood,
+    /// It speaks of processes, and after a power cut none of them is there: it is not waited for on its way to the
+    /// disk. What cannot be read of it is as if it had never been written.
+    ForThisBoot,
+}
+
+impl Kept {
+    pub(super) fn sync(self) -> Sync {
+        match self {
+            Kept::ForGood => Sync::Entry,
+            Kept::ForThisBoot => Sync::Nothing,
+        }
+    }
+}
+
 /// A file and what guards it.
 #[derive(Debug, Clone)]
 pub(super) struct Place {
@@ -48,6 +67,7 @@ pub(super) struct Place {
     /// The team's: for the quarantine and the journal.
     pub(super) layout: Layout,
     pub(super) shared: Shared,
+    pub(super) kept: Kept,
     /// Where to remember which content of the file was last seen whole, for files that are appended to.
     pub(super) seen: Option<PathBuf>,
 }
@@ -98,7 +118,8 @@ pub(super) struct Found<T> {
     pub(super) parsed: T,
 }
 
-/// Reads until it parses, for a while; then gives up with the problem.
+/// Reads until it parses, for a while; then gives up with the problem. A file of this boot is always written whole: if
+/// it does not parse the power was cut (renamed and not on the disk yet it is empty, or cut short), and there is none.
 pub(super) fn read_parsed<T>(
     place: &Place,
     parse: impl Fn(&[u8]) -> serde_json::Result<T>,
@@ -113,6 +134,10 @@ pub(super) fn read_parsed<T>(
         match parse(&file.bytes) {
             Ok(parsed) => return Ok(Some(Found { file, parsed })),
             Err(e) => problem = if file.bytes.is_empty() { "it is empty".to_owned() } else { e.to_string() },
+        }
+        if place.kept == Kept::ForThisBoot {
+            copy_aside(place, &problem)?;
+            return Ok(None);
         }
         // A file that reads the same several times over is not being written: no need to wait out all tries.
         if attempt >= 8 && file.bytes == last {
@@ -176,8 +201,11 @@ pub(super) fn change_held<T>(
             return Ok(answer);
         }
         // By its bytes: Claude Code rewrites the team file in place and without a lock.
-        let unchanged = || fs::read(&place.path, MAX_FILE).is_ok_and(|now| now == before);
-        if publish(place, held, &after, Sync::Entry, unchanged)? {
+        let unchanged = || match place.shared {
+            Shared::WithOthers => fs::read(&place.path, MAX_FILE).is_ok_and(|now| now == before),
+            Shared::AmongUs => true,
+        };
+        if publish(place, held, &after, place.kept.sync(), unchanged)? {
             return Ok(answer);
         }
     }
@@ -282,7 +310,7 @@ fn overlay(stored: Option<Value>, before: Option<Object>, after: Object) -> Valu
 }
 
 /// Writes a file of our own that nobody else changes at the same time.
-pub(super) fn write_new<T: Serialize>(path: &Path, item: &T) -> Result<bool, StoreError> {
+pub(super) fn write_new<T: Serialize>(path: &Path, item: &T, kept: Kept) -> Result<bool, StoreError> {
     let value = serde_json::to_value(item).expect("our own forms have string keys and can be written");
-    Ok(fs::create_new(path, &to_bytes(&value))?)
+    Ok(fs::create_with(path, &to_bytes(&value), kept.sync())?)
 }

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use super::document;
+use super::document::{self, Kept};
 use super::error::StoreError;
 use super::teams::TeamStore;
 use crate::model::id::Incarnation;
@@ -16,7 +16,7 @@ impl TeamStore {
     /// Writes the spec and gives the one path that goes onto the launcher's command line.
     pub(crate) fn keep_spec(&self, spec: &Spec) -> Result<PathBuf, StoreError> {
         let path = self.layout.spec(&spec.incarnation);
-        document::write_new(&path, spec)?;
+        document::write_new(&path, spec, Kept::ForThisBoot)?;
         Ok(path)
     }
 
