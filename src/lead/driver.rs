@@ -10,10 +10,11 @@ use super::event::Event;
 use super::react::react;
 use super::sources::{self, Signal};
 use super::state::{End, Goal, State};
+use super::terminator::{self, Due};
 use crate::model::event::{Event as Noted, EventKind, Note};
 use crate::model::id::{Incarnation, MemberName};
 use crate::model::topic::Topic;
-use crate::ops::terminate::Manner;
+use crate::ops::terminate::{Ending, Manner};
 use crate::ops::{self, Context, Lease, OpsError, Team};
 
 /// With nothing to do, everything is looked at again this often: a notification can be lost.
@@ -40,10 +41,10 @@ pub(crate) struct Lead<'a> {
 }
 
 struct Driver<'a> {
-    ctx: &'a Context,
     team: &'a Team,
     state: State,
     signals: UnboundedSender<Signal>,
+    terminator: UnboundedSender<Due>,
     journal_at: u64,
     report: &'a mut dyn FnMut(&Noted),
 }
@@ -65,8 +66,9 @@ pub(crate) async fn lead(
         ops::events::note(lead.team, Note::of(EventKind::Warning).with("text", ops::events::POLLING))?;
     }
     let state = State::new(lead.goal);
+    let terminator = terminator::start(lead.ctx, lead.team, signals.clone());
     let mut driver =
-        Driver { ctx: lead.ctx, team: lead.team, state, signals, journal_at: lead.journal_from, report };
+        Driver { team: lead.team, state, signals, terminator, journal_at: lead.journal_from, report };
     driver.look(&Topic::Everything)?;
     while driver.state.end().is_none() {
         driver.next(&mut incoming, stops).await?;
@@ -165,9 +167,7 @@ impl Driver<'_> {
     fn take(&mut self, signal: Signal) -> Result<(), OpsError> {
         match signal {
             Signal::Changed(topic) => self.look(&topic),
-            Signal::Terminated { name, incarnation, result } => {
-                self.step(Event::Terminated { name, incarnation, result })
-            }
+            Signal::Terminated(ended) => self.step(Event::Terminated(ended)),
             Signal::Exited { name, incarnation } => {
                 if !self.team.exists() {
                     return self.step(Event::TeamGone);
@@ -208,9 +208,7 @@ impl Driver<'_> {
                 ops::shutdown::ask(self.team, &names, &wish)?;
             }
             Effect::Terminate { name, incarnation, agreed } => self.terminate(name, incarnation, agreed)?,
-            Effect::Retire { name, incarnation, cause, reason } => {
-                ops::retire::retire(self.team, &name, &incarnation, cause, &reason)?;
-            }
+            Effect::Retire(retirements) => ops::retire::retire(self.team, &retirements)?,
             Effect::Resolve { request, outcome, answer } => {
                 ops::shutdown::resolve(self.team, &request, outcome, answer.as_deref())?;
             }
@@ -226,19 +224,12 @@ impl Driver<'_> {
         Ok(())
     }
 
-    /// Ends a run on a thread of its own: it can take seconds, and others end meanwhile.
     fn terminate(&self, name: MemberName, incarnation: Incarnation, agreed: bool) -> Result<(), OpsError> {
         let record = ops::status::record(self.team, &name)?.filter(|r| r.is(&incarnation));
-        let (ctx, team, signals) = (self.ctx.clone(), self.team.clone(), self.signals.clone());
         let manner = if agreed { Manner::Agreed } else { Manner::Told };
-        tokio::task::spawn_blocking(move || {
-            let result = match record {
-                Some(record) => ops::terminate::terminate(&ctx, &team, &record, manner).map(drop),
-                None => Ok(()),
-            };
-            let result = result.map_err(|e| e.to_string());
-            let _ = signals.send(Signal::Terminated { name, incarnation, result });
-        });
+        let ending = record.map(|record| Ending { record, manner });
+        // It ends only after the driver.
+        let _ = self.terminator.send(Due { name, incarnation, ending });
         Ok(())
     }
 }

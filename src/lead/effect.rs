@@ -5,6 +5,7 @@ use crate::model::id::{Incarnation, MemberName, RequestId};
 use crate::model::lifecycle::Cause;
 use crate::model::placement::ProcessId;
 use crate::model::request::ShutdownOutcome;
+use crate::ops::retire::Retirement;
 
 /// Something to do.
 #[derive(Debug, Clone, PartialEq)]
@@ -17,8 +18,8 @@ pub(crate) enum Effect {
     AskShutdown { names: Vec<MemberName>, reason: String, force: bool },
     /// End the run and close its placement; `agreed`: let it end by itself first. Reports `Terminated`.
     Terminate { name: MemberName, incarnation: Incarnation, agreed: bool },
-    /// The run is proven over: off the roster, tasks given back, notices sent.
-    Retire { name: MemberName, incarnation: Incarnation, cause: Cause, reason: String },
+    /// The runs are proven over: off the roster, tasks given back, notices sent.
+    Retire(Vec<Retirement>),
     /// Bring a request to its end.
     Resolve { request: RequestId, outcome: ShutdownOutcome, answer: Option<String> },
     /// Move a member on in its life.

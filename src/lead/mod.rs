@@ -7,6 +7,7 @@ mod event;
 mod react;
 mod sources;
 mod state;
+mod terminator;
 
 pub(crate) use driver::{Lead, Stop, lead};
 pub(crate) use state::{End, Goal};

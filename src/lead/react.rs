@@ -1,18 +1,19 @@
 //! The lead's decisions: one pure step over what it knows, what happened, and the time (invariant 7).
 
 use super::effect::Effect;
-use super::event::Event;
+use super::event::{Event, Terminated};
 use super::state::{End, Ending, Goal, Phase, State, View};
 use crate::model::board::Board;
 use crate::model::drift;
 use crate::model::envelope::Envelope;
-use crate::model::id::{Incarnation, MemberName, RequestId};
+use crate::model::id::{MemberName, RequestId};
 use crate::model::lifecycle::{Cause, MemberState};
 use crate::model::protocol::{Message, Speaker, may_say};
 use crate::model::record::MemberRecord;
 use crate::model::request::{ShutdownOutcome, ShutdownRequest};
 use crate::model::settings::Finish;
 use crate::model::time::Timestamp;
+use crate::ops::retire::Retirement;
 use crate::profile;
 
 /// Takes in what happened and says what is to be done.
@@ -24,9 +25,7 @@ pub(crate) fn react(state: &mut State, event: Event, now: Timestamp) -> Vec<Effe
         Event::Requests(requests) => see_requests(state, requests, &mut effects),
         Event::Board(board) => see_board(state, board, &mut effects),
         Event::Exited(record) => see_exit(state, &record, &mut effects),
-        Event::Terminated { name, incarnation, result } => {
-            see_terminated(state, &name, &incarnation, result, &mut effects);
-        }
+        Event::Terminated(ended) => see_terminated(state, ended, &mut effects),
         Event::Stop { force } => stop(state, End::Stopped, force, &mut effects),
         Event::TeamGone => state.phase = Phase::Done(End::TeamGone),
         Event::Tick => {}
@@ -313,24 +312,30 @@ fn see_exit(state: &mut State, record: &MemberRecord, effects: &mut Vec<Effect>)
     begin(state, &record.name, false, ending(cause, &reason, request), effects);
 }
 
-fn see_terminated(
-    state: &mut State,
-    name: &MemberName,
-    incarnation: &Incarnation,
-    result: Result<(), String>,
-    effects: &mut Vec<Effect>,
-) {
-    let Some(view) = state.members.get_mut(name).filter(|v| v.incarnation == *incarnation) else { return };
-    let Some(ending) = view.ending.take() else { return };
+fn see_terminated(state: &mut State, ended: Vec<Terminated>, effects: &mut Vec<Effect>) {
+    let (mut retirements, mut rest) = (Vec::new(), Vec::new());
+    for one in ended {
+        retirements.extend(see_end(state, one, &mut rest));
+    }
+    if !retirements.is_empty() {
+        effects.push(Effect::Retire(retirements));
+    }
+    // Whoever asked for an end hears of it when it is complete.
+    effects.append(&mut rest);
+}
+
+fn see_end(state: &mut State, ended: Terminated, effects: &mut Vec<Effect>) -> Option<Retirement> {
+    let Terminated { name, incarnation, result } = ended;
+    let view = state.members.get_mut(&name).filter(|v| v.incarnation == incarnation)?;
+    let ending = view.ending.take()?;
     match result {
         Ok(()) => {
-            state.members.remove(name);
-            let (name, incarnation) = (name.clone(), incarnation.clone());
-            effects.push(Effect::Retire { name, incarnation, cause: ending.cause, reason: ending.reason });
+            state.members.remove(&name);
             if let Some((id, outcome)) = ending.request {
                 state.open.remove(&id);
                 effects.push(resolve(&id, outcome, None));
             }
+            Some(Retirement { name, incarnation, cause: ending.cause, reason: ending.reason })
         }
         Err(problem) => {
             view.stuck = true;
@@ -346,6 +351,7 @@ fn see_terminated(
                     Some(format!("could not be ended: {problem}")),
                 ));
             }
+            None
         }
     }
 }

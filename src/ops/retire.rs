@@ -1,4 +1,4 @@
-//! What follows when a member's run is over: off the roster, its tasks given back, everybody who counts told. Every
+//! What follows when members' runs are over: off the roster, their tasks given back, everybody who counts told. Every
 //! step may be done again without harm.
 
 use super::error::OpsError;
@@ -9,46 +9,57 @@ use crate::model::lifecycle::Cause;
 use crate::model::protocol::{Message, TeammateTerminated};
 use crate::store::TeamStore;
 
-/// What a retirement gave back.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Retired {
-    pub(crate) released: Vec<TaskId>,
+/// A run that is over.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Retirement {
+    pub(crate) name: MemberName,
+    pub(crate) incarnation: Incarnation,
+    pub(crate) cause: Cause,
+    pub(crate) reason: String,
 }
 
-/// Takes a member off the team after its placement is proven gone.
-pub(crate) fn retire(
-    team: &TeamStore,
-    name: &MemberName,
-    incarnation: &Incarnation,
-    cause: Cause,
-    reason: &str,
-) -> Result<Retired, OpsError> {
-    presence::move_on(team, name, incarnation, cause, Some(reason))?;
-    let latest = team.member_record(name)?.is_none_or(|r| r.is(incarnation));
-    if !latest {
-        // A namesake runs already: roster entry and tasks are its own (SD-10).
-        return Ok(Retired { released: Vec::new() });
+/// Takes members off the team after their placements are proven gone.
+///
+/// # Errors
+/// The first one; whom it does not concern is retired all the same.
+pub(crate) fn retire(team: &TeamStore, retirements: &[Retirement]) -> Result<(), OpsError> {
+    let mut trouble = Ok(());
+    let (mut news, mut latest) = (Vec::new(), Vec::new());
+    for one in retirements {
+        match end(team, one) {
+            Ok((note, is_latest)) => {
+                news.extend(note);
+                latest.extend(is_latest.then_some(one));
+            }
+            Err(e) => trouble = trouble.and(Err(e)),
+        }
     }
-    let was_on = team.change_roster(|roster| Ok(roster.leave(name)))?;
-    let released: Vec<TaskId> = task::release(team, name)?.iter().map(|t| t.id).collect();
-    if was_on {
-        tell(team, name, cause, reason, &released)?;
-        let given_back = released.iter().map(TaskId::to_string).collect::<Vec<_>>();
-        team.record(
-            Note::of(EventKind::MemberLeft).member(name).with("reason", reason).with("released", given_back),
-        )?;
+    team.record_all(news)?;
+    let left = team.change_roster(|roster| {
+        Ok(latest.iter().map(|one| roster.leave(&one.name)).collect::<Vec<bool>>())
+    })?;
+    for (one, was_on) in latest.into_iter().zip(left) {
+        trouble = trouble.and(give_back(team, one, was_on));
     }
-    Ok(Retired { released })
+    trouble
 }
 
-/// The notice to the lead's mailbox, in the observed form.
-fn tell(
-    team: &TeamStore,
-    name: &MemberName,
-    cause: Cause,
-    reason: &str,
-    released: &[TaskId],
-) -> Result<(), OpsError> {
+/// Brings the run's record to its end: what the journal is to be told, and whether no namesake runs already, whose own
+/// roster entry and tasks would be (SD-10).
+fn end(team: &TeamStore, one: &Retirement) -> Result<(Option<Note>, bool), OpsError> {
+    let next = presence::end(team, &one.name, &one.incarnation, one.cause, &one.reason)?;
+    let is_latest = team.member_record(&one.name)?.is_none_or(|record| record.is(&one.incarnation));
+    Ok((next.map(|state| presence::news(&one.name, state, Some(&one.reason))), is_latest))
+}
+
+fn give_back(team: &TeamStore, one: &Retirement, was_on: bool) -> Result<(), OpsError> {
+    let released: Vec<TaskId> = task::release(team, &one.name)?.iter().map(|t| t.id).collect();
+    if was_on { tell(team, one, &released) } else { Ok(()) }
+}
+
+/// The notice to the lead's mailbox, in the observed form, and to the journal.
+fn tell(team: &TeamStore, one: &Retirement, released: &[TaskId]) -> Result<(), OpsError> {
+    let Retirement { name, cause, reason, .. } = one;
     let mut text = match cause {
         Cause::Released | Cause::Forced => format!("{name} has shut down."),
         _ => format!("{name} has ended: {reason}."),
@@ -60,5 +71,8 @@ fn tell(
     let system = MemberName::existing("system")?;
     let notice = Message::TeammateTerminated(TeammateTerminated { message: text });
     send::say(team, &system, &MemberName::lead(), &notice)?;
+    let given_back = released.iter().map(TaskId::to_string).collect::<Vec<_>>();
+    let note = Note::of(EventKind::MemberLeft).member(name).with("reason", reason.as_str());
+    team.record(note.with("released", given_back))?;
     Ok(())
 }

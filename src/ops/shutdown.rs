@@ -35,7 +35,16 @@ pub(crate) fn ask(
     wish: &Wish,
 ) -> Result<Vec<ShutdownRequest>, OpsError> {
     let records = names.iter().map(|name| record_of(team, name)).collect::<Result<Vec<_>, _>>()?;
-    records.iter().map(|record| ask_one(team, record, wish)).collect()
+    let mut open: Vec<ShutdownRequest> =
+        team.requests()?.into_iter().filter(ShutdownRequest::is_open).collect();
+    let mut asked = Vec::new();
+    for record in &records {
+        let earlier = open.iter().find(|r| r.member == record.name && record.is(&r.incarnation));
+        let request = ask_one(team, record, wish, earlier)?;
+        open.push(request.clone());
+        asked.push(request);
+    }
+    Ok(asked)
 }
 
 fn record_of(team: &TeamStore, name: &MemberName) -> Result<MemberRecord, OpsError> {
@@ -52,8 +61,13 @@ fn record_of(team: &TeamStore, name: &MemberName) -> Result<MemberRecord, OpsErr
     }
 }
 
-fn ask_one(team: &TeamStore, record: &MemberRecord, wish: &Wish) -> Result<ShutdownRequest, OpsError> {
-    if let Some(open) = open_request(team, record)? {
+fn ask_one(
+    team: &TeamStore,
+    record: &MemberRecord,
+    wish: &Wish,
+    open: Option<&ShutdownRequest>,
+) -> Result<ShutdownRequest, OpsError> {
+    if let Some(open) = open {
         if wish.force && !open.force {
             team.change_request(&open.id, |r| r.force = true)?;
         }
@@ -86,11 +100,6 @@ fn ask_one(team: &TeamStore, record: &MemberRecord, wish: &Wish) -> Result<Shutd
 /// Whether the member's program reads its mailbox, so that it can be asked.
 pub(crate) fn reads_mail(record: &MemberRecord) -> bool {
     profile::named(&record.wish.profile).is_none_or(|p| p.reads_mail)
-}
-
-fn open_request(team: &TeamStore, record: &MemberRecord) -> Result<Option<ShutdownRequest>, OpsError> {
-    let requests = team.requests()?;
-    Ok(requests.into_iter().find(|r| r.is_open() && r.member == record.name && record.is(&r.incarnation)))
 }
 
 fn file(team: &TeamStore, record: &MemberRecord, wish: &Wish) -> Result<ShutdownRequest, OpsError> {
