@@ -38,10 +38,15 @@ pub(crate) fn retire(team: &TeamStore, retirements: &[Retirement]) -> Result<(),
     let left = team.change_roster(|roster| {
         Ok(latest.iter().map(|one| roster.leave(&one.name)).collect::<Vec<bool>>())
     })?;
+    let mut gone = Vec::new();
     for (one, was_on) in latest.into_iter().zip(left) {
-        trouble = trouble.and(give_back(team, one, was_on));
+        match task::release(team, &one.name) {
+            Ok(released) if was_on => gone.push((one, released.iter().map(|t| t.id).collect())),
+            Ok(_) => {}
+            Err(e) => trouble = trouble.and(Err(e)),
+        }
     }
-    trouble
+    trouble.and(tell(team, &gone))
 }
 
 /// Brings the run's record to its end: what the journal is to be told, and whether no namesake runs already, whose own
@@ -52,27 +57,32 @@ fn end(team: &TeamStore, one: &Retirement) -> Result<(Option<Note>, bool), OpsEr
     Ok((next.map(|state| presence::news(&one.name, state, Some(&one.reason))), is_latest))
 }
 
-fn give_back(team: &TeamStore, one: &Retirement, was_on: bool) -> Result<(), OpsError> {
-    let released: Vec<TaskId> = task::release(team, &one.name)?.iter().map(|t| t.id).collect();
-    if was_on { tell(team, one, &released) } else { Ok(()) }
+/// The notices to the lead's mailbox, in the observed form, and to the journal.
+fn tell(team: &TeamStore, gone: &[(&Retirement, Vec<TaskId>)]) -> Result<(), OpsError> {
+    if gone.is_empty() {
+        return Ok(());
+    }
+    let system = MemberName::existing("system")?;
+    let notices: Vec<Message> = gone.iter().map(|(one, released)| notice(one, released)).collect();
+    send::say_all(team, &system, &MemberName::lead(), &notices)?;
+    let left = gone.iter().map(|(one, released)| {
+        let given_back = released.iter().map(TaskId::to_string).collect::<Vec<_>>();
+        let note = Note::of(EventKind::MemberLeft).member(&one.name).with("reason", one.reason.as_str());
+        note.with("released", given_back)
+    });
+    team.record_all(left.collect())?;
+    Ok(())
 }
 
-/// The notice to the lead's mailbox, in the observed form, and to the journal.
-fn tell(team: &TeamStore, one: &Retirement, released: &[TaskId]) -> Result<(), OpsError> {
+fn notice(one: &Retirement, released: &[TaskId]) -> Message {
     let Retirement { name, cause, reason, .. } = one;
-    let mut text = match cause {
+    let mut message = match cause {
         Cause::Released | Cause::Forced => format!("{name} has shut down."),
         _ => format!("{name} has ended: {reason}."),
     };
     if !released.is_empty() {
         let ids: Vec<String> = released.iter().map(|id| format!("#{id}")).collect();
-        text.push_str(&format!(" Its tasks are free again: {}.", ids.join(", ")));
+        message.push_str(&format!(" Its tasks are free again: {}.", ids.join(", ")));
     }
-    let system = MemberName::existing("system")?;
-    let notice = Message::TeammateTerminated(TeammateTerminated { message: text });
-    send::say(team, &system, &MemberName::lead(), &notice)?;
-    let given_back = released.iter().map(TaskId::to_string).collect::<Vec<_>>();
-    let note = Note::of(EventKind::MemberLeft).member(name).with("reason", reason.as_str());
-    team.record(note.with("released", given_back))?;
-    Ok(())
+    Message::TeammateTerminated(TeammateTerminated { message })
 }

@@ -108,6 +108,24 @@ pub(crate) fn say(
     append(team, to, envelope, message.kind())
 }
 
+/// Puts several protocol messages of `from` into one mailbox at once.
+pub(crate) fn say_all(
+    team: &TeamStore,
+    from: &MemberName,
+    to: &MemberName,
+    messages: &[Message],
+) -> Result<(), OpsError> {
+    let envelope = |message: &Message| Envelope::new(from.as_str(), &message.to_text(), rand::uuid(), now());
+    let envelopes: Vec<Envelope> = messages.iter().map(envelope).collect();
+    team.mailbox(to).append_all(&envelopes)?;
+    let notes = envelopes.iter().zip(messages).map(|(envelope, message)| {
+        let note = Note::of(EventKind::MessageSent).member(to).with("from", from.as_str());
+        note.with("msg_id", envelope.msg_id.as_str()).with("kind", message.kind())
+    });
+    team.record_all(notes.collect())?;
+    Ok(())
+}
+
 fn deliver(
     team: &TeamStore,
     sender: &Member,

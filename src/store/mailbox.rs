@@ -103,6 +103,22 @@ impl Mailbox<'_> {
         }
     }
 
+    /// Like [`Mailbox::append`], for several at once: the box is written one time.
+    pub(crate) fn append_all(&self, envelopes: &[Envelope]) -> Result<(), StoreError> {
+        if let [one] = envelopes {
+            return self.append(one);
+        }
+        envelopes.iter().try_for_each(check_length)?;
+        let place = self.place();
+        let held = Held::take(&place)?;
+        self.on_roster()?;
+        document::change_held(&place, &held, &mut |found| {
+            let mut entries = self.listed(found)?;
+            entries.extend(envelopes.iter().map(|envelope| Value::Object(envelope.to_entry())));
+            Ok((Some(Value::Array(entries)), ()))
+        })
+    }
+
     /// Says that these messages were handed over: from now on they are not unread, whatever happens. The box itself is
     /// marked and shortened only where its owner reads it through phalanx; any other belongs to its owner's program.
     /// Only whoever has handed them over may call this (invariant 4).
