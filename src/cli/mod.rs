@@ -34,6 +34,7 @@ mod worker;
 
 use std::ffi::OsString;
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::Path;
 use std::process::ExitCode;
 
 use clap::Parser;
@@ -71,7 +72,8 @@ fn wants_json(args: &[OsString]) -> bool {
 }
 
 fn start(args: Vec<OsString>, json: bool) -> Exit {
-    let cli = match Cli::try_parse_from(args) {
+    let parsed = own(&args).map_or_else(|| Cli::try_parse_from(args), Ok);
+    let cli = match parsed {
         Ok(cli) => cli,
         Err(error) if usage::is_wish(&error) => {
             let _ = error.print();
@@ -96,6 +98,19 @@ fn start(args: Vec<OsString>, json: bool) -> Exit {
             failure.exit()
         }
     }
+}
+
+/// What phalanx itself starts, two processes for each member and many at once: building the whole command line to
+/// parse these words would be most of what they do before they are up.
+fn own(args: &[OsString]) -> Option<Cli> {
+    let verb = match args {
+        [_, verb, spec] if verb == "exec" && Path::new(spec).is_absolute() => {
+            Verb::Exec { spec: spec.into() }
+        }
+        [_, verb] if verb == "worker" => Verb::Worker,
+        _ => return None,
+    };
+    Some(Cli { global: args::Global::default(), verb })
 }
 
 fn perform(setup: &Setup, verb: Verb) -> Done {

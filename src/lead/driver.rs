@@ -11,13 +11,14 @@ use super::labels;
 use super::react::react;
 use super::sources::{self, Signal};
 use super::state::{End, Goal, State};
+use super::terminator::{self, Due};
 use crate::model::event::{Event as Noted, EventKind, Note};
 use crate::model::id::{Incarnation, MemberName};
 use crate::model::order::Order;
 use crate::model::record::MemberRecord;
 use crate::model::topic::Topic;
 use crate::ops::spawn::Terms;
-use crate::ops::terminate::Manner;
+use crate::ops::terminate::{Ending, Manner};
 use crate::ops::{self, Context, Lease, OpsError, Team};
 
 /// With nothing to do, everything is looked at again this often: a notification can be lost.
@@ -51,6 +52,7 @@ struct Driver<'a> {
     state: State,
     signals: UnboundedSender<Signal>,
     labels: UnboundedSender<Vec<MemberRecord>>,
+    terminator: UnboundedSender<Due>,
     journal_at: u64,
     report: &'a mut dyn FnMut(&Noted),
 }
@@ -78,8 +80,9 @@ pub(crate) async fn lead(
     let templates = lead.team.settings()?.map(|settings| settings.templates).unwrap_or_default();
     let state = State::new(lead.goal, templates);
     let labels = labels::labeller(lead.ctx, lead.team);
+    let terminator = terminator::start(lead.ctx, lead.team, signals.clone());
     let (ctx, team, journal_at) = (lead.ctx, lead.team, lead.journal_from);
-    let mut driver = Driver { ctx, team, state, signals, labels, journal_at, report };
+    let mut driver = Driver { ctx, team, state, signals, labels, terminator, journal_at, report };
     driver.look(&Topic::Everything)?;
     while driver.state.end().is_none() {
         driver.next(&mut incoming, stops).await?;
@@ -139,7 +142,7 @@ impl Driver<'_> {
                 self.look(&Topic::Requests)?;
                 self.look_at_mail()
             }
-            Topic::Members => {
+            Topic::Members | Topic::Member(_) => {
                 let records = ops::status::records(self.team)?;
                 self.step(Event::Members(records))
             }
@@ -181,9 +184,7 @@ impl Driver<'_> {
     fn take(&mut self, signal: Signal) -> Result<(), OpsError> {
         match signal {
             Signal::Changed(topic) => self.look(&topic),
-            Signal::Terminated { name, incarnation, result } => {
-                self.step(Event::Terminated { name, incarnation, result })
-            }
+            Signal::Terminated(ended) => self.step(Event::Terminated(ended)),
             Signal::Started { kind, names, failures } => self.step(Event::Started { kind, names, failures }),
             Signal::Exited { name, incarnation } => {
                 if !self.team.exists() {
@@ -228,9 +229,7 @@ impl Driver<'_> {
             }
             Effect::Start { kind, orders } => self.start(kind, orders),
             Effect::Terminate { name, incarnation, agreed } => self.terminate(name, incarnation, agreed)?,
-            Effect::Retire { name, incarnation, cause, reason } => {
-                ops::retire::retire(self.team, &name, &incarnation, cause, &reason)?;
-            }
+            Effect::Retire(retirements) => ops::retire::retire(self.team, &retirements)?,
             Effect::Resolve { request, outcome, answer } => {
                 ops::shutdown::resolve(self.team, &request, outcome, answer.as_deref())?;
             }
@@ -265,19 +264,12 @@ impl Driver<'_> {
         });
     }
 
-    /// Ends a run on a thread of its own: it can take seconds, and others end meanwhile.
     fn terminate(&self, name: MemberName, incarnation: Incarnation, agreed: bool) -> Result<(), OpsError> {
         let record = ops::status::record(self.team, &name)?.filter(|r| r.is(&incarnation));
-        let (ctx, team, signals) = (self.ctx.clone(), self.team.clone(), self.signals.clone());
         let manner = if agreed { Manner::Agreed } else { Manner::Told };
-        tokio::task::spawn_blocking(move || {
-            let result = match record {
-                Some(record) => ops::terminate::terminate(&ctx, &team, &record, manner).map(drop),
-                None => Ok(()),
-            };
-            let result = result.map_err(|e| e.to_string());
-            let _ = signals.send(Signal::Terminated { name, incarnation, result });
-        });
+        let ending = record.map(|record| Ending { record, manner });
+        // It ends only after the driver.
+        let _ = self.terminator.send(Due { name, incarnation, ending });
         Ok(())
     }
 }

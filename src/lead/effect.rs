@@ -7,6 +7,7 @@ use crate::model::order::Order;
 use crate::model::placement::ProcessId;
 use crate::model::record::MemberRecord;
 use crate::model::request::ShutdownOutcome;
+use crate::ops::retire::Retirement;
 
 /// Something to do.
 #[derive(Debug, Clone, PartialEq)]
@@ -23,8 +24,8 @@ pub(crate) enum Effect {
     Terminate { name: MemberName, incarnation: Incarnation, agreed: bool },
     /// Start these members of a kind. Reports `Started`.
     Start { kind: usize, orders: Vec<Order> },
-    /// The run is proven over: off the roster, tasks given back, notices sent.
-    Retire { name: MemberName, incarnation: Incarnation, cause: Cause, reason: String },
+    /// The runs are proven over: off the roster, tasks given back, notices sent.
+    Retire(Vec<Retirement>),
     /// Bring a request to its end.
     Resolve { request: RequestId, outcome: ShutdownOutcome, answer: Option<String> },
     /// Move a member on in its life.

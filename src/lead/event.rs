@@ -6,6 +6,14 @@ use crate::model::id::{Incarnation, MemberName};
 use crate::model::record::MemberRecord;
 use crate::model::request::ShutdownRequest;
 
+/// A run that was to be ended: its placement is proven gone, or why not.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Terminated {
+    pub(crate) name: MemberName,
+    pub(crate) incarnation: Incarnation,
+    pub(crate) result: Result<(), String>,
+}
+
 /// Something that happened.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Event {
@@ -19,8 +27,8 @@ pub(crate) enum Event {
     Board(Board),
     /// The launcher of this run is gone; the record was read after that.
     Exited(Box<MemberRecord>),
-    /// The effect `Terminate` has ended: the placement is proven gone, or why not.
-    Terminated { name: MemberName, incarnation: Incarnation, result: Result<(), String> },
+    /// Effects `Terminate` have ended, those that were carried out together.
+    Terminated(Vec<Terminated>),
     /// The effect `Start` has ended: who could not be started, and why.
     Started { kind: usize, names: Vec<MemberName>, failures: Vec<(MemberName, String)> },
     /// A person wants it to end: gracefully, or at once.

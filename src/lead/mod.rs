@@ -8,6 +8,7 @@ mod labels;
 mod react;
 mod sources;
 mod state;
+mod terminator;
 
 pub(crate) use driver::{Lead, Stop, lead};
 pub(crate) use state::{End, Goal};

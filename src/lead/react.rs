@@ -24,9 +24,7 @@ pub(crate) fn react(state: &mut State, event: Event, now: Timestamp) -> Vec<Effe
         Event::Requests(requests) => shutdown::see_requests(state, requests, &mut effects),
         Event::Board(board) => see_board(state, board, &mut effects),
         Event::Exited(record) => members::see_exit(state, &record, &mut effects),
-        Event::Terminated { name, incarnation, result } => {
-            members::see_terminated(state, &name, &incarnation, result, now, &mut effects);
-        }
+        Event::Terminated(ended) => members::see_terminated(state, ended, now, &mut effects),
         Event::Started { kind, names, failures } => {
             staff::see_started(state, kind, &names, failures, now, &mut effects);
         }

@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender};
 
+use super::event::Terminated;
 use crate::model::id::{Incarnation, MemberName};
 use crate::model::placement::ProcessId;
 use crate::model::topic::Topic;
@@ -14,7 +15,7 @@ use crate::sys::proc::{self, Process};
 pub(super) enum Signal {
     Changed(Topic),
     Exited { name: MemberName, incarnation: Incarnation },
-    Terminated { name: MemberName, incarnation: Incarnation, result: Result<(), String> },
+    Terminated(Vec<Terminated>),
     Started { kind: usize, names: Vec<MemberName>, failures: Vec<(MemberName, String)> },
 }
 
@@ -41,8 +42,10 @@ pub(super) fn drain(
     let mut next = Some(first);
     while let Some(signal) = next {
         match signal {
+            // All records are read at once.
+            Signal::Changed(Topic::Member(_)) => drop(topics.insert(Topic::Members)),
             Signal::Changed(topic) => drop(topics.insert(topic)),
-            other @ (Signal::Exited { .. } | Signal::Terminated { .. } | Signal::Started { .. }) => {
+            other @ (Signal::Exited { .. } | Signal::Terminated(_) | Signal::Started { .. }) => {
                 others.push(other)
             }
         }

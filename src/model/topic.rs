@@ -6,6 +6,8 @@ pub(crate) enum Topic {
     Roster,
     /// A mailbox, by its owner's name as it stands in file names.
     Mail(String),
+    /// One member's record, by its name as it stands in file names.
+    Member(String),
     Members,
     Requests,
     Tasks,

@@ -2,6 +2,7 @@
 
 use super::error::OpsError;
 use crate::model::event::{Event, Note};
+use crate::model::id::MemberName;
 use crate::model::topic::Topic;
 use crate::store::TeamStore;
 use crate::sys::watch::Watch;
@@ -13,6 +14,15 @@ pub(crate) const POLLING: &str =
 /// Tells of every change of the team's files, until the watch is dropped.
 pub(crate) fn watch(team: &TeamStore, on_change: impl Fn(Topic) + Send + 'static) -> Result<Watch, OpsError> {
     Ok(team.watch(on_change)?)
+}
+
+/// Like [`watch`], only of what may concern this teammate.
+pub(crate) fn watch_as(
+    team: &TeamStore,
+    name: &MemberName,
+    on_change: impl Fn(Topic) + Send + 'static,
+) -> Result<Watch, OpsError> {
+    Ok(team.watch_as(name, on_change)?)
 }
 
 /// Writes one event.

@@ -53,6 +53,26 @@ pub(crate) fn withdraw(
     })?)
 }
 
+/// A run is over; the new state if there was a change. The journal and the roster are told by whoever retires it.
+pub(crate) fn end(
+    team: &TeamStore,
+    name: &MemberName,
+    incarnation: &Incarnation,
+    cause: Cause,
+    reason: &str,
+) -> Result<Option<MemberState>, OpsError> {
+    Ok(team.change_record(name, incarnation, |record| step(record, cause, Some(reason)))?.flatten())
+}
+
+/// What the journal is told of a new state.
+pub(crate) fn news(name: &MemberName, state: MemberState, reason: Option<&str>) -> Note {
+    let note = Note::of(EventKind::MemberState).member(name).with("state", state.as_str());
+    match reason {
+        Some(reason) => note.with("reason", reason),
+        None => note,
+    }
+}
+
 /// One step in a record; the new state if there was a change.
 fn step(record: &mut MemberRecord, cause: Cause, reason: Option<&str>) -> Option<MemberState> {
     let next = record.state.after(cause)?;
@@ -78,11 +98,7 @@ pub(crate) fn move_on(
         step(record, cause, reason)
     };
     let Some(Some(next)) = team.change_record(name, incarnation, change)? else { return Ok(None) };
-    let mut note = Note::of(EventKind::MemberState).member(name).with("state", next.as_str());
-    if let Some(reason) = reason {
-        note = note.with("reason", reason);
-    }
-    team.record(note)?;
+    team.record(news(name, next, reason))?;
     if matches!(next, MemberState::Working | MemberState::Idle) {
         team.change_roster(|roster| Ok(roster.set(name, "isActive", next == MemberState::Working)))?;
     }

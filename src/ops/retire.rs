@@ -1,4 +1,4 @@
-//! What follows when a member's run is over: off the roster, its tasks given back, everybody who counts told. Every
+//! What follows when members' runs are over: off the roster, their tasks given back, everybody who counts told. Every
 //! step may be done again without harm.
 
 use super::error::OpsError;
@@ -10,57 +10,84 @@ use crate::model::protocol::{Message, TeammateTerminated};
 use crate::store::TeamStore;
 use crate::sys::rand;
 
-/// What a retirement gave back.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Retired {
-    pub(crate) released: Vec<TaskId>,
+/// A run that is over.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Retirement {
+    pub(crate) name: MemberName,
+    pub(crate) incarnation: Incarnation,
+    pub(crate) cause: Cause,
+    pub(crate) reason: String,
 }
 
-/// Takes a member off the team after its placement is proven gone.
-pub(crate) fn retire(
-    team: &TeamStore,
-    name: &MemberName,
-    incarnation: &Incarnation,
-    cause: Cause,
-    reason: &str,
-) -> Result<Retired, OpsError> {
-    presence::move_on(team, name, incarnation, cause, Some(reason))?;
-    let latest = team.member_record(name)?.is_none_or(|r| r.is(incarnation));
-    if !latest {
-        // A namesake runs already: roster entry and tasks are its own (SD-10).
-        return Ok(Retired { released: Vec::new() });
+/// Takes members off the team after their placements are proven gone.
+///
+/// # Errors
+/// The first one; whom it does not concern is retired all the same.
+pub(crate) fn retire(team: &TeamStore, retirements: &[Retirement]) -> Result<(), OpsError> {
+    let mut trouble = Ok(());
+    let (mut news, mut latest) = (Vec::new(), Vec::new());
+    for one in retirements {
+        match end(team, one) {
+            Ok((note, is_latest)) => {
+                news.extend(note);
+                latest.extend(is_latest.then_some(one));
+            }
+            Err(e) => trouble = trouble.and(Err(e)),
+        }
     }
-    let was_on = team.change_roster(|roster| Ok(roster.leave(name)))?;
-    let released: Vec<TaskId> = task::release(team, name)?.iter().map(|t| t.id).collect();
-    if was_on {
-        let left = rand::uuid();
-        tell(team, name, cause, reason, &released, &left)?;
+    team.record_all(news)?;
+    let left = team.change_roster(|roster| {
+        Ok(latest.iter().map(|one| roster.leave(&one.name)).collect::<Vec<bool>>())
+    })?;
+    let mut gone = Vec::new();
+    for (one, was_on) in latest.into_iter().zip(left) {
+        match task::release(team, &one.name) {
+            Ok(released) if was_on => gone.push((one, released.iter().map(|t| t.id).collect())),
+            Ok(_) => {}
+            Err(e) => trouble = trouble.and(Err(e)),
+        }
+    }
+    trouble.and(tell(team, &gone))
+}
+
+/// Brings the run's record to its end: what the journal is to be told, and whether no namesake runs already, whose own
+/// roster entry and tasks would be (SD-10).
+fn end(team: &TeamStore, one: &Retirement) -> Result<(Option<Note>, bool), OpsError> {
+    let next = presence::end(team, &one.name, &one.incarnation, one.cause, &one.reason)?;
+    let is_latest = team.member_record(&one.name)?.is_none_or(|record| record.is(&one.incarnation));
+    Ok((next.map(|state| presence::news(&one.name, state, Some(&one.reason))), is_latest))
+}
+
+/// The notices to the lead's mailbox, in the observed form, and to the journal.
+fn tell(team: &TeamStore, gone: &[(&Retirement, Vec<TaskId>)]) -> Result<(), OpsError> {
+    if gone.is_empty() {
+        return Ok(());
+    }
+    let system = MemberName::existing("system")?;
+    // The notice is because of the event, whose id is therefore known before.
+    let events: Vec<String> = gone.iter().map(|_| rand::uuid()).collect();
+    let notices = gone.iter().zip(&events);
+    let notices: Vec<(Message, &str)> =
+        notices.map(|((one, released), event)| (notice(one, released), event.as_str())).collect();
+    send::say_all(team, &system, &MemberName::lead(), &notices)?;
+    let left = gone.iter().zip(&events).map(|((one, released), event)| {
         let given_back = released.iter().map(TaskId::to_string).collect::<Vec<_>>();
-        let note = Note { id: Some(left), ..Note::of(EventKind::MemberLeft) };
-        team.record(note.member(name).with("reason", reason).with("released", given_back))?;
-    }
-    Ok(Retired { released })
+        let note = Note { id: Some(event.clone()), ..Note::of(EventKind::MemberLeft) };
+        note.member(&one.name).with("reason", one.reason.as_str()).with("released", given_back)
+    });
+    team.record_all(left.collect())?;
+    Ok(())
 }
 
-/// The notice to the lead's mailbox, in the observed form; `left` is the event that it tells of.
-fn tell(
-    team: &TeamStore,
-    name: &MemberName,
-    cause: Cause,
-    reason: &str,
-    released: &[TaskId],
-    left: &str,
-) -> Result<(), OpsError> {
-    let mut text = match cause {
+fn notice(one: &Retirement, released: &[TaskId]) -> Message {
+    let Retirement { name, cause, reason, .. } = one;
+    let mut message = match cause {
         Cause::Released | Cause::Forced => format!("{name} has shut down."),
         _ => format!("{name} has ended: {reason}."),
     };
     if !released.is_empty() {
         let ids: Vec<String> = released.iter().map(|id| format!("#{id}")).collect();
-        text.push_str(&format!(" Its tasks are free again: {}.", ids.join(", ")));
+        message.push_str(&format!(" Its tasks are free again: {}.", ids.join(", ")));
     }
-    let system = MemberName::existing("system")?;
-    let notice = Message::TeammateTerminated(TeammateTerminated { message: text });
-    send::say(team, &system, &MemberName::lead(), &notice, Some(left.to_owned()))?;
-    Ok(())
+    Message::TeammateTerminated(TeammateTerminated { message })
 }

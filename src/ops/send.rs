@@ -141,6 +141,24 @@ fn cause_of(team: &TeamStore, message: &Message) -> Option<String> {
     }
 }
 
+/// Puts several protocol messages of `from` into one mailbox at once, each because of an event of the journal.
+pub(crate) fn say_all(
+    team: &TeamStore,
+    from: &MemberName,
+    to: &MemberName,
+    messages: &[(Message, &str)],
+) -> Result<(), OpsError> {
+    let envelope = |message: &Message| Envelope::new(from.as_str(), &message.to_text(), rand::uuid(), now());
+    let envelopes: Vec<Envelope> = messages.iter().map(|(message, _)| envelope(message)).collect();
+    team.mailbox(to).append_all(&envelopes)?;
+    let notes = envelopes.iter().zip(messages).map(|(envelope, (message, cause))| {
+        let note = Note::of(EventKind::MessageSent).because(cause).member(to).with("from", from.as_str());
+        note.with("msg_id", envelope.msg_id.as_str()).with("kind", message.kind())
+    });
+    team.record_all(notes.collect())?;
+    Ok(())
+}
+
 fn deliver(
     team: &TeamStore,
     sender: &Member,

@@ -1,6 +1,7 @@
 //! `shutdown`: asking members to end. This verb files the request and puts it into the mailbox; carrying it out to the
 //! end is the lead's, whoever that is (SD-01).
 
+use std::thread;
 use std::time::Duration;
 
 use serde::Serialize;
@@ -17,6 +18,9 @@ use crate::profile;
 use crate::store::{StoreError, TeamStore};
 use crate::sys::clock::Deadline;
 use crate::sys::rand;
+
+/// So many mailboxes are written at once.
+const AT_ONCE: usize = 16;
 
 /// How a shutdown is asked for.
 #[derive(Debug, Clone)]
@@ -35,7 +39,46 @@ pub(crate) fn ask(
     wish: &Wish,
 ) -> Result<Vec<ShutdownRequest>, OpsError> {
     let records = names.iter().map(|name| record_of(team, name)).collect::<Result<Vec<_>, _>>()?;
-    records.iter().map(|record| ask_one(team, record, wish)).collect()
+    let mut open: Vec<ShutdownRequest> =
+        team.requests()?.into_iter().filter(ShutdownRequest::is_open).collect();
+    let (mut asked, mut new) = (Vec::new(), Vec::new());
+    for record in &records {
+        let earlier = open.iter().find(|r| r.member == record.name && record.is(&r.incarnation));
+        let request = match earlier {
+            Some(earlier) => hurry(team, earlier, wish)?,
+            None => {
+                let request = file(team, record, wish)?;
+                new.push((record, request.clone()));
+                request
+            }
+        };
+        open.push(request.clone());
+        asked.push(request);
+    }
+    send_all(team, &new, wish)?;
+    Ok(asked)
+}
+
+/// A second request for the same run is the first one, hurried if that is wished now.
+fn hurry(team: &TeamStore, earlier: &ShutdownRequest, wish: &Wish) -> Result<ShutdownRequest, OpsError> {
+    if wish.force && !earlier.force {
+        team.change_request(&earlier.id, |r| r.force = true)?;
+    }
+    Ok(team.request(&earlier.id)?)
+}
+
+/// Side by side: each message is waited for on its way to the disk, and the disk takes many at a time.
+fn send_all(team: &TeamStore, new: &[(&MemberRecord, ShutdownRequest)], wish: &Wish) -> Result<(), OpsError> {
+    let hands = new.len().clamp(1, AT_ONCE);
+    thread::scope(|scope| {
+        let parts = new.chunks(new.len().div_ceil(hands).max(1));
+        let send = |part: &[(&MemberRecord, ShutdownRequest)]| {
+            part.iter().try_for_each(|(record, request)| tell(team, record, request, wish))
+        };
+        let hands: Vec<_> = parts.map(|part| scope.spawn(move || send(part))).collect();
+        let lost = || OpsError::NotEnded { what: "a thread that asks members to end was lost".to_owned() };
+        hands.into_iter().try_for_each(|hand| hand.join().unwrap_or_else(|_| Err(lost())))
+    })
 }
 
 fn record_of(team: &TeamStore, name: &MemberName) -> Result<MemberRecord, OpsError> {
@@ -52,14 +95,13 @@ fn record_of(team: &TeamStore, name: &MemberName) -> Result<MemberRecord, OpsErr
     }
 }
 
-fn ask_one(team: &TeamStore, record: &MemberRecord, wish: &Wish) -> Result<ShutdownRequest, OpsError> {
-    if let Some(open) = open_request(team, record)? {
-        if wish.force && !open.force {
-            team.change_request(&open.id, |r| r.force = true)?;
-        }
-        return Ok(team.request(&open.id)?);
-    }
-    let request = file(team, record, wish)?;
+/// Asks the member, if it can be asked and is to be; tells the journal.
+fn tell(
+    team: &TeamStore,
+    record: &MemberRecord,
+    request: &ShutdownRequest,
+    wish: &Wish,
+) -> Result<(), OpsError> {
     let asks = !wish.force && request.is_open() && reads_mail(record);
     if asks {
         let message = Message::ShutdownRequest(protocol::ShutdownRequest {
@@ -80,17 +122,12 @@ fn ask_one(team: &TeamStore, record: &MemberRecord, wish: &Wish) -> Result<Shutd
         note = note.with("reason", reason.as_str());
     }
     team.record(Note { id: request.event.clone(), ..note })?;
-    Ok(request)
+    Ok(())
 }
 
 /// Whether the member's program reads its mailbox, so that it can be asked.
 pub(crate) fn reads_mail(record: &MemberRecord) -> bool {
     profile::named(&record.wish.profile).is_none_or(|p| p.reads_mail)
-}
-
-fn open_request(team: &TeamStore, record: &MemberRecord) -> Result<Option<ShutdownRequest>, OpsError> {
-    let requests = team.requests()?;
-    Ok(requests.into_iter().find(|r| r.is_open() && r.member == record.name && record.is(&r.incarnation)))
 }
 
 fn file(team: &TeamStore, record: &MemberRecord, wish: &Wish) -> Result<ShutdownRequest, OpsError> {

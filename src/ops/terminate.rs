@@ -1,13 +1,16 @@
-//! Ending one run of a member for good: its processes, then its placement, each only with proof that it is ours.
+//! Ending runs of members for good: their processes, then their placements, each only with proof that it is ours. What
+//! is due together goes together: all launchers are told before one is waited for, and a backend is asked about all of
+//! its placements at once.
 
+use std::collections::BTreeMap;
+use std::thread;
 use std::time::Duration;
 
 use super::backends;
 use super::context::Context;
 use super::error::OpsError;
-use crate::backend::Backend;
+use crate::backend::{Backend, Mark};
 use crate::model::event::{EventKind, Note};
-
 use crate::model::placement::{Placement, ProcessId, Verdict};
 use crate::model::record::MemberRecord;
 use crate::store::TeamStore;
@@ -36,67 +39,235 @@ pub(crate) enum Manner {
     Told,
 }
 
-/// Ends the processes and closes the placement of this run. Gives the verdict that was acted upon. Done twice, the
-/// second time finds it gone.
+/// A run that is to end.
+#[derive(Debug, Clone)]
+pub(crate) struct Ending {
+    pub(crate) record: MemberRecord,
+    pub(crate) manner: Manner,
+}
+
+/// Ends the processes and closes the placements of these runs; one answer each, in order. Done twice, the second time
+/// finds them gone.
 ///
 /// # Errors
 /// A placement that cannot be proven ours is not touched, unless its processes are proven dead already.
+pub(crate) fn terminate_all(
+    ctx: &Context,
+    team: &TeamStore,
+    endings: &[Ending],
+) -> Vec<Result<(), OpsError>> {
+    let mut results: Vec<Option<Result<(), OpsError>>> = endings.iter().map(|_| None).collect();
+    for group in groups(endings) {
+        let Some(mark) = group[0].mark() else { continue };
+        match backends::of_placement(ctx, team, mark.placement) {
+            Ok(backend) => end_group(team, backend.as_ref(), &group, &mut results),
+            Err(e) => settle(&mut results, group.iter().map(|one| one.nth), Err(e)),
+        }
+    }
+    let unplaced: Vec<One<'_>> = endings.iter().enumerate().filter_map(One::unplaced).collect();
+    // A backend can fail after it has started a launcher, which is then known by its start record alone.
+    end_processes(&unplaced);
+    for one in &unplaced {
+        results[one.nth] = Some(one.ended());
+    }
+    results.into_iter().map(|result| result.unwrap_or(Ok(()))).collect()
+}
+
+/// [`terminate_all`] for one.
 pub(crate) fn terminate(
     ctx: &Context,
     team: &TeamStore,
     record: &MemberRecord,
     manner: Manner,
-) -> Result<Verdict, OpsError> {
-    let Some(placement) = &record.placement else {
-        // A backend can fail after it has started a launcher, which is then known by its start record alone.
-        end_processes(record);
-        return ended(record).map(|()| Verdict::Gone);
-    };
-    let backend = backends::of_placement(ctx, team, placement)?;
-    let launcher = record.launcher();
-    if let Some(launcher) = launcher.filter(|_| manner == Manner::Agreed) {
-        proc::wait_exit(process(launcher), OWN_END);
-    }
-    let before = backend.verify(placement, &record.token);
-    journal(team, record, &before)?;
-    // Pid and start time prove the launcher on their own; the placement's proof is needed only to close it.
-    end_processes(record);
-    close(team, record, placement, backend.as_ref())?;
-    ended(record).map(|()| before)
-}
-
-fn program(record: &MemberRecord) -> Option<ProcessId> {
-    record.start.as_ref().map(|start| start.program)
-}
-
-fn ended(record: &MemberRecord) -> Result<(), OpsError> {
-    match [record.launcher(), program(record)].into_iter().flatten().find(|process| !is_dead(*process)) {
-        Some(left) => Err(OpsError::NotEnded {
-            what: format!("process {} of `{}` is still there", left.pid, record.name),
-        }),
-        None => Ok(()),
-    }
-}
-
-/// Closes the placement if it is proven ours. A server that ends with its last pane cannot be asked for a moment
-/// (SD-13): that is waited out before it counts as unknown.
-fn close(
-    team: &TeamStore,
-    record: &MemberRecord,
-    placement: &Placement,
-    backend: &dyn Backend,
 ) -> Result<(), OpsError> {
+    let ending = Ending { record: record.clone(), manner };
+    terminate_all(ctx, team, &[ending]).pop().unwrap_or(Ok(()))
+}
+
+/// One run of those that share a backend.
+#[derive(Debug, Clone, Copy)]
+struct One<'a> {
+    /// Its place in the answer.
+    nth: usize,
+    record: &'a MemberRecord,
+    manner: Manner,
+}
+
+impl<'a> One<'a> {
+    fn unplaced((nth, Ending { record, manner }): (usize, &'a Ending)) -> Option<One<'a>> {
+        record.placement.is_none().then_some(One { nth, record, manner: *manner })
+    }
+
+    /// None without a placement.
+    fn mark(&self) -> Option<Mark<'a>> {
+        let placement = self.record.placement.as_ref()?;
+        Some(Mark { placement, token: &self.record.token })
+    }
+
+    /// Whether its processes are gone.
+    fn ended(&self) -> Result<(), OpsError> {
+        let processes = [self.launcher(), self.program()].into_iter().flatten();
+        match processes.into_iter().find(|process| !is_dead(*process)) {
+            Some(left) => Err(OpsError::NotEnded {
+                what: format!("process {} of `{}` is still there", left.pid, self.record.name),
+            }),
+            None => Ok(()),
+        }
+    }
+
+    fn launcher(&self) -> Option<ProcessId> {
+        self.record.launcher()
+    }
+
+    fn program(&self) -> Option<ProcessId> {
+        self.record.start.as_ref().map(|start| start.program)
+    }
+}
+
+type Results = [Option<Result<(), OpsError>>];
+
+/// Those whose placements one backend can be asked about.
+fn groups(endings: &[Ending]) -> Vec<Vec<One<'_>>> {
+    let mut groups: BTreeMap<(&str, &str), Vec<One<'_>>> = BTreeMap::new();
+    for (nth, Ending { record, manner }) in endings.iter().enumerate() {
+        let Some(placement) = &record.placement else { continue };
+        let server = match placement {
+            Placement::Tmux(pane) => pane.socket.as_str(),
+            Placement::Exec(place) => place.program.as_str(),
+            Placement::Iterm2(_) | Placement::Pty(_) => "",
+        };
+        let one = One { nth, record, manner: *manner };
+        groups.entry((placement.backend().as_str(), server)).or_default().push(one);
+    }
+    groups.into_values().collect()
+}
+
+fn end_group(team: &TeamStore, backend: &dyn Backend, group: &[One<'_>], results: &mut Results) {
+    let own_end = Deadline::after(OWN_END);
+    for launcher in group.iter().filter(|one| one.manner == Manner::Agreed).filter_map(One::launcher) {
+        proc::wait_exit(process(launcher), own_end.remaining());
+    }
+    // Of a launcher that has ended by itself the placement is looked at once, when it is closed.
+    let (ended, alive): (Vec<One<'_>>, Vec<One<'_>>) =
+        group.iter().partition(|one| one.launcher().is_some_and(is_dead));
+    if let Err(e) = look(team, backend, &alive) {
+        // A look that is not on record is none: nothing is touched.
+        return settle(results, group.iter().map(|one| one.nth), Err(e));
+    }
+    // Pid and start time prove the launchers on their own; the placement's proof is needed only to close it.
+    end_processes(group);
+    let closed = close_all(team, backend, group, &ended);
+    for (one, closed) in group.iter().zip(closed) {
+        results[one.nth] = Some(closed.and(one.ended()));
+    }
+}
+
+/// Asks whose the placements are and puts the answers on record.
+fn look(team: &TeamStore, backend: &dyn Backend, group: &[One<'_>]) -> Result<(), OpsError> {
+    if group.is_empty() {
+        return Ok(());
+    }
+    let verdicts = backend.verify_all(&marks(group));
+    journal(team, group.iter().zip(&verdicts))
+}
+
+fn marks<'a>(group: &[One<'a>]) -> Vec<Mark<'a>> {
+    group.iter().filter_map(One::mark).collect()
+}
+
+/// Tells the launchers, which end their programs' trees; where one does not, ends the tree from here.
+fn end_processes(group: &[One<'_>]) {
+    // Who was dead already and left no word was killed from outside.
+    let killed: Vec<&One<'_>> =
+        group.iter().filter(|one| one.record.exit.is_none() && one.launcher().is_some_and(is_dead)).collect();
+    for launcher in group.iter().filter_map(One::launcher) {
+        proc::signal(process(launcher), TERM);
+    }
+    let deadline = Deadline::after(LAUNCHER_END);
+    for launcher in group.iter().filter_map(One::launcher) {
+        proc::wait_exit(process(launcher), deadline.remaining());
+    }
+    // A launcher that was killed from outside could not take its program along.
+    let left = group.iter().flat_map(|one| [one.launcher(), one.program()]).flatten();
+    let left: Vec<ProcessId> = left.filter(|process| !is_dead(*process)).collect();
+    // Side by side: each may take its whole grace.
+    thread::scope(|scope| {
+        for stubborn in left {
+            scope.spawn(move || proc::end_tree(process(stubborn), true, TREE_GRACE));
+        }
+    });
+    for one in killed {
+        // Nor what had left the program's own tree; that still has its run in its environment (SD-09).
+        proc::end_marked(&format!("PHALANX_INCARNATION={}", one.record.incarnation), TREE_GRACE);
+    }
+}
+
+/// Closes the placements that are proven ours. A server that ends with its last pane cannot be asked for a moment
+/// (SD-13): that is waited out before it counts as unknown.
+/// Of the `unseen` the verdict is not on record yet.
+fn close_all(
+    team: &TeamStore,
+    backend: &dyn Backend,
+    group: &[One<'_>],
+    unseen: &[One<'_>],
+) -> Vec<Result<(), OpsError>> {
     let deadline = Deadline::after(UNKNOWN_FOR);
-    loop {
-        match backend.verify(placement, &record.token) {
-            Verdict::Gone => return Ok(()),
-            Verdict::Foreign { .. } if record.launcher().is_some_and(is_dead) => return Ok(()),
-            Verdict::Unknown { .. } if !deadline.expired() => clock::sleep(UNKNOWN_PAUSE),
-            Verdict::Owned | Verdict::Foreign { .. } | Verdict::Unknown { .. } => {
-                let acted = backend.close(placement, &record.token)?;
-                return journal(team, record, &acted);
+    let mut results: Vec<Option<Result<(), OpsError>>> = group.iter().map(|_| None).collect();
+    let mut open: Vec<usize> = (0..group.len()).collect();
+    while !open.is_empty() {
+        let asked: Vec<One<'_>> = open.iter().map(|nth| group[*nth]).collect();
+        let verdicts = backend.verify_all(&marks(&asked));
+        let (mut later, mut ours, mut gone) = (Vec::new(), Vec::new(), Vec::new());
+        for (nth, verdict) in open.into_iter().zip(verdicts) {
+            let dead = group[nth].launcher().is_some_and(is_dead);
+            match verdict {
+                Verdict::Gone => gone.push((nth, verdict)),
+                Verdict::Foreign { .. } if dead => gone.push((nth, verdict)),
+                Verdict::Unknown { .. } if !deadline.expired() => later.push(nth),
+                Verdict::Owned | Verdict::Foreign { .. } | Verdict::Unknown { .. } => ours.push(nth),
             }
         }
+        let fresh = |nth: usize| unseen.iter().any(|one| one.nth == group[nth].nth);
+        let news = gone.iter().filter(|(nth, _)| fresh(*nth));
+        let told = journal(team, news.map(|(nth, verdict)| (&group[*nth], verdict)));
+        settle(&mut results, gone.iter().map(|(nth, _)| *nth), told);
+        close_ours(team, backend, group, &ours, &mut results);
+        open = later;
+        if !open.is_empty() {
+            clock::sleep(UNKNOWN_PAUSE);
+        }
+    }
+    results.into_iter().map(|result| result.unwrap_or(Ok(()))).collect()
+}
+
+fn close_ours(
+    team: &TeamStore,
+    backend: &dyn Backend,
+    group: &[One<'_>],
+    ours: &[usize],
+    results: &mut Results,
+) {
+    if ours.is_empty() {
+        return;
+    }
+    let asked: Vec<One<'_>> = ours.iter().map(|nth| group[*nth]).collect();
+    for (nth, closed) in ours.iter().zip(backend.close_all(&marks(&asked))) {
+        let told =
+            closed.map_err(OpsError::from).and_then(|verdict| journal(team, [(&group[*nth], &verdict)]));
+        results[*nth] = Some(told);
+    }
+}
+
+/// The same answer for several; an error for the first of them, and its words for the others.
+fn settle(results: &mut Results, those: impl Iterator<Item = usize>, told: Result<(), OpsError>) {
+    let text = told.as_ref().err().map(OpsError::to_string);
+    let mut first = told.err();
+    for nth in those {
+        results[nth] = Some(match (first.take(), &text) {
+            (Some(e), _) => Err(e),
+            (None, Some(text)) => Err(OpsError::NotEnded { what: text.clone() }),
+            (None, None) => Ok(()),
+        });
     }
 }
 
@@ -108,30 +279,19 @@ fn is_dead(id: ProcessId) -> bool {
     proc::liveness(id.pid, id.start) == Liveness::Dead
 }
 
-/// Tells the launcher, which ends its program's tree; if it does not, ends the tree from here.
-fn end_processes(record: &MemberRecord) {
-    let was_dead = record.launcher().is_some_and(is_dead);
-    if let Some(launcher) = record.launcher().filter(|launcher| !is_dead(*launcher)) {
-        proc::signal(process(launcher), TERM);
-        if !proc::wait_exit(process(launcher), LAUNCHER_END) {
-            proc::end_tree(process(launcher), true, TREE_GRACE);
-        }
-    }
-    if let Some(program) = program(record).filter(|program| !is_dead(*program)) {
-        // The launcher was killed from outside and could not take its program along.
-        proc::end_tree(process(program), true, TREE_GRACE);
-    }
-    if was_dead && record.exit.is_none() {
-        // Nor what had left the program's own tree; that still has its run in its environment (SD-09).
-        proc::end_marked(&format!("PHALANX_INCARNATION={}", record.incarnation), TREE_GRACE);
-    }
-}
-
-fn journal(team: &TeamStore, record: &MemberRecord, verdict: &Verdict) -> Result<(), OpsError> {
-    let note = Note::of(EventKind::PlacementVerdict)
-        .member(&record.name)
-        .with("incarnation", record.incarnation.as_str())
-        .with("verdict", verdict.to_string());
-    team.record(note)?;
+fn journal<'a>(
+    team: &TeamStore,
+    verdicts: impl IntoIterator<Item = (&'a One<'a>, &'a Verdict)>,
+) -> Result<(), OpsError> {
+    let note = |(one, verdict): (&One<'_>, &Verdict)| {
+        Note::of(EventKind::PlacementVerdict)
+            .member(&one.record.name)
+            .with("incarnation", one.record.incarnation.as_str())
+            .with("verdict", verdict.to_string())
+    };
+    team.record_all(verdicts.into_iter().map(note).collect())?;
     Ok(())
 }
+
+#[cfg(test)]
+mod tests;

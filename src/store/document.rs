@@ -39,6 +39,25 @@ pub(super) enum Shared {
     AmongUs,
 }
 
+/// For how long the file means something.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Kept {
+    /// It survives a power cut.
+    ForGood,
+    /// It speaks of processes, and after a power cut none of them is there: it is not waited for on its way to the
+    /// disk. What cannot be read of it is as if it had never been written.
+    ForThisBoot,
+}
+
+impl Kept {
+    pub(super) fn sync(self) -> Sync {
+        match self {
+            Kept::ForGood => Sync::Entry,
+            Kept::ForThisBoot => Sync::Nothing,
+        }
+    }
+}
+
 /// A file and what guards it.
 #[derive(Debug, Clone)]
 pub(super) struct Place {
@@ -47,6 +66,7 @@ pub(super) struct Place {
     /// The team's: for the quarantine and the journal.
     pub(super) layout: Layout,
     pub(super) shared: Shared,
+    pub(super) kept: Kept,
     /// Where the note and the spares of a file lie that is appended to.
     pub(super) turns: Option<PathBuf>,
 }
@@ -99,7 +119,8 @@ pub(super) struct Found<T> {
     pub(super) parsed: T,
 }
 
-/// Reads until it parses, for a while; then gives up with the problem.
+/// Reads until it parses, for a while; then gives up with the problem. A file of this boot is always written whole: if
+/// it does not parse the power was cut (renamed and not on the disk yet it is empty, or cut short), and there is none.
 pub(super) fn read_parsed<T>(
     place: &Place,
     parse: impl Fn(&[u8]) -> serde_json::Result<T>,
@@ -114,6 +135,10 @@ pub(super) fn read_parsed<T>(
         match parse(&file.bytes) {
             Ok(parsed) => return Ok(Some(Found { file, parsed })),
             Err(e) => problem = if file.bytes.is_empty() { "it is empty".to_owned() } else { e.to_string() },
+        }
+        if place.kept == Kept::ForThisBoot {
+            copy_aside(place, &problem)?;
+            return Ok(None);
         }
         // A file that reads the same several times over is not being written: no need to wait out all tries.
         if attempt >= 8 && file.bytes == last {
@@ -177,8 +202,11 @@ pub(super) fn change_held<T>(
             return Ok(answer);
         }
         // By its bytes: Claude Code rewrites the team file in place and without a lock.
-        let unchanged = || fs::read(&place.path, MAX_FILE).is_ok_and(|now| now == before);
-        if publish(place, held, &after, Sync::Entry, unchanged)? {
+        let unchanged = || match place.shared {
+            Shared::WithOthers(_) => fs::read(&place.path, MAX_FILE).is_ok_and(|now| now == before),
+            Shared::AmongUs => true,
+        };
+        if publish(place, held, &after, place.kept.sync(), unchanged)? {
             return Ok(answer);
         }
     }
@@ -257,7 +285,7 @@ fn overlay(stored: Option<Value>, before: Option<Object>, after: Object) -> Valu
 }
 
 /// Writes a file of our own that nobody else changes at the same time.
-pub(super) fn write_new<T: Serialize>(path: &Path, item: &T) -> Result<bool, StoreError> {
+pub(super) fn write_new<T: Serialize>(path: &Path, item: &T, kept: Kept) -> Result<bool, StoreError> {
     let value = serde_json::to_value(item).expect("our own forms have string keys and can be written");
-    Ok(fs::create_new(path, &to_bytes(&value))?)
+    Ok(fs::create_with(path, &to_bytes(&value), kept.sync())?)
 }

@@ -16,6 +16,11 @@ impl TeamStore {
         append(&self.layout, note)
     }
 
+    /// Writes several events at once; gives them back in order.
+    pub(crate) fn record_all(&self, notes: Vec<Note>) -> Result<Vec<Event>, StoreError> {
+        append_all(&self.layout, notes)
+    }
+
     /// The events from byte `offset` on, and where to go on next time. Lines of a newer phalanx that cannot be read
     /// are passed over; a line that is still being written is left for the next time.
     pub(crate) fn events_from(&self, offset: u64) -> Result<(Vec<Event>, u64), StoreError> {
@@ -32,7 +37,23 @@ impl TeamStore {
 
 /// Writes an event to the journal of the team that lies there.
 pub(super) fn append(layout: &Layout, note: Note) -> Result<Event, StoreError> {
-    let event = Event {
+    let mut events = append_all(layout, vec![note])?;
+    Ok(events.swap_remove(0))
+}
+
+fn append_all(layout: &Layout, notes: Vec<Note>) -> Result<Vec<Event>, StoreError> {
+    let events: Vec<Event> = notes.into_iter().map(|note| event(layout, note)).collect();
+    let line = |event| serde_json::to_vec(event).expect("an event has string keys and can be written");
+    let lines: Vec<Vec<u8>> = events.iter().map(line).collect();
+    if !lines.is_empty() {
+        fs::append_lines(&layout.journal(), &lines)?;
+        failpoint::hit("journal.appended");
+    }
+    Ok(events)
+}
+
+fn event(layout: &Layout, note: Note) -> Event {
+    Event {
         id: note.id.unwrap_or_else(rand::uuid),
         cause: note.cause,
         at: Timestamp(clock::now_ms()),
@@ -41,9 +62,5 @@ pub(super) fn append(layout: &Layout, note: Note) -> Result<Event, StoreError> {
         member: note.member,
         task: note.task,
         detail: note.detail,
-    };
-    let line = serde_json::to_vec(&event).expect("an event has string keys and can be written");
-    fs::append_line(&layout.journal(), &line)?;
-    failpoint::hit("journal.appended");
-    Ok(event)
+    }
 }

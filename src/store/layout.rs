@@ -162,6 +162,11 @@ impl Layout {
         vec![self.team_dir(), self.inboxes(), self.tasks(), self.ours(), self.members(), self.requests()]
     }
 
+    /// The same for one teammate: the journal and the lead's record mean nothing to it.
+    pub(super) fn watched_by_members(&self) -> Vec<PathBuf> {
+        vec![self.team_dir(), self.inboxes(), self.tasks(), self.members(), self.requests()]
+    }
+
     /// What a changed path is about; none for locks, gates and temporary files.
     pub(super) fn topic(&self, path: &Path) -> Option<Topic> {
         let name = path.file_name()?.to_str()?;
@@ -177,7 +182,7 @@ impl Layout {
             Some("config") if parent == self.team_dir() => Some(Topic::Roster),
             Some(stem) if parent == self.inboxes() => Some(Topic::Mail(stem.to_owned())),
             Some(_) if parent == self.tasks() => Some(Topic::Tasks),
-            Some(_) if parent == self.members() => Some(Topic::Members),
+            Some(stem) if parent == self.members() => Some(Topic::Member(stem.to_owned())),
             Some(_) if parent == self.requests() => Some(Topic::Requests),
             None if path == self.journal() => Some(Topic::Journal),
             Some(_) | None => None,
@@ -199,7 +204,7 @@ mod tests {
         assert_eq!(topic("/r/teams/demo/inboxes/.bob.json.x.tmp"), None);
         assert_eq!(topic("/r/tasks/demo/3.json"), Some(Topic::Tasks));
         assert_eq!(topic("/r/tasks/demo/3.json.lock.uuid"), None);
-        assert_eq!(topic("/r/teams/demo/phalanx/members/bob.json"), Some(Topic::Members));
+        assert_eq!(topic("/r/teams/demo/phalanx/members/bob.json"), Some(Topic::Member("bob".to_owned())));
         assert_eq!(topic("/r/teams/demo/phalanx/requests/x.json"), Some(Topic::Requests));
         assert_eq!(topic("/r/teams/demo/phalanx/journal.jsonl"), Some(Topic::Journal));
         assert_eq!(topic("/r/teams/demo/inboxes"), Some(Topic::Everything));

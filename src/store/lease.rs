@@ -76,7 +76,7 @@ impl TeamStore {
     }
 
     fn lead_place(&self) -> document::Place {
-        self.ours("lead-record", self.layout.lead())
+        self.of_this_boot("lead-record", self.layout.lead())
     }
 }
 

@@ -7,12 +7,12 @@ use std::path::Path;
 use serde_json::Value;
 
 use super::append;
-use super::document::{self, Held, MAX_FILE, Place, Shared};
+use super::document::{self, Held, Kept, MAX_FILE, Place, Shared};
 use super::error::StoreError;
 use super::teams::TeamStore;
 use crate::model::envelope::{Envelope, MAX_TEXT};
 use crate::model::id::MemberName;
-use crate::model::wire;
+use crate::model::wire::{self, Object};
 use crate::sys::lock::Afterwards;
 use crate::sys::{failpoint, fs};
 
@@ -32,10 +32,33 @@ impl TeamStore {
     }
 }
 
+impl TeamStore {
+    /// Brings boxes that were made with [`Mailbox::found_with`] to the disk, all at once.
+    pub(crate) fn persist_boxes(&self, owners: &[&MemberName]) -> Result<(), StoreError> {
+        let paths: Vec<_> = owners.iter().map(|owner| self.layout.inbox(owner)).collect();
+        Ok(fs::persist(&paths)?)
+    }
+}
+
+fn check_length(envelope: &Envelope) -> Result<(), StoreError> {
+    match envelope.text.len() {
+        bytes if bytes > MAX_TEXT => Err(StoreError::MessageTooLong { bytes, limit: MAX_TEXT }),
+        _ => Ok(()),
+    }
+}
+
 impl Mailbox<'_> {
     /// Makes the empty box, so that other programs can lock it. False: there was one.
     pub(crate) fn found(&self) -> Result<bool, StoreError> {
         Ok(fs::create_new(&self.place().path, b"[]")?)
+    }
+
+    /// Makes the box with this message in it, or empty, and does not wait for the disk: [`TeamStore::persist_boxes`]
+    /// does. False: there is one, and it is as it was.
+    pub(crate) fn found_with(&self, first: Option<&Envelope>) -> Result<bool, StoreError> {
+        let entries: Vec<Object> = first.map(Envelope::to_entry).into_iter().collect();
+        first.map_or(Ok(()), check_length)?;
+        document::write_new(&self.place().path, &entries, Kept::ForThisBoot)
     }
 
     /// Removes the box of a teammate that never came up.
@@ -74,13 +97,27 @@ impl Mailbox<'_> {
     /// Puts a message at the end, if its owner is on the roster at that moment (MSG-05: no file is made for a
     /// stranger).
     pub(crate) fn append(&self, envelope: &Envelope) -> Result<(), StoreError> {
-        if envelope.text.len() > MAX_TEXT {
-            return Err(StoreError::MessageTooLong { bytes: envelope.text.len(), limit: MAX_TEXT });
-        }
+        check_length(envelope)?;
         match append::append(&self.place(), &envelope.to_entry(), || self.on_roster())? {
             true => Ok(()),
             false => Err(StoreError::BoxFull { owner: self.owner.clone(), limit: MAX_FILE }),
         }
+    }
+
+    /// Like [`Mailbox::append`], for several at once: the box is written one time.
+    pub(crate) fn append_all(&self, envelopes: &[Envelope]) -> Result<(), StoreError> {
+        if let [one] = envelopes {
+            return self.append(one);
+        }
+        envelopes.iter().try_for_each(check_length)?;
+        let place = self.place();
+        let held = Held::take(&place)?;
+        self.on_roster()?;
+        document::change_held(&place, &held, &mut |found| {
+            let mut entries = self.listed(found)?;
+            entries.extend(envelopes.iter().map(|envelope| Value::Object(envelope.to_entry())));
+            Ok((Some(Value::Array(entries)), ()))
+        })
     }
 
     /// Says that these messages were handed over: from now on they are not unread, whatever happens. The box itself is

@@ -60,6 +60,6 @@ impl TeamStore {
     }
 
     fn member_place(&self, name: &MemberName) -> document::Place {
-        self.ours(&format!("member-{}", name.file_stem()), self.layout.member(name))
+        self.of_this_boot(&format!("member-{}", name.file_stem()), self.layout.member(name))
     }
 }

@@ -1,6 +1,6 @@
 //! Requests that wait for an answer (`phalanx/requests/`). Who carries them out is not known here.
 
-use super::document;
+use super::document::{self, Kept};
 use super::error::StoreError;
 use super::teams::TeamStore;
 use crate::model::id::RequestId;
@@ -13,7 +13,7 @@ const FORMAT: u32 = 1;
 impl TeamStore {
     /// Files a request; whether its id was free.
     pub(crate) fn file_request(&self, request: &ShutdownRequest) -> Result<bool, StoreError> {
-        document::write_new(&self.layout.request(&request.id), request)
+        document::write_new(&self.layout.request(&request.id), request, Kept::ForThisBoot)
     }
 
     /// One request.
@@ -28,8 +28,10 @@ impl TeamStore {
         let stems = files.iter().filter(|f| !f.starts_with('.')).filter_map(|f| f.strip_suffix(".json"));
         let mut found = Vec::new();
         for stem in stems {
-            let place =
-                self.ours(&format!("request-{stem}"), self.layout.requests().join(format!("{stem}.json")));
+            let place = self.of_this_boot(
+                &format!("request-{stem}"),
+                self.layout.requests().join(format!("{stem}.json")),
+            );
             found.extend(document::read_typed::<ShutdownRequest>(&place)?);
         }
         found.sort_by(|a, b| (a.asked_at, &a.id).cmp(&(b.asked_at, &b.id)));
@@ -50,6 +52,6 @@ impl TeamStore {
     }
 
     fn request_place(&self, id: &RequestId) -> document::Place {
-        self.ours(&format!("request-{}", id.file_stem()), self.layout.request(id))
+        self.of_this_boot(&format!("request-{}", id.file_stem()), self.layout.request(id))
     }
 }

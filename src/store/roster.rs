@@ -47,7 +47,11 @@ impl Roster<'_> {
     /// # Errors
     /// [`StoreError::MemberTaken`] where the name is in use, without regard to case (ID-04, ID-05).
     pub(crate) fn join(&mut self, member: &Member) -> Result<(), StoreError> {
-        if let Some(holder) = self.team().member(&member.name) {
+        let members = self.file.get("members").and_then(Value::as_array);
+        // Only where it is taken is the whole file taken apart.
+        if members.is_some_and(|m| m.iter().any(|entry| is_entry_of(entry, &member.name)))
+            && let Some(holder) = self.team().member(&member.name)
+        {
             return Err(StoreError::MemberTaken { team: self.team.clone(), holder: holder.name.clone() });
         }
         let entry = Value::Object(member.to_entry());

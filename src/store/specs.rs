@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use super::document;
+use super::document::{self, Kept};
 use super::error::StoreError;
 use super::teams::TeamStore;
 use crate::model::id::Incarnation;
@@ -15,9 +15,14 @@ const MAX_SPEC: u64 = 16 * 1024 * 1024;
 impl TeamStore {
     /// Writes the spec and gives the one path that goes onto the launcher's command line.
     pub(crate) fn keep_spec(&self, spec: &Spec) -> Result<PathBuf, StoreError> {
-        let path = self.layout.spec(&spec.incarnation);
-        document::write_new(&path, spec)?;
+        let path = self.spec_path(&spec.incarnation);
+        document::write_new(&path, spec, Kept::ForThisBoot)?;
         Ok(path)
+    }
+
+    /// Where the spec of that run lies.
+    pub(crate) fn spec_path(&self, incarnation: &Incarnation) -> PathBuf {
+        self.layout.spec(incarnation)
     }
 
     /// Removes a spec whose launcher never came.

@@ -5,7 +5,7 @@ use std::thread;
 
 use serde_json::Value;
 
-use super::document::{self, Place, Shared};
+use super::document::{self, Kept, Place, Shared};
 use super::error::StoreError;
 use super::teams::TeamStore;
 use crate::model::board::{Board, Refusal};
@@ -269,7 +269,7 @@ impl TeamStore {
     }
 
     fn write_new_task(&self, task: &Task) -> Result<(), StoreError> {
-        match document::write_new(&self.layout.task(task.id), &task.to_object())? {
+        match document::write_new(&self.layout.task(task.id), &task.to_object(), Kept::ForGood)? {
             true => Ok(()),
             false => Err(StoreError::Contended { path: self.layout.task(task.id), tries: 1 }),
         }

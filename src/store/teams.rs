@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use serde_json::Value;
 
-use super::document::{self, Place, Shared};
+use super::document::{self, Kept, Place, Shared};
 use super::error::StoreError;
 use super::layout::Layout;
 use crate::model::id::{Incarnation, MemberName, TeamName};
@@ -146,9 +146,9 @@ impl TeamStore {
             fs::private_dir(&dir)?;
         }
         fs::create_new(&self.layout.task_list_lock(), b"")?;
-        document::write_new(&self.layout.settings(), settings)?;
+        document::write_new(&self.layout.settings(), settings, Kept::ForGood)?;
         self.mailbox(&MemberName::lead()).found()?;
-        document::write_new(&self.layout.team_file(), &Value::Object(file.clone()))?;
+        document::write_new(&self.layout.team_file(), &Value::Object(file.clone()), Kept::ForGood)?;
         Ok(())
     }
 
@@ -221,8 +221,45 @@ impl TeamStore {
 
     /// Calls `on_change` for every change of the team's files, from a thread of its own, until the watch is dropped.
     pub(crate) fn watch(&self, on_change: impl Fn(Topic) + Send + 'static) -> Result<Watch, StoreError> {
+        self.watch_dirs(&self.layout.watched(), on_change)
+    }
+
+    /// Like [`TeamStore::watch`], only of what may concern this teammate: many of them watch one team, and each change
+    /// that is told to all wakes as many processes.
+    pub(crate) fn watch_as(
+        &self,
+        name: &MemberName,
+        on_change: impl Fn(Topic) + Send + 'static,
+    ) -> Result<Watch, StoreError> {
+        let own = name.file_stem();
+        self.watch_dirs(&self.layout.watched_by_members(), move |topic| match &topic {
+            Topic::Mail(stem) | Topic::Member(stem) if *stem != own => {}
+            Topic::Journal => {}
+            Topic::Roster
+            | Topic::Mail(_)
+            | Topic::Member(_)
+            | Topic::Members
+            | Topic::Requests
+            | Topic::Tasks
+            | Topic::Everything => on_change(topic),
+        })
+    }
+
+    /// Like [`TeamStore::watch`], only of the members' records.
+    pub(crate) fn watch_records(
+        &self,
+        on_change: impl Fn(Topic) + Send + 'static,
+    ) -> Result<Watch, StoreError> {
+        self.watch_dirs(&[self.layout.members()], on_change)
+    }
+
+    fn watch_dirs(
+        &self,
+        dirs: &[PathBuf],
+        on_change: impl Fn(Topic) + Send + 'static,
+    ) -> Result<Watch, StoreError> {
         let layout = self.layout.clone();
-        let watch = Watch::new(&self.layout.watched(), move |path| {
+        let watch = Watch::new(dirs, move |path| {
             if let Some(topic) = layout.topic(path) {
                 on_change(topic);
             }
@@ -274,8 +311,14 @@ impl TeamStore {
         self.place(resource, path, Shared::AmongUs)
     }
 
+    /// Of a file that speaks of this boot's processes.
+    pub(super) fn of_this_boot(&self, resource: &str, path: PathBuf) -> Place {
+        Place { kept: Kept::ForThisBoot, ..self.ours(resource, path) }
+    }
+
     pub(super) fn place(&self, resource: &str, path: PathBuf, shared: Shared) -> Place {
-        Place { path, gate: self.layout.gate(resource), layout: self.layout.clone(), shared, turns: None }
+        let (gate, layout) = (self.layout.gate(resource), self.layout.clone());
+        Place { path, gate, layout, shared, kept: Kept::ForGood, turns: None }
     }
 
     pub(super) fn roster_place(&self) -> Place {

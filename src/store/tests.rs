@@ -2,6 +2,7 @@
 //! gates and locks, as a process would.
 
 mod mail;
+mod records;
 
 use std::path::Path;
 use std::thread;

@@ -1,7 +1,11 @@
 //! Notices that something changed in directories, and that is all: the caller looks itself. A hint beside a slow
 //! sweep, never the truth. Refuses to know what the files are.
 
+#[cfg(target_os = "linux")]
+mod inotify;
+
 use std::fmt;
+use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::{Receiver, sync_channel};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -18,14 +22,14 @@ pub(crate) enum WatchError {
     #[error("cannot watch for file changes")]
     Start {
         #[source]
-        source: notify::Error,
+        source: io::Error,
     },
     /// One directory could not be added: missing, or the limit of watches is reached.
     #[error("cannot watch {}", dir.display())]
     Add {
         dir: PathBuf,
         #[source]
-        source: notify::Error,
+        source: io::Error,
     },
 }
 
@@ -50,9 +54,26 @@ impl Means {
 
 /// Calls back for each changed entry of the watched directories until dropped.
 pub(crate) struct Watch {
-    watcher: Box<dyn Watcher + Send>,
+    eye: Eye,
     means: Means,
     dirs: Arc<Mutex<Vec<PathBuf>>>,
+}
+
+/// What sees the changes.
+enum Eye {
+    #[cfg(target_os = "linux")]
+    Inotify(inotify::Inotify),
+    Notify(Box<dyn Watcher + Send>),
+}
+
+impl Eye {
+    fn add(&mut self, dir: &Path) -> io::Result<()> {
+        match self {
+            #[cfg(target_os = "linux")]
+            Eye::Inotify(eye) => eye.add(dir),
+            Eye::Notify(eye) => eye.watch(dir, RecursiveMode::NonRecursive).map_err(io::Error::other),
+        }
+    }
 }
 
 impl fmt::Debug for Watch {
@@ -82,19 +103,18 @@ impl Watch {
     ) -> Result<Watch, WatchError> {
         let watched = Arc::new(Mutex::new(Vec::new()));
         let seen_by_handler = Arc::clone(&watched);
-        let handler = move |event: notify::Result<Event>| report(event, &seen_by_handler, &on_change);
-        let watcher = match means {
-            Means::Told => {
-                notify::recommended_watcher(handler).map(|w| Box::new(w) as Box<dyn Watcher + Send>)
-            }
+        let tell = move |change: Option<&Path>| report(change, &seen_by_handler, &on_change);
+        let eye = match means {
+            Means::Told => told(tell),
             Means::Polled(every) => {
                 // By content: over a network, times are too coarse and too late.
                 let config = Config::default().with_poll_interval(every).with_compare_contents(true);
-                PollWatcher::new(handler, config).map(|w| Box::new(w) as Box<dyn Watcher + Send>)
+                let watcher = PollWatcher::new(move |event| sort_out(event, &tell), config);
+                watcher.map(|watcher| Eye::Notify(Box::new(watcher))).map_err(io::Error::other)
             }
         };
-        let watcher = watcher.map_err(|source| WatchError::Start { source })?;
-        let mut watch = Watch { watcher, means, dirs: watched };
+        let eye = eye.map_err(|source| WatchError::Start { source })?;
+        let mut watch = Watch { eye, means, dirs: watched };
         dirs.iter().try_for_each(|dir| watch.add(dir))?;
         Ok(watch)
     }
@@ -106,8 +126,7 @@ impl Watch {
 
     /// Watches one more directory. Adding one again is harmless, and needed after it was removed and made anew.
     pub(crate) fn add(&mut self, dir: &Path) -> Result<(), WatchError> {
-        let added = self.watcher.watch(dir, RecursiveMode::NonRecursive);
-        added.map_err(|source| WatchError::Add { dir: dir.to_owned(), source })?;
+        self.eye.add(dir).map_err(|source| WatchError::Add { dir: dir.to_owned(), source })?;
         let mut dirs = self.dirs.lock().unwrap_or_else(PoisonError::into_inner);
         if !dirs.iter().any(|known| known == dir) {
             dirs.push(dir.to_owned());
@@ -116,20 +135,44 @@ impl Watch {
     }
 }
 
-fn report(event: notify::Result<Event>, dirs: &Mutex<Vec<PathBuf>>, on_change: &impl Fn(&Path)) {
+#[cfg(target_os = "linux")]
+fn told(tell: impl Fn(Option<&Path>) -> bool + Send + 'static) -> io::Result<Eye> {
+    inotify::Inotify::new(tell).map(Eye::Inotify)
+}
+
+#[cfg(not(target_os = "linux"))]
+fn told(tell: impl Fn(Option<&Path>) -> bool + Send + 'static) -> io::Result<Eye> {
+    let watcher = notify::recommended_watcher(move |event| sort_out(event, &tell));
+    watcher.map(|watcher| Eye::Notify(Box::new(watcher))).map_err(io::Error::other)
+}
+
+/// Passes on what notify saw.
+fn sort_out(event: notify::Result<Event>, tell: &impl Fn(Option<&Path>) -> bool) {
     match event {
         Ok(event) if !event.need_rescan() => {
             let changes =
                 matches!(event.kind, EventKind::Create(_) | EventKind::Modify(_) | EventKind::Remove(_));
-            event.paths.iter().filter(|path| changes && !is_ours(path)).for_each(|path| on_change(path));
+            for path in event.paths.iter().filter(|_| changes) {
+                tell(Some(path));
+            }
         }
         // The queue overflowed or the watcher failed: anything may have changed anywhere.
-        Ok(_) | Err(_) => {
+        Ok(_) | Err(_) => drop(tell(None)),
+    }
+}
+
+/// Tells of a change unless it is one in passing; whether it did. None: anything may have changed.
+fn report(change: Option<&Path>, dirs: &Mutex<Vec<PathBuf>>, on_change: &impl Fn(&Path)) -> bool {
+    match change {
+        Some(path) if is_ours(path) => return false,
+        Some(path) => on_change(path),
+        None => {
             // A copy, so that a callback may take its time without blocking `add`.
             let dirs = dirs.lock().unwrap_or_else(PoisonError::into_inner).clone();
             dirs.iter().for_each(|dir| on_change(dir));
         }
     }
+    true
 }
 
 /// True when changes that other machines make here are not told. Unknown is local: the sweep comes anyway.
@@ -305,7 +348,8 @@ mod tests {
         let dirs = Mutex::new(vec![PathBuf::from("/a"), PathBuf::from("/b")]);
         let seen = Mutex::new(Vec::new());
         let lost = Event::new(EventKind::Other).set_flag(notify::event::Flag::Rescan);
-        report(Ok(lost), &dirs, &|path: &Path| seen.lock().expect("one thread").push(path.to_owned()));
+        let push = |path: &Path| seen.lock().expect("one thread").push(path.to_owned());
+        sort_out(Ok(lost), &|change: Option<&Path>| report(change, &dirs, &push));
         assert_eq!(*seen.lock().expect("one thread"), [PathBuf::from("/a"), PathBuf::from("/b")]);
     }
 }

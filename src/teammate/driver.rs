@@ -73,7 +73,7 @@ async fn work(ctx: &Context, team: &Team, me: &Identity, station: Station) -> Re
     let Station { screen, alone, wakes, mut incoming } = station;
     let changed = wakes.clone();
     // The watch comes before the first look, so that nothing falls in between.
-    let watch = ops::events::watch(team, move |topic| drop(changed.send(Wake::Changed(topic))));
+    let watch = ops::events::watch_as(team, &me.name, move |topic| drop(changed.send(Wake::Changed(topic))));
     let sweep = watch.as_ref().map_or(BLIND_SWEEP, |_| SWEEP);
     let record = ops::status::record(team, &me.name)?;
     let state = State::new(Me {
@@ -143,7 +143,7 @@ impl Driver<'_> {
                 let event = self.mail();
                 self.step(event);
             }
-            Topic::Members => self.look_at_record(),
+            Topic::Members | Topic::Member(_) => self.look_at_record(),
             Topic::Requests => {
                 let ids: Vec<String> = self.state.pending().map(RequestId::to_string).collect();
                 if !ids.is_empty() {

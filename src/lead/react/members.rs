@@ -3,12 +3,14 @@
 use super::shutdown::{ask_all, begin, ending, resolve};
 use super::staff;
 use crate::lead::effect::Effect;
+use crate::lead::event::Terminated;
 use crate::lead::state::{Phase, State, View};
-use crate::model::id::{Incarnation, MemberName};
+
 use crate::model::lifecycle::Cause;
 use crate::model::record::MemberRecord;
 use crate::model::request::ShutdownOutcome;
 use crate::model::time::Timestamp;
+use crate::ops::retire::Retirement;
 use crate::profile;
 
 /// Members that have proven themselves are watched. One that still starts is known, so that it can be asked to end
@@ -86,25 +88,40 @@ pub(super) fn see_exit(state: &mut State, record: &MemberRecord, effects: &mut V
 
 pub(super) fn see_terminated(
     state: &mut State,
-    name: &MemberName,
-    incarnation: &Incarnation,
-    result: Result<(), String>,
+    ended: Vec<Terminated>,
     now: Timestamp,
     effects: &mut Vec<Effect>,
 ) {
-    let Some(view) = state.members.get_mut(name).filter(|v| v.incarnation == *incarnation) else { return };
-    let Some(ending) = view.ending.take() else { return };
+    let (mut retirements, mut rest) = (Vec::new(), Vec::new());
+    for one in ended {
+        retirements.extend(see_end(state, one, now, &mut rest));
+    }
+    if !retirements.is_empty() {
+        effects.push(Effect::Retire(retirements));
+    }
+    // Whoever asked for an end hears of it when it is complete.
+    effects.append(&mut rest);
+}
+
+fn see_end(
+    state: &mut State,
+    ended: Terminated,
+    now: Timestamp,
+    effects: &mut Vec<Effect>,
+) -> Option<Retirement> {
+    let Terminated { name, incarnation, result } = ended;
+    let view = state.members.get_mut(&name).filter(|v| v.incarnation == incarnation)?;
+    let ending = view.ending.take()?;
     match result {
         Ok(()) => {
             let since = view.since;
-            state.members.remove(name);
-            staff::see_end(state, name, ending.cause, since, now, effects);
-            let (name, incarnation) = (name.clone(), incarnation.clone());
-            effects.push(Effect::Retire { name, incarnation, cause: ending.cause, reason: ending.reason });
+            state.members.remove(&name);
+            staff::see_end(state, &name, ending.cause, since, now, effects);
             if let Some((id, outcome)) = ending.request {
                 state.open.remove(&id);
                 effects.push(resolve(&id, outcome, None));
             }
+            Some(Retirement { name, incarnation, cause: ending.cause, reason: ending.reason })
         }
         Err(problem) => {
             view.stuck = true;
@@ -120,6 +137,7 @@ pub(super) fn see_terminated(
                     Some(format!("could not be ended: {problem}")),
                 ));
             }
+            None
         }
     }
 }

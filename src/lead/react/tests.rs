@@ -1,6 +1,7 @@
 //! The step, as tables: what the lead knows, what happens, what it does.
 
 use super::*;
+use crate::lead::event::Terminated;
 use crate::model::drift::Drift;
 use crate::model::envelope::Envelope;
 use crate::model::id::{Incarnation, MemberName, RequestId, TaskId};
@@ -137,7 +138,7 @@ fn warns(effects: &[Effect]) -> usize {
 }
 
 fn terminated(name: &str, n: u8, result: Result<(), String>) -> Event {
-    Event::Terminated { name: who(name), incarnation: run(n), result }
+    Event::Terminated(vec![Terminated { name: who(name), incarnation: run(n), result }])
 }
 
 #[test]
@@ -176,7 +177,7 @@ fn sd_02_an_approval_leads_to_a_closed_placement_and_only_then_to_an_outcome() {
     assert_eq!(terminates(&agreed), [("ann".to_owned(), true)]);
     assert_eq!(resolves(&agreed), []);
     let closed = react(&mut state, terminated("ann", 1, Ok(())), NOW);
-    assert!(matches!(closed[0], Effect::Retire { cause: Cause::Released, .. }));
+    assert!(matches!(&closed[0], Effect::Retire(of) if of[0].cause == Cause::Released));
     assert_eq!(resolves(&closed), [ShutdownOutcome::Closed]);
 }
 
@@ -277,7 +278,7 @@ fn cr_01_a_member_that_vanishes_is_retired_and_its_request_is_gone() {
         assert_eq!(terminates(&effects), [("ann".to_owned(), false)]);
         assert_eq!(react(&mut state, Event::Exited(Box::new(gone)), NOW), []);
         let effects = react(&mut state, terminated("ann", 1, Ok(())), NOW);
-        assert!(matches!(&effects[0], Effect::Retire { cause: c, .. } if *c == cause), "{effects:?}");
+        assert!(matches!(&effects[0], Effect::Retire(of) if of[0].cause == cause), "{effects:?}");
         assert_eq!(resolves(&effects), [ShutdownOutcome::Gone]);
     }
 }

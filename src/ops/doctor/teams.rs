@@ -5,8 +5,9 @@ use std::time::Duration;
 use super::super::context::Context;
 use super::super::error::OpsError;
 use super::super::ps::{self, Life};
+use super::super::retire::{self, Retirement};
+use super::super::status;
 use super::super::terminate::{self, Manner};
-use super::super::{retire, status};
 use super::{Finding, Severity};
 use crate::model::event::{EventKind, Note};
 use crate::model::lifecycle::Cause;
@@ -115,7 +116,8 @@ fn take_off(ctx: &Context, team: &TeamStore, record: &MemberRecord) -> Result<bo
         Some(exit) => (Cause::Ended { code: exit.code }, exit.describe()),
         None => (Cause::Vanished, "its process is gone".to_owned()),
     };
-    retire::retire(team, &record.name, &record.incarnation, cause, &reason)?;
+    let (name, incarnation) = (record.name.clone(), record.incarnation.clone());
+    retire::retire(team, &[Retirement { name, incarnation, cause, reason }])?;
     repaired(team, "dead_member", record.name.as_str())?;
     Ok(true)
 }

@@ -97,22 +97,20 @@ pub(crate) fn spawn(
     let drafts = orders.iter().map(|o| prepare::draft(ctx, o)).collect::<Result<Vec<_>, _>>()?;
     let chosen = backends::choose_backend(ctx, team, terms.backend.clone())?;
     let backend = backends::open(ctx, team, chosen.backend, terms.backend.as_ref(), terms.layout)?;
-    let changes = team.changes()?;
+    let news = prove::News::of(team)?;
     let prepared = prepare::prepare(ctx, team, &drafts, backend.as_ref(), terms.unique)?;
     let launches: Vec<Launch> = prepared.iter().map(|p| p.launch.clone()).collect();
     let placed = backend.place(&launches);
-    let mut underway = Vec::new();
-    for (one, place) in prepared.into_iter().zip(placed) {
-        underway.push(note_place(team, one, place));
+    let underway = note_places(team, prepared, placed);
+    if let Err(e) = note_panes(team, &underway, &chosen).and_then(|()| persist_boxes(team, &underway)) {
+        let all: Vec<undo::Failed> = underway.iter().map(|one| (&one.prepared, &e)).collect();
+        undo::undo(ctx, team, &all);
+        return Err(e);
     }
-    note_panes(team, &underway, &chosen)?;
+    let proofs = prove::prove(team, &underway, &news, terms.deadline);
     let placed: Vec<_> = underway.iter().map(|one| one.prepared.record.clone()).collect();
     super::label::label(ctx, team, &placed, false);
-    let proofs = prove::prove(team, &underway, &changes, terms.deadline);
-    let mut results = Vec::new();
-    for (one, proof) in underway.into_iter().zip(proofs) {
-        results.push(conclude(ctx, team, backend.as_ref(), one, proof));
-    }
+    let results = conclude(ctx, team, backend.as_ref(), underway, proofs);
     Ok(Batch { chosen, results })
 }
 
@@ -122,21 +120,34 @@ struct Underway {
     place: Result<Placement, BackendError>,
 }
 
-fn note_place(team: &TeamStore, mut one: Prepared, place: Result<Placement, BackendError>) -> Underway {
-    if let Ok(placement) = &place {
-        one.record.placement = Some(placement.clone());
-        let (name, run) = (one.record.name.clone(), one.record.incarnation.clone());
-        // If the record cannot be written the proof will not be found there either, and the start is undone.
-        let _ = presence::placed(team, &name, &run, placement);
-        let note = Note::of(EventKind::MemberPlaced)
-            .because(&one.asked)
-            .member(&name)
-            .with("incarnation", run.as_str())
-            .with("backend", placement.backend().as_str())
-            .with("pane", placement.pane_id());
-        let _ = team.record(note);
+fn note_places(
+    team: &TeamStore,
+    prepared: Vec<Prepared>,
+    placed: Vec<Result<Placement, BackendError>>,
+) -> Vec<Underway> {
+    let (mut underway, mut notes) = (Vec::new(), Vec::new());
+    for (mut one, place) in prepared.into_iter().zip(placed) {
+        if let Ok(placement) = &place {
+            one.record.placement = Some(placement.clone());
+            let (name, run) = (&one.record.name, &one.record.incarnation);
+            // If the record cannot be written the proof will not be found there either, and the start is undone.
+            let _ = presence::placed(team, name, run, placement);
+            let note = Note::of(EventKind::MemberPlaced).because(&one.asked).member(name);
+            let note = note.with("incarnation", run.as_str()).with("backend", placement.backend().as_str());
+            notes.push(note.with("pane", placement.pane_id()));
+        }
+        underway.push(Underway { prepared: one, place });
     }
-    Underway { prepared: one, place }
+    // The journal is for looking back.
+    let _ = team.record_all(notes);
+    underway
+}
+
+/// Brings the new mailboxes to the disk, while their owners start.
+fn persist_boxes(team: &TeamStore, underway: &[Underway]) -> Result<(), OpsError> {
+    let new = underway.iter().filter(|one| one.place.is_ok() && one.prepared.new_mailbox);
+    let owners: Vec<_> = new.map(|one| &one.prepared.record.name).collect();
+    Ok(team.persist_boxes(&owners)?)
 }
 
 /// Writes the pane ids into the team file and what was chosen into the settings, once for the batch.
@@ -176,30 +187,48 @@ fn note_panes(team: &TeamStore, underway: &[Underway], chosen: &Chosen) -> Resul
     Ok(())
 }
 
+/// Takes in those that run, and takes back those that do not.
 fn conclude(
     ctx: &Context,
     team: &TeamStore,
     backend: &dyn Backend,
-    one: Underway,
+    underway: Vec<Underway>,
+    proofs: Vec<prove::Proof>,
+) -> Vec<Result<Spawned, OpsError>> {
+    let (mut batch, mut results) = (Vec::new(), Vec::new());
+    for (Underway { prepared, place }, proof) in underway.into_iter().zip(proofs) {
+        results.push(judge(team, backend, &prepared, place, proof));
+        batch.push(prepared);
+    }
+    let ready = |(one, result): (&Prepared, &Result<Spawned, OpsError>)| {
+        let note = Note::of(EventKind::MemberReady).because(&one.asked).member(&one.record.name);
+        Some(note.with("pid", result.as_ref().ok()?.pid))
+    };
+    // The journal is for looking back; that they run stands in their records.
+    let _ = team.record_all(batch.iter().zip(&results).filter_map(ready).collect());
+    let failed = batch.iter().zip(&results).filter_map(|(one, result)| Some((one, result.as_ref().err()?)));
+    undo::undo(ctx, team, &failed.collect::<Vec<undo::Failed>>());
+    results
+}
+
+fn judge(
+    team: &TeamStore,
+    backend: &dyn Backend,
+    one: &Prepared,
+    place: Result<Placement, BackendError>,
     proof: prove::Proof,
 ) -> Result<Spawned, OpsError> {
-    let failure = match (one.place, proof) {
-        (Err(e), _) => OpsError::Backend(e),
-        (Ok(placement), prove::Proof::Runs { pid, cwd }) => {
-            let (name, run) = (&one.prepared.record.name, &one.prepared.record.incarnation);
-            presence::accept(team, name, run)?;
-            team.record(
-                Note::of(EventKind::MemberReady).because(&one.prepared.asked).member(name).with("pid", pid),
-            )?;
-            return Ok(spawned(team, backend, &one.prepared, &placement, pid, cwd));
+    let placement = place?;
+    match proof {
+        prove::Proof::Runs { pid, cwd } => {
+            presence::accept(team, &one.record.name, &one.record.incarnation)?;
+            Ok(spawned(team, backend, one, &placement, pid, cwd))
         }
-        (Ok(placement), prove::Proof::Fails { reason, late }) => {
-            let screen = backend.screen(&placement, &one.prepared.record.token, 20).unwrap_or_default();
-            prove::failure(&one.prepared.record, reason, late, &screen)
+        prove::Proof::Fails { reason, late } => {
+            let screen = backend.screen(&placement, &one.record.token, 20).unwrap_or_default();
+            Err(prove::failure(&one.record, reason, late, &screen))
         }
-    };
-    undo::undo(ctx, team, &one.prepared, &failure);
-    Err(failure)
+    }
 }
 
 fn spawned(

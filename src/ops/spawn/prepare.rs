@@ -5,10 +5,10 @@ use std::path::Path;
 
 use super::super::context::{Context, now};
 use super::super::error::OpsError;
-use super::Prepared;
+use super::{Prepared, undo};
 use crate::backend::{Backend, Launch};
 use crate::model::envelope::Envelope;
-use crate::model::environ;
+use crate::model::environ::{self, EnvRules};
 use crate::model::event::{EventKind, Note};
 use crate::model::id::{Incarnation, MemberName, agent_id};
 use crate::model::lifecycle::MemberState;
@@ -16,9 +16,9 @@ use crate::model::order::Order;
 use crate::model::protocol::Message;
 use crate::model::record::{FORMAT, MemberRecord, Wish};
 use crate::model::spec::{Spec, Word};
-use crate::model::team::Member;
+use crate::model::team::{Member, Team};
 use crate::profile::{self, Profile, Program};
-use crate::store::{Roster, StoreError, TeamStore};
+use crate::store::{StoreError, TeamStore};
 use crate::sys::rand;
 
 /// How long a launcher holds the screen of a program that was never up.
@@ -73,6 +73,16 @@ fn profile_of(order: &Order) -> Result<Profile, OpsError> {
     }
 }
 
+/// What all of a batch have in common, read once.
+struct Common<'a> {
+    ctx: &'a Context,
+    team: &'a TeamStore,
+    backend: &'a dyn Backend,
+    rules: EnvRules,
+    /// The lead's session.
+    session: String,
+}
+
 /// Writes roster entries, records, prompts and specs. If any of it fails, what was written is taken back.
 pub(super) fn prepare(
     ctx: &Context,
@@ -81,54 +91,48 @@ pub(super) fn prepare(
     backend: &dyn Backend,
     unique: bool,
 ) -> Result<Vec<Prepared>, OpsError> {
-    let members = join(team, drafts, backend, unique)?;
-    let mut ready = Vec::new();
-    for (draft, member) in drafts.iter().zip(&members) {
-        match prepare_one(ctx, team, draft, member.clone(), backend) {
-            Ok(one) => ready.push(one),
-            Err(e) => {
-                for one in &ready {
-                    super::undo::undo(ctx, team, one, &e);
-                }
-                team.change_roster(|roster| {
-                    for member in &members {
-                        roster.leave(&member.name);
-                    }
-                    Ok(())
-                })?;
-                return Err(e);
-            }
-        }
+    let settings = team.settings()?;
+    let max = settings.as_ref().map_or(usize::MAX, |s| s.max_members);
+    let rules = settings.map(|s| s.env).unwrap_or_default();
+    let (members, session) = join(team, drafts, backend, unique, max)?;
+    let common = Common { ctx, team, backend, rules, session };
+    let mut batch: Vec<Prepared> =
+        drafts.iter().zip(members).map(|(draft, member)| plan(&common, draft, member)).collect();
+    if let Err(e) = write(&common, drafts, &mut batch) {
+        let all: Vec<undo::Failed> = batch.iter().map(|one| (one, &e)).collect();
+        undo::undo(ctx, team, &all);
+        return Err(e);
     }
-    Ok(ready)
+    Ok(batch)
 }
 
-/// Puts all of the batch on the roster, in one change.
+/// Puts all of the batch on the roster, in one change. Gives the entries and the lead's session.
 fn join(
     team: &TeamStore,
     drafts: &[Draft],
     backend: &dyn Backend,
     unique: bool,
-) -> Result<Vec<Member>, OpsError> {
-    let max = team.settings()?.map_or(usize::MAX, |s| s.max_members);
+    max: usize,
+) -> Result<(Vec<Member>, String), OpsError> {
     let joined = team.change_roster(|roster| {
+        let mut known = roster.team();
         let mut joined = Vec::new();
         for draft in drafts {
-            if roster.team().teammates().count() >= max {
+            if known.teammates().count() >= max {
                 return Err(StoreError::TeamFull { team: team.name().clone(), max });
             }
-            let name = if unique { free_name(roster, &draft.name)? } else { draft.name.clone() };
-            let member = entry(team, roster, draft, name, backend);
+            let name = if unique { free_name(&known, &draft.name)? } else { draft.name.clone() };
+            let member = entry(team, &known, draft, name, backend);
             roster.join(&member)?;
+            known.members.push(member.clone());
             joined.push(member);
         }
-        Ok(joined)
+        Ok((joined, known.lead_session_id.unwrap_or_default()))
     })?;
     Ok(joined)
 }
 
-fn free_name(roster: &Roster, wanted: &MemberName) -> Result<MemberName, StoreError> {
-    let team = roster.team();
+fn free_name(team: &Team, wanted: &MemberName) -> Result<MemberName, StoreError> {
     let mut name = wanted.clone();
     let mut ending = 2;
     while team.member(&name).is_some() {
@@ -138,19 +142,13 @@ fn free_name(roster: &Roster, wanted: &MemberName) -> Result<MemberName, StoreEr
     Ok(name)
 }
 
-fn entry(
-    team: &TeamStore,
-    roster: &Roster,
-    draft: &Draft,
-    name: MemberName,
-    backend: &dyn Backend,
-) -> Member {
+fn entry(team: &TeamStore, known: &Team, draft: &Draft, name: MemberName, backend: &dyn Backend) -> Member {
     Member {
         agent_id: agent_id(&name, team.name()),
         agent_type: Some(draft.order.role.clone().unwrap_or_else(|| "general-purpose".to_owned())),
         model: draft.order.model.clone(),
         prompt: draft.order.prompt.clone(),
-        color: Some(roster.team().next_color().to_owned()),
+        color: Some(known.next_color().to_owned()),
         plan_mode_required: draft.order.plan,
         mode: draft.order.mode,
         joined_at: now(),
@@ -163,27 +161,29 @@ fn entry(
     }
 }
 
-fn prepare_one(
-    ctx: &Context,
-    team: &TeamStore,
-    draft: &Draft,
-    member: Member,
-    backend: &dyn Backend,
-) -> Result<Prepared, OpsError> {
-    let record = record(draft, &member, backend);
-    team.begin_record(&record)?;
-    let asked = team.record(
-        Note::of(EventKind::MemberAsked)
-            .member(&member.name)
-            .with("incarnation", record.incarnation.as_str())
-            .with("profile", draft.profile.name),
-    )?;
-    let new_mailbox = mail(team, &member, draft.order.prompt.as_deref())?;
-    let spec = spec(ctx, team, draft, &member, &record, backend)?;
-    let path = team.keep_spec(&spec)?;
-    let argv = vec![ctx.caller.exe.clone().into(), "exec".into(), path.into()];
+/// A teammate as it shall be; nothing of it is written.
+fn plan(common: &Common, draft: &Draft, member: Member) -> Prepared {
+    let record = record(draft, &member, common.backend);
+    let path = common.team.spec_path(&record.incarnation);
+    let argv = vec![common.ctx.caller.exe.clone().into(), "exec".into(), path.into()];
     let launch = Launch { member: member.name.clone(), token: record.token.clone(), argv };
-    Ok(Prepared { member, record, profile: draft.profile, launch, asked: asked.id, new_mailbox })
+    Prepared { member, record, profile: draft.profile, launch, asked: rand::uuid(), new_mailbox: false }
+}
+
+/// The intent comes first.
+fn write(common: &Common, drafts: &[Draft], batch: &mut [Prepared]) -> Result<(), OpsError> {
+    let asked = |one: &Prepared| {
+        let note = Note::of(EventKind::MemberAsked).member(&one.member.name);
+        let note = note.with("incarnation", one.record.incarnation.as_str());
+        Note { id: Some(one.asked.clone()), ..note.with("profile", one.profile.name) }
+    };
+    common.team.record_all(batch.iter().map(asked).collect())?;
+    for (draft, one) in drafts.iter().zip(batch) {
+        common.team.begin_record(&one.record)?;
+        one.new_mailbox = mail(common.team, &one.member, draft.order.prompt.as_deref())?;
+        common.team.keep_spec(&spec(common, draft, &one.member, &one.record))?;
+    }
+    Ok(())
 }
 
 fn record(draft: &Draft, member: &Member, backend: &dyn Backend) -> MemberRecord {
@@ -220,14 +220,15 @@ fn record(draft: &Draft, member: &Member, backend: &dyn Backend) -> MemberRecord
 /// program starts. True: there was no mailbox before.
 fn mail(team: &TeamStore, member: &Member, prompt: Option<&str>) -> Result<bool, OpsError> {
     let mailbox = team.mailbox(&member.name);
-    let is_new = mailbox.found()?;
+    let lead = MemberName::lead();
+    let prompt = prompt.map(|text| Envelope::new(lead.as_str(), text, rand::uuid(), now()));
+    if mailbox.found_with(prompt.as_ref())? {
+        return Ok(true);
+    }
     let stale: Vec<String> = mailbox.unread()?.into_iter().filter(is_control).map(|e| e.msg_id).collect();
     mailbox.mark_read(&stale)?;
-    if let Some(prompt) = prompt {
-        let lead = MemberName::lead();
-        mailbox.append(&Envelope::new(lead.as_str(), prompt, rand::uuid(), now()))?;
-    }
-    Ok(is_new)
+    prompt.map_or(Ok(()), |prompt| mailbox.append(&prompt))?;
+    Ok(false)
 }
 
 fn is_control(envelope: &Envelope) -> bool {
@@ -237,49 +238,38 @@ fn is_control(envelope: &Envelope) -> bool {
     )
 }
 
-fn spec(
-    ctx: &Context,
-    team: &TeamStore,
-    draft: &Draft,
-    member: &Member,
-    record: &MemberRecord,
-    backend: &dyn Backend,
-) -> Result<Spec, OpsError> {
-    let rules = team.settings()?.map(|s| s.env).unwrap_or_default();
-    let identity = identity(team, member, record)?;
-    let mut env = environ::compose(&ctx.caller.env, &rules, &draft.order.env, &identity);
+fn spec(common: &Common, draft: &Draft, member: &Member, record: &MemberRecord) -> Spec {
+    let identity = identity(common, member, record);
+    let caller = &common.ctx.caller;
+    let mut env = environ::compose(&caller.env, &common.rules, &draft.order.env, &identity);
     env.push(("PWD".into(), draft.cwd.clone().into()));
-    Ok(Spec {
+    Spec {
         format: 1,
-        config_root: Word::of(team.root().as_os_str()),
-        team: team.name().clone(),
+        config_root: Word::of(common.team.root().as_os_str()),
+        team: common.team.name().clone(),
         member: member.name.clone(),
         incarnation: record.incarnation.clone(),
         token: record.token.clone(),
         argv: draft.argv.iter().map(|w| Word::of(w)).collect(),
         cwd: Word::of(Path::new(&draft.cwd).as_os_str()),
         env: env.iter().map(|(k, v)| (Word::of(k), Word::of(v))).collect(),
-        terminal: backend.terminal(&member.name),
+        terminal: common.backend.terminal(&member.name),
         linger_ms: LINGER_MS,
-    })
+    }
 }
 
 /// What every teammate is told of itself (protocol.md, section 7).
-fn identity(
-    team: &TeamStore,
-    member: &Member,
-    record: &MemberRecord,
-) -> Result<Vec<(String, String)>, OpsError> {
-    let session = team.team()?.lead_session_id.unwrap_or_default();
+fn identity(common: &Common, member: &Member, record: &MemberRecord) -> Vec<(String, String)> {
+    let team = common.team;
     let pairs = [
         ("PHALANX_TEAM", team.name().to_string()),
         ("PHALANX_AGENT_ID", member.agent_id.clone()),
         ("PHALANX_AGENT_NAME", member.name.to_string()),
         ("PHALANX_AGENT_COLOR", member.color.clone().unwrap_or_default()),
         ("PHALANX_CONFIG_DIR", team.root().to_string_lossy().into_owned()),
-        ("PHALANX_PARENT_SESSION_ID", session),
+        ("PHALANX_PARENT_SESSION_ID", common.session.clone()),
         ("PHALANX_INCARNATION", record.incarnation.to_string()),
         ("PHALANX_TOKEN", record.token.clone()),
     ];
-    Ok(pairs.into_iter().map(|(name, value)| (name.to_owned(), value)).collect())
+    pairs.into_iter().map(|(name, value)| (name.to_owned(), value)).collect()
 }

@@ -1,5 +1,7 @@
 //! The proof that a teammate runs: its launcher's start record, and what its profile asks for beyond that.
 
+use std::collections::BTreeSet;
+use std::sync::mpsc::{Receiver, channel};
 use std::time::Duration;
 
 use super::super::context::now;
@@ -8,11 +10,12 @@ use super::{Prepared, Underway};
 use crate::model::placement::Placement;
 use crate::model::record::{MemberRecord, StartRecord};
 use crate::model::text;
+use crate::model::topic::Topic;
 use crate::profile::Ready;
 use crate::store::TeamStore;
 use crate::sys::clock::Deadline;
 use crate::sys::proc::{self, Liveness};
-use crate::sys::watch::Changes;
+use crate::sys::watch::Watch;
 
 /// A launcher can die without a word; it is looked after this often.
 const GLANCE: Duration = Duration::from_millis(100);
@@ -30,34 +33,62 @@ pub(super) enum Proof {
     },
 }
 
+/// Tells whose records change, so that one change does not make all of them be read.
+pub(super) struct News {
+    changed: Receiver<Topic>,
+    _watch: Watch,
+}
+
+impl News {
+    /// To be taken before anything is started, then nothing is missed.
+    pub(super) fn of(team: &TeamStore) -> Result<News, OpsError> {
+        let (sender, changed) = channel();
+        // Fails only when nobody wants to know any more.
+        let watch = team.watch_records(move |topic| drop(sender.send(topic)))?;
+        Ok(News { changed, _watch: watch })
+    }
+
+    /// Whom to look at: those that changed, at once or within `limit`; none: everybody.
+    fn wait(&self, limit: Duration) -> Option<BTreeSet<String>> {
+        let first = self.changed.recv_timeout(limit).ok()?;
+        let topics = std::iter::once(first).chain(self.changed.try_iter());
+        let stem = |topic| if let Topic::Member(stem) = topic { Some(stem) } else { None };
+        topics.map(stem).collect()
+    }
+}
+
 /// Waits for all of the batch at once.
-pub(super) fn prove(
-    team: &TeamStore,
-    underway: &[Underway],
-    changes: &Changes,
-    limit: Duration,
-) -> Vec<Proof> {
+pub(super) fn prove(team: &TeamStore, underway: &[Underway], news: &News, limit: Duration) -> Vec<Proof> {
     let deadline = Deadline::after(limit);
     let mut proofs: Vec<Option<Proof>> = underway.iter().map(|_| None).collect();
+    let mut changed = None;
+    let mut sweep = Deadline::after(GLANCE);
     loop {
-        let mut wake = GLANCE.min(deadline.remaining());
+        let whom = changed.filter(|_| !sweep.expired());
+        if whom.is_none() {
+            sweep = Deadline::after(GLANCE);
+        }
         for (one, proof) in underway.iter().zip(&mut proofs).filter(|(_, proof)| proof.is_none()) {
-            let Ok(placement) = &one.place else {
-                *proof = Some(fails("it was not placed"));
+            if !is_due(whom.as_ref(), &one.prepared) {
                 continue;
-            };
-            match look(team, &one.prepared, placement) {
+            }
+            match look(team, one) {
                 Look::Settled(found) => *proof = Some(found),
-                Look::Wait(at_most) => wake = wake.min(at_most),
+                Look::Wait(at_most) if at_most < sweep.remaining() => sweep = Deadline::after(at_most),
+                Look::Wait(_) => {}
             }
         }
         if proofs.iter().all(Option::is_some) || deadline.expired() {
             break;
         }
-        changes.wait(wake);
+        changed = news.wait(sweep.remaining().min(deadline.remaining()));
     }
     let late = || Proof::Fails { reason: String::new(), late: true };
     proofs.into_iter().map(|p| p.unwrap_or_else(late)).collect()
+}
+
+fn is_due(changed: Option<&BTreeSet<String>>, one: &Prepared) -> bool {
+    changed.is_none_or(|stems| stems.contains(&one.record.name.file_stem()))
 }
 
 enum Look {
@@ -66,7 +97,9 @@ enum Look {
     Wait(Duration),
 }
 
-fn look(team: &TeamStore, one: &Prepared, placement: &Placement) -> Look {
+fn look(team: &TeamStore, underway: &Underway) -> Look {
+    let Ok(placement) = &underway.place else { return Look::Settled(fails("it was not placed")) };
+    let one = &underway.prepared;
     let record = match team.member_record(&one.record.name) {
         Ok(Some(record)) if record.is(&one.record.incarnation) => record,
         Ok(_) => return Look::Settled(fails("its record was taken by another run")),

@@ -1,40 +1,67 @@
-//! Taking back a spawn that failed, in reverse: placement, spec, mailbox, roster entry, record. Every step is tried,
+//! Taking back spawns that failed, in reverse: placement, spec, mailbox, roster entry, record. Every step is tried,
 //! whatever the others came to.
 
 use super::super::context::Context;
 use super::super::error::OpsError;
 use super::super::presence;
-use super::super::terminate::{self, Manner};
+use super::super::terminate::{self, Ending, Manner};
 use super::Prepared;
 use crate::model::event::{EventKind, Note};
+use crate::model::record::MemberRecord;
 use crate::store::TeamStore;
 
-/// Takes back what `one` left, and says in the journal why and what could not be taken back.
-pub(super) fn undo(ctx: &Context, team: &TeamStore, one: &Prepared, failure: &OpsError) {
-    let (name, run) = (&one.record.name, &one.record.incarnation);
-    let mut left = Vec::new();
-    let mut step = |what: &str, result: Result<(), OpsError>| {
-        if let Err(e) = result {
-            left.push(format!("{what}: {e}"));
-        }
-    };
-    // The launcher may have written since which processes it has; from here on it starts nothing any more, so that one
-    // without a placement, too, is either known by its start record or ends itself.
-    let latest = presence::withdraw(team, name, run).ok().flatten();
-    let record = latest.as_ref().unwrap_or(&one.record);
-    step("placement", terminate::terminate(ctx, team, record, Manner::Told).map(drop));
-    step("spec", team.drop_spec(run).map_err(OpsError::from));
-    if one.new_mailbox {
-        step("mailbox", team.mailbox(name).abandon().map_err(OpsError::from));
+/// A spawn that is taken back, and why.
+pub(super) type Failed<'a> = (&'a Prepared, &'a OpsError);
+
+/// Takes back what the failed ones left, and says in the journal why and what could not be taken back.
+pub(super) fn undo(ctx: &Context, team: &TeamStore, failed: &[Failed]) {
+    if failed.is_empty() {
+        return;
     }
-    step("roster", team.change_roster(|roster| Ok(roster.leave(name))).map(|_| ()).map_err(OpsError::from));
-    step("record", team.forget_record(name, run).map_err(OpsError::from));
-    let note = Note::of(EventKind::MemberStartFailed)
+    let endings: Vec<Ending> =
+        failed.iter().map(|(one, _)| Ending { record: latest(team, one), manner: Manner::Told }).collect();
+    let ended = terminate::terminate_all(ctx, team, &endings);
+    let mut left: Vec<Vec<String>> = failed.iter().map(|_| Vec::new()).collect();
+    for (((one, _), ended), left) in failed.iter().zip(ended).zip(&mut left) {
+        let run = &one.record.incarnation;
+        note(left, "placement", ended.map(drop));
+        note(left, "spec", team.drop_spec(run).map_err(OpsError::from));
+        if one.new_mailbox {
+            note(left, "mailbox", team.mailbox(&one.record.name).abandon().map_err(OpsError::from));
+        }
+    }
+    let names: Vec<_> = failed.iter().map(|(one, _)| &one.record.name).collect();
+    let off = team.change_roster(|roster| Ok(names.iter().filter(|name| roster.leave(name)).count()));
+    if let Err(e) = off {
+        left.iter_mut().for_each(|left| left.push(format!("roster: {e}")));
+    }
+    for ((one, _), left) in failed.iter().zip(&mut left) {
+        let forgotten = team.forget_record(&one.record.name, &one.record.incarnation);
+        note(left, "record", forgotten.map_err(OpsError::from));
+    }
+    let notes = failed.iter().zip(left).map(|((one, failure), left)| told(one, failure, left));
+    // The journal is for looking back; the failures themselves go to the caller.
+    let _ = team.record_all(notes.collect());
+}
+
+/// The launcher may have written since which processes it has; from here on it starts nothing any more, so that one
+/// without a placement, too, is either known by its start record or ends itself.
+fn latest(team: &TeamStore, one: &Prepared) -> MemberRecord {
+    let latest = presence::withdraw(team, &one.record.name, &one.record.incarnation).ok().flatten();
+    latest.unwrap_or_else(|| one.record.clone())
+}
+
+fn note(left: &mut Vec<String>, what: &str, result: Result<(), OpsError>) {
+    if let Err(e) = result {
+        left.push(format!("{what}: {e}"));
+    }
+}
+
+fn told(one: &Prepared, failure: &OpsError, left: Vec<String>) -> Note {
+    Note::of(EventKind::MemberStartFailed)
         .because(&one.asked)
-        .member(name)
-        .with("incarnation", run.as_str())
+        .member(&one.record.name)
+        .with("incarnation", one.record.incarnation.as_str())
         .with("reason", failure.to_string())
-        .with("left", left);
-    // The journal is for looking back; the failure itself goes to the caller.
-    let _ = team.record(note);
+        .with("left", left)
 }

@@ -12,7 +12,7 @@ use crate::sys::fs;
 
 const LARGE: u64 = 1 << 30;
 
-fn wrapped(team: &TeamStore, name: &str, profile: &str) {
+pub(super) fn wrapped(team: &TeamStore, name: &str, profile: &str) {
     join(team, name);
     let incarnation = Incarnation::parse("00000000-0000-4000-8000-000000000000").expect("uuid");
     let record = json!({

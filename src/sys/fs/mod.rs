@@ -20,7 +20,8 @@ pub(crate) use log::{Log, older};
 pub(crate) use spare::{Spare, settle};
 pub(super) use write::open_append;
 pub(crate) use write::{
-    Sync, append_durable, append_line, create_new, overwrite, replace_if, sweep_temporary, write_atomic,
+    Sync, append_durable, append_line, append_lines, create_new, create_with, overwrite, persist, replace_if,
+    sweep_temporary, write_atomic,
 };
 
 /// Why a file operation did not happen. `op` is a verb phrase that reads before the path: "read", "list".

@@ -25,6 +25,8 @@ pub(crate) enum Sync {
     /// The bytes only. After a power cut the name may still lead to the old file, whole; a process that dies takes
     /// nothing with it.
     Bytes,
+    /// Nothing. After a power cut the file may be the old one, empty or missing: for what the next boot has no use for.
+    Nothing,
 }
 
 /// Replaces the file in one step: a unique temporary file in the same directory, fsync, rename. After an error the
@@ -44,7 +46,7 @@ pub(crate) fn replace_if(
     check: impl FnOnce() -> bool,
 ) -> Result<Option<Identity>> {
     let mut temp = Temp::create(path)?;
-    temp.fill(bytes).map_err(|source| FsError::io("write", &temp.path, source))?;
+    temp.fill(bytes, sync).map_err(|source| FsError::io("write", &temp.path, source))?;
     let identity = temp.file.metadata().map_err(|source| FsError::io("look at", &temp.path, source))?;
     failpoint::hit("rename.before");
     if !check() {
@@ -61,17 +63,24 @@ pub(crate) fn replace_if(
 /// Creates the file with these bytes, complete from the first moment on; false (and untouched) when something is
 /// already there.
 pub(crate) fn create_new(path: &Path, bytes: &[u8]) -> Result<bool> {
+    create_with(path, bytes, Sync::Entry)
+}
+
+/// Like [`create_new`], written down only as far as `sync` says.
+pub(crate) fn create_with(path: &Path, bytes: &[u8], sync: Sync) -> Result<bool> {
     if exists(path) {
         return Ok(false);
     }
     let mut temp = Temp::create(path)?;
-    temp.fill(bytes).map_err(|source| FsError::io("write", &temp.path, source))?;
+    temp.fill(bytes, sync).map_err(|source| FsError::io("write", &temp.path, source))?;
     failpoint::hit("rename.before");
     if !temp.publish_new(path)? {
         return Ok(false);
     }
     failpoint::hit("rename.after");
-    sync_dir_of(path);
+    if sync == Sync::Entry {
+        sync_dir_of(path);
+    }
     Ok(true)
 }
 
@@ -97,17 +106,24 @@ fn is_older(entry: &fs::DirEntry, than: Duration) -> bool {
     written.is_ok_and(|written| SystemTime::now().duration_since(written).is_ok_and(|age| age > than))
 }
 
-/// Appends `line` and a newline in one write, so that lines of several processes never mix. Creates the file (0600),
-/// tightens a looser one. Refuses a line with a newline in it, and symbolic links.
+/// Like [`append_lines`], for one.
 pub(crate) fn append_line(path: &Path, line: &[u8]) -> Result<()> {
+    append_lines(path, &[line.to_vec()])
+}
+
+/// Appends each line and a newline, all in one write, so that lines of several processes never mix. Creates the file
+/// (0600), tightens a looser one. Refuses a line with a newline in it, and symbolic links.
+pub(crate) fn append_lines(path: &Path, lines: &[Vec<u8>]) -> Result<()> {
     const OP: &str = "append to";
-    if line.contains(&b'\n') {
+    if lines.iter().any(|line| line.contains(&b'\n')) {
         return Err(FsError::refused(OP, path, "the line contains a newline"));
     }
     let mut file = open_append(path)?;
-    let mut record = Vec::with_capacity(line.len() + 1);
-    record.extend_from_slice(line);
-    record.push(b'\n');
+    let mut record = Vec::with_capacity(lines.iter().map(|line| line.len() + 1).sum());
+    for line in lines {
+        record.extend_from_slice(line);
+        record.push(b'\n');
+    }
     // Not write_all: its second write would come after somebody else's line.
     let written = file.write(&record).map_err(|source| FsError::io(OP, path, source))?;
     if written < record.len() {
@@ -148,6 +164,18 @@ pub(crate) fn append_durable(path: &Path, lines: &[Vec<u8>]) -> Result<()> {
     Ok(())
 }
 
+/// Brings files that were written without waiting for the disk there, and their names: all in one directory.
+pub(crate) fn persist(paths: &[PathBuf]) -> Result<()> {
+    for path in paths {
+        let synced = File::open(path).and_then(|file| file.sync_data());
+        synced.map_err(|source| FsError::io("write down", path, source))?;
+    }
+    if let Some(first) = paths.first() {
+        sync_dir_of(first);
+    }
+    Ok(())
+}
+
 /// Opens (creating it 0600, tightening a looser one of ours) a regular file for appending.
 pub(in crate::sys) fn open_append(path: &Path) -> Result<File> {
     const OP: &str = "append to";
@@ -184,7 +212,9 @@ fn rename_no_replace(from: &Path, to: &Path) -> io::Result<()> {
         Ok(()) => Ok(()),
         Err(Errno::EINVAL | Errno::ENOSYS | Errno::EOPNOTSUPP) => {
             fs::hard_link(from, to)?;
-            fs::remove_file(from)
+            fs::remove_file(from)?;
+            // A second name is nothing that watchers are told of; the closing of what was opened for writing is.
+            OpenOptions::new().write(true).open(to).map(drop)
         }
         Err(errno) => Err(errno.into()),
     }
@@ -210,12 +240,14 @@ impl Temp {
         Ok(Temp { path, file, published: false })
     }
 
-    fn fill(&mut self, bytes: &[u8]) -> io::Result<()> {
+    fn fill(&mut self, bytes: &[u8], sync: Sync) -> io::Result<()> {
         self.file.write_all(bytes)?;
         failpoint::hit("temp.written");
-        // Not sync_all: of the metadata only the length matters, and that is written down with the bytes.
-        self.file.sync_data()?;
-        failpoint::hit("temp.synced");
+        if sync != Sync::Nothing {
+            // Not sync_all: of the metadata only the length matters, and that is written down with the bytes.
+            self.file.sync_data()?;
+            failpoint::hit("temp.synced");
+        }
         Ok(())
     }
 

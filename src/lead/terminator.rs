@@ -1,0 +1,60 @@
+//! Ends runs beside the lead's loop: it can take seconds, and others end meanwhile. Decides nothing.
+
+use std::time::Duration;
+
+use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
+
+use super::event::Terminated;
+use super::sources::Signal;
+use crate::model::id::{Incarnation, MemberName};
+use crate::ops::terminate::{Ending, terminate_all};
+use crate::ops::{Context, Team};
+
+/// What becomes due while a batch is underway makes the next batch. One that takes longer than this does not hold up
+/// the next one.
+const HEAD_START: Duration = Duration::from_millis(200);
+
+/// A run to be ended; without an ending there is nothing left of it.
+pub(super) struct Due {
+    pub(super) name: MemberName,
+    pub(super) incarnation: Incarnation,
+    pub(super) ending: Option<Ending>,
+}
+
+/// Starts the terminator; it ends when nobody can send it anything any more.
+pub(super) fn start(ctx: &Context, team: &Team, signals: UnboundedSender<Signal>) -> UnboundedSender<Due> {
+    let (sender, due) = unbounded_channel();
+    tokio::spawn(end_in_batches(due, ctx.clone(), team.clone(), signals));
+    sender
+}
+
+async fn end_in_batches(
+    mut due: UnboundedReceiver<Due>,
+    ctx: Context,
+    team: Team,
+    signals: UnboundedSender<Signal>,
+) {
+    while let Some(first) = due.recv().await {
+        let mut batch = vec![first];
+        while let Ok(next) = due.try_recv() {
+            batch.push(next);
+        }
+        let (ctx, team, signals) = (ctx.clone(), team.clone(), signals.clone());
+        let ended = tokio::task::spawn_blocking(move || {
+            // The driver may have ended: then nobody wants to know.
+            let _ = signals.send(Signal::Terminated(end(&ctx, &team, batch)));
+        });
+        // Whether in time or not: it reports by itself.
+        let _ = tokio::time::timeout(HEAD_START, ended).await;
+    }
+}
+
+fn end(ctx: &Context, team: &Team, batch: Vec<Due>) -> Vec<Terminated> {
+    let endings: Vec<Ending> = batch.iter().filter_map(|due| due.ending.clone()).collect();
+    let mut results = terminate_all(ctx, team, &endings).into_iter();
+    let answer = |Due { name, incarnation, ending }| {
+        let result = ending.and_then(|_| results.next()).unwrap_or(Ok(())).map_err(|e| e.to_string());
+        Terminated { name, incarnation, result }
+    };
+    batch.into_iter().map(answer).collect()
+}

@@ -1,0 +1,140 @@
+//! A batch against a backend that says what it is told to say.
+
+use std::collections::VecDeque;
+use std::sync::Mutex;
+
+use serde_json::json;
+use tempfile::TempDir;
+
+use super::*;
+use crate::backend::{BackendError, Launch};
+use crate::model::id::{MemberName, TeamName};
+use crate::model::placement::BackendKind;
+use crate::model::settings::Settings;
+use crate::model::spec::Terminal;
+use crate::model::team::Team;
+use crate::model::time::Timestamp;
+use crate::store::Store;
+
+/// Gives each answer once, and remembers how many it was asked about.
+#[derive(Default)]
+struct Oracle {
+    answers: Mutex<VecDeque<Vec<Verdict>>>,
+    asked: Mutex<Vec<usize>>,
+    closed: Mutex<Vec<String>>,
+}
+
+impl Oracle {
+    fn that_says(answers: &[&[Verdict]]) -> Oracle {
+        let answers = answers.iter().map(|answer| answer.to_vec()).collect();
+        Oracle { answers: Mutex::new(answers), ..Oracle::default() }
+    }
+}
+
+impl Backend for Oracle {
+    fn kind(&self) -> BackendKind {
+        BackendKind::Pty
+    }
+
+    fn terminal(&self, _member: &MemberName) -> Terminal {
+        Terminal::Pane
+    }
+
+    fn place(&self, _launches: &[Launch]) -> Vec<Result<Placement, BackendError>> {
+        Vec::new()
+    }
+
+    fn verify_all(&self, marks: &[Mark<'_>]) -> Vec<Verdict> {
+        self.asked.lock().expect("no panics in here").push(marks.len());
+        self.answers.lock().expect("no panics in here").pop_front().expect("a question that was foreseen")
+    }
+
+    fn close_all(&self, marks: &[Mark<'_>]) -> Vec<Result<Verdict, BackendError>> {
+        let tokens = marks.iter().map(|mark| mark.token.to_owned());
+        self.closed.lock().expect("no panics in here").extend(tokens);
+        marks.iter().map(|_| Ok(Verdict::Owned)).collect()
+    }
+
+    fn screen(&self, _: &Placement, _: &str, _: usize) -> Result<String, BackendError> {
+        Ok(String::new())
+    }
+
+    fn how_to_watch(&self, _: &Placement) -> String {
+        String::new()
+    }
+}
+
+fn team() -> (TempDir, TeamStore) {
+    let dir = tempfile::tempdir().expect("a temporary directory");
+    let name = TeamName::new("demo").expect("name");
+    let settings =
+        json!({"format": 1, "backend": "auto", "finish": "manual", "keep": true, "max_members": 8});
+    let settings: Settings = serde_json::from_value(settings).expect("settings");
+    let file = Team::found(&name, "", "team-lead", "session", "/", Timestamp(1));
+    let team = Store::at(dir.path()).create(&name, &file, &settings).expect("a team");
+    (dir, team)
+}
+
+/// A run whose launcher has ended: no process has this start time.
+fn ended(token: &str) -> Ending {
+    let dead = json!({"pid": 1, "start": u64::MAX});
+    let record = json!({
+        "format": 1, "name": token, "incarnation": "00000000-0000-4000-8000-000000000000", "token": token,
+        "state": "idle", "state_since": 1, "backend": "pty", "asked_at": 1,
+        "wish": {"profile": "worker", "argv": ["x"], "cwd": "/", "color": "blue"},
+        "start": {"launcher": dead, "program": dead, "tty": null, "cwd": "/", "at": 1},
+    });
+    let record: MemberRecord = serde_json::from_value(record).expect("a record");
+    let launcher = record.launcher().expect("a launcher");
+    let hold = crate::model::placement::PtyHold { launcher, log: String::new() };
+    Ending {
+        record: MemberRecord { placement: Some(Placement::Pty(hold)), ..record },
+        manner: Manner::Agreed,
+    }
+}
+
+fn end(team: &TeamStore, oracle: &Oracle, endings: &[Ending]) -> Vec<Result<(), OpsError>> {
+    let mut results: Vec<Option<Result<(), OpsError>>> = endings.iter().map(|_| None).collect();
+    for group in groups(endings) {
+        end_group(team, oracle, &group, &mut results);
+    }
+    results.into_iter().map(|result| result.expect("an answer for each")).collect()
+}
+
+fn verdicts(team: &TeamStore) -> Vec<String> {
+    let events = team.events_from(0).expect("events").0;
+    let said = events.iter().filter(|e| e.event == EventKind::PlacementVerdict);
+    said.map(|e| {
+        format!("{} {}", e.member.as_ref().expect("whose"), e.detail["verdict"].as_str().unwrap_or(""))
+    })
+    .collect()
+}
+
+#[test]
+fn sd_05_sd_13_a_batch_is_one_question_and_closes_only_what_is_proven_ours() {
+    let (_dir, team) = team();
+    let unknown = || Verdict::Unknown { reason: "no answer".to_owned() };
+    let foreign = || Verdict::Foreign { difference: "its process".to_owned() };
+    let oracle =
+        Oracle::that_says(&[&[Verdict::Gone, Verdict::Owned, unknown(), foreign()], &[Verdict::Gone]]);
+    let batch = ["ann", "bob", "cat", "dan"].map(ended);
+    let results = end(&team, &oracle, &batch);
+    assert!(results.iter().all(Result::is_ok), "{results:?}");
+    assert_eq!(*oracle.asked.lock().expect("one thread"), [4, 1]);
+    assert_eq!(*oracle.closed.lock().expect("one thread"), ["bob"]);
+    let said = ["ann gone", "dan foreign (its process)", "bob owned", "cat gone"];
+    assert_eq!(verdicts(&team), said);
+}
+
+#[test]
+fn a_run_that_was_never_placed_is_ended_already() {
+    let (dir, team) = team();
+    let caller = super::super::context::Caller { env: Vec::new(), cwd: "/".into(), exe: "/x".into() };
+    let store = Store::at(dir.path());
+    let ctx = Context { store, speaker: MemberName::lead(), caller };
+    let mut never = ended("ann");
+    never.record.placement = None;
+    let results = terminate_all(&ctx, &team, &[never, ended("bob")]);
+    assert!(results.iter().all(Result::is_ok), "{results:?}");
+    assert_eq!(verdicts(&team), ["bob gone"]);
+}

@@ -1,0 +1,64 @@
+//! Members' records and requests: what a power cut may leave of them, since they are not waited for on their way to the
+//! disk.
+
+use super::mail::wrapped;
+use super::*;
+use crate::model::id::RequestId;
+use crate::model::record::MemberRecord;
+use crate::model::request::ShutdownRequest;
+
+fn record(team: &TeamStore, name: &str) -> Option<MemberRecord> {
+    team.member_record(&who(name)).expect("readable")
+}
+
+fn request(of: &str) -> ShutdownRequest {
+    ShutdownRequest {
+        format: 1,
+        id: RequestId::shutdown(NOW.0, &who(of)),
+        member: who(of),
+        incarnation: Incarnation::parse("00000000-0000-4000-8000-000000000000").expect("uuid"),
+        reason: None,
+        asked_at: NOW,
+        deadline_at: NOW,
+        force: false,
+        outcome: None,
+        answer: None,
+        ended_at: None,
+        event: None,
+    }
+}
+
+#[test]
+fn a_record_that_the_power_cut_left_torn_is_none_and_blocks_nobody() {
+    let (_dir, team) = fresh();
+    wrapped(&team, "ann", "worker");
+    wrapped(&team, "bob", "worker");
+    let path = team.layout.member(&who("ann"));
+    let whole = raw(&path);
+    for torn in ["", &whole[..whole.len() / 2], &"\0".repeat(whole.len())] {
+        fs::write_atomic(&path, torn.as_bytes()).expect("written");
+        assert_eq!(record(&team, "ann"), None, "{torn:?}");
+        let others = team.member_records().expect("the others are read");
+        assert_eq!(others.iter().map(|r| r.name.as_str()).collect::<Vec<_>>(), ["bob"]);
+        let run = &others[0].incarnation;
+        let changed = team.change_record(&who("ann"), run, |_| ()).expect("no run of that name");
+        assert_eq!(changed, None);
+    }
+    let begun = MemberRecord { name: who("ann"), ..record(&team, "bob").expect("bob's") };
+    team.begin_record(&begun).expect("a new run begins");
+    assert_eq!(record(&team, "ann"), Some(begun));
+    let said = team.events_from(0).expect("events").0;
+    assert_eq!(said.iter().filter(|e| e.event == EventKind::FileQuarantined).count(), 3);
+}
+
+#[test]
+fn a_request_that_the_power_cut_left_empty_hides_no_other() {
+    let (_dir, team) = fresh();
+    for name in ["ann", "bob"] {
+        assert!(team.file_request(&request(name)).expect("filed"));
+    }
+    fs::write_atomic(&team.layout.request(&request("ann").id), b"").expect("written");
+    assert_eq!(team.requests().expect("requests"), [request("bob")]);
+    let lost = team.request(&request("ann").id);
+    assert!(matches!(lost, Err(StoreError::NoSuchRequest { .. })), "{lost:?}");
+}
