@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::time::Duration;
 
-use super::command::{Server, spread};
-use super::identity::{Claim, look, verdict, verify_all};
+use super::command::{PaneId, Server, Unit, spread};
+use super::identity::{Claim, Look, look, verdict};
 use super::verb::{self, Proof};
 use crate::backend::{BackendError, Mark};
 use crate::model::placement::Verdict;
@@ -19,20 +19,34 @@ const FIRST_PAUSE: Duration = Duration::from_millis(5);
 
 /// Closes all that are proven ours. Two tmux processes for each server: one looks, one closes and looks again.
 pub(super) fn close_all(program: &Path, marks: &[Mark<'_>]) -> Vec<Result<Verdict, BackendError>> {
-    let mut owned: BTreeMap<&str, Vec<(usize, Claim<'_>)>> = BTreeMap::new();
     let mut results = Vec::new();
-    for (nth, (mark, verdict)) in marks.iter().zip(verify_all(program, marks)).enumerate() {
-        results.push(match (verdict, Claim::of(mark)) {
-            (Verdict::Owned, Ok(claim)) => {
-                owned.entry(&claim.recorded.socket).or_default().push((nth, claim));
+    let mut servers: BTreeMap<&str, Vec<(usize, Claim<'_>)>> = BTreeMap::new();
+    for (nth, mark) in marks.iter().enumerate() {
+        let place = mark.placement.to_string();
+        results.push(match Claim::of(mark) {
+            Ok(claim) => {
+                servers.entry(&claim.recorded.socket).or_default().push((nth, claim));
                 Ok(Verdict::Owned)
             }
-            (Verdict::Gone, _) => Ok(Verdict::Gone),
-            (verdict, _) => Err(BackendError::NotOurs { place: mark.placement.to_string(), verdict }),
+            Err(verdict) => Err(BackendError::NotOurs { place, verdict }),
         });
     }
-    for claims in owned.into_values() {
-        for (nth, error) in close_owned(program, claims) {
+    for mut claims in servers.into_values() {
+        let Some((_, first)) = claims.first() else { continue };
+        let server: Server<'_> = first.server(program);
+        let seen = look(&server, Vec::new());
+        claims.retain(|(nth, claim)| match verdict(claim, &seen) {
+            Verdict::Owned => true,
+            Verdict::Gone => {
+                results[*nth] = Ok(Verdict::Gone);
+                false
+            }
+            verdict @ (Verdict::Foreign { .. } | Verdict::Unknown { .. }) => {
+                results[*nth] = Err(BackendError::NotOurs { place: claim.place(), verdict });
+                false
+            }
+        });
+        for (nth, error) in close_owned(&server, &seen, claims) {
             results[nth] = Err(error);
         }
     }
@@ -40,17 +54,21 @@ pub(super) fn close_all(program: &Path, marks: &[Mark<'_>]) -> Vec<Result<Verdic
 }
 
 /// Closes the panes of one server. Gives those that are still there when the time is up, and why.
-fn close_owned(program: &Path, mut left: Vec<(usize, Claim<'_>)>) -> Vec<(usize, BackendError)> {
+fn close_owned(
+    server: &Server<'_>,
+    before: &Look,
+    mut left: Vec<(usize, Claim<'_>)>,
+) -> Vec<(usize, BackendError)> {
     let Some((_, first)) = left.first() else { return Vec::new() };
-    let server: Server<'_> = first.server(program);
+    let pid = first.recorded.server.pid;
+    let going: Vec<PaneId> = left.iter().map(|(_, claim)| claim.id).collect();
+    let restored: Vec<Unit> = before.alone_before(&going).map(|pane| verb::alone_again(pane, pid)).collect();
     let deadline = Deadline::after(CLOSED_WITHIN);
     let mut pause = FIRST_PAUSE;
     loop {
         // Told again each time: whatever tore the last call apart, the proof makes it harmless.
-        let tell = |(_, claim): &(usize, Claim<'_>)| {
-            verb::close(claim.id, claim.recorded.server.pid, &Proof::Token(&claim.token))
-        };
-        let mut seen = look(&server, left.iter().map(tell).collect());
+        let tell = |(_, claim): &(usize, Claim<'_>)| verb::close(claim.id, pid, &Proof::Token(&claim.token));
+        let mut seen = look(server, left.iter().map(tell).chain(restored.iter().cloned()).collect());
         left.retain(|(_, claim)| match verdict(claim, &seen) {
             Verdict::Gone | Verdict::Foreign { .. } => false,
             // With its last pane the server ends; until it has, it cannot be asked (SD-13).
@@ -59,9 +77,8 @@ fn close_owned(program: &Path, mut left: Vec<(usize, Claim<'_>)>) -> Vec<(usize,
         if left.is_empty() || deadline.expired() {
             let waited_ms = u64::try_from(deadline.elapsed().as_millis()).unwrap_or(u64::MAX);
             let still_there = |(nth, claim): (usize, Claim<'_>)| {
-                let place = format!("pane {} of the tmux server at {}", claim.id, claim.recorded.socket);
                 let reason = spread(&mut seen.problem);
-                (nth, reason.unwrap_or(BackendError::StillThere { place, waited_ms }))
+                (nth, reason.unwrap_or(BackendError::StillThere { place: claim.place(), waited_ms }))
             };
             return left.into_iter().map(still_there).collect();
         }

@@ -54,6 +54,11 @@ impl<'p> Claim<'p> {
         Server { program, socket: Some(Path::new(&self.recorded.socket)) }
     }
 
+    /// For errors: as its placement says it.
+    pub(super) fn place(&self) -> String {
+        Placement::Tmux(self.recorded.clone()).to_string()
+    }
+
     /// The same command, done only to the pane that was claimed.
     pub(super) fn guarded(&self, unit: &Unit) -> Unit {
         verb::guarded(self.id, self.recorded.server.pid, &Proof::Token(&self.token), unit)
@@ -68,6 +73,16 @@ pub(super) struct Look {
     panes: Vec<PaneRow>,
     /// Why not all of the answer came.
     pub(super) problem: Option<BackendError>,
+}
+
+impl Look {
+    /// The panes that are shown alone in a window of which others, these, will go: each going would end that (LY-05).
+    pub(super) fn alone_before<'l>(&'l self, going: &'l [PaneId]) -> impl Iterator<Item = PaneId> + 'l {
+        let shrinks = |window| self.panes.iter().any(|row| row.window == window && going.contains(&row.id));
+        let alone =
+            move |row: &&PaneRow| row.zoomed && row.active && !going.contains(&row.id) && shrinks(row.window);
+        self.panes.iter().filter(alone).map(|row| row.id)
+    }
 }
 
 /// Asks the panes' own servers, each once, in one tmux process.
@@ -178,8 +193,10 @@ mod tests {
     }
 
     fn seen(pid: i32, dead: bool, token: &str) -> Option<PaneRow> {
-        let row =
-            rows::<PaneRow>(&[format!("phx-pane %5 {pid} {} $0 @0 80 24 80 24 0  {token}", u8::from(dead))]);
+        let row = rows::<PaneRow>(&[format!(
+            "phx-pane %5 {pid} {} $0 @0 80 24 80 24 0 1  {token}",
+            u8::from(dead)
+        )]);
         row.into_iter().next()
     }
 

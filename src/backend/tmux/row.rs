@@ -14,7 +14,7 @@ pub(super) const WINDOW: &str = "phx-window #{window_id} #{session_id} #{window_
                                  #{window_name}";
 pub(super) const PANE: &str = "phx-pane #{pane_id} #{pane_pid} #{pane_dead} #{session_id} #{window_id} \
                                #{window_width} #{window_height} #{pane_width} #{pane_height} \
-                               #{window_zoomed_flag} #{@phalanx_beside} #{@phalanx_token}";
+                               #{window_zoomed_flag} #{pane_active} #{@phalanx_beside} #{@phalanx_token}";
 pub(super) const CLIENT: &str =
     "phx-client #{session_id} #{client_control_mode} #{client_activity} #{client_name}";
 
@@ -77,6 +77,8 @@ pub(super) struct PaneRow {
     pub(super) size: Size,
     /// Its window shows one pane alone.
     pub(super) zoomed: bool,
+    /// It is its window's active one.
+    pub(super) active: bool,
     /// The tag of the team that put it beside its lead; else empty.
     pub(super) beside: String,
     /// Empty when it is nobody's.
@@ -171,7 +173,7 @@ impl Row for PaneRow {
     const FORMAT: &'static str = PANE;
 
     fn read(fields: &str) -> Option<Self> {
-        let mut field = fields.splitn(12, ' ');
+        let mut field = fields.splitn(13, ' ');
         let mut next = || field.next();
         Some(PaneRow {
             id: PaneId::parse(next()?)?,
@@ -182,6 +184,7 @@ impl Row for PaneRow {
             room: Size { width: next()?.parse().ok()?, height: next()?.parse().ok()? },
             size: Size { width: next()?.parse().ok()?, height: next()?.parse().ok()? },
             zoomed: next()? == "1",
+            active: next()? == "1",
             beside: next()?.to_owned(),
             token: next()?.to_owned(),
         })
@@ -225,7 +228,7 @@ mod tests {
         assert_eq!(read, expected.map(|(tag, name)| (tag.to_owned(), name.to_owned())));
         let made = rows::<MadeRow>(&lines("phx-made 9 %1 10 @2 $3 200 50 /tmp/my dir/s"));
         assert_eq!(made.first().map(|row| row.socket.as_str()), Some("/tmp/my dir/s"));
-        let panes = rows::<PaneRow>(&lines("phx-pane %1 10 0 $3 @0 80 24 40 24 0  "));
+        let panes = rows::<PaneRow>(&lines("phx-pane %1 10 0 $3 @0 80 24 40 24 0 1  "));
         assert_eq!(panes.first().map(|row| row.token.as_str()), Some(""));
     }
 }

@@ -5,8 +5,8 @@ use std::ffi::OsString;
 
 use tmux_interface::{
     BreakPane, CapturePane, DisplayMessage, IfShell, JoinPane, KillPane, ListClients, ListPanes,
-    ListSessions, ListWindows, NewSession, NewWindow, PaneSize, RenameWindow, SelectLayout, SelectPane,
-    SelectWindow, SetOption, SplitWindow, SwitchClient, TmuxCommand,
+    ListSessions, ListWindows, NewSession, NewWindow, PaneSize, RenameWindow, ResizePane, SelectLayout,
+    SelectPane, SelectWindow, SetOption, SplitWindow, SwitchClient, TmuxCommand,
 };
 
 use super::arrange::Size;
@@ -269,6 +269,16 @@ pub(super) fn guarded(pane: PaneId, server: i32, proof: &Proof<'_>, unit: &Unit)
 pub(super) fn close(pane: PaneId, server: i32, proof: &Proof<'_>) -> Unit {
     let kill = KillPane::new().target_pane(pane.to_string());
     guarded(pane, server, proof, &unit(&kill.build()))
+}
+
+/// Shows a pane alone in its window again, as a person had it before another pane of it went.
+pub(super) fn alone_again(pane: PaneId, server: i32) -> Unit {
+    let condition = format!("#{{&&:#{{==:#{{pid}},{server}}},#{{?window_zoomed_flag,0,1}}}}");
+    let zoom = unit(&ResizePane::new().zoom().target_pane(pane.to_string()).build());
+    let command = IfShell::new().not_execute().target_pane(pane.to_string()).shell_command(condition);
+    let mut all = words(&command.build());
+    all.push(zoom.text());
+    Unit::new(all)
 }
 
 /// The text of a pane: what is seen and `lines` lines above it.

@@ -2,7 +2,7 @@
 //! pane's proof. Refuses to make or to end anything.
 
 use super::arrange::{part, stack};
-use super::command::{Plain, Server, Unit};
+use super::command::{PaneId, Plain, Server, Unit};
 use super::identity::Claim;
 use super::row::{PaneRow, WindowRow};
 use super::survey::{Column, Side, Survey, survey, team_name};
@@ -16,7 +16,8 @@ pub(super) fn focus(home: &TmuxHome, claim: &Claim<'_>) -> Result<(), BackendErr
     let server = claim.server(&home.program);
     let around = survey(home, &server)?;
     let session = find(&around, claim)?.session;
-    let here = around.panes.iter().find(|row| home.inside.as_deref() == Some(row.id.to_string().as_str()));
+    let inside = home.inside.as_deref().and_then(PaneId::parse);
+    let here = around.panes.iter().find(|row| Some(row.id) == inside);
     let ours = around.clients.iter().filter(|row| here.is_some_and(|here| here.session == row.session));
     let unit = match ours.max_by_key(|row| row.activity) {
         Some(client) if client.session != session => {
@@ -88,9 +89,8 @@ fn act(server: &Server<'_>, claim: &Claim<'_>, unit: &Unit) -> Result<(), Backen
 }
 
 fn find<'s>(around: &'s Survey, claim: &Claim<'_>) -> Result<&'s PaneRow, BackendError> {
-    let place = || format!("pane {} of the tmux server at {}", claim.id, claim.recorded.socket);
     let found = around.panes.iter().find(|row| row.id == claim.id);
-    found.ok_or_else(|| BackendError::NotOurs { place: place(), verdict: Verdict::Gone })
+    found.ok_or_else(|| BackendError::NotOurs { place: claim.place(), verdict: Verdict::Gone })
 }
 
 fn is_hidden(around: &Survey, row: &PaneRow, tag: &Plain) -> bool {

@@ -70,6 +70,9 @@ fn pt_04_a_bare_environment_and_the_c_locale() {
     let more = launches(1);
     let later = placed(&tmux, &more);
     assert_eq!(pane(&later[0]).window_id, pane(&places[2]).window_id, "two fit, so one window has room");
+    let hidden = tmux.hide(&later[0], &more[0].token).expect("hidden");
+    assert_eq!(pane(&hidden).session_name, "söße x");
+    tmux.show(&hidden, &more[0].token).expect("shown");
     for (place, launch) in places.iter().chain(&later).zip(all.iter().chain(&more)) {
         closed(&tmux, place, launch);
     }

@@ -128,6 +128,23 @@ fn ly_05_a_lead_that_is_zoomed_stays_zoomed() {
 }
 
 #[test]
+fn ly_05_a_lead_that_was_zoomed_beside_its_members_stays_so_when_they_close() {
+    let lab = Lab::wide();
+    let tmux = split(&lab, "%0");
+    let all = launches(3);
+    let places = placed(&tmux, &all);
+    lab.tmux(&["resize-pane", "-Z", "-t", "%0"]);
+    lab.attach("main");
+    let view = || lab.field("%0", "#{window_zoomed_flag} #{pane_active} #{window_active}");
+    assert_eq!(view(), "1 1 1");
+    all_closed(&tmux, &places[..2], &all[..2]);
+    assert_eq!(view(), "1 1 1");
+    // The last one leaves nothing to be hidden behind the lead.
+    all_closed(&tmux, &places[2..], &all[2..]);
+    assert_eq!(lab.panes(), ["%0"]);
+}
+
+#[test]
 fn ly_06_the_lead_is_resized_once_by_its_first_members_and_by_no_others() {
     let lab = Lab::wide();
     let (log, ready) = (lab.path("winch"), lab.path("ready"));
