@@ -13,7 +13,6 @@ use crate::model::record::MemberRecord;
 use crate::model::request::{ShutdownOutcome, ShutdownRequest};
 use crate::model::settings::Finish;
 use crate::model::time::Timestamp;
-use crate::profile;
 
 /// Takes in what happened and says what is to be done.
 pub(crate) fn react(state: &mut State, event: Event, now: Timestamp) -> Vec<Effect> {
@@ -87,7 +86,7 @@ fn view_of(record: &MemberRecord) -> View {
     View {
         incarnation: record.incarnation.clone(),
         state: record.state,
-        reads_mail: profile::named(&record.wish.profile).is_none_or(|p| p.reads_mail),
+        reads_mail: record.reads_mail(),
         watched: false,
         ending: None,
         refused: false,

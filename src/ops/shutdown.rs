@@ -13,7 +13,6 @@ use crate::model::id::{MemberName, RequestId};
 use crate::model::protocol::{self, Message};
 use crate::model::record::MemberRecord;
 use crate::model::request::{ShutdownOutcome, ShutdownRequest};
-use crate::profile;
 use crate::store::{StoreError, TeamStore};
 use crate::sys::clock::Deadline;
 use crate::sys::rand;
@@ -60,7 +59,7 @@ fn ask_one(team: &TeamStore, record: &MemberRecord, wish: &Wish) -> Result<Shutd
         return Ok(team.request(&open.id)?);
     }
     let request = file(team, record, wish)?;
-    let asks = !wish.force && request.is_open() && reads_mail(record);
+    let asks = !wish.force && request.is_open() && record.reads_mail();
     if asks {
         let message = Message::ShutdownRequest(protocol::ShutdownRequest {
             request_id: request.id.to_string(),
@@ -81,11 +80,6 @@ fn ask_one(team: &TeamStore, record: &MemberRecord, wish: &Wish) -> Result<Shutd
     }
     team.record(Note { id: request.event.clone(), ..note })?;
     Ok(request)
-}
-
-/// Whether the member's program reads its mailbox, so that it can be asked.
-pub(crate) fn reads_mail(record: &MemberRecord) -> bool {
-    profile::named(&record.wish.profile).is_none_or(|p| p.reads_mail)
 }
 
 fn open_request(team: &TeamStore, record: &MemberRecord) -> Result<Option<ShutdownRequest>, OpsError> {

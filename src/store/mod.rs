@@ -23,7 +23,6 @@ mod tests;
 
 pub(crate) use error::StoreError;
 pub(crate) use lease::{LeadRecord, Lease};
-pub(crate) use roster::Roster;
 pub(crate) use specs::take_spec;
 pub(crate) use tasks::{Changes as TaskChanges, Ending, NewTask, Owner as TaskOwner};
 pub(crate) use teams::{Store, TeamStore};

@@ -39,6 +39,11 @@ impl Store {
         Store { root: root.to_owned() }
     }
 
+    /// Where the users' own profiles are: `NAME.toml`.
+    pub(crate) fn profiles(&self) -> PathBuf {
+        Layout::profiles(&self.root)
+    }
+
     /// The teams that have a team file, by name. Directories whose name no team could have are passed over.
     pub(crate) fn teams(&self) -> Result<Vec<TeamName>, StoreError> {
         let names = fs::list(&Layout::teams(&self.root))?;

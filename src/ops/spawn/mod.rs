@@ -1,6 +1,7 @@
 //! `spawn`: starts teammates and proves that they run. Intent first, then roster, prompt, spec, placement, proof;
 //! what fails is undone in reverse and leaves nothing behind (SP-09, SD-03).
 
+mod command;
 mod prepare;
 mod prove;
 mod undo;
@@ -21,7 +22,7 @@ use crate::model::mode::Mode;
 use crate::model::placement::{BackendKind, Layout, Placement};
 use crate::model::settings::BackendChoice;
 use crate::model::team::Member;
-use crate::profile::Profile;
+use crate::profile::{Ready, Runs};
 use crate::store::TeamStore;
 
 /// A teammate that is wanted.
@@ -77,6 +78,25 @@ pub(crate) struct Spawned {
     pub(crate) watch: String,
 }
 
+/// How a teammate would be started.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub(crate) struct Plan {
+    pub(crate) name: String,
+    pub(crate) agent_id: String,
+    pub(crate) profile: String,
+    /// `native` or `wrapped`.
+    pub(crate) runs: &'static str,
+    pub(crate) argv: Vec<String>,
+    pub(crate) cwd: String,
+    /// Only the names: values can be secrets.
+    pub(crate) env: Vec<String>,
+    pub(crate) model: Option<String>,
+    pub(crate) mode: Option<Mode>,
+    pub(crate) role: Option<String>,
+    /// How the first prompt goes in: `mailbox`, `argv` or `typed`; none without a prompt.
+    pub(crate) prompt: Option<&'static str>,
+}
+
 /// What became of a batch: which backend it got, and one answer for each order.
 pub(crate) struct Batch {
     pub(crate) chosen: Chosen,
@@ -87,7 +107,7 @@ pub(crate) struct Batch {
 struct Prepared {
     member: Member,
     record: crate::model::record::MemberRecord,
-    profile: Profile,
+    ready: Ready,
     launch: Launch,
     /// The journal event that all that follows goes back to.
     asked: String,
@@ -99,6 +119,14 @@ struct Prepared {
 /// Nothing is touched.
 pub(crate) fn check(ctx: &Context, orders: &[Order]) -> Result<(), OpsError> {
     orders.iter().try_for_each(|order| prepare::draft(ctx, order).map(drop))
+}
+
+/// What a start would run: nothing is written, placed or started.
+///
+/// # Errors
+/// What is wrong with the order, a taken name, a store that cannot be read.
+pub(crate) fn dry_run(ctx: &Context, team: &TeamStore, order: &Order, unique: bool) -> Result<Plan, OpsError> {
+    prepare::plan(ctx, team, &prepare::draft(ctx, order)?, unique)
 }
 
 /// Starts all of `orders` in one go.
@@ -113,6 +141,9 @@ pub(crate) fn spawn(
     terms: &Terms,
 ) -> Result<Batch, OpsError> {
     let drafts = orders.iter().map(|o| prepare::draft(ctx, o)).collect::<Result<Vec<_>, _>>()?;
+    if let Some(wrapped) = drafts.iter().find(|draft| draft.profile.runs == Runs::Wrapped) {
+        return Err(not_yet(&wrapped.profile.name));
+    }
     let chosen = backends::choose_backend(ctx, team, terms.backend.clone())?;
     let backend = backends::open(ctx, team, chosen.backend, terms.layout)?;
     let changes = team.changes()?;
@@ -130,6 +161,14 @@ pub(crate) fn spawn(
         results.push(conclude(ctx, team, backend.as_ref(), one, proof));
     }
     Ok(Batch { chosen, results })
+}
+
+/// A wrapped program without its wrapper would run unwatched, and nothing could be said to it.
+fn not_yet(profile: &str) -> OpsError {
+    OpsError::Usage {
+        problem: format!("profile `{profile}` needs a wrapper, which this release does not have"),
+        hint: Some(format!("see how it would be started with `phalanx spawn NAME --profile {profile} --dry-run`")),
+    }
 }
 
 /// A teammate whose launcher was given to the backend, or was not.

@@ -5,19 +5,22 @@ use std::path::Path;
 
 use super::super::context::{Context, now};
 use super::super::error::OpsError;
-use super::{Order, Prepared};
+use super::super::profiles;
+use super::command::{self, Command};
+use super::{Order, Plan, Prepared};
 use crate::backend::{Backend, Launch};
 use crate::model::envelope::Envelope;
-use crate::model::environ;
+use crate::model::environ::{self, EnvRules};
 use crate::model::event::{EventKind, Note};
 use crate::model::id::{Incarnation, MemberName, agent_id};
 use crate::model::lifecycle::MemberState;
+use crate::model::placement::BackendKind;
 use crate::model::protocol::Message;
 use crate::model::record::{FORMAT, MemberRecord, Wish};
 use crate::model::spec::{Spec, Word};
-use crate::model::team::Member;
-use crate::profile::{self, Profile, Program};
-use crate::store::{Roster, StoreError, TeamStore};
+use crate::model::team::{Member, Team};
+use crate::profile::{self, Profile, Prompt};
+use crate::store::{StoreError, TeamStore};
 use crate::sys::rand;
 
 /// How long a launcher holds the screen of a program that was never up.
@@ -25,51 +28,55 @@ const LINGER_MS: u64 = 3000;
 
 /// An order whose words are all valid; names may still be taken.
 pub(super) struct Draft<'a> {
-    order: &'a Order,
+    pub(super) order: &'a Order,
     name: MemberName,
-    profile: Profile,
-    argv: Vec<OsString>,
+    pub(super) profile: Profile,
     cwd: String,
 }
 
 /// Checks an order on its own.
 pub(super) fn draft<'a>(ctx: &Context, order: &'a Order) -> Result<Draft<'a>, OpsError> {
     let name = MemberName::new(&order.name)?;
-    let profile = profile_of(order)?;
+    let profile = profile_of(ctx, order)?;
+    command::check(order, &profile)?;
     if let Some((bad, _)) = order.env.iter().find(|(name, _)| !environ::may_be_set(name)) {
         let problem = format!("{bad:?} cannot be set as an environment variable");
         return Err(OpsError::Usage { problem, hint: None });
     }
-    let argv = match profile.program {
-        Program::Own { subcommand } => vec![ctx.caller.exe.clone().into(), subcommand.into()],
-        Program::Given => order.command.iter().map(OsString::from).collect(),
-    };
     let cwd = ctx.caller.cwd.join(order.cwd.as_deref().unwrap_or("."));
     let cwd = cwd.components().collect::<std::path::PathBuf>().to_string_lossy().into_owned();
-    Ok(Draft { order, name, profile, argv, cwd })
+    Ok(Draft { order, name, profile, cwd })
 }
 
-fn profile_of(order: &Order) -> Result<Profile, OpsError> {
-    let given = order.profile.as_deref();
-    let wanted =
-        given.unwrap_or(if order.command.is_empty() { profile::WORKER.name } else { profile::SHELL.name });
-    let found = profile::named(wanted).ok_or_else(|| {
-        let nearest =
-            profile::ALL.into_iter().map(|p| p.name).find(|known| strsim::jaro(known, wanted) > 0.7);
-        OpsError::NoSuchProfile { name: wanted.to_owned(), nearest }
-    })?;
-    let usage = |problem: String, hint: &str| Err(OpsError::Usage { problem, hint: Some(hint.to_owned()) });
-    match (found.program, order.command.is_empty()) {
-        (Program::Given, true) => usage(
-            format!("profile `{wanted}` needs a command line"),
-            "put it after `--`: `phalanx spawn NAME -- CMD ARG`",
-        ),
-        (Program::Own { .. }, false) => usage(
-            format!("profile `{wanted}` takes no command line"),
-            "leave the command away, or use `--profile shell`",
-        ),
-        (Program::Own { .. }, true) | (Program::Given, false) => Ok(found),
+fn profile_of(ctx: &Context, order: &Order) -> Result<Profile, OpsError> {
+    let default = if order.command.is_empty() { profile::WORKER } else { profile::SHELL };
+    profiles::find(ctx, order.profile.as_deref().unwrap_or(default))
+}
+
+/// How a draft would be started, as the team stands now.
+pub(super) fn plan(ctx: &Context, team: &TeamStore, draft: &Draft, unique: bool) -> Result<Plan, OpsError> {
+    let found = team.team()?;
+    let name = if unique { free_name(&found, &draft.name)? } else { draft.name.clone() };
+    if let Some(holder) = found.member(&name) {
+        let (team, holder) = (team.name().clone(), holder.name.clone());
+        return Err(StoreError::MemberTaken { team, holder }.into());
     }
+    let member = entry(team, &found, draft, name, BackendKind::Pty);
+    let command = command::command(ctx, team, draft, &member)?;
+    let env = environment(ctx, team, draft, &command, &identity(team, &member, "", "")?)?;
+    Ok(Plan {
+        name: member.name.to_string(),
+        agent_id: member.agent_id,
+        profile: draft.profile.name.clone(),
+        runs: draft.profile.runs.as_str(),
+        argv: command.argv,
+        cwd: draft.cwd.clone(),
+        env: env.iter().map(|(name, _)| name.to_string_lossy().into_owned()).collect(),
+        model: member.model,
+        mode: member.mode,
+        role: draft.order.role.clone(),
+        prompt: member.prompt.map(|_| draft.profile.launch.prompt.as_str()),
+    })
 }
 
 /// Writes roster entries, records, prompts and specs. If any of it fails, what was written is taken back.
@@ -116,8 +123,8 @@ fn join(
             if roster.team().teammates().count() >= max {
                 return Err(StoreError::TeamFull { team: team.name().clone(), max });
             }
-            let name = if unique { free_name(roster, &draft.name)? } else { draft.name.clone() };
-            let member = entry(team, roster, draft, name, backend);
+            let name = if unique { free_name(&roster.team(), &draft.name)? } else { draft.name.clone() };
+            let member = entry(team, &roster.team(), draft, name, backend.kind());
             roster.join(&member)?;
             joined.push(member);
         }
@@ -126,8 +133,7 @@ fn join(
     Ok(joined)
 }
 
-fn free_name(roster: &Roster, wanted: &MemberName) -> Result<MemberName, StoreError> {
-    let team = roster.team();
+fn free_name(team: &Team, wanted: &MemberName) -> Result<MemberName, StoreError> {
     let mut name = wanted.clone();
     let mut ending = 2;
     while team.member(&name).is_some() {
@@ -139,23 +145,23 @@ fn free_name(roster: &Roster, wanted: &MemberName) -> Result<MemberName, StoreEr
 
 fn entry(
     team: &TeamStore,
-    roster: &Roster,
+    found: &Team,
     draft: &Draft,
     name: MemberName,
-    backend: &dyn Backend,
+    backend: BackendKind,
 ) -> Member {
     Member {
         agent_id: agent_id(&name, team.name()),
         agent_type: Some(draft.order.role.clone().unwrap_or_else(|| "general-purpose".to_owned())),
         model: draft.order.model.clone(),
         prompt: draft.order.prompt.clone(),
-        color: Some(roster.team().next_color().to_owned()),
+        color: Some(found.next_color().to_owned()),
         plan_mode_required: draft.order.plan,
         mode: draft.order.mode,
         joined_at: now(),
         pane_id: String::new(),
         cwd: draft.cwd.clone(),
-        backend_type: Some(backend.kind().wire().to_owned()),
+        backend_type: Some(backend.wire().to_owned()),
         // Until it works it does not; one with a prompt begins at once.
         is_active: Some(draft.order.prompt.is_some()),
         name,
@@ -169,23 +175,25 @@ fn prepare_one(
     member: Member,
     backend: &dyn Backend,
 ) -> Result<Prepared, OpsError> {
-    let record = record(draft, &member, backend);
+    let command = command::command(ctx, team, draft, &member)?;
+    let record = record(draft, &member, &command, backend);
     team.begin_record(&record)?;
     let asked = team.record(
         Note::of(EventKind::MemberAsked)
             .member(&member.name)
             .with("incarnation", record.incarnation.as_str())
-            .with("profile", draft.profile.name),
+            .with("profile", draft.profile.name.as_str()),
     )?;
-    let new_mailbox = mail(team, &member, draft.order.prompt.as_deref())?;
-    let spec = spec(ctx, team, draft, &member, &record, backend)?;
+    let by_mail = draft.profile.launch.prompt != Prompt::Argv;
+    let new_mailbox = mail(team, &member, draft.order.prompt.as_deref().filter(|_| by_mail))?;
+    let spec = spec(ctx, team, draft, &command, &member, &record, backend)?;
     let path = team.keep_spec(&spec)?;
     let argv = vec![ctx.caller.exe.clone().into(), "exec".into(), path.into()];
     let launch = Launch { member: member.name.clone(), token: record.token.clone(), argv };
-    Ok(Prepared { member, record, profile: draft.profile, launch, asked: asked.id, new_mailbox })
+    Ok(Prepared { member, record, ready: draft.profile.ready, launch, asked: asked.id, new_mailbox })
 }
 
-fn record(draft: &Draft, member: &Member, backend: &dyn Backend) -> MemberRecord {
+fn record(draft: &Draft, member: &Member, command: &Command, backend: &dyn Backend) -> MemberRecord {
     let asked_at = now();
     MemberRecord {
         format: FORMAT,
@@ -197,13 +205,14 @@ fn record(draft: &Draft, member: &Member, backend: &dyn Backend) -> MemberRecord
         state_since: asked_at,
         backend: backend.kind(),
         wish: Wish {
-            profile: draft.profile.name.to_owned(),
+            profile: draft.profile.name.clone(),
+            reads_mail: Some(draft.profile.reads_mail),
             role: draft.order.role.clone(),
             model: draft.order.model.clone(),
             mode: draft.order.mode,
             plan: draft.order.plan,
             prompt: draft.order.prompt.clone(),
-            argv: draft.argv.iter().map(|w| w.to_string_lossy().into_owned()).collect(),
+            argv: command.argv.clone(),
             cwd: draft.cwd.clone(),
             color: member.color.clone().unwrap_or_default(),
         },
@@ -240,14 +249,13 @@ fn spec(
     ctx: &Context,
     team: &TeamStore,
     draft: &Draft,
+    command: &Command,
     member: &Member,
     record: &MemberRecord,
     backend: &dyn Backend,
 ) -> Result<Spec, OpsError> {
-    let rules = team.settings()?.map(|s| s.env).unwrap_or_default();
-    let identity = identity(team, member, record)?;
-    let mut env = environ::compose(&ctx.caller.env, &rules, &draft.order.env, &identity);
-    env.push(("PWD".into(), draft.cwd.clone().into()));
+    let identity = identity(team, member, record.incarnation.as_str(), &record.token)?;
+    let env = environment(ctx, team, draft, command, &identity)?;
     Ok(Spec {
         format: 1,
         config_root: Word::of(team.root().as_os_str()),
@@ -255,7 +263,7 @@ fn spec(
         member: member.name.clone(),
         incarnation: record.incarnation.clone(),
         token: record.token.clone(),
-        argv: draft.argv.iter().map(|w| Word::of(w)).collect(),
+        argv: command.argv.iter().map(|w| Word::of(w.as_ref())).collect(),
         cwd: Word::of(Path::new(&draft.cwd).as_os_str()),
         env: env.iter().map(|(k, v)| (Word::of(k), Word::of(v))).collect(),
         terminal: backend.terminal(&member.name),
@@ -263,11 +271,30 @@ fn spec(
     })
 }
 
+/// The whole environment: the caller's as far as team and profile let it through, the profile's own, the order's,
+/// the identity.
+fn environment(
+    ctx: &Context,
+    team: &TeamStore,
+    draft: &Draft,
+    command: &Command,
+    identity: &[(String, String)],
+) -> Result<Vec<(OsString, OsString)>, OpsError> {
+    let rules = team.settings()?.map(|s| s.env).unwrap_or_default();
+    let own = EnvRules { allow: draft.profile.launch.allow.clone(), deny: command.without.clone() };
+    let asking = environ::compose(&ctx.caller.env, &own, &[], &[]);
+    let extra: Vec<(String, String)> = command.env.iter().chain(&draft.order.env).cloned().collect();
+    let mut env = environ::compose(&asking, &rules, &extra, identity);
+    env.push(("PWD".into(), draft.cwd.clone().into()));
+    Ok(env)
+}
+
 /// What every teammate is told of itself (protocol.md, section 7).
 fn identity(
     team: &TeamStore,
     member: &Member,
-    record: &MemberRecord,
+    incarnation: &str,
+    token: &str,
 ) -> Result<Vec<(String, String)>, OpsError> {
     let session = team.team()?.lead_session_id.unwrap_or_default();
     let pairs = [
@@ -277,8 +304,8 @@ fn identity(
         ("PHALANX_AGENT_COLOR", member.color.clone().unwrap_or_default()),
         ("PHALANX_CONFIG_DIR", team.root().to_string_lossy().into_owned()),
         ("PHALANX_PARENT_SESSION_ID", session),
-        ("PHALANX_INCARNATION", record.incarnation.to_string()),
-        ("PHALANX_TOKEN", record.token.clone()),
+        ("PHALANX_INCARNATION", incarnation.to_owned()),
+        ("PHALANX_TOKEN", token.to_owned()),
     ];
     Ok(pairs.into_iter().map(|(name, value)| (name.to_owned(), value)).collect())
 }

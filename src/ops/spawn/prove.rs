@@ -83,15 +83,15 @@ fn look(team: &TeamStore, one: &Prepared, placement: &Placement) -> Look {
             last.map_or("its launcher was gone before it said anything".to_owned(), |e| e.describe());
         return Look::Settled(fails(&reason));
     }
-    ready(&record, one.profile.ready)
+    ready(&record, one.ready)
 }
 
 fn ready(record: &MemberRecord, rule: Ready) -> Look {
     let Some(start) = &record.start else { return Look::Wait(GLANCE) };
     let runs = || Look::Settled(Proof::Runs { pid: start.program.pid, cwd: start.cwd.clone() });
     match rule {
-        Ready::Hello if record.ready_at.is_some() => runs(),
-        Ready::Hello => Look::Wait(GLANCE),
+        Ready::Hello | Ready::Screen if record.ready_at.is_some() => runs(),
+        Ready::Hello | Ready::Screen => Look::Wait(GLANCE),
         Ready::Settled { ms } => match ms.saturating_sub(now().since(start.at)) {
             0 => runs(),
             left => Look::Wait(Duration::from_millis(left)),
