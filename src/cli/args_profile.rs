@@ -33,10 +33,10 @@ pub(super) struct Test {
     #[arg(long, value_name = "FILE")]
     pub(super) screen: Option<PathBuf>,
     /// Rows of the terminal.
-    #[arg(long, value_name = "N", default_value_t = 40, value_parser = clap::value_parser!(u16).range(1..=500))]
+    #[arg(long, value_name = "N", default_value_t = 40, value_parser = clap::value_parser!(u16).range(2..=500))]
     pub(super) rows: u16,
     /// Columns of the terminal.
-    #[arg(long, value_name = "N", default_value_t = 120, value_parser = clap::value_parser!(u16).range(1..=500))]
+    #[arg(long, value_name = "N", default_value_t = 120, value_parser = clap::value_parser!(u16).range(2..=500))]
     pub(super) cols: u16,
     /// How many seconds the program is watched.
     #[arg(long = "for", value_parser = seconds, value_name = "S", default_value = "10", conflicts_with = "screen")]

@@ -92,12 +92,22 @@ fn watch(setup: &Setup, profile: Profile, args: Test) -> Result<(), Failure> {
     let mut told = Ok(());
     let ended = profiles::watch(&setup.ctx, &trial, &mut |seen| {
         let document = json!({ "at_ms": seen.at_ms, "finding": seen.finding });
-        let words = || format!("{:>6.1}s  {}", f64::from(u32::try_from(seen.at_ms).unwrap_or(u32::MAX)) / 1000.0, line(&seen.finding));
+        let words = || {
+            format!(
+                "{:>6.1}s  {}",
+                f64::from(u32::try_from(seen.at_ms).unwrap_or(u32::MAX)) / 1000.0,
+                line(&seen.finding)
+            )
+        };
         if told.is_ok() {
             told = setup.out.give(&document, words);
         }
     })?;
-    setup.out.say(if ended { "the program has ended by itself" } else { "the time is over; the program was ended" });
+    setup.out.say(if ended {
+        "the program has ended by itself"
+    } else {
+        "the time is over; the program was ended"
+    });
     told
 }
 

@@ -68,7 +68,11 @@ fn plan_lines(plan: &Plan) -> String {
     ];
     facts.extend(optional.into_iter().filter_map(|(name, value)| Some((name, value?))));
     facts.push(("env", plan.env.join(" ")));
-    facts.iter().map(|(name, value)| format!("{name:<8} {}", text::line(value))).collect::<Vec<_>>().join("\n")
+    facts
+        .iter()
+        .map(|(name, value)| format!("{name:<8} {}", text::line(value)))
+        .collect::<Vec<_>>()
+        .join("\n")
 }
 
 fn order(args: args::Spawn) -> Result<Order, Failure> {

@@ -175,17 +175,21 @@ mod tests {
 
     #[test]
     fn msg_16_an_older_record_reads_mail_unless_it_is_a_shell() {
-        for (profile, said, reads) in
-            [("worker", None, true), ("shell", None, false), ("shell", Some(true), true), ("x", Some(false), false)]
-        {
-            let mut wish = serde_json::json!({"profile": profile, "argv": ["x"], "cwd": "/", "color": "blue"});
+        for (profile, said, reads) in [
+            ("worker", None, true),
+            ("shell", None, false),
+            ("shell", Some(true), true),
+            ("x", Some(false), false),
+        ] {
+            let mut wish =
+                serde_json::json!({"profile": profile, "argv": ["x"], "cwd": "/", "color": "blue"});
             if let Some(said) = said {
                 wish["reads_mail"] = said.into();
             }
             let record = serde_json::json!({
                 "format": 1, "name": "a", "incarnation": "00000000-0000-4000-8000-000000000000", "token": "t",
-                "state": "idle", "state_since": "2026-11-20T22:43:51.440Z", "backend": "pty", "wish": wish,
-                "asked_at": "2026-11-20T22:43:51.440Z",
+                "state": "idle", "state_since": 1, "backend": "pty", "wish": wish,
+                "asked_at": 1,
             });
             let record: MemberRecord = serde_json::from_value(record).expect("a record");
             assert_eq!(record.reads_mail(), reads, "{profile} {said:?}");

@@ -53,7 +53,9 @@ pub(crate) fn listed(ctx: &Context, name: &str) -> Result<Listed, OpsError> {
         let file = ctx.store.profiles().join(format!("{name}{ENDING}"));
         let text = read(&file);
         let sheet = text.as_ref().map_or(String::new(), Clone::clone);
-        let parse = |text: String| Profile::parse(&name, &text).map_err(|source| OpsError::Profile { file: file.clone(), source });
+        let parse = |text: String| {
+            Profile::parse(&name, &text).map_err(|source| OpsError::Profile { file: file.clone(), source })
+        };
         let profile = text.and_then(parse);
         return Ok(Listed { name, source: Source::File(file), sheet, profile });
     }
@@ -78,7 +80,8 @@ pub(crate) fn list(ctx: &Context) -> Result<Vec<Listed>, OpsError> {
 }
 
 fn names(own: &[String]) -> Vec<String> {
-    let mut names: Vec<String> = profile::builtin_names().map(str::to_owned).chain(own.iter().cloned()).collect();
+    let mut names: Vec<String> =
+        profile::builtin_names().map(str::to_owned).chain(own.iter().cloned()).collect();
     names.sort();
     names.dedup();
     names
@@ -99,3 +102,6 @@ fn read(file: &Path) -> Result<String, OpsError> {
     let bytes = fs::read(file, LARGEST)?.ok_or_else(|| unreadable("it is gone"))?;
     String::from_utf8(bytes).map_err(|_| unreadable("it is not UTF-8 text"))
 }
+
+#[cfg(test)]
+mod tests;

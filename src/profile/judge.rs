@@ -53,7 +53,12 @@ pub(crate) fn judge(profile: &Profile, look: &Look) -> Finding {
     let fitting = profile.rules.iter().find_map(|rule| Some((rule, rule.fits(look)?)));
     let Some((rule, evidence)) = fitting else {
         let evidence = "no rule fits".to_owned();
-        return Finding { state: ScreenState::Unknown, rule: String::new(), evidence, composer: Composer::Unknown };
+        return Finding {
+            state: ScreenState::Unknown,
+            rule: String::new(),
+            evidence,
+            composer: Composer::Unknown,
+        };
     };
     let composer = match &profile.composer {
         Some(how) if rule.state.takes_input() => composer(how, look),
@@ -95,12 +100,15 @@ fn composer(how: &ComposerRule, look: &Look) -> Composer {
         how.line.text(&look.rows[at]).is_some() && how.above.as_ref().is_none_or(|p| p.find(above).is_some())
     };
     let Some(first) = (0..look.rows.len()).rev().find(|at| is_first(*at)) else { return Composer::Unknown };
-    let more = how.until.as_ref().map_or(0, |until| {
-        look.rows[first + 1..].iter().take_while(|row| until.find(row).is_none()).count()
-    });
+    let more = how
+        .until
+        .as_ref()
+        .map_or(0, |until| look.rows[first + 1..].iter().take_while(|row| until.find(row).is_none()).count());
     let lines: Vec<(usize, usize, &str)> = (first..=first + more).map(|at| written(how, look, at)).collect();
     let text = lines.iter().map(|(_, _, text)| *text).collect::<Vec<_>>().join("\n").trim().to_owned();
-    let Some((row, column, _)) = lines.iter().find(|(_, _, text)| !text.is_empty()) else { return Composer::Empty };
+    let Some((row, column, _)) = lines.iter().find(|(_, _, text)| !text.is_empty()) else {
+        return Composer::Empty;
+    };
     // A cursor behind the text has written it; before it, the program may have drawn it there by itself.
     let before = usize::from(look.cursor.0) == *row && usize::from(look.cursor.1) <= *column;
     let placeholder = before && how.placeholder.as_ref().is_some_and(|pattern| pattern.find(&text).is_some());

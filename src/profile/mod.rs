@@ -80,7 +80,8 @@ pub(crate) enum Hook {
 
 impl Hook {
     /// As they are written in a profile.
-    pub(crate) const ALL: [(&'static str, Hook); 2] = [("turn-end", Hook::TurnEnd), ("permission", Hook::Permission)];
+    pub(crate) const ALL: [(&'static str, Hook); 2] =
+        [("turn-end", Hook::TurnEnd), ("permission", Hook::Permission)];
 }
 
 /// How it is started.

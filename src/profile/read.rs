@@ -13,7 +13,18 @@ use crate::model::mode::Mode;
 use crate::model::sheet::{At, Faults, Section, SheetError, check_name, check_pattern};
 
 const ROOT: [&str; 12] = [
-    "about", "seen", "runs", "reads_mail", "hooks", "launch", "ready", "keys", "paste", "composer", "answers", "rule",
+    "about",
+    "seen",
+    "runs",
+    "reads_mail",
+    "hooks",
+    "launch",
+    "ready",
+    "keys",
+    "paste",
+    "composer",
+    "answers",
+    "rule",
 ];
 const LAUNCH: [&str; 8] = ["argv", "prompt", "modes", "plan", "resume", "once", "env", "allow"];
 const MODES: [&str; 6] = ["default", "acceptEdits", "bypassPermissions", "plan", "delegate", "dontAsk"];
@@ -21,8 +32,18 @@ const READY: [&str; 2] = ["when", "settle_ms"];
 const KEYS: [&str; 3] = ["submit", "interrupt", "quit"];
 const PASTE: [&str; 4] = ["bracketed", "gap_ms", "settle_ms", "most_bytes"];
 const COMPOSER: [&str; 4] = ["line", "above", "until", "placeholder"];
-const RULE: [&str; 10] =
-    ["name", "state", "area", "match", "not", "title", "progress", "quiet_ms", "alternate", "bracketed_paste"];
+const RULE: [&str; 10] = [
+    "name",
+    "state",
+    "area",
+    "match",
+    "not",
+    "title",
+    "progress",
+    "quiet_ms",
+    "alternate",
+    "bracketed_paste",
+];
 
 const SETTLE_MS: u64 = 700;
 const PASTE_SETTLE_MS: u64 = 150;
@@ -235,9 +256,9 @@ fn rule(section: &Section, faults: &mut Faults) -> Option<Rule> {
         alternate: section.flag("alternate", faults),
         bracketed_paste: section.flag("bracketed_paste", faults),
     };
-    // A rule that asks for nothing would fit every screen, an empty one as well.
-    let asks = !rule.patterns.is_empty() || rule.title.is_some() || rule.progress.is_some() || rule.quiet_ms.is_some();
-    if !asks {
+    // A rule that asks for nothing would fit every screen, an empty one as well. One with a faulty pattern asks.
+    let asks = ["title", "progress", "quiet_ms"].iter().any(|key| section.value(key).is_some());
+    if !asks && section.list("match", faults).is_empty() {
         faults.add(&section.span, "[[rule]] needs `match`, `title`, `progress` or `quiet_ms`");
     }
     Some(rule)
@@ -246,7 +267,8 @@ fn rule(section: &Section, faults: &mut Faults) -> Option<Rule> {
 fn area(section: &Section, faults: &mut Faults) -> Area {
     let Some(word) = section.word("area", faults) else { return Area::Whole };
     Area::parse(word.get_ref()).unwrap_or_else(|| {
-        let said = format!("no area `{}`; known: whole, last N, cursor row, title", word.get_ref().escape_debug());
+        let said =
+            format!("no area `{}`; known: whole, last N, cursor row, title", word.get_ref().escape_debug());
         faults.add(&word.span(), said);
         Area::Whole
     })

@@ -106,7 +106,10 @@ impl ScreenState {
     pub(crate) fn takes_input(&self) -> bool {
         match self {
             ScreenState::Ready | ScreenState::Idle | ScreenState::Working => true,
-            ScreenState::Blocked(_) | ScreenState::Dialog(_) | ScreenState::NeedsLogin | ScreenState::Unknown => false,
+            ScreenState::Blocked(_)
+            | ScreenState::Dialog(_)
+            | ScreenState::NeedsLogin
+            | ScreenState::Unknown => false,
         }
     }
 }
@@ -133,7 +136,9 @@ impl Serialize for ScreenState {
 
 /// Lower-case words joined by hyphens.
 fn is_word(word: &str) -> bool {
-    !word.is_empty() && word.len() <= 40 && word.chars().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-')
+    !word.is_empty()
+        && word.len() <= 40
+        && word.chars().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-')
 }
 
 /// What a program says of its progress (OSC 9;4).
@@ -213,7 +218,11 @@ impl Rule {
         if !agrees(self.bracketed_paste, look.bracketed_paste) {
             return None;
         }
-        let title = self.title.as_ref().map(|pattern| pattern.find(&look.title)).map_or(Some(None), |t| t.map(Some))?;
+        let title = self
+            .title
+            .as_ref()
+            .map(|pattern| pattern.find(&look.title))
+            .map_or(Some(None), |t| t.map(Some))?;
         let text = look.area(self.area);
         if self.absent.iter().any(|pattern| pattern.find(&text).is_some()) {
             return None;

@@ -20,9 +20,10 @@ struct Beside {
 }
 
 impl Screen {
-    /// An empty screen of so many rows and columns.
+    /// An empty screen of so many rows and columns, at least two of each: with one row, vt100 0.16.2 panics when a line
+    /// is too long for it.
     pub(crate) fn new(rows: u16, cols: u16) -> Screen {
-        Screen(Parser::new_with_callbacks(rows.max(1), cols.max(1), 0, Beside::default()))
+        Screen(Parser::new_with_callbacks(rows.max(2), cols.max(2), 0, Beside::default()))
     }
 
     /// Takes in what the program printed.

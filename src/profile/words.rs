@@ -68,7 +68,11 @@ impl Group {
     /// # Errors
     /// What is wrong, and with which word (counted from 0).
     pub(crate) fn parse<'w>(words: impl Iterator<Item = &'w str>) -> Result<Group, (usize, String)> {
-        words.enumerate().map(|(at, word)| pieces(word).map_err(|said| (at, said))).collect::<Result<_, _>>().map(Group)
+        words
+            .enumerate()
+            .map(|(at, word)| pieces(word).map_err(|said| (at, said)))
+            .collect::<Result<_, _>>()
+            .map(Group)
     }
 
     /// The places in it.
@@ -85,7 +89,9 @@ impl Group {
         for word in &self.0 {
             match word.as_slice() {
                 [Piece::Place(name)] => words.extend(values.get(name)?.iter().cloned()),
-                pieces => words.push(pieces.iter().map(|piece| filled(piece, values)).collect::<Option<String>>()?),
+                pieces => {
+                    words.push(pieces.iter().map(|piece| filled(piece, values)).collect::<Option<String>>()?)
+                }
             }
         }
         Some(words)
@@ -168,7 +174,8 @@ mod tests {
 
     #[test]
     fn id_01_a_group_without_its_value_is_left_out_and_one_with_it_stands_once() {
-        let groups = [group(&["claude"]), group(&["--model", "{model}"]), group(&["--x={agent_name}@{team}"])];
+        let groups =
+            [group(&["claude"]), group(&["--model", "{model}"]), group(&["--x={agent_name}@{team}"])];
         let with = values(&[(Names::Model, &["opus"]), (Names::AgentName, &["a"]), (Names::Team, &["t"])]);
         assert_eq!(fill(&groups, &with), ["claude", "--model", "opus", "--x=a@t"]);
         assert_eq!(fill(&groups, &values(&[(Names::AgentName, &["a"])])), ["claude"]);

@@ -6,6 +6,7 @@
 mod bad_input;
 mod harness;
 mod lead;
+mod profile;
 mod shutdown;
 mod spawn;
 mod tasks;

@@ -56,7 +56,12 @@ pub(crate) fn watch(ctx: &Context, trial: &Trial, seen: &mut dyn FnMut(Sighting)
     ended
 }
 
-fn run(ctx: &Context, trial: &Trial, scratch: &Path, seen: &mut dyn FnMut(Sighting)) -> Result<bool, OpsError> {
+fn run(
+    ctx: &Context,
+    trial: &Trial,
+    scratch: &Path,
+    seen: &mut dyn FnMut(Sighting),
+) -> Result<bool, OpsError> {
     let failed = |what: String| OpsError::NotEnded { what };
     let program = program(ctx, trial, scratch)?;
     let (process, master) = child::spawn_on_pty(&program, trial.size.0, trial.size.1)

@@ -58,18 +58,30 @@ pub(super) fn command(
     let argv = profile::fill(&launch.argv, &values);
     if argv.is_empty() {
         let problem = format!("profile `{}` comes to no command line", draft.profile.name);
-        return Err(OpsError::Usage { problem, hint: Some("its `argv` needs a group without values".to_owned()) });
+        return Err(OpsError::Usage {
+            problem,
+            hint: Some("its `argv` needs a group without values".to_owned()),
+        });
     }
     let filled = launch.env.iter().map(|(name, value)| (name, value.fill(&values)));
     let (present, absent): (Vec<_>, Vec<_>) = filled.partition(|(_, value)| value.is_some());
     Ok(Command {
         argv,
-        env: present.into_iter().map(|(name, value)| (name.clone(), value.unwrap_or_default().join(" "))).collect(),
+        env: present
+            .into_iter()
+            .map(|(name, value)| (name.clone(), value.unwrap_or_default().join(" ")))
+            .collect(),
         without: absent.into_iter().map(|(name, _)| name.clone()).collect(),
     })
 }
 
-fn values(ctx: &Context, team: &TeamStore, draft: &Draft, member: &Member, session: Option<String>) -> Values {
+fn values(
+    ctx: &Context,
+    team: &TeamStore,
+    draft: &Draft,
+    member: &Member,
+    session: Option<String>,
+) -> Values {
     let order = draft.order;
     let one = |value: &str| Some(vec![value.to_owned()]);
     let value = |name: Names| match name {
@@ -85,7 +97,9 @@ fn values(ctx: &Context, team: &TeamStore, draft: &Draft, member: &Member, sessi
         Names::Role => order.role.as_deref().and_then(one),
         // A member that is started anew has nothing to go on with.
         Names::Resume => None,
-        Names::ConfigDir => (!is_default_root(ctx, team)).then(|| vec![team.root().to_string_lossy().into_owned()]),
+        Names::ConfigDir => {
+            (!is_default_root(ctx, team)).then(|| vec![team.root().to_string_lossy().into_owned()])
+        }
         Names::Phalanx => one(&ctx.caller.exe.to_string_lossy()),
         Names::Command => (!order.command.is_empty()).then(|| order.command.clone()),
     };

@@ -125,7 +125,12 @@ pub(crate) fn check(ctx: &Context, orders: &[Order]) -> Result<(), OpsError> {
 ///
 /// # Errors
 /// What is wrong with the order, a taken name, a store that cannot be read.
-pub(crate) fn dry_run(ctx: &Context, team: &TeamStore, order: &Order, unique: bool) -> Result<Plan, OpsError> {
+pub(crate) fn dry_run(
+    ctx: &Context,
+    team: &TeamStore,
+    order: &Order,
+    unique: bool,
+) -> Result<Plan, OpsError> {
     prepare::plan(ctx, team, &prepare::draft(ctx, order)?, unique)
 }
 
@@ -167,7 +172,9 @@ pub(crate) fn spawn(
 fn not_yet(profile: &str) -> OpsError {
     OpsError::Usage {
         problem: format!("profile `{profile}` needs a wrapper, which this release does not have"),
-        hint: Some(format!("see how it would be started with `phalanx spawn NAME --profile {profile} --dry-run`")),
+        hint: Some(format!(
+            "see how it would be started with `phalanx spawn NAME --profile {profile} --dry-run`"
+        )),
     }
 }
 

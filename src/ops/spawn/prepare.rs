@@ -143,13 +143,7 @@ fn free_name(team: &Team, wanted: &MemberName) -> Result<MemberName, StoreError>
     Ok(name)
 }
 
-fn entry(
-    team: &TeamStore,
-    found: &Team,
-    draft: &Draft,
-    name: MemberName,
-    backend: BackendKind,
-) -> Member {
+fn entry(team: &TeamStore, found: &Team, draft: &Draft, name: MemberName, backend: BackendKind) -> Member {
     Member {
         agent_id: agent_id(&name, team.name()),
         agent_type: Some(draft.order.role.clone().unwrap_or_else(|| "general-purpose".to_owned())),
