@@ -167,7 +167,19 @@ fn a_screen_hears_title_and_progress_and_answers_what_a_terminal_owes() {
 
 static BUILT_IN: LazyLock<Vec<Profile>> = LazyLock::new(|| builtin_names().filter_map(builtin).collect());
 
+/// With one row, vt100 0.16.2 panics at the line that is too long for it.
+#[test]
+fn a_screen_of_one_row_or_none_takes_a_long_line() {
+    for (rows, cols) in [(0, 0), (1, 1), (1, 80)] {
+        let mut screen = Screen::new(rows, cols);
+        screen.feed(&[b'x'; 200]);
+        assert_eq!(screen.look(0).rows.len(), 2);
+    }
+}
+
 proptest! {
+    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
+
     /// Whatever a program prints, every profile gives a verdict, on one line.
     #[test]
     fn any_output_is_judged(
