@@ -6,6 +6,7 @@ use std::time::Duration;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
+use super::args_profile::ProfileVerb;
 use super::args_task::TaskVerb;
 use super::out::Color;
 use crate::model::id::TaskId;
@@ -89,6 +90,9 @@ pub(super) enum Verb {
     #[command(subcommand)]
     Team(TeamVerb),
     Spawn(Spawn),
+    /// List, show and test the profiles of programs.
+    #[command(subcommand)]
+    Profile(ProfileVerb),
     Send(Send),
     Broadcast(Broadcast),
     Inbox(Inbox),
@@ -223,7 +227,7 @@ pub(super) enum TeamVerb {
 pub(super) struct Spawn {
     /// Its name in the team.
     pub(super) name: String,
-    /// How its program is started: worker or shell.
+    /// How its program is started: see `phalanx profile list`.
     #[arg(long, value_name = "PROFILE")]
     pub(super) profile: Option<String>,
     /// What it is for.
@@ -262,6 +266,9 @@ pub(super) struct Spawn {
     /// Append -2, -3 … to a name that is taken.
     #[arg(long)]
     pub(super) unique: bool,
+    /// Only show what would be started: command line, directory, names of the variables.
+    #[arg(long)]
+    pub(super) dry_run: bool,
     /// Its own command line.
     #[arg(last = true, value_name = "CMD")]
     pub(super) command: Vec<String>,
@@ -460,7 +467,7 @@ fn variable(given: &str) -> Result<(String, String), String> {
 }
 
 /// Seconds, with decimals if need be.
-fn seconds(given: &str) -> Result<Duration, String> {
+pub(super) fn seconds(given: &str) -> Result<Duration, String> {
     let number: f64 = given.parse().map_err(|_| "not a number of seconds".to_owned())?;
     Duration::try_from_secs_f64(number).map_err(|_| "not a number of seconds".to_owned())
 }

@@ -2,6 +2,7 @@
 //! about teams. The only place that reads environment and settings.
 
 mod args;
+mod args_profile;
 mod args_task;
 mod attach;
 mod conduct;
@@ -17,6 +18,7 @@ mod logs;
 mod mail;
 mod manual;
 mod out;
+mod profile;
 mod ps;
 mod setup;
 mod shutdown;
@@ -124,6 +126,7 @@ fn perform(setup: &Setup, verb: Verb) -> Done {
         Verb::Team(TeamVerb::List) => team::list(setup),
         Verb::Team(TeamVerb::Show) => team::show(setup),
         Verb::Team(TeamVerb::Delete { force }) => team::delete(setup, force),
+        Verb::Profile(verb) => profile::profile(setup, verb),
         Verb::Spawn(args) => spawn::spawn(setup, args),
         Verb::Send(args) => mail::send(setup, &args),
         Verb::Broadcast(args) => mail::broadcast(setup, &args),

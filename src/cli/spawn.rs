@@ -10,7 +10,8 @@ use super::{Done, args, interrupt, shutdown};
 use crate::model::id::MemberName;
 use crate::model::order::Order;
 use crate::model::placement::BackendKind;
-use crate::ops::spawn::{Batch, Spawned, Terms};
+use crate::model::text;
+use crate::ops::spawn::{Batch, Plan, Spawned, Terms};
 use crate::ops::{self, Team};
 use crate::sys::env;
 use crate::sys::signal::Signals;
@@ -26,7 +27,13 @@ pub(super) fn spawn(setup: &Setup, args: args::Spawn) -> Done {
         unique: args.unique,
         layout: args.layout,
     };
+    let (dry_run, unique) = (args.dry_run, args.unique);
     let order = order(args)?;
+    if dry_run {
+        let plan = ops::spawn::dry_run(&setup.ctx, &team, &order, unique)?;
+        setup.out.give(&plan, || plan_lines(&plan))?;
+        return Ok(Exit::DONE);
+    }
     ops::spawn::check(&setup.ctx, std::slice::from_ref(&order))?;
     let runtime = interrupt::runtime()?;
     let batch = runtime.block_on(start(setup, &team, order, terms));
@@ -42,6 +49,31 @@ pub(super) fn spawn(setup: &Setup, args: args::Spawn) -> Done {
         setup.out.give(&one, || line(&team, &one))?;
     }
     Ok(Exit::DONE)
+}
+
+/// One fact a line. The command line is quoted as for a shell, to be read; none is ever used.
+fn plan_lines(plan: &Plan) -> String {
+    let words: Vec<_> = plan.argv.iter().map(String::as_str).collect();
+    let argv = shlex::try_join(words.iter().copied()).unwrap_or_else(|_| words.join(" "));
+    let mut facts = vec![
+        ("member", format!("{} ({})", plan.name, plan.agent_id)),
+        ("profile", format!("{}, {}", plan.profile, plan.runs)),
+        ("command", argv),
+        ("cwd", plan.cwd.clone()),
+    ];
+    let optional = [
+        ("model", plan.model.clone()),
+        ("mode", plan.mode.map(|mode| mode.as_str().to_owned())),
+        ("role", plan.role.clone()),
+        ("prompt", plan.prompt.map(|how| format!("by {how}"))),
+    ];
+    facts.extend(optional.into_iter().filter_map(|(name, value)| Some((name, value?))));
+    facts.push(("env", plan.env.join(" ")));
+    facts
+        .iter()
+        .map(|(name, value)| format!("{name:<8} {}", text::line(value)))
+        .collect::<Vec<_>>()
+        .join("\n")
 }
 
 fn order(args: args::Spawn) -> Result<Order, Failure> {

@@ -17,6 +17,7 @@ pub(crate) mod record;
 pub(crate) mod report;
 pub(crate) mod request;
 pub(crate) mod settings;
+pub(crate) mod sheet;
 pub(crate) mod spec;
 pub(crate) mod task;
 pub(crate) mod team;

@@ -13,6 +13,9 @@ use super::time::Timestamp;
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Wish {
     pub(crate) profile: String,
+    /// What the profile said at the start (MSG-16). Older records do not say; ask [`MemberRecord::reads_mail`].
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) reads_mail: Option<bool>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) role: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -105,6 +108,12 @@ impl MemberRecord {
         self.start.as_ref().map(|s| s.launcher).or_else(|| self.placement.as_ref()?.launcher())
     }
 
+    /// Whether the member can be written to, and asked to end: its program reads the mailbox, or its wrapper does.
+    pub(crate) fn reads_mail(&self) -> bool {
+        // Before profiles were data there were two, and one of them read.
+        self.wish.reads_mail.unwrap_or(self.wish.profile != "shell")
+    }
+
     /// Whether this run belongs to `incarnation`.
     pub(crate) fn is(&self, incarnation: &Incarnation) -> bool {
         self.incarnation == *incarnation
@@ -130,6 +139,7 @@ mod tests {
             backend: BackendKind::Tmux,
             wish: Wish {
                 profile: "worker".to_owned(),
+                reads_mail: Some(true),
                 role: None,
                 model: None,
                 mode: Some(Mode::Plan),
@@ -164,5 +174,29 @@ mod tests {
         let text = serde_json::to_string(&record).expect("json");
         let back: MemberRecord = serde_json::from_str(&text).expect("json");
         assert_eq!(back, record);
+        assert!(back.reads_mail());
+    }
+
+    #[test]
+    fn msg_16_an_older_record_reads_mail_unless_it_is_a_shell() {
+        for (profile, said, reads) in [
+            ("worker", None, true),
+            ("shell", None, false),
+            ("shell", Some(true), true),
+            ("x", Some(false), false),
+        ] {
+            let mut wish =
+                serde_json::json!({"profile": profile, "argv": ["x"], "cwd": "/", "color": "blue"});
+            if let Some(said) = said {
+                wish["reads_mail"] = said.into();
+            }
+            let record = serde_json::json!({
+                "format": 1, "name": "a", "incarnation": "00000000-0000-4000-8000-000000000000", "token": "t",
+                "state": "idle", "state_since": 1, "backend": "pty", "wish": wish,
+                "asked_at": 1,
+            });
+            let record: MemberRecord = serde_json::from_value(record).expect("a record");
+            assert_eq!(record.reads_mail(), reads, "{profile} {said:?}");
+        }
     }
 }

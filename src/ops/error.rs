@@ -1,9 +1,12 @@
 //! What a verb can fail with: the failure itself, which exit code it means, and what to type next.
 
+use std::path::PathBuf;
+
 use crate::backend::BackendError;
 use crate::model::id::{IdError, MemberName, TeamName};
 use crate::model::placement::{BackendKind, Verdict};
 use crate::model::settings::BackendChoice;
+use crate::model::sheet::SheetError;
 use crate::store::StoreError;
 use crate::sys::fs::FsError;
 
@@ -33,7 +36,10 @@ pub(crate) enum OpsError {
     #[error("backend `{backend}` is not available: {problem}")]
     BackendUnavailable { backend: BackendChoice, problem: String },
     #[error("there is no profile `{name}`")]
-    NoSuchProfile { name: String, nearest: Option<&'static str> },
+    NoSuchProfile { name: String, known: Vec<String>, nearest: Option<String> },
+    /// A user's profile that cannot be read.
+    #[error("{}:{source}", file.display())]
+    Profile { file: PathBuf, source: SheetError },
     #[error("{problem}")]
     Usage { problem: String, hint: Option<String> },
     /// A member did not come up; nothing of it is left.
@@ -100,7 +106,10 @@ impl OpsError {
             OpsError::Backend(_) | OpsError::BackendUnavailable { .. } => Kind::Backend,
             // A config root that cannot be written is a place where no team can be (issue 2, bad input).
             OpsError::File(_) => Kind::Backend,
-            OpsError::Name(_) | OpsError::NoSuchProfile { .. } | OpsError::Usage { .. } => Kind::Usage,
+            OpsError::Name(_)
+            | OpsError::NoSuchProfile { .. }
+            | OpsError::Profile { .. }
+            | OpsError::Usage { .. } => Kind::Usage,
             OpsError::StartFailed { .. } | OpsError::NotEnded { .. } => Kind::Failed,
             OpsError::StartDeadline { .. } | OpsError::Deadline { .. } => Kind::Deadline,
             OpsError::LiveMembers { .. }
@@ -133,12 +142,13 @@ impl OpsError {
                     .to_owned(),
             ),
             OpsError::Backend(e) => e.hint(),
-            OpsError::NoSuchProfile { nearest, .. } => {
-                let known = crate::profile::ALL.map(|p| p.name).join(", ");
-                Some(nearest.map_or(format!("profiles: {known}"), |n| {
+            OpsError::NoSuchProfile { nearest, known, .. } => {
+                let known = known.join(", ");
+                Some(nearest.as_ref().map_or(format!("profiles: {known}"), |n| {
                     format!("did you mean `{n}`? profiles: {known}")
                 }))
             }
+            OpsError::Profile { .. } => Some("every key is explained in docs/profiles.md".to_owned()),
             OpsError::Usage { hint, .. } => hint.clone(),
             OpsError::LiveMembers { team, .. } => {
                 Some(format!("run `phalanx shutdown --all -t {team}` first, or add `--force`"))

@@ -125,7 +125,7 @@ fn new_task(manifest: &Manifest, task: &TaskSpec, here: &Path) -> Result<NewTask
 
 /// Refuses a manifest whose tasks carry commands that no member would run.
 pub(crate) fn check_work(manifest: &Manifest) -> Result<(), OpsError> {
-    let worker = manifest.members.iter().any(|m| m.profile == WORKER.name);
+    let worker = manifest.members.iter().any(|m| m.profile == WORKER);
     match manifest.tasks.iter().find(|t| t.run.is_some() && !worker) {
         None => Ok(()),
         Some(task) => Err(OpsError::Usage {

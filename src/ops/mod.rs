@@ -17,6 +17,7 @@ pub(crate) mod lease;
 pub(crate) mod manifest;
 pub(crate) mod output;
 pub(crate) mod presence;
+pub(crate) mod profiles;
 pub(crate) mod ps;
 pub(crate) mod report;
 pub(crate) mod retire;

@@ -9,7 +9,6 @@ use crate::model::event::{EventKind, Note};
 use crate::model::id::{MemberName, RequestId, TaskId};
 use crate::model::protocol::Message;
 use crate::model::team::{Member, Team};
-use crate::profile;
 use crate::store::{StoreError, TeamStore};
 use crate::sys::rand;
 
@@ -207,5 +206,5 @@ fn must_read_mail(team: &TeamStore, target: &Member) -> Result<(), OpsError> {
 /// Whether a mailbox has a reader.
 pub(super) fn reads_mail(team: &TeamStore, name: &MemberName) -> Result<bool, OpsError> {
     let record = team.member_record(name)?;
-    Ok(record.and_then(|r| profile::named(&r.wish.profile)).is_none_or(|p| p.reads_mail))
+    Ok(record.is_none_or(|record| record.reads_mail()))
 }

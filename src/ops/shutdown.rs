@@ -14,7 +14,6 @@ use crate::model::id::{MemberName, RequestId};
 use crate::model::protocol::{self, Message};
 use crate::model::record::MemberRecord;
 use crate::model::request::{ShutdownOutcome, ShutdownRequest};
-use crate::profile;
 use crate::store::{StoreError, TeamStore};
 use crate::sys::clock::Deadline;
 use crate::sys::rand;
@@ -102,7 +101,7 @@ fn tell(
     request: &ShutdownRequest,
     wish: &Wish,
 ) -> Result<(), OpsError> {
-    let asks = !wish.force && request.is_open() && reads_mail(record);
+    let asks = !wish.force && request.is_open() && record.reads_mail();
     if asks {
         let message = Message::ShutdownRequest(protocol::ShutdownRequest {
             request_id: request.id.to_string(),
@@ -123,11 +122,6 @@ fn tell(
     }
     team.record(Note { id: request.event.clone(), ..note })?;
     Ok(())
-}
-
-/// Whether the member's program reads its mailbox, so that it can be asked.
-pub(crate) fn reads_mail(record: &MemberRecord) -> bool {
-    profile::named(&record.wish.profile).is_none_or(|p| p.reads_mail)
 }
 
 fn file(team: &TeamStore, record: &MemberRecord, wish: &Wish) -> Result<ShutdownRequest, OpsError> {

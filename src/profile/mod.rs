@@ -1,63 +1,239 @@
 //! How a given program is started, fed and read: data, not behaviour. Knows nothing of backends or of how a process
 //! is started.
 
+mod judge;
+mod read;
+mod rule;
+mod screen;
+#[cfg(test)]
+mod tests;
+mod words;
+
+use std::collections::BTreeMap;
+
+use serde::Serialize;
+
+use crate::model::mode::Mode;
+use crate::model::sheet::SheetError;
+
+pub(crate) use judge::{Composer, Finding, judge};
+pub(crate) use rule::{Pattern, Rule};
+pub(crate) use screen::Screen;
+pub(crate) use words::{Group, Names, Values, fill};
+
+/// A program that phalanx can have as a teammate. Read from a sheet (docs/profiles.md has every key).
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub(crate) struct Profile {
+    pub(crate) name: String,
+    /// One line for people.
+    pub(crate) about: String,
+    /// The version of the program whose screens the rules were taken from; none: from its documentation.
+    pub(crate) seen: Option<String>,
+    pub(crate) runs: Runs,
+    /// Whether it can be written to: it reads its mailbox, or its wrapper does. One that cannot is ended without
+    /// being asked (MSG-16).
+    pub(crate) reads_mail: bool,
+    pub(crate) hooks: Vec<Hook>,
+    pub(crate) launch: Launch,
+    pub(crate) ready: Ready,
+    pub(crate) keys: Keys,
+    pub(crate) paste: Paste,
+    /// How the line is found in which one types; none: it cannot be told what stands there.
+    pub(crate) composer: Option<ComposerRule>,
+    /// The keys that answer a dialog, by the dialog's name. Only what stands here is ever answered, and no built-in
+    /// profile has any: whoever writes one has opted in (PM-01).
+    pub(crate) answers: BTreeMap<String, String>,
+    /// In the order of the file; the first that fits decides.
+    pub(crate) rules: Vec<Rule>,
+}
+
+/// What stands between the pane and the program.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub(crate) enum Runs {
+    /// Nothing: it has the pane's terminal.
+    Native,
+    /// Our wrapper: the program has a terminal of its own, and is watched and fed.
+    Wrapped,
+}
+
+impl Runs {
+    /// As it is written in a profile.
+    pub(crate) const ALL: [(&'static str, Runs); 2] = [("native", Runs::Native), ("wrapped", Runs::Wrapped)];
+
+    /// As it is written in a profile.
+    pub(crate) fn as_str(self) -> &'static str {
+        match self {
+            Runs::Native => "native",
+            Runs::Wrapped => "wrapped",
+        }
+    }
+}
+
+/// What a program can be made to report by itself.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub(crate) enum Hook {
+    TurnEnd,
+    Permission,
+}
+
+impl Hook {
+    /// As they are written in a profile.
+    pub(crate) const ALL: [(&'static str, Hook); 2] =
+        [("turn-end", Hook::TurnEnd), ("permission", Hook::Permission)];
+}
+
+/// How it is started.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub(crate) struct Launch {
+    pub(crate) argv: Vec<Group>,
+    pub(crate) prompt: Prompt,
+    /// The words for `{mode}`; a mode that is not here cannot be asked for (PM-06).
+    pub(crate) modes: BTreeMap<&'static str, Vec<String>>,
+    /// The words for `{plan}`.
+    pub(crate) plan: Vec<String>,
+    /// The whole command line that goes on with the session `{resume}`; empty: it cannot.
+    pub(crate) resume: Vec<Group>,
+    /// The whole command line for one question without a terminal; empty: it cannot.
+    pub(crate) once: Vec<Group>,
+    /// Variables it gets. One whose value is absent is not there at all, not even inherited.
+    pub(crate) env: BTreeMap<String, Group>,
+    /// Which of the caller's variables go on: names, or beginnings followed by `*`; empty: all.
+    pub(crate) allow: Vec<String>,
+}
+
+/// How the first prompt goes in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub(crate) enum Prompt {
+    /// It reads it from its mailbox.
+    Mailbox,
+    /// On its command line, as `{prompt}`.
+    Argv,
+    /// The wrapper types it from the mailbox.
+    Typed,
+}
+
+impl Prompt {
+    /// As they are written in a profile.
+    pub(crate) const ALL: [(&'static str, Prompt); 3] =
+        [("mailbox", Prompt::Mailbox), ("argv", Prompt::Argv), ("typed", Prompt::Typed)];
+
+    /// As it is written in a profile.
+    pub(crate) fn as_str(self) -> &'static str {
+        match self {
+            Prompt::Mailbox => "mailbox",
+            Prompt::Argv => "argv",
+            Prompt::Typed => "typed",
+        }
+    }
+}
+
 /// How a spawner knows that the program is up.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
 pub(crate) enum Ready {
     /// It says so itself, in its record (ID-03).
     Hello,
     /// It is still there so many milliseconds after its start (SP-09).
     Settled { ms: u64 },
+    /// Its wrapper says so in its record, once a rule finds the screen ready or idle (PM-02).
+    Screen,
 }
 
-/// What is run.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Program {
-    /// phalanx itself with this hidden subcommand.
-    Own { subcommand: &'static str },
-    /// The command line that was given.
-    Given,
+/// What is typed for what.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub(crate) struct Keys {
+    /// Sends what was typed.
+    pub(crate) submit: String,
+    /// Breaks off the turn that is under way.
+    pub(crate) interrupt: Option<String>,
+    /// Ends the program; each is typed by itself.
+    pub(crate) quit: Vec<String>,
 }
 
-/// A program that phalanx can have as a teammate.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Profile {
-    pub(crate) name: &'static str,
-    pub(crate) program: Program,
-    pub(crate) ready: Ready,
-    /// Whether it reads its mailbox. One that does not cannot be written to, and is ended without being asked (MSG-16).
-    pub(crate) reads_mail: bool,
+/// How text is put in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+pub(crate) struct Paste {
+    /// As a bracketed paste, while the program asks for such.
+    pub(crate) bracketed: bool,
+    /// Pause between keys that are not pasted, so that the program does not take them for a paste; milliseconds.
+    pub(crate) gap_ms: u64,
+    /// Pause before the submit key, so that the program has digested the text; milliseconds.
+    pub(crate) settle_ms: u64,
+    /// A longer text goes into a file, and the program gets a pointer; bytes.
+    pub(crate) most_bytes: usize,
+}
+
+/// How the line is found in which one types.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub(crate) struct ComposerRule {
+    /// Its first row; the group `text` is what was typed. The last row that fits is taken.
+    pub(crate) line: Pattern,
+    /// What the row above it must be.
+    pub(crate) above: Option<Pattern>,
+    /// The first row below that is no longer part of it; else the text is that one row.
+    pub(crate) until: Option<Pattern>,
+    /// A text that the program itself draws there; counts while the cursor stands before it.
+    pub(crate) placeholder: Option<Pattern>,
 }
 
 /// A built-in teammate that claims tasks with a command, runs them and reports.
-pub(crate) const WORKER: Profile = Profile {
-    name: "worker",
-    program: Program::Own { subcommand: "worker" },
-    ready: Ready::Hello,
-    reads_mail: true,
-};
-
+pub(crate) const WORKER: &str = "worker";
 /// Any command line.
-pub(crate) const SHELL: Profile =
-    Profile { name: "shell", program: Program::Given, ready: Ready::Settled { ms: 700 }, reads_mail: false };
+pub(crate) const SHELL: &str = "shell";
 
-/// All profiles.
-pub(crate) const ALL: [Profile; 2] = [WORKER, SHELL];
+/// The built-in profiles: name and sheet.
+const BUILTIN: [(&str, &str); 7] = [
+    ("claude", include_str!("builtin/claude.toml")),
+    ("codex", include_str!("builtin/codex.toml")),
+    ("gemini", include_str!("builtin/gemini.toml")),
+    ("opencode", include_str!("builtin/opencode.toml")),
+    ("aider", include_str!("builtin/aider.toml")),
+    (SHELL, include_str!("builtin/shell.toml")),
+    (WORKER, include_str!("builtin/worker.toml")),
+];
 
-/// The profile of this name.
-pub(crate) fn named(name: &str) -> Option<Profile> {
-    ALL.into_iter().find(|p| p.name == name)
+/// The names of the built-in profiles.
+pub(crate) fn builtin_names() -> impl Iterator<Item = &'static str> {
+    BUILTIN.iter().map(|(name, _)| *name)
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
+/// The sheet of the built-in profile of this name.
+pub(crate) fn builtin_sheet(name: &str) -> Option<&'static str> {
+    BUILTIN.iter().find(|(known, _)| *known == name).map(|(_, sheet)| *sheet)
+}
 
-    #[test]
-    fn profiles_are_found_by_their_own_name() {
-        for profile in ALL {
-            assert_eq!(named(profile.name), Some(profile));
-        }
-        assert_eq!(named("Worker"), None);
+/// The built-in profile of this name.
+pub(crate) fn builtin(name: &str) -> Option<Profile> {
+    let sheet = builtin_sheet(name)?;
+    Some(Profile::parse(name, sheet).expect("every built-in sheet is read by a test"))
+}
+
+impl Profile {
+    /// Reads a profile. Of several faults the first in the text is reported.
+    ///
+    /// # Errors
+    /// What is wrong, with line and column.
+    pub(crate) fn parse(name: &str, text: &str) -> Result<Profile, SheetError> {
+        read::read(name, text)
+    }
+
+    /// Whether a command line has to be given for it.
+    pub(crate) fn needs_command(&self) -> bool {
+        self.launch.argv.iter().any(|group| group.names().any(|name| name == Names::Command))
+    }
+
+    /// Whether it can be told which model to use. phalanx's own worker and a given command line have none: there it
+    /// is only shown.
+    pub(crate) fn takes_model(&self) -> bool {
+        let known = |name| matches!(name, Names::Model | Names::Command | Names::Phalanx);
+        self.launch.argv.iter().any(|group| group.names().any(known))
+    }
+
+    /// The words for a mode; none when this program has no such mode.
+    pub(crate) fn mode_words(&self, mode: Mode) -> Option<&[String]> {
+        self.launch.modes.get(mode.as_str()).map(Vec::as_slice)
     }
 }

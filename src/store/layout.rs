@@ -25,6 +25,11 @@ impl Layout {
         root.join("tasks")
     }
 
+    /// The users' own profiles.
+    pub(super) fn profiles(root: &Path) -> PathBuf {
+        root.join("phalanx").join("profiles")
+    }
+
     pub(super) fn team(&self) -> &TeamName {
         &self.team
     }

@@ -59,6 +59,11 @@ impl Store {
         [Layout::teams(&self.root), Layout::all_tasks(&self.root)]
     }
 
+    /// Where the users' own profiles are: `NAME.toml`.
+    pub(crate) fn profiles(&self) -> PathBuf {
+        Layout::profiles(&self.root)
+    }
+
     /// The teams that have a team file, by name. Directories whose name no team could have are passed over.
     pub(crate) fn teams(&self) -> Result<Vec<TeamName>, StoreError> {
         let names = fs::list(&Layout::teams(&self.root))?;

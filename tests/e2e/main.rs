@@ -11,6 +11,7 @@ mod harness;
 mod iterm2;
 mod lead;
 mod lease;
+mod profile;
 mod ps;
 mod shutdown;
 mod spawn;

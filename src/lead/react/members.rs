@@ -11,7 +11,6 @@ use crate::model::record::MemberRecord;
 use crate::model::request::ShutdownOutcome;
 use crate::model::time::Timestamp;
 use crate::ops::retire::Retirement;
-use crate::profile;
 
 /// Members that have proven themselves are watched. One that still starts is known, so that it can be asked to end
 /// (SD-03), but whether it comes up is for whoever spawns it to see.
@@ -54,7 +53,7 @@ fn view_of(record: &MemberRecord) -> View {
         incarnation: record.incarnation.clone(),
         state: record.state,
         shown: None,
-        reads_mail: profile::named(&record.wish.profile).is_none_or(|p| p.reads_mail),
+        reads_mail: record.reads_mail(),
         watched: false,
         ending: None,
         refused: false,

@@ -39,6 +39,7 @@ fn record(name: &str, n: u8, profile: &str) -> MemberRecord {
         backend: BackendKind::Pty,
         wish: Wish {
             profile: profile.to_owned(),
+            reads_mail: None,
             role: None,
             model: None,
             mode: Some(Mode::Default),

@@ -4,8 +4,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 
-use super::fault::{Faults, nearest};
 use super::sections::{Draft, MemberDraft, TaskDraft};
+use crate::model::sheet::{Faults, nearest};
 
 /// Adds a fault for everything that does not fit together.
 pub(super) fn check(draft: &Draft, faults: &mut Faults) {

@@ -8,9 +8,6 @@
 //! in.
 
 mod check;
-mod fault;
-mod name;
-mod section;
 mod sections;
 
 use std::collections::BTreeMap;
@@ -19,8 +16,7 @@ use crate::model::mode::Mode;
 use crate::model::order::Scale;
 use crate::model::placement::Layout;
 use crate::model::settings::BackendChoice;
-
-pub(crate) use fault::ManifestError;
+use crate::model::sheet::{Faults, SheetError};
 
 /// A whole manifest, checked.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -38,12 +34,12 @@ pub(crate) struct Manifest {
 impl Manifest {
     /// Reads a manifest. Of several faults the first in the file is reported; faults between entries
     /// (references, cycles, double names) only once each entry is right in itself.
-    pub(crate) fn parse(text: &str) -> Result<Manifest, ManifestError> {
-        let table = toml::de::DeTable::parse(text).map_err(|error| ManifestError::syntax(text, &error))?;
-        let mut faults = fault::Faults::default();
+    pub(crate) fn parse(text: &str) -> Result<Manifest, SheetError> {
+        let table = toml::de::DeTable::parse(text).map_err(|error| SheetError::syntax(text, &error))?;
+        let mut faults = Faults::default();
         let draft = sections::read(table.get_ref(), &mut faults);
         faults.into_result(text)?;
-        let mut faults = fault::Faults::default();
+        let mut faults = Faults::default();
         check::check(&draft, &mut faults);
         faults.into_result(text)?;
         Ok(draft.into_manifest())

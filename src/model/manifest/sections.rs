@@ -5,14 +5,12 @@ use std::ops::Range;
 
 use toml::de::{DeTable, DeValue};
 
-use super::fault::Faults;
-use super::name::{check_member_name, check_name, check_pattern};
-use super::section::{At, Section};
-use super::{Defaults, EnvSection, Finish, Manifest, MemberSpec, TaskSpec, TeamSection, section};
+use super::{Defaults, EnvSection, Finish, Manifest, MemberSpec, TaskSpec, TeamSection};
 use crate::model::mode::Mode;
 use crate::model::order::Scale;
 use crate::model::placement::Layout;
 use crate::model::settings::BackendChoice;
+use crate::model::sheet::{self, At, Faults, Section, check_member_name, check_name, check_pattern};
 
 const ROOT: [&str; 5] = ["team", "env", "defaults", "member", "task"];
 const TEAM: [&str; 6] = ["name", "description", "backend", "layout", "finish", "max_members"];
@@ -103,15 +101,15 @@ impl Draft {
 /// Reads all sections. What is faulty is left out or replaced by its default, so that the rest is looked at
 /// as well; the draft is only of use if no fault was added.
 pub(super) fn read(table: &DeTable, faults: &mut Faults) -> Draft {
-    let root = Section::root(table, &ROOT, faults);
+    let root = Section::root("the manifest", table, &ROOT, faults);
     root.demand("team", "[team]", faults);
     let team = root.value("team").and_then(|value| Section::open("[team]", value, &TEAM, faults));
     let team = team.map(|section| read_team(&section, faults));
-    let defaults = read_defaults(&optional(&root, "defaults", "[defaults]", &DEFAULTS, faults), faults);
-    let env = optional(&root, "env", "[env]", &ENV, faults);
+    let defaults = read_defaults(&root.table("defaults", "[defaults]", &DEFAULTS, faults), faults);
+    let env = root.table("env", "[env]", &ENV, faults);
     let env = EnvSection { allow: patterns(&env, "allow", faults), deny: patterns(&env, "deny", faults) };
-    let members = entries(&root, "member", "[[member]]", &MEMBER, faults);
-    let tasks = entries(&root, "task", "[[task]]", &TASK, faults);
+    let members = root.tables("member", "[[member]]", &MEMBER, faults);
+    let tasks = root.tables("task", "[[task]]", &TASK, faults);
     Draft {
         team: team.unwrap_or_else(|| read_team(&Section::absent("[team]"), &mut Faults::default())),
         env,
@@ -119,36 +117,6 @@ pub(super) fn read(table: &DeTable, faults: &mut Faults) -> Draft {
         tasks: tasks.iter().map(|section| read_task(section, faults)).collect(),
         defaults,
     }
-}
-
-/// A section that need not be there.
-fn optional<'t>(
-    root: &Section<'t>,
-    key: &str,
-    title: &'static str,
-    known: &[&'static str],
-    faults: &mut Faults,
-) -> Section<'t> {
-    let value = root.value(key);
-    value.and_then(|value| Section::open(title, value, known, faults)).unwrap_or(Section::absent(title))
-}
-
-/// The entries of a list of tables.
-fn entries<'t>(
-    root: &Section<'t>,
-    key: &str,
-    title: &'static str,
-    known: &[&'static str],
-    faults: &mut Faults,
-) -> Vec<Section<'t>> {
-    let Some(value) = root.value(key) else { return Vec::new() };
-    let DeValue::Array(array) = value.get_ref() else {
-        // `[member]` in the place of `[[member]]` is the mistake to expect.
-        let found = if matches!(value.get_ref(), DeValue::Table(_)) { "one table" } else { "a value" };
-        faults.add(&value.span(), format!("`{key}` must be a list of tables, {title}, not {found}"));
-        return Vec::new();
-    };
-    array.iter().filter_map(|value| Section::open(title, value, known, faults)).collect()
 }
 
 fn read_team(section: &Section, faults: &mut Faults) -> TeamSection {
@@ -166,7 +134,7 @@ fn read_backend(section: &Section, faults: &mut Faults) -> Option<BackendChoice>
     let word = section.word("backend", faults)?;
     let choice = BackendChoice::parse(word.get_ref());
     if choice.is_none() {
-        section::unknown("backend", &word, &BackendChoice::FORMS, faults);
+        sheet::unknown("backend", &word, &BackendChoice::FORMS, faults);
     }
     choice
 }

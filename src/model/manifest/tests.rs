@@ -132,7 +132,7 @@ fn unknown_keys_name_the_nearest_known_one() {
         "5:1: unknown key `naem` in [[member]]; did you mean `name`?"
     );
     let error = Manifest::parse("[team]\nname = \"t\"\n\n[[member]]\nname = \"a\"\nprofil = \"x\"\n");
-    let expected = ManifestError {
+    let expected = SheetError {
         line: 6,
         column: 1,
         message: "unknown key `profil` in [[member]]".to_owned(),

@@ -1,6 +1,7 @@
 //! `spawn`: starts teammates and proves that they run. Intent first, then roster, prompt, spec, placement, proof;
 //! what fails is undone in reverse and leaves nothing behind (SP-09, SD-03).
 
+mod command;
 mod prepare;
 mod prove;
 mod undo;
@@ -17,11 +18,12 @@ use crate::backend::choose::Chosen;
 use crate::backend::{Backend, BackendError, Launch};
 use crate::model::event::{EventKind, Note};
 
+use crate::model::mode::Mode;
 use crate::model::order::Order;
 use crate::model::placement::{BackendKind, Layout, Placement};
 use crate::model::settings::BackendChoice;
 use crate::model::team::Member;
-use crate::profile::Profile;
+use crate::profile::{Ready, Runs};
 use crate::store::TeamStore;
 
 /// How a batch is started.
@@ -59,6 +61,25 @@ pub(crate) struct Spawned {
     pub(crate) watch: String,
 }
 
+/// How a teammate would be started.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub(crate) struct Plan {
+    pub(crate) name: String,
+    pub(crate) agent_id: String,
+    pub(crate) profile: String,
+    /// `native` or `wrapped`.
+    pub(crate) runs: &'static str,
+    pub(crate) argv: Vec<String>,
+    pub(crate) cwd: String,
+    /// Only the names: values can be secrets.
+    pub(crate) env: Vec<String>,
+    pub(crate) model: Option<String>,
+    pub(crate) mode: Option<Mode>,
+    pub(crate) role: Option<String>,
+    /// How the first prompt goes in: `mailbox`, `argv` or `typed`; none without a prompt.
+    pub(crate) prompt: Option<&'static str>,
+}
+
 /// What became of a batch: which backend it got, and one answer for each order.
 pub(crate) struct Batch {
     pub(crate) chosen: Chosen,
@@ -69,7 +90,7 @@ pub(crate) struct Batch {
 struct Prepared {
     member: Member,
     record: crate::model::record::MemberRecord,
-    profile: Profile,
+    ready: Ready,
     launch: Launch,
     /// The journal event that all that follows goes back to.
     asked: String,
@@ -81,6 +102,19 @@ struct Prepared {
 /// Nothing is touched.
 pub(crate) fn check(ctx: &Context, orders: &[Order]) -> Result<(), OpsError> {
     orders.iter().try_for_each(|order| prepare::draft(ctx, order).map(drop))
+}
+
+/// What a start would run: nothing is written, placed or started.
+///
+/// # Errors
+/// What is wrong with the order, a taken name, a store that cannot be read.
+pub(crate) fn dry_run(
+    ctx: &Context,
+    team: &TeamStore,
+    order: &Order,
+    unique: bool,
+) -> Result<Plan, OpsError> {
+    prepare::plan(ctx, team, &prepare::draft(ctx, order)?, unique)
 }
 
 /// Starts all of `orders` in one go.
@@ -95,6 +129,9 @@ pub(crate) fn spawn(
     terms: &Terms,
 ) -> Result<Batch, OpsError> {
     let drafts = orders.iter().map(|o| prepare::draft(ctx, o)).collect::<Result<Vec<_>, _>>()?;
+    if let Some(wrapped) = drafts.iter().find(|draft| draft.profile.runs == Runs::Wrapped) {
+        return Err(not_yet(&wrapped.profile.name));
+    }
     let chosen = backends::choose_backend(ctx, team, terms.backend.clone())?;
     let backend = backends::open(ctx, team, chosen.backend, terms.backend.as_ref(), terms.layout)?;
     let news = prove::News::of(team)?;
@@ -112,6 +149,16 @@ pub(crate) fn spawn(
     super::label::label(ctx, team, &placed, false);
     let results = conclude(ctx, team, backend.as_ref(), underway, proofs);
     Ok(Batch { chosen, results })
+}
+
+/// A wrapped program without its wrapper would run unwatched, and nothing could be said to it.
+fn not_yet(profile: &str) -> OpsError {
+    OpsError::Usage {
+        problem: format!("profile `{profile}` needs a wrapper, which this release does not have"),
+        hint: Some(format!(
+            "see how it would be started with `phalanx spawn NAME --profile {profile} --dry-run`"
+        )),
+    }
 }
 
 /// A teammate whose launcher was given to the backend, or was not.

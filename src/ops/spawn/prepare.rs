@@ -5,7 +5,9 @@ use std::path::Path;
 
 use super::super::context::{Context, now};
 use super::super::error::OpsError;
-use super::{Prepared, undo};
+use super::super::profiles;
+use super::command::{self, Command};
+use super::{Plan, Prepared, undo};
 use crate::backend::{Backend, Launch};
 use crate::model::envelope::Envelope;
 use crate::model::environ::{self, EnvRules};
@@ -13,11 +15,12 @@ use crate::model::event::{EventKind, Note};
 use crate::model::id::{Incarnation, MemberName, agent_id};
 use crate::model::lifecycle::MemberState;
 use crate::model::order::Order;
+use crate::model::placement::BackendKind;
 use crate::model::protocol::Message;
 use crate::model::record::{FORMAT, MemberRecord, Wish};
 use crate::model::spec::{Spec, Word};
 use crate::model::team::{Member, Team};
-use crate::profile::{self, Profile, Program};
+use crate::profile::{self, Profile, Prompt};
 use crate::store::{StoreError, TeamStore};
 use crate::sys::rand;
 
@@ -26,58 +29,63 @@ const LINGER_MS: u64 = 3000;
 
 /// An order whose words are all valid; names may still be taken.
 pub(super) struct Draft<'a> {
-    order: &'a Order,
+    pub(super) order: &'a Order,
     name: MemberName,
-    profile: Profile,
-    argv: Vec<OsString>,
+    pub(super) profile: Profile,
     cwd: String,
 }
 
 /// Checks an order on its own.
 pub(super) fn draft<'a>(ctx: &Context, order: &'a Order) -> Result<Draft<'a>, OpsError> {
     let name = MemberName::new(&order.name)?;
-    let profile = profile_of(order)?;
+    let profile = profile_of(ctx, order)?;
+    command::check(order, &profile)?;
     if let Some((bad, _)) = order.env.iter().find(|(name, _)| !environ::may_be_set(name)) {
         let problem = format!("{bad:?} cannot be set as an environment variable");
         return Err(OpsError::Usage { problem, hint: None });
     }
-    let argv = match profile.program {
-        Program::Own { subcommand } => vec![ctx.caller.exe.clone().into(), subcommand.into()],
-        Program::Given => order.command.iter().map(OsString::from).collect(),
-    };
     let cwd = ctx.caller.cwd.join(order.cwd.as_deref().unwrap_or("."));
     let cwd = cwd.components().collect::<std::path::PathBuf>().to_string_lossy().into_owned();
-    Ok(Draft { order, name, profile, argv, cwd })
+    Ok(Draft { order, name, profile, cwd })
 }
 
-fn profile_of(order: &Order) -> Result<Profile, OpsError> {
-    let given = order.profile.as_deref();
-    let wanted =
-        given.unwrap_or(if order.command.is_empty() { profile::WORKER.name } else { profile::SHELL.name });
-    let found = profile::named(wanted).ok_or_else(|| {
-        let nearest =
-            profile::ALL.into_iter().map(|p| p.name).find(|known| strsim::jaro(known, wanted) > 0.7);
-        OpsError::NoSuchProfile { name: wanted.to_owned(), nearest }
-    })?;
-    let usage = |problem: String, hint: &str| Err(OpsError::Usage { problem, hint: Some(hint.to_owned()) });
-    match (found.program, order.command.is_empty()) {
-        (Program::Given, true) => usage(
-            format!("profile `{wanted}` needs a command line"),
-            "put it after `--`: `phalanx spawn NAME -- CMD ARG`",
-        ),
-        (Program::Own { .. }, false) => usage(
-            format!("profile `{wanted}` takes no command line"),
-            "leave the command away, or use `--profile shell`",
-        ),
-        (Program::Own { .. }, true) | (Program::Given, false) => Ok(found),
+fn profile_of(ctx: &Context, order: &Order) -> Result<Profile, OpsError> {
+    let default = if order.command.is_empty() { profile::WORKER } else { profile::SHELL };
+    profiles::find(ctx, order.profile.as_deref().unwrap_or(default))
+}
+
+/// How a draft would be started, as the team stands now.
+pub(super) fn plan(ctx: &Context, team: &TeamStore, draft: &Draft, unique: bool) -> Result<Plan, OpsError> {
+    let found = team.team()?;
+    let name = if unique { free_name(&found, &draft.name)? } else { draft.name.clone() };
+    if let Some(holder) = found.member(&name) {
+        let (team, holder) = (team.name().clone(), holder.name.clone());
+        return Err(StoreError::MemberTaken { team, holder }.into());
     }
+    let rules = team.settings()?.map(|s| s.env).unwrap_or_default();
+    let member = entry(team, &found, draft, name, BackendKind::Pty);
+    let common = Common { ctx, team, rules, session: found.lead_session_id.unwrap_or_default() };
+    let command = command::command(ctx, team, draft, &member, &common.session)?;
+    let env = environment(&common, draft, &command, &identity(&common, &member, "", ""));
+    Ok(Plan {
+        name: member.name.to_string(),
+        agent_id: member.agent_id,
+        profile: draft.profile.name.clone(),
+        runs: draft.profile.runs.as_str(),
+        argv: command.argv,
+        cwd: draft.cwd.clone(),
+        env: env.iter().map(|(name, _)| name.to_string_lossy().into_owned()).collect(),
+        model: member.model,
+        mode: member.mode,
+        role: draft.order.role.clone(),
+        prompt: member.prompt.map(|_| draft.profile.launch.prompt.as_str()),
+    })
 }
 
 /// What all of a batch have in common, read once.
 struct Common<'a> {
     ctx: &'a Context,
     team: &'a TeamStore,
-    backend: &'a dyn Backend,
     rules: EnvRules,
     /// The lead's session.
     session: String,
@@ -94,11 +102,19 @@ pub(super) fn prepare(
     let settings = team.settings()?;
     let max = settings.as_ref().map_or(usize::MAX, |s| s.max_members);
     let rules = settings.map(|s| s.env).unwrap_or_default();
-    let (members, session) = join(team, drafts, backend, unique, max)?;
-    let common = Common { ctx, team, backend, rules, session };
-    let mut batch: Vec<Prepared> =
-        drafts.iter().zip(members).map(|(draft, member)| plan(&common, draft, member)).collect();
-    if let Err(e) = write(&common, drafts, &mut batch) {
+    let (members, session) = join(team, drafts, backend.kind(), unique, max)?;
+    let names: Vec<MemberName> = members.iter().map(|member| member.name.clone()).collect();
+    let common = Common { ctx, team, rules, session };
+    let filled = drafts.iter().zip(members).map(|(draft, member)| fill(&common, draft, member, backend));
+    let filled: Result<Vec<(Prepared, Spec)>, OpsError> = filled.collect();
+    let (mut batch, specs): (Vec<Prepared>, Vec<Spec>) = match filled {
+        Ok(filled) => filled.into_iter().unzip(),
+        Err(e) => {
+            team.change_roster(|roster| Ok(names.iter().filter(|name| roster.leave(name)).count()))?;
+            return Err(e);
+        }
+    };
+    if let Err(e) = write(&common, drafts, &mut batch, &specs) {
         let all: Vec<undo::Failed> = batch.iter().map(|one| (one, &e)).collect();
         undo::undo(ctx, team, &all);
         return Err(e);
@@ -110,7 +126,7 @@ pub(super) fn prepare(
 fn join(
     team: &TeamStore,
     drafts: &[Draft],
-    backend: &dyn Backend,
+    backend: BackendKind,
     unique: bool,
     max: usize,
 ) -> Result<(Vec<Member>, String), OpsError> {
@@ -142,7 +158,7 @@ fn free_name(team: &Team, wanted: &MemberName) -> Result<MemberName, StoreError>
     Ok(name)
 }
 
-fn entry(team: &TeamStore, known: &Team, draft: &Draft, name: MemberName, backend: &dyn Backend) -> Member {
+fn entry(team: &TeamStore, known: &Team, draft: &Draft, name: MemberName, backend: BackendKind) -> Member {
     Member {
         agent_id: agent_id(&name, team.name()),
         agent_type: Some(draft.order.role.clone().unwrap_or_else(|| "general-purpose".to_owned())),
@@ -154,39 +170,49 @@ fn entry(team: &TeamStore, known: &Team, draft: &Draft, name: MemberName, backen
         joined_at: now(),
         pane_id: String::new(),
         cwd: draft.cwd.clone(),
-        backend_type: Some(backend.kind().wire().to_owned()),
+        backend_type: Some(backend.wire().to_owned()),
         // Until it works it does not; one with a prompt begins at once.
         is_active: Some(draft.order.prompt.is_some()),
         name,
     }
 }
 
-/// A teammate as it shall be; nothing of it is written.
-fn plan(common: &Common, draft: &Draft, member: Member) -> Prepared {
-    let record = record(draft, &member, common.backend);
+/// A teammate as it shall be, and what its launcher is told; nothing of it is written.
+fn fill(
+    common: &Common,
+    draft: &Draft,
+    member: Member,
+    backend: &dyn Backend,
+) -> Result<(Prepared, Spec), OpsError> {
+    let command = command::command(common.ctx, common.team, draft, &member, &common.session)?;
+    let record = record(draft, &member, &command, backend.kind());
+    let spec = spec(common, draft, &command, &record, &member, backend);
     let path = common.team.spec_path(&record.incarnation);
     let argv = vec![common.ctx.caller.exe.clone().into(), "exec".into(), path.into()];
     let launch = Launch { member: member.name.clone(), token: record.token.clone(), argv };
-    Prepared { member, record, profile: draft.profile, launch, asked: rand::uuid(), new_mailbox: false }
+    let ready = draft.profile.ready;
+    Ok((Prepared { member, record, ready, launch, asked: rand::uuid(), new_mailbox: false }, spec))
 }
 
 /// The intent comes first.
-fn write(common: &Common, drafts: &[Draft], batch: &mut [Prepared]) -> Result<(), OpsError> {
+fn write(common: &Common, drafts: &[Draft], batch: &mut [Prepared], specs: &[Spec]) -> Result<(), OpsError> {
     let asked = |one: &Prepared| {
         let note = Note::of(EventKind::MemberAsked).member(&one.member.name);
         let note = note.with("incarnation", one.record.incarnation.as_str());
-        Note { id: Some(one.asked.clone()), ..note.with("profile", one.profile.name) }
+        Note { id: Some(one.asked.clone()), ..note.with("profile", one.record.wish.profile.as_str()) }
     };
     common.team.record_all(batch.iter().map(asked).collect())?;
-    for (draft, one) in drafts.iter().zip(batch) {
+    for ((draft, one), spec) in drafts.iter().zip(batch).zip(specs) {
         common.team.begin_record(&one.record)?;
-        one.new_mailbox = mail(common.team, &one.member, draft.order.prompt.as_deref())?;
-        common.team.keep_spec(&spec(common, draft, &one.member, &one.record))?;
+        let by_mail = draft.profile.launch.prompt != Prompt::Argv;
+        let prompt = draft.order.prompt.as_deref().filter(|_| by_mail);
+        one.new_mailbox = mail(common.team, &one.member, prompt)?;
+        common.team.keep_spec(spec)?;
     }
     Ok(())
 }
 
-fn record(draft: &Draft, member: &Member, backend: &dyn Backend) -> MemberRecord {
+fn record(draft: &Draft, member: &Member, command: &Command, backend: BackendKind) -> MemberRecord {
     let asked_at = now();
     MemberRecord {
         format: FORMAT,
@@ -196,15 +222,16 @@ fn record(draft: &Draft, member: &Member, backend: &dyn Backend) -> MemberRecord
         state: MemberState::Pending,
         reason: None,
         state_since: asked_at,
-        backend: backend.kind(),
+        backend,
         wish: Wish {
-            profile: draft.profile.name.to_owned(),
+            profile: draft.profile.name.clone(),
+            reads_mail: Some(draft.profile.reads_mail),
             role: draft.order.role.clone(),
             model: draft.order.model.clone(),
             mode: draft.order.mode,
             plan: draft.order.plan,
             prompt: draft.order.prompt.clone(),
-            argv: draft.argv.iter().map(|w| w.to_string_lossy().into_owned()).collect(),
+            argv: command.argv.clone(),
             cwd: draft.cwd.clone(),
             color: member.color.clone().unwrap_or_default(),
         },
@@ -238,11 +265,16 @@ fn is_control(envelope: &Envelope) -> bool {
     )
 }
 
-fn spec(common: &Common, draft: &Draft, member: &Member, record: &MemberRecord) -> Spec {
-    let identity = identity(common, member, record);
-    let caller = &common.ctx.caller;
-    let mut env = environ::compose(&caller.env, &common.rules, &draft.order.env, &identity);
-    env.push(("PWD".into(), draft.cwd.clone().into()));
+fn spec(
+    common: &Common,
+    draft: &Draft,
+    command: &Command,
+    record: &MemberRecord,
+    member: &Member,
+    backend: &dyn Backend,
+) -> Spec {
+    let identity = identity(common, member, record.incarnation.as_str(), &record.token);
+    let env = environment(common, draft, command, &identity);
     Spec {
         format: 1,
         config_root: Word::of(common.team.root().as_os_str()),
@@ -250,16 +282,32 @@ fn spec(common: &Common, draft: &Draft, member: &Member, record: &MemberRecord) 
         member: member.name.clone(),
         incarnation: record.incarnation.clone(),
         token: record.token.clone(),
-        argv: draft.argv.iter().map(|w| Word::of(w)).collect(),
+        argv: command.argv.iter().map(|w| Word::of(w.as_ref())).collect(),
         cwd: Word::of(Path::new(&draft.cwd).as_os_str()),
         env: env.iter().map(|(k, v)| (Word::of(k), Word::of(v))).collect(),
-        terminal: common.backend.terminal(&member.name),
+        terminal: backend.terminal(&member.name),
         linger_ms: LINGER_MS,
     }
 }
 
+/// The whole environment: the caller's as far as team and profile let it through, the profile's own, the order's,
+/// the identity.
+fn environment(
+    common: &Common,
+    draft: &Draft,
+    command: &Command,
+    identity: &[(String, String)],
+) -> Vec<(OsString, OsString)> {
+    let own = EnvRules { allow: draft.profile.launch.allow.clone(), deny: command.without.clone() };
+    let asking = environ::compose(&common.ctx.caller.env, &own, &[], &[]);
+    let extra: Vec<(String, String)> = command.env.iter().chain(&draft.order.env).cloned().collect();
+    let mut env = environ::compose(&asking, &common.rules, &extra, identity);
+    env.push(("PWD".into(), draft.cwd.clone().into()));
+    env
+}
+
 /// What every teammate is told of itself (protocol.md, section 7).
-fn identity(common: &Common, member: &Member, record: &MemberRecord) -> Vec<(String, String)> {
+fn identity(common: &Common, member: &Member, incarnation: &str, token: &str) -> Vec<(String, String)> {
     let team = common.team;
     let pairs = [
         ("PHALANX_TEAM", team.name().to_string()),
@@ -268,8 +316,8 @@ fn identity(common: &Common, member: &Member, record: &MemberRecord) -> Vec<(Str
         ("PHALANX_AGENT_COLOR", member.color.clone().unwrap_or_default()),
         ("PHALANX_CONFIG_DIR", team.root().to_string_lossy().into_owned()),
         ("PHALANX_PARENT_SESSION_ID", common.session.clone()),
-        ("PHALANX_INCARNATION", record.incarnation.to_string()),
-        ("PHALANX_TOKEN", record.token.clone()),
+        ("PHALANX_INCARNATION", incarnation.to_owned()),
+        ("PHALANX_TOKEN", token.to_owned()),
     ];
     pairs.into_iter().map(|(name, value)| (name.to_owned(), value)).collect()
 }

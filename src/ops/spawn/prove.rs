@@ -119,7 +119,7 @@ fn look(team: &TeamStore, underway: &Underway) -> Look {
     if let Some(problem) = record.start.as_ref().and_then(|start| elsewhere(start, placement)) {
         return Look::Settled(fails(&problem));
     }
-    ready(&record, one.profile.ready)
+    ready(&record, one.ready)
 }
 
 /// iTerm2 gives no process for a session: that ours runs in it, only its own terminal tells (protocol.md, section 8).
@@ -137,8 +137,8 @@ fn ready(record: &MemberRecord, rule: Ready) -> Look {
     let Some(start) = &record.start else { return Look::Wait(GLANCE) };
     let runs = || Look::Settled(Proof::Runs { pid: start.program.pid, cwd: start.cwd.clone() });
     match rule {
-        Ready::Hello if record.ready_at.is_some() => runs(),
-        Ready::Hello => Look::Wait(GLANCE),
+        Ready::Hello | Ready::Screen if record.ready_at.is_some() => runs(),
+        Ready::Hello | Ready::Screen => Look::Wait(GLANCE),
         Ready::Settled { ms } => match ms.saturating_sub(now().since(start.at)) {
             0 => runs(),
             left => Look::Wait(Duration::from_millis(left)),

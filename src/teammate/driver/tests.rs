@@ -107,6 +107,7 @@ impl Stage {
             backend: BackendKind::Pty,
             wish: Wish {
                 profile: "worker".to_owned(),
+                reads_mail: None,
                 role: None,
                 model: None,
                 mode: None,

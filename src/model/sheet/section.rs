@@ -1,5 +1,4 @@
-//! One table of the manifest, read key by key: types, places, unknown keys. Knows nothing of what the keys
-//! mean.
+//! One table of a sheet, read key by key: types, places, unknown keys. Knows nothing of what the keys mean.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -27,14 +26,14 @@ const SYNONYMS: [(&str, &str); 8] = [
 const LATER: [&str; 1] = ["worktree"];
 
 /// A value with its place in the text, bytes.
-pub(super) type At<T> = Spanned<T>;
+pub(crate) type At<T> = Spanned<T>;
 
 /// A table under its name in messages.
-pub(super) struct Section<'t> {
+pub(crate) struct Section<'t> {
     /// As one would write it: `[team]`, `[[member]]`.
-    pub(super) title: &'static str,
+    pub(crate) title: &'static str,
     /// Its header, or the whole of an inline table.
-    pub(super) span: Range<usize>,
+    pub(crate) span: Range<usize>,
     table: Option<&'t DeTable<'t>>,
     /// It has a key that is not known: what seems to be missing is then likely there under a wrong name.
     strange: bool,
@@ -42,7 +41,7 @@ pub(super) struct Section<'t> {
 
 impl<'t> Section<'t> {
     /// Opens a table that may have only these keys; everything else in it is a fault at once.
-    pub(super) fn open(
+    pub(crate) fn open(
         title: &'static str,
         value: &'t Spanned<DeValue<'t>>,
         known: &[&'static str],
@@ -60,24 +59,58 @@ impl<'t> Section<'t> {
     }
 
     /// The table around all others.
-    pub(super) fn root(table: &'t DeTable<'t>, known: &[&'static str], faults: &mut Faults) -> Section<'t> {
-        let title = "the manifest";
+    pub(crate) fn root(
+        title: &'static str,
+        table: &'t DeTable<'t>,
+        known: &[&'static str],
+        faults: &mut Faults,
+    ) -> Section<'t> {
         let strange = refuse_strange_keys(title, table, known, faults);
         Section { title, span: 0..0, table: Some(table), strange }
     }
 
+    /// A table inside this one; absent when its key is not there.
+    pub(crate) fn table(
+        &self,
+        key: &str,
+        title: &'static str,
+        known: &[&'static str],
+        faults: &mut Faults,
+    ) -> Section<'t> {
+        let value = self.value(key);
+        value.and_then(|value| Section::open(title, value, known, faults)).unwrap_or(Section::absent(title))
+    }
+
+    /// The entries of a list of tables.
+    pub(crate) fn tables(
+        &self,
+        key: &str,
+        title: &'static str,
+        known: &[&'static str],
+        faults: &mut Faults,
+    ) -> Vec<Section<'t>> {
+        let Some(value) = self.value(key) else { return Vec::new() };
+        let DeValue::Array(array) = value.get_ref() else {
+            // `[member]` in the place of `[[member]]` is the mistake to expect.
+            let found = if matches!(value.get_ref(), DeValue::Table(_)) { "one table" } else { "a value" };
+            faults.add(&value.span(), format!("`{key}` must be a list of tables, {title}, not {found}"));
+            return Vec::new();
+        };
+        array.iter().filter_map(|entry| Section::open(title, entry, known, faults)).collect()
+    }
+
     /// A table that is not there.
-    pub(super) fn absent(title: &'static str) -> Section<'t> {
+    pub(crate) fn absent(title: &'static str) -> Section<'t> {
         Section { title, span: 0..0, table: None, strange: false }
     }
 
     /// The value of a key as it is.
-    pub(super) fn value(&self, key: &str) -> Option<&'t Spanned<DeValue<'t>>> {
+    pub(crate) fn value(&self, key: &str) -> Option<&'t Spanned<DeValue<'t>>> {
         self.table?.get(key)
     }
 
     /// A string that must not be blank or hold a NUL byte (it would end up in a command line or a path).
-    pub(super) fn word(&self, key: &str, faults: &mut Faults) -> Option<At<String>> {
+    pub(crate) fn word(&self, key: &str, faults: &mut Faults) -> Option<At<String>> {
         let word = self.text(key, faults)?;
         let said = if word.get_ref().trim().is_empty() {
             "is empty"
@@ -91,13 +124,13 @@ impl<'t> Section<'t> {
     }
 
     /// A [`Section::word`] that must be there.
-    pub(super) fn required(&self, key: &str, faults: &mut Faults) -> Option<At<String>> {
+    pub(crate) fn required(&self, key: &str, faults: &mut Faults) -> Option<At<String>> {
         self.demand(key, &format!("`{key}`"), faults);
         self.word(key, faults)
     }
 
     /// A [`Section::name`] that must be there.
-    pub(super) fn required_name(
+    pub(crate) fn required_name(
         &self,
         key: &str,
         rule: fn(&str) -> Result<(), String>,
@@ -108,14 +141,14 @@ impl<'t> Section<'t> {
     }
 
     /// A key that must be there, by the name it has in messages; the fault is put at the table's header.
-    pub(super) fn demand(&self, key: &str, called: &str, faults: &mut Faults) {
+    pub(crate) fn demand(&self, key: &str, called: &str, faults: &mut Faults) {
         if self.value(key).is_none() && !self.strange {
             faults.add(&self.span, format!("{} has no {called}", self.title));
         }
     }
 
     /// Any string.
-    pub(super) fn text(&self, key: &str, faults: &mut Faults) -> Option<At<String>> {
+    pub(crate) fn text(&self, key: &str, faults: &mut Faults) -> Option<At<String>> {
         let value = self.value(key)?;
         match value.get_ref() {
             DeValue::String(text) => Some(Spanned::new(value.span(), text.clone().into_owned())),
@@ -124,7 +157,7 @@ impl<'t> Section<'t> {
     }
 
     /// A name by one of the rules of [`name`].
-    pub(super) fn name(
+    pub(crate) fn name(
         &self,
         key: &str,
         rule: fn(&str) -> Result<(), String>,
@@ -150,7 +183,7 @@ impl<'t> Section<'t> {
     }
 
     /// One of a closed set of words.
-    pub(super) fn choice<T: Copy>(
+    pub(crate) fn choice<T: Copy>(
         &self,
         key: &str,
         choices: &[(&'static str, T)],
@@ -166,7 +199,7 @@ impl<'t> Section<'t> {
     }
 
     /// `true` or `false`.
-    pub(super) fn flag(&self, key: &str, faults: &mut Faults) -> Option<bool> {
+    pub(crate) fn flag(&self, key: &str, faults: &mut Faults) -> Option<bool> {
         let value = self.value(key)?;
         match value.get_ref() {
             DeValue::Boolean(flag) => Some(*flag),
@@ -175,7 +208,7 @@ impl<'t> Section<'t> {
     }
 
     /// A whole number, in any of TOML's notations.
-    pub(super) fn integer(&self, key: &str, faults: &mut Faults) -> Option<At<i64>> {
+    pub(crate) fn integer(&self, key: &str, faults: &mut Faults) -> Option<At<i64>> {
         let value = self.value(key)?;
         let DeValue::Integer(integer) = value.get_ref() else {
             return self.refuse(key, value, "a whole number", value.get_ref(), faults);
@@ -190,7 +223,7 @@ impl<'t> Section<'t> {
     }
 
     /// A list of strings, each with its place. Empty when the key is not there.
-    pub(super) fn list(&self, key: &str, faults: &mut Faults) -> Vec<At<String>> {
+    pub(crate) fn list(&self, key: &str, faults: &mut Faults) -> Vec<At<String>> {
         let Some(value) = self.value(key) else { return Vec::new() };
         let DeValue::Array(array) = value.get_ref() else {
             self.refuse::<()>(key, value, "a list of strings", value.get_ref(), faults);
@@ -213,7 +246,7 @@ impl<'t> Section<'t> {
     }
 
     /// A list of strings that each follow a rule of [`name`].
-    pub(super) fn names(
+    pub(crate) fn names(
         &self,
         key: &str,
         rule: fn(&str) -> Result<(), String>,
@@ -225,7 +258,7 @@ impl<'t> Section<'t> {
     }
 
     /// A command line: program and arguments.
-    pub(super) fn command(&self, key: &str, faults: &mut Faults) -> Option<Vec<String>> {
+    pub(crate) fn command(&self, key: &str, faults: &mut Faults) -> Option<Vec<String>> {
         let value = self.value(key)?;
         if let DeValue::String(_) = value.get_ref() {
             let said = "must be a list of strings, program and arguments: no shell takes it apart";
@@ -243,16 +276,27 @@ impl<'t> Section<'t> {
     }
 
     /// A table of environment variables. `title` is what the table is called in messages.
-    pub(super) fn variables(&self, title: &'static str, faults: &mut Faults) -> BTreeMap<String, String> {
-        let Some(value) = self.value("env") else { return BTreeMap::new() };
+    pub(crate) fn variables(&self, title: &'static str, faults: &mut Faults) -> BTreeMap<String, String> {
+        self.entries("env", title, name::check_variable, faults)
+    }
+
+    /// A table of strings whose keys follow a rule of [`name`]. `title` is what the table is called in messages.
+    pub(crate) fn entries(
+        &self,
+        key: &str,
+        title: &'static str,
+        rule: fn(&str) -> Result<(), String>,
+        faults: &mut Faults,
+    ) -> BTreeMap<String, String> {
+        let Some(value) = self.value(key) else { return BTreeMap::new() };
         let DeValue::Table(table) = value.get_ref() else {
-            self.refuse::<()>("env", value, "a table of strings", value.get_ref(), faults);
+            self.refuse::<()>(key, value, "a table of strings", value.get_ref(), faults);
             return BTreeMap::new();
         };
         let inner = Section { title, span: value.span(), table: Some(table), strange: false };
         let mut variables = BTreeMap::new();
         for key in table.keys() {
-            if let Err(said) = name::check_variable(key.get_ref()) {
+            if let Err(said) = rule(key.get_ref()) {
                 faults.add(&key.span(), format!("`{}` in {title} {said}", key.get_ref().escape_debug()));
             }
             let Some(text) = inner.text(key.get_ref(), faults) else { continue };
@@ -265,7 +309,8 @@ impl<'t> Section<'t> {
         variables
     }
 
-    fn refuse<T>(
+    /// A value of the wrong kind: says what was wanted and what was found.
+    pub(crate) fn refuse<T>(
         &self,
         key: &str,
         value: &Spanned<DeValue>,
@@ -280,7 +325,7 @@ impl<'t> Section<'t> {
 }
 
 /// Says that a word is none of the known ones, and which is nearest.
-pub(super) fn unknown(key: &str, word: &At<String>, known: &[&'static str], faults: &mut Faults) {
+pub(crate) fn unknown(key: &str, word: &At<String>, known: &[&'static str], faults: &mut Faults) {
     let all: Vec<String> = known.iter().map(|known| format!("`{known}`")).collect();
     let said = format!("unknown {key} `{}`; known: {}", word.get_ref().escape_debug(), all.join(", "));
     faults.add_with(&word.span(), said, nearest(word.get_ref(), known.iter().copied()));

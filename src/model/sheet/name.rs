@@ -8,7 +8,7 @@ const RESERVED: [&str; 4] = ["team-lead", "lead", "system", "user"];
 
 /// The rule for everything phalanx names: `^[A-Za-z0-9][A-Za-z0-9_-]{0,63}$` (protocol.md section 1). The
 /// error ends a sentence: `` `name` … ``.
-pub(super) fn check_name(name: &str) -> Result<(), String> {
+pub(crate) fn check_name(name: &str) -> Result<(), String> {
     let rule = "letters, digits, `-` and `_`, the first a letter or digit, at most 64 in all";
     let inside = name.chars().all(|c| c.is_ascii_alphanumeric() || c == '-' || c == '_');
     let start = name.starts_with(|c: char| c.is_ascii_alphanumeric());
@@ -16,7 +16,7 @@ pub(super) fn check_name(name: &str) -> Result<(), String> {
 }
 
 /// The rule for members: a name, and not one that already means somebody.
-pub(super) fn check_member_name(name: &str) -> Result<(), String> {
+pub(crate) fn check_member_name(name: &str) -> Result<(), String> {
     check_name(name)?;
     if RESERVED.iter().any(|word| word.eq_ignore_ascii_case(name)) {
         return Err("is a reserved name".to_owned());
@@ -25,7 +25,7 @@ pub(super) fn check_member_name(name: &str) -> Result<(), String> {
 }
 
 /// A variable's name, as every shell takes it.
-pub(super) fn check_variable(name: &str) -> Result<(), String> {
+pub(crate) fn check_variable(name: &str) -> Result<(), String> {
     let inside = name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_');
     if inside && name.starts_with(|c: char| !c.is_ascii_digit()) {
         return Ok(());
@@ -34,7 +34,7 @@ pub(super) fn check_variable(name: &str) -> Result<(), String> {
 }
 
 /// A variable's name, or the beginning of one followed by `*`; `*` alone is every variable.
-pub(super) fn check_pattern(pattern: &str) -> Result<(), String> {
+pub(crate) fn check_pattern(pattern: &str) -> Result<(), String> {
     let name = pattern.strip_suffix('*').unwrap_or(pattern);
     if pattern == "*" || check_variable(name).is_ok() {
         return Ok(());

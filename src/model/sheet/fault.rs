@@ -1,4 +1,4 @@
-//! What is wrong with a manifest, and where. Knows no section and no key.
+//! What is wrong with a sheet, and where. Knows no section and no key.
 
 use std::ops::Range;
 
@@ -6,7 +6,7 @@ use std::ops::Range;
 /// …`.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{line}:{column}: {message}{}", question(.nearest.as_deref()))]
-pub(crate) struct ManifestError {
+pub(crate) struct SheetError {
     /// From 1.
     pub(crate) line: usize,
     /// From 1, in characters; a tab is one.
@@ -21,9 +21,9 @@ fn question(nearest: Option<&str>) -> String {
     nearest.map(|word| format!("; did you mean `{word}`?")).unwrap_or_default()
 }
 
-impl ManifestError {
+impl SheetError {
     /// A text that is not TOML.
-    pub(super) fn syntax(text: &str, error: &toml::de::Error) -> ManifestError {
+    pub(crate) fn syntax(text: &str, error: &toml::de::Error) -> SheetError {
         let span = error.span().unwrap_or(0..0);
         let message = match error.message() {
             "duplicate key" => format!("duplicate key `{}`", text.get(span.clone()).unwrap_or_default()),
@@ -46,14 +46,14 @@ struct Fault {
 }
 
 impl Fault {
-    fn locate(self, text: &str) -> ManifestError {
+    fn locate(self, text: &str) -> SheetError {
         let before = text.as_bytes().get(..self.at).unwrap_or(text.as_bytes());
         let line_start = before.iter().rposition(|byte| *byte == b'\n').map_or(0, |at| at + 1);
         // Lossy, since a span of the parser could end inside a character; the number of characters stays near
         // enough.
         let head = String::from_utf8_lossy(&before[line_start..]);
         let head = head.trim_start_matches('\u{feff}').trim_end_matches('\r');
-        ManifestError {
+        SheetError {
             line: 1 + before.iter().filter(|byte| **byte == b'\n').count(),
             column: 1 + head.chars().count(),
             message: self.message,
@@ -65,16 +65,16 @@ impl Fault {
 /// All faults found so far. They are collected, not thrown, because the tables of the parser are sorted by
 /// key: the first one found is not the first one in the file.
 #[derive(Debug, Default)]
-pub(super) struct Faults(Vec<Fault>);
+pub(crate) struct Faults(Vec<Fault>);
 
 impl Faults {
     /// A fault at the start of this span, bytes.
-    pub(super) fn add(&mut self, span: &Range<usize>, message: impl Into<String>) {
+    pub(crate) fn add(&mut self, span: &Range<usize>, message: impl Into<String>) {
         self.0.push(Fault { at: span.start, message: message.into(), nearest: None });
     }
 
     /// A fault with a word that may have been meant instead.
-    pub(super) fn add_with(
+    pub(crate) fn add_with(
         &mut self,
         span: &Range<usize>,
         message: impl Into<String>,
@@ -85,7 +85,7 @@ impl Faults {
     }
 
     /// The first fault in the file, if there is any.
-    pub(super) fn into_result(self, text: &str) -> Result<(), ManifestError> {
+    pub(crate) fn into_result(self, text: &str) -> Result<(), SheetError> {
         // `min_by_key` keeps the earlier of two at the same place, and so the order in which they were found.
         match self.0.into_iter().min_by_key(|fault| fault.at) {
             Some(fault) => Err(fault.locate(text)),
@@ -96,7 +96,7 @@ impl Faults {
 
 /// The known word that was most likely meant. Two swapped letters count as one mistake; a third of the
 /// letters may be wrong, so that `cwd` is never suggested for `run`.
-pub(super) fn nearest<'w>(word: &str, known: impl IntoIterator<Item = &'w str>) -> Option<&'w str> {
+pub(crate) fn nearest<'w>(word: &str, known: impl IntoIterator<Item = &'w str>) -> Option<&'w str> {
     let word = word.to_lowercase();
     let allowed = (word.chars().count() / 3).max(1);
     known

@@ -1,0 +1,123 @@
+//! The profile verbs: which there are, how one is written, what it sees.
+
+use std::path::Path;
+
+use serde_json::{Value, json};
+
+use super::Done;
+use super::args_profile::{ProfileVerb, Test};
+use super::fail::{Class, Exit, Failure};
+use super::setup::Setup;
+use crate::model::text;
+use crate::ops::profiles::{self, Listed, Source, Trial};
+use crate::profile::{Composer, Finding, Profile, Screen, judge};
+use crate::sys::fs;
+use crate::ui;
+
+/// A larger recording is not read.
+const LARGEST: u64 = 16 * 1024 * 1024;
+/// A recording stands still.
+const AT_REST_MS: u64 = 60_000;
+
+pub(super) fn profile(setup: &Setup, verb: ProfileVerb) -> Done {
+    match verb {
+        ProfileVerb::List => list(setup),
+        ProfileVerb::Show { name } => show(setup, &name),
+        ProfileVerb::Test(args) => test(setup, args),
+    }
+}
+
+fn list(setup: &Setup) -> Done {
+    let found = profiles::list(&setup.ctx)?;
+    let document: Vec<Value> = found.iter().map(entry).collect();
+    setup.out.give(&document, || {
+        let rows = found.iter().map(|one| ui::ProfileRow {
+            name: one.name.clone(),
+            runs: one.profile.as_ref().map_or("-", |p| p.runs.as_str()).to_owned(),
+            seen: one.profile.as_ref().ok().and_then(|p| p.seen.clone()),
+            source: source(&one.source),
+            about: one.profile.as_ref().map_or_else(ToString::to_string, |p| p.about.clone()),
+        });
+        ui::profile_table(rows, setup.out.paint)
+    })?;
+    Ok(Exit::DONE)
+}
+
+fn entry(one: &Listed) -> Value {
+    match &one.profile {
+        Ok(profile) => json!({
+            "name": one.name, "source": source(&one.source), "about": profile.about, "runs": profile.runs,
+            "reads_mail": profile.reads_mail, "seen": profile.seen,
+        }),
+        Err(e) => json!({ "name": one.name, "source": source(&one.source), "problem": e.to_string() }),
+    }
+}
+
+fn source(source: &Source) -> String {
+    match source {
+        Source::Builtin => "built in".to_owned(),
+        Source::File(file) => file.to_string_lossy().into_owned(),
+    }
+}
+
+fn show(setup: &Setup, name: &str) -> Done {
+    let found = profiles::listed(&setup.ctx, name)?;
+    let profile: Profile = found.profile?;
+    setup.out.give(&profile, || text::block(&found.sheet))?;
+    Ok(Exit::DONE)
+}
+
+fn test(setup: &Setup, args: Test) -> Done {
+    let profile = profiles::find(&setup.ctx, &args.name)?;
+    match &args.screen {
+        Some(file) => {
+            let mut screen = Screen::new(args.rows, args.cols);
+            screen.feed(&recording(file)?);
+            let finding = judge(&profile, &screen.look(AT_REST_MS));
+            setup.out.give(&finding, || line(&finding))?;
+        }
+        None => watch(setup, profile, args)?,
+    }
+    Ok(Exit::DONE)
+}
+
+fn recording(file: &Path) -> Result<Vec<u8>, Failure> {
+    let bytes = fs::read(file, LARGEST).map_err(|e| Failure::new(Class::Usage, e.to_string(), None))?;
+    bytes.ok_or_else(|| Failure::new(Class::Usage, format!("there is no file {}", file.display()), None))
+}
+
+fn watch(setup: &Setup, profile: Profile, args: Test) -> Result<(), Failure> {
+    let trial = Trial { profile, command: args.command, length: args.length, size: (args.rows, args.cols) };
+    // Nobody reads any more: the program is ended at its time all the same.
+    let mut told = Ok(());
+    let ended = profiles::watch(&setup.ctx, &trial, &mut |seen| {
+        let document = json!({ "at_ms": seen.at_ms, "finding": seen.finding });
+        let words = || {
+            format!(
+                "{:>6.1}s  {}",
+                f64::from(u32::try_from(seen.at_ms).unwrap_or(u32::MAX)) / 1000.0,
+                line(&seen.finding)
+            )
+        };
+        if told.is_ok() {
+            told = setup.out.give(&document, words);
+        }
+    })?;
+    setup.out.say(if ended {
+        "the program has ended by itself"
+    } else {
+        "the time is over; the program was ended"
+    });
+    told
+}
+
+/// `idle by rule composer: › Ask Codex …; composer empty`.
+fn line(finding: &Finding) -> String {
+    let rule = if finding.rule.is_empty() { String::new() } else { format!(" by rule {}", finding.rule) };
+    let composer = match &finding.composer {
+        Composer::Empty => "; composer empty".to_owned(),
+        Composer::Holds(words) => format!("; composer holds {:?}", text::short(words, 60)),
+        Composer::Unknown => String::new(),
+    };
+    format!("{}{rule}: {}{composer}", finding.state, text::line(&finding.evidence))
+}

@@ -1,0 +1,146 @@
+//! A program started on a terminal of ours, only to be looked at: what its profile sees there, as time goes by. Types
+//! nothing but the answers that a terminal owes.
+
+use std::ffi::{OsStr, OsString};
+use std::io::Read;
+use std::path::{Path, PathBuf};
+use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
+use std::thread;
+use std::time::Duration;
+
+use super::super::context::Context;
+use super::super::error::OpsError;
+use crate::model::environ::{self, EnvRules};
+use crate::profile::{self, Finding, Names, Profile, Screen, Values, judge};
+use crate::sys::child::{self, Program, PtyMaster};
+use crate::sys::clock::Deadline;
+use crate::sys::env::find_program;
+use crate::sys::{fs, proc, rand};
+
+/// A screen is judged when nothing came for so long, for it is not drawn to the end before …
+const STILL: Duration = Duration::from_millis(40);
+/// … and this often while a program never rests.
+const RESTLESS: Duration = Duration::from_millis(400);
+const GRACE: Duration = Duration::from_secs(1);
+
+/// What is tried, and how long.
+#[derive(Debug, Clone)]
+pub(crate) struct Trial {
+    pub(crate) profile: Profile,
+    /// For a profile that needs a command line.
+    pub(crate) command: Vec<String>,
+    pub(crate) length: Duration,
+    /// Rows and columns.
+    pub(crate) size: (u16, u16),
+}
+
+/// What was seen anew.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Sighting {
+    /// Since the start.
+    pub(crate) at_ms: u64,
+    pub(crate) finding: Finding,
+}
+
+/// Starts the program in an empty directory, tells of each change of what is seen, and ends it. True: it had ended by
+/// itself.
+///
+/// # Errors
+/// The program cannot be found or started.
+pub(crate) fn watch(ctx: &Context, trial: &Trial, seen: &mut dyn FnMut(Sighting)) -> Result<bool, OpsError> {
+    let place = ctx.caller.var("TMPDIR").map_or(PathBuf::from("/tmp"), PathBuf::from);
+    let scratch = place.join(format!("phalanx-trial-{}", rand::uuid()));
+    fs::private_dir(&scratch)?;
+    let ended = run(ctx, trial, &scratch, seen);
+    fs::remove_dir_all(&scratch)?;
+    ended
+}
+
+fn run(
+    ctx: &Context,
+    trial: &Trial,
+    scratch: &Path,
+    seen: &mut dyn FnMut(Sighting),
+) -> Result<bool, OpsError> {
+    let failed = |what: String| OpsError::NotEnded { what };
+    let program = program(ctx, trial, scratch)?;
+    let (process, master) = child::spawn_on_pty(&program, trial.size.0, trial.size.1)
+        .map_err(|e| failed(format!("{} cannot be started: {e}", program.path.display())))?;
+    let output = master.reader().map(listen);
+    let ended = output.map(|output| follow(trial, &master, &output, seen));
+    proc::end_tree(process, true, GRACE);
+    child::wait(process);
+    ended.map_err(|e| failed(format!("its terminal cannot be read: {e}")))
+}
+
+fn program(ctx: &Context, trial: &Trial, scratch: &Path) -> Result<Program, OpsError> {
+    let mut values = Values::from([(Names::Phalanx, vec![ctx.caller.exe.to_string_lossy().into_owned()])]);
+    if !trial.command.is_empty() {
+        values.insert(Names::Command, trial.command.clone());
+    }
+    let argv = profile::fill(&trial.profile.launch.argv, &values);
+    let usage = |problem: String, hint: &str| OpsError::Usage { problem, hint: Some(hint.to_owned()) };
+    let Some(name) = argv.first() else {
+        let problem = format!("profile `{}` needs a command line", trial.profile.name);
+        return Err(usage(problem, "put it after `--`"));
+    };
+    let mut env = environ::compose(&ctx.caller.env, &EnvRules::default(), &[], &[]);
+    env.push(("TERM".into(), "xterm-256color".into()));
+    env.push(("PWD".into(), scratch.into()));
+    let path = find_program(OsStr::new(name), ctx.caller.var("PATH"), scratch)
+        .ok_or_else(|| usage(format!("cannot find the program {name}"), "install it, or set PATH"))?;
+    Ok(Program { path, argv: argv.iter().map(OsString::from).collect(), cwd: scratch.to_owned(), env })
+}
+
+fn listen(mut reader: Box<dyn Read + Send>) -> Receiver<Vec<u8>> {
+    let (sender, receiver) = mpsc::sync_channel(64);
+    // Ends with the terminal, or when nobody listens any more.
+    thread::spawn(move || {
+        let mut buffer = [0; 8192];
+        while let Ok(read @ 1..) = reader.read(&mut buffer) {
+            if sender.send(buffer[..read].to_vec()).is_err() {
+                break;
+            }
+        }
+    });
+    receiver
+}
+
+/// True: the program closed its terminal before the time was over.
+fn follow(
+    trial: &Trial,
+    master: &PtyMaster,
+    output: &Receiver<Vec<u8>>,
+    seen: &mut dyn FnMut(Sighting),
+) -> bool {
+    let whole = Deadline::after(trial.length);
+    let mut screen = Screen::new(trial.size.0, trial.size.1);
+    let (mut quiet, mut judged) = (Deadline::after(trial.length), Deadline::after(trial.length));
+    let mut last = None;
+    while !whole.expired() {
+        let got = output.recv_timeout(STILL.min(whole.remaining()));
+        if let Ok(bytes) = &got {
+            screen.feed(bytes);
+            quiet = Deadline::after(trial.length);
+            // A program that does not read its input is none that waits for this.
+            let _ = master.write_all(&screen.take_answers());
+        }
+        let due = got.is_err() || judged.elapsed() >= RESTLESS;
+        if due {
+            judged = Deadline::after(trial.length);
+            let finding = judge(&trial.profile, &screen.look(ms(quiet.elapsed())));
+            if last.as_ref() != Some(&finding) {
+                seen(Sighting { at_ms: ms(whole.elapsed()), finding: finding.clone() });
+                last = Some(finding);
+            }
+        }
+        if got == Err(RecvTimeoutError::Disconnected) {
+            return true;
+        }
+    }
+    false
+}
+
+fn ms(length: Duration) -> u64 {
+    u64::try_from(length.as_millis()).unwrap_or(u64::MAX)
+}

@@ -1,0 +1,106 @@
+//! What a teammate's program is started with: the words and variables of its profile, filled in. Places nothing and
+//! writes nothing.
+
+use super::super::context::Context;
+use super::super::error::OpsError;
+use super::prepare::Draft;
+use crate::model::mode::Mode;
+use crate::model::order::Order;
+use crate::model::team::Member;
+use crate::profile::{self, Names, Profile, Values};
+use crate::store::TeamStore;
+
+/// A command line, and what it does to the environment.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Command {
+    pub(super) argv: Vec<String>,
+    pub(super) env: Vec<(String, String)>,
+    /// Variables that must not be inherited.
+    pub(super) without: Vec<String>,
+}
+
+/// Refuses what this program cannot be told, instead of starting it without (ID-01, PM-06).
+pub(super) fn check(order: &Order, profile: &Profile) -> Result<(), OpsError> {
+    let name = &profile.name;
+    let usage = |problem: String, hint: String| Err(OpsError::Usage { problem, hint: Some(hint) });
+    if profile.needs_command() && order.command.is_empty() {
+        let hint = "put it after `--`: `phalanx spawn NAME -- CMD ARG`".to_owned();
+        return usage(format!("profile `{name}` needs a command line"), hint);
+    }
+    if !profile.needs_command() && !order.command.is_empty() {
+        let hint = "leave the command away, or use `--profile shell`".to_owned();
+        return usage(format!("profile `{name}` takes no command line"), hint);
+    }
+    if order.model.is_some() && !profile.takes_model() {
+        return usage(format!("profile `{name}` cannot be told a model"), "leave `--model` away".to_owned());
+    }
+    match order.mode {
+        Some(mode) if profile.mode_words(mode).is_none() => {
+            let known = |mode: &Mode| profile.mode_words(*mode).is_some();
+            let known: Vec<&str> = Mode::ALL.into_iter().filter(known).map(Mode::as_str).collect();
+            let problem = format!("profile `{name}` has no permission mode `{}`", mode.as_str());
+            usage(problem, format!("its modes: {}", known.join(", ")))
+        }
+        Some(_) | None => Ok(()),
+    }
+}
+
+/// Fills a profile's words in for a member.
+pub(super) fn command(
+    ctx: &Context,
+    team: &TeamStore,
+    draft: &Draft,
+    member: &Member,
+    session: &str,
+) -> Result<Command, OpsError> {
+    let values = values(ctx, team, draft, member, session);
+    let launch = &draft.profile.launch;
+    let argv = profile::fill(&launch.argv, &values);
+    if argv.is_empty() {
+        let problem = format!("profile `{}` comes to no command line", draft.profile.name);
+        return Err(OpsError::Usage {
+            problem,
+            hint: Some("its `argv` needs a group without values".to_owned()),
+        });
+    }
+    let filled = launch.env.iter().map(|(name, value)| (name, value.fill(&values)));
+    let (present, absent): (Vec<_>, Vec<_>) = filled.partition(|(_, value)| value.is_some());
+    Ok(Command {
+        argv,
+        env: present
+            .into_iter()
+            .map(|(name, value)| (name.clone(), value.unwrap_or_default().join(" ")))
+            .collect(),
+        without: absent.into_iter().map(|(name, _)| name.clone()).collect(),
+    })
+}
+
+fn values(ctx: &Context, team: &TeamStore, draft: &Draft, member: &Member, session: &str) -> Values {
+    let order = draft.order;
+    let one = |value: &str| Some(vec![value.to_owned()]);
+    let value = |name: Names| match name {
+        Names::Model => order.model.as_deref().and_then(one),
+        Names::Mode => order.mode.and_then(|mode| draft.profile.mode_words(mode)).map(<[String]>::to_vec),
+        Names::Plan => order.plan.then(|| draft.profile.launch.plan.clone()),
+        Names::Prompt => order.prompt.as_deref().and_then(one),
+        Names::AgentId => one(&member.agent_id),
+        Names::AgentName => one(member.name.as_str()),
+        Names::Team => one(team.name().as_str()),
+        Names::Color => member.color.as_deref().and_then(one),
+        Names::Session => Some(session).filter(|session| !session.is_empty()).and_then(one),
+        Names::Role => order.role.as_deref().and_then(one),
+        // A member that is started anew has nothing to go on with.
+        Names::Resume => None,
+        Names::ConfigDir => {
+            (!is_default_root(ctx, team)).then(|| vec![team.root().to_string_lossy().into_owned()])
+        }
+        Names::Phalanx => one(&ctx.caller.exe.to_string_lossy()),
+        Names::Command => (!order.command.is_empty()).then(|| order.command.clone()),
+    };
+    Names::ALL.into_iter().filter_map(|(_, name)| Some((name, value(name)?))).collect()
+}
+
+/// `~/.claude`: there, claude keeps some of its files elsewhere than with CLAUDE_CONFIG_DIR set to the same.
+fn is_default_root(ctx: &Context, team: &TeamStore) -> bool {
+    ctx.caller.var("HOME").is_some_and(|home| std::path::Path::new(home).join(".claude") == team.root())
+}

@@ -1,0 +1,124 @@
+//! What a screen shows, judged by a profile's rules, with the reason. Pure: the screen is data.
+
+use serde::Serialize;
+
+use super::rule::{Area, Progress, ScreenState};
+use super::{ComposerRule, Profile};
+
+/// The longest evidence, characters.
+const EVIDENCE: usize = 200;
+
+/// A screen at one moment.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Look {
+    /// Plain text, without trailing blanks, one for each row of the screen.
+    pub(crate) rows: Vec<String>,
+    /// Row and column, from 0.
+    pub(crate) cursor: (u16, u16),
+    /// The window's title.
+    pub(crate) title: String,
+    pub(crate) progress: Progress,
+    /// The program uses the alternate screen.
+    pub(crate) alternate: bool,
+    /// The program asks for bracketed pastes.
+    pub(crate) bracketed_paste: bool,
+    /// How long nothing was drawn.
+    pub(crate) quiet_ms: u64,
+}
+
+/// What a screen shows, and how that is known.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub(crate) struct Finding {
+    pub(crate) state: ScreenState,
+    /// The rule that decided; empty when none did.
+    pub(crate) rule: String,
+    /// The text that it found, on one line.
+    pub(crate) evidence: String,
+    pub(crate) composer: Composer,
+}
+
+/// What stands in the line in which one types.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub(crate) enum Composer {
+    Empty,
+    /// Somebody's text (MSG-11). Rows are joined by line breaks.
+    Holds(String),
+    /// It is not there, or cannot be told.
+    Unknown,
+}
+
+/// Judges a screen: the first rule that fits decides.
+pub(crate) fn judge(profile: &Profile, look: &Look) -> Finding {
+    let fitting = profile.rules.iter().find_map(|rule| Some((rule, rule.fits(look)?)));
+    let Some((rule, evidence)) = fitting else {
+        let evidence = "no rule fits".to_owned();
+        return Finding {
+            state: ScreenState::Unknown,
+            rule: String::new(),
+            evidence,
+            composer: Composer::Unknown,
+        };
+    };
+    let composer = match &profile.composer {
+        Some(how) if rule.state.takes_input() => composer(how, look),
+        Some(_) | None => Composer::Unknown,
+    };
+    let evidence = short(&evidence);
+    Finding { state: rule.state.clone(), rule: rule.name.clone(), evidence, composer }
+}
+
+/// On one line; a run of one character, as lines are drawn with, is cut to three.
+fn short(evidence: &str) -> String {
+    let words = evidence.split_whitespace().collect::<Vec<_>>().join(" ");
+    let mut kept: Vec<char> = Vec::new();
+    for c in words.chars() {
+        if !kept.ends_with(&[c, c, c]) {
+            kept.push(c);
+        }
+    }
+    kept.into_iter().take(EVIDENCE).collect()
+}
+
+impl Look {
+    /// The text that a rule looks at.
+    pub(super) fn area(&self, area: Area) -> String {
+        let end = self.rows.iter().rposition(|row| !row.trim().is_empty()).map_or(0, |last| last + 1);
+        match area {
+            Area::Whole => self.rows[..end].join("\n"),
+            Area::Last(rows) => self.rows[end.saturating_sub(rows)..end].join("\n"),
+            Area::CursorRow => self.rows.get(usize::from(self.cursor.0)).cloned().unwrap_or_default(),
+            Area::Title => self.title.clone(),
+        }
+    }
+}
+
+/// Reads the composer: its first row, and what follows up to its end.
+fn composer(how: &ComposerRule, look: &Look) -> Composer {
+    let is_first = |at: usize| {
+        let above = at.checked_sub(1).and_then(|at| look.rows.get(at)).map_or("", String::as_str);
+        how.line.text(&look.rows[at]).is_some() && how.above.as_ref().is_none_or(|p| p.find(above).is_some())
+    };
+    let Some(first) = (0..look.rows.len()).rev().find(|at| is_first(*at)) else { return Composer::Unknown };
+    let more = how
+        .until
+        .as_ref()
+        .map_or(0, |until| look.rows[first + 1..].iter().take_while(|row| until.find(row).is_none()).count());
+    let lines: Vec<(usize, usize, &str)> = (first..=first + more).map(|at| written(how, look, at)).collect();
+    let text = lines.iter().map(|(_, _, text)| *text).collect::<Vec<_>>().join("\n").trim().to_owned();
+    let Some((row, column, _)) = lines.iter().find(|(_, _, text)| !text.is_empty()) else {
+        return Composer::Empty;
+    };
+    // A cursor behind the text has written it; before it, the program may have drawn it there by itself.
+    let before = usize::from(look.cursor.0) == *row && usize::from(look.cursor.1) <= *column;
+    let placeholder = before && how.placeholder.as_ref().is_some_and(|pattern| pattern.find(&text).is_some());
+    if placeholder { Composer::Empty } else { Composer::Holds(text) }
+}
+
+/// A row, the column at which its text begins, and the text.
+fn written<'l>(how: &ComposerRule, look: &'l Look, at: usize) -> (usize, usize, &'l str) {
+    let row = &look.rows[at];
+    let (start, text) = how.line.text(row).unwrap_or((0, row));
+    let lead = text.len() - text.trim_start().len();
+    (at, row[..start + lead].chars().count(), text.trim())
+}

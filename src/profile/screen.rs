@@ -1,0 +1,91 @@
+//! What a program has drawn, from the bytes it printed: the source of a [`Look`]. Knows no process and no clock.
+
+use vt100::{Callbacks, Parser};
+
+use super::judge::Look;
+use super::rule::Progress;
+
+/// The longest title that is kept, characters.
+const TITLE: usize = 256;
+
+/// A terminal that is only looked at.
+pub(crate) struct Screen(Parser<Beside>);
+
+/// What a program says beside what it draws.
+#[derive(Default)]
+struct Beside {
+    title: String,
+    progress: Option<Progress>,
+    answers: Vec<u8>,
+}
+
+impl Screen {
+    /// An empty screen of so many rows and columns, at least two of each: with one row, vt100 0.16.2 panics when a line
+    /// is too long for it.
+    pub(crate) fn new(rows: u16, cols: u16) -> Screen {
+        Screen(Parser::new_with_callbacks(rows.max(2), cols.max(2), 0, Beside::default()))
+    }
+
+    /// Takes in what the program printed.
+    pub(crate) fn feed(&mut self, bytes: &[u8]) {
+        self.0.process(bytes);
+    }
+
+    /// What is to be seen now, after nothing came for `quiet_ms`.
+    pub(crate) fn look(&self, quiet_ms: u64) -> Look {
+        let (screen, beside) = (self.0.screen(), self.0.callbacks());
+        let (_, cols) = screen.size();
+        Look {
+            rows: screen.rows(0, cols).map(|row| row.trim_end().to_owned()).collect(),
+            cursor: screen.cursor_position(),
+            title: beside.title.clone(),
+            progress: beside.progress.unwrap_or(Progress::None),
+            alternate: screen.alternate_screen(),
+            bracketed_paste: screen.bracketed_paste(),
+            quiet_ms,
+        }
+    }
+
+    /// What a terminal would answer to the questions that the program has put since the last call: where the cursor
+    /// is, what it is, whether it is well. Programs wait for that before they draw anything. Where a real terminal
+    /// stands behind the program, that one answers.
+    pub(crate) fn take_answers(&mut self) -> Vec<u8> {
+        std::mem::take(&mut self.0.callbacks_mut().answers)
+    }
+}
+
+impl Callbacks for Beside {
+    fn set_window_title(&mut self, _: &mut vt100::Screen, title: &[u8]) {
+        self.title = String::from_utf8_lossy(title).chars().take(TITLE).collect();
+    }
+
+    fn unhandled_osc(&mut self, _: &mut vt100::Screen, params: &[&[u8]]) {
+        if let [b"9", b"4", state, ..] = params {
+            self.progress = match *state {
+                b"1" | b"3" => Some(Progress::Busy),
+                b"2" => Some(Progress::Error),
+                b"4" => Some(Progress::Paused),
+                _ => None,
+            };
+        }
+    }
+
+    fn unhandled_csi(
+        &mut self,
+        screen: &mut vt100::Screen,
+        first: Option<u8>,
+        _: Option<u8>,
+        params: &[&[u16]],
+        last: char,
+    ) {
+        let number = params.first().and_then(|p| p.first()).copied().unwrap_or(0);
+        let (row, col) = screen.cursor_position();
+        match (first, last, number) {
+            (None, 'n', 6) => self.answers.extend(format!("\x1b[{};{}R", row + 1, col + 1).bytes()),
+            (Some(b'?'), 'n', 6) => self.answers.extend(format!("\x1b[?{};{}R", row + 1, col + 1).bytes()),
+            (None, 'n', 5) => self.answers.extend(b"\x1b[0n"),
+            (None, 'c', 0) => self.answers.extend(b"\x1b[?62;22c"),
+            (_, _, _) => {}
+        }
+    }
+}

@@ -1,0 +1,197 @@
+//! Profiles as data: what is read, what is refused, what a screen is judged to be.
+
+use std::sync::LazyLock;
+
+use proptest::prelude::*;
+
+use super::judge::Look;
+use super::rule::{Progress, ScreenState};
+use super::*;
+
+const LAUNCH: &str = "about = \"x\"\n[launch]\nargv = [[\"x\"]]\n";
+
+fn with(more: &str) -> Result<Profile, String> {
+    Profile::parse("own", &format!("{LAUNCH}{more}")).map_err(|e| e.to_string())
+}
+
+fn look(rows: &[&str]) -> Look {
+    Look {
+        rows: rows.iter().map(|row| (*row).to_owned()).collect(),
+        cursor: (0, 0),
+        title: String::new(),
+        progress: Progress::None,
+        alternate: false,
+        bracketed_paste: false,
+        quiet_ms: 0,
+    }
+}
+
+fn state(rules: &str, look: &Look) -> String {
+    judge(&with(rules).expect("a profile"), look).state.to_string()
+}
+
+#[test]
+fn every_built_in_profile_can_be_read_and_is_found_by_its_own_name() {
+    for name in builtin_names() {
+        assert_eq!(builtin(name).map(|profile| profile.name).as_deref(), Some(name));
+    }
+    assert_eq!(builtin("Worker"), None);
+}
+
+#[test]
+fn pm_01_no_built_in_profile_answers_a_dialog() {
+    for profile in builtin_names().filter_map(builtin) {
+        assert!(profile.answers.is_empty(), "{}", profile.name);
+    }
+    let own = with("[answers]\ntrust = \"1\\r\"\n").expect("a profile");
+    assert_eq!(own.answers.get("trust").map(String::as_str), Some("1\r"));
+}
+
+#[test]
+fn faults_have_their_place_and_the_nearest_key() {
+    let fault = |more: &str| with(more).expect_err("a fault");
+    assert_eq!(
+        fault("[paste]\nbraketed = true\n"),
+        "5:1: unknown key `braketed` in [paste]; did you mean `bracketed`?"
+    );
+    assert_eq!(fault("[keys]\nsubmit = 1\n"), "5:10: `submit` in [keys] must be a string, not an integer");
+    assert_eq!(fault("[paste]\ngap_ms = -1\n"), "5:10: `gap_ms` in [paste] must be from 0 to 60000");
+    assert_eq!(
+        fault("[[rule]]\nname = \"a\"\nstate = \"idle\"\n"),
+        "4:1: [[rule]] needs `match`, `title`, `progress` or `quiet_ms`"
+    );
+    let rule = |more: &str| fault(&format!("[[rule]]\nname = \"a\"\nstate = \"idle\"\n{more}"));
+    assert_eq!(rule("match = [\"a(\"]\n"), "7:10: `match` in [[rule]] is not a pattern: unclosed group");
+    assert_eq!(
+        rule("match = [\"a\"]\narea = \"last 0\"\n"),
+        "8:8: no area `last 0`; known: whole, last N, cursor row, title"
+    );
+    assert!(
+        fault("[[rule]]\nname = \"a\"\nstate = \"dialog\"\nmatch = [\"a\"]\n")
+            .starts_with("6:9: no state `dialog`; known: ")
+    );
+    assert!(fault("[composer]\nline = \"^>\"\n").starts_with("5:8: `line` in [composer] needs a group"));
+    assert_eq!(
+        Profile::parse("own", "about = \"x\"\n").map_err(|e| e.to_string()),
+        Err("1:1: the profile has no [launch]".to_owned())
+    );
+}
+
+#[test]
+fn a_template_fault_is_at_its_word() {
+    let fault = |text: &str| Profile::parse("own", text).expect_err("a fault").to_string();
+    assert!(
+        fault("about = \"x\"\n[launch]\nargv = [[\"x\"], [\"--m\", \"{modle}\"]]\n")
+            .starts_with("3:24: no value `modle`")
+    );
+    assert!(
+        fault("about = \"x\"\n[launch]\nargv = [[\"x\", \"{prompt}\"]]\n")
+            .starts_with("3:8: `argv` in [launch] has `{prompt}`")
+    );
+    assert!(
+        fault("about = \"x\"\n[launch]\nargv = [\"x\"]\n")
+            .starts_with("3:9: `argv` in [launch] must be a list of lists")
+    );
+}
+
+/// A pattern that takes no end of memory, or is no end long, is refused when it is read.
+#[test]
+fn patterns_are_bounded() {
+    let rule =
+        |pattern: &str| with(&format!("[[rule]]\nname = \"a\"\nstate = \"idle\"\nmatch = ['{pattern}']\n"));
+    assert!(rule("(a{1000}){1000}").is_err());
+    assert!(rule(&"a".repeat(1001)).is_err());
+    assert!(rule(&"a".repeat(1000)).is_ok());
+}
+
+#[test]
+fn the_first_rule_that_fits_decides_and_says_why() {
+    let rules = "[[rule]]\nname = \"ask\"\nstate = \"dialog:trust\"\narea = \"last 2\"\nmatch = ['trust\\?', 'yes']\n\
+                 [[rule]]\nname = \"any\"\nstate = \"idle\"\nmatch = ['.']\nnot = ['busy']\n";
+    let profile = with(rules).expect("a profile");
+    let found = judge(&profile, &look(&["old", "do you trust?", "  1. yes", "", ""]));
+    assert_eq!((found.state, found.rule.as_str()), (ScreenState::Dialog("trust".to_owned()), "ask"));
+    assert_eq!(found.evidence, "trust? … yes");
+    assert_eq!(judge(&profile, &look(&["do you trust?", "yes", "x"])).rule, "any");
+    let nothing = judge(&profile, &look(&["busy"]));
+    assert_eq!((nothing.state, nothing.evidence.as_str()), (ScreenState::Unknown, "no rule fits"));
+}
+
+#[test]
+fn rules_look_at_title_progress_quiet_and_modes() {
+    let rule = |asks: &str| format!("[[rule]]\nname = \"a\"\nstate = \"working\"\n{asks}\n");
+    let mut seen = look(&["x"]);
+    for (asks, change) in [
+        ("title = '^. Working'", (|l: &mut Look| l.title = "* Working".to_owned()) as fn(&mut Look)),
+        ("progress = \"busy\"", |l| l.progress = Progress::Busy),
+        ("quiet_ms = 300", |l| l.quiet_ms = 300),
+        ("match = ['x']\nalternate = true", |l| l.alternate = true),
+        ("match = ['x']\nbracketed_paste = true", |l| l.bracketed_paste = true),
+    ] {
+        assert_eq!(state(&rule(asks), &seen), "unknown", "{asks}");
+        change(&mut seen);
+        assert_eq!(state(&rule(asks), &seen), "working", "{asks}");
+    }
+}
+
+/// MSG-11: what somebody has typed is never taken for the program's own placeholder.
+#[test]
+fn msg_11_a_placeholder_counts_only_while_the_cursor_stands_before_it() {
+    let rules = "[composer]\nline = '^> ?(?<text>.*)$'\nplaceholder = '^Ask me$'\nuntil = '^-'\n\
+                 [[rule]]\nname = \"a\"\nstate = \"idle\"\nmatch = ['^>']\n";
+    let profile = with(rules).expect("a profile");
+    let composer = |row: &str, column: u16| {
+        judge(&profile, &Look { cursor: (1, column), ..look(&["> old", row, "- -"]) }).composer
+    };
+    assert_eq!(composer("> Ask me", 2), Composer::Empty);
+    assert_eq!(composer("> Ask me", 8), Composer::Holds("Ask me".to_owned()));
+    assert_eq!(composer("> Ask you", 2), Composer::Holds("Ask you".to_owned()));
+    assert_eq!(composer(">", 2), Composer::Empty);
+    let rows = ["> one", "  two", "---"];
+    assert_eq!(judge(&profile, &look(&rows)).composer, Composer::Holds("one\ntwo".to_owned()));
+}
+
+#[test]
+fn a_screen_hears_title_and_progress_and_answers_what_a_terminal_owes() {
+    let mut screen = Screen::new(5, 20);
+    screen.feed(b"\x1b]0;a title\x07\x1b]9;4;1;50\x07\x1b[?1049h\x1b[?2004hab\x1b[6n\x1b[c");
+    let seen = screen.look(7);
+    assert_eq!((seen.title.as_str(), seen.progress, seen.quiet_ms), ("a title", Progress::Busy, 7));
+    assert!(seen.alternate && seen.bracketed_paste);
+    assert_eq!((seen.rows[0].as_str(), seen.cursor), ("ab", (0, 2)));
+    assert_eq!(screen.take_answers(), b"\x1b[1;3R\x1b[?62;22c");
+    assert_eq!(screen.take_answers(), b"");
+    screen.feed(b"\x1b]9;4;0\x07");
+    assert_eq!(screen.look(0).progress, Progress::None);
+}
+
+static BUILT_IN: LazyLock<Vec<Profile>> = LazyLock::new(|| builtin_names().filter_map(builtin).collect());
+
+/// With one row, vt100 0.16.2 panics at the line that is too long for it.
+#[test]
+fn a_screen_of_one_row_or_none_takes_a_long_line() {
+    for (rows, cols) in [(0, 0), (1, 1), (1, 80)] {
+        let mut screen = Screen::new(rows, cols);
+        screen.feed(&[b'x'; 200]);
+        assert_eq!(screen.look(0).rows.len(), 2);
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
+
+    /// Whatever a program prints, every profile gives a verdict, on one line.
+    #[test]
+    fn any_output_is_judged(
+        bytes in proptest::collection::vec(any::<u8>(), 0..600),
+        rows in 0_u16..50,
+        cols in 0_u16..130,
+    ) {
+        let mut screen = Screen::new(rows, cols);
+        screen.feed(&bytes);
+        let seen = screen.look(60_000);
+        for profile in BUILT_IN.iter() {
+            prop_assert!(!judge(profile, &seen).evidence.contains('\n'));
+        }
+    }
+}

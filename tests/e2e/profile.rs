@@ -1,0 +1,150 @@
+//! Profiles from the command line: what would be started, what is started, what is refused.
+
+use serde_json::json;
+
+use crate::harness::{Stage, wait_for};
+
+/// ID-01, ID-02, PM-06, EN-04: the native command line is that of protocol.md section 7, each flag once; what was not
+/// asked for is not there.
+#[test]
+fn id_01_id_02_the_native_command_line_has_each_flag_once() {
+    let stage = Stage::new();
+    stage.phalanx(&["team", "create", "alpha"]).expect(0);
+    let dry = |more: &[&str]| {
+        let line = ["--json", "spawn", "ada", "--profile", "claude", "--dry-run", "--env", "SECRET=s3cret"];
+        stage.phalanx(&[&line, more].concat()).expect(0)
+    };
+    let plain = dry(&[]).json();
+    let words: Vec<&str> =
+        plain["argv"].as_array().expect("argv").iter().filter_map(|w| w.as_str()).collect();
+    let team = std::fs::read_to_string(stage.root().join("teams/alpha/config.json")).expect("config");
+    let team: serde_json::Value = serde_json::from_str(&team).expect("json");
+    let session = team["leadSessionId"].as_str().expect("a session");
+    let flags =
+        ["--agent-id", "ada@alpha", "--agent-name", "ada", "--team-name", "alpha", "--agent-color", "blue"];
+    assert_eq!(words, [&["claude"][..], &flags, &["--parent-session-id", session]].concat());
+    assert_eq!(
+        (&plain["model"], &plain["mode"], &plain["prompt"]),
+        (&json!(null), &json!(null), &json!(null))
+    );
+
+    let asked = ["--model", "opus", "--mode", "plan", "--role", "reviewer", "--plan", "--prompt", "go"];
+    let full = dry(&asked);
+    assert!(!full.stdout.contains("s3cret"), "values are never shown: {full:?}");
+    let full = full.json();
+    let words: Vec<&str> = full["argv"].as_array().expect("argv").iter().filter_map(|w| w.as_str()).collect();
+    let rest =
+        ["--plan-mode-required", "--agent-type", "reviewer", "--permission-mode", "plan", "--model", "opus"];
+    assert_eq!(words[11..], rest);
+    assert_eq!(
+        (&full["model"], &full["mode"], &full["role"]),
+        (&json!("opus"), &json!("plan"), &json!("reviewer"))
+    );
+    assert_eq!(full["prompt"], json!("mailbox"));
+    let names: Vec<&str> = full["env"].as_array().expect("env").iter().filter_map(|w| w.as_str()).collect();
+    for name in
+        ["CLAUDECODE", "CLAUDE_CODE_EXPERIMENTAL_AGENT_TEAMS", "CLAUDE_CONFIG_DIR", "SECRET", "PHALANX_TOKEN"]
+    {
+        assert_eq!(names.iter().filter(|n| **n == name).count(), 1, "{name} in {names:?}");
+    }
+    let bypass = dry(&["--mode", "bypassPermissions"]).json();
+    assert_eq!(
+        bypass["argv"].as_array().and_then(|a| a.last()),
+        Some(&json!("--dangerously-skip-permissions"))
+    );
+    let shown = stage.phalanx(&["spawn", "ada", "--profile", "claude", "--dry-run"]).expect(0).stdout;
+    assert!(shown.contains("command  claude --agent-id ada@alpha"), "{shown}");
+    assert!(!stage.root().join("teams/alpha/inboxes/ada.json").exists(), "nothing was written");
+    assert!(stage.panes().is_empty(), "nothing was started");
+}
+
+/// EN-02, ID-01: what the program really gets, seen by the program: its words, the variables, the prompt in its mailbox
+/// before it starts.
+#[test]
+fn en_02_a_native_claude_gets_its_words_and_variables() {
+    let mut stage = Stage::new();
+    let out = stage.at("seen");
+    let script = format!(
+        "#!/bin/sh\nif test -s \"$CLAUDE_CONFIG_DIR/teams/alpha/inboxes/ada.json\"; then mail=there; fi\n\
+         printf '%s\\n' \"$CLAUDECODE $CLAUDE_CODE_EXPERIMENTAL_AGENT_TEAMS $CLAUDE_CONFIG_DIR $mail\" \"$@\" > {0}.new\n\
+         mv {0}.new {0}\nexec sleep 300\n",
+        out.display()
+    );
+    stage.shadow("claude", &script);
+    stage.phalanx(&["team", "create", "alpha"]).expect(0);
+    let line = ["--json", "spawn", "ada", "--profile", "claude", "--model", "opus", "--prompt", "do; \"it\""];
+    stage.phalanx(&line).expect(0);
+    let seen = wait_for("the program's words", || std::fs::read_to_string(&out).ok());
+    let mut lines = seen.lines();
+    assert_eq!(lines.next(), Some(format!("1 1 {} there", stage.root().display()).as_str()));
+    assert_eq!(lines.clone().filter(|word| *word == "--model").count(), 1, "{seen}");
+    assert!(seen.contains("--agent-id\nada@alpha\n") && seen.ends_with("--model\nopus\n"), "{seen}");
+    stage.phalanx(&["send", "ada", "hello"]).expect(0);
+    stage.phalanx(&["shutdown", "ada", "--force"]).expect(0);
+    stage.phalanx(&["down"]).expect(0);
+    stage.assert_clean();
+}
+
+/// EN-02: with the default config root the program must not see CLAUDE_CONFIG_DIR, not even an inherited one.
+#[test]
+fn en_02_the_default_root_takes_the_variable_away() {
+    let stage = Stage::new();
+    let root = stage.at("home").join(".claude");
+    let phalanx = |args: &[&str]| {
+        let mut command = stage.command(crate::harness::binary());
+        command.env("PHALANX_CONFIG_DIR", &root).env("CLAUDE_CONFIG_DIR", "/elsewhere").args(args);
+        crate::harness::Run::from(command.output().expect("phalanx runs")).expect(0)
+    };
+    phalanx(&["team", "create", "alpha"]);
+    let plan = phalanx(&["--json", "spawn", "ada", "--profile", "claude", "--dry-run"]).json();
+    let names = plan["env"].as_array().expect("env");
+    assert!(!names.contains(&json!("CLAUDE_CONFIG_DIR")) && names.contains(&json!("CLAUDECODE")), "{plan}");
+}
+
+/// ID-01, PM-06: what a program cannot be told is refused, not left out; and a wrapped one is not started unwatched.
+#[test]
+fn pm_06_what_a_profile_cannot_pass_on_is_refused() {
+    let stage = Stage::new();
+    stage.phalanx(&["team", "create", "alpha"]).expect(0);
+    let codex = ["spawn", "ada", "--profile", "codex"];
+    let run = stage.phalanx(&[&codex[..], &["--dry-run", "--mode", "delegate"]].concat()).expect(2);
+    assert!(
+        run.stderr.contains("no permission mode `delegate`") && run.stderr.contains("dontAsk"),
+        "{run:?}"
+    );
+    let plan =
+        stage.phalanx(&[&codex[..], &["--dry-run", "--prompt=-x; y", "--json"]].concat()).expect(0).json();
+    assert_eq!(plan["argv"], json!(["codex", "--", "-x; y"]));
+    assert_eq!((&plan["runs"], &plan["prompt"]), (&json!("wrapped"), &json!("argv")));
+    let run = stage.phalanx(&codex).expect(2);
+    assert!(run.stderr.contains("needs a wrapper"), "{run:?}");
+    let run = stage.phalanx(&["spawn", "ada", "--profile", "codx", "--dry-run"]).expect(2);
+    assert!(run.stderr.contains("did you mean `codex`?"), "{run:?}");
+    stage.phalanx(&["down"]).expect(0);
+}
+
+#[test]
+fn profiles_are_listed_shown_and_tested() {
+    let stage = Stage::new();
+    let listed = stage.phalanx(&["--json", "profile", "list"]).expect(0).json();
+    let names: Vec<&str> =
+        listed.as_array().expect("a list").iter().filter_map(|one| one["name"].as_str()).collect();
+    assert_eq!(names, ["aider", "claude", "codex", "gemini", "opencode", "shell", "worker"]);
+    let sheet = stage.phalanx(&["profile", "show", "codex"]).expect(0).stdout;
+    let own = stage.root().join("phalanx/profiles");
+    std::fs::create_dir_all(&own).expect("dir");
+    std::fs::write(own.join("mine.toml"), &sheet).expect("file");
+    let (ours, theirs) = (["--json", "profile", "show", "mine"], ["--json", "profile", "show", "codex"]);
+    let mut mine = stage.phalanx(&ours).expect(0).json();
+    mine["name"] = json!("codex");
+    assert_eq!(mine, stage.phalanx(&theirs).expect(0).json(), "what is shown can be read again");
+    std::fs::write(own.join("mine.toml"), format!("{sheet}\nspeed = 1\n")).expect("file");
+    let run = stage.phalanx(&["profile", "show", "mine"]).expect(2);
+    assert!(run.stderr.contains("mine.toml:") && run.stderr.contains("unknown key `speed`"), "{run:?}");
+    let screen = stage.file("a.ansi", "\x1b[2JSign in with ChatGPT\r\nPress enter to continue");
+    let found = stage.phalanx(&["--json", "profile", "test", "codex", "--screen", &screen]).expect(0).json();
+    assert_eq!((&found["state"], &found["rule"]), (&json!("needs_login"), &json!("login")));
+    let watched = stage.phalanx(&["profile", "test", "shell", "--for", "5", "--", "echo", "x"]).expect(0);
+    assert!(watched.stdout.contains("unknown") && watched.stderr.contains("ended by itself"), "{watched:?}");
+    stage.assert_clean();
+}
