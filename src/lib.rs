@@ -12,6 +12,7 @@ pub(crate) mod store;
 pub(crate) mod sys;
 pub(crate) mod teammate;
 mod ui;
+pub(crate) mod worktree;
 
 /// Runs the program with this process's own arguments; gives its exit code.
 #[must_use]

@@ -8,11 +8,13 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 
 use super::args_profile::ProfileVerb;
 use super::args_task::TaskVerb;
+use super::args_worktree::{WorktreeVerb, wish};
 use super::out::Color;
 use crate::model::id::TaskId;
 use crate::model::mode::Mode;
 use crate::model::placement::Layout;
 use crate::model::settings::BackendChoice;
+use crate::model::worktree::Wish;
 use crate::ops::wait::Until;
 
 const EXAMPLES: &str = "\
@@ -100,6 +102,9 @@ pub(super) enum Verb {
     #[command(subcommand)]
     Task(TaskVerb),
     Shutdown(Shutdown),
+    /// List, compare and remove the git worktrees of members.
+    #[command(subcommand)]
+    Worktree(WorktreeVerb),
     Status(Status),
     /// List every team on this machine, whoever leads it.
     ///
@@ -251,6 +256,10 @@ pub(super) struct Spawn {
     /// Its working directory; else this one.
     #[arg(long, value_name = "DIR")]
     pub(super) cwd: Option<String>,
+    /// It works in a git worktree of its own, on a branch of its own or on BRANCH.
+    #[arg(long, value_parser = wish, value_name = "BRANCH", num_args = 0..=1, require_equals = true,
+          default_missing_value = "")]
+    pub(super) worktree: Option<Wish>,
     /// Where it runs; else as the team's other members.
     #[arg(long, value_parser = backend, value_name = "BACKEND")]
     pub(super) backend: Option<BackendChoice>,

@@ -13,6 +13,7 @@ use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use super::fail::Failure;
 use super::out::Out;
 use super::setup::Setup;
+use super::worktree;
 use crate::lead::{End, Goal, Lead, Stop, lead};
 use crate::model::event::{Event, EventKind};
 use crate::model::id::RequestId;
@@ -218,16 +219,20 @@ impl<'a> Desk<'a> {
             return Conclusion { end, report: last(), left: None, interrupted };
         }
         let report = self.report().ok().or_else(last);
-        let left = if keep { None } else { remove(self.team).err() };
+        let left = if keep { None } else { remove(self.ctx, self.team, |words| self.say(words)).err() };
         Conclusion { end, report, left, interrupted }
     }
 }
 
-/// Removes a team; one that somebody else has removed meanwhile is removed.
-pub(super) fn remove(team: &Team) -> Result<(), Failure> {
-    match ops::team::delete(team) {
+/// Removes a team; one that somebody else has removed meanwhile is removed. Worktrees that stay are named.
+pub(super) fn remove(ctx: &Context, team: &Team, say: impl FnMut(&str)) -> Result<(), Failure> {
+    match ops::team::delete(ctx, team) {
         Err(e) if team.exists() => Err(e.into()),
-        Ok(()) | Err(_) => Ok(()),
+        Ok(kept) => {
+            worktree::tell_kept(&kept, say);
+            Ok(())
+        }
+        Err(_) => Ok(()),
     }
 }
 

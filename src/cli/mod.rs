@@ -4,6 +4,7 @@
 mod args;
 mod args_profile;
 mod args_task;
+mod args_worktree;
 mod attach;
 mod conduct;
 mod crash;
@@ -33,6 +34,7 @@ mod usage;
 mod view;
 mod watch;
 mod worker;
+mod worktree;
 
 use std::ffi::OsString;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -133,6 +135,7 @@ fn perform(setup: &Setup, verb: Verb) -> Done {
         Verb::Inbox(args) => inbox::inbox(setup, &args),
         Verb::Task(verb) => task::task(setup, verb),
         Verb::Shutdown(args) => shutdown::shutdown(setup, &args),
+        Verb::Worktree(verb) => worktree::worktree(setup, &verb),
         Verb::Status(args::Status { watch: true }) => watch::watch(setup),
         Verb::Status(args::Status { watch: false }) => status::status(setup),
         Verb::Ps => ps::ps(setup),

@@ -46,7 +46,7 @@ pub(super) fn down(setup: &Setup, args: &args::Down) -> Done {
     let stays = ended.iter().any(|one| one.outcome == "rejected" || is_stuck(one));
     if !stays {
         give_way(&team)?;
-        conduct::remove(&team)?;
+        conduct::remove(&setup.ctx, &team, |words| setup.out.say(words))?;
     }
     give(setup, &ended)?;
     match stays {

@@ -40,6 +40,7 @@ pub(super) fn spawn(setup: &Setup, args: args::Spawn) -> Done {
     runtime.shutdown_background();
     let (batch, interrupted) = batch?;
     let why = batch.chosen;
+    batch.warnings.iter().for_each(|warning| setup.out.say(&format!("warning: {}", text::line(warning))));
     for result in batch.results {
         let one = result?;
         if interrupted {
@@ -90,6 +91,7 @@ fn order(args: args::Spawn) -> Result<Order, Failure> {
         plan: args.plan,
         prompt,
         cwd: args.cwd,
+        worktree: args.worktree,
         env: args.env,
         command: args.command,
     })

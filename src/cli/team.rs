@@ -4,7 +4,7 @@ use serde_json::json;
 
 use super::fail::{Exit, Failure};
 use super::setup::Setup;
-use super::{Done, shutdown};
+use super::{Done, shutdown, worktree};
 use crate::model::id::TeamName;
 use crate::model::settings::Settings;
 use crate::ops;
@@ -72,9 +72,10 @@ pub(super) fn delete(setup: &Setup, force: bool) -> Done {
     if force {
         shutdown::end_all_by_force(setup, &team)?;
     }
-    match ops::team::delete(&team) {
+    match ops::team::delete(&setup.ctx, &team) {
         Err(e) if !force || team.exists() => return Err(Failure::from(e)),
-        Ok(()) | Err(_) => {}
+        Ok(kept) => worktree::tell_kept(&kept, |words| setup.out.say(words)),
+        Err(_) => {}
     }
     deleted(setup, team.name())
 }

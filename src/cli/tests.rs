@@ -13,6 +13,7 @@ use crate::model::id::TaskId;
 use crate::model::mode::Mode;
 use crate::model::placement::Layout;
 use crate::model::settings::BackendChoice;
+use crate::model::worktree::Wish;
 use crate::ops::wait::Until;
 
 fn cli(line: &str) -> Cli {
@@ -88,6 +89,11 @@ fn spawn_takes_a_command_line_only_after_two_dashes() {
     assert_eq!((spawn.mode, spawn.layout), (Some(Mode::AcceptEdits), Some(Layout::Windows)));
     assert_eq!(spawn.deadline, Duration::from_millis(2500));
     assert_eq!((spawn.backend, spawn.plan, spawn.unique), (Some(BackendChoice::Tmux), true, true));
+    for (line, wish) in [("spawn a", None), ("spawn a --worktree", Some(Wish::Own))] {
+        assert!(matches!(verb(line), Verb::Spawn(spawn) if spawn.worktree == wish));
+    }
+    let named = Some(Wish::Branch("feat/x".to_owned()));
+    assert!(matches!(verb("spawn a --worktree=feat/x"), Verb::Spawn(spawn) if spawn.worktree == named));
     let Verb::Spawn(plain) = verb("spawn ada --prompt-file -") else { panic!("another verb") };
     assert_eq!((plain.deadline, plain.command.len()), (Duration::from_secs(30), 0));
     for line in [
@@ -96,7 +102,7 @@ fn spawn_takes_a_command_line_only_after_two_dashes() {
         "spawn a --prompt x --prompt-file y",
         "spawn a --mode loud",
         "spawn a --layout tiles",
-        "spawn a --worktree",
+        "spawn a --worktree=-f",
         "spawn a --env A",
         "spawn a --deadline soon",
     ] {

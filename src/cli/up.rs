@@ -95,7 +95,11 @@ async fn run(setup: &Setup, args: &args::Up, plan: Plan) -> Done {
     let team = ops::team::create(ctx, &plan.name, &plan.description, None, &plan.settings, false)?;
     let lease = match ops::lease::take(&team) {
         Ok(lease) => lease,
-        Err(e) => return Err(conduct::remove(&team).err().unwrap_or(e.into())),
+        Err(e) => {
+            return Err(conduct::remove(&setup.ctx, &team, |words| setup.out.say(words))
+                .err()
+                .unwrap_or(e.into()));
+        }
     };
     let (desk, wishes) = Desk::new(setup, &team)?;
     let started = desk.attend(&mut signals, start(setup, &team, plan, &desk)).await;
@@ -182,7 +186,9 @@ pub(super) fn how_to_watch(team: &Team, one: &Spawned) -> String {
 /// Ends what was started of a team that did not come up as a whole, and removes it.
 async fn take_back(setup: &Setup, team: &Team, lease: Lease, spawned: &[Spawned]) {
     let ended = end_started(&setup.ctx, team, lease, spawned).await;
-    if let Err(Failure::Told(told)) = ended.and_then(|()| conduct::remove(team)) {
+    if let Err(Failure::Told(told)) =
+        ended.and_then(|()| conduct::remove(&setup.ctx, team, |words| setup.out.say(words)))
+    {
         setup.out.complain(&told);
         setup.out.say(&format!("team {0} is left; end it with `phalanx down -t {0} --force`", team.name()));
     }

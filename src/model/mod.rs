@@ -25,3 +25,4 @@ pub(crate) mod text;
 pub(crate) mod time;
 pub(crate) mod topic;
 pub(crate) mod wire;
+pub(crate) mod worktree;

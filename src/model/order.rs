@@ -7,6 +7,7 @@ use super::board::Board;
 use super::id::MemberName;
 use super::mode::Mode;
 use super::task::{Task, TaskState};
+use super::worktree;
 
 /// A teammate that is wanted.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
@@ -23,6 +24,8 @@ pub(crate) struct Order {
     pub(crate) prompt: Option<String>,
     /// Relative to the caller's directory.
     pub(crate) cwd: Option<String>,
+    /// It works in a git worktree of its own, made from the repository that its directory is in.
+    pub(crate) worktree: Option<worktree::Wish>,
     pub(crate) env: Vec<(String, String)>,
     pub(crate) command: Vec<String>,
 }

@@ -1,13 +1,16 @@
 //! What phalanx keeps of a team beside the team file, in `phalanx/team.json`: how it is run. The manifest or the
 //! command line set it once; whoever leads the team later reads it.
 
+use std::collections::BTreeMap;
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
 use super::environ::EnvRules;
+use super::id::MemberName;
 use super::order::Template;
 use super::placement::{BackendKind, Layout};
+use super::worktree::{Checkout, Rules};
 
 /// When a lead takes its team to the end by itself.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
@@ -104,6 +107,12 @@ pub(crate) struct Settings {
     /// Who is started by the lead itself.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) templates: Vec<Template>,
+    /// How members' worktrees are made.
+    #[serde(default)]
+    pub(crate) worktree: Rules,
+    /// The worktrees that were made and not removed, by member; their members may have left.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub(crate) checkouts: BTreeMap<MemberName, Checkout>,
 }
 
 impl Settings {
@@ -121,6 +130,8 @@ impl Settings {
             max_members,
             env: EnvRules::default(),
             templates: Vec::new(),
+            worktree: Rules::default(),
+            checkouts: BTreeMap::new(),
         }
     }
 }

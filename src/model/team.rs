@@ -52,6 +52,8 @@ pub(crate) struct Member {
     /// tmux `%id`, iTerm2 session id, or empty.
     pub(crate) pane_id: String,
     pub(crate) cwd: String,
+    /// The git worktree of its own that it works in.
+    pub(crate) worktree_path: Option<String>,
     /// `tmux`, `in-process`, `iterm2`.
     pub(crate) backend_type: Option<String>,
     pub(crate) is_active: Option<bool>,
@@ -153,6 +155,7 @@ impl Member {
             joined_at: Timestamp(wire::number(entry, "joinedAt").unwrap_or_default()),
             pane_id: wire::text(entry, "tmuxPaneId").unwrap_or_default(),
             cwd: wire::text(entry, "cwd").unwrap_or_default(),
+            worktree_path: wire::text(entry, "worktreePath"),
             backend_type: wire::text(entry, "backendType"),
             is_active: wire::flag(entry, "isActive"),
             name,
@@ -172,6 +175,7 @@ impl Member {
         wire::put(&mut entry, "joinedAt", self.joined_at.0);
         wire::put(&mut entry, "tmuxPaneId", self.pane_id.as_str());
         wire::put(&mut entry, "cwd", self.cwd.as_str());
+        wire::put_or_remove(&mut entry, "worktreePath", self.worktree_path.as_deref());
         wire::put(&mut entry, "subscriptions", Vec::<Value>::new());
         wire::put_or_remove(&mut entry, "backendType", self.backend_type.as_deref());
         wire::put_or_remove(&mut entry, "mode", self.mode.map(Mode::as_str));

@@ -9,6 +9,7 @@ use crate::model::settings::BackendChoice;
 use crate::model::sheet::SheetError;
 use crate::store::StoreError;
 use crate::sys::fs::FsError;
+use crate::worktree::WorktreeError;
 
 /// Classes of failure; the exit codes of product.md.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -73,6 +74,17 @@ pub(crate) enum OpsError {
     CannotDo(BackendError),
     #[error("`{name}` has no terminal to show: {reason}")]
     NotAttachable { name: MemberName, team: TeamName, reason: String },
+    #[error(transparent)]
+    Worktree(#[from] WorktreeError),
+    #[error("`{name}` has no worktree")]
+    NoWorktree { name: MemberName, known: Vec<MemberName> },
+    #[error("the worktree {path} is in use: `{name}` still runs")]
+    WorktreeInUse { name: MemberName, path: String },
+    /// A start was taken back, and its worktree holds something by now.
+    #[error("{path} stays: {why}")]
+    WorktreeStays { path: String, why: String },
+    #[error("team `{team}` was not made by phalanx, which keeps no worktrees for it")]
+    NoWorktreesHere { team: TeamName },
     #[error("{what} within {seconds} s")]
     Deadline { what: String, seconds: u64 },
     #[error("{what}")]
@@ -110,7 +122,11 @@ impl OpsError {
             | OpsError::NoSuchProfile { .. }
             | OpsError::Profile { .. }
             | OpsError::Usage { .. } => Kind::Usage,
-            OpsError::StartFailed { .. } | OpsError::NotEnded { .. } => Kind::Failed,
+            OpsError::NoWorktree { .. } => Kind::NotFound,
+            OpsError::Worktree(e) => worktree_kind(e),
+            OpsError::StartFailed { .. } | OpsError::NotEnded { .. } | OpsError::WorktreeStays { .. } => {
+                Kind::Failed
+            }
             OpsError::StartDeadline { .. } | OpsError::Deadline { .. } => Kind::Deadline,
             OpsError::LiveMembers { .. }
             | OpsError::NotProven { .. }
@@ -122,6 +138,8 @@ impl OpsError {
             | OpsError::LedByStranger { .. }
             | OpsError::TeamTaken { .. }
             | OpsError::NotAttachable { .. }
+            | OpsError::WorktreeInUse { .. }
+            | OpsError::NoWorktreesHere { .. }
             | OpsError::NotOurMember { .. } => Kind::Refused,
         }
     }
@@ -186,15 +204,60 @@ impl OpsError {
             OpsError::NotAttachable { name, team, .. } => {
                 Some(format!("see what it has printed with `phalanx logs {name} -t {team}`"))
             }
+            OpsError::Worktree(e) => worktree_hint(e),
+            OpsError::NoWorktree { known, .. } if known.is_empty() => {
+                Some("a member gets one with `phalanx spawn NAME --worktree`".to_owned())
+            }
+            OpsError::NoWorktree { known, .. } => Some(format!("worktrees: {}", names(known))),
+            OpsError::WorktreeInUse { name, .. } => Some(format!("end it first: `phalanx shutdown {name}`")),
+            OpsError::NoWorktreesHere { .. } => {
+                Some("make one with `git worktree add`, and name it with `--cwd`".to_owned())
+            }
             OpsError::NotOurMember { .. } => Some("ask the lead that started it".to_owned()),
             OpsError::BackendUnavailable { .. }
             | OpsError::Name(_)
             | OpsError::File(_)
             | OpsError::StartFailed { .. }
             | OpsError::StartDeadline { .. }
+            | OpsError::WorktreeStays { .. }
             | OpsError::Deadline { .. }
             | OpsError::NotEnded { .. } => None,
         }
+    }
+}
+
+fn worktree_kind(e: &WorktreeError) -> Kind {
+    match e {
+        WorktreeError::NotARepository { .. } | WorktreeError::Bare { .. } | WorktreeError::Unborn { .. } => {
+            Kind::Usage
+        }
+        WorktreeError::Taken { .. } | WorktreeError::BranchTaken { .. } => Kind::Refused,
+        WorktreeError::Git { .. }
+        | WorktreeError::Copy { .. }
+        | WorktreeError::Setup { .. }
+        | WorktreeError::Exec(_)
+        | WorktreeError::File(_) => Kind::Failed,
+    }
+}
+
+fn worktree_hint(e: &WorktreeError) -> Option<String> {
+    match e {
+        WorktreeError::NotARepository { .. } => {
+            Some("say where the repository is with `--cwd DIR`, or leave `--worktree` away".to_owned())
+        }
+        WorktreeError::Bare { .. } => Some("use a clone that has a working directory".to_owned()),
+        WorktreeError::Unborn { .. } => Some("commit something first: `git commit --allow-empty`".to_owned()),
+        WorktreeError::Taken { path } => {
+            Some(format!("look at what is in it, then `git worktree remove {path}`"))
+        }
+        WorktreeError::BranchTaken { branch } => Some(format!(
+            "go on with it: `--worktree={branch}`; or delete it first: `git branch -d {branch}`"
+        )),
+        WorktreeError::Git { .. }
+        | WorktreeError::Copy { .. }
+        | WorktreeError::Setup { .. }
+        | WorktreeError::Exec(_)
+        | WorktreeError::File(_) => None,
     }
 }
 

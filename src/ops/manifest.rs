@@ -29,6 +29,7 @@ pub(crate) fn settings(
         },
         keep,
         env: EnvRules { allow: manifest.env.allow.clone(), deny: manifest.env.deny.clone() },
+        worktree: manifest.worktree.clone(),
         ..Settings::by_hand(team.max_members)
     })
 }
@@ -85,6 +86,7 @@ fn order<E>(
         plan: member.plan,
         prompt: member.prompt.clone().or(from_file),
         cwd: Some(plain(here, &member.cwd)),
+        worktree: member.worktree.clone(),
         env: member.env.iter().map(|(name, value)| (name.clone(), value.clone())).collect(),
         command: member.run.clone().unwrap_or_default(),
     })

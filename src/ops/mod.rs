@@ -30,6 +30,7 @@ pub(crate) mod task;
 pub(crate) mod team;
 pub(crate) mod terminate;
 pub(crate) mod wait;
+pub(crate) mod worktree;
 
 pub(crate) use context::{Caller, Context, now};
 pub(crate) use error::{Kind, OpsError};

@@ -2,6 +2,7 @@
 
 use super::context::{Context, now};
 use super::error::OpsError;
+use super::worktree::{self, Removal};
 use super::{lease, status};
 use crate::model::event::{EventKind, Note};
 use crate::model::id::{LEAD, TeamName};
@@ -81,14 +82,17 @@ pub(crate) fn finish_deletion(ctx: &Context, name: &TeamName) -> Result<bool, Op
     Ok(ctx.store.finish_deletion(name)?)
 }
 
-/// Deletes a team whose members have all ended. Liveness comes from processes, not from the roster (SD-04).
-pub(crate) fn delete(team: &TeamStore) -> Result<(), OpsError> {
+/// Deletes a team whose members have all ended. Liveness comes from processes, not from the roster (SD-04). Gives the
+/// worktrees that stay, since something would be lost with them.
+pub(crate) fn delete(ctx: &Context, team: &TeamStore) -> Result<Vec<Removal>, OpsError> {
     lease::must_be_free(team)?;
     let live = status::live_members(team)?;
     if !live.is_empty() {
         return Err(OpsError::LiveMembers { team: team.name().clone(), members: live });
     }
+    let kept = worktree::clear(ctx, team)?;
     // The last line of a journal that goes with the team: for whoever follows it.
     team.record(Note::of(EventKind::TeamDeleted))?;
-    Ok(team.delete()?)
+    team.delete()?;
+    Ok(kept)
 }

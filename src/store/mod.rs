@@ -26,6 +26,7 @@ mod turns;
 pub(crate) use error::StoreError;
 pub(crate) use lease::{LeadRecord, Lease};
 pub(crate) use leftovers::{Left, Leftover, spec_of};
+pub(crate) use roster::Roster;
 pub(crate) use specs::take_spec;
 pub(crate) use tasks::{Changes as TaskChanges, Ending, NewTask, Owner as TaskOwner};
 pub(crate) use teams::{Store, TeamStore};

@@ -17,6 +17,7 @@ mod status;
 mod table;
 mod tasks;
 mod view;
+mod worktrees;
 
 pub(crate) use doctor::doctor;
 pub(crate) use explain::explain;
@@ -30,3 +31,4 @@ pub(crate) use report::report;
 pub(crate) use status::{shutdowns, status, team_lines, team_list};
 pub(crate) use tasks::{task_page, task_table};
 pub(crate) use view::{Style, View};
+pub(crate) use worktrees::{WorktreeRow, worktree_table};

@@ -103,6 +103,7 @@ fn words(event: &Event) -> Option<String> {
         Kind::LeadStarted | Kind::LeadEnded | Kind::MemberAsked | Kind::MemberPlaced => None,
         Kind::MemberState | Kind::TaskCreated | Kind::TaskUpdated | Kind::PlacementVerdict => None,
         Kind::MemberHidden | Kind::MemberShown | Kind::Repaired => None,
+        Kind::WorktreeMade | Kind::WorktreeRemoved => None,
     }
 }
 

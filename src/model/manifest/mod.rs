@@ -17,6 +17,7 @@ use crate::model::order::Scale;
 use crate::model::placement::Layout;
 use crate::model::settings::BackendChoice;
 use crate::model::sheet::{Faults, SheetError};
+use crate::model::worktree;
 
 /// A whole manifest, checked.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -25,6 +26,7 @@ pub(crate) struct Manifest {
     pub(crate) env: EnvSection,
     /// What members inherited. Already applied to [`MemberSpec`]; kept for members that join later.
     pub(crate) defaults: Defaults,
+    pub(crate) worktree: worktree::Rules,
     /// In the order of the file. Names are unique without regard to case.
     pub(crate) members: Vec<MemberSpec>,
     /// In the order of the file. Keys are unique, and following `after` never leads back.
@@ -100,6 +102,8 @@ pub(crate) struct MemberSpec {
     pub(crate) prompt: Option<String>,
     pub(crate) prompt_file: Option<String>,
     pub(crate) cwd: String,
+    /// It works in a git worktree of its own.
+    pub(crate) worktree: Option<worktree::Wish>,
     /// Its own command line: program and arguments, at least the program.
     pub(crate) run: Option<Vec<String>>,
     /// The variables of `[defaults.env]`, overridden by its own.

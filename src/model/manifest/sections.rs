@@ -11,10 +11,12 @@ use crate::model::order::Scale;
 use crate::model::placement::Layout;
 use crate::model::settings::BackendChoice;
 use crate::model::sheet::{self, At, Faults, Section, check_member_name, check_name, check_pattern};
+use crate::model::worktree::{Rules, Wish, check_branch, check_inside};
 
-const ROOT: [&str; 5] = ["team", "env", "defaults", "member", "task"];
+const ROOT: [&str; 6] = ["team", "env", "defaults", "worktree", "member", "task"];
 const TEAM: [&str; 6] = ["name", "description", "backend", "layout", "finish", "max_members"];
 const ENV: [&str; 2] = ["allow", "deny"];
+const WORKTREE: [&str; 3] = ["dir", "copy", "setup"];
 const DEFAULTS: [&str; 5] = ["profile", "cwd", "model", "mode", "env"];
 const MEMBER: [&str; 15] = [
     "name",
@@ -67,6 +69,7 @@ pub(super) struct Draft {
     pub(super) team: TeamSection,
     env: EnvSection,
     defaults: Defaults,
+    worktree: Rules,
     pub(super) members: Vec<MemberDraft>,
     pub(super) tasks: Vec<TaskDraft>,
 }
@@ -92,6 +95,7 @@ impl Draft {
             team: self.team,
             env: self.env,
             defaults: self.defaults,
+            worktree: self.worktree,
             members: self.members.into_iter().map(|member| member.spec).collect(),
             tasks: self.tasks.into_iter().map(|task| task.spec).collect(),
         }
@@ -113,6 +117,7 @@ pub(super) fn read(table: &DeTable, faults: &mut Faults) -> Draft {
     Draft {
         team: team.unwrap_or_else(|| read_team(&Section::absent("[team]"), &mut Faults::default())),
         env,
+        worktree: read_worktrees(&root.table("worktree", "[worktree]", &WORKTREE, faults), faults),
         members: members.iter().map(|section| read_member(section, &defaults, faults)).collect(),
         tasks: tasks.iter().map(|section| read_task(section, faults)).collect(),
         defaults,
@@ -153,6 +158,24 @@ fn read_defaults(section: &Section, faults: &mut Faults) -> Defaults {
     }
 }
 
+fn read_worktrees(section: &Section, faults: &mut Faults) -> Rules {
+    Rules {
+        dir: inner(section.word("dir", faults)),
+        copy: section.names("copy", check_inside, faults).into_iter().map(At::into_inner).collect(),
+        setup: section.command("setup", faults).unwrap_or_default(),
+    }
+}
+
+/// `worktree = true`, or the name of its branch.
+fn read_wish(section: &Section, faults: &mut Faults) -> Option<Wish> {
+    let value = section.value("worktree")?;
+    match value.get_ref() {
+        DeValue::Boolean(wished) => wished.then_some(Wish::Own),
+        DeValue::String(_) => inner(section.name("worktree", check_branch, faults)).map(Wish::Branch),
+        other => section.refuse("worktree", value, "true, false or the name of a branch", other, faults),
+    }
+}
+
 fn read_member(section: &Section, defaults: &Defaults, faults: &mut Faults) -> MemberDraft {
     refuse_contradictions(section, faults);
     refuse_when_needed_scale(section, faults);
@@ -171,6 +194,7 @@ fn read_member(section: &Section, defaults: &Defaults, faults: &mut Faults) -> M
         prompt: inner(section.text("prompt", faults)),
         prompt_file: inner(section.word("prompt_file", faults)),
         cwd: inner(section.word("cwd", faults)).unwrap_or(defaults.cwd.clone()),
+        worktree: read_wish(section, faults),
         run,
         env,
         plan: section.flag("plan", faults).unwrap_or(false),
@@ -226,6 +250,12 @@ fn refuse_when_needed_scale(section: &Section, faults: &mut Faults) {
             &restart.span(),
             "[[member]] has `restart` beside `start` or `scale`, which start it again anyway",
         );
+    }
+    if let (Some(_), Some(branch)) = (section.value("scale"), section.value("worktree"))
+        && matches!(branch.get_ref(), DeValue::String(_))
+    {
+        let said = "[[member]] has `scale` and one branch for all: write `worktree = true` for one each";
+        faults.add(&branch.span(), said);
     }
     if let (Some(start), Some(_)) = (section.value("start"), section.value("scale")) {
         faults.add(

@@ -3,6 +3,7 @@
 use proptest::prelude::*;
 
 use super::*;
+use crate::model::worktree::Wish;
 
 const CHECKS: &str = include_str!("../../../fixtures/teams/checks.toml");
 
@@ -69,6 +70,10 @@ fn every_key_is_read() {
     assert_eq!(manifest.team.max_members, 4);
     assert_eq!(manifest.env.allow, ["PATH", "LC_*"]);
     assert_eq!(manifest.env.deny, ["*"]);
+    let worktree = &manifest.worktree;
+    assert_eq!((worktree.dir.as_deref(), worktree.copy.join(" ")), (Some("../trees"), ".env".to_owned()));
+    assert_eq!(worktree.setup, ["npm", "ci"]);
+    assert_eq!(manifest.members[0].worktree, Some(Wish::Own));
     let [alice, bob, dev, qa, log] = manifest.members.as_slice() else { panic!("five members") };
     assert_eq!(alice.profile, "claude");
     assert_eq!(alice.mode, Some(Mode::Plan));
@@ -262,15 +267,21 @@ fn words_out_of_a_closed_set() {
 }
 
 #[test]
-fn what_comes_later_is_refused_not_ignored() {
-    assert_eq!(
-        fault_in("[[member]]\nname = \"a\"\nworktree = true\n"),
-        "5:1: `worktree` in [[member]] is not available yet"
+fn worktrees_are_wished_for_by_member() {
+    let text = "[[member]]\nname = \"a\"\nworktree = true\n[[member]]\nname = \"b\"\nworktree = \"feat/x\"\n\
+                [[member]]\nname = \"c\"\nworktree = false\n";
+    let text = format!("[team]\nname = \"t\"\n{text}");
+    let wishes: Vec<_> = good(&text).members.into_iter().map(|member| member.worktree).collect();
+    assert_eq!(wishes, [Some(Wish::Own), Some(Wish::Branch("feat/x".to_owned())), None]);
+    let fault = |line: &str| fault_in(&format!("[[member]]\nname = \"a\"\n{line}\n"));
+    assert!(fault("worktree = 1").contains("must be true, false or the name of a branch, not an integer"));
+    assert!(fault("worktree = \"-f\"").contains("is not a name that git allows for a branch"));
+    assert!(fault("scale = {}\nworktree = \"x\"").contains("one branch for all"));
+    assert!(
+        fault("work_tree = true").contains("unknown key `work_tree` in [[member]]; did you mean `worktree`?")
     );
-    assert_eq!(
-        fault_in("[[member]]\nname = \"a\"\nwork_tree = true\n"),
-        "5:1: unknown key `work_tree` in [[member]]"
-    );
+    assert!(fault_in("[worktree]\ncopy = [\"../x\"]\n").contains("a file inside the repository"));
+    assert!(fault_in("[worktree]\nsetup = \"make\"\n").contains("must be a list of strings"));
 }
 
 #[test]

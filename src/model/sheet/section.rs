@@ -21,10 +21,6 @@ const SYNONYMS: [(&str, &str); 8] = [
     ("agent_type", "role"),
 ];
 
-/// Keys that later releases will understand. To pass over them would be a lie, to call them unknown
-/// misleading.
-const LATER: [&str; 1] = ["worktree"];
-
 /// A value with its place in the text, bytes.
 pub(crate) type At<T> = Spanned<T>;
 
@@ -331,7 +327,7 @@ pub(crate) fn unknown(key: &str, word: &At<String>, known: &[&'static str], faul
     faults.add_with(&word.span(), said, nearest(word.get_ref(), known.iter().copied()));
 }
 
-/// Refuses the keys that are not known, and those that are not available yet. Were there unknown ones?
+/// Refuses the keys that are not known. Were there any?
 fn refuse_strange_keys(
     title: &'static str,
     table: &DeTable,
@@ -341,13 +337,10 @@ fn refuse_strange_keys(
     let mut strange = false;
     for key in table.keys() {
         let word: &str = key.get_ref();
-        if LATER.contains(&word) && known.contains(&word) {
-            faults.add(&key.span(), format!("`{word}` in {title} is not available yet"));
-        } else if !known.contains(&word) {
+        if !known.contains(&word) {
             strange = true;
             let synonym = SYNONYMS.iter().find(|(other, ours)| *other == word && known.contains(ours));
-            let now = known.iter().copied().filter(|word| !LATER.contains(word));
-            let meant = synonym.map(|(_, ours)| *ours).or_else(|| nearest(word, now));
+            let meant = synonym.map(|(_, ours)| *ours).or_else(|| nearest(word, known.iter().copied()));
             let hint = match meant {
                 None if title == "[env]" => "; variables are set in [defaults.env]",
                 _ => "",

@@ -2,6 +2,7 @@
 //! what fails is undone in reverse and leaves nothing behind (SP-09, SD-03).
 
 mod command;
+mod housing;
 mod prepare;
 mod prove;
 mod undo;
@@ -17,12 +18,13 @@ use super::presence;
 use crate::backend::choose::Chosen;
 use crate::backend::{Backend, BackendError, Launch};
 use crate::model::event::{EventKind, Note};
-
+use crate::model::id::MemberName;
 use crate::model::mode::Mode;
 use crate::model::order::Order;
 use crate::model::placement::{BackendKind, Layout, Placement};
 use crate::model::settings::BackendChoice;
 use crate::model::team::Member;
+use crate::model::worktree::Checkout;
 use crate::profile::{Ready, Runs};
 use crate::store::TeamStore;
 
@@ -84,6 +86,8 @@ pub(crate) struct Plan {
 pub(crate) struct Batch {
     pub(crate) chosen: Chosen,
     pub(crate) results: Vec<Result<Spawned, OpsError>>,
+    /// What a person should know, and nothing was refused for.
+    pub(crate) warnings: Vec<String>,
 }
 
 /// A teammate on its way: everything is written, nothing runs yet.
@@ -96,6 +100,8 @@ struct Prepared {
     asked: String,
     /// Its mailbox was made for it, and goes with it if it does not come up.
     new_mailbox: bool,
+    /// Its worktree was made for it, and goes with it if it does not come up.
+    new_checkout: Option<Checkout>,
 }
 
 /// Whether these orders could be carried out as far as they themselves say: names, profiles, command lines.
@@ -148,7 +154,10 @@ pub(crate) fn spawn(
     let placed: Vec<_> = underway.iter().map(|one| one.prepared.record.clone()).collect();
     super::label::label(ctx, team, &placed, false);
     let results = conclude(ctx, team, backend.as_ref(), underway, proofs);
-    Ok(Batch { chosen, results })
+    let new: Vec<MemberName> =
+        results.iter().flatten().filter_map(|one| MemberName::existing(&one.name).ok()).collect();
+    let warnings = housing::warnings(team, &new.iter().collect::<Vec<_>>())?;
+    Ok(Batch { chosen, results, warnings })
 }
 
 /// A wrapped program without its wrapper would run unwatched, and nothing could be said to it.

@@ -7,6 +7,7 @@ use super::super::context::{Context, now};
 use super::super::error::OpsError;
 use super::super::profiles;
 use super::command::{self, Command};
+use super::housing::{self, Site};
 use super::{Plan, Prepared, undo};
 use crate::backend::{Backend, Launch};
 use crate::model::envelope::Envelope;
@@ -20,9 +21,11 @@ use crate::model::protocol::Message;
 use crate::model::record::{FORMAT, MemberRecord, Wish};
 use crate::model::spec::{Spec, Word};
 use crate::model::team::{Member, Team};
+use crate::model::worktree::{Checkout, Rules};
 use crate::profile::{self, Profile, Prompt};
-use crate::store::{StoreError, TeamStore};
+use crate::store::{Roster, StoreError, TeamStore};
 use crate::sys::rand;
+use crate::worktree::MISLEADING;
 
 /// How long a launcher holds the screen of a program that was never up.
 const LINGER_MS: u64 = 3000;
@@ -33,6 +36,8 @@ pub(super) struct Draft<'a> {
     name: MemberName,
     pub(super) profile: Profile,
     cwd: String,
+    /// Where its worktree is made from, if it is to have one.
+    pub(super) site: Option<Site>,
 }
 
 /// Checks an order on its own.
@@ -46,7 +51,8 @@ pub(super) fn draft<'a>(ctx: &Context, order: &'a Order) -> Result<Draft<'a>, Op
     }
     let cwd = ctx.caller.cwd.join(order.cwd.as_deref().unwrap_or("."));
     let cwd = cwd.components().collect::<std::path::PathBuf>().to_string_lossy().into_owned();
-    Ok(Draft { order, name, profile, cwd })
+    let site = Site::find(ctx, order.worktree.as_ref(), &cwd)?;
+    Ok(Draft { order, name, profile, cwd, site })
 }
 
 fn profile_of(ctx: &Context, order: &Order) -> Result<Profile, OpsError> {
@@ -62,18 +68,19 @@ pub(super) fn plan(ctx: &Context, team: &TeamStore, draft: &Draft, unique: bool)
         let (team, holder) = (team.name().clone(), holder.name.clone());
         return Err(StoreError::MemberTaken { team, holder }.into());
     }
-    let rules = team.settings()?.map(|s| s.env).unwrap_or_default();
-    let member = entry(team, &found, draft, name, BackendKind::Pty);
+    let settings = team.settings()?;
+    let (rules, worktrees) = settings.map(|s| (s.env, s.worktree)).unwrap_or_default();
+    let member = entry(team, &found, draft, name, BackendKind::Pty, &worktrees);
     let common = Common { ctx, team, rules, session: found.lead_session_id.unwrap_or_default() };
     let command = command::command(ctx, team, draft, &member, &common.session)?;
-    let env = environment(&common, draft, &command, &identity(&common, &member, "", ""));
+    let env = environment(&common, draft, &command, &member, &identity(&common, &member, "", ""));
     Ok(Plan {
         name: member.name.to_string(),
         agent_id: member.agent_id,
         profile: draft.profile.name.clone(),
         runs: draft.profile.runs.as_str(),
         argv: command.argv,
-        cwd: draft.cwd.clone(),
+        cwd: member.cwd,
         env: env.iter().map(|(name, _)| name.to_string_lossy().into_owned()).collect(),
         model: member.model,
         mode: member.mode,
@@ -101,16 +108,19 @@ pub(super) fn prepare(
 ) -> Result<Vec<Prepared>, OpsError> {
     let settings = team.settings()?;
     let max = settings.as_ref().map_or(usize::MAX, |s| s.max_members);
-    let rules = settings.map(|s| s.env).unwrap_or_default();
-    let (members, session) = join(team, drafts, backend.kind(), unique, max)?;
-    let names: Vec<MemberName> = members.iter().map(|member| member.name.clone()).collect();
+    if settings.is_none() && drafts.iter().any(|draft| draft.site.is_some()) {
+        return Err(OpsError::NoWorktreesHere { team: team.name().clone() });
+    }
+    let (rules, worktrees) = settings.map(|s| (s.env, s.worktree)).unwrap_or_default();
+    let (members, session) = join(team, drafts, backend.kind(), unique, (max, &worktrees))?;
     let common = Common { ctx, team, rules, session };
-    let filled = drafts.iter().zip(members).map(|(draft, member)| fill(&common, draft, member, backend));
-    let filled: Result<Vec<(Prepared, Spec)>, OpsError> = filled.collect();
+    let filled = fill_all(&common, drafts, &members, &worktrees, backend);
     let (mut batch, specs): (Vec<Prepared>, Vec<Spec>) = match filled {
         Ok(filled) => filled.into_iter().unzip(),
         Err(e) => {
-            team.change_roster(|roster| Ok(names.iter().filter(|name| roster.leave(name)).count()))?;
+            let leave =
+                |roster: &mut Roster| Ok(members.iter().filter(|one| roster.leave(&one.name)).count());
+            team.change_roster(leave)?;
             return Err(e);
         }
     };
@@ -122,13 +132,29 @@ pub(super) fn prepare(
     Ok(batch)
 }
 
+/// All of the batch, with the worktrees that it wishes for; none of these is left if it fails.
+fn fill_all(
+    common: &Common,
+    drafts: &[Draft],
+    members: &[Member],
+    worktrees: &Rules,
+    backend: &dyn Backend,
+) -> Result<Vec<(Prepared, Spec)>, OpsError> {
+    let made = housing::furnish(common.ctx, common.team, drafts, members, worktrees)?;
+    let fill = |((draft, member), made): ((&Draft, &Member), &Option<Checkout>)| {
+        fill(common, draft, member.clone(), made.clone(), backend)
+    };
+    let filled: Result<Vec<_>, OpsError> = drafts.iter().zip(members).zip(&made).map(fill).collect();
+    filled.inspect_err(|_| housing::abandon(common.ctx, common.team, members, &made))
+}
+
 /// Puts all of the batch on the roster, in one change. Gives the entries and the lead's session.
 fn join(
     team: &TeamStore,
     drafts: &[Draft],
     backend: BackendKind,
     unique: bool,
-    max: usize,
+    (max, worktrees): (usize, &Rules),
 ) -> Result<(Vec<Member>, String), OpsError> {
     let joined = team.change_roster(|roster| {
         let mut known = roster.team();
@@ -138,7 +164,7 @@ fn join(
                 return Err(StoreError::TeamFull { team: team.name().clone(), max });
             }
             let name = if unique { free_name(&known, &draft.name)? } else { draft.name.clone() };
-            let member = entry(team, &known, draft, name, backend);
+            let member = entry(team, &known, draft, name, backend, worktrees);
             roster.join(&member)?;
             known.members.push(member.clone());
             joined.push(member);
@@ -158,8 +184,15 @@ fn free_name(team: &Team, wanted: &MemberName) -> Result<MemberName, StoreError>
     Ok(name)
 }
 
-fn entry(team: &TeamStore, known: &Team, draft: &Draft, name: MemberName, backend: BackendKind) -> Member {
-    Member {
+fn entry(
+    team: &TeamStore,
+    known: &Team,
+    draft: &Draft,
+    name: MemberName,
+    backend: BackendKind,
+    worktrees: &Rules,
+) -> Member {
+    let mut member = Member {
         agent_id: agent_id(&name, team.name()),
         agent_type: Some(draft.order.role.clone().unwrap_or_else(|| "general-purpose".to_owned())),
         model: draft.order.model.clone(),
@@ -170,11 +203,16 @@ fn entry(team: &TeamStore, known: &Team, draft: &Draft, name: MemberName, backen
         joined_at: now(),
         pane_id: String::new(),
         cwd: draft.cwd.clone(),
+        worktree_path: None,
         backend_type: Some(backend.wire().to_owned()),
         // Until it works it does not; one with a prompt begins at once.
         is_active: Some(draft.order.prompt.is_some()),
         name,
+    };
+    if let Some(site) = &draft.site {
+        site.house(team, worktrees, &mut member);
     }
+    member
 }
 
 /// A teammate as it shall be, and what its launcher is told; nothing of it is written.
@@ -182,6 +220,7 @@ fn fill(
     common: &Common,
     draft: &Draft,
     member: Member,
+    new_checkout: Option<Checkout>,
     backend: &dyn Backend,
 ) -> Result<(Prepared, Spec), OpsError> {
     let command = command::command(common.ctx, common.team, draft, &member, &common.session)?;
@@ -191,7 +230,8 @@ fn fill(
     let argv = vec![common.ctx.caller.exe.clone().into(), "exec".into(), path.into()];
     let launch = Launch { member: member.name.clone(), token: record.token.clone(), argv };
     let ready = draft.profile.ready;
-    Ok((Prepared { member, record, ready, launch, asked: rand::uuid(), new_mailbox: false }, spec))
+    let asked = rand::uuid();
+    Ok((Prepared { member, record, ready, launch, asked, new_mailbox: false, new_checkout }, spec))
 }
 
 /// The intent comes first.
@@ -232,7 +272,7 @@ fn record(draft: &Draft, member: &Member, command: &Command, backend: BackendKin
             plan: draft.order.plan,
             prompt: draft.order.prompt.clone(),
             argv: command.argv.clone(),
-            cwd: draft.cwd.clone(),
+            cwd: member.cwd.clone(),
             color: member.color.clone().unwrap_or_default(),
         },
         asked_at,
@@ -274,7 +314,7 @@ fn spec(
     backend: &dyn Backend,
 ) -> Spec {
     let identity = identity(common, member, record.incarnation.as_str(), &record.token);
-    let env = environment(common, draft, command, &identity);
+    let env = environment(common, draft, command, member, &identity);
     Spec {
         format: 1,
         config_root: Word::of(common.team.root().as_os_str()),
@@ -283,7 +323,7 @@ fn spec(
         incarnation: record.incarnation.clone(),
         token: record.token.clone(),
         argv: command.argv.iter().map(|w| Word::of(w.as_ref())).collect(),
-        cwd: Word::of(Path::new(&draft.cwd).as_os_str()),
+        cwd: Word::of(Path::new(&member.cwd).as_os_str()),
         env: env.iter().map(|(k, v)| (Word::of(k), Word::of(v))).collect(),
         terminal: backend.terminal(&member.name),
         linger_ms: LINGER_MS,
@@ -296,13 +336,18 @@ fn environment(
     common: &Common,
     draft: &Draft,
     command: &Command,
+    member: &Member,
     identity: &[(String, String)],
 ) -> Vec<(OsString, OsString)> {
-    let own = EnvRules { allow: draft.profile.launch.allow.clone(), deny: command.without.clone() };
+    let mut own = EnvRules { allow: draft.profile.launch.allow.clone(), deny: command.without.clone() };
+    if member.worktree_path.is_some() {
+        // With these its git would work on the caller's checkout (EN-07).
+        own.deny.extend(MISLEADING.map(str::to_owned));
+    }
     let asking = environ::compose(&common.ctx.caller.env, &own, &[], &[]);
     let extra: Vec<(String, String)> = command.env.iter().chain(&draft.order.env).cloned().collect();
     let mut env = environ::compose(&asking, &common.rules, &extra, identity);
-    env.push(("PWD".into(), draft.cwd.clone().into()));
+    env.push(("PWD".into(), member.cwd.clone().into()));
     env
 }
 

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use super::super::context::now;
 use super::super::error::OpsError;
+use super::housing;
 use super::{Prepared, Underway};
 use crate::model::placement::Placement;
 use crate::model::record::{MemberRecord, StartRecord};
@@ -116,7 +117,10 @@ fn look(team: &TeamStore, underway: &Underway) -> Look {
             last.map_or("its launcher was gone before it said anything".to_owned(), |e| e.describe());
         return Look::Settled(fails(&reason));
     }
-    if let Some(problem) = record.start.as_ref().and_then(|start| elsewhere(start, placement)) {
+    let wrong = |start: &StartRecord| {
+        elsewhere(start, placement).or_else(|| housing::astray(&start.cwd, &one.member))
+    };
+    if let Some(problem) = record.start.as_ref().and_then(wrong) {
         return Look::Settled(fails(&problem));
     }
     ready(&record, one.ready)

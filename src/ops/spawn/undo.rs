@@ -5,6 +5,7 @@ use super::super::context::Context;
 use super::super::error::OpsError;
 use super::super::presence;
 use super::super::terminate::{self, Ending, Manner};
+use super::super::worktree;
 use super::Prepared;
 use crate::model::event::{EventKind, Note};
 use crate::model::record::MemberRecord;
@@ -25,6 +26,9 @@ pub(super) fn undo(ctx: &Context, team: &TeamStore, failed: &[Failed]) {
     for (((one, _), ended), left) in failed.iter().zip(ended).zip(&mut left) {
         let run = &one.record.incarnation;
         note(left, "placement", ended.map(drop));
+        if let Some(made) = &one.new_checkout {
+            note(left, "worktree", worktree::abandon(ctx, team, &one.record.name, made));
+        }
         note(left, "spec", team.drop_spec(run).map_err(OpsError::from));
         if one.new_mailbox {
             note(left, "mailbox", team.mailbox(&one.record.name).abandon().map_err(OpsError::from));

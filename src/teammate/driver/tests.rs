@@ -89,6 +89,7 @@ impl Stage {
             joined_at: Timestamp(1),
             pane_id: String::new(),
             cwd: "/".to_owned(),
+            worktree_path: None,
             backend_type: None,
             is_active: None,
         }

@@ -1,0 +1,109 @@
+//! The worktree verbs.
+
+use serde_json::{Value, json};
+
+use super::Done;
+use super::args_worktree::WorktreeVerb;
+use super::fail::{Class, Exit};
+use super::setup::{Setup, member};
+use crate::model::text;
+use crate::ops;
+use crate::ops::worktree::{Preview, Removal, Standing};
+use crate::ui::{self, WorktreeRow};
+
+pub(super) fn worktree(setup: &Setup, verb: &WorktreeVerb) -> Done {
+    match verb {
+        WorktreeVerb::List => list(setup),
+        WorktreeVerb::Diff(named) => diff(setup, &named.name),
+        WorktreeVerb::Merge(merge) => preview(setup, &merge.name),
+        WorktreeVerb::Remove(named) => remove(setup, &named.name),
+    }
+}
+
+fn list(setup: &Setup) -> Done {
+    let all = ops::worktree::list(&setup.ctx, &setup.team()?)?;
+    if all.is_empty() && !setup.out.json {
+        setup.out.say("no worktrees; a member gets one with `phalanx spawn NAME --worktree`");
+        return Ok(Exit::DONE);
+    }
+    let documents: Vec<Value> = all.iter().map(document).collect();
+    setup.out.give(&documents, || ui::worktree_table(all.iter().map(row), setup.out.paint))?;
+    Ok(Exit::DONE)
+}
+
+/// One word for how it stands, and why it has to stay.
+fn standing(one: &Standing) -> (&'static str, Option<String>) {
+    match &one.condition {
+        Ok(condition) => (condition.word(), condition.keeps()),
+        Err(problem) => ("unknown", Some(problem.clone())),
+    }
+}
+
+fn document(one: &Standing) -> Value {
+    let (condition, keeps) = standing(one);
+    let checkout = &one.checkout;
+    json!({ "name": one.name.as_str(), "path": checkout.path, "branch": checkout.branch, "base": checkout.base,
+            "condition": condition, "keeps": keeps })
+}
+
+fn row(one: &Standing) -> WorktreeRow {
+    let (condition, keeps) = standing(one);
+    WorktreeRow {
+        name: one.name.to_string(),
+        branch: one.checkout.branch.clone(),
+        condition,
+        keeps,
+        path: one.checkout.path.clone(),
+    }
+}
+
+fn diff(setup: &Setup, name: &str) -> Done {
+    let diff = ops::worktree::diff(&setup.ctx, &setup.team()?, &member(name)?)?;
+    setup.out.give(&json!({ "name": name, "diff": diff }), || text::block(&diff))?;
+    Ok(Exit::DONE)
+}
+
+fn preview(setup: &Setup, name: &str) -> Done {
+    let found = ops::worktree::preview(&setup.ctx, &setup.team()?, &member(name)?)?;
+    let Preview { into, commits, conflicts, uncommitted } = &found;
+    let document = json!({ "name": name, "into": into, "commits": commits, "conflicts": conflicts,
+                           "uncommitted": uncommitted });
+    setup.out.give(&document, || preview_lines(&found))?;
+    Ok(if conflicts.is_empty() { Exit::DONE } else { Exit::of(Class::Failed) })
+}
+
+fn preview_lines(found: &Preview) -> String {
+    let Preview { into, commits, conflicts, uncommitted } = found;
+    let into = text::line(into);
+    let mut lines = vec![match conflicts.len() {
+        0 => format!("{commits} commit(s) would merge into {into}"),
+        files => format!("{commits} commit(s) would conflict with {into} in {files} file(s):"),
+    }];
+    lines.extend(conflicts.iter().map(|file| format!("  {}", text::line(file))));
+    if *uncommitted > 0 {
+        lines.push(format!("{uncommitted} file(s) are not committed and would not come along"));
+    }
+    lines.join("\n")
+}
+
+fn remove(setup: &Setup, name: &str) -> Done {
+    let removal = ops::worktree::remove(&setup.ctx, &setup.team()?, &member(name)?)?;
+    setup.out.give(&removal, || line(&removal))?;
+    Ok(if removal.removed { Exit::DONE } else { Exit::of(Class::Refused) })
+}
+
+fn line(one: &Removal) -> String {
+    let path = text::line(&one.path);
+    match (&one.why, &one.branch_left) {
+        (Some(why), _) => format!("worktree {path} of `{}` stays: {}", one.name, text::line(why)),
+        (None, Some(branch)) => {
+            format!("worktree {path} is removed; its branch {} stays", text::line(branch))
+        }
+        (None, None) => format!("worktree {path} is removed"),
+    }
+}
+
+/// Names the worktrees that outlive their team.
+pub(super) fn tell_kept(kept: &[Removal], mut say: impl FnMut(&str)) {
+    kept.iter().for_each(|one| say(&line(one)));
+}

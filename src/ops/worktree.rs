@@ -1,0 +1,178 @@
+//! `worktree`: the git worktrees of a team's members. They are made by `spawn` and go with the team, or when told to, if
+//! nothing is lost with them (EN-07); what stays is named with the reason.
+
+use std::path::Path;
+
+use serde::Serialize;
+
+use super::context::Context;
+use super::error::OpsError;
+use super::status;
+use crate::model::event::{EventKind, Note};
+use crate::model::id::MemberName;
+use crate::model::worktree::{Checkout, Condition, Rules, Wish};
+use crate::store::TeamStore;
+use crate::worktree::{Removed, Repository};
+
+pub(crate) use crate::worktree::Preview;
+
+/// A member's worktree and how it stands.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Standing {
+    pub(crate) name: MemberName,
+    pub(crate) checkout: Checkout,
+    /// Or why git could not tell.
+    pub(crate) condition: Result<Condition, String>,
+}
+
+/// What became of one that was to be removed.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub(crate) struct Removal {
+    pub(crate) name: MemberName,
+    pub(crate) path: String,
+    pub(crate) removed: bool,
+    /// Why it stays.
+    pub(crate) why: Option<String>,
+    /// The branch of a removed one, where it stays.
+    pub(crate) branch_left: Option<String>,
+}
+
+/// The worktrees of the team, by member; also of members that have left.
+///
+/// # Errors
+/// The team's files cannot be read.
+pub(crate) fn list(ctx: &Context, team: &TeamStore) -> Result<Vec<Standing>, OpsError> {
+    let all = team.settings()?.map(|settings| settings.checkouts).unwrap_or_default();
+    let standing = |(name, checkout): (MemberName, Checkout)| {
+        let condition = repository(ctx, &checkout).condition(&checkout).map_err(|e| e.to_string());
+        Standing { name, checkout, condition }
+    };
+    Ok(all.into_iter().map(standing).collect())
+}
+
+/// What a member has changed, as git shows it.
+///
+/// # Errors
+/// It has no worktree, git cannot compare.
+pub(crate) fn diff(ctx: &Context, team: &TeamStore, name: &MemberName) -> Result<String, OpsError> {
+    let checkout = of(team, name)?;
+    Ok(repository(ctx, &checkout).diff(&checkout)?)
+}
+
+/// Whether a member's commits would merge. Nothing is merged.
+///
+/// # Errors
+/// It has no worktree, git cannot try.
+pub(crate) fn preview(ctx: &Context, team: &TeamStore, name: &MemberName) -> Result<Preview, OpsError> {
+    let checkout = of(team, name)?;
+    Ok(repository(ctx, &checkout).preview(&checkout)?)
+}
+
+/// Removes the worktree of a member that has ended, unless something would be lost.
+///
+/// # Errors
+/// It has none, it is in use, git does not answer.
+pub(crate) fn remove(ctx: &Context, team: &TeamStore, name: &MemberName) -> Result<Removal, OpsError> {
+    let checkout = of(team, name)?;
+    if status::live_members(team)?.iter().any(|live| live.clashes_with(name.as_str())) {
+        return Err(OpsError::WorktreeInUse { name: name.clone(), path: checkout.path });
+    }
+    drop_one(ctx, team, name, &checkout)
+}
+
+/// Removes all that can be removed without losing anything; gives those that stay. One that git cannot tell about stays.
+pub(super) fn clear(ctx: &Context, team: &TeamStore) -> Result<Vec<Removal>, OpsError> {
+    let all = team.settings()?.map(|settings| settings.checkouts).unwrap_or_default();
+    let removal = |(name, checkout): (&MemberName, &Checkout)| {
+        drop_one(ctx, team, name, checkout).unwrap_or_else(|e| kept(name, checkout, e.to_string()))
+    };
+    let removals = all.iter().map(removal);
+    Ok(removals.filter(|one| !one.removed || one.branch_left.is_some()).collect())
+}
+
+fn drop_one(
+    ctx: &Context,
+    team: &TeamStore,
+    name: &MemberName,
+    checkout: &Checkout,
+) -> Result<Removal, OpsError> {
+    let removal = match repository(ctx, checkout).remove(checkout)? {
+        Removed::Kept { why } => return Ok(kept(name, checkout, why)),
+        Removed::Gone { branch_left } => {
+            let (name, path) = (name.clone(), checkout.path.clone());
+            Removal { name, path, removed: true, why: None, branch_left }
+        }
+    };
+    team.change_settings(|settings| drop(settings.checkouts.remove(name)))?;
+    let note = Note::of(EventKind::WorktreeRemoved).member(name).with("path", checkout.path.as_str());
+    team.record(note)?;
+    Ok(removal)
+}
+
+fn kept(name: &MemberName, checkout: &Checkout, why: String) -> Removal {
+    let (name, path) = (name.clone(), checkout.path.clone());
+    Removal { name, path, removed: false, why: Some(why), branch_left: None }
+}
+
+fn of(team: &TeamStore, name: &MemberName) -> Result<Checkout, OpsError> {
+    let all = team.settings()?.map(|settings| settings.checkouts).unwrap_or_default();
+    let found = all.iter().find(|(known, _)| known.clashes_with(name.as_str()));
+    found
+        .map(|(_, checkout)| checkout.clone())
+        .ok_or_else(|| OpsError::NoWorktree { name: name.clone(), known: all.keys().cloned().collect() })
+}
+
+fn repository(ctx: &Context, checkout: &Checkout) -> Repository {
+    Repository::at(Path::new(&checkout.repository), &ctx.caller.env)
+}
+
+/// What a member's worktree and its branch are called.
+pub(super) fn title(team: &TeamStore, name: &MemberName) -> String {
+    format!("{}-{name}", team.name())
+}
+
+/// A worktree for a member that is about to start: the one that it had, else a new one. True: it is new.
+///
+/// # Errors
+/// It cannot be made; nothing of it is left then.
+pub(super) fn furnish(
+    team: &TeamStore,
+    repository: &Repository,
+    (name, wish): (&MemberName, &Wish),
+    rules: &Rules,
+    path: &Path,
+) -> Result<(Checkout, bool), OpsError> {
+    let known = team.settings()?.and_then(|settings| settings.checkouts.get(name).cloned());
+    if let Some(had) = known.filter(|had| path == Path::new(&had.path)) {
+        let same = match wish {
+            Wish::Own => true,
+            Wish::Branch(branch) => *branch == had.branch,
+        };
+        match repository.condition(&had)? {
+            Condition::Gone | Condition::Missing => drop(repository.remove(&had)?),
+            _ if same => return Ok((had, false)),
+            _ => {}
+        }
+    }
+    let made = repository.make(path, &title(team, name), wish, rules)?;
+    team.change_settings(|settings| drop(settings.checkouts.insert(name.clone(), made.clone())))?;
+    let note = Note::of(EventKind::WorktreeMade).member(name).with("path", made.path.as_str());
+    team.record(note.with("branch", made.branch.as_str()))?;
+    Ok((made, true))
+}
+
+/// Takes back a worktree whose member did not start.
+///
+/// # Errors
+/// It holds something by now, or git does not answer: it stays, on record.
+pub(super) fn abandon(
+    ctx: &Context,
+    team: &TeamStore,
+    name: &MemberName,
+    made: &Checkout,
+) -> Result<(), OpsError> {
+    match drop_one(ctx, team, name, made)?.why {
+        None => Ok(()),
+        Some(why) => Err(OpsError::WorktreeStays { path: made.path.clone(), why }),
+    }
+}

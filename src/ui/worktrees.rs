@@ -1,0 +1,24 @@
+//! The table of worktrees.
+
+use super::paint::{Paint, Tint};
+use super::table::{Table, cell, maybe, tinted};
+
+/// A worktree as it is listed.
+pub(crate) struct WorktreeRow {
+    pub(crate) name: String,
+    pub(crate) branch: String,
+    pub(crate) condition: &'static str,
+    /// Why it has to stay.
+    pub(crate) keeps: Option<String>,
+    pub(crate) path: String,
+}
+
+/// One line for each worktree.
+pub(crate) fn worktree_table(rows: impl Iterator<Item = WorktreeRow>, paint: Paint) -> String {
+    let mut table = Table::new(&["member", "branch", "stands", "keeps it", "path"]);
+    for row in rows {
+        let path = tinted(Tint::Dim, row.path);
+        table.row(vec![cell(row.name), cell(row.branch), cell(row.condition), maybe(row.keeps), path]);
+    }
+    table.render(paint)
+}

@@ -1,0 +1,92 @@
+//! Calls of git: in one directory, never through a shell, with a deadline, its own words kept. Knows no worktrees.
+
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use super::WorktreeError;
+use crate::sys::exec::{self, Command, Output};
+
+/// A large repository on a slow disk takes its time to be checked out.
+const DEADLINE: Duration = Duration::from_secs(300);
+
+/// What would point git at another repository or index than that of its directory. A git hook sets some of these.
+pub(crate) const MISLEADING: [&str; 8] = [
+    "GIT_DIR",
+    "GIT_WORK_TREE",
+    "GIT_INDEX_FILE",
+    "GIT_COMMON_DIR",
+    "GIT_OBJECT_DIRECTORY",
+    "GIT_ALTERNATE_OBJECT_DIRECTORIES",
+    "GIT_NAMESPACE",
+    "GIT_PREFIX",
+];
+
+/// An environment.
+pub(super) type Env = Vec<(OsString, OsString)>;
+
+/// Git in one directory.
+#[derive(Debug, Clone)]
+pub(super) struct Git {
+    dir: PathBuf,
+    env: Env,
+}
+
+impl Git {
+    /// With the caller's environment, less what would mislead it; it speaks English and asks nobody anything.
+    pub(super) fn new(dir: &Path, caller: &[(OsString, OsString)]) -> Git {
+        let ours = [("LC_ALL", "C"), ("GIT_TERMINAL_PROMPT", "0"), ("GIT_OPTIONAL_LOCKS", "0")];
+        let replaced = |name: &OsString| {
+            MISLEADING.iter().any(|bad| name == bad) || ours.iter().any(|(known, _)| name == known)
+        };
+        let mut env: Env = caller.iter().filter(|(name, _)| !replaced(name)).cloned().collect();
+        env.extend(ours.map(|(name, value)| (name.into(), value.into())));
+        Git { dir: dir.to_owned(), env }
+    }
+
+    /// The same git in another directory.
+    pub(super) fn at(&self, dir: &Path) -> Git {
+        Git { dir: dir.to_owned(), env: self.env.clone() }
+    }
+
+    /// The environment that it is called with.
+    pub(super) fn env(&self) -> &Env {
+        &self.env
+    }
+
+    /// One call, whatever it comes to.
+    pub(super) fn call(&self, args: &[&str]) -> Result<Output, WorktreeError> {
+        let command = Command {
+            program: "git".into(),
+            args: args.iter().map(Into::into).collect(),
+            env: Some(self.env.clone()),
+            cwd: Some(self.dir.clone()),
+            stdin: Vec::new(),
+        };
+        Ok(exec::run(&command, DEADLINE)?)
+    }
+
+    /// A call that has to succeed: what it said on stdout. `what` ends the sentence "cannot …".
+    pub(super) fn get(&self, what: &str, args: &[&str]) -> Result<String, WorktreeError> {
+        let output = self.call(args)?;
+        match output.code {
+            Some(0) => Ok(String::from_utf8_lossy(&output.stdout).into_owned()),
+            Some(_) | None => Err(refused(what, &output)),
+        }
+    }
+
+    /// A question: the answer's one line, or none where git says no.
+    pub(super) fn ask(&self, args: &[&str]) -> Result<Option<String>, WorktreeError> {
+        let output = self.call(args)?;
+        let line = String::from_utf8_lossy(&output.stdout).trim_end_matches('\n').to_owned();
+        Ok((output.code == Some(0)).then_some(line))
+    }
+}
+
+/// Git's own reason: its last line that is not a hint.
+pub(super) fn refused(what: &str, output: &Output) -> WorktreeError {
+    let stderr = String::from_utf8_lossy(&output.stderr);
+    let said = stderr.lines().rfind(|line| !line.trim().is_empty() && !line.starts_with("hint:"));
+    let said = said.unwrap_or("git gave no reason");
+    WorktreeError::Git { what: what.to_owned(), said: said.trim_start_matches("fatal: ").to_owned() }
+}

@@ -1,0 +1,149 @@
+//! Making a worktree: git's part, what git must not see, what the member needs beside it. What fails is taken back.
+
+use std::path::Path;
+use std::time::Duration;
+
+use super::{Repository, WorktreeError};
+use crate::model::text;
+use crate::model::worktree::{Checkout, Rules, Wish};
+use crate::sys::exec::{self, Command};
+use crate::sys::fs;
+
+/// Packages may have to be fetched.
+const SETUP: Duration = Duration::from_secs(600);
+/// A larger file is not copied.
+const LARGEST: u64 = 64 * 1024 * 1024;
+
+impl Repository {
+    /// Makes a worktree at `path` and all that the rules say; `name` is the branch of one that wishes for its own.
+    ///
+    /// # Errors
+    /// Something is there already, the branch is taken or checked out elsewhere, a file or the setup fails. Nothing of
+    /// it is left then.
+    pub(crate) fn make(
+        &self,
+        path: &Path,
+        name: &str,
+        wish: &Wish,
+        rules: &Rules,
+    ) -> Result<Checkout, WorktreeError> {
+        if fs::exists(path) {
+            return Err(WorktreeError::Taken { path: path.display().to_string() });
+        }
+        let branch = match wish {
+            Wish::Own => name,
+            Wish::Branch(branch) => branch,
+        };
+        let full = format!("refs/heads/{branch}");
+        let exists = self.git.ask(&["rev-parse", "--verify", "--quiet", &full])?.is_some();
+        if exists && *wish == Wish::Own {
+            return Err(WorktreeError::BranchTaken { branch: branch.to_owned() });
+        }
+        self.hide(path)?;
+        let shown = path.to_string_lossy();
+        let add: &[&str] = match exists {
+            true => &["worktree", "add", "--quiet", &shown, branch],
+            false => &["worktree", "add", "--quiet", "--no-track", "-b", branch, &shown, "HEAD"],
+        };
+        self.git.get("make a worktree", add)?;
+        let made = Checkout {
+            repository: self.top.to_string_lossy().into_owned(),
+            path: shown.clone().into_owned(),
+            branch: branch.to_owned(),
+            base: String::new(),
+            new_branch: !exists,
+        };
+        self.furnish(made.clone(), rules).inspect_err(|_| self.take_back(&made))
+    }
+
+    fn furnish(&self, made: Checkout, rules: &Rules) -> Result<Checkout, WorktreeError> {
+        // As git and `getcwd` name it: with links resolved.
+        let path = fs::canonical(Path::new(&made.path))?;
+        let there = self.git.at(&path);
+        let base = there.get("ask for the commit of a worktree", &["rev-parse", "HEAD"])?;
+        rules.copy.iter().try_for_each(|file| self.copy(&path, file))?;
+        self.set_up(&path, &rules.setup)?;
+        let path = path.to_string_lossy().into_owned();
+        Ok(Checkout { path, base: base.trim_end().to_owned(), ..made })
+    }
+
+    /// What is made here seconds ago, and nobody but our own setup has been in: the only place where git is told to
+    /// remove a worktree whatever is in it.
+    fn take_back(&self, made: &Checkout) {
+        // The first failure is the one to be told.
+        let _ = self.git.call(&["worktree", "remove", "--force", &made.path]);
+        if made.new_branch {
+            let _ = self.git.call(&["branch", "--quiet", "-D", &made.branch]);
+        }
+    }
+
+    /// Puts the directory of the worktrees into the repository's own list of what git does not see: the user's
+    /// `.gitignore` is not ours.
+    fn hide(&self, path: &Path) -> Result<(), WorktreeError> {
+        let hidden = path.parent().filter(|dir| *dir != self.top).unwrap_or(path);
+        let Ok(inside) = hidden.strip_prefix(&self.top) else { return Ok(()) };
+        let escape = |c: char| match c {
+            '\\' | '*' | '?' | '[' | ' ' => format!("\\{c}"),
+            c => c.to_string(),
+        };
+        let line = format!("/{}/", inside.to_string_lossy().chars().map(escape).collect::<String>());
+        let args = ["rev-parse", "--path-format=absolute", "--git-path", "info/exclude"];
+        let file = self.git.get("ask for the list of what git does not see", &args)?;
+        let file = Path::new(file.trim_end_matches('\n'));
+        let mut text = fs::read(file, LARGEST)?.unwrap_or_default();
+        if text.split(|byte| *byte == b'\n').any(|known| known == line.as_bytes()) {
+            return Ok(());
+        }
+        if let Some(dir) = file.parent().filter(|dir| !fs::is_dir(dir)) {
+            fs::private_dir(dir)?;
+        }
+        if !text.is_empty() && !text.ends_with(b"\n") {
+            text.push(b'\n');
+        }
+        text.extend_from_slice(line.as_bytes());
+        text.push(b'\n');
+        Ok(fs::write_atomic(file, &text)?)
+    }
+
+    /// Copies one file; what the checkout has already stays.
+    fn copy(&self, path: &Path, file: &str) -> Result<(), WorktreeError> {
+        let fail = |problem: String| WorktreeError::Copy { file: file.to_owned(), problem };
+        let bytes = fs::read(&self.top.join(file), LARGEST).map_err(|e| fail(e.to_string()))?;
+        let bytes = bytes.ok_or_else(|| fail(format!("{} has no such file", self.top.display())))?;
+        let target = path.join(file);
+        let dir = target.parent().unwrap_or(path);
+        // A directory that the checkout has may be a link to anywhere.
+        let there = dir.ancestors().find(|dir| fs::exists(dir)).unwrap_or(path);
+        let real = fs::canonical(there).map_err(|e| fail(e.to_string()))?;
+        if !real.starts_with(path) {
+            return Err(fail(format!("{} leads out of it", there.display())));
+        }
+        if !fs::is_dir(dir) {
+            fs::private_dir(dir).map_err(|e| fail(e.to_string()))?;
+        }
+        fs::create_new(&target, &bytes).map(drop).map_err(|e| fail(e.to_string()))
+    }
+
+    fn set_up(&self, path: &Path, setup: &[String]) -> Result<(), WorktreeError> {
+        let Some((program, args)) = setup.split_first() else { return Ok(()) };
+        let command = Command {
+            program: program.into(),
+            args: args.iter().map(Into::into).collect(),
+            env: Some(self.git.env().clone()),
+            cwd: Some(path.to_owned()),
+            stdin: Vec::new(),
+        };
+        let output =
+            exec::run(&command, SETUP).map_err(|e| WorktreeError::Setup { problem: e.to_string() })?;
+        let how = match (output.code, output.signal) {
+            (Some(0), _) => return Ok(()),
+            (Some(code), _) => format!("exit code {code}"),
+            (None, Some(signal)) => format!("signal {signal}"),
+            (None, None) => "an unknown end".to_owned(),
+        };
+        let said = text::plain(&String::from_utf8_lossy(&output.stderr));
+        let said = text::last_lines(&said, 10);
+        let problem = if said.is_empty() { how } else { format!("{how}\n{said}") };
+        Err(WorktreeError::Setup { problem })
+    }
+}

@@ -1,0 +1,433 @@
+//! Real git in directories of the test's own: what is made, how it stands, what may go and what has to stay.
+
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use tempfile::TempDir;
+
+use super::*;
+use crate::model::worktree::{Checkout, Condition, Rules, Wish};
+use crate::sys::{env, exec, fs};
+
+fn write(path: impl AsRef<Path>, text: &str) {
+    fs::write_atomic(path.as_ref(), text.as_bytes()).expect("a file");
+}
+
+/// The text of a file; none if it is not there.
+fn read(path: impl AsRef<Path>) -> Option<String> {
+    let bytes = fs::read(path.as_ref(), 1 << 20).expect("readable")?;
+    Some(String::from_utf8(bytes).expect("text"))
+}
+
+fn mkdir(path: impl AsRef<Path>) {
+    fs::private_dir(path.as_ref()).expect("a directory");
+}
+
+/// Removes a directory with all that is in it.
+fn rm(path: impl AsRef<Path>) {
+    assert!(fs::remove_dir_all(path.as_ref()).expect("removed"));
+}
+
+/// A repository with one commit, known to no other git configuration than its own.
+struct Lab {
+    dir: TempDir,
+    top: PathBuf,
+}
+
+impl Lab {
+    /// In a directory of this name.
+    fn named(name: &str) -> Lab {
+        let dir = tempfile::tempdir().expect("a directory");
+        let top = dir.path().canonicalize().expect("it is there").join(name);
+        mkdir(&top);
+        let lab = Lab { dir, top };
+        lab.git(&["init", "--quiet", "-b", "main"]);
+        lab.git(&["config", "user.name", "t"]);
+        lab.git(&["config", "user.email", "t@example.org"]);
+        write(lab.top.join("a.txt"), "one\ntwo\nthree\n");
+        lab.git(&["add", "a.txt"]);
+        lab.git(&["commit", "--quiet", "-m", "first"]);
+        lab
+    }
+
+    fn new() -> Lab {
+        Lab::named("repo")
+    }
+
+    fn env(&self) -> Vec<(OsString, OsString)> {
+        let path = env::var("PATH").expect("PATH");
+        let home = self.dir.path().join("home");
+        vec![("PATH".into(), path), ("HOME".into(), home.into()), ("GIT_CONFIG_NOSYSTEM".into(), "1".into())]
+    }
+
+    fn run(&self, program: &str, dir: &Path, args: &[&str]) -> exec::Output {
+        let command = exec::Command {
+            program: program.into(),
+            args: args.iter().map(Into::into).collect(),
+            env: Some(self.env()),
+            cwd: Some(dir.to_owned()),
+            stdin: Vec::new(),
+        };
+        exec::run(&command, Duration::from_secs(60)).expect("it runs")
+    }
+
+    fn git_in(&self, dir: &Path, args: &[&str]) -> String {
+        let output = self.run("git", dir, args);
+        assert_eq!(output.code, Some(0), "{args:?}: {}", String::from_utf8_lossy(&output.stderr));
+        String::from_utf8_lossy(&output.stdout).trim_end().to_owned()
+    }
+
+    fn git(&self, args: &[&str]) -> String {
+        self.git_in(&self.top, args)
+    }
+
+    fn repository(&self) -> Repository {
+        Repository::find(&self.top, &self.env()).expect("a repository")
+    }
+
+    fn make(&self, wish: &Wish) -> Result<Checkout, WorktreeError> {
+        let repository = self.repository();
+        repository.make(&repository.place(None, "demo-bob"), "demo-bob", wish, &Rules::default())
+    }
+
+    fn made(&self) -> Checkout {
+        self.make(&Wish::Own).expect("a worktree")
+    }
+
+    /// A commit in this directory.
+    fn commit(&self, dir: &str, file: &str, text: &str) {
+        let dir = Path::new(dir);
+        write(dir.join(file), text);
+        self.git_in(dir, &["add", "--all"]);
+        self.git_in(dir, &["commit", "--quiet", "-m", file]);
+    }
+
+    fn condition(&self, checkout: &Checkout) -> Condition {
+        self.repository().condition(checkout).expect("git answers")
+    }
+
+    fn remove(&self, checkout: &Checkout) -> Removed {
+        self.repository().remove(checkout).expect("git answers")
+    }
+
+    /// Asserts that it stays as it is.
+    fn stays(&self, checkout: &Checkout, condition: &Condition) {
+        assert_eq!(self.condition(checkout), *condition);
+        assert!(matches!(self.remove(checkout), Removed::Kept { .. }), "{condition:?}");
+        assert!(Path::new(&checkout.path).is_dir());
+        assert!(self.git(&["worktree", "list"]).contains(&checkout.path));
+    }
+
+    fn goes(&self, checkout: &Checkout) {
+        assert_eq!(self.remove(checkout), Removed::Gone { branch_left: None });
+        assert!(!Path::new(&checkout.path).exists());
+        assert!(!self.git(&["worktree", "list"]).contains(&checkout.path));
+    }
+
+    fn has_branch(&self, branch: &str) -> bool {
+        let full = format!("refs/heads/{branch}");
+        self.run("git", &self.top, &["rev-parse", "--verify", "--quiet", &full]).code == Some(0)
+    }
+}
+
+#[test]
+fn a_worktree_is_made_on_its_own_branch_and_hidden_from_git() {
+    let lab = Lab::new();
+    let made = lab.made();
+    assert_eq!(Path::new(&made.path), lab.top.join(".worktrees/demo-bob"));
+    assert_eq!(lab.git_in(Path::new(&made.path), &["branch", "--show-current"]), "demo-bob");
+    assert_eq!(made.base, lab.git(&["rev-parse", "HEAD"]));
+    assert_eq!(lab.git(&["status", "--porcelain"]), "", "the main checkout sees nothing of it");
+    assert!(!lab.top.join(".gitignore").exists());
+    let exclude = || read(lab.top.join(".git/info/exclude")).expect("a text");
+    lab.goes(&made);
+    let again = lab.made();
+    assert_eq!(exclude().matches("/.worktrees/\n").count(), 1, "the line is there once");
+    lab.goes(&again);
+}
+
+#[test]
+fn en_07_clean_goes_with_its_branch() {
+    let lab = Lab::new();
+    let made = lab.made();
+    assert_eq!(lab.condition(&made), Condition::Clean);
+    lab.goes(&made);
+    assert!(!lab.has_branch("demo-bob"));
+    assert_eq!(lab.condition(&made), Condition::Gone);
+    assert_eq!(lab.remove(&made), Removed::Gone { branch_left: None }, "done twice it finds nothing to do");
+}
+
+#[test]
+fn en_07_dirty_stays_whatever_kind_of_dirt_it_is() {
+    let lab = Lab::new();
+    let made = lab.made();
+    let file = |name: &str| Path::new(&made.path).join(name);
+    write(file("new.txt"), "x");
+    lab.stays(&made, &Condition::Dirty { files: 1 });
+    lab.git_in(Path::new(&made.path), &["add", "new.txt"]);
+    write(file("a.txt"), "changed\n");
+    lab.stays(&made, &Condition::Dirty { files: 2 });
+    // What the user does not want to be shown is work all the same.
+    lab.git(&["config", "status.showUntrackedFiles", "no"]);
+    lab.git_in(Path::new(&made.path), &["reset", "--quiet", "--hard"]);
+    write(file("new.txt"), "x");
+    lab.stays(&made, &Condition::Dirty { files: 1 });
+    assert_eq!(read(file("new.txt")).expect("a text"), "x");
+}
+
+#[test]
+fn en_07_unmerged_stays_and_merged_goes() {
+    let lab = Lab::new();
+    let made = lab.made();
+    lab.commit(&made.path, "b.txt", "b");
+    lab.commit(&made.path, "c.txt", "c");
+    lab.stays(&made, &Condition::Unmerged { commits: 2 });
+    lab.git(&["merge", "--quiet", "--no-ff", "--no-edit", "demo-bob"]);
+    assert_eq!(lab.condition(&made), Condition::Merged);
+    lab.goes(&made);
+    assert!(!lab.has_branch("demo-bob"));
+}
+
+/// EN-07: commits on a detached HEAD or on another branch than the one it was given count as well.
+#[test]
+fn en_07_commits_beside_the_branch_stay() {
+    let lab = Lab::new();
+    let made = lab.made();
+    lab.git_in(Path::new(&made.path), &["checkout", "--quiet", "--detach"]);
+    assert_eq!(lab.condition(&made), Condition::Clean);
+    lab.commit(&made.path, "b.txt", "b");
+    lab.stays(&made, &Condition::Unmerged { commits: 1 });
+    lab.git_in(Path::new(&made.path), &["checkout", "--quiet", "-b", "elsewhere"]);
+    lab.stays(&made, &Condition::Unmerged { commits: 1 });
+    lab.git_in(Path::new(&made.path), &["branch", "-D", "demo-bob"]);
+    lab.stays(&made, &Condition::Unmerged { commits: 1 });
+}
+
+#[test]
+fn en_07_locked_stays() {
+    let lab = Lab::new();
+    let made = lab.made();
+    lab.git(&["worktree", "lock", "--reason", "on a stick", &made.path]);
+    lab.stays(&made, &Condition::Locked { reason: "on a stick".to_owned() });
+    lab.git(&["worktree", "unlock", &made.path]);
+    lab.goes(&made);
+}
+
+/// EN-07: a directory that somebody removed; its commits, on the branch or not, keep what is left of it.
+#[test]
+fn en_07_missing_goes_unless_it_had_commits() {
+    let lab = Lab::new();
+    let made = lab.made();
+    rm(&made.path);
+    assert_eq!(lab.condition(&made), Condition::Missing);
+    lab.goes(&made);
+    let made = lab.made();
+    lab.git_in(Path::new(&made.path), &["checkout", "--quiet", "--detach"]);
+    lab.commit(&made.path, "b.txt", "b");
+    rm(&made.path);
+    assert_eq!(lab.condition(&made), Condition::Unmerged { commits: 1 });
+    assert!(matches!(lab.remove(&made), Removed::Kept { .. }));
+}
+
+#[test]
+fn en_07_what_git_knows_nothing_of_stays() {
+    let lab = Lab::new();
+    let made = lab.made();
+    lab.git(&["worktree", "remove", &made.path]);
+    mkdir(&made.path);
+    write(Path::new(&made.path).join("x"), "x");
+    assert_eq!(lab.condition(&made), Condition::Foreign);
+    assert!(matches!(lab.remove(&made), Removed::Kept { .. }));
+    assert!(Path::new(&made.path).join("x").exists());
+    assert!(matches!(lab.make(&Wish::Own), Err(WorktreeError::Taken { .. })));
+}
+
+/// EN-07: a worktree inside a worktree would go with it; from inside one, the next is made beside it.
+#[test]
+fn en_07_nested_stays_and_is_not_made_by_us() {
+    let lab = Lab::new();
+    let made = lab.made();
+    let from_inside = Repository::find(Path::new(&made.path), &lab.env()).expect("a repository");
+    assert_eq!(from_inside.place(None, "demo-ann"), lab.top.join(".worktrees/demo-ann"));
+    let inner = format!("{}/.worktrees/inner", made.path);
+    lab.git(&["worktree", "add", "--quiet", "-b", "inner", &inner]);
+    write(Path::new(&inner).join("work"), "x");
+    lab.stays(&made, &Condition::Nested { other: inner });
+}
+
+#[test]
+fn en_07_submodules_keep_it() {
+    let lab = Lab::new();
+    let other = Lab::named("other");
+    let allowed = ["-c", "protocol.file.allow=always", "submodule", "--quiet"];
+    let url = other.top.to_string_lossy().into_owned();
+    lab.git(&[&allowed[..], &["add", &url, "sub"]].concat());
+    lab.git(&["commit", "--quiet", "-m", "sub"]);
+    let made = lab.made();
+    lab.git_in(Path::new(&made.path), &[&allowed[..], &["update", "--init"]].concat());
+    // Git itself does not remove a worktree with submodules, and is not forced to.
+    lab.stays(&made, &Condition::Clean);
+    write(Path::new(&made.path).join("sub/a.txt"), "changed");
+    lab.stays(&made, &Condition::Dirty { files: 1 });
+}
+
+#[test]
+fn what_is_no_repository_is_refused_with_its_reason() {
+    let lab = Lab::new();
+    let outside = lab.dir.path().join("plain");
+    mkdir(&outside);
+    let find = |dir: &Path| Repository::find(dir, &lab.env()).map(drop);
+    assert!(matches!(find(&outside), Err(WorktreeError::NotARepository { .. })));
+    assert!(find(&lab.dir.path().join("missing")).is_err());
+    let bare = lab.dir.path().join("bare.git");
+    lab.git(&["clone", "--quiet", "--bare", ".", &bare.to_string_lossy()]);
+    assert!(matches!(find(&bare), Err(WorktreeError::Bare { .. })));
+    let linked = lab.dir.path().join("linked");
+    lab.git_in(&bare, &["worktree", "add", "--quiet", &linked.to_string_lossy(), "main"]);
+    assert!(matches!(find(&linked), Err(WorktreeError::Bare { .. })));
+    let unborn = lab.dir.path().join("unborn");
+    lab.git(&["init", "--quiet", &unborn.to_string_lossy()]);
+    assert!(matches!(find(&unborn), Err(WorktreeError::Unborn { .. })));
+}
+
+#[test]
+fn branches_that_exist_are_gone_on_with_only_when_named() {
+    let lab = Lab::new();
+    lab.git(&["branch", "demo-bob"]);
+    assert!(matches!(lab.make(&Wish::Own), Err(WorktreeError::BranchTaken { .. })));
+    let named = lab.make(&Wish::Branch("demo-bob".to_owned())).expect("a worktree");
+    assert!(!named.new_branch);
+    lab.goes(&named);
+    assert!(lab.has_branch("demo-bob"), "what was there before stays");
+    let fresh = lab.make(&Wish::Branch("feat/ö x'y".replace(' ', "-"))).expect("a worktree");
+    assert!(fresh.new_branch);
+    lab.goes(&fresh);
+    let checked_out = lab.make(&Wish::Branch("main".to_owned()));
+    assert!(matches!(checked_out, Err(WorktreeError::Git { .. })), "{checked_out:?}");
+    assert!(!lab.top.join(".worktrees/demo-bob").exists());
+}
+
+/// SEC-02, SEC-11: nothing in a path is taken apart by a shell, by git's patterns or by git's options.
+#[test]
+fn en_06_directories_with_odd_characters() {
+    for name in ["with space", "#(touch x)", "quote'\"s", "ünï", "-dash", "glob[a]*", "dollar$HOME", "!bang"]
+    {
+        let lab = Lab::named(name);
+        let repository = lab.repository();
+        let rules = Rules { dir: Some(format!("{name} trees")), ..Rules::default() };
+        let path = repository.place(rules.dir.as_deref(), "demo-bob");
+        let made = repository.make(&path, "demo-bob", &Wish::Own, &rules).expect(name);
+        assert_eq!(Path::new(&made.path), lab.top.join(format!("{name} trees/demo-bob")), "{name}");
+        assert_eq!(lab.git(&["status", "--porcelain"]), "", "{name} is hidden from git");
+        lab.goes(&made);
+    }
+}
+
+#[test]
+fn a_directory_outside_is_not_put_into_the_list_of_the_repository() {
+    let lab = Lab::new();
+    let repository = lab.repository();
+    let rules = Rules { dir: Some("../trees".to_owned()), ..Rules::default() };
+    let path = repository.place(rules.dir.as_deref(), "demo-bob");
+    let made = repository.make(&path, "demo-bob", &Wish::Own, &rules).expect("a worktree");
+    assert_eq!(Path::new(&made.path), lab.top.parent().expect("a parent").join("trees/demo-bob"));
+    let exclude = read(lab.top.join(".git/info/exclude")).unwrap_or_default();
+    assert!(!exclude.contains("trees"), "{exclude}");
+    lab.goes(&made);
+}
+
+#[test]
+fn files_are_copied_and_the_setup_runs_in_it() {
+    let lab = Lab::new();
+    write(lab.top.join(".git/info/exclude"), ".env\nconf/\nmade\n");
+    write(lab.top.join(".env"), "KEY=1");
+    mkdir(lab.top.join("conf"));
+    write(lab.top.join("conf/local"), "l");
+    let repository = lab.repository();
+    let path = repository.place(None, "demo-bob");
+    let rules = |copy: &[&str], setup: &[&str]| Rules {
+        dir: None,
+        copy: copy.iter().map(|file| (*file).to_owned()).collect(),
+        setup: setup.iter().map(|word| (*word).to_owned()).collect(),
+    };
+    let make = |rules: &Rules| repository.make(&path, "demo-bob", &Wish::Own, rules);
+    let made = make(&rules(&[".env", "conf/local"], &["touch", "made"])).expect("a worktree");
+    let text = |file: &str| read(Path::new(&made.path).join(file));
+    assert_eq!(
+        (text(".env").as_deref(), text("conf/local").as_deref(), text("made").as_deref()),
+        (Some("KEY=1"), Some("l"), Some(""))
+    );
+    lab.goes(&made);
+    let failing: [(&Rules, &str); 3] = [
+        (&rules(&["no-such"], &[]), "no such file"),
+        (&rules(&[], &["ls", "/no/such/dir"]), "/no/such/dir"),
+        (&rules(&[], &["no-such-program"]), "no-such-program"),
+    ];
+    for (rules, said) in failing {
+        let error = make(rules).expect_err("it fails").to_string();
+        assert!(error.contains(said), "{error}");
+        assert!(!path.exists() && !lab.has_branch("demo-bob"), "nothing is left: {error}");
+    }
+}
+
+#[test]
+fn a_copied_file_does_not_leave_through_a_link() {
+    let lab = Lab::new();
+    let outside = lab.dir.path().join("outside");
+    mkdir(&outside);
+    lab.run("ln", &lab.top, &["-s", &outside.to_string_lossy(), "link"]);
+    lab.git(&["add", "link"]);
+    lab.git(&["commit", "--quiet", "-m", "link"]);
+    lab.run("rm", &lab.top, &["link"]);
+    mkdir(lab.top.join("link"));
+    write(lab.top.join("link/f"), "x");
+    let repository = lab.repository();
+    let rules = Rules { copy: vec!["link/f".to_owned()], ..Rules::default() };
+    let made = repository.make(&repository.place(None, "demo-bob"), "demo-bob", &Wish::Own, &rules);
+    assert!(made.expect_err("refused").to_string().contains("leads out of it"));
+    assert!(!outside.join("f").exists());
+}
+
+/// EN-07: a hook of git runs with these, and would have everything done to its own index.
+#[test]
+fn en_07_variables_that_mislead_git_are_not_passed_on() {
+    let (lab, other) = (Lab::new(), Lab::named("other"));
+    let mut env = lab.env();
+    for name in MISLEADING {
+        env.push((name.into(), other.top.join(".git").into()));
+    }
+    let found = Repository::find(&lab.top, &env).expect("the repository of the directory");
+    assert_eq!(found.place(None, "x"), lab.top.join(".worktrees/x"));
+}
+
+#[test]
+fn diff_and_preview_tell_without_changing_anything() {
+    let lab = Lab::new();
+    let made = lab.made();
+    lab.commit(&made.path, "a.txt", "one\nTWO\nthree\n");
+    let repository = lab.repository();
+    let before = lab.git(&["rev-parse", "HEAD"]);
+    let preview = repository.preview(&made).expect("git answers");
+    let expected = Preview { into: "main".to_owned(), commits: 1, conflicts: vec![], uncommitted: 0 };
+    assert_eq!(preview, expected);
+    lab.commit(&lab.top.to_string_lossy(), "a.txt", "one\n2\nthree\n");
+    write(Path::new(&made.path).join("a.txt"), "one\nTWO\nthree\nfour\n");
+    let preview = repository.preview(&made).expect("git answers");
+    assert_eq!((preview.conflicts, preview.uncommitted), (vec!["a.txt".to_owned()], 1));
+    let diff = repository.diff(&made).expect("git answers");
+    assert!(diff.contains("+TWO") && diff.contains("+four") && !diff.contains("-2\n"), "{diff}");
+    assert_eq!(lab.git(&["rev-parse", "HEAD~1"]), before);
+    assert_eq!(lab.git(&["status", "--porcelain"]), "");
+}
+
+#[test]
+fn tk_09_a_checkout_is_found_from_any_directory_in_it() {
+    let lab = Lab::new();
+    let made = lab.made();
+    let sub = lab.top.join("sub");
+    mkdir(&sub);
+    assert_eq!(checkout_of(&sub).as_deref(), Some(lab.top.as_path()));
+    assert_eq!(checkout_of(Path::new(&made.path)).as_deref(), Some(Path::new(&made.path)));
+    assert_eq!(checkout_of(&lab.dir.path().join("nowhere")), None);
+}

@@ -1,0 +1,226 @@
+//! Worktrees of members, from spawn to the end of the team, with real git and real processes.
+
+use std::fs;
+use std::path::PathBuf;
+
+use serde_json::{Value, json};
+
+use crate::harness::{Stage, wait_for};
+
+/// A stage whose working directory is a repository with one commit.
+fn stage() -> Stage {
+    let stage = Stage::new();
+    stage.file("a.txt", "one\n");
+    for args in [
+        &["init", "--quiet", "-b", "main"][..],
+        &["config", "user.name", "t"],
+        &["config", "user.email", "t@example.org"],
+        &["add", "a.txt"],
+        &["commit", "--quiet", "-m", "first"],
+    ] {
+        git(&stage, "work", args);
+    }
+    stage.phalanx(&["team", "create", "alpha"]).expect(0);
+    stage
+}
+
+fn git(stage: &Stage, dir: &str, args: &[&str]) -> String {
+    let output = stage.command("git").args(args).current_dir(stage.at(dir)).output().expect("git runs");
+    assert!(output.status.success(), "{args:?}: {}", String::from_utf8_lossy(&output.stderr));
+    String::from_utf8_lossy(&output.stdout).into_owned()
+}
+
+fn place(stage: &Stage, name: &str) -> PathBuf {
+    stage.at("work").canonicalize().expect("there").join(".worktrees").join(format!("alpha-{name}"))
+}
+
+fn spawn(stage: &Stage, name: &str, more: &[&str]) -> Value {
+    let head = ["--json", "spawn", name, "--backend", "pty"];
+    let tail = ["--", "sh", "-c", "pwd -P >where; exec sleep 300"];
+    stage.phalanx(&[&head[..], more, &tail].concat()).expect(0).json()
+}
+
+fn member(stage: &Stage, name: &str) -> Value {
+    let config = fs::read_to_string(stage.root().join("teams/alpha/config.json")).expect("config");
+    let config: Value = serde_json::from_str(&config).expect("json");
+    let members = config["members"].as_array().expect("members").clone();
+    members.into_iter().find(|member| member["name"] == name).expect("on the roster")
+}
+
+/// EN-06, EN-07: the directory that the program has, the one that spawn proves, and those on the roster are one.
+#[test]
+fn en_07_cwd_roster_and_proof_agree() {
+    let stage = stage();
+    let made = spawn(&stage, "bob", &["--worktree"]);
+    let path = place(&stage, "bob");
+    assert_eq!(made["cwd"], json!(path.to_string_lossy()));
+    let entry = member(&stage, "bob");
+    assert_eq!((&entry["cwd"], &entry["worktreePath"]), (&made["cwd"], &made["cwd"]));
+    let seen = wait_for("the program has looked", || {
+        fs::read_to_string(path.join("where")).ok().filter(|text| text.ends_with('\n'))
+    });
+    assert_eq!(seen.trim_end(), path.to_string_lossy());
+    assert_eq!(git(&stage, "work", &["status", "--porcelain"]), "");
+    let listed = stage.phalanx(&["--json", "worktree", "list"]).expect(0).json();
+    assert_eq!(
+        (&listed[0]["name"], &listed[0]["branch"], &listed[0]["condition"]),
+        (&json!("bob"), &json!("alpha-bob"), &json!("dirty"))
+    );
+    let run = stage.phalanx(&["worktree", "remove", "bob"]).expect(4);
+    assert!(run.stderr.contains("still runs"), "{run:?}");
+    stage.phalanx(&["shutdown", "bob"]).expect(0);
+    stage.phalanx(&["worktree", "remove", "bob"]).expect(4);
+    fs::remove_file(path.join("where")).expect("removed");
+    stage.phalanx(&["worktree", "remove", "bob"]).expect(0);
+    assert!(!path.exists());
+    stage.phalanx(&["worktree", "remove", "bob"]).expect(3);
+    stage.phalanx(&["down"]).expect(0);
+    stage.assert_clean();
+}
+
+/// EN-07: the end of the team takes the clean one and the merged one, and leaves and names the dirty, the unmerged and the
+/// locked one.
+#[test]
+fn en_07_the_end_of_the_team_loses_no_work() {
+    let stage = stage();
+    let names = ["clean", "merged", "dirty", "unmerged", "locked"];
+    for name in names {
+        let tail = ["--", "sleep", "300"];
+        stage.phalanx(&[&["spawn", name, "--backend", "pty", "--worktree"][..], &tail].concat()).expect(0);
+    }
+    let dir = |name: &str| format!("work/.worktrees/alpha-{name}");
+    for name in ["merged", "unmerged"] {
+        git(&stage, &dir(name), &["commit", "--quiet", "--allow-empty", "-m", name]);
+    }
+    git(&stage, "work", &["merge", "--quiet", "--no-ff", "--no-edit", "alpha-merged"]);
+    fs::write(place(&stage, "dirty").join("work.txt"), "hours of it").expect("a file");
+    git(&stage, "work", &["worktree", "lock", &place(&stage, "locked").to_string_lossy()]);
+    let listed = stage.phalanx(&["--json", "worktree", "list"]).expect(0).json();
+    for entry in listed.as_array().expect("a list") {
+        assert_eq!(entry["name"], entry["condition"], "each is what it is called");
+    }
+    let down = stage.phalanx(&["down", "--force"]).expect(0);
+    for name in names {
+        let stays = ["dirty", "unmerged", "locked"].contains(&name);
+        assert_eq!(place(&stage, name).exists(), stays, "{name}");
+        assert_eq!(down.stderr.contains(&format!("of `{name}` stays")), stays, "{name}: {}", down.stderr);
+    }
+    let work = fs::read_to_string(place(&stage, "dirty").join("work.txt")).expect("the work");
+    assert_eq!(work, "hours of it");
+    let branches = git(&stage, "work", &["branch", "--format", "%(refname:short)"]);
+    assert_eq!(branches, "alpha-dirty\nalpha-locked\nalpha-unmerged\nmain\n");
+    stage.assert_clean();
+}
+
+/// SP-09, EN-07: what does not come up leaves no worktree and no branch, whatever it failed of.
+#[test]
+fn sp_09_a_failed_start_takes_its_worktree_back() {
+    let stage = stage();
+    let spawn = ["spawn", "bob", "--backend", "pty", "--worktree", "--"];
+    for (command, said) in
+        [(&["sh", "-c", "exit 7"][..], "exit code 7"), (&["no-such-program", "x"], "no-such-program")]
+    {
+        let run = stage.phalanx(&[&spawn[..], command].concat()).expect(1);
+        assert!(run.stderr.contains(said), "{run:?}");
+        assert!(!place(&stage, "bob").exists());
+        assert_eq!(git(&stage, "work", &["branch", "--format", "%(refname:short)"]), "main\n");
+        assert_eq!(stage.phalanx(&["--json", "worktree", "list"]).expect(0).json(), json!([]));
+    }
+    // What it did before it failed is somebody's work: it stays, and the next start goes on with it.
+    let run = stage.phalanx(&[&spawn[..], &["sh", "-c", "echo x >work.txt; exit 7"]].concat());
+    run.expect(1);
+    assert!(place(&stage, "bob").join("work.txt").exists());
+    stage.phalanx(&[&spawn[..], &["sleep", "300"]].concat()).expect(0);
+    assert!(place(&stage, "bob").join("work.txt").exists());
+    stage.phalanx(&["down", "--force"]).expect(0);
+    stage.assert_clean();
+}
+
+#[test]
+fn where_no_worktree_can_be_made_nothing_is_started() {
+    let stage = Stage::without_tmux();
+    stage.phalanx(&["team", "create", "alpha"]).expect(0);
+    // There is no git in this PATH.
+    let run = stage.phalanx(&["spawn", "bob", "--worktree", "--", "sleep", "300"]).expect(1);
+    assert!(run.stderr.contains("cannot find the program git"), "{run:?}");
+    let stage = Stage::new();
+    stage.phalanx(&["team", "create", "alpha"]).expect(0);
+    let run = stage.phalanx(&["spawn", "bob", "--worktree", "--", "sleep", "300"]).expect(2);
+    assert!(run.stderr.contains("is not in a git repository"), "{run:?}");
+    let manifest = "[team]\nname = \"beta\"\n[[member]]\nname = \"bob\"\nrun = [\"true\"]\nworktree = true\n";
+    let file = stage.file("m.toml", manifest);
+    let run = stage.phalanx(&["up", &file]).expect(2);
+    assert!(run.stderr.contains("is not in a git repository"), "{run:?}");
+    assert!(!stage.root().join("teams/beta").exists(), "nothing was made");
+    assert_eq!(stage.phalanx(&["--json", "status"]).expect(0).json()["members"], json!([]));
+}
+
+/// A manifest says where and with what; the team's own end removes what was made.
+#[test]
+fn a_manifest_says_how_worktrees_are_made() {
+    let stage = stage();
+    let manifest = "[team]\nname = \"beta\"\nbackend = \"pty\"\n[worktree]\ndir = \"trees\"\n\
+        setup = [\"git\", \"config\", \"--local\", \"setup.ran\", \"yes\"]\n\
+        [[member]]\nname = \"ada\"\nworktree = true\n\
+        [[task]]\nkey = \"t\"\nsubject = \"look\"\nrun = [\"sh\", \"-c\", \"pwd -P >../../seen\"]\n";
+    let file = stage.file(".git/m.toml", manifest);
+    stage.phalanx(&["up", &file]).expect(0);
+    let top = stage.at("work").canonicalize().expect("there");
+    let seen = fs::read_to_string(top.join("seen")).expect("the task ran in the worktree");
+    assert_eq!(seen.trim_end(), top.join("trees/beta-ada").to_string_lossy());
+    assert_eq!(git(&stage, "work", &["config", "setup.ran"]), "yes\n");
+    assert!(!top.join("trees/beta-ada").exists());
+    stage.phalanx(&["team", "delete"]).expect(0);
+    stage.assert_clean();
+}
+
+#[test]
+fn what_a_merge_would_come_to_is_told_and_not_done() {
+    let stage = stage();
+    stage.phalanx(&["spawn", "bob", "--backend", "pty", "--worktree=feat/x", "--", "sleep", "300"]).expect(0);
+    let path = place(&stage, "bob");
+    fs::write(path.join("a.txt"), "theirs\n").expect("a file");
+    let diff = stage.phalanx(&["worktree", "diff", "bob"]).expect(0).stdout;
+    assert!(diff.contains("-one") && diff.contains("+theirs"), "{diff}");
+    let dir = "work/.worktrees/alpha-bob";
+    git(&stage, dir, &["commit", "--quiet", "-am", "theirs"]);
+    let fine = stage.phalanx(&["--json", "worktree", "merge", "--dry-run", "bob"]).expect(0).json();
+    assert_eq!(
+        (&fine["into"], &fine["commits"], &fine["conflicts"]),
+        (&json!("main"), &json!(1), &json!([]))
+    );
+    stage.file("a.txt", "ours\n");
+    git(&stage, "work", &["commit", "--quiet", "-am", "ours"]);
+    let clash = stage.phalanx(&["worktree", "merge", "--dry-run", "bob"]).expect(1);
+    assert!(clash.stdout.contains("a.txt"), "{clash:?}");
+    assert_eq!(git(&stage, "work", &["log", "--format=%s"]), "ours\nfirst\n", "nothing was merged");
+    stage.phalanx(&["worktree", "merge", "bob"]).expect(2);
+    stage.phalanx(&["down", "--force"]).expect(0);
+    stage.assert_clean();
+}
+
+/// TK-09: two agents in one checkout are warned of; an agent in a worktree, and plain commands, are not.
+#[test]
+fn tk_09_two_agents_in_one_checkout_are_warned_of() {
+    let stage = stage();
+    let profiles = stage.root().join("phalanx/profiles");
+    fs::create_dir_all(&profiles).expect("dir");
+    let sheet = "about = \"an agent\"\nruns = \"native\"\nreads_mail = false\n\
+        [launch]\nargv = [[\"sleep\", \"300\"]]\nprompt = \"mailbox\"\n\
+        [ready]\nwhen = \"settled\"\nsettle_ms = 50\n";
+    fs::write(profiles.join("agent.toml"), sheet).expect("sheet");
+    let agent = |name: &str, more: &[&str]| {
+        let head = ["spawn", name, "--backend", "pty", "--profile", "agent"];
+        stage.phalanx(&[&head[..], more].concat()).expect(0).stderr
+    };
+    let plain = ["spawn", "log", "--backend", "pty", "--", "sleep", "300"];
+    assert!(!stage.phalanx(&plain).expect(0).stderr.contains("warning"));
+    assert!(!agent("ann", &[]).contains("warning"));
+    assert!(!agent("bob", &["--worktree"]).contains("warning"));
+    let said = agent("cleo", &[]);
+    assert!(said.contains("warning: `ann` and `cleo` work in one checkout"), "{said}");
+    let warned = stage.wait_event("alpha", "warning", "cleo");
+    assert!(warned["detail"]["text"].as_str().is_some_and(|text| text.contains("--worktree")), "{warned}");
+    stage.phalanx(&["down", "--force"]).expect(0);
+    stage.assert_clean();
+}
