@@ -7,7 +7,7 @@ use super::args::Global;
 use super::fail::{Class, Failure};
 use super::out::Out;
 use crate::model::id::{MemberName, TeamName};
-use crate::ops::{Caller, Context, Store, Team};
+use crate::ops::{self, Caller, Context, Store, Team};
 use crate::sys::env;
 
 /// All that a verb needs beside its own options.
@@ -27,8 +27,14 @@ impl Setup {
         Ok(Setup { ctx, out, asked: global.team.clone() })
     }
 
-    /// The team that is meant.
+    /// The team that is meant, once it is clear that the speaker may speak in it.
     pub(super) fn team(&self) -> Result<Team, Failure> {
+        let team = self.meant()?;
+        ops::speaker::check(&self.ctx, &team)?;
+        Ok(team)
+    }
+
+    fn meant(&self) -> Result<Team, Failure> {
         if let Some(name) = self.named_team()? {
             return Ok(self.ctx.store.team(&name)?);
         }

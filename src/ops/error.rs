@@ -74,6 +74,8 @@ pub(crate) enum OpsError {
     CannotDo(BackendError),
     #[error("`{name}` has no terminal to show: {reason}")]
     NotAttachable { name: MemberName, team: TeamName, reason: String },
+    #[error("this process cannot speak as `{speaker}`: the token is that of {}", holder(owner.as_ref()))]
+    NotTheSpeaker { speaker: MemberName, owner: Option<MemberName> },
     #[error(transparent)]
     Worktree(#[from] WorktreeError),
     #[error("`{name}` has no worktree")]
@@ -89,6 +91,11 @@ pub(crate) enum OpsError {
     Deadline { what: String, seconds: u64 },
     #[error("{what}")]
     NotEnded { what: String },
+}
+
+/// Whose token it is, for people.
+pub(super) fn holder(owner: Option<&MemberName>) -> String {
+    owner.map_or("a run that is over".to_owned(), |name| format!("`{name}`"))
 }
 
 fn screen_block(screen: &str) -> String {
@@ -139,6 +146,7 @@ impl OpsError {
             | OpsError::TeamTaken { .. }
             | OpsError::NotAttachable { .. }
             | OpsError::WorktreeInUse { .. }
+            | OpsError::NotTheSpeaker { .. }
             | OpsError::NoWorktreesHere { .. }
             | OpsError::NotOurMember { .. } => Kind::Refused,
         }
@@ -203,6 +211,12 @@ impl OpsError {
             OpsError::CannotDo(_) => Some("see what a member prints with `phalanx logs NAME -f`".to_owned()),
             OpsError::NotAttachable { name, team, .. } => {
                 Some(format!("see what it has printed with `phalanx logs {name} -t {team}`"))
+            }
+            OpsError::NotTheSpeaker { owner: Some(owner), .. } => {
+                Some(format!("leave `--as` away, or speak as yourself: `--as {owner}`"))
+            }
+            OpsError::NotTheSpeaker { owner: None, .. } => {
+                Some("a person at this terminal goes on with `env -u PHALANX_TOKEN phalanx …`".to_owned())
             }
             OpsError::Worktree(e) => worktree_hint(e),
             OpsError::NoWorktree { known, .. } if known.is_empty() => {

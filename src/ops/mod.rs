@@ -25,6 +25,7 @@ pub(crate) mod run;
 pub(crate) mod send;
 pub(crate) mod shutdown;
 pub(crate) mod spawn;
+pub(crate) mod speaker;
 pub(crate) mod status;
 pub(crate) mod task;
 pub(crate) mod team;

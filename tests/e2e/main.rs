@@ -15,6 +15,7 @@ mod profile;
 mod ps;
 mod shutdown;
 mod spawn;
+mod speaker;
 mod staff;
 mod tasks;
 mod tmux;

@@ -1,0 +1,42 @@
+//! Who may speak as whom: a process that carries a member's token speaks as that member and as nobody else (SEC-04). What
+//! this cannot hold back is said in docs/security.md.
+
+use std::ffi::OsStr;
+
+use super::context::Context;
+use super::error::{OpsError, holder};
+use crate::model::event::{EventKind, Note};
+use crate::model::id::TeamName;
+use crate::store::TeamStore;
+
+/// Compares the speaker with the caller's `PHALANX_TOKEN`; without one there is nothing to compare.
+///
+/// # Errors
+/// The token is another member's of this team, or that of a run which is not the member's latest any more. The journal is
+/// told.
+pub(crate) fn check(ctx: &Context, team: &TeamStore) -> Result<(), OpsError> {
+    let Some(token) = ctx.caller.var("PHALANX_TOKEN") else { return Ok(()) };
+    let holds = |given: &str| token == OsStr::new(given);
+    // The usual case costs one read.
+    if team.member_record(&ctx.speaker)?.is_some_and(|record| holds(&record.token)) {
+        return Ok(());
+    }
+    let owner = team.member_records()?.into_iter().find(|record| holds(&record.token)).map(|r| r.name);
+    if owner.is_none() && !is_member_here(ctx, team) {
+        // A member of another team, which is nobody in this one: it may well have made it.
+        return Ok(());
+    }
+    let who = holder(owner.as_ref());
+    let text = format!("{who} tried to speak as `{}`, and was refused", ctx.speaker);
+    let note = Note { member: owner.clone(), ..Note::of(EventKind::Warning) };
+    team.record(note.with("text", text))?;
+    Err(OpsError::NotTheSpeaker { speaker: ctx.speaker.clone(), owner })
+}
+
+/// Whether the caller's own variables say that it is a member of this very team.
+fn is_member_here(ctx: &Context, team: &TeamStore) -> bool {
+    let named =
+        ctx.caller.var("PHALANX_TEAM").and_then(OsStr::to_str).and_then(|t| TeamName::existing(t).ok());
+    let same_root = ctx.caller.var("PHALANX_CONFIG_DIR").is_none_or(|root| root == team.root().as_os_str());
+    same_root && named.as_ref() == Some(team.name())
+}

@@ -1,0 +1,83 @@
+//! Who may speak as whom, with the credentials that real teammates were given.
+
+use serde_json::json;
+
+use crate::harness::{Run, Stage, binary, wait_for};
+
+/// A run with the variables of a teammate that was really started.
+fn as_teammate(stage: &Stage, env: &[(String, String)], args: &[&str]) -> Run {
+    let mut command = stage.command(binary());
+    command.envs(env.iter().map(|(name, value)| (name, value))).args(args);
+    Run::from(command.output().expect("phalanx runs"))
+}
+
+/// Starts a teammate that writes down what it was told of itself.
+fn spawn(stage: &Stage, name: &str) -> Vec<(String, String)> {
+    let script = format!("env | grep ^PHALANX_ >{name}.new; mv {name}.new {name}.env; exec sleep 300");
+    stage.phalanx(&["spawn", name, "--backend", "pty", "--", "sh", "-c", &script]).expect(0);
+    let file = stage.at("work").join(format!("{name}.env"));
+    let text = wait_for("its variables", || std::fs::read_to_string(&file).ok());
+    std::fs::remove_file(&file).expect("removed");
+    let pairs = text.lines().filter_map(|line| line.split_once('='));
+    pairs.map(|(name, value)| (name.to_owned(), value.to_owned())).collect()
+}
+
+/// SEC-04: a teammate cannot speak as the lead or as another, by no way of naming the speaker; it is refused before
+/// anything is done, and the journal has it.
+#[test]
+fn sec_04_a_teammate_speaks_as_itself_only() {
+    let stage = Stage::new();
+    stage.phalanx(&["team", "create", "alpha"]).expect(0);
+    let (ann, _bob) = (spawn(&stage, "ann"), spawn(&stage, "bob"));
+    as_teammate(&stage, &ann, &["send", "team-lead", "mine"]).expect(0);
+    for other in ["team-lead", "lead", "bob", "nobody"] {
+        for verb in [&["send", "team-lead", "forged"][..], &["task", "create", "forged"], &["status"]] {
+            let run = as_teammate(&stage, &ann, &[&["--as", other][..], verb].concat()).expect(4);
+            assert!(run.stderr.contains("the token is that of `ann`"), "{other} {verb:?}: {run:?}");
+        }
+        let named: Vec<_> = ann
+            .iter()
+            .map(|(name, value)| {
+                let forged = if name == "PHALANX_AGENT_NAME" { other } else { value.as_str() };
+                (name.clone(), forged.to_owned())
+            })
+            .collect();
+        as_teammate(&stage, &named, &["send", "team-lead", "forged"]).expect(4);
+    }
+    let warned = stage.wait_event("alpha", "warning", "ann");
+    assert_eq!(warned["detail"]["text"], json!("`ann` tried to speak as `team-lead`, and was refused"));
+    let inbox = stage.phalanx(&["--json", "inbox", "--peek", "--all"]).expect(0).json();
+    let texts: Vec<_> = inbox.as_array().expect("entries").iter().map(|entry| &entry["text"]).collect();
+    assert_eq!(texts, [&json!("mine")]);
+    assert_eq!(stage.phalanx(&["--json", "task", "list"]).expect(0).json(), json!([]));
+    stage.phalanx(&["down", "--force"]).expect(0);
+    stage.assert_clean();
+}
+
+/// SEC-04, SD-10: the token of a run that a namesake has followed speaks for nobody.
+#[test]
+fn sec_04_the_token_of_an_earlier_run_is_refused() {
+    let stage = Stage::new();
+    stage.phalanx(&["team", "create", "alpha"]).expect(0);
+    let earlier = spawn(&stage, "ann");
+    stage.phalanx(&["shutdown", "ann", "--force"]).expect(0);
+    let later = spawn(&stage, "ann");
+    let run = as_teammate(&stage, &earlier, &["send", "team-lead", "late"]).expect(4);
+    assert!(run.stderr.contains("a run that is over"), "{run:?}");
+    as_teammate(&stage, &later, &["send", "team-lead", "now"]).expect(0);
+    stage.phalanx(&["down", "--force"]).expect(0);
+    stage.assert_clean();
+}
+
+/// SEC-04: a teammate is nobody in a team of another name, and can make and lead one.
+#[test]
+fn sec_04_a_teammate_can_lead_a_team_of_its_own() {
+    let stage = Stage::new();
+    stage.phalanx(&["team", "create", "alpha"]).expect(0);
+    let ann = spawn(&stage, "ann");
+    as_teammate(&stage, &ann, &["team", "create", "beta"]).expect(0);
+    as_teammate(&stage, &ann, &["--as", "team-lead", "-t", "beta", "task", "create", "x"]).expect(0);
+    stage.phalanx(&["team", "delete", "-t", "beta"]).expect(0);
+    stage.phalanx(&["down", "--force", "-t", "alpha"]).expect(0);
+    stage.assert_clean();
+}
