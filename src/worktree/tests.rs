@@ -39,7 +39,7 @@ impl Lab {
     /// In a directory of this name.
     fn named(name: &str) -> Lab {
         let dir = tempfile::tempdir().expect("a directory");
-        let top = dir.path().canonicalize().expect("it is there").join(name);
+        let top = fs::canonical(dir.path()).expect("it is there").join(name);
         mkdir(&top);
         let lab = Lab { dir, top };
         lab.git(&["init", "--quiet", "-b", "main"]);
@@ -115,13 +115,13 @@ impl Lab {
     fn stays(&self, checkout: &Checkout, condition: &Condition) {
         assert_eq!(self.condition(checkout), *condition);
         assert!(matches!(self.remove(checkout), Removed::Kept { .. }), "{condition:?}");
-        assert!(Path::new(&checkout.path).is_dir());
+        assert!(fs::is_dir(Path::new(&checkout.path)));
         assert!(self.git(&["worktree", "list"]).contains(&checkout.path));
     }
 
     fn goes(&self, checkout: &Checkout) {
         assert_eq!(self.remove(checkout), Removed::Gone { branch_left: None });
-        assert!(!Path::new(&checkout.path).exists());
+        assert!(!fs::exists(Path::new(&checkout.path)));
         assert!(!self.git(&["worktree", "list"]).contains(&checkout.path));
     }
 
@@ -139,7 +139,7 @@ fn a_worktree_is_made_on_its_own_branch_and_hidden_from_git() {
     assert_eq!(lab.git_in(Path::new(&made.path), &["branch", "--show-current"]), "demo-bob");
     assert_eq!(made.base, lab.git(&["rev-parse", "HEAD"]));
     assert_eq!(lab.git(&["status", "--porcelain"]), "", "the main checkout sees nothing of it");
-    assert!(!lab.top.join(".gitignore").exists());
+    assert!(!fs::exists(&lab.top.join(".gitignore")));
     let exclude = || read(lab.top.join(".git/info/exclude")).expect("a text");
     lab.goes(&made);
     let again = lab.made();
@@ -239,7 +239,7 @@ fn en_07_what_git_knows_nothing_of_stays() {
     write(Path::new(&made.path).join("x"), "x");
     assert_eq!(lab.condition(&made), Condition::Foreign);
     assert!(matches!(lab.remove(&made), Removed::Kept { .. }));
-    assert!(Path::new(&made.path).join("x").exists());
+    assert!(fs::exists(&Path::new(&made.path).join("x")));
     assert!(matches!(lab.make(&Wish::Own), Err(WorktreeError::Taken { .. })));
 }
 
@@ -305,7 +305,7 @@ fn branches_that_exist_are_gone_on_with_only_when_named() {
     lab.goes(&fresh);
     let checked_out = lab.make(&Wish::Branch("main".to_owned()));
     assert!(matches!(checked_out, Err(WorktreeError::Git { .. })), "{checked_out:?}");
-    assert!(!lab.top.join(".worktrees/demo-bob").exists());
+    assert!(!fs::exists(&lab.top.join(".worktrees/demo-bob")));
 }
 
 /// SEC-02, SEC-11: nothing in a path is taken apart by a shell, by git's patterns or by git's options.
@@ -367,7 +367,7 @@ fn files_are_copied_and_the_setup_runs_in_it() {
     for (rules, said) in failing {
         let error = make(rules).expect_err("it fails").to_string();
         assert!(error.contains(said), "{error}");
-        assert!(!path.exists() && !lab.has_branch("demo-bob"), "nothing is left: {error}");
+        assert!(!fs::exists(&path) && !lab.has_branch("demo-bob"), "nothing is left: {error}");
     }
 }
 
@@ -386,7 +386,7 @@ fn a_copied_file_does_not_leave_through_a_link() {
     let rules = Rules { copy: vec!["link/f".to_owned()], ..Rules::default() };
     let made = repository.make(&repository.place(None, "demo-bob"), "demo-bob", &Wish::Own, &rules);
     assert!(made.expect_err("refused").to_string().contains("leads out of it"));
-    assert!(!outside.join("f").exists());
+    assert!(!fs::exists(&outside.join("f")));
 }
 
 /// EN-07: a hook of git runs with these, and would have everything done to its own index.
