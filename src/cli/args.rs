@@ -9,6 +9,7 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 use super::args_profile::ProfileVerb;
 use super::args_task::TaskVerb;
 use super::args_worktree::{WorktreeVerb, wish};
+use super::brief::Brief;
 use super::out::Color;
 use crate::model::id::TaskId;
 use crate::model::mode::Mode;
@@ -119,6 +120,7 @@ pub(super) enum Verb {
     Hide(Named),
     /// Put a hidden pane back beside the others.
     Show(Named),
+    Brief(Brief),
     Wait(Wait),
     Events(Events),
     Attach(Attach),

@@ -6,6 +6,7 @@ mod args_profile;
 mod args_task;
 mod args_worktree;
 mod attach;
+mod brief;
 mod conduct;
 mod crash;
 mod doctor;
@@ -144,6 +145,7 @@ fn perform(setup: &Setup, verb: Verb) -> Done {
         Verb::Focus(args) => focus::focus(setup, &args),
         Verb::Hide(args) => focus::hide(setup, &args),
         Verb::Show(args) => focus::show(setup, &args),
+        Verb::Brief(args) => brief::brief(setup, &args),
         Verb::Wait(args) => status::wait(setup, args),
         Verb::Events(args) => status::events(setup, &args),
         Verb::Attach(args) => attach::attach(setup, &args),

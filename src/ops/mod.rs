@@ -3,6 +3,7 @@
 
 pub(crate) mod attach;
 mod backends;
+pub(crate) mod brief;
 mod context;
 pub(crate) mod doctor;
 mod error;

@@ -33,7 +33,8 @@ pub(crate) fn render_for_agent(from: &str, color: Option<&str>, summary: Option<
     out
 }
 
-fn push_attribute(out: &mut String, value: &str) {
+/// A value that can stand between quotes, on one line, and opens or closes no tag.
+pub(crate) fn push_attribute(out: &mut String, value: &str) {
     for c in value.chars() {
         match c {
             '&' => out.push_str("&amp;"),
