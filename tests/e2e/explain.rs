@@ -101,7 +101,7 @@ fn what_has_no_pane_is_neither_hidden_nor_shown_nor_focused() {
     let before = read();
     for verb in ["focus", "hide", "show"] {
         let run = stage.phalanx(&["--json", verb, "ada"]).expect(4);
-        assert!(run.stderr.contains(verb) && run.stderr.contains("phalanx logs"), "{run:?}");
+        assert!(run.stderr.contains(verb) && run.stderr.contains("phalanx attach"), "{run:?}");
         assert_eq!(
             stage.phalanx(&["--json", verb, "nobody"]).expect(3).json()["error"]["kind"],
             json!("not_found")
