@@ -11,7 +11,7 @@ use crate::sys::fs::{self, Identity, Spare, Sync};
 
 /// So many older contents, of which the first one's turn begins with a wait for the disk (half a millisecond where it is
 /// measured; one alone would wait each time).
-const SPARES: u32 = 8;
+pub(super) const SPARES: u32 = 8;
 
 /// The last publication of one of us.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

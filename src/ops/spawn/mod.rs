@@ -146,8 +146,9 @@ pub(crate) fn spawn(
     }
     let proofs = prove::prove(team, &underway, &news, terms.deadline);
     let placed: Vec<_> = underway.iter().map(|one| one.prepared.record.clone()).collect();
-    super::label::label(ctx, team, &placed, false);
     let results = conclude(ctx, team, backend.as_ref(), underway, proofs);
+    // For the eye, and therefore last. What was taken back is not there to be labelled any more.
+    super::label::label(ctx, team, &placed, false);
     Ok(Batch { chosen, results })
 }
 
