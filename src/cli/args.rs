@@ -160,6 +160,9 @@ pub(super) struct Up {
     /// Where members run; wins over the manifest.
     #[arg(long, value_parser = backend, value_name = "BACKEND")]
     pub(super) backend: Option<BackendChoice>,
+    /// Put its tmux panes on the server at this socket.
+    #[arg(long, value_name = "PATH")]
+    pub(super) tmux_socket: Option<PathBuf>,
 }
 
 /// Ask all members to end, then delete the team.
@@ -202,6 +205,9 @@ pub(super) enum TeamVerb {
         /// What the lead is, for other programs that read the team file.
         #[arg(long, value_name = "TYPE")]
         agent_type: Option<String>,
+        /// Put its tmux panes on the server at this socket.
+        #[arg(long, value_name = "PATH")]
+        tmux_socket: Option<PathBuf>,
         /// Append -2, -3 … to a name that is taken.
         #[arg(long)]
         unique: bool,

@@ -120,8 +120,9 @@ fn perform(setup: &Setup, verb: Verb) -> Done {
         Verb::Up(args) => up::up(setup, &args),
         Verb::Down(args) => shutdown::down(setup, &args),
         Verb::Lead(args) => lead::lead(setup, &args),
-        Verb::Team(TeamVerb::Create { name, description, agent_type, unique }) => {
-            team::create(setup, &name, description.as_deref(), agent_type.as_deref(), unique)
+        Verb::Team(TeamVerb::Create { name, description, agent_type, tmux_socket, unique }) => {
+            let tmux_socket = tmux_socket.as_deref();
+            team::create(setup, &name, description.as_deref(), agent_type.as_deref(), tmux_socket, unique)
         }
         Verb::Team(TeamVerb::List) => team::list(setup),
         Verb::Team(TeamVerb::Show) => team::show(setup),

@@ -1,5 +1,7 @@
 //! The team verbs.
 
+use std::path::Path;
+
 use serde_json::json;
 
 use super::fail::{Exit, Failure};
@@ -18,10 +20,12 @@ pub(super) fn create(
     name: &str,
     description: Option<&str>,
     agent_type: Option<&str>,
+    tmux_socket: Option<&Path>,
     unique: bool,
 ) -> Done {
+    let tmux_socket = tmux_socket.map(|path| setup.absolute(path)).transpose()?;
     // A lead that is started for it later leads it; whoever made it deletes it.
-    let settings = Settings::by_hand(MAX_MEMBERS);
+    let settings = Settings { tmux_socket, ..Settings::by_hand(MAX_MEMBERS) };
     let team =
         ops::team::create(&setup.ctx, name, description.unwrap_or_default(), agent_type, &settings, unique)?;
     let document = json!({

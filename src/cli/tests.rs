@@ -67,7 +67,9 @@ fn up_down_and_lead() {
 #[test]
 fn team_verbs() {
     let line = "team create demo --description d --agent-type lead --unique";
-    let Verb::Team(TeamVerb::Create { name, description, agent_type, unique }) = verb(line) else {
+    let Verb::Team(TeamVerb::Create { name, description, agent_type, tmux_socket: None, unique }) =
+        verb(line)
+    else {
         panic!("another verb")
     };
     assert_eq!((name.as_str(), unique), ("demo", true));

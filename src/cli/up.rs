@@ -60,11 +60,12 @@ fn plan(setup: &Setup, args: &args::Up) -> Result<Plan, Failure> {
     let here = &setup.ctx.caller.cwd;
     let wanted = ops::manifest::wanted(&manifest, here, read)?;
     let settings = ops::manifest::settings(&manifest, args.backend.clone(), args.keep)?;
+    let tmux_socket = args.tmux_socket.as_deref().map(|path| setup.absolute(path)).transpose()?;
     let plan = Plan {
         name: manifest.team.name.clone(),
         description: manifest.team.description.clone().unwrap_or_default(),
         tasks: ops::manifest::tasks(&manifest, here)?,
-        settings: Settings { templates: wanted.templates, ..settings },
+        settings: Settings { templates: wanted.templates, tmux_socket, ..settings },
         orders: wanted.orders,
     };
     let later = plan.settings.templates.iter().map(|template| template.order.clone());
