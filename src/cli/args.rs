@@ -6,6 +6,7 @@ use std::time::Duration;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
+use super::args_answer::Answer;
 use super::args_profile::ProfileVerb;
 use super::args_task::TaskVerb;
 use super::out::Color;
@@ -100,6 +101,7 @@ pub(super) enum Verb {
     #[command(subcommand)]
     Task(TaskVerb),
     Shutdown(Shutdown),
+    Answer(Answer),
     Status(Status),
     /// List every team on this machine, whoever leads it.
     ///

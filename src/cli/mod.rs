@@ -1,7 +1,9 @@
 //! The command line: parses it, gathers what surrounds the process, calls a verb, tells how it went. Decides nothing
 //! about teams. The only place that reads environment and settings.
 
+mod answer;
 mod args;
+mod args_answer;
 mod args_profile;
 mod args_task;
 mod attach;
@@ -134,6 +136,7 @@ fn perform(setup: &Setup, verb: Verb) -> Done {
         Verb::Inbox(args) => inbox::inbox(setup, &args),
         Verb::Task(verb) => task::task(setup, verb),
         Verb::Shutdown(args) => shutdown::shutdown(setup, &args),
+        Verb::Answer(args) => answer::answer(setup, args),
         Verb::Status(args::Status { watch: true }) => watch::watch(setup),
         Verb::Status(args::Status { watch: false }) => status::status(setup),
         Verb::Ps => ps::ps(setup),

@@ -83,6 +83,7 @@ fn end(
     let mut requests = ops::shutdown::ask(team, names, wish)?;
     if waits && requests.iter().any(ShutdownRequest::is_open) {
         requests = settle(setup, team, requests, Duration::from_secs(wish.deadline_s) + MARGIN)?;
+        ops::verify::verify(&setup.ctx, team, &mut requests)?;
     }
     Ok(ops::shutdown::outcomes(team, &requests)?)
 }
@@ -184,6 +185,7 @@ fn exit(ended: &[Ended]) -> Exit {
 mod tests {
     use super::*;
     use crate::model::id::RequestId;
+    use crate::model::request::Parting;
 
     #[test]
     fn the_worst_outcome_decides_the_exit_code() {
@@ -193,6 +195,8 @@ mod tests {
             request_id: RequestId::parse("shutdown-1@ada").expect("id"),
             reason: reason.map(str::to_owned),
             elapsed_ms: Some(1),
+            parting: Parting::default(),
+            deviations: Vec::new(),
         };
         let table = [
             (vec![one("closed", None), one("forced", None), one("gone", None), one("requested", None)], 0),

@@ -6,7 +6,7 @@ use std::time::Duration;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 
 use super::effect::Effect;
-use super::event::Event;
+use super::event::{Answer, Event};
 use super::labels;
 use super::react::react;
 use super::sources::{self, Signal};
@@ -91,12 +91,24 @@ pub(crate) async fn lead(
     let end = driver.state.end().unwrap_or(End::TeamGone);
     if end != End::TeamGone {
         if leads {
+            verify(lead.ctx, lead.team).await?;
             ops::lease::withdraw(lead.team)?;
         }
         ops::events::note(lead.team, Note::of(EventKind::LeadEnded).with("end", format!("{end:?}")))?;
     }
     drop(lead.lease);
     Ok(end)
+}
+
+/// Once all members have ended; git may take its time.
+async fn verify(ctx: &Context, team: &Team) -> Result<(), OpsError> {
+    let (ctx, of) = (ctx.clone(), team.clone());
+    let verified = tokio::task::spawn_blocking(move || ops::verify::verify_all(&ctx, &of)).await;
+    match verified {
+        Ok(Err(e)) if team.exists() => Err(e),
+        // A thread that was lost has said so; the report then lacks what it would have found.
+        Ok(Ok(()) | Err(_)) | Err(_) => Ok(()),
+    }
 }
 
 impl Driver<'_> {
@@ -178,7 +190,13 @@ impl Driver<'_> {
         let (events, at) = ops::events::from(self.team, self.journal_at)?;
         self.journal_at = at;
         events.iter().for_each(|event| (self.report)(event));
-        Ok(())
+        let answers: Vec<Answer> = events.iter().filter_map(Answer::told_by).collect();
+        if answers.is_empty() {
+            return Ok(());
+        }
+        // What is answered may have been asked a moment ago: the question is heard first.
+        self.look(&Topic::Mail(MemberName::lead().file_stem()))?;
+        self.step(Event::Answers(answers))
     }
 
     fn take(&mut self, signal: Signal) -> Result<(), OpsError> {
@@ -230,6 +248,7 @@ impl Driver<'_> {
             Effect::Start { kind, orders } => self.start(kind, orders),
             Effect::Terminate { name, incarnation, agreed } => self.terminate(name, incarnation, agreed)?,
             Effect::Retire(retirements) => ops::retire::retire(self.team, &retirements)?,
+            Effect::Agree { request, parting } => ops::shutdown::agreed(self.team, &request, &parting)?,
             Effect::Resolve { request, outcome, answer } => {
                 ops::shutdown::resolve(self.team, &request, outcome, answer.as_deref())?;
             }

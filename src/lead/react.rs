@@ -2,6 +2,7 @@
 
 mod mail;
 mod members;
+mod questions;
 mod shutdown;
 mod staff;
 
@@ -23,6 +24,7 @@ pub(crate) fn react(state: &mut State, event: Event, now: Timestamp) -> Vec<Effe
         Event::Members(records) => members::see_members(state, &records, &mut effects),
         Event::Requests(requests) => shutdown::see_requests(state, requests, &mut effects),
         Event::Board(board) => see_board(state, board, &mut effects),
+        Event::Answers(answers) => questions::see_answers(state, &answers, &mut effects),
         Event::Exited(record) => members::see_exit(state, &record, &mut effects),
         Event::Terminated(ended) => members::see_terminated(state, ended, now, &mut effects),
         Event::Started { kind, names, failures } => {

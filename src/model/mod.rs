@@ -1,6 +1,7 @@
 //! The nouns of the domain, pure: no files, no clock, no processes, no terminals.
 
 pub(crate) mod board;
+pub(crate) mod deviation;
 pub(crate) mod digest;
 pub(crate) mod drift;
 pub(crate) mod envelope;

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use crate::backend::BackendError;
-use crate::model::id::{IdError, MemberName, TeamName};
+use crate::model::id::{IdError, MemberName, RequestId, TeamName};
 use crate::model::placement::{BackendKind, Verdict};
 use crate::model::settings::BackendChoice;
 use crate::model::sheet::SheetError;
@@ -73,6 +73,11 @@ pub(crate) enum OpsError {
     CannotDo(BackendError),
     #[error("`{name}` has no terminal to show: {reason}")]
     NotAttachable { name: MemberName, team: TeamName, reason: String },
+    /// Only the member that was asked may answer, and only the run that was asked (SD-10, SD-11).
+    #[error("`{speaker}` may not answer `{id}`: {why}")]
+    NotYours { speaker: MemberName, id: RequestId, why: String },
+    #[error("`{id}` needs no answer any more: {why}")]
+    Answered { id: RequestId, why: String },
     #[error("{what} within {seconds} s")]
     Deadline { what: String, seconds: u64 },
     #[error("{what}")]
@@ -122,6 +127,8 @@ impl OpsError {
             | OpsError::LedByStranger { .. }
             | OpsError::TeamTaken { .. }
             | OpsError::NotAttachable { .. }
+            | OpsError::NotYours { .. }
+            | OpsError::Answered { .. }
             | OpsError::NotOurMember { .. } => Kind::Refused,
         }
     }
@@ -187,6 +194,8 @@ impl OpsError {
                 Some(format!("see what it has printed with `phalanx logs {name} -t {team}`"))
             }
             OpsError::NotOurMember { .. } => Some("ask the lead that started it".to_owned()),
+            OpsError::NotYours { .. } => Some("a member answers for itself: `--as NAME`".to_owned()),
+            OpsError::Answered { .. } => Some("see what became of it with `phalanx events`".to_owned()),
             OpsError::BackendUnavailable { .. }
             | OpsError::Name(_)
             | OpsError::File(_)

@@ -1,6 +1,7 @@
 //! One file per verb: the only place where store, backends and profiles meet. Knows nothing of command lines,
 //! screens or loops.
 
+pub(crate) mod answer;
 pub(crate) mod attach;
 mod backends;
 mod context;
@@ -29,6 +30,7 @@ pub(crate) mod status;
 pub(crate) mod task;
 pub(crate) mod team;
 pub(crate) mod terminate;
+pub(crate) mod verify;
 pub(crate) mod wait;
 
 pub(crate) use context::{Caller, Context, now};

@@ -99,8 +99,9 @@ pub(crate) fn move_on(
     };
     let Some(Some(next)) = team.change_record(name, incarnation, change)? else { return Ok(None) };
     team.record(news(name, next, reason))?;
-    if matches!(next, MemberState::Working | MemberState::Idle) {
-        team.change_roster(|roster| Ok(roster.set(name, "isActive", next == MemberState::Working)))?;
+    // Whoever waits for an answer has work in hand. A request to end changes nothing of what it does.
+    if next.is_up() && next != MemberState::ShutdownRequested {
+        team.change_roster(|roster| Ok(roster.set(name, "isActive", next != MemberState::Idle)))?;
     }
     Ok(Some(next))
 }

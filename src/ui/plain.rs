@@ -103,6 +103,8 @@ fn words(event: &Event) -> Option<String> {
         Kind::LeadStarted | Kind::LeadEnded | Kind::MemberAsked | Kind::MemberPlaced => None,
         Kind::MemberState | Kind::TaskCreated | Kind::TaskUpdated | Kind::PlacementVerdict => None,
         Kind::MemberHidden | Kind::MemberShown | Kind::Repaired => None,
+        // The report at the end has it.
+        Kind::ShutdownVerified => None,
     }
 }
 

@@ -181,7 +181,7 @@ fn member_state(event: &Event) -> Option<MemberState> {
         Kind::MessageSent | Kind::MessageHandled | Kind::ShutdownRequested | Kind::ShutdownEnded => None,
         Kind::TaskCreated | Kind::TaskClaimed | Kind::TaskCompleted | Kind::TaskFailed => None,
         Kind::TaskReleased | Kind::TaskUpdated | Kind::TaskDeleted | Kind::TaskVanished => None,
-        Kind::TaskChanged | Kind::TaskRewritten => None,
+        Kind::TaskChanged | Kind::TaskRewritten | Kind::ShutdownVerified => None,
         Kind::PlacementVerdict | Kind::FileQuarantined | Kind::Repaired | Kind::Warning => None,
     }
 }
@@ -198,7 +198,7 @@ fn task_state(event: &Event) -> Option<TaskState> {
         Kind::TaskChanged | Kind::TaskUpdated => {
             serde_json::from_value(event.detail.get("status")?.clone()).ok()
         }
-        Kind::TaskRewritten => None,
+        Kind::TaskRewritten | Kind::ShutdownVerified => None,
         Kind::TeamCreated | Kind::TeamDeleted | Kind::LeadStarted | Kind::LeadEnded => None,
         Kind::MemberAsked | Kind::MemberPlaced | Kind::MemberReady | Kind::MemberState => None,
         Kind::MemberStartFailed | Kind::MemberLeft | Kind::MemberHidden | Kind::MemberShown => None,

@@ -1,7 +1,7 @@
 //! Who is there: members that come up, end, and are gone.
 
-use super::shutdown::{ask_all, begin, ending, resolve};
-use super::staff;
+use super::shutdown::{self, ask_all, begin, ending, resolve};
+use super::{questions, staff};
 use crate::lead::effect::Effect;
 use crate::lead::event::Terminated;
 use crate::lead::state::{Phase, State, View};
@@ -31,6 +31,7 @@ pub(super) fn see_members(state: &mut State, records: &[MemberRecord], effects: 
         let was_up = known.is_some_and(|v| v.watched);
         let mut view = known.cloned().unwrap_or_else(|| view_of(record));
         view.state = record.state;
+        view.state_since = record.state_since;
         view.watched = record.state.is_up();
         if record.placement.is_some() && view.shown.replace(record.state) != Some(record.state) {
             runs.push(record.clone());
@@ -46,12 +47,14 @@ pub(super) fn see_members(state: &mut State, records: &[MemberRecord], effects: 
     }
     state.members.retain(|name, view| view.ending.is_some() || records.iter().any(|r| r.name == *name));
     join_stopping(state, effects);
+    shutdown::carry_open(state, effects);
 }
 
 fn view_of(record: &MemberRecord) -> View {
     View {
         incarnation: record.incarnation.clone(),
         state: record.state,
+        state_since: record.state_since,
         shown: None,
         reads_mail: record.reads_mail(),
         watched: false,
@@ -115,6 +118,7 @@ fn see_end(
         Ok(()) => {
             let since = view.since;
             state.members.remove(&name);
+            questions::forget(state, &name);
             staff::see_end(state, &name, ending.cause, since, now, effects);
             if let Some((id, outcome)) = ending.request {
                 state.open.remove(&id);

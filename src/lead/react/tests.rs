@@ -10,9 +10,11 @@ use crate::model::mode::Mode;
 use crate::model::placement::{BackendKind, Placement, ProcessId, PtyHold};
 use crate::model::protocol::{self, Message};
 use crate::model::record::{ExitRecord, FORMAT, MemberRecord, StartRecord, Wish};
-use crate::model::request::{ShutdownOutcome, ShutdownRequest};
+use crate::model::request::{Parting, ShutdownOutcome, ShutdownRequest};
 use crate::model::task::{Task, TaskState};
 
+mod questions;
+mod shutdown;
 mod staff;
 
 const NOW: Timestamp = Timestamp(100_000);
@@ -78,6 +80,10 @@ fn request(name: &str, n: u8, force: bool) -> ShutdownRequest {
         answer: None,
         ended_at: None,
         event: None,
+        agreed_at: None,
+        parting: Parting::default(),
+        cwd: None,
+        deviations: None,
     }
 }
 

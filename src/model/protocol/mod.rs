@@ -111,6 +111,30 @@ impl Message {
         Value::Object(object).to_string()
     }
 
+    /// The id of the request that it is, or answers.
+    pub(crate) fn request_id(&self) -> Option<&str> {
+        match self {
+            Message::ShutdownRequest(message) => Some(&message.request_id),
+            Message::ShutdownApproved(message) => Some(&message.request_id),
+            Message::ShutdownRejected(message) => Some(&message.request_id),
+            Message::PlanApprovalRequest(message) => Some(&message.request_id),
+            Message::PlanApprovalResponse(message) => Some(&message.request_id),
+            Message::PermissionRequest(message) => Some(&message.request_id),
+            Message::PermissionResponse(message) => Some(&message.request_id),
+            Message::SandboxPermissionRequest(message) => Some(&message.request_id),
+            Message::SandboxPermissionResponse(message) => Some(&message.request_id),
+            Message::IdleNotification(_)
+            | Message::TaskAssignment(_)
+            | Message::TaskCompleted(_)
+            | Message::TeamPermissionUpdate(_)
+            | Message::ModeSetRequest(_)
+            | Message::TeammateTerminated(_)
+            | Message::Text(_)
+            | Message::Unknown { .. }
+            | Message::Malformed { .. } => None,
+        }
+    }
+
     /// The name of the kind on the wire; `message` for plain text.
     pub(crate) fn kind(&self) -> &str {
         match self {

@@ -1,0 +1,70 @@
+//! Plans and questions of members: who waits for an answer, and for how long. Gives no answers; the messages stay unread
+//! for whoever does.
+
+use super::mail::speaker;
+use crate::lead::effect::Effect;
+use crate::lead::event::Answer;
+use crate::lead::state::{Question, State};
+use crate::model::envelope::Envelope;
+use crate::model::id::MemberName;
+use crate::model::lifecycle::Cause;
+use crate::model::protocol::Speaker;
+
+/// A member asks. Seen again it changes nothing.
+pub(super) fn see(
+    state: &mut State,
+    envelope: &Envelope,
+    request_id: &str,
+    cause: Cause,
+    effects: &mut Vec<Effect>,
+) {
+    let asking = state.members.iter().find(|(name, _)| name.clashes_with(&envelope.from));
+    let Some((name, view)) = asking else { return };
+    // What it asked before it went on, it does not wait for: a lead that comes later finds the message unread, too.
+    let old = envelope.timestamp < view.state_since.iso();
+    if old || state.questions.contains_key(&envelope.msg_id) {
+        return;
+    }
+    let member = name.clone();
+    let question = Question { member: member.clone(), request_id: request_id.to_owned(), cause };
+    state.questions.insert(envelope.msg_id.clone(), question);
+    wait_on(state, &member, effects);
+}
+
+/// Puts a member that has asked something into the state of waiting for it.
+pub(super) fn wait_on(state: &mut State, member: &MemberName, effects: &mut Vec<Effect>) {
+    let asked = state.questions.values().find(|question| question.member == *member);
+    if let Some(cause) = asked.map(|question| question.cause) {
+        move_on(state, member, cause, effects);
+    }
+}
+
+/// A message that somebody has read is in hands other than ours: how long its sender waits, its next words tell.
+pub(super) fn keep_unread(state: &mut State, unread: &[Envelope]) {
+    state.questions.retain(|id, _| unread.iter().any(|envelope| !envelope.read && envelope.msg_id == *id));
+}
+
+/// Only the lead answers. One that has asked two things waits for both.
+pub(super) fn see_answers(state: &mut State, answers: &[Answer], effects: &mut Vec<Effect>) {
+    for answer in answers.iter().filter(|answer| speaker(&answer.from) == Speaker::Lead) {
+        let of_member = |question: &Question| question.member == answer.member;
+        state.questions.retain(|_, q| !of_member(q) || q.request_id != answer.request_id);
+        if !state.questions.values().any(of_member) {
+            move_on(state, &answer.member, Cause::Answered, effects);
+        }
+    }
+}
+
+/// Its run is over: it waits for nothing.
+pub(super) fn forget(state: &mut State, member: &MemberName) {
+    state.questions.retain(|_, question| question.member != *member);
+}
+
+fn move_on(state: &mut State, member: &MemberName, cause: Cause, effects: &mut Vec<Effect>) {
+    let Some(view) = state.members.get_mut(member) else { return };
+    if let Some(next) = view.state.after(cause) {
+        view.state = next;
+        let (name, incarnation) = (member.clone(), view.incarnation.clone());
+        effects.push(Effect::MoveOn { name, incarnation, cause, reason: None });
+    }
+}
