@@ -7,6 +7,7 @@ use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
 use super::args_profile::ProfileVerb;
+use super::args_request::{Answer, Requests, SetMode};
 use super::args_task::TaskVerb;
 use super::out::Color;
 use crate::model::id::TaskId;
@@ -99,6 +100,9 @@ pub(super) enum Verb {
     /// Create, list, claim and complete tasks.
     #[command(subcommand)]
     Task(TaskVerb),
+    Requests(Requests),
+    Answer(Answer),
+    Mode(SetMode),
     Shutdown(Shutdown),
     Status(Status),
     /// List every team on this machine, whoever leads it.
@@ -455,7 +459,7 @@ fn layout() -> impl TypedValueParser<Value = Layout> {
     })
 }
 
-fn mode() -> impl TypedValueParser<Value = Mode> {
+pub(super) fn mode() -> impl TypedValueParser<Value = Mode> {
     PossibleValuesParser::new(Mode::ALL.map(Mode::as_str))
         .map(|word| Mode::parse(&word).unwrap_or(Mode::Default))
 }

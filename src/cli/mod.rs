@@ -3,6 +3,7 @@
 
 mod args;
 mod args_profile;
+mod args_request;
 mod args_task;
 mod attach;
 mod conduct;
@@ -20,6 +21,7 @@ mod manual;
 mod out;
 mod profile;
 mod ps;
+mod requests;
 mod setup;
 mod shutdown;
 mod spawn;
@@ -132,6 +134,9 @@ fn perform(setup: &Setup, verb: Verb) -> Done {
         Verb::Broadcast(args) => mail::broadcast(setup, &args),
         Verb::Inbox(args) => inbox::inbox(setup, &args),
         Verb::Task(verb) => task::task(setup, verb),
+        Verb::Requests(args) => requests::requests(setup, &args),
+        Verb::Answer(args) => requests::answer(setup, args),
+        Verb::Mode(args) => requests::mode(setup, &args),
         Verb::Shutdown(args) => shutdown::shutdown(setup, &args),
         Verb::Status(args::Status { watch: true }) => watch::watch(setup),
         Verb::Status(args::Status { watch: false }) => status::status(setup),

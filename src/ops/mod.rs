@@ -4,6 +4,7 @@
 pub(crate) mod attach;
 mod backends;
 mod context;
+pub(crate) mod decide;
 pub(crate) mod doctor;
 mod error;
 pub(crate) mod events;
@@ -15,6 +16,8 @@ pub(crate) mod label;
 mod launchers;
 pub(crate) mod lease;
 pub(crate) mod manifest;
+pub(crate) mod modes;
+pub(crate) mod notify;
 pub(crate) mod output;
 pub(crate) mod presence;
 pub(crate) mod profiles;
