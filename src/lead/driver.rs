@@ -205,12 +205,13 @@ impl Driver<'_> {
             }
         };
         self.due = waiting.iter().map(|question| question.deadline_at).min();
-        for question in waiting {
-            if self.announced.insert(question.id.clone()) {
-                let team = self.team.clone();
-                // If it cannot be told, it still stands in the view and in `phalanx requests`.
-                tokio::task::spawn_blocking(move || drop(ops::notify::notify(&team, &question)));
-            }
+        let fresh: Vec<_> = waiting.into_iter().filter(|q| self.announced.insert(q.id.clone())).collect();
+        if !fresh.is_empty() {
+            let team = self.team.clone();
+            // If it cannot be told, it still stands in the view and in `phalanx requests`.
+            tokio::task::spawn_blocking(move || {
+                fresh.iter().for_each(|question| drop(ops::notify::notify(&team, question)))
+            });
         }
         Ok(())
     }

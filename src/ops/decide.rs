@@ -204,14 +204,16 @@ fn mode_for(team: &TeamStore, question: &Question, answer: &Answer) -> Result<Op
     }
     let own = lead_mode(team)?;
     match answer.mode {
-        None => Ok(Some(own.filter(|m| !matches!(m, Mode::Plan | Mode::Delegate)).unwrap_or(Mode::Default))),
+        None => Ok(Some(own.unwrap_or(Mode::Default))),
         Some(mode) => may_give(own, mode).map(|()| Some(mode)),
     }
 }
 
-/// The lead's own mode, where the team file says one.
+/// The lead's own mode, where the team file says one. One that plans or delegates lets others work as by default, as
+/// Claude Code does.
 pub(super) fn lead_mode(team: &TeamStore) -> Result<Option<Mode>, OpsError> {
-    Ok(team.team()?.member(&MemberName::lead()).and_then(|lead| lead.mode))
+    let own = team.team()?.member(&MemberName::lead()).and_then(|lead| lead.mode);
+    Ok(own.map(|mode| if mode.reach() == 0 { Mode::Default } else { mode }))
 }
 
 fn may_give(own: Option<Mode>, mode: Mode) -> Result<(), OpsError> {
@@ -263,14 +265,16 @@ fn file(
     within_ms: u64,
 ) -> Result<(), OpsError> {
     let asked_at = now();
-    let asker = asker(team, &MemberName::existing(&envelope.from)?)?;
+    let given = MemberName::existing(&envelope.from)?;
+    let asker = asker(team, &given)?;
     let sent_at = Timestamp::parse(&envelope.timestamp);
     let here = asker.as_ref().filter(|asker| sent_at.is_none_or(|at| at >= asker.since));
     let mut question = Question {
         format: FORMAT,
         id,
         kind: ask.kind(),
-        from: MemberName::existing(&envelope.from)?,
+        // As the roster spells it: its mailbox bears that name.
+        from: asker.as_ref().map_or(given, |asker| asker.member.name.clone()),
         incarnation: here.and_then(|asker| asker.record.as_ref().map(|r| r.incarnation.clone())),
         msg_id: envelope.msg_id.clone(),
         asked_at,
@@ -361,7 +365,10 @@ fn verdict(
     let (tool, input) = match question.ask() {
         Some(Ask::Permission(tool)) => (tool.tool_name, tool.input),
         Some(Ask::Sandbox(asked)) => {
-            ("WebFetch".to_owned(), serde_json::json!({"url": format!("https://{}/", asked.host)}))
+            // Only what is a host and nothing else is one that a rule can know.
+            let plain = !asked.host.contains(['/', '?', '#']);
+            let url = if plain { format!("https://{}/", asked.host) } else { String::new() };
+            ("WebFetch".to_owned(), serde_json::json!({ "url": url }))
         }
         Some(Ask::Plan(_)) | None => return Ok(None),
     };

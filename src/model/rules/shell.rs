@@ -165,7 +165,7 @@ impl Reader {
 
     fn plain(&mut self, c: char, open: &mut Open) {
         // A comment ends where the shell thinks it does, which its options decide.
-        self.clear &= !c.is_control() && !(c == '#' && open.word.is_none());
+        self.clear &= !(c.is_control() || c == '#' && open.word.is_none());
         let starts = open.word.is_none();
         open.push(c);
         if matches!(c, '*' | '?' | '[' | '{') || (c == '~' && starts) {
