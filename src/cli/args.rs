@@ -8,6 +8,7 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 
 use super::args_answer::Answer;
 use super::args_profile::ProfileVerb;
+use super::args_request::{Requests, SetMode};
 use super::args_task::TaskVerb;
 use super::out::Color;
 use crate::model::id::TaskId;
@@ -100,6 +101,8 @@ pub(super) enum Verb {
     /// Create, list, claim and complete tasks.
     #[command(subcommand)]
     Task(TaskVerb),
+    Requests(Requests),
+    Mode(SetMode),
     Shutdown(Shutdown),
     Answer(Answer),
     Status(Status),
@@ -463,7 +466,7 @@ fn layout() -> impl TypedValueParser<Value = Layout> {
     })
 }
 
-fn mode() -> impl TypedValueParser<Value = Mode> {
+pub(super) fn mode() -> impl TypedValueParser<Value = Mode> {
     PossibleValuesParser::new(Mode::ALL.map(Mode::as_str))
         .map(|word| Mode::parse(&word).unwrap_or(Mode::Default))
 }

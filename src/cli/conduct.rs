@@ -15,9 +15,10 @@ use super::out::Out;
 use super::setup::Setup;
 use crate::lead::{End, Goal, Lead, Stop, lead};
 use crate::model::event::{Event, EventKind};
-use crate::model::id::RequestId;
+use crate::model::id::{MemberName, RequestId};
 use crate::model::report::Report;
 use crate::model::time::Timestamp;
+use crate::model::wire;
 use crate::ops::{self, Context, Lease, OpsError, Team};
 use crate::sys::env;
 use crate::sys::signal::Signals;
@@ -184,6 +185,13 @@ impl<'a> Desk<'a> {
     fn see(&self, event: &Event) {
         let mut view = self.view.borrow_mut();
         view.event(event);
+        if event.event == EventKind::RequestFiled
+            && wire::text(&event.detail, "state").as_deref() == Some("pending")
+            && env::stderr_is_tty()
+        {
+            let who = event.member.as_ref().map(MemberName::to_string).unwrap_or_default();
+            view.call(&format!("{} waits for an answer", who));
+        }
         drop(view);
         if event.event == EventKind::MemberReady {
             self.color_members();

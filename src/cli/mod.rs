@@ -5,6 +5,7 @@ mod answer;
 mod args;
 mod args_answer;
 mod args_profile;
+mod args_request;
 mod args_task;
 mod attach;
 mod conduct;
@@ -22,6 +23,7 @@ mod manual;
 mod out;
 mod profile;
 mod ps;
+mod requests;
 mod setup;
 mod shutdown;
 mod spawn;
@@ -135,6 +137,8 @@ fn perform(setup: &Setup, verb: Verb) -> Done {
         Verb::Broadcast(args) => mail::broadcast(setup, &args),
         Verb::Inbox(args) => inbox::inbox(setup, &args),
         Verb::Task(verb) => task::task(setup, verb),
+        Verb::Requests(args) => requests::requests(setup, &args),
+        Verb::Mode(args) => requests::mode(setup, &args),
         Verb::Shutdown(args) => shutdown::shutdown(setup, &args),
         Verb::Answer(args) => answer::answer(setup, args),
         Verb::Status(args::Status { watch: true }) => watch::watch(setup),

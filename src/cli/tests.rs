@@ -226,3 +226,25 @@ fn json_is_known_before_the_line_is_parsed() {
     assert!(wants_json(&words("phalanx nonsense --json")));
     assert!(!wants_json(&words("phalanx spawn x -- prog --json")));
 }
+
+#[test]
+fn what_members_ask() {
+    let Verb::Requests(requests) = verb("requests --all") else { panic!("another verb") };
+    assert!(requests.all);
+    let Verb::Answer(answer) = verb("answer p-1@ada --approve --mode acceptEdits --reason ok") else {
+        panic!("another verb")
+    };
+    assert_eq!((answer.id.as_str(), answer.approve, answer.reject), ("p-1@ada", true, false));
+    assert_eq!((answer.mode, answer.reason.as_deref()), (Some(Mode::AcceptEdits), Some("ok")));
+    let Verb::Mode(mode) = verb("mode ada plan") else { panic!("another verb") };
+    assert_eq!((mode.name.as_deref(), mode.mode, mode.all), (Some("ada"), Some(Mode::Plan), false));
+    for line in [
+        "answer p",
+        "answer --approve",
+        "answer p --approve --reject",
+        "answer p --approve --mode root",
+        "mode ada",
+    ] {
+        assert!(refused(line), "{line}");
+    }
+}

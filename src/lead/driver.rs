@@ -1,6 +1,6 @@
 //! The shell around the lead's step: reads what changed, steps, carries out. It decides nothing.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeSet, VecDeque};
 use std::time::Duration;
 
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
@@ -13,9 +13,10 @@ use super::sources::{self, Signal};
 use super::state::{End, Goal, State};
 use super::terminator::{self, Due};
 use crate::model::event::{Event as Noted, EventKind, Note};
-use crate::model::id::{Incarnation, MemberName};
+use crate::model::id::{Incarnation, MemberName, RequestId};
 use crate::model::order::Order;
 use crate::model::record::MemberRecord;
+use crate::model::time::Timestamp;
 use crate::model::topic::Topic;
 use crate::ops::spawn::Terms;
 use crate::ops::terminate::{Ending, Manner};
@@ -54,6 +55,12 @@ struct Driver<'a> {
     labels: UnboundedSender<Vec<MemberRecord>>,
     terminator: UnboundedSender<Due>,
     journal_at: u64,
+    /// It is there for what members ask; a verb that only carries its own requests is not.
+    leads: bool,
+    /// The questions that the user's program was told of.
+    announced: BTreeSet<RequestId>,
+    /// When the first of the open questions runs out.
+    due: Option<Timestamp>,
     report: &'a mut dyn FnMut(&Noted),
 }
 
@@ -82,7 +89,9 @@ pub(crate) async fn lead(
     let labels = labels::labeller(lead.ctx, lead.team);
     let terminator = terminator::start(lead.ctx, lead.team, signals.clone());
     let (ctx, team, journal_at) = (lead.ctx, lead.team, lead.journal_from);
-    let mut driver = Driver { ctx, team, state, signals, labels, terminator, journal_at, report };
+    let (announced, due) = (BTreeSet::new(), None);
+    let mut driver =
+        Driver { ctx, team, state, signals, labels, terminator, journal_at, leads, announced, due, report };
     driver.look(&Topic::Everything)?;
     while driver.state.end().is_none() {
         driver.next(&mut incoming, stops).await?;
@@ -118,7 +127,13 @@ impl Driver<'_> {
         stops: &mut UnboundedReceiver<Stop>,
     ) -> Result<(), OpsError> {
         let now = ops::now();
-        let tick = self.state.next_tick().map(|at| Duration::from_millis(at.since(now)));
+        let tick = self
+            .state
+            .next_tick()
+            .into_iter()
+            .chain(self.due)
+            .min()
+            .map(|at| Duration::from_millis(at.since(now)));
         tokio::select! {
             Some(stop) = stops.recv() => self.step(Event::Stop { force: stop == Stop::ByForce })?,
             Some(first) = incoming.recv() => {
@@ -132,7 +147,10 @@ impl Driver<'_> {
             }
             () = tokio::time::sleep(tick.unwrap_or(SWEEP).min(SWEEP)) => {
                 match tick {
-                    Some(left) if left <= SWEEP => self.step(Event::Tick)?,
+                    Some(left) if left <= SWEEP => {
+                        self.attend()?;
+                        self.step(Event::Tick)?;
+                    }
                     Some(_) | None => self.look(&Topic::Everything)?,
                 }
             }
@@ -149,16 +167,21 @@ impl Driver<'_> {
             Topic::Roster => Ok(()),
             Topic::Mail(owner) if *owner != MemberName::lead().file_stem() => Ok(()),
             Topic::Mail(_) => {
-                // An answer can overtake the news of its question: the question is looked at first.
                 self.look(&Topic::Members)?;
-                self.look(&Topic::Requests)?;
-                self.look_at_mail()
+                // Who asks is known to wait before its question is taken out of the mailbox.
+                self.look_at_mail()?;
+                self.attend()
             }
             Topic::Members | Topic::Member(_) => {
+                // Who has ended waits for nothing any more.
+                if self.due.is_some() {
+                    self.attend()?;
+                }
                 let records = ops::status::records(self.team)?;
                 self.step(Event::Members(records))
             }
             Topic::Requests => {
+                self.attend()?;
                 let requests = ops::shutdown::requests(self.team)?;
                 self.step(Event::Requests(requests))
             }
@@ -176,6 +199,34 @@ impl Driver<'_> {
                 parts.iter().try_for_each(|part| self.look(part))
             }
         }
+    }
+
+    /// Sees to what members ask; tells the user's program of what waits for a person.
+    fn attend(&mut self) -> Result<(), OpsError> {
+        if !self.leads {
+            return Ok(());
+        }
+        let waiting = match ops::decide::attend(self.ctx, self.team) {
+            Ok(waiting) => waiting,
+            Err(_) if !self.team.exists() => return Ok(()),
+            Err(e) => {
+                // What cannot be read or written now must not end the team; it is looked at again.
+                let text = format!("requests of members: {e}");
+                ops::events::note(self.team, Note::of(EventKind::Warning).with("text", text))?;
+                return Ok(());
+            }
+        };
+        self.due = waiting.iter().map(|question| question.deadline_at).min();
+        self.step(Event::Filed(waiting.iter().map(|question| question.id.to_string()).collect()))?;
+        let fresh: Vec<_> = waiting.into_iter().filter(|q| self.announced.insert(q.id.clone())).collect();
+        if !fresh.is_empty() {
+            let team = self.team.clone();
+            // If it cannot be told, it still stands in the view and in `phalanx requests`.
+            tokio::task::spawn_blocking(move || {
+                fresh.iter().for_each(|question| drop(ops::notify::notify(&team, question)))
+            });
+        }
+        Ok(())
     }
 
     fn look_at_mail(&mut self) -> Result<(), OpsError> {

@@ -2,6 +2,8 @@
 
 use serde_json::Value;
 
+use std::collections::BTreeSet;
+
 use crate::model::board::Board;
 use crate::model::envelope::Envelope;
 use crate::model::event::{Event as Noted, EventKind};
@@ -62,6 +64,8 @@ pub(crate) enum Event {
     Stop { force: bool },
     /// The team is no longer on disk.
     TeamGone,
+    /// The ids of what members have asked, was filed, and waits for an answer.
+    Filed(BTreeSet<String>),
     /// Time has passed.
     Tick,
 }

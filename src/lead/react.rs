@@ -32,6 +32,7 @@ pub(crate) fn react(state: &mut State, event: Event, now: Timestamp) -> Vec<Effe
         }
         Event::Stop { force } => shutdown::stop(state, End::Stopped, force, &mut effects),
         Event::TeamGone => state.phase = Phase::Done(End::TeamGone),
+        Event::Filed(open) => state.filed = open,
         Event::Tick => {}
     }
     shutdown::pass_time(state, now, &mut effects);

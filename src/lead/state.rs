@@ -112,6 +112,8 @@ pub(crate) struct State {
     pub(super) board: Option<Board>,
     pub(super) members_seen: bool,
     pub(super) requests_seen: bool,
+    /// Ids of questions that stand in the table of requests, open.
+    pub(super) filed: BTreeSet<String>,
     pub(super) kinds: Vec<Kind>,
     /// Messages that were acted upon; they may be seen again until they are marked.
     pub(super) handled: BTreeSet<String>,
@@ -131,6 +133,7 @@ impl State {
             held: None,
         };
         State {
+            filed: BTreeSet::new(),
             kinds: templates.into_iter().map(kind).collect(),
             goal,
             phase: Phase::Leading,

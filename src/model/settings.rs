@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 use super::environ::EnvRules;
 use super::order::Template;
 use super::placement::{BackendKind, Layout};
+use super::rules::TeamRules;
 
 /// When a lead takes its team to the end by itself.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
@@ -79,6 +80,11 @@ impl fmt::Display for BackendChoice {
 /// The form of the file that this phalanx writes.
 const FORMAT: u32 = 1;
 
+/// An hour: a person may be at lunch.
+pub(crate) const fn answer_within_s() -> u64 {
+    3600
+}
+
 /// How a team is run.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Settings {
@@ -101,6 +107,15 @@ pub(crate) struct Settings {
     pub(crate) max_members: usize,
     #[serde(default)]
     pub(crate) env: EnvRules,
+    /// What members may do unasked, must not do, and must ask for.
+    #[serde(default, skip_serializing_if = "TeamRules::is_empty")]
+    pub(crate) rules: TeamRules,
+    /// How long what members ask can be answered.
+    #[serde(default = "answer_within_s")]
+    pub(crate) answer_within_s: u64,
+    /// A program of the user's that is told of each request that waits for a person, and its arguments.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(crate) notify: Vec<String>,
     /// Who is started by the lead itself.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) templates: Vec<Template>,
@@ -120,6 +135,9 @@ impl Settings {
             keep: true,
             max_members,
             env: EnvRules::default(),
+            rules: TeamRules::default(),
+            answer_within_s: answer_within_s(),
+            notify: Vec::new(),
             templates: Vec::new(),
         }
     }

@@ -78,6 +78,15 @@ pub(crate) enum OpsError {
     NotYours { speaker: MemberName, id: RequestId, why: String },
     #[error("`{id}` needs no answer any more: {why}")]
     Answered { id: RequestId, why: String },
+    /// Only the lead decides (SEC-04).
+    #[error("`{speaker}` may not do this, only the lead may")]
+    NotTheLead { speaker: MemberName },
+    /// A request is honoured once.
+    #[error("request `{id}` cannot be answered: {}", decided(state, by, at))]
+    Decided { id: RequestId, state: &'static str, by: String, at: String },
+    /// Not wrong in itself, and not to be had.
+    #[error("{problem}")]
+    NotAllowed { problem: String },
     #[error("{what} within {seconds} s")]
     Deadline { what: String, seconds: u64 },
     #[error("{what}")]
@@ -86,6 +95,16 @@ pub(crate) enum OpsError {
 
 fn screen_block(screen: &str) -> String {
     if screen.is_empty() { String::new() } else { format!("\nits last lines were:\n{screen}") }
+}
+
+fn decided(state: &str, by: &str, at: &str) -> String {
+    match state {
+        "timed_out" | "answered_too_late" => {
+            format!("nobody answered until {at}, and its member was told so")
+        }
+        "asker_gone" => "the run that asked is gone".to_owned(),
+        state => format!("it was {state} by {by} at {at}"),
+    }
 }
 
 /// Names as a list for people.
@@ -129,6 +148,9 @@ impl OpsError {
             | OpsError::NotAttachable { .. }
             | OpsError::NotYours { .. }
             | OpsError::Answered { .. }
+            | OpsError::NotTheLead { .. }
+            | OpsError::Decided { .. }
+            | OpsError::NotAllowed { .. }
             | OpsError::NotOurMember { .. } => Kind::Refused,
         }
     }
@@ -193,6 +215,9 @@ impl OpsError {
             OpsError::NotAttachable { name, team, .. } => {
                 Some(format!("see what it has printed with `phalanx logs {name} -t {team}`"))
             }
+            OpsError::NotTheLead { .. } => Some("ask the lead: `phalanx send team-lead TEXT`".to_owned()),
+            OpsError::Decided { .. } => Some("see what was asked with `phalanx requests --all`".to_owned()),
+            OpsError::NotAllowed { .. } => Some("choose another mode".to_owned()),
             OpsError::NotOurMember { .. } => Some("ask the lead that started it".to_owned()),
             OpsError::NotYours { .. } => Some("a member answers for itself: `--as NAME`".to_owned()),
             OpsError::Answered { .. } => Some("see what became of it with `phalanx events`".to_owned()),

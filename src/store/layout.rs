@@ -5,6 +5,9 @@ use std::path::{Path, PathBuf};
 use crate::model::id::{Incarnation, MemberName, RequestId, TaskId, TeamName};
 use crate::model::topic::Topic;
 
+/// What the names of the files begin with in which members' questions lie; no other request's id does.
+pub(super) const QUESTION: &str = "asked.";
+
 /// The paths of one team.
 #[derive(Debug, Clone)]
 pub(crate) struct Layout {
@@ -102,6 +105,10 @@ impl Layout {
 
     pub(super) fn request(&self, id: &RequestId) -> PathBuf {
         self.requests().join(format!("{}.json", id.file_stem()))
+    }
+
+    pub(super) fn question(&self, id: &RequestId) -> PathBuf {
+        self.requests().join(format!("{QUESTION}{}.json", id.file_stem()))
     }
 
     pub(super) fn specs(&self) -> PathBuf {

@@ -14,6 +14,7 @@ mod leftovers;
 mod lenient;
 mod mailbox;
 mod members;
+mod questions;
 mod requests;
 mod roster;
 mod specs;

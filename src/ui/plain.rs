@@ -45,6 +45,7 @@ fn tint(event: &Event) -> Tint {
         (EventKind::MemberStartFailed, Tint::Bad),
         (EventKind::TaskCompleted, Tint::Good),
         (EventKind::Warning, Tint::Warn),
+        (EventKind::RequestFiled, Tint::Warn),
         (EventKind::TaskVanished, Tint::Warn),
         (EventKind::TaskRewritten, Tint::Warn),
     ];
@@ -92,6 +93,8 @@ fn words(event: &Event) -> Option<String> {
         }
         Kind::ShutdownRequested => Some(with_reason(event, "is to end")),
         Kind::ShutdownEnded => outcome_words(event),
+        Kind::RequestFiled => asked_words(event),
+        Kind::RequestDecided => decided_words(event),
         Kind::Warning => Some(format!("warning: {}", detail(event, "text").unwrap_or_default())),
         Kind::FileQuarantined => {
             Some(format!("warning: {} cannot be read", detail(event, "path").unwrap_or_default()))
@@ -121,6 +124,20 @@ fn changes(event: &Event) -> String {
 
 fn fields(event: &Event) -> String {
     text::short(&wire::texts(&event.detail, "fields").join(", "), LONGEST)
+}
+
+/// What a member waits for; what is decided already is told with the decision.
+fn asked_words(event: &Event) -> Option<String> {
+    wire::text(&event.detail, "state").filter(|state| state == "pending")?;
+    let (kind, id) = (detail(event, "kind")?, detail(event, "request_id")?);
+    let summary = detail(event, "summary").unwrap_or_default();
+    Some(format!("asks for a {kind}: {summary}; `phalanx answer {id} --approve` or `--reject`"))
+}
+
+fn decided_words(event: &Event) -> Option<String> {
+    let (kind, outcome) = (detail(event, "kind")?, detail(event, "outcome")?.replace('_', " "));
+    let why = detail(event, "rule").or_else(|| detail(event, "reason")).map(|why| format!(": {why}"));
+    Some(format!("{kind} {outcome} by {}{}", detail(event, "by")?, why.unwrap_or_default()))
 }
 
 /// An end that was agreed upon is told by the member's leaving.

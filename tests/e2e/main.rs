@@ -13,6 +13,7 @@ mod lead;
 mod lease;
 mod profile;
 mod ps;
+mod requests;
 mod shutdown;
 mod spawn;
 mod staff;

@@ -39,9 +39,15 @@ pub(super) fn wait_on(state: &mut State, member: &MemberName, effects: &mut Vec<
     }
 }
 
-/// A message that somebody has read is in hands other than ours: how long its sender waits, its next words tell.
+/// A message that somebody has read, and that is not filed, is in hands other than ours: how long its sender waits, its
+/// next words tell.
 pub(super) fn keep_unread(state: &mut State, unread: &[Envelope]) {
-    state.questions.retain(|id, _| unread.iter().any(|envelope| !envelope.read && envelope.msg_id == *id));
+    let filed = &state.filed;
+    let waits = |id: &String, question: &Question| {
+        let unread = unread.iter().any(|envelope| !envelope.read && envelope.msg_id == *id);
+        unread || filed.contains(&question.request_id)
+    };
+    state.questions.retain(|id, question| waits(id, question));
 }
 
 /// Only the lead answers. One that has asked two things waits for both.

@@ -5,18 +5,21 @@ use std::ops::Range;
 
 use toml::de::{DeTable, DeValue};
 
+use super::rules::{RULES, read_member_rules, read_rules};
 use super::{Defaults, EnvSection, Finish, Manifest, MemberSpec, TaskSpec, TeamSection};
 use crate::model::mode::Mode;
 use crate::model::order::Scale;
 use crate::model::placement::Layout;
-use crate::model::settings::BackendChoice;
+use crate::model::rules::TeamRules;
+use crate::model::settings::{self, BackendChoice};
 use crate::model::sheet::{self, At, Faults, Section, check_member_name, check_name, check_pattern};
 
-const ROOT: [&str; 5] = ["team", "env", "defaults", "member", "task"];
-const TEAM: [&str; 6] = ["name", "description", "backend", "layout", "finish", "max_members"];
+const ROOT: [&str; 6] = ["team", "env", "rules", "defaults", "member", "task"];
+const TEAM: [&str; 8] =
+    ["name", "description", "backend", "layout", "finish", "max_members", "answer_within", "notify"];
 const ENV: [&str; 2] = ["allow", "deny"];
 const DEFAULTS: [&str; 5] = ["profile", "cwd", "model", "mode", "env"];
-const MEMBER: [&str; 15] = [
+const MEMBER: [&str; 16] = [
     "name",
     "role",
     "profile",
@@ -32,6 +35,7 @@ const MEMBER: [&str; 15] = [
     "start",
     "scale",
     "restart",
+    "rules",
 ];
 const SCALE: [&str; 2] = ["min", "max"];
 /// `start = …`: true for when needed.
@@ -66,6 +70,7 @@ const SHELL_PROFILE: &str = "shell";
 pub(super) struct Draft {
     pub(super) team: TeamSection,
     env: EnvSection,
+    rules: TeamRules,
     defaults: Defaults,
     pub(super) members: Vec<MemberDraft>,
     pub(super) tasks: Vec<TaskDraft>,
@@ -91,6 +96,7 @@ impl Draft {
         Manifest {
             team: self.team,
             env: self.env,
+            rules: self.rules,
             defaults: self.defaults,
             members: self.members.into_iter().map(|member| member.spec).collect(),
             tasks: self.tasks.into_iter().map(|task| task.spec).collect(),
@@ -113,6 +119,7 @@ pub(super) fn read(table: &DeTable, faults: &mut Faults) -> Draft {
     Draft {
         team: team.unwrap_or_else(|| read_team(&Section::absent("[team]"), &mut Faults::default())),
         env,
+        rules: read_rules(&root.table("rules", "[rules]", &RULES, faults), faults),
         members: members.iter().map(|section| read_member(section, &defaults, faults)).collect(),
         tasks: tasks.iter().map(|section| read_task(section, faults)).collect(),
         defaults,
@@ -127,6 +134,9 @@ fn read_team(section: &Section, faults: &mut Faults) -> TeamSection {
         layout: inner(section.choice("layout", &Layout::ALL, faults)).unwrap_or_default(),
         finish: inner(section.choice("finish", &FINISHES, faults)).unwrap_or(Finish::TasksDone),
         max_members: read_max_members(section, faults),
+        answer_within: read_count(section, "answer_within", 1, faults)
+            .map_or(settings::answer_within_s(), |seconds| u64::try_from(seconds).unwrap_or(u64::MAX)),
+        notify: section.command("notify", faults).unwrap_or_default(),
     }
 }
 
@@ -177,6 +187,7 @@ fn read_member(section: &Section, defaults: &Defaults, faults: &mut Faults) -> M
         when_needed: inner(section.choice("start", &STARTS, faults)).unwrap_or(false),
         scale: read_scale(section, faults),
         restart: inner(section.choice("restart", &RESTARTS, faults)).unwrap_or(false),
+        rules: read_member_rules(section, faults),
     };
     MemberDraft { header: section.span.clone(), name: place, spec }
 }

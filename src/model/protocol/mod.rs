@@ -17,7 +17,7 @@ use fields::{Fields, Problem};
 use serde_json::{Map, Value};
 
 pub(crate) use permission::{
-    ModeSetRequest, PermissionRequest, PermissionResponse, SandboxPermissionRequest,
+    ModeSetRequest, PermissionRequest, PermissionResponse, PermissionVerdict, SandboxPermissionRequest,
     SandboxPermissionResponse, TeamPermissionUpdate,
 };
 pub(crate) use plan::{PlanApprovalRequest, PlanApprovalResponse};

@@ -81,7 +81,7 @@ fn values(ctx: &Context, team: &TeamStore, draft: &Draft, member: &Member, sessi
     let value = |name: Names| match name {
         Names::Model => order.model.as_deref().and_then(one),
         Names::Mode => order.mode.and_then(|mode| draft.profile.mode_words(mode)).map(<[String]>::to_vec),
-        Names::Plan => order.plan.then(|| draft.profile.launch.plan.clone()),
+        Names::Plan => draft.plan.then(|| draft.profile.launch.plan.clone()),
         Names::Prompt => order.prompt.as_deref().and_then(one),
         Names::AgentId => one(&member.agent_id),
         Names::AgentName => one(member.name.as_str()),

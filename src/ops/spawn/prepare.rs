@@ -27,12 +27,17 @@ use crate::sys::rand;
 /// How long a launcher holds the screen of a program that was never up.
 const LINGER_MS: u64 = 3000;
 
+/// With `true` every teammate must have a plan approved before it works (seed 004).
+const PLAN_REQUIRED: &str = "CLAUDE_CODE_PLAN_MODE_REQUIRED";
+
 /// An order whose words are all valid; names may still be taken.
 pub(super) struct Draft<'a> {
     pub(super) order: &'a Order,
     name: MemberName,
     pub(super) profile: Profile,
     cwd: String,
+    /// It must have a plan approved before it works.
+    pub(super) plan: bool,
 }
 
 /// Checks an order on its own.
@@ -46,7 +51,8 @@ pub(super) fn draft<'a>(ctx: &Context, order: &'a Order) -> Result<Draft<'a>, Op
     }
     let cwd = ctx.caller.cwd.join(order.cwd.as_deref().unwrap_or("."));
     let cwd = cwd.components().collect::<std::path::PathBuf>().to_string_lossy().into_owned();
-    Ok(Draft { order, name, profile, cwd })
+    let plan = order.plan || ctx.caller.var(PLAN_REQUIRED).is_some_and(|word| word == "true");
+    Ok(Draft { order, name, profile, cwd, plan })
 }
 
 fn profile_of(ctx: &Context, order: &Order) -> Result<Profile, OpsError> {
@@ -165,7 +171,7 @@ fn entry(team: &TeamStore, known: &Team, draft: &Draft, name: MemberName, backen
         model: draft.order.model.clone(),
         prompt: draft.order.prompt.clone(),
         color: Some(known.next_color().to_owned()),
-        plan_mode_required: draft.order.plan,
+        plan_mode_required: draft.plan,
         mode: draft.order.mode,
         joined_at: now(),
         pane_id: String::new(),
@@ -229,7 +235,7 @@ fn record(draft: &Draft, member: &Member, command: &Command, backend: BackendKin
             role: draft.order.role.clone(),
             model: draft.order.model.clone(),
             mode: draft.order.mode,
-            plan: draft.order.plan,
+            plan: draft.plan,
             prompt: draft.order.prompt.clone(),
             argv: command.argv.clone(),
             cwd: draft.cwd.clone(),
@@ -261,7 +267,11 @@ fn mail(team: &TeamStore, member: &Member, prompt: Option<&str>) -> Result<bool,
 fn is_control(envelope: &Envelope) -> bool {
     matches!(
         Message::parse(&envelope.text),
-        Message::ShutdownRequest(_) | Message::ModeSetRequest(_) | Message::PlanApprovalResponse(_)
+        Message::ShutdownRequest(_)
+            | Message::ModeSetRequest(_)
+            | Message::PlanApprovalResponse(_)
+            | Message::PermissionResponse(_)
+            | Message::SandboxPermissionResponse(_)
     )
 }
 
