@@ -42,8 +42,15 @@ pub(super) fn down(setup: &Setup, args: &args::Down) -> Done {
     let wish = Wish { reason, deadline_s: args.deadline, force: args.force };
     let names = everybody(setup, &team)?;
     let ended = end(setup, &team, &names, &wish, true)?;
-    let exit = exit(&ended);
-    let stays = ended.iter().any(|one| one.outcome == "rejected" || is_stuck(one));
+    let strangers = match args.force || !team.exists() {
+        true => Vec::new(),
+        false => ops::team::living_strangers(&setup.ctx, &team)?,
+    };
+    let stays = !strangers.is_empty() || ended.iter().any(|one| one.outcome == "rejected" || is_stuck(one));
+    let exit = match exit(&ended) {
+        Exit::DONE if !strangers.is_empty() => Exit::of(Class::Refused),
+        exit => exit,
+    };
     if !stays {
         give_way(&team)?;
         conduct::remove(&team)?;

@@ -9,7 +9,7 @@ use super::setup::Setup;
 use super::{Done, shutdown};
 use crate::model::id::TeamName;
 use crate::model::settings::Settings;
-use crate::ops;
+use crate::ops::{self, OpsError};
 use crate::ui;
 
 /// How many members a team that is built by hand may have: enough, and a stop for a script that runs away.
@@ -73,8 +73,13 @@ pub(super) fn delete(setup: &Setup, force: bool) -> Done {
         return deleted(setup, &name);
     }
     let team = setup.team()?;
+    let strangers = ops::team::living_strangers(&setup.ctx, &team)?;
     if force {
         shutdown::end_all_by_force(setup, &team)?;
+    } else if !strangers.is_empty() {
+        let mut members = ops::status::live_members(&team)?;
+        members.extend(strangers);
+        return Err(OpsError::LiveMembers { team: team.name().clone(), members }.into());
     }
     match ops::team::delete(&team) {
         Err(e) if !force || team.exists() => return Err(Failure::from(e)),

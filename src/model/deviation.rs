@@ -151,6 +151,9 @@ mod tests {
         Parting { status: Some(status), pending_work, artifacts_committed: committed }
     }
 
+    /// A request, what git would say, and what is told: kind and a part of the text.
+    type Row = (ShutdownRequest, WorkTree, &'static [(DeviationKind, &'static str)]);
+
     /// Seed 002, phase 2, point 7: everybody is accounted for, what is said to be committed is looked at, the rest is told.
     #[test]
     fn the_checklist_as_a_table() {
@@ -159,7 +162,7 @@ mod tests {
         use ShutdownStatus as S;
         let dirty = || WorkTree::Dirty(["a", "b", "c", "d", "e", "f"].map(str::to_owned).to_vec());
         let none = Parting::default;
-        let table: [(ShutdownRequest, WorkTree, &[(K, &str)]); 13] = [
+        let table: [Row; 13] = [
             (request(Closed, None, none()), dirty(), &[]),
             (request(Forced, None, none()), dirty(), &[]),
             (request(Gone, None, none()), dirty(), &[]),

@@ -121,8 +121,9 @@ mod tests {
     #[test]
     fn as_many_as_there_is_work_for_within_bounds() {
         use TaskState::{Completed, Failed, InProgress, Pending};
+        type Tasks = &'static [(TaskState, Option<&'static str>, Option<&'static str>)];
         let five = template(Demand::Scaled(Scale { min: 1, max: 5 }));
-        let table: [(&[(TaskState, Option<&str>, Option<&str>)], usize); 7] = [
+        let table: [(Tasks, usize); 7] = [
             (&[], 1),
             (&[(Pending, None, None); 3], 3),
             (&[(Pending, None, None); 9], 5),

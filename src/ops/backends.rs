@@ -40,6 +40,15 @@ fn program(ctx: &Context, name: &str) -> Result<PathBuf, String> {
     found.ok_or_else(|| format!("`{name}` is not in PATH"))
 }
 
+/// Whether a tmux pane of this id lives on the team's server, on the caller's, or on the default one. One that cannot be
+/// asked about may live; without tmux there are no panes.
+pub(super) fn tmux_pane_lives(ctx: &Context, team: &TeamStore, id: &str) -> Result<bool, OpsError> {
+    let Ok(program) = tmux_program(ctx) else { return Ok(false) };
+    let own = team.settings()?.and_then(|settings| settings.tmux_socket).map(PathBuf::from);
+    let sockets = [own, inside(ctx).map(|here| here.socket), None];
+    Ok(sockets.iter().any(|socket| tmux::has_pane(&program, socket.as_deref(), id).unwrap_or(true)))
+}
+
 /// Chooses the team's backend: what an earlier spawn chose stays, what is asked for here wins.
 pub(crate) fn choose_backend(
     ctx: &Context,

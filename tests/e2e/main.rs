@@ -4,9 +4,11 @@
 #![allow(unreachable_pub, reason = "the modules of a test binary are nobody's interface")]
 
 mod bad_input;
+mod delete;
 mod doctor;
 mod exec_backend;
 mod explain;
+mod handshake;
 mod harness;
 mod iterm2;
 mod lead;
