@@ -177,7 +177,7 @@ fn member_state(event: &Event) -> Option<MemberState> {
         Kind::TeamCreated | Kind::TeamDeleted | Kind::LeadStarted | Kind::LeadEnded => None,
         Kind::MemberPlaced => Some(MemberState::Starting),
         Kind::MemberReady => Some(MemberState::Idle),
-        Kind::MemberLeft | Kind::MemberHidden | Kind::MemberShown => None,
+        Kind::MemberFallback | Kind::MemberLeft | Kind::MemberHidden | Kind::MemberShown => None,
         Kind::MessageSent | Kind::MessageHandled | Kind::ShutdownRequested | Kind::ShutdownEnded => None,
         Kind::TaskCreated | Kind::TaskClaimed | Kind::TaskCompleted | Kind::TaskFailed => None,
         Kind::TaskReleased | Kind::TaskUpdated | Kind::TaskDeleted | Kind::TaskVanished => None,
@@ -201,7 +201,8 @@ fn task_state(event: &Event) -> Option<TaskState> {
         Kind::TaskRewritten => None,
         Kind::TeamCreated | Kind::TeamDeleted | Kind::LeadStarted | Kind::LeadEnded => None,
         Kind::MemberAsked | Kind::MemberPlaced | Kind::MemberReady | Kind::MemberState => None,
-        Kind::MemberStartFailed | Kind::MemberLeft | Kind::MemberHidden | Kind::MemberShown => None,
+        Kind::MemberStartFailed | Kind::MemberFallback | Kind::MemberLeft => None,
+        Kind::MemberHidden | Kind::MemberShown => None,
         Kind::MessageSent | Kind::MessageHandled | Kind::ShutdownRequested | Kind::ShutdownEnded => None,
         Kind::PlacementVerdict | Kind::FileQuarantined | Kind::Repaired | Kind::Warning => None,
     }
