@@ -39,13 +39,16 @@ pub(super) fn spawn(setup: &Setup, args: args::Spawn) -> Done {
     let batch = runtime.block_on(start(setup, &team, order, terms));
     runtime.shutdown_background();
     let (batch, interrupted) = batch?;
+    batch.fallbacks.iter().for_each(|fallback| setup.out.say(&fallback.to_string()));
     let why = batch.chosen;
     for result in batch.results {
         let one = result?;
         if interrupted {
             return Err(end_again(setup, &team, &one));
         }
-        setup.out.say(&format!("backend {}: {}", why.backend.as_str(), why.why));
+        if one.backend == why.backend {
+            setup.out.say(&format!("backend {}: {}", why.backend.as_str(), why.why));
+        }
         setup.out.give(&one, || line(&team, &one))?;
     }
     Ok(Exit::DONE)

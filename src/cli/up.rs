@@ -99,7 +99,9 @@ async fn run(setup: &Setup, args: &args::Up, plan: Plan) -> Done {
         Err(e) => return Err(conduct::remove(&team).err().unwrap_or(e.into())),
     };
     let (desk, wishes) = Desk::new(setup, &team)?;
-    let started = desk.attend(&mut signals, start(setup, &team, plan, &desk)).await;
+    // Where lines are printed, the lead reads the journal from its beginning and tells of fallbacks by itself.
+    let told = args.detach || desk.is_live();
+    let started = desk.attend(&mut signals, start(setup, &team, plan, &desk, told)).await;
     let spawned = match started {
         Ok(spawned) if desk.interrupted() && args.detach => Err((spawned, stopped())),
         Ok(spawned) => Ok(spawned),
@@ -129,12 +131,13 @@ fn stopped() -> Failure {
     Failure::interrupted("interrupted while the team was started", None)
 }
 
-/// Makes the tasks and starts the members, all in one go. A failure comes with those that run all the same.
+/// Makes the tasks and starts the members, all in one go, and says with `told` who had to fall back. A failure comes with those that run all the same.
 async fn start(
     setup: &Setup,
     team: &Team,
     plan: Plan,
     desk: &Desk<'_>,
+    told: bool,
 ) -> Result<Vec<Spawned>, (Vec<Spawned>, Failure)> {
     let (ctx, store) = (setup.ctx.clone(), team.clone());
     let batch = interrupt::aside(move || {
@@ -145,6 +148,9 @@ async fn start(
         Ok(ops::spawn::spawn(&ctx, &store, &plan.orders, &terms)?)
     });
     let batch = batch.await.map_err(|failure| (Vec::new(), failure))?;
+    if told {
+        batch.fallbacks.iter().for_each(|fallback| desk.say(&fallback.to_string()));
+    }
     let (mut spawned, mut failed) = (Vec::new(), Vec::new());
     for result in batch.results {
         match result {

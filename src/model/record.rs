@@ -57,6 +57,9 @@ pub(crate) struct ExitRecord {
     /// Why the program never ran: its file, its directory, the kernel's word.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) problem: Option<String>,
+    /// That was because its terminal could not be made: in another place it might run.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub(crate) no_terminal: bool,
     pub(crate) at: Timestamp,
 }
 
@@ -169,7 +172,13 @@ mod tests {
                 at: Timestamp(2),
             }),
             ready_at: None,
-            exit: Some(ExitRecord { code: Some(3), signal: None, problem: None, at: Timestamp(4) }),
+            exit: Some(ExitRecord {
+                code: Some(3),
+                signal: None,
+                problem: None,
+                no_terminal: false,
+                at: Timestamp(4),
+            }),
         };
         let text = serde_json::to_string(&record).expect("json");
         let back: MemberRecord = serde_json::from_str(&text).expect("json");

@@ -45,8 +45,20 @@ pub(crate) enum OpsError {
     /// A member did not come up; nothing of it is left.
     #[error("`{name}` did not start: {reason}{}", screen_block(screen))]
     StartFailed { name: MemberName, reason: String, screen: String },
+    /// The place was made, and nothing began to run in it.
+    #[error("`{name}` did not start: {reason}{}", screen_block(screen))]
+    NoLauncher { name: MemberName, reason: String, screen: String },
+    /// The cascade has come to its end.
+    #[error("`{name}` could not be started in any way: {}", tried.join("; "))]
+    NoTierLeft { name: MemberName, tried: Vec<String> },
     #[error("`{name}` did not prove within {seconds} s that it runs{}", screen_block(screen))]
-    StartDeadline { name: MemberName, seconds: u64, screen: String },
+    StartDeadline {
+        name: MemberName,
+        seconds: u64,
+        screen: String,
+        /// Not even its launcher has said anything.
+        silent: bool,
+    },
     #[error("team `{team}` has live members: {}", names(members))]
     LiveMembers { team: TeamName, members: Vec<MemberName> },
     #[error("team `{team}` is led by process {pid}")]
@@ -127,7 +139,10 @@ impl OpsError {
     pub(crate) fn kind(&self) -> Kind {
         match self {
             OpsError::Store(e) => store_kind(e),
-            OpsError::Backend(_) | OpsError::BackendUnavailable { .. } => Kind::Backend,
+            OpsError::Backend(_)
+            | OpsError::BackendUnavailable { .. }
+            | OpsError::NoLauncher { .. }
+            | OpsError::NoTierLeft { .. } => Kind::Backend,
             // A config root that cannot be written is a place where no team can be (issue 2, bad input).
             OpsError::File(_) => Kind::Backend,
             OpsError::Name(_)
@@ -171,6 +186,7 @@ impl OpsError {
                     .to_owned(),
             ),
             OpsError::Backend(e) => e.hint(),
+            OpsError::NoTierLeft { .. } => Some("see what is wrong with `phalanx doctor`".to_owned()),
             OpsError::NoSuchProfile { nearest, known, .. } => {
                 let known = known.join(", ");
                 Some(nearest.as_ref().map_or(format!("profiles: {known}"), |n| {
@@ -225,6 +241,7 @@ impl OpsError {
             | OpsError::Name(_)
             | OpsError::File(_)
             | OpsError::StartFailed { .. }
+            | OpsError::NoLauncher { .. }
             | OpsError::StartDeadline { .. }
             | OpsError::Deadline { .. }
             | OpsError::NotEnded { .. } => None,

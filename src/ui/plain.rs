@@ -43,6 +43,7 @@ fn tint(event: &Event) -> Tint {
     let looks = [
         (EventKind::TaskFailed, Tint::Bad),
         (EventKind::MemberStartFailed, Tint::Bad),
+        (EventKind::MemberFallback, Tint::Warn),
         (EventKind::TaskCompleted, Tint::Good),
         (EventKind::Warning, Tint::Warn),
         (EventKind::RequestFiled, Tint::Warn),
@@ -75,6 +76,7 @@ fn words(event: &Event) -> Option<String> {
     match event.event {
         Kind::MemberReady => Some("runs".to_owned()),
         Kind::MemberStartFailed => Some(with_reason(event, "did not start")),
+        Kind::MemberFallback => Some(fallback_words(event)),
         Kind::MemberLeft => Some(with_reason(event, "left")),
         Kind::TaskClaimed => Some(with_task(event, "began")),
         Kind::TaskCompleted => Some(with_task(event, "completed")),
@@ -109,6 +111,13 @@ fn words(event: &Event) -> Option<String> {
         // The report at the end has it.
         Kind::ShutdownVerified => None,
     }
+}
+
+/// The line of the fallback cascade; who it is about stands before it, too.
+fn fallback_words(event: &Event) -> String {
+    let part = |key| detail(event, key).unwrap_or_default();
+    let who = event.member.as_ref().map(|n| text::line(n.as_str())).unwrap_or_default();
+    format!("[FALLBACK] {}: {} → {} for {who}", part("reason"), part("from"), part("to"))
 }
 
 /// How another program moved a task on.

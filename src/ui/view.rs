@@ -35,8 +35,8 @@ pub(crate) struct View {
 
 /// What is said beside the picture.
 fn is_warning(kind: EventKind) -> bool {
-    use EventKind::{FileQuarantined, RequestFiled, TaskRewritten, TaskVanished, Warning};
-    matches!(kind, Warning | RequestFiled | FileQuarantined | TaskVanished | TaskRewritten)
+    use EventKind::{FileQuarantined, MemberFallback, RequestFiled, TaskRewritten, TaskVanished, Warning};
+    matches!(kind, Warning | MemberFallback | RequestFiled | FileQuarantined | TaskVanished | TaskRewritten)
 }
 
 impl View {

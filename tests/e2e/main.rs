@@ -4,6 +4,7 @@
 #![allow(unreachable_pub, reason = "the modules of a test binary are nobody's interface")]
 
 mod bad_input;
+mod cascade;
 mod delete;
 mod doctor;
 mod exec_backend;

@@ -273,7 +273,7 @@ fn cr_01_a_member_that_vanishes_is_retired_and_its_request_is_gone() {
     for (exit, cause) in [
         (None, Cause::Vanished),
         (
-            Some(ExitRecord { code: Some(3), signal: None, problem: None, at: NOW }),
+            Some(ExitRecord { code: Some(3), signal: None, problem: None, no_terminal: false, at: NOW }),
             Cause::Ended { code: Some(3) },
         ),
     ] {

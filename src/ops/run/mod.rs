@@ -16,6 +16,7 @@ use relay::Relay;
 pub(crate) use screen::Screen;
 #[cfg(test)]
 pub(crate) use screen::tests::Film;
+pub(super) use tail::Tail;
 
 use super::context::Caller;
 use crate::model::environ;

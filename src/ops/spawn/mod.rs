@@ -1,6 +1,7 @@
 //! `spawn`: starts teammates and proves that they run. Intent first, then roster, prompt, spec, placement, proof;
 //! what fails is undone in reverse and leaves nothing behind (SP-09, SD-03).
 
+mod cascade;
 mod command;
 mod prepare;
 mod prove;
@@ -14,10 +15,10 @@ use super::backends;
 use super::context::Context;
 use super::error::OpsError;
 use super::presence;
-use crate::backend::choose::Chosen;
+use crate::backend::choose::{Chosen, Tier};
 use crate::backend::{Backend, BackendError, Launch};
 use crate::model::event::{EventKind, Note};
-
+use crate::model::id::MemberName;
 use crate::model::mode::Mode;
 use crate::model::order::Order;
 use crate::model::placement::{BackendKind, Layout, Placement};
@@ -80,9 +81,12 @@ pub(crate) struct Plan {
     pub(crate) prompt: Option<&'static str>,
 }
 
-/// What became of a batch: which backend it got, and one answer for each order.
+pub(crate) use cascade::Fallback;
+
+/// What became of a batch: which backend it got, who had to do with another way, and one answer for each order.
 pub(crate) struct Batch {
     pub(crate) chosen: Chosen,
+    pub(crate) fallbacks: Vec<Fallback>,
     pub(crate) results: Vec<Result<Spawned, OpsError>>,
 }
 
@@ -133,23 +137,50 @@ pub(crate) fn spawn(
         return Err(not_yet(&wrapped.profile.name));
     }
     let chosen = backends::choose_backend(ctx, team, terms.backend.clone())?;
-    let backend = backends::open(ctx, team, chosen.backend, terms.backend.as_ref(), terms.layout)?;
+    cascade::descend(ctx, team, drafts, chosen, terms)
+}
+
+/// One attempt to start a teammate.
+struct Attempt {
+    name: MemberName,
+    /// The journal event that it began with.
+    asked: String,
+    result: Result<Spawned, OpsError>,
+}
+
+/// Starts all of `drafts` in one way; what fails is taken back.
+fn attempt(
+    ctx: &Context,
+    team: &TeamStore,
+    drafts: &[prepare::Draft],
+    backend: &dyn Backend,
+    terms: &Terms,
+    chosen: Option<&Chosen>,
+) -> Result<Vec<Attempt>, OpsError> {
     let news = prove::News::of(team)?;
-    let prepared = prepare::prepare(ctx, team, &drafts, backend.as_ref(), terms.unique)?;
+    let prepared = prepare::prepare(ctx, team, drafts, backend, terms.unique)?;
     let launches: Vec<Launch> = prepared.iter().map(|p| p.launch.clone()).collect();
     let placed = backend.place(&launches);
     let underway = note_places(team, prepared, placed);
-    if let Err(e) = note_panes(team, &underway, &chosen).and_then(|()| persist_boxes(team, &underway)) {
+    if let Err(e) = note_panes(team, &underway, chosen).and_then(|()| persist_boxes(team, &underway)) {
         let all: Vec<undo::Failed> = underway.iter().map(|one| (&one.prepared, &e)).collect();
         undo::undo(ctx, team, &all);
         return Err(e);
     }
     let proofs = prove::prove(team, &underway, &news, terms.deadline);
     let placed: Vec<_> = underway.iter().map(|one| one.prepared.record.clone()).collect();
-    let results = conclude(ctx, team, backend.as_ref(), underway, proofs);
+    let results = conclude(ctx, team, backend, underway, proofs);
     // For the eye, and therefore last. What was taken back is not there to be labelled any more.
     super::label::label(ctx, team, &placed, false);
-    Ok(Batch { chosen, results })
+    Ok(results)
+}
+
+/// Opens what a tier needs.
+fn open(ctx: &Context, team: &TeamStore, tier: Tier, terms: &Terms) -> Result<Box<dyn Backend>, OpsError> {
+    match tier {
+        Tier::Place(kind) => backends::open(ctx, team, kind, terms.backend.as_ref(), terms.layout),
+        Tier::Once => Ok(backends::once(ctx, team)),
+    }
 }
 
 /// A wrapped program without its wrapper would run unwatched, and nothing could be said to it.
@@ -198,8 +229,9 @@ fn persist_boxes(team: &TeamStore, underway: &[Underway]) -> Result<(), OpsError
     Ok(team.persist_boxes(&owners)?)
 }
 
-/// Writes the pane ids into the team file and what was chosen into the settings, once for the batch.
-fn note_panes(team: &TeamStore, underway: &[Underway], chosen: &Chosen) -> Result<(), OpsError> {
+/// Writes the pane ids into the team file, and what was chosen into the settings: once for the batch, and not what it
+/// had to fall back to, so that later members try what was chosen first.
+fn note_panes(team: &TeamStore, underway: &[Underway], chosen: Option<&Chosen>) -> Result<(), OpsError> {
     let placed: Vec<(&Member, &Placement)> =
         underway.iter().filter_map(|u| Some((&u.prepared.member, u.place.as_ref().ok()?))).collect();
     if placed.is_empty() {
@@ -211,6 +243,10 @@ fn note_panes(team: &TeamStore, underway: &[Underway], chosen: &Chosen) -> Resul
         }
         Ok(())
     })?;
+    chosen.map_or(Ok(()), |chosen| keep_choice(team, &placed, chosen))
+}
+
+fn keep_choice(team: &TeamStore, placed: &[(&Member, &Placement)], chosen: &Chosen) -> Result<(), OpsError> {
     let socket = placed.iter().find_map(|(_, p)| match p {
         Placement::Tmux(pane) => Some(pane.socket.clone()),
         Placement::Iterm2(_) | Placement::Pty(_) | Placement::Exec(_) => None,
@@ -242,7 +278,7 @@ fn conclude(
     backend: &dyn Backend,
     underway: Vec<Underway>,
     proofs: Vec<prove::Proof>,
-) -> Vec<Result<Spawned, OpsError>> {
+) -> Vec<Attempt> {
     let (mut batch, mut results) = (Vec::new(), Vec::new());
     for (Underway { prepared, place }, proof) in underway.into_iter().zip(proofs) {
         results.push(judge(team, backend, &prepared, place, proof));
@@ -256,7 +292,8 @@ fn conclude(
     let _ = team.record_all(batch.iter().zip(&results).filter_map(ready).collect());
     let failed = batch.iter().zip(&results).filter_map(|(one, result)| Some((one, result.as_ref().err()?)));
     undo::undo(ctx, team, &failed.collect::<Vec<undo::Failed>>());
-    results
+    let attempt = |(one, result): (Prepared, _)| Attempt { name: one.record.name, asked: one.asked, result };
+    batch.into_iter().zip(results).map(attempt).collect()
 }
 
 fn judge(
@@ -272,9 +309,9 @@ fn judge(
             presence::accept(team, &one.record.name, &one.record.incarnation)?;
             Ok(spawned(team, backend, one, &placement, pid, cwd))
         }
-        prove::Proof::Fails { reason, late } => {
+        prove::Proof::Fails { reason, why } => {
             let screen = backend.screen(&placement, &one.record.token, 20).unwrap_or_default();
-            Err(prove::failure(&one.record, reason, late, &screen))
+            Err(prove::failure(&one.record, &reason, why, &screen))
         }
     }
 }

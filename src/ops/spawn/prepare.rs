@@ -33,7 +33,7 @@ const PLAN_REQUIRED: &str = "CLAUDE_CODE_PLAN_MODE_REQUIRED";
 /// An order whose words are all valid; names may still be taken.
 pub(super) struct Draft<'a> {
     pub(super) order: &'a Order,
-    name: MemberName,
+    pub(super) name: MemberName,
     pub(super) profile: Profile,
     cwd: String,
     /// It must have a plan approved before it works.
@@ -53,6 +53,19 @@ pub(super) fn draft<'a>(ctx: &Context, order: &'a Order) -> Result<Draft<'a>, Op
     let cwd = cwd.components().collect::<std::path::PathBuf>().to_string_lossy().into_owned();
     let plan = order.plan || ctx.caller.var(PLAN_REQUIRED).is_some_and(|word| word == "true");
     Ok(Draft { order, name, profile, cwd, plan })
+}
+
+/// The same for a run without a place: the one-shot form of its program, with its prompt.
+pub(super) fn draft_once<'a>(ctx: &Context, order: &'a Order) -> Result<Draft<'a>, OpsError> {
+    let whole = draft(ctx, order)?;
+    let missing = |problem| OpsError::Usage { problem, hint: None };
+    if order.prompt.is_none() {
+        return Err(missing("there is no prompt that it could answer".to_owned()));
+    }
+    let name = whole.profile.name.clone();
+    let profile =
+        whole.profile.once().ok_or_else(|| missing(format!("profile `{name}` has no one-shot form")))?;
+    Ok(Draft { profile, ..whole })
 }
 
 fn profile_of(ctx: &Context, order: &Order) -> Result<Profile, OpsError> {
