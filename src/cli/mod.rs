@@ -2,6 +2,7 @@
 //! about teams. The only place that reads environment and settings.
 
 mod args;
+mod args_lead;
 mod args_profile;
 mod args_task;
 mod attach;
@@ -20,6 +21,7 @@ mod manual;
 mod out;
 mod profile;
 mod ps;
+mod resume;
 mod setup;
 mod shutdown;
 mod spawn;
@@ -119,7 +121,9 @@ fn perform(setup: &Setup, verb: Verb) -> Done {
     match verb {
         Verb::Up(args) => up::up(setup, &args),
         Verb::Down(args) => shutdown::down(setup, &args),
-        Verb::Lead(args) => lead::lead(setup, &args),
+        Verb::Lead(args) => lead::lead(setup, &args.how),
+        Verb::Adopt(args) => lead::adopt(setup, &args.how),
+        Verb::Resume(args) => resume::resume(setup, &args),
         Verb::Team(TeamVerb::Create { name, description, agent_type, unique }) => {
             team::create(setup, &name, description.as_deref(), agent_type.as_deref(), unique)
         }

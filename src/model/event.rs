@@ -40,6 +40,7 @@ pub(crate) enum EventKind {
     PlacementVerdict,
     FileQuarantined,
     Repaired,
+    Recovered,
     Warning,
 }
 
@@ -76,6 +77,7 @@ impl EventKind {
             EventKind::PlacementVerdict => "placement_verdict",
             EventKind::FileQuarantined => "file_quarantined",
             EventKind::Repaired => "repaired",
+            EventKind::Recovered => "recovered",
             EventKind::Warning => "warning",
         }
     }

@@ -99,11 +99,18 @@ pub(crate) struct Settings {
     #[serde(default)]
     pub(crate) keep: bool,
     pub(crate) max_members: usize,
+    /// How deep teams may be nested: 1, none of its teammates leads others.
+    #[serde(default = "one")]
+    pub(crate) max_depth: usize,
     #[serde(default)]
     pub(crate) env: EnvRules,
     /// Who is started by the lead itself.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) templates: Vec<Template>,
+}
+
+fn one() -> usize {
+    1
 }
 
 impl Settings {
@@ -119,6 +126,7 @@ impl Settings {
             finish: Finish::default(),
             keep: true,
             max_members,
+            max_depth: 1,
             env: EnvRules::default(),
             templates: Vec::new(),
         }

@@ -4,6 +4,7 @@
 pub(crate) mod attach;
 mod backends;
 mod context;
+mod depth;
 pub(crate) mod doctor;
 mod error;
 pub(crate) mod events;
@@ -19,7 +20,9 @@ pub(crate) mod output;
 pub(crate) mod presence;
 pub(crate) mod profiles;
 pub(crate) mod ps;
+pub(crate) mod recover;
 pub(crate) mod report;
+pub(crate) mod resume;
 pub(crate) mod retire;
 pub(crate) mod run;
 pub(crate) mod send;

@@ -92,6 +92,7 @@ fn words(event: &Event) -> Option<String> {
         }
         Kind::ShutdownRequested => Some(with_reason(event, "is to end")),
         Kind::ShutdownEnded => outcome_words(event),
+        Kind::Recovered => Some(format!("put right what was left half done: {}", put_right(event))),
         Kind::Warning => Some(format!("warning: {}", detail(event, "text").unwrap_or_default())),
         Kind::FileQuarantined => {
             Some(format!("warning: {} cannot be read", detail(event, "path").unwrap_or_default()))
@@ -119,6 +120,20 @@ fn changes(event: &Event) -> String {
 
 fn fields(event: &Event) -> String {
     text::short(&wire::texts(&event.detail, "fields").join(", "), LONGEST)
+}
+
+fn put_right(event: &Event) -> String {
+    let part = |key: &str, words: &str| {
+        let what = wire::texts(&event.detail, key).join(", ");
+        (!what.is_empty()).then(|| format!("{what} {words}"))
+    };
+    let parts = [
+        part("taken_in", "taken in"),
+        part("taken_back", "taken back"),
+        part("retired", "taken off the team"),
+        part("released", "free again"),
+    ];
+    text::short(&parts.into_iter().flatten().collect::<Vec<_>>().join("; "), LONGEST)
 }
 
 /// An end that was agreed upon is told by the member's leaving.

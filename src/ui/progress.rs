@@ -182,7 +182,8 @@ fn member_state(event: &Event) -> Option<MemberState> {
         Kind::TaskCreated | Kind::TaskClaimed | Kind::TaskCompleted | Kind::TaskFailed => None,
         Kind::TaskReleased | Kind::TaskUpdated | Kind::TaskDeleted | Kind::TaskVanished => None,
         Kind::TaskChanged | Kind::TaskRewritten => None,
-        Kind::PlacementVerdict | Kind::FileQuarantined | Kind::Repaired | Kind::Warning => None,
+        Kind::PlacementVerdict | Kind::FileQuarantined | Kind::Repaired => None,
+        Kind::Recovered | Kind::Warning => None,
     }
 }
 
@@ -203,7 +204,8 @@ fn task_state(event: &Event) -> Option<TaskState> {
         Kind::MemberAsked | Kind::MemberPlaced | Kind::MemberReady | Kind::MemberState => None,
         Kind::MemberStartFailed | Kind::MemberLeft | Kind::MemberHidden | Kind::MemberShown => None,
         Kind::MessageSent | Kind::MessageHandled | Kind::ShutdownRequested | Kind::ShutdownEnded => None,
-        Kind::PlacementVerdict | Kind::FileQuarantined | Kind::Repaired | Kind::Warning => None,
+        Kind::PlacementVerdict | Kind::FileQuarantined | Kind::Repaired => None,
+        Kind::Recovered | Kind::Warning => None,
     }
 }
 

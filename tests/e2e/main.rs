@@ -3,7 +3,9 @@
 #![allow(clippy::disallowed_methods, reason = "tests drive the real system")]
 #![allow(unreachable_pub, reason = "the modules of a test binary are nobody's interface")]
 
+mod adopt;
 mod bad_input;
+mod crash;
 mod doctor;
 mod exec_backend;
 mod explain;
@@ -11,8 +13,10 @@ mod harness;
 mod iterm2;
 mod lead;
 mod lease;
+mod nested;
 mod profile;
 mod ps;
+mod resume;
 mod shutdown;
 mod spawn;
 mod staff;

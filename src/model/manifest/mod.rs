@@ -57,6 +57,8 @@ pub(crate) struct TeamSection {
     pub(crate) finish: Finish,
     /// How many teammates the team may have, the lead not counted. At least 1.
     pub(crate) max_members: usize,
+    /// How deep teams may be nested.
+    pub(crate) max_depth: usize,
 }
 
 /// `finish = …`: when `up` is done.

@@ -35,6 +35,7 @@ fn the_smallest_manifest_has_the_defaults() {
         layout: Layout::Panes,
         finish: Finish::TasksDone,
         max_members: 8,
+        max_depth: 1,
     };
     assert_eq!(manifest.team, team);
     assert_eq!((manifest.defaults.profile.as_str(), manifest.defaults.cwd.as_str()), ("worker", "."));
@@ -67,6 +68,7 @@ fn every_key_is_read() {
     assert_eq!(manifest.team.layout, Layout::Windows);
     assert_eq!(manifest.team.finish, Finish::Manual);
     assert_eq!(manifest.team.max_members, 4);
+    assert_eq!(manifest.team.max_depth, 2);
     assert_eq!(manifest.env.allow, ["PATH", "LC_*"]);
     assert_eq!(manifest.env.deny, ["*"]);
     let [alice, bob, dev, qa, log] = manifest.members.as_slice() else { panic!("five members") };

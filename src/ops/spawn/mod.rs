@@ -2,6 +2,7 @@
 //! what fails is undone in reverse and leaves nothing behind (SP-09, SD-03).
 
 mod command;
+mod finish;
 mod prepare;
 mod prove;
 mod undo;
@@ -13,7 +14,7 @@ use serde::Serialize;
 use super::backends;
 use super::context::Context;
 use super::error::OpsError;
-use super::presence;
+use super::{depth, presence};
 use crate::backend::choose::Chosen;
 use crate::backend::{Backend, BackendError, Launch};
 use crate::model::event::{EventKind, Note};
@@ -25,6 +26,9 @@ use crate::model::settings::BackendChoice;
 use crate::model::team::Member;
 use crate::profile::{Ready, Runs};
 use crate::store::TeamStore;
+use crate::sys::failpoint;
+
+pub(super) use finish::{Finished, finish};
 
 /// How a batch is started.
 #[derive(Debug, Clone)]
@@ -128,6 +132,7 @@ pub(crate) fn spawn(
     orders: &[Order],
     terms: &Terms,
 ) -> Result<Batch, OpsError> {
+    depth::must_allow(ctx)?;
     let drafts = orders.iter().map(|o| prepare::draft(ctx, o)).collect::<Result<Vec<_>, _>>()?;
     if let Some(wrapped) = drafts.iter().find(|draft| draft.profile.runs == Runs::Wrapped) {
         return Err(not_yet(&wrapped.profile.name));
@@ -138,13 +143,16 @@ pub(crate) fn spawn(
     let prepared = prepare::prepare(ctx, team, &drafts, backend.as_ref(), terms.unique)?;
     let launches: Vec<Launch> = prepared.iter().map(|p| p.launch.clone()).collect();
     let placed = backend.place(&launches);
+    failpoint::hit("spawn.placed");
     let underway = note_places(team, prepared, placed);
     if let Err(e) = note_panes(team, &underway, &chosen).and_then(|()| persist_boxes(team, &underway)) {
         let all: Vec<undo::Failed> = underway.iter().map(|one| (&one.prepared, &e)).collect();
         undo::undo(ctx, team, &all);
         return Err(e);
     }
+    failpoint::hit("spawn.noted");
     let proofs = prove::prove(team, &underway, &news, terms.deadline);
+    failpoint::hit("spawn.proven");
     let placed: Vec<_> = underway.iter().map(|one| one.prepared.record.clone()).collect();
     super::label::label(ctx, team, &placed, false);
     let results = conclude(ctx, team, backend.as_ref(), underway, proofs);
@@ -269,6 +277,7 @@ fn judge(
     match proof {
         prove::Proof::Runs { pid, cwd } => {
             presence::accept(team, &one.record.name, &one.record.incarnation)?;
+            failpoint::hit("spawn.accepted");
             Ok(spawned(team, backend, one, &placement, pid, cwd))
         }
         prove::Proof::Fails { reason, late } => {
