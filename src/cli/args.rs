@@ -7,6 +7,7 @@ use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
 use super::args_answer::Answer;
+use super::args_lead::{Adopt, Lead, Resume};
 use super::args_profile::ProfileVerb;
 use super::args_request::{Requests, SetMode};
 use super::args_task::TaskVerb;
@@ -88,6 +89,8 @@ pub(super) enum Verb {
     Up(Up),
     Down(Down),
     Lead(Lead),
+    Adopt(Adopt),
+    Resume(Resume),
     /// Make, list, show and delete teams.
     #[command(subcommand)]
     Team(TeamVerb),
@@ -184,17 +187,6 @@ pub(super) struct Down {
     /// End them without asking.
     #[arg(long)]
     pub(super) force: bool,
-}
-
-/// Lead a team that exists: carry out shutdowns, notice members that vanish, give their tasks back.
-#[derive(Debug, Args)]
-#[command(
-    after_help = "Ends with exit code 0 when the team is deleted. Ctrl-C ends the team's members first."
-)]
-pub(super) struct Lead {
-    /// Lead it in the background.
-    #[arg(long)]
-    pub(super) detach: bool,
 }
 
 /// What can be done with teams.

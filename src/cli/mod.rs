@@ -4,6 +4,7 @@
 mod answer;
 mod args;
 mod args_answer;
+mod args_lead;
 mod args_profile;
 mod args_request;
 mod args_task;
@@ -24,6 +25,7 @@ mod out;
 mod profile;
 mod ps;
 mod requests;
+mod resume;
 mod setup;
 mod shutdown;
 mod spawn;
@@ -123,7 +125,9 @@ fn perform(setup: &Setup, verb: Verb) -> Done {
     match verb {
         Verb::Up(args) => up::up(setup, &args),
         Verb::Down(args) => shutdown::down(setup, &args),
-        Verb::Lead(args) => lead::lead(setup, &args),
+        Verb::Lead(args) => lead::lead(setup, &args.how),
+        Verb::Adopt(args) => lead::adopt(setup, &args.how),
+        Verb::Resume(args) => resume::resume(setup, &args),
         Verb::Team(TeamVerb::Create { name, description, agent_type, tmux_socket, unique }) => {
             let tmux_socket = tmux_socket.as_deref();
             team::create(setup, &name, description.as_deref(), agent_type.as_deref(), tmux_socket, unique)

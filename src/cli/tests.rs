@@ -6,6 +6,7 @@ use std::time::Duration;
 use clap::{CommandFactory, Parser};
 
 use super::args::{Cli, Format, TeamVerb, Verb};
+use super::args_lead::OnExit;
 use super::args_task::TaskVerb;
 use super::out::Color;
 use super::wants_json;
@@ -58,7 +59,9 @@ fn up_down_and_lead() {
     let Verb::Down(down) = verb("down --reason done --deadline 5 --force") else { panic!("another verb") };
     assert_eq!((down.reason.as_deref(), down.deadline, down.force), (Some("done"), 5, true));
     let Verb::Lead(lead) = verb("lead --detach") else { panic!("another verb") };
-    assert!(lead.detach);
+    assert_eq!((lead.how.detach, lead.how.on_exit), (true, OnExit::Stop));
+    let Verb::Adopt(adopt) = verb("adopt --on-exit refuse") else { panic!("another verb") };
+    assert_eq!((adopt.how.detach, adopt.how.on_exit), (false, OnExit::Refuse));
     for line in ["up", "up a b", "up m --backend screen", "lead -- claude", "down x"] {
         assert!(refused(line), "{line}");
     }

@@ -5,6 +5,7 @@ use std::path::Path;
 
 use serde_json::json;
 
+use super::args_lead::OnExit;
 use super::conduct::{self, Desk};
 use super::fail::{Class, Exit, Failure, chain, plain_words};
 use super::setup::Setup;
@@ -98,7 +99,7 @@ async fn run(setup: &Setup, args: &args::Up, plan: Plan) -> Done {
         Ok(lease) => lease,
         Err(e) => return Err(conduct::remove(&team).err().unwrap_or(e.into())),
     };
-    let (desk, wishes) = Desk::new(setup, &team)?;
+    let (desk, wishes) = Desk::new(setup, &team, OnExit::Stop)?;
     // Where lines are printed, the lead reads the journal from its beginning and tells of fallbacks by itself.
     let told = args.detach || desk.is_live();
     let started = desk.attend(&mut signals, start(setup, &team, plan, &desk, told)).await;
@@ -211,7 +212,7 @@ async fn end_started(ctx: &Context, team: &Team, lease: Lease, spawned: &[Spawne
 }
 
 fn detach(setup: &Setup, team: &Team, spawned: &[Spawned]) -> Done {
-    let pid = lead::background(setup, team)?;
+    let pid = lead::background(setup, team, &["lead"])?;
     let document = json!({ "team_name": team.name().as_str(), "lead_pid": pid, "members": spawned });
     setup.out.give(&document, || {
         format!(

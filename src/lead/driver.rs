@@ -29,11 +29,13 @@ const START_DEADLINE: Duration = Duration::from_secs(30);
 /// How long members get to end when the lead stops them by itself.
 const STOP_DEADLINE_S: u64 = 30;
 
-/// A person's wish that the team end.
+/// A person's wish that this come to an end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Stop {
     Gracefully,
     ByForce,
+    /// Only the lead: members run on.
+    Leaving,
 }
 
 /// A lead about to run.
@@ -83,6 +85,7 @@ pub(crate) async fn lead(
     let leads = matches!(lead.goal, Goal::Lead(_));
     if leads {
         ops::lease::announce(lead.team)?;
+        recover(lead.ctx, lead.team).await?;
     }
     let templates = lead.team.settings()?.map(|settings| settings.templates).unwrap_or_default();
     let state = State::new(lead.goal, templates);
@@ -122,6 +125,22 @@ async fn verify(ctx: &Context, team: &Team) -> Result<(), OpsError> {
     Ok(())
 }
 
+/// Brings to an end what died half-way. It can wait for members to come up: beside the loop that hears signals.
+async fn recover(ctx: &Context, team: &Team) -> Result<(), OpsError> {
+    let (beside, here) = (ctx.clone(), team.clone());
+    let done = tokio::task::spawn_blocking(move || ops::recover::recover(&beside, &here)).await;
+    let problem = match done {
+        Ok(Ok(())) => return Ok(()),
+        Ok(Err(e)) => e.to_string(),
+        Err(e) => e.to_string(),
+    };
+    if team.exists() {
+        let text = format!("what was left half done could not all be put right: {problem}");
+        ops::events::note(team, Note::of(EventKind::Warning).with("text", text))?;
+    }
+    Ok(())
+}
+
 impl Driver<'_> {
     async fn next(
         &mut self,
@@ -137,7 +156,11 @@ impl Driver<'_> {
             .min()
             .map(|at| Duration::from_millis(at.since(now)));
         tokio::select! {
-            Some(stop) = stops.recv() => self.step(Event::Stop { force: stop == Stop::ByForce })?,
+            Some(stop) = stops.recv() => self.step(match stop {
+                Stop::Gracefully => Event::Stop { force: false },
+                Stop::ByForce => Event::Stop { force: true },
+                Stop::Leaving => Event::Leave,
+            })?,
             Some(first) = incoming.recv() => {
                 let (topics, others) = sources::drain(first, incoming);
                 for topic in topics {

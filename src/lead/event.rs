@@ -62,6 +62,8 @@ pub(crate) enum Event {
     Started { kind: usize, names: Vec<MemberName>, failures: Vec<(MemberName, String)> },
     /// A person wants it to end: gracefully, or at once.
     Stop { force: bool },
+    /// A person wants the lead to end, and the members to run on.
+    Leave,
     /// The team is no longer on disk.
     TeamGone,
     /// The ids of what members have asked, was filed, and waits for an answer.

@@ -31,6 +31,7 @@ pub(crate) fn react(state: &mut State, event: Event, now: Timestamp) -> Vec<Effe
             staff::see_started(state, kind, &names, failures, now, &mut effects);
         }
         Event::Stop { force } => shutdown::stop(state, End::Stopped, force, &mut effects),
+        Event::Leave => state.phase = Phase::Done(End::Left),
         Event::TeamGone => state.phase = Phase::Done(End::TeamGone),
         Event::Filed(open) => state.filed = open,
         Event::Tick => {}

@@ -29,6 +29,8 @@ pub(crate) enum End {
     Stopped,
     /// The requests it was to carry have ended.
     Carried,
+    /// A person ended the lead, and nobody else.
+    Left,
     /// The team was deleted by somebody.
     TeamGone,
 }

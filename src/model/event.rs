@@ -44,6 +44,7 @@ pub(crate) enum EventKind {
     PlacementVerdict,
     FileQuarantined,
     Repaired,
+    Recovered,
     Warning,
 }
 
@@ -84,6 +85,7 @@ impl EventKind {
             EventKind::PlacementVerdict => "placement_verdict",
             EventKind::FileQuarantined => "file_quarantined",
             EventKind::Repaired => "repaired",
+            EventKind::Recovered => "recovered",
             EventKind::Warning => "warning",
         }
     }

@@ -21,6 +21,9 @@ pub(crate) struct Order {
     /// It must have a plan approved before it works.
     pub(crate) plan: bool,
     pub(crate) prompt: Option<String>,
+    /// A session of its program's own to go on with.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) session: Option<String>,
     /// Relative to the caller's directory.
     pub(crate) cwd: Option<String>,
     pub(crate) env: Vec<(String, String)>,

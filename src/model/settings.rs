@@ -105,6 +105,9 @@ pub(crate) struct Settings {
     #[serde(default)]
     pub(crate) keep: bool,
     pub(crate) max_members: usize,
+    /// How deep teams may be nested: 1, none of its teammates leads others.
+    #[serde(default = "one")]
+    pub(crate) max_depth: usize,
     #[serde(default)]
     pub(crate) env: EnvRules,
     /// What members may do unasked, must not do, and must ask for.
@@ -121,6 +124,10 @@ pub(crate) struct Settings {
     pub(crate) templates: Vec<Template>,
 }
 
+fn one() -> usize {
+    1
+}
+
 impl Settings {
     /// A team of at most so many members that nothing else was said about: it stays until it is told to end, and stays
     /// on disk then.
@@ -134,6 +141,7 @@ impl Settings {
             finish: Finish::default(),
             keep: true,
             max_members,
+            max_depth: 1,
             env: EnvRules::default(),
             rules: TeamRules::default(),
             answer_within_s: answer_within_s(),

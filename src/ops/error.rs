@@ -61,6 +61,11 @@ pub(crate) enum OpsError {
     },
     #[error("team `{team}` has live members: {}", names(members))]
     LiveMembers { team: TeamName, members: Vec<MemberName> },
+    /// A teammate wants to start others.
+    #[error(
+        "`{name}` is a teammate and may not start others: team `{team}` allows a depth of {max}, this would be {depth}"
+    )]
+    Nested { name: MemberName, team: String, depth: usize, max: usize },
     #[error("team `{team}` is led by process {pid}")]
     LedByAnother { team: TeamName, pid: i32 },
     #[error("team `{team}` is led by another program: process {pid}{}", if *.unseen { ", which cannot be seen from here" } else { "" })]
@@ -156,6 +161,7 @@ impl OpsError {
             | OpsError::NoPlace { .. }
             | OpsError::CannotDo(_)
             | OpsError::LedByAnother { .. }
+            | OpsError::Nested { .. }
             | OpsError::ReadsNoMail { .. }
             | OpsError::NothingToAttach { .. }
             | OpsError::LedByStranger { .. }
@@ -198,6 +204,10 @@ impl OpsError {
             OpsError::LiveMembers { team, .. } => {
                 Some(format!("run `phalanx shutdown --all -t {team}` first, or add `--force`"))
             }
+            OpsError::Nested { .. } => Some(
+                "ask the lead for it: `phalanx send team-lead TEXT`, or allow it with `max_depth` in the manifest's [team]"
+                    .to_owned(),
+            ),
             OpsError::LedByAnother { team, .. } => Some(format!(
                 "look at it with `phalanx status -t {team}`, end it with `phalanx down -t {team}`"
             )),

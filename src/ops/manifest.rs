@@ -33,6 +33,7 @@ pub(crate) fn settings(
         answer_within_s: team.answer_within,
         notify: team.notify.clone(),
         env: EnvRules { allow: manifest.env.allow.clone(), deny: manifest.env.deny.clone() },
+        max_depth: team.max_depth,
         ..Settings::by_hand(team.max_members)
     })
 }
@@ -101,6 +102,7 @@ fn order<E>(
         mode: member.mode,
         plan: member.plan,
         prompt: member.prompt.clone().or(from_file),
+        session: None,
         cwd: Some(plain(here, &member.cwd)),
         env: member.env.iter().map(|(name, value)| (name.clone(), value.clone())).collect(),
         command: member.run.clone().unwrap_or_default(),

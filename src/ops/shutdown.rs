@@ -17,7 +17,7 @@ use crate::model::record::MemberRecord;
 use crate::model::request::{Parting, ShutdownOutcome, ShutdownRequest};
 use crate::store::{StoreError, TeamStore};
 use crate::sys::clock::Deadline;
-use crate::sys::rand;
+use crate::sys::{failpoint, rand};
 
 /// So many mailboxes are written at once.
 const AT_ONCE: usize = 16;
@@ -55,7 +55,9 @@ pub(crate) fn ask(
         open.push(request.clone());
         asked.push(request);
     }
+    failpoint::hit("shutdown.filed");
     send_all(team, &new, wish)?;
+    failpoint::hit("shutdown.asked");
     Ok(asked)
 }
 
@@ -81,7 +83,7 @@ fn send_all(team: &TeamStore, new: &[(&MemberRecord, ShutdownRequest)], wish: &W
     })
 }
 
-fn record_of(team: &TeamStore, name: &MemberName) -> Result<MemberRecord, OpsError> {
+pub(super) fn record_of(team: &TeamStore, name: &MemberName) -> Result<MemberRecord, OpsError> {
     if let Some(record) = team.member_record(name)? {
         return Ok(record);
     }

@@ -2,7 +2,7 @@
 
 use super::context::{Context, now};
 use super::error::OpsError;
-use super::{backends, lease, status};
+use super::{backends, depth, lease, status};
 use crate::model::event::{EventKind, Note};
 use crate::model::id::{LEAD, MemberName, TeamName};
 use crate::model::settings::Settings;
@@ -19,6 +19,7 @@ pub(crate) fn create(
     settings: &Settings,
     unique: bool,
 ) -> Result<TeamStore, OpsError> {
+    depth::must_allow(ctx)?;
     let mut wanted = TeamName::new(name)?;
     let cwd = ctx.caller.cwd.to_string_lossy();
     for ending in 2.. {

@@ -157,16 +157,22 @@ impl Layout {
 
     /// Every directory of a team, parents first.
     pub(super) fn all_dirs(&self) -> Vec<PathBuf> {
-        let mut dirs = vec![self.team_dir(), self.inboxes(), self.tasks(), self.ours()];
-        dirs.extend([
+        let mut dirs = vec![self.team_dir(), self.inboxes(), self.tasks()];
+        dirs.extend(self.our_dirs());
+        dirs
+    }
+
+    /// Those that only phalanx knows of, each after the one that it is in.
+    pub(super) fn our_dirs(&self) -> [PathBuf; 7] {
+        [
+            self.ours(),
             self.members(),
             self.requests(),
             self.specs(),
             self.logs(),
             self.quarantine(),
             self.gates(),
-        ]);
-        dirs
+        ]
     }
 
     /// The directories in which a change means something to a loop.

@@ -97,6 +97,7 @@ fn words(event: &Event) -> Option<String> {
         Kind::ShutdownEnded => outcome_words(event),
         Kind::RequestFiled => asked_words(event),
         Kind::RequestDecided => decided_words(event),
+        Kind::Recovered => Some(format!("put right what was left half done: {}", put_right(event))),
         Kind::Warning => Some(format!("warning: {}", detail(event, "text").unwrap_or_default())),
         Kind::FileQuarantined => {
             Some(format!("warning: {} cannot be read", detail(event, "path").unwrap_or_default()))
@@ -147,6 +148,20 @@ fn decided_words(event: &Event) -> Option<String> {
     let (kind, outcome) = (detail(event, "kind")?, detail(event, "outcome")?.replace('_', " "));
     let why = detail(event, "rule").or_else(|| detail(event, "reason")).map(|why| format!(": {why}"));
     Some(format!("{kind} {outcome} by {}{}", detail(event, "by")?, why.unwrap_or_default()))
+}
+
+fn put_right(event: &Event) -> String {
+    let part = |key: &str, words: &str| {
+        let what = wire::texts(&event.detail, key).join(", ");
+        (!what.is_empty()).then(|| format!("{what} {words}"))
+    };
+    let parts = [
+        part("taken_in", "taken in"),
+        part("taken_back", "taken back"),
+        part("retired", "taken off the team"),
+        part("released", "free again"),
+    ];
+    text::short(&parts.into_iter().flatten().collect::<Vec<_>>().join("; "), LONGEST)
 }
 
 /// An end that was agreed upon is told by the member's leaving.

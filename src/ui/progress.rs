@@ -183,7 +183,7 @@ fn member_state(event: &Event) -> Option<MemberState> {
         Kind::TaskReleased | Kind::TaskUpdated | Kind::TaskDeleted | Kind::TaskVanished => None,
         Kind::TaskChanged | Kind::TaskRewritten | Kind::ShutdownVerified => None,
         Kind::PlacementVerdict | Kind::FileQuarantined | Kind::Repaired | Kind::Warning => None,
-        Kind::RequestFiled | Kind::RequestDecided => None,
+        Kind::RequestFiled | Kind::RequestDecided | Kind::Recovered => None,
     }
 }
 
@@ -206,7 +206,7 @@ fn task_state(event: &Event) -> Option<TaskState> {
         Kind::MemberHidden | Kind::MemberShown => None,
         Kind::MessageSent | Kind::MessageHandled | Kind::ShutdownRequested | Kind::ShutdownEnded => None,
         Kind::PlacementVerdict | Kind::FileQuarantined | Kind::Repaired | Kind::Warning => None,
-        Kind::RequestFiled | Kind::RequestDecided => None,
+        Kind::RequestFiled | Kind::RequestDecided | Kind::Recovered => None,
     }
 }
 

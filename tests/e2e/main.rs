@@ -3,8 +3,10 @@
 #![allow(clippy::disallowed_methods, reason = "tests drive the real system")]
 #![allow(unreachable_pub, reason = "the modules of a test binary are nobody's interface")]
 
+mod adopt;
 mod bad_input;
 mod cascade;
+mod crash;
 mod delete;
 mod doctor;
 mod exec_backend;
@@ -14,9 +16,11 @@ mod harness;
 mod iterm2;
 mod lead;
 mod lease;
+mod nested;
 mod profile;
 mod ps;
 mod requests;
+mod resume;
 mod shutdown;
 mod spawn;
 mod staff;

@@ -179,7 +179,7 @@ pub(super) fn stop(state: &mut State, end: End, force: bool, effects: &mut Vec<E
     state.phase = Phase::Stopping { end, force };
     let reason = match end {
         End::TasksOver => "all tasks are over",
-        End::Stopped | End::Carried | End::TeamGone => "the team is stopped",
+        End::Stopped | End::Carried | End::Left | End::TeamGone => "the team is stopped",
     };
     ask_all(state, reason, force, effects);
 }

@@ -50,7 +50,9 @@ fn record(name: &str, n: u8, profile: &str) -> MemberRecord {
             argv: Vec::new(),
             cwd: "/".to_owned(),
             color: "blue".to_owned(),
+            env: Vec::new(),
         },
+        spawner: None,
         asked_at: NOW,
         placement: None,
         start: Some(StartRecord {

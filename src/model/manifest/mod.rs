@@ -65,6 +65,8 @@ pub(crate) struct TeamSection {
     pub(crate) answer_within: u64,
     /// The program that is told of requests, and its arguments; empty for none.
     pub(crate) notify: Vec<String>,
+    /// How deep teams may be nested.
+    pub(crate) max_depth: usize,
 }
 
 /// `finish = …`: when `up` is done.

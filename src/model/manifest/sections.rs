@@ -15,8 +15,17 @@ use crate::model::settings::{self, BackendChoice};
 use crate::model::sheet::{self, At, Faults, Section, check_member_name, check_name, check_pattern};
 
 const ROOT: [&str; 6] = ["team", "env", "rules", "defaults", "member", "task"];
-const TEAM: [&str; 8] =
-    ["name", "description", "backend", "layout", "finish", "max_members", "answer_within", "notify"];
+const TEAM: [&str; 9] = [
+    "name",
+    "description",
+    "backend",
+    "layout",
+    "finish",
+    "max_members",
+    "max_depth",
+    "answer_within",
+    "notify",
+];
 const ENV: [&str; 2] = ["allow", "deny"];
 const DEFAULTS: [&str; 5] = ["profile", "cwd", "model", "mode", "env"];
 const MEMBER: [&str; 16] = [
@@ -137,6 +146,7 @@ fn read_team(section: &Section, faults: &mut Faults) -> TeamSection {
         answer_within: read_count(section, "answer_within", 1, faults)
             .map_or(settings::answer_within_s(), |seconds| u64::try_from(seconds).unwrap_or(u64::MAX)),
         notify: section.command("notify", faults).unwrap_or_default(),
+        max_depth: read_count(section, "max_depth", 1, faults).unwrap_or(1),
     }
 }
 

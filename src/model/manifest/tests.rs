@@ -38,6 +38,7 @@ fn the_smallest_manifest_has_the_defaults() {
         max_members: 8,
         answer_within: 3600,
         notify: Vec::new(),
+        max_depth: 1,
     };
     assert_eq!(manifest.team, team);
     assert_eq!((manifest.defaults.profile.as_str(), manifest.defaults.cwd.as_str()), ("worker", "."));
@@ -77,6 +78,7 @@ fn every_key_is_read() {
     assert_eq!(words(&manifest.rules.team.allow), ["Bash(git:*)", "Edit"]);
     assert_eq!(words(&manifest.rules.roles["tester"].allow), ["Bash(cargo test:*)"]);
     assert_eq!(words(&manifest.members[0].rules.deny), ["Edit(/etc/**)"]);
+    assert_eq!(manifest.team.max_depth, 2);
     assert_eq!(manifest.env.allow, ["PATH", "LC_*"]);
     assert_eq!(manifest.env.deny, ["*"]);
     let [alice, bob, dev, qa, log] = manifest.members.as_slice() else { panic!("five members") };

@@ -34,6 +34,10 @@ pub(super) fn check(order: &Order, profile: &Profile) -> Result<(), OpsError> {
     if order.model.is_some() && !profile.takes_model() {
         return usage(format!("profile `{name}` cannot be told a model"), "leave `--model` away".to_owned());
     }
+    if order.session.is_some() && profile.launch.resume.is_empty() {
+        let problem = format!("profile `{name}` cannot go on with a session");
+        return usage(problem, "leave `--session` away".to_owned());
+    }
     match order.mode {
         Some(mode) if profile.mode_words(mode).is_none() => {
             let known = |mode: &Mode| profile.mode_words(*mode).is_some();
@@ -55,7 +59,8 @@ pub(super) fn command(
 ) -> Result<Command, OpsError> {
     let values = values(ctx, team, draft, member, session);
     let launch = &draft.profile.launch;
-    let argv = profile::fill(&launch.argv, &values);
+    let words = if draft.order.session.is_some() { &launch.resume } else { &launch.argv };
+    let argv = profile::fill(words, &values);
     if argv.is_empty() {
         let problem = format!("profile `{}` comes to no command line", draft.profile.name);
         return Err(OpsError::Usage {
@@ -89,8 +94,7 @@ fn values(ctx: &Context, team: &TeamStore, draft: &Draft, member: &Member, sessi
         Names::Color => member.color.as_deref().and_then(one),
         Names::Session => Some(session).filter(|session| !session.is_empty()).and_then(one),
         Names::Role => order.role.as_deref().and_then(one),
-        // A member that is started anew has nothing to go on with.
-        Names::Resume => None,
+        Names::Resume => order.session.as_deref().and_then(one),
         Names::ConfigDir => {
             (!is_default_root(ctx, team)).then(|| vec![team.root().to_string_lossy().into_owned()])
         }

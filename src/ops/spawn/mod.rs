@@ -3,6 +3,7 @@
 
 mod cascade;
 mod command;
+mod finish;
 mod prepare;
 mod prove;
 mod undo;
@@ -14,7 +15,7 @@ use serde::Serialize;
 use super::backends;
 use super::context::Context;
 use super::error::OpsError;
-use super::presence;
+use super::{depth, presence};
 use crate::backend::choose::{Chosen, Tier};
 use crate::backend::{Backend, BackendError, Launch};
 use crate::model::event::{EventKind, Note};
@@ -26,6 +27,9 @@ use crate::model::settings::BackendChoice;
 use crate::model::team::Member;
 use crate::profile::{Ready, Runs};
 use crate::store::TeamStore;
+use crate::sys::failpoint;
+
+pub(super) use finish::{Finished, finish};
 
 /// How a batch is started.
 #[derive(Debug, Clone)]
@@ -132,6 +136,7 @@ pub(crate) fn spawn(
     orders: &[Order],
     terms: &Terms,
 ) -> Result<Batch, OpsError> {
+    depth::must_allow(ctx)?;
     let drafts = orders.iter().map(|o| prepare::draft(ctx, o)).collect::<Result<Vec<_>, _>>()?;
     if let Some(wrapped) = drafts.iter().find(|draft| draft.profile.runs == Runs::Wrapped) {
         return Err(not_yet(&wrapped.profile.name));
@@ -161,13 +166,16 @@ fn attempt(
     let prepared = prepare::prepare(ctx, team, drafts, backend, terms.unique)?;
     let launches: Vec<Launch> = prepared.iter().map(|p| p.launch.clone()).collect();
     let placed = backend.place(&launches);
+    failpoint::hit("spawn.placed");
     let underway = note_places(team, prepared, placed);
     if let Err(e) = note_panes(team, &underway, chosen).and_then(|()| persist_boxes(team, &underway)) {
         let all: Vec<undo::Failed> = underway.iter().map(|one| (&one.prepared, &e)).collect();
         undo::undo(ctx, team, &all);
         return Err(e);
     }
+    failpoint::hit("spawn.noted");
     let proofs = prove::prove(team, &underway, &news, terms.deadline);
+    failpoint::hit("spawn.proven");
     let placed: Vec<_> = underway.iter().map(|one| one.prepared.record.clone()).collect();
     let results = conclude(ctx, team, backend, underway, proofs);
     // For the eye, and therefore last. What was taken back is not there to be labelled any more.
@@ -307,6 +315,7 @@ fn judge(
     match proof {
         prove::Proof::Runs { pid, cwd } => {
             presence::accept(team, &one.record.name, &one.record.incarnation)?;
+            failpoint::hit("spawn.accepted");
             Ok(spawned(team, backend, one, &placement, pid, cwd))
         }
         prove::Proof::Fails { reason, why } => {

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use super::super::context::{Context, now};
 use super::super::error::OpsError;
-use super::super::profiles;
+use super::super::{depth, profiles};
 use super::command::{self, Command};
 use super::{Plan, Prepared, undo};
 use crate::backend::{Backend, Launch};
@@ -15,14 +15,15 @@ use crate::model::event::{EventKind, Note};
 use crate::model::id::{Incarnation, MemberName, agent_id};
 use crate::model::lifecycle::MemberState;
 use crate::model::order::Order;
-use crate::model::placement::BackendKind;
+use crate::model::placement::{BackendKind, ProcessId};
 use crate::model::protocol::Message;
 use crate::model::record::{FORMAT, MemberRecord, Wish};
 use crate::model::spec::{Spec, Word};
 use crate::model::team::{Member, Team};
 use crate::profile::{self, Profile, Prompt};
 use crate::store::{StoreError, TeamStore};
-use crate::sys::rand;
+use crate::sys::proc::Process;
+use crate::sys::{failpoint, rand};
 
 /// How long a launcher holds the screen of a program that was never up.
 const LINGER_MS: u64 = 3000;
@@ -110,7 +111,7 @@ struct Common<'a> {
     session: String,
 }
 
-/// Writes roster entries, records, prompts and specs. If any of it fails, what was written is taken back.
+/// Writes records, roster entries, prompts and specs. If any of it fails, what was written is taken back.
 pub(super) fn prepare(
     ctx: &Context,
     team: &TeamStore,
@@ -121,18 +122,11 @@ pub(super) fn prepare(
     let settings = team.settings()?;
     let max = settings.as_ref().map_or(usize::MAX, |s| s.max_members);
     let rules = settings.map(|s| s.env).unwrap_or_default();
-    let (members, session) = join(team, drafts, backend.kind(), unique, max)?;
-    let names: Vec<MemberName> = members.iter().map(|member| member.name.clone()).collect();
+    let session = team.team()?.lead_session_id.unwrap_or_default();
     let common = Common { ctx, team, rules, session };
-    let filled = drafts.iter().zip(members).map(|(draft, member)| fill(&common, draft, member, backend));
-    let filled: Result<Vec<(Prepared, Spec)>, OpsError> = filled.collect();
-    let (mut batch, specs): (Vec<Prepared>, Vec<Spec>) = match filled {
-        Ok(filled) => filled.into_iter().unzip(),
-        Err(e) => {
-            team.change_roster(|roster| Ok(names.iter().filter(|name| roster.leave(name)).count()))?;
-            return Err(e);
-        }
-    };
+    let (mut batch, specs): (Vec<Prepared>, Vec<Spec>) =
+        join(&common, drafts, backend, unique, max)?.into_iter().unzip();
+    failpoint::hit("spawn.joined");
     if let Err(e) = write(&common, drafts, &mut batch, &specs) {
         let all: Vec<undo::Failed> = batch.iter().map(|one| (one, &e)).collect();
         undo::undo(ctx, team, &all);
@@ -141,15 +135,20 @@ pub(super) fn prepare(
     Ok(batch)
 }
 
-/// Puts all of the batch on the roster, in one change. Gives the entries and the lead's session.
+/// Puts all of the batch on the roster, in one change. Their records are begun before that, under its lock: whoever
+/// finds an entry finds out whose it is, also if this process dies in between (SD-03).
 fn join(
-    team: &TeamStore,
+    common: &Common,
     drafts: &[Draft],
-    backend: BackendKind,
+    backend: &dyn Backend,
     unique: bool,
     max: usize,
-) -> Result<(Vec<Member>, String), OpsError> {
+) -> Result<Vec<(Prepared, Spec)>, OpsError> {
+    let team = common.team;
+    let (mut fault, mut begun) = (None, Vec::new());
     let joined = team.change_roster(|roster| {
+        // An earlier pass may have begun other ones.
+        forget(team, &mut begun);
         let mut known = roster.team();
         let mut joined = Vec::new();
         for draft in drafts {
@@ -157,14 +156,31 @@ fn join(
                 return Err(StoreError::TeamFull { team: team.name().clone(), max });
             }
             let name = if unique { free_name(&known, &draft.name)? } else { draft.name.clone() };
-            let member = entry(team, &known, draft, name, backend);
+            let member = entry(team, &known, draft, name, backend.kind());
             roster.join(&member)?;
             known.members.push(member.clone());
-            joined.push(member);
+            joined.push(fill(common, draft, member, backend).map_err(|e| {
+                let nothing = StoreError::NoSuchTeam { name: team.name().clone(), known: Vec::new() };
+                fault = Some(e);
+                nothing
+            })?);
         }
-        Ok((joined, known.lead_session_id.unwrap_or_default()))
-    })?;
-    Ok(joined)
+        for (one, _) in &joined {
+            begun.push((one.record.name.clone(), one.record.incarnation.clone()));
+            team.begin_record(&one.record)?;
+        }
+        failpoint::hit("spawn.intended");
+        Ok(joined)
+    });
+    joined.map_err(|e| {
+        forget(team, &mut begun);
+        fault.unwrap_or(e.into())
+    })
+}
+
+/// Takes back records that were begun. What cannot be removed now is seen by the next lead.
+fn forget(team: &TeamStore, begun: &mut Vec<(MemberName, Incarnation)>) {
+    begun.drain(..).for_each(|(name, run)| drop(team.forget_record(&name, &run)));
 }
 
 fn free_name(team: &Team, wanted: &MemberName) -> Result<MemberName, StoreError> {
@@ -213,7 +229,7 @@ fn fill(
     Ok((Prepared { member, record, ready, launch, asked: rand::uuid(), new_mailbox: false }, spec))
 }
 
-/// The intent comes first.
+/// What the launcher and the program will look for.
 fn write(common: &Common, drafts: &[Draft], batch: &mut [Prepared], specs: &[Spec]) -> Result<(), OpsError> {
     let asked = |one: &Prepared| {
         let note = Note::of(EventKind::MemberAsked).member(&one.member.name);
@@ -222,12 +238,13 @@ fn write(common: &Common, drafts: &[Draft], batch: &mut [Prepared], specs: &[Spe
     };
     common.team.record_all(batch.iter().map(asked).collect())?;
     for ((draft, one), spec) in drafts.iter().zip(batch).zip(specs) {
-        common.team.begin_record(&one.record)?;
         let by_mail = draft.profile.launch.prompt != Prompt::Argv;
         let prompt = draft.order.prompt.as_deref().filter(|_| by_mail);
         one.new_mailbox = mail(common.team, &one.member, prompt)?;
+        failpoint::hit("spawn.mailed");
         common.team.keep_spec(spec)?;
     }
+    failpoint::hit("spawn.kept");
     Ok(())
 }
 
@@ -253,13 +270,20 @@ fn record(draft: &Draft, member: &Member, command: &Command, backend: BackendKin
             argv: command.argv.clone(),
             cwd: draft.cwd.clone(),
             color: member.color.clone().unwrap_or_default(),
+            env: draft.order.env.clone(),
         },
+        spawner: Some(spawner()),
         asked_at,
         placement: None,
         start: None,
         ready_at: None,
         exit: None,
     }
+}
+
+fn spawner() -> ProcessId {
+    let me = Process::current();
+    ProcessId { pid: me.pid, start: me.start }
 }
 
 /// Makes the mailbox, takes stale control messages out of the way (SD-10), and puts the prompt in, all before the
@@ -341,6 +365,7 @@ fn identity(common: &Common, member: &Member, incarnation: &str, token: &str) ->
         ("PHALANX_PARENT_SESSION_ID", common.session.clone()),
         ("PHALANX_INCARNATION", incarnation.to_owned()),
         ("PHALANX_TOKEN", token.to_owned()),
+        ("PHALANX_DEPTH", depth::below(common.ctx).to_string()),
     ];
     pairs.into_iter().map(|(name, value)| (name.to_owned(), value)).collect()
 }
