@@ -41,6 +41,9 @@ pub(crate) enum EventKind {
     FileQuarantined,
     Repaired,
     Warning,
+    MessageStaged,
+    MessageSubmitted,
+    MessageUndelivered,
 }
 
 impl EventKind {
@@ -77,6 +80,9 @@ impl EventKind {
             EventKind::FileQuarantined => "file_quarantined",
             EventKind::Repaired => "repaired",
             EventKind::Warning => "warning",
+            EventKind::MessageStaged => "message_staged",
+            EventKind::MessageSubmitted => "message_submitted",
+            EventKind::MessageUndelivered => "message_undelivered",
         }
     }
 }

@@ -16,8 +16,8 @@ use serde::Serialize;
 use crate::model::mode::Mode;
 use crate::model::sheet::SheetError;
 
-pub(crate) use judge::{Composer, Finding, judge};
-pub(crate) use rule::{Pattern, Rule};
+pub(crate) use judge::{Composer, Finding, Look, judge};
+pub(crate) use rule::{Pattern, Rule, ScreenState};
 pub(crate) use screen::Screen;
 pub(crate) use words::{Group, Names, Values, fill};
 
@@ -230,6 +230,11 @@ impl Profile {
     pub(crate) fn takes_model(&self) -> bool {
         let known = |name| matches!(name, Names::Model | Names::Command | Names::Phalanx);
         self.launch.argv.iter().any(|group| group.names().any(known))
+    }
+
+    /// After these times without anything drawn its rules can say something else, milliseconds.
+    pub(crate) fn quiet_times(&self) -> impl Iterator<Item = u64> {
+        self.rules.iter().filter_map(|rule| rule.quiet_ms)
     }
 
     /// The words for a mode; none when this program has no such mode.

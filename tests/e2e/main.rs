@@ -20,3 +20,4 @@ mod tasks;
 mod tmux;
 mod up;
 mod watch;
+mod wrap;

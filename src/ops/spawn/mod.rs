@@ -23,7 +23,7 @@ use crate::model::order::Order;
 use crate::model::placement::{BackendKind, Layout, Placement};
 use crate::model::settings::BackendChoice;
 use crate::model::team::Member;
-use crate::profile::{Ready, Runs};
+use crate::profile::Ready;
 use crate::store::TeamStore;
 
 /// How a batch is started.
@@ -129,9 +129,6 @@ pub(crate) fn spawn(
     terms: &Terms,
 ) -> Result<Batch, OpsError> {
     let drafts = orders.iter().map(|o| prepare::draft(ctx, o)).collect::<Result<Vec<_>, _>>()?;
-    if let Some(wrapped) = drafts.iter().find(|draft| draft.profile.runs == Runs::Wrapped) {
-        return Err(not_yet(&wrapped.profile.name));
-    }
     let chosen = backends::choose_backend(ctx, team, terms.backend.clone())?;
     let backend = backends::open(ctx, team, chosen.backend, terms.backend.as_ref(), terms.layout)?;
     let news = prove::News::of(team)?;
@@ -149,16 +146,6 @@ pub(crate) fn spawn(
     super::label::label(ctx, team, &placed, false);
     let results = conclude(ctx, team, backend.as_ref(), underway, proofs);
     Ok(Batch { chosen, results })
-}
-
-/// A wrapped program without its wrapper would run unwatched, and nothing could be said to it.
-fn not_yet(profile: &str) -> OpsError {
-    OpsError::Usage {
-        problem: format!("profile `{profile}` needs a wrapper, which this release does not have"),
-        hint: Some(format!(
-            "see how it would be started with `phalanx spawn NAME --profile {profile} --dry-run`"
-        )),
-    }
 }
 
 /// A teammate whose launcher was given to the backend, or was not.
