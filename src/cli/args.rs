@@ -149,6 +149,9 @@ pub(super) enum Verb {
     /// The built-in teammate.
     #[command(hide = true)]
     Worker,
+    /// Stands around a program that knows nothing of us.
+    #[command(hide = true)]
+    Wrap,
 }
 
 /// Run a team from a manifest: create it, start its members, lead it to the end, delete it.

@@ -116,6 +116,7 @@ fn own(args: &[OsString]) -> Option<Cli> {
             Verb::Exec { spec: spec.into() }
         }
         [_, verb] if verb == "worker" => Verb::Worker,
+        [_, verb] if verb == "wrap" => Verb::Wrap,
         _ => return None,
     };
     Some(Cli { global: args::Global::default(), verb })
@@ -162,5 +163,6 @@ fn perform(setup: &Setup, verb: Verb) -> Done {
         Verb::Man { words } => manual::man(&setup.out, &words),
         Verb::Exec { spec } => Ok(Exit(u8::try_from(ops::exec::exec(&spec)).unwrap_or(1))),
         Verb::Worker => worker::worker(setup),
+        Verb::Wrap => worker::wrap(setup),
     }
 }

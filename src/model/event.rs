@@ -46,6 +46,9 @@ pub(crate) enum EventKind {
     Repaired,
     Recovered,
     Warning,
+    MessageStaged,
+    MessageSubmitted,
+    MessageUndelivered,
 }
 
 impl EventKind {
@@ -87,6 +90,9 @@ impl EventKind {
             EventKind::Repaired => "repaired",
             EventKind::Recovered => "recovered",
             EventKind::Warning => "warning",
+            EventKind::MessageStaged => "message_staged",
+            EventKind::MessageSubmitted => "message_submitted",
+            EventKind::MessageUndelivered => "message_undelivered",
         }
     }
 }

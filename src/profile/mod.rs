@@ -16,8 +16,8 @@ use serde::Serialize;
 use crate::model::mode::Mode;
 use crate::model::sheet::SheetError;
 
-pub(crate) use judge::{Composer, Finding, judge};
-pub(crate) use rule::{Pattern, Rule};
+pub(crate) use judge::{Composer, Finding, Look, judge};
+pub(crate) use rule::{Pattern, Rule, ScreenState};
 pub(crate) use screen::Screen;
 pub(crate) use words::{Group, Names, Values, fill};
 
@@ -242,6 +242,11 @@ impl Profile {
         }
         let launch = Launch { argv: self.launch.once.clone(), prompt: Prompt::Argv, ..self.launch };
         Some(Profile { runs: Runs::Native, reads_mail: false, ready: Ready::Begun, launch, ..self })
+    }
+
+    /// After these times without anything drawn its rules can say something else, milliseconds.
+    pub(crate) fn quiet_times(&self) -> impl Iterator<Item = u64> {
+        self.rules.iter().filter_map(|rule| rule.quiet_ms)
     }
 
     /// The words for a mode; none when this program has no such mode.

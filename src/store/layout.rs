@@ -146,6 +146,11 @@ impl Layout {
         self.ours().join("archive").join(format!("{}.jsonl", name.file_stem()))
     }
 
+    /// The messages of a member that are too long to be typed.
+    pub(super) fn letters(&self, name: &MemberName) -> PathBuf {
+        self.ours().join("letters").join(name.file_stem())
+    }
+
     fn gates(&self) -> PathBuf {
         self.ours().join("gates")
     }

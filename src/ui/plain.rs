@@ -105,6 +105,8 @@ fn words(event: &Event) -> Option<String> {
         Kind::MessageSent if wire::text(&event.detail, "kind").as_deref() == Some("message") => {
             Some(format!("got a message from {}", detail(event, "from").unwrap_or_default()))
         }
+        Kind::MessageUndelivered => Some(with_reason(event, "cannot be given its mail")),
+        Kind::MessageStaged | Kind::MessageSubmitted => None,
         Kind::MessageSent | Kind::MessageHandled | Kind::TeamCreated | Kind::TeamDeleted => None,
         Kind::LeadStarted | Kind::LeadEnded | Kind::MemberAsked | Kind::MemberPlaced => None,
         Kind::MemberState | Kind::TaskCreated | Kind::TaskUpdated | Kind::PlacementVerdict => None,

@@ -28,3 +28,4 @@ mod tasks;
 mod tmux;
 mod up;
 mod watch;
+mod wrap;

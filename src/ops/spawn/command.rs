@@ -6,8 +6,9 @@ use super::super::error::OpsError;
 use super::prepare::Draft;
 use crate::model::mode::Mode;
 use crate::model::order::Order;
+use crate::model::spec::Word;
 use crate::model::team::Member;
-use crate::profile::{self, Names, Profile, Values};
+use crate::profile::{self, Names, Profile, Runs, Values};
 use crate::store::TeamStore;
 
 /// A command line, and what it does to the environment.
@@ -78,6 +79,14 @@ pub(super) fn command(
             .collect(),
         without: absent.into_iter().map(|(name, _)| name.clone()).collect(),
     })
+}
+
+/// What the launcher starts: the program itself, or the wrapper, which finds the program in the record.
+pub(super) fn started(ctx: &Context, draft: &Draft, command: &Command) -> Vec<Word> {
+    match draft.profile.runs {
+        Runs::Native => command.argv.iter().map(|word| Word::of(word.as_ref())).collect(),
+        Runs::Wrapped => vec![Word::of(ctx.caller.exe.as_os_str()), Word::of("wrap".as_ref())],
+    }
 }
 
 fn values(ctx: &Context, team: &TeamStore, draft: &Draft, member: &Member, session: &str) -> Values {

@@ -25,7 +25,7 @@ use crate::model::order::Order;
 use crate::model::placement::{BackendKind, Layout, Placement};
 use crate::model::settings::BackendChoice;
 use crate::model::team::Member;
-use crate::profile::{Ready, Runs};
+use crate::profile::Ready;
 use crate::store::TeamStore;
 use crate::sys::failpoint;
 
@@ -138,9 +138,6 @@ pub(crate) fn spawn(
 ) -> Result<Batch, OpsError> {
     depth::must_allow(ctx)?;
     let drafts = orders.iter().map(|o| prepare::draft(ctx, o)).collect::<Result<Vec<_>, _>>()?;
-    if let Some(wrapped) = drafts.iter().find(|draft| draft.profile.runs == Runs::Wrapped) {
-        return Err(not_yet(&wrapped.profile.name));
-    }
     let chosen = backends::choose_backend(ctx, team, terms.backend.clone())?;
     cascade::descend(ctx, team, drafts, chosen, terms)
 }
@@ -188,16 +185,6 @@ fn open(ctx: &Context, team: &TeamStore, tier: Tier, terms: &Terms) -> Result<Bo
     match tier {
         Tier::Place(kind) => backends::open(ctx, team, kind, terms.backend.as_ref(), terms.layout),
         Tier::Once => Ok(backends::once(ctx, team)),
-    }
-}
-
-/// A wrapped program without its wrapper would run unwatched, and nothing could be said to it.
-fn not_yet(profile: &str) -> OpsError {
-    OpsError::Usage {
-        problem: format!("profile `{profile}` needs a wrapper, which this release does not have"),
-        hint: Some(format!(
-            "see how it would be started with `phalanx spawn NAME --profile {profile} --dry-run`"
-        )),
     }
 }
 

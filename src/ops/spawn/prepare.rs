@@ -329,7 +329,7 @@ fn spec(
         member: member.name.clone(),
         incarnation: record.incarnation.clone(),
         token: record.token.clone(),
-        argv: command.argv.iter().map(|w| Word::of(w.as_ref())).collect(),
+        argv: command::started(common.ctx, draft, command),
         cwd: Word::of(Path::new(&draft.cwd).as_os_str()),
         env: env.iter().map(|(k, v)| (Word::of(k), Word::of(v))).collect(),
         terminal: backend.terminal(&member.name),

@@ -106,7 +106,7 @@ fn asks(from: &str, request: &ShutdownRequest) -> Event {
 fn to_say(state: &State) -> Vec<&str> {
     let said = |errand: &Errand| match errand {
         Errand::Say(message) => Some((**message).clone()),
-        Errand::Hello | Errand::MoveOn(..) => None,
+        Errand::Hello | Errand::MoveOn(..) | Errand::Remark(_) => None,
     };
     let kind = |message: Message| match message {
         Message::ShutdownApproved(_) => "approved",
