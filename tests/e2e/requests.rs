@@ -348,3 +348,48 @@ fn pm_06_modes_at_run_time_and_plan_mode_for_all() {
     assert!(shown.contains("\"mode\": \"dontAsk\""), "{shown}");
     stage.phalanx(&["down", "--force"]).expect(0);
 }
+
+/// The mailboxes' locks as they are a minute after their holder was killed.
+fn age_locks(stage: &Stage) {
+    let old = std::time::SystemTime::now() - std::time::Duration::from_secs(100);
+    let old = std::fs::FileTimes::new().set_modified(old);
+    for dir in ["teams/alpha", "teams/alpha/inboxes"].map(|dir| stage.root().join(dir)) {
+        for path in std::fs::read_dir(dir).expect("readable").flatten().map(|entry| entry.path()) {
+            if path.is_dir() && path.extension().is_some_and(|e| e == "lock") {
+                std::fs::File::open(&path).and_then(|file| file.set_times(old)).expect("ours");
+            }
+        }
+    }
+}
+
+/// Killed at every step between the message and the answer, it is taken up by the next one: one question, one answer.
+#[cfg(debug_assertions)]
+#[test]
+fn pm_07_killed_at_any_step_the_answer_is_given_once() {
+    let stage = Stage::without_tmux();
+    team(&stage);
+    let mut killed = 0;
+    for point in ["rename.before", "rename.after", "unlock.before", "handed.recorded", "journal.appended"] {
+        for nth in 1.. {
+            assert!(nth < 64, "{point} is passed without end");
+            let id = format!("{point}-{nth}");
+            ask(&stage, &permission(&id, "make"));
+            let mut command = stage.command(crate::harness::binary());
+            command.args(["answer", &id, "--approve"]).env("PHALANX_FAILPOINT", format!("{point}:{nth}"));
+            let ended = command.output().expect("phalanx runs").status.code();
+            age_locks(&stage);
+            let again = stage.phalanx(&["answer", &id, "--approve"]);
+            assert!(again.code == 0 || again.stderr.contains("allowed by team-lead"), "{id}: {again:?}");
+            assert_eq!(request(&stage, &id)["state"], json!("allowed"), "{id}");
+            let told = replies(&stage).into_iter().filter(|r| r["request_id"] == json!(id)).count();
+            assert_eq!(told, 1, "{id}: once");
+            if ended == Some(0) {
+                break;
+            }
+            assert_eq!(ended, None, "{id}: it was killed");
+            killed += 1;
+        }
+    }
+    assert!(killed > 10, "{killed} kills");
+    stage.phalanx(&["down", "--force"]).expect(0);
+}
