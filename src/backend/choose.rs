@@ -1,5 +1,5 @@
 //! Which backend a team gets: a pure function of what was asked and of what works here (SP-07). Probing is not its
-//! business.
+//! business. So is what comes next when a backend fails while a member is started (seed 002: fallback cascade).
 
 use crate::model::placement::BackendKind;
 use crate::model::settings::BackendChoice;
@@ -20,6 +20,39 @@ pub(crate) struct Facts {
 pub(crate) struct Chosen {
     pub(crate) backend: BackendKind,
     pub(crate) why: String,
+    /// Nobody asked for this one: another may take its place.
+    pub(crate) auto: bool,
+}
+
+/// A step of the fallback cascade.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Tier {
+    /// A place of this backend.
+    Place(BackendKind),
+    /// No place at all: the program answers its prompt once, without a terminal, and ends.
+    Once,
+}
+
+impl Tier {
+    /// The word for people and the journal.
+    pub(crate) fn as_str(self) -> &'static str {
+        match self {
+            Tier::Place(backend) => backend.as_str(),
+            Tier::Once => "one-shot",
+        }
+    }
+
+    /// What is tried when this one has failed: tmux, then iTerm2 where this terminal is one of its sessions, then our
+    /// own PTYs, then one run without any. Never one twice.
+    pub(crate) fn next(self, in_iterm2: impl FnOnce() -> bool) -> Option<Tier> {
+        match self {
+            Tier::Place(BackendKind::Tmux) if in_iterm2() => Some(Tier::Place(BackendKind::Iterm2)),
+            Tier::Place(BackendKind::Tmux | BackendKind::Iterm2) => Some(Tier::Place(BackendKind::Pty)),
+            Tier::Place(BackendKind::Pty) => Some(Tier::Once),
+            // A program of somebody else's is always asked for.
+            Tier::Place(BackendKind::Exec) | Tier::Once => None,
+        }
+    }
 }
 
 /// An explicit choice never falls back; `auto` takes the tmux that it stands in, else the iTerm2 that it stands in,
@@ -28,7 +61,8 @@ pub(crate) struct Chosen {
 /// # Errors
 /// Why the backend that was asked for does not work here.
 pub(crate) fn choose(asked: &BackendChoice, facts: &Facts) -> Result<Chosen, String> {
-    let chosen = |backend, why: &str| Ok(Chosen { backend, why: why.to_owned() });
+    let auto = *asked == BackendChoice::Auto;
+    let chosen = |backend, why: &str| Ok(Chosen { backend, why: why.to_owned(), auto });
     match asked {
         // Its program is looked for where its path is needed: when the backend is opened.
         BackendChoice::Exec(_) => chosen(BackendKind::Exec, "as asked"),
@@ -112,11 +146,28 @@ mod tests {
             let got = choose(&asked, &facts);
             assert_eq!(got.as_ref().ok().map(|c| c.backend), expected, "{asked:?} {facts:?}");
             match (got, asked) {
-                (Ok(chosen), _) => assert!(!chosen.why.is_empty()),
+                (Ok(chosen), asked) => {
+                    assert!(!chosen.why.is_empty());
+                    assert_eq!(chosen.auto, asked == Auto, "an explicit choice is never replaced");
+                }
                 (Err(problem), Iterm2) => assert_eq!(problem, "no iTerm2"),
                 (Err(problem), _) => assert!(problem.contains("PATH")),
             }
         }
+    }
+
+    /// SP-08: the cascade goes down only, and each tier is there once.
+    #[test]
+    fn sp_08_the_tiers_of_the_cascade() {
+        let walk = |from, iterm2: bool| {
+            let next = |tier: &Tier| tier.next(|| iterm2);
+            std::iter::successors(Some(Tier::Place(from)), next).map(Tier::as_str).collect::<Vec<_>>()
+        };
+        assert_eq!(walk(BackendKind::Tmux, false), ["tmux", "pty", "one-shot"]);
+        assert_eq!(walk(BackendKind::Tmux, true), ["tmux", "iterm2", "pty", "one-shot"]);
+        assert_eq!(walk(BackendKind::Iterm2, true), ["iterm2", "pty", "one-shot"]);
+        assert_eq!(walk(BackendKind::Pty, true), ["pty", "one-shot"]);
+        assert_eq!(walk(BackendKind::Exec, true), ["exec"]);
     }
 
     /// PT-03: what is inherited, carried over ssh, nested or left over.

@@ -6,12 +6,14 @@ use std::time::Duration;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
+use super::args_answer::Answer;
+use super::args_lead::{Adopt, Lead, Resume};
 use super::args_profile::ProfileVerb;
-use super::args_task::TaskVerb;
+use super::args_request::{Requests, SetMode};
+use super::args_task::{TaskVerb, task_id};
 use super::args_worktree::{WorktreeVerb, wish};
 use super::brief::Brief;
 use super::out::Color;
-use crate::model::id::TaskId;
 use crate::model::mode::Mode;
 use crate::model::placement::Layout;
 use crate::model::settings::BackendChoice;
@@ -89,6 +91,8 @@ pub(super) enum Verb {
     Up(Up),
     Down(Down),
     Lead(Lead),
+    Adopt(Adopt),
+    Resume(Resume),
     /// Make, list, show and delete teams.
     #[command(subcommand)]
     Team(TeamVerb),
@@ -102,10 +106,13 @@ pub(super) enum Verb {
     /// Create, list, claim and complete tasks.
     #[command(subcommand)]
     Task(TaskVerb),
+    Requests(Requests),
+    Mode(SetMode),
     Shutdown(Shutdown),
     /// List, compare and remove the git worktrees of members.
     #[command(subcommand)]
     Worktree(WorktreeVerb),
+    Answer(Answer),
     Status(Status),
     /// List every team on this machine, whoever leads it.
     ///
@@ -148,6 +155,9 @@ pub(super) enum Verb {
     /// The built-in teammate.
     #[command(hide = true)]
     Worker,
+    /// Stands around a program that knows nothing of us.
+    #[command(hide = true)]
+    Wrap,
 }
 
 /// Run a team from a manifest: create it, start its members, lead it to the end, delete it.
@@ -167,6 +177,9 @@ pub(super) struct Up {
     /// Where members run; wins over the manifest.
     #[arg(long, value_parser = backend, value_name = "BACKEND")]
     pub(super) backend: Option<BackendChoice>,
+    /// Put its tmux panes on the server at this socket.
+    #[arg(long, value_name = "PATH")]
+    pub(super) tmux_socket: Option<PathBuf>,
 }
 
 /// Ask all members to end, then delete the team.
@@ -185,17 +198,6 @@ pub(super) struct Down {
     pub(super) force: bool,
 }
 
-/// Lead a team that exists: carry out shutdowns, notice members that vanish, give their tasks back.
-#[derive(Debug, Args)]
-#[command(
-    after_help = "Ends with exit code 0 when the team is deleted. Ctrl-C ends the team's members first."
-)]
-pub(super) struct Lead {
-    /// Lead it in the background.
-    #[arg(long)]
-    pub(super) detach: bool,
-}
-
 /// What can be done with teams.
 #[derive(Debug, Subcommand)]
 pub(super) enum TeamVerb {
@@ -209,6 +211,9 @@ pub(super) enum TeamVerb {
         /// What the lead is, for other programs that read the team file.
         #[arg(long, value_name = "TYPE")]
         agent_type: Option<String>,
+        /// Put its tmux panes on the server at this socket.
+        #[arg(long, value_name = "PATH")]
+        tmux_socket: Option<PathBuf>,
         /// Append -2, -3 … to a name that is taken.
         #[arg(long)]
         unique: bool,
@@ -466,7 +471,7 @@ fn layout() -> impl TypedValueParser<Value = Layout> {
     })
 }
 
-fn mode() -> impl TypedValueParser<Value = Mode> {
+pub(super) fn mode() -> impl TypedValueParser<Value = Mode> {
     PossibleValuesParser::new(Mode::ALL.map(Mode::as_str))
         .map(|word| Mode::parse(&word).unwrap_or(Mode::Default))
 }
@@ -491,9 +496,4 @@ fn until(given: &str) -> Result<Until, String> {
         (_, Some(id)) => task_id(id).map(Until::Task),
         (_, None) => Err("possible: ready, idle, gone, task=ID".to_owned()),
     }
-}
-
-/// A task's id, with or without the `#` that it is shown with.
-pub(super) fn task_id(given: &str) -> Result<TaskId, String> {
-    TaskId::parse(given.strip_prefix('#').unwrap_or(given)).map_err(|e| e.to_string())
 }

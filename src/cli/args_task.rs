@@ -2,7 +2,6 @@
 
 use clap::{Args, Subcommand};
 
-use super::args::task_id;
 use crate::model::id::TaskId;
 use crate::model::wire::Object;
 
@@ -111,4 +110,9 @@ fn metadata(given: &str) -> Result<Object, String> {
         true => Err("the key `phalanx` is reserved".to_owned()),
         false => Ok(object),
     }
+}
+
+/// A task's id, with or without the `#` that it is shown with.
+pub(super) fn task_id(given: &str) -> Result<TaskId, String> {
+    TaskId::parse(given.strip_prefix('#').unwrap_or(given)).map_err(|e| e.to_string())
 }

@@ -10,15 +10,17 @@ use std::time::Duration;
 use tokio::sync::Notify;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 
+use super::args_lead::OnExit;
 use super::fail::Failure;
 use super::out::Out;
 use super::setup::Setup;
 use super::worktree;
 use crate::lead::{End, Goal, Lead, Stop, lead};
 use crate::model::event::{Event, EventKind};
-use crate::model::id::RequestId;
+use crate::model::id::{MemberName, RequestId};
 use crate::model::report::Report;
 use crate::model::time::Timestamp;
+use crate::model::wire;
 use crate::ops::{self, Context, Lease, OpsError, Team};
 use crate::sys::env;
 use crate::sys::signal::Signals;
@@ -35,7 +37,8 @@ pub(super) struct Desk<'a> {
     team: &'a Team,
     view: RefCell<View>,
     begun: Timestamp,
-    /// How many signals came.
+    on_exit: OnExit,
+    /// How many signals came that are to end the members.
     heard: Cell<u32>,
     stops: UnboundedSender<Stop>,
     /// Something happened that the picture does not show yet.
@@ -61,6 +64,7 @@ impl<'a> Desk<'a> {
     pub(super) fn new(
         setup: &'a Setup,
         team: &'a Team,
+        on_exit: OnExit,
     ) -> Result<(Desk<'a>, UnboundedReceiver<Stop>), Failure> {
         let begun = team.team()?.created_at;
         let (stops, wishes) = unbounded_channel();
@@ -70,6 +74,7 @@ impl<'a> Desk<'a> {
             team,
             view: RefCell::new(View::new(style(out), begun, out.talk)),
             begun,
+            on_exit,
             heard: Cell::new(0),
             stops,
             news: Notify::new(),
@@ -127,15 +132,32 @@ impl<'a> Desk<'a> {
     async fn listen(&self, signals: &mut Signals) -> Infallible {
         loop {
             signals.recv().await;
-            self.heard.set(self.heard.get() + 1);
-            let wish = if self.heard.get() == 1 { Stop::Gracefully } else { Stop::ByForce };
-            match wish {
-                Stop::Gracefully => self.say("stopping; Ctrl-C again to end it by force"),
-                Stop::ByForce => self.say("ending it by force"),
-            }
             // The lead may have ended already; then nothing is left to be stopped.
-            let _ = self.stops.send(wish);
+            let _ = self.wish().map(|wish| self.stops.send(wish));
         }
+    }
+
+    /// What a signal means here; none: nothing (SD-12).
+    fn wish(&self) -> Option<Stop> {
+        if self.on_exit == OnExit::Detach {
+            return Some(Stop::Leaving);
+        }
+        // Who cannot be looked at may live.
+        let live = ops::status::live_members(self.team).map_or(true, |live| !live.is_empty());
+        if self.on_exit == OnExit::Refuse && live {
+            self.say(&format!(
+                "members live, the lead stays; `phalanx down -t {}` ends them",
+                self.team.name()
+            ));
+            return None;
+        }
+        self.heard.set(self.heard.get() + 1);
+        if self.heard.get() == 1 {
+            self.say("stopping; Ctrl-C again to end it by force");
+            return Some(Stop::Gracefully);
+        }
+        self.say("ending it by force");
+        Some(Stop::ByForce)
     }
 
     async fn redraw(&self, follow: bool) -> Infallible {
@@ -185,6 +207,13 @@ impl<'a> Desk<'a> {
     fn see(&self, event: &Event) {
         let mut view = self.view.borrow_mut();
         view.event(event);
+        if event.event == EventKind::RequestFiled
+            && wire::text(&event.detail, "state").as_deref() == Some("pending")
+            && env::stderr_is_tty()
+        {
+            let who = event.member.as_ref().map(MemberName::to_string).unwrap_or_default();
+            view.call(&format!("{} waits for an answer", who));
+        }
         drop(view);
         if event.event == EventKind::MemberReady {
             self.color_members();
@@ -215,7 +244,7 @@ impl<'a> Desk<'a> {
     fn conclude(&self, end: End, keep: bool) -> Conclusion {
         let interrupted = self.interrupted();
         let last = || self.last.borrow().clone();
-        if end == End::TeamGone {
+        if matches!(end, End::TeamGone | End::Left) {
             return Conclusion { end, report: last(), left: None, interrupted };
         }
         let report = self.report().ok().or_else(last);

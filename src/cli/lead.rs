@@ -1,10 +1,12 @@
-//! `lead`: leads a team that exists, here or in the background.
+//! `lead` and `adopt`: lead a team that exists, here or in the background.
 
+use std::ffi::OsString;
 use std::time::Duration;
 
+use clap::ValueEnum;
 use serde_json::json;
 
-use super::args;
+use super::args_lead::{Leading, OnExit};
 use super::conduct::{Conclusion, Desk};
 use super::fail::{Class, Exit, Failure};
 use super::out::Out;
@@ -12,7 +14,7 @@ use super::setup::Setup;
 use super::{Done, interrupt};
 use crate::lead::End;
 use crate::model::text;
-use crate::ops::{self, Team};
+use crate::ops::{self, Lease, OpsError, Team};
 use crate::sys::clock::Deadline;
 use crate::sys::exec::spawn_detached;
 use crate::sys::fs;
@@ -27,14 +29,26 @@ const GLANCE: Duration = Duration::from_millis(50);
 /// How much of its log is repeated when it does.
 const LOG_TAIL: u64 = 4096;
 
-pub(super) fn lead(setup: &Setup, args: &args::Lead) -> Done {
+pub(super) fn lead(setup: &Setup, how: &Leading) -> Done {
     let team = setup.team()?;
     // Also where it is to run in the background: whoever leads already is named here, not in a log.
     let lease = ops::lease::take(&team)?;
     ops::lease::must_be_free(&team)?;
-    if args.detach {
+    go(setup, &team, lease, "lead", how)
+}
+
+pub(super) fn adopt(setup: &Setup, how: &Leading) -> Done {
+    let team = setup.team()?;
+    let lease = ops::lease::take(&team)?;
+    ops::lease::must_not_be_led(&team)?;
+    go(setup, &team, lease, "adopt", how)
+}
+
+fn go(setup: &Setup, team: &Team, lease: Lease, verb: &str, how: &Leading) -> Done {
+    if how.detach {
         drop(lease);
-        let pid = background(setup, &team)?;
+        let policy = OnExit::to_possible_value(&how.on_exit).expect("no policy is hidden");
+        let pid = background(setup, team, &[verb, "--on-exit", policy.get_name()])?;
         let document = json!({ "team_name": team.name().as_str(), "lead_pid": pid });
         setup
             .out
@@ -44,18 +58,34 @@ pub(super) fn lead(setup: &Setup, args: &args::Lead) -> Done {
     let runtime = interrupt::runtime()?;
     let conclusion = runtime.block_on(async {
         let mut signals = Signals::new()?;
-        let (desk, wishes) = Desk::new(setup, &team)?;
+        let (desk, wishes) = Desk::new(setup, team, how.on_exit)?;
         desk.catch_up()?;
-        desk.say(&format!("leading team {}; Ctrl-C ends it", team.name()));
+        desk.say(&format!("leading team {}; Ctrl-C {}", team.name(), meaning(how.on_exit)));
         desk.lead(&mut signals, wishes, lease).await
     });
     runtime.shutdown_background();
     let conclusion = conclusion?;
-    if conclusion.end == End::TeamGone {
-        setup.out.say(&format!("team {} was deleted: nothing is left to lead", team.name()));
-        return Ok(Exit::DONE);
+    match conclusion.end {
+        End::TeamGone => {
+            setup.out.say(&format!("team {} was deleted: nothing is left to lead", team.name()));
+            Ok(Exit::DONE)
+        }
+        End::Left => {
+            let document = json!({ "team_name": team.name().as_str(), "lead_pid": null });
+            let again = format!("lead it again with `phalanx adopt -t {}`", team.name());
+            setup.out.give(&document, || format!("team {} runs on without a lead; {again}", team.name()))?;
+            Ok(Exit::DONE)
+        }
+        End::TasksOver | End::Stopped | End::Carried => tell(&setup.out, team, &conclusion),
     }
-    tell(&setup.out, &team, &conclusion)
+}
+
+fn meaning(policy: OnExit) -> &'static str {
+    match policy {
+        OnExit::Stop => "ends it",
+        OnExit::Detach => "leaves it",
+        OnExit::Refuse => "ends it once no member lives",
+    }
 }
 
 /// Shows how a team ended; gives the exit code for it.
@@ -79,11 +109,15 @@ pub(super) fn tell(out: &Out, team: &Team, conclusion: &Conclusion) -> Done {
 }
 
 /// Starts a lead in the background and waits until it holds the lease; gives its process id.
-pub(super) fn background(setup: &Setup, team: &Team) -> Result<i32, Failure> {
+///
+/// # Errors
+/// [`OpsError::LedByAnother`] if somebody else was faster.
+pub(super) fn background(setup: &Setup, team: &Team, verb: &[&str]) -> Result<i32, Failure> {
     let ctx = &setup.ctx;
     let log = team.lead_log();
-    let words = ["--config-dir".into(), team.root().into(), "--team".into(), team.name().as_str().into()];
-    let args = [&words[..], &["lead".into()]].concat();
+    let words: [OsString; 4] =
+        ["--config-dir".into(), team.root().into(), "--team".into(), team.name().as_str().into()];
+    let args: Vec<OsString> = words.into_iter().chain(verb.iter().map(OsString::from)).collect();
     let changes = team.changes()?;
     let pid = spawn_detached(ctx.caller.exe.as_os_str(), &args, None, &ctx.caller.cwd, Some(&log))?;
     let deadline = Deadline::after(TAKEN_OVER);
@@ -93,6 +127,9 @@ pub(super) fn background(setup: &Setup, team: &Team) -> Result<i32, Failure> {
             return Ok(pid);
         }
         if Process::of(pid).is_none() && team.exists() {
+            if let Some(pid) = ops::lease::holder(team)? {
+                return Err(OpsError::LedByAnother { team: team.name().clone(), pid }.into());
+            }
             let said = fs::read_tail(&log, LOG_TAIL).unwrap_or_default();
             let said = text::last_lines(&String::from_utf8_lossy(&said), 10);
             let hint = format!(

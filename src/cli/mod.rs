@@ -1,8 +1,12 @@
 //! The command line: parses it, gathers what surrounds the process, calls a verb, tells how it went. Decides nothing
 //! about teams. The only place that reads environment and settings.
 
+mod answer;
 mod args;
+mod args_answer;
+mod args_lead;
 mod args_profile;
+mod args_request;
 mod args_task;
 mod args_worktree;
 mod attach;
@@ -22,6 +26,8 @@ mod manual;
 mod out;
 mod profile;
 mod ps;
+mod requests;
+mod resume;
 mod setup;
 mod shutdown;
 mod spawn;
@@ -113,6 +119,7 @@ fn own(args: &[OsString]) -> Option<Cli> {
             Verb::Exec { spec: spec.into() }
         }
         [_, verb] if verb == "worker" => Verb::Worker,
+        [_, verb] if verb == "wrap" => Verb::Wrap,
         _ => return None,
     };
     Some(Cli { global: args::Global::default(), verb })
@@ -122,9 +129,12 @@ fn perform(setup: &Setup, verb: Verb) -> Done {
     match verb {
         Verb::Up(args) => up::up(setup, &args),
         Verb::Down(args) => shutdown::down(setup, &args),
-        Verb::Lead(args) => lead::lead(setup, &args),
-        Verb::Team(TeamVerb::Create { name, description, agent_type, unique }) => {
-            team::create(setup, &name, description.as_deref(), agent_type.as_deref(), unique)
+        Verb::Lead(args) => lead::lead(setup, &args.how),
+        Verb::Adopt(args) => lead::adopt(setup, &args.how),
+        Verb::Resume(args) => resume::resume(setup, &args),
+        Verb::Team(TeamVerb::Create { name, description, agent_type, tmux_socket, unique }) => {
+            let tmux_socket = tmux_socket.as_deref();
+            team::create(setup, &name, description.as_deref(), agent_type.as_deref(), tmux_socket, unique)
         }
         Verb::Team(TeamVerb::List) => team::list(setup),
         Verb::Team(TeamVerb::Show) => team::show(setup),
@@ -135,8 +145,11 @@ fn perform(setup: &Setup, verb: Verb) -> Done {
         Verb::Broadcast(args) => mail::broadcast(setup, &args),
         Verb::Inbox(args) => inbox::inbox(setup, &args),
         Verb::Task(verb) => task::task(setup, verb),
+        Verb::Requests(args) => requests::requests(setup, &args),
+        Verb::Mode(args) => requests::mode(setup, &args),
         Verb::Shutdown(args) => shutdown::shutdown(setup, &args),
         Verb::Worktree(verb) => worktree::worktree(setup, &verb),
+        Verb::Answer(args) => answer::answer(setup, args),
         Verb::Status(args::Status { watch: true }) => watch::watch(setup),
         Verb::Status(args::Status { watch: false }) => status::status(setup),
         Verb::Ps => ps::ps(setup),
@@ -155,5 +168,6 @@ fn perform(setup: &Setup, verb: Verb) -> Done {
         Verb::Man { words } => manual::man(&setup.out, &words),
         Verb::Exec { spec } => Ok(Exit(u8::try_from(ops::exec::exec(&spec)).unwrap_or(1))),
         Verb::Worker => worker::worker(setup),
+        Verb::Wrap => worker::wrap(setup),
     }
 }

@@ -52,6 +52,14 @@ impl Setup {
         }
     }
 
+    /// A path that somebody wrote, as seen from everywhere.
+    pub(super) fn absolute(&self, path: &Path) -> Result<String, Failure> {
+        let full: PathBuf = self.ctx.caller.cwd.join(path).components().collect();
+        full.into_os_string()
+            .into_string()
+            .map_err(|path| Failure::usage(format!("the path {path:?} is not UTF-8"), "use a path that is"))
+    }
+
     /// The name of the team that was asked for, whether there is one or not.
     pub(super) fn named_team(&self) -> Result<Option<TeamName>, Failure> {
         let named = self.asked.as_deref().map(OsStr::new).or_else(|| self.ctx.caller.var("PHALANX_TEAM"));

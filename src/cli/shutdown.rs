@@ -42,8 +42,15 @@ pub(super) fn down(setup: &Setup, args: &args::Down) -> Done {
     let wish = Wish { reason, deadline_s: args.deadline, force: args.force };
     let names = everybody(setup, &team)?;
     let ended = end(setup, &team, &names, &wish, true)?;
-    let exit = exit(&ended);
-    let stays = ended.iter().any(|one| one.outcome == "rejected" || is_stuck(one));
+    let strangers = match args.force || !team.exists() {
+        true => Vec::new(),
+        false => ops::team::living_strangers(&setup.ctx, &team)?,
+    };
+    let stays = !strangers.is_empty() || ended.iter().any(|one| one.outcome == "rejected" || is_stuck(one));
+    let exit = match exit(&ended) {
+        Exit::DONE if !strangers.is_empty() => Exit::of(Class::Refused),
+        exit => exit,
+    };
     if !stays {
         give_way(&team)?;
         conduct::remove(&setup.ctx, &team, |words| setup.out.say(words))?;
@@ -83,6 +90,7 @@ fn end(
     let mut requests = ops::shutdown::ask(team, names, wish)?;
     if waits && requests.iter().any(ShutdownRequest::is_open) {
         requests = settle(setup, team, requests, Duration::from_secs(wish.deadline_s) + MARGIN)?;
+        ops::verify::verify(&setup.ctx, team, &mut requests)?;
     }
     Ok(ops::shutdown::outcomes(team, &requests)?)
 }
@@ -184,6 +192,7 @@ fn exit(ended: &[Ended]) -> Exit {
 mod tests {
     use super::*;
     use crate::model::id::RequestId;
+    use crate::model::request::Parting;
 
     #[test]
     fn the_worst_outcome_decides_the_exit_code() {
@@ -193,6 +202,8 @@ mod tests {
             request_id: RequestId::parse("shutdown-1@ada").expect("id"),
             reason: reason.map(str::to_owned),
             elapsed_ms: Some(1),
+            parting: Parting::default(),
+            deviations: Vec::new(),
         };
         let table = [
             (vec![one("closed", None), one("forced", None), one("gone", None), one("requested", None)], 0),

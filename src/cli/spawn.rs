@@ -36,9 +36,10 @@ pub(super) fn spawn(setup: &Setup, args: args::Spawn) -> Done {
     }
     ops::spawn::check(&setup.ctx, std::slice::from_ref(&order))?;
     let runtime = interrupt::runtime()?;
-    let batch = runtime.block_on(start(setup, &team, order, terms));
+    let batch = runtime.block_on(start(setup, &team, vec![order], terms));
     runtime.shutdown_background();
     let (batch, interrupted) = batch?;
+    batch.fallbacks.iter().for_each(|fallback| setup.out.say(&fallback.to_string()));
     let why = batch.chosen;
     batch.warnings.iter().for_each(|warning| setup.out.say(&format!("warning: {}", text::line(warning))));
     for result in batch.results {
@@ -46,7 +47,9 @@ pub(super) fn spawn(setup: &Setup, args: args::Spawn) -> Done {
         if interrupted {
             return Err(end_again(setup, &team, &one));
         }
-        setup.out.say(&format!("backend {}: {}", why.backend.as_str(), why.why));
+        if one.backend == why.backend {
+            setup.out.say(&format!("backend {}: {}", why.backend.as_str(), why.why));
+        }
         setup.out.give(&one, || line(&team, &one))?;
     }
     Ok(Exit::DONE)
@@ -90,6 +93,7 @@ fn order(args: args::Spawn) -> Result<Order, Failure> {
         mode: args.mode,
         plan: args.plan,
         prompt,
+        session: None,
         cwd: args.cwd,
         worktree: args.worktree,
         env: args.env,
@@ -117,10 +121,15 @@ pub(super) fn stdin() -> Result<String, Failure> {
 }
 
 /// A start can take its time and cannot be broken off in the middle: a signal is kept until it has ended.
-async fn start(setup: &Setup, team: &Team, order: Order, terms: Terms) -> Result<(Batch, bool), Failure> {
+pub(super) async fn start(
+    setup: &Setup,
+    team: &Team,
+    orders: Vec<Order>,
+    terms: Terms,
+) -> Result<(Batch, bool), Failure> {
     let mut signals = Signals::new()?;
     let (ctx, store) = (setup.ctx.clone(), team.clone());
-    let work = interrupt::aside(move || Ok(ops::spawn::spawn(&ctx, &store, &[order], &terms)?));
+    let work = interrupt::aside(move || Ok(ops::spawn::spawn(&ctx, &store, &orders, &terms)?));
     tokio::pin!(work);
     let mut interrupted = false;
     loop {

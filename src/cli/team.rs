@@ -1,5 +1,7 @@
 //! The team verbs.
 
+use std::path::Path;
+
 use serde_json::json;
 
 use super::fail::{Exit, Failure};
@@ -7,7 +9,7 @@ use super::setup::Setup;
 use super::{Done, shutdown, worktree};
 use crate::model::id::TeamName;
 use crate::model::settings::Settings;
-use crate::ops;
+use crate::ops::{self, OpsError};
 use crate::ui;
 
 /// How many members a team that is built by hand may have: enough, and a stop for a script that runs away.
@@ -18,10 +20,12 @@ pub(super) fn create(
     name: &str,
     description: Option<&str>,
     agent_type: Option<&str>,
+    tmux_socket: Option<&Path>,
     unique: bool,
 ) -> Done {
+    let tmux_socket = tmux_socket.map(|path| setup.absolute(path)).transpose()?;
     // A lead that is started for it later leads it; whoever made it deletes it.
-    let settings = Settings::by_hand(MAX_MEMBERS);
+    let settings = Settings { tmux_socket, ..Settings::by_hand(MAX_MEMBERS) };
     let team =
         ops::team::create(&setup.ctx, name, description.unwrap_or_default(), agent_type, &settings, unique)?;
     let document = json!({
@@ -69,8 +73,13 @@ pub(super) fn delete(setup: &Setup, force: bool) -> Done {
         return deleted(setup, &name);
     }
     let team = setup.team()?;
+    let strangers = ops::team::living_strangers(&setup.ctx, &team)?;
     if force {
         shutdown::end_all_by_force(setup, &team)?;
+    } else if !strangers.is_empty() {
+        let mut members = ops::status::live_members(&team)?;
+        members.extend(strangers);
+        return Err(OpsError::LiveMembers { team: team.name().clone(), members }.into());
     }
     match ops::team::delete(&setup.ctx, &team) {
         Err(e) if !force || team.exists() => return Err(Failure::from(e)),

@@ -6,6 +6,7 @@ use std::time::Duration;
 use clap::{CommandFactory, Parser};
 
 use super::args::{Cli, Format, TeamVerb, Verb};
+use super::args_lead::OnExit;
 use super::args_task::TaskVerb;
 use super::out::Color;
 use super::wants_json;
@@ -59,7 +60,9 @@ fn up_down_and_lead() {
     let Verb::Down(down) = verb("down --reason done --deadline 5 --force") else { panic!("another verb") };
     assert_eq!((down.reason.as_deref(), down.deadline, down.force), (Some("done"), 5, true));
     let Verb::Lead(lead) = verb("lead --detach") else { panic!("another verb") };
-    assert!(lead.detach);
+    assert_eq!((lead.how.detach, lead.how.on_exit), (true, OnExit::Stop));
+    let Verb::Adopt(adopt) = verb("adopt --on-exit refuse") else { panic!("another verb") };
+    assert_eq!((adopt.how.detach, adopt.how.on_exit), (false, OnExit::Refuse));
     for line in ["up", "up a b", "up m --backend screen", "lead -- claude", "down x"] {
         assert!(refused(line), "{line}");
     }
@@ -68,7 +71,9 @@ fn up_down_and_lead() {
 #[test]
 fn team_verbs() {
     let line = "team create demo --description d --agent-type lead --unique";
-    let Verb::Team(TeamVerb::Create { name, description, agent_type, unique }) = verb(line) else {
+    let Verb::Team(TeamVerb::Create { name, description, agent_type, tmux_socket: None, unique }) =
+        verb(line)
+    else {
         panic!("another verb")
     };
     assert_eq!((name.as_str(), unique), ("demo", true));
@@ -229,4 +234,26 @@ fn json_is_known_before_the_line_is_parsed() {
     let words = |line: &str| line.split(' ').map(OsString::from).collect::<Vec<_>>();
     assert!(wants_json(&words("phalanx nonsense --json")));
     assert!(!wants_json(&words("phalanx spawn x -- prog --json")));
+}
+
+#[test]
+fn what_members_ask() {
+    let Verb::Requests(requests) = verb("requests --all") else { panic!("another verb") };
+    assert!(requests.all);
+    let Verb::Answer(answer) = verb("answer p-1@ada --approve --mode acceptEdits --reason ok") else {
+        panic!("another verb")
+    };
+    assert_eq!((answer.id.as_str(), answer.approve, answer.reject), ("p-1@ada", true, false));
+    assert_eq!((answer.mode, answer.reason.as_deref()), (Some(Mode::AcceptEdits), Some("ok")));
+    let Verb::Mode(mode) = verb("mode ada plan") else { panic!("another verb") };
+    assert_eq!((mode.name.as_deref(), mode.mode, mode.all), (Some("ada"), Some(Mode::Plan), false));
+    for line in [
+        "answer p",
+        "answer --approve",
+        "answer p --approve --reject",
+        "answer p --approve --mode root",
+        "mode ada",
+    ] {
+        assert!(refused(line), "{line}");
+    }
 }

@@ -5,6 +5,7 @@ use std::path::Path;
 
 use serde_json::json;
 
+use super::args_lead::OnExit;
 use super::conduct::{self, Desk};
 use super::fail::{Class, Exit, Failure, chain, plain_words};
 use super::setup::Setup;
@@ -60,11 +61,12 @@ fn plan(setup: &Setup, args: &args::Up) -> Result<Plan, Failure> {
     let here = &setup.ctx.caller.cwd;
     let wanted = ops::manifest::wanted(&manifest, here, read)?;
     let settings = ops::manifest::settings(&manifest, args.backend.clone(), args.keep)?;
+    let tmux_socket = args.tmux_socket.as_deref().map(|path| setup.absolute(path)).transpose()?;
     let plan = Plan {
         name: manifest.team.name.clone(),
         description: manifest.team.description.clone().unwrap_or_default(),
         tasks: ops::manifest::tasks(&manifest, here)?,
-        settings: Settings { templates: wanted.templates, ..settings },
+        settings: Settings { templates: wanted.templates, tmux_socket, ..settings },
         orders: wanted.orders,
     };
     let later = plan.settings.templates.iter().map(|template| template.order.clone());
@@ -101,8 +103,10 @@ async fn run(setup: &Setup, args: &args::Up, plan: Plan) -> Done {
                 .unwrap_or(e.into()));
         }
     };
-    let (desk, wishes) = Desk::new(setup, &team)?;
-    let started = desk.attend(&mut signals, start(setup, &team, plan, &desk)).await;
+    let (desk, wishes) = Desk::new(setup, &team, OnExit::Stop)?;
+    // Where lines are printed, the lead reads the journal from its beginning and tells of fallbacks by itself.
+    let told = args.detach || desk.is_live();
+    let started = desk.attend(&mut signals, start(setup, &team, plan, &desk, told)).await;
     let spawned = match started {
         Ok(spawned) if desk.interrupted() && args.detach => Err((spawned, stopped())),
         Ok(spawned) => Ok(spawned),
@@ -132,12 +136,13 @@ fn stopped() -> Failure {
     Failure::interrupted("interrupted while the team was started", None)
 }
 
-/// Makes the tasks and starts the members, all in one go. A failure comes with those that run all the same.
+/// Makes the tasks and starts the members, all in one go, and says with `told` who had to fall back. A failure comes with those that run all the same.
 async fn start(
     setup: &Setup,
     team: &Team,
     plan: Plan,
     desk: &Desk<'_>,
+    told: bool,
 ) -> Result<Vec<Spawned>, (Vec<Spawned>, Failure)> {
     let (ctx, store) = (setup.ctx.clone(), team.clone());
     let batch = interrupt::aside(move || {
@@ -148,6 +153,9 @@ async fn start(
         Ok(ops::spawn::spawn(&ctx, &store, &plan.orders, &terms)?)
     });
     let batch = batch.await.map_err(|failure| (Vec::new(), failure))?;
+    if told {
+        batch.fallbacks.iter().for_each(|fallback| desk.say(&fallback.to_string()));
+    }
     let (mut spawned, mut failed) = (Vec::new(), Vec::new());
     for result in batch.results {
         match result {
@@ -210,7 +218,7 @@ async fn end_started(ctx: &Context, team: &Team, lease: Lease, spawned: &[Spawne
 }
 
 fn detach(setup: &Setup, team: &Team, spawned: &[Spawned]) -> Done {
-    let pid = lead::background(setup, team)?;
+    let pid = lead::background(setup, team, &["lead"])?;
     let document = json!({ "team_name": team.name().as_str(), "lead_pid": pid, "members": spawned });
     setup.out.give(&document, || {
         format!(

@@ -1,17 +1,31 @@
-//! The hidden `worker`: the built-in teammate, which learns from its environment who it is.
+//! The hidden `worker` and `wrap`: the built-in teammate and the wrapper of a foreign one, which learn from their
+//! environment who they are.
 
-use super::fail::{Class, Exit};
+use super::fail::{Class, Exit, Failure};
 use super::setup::{Setup, identity_var};
 use super::{Done, interrupt};
 use crate::model::id::{Incarnation, MemberName};
 use crate::teammate::{self, Identity};
 
 pub(super) fn worker(setup: &Setup) -> Done {
+    let (me, team) = (identity(setup)?, setup.team()?);
+    let runtime = interrupt::runtime()?;
+    let code = runtime.block_on(teammate::worker(&setup.ctx, &team, me));
+    runtime.shutdown_background();
+    Ok(exit(code?))
+}
+
+pub(super) fn wrap(setup: &Setup) -> Done {
+    let (me, team) = (identity(setup)?, setup.team()?);
+    Ok(exit(teammate::wrap(&setup.ctx, &team, &me)?))
+}
+
+fn identity(setup: &Setup) -> Result<Identity, Failure> {
     let name = MemberName::existing(&identity_var(&setup.ctx, "PHALANX_AGENT_NAME")?)?;
     let incarnation = Incarnation::parse(&identity_var(&setup.ctx, "PHALANX_INCARNATION")?)?;
-    let team = setup.team()?;
-    let runtime = interrupt::runtime()?;
-    let code = runtime.block_on(teammate::worker(&setup.ctx, &team, Identity { name, incarnation }));
-    runtime.shutdown_background();
-    Ok(Exit(u8::try_from(code?).unwrap_or(Class::Failed.code())))
+    Ok(Identity { name, incarnation })
+}
+
+fn exit(code: i32) -> Exit {
+    Exit(u8::try_from(code).unwrap_or(Class::Failed.code()))
 }

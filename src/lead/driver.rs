@@ -1,21 +1,22 @@
 //! The shell around the lead's step: reads what changed, steps, carries out. It decides nothing.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeSet, VecDeque};
 use std::time::Duration;
 
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 
 use super::effect::Effect;
-use super::event::Event;
+use super::event::{Answer, Event};
 use super::labels;
 use super::react::react;
 use super::sources::{self, Signal};
 use super::state::{End, Goal, State};
 use super::terminator::{self, Due};
 use crate::model::event::{Event as Noted, EventKind, Note};
-use crate::model::id::{Incarnation, MemberName};
+use crate::model::id::{Incarnation, MemberName, RequestId};
 use crate::model::order::Order;
 use crate::model::record::MemberRecord;
+use crate::model::time::Timestamp;
 use crate::model::topic::Topic;
 use crate::ops::spawn::Terms;
 use crate::ops::terminate::{Ending, Manner};
@@ -28,11 +29,13 @@ const START_DEADLINE: Duration = Duration::from_secs(30);
 /// How long members get to end when the lead stops them by itself.
 const STOP_DEADLINE_S: u64 = 30;
 
-/// A person's wish that the team end.
+/// A person's wish that this come to an end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Stop {
     Gracefully,
     ByForce,
+    /// Only the lead: members run on.
+    Leaving,
 }
 
 /// A lead about to run.
@@ -54,6 +57,12 @@ struct Driver<'a> {
     labels: UnboundedSender<Vec<MemberRecord>>,
     terminator: UnboundedSender<Due>,
     journal_at: u64,
+    /// It is there for what members ask; a verb that only carries its own requests is not.
+    leads: bool,
+    /// The questions that the user's program was told of.
+    announced: BTreeSet<RequestId>,
+    /// When the first of the open questions runs out.
+    due: Option<Timestamp>,
     report: &'a mut dyn FnMut(&Noted),
 }
 
@@ -76,13 +85,16 @@ pub(crate) async fn lead(
     let leads = matches!(lead.goal, Goal::Lead(_));
     if leads {
         ops::lease::announce(lead.team)?;
+        recover(lead.ctx, lead.team).await?;
     }
     let templates = lead.team.settings()?.map(|settings| settings.templates).unwrap_or_default();
     let state = State::new(lead.goal, templates);
     let labels = labels::labeller(lead.ctx, lead.team);
     let terminator = terminator::start(lead.ctx, lead.team, signals.clone());
     let (ctx, team, journal_at) = (lead.ctx, lead.team, lead.journal_from);
-    let mut driver = Driver { ctx, team, state, signals, labels, terminator, journal_at, report };
+    let (announced, due) = (BTreeSet::new(), None);
+    let mut driver =
+        Driver { ctx, team, state, signals, labels, terminator, journal_at, leads, announced, due, report };
     driver.look(&Topic::Everything)?;
     while driver.state.end().is_none() {
         driver.next(&mut incoming, stops).await?;
@@ -91,12 +103,42 @@ pub(crate) async fn lead(
     let end = driver.state.end().unwrap_or(End::TeamGone);
     if end != End::TeamGone {
         if leads {
+            verify(lead.ctx, lead.team).await?;
             ops::lease::withdraw(lead.team)?;
         }
         ops::events::note(lead.team, Note::of(EventKind::LeadEnded).with("end", format!("{end:?}")))?;
     }
     drop(lead.lease);
     Ok(end)
+}
+
+/// Once all members have ended; git may take its time. What cannot be verified does not keep the lead from ending.
+async fn verify(ctx: &Context, team: &Team) -> Result<(), OpsError> {
+    let (ctx, of) = (ctx.clone(), team.clone());
+    let verified = tokio::task::spawn_blocking(move || ops::verify::verify_all(&ctx, &of)).await;
+    if let Ok(Err(e)) = verified
+        && team.exists()
+    {
+        let text = format!("the shutdown cannot be verified: {e}");
+        ops::events::note(team, Note::of(EventKind::Warning).with("text", text))?;
+    }
+    Ok(())
+}
+
+/// Brings to an end what died half-way. It can wait for members to come up: beside the loop that hears signals.
+async fn recover(ctx: &Context, team: &Team) -> Result<(), OpsError> {
+    let (beside, here) = (ctx.clone(), team.clone());
+    let done = tokio::task::spawn_blocking(move || ops::recover::recover(&beside, &here)).await;
+    let problem = match done {
+        Ok(Ok(())) => return Ok(()),
+        Ok(Err(e)) => e.to_string(),
+        Err(e) => e.to_string(),
+    };
+    if team.exists() {
+        let text = format!("what was left half done could not all be put right: {problem}");
+        ops::events::note(team, Note::of(EventKind::Warning).with("text", text))?;
+    }
+    Ok(())
 }
 
 impl Driver<'_> {
@@ -106,9 +148,19 @@ impl Driver<'_> {
         stops: &mut UnboundedReceiver<Stop>,
     ) -> Result<(), OpsError> {
         let now = ops::now();
-        let tick = self.state.next_tick().map(|at| Duration::from_millis(at.since(now)));
+        let tick = self
+            .state
+            .next_tick()
+            .into_iter()
+            .chain(self.due)
+            .min()
+            .map(|at| Duration::from_millis(at.since(now)));
         tokio::select! {
-            Some(stop) = stops.recv() => self.step(Event::Stop { force: stop == Stop::ByForce })?,
+            Some(stop) = stops.recv() => self.step(match stop {
+                Stop::Gracefully => Event::Stop { force: false },
+                Stop::ByForce => Event::Stop { force: true },
+                Stop::Leaving => Event::Leave,
+            })?,
             Some(first) = incoming.recv() => {
                 let (topics, others) = sources::drain(first, incoming);
                 for topic in topics {
@@ -120,7 +172,10 @@ impl Driver<'_> {
             }
             () = tokio::time::sleep(tick.unwrap_or(SWEEP).min(SWEEP)) => {
                 match tick {
-                    Some(left) if left <= SWEEP => self.step(Event::Tick)?,
+                    Some(left) if left <= SWEEP => {
+                        self.attend()?;
+                        self.step(Event::Tick)?;
+                    }
                     Some(_) | None => self.look(&Topic::Everything)?,
                 }
             }
@@ -137,16 +192,21 @@ impl Driver<'_> {
             Topic::Roster => Ok(()),
             Topic::Mail(owner) if *owner != MemberName::lead().file_stem() => Ok(()),
             Topic::Mail(_) => {
-                // An answer can overtake the news of its question: the question is looked at first.
                 self.look(&Topic::Members)?;
-                self.look(&Topic::Requests)?;
-                self.look_at_mail()
+                // Who asks is known to wait before its question is taken out of the mailbox.
+                self.look_at_mail()?;
+                self.attend()
             }
             Topic::Members | Topic::Member(_) => {
+                // Who has ended waits for nothing any more.
+                if self.due.is_some() {
+                    self.attend()?;
+                }
                 let records = ops::status::records(self.team)?;
                 self.step(Event::Members(records))
             }
             Topic::Requests => {
+                self.attend()?;
                 let requests = ops::shutdown::requests(self.team)?;
                 self.step(Event::Requests(requests))
             }
@@ -166,6 +226,34 @@ impl Driver<'_> {
         }
     }
 
+    /// Sees to what members ask; tells the user's program of what waits for a person.
+    fn attend(&mut self) -> Result<(), OpsError> {
+        if !self.leads {
+            return Ok(());
+        }
+        let waiting = match ops::decide::attend(self.ctx, self.team) {
+            Ok(waiting) => waiting,
+            Err(_) if !self.team.exists() => return Ok(()),
+            Err(e) => {
+                // What cannot be read or written now must not end the team; it is looked at again.
+                let text = format!("requests of members: {e}");
+                ops::events::note(self.team, Note::of(EventKind::Warning).with("text", text))?;
+                return Ok(());
+            }
+        };
+        self.due = waiting.iter().map(|question| question.deadline_at).min();
+        self.step(Event::Filed(waiting.clone()))?;
+        let fresh: Vec<_> = waiting.into_iter().filter(|q| self.announced.insert(q.id.clone())).collect();
+        if !fresh.is_empty() {
+            let team = self.team.clone();
+            // If it cannot be told, it still stands in the view and in `phalanx requests`.
+            tokio::task::spawn_blocking(move || {
+                fresh.iter().for_each(|question| drop(ops::notify::notify(&team, question)))
+            });
+        }
+        Ok(())
+    }
+
     fn look_at_mail(&mut self) -> Result<(), OpsError> {
         // The answer to what was asked a moment ago may be here already: the request is heard of first.
         let requests = ops::shutdown::requests(self.team)?;
@@ -178,7 +266,13 @@ impl Driver<'_> {
         let (events, at) = ops::events::from(self.team, self.journal_at)?;
         self.journal_at = at;
         events.iter().for_each(|event| (self.report)(event));
-        Ok(())
+        let answers: Vec<Answer> = events.iter().filter_map(Answer::told_by).collect();
+        if answers.is_empty() {
+            return Ok(());
+        }
+        // What is answered may have been asked a moment ago: the question is heard first.
+        self.look(&Topic::Mail(MemberName::lead().file_stem()))?;
+        self.step(Event::Answers(answers))
     }
 
     fn take(&mut self, signal: Signal) -> Result<(), OpsError> {
@@ -230,6 +324,7 @@ impl Driver<'_> {
             Effect::Start { kind, orders } => self.start(kind, orders),
             Effect::Terminate { name, incarnation, agreed } => self.terminate(name, incarnation, agreed)?,
             Effect::Retire(retirements) => ops::retire::retire(self.team, &retirements)?,
+            Effect::Agree { request, parting } => ops::shutdown::agreed(self.team, &request, &parting)?,
             Effect::Resolve { request, outcome, answer } => {
                 ops::shutdown::resolve(self.team, &request, outcome, answer.as_deref())?;
             }

@@ -6,7 +6,7 @@ use crate::model::lifecycle::Cause;
 use crate::model::order::Order;
 use crate::model::placement::ProcessId;
 use crate::model::record::MemberRecord;
-use crate::model::request::ShutdownOutcome;
+use crate::model::request::{Parting, ShutdownOutcome};
 use crate::ops::retire::Retirement;
 
 /// Something to do.
@@ -26,6 +26,8 @@ pub(crate) enum Effect {
     Start { kind: usize, orders: Vec<Order> },
     /// The runs are proven over: off the roster, tasks given back, notices sent.
     Retire(Vec<Retirement>),
+    /// Write down that the member agrees to this request, and what it says of its work.
+    Agree { request: RequestId, parting: Parting },
     /// Bring a request to its end.
     Resolve { request: RequestId, outcome: ShutdownOutcome, answer: Option<String> },
     /// Move a member on in its life.

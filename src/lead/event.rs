@@ -1,8 +1,13 @@
 //! What the lead can be told. Each event carries all that is needed to react to it.
 
+use serde_json::Value;
+
 use crate::model::board::Board;
 use crate::model::envelope::Envelope;
+use crate::model::event::{Event as Noted, EventKind};
 use crate::model::id::{Incarnation, MemberName};
+use crate::model::protocol::{PermissionResponse, PlanApprovalResponse, SandboxPermissionResponse};
+use crate::model::question::Question;
 use crate::model::record::MemberRecord;
 use crate::model::request::ShutdownRequest;
 
@@ -12,6 +17,27 @@ pub(crate) struct Terminated {
     pub(crate) name: MemberName,
     pub(crate) incarnation: Incarnation,
     pub(crate) result: Result<(), String>,
+}
+
+/// A message that answers a member's plan or question.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Answer {
+    pub(crate) member: MemberName,
+    pub(crate) from: String,
+    pub(crate) request_id: String,
+}
+
+impl Answer {
+    /// The answer that this line of the journal tells of, if it does.
+    pub(crate) fn told_by(event: &Noted) -> Option<Answer> {
+        let text = |key: &str| event.detail.get(key).and_then(Value::as_str);
+        let answers = [PlanApprovalResponse::KIND, PermissionResponse::KIND, SandboxPermissionResponse::KIND];
+        if event.event != EventKind::MessageSent || !answers.contains(&text("kind")?) {
+            return None;
+        }
+        let (from, request_id) = (text("from")?.to_owned(), text("request_id")?.to_owned());
+        Some(Answer { member: event.member.clone()?, from, request_id })
+    }
 }
 
 /// Something that happened.
@@ -25,6 +51,8 @@ pub(crate) enum Event {
     Requests(Vec<ShutdownRequest>),
     /// The board.
     Board(Board),
+    /// Members were given answers to what they had asked.
+    Answers(Vec<Answer>),
     /// The launcher of this run is gone; the record was read after that.
     Exited(Box<MemberRecord>),
     /// Effects `Terminate` have ended, those that were carried out together.
@@ -33,8 +61,12 @@ pub(crate) enum Event {
     Started { kind: usize, names: Vec<MemberName>, failures: Vec<(MemberName, String)> },
     /// A person wants it to end: gracefully, or at once.
     Stop { force: bool },
+    /// A person wants the lead to end, and the members to run on.
+    Leave,
     /// The team is no longer on disk.
     TeamGone,
+    /// What members have asked, was filed, and waits for an answer: all of it.
+    Filed(Vec<Question>),
     /// Time has passed.
     Tick,
 }

@@ -2,6 +2,7 @@
 
 mod mail;
 mod members;
+mod questions;
 mod shutdown;
 mod staff;
 
@@ -23,13 +24,16 @@ pub(crate) fn react(state: &mut State, event: Event, now: Timestamp) -> Vec<Effe
         Event::Members(records) => members::see_members(state, &records, &mut effects),
         Event::Requests(requests) => shutdown::see_requests(state, requests, &mut effects),
         Event::Board(board) => see_board(state, board, &mut effects),
+        Event::Answers(answers) => questions::see_answers(state, &answers, &mut effects),
         Event::Exited(record) => members::see_exit(state, &record, &mut effects),
         Event::Terminated(ended) => members::see_terminated(state, ended, now, &mut effects),
         Event::Started { kind, names, failures } => {
             staff::see_started(state, kind, &names, failures, now, &mut effects);
         }
         Event::Stop { force } => shutdown::stop(state, End::Stopped, force, &mut effects),
+        Event::Leave => state.phase = Phase::Done(End::Left),
         Event::TeamGone => state.phase = Phase::Done(End::TeamGone),
+        Event::Filed(open) => questions::see_filed(state, &open, &mut effects),
         Event::Tick => {}
     }
     shutdown::pass_time(state, now, &mut effects);

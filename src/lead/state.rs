@@ -29,6 +29,8 @@ pub(crate) enum End {
     Stopped,
     /// The requests it was to carry have ended.
     Carried,
+    /// A person ended the lead, and nobody else.
+    Left,
     /// The team was deleted by somebody.
     TeamGone,
 }
@@ -58,6 +60,7 @@ pub(super) struct Ending {
 pub(super) struct View {
     pub(super) incarnation: Incarnation,
     pub(super) state: MemberState,
+    pub(super) state_since: Timestamp,
     /// The state that its placement shows.
     pub(super) shown: Option<MemberState>,
     pub(super) reads_mail: bool,
@@ -72,6 +75,15 @@ pub(super) struct View {
     pub(super) dismissed: bool,
     /// Since when it runs, as far as is known.
     pub(super) since: Timestamp,
+}
+
+/// A plan or a question of a member that lies unread with the lead.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Question {
+    pub(super) member: MemberName,
+    pub(super) request_id: String,
+    /// `PlanSent` or `PermissionAsked`.
+    pub(super) cause: Cause,
 }
 
 /// Members that are made from one template.
@@ -102,9 +114,13 @@ pub(crate) struct State {
     pub(super) board: Option<Board>,
     pub(super) members_seen: bool,
     pub(super) requests_seen: bool,
+    /// Ids of questions that stand in the table of requests, open.
+    pub(super) filed: BTreeSet<String>,
     pub(super) kinds: Vec<Kind>,
     /// Messages that were acted upon; they may be seen again until they are marked.
     pub(super) handled: BTreeSet<String>,
+    /// By the id of the message.
+    pub(super) questions: BTreeMap<String, Question>,
 }
 
 impl State {
@@ -119,6 +135,7 @@ impl State {
             held: None,
         };
         State {
+            filed: BTreeSet::new(),
             kinds: templates.into_iter().map(kind).collect(),
             goal,
             phase: Phase::Leading,
@@ -128,6 +145,7 @@ impl State {
             members_seen: false,
             requests_seen: false,
             handled: BTreeSet::new(),
+            questions: BTreeMap::new(),
         }
     }
 

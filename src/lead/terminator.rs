@@ -9,6 +9,7 @@ use super::sources::Signal;
 use crate::model::id::{Incarnation, MemberName};
 use crate::ops::terminate::{Ending, terminate_all};
 use crate::ops::{Context, Team};
+use crate::sys::failpoint;
 
 /// What becomes due while a batch is underway makes the next batch. One that takes longer than this does not hold up
 /// the next one.
@@ -52,6 +53,7 @@ async fn end_in_batches(
 fn end(ctx: &Context, team: &Team, batch: Vec<Due>) -> Vec<Terminated> {
     let endings: Vec<Ending> = batch.iter().filter_map(|due| due.ending.clone()).collect();
     let mut results = terminate_all(ctx, team, &endings).into_iter();
+    failpoint::hit("terminate.ended");
     let answer = |Due { name, incarnation, ending }| {
         let result = ending.and_then(|_| results.next()).unwrap_or(Ok(())).map_err(|e| e.to_string());
         Terminated { name, incarnation, result }

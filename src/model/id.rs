@@ -213,6 +213,11 @@ impl RequestId {
         Self(format!("shutdown-{ms}@{name}"))
     }
 
+    /// Whether it has the form of a shutdown request's.
+    pub(crate) fn is_shutdown(&self) -> bool {
+        self.0.starts_with("shutdown-")
+    }
+
     /// The id as it stands in file names.
     pub(crate) fn file_stem(&self) -> String {
         self.0.replace('@', "-")

@@ -2,6 +2,7 @@
 
 pub(crate) mod board;
 pub(crate) mod brief;
+pub(crate) mod deviation;
 pub(crate) mod digest;
 pub(crate) mod drift;
 pub(crate) mod envelope;
@@ -14,9 +15,11 @@ pub(crate) mod mode;
 pub(crate) mod order;
 pub(crate) mod placement;
 pub(crate) mod protocol;
+pub(crate) mod question;
 pub(crate) mod record;
 pub(crate) mod report;
 pub(crate) mod request;
+pub(crate) mod rules;
 pub(crate) mod settings;
 pub(crate) mod sheet;
 pub(crate) mod spec;

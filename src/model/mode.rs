@@ -52,4 +52,15 @@ impl Mode {
     pub(crate) fn parse(text: &str) -> Option<Mode> {
         Mode::ALL.into_iter().find(|m| m.as_str() == text)
     }
+
+    /// How much goes through unasked in it. A lead puts nobody above itself (PM-06).
+    pub(crate) fn reach(self) -> u8 {
+        match self {
+            Mode::Plan | Mode::Delegate => 0,
+            Mode::DontAsk => 1,
+            Mode::Default => 2,
+            Mode::AcceptEdits => 3,
+            Mode::BypassPermissions => 4,
+        }
+    }
 }

@@ -22,6 +22,9 @@ pub(crate) struct Order {
     /// It must have a plan approved before it works.
     pub(crate) plan: bool,
     pub(crate) prompt: Option<String>,
+    /// A session of its program's own to go on with.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) session: Option<String>,
     /// Relative to the caller's directory.
     pub(crate) cwd: Option<String>,
     /// It works in a git worktree of its own, made from the repository that its directory is in.
@@ -124,8 +127,9 @@ mod tests {
     #[test]
     fn as_many_as_there_is_work_for_within_bounds() {
         use TaskState::{Completed, Failed, InProgress, Pending};
+        type Tasks = &'static [(TaskState, Option<&'static str>, Option<&'static str>)];
         let five = template(Demand::Scaled(Scale { min: 1, max: 5 }));
-        let table: [(&[(TaskState, Option<&str>, Option<&str>)], usize); 7] = [
+        let table: [(Tasks, usize); 7] = [
             (&[], 1),
             (&[(Pending, None, None); 3], 3),
             (&[(Pending, None, None); 9], 5),

@@ -30,6 +30,9 @@ pub(crate) struct Wish {
     pub(crate) argv: Vec<String>,
     pub(crate) cwd: String,
     pub(crate) color: String,
+    /// What was set for it alone. May hold secrets: the file is readable by its owner only.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(crate) env: Vec<(String, String)>,
 }
 
 /// Written by the launcher once the program runs.
@@ -57,6 +60,9 @@ pub(crate) struct ExitRecord {
     /// Why the program never ran: its file, its directory, the kernel's word.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) problem: Option<String>,
+    /// That was because its terminal could not be made: in another place it might run.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub(crate) no_terminal: bool,
     pub(crate) at: Timestamp,
 }
 
@@ -88,6 +94,9 @@ pub(crate) struct MemberRecord {
     pub(crate) state_since: Timestamp,
     pub(crate) backend: BackendKind,
     pub(crate) wish: Wish,
+    /// Who starts it. Older records do not say.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) spawner: Option<ProcessId>,
     pub(crate) asked_at: Timestamp,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) placement: Option<Placement>,
@@ -148,7 +157,9 @@ mod tests {
                 argv: vec!["x".to_owned()],
                 cwd: "/".to_owned(),
                 color: "blue".to_owned(),
+                env: vec![("A".to_owned(), "b".to_owned())],
             },
+            spawner: Some(process),
             asked_at: Timestamp(1),
             placement: Some(Placement::Tmux(TmuxPane {
                 socket: "/s".to_owned(),
@@ -169,7 +180,13 @@ mod tests {
                 at: Timestamp(2),
             }),
             ready_at: None,
-            exit: Some(ExitRecord { code: Some(3), signal: None, problem: None, at: Timestamp(4) }),
+            exit: Some(ExitRecord {
+                code: Some(3),
+                signal: None,
+                problem: None,
+                no_terminal: false,
+                at: Timestamp(4),
+            }),
         };
         let text = serde_json::to_string(&record).expect("json");
         let back: MemberRecord = serde_json::from_str(&text).expect("json");

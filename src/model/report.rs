@@ -2,10 +2,11 @@
 
 use serde::Serialize;
 
+use super::deviation::Deviation;
 use super::id::{MemberName, TaskId, TeamName};
 use super::lifecycle::MemberState;
 use super::placement::BackendKind;
-use super::request::ShutdownOutcome;
+use super::request::{Parting, ShutdownOutcome};
 use super::task::TaskState;
 
 /// The end of one member.
@@ -18,6 +19,8 @@ pub(crate) struct MemberReport {
     pub(crate) reason: Option<String>,
     /// How its shutdown ended, if it was asked.
     pub(crate) shutdown: Option<ShutdownOutcome>,
+    #[serde(flatten)]
+    pub(crate) parting: Parting,
     pub(crate) exit_code: Option<i32>,
     /// How many tasks it brought to their end.
     pub(crate) tasks: usize,
@@ -47,4 +50,6 @@ pub(crate) struct Report {
     pub(crate) elapsed_ms: u64,
     pub(crate) members: Vec<MemberReport>,
     pub(crate) tasks: Vec<TaskReport>,
+    /// What did not go as it should when members were shut down.
+    pub(crate) deviations: Vec<Deviation>,
 }

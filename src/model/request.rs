@@ -3,7 +3,10 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::deviation::Deviation;
 use super::id::{Incarnation, MemberName, RequestId};
+use super::protocol::{ShutdownApproved, ShutdownStatus};
+use super::text;
 use super::time::Timestamp;
 
 /// How a shutdown ended (product.md, `shutdown`).
@@ -35,6 +38,31 @@ impl ShutdownOutcome {
     }
 }
 
+/// So much of what a member says of its work is kept.
+const MOST_PENDING: usize = 100;
+/// And of each of these so many characters.
+const LONGEST: usize = 500;
+
+/// In which state a member says it leaves its work (seed 002). A member that says nothing of it leaves all three open.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Parting {
+    #[serde(default)]
+    pub(crate) status: Option<ShutdownStatus>,
+    /// What is left to do, in its own words.
+    #[serde(default)]
+    pub(crate) pending_work: Vec<String>,
+    #[serde(default)]
+    pub(crate) artifacts_committed: Option<bool>,
+}
+
+impl From<ShutdownApproved> for Parting {
+    fn from(answer: ShutdownApproved) -> Parting {
+        let ShutdownApproved { status, pending_work, artifacts_committed, .. } = answer;
+        let kept = pending_work.iter().take(MOST_PENDING).map(|work| text::short(work, LONGEST));
+        Parting { status, pending_work: kept.collect(), artifacts_committed }
+    }
+}
+
 /// A shutdown that was asked of one run of one member.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(crate) struct ShutdownRequest {
@@ -59,9 +87,30 @@ pub(crate) struct ShutdownRequest {
     pub(crate) answer: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) ended_at: Option<Timestamp>,
+    /// When the lead heard that the member agrees; from then on whoever leads carries it out.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) agreed_at: Option<Timestamp>,
+    #[serde(flatten)]
+    pub(crate) parting: Parting,
+    /// Where the member worked: what it says of its artifacts is checked there.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) cwd: Option<String>,
+    /// What did not go as it should; none until it was verified.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) deviations: Option<Vec<Deviation>>,
     /// The journal's event of the asking: the cause of the event that tells the outcome.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) event: Option<String>,
+}
+
+/// Of each run the request that was made last, in the given order: an answer to an earlier one counts no more.
+pub(crate) fn latest(requests: Vec<ShutdownRequest>) -> Vec<ShutdownRequest> {
+    let mut latest: Vec<ShutdownRequest> = Vec::new();
+    for request in requests {
+        latest.retain(|earlier| earlier.incarnation != request.incarnation);
+        latest.push(request);
+    }
+    latest
 }
 
 impl ShutdownRequest {

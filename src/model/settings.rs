@@ -10,6 +10,7 @@ use super::environ::EnvRules;
 use super::id::MemberName;
 use super::order::Template;
 use super::placement::{BackendKind, Layout};
+use super::rules::TeamRules;
 use super::worktree::{Checkout, Rules};
 
 /// When a lead takes its team to the end by itself.
@@ -82,6 +83,11 @@ impl fmt::Display for BackendChoice {
 /// The form of the file that this phalanx writes.
 const FORMAT: u32 = 1;
 
+/// An hour: a person may be at lunch.
+pub(crate) const fn answer_within_s() -> u64 {
+    3600
+}
+
 /// How a team is run.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Settings {
@@ -102,8 +108,20 @@ pub(crate) struct Settings {
     #[serde(default)]
     pub(crate) keep: bool,
     pub(crate) max_members: usize,
+    /// How deep teams may be nested: 1, none of its teammates leads others.
+    #[serde(default = "one")]
+    pub(crate) max_depth: usize,
     #[serde(default)]
     pub(crate) env: EnvRules,
+    /// What members may do unasked, must not do, and must ask for.
+    #[serde(default, skip_serializing_if = "TeamRules::is_empty")]
+    pub(crate) rules: TeamRules,
+    /// How long what members ask can be answered.
+    #[serde(default = "answer_within_s")]
+    pub(crate) answer_within_s: u64,
+    /// A program of the user's that is told of each request that waits for a person, and its arguments.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(crate) notify: Vec<String>,
     /// Who is started by the lead itself.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) templates: Vec<Template>,
@@ -113,6 +131,10 @@ pub(crate) struct Settings {
     /// The worktrees that were made and not removed, by member; their members may have left.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub(crate) checkouts: BTreeMap<MemberName, Checkout>,
+}
+
+fn one() -> usize {
+    1
 }
 
 impl Settings {
@@ -128,7 +150,11 @@ impl Settings {
             finish: Finish::default(),
             keep: true,
             max_members,
+            max_depth: 1,
             env: EnvRules::default(),
+            rules: TeamRules::default(),
+            answer_within_s: answer_within_s(),
+            notify: Vec::new(),
             templates: Vec::new(),
             worktree: Rules::default(),
             checkouts: BTreeMap::new(),

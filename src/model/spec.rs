@@ -42,6 +42,8 @@ pub(crate) enum Terminal {
     Pane,
     /// One that the launcher makes; what the program prints goes to `log`.
     Own { rows: u16, cols: u16, log: String },
+    /// None: the program reads nothing, what it prints goes to `log` and is its answer to the lead; then it leaves.
+    Once { log: String },
 }
 
 /// Everything the launcher needs; nothing of it ever stands on a command line.

@@ -17,6 +17,12 @@ impl Timestamp {
             .unwrap_or_else(|_| format!("{}ms", self.0))
     }
 
+    /// Reads what [`Timestamp::iso`] and other programs write (RFC 3339); none for anything else.
+    pub(crate) fn parse(text: &str) -> Option<Timestamp> {
+        let at = text.parse::<Instant>().ok()?;
+        u64::try_from(at.as_millisecond()).ok().map(Timestamp)
+    }
+
     /// Milliseconds from `earlier` to here; 0 if the clock went back.
     pub(crate) fn since(self, earlier: Timestamp) -> u64 {
         self.0.saturating_sub(earlier.0)
@@ -47,6 +53,8 @@ mod tests {
     fn iso_keeps_three_decimals() {
         assert_eq!(Timestamp(1_795_214_631_440).iso(), "2026-11-20T22:43:51.440Z");
         assert_eq!(Timestamp(0).iso(), "1970-01-01T00:00:00.000Z");
+        assert_eq!(Timestamp::parse("2026-11-20T22:43:51.440Z"), Some(Timestamp(1_795_214_631_440)));
+        assert!(["", "yesterday", "1960-01-01T00:00:00Z"].iter().all(|t| Timestamp::parse(t).is_none()));
         assert!(Timestamp(u64::MAX).iso().ends_with("ms"));
     }
 

@@ -40,6 +40,15 @@ fn program(ctx: &Context, name: &str) -> Result<PathBuf, String> {
     found.ok_or_else(|| format!("`{name}` is not in PATH"))
 }
 
+/// Whether a tmux pane of this id lives on the team's server, on the caller's, or on the default one. One that cannot be
+/// asked about may live; without tmux there are no panes.
+pub(super) fn tmux_pane_lives(ctx: &Context, team: &TeamStore, id: &str) -> Result<bool, OpsError> {
+    let Ok(program) = tmux_program(ctx) else { return Ok(false) };
+    let own = team.settings()?.and_then(|settings| settings.tmux_socket).map(PathBuf::from);
+    let sockets = [own, inside(ctx).map(|here| here.socket), None];
+    Ok(sockets.iter().any(|socket| tmux::has_pane(&program, socket.as_deref(), id).unwrap_or(true)))
+}
+
 /// Chooses the team's backend: what an earlier spawn chose stays, what is asked for here wins.
 pub(crate) fn choose_backend(
     ctx: &Context,
@@ -48,8 +57,9 @@ pub(crate) fn choose_backend(
 ) -> Result<Chosen, OpsError> {
     let settings = team.settings()?;
     let earlier = settings.as_ref().and_then(|s| s.chosen);
+    let auto = settings.as_ref().is_none_or(|s| s.backend == BackendChoice::Auto);
     if let (None, Some(backend)) = (&asked, earlier) {
-        return Ok(Chosen { backend, why: "as the team's other members".to_owned() });
+        return Ok(Chosen { backend, why: "as the team's other members".to_owned(), auto });
     }
     let asked = asked.or(settings.map(|s| s.backend)).unwrap_or_default();
     let facts = facts(ctx, &asked);
@@ -74,7 +84,7 @@ fn facts(ctx: &Context, asked: &BackendChoice) -> Facts {
 }
 
 /// Whether the caller's terminal is a live session of iTerm2; iTerm2 is asked only where something points to it.
-fn stands_in_iterm2(ctx: &Context) -> Result<(), String> {
+pub(super) fn stands_in_iterm2(ctx: &Context) -> Result<(), String> {
     let text = |name: &str| ctx.caller.var(name).and_then(OsStr::to_str);
     may_be_iterm2(&Signs {
         ssh: ctx.caller.var("SSH_CONNECTION").or(ctx.caller.var("SSH_TTY")).is_some(),
@@ -118,6 +128,12 @@ pub(crate) fn open(
         }
     };
     open_at(ctx, team, home, layout)
+}
+
+/// What starts a launcher without any place, for a program that answers once.
+pub(super) fn once(ctx: &Context, team: &TeamStore) -> Box<dyn Backend> {
+    let team = team.clone();
+    Box::new(Pty::without_terminal(ctx.caller.env.clone(), move |name| team.log(name)))
 }
 
 fn program_of(choice: &BackendChoice) -> Option<&str> {

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use crate::backend::BackendError;
-use crate::model::id::{IdError, MemberName, TeamName};
+use crate::model::id::{IdError, MemberName, RequestId, TeamName};
 use crate::model::placement::{BackendKind, Verdict};
 use crate::model::settings::BackendChoice;
 use crate::model::sheet::SheetError;
@@ -46,10 +46,27 @@ pub(crate) enum OpsError {
     /// A member did not come up; nothing of it is left.
     #[error("`{name}` did not start: {reason}{}", screen_block(screen))]
     StartFailed { name: MemberName, reason: String, screen: String },
+    /// The place was made, and nothing began to run in it.
+    #[error("`{name}` did not start: {reason}{}", screen_block(screen))]
+    NoLauncher { name: MemberName, reason: String, screen: String },
+    /// The cascade has come to its end.
+    #[error("`{name}` could not be started in any way: {}", tried.join("; "))]
+    NoTierLeft { name: MemberName, tried: Vec<String> },
     #[error("`{name}` did not prove within {seconds} s that it runs{}", screen_block(screen))]
-    StartDeadline { name: MemberName, seconds: u64, screen: String },
+    StartDeadline {
+        name: MemberName,
+        seconds: u64,
+        screen: String,
+        /// Not even its launcher has said anything.
+        silent: bool,
+    },
     #[error("team `{team}` has live members: {}", names(members))]
     LiveMembers { team: TeamName, members: Vec<MemberName> },
+    /// A teammate wants to start others.
+    #[error(
+        "`{name}` is a teammate and may not start others: team `{team}` allows a depth of {max}, this would be {depth}"
+    )]
+    Nested { name: MemberName, team: String, depth: usize, max: usize },
     #[error("team `{team}` is led by process {pid}")]
     LedByAnother { team: TeamName, pid: i32 },
     #[error("team `{team}` is led by another program: process {pid}{}", if *.unseen { ", which cannot be seen from here" } else { "" })]
@@ -87,6 +104,20 @@ pub(crate) enum OpsError {
     WorktreeStays { path: String, why: String },
     #[error("team `{team}` was not made by phalanx, which keeps no worktrees for it")]
     NoWorktreesHere { team: TeamName },
+    /// Only the member that was asked may answer, and only the run that was asked (SD-10, SD-11).
+    #[error("`{speaker}` may not answer `{id}`: {why}")]
+    NotYours { speaker: MemberName, id: RequestId, why: String },
+    #[error("`{id}` needs no answer any more: {why}")]
+    Answered { id: RequestId, why: String },
+    /// Only the lead decides (SEC-04).
+    #[error("`{speaker}` may not do this, only the lead may")]
+    NotTheLead { speaker: MemberName },
+    /// A request is honoured once.
+    #[error("request `{id}` cannot be answered: {}", decided(state, by, at))]
+    Decided { id: RequestId, state: &'static str, by: String, at: String },
+    /// Not wrong in itself, and not to be had.
+    #[error("{problem}")]
+    NotAllowed { problem: String },
     #[error("{what} within {seconds} s")]
     Deadline { what: String, seconds: u64 },
     #[error("{what}")]
@@ -100,6 +131,16 @@ pub(super) fn holder(owner: Option<&MemberName>) -> String {
 
 fn screen_block(screen: &str) -> String {
     if screen.is_empty() { String::new() } else { format!("\nits last lines were:\n{screen}") }
+}
+
+fn decided(state: &str, by: &str, at: &str) -> String {
+    match state {
+        "timed_out" | "answered_too_late" => {
+            format!("nobody answered until {at}, and its member was told so")
+        }
+        "asker_gone" => "the run that asked is gone".to_owned(),
+        state => format!("it was {state} by {by} at {at}"),
+    }
 }
 
 /// Names as a list for people.
@@ -122,7 +163,10 @@ impl OpsError {
     pub(crate) fn kind(&self) -> Kind {
         match self {
             OpsError::Store(e) => store_kind(e),
-            OpsError::Backend(_) | OpsError::BackendUnavailable { .. } => Kind::Backend,
+            OpsError::Backend(_)
+            | OpsError::BackendUnavailable { .. }
+            | OpsError::NoLauncher { .. }
+            | OpsError::NoTierLeft { .. } => Kind::Backend,
             // A config root that cannot be written is a place where no team can be (issue 2, bad input).
             OpsError::File(_) => Kind::Backend,
             OpsError::Name(_)
@@ -140,6 +184,7 @@ impl OpsError {
             | OpsError::NoPlace { .. }
             | OpsError::CannotDo(_)
             | OpsError::LedByAnother { .. }
+            | OpsError::Nested { .. }
             | OpsError::ReadsNoMail { .. }
             | OpsError::NothingToAttach { .. }
             | OpsError::LedByStranger { .. }
@@ -148,6 +193,11 @@ impl OpsError {
             | OpsError::WorktreeInUse { .. }
             | OpsError::NotTheSpeaker { .. }
             | OpsError::NoWorktreesHere { .. }
+            | OpsError::NotYours { .. }
+            | OpsError::Answered { .. }
+            | OpsError::NotTheLead { .. }
+            | OpsError::Decided { .. }
+            | OpsError::NotAllowed { .. }
             | OpsError::NotOurMember { .. } => Kind::Refused,
         }
     }
@@ -168,6 +218,7 @@ impl OpsError {
                     .to_owned(),
             ),
             OpsError::Backend(e) => e.hint(),
+            OpsError::NoTierLeft { .. } => Some("see what is wrong with `phalanx doctor`".to_owned()),
             OpsError::NoSuchProfile { nearest, known, .. } => {
                 let known = known.join(", ");
                 Some(nearest.as_ref().map_or(format!("profiles: {known}"), |n| {
@@ -179,6 +230,10 @@ impl OpsError {
             OpsError::LiveMembers { team, .. } => {
                 Some(format!("run `phalanx shutdown --all -t {team}` first, or add `--force`"))
             }
+            OpsError::Nested { .. } => Some(
+                "ask the lead for it: `phalanx send team-lead TEXT`, or allow it with `max_depth` in the manifest's [team]"
+                    .to_owned(),
+            ),
             OpsError::LedByAnother { team, .. } => Some(format!(
                 "look at it with `phalanx status -t {team}`, end it with `phalanx down -t {team}`"
             )),
@@ -227,11 +282,17 @@ impl OpsError {
             OpsError::NoWorktreesHere { .. } => {
                 Some("make one with `git worktree add`, and name it with `--cwd`".to_owned())
             }
+            OpsError::NotTheLead { .. } => Some("ask the lead: `phalanx send team-lead TEXT`".to_owned()),
+            OpsError::Decided { .. } => Some("see what was asked with `phalanx requests --all`".to_owned()),
+            OpsError::NotAllowed { .. } => Some("choose another mode".to_owned()),
             OpsError::NotOurMember { .. } => Some("ask the lead that started it".to_owned()),
+            OpsError::NotYours { .. } => Some("a member answers for itself: `--as NAME`".to_owned()),
+            OpsError::Answered { .. } => Some("see what became of it with `phalanx events`".to_owned()),
             OpsError::BackendUnavailable { .. }
             | OpsError::Name(_)
             | OpsError::File(_)
             | OpsError::StartFailed { .. }
+            | OpsError::NoLauncher { .. }
             | OpsError::StartDeadline { .. }
             | OpsError::WorktreeStays { .. }
             | OpsError::Deadline { .. }

@@ -98,6 +98,8 @@ pub(crate) fn explain(ctx: &Context, team: &TeamStore, name: &MemberName) -> Res
         .map(|e| happened(e))
         .collect();
     let requests = team.requests()?.into_iter().filter(|r| r.is_open() && r.member == name);
+    let asked = team.questions()?.into_iter().filter(|q| q.is_open() && q.from == name);
+    let asked: Vec<String> = asked.map(|q| format!("{} {}", q.kind.as_str(), q.id)).collect();
     let verdict = record.as_ref().and_then(|record| verdict(ctx, team, record));
     Ok(Explained {
         team: team.name().clone(),
@@ -106,7 +108,7 @@ pub(crate) fn explain(ctx: &Context, team: &TeamStore, name: &MemberName) -> Res
         last_event: about.last().map(|event| happened(event)),
         last_delivery: last_delivery(team, &name, &events)?,
         verdicts: verdicts.into_iter().rev().collect(),
-        requests: requests.map(|r| format!("shutdown {}", r.id)).collect(),
+        requests: requests.map(|r| format!("shutdown {}", r.id)).chain(asked).collect(),
         task: task(team, &name)?,
         next: next(&state, record.as_ref(), &name, team.name()),
         dir: shown(team.team_file().parent().unwrap_or(Path::new("/"))),

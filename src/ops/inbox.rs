@@ -1,6 +1,8 @@
 //! `inbox`: what a member has been sent. Reading and marking are two steps, so that a message is marked only after
 //! its reader has it (invariant 4).
 
+use std::path::PathBuf;
+
 use super::error::OpsError;
 use crate::model::envelope::Envelope;
 use crate::model::event::{EventKind, Note};
@@ -53,6 +55,15 @@ pub(crate) fn acknowledge(team: &TeamStore, owner: &MemberName, ids: &[String]) 
     team.mailbox(owner).acknowledge(ids)?;
     team.record(Note::of(EventKind::MessageHandled).member(owner).with("msg_ids", ids.to_vec()))?;
     Ok(())
+}
+
+/// Writes the text of a message that cannot be typed into a file; gives its path.
+pub(crate) fn put_aside(
+    team: &TeamStore,
+    owner: &MemberName,
+    envelope: &Envelope,
+) -> Result<PathBuf, OpsError> {
+    Ok(team.mailbox(owner).put_aside(envelope)?)
 }
 
 /// Whether `owner` is given its messages by phalanx; else its own program reads its mailbox.

@@ -57,8 +57,23 @@ pub(crate) fn must_be_free(team: &TeamStore) -> Result<(), OpsError> {
     }
 }
 
+/// Whether this process may take the team over: also from a program that cannot be seen from here.
+///
+/// # Errors
+/// [`OpsError::LedByStranger`] if another program is seen to lead.
+pub(crate) fn must_not_be_led(team: &TeamStore) -> Result<(), OpsError> {
+    match must_be_free(team) {
+        Err(OpsError::LedByStranger { unseen: true, .. }) => Ok(()),
+        free => free,
+    }
+}
+
 /// Says in the team file, where other programs look, that this process leads.
 pub(crate) fn announce(team: &TeamStore) -> Result<(), OpsError> {
+    if let Some(Stranger { lead, .. }) = stranger(team)? {
+        let text = format!("taken over from process {}, which says that it leads", lead.pid);
+        team.record(Note::of(EventKind::Warning).with("text", text))?;
+    }
     let me = this_process();
     team.change_roster(|roster| {
         roster.set_lead(&me);

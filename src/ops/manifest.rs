@@ -8,6 +8,7 @@ use crate::model::environ::EnvRules;
 use crate::model::id::MemberName;
 use crate::model::manifest::{self, Manifest, MemberSpec, TaskSpec};
 use crate::model::order::{Demand, Order, Scale, Template};
+use crate::model::rules::{RuleSet, TeamRules};
 use crate::model::settings::{BackendChoice, Finish, Settings};
 use crate::model::task::Extra;
 use crate::profile::WORKER;
@@ -28,10 +29,27 @@ pub(crate) fn settings(
             manifest::Finish::Manual => Finish::Manual,
         },
         keep,
+        rules: rules(manifest),
+        answer_within_s: team.answer_within,
+        notify: team.notify.clone(),
         env: EnvRules { allow: manifest.env.allow.clone(), deny: manifest.env.deny.clone() },
         worktree: manifest.worktree.clone(),
+        max_depth: team.max_depth,
         ..Settings::by_hand(team.max_members)
     })
+}
+
+/// The team's rules with those of its members; a scaled member's are those of each that it stands for.
+fn rules(manifest: &Manifest) -> TeamRules {
+    let mut rules = manifest.rules.clone();
+    for member in manifest.members.iter().filter(|member| member.rules != RuleSet::default()) {
+        let names: Vec<String> = match member.scale {
+            Some(scale) => (1..=scale.max).map(|n| format!("{}-{n}", member.name)).collect(),
+            None => vec![member.name.clone()],
+        };
+        rules.members.extend(names.into_iter().map(|name| (name, member.rules.clone())));
+    }
+    rules
 }
 
 /// Who is wanted: at once, and when there is work or a failure.
@@ -85,6 +103,7 @@ fn order<E>(
         mode: member.mode,
         plan: member.plan,
         prompt: member.prompt.clone().or(from_file),
+        session: None,
         cwd: Some(plain(here, &member.cwd)),
         worktree: member.worktree.clone(),
         env: member.env.iter().map(|(name, value)| (name.clone(), value.clone())).collect(),

@@ -1,10 +1,13 @@
 //! One file per verb: the only place where store, backends and profiles meet. Knows nothing of command lines,
 //! screens or loops.
 
+pub(crate) mod answer;
 pub(crate) mod attach;
 mod backends;
 pub(crate) mod brief;
 mod context;
+pub(crate) mod decide;
+mod depth;
 pub(crate) mod doctor;
 mod error;
 pub(crate) mod events;
@@ -16,11 +19,15 @@ pub(crate) mod label;
 mod launchers;
 pub(crate) mod lease;
 pub(crate) mod manifest;
+pub(crate) mod modes;
+pub(crate) mod notify;
 pub(crate) mod output;
 pub(crate) mod presence;
 pub(crate) mod profiles;
 pub(crate) mod ps;
+pub(crate) mod recover;
 pub(crate) mod report;
+pub(crate) mod resume;
 pub(crate) mod retire;
 pub(crate) mod run;
 pub(crate) mod send;
@@ -31,6 +38,7 @@ pub(crate) mod status;
 pub(crate) mod task;
 pub(crate) mod team;
 pub(crate) mod terminate;
+pub(crate) mod verify;
 pub(crate) mod wait;
 pub(crate) mod worktree;
 

@@ -36,8 +36,27 @@ pub(crate) fn placed(
 /// The spawner has its proof: from here on the member is the team's. The journal is told by the spawner; the roster
 /// says already that it rests.
 pub(crate) fn accept(team: &TeamStore, name: &MemberName, incarnation: &Incarnation) -> Result<(), OpsError> {
-    team.change_record(name, incarnation, |record| step(record, Cause::Ready, None))?;
+    team.change_record(name, incarnation, |record| {
+        // What its wrapper has said of it stays true: it may run and stand before a dialog.
+        let reason = record.reason.clone();
+        step(record, Cause::Ready, reason.as_deref())
+    })?;
     Ok(())
+}
+
+/// Says why a run is as it is, without a step in its life: a wrapped program that stands before a dialog. None: there is
+/// nothing to say any more.
+pub(crate) fn remark(
+    team: &TeamStore,
+    name: &MemberName,
+    incarnation: &Incarnation,
+    reason: Option<&str>,
+) -> Result<(), OpsError> {
+    let state = team.change_record(name, incarnation, |record| {
+        record.reason = reason.map(str::to_owned);
+        record.state
+    })?;
+    state.map_or(Ok(()), |state| Ok(team.record(news(name, state, reason)).map(drop)?))
 }
 
 /// Takes a start back: a launcher that has not written its start record will not run its program. Gives the record as
@@ -99,8 +118,9 @@ pub(crate) fn move_on(
     };
     let Some(Some(next)) = team.change_record(name, incarnation, change)? else { return Ok(None) };
     team.record(news(name, next, reason))?;
-    if matches!(next, MemberState::Working | MemberState::Idle) {
-        team.change_roster(|roster| Ok(roster.set(name, "isActive", next == MemberState::Working)))?;
+    // Whoever waits for an answer has work in hand. A request to end changes nothing of what it does.
+    if next.is_up() && next != MemberState::ShutdownRequested {
+        team.change_roster(|roster| Ok(roster.set(name, "isActive", next != MemberState::Idle)))?;
     }
     Ok(Some(next))
 }

@@ -4,7 +4,7 @@ use super::error::OpsError;
 use crate::model::board::Board;
 use crate::model::record::MemberRecord;
 use crate::model::report::{MemberReport, Report, TaskReport};
-use crate::model::request::ShutdownRequest;
+use crate::model::request::{self, ShutdownRequest};
 use crate::model::task::{Task, TaskState};
 use crate::store::TeamStore;
 
@@ -14,17 +14,18 @@ const TAIL_LINES: usize = 20;
 /// What has become of members and tasks. Success: every task completed (or cancelled) and no member failed.
 pub(crate) fn report(team: &TeamStore, elapsed_ms: u64) -> Result<Report, OpsError> {
     let board = team.board()?;
-    let requests = team.requests()?;
+    let requests = request::latest(team.requests()?);
     let mut records = team.member_records()?;
     records.sort_by_key(|r| r.asked_at);
     let members: Vec<MemberReport> = records.iter().map(|r| member(r, &board, &requests)).collect();
     let tasks: Vec<TaskReport> = board.tasks.values().map(|t| task(t, &board)).collect();
     let success = tasks.iter().all(|t| t.state.frees_dependants()) && board.unreadable.is_empty();
-    Ok(Report { team: team.name().clone(), success, elapsed_ms, members, tasks })
+    let deviations = requests.into_iter().filter_map(|r| r.deviations).flatten().collect();
+    Ok(Report { team: team.name().clone(), success, elapsed_ms, members, tasks, deviations })
 }
 
 fn member(record: &MemberRecord, board: &Board, requests: &[ShutdownRequest]) -> MemberReport {
-    let own = |r: &&ShutdownRequest| r.member == record.name && record.is(&r.incarnation);
+    let request = requests.iter().find(|r| r.member == record.name && record.is(&r.incarnation));
     let ended_by = |t: &&Task| t.extra.ended_by.as_deref() == Some(record.name.as_str());
     MemberReport {
         name: record.name.clone(),
@@ -32,7 +33,8 @@ fn member(record: &MemberRecord, board: &Board, requests: &[ShutdownRequest]) ->
         backend: record.backend,
         state: record.state,
         reason: record.reason.clone(),
-        shutdown: requests.iter().filter(own).filter_map(|r| r.outcome).next_back(),
+        shutdown: request.and_then(|r| r.outcome),
+        parting: request.map(|r| r.parting.clone()).unwrap_or_default(),
         exit_code: record.exit.as_ref().and_then(|e| e.code),
         tasks: board.tasks.values().filter(ended_by).count(),
     }

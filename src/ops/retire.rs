@@ -1,14 +1,17 @@
 //! What follows when members' runs are over: off the roster, their tasks given back, everybody who counts told. Every
 //! step may be done again without harm.
 
+use super::context::Context;
 use super::error::OpsError;
+use super::terminate::{self, Manner};
 use super::{presence, send, task};
 use crate::model::event::{EventKind, Note};
 use crate::model::id::{Incarnation, MemberName, TaskId};
 use crate::model::lifecycle::Cause;
 use crate::model::protocol::{Message, TeammateTerminated};
+use crate::model::record::MemberRecord;
 use crate::store::TeamStore;
-use crate::sys::rand;
+use crate::sys::{failpoint, rand};
 
 /// A run that is over.
 #[derive(Debug, Clone, PartialEq)]
@@ -36,9 +39,11 @@ pub(crate) fn retire(team: &TeamStore, retirements: &[Retirement]) -> Result<(),
         }
     }
     team.record_all(news)?;
+    failpoint::hit("retire.ended");
     let left = team.change_roster(|roster| {
         Ok(latest.iter().map(|one| roster.leave(&one.name)).collect::<Vec<bool>>())
     })?;
+    failpoint::hit("retire.left");
     let mut gone = Vec::new();
     for (one, was_on) in latest.into_iter().zip(left) {
         match task::release(team, &one.name) {
@@ -47,7 +52,19 @@ pub(crate) fn retire(team: &TeamStore, retirements: &[Retirement]) -> Result<(),
             Err(e) => trouble = trouble.and(Err(e)),
         }
     }
+    failpoint::hit("retire.released");
     trouble.and(tell(team, &gone))
+}
+
+/// A run whose processes are gone: its place is closed if it is proven ours, then it leaves as under a lead.
+pub(super) fn take_off(ctx: &Context, team: &TeamStore, record: &MemberRecord) -> Result<(), OpsError> {
+    terminate::terminate(ctx, team, record, Manner::Told)?;
+    let (cause, reason) = match &record.exit {
+        Some(exit) => (Cause::Ended { code: exit.code }, exit.describe()),
+        None => (Cause::Vanished, "its process is gone".to_owned()),
+    };
+    let (name, incarnation) = (record.name.clone(), record.incarnation.clone());
+    retire(team, &[Retirement { name, incarnation, cause, reason }])
 }
 
 /// Brings the run's record to its end: what the journal is to be told, and whether no namesake runs already, whose own
@@ -59,7 +76,7 @@ fn end(team: &TeamStore, one: &Retirement) -> Result<(Option<Note>, bool), OpsEr
 }
 
 /// The notices to the lead's mailbox, in the observed form, and to the journal.
-fn tell(team: &TeamStore, gone: &[(&Retirement, Vec<TaskId>)]) -> Result<(), OpsError> {
+pub(super) fn tell(team: &TeamStore, gone: &[(&Retirement, Vec<TaskId>)]) -> Result<(), OpsError> {
     if gone.is_empty() {
         return Ok(());
     }

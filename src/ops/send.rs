@@ -105,7 +105,7 @@ pub(crate) fn say(
     let color = roster.member(from).and_then(|m| m.color.clone());
     let envelope =
         Envelope::new(from.as_str(), &message.to_text(), rand::uuid(), now()).with(None, color.as_deref());
-    append(team, to, envelope, message.kind(), cause)
+    append(team, to, envelope, cause)
 }
 
 /// Puts what a teammate has to say into its lead's mailbox. Its cause is the event of what it speaks of.
@@ -167,22 +167,24 @@ fn deliver(
 ) -> Result<String, OpsError> {
     let envelope =
         Envelope::new(sender.name.as_str(), text, rand::uuid(), now()).with(summary, sender.color.as_deref());
-    append(team, to, envelope, "message", None)
+    append(team, to, envelope, None)
 }
 
 fn append(
     team: &TeamStore,
     to: &MemberName,
     envelope: Envelope,
-    kind: &str,
     cause: Option<String>,
 ) -> Result<String, OpsError> {
     team.mailbox(to).append(&envelope)?;
+    // Whoever sends the text of a protocol message as it is has said the same.
+    let message = Message::parse(&envelope.text);
     let note = Note { cause, ..Note::of(EventKind::MessageSent) }
         .member(to)
         .with("from", envelope.from.as_str())
         .with("msg_id", envelope.msg_id.as_str())
-        .with("kind", kind);
+        .with("kind", message.kind());
+    let note = message.request_id().iter().fold(note, |note, id| note.with("request_id", *id));
     team.record(note)?;
     Ok(envelope.msg_id)
 }

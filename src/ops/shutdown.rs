@@ -9,14 +9,15 @@ use serde::Serialize;
 use super::context::now;
 use super::error::OpsError;
 use super::send;
+use crate::model::deviation::Deviation;
 use crate::model::event::{EventKind, Note};
 use crate::model::id::{MemberName, RequestId};
 use crate::model::protocol::{self, Message};
 use crate::model::record::MemberRecord;
-use crate::model::request::{ShutdownOutcome, ShutdownRequest};
+use crate::model::request::{Parting, ShutdownOutcome, ShutdownRequest};
 use crate::store::{StoreError, TeamStore};
 use crate::sys::clock::Deadline;
-use crate::sys::rand;
+use crate::sys::{failpoint, rand};
 
 /// So many mailboxes are written at once.
 const AT_ONCE: usize = 16;
@@ -54,7 +55,9 @@ pub(crate) fn ask(
         open.push(request.clone());
         asked.push(request);
     }
+    failpoint::hit("shutdown.filed");
     send_all(team, &new, wish)?;
+    failpoint::hit("shutdown.asked");
     Ok(asked)
 }
 
@@ -80,7 +83,7 @@ fn send_all(team: &TeamStore, new: &[(&MemberRecord, ShutdownRequest)], wish: &W
     })
 }
 
-fn record_of(team: &TeamStore, name: &MemberName) -> Result<MemberRecord, OpsError> {
+pub(super) fn record_of(team: &TeamStore, name: &MemberName) -> Result<MemberRecord, OpsError> {
     if let Some(record) = team.member_record(name)? {
         return Ok(record);
     }
@@ -116,7 +119,8 @@ fn tell(
         .member(&record.name)
         .with("request_id", request.id.as_str())
         .with("force", wish.force)
-        .with("asked", asks);
+        .with("asked", asks)
+        .with("deadline_seconds", wish.deadline_s);
     if let Some(reason) = &wish.reason {
         note = note.with("reason", reason.as_str());
     }
@@ -141,6 +145,10 @@ fn file(team: &TeamStore, record: &MemberRecord, wish: &Wish) -> Result<Shutdown
             outcome: over.then_some(ShutdownOutcome::Gone),
             answer: None,
             ended_at: over.then_some(asked_at),
+            agreed_at: None,
+            parting: Parting::default(),
+            cwd: Some(record.start.as_ref().map_or(&record.wish.cwd, |start| &start.cwd).clone()),
+            deviations: None,
             event: Some(rand::uuid()),
         };
         if team.file_request(&request)? {
@@ -157,10 +165,11 @@ pub(crate) fn resolve(
     outcome: ShutdownOutcome,
     answer: Option<&str>,
 ) -> Result<(), OpsError> {
-    let mut changed = None;
+    let (mut changed, mut parting) = (None, Parting::default());
     team.change_request(id, |request| {
         changed = request.is_open().then(|| (request.member.clone(), request.event.clone()));
         if changed.is_some() {
+            parting = request.parting.clone();
             request.outcome = Some(outcome);
             request.answer = answer.map(str::to_owned);
             request.ended_at = Some(now());
@@ -174,8 +183,29 @@ pub(crate) fn resolve(
         if let Some(answer) = answer {
             note = note.with("answer", answer);
         }
-        team.record(note)?;
+        team.record(with_parting(note, &parting))?;
     }
+    Ok(())
+}
+
+fn with_parting(note: Note, parting: &Parting) -> Note {
+    let Parting { status, pending_work, artifacts_committed } = parting;
+    let note = status.iter().fold(note, |note, status| note.with("status", status.as_str()));
+    let note = artifacts_committed.iter().fold(note, |note, said| note.with("artifacts_committed", *said));
+    match pending_work.as_slice() {
+        [] => note,
+        some => note.with("pending_work", some.to_vec()),
+    }
+}
+
+/// Writes that the member agrees, and what it said of its work: a lead that takes over from here on carries it out.
+pub(crate) fn agreed(team: &TeamStore, id: &RequestId, parting: &Parting) -> Result<(), OpsError> {
+    team.change_request(id, |request| {
+        if request.is_open() {
+            request.agreed_at = Some(now());
+            request.parting = parting.clone();
+        }
+    })?;
     Ok(())
 }
 
@@ -199,6 +229,10 @@ pub(crate) struct Ended {
     /// What the member said, or what went wrong.
     pub(crate) reason: Option<String>,
     pub(crate) elapsed_ms: Option<u64>,
+    #[serde(flatten)]
+    pub(crate) parting: Parting,
+    /// What did not go as it should; empty before it was verified, too.
+    pub(crate) deviations: Vec<Deviation>,
 }
 
 /// What a wait for others to carry requests out came to.
@@ -281,6 +315,8 @@ fn outcome(team: &TeamStore, asked: &ShutdownRequest) -> Result<Ended, OpsError>
         request_id: request.id.clone(),
         reason: request.answer.clone(),
         elapsed_ms: request.ended_at.map(|at| at.since(request.asked_at)),
+        parting: request.parting.clone(),
+        deviations: request.deviations.clone().unwrap_or_default(),
     })
 }
 

@@ -119,7 +119,8 @@ pub(crate) fn status(team: &TeamStore) -> Result<Status, OpsError> {
         } += 1;
     }
     let lead = lead(team)?;
-    let requests = team.requests()?.iter().filter(|r| r.is_open()).count();
+    let asked = team.questions()?.iter().filter(|q| q.is_open()).count();
+    let requests = asked + team.requests()?.iter().filter(|r| r.is_open()).count();
     Ok(Status { team: team.name().clone(), lead, members, tasks, requests })
 }
 

@@ -9,6 +9,7 @@ use crate::model::id::{MemberName, TaskId};
 use crate::model::protocol::{Message, TaskAssignment};
 use crate::model::task::{Outcome, Task};
 use crate::store::{Ending, NewTask, StoreError, TaskChanges, TaskOwner, TeamStore};
+use crate::sys::failpoint;
 
 /// Puts tasks on the board, all or none.
 pub(crate) fn create(ctx: &Context, team: &TeamStore, batch: &[NewTask]) -> Result<Vec<Task>, OpsError> {
@@ -166,6 +167,7 @@ pub(crate) fn end(
 /// Gives back what a member held when it left.
 pub(crate) fn release(team: &TeamStore, who: &MemberName) -> Result<Vec<Task>, OpsError> {
     let released = team.release_tasks_of(who)?;
+    failpoint::hit("task.released");
     for task in &released {
         team.record(Note::of_task(EventKind::TaskReleased, task).member(who))?;
     }

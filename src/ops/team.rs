@@ -3,9 +3,9 @@
 use super::context::{Context, now};
 use super::error::OpsError;
 use super::worktree::{self, Removal};
-use super::{lease, status};
+use super::{backends, depth, lease, status};
 use crate::model::event::{EventKind, Note};
-use crate::model::id::{LEAD, TeamName};
+use crate::model::id::{LEAD, MemberName, TeamName};
 use crate::model::settings::Settings;
 use crate::model::team::Team;
 use crate::store::{StoreError, TeamStore};
@@ -20,6 +20,7 @@ pub(crate) fn create(
     settings: &Settings,
     unique: bool,
 ) -> Result<TeamStore, OpsError> {
+    depth::must_allow(ctx)?;
     let mut wanted = TeamName::new(name)?;
     let cwd = ctx.caller.cwd.to_string_lossy();
     for ending in 2.. {
@@ -80,6 +81,19 @@ pub(crate) fn list(ctx: &Context) -> Result<Vec<Listed>, OpsError> {
 /// Finishes a deletion of this team that was cut short; whether there was one.
 pub(crate) fn finish_deletion(ctx: &Context, name: &TeamName) -> Result<bool, OpsError> {
     Ok(ctx.store.finish_deletion(name)?)
+}
+
+/// Members that phalanx did not start and whose tmux panes live, as far as can be seen from here. They are never closed:
+/// nothing proves whose they are (SD-05).
+pub(crate) fn living_strangers(ctx: &Context, team: &TeamStore) -> Result<Vec<MemberName>, OpsError> {
+    let mut living = Vec::new();
+    for member in team.team()?.teammates().filter(|member| member.pane_id.starts_with('%')) {
+        let ours = team.member_record(&member.name)?.is_some();
+        if !ours && backends::tmux_pane_lives(ctx, team, &member.pane_id)? {
+            living.push(member.name.clone());
+        }
+    }
+    Ok(living)
 }
 
 /// Deletes a team whose members have all ended. Liveness comes from processes, not from the roster (SD-04). Gives the

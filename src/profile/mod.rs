@@ -16,8 +16,8 @@ use serde::Serialize;
 use crate::model::mode::Mode;
 use crate::model::sheet::SheetError;
 
-pub(crate) use judge::{Composer, Finding, judge};
-pub(crate) use rule::{Pattern, Rule};
+pub(crate) use judge::{Composer, Finding, Look, judge};
+pub(crate) use rule::{Pattern, Rule, ScreenState};
 pub(crate) use screen::Screen;
 pub(crate) use words::{Group, Names, Values, fill};
 
@@ -138,6 +138,8 @@ pub(crate) enum Ready {
     Hello,
     /// It is still there so many milliseconds after its start (SP-09).
     Settled { ms: u64 },
+    /// It was started; how it ends is for its launcher to tell.
+    Begun,
     /// Its wrapper says so in its record, once a rule finds the screen ready or idle (PM-02).
     Screen,
 }
@@ -230,6 +232,21 @@ impl Profile {
     pub(crate) fn takes_model(&self) -> bool {
         let known = |name| matches!(name, Names::Model | Names::Command | Names::Phalanx);
         self.launch.argv.iter().any(|group| group.names().any(known))
+    }
+
+    /// The same program for one question: its one-shot command line with the prompt on it, no wrapper, no mail. None if
+    /// it has no such form.
+    pub(crate) fn once(self) -> Option<Profile> {
+        if self.launch.once.is_empty() {
+            return None;
+        }
+        let launch = Launch { argv: self.launch.once.clone(), prompt: Prompt::Argv, ..self.launch };
+        Some(Profile { runs: Runs::Native, reads_mail: false, ready: Ready::Begun, launch, ..self })
+    }
+
+    /// After these times without anything drawn its rules can say something else, milliseconds.
+    pub(crate) fn quiet_times(&self) -> impl Iterator<Item = u64> {
+        self.rules.iter().filter_map(|rule| rule.quiet_ms)
     }
 
     /// The words for a mode; none when this program has no such mode.

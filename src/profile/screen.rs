@@ -31,6 +31,11 @@ impl Screen {
         self.0.process(bytes);
     }
 
+    /// The terminal has another size now.
+    pub(crate) fn resize(&mut self, rows: u16, cols: u16) {
+        self.0.screen_mut().set_size(rows.max(2), cols.max(2));
+    }
+
     /// What is to be seen now, after nothing came for `quiet_ms`.
     pub(crate) fn look(&self, quiet_ms: u64) -> Look {
         let (screen, beside) = (self.0.screen(), self.0.callbacks());

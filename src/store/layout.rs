@@ -5,6 +5,9 @@ use std::path::{Path, PathBuf};
 use crate::model::id::{Incarnation, MemberName, RequestId, TaskId, TeamName};
 use crate::model::topic::Topic;
 
+/// What the names of the files begin with in which members' questions lie; no other request's id does.
+pub(super) const QUESTION: &str = "asked.";
+
 /// The paths of one team.
 #[derive(Debug, Clone)]
 pub(crate) struct Layout {
@@ -104,6 +107,10 @@ impl Layout {
         self.requests().join(format!("{}.json", id.file_stem()))
     }
 
+    pub(super) fn question(&self, id: &RequestId) -> PathBuf {
+        self.requests().join(format!("{QUESTION}{}.json", id.file_stem()))
+    }
+
     pub(super) fn specs(&self) -> PathBuf {
         self.ours().join("specs")
     }
@@ -139,6 +146,11 @@ impl Layout {
         self.ours().join("archive").join(format!("{}.jsonl", name.file_stem()))
     }
 
+    /// The messages of a member that are too long to be typed.
+    pub(super) fn letters(&self, name: &MemberName) -> PathBuf {
+        self.ours().join("letters").join(name.file_stem())
+    }
+
     fn gates(&self) -> PathBuf {
         self.ours().join("gates")
     }
@@ -150,16 +162,22 @@ impl Layout {
 
     /// Every directory of a team, parents first.
     pub(super) fn all_dirs(&self) -> Vec<PathBuf> {
-        let mut dirs = vec![self.team_dir(), self.inboxes(), self.tasks(), self.ours()];
-        dirs.extend([
+        let mut dirs = vec![self.team_dir(), self.inboxes(), self.tasks()];
+        dirs.extend(self.our_dirs());
+        dirs
+    }
+
+    /// Those that only phalanx knows of, each after the one that it is in.
+    pub(super) fn our_dirs(&self) -> [PathBuf; 7] {
+        [
+            self.ours(),
             self.members(),
             self.requests(),
             self.specs(),
             self.logs(),
             self.quarantine(),
             self.gates(),
-        ]);
-        dirs
+        ]
     }
 
     /// The directories in which a change means something to a loop.

@@ -2,7 +2,7 @@
 //! not known here.
 
 use std::collections::BTreeSet;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use serde_json::Value;
 
@@ -10,6 +10,7 @@ use super::append;
 use super::document::{self, Held, Kept, MAX_FILE, Place, Shared};
 use super::error::StoreError;
 use super::teams::TeamStore;
+use crate::model::digest;
 use crate::model::envelope::{Envelope, MAX_TEXT};
 use crate::model::id::MemberName;
 use crate::model::wire::{self, Object};
@@ -149,6 +150,16 @@ impl Mailbox<'_> {
         self.prune_handed(&in_box)?;
         failpoint::hit("unlock.before");
         Ok(())
+    }
+
+    /// Writes a message's text into a file of its own, which only we can read. Gives its path; the same message always
+    /// gets the same.
+    pub(crate) fn put_aside(&self, envelope: &Envelope) -> Result<PathBuf, StoreError> {
+        let dir = self.team.layout.letters(&self.owner);
+        fs::private_dir(&dir)?;
+        let file = dir.join(format!("{}.txt", digest::of(&[envelope.msg_id.as_bytes()])));
+        fs::write_atomic(&file, envelope.text.as_bytes())?;
+        Ok(file)
     }
 
     /// Whether the owner is given its messages by phalanx: the lead of a team that phalanx runs, and every member that

@@ -2,6 +2,7 @@
 
 use super::document::{self, Kept};
 use super::error::StoreError;
+use super::layout::QUESTION;
 use super::teams::TeamStore;
 use crate::model::id::RequestId;
 use crate::model::request::ShutdownRequest;
@@ -27,7 +28,8 @@ impl TeamStore {
         let files = fs::list(&self.layout.requests())?;
         let stems = files.iter().filter(|f| !f.starts_with('.')).filter_map(|f| f.strip_suffix(".json"));
         let mut found = Vec::new();
-        for stem in stems {
+        // What members ask lies there too, under names of its own.
+        for stem in stems.filter(|stem| !stem.starts_with(QUESTION)) {
             let place = self.of_this_boot(
                 &format!("request-{stem}"),
                 self.layout.requests().join(format!("{stem}.json")),

@@ -14,7 +14,7 @@ use crate::model::topic::Topic;
 use crate::model::wire::Object;
 use crate::sys::lock::Afterwards;
 use crate::sys::watch::{Changes, Watch};
-use crate::sys::{fs, rand};
+use crate::sys::{failpoint, fs, rand};
 
 /// Prefix of what is being taken away.
 const DELETED: &str = ".deleted-";
@@ -187,6 +187,7 @@ impl TeamStore {
             let (Some(parent), true) = (dir.parent(), fs::exists(&dir)) else { continue };
             let target = parent.join(format!("{DELETED}{}-{}", self.name, rand::uuid()));
             fs::rename(&dir, &target)?;
+            failpoint::hit("delete.moved");
             aside.push(target);
         }
         for dir in aside {
@@ -263,6 +264,7 @@ impl TeamStore {
         dirs: &[PathBuf],
         on_change: impl Fn(Topic) + Send + 'static,
     ) -> Result<Watch, StoreError> {
+        self.make_room()?;
         let layout = self.layout.clone();
         let watch = Watch::new(dirs, move |path| {
             if let Some(topic) = layout.topic(path) {
@@ -274,7 +276,17 @@ impl TeamStore {
 
     /// Tells when any of the team's files changes; what changed before this call is not told.
     pub(crate) fn changes(&self) -> Result<Changes, StoreError> {
+        self.make_room()?;
         Ok(Changes::on(&self.layout.watched())?)
+    }
+
+    /// Makes the directories that phalanx needs in a team that another program made. The team's own is never made here:
+    /// who comes after a team was deleted must not bring it back.
+    fn make_room(&self) -> Result<(), StoreError> {
+        for dir in self.layout.our_dirs().into_iter().filter(|dir| !fs::exists(dir)) {
+            fs::create_dir_exclusive(&dir)?;
+        }
+        Ok(())
     }
 
     /// The team file, which other programs read too.

@@ -263,6 +263,22 @@ mod tests {
         assert!(!changes.wait(Duration::from_millis(50)), "a read woke the reader");
     }
 
+    /// Whoever looks as soon as it is told, and finds the change before the last, is told once more.
+    #[test]
+    fn no_change_is_missed_by_who_looks_at_once() {
+        let dir = tempfile::tempdir().expect("a temporary directory");
+        let file = dir.path().join("inbox.json");
+        let changes = Changes::on(&[dir.path().to_owned()]).expect("inotify works here");
+        let last = 3_000;
+        std::thread::scope(|scope| {
+            scope.spawn(|| (1..=last).for_each(|n: u32| fs::write(&file, n.to_string()).expect("writable")));
+            let read = || fs::read_to_string(&file).ok().and_then(|text| text.parse::<u32>().ok());
+            while read() != Some(last) {
+                assert!(changes.wait(PATIENCE), "the last change was not told");
+            }
+        });
+    }
+
     #[test]
     fn locking_what_one_watches_does_not_wake() {
         let dir = tempfile::tempdir().expect("a temporary directory");

@@ -6,34 +6,26 @@ use std::time::Duration;
 
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 
+use super::desk::{self, Identity};
 use super::effect::{Effect, Errand};
-use super::event::{Event, Failure, Requests};
+use super::event::{Event, Failure};
 use super::react::react;
 use super::sources::{self, Wake};
 use super::state::{Me, State};
-use crate::model::envelope::Envelope;
 use crate::model::event::{EventKind, Note};
-use crate::model::id::{Incarnation, MemberName, RequestId};
+use crate::model::id::RequestId;
 use crate::model::lifecycle::MemberState;
 use crate::model::placement::BackendKind;
-use crate::model::protocol::Message;
 use crate::model::task::Task;
 use crate::model::topic::Topic;
 use crate::ops::run::{self, Canceller, Screen};
-use crate::ops::{self, Context, Kind, OpsError, Team};
+use crate::ops::{self, Context, OpsError, Team};
 use crate::sys::proc;
 
 /// With nothing to do, everything is looked at again this often: a notification can be lost.
 const SWEEP: Duration = Duration::from_secs(60);
 /// The same where changes cannot be watched at all.
 const BLIND_SWEEP: Duration = Duration::from_secs(5);
-
-/// Which run of which member this process is.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Identity {
-    pub(crate) name: MemberName,
-    pub(crate) incarnation: Incarnation,
-}
 
 /// What surrounds a worker: given, so that tests can give something else.
 struct Station {
@@ -147,7 +139,7 @@ impl Driver<'_> {
             Topic::Requests => {
                 let ids: Vec<String> = self.state.pending().map(RequestId::to_string).collect();
                 if !ids.is_empty() {
-                    let requests = self.requests(ids);
+                    let requests = desk::requests(self.team, ids);
                     self.step(Event::Requests(requests));
                 }
             }
@@ -214,18 +206,11 @@ impl Driver<'_> {
     }
 
     fn run_errand(&self, errand: Errand) -> Event {
-        let (team, name, incarnation) = (self.team, &self.me.name, &self.me.incarnation);
-        let done = match errand {
-            Errand::Hello => match ops::presence::hello(team, name, incarnation) {
-                Ok(false) => return replaced(),
-                other => other.map(drop),
-            },
-            Errand::Say(message) => ops::send::report(team, name, &message).map(drop),
-            Errand::MoveOn(cause, reason) => {
-                ops::presence::move_on(team, name, incarnation, cause, reason.as_deref()).map(drop)
-            }
-        };
-        self.reply(done, Event::Done)
+        match desk::run_errand(self.team, self.me, errand) {
+            Ok(true) => Event::Done(Ok(())),
+            Ok(false) => replaced(),
+            Err(e) => self.failed(&e, |failure| Event::Done(Err(failure))),
+        }
     }
 
     fn reply<T>(
@@ -244,30 +229,14 @@ impl Driver<'_> {
         if !self.team.exists() {
             return gone();
         }
-        let lasting = match e.kind() {
-            Kind::NotFound | Kind::Refused | Kind::Usage => true,
-            Kind::Failed | Kind::Deadline | Kind::Backend => false,
-        };
-        report(Failure { text: e.to_string(), lasting })
+        report(desk::failure(e))
     }
 
     fn mail(&self) -> Event {
-        match ops::inbox::look(self.team, &self.me.name, false) {
-            // After the mail: a request is on file before it is sent.
-            Ok(mail) => {
-                let requests = self.requests(mail.iter().filter_map(asked_in));
-                Event::Mail { mail, requests }
-            }
+        match desk::mail(self.team, &self.me.name) {
+            Ok((mail, requests)) => Event::Mail { mail, requests },
             Err(e) => self.failed(&e, Event::NoMail),
         }
-    }
-
-    fn requests(&self, ids: impl IntoIterator<Item = String>) -> Requests {
-        let look = |id: &String| {
-            let known = RequestId::parse(id).map_err(OpsError::from);
-            known.and_then(|id| ops::shutdown::request(self.team, &id)).map_err(|e| e.to_string())
-        };
-        ids.into_iter().map(|id| (id.clone(), look(&id))).collect()
     }
 
     /// Starts the command; its end comes as a wake. Threads, not the runtime's: those would keep the process from
@@ -323,12 +292,6 @@ fn gone() -> Event {
 
 fn replaced() -> Event {
     Event::Over("another run has this name now".to_owned())
-}
-
-/// The request that a message speaks of.
-fn asked_in(envelope: &Envelope) -> Option<String> {
-    let Message::ShutdownRequest(asked) = Message::parse(&envelope.text) else { return None };
-    Some(asked.request_id)
 }
 
 #[cfg(test)]

@@ -15,6 +15,8 @@ pub(crate) enum Errand {
     Say(Box<Message>),
     /// On in life, and why.
     MoveOn(Cause, Option<String>),
+    /// Why it is as it is, without a step in life; none: there is nothing to say any more.
+    Remark(Option<String>),
 }
 
 /// Something to do.

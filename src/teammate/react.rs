@@ -1,6 +1,6 @@
 //! A worker's decisions: one pure step over what it knows, what happened, and the time (invariant 7).
 
-mod mail;
+pub(super) mod mail;
 
 use super::effect::{Effect, Errand};
 use super::event::{Event, Failure, Requests};

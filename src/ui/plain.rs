@@ -43,8 +43,10 @@ fn tint(event: &Event) -> Tint {
     let looks = [
         (EventKind::TaskFailed, Tint::Bad),
         (EventKind::MemberStartFailed, Tint::Bad),
+        (EventKind::MemberFallback, Tint::Warn),
         (EventKind::TaskCompleted, Tint::Good),
         (EventKind::Warning, Tint::Warn),
+        (EventKind::RequestFiled, Tint::Warn),
         (EventKind::TaskVanished, Tint::Warn),
         (EventKind::TaskRewritten, Tint::Warn),
     ];
@@ -74,6 +76,7 @@ fn words(event: &Event) -> Option<String> {
     match event.event {
         Kind::MemberReady => Some("runs".to_owned()),
         Kind::MemberStartFailed => Some(with_reason(event, "did not start")),
+        Kind::MemberFallback => Some(fallback_words(event)),
         Kind::MemberLeft => Some(with_reason(event, "left")),
         Kind::TaskClaimed => Some(with_task(event, "began")),
         Kind::TaskCompleted => Some(with_task(event, "completed")),
@@ -92,6 +95,9 @@ fn words(event: &Event) -> Option<String> {
         }
         Kind::ShutdownRequested => Some(with_reason(event, "is to end")),
         Kind::ShutdownEnded => outcome_words(event),
+        Kind::RequestFiled => asked_words(event),
+        Kind::RequestDecided => decided_words(event),
+        Kind::Recovered => Some(format!("put right what was left half done: {}", put_right(event))),
         Kind::Warning => Some(format!("warning: {}", detail(event, "text").unwrap_or_default())),
         Kind::FileQuarantined => {
             Some(format!("warning: {} cannot be read", detail(event, "path").unwrap_or_default()))
@@ -99,12 +105,23 @@ fn words(event: &Event) -> Option<String> {
         Kind::MessageSent if wire::text(&event.detail, "kind").as_deref() == Some("message") => {
             Some(format!("got a message from {}", detail(event, "from").unwrap_or_default()))
         }
+        Kind::MessageUndelivered => Some(with_reason(event, "cannot be given its mail")),
+        Kind::MessageStaged | Kind::MessageSubmitted => None,
         Kind::MessageSent | Kind::MessageHandled | Kind::TeamCreated | Kind::TeamDeleted => None,
         Kind::LeadStarted | Kind::LeadEnded | Kind::MemberAsked | Kind::MemberPlaced => None,
         Kind::MemberState | Kind::TaskCreated | Kind::TaskUpdated | Kind::PlacementVerdict => None,
         Kind::MemberHidden | Kind::MemberShown | Kind::Repaired => None,
         Kind::WorktreeMade | Kind::WorktreeRemoved => None,
+        // The report at the end has it.
+        Kind::ShutdownVerified => None,
     }
+}
+
+/// The line of the fallback cascade; who it is about stands before it, too.
+fn fallback_words(event: &Event) -> String {
+    let part = |key| detail(event, key).unwrap_or_default();
+    let who = event.member.as_ref().map(|n| text::line(n.as_str())).unwrap_or_default();
+    format!("[FALLBACK] {}: {} → {} for {who}", part("reason"), part("from"), part("to"))
 }
 
 /// How another program moved a task on.
@@ -120,6 +137,34 @@ fn changes(event: &Event) -> String {
 
 fn fields(event: &Event) -> String {
     text::short(&wire::texts(&event.detail, "fields").join(", "), LONGEST)
+}
+
+/// What a member waits for; what is decided already is told with the decision.
+fn asked_words(event: &Event) -> Option<String> {
+    wire::text(&event.detail, "state").filter(|state| state == "pending")?;
+    let (kind, id) = (detail(event, "kind")?, detail(event, "request_id")?);
+    let summary = detail(event, "summary").unwrap_or_default();
+    Some(format!("asks for a {kind}: {summary}; `phalanx answer {id} --approve` or `--reject`"))
+}
+
+fn decided_words(event: &Event) -> Option<String> {
+    let (kind, outcome) = (detail(event, "kind")?, detail(event, "outcome")?.replace('_', " "));
+    let why = detail(event, "rule").or_else(|| detail(event, "reason")).map(|why| format!(": {why}"));
+    Some(format!("{kind} {outcome} by {}{}", detail(event, "by")?, why.unwrap_or_default()))
+}
+
+fn put_right(event: &Event) -> String {
+    let part = |key: &str, words: &str| {
+        let what = wire::texts(&event.detail, key).join(", ");
+        (!what.is_empty()).then(|| format!("{what} {words}"))
+    };
+    let parts = [
+        part("taken_in", "taken in"),
+        part("taken_back", "taken back"),
+        part("retired", "taken off the team"),
+        part("released", "free again"),
+    ];
+    text::short(&parts.into_iter().flatten().collect::<Vec<_>>().join("; "), LONGEST)
 }
 
 /// An end that was agreed upon is told by the member's leaving.

@@ -177,13 +177,15 @@ fn member_state(event: &Event) -> Option<MemberState> {
         Kind::TeamCreated | Kind::TeamDeleted | Kind::LeadStarted | Kind::LeadEnded => None,
         Kind::MemberPlaced => Some(MemberState::Starting),
         Kind::MemberReady => Some(MemberState::Idle),
-        Kind::MemberLeft | Kind::MemberHidden | Kind::MemberShown => None,
+        Kind::MemberFallback | Kind::MemberLeft | Kind::MemberHidden | Kind::MemberShown => None,
         Kind::MessageSent | Kind::MessageHandled | Kind::ShutdownRequested | Kind::ShutdownEnded => None,
+        Kind::MessageStaged | Kind::MessageSubmitted | Kind::MessageUndelivered => None,
         Kind::TaskCreated | Kind::TaskClaimed | Kind::TaskCompleted | Kind::TaskFailed => None,
         Kind::TaskReleased | Kind::TaskUpdated | Kind::TaskDeleted | Kind::TaskVanished => None,
-        Kind::TaskChanged | Kind::TaskRewritten => None,
+        Kind::TaskChanged | Kind::TaskRewritten | Kind::ShutdownVerified => None,
         Kind::PlacementVerdict | Kind::FileQuarantined | Kind::Repaired | Kind::Warning => None,
         Kind::WorktreeMade | Kind::WorktreeRemoved => None,
+        Kind::RequestFiled | Kind::RequestDecided | Kind::Recovered => None,
     }
 }
 
@@ -199,13 +201,16 @@ fn task_state(event: &Event) -> Option<TaskState> {
         Kind::TaskChanged | Kind::TaskUpdated => {
             serde_json::from_value(event.detail.get("status")?.clone()).ok()
         }
-        Kind::TaskRewritten => None,
+        Kind::TaskRewritten | Kind::ShutdownVerified => None,
+        Kind::MessageStaged | Kind::MessageSubmitted | Kind::MessageUndelivered => None,
         Kind::TeamCreated | Kind::TeamDeleted | Kind::LeadStarted | Kind::LeadEnded => None,
         Kind::MemberAsked | Kind::MemberPlaced | Kind::MemberReady | Kind::MemberState => None,
-        Kind::MemberStartFailed | Kind::MemberLeft | Kind::MemberHidden | Kind::MemberShown => None,
+        Kind::MemberStartFailed | Kind::MemberFallback | Kind::MemberLeft => None,
+        Kind::MemberHidden | Kind::MemberShown => None,
         Kind::MessageSent | Kind::MessageHandled | Kind::ShutdownRequested | Kind::ShutdownEnded => None,
         Kind::PlacementVerdict | Kind::FileQuarantined | Kind::Repaired | Kind::Warning => None,
         Kind::WorktreeMade | Kind::WorktreeRemoved => None,
+        Kind::RequestFiled | Kind::RequestDecided | Kind::Recovered => None,
     }
 }
 

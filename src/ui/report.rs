@@ -3,6 +3,7 @@
 use super::life::{member_tint, member_word, span, task_mark, task_word};
 use super::paint::{Paint, Tint};
 use super::table::{Table, cell, maybe, tinted};
+use crate::model::deviation::Deviation;
 use crate::model::id::TaskId;
 use crate::model::report::{MemberReport, Report, TaskReport};
 use crate::model::task::TaskState;
@@ -20,8 +21,19 @@ pub(crate) fn report(report: &Report, paint: Paint) -> String {
     if !report.tasks.is_empty() {
         parts.push(tasks(&report.tasks, paint));
     }
+    parts.extend(deviations(&report.deviations, paint));
     parts.extend(report.tasks.iter().filter(|t| t.state == TaskState::Failed).map(|t| failure(t, paint)));
     parts.join("\n\n")
+}
+
+/// What did not go as it should; none if everything did.
+pub(super) fn deviations(found: &[Deviation], paint: Paint) -> Option<String> {
+    let line = |deviation: &Deviation| {
+        let name = paint.put(Tint::Bold, deviation.name.as_str());
+        format!("\n  {name}: {}", text::line(&deviation.text))
+    };
+    let lines: String = found.iter().map(line).collect();
+    (!found.is_empty()).then(|| format!("{}{lines}", paint.put(Tint::Warn, "deviations:")))
 }
 
 fn headline(report: &Report, paint: Paint) -> String {
@@ -103,7 +115,7 @@ mod tests {
     use crate::model::id::{MemberName, TeamName};
     use crate::model::lifecycle::MemberState;
     use crate::model::placement::BackendKind;
-    use crate::model::request::ShutdownOutcome;
+    use crate::model::request::{Parting, ShutdownOutcome};
 
     fn task(id: u64, state: TaskState) -> TaskReport {
         TaskReport {
@@ -127,6 +139,7 @@ mod tests {
             state: MemberState::Completed,
             reason: None,
             shutdown: Some(ShutdownOutcome::Closed),
+            parting: Parting::default(),
             exit_code: Some(0),
             tasks: 2,
         }
@@ -153,6 +166,7 @@ mod tests {
             elapsed_ms: 12_300,
             members: vec![ada()],
             tasks: vec![done, broken, never],
+            deviations: Vec::new(),
         };
         assert_eq!(
             report(&whole, Paint { on: false }),

@@ -2,6 +2,7 @@
 
 use super::life::span;
 use super::paint::{Paint, Tint};
+use super::report::deviations;
 use super::table::{Table, cell, maybe, tinted};
 use crate::model::team::Team;
 use crate::model::text;
@@ -110,5 +111,7 @@ pub(crate) fn shutdowns(ended: &[Ended], paint: Paint) -> String {
             maybe(one.reason.as_deref().map(|r| text::short(r, 80))),
         ]);
     }
-    table.render(paint)
+    let all: Vec<_> = ended.iter().flat_map(|one| one.deviations.clone()).collect();
+    let told = deviations(&all, paint).map(|lines| format!("\n\n{lines}"));
+    table.render(paint) + &told.unwrap_or_default()
 }

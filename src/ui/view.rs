@@ -9,6 +9,7 @@ use super::plain::progress_line;
 use super::progress::Progress;
 use crate::model::event::{Event, EventKind};
 use crate::model::id::MemberName;
+use crate::model::text;
 use crate::model::time::Timestamp;
 
 /// How a team is watched.
@@ -34,8 +35,8 @@ pub(crate) struct View {
 
 /// What is said beside the picture.
 fn is_warning(kind: EventKind) -> bool {
-    use EventKind::{FileQuarantined, TaskRewritten, TaskVanished, Warning};
-    matches!(kind, Warning | FileQuarantined | TaskVanished | TaskRewritten)
+    use EventKind::{FileQuarantined, MemberFallback, RequestFiled, TaskRewritten, TaskVanished, Warning};
+    matches!(kind, Warning | MemberFallback | RequestFiled | FileQuarantined | TaskVanished | TaskRewritten)
 }
 
 impl View {
@@ -81,6 +82,14 @@ impl View {
     pub(crate) fn say(&self, words: &str) {
         if self.style != Style::Silent {
             self.put(words);
+        }
+    }
+
+    /// Calls whoever sits at the terminal, wherever it is out of sight: OSC 9, and the bell for those that know no
+    /// better. Only where stderr is a terminal.
+    pub(crate) fn call(&self, words: &str) {
+        if self.style != Style::Silent {
+            let _ = write!(io::stderr().lock(), "\x1b]9;{}\x1b\\\x07", text::short(words, 120));
         }
     }
 

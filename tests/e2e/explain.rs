@@ -101,7 +101,7 @@ fn what_has_no_pane_is_neither_hidden_nor_shown_nor_focused() {
     let before = read();
     for verb in ["focus", "hide", "show"] {
         let run = stage.phalanx(&["--json", verb, "ada"]).expect(4);
-        assert!(run.stderr.contains(verb) && run.stderr.contains("phalanx logs"), "{run:?}");
+        assert!(run.stderr.contains(verb) && run.stderr.contains("phalanx attach"), "{run:?}");
         assert_eq!(
             stage.phalanx(&["--json", verb, "nobody"]).expect(3).json()["error"]["kind"],
             json!("not_found")
@@ -167,4 +167,45 @@ fn completions_and_man_are_made_of_the_definition() {
     assert!(stage.phalanx(&["man", "nothing"]).expect(2).stderr.contains("nothing"));
     let mut unknown = stage.command(binary());
     assert_eq!(unknown.args(["completions", "tcsh"]).output().expect("phalanx").status.code(), Some(2));
+}
+
+/// Out of sight, and back beside the others; the team file says which, and done twice nothing happens.
+#[test]
+fn tmux_a_pane_is_hidden_and_shown_again_in_step_with_the_team_file() {
+    let stage = Stage::new();
+    stage.phalanx(&["team", "create", "alpha"]).expect(0);
+    let pane = |name: &str| -> String {
+        let made = stage.phalanx(&["--json", "spawn", name]).expect(0).json();
+        made["tmux_pane_id"].as_str().expect("pane").to_owned()
+    };
+    let (ada, ben) = (pane("ada"), pane("ben"));
+    let ask = |pane: &str, what: &str| {
+        stage.tmux(&["display-message", "-p", "-t", pane, what]).expect("tmux").trim().to_owned()
+    };
+    let hidden = || {
+        let file = std::fs::read_to_string(stage.root().join("teams/alpha/config.json")).expect("config");
+        let file: serde_json::Value = serde_json::from_str(&file).expect("json");
+        file["hiddenPaneIds"].clone()
+    };
+    let together = || ask(&ada, "#{window_id}") == ask(&ben, "#{window_id}");
+    let pid = ask(&ada, "#{pane_pid}");
+    assert!(together());
+    for (verb, is_hidden) in [("hide", true), ("show", false)] {
+        for changed in [true, false] {
+            let said = stage.phalanx(&["--json", verb, "ada"]).expect(0).json();
+            assert_eq!(
+                (&said["pane"], &said["hidden"], &said["changed"]),
+                (&json!(ada), &json!(is_hidden), &json!(changed))
+            );
+        }
+        assert_eq!(together(), !is_hidden);
+        assert_eq!(hidden(), if is_hidden { json!([ada]) } else { json!([]) });
+        assert_eq!(ask(&ada, "#{pane_pid}"), pid, "it runs on");
+    }
+    // No terminal shows this server: nothing can be brought forward on it.
+    assert!(stage.phalanx(&["focus", "ben"]).expect(4).stderr.contains("phalanx attach"));
+    // Hidden or not, it ends like any other.
+    stage.phalanx(&["hide", "ada"]).expect(0);
+    stage.phalanx(&["down"]).expect(0);
+    stage.assert_clean();
 }

@@ -26,7 +26,7 @@ fn claim(stage: &Stage, pid: u32, space: &str, start: Option<&str>) {
     std::fs::write(team_file(stage), serde_json::to_string_pretty(&file).expect("json")).expect("written");
 }
 
-fn space() -> String {
+pub fn space() -> String {
     let host = std::fs::read_to_string("/proc/sys/kernel/hostname").expect("host");
     let namespace = std::fs::read_link("/proc/self/ns/pid").expect("namespace");
     format!("{}#{}", host.trim(), namespace.display())

@@ -3,17 +3,25 @@
 #![allow(clippy::disallowed_methods, reason = "tests drive the real system")]
 #![allow(unreachable_pub, reason = "the modules of a test binary are nobody's interface")]
 
+mod adopt;
 mod bad_input;
 mod brief;
+mod cascade;
+mod crash;
+mod delete;
 mod doctor;
 mod exec_backend;
 mod explain;
+mod handshake;
 mod harness;
 mod iterm2;
 mod lead;
 mod lease;
+mod nested;
 mod profile;
 mod ps;
+mod requests;
+mod resume;
 mod shutdown;
 mod spawn;
 mod speaker;
@@ -23,3 +31,4 @@ mod tmux;
 mod up;
 mod watch;
 mod worktree;
+mod wrap;

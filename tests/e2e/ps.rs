@@ -81,13 +81,13 @@ fn a_team_of_claude_code_and_one_that_cannot_be_read_hide_nobody() {
         std::fs::create_dir_all(&dir).expect("dir");
         std::fs::write(dir.join("config.json"), text).expect("file");
     };
-    let team = |pid: u32| {
-        json!({"name": "native", "createdAt": 1, "leadAgentId": "team-lead@native", "leadProcess": {"pid": pid, "pidSpace": "x", "claimedAt": 1},
+    let team = |pid: u32, space: &str| {
+        json!({"name": "native", "createdAt": 1, "leadAgentId": "team-lead@native", "leadProcess": {"pid": pid, "pidSpace": space, "claimedAt": 1},
             "members": [{"name": "team-lead"}, {"name": "ann\u{1b}]0;x\u{7}"}, {"name": "ann", "tmuxPaneId": "%1\u{1b}[2J",
             "backendType": "tmux", "isActive": true}]})
         .to_string()
     };
-    write("native", &team(me));
+    write("native", &team(me, "elsewhere"));
     write("broken", "{");
     stage.phalanx(&["team", "create", "ours"]).expect(0);
     let teams = ps(&stage, &stage.root());
@@ -95,14 +95,14 @@ fn a_team_of_claude_code_and_one_that_cannot_be_read_hide_nobody() {
     assert_eq!(names, [Some("broken"), Some("native"), Some("ours")]);
     assert!(teams[0]["problem"].as_str().is_some_and(|p| p.contains("config.json")), "{teams:?}");
     assert_eq!((&teams[1]["lead"]["pid"], &teams[1]["lead"]["program"]), (&json!(me), &json!("claude")));
-    assert_eq!(teams[1]["lead"]["alive"], json!("unknown"), "a pid alone proves nothing");
+    assert_eq!(teams[1]["lead"]["alive"], json!("unknown"), "a pid of another machine proves nothing");
     assert_eq!(teams[1]["members"][0]["alive"], json!(null));
     // SEC-10: what others wrote reaches the terminal without a control character.
     let text = stage.phalanx(&["ps", "--color", "never"]).expect(0).stdout;
     assert!(text.contains("ann") && !text.chars().any(|c| c.is_control() && c != '\n'), "{text:?}");
     let mut gone = std::process::Command::new("true").spawn().expect("true");
     gone.wait().expect("ended");
-    write("native", &team(gone.id()));
+    write("native", &team(gone.id(), &crate::lease::space()));
     assert_eq!(ps(&stage, &stage.root())[1]["lead"]["alive"], json!("dead"));
     stage.phalanx(&["team", "delete", "-t", "ours"]).expect(0);
 }

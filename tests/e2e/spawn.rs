@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use crate::harness::{Stage, binary, wait_for};
+use crate::harness::{Run, Stage, binary, wait_for};
 
 #[test]
 fn spawn_gives_the_documented_fields() {
@@ -209,6 +209,48 @@ fn msg_16_a_plain_command_cannot_be_written_to() {
         let inbox = stage.phalanx(&["--json", "inbox", "ada", "--peek"]).expect(0).json();
         inbox.as_array().is_some_and(Vec::is_empty).then_some(())
     });
+    stage.phalanx(&["down"]).expect(0);
+    stage.assert_clean();
+}
+
+/// Whatever `phalanx` means in the PATH: launchers and workers are this very program.
+#[test]
+fn sp_13_members_run_the_program_that_started_them() {
+    let mut stage = Stage::without_tmux();
+    stage.shadow("phalanx", "#!/bin/sh\ntouch ../shadowed\nexit 1\n");
+    let link = stage.at("another name");
+    std::os::unix::fs::symlink(binary(), &link).expect("symlink");
+    let run = |args: &[&str]| {
+        let mut command = stage.command(&link.to_string_lossy());
+        Run::from(command.args(args).output().expect("phalanx runs")).expect(0)
+    };
+    run(&["team", "create", "demo"]);
+    let made = run(&["--json", "spawn", "ada"]).json();
+    let program = std::fs::read_link(format!("/proc/{}/exe", made["pid"])).expect("it runs");
+    assert_eq!(program, std::fs::canonicalize(binary()).expect("binary"));
+    run(&["down"]);
+    assert!(!stage.at("shadowed").exists());
+    stage.assert_clean();
+}
+
+/// What is asked for twice is there once, and what cannot be is not there at all.
+#[test]
+fn sp_11_one_wish_makes_one_member() {
+    let stage = Stage::without_tmux();
+    assert!(stage.phalanx(&["spawn", "ada", "-t", "nowhere"]).expect(3).stderr.contains("nowhere"));
+    stage.phalanx(&["team", "create", "demo"]).expect(0);
+    stage.phalanx(&["spawn", "ada"]).expect(0);
+    let before = stage.processes();
+    for again in ["ada", "Ada"] {
+        let run = stage.phalanx(&["spawn", again]).expect(4);
+        assert!(run.stderr.contains("`ada`") && run.stderr.contains("phalanx shutdown ada"), "{run:?}");
+    }
+    // Eight at once: one of them gets the name.
+    let many: Vec<_> = (0..8).map(|_| stage.start(&["spawn", "ben"])).collect();
+    let codes: Vec<i32> = many.into_iter().map(|run| run.end().code).collect();
+    assert_eq!(codes.iter().filter(|code| **code == 0).count(), 1, "{codes:?}");
+    assert!(codes.iter().all(|code| [0, 4].contains(code)), "{codes:?}");
+    assert_eq!(stage.processes().len(), 2 * before.len(), "{:?}", stage.processes());
     stage.phalanx(&["down"]).expect(0);
     stage.assert_clean();
 }

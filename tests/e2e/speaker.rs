@@ -69,11 +69,13 @@ fn sec_04_the_token_of_an_earlier_run_is_refused() {
     stage.assert_clean();
 }
 
-/// SEC-04: a teammate is nobody in a team of another name, and can make and lead one.
+/// SEC-04: a teammate is nobody in a team of another name, and can make and lead one if its own allows it.
 #[test]
 fn sec_04_a_teammate_can_lead_a_team_of_its_own() {
     let stage = Stage::new();
-    stage.phalanx(&["team", "create", "alpha"]).expect(0);
+    let nested = "[team]\nname = \"alpha\"\nfinish = \"manual\"\nbackend = \"pty\"\nmax_depth = 2\n\
+                  [[member]]\nname = \"bob\"\n";
+    stage.phalanx(&["up", &stage.file("alpha.toml", nested), "--detach"]).expect(0);
     let ann = spawn(&stage, "ann");
     as_teammate(&stage, &ann, &["team", "create", "beta"]).expect(0);
     as_teammate(&stage, &ann, &["--as", "team-lead", "-t", "beta", "task", "create", "x"]).expect(0);

@@ -200,3 +200,22 @@ fn tmux_ly_04_a_lead_in_a_pane_has_its_members_beside_it() {
     stage.tmux(&["kill-session", "-t", "=mine"]).expect("ended");
     stage.assert_clean();
 }
+
+#[test]
+fn tmux_a_team_stays_on_the_server_that_it_was_given() {
+    let stage = Stage::new();
+    let socket = stage.at("own.sock");
+    let other = socket.to_string_lossy().into_owned();
+    stage.phalanx(&["team", "create", "alpha", "--tmux-socket", "../own.sock"]).expect(0);
+    for name in ["ada", "ben"] {
+        let made = stage.phalanx(&["--json", "spawn", name]).expect(0).json();
+        assert_eq!(made["backend"], json!("tmux"));
+    }
+    let there =
+        stage.command("tmux").args(["-S", &other, "list-panes", "-a", "-F", "#{@phalanx_name}"]).output();
+    let there = String::from_utf8_lossy(&there.expect("tmux").stdout).into_owned();
+    assert_eq!(there.lines().collect::<Vec<_>>(), ["ada", "ben"]);
+    assert_eq!(stage.panes(), Vec::<String>::new(), "nothing on the default server");
+    stage.phalanx(&["down"]).expect(0);
+    stage.assert_clean();
+}

@@ -224,3 +224,29 @@ fn tk_09_two_agents_in_one_checkout_are_warned_of() {
     stage.phalanx(&["down", "--force"]).expect(0);
     stage.assert_clean();
 }
+
+/// EN-07, CR-05: a member that is started again goes on in its worktree, with all that lies there.
+#[test]
+fn en_07_who_is_resumed_goes_on_in_its_worktree() {
+    let stage = stage();
+    let script = "pwd -P >>where; test -e fail || exec sleep 300; exit 3";
+    let order = ["spawn", "bob", "--backend", "pty", "--worktree", "--", "sh", "-c", script];
+    stage.phalanx(&order).expect(0);
+    let path = place(&stage, "bob");
+    wait_for("the program has looked", || path.join("where").exists().then_some(()));
+    let record = stage.root().join("teams/alpha/phalanx/members/bob.json");
+    let record = || -> Value { serde_json::from_slice(&fs::read(&record).expect("a record")).expect("json") };
+    let pid = record()["start"]["program"]["pid"].to_string();
+    assert!(stage.command("kill").arg(&pid).status().expect("kill runs").success());
+    wait_for("bob has ended", || record().get("exit").is_some().then_some(()));
+    let again = stage.phalanx(&["--json", "resume", "bob"]).expect(0).json();
+    let cwd = &again[0]["started"]["cwd"];
+    assert_eq!(*cwd, json!(path.to_string_lossy()), "{again}");
+    assert_eq!(member(&stage, "bob")["worktreePath"], *cwd);
+    let lines = wait_for("the program has looked again", || {
+        fs::read_to_string(path.join("where")).ok().filter(|text| text.lines().count() == 2)
+    });
+    assert!(lines.lines().all(|line| line == path.to_string_lossy()), "{lines}");
+    let down = stage.phalanx(&["down", "--force"]).expect(0);
+    assert!(down.stderr.contains("of `bob` stays") && path.exists(), "{}", down.stderr);
+}

@@ -41,6 +41,8 @@ pub(crate) struct Pty {
     /// The launchers' environment; that of their programs stands in their specs.
     env: Vec<(OsString, OsString)>,
     log_of: LogOf,
+    /// Launchers hold a terminal for their programs.
+    terminal: bool,
 }
 
 impl Pty {
@@ -49,7 +51,15 @@ impl Pty {
         env: Vec<(OsString, OsString)>,
         log_of: impl Fn(&MemberName) -> PathBuf + Send + Sync + 'static,
     ) -> Pty {
-        Pty { env, log_of: Box::new(log_of) }
+        Pty { env, log_of: Box::new(log_of), terminal: true }
+    }
+
+    /// The same without the terminals: what is placed answers once, into its log.
+    pub(crate) fn without_terminal(
+        env: Vec<(OsString, OsString)>,
+        log_of: impl Fn(&MemberName) -> PathBuf + Send + Sync + 'static,
+    ) -> Pty {
+        Pty { terminal: false, ..Pty::new(env, log_of) }
     }
 
     fn place_one(&self, launch: &Launch) -> Result<Placement, BackendError> {
@@ -71,7 +81,10 @@ impl Backend for Pty {
 
     fn terminal(&self, member: &MemberName) -> Terminal {
         let log = (self.log_of)(member).to_string_lossy().into_owned();
-        Terminal::Own { rows: ROWS, cols: COLS, log }
+        match self.terminal {
+            true => Terminal::Own { rows: ROWS, cols: COLS, log },
+            false => Terminal::Once { log },
+        }
     }
 
     fn place(&self, launches: &[Launch]) -> Vec<Result<Placement, BackendError>> {
@@ -97,7 +110,10 @@ impl Backend for Pty {
     fn how_to_watch(&self, placement: &Placement) -> String {
         let Ok(hold) = hold_of(placement) else { return "it has no terminal of ours".to_owned() };
         let member = Path::new(&hold.log).file_stem().unwrap_or_default();
-        format!("phalanx attach {}", member.to_string_lossy())
+        match self.terminal {
+            true => format!("phalanx attach {}", member.to_string_lossy()),
+            false => format!("phalanx logs {} -f", member.to_string_lossy()),
+        }
     }
 }
 

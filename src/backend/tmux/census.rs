@@ -62,6 +62,18 @@ pub(crate) fn census(program: &Path, socket: &Path) -> Result<Option<Census>, Ba
     Ok(Some(found))
 }
 
+/// Whether the server at `socket` (none: the default one) has a pane of this id in which something runs.
+///
+/// # Errors
+/// tmux cannot be run, or does not answer in time. A server that is not there has no panes.
+pub(crate) fn has_pane(program: &Path, socket: Option<&Path>, id: &str) -> Result<bool, BackendError> {
+    let answer = Server { program, socket }.ask(&verb::panes());
+    if let Some(BackendError::Exec(error)) = answer.problem {
+        return Err(error.into());
+    }
+    Ok(rows::<PaneRow>(&answer.lines).iter().any(|row| row.id.to_string() == id && !row.dead))
+}
+
 fn head(line: &str, socket: &Path, lines: &[String]) -> Option<Census> {
     let mut field = line.strip_prefix("phx-census ")?.split(' ');
     let mut next = || field.next();

@@ -27,7 +27,7 @@ use crate::model::placement::{BackendKind, Placement, TmuxPane, Verdict};
 use crate::model::spec::Terminal;
 use identity::Claim;
 
-pub(crate) use census::{Census, Resident, census};
+pub(crate) use census::{Census, Resident, census, has_pane};
 pub(crate) use probe::probe;
 
 /// The tmux backend of one team.

@@ -1,16 +1,17 @@
 //! The lead's mail: what it says, who may say it, and what follows.
 
-use super::shutdown::{answered, begin, ending, refuse};
+use super::questions;
+use super::shutdown::{agree, answered, refuse};
 use crate::lead::effect::Effect;
 use crate::lead::state::{Phase, State};
 use crate::model::envelope::Envelope;
 use crate::model::id::MemberName;
 use crate::model::lifecycle::{Cause, MemberState};
 use crate::model::protocol::{Message, Speaker, may_say};
-use crate::model::request::ShutdownOutcome;
 
 pub(super) fn read_mail(state: &mut State, mail: Vec<Envelope>, effects: &mut Vec<Effect>) {
     let mut done = Vec::new();
+    questions::keep_unread(state, &mail);
     for envelope in mail.into_iter().filter(|e| !e.read) {
         let is_new = !state.handled.contains(&envelope.msg_id);
         if is_new && !act_on(state, &envelope, effects) {
@@ -36,12 +37,8 @@ fn act_on(state: &mut State, envelope: &Envelope, effects: &mut Vec<Effect>) -> 
     }
     match message {
         Message::ShutdownApproved(answer) => {
-            let reason = "shut down as agreed";
             match answered(state, &envelope.from, &answer.request_id) {
-                Ok(request) => {
-                    let with = Some((request.id.clone(), ShutdownOutcome::Closed));
-                    begin(state, &request.member, true, ending(Cause::Released, reason, with), effects);
-                }
+                Ok(request) => agree(state, &request, answer.into(), effects),
                 Err(problem) => effects.push(warn(&envelope.from, problem)),
             }
             true
@@ -62,11 +59,20 @@ fn act_on(state: &mut State, envelope: &Envelope, effects: &mut Vec<Effect>) -> 
             effects.push(warn(&envelope.from, format!("a {kind} that cannot be read: {problem}")));
             true
         }
+        Message::PlanApprovalRequest(plan) => {
+            questions::see(state, envelope, &plan.request_id, Cause::PlanSent, effects);
+            false
+        }
+        Message::PermissionRequest(question) => {
+            questions::see(state, envelope, &question.request_id, Cause::PermissionAsked, effects);
+            false
+        }
+        Message::SandboxPermissionRequest(question) => {
+            questions::see(state, envelope, &question.request_id, Cause::PermissionAsked, effects);
+            false
+        }
         Message::Text(_)
         | Message::Unknown { .. }
-        | Message::PlanApprovalRequest(_)
-        | Message::PermissionRequest(_)
-        | Message::SandboxPermissionRequest(_)
         | Message::ShutdownRequest(_)
         | Message::PlanApprovalResponse(_)
         | Message::PermissionResponse(_)
@@ -78,7 +84,7 @@ fn act_on(state: &mut State, envelope: &Envelope, effects: &mut Vec<Effect>) -> 
 }
 
 /// Whose word it is, by the name that the mailbox entry bears.
-fn speaker(from: &str) -> Speaker {
+pub(super) fn speaker(from: &str) -> Speaker {
     match MemberName::existing(from) {
         Ok(name) if name.is_lead() => Speaker::Lead,
         Ok(name) if name.as_str() == "system" => Speaker::System,
@@ -92,7 +98,10 @@ fn rest(state: &mut State, from: &str, effects: &mut Vec<Effect>) {
         return;
     };
     let (name, incarnation) = (name.clone(), view.incarnation.clone());
-    if view.state == MemberState::Working {
+    // A program can rest while its plan or its question lies unread: then it still waits.
+    let asks = state.questions.values().any(|question| question.member == name);
+    let rests = view.state.is_up() && view.state.after(Cause::Rest) == Some(MemberState::Idle);
+    if rests && !asks {
         view.state = MemberState::Idle;
         effects.push(Effect::MoveOn { name: name.clone(), incarnation, cause: Cause::Rest, reason: None });
     }

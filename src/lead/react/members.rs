@@ -1,7 +1,7 @@
 //! Who is there: members that come up, end, and are gone.
 
-use super::shutdown::{ask_all, begin, ending, resolve};
-use super::staff;
+use super::shutdown::{self, ask_all, begin, ending, resolve};
+use super::{questions, staff};
 use crate::lead::effect::Effect;
 use crate::lead::event::Terminated;
 use crate::lead::state::{Phase, State, View};
@@ -16,7 +16,7 @@ use crate::ops::retire::Retirement;
 /// (SD-03), but whether it comes up is for whoever spawns it to see.
 pub(super) fn see_members(state: &mut State, records: &[MemberRecord], effects: &mut Vec<Effect>) {
     state.members_seen = true;
-    let mut runs = Vec::new();
+    let (mut runs, mut came_up) = (Vec::new(), Vec::new());
     for record in records {
         let known = state.members.get(&record.name).filter(|v| record.is(&v.incarnation));
         if record.state.is_over() {
@@ -31,6 +31,7 @@ pub(super) fn see_members(state: &mut State, records: &[MemberRecord], effects: 
         let was_up = known.is_some_and(|v| v.watched);
         let mut view = known.cloned().unwrap_or_else(|| view_of(record));
         view.state = record.state;
+        view.state_since = record.state_since;
         view.watched = record.state.is_up();
         if record.placement.is_some() && view.shown.replace(record.state) != Some(record.state) {
             runs.push(record.clone());
@@ -39,19 +40,26 @@ pub(super) fn see_members(state: &mut State, records: &[MemberRecord], effects: 
             let (name, incarnation) = (record.name.clone(), record.incarnation.clone());
             effects.push(Effect::WatchExit { name, incarnation, process });
         }
+        if view.watched && !was_up {
+            came_up.push(record.name.clone());
+        }
         state.members.insert(record.name.clone(), view);
     }
+    // Who asked something while it started waits from now on.
+    came_up.iter().for_each(|name| questions::wait_on(state, name, effects));
     if !runs.is_empty() {
         effects.push(Effect::Label { runs });
     }
     state.members.retain(|name, view| view.ending.is_some() || records.iter().any(|r| r.name == *name));
     join_stopping(state, effects);
+    shutdown::carry_open(state, effects);
 }
 
 fn view_of(record: &MemberRecord) -> View {
     View {
         incarnation: record.incarnation.clone(),
         state: record.state,
+        state_since: record.state_since,
         shown: None,
         reads_mail: record.reads_mail(),
         watched: false,
@@ -115,6 +123,7 @@ fn see_end(
         Ok(()) => {
             let since = view.since;
             state.members.remove(&name);
+            questions::forget(state, &name);
             staff::see_end(state, &name, ending.cause, since, now, effects);
             if let Some((id, outcome)) = ending.request {
                 state.open.remove(&id);

@@ -1,12 +1,15 @@
 //! Requests to end: asking, hearing the answer, keeping the time, carrying it out (SD-01).
 
-use super::staff;
+use super::{questions, staff};
 use crate::lead::effect::Effect;
 use crate::lead::state::{End, Ending, Phase, State, View};
 use crate::model::id::{MemberName, RequestId};
 use crate::model::lifecycle::{Cause, MemberState};
-use crate::model::request::{ShutdownOutcome, ShutdownRequest};
+use crate::model::request::{Parting, ShutdownOutcome, ShutdownRequest};
 use crate::model::time::Timestamp;
+
+const AGREED: &str = "shut down as agreed";
+const NO_REASON: &str = "no reason given";
 
 pub(super) fn see_requests(state: &mut State, requests: Vec<ShutdownRequest>, effects: &mut Vec<Effect>) {
     state.requests_seen = true;
@@ -15,6 +18,13 @@ pub(super) fn see_requests(state: &mut State, requests: Vec<ShutdownRequest>, ef
         if state.open.insert(request.id.clone(), request.clone()).is_none() {
             staff::hold(state, &request.member);
         }
+        carry(state, &request, effects);
+    }
+}
+
+/// Members may have come so far that what is asked of them can go on.
+pub(super) fn carry_open(state: &mut State, effects: &mut Vec<Effect>) {
+    for request in state.open.values().cloned().collect::<Vec<_>>() {
         carry(state, &request, effects);
     }
 }
@@ -33,7 +43,11 @@ fn carry(state: &mut State, request: &ShutdownRequest, effects: &mut Vec<Effect>
         return;
     }
     let with = |outcome| Some((request.id.clone(), outcome));
-    if request.force {
+    if request.agreed_at.is_some() {
+        // An earlier lead has heard it, and did not live to carry it out.
+        let ending = ending(Cause::Released, AGREED, with(ShutdownOutcome::Closed));
+        begin(state, &request.member, true, ending, effects);
+    } else if request.force {
         begin(
             state,
             &request.member,
@@ -50,7 +64,7 @@ fn carry(state: &mut State, request: &ShutdownRequest, effects: &mut Vec<Effect>
             ending(Cause::Released, "shut down", with(ShutdownOutcome::Closed)),
             effects,
         );
-    } else if matches!(view.state, MemberState::Idle | MemberState::Working) {
+    } else if view.state.is_up() && view.state != MemberState::ShutdownRequested {
         let (name, incarnation) = (request.member.clone(), request.incarnation.clone());
         effects.push(Effect::MoveOn {
             name,
@@ -101,12 +115,31 @@ pub(super) fn answered(state: &State, from: &str, id: &str) -> Result<ShutdownRe
     }
 }
 
+/// Ends a member that agrees, and keeps what it says of its work.
+pub(super) fn agree(
+    state: &mut State,
+    request: &ShutdownRequest,
+    parting: Parting,
+    effects: &mut Vec<Effect>,
+) {
+    let with = Some((request.id.clone(), ShutdownOutcome::Closed));
+    begin(state, &request.member, true, ending(Cause::Released, AGREED, with), effects);
+    effects.push(Effect::Agree { request: request.id.clone(), parting });
+}
+
+/// A refusal needs a reason; one without is a refusal all the same, and odd.
 pub(super) fn refuse(
     state: &mut State,
     request: &ShutdownRequest,
     reason: Option<String>,
     effects: &mut Vec<Effect>,
 ) {
+    let reason = reason.filter(|reason| !reason.trim().is_empty());
+    if reason.is_none() {
+        let text = format!("it rejects `{}` without a reason", request.id);
+        effects.push(Effect::Warn { member: Some(request.member.clone()), text });
+    }
+    let reason = Some(reason.unwrap_or_else(|| NO_REASON.to_owned()));
     state.open.remove(&request.id);
     let (name, incarnation) = (request.member.clone(), request.incarnation.clone());
     effects.push(Effect::MoveOn { name, incarnation, cause: Cause::Refused, reason: reason.clone() });
@@ -116,6 +149,7 @@ pub(super) fn refuse(
         // A refusal from before the stop must not keep the member from being asked when the team stops.
         view.refused = matches!(state.phase, Phase::Stopping { .. });
     }
+    questions::wait_on(state, &request.member, effects);
 }
 
 /// Requests whose time is up are carried out without consent (SD-01).
@@ -145,7 +179,7 @@ pub(super) fn stop(state: &mut State, end: End, force: bool, effects: &mut Vec<E
     state.phase = Phase::Stopping { end, force };
     let reason = match end {
         End::TasksOver => "all tasks are over",
-        End::Stopped | End::Carried | End::TeamGone => "the team is stopped",
+        End::Stopped | End::Carried | End::Left | End::TeamGone => "the team is stopped",
     };
     ask_all(state, reason, force, effects);
 }

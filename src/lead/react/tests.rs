@@ -10,9 +10,11 @@ use crate::model::mode::Mode;
 use crate::model::placement::{BackendKind, Placement, ProcessId, PtyHold};
 use crate::model::protocol::{self, Message};
 use crate::model::record::{ExitRecord, FORMAT, MemberRecord, StartRecord, Wish};
-use crate::model::request::{ShutdownOutcome, ShutdownRequest};
+use crate::model::request::{Parting, ShutdownOutcome, ShutdownRequest};
 use crate::model::task::{Task, TaskState};
 
+mod questions;
+mod shutdown;
 mod staff;
 
 const NOW: Timestamp = Timestamp(100_000);
@@ -48,7 +50,9 @@ fn record(name: &str, n: u8, profile: &str) -> MemberRecord {
             argv: Vec::new(),
             cwd: "/".to_owned(),
             color: "blue".to_owned(),
+            env: Vec::new(),
         },
+        spawner: None,
         asked_at: NOW,
         placement: None,
         start: Some(StartRecord {
@@ -78,6 +82,10 @@ fn request(name: &str, n: u8, force: bool) -> ShutdownRequest {
         answer: None,
         ended_at: None,
         event: None,
+        agreed_at: None,
+        parting: Parting::default(),
+        cwd: None,
+        deviations: None,
     }
 }
 
@@ -267,7 +275,7 @@ fn cr_01_a_member_that_vanishes_is_retired_and_its_request_is_gone() {
     for (exit, cause) in [
         (None, Cause::Vanished),
         (
-            Some(ExitRecord { code: Some(3), signal: None, problem: None, at: NOW }),
+            Some(ExitRecord { code: Some(3), signal: None, problem: None, no_terminal: false, at: NOW }),
             Cause::Ended { code: Some(3) },
         ),
     ] {

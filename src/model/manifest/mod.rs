@@ -8,6 +8,7 @@
 //! in.
 
 mod check;
+mod rules;
 mod sections;
 
 use std::collections::BTreeMap;
@@ -15,6 +16,7 @@ use std::collections::BTreeMap;
 use crate::model::mode::Mode;
 use crate::model::order::Scale;
 use crate::model::placement::Layout;
+use crate::model::rules::{RuleSet, TeamRules};
 use crate::model::settings::BackendChoice;
 use crate::model::sheet::{Faults, SheetError};
 use crate::model::worktree;
@@ -24,6 +26,8 @@ use crate::model::worktree;
 pub(crate) struct Manifest {
     pub(crate) team: TeamSection,
     pub(crate) env: EnvSection,
+    /// `[rules]`, for the team and for roles.
+    pub(crate) rules: TeamRules,
     /// What members inherited. Already applied to [`MemberSpec`]; kept for members that join later.
     pub(crate) defaults: Defaults,
     pub(crate) worktree: worktree::Rules,
@@ -59,6 +63,12 @@ pub(crate) struct TeamSection {
     pub(crate) finish: Finish,
     /// How many teammates the team may have, the lead not counted. At least 1.
     pub(crate) max_members: usize,
+    /// How many seconds what members ask can be answered. At least 1.
+    pub(crate) answer_within: u64,
+    /// The program that is told of requests, and its arguments; empty for none.
+    pub(crate) notify: Vec<String>,
+    /// How deep teams may be nested.
+    pub(crate) max_depth: usize,
 }
 
 /// `finish = …`: when `up` is done.
@@ -116,6 +126,8 @@ pub(crate) struct MemberSpec {
     pub(crate) scale: Option<Scale>,
     /// It is started again when it fails.
     pub(crate) restart: bool,
+    /// On top of the team's and its role's.
+    pub(crate) rules: RuleSet,
 }
 
 /// One `[[task]]`.

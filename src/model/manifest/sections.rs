@@ -5,20 +5,32 @@ use std::ops::Range;
 
 use toml::de::{DeTable, DeValue};
 
+use super::rules::{RULES, read_member_rules, read_rules};
 use super::{Defaults, EnvSection, Finish, Manifest, MemberSpec, TaskSpec, TeamSection};
 use crate::model::mode::Mode;
 use crate::model::order::Scale;
 use crate::model::placement::Layout;
-use crate::model::settings::BackendChoice;
+use crate::model::rules::TeamRules;
+use crate::model::settings::{self, BackendChoice};
 use crate::model::sheet::{self, At, Faults, Section, check_member_name, check_name, check_pattern};
 use crate::model::worktree::{Rules, Wish, check_branch, check_inside};
 
-const ROOT: [&str; 6] = ["team", "env", "defaults", "worktree", "member", "task"];
-const TEAM: [&str; 6] = ["name", "description", "backend", "layout", "finish", "max_members"];
+const ROOT: [&str; 7] = ["team", "env", "rules", "defaults", "worktree", "member", "task"];
+const TEAM: [&str; 9] = [
+    "name",
+    "description",
+    "backend",
+    "layout",
+    "finish",
+    "max_members",
+    "max_depth",
+    "answer_within",
+    "notify",
+];
 const ENV: [&str; 2] = ["allow", "deny"];
 const WORKTREE: [&str; 3] = ["dir", "copy", "setup"];
 const DEFAULTS: [&str; 5] = ["profile", "cwd", "model", "mode", "env"];
-const MEMBER: [&str; 15] = [
+const MEMBER: [&str; 16] = [
     "name",
     "role",
     "profile",
@@ -34,6 +46,7 @@ const MEMBER: [&str; 15] = [
     "start",
     "scale",
     "restart",
+    "rules",
 ];
 const SCALE: [&str; 2] = ["min", "max"];
 /// `start = …`: true for when needed.
@@ -68,6 +81,7 @@ const SHELL_PROFILE: &str = "shell";
 pub(super) struct Draft {
     pub(super) team: TeamSection,
     env: EnvSection,
+    rules: TeamRules,
     defaults: Defaults,
     worktree: Rules,
     pub(super) members: Vec<MemberDraft>,
@@ -94,6 +108,7 @@ impl Draft {
         Manifest {
             team: self.team,
             env: self.env,
+            rules: self.rules,
             defaults: self.defaults,
             worktree: self.worktree,
             members: self.members.into_iter().map(|member| member.spec).collect(),
@@ -118,6 +133,7 @@ pub(super) fn read(table: &DeTable, faults: &mut Faults) -> Draft {
         team: team.unwrap_or_else(|| read_team(&Section::absent("[team]"), &mut Faults::default())),
         env,
         worktree: read_worktrees(&root.table("worktree", "[worktree]", &WORKTREE, faults), faults),
+        rules: read_rules(&root.table("rules", "[rules]", &RULES, faults), faults),
         members: members.iter().map(|section| read_member(section, &defaults, faults)).collect(),
         tasks: tasks.iter().map(|section| read_task(section, faults)).collect(),
         defaults,
@@ -132,6 +148,10 @@ fn read_team(section: &Section, faults: &mut Faults) -> TeamSection {
         layout: inner(section.choice("layout", &Layout::ALL, faults)).unwrap_or_default(),
         finish: inner(section.choice("finish", &FINISHES, faults)).unwrap_or(Finish::TasksDone),
         max_members: read_max_members(section, faults),
+        answer_within: read_count(section, "answer_within", 1, faults)
+            .map_or(settings::answer_within_s(), |seconds| u64::try_from(seconds).unwrap_or(u64::MAX)),
+        notify: section.command("notify", faults).unwrap_or_default(),
+        max_depth: read_count(section, "max_depth", 1, faults).unwrap_or(1),
     }
 }
 
@@ -201,6 +221,7 @@ fn read_member(section: &Section, defaults: &Defaults, faults: &mut Faults) -> M
         when_needed: inner(section.choice("start", &STARTS, faults)).unwrap_or(false),
         scale: read_scale(section, faults),
         restart: inner(section.choice("restart", &RESTARTS, faults)).unwrap_or(false),
+        rules: read_member_rules(section, faults),
     };
     MemberDraft { header: section.span.clone(), name: place, spec }
 }

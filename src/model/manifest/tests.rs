@@ -3,6 +3,7 @@
 use proptest::prelude::*;
 
 use super::*;
+use crate::model::rules::Rule;
 use crate::model::worktree::Wish;
 
 const CHECKS: &str = include_str!("../../../fixtures/teams/checks.toml");
@@ -36,6 +37,9 @@ fn the_smallest_manifest_has_the_defaults() {
         layout: Layout::Panes,
         finish: Finish::TasksDone,
         max_members: 8,
+        answer_within: 3600,
+        notify: Vec::new(),
+        max_depth: 1,
     };
     assert_eq!(manifest.team, team);
     assert_eq!((manifest.defaults.profile.as_str(), manifest.defaults.cwd.as_str()), ("worker", "."));
@@ -68,6 +72,14 @@ fn every_key_is_read() {
     assert_eq!(manifest.team.layout, Layout::Windows);
     assert_eq!(manifest.team.finish, Finish::Manual);
     assert_eq!(manifest.team.max_members, 4);
+    assert_eq!((manifest.team.answer_within, manifest.team.notify.len()), (600, 2));
+    let words = |rules: &[Rule]| rules.iter().cloned().map(String::from).collect::<Vec<_>>();
+    assert_eq!(words(&manifest.rules.team.deny), ["Bash(git push:*)", "Read(~/.ssh/**)"]);
+    assert_eq!(words(&manifest.rules.team.ask), ["WebFetch"]);
+    assert_eq!(words(&manifest.rules.team.allow), ["Bash(git:*)", "Edit"]);
+    assert_eq!(words(&manifest.rules.roles["tester"].allow), ["Bash(cargo test:*)"]);
+    assert_eq!(words(&manifest.members[0].rules.deny), ["Edit(/etc/**)"]);
+    assert_eq!(manifest.team.max_depth, 2);
     assert_eq!(manifest.env.allow, ["PATH", "LC_*"]);
     assert_eq!(manifest.env.deny, ["*"]);
     let worktree = &manifest.worktree;
@@ -98,6 +110,16 @@ fn every_key_is_read() {
     assert_eq!(test.files, ["src/**"]);
     assert_eq!(test.active_form.as_deref(), Some("Running the tests"));
     assert_eq!((test.cwd.as_deref(), test.description.as_deref()), (Some("sub"), Some("")));
+}
+
+#[test]
+fn a_pattern_that_is_none_is_refused_where_it_stands() {
+    assert_eq!(
+        fault_in("[rules]\nallow = [\"Bash(git:*)\", \"Bash(git\"]\n"),
+        "4:25: the pattern `Bash(git` has no `)` at its end"
+    );
+    assert_eq!(fault_in("[rules]\nalow = []\n"), "4:1: unknown key `alow` in [rules]; did you mean `allow`?");
+    assert_eq!(fault_in("answer_within = 0\n"), "3:17: `answer_within` in [team] must be at least 1");
 }
 
 #[test]

@@ -17,7 +17,7 @@ use fields::{Fields, Problem};
 use serde_json::{Map, Value};
 
 pub(crate) use permission::{
-    ModeSetRequest, PermissionRequest, PermissionResponse, SandboxPermissionRequest,
+    ModeSetRequest, PermissionRequest, PermissionResponse, PermissionVerdict, SandboxPermissionRequest,
     SandboxPermissionResponse, TeamPermissionUpdate,
 };
 pub(crate) use plan::{PlanApprovalRequest, PlanApprovalResponse};
@@ -109,6 +109,30 @@ impl Message {
             }
         };
         Value::Object(object).to_string()
+    }
+
+    /// The id of the request that it is, or answers.
+    pub(crate) fn request_id(&self) -> Option<&str> {
+        match self {
+            Message::ShutdownRequest(message) => Some(&message.request_id),
+            Message::ShutdownApproved(message) => Some(&message.request_id),
+            Message::ShutdownRejected(message) => Some(&message.request_id),
+            Message::PlanApprovalRequest(message) => Some(&message.request_id),
+            Message::PlanApprovalResponse(message) => Some(&message.request_id),
+            Message::PermissionRequest(message) => Some(&message.request_id),
+            Message::PermissionResponse(message) => Some(&message.request_id),
+            Message::SandboxPermissionRequest(message) => Some(&message.request_id),
+            Message::SandboxPermissionResponse(message) => Some(&message.request_id),
+            Message::IdleNotification(_)
+            | Message::TaskAssignment(_)
+            | Message::TaskCompleted(_)
+            | Message::TeamPermissionUpdate(_)
+            | Message::ModeSetRequest(_)
+            | Message::TeammateTerminated(_)
+            | Message::Text(_)
+            | Message::Unknown { .. }
+            | Message::Malformed { .. } => None,
+        }
     }
 
     /// The name of the kind on the wire; `message` for plain text.

@@ -1,6 +1,7 @@
 //! The shutdown handshake as data: asked for by the lead, approved or rejected by the member. Knows nothing
 //! of panes being closed, deadlines running out or who is believed.
 
+use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use super::fields::{Fields, Problem, Writer};
@@ -78,7 +79,8 @@ impl ShutdownRequest {
 }
 
 /// In which state a member leaves its work (seed 002).
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub(crate) enum ShutdownStatus {
     /// The work is done, nothing is left lying about.
     Clean,
@@ -89,6 +91,9 @@ pub(crate) enum ShutdownStatus {
 }
 
 impl ShutdownStatus {
+    pub(crate) const ALL: [ShutdownStatus; 3] =
+        [ShutdownStatus::Clean, ShutdownStatus::InProgress, ShutdownStatus::Error];
+
     pub(crate) fn parse(word: &str) -> Option<ShutdownStatus> {
         match word {
             "clean" => Some(ShutdownStatus::Clean),

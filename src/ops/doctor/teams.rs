@@ -5,12 +5,10 @@ use std::time::Duration;
 use super::super::context::Context;
 use super::super::error::OpsError;
 use super::super::ps::{self, Life};
-use super::super::retire::{self, Retirement};
+use super::super::retire;
 use super::super::status;
-use super::super::terminate::{self, Manner};
 use super::{Finding, Severity};
 use crate::model::event::{EventKind, Note};
-use crate::model::lifecycle::Cause;
 use crate::model::record::MemberRecord;
 use crate::model::time;
 use crate::store::{Left, Leftover, TeamStore};
@@ -109,15 +107,9 @@ fn members(
     Ok(records.iter().filter(on_team).filter(dead).map(finding).collect())
 }
 
-/// What a lead would do: its place is closed if it is proven ours, its tasks are given back.
+/// What a lead would do.
 fn take_off(ctx: &Context, team: &TeamStore, record: &MemberRecord) -> Result<bool, OpsError> {
-    terminate::terminate(ctx, team, record, Manner::Told)?;
-    let (cause, reason) = match &record.exit {
-        Some(exit) => (Cause::Ended { code: exit.code }, exit.describe()),
-        None => (Cause::Vanished, "its process is gone".to_owned()),
-    };
-    let (name, incarnation) = (record.name.clone(), record.incarnation.clone());
-    retire::retire(team, &[Retirement { name, incarnation, cause, reason }])?;
+    retire::take_off(ctx, team, record)?;
     repaired(team, "dead_member", record.name.as_str())?;
     Ok(true)
 }

@@ -2,6 +2,7 @@
 //! directory and environment, proves in the member's record that the program runs, stays with it, writes how it ended,
 //! and leaves nothing of it behind. Knows nothing of backends: it stands in whatever they gave it.
 
+mod answer;
 mod linger;
 mod output;
 mod program;
@@ -10,6 +11,8 @@ mod run;
 use std::path::Path;
 use std::time::Duration;
 
+use super::context::now;
+use crate::model::record::ExitRecord;
 use crate::sys::child::{self, Exit, Forward, Supervisor};
 use crate::sys::proc::{self, Process};
 use crate::sys::signal::{HUP, TERM, WINCH};
@@ -70,13 +73,20 @@ fn attend(run: &Run, child: Process, mut output: Output) -> i32 {
     };
     let exit = child::supervise(child, &mut on_signal, KILL_AFTER);
     output.wait_end(LAST_WORDS);
-    let awaited = run.note_exit(exit.code, exit.signal, None);
+    let record = record(exit);
+    let awaited = run.note_exit(record.clone());
     output.farewell(exit);
     let left =
         proc::end_tree(Process::current(), false, if told { REST_GRACE_WHEN_TOLD } else { REST_GRACE });
     run.warn_of(&left);
     output.wait_end(LAST_WORDS);
+    if !told {
+        answer::give(run, &record);
+    }
     linger::hold(run, awaited);
+    if !told {
+        answer::leave(run, &record);
+    }
     exit_code(exit)
 }
 
@@ -88,9 +98,19 @@ fn answer(sig: i32) -> Forward {
 
 fn never_ran(run: &Run, problem: &Problem) -> i32 {
     run.say(&problem.text);
-    let awaited = run.note_exit(Some(problem.code), None, Some(problem.text.clone()));
+    let awaited = run.note_exit(ExitRecord {
+        code: Some(problem.code),
+        signal: None,
+        problem: Some(problem.text.clone()),
+        no_terminal: problem.no_terminal,
+        at: now(),
+    });
     linger::hold(run, awaited);
     problem.code
+}
+
+fn record(exit: Exit) -> ExitRecord {
+    ExitRecord { code: exit.code, signal: exit.signal, problem: None, no_terminal: false, at: now() }
 }
 
 fn exit_code(exit: Exit) -> i32 {

@@ -12,7 +12,7 @@ use super::program::{Problem, refused};
 use super::run::{Run, SharedLog};
 use crate::backend::pty::{Door, End, Hub, places};
 use crate::model::spec::Terminal;
-use crate::sys::child::{Exit, Program, PtyMaster, spawn_foreground, spawn_on_pty};
+use crate::sys::child::{Exit, Program, PtyMaster, open_pty, spawn_foreground, spawn_on};
 use crate::sys::env;
 use crate::sys::proc::{self, Process};
 
@@ -23,7 +23,7 @@ const FAREWELL: Duration = Duration::from_millis(500);
 
 /// The program's terminal while it runs.
 pub(super) enum Output {
-    /// The one that we stand in.
+    /// The one that we stand in, if any.
     Pane,
     /// Ours.
     Own(Own),
@@ -41,7 +41,8 @@ pub(super) struct Own {
 pub(super) fn start(program: &Program, run: &Run) -> Result<(Process, Output), Problem> {
     match (&run.order.terminal, &run.log) {
         (Terminal::Own { rows, cols, .. }, Some(log)) => {
-            let (child, master) = spawn_on_pty(program, *rows, *cols).map_err(|e| refused(program, &e))?;
+            let pty = open_pty(*rows, *cols).map_err(|e| Problem::no_terminal(e.to_string()))?;
+            let (child, master) = spawn_on(program, pty).map_err(|e| refused(program, &e))?;
             match Own::of(master, (*rows, *cols), log.clone(), run) {
                 Ok(own) => Ok((child, Output::Own(own))),
                 Err(e) => {
@@ -50,7 +51,8 @@ pub(super) fn start(program: &Program, run: &Run) -> Result<(Process, Output), P
                 }
             }
         }
-        (Terminal::Own { .. } | Terminal::Pane, _) => {
+        // Without a terminal our own outputs are the log.
+        (Terminal::Own { .. } | Terminal::Pane | Terminal::Once { .. }, _) => {
             let child = spawn_foreground(program).map_err(|e| refused(program, &e))?;
             Ok((child, Output::Pane))
         }

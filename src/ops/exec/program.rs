@@ -15,6 +15,8 @@ use crate::sys::{env, fs};
 const FROM_PANE: [&str; 3] = ["TMUX", "TMUX_PANE", "TERM"];
 /// What programs on a terminal of ours are told: the log is read as one of these.
 const OWN_TERM: &str = "xterm-256color";
+/// What a program without any is told.
+const NO_TERM: &str = "dumb";
 
 /// Exit codes of shells: nothing of that name, and something that cannot be run.
 const NOT_FOUND: i32 = 127;
@@ -27,15 +29,21 @@ pub(super) struct Problem {
     pub(super) text: String,
     /// The launcher's exit code.
     pub(super) code: i32,
+    /// It has no terminal, and none could be made.
+    pub(super) no_terminal: bool,
 }
 
 impl Problem {
     fn new(code: i32, text: String) -> Problem {
-        Problem { text, code }
+        Problem { text, code, no_terminal: false }
     }
 
     pub(super) fn not_runnable(text: String) -> Problem {
         Problem::new(NOT_RUNNABLE, text)
+    }
+
+    pub(super) fn no_terminal(text: String) -> Problem {
+        Problem { no_terminal: true, ..Problem::not_runnable(text) }
     }
 }
 
@@ -67,6 +75,7 @@ fn environment(
     let given: Vec<(&str, OsString)> = match terminal {
         Terminal::Pane => FROM_PANE.into_iter().filter_map(|name| Some((name, own(name)?))).collect(),
         Terminal::Own { .. } => vec![("TERM", OWN_TERM.into())],
+        Terminal::Once { .. } => vec![("TERM", NO_TERM.into())],
     };
     let missing = given.into_iter().filter(|(name, _)| value(ordered, name).is_none());
     ordered.iter().cloned().chain(missing.map(|(name, value)| (name.into(), value))).collect()

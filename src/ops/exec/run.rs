@@ -78,9 +78,12 @@ impl Run {
         Run { order, team, member: spec.member, incarnation: spec.incarnation, linger, log: None }
     }
 
-    /// Opens the log where the terminal is ours. Not before the run is known to be the latest: the log is the member's.
+    /// Opens the log where there is one. Not before the run is known to be the latest: the log is the member's.
     pub(super) fn open_log(&mut self) -> Result<(), Problem> {
-        let Terminal::Own { log, .. } = &self.order.terminal else { return Ok(()) };
+        let log = match &self.order.terminal {
+            Terminal::Own { log, .. } | Terminal::Once { log } => log,
+            Terminal::Pane => return Ok(()),
+        };
         let fresh = Log::fresh(Path::new(log), LOG_LIMIT);
         let fresh =
             fresh.map_err(|e| Problem::not_runnable(format!("what it prints cannot be kept: {e}")))?;
@@ -119,8 +122,7 @@ impl Run {
     }
 
     /// Writes how the program ended, or why it never ran. True: the spawner has not taken its proof yet.
-    pub(super) fn note_exit(&self, code: Option<i32>, signal: Option<i32>, problem: Option<String>) -> bool {
-        let exit = ExitRecord { code, signal, problem, at: now() };
+    pub(super) fn note_exit(&self, exit: ExitRecord) -> bool {
         let written = self.change(|record| {
             record.exit = Some(exit.clone());
             linger::is_awaited(record.state)

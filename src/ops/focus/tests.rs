@@ -117,6 +117,7 @@ fn record(name: &str) -> MemberRecord {
         state_since: Timestamp(1),
         backend: BackendKind::Tmux,
         wish: serde_json::from_value::<Wish>(wish).expect("a wish"),
+        spawner: None,
         asked_at: Timestamp(1),
         placement: Some(placement("@0")),
         start: None,

@@ -16,6 +16,7 @@ use relay::Relay;
 pub(crate) use screen::Screen;
 #[cfg(test)]
 pub(crate) use screen::tests::Film;
+pub(super) use tail::Tail;
 
 use super::context::Caller;
 use crate::model::environ;
@@ -115,7 +116,11 @@ pub(crate) fn never_ran(reason: String) -> Outcome {
     Outcome { exit_code: None, signal: None, tail: reason, elapsed_ms: 0 }
 }
 
-fn program(job: &Job) -> Result<Program, String> {
+/// What is to be started for a job, its program found in the job's own `PATH`.
+///
+/// # Errors
+/// Why it cannot run, for people.
+pub(crate) fn program(job: &Job) -> Result<Program, String> {
     let name = job.argv.first().ok_or("the task carries no command")?;
     if !fs::is_dir(&job.cwd) {
         return Err(format!("there is no directory {}", job.cwd.display()));

@@ -10,13 +10,13 @@ const LINES: usize = 50;
 
 /// The last bytes of a stream.
 #[derive(Debug, Default)]
-pub(super) struct Tail {
+pub(in crate::ops) struct Tail {
     bytes: Vec<u8>,
     cut: bool,
 }
 
 impl Tail {
-    pub(super) fn push(&mut self, bytes: &[u8]) {
+    pub(in crate::ops) fn push(&mut self, bytes: &[u8]) {
         self.bytes.extend_from_slice(bytes);
         // Not at every push: moving the rest down costs as much as it keeps.
         if self.bytes.len() > 2 * KEPT {
@@ -32,7 +32,7 @@ impl Tail {
     }
 
     /// The last lines as plain text.
-    pub(super) fn text(mut self) -> String {
+    pub(in crate::ops) fn text(mut self) -> String {
         self.trim();
         // The first line may begin in the middle of a character or of an escape.
         let whole = self.bytes.iter().position(|b| *b == b'\n').filter(|_| self.cut).map_or(0, |at| at + 1);

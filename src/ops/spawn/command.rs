@@ -6,8 +6,9 @@ use super::super::error::OpsError;
 use super::prepare::Draft;
 use crate::model::mode::Mode;
 use crate::model::order::Order;
+use crate::model::spec::Word;
 use crate::model::team::Member;
-use crate::profile::{self, Names, Profile, Values};
+use crate::profile::{self, Names, Profile, Runs, Values};
 use crate::store::TeamStore;
 
 /// A command line, and what it does to the environment.
@@ -34,6 +35,10 @@ pub(super) fn check(order: &Order, profile: &Profile) -> Result<(), OpsError> {
     if order.model.is_some() && !profile.takes_model() {
         return usage(format!("profile `{name}` cannot be told a model"), "leave `--model` away".to_owned());
     }
+    if order.session.is_some() && profile.launch.resume.is_empty() {
+        let problem = format!("profile `{name}` cannot go on with a session");
+        return usage(problem, "leave `--session` away".to_owned());
+    }
     match order.mode {
         Some(mode) if profile.mode_words(mode).is_none() => {
             let known = |mode: &Mode| profile.mode_words(*mode).is_some();
@@ -55,7 +60,8 @@ pub(super) fn command(
 ) -> Result<Command, OpsError> {
     let values = values(ctx, team, draft, member, session);
     let launch = &draft.profile.launch;
-    let argv = profile::fill(&launch.argv, &values);
+    let words = if draft.order.session.is_some() { &launch.resume } else { &launch.argv };
+    let argv = profile::fill(words, &values);
     if argv.is_empty() {
         let problem = format!("profile `{}` comes to no command line", draft.profile.name);
         return Err(OpsError::Usage {
@@ -75,13 +81,21 @@ pub(super) fn command(
     })
 }
 
+/// What the launcher starts: the program itself, or the wrapper, which finds the program in the record.
+pub(super) fn started(ctx: &Context, draft: &Draft, command: &Command) -> Vec<Word> {
+    match draft.profile.runs {
+        Runs::Native => command.argv.iter().map(|word| Word::of(word.as_ref())).collect(),
+        Runs::Wrapped => vec![Word::of(ctx.caller.exe.as_os_str()), Word::of("wrap".as_ref())],
+    }
+}
+
 fn values(ctx: &Context, team: &TeamStore, draft: &Draft, member: &Member, session: &str) -> Values {
     let order = draft.order;
     let one = |value: &str| Some(vec![value.to_owned()]);
     let value = |name: Names| match name {
         Names::Model => order.model.as_deref().and_then(one),
         Names::Mode => order.mode.and_then(|mode| draft.profile.mode_words(mode)).map(<[String]>::to_vec),
-        Names::Plan => order.plan.then(|| draft.profile.launch.plan.clone()),
+        Names::Plan => draft.plan.then(|| draft.profile.launch.plan.clone()),
         Names::Prompt => order.prompt.as_deref().and_then(one),
         Names::AgentId => one(&member.agent_id),
         Names::AgentName => one(member.name.as_str()),
@@ -89,8 +103,7 @@ fn values(ctx: &Context, team: &TeamStore, draft: &Draft, member: &Member, sessi
         Names::Color => member.color.as_deref().and_then(one),
         Names::Session => Some(session).filter(|session| !session.is_empty()).and_then(one),
         Names::Role => order.role.as_deref().and_then(one),
-        // A member that is started anew has nothing to go on with.
-        Names::Resume => None,
+        Names::Resume => order.session.as_deref().and_then(one),
         Names::ConfigDir => {
             (!is_default_root(ctx, team)).then(|| vec![team.root().to_string_lossy().into_owned()])
         }

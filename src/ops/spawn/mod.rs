@@ -1,7 +1,9 @@
 //! `spawn`: starts teammates and proves that they run. Intent first, then roster, prompt, spec, placement, proof;
 //! what fails is undone in reverse and leaves nothing behind (SP-09, SD-03).
 
+mod cascade;
 mod command;
+mod finish;
 mod housing;
 mod prepare;
 mod prove;
@@ -14,8 +16,8 @@ use serde::Serialize;
 use super::backends;
 use super::context::Context;
 use super::error::OpsError;
-use super::presence;
-use crate::backend::choose::Chosen;
+use super::{depth, presence};
+use crate::backend::choose::{Chosen, Tier};
 use crate::backend::{Backend, BackendError, Launch};
 use crate::model::event::{EventKind, Note};
 use crate::model::id::MemberName;
@@ -25,8 +27,11 @@ use crate::model::placement::{BackendKind, Layout, Placement};
 use crate::model::settings::BackendChoice;
 use crate::model::team::Member;
 use crate::model::worktree::Checkout;
-use crate::profile::{Ready, Runs};
+use crate::profile::Ready;
 use crate::store::TeamStore;
+use crate::sys::failpoint;
+
+pub(super) use finish::{Finished, finish};
 
 /// How a batch is started.
 #[derive(Debug, Clone)]
@@ -82,9 +87,12 @@ pub(crate) struct Plan {
     pub(crate) prompt: Option<&'static str>,
 }
 
-/// What became of a batch: which backend it got, and one answer for each order.
+pub(crate) use cascade::Fallback;
+
+/// What became of a batch: which backend it got, who had to do with another way, and one answer for each order.
 pub(crate) struct Batch {
     pub(crate) chosen: Chosen,
+    pub(crate) fallbacks: Vec<Fallback>,
     pub(crate) results: Vec<Result<Spawned, OpsError>>,
     /// What a person should know, and nothing was refused for.
     pub(crate) warnings: Vec<String>,
@@ -134,39 +142,55 @@ pub(crate) fn spawn(
     orders: &[Order],
     terms: &Terms,
 ) -> Result<Batch, OpsError> {
+    depth::must_allow(ctx)?;
     let drafts = orders.iter().map(|o| prepare::draft(ctx, o)).collect::<Result<Vec<_>, _>>()?;
-    if let Some(wrapped) = drafts.iter().find(|draft| draft.profile.runs == Runs::Wrapped) {
-        return Err(not_yet(&wrapped.profile.name));
-    }
     let chosen = backends::choose_backend(ctx, team, terms.backend.clone())?;
-    let backend = backends::open(ctx, team, chosen.backend, terms.backend.as_ref(), terms.layout)?;
+    cascade::descend(ctx, team, drafts, chosen, terms)
+}
+
+/// One attempt to start a teammate.
+struct Attempt {
+    name: MemberName,
+    /// The journal event that it began with.
+    asked: String,
+    result: Result<Spawned, OpsError>,
+}
+
+/// Starts all of `drafts` in one way; what fails is taken back.
+fn attempt(
+    ctx: &Context,
+    team: &TeamStore,
+    drafts: &[prepare::Draft],
+    backend: &dyn Backend,
+    terms: &Terms,
+    chosen: Option<&Chosen>,
+) -> Result<Vec<Attempt>, OpsError> {
     let news = prove::News::of(team)?;
-    let prepared = prepare::prepare(ctx, team, &drafts, backend.as_ref(), terms.unique)?;
+    let prepared = prepare::prepare(ctx, team, drafts, backend, terms.unique)?;
     let launches: Vec<Launch> = prepared.iter().map(|p| p.launch.clone()).collect();
     let placed = backend.place(&launches);
+    failpoint::hit("spawn.placed");
     let underway = note_places(team, prepared, placed);
-    if let Err(e) = note_panes(team, &underway, &chosen).and_then(|()| persist_boxes(team, &underway)) {
+    if let Err(e) = note_panes(team, &underway, chosen).and_then(|()| persist_boxes(team, &underway)) {
         let all: Vec<undo::Failed> = underway.iter().map(|one| (&one.prepared, &e)).collect();
         undo::undo(ctx, team, &all);
         return Err(e);
     }
+    failpoint::hit("spawn.noted");
     let proofs = prove::prove(team, &underway, &news, terms.deadline);
+    failpoint::hit("spawn.proven");
     let placed: Vec<_> = underway.iter().map(|one| one.prepared.record.clone()).collect();
+    let results = conclude(ctx, team, backend, underway, proofs);
+    // For the eye, and therefore last. What was taken back is not there to be labelled any more.
     super::label::label(ctx, team, &placed, false);
-    let results = conclude(ctx, team, backend.as_ref(), underway, proofs);
-    let new: Vec<MemberName> =
-        results.iter().flatten().filter_map(|one| MemberName::existing(&one.name).ok()).collect();
-    let warnings = housing::warnings(team, &new.iter().collect::<Vec<_>>())?;
-    Ok(Batch { chosen, results, warnings })
+    Ok(results)
 }
 
-/// A wrapped program without its wrapper would run unwatched, and nothing could be said to it.
-fn not_yet(profile: &str) -> OpsError {
-    OpsError::Usage {
-        problem: format!("profile `{profile}` needs a wrapper, which this release does not have"),
-        hint: Some(format!(
-            "see how it would be started with `phalanx spawn NAME --profile {profile} --dry-run`"
-        )),
+/// Opens what a tier needs.
+fn open(ctx: &Context, team: &TeamStore, tier: Tier, terms: &Terms) -> Result<Box<dyn Backend>, OpsError> {
+    match tier {
+        Tier::Place(kind) => backends::open(ctx, team, kind, terms.backend.as_ref(), terms.layout),
+        Tier::Once => Ok(backends::once(ctx, team)),
     }
 }
 
@@ -206,8 +230,9 @@ fn persist_boxes(team: &TeamStore, underway: &[Underway]) -> Result<(), OpsError
     Ok(team.persist_boxes(&owners)?)
 }
 
-/// Writes the pane ids into the team file and what was chosen into the settings, once for the batch.
-fn note_panes(team: &TeamStore, underway: &[Underway], chosen: &Chosen) -> Result<(), OpsError> {
+/// Writes the pane ids into the team file, and what was chosen into the settings: once for the batch, and not what it
+/// had to fall back to, so that later members try what was chosen first.
+fn note_panes(team: &TeamStore, underway: &[Underway], chosen: Option<&Chosen>) -> Result<(), OpsError> {
     let placed: Vec<(&Member, &Placement)> =
         underway.iter().filter_map(|u| Some((&u.prepared.member, u.place.as_ref().ok()?))).collect();
     if placed.is_empty() {
@@ -219,6 +244,10 @@ fn note_panes(team: &TeamStore, underway: &[Underway], chosen: &Chosen) -> Resul
         }
         Ok(())
     })?;
+    chosen.map_or(Ok(()), |chosen| keep_choice(team, &placed, chosen))
+}
+
+fn keep_choice(team: &TeamStore, placed: &[(&Member, &Placement)], chosen: &Chosen) -> Result<(), OpsError> {
     let socket = placed.iter().find_map(|(_, p)| match p {
         Placement::Tmux(pane) => Some(pane.socket.clone()),
         Placement::Iterm2(_) | Placement::Pty(_) | Placement::Exec(_) => None,
@@ -250,7 +279,7 @@ fn conclude(
     backend: &dyn Backend,
     underway: Vec<Underway>,
     proofs: Vec<prove::Proof>,
-) -> Vec<Result<Spawned, OpsError>> {
+) -> Vec<Attempt> {
     let (mut batch, mut results) = (Vec::new(), Vec::new());
     for (Underway { prepared, place }, proof) in underway.into_iter().zip(proofs) {
         results.push(judge(team, backend, &prepared, place, proof));
@@ -264,7 +293,8 @@ fn conclude(
     let _ = team.record_all(batch.iter().zip(&results).filter_map(ready).collect());
     let failed = batch.iter().zip(&results).filter_map(|(one, result)| Some((one, result.as_ref().err()?)));
     undo::undo(ctx, team, &failed.collect::<Vec<undo::Failed>>());
-    results
+    let attempt = |(one, result): (Prepared, _)| Attempt { name: one.record.name, asked: one.asked, result };
+    batch.into_iter().zip(results).map(attempt).collect()
 }
 
 fn judge(
@@ -278,11 +308,12 @@ fn judge(
     match proof {
         prove::Proof::Runs { pid, cwd } => {
             presence::accept(team, &one.record.name, &one.record.incarnation)?;
+            failpoint::hit("spawn.accepted");
             Ok(spawned(team, backend, one, &placement, pid, cwd))
         }
-        prove::Proof::Fails { reason, late } => {
+        prove::Proof::Fails { reason, why } => {
             let screen = backend.screen(&placement, &one.record.token, 20).unwrap_or_default();
-            Err(prove::failure(&one.record, reason, late, &screen))
+            Err(prove::failure(&one.record, &reason, why, &screen))
         }
     }
 }

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use super::super::context::{Context, now};
 use super::super::error::OpsError;
-use super::super::profiles;
+use super::super::{depth, profiles};
 use super::command::{self, Command};
 use super::housing::{self, Site};
 use super::{Plan, Prepared, undo};
@@ -16,26 +16,32 @@ use crate::model::event::{EventKind, Note};
 use crate::model::id::{Incarnation, MemberName, agent_id};
 use crate::model::lifecycle::MemberState;
 use crate::model::order::Order;
-use crate::model::placement::BackendKind;
+use crate::model::placement::{BackendKind, ProcessId};
 use crate::model::protocol::Message;
 use crate::model::record::{FORMAT, MemberRecord, Wish};
 use crate::model::spec::{Spec, Word};
 use crate::model::team::{Member, Team};
-use crate::model::worktree::{Checkout, Rules};
+use crate::model::worktree::Rules;
 use crate::profile::{self, Profile, Prompt};
-use crate::store::{Roster, StoreError, TeamStore};
-use crate::sys::rand;
+use crate::store::{StoreError, TeamStore};
+use crate::sys::proc::Process;
+use crate::sys::{failpoint, rand};
 use crate::worktree::MISLEADING;
 
 /// How long a launcher holds the screen of a program that was never up.
 const LINGER_MS: u64 = 3000;
 
+/// With `true` every teammate must have a plan approved before it works (seed 004).
+const PLAN_REQUIRED: &str = "CLAUDE_CODE_PLAN_MODE_REQUIRED";
+
 /// An order whose words are all valid; names may still be taken.
 pub(super) struct Draft<'a> {
     pub(super) order: &'a Order,
-    name: MemberName,
+    pub(super) name: MemberName,
     pub(super) profile: Profile,
     cwd: String,
+    /// It must have a plan approved before it works.
+    pub(super) plan: bool,
     /// Where its worktree is made from, if it is to have one.
     pub(super) site: Option<Site>,
 }
@@ -51,8 +57,22 @@ pub(super) fn draft<'a>(ctx: &Context, order: &'a Order) -> Result<Draft<'a>, Op
     }
     let cwd = ctx.caller.cwd.join(order.cwd.as_deref().unwrap_or("."));
     let cwd = cwd.components().collect::<std::path::PathBuf>().to_string_lossy().into_owned();
+    let plan = order.plan || ctx.caller.var(PLAN_REQUIRED).is_some_and(|word| word == "true");
     let site = Site::find(ctx, order.worktree.as_ref(), &cwd)?;
-    Ok(Draft { order, name, profile, cwd, site })
+    Ok(Draft { order, name, profile, cwd, plan, site })
+}
+
+/// The same for a run without a place: the one-shot form of its program, with its prompt.
+pub(super) fn draft_once<'a>(ctx: &Context, order: &'a Order) -> Result<Draft<'a>, OpsError> {
+    let whole = draft(ctx, order)?;
+    let missing = |problem| OpsError::Usage { problem, hint: None };
+    if order.prompt.is_none() {
+        return Err(missing("there is no prompt that it could answer".to_owned()));
+    }
+    let name = whole.profile.name.clone();
+    let profile =
+        whole.profile.once().ok_or_else(|| missing(format!("profile `{name}` has no one-shot form")))?;
+    Ok(Draft { profile, ..whole })
 }
 
 fn profile_of(ctx: &Context, order: &Order) -> Result<Profile, OpsError> {
@@ -98,7 +118,7 @@ struct Common<'a> {
     session: String,
 }
 
-/// Writes roster entries, records, prompts and specs. If any of it fails, what was written is taken back.
+/// Writes records, roster entries, prompts and specs. If any of it fails, what was written is taken back.
 pub(super) fn prepare(
     ctx: &Context,
     team: &TeamStore,
@@ -112,19 +132,13 @@ pub(super) fn prepare(
         return Err(OpsError::NoWorktreesHere { team: team.name().clone() });
     }
     let (rules, worktrees) = settings.map(|s| (s.env, s.worktree)).unwrap_or_default();
-    let (members, session) = join(team, drafts, backend.kind(), unique, (max, &worktrees))?;
+    let session = team.team()?.lead_session_id.unwrap_or_default();
     let common = Common { ctx, team, rules, session };
-    let filled = fill_all(&common, drafts, &members, &worktrees, backend);
-    let (mut batch, specs): (Vec<Prepared>, Vec<Spec>) = match filled {
-        Ok(filled) => filled.into_iter().unzip(),
-        Err(e) => {
-            let leave =
-                |roster: &mut Roster| Ok(members.iter().filter(|one| roster.leave(&one.name)).count());
-            team.change_roster(leave)?;
-            return Err(e);
-        }
-    };
-    if let Err(e) = write(&common, drafts, &mut batch, &specs) {
+    let (mut batch, specs): (Vec<Prepared>, Vec<Spec>) =
+        join(&common, drafts, backend, unique, (max, &worktrees))?.into_iter().unzip();
+    failpoint::hit("spawn.joined");
+    let housed = house(&common, drafts, &mut batch, &worktrees);
+    if let Err(e) = housed.and_then(|()| write(&common, drafts, &mut batch, &specs)) {
         let all: Vec<undo::Failed> = batch.iter().map(|one| (one, &e)).collect();
         undo::undo(ctx, team, &all);
         return Err(e);
@@ -132,31 +146,33 @@ pub(super) fn prepare(
     Ok(batch)
 }
 
-/// All of the batch, with the worktrees that it wishes for; none of these is left if it fails.
-fn fill_all(
+/// Makes the worktrees that the batch wishes for; none of these is left if one fails.
+fn house(
     common: &Common,
     drafts: &[Draft],
-    members: &[Member],
+    batch: &mut [Prepared],
     worktrees: &Rules,
-    backend: &dyn Backend,
-) -> Result<Vec<(Prepared, Spec)>, OpsError> {
-    let made = housing::furnish(common.ctx, common.team, drafts, members, worktrees)?;
-    let fill = |((draft, member), made): ((&Draft, &Member), &Option<Checkout>)| {
-        fill(common, draft, member.clone(), made.clone(), backend)
-    };
-    let filled: Result<Vec<_>, OpsError> = drafts.iter().zip(members).zip(&made).map(fill).collect();
-    filled.inspect_err(|_| housing::abandon(common.ctx, common.team, members, &made))
+) -> Result<(), OpsError> {
+    let members: Vec<Member> = batch.iter().map(|one| one.member.clone()).collect();
+    let made = housing::furnish(common.ctx, common.team, drafts, &members, worktrees)?;
+    batch.iter_mut().zip(made).for_each(|(one, made)| one.new_checkout = made);
+    Ok(())
 }
 
-/// Puts all of the batch on the roster, in one change. Gives the entries and the lead's session.
+/// Puts all of the batch on the roster, in one change. Their records are begun before that, under its lock: whoever
+/// finds an entry finds out whose it is, also if this process dies in between (SD-03).
 fn join(
-    team: &TeamStore,
+    common: &Common,
     drafts: &[Draft],
-    backend: BackendKind,
+    backend: &dyn Backend,
     unique: bool,
     (max, worktrees): (usize, &Rules),
-) -> Result<(Vec<Member>, String), OpsError> {
+) -> Result<Vec<(Prepared, Spec)>, OpsError> {
+    let team = common.team;
+    let (mut fault, mut begun) = (None, Vec::new());
     let joined = team.change_roster(|roster| {
+        // An earlier pass may have begun other ones.
+        forget(team, &mut begun);
         let mut known = roster.team();
         let mut joined = Vec::new();
         for draft in drafts {
@@ -164,14 +180,31 @@ fn join(
                 return Err(StoreError::TeamFull { team: team.name().clone(), max });
             }
             let name = if unique { free_name(&known, &draft.name)? } else { draft.name.clone() };
-            let member = entry(team, &known, draft, name, backend, worktrees);
+            let member = entry(team, &known, draft, name, backend.kind(), worktrees);
             roster.join(&member)?;
             known.members.push(member.clone());
-            joined.push(member);
+            joined.push(fill(common, draft, member, backend).map_err(|e| {
+                let nothing = StoreError::NoSuchTeam { name: team.name().clone(), known: Vec::new() };
+                fault = Some(e);
+                nothing
+            })?);
         }
-        Ok((joined, known.lead_session_id.unwrap_or_default()))
-    })?;
-    Ok(joined)
+        for (one, _) in &joined {
+            begun.push((one.record.name.clone(), one.record.incarnation.clone()));
+            team.begin_record(&one.record)?;
+        }
+        failpoint::hit("spawn.intended");
+        Ok(joined)
+    });
+    joined.map_err(|e| {
+        forget(team, &mut begun);
+        fault.unwrap_or(e.into())
+    })
+}
+
+/// Takes back records that were begun. What cannot be removed now is seen by the next lead.
+fn forget(team: &TeamStore, begun: &mut Vec<(MemberName, Incarnation)>) {
+    begun.drain(..).for_each(|(name, run)| drop(team.forget_record(&name, &run)));
 }
 
 fn free_name(team: &Team, wanted: &MemberName) -> Result<MemberName, StoreError> {
@@ -198,7 +231,7 @@ fn entry(
         model: draft.order.model.clone(),
         prompt: draft.order.prompt.clone(),
         color: Some(known.next_color().to_owned()),
-        plan_mode_required: draft.order.plan,
+        plan_mode_required: draft.plan,
         mode: draft.order.mode,
         joined_at: now(),
         pane_id: String::new(),
@@ -220,7 +253,6 @@ fn fill(
     common: &Common,
     draft: &Draft,
     member: Member,
-    new_checkout: Option<Checkout>,
     backend: &dyn Backend,
 ) -> Result<(Prepared, Spec), OpsError> {
     let command = command::command(common.ctx, common.team, draft, &member, &common.session)?;
@@ -231,10 +263,10 @@ fn fill(
     let launch = Launch { member: member.name.clone(), token: record.token.clone(), argv };
     let ready = draft.profile.ready;
     let asked = rand::uuid();
-    Ok((Prepared { member, record, ready, launch, asked, new_mailbox: false, new_checkout }, spec))
+    Ok((Prepared { member, record, ready, launch, asked, new_mailbox: false, new_checkout: None }, spec))
 }
 
-/// The intent comes first.
+/// What the launcher and the program will look for.
 fn write(common: &Common, drafts: &[Draft], batch: &mut [Prepared], specs: &[Spec]) -> Result<(), OpsError> {
     let asked = |one: &Prepared| {
         let note = Note::of(EventKind::MemberAsked).member(&one.member.name);
@@ -243,12 +275,13 @@ fn write(common: &Common, drafts: &[Draft], batch: &mut [Prepared], specs: &[Spe
     };
     common.team.record_all(batch.iter().map(asked).collect())?;
     for ((draft, one), spec) in drafts.iter().zip(batch).zip(specs) {
-        common.team.begin_record(&one.record)?;
         let by_mail = draft.profile.launch.prompt != Prompt::Argv;
         let prompt = draft.order.prompt.as_deref().filter(|_| by_mail);
         one.new_mailbox = mail(common.team, &one.member, prompt)?;
+        failpoint::hit("spawn.mailed");
         common.team.keep_spec(spec)?;
     }
+    failpoint::hit("spawn.kept");
     Ok(())
 }
 
@@ -269,18 +302,25 @@ fn record(draft: &Draft, member: &Member, command: &Command, backend: BackendKin
             role: draft.order.role.clone(),
             model: draft.order.model.clone(),
             mode: draft.order.mode,
-            plan: draft.order.plan,
+            plan: draft.plan,
             prompt: draft.order.prompt.clone(),
             argv: command.argv.clone(),
             cwd: member.cwd.clone(),
             color: member.color.clone().unwrap_or_default(),
+            env: draft.order.env.clone(),
         },
+        spawner: Some(spawner()),
         asked_at,
         placement: None,
         start: None,
         ready_at: None,
         exit: None,
     }
+}
+
+fn spawner() -> ProcessId {
+    let me = Process::current();
+    ProcessId { pid: me.pid, start: me.start }
 }
 
 /// Makes the mailbox, takes stale control messages out of the way (SD-10), and puts the prompt in, all before the
@@ -301,7 +341,11 @@ fn mail(team: &TeamStore, member: &Member, prompt: Option<&str>) -> Result<bool,
 fn is_control(envelope: &Envelope) -> bool {
     matches!(
         Message::parse(&envelope.text),
-        Message::ShutdownRequest(_) | Message::ModeSetRequest(_) | Message::PlanApprovalResponse(_)
+        Message::ShutdownRequest(_)
+            | Message::ModeSetRequest(_)
+            | Message::PlanApprovalResponse(_)
+            | Message::PermissionResponse(_)
+            | Message::SandboxPermissionResponse(_)
     )
 }
 
@@ -322,7 +366,7 @@ fn spec(
         member: member.name.clone(),
         incarnation: record.incarnation.clone(),
         token: record.token.clone(),
-        argv: command.argv.iter().map(|w| Word::of(w.as_ref())).collect(),
+        argv: command::started(common.ctx, draft, command),
         cwd: Word::of(Path::new(&member.cwd).as_os_str()),
         env: env.iter().map(|(k, v)| (Word::of(k), Word::of(v))).collect(),
         terminal: backend.terminal(&member.name),
@@ -363,6 +407,7 @@ fn identity(common: &Common, member: &Member, incarnation: &str, token: &str) ->
         ("PHALANX_PARENT_SESSION_ID", common.session.clone()),
         ("PHALANX_INCARNATION", incarnation.to_owned()),
         ("PHALANX_TOKEN", token.to_owned()),
+        ("PHALANX_DEPTH", depth::below(common.ctx).to_string()),
     ];
     pairs.into_iter().map(|(name, value)| (name.to_owned(), value)).collect()
 }

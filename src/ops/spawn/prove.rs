@@ -9,7 +9,7 @@ use super::super::error::OpsError;
 use super::housing;
 use super::{Prepared, Underway};
 use crate::model::placement::Placement;
-use crate::model::record::{MemberRecord, StartRecord};
+use crate::model::record::{ExitRecord, MemberRecord, StartRecord};
 use crate::model::text;
 use crate::model::topic::Topic;
 use crate::profile::Ready;
@@ -23,15 +23,19 @@ const GLANCE: Duration = Duration::from_millis(100);
 
 /// Whether a teammate runs.
 pub(super) enum Proof {
-    Runs {
-        pid: i32,
-        cwd: String,
-    },
-    Fails {
-        reason: String,
-        /// It may only have been too slow.
-        late: bool,
-    },
+    Runs { pid: i32, cwd: String },
+    Fails { reason: String, why: Why },
+}
+
+/// Whose fault it is that a teammate does not run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Why {
+    /// The program's, or the order's: it would be the same anywhere.
+    Program,
+    /// The place's: its launcher was gone without a word, or had no terminal.
+    Place,
+    /// Nobody's, perhaps: it may only have been too slow. `silent`: not even its launcher has said anything.
+    Late { silent: bool },
 }
 
 /// Tells whose records change, so that one change does not make all of them be read.
@@ -84,8 +88,16 @@ pub(super) fn prove(team: &TeamStore, underway: &[Underway], news: &News, limit:
         }
         changed = news.wait(sweep.remaining().min(deadline.remaining()));
     }
-    let late = || Proof::Fails { reason: String::new(), late: true };
-    proofs.into_iter().map(|p| p.unwrap_or_else(late)).collect()
+    let late = |one: &Underway| Proof::Fails {
+        reason: String::new(),
+        why: Why::Late { silent: !has_begun(team, one) },
+    };
+    proofs.into_iter().zip(underway).map(|(p, one)| p.unwrap_or_else(|| late(one))).collect()
+}
+
+/// A record that cannot be read does not say that the launcher never came.
+fn has_begun(team: &TeamStore, one: &Underway) -> bool {
+    team.member_record(&one.prepared.record.name).is_ok_and(|r| r.is_none_or(|r| r.start.is_some()))
 }
 
 fn is_due(changed: Option<&BTreeSet<String>>, one: &Prepared) -> bool {
@@ -106,16 +118,16 @@ fn look(team: &TeamStore, underway: &Underway) -> Look {
         Ok(_) => return Look::Settled(fails("its record was taken by another run")),
         Err(e) => return Look::Settled(fails(&e.to_string())),
     };
-    if let Some(exit) = &record.exit {
-        return Look::Settled(fails(&exit.describe()));
+    let began_once = one.ready == Ready::Begun && record.start.is_some();
+    if let Some(exit) = record.exit.as_ref().filter(|_| !began_once) {
+        return Look::Settled(ended(exit));
     }
     let launcher = record.launcher().or_else(|| placement.launcher());
-    if launcher.is_some_and(|it| proc::liveness(it.pid, it.start) == Liveness::Dead) {
+    if !began_once && launcher.is_some_and(|it| proc::liveness(it.pid, it.start) == Liveness::Dead) {
         // It may have written its last word between our two looks.
         let last = team.member_record(&one.record.name).ok().flatten().and_then(|r| r.exit);
-        let reason =
-            last.map_or("its launcher was gone before it said anything".to_owned(), |e| e.describe());
-        return Look::Settled(fails(&reason));
+        let silent = || no_launcher("its launcher was gone before it said anything");
+        return Look::Settled(last.as_ref().map_or_else(silent, ended));
     }
     let wrong = |start: &StartRecord| {
         elsewhere(start, placement).or_else(|| housing::astray(&start.cwd, &one.member))
@@ -143,6 +155,7 @@ fn ready(record: &MemberRecord, rule: Ready) -> Look {
     match rule {
         Ready::Hello | Ready::Screen if record.ready_at.is_some() => runs(),
         Ready::Hello | Ready::Screen => Look::Wait(GLANCE),
+        Ready::Begun => runs(),
         Ready::Settled { ms } => match ms.saturating_sub(now().since(start.at)) {
             0 => runs(),
             left => Look::Wait(Duration::from_millis(left)),
@@ -150,17 +163,52 @@ fn ready(record: &MemberRecord, rule: Ready) -> Look {
     }
 }
 
+fn ended(exit: &ExitRecord) -> Proof {
+    match exit.no_terminal {
+        true => no_launcher(&exit.describe()),
+        false => fails(&exit.describe()),
+    }
+}
+
 fn fails(reason: &str) -> Proof {
-    Proof::Fails { reason: reason.to_owned(), late: false }
+    Proof::Fails { reason: reason.to_owned(), why: Why::Program }
+}
+
+fn no_launcher(reason: &str) -> Proof {
+    Proof::Fails { reason: reason.to_owned(), why: Why::Place }
 }
 
 /// The error for a teammate that does not run, with the last lines of its screen made fit to print.
-pub(super) fn failure(record: &MemberRecord, reason: String, late: bool, screen: &str) -> OpsError {
+pub(super) fn failure(record: &MemberRecord, reason: &str, why: Why, screen: &str) -> OpsError {
     let screen = text::block(&text::last_lines(screen, 20));
-    let name = record.name.clone();
-    if late {
-        let seconds = now().since(record.asked_at).div_ceil(1000);
-        return OpsError::StartDeadline { name, seconds, screen };
+    let (name, reason) = (record.name.clone(), text::line(reason));
+    match why {
+        Why::Program => OpsError::StartFailed { name, reason, screen },
+        Why::Place => OpsError::NoLauncher { name, reason, screen },
+        Why::Late { silent } => {
+            let seconds = now().since(record.asked_at).div_ceil(1000);
+            OpsError::StartDeadline { name, seconds, screen, silent }
+        }
     }
-    OpsError::StartFailed { name, reason: text::line(&reason), screen }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::time::Timestamp;
+
+    /// PF-03: a machine without terminals is the place's fault, and one that cannot run the program the program's.
+    #[test]
+    fn pf_03_only_a_missing_terminal_is_the_places_fault() {
+        for (no_terminal, expected) in [(true, Why::Place), (false, Why::Program)] {
+            let problem = Some("no terminal left".to_owned());
+            let exit = ExitRecord { code: Some(126), signal: None, problem, no_terminal, at: Timestamp(0) };
+            match ended(&exit) {
+                Proof::Fails { reason, why } => {
+                    assert_eq!((reason.as_str(), why), ("no terminal left", expected))
+                }
+                Proof::Runs { .. } => panic!("it has ended"),
+            }
+        }
+    }
 }

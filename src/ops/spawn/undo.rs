@@ -3,9 +3,8 @@
 
 use super::super::context::Context;
 use super::super::error::OpsError;
-use super::super::presence;
 use super::super::terminate::{self, Ending, Manner};
-use super::super::worktree;
+use super::super::{presence, task, worktree};
 use super::Prepared;
 use crate::model::event::{EventKind, Note};
 use crate::model::record::MemberRecord;
@@ -40,6 +39,7 @@ pub(super) fn undo(ctx: &Context, team: &TeamStore, failed: &[Failed]) {
         left.iter_mut().for_each(|left| left.push(format!("roster: {e}")));
     }
     for ((one, _), left) in failed.iter().zip(&mut left) {
+        note(left, "tasks", release(team, one));
         let forgotten = team.forget_record(&one.record.name, &one.record.incarnation);
         note(left, "record", forgotten.map_err(OpsError::from));
     }
@@ -53,6 +53,14 @@ pub(super) fn undo(ctx: &Context, team: &TeamStore, failed: &[Failed]) {
 fn latest(team: &TeamStore, one: &Prepared) -> MemberRecord {
     let latest = presence::withdraw(team, &one.record.name, &one.record.incarnation).ok().flatten();
     latest.unwrap_or_else(|| one.record.clone())
+}
+
+/// A worker takes a task as soon as it is up. What only waits for its owner goes on waiting.
+fn release(team: &TeamStore, one: &Prepared) -> Result<(), OpsError> {
+    match task::board(team)?.work_of(&one.record.name) {
+        Some(_) => task::release(team, &one.record.name).map(drop),
+        None => Ok(()),
+    }
 }
 
 fn note(left: &mut Vec<String>, what: &str, result: Result<(), OpsError>) {

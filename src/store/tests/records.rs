@@ -5,7 +5,7 @@ use super::mail::wrapped;
 use super::*;
 use crate::model::id::RequestId;
 use crate::model::record::MemberRecord;
-use crate::model::request::ShutdownRequest;
+use crate::model::request::{Parting, ShutdownRequest};
 
 fn record(team: &TeamStore, name: &str) -> Option<MemberRecord> {
     team.member_record(&who(name)).expect("readable")
@@ -25,6 +25,10 @@ fn request(of: &str) -> ShutdownRequest {
         answer: None,
         ended_at: None,
         event: None,
+        agreed_at: None,
+        parting: Parting::default(),
+        cwd: None,
+        deviations: None,
     }
 }
 

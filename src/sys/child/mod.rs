@@ -18,7 +18,7 @@ use super::exec::{ExecError, start_fresh};
 use super::proc::Process;
 use terminal::Terminal;
 
-pub(crate) use pty::{PtyMaster, own_size, spawn_on_pty};
+pub(crate) use pty::{PtyMaster, open_pty, own_size, spawn_on, spawn_on_pty};
 pub(crate) use supervise::{Exit, Forward, Supervisor, supervise};
 pub(crate) use wait::wait;
 

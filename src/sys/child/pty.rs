@@ -16,6 +16,7 @@ use nix::unistd;
 use portable_pty::{MasterPty, PtyPair, PtySize, native_pty_system};
 
 use super::super::exec::{ExecError, start_fresh};
+use super::super::failpoint;
 use super::super::proc::Process;
 use super::Program;
 
@@ -68,7 +69,15 @@ pub(crate) fn spawn_on_pty(
     rows: u16,
     cols: u16,
 ) -> Result<(Process, PtyMaster), ExecError> {
-    let (master, slave) = open(rows, cols).map_err(|source| program.failure(source))?;
+    let pty = open_pty(rows, cols).map_err(|source| program.failure(source))?;
+    spawn_on(program, pty)
+}
+
+/// The second half of [`spawn_on_pty`]: what fails here fails because of the program.
+pub(crate) fn spawn_on(
+    program: &Program,
+    (master, slave): (PtyMaster, File),
+) -> Result<(Process, PtyMaster), ExecError> {
     let mut command = program.command();
     let streams = slave.try_clone().and_then(|stdin| Ok((stdin, slave.try_clone()?)));
     let (stdin, stdout) = streams.map_err(|source| program.failure(source))?;
@@ -89,7 +98,9 @@ pub(crate) fn own_size() -> Option<(u16, u16)> {
     (got == 0 && size.ws_row > 0 && size.ws_col > 0).then_some((size.ws_row, size.ws_col))
 }
 
-fn open(rows: u16, cols: u16) -> io::Result<(PtyMaster, File)> {
+/// A new terminal of this size: our end, and the program's.
+pub(crate) fn open_pty(rows: u16, cols: u16) -> io::Result<(PtyMaster, File)> {
+    failpoint::hit("child.open_pty");
     let opened = native_pty_system().openpty(size(rows, cols));
     let PtyPair { master, slave: keeper } = opened.map_err(|e| no_terminal(io::Error::other(e)))?;
     let name = master.tty_name().ok_or_else(|| io::Error::other("the new terminal has no name"))?;

@@ -103,8 +103,10 @@ impl Eye {
     /// Whether any of it was worth telling.
     fn tell_all(&self, tell: &impl Fn(Option<&Path>) -> bool) -> bool {
         let mut told = false;
-        let mut seen: Vec<Option<PathBuf>> = Vec::new();
         while let Ok(events) = self.instance.read_events() {
+            // Told once of what one reading brings, since all of that was there before the first word of it. What the
+            // next reading brings may have come after whoever was told had looked: it is told again.
+            let mut seen: Vec<Option<PathBuf>> = Vec::new();
             for change in events.iter().filter_map(|event| self.change(event)) {
                 if !seen.contains(&change) {
                     told |= tell(change.as_deref());

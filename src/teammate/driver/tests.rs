@@ -7,8 +7,9 @@ use std::thread::JoinHandle;
 use tempfile::TempDir;
 
 use super::*;
-use crate::model::id::{TaskId, TeamName};
+use crate::model::id::{Incarnation, MemberName, TaskId, TeamName};
 use crate::model::lifecycle::{Cause, MemberState};
+use crate::model::protocol::Message;
 use crate::model::record::{FORMAT, MemberRecord, Wish};
 use crate::model::settings::{BackendChoice, Settings};
 use crate::model::task::TaskState;
@@ -117,7 +118,9 @@ impl Stage {
                 argv: Vec::new(),
                 cwd: "/".to_owned(),
                 color: "blue".to_owned(),
+                env: Vec::new(),
             },
+            spawner: None,
             asked_at: Timestamp(1),
             placement: None,
             start: None,

@@ -1,10 +1,12 @@
 //! What a worker makes of its mail.
 
+use std::collections::BTreeSet;
+
 use super::super::effect::Effect;
 use super::super::event::Requests;
-use super::super::state::{Pending, State};
+use super::super::state::{Me, Pending, State};
 use crate::model::envelope::Envelope;
-use crate::model::id::LEAD;
+use crate::model::id::{LEAD, RequestId};
 use crate::model::protocol::{Message, ShutdownRequest};
 use crate::model::request;
 use crate::model::text;
@@ -80,15 +82,13 @@ fn hear(
     now: Timestamp,
     effects: &mut Vec<Effect>,
 ) {
-    match valid(state, from, asked, requests) {
+    match valid(&state.me, &state.honoured, from, asked, requests) {
         Ok(request) => {
             let reason =
                 asked.reason.as_ref().map(|reason| format!(": {}", text::line(reason))).unwrap_or_default();
             effects.push(Effect::Print(format!("{LEAD} asks for the end{reason}")));
-            let left = request.deadline_at.since(now);
-            let wait = if left < SHORT_MS { 0 } else { left - MARGIN_MS };
             state.honoured.insert(request.id.clone());
-            state.pending.push(Pending { request, answer_by: now.plus_ms(wait) });
+            state.pending.push(pending(request, now));
         }
         Err(problem) => {
             let id = text::short(&asked.request_id, 120);
@@ -99,10 +99,18 @@ fn hear(
     }
 }
 
+/// A request that waits for its answer; somebody who is busy says no a little before the lead's patience ends.
+pub(in crate::teammate) fn pending(request: request::ShutdownRequest, now: Timestamp) -> Pending {
+    let left = request.deadline_at.since(now);
+    let wait = if left < SHORT_MS { 0 } else { left - MARGIN_MS };
+    Pending { request, answer_by: now.plus_ms(wait) }
+}
+
 /// Only the lead asks, only this run answers, and each request only once (SD-10, SD-11). The request's file is the
 /// truth; the message only tells of it.
-fn valid(
-    state: &State,
+pub(in crate::teammate) fn valid(
+    me: &Me,
+    honoured: &BTreeSet<RequestId>,
     from: &str,
     asked: &ShutdownRequest,
     requests: &Requests,
@@ -117,13 +125,13 @@ fn valid(
     if request.id.as_str() != asked.request_id {
         return Err(format!("its file is that of `{}`", request.id));
     }
-    if request.member != state.me.name {
+    if request.member != me.name {
         return Err(format!("it was made for `{}`", request.member));
     }
-    if request.incarnation != state.me.incarnation {
+    if request.incarnation != me.incarnation {
         return Err("it was made for an earlier run".to_owned());
     }
-    if !request.is_open() || state.honoured.contains(&request.id) {
+    if !request.is_open() || honoured.contains(&request.id) {
         return Err("it has been answered".to_owned());
     }
     Ok(request)

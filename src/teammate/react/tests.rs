@@ -5,7 +5,7 @@ use crate::model::envelope::Envelope;
 use crate::model::id::{Incarnation, MemberName, RequestId, TeamName};
 use crate::model::mode::Mode;
 use crate::model::protocol::{self, ModeSetRequest, TaskAssignment};
-use crate::model::request::{ShutdownOutcome, ShutdownRequest};
+use crate::model::request::{Parting, ShutdownOutcome, ShutdownRequest};
 use crate::teammate::state::Me;
 
 const NOW: Timestamp = Timestamp(1_000_000);
@@ -73,6 +73,10 @@ fn request(deadline_s: u64) -> ShutdownRequest {
         answer: None,
         ended_at: None,
         event: None,
+        agreed_at: None,
+        parting: Parting::default(),
+        cwd: None,
+        deviations: None,
     }
 }
 
@@ -102,7 +106,7 @@ fn asks(from: &str, request: &ShutdownRequest) -> Event {
 fn to_say(state: &State) -> Vec<&str> {
     let said = |errand: &Errand| match errand {
         Errand::Say(message) => Some((**message).clone()),
-        Errand::Hello | Errand::MoveOn(..) => None,
+        Errand::Hello | Errand::MoveOn(..) | Errand::Remark(_) => None,
     };
     let kind = |message: Message| match message {
         Message::ShutdownApproved(_) => "approved",

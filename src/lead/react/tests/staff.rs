@@ -125,7 +125,8 @@ fn a_member_that_was_asked_to_end_or_ended_well_is_not_started_again() {
         if ending == "asked" {
             react(&mut state, Event::Requests(vec![request("ann", 1, true)]), NOW);
         } else {
-            ann.exit = Some(ExitRecord { code: Some(0), signal: None, problem: None, at: NOW });
+            ann.exit =
+                Some(ExitRecord { code: Some(0), signal: None, problem: None, no_terminal: false, at: NOW });
             react(&mut state, Event::Exited(Box::new(ann)), NOW);
         }
         assert_eq!(started(&react(&mut state, terminated("ann", 1, Ok(())), NOW)), [""; 0], "{ending}");

@@ -1,0 +1,58 @@
+//! `answer`: who may answer what, the verbs know.
+
+use serde_json::json;
+
+use super::Done;
+use super::args_answer;
+use super::fail::{Exit, Failure};
+use super::setup::Setup;
+use crate::model::id::RequestId;
+use crate::model::request::Parting;
+use crate::ops::answer::Answer;
+use crate::ops::{self, Team};
+
+pub(super) fn answer(setup: &Setup, args: args_answer::Answer) -> Done {
+    let team = setup.team()?;
+    let id = RequestId::parse(&args.id).map_err(|_| {
+        let hint = "see what waits with `phalanx requests`";
+        Failure::usage(format!("{:?} is not the id of a request", args.id), hint)
+    })?;
+    match id.is_shutdown() {
+        true => part(setup, &team, &id, args),
+        false => decide(setup, &team, &id, args),
+    }
+}
+
+/// A member's word on its own end.
+fn part(setup: &Setup, team: &Team, id: &RequestId, args: args_answer::Answer) -> Done {
+    let answered = ops::answer::answer(&setup.ctx, team, id, verdict(args)?)?;
+    setup.out.give(&answered, || answered.message.clone())?;
+    Ok(Exit::DONE)
+}
+
+/// The lead's word on what a member wants.
+fn decide(setup: &Setup, team: &Team, id: &RequestId, args: args_answer::Answer) -> Done {
+    let answer = ops::decide::Answer { approve: args.approve, reason: args.reason, mode: args.mode };
+    let question = ops::decide::answer(&setup.ctx, team, id, &answer)?;
+    let told = json!({
+        "request_id": question.id, "kind": question.kind, "from": question.from, "state": question.state(),
+    });
+    setup.out.give(&told, || format!("{} was told: {}", question.from, question.state()))?;
+    Ok(Exit::DONE)
+}
+
+fn verdict(args: args_answer::Answer) -> Result<Answer, Failure> {
+    if args.approve {
+        let artifacts_committed = (args.committed || args.uncommitted).then_some(args.committed);
+        return Ok(Answer::Approve(Parting {
+            status: args.status,
+            pending_work: args.pending,
+            artifacts_committed,
+        }));
+    }
+    let reason = args.reason.unwrap_or_default();
+    match reason.trim() {
+        "" => Err(Failure::usage("a rejection needs a reason", "say why: `--reason TEXT`")),
+        _ => Ok(Answer::Reject { reason }),
+    }
+}

@@ -1,0 +1,97 @@
+//! Plans and questions of members: who waits for an answer, and for how long. Gives no answers; the messages stay unread
+//! for whoever does.
+
+use super::mail::speaker;
+use crate::lead::effect::Effect;
+use crate::lead::event::Answer;
+use crate::lead::state::{Question, State};
+use crate::model::envelope::Envelope;
+use crate::model::id::MemberName;
+use crate::model::lifecycle::Cause;
+use crate::model::protocol::Speaker;
+use crate::model::question::{Question as Filed, QuestionKind};
+
+/// A member asks. Seen again it changes nothing.
+pub(super) fn see(
+    state: &mut State,
+    envelope: &Envelope,
+    request_id: &str,
+    cause: Cause,
+    effects: &mut Vec<Effect>,
+) {
+    let asking = state.members.iter().find(|(name, _)| name.clashes_with(&envelope.from));
+    let Some((name, view)) = asking else { return };
+    // What it asked before it went on, it does not wait for: a lead that comes later finds the message unread, too.
+    let old = envelope.timestamp < view.state_since.iso();
+    if old || state.questions.contains_key(&envelope.msg_id) {
+        return;
+    }
+    let member = name.clone();
+    let question = Question { member: member.clone(), request_id: request_id.to_owned(), cause };
+    state.questions.insert(envelope.msg_id.clone(), question);
+    wait_on(state, &member, effects);
+}
+
+/// What stands open in the table its member waits for in any case, also if it asked before it counted as ready, or if
+/// somebody else has taken the message out of the mailbox. What stood there before changes nothing: it may be answered,
+/// and the table not know it yet.
+pub(super) fn see_filed(state: &mut State, open: &[Filed], effects: &mut Vec<Effect>) {
+    let before = std::mem::replace(&mut state.filed, open.iter().map(|filed| filed.id.to_string()).collect());
+    for filed in open.iter().filter(|filed| !before.contains(filed.id.as_str())) {
+        let asking = state.members.get(&filed.from);
+        if asking.is_none_or(|view| filed.incarnation.as_ref().is_some_and(|run| *run != view.incarnation)) {
+            continue;
+        }
+        let cause = match filed.kind {
+            QuestionKind::Plan => Cause::PlanSent,
+            QuestionKind::Permission | QuestionKind::Sandbox => Cause::PermissionAsked,
+        };
+        let question = Question { member: filed.from.clone(), request_id: filed.id.to_string(), cause };
+        state.questions.insert(filed.msg_id.clone(), question);
+        wait_on(state, &filed.from, effects);
+    }
+}
+
+/// Puts a member that has asked something into the state of waiting for it.
+pub(super) fn wait_on(state: &mut State, member: &MemberName, effects: &mut Vec<Effect>) {
+    let asked = state.questions.values().find(|question| question.member == *member);
+    if let Some(cause) = asked.map(|question| question.cause) {
+        move_on(state, member, cause, effects);
+    }
+}
+
+/// A message that somebody has read, and that is not filed, is in hands other than ours: how long its sender waits, its
+/// next words tell.
+pub(super) fn keep_unread(state: &mut State, unread: &[Envelope]) {
+    let filed = &state.filed;
+    let waits = |id: &String, question: &Question| {
+        let unread = unread.iter().any(|envelope| !envelope.read && envelope.msg_id == *id);
+        unread || filed.contains(&question.request_id)
+    };
+    state.questions.retain(|id, question| waits(id, question));
+}
+
+/// Only the lead answers. One that has asked two things waits for both.
+pub(super) fn see_answers(state: &mut State, answers: &[Answer], effects: &mut Vec<Effect>) {
+    for answer in answers.iter().filter(|answer| speaker(&answer.from) == Speaker::Lead) {
+        let of_member = |question: &Question| question.member == answer.member;
+        state.questions.retain(|_, q| !of_member(q) || q.request_id != answer.request_id);
+        if !state.questions.values().any(of_member) {
+            move_on(state, &answer.member, Cause::Answered, effects);
+        }
+    }
+}
+
+/// Its run is over: it waits for nothing.
+pub(super) fn forget(state: &mut State, member: &MemberName) {
+    state.questions.retain(|_, question| question.member != *member);
+}
+
+fn move_on(state: &mut State, member: &MemberName, cause: Cause, effects: &mut Vec<Effect>) {
+    let Some(view) = state.members.get_mut(member) else { return };
+    if let Some(next) = view.state.after(cause) {
+        view.state = next;
+        let (name, incarnation) = (member.clone(), view.incarnation.clone());
+        effects.push(Effect::MoveOn { name, incarnation, cause, reason: None });
+    }
+}

@@ -1,0 +1,200 @@
+//! Members that wait for an answer.
+
+use super::*;
+use crate::lead::event::Answer;
+use crate::model::question::{Question, QuestionKind};
+
+fn plan(id: &str) -> Message {
+    Message::parse(&format!(
+        r##"{{"type":"plan_approval_request","from":"ann","requestId":"{id}","planContent":"# x"}}"##
+    ))
+}
+
+fn permission(id: &str) -> Message {
+    Message::parse(&format!(r#"{{"type":"permission_request","request_id":"{id}","tool_name":"Bash"}}"#))
+}
+
+fn host(id: &str) -> Message {
+    Message::parse(&format!(
+        r#"{{"type":"sandbox_permission_request","requestId":"{id}","host":"example.org"}}"#
+    ))
+}
+
+fn unread(messages: &[(&str, &Message)]) -> Event {
+    let envelope =
+        |(id, message): &(&str, &Message)| Envelope::new("ann", &message.to_text(), (*id).to_owned(), NOW);
+    Event::Mail(messages.iter().map(envelope).collect())
+}
+
+fn filed(id: &str, from: &str, n: u8) -> Question {
+    Question {
+        format: FORMAT,
+        id: RequestId::parse(id).expect("id"),
+        kind: QuestionKind::Plan,
+        from: who(from),
+        incarnation: Some(run(n)),
+        msg_id: "m1".to_owned(),
+        asked_at: NOW,
+        deadline_at: NOW.plus_ms(60_000),
+        message: plan(id).to_text(),
+        decision: None,
+        event: "e".to_owned(),
+    }
+}
+
+fn answer(from: &str, member: &str, id: &str) -> Event {
+    Event::Answers(vec![Answer { member: who(member), from: from.to_owned(), request_id: id.to_owned() }])
+}
+
+fn moves(effects: &[Effect]) -> Vec<Cause> {
+    let moves = effects.iter().filter_map(|e| match e {
+        Effect::MoveOn { cause, .. } => Some(*cause),
+        _ => None,
+    });
+    moves.collect()
+}
+
+fn acknowledges(effects: &[Effect]) -> bool {
+    effects.iter().any(|e| matches!(e, Effect::Acknowledge { .. }))
+}
+
+#[test]
+fn pm_07_whoever_asks_waits_until_the_lead_answers_and_the_message_stays_unread() {
+    for (question, cause) in [
+        (plan("q"), Cause::PlanSent),
+        (permission("q"), Cause::PermissionAsked),
+        (host("q"), Cause::PermissionAsked),
+    ] {
+        let mut state = leading(Finish::Manual, &[record("ann", 1, "worker"), record("bob", 2, "worker")]);
+        let asks = react(&mut state, unread(&[("m1", &question)]), NOW);
+        assert_eq!((moves(&asks), acknowledges(&asks)), (vec![cause], false), "{question:?}");
+        let again = react(&mut state, unread(&[("m1", &question)]), NOW);
+        assert_eq!(again, [], "once per message");
+        for stranger in
+            [answer("bob", "ann", "q"), answer("team-lead", "ann", "other"), answer("team-lead", "bob", "q")]
+        {
+            assert_eq!(moves(&react(&mut state, stranger.clone(), NOW)), [], "{stranger:?}");
+        }
+        assert_eq!(moves(&react(&mut state, answer("team-lead", "ann", "q"), NOW)), [Cause::Answered]);
+        let late = react(&mut state, answer("team-lead", "ann", "q"), NOW);
+        assert_eq!(moves(&late), [], "it was answered");
+    }
+}
+
+#[test]
+fn one_that_asked_two_things_waits_for_both() {
+    let mut state = leading(Finish::Manual, &[record("ann", 1, "worker")]);
+    let (first, second) = (permission("p1"), permission("p2"));
+    let asks = react(&mut state, unread(&[("m1", &first), ("m2", &second)]), NOW);
+    assert_eq!(moves(&asks), [Cause::PermissionAsked]);
+    assert_eq!(moves(&react(&mut state, answer("team-lead", "ann", "p2"), NOW)), []);
+    assert_eq!(moves(&react(&mut state, answer("team-lead", "ann", "p1"), NOW)), [Cause::Answered]);
+}
+
+/// A native member rests between its question and the answer; once the question was read, its rest is one.
+#[test]
+fn one_that_rests_waits_while_its_question_is_unread() {
+    let mut state = leading(Finish::Manual, &[record("ann", 1, "worker")]);
+    let (question, rest) = (plan("q"), idle());
+    let both = react(&mut state, unread(&[("m1", &question), ("m2", &rest)]), NOW);
+    assert_eq!(moves(&both), [Cause::PlanSent]);
+    let later = react(&mut state, unread(&[("m3", &rest)]), NOW);
+    assert_eq!(moves(&later), [Cause::Rest], "somebody has read the question");
+}
+
+#[test]
+fn a_lead_that_comes_later_is_not_misled_by_an_old_question() {
+    let mut ann = record("ann", 1, "worker");
+    (ann.state, ann.state_since) = (MemberState::Working, NOW.plus_ms(1));
+    let mut state = leading(Finish::Manual, &[ann]);
+    assert_eq!(react(&mut state, unread(&[("m1", &plan("q"))]), NOW), []);
+}
+
+/// Some ask before they count as ready; the lead may hear of any of it first, and somebody else may file it.
+#[test]
+fn one_that_asks_while_it_starts_waits_once_it_is_up() {
+    let mut starting = record("ann", 1, "worker");
+    starting.state = MemberState::Starting;
+    let mut up = record("ann", 1, "worker");
+    (up.state, up.state_since) = (MemberState::Idle, NOW.plus_ms(5));
+    let mut waiting = up.clone();
+    waiting.state = MemberState::AwaitingPlan;
+    let comes = || Event::Members(vec![up.clone()]);
+    let mail = || unread(&[("m1", &plan("q"))]);
+    let table = || Event::Filed(vec![filed("q", "ann", 1)]);
+    for told in
+        [[mail(), table(), comes()], [comes(), mail(), table()], [table(), comes(), Event::Mail(vec![])]]
+    {
+        let mut state = leading(Finish::Manual, &[starting.clone()]);
+        let seen: Vec<Effect> = told.iter().flat_map(|event| react(&mut state, event.clone(), NOW)).collect();
+        assert_eq!(moves(&seen), [Cause::PlanSent], "{told:?}");
+        for again in [table(), Event::Members(vec![waiting.clone()]), mail()] {
+            assert_eq!(moves(&react(&mut state, again, NOW)), [], "{told:?}");
+        }
+        let answered = react(&mut state, answer("team-lead", "ann", "q"), NOW);
+        assert_eq!(moves(&answered), [Cause::Answered], "{told:?}");
+        assert_eq!(moves(&react(&mut state, table(), NOW)), [], "{told:?}");
+    }
+    let mut state = leading(Finish::Manual, &[up.clone()]);
+    assert_eq!(react(&mut state, Event::Filed(vec![filed("q", "ann", 2)]), NOW), [], "of another run");
+}
+
+#[test]
+fn a_question_of_nobody_we_know_moves_nobody() {
+    let mut state = leading(Finish::Manual, &[]);
+    assert_eq!(react(&mut state, unread(&[("m1", &plan("q"))]), NOW), []);
+    assert!(state.questions.is_empty());
+}
+
+/// PM-07: a stop works while it waits; one that says no goes on waiting.
+#[test]
+fn pm_07_one_that_waits_can_be_stopped_and_waits_on_if_it_refuses() {
+    for question in [plan("q"), permission("q"), host("q")] {
+        let mut state = leading(Finish::Manual, &[record("ann", 1, "worker")]);
+        let asks = react(&mut state, unread(&[("m1", &question)]), NOW);
+        let waits = moves(&asks);
+        react(&mut state, Event::Stop { force: false }, NOW);
+        let asked = react(&mut state, Event::Requests(vec![request("ann", 1, false)]), NOW);
+        assert_eq!(moves(&asked), [Cause::Asked], "{question:?}");
+        let refused =
+            react(&mut state, unread(&[("m1", &question), ("m2", &rejection("shutdown-5@ann"))]), NOW);
+        assert_eq!(moves(&refused), [vec![Cause::Refused], waits].concat(), "{question:?}");
+        let forced = react(&mut state, Event::Stop { force: true }, NOW);
+        assert!(forced.iter().any(|e| matches!(e, Effect::AskShutdown { force: true, .. })), "{forced:?}");
+        react(&mut state, Event::Requests(vec![request("ann", 1, true)]), NOW);
+        react(&mut state, terminated("ann", 1, Ok(())), NOW);
+        assert_eq!(state.end(), Some(End::Stopped), "{question:?}");
+        assert!(state.questions.is_empty());
+    }
+}
+
+#[test]
+fn the_journal_tells_of_answers() {
+    let said = |kind: &str, id: Option<&str>| {
+        let note =
+            crate::model::event::Note::of(crate::model::event::EventKind::MessageSent).member(&who("ann"));
+        let note = note.with("from", "team-lead").with("kind", kind);
+        let note = id.iter().fold(note, |note, id| note.with("request_id", *id));
+        crate::model::event::Event {
+            id: "e".to_owned(),
+            cause: None,
+            at: NOW,
+            team: crate::model::id::TeamName::new("t").expect("name"),
+            event: note.event,
+            member: note.member,
+            task: None,
+            detail: note.detail,
+        }
+    };
+    for kind in ["plan_approval_response", "permission_response", "sandbox_permission_response"] {
+        let told = Answer::told_by(&said(kind, Some("q"))).expect("an answer");
+        assert_eq!(
+            (told.member, told.from.as_str(), told.request_id.as_str()),
+            (who("ann"), "team-lead", "q")
+        );
+        assert_eq!(Answer::told_by(&said(kind, None)), None);
+    }
+    for kind in ["message", "shutdown_request", "plan_approval_request"] {
+        assert_eq!(Answer::told_by(&said(kind, Some("q"))), None, "{kind}");
+    }
+}

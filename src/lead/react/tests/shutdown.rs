@@ -1,0 +1,268 @@
+//! The cases of a shutdown as a table: what comes, what is done, how it ends (issue 5, item 1).
+
+use super::*;
+
+/// What one case says: the steps after the request of `ann`'s second run was seen, and what has to come of them.
+struct Case {
+    name: &'static str,
+    steps: Vec<Event>,
+    /// Who is ended, and whether it had agreed.
+    ends: &'static [(&'static str, bool)],
+    outcomes: &'static [ShutdownOutcome],
+    warnings: usize,
+}
+
+const ASKED: &str = "shutdown-5@ann";
+
+fn said(from: &str, text: &str) -> Event {
+    mail(from, &format!("m-{from}-{}", text.len()), &Message::parse(text))
+}
+
+fn no(reason: &str) -> Event {
+    said("ann", &format!(r#"{{"type":"shutdown_rejected","requestId":"{ASKED}"{reason}}}"#))
+}
+
+fn yes_from(from: &str, id: &str) -> Event {
+    mail(from, &format!("yes-{from}-{id}"), &approval(id))
+}
+
+fn gone() -> Event {
+    terminated("ann", 2, Ok(()))
+}
+
+fn case(
+    name: &'static str,
+    steps: Vec<Event>,
+    ends: &'static [(&'static str, bool)],
+    outcomes: &'static [ShutdownOutcome],
+    warnings: usize,
+) -> Case {
+    Case { name, steps, ends, outcomes, warnings }
+}
+
+fn table() -> Vec<Case> {
+    use ShutdownOutcome::{Closed, Gone, Rejected, TimedOut};
+    let (agreed, told): (&[_], &[_]) = (&[("ann", true)], &[("ann", false)]);
+    let mut exited = record("ann", 2, "worker");
+    exited.exit =
+        Some(ExitRecord { code: Some(1), signal: None, problem: None, no_terminal: false, at: NOW });
+    vec![
+        case("approved", vec![yes_from("ann", ASKED), gone()], agreed, &[Closed], 0),
+        case("rejected with a reason", vec![no(r#","reason":"busy""#)], &[], &[Rejected], 0),
+        case("rejected without a reason", vec![no("")], &[], &[Rejected], 1),
+        case("rejected with an empty reason", vec![no(r#","reason":"  ""#)], &[], &[Rejected], 1),
+        case("no answer", vec![gone()], told, &[TimedOut], 0),
+        case("prose", vec![said("ann", "Acknowledged, shutting down."), gone()], told, &[TimedOut], 0),
+        case(
+            "an approval without an id",
+            vec![said("ann", r#"{"type":"shutdown_approved"}"#), gone()],
+            told,
+            &[TimedOut],
+            1,
+        ),
+        case("half a JSON", vec![said("ann", r#"{"type":"shutdown_appr"#), gone()], told, &[TimedOut], 0),
+        case(
+            "a tool's word",
+            vec![said("ann", r#"{"type":"shutdown_response","approve":true}"#), gone()],
+            told,
+            &[TimedOut],
+            0,
+        ),
+        case(
+            "an approval of an unknown request",
+            vec![yes_from("ann", "shutdown-9@ann"), gone()],
+            told,
+            &[TimedOut],
+            1,
+        ),
+        case("an approval by somebody else", vec![yes_from("bob", ASKED), gone()], told, &[TimedOut], 1),
+        case(
+            "an approval in the lead's own name",
+            vec![yes_from("team-lead", ASKED), gone()],
+            told,
+            &[TimedOut],
+            1,
+        ),
+        case(
+            "a second approval",
+            vec![yes_from("ann", ASKED), said("ann", &approval(ASKED).to_text()), gone()],
+            agreed,
+            &[Closed],
+            1,
+        ),
+        case(
+            "an approval after its end",
+            vec![yes_from("ann", ASKED), gone(), said("ann", &approval(ASKED).to_text())],
+            agreed,
+            &[Closed],
+            1,
+        ),
+        case(
+            "an approval after a rejection",
+            vec![no(r#","reason":"busy""#), yes_from("ann", ASKED)],
+            &[],
+            &[Rejected],
+            1,
+        ),
+        case(
+            "a rejection after an approval",
+            vec![yes_from("ann", ASKED), no(r#","reason":"busy""#), gone()],
+            agreed,
+            &[Closed],
+            1,
+        ),
+        case("it dies instead of answering", vec![Event::Exited(Box::new(exited)), gone()], told, &[Gone], 0),
+        case(
+            "it approves and cannot be ended",
+            vec![yes_from("ann", ASKED), terminated("ann", 2, Err("x".to_owned()))],
+            agreed,
+            &[TimedOut],
+            1,
+        ),
+    ]
+}
+
+/// Everybody is known and `ann` was asked; what happened up to then is left out.
+fn asked(members: &[MemberRecord], request: ShutdownRequest) -> State {
+    let mut state = leading(Finish::Manual, members);
+    react(&mut state, Event::Requests(vec![request]), NOW);
+    state
+}
+
+/// SD-01, SD-02, SD-10, SD-11. Whoever has not been ended when the steps are over is ended at the deadline.
+#[test]
+fn sd_01_sd_02_sd_10_sd_11_the_answers_to_a_request() {
+    let team = [record("ann", 2, "worker"), record("bob", 1, "worker")];
+    for Case { name, steps, ends, outcomes, warnings } in table() {
+        let mut state = asked(&team, request("ann", 2, false));
+        let mut effects = Vec::new();
+        let late = NOW.plus_ms(30_000);
+        for step in steps {
+            // The end of what was never begun comes only after the deadline has begun it.
+            if matches!(step, Event::Terminated(_)) {
+                effects.extend(react(&mut state, Event::Tick, late));
+            }
+            effects.extend(react(&mut state, step, NOW));
+        }
+        let ends: Vec<(String, bool)> =
+            ends.iter().map(|(who, agreed)| ((*who).to_owned(), *agreed)).collect();
+        assert_eq!(terminates(&effects), ends, "{name}");
+        assert_eq!(resolves(&effects), outcomes, "{name}");
+        assert_eq!(warns(&effects), warnings, "{name}: {effects:?}");
+        assert_eq!(react(&mut state, Event::Tick, late), [], "{name}: nothing is left to be done");
+        assert!(state.open.is_empty(), "{name}");
+    }
+}
+
+#[test]
+fn sd_10_an_approval_by_a_former_run_ends_nobody() {
+    let team = [record("ann", 2, "worker")];
+    let mut state = asked(&team, request("ann", 1, false));
+    let effects = react(&mut state, yes_from("ann", ASKED), NOW);
+    assert_eq!((terminates(&effects), warns(&effects)), (vec![], 1));
+    assert!(state.members.contains_key(&who("ann")));
+}
+
+#[test]
+fn a_request_that_has_ended_is_not_answered_any_more() {
+    let old = ShutdownRequest { outcome: Some(ShutdownOutcome::Rejected), ..request("ann", 2, false) };
+    let mut state = asked(&[record("ann", 2, "worker")], old);
+    let effects = react(&mut state, yes_from("ann", ASKED), NOW);
+    assert_eq!((terminates(&effects), resolves(&effects), warns(&effects)), (vec![], vec![], 1));
+}
+
+#[test]
+fn a_rejection_without_a_reason_says_so() {
+    let mut state = asked(&[record("ann", 2, "worker")], request("ann", 2, false));
+    let effects = react(&mut state, no(""), NOW);
+    let answers = effects.iter().filter_map(|e| match e {
+        Effect::Resolve { answer, .. } => answer.as_deref(),
+        _ => None,
+    });
+    assert_eq!(answers.collect::<Vec<_>>(), ["no reason given"]);
+}
+
+/// SD-01, SD-03, PM-07: whatever a member is doing, it can be asked, agree, and run out of time.
+#[test]
+fn pm_07_sd_03_a_shutdown_in_every_state_of_a_run() {
+    use MemberState as S;
+    let states = [
+        S::Pending,
+        S::Starting,
+        S::Working,
+        S::Idle,
+        S::AwaitingPlan,
+        S::AwaitingPermission,
+        S::ShutdownRequested,
+    ];
+    for now in states {
+        let mut ann = record("ann", 2, "worker");
+        ann.state = now;
+        for force in [false, true] {
+            for answers in [false, true] {
+                let mut state = leading(Finish::Manual, &[ann.clone()]);
+                let effects = react(&mut state, Event::Requests(vec![request("ann", 2, force)]), NOW);
+                let what = format!("{now:?}, force {force}, answers {answers}: {effects:?}");
+                let moved = effects.iter().any(|e| matches!(e, Effect::MoveOn { cause: Cause::Asked, .. }));
+                assert_eq!(moved, !force && now.is_up() && now != S::ShutdownRequested, "{what}");
+                let then = match answers {
+                    true => react(&mut state, yes_from("ann", ASKED), NOW),
+                    false => react(&mut state, Event::Tick, NOW.plus_ms(30_000)),
+                };
+                let ends = [terminates(&effects), terminates(&then)].concat();
+                assert_eq!(ends, [("ann".to_owned(), answers && !force)], "{what}");
+                let outcome = match (force, answers) {
+                    (true, _) => ShutdownOutcome::Forced,
+                    (false, true) => ShutdownOutcome::Closed,
+                    (false, false) => ShutdownOutcome::TimedOut,
+                };
+                assert_eq!(resolves(&react(&mut state, gone(), NOW)), [outcome], "{what}");
+            }
+        }
+    }
+}
+
+#[test]
+fn sd_03_one_that_comes_up_after_it_was_asked_is_shown_as_asked() {
+    let mut ann = record("ann", 2, "worker");
+    ann.state = MemberState::Starting;
+    let mut state = asked(&[ann.clone()], request("ann", 2, false));
+    ann.state = MemberState::Idle;
+    let up = react(&mut state, Event::Members(vec![ann]), NOW);
+    assert!(up.iter().any(|e| matches!(e, Effect::MoveOn { cause: Cause::Asked, .. })), "{up:?}");
+}
+
+#[test]
+fn one_that_is_dead_already_is_gone() {
+    let mut ann = record("ann", 2, "worker");
+    ann.state = MemberState::Disappeared;
+    let mut state = leading(Finish::Manual, &[ann]);
+    let effects = react(&mut state, Event::Requests(vec![request("ann", 2, false)]), NOW);
+    assert_eq!((terminates(&effects), resolves(&effects)), (vec![], vec![ShutdownOutcome::Gone]));
+}
+
+#[test]
+fn what_a_member_says_of_its_work_is_kept() {
+    let text = format!(
+        r#"{{"type":"shutdown_approved","requestId":"{ASKED}","status":"in_progress","pending_work":["the tests"],"artifacts_committed":true}}"#
+    );
+    let mut state = asked(&[record("ann", 2, "worker")], request("ann", 2, false));
+    let effects = react(&mut state, said("ann", &text), NOW);
+    let parting = Parting {
+        status: Some(protocol::ShutdownStatus::InProgress),
+        pending_work: vec!["the tests".to_owned()],
+        artifacts_committed: Some(true),
+    };
+    let request = RequestId::parse(ASKED).expect("id");
+    assert!(effects.contains(&Effect::Agree { request, parting }), "{effects:?}");
+}
+
+/// CR-05: the lead that heard the approval died before it carried it out; its message is read and will not come again.
+#[test]
+fn the_next_lead_carries_out_what_was_agreed() {
+    let agreed = ShutdownRequest { agreed_at: Some(NOW), ..request("ann", 2, false) };
+    let mut state = leading(Finish::Manual, &[record("ann", 2, "worker")]);
+    let effects = react(&mut state, Event::Requests(vec![agreed]), NOW);
+    assert_eq!(terminates(&effects), [("ann".to_owned(), true)]);
+    assert_eq!(resolves(&react(&mut state, gone(), NOW)), [ShutdownOutcome::Closed]);
+}

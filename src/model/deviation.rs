@@ -1,0 +1,231 @@
+//! What did not go as it should when members were shut down (seed 002, the verification checklist). Judges what it is
+//! told; looks at no file and asks no git.
+
+use serde::{Deserialize, Serialize};
+
+use super::id::MemberName;
+use super::protocol::ShutdownStatus;
+use super::request::{ShutdownOutcome, ShutdownRequest};
+use super::text;
+
+/// How many files are named.
+const NAMED: usize = 5;
+/// A text of somebody else's is cut to so many characters.
+const LONGEST: usize = 300;
+
+/// What kind of thing went wrong.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum DeviationKind {
+    /// It is not gone: it said no, or it could not be ended.
+    StillThere,
+    /// It was ended without an answer.
+    TimedOut,
+    /// It went before its work was done.
+    InProgress,
+    /// It says that something went wrong while it shut down.
+    Error,
+    /// What it made is not committed.
+    Uncommitted,
+    /// It says that what it made is committed, and that could not be checked.
+    Unchecked,
+}
+
+/// One thing that went wrong with one member.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Deviation {
+    pub(crate) name: MemberName,
+    pub(crate) kind: DeviationKind,
+    /// In words, lower case, without a full stop.
+    pub(crate) text: String,
+}
+
+/// What git says of a directory.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum WorkTree {
+    Clean,
+    /// These files are changed or unknown to it.
+    Dirty(Vec<String>),
+    /// It could not say; why.
+    Unknown(String),
+}
+
+/// What is to be told of a shutdown that has ended. `look` is asked only where the member says that its artifacts are
+/// committed.
+pub(crate) fn of(request: &ShutdownRequest, look: impl FnOnce() -> WorkTree) -> Vec<Deviation> {
+    let found = [outcome(request), status(request), artifacts(request, look)];
+    let deviation = |(kind, text)| Deviation { name: request.member.clone(), kind, text };
+    found.into_iter().flatten().map(deviation).collect()
+}
+
+type Found = Option<(DeviationKind, String)>;
+
+/// Everybody must have answered, run out of time, or been ended by force.
+fn outcome(request: &ShutdownRequest) -> Found {
+    let said = request.answer.as_deref().map(|answer| text::short(answer, LONGEST));
+    match request.outcome? {
+        ShutdownOutcome::Closed | ShutdownOutcome::Forced | ShutdownOutcome::Gone => None,
+        ShutdownOutcome::Rejected => {
+            let why = said.map(|why| format!(": {why}")).unwrap_or_default();
+            Some((DeviationKind::StillThere, format!("said no and lives on{why}")))
+        }
+        // Its time ran out and it could not be ended either: then there is a reason for it.
+        ShutdownOutcome::TimedOut => Some(match said {
+            Some(why) => (DeviationKind::StillThere, why),
+            None => {
+                let seconds = request.deadline_at.since(request.asked_at) / 1000;
+                (DeviationKind::TimedOut, format!("did not answer within {seconds} s and was ended"))
+            }
+        }),
+    }
+}
+
+fn status(request: &ShutdownRequest) -> Found {
+    match request.parting.status? {
+        ShutdownStatus::Clean => None,
+        ShutdownStatus::Error => {
+            Some((DeviationKind::Error, "something went wrong while it shut down".to_owned()))
+        }
+        ShutdownStatus::InProgress => {
+            let left = request.parting.pending_work.join("; ");
+            let left = if left.is_empty() { "it does not say what".to_owned() } else { left };
+            Some((DeviationKind::InProgress, format!("left work undone: {}", text::short(&left, LONGEST))))
+        }
+    }
+}
+
+fn artifacts(request: &ShutdownRequest, look: impl FnOnce() -> WorkTree) -> Found {
+    if !request.parting.artifacts_committed? {
+        let text = "says that what it made is not committed".to_owned();
+        return Some((DeviationKind::Uncommitted, text));
+    }
+    let place = request.cwd.as_deref().unwrap_or_default();
+    match look() {
+        WorkTree::Clean => None,
+        WorkTree::Dirty(files) => {
+            let named = files.iter().take(NAMED).map(String::as_str).collect::<Vec<_>>().join(", ");
+            let more = if files.len() > NAMED { ", …" } else { "" };
+            let text = format!(
+                "says that what it made is committed, but git shows changes in {place}: {named}{more}"
+            );
+            Some((DeviationKind::Uncommitted, text::short(&text, LONGEST)))
+        }
+        WorkTree::Unknown(why) => {
+            let text = format!("says that what it made is committed; not checked: {why}");
+            Some((DeviationKind::Unchecked, text::short(&text, LONGEST)))
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::id::{Incarnation, RequestId};
+    use crate::model::request::Parting;
+    use crate::model::time::Timestamp;
+
+    fn request(outcome: ShutdownOutcome, answer: Option<&str>, parting: Parting) -> ShutdownRequest {
+        let ann = MemberName::new("ann").expect("name");
+        ShutdownRequest {
+            format: 1,
+            id: RequestId::shutdown(1, &ann),
+            member: ann,
+            incarnation: Incarnation::parse("00000000-0000-4000-8000-000000000001").expect("uuid"),
+            reason: None,
+            asked_at: Timestamp(1000),
+            deadline_at: Timestamp(31_000),
+            force: false,
+            outcome: Some(outcome),
+            answer: answer.map(str::to_owned),
+            ended_at: Some(Timestamp(2000)),
+            agreed_at: None,
+            parting,
+            cwd: Some("/w".to_owned()),
+            deviations: None,
+            event: None,
+        }
+    }
+
+    fn says(status: ShutdownStatus, pending: &[&str], committed: Option<bool>) -> Parting {
+        let pending_work = pending.iter().map(|work| (*work).to_owned()).collect();
+        Parting { status: Some(status), pending_work, artifacts_committed: committed }
+    }
+
+    /// A request, what git would say, and what is told: kind and a part of the text.
+    type Row = (ShutdownRequest, WorkTree, &'static [(DeviationKind, &'static str)]);
+
+    /// Seed 002, phase 2, point 7: everybody is accounted for, what is said to be committed is looked at, the rest is told.
+    #[test]
+    fn the_checklist_as_a_table() {
+        use DeviationKind as K;
+        use ShutdownOutcome::{Closed, Forced, Gone, Rejected, TimedOut};
+        use ShutdownStatus as S;
+        let dirty = || WorkTree::Dirty(["a", "b", "c", "d", "e", "f"].map(str::to_owned).to_vec());
+        let none = Parting::default;
+        let table: [Row; 13] = [
+            (request(Closed, None, none()), dirty(), &[]),
+            (request(Forced, None, none()), dirty(), &[]),
+            (request(Gone, None, none()), dirty(), &[]),
+            (request(TimedOut, None, none()), dirty(), &[(K::TimedOut, "within 30 s")]),
+            (
+                request(TimedOut, Some("could not be ended: x"), none()),
+                dirty(),
+                &[(K::StillThere, "be ended: x")],
+            ),
+            (request(Rejected, Some("busy"), none()), dirty(), &[(K::StillThere, "lives on: busy")]),
+            (request(Closed, None, says(S::Clean, &[], Some(true))), WorkTree::Clean, &[]),
+            (request(Closed, None, says(S::Clean, &["x"], None)), dirty(), &[]),
+            (
+                request(Closed, None, says(S::Clean, &[], Some(true))),
+                dirty(),
+                &[(K::Uncommitted, "changes in /w: a, b, c, d, e, …")],
+            ),
+            (
+                request(Closed, None, says(S::Clean, &[], Some(true))),
+                WorkTree::Unknown("no git".to_owned()),
+                &[(K::Unchecked, "not checked: no git")],
+            ),
+            (
+                request(Closed, None, says(S::Clean, &[], Some(false))),
+                WorkTree::Clean,
+                &[(K::Uncommitted, "not committed")],
+            ),
+            (
+                request(Closed, None, says(S::InProgress, &["the tests", "the docs"], Some(false))),
+                WorkTree::Clean,
+                &[(K::InProgress, "the tests; the docs"), (K::Uncommitted, "not committed")],
+            ),
+            (request(Closed, None, says(S::Error, &[], None)), WorkTree::Clean, &[(K::Error, "went wrong")]),
+        ];
+        for (request, tree, expected) in table {
+            let found = of(&request, || tree.clone());
+            let kinds: Vec<K> = found.iter().map(|d| d.kind).collect();
+            assert_eq!(
+                kinds,
+                expected.iter().map(|(kind, _)| *kind).collect::<Vec<_>>(),
+                "{request:?} {tree:?}"
+            );
+            for (deviation, (_, part)) in found.iter().zip(expected) {
+                assert!(deviation.text.contains(part), "{deviation:?} lacks {part}");
+            }
+        }
+    }
+
+    #[test]
+    fn what_nobody_claims_is_not_looked_at() {
+        let never = || -> WorkTree { panic!("looked at without need") };
+        for committed in [None, Some(false)] {
+            of(&request(ShutdownOutcome::Closed, None, says(ShutdownStatus::Clean, &[], committed)), never);
+        }
+    }
+
+    #[test]
+    fn a_long_list_of_pending_work_is_cut() {
+        let much = "x".repeat(5000);
+        let found = of(
+            &request(ShutdownOutcome::Closed, None, says(ShutdownStatus::InProgress, &[&much], None)),
+            || WorkTree::Clean,
+        );
+        assert!(found[0].text.chars().count() < LONGEST + 40, "{}", found[0].text.len());
+    }
+}

@@ -1,0 +1,186 @@
+//! Rules that answer permission requests: lists of what is denied, what a person is asked, and what is allowed, in
+//! Claude Code's pattern form. Pure. What no rule allows beyond doubt is asked; a denial is never overridden.
+
+mod pattern;
+mod shell;
+#[cfg(test)]
+mod tests;
+
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+use std::collections::BTreeMap;
+
+use super::id::MemberName;
+use pattern::{Act, Fit};
+
+/// One pattern: a tool, and perhaps what it is used for. `Bash(git:*)`, `Edit`, `WebFetch(domain:example.org)`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
+pub(crate) struct Rule {
+    tool: String,
+    spec: Option<String>,
+}
+
+impl Rule {
+    /// Reads one pattern.
+    ///
+    /// # Errors
+    /// What is wrong with it, to stand behind the pattern itself.
+    pub(crate) fn parse(text: &str) -> Result<Rule, String> {
+        let text = text.trim();
+        let (tool, spec) = match text.split_once('(') {
+            Some((tool, rest)) => {
+                let spec = rest.strip_suffix(')').ok_or("has no `)` at its end")?;
+                (tool, Some(spec.trim()).filter(|spec| !spec.is_empty() && *spec != "*"))
+            }
+            None => (text, None),
+        };
+        let named = |c: char| c.is_ascii_alphanumeric() || "_-.".contains(c);
+        let stem = tool.strip_suffix("__*").filter(|stem| stem.starts_with("mcp__")).unwrap_or(tool);
+        if stem.is_empty() || !stem.chars().all(named) {
+            return Err("names no tool; write `Bash(git:*)`, `Edit`, `mcp__server__tool`".to_owned());
+        }
+        let rule = Rule { tool: tool.to_owned(), spec: spec.map(str::to_owned) };
+        pattern::check(&rule).map(|()| rule)
+    }
+
+    /// Reads patterns with commas between them, as Claude Code's command line has them.
+    ///
+    /// # Errors
+    /// The pattern and what is wrong with it.
+    pub(crate) fn parse_list(text: &str) -> Result<Vec<Rule>, String> {
+        let (mut depth, mut from, mut parts) = (0_usize, 0, Vec::new());
+        for (at, c) in text.char_indices() {
+            match c {
+                '(' => depth += 1,
+                ')' => depth = depth.saturating_sub(1),
+                ',' if depth == 0 => {
+                    parts.push(&text[from..at]);
+                    from = at + 1;
+                }
+                _ => {}
+            }
+        }
+        parts.push(&text[from..]);
+        parts.iter().map(|part| Rule::parse(part).map_err(|e| format!("`{}` {e}", part.trim()))).collect()
+    }
+}
+
+impl From<Rule> for String {
+    fn from(rule: Rule) -> String {
+        rule.spec.map_or(rule.tool.clone(), |spec| format!("{}({spec})", rule.tool))
+    }
+}
+
+impl TryFrom<String> for Rule {
+    type Error = String;
+
+    fn try_from(text: String) -> Result<Rule, String> {
+        Rule::parse(&text).map_err(|e| format!("`{text}` {e}"))
+    }
+}
+
+/// The rules of a team, a role or a member. Looked at in the order deny, ask, allow.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub(crate) struct RuleSet {
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub(crate) deny: Vec<Rule>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub(crate) ask: Vec<Rule>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub(crate) allow: Vec<Rule>,
+}
+
+/// All rules of a team: those of the team, of a role and of a member hold together.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub(crate) struct TeamRules {
+    pub(crate) team: RuleSet,
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub(crate) roles: BTreeMap<String, RuleSet>,
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub(crate) members: BTreeMap<String, RuleSet>,
+}
+
+impl TeamRules {
+    /// Whether there are none.
+    pub(crate) fn is_empty(&self) -> bool {
+        *self == TeamRules::default()
+    }
+
+    /// The rules for a member, with whose they are.
+    pub(crate) fn of(&self, member: &MemberName, role: Option<&str>) -> Vec<(String, &RuleSet)> {
+        let mut sets = vec![("the team".to_owned(), &self.team)];
+        let roles = self.roles.iter().filter(|(name, _)| role.is_some_and(|r| r.eq_ignore_ascii_case(name)));
+        sets.extend(roles.map(|(name, set)| (format!("role {name}"), set)));
+        let members = self.members.iter().filter(|(name, _)| member.clashes_with(name));
+        sets.extend(members.map(|(name, set)| (format!("member {name}"), set)));
+        sets
+    }
+}
+
+/// One use of a tool.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Use<'a> {
+    pub(crate) tool: &'a str,
+    pub(crate) input: &'a Value,
+    /// Whose `~` is meant.
+    pub(crate) home: Option<&'a str>,
+    /// The member's working directory.
+    pub(crate) cwd: &'a str,
+}
+
+/// What the rules say.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) enum Judgement {
+    /// Every part of it is allowed; `updates` tells the member's program so, where that says no more than this.
+    Allow {
+        rule: String,
+        updates: Vec<Value>,
+    },
+    Deny {
+        rule: String,
+    },
+    /// A person decides.
+    Ask,
+}
+
+/// What `sets` say of one use. A denial in any of them wins over whatever another allows.
+pub(crate) fn judge(sets: &[(String, &RuleSet)], used: &Use) -> Judgement {
+    let act = Act::of(used);
+    let deny = |(whose, set): &(String, &RuleSet)| {
+        let rule = set.deny.iter().find(|rule| act.fits(rule) == Fit::Yes)?;
+        Some(format!("deny {} of {whose}", String::from(rule.clone())))
+    };
+    if let Some(rule) = sets.iter().find_map(deny) {
+        return Judgement::Deny { rule };
+    }
+    let mut wary = sets.iter().flat_map(|(_, set)| set.deny.iter().chain(&set.ask));
+    if wary.any(|rule| act.fits(rule) != Fit::No) {
+        return Judgement::Ask;
+    }
+    let all: Vec<(&str, &Rule)> =
+        sets.iter().flat_map(|(whose, set)| set.allow.iter().map(|rule| (whose.as_str(), rule))).collect();
+    let Some(rules) = act.allowed_by(&all) else { return Judgement::Ask };
+    let named = rules.iter().map(|(whose, rule)| format!("{} of {whose}", String::from((*rule).clone())));
+    let mut named: Vec<String> = named.collect();
+    named.dedup();
+    Judgement::Allow { rule: format!("allow {}", named.join(", ")), updates: updates(sets, &rules) }
+}
+
+/// The rules that allowed it, for the member's program to apply by itself. Only where nothing of that tool is denied
+/// or asked: its program would not know of that.
+fn updates(sets: &[(String, &RuleSet)], rules: &[(&str, &Rule)]) -> Vec<Value> {
+    let mut wary = sets.iter().flat_map(|(_, set)| set.deny.iter().chain(&set.ask));
+    if wary.any(|rule| rules.iter().any(|(_, allowed)| pattern::same_family(&rule.tool, &allowed.tool))) {
+        return Vec::new();
+    }
+    let entry = |rule: &Rule| match &rule.spec {
+        Some(spec) => json!({"toolName": rule.tool, "ruleContent": spec}),
+        None => json!({"toolName": rule.tool}),
+    };
+    let mut entries: Vec<Value> = rules.iter().map(|(_, rule)| entry(rule)).collect();
+    entries.dedup();
+    vec![json!({"type": "addRules", "rules": entries, "behavior": "allow", "destination": "session"})]
+}

@@ -1,0 +1,295 @@
+//! Whether one pattern fits one use of a tool: yes, no, or not to be told. For what forbids, a pattern reaches as far
+//! as it may; for what allows, no further than it must.
+
+use std::collections::VecDeque;
+
+use serde_json::Value;
+
+use super::shell::{self, Line, Part, Word};
+use super::{Rule, Use};
+
+/// Longer paths and words are not compared.
+const LONGEST: usize = 4096;
+/// Tools that change files; `Edit(…)` speaks of all of them.
+const EDITORS: [&str; 4] = ["Edit", "Write", "MultiEdit", "NotebookEdit"];
+/// Tools that read files; `Read(…)` speaks of all of them.
+const READERS: [&str; 5] = ["Read", "Grep", "Glob", "LS", "NotebookRead"];
+
+/// How a pattern fits.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Fit {
+    No,
+    Maybe,
+    Yes,
+}
+
+/// What a tool is used for, as far as patterns can speak of it.
+enum What {
+    Shell(Line),
+    File { path: Option<String>, tidy: bool },
+    Host(Option<String>),
+    Other,
+}
+
+/// One use, read once for all patterns.
+pub(super) struct Act<'a> {
+    used: &'a Use<'a>,
+    what: What,
+}
+
+/// Refuses a pattern that could not be understood, instead of one that never fits.
+pub(super) fn check(rule: &Rule) -> Result<(), String> {
+    let Some(spec) = &rule.spec else { return Ok(()) };
+    if spec.len() > LONGEST || spec.contains(char::is_control) {
+        return Err("is too long, or has control characters".to_owned());
+    }
+    match rule.tool.as_str() {
+        "Bash" if spec.contains(['\'', '"', '\\', '$', '`', ';', '&', '|', '<', '>', '(', ')']) => {
+            Err("must be one simple command without quotes: `Bash(git push:*)`".to_owned())
+        }
+        "WebFetch" if spec.strip_prefix("domain:").is_none_or(str::is_empty) => {
+            Err("must be a domain: `WebFetch(domain:example.org)`".to_owned())
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Whether a pattern of one tool may speak of uses of the other.
+pub(super) fn same_family(one: &str, other: &str) -> bool {
+    let both = |family: &[&str]| family.contains(&one) && family.contains(&other);
+    let server = |name: &str| name.split("__").take(2).collect::<Vec<_>>().join("__");
+    one == other
+        || both(&EDITORS)
+        || both(&READERS)
+        || (one.starts_with("mcp__") && server(one) == server(other))
+}
+
+impl<'a> Act<'a> {
+    pub(super) fn of(used: &'a Use<'a>) -> Act<'a> {
+        let text = |key: &str| used.input.get(key).and_then(Value::as_str);
+        let what = match used.tool {
+            "Bash" => What::Shell(shell::split(text("command").unwrap_or_default())),
+            "WebFetch" => What::Host(text("url").and_then(host)),
+            // Its pattern may lead anywhere.
+            "Glob" => What::File { path: None, tidy: false },
+            tool if EDITORS.contains(&tool) || READERS.contains(&tool) => {
+                let given = ["file_path", "notebook_path", "path"].iter().find_map(|key| text(key));
+                let path = given.filter(|p| p.len() <= LONGEST && !p.starts_with('~'));
+                let rough = |p: &str| p.split('/').any(|part| part == "..") || p.contains(char::is_control);
+                What::File {
+                    path: path.map(|p| absolute(used.cwd, p)),
+                    tidy: path.is_some_and(|p| !rough(p)),
+                }
+            }
+            _ => What::Other,
+        };
+        Act { used, what }
+    }
+
+    /// How far a pattern that forbids, or wants to be asked, fits any part of it.
+    pub(super) fn fits(&self, rule: &Rule) -> Fit {
+        if !names(&rule.tool, self.used.tool) {
+            return Fit::No;
+        }
+        let Some(spec) = &rule.spec else { return Fit::Yes };
+        match &self.what {
+            What::Shell(line) => {
+                let pattern = Command::of(spec);
+                let fit = line.parts.iter().map(|part| pattern.fits_somewhere(part)).max();
+                let unseen = if line.clear { Fit::No } else { Fit::Maybe };
+                fit.unwrap_or(Fit::No).max(unseen)
+            }
+            What::File { path: Some(path), tidy } => {
+                let patterns = globs(spec, self.used, true);
+                let hit = patterns.iter().any(|pattern| path_fits(pattern, path));
+                let none = if *tidy && !patterns.is_empty() { Fit::No } else { Fit::Maybe };
+                if hit { Fit::Yes } else { none }
+            }
+            What::Host(Some(host)) => match domain_fits(spec, host) {
+                true => Fit::Yes,
+                false => Fit::No,
+            },
+            What::File { path: None, .. } | What::Host(None) | What::Other => Fit::Maybe,
+        }
+    }
+
+    /// The patterns that allow all of it beyond doubt, one for each part.
+    pub(super) fn allowed_by<'r>(&self, rules: &[(&'r str, &'r Rule)]) -> Option<Vec<(&'r str, &'r Rule)>> {
+        let find = |fits: &dyn Fn(Option<&str>) -> bool| {
+            let fits =
+                |(_, rule): &&(&str, &Rule)| names(&rule.tool, self.used.tool) && fits(rule.spec.as_deref());
+            rules.iter().find(fits).copied()
+        };
+        match &self.what {
+            What::Shell(line) if !line.clear => None,
+            What::Shell(line) => {
+                let parts = line.parts.iter().filter(|part| !part.hidden);
+                let allows = |part: &Part| {
+                    find(&|spec| match spec {
+                        // What runs other commands is allowed by name or not at all.
+                        None => !part.runner,
+                        Some(spec) => Command::of(spec).fits(&part.words, false) == Fit::Yes,
+                    })
+                };
+                parts.map(allows).collect()
+            }
+            What::File { path: Some(path), tidy: true } => one(find(&|spec| {
+                spec.is_none_or(|s| globs(s, self.used, false).iter().any(|g| path_fits(g, path)))
+            })),
+            What::Host(Some(host)) => one(find(&|spec| spec.is_none_or(|s| domain_fits(s, host)))),
+            What::File { .. } | What::Host(None) | What::Other => one(find(&|spec| spec.is_none())),
+        }
+    }
+}
+
+fn one<T>(found: Option<T>) -> Option<Vec<T>> {
+    found.map(|found| vec![found])
+}
+
+/// Whether a pattern's tool is, or speaks of, this one.
+fn names(pattern: &str, tool: &str) -> bool {
+    if let Some(rest) = tool.strip_prefix(pattern.trim_end_matches('*').trim_end_matches("__"))
+        && pattern.starts_with("mcp__")
+        && pattern.trim_end_matches("__*").matches("__").count() == 1
+    {
+        return rest.is_empty() || rest.starts_with("__");
+    }
+    pattern == tool
+        || (pattern == "Edit" && EDITORS.contains(&tool))
+        || (pattern == "Read" && READERS.contains(&tool))
+}
+
+/// A pattern of a shell command: words, and whether others may follow.
+struct Command<'s> {
+    words: Vec<&'s str>,
+    open: bool,
+}
+
+impl<'s> Command<'s> {
+    fn of(spec: &'s str) -> Command<'s> {
+        let (stem, open) = match spec.strip_suffix(":*").or_else(|| spec.strip_suffix(" *")) {
+            Some(stem) => (stem, true),
+            None => (spec, spec.ends_with('*')),
+        };
+        Command { words: stem.split_ascii_whitespace().collect(), open }
+    }
+
+    /// Whether it fits the command, or one that a runner may run.
+    fn fits_somewhere(&self, part: &Part) -> Fit {
+        let starts = if part.runner { part.words.len() } else { 1 };
+        (0..starts).map(|from| self.fits(&part.words[from..], true)).max().unwrap_or(Fit::No)
+    }
+
+    /// `wide`: a program is also meant by its path.
+    fn fits(&self, words: &[Word], wide: bool) -> Fit {
+        for (at, pattern) in self.words.iter().enumerate() {
+            let Some(word) = words.get(at) else { return Fit::No };
+            if word.hazy {
+                return Fit::Maybe;
+            }
+            let name = word.text.rsplit('/').next().unwrap_or_default();
+            let by_path = wide && at == 0 && word_fits(pattern, name);
+            if !by_path && !word_fits(pattern, &word.text) {
+                return Fit::No;
+            }
+        }
+        let more = &words[self.words.len()..];
+        match (self.open || more.is_empty(), more.iter().all(|word| word.hazy)) {
+            (true, _) => Fit::Yes,
+            (false, true) => Fit::Maybe,
+            (false, false) => Fit::No,
+        }
+    }
+}
+
+/// `*` stands for any characters.
+fn word_fits(pattern: &str, word: &str) -> bool {
+    let mut pieces: VecDeque<&str> = pattern.split('*').collect();
+    let (Some(first), last) = (pieces.pop_front(), pieces.pop_back()) else { return pattern == word };
+    let Some(last) = last else { return pattern == word };
+    let Some(mut rest) = word.strip_prefix(first).and_then(|rest| rest.strip_suffix(last)) else {
+        return false;
+    };
+    for piece in pieces {
+        match rest.find(piece) {
+            Some(at) => rest = &rest[at + piece.len()..],
+            None => return false,
+        }
+    }
+    true
+}
+
+/// The absolute patterns that a file pattern stands for. `~/x` is the home directory's, `/x` and `//x` are absolute,
+/// `./x` and `a/x` are the working directory's; a bare name is meant in any directory below, or anywhere if it forbids.
+fn globs(spec: &str, used: &Use, forbids: bool) -> Vec<String> {
+    if let Some(rest) = spec.strip_prefix('~') {
+        return used.home.map(|home| absolute(home, rest.trim_start_matches('/'))).into_iter().collect();
+    }
+    if spec.starts_with('/') {
+        return vec![absolute("/", spec.trim_start_matches('/'))];
+    }
+    if spec.contains('/') {
+        return vec![absolute(used.cwd, spec)];
+    }
+    vec![format!("{}/**/{spec}", if forbids { "" } else { used.cwd.trim_end_matches('/') })]
+}
+
+/// A path without `.`, `..` and doubled slashes.
+fn absolute(base: &str, path: &str) -> String {
+    let whole = if path.starts_with('/') { path.to_owned() } else { format!("{base}/{path}") };
+    let mut parts: Vec<&str> = Vec::new();
+    for part in whole.split('/') {
+        match part {
+            "" | "." => {}
+            ".." => drop(parts.pop()),
+            name => parts.push(name),
+        }
+    }
+    format!("/{}", parts.join("/"))
+}
+
+/// `**` stands for any number of directories, `*` for characters of one name.
+fn path_fits(pattern: &str, path: &str) -> bool {
+    let patterns: Vec<&str> = pattern.split('/').collect();
+    let names: Vec<&str> = path.split('/').collect();
+    // Which beginnings of the pattern fit the path so far: no pattern takes longer than pattern times path.
+    let mut reach = vec![false; patterns.len() + 1];
+    reach[0] = true;
+    skip_stars(&patterns, &mut reach);
+    for name in names {
+        let mut next = vec![false; patterns.len() + 1];
+        for (at, pattern) in patterns.iter().enumerate().filter(|(at, _)| reach[*at]) {
+            match *pattern {
+                "**" => next[at] = true,
+                pattern => next[at + 1] |= word_fits(pattern, name),
+            }
+        }
+        skip_stars(&patterns, &mut next);
+        reach = next;
+    }
+    reach[patterns.len()]
+}
+
+fn skip_stars(patterns: &[&str], reach: &mut [bool]) {
+    for at in 0..patterns.len() {
+        if reach[at] && patterns[at] == "**" {
+            reach[at + 1] = true;
+        }
+    }
+}
+
+/// The host that a web address leads to; none if that is not plain.
+fn host(url: &str) -> Option<String> {
+    let rest = url.strip_prefix("https://").or_else(|| url.strip_prefix("http://"))?;
+    let authority = rest.split(['/', '?', '#']).next().unwrap_or_default();
+    let name = authority.rsplit_once(':').map_or(authority, |(name, port)| {
+        if port.chars().all(|c| c.is_ascii_digit()) { name } else { authority }
+    });
+    let plain = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '.';
+    let name = name.strip_suffix('.').unwrap_or(name);
+    (!name.is_empty() && name.chars().all(plain)).then(|| name.to_ascii_lowercase())
+}
+
+fn domain_fits(spec: &str, host: &str) -> bool {
+    word_fits(&spec.strip_prefix("domain:").unwrap_or(spec).to_ascii_lowercase(), host)
+}

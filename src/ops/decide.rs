@@ -1,0 +1,462 @@
+//! `requests` and `answer`: what members ask is taken out of the lead's mailbox, filed, judged by the team's rules, shown
+//! to a person, and answered in the lead's name. The lead does so as it runs; without one, each of these verbs does.
+//! Nothing is allowed by default, and nothing is answered twice.
+
+use serde::Serialize;
+
+use super::context::{Context, now};
+use super::error::OpsError;
+use super::{inbox, presence};
+use crate::model::envelope::Envelope;
+use crate::model::event::{EventKind, Note};
+use crate::model::id::{MemberName, RequestId};
+use crate::model::lifecycle::Cause;
+use crate::model::mode::Mode;
+use crate::model::protocol::{Message, Speaker, may_say};
+use crate::model::question::{Ask, Decision, Outcome, Question, QuestionKind};
+use crate::model::record::MemberRecord;
+use crate::model::request::ShutdownRequest;
+use crate::model::rules::{self, Judgement, TeamRules, Use};
+use crate::model::team::Member;
+use crate::model::time::Timestamp;
+use crate::store::{StoreError, TeamStore};
+use crate::sys::rand;
+
+/// The form of question files.
+const FORMAT: u32 = 1;
+/// Who decided, where it was no member.
+const BY_RULE: &str = "rule";
+const BY_NOBODY: &str = "nobody";
+/// What a member is told when its time ran out: it is not a person's no (PM-04).
+const TIMED_OUT: &str = "nobody answered in time; this is not a refusal, and you may ask again";
+
+/// How a person answers.
+#[derive(Debug, Clone)]
+pub(crate) struct Answer {
+    pub(crate) approve: bool,
+    pub(crate) reason: Option<String>,
+    /// The mode to go on in; plans only.
+    pub(crate) mode: Option<Mode>,
+}
+
+/// A request as it is shown (product.md, `requests`).
+#[derive(Debug, Clone, Serialize)]
+pub(crate) struct Shown {
+    pub(crate) request_id: RequestId,
+    pub(crate) kind: &'static str,
+    pub(crate) from: MemberName,
+    pub(crate) state: &'static str,
+    pub(crate) age_ms: u64,
+    /// What it is about; foreign text.
+    pub(crate) summary: String,
+    /// The message as it came; for a shutdown its reason.
+    pub(crate) body: serde_json::Value,
+    /// The run that asked, or was asked.
+    pub(crate) incarnation: Option<String>,
+    /// How long it can still be answered.
+    pub(crate) left_ms: Option<u64>,
+    pub(crate) by: Option<String>,
+    pub(crate) rule: Option<String>,
+    pub(crate) reason: Option<String>,
+}
+
+/// Sees to everything that members ask: new questions are filed, those that a rule, the time or the end of their member
+/// decides are decided, answers that a crash kept back are sent. Gives those that wait for a person, oldest first.
+pub(crate) fn attend(ctx: &Context, team: &TeamStore) -> Result<Vec<Question>, OpsError> {
+    // Without settings another program leads this team: its mail is its own.
+    let Some(settings) = team.settings()? else { return Ok(Vec::new()) };
+    let within_ms = settings.answer_within_s.saturating_mul(1000);
+    file_mail(ctx, team, &settings.rules, within_ms)?;
+    let mut waiting = Vec::new();
+    for question in team.questions()? {
+        if question.is_unsent() {
+            send(team, &question.id)?;
+        }
+        if !question.is_open() {
+            continue;
+        }
+        match verdict(ctx, team, &settings.rules, &question)? {
+            Some(decision) => drop(settle(team, &question.id, &decision)?),
+            None => waiting.push(question),
+        }
+    }
+    Ok(waiting)
+}
+
+/// What can be answered, or with `all` whatever was ever asked, shutdowns too; oldest first.
+pub(crate) fn requests(ctx: &Context, team: &TeamStore, all: bool) -> Result<Vec<Shown>, OpsError> {
+    attend(ctx, team)?;
+    let at = now();
+    let shutdowns = team.requests()?.into_iter().filter(|r| all || r.is_open());
+    let questions = team.questions()?.into_iter().filter(|q| all || q.is_open());
+    let mut shown: Vec<Shown> = shutdowns.map(|r| show_shutdown(r, at)).collect();
+    shown.extend(questions.map(|q| show(q, at)));
+    shown.sort_by_key(|one| std::cmp::Reverse(one.age_ms));
+    Ok(shown)
+}
+
+fn show(question: Question, at: Timestamp) -> Shown {
+    let summary = question.summary();
+    let left_ms = question.is_open().then(|| question.deadline_at.since(at));
+    let (state, decision) = (question.state(), question.decision);
+    let body = serde_json::from_str(&question.message).unwrap_or_default();
+    let (by, rule, reason) =
+        decision.map_or((None, None, None), |decision| (Some(decision.by), decision.rule, decision.reason));
+    Shown {
+        kind: question.kind.as_str(),
+        request_id: question.id,
+        from: question.from,
+        state,
+        age_ms: at.since(question.asked_at),
+        summary,
+        body,
+        incarnation: question.incarnation.map(|i| i.to_string()),
+        left_ms,
+        by,
+        rule,
+        reason,
+    }
+}
+
+fn show_shutdown(request: ShutdownRequest, at: Timestamp) -> Shown {
+    Shown {
+        kind: "shutdown",
+        request_id: request.id,
+        from: request.member,
+        state: request.outcome.map_or("pending", crate::model::request::ShutdownOutcome::as_str),
+        age_ms: at.since(request.asked_at),
+        summary: "asked to end".to_owned(),
+        body: request.reason.into(),
+        incarnation: Some(request.incarnation.to_string()),
+        left_ms: request.outcome.is_none().then(|| request.deadline_at.since(at)),
+        by: None,
+        rule: None,
+        reason: request.answer,
+    }
+}
+
+/// A person's answer to one question.
+///
+/// # Errors
+/// No such request; one that was decided before, ran out of time, or whose run is gone; a speaker who is not the lead;
+/// a mode that the lead may not give.
+pub(crate) fn answer(
+    ctx: &Context,
+    team: &TeamStore,
+    id: &RequestId,
+    answer: &Answer,
+) -> Result<Question, OpsError> {
+    if !ctx.speaker.is_lead() {
+        return Err(OpsError::NotTheLead { speaker: ctx.speaker.clone() });
+    }
+    attend(ctx, team)?;
+    let question = team.question(id)?;
+    let mode = mode_for(team, &question, answer)?;
+    let decision = Decision {
+        outcome: if answer.approve { Outcome::Allowed } else { Outcome::Denied },
+        reason: answer.reason.clone(),
+        mode,
+        ..decision(Outcome::Denied, &ctx.speaker.to_string())
+    };
+    let question = settle(team, id, &decision)?;
+    match &question.decision {
+        Some(made) if made.reply == decision.reply => Ok(question),
+        Some(made) if made.outcome == Outcome::TimedOut => Err(too_late(ctx, team, &question)?),
+        made => {
+            let (by, at) = made.as_ref().map_or((String::new(), Timestamp(0)), |d| (d.by.clone(), d.at));
+            let state = question.state();
+            Err(OpsError::Decided { id: id.clone(), state, by, at: at.iso() })
+        }
+    }
+}
+
+/// That somebody would have answered is written down; the member has long been told that nobody did.
+fn too_late(ctx: &Context, team: &TeamStore, question: &Question) -> Result<OpsError, OpsError> {
+    let by = ctx.speaker.to_string();
+    team.change_question(&question.id, |question| {
+        if let Some(made) = &mut question.decision {
+            (made.outcome, made.by) = (Outcome::AnsweredTooLate, by.clone());
+        }
+        Ok(())
+    })?;
+    team.record(news(&team.question(&question.id)?))?;
+    let by = BY_NOBODY.to_owned();
+    Ok(OpsError::Decided {
+        id: question.id.clone(),
+        state: Outcome::TimedOut.as_str(),
+        by,
+        at: question.deadline_at.iso(),
+    })
+}
+
+/// The mode that goes with an approval: the one that is asked for, else the lead's own; never plan or delegate, never
+/// one that reaches further than the lead's (PM-06). A lead without a mode is a person, who may give any other.
+fn mode_for(team: &TeamStore, question: &Question, answer: &Answer) -> Result<Option<Mode>, OpsError> {
+    let usage = |problem: &str| {
+        let hint = Some("`--mode` goes with `--approve`, for a plan".to_owned());
+        Err(OpsError::Usage { problem: problem.to_owned(), hint })
+    };
+    if question.kind != QuestionKind::Plan || !answer.approve {
+        return match answer.mode {
+            Some(_) => usage("only the approval of a plan has a mode"),
+            None => Ok(None),
+        };
+    }
+    let own = lead_mode(team)?;
+    match answer.mode {
+        None => Ok(Some(own.unwrap_or(Mode::Default))),
+        Some(mode) => may_give(own, mode).map(|()| Some(mode)),
+    }
+}
+
+/// The lead's own mode, where the team file says one. One that plans or delegates lets others work as by default, as
+/// Claude Code does.
+pub(super) fn lead_mode(team: &TeamStore) -> Result<Option<Mode>, OpsError> {
+    let own = team.team()?.member(&MemberName::lead()).and_then(|lead| lead.mode);
+    Ok(own.map(|mode| if mode.reach() == 0 { Mode::Default } else { mode }))
+}
+
+fn may_give(own: Option<Mode>, mode: Mode) -> Result<(), OpsError> {
+    let problem = match own {
+        _ if matches!(mode, Mode::Plan | Mode::Delegate) => {
+            format!("nobody goes on in mode `{}` after a plan", mode.as_str())
+        }
+        Some(own) if mode.reach() > own.reach() => above(own, mode),
+        Some(_) | None => return Ok(()),
+    };
+    Err(OpsError::NotAllowed { problem })
+}
+
+/// Why a lead cannot give this mode.
+pub(super) fn above(own: Mode, mode: Mode) -> String {
+    format!("mode `{}` reaches further than the lead's own, `{}`", mode.as_str(), own.as_str())
+}
+
+/// Takes the members' questions out of the lead's mailbox. Each is filed before its message is acknowledged: after a
+/// crash in between the message is found again, and its question is there already.
+fn file_mail(ctx: &Context, team: &TeamStore, rules: &TeamRules, within_ms: u64) -> Result<(), OpsError> {
+    let lead = MemberName::lead();
+    for envelope in team.mailbox(&lead).unread()? {
+        let message = Message::parse(&envelope.text);
+        let Ok(from) = MemberName::existing(&envelope.from) else { continue };
+        // What is said by somebody who may not is the loop's to complain about.
+        let speaker = if from.is_lead() { Speaker::Lead } else { Speaker::Member };
+        let system = from.as_str() == "system";
+        if system || !may_say(speaker, &message) {
+            continue;
+        }
+        let Some(ask) = Ask::of(message) else { continue };
+        match RequestId::parse(ask.request_id()) {
+            Ok(id) => file(ctx, team, rules, &envelope, &ask, id, within_ms)?,
+            Err(problem) => warn(team, &from, format!("a {} request: {problem}", ask.kind().as_str()))?,
+        }
+        inbox::acknowledge(team, &lead, std::slice::from_ref(&envelope.msg_id))?;
+    }
+    Ok(())
+}
+
+fn file(
+    ctx: &Context,
+    team: &TeamStore,
+    rules: &TeamRules,
+    envelope: &Envelope,
+    ask: &Ask,
+    id: RequestId,
+    within_ms: u64,
+) -> Result<(), OpsError> {
+    let asked_at = now();
+    let given = MemberName::existing(&envelope.from)?;
+    let asker = asker(team, &given)?;
+    let sent_at = Timestamp::parse(&envelope.timestamp);
+    let here = asker.as_ref().filter(|asker| sent_at.is_none_or(|at| at >= asker.since));
+    let mut question = Question {
+        format: FORMAT,
+        id,
+        kind: ask.kind(),
+        // As the roster spells it: its mailbox bears that name.
+        from: asker.as_ref().map_or(given, |asker| asker.member.name.clone()),
+        incarnation: here.and_then(|asker| asker.record.as_ref().map(|r| r.incarnation.clone())),
+        msg_id: envelope.msg_id.clone(),
+        asked_at,
+        deadline_at: asked_at.plus_ms(within_ms),
+        message: envelope.text.clone(),
+        decision: None,
+        event: rand::uuid(),
+    };
+    question.decision = match here {
+        Some(_) => verdict(ctx, team, rules, &question)?,
+        None => Some(gone()),
+    };
+    if !team.file_question(&question)? {
+        return refuse_second(team, &question);
+    }
+    let note = Note { id: Some(question.event.clone()), ..Note::of(EventKind::RequestFiled) };
+    let note = note.member(&question.from).with("request_id", question.id.as_str());
+    let note = note.with("kind", question.kind.as_str()).with("summary", question.summary());
+    team.record(note.with("state", question.state()))?;
+    if let Some(incarnation) = question.incarnation.as_ref().filter(|_| question.is_open()) {
+        let cause = match question.kind {
+            QuestionKind::Plan => Cause::PlanSent,
+            QuestionKind::Permission | QuestionKind::Sandbox => Cause::PermissionAsked,
+        };
+        presence::move_on(team, &question.from, incarnation, cause, Some(question.id.as_str()))?;
+    }
+    if !question.is_open() {
+        team.record(news(&question))?;
+        send(team, &question.id)?;
+    }
+    Ok(())
+}
+
+/// An id is honoured once. The same message again is no second question, only a crash that is made good.
+fn refuse_second(team: &TeamStore, question: &Question) -> Result<(), OpsError> {
+    match team.question(&question.id) {
+        Ok(first) if first.msg_id == question.msg_id => Ok(()),
+        Ok(_) | Err(StoreError::NoSuchRequest { .. }) => {
+            let text = format!("a second request with the id `{}` is not looked at", question.id);
+            warn(team, &question.from, text)
+        }
+        Err(e) => Err(e.into()),
+    }
+}
+
+fn warn(team: &TeamStore, from: &MemberName, text: String) -> Result<(), OpsError> {
+    team.record(Note::of(EventKind::Warning).member(from).with("text", text))?;
+    Ok(())
+}
+
+/// A member that is there to be answered.
+struct Asker {
+    member: Member,
+    record: Option<MemberRecord>,
+    /// Since when this run can have asked.
+    since: Timestamp,
+}
+
+/// None: it is not on the team, or its run is over.
+fn asker(team: &TeamStore, name: &MemberName) -> Result<Option<Asker>, OpsError> {
+    let Some(member) = team.team()?.member(name).cloned() else { return Ok(None) };
+    let record = team.member_record(&member.name)?;
+    if record.as_ref().is_some_and(|record| record.state.is_over()) {
+        return Ok(None);
+    }
+    let since = record.as_ref().map_or(member.joined_at, |record| record.asked_at);
+    Ok(Some(Asker { member, record, since }))
+}
+
+/// What decides an open question without a person; none if nothing does.
+fn verdict(
+    ctx: &Context,
+    team: &TeamStore,
+    rules: &TeamRules,
+    question: &Question,
+) -> Result<Option<Decision>, OpsError> {
+    let Some(asker) = asker(team, &question.from)? else { return Ok(Some(gone())) };
+    if question.incarnation != asker.record.as_ref().map(|record| record.incarnation.clone()) {
+        return Ok(Some(gone()));
+    }
+    if question.deadline_at <= now() {
+        let reason = Some(TIMED_OUT.to_owned());
+        return Ok(Some(Decision { reason, ..decision(Outcome::TimedOut, BY_NOBODY) }));
+    }
+    let role = asker.record.as_ref().and_then(|r| r.wish.role.clone()).or(asker.member.agent_type.clone());
+    let sets = rules.of(&asker.member.name, role.as_deref());
+    let home = ctx.caller.var("HOME").map(|home| home.to_string_lossy().into_owned());
+    let (tool, input) = match question.ask() {
+        Some(Ask::Permission(tool)) => (tool.tool_name, tool.input),
+        Some(Ask::Sandbox(asked)) => {
+            // Only what is a host and nothing else is one that a rule can know.
+            let plain = !asked.host.contains(['/', '?', '#']);
+            let url = if plain { format!("https://{}/", asked.host) } else { String::new() };
+            ("WebFetch".to_owned(), serde_json::json!({ "url": url }))
+        }
+        Some(Ask::Plan(_)) | None => return Ok(None),
+    };
+    let used = Use { tool: &tool, input: &input, home: home.as_deref(), cwd: &asker.member.cwd };
+    Ok(match rules::judge(&sets, &used) {
+        Judgement::Allow { rule, updates } => {
+            Some(Decision { rule: Some(rule), updates, ..decision(Outcome::Allowed, BY_RULE) })
+        }
+        Judgement::Deny { rule } => {
+            let reason = Some(format!("denied by the team's rules: {rule}"));
+            Some(Decision { rule: Some(rule), reason, ..decision(Outcome::Denied, BY_RULE) })
+        }
+        Judgement::Ask => None,
+    })
+}
+
+fn decision(outcome: Outcome, by: &str) -> Decision {
+    let (by, reply) = (by.to_owned(), Some(rand::uuid()));
+    Decision {
+        outcome,
+        by,
+        rule: None,
+        at: now(),
+        reason: None,
+        mode: None,
+        updates: Vec::new(),
+        reply,
+        sent: false,
+    }
+}
+
+/// Nobody is left to be told.
+fn gone() -> Decision {
+    Decision { reply: None, ..decision(Outcome::AskerGone, BY_NOBODY) }
+}
+
+/// Decides a question, unless it is decided, and sends the answer. Gives the question as it is then.
+fn settle(team: &TeamStore, id: &RequestId, decision: &Decision) -> Result<Question, OpsError> {
+    let mut made = false;
+    let question = team.change_question(id, |question| {
+        made = question.is_open();
+        if made {
+            question.decision = Some(decision.clone());
+        }
+        Ok(question.clone())
+    })?;
+    if made {
+        team.record(news(&question))?;
+        send(team, id)?;
+    }
+    Ok(question)
+}
+
+/// Puts the answer into the member's mailbox, once, and lets it go on.
+fn send(team: &TeamStore, id: &RequestId) -> Result<(), OpsError> {
+    let question = team.question(id)?;
+    let reply = question.decision.as_ref().and_then(|decision| decision.reply.clone());
+    let (Some(message), Some(msg_id)) = (question.reply(), reply) else { return Ok(()) };
+    let lead = MemberName::lead();
+    let color = team.team()?.member(&lead).and_then(|m| m.color.clone());
+    let envelope =
+        Envelope::new(lead.as_str(), &message.to_text(), msg_id, now()).with(None, color.as_deref());
+    if team.send_reply(id, &envelope)? {
+        let note = Note::of(EventKind::MessageSent).because(&question.event).member(&question.from);
+        let note = note.with("from", lead.as_str()).with("msg_id", envelope.msg_id.as_str());
+        team.record(note.with("kind", message.kind()))?;
+    }
+    let others = team.questions()?.into_iter().any(|q| q.is_open() && q.from == question.from);
+    if let Some(incarnation) = question.incarnation.filter(|_| !others) {
+        presence::move_on(team, &question.from, &incarnation, Cause::Answered, None)?;
+    }
+    Ok(())
+}
+
+/// What the journal is told of a decision.
+fn news(question: &Question) -> Note {
+    let note = Note::of(EventKind::RequestDecided).because(&question.event).member(&question.from);
+    let mut note = note.with("request_id", question.id.as_str()).with("kind", question.kind.as_str());
+    if let Some(decision) = &question.decision {
+        note = note.with("outcome", decision.outcome.as_str()).with("by", decision.by.as_str());
+        let more = [
+            ("rule", decision.rule.clone()),
+            ("reason", decision.reason.clone()),
+            ("mode", decision.mode.map(|mode| mode.as_str().to_owned())),
+        ];
+        for (key, value) in more.into_iter().filter_map(|(key, value)| Some((key, value?))) {
+            note = note.with(key, value);
+        }
+    }
+    note
+}

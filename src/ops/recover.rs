@@ -1,0 +1,149 @@
+//! What whoever leads does first: verbs that died half-way are brought to their end, so that the loop finds nothing but
+//! runs that live and runs that are over. Every step may be done again, also if this process dies in it.
+
+use super::context::Context;
+use super::error::OpsError;
+use super::retire::{self, Retirement};
+use super::spawn::{self, Finished};
+use super::task;
+use super::terminate::{self, Ending, Manner};
+use crate::model::event::{Event, EventKind, Note};
+use crate::model::id::{MemberName, TaskId};
+use crate::model::lifecycle::{Cause, MemberState};
+use crate::model::record::MemberRecord;
+use crate::store::TeamStore;
+use crate::sys::proc::{self, Liveness};
+use crate::sys::rand;
+
+/// What was put right.
+#[derive(Debug, Default)]
+struct Recovered {
+    starts: Finished,
+    /// Runs that were over and whose end was not complete.
+    retired: Vec<MemberName>,
+    /// Tasks of members that have ended.
+    released: Vec<TaskId>,
+}
+
+/// Finishes or undoes what dead processes have begun; the journal is told what that was.
+///
+/// # Errors
+/// A store that cannot be read or written. What was done until then stays done.
+pub(crate) fn recover(ctx: &Context, team: &TeamStore) -> Result<(), OpsError> {
+    let id = rand::uuid();
+    let mut done = Recovered { starts: spawn::finish(ctx, team, &id)?, ..Recovered::default() };
+    let over = ended(team)?;
+    complete(ctx, team, &over, &mut done)?;
+    give_back(team, &over, &mut done)?;
+    tell(team, id, &done)
+}
+
+/// Runs that are over by their records, and that nobody is busy with.
+fn ended(team: &TeamStore) -> Result<Vec<(MemberRecord, Retirement)>, OpsError> {
+    let left = |record: &MemberRecord| {
+        record.spawner.is_none_or(|it| proc::liveness(it.pid, it.start) != Liveness::Alive)
+    };
+    let records = team.member_records()?.into_iter().filter(left);
+    Ok(records.filter_map(|record| retirement(&record).map(|retirement| (record, retirement))).collect())
+}
+
+/// How a run that is over came to its end; none while it is not over.
+fn retirement(record: &MemberRecord) -> Option<Retirement> {
+    let cause = match record.state {
+        MemberState::Completed => Cause::Released,
+        MemberState::Failed => Cause::Ended { code: record.exit.as_ref().and_then(|exit| exit.code) },
+        MemberState::Killed => Cause::Forced,
+        MemberState::Disappeared => Cause::Vanished,
+        MemberState::Pending
+        | MemberState::Starting
+        | MemberState::Working
+        | MemberState::Idle
+        | MemberState::AwaitingPlan
+        | MemberState::AwaitingPermission
+        | MemberState::ShutdownRequested => return None,
+    };
+    let reason = record.reason.clone().unwrap_or_else(|| "its run was over".to_owned());
+    Some(Retirement { name: record.name.clone(), incarnation: record.incarnation.clone(), cause, reason })
+}
+
+/// Whoever is still on the team, and not any more: its place is closed if it is proven ours, then it leaves as others do.
+fn complete(
+    ctx: &Context,
+    team: &TeamStore,
+    over: &[(MemberRecord, Retirement)],
+    done: &mut Recovered,
+) -> Result<(), OpsError> {
+    let roster = team.team()?;
+    let stays: Vec<_> = over.iter().filter(|(record, _)| roster.member(&record.name).is_some()).collect();
+    let ending = |record: &MemberRecord| Ending { record: record.clone(), manner: Manner::Told };
+    let endings: Vec<Ending> = stays.iter().map(|(record, _)| ending(record)).collect();
+    let mut gone = Vec::new();
+    for ((_, retirement), ended) in stays.iter().zip(terminate::terminate_all(ctx, team, &endings)) {
+        match ended {
+            Ok(()) => gone.push(retirement.clone()),
+            Err(e) => {
+                let text = format!("could not be ended: {e}");
+                let note = Note::of(EventKind::Warning).member(&retirement.name).with("text", text);
+                team.record(note)?;
+            }
+        }
+    }
+    if !gone.is_empty() {
+        retire::retire(team, &gone)?;
+    }
+    done.retired.extend(gone.into_iter().map(|one| one.name));
+    Ok(())
+}
+
+/// Of whoever has left the team: its tasks are free, and the lead's mailbox says that it has gone.
+fn give_back(
+    team: &TeamStore,
+    over: &[(MemberRecord, Retirement)],
+    done: &mut Recovered,
+) -> Result<(), OpsError> {
+    let roster = team.team()?;
+    let left: Vec<_> = over.iter().filter(|(record, _)| roster.member(&record.name).is_none()).collect();
+    if left.is_empty() {
+        return Ok(());
+    }
+    let board = task::board(team)?;
+    let (journal, _) = team.events_from(0)?;
+    let mut untold = Vec::new();
+    for (record, retirement) in left {
+        let works = board.work_of(&record.name).is_some();
+        let released = if works { task::release(team, &record.name)? } else { Vec::new() };
+        let released: Vec<TaskId> = released.into_iter().map(|task| task.id).collect();
+        done.released.extend(&released);
+        if !is_told(&journal, record) {
+            done.retired.push(record.name.clone());
+            untold.push((retirement, released));
+        }
+    }
+    retire::tell(team, &untold)
+}
+
+/// Whether the journal has the end of this run: of one that never was the team's there is nothing to be told.
+fn is_told(journal: &[Event], record: &MemberRecord) -> bool {
+    let about =
+        |kind| move |event: &&Event| event.event == kind && event.member.as_ref() == Some(&record.name);
+    let ready = journal.iter().filter(about(EventKind::MemberReady)).any(|e| e.at >= record.asked_at);
+    let left = journal.iter().filter(about(EventKind::MemberLeft)).any(|e| e.at >= record.state_since);
+    left || !ready
+}
+
+fn tell(team: &TeamStore, id: String, done: &Recovered) -> Result<(), OpsError> {
+    let names = |names: &[MemberName]| names.iter().map(MemberName::to_string).collect::<Vec<_>>();
+    let parts = [
+        ("taken_in", names(&done.starts.taken_in)),
+        ("taken_back", names(&done.starts.taken_back)),
+        ("retired", names(&done.retired)),
+        ("released", done.released.iter().map(TaskId::to_string).collect()),
+    ];
+    let parts = parts.into_iter().filter(|(_, what)| !what.is_empty());
+    let note = Note { id: Some(id), ..Note::of(EventKind::Recovered) };
+    let note = parts.fold(note, |note, (key, what)| note.with(key, what));
+    if !note.detail.is_empty() {
+        team.record(note)?;
+    }
+    Ok(())
+}

@@ -1,0 +1,133 @@
+//! `resume`: members whose runs ended without being asked to are started again as they were, with what their program
+//! needs to go on.
+
+use std::fmt::Write as _;
+
+use super::context::Context;
+use super::error::OpsError;
+use super::retire;
+use super::shutdown::record_of;
+use super::{profiles, status};
+use crate::model::event::{Event, EventKind};
+use crate::model::id::MemberName;
+use crate::model::lifecycle::MemberState;
+use crate::model::order::Order;
+use crate::model::record::MemberRecord;
+use crate::model::worktree::{Checkout, Wish};
+use crate::model::{text, wire};
+use crate::store::{StoreError, TeamStore};
+use crate::sys::proc::Liveness;
+
+/// So many of the last events of its run are told to a member that is started again.
+const TOLD: usize = 12;
+/// What stands between its first message and what it is told of its last run.
+const AGAIN: &str = "You are started again.";
+/// The events of its run that it is told of.
+const TASKS: [(EventKind, &str); 4] = [
+    (EventKind::TaskClaimed, "began"),
+    (EventKind::TaskCompleted, "completed"),
+    (EventKind::TaskFailed, "failed at"),
+    (EventKind::TaskReleased, "gave back"),
+];
+
+/// Orders for those that are to be started again: `names`, or all that failed or vanished. What their runs have left is
+/// cleared away, so that their names are free.
+///
+/// # Errors
+/// A name that nobody has or had; one that runs; a session for a program that cannot go on with one.
+pub(crate) fn orders(
+    ctx: &Context,
+    team: &TeamStore,
+    names: &[MemberName],
+    session: Option<&str>,
+) -> Result<Vec<Order>, OpsError> {
+    let records = match names {
+        [] => status::records(team)?.into_iter().filter(fell).collect(),
+        names => names.iter().map(|name| ended(team, name)).collect::<Result<Vec<_>, _>>()?,
+    };
+    let (journal, _) = team.events_from(0)?;
+    let checkouts = team.settings()?.map(|settings| settings.checkouts).unwrap_or_default();
+    let order = |record: &MemberRecord| {
+        let housed = checkouts.get(&record.name).filter(|had| had.path == record.wish.cwd);
+        order(ctx, record, session, housed, &journal)
+    };
+    let orders = records.iter().map(order).collect::<Result<Vec<_>, _>>()?;
+    // Whoever is still on the team is taken off before it comes again; a lead that does the same does no harm.
+    let roster = team.team()?;
+    for record in records.iter().filter(|record| roster.member(&record.name).is_some()) {
+        retire::take_off(ctx, team, record)?;
+    }
+    Ok(orders)
+}
+
+/// Nobody had asked for its end: it failed, vanished, or went down with the machine.
+fn fell(record: &MemberRecord) -> bool {
+    match record.state.is_over() {
+        true => matches!(record.state, MemberState::Failed | MemberState::Disappeared),
+        false => status::liveness(record) == Liveness::Dead,
+    }
+}
+
+fn ended(team: &TeamStore, name: &MemberName) -> Result<MemberRecord, OpsError> {
+    let record = record_of(team, name)?;
+    match record.state.is_over() || status::liveness(&record) == Liveness::Dead {
+        true => Ok(record),
+        false => Err(StoreError::MemberTaken { team: team.name().clone(), holder: record.name }.into()),
+    }
+}
+
+fn order(
+    ctx: &Context,
+    record: &MemberRecord,
+    session: Option<&str>,
+    housed: Option<&Checkout>,
+    journal: &[Event],
+) -> Result<Order, OpsError> {
+    let wish = &record.wish;
+    let profile = profiles::find(ctx, &wish.profile)?;
+    let first =
+        wish.prompt.as_deref().map(|prompt| prompt.split(AGAIN).next().unwrap_or_default().trim_end());
+    let prompt = match session {
+        Some(_) => None,
+        None if record.reads_mail() => Some(told(first, record, journal)),
+        None => first.map(str::to_owned),
+    };
+    Ok(Order {
+        name: record.name.to_string(),
+        profile: Some(wish.profile.clone()),
+        role: wish.role.clone(),
+        model: wish.model.clone(),
+        mode: wish.mode,
+        plan: wish.plan,
+        prompt,
+        session: session.map(str::to_owned),
+        // A worktree is asked for at its repository, and the one that it had is gone on with.
+        cwd: Some(housed.map_or(&wish.cwd, |had| &had.repository).clone()),
+        worktree: housed.map(|had| Wish::Branch(had.branch.clone())),
+        env: wish.env.clone(),
+        command: if profile.needs_command() { wish.argv.clone() } else { Vec::new() },
+    })
+}
+
+/// Its first message, and what the journal has of its last run.
+fn told(first: Option<&str>, record: &MemberRecord, journal: &[Event]) -> String {
+    let of_run = |e: &&Event| e.member.as_ref() == Some(&record.name) && e.at >= record.asked_at;
+    let mut lines: Vec<String> = journal.iter().filter(of_run).filter_map(line).collect();
+    lines.drain(..lines.len().saturating_sub(TOLD));
+    // Of a run that nobody has closed, the reason is that of what it was doing.
+    let reason = record.reason.as_deref().filter(|_| record.state.is_over());
+    let reason = reason.unwrap_or("its process is gone");
+    let mut whole = first.map(|first| format!("{first}\n\n")).unwrap_or_default();
+    // Writing to a string cannot fail.
+    let _ = write!(whole, "{AGAIN} Your last run ended: {}.", text::line(reason));
+    if !lines.is_empty() {
+        let _ = write!(whole, " What the journal has of it:\n{}", lines.join("\n"));
+    }
+    whole
+}
+
+fn line(event: &Event) -> Option<String> {
+    let (_, words) = TASKS.iter().find(|(kind, _)| *kind == event.event)?;
+    let subject = wire::text(&event.detail, "subject").unwrap_or_default();
+    Some(format!("- {} {words} #{} {}", event.at.iso(), event.task?, text::short(&subject, 80)))
+}

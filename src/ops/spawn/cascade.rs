@@ -1,0 +1,207 @@
+//! The fallback cascade (seed 002): whom the chosen backend fails while it is started gets the next tier, each once, until
+//! it runs or none is left. Only where nobody asked for a backend (SP-08), and never because of the program itself.
+
+use std::collections::BTreeMap;
+use std::fmt;
+
+use super::super::backends;
+use super::super::context::Context;
+use super::super::error::OpsError;
+use super::prepare::{self, Draft};
+use super::{Attempt, Batch, Spawned, Terms, attempt, housing, open};
+use crate::backend::choose::{Chosen, Tier};
+use crate::model::event::{EventKind, Note};
+use crate::model::id::MemberName;
+use crate::model::order::Order;
+use crate::model::text;
+use crate::store::TeamStore;
+
+/// A member that goes on to the next tier. Shown as `[FALLBACK] reason: from → to for member`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Fallback {
+    pub(crate) member: MemberName,
+    pub(crate) from: Tier,
+    pub(crate) to: Tier,
+    /// One line.
+    pub(crate) reason: String,
+}
+
+impl fmt::Display for Fallback {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (from, to) = (self.from.as_str(), self.to.as_str());
+        write!(f, "[FALLBACK] {}: {from} → {to} for {}", self.reason, self.member)
+    }
+}
+
+/// One order on its way down.
+struct Faller<'a> {
+    /// Its place in the batch.
+    nth: usize,
+    order: &'a Order,
+    name: MemberName,
+    /// Each tier that failed, and why, in one line.
+    tried: Vec<(Tier, String)>,
+    /// The journal event of the latest attempt.
+    asked: Option<String>,
+}
+
+impl Faller<'_> {
+    fn note(&mut self, tier: Tier, failure: &OpsError) {
+        let words = failure.to_string();
+        self.tried.push((tier, text::line(words.lines().next().unwrap_or_default())));
+    }
+
+    fn give_up(self) -> OpsError {
+        let tried = self.tried.iter().map(|(tier, why)| format!("{}: {why}", tier.as_str())).collect();
+        OpsError::NoTierLeft { name: self.name, tried }
+    }
+}
+
+/// Starts `drafts`: as chosen and, where nobody asked for that, down the tiers.
+///
+/// # Errors
+/// As [`super::spawn`]; once one of the batch may run, each has its own result.
+pub(super) fn descend(
+    ctx: &Context,
+    team: &TeamStore,
+    drafts: Vec<Draft>,
+    chosen: Chosen,
+    terms: &Terms,
+) -> Result<Batch, OpsError> {
+    let mut tier = Tier::Place(chosen.backend);
+    let first = open(ctx, team, tier, terms)
+        .and_then(|backend| attempt(ctx, team, &drafts, backend.as_ref(), terms, Some(&chosen)));
+    let mut came = match first {
+        Err(e) if !(chosen.auto && is_the_places_fault(&e)) => return Err(e),
+        Ok(attempts) if !chosen.auto => {
+            let results = attempts.into_iter().map(|one| one.result).collect();
+            return Ok(batch(team, chosen, Vec::new(), results));
+        }
+        came => came,
+    };
+    let mut trying: Vec<Faller> = drafts.into_iter().enumerate().map(faller).collect();
+    let (mut settled, mut fallbacks) = (Settled::new(), Vec::new());
+    loop {
+        let failed = sort(trying, tier, came, &mut settled);
+        let next = (!failed.is_empty()).then(|| tier.next(|| backends::stands_in_iterm2(ctx).is_ok()));
+        let Some(next) = next.flatten() else {
+            settled.extend(failed.into_iter().map(|one| (one.nth, Err(one.give_up()))));
+            break;
+        };
+        let (going, drafts) = draft_for(ctx, next, failed, &mut settled);
+        if going.is_empty() {
+            break;
+        }
+        fallbacks.extend(tell(team, &going, tier, next));
+        tier = next;
+        came = open(ctx, team, tier, terms)
+            .and_then(|backend| attempt(ctx, team, &drafts, backend.as_ref(), terms, None));
+        trying = going;
+    }
+    Ok(batch(team, chosen, fallbacks, settled.into_values().collect()))
+}
+
+/// With what a person should know of those that run.
+fn batch(
+    team: &TeamStore,
+    chosen: Chosen,
+    fallbacks: Vec<Fallback>,
+    results: Vec<Result<Spawned, OpsError>>,
+) -> Batch {
+    let new: Vec<MemberName> =
+        results.iter().flatten().filter_map(|one| MemberName::existing(&one.name).ok()).collect();
+    let found = housing::warnings(team, &new.iter().collect::<Vec<_>>());
+    // They run; that nobody could look where is no failure of theirs.
+    let warnings = found.unwrap_or_else(|e| vec![format!("nobody knows who shares a checkout: {e}")]);
+    Batch { chosen, fallbacks, results, warnings }
+}
+
+fn faller<'a>((nth, draft): (usize, Draft<'a>)) -> Faller<'a> {
+    Faller { nth, order: draft.order, name: draft.name, tried: Vec::new(), asked: None }
+}
+
+type Settled = BTreeMap<usize, Result<Spawned, OpsError>>;
+
+/// Puts aside who runs, and who would fail anywhere; gives those that the place has failed.
+fn sort<'a>(
+    trying: Vec<Faller<'a>>,
+    tier: Tier,
+    came: Result<Vec<Attempt>, OpsError>,
+    settled: &mut Settled,
+) -> Vec<Faller<'a>> {
+    let mut failed = Vec::new();
+    let attempts = match came {
+        Ok(attempts) => attempts,
+        Err(e) => {
+            failed.extend(trying);
+            failed.iter_mut().for_each(|one| one.note(tier, &e));
+            return failed;
+        }
+    };
+    for (mut one, attempt) in trying.into_iter().zip(attempts) {
+        (one.name, one.asked) = (attempt.name, Some(attempt.asked));
+        match attempt.result {
+            Err(e) if is_the_places_fault(&e) => {
+                one.note(tier, &e);
+                failed.push(one);
+            }
+            result => drop(settled.insert(one.nth, result)),
+        }
+    }
+    failed
+}
+
+/// Whether another place might do what this one could not.
+fn is_the_places_fault(failure: &OpsError) -> bool {
+    matches!(
+        failure,
+        OpsError::Backend(_)
+            | OpsError::BackendUnavailable { .. }
+            | OpsError::NoLauncher { .. }
+            | OpsError::StartDeadline { silent: true, .. }
+    )
+}
+
+/// Drafts them for the next tier. Who cannot go there has come to the end.
+fn draft_for<'a>(
+    ctx: &Context,
+    next: Tier,
+    failed: Vec<Faller<'a>>,
+    settled: &mut Settled,
+) -> (Vec<Faller<'a>>, Vec<Draft<'a>>) {
+    let (mut going, mut drafts) = (Vec::new(), Vec::new());
+    for mut one in failed {
+        let drafted = match next {
+            Tier::Place(_) => prepare::draft(ctx, one.order),
+            Tier::Once => prepare::draft_once(ctx, one.order),
+        };
+        match drafted {
+            Ok(draft) => {
+                going.push(one);
+                drafts.push(draft);
+            }
+            Err(e) => {
+                one.note(next, &e);
+                settled.insert(one.nth, Err(one.give_up()));
+            }
+        }
+    }
+    (going, drafts)
+}
+
+/// The journal hears of it before it is tried.
+fn tell(team: &TeamStore, going: &[Faller], from: Tier, to: Tier) -> Vec<Fallback> {
+    let fallback = |one: &Faller| {
+        let reason = one.tried.last().map(|(_, why)| why.clone()).unwrap_or_default();
+        Fallback { member: one.name.clone(), from, to, reason }
+    };
+    let fallbacks: Vec<Fallback> = going.iter().map(fallback).collect();
+    let notes = going.iter().zip(&fallbacks).map(|(one, fallback)| {
+        let note = Note::of(EventKind::MemberFallback).member(&one.name).with("reason", &*fallback.reason);
+        let note = note.with("from", from.as_str()).with("to", to.as_str());
+        Note { cause: one.asked.clone(), ..note }
+    });
+    // The journal is for looking back.
+    let _ = team.record_all(notes.collect());
+    fallbacks
+}

@@ -1,0 +1,150 @@
+//! Starts that a process which died has left half done: the teammate is taken in if it runs, else all of it is taken
+//! back (SD-03).
+
+use std::time::Duration;
+
+use super::super::context::Context;
+use super::super::error::OpsError;
+use super::super::{presence, profiles};
+use super::{Prepared, Underway, note_panes, prove, undo};
+use crate::backend::Launch;
+use crate::backend::choose::Chosen;
+use crate::model::envelope::Envelope;
+use crate::model::event::{EventKind, Note};
+use crate::model::id::{MemberName, agent_id};
+use crate::model::lifecycle::MemberState;
+use crate::model::record::MemberRecord;
+use crate::model::team::Member;
+use crate::profile::Ready;
+use crate::store::TeamStore;
+use crate::sys::proc::{self, Liveness};
+
+/// How long a teammate that was being started gets to prove that it runs.
+const PROOF: Duration = Duration::from_secs(5);
+
+/// What became of starts that were left half done.
+#[derive(Debug, Default)]
+pub(in crate::ops) struct Finished {
+    pub(in crate::ops) taken_in: Vec<MemberName>,
+    pub(in crate::ops) taken_back: Vec<MemberName>,
+}
+
+/// Brings all of them to an end; the journal is told that it was because of the event `cause`.
+pub(in crate::ops) fn finish(ctx: &Context, team: &TeamStore, cause: &str) -> Result<Finished, OpsError> {
+    let news = prove::News::of(team)?;
+    let half: Vec<MemberRecord> = team.member_records()?.into_iter().filter(is_left).collect();
+    if half.is_empty() {
+        return Ok(Finished::default());
+    }
+    let (mut placed, mut failed) = (Vec::new(), Vec::new());
+    for record in half {
+        let place = record.placement.clone();
+        let (prepared, problem) = prepared(ctx, team, record, cause)?;
+        match (place, problem) {
+            (Some(place), None) => placed.push(Underway { prepared, place: Ok(place) }),
+            (None, None) => {
+                let problem = "whoever started it died before it was placed";
+                let problem = prove::failure(&prepared.record, problem, prove::Why::Program, "");
+                failed.push((prepared, problem));
+            }
+            (_, Some(problem)) => failed.push((prepared, problem)),
+        }
+    }
+    let mut finished = Finished::default();
+    let proofs = prove::prove(team, &placed, &news, PROOF);
+    for (one, proof) in placed.into_iter().zip(proofs) {
+        match take_in(team, &one, proof) {
+            Ok(()) => finished.taken_in.push(one.prepared.record.name),
+            Err(problem) => failed.push((one.prepared, problem)),
+        }
+    }
+    for (one, _) in &mut failed {
+        one.new_mailbox = take_prompt_back(team, &one.record)?;
+    }
+    let all: Vec<undo::Failed> = failed.iter().map(|(one, problem)| (one, problem)).collect();
+    undo::undo(ctx, team, &all);
+    finished.taken_back.extend(failed.into_iter().map(|(one, _)| one.record.name));
+    Ok(finished)
+}
+
+/// Only whoever is proven dead has left it: a live one goes on by itself, and older records do not say who it was.
+fn is_left(record: &MemberRecord) -> bool {
+    let starts = matches!(record.state, MemberState::Pending | MemberState::Starting);
+    starts && record.spawner.is_some_and(|it| proc::liveness(it.pid, it.start) == Liveness::Dead)
+}
+
+/// As its spawner had it; and why it cannot be taken in: without its profile nobody can say when it is ready.
+fn prepared(
+    ctx: &Context,
+    team: &TeamStore,
+    record: MemberRecord,
+    cause: &str,
+) -> Result<(Prepared, Option<OpsError>), OpsError> {
+    let (ready, problem) = match profiles::find(ctx, &record.wish.profile) {
+        Ok(profile) => (profile.ready, None),
+        Err(e) => (Ready::Hello, Some(e)),
+    };
+    let on_roster = team.team()?.member(&record.name).cloned();
+    let member = on_roster.unwrap_or_else(|| member_of(team, &record));
+    // It was launched, or never will be.
+    let launch = Launch { member: record.name.clone(), token: record.token.clone(), argv: Vec::new() };
+    let one = Prepared {
+        member,
+        record,
+        ready,
+        launch,
+        asked: cause.to_owned(),
+        new_mailbox: false,
+        new_checkout: None,
+    };
+    Ok((one, problem))
+}
+
+/// The entry that was to come.
+fn member_of(team: &TeamStore, record: &MemberRecord) -> Member {
+    let wish = &record.wish;
+    Member {
+        name: record.name.clone(),
+        agent_id: agent_id(&record.name, team.name()),
+        agent_type: wish.role.clone(),
+        model: wish.model.clone(),
+        prompt: wish.prompt.clone(),
+        color: Some(wish.color.clone()),
+        plan_mode_required: wish.plan,
+        mode: wish.mode,
+        joined_at: record.asked_at,
+        pane_id: String::new(),
+        cwd: wish.cwd.clone(),
+        worktree_path: None,
+        backend_type: Some(record.backend.wire().to_owned()),
+        is_active: None,
+    }
+}
+
+fn take_in(team: &TeamStore, one: &Underway, proof: prove::Proof) -> Result<(), OpsError> {
+    let record = &one.prepared.record;
+    let pid = match proof {
+        prove::Proof::Runs { pid, .. } => pid,
+        prove::Proof::Fails { reason, why } => return Err(prove::failure(record, &reason, why, "")),
+    };
+    let chosen = Chosen { backend: record.backend, why: String::new(), auto: false };
+    note_panes(team, std::slice::from_ref(one), Some(&chosen))?;
+    team.persist_boxes(&[&record.name])?;
+    presence::accept(team, &record.name, &record.incarnation)?;
+    let note = Note::of(EventKind::MemberReady).because(&one.prepared.asked).member(&record.name);
+    team.record(note.with("pid", pid))?;
+    Ok(())
+}
+
+/// Takes its prompt out of its mailbox, read or not, so that a later start is not told twice. True: nothing else is in
+/// there.
+fn take_prompt_back(team: &TeamStore, record: &MemberRecord) -> Result<bool, OpsError> {
+    let (mailbox, lead, asked_at) = (team.mailbox(&record.name), MemberName::lead(), record.asked_at.iso());
+    let is_prompt = |e: &&Envelope| {
+        let is_ours = e.from == lead.as_str() && e.timestamp >= asked_at;
+        is_ours && Some(&e.text) == record.wish.prompt.as_ref()
+    };
+    let prompt: Vec<String> = mailbox.entries()?.iter().filter(is_prompt).map(|e| e.msg_id.clone()).collect();
+    mailbox.remove(&prompt)?;
+    Ok(mailbox.all()?.is_empty())
+}

@@ -1,0 +1,118 @@
+//! The checklist after a shutdown: everybody has answered, run out of time or been ended by force, and what members say
+//! they have committed is committed. What is not so is a deviation: in the request, in the journal, in every report.
+
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use super::context::Context;
+use super::error::OpsError;
+use crate::model::deviation::{self, Deviation, WorkTree};
+use crate::model::event::{EventKind, Note};
+use crate::model::request::{self, ShutdownRequest};
+use crate::model::text;
+use crate::store::TeamStore;
+use crate::sys::exec::{self, Command};
+
+/// How long git may take for one directory.
+const GIT: Duration = Duration::from_secs(5);
+
+/// Verifies the last request of each member that has ended or said no, as far as nobody has done so yet.
+pub(crate) fn verify_all(ctx: &Context, team: &TeamStore) -> Result<(), OpsError> {
+    let mut requests = request::latest(team.requests()?);
+    verify(ctx, team, &mut requests)
+}
+
+/// Verifies these requests, each once; those that are still open are left out. Of a team that is gone they are judged as
+/// they were last seen.
+pub(crate) fn verify(
+    ctx: &Context,
+    team: &TeamStore,
+    requests: &mut [ShutdownRequest],
+) -> Result<(), OpsError> {
+    // Several members can share a directory.
+    let mut trees: BTreeMap<String, WorkTree> = BTreeMap::new();
+    let mut told = (Vec::new(), Vec::new());
+    for request in requests {
+        match team.request(&request.id) {
+            Ok(found) => *request = found,
+            Err(_) if !team.exists() => {}
+            Err(e) => return Err(e.into()),
+        }
+        if request.is_open() || request.deviations.is_some() {
+            continue;
+        }
+        let cwd = request.cwd.clone().unwrap_or_default();
+        let look = || trees.entry(cwd).or_insert_with_key(|cwd| git_status(ctx, cwd)).clone();
+        let found = deviation::of(request, look);
+        request.deviations = Some(found.clone());
+        if write(team, request)? {
+            told.0.push(request.id.to_string());
+            told.1.extend(found);
+        }
+    }
+    tell(team, told)
+}
+
+/// Whether this is the first verdict on the request.
+fn write(team: &TeamStore, verified: &ShutdownRequest) -> Result<bool, OpsError> {
+    let mut first = false;
+    let written = team.change_request(&verified.id, |request| {
+        first = request.deviations.is_none();
+        if first {
+            request.deviations.clone_from(&verified.deviations);
+        }
+    });
+    match written {
+        Ok(()) => Ok(first),
+        Err(_) if !team.exists() => Ok(false),
+        Err(e) => Err(e.into()),
+    }
+}
+
+fn tell(team: &TeamStore, (ids, found): (Vec<String>, Vec<Deviation>)) -> Result<(), OpsError> {
+    if ids.is_empty() || !team.exists() {
+        return Ok(());
+    }
+    let found = found.iter().map(|deviation| {
+        serde_json::json!({ "name": deviation.name, "kind": deviation.kind, "text": deviation.text })
+    });
+    let note = Note::of(EventKind::ShutdownVerified).with("request_ids", ids);
+    team.record(note.with("deviations", found.collect::<Vec<_>>()))?;
+    Ok(())
+}
+
+/// What git shows in a directory. It is run without locks, so that it disturbs nobody who works there.
+fn git_status(ctx: &Context, cwd: &str) -> WorkTree {
+    // A variable that names a repository would win over the directory.
+    let own = |name: &OsString| !name.to_string_lossy().starts_with("GIT_");
+    let env = ctx.caller.env.iter().filter(|(name, _)| own(name)).cloned();
+    // What git says when there is no repository is looked for below, in English.
+    let env = env.chain([("LC_ALL".into(), "C".into())]);
+    let words = ["--no-optional-locks", "-c", "core.fsmonitor=false", "status", "--porcelain"];
+    let command = Command {
+        program: "git".into(),
+        args: words.map(OsString::from).to_vec(),
+        env: Some(env.collect()),
+        cwd: Some(PathBuf::from(cwd)),
+        stdin: Vec::new(),
+    };
+    let output = match exec::run(&command, GIT) {
+        Ok(output) => output,
+        Err(e) => return WorkTree::Unknown(e.to_string()),
+    };
+    let (printed, said) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+    match output.code {
+        Some(0) if printed.is_empty() => WorkTree::Clean,
+        // Two letters of state and a blank come before the path.
+        Some(0) => WorkTree::Dirty(printed.lines().map(|l| text::line(l.get(3..).unwrap_or(l))).collect()),
+        Some(_) | None if said.contains("not a git repository") => {
+            WorkTree::Unknown(format!("{cwd} is not in a git work tree"))
+        }
+        Some(_) | None => {
+            let first = text::line(said.lines().next().unwrap_or_default());
+            WorkTree::Unknown(format!("git in {cwd}: {first}"))
+        }
+    }
+}

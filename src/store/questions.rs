@@ -1,0 +1,75 @@
+//! What members ask (`phalanx/requests/asked.*.json`). Who answers, and whether anybody still waits, is not known here.
+
+use super::document::{self, Kept};
+use super::error::StoreError;
+use super::layout::QUESTION;
+use super::teams::TeamStore;
+use crate::model::envelope::Envelope;
+use crate::model::id::RequestId;
+use crate::model::question::Question;
+use crate::sys::fs;
+
+/// The form of question files.
+const FORMAT: u32 = 1;
+
+impl TeamStore {
+    /// Files a question; whether its id was free.
+    pub(crate) fn file_question(&self, question: &Question) -> Result<bool, StoreError> {
+        document::write_new(&self.layout.question(&question.id), question, Kept::ForThisBoot)
+    }
+
+    /// One question.
+    pub(crate) fn question(&self, id: &RequestId) -> Result<Question, StoreError> {
+        let found: Option<Question> = document::read_typed(&self.question_place(id))?;
+        found.filter(|q| q.id == *id).ok_or_else(|| StoreError::NoSuchRequest { id: id.clone() })
+    }
+
+    /// All questions, oldest first.
+    pub(crate) fn questions(&self) -> Result<Vec<Question>, StoreError> {
+        let files = fs::list(&self.layout.requests())?;
+        let mut found = Vec::new();
+        for file in files.iter().filter(|f| f.starts_with(QUESTION) && f.ends_with(".json")) {
+            let stem = file.trim_end_matches(".json");
+            let place = self.of_this_boot(&format!("request-{stem}"), self.layout.requests().join(file));
+            found.extend(document::read_typed::<Question>(&place)?);
+        }
+        found.sort_by(|a, b| (a.asked_at, &a.id).cmp(&(b.asked_at, &b.id)));
+        Ok(found)
+    }
+
+    /// Changes a question under its lock.
+    pub(crate) fn change_question<T>(
+        &self,
+        id: &RequestId,
+        mut edit: impl FnMut(&mut Question) -> Result<T, StoreError>,
+    ) -> Result<T, StoreError> {
+        document::change_typed(&self.question_place(id), FORMAT, |found: &mut Option<Question>| {
+            let question = found.as_mut().filter(|q| q.id == *id);
+            edit(question.ok_or_else(|| StoreError::NoSuchRequest { id: id.clone() })?)
+        })
+    }
+
+    /// Puts the answer to a decided question into its member's mailbox, once: true if that was done now. Whoever finds
+    /// one undone may do it, also after a crash in between.
+    pub(crate) fn send_reply(&self, id: &RequestId, envelope: &Envelope) -> Result<bool, StoreError> {
+        // The mailbox is locked under the question's lock, never the other way round.
+        self.change_question(id, |question| {
+            let mailbox = self.mailbox(&question.from);
+            let Some(decision) = question.decision.as_mut().filter(|d| !d.sent) else { return Ok(false) };
+            decision.sent = true;
+            if mailbox.all()?.iter().any(|e| e.msg_id == envelope.msg_id) {
+                return Ok(false);
+            }
+            match mailbox.append(envelope) {
+                Ok(()) => Ok(true),
+                // It has left meanwhile: there is nobody to be told.
+                Err(StoreError::NoSuchMember { .. }) => Ok(false),
+                Err(e) => Err(e),
+            }
+        })
+    }
+
+    fn question_place(&self, id: &RequestId) -> document::Place {
+        self.of_this_boot(&format!("request-{QUESTION}{}", id.file_stem()), self.layout.question(id))
+    }
+}

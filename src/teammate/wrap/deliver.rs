@@ -1,0 +1,180 @@
+//! How mail gets into the program: staged, submitted, observed, or not (MSG-08, MSG-11). Nothing is typed into a screen
+//! that is not understood, and nothing counts as delivered before it is seen.
+
+use super::effect::Effect;
+use super::event::Refusal;
+use super::state::{
+    APPEAR_MS, HAND_MS, LONG_PAUSE_MS, OBSERVE_MS, RETRY_MS, Sight, State, Step, TRIES, Turn,
+};
+use crate::model::envelope::Envelope;
+use crate::model::event::EventKind;
+use crate::model::time::Timestamp;
+
+/// An envelope, or a pointer to a file, takes about so many bytes.
+const AROUND: usize = 256;
+
+/// What comes next for the messages in hand, or whether there are some to be taken in hand.
+pub(super) fn deliver(state: &mut State, now: Timestamp, effects: &mut Vec<Effect>) {
+    let Some(sight) = state.sight.clone() else { return };
+    match state.turn.as_ref().map(|turn| (turn.step, turn.at)) {
+        None => begin(state, &sight, now, effects),
+        Some((Step::Typing, _)) => {}
+        Some((Step::Staged, at)) => staged(state, &sight, at, now, effects),
+        Some((Step::Submitted(times), at)) => submitted(state, &sight, (times, at), now, effects),
+        Some((Step::Stuck, at)) => stuck(state, &sight, at, now, effects),
+    }
+}
+
+/// What came of the typing.
+pub(super) fn see_staged(
+    state: &mut State,
+    result: Result<(), Refusal>,
+    now: Timestamp,
+    effects: &mut Vec<Effect>,
+) {
+    let Some(turn) = &mut state.turn else { return };
+    match result {
+        Ok(()) => {
+            (turn.step, turn.at) = (Step::Staged, now);
+            note(EventKind::MessageStaged, &turn.ids, None, effects);
+        }
+        Err(Refusal::Hand) => {
+            state.turn = None;
+            state.hand_at = Some(now);
+        }
+        Err(Refusal::Failed(failure)) => {
+            let ids = turn.ids.clone();
+            give_up(state, &ids, failure.text, now, effects);
+        }
+    }
+}
+
+fn begin(state: &mut State, sight: &Sight, now: Timestamp, effects: &mut Vec<Effect>) {
+    let still = now.since(sight.since) >= state.paste.settle_ms;
+    let alone = state.hand_at.is_none_or(|at| now.since(at) >= HAND_MS);
+    let rested = state.rest_until.is_none_or(|until| until <= now);
+    let stays = !state.agreed && state.leaving.is_none();
+    if !(state.accepted && stays && sight.is_free() && still && alone && rested) || state.waiting.is_empty() {
+        return;
+    }
+    state.rest_until = None;
+    let mail = one_turn(&state.waiting, state.paste.most_bytes).to_vec();
+    let ids = mail.iter().map(|envelope| envelope.msg_id.clone()).collect();
+    state.turn = Some(Turn { ids, step: Step::Typing, at: now });
+    effects.push(Effect::Stage(mail));
+}
+
+/// As many as make a text that is not too long to be typed, at least one; what is itself too long becomes a pointer.
+fn one_turn(waiting: &[Envelope], most: usize) -> &[Envelope] {
+    let mut left = most;
+    let fits = |envelope: &&Envelope| {
+        let bytes = if envelope.text.len() > most { 0 } else { envelope.text.len() } + AROUND;
+        let fits = bytes <= left;
+        left = left.saturating_sub(bytes);
+        fits
+    };
+    let count = waiting.iter().take_while(fits).count();
+    &waiting[..count.clamp(1, waiting.len())]
+}
+
+/// The submit key goes by itself, once the text stands in the composer and the program is done with it.
+fn staged(state: &mut State, sight: &Sight, at: Timestamp, now: Timestamp, effects: &mut Vec<Effect>) {
+    let digested = now.since(sight.since.max(at)) >= state.paste.settle_ms;
+    if sight.rests() && sight.holds_text() && digested {
+        return submit(state, 1, now, effects);
+    }
+    if now.since(at) < APPEAR_MS {
+        return;
+    }
+    if sight.is_free() {
+        again(state, "the program threw the text away", now, effects);
+    } else {
+        stick(state, "the text was typed, but it does not stand in the composer", now, effects);
+    }
+}
+
+fn submit(state: &mut State, times: u8, now: Timestamp, effects: &mut Vec<Effect>) {
+    let Some(turn) = &mut state.turn else { return };
+    (turn.step, turn.at) = (Step::Submitted(times), now);
+    note(EventKind::MessageSubmitted, &turn.ids, None, effects);
+    effects.push(Effect::Submit);
+}
+
+fn submitted(
+    state: &mut State,
+    sight: &Sight,
+    (times, at): (u8, Timestamp),
+    now: Timestamp,
+    effects: &mut Vec<Effect>,
+) {
+    let taken = !sight.holds_text();
+    if taken && (sight.works() || sight.is_free() && sight.shown) {
+        return observed(state, effects);
+    }
+    let waited = now.since(sight.since.max(at));
+    if sight.rests() && sight.holds_text() && waited >= RETRY_MS {
+        match times < TRIES {
+            true => submit(state, times + 1, now, effects),
+            false => stick(state, "the submit key does nothing", now, effects),
+        }
+    } else if sight.is_free() && waited >= OBSERVE_MS {
+        again(state, "the text is gone from the composer, and no turn was seen", now, effects);
+    } else if !sight.rests() && waited >= OBSERVE_MS {
+        stick(state, "no turn was seen after the submit key", now, effects);
+    }
+}
+
+/// A person may have done anything meanwhile: only the text itself, seen on the screen, proves that it was taken.
+fn stuck(state: &mut State, sight: &Sight, at: Timestamp, now: Timestamp, effects: &mut Vec<Effect>) {
+    if sight.holds_text() || !(sight.works() || sight.is_free()) {
+        return;
+    }
+    let by_hand = state.hand_at.is_some_and(|hand| hand >= at);
+    if sight.shown || sight.works() && !by_hand {
+        return observed(state, effects);
+    }
+    if now.since(sight.since.max(at)) >= OBSERVE_MS {
+        again(state, "it stood in the composer and is gone", now, effects);
+    }
+}
+
+fn observed(state: &mut State, effects: &mut Vec<Effect>) {
+    let Some(turn) = state.turn.take() else { return };
+    state.vain = 0;
+    state.undelivered = None;
+    state.handled.extend(turn.ids.iter().cloned());
+    state.waiting.retain(|envelope| !turn.ids.contains(&envelope.msg_id));
+    effects.extend([Effect::Release, Effect::Acknowledge(turn.ids)]);
+}
+
+/// Stages the same once more, a few times; then only after a long pause.
+fn again(state: &mut State, why: &str, now: Timestamp, effects: &mut Vec<Effect>) {
+    let Some(turn) = state.turn.take() else { return };
+    effects.push(Effect::Release);
+    state.vain += 1;
+    if state.vain >= TRIES {
+        give_up(state, &turn.ids, why.to_owned(), now, effects);
+    }
+}
+
+fn give_up(state: &mut State, ids: &[String], why: String, now: Timestamp, effects: &mut Vec<Effect>) {
+    state.turn = None;
+    state.vain = 0;
+    state.rest_until = Some(now.plus_ms(LONG_PAUSE_MS));
+    note(EventKind::MessageUndelivered, ids, Some(&why), effects);
+    state.undelivered = Some(why);
+    effects.push(Effect::Release);
+}
+
+/// Leaves the text to a person, and watches what becomes of it.
+pub(super) fn stick(state: &mut State, why: &str, now: Timestamp, effects: &mut Vec<Effect>) {
+    let Some(turn) = &mut state.turn else { return };
+    (turn.step, turn.at) = (Step::Stuck, now);
+    note(EventKind::MessageUndelivered, &turn.ids, Some(why), effects);
+    state.undelivered = Some(why.to_owned());
+    effects.push(Effect::Release);
+}
+
+fn note(kind: EventKind, ids: &[String], reason: Option<&str>, effects: &mut Vec<Effect>) {
+    effects.push(Effect::Note { kind, ids: ids.to_vec(), reason: reason.map(str::to_owned) });
+}

@@ -1,0 +1,15 @@
+//! The wrapper's loop: a program that knows nothing of us has a terminal that we hold; its screen is watched by the rules
+//! of its profile, and its mail is typed into it. Decides in [`react`]; knows no file forms, no backends, no faces.
+
+mod deliver;
+mod driver;
+mod effect;
+mod event;
+mod react;
+mod state;
+mod station;
+#[cfg(test)]
+mod tests;
+mod turn;
+
+pub(crate) use driver::wrap;

@@ -1,0 +1,357 @@
+//! A wrapper's decisions: one pure step over what it knows, what happened, and the time (invariant 7).
+
+use super::super::effect::Errand;
+use super::super::event::{Failure, Requests};
+use super::super::react::mail as worker_mail;
+use super::super::state::Pending;
+use super::deliver;
+use super::effect::Effect;
+use super::event::Event;
+use super::state::{BELIEF_MS, LONG_PAUSE_MS, Leaving, Life, Sight, State, Step};
+use crate::model::envelope::Envelope;
+use crate::model::lifecycle::{Cause, MemberState};
+use crate::model::protocol::{
+    IdleNotification, Message, ShutdownApproved, ShutdownRejected, ShutdownRequest, ShutdownStatus,
+};
+use crate::model::text;
+use crate::model::time::Timestamp;
+use crate::profile::Finding;
+use crate::sys::signal::Signal;
+
+/// After a failure nothing is tried for this long.
+const PAUSE_MS: u64 = 1000;
+/// How long a program has to be gone, by its own keys and by signals.
+const LEAVE_MS: u64 = 10_000;
+
+/// Takes in what happened and says what is to be done.
+pub(crate) fn react(state: &mut State, event: Event, now: Timestamp) -> Vec<Effect> {
+    let mut effects = Vec::new();
+    match event {
+        Event::Seen { finding, shown } => see(state, finding, shown, now),
+        Event::Hand => state.hand_at = Some(now),
+        Event::Mail { mail, requests } => {
+            state.mail_due = false;
+            read(state, mail, &requests, now, &mut effects);
+        }
+        Event::NoMail(failure) => {
+            complain(state, &failure, now, &mut effects);
+            state.mail_due = true;
+            state.pause_until = Some(now.plus_ms(if failure.lasting { LONG_PAUSE_MS } else { PAUSE_MS }));
+        }
+        Event::NotMarked(failure) => {
+            state.mail_due |= !failure.lasting;
+            complain(state, &failure, now, &mut effects);
+        }
+        Event::Requests(requests) => state.pending.retain(|pending| !is_ended(pending, &requests)),
+        Event::Accepted(recorded) => accept(state, recorded),
+        Event::Staged(result) => deliver::see_staged(state, result, now, &mut effects),
+        Event::Done(result) => see_done(state, result, now, &mut effects),
+        Event::Ended(code) => state.end = Some(state.leaving.map_or(code, |leaving| leaving.code)),
+        Event::Over => leave(state, 0, now, &mut effects),
+        Event::Signal(signal) => leave(state, exit_code(signal), now, &mut effects),
+        Event::Tick => {}
+    }
+    settle(state, now, &mut effects);
+    effects
+}
+
+/// What shells give for a process that this signal ended.
+fn exit_code(signal: Signal) -> i32 {
+    match signal {
+        Signal::Hangup => 129,
+        Signal::Interrupt => 130,
+        Signal::Terminate => 143,
+    }
+}
+
+fn see(state: &mut State, finding: Finding, shown: bool, now: Timestamp) {
+    // What a spinner writes beside it changes all the time, and nothing with it.
+    let same = |old: &Sight| old.finding.state == finding.state && old.finding.composer == finding.composer;
+    let since = state.sight.as_ref().filter(|old| same(old)).map_or(now, |old| old.since);
+    state.sight = Some(Sight { finding, shown, since });
+}
+
+/// What it was told last is what its record says; others write there, too: the spawner, and whoever hears a refusal.
+fn accept(state: &mut State, recorded: MemberState) {
+    let first = !std::mem::replace(&mut state.accepted, true);
+    if !(first || state.errands.is_empty()) || matches!(state.told, Some(Life::Blocked(_))) {
+        return;
+    }
+    match recorded {
+        MemberState::Working => state.told = Some(Life::Working),
+        MemberState::Idle => state.told = Some(Life::Idle),
+        MemberState::Pending
+        | MemberState::Starting
+        | MemberState::AwaitingPlan
+        | MemberState::AwaitingPermission
+        | MemberState::ShutdownRequested
+        | MemberState::Completed
+        | MemberState::Failed
+        | MemberState::Killed
+        | MemberState::Disappeared => {}
+    }
+}
+
+/// A request that somebody else has brought to its end needs no answer any more.
+fn is_ended(pending: &Pending, requests: &Requests) -> bool {
+    let found = requests.get(pending.request.id.as_str());
+    found.is_some_and(|found| found.as_ref().is_ok_and(|request| !request.is_open()))
+}
+
+/// Says what failed, once, and waits a little before anything is tried again. Not on the screen: that is the program's.
+fn complain(state: &mut State, failure: &Failure, now: Timestamp, effects: &mut Vec<Effect>) {
+    if !failure.lasting {
+        state.pause_until = Some(now.plus_ms(PAUSE_MS));
+    }
+    if state.complaint.as_ref() != Some(&failure.text) {
+        state.complaint = Some(failure.text.clone());
+        effects.push(Effect::Warn(failure.text.clone()));
+    }
+}
+
+fn see_done(state: &mut State, result: Result<(), Failure>, now: Timestamp, effects: &mut Vec<Effect>) {
+    state.asked = false;
+    match result {
+        Ok(()) => {
+            state.complaint = None;
+            state.errands.pop_front();
+        }
+        Err(failure) => {
+            complain(state, &failure, now, effects);
+            if failure.lasting {
+                state.errands.pop_front();
+            }
+        }
+    }
+}
+
+/// Sorts the mail: what is for us is answered, what is for the program waits, what is for nobody is put away.
+fn read(
+    state: &mut State,
+    mail: Vec<Envelope>,
+    requests: &Requests,
+    now: Timestamp,
+    effects: &mut Vec<Effect>,
+) {
+    let mut done = Vec::new();
+    // What somebody has taken out of the mailbox is not for the program any more.
+    let in_hand = |id: &String| state.turn.as_ref().is_some_and(|turn| turn.ids.contains(id));
+    state.waiting.retain(|w| in_hand(&w.msg_id) || mail.iter().any(|e| e.msg_id == w.msg_id && !e.read));
+    for envelope in mail.into_iter().filter(|envelope| !envelope.read) {
+        if state.waiting.iter().any(|waiting| waiting.msg_id == envelope.msg_id) {
+            continue;
+        }
+        if state.handled.contains(&envelope.msg_id)
+            || !is_for_program(state, &envelope, requests, now, effects)
+        {
+            state.handled.insert(envelope.msg_id.clone());
+            done.push(envelope.msg_id);
+        } else {
+            state.waiting.push(envelope);
+        }
+    }
+    if !done.is_empty() {
+        effects.push(Effect::Acknowledge(done));
+    }
+}
+
+fn is_for_program(
+    state: &mut State,
+    envelope: &Envelope,
+    requests: &Requests,
+    now: Timestamp,
+    effects: &mut Vec<Effect>,
+) -> bool {
+    let message = Message::parse(&envelope.text);
+    match &message {
+        Message::Text(_)
+        | Message::Unknown { .. }
+        | Message::Malformed { .. }
+        | Message::TaskAssignment(_)
+        | Message::TaskCompleted(_)
+        | Message::TeammateTerminated(_)
+        | Message::PlanApprovalResponse(_)
+        | Message::PermissionResponse(_)
+        | Message::SandboxPermissionResponse(_) => return true,
+        Message::ShutdownRequest(asked) => hear(state, &envelope.from, asked, requests, now, effects),
+        Message::ShutdownApproved(_)
+        | Message::ShutdownRejected(_)
+        | Message::PlanApprovalRequest(_)
+        | Message::PermissionRequest(_)
+        | Message::SandboxPermissionRequest(_)
+        | Message::IdleNotification(_)
+        | Message::TeamPermissionUpdate(_)
+        | Message::ModeSetRequest(_) => {
+            let from = text::short(&envelope.from, 60);
+            effects.push(Effect::Warn(format!(
+                "{from} sent a {}: nothing for a wrapped program",
+                message.kind()
+            )));
+        }
+    }
+    false
+}
+
+fn hear(
+    state: &mut State,
+    from: &str,
+    asked: &ShutdownRequest,
+    requests: &Requests,
+    now: Timestamp,
+    effects: &mut Vec<Effect>,
+) {
+    match worker_mail::valid(&state.me, &state.honoured, from, asked, requests) {
+        Ok(request) => {
+            state.honoured.insert(request.id.clone());
+            state.pending.push(worker_mail::pending(request, now));
+        }
+        Err(problem) => {
+            let id = text::short(&asked.request_id, 120);
+            effects.push(Effect::Warn(format!("ignored shutdown request `{id}`: {problem}")));
+        }
+    }
+}
+
+fn leave(state: &mut State, code: i32, now: Timestamp, effects: &mut Vec<Effect>) {
+    if state.leaving.is_none() {
+        state.leaving = Some(Leaving { code, by: now.plus_ms(LEAVE_MS) });
+        effects.push(Effect::End { keys: false });
+    }
+}
+
+/// What follows from what is known now.
+fn settle(state: &mut State, now: Timestamp, effects: &mut Vec<Effect>) {
+    if let Some(leaving) = state.leaving {
+        if leaving.by <= now {
+            state.end.get_or_insert(leaving.code);
+        }
+        return;
+    }
+    if state.end.is_some() {
+        return;
+    }
+    unlock_for_a_person(state, now, effects);
+    deliver::deliver(state, now, effects);
+    tell(state, now);
+    answer_requests(state, now);
+    let pauses = |until: Timestamp| now < until && until.since(now) <= LONG_PAUSE_MS;
+    if state.asked || state.pause_until.is_some_and(pauses) {
+        return;
+    }
+    state.pause_until = None;
+    if let Some(errand) = state.errands.front() {
+        state.asked = true;
+        effects.push(Effect::Do(errand.clone()));
+    } else if state.agreed {
+        state.leaving = Some(Leaving { code: 0, by: now.plus_ms(LEAVE_MS) });
+        // Keys would answer whatever else stands there (PM-01).
+        let keys = state.sight.as_ref().is_some_and(Sight::is_free);
+        effects.push(Effect::End { keys });
+    } else if state.mail_due {
+        state.mail_due = false;
+        effects.push(Effect::LookAtMail);
+    }
+}
+
+/// A dialog that comes up under a text of ours is a person's: he needs the keyboard.
+fn unlock_for_a_person(state: &mut State, now: Timestamp, effects: &mut Vec<Effect>) {
+    let blocked = state.sight.as_ref().and_then(Sight::life).filter(|life| matches!(life, Life::Blocked(_)));
+    let typed = |step| matches!(step, Step::Staged | Step::Submitted(_));
+    if blocked.is_some() && state.turn.as_ref().is_some_and(|turn| typed(turn.step)) {
+        deliver::stick(state, "a dialog came up", now, effects);
+    }
+}
+
+/// Tells the record what the screen has shown for a while; the lead hears of the edge to idle (MSG-12).
+fn tell(state: &mut State, now: Timestamp) {
+    let Some(sight) = &state.sight else { return };
+    if now.since(sight.since) < BELIEF_MS {
+        return;
+    }
+    let stuck = state.undelivered.as_ref().map(|why| Life::Blocked(format!("blocked: undelivered: {why}")));
+    let life = sight.life().map(|life| if life == Life::Idle { stuck.unwrap_or(life) } else { life });
+    let Some(life) = life else { return };
+    let is_new = match (&state.told, &life) {
+        // What else is written beside a dialog may change while it stands.
+        (Some(Life::Blocked(before)), Life::Blocked(now)) => head(before) != head(now),
+        (before, now) => before.as_ref() != Some(now),
+    };
+    if is_new && (state.accepted || !state.up) {
+        speak(state, &life, now);
+        state.told = Some(life);
+    }
+    if !std::mem::replace(&mut state.up, true) {
+        state.errands.push_back(Errand::Hello);
+    }
+}
+
+/// `blocked: dialog trust (rule trust`.
+fn head(reason: &str) -> &str {
+    reason.rsplit_once(" (rule ").map_or(reason, |(head, _)| head)
+}
+
+fn speak(state: &mut State, life: &Life, now: Timestamp) {
+    let was = state.told.clone();
+    if matches!(was, Some(Life::Blocked(_))) && !matches!(life, Life::Blocked(_)) {
+        state.errands.push_back(Errand::Remark(None));
+    }
+    match life {
+        Life::Blocked(reason) => state.errands.push_back(Errand::Remark(Some(reason.clone()))),
+        // Before it is accepted the spawner moves it on.
+        Life::Idle | Life::Working if !state.accepted => {}
+        Life::Working => state.errands.push_back(Errand::MoveOn(Cause::Work, None)),
+        Life::Idle => {
+            state.errands.push_back(Errand::MoveOn(Cause::Rest, None));
+            let notice = IdleNotification {
+                from: Some(state.me.name.to_string()),
+                timestamp: Some(now.iso()),
+                idle_reason: Some("available".to_owned()),
+                ..IdleNotification::default()
+            };
+            if was == Some(Life::Working) {
+                state.errands.push_back(Errand::Say(Box::new(Message::IdleNotification(notice))));
+            }
+        }
+    }
+}
+
+/// An idle program agrees. Any other waits as long as it may, since its turn can end in time, and then says no.
+fn answer_requests(state: &mut State, now: Timestamp) {
+    let Some(sight) = state.sight.as_ref().filter(|_| !state.pending.is_empty()) else { return };
+    let still = now.since(sight.since) >= BELIEF_MS;
+    let idle = sight.is_free() && still && state.turn.is_none();
+    let excuse = match sight.life() {
+        Some(Life::Blocked(reason)) => reason,
+        Some(Life::Working) => format!("working: {}", sight.finding.evidence),
+        Some(Life::Idle) => "a text stands in its composer".to_owned(),
+        None => "what it does cannot be told from its screen".to_owned(),
+    };
+    let (due, open): (Vec<Pending>, Vec<Pending>) =
+        std::mem::take(&mut state.pending).into_iter().partition(|p| idle || p.answer_by <= now);
+    state.pending = open;
+    for pending in due {
+        let request_id = pending.request.id.to_string();
+        let (from, timestamp) = (Some(state.me.name.to_string()), Some(now.iso()));
+        let answer = if idle {
+            state.agreed = true;
+            Message::ShutdownApproved(ShutdownApproved {
+                request_id,
+                from,
+                timestamp,
+                pane_id: state.me.pane.clone(),
+                backend_type: Some(state.me.backend.to_owned()),
+                status: Some(ShutdownStatus::Clean),
+                pending_work: Vec::new(),
+                artifacts_committed: None,
+            })
+        } else {
+            Message::ShutdownRejected(ShutdownRejected {
+                request_id,
+                from,
+                reason: Some(excuse.clone()),
+                timestamp,
+            })
+        };
+        state.errands.push_back(Errand::Say(Box::new(answer)));
+    }
+}

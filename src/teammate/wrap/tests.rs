@@ -1,0 +1,190 @@
+//! The step, as tables: what a wrapper knows, what happens, what it does.
+
+use super::super::effect::Errand;
+use super::super::state::Me;
+use super::effect::Effect;
+use super::event::{Event, Refusal};
+use super::react::react;
+use super::state::State;
+use crate::model::envelope::Envelope;
+use crate::model::event::EventKind;
+use crate::model::id::{Incarnation, MemberName, TeamName};
+use crate::model::lifecycle::{Cause, MemberState};
+use crate::model::time::Timestamp;
+use crate::profile::{Composer, Finding, Paste, ScreenState};
+
+/// A wrapper with its own clock.
+struct Stand {
+    state: State,
+    now: Timestamp,
+}
+
+impl Stand {
+    /// An accepted member whose program rests, and which has told so.
+    fn idle() -> Stand {
+        let me = Me {
+            name: MemberName::new("ann").expect("name"),
+            incarnation: Incarnation::parse("00000000-0000-4000-8000-000000000001").expect("uuid"),
+            team: TeamName::new("alpha").expect("name"),
+            pane: None,
+            backend: "tmux",
+        };
+        let paste = Paste { bracketed: true, gap_ms: 0, settle_ms: 100, most_bytes: 4096 };
+        let mut stand = Stand { state: State::new(me, paste), now: Timestamp(1_000_000) };
+        assert_eq!(stand.at(0, Event::Tick), [Effect::LookAtMail]);
+        assert_eq!(stand.at(0, mail(&[])), []);
+        assert_eq!(stand.see(0, ScreenState::Idle, Composer::Empty), []);
+        assert_eq!(stand.at(300, Event::Tick), [Effect::Do(Errand::Hello)]);
+        assert_eq!(stand.at(0, Event::Done(Ok(()))), []);
+        assert_eq!(stand.at(0, Event::Accepted(MemberState::Idle)), []);
+        stand
+    }
+
+    /// The same with a text staged.
+    fn staged() -> Stand {
+        let mut stand = Stand::idle();
+        assert_eq!(stand.at(0, mail(&["hi"])), [Effect::Stage(vec![envelope("hi")])]);
+        assert_eq!(stand.at(0, Event::Staged(Ok(()))), [note(EventKind::MessageStaged, None)]);
+        stand
+    }
+
+    /// The same with the submit key typed once.
+    fn submitted() -> Stand {
+        let mut stand = Stand::staged();
+        assert_eq!(stand.see(10, ScreenState::Idle, holds()), []);
+        let submit = [note(EventKind::MessageSubmitted, None), Effect::Submit];
+        assert_eq!(stand.at(100, Event::Tick), submit);
+        stand
+    }
+
+    fn at(&mut self, after: u64, event: Event) -> Vec<Effect> {
+        self.now = self.now.plus_ms(after);
+        react(&mut self.state, event, self.now)
+    }
+
+    fn see(&mut self, after: u64, state: ScreenState, composer: Composer) -> Vec<Effect> {
+        self.at(after, seen(state, composer, false))
+    }
+}
+
+fn seen(state: ScreenState, composer: Composer, shown: bool) -> Event {
+    let finding = Finding { state, rule: "r".to_owned(), evidence: "e".to_owned(), composer };
+    Event::Seen { finding, shown }
+}
+
+fn holds() -> Composer {
+    Composer::Holds("hi".to_owned())
+}
+
+fn envelope(text: &str) -> Envelope {
+    Envelope::new("bob", text, text.to_owned(), Timestamp(1))
+}
+
+fn mail(texts: &[&str]) -> Event {
+    Event::Mail { mail: texts.iter().map(|text| envelope(text)).collect(), requests: [].into() }
+}
+
+fn note(kind: EventKind, reason: Option<&str>) -> Effect {
+    Effect::Note { kind, ids: vec!["hi".to_owned()], reason: reason.map(str::to_owned) }
+}
+
+fn delivered() -> [Effect; 2] {
+    [Effect::Release, Effect::Acknowledge(vec!["hi".to_owned()])]
+}
+
+#[test]
+fn msg_08_a_message_counts_when_the_turn_is_seen() {
+    let mut stand = Stand::submitted();
+    assert_eq!(
+        stand.see(10, ScreenState::Idle, Composer::Empty),
+        [],
+        "an empty composer alone proves nothing"
+    );
+    assert_eq!(stand.at(10, seen(ScreenState::Working, Composer::Empty, false)), delivered());
+    let mut quick = Stand::submitted();
+    assert_eq!(quick.at(10, seen(ScreenState::Idle, Composer::Empty, true)), delivered());
+}
+
+#[test]
+fn msg_08_the_submit_key_is_typed_three_times_and_no_more() {
+    let mut stand = Stand::submitted();
+    for _ in 0..2 {
+        assert_eq!(stand.at(1499, Event::Tick), []);
+        assert_eq!(stand.at(1, Event::Tick), [note(EventKind::MessageSubmitted, None), Effect::Submit]);
+    }
+    let why = "the submit key does nothing";
+    let given_up = stand.at(1500, Event::Tick);
+    assert_eq!(given_up[..2], [note(EventKind::MessageUndelivered, Some(why)), Effect::Release]);
+    let told = Effect::Do(Errand::Remark(Some(format!("blocked: undelivered: {why}"))));
+    assert_eq!(given_up[2..], [told]);
+    assert_eq!(stand.at(0, Event::Done(Ok(()))), []);
+    assert_eq!(stand.at(600_000, Event::Tick), [], "it is a person's now");
+    assert_eq!(stand.at(0, seen(ScreenState::Working, Composer::Empty, true))[..2], delivered());
+}
+
+#[test]
+fn msg_11_nothing_is_typed_while_a_person_types_or_has_typed() {
+    let mut stand = Stand::idle();
+    assert_eq!(stand.at(0, Event::Hand), []);
+    assert_eq!(stand.at(0, mail(&["hi"])), []);
+    assert_eq!(stand.see(1000, ScreenState::Idle, holds()), []);
+    assert_eq!(stand.at(60_000, Event::Tick), [], "a draft waits for its writer");
+    assert_eq!(stand.see(0, ScreenState::Idle, Composer::Empty), []);
+    assert_eq!(stand.at(100, Event::Tick), [Effect::Stage(vec![envelope("hi")])]);
+    assert_eq!(stand.at(0, Event::Staged(Err(Refusal::Hand))), [], "it was quicker");
+    assert_eq!(stand.at(1999, Event::Tick), []);
+    assert_eq!(stand.at(1, Event::Tick), [Effect::Stage(vec![envelope("hi")])]);
+}
+
+#[test]
+fn pm_01_a_dialog_under_a_staged_text_gets_no_key() {
+    let mut stand = Stand::staged();
+    let dialog = || ScreenState::Dialog("trust".to_owned());
+    let effects = stand.see(5, dialog(), Composer::Unknown);
+    assert_eq!(effects, [note(EventKind::MessageUndelivered, Some("a dialog came up")), Effect::Release]);
+    let told = Errand::Remark(Some("blocked: dialog:trust (rule r: e)".to_owned()));
+    assert_eq!(stand.at(300, Event::Tick), [Effect::Do(told)]);
+    assert_eq!(stand.at(0, Event::Done(Ok(()))), []);
+    assert_eq!(stand.at(60_000, Event::Tick), []);
+}
+
+#[test]
+fn nothing_is_typed_into_a_screen_that_is_not_understood() {
+    for (state, composer) in [
+        (ScreenState::Unknown, Composer::Unknown),
+        (ScreenState::Idle, Composer::Unknown),
+        (ScreenState::Working, Composer::Empty),
+        (ScreenState::NeedsLogin, Composer::Unknown),
+    ] {
+        let mut stand = Stand::idle();
+        stand.see(0, state.clone(), composer);
+        let effects = stand.at(0, mail(&["hi"]));
+        assert!(!effects.iter().any(|e| matches!(e, Effect::Stage(_))), "{state}: {effects:?}");
+        let effects = stand.at(5000, Event::Tick);
+        assert!(!effects.iter().any(|e| matches!(e, Effect::Stage(_))), "{state}: {effects:?}");
+    }
+}
+
+#[test]
+fn msg_12_each_edge_is_told_once() {
+    let mut stand = Stand::idle();
+    assert_eq!(stand.see(0, ScreenState::Working, Composer::Empty), []);
+    assert_eq!(stand.at(299, Event::Tick), [], "a flicker is not believed");
+    assert_eq!(stand.at(1, Event::Tick), [Effect::Do(Errand::MoveOn(Cause::Work, None))]);
+    assert_eq!(stand.at(0, Event::Done(Ok(()))), []);
+    assert_eq!(stand.at(9000, Event::Tick), []);
+    assert_eq!(stand.see(0, ScreenState::Idle, Composer::Empty), []);
+    assert_eq!(stand.at(300, Event::Tick), [Effect::Do(Errand::MoveOn(Cause::Rest, None))]);
+    let said = stand.at(0, Event::Done(Ok(())));
+    assert!(matches!(said[..], [Effect::Do(Errand::Say(_))]), "{said:?}");
+    assert_eq!(stand.at(0, Event::Done(Ok(()))), []);
+    assert_eq!(stand.state.next_tick(stand.now), None, "rest costs nothing");
+}
+
+#[test]
+fn msg_03_a_message_that_is_seen_again_is_not_typed_again() {
+    let mut stand = Stand::submitted();
+    assert_eq!(stand.at(1, mail(&["hi"])), []);
+    assert_eq!(stand.at(10, seen(ScreenState::Idle, Composer::Empty, true)), delivered());
+    assert_eq!(stand.at(500, mail(&["hi"])), [Effect::Acknowledge(vec!["hi".to_owned()])]);
+}

@@ -1,0 +1,32 @@
+//! What members wait for, as a table. Pure.
+
+use super::life::span;
+use super::paint::{Paint, Tint};
+use super::table::{Table, cell, maybe, tinted};
+use crate::model::text;
+use crate::ops::decide::Shown;
+
+/// Requests, a line each.
+pub(crate) fn requests(shown: &[Shown], paint: Paint) -> String {
+    if shown.is_empty() {
+        return "nobody waits for an answer".to_owned();
+    }
+    let mut table = Table::new(&["REQUEST", "KIND", "FROM", "STATE", "AGE", "BY", "WHAT", "WHY"]);
+    for one in shown {
+        let why = one.rule.as_deref().or(one.reason.as_deref());
+        table.row(vec![
+            cell(one.request_id.as_str()),
+            cell(one.kind),
+            tinted(Tint::Bold, one.from.as_str()),
+            tinted(
+                if one.state == "pending" { Tint::Warn } else { Tint::Plain },
+                one.state.replace('_', " "),
+            ),
+            cell(span(one.age_ms)),
+            maybe(one.by.as_deref()),
+            cell(text::short(&one.summary, 80)),
+            maybe(why.map(|why| text::short(why, 80))),
+        ]);
+    }
+    table.render(paint)
+}

@@ -1,0 +1,179 @@
+//! The fallback cascade: a backend that nobody asked for and that fails while a member is started gives way to the next.
+
+use serde_json::{Value, json};
+
+use crate::harness::{Run, Stage, binary, wait_for, which};
+
+/// A profile that lives until it is ended, and has a one-shot form.
+const ASKER: &str = r#"
+about = "answers"
+runs = "native"
+reads_mail = false
+[launch]
+argv = [["sh", "-c", "exec sleep 300", "asker", "{prompt}"]]
+prompt = "argv"
+once = [["sh", "-c", "test -t 0 || echo no terminal; cat; echo \"asked: $1\"; exit 3", "asker", "{prompt}"]]
+[ready]
+when = "settled"
+settle_ms = 100
+"#;
+
+/// Puts a tmux first in the `PATH` that fails whenever the shell condition holds; `$n` is the number of the call.
+fn failing(stage: &mut Stage, condition: &str) {
+    let real = which("tmux", stage.path()).expect("tmux");
+    let count = stage.at("count");
+    let script = format!(
+        "#!/bin/sh\nn=$(($(cat '{0}' 2>/dev/null || echo 0) + 1))\necho $n >'{0}'\n\
+         if {condition}; then echo 'no server running' >&2; exit 1; fi\nexec '{1}' \"$@\"\n",
+        count.display(),
+        real.display()
+    );
+    stage.shadow("tmux", &script);
+}
+
+fn fallbacks(stage: &Stage, team: &str) -> Vec<Value> {
+    stage.journal(team).into_iter().filter(|e| e["event"] == "member_fallback").collect()
+}
+
+/// Runs phalanx where no launcher gets a terminal of its own: it dies when it opens one.
+fn without_terminals(stage: &Stage, args: &[&str]) -> Run {
+    let mut command = stage.command(binary());
+    Run::from(command.env("PHALANX_FAILPOINT", "child.open_pty").args(args).output().expect("phalanx runs"))
+}
+
+fn chosen(stage: &Stage, team: &str) -> Value {
+    let settings = std::fs::read(stage.root().join("teams").join(team).join("phalanx/team.json"));
+    serde_json::from_slice::<Value>(&settings.expect("settings")).expect("json")["chosen"].clone()
+}
+
+/// SP-08: whichever of its calls is the first to fail, the member runs in the end, in one place only.
+#[test]
+fn tmux_sp_08_a_tmux_that_begins_to_fail_gives_way_to_a_pty() {
+    let mut stage = Stage::new();
+    failing(&mut stage, "[ -e broken ] && [ \"$n\" -ge \"$(cat broken)\" ]");
+    stage.phalanx(&["team", "create", "alpha"]).expect(0);
+    let first = stage.phalanx(&["--json", "spawn", "ada", "--", "sleep", "300"]).expect(0).json();
+    assert_eq!(first["backend"], "tmux");
+    let mut fell = 0;
+    for later in 0..4 {
+        let name = format!("bob{later}");
+        let calls: u32 =
+            std::fs::read_to_string(stage.at("count")).expect("count").trim().parse().expect("number");
+        std::fs::write(stage.at("work/broken"), (calls + 1 + later).to_string()).expect("broken");
+        let run = stage.phalanx(&["--json", "spawn", &name, "--", "sleep", "300"]).expect(0);
+        let told = format!("tmux → pty for {name}");
+        let line = run.stderr.lines().find(|l| l.starts_with("[FALLBACK] ") && l.ends_with(&told));
+        let in_pty = run.json()["backend"] == "pty";
+        assert_eq!(in_pty, line.is_some(), "{run:?}");
+        assert!(in_pty || later > 0, "the very first call failed: {run:?}");
+        fell += usize::from(in_pty);
+        std::fs::remove_file(stage.at("work/broken")).expect("mended");
+        let sleeps = stage.processes().into_iter().filter(|l| l.ends_with("sleep 300 ")).count();
+        assert_eq!(sleeps, 2 + later as usize, "each runs once: {:?}", stage.processes());
+    }
+    let noted = fallbacks(&stage, "alpha");
+    assert_eq!(noted.len(), fell);
+    assert_eq!((&noted[0]["detail"]["from"], &noted[0]["detail"]["to"]), (&json!("tmux"), &json!("pty")));
+    assert!(
+        noted[0]["detail"]["reason"].as_str().is_some_and(|r| !r.is_empty()) && noted[0]["cause"].is_string()
+    );
+    assert_eq!(chosen(&stage, "alpha"), "tmux", "what the team chose stays");
+    let later = stage.phalanx(&["--json", "spawn", "eve", "--", "sleep", "300"]).expect(0).json();
+    assert_eq!(later["backend"], "tmux");
+    stage.phalanx(&["down"]).expect(0);
+    stage.assert_clean();
+}
+
+/// SP-08: what was asked for is refused, never replaced; a program that fails is no reason to go elsewhere.
+#[test]
+fn tmux_sp_08_an_explicit_choice_and_a_failing_program_never_fall_back() {
+    let mut stage = Stage::new();
+    failing(&mut stage, "[ -e broken ]");
+    stage.phalanx(&["team", "create", "alpha"]).expect(0);
+    stage.phalanx(&["spawn", "bob", "--", "no-such-program"]).expect(1);
+    stage.phalanx(&["spawn", "bob", "--", "sh", "-c", "exit 7"]).expect(1);
+    stage.phalanx(&["spawn", "ada", "--", "sleep", "300"]).expect(0);
+    std::fs::write(stage.at("work/broken"), "").expect("broken");
+    let run = stage.phalanx(&["spawn", "bob", "--backend", "tmux", "--", "sleep", "300"]).expect(6);
+    assert!(!run.stderr.contains("[FALLBACK]"), "{run:?}");
+    assert_eq!(fallbacks(&stage, "alpha"), Vec::<Value>::new());
+    std::fs::remove_file(stage.at("work/broken")).expect("mended");
+    let manifest = stage.file(
+        "strict.toml",
+        "[team]\nname = \"strict\"\nbackend = \"tmux\"\nfinish = \"manual\"\n[[member]]\nname = \"ada\"\n",
+    );
+    stage.phalanx(&["up", &manifest, "--detach"]).expect(0);
+    std::fs::write(stage.at("work/broken"), "").expect("broken");
+    stage.phalanx(&["-t", "strict", "spawn", "bob"]).expect(6);
+    assert_eq!(fallbacks(&stage, "strict"), Vec::<Value>::new());
+    std::fs::remove_file(stage.at("work/broken")).expect("mended");
+    for team in ["alpha", "strict"] {
+        stage.phalanx(&["-t", team, "down"]).expect(0);
+    }
+    stage.assert_clean();
+}
+
+/// Seed 002, department isolation: that one team falls back changes nothing for another.
+#[test]
+fn tmux_each_team_falls_back_for_itself() {
+    let mut stage = Stage::new();
+    failing(&mut stage, "case \"$*\" in *phalanx-alpha*) true;; *) false;; esac");
+    for team in ["alpha", "beta"] {
+        stage.phalanx(&["team", "create", team]).expect(0);
+        let one = stage.phalanx(&["-t", team, "--json", "spawn", "ada"]).expect(0).json();
+        assert_eq!(one["backend"], if team == "alpha" { "pty" } else { "tmux" });
+    }
+    assert_eq!((fallbacks(&stage, "alpha").len(), fallbacks(&stage, "beta").len()), (1, 0));
+    assert_eq!((chosen(&stage, "alpha"), chosen(&stage, "beta")), (json!(null), json!("tmux")));
+    for team in ["alpha", "beta"] {
+        stage.phalanx(&["-t", team, "down"]).expect(0);
+    }
+    stage.assert_clean();
+}
+
+/// The last tier: one run without a terminal, whose answer reaches the lead; then the member is gone.
+#[test]
+fn without_any_place_a_program_answers_once() {
+    let stage = Stage::without_tmux();
+    stage.phalanx(&["team", "create", "alpha"]).expect(0);
+    let profiles = stage.root().join("phalanx/profiles");
+    std::fs::create_dir_all(&profiles).expect("dir");
+    std::fs::write(profiles.join("asker.toml"), ASKER).expect("profile");
+    let order = ["--json", "spawn", "bob", "--profile", "asker", "--prompt", "why; $(touch no)"];
+    let run = without_terminals(&stage, &order).expect(0);
+    let told = run.stderr.lines().find(|l| l.starts_with("[FALLBACK] "));
+    assert!(told.is_some_and(|l| l.ends_with(": pty → one-shot for bob")), "{run:?}");
+    let left = stage.wait_event("alpha", "member_left", "bob");
+    assert_eq!(left["detail"]["reason"], "exit code 3");
+    let mail = stage.phalanx(&["--json", "inbox", "--peek"]).expect(0).json();
+    let texts: Vec<&str> = mail
+        .as_array()
+        .expect("mail")
+        .iter()
+        .filter(|m| m["from"] == "bob")
+        .filter_map(|m| m["text"].as_str())
+        .collect();
+    assert_eq!(texts.len(), 1, "{mail}");
+    assert!(texts[0].contains("exit code 3"), "{texts:?}");
+    assert!(texts[0].ends_with("\n\nno terminal\nasked: why; $(touch no)"), "{texts:?}");
+    assert_eq!(stage.phalanx(&["--json", "status"]).expect(0).json()["members"], json!([]));
+    wait_for("its launcher ends", || stage.processes().is_empty().then_some(()));
+    stage.phalanx(&["team", "delete"]).expect(0);
+    stage.assert_clean();
+}
+
+/// The end of the cascade is one error that names every tier; nothing is left.
+#[test]
+fn sp_08_when_no_tier_is_left_the_error_names_them_all() {
+    let stage = Stage::without_tmux();
+    stage.phalanx(&["team", "create", "alpha"]).expect(0);
+    let run = without_terminals(&stage, &["spawn", "bob", "--prompt", "x"]).expect(6);
+    assert!(run.stderr.contains("`bob` could not be started in any way: pty: "), "{run:?}");
+    assert!(run.stderr.contains("; one-shot: profile `worker` has no one-shot form"), "{run:?}");
+    assert_eq!(stage.phalanx(&["--json", "status"]).expect(0).json()["members"], json!([]));
+    // Asked for: not even the first step down.
+    let run = without_terminals(&stage, &["spawn", "bob", "--backend", "pty", "--prompt", "x"]).expect(6);
+    assert!(!run.stderr.contains("one-shot"), "{run:?}");
+    stage.phalanx(&["team", "delete"]).expect(0);
+    stage.assert_clean();
+}

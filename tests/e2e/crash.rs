@@ -1,0 +1,187 @@
+//! A process of ours is killed at each effect of starting, ending, retiring and deleting; then somebody adopts the team.
+//! Nothing runs that no team knows of, each message arrives once, work is done once, and the team can be taken down. A
+//! matrix of all of it is printed with `--nocapture`.
+#![cfg(debug_assertions)]
+
+use serde_json::{Value, json};
+
+use crate::harness::{Run, Stage, binary, wait_for};
+
+/// Where a start can be cut off, and what the adopter makes of it.
+const STARTS: [(&str, &str); 8] = [
+    ("spawn.intended", "taken_back"),
+    ("spawn.joined", "taken_back"),
+    ("spawn.mailed", "taken_back"),
+    ("spawn.kept", "taken_back"),
+    ("spawn.placed", "taken_back"),
+    ("spawn.noted", "taken_in"),
+    ("spawn.proven", "taken_in"),
+    ("spawn.accepted", "-"),
+];
+/// Where the lead can be cut off while it ends a member.
+const ENDS: [&str; 7] = [
+    "shutdown.filed",
+    "shutdown.asked",
+    "terminate.ended",
+    "retire.ended",
+    "retire.left",
+    "task.released",
+    "retire.released",
+];
+const LEAD: &str = "team-lead";
+const PROMPT: &str = "your first words";
+
+/// A run of phalanx that is to die at a point.
+fn dies(stage: &Stage, point: &str, args: &[&str]) {
+    let mut command = stage.command(binary());
+    command.env("PHALANX_FAILPOINT", point).args(args);
+    let run = Run::from(command.output().expect("phalanx runs"));
+    assert_eq!(run.code, -1, "{args:?} does not pass {point}: {run:?}");
+}
+
+fn adopt(stage: &Stage) {
+    stage.phalanx(&["adopt", "--detach"]).expect(0);
+}
+
+fn events(stage: &Stage, kind: &str) -> Vec<Value> {
+    stage.journal("demo").into_iter().filter(|e| e["event"] == kind).collect()
+}
+
+/// What the adopter says that it has put right.
+fn recovered(stage: &Stage) -> Value {
+    wait_for("the adopter leads", || {
+        let ready = stage.phalanx(&["--json", "status"]).expect(0).json();
+        ready["lead"]["pid"].as_i64()
+    });
+    events(stage, "recovered").first().map(|e| e["detail"].clone()).unwrap_or_default()
+}
+
+fn messages(stage: &Stage, of: &str, words: &str) -> usize {
+    stage.phalanx(&["--json", "inbox", of, "--all"]).expect(0).stdout.matches(words).count()
+}
+
+/// The task of the team appends a line to a file, so that it can be seen how often it was done.
+fn task(stage: &Stage, script: &str) {
+    stage.phalanx(&["task", "create", "Counts", "--", "sh", "-c", script]).expect(0);
+}
+
+fn done(stage: &Stage) -> usize {
+    std::fs::read_to_string(stage.at("work/done")).unwrap_or_default().lines().count()
+}
+
+/// Taken down, nothing of the team is left.
+fn down(stage: &Stage) {
+    stage.phalanx(&["down"]).expect(0);
+    stage.assert_clean();
+}
+
+fn killed_start(stage: &Stage, point: &str, expected: &str) -> String {
+    stage.phalanx(&["team", "create", "demo"]).expect(0);
+    stage.phalanx(&["send", LEAD, "before", "--as", LEAD]).expect(0);
+    dies(stage, point, &["spawn", "bob", "--prompt", PROMPT]);
+    adopt(stage);
+    let of_bob = |part: &Value| part.as_array().is_some_and(|names| names.contains(&json!("bob")));
+    if expected == "-" {
+        assert_eq!(recovered(stage), Value::Null, "{point}");
+    } else {
+        wait_for(&format!("{point}: bob is {expected}"), || {
+            of_bob(&recovered(stage)[expected]).then_some(())
+        });
+    }
+    if expected == "taken_back" {
+        // Its name is free, and the next one of that name is told once.
+        stage.phalanx(&["spawn", "bob", "--prompt", PROMPT]).expect(0);
+    }
+    assert_eq!(messages(stage, "bob", PROMPT), 1, "{point}");
+    assert_eq!(messages(stage, LEAD, "before"), 1, "{point}");
+    task(stage, "echo >>done");
+    stage.wait_event("demo", "task_completed", "1");
+    assert_eq!((done(stage), events(stage, "task_claimed").len()), (1, 1), "{point}");
+    down(stage);
+    expected.to_owned()
+}
+
+#[test]
+fn sd_03_cr_05_whoever_starts_a_member_may_die_anywhere() {
+    println!("{:<18} a start that was cut off there is", "killed at");
+    for (point, expected) in STARTS {
+        let stage = Stage::without_tmux();
+        println!("{point:<18} {}", killed_start(&stage, point, expected));
+    }
+}
+
+#[test]
+fn tmux_sd_03_cr_05_whoever_starts_a_member_in_a_pane_may_die_anywhere() {
+    for (point, expected) in STARTS.into_iter().filter(|(point, _)| point.len() == "spawn.placed".len()) {
+        let stage = Stage::new();
+        println!("{point:<18} {}", killed_start(&stage, point, expected));
+    }
+}
+
+/// The lead ends ada, who works on the task, and dies at `point`.
+fn killed_end(stage: &Stage, point: &str) -> String {
+    stage.phalanx(&["team", "create", "demo"]).expect(0);
+    stage.phalanx(&["spawn", "ada"]).expect(0);
+    task(stage, "if [ -e go ]; then echo >>done; else sleep 300; fi");
+    stage.wait_event("demo", "task_claimed", "1");
+    let asks = point.starts_with("shutdown");
+    if asks {
+        dies(stage, point, &["shutdown", "ada", "--force"]);
+    } else {
+        let mut lead = stage.command(binary());
+        let mut lead = lead.env("PHALANX_FAILPOINT", point).arg("lead").spawn().expect("a lead");
+        wait_for("it leads", || {
+            stage.phalanx(&["--json", "status"]).expect(0).json()["lead"]["pid"].as_i64()
+        });
+        stage.phalanx(&["shutdown", "ada", "--force", "--no-wait"]).expect(0);
+        wait_for(&format!("the lead dies at {point}"), || lead.try_wait().expect("wait"));
+    }
+    std::fs::write(stage.at("work/go"), "").expect("go");
+    adopt(stage);
+    wait_for(&format!("{point}: ada has left, her task is free, nothing is asked any more"), || {
+        let status = stage.phalanx(&["--json", "status"]).expect(0).json();
+        let free = status["members"] == json!([]) && status["tasks"]["pending"] == json!(1);
+        (free && status["requests"] == json!(0)).then_some(())
+    });
+    // The task is done once, by the next one.
+    stage.phalanx(&["spawn", "bob"]).expect(0);
+    stage.wait_event("demo", "task_completed", "1");
+    assert_eq!(done(stage), 1, "{point}");
+    wait_for(&format!("{point}: the lead's mailbox says so"), || {
+        (messages(stage, LEAD, "ada has shut down") == 1).then_some(())
+    });
+    assert_eq!(events(stage, "member_left").len(), 1, "{point}");
+    let put_right = recovered(stage).as_object().map(|d| d.keys().cloned().collect::<Vec<_>>().join(", "));
+    down(stage);
+    put_right.unwrap_or_else(|| "by the loop".to_owned())
+}
+
+#[test]
+fn sd_03_cr_05_whoever_ends_a_member_may_die_anywhere() {
+    println!("{:<18} put right", "killed at");
+    for point in ENDS {
+        let stage = Stage::without_tmux();
+        println!("{point:<18} {}", killed_end(&stage, point));
+    }
+}
+
+#[test]
+fn tmux_sd_03_cr_05_whoever_ends_a_member_in_a_pane_may_die_anywhere() {
+    for point in ["terminate.ended", "retire.left"] {
+        let stage = Stage::new();
+        println!("{point:<18} {}", killed_end(&stage, point));
+    }
+}
+
+#[test]
+fn sd_04_whoever_deletes_a_team_may_die_between_its_parts() {
+    for point in ["delete.moved", "delete.moved:2"] {
+        let stage = Stage::without_tmux();
+        stage.phalanx(&["team", "create", "demo"]).expect(0);
+        task(&stage, "true");
+        dies(&stage, point, &["team", "delete"]);
+        stage.phalanx(&["team", "delete", "-t", "demo"]).expect(0);
+        stage.assert_clean();
+        println!("{point:<18} finished by the next deletion");
+    }
+}

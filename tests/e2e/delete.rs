@@ -1,0 +1,128 @@
+//! `team delete`: who lives is asked of processes, and nothing is touched before it refuses (SD-04).
+
+use serde_json::{Value, json};
+
+use crate::harness::{Stage, wait_for};
+
+/// A team of one on tmux, whose member is as `make` leaves it.
+struct Row {
+    state: &'static str,
+    make: fn(&Stage),
+    /// The exit code of a plain delete, and whether it names the member.
+    plain: i32,
+}
+
+const TABLE: [Row; 6] = [
+    Row { state: "alive", make: busy, plain: 4 },
+    Row { state: "idle", make: idle, plain: 4 },
+    Row { state: "shutting down", make: shutting_down, plain: 4 },
+    Row { state: "dead pid", make: dead, plain: 0 },
+    Row { state: "missing pane", make: missing, plain: 0 },
+    Row { state: "foreign with a living pane", make: foreign, plain: 4 },
+];
+
+/// What was done to the team or its member so far.
+fn acts(stage: &Stage) -> Vec<String> {
+    let acts = ["shutdown_requested", "placement_verdict", "member_left", "task_released", "team_deleted"];
+    let names = stage.journal("alpha").into_iter().filter_map(|e| e["event"].as_str().map(str::to_owned));
+    names.filter(|name| acts.contains(&name.as_str())).collect()
+}
+
+fn record(stage: &Stage) -> Value {
+    let path = stage.root().join("teams/alpha/phalanx/members/ada.json");
+    serde_json::from_str(&std::fs::read_to_string(path).expect("record")).expect("JSON")
+}
+
+fn idle(stage: &Stage) {
+    stage.phalanx(&["spawn", "ada", "--backend", "tmux"]).expect(0);
+}
+
+fn busy(stage: &Stage) {
+    idle(stage);
+    stage
+        .phalanx(&["task", "create", "Long", "--", "sh", "-c", "until [ -e go ]; do sleep 0.05; done"])
+        .expect(0);
+    stage.wait_event("alpha", "task_claimed", "1");
+}
+
+fn shutting_down(stage: &Stage) {
+    busy(stage);
+    stage.phalanx(&["shutdown", "ada", "--no-wait", "--deadline", "60"]).expect(0);
+}
+
+fn dead(stage: &Stage) {
+    idle(stage);
+    let start = &record(stage)["start"];
+    for process in ["program", "launcher"] {
+        let pid = start[process]["pid"].to_string();
+        let _ = stage.command("kill").args(["-KILL", &pid]).output().expect("kill");
+    }
+    wait_for("their end", || stage.processes().is_empty().then_some(()));
+}
+
+fn missing(stage: &Stage) {
+    idle(stage);
+    let panes = stage.panes();
+    let pane = panes.first().and_then(|pane| pane.split(' ').next()).expect("its pane");
+    stage.tmux(&["kill-pane", "-t", pane]).expect("killed");
+    wait_for("its end", || stage.processes().is_empty().then_some(()));
+}
+
+/// A native member that phalanx did not start: a pane, and an entry of the team file.
+fn foreign(stage: &Stage) {
+    stage.tmux(&["new-session", "-d", "-s", "theirs", "sleep 600"]).expect("session");
+    let pane = stage.tmux(&["list-panes", "-a", "-F", "#{pane_id}"]).expect("panes").trim().to_owned();
+    let path = stage.root().join("teams/alpha/config.json");
+    let mut file: Value = serde_json::from_str(&std::fs::read_to_string(&path).expect("team")).expect("JSON");
+    let entry = json!({
+        "agentId": "ada@alpha", "name": "ada", "agentType": "general-purpose", "joinedAt": 1, "cwd": "/",
+        "tmuxPaneId": pane, "backendType": "tmux", "subscriptions": [], "isActive": false,
+    });
+    file["members"].as_array_mut().expect("members").push(entry);
+    std::fs::write(&path, file.to_string()).expect("team");
+}
+
+#[test]
+fn tmux_sd_04_delete_asks_processes_and_touches_nothing_before_it_refuses() {
+    for Row { state, make, plain } in TABLE {
+        let stage = Stage::new();
+        stage.phalanx(&["team", "create", "alpha"]).expect(0);
+        make(&stage);
+        let asked = acts(&stage);
+        let run = stage.phalanx(&["team", "delete"]);
+        assert_eq!(run.code, plain, "{state}: {run:?}");
+        if plain == 4 {
+            assert!(run.stderr.contains("ada"), "{state}: {run:?}");
+            assert_eq!(acts(&stage), asked, "{state}: nothing was done before it refused");
+            let task = stage.phalanx(&["--json", "task", "list"]).expect(0).json();
+            assert!(task[0].is_null() || task[0]["status"] == "in_progress", "{state}: {task}");
+        }
+        assert_eq!(stage.root().join("teams/alpha").exists(), plain == 4, "{state}");
+    }
+}
+
+#[test]
+fn tmux_sd_04_sd_05_delete_by_force_ends_what_is_ours_and_leaves_what_is_not() {
+    for Row { state, make, .. } in TABLE {
+        let stage = Stage::new();
+        stage.phalanx(&["team", "create", "alpha"]).expect(0);
+        make(&stage);
+        let run = stage.phalanx(&["team", "delete", "--force"]).expect(0);
+        assert!(!stage.root().join("teams/alpha").exists(), "{state}: {run:?}");
+        let foreign = state.starts_with("foreign");
+        assert_eq!(stage.panes().len(), usize::from(foreign), "{state}: {:?}", stage.panes());
+        assert_eq!(run.stderr.contains("not asked: ada"), foreign, "{state}: {run:?}");
+    }
+}
+
+/// `down` neither asks nor closes a stranger: the team stays.
+#[test]
+fn tmux_sd_04_down_leaves_the_team_of_a_living_stranger() {
+    let stage = Stage::new();
+    stage.phalanx(&["team", "create", "alpha"]).expect(0);
+    foreign(&stage);
+    stage.phalanx(&["down"]).expect(4);
+    assert!(stage.root().join("teams/alpha").exists());
+    stage.phalanx(&["down", "--force"]).expect(0);
+    assert_eq!(stage.panes().len(), 1);
+}

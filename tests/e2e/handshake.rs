@@ -1,0 +1,247 @@
+//! Shutdowns of a program that answers in every way there is: `fixtures/fake-agent`.
+
+use std::time::{Duration, Instant};
+
+use serde_json::{Value, json};
+
+use crate::harness::{Stage, wait_for};
+
+/// Beyond the deadline: what processes get to end, on a machine that is busy.
+const GRACE: Duration = Duration::from_secs(20);
+
+fn repository(path: &str) -> String {
+    format!("{}/{path}", env!("CARGO_MANIFEST_DIR"))
+}
+
+/// Makes the profile `fake`, whose command line is the agent's.
+fn install(stage: &Stage) {
+    // What is in the PATH may be a script that needs the PATH itself.
+    let python =
+        std::process::Command::new("python3").args(["-c", "import sys; print(sys.executable)"]).output();
+    let python = String::from_utf8(python.expect("python3").stdout).expect("a path");
+    let dir = stage.root().join("phalanx/profiles");
+    std::fs::create_dir_all(&dir).expect("profiles");
+    let text = format!(
+        "about = \"plays a member\"\nruns = \"native\"\nreads_mail = true\n\
+         [launch]\nargv = [[\"{}\", \"{}\", \"{{phalanx}}\"], [\"{{command}}\"]]\nprompt = \"mailbox\"\n\
+         [launch.modes]\ndefault = []\n[ready]\nwhen = \"settled\"\nsettle_ms = 100\n",
+        python.trim(),
+        repository("fixtures/fake-agent")
+    );
+    std::fs::write(dir.join("fake.toml"), text).expect("profile");
+}
+
+fn spawn(stage: &Stage, name: &str, backend: &str, words: &[&str]) {
+    let head = ["spawn", name, "--profile", "fake", "--backend", backend, "--"];
+    stage.phalanx(&[&head[..], words].concat()).expect(0);
+}
+
+fn team(stage: &Stage) {
+    install(stage);
+    stage.phalanx(&["team", "create", "alpha"]).expect(0);
+}
+
+fn of<'a>(ended: &'a Value, name: &str) -> &'a Value {
+    let found = ended.as_array().expect("a list").iter().find(|one| one["name"] == name);
+    found.unwrap_or_else(|| panic!("nothing of {name}: {ended}"))
+}
+
+fn kinds(one: &Value) -> Vec<&str> {
+    one["deviations"].as_array().expect("a list").iter().filter_map(|d| d["kind"].as_str()).collect()
+}
+
+/// Each member, what it does, how its shutdown ends, and what deviates.
+const WAYS: [(&str, &[&str], &str, &[&str]); 9] = [
+    ("agrees", &["approve"], "closed", &[]),
+    ("silent", &["never"], "timed_out", &["timed_out"]),
+    ("late", &["late", "8"], "timed_out", &["timed_out"]),
+    ("garbler", &["garbage"], "timed_out", &["timed_out"]),
+    ("stayer", &["stay"], "closed", &[]),
+    ("twice", &["twice"], "closed", &[]),
+    ("liar", &["somebody", "silent"], "timed_out", &["timed_out"]),
+    ("dying", &["approve", "--die", "asked"], "gone", &[]),
+    ("refuser", &["reject-then-approve"], "rejected", &["still_there"]),
+];
+
+/// SD-01, SD-02, SD-11: whatever they say, all have ended within the deadline and the grace, and nothing of them is left.
+fn all_ways(stage: &Stage, backend: &str) {
+    team(stage);
+    for (name, words, _, _) in WAYS {
+        spawn(stage, name, backend, words);
+    }
+    let began = Instant::now();
+    let ended = stage
+        .phalanx(&["--json", "shutdown", "--all", "--deadline", "4", "--reason", "phase_complete"])
+        .expect(4);
+    assert!(began.elapsed() < Duration::from_secs(4) + GRACE, "{:?}", began.elapsed());
+    let ended = ended.json();
+    for (name, _, outcome, deviations) in WAYS {
+        let one = of(&ended, name);
+        assert_eq!((one["outcome"].as_str(), kinds(one)), (Some(outcome), deviations.to_vec()), "{one}");
+    }
+    let left: Vec<String> =
+        stage.processes().into_iter().filter(|line| line.contains("fake-agent")).collect();
+    assert!(left.iter().all(|line| line.ends_with("reject-then-approve ")), "{left:?}");
+    let asked =
+        stage.journal("alpha").into_iter().find(|e| e["event"] == "shutdown_requested").expect("told");
+    assert_eq!(
+        (&asked["detail"]["reason"], &asked["detail"]["deadline_seconds"]),
+        (&json!("phase_complete"), &json!(4))
+    );
+    stage.phalanx(&["team", "delete"]).expect(4);
+    let second = stage.phalanx(&["--json", "shutdown", "refuser", "--deadline", "20"]).expect(0).json();
+    assert_eq!(second[0]["outcome"], json!("closed"));
+    stage.phalanx(&["team", "delete"]).expect(0);
+    std::fs::remove_dir_all(stage.root().join("phalanx")).expect("profiles");
+    stage.assert_clean();
+}
+
+#[test]
+fn sd_01_sd_02_every_way_to_answer_ends_in_time() {
+    all_ways(&Stage::without_tmux(), "pty");
+}
+
+#[test]
+fn tmux_sd_01_sd_02_every_way_to_answer_ends_in_time_and_no_pane_is_left() {
+    all_ways(&Stage::new(), "tmux");
+}
+
+fn git(stage: &Stage, dir: &str, words: &[&str]) {
+    let done = stage.command("git").args(["-C", dir]).args(words).output().expect("git");
+    assert!(done.status.success(), "{done:?}");
+}
+
+/// What members say of their work, and what git says of it.
+#[test]
+fn what_members_leave_is_verified_and_told() {
+    let stage = Stage::new();
+    team(&stage);
+    let at = |name: &str| stage.at("work").join(name).to_string_lossy().into_owned();
+    for dir in ["clean", "dirty", "plain"] {
+        std::fs::create_dir(at(dir)).expect("dir");
+    }
+    git(&stage, &at("clean"), &["init", "-q"]);
+    git(&stage, &at("dirty"), &["init", "-q"]);
+    std::fs::write(at("dirty/new.txt"), "x").expect("file");
+    let says = |words: &[&str]| words.iter().map(|word| format!("--answer={word}")).collect::<Vec<_>>();
+    let unfinished = ["--status", "in_progress", "--pending", "the tests", "--pending", "the docs"];
+    for (name, dir, words) in [
+        ("tidy", "clean", says(&["--committed"])),
+        ("messy", "dirty", says(&["--committed"])),
+        ("nogit", "plain", says(&["--committed"])),
+        ("early", "clean", says(&unfinished)),
+        ("broken", "clean", says(&["--status", "error", "--uncommitted"])),
+    ] {
+        let words: Vec<&str> = words.iter().map(String::as_str).collect();
+        let head = ["spawn", name, "--profile", "fake", "--backend", "pty", "--cwd", dir, "--", "approve"];
+        stage.phalanx(&[&head[..], &words].concat()).expect(0);
+    }
+    let ended = stage.phalanx(&["--json", "shutdown", "--all"]).expect(0).json();
+    for (name, deviations) in [
+        ("tidy", vec![]),
+        ("messy", vec!["uncommitted"]),
+        ("nogit", vec!["unchecked"]),
+        ("early", vec!["in_progress"]),
+        ("broken", vec!["error", "uncommitted"]),
+    ] {
+        assert_eq!(kinds(of(&ended, name)), deviations, "{ended}");
+    }
+    let early = of(&ended, "early");
+    let said = (&early["status"], &early["pending_work"], &early["artifacts_committed"]);
+    assert_eq!(said, (&json!("in_progress"), &json!(["the tests", "the docs"]), &json!(null)));
+    let text = of(&ended, "messy")["deviations"][0]["text"].as_str().expect("text").to_owned();
+    assert!(text.contains("new.txt"), "{text}");
+    let journal = stage.journal("alpha");
+    let told = |event: &str| journal.iter().filter(|e| e["event"] == event).cloned().collect::<Vec<_>>();
+    assert_eq!(told("shutdown_verified").len(), 1);
+    assert_eq!(told("shutdown_verified")[0]["detail"]["deviations"].as_array().map(Vec::len), Some(5));
+    let of_early = told("shutdown_ended").into_iter().find(|e| e["member"] == "early").expect("told");
+    assert_eq!(of_early["detail"]["pending_work"], json!(["the tests", "the docs"]));
+    stage.phalanx(&["down"]).expect(0);
+}
+
+/// PM-07: who asks waits and is shown so; an answer of the lead ends that; a stop works meanwhile.
+#[test]
+fn pm_07_members_wait_for_answers_and_can_be_stopped_meanwhile() {
+    let stage = Stage::without_tmux();
+    team(&stage);
+    stage.phalanx(&["lead", "--detach"]).expect(0);
+    for (name, asks) in [("ann", "plan"), ("ben", "permission"), ("cid", "host")] {
+        spawn(&stage, name, "pty", &["approve", "--asks", asks]);
+    }
+    let state = |name: &str| {
+        let status = stage.phalanx(&["--json", "status"]).expect(0).json();
+        of(&status["members"], name)["state"].as_str().unwrap_or_default().to_owned()
+    };
+    for (name, waits) in
+        [("ann", "awaiting_plan"), ("ben", "awaiting_permission"), ("cid", "awaiting_permission")]
+    {
+        wait_for(&format!("{name} waits"), || (state(name) == waits).then_some(()));
+    }
+    stage.phalanx(&["wait", "ann", "--until", "idle", "--timeout", "0.3"]).expect(5);
+    let shown = stage.phalanx(&["--json", "team", "show"]).expect(0).json();
+    assert_eq!(of(&shown["members"], "ann")["isActive"], json!(true));
+    let open = stage.phalanx(&["--json", "requests"]).expect(0).json();
+    let mut open: Vec<_> =
+        open.as_array().expect("list").iter().map(|r| r["request_id"].as_str().expect("id")).collect();
+    open.sort_unstable();
+    assert_eq!(open, ["host-1", "perm-1", "plan-1"], "they are still to be decided");
+    let answer = r#"{"type":"plan_approval_response","requestId":"plan-1","approved":true}"#;
+    stage.phalanx(&["--as", "ben", "send", "ann", answer]).expect(0);
+    stage.phalanx(&["send", "ann", answer]).expect(0);
+    wait_for("ann works", || (state("ann") == "working").then_some(()));
+    let moves =
+        stage.journal("alpha").into_iter().filter(|e| e["member"] == "ann" && e["event"] == "member_state");
+    let moves: Vec<String> = moves.filter_map(|e| e["detail"]["state"].as_str().map(str::to_owned)).collect();
+    assert_eq!(moves, ["awaiting_plan", "working"]);
+    let ended = stage.phalanx(&["--json", "shutdown", "--all", "--deadline", "20"]).expect(0).json();
+    for name in ["ann", "ben", "cid"] {
+        assert_eq!(of(&ended, name)["outcome"], json!("closed"), "{ended}");
+    }
+    stage.phalanx(&["down"]).expect(0);
+}
+
+/// SD-10, SD-11: who was not asked, or is another run, says nothing that counts, and is told so.
+#[test]
+fn sd_10_sd_11_only_who_was_asked_can_answer() {
+    let stage = Stage::without_tmux();
+    team(&stage);
+    spawn(&stage, "ann", "pty", &["never"]);
+    let asked =
+        stage.phalanx(&["--json", "shutdown", "ann", "--no-wait", "--deadline", "60"]).expect(0).json();
+    let id = asked[0]["request_id"].as_str().expect("id").to_owned();
+    stage.phalanx(&["answer", &id, "--approve"]).expect(4);
+    stage.phalanx(&["--as", "ann", "answer", &id, "--reject"]).expect(2);
+    stage.phalanx(&["--as", "ann", "answer", &id, "--reject", "--reason", " "]).expect(2);
+    stage.phalanx(&["--as", "ann", "answer", "shutdown-1@ann", "--approve"]).expect(3);
+    let mut other = stage.command(crate::harness::binary());
+    other.env("PHALANX_INCARNATION", "00000000-0000-4000-8000-000000000000");
+    let other = other.args(["--as", "ann", "answer", &id, "--approve"]).output().expect("runs");
+    assert_eq!(other.status.code(), Some(4), "{other:?}");
+    let sent =
+        stage.journal("alpha").into_iter().filter(|e| e["detail"]["kind"] == "shutdown_approved").count();
+    assert_eq!(sent, 0, "what is refused is not sent");
+    stage.phalanx(&["--as", "ann", "answer", &id, "--approve"]).expect(0);
+    assert_eq!(stage.phalanx(&["--json", "shutdown", "ann"]).expect(0).json()[0]["outcome"], json!("closed"));
+    stage.phalanx(&["--as", "ann", "answer", &id, "--approve"]).expect(4);
+    stage.phalanx(&["down"]).expect(0);
+}
+
+/// `up` reports what deviates at the end, on the terminal and as JSON.
+#[test]
+fn the_report_of_up_has_the_deviations() {
+    let stage = Stage::without_tmux();
+    install(&stage);
+    let manifest =
+        stage.file("one.toml", "[team]\nname = \"one\"\nfinish = \"manual\"\n[[member]]\nname = \"ada\"\n");
+    let up = stage.start(&["--json", "up", &manifest]);
+    stage.wait_event("one", "member_ready", "ada");
+    let head = ["spawn", "early", "-t", "one", "--profile", "fake", "--", "approve"];
+    let words = ["--answer=--status", "--answer=in_progress", "--answer=--pending", "--answer=the tests"];
+    stage.phalanx(&[&head[..], &words].concat()).expect(0);
+    up.signal("TERM");
+    let report = up.end().expect(130).json();
+    assert_eq!(report["deviations"][0]["name"], json!("early"), "{report}");
+    assert_eq!(of(&report["members"], "early")["pending_work"], json!(["the tests"]));
+    assert_eq!(of(&report["members"], "ada")["status"], json!("clean"));
+}

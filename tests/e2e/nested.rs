@@ -1,0 +1,56 @@
+//! Teams inside teams are refused, unless the team says how deep they may go.
+
+use serde_json::json;
+
+use crate::harness::{Run, Stage, binary};
+
+/// A run of phalanx inside teammate ada of team demo.
+fn as_ada(stage: &Stage, depth: &str, args: &[&str]) -> Run {
+    let mut command = stage.command(binary());
+    command.env("PHALANX_AGENT_NAME", "ada").env("PHALANX_TEAM", "demo").env("PHALANX_DEPTH", depth);
+    Run::from(command.args(args).output().expect("phalanx runs"))
+}
+
+fn team(stage: &Stage, depth: &str) {
+    let text = format!("[team]\nname = \"demo\"\nfinish = \"manual\"\n{depth}[[member]]\nname = \"ada\"\n");
+    stage.phalanx(&["up", &stage.file("demo.toml", &text), "--detach"]).expect(0);
+}
+
+#[test]
+fn sp_11_a_teammate_starts_nobody() {
+    let stage = Stage::without_tmux();
+    team(&stage, "");
+    let manifest = stage.file("other.toml", "[team]\nname = \"other\"\n[[member]]\nname = \"bob\"\n");
+    for args in [&["spawn", "bob"][..], &["team", "create", "other"], &["up", &manifest]] {
+        let run = as_ada(&stage, "1", &[&["--json"], args].concat()).expect(4);
+        assert!(run.stderr.contains("`ada` is a teammate") && run.stderr.contains("max_depth"), "{run:?}");
+        assert_eq!(run.json()["error"]["kind"], json!("refused"));
+    }
+    // Elsewhere neither: the word of its own team counts.
+    let mut command = stage.command(binary());
+    command.env("PHALANX_AGENT_NAME", "ada").env("PHALANX_TEAM", "demo");
+    let elsewhere = stage.at("elsewhere");
+    command.arg("--config-dir").arg(&elsewhere).args(["team", "create", "other"]);
+    Run::from(command.output().expect("phalanx runs")).expect(4);
+    assert!(!elsewhere.exists());
+    // What a teammate may do is not affected, and whoever speaks for the lead is none.
+    as_ada(&stage, "1", &["send", "team-lead", "I need bob"]).expect(0);
+    let teams = stage.phalanx(&["--json", "team", "list"]).expect(0).json();
+    assert_eq!(teams.as_array().map(Vec::len), Some(1));
+    assert_eq!(teams[0]["members"], json!(["ada"]));
+    stage.phalanx(&["down"]).expect(0);
+    stage.assert_clean();
+}
+
+#[test]
+fn as_deep_as_the_team_says_and_each_member_knows_how_deep_it_stands() {
+    let stage = Stage::without_tmux();
+    team(&stage, "max_depth = 2\n");
+    as_ada(&stage, "2", &["spawn", "bob"]).expect(4);
+    as_ada(&stage, "1", &["spawn", "bob", "--", "sh", "-c", "echo depth=$PHALANX_DEPTH.; exec sleep 300"])
+        .expect(0);
+    let printed = stage.phalanx(&["logs", "bob"]).expect(0);
+    assert!(printed.stdout.contains("depth=2."), "{printed:?}");
+    stage.phalanx(&["down"]).expect(0);
+    stage.assert_clean();
+}

@@ -1,0 +1,395 @@
+//! What members ask, from the mailbox to the answer: the five outcomes for each kind (PM-03, PM-04), rules, plans.
+
+use serde_json::{Value, json};
+
+use crate::harness::{Background, Stage, wait_for, wait_within};
+
+const KINDS: [&str; 3] = ["plan", "permission", "sandbox"];
+
+/// What a member writes when it asks (protocol.md, section 5).
+fn wire(kind: &str, id: &str) -> Value {
+    match kind {
+        "plan" => {
+            json!({"type": "plan_approval_request", "from": "ada", "timestamp": "2026-11-20T22:43:51.440Z",
+            "planFilePath": "/w/plan.md", "planContent": "# Move the parser\n1. …", "requestId": id})
+        }
+        "permission" => permission(id, "curl x"),
+        _ => json!({"type": "sandbox_permission_request", "requestId": id, "host": "docs.rs"}),
+    }
+}
+
+fn permission(id: &str, command: &str) -> Value {
+    json!({"type": "permission_request", "request_id": id, "agent_id": "ada", "tool_name": "Bash",
+        "tool_use_id": "toolu_1", "description": "runs it", "input": {"command": command},
+        "permission_suggestions": []})
+}
+
+/// The word by which the member's program knows the answer.
+fn reply_kind(kind: &str) -> &'static str {
+    match kind {
+        "plan" => "plan_approval_response",
+        "permission" => "permission_response",
+        _ => "sandbox_permission_response",
+    }
+}
+
+fn ask(stage: &Stage, message: &Value) {
+    stage.phalanx(&["--as", "ada", "send", "team-lead", &message.to_string()]).expect(0);
+}
+
+/// All answers in ada's mailbox, as they stand on the wire.
+fn replies(stage: &Stage) -> Vec<Value> {
+    let inbox = stage.phalanx(&["--json", "inbox", "ada", "--all"]).expect(0).json();
+    let texts = inbox.as_array().expect("entries").iter().filter(|e| e["from"] == "team-lead");
+    let read = texts.filter_map(|e| serde_json::from_str::<Value>(e["text"].as_str()?).ok());
+    read.filter(|m| m["type"].as_str().is_some_and(|t| t.ends_with("_response"))).collect()
+}
+
+fn request(stage: &Stage, id: &str) -> Value {
+    let all = stage.phalanx(&["--json", "requests", "--all"]).expect(0).json();
+    let found = all.as_array().expect("a list").iter().find(|r| r["request_id"] == id).cloned();
+    found.unwrap_or_else(|| panic!("no request {id}: {all}"))
+}
+
+fn member(stage: &Stage) -> Value {
+    stage.phalanx(&["--json", "status"]).expect(0).json()["members"][0].clone()
+}
+
+fn team(stage: &Stage) {
+    stage.phalanx(&["team", "create", "alpha"]).expect(0);
+    stage.phalanx(&["spawn", "ada"]).expect(0);
+}
+
+/// A team that is led here, with more lines for its manifest.
+fn led(stage: &Stage, team: &str, more: &str) -> Background {
+    let text = format!(
+        "[team]\nname = \"alpha\"\nfinish = \"manual\"\nbackend = \"pty\"\n{team}\n{more}\n[[member]]\nname = \"ada\"\nrole = \"tester\"\n"
+    );
+    let lead = stage.start(&["up", &stage.file("team.toml", &text)]);
+    stage.wait_event("alpha", "member_ready", "ada");
+    lead
+}
+
+fn down(stage: &Stage, lead: Background) {
+    stage.phalanx(&["down", "--force"]).expect(0);
+    drop(lead.end());
+    stage.assert_clean();
+}
+
+#[test]
+fn pm_04_allowed_each_kind_in_the_form_of_the_wire_and_once() {
+    let stage = Stage::without_tmux();
+    team(&stage);
+    for kind in KINDS {
+        ask(&stage, &wire(kind, &format!("id-{kind}")));
+        let waiting = stage.phalanx(&["--json", "requests"]).expect(0).json();
+        let one = &waiting[0];
+        assert_eq!(
+            (&one["kind"], &one["from"], &one["state"]),
+            (&json!(kind), &json!("ada"), &json!("pending"))
+        );
+        assert_eq!(one["body"], wire(kind, &format!("id-{kind}")));
+        assert!(one["age_ms"].is_u64() && !one["summary"].as_str().expect("words").is_empty(), "{one}");
+        assert!(
+            replies(&stage).iter().all(|r| r["type"] != reply_kind(kind)),
+            "nothing is answered by default"
+        );
+        stage.phalanx(&["answer", &format!("id-{kind}"), "--approve"]).expect(0);
+        for again in ["--approve", "--reject"] {
+            let refused = stage.phalanx(&["answer", &format!("id-{kind}"), again]).expect(4);
+            assert!(refused.stderr.contains("allowed by team-lead"), "{refused:?}");
+        }
+        let done = request(&stage, &format!("id-{kind}"));
+        assert_eq!((&done["state"], &done["by"]), (&json!("allowed"), &json!("team-lead")));
+    }
+    let mut told = replies(&stage);
+    assert!(told[0].as_object_mut().expect("object").remove("timestamp").is_some());
+    assert_eq!(
+        told,
+        [
+            json!({"type": "plan_approval_response", "requestId": "id-plan", "approved": true, "permissionMode": "default"}),
+            json!({"type": "permission_response", "request_id": "id-permission", "subtype": "success",
+                "response": {"updated_input": {"command": "curl x"}, "permission_updates": []}}),
+            json!({"type": "sandbox_permission_response", "requestId": "id-sandbox", "host": "docs.rs", "allow": true}),
+        ]
+    );
+    stage.phalanx(&["down", "--force"]).expect(0);
+    stage.assert_clean();
+}
+
+#[test]
+fn pm_04_denied_each_kind_with_the_reason() {
+    let stage = Stage::without_tmux();
+    team(&stage);
+    for kind in KINDS {
+        ask(&stage, &wire(kind, kind));
+        stage.phalanx(&["answer", kind, "--reject", "--reason", "not today"]).expect(0);
+        assert_eq!(request(&stage, kind)["state"], json!("denied"));
+    }
+    let told = replies(&stage);
+    assert_eq!((&told[0]["approved"], &told[0]["feedback"]), (&json!(false), &json!("not today")));
+    assert_eq!((&told[1]["subtype"], &told[1]["error"]), (&json!("error"), &json!("not today")));
+    assert_eq!(told[2]["allow"], json!(false));
+    stage.phalanx(&["down", "--force"]).expect(0);
+    stage.assert_clean();
+}
+
+#[test]
+fn pm_04_timed_out_and_answered_too_late_are_not_a_no() {
+    let stage = Stage::without_tmux();
+    let lead = led(&stage, "answer_within = 1", "");
+    for kind in KINDS {
+        ask(&stage, &wire(kind, kind));
+    }
+    let states = || KINDS.map(|kind| request(&stage, kind)["state"].as_str().expect("word").to_owned());
+    wait_for("all three to run out", || (states() == ["timed_out"; 3]).then_some(()));
+    let told = replies(&stage);
+    assert_eq!(told.len(), 3);
+    assert!(
+        told.iter().all(|r| r["approved"] != true && r["allow"] != true && r["subtype"] != "success"),
+        "{told:?}"
+    );
+    assert!(told[1]["error"].as_str().is_some_and(|e| e.contains("not a refusal")), "{told:?}");
+    for kind in KINDS {
+        let late = stage.phalanx(&["answer", kind, "--approve"]).expect(4);
+        assert!(late.stderr.contains("nobody answered until"), "{late:?}");
+        assert_eq!(request(&stage, kind)["state"], json!("answered_too_late"));
+    }
+    assert_eq!(replies(&stage), told, "nothing more is said");
+    down(&stage, lead);
+}
+
+#[test]
+fn pm_04_the_asker_is_gone_each_kind() {
+    let stage = Stage::without_tmux();
+    team(&stage);
+    for kind in KINDS {
+        ask(&stage, &wire(kind, kind));
+    }
+    assert_eq!(stage.phalanx(&["--json", "requests"]).expect(0).json().as_array().map(Vec::len), Some(3));
+    // Written by the first run, found when the second one is there.
+    ask(&stage, &permission("late", "ls"));
+    stage.phalanx(&["shutdown", "ada", "--force"]).expect(0);
+    stage.phalanx(&["spawn", "ada"]).expect(0);
+    for id in [KINDS[0], KINDS[1], KINDS[2], "late"] {
+        let refused = stage.phalanx(&["answer", id, "--approve"]).expect(4);
+        assert!(refused.stderr.contains("the run that asked is gone"), "{refused:?}");
+        assert_eq!(request(&stage, id)["state"], json!("asker_gone"));
+    }
+    assert_eq!(replies(&stage), Vec::<Value>::new());
+    stage.phalanx(&["down", "--force"]).expect(0);
+    stage.assert_clean();
+}
+
+#[test]
+fn pm_07_a_plan_is_rejected_revised_and_approved_and_wakes_its_member_once() {
+    let stage = Stage::without_tmux();
+    let lead = led(&stage, "", "");
+    ask(&stage, &wire("plan", "plan-1"));
+    wait_for("it to wait", || (member(&stage)["state"] == "awaiting_plan").then_some(()));
+    stage.phalanx(&["answer", "plan-1", "--reject", "--reason", "leave the schema alone"]).expect(0);
+    wait_for("it to go on", || (member(&stage)["state"] != "awaiting_plan").then_some(()));
+    ask(&stage, &wire("plan", "plan-2"));
+    wait_for("the second plan", || {
+        stage.journal("alpha").into_iter().find(|e| e["detail"]["request_id"] == "plan-2")
+    });
+    for mode in ["plan", "delegate"] {
+        stage.phalanx(&["answer", "plan-2", "--approve", "--mode", mode]).expect(4);
+    }
+    stage.phalanx(&["answer", "plan-2", "--approve", "--mode", "acceptEdits"]).expect(0);
+    let told = replies(&stage);
+    assert_eq!(told.len(), 2);
+    assert_eq!(
+        (&told[0]["approved"], &told[0]["feedback"]),
+        (&json!(false), &json!("leave the schema alone"))
+    );
+    assert_eq!((&told[1]["approved"], &told[1]["permissionMode"]), (&json!(true), &json!("acceptEdits")));
+    let sent = |e: &Value| e["event"] == "message_sent" && e["detail"]["kind"] == "plan_approval_response";
+    assert_eq!(stage.journal("alpha").into_iter().filter(sent).count(), 2);
+    down(&stage, lead);
+}
+
+#[test]
+fn pm_07_a_member_that_waits_for_a_plan_can_be_shut_down() {
+    let stage = Stage::without_tmux();
+    let lead = led(&stage, "", "");
+    ask(&stage, &wire("plan", "plan-1"));
+    wait_for("it to wait", || (member(&stage)["state"] == "awaiting_plan").then_some(()));
+    stage.phalanx(&["shutdown", "ada", "--deadline", "10"]).expect(0);
+    wait_for("its end to be told", || (request(&stage, "plan-1")["state"] == "asker_gone").then_some(()));
+    down(&stage, lead);
+}
+
+#[test]
+fn rules_decide_and_are_named_and_the_rest_is_asked() {
+    let stage = Stage::without_tmux();
+    let rules = "[rules]\ndeny = [\"WebFetch(domain:docs.rs)\"]\nallow = [\"Bash(git:*), Bash(ls)\"]\n\
+        [rules.role.tester]\ndeny = [\"Bash(git push:*)\"]\n";
+    let lead = led(&stage, "", rules);
+    ask(&stage, &permission("a", "git status && ls"));
+    ask(&stage, &permission("b", "ls; git push"));
+    ask(&stage, &permission("c", "git status; curl x"));
+    ask(&stage, &wire("sandbox", "d"));
+    wait_for("three answers", || (replies(&stage).len() == 3).then_some(()));
+    let of = |id: &str| (request(&stage, id)["state"].clone(), request(&stage, id)["rule"].clone());
+    assert_eq!(of("a"), (json!("allowed"), json!("allow Bash(git:*) of the team, Bash(ls) of the team")));
+    assert_eq!(of("b"), (json!("denied"), json!("deny Bash(git push:*) of role tester")));
+    assert_eq!(of("c"), (json!("pending"), json!(null)));
+    assert_eq!(of("d"), (json!("denied"), json!("deny WebFetch(domain:docs.rs) of the team")));
+    let told = stage.journal("alpha").into_iter().find(|e| e["event"] == "request_decided").expect("told");
+    assert_eq!((&told["detail"]["by"], &told["detail"]["outcome"]), (&json!("rule"), &json!("allowed")));
+    down(&stage, lead);
+}
+
+#[test]
+fn pm_03_a_request_is_announced_within_two_seconds() {
+    let stage = Stage::without_tmux();
+    let notify = format!("notify = [\"sh\", \"-c\", \"cat >{}\"]", stage.at("told").display());
+    let lead = led(&stage, &notify, "");
+    ask(&stage, &permission("perm-1", "make\u{1b}[2J"));
+    let told = wait_within(std::time::Duration::from_secs(2), "the notification", || {
+        serde_json::from_str::<Value>(&std::fs::read_to_string(stage.at("told")).ok()?).ok()
+    });
+    assert_eq!(
+        (&told["request_id"], &told["from"], &told["kind"]),
+        (&json!("perm-1"), &json!("ada"), &json!("permission"))
+    );
+    stage.phalanx(&["down", "--force"]).expect(0);
+    let said = lead.end().stderr;
+    assert!(said.contains("asks for a permission: Bash: make"), "{said}");
+    assert!(said.contains("phalanx answer perm-1 --approve") && !said.contains('\u{1b}'), "{said}");
+}
+
+#[test]
+fn an_answer_works_after_the_lead_was_killed() {
+    let stage = Stage::without_tmux();
+    let lead = led(&stage, "", "");
+    ask(&stage, &permission("perm-1", "make"));
+    stage.wait_event("alpha", "request_filed", "ada");
+    lead.signal("KILL");
+    drop(lead.end());
+    ask(&stage, &permission("perm-2", "make"));
+    for id in ["perm-1", "perm-2"] {
+        stage.phalanx(&["answer", id, "--approve"]).expect(0);
+    }
+    let next = stage.start(&["lead"]);
+    wait_for("the next lead", || {
+        stage.journal("alpha").iter().filter(|e| e["event"] == "lead_started").nth(1).map(drop)
+    });
+    assert_eq!(replies(&stage).len(), 2);
+    down(&stage, next);
+}
+
+#[test]
+fn a_question_that_was_filed_and_not_acknowledged_is_one_question() {
+    let stage = Stage::without_tmux();
+    team(&stage);
+    ask(&stage, &permission("perm-1", "make"));
+    let inbox = stage.root().join("teams/alpha/inboxes/team-lead.json");
+    let before = std::fs::read(&inbox).expect("mailbox");
+    stage.phalanx(&["requests"]).expect(0);
+    // As a crash right after the filing leaves it.
+    std::fs::write(&inbox, before).expect("mailbox");
+    std::fs::remove_file(stage.root().join("teams/alpha/phalanx/handed/team-lead.jsonl")).expect("record");
+    stage.phalanx(&["answer", "perm-1", "--approve"]).expect(0);
+    ask(&stage, &permission("perm-1", "rm -rf x"));
+    let all = stage.phalanx(&["--json", "requests", "--all"]).expect(0).json();
+    assert_eq!(all.as_array().map(Vec::len), Some(1), "{all}");
+    assert_eq!(all[0]["body"]["input"]["command"], json!("make"), "an id is honoured once");
+    assert_eq!(replies(&stage).len(), 1);
+    assert!(stage.journal("alpha").iter().any(|e| e["event"] == "warning"), "the second one is told of");
+    stage.phalanx(&["down", "--force"]).expect(0);
+}
+
+#[test]
+fn sec_04_only_the_lead_decides() {
+    let stage = Stage::without_tmux();
+    team(&stage);
+    ask(&stage, &permission("perm-1", "make"));
+    stage.phalanx(&["--as", "ada", "answer", "perm-1", "--approve"]).expect(4);
+    stage.phalanx(&["--as", "ada", "mode", "ada", "bypassPermissions"]).expect(4);
+    stage.phalanx(&["answer", "perm-2", "--approve"]).expect(3);
+    stage.phalanx(&["answer", "../x", "--approve"]).expect(2);
+    stage.phalanx(&["answer", "perm-1"]).expect(2);
+    stage.phalanx(&["answer", "perm-1", "--approve", "--mode", "plan"]).expect(2);
+    assert_eq!(request(&stage, "perm-1")["state"], json!("pending"));
+    // Said in the lead's own name, or inside a text, it asks for nothing (SEC-05).
+    stage.phalanx(&["send", "team-lead", &permission("own", "make").to_string()]).expect(0);
+    ask(&stage, &json!(format!("please: {}", permission("quoted", "make"))));
+    let all = stage.phalanx(&["--json", "requests", "--all"]).expect(0).json();
+    assert_eq!(all.as_array().map(Vec::len), Some(1), "{all}");
+    stage.phalanx(&["down", "--force"]).expect(0);
+}
+
+#[test]
+fn pm_06_modes_at_run_time_and_plan_mode_for_all() {
+    let stage = Stage::without_tmux();
+    stage.phalanx(&["team", "create", "alpha"]).expect(0);
+    let mut spawn = stage.command(crate::harness::binary());
+    let spawned =
+        spawn.args(["--json", "spawn", "ada"]).env("CLAUDE_CODE_PLAN_MODE_REQUIRED", "true").output();
+    let spawned: Value = serde_json::from_slice(&spawned.expect("phalanx runs").stdout).expect("json");
+    assert_eq!(spawned["plan_mode_required"], json!(true));
+    stage.phalanx(&["mode", "ada", "acceptEdits"]).expect(0);
+    stage.phalanx(&["mode", "--all", "dontAsk"]).expect(0);
+    for (wrong, code) in
+        [(&["ada", "delegate"][..], 4), (&["bob", "plan"], 3), (&["--all", "fast"], 2), (&["ada"], 2)]
+    {
+        let args: Vec<&str> = std::iter::once("mode").chain(wrong.iter().copied()).collect();
+        stage.phalanx(&args).expect(code);
+    }
+    let inbox = stage.phalanx(&["--json", "inbox", "ada", "--all"]).expect(0).json();
+    let texts: Vec<&str> =
+        inbox.as_array().expect("entries").iter().filter_map(|e| e["text"].as_str()).collect();
+    let wire =
+        |mode: &str| format!("{{\"type\":\"mode_set_request\",\"mode\":\"{mode}\",\"from\":\"team-lead\"}}");
+    assert_eq!(texts, [wire("acceptEdits"), wire("dontAsk")]);
+    let shown = std::fs::read_to_string(stage.root().join("teams/alpha/config.json")).expect("team file");
+    assert!(shown.contains("\"mode\": \"dontAsk\""), "{shown}");
+    stage.phalanx(&["down", "--force"]).expect(0);
+}
+
+/// The mailboxes' locks as they are a minute after their holder was killed.
+fn age_locks(stage: &Stage) {
+    let old = std::time::SystemTime::now() - std::time::Duration::from_secs(100);
+    let old = std::fs::FileTimes::new().set_modified(old);
+    for dir in ["teams/alpha", "teams/alpha/inboxes"].map(|dir| stage.root().join(dir)) {
+        for path in std::fs::read_dir(dir).expect("readable").flatten().map(|entry| entry.path()) {
+            if path.is_dir() && path.extension().is_some_and(|e| e == "lock") {
+                std::fs::File::open(&path).and_then(|file| file.set_times(old)).expect("ours");
+            }
+        }
+    }
+}
+
+/// Killed at every step between the message and the answer, it is taken up by the next one: one question, one answer.
+#[cfg(debug_assertions)]
+#[test]
+fn pm_07_killed_at_any_step_the_answer_is_given_once() {
+    let stage = Stage::without_tmux();
+    team(&stage);
+    let mut killed = 0;
+    for point in ["rename.before", "rename.after", "unlock.before", "handed.recorded", "journal.appended"] {
+        for nth in 1.. {
+            assert!(nth < 64, "{point} is passed without end");
+            let id = format!("{point}-{nth}");
+            ask(&stage, &permission(&id, "make"));
+            let mut command = stage.command(crate::harness::binary());
+            command.args(["answer", &id, "--approve"]).env("PHALANX_FAILPOINT", format!("{point}:{nth}"));
+            let ended = command.output().expect("phalanx runs").status.code();
+            age_locks(&stage);
+            let again = stage.phalanx(&["answer", &id, "--approve"]);
+            assert!(again.code == 0 || again.stderr.contains("allowed by team-lead"), "{id}: {again:?}");
+            assert_eq!(request(&stage, &id)["state"], json!("allowed"), "{id}");
+            let told = replies(&stage).into_iter().filter(|r| r["request_id"] == json!(id)).count();
+            assert_eq!(told, 1, "{id}: once");
+            if ended == Some(0) {
+                break;
+            }
+            assert_eq!(ended, None, "{id}: it was killed");
+            killed += 1;
+        }
+    }
+    assert!(killed > 10, "{killed} kills");
+    stage.phalanx(&["down", "--force"]).expect(0);
+}

@@ -1,0 +1,269 @@
+//! Wrapped programs: `fixtures/fake-tui` stands for an agent's program, and its log says what it was really given.
+
+use std::fs;
+use std::io::Write;
+use std::path::PathBuf;
+use std::process::Stdio;
+use std::time::Duration;
+
+use serde_json::{Value, json};
+
+use crate::harness::{Run, Stage, binary, wait_for, wait_within};
+
+const FAKE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/fixtures/fake-tui");
+
+/// A team with one wrapped member, `ada`.
+struct Cast {
+    stage: Stage,
+    log: PathBuf,
+    switches: Vec<String>,
+    backend: &'static str,
+}
+
+impl Cast {
+    fn new(backend: &'static str, switches: &[&str]) -> Cast {
+        let stage = Stage::new();
+        let profiles = stage.root().join("phalanx/profiles");
+        fs::create_dir_all(&profiles).expect("dir");
+        fs::copy(format!("{FAKE}/fake.toml"), profiles.join("fake.toml")).expect("profile");
+        stage.phalanx(&["team", "create", "alpha"]).expect(0);
+        let log = stage.at("log");
+        let switches = switches.iter().map(|s| (*s).to_owned()).collect();
+        let cast = Cast { stage, log, switches, backend };
+        cast.spawn();
+        cast
+    }
+
+    fn spawn(&self) {
+        let (program, log) = (format!("{FAKE}/fake-tui"), self.log.to_string_lossy().into_owned());
+        let head = ["spawn", "ada", "--profile", "fake", "--backend", self.backend, "--", &program, &log];
+        let words: Vec<&str> = head.into_iter().chain(self.switches.iter().map(String::as_str)).collect();
+        self.stage.phalanx(&words).expect(0);
+    }
+
+    /// Stores a message whose text goes in by stdin.
+    fn send(&self, text: &str) {
+        let mut command = self.stage.command(binary());
+        command
+            .args(["send", "ada", "-"])
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped());
+        let mut child = command.spawn().expect("phalanx starts");
+        child.stdin.take().expect("piped").write_all(text.as_bytes()).expect("written");
+        Run::from(child.wait_with_output().expect("it ends")).expect(0);
+    }
+
+    fn record(&self) -> Value {
+        let file = self.stage.root().join("teams/alpha/phalanx/members/ada.json");
+        serde_json::from_slice(&fs::read(file).expect("a record")).expect("json")
+    }
+
+    /// What the program was given, one after the other.
+    fn log(&self) -> Vec<Value> {
+        let text = fs::read_to_string(&self.log).unwrap_or_default();
+        text.lines().filter_map(|line| serde_json::from_str(line).ok()).collect()
+    }
+
+    fn unread(&self) -> usize {
+        let shown = self.stage.phalanx(&["--json", "inbox", "ada", "--peek"]).expect(0).json();
+        shown.as_array().expect("messages").len()
+    }
+
+    /// The bodies of the messages that the program was given, in order; a pointer counts as what it points to.
+    fn bodies(&self) -> Vec<String> {
+        let gap = if self.switches.iter().any(|s| s == "plain") { " " } else { "\n" };
+        let head = format!("<teammate-message teammate_id=\"team-lead\">{gap}");
+        let turns = self.log();
+        let turns: Vec<&str> = turns.iter().map(|turn| turn.as_str().expect("a turn")).collect();
+        let mut bodies = Vec::new();
+        for turn in turns {
+            assert!(turn.starts_with(&head), "somebody else's text: {turn:?}");
+            for part in turn.split(head.as_str()).skip(1) {
+                let (body, _) = part.rsplit_once(&format!("{gap}</teammate-message>")).expect("an envelope");
+                bodies.push(match body.split_once(" bytes long. Read it in the file ") {
+                    Some((_, file)) => fs::read_to_string(file).expect("the pointer leads somewhere"),
+                    None => body.to_owned(),
+                });
+            }
+        }
+        bodies
+    }
+
+    fn end(self) {
+        self.stage.phalanx(&["shutdown", "ada", "--force"]).expect(0);
+        self.stage.phalanx(&["down"]).expect(0);
+        self.stage.assert_clean();
+    }
+}
+
+/// Texts of 1 B to 64 KB, of any characters but those of our envelope.
+fn text(n: usize) -> String {
+    const SIZES: [usize; 8] = [1, 9, 60, 300, 1200, 40, 4500, 65_000];
+    const ALPHABET: [&str; 12] =
+        ["a", "Zürich ", "\n", "日本", "🦀", "\"'$(x)`;", "\t", "<b>&amp;", "e\u{301}", " ", "#{x}", "-- "];
+    let head = format!("{n}:");
+    let tail = (0..).map(|i| ALPHABET[(n * 7 + i * 5) % ALPHABET.len()]);
+    let mut text = head;
+    for piece in tail {
+        if text.len() >= SIZES[n % SIZES.len()] {
+            break;
+        }
+        text.push_str(piece);
+    }
+    text.push('.');
+    text
+}
+
+/// Sends `count` messages and waits until each was observed; gives sent, observed, duplicated, lost.
+fn deliver(switches: &[&str], count: usize) -> [usize; 4] {
+    let cast = Cast::new("pty", switches);
+    let sent: Vec<String> = (0..count).map(text).collect();
+    sent.iter().for_each(|text| cast.send(text));
+    let patience = Duration::from_secs(60 + count as u64);
+    wait_within(patience, &format!("all is observed with {switches:?}"), || {
+        (cast.unread() == 0).then_some(())
+    });
+    let got = cast.bodies();
+    let times = |text: &String| got.iter().filter(|body| *body == text).count();
+    let counts = [
+        sent.len(),
+        sent.iter().filter(|text| times(text) > 0).count(),
+        sent.iter().filter(|text| times(text) > 1).count(),
+        sent.iter().filter(|text| times(text) == 0).count(),
+    ];
+    println!("{switches:?}: sent, observed, duplicated, lost = {counts:?}, {} turns", cast.log().len());
+    assert_eq!(got, sent, "{switches:?}: byte for byte, in order");
+    cast.end();
+    counts
+}
+
+/// How many messages for each set of switches.
+fn count() -> usize {
+    if std::env::var_os("PHALANX_LONG").is_some() { 100 } else { 24 }
+}
+
+/// MSG-02, MSG-03, MSG-04, MSG-08, MSG-09, MSG-15: each message is observed exactly once, byte for byte and in order,
+/// whatever the manners of the program are.
+macro_rules! matrix {
+    ($($name:ident: $switches:expr;)*) => {
+        $(#[test]
+        fn $name() {
+            let count = count();
+            assert_eq!(deliver(&$switches, count), [count, count, 0, 0]);
+        })*
+    };
+}
+
+matrix! {
+    wrap_msg_03_a_polite_program: [];
+    wrap_msg_08_a_slow_start_that_flushes_input: ["slow", "flush"];
+    wrap_msg_08_a_paste_burst_rule: ["burst", "plain"];
+    wrap_msg_08_a_slow_digestion: ["digest"];
+    wrap_msg_08_a_swallowed_first_enter: ["swallow"];
+    wrap_msg_01_a_busy_program: ["busy"];
+    wrap_msg_09_no_bracketed_paste: ["plain"];
+    wrap_msg_04_the_alternate_screen: ["alt"];
+    wrap_sec_03_hostile_escapes: ["hostile"];
+    wrap_msg_08_all_at_once: ["slow", "flush", "digest", "swallow", "busy", "alt", "hostile"];
+}
+
+/// PM-01, PM-02: nothing is typed into a dialog; it is told; once a person has answered it the mail goes in.
+#[test]
+fn wrap_tmux_pm_01_nothing_is_typed_into_a_dialog() {
+    let cast = Cast::new("tmux", &["modal"]);
+    let reason = wait_for("the reason", || cast.record()["reason"].as_str().map(str::to_owned));
+    assert_eq!(reason, "blocked: dialog:trust (rule trust: Trust this folder?)");
+    cast.send("hello");
+    let rejected = cast.stage.phalanx(&["shutdown", "ada", "--deadline", "3"]).expect(4);
+    assert!(rejected.stdout.contains("blocked: dialog:trust"), "{rejected:?}");
+    assert_eq!((cast.log(), cast.unread()), (Vec::new(), 1), "the dialog was left alone");
+    cast.type_in_pane("y");
+    wait_for("the message after the dialog", || (cast.unread() == 0).then_some(()));
+    assert_eq!(cast.log()[0], json!({ "modal": "y" }), "only the person's key");
+    assert_eq!(cast.log().len(), 2);
+    wait_for("the reason to go", || cast.record()["reason"].is_null().then_some(()));
+    cast.end();
+}
+
+/// MSG-11: what a person is typing stays theirs, and is never submitted by us; the mail waits for it.
+#[test]
+fn wrap_tmux_msg_11_a_persons_draft_is_left_alone() {
+    let cast = Cast::new("tmux", &[]);
+    for round in 0..3 {
+        cast.type_in_pane("my draft");
+        cast.send(&format!("message {round}"));
+        cast.type_in_pane(" goes on");
+        wait_within(Duration::from_secs(4), "the hand to rest, and more", || {
+            let draft = cast.stage.phalanx(&["peek", "ada"]).expect(0).stdout.contains("> my draft goes on");
+            (draft && cast.record()["state"] == "idle").then_some(())
+        });
+        assert_eq!((cast.log().len(), cast.unread()), (2 * round, 1), "nothing was submitted");
+        cast.type_in_pane("\r");
+        wait_for("the message", || (cast.unread() == 0).then_some(()));
+    }
+    let log = cast.log();
+    assert_eq!(log.iter().filter(|turn| **turn == "my draft goes on").count(), 3, "{log:?}");
+    assert_eq!(log.len(), 6);
+    cast.end();
+}
+
+/// MSG-02, MSG-03: a wrapper that is killed between staging and observing takes the program along; its mail is unread,
+/// and the next run gets each message once.
+#[test]
+fn wrap_msg_02_a_killed_wrapper_loses_nothing() {
+    let cast = Cast::new("pty", &["digest", "swallow"]);
+    cast.send("once");
+    cast.stage.wait_event("alpha", "message_submitted", "ada");
+    let wrapper = cast.record()["start"]["program"]["pid"].to_string();
+    let killed = cast.stage.command("kill").args(["-9", &wrapper]).status().expect("kill");
+    assert!(killed.success());
+    wait_for("the run to be over", || cast.record()["exit"].is_object().then_some(()));
+    assert_eq!(cast.log(), Vec::<Value>::new());
+    cast.stage.phalanx(&["shutdown", "ada", "--force"]).expect(0);
+    cast.spawn();
+    wait_for("the message in the next run", || (cast.unread() == 0).then_some(()));
+    assert_eq!(cast.bodies(), ["once"]);
+    cast.end();
+}
+
+/// MSG-08, MSG-14: what cannot be submitted is said, stays unread, and is given when it can be.
+#[test]
+fn wrap_msg_08_what_is_not_submitted_is_not_delivered() {
+    let cast = Cast::new("pty", &["deaf"]);
+    cast.send("hello");
+    let said = cast.stage.wait_event("alpha", "message_undelivered", "ada");
+    assert_eq!(said["detail"]["reason"], "the submit key does nothing");
+    let tries = cast.stage.journal("alpha").iter().filter(|e| e["event"] == "message_submitted").count();
+    assert_eq!((tries, cast.unread(), cast.log().len()), (3, 1, 0));
+    let reason = wait_for("the reason", || cast.record()["reason"].as_str().map(str::to_owned));
+    assert_eq!(reason, "blocked: undelivered: the submit key does nothing");
+    cast.end();
+}
+
+/// MSG-14, SD-02: a wrapped program that rests agrees to end, and goes by its own keys.
+#[test]
+fn wrap_sd_02_an_idle_program_agrees_to_end() {
+    let cast = Cast::new("pty", &[]);
+    let closed = cast.stage.phalanx(&["--json", "shutdown", "ada"]).expect(0).json();
+    assert_eq!(closed[0]["outcome"], "closed");
+    cast.stage.phalanx(&["down"]).expect(0);
+    cast.stage.assert_clean();
+}
+
+impl Cast {
+    /// A person types in its tmux pane.
+    fn type_in_pane(&self, keys: &str) {
+        let pane = self.record()["placement"]["tmux"]["pane_id"].as_str().map(str::to_owned);
+        let pane = pane.unwrap_or_else(|| panic!("no pane: {}", self.record()["placement"]));
+        let sent = match keys {
+            "\r" => self.stage.tmux(&["-S", &self.socket(), "send-keys", "-t", &pane, "Enter"]),
+            keys => self.stage.tmux(&["-S", &self.socket(), "send-keys", "-t", &pane, "-l", "--", keys]),
+        };
+        sent.expect("tmux takes keys");
+    }
+
+    fn socket(&self) -> String {
+        self.record()["placement"]["tmux"]["socket"].as_str().expect("a socket").to_owned()
+    }
+}
