@@ -99,11 +99,19 @@ pub(crate) struct Settings {
     #[serde(default)]
     pub(crate) keep: bool,
     pub(crate) max_members: usize,
+    /// A member that owes an answer for so long is unresponsive; seconds.
+    #[serde(default = "answer_within_s")]
+    pub(crate) answer_within_s: u64,
     #[serde(default)]
     pub(crate) env: EnvRules,
     /// Who is started by the lead itself.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) templates: Vec<Template>,
+}
+
+/// Seed 002, "Health Tracking".
+fn answer_within_s() -> u64 {
+    60
 }
 
 impl Settings {
@@ -119,6 +127,7 @@ impl Settings {
             finish: Finish::default(),
             keep: true,
             max_members,
+            answer_within_s: answer_within_s(),
             env: EnvRules::default(),
             templates: Vec::new(),
         }

@@ -20,6 +20,7 @@ pub(crate) fn settings(
     keep: bool,
 ) -> Result<Settings, OpsError> {
     let team = &manifest.team;
+    let by_hand = Settings::by_hand(team.max_members);
     Ok(Settings {
         backend: backend.unwrap_or_else(|| team.backend.clone()),
         layout: team.layout,
@@ -29,7 +30,8 @@ pub(crate) fn settings(
         },
         keep,
         env: EnvRules { allow: manifest.env.allow.clone(), deny: manifest.env.deny.clone() },
-        ..Settings::by_hand(team.max_members)
+        answer_within_s: team.answer_within.map_or(by_hand.answer_within_s, |s| s as u64),
+        ..by_hand
     })
 }
 

@@ -34,8 +34,8 @@ pub(crate) struct View {
 
 /// What is said beside the picture.
 fn is_warning(kind: EventKind) -> bool {
-    use EventKind::{FileQuarantined, MemberFallback, TaskRewritten, TaskVanished, Warning};
-    matches!(kind, Warning | MemberFallback | FileQuarantined | TaskVanished | TaskRewritten)
+    use EventKind::{FileQuarantined, MemberFallback, MemberHealth, TaskRewritten, TaskVanished, Warning};
+    matches!(kind, Warning | MemberFallback | MemberHealth | FileQuarantined | TaskVanished | TaskRewritten)
 }
 
 impl View {

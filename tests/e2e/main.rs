@@ -9,6 +9,7 @@ mod doctor;
 mod exec_backend;
 mod explain;
 mod harness;
+mod health;
 mod iterm2;
 mod lead;
 mod lease;

@@ -13,6 +13,7 @@ use crate::model::record::{ExitRecord, FORMAT, MemberRecord, StartRecord, Wish};
 use crate::model::request::{ShutdownOutcome, ShutdownRequest};
 use crate::model::task::{Task, TaskState};
 
+mod health;
 mod staff;
 
 const NOW: Timestamp = Timestamp(100_000);
@@ -61,6 +62,7 @@ fn record(name: &str, n: u8, profile: &str) -> MemberRecord {
         }),
         ready_at: Some(NOW),
         exit: None,
+        unresponsive: None,
     }
 }
 

@@ -57,6 +57,8 @@ pub(crate) struct TeamSection {
     pub(crate) finish: Finish,
     /// How many teammates the team may have, the lead not counted. At least 1.
     pub(crate) max_members: usize,
+    /// How long a member may owe an answer before it counts as unresponsive, seconds. At least 1; else the default.
+    pub(crate) answer_within: Option<usize>,
 }
 
 /// `finish = …`: when `up` is done.

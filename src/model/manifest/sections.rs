@@ -13,7 +13,8 @@ use crate::model::settings::BackendChoice;
 use crate::model::sheet::{self, At, Faults, Section, check_member_name, check_name, check_pattern};
 
 const ROOT: [&str; 5] = ["team", "env", "defaults", "member", "task"];
-const TEAM: [&str; 6] = ["name", "description", "backend", "layout", "finish", "max_members"];
+const TEAM: [&str; 7] =
+    ["name", "description", "backend", "layout", "finish", "max_members", "answer_within"];
 const ENV: [&str; 2] = ["allow", "deny"];
 const DEFAULTS: [&str; 5] = ["profile", "cwd", "model", "mode", "env"];
 const MEMBER: [&str; 15] = [
@@ -127,6 +128,7 @@ fn read_team(section: &Section, faults: &mut Faults) -> TeamSection {
         layout: inner(section.choice("layout", &Layout::ALL, faults)).unwrap_or_default(),
         finish: inner(section.choice("finish", &FINISHES, faults)).unwrap_or(Finish::TasksDone),
         max_members: read_max_members(section, faults),
+        answer_within: read_count(section, "answer_within", 1, faults),
     }
 }
 

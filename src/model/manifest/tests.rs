@@ -35,6 +35,7 @@ fn the_smallest_manifest_has_the_defaults() {
         layout: Layout::Panes,
         finish: Finish::TasksDone,
         max_members: 8,
+        answer_within: None,
     };
     assert_eq!(manifest.team, team);
     assert_eq!((manifest.defaults.profile.as_str(), manifest.defaults.cwd.as_str()), ("worker", "."));
@@ -66,7 +67,7 @@ fn every_key_is_read() {
     assert_eq!(manifest.team.backend, BackendChoice::Pty);
     assert_eq!(manifest.team.layout, Layout::Windows);
     assert_eq!(manifest.team.finish, Finish::Manual);
-    assert_eq!(manifest.team.max_members, 4);
+    assert_eq!((manifest.team.max_members, manifest.team.answer_within), (4, Some(90)));
     assert_eq!(manifest.env.allow, ["PATH", "LC_*"]);
     assert_eq!(manifest.env.deny, ["*"]);
     let [alice, bob, dev, qa, log] = manifest.members.as_slice() else { panic!("five members") };

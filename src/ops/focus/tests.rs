@@ -122,6 +122,7 @@ fn record(name: &str) -> MemberRecord {
         start: None,
         ready_at: None,
         exit: None,
+        unresponsive: None,
     }
 }
 

@@ -253,6 +253,7 @@ fn record(draft: &Draft, member: &Member, command: &Command, backend: BackendKin
         start: None,
         ready_at: None,
         exit: None,
+        unresponsive: None,
     }
 }
 
