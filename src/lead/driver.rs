@@ -87,8 +87,13 @@ pub(crate) async fn lead(
         ops::lease::announce(lead.team)?;
         recover(lead.ctx, lead.team).await?;
     }
-    let templates = lead.team.settings()?.map(|settings| settings.templates).unwrap_or_default();
-    let state = State::new(lead.goal, templates);
+    let settings = lead.team.settings()?;
+    let unresponsive_after_s = settings.as_ref().map(|settings| settings.unresponsive_after_s);
+    let state = State::new(lead.goal, settings.map(|settings| settings.templates).unwrap_or_default());
+    let state = match unresponsive_after_s {
+        Some(seconds) => state.unresponsive_after(seconds),
+        None => state,
+    };
     let labels = labels::labeller(lead.ctx, lead.team);
     let terminator = terminator::start(lead.ctx, lead.team, signals.clone());
     let (ctx, team, journal_at) = (lead.ctx, lead.team, lead.journal_from);
@@ -331,6 +336,7 @@ impl Driver<'_> {
             Effect::MoveOn { name, incarnation, cause, reason } => {
                 ops::presence::move_on(self.team, &name, &incarnation, cause, reason.as_deref())?;
             }
+            Effect::Health { name, incarnation, debt } => self.health(name, incarnation, debt),
             Effect::Tell(drift) => drop(ops::events::note(self.team, ops::task::told(drift))?),
             Effect::Warn { member, text } => {
                 let note = Note::of(EventKind::Warning).with("text", text);
@@ -338,6 +344,21 @@ impl Driver<'_> {
             }
         }
         Ok(())
+    }
+
+    /// On a thread of its own: the screen that is asked may hang.
+    fn health(&self, name: MemberName, incarnation: Incarnation, debt: Option<ops::health::Debt>) {
+        let (ctx, team) = (self.ctx.clone(), self.team.clone());
+        tokio::task::spawn_blocking(move || {
+            let said = ops::health::note(&ctx, &team, &name, &incarnation, debt);
+            if let Err(e) = said.as_ref().map_err(ToString::to_string)
+                && team.exists()
+            {
+                let note = Note::of(EventKind::Warning).member(&name).with("text", e);
+                // The journal is for looking back.
+                let _ = ops::events::note(&team, note);
+            }
+        });
     }
 
     /// Starts members on a thread of its own: each has to prove that it runs.

@@ -7,6 +7,7 @@ use crate::model::order::Order;
 use crate::model::placement::ProcessId;
 use crate::model::record::MemberRecord;
 use crate::model::request::{Parting, ShutdownOutcome};
+use crate::ops::health::Debt;
 use crate::ops::retire::Retirement;
 
 /// Something to do.
@@ -32,6 +33,9 @@ pub(crate) enum Effect {
     Resolve { request: RequestId, outcome: ShutdownOutcome, answer: Option<String> },
     /// Move a member on in its life.
     MoveOn { name: MemberName, incarnation: Incarnation, cause: Cause, reason: Option<String> },
+    /// It has owed an answer for so long, or answers again: say so in its record, the journal and, once, to the lead.
+    /// Nothing is done to it (CR-02).
+    Health { name: MemberName, incarnation: Incarnation, debt: Option<Debt> },
     /// Say in the journal what another program did to a task.
     Tell(Drift),
     /// Say in the journal that something is odd.

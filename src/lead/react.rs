@@ -1,5 +1,6 @@
 //! The lead's decisions: one pure step over what it knows, what happened, and the time (invariant 7).
 
+mod health;
 mod mail;
 mod members;
 mod questions;
@@ -14,6 +15,7 @@ use crate::model::drift;
 use crate::model::settings::Finish;
 use crate::model::time::Timestamp;
 
+pub(super) use health::next_silence;
 pub(super) use staff::next_start;
 
 /// Takes in what happened and says what is to be done.
@@ -38,6 +40,7 @@ pub(crate) fn react(state: &mut State, event: Event, now: Timestamp) -> Vec<Effe
     }
     shutdown::pass_time(state, now, &mut effects);
     staff::staff(state, now, &mut effects);
+    health::watch(state, now, &mut effects);
     settle(state, &mut effects);
     effects
 }

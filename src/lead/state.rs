@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::react::next_start;
+use super::react::{next_silence, next_start};
 use crate::model::board::Board;
 use crate::model::id::{Incarnation, MemberName, RequestId, TaskId};
 use crate::model::lifecycle::{Cause, MemberState};
@@ -75,6 +75,10 @@ pub(super) struct View {
     pub(super) dismissed: bool,
     /// Since when it runs, as far as is known.
     pub(super) since: Timestamp,
+    /// Since when it owes an answer.
+    pub(super) owes_since: Option<Timestamp>,
+    /// It has owed one for too long, and that was said.
+    pub(super) unresponsive: bool,
 }
 
 /// A plan or a question of a member that lies unread with the lead.
@@ -117,6 +121,8 @@ pub(crate) struct State {
     /// Ids of questions that stand in the table of requests, open.
     pub(super) filed: BTreeSet<String>,
     pub(super) kinds: Vec<Kind>,
+    /// How long a member may owe an answer, ms.
+    pub(super) unresponsive_after_ms: u64,
     /// Messages that were acted upon; they may be seen again until they are marked.
     pub(super) handled: BTreeSet<String>,
     /// By the id of the message.
@@ -144,9 +150,15 @@ impl State {
             board: None,
             members_seen: false,
             requests_seen: false,
+            unresponsive_after_ms: 60_000,
             handled: BTreeSet::new(),
             questions: BTreeMap::new(),
         }
+    }
+
+    /// The same with another patience.
+    pub(crate) fn unresponsive_after(self, seconds: u64) -> State {
+        State { unresponsive_after_ms: seconds.saturating_mul(1000), ..self }
     }
 
     /// How it ended, once it has.
@@ -163,7 +175,7 @@ impl State {
             self.members.get(&r.member).is_some_and(|v| v.ending.is_none() && !v.stuck)
         };
         let deadlines = self.open.values().filter(waiting).map(|r| r.deadline_at);
-        deadlines.chain(next_start(self)).min()
+        deadlines.chain(next_start(self)).chain(next_silence(self)).min()
     }
 
     /// The open request for this run.

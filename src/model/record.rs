@@ -106,6 +106,9 @@ pub(crate) struct MemberRecord {
     pub(crate) ready_at: Option<Timestamp>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) exit: Option<ExitRecord>,
+    /// What it has owed an answer to for too long, and what its screen says meanwhile; none: it answers.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) unresponsive: Option<String>,
 }
 
 /// The form that this phalanx writes.
@@ -187,6 +190,7 @@ mod tests {
                 no_terminal: false,
                 at: Timestamp(4),
             }),
+            unresponsive: None,
         };
         let text = serde_json::to_string(&record).expect("json");
         let back: MemberRecord = serde_json::from_str(&text).expect("json");

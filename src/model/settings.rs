@@ -83,6 +83,11 @@ impl fmt::Display for BackendChoice {
 /// The form of the file that this phalanx writes.
 const FORMAT: u32 = 1;
 
+/// Seed 002, "Health Tracking".
+pub(crate) const fn unresponsive_after_s() -> u64 {
+    60
+}
+
 /// An hour: a person may be at lunch.
 pub(crate) const fn answer_within_s() -> u64 {
     3600
@@ -111,6 +116,9 @@ pub(crate) struct Settings {
     /// How deep teams may be nested: 1, none of its teammates leads others.
     #[serde(default = "one")]
     pub(crate) max_depth: usize,
+    /// A member that owes an answer for so long is unresponsive; seconds.
+    #[serde(default = "unresponsive_after_s")]
+    pub(crate) unresponsive_after_s: u64,
     #[serde(default)]
     pub(crate) env: EnvRules,
     /// What members may do unasked, must not do, and must ask for.
@@ -151,6 +159,7 @@ impl Settings {
             keep: true,
             max_members,
             max_depth: 1,
+            unresponsive_after_s: unresponsive_after_s(),
             env: EnvRules::default(),
             rules: TeamRules::default(),
             answer_within_s: answer_within_s(),

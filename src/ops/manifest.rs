@@ -35,6 +35,7 @@ pub(crate) fn settings(
         env: EnvRules { allow: manifest.env.allow.clone(), deny: manifest.env.deny.clone() },
         worktree: manifest.worktree.clone(),
         max_depth: team.max_depth,
+        unresponsive_after_s: team.unresponsive_after,
         ..Settings::by_hand(team.max_members)
     })
 }

@@ -97,7 +97,7 @@ pub(crate) fn status(team: &TeamStore) -> Result<Status, OpsError> {
         members.push(MemberStatus {
             name: member.name.clone(),
             state: state_word(record.as_ref(), member.is_active),
-            reason: record.as_ref().and_then(|r| r.reason.clone()),
+            reason: record.as_ref().and_then(|r| r.unresponsive.clone().or(r.reason.clone())),
             role: member.agent_type.clone(),
             profile: record.as_ref().map(|r| r.wish.profile.clone()),
             backend: record.as_ref().map(|r| r.backend.as_str().to_owned()).or(member.backend_type.clone()),
@@ -143,6 +143,8 @@ fn state_word(record: Option<&MemberRecord>, is_active: Option<bool>) -> String 
         Some(record) if !record.state.is_over() && liveness(record) == Liveness::Dead => {
             MemberState::Disappeared.as_str().to_owned()
         }
+        // It lives; what it does not do is answer.
+        Some(record) if !record.state.is_over() && record.unresponsive.is_some() => "unresponsive".to_owned(),
         Some(record) => record.state.as_str().to_owned(),
         // Not started by phalanx: the team file is all there is.
         None => if is_active == Some(false) { "idle" } else { "active" }.to_owned(),

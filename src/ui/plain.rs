@@ -44,6 +44,7 @@ fn tint(event: &Event) -> Tint {
         (EventKind::TaskFailed, Tint::Bad),
         (EventKind::MemberStartFailed, Tint::Bad),
         (EventKind::MemberFallback, Tint::Warn),
+        (EventKind::MemberHealth, Tint::Warn),
         (EventKind::TaskCompleted, Tint::Good),
         (EventKind::Warning, Tint::Warn),
         (EventKind::RequestFiled, Tint::Warn),
@@ -77,6 +78,10 @@ fn words(event: &Event) -> Option<String> {
         Kind::MemberReady => Some("runs".to_owned()),
         Kind::MemberStartFailed => Some(with_reason(event, "did not start")),
         Kind::MemberFallback => Some(fallback_words(event)),
+        Kind::MemberHealth => Some(match wire::text(&event.detail, "state").as_deref() {
+            Some("unresponsive") => with_reason(event, "warning: unresponsive"),
+            Some(_) | None => "answers again".to_owned(),
+        }),
         Kind::MemberLeft => Some(with_reason(event, "left")),
         Kind::TaskClaimed => Some(with_task(event, "began")),
         Kind::TaskCompleted => Some(with_task(event, "completed")),

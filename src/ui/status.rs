@@ -61,7 +61,7 @@ fn members(status: &Status, paint: Paint) -> String {
 pub(super) fn state_tint(word: &str) -> Tint {
     match word {
         "working" => Tint::Good,
-        "shutdown_requested" => Tint::Warn,
+        "shutdown_requested" | "unresponsive" => Tint::Warn,
         "failed" | "killed" | "disappeared" => Tint::Bad,
         _ => Tint::Plain,
     }

@@ -35,8 +35,19 @@ pub(crate) struct View {
 
 /// What is said beside the picture.
 fn is_warning(kind: EventKind) -> bool {
-    use EventKind::{FileQuarantined, MemberFallback, RequestFiled, TaskRewritten, TaskVanished, Warning};
-    matches!(kind, Warning | MemberFallback | RequestFiled | FileQuarantined | TaskVanished | TaskRewritten)
+    use EventKind::{
+        FileQuarantined, MemberFallback, MemberHealth, RequestFiled, TaskRewritten, TaskVanished, Warning,
+    };
+    matches!(
+        kind,
+        Warning
+            | MemberFallback
+            | MemberHealth
+            | RequestFiled
+            | FileQuarantined
+            | TaskVanished
+            | TaskRewritten
+    )
 }
 
 impl View {

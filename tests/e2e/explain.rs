@@ -148,7 +148,7 @@ fn completions_and_man_are_made_of_the_definition() {
     let bash = stage.phalanx(&["completions", "bash"]).expect(0).stdout;
     std::fs::write(stage.at("work/completions"), bash).expect("file");
     // What is not for people (`exec`, `worker`) is not offered.
-    for (begun, completed) in [("doct", "doctor"), ("exe", ""), ("work", "")] {
+    for (begun, completed) in [("doct", "doctor"), ("exe", ""), ("worke", ""), ("workt", "worktree")] {
         let script = format!(
             "source ./completions; COMP_WORDS=(phalanx {begun}); COMP_CWORD=1; \
              _phalanx phalanx {begun} phalanx; echo ${{COMPREPLY[*]}}"

@@ -14,6 +14,7 @@ mod exec_backend;
 mod explain;
 mod handshake;
 mod harness;
+mod health;
 mod iterm2;
 mod lead;
 mod lease;

@@ -68,6 +68,8 @@ fn view_of(record: &MemberRecord) -> View {
         stuck: false,
         dismissed: false,
         since: record.start.as_ref().map_or(record.asked_at, |start| start.at),
+        owes_since: None,
+        unresponsive: record.unresponsive.is_some(),
     }
 }
 

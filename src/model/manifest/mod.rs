@@ -65,6 +65,8 @@ pub(crate) struct TeamSection {
     pub(crate) max_members: usize,
     /// How many seconds what members ask can be answered. At least 1.
     pub(crate) answer_within: u64,
+    /// After how many seconds a member that owes an answer counts as unresponsive. At least 1.
+    pub(crate) unresponsive_after: u64,
     /// The program that is told of requests, and its arguments; empty for none.
     pub(crate) notify: Vec<String>,
     /// How deep teams may be nested.

@@ -16,7 +16,7 @@ use crate::model::sheet::{self, At, Faults, Section, check_member_name, check_na
 use crate::model::worktree::{Rules, Wish, check_branch, check_inside};
 
 const ROOT: [&str; 7] = ["team", "env", "rules", "defaults", "worktree", "member", "task"];
-const TEAM: [&str; 9] = [
+const TEAM: [&str; 10] = [
     "name",
     "description",
     "backend",
@@ -25,6 +25,7 @@ const TEAM: [&str; 9] = [
     "max_members",
     "max_depth",
     "answer_within",
+    "unresponsive_after",
     "notify",
 ];
 const ENV: [&str; 2] = ["allow", "deny"];
@@ -148,8 +149,13 @@ fn read_team(section: &Section, faults: &mut Faults) -> TeamSection {
         layout: inner(section.choice("layout", &Layout::ALL, faults)).unwrap_or_default(),
         finish: inner(section.choice("finish", &FINISHES, faults)).unwrap_or(Finish::TasksDone),
         max_members: read_max_members(section, faults),
-        answer_within: read_count(section, "answer_within", 1, faults)
-            .map_or(settings::answer_within_s(), |seconds| u64::try_from(seconds).unwrap_or(u64::MAX)),
+        answer_within: read_seconds(section, "answer_within", settings::answer_within_s(), faults),
+        unresponsive_after: read_seconds(
+            section,
+            "unresponsive_after",
+            settings::unresponsive_after_s(),
+            faults,
+        ),
         notify: section.command("notify", faults).unwrap_or_default(),
         max_depth: read_count(section, "max_depth", 1, faults).unwrap_or(1),
     }
@@ -246,6 +252,10 @@ fn read_count(section: &Section, key: &str, least: usize, faults: &mut Faults) -
         faults.add(&number.span(), format!("`{key}` in {} must be at least {least}", section.title));
     }
     count
+}
+
+fn read_seconds(section: &Section, key: &str, default: u64, faults: &mut Faults) -> u64 {
+    read_count(section, key, 1, faults).map_or(default, |seconds| u64::try_from(seconds).unwrap_or(u64::MAX))
 }
 
 /// Keys that cannot stand together.

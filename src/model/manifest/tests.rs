@@ -38,6 +38,7 @@ fn the_smallest_manifest_has_the_defaults() {
         finish: Finish::TasksDone,
         max_members: 8,
         answer_within: 3600,
+        unresponsive_after: 60,
         notify: Vec::new(),
         max_depth: 1,
     };
@@ -73,6 +74,7 @@ fn every_key_is_read() {
     assert_eq!(manifest.team.finish, Finish::Manual);
     assert_eq!(manifest.team.max_members, 4);
     assert_eq!((manifest.team.answer_within, manifest.team.notify.len()), (600, 2));
+    assert_eq!(manifest.team.unresponsive_after, 90);
     let words = |rules: &[Rule]| rules.iter().cloned().map(String::from).collect::<Vec<_>>();
     assert_eq!(words(&manifest.rules.team.deny), ["Bash(git push:*)", "Read(~/.ssh/**)"]);
     assert_eq!(words(&manifest.rules.team.ask), ["WebFetch"]);

@@ -123,6 +123,7 @@ fn record(name: &str) -> MemberRecord {
         start: None,
         ready_at: None,
         exit: None,
+        unresponsive: None,
     }
 }
 

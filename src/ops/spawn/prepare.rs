@@ -315,6 +315,7 @@ fn record(draft: &Draft, member: &Member, command: &Command, backend: BackendKin
         start: None,
         ready_at: None,
         exit: None,
+        unresponsive: None,
     }
 }
 

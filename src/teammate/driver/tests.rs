@@ -126,6 +126,7 @@ impl Stage {
             start: None,
             ready_at: None,
             exit: None,
+            unresponsive: None,
         };
         self.team.begin_record(&record).expect("a record");
     }

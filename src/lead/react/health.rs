@@ -1,0 +1,53 @@
+//! Who owes an answer, and for how long (seed 002: health tracking). A member that is silent is told of, once each time,
+//! and never ended for it: only one that is gone is acted upon (CR-02).
+
+use crate::lead::effect::Effect;
+use crate::lead::state::{Goal, State, View};
+use crate::model::board::Board;
+use crate::model::id::{MemberName, TaskId};
+use crate::model::lifecycle::MemberState;
+use crate::model::time::Timestamp;
+use crate::ops::health::Debt;
+
+/// Sees who has owed an answer for too long, and who answers again.
+pub(super) fn watch(state: &mut State, now: Timestamp, effects: &mut Vec<Effect>) {
+    if !matches!(state.goal, Goal::Lead(_)) {
+        return;
+    }
+    let Some(board) = &state.board else { return };
+    for (name, view) in state.members.iter_mut().filter(|(_, view)| view.watched && view.ending.is_none()) {
+        let owed = owed(board, name, view);
+        let Some(task) = owed else {
+            view.owes_since = None;
+            if std::mem::take(&mut view.unresponsive) {
+                effects.push(said(name, view, None));
+            }
+            continue;
+        };
+        let for_ms = now.since(*view.owes_since.get_or_insert(now));
+        if !view.unresponsive && for_ms >= state.unresponsive_after_ms {
+            view.unresponsive = true;
+            effects.push(said(name, view, Some(Debt { task, for_ms })));
+        }
+    }
+}
+
+/// The task that was given to a member that could begin it now and has not. A shutdown that it was asked for has its own
+/// deadline, and one that waits for a plan or a permission is owed the answer itself.
+fn owed(board: &Board, name: &MemberName, view: &View) -> Option<TaskId> {
+    if !view.reads_mail || !matches!(view.state, MemberState::Idle | MemberState::Working) {
+        return None;
+    }
+    let given = board.tasks.values().filter(|task| task.is_owned_by(name)).map(|task| task.id);
+    given.into_iter().find(|id| board.may_claim(*id, name, true).is_ok())
+}
+
+fn said(name: &MemberName, view: &View, debt: Option<Debt>) -> Effect {
+    Effect::Health { name: name.clone(), incarnation: view.incarnation.clone(), debt }
+}
+
+/// When the next one has been silent for too long.
+pub(in crate::lead) fn next_silence(state: &State) -> Option<Timestamp> {
+    let waits = state.members.values().filter(|view| !view.unresponsive && view.ending.is_none());
+    waits.filter_map(|view| Some(view.owes_since?.plus_ms(state.unresponsive_after_ms))).min()
+}
