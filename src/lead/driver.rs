@@ -337,7 +337,7 @@ impl Driver<'_> {
                 ops::presence::move_on(self.team, &name, &incarnation, cause, reason.as_deref())?;
             }
             Effect::Health { name, incarnation, debt } => self.health(name, incarnation, debt),
-            Effect::Tell(drift) => drop(ops::events::note(self.team, ops::task::told(drift))?),
+            Effect::Tell(drift) => ops::task::tell(self.team, drift)?,
             Effect::Warn { member, text } => {
                 let note = Note::of(EventKind::Warning).with("text", text);
                 ops::events::note(self.team, Note { member, ..note })?;

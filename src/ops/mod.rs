@@ -23,6 +23,7 @@ pub(crate) mod manifest;
 pub(crate) mod modes;
 pub(crate) mod notify;
 pub(crate) mod output;
+mod owners;
 pub(crate) mod presence;
 pub(crate) mod profiles;
 pub(crate) mod ps;

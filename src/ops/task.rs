@@ -2,11 +2,11 @@
 
 use super::context::{Context, now};
 use super::error::OpsError;
+use super::owners;
 use crate::model::board::{Board, Refusal};
 use crate::model::drift::Drift;
 use crate::model::event::{EventKind, Note};
 use crate::model::id::{MemberName, TaskId};
-use crate::model::protocol::{Message, TaskAssignment};
 use crate::model::task::{Outcome, Task};
 use crate::store::{Ending, NewTask, StoreError, TaskChanges, TaskOwner, TeamStore};
 use crate::sys::failpoint;
@@ -16,7 +16,7 @@ pub(crate) fn create(ctx: &Context, team: &TeamStore, batch: &[NewTask]) -> Resu
     batch.iter().filter_map(|t| t.owner.as_ref()).try_for_each(|owner| must_be_member(team, owner))?;
     let tasks = lay_out(ctx, team, batch)?;
     for (task, new) in tasks.iter().zip(batch) {
-        new.owner.iter().try_for_each(|owner| assign(ctx, team, task, owner))?;
+        new.owner.iter().try_for_each(|owner| owners::assign(team, &ctx.speaker, task, owner))?;
     }
     Ok(tasks)
 }
@@ -39,23 +39,7 @@ fn must_be_member(team: &TeamStore, name: &MemberName) -> Result<(), OpsError> {
     Err(StoreError::NoSuchMember { team: team.name().clone(), name: name.clone(), known }.into())
 }
 
-/// Tells the new owner of a task, unless it is its own doing.
-fn assign(ctx: &Context, team: &TeamStore, task: &Task, owner: &MemberName) -> Result<(), OpsError> {
-    if *owner == ctx.speaker || !super::send::reads_mail(team, owner)? {
-        return Ok(());
-    }
-    let news = TaskAssignment {
-        task_id: task.id.to_string(),
-        subject: Some(task.subject.clone()),
-        description: Some(task.description.clone()),
-        assigned_by: Some(ctx.speaker.to_string()),
-        timestamp: Some(now().iso()),
-    };
-    let (message, cause) = (Message::TaskAssignment(news), task.extra.event.clone());
-    super::send::say(team, &ctx.speaker, owner, &message, cause).map(drop)
-}
-
-/// Edits a task; a new owner is told.
+/// Edits a task; a new owner is told, and an old one if it can begin now.
 pub(crate) fn update(
     ctx: &Context,
     team: &TeamStore,
@@ -68,7 +52,7 @@ pub(crate) fn update(
     };
     owner.iter().try_for_each(|owner| must_be_member(team, owner))?;
     let before = get(team, id)?;
-    let task = team.update_task(id, &ctx.speaker, changes)?;
+    let (task, freed) = team.update_task(id, &ctx.speaker, changes)?;
     let mut note = Note::of_task(EventKind::TaskUpdated, &task)
         .with("by", ctx.speaker.as_str())
         .with("fields", changes.fields());
@@ -77,20 +61,35 @@ pub(crate) fn update(
     }
     team.record(note)?;
     let is_new = |owner: &&&MemberName| !before.is_owned_by(owner);
-    owner.as_ref().filter(is_new).map_or(Ok(()), |owner| assign(ctx, team, &task, owner))?;
+    match owner.as_ref().filter(is_new) {
+        Some(owner) => owners::assign(team, &ctx.speaker, &task, owner)?,
+        None if freed => owners::freed(team, &ctx.speaker, &[id])?,
+        None => {}
+    }
     Ok(task)
 }
 
-/// Deletes a task.
+/// Deletes a task; what only it had blocked can be begun.
 pub(crate) fn delete(ctx: &Context, team: &TeamStore, id: TaskId, force: bool) -> Result<Task, OpsError> {
-    let task = team.delete_task(id, &ctx.speaker, force)?;
+    let (task, freed) = team.delete_task(id, &ctx.speaker, force)?;
     let note = Note::of(EventKind::TaskDeleted).task(id).with("subject", task.subject.as_str());
     team.record(note.with("by", ctx.speaker.as_str()))?;
+    owners::freed(team, &ctx.speaker, &freed)?;
     Ok(task)
 }
 
-/// What another program did to a task, for the journal.
-pub(crate) fn told(drift: Drift) -> Note {
+/// Journals what another program did to a task, and tells the owners of those that it freed.
+pub(crate) fn tell(team: &TeamStore, drift: Drift) -> Result<(), OpsError> {
+    let over = match &drift {
+        Drift::Changed { id, status: Some(_), .. } => Some(*id),
+        Drift::Vanished { .. } | Drift::Rewritten { .. } | Drift::Changed { .. } => None,
+    };
+    super::events::note(team, told(drift))?;
+    let freed = over.map_or(Ok(Vec::new()), |id| team.board().map(|board| board.freed_by(id)))?;
+    owners::freed(team, &MemberName::lead(), &freed)
+}
+
+fn told(drift: Drift) -> Note {
     let note = |kind, id, subject: String| Note::of(kind).task(id).with("subject", subject);
     match drift {
         Drift::Vanished { id, subject } => note(EventKind::TaskVanished, id, subject),
@@ -142,7 +141,8 @@ fn note_claim(team: &TeamStore, task: &Task, who: &MemberName) -> Result<(), Ops
     Ok(())
 }
 
-/// Brings a task to its end: completed, or failed with how its command ended. Gives the task and those it freed.
+/// Brings a task to its end: completed, or failed with how its command ended. Gives the task and those it freed, whose
+/// owners are told.
 pub(crate) fn end(
     team: &TeamStore,
     id: TaskId,
@@ -161,6 +161,7 @@ pub(crate) fn end(
     }
     note = note.with("freed", freed.iter().map(TaskId::to_string).collect::<Vec<_>>());
     team.record(note)?;
+    owners::freed(team, who, &freed)?;
     Ok((task, freed))
 }
 

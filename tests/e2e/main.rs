@@ -19,6 +19,7 @@ mod iterm2;
 mod lead;
 mod lease;
 mod nested;
+mod owners;
 mod profile;
 mod ps;
 mod requests;

@@ -13,6 +13,7 @@ use crate::model::envelope::Envelope;
 use crate::model::event::{EventKind, Note};
 use crate::model::id::{MemberName, agent_id};
 use crate::model::lifecycle::MemberState;
+use crate::model::protocol::Message;
 use crate::model::record::MemberRecord;
 use crate::model::team::Member;
 use crate::profile::Ready;
@@ -136,15 +137,16 @@ fn take_in(team: &TeamStore, one: &Underway, proof: prove::Proof) -> Result<(), 
     Ok(())
 }
 
-/// Takes its prompt out of its mailbox, read or not, so that a later start is not told twice. True: nothing else is in
-/// there.
+/// Takes its prompt and what it was told of its tasks out of its mailbox, read or not, so that a later start is not told
+/// twice. True: nothing else is in there.
 fn take_prompt_back(team: &TeamStore, record: &MemberRecord) -> Result<bool, OpsError> {
     let (mailbox, lead, asked_at) = (team.mailbox(&record.name), MemberName::lead(), record.asked_at.iso());
-    let is_prompt = |e: &&Envelope| {
+    let is_first = |e: &&Envelope| {
         let is_ours = e.from == lead.as_str() && e.timestamp >= asked_at;
-        is_ours && Some(&e.text) == record.wish.prompt.as_ref()
+        let is_prompt = Some(&e.text) == record.wish.prompt.as_ref();
+        is_ours && (is_prompt || matches!(Message::parse(&e.text), Message::TaskAssignment(_)))
     };
-    let prompt: Vec<String> = mailbox.entries()?.iter().filter(is_prompt).map(|e| e.msg_id.clone()).collect();
-    mailbox.remove(&prompt)?;
+    let first: Vec<String> = mailbox.entries()?.iter().filter(is_first).map(|e| e.msg_id.clone()).collect();
+    mailbox.remove(&first)?;
     Ok(mailbox.all()?.is_empty())
 }

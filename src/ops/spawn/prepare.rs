@@ -5,7 +5,7 @@ use std::path::Path;
 
 use super::super::context::{Context, now};
 use super::super::error::OpsError;
-use super::super::{depth, profiles};
+use super::super::{depth, owners, profiles};
 use super::command::{self, Command};
 use super::housing::{self, Site};
 use super::{Plan, Prepared, undo};
@@ -274,13 +274,15 @@ fn write(common: &Common, drafts: &[Draft], batch: &mut [Prepared], specs: &[Spe
         Note { id: Some(one.asked.clone()), ..note.with("profile", one.record.wish.profile.as_str()) }
     };
     common.team.record_all(batch.iter().map(asked).collect())?;
-    for ((draft, one), spec) in drafts.iter().zip(batch).zip(specs) {
+    for ((draft, one), spec) in drafts.iter().zip(&mut *batch).zip(specs) {
         let by_mail = draft.profile.launch.prompt != Prompt::Argv;
         let prompt = draft.order.prompt.as_deref().filter(|_| by_mail);
         one.new_mailbox = mail(common.team, &one.member, prompt)?;
         failpoint::hit("spawn.mailed");
         common.team.keep_spec(spec)?;
     }
+    let members: Vec<&MemberName> = batch.iter().map(|one| &one.member.name).collect();
+    owners::catch_up(common.team, &members)?;
     failpoint::hit("spawn.kept");
     Ok(())
 }

@@ -49,7 +49,7 @@ impl Changes {
 
 impl TeamStore {
     /// Edits a task. `who` must own it; the lead may edit any. Work that was begun goes back to pending when the task
-    /// gets another owner.
+    /// gets another owner. Gives the task, and whether it was blocked and is not any more.
     ///
     /// # Errors
     /// [`StoreError::Circle`] where tasks would wait for each other; then nothing is changed.
@@ -58,12 +58,13 @@ impl TeamStore {
         id: TaskId,
         who: &MemberName,
         changes: &Changes,
-    ) -> Result<Task, StoreError> {
+    ) -> Result<(Task, bool), StoreError> {
         let _list = self.lock_list()?;
         let mut board = self.board()?;
         let found = board.tasks.get(&id).ok_or(Refusal::TaskNotFound(id))?;
         may_touch(found, who)?;
         let before = found.blocked_by.clone();
+        let was_blocked = !board.open_blockers(found).is_empty();
         link(&mut board, id, changes)?;
         // Its own side first: if we die in between, the task waits too long rather than not at all.
         let task = self.change_task(id, |task| {
@@ -84,12 +85,18 @@ impl TeamStore {
                 Ok(())
             })?;
         }
-        Ok(task)
+        let freed = was_blocked && board.open_blockers(&task).is_empty();
+        Ok((task, freed))
     }
 
     /// Takes a task off the board with every edge to it; its id is never given again. `who` must own it; the lead may
-    /// delete any. One that is not over only by force.
-    pub(crate) fn delete_task(&self, id: TaskId, who: &MemberName, force: bool) -> Result<Task, StoreError> {
+    /// delete any. One that is not over only by force. Gives the task and those that it freed.
+    pub(crate) fn delete_task(
+        &self,
+        id: TaskId,
+        who: &MemberName,
+        force: bool,
+    ) -> Result<(Task, Vec<TaskId>), StoreError> {
         let _list = self.lock_list()?;
         let task = self.remove_task(id, who, force)?;
         // After the file: an edge to a task that is gone blocks nobody, a lost edge to one that is there would free.
@@ -101,7 +108,8 @@ impl TeamStore {
                 Ok(())
             })?;
         }
-        Ok(task)
+        let freed = if task.state.frees_dependants() { Vec::new() } else { board.freed_by(id) };
+        Ok((task, freed))
     }
 
     fn remove_task(&self, id: TaskId, who: &MemberName, force: bool) -> Result<Task, StoreError> {

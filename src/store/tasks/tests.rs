@@ -98,7 +98,7 @@ fn tk_08_a_task_that_is_given_to_another_begins_anew() {
     let (_dir, team) = chain(1);
     team.claim(TaskId(1), &who("bob"), NOW).expect("claim");
     let to_ann = Changes { owner: Some(Owner::Member(who("ann"))), ..Changes::default() };
-    let given = team.update_task(TaskId(1), &lead(), &to_ann).expect("update");
+    let (given, _) = team.update_task(TaskId(1), &lead(), &to_ann).expect("update");
     assert_eq!(
         (given.state, given.owner.as_deref(), given.extra.released),
         (TaskState::Pending, Some("ann"), 1)

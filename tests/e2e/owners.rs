@@ -1,0 +1,150 @@
+//! What the owners of tasks are told.
+
+use std::fs;
+
+use serde_json::{Value, json};
+
+use crate::harness::{Stage, wait_for};
+
+/// A profile whose program leaves its mailbox alone.
+fn install(stage: &Stage) {
+    let dir = stage.root().join("phalanx/profiles");
+    fs::create_dir_all(&dir).expect("profiles");
+    let text = "about = \"reads nothing\"\nruns = \"native\"\nreads_mail = true\n\
+                [launch]\nargv = [[\"sleep\", \"600\"]]\nprompt = \"mailbox\"\n\
+                [launch.modes]\ndefault = []\n[ready]\nwhen = \"settled\"\nsettle_ms = 10\n";
+    fs::write(dir.join("mute.toml"), text).expect("profile");
+}
+
+fn with_ada() -> Stage {
+    let stage = Stage::without_tmux();
+    install(&stage);
+    stage.phalanx(&["team", "create", "alpha"]).expect(0);
+    stage.phalanx(&["spawn", "ada", "--profile", "mute"]).expect(0);
+    stage
+}
+
+/// The texts in a mailbox, of any time.
+fn told(stage: &Stage, name: &str) -> Vec<Value> {
+    let mail = stage.phalanx(&["--json", "inbox", name, "--peek", "--all"]).expect(0).json();
+    mail.as_array().expect("a list").iter().map(|one| one["text"].clone()).collect()
+}
+
+/// The ids of the tasks that a member was told to be its own.
+fn assigned(stage: &Stage, name: &str) -> Vec<Value> {
+    let news = |text: &Value| serde_json::from_str::<Value>(text.as_str()?).ok();
+    let texts = told(stage, name);
+    let news = texts.iter().filter_map(news).filter(|news| news["type"] == "task_assignment");
+    news.map(|news| news["taskId"].clone()).collect()
+}
+
+/// How often a member was told that a task of its own can begin.
+fn freed(stage: &Stage, name: &str, task: u32) -> usize {
+    let head = format!("Task #{task} ");
+    let is = |text: &&Value| {
+        text.as_str().is_some_and(|text| text.starts_with(&head) && text.contains("can be begun"))
+    };
+    told(stage, name).iter().filter(is).count()
+}
+
+/// TK-01: in a manifest, at its creation, later, and back from another.
+#[test]
+fn tk_01_each_way_of_assigning_is_told_once() {
+    let stage = Stage::without_tmux();
+    install(&stage);
+    let manifest = stage.file(
+        "team.toml",
+        "[team]\nname = \"alpha\"\nfinish = \"manual\"\n[[member]]\nname = \"ada\"\nprofile = \"mute\"\n\
+         prompt = \"begin\"\n[[member]]\nname = \"bob\"\nprofile = \"mute\"\n\
+         [[task]]\nkey = \"a\"\nsubject = \"A\"\nowner = \"ada\"\n[[task]]\nkey = \"b\"\nsubject = \"B\"\n\
+         [[task]]\nkey = \"c\"\nsubject = \"C\"\nowner = \"ada\"\nafter = [\"a\"]\n",
+    );
+    stage.phalanx(&["up", &manifest, "--detach"]).expect(0);
+    assert_eq!(told(&stage, "ada")[0], json!("begin"));
+    assert_eq!(assigned(&stage, "ada"), ["1", "3"]);
+    assert_eq!(assigned(&stage, "bob"), [""; 0]);
+    stage.phalanx(&["task", "create", "D", "--owner", "ada"]).expect(0);
+    stage.phalanx(&["task", "update", "2", "--owner", "ada"]).expect(0);
+    stage.phalanx(&["task", "update", "2", "--owner", "ada", "--subject", "B2"]).expect(0);
+    assert_eq!(assigned(&stage, "ada"), ["1", "3", "4", "2"]);
+    stage.phalanx(&["task", "update", "2", "--owner", "bob"]).expect(0);
+    stage.phalanx(&["task", "update", "2", "--owner", "ada"]).expect(0);
+    assert_eq!(assigned(&stage, "bob"), ["2"]);
+    assert_eq!(assigned(&stage, "ada"), ["1", "3", "4", "2", "2"]);
+    stage.phalanx(&["down", "--force"]).expect(0);
+}
+
+/// TK-04: by the end of the last blocker, by taking the edge away, by deleting what blocks; and not by its own doing.
+#[test]
+fn tk_04_an_owner_is_told_once_when_nothing_blocks_its_task_any_more() {
+    let stage = with_ada();
+    for (subject, blockers) in [("1", ""), ("2", ""), ("3", "1 2"), ("4", "3"), ("5", "4"), ("6", "5")] {
+        stage.phalanx(&["task", "create", subject, "--owner", "ada"]).expect(0);
+        for blocker in blockers.split_whitespace() {
+            stage.phalanx(&["task", "update", subject, "--blocked-by", blocker]).expect(0);
+        }
+    }
+    stage.phalanx(&["task", "complete", "1"]).expect(0);
+    assert_eq!(freed(&stage, "ada", 3), 0);
+    stage.phalanx(&["task", "complete", "2"]).expect(0);
+    assert_eq!(freed(&stage, "ada", 3), 1);
+    stage.phalanx(&["--as", "ada", "task", "complete", "3"]).expect(0);
+    assert_eq!(freed(&stage, "ada", 4), 0, "its own doing");
+    stage.phalanx(&["task", "update", "5", "--unblock", "4"]).expect(0);
+    stage.phalanx(&["task", "update", "5", "--unblock", "4"]).expect(0);
+    assert_eq!(freed(&stage, "ada", 5), 1);
+    stage.phalanx(&["task", "delete", "5", "--force"]).expect(0);
+    assert_eq!(freed(&stage, "ada", 6), 1);
+    stage.phalanx(&["down", "--force"]).expect(0);
+}
+
+/// TK-04: two that end the last two blockers at the same time.
+#[test]
+fn tk_04_who_ends_the_last_blocker_tells_and_nobody_else() {
+    let stage = with_ada();
+    for round in 0..8 {
+        let (one, two, behind) = (3 * round + 1, 3 * round + 2, 3 * round + 3);
+        for subject in [one, two, behind] {
+            stage.phalanx(&["task", "create", &subject.to_string()]).expect(0);
+        }
+        let blockers = ["--blocked-by", &one.to_string(), "--blocked-by", &two.to_string()];
+        let id = behind.to_string();
+        let words = [&["task", "update", &id, "--owner", "ada"][..], &blockers].concat();
+        stage.phalanx(&words).expect(0);
+        let both = [one, two].map(|id| stage.start(&["task", "complete", &id.to_string()]));
+        both.into_iter().for_each(|ending| drop(ending.end().expect(0)));
+        assert_eq!(freed(&stage, "ada", behind), 1);
+    }
+    stage.phalanx(&["down", "--force"]).expect(0);
+}
+
+/// TK-04: a program that knows nothing of phalanx completes a task under a running lead.
+#[test]
+fn tk_04_a_lead_tells_whom_a_stranger_has_freed() {
+    let stage = with_ada();
+    stage.phalanx(&["task", "create", "1"]).expect(0);
+    stage.phalanx(&["task", "create", "2", "--owner", "ada"]).expect(0);
+    stage.phalanx(&["task", "update", "2", "--blocked-by", "1"]).expect(0);
+    stage.phalanx(&["lead", "--detach"]).expect(0);
+    let file = stage.root().join("tasks/alpha/1.json");
+    let edit = |key: &str, value: String| {
+        let mut task: Value = serde_json::from_slice(&fs::read(&file).expect("read")).expect("json");
+        task[key] = value.into();
+        fs::write(&file, serde_json::to_string_pretty(&task).expect("text")).expect("write");
+    };
+    // Only against what the lead has seen can it tell a change: one that it tells is the proof that it has looked.
+    let mut round = 0;
+    wait_for("the lead to tell a change", || {
+        edit("owner", format!("native{round}"));
+        round += 1;
+        stage.journal("alpha").iter().any(|e| e["event"] == "task_changed").then_some(())
+    });
+    edit("status", "completed".to_owned());
+    wait_for("ada to be told", || (freed(&stage, "ada", 2) == 1).then_some(()));
+    edit("owner", "last".to_owned());
+    wait_for("the lead to tell the last change", || {
+        stage.journal("alpha").iter().any(|e| e["detail"]["owner"] == "last").then_some(())
+    });
+    assert_eq!(freed(&stage, "ada", 2), 1);
+    stage.phalanx(&["down", "--force"]).expect(0);
+}
