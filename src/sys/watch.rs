@@ -327,6 +327,7 @@ mod tests {
         assert!(!is_remote(Path::new("/no/such/directory")));
     }
 
+    /// CR-10: what the system tells is a hint only.
     #[test]
     fn polling_notices_what_the_system_would_have_told() {
         let dir = tempfile::tempdir().expect("a temporary directory");

@@ -109,6 +109,7 @@ fn a_directory_lock_is_there_and_gone() {
     assert_eq!(place.names(), ["gate"]);
 }
 
+/// CR-10: what says that a lock is held is no error and no lock.
 #[test]
 fn one_at_a_time_among_threads_and_processes() {
     let place = Place::new();
