@@ -94,6 +94,10 @@ pub(crate) async fn lead(
         Some(seconds) => state.unresponsive_after(seconds),
         None => state,
     };
+    let state = match state.wants_reports() {
+        true => state.with_reported(ops::results::reported(lead.team)?),
+        false => state,
+    };
     let labels = labels::labeller(lead.ctx, lead.team);
     let terminator = terminator::start(lead.ctx, lead.team, signals.clone());
     let (ctx, team, journal_at) = (lead.ctx, lead.team, lead.journal_from);
@@ -337,6 +341,7 @@ impl Driver<'_> {
                 ops::presence::move_on(self.team, &name, &incarnation, cause, reason.as_deref())?;
             }
             Effect::Health { name, incarnation, debt } => self.health(name, incarnation, debt),
+            Effect::Report(tasks) => ops::results::report(self.team, &tasks)?,
             Effect::Tell(drift) => ops::task::tell(self.team, drift)?,
             Effect::Warn { member, text } => {
                 let note = Note::of(EventKind::Warning).with("text", text);

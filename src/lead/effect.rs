@@ -1,7 +1,7 @@
 //! What the lead can do. The driver carries effects out in order; it decides nothing.
 
 use crate::model::drift::Drift;
-use crate::model::id::{Incarnation, MemberName, RequestId};
+use crate::model::id::{Incarnation, MemberName, RequestId, TaskId};
 use crate::model::lifecycle::Cause;
 use crate::model::order::Order;
 use crate::model::placement::ProcessId;
@@ -36,6 +36,8 @@ pub(crate) enum Effect {
     /// It has owed an answer for so long, or answers again: say so in its record, the journal and, once, to the lead.
     /// Nothing is done to it (CR-02).
     Health { name: MemberName, incarnation: Incarnation, debt: Option<Debt> },
+    /// Tell the lead's mailbox what came of these tasks.
+    Report(Vec<TaskId>),
     /// Say in the journal what another program did to a task.
     Tell(Drift),
     /// Say in the journal that something is odd.

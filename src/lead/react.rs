@@ -12,6 +12,7 @@ use super::event::Event;
 use super::state::{End, Goal, Phase, State};
 use crate::model::board::Board;
 use crate::model::drift;
+use crate::model::results;
 use crate::model::settings::Finish;
 use crate::model::time::Timestamp;
 
@@ -39,6 +40,7 @@ pub(crate) fn react(state: &mut State, event: Event, now: Timestamp) -> Vec<Effe
         Event::Tick => {}
     }
     shutdown::pass_time(state, now, &mut effects);
+    report(state, now, &mut effects);
     staff::staff(state, now, &mut effects);
     health::watch(state, now, &mut effects);
     settle(state, &mut effects);
@@ -50,7 +52,18 @@ fn see_board(state: &mut State, board: Board, effects: &mut Vec<Effect>) {
     if let Some(before) = &state.board {
         effects.extend(drift::between(before, &board).into_iter().map(Effect::Tell));
     }
+    if state.wants_reports() {
+        state.results = results::ended(&board, &state.reported);
+    }
     state.board = Some(board);
+}
+
+/// What members have done is told in one piece, when nobody is at work any more.
+fn report(state: &mut State, now: Timestamp, effects: &mut Vec<Effect>) {
+    if let Some((_, ids)) = state.results.take_if(|(at, _)| *at <= now) {
+        state.reported.extend(&ids);
+        effects.push(Effect::Report(ids));
+    }
 }
 
 /// Whether the goal is reached.

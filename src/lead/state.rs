@@ -116,6 +116,10 @@ pub(crate) struct State {
     pub(super) open: BTreeMap<RequestId, ShutdownRequest>,
     /// None until the board was seen.
     pub(super) board: Option<Board>,
+    /// The tasks that the lead was told the results of.
+    pub(super) reported: BTreeSet<TaskId>,
+    /// Those that it is to be told of together, and when, if none begins meanwhile.
+    pub(super) results: Option<(Timestamp, Vec<TaskId>)>,
     pub(super) members_seen: bool,
     pub(super) requests_seen: bool,
     /// Ids of questions that stand in the table of requests, open.
@@ -142,6 +146,8 @@ impl State {
         };
         State {
             filed: BTreeSet::new(),
+            reported: BTreeSet::new(),
+            results: None,
             kinds: templates.into_iter().map(kind).collect(),
             goal,
             phase: Phase::Leading,
@@ -161,6 +167,16 @@ impl State {
         State { unresponsive_after_ms: seconds.saturating_mul(1000), ..self }
     }
 
+    /// Whether it tells the lead's mailbox of results. The report of a team that ends with its tasks says the same, and more.
+    pub(crate) fn wants_reports(&self) -> bool {
+        self.goal == Goal::Lead(Finish::Manual)
+    }
+
+    /// The same with what was told before.
+    pub(crate) fn with_reported(self, reported: BTreeSet<TaskId>) -> State {
+        State { reported, ..self }
+    }
+
     /// How it ended, once it has.
     pub(crate) fn end(&self) -> Option<End> {
         match self.phase {
@@ -175,7 +191,8 @@ impl State {
             self.members.get(&r.member).is_some_and(|v| v.ending.is_none() && !v.stuck)
         };
         let deadlines = self.open.values().filter(waiting).map(|r| r.deadline_at);
-        deadlines.chain(next_start(self)).chain(next_silence(self)).min()
+        let results = self.results.as_ref().map(|(at, _)| *at);
+        deadlines.chain(next_start(self)).chain(next_silence(self)).chain(results).min()
     }
 
     /// The open request for this run.

@@ -23,6 +23,7 @@ mod owners;
 mod profile;
 mod ps;
 mod requests;
+mod results;
 mod resume;
 mod shutdown;
 mod spawn;

@@ -450,3 +450,25 @@ fn a_label_follows_the_state_and_only_the_state() {
     }
     assert_eq!(labelled(&placed(MemberState::Completed)), [], "its placement goes");
 }
+
+#[test]
+fn what_members_have_done_is_told_once_and_together() {
+    let mut state = leading(Finish::Manual, &[record("ann", 1, "worker")]);
+    let look = |state: &mut State, states: &[TaskState], at: Timestamp| {
+        let Event::Board(mut board) = board(states) else { panic!("a board") };
+        let over = board.tasks.values_mut().filter(|task| task.state.is_over());
+        over.for_each(|task| task.extra.ended_at = Some(NOW));
+        let effects = react(state, Event::Board(board), at);
+        effects.into_iter().filter(|e| matches!(e, Effect::Report(_))).collect::<Vec<_>>()
+    };
+    use TaskState::{Completed, Failed, InProgress};
+    let later = NOW.plus_ms(1000);
+    assert_eq!(look(&mut state, &[Completed, InProgress], later), []);
+    assert_eq!(look(&mut state, &[Completed, Failed], NOW), [], "another one may end together with these");
+    assert_eq!(state.next_tick(), Some(later));
+    assert_eq!(react(&mut state, Event::Tick, later), [Effect::Report(vec![TaskId(1), TaskId(2)])]);
+    assert_eq!(look(&mut state, &[Completed, Failed], later), []);
+    assert_eq!(look(&mut state, &[Completed, Failed, Completed], later), [Effect::Report(vec![TaskId(3)])]);
+    let mut ending = leading(Finish::TasksDone, &[record("ann", 1, "worker")]);
+    assert_eq!(look(&mut ending, &[Completed], later), [], "the team's report says it");
+}

@@ -1,0 +1,173 @@
+//! What members have done, in one text for their lead: tasks that ended together are told of together (seed 001,
+//! "Parallel Delegation Batching"). Pure.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::board::Board;
+use super::id::TaskId;
+use super::task::{Task, TaskState};
+use super::text;
+use super::time::{Timestamp, human};
+
+/// Whoever ends a task within this time after another has ended it together with that one. Milliseconds.
+pub(crate) const TOGETHER_MS: u64 = 1000;
+/// How much of what a failed task has printed is repeated.
+const TAIL_LINES: usize = 5;
+const TAIL_CHARS: usize = 500;
+/// Of more tasks only the number is told.
+const MOST: usize = 100;
+
+/// The tasks that have ended since the last report, and when they may be told of; none as long as others are in work.
+/// What phalanx did not bring to its end is for those who did.
+pub(crate) fn ended(board: &Board, reported: &BTreeSet<TaskId>) -> Option<(Timestamp, Vec<TaskId>)> {
+    if board.tasks.values().any(|task| task.state == TaskState::InProgress) {
+        return None;
+    }
+    let fresh = |task: &&Task| task.state.is_over() && !reported.contains(&task.id);
+    let ended = board.tasks.values().filter(fresh).filter_map(|task| Some((task.id, task.extra.ended_at?)));
+    let (ids, times): (Vec<TaskId>, Vec<Timestamp>) = ended.unzip();
+    Some((times.into_iter().max()?.plus_ms(TOGETHER_MS), ids))
+}
+
+/// The heading and the whole text of a report about these tasks.
+pub(crate) fn report(board: &Board, ids: &[TaskId]) -> (String, String) {
+    let tasks: Vec<&Task> = ids.iter().filter_map(|id| board.tasks.get(id)).collect();
+    let completed = tasks.iter().filter(|task| task.state == TaskState::Completed).count();
+    let failed = tasks.iter().filter(|task| task.state == TaskState::Failed).count();
+    let heading = match (tasks.len(), completed, failed) {
+        (all, done, 0) if all == done => format!("{} completed", counted(all)),
+        (all, 0, lost) if all == lost => format!("{} failed: nothing was achieved", counted(all)),
+        (all, done, lost) => format!("{} ended: {done} completed, {lost} failed", counted(all)),
+    };
+    let mut parts = vec![format!("{heading}.")];
+    let mut by_member: BTreeMap<&str, Vec<&Task>> = BTreeMap::new();
+    for task in tasks.iter().take(MOST) {
+        by_member.entry(task.extra.ended_by.as_deref().unwrap_or("?")).or_default().push(task);
+    }
+    parts.extend(by_member.iter().map(|(name, theirs)| {
+        let lines: Vec<String> = theirs.iter().map(|task| line(task)).collect();
+        format!("{}\n{}", text::short(name, 60), lines.join("\n"))
+    }));
+    if tasks.len() > MOST {
+        parts.push(format!("… and {} more: `phalanx task list --all`", tasks.len() - MOST));
+    }
+    parts.push(next(board, &tasks));
+    (heading, parts.join("\n\n"))
+}
+
+fn counted(tasks: usize) -> String {
+    if tasks == 1 { "1 task".to_owned() } else { format!("{tasks} tasks") }
+}
+
+fn line(task: &Task) -> String {
+    let outcome = task.extra.outcome.as_ref();
+    let span = task.extra.ended_at.zip(task.extra.claimed_at).map(|(end, begin)| end.since(begin));
+    let after = outcome.map(|o| o.elapsed_ms).or(span).map(human);
+    let after = after.map(|time| format!(" after {time}")).unwrap_or_default();
+    let code = outcome.and_then(|o| o.exit_code).filter(|code| *code != 0);
+    let code = code.map(|code| format!(", exit code {code}")).unwrap_or_default();
+    let told = format!(
+        "- #{} \"{}\": {}{after}{code}",
+        task.id,
+        text::short(&task.subject, 120),
+        task.state.as_str()
+    );
+    let tail = outcome.filter(|_| task.state == TaskState::Failed).map(|o| text::block(&o.tail));
+    let tail = tail.map(|tail| text::last_lines(&tail, TAIL_LINES)).unwrap_or_default();
+    let tail: Vec<String> =
+        tail.lines().map(|line| format!("\n    {}", text::short(line, TAIL_CHARS))).collect();
+    told + &tail.concat()
+}
+
+fn next(board: &Board, tasks: &[&Task]) -> String {
+    let failed = tasks.iter().find(|task| task.state == TaskState::Failed);
+    let mut said = Vec::new();
+    if let Some(task) = failed {
+        said.push(format!(
+            "What failed: `phalanx task get {}` and the like show all of it; put the work on the board again with \
+             `phalanx task create`.",
+            task.id
+        ));
+    }
+    let pending = || board.tasks.values().filter(|task| task.state == TaskState::Pending);
+    let free: Vec<&Task> = pending().filter(|task| board.open_blockers(task).is_empty()).collect();
+    said.push(match (free.len(), pending().count()) {
+        (0, 0) => "Nothing is left on the board: give out more work, or end the team with `phalanx down`."
+            .to_owned(),
+        (0, waiting) => {
+            format!("{} left, all behind what has not completed: `phalanx task list`.", counted(waiting))
+        }
+        (free, _) => format!("{} can be begun: `phalanx task list`.", counted(free)),
+    });
+    format!("Next: {}", said.join(" "))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::task::Outcome;
+
+    const NOW: Timestamp = Timestamp(100_000);
+
+    fn task(id: u64, state: TaskState, by: &str) -> Task {
+        let mut task = Task::new(TaskId(id), &format!("T{id}"), "");
+        task.state = state;
+        if state.is_over() {
+            task.extra.ended_by = Some(by.to_owned());
+            task.extra.ended_at = Some(NOW);
+            task.extra.claimed_at = Some(Timestamp(98_500));
+        }
+        task
+    }
+
+    fn board(tasks: Vec<Task>) -> Board {
+        Board { tasks: tasks.into_iter().map(|task| (task.id, task)).collect(), ..Board::default() }
+    }
+
+    #[test]
+    fn what_ends_together_is_told_of_once_nothing_is_in_work() {
+        let none = BTreeSet::new();
+        let done = [task(1, TaskState::Completed, "ann"), task(2, TaskState::Failed, "bob")];
+        let (all, later) = (board(done.to_vec()), NOW.plus_ms(TOGETHER_MS));
+        assert_eq!(ended(&all, &none), Some((later, vec![TaskId(1), TaskId(2)])));
+        assert_eq!(ended(&all, &[TaskId(1)].into()), Some((later, vec![TaskId(2)])));
+        assert_eq!(ended(&all, &[TaskId(1), TaskId(2)].into()), None);
+        let busy = board([&done[..], &[task(3, TaskState::InProgress, "")]].concat());
+        assert_eq!(ended(&busy, &none), None, "a sibling is in work");
+        let mut foreign = task(4, TaskState::Completed, "x");
+        foreign.extra.ended_at = None;
+        assert_eq!(ended(&board(vec![foreign]), &none), None);
+    }
+
+    #[test]
+    fn a_report_is_by_member_and_says_what_comes_next() {
+        let mut failed = task(2, TaskState::Failed, "bob");
+        let tail = "one\ntwo\n\u{1b}[31mthree\nfour\nfive\nsix\n".to_owned();
+        failed.extra.outcome = Some(Outcome { exit_code: Some(2), signal: None, tail, elapsed_ms: 700 });
+        let mut behind = task(4, TaskState::Pending, "");
+        behind.blocked_by = vec![TaskId(2)];
+        let all = board(vec![
+            task(1, TaskState::Completed, "ann"),
+            failed,
+            task(3, TaskState::Pending, ""),
+            behind,
+        ]);
+        let (heading, text) = report(&all, &[TaskId(1), TaskId(2)]);
+        assert_eq!(heading, "2 tasks ended: 1 completed, 1 failed");
+        assert!(text.contains("ann\n- #1 \"T1\": completed after 1.5s"), "{text}");
+        assert!(text.contains("bob\n- #2 \"T2\": failed after 0.7s, exit code 2\n    two\n"), "{text}");
+        assert!(!text.contains("one\n") && !text.contains('\u{1b}') && text.contains("    six"), "{text}");
+        assert!(text.contains("`phalanx task get 2`") && text.contains("1 task can be begun"), "{text}");
+    }
+
+    #[test]
+    fn all_failed_and_all_done_are_said_as_such() {
+        let lost = board(vec![task(1, TaskState::Failed, "ann"), task(2, TaskState::Failed, "ann")]);
+        let (heading, text) = report(&lost, &[TaskId(1), TaskId(2)]);
+        assert_eq!(heading, "2 tasks failed: nothing was achieved");
+        assert!(text.contains("put the work on the board again"), "{text}");
+        let (heading, text) = report(&board(vec![task(1, TaskState::Completed, "ann")]), &[TaskId(1)]);
+        assert_eq!(heading, "1 task completed");
+        assert!(text.contains("Nothing is left on the board"), "{text}");
+    }
+}

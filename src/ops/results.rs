@@ -1,0 +1,51 @@
+//! What members have done, told to the lead's mailbox in one message when the last of those at work has ended.
+
+use std::collections::BTreeSet;
+
+use super::context::now;
+use super::error::OpsError;
+use crate::model::board::Board;
+use crate::model::envelope::Envelope;
+use crate::model::event::{EventKind, Note};
+use crate::model::id::{MemberName, TaskId};
+use crate::model::results;
+use crate::store::TeamStore;
+
+/// What the journal calls such a message.
+const KIND: &str = "results";
+
+/// The tasks that were told of, by whichever lead.
+pub(crate) fn reported(team: &TeamStore) -> Result<BTreeSet<TaskId>, OpsError> {
+    let (events, _) = super::events::from(team, 0)?;
+    let reports = events.iter().filter(|e| {
+        e.event == EventKind::MessageSent && e.detail.get("kind").is_some_and(|kind| kind == KIND)
+    });
+    let ids = reports.filter_map(|e| e.detail.get("tasks")?.as_array()).flatten();
+    Ok(ids.filter_map(|id| TaskId::parse(id.as_str()?).ok()).collect())
+}
+
+/// Tells the lead of these tasks. A lead that died between the message and the journal tells it again; the id of the
+/// message keeps it from being there twice.
+pub(crate) fn report(team: &TeamStore, ids: &[TaskId]) -> Result<(), OpsError> {
+    let board = team.board()?;
+    let (heading, text) = results::report(&board, ids);
+    let lead = MemberName::lead();
+    let msg_id = msg_id(&board, ids);
+    let mailbox = team.mailbox(&lead);
+    if !mailbox.all()?.iter().any(|envelope| envelope.msg_id == msg_id) {
+        let envelope = Envelope::new("system", &text, msg_id.clone(), now()).with(Some(&heading), None);
+        mailbox.append(&envelope)?;
+    }
+    let note = Note::of(EventKind::MessageSent).member(&lead).with("from", "system");
+    let ids: Vec<String> = ids.iter().map(TaskId::to_string).collect();
+    team.record(note.with("msg_id", msg_id).with("kind", KIND).with("tasks", ids))?;
+    Ok(())
+}
+
+/// The same for the same ends of the same tasks.
+fn msg_id(board: &Board, ids: &[TaskId]) -> String {
+    let ended = ids.iter().filter_map(|id| board.tasks.get(id)?.extra.ended_at);
+    let last = ended.max().map_or(0, |at| at.0);
+    let first = ids.first().map(TaskId::to_string).unwrap_or_default();
+    format!("results-{last}-{first}-{}", ids.len())
+}
