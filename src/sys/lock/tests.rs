@@ -5,9 +5,9 @@ use super::*;
 use crate::sys::testing::{Guarded, PATIENCE, helper, run_helper, until};
 use std::fs::{self, File};
 use std::os::unix::fs::symlink;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
 use std::thread;
-use std::time::SystemTime;
+use std::time::{Instant, SystemTime};
 
 const SOON: Duration = Duration::from_millis(60);
 
@@ -42,8 +42,11 @@ impl Place {
         stamp(&self.lock_dir(), age_secs);
     }
 
+    /// All there is but the place of the one whose turn is next, which is there once two have met.
     fn names(&self) -> Vec<String> {
-        crate::sys::fs::list(self.dir.path()).expect("readable")
+        let mut names = crate::sys::fs::list(self.dir.path()).expect("readable");
+        names.retain(|name| name != "gate.next");
+        names
     }
 }
 
@@ -65,6 +68,35 @@ fn a_gate_excludes_and_frees_on_drop() {
     drop(held);
     assert!(Gate::try_open(&place.gate()).expect("usable").is_some());
     assert_eq!(place.names(), ["gate"], "the gate's file stays");
+}
+
+/// TK-02: among many that want it all the time, nobody starves.
+#[test]
+fn who_comes_back_at_once_does_not_pass_who_waits() {
+    let place = Place::new();
+    let (stop, rounds) = (AtomicBool::new(false), AtomicU32::new(0));
+    let mut passed = Vec::new();
+    thread::scope(|scope| {
+        scope.spawn(|| {
+            while !stop.load(Ordering::Relaxed) {
+                let _gate = Gate::open(&place.gate(), PATIENCE).expect("free at last");
+                rounds.fetch_add(1, Ordering::Relaxed);
+                let held = Instant::now();
+                while held.elapsed() < Duration::from_millis(3) {
+                    std::hint::spin_loop();
+                }
+            }
+        });
+        until("the greedy one has it", || rounds.load(Ordering::Relaxed) > 0);
+        for _ in 0..20 {
+            let before = rounds.load(Ordering::Relaxed);
+            drop(Gate::open(&place.gate(), PATIENCE).expect("free at last"));
+            passed.push(rounds.load(Ordering::Relaxed) - before);
+        }
+        stop.store(true, Ordering::Relaxed);
+    });
+    passed.sort_unstable();
+    assert!(passed[passed.len() / 2] <= 2, "{passed:?}");
 }
 
 #[test]
