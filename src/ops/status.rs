@@ -6,7 +6,7 @@ use super::context::now;
 use super::error::OpsError;
 use super::lease;
 use crate::model::id::{MemberName, TaskId, TeamName};
-use crate::model::lifecycle::MemberState;
+use crate::model::lifecycle::{Cause, MemberState};
 use crate::model::record::MemberRecord;
 use crate::model::task::TaskState;
 use crate::store::TeamStore;
@@ -141,7 +141,9 @@ fn lead(team: &TeamStore) -> Result<Option<LeadStatus>, OpsError> {
 fn state_word(record: Option<&MemberRecord>, is_active: Option<bool>) -> String {
     match record {
         Some(record) if !record.state.is_over() && liveness(record) == Liveness::Dead => {
-            MemberState::Disappeared.as_str().to_owned()
+            let ended = record.exit.as_ref().map(|exit| Cause::Ended { code: exit.code });
+            let next = record.state.after(ended.unwrap_or(Cause::Vanished));
+            next.unwrap_or(MemberState::Disappeared).as_str().to_owned()
         }
         // It lives; what it does not do is answer.
         Some(record) if !record.state.is_over() && record.unresponsive.is_some() => "unresponsive".to_owned(),

@@ -3,6 +3,7 @@
 
 use std::collections::BTreeMap;
 use std::path::Path;
+use std::time::Duration;
 
 use super::command::{PaneId, Plain, Server, Unit};
 use super::row::{PaneRow, ServerRow, rows};
@@ -10,6 +11,9 @@ use super::verb::{self, Proof};
 use crate::backend::{BackendError, Mark};
 use crate::model::placement::{Placement, ProcessId, TmuxPane, Verdict};
 use crate::sys::proc::{self, Liveness, Process};
+
+/// What a server that is ending gets to be gone.
+const LEAVING: Duration = Duration::from_secs(1);
 
 /// What has become of a recorded process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -92,13 +96,27 @@ pub(super) fn verify_all(program: &Path, marks: &[Mark<'_>]) -> Vec<Verdict> {
     for mark in marks {
         verdicts.push(match Claim::of(mark) {
             Ok(claim) => {
-                let once = || look(&claim.server(program), Vec::new());
+                let once = || look_once(&claim, program);
                 verdict(&claim, looks.entry(&claim.recorded.socket).or_insert_with(once))
             }
             Err(verdict) => verdict,
         });
     }
     verdicts
+}
+
+/// A server that ends while it is asked says no more than that; whether it has, its process tells a moment later (SD-13).
+fn look_once(claim: &Claim<'_>, program: &Path) -> Look {
+    let seen = look(&claim.server(program), Vec::new());
+    if seen
+        .problem
+        .as_ref()
+        .is_some_and(|problem| problem.to_string().ends_with("server exited unexpectedly"))
+    {
+        let ProcessId { pid, start } = claim.recorded.server;
+        proc::wait_exit(Process { pid, start }, LEAVING);
+    }
+    seen
 }
 
 /// Looks at all panes of a server, in the same process after `before`.
