@@ -24,6 +24,8 @@ use crate::ops::{self, Context, Lease, OpsError, Team};
 
 /// With nothing to do, everything is looked at again this often: a notification can be lost.
 const SWEEP: Duration = Duration::from_secs(60);
+/// Between one look that fails and the next one.
+const AGAIN: Duration = Duration::from_millis(100);
 /// How long a member that the lead starts may take to prove that it runs.
 const START_DEADLINE: Duration = Duration::from_secs(30);
 /// How long members get to end when the lead stops them by itself.
@@ -63,6 +65,8 @@ struct Driver<'a> {
     announced: BTreeSet<RequestId>,
     /// When the first of the open questions runs out.
     due: Option<Timestamp>,
+    /// What could not be read or written at the last look.
+    problem: Option<String>,
     report: &'a mut dyn FnMut(&Noted),
 }
 
@@ -102,11 +106,24 @@ pub(crate) async fn lead(
     let terminator = terminator::start(lead.ctx, lead.team, signals.clone());
     let (ctx, team, journal_at) = (lead.ctx, lead.team, lead.journal_from);
     let (announced, due) = (BTreeSet::new(), None);
-    let mut driver =
-        Driver { ctx, team, state, signals, labels, terminator, journal_at, leads, announced, due, report };
+    let mut driver = Driver {
+        ctx,
+        team,
+        state,
+        signals,
+        labels,
+        terminator,
+        journal_at,
+        leads,
+        announced,
+        due,
+        problem: None,
+        report,
+    };
     driver.look(&Topic::Everything)?;
     while driver.state.end().is_none() {
-        driver.next(&mut incoming, stops).await?;
+        let done = driver.next(&mut incoming, stops).await;
+        driver.outlive(done).await?;
     }
     driver.look(&Topic::Journal)?;
     let end = driver.state.end().unwrap_or(End::TeamGone);
@@ -172,11 +189,13 @@ impl Driver<'_> {
             })?,
             Some(first) = incoming.recv() => {
                 let (topics, others) = sources::drain(first, incoming);
-                for topic in topics {
-                    self.look(&topic)?;
-                }
-                for other in others {
-                    self.take(other)?;
+                let mut signals = topics.into_iter().map(Signal::Changed).chain(others);
+                while let Some(signal) = signals.next() {
+                    if let Err(e) = self.take(signal.clone()) {
+                        // Nothing of it is lost: it comes again.
+                        std::iter::once(signal).chain(signals).for_each(|again| drop(self.signals.send(again)));
+                        return Err(e);
+                    }
                 }
             }
             () = tokio::time::sleep(tick.unwrap_or(SWEEP).min(SWEEP)) => {
@@ -189,6 +208,25 @@ impl Driver<'_> {
                 }
             }
         }
+        Ok(())
+    }
+
+    /// What cannot be read or written now must not end the team: it is told, once, and looked at again.
+    async fn outlive(&mut self, done: Result<(), OpsError>) -> Result<(), OpsError> {
+        let Err(e) = done else {
+            self.problem = None;
+            return Ok(());
+        };
+        if !self.team.exists() {
+            return self.step(Event::TeamGone);
+        }
+        let text = e.to_string();
+        if self.problem.as_ref() != Some(&text) {
+            ops::events::note(self.team, Note::of(EventKind::Warning).with("text", text.as_str()))?;
+        }
+        self.problem = Some(text);
+        // What is due and cannot be done stays due.
+        tokio::time::sleep(AGAIN).await;
         Ok(())
     }
 

@@ -11,7 +11,7 @@ use crate::model::topic::Topic;
 use crate::sys::proc::{self, Process};
 
 /// What reaches the driver before it has been looked at.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(super) enum Signal {
     Changed(Topic),
     Exited { name: MemberName, incarnation: Incarnation },

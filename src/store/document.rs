@@ -16,7 +16,7 @@ use super::turns;
 use crate::model::digest;
 use crate::model::event::{EventKind, Note};
 use crate::model::wire::Object;
-use crate::sys::clock::sleep;
+use crate::sys::clock::{now_ms, sleep};
 use crate::sys::failpoint;
 use crate::sys::fs::{self, Sync};
 use crate::sys::lock::{Afterwards, DirLock, Gate, LOCK_DEADLINE};
@@ -25,8 +25,13 @@ use crate::sys::lock::{Afterwards, DirLock, Gate, LOCK_DEADLINE};
 pub(super) const MAX_FILE: u64 = 64 * 1024 * 1024;
 /// A foreign writer truncates and rewrites in place: a reader without a lock looks again this often (observed: 62 %
 /// of such reads do not parse under write load).
-const TORN_TRIES: u32 = 40;
+const TORN_TRIES: u32 = 8;
 const TORN_PAUSE: Duration = Duration::from_millis(5);
+/// A file that ends too early may be in the middle of being written for so long after its last change: Claude Code 2.1.34
+/// was seen to leave its team file empty for more than 100 ms on a busy machine.
+const WRITING_MS: u64 = 1000;
+/// As often as that takes, and no more, should its clock be ahead of ours.
+const WRITING_TRIES: u32 = 200;
 /// How often a change is made again because an unlocked foreign writer got in between.
 pub(super) const CONFLICT_TRIES: u32 = 20;
 
@@ -125,28 +130,31 @@ pub(super) fn read_parsed<T>(
     place: &Place,
     parse: impl Fn(&[u8]) -> serde_json::Result<T>,
 ) -> Result<Option<Found<T>>, StoreError> {
-    let mut problem = String::new();
-    let mut last = Vec::new();
-    for attempt in 0..TORN_TRIES {
-        if attempt > 0 {
-            sleep(TORN_PAUSE);
-        }
+    let mut tries = 0;
+    loop {
         let Some(file) = fs::read_identified(&place.path, MAX_FILE)? else { return Ok(None) };
-        match parse(&file.bytes) {
+        let (problem, is_short) = match parse(&file.bytes) {
             Ok(parsed) => return Ok(Some(Found { file, parsed })),
-            Err(e) => problem = if file.bytes.is_empty() { "it is empty".to_owned() } else { e.to_string() },
-        }
+            Err(_) if file.bytes.is_empty() => ("it is empty".to_owned(), true),
+            Err(e) => (e.to_string(), e.is_eof()),
+        };
         if place.kept == Kept::ForThisBoot {
             copy_aside(place, &problem)?;
             return Ok(None);
         }
-        // A file that reads the same several times over is not being written: no need to wait out all tries.
-        if attempt >= 8 && file.bytes == last {
-            break;
+        let most = if is_short && is_fresh(&file.identity) { WRITING_TRIES } else { TORN_TRIES };
+        if tries >= most {
+            return Err(quarantine(place, problem));
         }
-        last = file.bytes;
+        tries += 1;
+        sleep(TORN_PAUSE);
     }
-    Err(quarantine(place, problem))
+}
+
+/// Whether the file was changed a moment ago.
+fn is_fresh(identity: &fs::Identity) -> bool {
+    let changed_ms = u64::try_from(identity.mtime / 1_000_000).unwrap_or_default();
+    now_ms().saturating_sub(changed_ms) < WRITING_MS
 }
 
 /// Copies the unreadable file aside and says so in the journal, once for each content; the file itself is never

@@ -6,6 +6,7 @@ mod records;
 
 use std::path::Path;
 use std::thread;
+use std::time::Duration;
 
 use serde_json::{Value, json};
 use tempfile::TempDir;
@@ -20,7 +21,7 @@ use crate::model::spec::{Spec, Terminal, Word};
 use crate::model::task::{Outcome, TaskState};
 use crate::model::team::{Member, Team};
 use crate::model::time::Timestamp;
-use crate::sys::fs;
+use crate::sys::{clock, fs};
 
 pub(in crate::store) const NOW: Timestamp = Timestamp(1_795_214_628_804);
 const LIMIT: u64 = 1 << 20;
@@ -227,6 +228,25 @@ fn a_torn_file_that_becomes_whole_is_read() {
         fs::write_atomic(&path, b"[]").expect("write");
         assert_eq!(reader.join().expect("thread").expect("entries"), []);
     });
+}
+
+/// Observed: Claude Code 2.1.34 writes its team file in place, and does not get the processor back for a while.
+#[test]
+fn a_writer_that_is_interrupted_is_waited_for() {
+    let (_dir, team) = fresh();
+    let path = team.layout.team_file();
+    let whole = raw(&path);
+    for part in [0, whole.len() / 2] {
+        fs::write_atomic(&path, &whole.as_bytes()[..part]).expect("write");
+        thread::scope(|scope| {
+            let reader = scope.spawn(|| team.team().map(|team| team.name.to_string()));
+            // The writer's pause, not ours.
+            clock::sleep(Duration::from_millis(300));
+            fs::write_atomic(&path, whole.as_bytes()).expect("write");
+            assert_eq!(reader.join().expect("thread").expect("the team"), "demo");
+        });
+    }
+    assert_eq!(team.events_from(0).expect("events").0, [], "nothing was wrong");
 }
 
 /// ID-04, ID-05, ID-07.

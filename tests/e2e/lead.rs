@@ -1,5 +1,7 @@
 //! The lead: one at a time, notices who vanishes, hears signals.
 
+use std::fs;
+use std::process::Command;
 use std::time::{Duration, Instant};
 
 use serde_json::json;
@@ -133,4 +135,31 @@ fn sd_08_members_outlive_a_killed_lead_and_down_ends_them() {
     stage.phalanx(&["wait", "--until", "task=1", "--timeout", "20"]).expect(0);
     stage.phalanx(&["down"]).expect(0);
     stage.assert_clean();
+}
+
+/// Observed with Claude Code 2.1.34, which writes its team file in place: a lead outlives a file that it cannot read.
+#[test]
+fn a_lead_outlives_a_team_file_that_is_broken_for_a_while() {
+    let stage = Stage::without_tmux();
+    stage.phalanx(&["team", "create", "alpha"]).expect(0);
+    let ada = stage.phalanx(&["--json", "spawn", "ada"]).expect(0).json();
+    stage.phalanx(&["spawn", "ben"]).expect(0);
+    let lead = stage.start(&["lead"]);
+    // An answer that nobody asked for: that it complains of it shows that it is at its work.
+    let stray = r#"{"type":"shutdown_approved","requestId":"shutdown-1@ben","from":"ben"}"#;
+    stage.phalanx(&["--as", "ben", "send", "team-lead", stray]).expect(0);
+    stage.wait_event("alpha", "warning", "ben");
+    let file = stage.root().join("teams/alpha/config.json");
+    let whole = fs::read(&file).expect("read");
+    fs::write(&file, "").expect("write");
+    // The lead has to read who there is.
+    Command::new("kill").args(["-KILL", &ada["pid"].to_string()]).status().expect("kill");
+    let about =
+        |e: &serde_json::Value| e["detail"]["text"].as_str().is_some_and(|t| t.contains("config.json"));
+    wait_for("the lead to say so", || stage.journal("alpha").iter().any(about).then_some(()));
+    fs::write(&file, whole).expect("write");
+    stage.phalanx(&["task", "create", "One", "--", "true"]).expect(0);
+    stage.wait_event("alpha", "task_completed", "1");
+    lead.signal("TERM");
+    lead.end().expect(130);
 }
