@@ -8,6 +8,7 @@ pub(crate) mod brief;
 mod context;
 pub(crate) mod decide;
 mod depth;
+pub(crate) mod dialog;
 pub(crate) mod doctor;
 mod error;
 pub(crate) mod events;

@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use super::rule::{Area, Progress, ScreenState};
+use super::rule::{Area, Progress, Rule, ScreenState};
 use super::{ComposerRule, Profile};
 
 /// The longest evidence, characters.
@@ -35,6 +35,18 @@ pub(crate) struct Finding {
     /// The text that it found, on one line.
     pub(crate) evidence: String,
     pub(crate) composer: Composer,
+    /// What is asked, where the screen is in a dialog.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) asked: Option<Asked>,
+}
+
+/// What a dialog asks, as far as its rule finds it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub(crate) struct Asked {
+    /// The group `tool` of its patterns.
+    pub(crate) tool: Option<String>,
+    /// The group `text`, on one line, without the frames around it; without such a group the evidence.
+    pub(crate) text: String,
 }
 
 /// What stands in the line in which one types.
@@ -58,6 +70,7 @@ pub(crate) fn judge(profile: &Profile, look: &Look) -> Finding {
             rule: String::new(),
             evidence,
             composer: Composer::Unknown,
+            asked: None,
         };
     };
     let composer = match &profile.composer {
@@ -65,7 +78,23 @@ pub(crate) fn judge(profile: &Profile, look: &Look) -> Finding {
         Some(_) | None => Composer::Unknown,
     };
     let evidence = short(&evidence);
-    Finding { state: rule.state.clone(), rule: rule.name.clone(), evidence, composer }
+    let asked = matches!(rule.state, ScreenState::Dialog(_)).then(|| asked(rule, look, &evidence));
+    Finding { state: rule.state.clone(), rule: rule.name.clone(), evidence, composer, asked }
+}
+
+fn asked(rule: &Rule, look: &Look, evidence: &str) -> Asked {
+    let tool = rule.group("tool", look).map(|tool| unframed(&tool));
+    let text = rule.group("text", look).map_or_else(|| evidence.to_owned(), |text| unframed(&text));
+    Asked { tool, text }
+}
+
+/// On one line, without the lines that frames are drawn with.
+fn unframed(text: &str) -> String {
+    let is_frame = |c: char| ('\u{2500}'..='\u{259f}').contains(&c);
+    text.split(|c: char| c.is_whitespace() || is_frame(c))
+        .filter(|w| !w.is_empty())
+        .collect::<Vec<_>>()
+        .join(" ")
 }
 
 /// On one line; a run of one character, as lines are drawn with, is cut to three.

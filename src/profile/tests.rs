@@ -39,12 +39,48 @@ fn every_built_in_profile_can_be_read_and_is_found_by_its_own_name() {
 }
 
 #[test]
-fn pm_01_no_built_in_profile_answers_a_dialog() {
+fn pm_01_keys_answer_permissions_only_and_what_is_asked_is_known() {
+    let permission = ScreenState::Dialog("permission".to_owned());
     for profile in builtin_names().filter_map(builtin) {
-        assert!(profile.answers.is_empty(), "{}", profile.name);
+        for name in profile.answers.keys() {
+            let rule = profile.rules.iter().find(|rule| rule.name == *name);
+            assert_eq!(rule.map(|rule| &rule.state), Some(&permission), "{}: {name}", profile.name);
+        }
     }
-    let own = with("[answers]\ntrust = \"1\\r\"\n").expect("a profile");
-    assert_eq!(own.answers.get("trust").map(String::as_str), Some("1\r"));
+    let rule = |name: &str, state: &str, pattern: &str| {
+        format!("[[rule]]\nname = \"{name}\"\nstate = \"{state}\"\nmatch = ['{pattern}']\n")
+    };
+    let keys = "[answers.trust]\nallow = \"1\\r\"\ndeny = \"\\u001b\"\n";
+    let own = with(&(rule("trust", "dialog:trust", "^Trust (?<text>.*)\\?") + keys)).expect("a profile");
+    let answer = Answer { allow: "1\r".to_owned(), deny: "\x1b".to_owned() };
+    assert_eq!(own.answers.get("trust"), Some(&answer));
+    for (rule, keys, said) in [
+        (rule("other", "dialog:trust", "(?<text>.)"), keys, "`trust` in [answers] names no rule"),
+        (rule("trust", "idle", "(?<text>.)"), keys, "`trust` in [answers] is for a rule without a dialog"),
+        (rule("trust", "dialog:trust", "."), keys, "is for a rule without a group `(?<text>…)`"),
+        (rule("trust", "dialog:trust", "(?<text>.)"), "[answers.trust]\nallow = \"y\"\n", "has no `deny`"),
+        (rule("trust", "dialog:trust", "(?<text>.)"), "[answers]\ntrust = \"y\"\n", "must be a table"),
+    ] {
+        let fault = with(&(rule + keys)).expect_err("a fault");
+        assert!(fault.contains(said), "{fault}");
+    }
+}
+
+/// What a dialog asks: the groups of its rule, without frames and line breaks.
+#[test]
+fn pm_03_a_dialog_says_what_it_asks() {
+    let rules = "[[rule]]\nname = \"run\"\nstate = \"dialog:permission\"\n\
+                 match = ['^│ Run (?<tool>\\w+)', '│ ╭─+╮ │\\n(?<text>(?:│ │.*\\n)+)│ ╰']\n";
+    let profile = with(rules).expect("a profile");
+    let found = judge(
+        &profile,
+        &look(&["│ Run Shell   │", "│ ╭───────╮ │", "│ │ ls -l │ │", "│ │ /tmp  │ │", "│ ╰───────╯ │"]),
+    );
+    let asked = Asked { tool: Some("Shell".to_owned()), text: "ls -l /tmp".to_owned() };
+    assert_eq!((found.rule.as_str(), found.asked), ("run", Some(asked)));
+    let plain = "[[rule]]\nname = \"ask\"\nstate = \"dialog:permission\"\nmatch = ['may I', '[0-9]+']\n";
+    let found = judge(&with(plain).expect("a profile"), &look(&["may I do 7 things"]));
+    assert_eq!(found.asked, Some(Asked { tool: None, text: "may I … 7".to_owned() }));
 }
 
 #[test]

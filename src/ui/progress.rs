@@ -186,7 +186,7 @@ fn member_state(event: &Event) -> Option<MemberState> {
         Kind::TaskChanged | Kind::TaskRewritten | Kind::ShutdownVerified => None,
         Kind::PlacementVerdict | Kind::FileQuarantined | Kind::Repaired | Kind::Warning => None,
         Kind::WorktreeMade | Kind::WorktreeRemoved => None,
-        Kind::RequestFiled | Kind::RequestDecided | Kind::Recovered => None,
+        Kind::RequestFiled | Kind::RequestDecided | Kind::AnswerTyped | Kind::Recovered => None,
     }
 }
 
@@ -211,7 +211,7 @@ fn task_state(event: &Event) -> Option<TaskState> {
         Kind::MessageSent | Kind::MessageHandled | Kind::ShutdownRequested | Kind::ShutdownEnded => None,
         Kind::PlacementVerdict | Kind::FileQuarantined | Kind::Repaired | Kind::Warning => None,
         Kind::WorktreeMade | Kind::WorktreeRemoved => None,
-        Kind::RequestFiled | Kind::RequestDecided | Kind::Recovered => None,
+        Kind::RequestFiled | Kind::RequestDecided | Kind::AnswerTyped | Kind::Recovered => None,
     }
 }
 

@@ -9,6 +9,7 @@ mod brief;
 mod cascade;
 mod crash;
 mod delete;
+mod dialogs;
 mod doctor;
 mod exec_backend;
 mod explain;

@@ -8,8 +8,9 @@ use std::time::Duration;
 use super::super::desk::{self, Identity};
 use super::super::event::Failure;
 use super::super::state::Me;
+use super::ask::Dialog;
 use super::effect::Effect;
-use super::event::{Event, Refusal};
+use super::event::{Event, Keyed, Refusal};
 use super::react::react;
 use super::state::{HAND_MS, State};
 use super::station::{Station, Wake};
@@ -35,6 +36,7 @@ const SWEEP: Duration = Duration::from_secs(60);
 const BLIND_SWEEP: Duration = Duration::from_secs(5);
 
 struct Driver<'a> {
+    ctx: &'a Context,
     team: &'a Team,
     me: &'a Identity,
     profile: Profile,
@@ -75,8 +77,9 @@ pub(crate) fn wrap(ctx: &Context, team: &Team, me: &Identity) -> Result<i32, Ops
     // In a pane tmux or iTerm2 answers the program's questions to its terminal.
     let answers = record.backend == BackendKind::Pty;
     let station = Station::open(&program, answers, &wakes).map_err(refused)?;
-    let state = State::new(myself(ctx, team, me, &record), profile.paste);
+    let state = State::new(myself(ctx, team, me, &record), profile.paste).answering(profile.answers.clone());
     let driver = Driver {
+        ctx,
         team,
         me,
         profile,
@@ -255,6 +258,7 @@ impl Driver<'_> {
                 self.station.type_in(self.profile.keys.submit.clone().into_bytes());
                 None
             }
+            Effect::Answer { dialog, keys } => Some(Event::Answered(self.answer(&dialog, keys))),
             Effect::Release => {
                 self.station.release_keyboard();
                 None
@@ -263,7 +267,7 @@ impl Driver<'_> {
                 self.station.end(if keys { self.profile.keys.quit.clone() } else { Vec::new() });
                 None
             }
-            Effect::Do(errand) => Some(match desk::run_errand(self.team, self.me, errand) {
+            Effect::Do(errand) => Some(match desk::run_errand(self.ctx, self.team, self.me, errand) {
                 Ok(true) => Event::Done(Ok(())),
                 Ok(false) => Event::Over,
                 Err(e) => self.failed(&e, |failure| Event::Done(Err(failure))),
@@ -276,6 +280,21 @@ impl Driver<'_> {
         if self.team.exists() {
             let _ = ops::events::note(self.team, note.member(&self.me.name));
         }
+    }
+
+    /// Types the keys that answer this dialog, if it is still what the screen shows, and nobody else types.
+    fn answer(&mut self, dialog: &Dialog, keys: String) -> Keyed {
+        if !self.station.hold_keyboard(Duration::from_millis(HAND_MS)) {
+            return Keyed::Hand;
+        }
+        let here = Dialog::on(&profile::judge(&self.profile, &self.station.look())).as_ref() == Some(dialog);
+        if here {
+            self.station.type_in(keys.into_bytes());
+        }
+        self.station.release_keyboard();
+        // What it shows instead is to be told.
+        self.drawn |= !here;
+        if here { Keyed::Typed } else { Keyed::Gone }
     }
 
     /// Types the messages into the composer. Reports later that they are typed.

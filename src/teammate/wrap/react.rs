@@ -4,11 +4,13 @@ use super::super::effect::Errand;
 use super::super::event::{Failure, Requests};
 use super::super::react::mail as worker_mail;
 use super::super::state::Pending;
+use super::ask;
 use super::deliver;
 use super::effect::Effect;
 use super::event::Event;
 use super::state::{BELIEF_MS, LONG_PAUSE_MS, Leaving, Life, Sight, State, Step};
 use crate::model::envelope::Envelope;
+use crate::model::id::LEAD;
 use crate::model::lifecycle::{Cause, MemberState};
 use crate::model::protocol::{
     IdleNotification, Message, ShutdownApproved, ShutdownRejected, ShutdownRequest, ShutdownStatus,
@@ -45,6 +47,7 @@ pub(crate) fn react(state: &mut State, event: Event, now: Timestamp) -> Vec<Effe
         Event::Requests(requests) => state.pending.retain(|pending| !is_ended(pending, &requests)),
         Event::Accepted(recorded) => accept(state, recorded),
         Event::Staged(result) => deliver::see_staged(state, result, now, &mut effects),
+        Event::Answered(keyed) => ask::see_answered(state, keyed, now),
         Event::Done(result) => see_done(state, result, now, &mut effects),
         Event::Ended(code) => state.end = Some(state.leaving.map_or(code, |leaving| leaving.code)),
         Event::Over => leave(state, 0, now, &mut effects),
@@ -68,6 +71,7 @@ fn see(state: &mut State, finding: Finding, shown: bool, now: Timestamp) {
     // What a spinner writes beside it changes all the time, and nothing with it.
     let same = |old: &Sight| old.finding.state == finding.state && old.finding.composer == finding.composer;
     let since = state.sight.as_ref().filter(|old| same(old)).map_or(now, |old| old.since);
+    ask::see(state, &finding, now);
     state.sight = Some(Sight { finding, shown, since });
 }
 
@@ -171,8 +175,12 @@ fn is_for_program(
         | Message::TaskCompleted(_)
         | Message::TeammateTerminated(_)
         | Message::PlanApprovalResponse(_)
-        | Message::PermissionResponse(_)
         | Message::SandboxPermissionResponse(_) => return true,
+        // Only the lead answers (SEC-04).
+        Message::PermissionResponse(answer) if envelope.from == LEAD => {
+            return !ask::hear(state, &answer.request_id, &answer.verdict);
+        }
+        Message::PermissionResponse(_) => return true,
         Message::ShutdownRequest(asked) => hear(state, &envelope.from, asked, requests, now, effects),
         Message::ShutdownApproved(_)
         | Message::ShutdownRejected(_)
@@ -232,6 +240,7 @@ fn settle(state: &mut State, now: Timestamp, effects: &mut Vec<Effect>) {
     }
     unlock_for_a_person(state, now, effects);
     deliver::deliver(state, now, effects);
+    ask::attend(state, now, effects);
     tell(state, now);
     answer_requests(state, now);
     let pauses = |until: Timestamp| now < until && until.since(now) <= LONG_PAUSE_MS;

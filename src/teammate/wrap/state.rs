@@ -1,13 +1,14 @@
 //! What a wrapper knows.
 
-use std::collections::{BTreeSet, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use super::super::effect::Errand;
 use super::super::state::{Me, Pending};
+use super::ask::{self, Dialogs};
 use crate::model::envelope::Envelope;
 use crate::model::id::RequestId;
 use crate::model::time::Timestamp;
-use crate::profile::{Composer, Finding, Paste, ScreenState};
+use crate::profile::{Answer, Composer, Finding, Paste, ScreenState};
 
 /// A person who has typed nothing for so long is not at it (MSG-11).
 pub(super) const HAND_MS: u64 = 2000;
@@ -112,7 +113,10 @@ pub(crate) struct State {
     pub(super) me: Me,
     /// As its profile says.
     pub(super) paste: Paste,
+    /// As its profile says.
+    pub(super) answers: BTreeMap<String, Answer>,
     pub(super) sight: Option<Sight>,
+    pub(super) dialogs: Dialogs,
     /// When a person has typed last.
     pub(super) hand_at: Option<Timestamp>,
     /// What the record was told last; none: nothing yet.
@@ -154,7 +158,9 @@ impl State {
         State {
             me,
             paste,
+            answers: BTreeMap::new(),
             sight: None,
+            dialogs: Dialogs::default(),
             hand_at: None,
             told: None,
             up: false,
@@ -178,6 +184,11 @@ impl State {
         }
     }
 
+    /// With these keys for its dialogs.
+    pub(crate) fn answering(self, answers: BTreeMap<String, Answer>) -> State {
+        State { answers, ..self }
+    }
+
     /// The exit code, once it is time to go.
     pub(crate) fn end(&self) -> Option<i32> {
         self.end
@@ -195,6 +206,7 @@ impl State {
         times.extend(
             self.sight.iter().flat_map(|sight| spans(sight.since, &[BELIEF_MS, self.paste.settle_ms])),
         );
+        times.extend(ask::next_times(self));
         let turn = [self.paste.settle_ms, RETRY_MS, APPEAR_MS, OBSERVE_MS];
         times.extend(self.turn.iter().flat_map(|t| spans(t.at, &turn)));
         if let (Some(_), Some(sight)) = (&self.turn, &self.sight) {
