@@ -43,6 +43,8 @@ pub(crate) struct Profile {
     /// The keys that answer a dialog, by the rule that finds it. They are typed only after somebody has decided, and only
     /// while what was decided upon is still on the screen (PM-01).
     pub(crate) answers: BTreeMap<String, Answer>,
+    /// Who answers when it is asked to end.
+    pub(crate) shutdown: ShutdownPolicy,
     /// In the order of the file; the first that fits decides.
     pub(crate) rules: Vec<Rule>,
 }
@@ -153,6 +155,22 @@ pub(crate) struct Keys {
     pub(crate) interrupt: Option<String>,
     /// Ends the program; each is typed by itself.
     pub(crate) quit: Vec<String>,
+}
+
+/// Who answers for a wrapped program that is asked to end.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub(crate) enum ShutdownPolicy {
+    /// Its wrapper, by what the screen shows: yes at rest, no at work.
+    Auto,
+    /// The agent: it is asked in a turn, and answers by a command.
+    Ask,
+}
+
+impl ShutdownPolicy {
+    /// As they are written in a profile.
+    pub(crate) const ALL: [(&'static str, ShutdownPolicy); 2] =
+        [("auto", ShutdownPolicy::Auto), ("ask", ShutdownPolicy::Ask)];
 }
 
 /// What is typed into a dialog.

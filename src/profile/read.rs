@@ -8,16 +8,19 @@ use toml::de::{DeTable, DeValue};
 
 use super::rule::{Area, Pattern, Progress, Rule, ScreenState};
 use super::words::Group;
-use super::{Answer, ComposerRule, Hook, Keys, Launch, Names, Paste, Profile, Prompt, Ready, Runs};
+use super::{
+    Answer, ComposerRule, Hook, Keys, Launch, Names, Paste, Profile, Prompt, Ready, Runs, ShutdownPolicy,
+};
 use crate::model::mode::Mode;
 use crate::model::sheet::{At, Faults, Section, SheetError, check_name, check_pattern};
 
-const ROOT: [&str; 12] = [
+const ROOT: [&str; 13] = [
     "about",
     "seen",
     "runs",
     "reads_mail",
     "hooks",
+    "shutdown",
     "launch",
     "ready",
     "keys",
@@ -83,6 +86,9 @@ fn profile(name: &str, table: &DeTable, faults: &mut Faults) -> Profile {
             .and_then(|value| Section::open("[composer]", value, &COMPOSER, faults))
             .and_then(|section| composer(&section, faults)),
         answers,
+        shutdown: root
+            .choice("shutdown", &ShutdownPolicy::ALL, faults)
+            .map_or(ShutdownPolicy::Auto, At::into_inner),
         rules,
     }
 }

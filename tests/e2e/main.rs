@@ -34,3 +34,4 @@ mod up;
 mod watch;
 mod worktree;
 mod wrap;
+mod wrap_shutdown;

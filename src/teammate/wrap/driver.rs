@@ -77,7 +77,7 @@ pub(crate) fn wrap(ctx: &Context, team: &Team, me: &Identity) -> Result<i32, Ops
     // In a pane tmux or iTerm2 answers the program's questions to its terminal.
     let answers = record.backend == BackendKind::Pty;
     let station = Station::open(&program, answers, &wakes).map_err(refused)?;
-    let state = State::new(myself(ctx, team, me, &record), profile.paste).answering(profile.answers.clone());
+    let state = State::new(myself(ctx, team, me, &record), profile.paste).by(&profile);
     let driver = Driver {
         ctx,
         team,

@@ -6,6 +6,7 @@ mod deliver;
 mod driver;
 mod effect;
 mod event;
+mod part;
 mod react;
 mod state;
 mod station;

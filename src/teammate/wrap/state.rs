@@ -5,10 +5,11 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use super::super::effect::Errand;
 use super::super::state::{Me, Pending};
 use super::ask::{self, Dialogs};
+use super::part::Put;
 use crate::model::envelope::Envelope;
 use crate::model::id::RequestId;
 use crate::model::time::Timestamp;
-use crate::profile::{Answer, Composer, Finding, Paste, ScreenState};
+use crate::profile::{Answer, Composer, Finding, Paste, Profile, ScreenState, ShutdownPolicy};
 
 /// A person who has typed nothing for so long is not at it (MSG-11).
 pub(super) const HAND_MS: u64 = 2000;
@@ -115,6 +116,8 @@ pub(crate) struct State {
     pub(super) paste: Paste,
     /// As its profile says.
     pub(super) answers: BTreeMap<String, Answer>,
+    /// As its profile says.
+    pub(super) shutdown: ShutdownPolicy,
     pub(super) sight: Option<Sight>,
     pub(super) dialogs: Dialogs,
     /// When a person has typed last.
@@ -145,6 +148,8 @@ pub(crate) struct State {
     pub(super) complaint: Option<String>,
     pub(super) handled: BTreeSet<String>,
     pub(super) pending: Vec<Pending>,
+    /// Requests to end that are the agent's to answer.
+    pub(super) put: Vec<Put>,
     pub(super) honoured: BTreeSet<RequestId>,
     /// It has agreed to end: once this is said, it does.
     pub(super) agreed: bool,
@@ -159,6 +164,7 @@ impl State {
             me,
             paste,
             answers: BTreeMap::new(),
+            shutdown: ShutdownPolicy::Auto,
             sight: None,
             dialogs: Dialogs::default(),
             hand_at: None,
@@ -177,6 +183,7 @@ impl State {
             complaint: None,
             handled: BTreeSet::new(),
             pending: Vec::new(),
+            put: Vec::new(),
             honoured: BTreeSet::new(),
             agreed: false,
             leaving: None,
@@ -184,9 +191,9 @@ impl State {
         }
     }
 
-    /// With these keys for its dialogs.
-    pub(crate) fn answering(self, answers: BTreeMap<String, Answer>) -> State {
-        State { answers, ..self }
+    /// With what its profile says of dialogs and of its end.
+    pub(crate) fn by(self, profile: &Profile) -> State {
+        State { answers: profile.answers.clone(), shutdown: profile.shutdown, ..self }
     }
 
     /// The exit code, once it is time to go.
@@ -197,6 +204,7 @@ impl State {
     /// When it wants to be told that time has passed; none while nothing depends on it.
     pub(crate) fn next_tick(&self, now: Timestamp) -> Option<Timestamp> {
         let mut times: Vec<Timestamp> = self.pending.iter().map(|p| p.answer_by).collect();
+        times.extend(self.put.iter().map(|put| put.pending.answer_by));
         times.extend(self.leaving.map(|leaving| leaving.by));
         times.extend(self.pause_until);
         times.extend(self.rest_until.filter(|_| !self.waiting.is_empty()));
@@ -217,6 +225,6 @@ impl State {
 
     /// The requests that wait for an answer.
     pub(crate) fn pending(&self) -> impl Iterator<Item = &RequestId> {
-        self.pending.iter().map(|p| &p.request.id)
+        self.pending.iter().chain(self.put.iter().map(|put| &put.pending)).map(|p| &p.request.id)
     }
 }

@@ -35,7 +35,7 @@ impl Stand {
         let paste = Paste { bracketed: true, gap_ms: 0, settle_ms: 100, most_bytes: 4096 };
         let keys = Answer { allow: "y".to_owned(), deny: "n".to_owned() };
         let answers = BTreeMap::from([("run".to_owned(), keys)]);
-        let state = State::new(me, paste).answering(answers);
+        let state = State { answers, ..State::new(me, paste) };
         let mut stand = Stand { state, now: Timestamp(1_000_000) };
         stand.at(0, Event::Accepted(MemberState::Idle));
         stand
