@@ -7,6 +7,7 @@ mod args_answer;
 mod args_lead;
 mod args_profile;
 mod args_request;
+mod args_send;
 mod args_task;
 mod args_worktree;
 mod attach;

@@ -53,6 +53,7 @@ pub(crate) enum EventKind {
     MessageStaged,
     MessageSubmitted,
     MessageUndelivered,
+    TurnInterrupted,
 }
 
 impl EventKind {
@@ -101,6 +102,7 @@ impl EventKind {
             EventKind::MessageStaged => "message_staged",
             EventKind::MessageSubmitted => "message_submitted",
             EventKind::MessageUndelivered => "message_undelivered",
+            EventKind::TurnInterrupted => "turn_interrupted",
         }
     }
 }

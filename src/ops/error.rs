@@ -76,6 +76,8 @@ pub(crate) enum OpsError {
     TeamTaken { team: TeamName, alive: bool },
     #[error("`{name}` runs a plain command and reads no mail")]
     ReadsNoMail { name: MemberName },
+    #[error("the work of `{name}` cannot be broken off: {why}")]
+    NotInterruptible { name: MemberName, why: String },
     #[error("`{name}` was not started by phalanx")]
     NotOurMember { name: MemberName },
     #[error("no member of team `{team}` has a terminal to show")]
@@ -207,6 +209,7 @@ impl OpsError {
             | OpsError::Decided { .. }
             | OpsError::NotAllowed { .. }
             | OpsError::OnlyInThePane { .. }
+            | OpsError::NotInterruptible { .. }
             | OpsError::NotOurMember { .. } => Kind::Refused,
         }
     }
@@ -295,6 +298,7 @@ impl OpsError {
             OpsError::Decided { .. } => Some("see what was asked with `phalanx requests --all`".to_owned()),
             OpsError::NotAllowed { .. } => Some("choose another mode".to_owned()),
             OpsError::OnlyInThePane { name, .. } => Some(format!("go there with `phalanx attach {name}`")),
+            OpsError::NotInterruptible { .. } => Some("send it without `--urgent`".to_owned()),
             OpsError::NotOurMember { .. } => Some("ask the lead that started it".to_owned()),
             OpsError::NotYours { .. } => Some("a member answers for itself: `--as NAME`".to_owned()),
             OpsError::Answered { .. } => Some("see what became of it with `phalanx events`".to_owned()),

@@ -115,6 +115,7 @@ fn words(event: &Event) -> Option<String> {
         Kind::MessageSent if wire::text(&event.detail, "kind").as_deref() == Some("message") => {
             Some(format!("got a message from {}", detail(event, "from").unwrap_or_default()))
         }
+        Kind::TurnInterrupted => Some("broke off its turn for an urgent message".to_owned()),
         Kind::MessageUndelivered => Some(with_reason(event, "cannot be given its mail")),
         Kind::MessageStaged | Kind::MessageSubmitted => None,
         Kind::MessageSent | Kind::MessageHandled | Kind::TeamCreated | Kind::TeamDeleted => None,

@@ -35,3 +35,4 @@ mod watch;
 mod worktree;
 mod wrap;
 mod wrap_shutdown;
+mod wrap_urgent;

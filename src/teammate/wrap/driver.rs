@@ -23,7 +23,7 @@ use crate::model::placement::BackendKind;
 use crate::model::record::MemberRecord;
 use crate::model::topic::Topic;
 use crate::ops::{self, Context, OpsError, Team};
-use crate::profile::{self, Profile};
+use crate::profile::{self, Finding, Profile, ScreenState};
 use crate::sys::clock::Deadline;
 
 /// A screen is judged when nothing came for so long, for it is not drawn to the end before …
@@ -258,7 +258,15 @@ impl Driver<'_> {
                 self.station.type_in(self.profile.keys.submit.clone().into_bytes());
                 None
             }
-            Effect::Answer { dialog, keys } => Some(Event::Answered(self.answer(&dialog, keys))),
+            Effect::Answer { dialog, keys } => {
+                let fits = |finding: &Finding| Dialog::on(finding).as_ref() == Some(&dialog);
+                Some(Event::Answered(self.key(keys, fits)))
+            }
+            Effect::Interrupt => {
+                // Who sends is told when there is no such key.
+                let keys = self.profile.keys.interrupt.clone().unwrap_or_default();
+                Some(Event::Interrupted(self.key(keys, |finding| finding.state == ScreenState::Working)))
+            }
             Effect::Release => {
                 self.station.release_keyboard();
                 None
@@ -282,12 +290,12 @@ impl Driver<'_> {
         }
     }
 
-    /// Types the keys that answer this dialog, if it is still what the screen shows, and nobody else types.
-    fn answer(&mut self, dialog: &Dialog, keys: String) -> Keyed {
+    /// Types these keys, if the screen still shows what they are for, and nobody else types.
+    fn key(&mut self, keys: String, fits: impl Fn(&Finding) -> bool) -> Keyed {
         if !self.station.hold_keyboard(Duration::from_millis(HAND_MS)) {
             return Keyed::Hand;
         }
-        let here = Dialog::on(&profile::judge(&self.profile, &self.station.look())).as_ref() == Some(dialog);
+        let here = fits(&profile::judge(&self.profile, &self.station.look()));
         if here {
             self.station.type_in(keys.into_bytes());
         }

@@ -22,6 +22,8 @@ pub(crate) enum Effect {
     Submit,
     /// Type these keys, if this dialog is what the screen shows. Reports `Answered`.
     Answer { dialog: Dialog, keys: String },
+    /// Type the key that breaks off a turn, if the program is at work. Reports `Interrupted`.
+    Interrupt,
     /// Let the keyboard through again, with what was typed meanwhile.
     Release,
     /// End the program: by its own keys if it takes any now, then by signals. Reports `Ended`.

@@ -15,11 +15,11 @@ pub(crate) enum Refusal {
     Failed(Failure),
 }
 
-/// What came of keys for a dialog.
+/// What came of keys that are for one moment of the screen.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Keyed {
     Typed,
-    /// The dialog was not there any more.
+    /// The screen shows something else by now.
     Gone,
     /// A person is at the keyboard.
     Hand,
@@ -47,6 +47,8 @@ pub(crate) enum Event {
     Staged(Result<(), Refusal>),
     /// What came of `Answer`.
     Answered(Keyed),
+    /// What came of `Interrupt`.
+    Interrupted(Keyed),
     /// What came of `Do`.
     Done(Result<(), Failure>),
     /// The program has ended with this exit code.

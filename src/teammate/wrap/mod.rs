@@ -13,5 +13,6 @@ mod station;
 #[cfg(test)]
 mod tests;
 mod turn;
+mod urgent;
 
 pub(crate) use driver::wrap;

@@ -10,6 +10,7 @@ use super::effect::Effect;
 use super::event::Event;
 use super::part::{self, Put};
 use super::state::{BELIEF_MS, LONG_PAUSE_MS, Leaving, Life, Sight, State, Step};
+use super::urgent;
 use crate::model::envelope::Envelope;
 use crate::model::id::LEAD;
 use crate::model::lifecycle::{Cause, MemberState};
@@ -52,6 +53,7 @@ pub(crate) fn react(state: &mut State, event: Event, now: Timestamp) -> Vec<Effe
         Event::Accepted(recorded) => accept(state, recorded),
         Event::Staged(result) => deliver::see_staged(state, result, now, &mut effects),
         Event::Answered(keyed) => ask::see_answered(state, keyed, now),
+        Event::Interrupted(keyed) => urgent::see_interrupted(state, keyed, now, &mut effects),
         Event::Done(result) => see_done(state, result, now, &mut effects),
         Event::Ended(code) => state.end = Some(state.leaving.map_or(code, |leaving| leaving.code)),
         Event::Over => leave(state, 0, now, &mut effects),
@@ -254,6 +256,7 @@ fn settle(state: &mut State, now: Timestamp, effects: &mut Vec<Effect>) {
     unlock_for_a_person(state, now, effects);
     deliver::deliver(state, now, effects);
     ask::attend(state, now, effects);
+    urgent::attend(state, now, effects);
     tell(state, now);
     answer_requests(state, now);
     part::attend(state, now, effects);

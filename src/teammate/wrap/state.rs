@@ -131,6 +131,10 @@ pub(crate) struct State {
     /// Mail for the program, oldest first.
     pub(super) waiting: Vec<Envelope>,
     pub(super) turn: Option<Turn>,
+    /// The driver types the key that breaks off a turn.
+    pub(super) interrupting: bool,
+    /// Urgent messages that a turn was broken off for.
+    pub(super) interrupted: BTreeSet<String>,
     /// How often the mail in front was staged in vain.
     pub(super) vain: u8,
     /// Why the mail in front cannot be delivered.
@@ -173,6 +177,8 @@ impl State {
             accepted: false,
             waiting: Vec::new(),
             turn: None,
+            interrupting: false,
+            interrupted: BTreeSet::new(),
             vain: 0,
             undelivered: None,
             rest_until: None,
