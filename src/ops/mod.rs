@@ -40,6 +40,7 @@ pub(crate) mod status;
 pub(crate) mod task;
 pub(crate) mod team;
 pub(crate) mod terminate;
+pub(crate) mod turn;
 pub(crate) mod verify;
 pub(crate) mod wait;
 pub(crate) mod worktree;

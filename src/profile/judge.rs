@@ -122,13 +122,28 @@ impl Look {
     }
 }
 
-/// Reads the composer: its first row, and what follows up to its end.
-fn composer(how: &ComposerRule, look: &Look) -> Composer {
+/// The last rows above the composer that hold more than frames, at most so many.
+pub(crate) fn last_words(profile: &Profile, look: &Look, most: usize) -> Vec<String> {
+    let composer = profile.composer.as_ref().and_then(|how| first_row(how, look));
+    let above = &look.rows[..composer.unwrap_or(look.rows.len())];
+    let mut rows: Vec<String> =
+        above.iter().rev().map(|row| unframed(row)).filter(|row| !row.is_empty()).take(most).collect();
+    rows.reverse();
+    rows
+}
+
+/// The composer's first row.
+fn first_row(how: &ComposerRule, look: &Look) -> Option<usize> {
     let is_first = |at: usize| {
         let above = at.checked_sub(1).and_then(|at| look.rows.get(at)).map_or("", String::as_str);
         how.line.text(&look.rows[at]).is_some() && how.above.as_ref().is_none_or(|p| p.find(above).is_some())
     };
-    let Some(first) = (0..look.rows.len()).rev().find(|at| is_first(*at)) else { return Composer::Unknown };
+    (0..look.rows.len()).rev().find(|at| is_first(*at))
+}
+
+/// Reads the composer: its first row, and what follows up to its end.
+fn composer(how: &ComposerRule, look: &Look) -> Composer {
+    let Some(first) = first_row(how, look) else { return Composer::Unknown };
     let more = how
         .until
         .as_ref()

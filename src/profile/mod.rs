@@ -16,7 +16,7 @@ use serde::Serialize;
 use crate::model::mode::Mode;
 use crate::model::sheet::SheetError;
 
-pub(crate) use judge::{Asked, Composer, Finding, Look, judge};
+pub(crate) use judge::{Asked, Composer, Finding, Look, judge, last_words};
 pub(crate) use rule::{Pattern, Rule, ScreenState};
 pub(crate) use screen::Screen;
 pub(crate) use words::{Group, Names, Values, fill};

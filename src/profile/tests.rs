@@ -66,6 +66,17 @@ fn pm_01_keys_answer_permissions_only_and_what_is_asked_is_known() {
     }
 }
 
+/// What a program said last stands above the line in which one types.
+#[test]
+fn last_words_stand_above_the_composer() {
+    let profile = with("[composer]\nline = '^> ?(?<text>.*)$'\n").expect("a profile");
+    let seen = look(&["> old", "one", "─────", "│ two │", "", "three", "", "> draft", "hint"]);
+    assert_eq!(last_words(&profile, &seen, 2), ["two", "three"]);
+    assert_eq!(last_words(&profile, &seen, 9), ["> old", "one", "two", "three"]);
+    assert_eq!(last_words(&with("").expect("a profile"), &look(&["one", "", "two"]), 1), ["two"]);
+    assert_eq!(last_words(&profile, &look(&[]), 3), [""; 0]);
+}
+
 /// What a dialog asks: the groups of its rule, without frames and line breaks.
 #[test]
 fn pm_03_a_dialog_says_what_it_asks() {

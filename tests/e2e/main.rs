@@ -34,5 +34,6 @@ mod up;
 mod watch;
 mod worktree;
 mod wrap;
+mod wrap_report;
 mod wrap_shutdown;
 mod wrap_urgent;

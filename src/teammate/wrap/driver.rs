@@ -6,6 +6,7 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::time::Duration;
 
 use super::super::desk::{self, Identity};
+use super::super::effect::Errand;
 use super::super::event::Failure;
 use super::super::state::Me;
 use super::ask::Dialog;
@@ -20,7 +21,10 @@ use crate::model::event::{EventKind, Note};
 use crate::model::id::RequestId;
 use crate::model::lifecycle::MemberState;
 use crate::model::placement::BackendKind;
+use crate::model::protocol::{IdleNotification, Message};
 use crate::model::record::MemberRecord;
+use crate::model::text;
+use crate::model::time::Timestamp;
 use crate::model::topic::Topic;
 use crate::ops::{self, Context, OpsError, Team};
 use crate::profile::{self, Finding, Profile, ScreenState};
@@ -32,6 +36,10 @@ const STILL: Duration = Duration::from_millis(10);
 const RESTLESS: Duration = Duration::from_millis(250);
 /// With nothing to do, everything is looked at again this often: a notification can be lost.
 const SWEEP: Duration = Duration::from_secs(60);
+/// So many rows of the screen are told at the end of a turn, …
+const LAST_ROWS: usize = 5;
+/// … and of it all so many characters.
+const SUMMARY: usize = 600;
 /// The same where changes cannot be watched at all.
 const BLIND_SWEEP: Duration = Duration::from_secs(5);
 
@@ -46,6 +54,8 @@ struct Driver<'a> {
     mark: Option<String>,
     /// Something was drawn since the screen was judged.
     drawn: bool,
+    /// Where its turn began: in the journal, and when.
+    turn_from: (u64, Timestamp),
     /// Since it was judged, and how long nothing had been drawn then.
     judged: Deadline,
     judged_quiet: Duration,
@@ -87,6 +97,7 @@ pub(crate) fn wrap(ctx: &Context, team: &Team, me: &Identity) -> Result<i32, Ops
         station,
         mark: None,
         drawn: true,
+        turn_from: (0, ops::now()),
         judged: Deadline::after(Duration::MAX),
         judged_quiet: Duration::ZERO,
         wakes,
@@ -275,12 +286,43 @@ impl Driver<'_> {
                 self.station.end(if keys { self.profile.keys.quit.clone() } else { Vec::new() });
                 None
             }
-            Effect::Do(errand) => Some(match desk::run_errand(self.ctx, self.team, self.me, errand) {
+            Effect::Do(errand) => Some(match self.run_errand(errand) {
                 Ok(true) => Event::Done(Ok(())),
                 Ok(false) => Event::Over,
                 Err(e) => self.failed(&e, |failure| Event::Done(Err(failure))),
             }),
         }
+    }
+
+    fn run_errand(&mut self, errand: Errand) -> Result<bool, OpsError> {
+        let Errand::Say(message) = errand else {
+            return desk::run_errand(self.ctx, self.team, self.me, errand);
+        };
+        let (message, next) = match *message {
+            Message::IdleNotification(notice) => {
+                let (notice, next) = self.report(notice)?;
+                (Message::IdleNotification(notice), next)
+            }
+            other => (other, self.turn_from),
+        };
+        let said = desk::run_errand(self.ctx, self.team, self.me, Errand::Say(Box::new(message)))?;
+        self.turn_from = next;
+        Ok(said)
+    }
+
+    /// The end of a turn with what came of it: the task that was ended, the last message to a peer, and what stands on
+    /// the screen. And where the next turn begins.
+    fn report(&self, notice: IdleNotification) -> Result<(IdleNotification, (u64, Timestamp)), OpsError> {
+        let (offset, since) = self.turn_from;
+        let now = ops::now();
+        let (deeds, at) = ops::turn::deeds(self.team, &self.me.name, since, offset)?;
+        let words = profile::last_words(&self.profile, &self.station.look(), LAST_ROWS).join("\n");
+        let parts: Vec<String> =
+            deeds.told.into_iter().chain([words].into_iter().filter(|w| !w.is_empty())).collect();
+        let summary = Some(bounded(&parts.join("\n"))).filter(|summary| !summary.is_empty());
+        let completed_status = deeds.task.map(|(_, well)| if well { "success" } else { "failed" }.to_owned());
+        let completed_task_id = deeds.task.map(|(id, _)| id.to_string());
+        Ok((IdleNotification { summary, completed_task_id, completed_status, ..notice }, (at, now)))
     }
 
     fn note(&self, note: Note) {
@@ -329,4 +371,11 @@ impl Driver<'_> {
         };
         Ok(manner.render(envelope, file.as_deref()))
     }
+}
+
+/// Fit to be shown, and cut in front: the end is the news.
+fn bounded(said: &str) -> String {
+    let said = text::block(said);
+    let over = said.chars().count().saturating_sub(SUMMARY);
+    said.chars().skip(over).collect()
 }
