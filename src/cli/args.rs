@@ -14,6 +14,7 @@ use super::args_send::Send;
 use super::args_task::{TaskVerb, task_id};
 use super::args_worktree::{WorktreeVerb, wish};
 use super::brief::Brief;
+use super::hook::Hook;
 use super::out::Color;
 use crate::model::mode::Mode;
 use crate::model::placement::Layout;
@@ -129,6 +130,7 @@ pub(super) enum Verb {
     /// Put a hidden pane back beside the others.
     Show(Named),
     Brief(Brief),
+    Hook(Hook),
     Wait(Wait),
     Events(Events),
     Attach(Attach),

@@ -54,6 +54,7 @@ pub(crate) enum EventKind {
     MessageSubmitted,
     MessageUndelivered,
     TurnInterrupted,
+    TurnEnded,
 }
 
 impl EventKind {
@@ -103,6 +104,7 @@ impl EventKind {
             EventKind::MessageSubmitted => "message_submitted",
             EventKind::MessageUndelivered => "message_undelivered",
             EventKind::TurnInterrupted => "turn_interrupted",
+            EventKind::TurnEnded => "turn_ended",
         }
     }
 }

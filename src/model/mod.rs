@@ -20,6 +20,7 @@ pub(crate) mod record;
 pub(crate) mod report;
 pub(crate) mod request;
 pub(crate) mod rules;
+pub(crate) mod said;
 pub(crate) mod settings;
 pub(crate) mod sheet;
 pub(crate) mod spec;

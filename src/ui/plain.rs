@@ -117,7 +117,7 @@ fn words(event: &Event) -> Option<String> {
         }
         Kind::TurnInterrupted => Some("broke off its turn for an urgent message".to_owned()),
         Kind::MessageUndelivered => Some(with_reason(event, "cannot be given its mail")),
-        Kind::MessageStaged | Kind::MessageSubmitted => None,
+        Kind::MessageStaged | Kind::MessageSubmitted | Kind::TurnEnded => None,
         Kind::MessageSent | Kind::MessageHandled | Kind::TeamCreated | Kind::TeamDeleted => None,
         Kind::LeadStarted | Kind::LeadEnded | Kind::MemberAsked | Kind::MemberPlaced => None,
         Kind::MemberState | Kind::TaskCreated | Kind::TaskUpdated | Kind::PlacementVerdict => None,

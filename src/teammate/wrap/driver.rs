@@ -316,7 +316,8 @@ impl Driver<'_> {
         let (offset, since) = self.turn_from;
         let now = ops::now();
         let (deeds, at) = ops::turn::deeds(self.team, &self.me.name, since, offset)?;
-        let words = profile::last_words(&self.profile, &self.station.look(), LAST_ROWS).join("\n");
+        let screen = || profile::last_words(&self.profile, &self.station.look(), LAST_ROWS).join("\n");
+        let words = deeds.last_words.unwrap_or_else(screen);
         let parts: Vec<String> =
             deeds.told.into_iter().chain([words].into_iter().filter(|w| !w.is_empty())).collect();
         let summary = Some(bounded(&parts.join("\n"))).filter(|summary| !summary.is_empty());
