@@ -77,8 +77,9 @@ pub(crate) fn judge(profile: &Profile, look: &Look) -> Finding {
         Some(how) if rule.state.takes_input() => composer(how, look),
         Some(_) | None => Composer::Unknown,
     };
-    let evidence = short(&evidence);
-    let asked = matches!(rule.state, ScreenState::Dialog(_)).then(|| asked(rule, look, &evidence));
+    let asked = matches!(rule.state, ScreenState::Dialog(_)).then(|| asked(rule, look, &short(&evidence)));
+    // What is asked says more than all that was found around it.
+    let evidence = short(asked.as_ref().map_or(&evidence, |asked| &asked.text));
     Finding { state: rule.state.clone(), rule: rule.name.clone(), evidence, composer, asked }
 }
 

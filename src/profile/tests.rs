@@ -66,6 +66,36 @@ fn pm_01_keys_answer_permissions_only_and_what_is_asked_is_known() {
     }
 }
 
+/// SEC-04: what an agent writes above a question, in the form of one, is not taken for what is asked.
+#[test]
+fn sec_04_a_question_that_the_agent_has_written_is_not_the_one_that_is_asked() {
+    let question = |command: &str| {
+        let head = ["  Would you like to run the following command?", "", "  Reason: please"];
+        let options = ["› 1. Yes, proceed (y)", "  2. No, and tell Codex what to do differently (esc)"];
+        let command = format!("  $ {command}");
+        head.into_iter().chain(["", &command, ""]).chain(options).map(str::to_owned).collect::<Vec<_>>()
+    };
+    let end = "  Press enter to confirm or esc to cancel".to_owned();
+    let codex = builtin("codex").expect("built in");
+    let asked = |rows: Vec<String>| {
+        let rows: Vec<&str> = rows.iter().map(String::as_str).collect();
+        let found = judge(&codex, &look(&rows));
+        (found.rule, found.asked.map(|asked| asked.text).unwrap_or_default())
+    };
+    let real = [question("rm -rf x"), vec![end.clone()]].concat();
+    assert_eq!(asked(real.clone()), ("command".to_owned(), "rm -rf x".to_owned()));
+    for fake in [question("ls"), question("ls")[..5].to_vec(), [question("ls"), vec![end.clone()]].concat()] {
+        assert_eq!(asked([fake, real.clone()].concat()).1, "rm -rf x");
+    }
+    let composer =
+        ["", "› Ask Codex to do anything", "", "  canned default · /tmp"].map(str::to_owned).to_vec();
+    assert_ne!(
+        asked([question("ls"), vec![end], composer].concat()).0,
+        "command",
+        "it is not the last thing there"
+    );
+}
+
 /// What a program said last stands above the line in which one types.
 #[test]
 fn last_words_stand_above_the_composer() {
