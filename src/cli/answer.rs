@@ -1,15 +1,21 @@
 //! `answer`: who may answer what, the verbs know.
 
+use std::time::Duration;
+
 use serde_json::json;
 
 use super::Done;
 use super::args_answer;
-use super::fail::{Exit, Failure};
+use super::fail::{Class, Exit, Failure};
 use super::setup::Setup;
 use crate::model::id::RequestId;
+use crate::model::question::Typed;
 use crate::model::request::Parting;
 use crate::ops::answer::Answer;
 use crate::ops::{self, Team};
+
+/// How long it may take until an answer was typed into a program, and its dialog was seen to go.
+const TYPING: Duration = Duration::from_secs(20);
 
 pub(super) fn answer(setup: &Setup, args: args_answer::Answer) -> Done {
     let team = setup.team()?;
@@ -34,11 +40,23 @@ fn part(setup: &Setup, team: &Team, id: &RequestId, args: args_answer::Answer) -
 fn decide(setup: &Setup, team: &Team, id: &RequestId, args: args_answer::Answer) -> Done {
     let answer = ops::decide::Answer { approve: args.approve, reason: args.reason, mode: args.mode };
     let question = ops::decide::answer(&setup.ctx, team, id, &answer)?;
+    let typed = match question.answered_by() {
+        Some(_) => Some(ops::dialog::outcome(team, &question, TYPING)?),
+        None => None,
+    };
     let told = json!({
         "request_id": question.id, "kind": question.kind, "from": question.from, "state": question.state(),
+        "typed": typed,
     });
-    setup.out.give(&told, || format!("{} was told: {}", question.from, question.state()))?;
-    Ok(Exit::DONE)
+    setup.out.give(&told, || match typed {
+        Some(typed) => format!("{}: {}: {}", question.from, question.state(), typed.describe()),
+        None => format!("{} was told: {}", question.from, question.state()),
+    })?;
+    Ok(match typed {
+        None | Some(Typed::Taken) => Exit::DONE,
+        Some(Typed::Gone) => Exit::of(Class::Refused),
+        Some(Typed::Stays) => Exit::of(Class::Failed),
+    })
 }
 
 fn verdict(args: args_answer::Answer) -> Result<Answer, Failure> {

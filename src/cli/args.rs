@@ -10,9 +10,11 @@ use super::args_answer::Answer;
 use super::args_lead::{Adopt, Lead, Resume};
 use super::args_profile::ProfileVerb;
 use super::args_request::{Requests, SetMode};
+use super::args_send::Send;
 use super::args_task::{TaskVerb, task_id};
 use super::args_worktree::{WorktreeVerb, wish};
 use super::brief::Brief;
+use super::hook::Hook;
 use super::out::Color;
 use crate::model::mode::Mode;
 use crate::model::placement::Layout;
@@ -128,6 +130,7 @@ pub(super) enum Verb {
     /// Put a hidden pane back beside the others.
     Show(Named),
     Brief(Brief),
+    Hook(Hook),
     Wait(Wait),
     Events(Events),
     Attach(Attach),
@@ -288,21 +291,6 @@ pub(super) struct Spawn {
     /// Its own command line.
     #[arg(last = true, value_name = "CMD")]
     pub(super) command: Vec<String>,
-}
-
-/// Put a message into a member's mailbox.
-#[derive(Debug, Args)]
-#[command(
-    after_help = "Examples:\n  phalanx send ada \"please look at #3\"\n  git diff | phalanx send ada --summary \"my changes\""
-)]
-pub(super) struct Send {
-    /// The member's name.
-    pub(super) to: String,
-    /// The message; - or nothing reads it from stdin.
-    pub(super) text: Option<String>,
-    /// What it is about, in a few words.
-    #[arg(long, value_name = "TEXT")]
-    pub(super) summary: Option<String>,
 }
 
 /// Put a message into every other member's mailbox.

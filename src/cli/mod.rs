@@ -7,6 +7,7 @@ mod args_answer;
 mod args_lead;
 mod args_profile;
 mod args_request;
+mod args_send;
 mod args_task;
 mod args_worktree;
 mod attach;
@@ -17,6 +18,7 @@ mod doctor;
 mod explain;
 mod fail;
 mod focus;
+mod hook;
 mod inbox;
 mod interrupt;
 mod lead;
@@ -101,8 +103,12 @@ fn start(args: Vec<OsString>, json: bool) -> Exit {
         return Exit(u8::try_from(ops::exec::exec(spec)).unwrap_or(1));
     }
     let global = &cli.global;
+    let verb = match cli.verb {
+        Verb::Hook(args) => return hook::hook(global, args),
+        other => other,
+    };
     let out = Out::new(global.json, global.quiet, global.verbose, global.color);
-    match Setup::new(global, out.clone()).and_then(|setup| perform(&setup, cli.verb)) {
+    match Setup::new(global, out.clone()).and_then(|setup| perform(&setup, verb)) {
         Ok(exit) => exit,
         Err(failure) => {
             out.tell(&failure);
@@ -159,6 +165,8 @@ fn perform(setup: &Setup, verb: Verb) -> Done {
         Verb::Hide(args) => focus::hide(setup, &args),
         Verb::Show(args) => focus::show(setup, &args),
         Verb::Brief(args) => brief::brief(setup, &args),
+        // It is done before there is a setup that can fail.
+        Verb::Hook(_) => Ok(Exit::DONE),
         Verb::Wait(args) => status::wait(setup, args),
         Verb::Events(args) => status::events(setup, &args),
         Verb::Attach(args) => attach::attach(setup, &args),

@@ -20,7 +20,8 @@ pub(super) fn wrap(setup: &Setup) -> Done {
     Ok(exit(teammate::wrap(&setup.ctx, &team, &me)?))
 }
 
-fn identity(setup: &Setup) -> Result<Identity, Failure> {
+/// Whose process this is, by its environment.
+pub(super) fn identity(setup: &Setup) -> Result<Identity, Failure> {
     let name = MemberName::existing(&identity_var(&setup.ctx, "PHALANX_AGENT_NAME")?)?;
     let incarnation = Incarnation::parse(&identity_var(&setup.ctx, "PHALANX_INCARNATION")?)?;
     Ok(Identity { name, incarnation })

@@ -21,6 +21,8 @@ pub(crate) struct Envelope {
     pub(crate) read: bool,
     /// The sender's id, or one derived from sender, time and text.
     pub(crate) msg_id: String,
+    /// Ours: what the reader does is to be broken off for it.
+    pub(crate) urgent: bool,
 }
 
 impl Envelope {
@@ -34,6 +36,7 @@ impl Envelope {
             color: None,
             read: false,
             msg_id,
+            urgent: false,
         }
     }
 
@@ -60,6 +63,7 @@ impl Envelope {
             text,
             timestamp,
             msg_id,
+            urgent: wire::flag(object, "urgent").unwrap_or(false),
         }
     }
 
@@ -75,6 +79,9 @@ impl Envelope {
         wire::put(&mut entry, "msgV", 1);
         wire::put(&mut entry, "msg_id", self.msg_id.as_str());
         wire::put(&mut entry, "type", "message");
+        if self.urgent {
+            wire::put(&mut entry, "urgent", true);
+        }
         entry
     }
 }
@@ -92,6 +99,8 @@ mod tests {
         let keys: Vec<&str> = entry.keys().map(String::as_str).collect();
         assert_eq!(keys, ["from", "text", "summary", "timestamp", "color", "read", "msgV", "msg_id", "type"]);
         assert_eq!(Envelope::read(&Value::Object(entry)), sent);
+        let urgent = Envelope { urgent: true, ..sent };
+        assert_eq!(Envelope::read(&Value::Object(urgent.to_entry())), urgent);
     }
 
     #[test]

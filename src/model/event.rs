@@ -42,6 +42,7 @@ pub(crate) enum EventKind {
     ShutdownVerified,
     RequestFiled,
     RequestDecided,
+    AnswerTyped,
     PlacementVerdict,
     WorktreeMade,
     WorktreeRemoved,
@@ -52,6 +53,8 @@ pub(crate) enum EventKind {
     MessageStaged,
     MessageSubmitted,
     MessageUndelivered,
+    TurnInterrupted,
+    TurnEnded,
 }
 
 impl EventKind {
@@ -89,6 +92,7 @@ impl EventKind {
             EventKind::ShutdownVerified => "shutdown_verified",
             EventKind::RequestFiled => "request_filed",
             EventKind::RequestDecided => "request_decided",
+            EventKind::AnswerTyped => "answer_typed",
             EventKind::PlacementVerdict => "placement_verdict",
             EventKind::WorktreeMade => "worktree_made",
             EventKind::WorktreeRemoved => "worktree_removed",
@@ -99,6 +103,8 @@ impl EventKind {
             EventKind::MessageStaged => "message_staged",
             EventKind::MessageSubmitted => "message_submitted",
             EventKind::MessageUndelivered => "message_undelivered",
+            EventKind::TurnInterrupted => "turn_interrupted",
+            EventKind::TurnEnded => "turn_ended",
         }
     }
 }

@@ -21,6 +21,7 @@ pub(crate) mod report;
 pub(crate) mod request;
 pub(crate) mod results;
 pub(crate) mod rules;
+pub(crate) mod said;
 pub(crate) mod settings;
 pub(crate) mod sheet;
 pub(crate) mod spec;

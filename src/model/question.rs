@@ -7,7 +7,7 @@ use serde_json::Value;
 use super::id::{Incarnation, MemberName, RequestId};
 use super::mode::Mode;
 use super::protocol::{
-    Message, PermissionRequest, PermissionResponse, PermissionVerdict, PlanApprovalRequest,
+    AnsweredBy, Message, PermissionRequest, PermissionResponse, PermissionVerdict, PlanApprovalRequest,
     PlanApprovalResponse, SandboxPermissionRequest, SandboxPermissionResponse,
 };
 use super::time::Timestamp;
@@ -114,6 +114,43 @@ impl Outcome {
     }
 }
 
+/// What became of the keys that answer a dialog of a wrapped program.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum Typed {
+    /// They were typed, and the dialog went.
+    Taken,
+    /// The dialog had gone before: nothing was typed.
+    Gone,
+    /// They were typed, and the dialog is still there.
+    Stays,
+}
+
+impl Typed {
+    /// The word for `--json`.
+    pub(crate) fn as_str(self) -> &'static str {
+        match self {
+            Typed::Taken => "taken",
+            Typed::Gone => "gone",
+            Typed::Stays => "stays",
+        }
+    }
+
+    /// Reads the word.
+    pub(crate) fn parse(word: &str) -> Option<Typed> {
+        [Typed::Taken, Typed::Gone, Typed::Stays].into_iter().find(|typed| typed.as_str() == word)
+    }
+
+    /// For people.
+    pub(crate) fn describe(self) -> &'static str {
+        match self {
+            Typed::Taken => "typed, and the dialog is gone",
+            Typed::Gone => "nothing was typed: the dialog had gone",
+            Typed::Stays => "typed, and the dialog is still there",
+        }
+    }
+}
+
 /// How a question ended, and through whom.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Decision {
@@ -139,6 +176,9 @@ pub(crate) struct Decision {
     /// The answer is in the mailbox.
     #[serde(default)]
     pub(crate) sent: bool,
+    /// What its wrapper has made of that; none: nothing yet, or the program reads its answers itself.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) typed: Option<Typed>,
 }
 
 /// One question.
@@ -172,6 +212,14 @@ impl Question {
         Ask::of(Message::parse(&self.message))
     }
 
+    /// How the answer gets into a program that asks on its screen; none: it reads the answer itself.
+    pub(crate) fn answered_by(&self) -> Option<AnsweredBy> {
+        match self.ask()? {
+            Ask::Permission(tool) => tool.answered_by,
+            Ask::Plan(_) | Ask::Sandbox(_) => None,
+        }
+    }
+
     /// Whether nobody has decided yet.
     pub(crate) fn is_open(&self) -> bool {
         self.decision.is_none()
@@ -199,7 +247,11 @@ impl Question {
                 let keys = ["command", "file_path", "path", "notebook_path", "url"];
                 let what = keys.iter().find_map(|key| tool.input.get(key)?.as_str().map(str::to_owned));
                 let what = what.or(tool.description).map(|w| format!(": {w}")).unwrap_or_default();
-                format!("{}{what}", tool.tool_name)
+                let place = match tool.answered_by {
+                    Some(AnsweredBy::Pane) => "only in its pane: ",
+                    Some(AnsweredBy::Keys) | None => "",
+                };
+                format!("{place}{}{what}", tool.tool_name)
             }
             Some(Ask::Sandbox(asked)) => format!("reach {}", asked.host),
             None => "a question that cannot be read".to_owned(),

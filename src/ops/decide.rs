@@ -12,8 +12,8 @@ use crate::model::event::{EventKind, Note};
 use crate::model::id::{MemberName, RequestId};
 use crate::model::lifecycle::Cause;
 use crate::model::mode::Mode;
-use crate::model::protocol::{Message, Speaker, may_say};
-use crate::model::question::{Ask, Decision, Outcome, Question, QuestionKind};
+use crate::model::protocol::{AnsweredBy, Message, Speaker, may_say};
+use crate::model::question::{Ask, Decision, Outcome, Question, QuestionKind, Typed};
 use crate::model::record::MemberRecord;
 use crate::model::request::ShutdownRequest;
 use crate::model::rules::{self, Judgement, TeamRules, Use};
@@ -58,6 +58,10 @@ pub(crate) struct Shown {
     pub(crate) by: Option<String>,
     pub(crate) rule: Option<String>,
     pub(crate) reason: Option<String>,
+    /// How the answer gets in, where a wrapper has read the question from its program's screen: `keys` or `pane`.
+    pub(crate) answered_by: Option<&'static str>,
+    /// What became of the keys.
+    pub(crate) typed: Option<Typed>,
 }
 
 /// Sees to everything that members ask: new questions are filed, those that a rule, the time or the end of their member
@@ -98,10 +102,12 @@ pub(crate) fn requests(ctx: &Context, team: &TeamStore, all: bool) -> Result<Vec
 fn show(question: Question, at: Timestamp) -> Shown {
     let summary = question.summary();
     let left_ms = question.is_open().then(|| question.deadline_at.since(at));
-    let (state, decision) = (question.state(), question.decision);
+    let (state, answered_by) = (question.state(), question.answered_by().map(AnsweredBy::as_str));
     let body = serde_json::from_str(&question.message).unwrap_or_default();
-    let (by, rule, reason) =
-        decision.map_or((None, None, None), |decision| (Some(decision.by), decision.rule, decision.reason));
+    let typed = question.decision.as_ref().and_then(|decision| decision.typed);
+    let (by, rule, reason) = question
+        .decision
+        .map_or((None, None, None), |decision| (Some(decision.by), decision.rule, decision.reason));
     Shown {
         kind: question.kind.as_str(),
         request_id: question.id,
@@ -115,6 +121,8 @@ fn show(question: Question, at: Timestamp) -> Shown {
         by,
         rule,
         reason,
+        answered_by,
+        typed,
     }
 }
 
@@ -132,6 +140,8 @@ fn show_shutdown(request: ShutdownRequest, at: Timestamp) -> Shown {
         by: None,
         rule: None,
         reason: request.answer,
+        answered_by: None,
+        typed: None,
     }
 }
 
@@ -151,6 +161,9 @@ pub(crate) fn answer(
     }
     attend(ctx, team)?;
     let question = team.question(id)?;
+    if question.is_open() && question.answered_by() == Some(AnsweredBy::Pane) {
+        return Err(OpsError::OnlyInThePane { id: id.clone(), name: question.from });
+    }
     let mode = mode_for(team, &question, answer)?;
     let decision = Decision {
         outcome: if answer.approve { Outcome::Allowed } else { Outcome::Denied },
@@ -293,6 +306,7 @@ fn file(
     let note = Note { id: Some(question.event.clone()), ..Note::of(EventKind::RequestFiled) };
     let note = note.member(&question.from).with("request_id", question.id.as_str());
     let note = note.with("kind", question.kind.as_str()).with("summary", question.summary());
+    let note = question.answered_by().iter().fold(note, |note, by| note.with("answered_by", by.as_str()));
     team.record(note.with("state", question.state()))?;
     if let Some(incarnation) = question.incarnation.as_ref().filter(|_| question.is_open()) {
         let cause = match question.kind {
@@ -356,8 +370,16 @@ fn verdict(
         return Ok(Some(gone()));
     }
     if question.deadline_at <= now() {
-        let reason = Some(TIMED_OUT.to_owned());
-        return Ok(Some(Decision { reason, ..decision(Outcome::TimedOut, BY_NOBODY) }));
+        let decision = decision(Outcome::TimedOut, BY_NOBODY);
+        return Ok(Some(match question.answered_by() {
+            None => Decision { reason: Some(TIMED_OUT.to_owned()), ..decision },
+            // Its program waits on: there is no key for that nobody has answered.
+            Some(_) => Decision { reply: None, ..decision },
+        }));
+    }
+    // What a screen shows may be a part of what is to be done, and no rule is to judge by a part.
+    if question.answered_by().is_some() {
+        return Ok(None);
     }
     let role = asker.record.as_ref().and_then(|r| r.wish.role.clone()).or(asker.member.agent_type.clone());
     let sets = rules.of(&asker.member.name, role.as_deref());
@@ -385,7 +407,7 @@ fn verdict(
     })
 }
 
-fn decision(outcome: Outcome, by: &str) -> Decision {
+pub(super) fn decision(outcome: Outcome, by: &str) -> Decision {
     let (by, reply) = (by.to_owned(), Some(rand::uuid()));
     Decision {
         outcome,
@@ -397,6 +419,7 @@ fn decision(outcome: Outcome, by: &str) -> Decision {
         updates: Vec::new(),
         reply,
         sent: false,
+        typed: None,
     }
 }
 
@@ -406,7 +429,7 @@ fn gone() -> Decision {
 }
 
 /// Decides a question, unless it is decided, and sends the answer. Gives the question as it is then.
-fn settle(team: &TeamStore, id: &RequestId, decision: &Decision) -> Result<Question, OpsError> {
+pub(super) fn settle(team: &TeamStore, id: &RequestId, decision: &Decision) -> Result<Question, OpsError> {
     let mut made = false;
     let question = team.change_question(id, |question| {
         made = question.is_open();
@@ -436,6 +459,11 @@ fn send(team: &TeamStore, id: &RequestId) -> Result<(), OpsError> {
         let note = note.with("from", lead.as_str()).with("msg_id", envelope.msg_id.as_str());
         team.record(note.with("kind", message.kind()))?;
     }
+    go_on(team, question)
+}
+
+/// Who has got an answer, or needs none any more, goes on, unless another question of its is open.
+pub(super) fn go_on(team: &TeamStore, question: Question) -> Result<(), OpsError> {
     let others = team.questions()?.into_iter().any(|q| q.is_open() && q.from == question.from);
     if let Some(incarnation) = question.incarnation.filter(|_| !others) {
         presence::move_on(team, &question.from, &incarnation, Cause::Answered, None)?;
@@ -444,7 +472,7 @@ fn send(team: &TeamStore, id: &RequestId) -> Result<(), OpsError> {
 }
 
 /// What the journal is told of a decision.
-fn news(question: &Question) -> Note {
+pub(super) fn news(question: &Question) -> Note {
     let note = Note::of(EventKind::RequestDecided).because(&question.event).member(&question.from);
     let mut note = note.with("request_id", question.id.as_str()).with("kind", question.kind.as_str());
     if let Some(decision) = &question.decision {

@@ -76,6 +76,8 @@ pub(crate) enum OpsError {
     TeamTaken { team: TeamName, alive: bool },
     #[error("`{name}` runs a plain command and reads no mail")]
     ReadsNoMail { name: MemberName },
+    #[error("the work of `{name}` cannot be broken off: {why}")]
+    NotInterruptible { name: MemberName, why: String },
     #[error("`{name}` was not started by phalanx")]
     NotOurMember { name: MemberName },
     #[error("no member of team `{team}` has a terminal to show")]
@@ -115,6 +117,11 @@ pub(crate) enum OpsError {
     /// A request is honoured once.
     #[error("request `{id}` cannot be answered: {}", decided(state, by, at))]
     Decided { id: RequestId, state: &'static str, by: String, at: String },
+    /// The program asks on its screen, and its profile has no keys for that.
+    #[error(
+        "request `{id}` can only be answered in the pane of `{name}`: its profile has no keys for this dialog"
+    )]
+    OnlyInThePane { id: RequestId, name: MemberName },
     /// Not wrong in itself, and not to be had.
     #[error("{problem}")]
     NotAllowed { problem: String },
@@ -137,6 +144,9 @@ fn decided(state: &str, by: &str, at: &str) -> String {
     match state {
         "timed_out" | "answered_too_late" => {
             format!("nobody answered until {at}, and its member was told so")
+        }
+        "asker_gone" if by == super::dialog::BY_PANE => {
+            format!("its dialog left the screen at {at}: it was answered in the pane, or taken back")
         }
         "asker_gone" => "the run that asked is gone".to_owned(),
         state => format!("it was {state} by {by} at {at}"),
@@ -198,6 +208,8 @@ impl OpsError {
             | OpsError::NotTheLead { .. }
             | OpsError::Decided { .. }
             | OpsError::NotAllowed { .. }
+            | OpsError::OnlyInThePane { .. }
+            | OpsError::NotInterruptible { .. }
             | OpsError::NotOurMember { .. } => Kind::Refused,
         }
     }
@@ -285,6 +297,8 @@ impl OpsError {
             OpsError::NotTheLead { .. } => Some("ask the lead: `phalanx send team-lead TEXT`".to_owned()),
             OpsError::Decided { .. } => Some("see what was asked with `phalanx requests --all`".to_owned()),
             OpsError::NotAllowed { .. } => Some("choose another mode".to_owned()),
+            OpsError::OnlyInThePane { name, .. } => Some(format!("go there with `phalanx attach {name}`")),
+            OpsError::NotInterruptible { .. } => Some("send it without `--urgent`".to_owned()),
             OpsError::NotOurMember { .. } => Some("ask the lead that started it".to_owned()),
             OpsError::NotYours { .. } => Some("a member answers for itself: `--as NAME`".to_owned()),
             OpsError::Answered { .. } => Some("see what became of it with `phalanx events`".to_owned()),

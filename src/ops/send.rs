@@ -4,11 +4,13 @@ use serde::Serialize;
 
 use super::context::{Context, now};
 use super::error::OpsError;
+use super::profiles;
 use crate::model::envelope::Envelope;
 use crate::model::event::{EventKind, Note};
 use crate::model::id::{MemberName, RequestId, TaskId};
 use crate::model::protocol::Message;
 use crate::model::team::{Member, Team};
+use crate::profile::Runs;
 use crate::store::{StoreError, TeamStore};
 use crate::sys::rand;
 
@@ -44,19 +46,24 @@ pub(crate) struct Broadcast {
 /// Sends a text from the speaker to one member.
 ///
 /// # Errors
-/// A name that is not on the roster is an error with the names that are; no file is made for it (MSG-05).
+/// A name that is not on the roster is an error with the names that are; no file is made for it (MSG-05). An urgent one is
+/// refused where nothing can break off the program's work.
 pub(crate) fn send(
     ctx: &Context,
     team: &TeamStore,
     to: &MemberName,
     text: &str,
     summary: Option<&str>,
+    urgent: bool,
 ) -> Result<Sent, OpsError> {
     let roster = team.team()?;
     let target = find(team, &roster, to)?.clone();
     let sender = find(team, &roster, &ctx.speaker)?.clone();
     must_read_mail(team, &target)?;
-    let msg_id = deliver(team, &sender, &target.name, text, summary)?;
+    if urgent {
+        must_be_interruptible(ctx, team, &target.name)?;
+    }
+    let msg_id = deliver(team, &sender, &target.name, text, summary, urgent)?;
     Ok(Sent {
         success: true,
         message: format!("stored in the mailbox of {}", target.name),
@@ -84,7 +91,7 @@ pub(crate) fn broadcast(
     let mut recipients = Vec::new();
     for target in roster.members.iter().filter(|m| m.name != sender.name) {
         if must_read_mail(team, target).is_ok() {
-            deliver(team, &sender, &target.name, text, summary)?;
+            deliver(team, &sender, &target.name, text, summary, false)?;
             recipients.push(target.name.to_string());
         }
     }
@@ -164,10 +171,11 @@ fn deliver(
     to: &MemberName,
     text: &str,
     summary: Option<&str>,
+    urgent: bool,
 ) -> Result<String, OpsError> {
     let envelope =
         Envelope::new(sender.name.as_str(), text, rand::uuid(), now()).with(summary, sender.color.as_deref());
-    append(team, to, envelope, None)
+    append(team, to, Envelope { urgent, ..envelope }, None)
 }
 
 fn append(
@@ -202,6 +210,22 @@ fn must_read_mail(team: &TeamStore, target: &Member) -> Result<(), OpsError> {
     match reads_mail(team, &target.name)? {
         true => Ok(()),
         false => Err(OpsError::ReadsNoMail { name: target.name.clone() }),
+    }
+}
+
+/// Only the wrapper of a program that has a key for it can break off its work.
+fn must_be_interruptible(ctx: &Context, team: &TeamStore, name: &MemberName) -> Result<(), OpsError> {
+    let refused = |why: String| Err(OpsError::NotInterruptible { name: name.clone(), why });
+    let Some(record) = team.member_record(name)? else {
+        return refused("phalanx did not start it".to_owned());
+    };
+    let profile = profiles::find(ctx, &record.wish.profile)?;
+    match (profile.runs, profile.keys.interrupt) {
+        (Runs::Wrapped, Some(_)) => Ok(()),
+        (Runs::Wrapped, None) => refused(format!("profile `{}` has no `interrupt` in [keys]", profile.name)),
+        (Runs::Native, _) => {
+            refused(format!("profile `{}` is native: it reads its mail by itself", profile.name))
+        }
     }
 }
 

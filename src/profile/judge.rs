@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use super::rule::{Area, Progress, ScreenState};
+use super::rule::{Area, Progress, Rule, ScreenState};
 use super::{ComposerRule, Profile};
 
 /// The longest evidence, characters.
@@ -35,6 +35,18 @@ pub(crate) struct Finding {
     /// The text that it found, on one line.
     pub(crate) evidence: String,
     pub(crate) composer: Composer,
+    /// What is asked, where the screen is in a dialog.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) asked: Option<Asked>,
+}
+
+/// What a dialog asks, as far as its rule finds it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub(crate) struct Asked {
+    /// The group `tool` of its patterns.
+    pub(crate) tool: Option<String>,
+    /// The group `text`, on one line, without the frames around it; without such a group the evidence.
+    pub(crate) text: String,
 }
 
 /// What stands in the line in which one types.
@@ -58,14 +70,32 @@ pub(crate) fn judge(profile: &Profile, look: &Look) -> Finding {
             rule: String::new(),
             evidence,
             composer: Composer::Unknown,
+            asked: None,
         };
     };
     let composer = match &profile.composer {
         Some(how) if rule.state.takes_input() => composer(how, look),
         Some(_) | None => Composer::Unknown,
     };
-    let evidence = short(&evidence);
-    Finding { state: rule.state.clone(), rule: rule.name.clone(), evidence, composer }
+    let asked = matches!(rule.state, ScreenState::Dialog(_)).then(|| asked(rule, look, &short(&evidence)));
+    // What is asked says more than all that was found around it.
+    let evidence = short(asked.as_ref().map_or(&evidence, |asked| &asked.text));
+    Finding { state: rule.state.clone(), rule: rule.name.clone(), evidence, composer, asked }
+}
+
+fn asked(rule: &Rule, look: &Look, evidence: &str) -> Asked {
+    let tool = rule.group("tool", look).map(|tool| unframed(&tool));
+    let text = rule.group("text", look).map_or_else(|| evidence.to_owned(), |text| unframed(&text));
+    Asked { tool, text }
+}
+
+/// On one line, without the lines that frames are drawn with.
+fn unframed(text: &str) -> String {
+    let is_frame = |c: char| ('\u{2500}'..='\u{259f}').contains(&c);
+    text.split(|c: char| c.is_whitespace() || is_frame(c))
+        .filter(|w| !w.is_empty())
+        .collect::<Vec<_>>()
+        .join(" ")
 }
 
 /// On one line; a run of one character, as lines are drawn with, is cut to three.
@@ -93,13 +123,28 @@ impl Look {
     }
 }
 
-/// Reads the composer: its first row, and what follows up to its end.
-fn composer(how: &ComposerRule, look: &Look) -> Composer {
+/// The last rows above the composer that hold more than frames, at most so many.
+pub(crate) fn last_words(profile: &Profile, look: &Look, most: usize) -> Vec<String> {
+    let composer = profile.composer.as_ref().and_then(|how| first_row(how, look));
+    let above = &look.rows[..composer.unwrap_or(look.rows.len())];
+    let mut rows: Vec<String> =
+        above.iter().rev().map(|row| unframed(row)).filter(|row| !row.is_empty()).take(most).collect();
+    rows.reverse();
+    rows
+}
+
+/// The composer's first row.
+fn first_row(how: &ComposerRule, look: &Look) -> Option<usize> {
     let is_first = |at: usize| {
         let above = at.checked_sub(1).and_then(|at| look.rows.get(at)).map_or("", String::as_str);
         how.line.text(&look.rows[at]).is_some() && how.above.as_ref().is_none_or(|p| p.find(above).is_some())
     };
-    let Some(first) = (0..look.rows.len()).rev().find(|at| is_first(*at)) else { return Composer::Unknown };
+    (0..look.rows.len()).rev().find(|at| is_first(*at))
+}
+
+/// Reads the composer: its first row, and what follows up to its end.
+fn composer(how: &ComposerRule, look: &Look) -> Composer {
+    let Some(first) = first_row(how, look) else { return Composer::Unknown };
     let more = how
         .until
         .as_ref()

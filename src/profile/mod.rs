@@ -16,7 +16,7 @@ use serde::Serialize;
 use crate::model::mode::Mode;
 use crate::model::sheet::SheetError;
 
-pub(crate) use judge::{Composer, Finding, Look, judge};
+pub(crate) use judge::{Asked, Composer, Finding, Look, judge, last_words};
 pub(crate) use rule::{Pattern, Rule, ScreenState};
 pub(crate) use screen::Screen;
 pub(crate) use words::{Group, Names, Values, fill};
@@ -40,9 +40,11 @@ pub(crate) struct Profile {
     pub(crate) paste: Paste,
     /// How the line is found in which one types; none: it cannot be told what stands there.
     pub(crate) composer: Option<ComposerRule>,
-    /// The keys that answer a dialog, by the dialog's name. Only what stands here is ever answered, and no built-in
-    /// profile has any: whoever writes one has opted in (PM-01).
-    pub(crate) answers: BTreeMap<String, String>,
+    /// The keys that answer a dialog, by the rule that finds it. They are typed only after somebody has decided, and only
+    /// while what was decided upon is still on the screen (PM-01).
+    pub(crate) answers: BTreeMap<String, Answer>,
+    /// Who answers when it is asked to end.
+    pub(crate) shutdown: ShutdownPolicy,
     /// In the order of the file; the first that fits decides.
     pub(crate) rules: Vec<Rule>,
 }
@@ -153,6 +155,31 @@ pub(crate) struct Keys {
     pub(crate) interrupt: Option<String>,
     /// Ends the program; each is typed by itself.
     pub(crate) quit: Vec<String>,
+}
+
+/// Who answers for a wrapped program that is asked to end.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub(crate) enum ShutdownPolicy {
+    /// Its wrapper, by what the screen shows: yes at rest, no at work.
+    Auto,
+    /// The agent: it is asked in a turn, and answers by a command.
+    Ask,
+}
+
+impl ShutdownPolicy {
+    /// As they are written in a profile.
+    pub(crate) const ALL: [(&'static str, ShutdownPolicy); 2] =
+        [("auto", ShutdownPolicy::Auto), ("ask", ShutdownPolicy::Ask)];
+}
+
+/// What is typed into a dialog.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub(crate) struct Answer {
+    /// Yes, this once.
+    pub(crate) allow: String,
+    /// No.
+    pub(crate) deny: String,
 }
 
 /// How text is put in.

@@ -8,16 +8,19 @@ use toml::de::{DeTable, DeValue};
 
 use super::rule::{Area, Pattern, Progress, Rule, ScreenState};
 use super::words::Group;
-use super::{ComposerRule, Hook, Keys, Launch, Names, Paste, Profile, Prompt, Ready, Runs};
+use super::{
+    Answer, ComposerRule, Hook, Keys, Launch, Names, Paste, Profile, Prompt, Ready, Runs, ShutdownPolicy,
+};
 use crate::model::mode::Mode;
 use crate::model::sheet::{At, Faults, Section, SheetError, check_name, check_pattern};
 
-const ROOT: [&str; 12] = [
+const ROOT: [&str; 13] = [
     "about",
     "seen",
     "runs",
     "reads_mail",
     "hooks",
+    "shutdown",
     "launch",
     "ready",
     "keys",
@@ -32,6 +35,7 @@ const READY: [&str; 2] = ["when", "settle_ms"];
 const KEYS: [&str; 3] = ["submit", "interrupt", "quit"];
 const PASTE: [&str; 4] = ["bracketed", "gap_ms", "settle_ms", "most_bytes"];
 const COMPOSER: [&str; 4] = ["line", "above", "until", "placeholder"];
+const ANSWER: [&str; 2] = ["allow", "deny"];
 const RULE: [&str; 10] = [
     "name",
     "state",
@@ -64,6 +68,8 @@ fn profile(name: &str, table: &DeTable, faults: &mut Faults) -> Profile {
     let root = Section::root("the profile", table, &ROOT, faults);
     root.demand("launch", "[launch]", faults);
     let runs = root.choice("runs", &Runs::ALL, faults).map_or(Runs::Wrapped, At::into_inner);
+    let rules = rules(&root.tables("rule", "[[rule]]", &RULE, faults), faults);
+    let answers = answers(&root, &rules, faults);
     Profile {
         name: name.to_owned(),
         about: inner(root.required("about", faults)).unwrap_or_default(),
@@ -79,9 +85,45 @@ fn profile(name: &str, table: &DeTable, faults: &mut Faults) -> Profile {
             .value("composer")
             .and_then(|value| Section::open("[composer]", value, &COMPOSER, faults))
             .and_then(|section| composer(&section, faults)),
-        answers: root.entries("answers", "[answers]", check_name, faults),
-        rules: rules(&root.tables("rule", "[[rule]]", &RULE, faults), faults),
+        answers,
+        shutdown: root
+            .choice("shutdown", &ShutdownPolicy::ALL, faults)
+            .map_or(ShutdownPolicy::Auto, At::into_inner),
+        rules,
     }
+}
+
+/// Keys for rules that find dialogs, and say what is asked: what was decided upon is compared with what is there.
+fn answers(root: &Section, rules: &[Rule], faults: &mut Faults) -> BTreeMap<String, Answer> {
+    let mut answers = BTreeMap::new();
+    let Some(value) = root.value("answers") else { return answers };
+    let DeValue::Table(table) = value.get_ref() else {
+        faults.add(&value.span(), "`answers` must be tables, [answers.RULE]");
+        return answers;
+    };
+    for (name, value) in table {
+        let said = match rules.iter().find(|rule| rule.name == **name.get_ref()) {
+            None => Some("names no rule"),
+            Some(rule) if !matches!(rule.state, ScreenState::Dialog(_)) => {
+                Some("is for a rule without a dialog")
+            }
+            Some(rule) if !rule.has_text() => {
+                Some("is for a rule without a group `(?<text>…)`: what it asks could not be compared")
+            }
+            Some(_) => None,
+        };
+        if let Some(said) = said {
+            faults.add(&name.span(), format!("`{}` in [answers] {said}", name.get_ref().escape_debug()));
+        }
+        let Some(section) = Section::open("[answers.RULE]", value, &ANSWER, faults) else { continue };
+        section.demand("allow", "`allow`", faults);
+        section.demand("deny", "`deny`", faults);
+        let (allow, deny) = (typed(&section, "allow", faults), typed(&section, "deny", faults));
+        answers.extend(
+            allow.zip(deny).map(|(allow, deny)| (name.get_ref().to_string(), Answer { allow, deny })),
+        );
+    }
+    answers
 }
 
 fn hooks(root: &Section, faults: &mut Faults) -> Vec<Hook> {

@@ -49,6 +49,11 @@ impl Pattern {
     pub(super) fn has_text(&self) -> bool {
         self.0.capture_names().any(|name| name == Some("text"))
     }
+
+    /// What a group finds.
+    fn group<'t>(&self, name: &str, text: &'t str) -> Option<&'t str> {
+        self.0.captures(text)?.name(name).map(|found| found.as_str())
+    }
 }
 
 impl PartialEq for Pattern {
@@ -207,6 +212,17 @@ pub(crate) struct Rule {
 }
 
 impl Rule {
+    /// Whether one of its patterns has the group `text`.
+    pub(super) fn has_text(&self) -> bool {
+        self.patterns.iter().any(Pattern::has_text)
+    }
+
+    /// What a group of its patterns finds.
+    pub(super) fn group(&self, name: &str, look: &Look) -> Option<String> {
+        let text = look.area(self.area);
+        self.patterns.iter().find_map(|pattern| pattern.group(name, &text)).map(str::to_owned)
+    }
+
     /// The text that makes it fit; none when it does not fit.
     pub(super) fn fits(&self, look: &Look) -> Option<String> {
         let agrees = |wanted: Option<bool>, is: bool| wanted.is_none_or(|wanted| wanted == is);

@@ -39,12 +39,89 @@ fn every_built_in_profile_can_be_read_and_is_found_by_its_own_name() {
 }
 
 #[test]
-fn pm_01_no_built_in_profile_answers_a_dialog() {
+fn pm_01_keys_answer_permissions_only_and_what_is_asked_is_known() {
+    let permission = ScreenState::Dialog("permission".to_owned());
     for profile in builtin_names().filter_map(builtin) {
-        assert!(profile.answers.is_empty(), "{}", profile.name);
+        for name in profile.answers.keys() {
+            let rule = profile.rules.iter().find(|rule| rule.name == *name);
+            assert_eq!(rule.map(|rule| &rule.state), Some(&permission), "{}: {name}", profile.name);
+        }
     }
-    let own = with("[answers]\ntrust = \"1\\r\"\n").expect("a profile");
-    assert_eq!(own.answers.get("trust").map(String::as_str), Some("1\r"));
+    let rule = |name: &str, state: &str, pattern: &str| {
+        format!("[[rule]]\nname = \"{name}\"\nstate = \"{state}\"\nmatch = ['{pattern}']\n")
+    };
+    let keys = "[answers.trust]\nallow = \"1\\r\"\ndeny = \"\\u001b\"\n";
+    let own = with(&(rule("trust", "dialog:trust", "^Trust (?<text>.*)\\?") + keys)).expect("a profile");
+    let answer = Answer { allow: "1\r".to_owned(), deny: "\x1b".to_owned() };
+    assert_eq!(own.answers.get("trust"), Some(&answer));
+    for (rule, keys, said) in [
+        (rule("other", "dialog:trust", "(?<text>.)"), keys, "`trust` in [answers] names no rule"),
+        (rule("trust", "idle", "(?<text>.)"), keys, "`trust` in [answers] is for a rule without a dialog"),
+        (rule("trust", "dialog:trust", "."), keys, "is for a rule without a group `(?<text>…)`"),
+        (rule("trust", "dialog:trust", "(?<text>.)"), "[answers.trust]\nallow = \"y\"\n", "has no `deny`"),
+        (rule("trust", "dialog:trust", "(?<text>.)"), "[answers]\ntrust = \"y\"\n", "must be a table"),
+    ] {
+        let fault = with(&(rule + keys)).expect_err("a fault");
+        assert!(fault.contains(said), "{fault}");
+    }
+}
+
+/// SEC-04: what an agent writes above a question, in the form of one, is not taken for what is asked.
+#[test]
+fn sec_04_a_question_that_the_agent_has_written_is_not_the_one_that_is_asked() {
+    let question = |command: &str| {
+        let head = ["  Would you like to run the following command?", "", "  Reason: please"];
+        let options = ["› 1. Yes, proceed (y)", "  2. No, and tell Codex what to do differently (esc)"];
+        let command = format!("  $ {command}");
+        head.into_iter().chain(["", &command, ""]).chain(options).map(str::to_owned).collect::<Vec<_>>()
+    };
+    let end = "  Press enter to confirm or esc to cancel".to_owned();
+    let codex = builtin("codex").expect("built in");
+    let asked = |rows: Vec<String>| {
+        let rows: Vec<&str> = rows.iter().map(String::as_str).collect();
+        let found = judge(&codex, &look(&rows));
+        (found.rule, found.asked.map(|asked| asked.text).unwrap_or_default())
+    };
+    let real = [question("rm -rf x"), vec![end.clone()]].concat();
+    assert_eq!(asked(real.clone()), ("command".to_owned(), "rm -rf x".to_owned()));
+    for fake in [question("ls"), question("ls")[..5].to_vec(), [question("ls"), vec![end.clone()]].concat()] {
+        assert_eq!(asked([fake, real.clone()].concat()).1, "rm -rf x");
+    }
+    let composer =
+        ["", "› Ask Codex to do anything", "", "  canned default · /tmp"].map(str::to_owned).to_vec();
+    assert_ne!(
+        asked([question("ls"), vec![end], composer].concat()).0,
+        "command",
+        "it is not the last thing there"
+    );
+}
+
+/// What a program said last stands above the line in which one types.
+#[test]
+fn last_words_stand_above_the_composer() {
+    let profile = with("[composer]\nline = '^> ?(?<text>.*)$'\n").expect("a profile");
+    let seen = look(&["> old", "one", "─────", "│ two │", "", "three", "", "> draft", "hint"]);
+    assert_eq!(last_words(&profile, &seen, 2), ["two", "three"]);
+    assert_eq!(last_words(&profile, &seen, 9), ["> old", "one", "two", "three"]);
+    assert_eq!(last_words(&with("").expect("a profile"), &look(&["one", "", "two"]), 1), ["two"]);
+    assert_eq!(last_words(&profile, &look(&[]), 3), [""; 0]);
+}
+
+/// What a dialog asks: the groups of its rule, without frames and line breaks.
+#[test]
+fn pm_03_a_dialog_says_what_it_asks() {
+    let rules = "[[rule]]\nname = \"run\"\nstate = \"dialog:permission\"\n\
+                 match = ['^│ Run (?<tool>\\w+)', '│ ╭─+╮ │\\n(?<text>(?:│ │.*\\n)+)│ ╰']\n";
+    let profile = with(rules).expect("a profile");
+    let found = judge(
+        &profile,
+        &look(&["│ Run Shell   │", "│ ╭───────╮ │", "│ │ ls -l │ │", "│ │ /tmp  │ │", "│ ╰───────╯ │"]),
+    );
+    let asked = Asked { tool: Some("Shell".to_owned()), text: "ls -l /tmp".to_owned() };
+    assert_eq!((found.rule.as_str(), found.asked), ("run", Some(asked)));
+    let plain = "[[rule]]\nname = \"ask\"\nstate = \"dialog:permission\"\nmatch = ['may I', '[0-9]+']\n";
+    let found = judge(&with(plain).expect("a profile"), &look(&["may I do 7 things"]));
+    assert_eq!(found.asked, Some(Asked { tool: None, text: "may I … 7".to_owned() }));
 }
 
 #[test]

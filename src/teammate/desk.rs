@@ -6,7 +6,7 @@ use super::event::{Failure, Requests};
 use crate::model::envelope::Envelope;
 use crate::model::id::{Incarnation, MemberName, RequestId};
 use crate::model::protocol::Message;
-use crate::ops::{self, Kind, OpsError, Team};
+use crate::ops::{self, Context, Kind, OpsError, Team};
 
 /// Which run of which member this process is.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -16,7 +16,12 @@ pub(crate) struct Identity {
 }
 
 /// Does an errand. False: another run has this name now.
-pub(super) fn run_errand(team: &Team, me: &Identity, errand: Errand) -> Result<bool, OpsError> {
+pub(super) fn run_errand(
+    ctx: &Context,
+    team: &Team,
+    me: &Identity,
+    errand: Errand,
+) -> Result<bool, OpsError> {
     let (name, incarnation) = (&me.name, &me.incarnation);
     match errand {
         Errand::Hello => return ops::presence::hello(team, name, incarnation),
@@ -25,6 +30,8 @@ pub(super) fn run_errand(team: &Team, me: &Identity, errand: Errand) -> Result<b
             ops::presence::move_on(team, name, incarnation, cause, reason.as_deref()).map(drop)?;
         }
         Errand::Remark(reason) => ops::presence::remark(team, name, incarnation, reason.as_deref())?,
+        Errand::Withdraw(id) => ops::dialog::withdraw(ctx, team, &id)?,
+        Errand::Typed(id, typed) => ops::dialog::typed(team, &id, typed)?,
     }
     Ok(true)
 }

@@ -206,7 +206,7 @@ impl Driver<'_> {
     }
 
     fn run_errand(&self, errand: Errand) -> Event {
-        match desk::run_errand(self.team, self.me, errand) {
+        match desk::run_errand(self.ctx, self.team, self.me, errand) {
             Ok(true) => Event::Done(Ok(())),
             Ok(false) => replaced(),
             Err(e) => self.failed(&e, |failure| Event::Done(Err(failure))),

@@ -1,8 +1,9 @@
 //! What a worker can do. The driver carries effects out in order; it decides nothing.
 
-use crate::model::id::TaskId;
+use crate::model::id::{RequestId, TaskId};
 use crate::model::lifecycle::Cause;
 use crate::model::protocol::Message;
+use crate::model::question::Typed;
 use crate::model::task::{Outcome, Task};
 use crate::ops::Ending;
 
@@ -17,6 +18,10 @@ pub(crate) enum Errand {
     MoveOn(Cause, Option<String>),
     /// Why it is as it is, without a step in life; none: there is nothing to say any more.
     Remark(Option<String>),
+    /// The dialog that asked has gone without an answer.
+    Withdraw(RequestId),
+    /// What became of the keys that answer a dialog.
+    Typed(RequestId, Typed),
 }
 
 /// Something to do.

@@ -6,6 +6,7 @@ use super::life::span;
 use super::paint::{Paint, Tint};
 use super::progress::Progress;
 use crate::model::event::{Event, EventKind};
+use crate::model::question::Typed;
 use crate::model::text;
 use crate::model::time::Timestamp;
 use crate::model::wire;
@@ -102,6 +103,10 @@ fn words(event: &Event) -> Option<String> {
         Kind::ShutdownEnded => outcome_words(event),
         Kind::RequestFiled => asked_words(event),
         Kind::RequestDecided => decided_words(event),
+        Kind::AnswerTyped => {
+            let typed = Typed::parse(&detail(event, "typed")?)?;
+            Some(format!("answer to {}: {}", detail(event, "request_id")?, typed.describe()))
+        }
         Kind::Recovered => Some(format!("put right what was left half done: {}", put_right(event))),
         Kind::Warning => Some(format!("warning: {}", detail(event, "text").unwrap_or_default())),
         Kind::FileQuarantined => {
@@ -110,8 +115,9 @@ fn words(event: &Event) -> Option<String> {
         Kind::MessageSent if wire::text(&event.detail, "kind").as_deref() == Some("message") => {
             Some(format!("got a message from {}", detail(event, "from").unwrap_or_default()))
         }
+        Kind::TurnInterrupted => Some("broke off its turn for an urgent message".to_owned()),
         Kind::MessageUndelivered => Some(with_reason(event, "cannot be given its mail")),
-        Kind::MessageStaged | Kind::MessageSubmitted => None,
+        Kind::MessageStaged | Kind::MessageSubmitted | Kind::TurnEnded => None,
         Kind::MessageSent | Kind::MessageHandled | Kind::TeamCreated | Kind::TeamDeleted => None,
         Kind::LeadStarted | Kind::LeadEnded | Kind::MemberAsked | Kind::MemberPlaced => None,
         Kind::MemberState | Kind::TaskCreated | Kind::TaskUpdated | Kind::PlacementVerdict => None,
@@ -149,7 +155,11 @@ fn asked_words(event: &Event) -> Option<String> {
     wire::text(&event.detail, "state").filter(|state| state == "pending")?;
     let (kind, id) = (detail(event, "kind")?, detail(event, "request_id")?);
     let summary = detail(event, "summary").unwrap_or_default();
-    Some(format!("asks for a {kind}: {summary}; `phalanx answer {id} --approve` or `--reject`"))
+    let how = match wire::text(&event.detail, "answered_by").as_deref() {
+        Some("pane") => String::new(),
+        Some(_) | None => format!("; `phalanx answer {id} --approve` or `--reject`"),
+    };
+    Some(format!("asks for a {kind}: {summary}{how}"))
 }
 
 fn decided_words(event: &Event) -> Option<String> {

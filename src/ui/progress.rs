@@ -180,13 +180,17 @@ fn member_state(event: &Event) -> Option<MemberState> {
         Kind::MemberFallback | Kind::MemberHealth | Kind::MemberLeft => None,
         Kind::MemberHidden | Kind::MemberShown => None,
         Kind::MessageSent | Kind::MessageHandled | Kind::ShutdownRequested | Kind::ShutdownEnded => None,
-        Kind::MessageStaged | Kind::MessageSubmitted | Kind::MessageUndelivered => None,
+        Kind::MessageStaged
+        | Kind::MessageSubmitted
+        | Kind::MessageUndelivered
+        | Kind::TurnInterrupted
+        | Kind::TurnEnded => None,
         Kind::TaskCreated | Kind::TaskClaimed | Kind::TaskCompleted | Kind::TaskFailed => None,
         Kind::TaskReleased | Kind::TaskUpdated | Kind::TaskDeleted | Kind::TaskVanished => None,
         Kind::TaskChanged | Kind::TaskRewritten | Kind::ShutdownVerified => None,
         Kind::PlacementVerdict | Kind::FileQuarantined | Kind::Repaired | Kind::Warning => None,
         Kind::WorktreeMade | Kind::WorktreeRemoved => None,
-        Kind::RequestFiled | Kind::RequestDecided | Kind::Recovered => None,
+        Kind::RequestFiled | Kind::RequestDecided | Kind::AnswerTyped | Kind::Recovered => None,
     }
 }
 
@@ -203,7 +207,11 @@ fn task_state(event: &Event) -> Option<TaskState> {
             serde_json::from_value(event.detail.get("status")?.clone()).ok()
         }
         Kind::TaskRewritten | Kind::ShutdownVerified => None,
-        Kind::MessageStaged | Kind::MessageSubmitted | Kind::MessageUndelivered => None,
+        Kind::MessageStaged
+        | Kind::MessageSubmitted
+        | Kind::MessageUndelivered
+        | Kind::TurnInterrupted
+        | Kind::TurnEnded => None,
         Kind::TeamCreated | Kind::TeamDeleted | Kind::LeadStarted | Kind::LeadEnded => None,
         Kind::MemberAsked | Kind::MemberPlaced | Kind::MemberReady | Kind::MemberState => None,
         Kind::MemberStartFailed | Kind::MemberFallback | Kind::MemberHealth | Kind::MemberLeft => None,
@@ -211,7 +219,7 @@ fn task_state(event: &Event) -> Option<TaskState> {
         Kind::MessageSent | Kind::MessageHandled | Kind::ShutdownRequested | Kind::ShutdownEnded => None,
         Kind::PlacementVerdict | Kind::FileQuarantined | Kind::Repaired | Kind::Warning => None,
         Kind::WorktreeMade | Kind::WorktreeRemoved => None,
-        Kind::RequestFiled | Kind::RequestDecided | Kind::Recovered => None,
+        Kind::RequestFiled | Kind::RequestDecided | Kind::AnswerTyped | Kind::Recovered => None,
     }
 }
 

@@ -3,6 +3,7 @@
 use super::life::span;
 use super::paint::{Paint, Tint};
 use super::table::{Table, cell, maybe, tinted};
+use crate::model::question::Typed;
 use crate::model::text;
 use crate::ops::decide::Shown;
 
@@ -13,7 +14,8 @@ pub(crate) fn requests(shown: &[Shown], paint: Paint) -> String {
     }
     let mut table = Table::new(&["REQUEST", "KIND", "FROM", "STATE", "AGE", "BY", "WHAT", "WHY"]);
     for one in shown {
-        let why = one.rule.as_deref().or(one.reason.as_deref());
+        let typed = one.typed.map(Typed::describe);
+        let why = one.rule.as_deref().or(typed).or(one.reason.as_deref());
         table.row(vec![
             cell(one.request_id.as_str()),
             cell(one.kind),

@@ -114,7 +114,8 @@ fn pm_06_what_a_profile_cannot_pass_on_is_refused() {
     );
     let plan =
         stage.phalanx(&[&codex[..], &["--dry-run", "--prompt=-x; y", "--json"]].concat()).expect(0).json();
-    assert_eq!(plan["argv"], json!(["codex", "--", "-x; y"]));
+    let notify = format!("notify=[\"{}\",\"hook\"]", crate::harness::binary());
+    assert_eq!(plan["argv"], json!(["codex", "-c", notify, "--", "-x; y"]));
     assert_eq!((&plan["runs"], &plan["prompt"]), (&json!("wrapped"), &json!("argv")));
     let run = stage.phalanx(&["spawn", "ada", "--profile", "codx", "--dry-run"]).expect(2);
     assert!(run.stderr.contains("did you mean `codex`?"), "{run:?}");

@@ -17,8 +17,8 @@ use fields::{Fields, Problem};
 use serde_json::{Map, Value};
 
 pub(crate) use permission::{
-    ModeSetRequest, PermissionRequest, PermissionResponse, PermissionVerdict, SandboxPermissionRequest,
-    SandboxPermissionResponse, TeamPermissionUpdate,
+    AnsweredBy, ModeSetRequest, PermissionRequest, PermissionResponse, PermissionVerdict,
+    SandboxPermissionRequest, SandboxPermissionResponse, TeamPermissionUpdate,
 };
 pub(crate) use plan::{PlanApprovalRequest, PlanApprovalResponse};
 pub(crate) use presence::{IdleNotification, TeammateTerminated};

@@ -24,6 +24,29 @@ pub(crate) struct PermissionRequest {
     pub(crate) input: Value,
     /// Rules that the member proposes, so that it need not ask again; their form is Claude Code's own.
     pub(crate) permission_suggestions: Vec<Value>,
+    /// Ours: a wrapper has read the question from its program's screen. None: the program asks itself.
+    pub(crate) answered_by: Option<AnsweredBy>,
+}
+
+/// How an answer gets into a program that asks on its screen.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum AnsweredBy {
+    /// The wrapper types the keys that its profile has for it.
+    Keys,
+    /// Only a person in the program's pane can answer.
+    Pane,
+}
+
+impl AnsweredBy {
+    const ALL: [(&'static str, AnsweredBy); 2] = [("keys", AnsweredBy::Keys), ("pane", AnsweredBy::Pane)];
+
+    /// As it is written on the wire.
+    pub(crate) fn as_str(self) -> &'static str {
+        match self {
+            AnsweredBy::Keys => "keys",
+            AnsweredBy::Pane => "pane",
+        }
+    }
 }
 
 impl PermissionRequest {
@@ -38,6 +61,9 @@ impl PermissionRequest {
             description: fields.text(&["description"]),
             input: fields.get(&["input"]).cloned().unwrap_or_else(|| Value::Object(Map::new())),
             permission_suggestions: fields.list(&["permission_suggestions"]),
+            answered_by: fields
+                .text(&["answered_by"])
+                .and_then(|word| AnsweredBy::ALL.iter().find(|(known, _)| *known == word).map(|(_, by)| *by)),
         })
     }
 
@@ -50,6 +76,7 @@ impl PermissionRequest {
             .put_some("description", self.description.as_deref())
             .put("input", self.input.clone())
             .put("permission_suggestions", self.permission_suggestions.clone())
+            .put_some("answered_by", self.answered_by.map(AnsweredBy::as_str))
             .done()
     }
 }

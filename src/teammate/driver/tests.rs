@@ -225,7 +225,7 @@ fn tasks_are_done_in_order_reported_and_the_worker_goes_when_asked() {
     assert_eq!((stage.wait_task(1), stage.wait_task(2)), (TaskState::Completed, TaskState::Failed));
     until("the notice", || stage.told() == ["task_completed", "idle_notification"]);
     let ctx = Context { speaker: MemberName::lead(), ..stage.ctx.clone() };
-    ops::send::send(&ctx, &stage.team, &stage.me.name, "well done", None).expect("sent");
+    ops::send::send(&ctx, &stage.team, &stage.me.name, "well done", None, false).expect("sent");
     until("the message to be read", || stage.unread() == 0);
     stage.ask_to_end(30);
     assert_eq!(working.join().expect("no panic"), 0);

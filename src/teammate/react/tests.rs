@@ -107,6 +107,7 @@ fn to_say(state: &State) -> Vec<&str> {
     let said = |errand: &Errand| match errand {
         Errand::Say(message) => Some((**message).clone()),
         Errand::Hello | Errand::MoveOn(..) | Errand::Remark(_) => None,
+        Errand::Withdraw(_) | Errand::Typed(..) => None,
     };
     let kind = |message: Message| match message {
         Message::ShutdownApproved(_) => "approved",

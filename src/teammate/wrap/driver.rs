@@ -6,10 +6,12 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::time::Duration;
 
 use super::super::desk::{self, Identity};
+use super::super::effect::Errand;
 use super::super::event::Failure;
 use super::super::state::Me;
+use super::ask::Dialog;
 use super::effect::Effect;
-use super::event::{Event, Refusal};
+use super::event::{Event, Keyed, Refusal};
 use super::react::react;
 use super::state::{HAND_MS, State};
 use super::station::{Station, Wake};
@@ -19,10 +21,13 @@ use crate::model::event::{EventKind, Note};
 use crate::model::id::RequestId;
 use crate::model::lifecycle::MemberState;
 use crate::model::placement::BackendKind;
+use crate::model::protocol::{IdleNotification, Message};
 use crate::model::record::MemberRecord;
+use crate::model::text;
+use crate::model::time::Timestamp;
 use crate::model::topic::Topic;
 use crate::ops::{self, Context, OpsError, Team};
-use crate::profile::{self, Profile};
+use crate::profile::{self, Finding, Profile, ScreenState};
 use crate::sys::clock::Deadline;
 
 /// A screen is judged when nothing came for so long, for it is not drawn to the end before …
@@ -31,10 +36,15 @@ const STILL: Duration = Duration::from_millis(10);
 const RESTLESS: Duration = Duration::from_millis(250);
 /// With nothing to do, everything is looked at again this often: a notification can be lost.
 const SWEEP: Duration = Duration::from_secs(60);
+/// So many rows of the screen are told at the end of a turn, …
+const LAST_ROWS: usize = 5;
+/// … and of it all so many characters.
+const SUMMARY: usize = 600;
 /// The same where changes cannot be watched at all.
 const BLIND_SWEEP: Duration = Duration::from_secs(5);
 
 struct Driver<'a> {
+    ctx: &'a Context,
     team: &'a Team,
     me: &'a Identity,
     profile: Profile,
@@ -44,6 +54,8 @@ struct Driver<'a> {
     mark: Option<String>,
     /// Something was drawn since the screen was judged.
     drawn: bool,
+    /// Where its turn began: in the journal, and when.
+    turn_from: (u64, Timestamp),
     /// Since it was judged, and how long nothing had been drawn then.
     judged: Deadline,
     judged_quiet: Duration,
@@ -75,8 +87,9 @@ pub(crate) fn wrap(ctx: &Context, team: &Team, me: &Identity) -> Result<i32, Ops
     // In a pane tmux or iTerm2 answers the program's questions to its terminal.
     let answers = record.backend == BackendKind::Pty;
     let station = Station::open(&program, answers, &wakes).map_err(refused)?;
-    let state = State::new(myself(ctx, team, me, &record), profile.paste);
+    let state = State::new(myself(ctx, team, me, &record), profile.paste).by(&profile);
     let driver = Driver {
+        ctx,
         team,
         me,
         profile,
@@ -84,6 +97,7 @@ pub(crate) fn wrap(ctx: &Context, team: &Team, me: &Identity) -> Result<i32, Ops
         station,
         mark: None,
         drawn: true,
+        turn_from: (0, ops::now()),
         judged: Deadline::after(Duration::MAX),
         judged_quiet: Duration::ZERO,
         wakes,
@@ -255,6 +269,15 @@ impl Driver<'_> {
                 self.station.type_in(self.profile.keys.submit.clone().into_bytes());
                 None
             }
+            Effect::Answer { dialog, keys } => {
+                let fits = |finding: &Finding| Dialog::on(finding).as_ref() == Some(&dialog);
+                Some(Event::Answered(self.key(keys, fits)))
+            }
+            Effect::Interrupt => {
+                // Who sends is told when there is no such key.
+                let keys = self.profile.keys.interrupt.clone().unwrap_or_default();
+                Some(Event::Interrupted(self.key(keys, |finding| finding.state == ScreenState::Working)))
+            }
             Effect::Release => {
                 self.station.release_keyboard();
                 None
@@ -263,7 +286,7 @@ impl Driver<'_> {
                 self.station.end(if keys { self.profile.keys.quit.clone() } else { Vec::new() });
                 None
             }
-            Effect::Do(errand) => Some(match desk::run_errand(self.team, self.me, errand) {
+            Effect::Do(errand) => Some(match self.run_errand(errand) {
                 Ok(true) => Event::Done(Ok(())),
                 Ok(false) => Event::Over,
                 Err(e) => self.failed(&e, |failure| Event::Done(Err(failure))),
@@ -271,11 +294,58 @@ impl Driver<'_> {
         }
     }
 
+    fn run_errand(&mut self, errand: Errand) -> Result<bool, OpsError> {
+        let Errand::Say(message) = errand else {
+            return desk::run_errand(self.ctx, self.team, self.me, errand);
+        };
+        let (message, next) = match *message {
+            Message::IdleNotification(notice) => {
+                let (notice, next) = self.report(notice)?;
+                (Message::IdleNotification(notice), next)
+            }
+            other => (other, self.turn_from),
+        };
+        let said = desk::run_errand(self.ctx, self.team, self.me, Errand::Say(Box::new(message)))?;
+        self.turn_from = next;
+        Ok(said)
+    }
+
+    /// The end of a turn with what came of it: the task that was ended, the last message to a peer, and what stands on
+    /// the screen. And where the next turn begins.
+    fn report(&self, notice: IdleNotification) -> Result<(IdleNotification, (u64, Timestamp)), OpsError> {
+        let (offset, since) = self.turn_from;
+        let now = ops::now();
+        let (deeds, at) = ops::turn::deeds(self.team, &self.me.name, since, offset)?;
+        let screen = || profile::last_words(&self.profile, &self.station.look(), LAST_ROWS).join("\n");
+        let words = deeds.last_words.unwrap_or_else(screen);
+        let parts: Vec<String> =
+            deeds.told.into_iter().chain([words].into_iter().filter(|w| !w.is_empty())).collect();
+        let summary = Some(bounded(&parts.join("\n"))).filter(|summary| !summary.is_empty());
+        let completed_status = deeds.task.map(|(_, well)| if well { "success" } else { "failed" }.to_owned());
+        let completed_task_id = deeds.task.map(|(id, _)| id.to_string());
+        Ok((IdleNotification { summary, completed_task_id, completed_status, ..notice }, (at, now)))
+    }
+
     fn note(&self, note: Note) {
         // The journal is for looking back; a delivery does not wait for it. A team that has gone is not made anew.
         if self.team.exists() {
             let _ = ops::events::note(self.team, note.member(&self.me.name));
         }
+    }
+
+    /// Types these keys, if the screen still shows what they are for, and nobody else types.
+    fn key(&mut self, keys: String, fits: impl Fn(&Finding) -> bool) -> Keyed {
+        if !self.station.hold_keyboard(Duration::from_millis(HAND_MS)) {
+            return Keyed::Hand;
+        }
+        let here = fits(&profile::judge(&self.profile, &self.station.look()));
+        if here {
+            self.station.type_in(keys.into_bytes());
+        }
+        self.station.release_keyboard();
+        // What it shows instead is to be told.
+        self.drawn |= !here;
+        if here { Keyed::Typed } else { Keyed::Gone }
     }
 
     /// Types the messages into the composer. Reports later that they are typed.
@@ -302,4 +372,11 @@ impl Driver<'_> {
         };
         Ok(manner.render(envelope, file.as_deref()))
     }
+}
+
+/// Fit to be shown, and cut in front: the end is the news.
+fn bounded(said: &str) -> String {
+    let said = text::block(said);
+    let over = said.chars().count().saturating_sub(SUMMARY);
+    said.chars().skip(over).collect()
 }

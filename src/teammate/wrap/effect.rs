@@ -1,6 +1,7 @@
 //! What a wrapper can do. The driver carries effects out in order; it decides nothing.
 
 use super::super::effect::Errand;
+use super::ask::Dialog;
 use crate::model::envelope::Envelope;
 use crate::model::event::EventKind;
 
@@ -19,6 +20,10 @@ pub(crate) enum Effect {
     Stage(Vec<Envelope>),
     /// Type the submit key.
     Submit,
+    /// Type these keys, if this dialog is what the screen shows. Reports `Answered`.
+    Answer { dialog: Dialog, keys: String },
+    /// Type the key that breaks off a turn, if the program is at work. Reports `Interrupted`.
+    Interrupt,
     /// Let the keyboard through again, with what was typed meanwhile.
     Release,
     /// End the program: by its own keys if it takes any now, then by signals. Reports `Ended`.

@@ -15,6 +15,16 @@ pub(crate) enum Refusal {
     Failed(Failure),
 }
 
+/// What came of keys that are for one moment of the screen.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Keyed {
+    Typed,
+    /// The screen shows something else by now.
+    Gone,
+    /// A person is at the keyboard.
+    Hand,
+}
+
 /// Something that happened.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Event {
@@ -35,6 +45,10 @@ pub(crate) enum Event {
     Accepted(MemberState),
     /// What came of `Stage`: the program has been given the text.
     Staged(Result<(), Refusal>),
+    /// What came of `Answer`.
+    Answered(Keyed),
+    /// What came of `Interrupt`.
+    Interrupted(Keyed),
     /// What came of `Do`.
     Done(Result<(), Failure>),
     /// The program has ended with this exit code.

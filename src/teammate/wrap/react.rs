@@ -3,19 +3,23 @@
 use super::super::effect::Errand;
 use super::super::event::{Failure, Requests};
 use super::super::react::mail as worker_mail;
-use super::super::state::Pending;
+use super::super::state::{Me, Pending};
+use super::ask;
 use super::deliver;
 use super::effect::Effect;
 use super::event::Event;
+use super::part::{self, Put};
 use super::state::{BELIEF_MS, LONG_PAUSE_MS, Leaving, Life, Sight, State, Step};
+use super::urgent;
 use crate::model::envelope::Envelope;
+use crate::model::id::LEAD;
 use crate::model::lifecycle::{Cause, MemberState};
 use crate::model::protocol::{
     IdleNotification, Message, ShutdownApproved, ShutdownRejected, ShutdownRequest, ShutdownStatus,
 };
 use crate::model::text;
 use crate::model::time::Timestamp;
-use crate::profile::Finding;
+use crate::profile::{Finding, ShutdownPolicy};
 use crate::sys::signal::Signal;
 
 /// After a failure nothing is tried for this long.
@@ -42,9 +46,14 @@ pub(crate) fn react(state: &mut State, event: Event, now: Timestamp) -> Vec<Effe
             state.mail_due |= !failure.lasting;
             complain(state, &failure, now, &mut effects);
         }
-        Event::Requests(requests) => state.pending.retain(|pending| !is_ended(pending, &requests)),
+        Event::Requests(requests) => {
+            state.pending.retain(|pending| !is_ended(pending, &requests));
+            part::see(state, &requests);
+        }
         Event::Accepted(recorded) => accept(state, recorded),
         Event::Staged(result) => deliver::see_staged(state, result, now, &mut effects),
+        Event::Answered(keyed) => ask::see_answered(state, keyed, now),
+        Event::Interrupted(keyed) => urgent::see_interrupted(state, keyed, now, &mut effects),
         Event::Done(result) => see_done(state, result, now, &mut effects),
         Event::Ended(code) => state.end = Some(state.leaving.map_or(code, |leaving| leaving.code)),
         Event::Over => leave(state, 0, now, &mut effects),
@@ -68,6 +77,7 @@ fn see(state: &mut State, finding: Finding, shown: bool, now: Timestamp) {
     // What a spinner writes beside it changes all the time, and nothing with it.
     let same = |old: &Sight| old.finding.state == finding.state && old.finding.composer == finding.composer;
     let since = state.sight.as_ref().filter(|old| same(old)).map_or(now, |old| old.since);
+    ask::see(state, &finding, now);
     state.sight = Some(Sight { finding, shown, since });
 }
 
@@ -147,7 +157,7 @@ fn read(
             state.handled.insert(envelope.msg_id.clone());
             done.push(envelope.msg_id);
         } else {
-            state.waiting.push(envelope);
+            state.waiting.push(part::in_words(envelope));
         }
     }
     if !done.is_empty() {
@@ -171,9 +181,13 @@ fn is_for_program(
         | Message::TaskCompleted(_)
         | Message::TeammateTerminated(_)
         | Message::PlanApprovalResponse(_)
-        | Message::PermissionResponse(_)
         | Message::SandboxPermissionResponse(_) => return true,
-        Message::ShutdownRequest(asked) => hear(state, &envelope.from, asked, requests, now, effects),
+        // Only the lead answers (SEC-04).
+        Message::PermissionResponse(answer) if envelope.from == LEAD => {
+            return !ask::hear(state, &answer.request_id, &answer.verdict);
+        }
+        Message::PermissionResponse(_) => return true,
+        Message::ShutdownRequest(asked) => return hear(state, envelope, asked, requests, now, effects),
         Message::ShutdownApproved(_)
         | Message::ShutdownRejected(_)
         | Message::PlanApprovalRequest(_)
@@ -192,24 +206,33 @@ fn is_for_program(
     false
 }
 
+/// Takes a request to end; whether it is for the program.
 fn hear(
     state: &mut State,
-    from: &str,
+    envelope: &Envelope,
     asked: &ShutdownRequest,
     requests: &Requests,
     now: Timestamp,
     effects: &mut Vec<Effect>,
-) {
-    match worker_mail::valid(&state.me, &state.honoured, from, asked, requests) {
+) -> bool {
+    match worker_mail::valid(&state.me, &state.honoured, &envelope.from, asked, requests) {
         Ok(request) => {
             state.honoured.insert(request.id.clone());
-            state.pending.push(worker_mail::pending(request, now));
+            let pending = worker_mail::pending(request, now);
+            match state.shutdown {
+                ShutdownPolicy::Auto => state.pending.push(pending),
+                ShutdownPolicy::Ask => {
+                    state.put.push(Put { pending, msg_id: envelope.msg_id.clone() });
+                    return true;
+                }
+            }
         }
         Err(problem) => {
             let id = text::short(&asked.request_id, 120);
             effects.push(Effect::Warn(format!("ignored shutdown request `{id}`: {problem}")));
         }
     }
+    false
 }
 
 fn leave(state: &mut State, code: i32, now: Timestamp, effects: &mut Vec<Effect>) {
@@ -232,8 +255,11 @@ fn settle(state: &mut State, now: Timestamp, effects: &mut Vec<Effect>) {
     }
     unlock_for_a_person(state, now, effects);
     deliver::deliver(state, now, effects);
+    ask::attend(state, now, effects);
+    urgent::attend(state, now, effects);
     tell(state, now);
     answer_requests(state, now);
+    part::attend(state, now, effects);
     let pauses = |until: Timestamp| now < until && until.since(now) <= LONG_PAUSE_MS;
     if state.asked || state.pause_until.is_some_and(pauses) {
         return;
@@ -320,24 +346,17 @@ fn answer_requests(state: &mut State, now: Timestamp) {
     let Some(sight) = state.sight.as_ref().filter(|_| !state.pending.is_empty()) else { return };
     let still = now.since(sight.since) >= BELIEF_MS;
     let idle = sight.is_free() && still && state.turn.is_none();
-    let excuse = match sight.life() {
-        Some(Life::Blocked(reason)) => reason,
-        Some(Life::Working) => format!("working: {}", sight.finding.evidence),
-        Some(Life::Idle) => "a text stands in its composer".to_owned(),
-        None => "what it does cannot be told from its screen".to_owned(),
-    };
+    let excuse = excuse(sight);
     let (due, open): (Vec<Pending>, Vec<Pending>) =
         std::mem::take(&mut state.pending).into_iter().partition(|p| idle || p.answer_by <= now);
     state.pending = open;
     for pending in due {
-        let request_id = pending.request.id.to_string();
-        let (from, timestamp) = (Some(state.me.name.to_string()), Some(now.iso()));
         let answer = if idle {
             state.agreed = true;
             Message::ShutdownApproved(ShutdownApproved {
-                request_id,
-                from,
-                timestamp,
+                request_id: pending.request.id.to_string(),
+                from: Some(state.me.name.to_string()),
+                timestamp: Some(now.iso()),
                 pane_id: state.me.pane.clone(),
                 backend_type: Some(state.me.backend.to_owned()),
                 status: Some(ShutdownStatus::Clean),
@@ -345,13 +364,27 @@ fn answer_requests(state: &mut State, now: Timestamp) {
                 artifacts_committed: None,
             })
         } else {
-            Message::ShutdownRejected(ShutdownRejected {
-                request_id,
-                from,
-                reason: Some(excuse.clone()),
-                timestamp,
-            })
+            rejection(&state.me, &pending, excuse.clone(), now)
         };
         state.errands.push_back(Errand::Say(Box::new(answer)));
     }
+}
+
+/// Why a program that is asked to end stays.
+pub(super) fn excuse(sight: &Sight) -> String {
+    match sight.life() {
+        Some(Life::Blocked(reason)) => reason,
+        Some(Life::Working) => format!("working: {}", sight.finding.evidence),
+        Some(Life::Idle) => "a text stands in its composer".to_owned(),
+        None => "what it does cannot be told from its screen".to_owned(),
+    }
+}
+
+pub(super) fn rejection(me: &Me, pending: &Pending, reason: String, now: Timestamp) -> Message {
+    Message::ShutdownRejected(ShutdownRejected {
+        request_id: pending.request.id.to_string(),
+        from: Some(me.name.to_string()),
+        reason: Some(reason),
+        timestamp: Some(now.iso()),
+    })
 }

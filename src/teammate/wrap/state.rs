@@ -1,13 +1,15 @@
 //! What a wrapper knows.
 
-use std::collections::{BTreeSet, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use super::super::effect::Errand;
 use super::super::state::{Me, Pending};
+use super::ask::{self, Dialogs};
+use super::part::Put;
 use crate::model::envelope::Envelope;
 use crate::model::id::RequestId;
 use crate::model::time::Timestamp;
-use crate::profile::{Composer, Finding, Paste, ScreenState};
+use crate::profile::{Answer, Composer, Finding, Paste, Profile, ScreenState, ShutdownPolicy};
 
 /// A person who has typed nothing for so long is not at it (MSG-11).
 pub(super) const HAND_MS: u64 = 2000;
@@ -112,7 +114,12 @@ pub(crate) struct State {
     pub(super) me: Me,
     /// As its profile says.
     pub(super) paste: Paste,
+    /// As its profile says.
+    pub(super) answers: BTreeMap<String, Answer>,
+    /// As its profile says.
+    pub(super) shutdown: ShutdownPolicy,
     pub(super) sight: Option<Sight>,
+    pub(super) dialogs: Dialogs,
     /// When a person has typed last.
     pub(super) hand_at: Option<Timestamp>,
     /// What the record was told last; none: nothing yet.
@@ -124,6 +131,10 @@ pub(crate) struct State {
     /// Mail for the program, oldest first.
     pub(super) waiting: Vec<Envelope>,
     pub(super) turn: Option<Turn>,
+    /// The driver types the key that breaks off a turn.
+    pub(super) interrupting: bool,
+    /// Urgent messages that a turn was broken off for.
+    pub(super) interrupted: BTreeSet<String>,
     /// How often the mail in front was staged in vain.
     pub(super) vain: u8,
     /// Why the mail in front cannot be delivered.
@@ -141,6 +152,8 @@ pub(crate) struct State {
     pub(super) complaint: Option<String>,
     pub(super) handled: BTreeSet<String>,
     pub(super) pending: Vec<Pending>,
+    /// Requests to end that are the agent's to answer.
+    pub(super) put: Vec<Put>,
     pub(super) honoured: BTreeSet<RequestId>,
     /// It has agreed to end: once this is said, it does.
     pub(super) agreed: bool,
@@ -154,13 +167,18 @@ impl State {
         State {
             me,
             paste,
+            answers: BTreeMap::new(),
+            shutdown: ShutdownPolicy::Auto,
             sight: None,
+            dialogs: Dialogs::default(),
             hand_at: None,
             told: None,
             up: false,
             accepted: false,
             waiting: Vec::new(),
             turn: None,
+            interrupting: false,
+            interrupted: BTreeSet::new(),
             vain: 0,
             undelivered: None,
             rest_until: None,
@@ -171,11 +189,17 @@ impl State {
             complaint: None,
             handled: BTreeSet::new(),
             pending: Vec::new(),
+            put: Vec::new(),
             honoured: BTreeSet::new(),
             agreed: false,
             leaving: None,
             end: None,
         }
+    }
+
+    /// With what its profile says of dialogs and of its end.
+    pub(crate) fn by(self, profile: &Profile) -> State {
+        State { answers: profile.answers.clone(), shutdown: profile.shutdown, ..self }
     }
 
     /// The exit code, once it is time to go.
@@ -186,6 +210,7 @@ impl State {
     /// When it wants to be told that time has passed; none while nothing depends on it.
     pub(crate) fn next_tick(&self, now: Timestamp) -> Option<Timestamp> {
         let mut times: Vec<Timestamp> = self.pending.iter().map(|p| p.answer_by).collect();
+        times.extend(self.put.iter().map(|put| put.pending.answer_by));
         times.extend(self.leaving.map(|leaving| leaving.by));
         times.extend(self.pause_until);
         times.extend(self.rest_until.filter(|_| !self.waiting.is_empty()));
@@ -195,6 +220,7 @@ impl State {
         times.extend(
             self.sight.iter().flat_map(|sight| spans(sight.since, &[BELIEF_MS, self.paste.settle_ms])),
         );
+        times.extend(ask::next_times(self));
         let turn = [self.paste.settle_ms, RETRY_MS, APPEAR_MS, OBSERVE_MS];
         times.extend(self.turn.iter().flat_map(|t| spans(t.at, &turn)));
         if let (Some(_), Some(sight)) = (&self.turn, &self.sight) {
@@ -205,6 +231,6 @@ impl State {
 
     /// The requests that wait for an answer.
     pub(crate) fn pending(&self) -> impl Iterator<Item = &RequestId> {
-        self.pending.iter().map(|p| &p.request.id)
+        self.pending.iter().chain(self.put.iter().map(|put| &put.pending)).map(|p| &p.request.id)
     }
 }

@@ -68,7 +68,7 @@ impl Stand {
 }
 
 fn seen(state: ScreenState, composer: Composer, shown: bool) -> Event {
-    let finding = Finding { state, rule: "r".to_owned(), evidence: "e".to_owned(), composer };
+    let finding = Finding { state, rule: "r".to_owned(), evidence: "e".to_owned(), composer, asked: None };
     Event::Seen { finding, shown }
 }
 

@@ -1,0 +1,43 @@
+//! `hook`: what a program's own hook has to say of its turn. Whatever it is given, and wherever it runs, it does its program
+//! no harm: it prints nothing and ends well.
+
+use clap::Args;
+
+use super::args::Global;
+use super::fail::Exit;
+use super::out::Out;
+use super::setup::Setup;
+use super::spawn::stdin;
+use super::{Done, worker};
+use crate::model::said::TurnEnd;
+use crate::ops;
+
+/// Take what a program's hook reports: the end of a turn. For the hooks of programs, not for people.
+///
+/// Reads the JSON that codex gives its `notify` program and Claude Code its `Stop` hook; anything else is passed over. Outside
+/// a team it does nothing. It prints nothing, and its exit code is always 0.
+#[derive(Debug, Args)]
+pub(super) struct Hook {
+    /// The JSON; without it, it is read from stdin.
+    #[arg(value_name = "JSON")]
+    told: Option<String>,
+}
+
+pub(super) fn hook(global: &Global, args: Hook) -> Exit {
+    // A hook that fails would be shown to the program's user, or keep its agent from ending its turn.
+    let _ = report(global, args);
+    Exit::DONE
+}
+
+fn report(global: &Global, args: Hook) -> Done {
+    let told = match args.told {
+        Some(told) => told,
+        None => stdin()?,
+    };
+    if let Some(end) = TurnEnd::parse(&told) {
+        let setup = Setup::new(global, Out::new(false, true, false, global.color))?;
+        let (me, team) = (worker::identity(&setup)?, setup.team()?);
+        ops::turn::ended(&team, &me.name, &me.incarnation, &end)?;
+    }
+    Ok(Exit::DONE)
+}

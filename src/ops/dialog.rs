@@ -1,0 +1,81 @@
+//! Dialogs of wrapped programs, as requests: what their wrappers write about them, and what became of an answer. How a
+//! dialog is found and typed into is not known here.
+
+use std::time::Duration;
+
+use super::context::Context;
+use super::decide;
+use super::error::OpsError;
+use crate::model::event::{EventKind, Note};
+use crate::model::id::RequestId;
+use crate::model::question::{Decision, Outcome, Question, Typed};
+use crate::store::{StoreError, TeamStore};
+use crate::sys::clock::Deadline;
+
+/// Who ended a request whose dialog went without an answer of ours.
+pub(super) const BY_PANE: &str = "pane";
+/// A notification can be lost.
+const SWEEP: Duration = Duration::from_millis(500);
+
+/// A dialog has left the screen before anybody answered here: a person has answered it in the pane, or the program has
+/// taken it back. Nobody asks any more, and what was chosen is not known.
+pub(crate) fn withdraw(ctx: &Context, team: &TeamStore, id: &RequestId) -> Result<(), OpsError> {
+    // Its message may still lie in the lead's mailbox.
+    decide::attend(ctx, team)?;
+    let gone = Decision {
+        reply: None,
+        reason: Some("its dialog left the screen: answered in the pane, or taken back".to_owned()),
+        ..decide::decision(Outcome::AskerGone, BY_PANE)
+    };
+    match decide::settle(team, id, &gone) {
+        Ok(question) => decide::go_on(team, question),
+        Err(e) => none_filed(e),
+    }
+}
+
+/// What became of the keys of an answer.
+pub(crate) fn typed(team: &TeamStore, id: &RequestId, typed: Typed) -> Result<(), OpsError> {
+    let question = team.change_question(id, |question| {
+        if let Some(decision) = &mut question.decision {
+            decision.typed = Some(typed);
+        }
+        Ok(question.clone())
+    });
+    let question = match question {
+        Ok(question) => question,
+        Err(e) => return none_filed(e.into()),
+    };
+    let note = Note::of(EventKind::AnswerTyped).because(&question.event).member(&question.from);
+    team.record(note.with("request_id", id.as_str()).with("typed", typed.as_str()))?;
+    Ok(())
+}
+
+/// Where another program leads the team, its requests are its own affair.
+fn none_filed(e: OpsError) -> Result<(), OpsError> {
+    match e {
+        OpsError::Store(StoreError::NoSuchRequest { .. }) => Ok(()),
+        e => Err(e),
+    }
+}
+
+/// Waits until it is known what became of the keys.
+///
+/// # Errors
+/// [`OpsError::Deadline`] names what was waited for.
+pub(crate) fn outcome(team: &TeamStore, question: &Question, limit: Duration) -> Result<Typed, OpsError> {
+    let deadline = Deadline::after(limit);
+    let changes = team.changes()?;
+    loop {
+        let decision = team.question(&question.id)?.decision;
+        if let Some(typed) = decision.and_then(|decision| decision.typed) {
+            return Ok(typed);
+        }
+        let left = deadline.remaining().min(SWEEP);
+        if left.is_zero() {
+            let what =
+                format!("the answer is decided, but was not typed into the program of `{}`", question.from);
+            return Err(OpsError::Deadline { what, seconds: limit.as_secs() });
+        }
+        changes.wait(left);
+    }
+}

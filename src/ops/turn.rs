@@ -1,0 +1,79 @@
+//! What a member did in a turn, for the report to its lead at the end of it. How a turn is seen to end is not known here.
+
+use super::error::OpsError;
+use crate::model::event::{Event, EventKind, Note};
+use crate::model::id::{Incarnation, MemberName, TaskId};
+use crate::model::said::TurnEnd;
+use crate::model::text;
+use crate::model::time::Timestamp;
+use crate::model::wire;
+use crate::store::TeamStore;
+
+/// So much of a message is repeated, characters.
+const LONGEST: usize = 80;
+
+/// So much of a program's last words is kept, characters.
+const LAST_WORDS: usize = 4000;
+
+/// What the journal has of a member since some moment.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct Deeds {
+    /// The last task that it brought to its end; whether well.
+    pub(crate) task: Option<(TaskId, bool)>,
+    /// The last message that it sent to a peer, as `[to bob] what it says`.
+    pub(crate) told: Option<String>,
+    /// What its program gave as its last words, where it has a hook for that.
+    pub(crate) last_words: Option<String>,
+}
+
+/// The program of this run says that its turn is over. What a former run says is passed over.
+pub(crate) fn ended(
+    team: &TeamStore,
+    name: &MemberName,
+    incarnation: &Incarnation,
+    end: &TurnEnd,
+) -> Result<(), OpsError> {
+    if team.member_record(name)?.is_some_and(|record| record.is(incarnation)) {
+        let said: String = end.last_words.chars().take(LAST_WORDS).collect();
+        team.record(Note::of(EventKind::TurnEnded).member(name).with("last_words", said))?;
+    }
+    Ok(())
+}
+
+/// What `name` did since `since`, and where in the journal to go on; `offset`: where it was left.
+pub(crate) fn deeds(
+    team: &TeamStore,
+    name: &MemberName,
+    since: Timestamp,
+    offset: u64,
+) -> Result<(Deeds, u64), OpsError> {
+    let (events, at) = team.events_from(offset)?;
+    let mut deeds = Deeds::default();
+    for event in events.iter().filter(|event| event.at >= since) {
+        let own = event.member.as_ref() == Some(name);
+        match (event.event, event.task) {
+            (EventKind::TaskCompleted, Some(id)) if own => deeds.task = Some((id, true)),
+            (EventKind::TaskFailed, Some(id)) if own => deeds.task = Some((id, false)),
+            (EventKind::TurnEnded, _) if own => {
+                deeds.last_words =
+                    wire::text(&event.detail, "last_words").filter(|said| !said.trim().is_empty());
+            }
+            (EventKind::MessageSent, _) => deeds.told = told(team, event, name)?.or(deeds.told),
+            (_, _) => {}
+        }
+    }
+    Ok((deeds, at))
+}
+
+/// A message of this member to a peer: who it was for, and how it begins, as far as it is still there.
+fn told(team: &TeamStore, event: &Event, name: &MemberName) -> Result<Option<String>, OpsError> {
+    let detail = |key: &str| wire::text(&event.detail, key);
+    let Some(peer) = event.member.as_ref().filter(|to| !to.is_lead()) else { return Ok(None) };
+    if detail("from").as_deref() != Some(name.as_str()) || detail("kind").as_deref() != Some("message") {
+        return Ok(None);
+    }
+    let id = detail("msg_id").unwrap_or_default();
+    let sent = team.mailbox(peer).all()?.into_iter().find(|envelope| envelope.msg_id == id);
+    let words = sent.map(|sent| text::short(sent.summary.as_deref().unwrap_or(&sent.text), LONGEST));
+    Ok(Some(format!("[to {peer}] {}", words.unwrap_or_default()).trim_end().to_owned()))
+}

@@ -1,0 +1,195 @@
+//! Dialogs of the program that the team is asked about: filed as requests, answered by the profile's keys while what was
+//! decided upon is still on the screen, and given up when it is not. Nothing is answered that nobody has decided (PM-01).
+
+use super::super::effect::Errand;
+use super::effect::Effect;
+use super::event::Keyed;
+use super::state::{BELIEF_MS, HAND_MS, State, Step};
+use crate::model::id::RequestId;
+use crate::model::protocol::{AnsweredBy, Message, PermissionRequest, PermissionVerdict};
+use crate::model::question::Typed;
+use crate::model::time::Timestamp;
+use crate::profile::{Asked, Finding, ScreenState};
+
+/// The dialog that is a request in any case; others are when their rule has keys.
+const PERMISSION: &str = "permission";
+/// So long a dialog may take to go after its keys were typed.
+const TAKE_MS: u64 = 10_000;
+
+/// A dialog: two are the same when one rule found the same words.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Dialog {
+    pub(super) rule: String,
+    pub(super) asked: Asked,
+}
+
+impl Dialog {
+    /// The dialog that a screen shows.
+    pub(super) fn on(finding: &Finding) -> Option<Dialog> {
+        finding.asked.clone().map(|asked| Dialog { rule: finding.rule.clone(), asked })
+    }
+}
+
+/// How far the answer is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Stage {
+    /// Nobody has decided.
+    Open,
+    /// Allowed, or denied, and not typed yet.
+    Decided(bool),
+    /// The driver looks at the screen once more, and types.
+    Typing(bool),
+    Typed(Timestamp),
+    /// It was typed, and nothing happened: a person has to look. It is not typed again.
+    Stuck,
+}
+
+/// A dialog that the team was asked about.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Request {
+    id: RequestId,
+    dialog: Dialog,
+    stage: Stage,
+}
+
+/// What is known of the program's dialogs.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct Dialogs {
+    /// What the screen shows, since when.
+    shown: Option<Dialog>,
+    since: Timestamp,
+    request: Option<Request>,
+    /// All requests of this run, by number: answers to them are not for the program.
+    filed: Vec<RequestId>,
+}
+
+/// Takes in what the screen shows now.
+pub(super) fn see(state: &mut State, finding: &Finding, now: Timestamp) {
+    let shown = Dialog::on(finding);
+    if shown != state.dialogs.shown {
+        (state.dialogs.shown, state.dialogs.since) = (shown, now);
+    }
+}
+
+/// Whether a message is the answer to a dialog; if so it is taken in.
+pub(super) fn hear(state: &mut State, request_id: &str, verdict: &PermissionVerdict) -> bool {
+    let Some(id) = state.dialogs.filed.iter().find(|id| id.as_str() == request_id).cloned() else {
+        return false;
+    };
+    let allowed = matches!(verdict, PermissionVerdict::Allowed { .. });
+    match &mut state.dialogs.request {
+        Some(request) if request.id == id => {
+            if request.stage == Stage::Open {
+                request.stage = Stage::Decided(allowed);
+            }
+        }
+        Some(_) | None => state.errands.push_back(Errand::Typed(id, Typed::Gone)),
+    }
+    true
+}
+
+/// What comes next for the dialog that is there, and for the one that was asked about.
+pub(super) fn attend(state: &mut State, now: Timestamp, effects: &mut Vec<Effect>) {
+    if now.since(state.dialogs.since) < BELIEF_MS || !state.accepted {
+        return;
+    }
+    let shown = state.dialogs.shown.clone();
+    match state.dialogs.request.take_if(|request| shown.as_ref() != Some(&request.dialog)) {
+        Some(gone) => close(state, gone),
+        None => answer(state, now, effects),
+    }
+    if state.dialogs.request.is_none()
+        && let Some(dialog) = shown.filter(|dialog| is_asked(state, dialog))
+    {
+        file(state, dialog, now);
+    }
+}
+
+/// When something has to be looked at again, if it does.
+pub(super) fn next_times(state: &State) -> Vec<Timestamp> {
+    let dialogs = &state.dialogs;
+    let Some(request) = &dialogs.request else { return vec![dialogs.since.plus_ms(BELIEF_MS)] };
+    let hand = state.hand_at.map(|at| at.plus_ms(HAND_MS));
+    let stage = match request.stage {
+        Stage::Decided(_) => hand,
+        Stage::Typed(at) => Some(at.plus_ms(TAKE_MS)),
+        Stage::Open | Stage::Typing(_) | Stage::Stuck => None,
+    };
+    [Some(dialogs.since.plus_ms(BELIEF_MS)), stage].into_iter().flatten().collect()
+}
+
+fn is_asked(state: &State, dialog: &Dialog) -> bool {
+    let permission = ScreenState::Dialog(PERMISSION.to_owned());
+    let state_shown = state.sight.as_ref().map(|sight| &sight.finding.state);
+    state_shown == Some(&permission) || state.answers.contains_key(&dialog.rule)
+}
+
+fn file(state: &mut State, dialog: Dialog, now: Timestamp) {
+    let run = state.me.incarnation.as_str();
+    let id = format!("perm-{}-{}", now.0, &run[..8]);
+    let id = RequestId::parse(&id).expect("digits, letters and hyphens are safe");
+    let by = if state.answers.contains_key(&dialog.rule) { AnsweredBy::Keys } else { AnsweredBy::Pane };
+    let asked = PermissionRequest {
+        request_id: id.to_string(),
+        agent_id: Some(state.me.name.to_string()),
+        tool_name: dialog.asked.tool.clone().unwrap_or_else(|| dialog.rule.clone()),
+        tool_use_id: None,
+        description: Some(dialog.asked.text.clone()),
+        input: serde_json::Value::Object(serde_json::Map::new()),
+        permission_suggestions: Vec::new(),
+        answered_by: Some(by),
+    };
+    state.errands.push_back(Errand::Say(Box::new(Message::PermissionRequest(asked))));
+    state.dialogs.filed.push(id.clone());
+    state.dialogs.request = Some(Request { id, dialog, stage: Stage::Open });
+}
+
+/// The dialog is not there any more.
+fn close(state: &mut State, gone: Request) {
+    match gone.stage {
+        Stage::Open => state.errands.push_back(Errand::Withdraw(gone.id)),
+        Stage::Decided(_) | Stage::Typing(_) => state.errands.push_back(Errand::Typed(gone.id, Typed::Gone)),
+        Stage::Typed(_) => state.errands.push_back(Errand::Typed(gone.id, Typed::Taken)),
+        Stage::Stuck => {}
+    }
+}
+
+fn answer(state: &mut State, now: Timestamp, effects: &mut Vec<Effect>) {
+    let alone = state.hand_at.is_none_or(|at| now.since(at) >= HAND_MS);
+    // A text of ours that is just being typed has the keyboard.
+    let free = !state.turn.as_ref().is_some_and(|turn| turn.step == Step::Typing);
+    let Some(request) = &mut state.dialogs.request else { return };
+    match request.stage {
+        Stage::Decided(allowed) if alone && free => {
+            let Some(keys) = state.answers.get(&request.dialog.rule) else { return };
+            let keys = if allowed { keys.allow.clone() } else { keys.deny.clone() };
+            request.stage = Stage::Typing(allowed);
+            effects.push(Effect::Answer { dialog: request.dialog.clone(), keys });
+        }
+        Stage::Typed(at) if now.since(at) >= TAKE_MS => {
+            request.stage = Stage::Stuck;
+            let id = request.id.clone();
+            state.errands.push_back(Errand::Typed(id, Typed::Stays));
+        }
+        Stage::Open | Stage::Decided(_) | Stage::Typing(_) | Stage::Typed(_) | Stage::Stuck => {}
+    }
+}
+
+/// What came of the typing.
+pub(super) fn see_answered(state: &mut State, keyed: Keyed, now: Timestamp) {
+    let Some(request) = &mut state.dialogs.request else { return };
+    let Stage::Typing(allowed) = request.stage else { return };
+    request.stage = match keyed {
+        Keyed::Typed => Stage::Typed(now),
+        Keyed::Gone | Keyed::Hand => Stage::Decided(allowed),
+    };
+    match keyed {
+        Keyed::Typed => {}
+        Keyed::Hand => state.hand_at = Some(now),
+        // Until the next look at the screen nothing is there to be typed into.
+        Keyed::Gone => (state.dialogs.shown, state.dialogs.since) = (None, now),
+    }
+}
+
+#[cfg(test)]
+mod tests;

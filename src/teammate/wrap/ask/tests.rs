@@ -1,0 +1,199 @@
+//! Dialogs, as tables: what the screen shows, who decides, what is typed and what is told.
+
+use std::collections::BTreeMap;
+
+use super::super::super::effect::Errand;
+use super::super::super::state::Me;
+use super::super::effect::Effect;
+use super::super::event::{Event, Keyed};
+use super::super::react::react;
+use super::super::state::State;
+use super::Dialog;
+use crate::model::envelope::Envelope;
+use crate::model::id::{Incarnation, MemberName, RequestId, TeamName};
+use crate::model::lifecycle::MemberState;
+use crate::model::protocol::{AnsweredBy, Message, PermissionResponse, PermissionVerdict};
+use crate::model::question::Typed;
+use crate::model::time::Timestamp;
+use crate::profile::{Answer, Asked, Composer, Finding, Paste, ScreenState};
+
+/// A wrapper with its own clock, whose errands succeed at once.
+struct Stand {
+    state: State,
+    now: Timestamp,
+}
+
+impl Stand {
+    fn new() -> Stand {
+        let me = Me {
+            name: MemberName::new("ann").expect("name"),
+            incarnation: Incarnation::parse("0a1b2c3d-0000-4000-8000-000000000001").expect("uuid"),
+            team: TeamName::new("alpha").expect("name"),
+            pane: None,
+            backend: "tmux",
+        };
+        let paste = Paste { bracketed: true, gap_ms: 0, settle_ms: 100, most_bytes: 4096 };
+        let keys = Answer { allow: "y".to_owned(), deny: "n".to_owned() };
+        let answers = BTreeMap::from([("run".to_owned(), keys)]);
+        let state = State { answers, ..State::new(me, paste) };
+        let mut stand = Stand { state, now: Timestamp(1_000_000) };
+        stand.at(0, Event::Accepted(MemberState::Idle));
+        stand
+    }
+
+    /// The same with a dialog that the team was asked about.
+    fn asking() -> (Stand, RequestId) {
+        let mut stand = Stand::new();
+        assert_eq!(stand.at(0, dialog("run", "ls")), ([].into(), [].into()));
+        let (said, typed) = stand.at(300, Event::Tick);
+        let [Errand::Say(said)] = &said[..] else { panic!("{said:?}") };
+        let Message::PermissionRequest(asked) = &**said else { panic!("{said:?}") };
+        assert_eq!((asked.tool_name.as_str(), asked.description.as_deref()), ("run", Some("ls")));
+        assert_eq!((asked.answered_by, typed), (Some(AnsweredBy::Keys), Vec::new()));
+        let id = RequestId::parse(&asked.request_id).expect("an id");
+        (stand, id)
+    }
+
+    /// The same with the keys for yes under way.
+    fn typing() -> (Stand, RequestId) {
+        let (mut stand, id) = Stand::asking();
+        assert_eq!(stand.at(0, answer("team-lead", &id, true)).1, [keys("y")]);
+        (stand, id)
+    }
+
+    /// What is said about dialogs, and what is typed into them.
+    fn at(&mut self, after: u64, event: Event) -> (Vec<Errand>, Vec<Effect>) {
+        self.now = self.now.plus_ms(after);
+        let (mut said, mut typed) = (Vec::new(), Vec::new());
+        let mut events = vec![event];
+        while let Some(event) = events.pop() {
+            for effect in react(&mut self.state, event, self.now) {
+                match effect {
+                    Effect::Do(errand) => {
+                        events.push(Event::Done(Ok(())));
+                        said.push(errand);
+                    }
+                    Effect::Answer { .. } => typed.push(effect),
+                    _ => {}
+                }
+            }
+        }
+        said.retain(|errand| !matches!(errand, Errand::Hello | Errand::Remark(_) | Errand::MoveOn(..)));
+        (said, typed)
+    }
+}
+
+fn keys(keys: &str) -> Effect {
+    let asked = Asked { tool: None, text: "ls".to_owned() };
+    Effect::Answer { dialog: Dialog { rule: "run".to_owned(), asked }, keys: keys.to_owned() }
+}
+
+fn dialog(rule: &str, text: &str) -> Event {
+    let asked = Some(Asked { tool: None, text: text.to_owned() });
+    seen(ScreenState::Dialog("permission".to_owned()), rule, asked)
+}
+
+fn working() -> Event {
+    seen(ScreenState::Working, "works", None)
+}
+
+fn seen(state: ScreenState, rule: &str, asked: Option<Asked>) -> Event {
+    let composer = Composer::Unknown;
+    let finding = Finding { state, rule: rule.to_owned(), evidence: "e".to_owned(), composer, asked };
+    Event::Seen { finding, shown: false }
+}
+
+fn answer(from: &str, id: &RequestId, allowed: bool) -> Event {
+    let verdict = match allowed {
+        true => PermissionVerdict::Allowed { updated_input: None, permission_updates: Vec::new() },
+        false => PermissionVerdict::Denied { error: String::new() },
+    };
+    let message = Message::PermissionResponse(PermissionResponse { request_id: id.to_string(), verdict });
+    let envelope = Envelope::new(from, &message.to_text(), format!("{from}-{allowed}"), Timestamp(1));
+    Event::Mail { mail: vec![envelope], requests: [].into() }
+}
+
+#[test]
+fn pm_04_what_was_decided_is_typed_and_its_outcome_told() {
+    for (allowed, key) in [(true, "y"), (false, "n")] {
+        let (mut stand, id) = Stand::asking();
+        assert_eq!(stand.at(60_000, Event::Tick), ([].into(), [].into()), "nothing by default");
+        assert_eq!(stand.at(0, answer("team-lead", &id, allowed)), ([].into(), [keys(key)].into()));
+        assert_eq!(stand.at(0, Event::Answered(Keyed::Typed)), ([].into(), [].into()));
+        assert_eq!(stand.at(0, working()).0, []);
+        assert_eq!(stand.at(300, Event::Tick), ([Errand::Typed(id, Typed::Taken)].into(), [].into()));
+    }
+}
+
+#[test]
+fn sec_04_only_the_lead_answers_and_only_this_request() {
+    let (mut stand, id) = Stand::asking();
+    assert_eq!(stand.at(0, answer("bob", &id, true)).1, []);
+    let other = RequestId::parse("perm-1-x").expect("an id");
+    assert_eq!(stand.at(0, answer("team-lead", &other, true)).1, []);
+}
+
+#[test]
+fn pm_01_keys_are_typed_only_into_the_dialog_that_was_decided_upon() {
+    for next in [dialog("run", "rm -rf /"), dialog("other", "ls"), working()] {
+        let (mut stand, id) = Stand::asking();
+        stand.at(0, next.clone());
+        assert_eq!(stand.at(0, answer("team-lead", &id, true)).1, [], "{next:?}");
+        let (said, typed) = stand.at(300, Event::Tick);
+        assert_eq!((&said[0], typed), (&Errand::Typed(id, Typed::Gone), Vec::new()), "{next:?}");
+        let asks_anew = matches!(said.get(1), Some(Errand::Say(_)));
+        assert_eq!(asks_anew, next != working(), "{next:?}");
+    }
+    // The driver has looked once more, and it was not there: it is not asked again and again.
+    let (mut stand, id) = Stand::typing();
+    assert_eq!(stand.at(0, Event::Answered(Keyed::Gone)).1, []);
+    assert_eq!(stand.at(0, working()).1, []);
+    assert_eq!(stand.at(300, Event::Tick).0, [Errand::Typed(id, Typed::Gone)]);
+}
+
+#[test]
+fn pm_04_a_dialog_that_goes_by_itself_is_withdrawn() {
+    let (mut stand, id) = Stand::asking();
+    stand.at(0, working());
+    assert_eq!(stand.at(299, Event::Tick).0, [], "a flicker is not believed");
+    assert_eq!(stand.at(1, Event::Tick).0, [Errand::Withdraw(id.clone())]);
+    // Its answer comes too late, and is not for the program either.
+    assert_eq!(stand.at(0, answer("team-lead", &id, true)).0, [Errand::Typed(id, Typed::Gone)]);
+    assert_eq!(stand.state.waiting, []);
+}
+
+#[test]
+fn msg_11_a_person_at_the_keyboard_comes_first() {
+    let (mut stand, id) = Stand::asking();
+    stand.at(0, Event::Hand);
+    assert_eq!(stand.at(0, answer("team-lead", &id, true)).1, []);
+    assert_eq!(stand.at(1999, Event::Tick).1, []);
+    assert_eq!(stand.state.next_tick(stand.now), Some(stand.now.plus_ms(1)));
+    assert_eq!(stand.at(1, Event::Tick).1, [keys("y")]);
+    assert_eq!(stand.at(0, Event::Answered(Keyed::Hand)).1, [], "it was quicker");
+    assert_eq!(stand.at(2000, Event::Tick).1, [keys("y")]);
+}
+
+#[test]
+fn pm_04_keys_are_typed_once() {
+    let (mut stand, id) = Stand::typing();
+    stand.at(0, Event::Answered(Keyed::Typed));
+    assert_eq!(stand.at(9999, Event::Tick), ([].into(), [].into()));
+    assert_eq!(stand.at(1, Event::Tick), ([Errand::Typed(id, Typed::Stays)].into(), [].into()));
+    assert_eq!(stand.at(600_000, Event::Tick), ([].into(), [].into()));
+    assert_eq!(stand.state.next_tick(stand.now), None, "rest costs nothing");
+}
+
+#[test]
+fn pm_03_a_permission_without_keys_is_for_the_pane_and_other_dialogs_are_no_requests() {
+    let mut stand = Stand::new();
+    stand.at(0, dialog("other", "ls"));
+    let (said, _) = stand.at(300, Event::Tick);
+    let [Errand::Say(said)] = &said[..] else { panic!("{said:?}") };
+    let Message::PermissionRequest(asked) = &**said else { panic!("{said:?}") };
+    assert_eq!(asked.answered_by, Some(AnsweredBy::Pane));
+    let mut stand = Stand::new();
+    let asked = Some(Asked { tool: None, text: "this folder".to_owned() });
+    stand.at(0, seen(ScreenState::Dialog("trust".to_owned()), "trust", asked));
+    assert_eq!(stand.at(300, Event::Tick).0, []);
+}

@@ -1,0 +1,69 @@
+//! Requests to end that are the agent's to answer: put to it as a turn, with the words for the answer (`shutdown = "ask"`).
+//! What cannot be put to it is refused in its name, so that nobody waits for an answer that cannot come.
+
+use super::super::effect::Errand;
+use super::super::event::Requests;
+use super::super::state::Pending;
+use super::effect::Effect;
+use super::react::{excuse, rejection};
+use super::state::State;
+use crate::model::envelope::Envelope;
+use crate::model::protocol::Message;
+use crate::model::text;
+use crate::model::time::Timestamp;
+
+/// So much of a reason is repeated, characters.
+const REASON: usize = 500;
+
+/// A request that goes to the program, or has gone.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Put {
+    pub(super) pending: Pending,
+    /// The message that asks.
+    pub(super) msg_id: String,
+}
+
+/// A message as the program is to read it: a request to end in words, with what to type; any other as it is.
+pub(super) fn in_words(envelope: Envelope) -> Envelope {
+    let Message::ShutdownRequest(asked) = Message::parse(&envelope.text) else { return envelope };
+    let id = asked.request_id;
+    let why = asked.reason.map(|reason| format!(": {}", text::short(&reason, REASON))).unwrap_or_default();
+    let limit = asked.deadline_seconds.map(|s| format!(" within {s} s")).unwrap_or_default();
+    // On one line: not every program takes several.
+    let text = format!(
+        "You are asked to end your work and leave the team{why}. Answer{limit} by one of these commands: \
+         `phalanx answer {id} --approve` once your work can be left as it is, or \
+         `phalanx answer {id} --reject --reason \"what is left to do\"`. Without an answer you are ended."
+    );
+    Envelope { text, ..envelope }
+}
+
+/// What the requests have come to: the agent has agreed, or somebody has ended them.
+pub(super) fn see(state: &mut State, requests: &Requests) {
+    let found = |put: &Put| requests.get(put.pending.request.id.as_str())?.as_ref().ok();
+    // While it works its lead ends it; at rest it can go by its own keys.
+    let at_rest = state.sight.as_ref().is_some_and(super::state::Sight::is_free);
+    state.agreed |=
+        at_rest && state.put.iter().filter_map(found).any(|r| r.is_open() && r.agreed_at.is_some());
+    state.put.retain(|put| found(put).is_none_or(|request| request.is_open()));
+}
+
+/// Shortly before its deadline a request that has not reached the program is refused.
+pub(super) fn attend(state: &mut State, now: Timestamp, effects: &mut Vec<Effect>) {
+    let in_hand = |put: &Put| {
+        let turn = state.turn.as_ref().is_some_and(|turn| turn.ids.contains(&put.msg_id));
+        turn || state.handled.contains(&put.msg_id)
+    };
+    let late = |put: &Put| put.pending.answer_by <= now && !in_hand(put);
+    let Some(at) = state.put.iter().position(late) else { return };
+    let put = state.put.remove(at);
+    let why = state.sight.as_ref().map_or("its screen was not seen yet".to_owned(), excuse);
+    let answer = rejection(&state.me, &put.pending, format!("it could not be asked: {why}"), now);
+    state.errands.push_back(Errand::Say(Box::new(answer)));
+    state.waiting.retain(|envelope| envelope.msg_id != put.msg_id);
+    state.handled.insert(put.msg_id.clone());
+    effects.push(Effect::Acknowledge(vec![put.msg_id]));
+}
+
+#[cfg(test)]
+mod tests;

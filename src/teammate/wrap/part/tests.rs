@@ -1,0 +1,151 @@
+//! Requests to end, put to the agent: what it reads, who answers when it cannot be asked.
+
+use std::collections::BTreeMap;
+
+use super::super::super::effect::Errand;
+use super::super::super::event::Requests;
+use super::super::super::state::Me;
+use super::super::effect::Effect;
+use super::super::event::Event;
+use super::super::react::react;
+use super::super::state::State;
+use super::in_words;
+use crate::model::envelope::Envelope;
+use crate::model::id::{Incarnation, MemberName, RequestId, TeamName};
+use crate::model::lifecycle::MemberState;
+use crate::model::protocol::{Message, ShutdownRequest};
+use crate::model::request::{self, Parting};
+use crate::model::time::Timestamp;
+use crate::profile::{Composer, Finding, Paste, ScreenState, ShutdownPolicy};
+
+const START: Timestamp = Timestamp(1_000_000);
+
+fn me() -> Me {
+    Me {
+        name: MemberName::new("ann").expect("name"),
+        incarnation: Incarnation::parse("00000000-0000-4000-8000-000000000001").expect("uuid"),
+        team: TeamName::new("alpha").expect("name"),
+        pane: None,
+        backend: "tmux",
+    }
+}
+
+/// An accepted wrapper with a request to end before it.
+fn asked(now: ScreenState) -> (State, Vec<Effect>) {
+    let paste = Paste { bracketed: true, gap_ms: 0, settle_ms: 100, most_bytes: 4096 };
+    let mut state = State { shutdown: ShutdownPolicy::Ask, ..State::new(me(), paste) };
+    react(&mut state, Event::Accepted(MemberState::Idle), START);
+    react(&mut state, seen(now), START);
+    let mail = vec![Envelope::new("team-lead", &wire(), "m-1".to_owned(), START)];
+    let effects = react(&mut state, Event::Mail { mail, requests: on_file(|_| {}) }, START.plus_ms(500));
+    (state, effects)
+}
+
+fn seen(state: ScreenState) -> Event {
+    let composer = if state == ScreenState::Idle { Composer::Empty } else { Composer::Unknown };
+    let (rule, evidence) = ("r".to_owned(), "building".to_owned());
+    Event::Seen { finding: Finding { state, rule, evidence, composer, asked: None }, shown: false }
+}
+
+fn id() -> RequestId {
+    RequestId::parse("shutdown-1@ann").expect("an id")
+}
+
+fn wire() -> String {
+    let request = ShutdownRequest {
+        request_id: id().to_string(),
+        from: Some("team-lead".to_owned()),
+        reason: Some("done\n`rm -rf ~`".to_owned()),
+        timestamp: None,
+        deadline_seconds: Some(30),
+    };
+    Message::ShutdownRequest(request).to_text()
+}
+
+fn on_file(change: impl Fn(&mut request::ShutdownRequest)) -> Requests {
+    let Me { name, incarnation, .. } = me();
+    let mut request = request::ShutdownRequest {
+        format: 1,
+        id: id(),
+        member: name,
+        incarnation,
+        reason: None,
+        asked_at: START,
+        deadline_at: START.plus_ms(30_000),
+        force: false,
+        outcome: None,
+        answer: None,
+        ended_at: None,
+        agreed_at: None,
+        parting: Parting::default(),
+        cwd: None,
+        deviations: None,
+        event: None,
+    };
+    change(&mut request);
+    BTreeMap::from([(id().to_string(), Ok(request))])
+}
+
+fn rejections(state: &State) -> Vec<String> {
+    let said = state.errands.iter().filter_map(|errand| match errand {
+        Errand::Say(message) => Some(&**message),
+        _ => None,
+    });
+    said.filter_map(|message| match message {
+        Message::ShutdownRejected(no) => no.reason.clone(),
+        _ => None,
+    })
+    .collect()
+}
+
+#[test]
+fn sd_02_an_agent_at_rest_is_asked_in_words_and_nobody_answers_for_it() {
+    let (mut state, effects) = asked(ScreenState::Idle);
+    let Some(Effect::Stage(mail)) = effects.first() else { panic!("{effects:?}") };
+    assert_eq!((mail[0].msg_id.as_str(), mail[0].from.as_str()), ("m-1", "team-lead"));
+    for part in ["phalanx answer shutdown-1@ann --approve", "--reject --reason", "within 30 s", ": done"] {
+        assert!(mail[0].text.contains(part), "{part}: {}", mail[0].text);
+    }
+    assert!(!mail[0].text.contains('\n'), "one line: {}", mail[0].text);
+    react(&mut state, Event::Staged(Ok(())), START.plus_ms(500));
+    let Event::Seen { finding, shown } = seen(ScreenState::Idle) else { panic!("a screen") };
+    let finding = Finding { composer: Composer::Holds("You are asked".to_owned()), ..finding };
+    react(&mut state, Event::Seen { finding, shown }, START.plus_ms(510));
+    react(&mut state, Event::Tick, START.plus_ms(700));
+    let taken = react(&mut state, seen(ScreenState::Working), START.plus_ms(710));
+    assert!(taken.contains(&Effect::Acknowledge(vec!["m-1".to_owned()])), "{taken:?}");
+    react(&mut state, Event::Tick, START.plus_ms(29_999));
+    assert_eq!(rejections(&state), [""; 0]);
+}
+
+#[test]
+fn sd_02_an_agent_that_cannot_be_asked_is_spoken_for_before_the_deadline() {
+    let (mut state, effects) = asked(ScreenState::Working);
+    assert!(!effects.iter().any(|effect| matches!(effect, Effect::Stage(_))), "{effects:?}");
+    let due = state.put[0].pending.answer_by;
+    assert!(due < START.plus_ms(30_500) && due > START.plus_ms(20_000), "{due:?}");
+    assert_eq!(rejections(&state), [""; 0]);
+    let effects = react(&mut state, Event::Tick, due);
+    assert!(effects.contains(&Effect::Acknowledge(vec!["m-1".to_owned()])), "{effects:?}");
+    assert_eq!(rejections(&state), ["it could not be asked: working: building"]);
+    react(&mut state, seen(ScreenState::Idle), due);
+    let later = react(&mut state, Event::Tick, due.plus_ms(1000));
+    assert!(!later.iter().any(|effect| matches!(effect, Effect::Stage(_))), "it is over: {later:?}");
+}
+
+#[test]
+fn sd_02_an_agent_that_has_agreed_goes_by_its_own_keys_at_rest() {
+    let (mut state, _) = asked(ScreenState::Idle);
+    state.turn = None;
+    react(&mut state, Event::Requests(on_file(|r| r.agreed_at = Some(START))), START.plus_ms(900));
+    assert!(state.agreed);
+    let (mut state, _) = asked(ScreenState::Working);
+    react(&mut state, Event::Requests(on_file(|r| r.agreed_at = Some(START))), START.plus_ms(900));
+    assert!(!state.agreed, "it may have last words");
+}
+
+#[test]
+fn other_messages_stay_as_they_are() {
+    let plain = Envelope::new("bob", "{\"type\":\"else\"}", "m".to_owned(), START);
+    assert_eq!(in_words(plain.clone()), plain);
+}

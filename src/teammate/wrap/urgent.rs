@@ -1,0 +1,122 @@
+//! Urgent messages: the turn under way is broken off by the profile's key, once for each. Nothing but a program at work gets
+//! that key: in a dialog it would be an answer.
+
+use super::effect::Effect;
+use super::event::Keyed;
+use super::state::{BELIEF_MS, HAND_MS, State};
+use crate::model::envelope::Envelope;
+use crate::model::event::EventKind;
+use crate::model::time::Timestamp;
+
+/// The urgent messages that nothing was broken off for yet.
+fn fresh(state: &State) -> impl Iterator<Item = &Envelope> {
+    state.waiting.iter().filter(|mail| mail.urgent && !state.interrupted.contains(&mail.msg_id))
+}
+
+/// Whether there is one, and the program can be given the key now.
+pub(super) fn attend(state: &mut State, now: Timestamp, effects: &mut Vec<Effect>) {
+    let working = |sight: &super::state::Sight| sight.works() && now.since(sight.since) >= BELIEF_MS;
+    let alone = state.hand_at.is_none_or(|at| now.since(at) >= HAND_MS);
+    let free = state.accepted && state.turn.is_none() && !state.interrupting && !state.agreed;
+    if alone && free && state.sight.as_ref().is_some_and(working) && fresh(state).next().is_some() {
+        state.interrupting = true;
+        effects.push(Effect::Interrupt);
+    }
+}
+
+/// What came of the key.
+pub(super) fn see_interrupted(state: &mut State, keyed: Keyed, now: Timestamp, effects: &mut Vec<Effect>) {
+    state.interrupting = false;
+    match keyed {
+        Keyed::Typed => {
+            let ids: Vec<String> = fresh(state).map(|mail| mail.msg_id.clone()).collect();
+            state.interrupted.extend(ids.iter().cloned());
+            effects.push(Effect::Note { kind: EventKind::TurnInterrupted, ids, reason: None });
+        }
+        Keyed::Hand => state.hand_at = Some(now),
+        // It is at something else, and the next look at the screen says at what.
+        Keyed::Gone => state.sight = None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::super::state::Me;
+    use super::super::event::Event;
+    use super::super::react::react;
+    use super::*;
+    use crate::model::id::{Incarnation, MemberName, TeamName};
+    use crate::model::lifecycle::MemberState;
+    use crate::profile::{Composer, Finding, Paste, ScreenState};
+
+    const START: Timestamp = Timestamp(1_000_000);
+
+    fn seen(state: ScreenState) -> Event {
+        let composer = if state == ScreenState::Idle { Composer::Empty } else { Composer::Unknown };
+        let (rule, evidence) = ("r".to_owned(), "e".to_owned());
+        Event::Seen { finding: Finding { state, rule, evidence, composer, asked: None }, shown: false }
+    }
+
+    /// An accepted wrapper whose program shows this, with one message for it.
+    fn stand(shows: ScreenState, urgent: bool) -> State {
+        let me = Me {
+            name: MemberName::new("ann").expect("name"),
+            incarnation: Incarnation::parse("00000000-0000-4000-8000-000000000001").expect("uuid"),
+            team: TeamName::new("alpha").expect("name"),
+            pane: None,
+            backend: "tmux",
+        };
+        let paste = Paste { bracketed: true, gap_ms: 0, settle_ms: 100, most_bytes: 4096 };
+        let mut state = State::new(me, paste);
+        react(&mut state, Event::Accepted(MemberState::Idle), START);
+        react(&mut state, seen(shows), START);
+        let message = Envelope { urgent, ..Envelope::new("bob", "stop", "m".to_owned(), START) };
+        react(&mut state, Event::Mail { mail: vec![message], requests: [].into() }, START);
+        state
+    }
+
+    fn interrupts(state: &mut State, event: Event, at: Timestamp) -> bool {
+        react(state, event, at).contains(&Effect::Interrupt)
+    }
+
+    #[test]
+    fn msg_13_an_urgent_message_breaks_off_a_turn_once() {
+        let mut state = stand(ScreenState::Working, true);
+        assert!(!interrupts(&mut state, Event::Tick, START.plus_ms(299)), "a flicker is not believed");
+        assert!(interrupts(&mut state, Event::Tick, START.plus_ms(300)));
+        assert!(!interrupts(&mut state, Event::Tick, START.plus_ms(301)), "under way");
+        let noted = react(&mut state, Event::Interrupted(Keyed::Typed), START.plus_ms(310));
+        let note = Effect::Note { kind: EventKind::TurnInterrupted, ids: vec!["m".to_owned()], reason: None };
+        assert!(noted.contains(&note), "{noted:?}");
+        assert!(!interrupts(&mut state, Event::Tick, START.plus_ms(60_000)), "once");
+        let staged = [seen(ScreenState::Idle), Event::Tick]
+            .map(|event| react(&mut state, event, START.plus_ms(60_100)));
+        let staged =
+            staged.into_iter().flatten().chain(react(&mut state, Event::Tick, START.plus_ms(60_300)));
+        assert!(staged.into_iter().any(|effect| matches!(effect, Effect::Stage(_))), "then it goes in");
+    }
+
+    #[test]
+    fn pm_01_the_key_is_for_a_program_at_work_and_nobody_else_at_the_keyboard() {
+        let dialog = ScreenState::Dialog("permission".to_owned());
+        for shows in [ScreenState::Idle, ScreenState::Unknown, dialog, ScreenState::NeedsLogin] {
+            let mut state = stand(shows.clone(), true);
+            assert!(!interrupts(&mut state, Event::Tick, START.plus_ms(5000)), "{shows}");
+        }
+        assert!(
+            !interrupts(&mut stand(ScreenState::Working, false), Event::Tick, START.plus_ms(5000)),
+            "not urgent"
+        );
+        let mut state = stand(ScreenState::Working, true);
+        react(&mut state, Event::Hand, START.plus_ms(1));
+        assert!(!interrupts(&mut state, Event::Tick, START.plus_ms(2000)));
+        assert!(interrupts(&mut state, Event::Tick, START.plus_ms(2001)));
+        // A dialog came up in between: it is tried again once the program is at work.
+        assert!(
+            !interrupts(&mut state, Event::Interrupted(Keyed::Gone), START.plus_ms(2002)),
+            "first a look"
+        );
+        assert!(!interrupts(&mut state, seen(ScreenState::Working), START.plus_ms(2003)));
+        assert!(interrupts(&mut state, Event::Tick, START.plus_ms(2303)));
+    }
+}

@@ -1,0 +1,179 @@
+//! Dialogs of wrapped programs as requests: `fixtures/fake-tui` asks, and its log says which keys it was really given.
+
+use std::fs;
+
+use serde_json::{Value, json};
+
+use crate::harness::{Background, Stage, wait_for};
+
+const FAKE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/fixtures/fake-tui");
+
+/// A team led here with one wrapped member, `ada`, that is asked to run `ls -l`.
+struct Cast {
+    stage: Stage,
+    lead: Background,
+}
+
+impl Cast {
+    /// `team`: more lines for the manifest. `profile`: what becomes of the profile's text.
+    fn new(backend: &str, team: &str, switch: Option<&str>, profile: fn(String) -> String) -> Cast {
+        let stage = Stage::new();
+        let profiles = stage.root().join("phalanx/profiles");
+        fs::create_dir_all(&profiles).expect("dir");
+        let words: Vec<String> = [format!("{FAKE}/fake-tui"), stage.at("log").display().to_string()]
+            .into_iter()
+            .chain(switch.map(str::to_owned))
+            .collect();
+        let fake = fs::read_to_string(format!("{FAKE}/fake.toml")).expect("profile");
+        let fake = profile(fake).replace("[[\"{command}\"]]", &format!("[{words:?}]"));
+        fs::write(profiles.join("fake.toml"), fake).expect("profile");
+        let manifest = format!(
+            "[team]\nname = \"alpha\"\nfinish = \"manual\"\nbackend = \"{backend}\"\n{team}\n\
+             [[member]]\nname = \"ada\"\nprofile = \"fake\"\n"
+        );
+        let lead = stage.start(&["up", &stage.file("team.toml", &manifest)]);
+        stage.wait_event("alpha", "member_ready", "ada");
+        stage.phalanx(&["send", "ada", "run ls -l;"]).expect(0);
+        Cast { stage, lead }
+    }
+
+    /// What the program was asked and given.
+    fn keys(&self) -> Vec<Value> {
+        let text = fs::read_to_string(self.stage.at("log")).unwrap_or_default();
+        let turns = text.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
+        turns.filter(Value::is_object).collect()
+    }
+
+    fn requests(&self) -> Vec<Value> {
+        let all = self.stage.phalanx(&["--json", "requests", "--all"]).expect(0).json();
+        all.as_array().expect("a list").clone()
+    }
+
+    /// The one request there is, once it is in this state.
+    fn request(&self, state: &str) -> Value {
+        wait_for(&format!("a request that is {state}"), || {
+            let requests = self.requests();
+            assert!(requests.len() < 2, "asked once: {requests:?}");
+            requests.into_iter().find(|request| request["state"] == state)
+        })
+    }
+
+    fn answer(&self, verdict: &str, code: i32) -> (String, String) {
+        let request = self.request("pending");
+        let id = request["request_id"].as_str().expect("an id").to_owned();
+        let run = self.stage.phalanx(&["answer", &id, verdict]).expect(code);
+        (run.stdout, run.stderr)
+    }
+
+    fn state(&self) -> Value {
+        self.stage.phalanx(&["--json", "status"]).expect(0).json()["members"][0].clone()
+    }
+
+    /// A person types in its tmux pane.
+    fn type_in_pane(&self, keys: &str) {
+        let file = self.stage.root().join("teams/alpha/phalanx/members/ada.json");
+        let record: Value = serde_json::from_slice(&fs::read(file).expect("a record")).expect("json");
+        let tmux = &record["placement"]["tmux"];
+        let (socket, pane) =
+            (tmux["socket"].as_str().expect("socket"), tmux["pane_id"].as_str().expect("pane"));
+        let sent = self.stage.tmux(&["-S", socket, "send-keys", "-t", pane, "-l", "--", keys]);
+        sent.expect("tmux takes keys");
+    }
+
+    fn end(self) -> String {
+        self.stage.phalanx(&["down", "--force"]).expect(0);
+        let said = self.lead.end().stderr;
+        self.stage.assert_clean();
+        said
+    }
+}
+
+fn as_it_is(profile: String) -> String {
+    profile
+}
+
+fn without_answers(profile: String) -> String {
+    profile.replace("[answers.command]\nallow = \"y\"\ndeny = \"n\"\n", "")
+}
+
+/// PM-03, PM-04: the dialog is asked about once, waits for a person whatever the rules allow, and gets just the key of
+/// what was decided.
+#[test]
+fn pm_04_a_dialog_is_allowed_and_denied_by_its_keys() {
+    for (verdict, key, state) in [("--approve", "y", "allowed"), ("--reject", "n", "denied")] {
+        let cast = Cast::new("pty", "[rules]\nallow = [\"Shell\", \"Bash\", \"command\"]", None, as_it_is);
+        let request = cast.request("pending");
+        assert_eq!(
+            (&request["kind"], &request["summary"], &request["answered_by"]),
+            (&json!("permission"), &json!("Shell: ls -l"), &json!("keys"))
+        );
+        wait_for("it to wait", || (cast.state()["state"] == "awaiting_permission").then_some(()));
+        assert_eq!(cast.keys(), Vec::<Value>::new(), "nothing is answered by default");
+        let (told, _) = cast.answer(verdict, 0);
+        assert_eq!(told, format!("ada: {state}: typed, and the dialog is gone\n"));
+        assert_eq!(cast.keys(), [json!({"asked": "ls -l", "key": key})]);
+        assert_eq!(cast.request(state)["typed"], json!("taken"));
+        wait_for("it to go on", || (cast.state()["state"] == "idle").then_some(()));
+        let id = cast.requests()[0]["request_id"].as_str().expect("an id").to_owned();
+        cast.stage.phalanx(&["answer", &id, "--approve"]).expect(4);
+        let said = cast.end();
+        assert!(said.contains("asks for a permission: Shell: ls -l; `phalanx answer perm-"), "{said}");
+        assert!(said.contains("typed, and the dialog is gone"), "{said}");
+    }
+}
+
+/// PM-04: a person in the pane was quicker. What was chosen there is not known, and nobody waits any more.
+#[test]
+fn tmux_pm_04_a_dialog_answered_in_the_pane_is_no_request_any_more() {
+    let cast = Cast::new("tmux", "", None, as_it_is);
+    let request = cast.request("pending");
+    cast.type_in_pane("y");
+    let gone = cast.request("asker_gone");
+    assert_eq!((&gone["by"], &gone["typed"]), (&json!("pane"), &json!(null)));
+    let id = request["request_id"].as_str().expect("an id");
+    let refused = cast.stage.phalanx(&["answer", id, "--reject"]).expect(4);
+    assert!(refused.stderr.contains("it was answered in the pane, or taken back"), "{refused:?}");
+    wait_for("it to go on", || (cast.state()["state"] == "idle").then_some(()));
+    assert_eq!(cast.keys(), [json!({"asked": "ls -l", "key": "y"})], "only the person's key");
+    // The same question again is another request.
+    cast.stage.phalanx(&["send", "ada", "run ls -l;"]).expect(0);
+    wait_for("the second request", || (cast.requests().len() == 2).then_some(()));
+    drop(cast.end());
+}
+
+/// PM-03: where the profile has no keys, the request says where it can be answered, and only there.
+#[test]
+fn tmux_pm_03_without_keys_a_dialog_is_for_its_pane_only() {
+    let cast = Cast::new("tmux", "", None, without_answers);
+    let request = cast.request("pending");
+    assert_eq!(request["summary"], json!("only in its pane: Shell: ls -l"));
+    let (_, refused) = cast.answer("--approve", 4);
+    assert!(refused.contains("can only be answered in the pane of `ada`"), "{refused}");
+    assert_eq!((cast.keys(), cast.request("pending")["by"].clone()), (Vec::new(), json!(null)));
+    cast.type_in_pane("n");
+    cast.request("asker_gone");
+    assert!(!cast.end().contains("phalanx answer"), "what cannot be answered is not offered");
+}
+
+/// PM-04: keys that do nothing are typed once, and what came of them is said.
+#[test]
+fn pm_04_keys_that_do_nothing_are_typed_once() {
+    let cast = Cast::new("pty", "", Some("stubborn"), as_it_is);
+    let (told, _) = cast.answer("--approve", 1);
+    assert_eq!(told, "ada: allowed: typed, and the dialog is still there\n");
+    assert_eq!(cast.keys(), [json!({"asked": "ls -l", "key": "y"})]);
+    drop(cast.end());
+}
+
+/// PM-04: that nobody has answered is nobody's no: the dialog is left as it is.
+#[test]
+fn pm_04_a_dialog_that_nobody_answers_gets_no_key() {
+    let cast = Cast::new("pty", "answer_within = 1", None, as_it_is);
+    let request = cast.request("timed_out");
+    let id = request["request_id"].as_str().expect("an id");
+    cast.stage.phalanx(&["answer", id, "--approve"]).expect(4);
+    assert_eq!(cast.request("answered_too_late")["typed"], json!(null));
+    assert_eq!(cast.keys(), Vec::<Value>::new());
+    assert_eq!(cast.state()["state"], "awaiting_permission", "it waits on, for its pane");
+    drop(cast.end());
+}

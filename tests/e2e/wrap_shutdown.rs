@@ -1,0 +1,46 @@
+//! Wrapped programs that are asked to end and answer for themselves (`shutdown = "ask"`).
+
+use std::fs;
+
+use crate::harness::{Stage, binary};
+
+const FAKE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/fixtures/fake-tui");
+
+/// A team with `ada`, whose program answers so when it reads that it is to end.
+fn team(switch: &str) -> Stage {
+    let mut stage = Stage::new();
+    stage.shadow("phalanx", &format!("#!/bin/sh\nexec {} \"$@\"\n", binary()));
+    let profiles = stage.root().join("phalanx/profiles");
+    fs::create_dir_all(&profiles).expect("dir");
+    let fake = fs::read_to_string(format!("{FAKE}/fake.toml")).expect("profile");
+    fs::write(profiles.join("fake.toml"), format!("shutdown = \"ask\"\n{fake}")).expect("profile");
+    stage.phalanx(&["team", "create", "alpha"]).expect(0);
+    let (program, log) = (format!("{FAKE}/fake-tui"), stage.at("log").display().to_string());
+    let words = ["spawn", "ada", "--profile", "fake", "--backend", "pty", "--", &program, &log, switch];
+    stage.phalanx(&words).expect(0);
+    stage
+}
+
+/// SD-02: the agent itself agrees, by the command that it was told.
+#[test]
+fn wrap_sd_02_an_agent_that_is_asked_agrees() {
+    let stage = team("agrees");
+    let closed = stage.phalanx(&["--json", "shutdown", "ada", "--deadline", "30"]).expect(0).json();
+    assert_eq!(closed[0]["outcome"], "closed");
+    let turns = fs::read_to_string(stage.at("log")).expect("a log");
+    assert_eq!(turns.matches("You are asked to end your work").count(), 1, "{turns}");
+    stage.phalanx(&["down"]).expect(0);
+    stage.assert_clean();
+}
+
+/// SD-02: the agent itself refuses, and lives on.
+#[test]
+fn wrap_sd_02_an_agent_that_is_asked_refuses() {
+    let stage = team("refuses");
+    let refused = stage.phalanx(&["--json", "shutdown", "ada", "--deadline", "30"]).expect(4).json();
+    assert_eq!(refused[0]["outcome"], "rejected");
+    assert!(refused.to_string().contains("what is left to do"), "in its own words: {refused}");
+    stage.phalanx(&["shutdown", "ada", "--force"]).expect(0);
+    stage.phalanx(&["down"]).expect(0);
+    stage.assert_clean();
+}

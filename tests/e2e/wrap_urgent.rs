@@ -1,0 +1,62 @@
+//! `send --urgent`: a wrapped program's turn is broken off, and the message goes in.
+
+use std::fs;
+
+use serde_json::{Value, json};
+
+use crate::harness::{Stage, wait_for};
+
+const FAKE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/fixtures/fake-tui");
+
+fn stage(profile: fn(String) -> String) -> Stage {
+    let stage = Stage::new();
+    let profiles = stage.root().join("phalanx/profiles");
+    fs::create_dir_all(&profiles).expect("dir");
+    let fake = fs::read_to_string(format!("{FAKE}/fake.toml")).expect("profile");
+    fs::write(profiles.join("fake.toml"), profile(fake)).expect("profile");
+    stage.phalanx(&["team", "create", "alpha"]).expect(0);
+    let (program, log) = (format!("{FAKE}/fake-tui"), stage.at("log").display().to_string());
+    let words = ["spawn", "ada", "--profile", "fake", "--backend", "pty", "--", &program, &log];
+    stage.phalanx(&words).expect(0);
+    stage
+}
+
+fn state(stage: &Stage) -> Value {
+    stage.phalanx(&["--json", "status"]).expect(0).json()["members"][0]["state"].clone()
+}
+
+/// MSG-13: the turn is broken off by the profile's key, once; the urgent message and what waited before it go in, in order.
+#[test]
+fn wrap_msg_13_an_urgent_message_breaks_off_the_turn() {
+    let stage = stage(|profile| profile);
+    stage.phalanx(&["send", "ada", "think"]).expect(0);
+    wait_for("it to work", || (state(&stage) == "working").then_some(()));
+    stage.phalanx(&["send", "ada", "later"]).expect(0);
+    stage.phalanx(&["send", "ada", "--urgent", "stop that"]).expect(0);
+    let log = wait_for("three lines", || {
+        let text = fs::read_to_string(stage.at("log")).unwrap_or_default();
+        let lines: Vec<Value> = text.lines().filter_map(|line| serde_json::from_str(line).ok()).collect();
+        (lines.len() == 3).then_some(lines)
+    });
+    assert_eq!(log[1], json!({"broke_off": true}));
+    let turn = log[2].as_str().expect("a turn");
+    assert!(turn.find("later").expect("there") < turn.find("stop that").expect("there"), "{turn}");
+    stage.wait_event("alpha", "turn_interrupted", "ada");
+    stage.phalanx(&["down", "--force"]).expect(0);
+    stage.assert_clean();
+}
+
+/// What cannot be broken off is refused, and nothing is stored.
+#[test]
+fn wrap_msg_13_urgent_is_refused_where_nothing_can_be_broken_off() {
+    let stage = stage(|profile| profile.replace("interrupt = \"\\u0018\"\n", ""));
+    stage.phalanx(&["spawn", "bob", "--backend", "pty"]).expect(0);
+    for (name, why) in [("ada", "profile `fake` has no `interrupt`"), ("bob", "profile `worker` is native")] {
+        let refused = stage.phalanx(&["send", name, "--urgent", "stop"]).expect(4);
+        assert!(refused.stderr.contains(why) && refused.stderr.contains("without `--urgent`"), "{refused:?}");
+        let shown = stage.phalanx(&["--json", "inbox", name, "--all"]).expect(0).json();
+        assert_eq!(shown, json!([]), "{name}");
+    }
+    stage.phalanx(&["down", "--force"]).expect(0);
+    stage.assert_clean();
+}
