@@ -7,6 +7,7 @@ use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 
 use super::effect::Effect;
 use super::event::{Answer, Event};
+use super::hooks::Hooks;
 use super::labels;
 use super::react::react;
 use super::sources::{self, Signal};
@@ -14,6 +15,7 @@ use super::state::{End, Goal, State};
 use super::terminator::{self, Due};
 use crate::model::event::{Event as Noted, EventKind, Note};
 use crate::model::id::{Incarnation, MemberName, RequestId};
+use crate::model::lifecycle::MemberState;
 use crate::model::order::Order;
 use crate::model::record::MemberRecord;
 use crate::model::time::Timestamp;
@@ -63,6 +65,8 @@ struct Driver<'a> {
     announced: BTreeSet<RequestId>,
     /// When the first of the open questions runs out.
     due: Option<Timestamp>,
+    /// None where the user has none.
+    hooks: Option<Hooks>,
     report: &'a mut dyn FnMut(&Noted),
 }
 
@@ -97,15 +101,32 @@ pub(crate) async fn lead(
     let labels = labels::labeller(lead.ctx, lead.team);
     let terminator = terminator::start(lead.ctx, lead.team, signals.clone());
     let (ctx, team, journal_at) = (lead.ctx, lead.team, lead.journal_from);
-    let (announced, due) = (BTreeSet::new(), None);
-    let mut driver =
-        Driver { ctx, team, state, signals, labels, terminator, journal_at, leads, announced, due, report };
+    let (announced, due, hooks) = (BTreeSet::new(), None, None);
+    let mut driver = Driver {
+        ctx,
+        team,
+        state,
+        signals,
+        labels,
+        terminator,
+        journal_at,
+        leads,
+        announced,
+        due,
+        hooks,
+        report,
+    };
+    driver.find_hooks()?;
     driver.look(&Topic::Everything)?;
     while driver.state.end().is_none() {
         driver.next(&mut incoming, stops).await?;
     }
     driver.look(&Topic::Journal)?;
     let end = driver.state.end().unwrap_or(End::TeamGone);
+    if let Some(hooks) = driver.hooks.take().filter(|_| end != End::TeamGone) {
+        hooks.finish(stops).await;
+        driver.look(&Topic::Journal)?;
+    }
     if end != End::TeamGone {
         if leads {
             verify(lead.ctx, lead.team).await?;
@@ -184,6 +205,20 @@ impl Driver<'_> {
                     Some(_) | None => self.look(&Topic::Everything)?,
                 }
             }
+        }
+        Ok(())
+    }
+
+    /// Only who leads has hooks run for members.
+    fn find_hooks(&mut self) -> Result<(), OpsError> {
+        if self.leads
+            && let Some((hooks, news)) = Hooks::start(self.ctx, self.team)?
+        {
+            let rests = |record: &MemberRecord| record.state == MemberState::Idle;
+            let resting = ops::status::records(self.team)?.into_iter().filter(rests);
+            self.state.resting = resting.map(|record| record.name).collect();
+            self.hooks = Some(hooks);
+            self.step(Event::Journal(news))?;
         }
         Ok(())
     }
@@ -271,6 +306,10 @@ impl Driver<'_> {
         let (events, at) = ops::events::from(self.team, self.journal_at)?;
         self.journal_at = at;
         events.iter().for_each(|event| (self.report)(event));
+        if let Some(hooks) = &mut self.hooks {
+            let news = hooks.news(self.team)?;
+            self.step(Event::Journal(news))?;
+        }
         let answers: Vec<Answer> = events.iter().filter_map(Answer::told_by).collect();
         if answers.is_empty() {
             return Ok(());
@@ -337,6 +376,7 @@ impl Driver<'_> {
                 ops::presence::move_on(self.team, &name, &incarnation, cause, reason.as_deref())?;
             }
             Effect::Health { name, incarnation, debt } => self.health(name, incarnation, debt),
+            Effect::Hook(occasion) => self.hooks.iter().for_each(|hooks| hooks.run(occasion.clone())),
             Effect::Tell(drift) => drop(ops::events::note(self.team, ops::task::told(drift))?),
             Effect::Warn { member, text } => {
                 let note = Note::of(EventKind::Warning).with("text", text);

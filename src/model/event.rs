@@ -52,6 +52,7 @@ pub(crate) enum EventKind {
     MessageStaged,
     MessageSubmitted,
     MessageUndelivered,
+    HookRan,
 }
 
 impl EventKind {
@@ -99,6 +100,7 @@ impl EventKind {
             EventKind::MessageStaged => "message_staged",
             EventKind::MessageSubmitted => "message_submitted",
             EventKind::MessageUndelivered => "message_undelivered",
+            EventKind::HookRan => "hook_ran",
         }
     }
 }

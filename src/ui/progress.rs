@@ -180,7 +180,7 @@ fn member_state(event: &Event) -> Option<MemberState> {
         Kind::MemberFallback | Kind::MemberHealth | Kind::MemberLeft => None,
         Kind::MemberHidden | Kind::MemberShown => None,
         Kind::MessageSent | Kind::MessageHandled | Kind::ShutdownRequested | Kind::ShutdownEnded => None,
-        Kind::MessageStaged | Kind::MessageSubmitted | Kind::MessageUndelivered => None,
+        Kind::HookRan | Kind::MessageStaged | Kind::MessageSubmitted | Kind::MessageUndelivered => None,
         Kind::TaskCreated | Kind::TaskClaimed | Kind::TaskCompleted | Kind::TaskFailed => None,
         Kind::TaskReleased | Kind::TaskUpdated | Kind::TaskDeleted | Kind::TaskVanished => None,
         Kind::TaskChanged | Kind::TaskRewritten | Kind::ShutdownVerified => None,
@@ -203,7 +203,7 @@ fn task_state(event: &Event) -> Option<TaskState> {
             serde_json::from_value(event.detail.get("status")?.clone()).ok()
         }
         Kind::TaskRewritten | Kind::ShutdownVerified => None,
-        Kind::MessageStaged | Kind::MessageSubmitted | Kind::MessageUndelivered => None,
+        Kind::HookRan | Kind::MessageStaged | Kind::MessageSubmitted | Kind::MessageUndelivered => None,
         Kind::TeamCreated | Kind::TeamDeleted | Kind::LeadStarted | Kind::LeadEnded => None,
         Kind::MemberAsked | Kind::MemberPlaced | Kind::MemberReady | Kind::MemberState => None,
         Kind::MemberStartFailed | Kind::MemberFallback | Kind::MemberHealth | Kind::MemberLeft => None,
