@@ -4,6 +4,7 @@
 pub(crate) mod backend;
 mod cli;
 pub mod drive;
+pub(crate) mod hooks;
 pub(crate) mod lead;
 pub(crate) mod model;
 pub(crate) mod ops;

@@ -2,11 +2,14 @@
 
 use super::Done;
 use super::args_task::{Create, TaskVerb, Update};
-use super::fail::{Exit, Failure};
+use super::fail::{Class, Exit, Failure};
+use super::interrupt;
 use super::setup::{Setup, member};
+use crate::model::id::TaskId;
 use crate::model::task::{Extra, Task};
 use crate::model::wire;
-use crate::ops::{self, Ending, NewTask, TaskChanges, TaskOwner, Team};
+use crate::ops::task::Completed;
+use crate::ops::{self, NewTask, TaskChanges, TaskOwner, Team};
 use crate::ui;
 
 pub(super) fn task(setup: &Setup, verb: TaskVerb) -> Done {
@@ -24,10 +27,11 @@ pub(super) fn task(setup: &Setup, verb: TaskVerb) -> Done {
             told(setup, &task, &format!("task {id} is in progress, owned by {}", setup.ctx.speaker))
         }
         TaskVerb::Complete { id } => {
-            let (task, freed) = ops::task::end(&team, id, &setup.ctx.speaker, Ending::Completed, None)?;
-            let free = freed.iter().map(|id| format!("#{id}")).collect::<Vec<_>>().join(", ");
+            let done = complete(setup, &team, id)?;
+            done.complaints.iter().for_each(|complaint| setup.out.say(complaint));
+            let free = done.freed.iter().map(|id| format!("#{id}")).collect::<Vec<_>>().join(", ");
             let free = if free.is_empty() { free } else { format!("; free now: {free}") };
-            told(setup, &task, &format!("task {id} is completed{free}"))
+            told(setup, &done.task, &format!("task {id} is completed{free}"))
         }
         TaskVerb::Update(args) => update(setup, &team, *args),
         TaskVerb::Delete { id, force } => {
@@ -35,6 +39,22 @@ pub(super) fn task(setup: &Setup, verb: TaskVerb) -> Done {
             told(setup, &task, &format!("task {id} is deleted"))
         }
     }
+}
+
+/// Hooks can take long: a signal ends them, and the task is left as it is.
+fn complete(setup: &Setup, team: &Team, id: TaskId) -> Result<Completed, Failure> {
+    let hooks = ops::hooks::configured(&setup.ctx, team);
+    if !hooks.guard_tasks() {
+        return Ok(ops::task::complete(&setup.ctx, team, &hooks, id, &setup.ctx.speaker, None)?);
+    }
+    let (ctx, team, asked) = (setup.ctx.clone(), team.clone(), hooks.clone());
+    let stopped = Failure::interrupted("interrupted while hooks were asked", None);
+    let work = move || Ok(ops::task::complete(&ctx, &team, &asked, id, &ctx.speaker, None)?);
+    let done = interrupt::breakable(stopped, work);
+    if done.as_ref().is_err_and(|failure| failure.exit() == Exit::of(Class::Interrupted)) {
+        hooks.end_all();
+    }
+    done
 }
 
 fn told(setup: &Setup, task: &Task, words: &str) -> Done {

@@ -7,6 +7,7 @@ use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 
 use super::effect::Effect;
 use super::event::{Answer, Event};
+use super::hooks::Hooks;
 use super::labels;
 use super::react::react;
 use super::sources::{self, Signal};
@@ -14,6 +15,7 @@ use super::state::{End, Goal, State};
 use super::terminator::{self, Due};
 use crate::model::event::{Event as Noted, EventKind, Note};
 use crate::model::id::{Incarnation, MemberName, RequestId};
+use crate::model::lifecycle::MemberState;
 use crate::model::order::Order;
 use crate::model::record::MemberRecord;
 use crate::model::time::Timestamp;
@@ -67,6 +69,8 @@ struct Driver<'a> {
     due: Option<Timestamp>,
     /// What could not be read or written at the last look.
     problem: Option<String>,
+    /// None where the user has none.
+    hooks: Option<Hooks>,
     report: &'a mut dyn FnMut(&Noted),
 }
 
@@ -105,7 +109,7 @@ pub(crate) async fn lead(
     let labels = labels::labeller(lead.ctx, lead.team);
     let terminator = terminator::start(lead.ctx, lead.team, signals.clone());
     let (ctx, team, journal_at) = (lead.ctx, lead.team, lead.journal_from);
-    let (announced, due) = (BTreeSet::new(), None);
+    let (announced, due, hooks) = (BTreeSet::new(), None, None);
     let mut driver = Driver {
         ctx,
         team,
@@ -118,8 +122,10 @@ pub(crate) async fn lead(
         announced,
         due,
         problem: None,
+        hooks,
         report,
     };
+    driver.find_hooks()?;
     driver.look(&Topic::Everything)?;
     while driver.state.end().is_none() {
         let done = driver.next(&mut incoming, stops).await;
@@ -127,6 +133,10 @@ pub(crate) async fn lead(
     }
     driver.look(&Topic::Journal)?;
     let end = driver.state.end().unwrap_or(End::TeamGone);
+    if let Some(hooks) = driver.hooks.take().filter(|_| end != End::TeamGone) {
+        hooks.finish(stops).await;
+        driver.look(&Topic::Journal)?;
+    }
     if end != End::TeamGone {
         if leads {
             verify(lead.ctx, lead.team).await?;
@@ -230,6 +240,20 @@ impl Driver<'_> {
         Ok(())
     }
 
+    /// Only who leads has hooks run for members.
+    fn find_hooks(&mut self) -> Result<(), OpsError> {
+        if self.leads
+            && let Some((hooks, news)) = Hooks::start(self.ctx, self.team)?
+        {
+            let rests = |record: &MemberRecord| record.state == MemberState::Idle;
+            let resting = ops::status::records(self.team)?.into_iter().filter(rests);
+            self.state.resting = resting.map(|record| record.name).collect();
+            self.hooks = Some(hooks);
+            self.step(Event::Journal(news))?;
+        }
+        Ok(())
+    }
+
     /// Reads again what the change was about and steps over it.
     fn look(&mut self, topic: &Topic) -> Result<(), OpsError> {
         if !self.team.exists() {
@@ -313,6 +337,10 @@ impl Driver<'_> {
         let (events, at) = ops::events::from(self.team, self.journal_at)?;
         self.journal_at = at;
         events.iter().for_each(|event| (self.report)(event));
+        if let Some(hooks) = &mut self.hooks {
+            let news = hooks.news(self.team)?;
+            self.step(Event::Journal(news))?;
+        }
         let answers: Vec<Answer> = events.iter().filter_map(Answer::told_by).collect();
         if answers.is_empty() {
             return Ok(());
@@ -380,6 +408,7 @@ impl Driver<'_> {
             }
             Effect::Health { name, incarnation, debt } => self.health(name, incarnation, debt),
             Effect::Report(tasks) => ops::results::report(self.team, &tasks)?,
+            Effect::Hook(occasion) => self.hooks.iter().for_each(|hooks| hooks.run(occasion.clone())),
             Effect::Tell(drift) => ops::task::tell(self.team, drift)?,
             Effect::Warn { member, text } => {
                 let note = Note::of(EventKind::Warning).with("text", text);

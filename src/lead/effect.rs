@@ -8,6 +8,7 @@ use crate::model::placement::ProcessId;
 use crate::model::record::MemberRecord;
 use crate::model::request::{Parting, ShutdownOutcome};
 use crate::ops::health::Debt;
+use crate::ops::hooks::Occasion;
 use crate::ops::retire::Retirement;
 
 /// Something to do.
@@ -40,6 +41,8 @@ pub(crate) enum Effect {
     Report(Vec<TaskId>),
     /// Say in the journal what another program did to a task.
     Tell(Drift),
+    /// Have the user's hooks run for this.
+    Hook(Occasion),
     /// Say in the journal that something is odd.
     Warn { member: Option<MemberName>, text: String },
 }

@@ -67,6 +67,8 @@ pub(crate) enum Event {
     TeamGone,
     /// What members have asked, was filed, and waits for an answer: all of it.
     Filed(Vec<Question>),
+    /// What the journal tells, where there are hooks that may want to hear of it.
+    Journal(Vec<Noted>),
     /// Time has passed.
     Tick,
 }

@@ -4,6 +4,7 @@
 mod driver;
 mod effect;
 mod event;
+mod hooks;
 mod labels;
 mod react;
 mod sources;

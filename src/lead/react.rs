@@ -1,6 +1,7 @@
 //! The lead's decisions: one pure step over what it knows, what happened, and the time (invariant 7).
 
 mod health;
+mod hooks;
 mod mail;
 mod members;
 mod questions;
@@ -37,6 +38,7 @@ pub(crate) fn react(state: &mut State, event: Event, now: Timestamp) -> Vec<Effe
         Event::Leave => state.phase = Phase::Done(End::Left),
         Event::TeamGone => state.phase = Phase::Done(End::TeamGone),
         Event::Filed(open) => questions::see_filed(state, &open, &mut effects),
+        Event::Journal(events) => hooks::see_journal(state, events, &mut effects),
         Event::Tick => {}
     }
     shutdown::pass_time(state, now, &mut effects);

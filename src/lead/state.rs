@@ -129,6 +129,8 @@ pub(crate) struct State {
     pub(super) unresponsive_after_ms: u64,
     /// Messages that were acted upon; they may be seen again until they are marked.
     pub(super) handled: BTreeSet<String>,
+    /// Who is known to rest, by the journal; kept only where there are hooks.
+    pub(super) resting: BTreeSet<MemberName>,
     /// By the id of the message.
     pub(super) questions: BTreeMap<String, Question>,
 }
@@ -158,6 +160,7 @@ impl State {
             requests_seen: false,
             unresponsive_after_ms: 60_000,
             handled: BTreeSet::new(),
+            resting: BTreeSet::new(),
             questions: BTreeMap::new(),
         }
     }

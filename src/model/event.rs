@@ -55,6 +55,7 @@ pub(crate) enum EventKind {
     MessageUndelivered,
     TurnInterrupted,
     TurnEnded,
+    HookRan,
 }
 
 impl EventKind {
@@ -105,6 +106,7 @@ impl EventKind {
             EventKind::MessageUndelivered => "message_undelivered",
             EventKind::TurnInterrupted => "turn_interrupted",
             EventKind::TurnEnded => "turn_ended",
+            EventKind::HookRan => "hook_ran",
         }
     }
 }

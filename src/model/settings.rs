@@ -7,6 +7,7 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 
 use super::environ::EnvRules;
+use super::hook::Hook;
 use super::id::MemberName;
 use super::order::Template;
 use super::placement::{BackendKind, Layout};
@@ -130,6 +131,9 @@ pub(crate) struct Settings {
     /// A program of the user's that is told of each request that waits for a person, and its arguments.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) notify: Vec<String>,
+    /// What the manifest has run when something happens.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(crate) hooks: Vec<Hook>,
     /// Who is started by the lead itself.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) templates: Vec<Template>,
@@ -164,6 +168,7 @@ impl Settings {
             rules: TeamRules::default(),
             answer_within_s: answer_within_s(),
             notify: Vec::new(),
+            hooks: Vec::new(),
             templates: Vec::new(),
             worktree: Rules::default(),
             checkouts: BTreeMap::new(),

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use crate::backend::BackendError;
-use crate::model::id::{IdError, MemberName, RequestId, TeamName};
+use crate::model::id::{IdError, MemberName, RequestId, TaskId, TeamName};
 use crate::model::placement::{BackendKind, Verdict};
 use crate::model::settings::BackendChoice;
 use crate::model::sheet::SheetError;
@@ -125,6 +125,9 @@ pub(crate) enum OpsError {
     /// Not wrong in itself, and not to be had.
     #[error("{problem}")]
     NotAllowed { problem: String },
+    /// The user's own command says no.
+    #[error("task {task} is not completed, a hook refuses it: {said}")]
+    HookRefused { task: TaskId, said: String },
     #[error("{what} within {seconds} s")]
     Deadline { what: String, seconds: u64 },
     #[error("{what}")]
@@ -210,6 +213,7 @@ impl OpsError {
             | OpsError::NotAllowed { .. }
             | OpsError::OnlyInThePane { .. }
             | OpsError::NotInterruptible { .. }
+            | OpsError::HookRefused { .. }
             | OpsError::NotOurMember { .. } => Kind::Refused,
         }
     }
@@ -299,6 +303,9 @@ impl OpsError {
             OpsError::NotAllowed { .. } => Some("choose another mode".to_owned()),
             OpsError::OnlyInThePane { name, .. } => Some(format!("go there with `phalanx attach {name}`")),
             OpsError::NotInterruptible { .. } => Some("send it without `--urgent`".to_owned()),
+            OpsError::HookRefused { task, .. } => {
+                Some(format!("do what it asks for, then again `phalanx task complete {task}`"))
+            }
             OpsError::NotOurMember { .. } => Some("ask the lead that started it".to_owned()),
             OpsError::NotYours { .. } => Some("a member answers for itself: `--as NAME`".to_owned()),
             OpsError::Answered { .. } => Some("see what became of it with `phalanx events`".to_owned()),

@@ -34,6 +34,7 @@ pub(crate) fn settings(
         notify: team.notify.clone(),
         env: EnvRules { allow: manifest.env.allow.clone(), deny: manifest.env.deny.clone() },
         worktree: manifest.worktree.clone(),
+        hooks: manifest.hooks.clone(),
         max_depth: team.max_depth,
         unresponsive_after_s: team.unresponsive_after,
         ..Settings::by_hand(team.max_members)

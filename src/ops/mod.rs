@@ -16,6 +16,7 @@ pub(crate) mod exec;
 pub(crate) mod explain;
 pub(crate) mod focus;
 pub(crate) mod health;
+pub(crate) mod hooks;
 pub(crate) mod inbox;
 pub(crate) mod label;
 mod launchers;

@@ -83,6 +83,12 @@ pub(crate) fn end(
     Ok(team.change_record(name, incarnation, |record| step(record, cause, Some(reason)))?.flatten())
 }
 
+/// Whether a message to this member has somebody to read it: its latest run is up, and reads mail.
+pub(super) fn reads(team: &TeamStore, name: &MemberName) -> Result<bool, OpsError> {
+    let record = team.member_record(name)?;
+    Ok(record.is_some_and(|record| record.state.is_up() && record.reads_mail()))
+}
+
 /// What the journal is told of a new state.
 pub(crate) fn news(name: &MemberName, state: MemberState, reason: Option<&str>) -> Note {
     let note = Note::of(EventKind::MemberState).member(name).with("state", state.as_str());

@@ -2,6 +2,7 @@
 
 use super::context::{Context, now};
 use super::error::OpsError;
+use super::hooks::{self, Hooks};
 use super::owners;
 use crate::model::board::{Board, Refusal};
 use crate::model::drift::Drift;
@@ -163,6 +164,34 @@ pub(crate) fn end(
     team.record(note)?;
     owners::freed(team, who, &freed)?;
     Ok((task, freed))
+}
+
+/// A task that was completed.
+#[derive(Debug)]
+pub(crate) struct Completed {
+    pub(crate) task: Task,
+    /// Tasks that can start now.
+    pub(crate) freed: Vec<TaskId>,
+    /// What went wrong with hooks.
+    pub(crate) complaints: Vec<String>,
+}
+
+/// Completes a task, if the hooks let it.
+///
+/// # Errors
+/// [`OpsError::HookRefused`] in a hook's own words. What could not be completed anyway no hook is asked about.
+pub(crate) fn complete(
+    ctx: &Context,
+    team: &TeamStore,
+    hooks: &Hooks,
+    id: TaskId,
+    who: &MemberName,
+    outcome: Option<&Outcome>,
+) -> Result<Completed, OpsError> {
+    let task = team.endable(id, who, Ending::Completed)?;
+    let complaints = hooks::before_completion(ctx, team, hooks, &task, who)?;
+    let (task, freed) = end(team, id, who, Ending::Completed, outcome)?;
+    Ok(Completed { task, freed, complaints })
 }
 
 /// Gives back what a member held when it left.

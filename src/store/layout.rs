@@ -33,6 +33,16 @@ impl Layout {
         root.join("phalanx").join("profiles")
     }
 
+    /// The user's own hooks.
+    pub(super) fn hooks(root: &Path) -> PathBuf {
+        root.join("phalanx").join("hooks.toml")
+    }
+
+    /// Claude's settings of the user.
+    pub(super) fn claude_settings(root: &Path) -> PathBuf {
+        root.join("settings.json")
+    }
+
     pub(super) fn team(&self) -> &TeamName {
         &self.team
     }

@@ -51,6 +51,15 @@ pub(crate) enum Ending {
     Failed,
 }
 
+impl Ending {
+    fn state(self) -> TaskState {
+        match self {
+            Ending::Completed => TaskState::Completed,
+            Ending::Failed => TaskState::Failed,
+        }
+    }
+}
+
 impl TeamStore {
     /// The board as it stands; without a lock, for looking only.
     pub(crate) fn board(&self) -> Result<Board, StoreError> {
@@ -206,12 +215,8 @@ impl TeamStore {
     ) -> Result<(Task, Vec<TaskId>), StoreError> {
         let list = self.lock_list()?;
         let task = self.change_task(id, |task| {
-            may_touch(task, who)?;
-            let next = match ending {
-                Ending::Completed => TaskState::Completed,
-                Ending::Failed => TaskState::Failed,
-            };
-            transition(task, next)?;
+            may_end(task, who, ending)?;
+            task.state = ending.state();
             task.extra.outcome = outcome.cloned();
             task.extra.ended_at = Some(now);
             task.extra.ended_by = Some(who.to_string());
@@ -222,6 +227,13 @@ impl TeamStore {
         let freed = self.freed_by(&task)?;
         drop(list);
         Ok((task, freed))
+    }
+
+    /// The task, if `who` could bring it to this end now.
+    pub(crate) fn endable(&self, id: TaskId, who: &MemberName, ending: Ending) -> Result<Task, StoreError> {
+        let task = self.task(id)?.ok_or(StoreError::Refused(Refusal::TaskNotFound(id)))?;
+        may_end(&task, who, ending)?;
+        Ok(task)
     }
 
     /// Those of the tasks behind this one that can start now; edges are two-sided, so no others need be read.
@@ -347,10 +359,20 @@ fn object(file: Value) -> Object {
     }
 }
 
-fn transition(task: &mut Task, next: TaskState) -> Result<(), StoreError> {
-    if !task.state.may_become(next) {
-        return Err(StoreError::Transition { id: task.id, from: task.state.as_str(), to: next.as_str() });
+fn may_end(task: &Task, who: &MemberName, ending: Ending) -> Result<(), StoreError> {
+    may_touch(task, who)?;
+    may_become(task, ending.state())
+}
+
+fn may_become(task: &Task, next: TaskState) -> Result<(), StoreError> {
+    match task.state.may_become(next) {
+        true => Ok(()),
+        false => Err(StoreError::Transition { id: task.id, from: task.state.as_str(), to: next.as_str() }),
     }
+}
+
+fn transition(task: &mut Task, next: TaskState) -> Result<(), StoreError> {
+    may_become(task, next)?;
     task.state = next;
     Ok(())
 }

@@ -64,6 +64,11 @@ impl Store {
         Layout::profiles(&self.root)
     }
 
+    /// The files of the user that hooks can stand in: `hooks.toml`, and Claude's `settings.json`.
+    pub(crate) fn hook_files(&self) -> [PathBuf; 2] {
+        [Layout::hooks(&self.root), Layout::claude_settings(&self.root)]
+    }
+
     /// The teams that have a team file, by name. Directories whose name no team could have are passed over.
     pub(crate) fn teams(&self) -> Result<Vec<TeamName>, StoreError> {
         let names = fs::list(&Layout::teams(&self.root))?;

@@ -13,13 +13,14 @@ use super::react::react;
 use super::sources::{self, Wake};
 use super::state::{Me, State};
 use crate::model::event::{EventKind, Note};
-use crate::model::id::RequestId;
+use crate::model::id::{RequestId, TaskId};
 use crate::model::lifecycle::MemberState;
 use crate::model::placement::BackendKind;
-use crate::model::task::Task;
+use crate::model::task::{Outcome, Task};
 use crate::model::topic::Topic;
 use crate::ops::run::{self, Canceller, Screen};
-use crate::ops::{self, Context, OpsError, Team};
+use crate::ops::task::Completed;
+use crate::ops::{self, Context, Ending, OpsError, Team};
 use crate::sys::proc;
 
 /// With nothing to do, everything is looked at again this often: a notification can be lost.
@@ -114,6 +115,7 @@ impl Driver<'_> {
                 self.running = None;
                 self.step(Event::CommandEnded { task, outcome });
             }
+            Wake::Completed(event) => self.step(*event),
             Wake::Signal(signal) => self.step(Event::Signal(signal)),
         }
     }
@@ -196,6 +198,9 @@ impl Driver<'_> {
             }
             Effect::Run(task) => return self.run(*task),
             Effect::Cancel => self.cancel(),
+            Effect::EndTask { task, ending: Ending::Completed, outcome } => {
+                return self.complete(task, outcome);
+            }
             Effect::EndTask { task, ending, outcome } => {
                 let ended = ops::task::end(self.team, task, &self.me.name, ending, Some(&outcome));
                 return Some(self.reply(ended.map(drop), Event::TaskEnded));
@@ -203,6 +208,30 @@ impl Driver<'_> {
             Effect::Do(errand) => return Some(self.run_errand(errand)),
         }
         None
+    }
+
+    /// Where hooks have to be asked it is done on a thread of its own: they can take long, and mail goes on coming.
+    fn complete(&self, task: TaskId, outcome: Outcome) -> Option<Event> {
+        let (ctx, team, who) = (self.ctx.clone(), self.team.clone(), self.me.name.clone());
+        let hooks = ops::hooks::configured(&ctx, &team);
+        let asks = hooks.guard_tasks();
+        let complete =
+            move || completed(&team, ops::task::complete(&ctx, &team, &hooks, task, &who, Some(&outcome)));
+        if !asks {
+            return Some(complete());
+        }
+        let wakes = self.wakes.clone();
+        let asking = thread::Builder::new().name("hooks".to_owned()).spawn(move || {
+            // Fails only when the worker has gone without waiting for it.
+            let _ = wakes.send(Wake::Completed(Box::new(complete())));
+        });
+        Some(match asking {
+            Ok(_) => Event::Held,
+            Err(e) => {
+                let text = format!("hooks cannot be asked: {e}");
+                Event::TaskEnded(Err(Failure { text, lasting: false }))
+            }
+        })
     }
 
     fn run_errand(&self, errand: Errand) -> Event {
@@ -226,10 +255,7 @@ impl Driver<'_> {
 
     /// The report of a failure; a team that was taken away explains every one.
     fn failed(&self, e: &OpsError, report: impl FnOnce(Failure) -> Event) -> Event {
-        if !self.team.exists() {
-            return gone();
-        }
-        report(desk::failure(e))
+        failed(self.team, e, report)
     }
 
     fn mail(&self) -> Event {
@@ -284,6 +310,21 @@ fn needs_team(effect: &Effect) -> bool {
         | Effect::Do(_) => true,
         Effect::Print(_) | Effect::Run(_) | Effect::Cancel => false,
     }
+}
+
+fn completed(team: &Team, result: Result<Completed, OpsError>) -> Event {
+    match result {
+        Ok(_) => Event::TaskEnded(Ok(())),
+        Err(e @ OpsError::HookRefused { .. }) => Event::Refused(e.to_string()),
+        Err(e) => failed(team, &e, |failure| Event::TaskEnded(Err(failure))),
+    }
+}
+
+fn failed(team: &Team, e: &OpsError, report: impl FnOnce(Failure) -> Event) -> Event {
+    if !team.exists() {
+        return gone();
+    }
+    report(desk::failure(e))
 }
 
 fn gone() -> Event {

@@ -41,6 +41,10 @@ pub(crate) enum Event {
     CommandEnded { task: TaskId, outcome: Outcome },
     /// What came of `EndTask`.
     TaskEnded(Result<(), Failure>),
+    /// `EndTask` takes its time: hooks are asked first.
+    Held,
+    /// A hook refuses the completion that `EndTask` was to write; why.
+    Refused(String),
     /// What came of `Do`.
     Done(Result<(), Failure>),
     /// There is nothing to work for any more; why.

@@ -50,6 +50,11 @@ pub(crate) fn react(state: &mut State, event: Event, now: Timestamp) -> Vec<Effe
         Event::Claimed(result) => see_claim(state, result, now, &mut effects),
         Event::CommandEnded { task, outcome } => see_command_end(state, task, outcome, now, &mut effects),
         Event::TaskEnded(result) => see_task_end(state, result, now, &mut effects),
+        Event::Held => {
+            reported(state, Asked::End);
+            state.held = true;
+        }
+        Event::Refused(said) => see_refusal(state, said, &mut effects),
         Event::Done(result) => see_done(state, result, now, &mut effects),
         Event::Over(reason) => {
             if state.leaving.is_none() {
@@ -187,6 +192,7 @@ fn failure_of(outcome: &Outcome) -> Option<String> {
 
 fn see_task_end(state: &mut State, result: Result<(), Failure>, now: Timestamp, effects: &mut Vec<Effect>) {
     reported(state, Asked::End);
+    state.held = false;
     let Work::Ending(job, outcome) = &state.work else { return };
     let (job, failure) = (job.clone(), failure_of(outcome));
     match result {
@@ -214,6 +220,14 @@ fn see_task_end(state: &mut State, result: Result<(), Failure>, now: Timestamp, 
     // A request to end may be waiting: it is heard before more work is taken.
     state.mail_due = true;
     state.claim_due = true;
+}
+
+/// The command did well, and somebody finds that not enough: a worker cannot go on with it, so that the task has failed.
+fn see_refusal(state: &mut State, said: String, effects: &mut Vec<Effect>) {
+    state.held = false;
+    let Work::Ending(_, outcome) = &mut state.work else { return };
+    effects.push(Effect::Print(said.clone()));
+    *outcome = Outcome { exit_code: None, signal: None, tail: said, elapsed_ms: outcome.elapsed_ms };
 }
 
 fn see_done(state: &mut State, result: Result<(), Failure>, now: Timestamp, effects: &mut Vec<Effect>) {
@@ -275,7 +289,9 @@ fn next(state: &mut State) -> Option<(Asked, Effect)> {
         state.end = Some(0);
         return None;
     }
-    if let Work::Ending(job, outcome) = &state.work {
+    if let Work::Ending(job, outcome) = &state.work
+        && !state.held
+    {
         let ending = if failure_of(outcome).is_none() { Ending::Completed } else { Ending::Failed };
         return Some((Asked::End, Effect::EndTask { task: job.id, ending, outcome: outcome.clone() }));
     }

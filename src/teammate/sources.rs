@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender};
 
+use super::event::Event;
 use crate::model::id::TaskId;
 use crate::model::task::Outcome;
 use crate::model::topic::Topic;
@@ -14,7 +15,12 @@ use crate::sys::signal::{Signal, Signals};
 #[derive(Debug)]
 pub(super) enum Wake {
     Changed(Topic),
-    CommandEnded { task: TaskId, outcome: Outcome },
+    CommandEnded {
+        task: TaskId,
+        outcome: Outcome,
+    },
+    /// What came of a task's completion, about which hooks were asked.
+    Completed(Box<Event>),
     Signal(Signal),
 }
 
@@ -59,7 +65,7 @@ pub(super) fn drain(first: Wake, receiver: &mut UnboundedReceiver<Wake>) -> (BTr
             Wake::Changed(topic) => {
                 topics.insert(topic);
             }
-            other @ (Wake::CommandEnded { .. } | Wake::Signal(_)) => others.push(other),
+            other @ (Wake::CommandEnded { .. } | Wake::Completed(_) | Wake::Signal(_)) => others.push(other),
         }
         next = receiver.try_recv().ok();
     }

@@ -102,6 +102,8 @@ pub(crate) struct State {
     pub(super) me: Me,
     pub(super) work: Work,
     pub(super) asked: Option<Asked>,
+    /// Hooks think about the end of the task in hand; all but that goes on.
+    pub(super) held: bool,
     /// Words that have not been said yet, in order.
     pub(super) errands: VecDeque<Errand>,
     pub(super) pending: Vec<Pending>,
@@ -135,6 +137,7 @@ impl State {
             me,
             work: Work::Idle,
             asked: None,
+            held: false,
             errands: VecDeque::from([Errand::Hello]),
             pending: Vec::new(),
             honoured: BTreeSet::new(),

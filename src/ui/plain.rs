@@ -118,6 +118,7 @@ fn words(event: &Event) -> Option<String> {
         Kind::TurnInterrupted => Some("broke off its turn for an urgent message".to_owned()),
         Kind::MessageUndelivered => Some(with_reason(event, "cannot be given its mail")),
         Kind::MessageStaged | Kind::MessageSubmitted | Kind::TurnEnded => None,
+        Kind::HookRan => held_words(event),
         Kind::MessageSent | Kind::MessageHandled | Kind::TeamCreated | Kind::TeamDeleted => None,
         Kind::LeadStarted | Kind::LeadEnded | Kind::MemberAsked | Kind::MemberPlaced => None,
         Kind::MemberState | Kind::TaskCreated | Kind::TaskUpdated | Kind::PlacementVerdict => None,
@@ -133,6 +134,12 @@ fn fallback_words(event: &Event) -> String {
     let part = |key| detail(event, key).unwrap_or_default();
     let who = event.member.as_ref().map(|n| text::line(n.as_str())).unwrap_or_default();
     format!("[FALLBACK] {}: {} → {} for {who}", part("reason"), part("from"), part("to"))
+}
+
+/// A hook that has held something up; one that went wrong has a warning of its own.
+fn held_words(event: &Event) -> Option<String> {
+    detail(event, "outcome").filter(|outcome| outcome == "held")?;
+    Some(with_reason(event, &format!("held by hook {}", detail(event, "hook")?)))
 }
 
 /// How another program moved a task on.

@@ -180,7 +180,8 @@ fn member_state(event: &Event) -> Option<MemberState> {
         Kind::MemberFallback | Kind::MemberHealth | Kind::MemberLeft => None,
         Kind::MemberHidden | Kind::MemberShown => None,
         Kind::MessageSent | Kind::MessageHandled | Kind::ShutdownRequested | Kind::ShutdownEnded => None,
-        Kind::MessageStaged
+        Kind::HookRan
+        | Kind::MessageStaged
         | Kind::MessageSubmitted
         | Kind::MessageUndelivered
         | Kind::TurnInterrupted
@@ -207,7 +208,8 @@ fn task_state(event: &Event) -> Option<TaskState> {
             serde_json::from_value(event.detail.get("status")?.clone()).ok()
         }
         Kind::TaskRewritten | Kind::ShutdownVerified => None,
-        Kind::MessageStaged
+        Kind::HookRan
+        | Kind::MessageStaged
         | Kind::MessageSubmitted
         | Kind::MessageUndelivered
         | Kind::TurnInterrupted

@@ -16,6 +16,7 @@ mod explain;
 mod handshake;
 mod harness;
 mod health;
+mod hooks;
 mod iterm2;
 mod lead;
 mod lease;

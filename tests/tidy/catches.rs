@@ -171,6 +171,7 @@ fn a_shell_is_caught() {
     ] {
         caught(rules::shells, "src/ops/send.rs", text);
         passes(rules::shells, "src/ops/send/tests.rs", text);
+        passes(rules::shells, "src/hooks/run.rs", text);
         passes(rules::shells, "src/ops/send.rs", &format!("#[cfg(test)]\nmod tests {{\n{text}\n}}"));
         caught(rules::shells, "src/ops/send.rs", &format!("#[cfg(test)]\nmod tests;\n{text}"));
         caught(rules::shells, "src/ops/send.rs", &format!("#[cfg(not(test))]\nmod run {{ {text} }}"));

@@ -14,6 +14,7 @@ use crate::model::request::{Parting, ShutdownOutcome, ShutdownRequest};
 use crate::model::task::{Task, TaskState};
 
 mod health;
+mod hooks;
 mod questions;
 mod shutdown;
 mod staff;

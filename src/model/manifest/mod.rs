@@ -13,6 +13,7 @@ mod sections;
 
 use std::collections::BTreeMap;
 
+use crate::model::hook::Hook;
 use crate::model::mode::Mode;
 use crate::model::order::Scale;
 use crate::model::placement::Layout;
@@ -31,6 +32,8 @@ pub(crate) struct Manifest {
     /// What members inherited. Already applied to [`MemberSpec`]; kept for members that join later.
     pub(crate) defaults: Defaults,
     pub(crate) worktree: worktree::Rules,
+    /// In the order of the file.
+    pub(crate) hooks: Vec<Hook>,
     /// In the order of the file. Names are unique without regard to case.
     pub(crate) members: Vec<MemberSpec>,
     /// In the order of the file. Keys are unique, and following `after` never leads back.

@@ -7,6 +7,7 @@ use toml::de::{DeTable, DeValue};
 
 use super::rules::{RULES, read_member_rules, read_rules};
 use super::{Defaults, EnvSection, Finish, Manifest, MemberSpec, TaskSpec, TeamSection};
+use crate::model::hook::{Hook, read_hooks};
 use crate::model::mode::Mode;
 use crate::model::order::Scale;
 use crate::model::placement::Layout;
@@ -15,7 +16,7 @@ use crate::model::settings::{self, BackendChoice};
 use crate::model::sheet::{self, At, Faults, Section, check_member_name, check_name, check_pattern};
 use crate::model::worktree::{Rules, Wish, check_branch, check_inside};
 
-const ROOT: [&str; 7] = ["team", "env", "rules", "defaults", "worktree", "member", "task"];
+const ROOT: [&str; 8] = ["team", "env", "rules", "defaults", "worktree", "hook", "member", "task"];
 const TEAM: [&str; 10] = [
     "name",
     "description",
@@ -85,6 +86,7 @@ pub(super) struct Draft {
     rules: TeamRules,
     defaults: Defaults,
     worktree: Rules,
+    hooks: Vec<Hook>,
     pub(super) members: Vec<MemberDraft>,
     pub(super) tasks: Vec<TaskDraft>,
 }
@@ -112,6 +114,7 @@ impl Draft {
             rules: self.rules,
             defaults: self.defaults,
             worktree: self.worktree,
+            hooks: self.hooks,
             members: self.members.into_iter().map(|member| member.spec).collect(),
             tasks: self.tasks.into_iter().map(|task| task.spec).collect(),
         }
@@ -134,6 +137,7 @@ pub(super) fn read(table: &DeTable, faults: &mut Faults) -> Draft {
         team: team.unwrap_or_else(|| read_team(&Section::absent("[team]"), &mut Faults::default())),
         env,
         worktree: read_worktrees(&root.table("worktree", "[worktree]", &WORKTREE, faults), faults),
+        hooks: read_hooks(&root, faults),
         rules: read_rules(&root.table("rules", "[rules]", &RULES, faults), faults),
         members: members.iter().map(|section| read_member(section, &defaults, faults)).collect(),
         tasks: tasks.iter().map(|section| read_task(section, faults)).collect(),

@@ -3,6 +3,7 @@
 use proptest::prelude::*;
 
 use super::*;
+use crate::model::hook::{HookEvent, Words};
 use crate::model::rules::Rule;
 use crate::model::worktree::Wish;
 
@@ -84,6 +85,12 @@ fn every_key_is_read() {
     assert_eq!(manifest.team.max_depth, 2);
     assert_eq!(manifest.env.allow, ["PATH", "LC_*"]);
     assert_eq!(manifest.env.deny, ["*"]);
+    let [begin, done] = manifest.hooks.as_slice() else { panic!("two hooks") };
+    assert!(
+        begin.is_for(HookEvent::SubagentStart, "tester") && !begin.is_for(HookEvent::SubagentStart, "dev")
+    );
+    assert_eq!((done.event, done.timeout_s), (HookEvent::TaskCompleted, 120));
+    assert_eq!(done.run, Words::Program(["cargo", "test", "--quiet"].map(str::to_owned).to_vec()));
     let worktree = &manifest.worktree;
     assert_eq!((worktree.dir.as_deref(), worktree.copy.join(" ")), (Some("../trees"), ".env".to_owned()));
     assert_eq!(worktree.setup, ["npm", "ci"]);

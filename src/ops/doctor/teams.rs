@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use super::super::context::Context;
 use super::super::error::OpsError;
+use super::super::hooks;
 use super::super::ps::{self, Life};
 use super::super::retire;
 use super::super::status;
@@ -47,7 +48,18 @@ pub(super) fn team(ctx: &Context, team: &TeamStore, fix: bool) -> Result<Vec<Fin
         let place = team.team_file().to_string_lossy().into_owned();
         found.push(Finding::new("network_files", Severity::Note, what, place));
     }
+    found.extend(hooks(ctx, team));
     Ok(found)
+}
+
+/// Which commands of the user's run for the team, and which were meant to and do not.
+fn hooks(ctx: &Context, team: &TeamStore) -> Vec<Finding> {
+    let hooks = hooks::configured(ctx, team);
+    let place = team.team_file().to_string_lossy().into_owned();
+    let known = hooks.listed().map(|(what, source)| Finding::new("hook", Severity::Note, what, source));
+    let not = hooks.warnings.iter();
+    let not = not.map(|text| Finding::new("hook_not_run", Severity::Warning, text.as_str(), place.as_str()));
+    known.chain(not).collect()
 }
 
 /// A team whose files cannot be read.

@@ -8,6 +8,8 @@ use crate::model::protocol::{self, ModeSetRequest, TaskAssignment};
 use crate::model::request::{Parting, ShutdownOutcome, ShutdownRequest};
 use crate::teammate::state::Me;
 
+mod hooks;
+
 const NOW: Timestamp = Timestamp(1_000_000);
 
 fn run(n: u8) -> Incarnation {

@@ -1,0 +1,141 @@
+//! Where hooks are written down, and which of them may run: a user's own always, a project's only if the user trusts the
+//! project. What cannot be read is a warning and stops nothing.
+
+use std::path::{Path, PathBuf};
+
+use crate::model::hook::{ClaudeHooks, Hook, OwnHooks, read_claude, read_own};
+use crate::sys::env;
+use crate::sys::fs;
+
+/// A larger file holds no settings.
+const LARGEST: u64 = 1 << 20;
+/// Writable for everybody.
+const OTHERS_WRITE: u32 = 0o002;
+
+/// The files that hooks can stand in.
+#[derive(Debug, Clone)]
+pub(crate) struct Places {
+    /// `<config root>/phalanx/hooks.toml`.
+    pub(crate) own: PathBuf,
+    /// `<config root>/settings.json`.
+    pub(crate) user: PathBuf,
+    /// The project's directory, with `.claude/settings.json` and `.claude/settings.local.json` in it.
+    pub(crate) project: Option<PathBuf>,
+}
+
+/// A hook and where it stands.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Known {
+    pub(crate) hook: Hook,
+    pub(crate) source: String,
+    /// It stands in a settings file of Claude's, which a native Claude reads itself.
+    pub(crate) of_claude: bool,
+}
+
+/// All that was found.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub(crate) struct Found {
+    pub(crate) hooks: Vec<Known>,
+    pub(crate) warnings: Vec<String>,
+}
+
+/// Reads them all: the user's own file, the user's settings, the project's settings.
+pub(crate) fn find(places: &Places) -> Found {
+    let mut found = Found::default();
+    let own = own_hooks(&places.own, &mut found);
+    let settings = settings(places, &own.trusted, &mut found);
+    if settings.iter().any(|(_, read)| read.disabled) {
+        return found;
+    }
+    for (path, read) in settings {
+        let source = path.display().to_string();
+        found.warnings.extend(read.problems.iter().map(|problem| format!("{source}: {problem}")));
+        for hook in read.hooks {
+            // The same line in two files is meant once, as with Claude.
+            if !found.hooks.iter().any(|known| known.of_claude && known.hook == hook) {
+                found.hooks.push(Known { hook, source: source.clone(), of_claude: true });
+            }
+        }
+    }
+    found
+}
+
+fn own_hooks(path: &Path, found: &mut Found) -> OwnHooks {
+    let text = match read(path) {
+        Ok(None) => return OwnHooks::default(),
+        Ok(Some(text)) => text,
+        Err(problem) => {
+            found.warnings.push(format!("hooks of {} do not run: {problem}", path.display()));
+            return OwnHooks::default();
+        }
+    };
+    let own = read_own(&text).unwrap_or_else(|e| {
+        found.warnings.push(format!("hooks of {0} do not run: {0}:{e}", path.display()));
+        OwnHooks::default()
+    });
+    let source = path.display().to_string();
+    let known = |hook: &Hook| Known { hook: hook.clone(), source: source.clone(), of_claude: false };
+    found.hooks.extend(own.hooks.iter().map(known));
+    own
+}
+
+/// Claude's settings files that may be heard.
+fn settings(places: &Places, trusted: &[String], found: &mut Found) -> Vec<(PathBuf, ClaudeHooks)> {
+    let mut heard: Vec<(PathBuf, ClaudeHooks)> =
+        claude_hooks(&places.user, found).map(|read| (places.user.clone(), read)).into_iter().collect();
+    let Some(project) = &places.project else { return heard };
+    let trusts = trusts(trusted, project);
+    for file in ["settings.json", "settings.local.json"] {
+        let path = project.join(".claude").join(file);
+        // At home the project's settings are the user's.
+        if fs::canonical(&path).ok() == fs::canonical(&places.user).ok() {
+            continue;
+        }
+        let Some(read) = claude_hooks(&path, found) else { continue };
+        if trusts {
+            heard.push((path, read));
+        } else if !read.hooks.is_empty() {
+            found.warnings.push(format!(
+                "hooks of {} do not run: {} is not under `trusted` in {}",
+                path.display(),
+                project.display(),
+                places.own.display()
+            ));
+        }
+    }
+    heard
+}
+
+fn claude_hooks(path: &Path, found: &mut Found) -> Option<ClaudeHooks> {
+    let read = read(path).and_then(|text| text.map(|text| read_claude(&text)).transpose());
+    match read {
+        Ok(read) => read,
+        Err(problem) => {
+            found.warnings.push(format!("hooks of {} do not run: {problem}", path.display()));
+            None
+        }
+    }
+}
+
+/// Whether the project is one of the trusted directories, or lies in one.
+fn trusts(trusted: &[String], project: &Path) -> bool {
+    let Ok(project) = fs::canonical(project) else { return false };
+    trusted.iter().filter_map(|dir| fs::canonical(Path::new(dir)).ok()).any(|dir| project.starts_with(dir))
+}
+
+/// A text file that nobody else can have written (SEC-07); a link to one is followed, as people keep such files elsewhere.
+fn read(path: &Path) -> Result<Option<String>, String> {
+    let Ok(real) = fs::canonical(path) else {
+        return if fs::exists(path) { Err("its link leads nowhere".to_owned()) } else { Ok(None) };
+    };
+    let Some(about) = fs::about(&real).map_err(|e| e.to_string())? else { return Ok(None) };
+    if about.uid != env::effective_uid() && about.uid != 0 {
+        return Err("it belongs to another user".to_owned());
+    }
+    if about.mode & OTHERS_WRITE != 0 {
+        return Err("everybody can write to it".to_owned());
+    }
+    let bytes = fs::read(&real, LARGEST).map_err(|e| e.to_string())?;
+    let text = bytes.map(String::from_utf8).transpose();
+    text.map_err(|_| "it is not UTF-8 text".to_owned())
+}

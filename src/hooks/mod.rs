@@ -1,0 +1,10 @@
+//! Hooks: finds the commands that a user has configured, and runs one with a deadline and bounded output. Knows no teams,
+//! and not what follows from how a command ended.
+
+mod files;
+mod run;
+#[cfg(test)]
+mod tests;
+
+pub(crate) use files::{Known, Places, find};
+pub(crate) use run::{Call, End, Ran, end_all, run};

@@ -1,0 +1,37 @@
+//! Which events of the journal the user's hooks are to hear of. A rest is an edge: what is said of a member that rests
+//! already is no second one.
+
+use crate::lead::effect::Effect;
+use crate::lead::state::State;
+use crate::model::event::{Event, EventKind};
+use crate::model::hook::HookEvent;
+use crate::model::lifecycle::MemberState;
+use crate::model::wire;
+use crate::ops::hooks::Occasion;
+
+pub(super) fn see_journal(state: &mut State, events: Vec<Event>, effects: &mut Vec<Effect>) {
+    for event in events {
+        let Some(member) = event.member else { continue };
+        let said = wire::text(&event.detail, "state");
+        let rests = said.as_deref() == Some(MemberState::Idle.as_str());
+        let hook = match event.event {
+            EventKind::MemberReady => {
+                state.resting.insert(member.clone());
+                HookEvent::SubagentStart
+            }
+            EventKind::MemberState if rests && state.resting.insert(member.clone()) => {
+                HookEvent::TeammateIdle
+            }
+            EventKind::MemberState if !rests => {
+                state.resting.remove(&member);
+                continue;
+            }
+            EventKind::MemberLeft => {
+                state.resting.remove(&member);
+                HookEvent::SubagentStop
+            }
+            _ => continue,
+        };
+        effects.push(Effect::Hook(Occasion { event: hook, member, cause: event.id }));
+    }
+}

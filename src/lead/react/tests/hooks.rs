@@ -1,0 +1,71 @@
+//! Which events the hooks hear of.
+
+use super::*;
+use crate::model::event::{Event as Noted, EventKind, Note};
+use crate::model::hook::HookEvent;
+use crate::model::id::TeamName;
+
+/// The event of this number about Ann.
+fn noted(n: usize, note: Note) -> Noted {
+    let team = TeamName::new("checks").expect("name");
+    let Note { event, cause, task, detail, .. } = note.member(&who("ann"));
+    Noted { id: n.to_string(), cause, at: NOW, team, event, member: Some(who("ann")), task, detail }
+}
+
+fn state(word: &str) -> Note {
+    Note::of(EventKind::MemberState).with("state", word)
+}
+
+/// The hooks that run for these events: which, and because of which event.
+fn heard(state: &mut State, notes: Vec<Note>) -> Vec<(HookEvent, String)> {
+    let events = notes.into_iter().enumerate().map(|(n, note)| noted(n, note)).collect();
+    let effects = react(state, Event::Journal(events), NOW).into_iter();
+    effects
+        .map(|effect| match effect {
+            Effect::Hook(occasion) => {
+                assert_eq!(occasion.member, who("ann"));
+                (occasion.event, occasion.cause)
+            }
+            other => panic!("{other:?}"),
+        })
+        .collect()
+}
+
+fn lead() -> State {
+    State::new(Goal::Lead(Finish::Manual), Vec::new())
+}
+
+/// MSG-12: a rest is an edge. What a wrapper remarks about a member that rests is none.
+#[test]
+fn msg_12_hooks_hear_of_starts_rests_and_ends_once_each() {
+    let of = Note::of;
+    let notes = vec![
+        of(EventKind::MemberAsked),
+        of(EventKind::MemberReady),
+        state("idle").with("reason", "stands before a dialog"),
+        state("working"),
+        state("idle"),
+        state("idle"),
+        state("awaiting_plan"),
+        state("shutdown_requested"),
+        of(EventKind::MemberLeft),
+        of(EventKind::MemberReady),
+    ];
+    let expected = [
+        (HookEvent::SubagentStart, "1"),
+        (HookEvent::TeammateIdle, "4"),
+        (HookEvent::SubagentStop, "8"),
+        (HookEvent::SubagentStart, "9"),
+    ];
+    assert_eq!(heard(&mut lead(), notes), expected.map(|(event, cause)| (event, cause.to_owned())));
+}
+
+#[test]
+fn who_rested_before_the_lead_came_has_not_just_begun_to() {
+    let mut known = lead();
+    known.resting.insert(who("ann"));
+    assert_eq!(heard(&mut known, vec![state("idle")]), []);
+    assert_eq!(heard(&mut lead(), vec![state("idle")]), [(HookEvent::TeammateIdle, "0".to_owned())]);
+    let news = vec![Note::of(EventKind::TaskCompleted), Note::of(EventKind::MessageSent)];
+    assert_eq!(heard(&mut known, news), []);
+}

@@ -1,0 +1,88 @@
+//! Hooks in the form of Claude's `settings.json`: what of it phalanx can run, and what it cannot, said. Everything else in
+//! such a file is none of its business.
+
+use serde_json::Value;
+
+use super::{Hook, HookEvent, LONGEST_S, Matcher, TIMEOUT_S, Words};
+use crate::model::wire::Object;
+
+/// What a settings file says of hooks.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub(crate) struct ClaudeHooks {
+    pub(crate) hooks: Vec<Hook>,
+    /// What of it was passed over, and why.
+    pub(crate) problems: Vec<String>,
+    /// `disableAllHooks`: no hook of any settings file is to run.
+    pub(crate) disabled: bool,
+}
+
+/// Reads `{"hooks": {EVENT: [{"matcher", "hooks": [{"type": "command", "command", "timeout"}]}]}}`.
+///
+/// # Errors
+/// A text that is no JSON object.
+pub(crate) fn read_claude(text: &str) -> Result<ClaudeHooks, String> {
+    let settings: Object = serde_json::from_str(text).map_err(|e| format!("not a JSON object: {e}"))?;
+    let mut read = ClaudeHooks {
+        disabled: settings.get("disableAllHooks").and_then(Value::as_bool).unwrap_or(false),
+        ..ClaudeHooks::default()
+    };
+    let Some(hooks) = settings.get("hooks") else { return Ok(read) };
+    let Some(hooks) = hooks.as_object() else {
+        read.problems.push("`hooks` is not an object".to_owned());
+        return Ok(read);
+    };
+    for (word, event) in HookEvent::ALL {
+        match hooks.get(word) {
+            None => {}
+            Some(Value::Array(groups)) => groups.iter().for_each(|group| read_group(event, group, &mut read)),
+            Some(_) => read.problems.push(format!("`{word}` is not a list")),
+        }
+    }
+    Ok(read)
+}
+
+fn read_group(event: HookEvent, group: &Value, read: &mut ClaudeHooks) {
+    let word = event.as_str();
+    let Some(hooks) = group.get("hooks").and_then(Value::as_array) else {
+        return read.problems.push(format!("an entry of `{word}` has no list `hooks`"));
+    };
+    // As with Claude, whose other events have matchers and these two do not.
+    let given = group.get("matcher").and_then(Value::as_str).filter(|_| event.has_matcher());
+    let matcher = match Matcher::parse(given.unwrap_or_default()) {
+        Ok(matcher) => matcher,
+        Err(said) => return read.problems.push(format!("a `matcher` of `{word}` {said}")),
+    };
+    for hook in hooks {
+        match read_hook(event, matcher.clone(), hook) {
+            Ok(hook) => read.hooks.push(hook),
+            Err(said) => read.problems.push(format!("a hook of `{word}` {said}")),
+        }
+    }
+}
+
+fn read_hook(event: HookEvent, matcher: Option<Matcher>, hook: &Value) -> Result<Hook, String> {
+    let text = |key: &str| hook.get(key).and_then(Value::as_str);
+    match text("type") {
+        Some("command") => {}
+        Some(other) => {
+            return Err(format!("is of the type `{}`, which phalanx does not run", other.escape_debug()));
+        }
+        None => return Err("has no `type`".to_owned()),
+    }
+    let command = text("command").filter(|command| !command.trim().is_empty() && !command.contains('\0'));
+    let command = command.ok_or("has no `command`")?;
+    let timeout_s = match hook.get("timeout") {
+        None => TIMEOUT_S,
+        // Fractions of seconds are written, too.
+        Some(given) => match given.as_f64() {
+            Some(seconds) if seconds > 0.0 => whole_seconds(seconds),
+            Some(_) | None => return Err("has a `timeout` that is no number of seconds".to_owned()),
+        },
+    };
+    Ok(Hook { event, matcher, run: Words::Line(command.to_owned()), timeout_s })
+}
+
+/// Rounded up, and no longer than any hook may run.
+fn whole_seconds(seconds: f64) -> u64 {
+    (1..LONGEST_S).find(|whole| *whole as f64 >= seconds).unwrap_or(LONGEST_S)
+}

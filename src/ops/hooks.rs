@@ -1,0 +1,366 @@
+//! The user's hooks (protocol.md, section 9): which there are for a team, what each is told, and what follows from how it
+//! ends. A hook can take its whole time: whoever must not wait calls this on a thread of its own.
+
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use serde_json::{Value, json};
+
+use super::context::Context;
+use super::error::OpsError;
+use super::{presence, send};
+use crate::hooks::{self, Call, End, Known, Places, Ran};
+use crate::model::event::{Event, EventKind, Note};
+use crate::model::hook::{HookEvent, Verdict};
+use crate::model::id::{MemberName, TaskId, agent_id};
+use crate::model::protocol::Message;
+use crate::model::record::MemberRecord;
+use crate::model::task::Task;
+use crate::model::text;
+use crate::store::TeamStore;
+use crate::sys::{fs, rand};
+
+/// Set for hooks. What runs in one runs no hooks: they would call each other for ever.
+const INSIDE: &str = "PHALANX_HOOK";
+/// The type of an agent that was given no role.
+const NO_ROLE: &str = "general-purpose";
+/// The program that runs the hooks of its settings by itself.
+const CLAUDE: &str = "claude";
+/// How much of what a hook said is kept in the journal, characters.
+const TOLD: usize = 500;
+
+/// The hooks of a team as they were read; what is changed in the files afterwards does not count.
+#[derive(Debug, Clone)]
+pub(crate) struct Hooks {
+    known: Vec<Known>,
+    /// What could not be read, or may not run.
+    pub(crate) warnings: Vec<String>,
+    /// Where they run: the directory that the team was made in.
+    project: PathBuf,
+    /// What marks all that runs for this reading of them.
+    owner: String,
+    /// They were ended before their time: none begins any more, and none has let anything pass.
+    stopped: Arc<AtomicBool>,
+}
+
+/// Something that happened to a member, for its hooks.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Occasion {
+    pub(crate) event: HookEvent,
+    pub(crate) member: MemberName,
+    /// The event of the journal that it was.
+    pub(crate) cause: String,
+}
+
+/// What a hook is to be told, and about whom.
+struct Telling<'a> {
+    event: HookEvent,
+    member: &'a MemberName,
+    agent_type: &'a str,
+    task: Option<TaskId>,
+    cause: Option<&'a str>,
+    /// Those of Claude's settings are left to the member's own program.
+    runs_its_own: bool,
+    input: Value,
+}
+
+/// Reads the team's hooks: the manifest's, the user's, the project's. What cannot be read is a warning.
+pub(crate) fn configured(ctx: &Context, team: &TeamStore) -> Hooks {
+    let lead = team.team().ok().and_then(|roster| roster.member(&MemberName::lead()).map(|m| m.cwd.clone()));
+    let project = lead.map(PathBuf::from).filter(|dir| fs::is_dir(dir));
+    let here = project.clone().unwrap_or_else(|| ctx.caller.cwd.clone());
+    let none = Hooks {
+        known: Vec::new(),
+        warnings: Vec::new(),
+        project: here,
+        owner: rand::uuid(),
+        stopped: Arc::default(),
+    };
+    if ctx.caller.var(INSIDE).is_some() {
+        return none;
+    }
+    let [own, user] = ctx.store.hook_files();
+    let found = hooks::find(&Places { own, user, project });
+    let mut warnings = found.warnings;
+    let settings = team.settings().unwrap_or_else(|e| {
+        warnings.push(format!("hooks of the manifest do not run: {e}"));
+        None
+    });
+    let manifest = settings.map(|settings| settings.hooks).unwrap_or_default().into_iter();
+    let manifest = manifest.map(|hook| Known { hook, source: "the manifest".to_owned(), of_claude: false });
+    Hooks { known: manifest.chain(found.hooks).collect(), warnings, ..none }
+}
+
+impl Hooks {
+    /// Whether there is any at all.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.known.is_empty()
+    }
+
+    /// All that run, in words, and where each stands.
+    pub(super) fn listed(&self) -> impl Iterator<Item = (String, &str)> {
+        let words =
+            |known: &Known| format!("{} runs `{}`", known.hook.event.as_str(), known.hook.run.shown());
+        self.known.iter().map(move |known| (words(known), known.source.as_str()))
+    }
+
+    /// Ends those that run now: whoever had them run is about to go.
+    pub(crate) fn end_all(&self) {
+        self.stopped.store(true, Ordering::SeqCst);
+        hooks::end_all(&self.owner);
+    }
+
+    fn are_stopped(&self) -> bool {
+        self.stopped.load(Ordering::SeqCst)
+    }
+
+    /// Whether somebody has to be asked before a task is completed.
+    pub(crate) fn guard_tasks(&self) -> bool {
+        self.known.iter().any(|known| known.hook.event == HookEvent::TaskCompleted)
+    }
+}
+
+/// The starts of members that run, of which no hook has heard yet: there was no lead then.
+pub(crate) fn unheard_starts(team: &TeamStore, events: &[Event]) -> Result<Vec<Occasion>, OpsError> {
+    let mut starts = Vec::new();
+    for record in team.member_records()?.into_iter().filter(|record| record.state.is_up()) {
+        let is_its = |e: &&Event| e.member.as_ref() == Some(&record.name);
+        let latest = events.iter().filter(is_its).rfind(|e| e.event == EventKind::MemberReady);
+        let Some(ready) = latest else { continue };
+        let heard = |e: &Event| e.event == EventKind::HookRan && e.cause.as_ref() == Some(&ready.id);
+        if !events.iter().any(heard) {
+            let (event, cause) = (HookEvent::SubagentStart, ready.id.clone());
+            starts.push(Occasion { event, member: record.name, cause });
+        }
+    }
+    Ok(starts)
+}
+
+/// Runs the hooks for something that happened to a member, and does what follows from them.
+///
+/// # Errors
+/// A team that cannot be read or written. What goes wrong with a hook is a warning in the journal.
+pub(crate) fn attend(
+    ctx: &Context,
+    team: &TeamStore,
+    hooks: &Hooks,
+    occasion: &Occasion,
+) -> Result<(), OpsError> {
+    let Some(record) = team.member_record(&occasion.member)? else { return Ok(()) };
+    let (event, member) = (occasion.event, &occasion.member);
+    let telling = Telling {
+        event,
+        member,
+        agent_type: record.wish.role.as_deref().unwrap_or(NO_ROLE),
+        task: None,
+        cause: Some(&occasion.cause),
+        runs_its_own: event == HookEvent::TeammateIdle && is_claude(&record),
+        input: input(team, hooks, event, &record),
+    };
+    for (_, ran, verdict) in run_all(ctx, team, hooks, &telling)? {
+        match verdict {
+            Verdict::Show => tell(team, member, event, &ran.stdout)?,
+            Verdict::Hold => tell(team, member, event, or_nothing(&ran.stderr))?,
+            Verdict::Nothing | Verdict::Complain => {}
+        }
+    }
+    Ok(())
+}
+
+/// Asks the hooks whether the task may be completed; gives what is to be said to the user.
+///
+/// # Errors
+/// [`OpsError::HookRefused`], in the words of the hook.
+pub(super) fn before_completion(
+    ctx: &Context,
+    team: &TeamStore,
+    hooks: &Hooks,
+    task: &Task,
+    who: &MemberName,
+) -> Result<Vec<String>, OpsError> {
+    let telling = Telling {
+        event: HookEvent::TaskCompleted,
+        member: who,
+        agent_type: NO_ROLE,
+        task: Some(task.id),
+        cause: task.extra.event.as_deref(),
+        runs_its_own: false,
+        input: json!({
+            "hook_event_name": HookEvent::TaskCompleted.as_str(), "cwd": shown(&hooks.project),
+            "task_id": task.id.to_string(), "task_subject": task.subject,
+            "task_description": task.description, "teammate_name": who, "team_name": team.name(),
+        }),
+    };
+    let mut complaints = hooks.warnings.clone();
+    for (source, ran, verdict) in run_all(ctx, team, hooks, &telling)? {
+        match verdict {
+            Verdict::Hold => {
+                let said = or_nothing(&ran.stderr).to_owned();
+                return Err(OpsError::HookRefused { task: task.id, said });
+            }
+            Verdict::Complain => complaints.push(complaint(telling.event, &source, &ran)),
+            Verdict::Nothing | Verdict::Show => {}
+        }
+    }
+    if hooks.are_stopped() {
+        return Err(OpsError::HookRefused { task: task.id, said: "it was interrupted".to_owned() });
+    }
+    Ok(complaints)
+}
+
+/// What section 9 has the hooks of members told.
+fn input(team: &TeamStore, hooks: &Hooks, event: HookEvent, record: &MemberRecord) -> Value {
+    let agent_type = record.wish.role.as_deref().unwrap_or(NO_ROLE);
+    let mut input = match event {
+        HookEvent::SubagentStart | HookEvent::SubagentStop => {
+            json!({ "agent_id": agent_id(&record.name, team.name()), "agent_type": agent_type })
+        }
+        HookEvent::TeammateIdle | HookEvent::TaskCompleted => {
+            json!({ "teammate_name": record.name, "team_name": team.name() })
+        }
+    };
+    let log = team.log(&record.name);
+    if event == HookEvent::SubagentStop && fs::exists(&log) {
+        input["agent_transcript_path"] = shown(&log).into();
+    }
+    input["hook_event_name"] = event.as_str().into();
+    input["cwd"] = shown(&hooks.project).into();
+    input
+}
+
+/// Runs all hooks that this is for, one after the other, up to the first that refuses a completion. Each is journalled.
+fn run_all(
+    ctx: &Context,
+    team: &TeamStore,
+    hooks: &Hooks,
+    telling: &Telling,
+) -> Result<Vec<(String, Ran, Verdict)>, OpsError> {
+    let env = environment(ctx, team, hooks, telling);
+    let mut all = Vec::new();
+    let meant = hooks.known.iter().filter(|known| known.hook.is_for(telling.event, telling.agent_type));
+    for known in meant.filter(|known| !(known.of_claude && telling.runs_its_own)) {
+        if hooks.are_stopped() {
+            break;
+        }
+        let call = Call { input: &telling.input, env: &env, cwd: &hooks.project, owner: &hooks.owner };
+        let ran = hooks::run(&known.hook, &call);
+        let verdict = match ran.end {
+            End::Code(code) => telling.event.verdict(code),
+            End::Signal(_) | End::TimedOut | End::NotRun(_) => Verdict::Complain,
+        };
+        if !team.exists() {
+            break;
+        }
+        team.record_all(news(telling, known, &ran, verdict))?;
+        all.push((known.source.clone(), ran, verdict));
+        if telling.event == HookEvent::TaskCompleted && verdict == Verdict::Hold {
+            break;
+        }
+    }
+    Ok(all)
+}
+
+/// The caller's own environment, less what would make the hook somebody else, plus whom it is about (EN-04). The token
+/// stays here: what a hook does it does as the user's command, not as the proven member (SEC-04).
+fn environment(
+    ctx: &Context,
+    team: &TeamStore,
+    hooks: &Hooks,
+    telling: &Telling,
+) -> Vec<(OsString, OsString)> {
+    let foreign = |name: &OsString| name.to_string_lossy().starts_with("PHALANX_");
+    let mut env: Vec<(OsString, OsString)> =
+        ctx.caller.env.iter().filter(|(name, _)| !foreign(name)).cloned().collect();
+    env.retain(|(name, _)| name != "CLAUDE_PROJECT_DIR");
+    let agent = agent_id(telling.member, team.name());
+    env.extend(
+        [
+            ("PHALANX_TEAM", team.name().as_str().into()),
+            ("PHALANX_CONFIG_DIR", team.root().into()),
+            ("PHALANX_AGENT_NAME", telling.member.as_str().into()),
+            ("PHALANX_AGENT_ID", OsString::from(agent)),
+            (INSIDE, telling.event.as_str().into()),
+            ("CLAUDE_PROJECT_DIR", hooks.project.clone().into()),
+        ]
+        .map(|(name, value): (&str, OsString)| (name.into(), value)),
+    );
+    env
+}
+
+/// How a hook ended, for the journal; what went wrong is a warning beside it, which every face shows.
+fn news(telling: &Telling, known: &Known, ran: &Ran, verdict: Verdict) -> Vec<Note> {
+    let about = |kind| Note {
+        cause: telling.cause.map(str::to_owned),
+        member: Some(telling.member.clone()),
+        task: telling.task,
+        ..Note::of(kind)
+    };
+    let mut note = about(EventKind::HookRan)
+        .with("hook", telling.event.as_str())
+        .with("source", known.source.as_str())
+        .with("run", text::short(&known.hook.run.shown(), TOLD))
+        .with("outcome", outcome(ran, verdict))
+        .with("elapsed_ms", ran.elapsed_ms);
+    match &ran.end {
+        End::Code(code) => note = note.with("exit_code", *code),
+        End::Signal(signal) => note = note.with("signal", *signal),
+        End::TimedOut | End::NotRun(_) => {}
+    }
+    if verdict == Verdict::Hold {
+        note = note.with("reason", text::short(or_nothing(&ran.stderr), TOLD));
+    }
+    let warning = complaint(telling.event, &known.source, ran);
+    let warning = (verdict == Verdict::Complain).then(|| about(EventKind::Warning).with("text", warning));
+    [note].into_iter().chain(warning).collect()
+}
+
+fn outcome(ran: &Ran, verdict: Verdict) -> &'static str {
+    match (&ran.end, verdict) {
+        (End::TimedOut, _) => "timed_out",
+        (End::NotRun(_), _) => "not_run",
+        (End::Code(_) | End::Signal(_), Verdict::Complain) => "failed",
+        (End::Code(_) | End::Signal(_), Verdict::Hold) => "held",
+        (End::Code(_) | End::Signal(_), Verdict::Nothing | Verdict::Show) => "done",
+    }
+}
+
+/// What the user is told of a hook that went wrong.
+fn complaint(event: HookEvent, source: &str, ran: &Ran) -> String {
+    let how = match &ran.end {
+        End::Code(code) => format!("exit code {code}"),
+        End::Signal(signal) => format!("signal {signal}"),
+        End::TimedOut => format!("not done after {} s, and ended", ran.elapsed_ms / 1000),
+        End::NotRun(why) => why.clone(),
+    };
+    let said = if ran.stderr.is_empty() { String::new() } else { format!(": {}", ran.stderr) };
+    text::short(&format!("hook {} of {source}: {how}{said}", event.as_str()), TOLD)
+}
+
+fn or_nothing(said: &str) -> &str {
+    if said.is_empty() { "it gave no reason" } else { said }
+}
+
+/// Puts a hook's words into the member's mailbox, if somebody reads it. They never begin as a protocol message does, so
+/// that what a hook repeats of others controls nobody (SEC-05).
+fn tell(team: &TeamStore, member: &MemberName, event: HookEvent, said: &str) -> Result<(), OpsError> {
+    if said.is_empty() || !presence::reads(team, member)? {
+        return Ok(());
+    }
+    let words = Message::Text(format!("Hook {}: {said}", event.as_str()));
+    send::say(team, &MemberName::lead(), member, &words, None).map(drop)
+}
+
+/// A native Claude runs the hooks of its own settings.
+fn is_claude(record: &MemberRecord) -> bool {
+    let program = record.wish.argv.first().map(Path::new).and_then(Path::file_name);
+    program.is_some_and(|program| program == CLAUDE)
+}
+
+fn shown(path: &Path) -> String {
+    path.to_string_lossy().into_owned()
+}
+
+#[cfg(test)]
+mod tests;
