@@ -15,6 +15,7 @@ use crate::model::task::{Task, TaskState};
 
 mod health;
 mod questions;
+mod replay;
 mod shutdown;
 mod staff;
 
@@ -225,6 +226,7 @@ fn msg_03_a_message_seen_again_is_acted_upon_once() {
     assert_eq!(again, [Effect::Acknowledge { ids: vec!["m1".to_owned()] }]);
     let second = react(&mut state, mail("ann", "m2", &approval("shutdown-5@ann")), NOW);
     assert_eq!((terminates(&second).len(), warns(&second)), (0, 1));
+    assert_eq!(state.handled, ["m2".to_owned()].into(), "what is marked is not remembered for ever");
 }
 
 #[test]
