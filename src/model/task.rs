@@ -118,6 +118,9 @@ pub(crate) struct Extra {
     pub(crate) ended_by: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) outcome: Option<Outcome>,
+    /// Its owner was named by somebody else and has not been told yet.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub(crate) untold: bool,
     /// How often the task went back to pending because its owner left.
     #[serde(skip_serializing_if = "is_zero")]
     pub(crate) released: u32,

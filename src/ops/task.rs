@@ -4,20 +4,27 @@ use super::context::{Context, now};
 use super::error::OpsError;
 use crate::model::board::{Board, Refusal};
 use crate::model::drift::Drift;
+use crate::model::envelope::Envelope;
 use crate::model::event::{EventKind, Note};
 use crate::model::id::{MemberName, TaskId};
 use crate::model::protocol::{Message, TaskAssignment};
-use crate::model::task::{Outcome, Task};
+use crate::model::task::{Outcome, Task, TaskState};
 use crate::store::{Ending, NewTask, StoreError, TaskChanges, TaskOwner, TeamStore};
 use crate::sys::failpoint;
 
 /// Puts tasks on the board, all or none.
 pub(crate) fn create(ctx: &Context, team: &TeamStore, batch: &[NewTask]) -> Result<Vec<Task>, OpsError> {
     batch.iter().filter_map(|t| t.owner.as_ref()).try_for_each(|owner| must_be_member(team, owner))?;
-    let tasks = lay_out(ctx, team, batch)?;
-    for (task, new) in tasks.iter().zip(batch) {
-        new.owner.iter().try_for_each(|owner| assign(ctx, team, task, owner))?;
+    let mut batch = batch.to_vec();
+    for new in &mut batch {
+        new.extra.untold = new.owner.as_ref().map_or(Ok(false), |owner| hears(ctx, team, owner))?;
     }
+    let tasks = lay_out(ctx, team, &batch)?;
+    failpoint::hit("assign.noted");
+    tasks
+        .iter()
+        .filter(|task| task.extra.untold)
+        .try_for_each(|task| tell_owner(team, task, &ctx.speaker))?;
     Ok(tasks)
 }
 
@@ -39,20 +46,44 @@ fn must_be_member(team: &TeamStore, name: &MemberName) -> Result<(), OpsError> {
     Err(StoreError::NoSuchMember { team: team.name().clone(), name: name.clone(), known }.into())
 }
 
-/// Tells the new owner of a task, unless it is its own doing.
-fn assign(ctx: &Context, team: &TeamStore, task: &Task, owner: &MemberName) -> Result<(), OpsError> {
-    if *owner == ctx.speaker || !super::send::reads_mail(team, owner)? {
-        return Ok(());
-    }
+/// Whether a new owner of a task is to be told: not of its own doing, and only if it reads what it is told.
+fn hears(ctx: &Context, team: &TeamStore, owner: &MemberName) -> Result<bool, OpsError> {
+    Ok(*owner != ctx.speaker && super::send::reads_mail(team, owner)?)
+}
+
+/// Tells the new owner of a task. The message has the id of the task's event: whoever comes after one that died here sees
+/// by it whether it was said.
+fn tell_owner(team: &TeamStore, task: &Task, by: &MemberName) -> Result<(), OpsError> {
+    let (Some(owner), Some(event)) = (&task.owner, &task.extra.event) else { return Ok(()) };
     let news = TaskAssignment {
         task_id: task.id.to_string(),
         subject: Some(task.subject.clone()),
         description: Some(task.description.clone()),
-        assigned_by: Some(ctx.speaker.to_string()),
+        assigned_by: Some(by.to_string()),
         timestamp: Some(now().iso()),
     };
-    let (message, cause) = (Message::TaskAssignment(news), task.extra.event.clone());
-    super::send::say(team, &ctx.speaker, owner, &message, cause).map(drop)
+    let owner = MemberName::existing(owner)?;
+    super::send::say_all(team, by, &owner, &[(Message::TaskAssignment(news), event)])?;
+    failpoint::hit("assign.said");
+    Ok(team.owner_is_told(task.id)?)
+}
+
+/// Tells the owners that whoever named them did not live to tell; gives their tasks.
+pub(super) fn tell_owners(team: &TeamStore) -> Result<Vec<TaskId>, OpsError> {
+    let roster = team.team()?;
+    let mut told = Vec::new();
+    for task in board(team)?.tasks.values().filter(|task| task.extra.untold) {
+        let owner = roster.members.iter().find(|member| task.is_owned_by(&member.name));
+        let Some(owner) = owner.filter(|_| task.state == TaskState::Pending) else { continue };
+        let is_it = |said: &Envelope| Some(&said.msg_id) == task.extra.event.as_ref();
+        if team.mailbox(&owner.name).all()?.iter().any(is_it) {
+            team.owner_is_told(task.id)?;
+        } else {
+            tell_owner(team, task, &MemberName::lead())?;
+            told.push(task.id);
+        }
+    }
+    Ok(told)
 }
 
 /// Edits a task; a new owner is told.
@@ -68,7 +99,9 @@ pub(crate) fn update(
     };
     owner.iter().try_for_each(|owner| must_be_member(team, owner))?;
     let before = get(team, id)?;
-    let task = team.update_task(id, &ctx.speaker, changes)?;
+    let tells = owner.map_or(Ok(false), |owner| hears(ctx, team, owner))?;
+    let task = team.update_task(id, &ctx.speaker, &TaskChanges { tells, ..changes.clone() })?;
+    failpoint::hit("assign.owned");
     let mut note = Note::of_task(EventKind::TaskUpdated, &task)
         .with("by", ctx.speaker.as_str())
         .with("fields", changes.fields());
@@ -76,8 +109,10 @@ pub(crate) fn update(
         note = note.with("status", task.state.as_str());
     }
     team.record(note)?;
-    let is_new = |owner: &&&MemberName| !before.is_owned_by(owner);
-    owner.as_ref().filter(is_new).map_or(Ok(()), |owner| assign(ctx, team, &task, owner))?;
+    failpoint::hit("assign.noted");
+    if task.extra.untold {
+        tell_owner(team, &task, &ctx.speaker)?;
+    }
     Ok(task)
 }
 
