@@ -160,7 +160,7 @@ impl World {
             0 => drop(self.begin(&who(NAMES[usize::from(a) % 4]), ["worker", "shell"][usize::from(b) % 2])),
             1 | 2 => self.advance(a, Cause::Ready),
             3 => self.advance(a, [Cause::Work, Cause::Rest, Cause::PlanSent][usize::from(b) % 3]),
-            4 => self.ask(&who(NAMES[usize::from(a) % 4]), b % 4 == 0, u64::from(b) * 200),
+            4 => self.ask(&who(NAMES[usize::from(a) % 4]), b.is_multiple_of(4), u64::from(b) * 200),
             5 | 6 => self.speak(a, b, a ^ b),
             7 => self.change_board(a, b),
             8 => self.file(a),
@@ -185,7 +185,7 @@ impl World {
             true => unasked,
             false => self.due.remove(usize::from(a) % self.due.len()),
         };
-        let result = if b % 8 == 0 { Err("foreign".to_owned()) } else { Ok(()) };
+        let result = if b.is_multiple_of(8) { Err("foreign".to_owned()) } else { Ok(()) };
         Event::Terminated(vec![Terminated { name, incarnation, result }])
     }
 
@@ -207,9 +207,9 @@ impl World {
     fn other(&mut self, a: u8, b: u8) -> Event {
         let member = who(NAMES[usize::from(a) % 4]);
         match b % 16 {
-            0 => Event::Stop { force: a % 2 == 0 },
-            1 if a % 8 == 0 => Event::Leave,
-            2 if a % 8 == 0 => Event::TeamGone,
+            0 => Event::Stop { force: a.is_multiple_of(2) },
+            1 if a.is_multiple_of(8) => Event::Leave,
+            2 if a.is_multiple_of(8) => Event::TeamGone,
             3..6 => Event::Answers(vec![Answer {
                 member,
                 from: "team-lead".to_owned(),
