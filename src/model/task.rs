@@ -277,7 +277,7 @@ impl Task {
 }
 
 /// The known keys of [`Extra`]; a newer phalanx may have put others beside them.
-const EXTRA_KEYS: [&str; 18] = [
+const EXTRA_KEYS: [&str; 19] = [
     "role",
     "event",
     "cause",
@@ -295,6 +295,7 @@ const EXTRA_KEYS: [&str; 18] = [
     "ended_by",
     "outcome",
     "released",
+    "untold",
     "seal",
 ];
 

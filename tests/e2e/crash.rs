@@ -225,6 +225,8 @@ fn msg_03_cr_05_whoever_assigns_a_task_may_die_anywhere_and_its_owner_is_told_on
         });
         let told = recovered(&stage)["assigned"].clone();
         assert_eq!(told, if untold { json!(["1"]) } else { Value::Null }, "{point}");
+        stage.phalanx(&["task", "update", "1", "--owner", "bob"]).expect(0);
+        assert_eq!(messages(&stage, "bob", "task_assignment"), 1, "{point}: it is theirs already");
         println!("{point:<18} {}", if untold { "the adopter" } else { "whoever died" });
         down(&stage);
     }
