@@ -293,10 +293,10 @@ impl Follower {
     }
 }
 
-/// Feeds the lead's step so many empty ticks and gives the number of effects.
+/// Feeds the step of a lead with 50 members so many events and gives the number of effects.
 #[must_use]
-pub fn ticks(count: usize) -> usize {
-    lead::idle_steps(count)
+pub fn steps(count: usize) -> usize {
+    lead::steps(count)
 }
 
 /// A task on the board: id, state, owner, whom it blocks, by whom it is blocked.

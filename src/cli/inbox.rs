@@ -109,8 +109,8 @@ impl Reader {
 
     fn clear(&self) -> Done {
         let messages = look(&self.team, &self.owner, true)?;
-        settle(&self.team, &self.owner, &messages, Afterwards::Remove)?;
-        let entries: Vec<_> = messages.iter().map(Envelope::to_entry).collect();
+        let removed = settle(&self.team, &self.owner, messages, Afterwards::Remove)?;
+        let entries: Vec<_> = removed.iter().map(Envelope::to_entry).collect();
         self.out.give(&entries, || format!("removed {} messages of {}", entries.len(), self.owner))?;
         Ok(Exit::DONE)
     }
@@ -119,7 +119,8 @@ impl Reader {
         // What was read before is not marked again.
         let fresh = |m: &&Envelope| self.afterwards == Afterwards::Remove || !m.read;
         let shown: Vec<Envelope> = messages.iter().filter(fresh).cloned().collect();
-        Ok(settle(&self.team, &self.owner, &shown, self.afterwards)?)
+        settle(&self.team, &self.owner, shown, self.afterwards)?;
+        Ok(())
     }
 
     fn show(&self, messages: &[Envelope]) -> Result<(), Failure> {

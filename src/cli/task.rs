@@ -70,6 +70,7 @@ fn update(setup: &Setup, team: &Team, args: Update) -> Done {
         owner: named.map(TaskOwner::Member).or(args.no_owner.then_some(TaskOwner::Nobody)),
         blocked_by: args.blocked_by,
         unblock: args.unblock,
+        ..TaskChanges::default()
     };
     if changes == TaskChanges::default() {
         return Err(Failure::usage("nothing is to be changed", "see `phalanx task update --help`"));

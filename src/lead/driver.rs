@@ -214,7 +214,7 @@ impl Driver<'_> {
                         self.attend()?;
                         self.step(Event::Tick)?;
                     }
-                    Some(_) | None => self.look(&Topic::Everything)?,
+                    Some(_) | None => self.sweep()?,
                 }
             }
         }
@@ -252,6 +252,14 @@ impl Driver<'_> {
             self.step(Event::Journal(news))?;
         }
         Ok(())
+    }
+
+    fn sweep(&mut self) -> Result<(), OpsError> {
+        if self.leads {
+            // What cannot be cleared away now is tried again.
+            let _ = ops::recover::sweep(self.team);
+        }
+        self.look(&Topic::Everything)
     }
 
     /// Reads again what the change was about and steps over it.
@@ -313,6 +321,7 @@ impl Driver<'_> {
             }
         };
         self.due = waiting.iter().map(|question| question.deadline_at).min();
+        self.announced.retain(|id| waiting.iter().any(|question| question.id == *id));
         self.step(Event::Filed(waiting.clone()))?;
         let fresh: Vec<_> = waiting.into_iter().filter(|q| self.announced.insert(q.id.clone())).collect();
         if !fresh.is_empty() {

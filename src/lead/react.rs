@@ -20,9 +20,16 @@ use crate::model::time::Timestamp;
 pub(super) use health::next_silence;
 pub(super) use staff::next_start;
 
-/// Takes in what happened and says what is to be done.
+/// Takes in what happened and says what is to be done; once its work is over, nothing: that is for whoever leads next.
 pub(crate) fn react(state: &mut State, event: Event, now: Timestamp) -> Vec<Effect> {
     let mut effects = Vec::new();
+    if state.end().is_some() {
+        // Of what has happened until then the user's hooks still hear.
+        if let Event::Journal(events) = event {
+            hooks::see_journal(state, events, &mut effects);
+        }
+        return effects;
+    }
     match event {
         Event::Mail(mail) => mail::read_mail(state, mail, &mut effects),
         Event::Members(records) => members::see_members(state, &records, &mut effects),

@@ -94,6 +94,8 @@ pub(super) struct Question {
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Kind {
     pub(super) template: Template,
+    /// Those that they can have; they are compared at every step.
+    pub(super) names: Vec<MemberName>,
     /// Told to the driver to be started, and nothing heard yet.
     pub(super) starting: BTreeSet<MemberName>,
     /// In a row.
@@ -138,7 +140,8 @@ pub(crate) struct State {
 impl State {
     /// A lead that knows nothing yet.
     pub(crate) fn new(goal: Goal, templates: Vec<Template>) -> State {
-        let kind = |template| Kind {
+        let kind = |template: Template| Kind {
+            names: template.names(),
             template,
             starting: BTreeSet::new(),
             failures: 0,

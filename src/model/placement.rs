@@ -13,6 +13,14 @@ pub(crate) struct ProcessId {
     pub(crate) start: u64,
 }
 
+impl ProcessId {
+    /// Proven gone, whoever has its pid now.
+    pub(crate) fn of_another_boot(self) -> ProcessId {
+        // No process starts that late.
+        ProcessId { start: u64::MAX, ..self }
+    }
+}
+
 /// What makes placements.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
@@ -119,6 +127,20 @@ impl Placement {
             Placement::Tmux(pane) => &pane.pane_id,
             Placement::Iterm2(session) => &session.session_id,
             Placement::Pty(_) | Placement::Exec(_) => "",
+        }
+    }
+
+    /// The same place with processes that are proven gone.
+    pub(crate) fn of_another_boot(self) -> Placement {
+        match self {
+            Placement::Tmux(pane) => {
+                let (server, process) = (pane.server.of_another_boot(), pane.pane.of_another_boot());
+                Placement::Tmux(TmuxPane { server, pane: process, ..pane })
+            }
+            Placement::Pty(hold) => {
+                Placement::Pty(PtyHold { launcher: hold.launcher.of_another_boot(), ..hold })
+            }
+            place @ (Placement::Iterm2(_) | Placement::Exec(_)) => place,
         }
     }
 

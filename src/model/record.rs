@@ -109,6 +109,9 @@ pub(crate) struct MemberRecord {
     /// What it has owed an answer to for too long, and what its screen says meanwhile; none: it answers.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) unresponsive: Option<String>,
+    /// The boot of this machine that its processes belong to. Older records, and systems that have none, do not say.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) boot_id: Option<String>,
 }
 
 /// The form that this phalanx writes.
@@ -118,6 +121,22 @@ impl MemberRecord {
     /// The process that leads all that the member runs, as far as it is known.
     pub(crate) fn launcher(&self) -> Option<ProcessId> {
         self.start.as_ref().map(|s| s.launcher).or_else(|| self.placement.as_ref()?.launcher())
+    }
+
+    /// The record as it is to be taken in this boot: start times count from a boot on, so that after another one a process
+    /// could have the pid and the start time that a member's had.
+    pub(crate) fn seen_in(self, boot: &str) -> MemberRecord {
+        if boot.is_empty() || self.boot_id.as_deref().is_none_or(|own| own == boot) {
+            return self;
+        }
+        let start = self.start.map(|start| StartRecord {
+            launcher: start.launcher.of_another_boot(),
+            program: start.program.of_another_boot(),
+            ..start
+        });
+        let spawner = self.spawner.map(ProcessId::of_another_boot);
+        let placement = self.placement.map(Placement::of_another_boot);
+        MemberRecord { start, spawner, placement, ..self }
     }
 
     /// Whether the member can be written to, and asked to end: its program reads the mailbox, or its wrapper does.
@@ -191,6 +210,7 @@ mod tests {
                 at: Timestamp(4),
             }),
             unresponsive: None,
+            boot_id: None,
         };
         let text = serde_json::to_string(&record).expect("json");
         let back: MemberRecord = serde_json::from_str(&text).expect("json");

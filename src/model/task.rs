@@ -118,6 +118,9 @@ pub(crate) struct Extra {
     pub(crate) ended_by: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) outcome: Option<Outcome>,
+    /// Its owner was named by somebody else and has not been told yet.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub(crate) untold: bool,
     /// How often the task went back to pending because its owner left.
     #[serde(skip_serializing_if = "is_zero")]
     pub(crate) released: u32,
@@ -274,7 +277,7 @@ impl Task {
 }
 
 /// The known keys of [`Extra`]; a newer phalanx may have put others beside them.
-const EXTRA_KEYS: [&str; 18] = [
+const EXTRA_KEYS: [&str; 19] = [
     "role",
     "event",
     "cause",
@@ -292,6 +295,7 @@ const EXTRA_KEYS: [&str; 18] = [
     "ended_by",
     "outcome",
     "released",
+    "untold",
     "seal",
 ];
 

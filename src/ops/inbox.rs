@@ -4,9 +4,11 @@
 use std::path::PathBuf;
 
 use super::error::OpsError;
+use super::lease;
 use crate::model::envelope::Envelope;
 use crate::model::event::{EventKind, Note};
 use crate::model::id::MemberName;
+use crate::model::protocol::Message;
 use crate::store::{StoreError, TeamStore};
 
 /// What happens to messages once they were handed over.
@@ -31,23 +33,29 @@ pub(crate) fn look(team: &TeamStore, owner: &MemberName, all: bool) -> Result<Ve
     Ok(if all { mailbox.all()? } else { mailbox.unread()? })
 }
 
-/// Says that `messages` were handed over to their reader.
+/// Says that `messages` were handed over to their reader; gives those of which that is so. What a loop has to act upon
+/// stays unread while one leads: whoever looks at its mail must not take an answer out of its hands.
 pub(crate) fn settle(
     team: &TeamStore,
     owner: &MemberName,
-    messages: &[Envelope],
+    mut messages: Vec<Envelope>,
     afterwards: Afterwards,
-) -> Result<(), OpsError> {
+) -> Result<Vec<Envelope>, OpsError> {
+    if messages.is_empty() || afterwards == Afterwards::Leave {
+        return Ok(Vec::new());
+    }
+    if owner.is_lead() && lease::is_led(team)? {
+        messages.retain(|message| message.read || !Message::parse(&message.text).is_for_the_loop());
+    }
     let ids: Vec<String> = messages.iter().map(|m| m.msg_id.clone()).collect();
-    if ids.is_empty() || afterwards == Afterwards::Leave {
-        return Ok(());
+    if afterwards == Afterwards::Mark && !ids.is_empty() {
+        acknowledge(team, owner, &ids)?;
     }
-    if afterwards == Afterwards::Mark {
-        return acknowledge(team, owner, &ids);
+    if afterwards == Afterwards::Remove && !ids.is_empty() {
+        team.mailbox(owner).remove(&ids)?;
+        team.record(Note::of(EventKind::MessageHandled).member(owner).with("msg_ids", ids))?;
     }
-    team.mailbox(owner).remove(&ids)?;
-    team.record(Note::of(EventKind::MessageHandled).member(owner).with("msg_ids", ids))?;
-    Ok(())
+    Ok(messages)
 }
 
 /// Says that the messages of these ids were acted upon.

@@ -3,23 +3,62 @@
 
 use super::context::now;
 use super::error::OpsError;
-use super::send::{reads_mail, say};
+use super::send::{reads_mail, say, say_all};
+use crate::model::envelope::Envelope;
 use crate::model::id::{MemberName, TaskId};
 use crate::model::protocol::{Message, TaskAssignment};
 use crate::model::task::{Task, TaskState};
 use crate::store::TeamStore;
+use crate::sys::failpoint;
 
-/// Tells `owner` that this task is its own.
-pub(super) fn assign(
-    team: &TeamStore,
-    by: &MemberName,
-    task: &Task,
-    owner: &MemberName,
-) -> Result<(), OpsError> {
-    if owner == by || !reads_mail(team, owner)? {
-        return Ok(());
+/// Whether a new owner of a task is to be told: not of its own doing, and only if it reads what it is told.
+pub(super) fn hears(team: &TeamStore, by: &MemberName, owner: &MemberName) -> Result<bool, OpsError> {
+    Ok(owner != by && reads_mail(team, owner)?)
+}
+
+/// Tells the new owner of a task. The message has the id of the task's event: whoever comes after one that died here sees
+/// by it whether it was said.
+pub(super) fn tell(team: &TeamStore, task: &Task, by: &MemberName) -> Result<(), OpsError> {
+    let (Some(owner), Some(event)) = (&task.owner, &task.extra.event) else { return Ok(()) };
+    let owner = MemberName::existing(owner)?;
+    say_all(team, by, &owner, &[(news(task, by), event)])?;
+    failpoint::hit("assign.said");
+    Ok(team.owner_is_told(task.id)?)
+}
+
+/// Tells the owners that whoever named them did not live to tell; gives their tasks.
+pub(super) fn tell_all(team: &TeamStore) -> Result<Vec<TaskId>, OpsError> {
+    let roster = team.team()?;
+    let mut told = Vec::new();
+    for task in team.board()?.tasks.values().filter(|task| task.extra.untold) {
+        let owner = roster.members.iter().find(|member| task.is_owned_by(&member.name));
+        let Some(owner) = owner.filter(|_| task.state == TaskState::Pending) else { continue };
+        let is_it = |said: &Envelope| Some(&said.msg_id) == task.extra.event.as_ref();
+        if team.mailbox(&owner.name).all()?.iter().any(is_it) {
+            team.owner_is_told(task.id)?;
+        } else {
+            tell(team, task, &MemberName::lead())?;
+            told.push(task.id);
+        }
     }
-    say(team, by, owner, &news(task, by), task.extra.event.clone()).map(drop)
+    Ok(told)
+}
+
+/// Tells members that start of what is theirs; their mailboxes exist. An earlier run may have been told: this one was not.
+pub(super) fn catch_up(team: &TeamStore, names: &[&MemberName]) -> Result<(), OpsError> {
+    let (board, lead) = (team.board()?, MemberName::lead());
+    let owned = board.tasks.values().filter(|task| task.owner.is_some() && !task.state.is_over());
+    for task in owned {
+        for name in names.iter().filter(|name| task.is_owned_by(name)) {
+            if reads_mail(team, name)? {
+                say(team, &lead, name, &news(task, &lead), task.extra.event.clone())?;
+            }
+            if task.extra.untold {
+                team.owner_is_told(task.id)?;
+            }
+        }
+    }
+    Ok(())
 }
 
 /// Tells the owners of tasks that nothing blocks any more.
@@ -37,18 +76,6 @@ pub(super) fn freed(team: &TeamStore, by: &MemberName, tasks: &[TaskId]) -> Resu
             task.id, task.subject
         );
         say(team, by, &owner, &Message::Text(text), task.extra.event.clone())?;
-    }
-    Ok(())
-}
-
-/// Tells members that start of what was theirs before they were there; their mailboxes exist.
-pub(super) fn catch_up(team: &TeamStore, names: &[&MemberName]) -> Result<(), OpsError> {
-    let board = team.board()?;
-    let owned = board.tasks.values().filter(|task| task.owner.is_some() && !task.state.is_over());
-    for task in owned {
-        for name in names.iter().filter(|name| task.is_owned_by(name)) {
-            assign(team, &MemberName::lead(), task, name)?;
-        }
     }
     Ok(())
 }

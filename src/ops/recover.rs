@@ -1,8 +1,11 @@
 //! What whoever leads does first: verbs that died half-way are brought to their end, so that the loop finds nothing but
 //! runs that live and runs that are over. Every step may be done again, also if this process dies in it.
 
+use std::collections::BTreeSet;
+
 use super::context::Context;
 use super::error::OpsError;
+use super::owners;
 use super::retire::{self, Retirement};
 use super::spawn::{self, Finished};
 use super::task;
@@ -23,6 +26,8 @@ struct Recovered {
     retired: Vec<MemberName>,
     /// Tasks of members that have ended.
     released: Vec<TaskId>,
+    /// Tasks whose owners were told of them.
+    assigned: Vec<TaskId>,
 }
 
 /// Finishes or undoes what dead processes have begun; the journal is told what that was.
@@ -35,7 +40,14 @@ pub(crate) fn recover(ctx: &Context, team: &TeamStore) -> Result<(), OpsError> {
     let over = ended(team)?;
     complete(ctx, team, &over, &mut done)?;
     give_back(team, &over, &mut done)?;
+    done.assigned = owners::tell_all(team)?;
+    sweep(team)?;
     tell(team, id, &done)
+}
+
+/// Clears away what killed processes have left in everybody's way.
+pub(crate) fn sweep(team: &TeamStore) -> Result<(), OpsError> {
+    Ok(team.free_stale_locks()?)
 }
 
 /// Runs that are over by their records, and that nobody is busy with.
@@ -119,7 +131,15 @@ fn give_back(
             untold.push((retirement, released));
         }
     }
-    retire::tell(team, &untold)
+    // Who told the lead's mailbox and died before it told the journal has said it: it is not said again.
+    let said: BTreeSet<String> = match untold.is_empty() {
+        true => BTreeSet::new(),
+        false => team.mailbox(&MemberName::lead()).all()?.into_iter().map(|m| m.msg_id).collect(),
+    };
+    let is_new = |(one, _): &&(&Retirement, Vec<TaskId>)| !said.contains(one.incarnation.as_str());
+    let unsaid: Vec<_> = untold.iter().filter(is_new).cloned().collect();
+    retire::notify(team, &unsaid)?;
+    retire::note(team, &untold)
 }
 
 /// Whether the journal has the end of this run: of one that never was the team's there is nothing to be told.
@@ -138,6 +158,7 @@ fn tell(team: &TeamStore, id: String, done: &Recovered) -> Result<(), OpsError> 
         ("taken_back", names(&done.starts.taken_back)),
         ("retired", names(&done.retired)),
         ("released", done.released.iter().map(TaskId::to_string).collect()),
+        ("assigned", done.assigned.iter().map(TaskId::to_string).collect()),
     ];
     let parts = parts.into_iter().filter(|(_, what)| !what.is_empty());
     let note = Note { id: Some(id), ..Note::of(EventKind::Recovered) };

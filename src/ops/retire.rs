@@ -11,7 +11,7 @@ use crate::model::lifecycle::Cause;
 use crate::model::protocol::{Message, TeammateTerminated};
 use crate::model::record::MemberRecord;
 use crate::store::TeamStore;
-use crate::sys::{failpoint, rand};
+use crate::sys::failpoint;
 
 /// A run that is over.
 #[derive(Debug, Clone, PartialEq)]
@@ -77,19 +77,28 @@ fn end(team: &TeamStore, one: &Retirement) -> Result<(Option<Note>, bool), OpsEr
 
 /// The notices to the lead's mailbox, in the observed form, and to the journal.
 pub(super) fn tell(team: &TeamStore, gone: &[(&Retirement, Vec<TaskId>)]) -> Result<(), OpsError> {
+    notify(team, gone)?;
+    failpoint::hit("retire.noticed");
+    note(team, gone)
+}
+
+/// A run leaves once: its event and the notice of it have its own id. Whoever comes after one that died in between finds
+/// the notice by that.
+pub(super) fn notify(team: &TeamStore, gone: &[(&Retirement, Vec<TaskId>)]) -> Result<(), OpsError> {
     if gone.is_empty() {
         return Ok(());
     }
     let system = MemberName::existing("system")?;
-    // The notice is because of the event, whose id is therefore known before.
-    let events: Vec<String> = gone.iter().map(|_| rand::uuid()).collect();
-    let notices = gone.iter().zip(&events);
     let notices: Vec<(Message, &str)> =
-        notices.map(|((one, released), event)| (notice(one, released), event.as_str())).collect();
-    send::say_all(team, &system, &MemberName::lead(), &notices)?;
-    let left = gone.iter().zip(&events).map(|((one, released), event)| {
+        gone.iter().map(|(one, released)| (notice(one, released), one.incarnation.as_str())).collect();
+    send::say_all(team, &system, &MemberName::lead(), &notices)
+}
+
+/// Says in the journal that they have left.
+pub(super) fn note(team: &TeamStore, gone: &[(&Retirement, Vec<TaskId>)]) -> Result<(), OpsError> {
+    let left = gone.iter().map(|(one, released)| {
         let given_back = released.iter().map(TaskId::to_string).collect::<Vec<_>>();
-        let note = Note { id: Some(event.clone()), ..Note::of(EventKind::MemberLeft) };
+        let note = Note { id: Some(one.incarnation.to_string()), ..Note::of(EventKind::MemberLeft) };
         note.member(&one.name).with("reason", one.reason.as_str()).with("released", given_back)
     });
     team.record_all(left.collect())?;

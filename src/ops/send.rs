@@ -147,15 +147,20 @@ fn cause_of(team: &TeamStore, message: &Message) -> Option<String> {
     }
 }
 
-/// Puts several protocol messages of `from` into one mailbox at once, each because of an event of the journal.
+/// Puts several protocol messages of `from` into one mailbox at once, each because of an event of the journal; a message
+/// has the id of its event, so that it can be seen whether it was said.
 pub(crate) fn say_all(
     team: &TeamStore,
     from: &MemberName,
     to: &MemberName,
     messages: &[(Message, &str)],
 ) -> Result<(), OpsError> {
-    let envelope = |message: &Message| Envelope::new(from.as_str(), &message.to_text(), rand::uuid(), now());
-    let envelopes: Vec<Envelope> = messages.iter().map(|(message, _)| envelope(message)).collect();
+    let color = team.team()?.member(from).and_then(|m| m.color.clone());
+    let envelope = |(message, cause): &(Message, &str)| {
+        let said = Envelope::new(from.as_str(), &message.to_text(), (*cause).to_owned(), now());
+        said.with(None, color.as_deref())
+    };
+    let envelopes: Vec<Envelope> = messages.iter().map(envelope).collect();
     team.mailbox(to).append_all(&envelopes)?;
     let notes = envelopes.iter().zip(messages).map(|(envelope, (message, cause))| {
         let note = Note::of(EventKind::MessageSent).because(cause).member(to).with("from", from.as_str());

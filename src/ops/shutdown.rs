@@ -125,6 +125,17 @@ fn tell(
         note = note.with("reason", reason.as_str());
     }
     team.record(Note { id: request.event.clone(), ..note })?;
+    match request.outcome {
+        // Of one that is over nobody has to hear anything: its request has ended as it was filed.
+        Some(outcome) => note_end(team, request, outcome),
+        None => Ok(()),
+    }
+}
+
+fn note_end(team: &TeamStore, request: &ShutdownRequest, outcome: ShutdownOutcome) -> Result<(), OpsError> {
+    let note = Note { cause: request.event.clone(), ..Note::of(EventKind::ShutdownEnded) };
+    let note = note.member(&request.member).with("request_id", request.id.as_str());
+    team.record(note.with("outcome", outcome.as_str()))?;
     Ok(())
 }
 

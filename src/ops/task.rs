@@ -15,10 +15,15 @@ use crate::sys::failpoint;
 /// Puts tasks on the board, all or none.
 pub(crate) fn create(ctx: &Context, team: &TeamStore, batch: &[NewTask]) -> Result<Vec<Task>, OpsError> {
     batch.iter().filter_map(|t| t.owner.as_ref()).try_for_each(|owner| must_be_member(team, owner))?;
-    let tasks = lay_out(ctx, team, batch)?;
-    for (task, new) in tasks.iter().zip(batch) {
-        new.owner.iter().try_for_each(|owner| owners::assign(team, &ctx.speaker, task, owner))?;
+    let mut batch = batch.to_vec();
+    for new in &mut batch {
+        new.extra.untold =
+            new.owner.as_ref().map_or(Ok(false), |owner| owners::hears(team, &ctx.speaker, owner))?;
     }
+    let tasks = lay_out(ctx, team, &batch)?;
+    failpoint::hit("assign.noted");
+    let untold = tasks.iter().filter(|task| task.extra.untold);
+    untold.into_iter().try_for_each(|task| owners::tell(team, task, &ctx.speaker))?;
     Ok(tasks)
 }
 
@@ -53,7 +58,9 @@ pub(crate) fn update(
     };
     owner.iter().try_for_each(|owner| must_be_member(team, owner))?;
     let before = get(team, id)?;
-    let (task, freed) = team.update_task(id, &ctx.speaker, changes)?;
+    let tells = owner.map_or(Ok(false), |owner| owners::hears(team, &ctx.speaker, owner))?;
+    let (task, freed) = team.update_task(id, &ctx.speaker, &TaskChanges { tells, ..changes.clone() })?;
+    failpoint::hit("assign.owned");
     let mut note = Note::of_task(EventKind::TaskUpdated, &task)
         .with("by", ctx.speaker.as_str())
         .with("fields", changes.fields());
@@ -61,11 +68,11 @@ pub(crate) fn update(
         note = note.with("status", task.state.as_str());
     }
     team.record(note)?;
-    let is_new = |owner: &&&MemberName| !before.is_owned_by(owner);
-    match owner.as_ref().filter(is_new) {
-        Some(owner) => owners::assign(team, &ctx.speaker, &task, owner)?,
-        None if freed => owners::freed(team, &ctx.speaker, &[id])?,
-        None => {}
+    failpoint::hit("assign.noted");
+    if task.extra.untold {
+        owners::tell(team, &task, &ctx.speaker)?;
+    } else if freed {
+        owners::freed(team, &ctx.speaker, &[id])?;
     }
     Ok(task)
 }

@@ -70,14 +70,7 @@ impl TeamStore {
     /// Everything that was left in the team's directories.
     pub(crate) fn leftovers(&self) -> Result<Vec<Leftover>, StoreError> {
         let mut found = dirs(self.layout.all_dirs(), None)?;
-        for dir in [self.layout.team_dir(), self.layout.inboxes(), self.layout.tasks()] {
-            for (path, about) in entries(&dir)? {
-                let lock = path.extension().is_some_and(|end| end == "lock") && about.kind == Kind::Directory;
-                if lock && about.age > STALE {
-                    found.push(Leftover { path, left: Left::Lock { age: about.age } });
-                }
-            }
-        }
+        found.extend(self.stale_locks()?);
         found.extend(self.dead_sockets()?);
         for (path, about) in entries(&self.layout.specs())? {
             let stem = path.file_stem().and_then(|stem| stem.to_str()).unwrap_or_default();
@@ -87,6 +80,24 @@ impl TeamStore {
         }
         let copies = entries(&self.layout.quarantine())?;
         found.extend(copies.into_iter().map(|(path, _)| Leftover { path, left: Left::Quarantined }));
+        Ok(found)
+    }
+
+    /// Frees locks whose holders are gone: a process that was killed gives none back, and who comes next waits for it.
+    pub(crate) fn free_stale_locks(&self) -> Result<(), StoreError> {
+        self.stale_locks()?.iter().try_for_each(|lock| self.clear(lock).map(drop))
+    }
+
+    fn stale_locks(&self) -> Result<Vec<Leftover>, StoreError> {
+        let mut found = Vec::new();
+        for dir in [self.layout.team_dir(), self.layout.inboxes(), self.layout.tasks()] {
+            for (path, about) in entries(&dir)? {
+                let lock = path.extension().is_some_and(|end| end == "lock") && about.kind == Kind::Directory;
+                if lock && about.age > STALE {
+                    found.push(Leftover { path, left: Left::Lock { age: about.age } });
+                }
+            }
+        }
         Ok(found)
     }
 

@@ -6,12 +6,13 @@ use super::error::StoreError;
 use super::teams::TeamStore;
 use crate::model::id::{Incarnation, MemberName};
 use crate::model::record::{FORMAT, MemberRecord};
-use crate::sys::fs;
+use crate::sys::{env, fs};
 
 impl TeamStore {
     /// The record of a member's latest run.
     pub(crate) fn member_record(&self, name: &MemberName) -> Result<Option<MemberRecord>, StoreError> {
-        document::read_typed(&self.member_place(name))
+        let found: Option<MemberRecord> = document::read_typed(&self.member_place(name))?;
+        Ok(found.map(|record| record.seen_in(&env::boot_id())))
     }
 
     /// The records of all members that ever ran, by name. A file that cannot be read is an error of its own: the

@@ -386,6 +386,7 @@ fn release(task: &mut Task, who: &MemberName) -> Result<(), StoreError> {
         task.extra.released += 1;
     }
     task.owner = None;
+    task.extra.untold = false;
     task.extra.claimed_at = None;
     task.goes_on(rand::uuid());
     Ok(())

@@ -6,6 +6,7 @@ use std::ffi::{OsStr, OsString};
 use std::fs;
 use std::io::{self, IsTerminal};
 use std::path::{Path, PathBuf};
+use std::sync::LazyLock;
 
 use nix::unistd::{self, Uid, User};
 
@@ -57,7 +58,11 @@ pub(crate) fn hostname() -> String {
 
 /// Names this boot of this machine: process start times compare only within one. Empty where the system has none.
 pub(crate) fn boot_id() -> String {
-    fs::read_to_string("/proc/sys/kernel/random/boot_id").map(|id| id.trim().to_owned()).unwrap_or_default()
+    static BOOT: LazyLock<String> = LazyLock::new(|| {
+        let id = fs::read_to_string("/proc/sys/kernel/random/boot_id");
+        id.map(|id| id.trim().to_owned()).unwrap_or_default()
+    });
+    BOOT.clone()
 }
 
 /// Names the processes among which our pids are counted: the host, and where the system has them its pid namespace, as

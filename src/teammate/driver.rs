@@ -14,7 +14,6 @@ use super::sources::{self, Wake};
 use super::state::{Me, State};
 use crate::model::event::{EventKind, Note};
 use crate::model::id::{RequestId, TaskId};
-use crate::model::lifecycle::MemberState;
 use crate::model::placement::BackendKind;
 use crate::model::task::{Outcome, Task};
 use crate::model::topic::Topic;
@@ -160,7 +159,8 @@ impl Driver<'_> {
         if !record.is(&self.me.incarnation) {
             return self.step(replaced());
         }
-        if !matches!(record.state, MemberState::Pending | MemberState::Starting) {
+        // A start that is taken back is over before its process is: such a run begins nothing.
+        if record.state.is_up() {
             self.step(Event::Accepted);
         }
     }

@@ -38,7 +38,9 @@ fn board(c: &mut Criterion) {
 }
 
 fn step(c: &mut Criterion) {
-    c.bench_function("1000 steps of the lead", |b| b.iter(|| black_box(drive::ticks(1000))));
+    c.bench_function("10000 events of a lead with 50 members", |b| {
+        b.iter(|| black_box(drive::steps(10_000)))
+    });
 }
 
 criterion_group!(benches, appends, board, step);

@@ -19,7 +19,7 @@ const STARTS: [(&str, &str); 8] = [
     ("spawn.accepted", "-"),
 ];
 /// Where the lead can be cut off while it ends a member.
-const ENDS: [&str; 7] = [
+const ENDS: [&str; 8] = [
     "shutdown.filed",
     "shutdown.asked",
     "terminate.ended",
@@ -27,7 +27,10 @@ const ENDS: [&str; 7] = [
     "retire.left",
     "task.released",
     "retire.released",
+    "retire.noticed",
 ];
+/// Where whoever names an owner for a task can be cut off, and whether the adopter has to tell the owner.
+const ASSIGNS: [(&str, bool); 3] = [("assign.owned", true), ("assign.noted", true), ("assign.said", false)];
 const LEAD: &str = "team-lead";
 const PROMPT: &str = "your first words";
 
@@ -170,6 +173,78 @@ fn tmux_sd_03_cr_05_whoever_ends_a_member_in_a_pane_may_die_anywhere() {
     for point in ["terminate.ended", "retire.left"] {
         let stage = Stage::new();
         println!("{point:<18} {}", killed_end(&stage, point));
+    }
+}
+
+/// A lead that starts members as there is work for them dies at `point` while it does so.
+fn killed_staff(stage: &Stage, point: &str) -> String {
+    let text =
+        "[team]\nname = \"demo\"\nfinish = \"manual\"\n[[member]]\nname = \"dev\"\nscale = { max = 1 }\n";
+    let manifest = stage.file("demo.toml", text);
+    stage.phalanx(&["up", &manifest, "--detach"]).expect(0);
+    let leads = || stage.phalanx(&["--json", "status"]).expect(0).json()["lead"]["pid"].as_i64();
+    let first = wait_for("a lead", leads).to_string();
+    assert!(stage.command("kill").args(["-9", &first]).status().expect("kill").success());
+    wait_for("it is gone", || leads().is_none().then_some(()));
+    let mut lead = stage.command(binary());
+    let mut lead = lead.env("PHALANX_FAILPOINT", point).arg("lead").spawn().expect("a lead");
+    wait_for("it leads", leads);
+    task(stage, "echo >>done");
+    wait_for(&format!("the lead dies at {point}"), || lead.try_wait().expect("wait"));
+    adopt(stage);
+    stage.wait_event("demo", "task_completed", "1");
+    assert_eq!((done(stage), events(stage, "task_claimed").len()), (1, 1), "{point}");
+    let put_right = recovered(stage).as_object().map(|d| d.keys().cloned().collect::<Vec<_>>().join(", "));
+    down(stage);
+    put_right.unwrap_or_else(|| "by the loop".to_owned())
+}
+
+#[test]
+fn sd_03_cr_05_a_lead_that_starts_members_may_die_anywhere() {
+    println!("{:<18} put right", "killed at");
+    for (point, _) in STARTS {
+        let stage = Stage::without_tmux();
+        println!("{point:<18} {}", killed_staff(&stage, point));
+    }
+}
+
+#[test]
+fn msg_03_cr_05_whoever_assigns_a_task_may_die_anywhere_and_its_owner_is_told_once() {
+    println!("{:<18} told by", "killed at");
+    for (point, untold) in ASSIGNS {
+        let stage = Stage::without_tmux();
+        stage.phalanx(&["team", "create", "demo"]).expect(0);
+        stage.phalanx(&["spawn", "bob"]).expect(0);
+        // Without a command it waits for whoever owns it.
+        stage.phalanx(&["task", "create", "Think"]).expect(0);
+        dies(&stage, point, &["task", "update", "1", "--owner", "bob"]);
+        assert_eq!(messages(&stage, "bob", "task_assignment"), usize::from(!untold), "{point}");
+        adopt(&stage);
+        wait_for(&format!("{point}: bob is told"), || {
+            (messages(&stage, "bob", "task_assignment") == 1).then_some(())
+        });
+        let told = recovered(&stage)["assigned"].clone();
+        assert_eq!(told, if untold { json!(["1"]) } else { Value::Null }, "{point}");
+        stage.phalanx(&["task", "update", "1", "--owner", "bob"]).expect(0);
+        assert_eq!(messages(&stage, "bob", "task_assignment"), 1, "{point}: it is theirs already");
+        println!("{point:<18} {}", if untold { "the adopter" } else { "whoever died" });
+        down(&stage);
+    }
+}
+
+/// The same for work: whoever gives it dies, and it is done once.
+#[test]
+fn cr_05_work_that_was_being_assigned_is_done_once() {
+    for point in ["assign.noted", "assign.said"] {
+        let stage = Stage::without_tmux();
+        stage.phalanx(&["team", "create", "demo"]).expect(0);
+        stage.phalanx(&["spawn", "bob"]).expect(0);
+        dies(&stage, point, &["task", "create", "Counts", "--owner", "bob", "--", "sh", "-c", "echo >>done"]);
+        adopt(&stage);
+        stage.wait_event("demo", "task_completed", "1");
+        assert_eq!((done(&stage), events(&stage, "task_claimed").len()), (1, 1), "{point}");
+        assert!(messages(&stage, "bob", "task_assignment") <= 1, "{point}");
+        down(&stage);
     }
 }
 

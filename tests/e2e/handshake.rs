@@ -4,32 +4,11 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
+use crate::fake;
 use crate::harness::{Stage, wait_for};
 
 /// Beyond the deadline: what processes get to end, on a machine that is busy.
 const GRACE: Duration = Duration::from_secs(20);
-
-fn repository(path: &str) -> String {
-    format!("{}/{path}", env!("CARGO_MANIFEST_DIR"))
-}
-
-/// Makes the profile `fake`, whose command line is the agent's.
-fn install(stage: &Stage) {
-    // What is in the PATH may be a script that needs the PATH itself.
-    let python =
-        std::process::Command::new("python3").args(["-c", "import sys; print(sys.executable)"]).output();
-    let python = String::from_utf8(python.expect("python3").stdout).expect("a path");
-    let dir = stage.root().join("phalanx/profiles");
-    std::fs::create_dir_all(&dir).expect("profiles");
-    let text = format!(
-        "about = \"plays a member\"\nruns = \"native\"\nreads_mail = true\n\
-         [launch]\nargv = [[\"{}\", \"{}\", \"{{phalanx}}\"], [\"{{command}}\"]]\nprompt = \"mailbox\"\n\
-         [launch.modes]\ndefault = []\n[ready]\nwhen = \"settled\"\nsettle_ms = 100\n",
-        python.trim(),
-        repository("fixtures/fake-agent")
-    );
-    std::fs::write(dir.join("fake.toml"), text).expect("profile");
-}
 
 fn spawn(stage: &Stage, name: &str, backend: &str, words: &[&str]) {
     let head = ["spawn", name, "--profile", "fake", "--backend", backend, "--"];
@@ -37,7 +16,7 @@ fn spawn(stage: &Stage, name: &str, backend: &str, words: &[&str]) {
 }
 
 fn team(stage: &Stage) {
-    install(stage);
+    fake::install(stage);
     stage.phalanx(&["team", "create", "alpha"]).expect(0);
 }
 
@@ -231,7 +210,7 @@ fn sd_10_sd_11_only_who_was_asked_can_answer() {
 #[test]
 fn the_report_of_up_has_the_deviations() {
     let stage = Stage::without_tmux();
-    install(&stage);
+    fake::install(&stage);
     let manifest =
         stage.file("one.toml", "[team]\nname = \"one\"\nfinish = \"manual\"\n[[member]]\nname = \"ada\"\n");
     let up = stage.start(&["--json", "up", &manifest]);

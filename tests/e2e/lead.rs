@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::json;
 
+use crate::fake;
 use crate::harness::{Stage, wait_for, wait_within};
 
 /// Two workers; one task that waits until a file appears, so that the test decides when it ends.
@@ -162,4 +163,32 @@ fn a_lead_outlives_a_team_file_that_is_broken_for_a_while() {
     stage.wait_event("alpha", "task_completed", "1");
     lead.signal("TERM");
     lead.end().expect(130);
+}
+
+/// SD-02, MSG-03: who looks at the lead's mail does not take an answer out of the hands of its loop.
+#[test]
+fn sd_02_an_answer_that_a_person_saw_first_still_counts() {
+    let stage = Stage::without_tmux();
+    fake::install(&stage);
+    stage.phalanx(&["team", "create", "demo"]).expect(0);
+    let lead = stage.start(&["lead"]);
+    wait_for("the lead", || stage.phalanx(&["--json", "status"]).expect(0).json()["lead"]["pid"].as_i64());
+    for (name, how) in [("ann", "--consume"), ("ben", "--clear"), ("cid", "--quiet")] {
+        stage.phalanx(&["spawn", name, "--profile", "fake", "--", "stay"]).expect(0);
+        lead.signal("STOP");
+        stage.phalanx(&["shutdown", name, "--no-wait", "--deadline", "60"]).expect(0);
+        stage.phalanx(&["send", "team-lead", "a text"]).expect(0);
+        wait_for("its answer", || {
+            let mail = stage.phalanx(&["--json", "inbox", "--peek"]).expect(0).stdout;
+            mail.contains("shutdown_approved").then_some(())
+        });
+        stage.phalanx(&["inbox", how]).expect(0);
+        let left = stage.phalanx(&["--json", "inbox", "--peek"]).expect(0).stdout;
+        assert!(left.contains("shutdown_approved") && !left.contains("a text"), "{how}: {left}");
+        lead.signal("CONT");
+        let ended = stage.wait_event("demo", "shutdown_ended", name);
+        assert_eq!(ended["detail"]["outcome"], "closed", "{how}");
+    }
+    stage.phalanx(&["down"]).expect(0);
+    lead.end().expect(0);
 }

@@ -1,5 +1,7 @@
 //! The lead's mail: what it says, who may say it, and what follows.
 
+use std::collections::BTreeSet;
+
 use super::questions;
 use super::shutdown::{agree, answered, refuse};
 use crate::lead::effect::Effect;
@@ -12,6 +14,9 @@ use crate::model::protocol::{Message, Speaker, may_say};
 pub(super) fn read_mail(state: &mut State, mail: Vec<Envelope>, effects: &mut Vec<Effect>) {
     let mut done = Vec::new();
     questions::keep_unread(state, &mail);
+    // What is not unread any more cannot come again.
+    let unread: BTreeSet<&String> = mail.iter().filter(|e| !e.read).map(|e| &e.msg_id).collect();
+    state.handled.retain(|id| unread.contains(id));
     for envelope in mail.into_iter().filter(|e| !e.read) {
         let is_new = !state.handled.contains(&envelope.msg_id);
         if is_new && !act_on(state, &envelope, effects) {

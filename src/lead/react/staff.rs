@@ -40,7 +40,12 @@ impl Kind {
     }
 
     fn of<'a>(&self, state: &'a State) -> BTreeSet<&'a MemberName> {
-        state.members.keys().filter(|name| self.template.made(name)).collect()
+        state.members.keys().filter(|name| self.made(name)).collect()
+    }
+
+    /// Whether a member of this name is of the kind.
+    fn made(&self, name: &MemberName) -> bool {
+        self.names.iter().any(|ours| ours.clashes_with(name.as_str()))
     }
 
     /// How many there should be now; none known while the board was not seen.
@@ -77,9 +82,8 @@ fn start(
     wanted: usize,
     effects: &mut Vec<Effect>,
 ) {
-    let names = kind.template.names().into_iter();
-    let free = names.filter(|name| !there.iter().any(|taken| taken.clashes_with(name.as_str())));
-    let names: Vec<MemberName> = free.take(wanted - there.len()).collect();
+    let free = kind.names.iter().filter(|name| !there.iter().any(|taken| taken.clashes_with(name.as_str())));
+    let names: Vec<MemberName> = free.take(wanted - there.len()).cloned().collect();
     if !names.is_empty() {
         let orders = names.iter().map(|name| kind.template.order(name)).collect();
         effects.push(Effect::Start { kind: nth, orders });
@@ -95,12 +99,10 @@ fn dismiss(state: &mut State, nth: usize, surplus: usize, effects: &mut Vec<Effe
         view.state == MemberState::Idle && view.ending.is_none() && !view.dismissed && !works
     };
     let kind = &state.kinds[nth];
-    let leaving = |(name, view): &(&MemberName, &View)| {
-        kind.template.made(name) && (view.dismissed || view.ending.is_some())
-    };
+    let leaving =
+        |(name, view): &(&MemberName, &View)| kind.made(name) && (view.dismissed || view.ending.is_some());
     let on_their_way = state.members.iter().filter(leaving).count();
-    let idle =
-        state.members.iter().rev().filter(|(name, view)| kind.template.made(name) && rests(name, view));
+    let idle = state.members.iter().rev().filter(|(name, view)| kind.made(name) && rests(name, view));
     let names: Vec<MemberName> =
         idle.map(|(name, _)| name.clone()).take(surplus.saturating_sub(on_their_way)).collect();
     for name in &names {
@@ -123,7 +125,7 @@ pub(super) fn hold(state: &mut State, name: &MemberName) {
         return;
     }
     let newest = newest(state.board.as_ref());
-    for kind in state.kinds.iter_mut().filter(|kind| kind.template.made(name)) {
+    for kind in state.kinds.iter_mut().filter(|kind| kind.made(name)) {
         kind.held = Some(newest);
     }
 }
@@ -163,7 +165,7 @@ pub(super) fn see_end(
     effects: &mut Vec<Effect>,
 ) {
     let failed = cause == Cause::Vanished || matches!(cause, Cause::Ended { code } if code != Some(0));
-    for kind in state.kinds.iter_mut().filter(|kind| kind.template.made(name)) {
+    for kind in state.kinds.iter_mut().filter(|kind| kind.made(name)) {
         kind.owed = failed;
         if failed {
             kind.note_failure(now.since(since), now);
@@ -178,7 +180,7 @@ pub(super) fn see_end(
 /// A run that had failed before this lead began.
 pub(super) fn see_past_end(state: &mut State, record: &MemberRecord) {
     let failed = matches!(record.state, MemberState::Failed | MemberState::Disappeared);
-    for kind in state.kinds.iter_mut().filter(|kind| kind.template.made(&record.name)) {
+    for kind in state.kinds.iter_mut().filter(|kind| kind.made(&record.name)) {
         kind.owed |= failed && kind.failures == 0;
     }
 }

@@ -16,6 +16,7 @@ use crate::model::task::{Task, TaskState};
 mod health;
 mod hooks;
 mod questions;
+mod replay;
 mod shutdown;
 mod staff;
 
@@ -68,6 +69,7 @@ fn record(name: &str, n: u8, profile: &str) -> MemberRecord {
         ready_at: Some(NOW),
         exit: None,
         unresponsive: None,
+        boot_id: None,
     }
 }
 
@@ -226,6 +228,7 @@ fn msg_03_a_message_seen_again_is_acted_upon_once() {
     assert_eq!(again, [Effect::Acknowledge { ids: vec!["m1".to_owned()] }]);
     let second = react(&mut state, mail("ann", "m2", &approval("shutdown-5@ann")), NOW);
     assert_eq!((terminates(&second).len(), warns(&second)), (0, 1));
+    assert_eq!(state.handled, ["m2".to_owned()].into(), "what is marked is not remembered for ever");
 }
 
 #[test]

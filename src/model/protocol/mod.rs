@@ -85,6 +85,30 @@ impl Message {
         }
     }
 
+    /// Whether it is for a lead's loop to act upon: a person may see it, and takes it from nobody.
+    pub(crate) fn is_for_the_loop(&self) -> bool {
+        match self {
+            Message::ShutdownApproved(_)
+            | Message::ShutdownRejected(_)
+            | Message::PlanApprovalRequest(_)
+            | Message::PermissionRequest(_)
+            | Message::SandboxPermissionRequest(_)
+            | Message::IdleNotification(_)
+            | Message::TaskCompleted(_)
+            | Message::TeammateTerminated(_)
+            | Message::Malformed { .. } => true,
+            Message::ShutdownRequest(_)
+            | Message::PlanApprovalResponse(_)
+            | Message::PermissionResponse(_)
+            | Message::SandboxPermissionResponse(_)
+            | Message::TaskAssignment(_)
+            | Message::TeamPermissionUpdate(_)
+            | Message::ModeSetRequest(_)
+            | Message::Text(_)
+            | Message::Unknown { .. } => false,
+        }
+    }
+
     /// The text to put into a mailbox: compact JSON with the keys in their observed order; for what is not
     /// ours to write, the text as it came.
     pub(crate) fn to_text(&self) -> String {

@@ -25,7 +25,7 @@ use crate::model::worktree::Rules;
 use crate::profile::{self, Profile, Prompt};
 use crate::store::{StoreError, TeamStore};
 use crate::sys::proc::Process;
-use crate::sys::{failpoint, rand};
+use crate::sys::{env, failpoint, rand};
 use crate::worktree::MISLEADING;
 
 /// How long a launcher holds the screen of a program that was never up.
@@ -318,6 +318,7 @@ fn record(draft: &Draft, member: &Member, command: &Command, backend: BackendKin
         ready_at: None,
         exit: None,
         unresponsive: None,
+        boot_id: Some(env::boot_id()).filter(|boot| !boot.is_empty()),
     }
 }
 

@@ -27,6 +27,8 @@ pub(crate) struct Changes {
     pub(crate) subject: Option<String>,
     pub(crate) description: Option<String>,
     pub(crate) owner: Option<Owner>,
+    /// The new owner is to be told, and is noted as untold until [`TeamStore::owner_is_told`].
+    pub(crate) tells: bool,
     /// Tasks that must come first from now on.
     pub(crate) blocked_by: Vec<TaskId>,
     /// Tasks that need not come first any more.
@@ -87,6 +89,15 @@ impl TeamStore {
         }
         let freed = was_blocked && board.open_blockers(&task).is_empty();
         Ok((task, freed))
+    }
+
+    /// The owner of a task was told that it is theirs.
+    pub(crate) fn owner_is_told(&self, id: TaskId) -> Result<(), StoreError> {
+        self.change_task(id, |task| {
+            task.extra.untold = false;
+            Ok(())
+        })?;
+        Ok(())
     }
 
     /// Takes a task off the board with every edge to it; its id is never given again. `who` must own it; the lead may
@@ -175,19 +186,20 @@ fn edit(task: &mut Task, changes: &Changes) -> Result<(), StoreError> {
     changes.blocked_by.iter().for_each(|b| add(&mut task.blocked_by, *b));
     match &changes.owner {
         Some(Owner::Member(name)) if task.is_owned_by(name) => Ok(()),
-        Some(Owner::Member(name)) => give(task, Some(name)),
-        Some(Owner::Nobody) => give(task, None),
+        Some(Owner::Member(name)) => give(task, Some(name), changes.tells),
+        Some(Owner::Nobody) => give(task, None, false),
         None => Ok(()),
     }
 }
 
 /// Another owner begins anew: what the last one had begun is not this one's work (TK-08).
-fn give(task: &mut Task, owner: Option<&MemberName>) -> Result<(), StoreError> {
+fn give(task: &mut Task, owner: Option<&MemberName>, tells: bool) -> Result<(), StoreError> {
     if task.state == TaskState::InProgress {
         transition(task, TaskState::Pending)?;
         task.extra.released += 1;
         task.extra.claimed_at = None;
     }
     task.owner = owner.map(MemberName::to_string);
+    task.extra.untold = tells;
     Ok(())
 }

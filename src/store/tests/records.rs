@@ -4,8 +4,11 @@
 use super::mail::wrapped;
 use super::*;
 use crate::model::id::RequestId;
-use crate::model::record::MemberRecord;
+use crate::model::placement::ProcessId;
+use crate::model::record::{MemberRecord, StartRecord};
 use crate::model::request::{Parting, ShutdownRequest};
+use crate::sys::env;
+use crate::sys::proc::{self, Liveness, Process};
 
 fn record(team: &TeamStore, name: &str) -> Option<MemberRecord> {
     team.member_record(&who(name)).expect("readable")
@@ -65,4 +68,43 @@ fn a_request_that_the_power_cut_left_empty_hides_no_other() {
     assert_eq!(team.requests().expect("requests"), [request("bob")]);
     let lost = team.request(&request("ann").id);
     assert!(matches!(lost, Err(StoreError::NoSuchRequest { .. })), "{lost:?}");
+}
+
+/// CR-05: pid and start time prove a process within one boot only. Older records do not say which it was.
+#[test]
+fn a_process_of_an_earlier_boot_is_gone_whoever_has_its_pid_now() {
+    let (_dir, team) = fresh();
+    wrapped(&team, "ann", "worker");
+    let run = record(&team, "ann").expect("a record").incarnation;
+    let (me, own) = (Process::current(), env::boot_id());
+    assert_ne!(own, "");
+    let here = ProcessId { pid: me.pid, start: me.start };
+    for (boot, liveness) in [
+        (None, Liveness::Alive),
+        (Some(own.as_str()), Liveness::Alive),
+        (Some("00000000-0000-4000-8000-000000000000"), Liveness::Dead),
+    ] {
+        let start = StartRecord {
+            launcher: here,
+            program: here,
+            tty: None,
+            socket: None,
+            cwd: "/".to_owned(),
+            at: NOW,
+        };
+        let begun = |record: &mut MemberRecord| {
+            record.boot_id = boot.map(str::to_owned);
+            (record.start, record.spawner) = (Some(start.clone()), Some(here));
+        };
+        team.change_record(&who("ann"), &run, begun).expect("written");
+        let found = record(&team, "ann").expect("a record");
+        let seen = [found.launcher(), found.spawner, found.start.map(|start| start.program)];
+        let seen = seen.map(|process| process.map(|it| proc::liveness(it.pid, it.start)));
+        assert_eq!(seen, [Some(liveness); 3], "{boot:?}");
+        let kept = raw(&team.layout.member(&who("ann")));
+        assert!(
+            kept.contains(&format!("\"start\": {}", me.start)),
+            "the file keeps what was written: {kept}"
+        );
+    }
 }

@@ -1,13 +1,15 @@
 //! Tests of the locks: among threads, real processes, and against lock directories of other programs.
 
+mod gate;
+
 use super::disk::{Disk, Real, Seen};
 use super::*;
 use crate::sys::testing::{Guarded, PATIENCE, helper, run_helper, until};
 use std::fs::{self, File};
 use std::os::unix::fs::symlink;
-use std::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
-use std::time::{Instant, SystemTime};
+use std::time::SystemTime;
 
 const SOON: Duration = Duration::from_millis(60);
 
@@ -54,78 +56,6 @@ fn stamp(dir: &Path, age_secs: i64) {
     let (now, offset) = (SystemTime::now(), Duration::from_secs(age_secs.unsigned_abs()));
     let time = if age_secs < 0 { now + offset } else { now - offset };
     File::open(dir).and_then(|dir| dir.set_modified(time)).expect("own directory");
-}
-
-#[test]
-fn a_gate_excludes_and_frees_on_drop() {
-    let place = Place::new();
-    let held = Gate::open(&place.gate(), Duration::ZERO).expect("free");
-    assert!(Gate::try_open(&place.gate()).expect("usable").is_none());
-    let error = Gate::open(&place.gate(), SOON).expect_err("held");
-    let text = error.to_string();
-    assert!(matches!(error, LockError::Timeout { waited_ms: 60.., .. }), "{text}");
-    assert!(text.contains(&format!("held by process {}", std::process::id())), "{text}");
-    drop(held);
-    assert!(Gate::try_open(&place.gate()).expect("usable").is_some());
-    assert_eq!(place.names(), ["gate"], "the gate's file stays");
-}
-
-/// TK-02: among many that want it all the time, nobody starves.
-#[test]
-fn who_comes_back_at_once_does_not_pass_who_waits() {
-    let place = Place::new();
-    let (stop, rounds) = (AtomicBool::new(false), AtomicU32::new(0));
-    let mut passed = Vec::new();
-    thread::scope(|scope| {
-        scope.spawn(|| {
-            while !stop.load(Ordering::Relaxed) {
-                let _gate = Gate::open(&place.gate(), PATIENCE).expect("free at last");
-                rounds.fetch_add(1, Ordering::Relaxed);
-                let held = Instant::now();
-                while held.elapsed() < Duration::from_millis(3) {
-                    std::hint::spin_loop();
-                }
-            }
-        });
-        until("the greedy one has it", || rounds.load(Ordering::Relaxed) > 0);
-        for _ in 0..20 {
-            let before = rounds.load(Ordering::Relaxed);
-            drop(Gate::open(&place.gate(), PATIENCE).expect("free at last"));
-            passed.push(rounds.load(Ordering::Relaxed) - before);
-        }
-        stop.store(true, Ordering::Relaxed);
-    });
-    passed.sort_unstable();
-    assert!(passed[passed.len() / 2] <= 2, "{passed:?}");
-}
-
-#[test]
-fn a_gate_refuses_dangerous_files() {
-    let place = Place::new();
-    assert!(Gate::open(&place.dir.path().join("x.lock"), SOON).is_err());
-    symlink("/dev/null", place.gate()).expect("writable");
-    assert!(Gate::open(&place.gate(), SOON).is_err());
-    assert!(Gate::open(&place.dir.path().join("none/gate"), SOON).is_err());
-}
-
-#[test]
-fn a_gate_frees_when_its_process_is_killed() {
-    let place = Place::new();
-    let mut command = helper("sys::lock::tests::helper_holds_the_gate");
-    let mut other = Guarded::spawn(command.env("SYS_TEST_DIR", place.dir.path()));
-    until("the helper holds the gate", || place.names().contains(&"held".to_owned()));
-    assert!(Gate::try_open(&place.gate()).expect("usable").is_none());
-    other.0.kill().expect("ours");
-    Gate::open(&place.gate(), PATIENCE).expect("free after the kill");
-}
-
-#[test]
-#[ignore = "helper process of a_gate_frees_when_its_process_is_killed"]
-fn helper_holds_the_gate() {
-    let dir = PathBuf::from(std::env::var_os("SYS_TEST_DIR").expect("helpers are run by a test"));
-    let _gate = Gate::open(&dir.join("gate"), PATIENCE).expect("free");
-    fs::write(dir.join("held"), "").expect("writable");
-    clock::sleep(PATIENCE);
 }
 
 #[test]

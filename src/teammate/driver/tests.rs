@@ -127,6 +127,7 @@ impl Stage {
             ready_at: None,
             exit: None,
             unresponsive: None,
+            boot_id: None,
         };
         self.team.begin_record(&record).expect("a record");
     }

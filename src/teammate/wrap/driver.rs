@@ -19,7 +19,6 @@ use super::turn::{self, Manner};
 use crate::model::envelope::Envelope;
 use crate::model::event::{EventKind, Note};
 use crate::model::id::RequestId;
-use crate::model::lifecycle::MemberState;
 use crate::model::placement::BackendKind;
 use crate::model::protocol::{IdleNotification, Message};
 use crate::model::record::MemberRecord;
@@ -218,7 +217,8 @@ impl Driver<'_> {
         if !record.is(&self.me.incarnation) {
             return self.step(Event::Over);
         }
-        if !matches!(record.state, MemberState::Pending | MemberState::Starting) {
+        // A start that is taken back is over before its process is: such a run is given nothing.
+        if record.state.is_up() {
             self.step(Event::Accepted(record.state));
         }
     }

@@ -1,0 +1,68 @@
+//! What the step costs, for the benches: a full team at rest and what its lead hears.
+
+use serde_json::json;
+
+use super::event::Event;
+use super::react::react;
+use super::state::{Goal, State};
+use crate::model::board::Board;
+use crate::model::envelope::Envelope;
+use crate::model::id::TaskId;
+use crate::model::order::{Demand, Order, Template};
+use crate::model::record::MemberRecord;
+use crate::model::settings::Finish;
+use crate::model::task::{Task, TaskState};
+use crate::model::time::Timestamp;
+
+const MEMBERS: usize = 50;
+const TASKS: u64 = 200;
+const REST: &str = r#"{"type":"idle_notification","from":"m1","idleReason":"available"}"#;
+
+/// Feeds a lead of 50 members, each started again when it fails, and 200 tasks `count` events, in turn: time passes, a
+/// member says that it rests. The number of effects.
+pub(crate) fn steps(count: usize) -> usize {
+    let now = Timestamp(0);
+    let mut state = State::new(Goal::Lead(Finish::Manual), (0..MEMBERS).map(template).collect());
+    react(&mut state, Event::Members((0..MEMBERS).filter_map(record).collect()), now);
+    react(&mut state, Event::Board(board()), now);
+    let event = |n: usize| match n % 2 {
+        0 => Event::Tick,
+        _ => Event::Mail(vec![Envelope::new(&format!("m{}", n % MEMBERS), REST, n.to_string(), now)]),
+    };
+    (0..count).map(|n| react(&mut state, event(n), now).len()).sum()
+}
+
+fn template(n: usize) -> Template {
+    Template { order: Order { name: format!("m{n}"), ..Order::default() }, demand: Demand::Standing }
+}
+
+fn record(n: usize) -> Option<MemberRecord> {
+    let process = json!({ "pid": n, "start": 7 });
+    let record = json!({
+        "format": 1, "name": format!("m{n}"), "incarnation": format!("00000000-0000-4000-8000-{n:012}"),
+        "token": "t", "state": "idle", "state_since": 0, "backend": "pty", "asked_at": 0,
+        "wish": { "profile": "worker", "argv": ["x"], "cwd": "/", "color": "blue" },
+        "start": { "launcher": process, "program": process, "tty": null, "cwd": "/", "at": 0 },
+    });
+    serde_json::from_value(record).ok()
+}
+
+/// Half of the work is done.
+fn board() -> Board {
+    let task = |id: TaskId| {
+        let state = if id.0.is_multiple_of(2) { TaskState::Completed } else { TaskState::Pending };
+        (id, Task { state, ..Task::new(id, "s", "d") })
+    };
+    Board { tasks: (1..=TASKS).map(TaskId).map(task).collect(), ..Board::default() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_team_is_a_full_one_and_its_mail_is_acted_upon() {
+        assert_eq!((0..MEMBERS).filter_map(record).count(), MEMBERS);
+        assert_eq!(steps(100), 50, "each message is acknowledged");
+    }
+}

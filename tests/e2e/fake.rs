@@ -1,0 +1,26 @@
+//! `fixtures/fake-agent` as a profile: a member that reads its mailbox and does as its command line says.
+
+use crate::harness::Stage;
+
+/// Makes the profile `fake`, whose command line is the agent's.
+pub fn install(stage: &Stage) {
+    profile(stage, "fake", &["{command}"]);
+}
+
+/// Makes a profile whose agents are always told the same.
+pub fn profile(stage: &Stage, name: &str, words: &[&str]) {
+    // What is in the PATH may be a script that needs the PATH itself.
+    let python =
+        std::process::Command::new("python3").args(["-c", "import sys; print(sys.executable)"]).output();
+    let python = String::from_utf8(python.expect("python3").stdout).expect("a path");
+    let dir = stage.root().join("phalanx/profiles");
+    std::fs::create_dir_all(&dir).expect("profiles");
+    let agent = concat!(env!("CARGO_MANIFEST_DIR"), "/fixtures/fake-agent");
+    let text = format!(
+        "about = \"plays a member\"\nruns = \"native\"\nreads_mail = true\n\
+         [launch]\nargv = [[\"{}\", \"{agent}\", \"{{phalanx}}\"], {words:?}]\nprompt = \"mailbox\"\n\
+         [launch.modes]\ndefault = []\n[ready]\nwhen = \"settled\"\nsettle_ms = 100\n",
+        python.trim(),
+    );
+    std::fs::write(dir.join(format!("{name}.toml")), text).expect("profile");
+}
