@@ -39,9 +39,10 @@ impl Screen {
     /// What is to be seen now, after nothing came for `quiet_ms`.
     pub(crate) fn look(&self, quiet_ms: u64) -> Look {
         let (screen, beside) = (self.0.screen(), self.0.callbacks());
-        let (_, cols) = screen.size();
+        let (rows, cols) = screen.size();
         Look {
             rows: screen.rows(0, cols).map(|row| row.trim_end().to_owned()).collect(),
+            goes_on: (0..rows).map(|row| row > 0 && screen.row_wrapped(row - 1)).collect(),
             cursor: screen.cursor_position(),
             title: beside.title.clone(),
             progress: beside.progress.unwrap_or(Progress::None),

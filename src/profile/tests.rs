@@ -17,6 +17,7 @@ fn with(more: &str) -> Result<Profile, String> {
 fn look(rows: &[&str]) -> Look {
     Look {
         rows: rows.iter().map(|row| (*row).to_owned()).collect(),
+        goes_on: Vec::new(),
         cursor: (0, 0),
         title: String::new(),
         progress: Progress::None,
@@ -149,6 +150,25 @@ fn msg_11_a_placeholder_counts_only_while_the_cursor_stands_before_it() {
     assert_eq!(composer(">", 2), Composer::Empty);
     let rows = ["> one", "  two", "---"];
     assert_eq!(judge(&profile, &look(&rows)).composer, Composer::Holds("one\ntwo".to_owned()));
+}
+
+/// MSG-03: a text that stands in the composer was once taken for thrown away, since the terminal had broken it before its
+/// last character, which is what an empty composer begins with.
+#[test]
+fn msg_03_the_rest_of_a_broken_line_is_no_composer_of_its_own() {
+    let rules =
+        "[composer]\nline = '^> ?(?<text>.*)$'\n[[rule]]\nname = \"a\"\nstate = \"idle\"\nmatch = ['^>']\n";
+    let profile = with(rules).expect("a profile");
+    let composer = |bytes: &[u8]| {
+        let mut screen = Screen::new(6, 10);
+        screen.feed(bytes);
+        judge(&profile, &screen.look(0)).composer
+    };
+    assert_eq!(composer(b"> two </b>"), Composer::Holds("two </b>".to_owned()));
+    assert_eq!(composer(b"> three </b>"), Composer::Holds("three </\nb>".to_owned()));
+    assert_eq!(composer(b"> nine </b>"), Composer::Holds("nine </b\n>".to_owned()));
+    assert_eq!(composer(b"> nine </b\r\n>"), Composer::Empty, "the program began that row itself");
+    assert_eq!(composer(b"= a full row\x1b[2;1H> "), Composer::Empty, "a row above that is no composer");
 }
 
 #[test]
