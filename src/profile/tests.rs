@@ -200,6 +200,29 @@ fn a_screen_of_one_row_or_none_takes_a_long_line() {
 proptest! {
     #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
 
+    /// What scrolls away unseen is not drawn, and nobody can tell.
+    #[test]
+    fn a_screen_that_is_fed_much_at_once_shows_the_same(
+        pieces in proptest::collection::vec(
+            prop_oneof![
+                20 => Just("a line of text\r\n"), 3 => Just("a long line of text that is broken in two\r\n"),
+                3 => Just("\x1b[1;31mred\x1b[0m\t日本\r\n"), 1 => Just("\x1b[2;4r"), 1 => Just("\x1b[r"),
+                1 => Just("\x1b[3;7H"), 1 => Just("\n"), 1 => Just("\x1b]0;title\r\n"), 1 => Just("\x07"),
+                1 => Just("\x1b[?1049h"), 1 => Just("\x1b[?1049l"), 1 => Just("\x1b[2J"), 1 => Just("\u{9b}2J"),
+                1 => Just("\x1b["), 1 => Just("\x1bM"), 1 => Just("\x08"),
+            ],
+                0..120,
+        ),
+    ) {
+        let text = pieces.concat();
+        let (mut whole, mut bytewise) = (Screen::new(6, 20), Screen::new(6, 20));
+        whole.feed(text.as_bytes());
+        text.bytes().for_each(|byte| bytewise.feed(&[byte]));
+        // A title that does not end takes in lines of text, and with it those that are not drawn.
+        let seen = |screen: &Screen| Look { title: String::new(), ..screen.look(0) };
+        prop_assert_eq!(seen(&whole), seen(&bytewise));
+    }
+
     /// Whatever a program prints, every profile gives a verdict, on one line.
     #[test]
     fn any_output_is_judged(

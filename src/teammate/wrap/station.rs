@@ -22,6 +22,8 @@ use crate::sys::tty::{Display, Input, RawTerminal};
 const SIZE: (u16, u16) = (50, 200);
 /// How much is taken from the program at once.
 const CHUNK: usize = 64 * 1024;
+/// So much of what it printed may wait to be drawn: the more at once, the cheaper.
+const BACKLOG: usize = 256 * 1024;
 /// How long the program's last words are waited for: a child that it left behind may hold the terminal open.
 const LAST_WORDS: Duration = Duration::from_millis(100);
 /// What the program left behind gets so long between TERM and KILL, and the program itself when it is ended.
@@ -56,7 +58,24 @@ enum Job {
 /// What the program has drawn, and when.
 struct Drawn {
     screen: Screen,
+    /// Printed and not on the screen yet.
+    backlog: Vec<u8>,
+    /// The driver was told of that.
+    told: bool,
     last: Deadline,
+}
+
+impl Drawn {
+    /// Draws what waits.
+    fn catch_up(&mut self) {
+        let (screen, backlog) = (&mut self.screen, &self.backlog);
+        if catch_unwind(AssertUnwindSafe(|| screen.feed(backlog))).is_err() {
+            // What vt100 cannot take must not cost the program its terminal: it is not understood until it draws anew.
+            let (rows, cols) = own_size().unwrap_or(SIZE);
+            self.screen = Screen::new(rows, cols);
+        }
+        self.backlog.clear();
+    }
 }
 
 /// The keyboard's state.
@@ -106,6 +125,8 @@ impl Station {
     ) -> io::Result<Station> {
         let drawn = Arc::new(Mutex::new(Drawn {
             screen: Screen::new(rows, cols),
+            backlog: Vec::new(),
+            told: false,
             last: Deadline::after(Duration::MAX),
         }));
         let keyboard = Arc::new(Mutex::new(Keyboard { held: None, last: None }));
@@ -142,7 +163,9 @@ impl Station {
 
     /// What is to be seen now, and for how long nothing was drawn.
     pub(super) fn look(&self) -> Look {
-        let drawn = lock(&self.drawn);
+        let mut drawn = lock(&self.drawn);
+        drawn.catch_up();
+        drawn.told = false;
         drawn.screen.look(ms(drawn.last.elapsed()))
     }
 
@@ -233,26 +256,26 @@ impl Show {
                 Err(_) => return,
             };
             shown = shown && self.display.show(bytes, &|| self.ending.load(Ordering::SeqCst)).is_ok();
-            let asked = self.draw(bytes);
-            if let Some(typist) = answers.filter(|_| !asked.is_empty()) {
-                let _ = typist.send(Job::Keys(asked));
-            }
-            let _ = self.wakes.send(Wake::Drawn);
+            self.draw(bytes, answers);
         }
     }
 
-    /// Draws on our own screen; gives the answers that a terminal owes.
-    fn draw(&self, bytes: &[u8]) -> Vec<u8> {
+    /// For our own screen. What a terminal owes as an answer is typed at once.
+    fn draw(&self, bytes: &[u8], answers: Option<&Sender<Job>>) {
         let mut drawn = lock(&self.drawn);
         drawn.last = Deadline::after(Duration::MAX);
-        let screen = &mut drawn.screen;
-        let fed = catch_unwind(AssertUnwindSafe(|| screen.feed(bytes)));
-        if fed.is_err() {
-            // What vt100 cannot take must not cost the program its terminal: it is not understood until it draws anew.
-            let (rows, cols) = own_size().unwrap_or(SIZE);
-            drawn.screen = Screen::new(rows, cols);
+        drawn.backlog.extend_from_slice(bytes);
+        let asks = answers.is_some() && bytes.contains(&0x1b);
+        if asks || drawn.backlog.len() >= BACKLOG {
+            drawn.catch_up();
         }
-        drawn.screen.take_answers()
+        let owed = drawn.screen.take_answers();
+        if let Some(typist) = answers.filter(|_| !owed.is_empty()) {
+            let _ = typist.send(Job::Keys(owed));
+        }
+        if !std::mem::replace(&mut drawn.told, true) {
+            let _ = self.wakes.send(Wake::Drawn);
+        }
     }
 }
 
@@ -304,7 +327,9 @@ impl Ear {
         let Some((rows, cols)) = own_size() else { return };
         // A terminal that has gone has no size.
         let _ = self.master.resize(rows, cols);
-        lock(&self.drawn).screen.resize(rows, cols);
+        let mut drawn = lock(&self.drawn);
+        drawn.catch_up();
+        drawn.screen.resize(rows, cols);
         let _ = self.wakes.send(Wake::Drawn);
     }
 }
