@@ -68,6 +68,15 @@ impl Screen {
         }
     }
 
+    /// Whether the program puts a question in these bytes.
+    pub(crate) fn asks(bytes: &[u8]) -> bool {
+        bytes.split(|byte| *byte == 0x1b).skip(1).any(|after| {
+            let mut rest =
+                after.iter().skip_while(|byte| matches!(byte, b'[' | b'0'..=b'9' | b';' | b'<'..=b'?'));
+            matches!(rest.next(), Some(b'n' | b'c'))
+        })
+    }
+
     /// What a terminal would answer to the questions that the program has put since the last call: where the cursor
     /// is, what it is, whether it is well. Programs wait for that before they draw anything. Where a real terminal
     /// stands behind the program, that one answers.

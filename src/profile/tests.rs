@@ -185,6 +185,16 @@ fn a_screen_hears_title_and_progress_and_answers_what_a_terminal_owes() {
     assert_eq!(screen.look(0).progress, Progress::None);
 }
 
+#[test]
+fn a_question_is_known_in_what_is_printed() {
+    for asks in ["\x1b[6n", "x\x1b[?6nx", "\x1b[c", "\x1b[>0c", "\x1b[31mx\x1b[5n"] {
+        assert!(Screen::asks(asks.as_bytes()), "{asks:?}");
+    }
+    for silent in ["", "[6n", "x\x1b[6", "\x1b[31mnc\x1b[0m", "\x1b[2J\x1b[1;1Hn"] {
+        assert!(!Screen::asks(silent.as_bytes()), "{silent:?}");
+    }
+}
+
 static BUILT_IN: LazyLock<Vec<Profile>> = LazyLock::new(|| builtin_names().filter_map(builtin).collect());
 
 /// With one row, vt100 0.16.2 panics at the line that is too long for it.
