@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use super::rule::{Area, Progress, Rule, ScreenState};
+use super::rule::{Area, Pattern, Progress, Rule, ScreenState};
 use super::{ComposerRule, Profile};
 
 /// The longest evidence, characters.
@@ -13,6 +13,8 @@ const EVIDENCE: usize = 200;
 pub(crate) struct Look {
     /// Plain text, without trailing blanks, one for each row of the screen.
     pub(crate) rows: Vec<String>,
+    /// For each row, whether the terminal broke the row above there: the program wrote one line. Absent: it did not.
+    pub(crate) goes_on: Vec<bool>,
     /// Row and column, from 0.
     pub(crate) cursor: (u16, u16),
     /// The window's title.
@@ -121,6 +123,10 @@ impl Look {
             Area::Title => self.title.clone(),
         }
     }
+
+    fn goes_on(&self, row: usize) -> bool {
+        self.goes_on.get(row).is_some_and(|goes_on| *goes_on)
+    }
 }
 
 /// The last rows above the composer that hold more than frames, at most so many.
@@ -139,17 +145,22 @@ fn first_row(how: &ComposerRule, look: &Look) -> Option<usize> {
         let above = at.checked_sub(1).and_then(|at| look.rows.get(at)).map_or("", String::as_str);
         how.line.text(&look.rows[at]).is_some() && how.above.as_ref().is_none_or(|p| p.find(above).is_some())
     };
-    (0..look.rows.len()).rev().find(|at| is_first(*at))
+    let last = (0..look.rows.len()).rev().find(|at| is_first(*at))?;
+    // The rest of a long text may look like a composer by itself, even like an empty one.
+    let start = (0..=last).rev().find(|at| !look.goes_on(*at)).filter(|at| is_first(*at));
+    Some(start.unwrap_or(last))
 }
 
 /// Reads the composer: its first row, and what follows up to its end.
 fn composer(how: &ComposerRule, look: &Look) -> Composer {
     let Some(first) = first_row(how, look) else { return Composer::Unknown };
-    let more = how
-        .until
-        .as_ref()
-        .map_or(0, |until| look.rows[first + 1..].iter().take_while(|row| until.find(row).is_none()).count());
-    let lines: Vec<(usize, usize, &str)> = (first..=first + more).map(|at| written(how, look, at)).collect();
+    let broken = (first + 1..look.rows.len()).take_while(|at| look.goes_on(*at)).count();
+    let listed =
+        |until: &Pattern| look.rows[first + 1..].iter().take_while(|row| until.find(row).is_none()).count();
+    let more = how.until.as_ref().map_or(0, listed).max(broken);
+    let is_rest = |at: usize| at > first && look.goes_on(at);
+    let lines: Vec<(usize, usize, &str)> =
+        (first..=first + more).map(|at| written(how, look, at, is_rest(at))).collect();
     let text = lines.iter().map(|(_, _, text)| *text).collect::<Vec<_>>().join("\n").trim().to_owned();
     let Some((row, column, _)) = lines.iter().find(|(_, _, text)| !text.is_empty()) else {
         return Composer::Empty;
@@ -160,10 +171,10 @@ fn composer(how: &ComposerRule, look: &Look) -> Composer {
     if placeholder { Composer::Empty } else { Composer::Holds(text) }
 }
 
-/// A row, the column at which its text begins, and the text.
-fn written<'l>(how: &ComposerRule, look: &'l Look, at: usize) -> (usize, usize, &'l str) {
+/// A row, the column at which its text begins, and the text; all of it is text in the rest of a broken line.
+fn written<'l>(how: &ComposerRule, look: &'l Look, at: usize, is_rest: bool) -> (usize, usize, &'l str) {
     let row = &look.rows[at];
-    let (start, text) = how.line.text(row).unwrap_or((0, row));
+    let (start, text) = how.line.text(row).filter(|_| !is_rest).unwrap_or((0, row));
     let lead = text.len() - text.trim_start().len();
     (at, row[..start + lead].chars().count(), text.trim())
 }

@@ -17,6 +17,7 @@ fn with(more: &str) -> Result<Profile, String> {
 fn look(rows: &[&str]) -> Look {
     Look {
         rows: rows.iter().map(|row| (*row).to_owned()).collect(),
+        goes_on: Vec::new(),
         cursor: (0, 0),
         title: String::new(),
         progress: Progress::None,
@@ -228,6 +229,25 @@ fn msg_11_a_placeholder_counts_only_while_the_cursor_stands_before_it() {
     assert_eq!(judge(&profile, &look(&rows)).composer, Composer::Holds("one\ntwo".to_owned()));
 }
 
+/// MSG-03: a text that stands in the composer was once taken for thrown away, since the terminal had broken it before its
+/// last character, which is what an empty composer begins with.
+#[test]
+fn msg_03_the_rest_of_a_broken_line_is_no_composer_of_its_own() {
+    let rules =
+        "[composer]\nline = '^> ?(?<text>.*)$'\n[[rule]]\nname = \"a\"\nstate = \"idle\"\nmatch = ['^>']\n";
+    let profile = with(rules).expect("a profile");
+    let composer = |bytes: &[u8]| {
+        let mut screen = Screen::new(6, 10);
+        screen.feed(bytes);
+        judge(&profile, &screen.look(0)).composer
+    };
+    assert_eq!(composer(b"> two </b>"), Composer::Holds("two </b>".to_owned()));
+    assert_eq!(composer(b"> three </b>"), Composer::Holds("three </\nb>".to_owned()));
+    assert_eq!(composer(b"> nine </b>"), Composer::Holds("nine </b\n>".to_owned()));
+    assert_eq!(composer(b"> nine </b\r\n>"), Composer::Empty, "the program began that row itself");
+    assert_eq!(composer(b"= a full row\x1b[2;1H> "), Composer::Empty, "a row above that is no composer");
+}
+
 #[test]
 fn a_screen_hears_title_and_progress_and_answers_what_a_terminal_owes() {
     let mut screen = Screen::new(5, 20);
@@ -240,6 +260,16 @@ fn a_screen_hears_title_and_progress_and_answers_what_a_terminal_owes() {
     assert_eq!(screen.take_answers(), b"");
     screen.feed(b"\x1b]9;4;0\x07");
     assert_eq!(screen.look(0).progress, Progress::None);
+}
+
+#[test]
+fn a_question_is_known_in_what_is_printed() {
+    for asks in ["\x1b[6n", "x\x1b[?6nx", "\x1b[c", "\x1b[>0c", "\x1b[31mx\x1b[5n"] {
+        assert!(Screen::asks(asks.as_bytes()), "{asks:?}");
+    }
+    for silent in ["", "[6n", "x\x1b[6", "\x1b[31mnc\x1b[0m", "\x1b[2J\x1b[1;1Hn"] {
+        assert!(!Screen::asks(silent.as_bytes()), "{silent:?}");
+    }
 }
 
 static BUILT_IN: LazyLock<Vec<Profile>> = LazyLock::new(|| builtin_names().filter_map(builtin).collect());
@@ -256,6 +286,29 @@ fn a_screen_of_one_row_or_none_takes_a_long_line() {
 
 proptest! {
     #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
+
+    /// What scrolls away unseen is not drawn, and nobody can tell.
+    #[test]
+    fn a_screen_that_is_fed_much_at_once_shows_the_same(
+        pieces in proptest::collection::vec(
+            prop_oneof![
+                20 => Just("a line of text\r\n"), 3 => Just("a long line of text that is broken in two\r\n"),
+                3 => Just("\x1b[1;31mred\x1b[0m\t日本\r\n"), 1 => Just("\x1b[2;4r"), 1 => Just("\x1b[r"),
+                1 => Just("\x1b[3;7H"), 1 => Just("\n"), 1 => Just("\x1b]0;title\r\n"), 1 => Just("\x07"),
+                1 => Just("\x1b[?1049h"), 1 => Just("\x1b[?1049l"), 1 => Just("\x1b[2J"), 1 => Just("\u{9b}2J"),
+                1 => Just("\x1b["), 1 => Just("\x1bM"), 1 => Just("\x08"),
+            ],
+                0..120,
+        ),
+    ) {
+        let text = pieces.concat();
+        let (mut whole, mut bytewise) = (Screen::new(6, 20), Screen::new(6, 20));
+        whole.feed(text.as_bytes());
+        text.bytes().for_each(|byte| bytewise.feed(&[byte]));
+        // A title that does not end takes in lines of text, and with it those that are not drawn.
+        let seen = |screen: &Screen| Look { title: String::new(), ..screen.look(0) };
+        prop_assert_eq!(seen(&whole), seen(&bytewise));
+    }
 
     /// Whatever a program prints, every profile gives a verdict, on one line.
     #[test]

@@ -1,6 +1,7 @@
 //! Named places at which a test lets a process die as if by `kill -9`. Nothing of it is in a release.
 //!
-//! `PHALANX_FAILPOINT=NAME` kills at the first pass, `NAME:3` at the third.
+//! `PHALANX_FAILPOINT=NAME` kills at the first pass, `NAME:3` at the third. `MEMBER_FAILPOINT` is the same for a process
+//! of ours that has a member's environment, into which no `PHALANX_*` of the caller's comes.
 
 #[cfg(debug_assertions)]
 mod armed {
@@ -15,8 +16,9 @@ mod armed {
         left: AtomicU32,
     }
 
-    static POINT: LazyLock<Option<Point>> =
-        LazyLock::new(|| parse(&std::env::var("PHALANX_FAILPOINT").ok()?));
+    static POINT: LazyLock<Option<Point>> = LazyLock::new(|| {
+        ["PHALANX_FAILPOINT", "MEMBER_FAILPOINT"].iter().find_map(|name| parse(&std::env::var(name).ok()?))
+    });
 
     fn parse(text: &str) -> Option<Point> {
         let (name, nth) = match text.split_once(':') {

@@ -4,7 +4,7 @@ use std::fs;
 use std::io::Write;
 use std::path::PathBuf;
 use std::process::Stdio;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
@@ -30,14 +30,17 @@ impl Cast {
         let log = stage.at("log");
         let switches = switches.iter().map(|s| (*s).to_owned()).collect();
         let cast = Cast { stage, log, switches, backend };
-        cast.spawn();
+        cast.spawn(&[]);
         cast
     }
 
-    fn spawn(&self) {
+    /// Starts `ada` with these options of `spawn`.
+    fn spawn(&self, options: &[&str]) {
         let (program, log) = (format!("{FAKE}/fake-tui"), self.log.to_string_lossy().into_owned());
-        let head = ["spawn", "ada", "--profile", "fake", "--backend", self.backend, "--", &program, &log];
-        let words: Vec<&str> = head.into_iter().chain(self.switches.iter().map(String::as_str)).collect();
+        let head = ["spawn", "ada", "--profile", "fake", "--backend", self.backend];
+        let tail = ["--", program.as_str(), log.as_str()];
+        let switches = self.switches.iter().map(String::as_str);
+        let words: Vec<&str> = head.iter().chain(options).chain(&tail).copied().chain(switches).collect();
         self.stage.phalanx(&words).expect(0);
     }
 
@@ -73,21 +76,7 @@ impl Cast {
     /// The bodies of the messages that the program was given, in order; a pointer counts as what it points to.
     fn bodies(&self) -> Vec<String> {
         let gap = if self.switches.iter().any(|s| s == "plain") { " " } else { "\n" };
-        let head = format!("<teammate-message teammate_id=\"team-lead\">{gap}");
-        let turns = self.log();
-        let turns: Vec<&str> = turns.iter().map(|turn| turn.as_str().expect("a turn")).collect();
-        let mut bodies = Vec::new();
-        for turn in turns {
-            assert!(turn.starts_with(&head), "somebody else's text: {turn:?}");
-            for part in turn.split(head.as_str()).skip(1) {
-                let (body, _) = part.rsplit_once(&format!("{gap}</teammate-message>")).expect("an envelope");
-                bodies.push(match body.split_once(" bytes long. Read it in the file ") {
-                    Some((_, file)) => fs::read_to_string(file).expect("the pointer leads somewhere"),
-                    None => body.to_owned(),
-                });
-            }
-        }
-        bodies
+        bodies(&self.log(), gap)
     }
 
     fn end(self) {
@@ -97,21 +86,60 @@ impl Cast {
     }
 }
 
-/// Texts of 1 B to 64 KB, of any characters but those of our envelope.
+/// The bodies in these turns, where `gap` stands between an envelope and its text.
+fn bodies(turns: &[Value], gap: &str) -> Vec<String> {
+    let head = format!("<teammate-message teammate_id=\"team-lead\">{gap}");
+    let mut bodies = Vec::new();
+    for turn in turns {
+        let turn = turn.as_str().expect("a turn");
+        assert!(turn.starts_with(&head), "somebody else's text: {turn:?}");
+        for part in turn.split(head.as_str()).skip(1) {
+            let (body, _) = part.rsplit_once(&format!("{gap}</teammate-message>")).expect("an envelope");
+            bodies.push(match body.split_once(" bytes long. Read it in the file ") {
+                Some((_, file)) => fs::read_to_string(file).expect("the pointer leads somewhere"),
+                None => body.to_owned(),
+            });
+        }
+    }
+    bodies
+}
+
+/// Numbers that look random and are the same in each run.
+struct Dice(u64);
+
+impl Dice {
+    /// A number below `limit`.
+    fn roll(&mut self, limit: u64) -> u64 {
+        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (self.0 >> 33) % limit
+    }
+
+    /// Any character, control characters among them.
+    fn character(&mut self) -> char {
+        let limit = [0x80, 0x3000, 0x11_0000][usize::try_from(self.roll(3)).expect("below 3")];
+        u32::try_from(self.roll(limit)).ok().and_then(char::from_u32).unwrap_or('?')
+    }
+}
+
+/// Texts of 1 B to 64 KB, of any characters; each tells its number.
 fn text(n: usize) -> String {
     const SIZES: [usize; 8] = [1, 9, 60, 300, 1200, 40, 4500, 65_000];
     const ALPHABET: [&str; 12] =
         ["a", "Zürich ", "\n", "日本", "🦀", "\"'$(x)`;", "\t", "<b>&amp;", "e\u{301}", " ", "#{x}", "-- "];
-    let head = format!("{n}:");
-    let tail = (0..).map(|i| ALPHABET[(n * 7 + i * 5) % ALPHABET.len()]);
-    let mut text = head;
-    for piece in tail {
+    let mut text = format!("{n}:");
+    let mut dice = Dice(n as u64);
+    for i in 0.. {
         if text.len() >= SIZES[n % SIZES.len()] {
             break;
         }
-        text.push_str(piece);
+        match n % 5 {
+            3 => text.push(Some(dice.character()).filter(|c| !c.is_control()).unwrap_or('?')),
+            4 => text.push(dice.character()),
+            _ => text.push_str(ALPHABET[(n * 7 + i * 5) % ALPHABET.len()]),
+        }
     }
-    text.push('.');
+    // What is looked for on the screen is one of the characters that every Python and every terminal know.
+    text.push_str(if n % 5 == 3 { " and so ends the message." } else { "." });
     text
 }
 
@@ -138,9 +166,8 @@ fn deliver(switches: &[&str], count: usize) -> [usize; 4] {
     counts
 }
 
-/// How many messages for each set of switches.
-fn count() -> usize {
-    if std::env::var_os("PHALANX_LONG").is_some() { 100 } else { 24 }
+fn is_long() -> bool {
+    std::env::var_os("PHALANX_LONG").is_some()
 }
 
 /// MSG-02, MSG-03, MSG-04, MSG-08, MSG-09, MSG-15: each message is observed exactly once, byte for byte and in order,
@@ -149,7 +176,7 @@ macro_rules! matrix {
     ($($name:ident: $switches:expr;)*) => {
         $(#[test]
         fn $name() {
-            let count = count();
+            let count = if is_long() { 100 } else { 24 };
             assert_eq!(deliver(&$switches, count), [count, count, 0, 0]);
         })*
     };
@@ -221,10 +248,114 @@ fn wrap_msg_02_a_killed_wrapper_loses_nothing() {
     wait_for("the run to be over", || cast.record()["exit"].is_object().then_some(()));
     assert_eq!(cast.log(), Vec::<Value>::new());
     cast.stage.phalanx(&["shutdown", "ada", "--force"]).expect(0);
-    cast.spawn();
+    cast.spawn(&[]);
     wait_for("the message in the next run", || (cast.unread() == 0).then_some(()));
     assert_eq!(cast.bodies(), ["once"]);
     cast.end();
+}
+
+/// MSG-02, MSG-03: the same at each step. The next run is given what was not marked as read, once: all that the program
+/// of the dead run did not take, and what it took in the moment before it died with the wrapper.
+#[cfg(debug_assertions)]
+#[test]
+fn wrap_msg_03_a_wrapper_may_die_at_each_step() {
+    for (point, next) in [
+        ("wrap.typed", 1),
+        ("wrap.staged", 1),
+        ("wrap.submitted", 1),
+        ("wrap.observed", 1),
+        ("wrap.acknowledged", 0),
+    ] {
+        let cast = Cast::new("pty", &[]);
+        cast.stage.phalanx(&["shutdown", "ada", "--force"]).expect(0);
+        cast.spawn(&["--env", &format!("MEMBER_FAILPOINT={point}")]);
+        cast.send("once");
+        wait_for(&format!("{point}: the run to be over"), || cast.record()["exit"].is_object().then_some(()));
+        let before = cast.bodies();
+        match point {
+            "wrap.typed" | "wrap.staged" => assert!(before.is_empty(), "{point}: {before:?}"),
+            "wrap.submitted" => assert!(before.is_empty() || before == ["once"], "{point}: {before:?}"),
+            _ => assert_eq!(before, ["once"], "{point}"),
+        }
+        cast.stage.phalanx(&["shutdown", "ada", "--force"]).expect(0);
+        cast.spawn(&[]);
+        cast.send("last");
+        wait_for(&format!("{point}: the mail in the next run"), || (cast.unread() == 0).then_some(()));
+        let after = &cast.bodies()[before.len()..];
+        assert_eq!(after, &["once", "last"][1 - next..], "{point}");
+        cast.end();
+    }
+}
+
+/// MSG-03: the terminal breaks this text before the last character of its envelope, `>`, which is what the composer of
+/// this program begins with. It was taken for an empty one, and the text was typed again.
+#[test]
+fn wrap_msg_03_a_text_that_the_terminal_breaks_is_given_once() {
+    let cast = Cast::new("pty", &[]);
+    let text = format!("{}日本", "x".repeat(180));
+    cast.send(&text);
+    wait_for("the message", || (cast.unread() == 0).then_some(()));
+    cast.send("next");
+    wait_for("the next", || (cast.unread() == 0).then_some(()));
+    assert_eq!(cast.bodies(), [text, "next".to_owned()]);
+    cast.end();
+}
+
+/// MSG-09, SEC-03: what is longer than 4 KB or holds keys goes into a file, and the program is told where.
+#[test]
+fn wrap_msg_09_what_cannot_be_typed_is_a_pointer() {
+    use std::os::unix::fs::PermissionsExt;
+    let cast = Cast::new("pty", &[]);
+    let texts = ["x".repeat(4096), "y".repeat(4097), "\u{1b}[2J\u{3}\r\0 all keys".to_owned()];
+    for text in &texts {
+        cast.send(text);
+    }
+    wait_for("the messages", || (cast.unread() == 0).then_some(()));
+    assert_eq!(cast.bodies(), texts);
+    let typed: String = cast.log().iter().map(|turn| turn.as_str().expect("a turn")).collect();
+    assert!(typed.contains(&texts[0]) && !typed.contains("yyy") && !typed.contains('\u{1b}'), "{typed}");
+    let letters = fs::read_dir(cast.stage.root().join("teams/alpha/phalanx/letters/ada")).expect("letters");
+    let modes =
+        letters.map(|file| file.expect("a file").metadata().expect("there").permissions().mode() & 0o777);
+    assert_eq!(modes.collect::<Vec<_>>(), [0o600, 0o600]);
+    cast.end();
+}
+
+/// MSG-11: a person types lines at random while mail comes in; each line of theirs is theirs alone and goes when they
+/// say so, each message is one turn's or shares it with messages only.
+#[test]
+fn wrap_tmux_msg_11_a_person_types_at_random_meanwhile() {
+    let cast = Cast::new("tmux", &[]);
+    let (count, lines) = if is_long() { (100, 20) } else { (20, 4) };
+    let sent: Vec<String> = (0..count).map(|n| format!("message {n} of {count}")).collect();
+    let mut dice = Dice(7);
+    for (line, some) in sent.chunks(count / lines).enumerate() {
+        let words = [format!("line {line}"), " goes on".to_owned(), " and ends".to_owned()];
+        some.iter().zip(0..).for_each(|(text, nth)| {
+            cast.send(text);
+            if let Some(word) = words.get(nth) {
+                cast.type_in_pane(word);
+                pause(dice.roll(2600));
+            }
+        });
+        cast.type_in_pane("\r");
+        pause(dice.roll(3000));
+    }
+    wait_for("the messages", || (cast.unread() == 0).then_some(()));
+    let (ours, theirs): (Vec<Value>, Vec<Value>) = cast
+        .log()
+        .into_iter()
+        .partition(|turn| turn.as_str().is_some_and(|text| text.starts_with("<teammate-message")));
+    let lines: Vec<Value> = (0..lines).map(|n| json!(format!("line {n} goes on and ends"))).collect();
+    assert_eq!(theirs, lines);
+    assert_eq!(bodies(&ours, "\n"), sent);
+    cast.end();
+}
+
+/// Not a wait for something: what a person does for so long.
+fn pause(ms: u64) {
+    let began = Instant::now();
+    wait_for("the end of a pause", || (began.elapsed() >= Duration::from_millis(ms)).then_some(()));
 }
 
 /// MSG-08, MSG-14: what cannot be submitted is said, stays unread, and is given when it can be.

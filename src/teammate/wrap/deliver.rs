@@ -16,12 +16,13 @@ const AROUND: usize = 256;
 /// What comes next for the messages in hand, or whether there are some to be taken in hand.
 pub(super) fn deliver(state: &mut State, now: Timestamp, effects: &mut Vec<Effect>) {
     let Some(sight) = state.sight.clone() else { return };
-    match state.turn.as_ref().map(|turn| (turn.step, turn.at)) {
-        None => begin(state, &sight, now, effects),
-        Some((Step::Typing, _)) => {}
-        Some((Step::Staged, at)) => staged(state, &sight, at, now, effects),
-        Some((Step::Submitted(times), at)) => submitted(state, &sight, (times, at), now, effects),
-        Some((Step::Stuck, at)) => stuck(state, &sight, at, now, effects),
+    let Some(turn) = &mut state.turn else { return begin(state, &sight, now, effects) };
+    turn.stood |= turn.step != Step::Typing && sight.holds_text();
+    match (turn.step, turn.at) {
+        (Step::Typing, _) => {}
+        (Step::Staged, at) => staged(state, &sight, at, now, effects),
+        (Step::Submitted(times), at) => submitted(state, &sight, (times, at), now, effects),
+        (Step::Stuck, at) => stuck(state, &sight, at, now, effects),
     }
 }
 
@@ -60,7 +61,7 @@ fn begin(state: &mut State, sight: &Sight, now: Timestamp, effects: &mut Vec<Eff
     state.rest_until = None;
     let mail = one_turn(&state.waiting, state.paste.most_bytes).to_vec();
     let ids = mail.iter().map(|envelope| envelope.msg_id.clone()).collect();
-    state.turn = Some(Turn { ids, step: Step::Typing, at: now });
+    state.turn = Some(Turn { ids, step: Step::Typing, at: now, stood: false });
     effects.push(Effect::Stage(mail));
 }
 
@@ -83,13 +84,8 @@ fn staged(state: &mut State, sight: &Sight, at: Timestamp, now: Timestamp, effec
     if sight.rests() && sight.holds_text() && digested {
         return submit(state, 1, now, effects);
     }
-    if now.since(at) < APPEAR_MS {
-        return;
-    }
-    if sight.is_free() {
-        again(state, "the program threw the text away", now, effects);
-    } else {
-        stick(state, "the text was typed, but it does not stand in the composer", now, effects);
+    if now.since(at) >= APPEAR_MS {
+        stick(state, "the text was typed, and did not come to rest in the composer", now, effects);
     }
 }
 
@@ -107,8 +103,7 @@ fn submitted(
     now: Timestamp,
     effects: &mut Vec<Effect>,
 ) {
-    let taken = !sight.holds_text();
-    if taken && (sight.works() || sight.is_free() && sight.shown) {
+    if !sight.holds_text() && (sight.works() || sight.is_free() && sight.shown) {
         return observed(state, effects);
     }
     let waited = now.since(sight.since.max(at));
@@ -117,49 +112,66 @@ fn submitted(
             true => submit(state, times + 1, now, effects),
             false => stick(state, "the submit key does nothing", now, effects),
         }
-    } else if sight.is_free() && waited >= OBSERVE_MS {
-        again(state, "the text is gone from the composer, and no turn was seen", now, effects);
-    } else if !sight.rests() && waited >= OBSERVE_MS {
-        stick(state, "no turn was seen after the submit key", now, effects);
+    } else if now.since(at) >= OBSERVE_MS {
+        stick(state, "the submit key was typed, and no turn was seen", now, effects);
     }
 }
 
-/// A person may have done anything meanwhile: only the text itself, seen on the screen, proves that it was taken.
+/// A person may have done anything meanwhile: only the text itself, seen on the screen after it stood in the composer,
+/// proves that it was taken. It may have been taken unseen, so it is never typed again (MSG-03).
 fn stuck(state: &mut State, sight: &Sight, at: Timestamp, now: Timestamp, effects: &mut Vec<Effect>) {
+    let stood = state.turn.as_ref().is_some_and(|turn| turn.stood);
     if sight.holds_text() || !(sight.works() || sight.is_free()) {
         return;
     }
     let by_hand = state.hand_at.is_some_and(|hand| hand >= at);
-    if sight.shown || sight.works() && !by_hand {
+    if stood && (sight.shown || sight.works() && !by_hand) {
         return observed(state, effects);
     }
-    if now.since(sight.since.max(at)) >= OBSERVE_MS {
-        again(state, "it stood in the composer and is gone", now, effects);
+    let more = state.waiting.iter().any(|envelope| !is_in_hand(state, &envelope.msg_id));
+    // Where the text is to be seen, the composer may hold it against all appearances: the next would be added to it.
+    if more && sight.is_free() && !sight.shown && now.since(sight.since.max(at)) >= OBSERVE_MS {
+        put_by(state);
+        begin(state, sight, now, effects);
+    }
+}
+
+fn is_in_hand(state: &State, id: &String) -> bool {
+    state.turn.as_ref().is_some_and(|turn| turn.ids.contains(id))
+}
+
+/// Makes room for the mail behind it.
+fn put_by(state: &mut State) {
+    let Some(turn) = state.turn.take() else { return };
+    state.waiting.retain(|envelope| !turn.ids.contains(&envelope.msg_id));
+    state.unseen.extend(turn.ids);
+}
+
+/// What is still unread of the mail. What somebody has taken out of the mailbox is not for the program any more, and a
+/// person settles by that what was not seen to arrive.
+pub(super) fn keep_unread(state: &mut State, is_unread: impl Fn(&String) -> bool) {
+    let under_way = state.turn.as_ref().filter(|turn| turn.step != Step::Stuck);
+    let ids = under_way.map_or(Vec::new(), |turn| turn.ids.clone());
+    state.waiting.retain(|envelope| ids.contains(&envelope.msg_id) || is_unread(&envelope.msg_id));
+    state.unseen.retain(&is_unread);
+    let stuck = state.turn.as_ref().filter(|turn| turn.step == Step::Stuck);
+    if stuck.is_some_and(|turn| !turn.ids.iter().any(&is_unread)) {
+        state.turn = None;
+        state.undelivered = None;
     }
 }
 
 fn observed(state: &mut State, effects: &mut Vec<Effect>) {
     let Some(turn) = state.turn.take() else { return };
-    state.vain = 0;
     state.undelivered = None;
     state.handled.extend(turn.ids.iter().cloned());
     state.waiting.retain(|envelope| !turn.ids.contains(&envelope.msg_id));
     effects.extend([Effect::Release, Effect::Acknowledge(turn.ids)]);
 }
 
-/// Stages the same once more, a few times; then only after a long pause.
-fn again(state: &mut State, why: &str, now: Timestamp, effects: &mut Vec<Effect>) {
-    let Some(turn) = state.turn.take() else { return };
-    effects.push(Effect::Release);
-    state.vain += 1;
-    if state.vain >= TRIES {
-        give_up(state, &turn.ids, why.to_owned(), now, effects);
-    }
-}
-
+/// The text could not be made, and nothing was typed.
 fn give_up(state: &mut State, ids: &[String], why: String, now: Timestamp, effects: &mut Vec<Effect>) {
     state.turn = None;
-    state.vain = 0;
     state.rest_until = Some(now.plus_ms(LONG_PAUSE_MS));
     note(EventKind::MessageUndelivered, ids, Some(&why), effects);
     state.undelivered = Some(why);

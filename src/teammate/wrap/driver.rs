@@ -28,6 +28,7 @@ use crate::model::topic::Topic;
 use crate::ops::{self, Context, OpsError, Team};
 use crate::profile::{self, Finding, Profile, ScreenState};
 use crate::sys::clock::Deadline;
+use crate::sys::failpoint;
 
 /// A screen is judged when nothing came for so long, for it is not drawn to the end before …
 const STILL: Duration = Duration::from_millis(10);
@@ -155,7 +156,10 @@ impl Driver<'_> {
         match wake {
             Wake::Drawn => self.drawn = true,
             Wake::Hand => self.step(Event::Hand),
-            Wake::Put => self.step(Event::Staged(Ok(()))),
+            Wake::Put => {
+                failpoint::hit("wrap.typed");
+                self.step(Event::Staged(Ok(())));
+            }
             Wake::Changed(topic) => self.look(&topic),
             Wake::Signal(signal) => self.step(Event::Signal(signal)),
             Wake::Ended(code) => self.step(Event::Ended(code)),
@@ -260,13 +264,17 @@ impl Driver<'_> {
                 None
             }
             Effect::Acknowledge(ids) => {
+                failpoint::hit("wrap.observed");
                 let marked = ops::inbox::acknowledge(self.team, &self.me.name, &ids);
+                failpoint::hit("wrap.acknowledged");
                 marked.err().map(|e| self.failed(&e, Event::NotMarked))
             }
             Effect::LookAtMail => Some(self.mail()),
             Effect::Stage(mail) => self.stage(&mail).err().map(|refusal| Event::Staged(Err(refusal))),
             Effect::Submit => {
+                failpoint::hit("wrap.staged");
                 self.station.type_in(self.profile.keys.submit.clone().into_bytes());
+                failpoint::hit("wrap.submitted");
                 None
             }
             Effect::Answer { dialog, keys } => {

@@ -52,7 +52,7 @@ pub(super) fn see(state: &mut State, requests: &Requests) {
 pub(super) fn attend(state: &mut State, now: Timestamp, effects: &mut Vec<Effect>) {
     let in_hand = |put: &Put| {
         let turn = state.turn.as_ref().is_some_and(|turn| turn.ids.contains(&put.msg_id));
-        turn || state.handled.contains(&put.msg_id)
+        turn || state.handled.contains(&put.msg_id) || state.unseen.contains(&put.msg_id)
     };
     let late = |put: &Put| put.pending.answer_by <= now && !in_hand(put);
     let Some(at) = state.put.iter().position(late) else { return };

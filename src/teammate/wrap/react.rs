@@ -144,11 +144,10 @@ fn read(
     effects: &mut Vec<Effect>,
 ) {
     let mut done = Vec::new();
-    // What somebody has taken out of the mailbox is not for the program any more.
-    let in_hand = |id: &String| state.turn.as_ref().is_some_and(|turn| turn.ids.contains(id));
-    state.waiting.retain(|w| in_hand(&w.msg_id) || mail.iter().any(|e| e.msg_id == w.msg_id && !e.read));
+    deliver::keep_unread(state, |id| mail.iter().any(|e| e.msg_id == *id && !e.read));
     for envelope in mail.into_iter().filter(|envelope| !envelope.read) {
-        if state.waiting.iter().any(|waiting| waiting.msg_id == envelope.msg_id) {
+        let known = state.waiting.iter().any(|waiting| waiting.msg_id == envelope.msg_id);
+        if known || state.unseen.contains(&envelope.msg_id) {
             continue;
         }
         if state.handled.contains(&envelope.msg_id)
@@ -345,7 +344,7 @@ fn speak(state: &mut State, life: &Life, now: Timestamp) {
 fn answer_requests(state: &mut State, now: Timestamp) {
     let Some(sight) = state.sight.as_ref().filter(|_| !state.pending.is_empty()) else { return };
     let still = now.since(sight.since) >= BELIEF_MS;
-    let idle = sight.is_free() && still && state.turn.is_none();
+    let idle = sight.is_free() && still && state.turn.as_ref().is_none_or(|turn| turn.step == Step::Stuck);
     let excuse = excuse(sight);
     let (due, open): (Vec<Pending>, Vec<Pending>) =
         std::mem::take(&mut state.pending).into_iter().partition(|p| idle || p.answer_by <= now);

@@ -21,9 +21,9 @@ pub(super) const APPEAR_MS: u64 = 10_000;
 pub(super) const RETRY_MS: u64 = 1500;
 /// So long a turn may take to be seen after the composer took the text.
 pub(super) const OBSERVE_MS: u64 = 10_000;
-/// How often one text is staged, and how often the submit key is typed for it.
+/// How often the submit key is typed for one text.
 pub(super) const TRIES: u8 = 3;
-/// After a delivery has failed for good nothing is tried for this long.
+/// After a text could not be made nothing is tried for this long.
 pub(super) const LONG_PAUSE_MS: u64 = 60_000;
 
 /// How far the messages in hand are.
@@ -46,6 +46,8 @@ pub(super) struct Turn {
     pub(super) step: Step,
     /// When this step began.
     pub(super) at: Timestamp,
+    /// Their text was seen in the composer.
+    pub(super) stood: bool,
 }
 
 /// What the program's screen shows, as far as anybody outside is told.
@@ -135,9 +137,9 @@ pub(crate) struct State {
     pub(super) interrupting: bool,
     /// Urgent messages that a turn was broken off for.
     pub(super) interrupted: BTreeSet<String>,
-    /// How often the mail in front was staged in vain.
-    pub(super) vain: u8,
-    /// Why the mail in front cannot be delivered.
+    /// Was typed and not seen to arrive, and other mail came: it stays unread, and is not typed again in this run.
+    pub(super) unseen: BTreeSet<String>,
+    /// Why the mail that was typed last cannot be said to be delivered.
     pub(super) undelivered: Option<String>,
     /// Nothing is typed before this.
     pub(super) rest_until: Option<Timestamp>,
@@ -179,7 +181,7 @@ impl State {
             turn: None,
             interrupting: false,
             interrupted: BTreeSet::new(),
-            vain: 0,
+            unseen: BTreeSet::new(),
             undelivered: None,
             rest_until: None,
             errands: VecDeque::new(),

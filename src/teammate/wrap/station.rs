@@ -22,6 +22,10 @@ use crate::sys::tty::{Display, Input, RawTerminal};
 const SIZE: (u16, u16) = (50, 200);
 /// How much is taken from the program at once.
 const CHUNK: usize = 64 * 1024;
+/// So much of what it printed may wait to be drawn: the more at once, the cheaper.
+const BACKLOG: usize = 256 * 1024;
+/// The longest question to a terminal, bytes.
+const QUESTION: usize = 16;
 /// How long the program's last words are waited for: a child that it left behind may hold the terminal open.
 const LAST_WORDS: Duration = Duration::from_millis(100);
 /// What the program left behind gets so long between TERM and KILL, and the program itself when it is ended.
@@ -56,7 +60,30 @@ enum Job {
 /// What the program has drawn, and when.
 struct Drawn {
     screen: Screen,
+    /// Printed and not on the screen yet.
+    backlog: Vec<u8>,
+    /// The driver was told of that.
+    told: bool,
+    /// Where nobody else answers the program's questions to its terminal: who types the answers.
+    answers: Option<Sender<Job>>,
     last: Deadline,
+}
+
+impl Drawn {
+    /// Draws what waits, and answers what it asks.
+    fn catch_up(&mut self) {
+        let (screen, backlog) = (&mut self.screen, &self.backlog);
+        if catch_unwind(AssertUnwindSafe(|| screen.feed(backlog))).is_err() {
+            // What vt100 cannot take must not cost the program its terminal: it is not understood until it draws anew.
+            let (rows, cols) = own_size().unwrap_or(SIZE);
+            self.screen = Screen::new(rows, cols);
+        }
+        self.backlog.clear();
+        let owed = self.screen.take_answers();
+        if let Some(typist) = self.answers.as_ref().filter(|_| !owed.is_empty()) {
+            let _ = typist.send(Job::Keys(owed));
+        }
+    }
 }
 
 /// The keyboard's state.
@@ -104,13 +131,16 @@ impl Station {
         answers: bool,
         wakes: &Sender<Wake>,
     ) -> io::Result<Station> {
+        let (typist, jobs) = channel();
         let drawn = Arc::new(Mutex::new(Drawn {
             screen: Screen::new(rows, cols),
+            backlog: Vec::new(),
+            told: false,
+            answers: answers.then(|| typist.clone()),
             last: Deadline::after(Duration::MAX),
         }));
         let keyboard = Arc::new(Mutex::new(Keyboard { held: None, last: None }));
         let ending = Arc::new(AtomicBool::new(false));
-        let (typist, jobs) = channel();
         let (stopped, stop) = io::pipe()?;
         let (over, printed) = channel();
         let reader = master.reader()?;
@@ -119,9 +149,8 @@ impl Station {
         start("typist", move || type_all(&jobs, &typing.0, &typing.1))?;
         let show =
             Show { display, drawn: Arc::clone(&drawn), ending: Arc::clone(&ending), wakes: wakes.clone() };
-        let answers = answers.then(|| typist.clone());
         start("output", move || {
-            show.all(reader, answers.as_ref());
+            show.all(reader);
             // Nobody may be waiting any more.
             let _ = over.send(());
         })?;
@@ -142,7 +171,9 @@ impl Station {
 
     /// What is to be seen now, and for how long nothing was drawn.
     pub(super) fn look(&self) -> Look {
-        let drawn = lock(&self.drawn);
+        let mut drawn = lock(&self.drawn);
+        drawn.catch_up();
+        drawn.told = false;
         drawn.screen.look(ms(drawn.last.elapsed()))
     }
 
@@ -221,7 +252,7 @@ struct Show {
 
 impl Show {
     /// Until the end of the program's terminal. Ours may go before it: then it is only watched.
-    fn all(&self, mut reader: Box<dyn Read + Send>, answers: Option<&Sender<Job>>) {
+    fn all(&self, mut reader: Box<dyn Read + Send>) {
         let mut buffer = vec![0; CHUNK];
         let mut shown = true;
         loop {
@@ -233,26 +264,24 @@ impl Show {
                 Err(_) => return,
             };
             shown = shown && self.display.show(bytes, &|| self.ending.load(Ordering::SeqCst)).is_ok();
-            let asked = self.draw(bytes);
-            if let Some(typist) = answers.filter(|_| !asked.is_empty()) {
-                let _ = typist.send(Job::Keys(asked));
-            }
-            let _ = self.wakes.send(Wake::Drawn);
+            self.draw(bytes);
         }
     }
 
-    /// Draws on our own screen; gives the answers that a terminal owes.
-    fn draw(&self, bytes: &[u8]) -> Vec<u8> {
+    /// For our own screen; at once where the program waits for an answer.
+    fn draw(&self, bytes: &[u8]) {
         let mut drawn = lock(&self.drawn);
         drawn.last = Deadline::after(Duration::MAX);
-        let screen = &mut drawn.screen;
-        let fed = catch_unwind(AssertUnwindSafe(|| screen.feed(bytes)));
-        if fed.is_err() {
-            // What vt100 cannot take must not cost the program its terminal: it is not understood until it draws anew.
-            let (rows, cols) = own_size().unwrap_or(SIZE);
-            drawn.screen = Screen::new(rows, cols);
+        drawn.backlog.extend_from_slice(bytes);
+        // A question may have come in two pieces.
+        let from = drawn.backlog.len().saturating_sub(bytes.len() + QUESTION);
+        let asks = drawn.answers.is_some() && Screen::asks(&drawn.backlog[from..]);
+        if asks || drawn.backlog.len() >= BACKLOG {
+            drawn.catch_up();
         }
-        drawn.screen.take_answers()
+        if !std::mem::replace(&mut drawn.told, true) {
+            let _ = self.wakes.send(Wake::Drawn);
+        }
     }
 }
 
@@ -304,7 +333,9 @@ impl Ear {
         let Some((rows, cols)) = own_size() else { return };
         // A terminal that has gone has no size.
         let _ = self.master.resize(rows, cols);
-        lock(&self.drawn).screen.resize(rows, cols);
+        let mut drawn = lock(&self.drawn);
+        drawn.catch_up();
+        drawn.screen.resize(rows, cols);
         let _ = self.wakes.send(Wake::Drawn);
     }
 }

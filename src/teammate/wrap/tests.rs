@@ -122,6 +122,54 @@ fn msg_08_the_submit_key_is_typed_three_times_and_no_more() {
     assert_eq!(stand.at(0, seen(ScreenState::Working, Composer::Empty, true))[..2], delivered());
 }
 
+/// MSG-03: whatever becomes of a text, it is typed once. What was not seen to arrive is told, stays unread, and lets
+/// the mail behind it pass.
+#[test]
+fn msg_03_a_text_that_vanishes_is_told_and_not_typed_again() {
+    for (mut stand, why) in [
+        (Stand::staged(), "the text was typed, and did not come to rest in the composer"),
+        (Stand::submitted(), "the submit key was typed, and no turn was seen"),
+    ] {
+        stand.see(10, ScreenState::Idle, Composer::Empty);
+        let told = stand.at(10_000, Event::Tick);
+        assert_eq!(told[..2], [note(EventKind::MessageUndelivered, Some(why)), Effect::Release]);
+        let remark = Effect::Do(Errand::Remark(Some(format!("blocked: undelivered: {why}"))));
+        assert_eq!(told[2..], [remark]);
+        assert_eq!(stand.at(0, Event::Done(Ok(()))), []);
+        assert_eq!(stand.at(3_600_000, Event::Tick), [], "{why}");
+        assert_eq!(stand.at(0, mail(&["hi", "ho"])), [Effect::Stage(vec![envelope("ho")])], "{why}");
+        assert_eq!(stand.at(0, mail(&["hi", "ho"])), [], "{why}");
+    }
+}
+
+/// MSG-03: a turn that begins late, with nobody at the keyboard, is ours.
+#[test]
+fn msg_03_a_turn_that_is_seen_late_counts() {
+    let mut stand = Stand::submitted();
+    stand.see(10, ScreenState::Idle, Composer::Empty);
+    stand.at(10_000, Event::Tick);
+    assert_eq!(stand.see(50_000, ScreenState::Working, Composer::Unknown)[..2], delivered());
+    let mut by_hand = Stand::submitted();
+    by_hand.see(10, ScreenState::Idle, Composer::Empty);
+    by_hand.at(10_000, Event::Tick);
+    by_hand.at(10, Event::Hand);
+    let effects = by_hand.see(50_000, ScreenState::Working, Composer::Unknown);
+    assert!(!effects.contains(&delivered()[1]), "that turn may be a person's: {effects:?}");
+}
+
+/// MSG-03: a text that is on the screen may stand in a composer that is misread; neither does it count as delivered,
+/// nor is another typed behind it. A person who has read the mail settles it.
+#[test]
+fn msg_03_a_text_in_a_misread_composer_waits_for_a_person() {
+    let mut stand = Stand::staged();
+    stand.at(10, seen(ScreenState::Idle, Composer::Empty, true));
+    stand.at(10_000, Event::Tick);
+    stand.at(0, Event::Done(Ok(())));
+    assert_eq!(stand.at(60_000, mail(&["hi", "ho"])), []);
+    assert_eq!(stand.at(60_000, Event::Tick), []);
+    assert_eq!(stand.at(0, mail(&["ho"]))[0], Effect::Stage(vec![envelope("ho")]));
+}
+
 #[test]
 fn msg_11_nothing_is_typed_while_a_person_types_or_has_typed() {
     let mut stand = Stand::idle();
