@@ -242,7 +242,7 @@ pub(super) struct Spawn {
     /// How its program is started: see `phalanx profile list`.
     #[arg(long, value_name = "PROFILE")]
     pub(super) profile: Option<String>,
-    /// What it is for.
+    /// What it is for: an agent file or a role of the manifest.
     #[arg(long, value_name = "ROLE")]
     pub(super) role: Option<String>,
     /// The model its program is to use.

@@ -19,6 +19,7 @@ pub(crate) mod question;
 pub(crate) mod record;
 pub(crate) mod report;
 pub(crate) mod request;
+pub(crate) mod role;
 pub(crate) mod rules;
 pub(crate) mod settings;
 pub(crate) mod sheet;

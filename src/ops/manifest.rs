@@ -30,6 +30,7 @@ pub(crate) fn settings(
         },
         keep,
         rules: rules(manifest),
+        roles: manifest.roles.clone(),
         answer_within_s: team.answer_within,
         notify: team.notify.clone(),
         env: EnvRules { allow: manifest.env.allow.clone(), deny: manifest.env.deny.clone() },

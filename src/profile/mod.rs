@@ -97,6 +97,8 @@ pub(crate) struct Launch {
     pub(crate) resume: Vec<Group>,
     /// The whole command line for one question without a terminal; empty: it cannot.
     pub(crate) once: Vec<Group>,
+    /// Tools that it keeps whatever a list of allowed ones says: it could not work in a team without them.
+    pub(crate) keep_tools: Vec<String>,
     /// Variables it gets. One whose value is absent is not there at all, not even inherited.
     pub(crate) env: BTreeMap<String, Group>,
     /// Which of the caller's variables go on: names, or beginnings followed by `*`; empty: all.
@@ -224,14 +226,18 @@ impl Profile {
 
     /// Whether a command line has to be given for it.
     pub(crate) fn needs_command(&self) -> bool {
-        self.launch.argv.iter().any(|group| group.names().any(|name| name == Names::Command))
+        self.takes(Names::Command)
+    }
+
+    /// Whether its command line has a place for this.
+    pub(crate) fn takes(&self, wanted: Names) -> bool {
+        self.launch.argv.iter().any(|group| group.names().any(|name| name == wanted))
     }
 
     /// Whether it can be told which model to use. phalanx's own worker and a given command line have none: there it
     /// is only shown.
     pub(crate) fn takes_model(&self) -> bool {
-        let known = |name| matches!(name, Names::Model | Names::Command | Names::Phalanx);
-        self.launch.argv.iter().any(|group| group.names().any(known))
+        [Names::Model, Names::Command, Names::Phalanx].into_iter().any(|name| self.takes(name))
     }
 
     /// The same program for one question: its one-shot command line with the prompt on it, no wrapper, no mail. None if

@@ -26,7 +26,7 @@ const ROOT: [&str; 12] = [
     "answers",
     "rule",
 ];
-const LAUNCH: [&str; 8] = ["argv", "prompt", "modes", "plan", "resume", "once", "env", "allow"];
+const LAUNCH: [&str; 9] = ["argv", "prompt", "modes", "plan", "resume", "once", "env", "allow", "keep_tools"];
 const MODES: [&str; 6] = ["default", "acceptEdits", "bypassPermissions", "plan", "delegate", "dontAsk"];
 const READY: [&str; 2] = ["when", "settle_ms"];
 const KEYS: [&str; 3] = ["submit", "interrupt", "quit"];
@@ -117,6 +117,7 @@ fn launch(section: &Section, faults: &mut Faults) -> Launch {
         plan: strings(section, "plan", faults),
         resume: groups(section, "resume", faults),
         once: groups(section, "once", faults),
+        keep_tools: strings(section, "keep_tools", faults),
         env: variables(section, faults),
         allow: section.names("allow", check_pattern, faults).into_iter().map(At::into_inner).collect(),
     }

@@ -18,6 +18,10 @@ pub(crate) enum Names {
     Color,
     Session,
     Role,
+    /// The role as JSON, in the form of Claude Code's `--agents`, where no agent file says it.
+    Agents,
+    AllowedTools,
+    DisallowedTools,
     Resume,
     ConfigDir,
     Phalanx,
@@ -26,7 +30,7 @@ pub(crate) enum Names {
 
 impl Names {
     /// As it is written between braces.
-    pub(crate) const ALL: [(&'static str, Names); 14] = [
+    pub(crate) const ALL: [(&'static str, Names); 17] = [
         ("model", Names::Model),
         ("mode", Names::Mode),
         ("plan", Names::Plan),
@@ -37,6 +41,9 @@ impl Names {
         ("color", Names::Color),
         ("session", Names::Session),
         ("role", Names::Role),
+        ("agents", Names::Agents),
+        ("allowed_tools", Names::AllowedTools),
+        ("disallowed_tools", Names::DisallowedTools),
         ("resume", Names::Resume),
         ("config_dir", Names::ConfigDir),
         ("phalanx", Names::Phalanx),

@@ -33,6 +33,11 @@ impl Layout {
         root.join("phalanx").join("profiles")
     }
 
+    /// The user's agent files.
+    pub(super) fn agents(root: &Path) -> PathBuf {
+        root.join("agents")
+    }
+
     pub(super) fn team(&self) -> &TeamName {
         &self.team
     }

@@ -23,6 +23,7 @@ mod profile;
 mod ps;
 mod requests;
 mod resume;
+mod roles;
 mod shutdown;
 mod spawn;
 mod speaker;

@@ -8,6 +8,7 @@
 //! in.
 
 mod check;
+mod roles;
 mod rules;
 mod sections;
 
@@ -16,6 +17,7 @@ use std::collections::BTreeMap;
 use crate::model::mode::Mode;
 use crate::model::order::Scale;
 use crate::model::placement::Layout;
+use crate::model::role::Roles;
 use crate::model::rules::{RuleSet, TeamRules};
 use crate::model::settings::BackendChoice;
 use crate::model::sheet::{Faults, SheetError};
@@ -28,6 +30,8 @@ pub(crate) struct Manifest {
     pub(crate) env: EnvSection,
     /// `[rules]`, for the team and for roles.
     pub(crate) rules: TeamRules,
+    /// `[role.NAME]`.
+    pub(crate) roles: Roles,
     /// What members inherited. Already applied to [`MemberSpec`]; kept for members that join later.
     pub(crate) defaults: Defaults,
     pub(crate) worktree: worktree::Rules,

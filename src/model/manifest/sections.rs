@@ -5,17 +5,19 @@ use std::ops::Range;
 
 use toml::de::{DeTable, DeValue};
 
+use super::roles::read_roles;
 use super::rules::{RULES, read_member_rules, read_rules};
 use super::{Defaults, EnvSection, Finish, Manifest, MemberSpec, TaskSpec, TeamSection};
 use crate::model::mode::Mode;
 use crate::model::order::Scale;
 use crate::model::placement::Layout;
+use crate::model::role::Roles;
 use crate::model::rules::TeamRules;
 use crate::model::settings::{self, BackendChoice};
 use crate::model::sheet::{self, At, Faults, Section, check_member_name, check_name, check_pattern};
 use crate::model::worktree::{Rules, Wish, check_branch, check_inside};
 
-const ROOT: [&str; 7] = ["team", "env", "rules", "defaults", "worktree", "member", "task"];
+const ROOT: [&str; 8] = ["team", "env", "rules", "role", "defaults", "worktree", "member", "task"];
 const TEAM: [&str; 10] = [
     "name",
     "description",
@@ -83,6 +85,7 @@ pub(super) struct Draft {
     pub(super) team: TeamSection,
     env: EnvSection,
     rules: TeamRules,
+    roles: Roles,
     defaults: Defaults,
     worktree: Rules,
     pub(super) members: Vec<MemberDraft>,
@@ -110,6 +113,7 @@ impl Draft {
             team: self.team,
             env: self.env,
             rules: self.rules,
+            roles: self.roles,
             defaults: self.defaults,
             worktree: self.worktree,
             members: self.members.into_iter().map(|member| member.spec).collect(),
@@ -135,6 +139,7 @@ pub(super) fn read(table: &DeTable, faults: &mut Faults) -> Draft {
         env,
         worktree: read_worktrees(&root.table("worktree", "[worktree]", &WORKTREE, faults), faults),
         rules: read_rules(&root.table("rules", "[rules]", &RULES, faults), faults),
+        roles: read_roles(&root, faults),
         members: members.iter().map(|section| read_member(section, &defaults, faults)).collect(),
         tasks: tasks.iter().map(|section| read_task(section, faults)).collect(),
         defaults,
@@ -324,7 +329,7 @@ fn read_task(section: &Section, faults: &mut Faults) -> TaskDraft {
     TaskDraft { key: place, after, owner, spec }
 }
 
-fn read_mode(section: &Section, faults: &mut Faults) -> Option<Mode> {
+pub(super) fn read_mode(section: &Section, faults: &mut Faults) -> Option<Mode> {
     inner(section.choice("mode", &MODES.map(|mode| (mode.as_str(), mode)), faults))
 }
 
@@ -332,7 +337,7 @@ fn patterns(section: &Section, key: &str, faults: &mut Faults) -> Vec<String> {
     section.names(key, check_pattern, faults).into_iter().map(At::into_inner).collect()
 }
 
-fn inner<T>(value: Option<At<T>>) -> Option<T> {
+pub(super) fn inner<T>(value: Option<At<T>>) -> Option<T> {
     value.map(At::into_inner)
 }
 

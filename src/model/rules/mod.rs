@@ -44,6 +44,16 @@ impl Rule {
         pattern::check(&rule).map(|()| rule)
     }
 
+    /// The tool that it is about.
+    pub(crate) fn tool(&self) -> &str {
+        &self.tool
+    }
+
+    /// Whether it is about all that the tool can do.
+    pub(crate) fn is_whole(&self) -> bool {
+        self.spec.is_none()
+    }
+
     /// Reads patterns with commas between them, as Claude Code's command line has them.
     ///
     /// # Errors

@@ -5,9 +5,10 @@ use std::path::Path;
 
 use super::super::context::{Context, now};
 use super::super::error::OpsError;
-use super::super::{depth, profiles};
+use super::super::{depth, profiles, roles};
 use super::command::{self, Command};
 use super::housing::{self, Site};
+use super::part::{self, Part};
 use super::{Plan, Prepared, undo};
 use crate::backend::{Backend, Launch};
 use crate::model::envelope::Envelope;
@@ -19,6 +20,7 @@ use crate::model::order::Order;
 use crate::model::placement::{BackendKind, ProcessId};
 use crate::model::protocol::Message;
 use crate::model::record::{FORMAT, MemberRecord, Wish};
+use crate::model::role::Roles;
 use crate::model::spec::{Spec, Word};
 use crate::model::team::{Member, Team};
 use crate::model::worktree::Rules;
@@ -35,8 +37,9 @@ const LINGER_MS: u64 = 3000;
 const PLAN_REQUIRED: &str = "CLAUDE_CODE_PLAN_MODE_REQUIRED";
 
 /// An order whose words are all valid; names may still be taken.
-pub(super) struct Draft<'a> {
-    pub(super) order: &'a Order,
+pub(super) struct Draft {
+    /// The order with what its role says.
+    pub(super) part: Part,
     pub(super) name: MemberName,
     pub(super) profile: Profile,
     cwd: String,
@@ -47,24 +50,27 @@ pub(super) struct Draft<'a> {
 }
 
 /// Checks an order on its own.
-pub(super) fn draft<'a>(ctx: &Context, order: &'a Order) -> Result<Draft<'a>, OpsError> {
+pub(super) fn draft(ctx: &Context, roles: &Roles, order: &Order) -> Result<Draft, OpsError> {
     let name = MemberName::new(&order.name)?;
     let profile = profile_of(ctx, order)?;
-    command::check(order, &profile)?;
+    let cwd = ctx.caller.cwd.join(order.cwd.as_deref().unwrap_or("."));
+    let cwd = cwd.components().collect::<std::path::PathBuf>();
+    let role = order.role.as_deref().map(|role| roles::find(ctx, roles, role, &cwd)).transpose()?;
+    let part = part::fill(order, role, &profile);
+    command::check(&part.order, &profile)?;
     if let Some((bad, _)) = order.env.iter().find(|(name, _)| !environ::may_be_set(name)) {
         let problem = format!("{bad:?} cannot be set as an environment variable");
         return Err(OpsError::Usage { problem, hint: None });
     }
-    let cwd = ctx.caller.cwd.join(order.cwd.as_deref().unwrap_or("."));
-    let cwd = cwd.components().collect::<std::path::PathBuf>().to_string_lossy().into_owned();
+    let cwd = cwd.to_string_lossy().into_owned();
     let plan = order.plan || ctx.caller.var(PLAN_REQUIRED).is_some_and(|word| word == "true");
     let site = Site::find(ctx, order.worktree.as_ref(), &cwd)?;
-    Ok(Draft { order, name, profile, cwd, plan, site })
+    Ok(Draft { part, name, profile, cwd, plan, site })
 }
 
 /// The same for a run without a place: the one-shot form of its program, with its prompt.
-pub(super) fn draft_once<'a>(ctx: &Context, order: &'a Order) -> Result<Draft<'a>, OpsError> {
-    let whole = draft(ctx, order)?;
+pub(super) fn draft_once(ctx: &Context, roles: &Roles, order: &Order) -> Result<Draft, OpsError> {
+    let whole = draft(ctx, roles, order)?;
     let missing = |problem| OpsError::Usage { problem, hint: None };
     if order.prompt.is_none() {
         return Err(missing("there is no prompt that it could answer".to_owned()));
@@ -104,8 +110,9 @@ pub(super) fn plan(ctx: &Context, team: &TeamStore, draft: &Draft, unique: bool)
         env: env.iter().map(|(name, _)| name.to_string_lossy().into_owned()).collect(),
         model: member.model,
         mode: member.mode,
-        role: draft.order.role.clone(),
+        role: draft.part.order.role.clone(),
         prompt: member.prompt.map(|_| draft.profile.launch.prompt.as_str()),
+        warnings: draft.part.warnings.clone(),
     })
 }
 
@@ -227,19 +234,19 @@ fn entry(
 ) -> Member {
     let mut member = Member {
         agent_id: agent_id(&name, team.name()),
-        agent_type: Some(draft.order.role.clone().unwrap_or_else(|| "general-purpose".to_owned())),
-        model: draft.order.model.clone(),
-        prompt: draft.order.prompt.clone(),
-        color: Some(known.next_color().to_owned()),
+        agent_type: Some(draft.part.order.role.clone().unwrap_or_else(|| "general-purpose".to_owned())),
+        model: draft.part.order.model.clone(),
+        prompt: draft.part.order.prompt.clone(),
+        color: Some(draft.part.color.clone().unwrap_or_else(|| known.next_color().to_owned())),
         plan_mode_required: draft.plan,
-        mode: draft.order.mode,
+        mode: draft.part.order.mode,
         joined_at: now(),
         pane_id: String::new(),
         cwd: draft.cwd.clone(),
         worktree_path: None,
         backend_type: Some(backend.wire().to_owned()),
         // Until it works it does not; one with a prompt begins at once.
-        is_active: Some(draft.order.prompt.is_some()),
+        is_active: Some(draft.part.order.prompt.is_some()),
         name,
     };
     if let Some(site) = &draft.site {
@@ -276,7 +283,7 @@ fn write(common: &Common, drafts: &[Draft], batch: &mut [Prepared], specs: &[Spe
     common.team.record_all(batch.iter().map(asked).collect())?;
     for ((draft, one), spec) in drafts.iter().zip(batch).zip(specs) {
         let by_mail = draft.profile.launch.prompt != Prompt::Argv;
-        let prompt = draft.order.prompt.as_deref().filter(|_| by_mail);
+        let prompt = draft.part.order.prompt.as_deref().filter(|_| by_mail);
         one.new_mailbox = mail(common.team, &one.member, prompt)?;
         failpoint::hit("spawn.mailed");
         common.team.keep_spec(spec)?;
@@ -299,15 +306,15 @@ fn record(draft: &Draft, member: &Member, command: &Command, backend: BackendKin
         wish: Wish {
             profile: draft.profile.name.clone(),
             reads_mail: Some(draft.profile.reads_mail),
-            role: draft.order.role.clone(),
-            model: draft.order.model.clone(),
-            mode: draft.order.mode,
+            role: draft.part.order.role.clone(),
+            model: draft.part.order.model.clone(),
+            mode: draft.part.order.mode,
             plan: draft.plan,
-            prompt: draft.order.prompt.clone(),
+            prompt: draft.part.order.prompt.clone(),
             argv: command.argv.clone(),
             cwd: member.cwd.clone(),
             color: member.color.clone().unwrap_or_default(),
-            env: draft.order.env.clone(),
+            env: draft.part.order.env.clone(),
         },
         spawner: Some(spawner()),
         asked_at,
@@ -390,7 +397,7 @@ fn environment(
         own.deny.extend(MISLEADING.map(str::to_owned));
     }
     let asking = environ::compose(&common.ctx.caller.env, &own, &[], &[]);
-    let extra: Vec<(String, String)> = command.env.iter().chain(&draft.order.env).cloned().collect();
+    let extra: Vec<(String, String)> = command.env.iter().chain(&draft.part.order.env).cloned().collect();
     let mut env = environ::compose(&asking, &common.rules, &extra, identity);
     env.push(("PWD".into(), member.cwd.clone().into()));
     env
