@@ -74,7 +74,10 @@ pub(crate) fn brief(team: &Team, me: &MemberName, role: Option<&str>) -> String 
     let rules = if me.is_lead() { LEAD } else { MEMBER };
     let role = role.map(|role| format!("\n\nYour role\n{}", without_tag(role.trim(), TAG_LETTERS)));
     let role = role.unwrap_or_default();
-    wrapped(&format!("{head}\n\nMembers\n{}\n\n{rules}{role}", members.join("\n")))
+    wrapped(&format!(
+        "{head}\n\nMembers now (they come and go: `phalanx brief` says it anew)\n{}\n\n{rules}{role}",
+        members.join("\n")
+    ))
 }
 
 fn entry(member: &Member, me: &MemberName) -> String {

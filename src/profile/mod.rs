@@ -89,6 +89,7 @@ impl Hook {
 pub(crate) struct Launch {
     pub(crate) argv: Vec<Group>,
     pub(crate) prompt: Prompt,
+    pub(crate) brief: Brief,
     /// The words for `{mode}`; a mode that is not here cannot be asked for (PM-06).
     pub(crate) modes: BTreeMap<&'static str, Vec<String>>,
     /// The words for `{plan}`.
@@ -128,6 +129,33 @@ impl Prompt {
             Prompt::Mailbox => "mailbox",
             Prompt::Argv => "argv",
             Prompt::Typed => "typed",
+        }
+    }
+}
+
+/// How it is told of its team (`ops::brief`).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub(crate) enum Brief {
+    /// On its command line, as `{brief}`.
+    Argv,
+    /// Before its first prompt, in the same message; a message by itself where there is no prompt.
+    FirstMessage,
+    /// It knows by itself, or is no agent.
+    None,
+}
+
+impl Brief {
+    /// As it is written in a profile.
+    pub(crate) const ALL: [(&'static str, Brief); 3] =
+        [("argv", Brief::Argv), ("first-message", Brief::FirstMessage), ("none", Brief::None)];
+
+    /// As it is written in a profile; none for [`Brief::None`].
+    pub(crate) fn way(self) -> Option<&'static str> {
+        match self {
+            Brief::Argv => Some("argv"),
+            Brief::FirstMessage => Some("first-message"),
+            Brief::None => None,
         }
     }
 }
@@ -246,7 +274,8 @@ impl Profile {
         if self.launch.once.is_empty() {
             return None;
         }
-        let launch = Launch { argv: self.launch.once.clone(), prompt: Prompt::Argv, ..self.launch };
+        let argv = self.launch.once.clone();
+        let launch = Launch { argv, prompt: Prompt::Argv, brief: Brief::None, ..self.launch };
         Some(Profile { runs: Runs::Native, reads_mail: false, ready: Ready::Begun, launch, ..self })
     }
 

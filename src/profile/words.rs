@@ -12,6 +12,7 @@ pub(crate) enum Names {
     Mode,
     Plan,
     Prompt,
+    Brief,
     AgentId,
     AgentName,
     Team,
@@ -30,11 +31,12 @@ pub(crate) enum Names {
 
 impl Names {
     /// As it is written between braces.
-    pub(crate) const ALL: [(&'static str, Names); 17] = [
+    pub(crate) const ALL: [(&'static str, Names); 18] = [
         ("model", Names::Model),
         ("mode", Names::Mode),
         ("plan", Names::Plan),
         ("prompt", Names::Prompt),
+        ("brief", Names::Brief),
         ("agent_id", Names::AgentId),
         ("agent_name", Names::AgentName),
         ("team", Names::Team),

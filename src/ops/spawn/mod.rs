@@ -87,6 +87,8 @@ pub(crate) struct Plan {
     pub(crate) role: Option<String>,
     /// How the first prompt goes in: `mailbox`, `argv` or `typed`; none without a prompt.
     pub(crate) prompt: Option<&'static str>,
+    /// How it is told of its team: `argv` or `first-message`; none: it is not.
+    pub(crate) brief: Option<&'static str>,
     /// What of its role it could not be held to.
     pub(crate) warnings: Vec<String>,
 }
@@ -110,6 +112,8 @@ struct Prepared {
     launch: Launch,
     /// The journal event that all that follows goes back to.
     asked: String,
+    /// Its first message.
+    first: Option<String>,
     /// Its mailbox was made for it, and goes with it if it does not come up.
     new_mailbox: bool,
     /// Its worktree was made for it, and goes with it if it does not come up.

@@ -16,6 +16,8 @@ pub(super) struct Part {
     pub(super) tools: Tools,
     /// The role as JSON, for a program that takes such and does not find it by itself.
     pub(super) agents: Option<String>,
+    /// What the role has to say, for a program that takes no roles.
+    pub(super) duty: Option<String>,
     /// What a person should know.
     pub(super) warnings: Vec<String>,
 }
@@ -24,7 +26,7 @@ pub(super) struct Part {
 /// written for another one.
 pub(super) fn fill(order: &Order, found: Option<Found>, profile: &Profile) -> Part {
     let (order, tools) = (order.clone(), Tools::default());
-    let mut part = Part { order, color: None, tools, agents: None, warnings: Vec::new() };
+    let mut part = Part { order, color: None, tools, agents: None, duty: None, warnings: Vec::new() };
     let Some(Found { name, role, source }) = found else { return part };
     let (shown, program) = (text::line(&name), &profile.name);
     let mut warn = |said: String| part.warnings.push(format!("role `{shown}`: {said}"));
@@ -51,6 +53,7 @@ pub(super) fn fill(order: &Order, found: Option<Found>, profile: &Profile) -> Pa
         part.warnings.extend(unknown.iter().map(said));
     }
     part.agents = (at_home && source == Source::Manifest).then(|| definition(&name, &role)).flatten();
+    part.duty = role.prompt.filter(|_| !at_home);
     (part.color, part.tools) = (role.color, role.tools);
     part.warnings.extend(unenforced(&part.tools, profile));
     part

@@ -24,7 +24,7 @@ use crate::model::role::Roles;
 use crate::model::spec::{Spec, Word};
 use crate::model::team::{Member, Team};
 use crate::model::worktree::Rules;
-use crate::profile::{self, Profile, Prompt};
+use crate::profile::{self, Brief, Profile, Prompt};
 use crate::store::{StoreError, TeamStore};
 use crate::sys::proc::Process;
 use crate::sys::{failpoint, rand};
@@ -47,6 +47,13 @@ pub(super) struct Draft {
     pub(super) plan: bool,
     /// Where its worktree is made from, if it is to have one.
     pub(super) site: Option<Site>,
+}
+
+impl Draft {
+    /// Whether its first message tells it of its team, with a prompt or without.
+    fn is_briefed_by_message(&self) -> bool {
+        self.profile.launch.brief == Brief::FirstMessage && self.part.order.session.is_none()
+    }
 }
 
 /// Checks an order on its own.
@@ -88,7 +95,7 @@ fn profile_of(ctx: &Context, order: &Order) -> Result<Profile, OpsError> {
 
 /// How a draft would be started, as the team stands now.
 pub(super) fn plan(ctx: &Context, team: &TeamStore, draft: &Draft, unique: bool) -> Result<Plan, OpsError> {
-    let found = team.team()?;
+    let mut found = team.team()?;
     let name = if unique { free_name(&found, &draft.name)? } else { draft.name.clone() };
     if let Some(holder) = found.member(&name) {
         let (team, holder) = (team.name().clone(), holder.name.clone());
@@ -97,8 +104,10 @@ pub(super) fn plan(ctx: &Context, team: &TeamStore, draft: &Draft, unique: bool)
     let settings = team.settings()?;
     let (rules, worktrees) = settings.map(|s| (s.env, s.worktree)).unwrap_or_default();
     let member = entry(team, &found, draft, name, BackendKind::Pty, &worktrees);
+    found.members.push(member.clone());
+    let told = command::told(draft, &found, &member);
     let common = Common { ctx, team, rules, session: found.lead_session_id.unwrap_or_default() };
-    let command = command::command(ctx, team, draft, &member, &common.session)?;
+    let command = command::command(ctx, team, draft, &member, &told, &common.session)?;
     let env = environment(&common, draft, &command, &member, &identity(&common, &member, "", ""));
     Ok(Plan {
         name: member.name.to_string(),
@@ -112,6 +121,7 @@ pub(super) fn plan(ctx: &Context, team: &TeamStore, draft: &Draft, unique: bool)
         mode: member.mode,
         role: draft.part.order.role.clone(),
         prompt: member.prompt.map(|_| draft.profile.launch.prompt.as_str()),
+        brief: draft.profile.launch.brief.way(),
         warnings: draft.part.warnings.clone(),
     })
 }
@@ -181,7 +191,7 @@ fn join(
         // An earlier pass may have begun other ones.
         forget(team, &mut begun);
         let mut known = roster.team();
-        let mut joined = Vec::new();
+        let mut members = Vec::new();
         for draft in drafts {
             if known.teammates().count() >= max {
                 return Err(StoreError::TeamFull { team: team.name().clone(), max });
@@ -190,7 +200,11 @@ fn join(
             let member = entry(team, &known, draft, name, backend.kind(), worktrees);
             roster.join(&member)?;
             known.members.push(member.clone());
-            joined.push(fill(common, draft, member, backend).map_err(|e| {
+            members.push(member);
+        }
+        let mut joined = Vec::new();
+        for (draft, member) in drafts.iter().zip(members) {
+            joined.push(fill(common, draft, member, &known, backend).map_err(|e| {
                 let nothing = StoreError::NoSuchTeam { name: team.name().clone(), known: Vec::new() };
                 fault = Some(e);
                 nothing
@@ -245,8 +259,8 @@ fn entry(
         cwd: draft.cwd.clone(),
         worktree_path: None,
         backend_type: Some(backend.wire().to_owned()),
-        // Until it works it does not; one with a prompt begins at once.
-        is_active: Some(draft.part.order.prompt.is_some()),
+        // Until it works it does not; one with a first message begins at once.
+        is_active: Some(draft.part.order.prompt.is_some() || draft.is_briefed_by_message()),
         name,
     };
     if let Some(site) = &draft.site {
@@ -260,9 +274,11 @@ fn fill(
     common: &Common,
     draft: &Draft,
     member: Member,
+    known: &Team,
     backend: &dyn Backend,
 ) -> Result<(Prepared, Spec), OpsError> {
-    let command = command::command(common.ctx, common.team, draft, &member, &common.session)?;
+    let told = command::told(draft, known, &member);
+    let command = command::command(common.ctx, common.team, draft, &member, &told, &common.session)?;
     let record = record(draft, &member, &command, backend.kind());
     let spec = spec(common, draft, &command, &record, &member, backend);
     let path = common.team.spec_path(&record.incarnation);
@@ -270,7 +286,11 @@ fn fill(
     let launch = Launch { member: member.name.clone(), token: record.token.clone(), argv };
     let ready = draft.profile.ready;
     let asked = rand::uuid();
-    Ok((Prepared { member, record, ready, launch, asked, new_mailbox: false, new_checkout: None }, spec))
+    let first = told.first;
+    Ok((
+        Prepared { member, record, ready, launch, asked, first, new_mailbox: false, new_checkout: None },
+        spec,
+    ))
 }
 
 /// What the launcher and the program will look for.
@@ -283,8 +303,8 @@ fn write(common: &Common, drafts: &[Draft], batch: &mut [Prepared], specs: &[Spe
     common.team.record_all(batch.iter().map(asked).collect())?;
     for ((draft, one), spec) in drafts.iter().zip(batch).zip(specs) {
         let by_mail = draft.profile.launch.prompt != Prompt::Argv;
-        let prompt = draft.part.order.prompt.as_deref().filter(|_| by_mail);
-        one.new_mailbox = mail(common.team, &one.member, prompt)?;
+        let first = one.first.as_deref().filter(|_| by_mail);
+        one.new_mailbox = mail(common.team, &one.member, first)?;
         failpoint::hit("spawn.mailed");
         common.team.keep_spec(spec)?;
     }
