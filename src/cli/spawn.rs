@@ -97,6 +97,7 @@ fn order(args: args::Spawn) -> Result<Order, Failure> {
         session: None,
         cwd: args.cwd,
         worktree: args.worktree,
+        tools: Default::default(),
         env: args.env,
         command: args.command,
     })

@@ -166,7 +166,7 @@ impl Settings {
             unresponsive_after_s: unresponsive_after_s(),
             env: EnvRules::default(),
             rules: TeamRules::default(),
-            roles: Roles::new(),
+            roles: Roles::default(),
             answer_within_s: answer_within_s(),
             notify: Vec::new(),
             templates: Vec::new(),

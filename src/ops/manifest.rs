@@ -108,6 +108,7 @@ fn order<E>(
         session: None,
         cwd: Some(plain(here, &member.cwd)),
         worktree: member.worktree.clone(),
+        tools: member.tools.clone(),
         env: member.env.iter().map(|(name, value)| (name.clone(), value.clone())).collect(),
         command: member.run.clone().unwrap_or_default(),
     })

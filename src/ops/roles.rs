@@ -45,10 +45,10 @@ pub(crate) fn of(team: &TeamStore) -> Result<Roles, OpsError> {
 /// No such role; an agent file that would be it and cannot be read.
 pub(crate) fn find(ctx: &Context, own: &Roles, name: &str, cwd: &Path) -> Result<Found, OpsError> {
     let found = |role, source| Found { name: name.to_owned(), role, source };
-    if let Some(role) = own.get(name) {
+    if let Some(role) = own.named.get(name) {
         return Ok(found(role.clone(), Source::Manifest));
     }
-    let mut known: Vec<String> = own.keys().cloned().chain(PLAIN.map(str::to_owned)).collect();
+    let mut known: Vec<String> = own.named.keys().cloned().chain(PLAIN.map(str::to_owned)).collect();
     for (dir, inside) in places(ctx, cwd) {
         let files = fs::list(&dir).map_err(|e| OpsError::Role { file: dir.clone(), problem: plain(&e) })?;
         for file in files.iter().filter(|file| file.ends_with(ENDING)) {

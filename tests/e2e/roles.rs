@@ -194,3 +194,42 @@ fn id_02_the_nearest_agent_file_wins() {
     agent(&stage.at("work/repo/sub/.claude"), "s.md", &with("near"));
     assert_eq!(model(), json!("near"));
 }
+
+/// ID-02: a member's own list of tools wins over its role's, a role's over the team's; every denial holds, also when it is
+/// started again.
+#[test]
+fn id_02_a_member_keeps_to_its_tools() {
+    let mut stage = Stage::new();
+    let out = stage.at("seen");
+    let script = format!(
+        "#!/bin/sh\nprintf '%s\\n' \"$@\" > {0}.new\nmv {0}.new {0}\nexec sleep 300\n",
+        out.display()
+    );
+    stage.shadow("claude", &script);
+    let manifest = stage.file(
+        "team.toml",
+        "[team]\nname = \"alpha\"\nfinish = \"manual\"\nbackend = \"pty\"\n[defaults]\ndisallowed_tools = [\"WebSearch\"]\n\
+         [role.scout]\nallowed_tools = [\"Read\"]\ndisallowed_tools = [\"Bash\"]\n[[member]]\nname = \"ada\"\nprofile = \"claude\"\n\
+         role = \"scout\"\nallowed_tools = [\"Grep\", \"Bash\"]\n",
+    );
+    stage.phalanx(&["up", &manifest, "--detach"]).expect(0);
+    let words = || -> Vec<String> {
+        let seen = wait_for("the program's words", || fs::read_to_string(&out).ok());
+        seen.lines().map(str::to_owned).collect()
+    };
+    let first = words();
+    assert!(after(&first, "--tools").starts_with("Grep,SendMessage,"), "{first:?}");
+    assert_eq!(after(&first, "--disallowedTools"), "Bash,WebSearch");
+    // Whoever joins later inherits from the team.
+    let plan = stage.phalanx(&["--json", "spawn", "bob", "--profile", "codex", "--dry-run"]).expect(0).json();
+    assert_eq!(plan["warnings"], json!(["`codex` cannot be kept from these tools: WebSearch"]));
+    stage.phalanx(&["shutdown", "ada", "--force"]).expect(0);
+    fs::remove_file(&out).expect("seen");
+    stage.phalanx(&["resume", "ada"]).expect(0);
+    let again = words();
+    for flag in ["--tools", "--disallowedTools"] {
+        assert_eq!(after(&again, flag), after(&first, flag));
+    }
+    stage.phalanx(&["down", "--force"]).expect(0);
+    stage.assert_clean();
+}

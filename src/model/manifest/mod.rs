@@ -17,7 +17,7 @@ use std::collections::BTreeMap;
 use crate::model::mode::Mode;
 use crate::model::order::Scale;
 use crate::model::placement::Layout;
-use crate::model::role::Roles;
+use crate::model::role::{Roles, Tools};
 use crate::model::rules::{RuleSet, TeamRules};
 use crate::model::settings::BackendChoice;
 use crate::model::sheet::{Faults, SheetError};
@@ -30,7 +30,7 @@ pub(crate) struct Manifest {
     pub(crate) env: EnvSection,
     /// `[rules]`, for the team and for roles.
     pub(crate) rules: TeamRules,
-    /// `[role.NAME]`.
+    /// `[role.NAME]`, and the tools of `[defaults]`.
     pub(crate) roles: Roles,
     /// What members inherited. Already applied to [`MemberSpec`]; kept for members that join later.
     pub(crate) defaults: Defaults,
@@ -134,6 +134,8 @@ pub(crate) struct MemberSpec {
     pub(crate) restart: bool,
     /// On top of the team's and its role's.
     pub(crate) rules: RuleSet,
+    /// Its own; its role and the team may say more.
+    pub(crate) tools: Tools,
 }
 
 /// One `[[task]]`.

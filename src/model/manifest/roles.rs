@@ -12,9 +12,9 @@ use super::sections::{inner, read_mode};
 const ROLE: [&str; 7] =
     ["description", "prompt", "model", "mode", "color", "allowed_tools", "disallowed_tools"];
 
-/// All roles of the manifest.
-pub(super) fn read_roles(root: &Section, faults: &mut Faults) -> Roles {
-    let mut roles = Roles::new();
+/// All roles of the manifest, with the tools of `[defaults]`.
+pub(super) fn read_roles(root: &Section, tools: Tools, faults: &mut Faults) -> Roles {
+    let mut roles = Roles { tools, ..Roles::default() };
     let Some(value) = root.value("role") else { return roles };
     let DeValue::Table(table) = value.get_ref() else {
         faults.add(&value.span(), "`role` must be tables, [role.NAME]");
@@ -25,7 +25,7 @@ pub(super) fn read_roles(root: &Section, faults: &mut Faults) -> Roles {
             faults.add(&name.span(), "a role needs a name");
         }
         if let Some(section) = Section::open("[role]", value, &ROLE, faults) {
-            roles.insert(name.get_ref().to_string(), read_role(&section, faults));
+            roles.named.insert(name.get_ref().to_string(), read_role(&section, faults));
         }
     }
     roles
@@ -44,7 +44,7 @@ fn read_role(section: &Section, faults: &mut Faults) -> Role {
 }
 
 /// `allowed_tools` and `disallowed_tools`.
-fn read_tools(section: &Section, faults: &mut Faults) -> Tools {
+pub(super) fn read_tools(section: &Section, faults: &mut Faults) -> Tools {
     let allowed = section.value("allowed_tools").map(|_| read_patterns(section, "allowed_tools", faults));
     Tools { allowed, disallowed: read_patterns(section, "disallowed_tools", faults) }
 }
@@ -62,7 +62,8 @@ mod tests {
     #[test]
     fn every_key_of_a_role_is_read() {
         let text = include_str!("../../../fixtures/manifests/every_key.toml");
-        let scout = &Manifest::parse(text).expect("manifest").roles["scout"];
+        let manifest = Manifest::parse(text).expect("manifest");
+        let scout = &manifest.roles.named["scout"];
         assert_eq!(scout.description.as_deref(), Some("looks first"));
         assert_eq!(scout.prompt.as_deref(), Some("Look, and change nothing."));
         assert_eq!((scout.model.as_deref(), scout.mode), (Some("haiku"), Some(Mode::Plan)));
@@ -72,6 +73,9 @@ mod tests {
             ["Read", "Grep", "Bash(git log:*)"]
         );
         assert_eq!(names(&scout.tools.disallowed), ["Edit"]);
+        let (team, alice) = (&manifest.roles.tools, &manifest.members[0].tools);
+        assert_eq!((names(&team.disallowed), team.allowed.as_deref()), (vec!["WebSearch".to_owned()], None));
+        assert_eq!(names(alice.allowed.as_deref().expect("a list")), ["Read", "Edit"]);
     }
 
     /// ID-02: what restricts is refused where it cannot be understood.

@@ -5,7 +5,7 @@ use std::ops::Range;
 
 use toml::de::{DeTable, DeValue};
 
-use super::roles::read_roles;
+use super::roles::{read_roles, read_tools};
 use super::rules::{RULES, read_member_rules, read_rules};
 use super::{Defaults, EnvSection, Finish, Manifest, MemberSpec, TaskSpec, TeamSection};
 use crate::model::mode::Mode;
@@ -32,8 +32,8 @@ const TEAM: [&str; 10] = [
 ];
 const ENV: [&str; 2] = ["allow", "deny"];
 const WORKTREE: [&str; 3] = ["dir", "copy", "setup"];
-const DEFAULTS: [&str; 5] = ["profile", "cwd", "model", "mode", "env"];
-const MEMBER: [&str; 16] = [
+const DEFAULTS: [&str; 7] = ["profile", "cwd", "model", "mode", "env", "allowed_tools", "disallowed_tools"];
+const MEMBER: [&str; 18] = [
     "name",
     "role",
     "profile",
@@ -50,6 +50,8 @@ const MEMBER: [&str; 16] = [
     "scale",
     "restart",
     "rules",
+    "allowed_tools",
+    "disallowed_tools",
 ];
 const SCALE: [&str; 2] = ["min", "max"];
 /// `start = …`: true for when needed.
@@ -129,7 +131,8 @@ pub(super) fn read(table: &DeTable, faults: &mut Faults) -> Draft {
     root.demand("team", "[team]", faults);
     let team = root.value("team").and_then(|value| Section::open("[team]", value, &TEAM, faults));
     let team = team.map(|section| read_team(&section, faults));
-    let defaults = read_defaults(&root.table("defaults", "[defaults]", &DEFAULTS, faults), faults);
+    let inherited = root.table("defaults", "[defaults]", &DEFAULTS, faults);
+    let (defaults, tools) = (read_defaults(&inherited, faults), read_tools(&inherited, faults));
     let env = root.table("env", "[env]", &ENV, faults);
     let env = EnvSection { allow: patterns(&env, "allow", faults), deny: patterns(&env, "deny", faults) };
     let members = root.tables("member", "[[member]]", &MEMBER, faults);
@@ -139,7 +142,7 @@ pub(super) fn read(table: &DeTable, faults: &mut Faults) -> Draft {
         env,
         worktree: read_worktrees(&root.table("worktree", "[worktree]", &WORKTREE, faults), faults),
         rules: read_rules(&root.table("rules", "[rules]", &RULES, faults), faults),
-        roles: read_roles(&root, faults),
+        roles: read_roles(&root, tools, faults),
         members: members.iter().map(|section| read_member(section, &defaults, faults)).collect(),
         tasks: tasks.iter().map(|section| read_task(section, faults)).collect(),
         defaults,
@@ -233,6 +236,7 @@ fn read_member(section: &Section, defaults: &Defaults, faults: &mut Faults) -> M
         scale: read_scale(section, faults),
         restart: inner(section.choice("restart", &RESTARTS, faults)).unwrap_or(false),
         rules: read_member_rules(section, faults),
+        tools: read_tools(section, faults),
     };
     MemberDraft { header: section.span.clone(), name: place, spec }
 }

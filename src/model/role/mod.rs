@@ -18,8 +18,21 @@ use front::{Field, Value};
 pub(crate) const PLAIN: [&str; 8] =
     ["engineer", "reviewer", "tester", "architect", "deployer", "researcher", "teammate", "general-purpose"];
 
-/// Roles by name.
-pub(crate) type Roles = BTreeMap<String, Role>;
+/// What a team's members can be for, beside what agent files say.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub(crate) struct Roles {
+    pub(crate) named: BTreeMap<String, Role>,
+    /// For whoever has no list of its own and none by its role.
+    pub(crate) tools: Tools,
+}
+
+impl Roles {
+    /// Whether nothing is said.
+    pub(crate) fn is_empty(&self) -> bool {
+        *self == Roles::default()
+    }
+}
 
 /// What a teammate is for. What is not said is left to whoever asks for it.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -50,6 +63,31 @@ pub(crate) struct Tools {
     /// Not these, whatever else is said.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub(crate) disallowed: Vec<Rule>,
+}
+
+impl Tools {
+    /// Whether nothing is said.
+    pub(crate) fn is_empty(&self) -> bool {
+        *self == Tools::default()
+    }
+
+    /// These, and where they say nothing those of `parent`. What either denies is denied (seed 004, resolution order).
+    pub(crate) fn or(self, parent: &Tools) -> Tools {
+        let mut disallowed = self.disallowed;
+        disallowed.extend(
+            parent.disallowed.iter().filter(|rule| !disallowed.contains(rule)).cloned().collect::<Vec<_>>(),
+        );
+        Tools { allowed: self.allowed.or_else(|| parent.allowed.clone()), disallowed }
+    }
+
+    /// The allowed ones without those that are denied as a whole.
+    pub(crate) fn settled(mut self) -> Tools {
+        let denied = |rule: &Rule| self.disallowed.iter().any(|no| no.is_whole() && no.tool() == rule.tool());
+        if let Some(allowed) = &mut self.allowed {
+            allowed.retain(|rule| !denied(rule));
+        }
+        self
+    }
 }
 
 /// An agent file of Claude Code.

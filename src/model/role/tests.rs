@@ -86,3 +86,31 @@ proptest! {
         let _ = AgentFile::parse(&format!("---\n{head}\n---\n{text}"));
     }
 }
+
+/// ID-02: base, then allowed, less what is denied, else inherited (seed 004).
+#[test]
+fn id_02_tools_come_from_the_nearest_list_and_every_denial_holds() {
+    let rules =
+        |text: &str| if text.is_empty() { Vec::new() } else { Rule::parse_list(text).expect("patterns") };
+    let tools = |allowed: Option<&str>, disallowed: &str| Tools {
+        allowed: allowed.map(rules),
+        disallowed: rules(disallowed),
+    };
+    let table = [
+        (tools(None, ""), tools(None, ""), None, ""),
+        (tools(None, ""), tools(Some("Read,Edit"), "Bash"), Some("Read,Edit"), "Bash"),
+        (tools(Some("Grep"), "Edit"), tools(Some("Read"), "Bash,Edit"), Some("Grep"), "Edit,Bash"),
+        (
+            tools(Some("Read,Edit(src/**),Bash(git:*)"), ""),
+            tools(None, "Edit,Bash(rm:*)"),
+            Some("Read,Bash(git:*)"),
+            "Edit,Bash(rm:*)",
+        ),
+        (tools(Some(""), ""), tools(Some("Read"), ""), Some(""), ""),
+    ];
+    for (own, parent, allowed, disallowed) in table {
+        let got = own.or(&parent).settled();
+        assert_eq!(got.allowed.as_deref().map(|list| names(list).join(",")), allowed.map(str::to_owned));
+        assert_eq!(names(&got.disallowed).join(","), disallowed);
+    }
+}

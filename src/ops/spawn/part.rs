@@ -22,12 +22,20 @@ pub(super) struct Part {
     pub(super) warnings: Vec<String>,
 }
 
-/// Fills in what `order` leaves open. What an agent file says and this program cannot do is a warning: the file was
-/// written for another one.
-pub(super) fn fill(order: &Order, found: Option<Found>, profile: &Profile) -> Part {
-    let (order, tools) = (order.clone(), Tools::default());
+/// Fills in what `order` leaves open from its role and from what all in the team have in common.
+pub(super) fn fill(order: &Order, found: Option<Found>, common: &Tools, profile: &Profile) -> Part {
+    let (order, tools) = (order.clone(), order.tools.clone());
     let mut part = Part { order, color: None, tools, agents: None, duty: None, warnings: Vec::new() };
-    let Some(Found { name, role, source }) = found else { return part };
+    if let Some(found) = found {
+        cast(&mut part, found, profile);
+    }
+    part.tools = std::mem::take(&mut part.tools).or(common).settled();
+    part.warnings.extend(unenforced(&part.tools, profile));
+    part
+}
+
+/// What an agent file says and this program cannot do is a warning: the file was written for another one.
+fn cast(part: &mut Part, Found { name, role, source }: Found, profile: &Profile) {
     let (shown, program) = (text::line(&name), &profile.name);
     let mut warn = |said: String| part.warnings.push(format!("role `{shown}`: {said}"));
     let at_home = profile.takes(Names::Agents);
@@ -54,9 +62,8 @@ pub(super) fn fill(order: &Order, found: Option<Found>, profile: &Profile) -> Pa
     }
     part.agents = (at_home && source == Source::Manifest).then(|| definition(&name, &role)).flatten();
     part.duty = role.prompt.filter(|_| !at_home);
-    (part.color, part.tools) = (role.color, role.tools);
-    part.warnings.extend(unenforced(&part.tools, profile));
-    part
+    part.color = role.color;
+    part.tools = std::mem::take(&mut part.tools).or(&role.tools);
 }
 
 /// In the form of Claude Code's `--agents`. Model and tools have flags of their own.

@@ -63,7 +63,7 @@ pub(super) fn draft(ctx: &Context, roles: &Roles, order: &Order) -> Result<Draft
     let cwd = ctx.caller.cwd.join(order.cwd.as_deref().unwrap_or("."));
     let cwd = cwd.components().collect::<std::path::PathBuf>();
     let role = order.role.as_deref().map(|role| roles::find(ctx, roles, role, &cwd)).transpose()?;
-    let part = part::fill(order, role, &profile);
+    let part = part::fill(order, role, &roles.tools, &profile);
     command::check(&part.order, &profile)?;
     if let Some((bad, _)) = order.env.iter().find(|(name, _)| !environ::may_be_set(name)) {
         let problem = format!("{bad:?} cannot be set as an environment variable");
@@ -331,6 +331,7 @@ fn record(draft: &Draft, member: &Member, command: &Command, backend: BackendKin
             mode: draft.part.order.mode,
             plan: draft.plan,
             prompt: draft.part.order.prompt.clone(),
+            tools: draft.part.tools.clone(),
             argv: command.argv.clone(),
             cwd: member.cwd.clone(),
             color: member.color.clone().unwrap_or_default(),
