@@ -9,7 +9,7 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 use super::args_answer::Answer;
 use super::args_lead::{Adopt, Lead, Resume};
 use super::args_profile::ProfileVerb;
-use super::args_request::{Requests, SetMode};
+use super::args_request::{Requests, Rules, SetMode};
 use super::args_task::{TaskVerb, task_id};
 use super::args_worktree::{WorktreeVerb, wish};
 use super::brief::Brief;
@@ -108,6 +108,7 @@ pub(super) enum Verb {
     Task(TaskVerb),
     Requests(Requests),
     Mode(SetMode),
+    Rules(Rules),
     Shutdown(Shutdown),
     /// List, compare and remove the git worktrees of members.
     #[command(subcommand)]

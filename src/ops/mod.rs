@@ -31,6 +31,7 @@ pub(crate) mod report;
 pub(crate) mod resume;
 pub(crate) mod retire;
 pub(crate) mod roles;
+pub(crate) mod rules;
 pub(crate) mod run;
 pub(crate) mod send;
 pub(crate) mod shutdown;

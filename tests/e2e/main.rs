@@ -24,6 +24,7 @@ mod ps;
 mod requests;
 mod resume;
 mod roles;
+mod rules;
 mod shutdown;
 mod spawn;
 mod speaker;

@@ -136,7 +136,9 @@ pub(crate) fn dry_run(
     order: &Order,
     unique: bool,
 ) -> Result<Plan, OpsError> {
-    prepare::plan(ctx, team, &prepare::draft(ctx, &roles::of(team)?, order)?, unique)
+    let draft = prepare::draft(ctx, &roles::of(team)?, order)?;
+    prepare::check_modes(team, std::slice::from_ref(&draft))?;
+    prepare::plan(ctx, team, &draft, unique)
 }
 
 /// Starts all of `orders` in one go.
@@ -153,6 +155,7 @@ pub(crate) fn spawn(
     depth::must_allow(ctx)?;
     let roles = roles::of(team)?;
     let drafts = orders.iter().map(|o| prepare::draft(ctx, &roles, o)).collect::<Result<Vec<_>, _>>()?;
+    prepare::check_modes(team, &drafts)?;
     let chosen = backends::choose_backend(ctx, team, terms.backend.clone())?;
     cascade::descend(ctx, team, &roles, drafts, chosen, terms)
 }

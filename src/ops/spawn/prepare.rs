@@ -5,7 +5,7 @@ use std::path::Path;
 
 use super::super::context::{Context, now};
 use super::super::error::OpsError;
-use super::super::{depth, profiles, roles};
+use super::super::{decide, depth, profiles, roles};
 use super::command::{self, Command};
 use super::housing::{self, Site};
 use super::part::{self, Part};
@@ -73,6 +73,16 @@ pub(super) fn draft(ctx: &Context, roles: &Roles, order: &Order) -> Result<Draft
     let plan = order.plan || ctx.caller.var(PLAN_REQUIRED).is_some_and(|word| word == "true");
     let site = Site::find(ctx, order.worktree.as_ref(), &cwd)?;
     Ok(Draft { part, name, profile, cwd, plan, site })
+}
+
+/// Refuses who would reach further than the lead itself (PM-06). A lead without a mode is a person.
+pub(super) fn check_modes(team: &TeamStore, drafts: &[Draft]) -> Result<(), OpsError> {
+    let Some(own) = decide::lead_mode(team)? else { return Ok(()) };
+    let modes = drafts.iter().filter_map(|draft| draft.part.order.mode);
+    match modes.filter(|mode| mode.reach() > own.reach()).max_by_key(|mode| mode.reach()) {
+        Some(mode) => Err(OpsError::NotAllowed { problem: decide::above(own, mode) }),
+        None => Ok(()),
+    }
 }
 
 /// The same for a run without a place: the one-shot form of its program, with its prompt.
