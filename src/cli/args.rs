@@ -9,7 +9,7 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 use super::args_answer::Answer;
 use super::args_lead::{Adopt, Lead, Resume};
 use super::args_profile::ProfileVerb;
-use super::args_request::{Requests, SetMode};
+use super::args_request::{Requests, Rules, SetMode};
 use super::args_send::Send;
 use super::args_task::{TaskVerb, task_id};
 use super::args_worktree::{WorktreeVerb, wish};
@@ -110,6 +110,7 @@ pub(super) enum Verb {
     Task(TaskVerb),
     Requests(Requests),
     Mode(SetMode),
+    Rules(Rules),
     Shutdown(Shutdown),
     /// List, compare and remove the git worktrees of members.
     #[command(subcommand)]
@@ -245,7 +246,7 @@ pub(super) struct Spawn {
     /// How its program is started: see `phalanx profile list`.
     #[arg(long, value_name = "PROFILE")]
     pub(super) profile: Option<String>,
-    /// What it is for.
+    /// What it is for: an agent file or a role of the manifest.
     #[arg(long, value_name = "ROLE")]
     pub(super) role: Option<String>,
     /// The model its program is to use.

@@ -2,8 +2,11 @@
 
 use clap::Args;
 
+use clap::builder::{PossibleValuesParser, TypedValueParser};
+
 use super::args::mode;
 use crate::model::mode::Mode;
+use crate::model::rules::{List, Rule};
 
 /// List what members wait for: plans, permissions, hosts, and shutdowns that are under way.
 #[derive(Debug, Args)]
@@ -26,4 +29,22 @@ pub(super) struct SetMode {
     pub(super) all: bool,
     #[arg(value_parser = mode(), required_unless_present = "all", value_name = "MODE")]
     pub(super) mode: Option<Mode>,
+}
+
+/// Show what members may do unasked, must not do and must ask for; or add a rule.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  phalanx rules\n  phalanx rules deny \"Bash(git push:*)\"\n\n\
+    A new rule holds at once, and programs that know such rules are told.")]
+pub(super) struct Rules {
+    /// Which list to add to.
+    #[arg(value_parser = list(), value_name = "deny|ask|allow", requires = "patterns")]
+    pub(super) list: Option<List>,
+    /// What is added: `Bash(git:*)`, `Edit(src/**)`; several with commas between them.
+    #[arg(value_parser = Rule::parse_list, value_name = "PATTERN")]
+    pub(super) patterns: Vec<Vec<Rule>>,
+}
+
+fn list() -> impl TypedValueParser<Value = List> {
+    PossibleValuesParser::new(List::ALL.map(List::as_str))
+        .map(|word| List::ALL.into_iter().find(|list| list.as_str() == word).unwrap_or(List::Ask))
 }

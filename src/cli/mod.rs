@@ -153,6 +153,7 @@ fn perform(setup: &Setup, verb: Verb) -> Done {
         Verb::Task(verb) => task::task(setup, verb),
         Verb::Requests(args) => requests::requests(setup, &args),
         Verb::Mode(args) => requests::mode(setup, &args),
+        Verb::Rules(args) => requests::rules(setup, &args),
         Verb::Shutdown(args) => shutdown::shutdown(setup, &args),
         Verb::Worktree(verb) => worktree::worktree(setup, &verb),
         Verb::Answer(args) => answer::answer(setup, args),

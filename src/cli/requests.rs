@@ -1,7 +1,7 @@
-//! `requests` and `mode`.
+//! `requests`, `mode` and `rules`.
 
 use super::Done;
-use super::args_request::{Requests, SetMode};
+use super::args_request::{Requests, Rules, SetMode};
 use super::fail::{Exit, Failure};
 use super::setup::{Setup, member};
 use crate::model::mode::Mode;
@@ -32,6 +32,28 @@ pub(super) fn mode(setup: &Setup, args: &SetMode) -> Done {
         let line =
             |one: &ops::modes::Asked| format!("{} was asked to work in mode {}", one.name, one.mode.as_str());
         asked.iter().map(line).collect::<Vec<_>>().join("\n")
+    })?;
+    Ok(Exit::DONE)
+}
+
+pub(super) fn rules(setup: &Setup, args: &Rules) -> Done {
+    let team = setup.team()?;
+    let Some(list) = args.list else {
+        let rules = ops::rules::list(&team)?;
+        setup.out.give(&rules, || ui::rules(&rules, setup.out.paint))?;
+        return Ok(Exit::DONE);
+    };
+    let changed = ops::rules::add(&setup.ctx, &team, list, &args.patterns.concat())?;
+    let told = changed.told.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ");
+    if !changed.kept_back.is_empty() {
+        setup
+            .out
+            .say("programs ask on, and phalanx answers them: the same tool is denied or asked elsewhere");
+    }
+    setup.out.give(&changed, || match (changed.added.len(), told.as_str()) {
+        (0, _) => "nothing new".to_owned(),
+        (n, "") => format!("{n} added to {}", list.as_str()),
+        (n, told) => format!("{n} added to {}; told: {told}", list.as_str()),
     })?;
     Ok(Exit::DONE)
 }

@@ -34,7 +34,7 @@ pub(super) fn spawn(setup: &Setup, args: args::Spawn) -> Done {
         setup.out.give(&plan, || plan_lines(&plan))?;
         return Ok(Exit::DONE);
     }
-    ops::spawn::check(&setup.ctx, std::slice::from_ref(&order))?;
+    ops::spawn::check(&setup.ctx, &ops::roles::of(&team)?, std::slice::from_ref(&order))?;
     let runtime = interrupt::runtime()?;
     let batch = runtime.block_on(start(setup, &team, vec![order], terms));
     runtime.shutdown_background();
@@ -73,6 +73,7 @@ fn plan_lines(plan: &Plan) -> String {
     ];
     facts.extend(optional.into_iter().filter_map(|(name, value)| Some((name, value?))));
     facts.push(("env", plan.env.join(" ")));
+    facts.extend(plan.warnings.iter().map(|warning| ("warning", warning.clone())));
     facts
         .iter()
         .map(|(name, value)| format!("{name:<8} {}", text::line(value)))
@@ -96,6 +97,7 @@ fn order(args: args::Spawn) -> Result<Order, Failure> {
         session: None,
         cwd: args.cwd,
         worktree: args.worktree,
+        tools: Default::default(),
         env: args.env,
         command: args.command,
     })

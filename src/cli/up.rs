@@ -71,7 +71,7 @@ fn plan(setup: &Setup, args: &args::Up) -> Result<Plan, Failure> {
     };
     let later = plan.settings.templates.iter().map(|template| template.order.clone());
     let all: Vec<Order> = plan.orders.iter().cloned().chain(later).collect();
-    let checked = ops::spawn::check(&setup.ctx, &all);
+    let checked = ops::spawn::check(&setup.ctx, &plan.settings.roles, &all);
     let checked = checked.and_then(|()| ops::manifest::check_work(&manifest));
     checked.map_err(|e| Failure::new(e.kind().into(), format!("{shown}: {}", chain(&e)), e.hint()))?;
     Ok(plan)

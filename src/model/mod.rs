@@ -21,6 +21,7 @@ pub(crate) mod record;
 pub(crate) mod report;
 pub(crate) mod request;
 pub(crate) mod results;
+pub(crate) mod role;
 pub(crate) mod rules;
 pub(crate) mod said;
 pub(crate) mod settings;

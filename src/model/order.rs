@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 use super::board::Board;
 use super::id::MemberName;
 use super::mode::Mode;
+use super::role::Tools;
 use super::task::{Task, TaskState};
 use super::worktree;
 
@@ -29,6 +30,7 @@ pub(crate) struct Order {
     pub(crate) cwd: Option<String>,
     /// It works in a git worktree of its own, made from the repository that its directory is in.
     pub(crate) worktree: Option<worktree::Wish>,
+    pub(crate) tools: Tools,
     pub(crate) env: Vec<(String, String)>,
     pub(crate) command: Vec<String>,
 }

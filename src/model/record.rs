@@ -7,6 +7,7 @@ use super::id::{Incarnation, MemberName};
 use super::lifecycle::MemberState;
 use super::mode::Mode;
 use super::placement::{BackendKind, Placement, ProcessId};
+use super::role::Tools;
 use super::time::Timestamp;
 
 /// How a member was asked for: enough to start it again.
@@ -26,6 +27,9 @@ pub(crate) struct Wish {
     pub(crate) plan: bool,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) prompt: Option<String>,
+    /// Those of its role and its team among them.
+    #[serde(default, skip_serializing_if = "Tools::is_empty")]
+    pub(crate) tools: Tools,
     /// The program and its arguments.
     pub(crate) argv: Vec<String>,
     pub(crate) cwd: String,
@@ -176,6 +180,7 @@ mod tests {
                 mode: Some(Mode::Plan),
                 plan: false,
                 prompt: None,
+                tools: Tools::default(),
                 argv: vec!["x".to_owned()],
                 cwd: "/".to_owned(),
                 color: "blue".to_owned(),

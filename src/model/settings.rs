@@ -11,6 +11,7 @@ use super::hook::Hook;
 use super::id::MemberName;
 use super::order::Template;
 use super::placement::{BackendKind, Layout};
+use super::role::Roles;
 use super::rules::TeamRules;
 use super::worktree::{Checkout, Rules};
 
@@ -125,6 +126,9 @@ pub(crate) struct Settings {
     /// What members may do unasked, must not do, and must ask for.
     #[serde(default, skip_serializing_if = "TeamRules::is_empty")]
     pub(crate) rules: TeamRules,
+    /// What its members can be for, beside what agent files say.
+    #[serde(default, skip_serializing_if = "Roles::is_empty")]
+    pub(crate) roles: Roles,
     /// How long what members ask can be answered.
     #[serde(default = "answer_within_s")]
     pub(crate) answer_within_s: u64,
@@ -166,6 +170,7 @@ impl Settings {
             unresponsive_after_s: unresponsive_after_s(),
             env: EnvRules::default(),
             rules: TeamRules::default(),
+            roles: Roles::default(),
             answer_within_s: answer_within_s(),
             notify: Vec::new(),
             hooks: Vec::new(),

@@ -1,9 +1,14 @@
 //! `brief`: what a program has to know of the team that it is in.
 
+use std::path::Path;
+
 use super::context::Context;
 use super::error::OpsError;
+use super::{profiles, roles};
 use crate::model::brief;
 use crate::model::id::MemberName;
+use crate::model::record::MemberRecord;
+use crate::profile::Names;
 use crate::store::{StoreError, TeamStore};
 
 /// The text for a member; for the speaker where none is named. A speaker that is not in the team gets the one for whoever
@@ -19,11 +24,23 @@ pub(crate) fn brief(
     let Some(team) = team else { return Ok(brief::outside()) };
     let roster = team.team()?;
     match (roster.member(named.unwrap_or(&ctx.speaker)), named) {
-        (Some(member), _) => Ok(brief::brief(&roster, &member.name)),
+        (Some(member), _) => {
+            let record = team.member_record(&member.name)?;
+            let role = record.and_then(|record| role(ctx, team, &record));
+            Ok(brief::brief(&roster, &member.name, role.as_deref()))
+        }
         (None, None) => Ok(brief::outside()),
         (None, Some(name)) => {
             let known = roster.members.into_iter().map(|member| member.name).collect();
             Err(StoreError::NoSuchMember { team: team.name().clone(), name: name.clone(), known }.into())
         }
     }
+}
+
+/// What a member's role has to say to it, unless its program takes roles itself. A role that has gone since says nothing.
+fn role(ctx: &Context, team: &TeamStore, record: &MemberRecord) -> Option<String> {
+    let wish = &record.wish;
+    let at_home = profiles::find(ctx, &wish.profile).is_ok_and(|profile| profile.takes(Names::Agents));
+    let own = roles::of(team).ok().filter(|_| !at_home)?;
+    roles::find(ctx, &own, wish.role.as_deref()?, Path::new(&wish.cwd)).ok()?.role.prompt
 }

@@ -41,6 +41,11 @@ pub(crate) enum OpsError {
     /// A user's profile that cannot be read.
     #[error("{}:{source}", file.display())]
     Profile { file: PathBuf, source: SheetError },
+    #[error("there is no role `{}`", name.escape_debug())]
+    NoSuchRole { name: String, known: Vec<String>, nearest: Option<String> },
+    /// An agent file, or a directory of such, that cannot be read.
+    #[error("{}: {problem}", file.display())]
+    Role { file: PathBuf, problem: String },
     #[error("{problem}")]
     Usage { problem: String, hint: Option<String> },
     /// A member did not come up; nothing of it is left.
@@ -185,6 +190,8 @@ impl OpsError {
             OpsError::Name(_)
             | OpsError::NoSuchProfile { .. }
             | OpsError::Profile { .. }
+            | OpsError::NoSuchRole { .. }
+            | OpsError::Role { .. }
             | OpsError::Usage { .. } => Kind::Usage,
             OpsError::NoWorktree { .. } => Kind::NotFound,
             OpsError::Worktree(e) => worktree_kind(e),
@@ -235,12 +242,12 @@ impl OpsError {
             ),
             OpsError::Backend(e) => e.hint(),
             OpsError::NoTierLeft { .. } => Some("see what is wrong with `phalanx doctor`".to_owned()),
-            OpsError::NoSuchProfile { nearest, known, .. } => {
-                let known = known.join(", ");
-                Some(nearest.as_ref().map_or(format!("profiles: {known}"), |n| {
-                    format!("did you mean `{n}`? profiles: {known}")
-                }))
+            OpsError::NoSuchProfile { nearest, known, .. } => Some(meant(nearest, "profiles", known)),
+            OpsError::NoSuchRole { nearest, known, .. } => {
+                let own = "; make one: `[role.NAME]` in the manifest, or an agent file in .claude/agents";
+                Some(meant(nearest, "roles", known) + own)
             }
+            OpsError::Role { .. } => Some("its form is explained in docs/roles.md".to_owned()),
             OpsError::Profile { .. } => Some("every key is explained in docs/profiles.md".to_owned()),
             OpsError::Usage { hint, .. } => hint.clone(),
             OpsError::LiveMembers { team, .. } => {
@@ -320,6 +327,13 @@ impl OpsError {
             | OpsError::NotEnded { .. } => None,
         }
     }
+}
+
+/// What may have been meant, and all that there is.
+fn meant(nearest: &Option<String>, what: &str, known: &[String]) -> String {
+    let known = known.iter().map(|name| crate::model::text::line(name)).collect::<Vec<_>>().join(", ");
+    let nearest = nearest.as_ref().map(|name| format!("did you mean `{}`? ", crate::model::text::line(name)));
+    format!("{}{what}: {known}", nearest.unwrap_or_default())
 }
 
 fn worktree_kind(e: &WorktreeError) -> Kind {

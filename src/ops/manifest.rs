@@ -30,6 +30,7 @@ pub(crate) fn settings(
         },
         keep,
         rules: rules(manifest),
+        roles: manifest.roles.clone(),
         answer_within_s: team.answer_within,
         notify: team.notify.clone(),
         env: EnvRules { allow: manifest.env.allow.clone(), deny: manifest.env.deny.clone() },
@@ -108,6 +109,7 @@ fn order<E>(
         session: None,
         cwd: Some(plain(here, &member.cwd)),
         worktree: member.worktree.clone(),
+        tools: member.tools.clone(),
         env: member.env.iter().map(|(name, value)| (name.clone(), value.clone())).collect(),
         command: member.run.clone().unwrap_or_default(),
     })

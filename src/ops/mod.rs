@@ -34,6 +34,8 @@ pub(crate) mod report;
 pub(crate) mod results;
 pub(crate) mod resume;
 pub(crate) mod retire;
+pub(crate) mod roles;
+pub(crate) mod rules;
 pub(crate) mod run;
 pub(crate) mod send;
 pub(crate) mod shutdown;

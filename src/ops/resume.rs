@@ -104,6 +104,7 @@ fn order(
         // A worktree is asked for at its repository, and the one that it had is gone on with.
         cwd: Some(housed.map_or(&wish.cwd, |had| &had.repository).clone()),
         worktree: housed.map(|had| Wish::Branch(had.branch.clone())),
+        tools: wish.tools.clone(),
         env: wish.env.clone(),
         command: if profile.needs_command() { wish.argv.clone() } else { Vec::new() },
     })

@@ -91,6 +91,7 @@ impl Hook {
 pub(crate) struct Launch {
     pub(crate) argv: Vec<Group>,
     pub(crate) prompt: Prompt,
+    pub(crate) brief: Brief,
     /// The words for `{mode}`; a mode that is not here cannot be asked for (PM-06).
     pub(crate) modes: BTreeMap<&'static str, Vec<String>>,
     /// The words for `{plan}`.
@@ -99,6 +100,8 @@ pub(crate) struct Launch {
     pub(crate) resume: Vec<Group>,
     /// The whole command line for one question without a terminal; empty: it cannot.
     pub(crate) once: Vec<Group>,
+    /// Tools that it keeps whatever a list of allowed ones says: it could not work in a team without them.
+    pub(crate) keep_tools: Vec<String>,
     /// Variables it gets. One whose value is absent is not there at all, not even inherited.
     pub(crate) env: BTreeMap<String, Group>,
     /// Which of the caller's variables go on: names, or beginnings followed by `*`; empty: all.
@@ -128,6 +131,33 @@ impl Prompt {
             Prompt::Mailbox => "mailbox",
             Prompt::Argv => "argv",
             Prompt::Typed => "typed",
+        }
+    }
+}
+
+/// How it is told of its team (`ops::brief`).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub(crate) enum Brief {
+    /// On its command line, as `{brief}`.
+    Argv,
+    /// Before its first prompt, in the same message; a message by itself where there is no prompt.
+    FirstMessage,
+    /// It knows by itself, or is no agent.
+    None,
+}
+
+impl Brief {
+    /// As it is written in a profile.
+    pub(crate) const ALL: [(&'static str, Brief); 3] =
+        [("argv", Brief::Argv), ("first-message", Brief::FirstMessage), ("none", Brief::None)];
+
+    /// As it is written in a profile; none for [`Brief::None`].
+    pub(crate) fn way(self) -> Option<&'static str> {
+        match self {
+            Brief::Argv => Some("argv"),
+            Brief::FirstMessage => Some("first-message"),
+            Brief::None => None,
         }
     }
 }
@@ -251,14 +281,18 @@ impl Profile {
 
     /// Whether a command line has to be given for it.
     pub(crate) fn needs_command(&self) -> bool {
-        self.launch.argv.iter().any(|group| group.names().any(|name| name == Names::Command))
+        self.takes(Names::Command)
+    }
+
+    /// Whether its command line has a place for this.
+    pub(crate) fn takes(&self, wanted: Names) -> bool {
+        self.launch.argv.iter().any(|group| group.names().any(|name| name == wanted))
     }
 
     /// Whether it can be told which model to use. phalanx's own worker and a given command line have none: there it
     /// is only shown.
     pub(crate) fn takes_model(&self) -> bool {
-        let known = |name| matches!(name, Names::Model | Names::Command | Names::Phalanx);
-        self.launch.argv.iter().any(|group| group.names().any(known))
+        [Names::Model, Names::Command, Names::Phalanx].into_iter().any(|name| self.takes(name))
     }
 
     /// The same program for one question: its one-shot command line with the prompt on it, no wrapper, no mail. None if
@@ -267,7 +301,8 @@ impl Profile {
         if self.launch.once.is_empty() {
             return None;
         }
-        let launch = Launch { argv: self.launch.once.clone(), prompt: Prompt::Argv, ..self.launch };
+        let argv = self.launch.once.clone();
+        let launch = Launch { argv, prompt: Prompt::Argv, brief: Brief::None, ..self.launch };
         Some(Profile { runs: Runs::Native, reads_mail: false, ready: Ready::Begun, launch, ..self })
     }
 

@@ -9,7 +9,8 @@ use toml::de::{DeTable, DeValue};
 use super::rule::{Area, Pattern, Progress, Rule, ScreenState};
 use super::words::Group;
 use super::{
-    Answer, ComposerRule, Hook, Keys, Launch, Names, Paste, Profile, Prompt, Ready, Runs, ShutdownPolicy,
+    Answer, Brief, ComposerRule, Hook, Keys, Launch, Names, Paste, Profile, Prompt, Ready, Runs,
+    ShutdownPolicy,
 };
 use crate::model::mode::Mode;
 use crate::model::sheet::{At, Faults, Section, SheetError, check_name, check_pattern};
@@ -29,7 +30,8 @@ const ROOT: [&str; 13] = [
     "answers",
     "rule",
 ];
-const LAUNCH: [&str; 8] = ["argv", "prompt", "modes", "plan", "resume", "once", "env", "allow"];
+const LAUNCH: [&str; 10] =
+    ["argv", "prompt", "brief", "modes", "plan", "resume", "once", "env", "allow", "keep_tools"];
 const MODES: [&str; 6] = ["default", "acceptEdits", "bypassPermissions", "plan", "delegate", "dontAsk"];
 const READY: [&str; 2] = ["when", "settle_ms"];
 const KEYS: [&str; 3] = ["submit", "interrupt", "quit"];
@@ -77,7 +79,7 @@ fn profile(name: &str, table: &DeTable, faults: &mut Faults) -> Profile {
         runs,
         reads_mail: root.flag("reads_mail", faults).unwrap_or(true),
         hooks: hooks(&root, faults),
-        launch: launch(&root.table("launch", "[launch]", &LAUNCH, faults), faults),
+        launch: launch(&root.table("launch", "[launch]", &LAUNCH, faults), runs, faults),
         ready: ready(&root.table("ready", "[ready]", &READY, faults), faults),
         keys: keys(&root.table("keys", "[keys]", &KEYS, faults), faults),
         paste: paste(&root.table("paste", "[paste]", &PASTE, faults), faults),
@@ -138,15 +140,23 @@ fn hooks(root: &Section, faults: &mut Faults) -> Vec<Hook> {
     hooks
 }
 
-fn launch(section: &Section, faults: &mut Faults) -> Launch {
+fn launch(section: &Section, runs: Runs, faults: &mut Faults) -> Launch {
     section.demand("argv", "`argv`", faults);
     let argv = groups(section, "argv", faults);
     let prompt = section.choice("prompt", &Prompt::ALL, faults).map_or(Prompt::Typed, At::into_inner);
-    let takes = argv.iter().any(|group| group.names().any(|name| name == Names::Prompt));
-    if let Some(value) = section.value("argv")
-        && takes != (prompt == Prompt::Argv)
-    {
-        faults.add(&value.span(), "`argv` in [launch] has `{prompt}` exactly when `prompt` is \"argv\"");
+    // Whoever knows nothing of teams has to be told; one that is not wrapped reads its mailbox and so knows.
+    let otherwise = if runs == Runs::Wrapped { Brief::FirstMessage } else { Brief::None };
+    let brief = section.choice("brief", &Brief::ALL, faults).map_or(otherwise, At::into_inner);
+    let on_it =
+        [("prompt", Names::Prompt, prompt == Prompt::Argv), ("brief", Names::Brief, brief == Brief::Argv)];
+    for (key, place, wanted) in on_it {
+        let takes = argv.iter().any(|group| group.names().any(|name| name == place));
+        if let Some(value) = section.value("argv")
+            && takes != wanted
+        {
+            let said = format!("`argv` in [launch] has `{{{key}}}` exactly when `{key}` is \"argv\"");
+            faults.add(&value.span(), said);
+        }
     }
     let modes = section.table("modes", "[launch.modes]", &MODES, faults);
     let words = |mode: Mode, faults: &mut Faults| {
@@ -155,10 +165,12 @@ fn launch(section: &Section, faults: &mut Faults) -> Launch {
     Launch {
         argv,
         prompt,
+        brief,
         modes: Mode::ALL.into_iter().filter_map(|mode| words(mode, faults)).collect(),
         plan: strings(section, "plan", faults),
         resume: groups(section, "resume", faults),
         once: groups(section, "once", faults),
+        keep_tools: strings(section, "keep_tools", faults),
         env: variables(section, faults),
         allow: section.names("allow", check_pattern, faults).into_iter().map(At::into_inner).collect(),
     }

@@ -12,12 +12,17 @@ pub(crate) enum Names {
     Mode,
     Plan,
     Prompt,
+    Brief,
     AgentId,
     AgentName,
     Team,
     Color,
     Session,
     Role,
+    /// The role as JSON, in the form of Claude Code's `--agents`, where no agent file says it.
+    Agents,
+    AllowedTools,
+    DisallowedTools,
     Resume,
     ConfigDir,
     Phalanx,
@@ -26,17 +31,21 @@ pub(crate) enum Names {
 
 impl Names {
     /// As it is written between braces.
-    pub(crate) const ALL: [(&'static str, Names); 14] = [
+    pub(crate) const ALL: [(&'static str, Names); 18] = [
         ("model", Names::Model),
         ("mode", Names::Mode),
         ("plan", Names::Plan),
         ("prompt", Names::Prompt),
+        ("brief", Names::Brief),
         ("agent_id", Names::AgentId),
         ("agent_name", Names::AgentName),
         ("team", Names::Team),
         ("color", Names::Color),
         ("session", Names::Session),
         ("role", Names::Role),
+        ("agents", Names::Agents),
+        ("allowed_tools", Names::AllowedTools),
+        ("disallowed_tools", Names::DisallowedTools),
         ("resume", Names::Resume),
         ("config_dir", Names::ConfigDir),
         ("phalanx", Names::Phalanx),

@@ -43,6 +43,11 @@ impl Layout {
         root.join("settings.json")
     }
 
+    /// The user's agent files.
+    pub(super) fn agents(root: &Path) -> PathBuf {
+        root.join("agents")
+    }
+
     pub(super) fn team(&self) -> &TeamName {
         &self.team
     }

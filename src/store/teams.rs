@@ -69,6 +69,11 @@ impl Store {
         [Layout::hooks(&self.root), Layout::claude_settings(&self.root)]
     }
 
+    /// Where the user's agent files are: `*.md`.
+    pub(crate) fn agents(&self) -> PathBuf {
+        Layout::agents(&self.root)
+    }
+
     /// The teams that have a team file, by name. Directories whose name no team could have are passed over.
     pub(crate) fn teams(&self) -> Result<Vec<TeamName>, StoreError> {
         let names = fs::list(&Layout::teams(&self.root))?;

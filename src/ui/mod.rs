@@ -29,7 +29,7 @@ pub(crate) use profiles::{ProfileRow, profile_table};
 pub(crate) use ps::ps;
 pub(crate) use redraw::Redraw;
 pub(crate) use report::report;
-pub(crate) use requests::requests;
+pub(crate) use requests::{requests, rules};
 pub(crate) use status::{shutdowns, status, team_lines, team_list};
 pub(crate) use tasks::{task_page, task_table};
 pub(crate) use view::{Style, View};

@@ -1,9 +1,10 @@
-//! What members wait for, as a table. Pure.
+//! What members wait for, and the rules that answer them, as tables. Pure.
 
 use super::life::span;
 use super::paint::{Paint, Tint};
 use super::table::{Table, cell, maybe, tinted};
 use crate::model::question::Typed;
+use crate::model::rules::{List, TeamRules};
 use crate::model::text;
 use crate::ops::decide::Shown;
 
@@ -29,6 +30,23 @@ pub(crate) fn requests(shown: &[Shown], paint: Paint) -> String {
             cell(text::short(&one.summary, 80)),
             maybe(why.map(|why| text::short(why, 80))),
         ]);
+    }
+    table.render(paint)
+}
+
+/// Rules, a line each, in the order in which they are looked at.
+pub(crate) fn rules(rules: &TeamRules, paint: Paint) -> String {
+    if rules.is_empty() {
+        return "there are no rules: a person is asked".to_owned();
+    }
+    let mut table = Table::new(&["LIST", "RULE", "WHOSE"]);
+    for list in List::ALL {
+        for (whose, set) in rules.all() {
+            for rule in set.list(list) {
+                let rule = text::line(&String::from(rule.clone()));
+                table.row(vec![cell(list.as_str()), cell(rule), cell(text::line(&whose))]);
+            }
+        }
     }
     table.render(paint)
 }

@@ -1,6 +1,18 @@
 //! `brief`: the text follows the roster, and who asks.
 
-use crate::harness::Stage;
+use std::fs;
+
+use serde_json::{Value, json};
+
+use crate::harness::{Stage, wait_for};
+
+const FAKE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/fixtures/fake-tui");
+
+fn profile(stage: &Stage, name: &str, text: &str) {
+    let dir = stage.root().join("phalanx/profiles");
+    fs::create_dir_all(&dir).expect("dir");
+    fs::write(dir.join(format!("{name}.toml")), text).expect("profile");
+}
 
 #[test]
 fn the_brief_follows_the_roster() {
@@ -22,6 +34,82 @@ fn the_brief_follows_the_roster() {
     stage.phalanx(&["brief", "bob"]).expect(3);
     let stranger = stage.phalanx(&["--as", "nobody", "brief"]).expect(0).stdout;
     assert_eq!(stranger, outside);
+    stage.phalanx(&["down"]).expect(0);
+    stage.assert_clean();
+}
+
+/// EN-04, ID-02: a wrapped program is told of its team and its role once, before its first prompt and in the same message;
+/// whoever is started with it is in it already.
+#[test]
+fn en_04_a_wrapped_program_is_briefed_in_its_first_message() {
+    let stage = Stage::new();
+    let fake = fs::read_to_string(format!("{FAKE}/fake.toml")).expect("profile");
+    let fake = fake.replace("brief = \"none\"", "brief = \"first-message\"").replace("4096", "100000");
+    profile(&stage, "told", &fake.replace("[\"{command}\"]", &format!("[\"{FAKE}/fake-tui\", \"log\"]")));
+    let manifest = stage.file(
+        "team.toml",
+        "[team]\nname = \"alpha\"\nfinish = \"manual\"\nbackend = \"pty\"\n[role.scout]\nprompt = \"MARKER: look\"\n\
+         [[member]]\nname = \"ada\"\nprofile = \"told\"\nrole = \"scout\"\nprompt = \"begin here\"\n[[member]]\nname = \"bob\"\n",
+    );
+    stage.phalanx(&["up", &manifest, "--detach"]).expect(0);
+    let turn = |nth: usize| {
+        wait_for("a turn", || {
+            let log = fs::read_to_string(stage.at("work/log")).ok()?;
+            serde_json::from_str::<Value>(log.lines().nth(nth)?).ok()?.as_str().map(str::to_owned)
+        })
+    };
+    let first = turn(0);
+    for words in [
+        "You are `ada`",
+        "- ada: scout, you",
+        "- bob: general-purpose",
+        "Your role\nMARKER: look\n</system_context>",
+    ] {
+        assert!(first.contains(words), "{words} is not in {first}");
+    }
+    assert!(first.contains("</system_context>\n\nbegin here"), "{first}");
+    // A change of the roster wakes nobody, and nobody is told twice.
+    stage.phalanx(&["spawn", "eve", "--backend", "pty"]).expect(0);
+    stage.phalanx(&["send", "ada", "second words"]).expect(0);
+    let second = turn(1);
+    assert!(second.contains("second words") && !second.contains("system_context"), "{second}");
+    stage.phalanx(&["down", "--force"]).expect(0);
+    stage.assert_clean();
+}
+
+/// The text goes in as the profile says: on the command line, once; not at all to Claude Code, which tells its teammates
+/// itself; and not to what is no agent.
+#[test]
+fn the_brief_goes_in_as_the_profile_says() {
+    let stage = Stage::without_tmux();
+    stage.phalanx(&["team", "create", "alpha"]).expect(0);
+    let sheet = "about = \"x\"\nruns = \"native\"\n[launch]\nargv = [[\"agent\"], [\"--append-system-prompt\", \"{brief}\"]]\n\
+                 prompt = \"mailbox\"\nbrief = \"argv\"\n[ready]\nwhen = \"settled\"\n";
+    profile(&stage, "flag", sheet);
+    let dry = |more: &[&str]| {
+        stage
+            .phalanx(&[&["--json", "spawn", "ada", "--dry-run", "--prompt", "go"], more].concat())
+            .expect(0)
+            .json()
+    };
+    let plan = dry(&["--profile", "flag"]);
+    let argv = plan["argv"].as_array().expect("argv");
+    assert_eq!((argv.len(), &argv[1], &plan["brief"]), (3, &json!("--append-system-prompt"), &json!("argv")));
+    let text = argv[2].as_str().expect("a text");
+    assert!(
+        text.starts_with("<system_context>\nYou are `ada`") && text.ends_with("</system_context>"),
+        "{text}"
+    );
+    for (more, how) in
+        [(&["--profile", "claude"][..], "itself"), (&[], "worker"), (&["--", "agent"], "shell")]
+    {
+        let plan = dry(more);
+        assert!(!plan.to_string().contains("system_context"), "{how}: {plan}");
+        assert_eq!(plan["brief"], json!(null), "{how}");
+    }
+    profile(&stage, "flag", &sheet.replace("brief = \"argv\"", "brief = \"first-message\""));
+    let refused = stage.phalanx(&["spawn", "ada", "--profile", "flag", "--dry-run"]).expect(2).stderr;
+    assert!(refused.contains("has `{brief}` exactly when `brief` is \"argv\""), "{refused}");
     stage.phalanx(&["down"]).expect(0);
     stage.assert_clean();
 }

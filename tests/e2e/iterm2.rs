@@ -314,6 +314,10 @@ fn iterm2_sec_09_hostile_names_arrive_and_run_nothing() {
     fs::create_dir(&work).expect("dir");
     let root = mac.stage.at("root").join(&odd);
     let role = format!("\\(x) \u{1b}[2J\" & do shell script \"touch {}\" & \"", canary.display());
+    let agents = root.join("agents");
+    fs::create_dir_all(&agents).expect("dir");
+    let named = serde_json::to_string(&role).expect("a text");
+    fs::write(agents.join("odd.md"), format!("---\nname: {named}\ndescription: odd\n---\n")).expect("role");
     let run = |args: &[&str]| {
         let mut command = mac.command(args);
         Run::from(command.env("PHALANX_CONFIG_DIR", &root).current_dir(&work).output().expect("phalanx runs"))

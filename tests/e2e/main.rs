@@ -28,6 +28,8 @@ mod ps;
 mod requests;
 mod results;
 mod resume;
+mod roles;
+mod rules;
 mod shutdown;
 mod soak;
 mod spawn;

@@ -115,7 +115,12 @@ fn pm_06_what_a_profile_cannot_pass_on_is_refused() {
     let plan =
         stage.phalanx(&[&codex[..], &["--dry-run", "--prompt=-x; y", "--json"]].concat()).expect(0).json();
     let notify = format!("notify=[\"{}\",\"hook\"]", crate::harness::binary());
-    assert_eq!(plan["argv"], json!(["codex", "-c", notify, "--", "-x; y"]));
+    let argv = plan["argv"].as_array().expect("argv");
+    assert_eq!(argv[..4], [json!("codex"), json!("-c"), json!(notify), json!("--")]);
+    let first = argv[4].as_str().filter(|_| argv.len() == 5).expect("one word more");
+    assert!(first.starts_with("<system_context>\nYou are `ada`"), "{first}");
+    assert!(first.ends_with("\n</system_context>\n\n-x; y"), "{first}");
+    assert_eq!(plan["brief"], json!("first-message"));
     assert_eq!((&plan["runs"], &plan["prompt"]), (&json!("wrapped"), &json!("argv")));
     let run = stage.phalanx(&["spawn", "ada", "--profile", "codx", "--dry-run"]).expect(2);
     assert!(run.stderr.contains("did you mean `codex`?"), "{run:?}");

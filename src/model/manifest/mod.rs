@@ -8,6 +8,7 @@
 //! in.
 
 mod check;
+mod roles;
 mod rules;
 mod sections;
 
@@ -17,6 +18,7 @@ use crate::model::hook::Hook;
 use crate::model::mode::Mode;
 use crate::model::order::Scale;
 use crate::model::placement::Layout;
+use crate::model::role::{Roles, Tools};
 use crate::model::rules::{RuleSet, TeamRules};
 use crate::model::settings::BackendChoice;
 use crate::model::sheet::{Faults, SheetError};
@@ -29,6 +31,8 @@ pub(crate) struct Manifest {
     pub(crate) env: EnvSection,
     /// `[rules]`, for the team and for roles.
     pub(crate) rules: TeamRules,
+    /// `[role.NAME]`, and the tools of `[defaults]`.
+    pub(crate) roles: Roles,
     /// What members inherited. Already applied to [`MemberSpec`]; kept for members that join later.
     pub(crate) defaults: Defaults,
     pub(crate) worktree: worktree::Rules,
@@ -133,6 +137,8 @@ pub(crate) struct MemberSpec {
     pub(crate) restart: bool,
     /// On top of the team's and its role's.
     pub(crate) rules: RuleSet,
+    /// Its own; its role and the team may say more.
+    pub(crate) tools: Tools,
 }
 
 /// One `[[task]]`.

@@ -29,16 +29,19 @@ pub(super) fn read_member_rules(section: &Section, faults: &mut Faults) -> RuleS
     read_set(&section.table("rules", "[member.rules]", &LISTS, faults), faults)
 }
 
-fn read_set(section: &Section, faults: &mut Faults) -> RuleSet {
-    let mut list = |key: &str| {
-        let mut rules = Vec::new();
-        for text in section.list(key, faults) {
-            match Rule::parse_list(text.get_ref()) {
-                Ok(some) => rules.extend(some),
-                Err(said) => faults.add(&text.span(), format!("the pattern {}", said.escape_debug())),
-            }
+/// Patterns; one string may hold several, with commas between them.
+pub(super) fn read_patterns(section: &Section, key: &str, faults: &mut Faults) -> Vec<Rule> {
+    let mut rules = Vec::new();
+    for text in section.list(key, faults) {
+        match Rule::parse_list(text.get_ref()) {
+            Ok(some) => rules.extend(some),
+            Err(said) => faults.add(&text.span(), format!("the pattern {}", said.escape_debug())),
         }
-        rules
-    };
+    }
+    rules
+}
+
+fn read_set(section: &Section, faults: &mut Faults) -> RuleSet {
+    let mut list = |key: &str| read_patterns(section, key, faults);
     RuleSet { deny: list("deny"), ask: list("ask"), allow: list("allow") }
 }

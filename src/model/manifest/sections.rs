@@ -5,18 +5,20 @@ use std::ops::Range;
 
 use toml::de::{DeTable, DeValue};
 
+use super::roles::{read_roles, read_tools};
 use super::rules::{RULES, read_member_rules, read_rules};
 use super::{Defaults, EnvSection, Finish, Manifest, MemberSpec, TaskSpec, TeamSection};
 use crate::model::hook::{Hook, read_hooks};
 use crate::model::mode::Mode;
 use crate::model::order::Scale;
 use crate::model::placement::Layout;
+use crate::model::role::Roles;
 use crate::model::rules::TeamRules;
 use crate::model::settings::{self, BackendChoice};
 use crate::model::sheet::{self, At, Faults, Section, check_member_name, check_name, check_pattern};
 use crate::model::worktree::{Rules, Wish, check_branch, check_inside};
 
-const ROOT: [&str; 8] = ["team", "env", "rules", "defaults", "worktree", "hook", "member", "task"];
+const ROOT: [&str; 9] = ["team", "env", "rules", "role", "defaults", "worktree", "hook", "member", "task"];
 const TEAM: [&str; 10] = [
     "name",
     "description",
@@ -31,8 +33,8 @@ const TEAM: [&str; 10] = [
 ];
 const ENV: [&str; 2] = ["allow", "deny"];
 const WORKTREE: [&str; 3] = ["dir", "copy", "setup"];
-const DEFAULTS: [&str; 5] = ["profile", "cwd", "model", "mode", "env"];
-const MEMBER: [&str; 16] = [
+const DEFAULTS: [&str; 7] = ["profile", "cwd", "model", "mode", "env", "allowed_tools", "disallowed_tools"];
+const MEMBER: [&str; 18] = [
     "name",
     "role",
     "profile",
@@ -49,6 +51,8 @@ const MEMBER: [&str; 16] = [
     "scale",
     "restart",
     "rules",
+    "allowed_tools",
+    "disallowed_tools",
 ];
 const SCALE: [&str; 2] = ["min", "max"];
 /// `start = …`: true for when needed.
@@ -84,6 +88,7 @@ pub(super) struct Draft {
     pub(super) team: TeamSection,
     env: EnvSection,
     rules: TeamRules,
+    roles: Roles,
     defaults: Defaults,
     worktree: Rules,
     hooks: Vec<Hook>,
@@ -112,6 +117,7 @@ impl Draft {
             team: self.team,
             env: self.env,
             rules: self.rules,
+            roles: self.roles,
             defaults: self.defaults,
             worktree: self.worktree,
             hooks: self.hooks,
@@ -128,7 +134,8 @@ pub(super) fn read(table: &DeTable, faults: &mut Faults) -> Draft {
     root.demand("team", "[team]", faults);
     let team = root.value("team").and_then(|value| Section::open("[team]", value, &TEAM, faults));
     let team = team.map(|section| read_team(&section, faults));
-    let defaults = read_defaults(&root.table("defaults", "[defaults]", &DEFAULTS, faults), faults);
+    let inherited = root.table("defaults", "[defaults]", &DEFAULTS, faults);
+    let (defaults, tools) = (read_defaults(&inherited, faults), read_tools(&inherited, faults));
     let env = root.table("env", "[env]", &ENV, faults);
     let env = EnvSection { allow: patterns(&env, "allow", faults), deny: patterns(&env, "deny", faults) };
     let members = root.tables("member", "[[member]]", &MEMBER, faults);
@@ -139,6 +146,7 @@ pub(super) fn read(table: &DeTable, faults: &mut Faults) -> Draft {
         worktree: read_worktrees(&root.table("worktree", "[worktree]", &WORKTREE, faults), faults),
         hooks: read_hooks(&root, faults),
         rules: read_rules(&root.table("rules", "[rules]", &RULES, faults), faults),
+        roles: read_roles(&root, tools, faults),
         members: members.iter().map(|section| read_member(section, &defaults, faults)).collect(),
         tasks: tasks.iter().map(|section| read_task(section, faults)).collect(),
         defaults,
@@ -232,6 +240,7 @@ fn read_member(section: &Section, defaults: &Defaults, faults: &mut Faults) -> M
         scale: read_scale(section, faults),
         restart: inner(section.choice("restart", &RESTARTS, faults)).unwrap_or(false),
         rules: read_member_rules(section, faults),
+        tools: read_tools(section, faults),
     };
     MemberDraft { header: section.span.clone(), name: place, spec }
 }
@@ -328,7 +337,7 @@ fn read_task(section: &Section, faults: &mut Faults) -> TaskDraft {
     TaskDraft { key: place, after, owner, spec }
 }
 
-fn read_mode(section: &Section, faults: &mut Faults) -> Option<Mode> {
+pub(super) fn read_mode(section: &Section, faults: &mut Faults) -> Option<Mode> {
     inner(section.choice("mode", &MODES.map(|mode| (mode.as_str(), mode)), faults))
 }
 
@@ -336,7 +345,7 @@ fn patterns(section: &Section, key: &str, faults: &mut Faults) -> Vec<String> {
     section.names(key, check_pattern, faults).into_iter().map(At::into_inner).collect()
 }
 
-fn inner<T>(value: Option<At<T>>) -> Option<T> {
+pub(super) fn inner<T>(value: Option<At<T>>) -> Option<T> {
     value.map(At::into_inner)
 }
 

@@ -28,7 +28,7 @@ pub(crate) fn render_for_agent(from: &str, color: Option<&str>, summary: Option<
         out.push('"');
     }
     out.push_str(">\n");
-    out.push_str(&escape_body(text));
+    out.push_str(&without_tag(text, TAG_LETTERS));
     out.push_str("\n</teammate-message>");
     out
 }
@@ -49,11 +49,12 @@ pub(crate) fn push_attribute(out: &mut String, value: &str) {
     }
 }
 
-fn escape_body(text: &str) -> Cow<'_, str> {
+/// The text with every tag made harmless that is spelt with these letters, in lower case.
+pub(crate) fn without_tag<'t>(text: &'t str, letters: &str) -> Cow<'t, str> {
     let mut out = String::new();
     let mut copied = 0;
     for (at, _) in text.match_indices('<') {
-        if opens_a_tag(&text[at + 1..]) {
+        if opens_a_tag(&text[at + 1..], letters) {
             out.push_str(&text[copied..at]);
             out.push_str("&lt;");
             copied = at + 1;
@@ -68,8 +69,8 @@ fn escape_body(text: &str) -> Cow<'_, str> {
 
 /// Does what follows a `<` spell our tag, opening or closing? Stops at the next `<`, which is judged for
 /// itself, so that a body of nothing but `<` costs linear time.
-fn opens_a_tag(rest: &str) -> bool {
-    let mut letters = TAG_LETTERS.chars();
+fn opens_a_tag(rest: &str, letters: &str) -> bool {
+    let mut letters = letters.chars();
     let mut wanted = letters.next();
     for c in rest.chars() {
         if Some(c.to_ascii_lowercase()) == wanted {

@@ -44,6 +44,24 @@ impl Rule {
         pattern::check(&rule).map(|()| rule)
     }
 
+    /// As it stands in an update of permissions (observed).
+    pub(crate) fn entry(&self) -> Value {
+        match &self.spec {
+            Some(spec) => json!({"toolName": self.tool, "ruleContent": spec}),
+            None => json!({"toolName": self.tool}),
+        }
+    }
+
+    /// The tool that it is about.
+    pub(crate) fn tool(&self) -> &str {
+        &self.tool
+    }
+
+    /// Whether it is about all that the tool can do.
+    pub(crate) fn is_whole(&self) -> bool {
+        self.spec.is_none()
+    }
+
     /// Reads patterns with commas between them, as Claude Code's command line has them.
     ///
     /// # Errors
@@ -80,6 +98,28 @@ impl TryFrom<String> for Rule {
     }
 }
 
+/// Which list of a rule set.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum List {
+    Deny,
+    Ask,
+    Allow,
+}
+
+impl List {
+    /// In the order in which they are looked at.
+    pub(crate) const ALL: [List; 3] = [List::Deny, List::Ask, List::Allow];
+
+    /// The wire's spelling, and that of the manifest.
+    pub(crate) fn as_str(self) -> &'static str {
+        match self {
+            List::Deny => "deny",
+            List::Ask => "ask",
+            List::Allow => "allow",
+        }
+    }
+}
+
 /// The rules of a team, a role or a member. Looked at in the order deny, ask, allow.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
@@ -90,6 +130,33 @@ pub(crate) struct RuleSet {
     pub(crate) ask: Vec<Rule>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub(crate) allow: Vec<Rule>,
+}
+
+impl RuleSet {
+    /// One of its lists.
+    pub(crate) fn list(&self, which: List) -> &[Rule] {
+        match which {
+            List::Deny => &self.deny,
+            List::Ask => &self.ask,
+            List::Allow => &self.allow,
+        }
+    }
+
+    /// Adds rules to a list; gives those that were not there.
+    pub(crate) fn add(&mut self, to: List, rules: &[Rule]) -> Vec<Rule> {
+        let list = match to {
+            List::Deny => &mut self.deny,
+            List::Ask => &mut self.ask,
+            List::Allow => &mut self.allow,
+        };
+        let before = list.len();
+        for rule in rules {
+            if !list.contains(rule) {
+                list.push(rule.clone());
+            }
+        }
+        list[before..].to_vec()
+    }
 }
 
 /// All rules of a team: those of the team, of a role and of a member hold together.
@@ -107,6 +174,20 @@ impl TeamRules {
     /// Whether there are none.
     pub(crate) fn is_empty(&self) -> bool {
         *self == TeamRules::default()
+    }
+
+    /// Every set, with whose it is.
+    pub(crate) fn all(&self) -> impl Iterator<Item = (String, &RuleSet)> {
+        let roles = self.roles.iter().map(|(name, set)| (format!("role {name}"), set));
+        let members = self.members.iter().map(|(name, set)| (format!("member {name}"), set));
+        std::iter::once(("the team".to_owned(), &self.team)).chain(roles).chain(members)
+    }
+
+    /// Whether a program that is told of this permission, and of nothing else, would know all there is to know: nothing
+    /// of the same tool is denied or asked, for anybody.
+    pub(crate) fn allows_plainly(&self, allowed: &Rule) -> bool {
+        let mut wary = self.all().flat_map(|(_, set)| set.deny.iter().chain(&set.ask));
+        !wary.any(|rule| pattern::same_family(&rule.tool, &allowed.tool))
     }
 
     /// The rules for a member, with whose they are.
@@ -176,11 +257,7 @@ fn updates(sets: &[(String, &RuleSet)], rules: &[(&str, &Rule)]) -> Vec<Value> {
     if wary.any(|rule| rules.iter().any(|(_, allowed)| pattern::same_family(&rule.tool, &allowed.tool))) {
         return Vec::new();
     }
-    let entry = |rule: &Rule| match &rule.spec {
-        Some(spec) => json!({"toolName": rule.tool, "ruleContent": spec}),
-        None => json!({"toolName": rule.tool}),
-    };
-    let mut entries: Vec<Value> = rules.iter().map(|(_, rule)| entry(rule)).collect();
+    let mut entries: Vec<Value> = rules.iter().map(|(_, rule)| rule.entry()).collect();
     entries.dedup();
     vec![json!({"type": "addRules", "rules": entries, "behavior": "allow", "destination": "session"})]
 }

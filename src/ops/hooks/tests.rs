@@ -100,6 +100,7 @@ impl Stage {
             state_since: Timestamp(1),
             backend: BackendKind::Pty,
             wish: Wish {
+                tools: Default::default(),
                 profile: "x".to_owned(),
                 reads_mail: Some(true),
                 role: Some("tester".to_owned()),

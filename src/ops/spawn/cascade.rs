@@ -13,6 +13,7 @@ use crate::backend::choose::{Chosen, Tier};
 use crate::model::event::{EventKind, Note};
 use crate::model::id::MemberName;
 use crate::model::order::Order;
+use crate::model::role::Roles;
 use crate::model::text;
 use crate::store::TeamStore;
 
@@ -34,10 +35,10 @@ impl fmt::Display for Fallback {
 }
 
 /// One order on its way down.
-struct Faller<'a> {
+struct Faller {
     /// Its place in the batch.
     nth: usize,
-    order: &'a Order,
+    order: Order,
     name: MemberName,
     /// Each tier that failed, and why, in one line.
     tried: Vec<(Tier, String)>,
@@ -45,7 +46,7 @@ struct Faller<'a> {
     asked: Option<String>,
 }
 
-impl Faller<'_> {
+impl Faller {
     fn note(&mut self, tier: Tier, failure: &OpsError) {
         let words = failure.to_string();
         self.tried.push((tier, text::line(words.lines().next().unwrap_or_default())));
@@ -64,10 +65,12 @@ impl Faller<'_> {
 pub(super) fn descend(
     ctx: &Context,
     team: &TeamStore,
+    roles: &Roles,
     drafts: Vec<Draft>,
     chosen: Chosen,
     terms: &Terms,
 ) -> Result<Batch, OpsError> {
+    let said = said(&drafts);
     let mut tier = Tier::Place(chosen.backend);
     let first = open(ctx, team, tier, terms)
         .and_then(|backend| attempt(ctx, team, &drafts, backend.as_ref(), terms, Some(&chosen)));
@@ -75,7 +78,7 @@ pub(super) fn descend(
         Err(e) if !(chosen.auto && is_the_places_fault(&e)) => return Err(e),
         Ok(attempts) if !chosen.auto => {
             let results = attempts.into_iter().map(|one| one.result).collect();
-            return Ok(batch(team, chosen, Vec::new(), results));
+            return Ok(batch(team, chosen, Vec::new(), results, &said));
         }
         came => came,
     };
@@ -88,7 +91,7 @@ pub(super) fn descend(
             settled.extend(failed.into_iter().map(|one| (one.nth, Err(one.give_up()))));
             break;
         };
-        let (going, drafts) = draft_for(ctx, next, failed, &mut settled);
+        let (going, drafts) = draft_for(ctx, roles, next, failed, &mut settled);
         if going.is_empty() {
             break;
         }
@@ -98,7 +101,7 @@ pub(super) fn descend(
             .and_then(|backend| attempt(ctx, team, &drafts, backend.as_ref(), terms, None));
         trying = going;
     }
-    Ok(batch(team, chosen, fallbacks, settled.into_values().collect()))
+    Ok(batch(team, chosen, fallbacks, settled.into_values().collect(), &said))
 }
 
 /// With what a person should know of those that run.
@@ -107,28 +110,44 @@ fn batch(
     chosen: Chosen,
     fallbacks: Vec<Fallback>,
     results: Vec<Result<Spawned, OpsError>>,
+    said: &[(MemberName, String)],
 ) -> Batch {
+    let note = |(name, text): &(MemberName, String)| {
+        Note::of(EventKind::Warning).member(name).with("text", text.as_str())
+    };
+    // The journal is for looking back; the caller is told as well.
+    let _ = team.record_all(said.iter().map(note).collect());
     let new: Vec<MemberName> =
         results.iter().flatten().filter_map(|one| MemberName::existing(&one.name).ok()).collect();
     let found = housing::warnings(team, &new.iter().collect::<Vec<_>>());
     // They run; that nobody could look where is no failure of theirs.
-    let warnings = found.unwrap_or_else(|e| vec![format!("nobody knows who shares a checkout: {e}")]);
+    let mut warnings = found.unwrap_or_else(|e| vec![format!("nobody knows who shares a checkout: {e}")]);
+    warnings.extend(said.iter().map(|(name, text)| format!("`{name}`: {text}")));
     Batch { chosen, fallbacks, results, warnings }
 }
 
-fn faller<'a>((nth, draft): (usize, Draft<'a>)) -> Faller<'a> {
-    Faller { nth, order: draft.order, name: draft.name, tried: Vec::new(), asked: None }
+/// What there is to be said of drafts, by member.
+fn said(drafts: &[Draft]) -> Vec<(MemberName, String)> {
+    let of = |draft: &Draft| {
+        let name = draft.name.clone();
+        draft.part.warnings.clone().into_iter().map(move |text| (name.clone(), text))
+    };
+    drafts.iter().flat_map(of).collect()
+}
+
+fn faller((nth, draft): (usize, Draft)) -> Faller {
+    Faller { nth, order: draft.part.order, name: draft.name, tried: Vec::new(), asked: None }
 }
 
 type Settled = BTreeMap<usize, Result<Spawned, OpsError>>;
 
 /// Puts aside who runs, and who would fail anywhere; gives those that the place has failed.
-fn sort<'a>(
-    trying: Vec<Faller<'a>>,
+fn sort(
+    trying: Vec<Faller>,
     tier: Tier,
     came: Result<Vec<Attempt>, OpsError>,
     settled: &mut Settled,
-) -> Vec<Faller<'a>> {
+) -> Vec<Faller> {
     let mut failed = Vec::new();
     let attempts = match came {
         Ok(attempts) => attempts,
@@ -163,17 +182,18 @@ fn is_the_places_fault(failure: &OpsError) -> bool {
 }
 
 /// Drafts them for the next tier. Who cannot go there has come to the end.
-fn draft_for<'a>(
+fn draft_for(
     ctx: &Context,
+    roles: &Roles,
     next: Tier,
-    failed: Vec<Faller<'a>>,
+    failed: Vec<Faller>,
     settled: &mut Settled,
-) -> (Vec<Faller<'a>>, Vec<Draft<'a>>) {
+) -> (Vec<Faller>, Vec<Draft>) {
     let (mut going, mut drafts) = (Vec::new(), Vec::new());
     for mut one in failed {
         let drafted = match next {
-            Tier::Place(_) => prepare::draft(ctx, one.order),
-            Tier::Once => prepare::draft_once(ctx, one.order),
+            Tier::Place(_) => prepare::draft(ctx, roles, &one.order),
+            Tier::Once => prepare::draft_once(ctx, roles, &one.order),
         };
         match drafted {
             Ok(draft) => {

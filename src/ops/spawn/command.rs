@@ -1,14 +1,18 @@
 //! What a teammate's program is started with: the words and variables of its profile, filled in. Places nothing and
 //! writes nothing.
 
+use std::collections::BTreeSet;
+
 use super::super::context::Context;
 use super::super::error::OpsError;
 use super::prepare::Draft;
+use crate::model::brief;
 use crate::model::mode::Mode;
 use crate::model::order::Order;
+use crate::model::rules::Rule;
 use crate::model::spec::Word;
-use crate::model::team::Member;
-use crate::profile::{self, Names, Profile, Runs, Values};
+use crate::model::team::{Member, Team};
+use crate::profile::{self, Brief, Names, Profile, Runs, Values};
 use crate::store::TeamStore;
 
 /// A command line, and what it does to the environment.
@@ -18,6 +22,31 @@ pub(super) struct Command {
     pub(super) env: Vec<(String, String)>,
     /// Variables that must not be inherited.
     pub(super) without: Vec<String>,
+}
+
+/// What a teammate is told before its work, and how its first message reads.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(super) struct Told {
+    /// For its command line.
+    brief: Option<String>,
+    pub(super) first: Option<String>,
+}
+
+/// What `member` is told of its team, which is `known` with all that are started with it. One that goes on with a session
+/// was told when that began.
+pub(super) fn told(draft: &Draft, known: &Team, member: &Member) -> Told {
+    let order = &draft.part.order;
+    let new = order.session.is_none();
+    let text = new.then(|| brief::brief(known, &member.name, draft.part.duty.as_deref()));
+    let prompt = order.prompt.clone();
+    match draft.profile.launch.brief {
+        Brief::Argv => Told { brief: text, first: prompt },
+        Brief::FirstMessage => {
+            let parts: Vec<String> = text.into_iter().chain(prompt).collect();
+            Told { brief: None, first: (!parts.is_empty()).then(|| parts.join("\n\n")) }
+        }
+        Brief::None => Told { brief: None, first: prompt },
+    }
 }
 
 /// Refuses what this program cannot be told, instead of starting it without (ID-01, PM-06).
@@ -56,11 +85,12 @@ pub(super) fn command(
     team: &TeamStore,
     draft: &Draft,
     member: &Member,
+    told: &Told,
     session: &str,
 ) -> Result<Command, OpsError> {
-    let values = values(ctx, team, draft, member, session);
+    let values = values(ctx, team, draft, member, told, session);
     let launch = &draft.profile.launch;
-    let words = if draft.order.session.is_some() { &launch.resume } else { &launch.argv };
+    let words = if draft.part.order.session.is_some() { &launch.resume } else { &launch.argv };
     let argv = profile::fill(words, &values);
     if argv.is_empty() {
         let problem = format!("profile `{}` comes to no command line", draft.profile.name);
@@ -89,20 +119,37 @@ pub(super) fn started(ctx: &Context, draft: &Draft, command: &Command) -> Vec<Wo
     }
 }
 
-fn values(ctx: &Context, team: &TeamStore, draft: &Draft, member: &Member, session: &str) -> Values {
-    let order = draft.order;
+fn values(
+    ctx: &Context,
+    team: &TeamStore,
+    draft: &Draft,
+    member: &Member,
+    told: &Told,
+    session: &str,
+) -> Values {
+    let (order, tools) = (&draft.part.order, &draft.part.tools);
+    let launch = &draft.profile.launch;
     let one = |value: &str| Some(vec![value.to_owned()]);
     let value = |name: Names| match name {
         Names::Model => order.model.as_deref().and_then(one),
         Names::Mode => order.mode.and_then(|mode| draft.profile.mode_words(mode)).map(<[String]>::to_vec),
-        Names::Plan => draft.plan.then(|| draft.profile.launch.plan.clone()),
-        Names::Prompt => order.prompt.as_deref().and_then(one),
+        Names::Plan => draft.plan.then(|| launch.plan.clone()),
+        Names::Prompt => told.first.as_deref().and_then(one),
+        Names::Brief => told.brief.as_deref().and_then(one),
         Names::AgentId => one(&member.agent_id),
         Names::AgentName => one(member.name.as_str()),
         Names::Team => one(team.name().as_str()),
         Names::Color => member.color.as_deref().and_then(one),
         Names::Session => Some(session).filter(|session| !session.is_empty()).and_then(one),
         Names::Role => order.role.as_deref().and_then(one),
+        Names::Agents => draft.part.agents.as_deref().and_then(one),
+        Names::AllowedTools => {
+            tools.allowed.as_deref().and_then(|allowed| one(&whole_tools(allowed, &launch.keep_tools)))
+        }
+        Names::DisallowedTools => {
+            let words: Vec<String> = tools.disallowed.iter().cloned().map(String::from).collect();
+            (!words.is_empty()).then(|| vec![words.join(",")])
+        }
         Names::Resume => order.session.as_deref().and_then(one),
         Names::ConfigDir => {
             (!is_default_root(ctx, team)).then(|| vec![team.root().to_string_lossy().into_owned()])
@@ -111,6 +158,15 @@ fn values(ctx: &Context, team: &TeamStore, draft: &Draft, member: &Member, sessi
         Names::Command => (!order.command.is_empty()).then(|| order.command.clone()),
     };
     Names::ALL.into_iter().filter_map(|(_, name)| Some((name, value(name)?))).collect()
+}
+
+/// The names of tools, each once, with commas between them.
+fn whole_tools(allowed: &[Rule], kept: &[String]) -> String {
+    let mut names: Vec<&str> =
+        allowed.iter().map(Rule::tool).chain(kept.iter().map(String::as_str)).collect();
+    let mut seen = BTreeSet::new();
+    names.retain(|name| seen.insert(*name));
+    names.join(",")
 }
 
 /// `~/.claude`: there, claude keeps some of its files elsewhere than with CLAUDE_CONFIG_DIR set to the same.

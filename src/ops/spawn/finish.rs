@@ -95,6 +95,7 @@ fn prepared(
         ready,
         launch,
         asked: cause.to_owned(),
+        first: None,
         new_mailbox: false,
         new_checkout: None,
     };

@@ -5,6 +5,7 @@ mod cascade;
 mod command;
 mod finish;
 mod housing;
+mod part;
 mod prepare;
 mod prove;
 mod undo;
@@ -16,7 +17,7 @@ use serde::Serialize;
 use super::backends;
 use super::context::Context;
 use super::error::OpsError;
-use super::{depth, presence};
+use super::{depth, presence, roles};
 use crate::backend::choose::{Chosen, Tier};
 use crate::backend::{Backend, BackendError, Launch};
 use crate::model::event::{EventKind, Note};
@@ -24,6 +25,7 @@ use crate::model::id::MemberName;
 use crate::model::mode::Mode;
 use crate::model::order::Order;
 use crate::model::placement::{BackendKind, Layout, Placement};
+use crate::model::role::Roles;
 use crate::model::settings::BackendChoice;
 use crate::model::team::Member;
 use crate::model::worktree::Checkout;
@@ -85,6 +87,10 @@ pub(crate) struct Plan {
     pub(crate) role: Option<String>,
     /// How the first prompt goes in: `mailbox`, `argv` or `typed`; none without a prompt.
     pub(crate) prompt: Option<&'static str>,
+    /// How it is told of its team: `argv` or `first-message`; none: it is not.
+    pub(crate) brief: Option<&'static str>,
+    /// What of its role it could not be held to.
+    pub(crate) warnings: Vec<String>,
 }
 
 pub(crate) use cascade::Fallback;
@@ -106,16 +112,18 @@ struct Prepared {
     launch: Launch,
     /// The journal event that all that follows goes back to.
     asked: String,
+    /// Its first message.
+    first: Option<String>,
     /// Its mailbox was made for it, and goes with it if it does not come up.
     new_mailbox: bool,
     /// Its worktree was made for it, and goes with it if it does not come up.
     new_checkout: Option<Checkout>,
 }
 
-/// Whether these orders could be carried out as far as they themselves say: names, profiles, command lines.
+/// Whether these orders could be carried out as far as they themselves say: names, roles, profiles, command lines.
 /// Nothing is touched.
-pub(crate) fn check(ctx: &Context, orders: &[Order]) -> Result<(), OpsError> {
-    orders.iter().try_for_each(|order| prepare::draft(ctx, order).map(drop))
+pub(crate) fn check(ctx: &Context, roles: &Roles, orders: &[Order]) -> Result<(), OpsError> {
+    orders.iter().try_for_each(|order| prepare::draft(ctx, roles, order).map(drop))
 }
 
 /// What a start would run: nothing is written, placed or started.
@@ -128,7 +136,9 @@ pub(crate) fn dry_run(
     order: &Order,
     unique: bool,
 ) -> Result<Plan, OpsError> {
-    prepare::plan(ctx, team, &prepare::draft(ctx, order)?, unique)
+    let draft = prepare::draft(ctx, &roles::of(team)?, order)?;
+    prepare::check_modes(team, std::slice::from_ref(&draft))?;
+    prepare::plan(ctx, team, &draft, unique)
 }
 
 /// Starts all of `orders` in one go.
@@ -143,9 +153,11 @@ pub(crate) fn spawn(
     terms: &Terms,
 ) -> Result<Batch, OpsError> {
     depth::must_allow(ctx)?;
-    let drafts = orders.iter().map(|o| prepare::draft(ctx, o)).collect::<Result<Vec<_>, _>>()?;
+    let roles = roles::of(team)?;
+    let drafts = orders.iter().map(|o| prepare::draft(ctx, &roles, o)).collect::<Result<Vec<_>, _>>()?;
+    prepare::check_modes(team, &drafts)?;
     let chosen = backends::choose_backend(ctx, team, terms.backend.clone())?;
-    cascade::descend(ctx, team, drafts, chosen, terms)
+    cascade::descend(ctx, team, &roles, drafts, chosen, terms)
 }
 
 /// One attempt to start a teammate.

@@ -5,9 +5,10 @@ use std::path::Path;
 
 use super::super::context::{Context, now};
 use super::super::error::OpsError;
-use super::super::{depth, owners, profiles};
+use super::super::{decide, depth, owners, profiles, roles};
 use super::command::{self, Command};
 use super::housing::{self, Site};
+use super::part::{self, Part};
 use super::{Plan, Prepared, undo};
 use crate::backend::{Backend, Launch};
 use crate::model::envelope::Envelope;
@@ -19,10 +20,11 @@ use crate::model::order::Order;
 use crate::model::placement::{BackendKind, ProcessId};
 use crate::model::protocol::Message;
 use crate::model::record::{FORMAT, MemberRecord, Wish};
+use crate::model::role::Roles;
 use crate::model::spec::{Spec, Word};
 use crate::model::team::{Member, Team};
 use crate::model::worktree::Rules;
-use crate::profile::{self, Profile, Prompt};
+use crate::profile::{self, Brief, Profile, Prompt};
 use crate::store::{StoreError, TeamStore};
 use crate::sys::proc::Process;
 use crate::sys::{env, failpoint, rand};
@@ -35,8 +37,9 @@ const LINGER_MS: u64 = 3000;
 const PLAN_REQUIRED: &str = "CLAUDE_CODE_PLAN_MODE_REQUIRED";
 
 /// An order whose words are all valid; names may still be taken.
-pub(super) struct Draft<'a> {
-    pub(super) order: &'a Order,
+pub(super) struct Draft {
+    /// The order with what its role says.
+    pub(super) part: Part,
     pub(super) name: MemberName,
     pub(super) profile: Profile,
     cwd: String,
@@ -46,25 +49,45 @@ pub(super) struct Draft<'a> {
     pub(super) site: Option<Site>,
 }
 
+impl Draft {
+    /// Whether its first message tells it of its team, with a prompt or without.
+    fn is_briefed_by_message(&self) -> bool {
+        self.profile.launch.brief == Brief::FirstMessage && self.part.order.session.is_none()
+    }
+}
+
 /// Checks an order on its own.
-pub(super) fn draft<'a>(ctx: &Context, order: &'a Order) -> Result<Draft<'a>, OpsError> {
+pub(super) fn draft(ctx: &Context, roles: &Roles, order: &Order) -> Result<Draft, OpsError> {
     let name = MemberName::new(&order.name)?;
     let profile = profile_of(ctx, order)?;
-    command::check(order, &profile)?;
+    let cwd = ctx.caller.cwd.join(order.cwd.as_deref().unwrap_or("."));
+    let cwd = cwd.components().collect::<std::path::PathBuf>();
+    let role = order.role.as_deref().map(|role| roles::find(ctx, roles, role, &cwd)).transpose()?;
+    let part = part::fill(order, role, &roles.tools, &profile);
+    command::check(&part.order, &profile)?;
     if let Some((bad, _)) = order.env.iter().find(|(name, _)| !environ::may_be_set(name)) {
         let problem = format!("{bad:?} cannot be set as an environment variable");
         return Err(OpsError::Usage { problem, hint: None });
     }
-    let cwd = ctx.caller.cwd.join(order.cwd.as_deref().unwrap_or("."));
-    let cwd = cwd.components().collect::<std::path::PathBuf>().to_string_lossy().into_owned();
+    let cwd = cwd.to_string_lossy().into_owned();
     let plan = order.plan || ctx.caller.var(PLAN_REQUIRED).is_some_and(|word| word == "true");
     let site = Site::find(ctx, order.worktree.as_ref(), &cwd)?;
-    Ok(Draft { order, name, profile, cwd, plan, site })
+    Ok(Draft { part, name, profile, cwd, plan, site })
+}
+
+/// Refuses who would reach further than the lead itself (PM-06). A lead without a mode is a person.
+pub(super) fn check_modes(team: &TeamStore, drafts: &[Draft]) -> Result<(), OpsError> {
+    let Some(own) = decide::lead_mode(team)? else { return Ok(()) };
+    let modes = drafts.iter().filter_map(|draft| draft.part.order.mode);
+    match modes.filter(|mode| mode.reach() > own.reach()).max_by_key(|mode| mode.reach()) {
+        Some(mode) => Err(OpsError::NotAllowed { problem: decide::above(own, mode) }),
+        None => Ok(()),
+    }
 }
 
 /// The same for a run without a place: the one-shot form of its program, with its prompt.
-pub(super) fn draft_once<'a>(ctx: &Context, order: &'a Order) -> Result<Draft<'a>, OpsError> {
-    let whole = draft(ctx, order)?;
+pub(super) fn draft_once(ctx: &Context, roles: &Roles, order: &Order) -> Result<Draft, OpsError> {
+    let whole = draft(ctx, roles, order)?;
     let missing = |problem| OpsError::Usage { problem, hint: None };
     if order.prompt.is_none() {
         return Err(missing("there is no prompt that it could answer".to_owned()));
@@ -82,7 +105,7 @@ fn profile_of(ctx: &Context, order: &Order) -> Result<Profile, OpsError> {
 
 /// How a draft would be started, as the team stands now.
 pub(super) fn plan(ctx: &Context, team: &TeamStore, draft: &Draft, unique: bool) -> Result<Plan, OpsError> {
-    let found = team.team()?;
+    let mut found = team.team()?;
     let name = if unique { free_name(&found, &draft.name)? } else { draft.name.clone() };
     if let Some(holder) = found.member(&name) {
         let (team, holder) = (team.name().clone(), holder.name.clone());
@@ -91,8 +114,10 @@ pub(super) fn plan(ctx: &Context, team: &TeamStore, draft: &Draft, unique: bool)
     let settings = team.settings()?;
     let (rules, worktrees) = settings.map(|s| (s.env, s.worktree)).unwrap_or_default();
     let member = entry(team, &found, draft, name, BackendKind::Pty, &worktrees);
+    found.members.push(member.clone());
+    let told = command::told(draft, &found, &member);
     let common = Common { ctx, team, rules, session: found.lead_session_id.unwrap_or_default() };
-    let command = command::command(ctx, team, draft, &member, &common.session)?;
+    let command = command::command(ctx, team, draft, &member, &told, &common.session)?;
     let env = environment(&common, draft, &command, &member, &identity(&common, &member, "", ""));
     Ok(Plan {
         name: member.name.to_string(),
@@ -104,8 +129,10 @@ pub(super) fn plan(ctx: &Context, team: &TeamStore, draft: &Draft, unique: bool)
         env: env.iter().map(|(name, _)| name.to_string_lossy().into_owned()).collect(),
         model: member.model,
         mode: member.mode,
-        role: draft.order.role.clone(),
+        role: draft.part.order.role.clone(),
         prompt: member.prompt.map(|_| draft.profile.launch.prompt.as_str()),
+        brief: draft.profile.launch.brief.way(),
+        warnings: draft.part.warnings.clone(),
     })
 }
 
@@ -174,7 +201,7 @@ fn join(
         // An earlier pass may have begun other ones.
         forget(team, &mut begun);
         let mut known = roster.team();
-        let mut joined = Vec::new();
+        let mut members = Vec::new();
         for draft in drafts {
             if known.teammates().count() >= max {
                 return Err(StoreError::TeamFull { team: team.name().clone(), max });
@@ -183,7 +210,11 @@ fn join(
             let member = entry(team, &known, draft, name, backend.kind(), worktrees);
             roster.join(&member)?;
             known.members.push(member.clone());
-            joined.push(fill(common, draft, member, backend).map_err(|e| {
+            members.push(member);
+        }
+        let mut joined = Vec::new();
+        for (draft, member) in drafts.iter().zip(members) {
+            joined.push(fill(common, draft, member, &known, backend).map_err(|e| {
                 let nothing = StoreError::NoSuchTeam { name: team.name().clone(), known: Vec::new() };
                 fault = Some(e);
                 nothing
@@ -227,19 +258,19 @@ fn entry(
 ) -> Member {
     let mut member = Member {
         agent_id: agent_id(&name, team.name()),
-        agent_type: Some(draft.order.role.clone().unwrap_or_else(|| "general-purpose".to_owned())),
-        model: draft.order.model.clone(),
-        prompt: draft.order.prompt.clone(),
-        color: Some(known.next_color().to_owned()),
+        agent_type: Some(draft.part.order.role.clone().unwrap_or_else(|| "general-purpose".to_owned())),
+        model: draft.part.order.model.clone(),
+        prompt: draft.part.order.prompt.clone(),
+        color: Some(draft.part.color.clone().unwrap_or_else(|| known.next_color().to_owned())),
         plan_mode_required: draft.plan,
-        mode: draft.order.mode,
+        mode: draft.part.order.mode,
         joined_at: now(),
         pane_id: String::new(),
         cwd: draft.cwd.clone(),
         worktree_path: None,
         backend_type: Some(backend.wire().to_owned()),
-        // Until it works it does not; one with a prompt begins at once.
-        is_active: Some(draft.order.prompt.is_some()),
+        // Until it works it does not; one with a first message begins at once.
+        is_active: Some(draft.part.order.prompt.is_some() || draft.is_briefed_by_message()),
         name,
     };
     if let Some(site) = &draft.site {
@@ -253,9 +284,11 @@ fn fill(
     common: &Common,
     draft: &Draft,
     member: Member,
+    known: &Team,
     backend: &dyn Backend,
 ) -> Result<(Prepared, Spec), OpsError> {
-    let command = command::command(common.ctx, common.team, draft, &member, &common.session)?;
+    let told = command::told(draft, known, &member);
+    let command = command::command(common.ctx, common.team, draft, &member, &told, &common.session)?;
     let record = record(draft, &member, &command, backend.kind());
     let spec = spec(common, draft, &command, &record, &member, backend);
     let path = common.team.spec_path(&record.incarnation);
@@ -263,7 +296,11 @@ fn fill(
     let launch = Launch { member: member.name.clone(), token: record.token.clone(), argv };
     let ready = draft.profile.ready;
     let asked = rand::uuid();
-    Ok((Prepared { member, record, ready, launch, asked, new_mailbox: false, new_checkout: None }, spec))
+    let first = told.first;
+    Ok((
+        Prepared { member, record, ready, launch, asked, first, new_mailbox: false, new_checkout: None },
+        spec,
+    ))
 }
 
 /// What the launcher and the program will look for.
@@ -276,8 +313,8 @@ fn write(common: &Common, drafts: &[Draft], batch: &mut [Prepared], specs: &[Spe
     common.team.record_all(batch.iter().map(asked).collect())?;
     for ((draft, one), spec) in drafts.iter().zip(&mut *batch).zip(specs) {
         let by_mail = draft.profile.launch.prompt != Prompt::Argv;
-        let prompt = draft.order.prompt.as_deref().filter(|_| by_mail);
-        one.new_mailbox = mail(common.team, &one.member, prompt)?;
+        let first = one.first.as_deref().filter(|_| by_mail);
+        one.new_mailbox = mail(common.team, &one.member, first)?;
         failpoint::hit("spawn.mailed");
         common.team.keep_spec(spec)?;
     }
@@ -301,15 +338,16 @@ fn record(draft: &Draft, member: &Member, command: &Command, backend: BackendKin
         wish: Wish {
             profile: draft.profile.name.clone(),
             reads_mail: Some(draft.profile.reads_mail),
-            role: draft.order.role.clone(),
-            model: draft.order.model.clone(),
-            mode: draft.order.mode,
+            role: draft.part.order.role.clone(),
+            model: draft.part.order.model.clone(),
+            mode: draft.part.order.mode,
             plan: draft.plan,
-            prompt: draft.order.prompt.clone(),
+            prompt: draft.part.order.prompt.clone(),
+            tools: draft.part.tools.clone(),
             argv: command.argv.clone(),
             cwd: member.cwd.clone(),
             color: member.color.clone().unwrap_or_default(),
-            env: draft.order.env.clone(),
+            env: draft.part.order.env.clone(),
         },
         spawner: Some(spawner()),
         asked_at,
@@ -393,7 +431,7 @@ fn environment(
         own.deny.extend(MISLEADING.map(str::to_owned));
     }
     let asking = environ::compose(&common.ctx.caller.env, &own, &[], &[]);
-    let extra: Vec<(String, String)> = command.env.iter().chain(&draft.order.env).cloned().collect();
+    let extra: Vec<(String, String)> = command.env.iter().chain(&draft.part.order.env).cloned().collect();
     let mut env = environ::compose(&asking, &common.rules, &extra, identity);
     env.push(("PWD".into(), member.cwd.clone().into()));
     env

@@ -1,0 +1,159 @@
+//! The head of an agent file: the few forms of YAML that such heads are written in. What goes deeper is seen and not read.
+
+/// One field of a head.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Field {
+    /// From 1.
+    line: usize,
+    pub(super) key: String,
+    pub(super) value: Value,
+}
+
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Value {
+    Text(String),
+    List(Vec<String>),
+    /// Something deeper.
+    Nested,
+}
+
+impl Field {
+    /// A text; none when it is blank.
+    pub(super) fn word(&self) -> Result<Option<String>, String> {
+        match &self.value {
+            Value::Text(text) if text.contains('\0') => Err(self.fault("it holds a NUL character")),
+            Value::Text(text) => Ok(Some(text.trim()).filter(|text| !text.is_empty()).map(str::to_owned)),
+            Value::List(_) | Value::Nested => Err(self.fault("not a text")),
+        }
+    }
+
+    /// What is wrong with this field.
+    pub(super) fn fault(&self, said: &str) -> String {
+        format!("line {}: `{}`: {said}", self.line, self.key)
+    }
+}
+
+/// The fields of the head, and what follows it.
+///
+/// # Errors
+/// No head, one without an end, a line that is no field, a field that is there twice.
+pub(super) fn split(text: &str) -> Result<(Vec<Field>, &str), String> {
+    let text = text.trim_start_matches('\u{feff}');
+    let mut lines = Vec::new();
+    let mut rest = text;
+    while let Some((line, after)) = rest.split_once('\n') {
+        let bare = line.trim_end();
+        match (lines.is_empty(), bare == "---") {
+            (true, false) => break,
+            (false, true) => return Ok((fields(&lines[1..])?, after)),
+            (_, _) => lines.push(bare),
+        }
+        rest = after;
+    }
+    match lines.is_empty() {
+        true => Err("it does not begin with a line `---`".to_owned()),
+        // Without a newline at its end the last line has not been looked at.
+        false if rest.trim_end() == "---" => Ok((fields(&lines[1..])?, "")),
+        false => Err("its fields do not end with a line `---`".to_owned()),
+    }
+}
+
+fn fields(lines: &[&str]) -> Result<Vec<Field>, String> {
+    let mut fields: Vec<Field> = Vec::new();
+    let mut at = 0;
+    while let Some(line) = lines.get(at) {
+        // The first line of the file is no field.
+        let number = at + 2;
+        at += 1;
+        if line.trim().is_empty() || line.trim_start().starts_with('#') {
+            continue;
+        }
+        let (key, first) = line.split_once(':').ok_or_else(|| format!("line {number}: not a field"))?;
+        let named = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';
+        if key.is_empty() || !key.chars().all(named) {
+            return Err(format!("line {number}: `{}` is not the name of a field", key.escape_debug()));
+        }
+        if fields.iter().any(|field| field.key == key) {
+            return Err(format!("line {number}: `{key}` is there twice"));
+        }
+        let more = lines[at..].iter().take_while(|line| belongs(line)).count();
+        let value = value(first.trim(), &lines[at..at + more]);
+        let value = value.map_err(|said| format!("line {number}: `{key}`: {said}"))?;
+        fields.push(Field { line: number, key: key.to_owned(), value });
+        at += more;
+    }
+    Ok(fields)
+}
+
+/// Whether a line goes on with the field above it.
+fn belongs(line: &str) -> bool {
+    line.is_empty() || line.starts_with([' ', '\t']) || line.starts_with("- ") || line == "-"
+}
+
+fn value(first: &str, more: &[&str]) -> Result<Value, String> {
+    let block = |joint| Value::Text(more.iter().map(|line| line.trim()).collect::<Vec<_>>().join(joint));
+    match first.chars().next() {
+        Some('|') => Ok(block("\n")),
+        Some('>') => Ok(block(" ")),
+        Some('[') => Ok(Value::List(inline(first)?)),
+        Some('{' | '&' | '*' | '!') if first != "*" => Ok(Value::Nested),
+        None | Some('#') => below(more),
+        // A plain text may go on in lines further in.
+        Some(_) => {
+            let whole: Vec<&str> = [first]
+                .into_iter()
+                .chain(more.iter().copied())
+                .map(str::trim)
+                .filter(|l| !l.is_empty())
+                .collect();
+            Ok(Value::Text(scalar(&whole.join(" "))?))
+        }
+    }
+}
+
+/// A value that begins on the next line: a list, or something deeper.
+fn below(more: &[&str]) -> Result<Value, String> {
+    let lines =
+        || more.iter().map(|line| line.trim()).filter(|line| !line.is_empty() && !line.starts_with('#'));
+    let item = |line: &str| line.strip_prefix('-').map(|item| item.trim().to_owned());
+    let list: Option<Vec<String>> = lines().map(item).collect();
+    match list {
+        Some(list) if list.is_empty() => Ok(Value::Text(String::new())),
+        Some(list) => list.iter().map(|item| scalar(item)).collect::<Result<_, _>>().map(Value::List),
+        None => Ok(Value::Nested),
+    }
+}
+
+/// `[a, "b, c", Bash(d, e)]`: commas inside quotes and brackets part nothing.
+fn inline(text: &str) -> Result<Vec<String>, String> {
+    let inner = text.strip_prefix('[').and_then(|text| text.trim_end().strip_suffix(']'));
+    let inner = inner.ok_or("its list does not end on the same line")?;
+    let (mut items, mut from, mut depth, mut quote) = (Vec::new(), 0, 0_usize, None);
+    for (at, c) in inner.char_indices() {
+        match (quote, c) {
+            (None, '"' | '\'') => quote = Some(c),
+            (Some(open), c) if c == open => quote = None,
+            (None, '(') => depth += 1,
+            (None, ')') => depth = depth.saturating_sub(1),
+            (None, ',') if depth == 0 => {
+                items.push(&inner[from..at]);
+                from = at + 1;
+            }
+            (Some(_) | None, _) => {}
+        }
+    }
+    items.push(&inner[from..]);
+    items.iter().map(|item| item.trim()).filter(|item| !item.is_empty()).map(scalar).collect()
+}
+
+/// A text as it is, or in quotes.
+fn scalar(text: &str) -> Result<String, String> {
+    let closed = || "its quotes do not close".to_owned();
+    if text.starts_with('"') {
+        return serde_json::from_str(text).map_err(|_| closed());
+    }
+    if let Some(rest) = text.strip_prefix('\'') {
+        return rest.strip_suffix('\'').map(|inner| inner.replace("''", "'")).ok_or_else(closed);
+    }
+    Ok(text.split(" #").next().unwrap_or_default().trim_end().to_owned())
+}

@@ -1,0 +1,109 @@
+//! The roles there are: those of the team's manifest, and the agent files of Claude Code, read anew each time they are
+//! needed. The team's own win, then the project's, then the user's.
+
+use std::path::{Path, PathBuf};
+
+use super::context::Context;
+use super::error::OpsError;
+use crate::model::role::{AgentFile, PLAIN, Role, Roles};
+use crate::model::sheet;
+use crate::store::TeamStore;
+use crate::sys::fs::{self, FsError};
+use crate::worktree::checkout_of;
+
+/// A larger file is no role.
+const LARGEST: u64 = 256 * 1024;
+const ENDING: &str = ".md";
+/// Where a project keeps its agent files.
+const PROJECT: &str = ".claude/agents";
+
+/// A role, and where it was found.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Found {
+    pub(crate) name: String,
+    pub(crate) role: Role,
+    pub(crate) source: Source,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Source {
+    Manifest,
+    /// An agent file, and its fields that mean nothing here.
+    File(PathBuf, Vec<String>),
+    /// One that is only a name.
+    Plain,
+}
+
+/// The roles of a team's manifest; none where the team was not made by us.
+pub(crate) fn of(team: &TeamStore) -> Result<Roles, OpsError> {
+    Ok(team.settings()?.map(|settings| settings.roles).unwrap_or_default())
+}
+
+/// The role of this name for a member that works in `cwd`.
+///
+/// # Errors
+/// No such role; an agent file that would be it and cannot be read.
+pub(crate) fn find(ctx: &Context, own: &Roles, name: &str, cwd: &Path) -> Result<Found, OpsError> {
+    let found = |role, source| Found { name: name.to_owned(), role, source };
+    if let Some(role) = own.named.get(name) {
+        return Ok(found(role.clone(), Source::Manifest));
+    }
+    let mut known: Vec<String> = own.named.keys().cloned().chain(PLAIN.map(str::to_owned)).collect();
+    for (dir, inside) in places(ctx, cwd) {
+        let files = fs::list(&dir).map_err(|e| OpsError::Role { file: dir.clone(), problem: plain(&e) })?;
+        for file in files.iter().filter(|file| file.ends_with(ENDING)) {
+            let path = dir.join(file);
+            match read(&path, inside.as_deref()) {
+                Ok(agent) if agent.name == name => {
+                    return Ok(found(agent.role, Source::File(path, agent.unknown)));
+                }
+                Ok(agent) => known.push(agent.name),
+                Err(problem) if file.strip_suffix(ENDING) == Some(name) => {
+                    return Err(OpsError::Role { file: path, problem });
+                }
+                // Somebody else's fault, and none that this member would feel.
+                Err(_) => {}
+            }
+        }
+    }
+    if PLAIN.contains(&name) {
+        return Ok(found(Role::default(), Source::Plain));
+    }
+    known.sort();
+    known.dedup();
+    let nearest = sheet::nearest(name, known.iter().map(String::as_str)).map(str::to_owned);
+    Err(OpsError::NoSuchRole { name: name.to_owned(), known, nearest })
+}
+
+/// The directories with agent files, the nearest first: from the member's own up to its repository's, then the user's.
+/// Links in a project's lead nowhere outside of it, for others may have put them there.
+fn places(ctx: &Context, cwd: &Path) -> Vec<(PathBuf, Option<PathBuf>)> {
+    let mut places = Vec::new();
+    // A directory that is not there is the launcher's to complain about.
+    if let Ok(cwd) = fs::canonical(cwd) {
+        let top = checkout_of(&cwd).unwrap_or_else(|| cwd.clone());
+        let home = ctx.caller.var("HOME").and_then(|home| fs::canonical(Path::new(home)).ok());
+        let project =
+            cwd.ancestors().take_while(|dir| dir.starts_with(&top) && Some(*dir) != home.as_deref());
+        places.extend(project.map(|dir| (dir.join(PROJECT), Some(top.clone()))));
+    }
+    places.push((ctx.store.agents(), None));
+    places
+}
+
+fn read(path: &Path, inside: Option<&Path>) -> Result<AgentFile, String> {
+    let real = fs::canonical(path).map_err(|e| plain(&e))?;
+    if inside.is_some_and(|inside| !real.starts_with(inside)) {
+        return Err("it is a link that leads out of its repository".to_owned());
+    }
+    let bytes = fs::read(&real, LARGEST).map_err(|e| plain(&e))?.ok_or("it is gone")?;
+    AgentFile::parse(&String::from_utf8(bytes).map_err(|_| "it is not UTF-8 text".to_owned())?)
+}
+
+fn plain(e: &FsError) -> String {
+    match e {
+        FsError::Io { source, .. } => source.to_string(),
+        FsError::Refused { reason, .. } => reason.clone(),
+        FsError::TooLarge { limit, .. } => format!("it is larger than {limit} bytes"),
+    }
+}

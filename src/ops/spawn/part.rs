@@ -1,0 +1,93 @@
+//! What an order leaves open, filled in from its role (ID-02). Places nothing and writes nothing.
+
+use serde_json::json;
+
+use super::super::roles::{Found, Source};
+use crate::model::order::Order;
+use crate::model::role::{Role, Tools};
+use crate::model::rules::Rule;
+use crate::model::text;
+use crate::profile::{Names, Profile};
+
+/// An order with all that its role says.
+pub(super) struct Part {
+    pub(super) order: Order,
+    pub(super) color: Option<String>,
+    pub(super) tools: Tools,
+    /// The role as JSON, for a program that takes such and does not find it by itself.
+    pub(super) agents: Option<String>,
+    /// What the role has to say, for a program that takes no roles.
+    pub(super) duty: Option<String>,
+    /// What a person should know.
+    pub(super) warnings: Vec<String>,
+}
+
+/// Fills in what `order` leaves open from its role and from what all in the team have in common.
+pub(super) fn fill(order: &Order, found: Option<Found>, common: &Tools, profile: &Profile) -> Part {
+    let (order, tools) = (order.clone(), order.tools.clone());
+    let mut part = Part { order, color: None, tools, agents: None, duty: None, warnings: Vec::new() };
+    if let Some(found) = found {
+        cast(&mut part, found, profile);
+    }
+    part.tools = std::mem::take(&mut part.tools).or(common).settled();
+    part.warnings.extend(unenforced(&part.tools, profile));
+    part
+}
+
+/// What an agent file says and this program cannot do is a warning: the file was written for another one.
+fn cast(part: &mut Part, Found { name, role, source }: Found, profile: &Profile) {
+    let (shown, program) = (text::line(&name), &profile.name);
+    let mut warn = |said: String| part.warnings.push(format!("role `{shown}`: {said}"));
+    let at_home = profile.takes(Names::Agents);
+    let from_file = matches!(source, Source::File(_, _));
+    if part.order.model.is_none() {
+        match &role.model {
+            Some(model) if from_file && !at_home => {
+                warn(format!("its model, `{}`, is not passed to `{program}`", text::line(model)));
+            }
+            model => part.order.model.clone_from(model),
+        }
+    }
+    if part.order.mode.is_none() {
+        match role.mode {
+            Some(mode) if from_file && profile.mode_words(mode).is_none() => {
+                warn(format!("`{program}` has no mode `{}`", mode.as_str()));
+            }
+            mode => part.order.mode = mode,
+        }
+    }
+    if let Source::File(path, unknown) = &source {
+        let said = |field: &String| format!("{}: `{}` is not applied", path.display(), text::line(field));
+        part.warnings.extend(unknown.iter().map(said));
+    }
+    part.agents = (at_home && source == Source::Manifest).then(|| definition(&name, &role)).flatten();
+    part.duty = role.prompt.filter(|_| !at_home);
+    part.color = role.color;
+    part.tools = std::mem::take(&mut part.tools).or(&role.tools);
+}
+
+/// In the form of Claude Code's `--agents`. Model and tools have flags of their own.
+fn definition(name: &str, role: &Role) -> Option<String> {
+    let prompt = role.prompt.as_deref()?;
+    let description = role.description.as_deref().filter(|words| !words.trim().is_empty()).unwrap_or(name);
+    Some(json!({ name: { "description": description, "prompt": prompt } }).to_string())
+}
+
+/// What this program cannot be held to.
+fn unenforced(tools: &Tools, profile: &Profile) -> Vec<String> {
+    let words = |rules: &[Rule]| rules.iter().cloned().map(String::from).collect::<Vec<_>>().join(", ");
+    let mut said = Vec::new();
+    if let Some(allowed) = &tools.allowed {
+        let narrow: Vec<Rule> = allowed.iter().filter(|rule| !rule.is_whole()).cloned().collect();
+        if !profile.takes(Names::AllowedTools) {
+            said.push(format!("`{}` cannot be held to these tools: {}", profile.name, words(allowed)));
+        } else if !narrow.is_empty() {
+            said.push(format!("`{}` is held to whole tools, not to {}", profile.name, words(&narrow)));
+        }
+    }
+    if !tools.disallowed.is_empty() && !profile.takes(Names::DisallowedTools) {
+        let words = words(&tools.disallowed);
+        said.push(format!("`{}` cannot be kept from these tools: {words}", profile.name));
+    }
+    said
+}

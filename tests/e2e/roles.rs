@@ -1,0 +1,235 @@
+//! Roles: agent files of Claude Code and those of the manifest, and what a program is told of them.
+
+use std::fs;
+use std::path::Path;
+
+use serde_json::{Value, json};
+
+use crate::harness::{Run, Stage, wait_for};
+
+const REVIEWER: &str = "---\nname: reviewer\ndescription: reads\ntools: Read, Grep\ndisallowedTools: Edit, Bash(git push:*)\n\
+    model: sonnet\ncolor: pink\npermissionMode: plan\nskills: x\n---\nMARKER-7: you only read.\n";
+
+fn agent(dir: &Path, file: &str, text: &str) {
+    let dir = dir.join("agents");
+    fs::create_dir_all(&dir).expect("dir");
+    fs::write(dir.join(file), text).expect("agent file");
+}
+
+fn words(plan: &Value) -> Vec<String> {
+    let argv = plan["argv"].as_array().expect("argv").iter();
+    argv.filter_map(|word| word.as_str().map(str::to_owned)).collect()
+}
+
+/// The words behind a flag that stands there once.
+fn after(words: &[String], flag: &str) -> String {
+    let places: Vec<usize> = (0..words.len()).filter(|at| words[*at] == flag).collect();
+    assert_eq!(places.len(), 1, "{flag} in {words:?}");
+    words[places[0] + 1].clone()
+}
+
+/// ID-02: what an agent file says reaches the program, each thing once: its name, which brings the prompt, its model, mode
+/// and tools by their flags, and the tools that a team needs beside them. What is not applied is said.
+#[test]
+fn id_02_an_agent_file_reaches_the_program() {
+    let mut stage = Stage::new();
+    let out = stage.at("seen");
+    let script = format!(
+        "#!/bin/sh\nprintf '%s\\n' \"$@\" > {0}.new\nmv {0}.new {0}\nexec sleep 300\n",
+        out.display()
+    );
+    stage.shadow("claude", &script);
+    agent(&stage.at("work/.claude"), "a.md", REVIEWER);
+    stage.phalanx(&["team", "create", "alpha"]).expect(0);
+    let made =
+        stage.phalanx(&["--json", "spawn", "ada", "--profile", "claude", "--role", "reviewer"]).expect(0);
+    assert!(made.stderr.contains("a.md: `skills` is not applied"), "{made:?}");
+    let made = made.json();
+    assert_eq!(
+        (&made["color"], &made["model"], &made["agent_type"]),
+        (&json!("pink"), &json!("sonnet"), &json!("reviewer"))
+    );
+    let seen = wait_for("the program's words", || fs::read_to_string(&out).ok());
+    let seen: Vec<String> = seen.lines().map(str::to_owned).collect();
+    assert_eq!(after(&seen, "--agent-type"), "reviewer");
+    assert_eq!(
+        after(&seen, "--tools"),
+        "Read,Grep,SendMessage,TaskCreate,TaskGet,TaskList,TaskUpdate,ExitPlanMode"
+    );
+    assert_eq!(after(&seen, "--disallowedTools"), "Edit,Bash(git push:*)");
+    assert_eq!(
+        (after(&seen, "--model"), after(&seen, "--permission-mode")),
+        ("sonnet".to_owned(), "plan".to_owned())
+    );
+    assert!(!seen.iter().any(|word| word.contains("MARKER-7")), "claude reads the file itself: {seen:?}");
+    assert!(!stage.phalanx(&["brief", "ada"]).expect(0).stdout.contains("MARKER-7"), "not a second time");
+    let status = stage.phalanx(&["--json", "status"]).expect(0).json();
+    assert_eq!(status["members"][0]["role"], json!("reviewer"));
+    // What the order says wins.
+    let asked = [
+        "--json",
+        "spawn",
+        "bob",
+        "--dry-run",
+        "--profile",
+        "claude",
+        "--role",
+        "reviewer",
+        "--model",
+        "opus",
+        "--mode",
+        "default",
+    ];
+    let argv = words(&stage.phalanx(&asked).expect(0).json());
+    assert_eq!(
+        (after(&argv, "--model"), after(&argv, "--permission-mode")),
+        ("opus".to_owned(), "default".to_owned())
+    );
+    stage.phalanx(&["shutdown", "ada", "--force"]).expect(0);
+    stage.phalanx(&["down"]).expect(0);
+    stage.assert_clean();
+}
+
+/// ID-02: a role of the manifest is passed as its definition, once; to a program that takes no roles it is told in the
+/// briefing, and what that cannot be held to is said.
+#[test]
+fn id_02_a_role_of_the_manifest_reaches_the_program() {
+    let mut stage = Stage::new();
+    let out = stage.at("seen");
+    let script = format!(
+        "#!/bin/sh\nprintf '%s\\n' \"$@\" > {0}.new\nmv {0}.new {0}\nexec sleep 300\n",
+        out.display()
+    );
+    stage.shadow("claude", &script);
+    let manifest = stage.file(
+        "team.toml",
+        "[team]\nname = \"alpha\"\nfinish = \"manual\"\nbackend = \"pty\"\n[role.scout]\nprompt = \"MARKER-8: look\"\n\
+         model = \"haiku\"\nallowed_tools = [\"Read\", \"Bash(ls:*)\"]\ncolor = \"red\"\n[role.reader]\nprompt = \"MARKER-9: read\"\n\
+         disallowed_tools = [\"Edit\"]\n[[member]]\nname = \"ada\"\nprofile = \"claude\"\nrole = \"scout\"\n[[member]]\nname = \"bob\"\nrole = \"reader\"\n",
+    );
+    stage.phalanx(&["up", &manifest, "--detach"]).expect(0);
+    let seen = wait_for("the program's words", || fs::read_to_string(&out).ok());
+    let seen: Vec<String> = seen.lines().map(str::to_owned).collect();
+    let agents: Value = serde_json::from_str(&after(&seen, "--agents")).expect("json");
+    assert_eq!(agents, json!({"scout": {"description": "scout", "prompt": "MARKER-8: look"}}));
+    assert_eq!(
+        (after(&seen, "--agent-type"), after(&seen, "--model")),
+        ("scout".to_owned(), "haiku".to_owned())
+    );
+    assert!(after(&seen, "--tools").starts_with("Read,Bash,SendMessage,"), "{seen:?}");
+    assert_eq!(seen.iter().filter(|word| word.contains("MARKER-8")).count(), 1, "{seen:?}");
+    let brief = stage.phalanx(&["brief", "bob"]).expect(0).stdout;
+    assert!(brief.contains("\n\nYour role\nMARKER-9: read\n</system_context>"), "{brief}");
+    assert!(!stage.phalanx(&["brief", "ada"]).expect(0).stdout.contains("MARKER-8"));
+    let events = stage.phalanx(&["events"]).expect(0).stdout;
+    assert!(events.contains("held to whole tools, not to Bash(ls:*)"), "{events}");
+    assert!(events.contains("`worker` cannot be kept from these tools: Edit"), "{events}");
+    stage.phalanx(&["down", "--force"]).expect(0);
+    stage.assert_clean();
+}
+
+/// ID-02: a role that does not exist is an error that names the nearest, and so is an agent file that cannot be read.
+#[test]
+fn id_02_a_role_that_does_not_exist_is_refused() {
+    let stage = Stage::without_tmux();
+    stage.phalanx(&["team", "create", "alpha"]).expect(0);
+    agent(&stage.root(), "r.md", &REVIEWER.replace("reviewer", "librarian"));
+    let refused = |role: &str| -> Run { stage.phalanx(&["spawn", "ada", "--role", role]).expect(2) };
+    let typo = refused("libarian").stderr;
+    assert!(
+        typo.contains("there is no role `libarian`") && typo.contains("did you mean `librarian`?"),
+        "{typo}"
+    );
+    assert!(refused("testr").stderr.contains("did you mean `tester`?"));
+    agent(&stage.root(), "broken.md", "---\nname: broken\ndescription: d\npermissionMode: god\n---\n");
+    let broken = refused("broken").stderr;
+    assert!(broken.contains("broken.md: line 4: `permissionMode`: no mode `god`"), "{broken}");
+    agent(&stage.root(), "huge.md", &"x".repeat(300 * 1024));
+    assert!(refused("huge").stderr.contains("larger than 262144 bytes"));
+    let manifest = stage.file(
+        "t.toml",
+        "[team]\nname = \"beta\"\n[[member]]\nname = \"ada\"\nrole = \"cartografer\"\n[role.cartographer]\n",
+    );
+    let up = stage.phalanx(&["up", &manifest]).expect(2).stderr;
+    assert!(up.contains("did you mean `cartographer`?"), "{up}");
+    // One who knows it by its file is started.
+    stage.phalanx(&["spawn", "ada", "--role", "librarian"]).expect(0);
+    stage.phalanx(&["down"]).expect(0);
+    stage.assert_clean();
+}
+
+/// Where agent files are looked for: the member's directory and those above it within its repository, the nearest first,
+/// then the user's. A link in a repository leads nowhere outside of it.
+#[test]
+fn id_02_the_nearest_agent_file_wins() {
+    let stage = Stage::without_tmux();
+    stage.phalanx(&["team", "create", "alpha"]).expect(0);
+    let with = |model: &str| format!("---\nname: scout\ndescription: d\nmodel: {model}\n---\n");
+    let model = || {
+        let asked = [
+            "--json",
+            "spawn",
+            "ada",
+            "--dry-run",
+            "--profile",
+            "claude",
+            "--role",
+            "scout",
+            "--cwd",
+            "repo/sub",
+        ];
+        stage.phalanx(&asked).expect(0).json()["model"].clone()
+    };
+    fs::create_dir_all(stage.at("work/repo/.git")).expect("repository");
+    fs::create_dir_all(stage.at("work/repo/sub")).expect("dir");
+    agent(&stage.at("work/.claude"), "s.md", &with("outside"));
+    agent(&stage.root(), "s.md", &with("user"));
+    assert_eq!(model(), json!("user"));
+    let secret = stage.file("secret", &with("secret"));
+    fs::create_dir_all(stage.at("work/repo/.claude/agents")).expect("dir");
+    std::os::unix::fs::symlink(&secret, stage.at("work/repo/.claude/agents/t.md")).expect("link");
+    assert_eq!(model(), json!("user"), "a link out of the repository is not followed");
+    agent(&stage.at("work/repo/.claude"), "s.md", &with("top"));
+    assert_eq!(model(), json!("top"));
+    agent(&stage.at("work/repo/sub/.claude"), "s.md", &with("near"));
+    assert_eq!(model(), json!("near"));
+}
+
+/// ID-02: a member's own list of tools wins over its role's, a role's over the team's; every denial holds, also when it is
+/// started again.
+#[test]
+fn id_02_a_member_keeps_to_its_tools() {
+    let mut stage = Stage::new();
+    let out = stage.at("seen");
+    let script = format!(
+        "#!/bin/sh\nprintf '%s\\n' \"$@\" > {0}.new\nmv {0}.new {0}\nexec sleep 300\n",
+        out.display()
+    );
+    stage.shadow("claude", &script);
+    let manifest = stage.file(
+        "team.toml",
+        "[team]\nname = \"alpha\"\nfinish = \"manual\"\nbackend = \"pty\"\n[defaults]\ndisallowed_tools = [\"WebSearch\"]\n\
+         [role.scout]\nallowed_tools = [\"Read\"]\ndisallowed_tools = [\"Bash\"]\n[[member]]\nname = \"ada\"\nprofile = \"claude\"\n\
+         role = \"scout\"\nallowed_tools = [\"Grep\", \"Bash\"]\n",
+    );
+    stage.phalanx(&["up", &manifest, "--detach"]).expect(0);
+    let words = || -> Vec<String> {
+        let seen = wait_for("the program's words", || fs::read_to_string(&out).ok());
+        seen.lines().map(str::to_owned).collect()
+    };
+    let first = words();
+    assert!(after(&first, "--tools").starts_with("Grep,SendMessage,"), "{first:?}");
+    assert_eq!(after(&first, "--disallowedTools"), "Bash,WebSearch");
+    // Whoever joins later inherits from the team.
+    let plan = stage.phalanx(&["--json", "spawn", "bob", "--profile", "codex", "--dry-run"]).expect(0).json();
+    assert_eq!(plan["warnings"], json!(["`codex` cannot be kept from these tools: WebSearch"]));
+    stage.phalanx(&["shutdown", "ada", "--force"]).expect(0);
+    fs::remove_file(&out).expect("seen");
+    stage.phalanx(&["resume", "ada"]).expect(0);
+    let again = words();
+    for flag in ["--tools", "--disallowedTools"] {
+        assert_eq!(after(&again, flag), after(&first, flag));
+    }
+    stage.phalanx(&["down", "--force"]).expect(0);
+    stage.assert_clean();
+}

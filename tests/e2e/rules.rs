@@ -1,0 +1,89 @@
+//! Rules and modes while a team runs: what is changed, whose program is told, and how far a lead can go.
+
+use serde_json::{Value, json};
+
+use crate::harness::Stage;
+
+fn texts(stage: &Stage, name: &str) -> Vec<Value> {
+    let inbox = stage.phalanx(&["--json", "inbox", name, "--all", "--peek"]).expect(0).json();
+    let texts = inbox.as_array().expect("entries").iter().filter_map(|entry| entry["text"].as_str());
+    texts.filter_map(|text| serde_json::from_str(text).ok()).collect()
+}
+
+/// PM-06: a rule that is added holds for all from then on, and the programs that know such rules are told in the form of the
+/// wire. A permission beside which something of the same tool is denied is kept back.
+#[test]
+fn pm_06_a_rule_more_is_told_to_all_that_know_rules() {
+    let mut stage = Stage::new();
+    stage.shadow("claude", "#!/bin/sh\nexec sleep 300\n");
+    stage.phalanx(&["team", "create", "alpha"]).expect(0);
+    assert!(stage.phalanx(&["rules"]).expect(0).stdout.contains("there are no rules"));
+    for (name, profile) in [("ada", "claude"), ("bob", "worker")] {
+        stage.phalanx(&["spawn", name, "--profile", profile, "--backend", "pty"]).expect(0);
+    }
+    let add = |list: &str, pattern: &str| stage.phalanx(&["--json", "rules", list, pattern]).expect(0).json();
+    let changed = add("allow", "Edit(src/**), Read");
+    assert_eq!(changed, json!({"added": ["Edit(src/**)", "Read"], "told": ["ada"], "kept_back": []}));
+    let update = json!({"type": "team_permission_update", "permissionUpdate": {"type": "addRules",
+        "rules": [{"toolName": "Edit", "ruleContent": "src/**"}, {"toolName": "Read"}],
+        "behavior": "allow", "destination": "session"}, "toolName": "Edit"});
+    assert_eq!(texts(&stage, "ada"), [update]);
+    assert_eq!(add("allow", "Read")["added"], json!([]), "nothing new");
+    add("deny", "Bash(git push:*)");
+    assert_eq!(texts(&stage, "ada")[1]["permissionUpdate"]["behavior"], json!("deny"));
+    let kept = add("allow", "Bash(git:*)");
+    assert_eq!((&kept["told"], &kept["kept_back"]), (&json!([]), &json!(["Bash(git:*)"])));
+    assert_eq!((texts(&stage, "ada").len(), texts(&stage, "bob").len()), (2, 0));
+    let shown = stage.phalanx(&["rules"]).expect(0).stdout;
+    assert!(
+        shown.contains("deny") && shown.contains("Bash(git push:*)") && shown.contains("the team"),
+        "{shown}"
+    );
+    // It decides what is asked from then on.
+    let asked = json!({"type": "permission_request", "request_id": "p-1", "agent_id": "bob", "tool_name": "Bash",
+        "input": {"command": "git push"}, "permission_suggestions": []});
+    stage.phalanx(&["--as", "bob", "send", "team-lead", &asked.to_string()]).expect(0);
+    let all = stage.phalanx(&["--json", "requests", "--all"]).expect(0).json();
+    assert_eq!(all[0]["state"], json!("denied"), "{all}");
+    stage.phalanx(&["--as", "ada", "rules", "allow", "Bash"]).expect(4);
+    stage.phalanx(&["rules", "allow"]).expect(2);
+    stage.phalanx(&["rules", "allow", "Bash("]).expect(2);
+    stage.phalanx(&["down", "--force"]).expect(0);
+    stage.assert_clean();
+}
+
+/// PM-06: nobody is put above the lead, neither when it is started nor while it runs, and a role does not do it either.
+#[test]
+fn pm_06_nobody_reaches_further_than_the_lead() {
+    let stage = Stage::without_tmux();
+    stage.phalanx(&["team", "create", "alpha"]).expect(0);
+    stage.phalanx(&["spawn", "ada"]).expect(0);
+    let file = stage.root().join("teams/alpha/config.json");
+    let text = std::fs::read_to_string(&file).expect("team file");
+    let mut team: Value = serde_json::from_str(&text).expect("json");
+    team["members"][0]["mode"] = json!("acceptEdits");
+    std::fs::write(&file, team.to_string()).expect("team file");
+    let agents = stage.root().join("agents");
+    std::fs::create_dir_all(&agents).expect("dir");
+    let role = "---\nname: boss\ndescription: d\npermissionMode: bypassPermissions\n---\n";
+    std::fs::write(agents.join("boss.md"), role).expect("agent file");
+    let above: [&[&str]; 4] = [
+        &["spawn", "bob", "--mode", "bypassPermissions"],
+        &["spawn", "bob", "--mode", "bypassPermissions", "--dry-run"],
+        &["spawn", "bob", "--role", "boss"],
+        &["mode", "ada", "bypassPermissions"],
+    ];
+    for words in above {
+        let refused = stage.phalanx(words).expect(4).stderr;
+        assert!(
+            refused.contains("`bypassPermissions` reaches further than the lead's own, `acceptEdits`"),
+            "{refused}"
+        );
+    }
+    for words in [["spawn", "bob", "--mode", "acceptEdits"], ["spawn", "eve", "--mode", "plan"]] {
+        stage.phalanx(&words).expect(0);
+    }
+    stage.phalanx(&["mode", "--all", "default"]).expect(0);
+    stage.phalanx(&["down", "--force"]).expect(0);
+    stage.assert_clean();
+}
