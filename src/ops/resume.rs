@@ -64,13 +64,18 @@ pub(crate) fn orders(
 fn fell(record: &MemberRecord) -> bool {
     match record.state.is_over() {
         true => matches!(record.state, MemberState::Failed | MemberState::Disappeared),
-        false => status::liveness(record) == Liveness::Dead,
+        false => is_gone(record),
     }
+}
+
+/// Its program has ended, also where its launcher still sees to what that has left.
+fn is_gone(record: &MemberRecord) -> bool {
+    record.exit.is_some() || status::liveness(record) == Liveness::Dead
 }
 
 fn ended(team: &TeamStore, name: &MemberName) -> Result<MemberRecord, OpsError> {
     let record = record_of(team, name)?;
-    match record.state.is_over() || status::liveness(&record) == Liveness::Dead {
+    match record.state.is_over() || is_gone(&record) {
         true => Ok(record),
         false => Err(StoreError::MemberTaken { team: team.name().clone(), holder: record.name }.into()),
     }
