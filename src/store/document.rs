@@ -74,6 +74,10 @@ pub(super) struct Place {
     pub(super) kept: Kept,
     /// Where the note and the spares of a file lie that is appended to.
     pub(super) turns: Option<PathBuf>,
+    /// What the file was last seen to hold is kept there, and read where the file was left empty: its writer cut it to
+    /// write it in place, and died (observed: Claude Code 2.1.34 does so to its team file when it ends). The next change
+    /// writes it whole.
+    pub(super) last: Option<PathBuf>,
 }
 
 /// The lock of a place, held.
@@ -118,7 +122,7 @@ pub(super) fn read(place: &Place) -> Result<Option<Value>, StoreError> {
     Ok(read_parsed(place, lenient::parse)?.map(|found| found.parsed))
 }
 
-/// A file's content with what was made of it.
+/// A file's content with what was made of it, or of what stands in for it.
 pub(super) struct Found<T> {
     pub(super) file: fs::Contents,
     pub(super) parsed: T,
@@ -142,6 +146,12 @@ pub(super) fn read_parsed<T>(
             copy_aside(place, &problem)?;
             return Ok(None);
         }
+        if file.bytes.is_empty()
+            && !is_fresh(&file.identity)
+            && let Some(parsed) = last_of(place, &parse)?
+        {
+            return Ok(Some(Found { file, parsed }));
+        }
         let most = if is_short && is_fresh(&file.identity) { WRITING_TRIES } else { TORN_TRIES };
         if tries >= most {
             return Err(quarantine(place, problem));
@@ -149,6 +159,18 @@ pub(super) fn read_parsed<T>(
         tries += 1;
         sleep(TORN_PAUSE);
     }
+}
+
+fn last_of<T>(
+    place: &Place,
+    parse: impl Fn(&[u8]) -> serde_json::Result<T>,
+) -> Result<Option<T>, StoreError> {
+    let Some(path) = &place.last else { return Ok(None) };
+    let parsed = fs::read(path, MAX_FILE)?.and_then(|bytes| parse(&bytes).ok());
+    if parsed.is_some() {
+        copy_aside(place, "it was left empty; what it held before stands in for it")?;
+    }
+    Ok(parsed)
 }
 
 /// Whether the file was changed a moment ago.
@@ -239,7 +261,7 @@ pub(super) fn publish(
 }
 
 /// Two-space indentation, no newline at the end: as Claude Code writes.
-fn to_bytes(value: &Value) -> Vec<u8> {
+pub(super) fn to_bytes(value: &Value) -> Vec<u8> {
     serde_json::to_vec_pretty(value).expect("a JSON value has string keys only and can always be written")
 }
 

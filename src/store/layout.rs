@@ -94,6 +94,11 @@ impl Layout {
         self.team_dir().join("phalanx")
     }
 
+    /// What the team file was last seen to hold.
+    pub(super) fn last_team_file(&self) -> PathBuf {
+        self.ours().join("config.last.json")
+    }
+
     pub(super) fn settings(&self) -> PathBuf {
         self.ours().join("team.json")
     }

@@ -9,6 +9,7 @@ use super::teams::TeamStore;
 use crate::model::id::{MemberName, TeamName};
 use crate::model::team::{LeadProcess, Member, Team};
 use crate::model::wire::{self, Object};
+use crate::sys::fs;
 
 /// The key with the ids of the panes that are out of sight.
 const HIDDEN: &str = "hiddenPaneIds";
@@ -30,8 +31,11 @@ impl TeamStore {
             let Some(Value::Object(mut file)) = found else {
                 return Err(StoreError::NoSuchTeam { name: self.name.clone(), known: Vec::new() });
             };
+            fs::sweep_temporary(&self.layout.last_team_file());
             let answer = edit(&mut Roster { team: &self.name, file: &mut file })?;
-            Ok((Some(Value::Object(file)), answer))
+            let file = Value::Object(file);
+            self.keep_last(&file)?;
+            Ok((Some(file), answer))
         })
     }
 }

@@ -163,8 +163,9 @@ impl TeamStore {
         fs::create_new(&self.layout.task_list_lock(), b"")?;
         document::write_new(&self.layout.settings(), settings, Kept::ForGood)?;
         self.mailbox(&MemberName::lead()).found()?;
-        document::write_new(&self.layout.team_file(), &Value::Object(file.clone()), Kept::ForGood)?;
-        Ok(())
+        let file = Value::Object(file.clone());
+        document::write_new(&self.layout.team_file(), &file, Kept::ForGood)?;
+        self.keep_last(&file)
     }
 
     /// What deletions of a team of this name have moved aside and not removed.
@@ -217,6 +218,14 @@ impl TeamStore {
             Some(Value::Object(file)) => Ok(Team::read(&file)),
             Some(_) | None => Err(StoreError::NoSuchTeam { name: self.name.clone(), known: Vec::new() }),
         }
+    }
+
+    /// Keeps what the team file is to hold, for whoever finds it left empty; under its lock. Not worth a wait for the disk:
+    /// it is for programs that die, not for machines.
+    pub(super) fn keep_last(&self, file: &Value) -> Result<(), StoreError> {
+        let bytes = document::to_bytes(file);
+        fs::replace_if(&self.layout.last_team_file(), &bytes, fs::Sync::Nothing, || true)?;
+        Ok(())
     }
 
     /// How the team is run. A team that Claude Code made has no such file: none.
@@ -345,10 +354,11 @@ impl TeamStore {
 
     pub(super) fn place(&self, resource: &str, path: PathBuf, shared: Shared) -> Place {
         let (gate, layout) = (self.layout.gate(resource), self.layout.clone());
-        Place { path, gate, layout, shared, kept: Kept::ForGood, turns: None }
+        Place { path, gate, layout, shared, kept: Kept::ForGood, turns: None, last: None }
     }
 
     pub(super) fn roster_place(&self) -> Place {
-        self.place("roster", self.layout.team_file(), Shared::WithOthers(Afterwards::Kept))
+        let place = self.place("roster", self.layout.team_file(), Shared::WithOthers(Afterwards::Kept));
+        Place { last: Some(self.layout.last_team_file()), ..place }
     }
 }

@@ -249,6 +249,22 @@ fn a_writer_that_is_interrupted_is_waited_for() {
     assert_eq!(team.events_from(0).expect("events").0, [], "nothing was wrong");
 }
 
+/// Observed: Claude Code 2.1.34 ends between cutting its team file and writing it.
+#[test]
+fn what_its_writer_left_empty_is_as_it_was_before() {
+    let (_dir, team) = fresh();
+    join(&team, "ann");
+    let file = team.layout.team_file();
+    fs::write_atomic(&file, b"").expect("write");
+    assert!(team.team().expect("as it was").member(&who("ann")).is_some());
+    assert_eq!(raw(&file), "", "whoever reads writes nothing");
+    join(&team, "bob");
+    assert_eq!(team.team().expect("whole").teammates().count(), 2);
+    assert!(raw(&file).contains("bob"));
+    let said = team.events_from(0).expect("events").0;
+    assert_eq!(said.iter().map(|e| e.event).collect::<Vec<_>>(), [EventKind::FileQuarantined]);
+}
+
 /// ID-04, ID-05, ID-07.
 #[test]
 fn id_07_joins_and_leaves_at_once_end_with_the_survivors() {

@@ -152,7 +152,7 @@ fn a_lead_outlives_a_team_file_that_is_broken_for_a_while() {
     stage.wait_event("alpha", "warning", "ben");
     let file = stage.root().join("teams/alpha/config.json");
     let whole = fs::read(&file).expect("read");
-    fs::write(&file, "").expect("write");
+    fs::write(&file, "not json").expect("write");
     // The lead has to read who there is.
     Command::new("kill").args(["-KILL", &ada["pid"].to_string()]).status().expect("kill");
     let about =
