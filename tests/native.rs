@@ -1,0 +1,39 @@
+//! Real Claude Code, from npm, as native teammates of a team of ours: prompts, mail, permissions, plans, modes and the
+//! end (EN-02, PM-03, PM-04, PM-07, SD-02). Without a network: in namespaces of its own, against a stand-in of its API.
+#![allow(clippy::disallowed_methods, reason = "tests drive the real system")]
+
+use std::path::Path;
+use std::process::Command;
+
+/// New namespaces of the network, mounts and processes; what is left of them ends with the first process.
+const APART: [&str; 5] = ["-nm", "--pid", "--fork", "--kill-child", "--mount-proc"];
+
+#[test]
+fn tmux_native_claude_lives_in_a_team_from_its_prompt_to_its_end() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let bin = root.join("tests/interop/node_modules/.bin");
+    if !bin.join("claude").exists() {
+        assert!(std::env::var_os("CI").is_none(), "scripts/test installs claude with the interop packages");
+        eprintln!("SKIPPED native claude: `npm ci --prefix tests/interop` installs it");
+        return;
+    }
+    let apart = Command::new("unshare").args(APART).arg("true").output();
+    if !apart.is_ok_and(|done| done.status.success()) {
+        eprintln!(
+            "SKIPPED native claude: this user may not make namespaces, and it must not reach a network"
+        );
+        return;
+    }
+    let path = format!("{}:{}", bin.display(), std::env::var("PATH").expect("a PATH"));
+    let script = root.join("fixtures/api/native.sh");
+    let run = Command::new("unshare")
+        .args(APART)
+        .arg(script)
+        .arg(env!("CARGO_BIN_EXE_phalanx"))
+        .env("PATH", path)
+        .output()
+        .expect("unshare has run before");
+    let said = String::from_utf8_lossy(&run.stdout);
+    assert!(run.status.success(), "{said}\n{}", String::from_utf8_lossy(&run.stderr));
+    assert!(said.ends_with("==> all came out as it should\n"), "{said}");
+}
