@@ -14,6 +14,7 @@ fn profile(stage: &Stage, name: &str, text: &str) {
     fs::write(dir.join(format!("{name}.toml")), text).expect("profile");
 }
 
+/// CR-06: an agent that has forgotten its team gets it back with one command.
 #[test]
 fn the_brief_follows_the_roster() {
     let stage = Stage::without_tmux();

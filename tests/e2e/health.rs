@@ -23,7 +23,7 @@ fn ada(stage: &Stage) -> Value {
     stage.phalanx(&["--json", "status"]).expect(0).json()["members"][0].clone()
 }
 
-/// CR-02: a program that hangs is unresponsive, lives on, and owes nothing any more once the task is taken from it.
+/// CR-02, CR-07: a program that hangs is unresponsive, lives on, and owes nothing any more once the task is taken from it.
 #[test]
 fn cr_02_a_member_that_hangs_is_told_of_and_lives() {
     let stage = Stage::without_tmux();
