@@ -2,6 +2,8 @@
 //! to a person, and answered in the lead's name. The lead does so as it runs; without one, each of these verbs does.
 //! Nothing is allowed by default, and nothing is answered twice.
 
+mod limit;
+
 use serde::Serialize;
 
 use super::context::{Context, now};
@@ -297,7 +299,10 @@ fn file(
         event: rand::uuid(),
     };
     question.decision = match here {
-        Some(_) => verdict(ctx, team, rules, &question)?,
+        Some(_) => match verdict(ctx, team, rules, &question)? {
+            None => limit::over(team, &question.from)?,
+            decided => decided,
+        },
         None => Some(gone()),
     };
     if !team.file_question(&question)? {

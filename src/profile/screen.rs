@@ -110,9 +110,9 @@ fn colour(bytes: &[u8]) -> Option<usize> {
     (numbers[length] == b'm').then_some(length + 3)
 }
 
-/// The part of a run of lines that has scrolled away at its end: all but the first lines and the last `rows`. What came
-/// before the run may be half a sequence, which a letter ends, or half a string, which only a colour ends: from there on
-/// lines are lines. (Below a scrolling region lines overwrite each other instead: what is left of longer ones may differ.)
+/// The part of a run of lines that has scrolled away at its end: all but the first lines and the last twice `rows`, which
+/// from wherever they begin push out whatever was there. What came before the run may be half a sequence, which a letter
+/// ends, or half a string, which only a colour ends: from there on lines are lines. (Below a scrolling region lines overwrite each other instead: what is left of longer ones may differ.)
 fn unseen(run: &[u8], rows: usize) -> Option<Range<usize>> {
     let from = |at: usize, is: fn(&u8) -> bool| run[at..].iter().position(is).map(|more| at + more);
     let colour = from(0, |byte| *byte == 0x1b).unwrap_or(0);
@@ -120,7 +120,7 @@ fn unseen(run: &[u8], rows: usize) -> Option<Range<usize>> {
     let start = from(letter, |byte| *byte == b'\n')? + 1;
     let mut ends = run.iter().enumerate().rev().filter(|(_, byte)| **byte == b'\n').map(|(at, _)| at);
     // The line break before the last ones is drawn, too: they begin at the left.
-    let end = ends.nth(rows)?.checked_sub(1).filter(|at| *at >= start && run[*at] == b'\r')?;
+    let end = ends.nth(2 * rows)?.checked_sub(1).filter(|at| *at >= start && run[*at] == b'\r')?;
     Some(start..end)
 }
 

@@ -284,6 +284,17 @@ fn a_screen_of_one_row_or_none_takes_a_long_line() {
     }
 }
 
+/// Lines that begin at the top of a full screen write over what is there before they push it out.
+#[test]
+fn a_screen_that_is_written_over_from_the_top_shows_nothing_of_before() {
+    let text = ["a long line of text\r\n"; 6].concat() + "\x1b[H" + &"short\r\n".repeat(12);
+    let (mut whole, mut bytewise) = (Screen::new(6, 20), Screen::new(6, 20));
+    whole.feed(text.as_bytes());
+    text.bytes().for_each(|byte| bytewise.feed(&[byte]));
+    assert_eq!(bytewise.look(0).rows, ["short", "short", "short", "short", "short", ""]);
+    assert_eq!(whole.look(0), bytewise.look(0));
+}
+
 proptest! {
     #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
 

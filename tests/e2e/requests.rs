@@ -393,3 +393,24 @@ fn pm_07_killed_at_any_step_the_answer_is_given_once() {
     assert!(killed > 10, "{killed} kills");
     stage.phalanx(&["down", "--force"]).expect(0);
 }
+
+/// Observed: an agent that asks for its plan to be approved again and again, hundreds of times.
+#[test]
+fn who_asks_in_a_circle_is_told_to_wait() {
+    let stage = Stage::without_tmux();
+    team(&stage);
+    for n in 0..40 {
+        ask(&stage, &wire("plan", &format!("plan-{n}")));
+    }
+    let open = stage.phalanx(&["--json", "requests"]).expect(0).json();
+    assert_eq!(open.as_array().map(Vec::len), Some(32));
+    let last = request(&stage, "plan-39");
+    assert_eq!((&last["state"], &last["by"]), (&json!("denied"), &json!("rule")));
+    assert!(last["reason"].as_str().is_some_and(|why| why.contains("wait for it")), "{last}");
+    assert_eq!(replies(&stage).len(), 8);
+    stage.phalanx(&["answer", "plan-0", "--reject", "--reason", "no"]).expect(0);
+    ask(&stage, &wire("plan", "plan-40"));
+    assert_eq!(stage.phalanx(&["--json", "requests"]).expect(0).json().as_array().map(Vec::len), Some(32));
+    assert_eq!(request(&stage, "plan-40")["state"], json!("pending"));
+    stage.phalanx(&["down", "--force"]).expect(0);
+}
