@@ -12,10 +12,9 @@ use super::super::clock::Deadline;
 use super::super::fs::open_regular;
 use super::{Backoff, LockError};
 
-/// How often the one whose turn is next looks, and how often the others do.
-const FIRST: (Duration, Duration) = (Duration::from_micros(100), Duration::from_millis(1));
-const CROWD: (Duration, Duration) = (Duration::from_millis(1), Duration::from_millis(4));
-/// How long anybody waits for its turn before it goes on without.
+/// Who has waited for so long is next.
+const LONG: Duration = Duration::from_secs(1);
+/// How long newcomers wait for the one that is next before they come in all the same.
 const TURN: Duration = Duration::from_secs(5);
 
 /// An exclusive lock, held until dropped. The file (0600) is created when missing and never deleted: whoever deletes
@@ -29,26 +28,35 @@ impl Gate {
     /// Takes the lock, waiting up to `deadline`. The path's directory must exist; the name must not end in `.lock`
     /// (a regular file of that name breaks proper-lockfile for good).
     ///
-    /// Whoever comes back at once must not pass those that wait, again and again: where there has ever been a crowd, a
-    /// second file is the place of the one whose turn is next, and all go through it. It is for fairness only: who does
-    /// not get there in time, since somebody is stopped in it, goes past it.
+    /// Whoever comes back at once gets it before those that look now and then: good for the many, and for one of them bad
+    /// luck without an end. Who has waited for long therefore takes a second file, and nobody new comes in while it is
+    /// taken. That is for fairness only: somebody who is stopped with it is waited for no longer than [`TURN`].
     pub(crate) fn open(path: &Path, deadline: Duration) -> Result<Gate, LockError> {
         let deadline = Deadline::after(deadline);
         let file = open_file(path)?;
         let next = path.with_added_extension("next");
-        if !next.exists() && try_lock(&file, path)? {
-            return Ok(Gate { file });
+        if next.exists() {
+            let turn = open_file(&next)?;
+            let mut crowd = Backoff::new(Duration::from_millis(1), Duration::from_millis(4));
+            let limit = Deadline::after(TURN.min(deadline.remaining()));
+            while !try_lock(&turn, &next)? && !limit.expired() {
+                crowd.pause(&limit);
+            }
         }
-        let turn = open_file(&next)?;
-        let is_next = wait(&turn, &next, CROWD, &Deadline::after(TURN.min(deadline.remaining())))?;
-        let is_ours = wait(&file, path, FIRST, &deadline);
-        if is_next {
-            // As below: it can fail only for a descriptor that is not ours.
-            let _ = FileExt::unlock(&turn);
-        }
-        match is_ours? {
-            true => Ok(Gate { file }),
-            false => Err(LockError::timeout(path, &deadline, holder_of(&file))),
+        let mut backoff = Backoff::new(Duration::from_micros(200), Duration::from_millis(5));
+        let mut turn = None;
+        loop {
+            if try_lock(&file, path)? {
+                return Ok(Gate { file });
+            }
+            if deadline.expired() {
+                return Err(LockError::timeout(path, &deadline, holder_of(&file)));
+            }
+            if turn.is_none() && deadline.elapsed() >= LONG {
+                let wanted = open_file(&next)?;
+                turn = try_lock(&wanted, &next)?.then_some(wanted);
+            }
+            backoff.pause(&deadline);
         }
     }
 
@@ -64,25 +72,6 @@ impl Drop for Gate {
         // Not left to close(2): a child between fork and exec still has a copy of the descriptor, and would keep
         // the lock. It can fail only for a descriptor that is not ours.
         let _ = FileExt::unlock(&self.file);
-    }
-}
-
-/// Polls with pauses that grow within `pauses`; false when the time is over.
-fn wait(
-    file: &File,
-    path: &Path,
-    (shortest, longest): (Duration, Duration),
-    deadline: &Deadline,
-) -> Result<bool, LockError> {
-    let mut backoff = Backoff::new(shortest, longest);
-    loop {
-        if try_lock(file, path)? {
-            return Ok(true);
-        }
-        if deadline.expired() {
-            return Ok(false);
-        }
-        backoff.pause(deadline);
     }
 }
 

@@ -28,10 +28,10 @@ fn a_gate_excludes_and_frees_on_drop() {
 
 /// TK-02: among many that want it all the time, nobody starves.
 #[test]
-fn who_comes_back_at_once_does_not_pass_who_waits() {
+fn who_comes_back_at_once_does_not_pass_who_waits_for_ever() {
     let place = Place::new();
     let (stop, rounds) = (AtomicBool::new(false), AtomicU32::new(0));
-    let mut passed = Vec::new();
+    let mut longest = Duration::ZERO;
     thread::scope(|scope| {
         scope.spawn(|| {
             while !stop.load(Ordering::Relaxed) {
@@ -44,15 +44,14 @@ fn who_comes_back_at_once_does_not_pass_who_waits() {
             }
         });
         until("the greedy one has it", || rounds.load(Ordering::Relaxed) > 0);
-        for _ in 0..20 {
-            let before = rounds.load(Ordering::Relaxed);
+        for _ in 0..4 {
+            let began = Instant::now();
             drop(Gate::open(&place.gate(), PATIENCE).expect("free at last"));
-            passed.push(rounds.load(Ordering::Relaxed) - before);
+            longest = longest.max(began.elapsed());
         }
         stop.store(true, Ordering::Relaxed);
     });
-    passed.sort_unstable();
-    assert!(passed[passed.len() / 2] <= 2, "{passed:?}");
+    assert!(longest < Duration::from_secs(5), "{longest:?}");
 }
 
 #[test]
