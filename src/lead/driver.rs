@@ -199,14 +199,15 @@ impl Driver<'_> {
             })?,
             Some(first) = incoming.recv() => {
                 let (topics, others) = sources::drain(first, incoming);
-                let mut signals = topics.into_iter().map(Signal::Changed).chain(others);
-                while let Some(signal) = signals.next() {
+                let mut done = Ok(());
+                for signal in topics.into_iter().map(Signal::Changed).chain(others) {
                     if let Err(e) = self.take(signal.clone()) {
-                        // Nothing of it is lost: it comes again.
-                        std::iter::once(signal).chain(signals).for_each(|again| drop(self.signals.send(again)));
-                        return Err(e);
+                        // Nothing of it is lost: it comes again. What can be seen to meanwhile does not wait for it.
+                        drop(self.signals.send(signal));
+                        done = Err(e);
                     }
                 }
+                done?;
             }
             () = tokio::time::sleep(tick.unwrap_or(SWEEP).min(SWEEP)) => {
                 match tick {

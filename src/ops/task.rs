@@ -22,8 +22,8 @@ pub(crate) fn create(ctx: &Context, team: &TeamStore, batch: &[NewTask]) -> Resu
     }
     let tasks = lay_out(ctx, team, &batch)?;
     failpoint::hit("assign.noted");
-    let untold = tasks.iter().filter(|task| task.extra.untold);
-    untold.into_iter().try_for_each(|task| owners::tell(team, task, &ctx.speaker))?;
+    let mut untold = tasks.iter().filter(|task| task.extra.untold);
+    untold.try_for_each(|task| owners::tell(team, task, &ctx.speaker))?;
     Ok(tasks)
 }
 

@@ -134,7 +134,7 @@ pub(super) fn read_parsed<T>(
     place: &Place,
     parse: impl Fn(&[u8]) -> serde_json::Result<T>,
 ) -> Result<Option<Found<T>>, StoreError> {
-    let mut tries = 0;
+    let (mut tries, mut seen) = (0, None);
     loop {
         let Some(file) = fs::read_identified(&place.path, MAX_FILE)? else { return Ok(None) };
         let (problem, is_short) = match parse(&file.bytes) {
@@ -152,7 +152,9 @@ pub(super) fn read_parsed<T>(
         {
             return Ok(Some(Found { file, parsed }));
         }
-        let most = if is_short && is_fresh(&file.identity) { WRITING_TRIES } else { TORN_TRIES };
+        // A file that reads the same several times over is not being written: no need to wait out all tries.
+        let is_written = is_short || seen.replace(file.identity) != Some(file.identity);
+        let most = if is_written && is_fresh(&file.identity) { WRITING_TRIES } else { TORN_TRIES };
         if tries >= most {
             return Err(quarantine(place, problem));
         }
