@@ -23,6 +23,17 @@ pub(crate) enum Signal {
     Hangup,
 }
 
+impl Signal {
+    /// What shells give for a process that this signal ended.
+    pub(crate) fn exit_code(self) -> i32 {
+        match self {
+            Signal::Hangup => 129,
+            Signal::Interrupt => 130,
+            Signal::Terminate => 143,
+        }
+    }
+}
+
 /// From its creation on these signals no longer end the process; they come out of [`Signals::recv`].
 #[derive(Debug)]
 pub(crate) struct Signals {

@@ -14,7 +14,6 @@ use crate::model::task::{Outcome, Task};
 use crate::model::text;
 use crate::model::time::{Timestamp, human};
 use crate::ops::Ending;
-use crate::sys::signal::Signal;
 
 /// After a failure nothing is tried for this long.
 const PAUSE_MS: u64 = 1000;
@@ -62,20 +61,11 @@ pub(crate) fn react(state: &mut State, event: Event, now: Timestamp) -> Vec<Effe
             }
             leave(state, 0, now, &mut effects);
         }
-        Event::Signal(signal) => leave(state, exit_code(signal), now, &mut effects),
+        Event::Signal(signal) => leave(state, signal.exit_code(), now, &mut effects),
         Event::Tick => {}
     }
     settle(state, now, &mut effects);
     effects
-}
-
-/// What shells give for a process that this signal ended.
-fn exit_code(signal: Signal) -> i32 {
-    match signal {
-        Signal::Hangup => 129,
-        Signal::Interrupt => 130,
-        Signal::Terminate => 143,
-    }
 }
 
 fn reported(state: &mut State, what: Asked) {
@@ -97,11 +87,7 @@ fn complain(state: &mut State, failure: &Failure, now: Timestamp, effects: &mut 
 
 /// A request that somebody else has brought to its end needs no answer any more.
 fn see_requests(state: &mut State, requests: &Requests) {
-    let ended = |pending: &Pending| {
-        let found = requests.get(pending.request.id.as_str());
-        found.is_some_and(|found| found.as_ref().is_ok_and(|request| !request.is_open()))
-    };
-    state.pending.retain(|pending| !ended(pending));
+    state.pending.retain(|pending| !pending.is_ended(requests));
 }
 
 fn see_claim(

@@ -3,6 +3,7 @@
 use std::collections::{BTreeSet, VecDeque};
 
 use super::effect::Errand;
+use super::event::Requests;
 use crate::model::id::{Incarnation, MemberName, RequestId, TaskId, TeamName};
 use crate::model::request::ShutdownRequest;
 use crate::model::task::{Outcome, Task};
@@ -79,6 +80,14 @@ pub(super) struct Pending {
     pub(super) request: ShutdownRequest,
     /// A worker that is still busy then says no.
     pub(super) answer_by: Timestamp,
+}
+
+impl Pending {
+    /// Whether somebody else has brought it to its end: it needs no answer any more.
+    pub(super) fn is_ended(&self, requests: &Requests) -> bool {
+        let found = requests.get(self.request.id.as_str());
+        found.is_some_and(|found| found.as_ref().is_ok_and(|request| !request.is_open()))
+    }
 }
 
 /// The task that was brought to its end last; what went wrong with it, if so.

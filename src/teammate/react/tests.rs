@@ -6,6 +6,7 @@ use crate::model::id::{Incarnation, MemberName, RequestId, TeamName};
 use crate::model::mode::Mode;
 use crate::model::protocol::{self, ModeSetRequest, TaskAssignment};
 use crate::model::request::{Parting, ShutdownOutcome, ShutdownRequest};
+use crate::sys::signal::Signal;
 use crate::teammate::state::Me;
 
 mod hooks;

@@ -20,7 +20,6 @@ use crate::model::protocol::{
 use crate::model::text;
 use crate::model::time::Timestamp;
 use crate::profile::{Finding, ShutdownPolicy};
-use crate::sys::signal::Signal;
 
 /// After a failure nothing is tried for this long.
 const PAUSE_MS: u64 = 1000;
@@ -47,7 +46,7 @@ pub(crate) fn react(state: &mut State, event: Event, now: Timestamp) -> Vec<Effe
             complain(state, &failure, now, &mut effects);
         }
         Event::Requests(requests) => {
-            state.pending.retain(|pending| !is_ended(pending, &requests));
+            state.pending.retain(|pending| !pending.is_ended(&requests));
             part::see(state, &requests);
         }
         Event::Accepted(recorded) => accept(state, recorded),
@@ -57,20 +56,11 @@ pub(crate) fn react(state: &mut State, event: Event, now: Timestamp) -> Vec<Effe
         Event::Done(result) => see_done(state, result, now, &mut effects),
         Event::Ended(code) => state.end = Some(state.leaving.map_or(code, |leaving| leaving.code)),
         Event::Over => leave(state, 0, now, &mut effects),
-        Event::Signal(signal) => leave(state, exit_code(signal), now, &mut effects),
+        Event::Signal(signal) => leave(state, signal.exit_code(), now, &mut effects),
         Event::Tick => {}
     }
     settle(state, now, &mut effects);
     effects
-}
-
-/// What shells give for a process that this signal ended.
-fn exit_code(signal: Signal) -> i32 {
-    match signal {
-        Signal::Hangup => 129,
-        Signal::Interrupt => 130,
-        Signal::Terminate => 143,
-    }
 }
 
 fn see(state: &mut State, finding: Finding, shown: bool, now: Timestamp) {
@@ -100,12 +90,6 @@ fn accept(state: &mut State, recorded: MemberState) {
         | MemberState::Killed
         | MemberState::Disappeared => {}
     }
-}
-
-/// A request that somebody else has brought to its end needs no answer any more.
-fn is_ended(pending: &Pending, requests: &Requests) -> bool {
-    let found = requests.get(pending.request.id.as_str());
-    found.is_some_and(|found| found.as_ref().is_ok_and(|request| !request.is_open()))
 }
 
 /// Says what failed, once, and waits a little before anything is tried again. Not on the screen: that is the program's.
