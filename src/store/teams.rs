@@ -36,6 +36,14 @@ pub(crate) struct TeamStore {
     pub(super) layout: Layout,
 }
 
+/// For whom every change is of use.
+fn all(on_change: impl Fn(Topic) + Send + 'static) -> impl Fn(Topic) -> bool + Send + 'static {
+    move |topic| {
+        on_change(topic);
+        true
+    }
+}
+
 /// The team that a directory was moved aside for: `.deleted-NAME-UUID`.
 fn deleted(dir: &str) -> Option<TeamName> {
     let rest = dir.strip_prefix(DELETED)?;
@@ -246,7 +254,7 @@ impl TeamStore {
 
     /// Calls `on_change` for every change of the team's files, from a thread of its own, until the watch is dropped.
     pub(crate) fn watch(&self, on_change: impl Fn(Topic) + Send + 'static) -> Result<Watch, StoreError> {
-        self.watch_dirs(&self.layout.watched(), on_change)
+        self.watch_dirs(&self.layout.watched(), all(on_change))
     }
 
     /// Like [`TeamStore::watch`], only of what may concern this teammate: many of them watch one team, and each change
@@ -258,15 +266,18 @@ impl TeamStore {
     ) -> Result<Watch, StoreError> {
         let own = name.file_stem();
         self.watch_dirs(&self.layout.watched_by_members(), move |topic| match &topic {
-            Topic::Mail(stem) | Topic::Member(stem) if *stem != own => {}
-            Topic::Journal => {}
+            Topic::Mail(stem) | Topic::Member(stem) if *stem != own => false,
+            Topic::Journal => false,
             Topic::Roster
             | Topic::Mail(_)
             | Topic::Member(_)
             | Topic::Members
             | Topic::Requests
             | Topic::Tasks
-            | Topic::Everything => on_change(topic),
+            | Topic::Everything => {
+                on_change(topic);
+                true
+            }
         })
     }
 
@@ -275,22 +286,18 @@ impl TeamStore {
         &self,
         on_change: impl Fn(Topic) + Send + 'static,
     ) -> Result<Watch, StoreError> {
-        self.watch_dirs(&[self.layout.members()], on_change)
+        self.watch_dirs(&[self.layout.members()], all(on_change))
     }
 
+    /// `on_change` says whether the change was of use.
     fn watch_dirs(
         &self,
         dirs: &[PathBuf],
-        on_change: impl Fn(Topic) + Send + 'static,
+        on_change: impl Fn(Topic) -> bool + Send + 'static,
     ) -> Result<Watch, StoreError> {
         self.make_room()?;
         let layout = self.layout.clone();
-        let watch = Watch::new(dirs, move |path| {
-            if let Some(topic) = layout.topic(path) {
-                on_change(topic);
-            }
-        })?;
-        Ok(watch)
+        Ok(Watch::new(dirs, move |path| layout.topic(path).is_some_and(&on_change))?)
     }
 
     /// Tells when any of the team's files changes; what changed before this call is not told.

@@ -87,11 +87,12 @@ impl fmt::Debug for Watch {
 
 impl Watch {
     /// Watches these directories (not what lies below them; each must exist). `on_change` runs on the watcher's own
-    /// thread with the changed path; after lost events, with each directory. Lock directories and temporary files
-    /// of `sys` itself are not reported, or a watcher that locks what it looks at would wake itself for ever.
+    /// thread with the changed path; after lost events, with each directory. It says whether that was of use: what is
+    /// not may be told some milliseconds later when more of it comes. Lock directories and temporary files of `sys`
+    /// itself are not reported, or a watcher that locks what it looks at would wake itself for ever.
     pub(crate) fn new(
         dirs: &[PathBuf],
-        on_change: impl Fn(&Path) + Send + 'static,
+        on_change: impl Fn(&Path) -> bool + Send + 'static,
     ) -> Result<Watch, WatchError> {
         Watch::by(Means::for_dirs(dirs), dirs, on_change)
     }
@@ -99,7 +100,7 @@ impl Watch {
     fn by(
         means: Means,
         dirs: &[PathBuf],
-        on_change: impl Fn(&Path) + Send + 'static,
+        on_change: impl Fn(&Path) -> bool + Send + 'static,
     ) -> Result<Watch, WatchError> {
         let watched = Arc::new(Mutex::new(Vec::new()));
         let seen_by_handler = Arc::clone(&watched);
@@ -161,18 +162,16 @@ fn sort_out(event: notify::Result<Event>, tell: &impl Fn(Option<&Path>) -> bool)
     }
 }
 
-/// Tells of a change unless it is one in passing; whether it did. None: anything may have changed.
-fn report(change: Option<&Path>, dirs: &Mutex<Vec<PathBuf>>, on_change: &impl Fn(&Path)) -> bool {
+/// Tells of a change unless it is one in passing; whether that was of use. None: anything may have changed.
+fn report(change: Option<&Path>, dirs: &Mutex<Vec<PathBuf>>, on_change: &impl Fn(&Path) -> bool) -> bool {
     match change {
-        Some(path) if is_ours(path) => return false,
-        Some(path) => on_change(path),
+        Some(path) => !is_ours(path) && on_change(path),
         None => {
             // A copy, so that a callback may take its time without blocking `add`.
             let dirs = dirs.lock().unwrap_or_else(PoisonError::into_inner).clone();
-            dirs.iter().for_each(|dir| on_change(dir));
+            dirs.iter().fold(false, |told, dir| on_change(dir) || told)
         }
     }
-    true
 }
 
 /// True when changes that other machines make here are not told. Unknown is local: the sweep comes anyway.
@@ -215,6 +214,7 @@ impl Changes {
         let (sender, pending) = sync_channel(1);
         let note = move |_: &Path| {
             let _ = sender.try_send(());
+            true
         };
         let watch = Watch::new(dirs, note)?;
         Ok(Changes { watch, pending })
@@ -244,7 +244,10 @@ mod tests {
     fn seen_paths(dir: &Path) -> (Watch, Arc<Mutex<Vec<PathBuf>>>) {
         let seen = Arc::new(Mutex::new(Vec::new()));
         let sink = Arc::clone(&seen);
-        let push = move |path: &Path| sink.lock().expect("no panics in here").push(path.to_owned());
+        let push = move |path: &Path| {
+            sink.lock().expect("no panics in here").push(path.to_owned());
+            true
+        };
         (Watch::new(&[dir.to_owned()], push).expect("inotify works here"), seen)
     }
 
@@ -335,7 +338,10 @@ mod tests {
         fs::write(&file, "one").expect("writable");
         let seen = Arc::new(Mutex::new(Vec::new()));
         let sink = Arc::clone(&seen);
-        let push = move |path: &Path| sink.lock().expect("no panics in here").push(path.to_owned());
+        let push = move |path: &Path| {
+            sink.lock().expect("no panics in here").push(path.to_owned());
+            true
+        };
         let means = Means::Polled(Duration::from_millis(20));
         let watch = Watch::by(means, &[dir.path().to_owned()], push).expect("polling works everywhere");
         assert!(watch.is_polling());
@@ -349,7 +355,7 @@ mod tests {
         noticed("the write in place");
         fs::remove_file(&file).expect("exists");
         noticed("the removal");
-        let told = Watch::by(Means::Told, &[], |_: &Path| ()).expect("inotify works here");
+        let told = Watch::by(Means::Told, &[], |_: &Path| true).expect("inotify works here");
         assert!(!told.is_polling());
     }
 
@@ -365,7 +371,10 @@ mod tests {
         let dirs = Mutex::new(vec![PathBuf::from("/a"), PathBuf::from("/b")]);
         let seen = Mutex::new(Vec::new());
         let lost = Event::new(EventKind::Other).set_flag(notify::event::Flag::Rescan);
-        let push = |path: &Path| seen.lock().expect("one thread").push(path.to_owned());
+        let push = |path: &Path| {
+            seen.lock().expect("one thread").push(path.to_owned());
+            true
+        };
         sort_out(Ok(lost), &|change: Option<&Path>| report(change, &dirs, &push));
         assert_eq!(*seen.lock().expect("one thread"), [PathBuf::from("/a"), PathBuf::from("/b")]);
     }

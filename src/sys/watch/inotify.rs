@@ -7,7 +7,7 @@ use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use nix::errno::Errno;
 use nix::poll::{PollFd, PollFlags};
@@ -18,6 +18,10 @@ use super::super::ready;
 /// After something was told the rest is collected for so long: changes mostly come in bursts, and the first of one is
 /// told at once.
 const REST: Duration = Duration::from_millis(1);
+/// The longest rest of who finds again and again what is none of its business.
+const LONGEST_REST: Duration = Duration::from_millis(8);
+/// A burst is over when nothing came for so long.
+const LULL: Duration = Duration::from_millis(10);
 /// One wait for the next change; another one follows.
 const LONG: Duration = Duration::from_secs(3600);
 
@@ -80,8 +84,14 @@ struct Eye {
 
 impl Eye {
     fn watch(&self, tell: &impl Fn(Option<&Path>) -> bool) {
-        while self.wait() {
-            if self.tell_all(tell) && !self.rest() {
+        let mut pace = Pace::default();
+        loop {
+            let began = Instant::now();
+            if !self.wait() {
+                return;
+            }
+            let waited = began.elapsed();
+            if !self.rest(pace.rest(waited, self.tell_all(tell))) {
                 return;
             }
         }
@@ -95,9 +105,9 @@ impl Eye {
         ready::any(&mut fds, LONG).is_ok() && !is_over(&fds[1])
     }
 
-    fn rest(&self) -> bool {
+    fn rest(&self, rest: Duration) -> bool {
         let mut fds = [PollFd::new(self.ended.as_fd(), PollFlags::POLLIN)];
-        ready::any(&mut fds, REST).is_ok() && !is_over(&fds[0])
+        rest.is_zero() || ready::any(&mut fds, rest).is_ok() && !is_over(&fds[0])
     }
 
     /// Whether any of it was worth telling.
@@ -134,6 +144,50 @@ impl Eye {
     }
 }
 
+/// How long to collect before the next look. Of a burst in a directory that many watch, most is about others: each would
+/// wake for each of it, and keep those from work whom it is about.
+#[derive(Debug, Default)]
+struct Pace {
+    /// Looks of this burst, one after the other, that brought nothing to tell.
+    vain: u32,
+}
+
+impl Pace {
+    /// After a look that came when nothing had happened for `waited`. A first vain look costs no rest: the lock that is
+    /// taken before a change must not put off the change.
+    fn rest(&mut self, waited: Duration, told: bool) -> Duration {
+        if told {
+            self.vain = 0;
+            return REST;
+        }
+        if waited > LULL {
+            self.vain = 0;
+        }
+        let rest = REST.saturating_mul(self.vain).min(LONGEST_REST);
+        self.vain = self.vain.saturating_add(1);
+        rest
+    }
+}
+
 fn is_over(fd: &PollFd) -> bool {
     fd.revents().is_some_and(|ready| !ready.is_empty())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Many members that start together do not wake each other for each step of each other.
+    #[test]
+    fn who_is_woken_in_vain_looks_less_often_until_it_is_told_or_the_burst_is_over() {
+        let (burst, lull) = (Duration::from_millis(1), Duration::from_millis(11));
+        let mut pace = Pace::default();
+        let mut rests = |steps: &[(Duration, bool)]| -> Vec<u128> {
+            steps.iter().map(|(waited, told)| pace.rest(*waited, *told).as_millis()).collect()
+        };
+        assert_eq!(rests(&[(lull, false), (burst, false), (burst, false)]), [0, 1, 2]);
+        assert_eq!(rests(&[(burst, true), (burst, false), (burst, false)]), [1, 0, 1]);
+        assert_eq!(rests(&[(burst, false); 8]), [2, 3, 4, 5, 6, 7, 8, 8]);
+        assert_eq!(rests(&[(lull, false), (burst, false)]), [0, 1]);
+    }
 }
