@@ -210,26 +210,57 @@ impl Layout {
         vec![self.team_dir(), self.inboxes(), self.tasks(), self.members(), self.requests()]
     }
 
+    /// What tells of changed paths what they are about.
+    pub(super) fn topics(&self) -> Topics {
+        Topics {
+            team: self.team_dir(),
+            inboxes: self.inboxes(),
+            tasks: self.tasks(),
+            ours: self.ours(),
+            members: self.members(),
+            requests: self.requests(),
+            journal: self.journal(),
+        }
+    }
+}
+
+/// The directories in which a change means something, made once: a change is told to every watcher of the team.
+#[derive(Debug)]
+pub(super) struct Topics {
+    team: PathBuf,
+    inboxes: PathBuf,
+    tasks: PathBuf,
+    ours: PathBuf,
+    members: PathBuf,
+    requests: PathBuf,
+    journal: PathBuf,
+}
+
+impl Topics {
     /// What a changed path is about; none for locks, gates and temporary files.
-    pub(super) fn topic(&self, path: &Path) -> Option<Topic> {
+    pub(super) fn of(&self, path: &Path) -> Option<Topic> {
         let name = path.file_name()?.to_str()?;
-        let parent = path.parent()?;
-        if self.watched().iter().any(|dir| dir == path) {
+        if self.is_watched(path) {
             return Some(Topic::Everything);
         }
         if name.starts_with('.') || name.ends_with(".lock") || name.contains(".lock.") {
             return None;
         }
-        let stem = name.strip_suffix(".json");
-        match stem {
-            Some("config") if parent == self.team_dir() => Some(Topic::Roster),
-            Some(stem) if parent == self.inboxes() => Some(Topic::Mail(stem.to_owned())),
-            Some(_) if parent == self.tasks() => Some(Topic::Tasks),
-            Some(stem) if parent == self.members() => Some(Topic::Member(stem.to_owned())),
-            Some(_) if parent == self.requests() => Some(Topic::Requests),
-            None if path == self.journal() => Some(Topic::Journal),
+        let parent = path.parent()?;
+        match name.strip_suffix(".json") {
+            Some("config") if parent == self.team => Some(Topic::Roster),
+            Some(stem) if parent == self.inboxes => Some(Topic::Mail(stem.to_owned())),
+            Some(_) if parent == self.tasks => Some(Topic::Tasks),
+            Some(stem) if parent == self.members => Some(Topic::Member(stem.to_owned())),
+            Some(_) if parent == self.requests => Some(Topic::Requests),
+            None if path == self.journal => Some(Topic::Journal),
             Some(_) | None => None,
         }
+    }
+
+    fn is_watched(&self, path: &Path) -> bool {
+        let dirs = [&self.team, &self.inboxes, &self.tasks, &self.ours, &self.members, &self.requests];
+        dirs.iter().any(|dir| *dir == path)
     }
 }
 
@@ -240,7 +271,8 @@ mod tests {
     #[test]
     fn topics_of_changes() {
         let layout = Layout::new(Path::new("/r"), &TeamName::new("demo").expect("name"));
-        let topic = |p: &str| layout.topic(Path::new(p));
+        let topics = layout.topics();
+        let topic = |p: &str| topics.of(Path::new(p));
         assert_eq!(topic("/r/teams/demo/config.json"), Some(Topic::Roster));
         assert_eq!(topic("/r/teams/demo/config.json.lock"), None);
         assert_eq!(topic("/r/teams/demo/inboxes/bob.json"), Some(Topic::Mail("bob".to_owned())));

@@ -296,8 +296,8 @@ impl TeamStore {
         on_change: impl Fn(Topic) -> bool + Send + 'static,
     ) -> Result<Watch, StoreError> {
         self.make_room()?;
-        let layout = self.layout.clone();
-        Ok(Watch::new(dirs, move |path| layout.topic(path).is_some_and(&on_change))?)
+        let topics = self.layout.topics();
+        Ok(Watch::new(dirs, move |path| topics.of(path).is_some_and(&on_change))?)
     }
 
     /// Tells when any of the team's files changes; what changed before this call is not told.

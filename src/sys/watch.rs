@@ -4,6 +4,7 @@
 #[cfg(target_os = "linux")]
 mod inotify;
 
+use std::ffi::OsStr;
 use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -153,7 +154,8 @@ fn sort_out(event: notify::Result<Event>, tell: &impl Fn(Option<&Path>) -> bool)
         Ok(event) if !event.need_rescan() => {
             let changes =
                 matches!(event.kind, EventKind::Create(_) | EventKind::Modify(_) | EventKind::Remove(_));
-            for path in event.paths.iter().filter(|_| changes) {
+            let paths = event.paths.iter().filter(|_| changes);
+            for path in paths.filter(|path| !path.file_name().is_some_and(is_passing)) {
                 tell(Some(path));
             }
         }
@@ -162,14 +164,14 @@ fn sort_out(event: notify::Result<Event>, tell: &impl Fn(Option<&Path>) -> bool)
     }
 }
 
-/// Tells of a change unless it is one in passing; whether that was of use. None: anything may have changed.
+/// Tells of a change; whether that was of use. None: anything may have changed.
 fn report(change: Option<&Path>, dirs: &Mutex<Vec<PathBuf>>, on_change: &impl Fn(&Path) -> bool) -> bool {
     match change {
-        Some(path) => !is_ours(path) && on_change(path),
+        Some(path) => on_change(path),
         None => {
             // A copy, so that a callback may take its time without blocking `add`.
             let dirs = dirs.lock().unwrap_or_else(PoisonError::into_inner).clone();
-            dirs.iter().fold(false, |told, dir| on_change(dir) || told)
+            dirs.iter().map(|dir| on_change(dir)).filter(|told| *told).count() > 0
         }
     }
 }
@@ -192,8 +194,8 @@ fn is_remote_type(magic: u64) -> bool {
 }
 
 /// What `sys::fs` and `sys::lock` (and other programs' locks of the same protocol) leave for a moment in passing.
-fn is_ours(path: &Path) -> bool {
-    let name = path.file_name().unwrap_or_default().as_encoded_bytes();
+fn is_passing(name: &OsStr) -> bool {
+    let name = name.as_encoded_bytes();
     let temporary = name.starts_with(b".") && name.ends_with(b".tmp");
     let lock = name.ends_with(b".lock") || name.windows(6).any(|part| part == b".lock.");
     temporary || lock

@@ -14,6 +14,7 @@ use nix::poll::{PollFd, PollFlags};
 use nix::sys::inotify::{AddWatchFlags, InitFlags, Inotify as Instance, InotifyEvent, WatchDescriptor};
 
 use super::super::ready;
+use super::is_passing;
 
 /// After something was told the rest is collected for so long: changes mostly come in bursts, and the first of one is
 /// told at once.
@@ -131,6 +132,9 @@ impl Eye {
     fn change(&self, event: &InotifyEvent) -> Option<Option<PathBuf>> {
         if event.mask.contains(AddWatchFlags::IN_Q_OVERFLOW) {
             return Some(None);
+        }
+        if event.name.as_deref().is_some_and(is_passing) {
+            return None;
         }
         let mut dirs = self.dirs.lock().unwrap_or_else(PoisonError::into_inner);
         let nth = dirs.iter().position(|(id, _)| *id == event.wd)?;
