@@ -69,7 +69,7 @@ pub(crate) fn run(hook: &Hook, call: &Call) -> Ran {
         }
         Err(ExecError::Deadline { .. }) => {
             // Its group is dead; what has left the group still bears the mark.
-            proc::end_marked(&format!("{MARK}={mark}"), GRACE);
+            proc::end_marked(&[format!("{MARK}={mark}")], GRACE);
             (End::TimedOut, String::new(), String::new())
         }
         Err(e @ (ExecError::NotFound { .. } | ExecError::Directory { .. } | ExecError::Io { .. })) => {
@@ -81,7 +81,7 @@ pub(crate) fn run(hook: &Hook, call: &Call) -> Ran {
 
 /// Ends all that runs for this owner, as their time would; each [`run`] then comes back soon.
 pub(crate) fn end_all(owner: &str) {
-    proc::end_marked(&format!("{OWNER}={owner}"), GRACE);
+    proc::end_marked(&[format!("{OWNER}={owner}")], GRACE);
 }
 
 fn command(hook: &Hook, call: &Call, mark: &str) -> Command {

@@ -177,9 +177,10 @@ fn marks<'a>(group: &[One<'a>]) -> Vec<Mark<'a>> {
 
 /// Tells the launchers, which end their programs' trees; where one does not, ends the tree from here.
 fn end_processes(group: &[One<'_>]) {
-    // Who was dead already and left no word was killed from outside.
-    let killed: Vec<&One<'_>> =
-        group.iter().filter(|one| one.record.exit.is_none() && one.launcher().is_some_and(is_dead)).collect();
+    // Who was dead already and had left no word may have been killed from outside.
+    let killed = group.iter().filter(|one| one.record.exit.is_none() && one.launcher().is_some_and(is_dead));
+    let killed: Vec<String> =
+        killed.map(|one| format!("PHALANX_INCARNATION={}", one.record.incarnation)).collect();
     for launcher in group.iter().filter_map(One::launcher) {
         proc::signal(process(launcher), TERM);
     }
@@ -196,10 +197,8 @@ fn end_processes(group: &[One<'_>]) {
             scope.spawn(move || proc::end_tree(process(stubborn), true, TREE_GRACE));
         }
     });
-    for one in killed {
-        // Nor what had left the program's own tree; that still has its run in its environment (SD-09).
-        proc::end_marked(&format!("PHALANX_INCARNATION={}", one.record.incarnation), TREE_GRACE);
-    }
+    // Nor what had left the program's own tree; that still has its run in its environment (SD-09).
+    proc::end_marked(&killed, TREE_GRACE);
 }
 
 /// Closes the placements that are proven ours. A server that ends with its last pane cannot be asked for a moment

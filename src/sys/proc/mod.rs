@@ -165,6 +165,10 @@ pub(crate) fn become_subreaper() -> bool {
     nix::sys::prctl::set_child_subreaper(true).is_ok()
 }
 
+fn is_subreaper() -> bool {
+    nix::sys::prctl::get_child_subreaper().unwrap_or(false)
+}
+
 /// A close-on-exec handle on whatever process has this pid now.
 pub(super) fn open_pidfd(pid: i32) -> io::Result<OwnedFd> {
     // SAFETY: pidfd_open takes a pid and flags, no pointers.

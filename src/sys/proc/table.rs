@@ -52,15 +52,15 @@ pub(super) fn all() -> Vec<Stat> {
     pids.filter_map(|pid| Stat::of(pid).ok()).collect()
 }
 
-/// True when the process is our user's and was given this word (`NAME=value`) in its environment. One that has written
-/// over its environment does not say so.
-pub(super) fn has_word(pid: i32, word: &[u8]) -> bool {
+/// True when the process is our user's and was given one of these words (`NAME=value`) in its environment. One that has
+/// written over its environment does not say so.
+pub(super) fn has_word(pid: i32, words: &[String]) -> bool {
     let owner = fs::metadata(format!("/proc/{pid}")).map(|meta| meta.uid());
     if !owner.is_ok_and(|uid| uid == env::effective_uid()) {
         return false;
     }
     let environ = fs::read(format!("/proc/{pid}/environ")).unwrap_or_default();
-    environ.split(|byte| *byte == 0).any(|found| found == word)
+    environ.split(|byte| *byte == 0).any(|found| words.iter().any(|word| found == word.as_bytes()))
 }
 
 /// True when the process ignores this signal (not when it catches it).

@@ -214,8 +214,8 @@ fn sd_09_a_mark_finds_what_no_root_holds_together() {
     // `bare` has wiped its environment, but its parent has not.
     let escaped = ["daemon", "bare"].map(|file| number_in(&dir.path().join(file)));
     let us = Process::current();
-    assert_eq!(end_marked(&mark, Duration::from_millis(200)), []);
+    assert_eq!(end_marked(std::slice::from_ref(&mark), Duration::from_millis(200)), []);
     assert!(escaped.iter().chain([&child.pid()]).all(|pid| is_dead(*pid)));
     assert!(Process::of(bystander.pid()).is_some() && Process::of(us.pid).is_some());
-    assert_eq!(end_marked(&mark, Duration::ZERO), [], "done twice");
+    assert_eq!(end_marked(std::slice::from_ref(&mark), Duration::ZERO), [], "done twice");
 }

@@ -9,12 +9,13 @@
 use std::collections::{HashMap, HashSet};
 use std::time::Duration;
 
-use nix::sys::wait::{WaitPidFlag, waitpid};
+use nix::errno::Errno;
+use nix::sys::wait::{WaitPidFlag, WaitStatus, waitpid};
 use nix::unistd::Pid;
 
 use super::super::clock::{self, Deadline};
 use super::table::{self, Stat};
-use super::{Process, signal};
+use super::{Process, is_subreaper, signal};
 
 /// How long killed processes may take to vanish.
 const KILLED_WITHIN: Duration = Duration::from_secs(2);
@@ -36,13 +37,20 @@ pub(crate) fn descendants(pid: i32) -> Vec<Process> {
 /// two seconds later. Never signals the calling process. When `root` is the calling process, its dead children are
 /// reaped as well, all of them: then no other thread may be waiting for a child of its own.
 pub(crate) fn end_tree(root: Process, include_root: bool, grace: Duration) -> Vec<Process> {
-    Tree::new(Some(root), include_root, None).end(grace)
+    if root.pid == Pid::this().as_raw() && !include_root && is_subreaper() && reap_children() {
+        // What loses its parent becomes our child: without children there is nothing below us.
+        return Vec::new();
+    }
+    Tree::new(Some(root), include_root, &[]).end(grace)
 }
 
-/// Ends every process of our user with the word `mark` (`NAME=value`) in its environment and all below these, like
-/// [`end_tree`] does. For when the root that held them together was killed.
-pub(crate) fn end_marked(mark: &str, grace: Duration) -> Vec<Process> {
-    Tree::new(None, false, Some(mark.as_bytes().to_vec())).end(grace)
+/// Ends every process of our user with one of the words `marks` (`NAME=value`) in its environment and all below these,
+/// like [`end_tree`] does. For when the root that held them together was killed.
+pub(crate) fn end_marked(marks: &[String], grace: Duration) -> Vec<Process> {
+    if marks.is_empty() {
+        return Vec::new();
+    }
+    Tree::new(None, false, marks).end(grace)
 }
 
 /// Not with a HUP for all: one who cleans up on TERM but does not handle HUP would die of the latter.
@@ -67,11 +75,11 @@ fn kill(process: Process) {
     signal(process, libc::SIGKILL);
 }
 
-struct Tree {
-    /// None where only the mark holds the tree together.
+struct Tree<'a> {
+    /// None where only the marks hold the tree together.
     root: Option<Process>,
     include_root: bool,
-    mark: Option<Vec<u8>>,
+    marks: &'a [String],
     caller: i32,
     /// Everything that ever belonged to the tree, in order of discovery. The dead stay: children may point to them.
     known: Vec<Process>,
@@ -81,10 +89,10 @@ struct Tree {
     told: HashSet<Process>,
 }
 
-impl Tree {
-    fn new(root: Option<Process>, include_root: bool, mark: Option<Vec<u8>>) -> Tree {
+impl<'a> Tree<'a> {
+    fn new(root: Option<Process>, include_root: bool, marks: &'a [String]) -> Tree<'a> {
         let (caller, known) = (Pid::this().as_raw(), root.into_iter().collect());
-        Tree { root, include_root, mark, caller, known, leaders: HashSet::new(), told: HashSet::new() }
+        Tree { root, include_root, marks, caller, known, leaders: HashSet::new(), told: HashSet::new() }
     }
 
     /// The whole sequence; gives those that are still there.
@@ -134,9 +142,11 @@ impl Tree {
     }
 
     fn marked(&self, table: &[Stat]) -> Vec<Process> {
-        let Some(mark) = &self.mark else { return Vec::new() };
+        if self.marks.is_empty() {
+            return Vec::new();
+        }
         let is_new = |stat: &&Stat| !stat.ended && !self.known.contains(&process(stat));
-        let marked = table.iter().filter(is_new).filter(|stat| table::has_word(stat.pid, mark));
+        let marked = table.iter().filter(is_new).filter(|stat| table::has_word(stat.pid, self.marks));
         marked.map(process).collect()
     }
 
@@ -201,12 +211,19 @@ impl Tree {
     /// Zombies of a foreign parent are that parent's business; those of the caller are ours, when all of its
     /// children are being ended anyway.
     fn reap(&self) {
-        if self.root.is_none_or(|root| root.pid != self.caller) {
-            return;
+        if self.root.is_some_and(|root| root.pid == self.caller) {
+            reap_children();
         }
-        for dead in table::all().iter().filter(|stat| stat.ended && stat.ppid == self.caller) {
-            // Fails only when another thread was faster.
-            let _ = waitpid(Pid::from_raw(dead.pid), Some(WaitPidFlag::WNOHANG));
+    }
+}
+
+/// Takes leave of all dead children of this process; true when it has no children any more.
+fn reap_children() -> bool {
+    loop {
+        match waitpid(None, Some(WaitPidFlag::WNOHANG)) {
+            Ok(WaitStatus::StillAlive) => return false,
+            Ok(_) | Err(Errno::EINTR) => {}
+            Err(errno) => return errno == Errno::ECHILD,
         }
     }
 }
