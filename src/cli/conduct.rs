@@ -43,6 +43,8 @@ pub(super) struct Desk<'a> {
     stops: UnboundedSender<Stop>,
     /// Something happened that the picture does not show yet.
     news: Notify,
+    /// Members came or went.
+    moved: Notify,
     /// Up to here the journal is part of the picture.
     journal_at: Cell<u64>,
     /// The report as it was when members last came or went: the team may vanish before its end.
@@ -78,6 +80,7 @@ impl<'a> Desk<'a> {
             heard: Cell::new(0),
             stops,
             news: Notify::new(),
+            moved: Notify::new(),
             journal_at: Cell::new(0),
             last: RefCell::new(None),
         };
@@ -126,6 +129,7 @@ impl<'a> Desk<'a> {
             done = work => done,
             never = self.listen(signals) => match never {},
             never = self.redraw(follow) => match never {},
+            never = self.keep_report() => match never {},
         }
     }
 
@@ -176,6 +180,15 @@ impl<'a> Desk<'a> {
         }
     }
 
+    /// The team can be taken away with all its files: what is to be told of it then has to be known before.
+    async fn keep_report(&self) -> Infallible {
+        loop {
+            // Members mostly leave together.
+            self.moved.notified().await;
+            self.remember();
+        }
+    }
+
     /// Leads the team until the goal is reached, removes it unless it is to be kept.
     pub(super) async fn lead(
         &self,
@@ -219,7 +232,7 @@ impl<'a> Desk<'a> {
             self.color_members();
         }
         if matches!(event.event, EventKind::MemberLeft | EventKind::ShutdownRequested) {
-            self.remember();
+            self.moved.notify_one();
         }
         self.news.notify_one();
     }

@@ -125,15 +125,21 @@ async fn see_through(
     limit: Duration,
 ) -> Result<Vec<ShutdownRequest>, Failure> {
     loop {
-        match ops::lease::take(team) {
-            Ok(lease) => {
+        // Who is seen to lead is not waited for, as a glance at the lease would be.
+        let taken = match ops::lease::is_led(team) {
+            Ok(true) => Ok(None),
+            Ok(false) => ops::lease::take(team).map(Some),
+            Err(e) => Err(e),
+        };
+        match taken {
+            Ok(Some(lease)) => {
                 let ids = requests.iter().map(|r| r.id.clone()).collect();
                 return match conduct::carry(&setup.ctx, team, lease, ids).await {
                     Err(e) if team.exists() => Err(e.into()),
                     Ok(_) | Err(_) => Ok(requests),
                 };
             }
-            Err(OpsError::LedByAnother { .. }) => {}
+            Ok(None) | Err(OpsError::LedByAnother { .. }) => {}
             Err(_) if !team.exists() => return Ok(requests),
             Err(e) => return Err(e.into()),
         }

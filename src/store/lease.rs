@@ -1,5 +1,5 @@
 //! Who leads the team: a gate held for as long as the lead runs, which the kernel takes back when it dies, and a file
-//! that says who it is. A held gate is the proof; the process only tells whether waiting for the gate is of any use.
+//! that says who it is. Whether that process lives is not known here: a held gate is the proof.
 
 use std::time::Duration;
 
@@ -12,10 +12,8 @@ use crate::model::placement::ProcessId;
 use crate::model::time::Timestamp;
 use crate::sys::fs;
 use crate::sys::lock::{Gate, LockError};
-use crate::sys::proc::{self, Liveness};
 
-/// Somebody who only looks whether there is a lead holds the gate for a moment, in which there may be the name of a dead
-/// lead, or none: it is outwaited.
+/// Somebody who only looks whether there is a lead holds the gate for a moment: it is outwaited.
 const GLANCE: Duration = Duration::from_millis(200);
 
 /// Who leads a team (`phalanx/lead.json`).
@@ -28,12 +26,6 @@ pub(crate) struct LeadRecord {
     pub(crate) since: Timestamp,
 }
 
-impl LeadRecord {
-    fn is_alive(&self) -> bool {
-        proc::liveness(self.process.pid, self.process.start) == Liveness::Alive
-    }
-}
-
 /// The right to lead, held until dropped.
 pub(crate) struct Lease {
     team: TeamStore,
@@ -44,9 +36,6 @@ impl TeamStore {
     /// Takes the lease for `lead`; none if somebody else holds it.
     pub(crate) fn take_lease(&self, lead: &LeadRecord) -> Result<Option<Lease>, StoreError> {
         document::ready_gate(&self.layout.gate("lead"))?;
-        if self.current_lead()?.is_some_and(|lead| lead.is_alive()) {
-            return Ok(None);
-        }
         let gate = match Gate::open(&self.layout.gate("lead"), GLANCE) {
             Ok(gate) => gate,
             Err(LockError::Timeout { .. }) => return Ok(None),
