@@ -11,16 +11,15 @@ use super::hooks::Hooks;
 use super::labels;
 use super::react::react;
 use super::sources::{self, Signal};
+use super::starter;
 use super::state::{End, Goal, State};
 use super::terminator::{self, Due};
 use crate::model::event::{Event as Noted, EventKind, Note};
 use crate::model::id::{Incarnation, MemberName, RequestId};
 use crate::model::lifecycle::MemberState;
-use crate::model::order::Order;
 use crate::model::record::MemberRecord;
 use crate::model::time::Timestamp;
 use crate::model::topic::Topic;
-use crate::ops::spawn::Terms;
 use crate::ops::terminate::{Ending, Manner};
 use crate::ops::{self, Context, Lease, OpsError, Team};
 
@@ -28,8 +27,6 @@ use crate::ops::{self, Context, Lease, OpsError, Team};
 const SWEEP: Duration = Duration::from_secs(60);
 /// Between one look that fails and the next one.
 const AGAIN: Duration = Duration::from_millis(100);
-/// How long a member that the lead starts may take to prove that it runs.
-const START_DEADLINE: Duration = Duration::from_secs(30);
 /// How long members get to end when the lead stops them by itself.
 const STOP_DEADLINE_S: u64 = 30;
 
@@ -117,7 +114,7 @@ fn known(team: &Team, goal: Goal) -> Result<State, OpsError> {
 
 /// Does something that may take its time beside the loop that hears signals. What goes wrong with it keeps nobody from
 /// leading or from ending: it is told.
-async fn beside(
+async fn attempt(
     ctx: &Context,
     team: &Team,
     run: fn(&Context, &Team) -> Result<(), OpsError>,
@@ -150,7 +147,7 @@ impl<'a> Driver<'a> {
         if leads {
             ops::lease::announce(lead.team)?;
             let failed = "what was left half done could not all be put right";
-            beside(lead.ctx, lead.team, ops::recover::recover, failed).await?;
+            attempt(lead.ctx, lead.team, ops::recover::recover, failed).await?;
         }
         let mut driver = Driver {
             ctx: lead.ctx,
@@ -192,7 +189,7 @@ impl<'a> Driver<'a> {
         }
         if self.leads {
             let failed = "the shutdown cannot be verified";
-            beside(self.ctx, self.team, ops::verify::verify_all, failed).await?;
+            attempt(self.ctx, self.team, ops::verify::verify_all, failed).await?;
             ops::lease::withdraw(self.team)?;
         }
         ops::events::note(self.team, Note::of(EventKind::LeadEnded).with("end", format!("{end:?}")))?;
@@ -309,14 +306,7 @@ impl<'a> Driver<'a> {
                 self.step(Event::Requests(requests))?;
                 attended
             }
-            Topic::Tasks => {
-                let board = ops::task::board(self.team)?;
-                // A team that is taken away while it is looked at has not lost its tasks to a stranger.
-                match self.team.exists() {
-                    true => self.step(Event::Board(board)),
-                    false => self.step(Event::TeamGone),
-                }
-            }
+            Topic::Tasks => self.look_at_tasks(),
             Topic::Journal => self.look_at_journal(),
             Topic::Everything => {
                 let parts = [Topic::Mail(MemberName::lead().file_stem()), Topic::Tasks, Topic::Journal];
@@ -352,6 +342,15 @@ impl<'a> Driver<'a> {
         self.step(Event::Requests(requests))?;
         let mail = ops::inbox::look(self.team, &MemberName::lead(), false)?;
         self.step(Event::Mail(mail))
+    }
+
+    fn look_at_tasks(&mut self) -> Result<(), OpsError> {
+        let board = ops::task::board(self.team)?;
+        // A team that is taken away while it is looked at has not lost its tasks to a stranger.
+        match self.team.exists() {
+            true => self.step(Event::Board(board)),
+            false => self.step(Event::TeamGone),
+        }
     }
 
     fn look_at_journal(&mut self) -> Result<(), OpsError> {
@@ -415,7 +414,9 @@ impl<'a> Driver<'a> {
                 let wish = ops::shutdown::Wish { reason, deadline_s: STOP_DEADLINE_S, force };
                 ops::shutdown::ask(self.team, names, &wish)?;
             }
-            Effect::Start { kind, orders } => self.start(*kind, orders.clone()),
+            Effect::Start { kind, orders } => {
+                starter::start(self.ctx, self.team, *kind, orders, self.signals.clone());
+            }
             Effect::Terminate { name, incarnation, agreed } => self.terminate(name, incarnation, *agreed)?,
             Effect::Retire(retirements) => ops::retire::retire(self.team, retirements)?,
             Effect::Agree { request, parting } => ops::shutdown::agreed(self.team, request, parting)?,
@@ -450,25 +451,6 @@ impl<'a> Driver<'a> {
                 // The journal is for looking back.
                 let _ = ops::events::note(&team, note);
             }
-        });
-    }
-
-    /// Starts members on a thread of its own: each has to prove that it runs.
-    fn start(&self, kind: usize, orders: Vec<Order>) {
-        let (ctx, team, signals) = (self.ctx.clone(), self.team.clone(), self.signals.clone());
-        tokio::task::spawn_blocking(move || {
-            let names: Vec<MemberName> =
-                orders.iter().filter_map(|o| MemberName::new(&o.name).ok()).collect();
-            let terms = Terms { backend: None, deadline: START_DEADLINE, unique: false, layout: None };
-            let failures = match ops::spawn::spawn(&ctx, &team, &orders, &terms) {
-                Ok(batch) => names
-                    .iter()
-                    .zip(batch.results)
-                    .filter_map(|(name, result)| Some((name.clone(), result.err()?.to_string())))
-                    .collect(),
-                Err(e) => names.iter().map(|name| (name.clone(), e.to_string())).collect(),
-            };
-            let _ = signals.send(Signal::Started { kind, names, failures });
         });
     }
 

@@ -20,17 +20,11 @@ pub(super) fn see_members(state: &mut State, records: &[MemberRecord], effects: 
     state.members_seen = true;
     let (mut runs, mut came_up) = (Vec::new(), Vec::new());
     for record in records {
-        let known = state.members.get(&record.name).filter(|v| record.is(&v.incarnation));
         if record.state.is_over() {
-            if known.is_some_and(|v| v.ending.is_none()) {
-                state.members.remove(&record.name);
-            }
-            if !state.members.contains_key(&record.name) {
-                staff::see_past_end(state, record);
-            }
+            see_over(state, record);
             continue;
         }
-        if known.is_none() {
+        if state.members.get(&record.name).is_none_or(|known| !record.is(&known.incarnation)) {
             state.members.insert(record.name.clone(), view_of(state, record));
         }
         let Some(view) = state.members.get_mut(&record.name) else { continue };
@@ -57,6 +51,16 @@ pub(super) fn see_members(state: &mut State, records: &[MemberRecord], effects: 
     state.members.retain(|name, view| view.ending.is_some() || recorded.contains(name));
     join_stopping(state, effects);
     shutdown::carry_open(state, effects);
+}
+
+/// A run that is over, and that nobody here has ended.
+fn see_over(state: &mut State, record: &MemberRecord) {
+    if state.members.get(&record.name).is_some_and(|v| record.is(&v.incarnation) && v.ending.is_none()) {
+        state.members.remove(&record.name);
+    }
+    if !state.members.contains_key(&record.name) {
+        staff::see_past_end(state, record);
+    }
 }
 
 fn view_of(state: &State, record: &MemberRecord) -> View {
