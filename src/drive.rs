@@ -293,10 +293,21 @@ impl Follower {
     }
 }
 
-/// Feeds the step of a lead with 50 members so many events and gives the number of effects.
-#[must_use]
-pub fn steps(count: usize) -> usize {
-    lead::steps(count)
+/// A lead with 50 members, and events that it is about to hear.
+pub struct Rehearsal(lead::Rehearsal);
+
+impl Rehearsal {
+    /// So many events.
+    #[must_use]
+    pub fn of(events: usize) -> Rehearsal {
+        Rehearsal(lead::Rehearsal::of(events))
+    }
+
+    /// Feeds them to its step and gives the number of effects.
+    #[must_use]
+    pub fn play(self) -> usize {
+        self.0.play()
+    }
 }
 
 /// A task on the board: id, state, owner, whom it blocks, by whom it is blocked.

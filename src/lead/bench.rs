@@ -16,20 +16,40 @@ use crate::model::time::Timestamp;
 
 const MEMBERS: usize = 50;
 const TASKS: u64 = 200;
+const NOW: Timestamp = Timestamp(0);
 const REST: &str = r#"{"type":"idle_notification","from":"m1","idleReason":"available"}"#;
 
-/// Feeds a lead of 50 members, each started again when it fails, and 200 tasks `count` events, in turn: time passes, a
-/// member says that it rests. The number of effects.
-pub(crate) fn steps(count: usize) -> usize {
-    let now = Timestamp(0);
-    let mut state = State::new(Goal::Lead(Finish::Manual), (0..MEMBERS).map(template).collect());
-    react(&mut state, Event::Members((0..MEMBERS).filter_map(record).collect()), now);
-    react(&mut state, Event::Board(board()), now);
-    let event = |n: usize| match n % 2 {
-        0 => Event::Tick,
-        _ => Event::Mail(vec![Envelope::new(&format!("m{}", n % MEMBERS), REST, n.to_string(), now)]),
-    };
-    (0..count).map(|n| react(&mut state, event(n), now).len()).sum()
+/// A lead of 50 members, each started again when it fails, with 200 tasks, and what it is about to hear.
+pub(crate) struct Rehearsal {
+    state: State,
+    events: Vec<Event>,
+}
+
+impl Rehearsal {
+    /// So many events, as the driver makes them when members say that they rest: with each message it looks at all records
+    /// and requests, too; and time passes.
+    pub(crate) fn of(count: usize) -> Rehearsal {
+        let mut state = State::new(Goal::Lead(Finish::Manual), (0..MEMBERS).map(template).collect());
+        let records: Vec<MemberRecord> = (0..MEMBERS).filter_map(record).collect();
+        react(&mut state, Event::Members(records.clone()), NOW);
+        react(&mut state, Event::Board(board()), NOW);
+        let event = |n: usize| match n % 5 {
+            0 => Event::Members(records.clone()),
+            1 => Event::Requests(Vec::new()),
+            2 => {
+                let from = format!("m{}", n % MEMBERS);
+                Event::Mail(vec![Envelope::new(&from, REST, n.to_string(), NOW)])
+            }
+            3 => Event::Filed(Vec::new()),
+            _ => Event::Tick,
+        };
+        Rehearsal { state, events: (0..count).map(event).collect() }
+    }
+
+    /// Hears all of it; the number of effects.
+    pub(crate) fn play(mut self) -> usize {
+        self.events.into_iter().map(|event| react(&mut self.state, event, NOW).len()).sum()
+    }
 }
 
 fn template(n: usize) -> Template {
@@ -63,6 +83,6 @@ mod tests {
     #[test]
     fn the_team_is_a_full_one_and_its_mail_is_acted_upon() {
         assert_eq!((0..MEMBERS).filter_map(record).count(), MEMBERS);
-        assert_eq!(steps(100), 50, "each message is acknowledged");
+        assert_eq!(Rehearsal::of(100).play(), 20, "each message is acknowledged");
     }
 }

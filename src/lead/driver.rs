@@ -1,6 +1,6 @@
 //! The shell around the lead's step: reads what changed, steps, carries out. It decides nothing.
 
-use std::collections::{BTreeSet, VecDeque};
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
@@ -11,16 +11,15 @@ use super::hooks::Hooks;
 use super::labels;
 use super::react::react;
 use super::sources::{self, Signal};
+use super::starter;
 use super::state::{End, Goal, State};
 use super::terminator::{self, Due};
 use crate::model::event::{Event as Noted, EventKind, Note};
 use crate::model::id::{Incarnation, MemberName, RequestId};
 use crate::model::lifecycle::MemberState;
-use crate::model::order::Order;
 use crate::model::record::MemberRecord;
 use crate::model::time::Timestamp;
 use crate::model::topic::Topic;
-use crate::ops::spawn::Terms;
 use crate::ops::terminate::{Ending, Manner};
 use crate::ops::{self, Context, Lease, OpsError, Team};
 
@@ -28,8 +27,6 @@ use crate::ops::{self, Context, Lease, OpsError, Team};
 const SWEEP: Duration = Duration::from_secs(60);
 /// Between one look that fails and the next one.
 const AGAIN: Duration = Duration::from_millis(100);
-/// How long a member that the lead starts may take to prove that it runs.
-const START_DEADLINE: Duration = Duration::from_secs(30);
 /// How long members get to end when the lead stops them by itself.
 const STOP_DEADLINE_S: u64 = 30;
 
@@ -88,138 +85,157 @@ pub(crate) async fn lead(
     // The watch comes before the first look, so that nothing falls in between.
     let watch = ops::events::watch(lead.team, move |topic| drop(changed.send(Signal::Changed(topic))))?;
     if watch.is_polling() {
-        ops::events::note(lead.team, Note::of(EventKind::Warning).with("text", ops::events::POLLING))?;
+        warn(lead.team, ops::events::POLLING)?;
     }
-    let leads = matches!(lead.goal, Goal::Lead(_));
-    if leads {
-        ops::lease::announce(lead.team)?;
-        recover(lead.ctx, lead.team).await?;
-    }
-    let settings = lead.team.settings()?;
-    let unresponsive_after_s = settings.as_ref().map(|settings| settings.unresponsive_after_s);
-    let state = State::new(lead.goal, settings.map(|settings| settings.templates).unwrap_or_default());
-    let state = match unresponsive_after_s {
-        Some(seconds) => state.unresponsive_after(seconds),
-        None => state,
-    };
-    let state = match state.wants_reports() {
-        true => state.with_reported(ops::results::reported(lead.team)?),
-        false => state,
-    };
-    let labels = labels::labeller(lead.ctx, lead.team);
-    let terminator = terminator::start(lead.ctx, lead.team, signals.clone());
-    let (ctx, team, journal_at) = (lead.ctx, lead.team, lead.journal_from);
-    let (announced, due, hooks) = (BTreeSet::new(), None, None);
-    let mut driver = Driver {
-        ctx,
-        team,
-        state,
-        signals,
-        labels,
-        terminator,
-        journal_at,
-        leads,
-        announced,
-        due,
-        problem: None,
-        hooks,
-        report,
-    };
-    driver.find_hooks()?;
-    driver.look(&Topic::Everything)?;
+    let mut driver = Driver::begin(&lead, signals, report).await?;
     while driver.state.end().is_none() {
         let done = driver.next(&mut incoming, stops).await;
         driver.outlive(done).await?;
     }
-    driver.look(&Topic::Journal)?;
-    let end = driver.state.end().unwrap_or(End::TeamGone);
-    if let Some(hooks) = driver.hooks.take().filter(|_| end != End::TeamGone) {
-        hooks.finish(stops).await;
-        driver.look(&Topic::Journal)?;
-    }
-    if end != End::TeamGone {
-        if leads {
-            verify(lead.ctx, lead.team).await?;
-            ops::lease::withdraw(lead.team)?;
-        }
-        ops::events::note(lead.team, Note::of(EventKind::LeadEnded).with("end", format!("{end:?}")))?;
-    }
+    let end = driver.finish(stops).await?;
     drop(lead.lease);
     Ok(end)
 }
 
-/// Once all members have ended; git may take its time. What cannot be verified does not keep the lead from ending.
-async fn verify(ctx: &Context, team: &Team) -> Result<(), OpsError> {
-    let (ctx, of) = (ctx.clone(), team.clone());
-    let verified = tokio::task::spawn_blocking(move || ops::verify::verify_all(&ctx, &of)).await;
-    if let Ok(Err(e)) = verified
-        && team.exists()
-    {
-        let text = format!("the shutdown cannot be verified: {e}");
-        ops::events::note(team, Note::of(EventKind::Warning).with("text", text))?;
-    }
-    Ok(())
+/// What is known before anything was looked at.
+fn known(team: &Team, goal: Goal) -> Result<State, OpsError> {
+    let state = match team.settings()? {
+        Some(settings) => {
+            State::new(goal, settings.templates).unresponsive_after(settings.unresponsive_after_s)
+        }
+        // Another program has made this team.
+        None => State::new(goal, Vec::new()),
+    };
+    Ok(match state.wants_reports() {
+        true => state.with_reported(ops::results::reported(team)?),
+        false => state,
+    })
 }
 
-/// Brings to an end what died half-way. It can wait for members to come up: beside the loop that hears signals.
-async fn recover(ctx: &Context, team: &Team) -> Result<(), OpsError> {
-    let (beside, here) = (ctx.clone(), team.clone());
-    let done = tokio::task::spawn_blocking(move || ops::recover::recover(&beside, &here)).await;
-    let problem = match done {
+/// Does something that may take its time beside the loop that hears signals. What goes wrong with it keeps nobody from
+/// leading or from ending: it is told.
+async fn attempt(
+    ctx: &Context,
+    team: &Team,
+    run: fn(&Context, &Team) -> Result<(), OpsError>,
+    failed: &str,
+) -> Result<(), OpsError> {
+    let (ctx, of) = (ctx.clone(), team.clone());
+    let problem = match tokio::task::spawn_blocking(move || run(&ctx, &of)).await {
         Ok(Ok(())) => return Ok(()),
         Ok(Err(e)) => e.to_string(),
         Err(e) => e.to_string(),
     };
-    if team.exists() {
-        let text = format!("what was left half done could not all be put right: {problem}");
-        ops::events::note(team, Note::of(EventKind::Warning).with("text", text))?;
+    match team.exists() {
+        true => warn(team, format!("{failed}: {problem}")),
+        false => Ok(()),
     }
-    Ok(())
 }
 
-impl Driver<'_> {
+fn warn(team: &Team, text: impl Into<String>) -> Result<(), OpsError> {
+    ops::events::note(team, Note::of(EventKind::Warning).with("text", text.into())).map(drop)
+}
+
+impl<'a> Driver<'a> {
+    /// Who leads begins with what others have left half done; that can mean to wait for members to come up.
+    async fn begin(
+        lead: &Lead<'a>,
+        signals: UnboundedSender<Signal>,
+        report: &'a mut dyn FnMut(&Noted),
+    ) -> Result<Driver<'a>, OpsError> {
+        let leads = matches!(lead.goal, Goal::Lead(_));
+        if leads {
+            ops::lease::announce(lead.team)?;
+            let failed = "what was left half done could not all be put right";
+            attempt(lead.ctx, lead.team, ops::recover::recover, failed).await?;
+        }
+        let mut driver = Driver {
+            ctx: lead.ctx,
+            team: lead.team,
+            state: known(lead.team, lead.goal.clone())?,
+            labels: labels::labeller(lead.ctx, lead.team),
+            terminator: terminator::start(lead.ctx, lead.team, signals.clone()),
+            signals,
+            journal_at: lead.journal_from,
+            leads,
+            announced: BTreeSet::new(),
+            due: None,
+            problem: None,
+            hooks: None,
+            report,
+        };
+        driver.find_hooks()?;
+        if let Err(e) = driver.look(&Topic::Everything) {
+            // A verb says what it cannot read. A lead outlives it: its team may run already.
+            if !leads {
+                return Err(e);
+            }
+            drop(driver.signals.send(Signal::Changed(Topic::Everything)));
+            driver.outlive(Err(e)).await?;
+        }
+        Ok(driver)
+    }
+
+    /// Once the end is reached: what is left to be heard is heard, and a lead goes through what it has ended.
+    async fn finish(&mut self, stops: &mut UnboundedReceiver<Stop>) -> Result<End, OpsError> {
+        self.look(&Topic::Journal)?;
+        let end = self.state.end().unwrap_or(End::TeamGone);
+        if end == End::TeamGone {
+            return Ok(end);
+        }
+        if let Some(hooks) = self.hooks.take() {
+            hooks.finish(stops).await;
+            self.look(&Topic::Journal)?;
+        }
+        if self.leads {
+            let failed = "the shutdown cannot be verified";
+            attempt(self.ctx, self.team, ops::verify::verify_all, failed).await?;
+            ops::lease::withdraw(self.team)?;
+        }
+        ops::events::note(self.team, Note::of(EventKind::LeadEnded).with("end", format!("{end:?}")))?;
+        Ok(end)
+    }
+
     async fn next(
         &mut self,
         incoming: &mut UnboundedReceiver<Signal>,
         stops: &mut UnboundedReceiver<Stop>,
     ) -> Result<(), OpsError> {
-        let now = ops::now();
-        let tick = self
-            .state
-            .next_tick()
-            .into_iter()
-            .chain(self.due)
-            .min()
-            .map(|at| Duration::from_millis(at.since(now)));
+        let due = self.state.next_tick().into_iter().chain(self.due).min();
+        let tick = due.map(|at| Duration::from_millis(at.since(ops::now())));
         tokio::select! {
             Some(stop) = stops.recv() => self.step(match stop {
                 Stop::Gracefully => Event::Stop { force: false },
                 Stop::ByForce => Event::Stop { force: true },
                 Stop::Leaving => Event::Leave,
             })?,
-            Some(first) = incoming.recv() => {
-                let (topics, others) = sources::drain(first, incoming);
-                let mut done = Ok(());
-                for signal in topics.into_iter().map(Signal::Changed).chain(others) {
-                    if let Err(e) = self.take(signal.clone()) {
-                        // Nothing of it is lost: it comes again. What can be seen to meanwhile does not wait for it.
-                        drop(self.signals.send(signal));
-                        done = Err(e);
-                    }
-                }
-                done?;
-            }
+            Some(first) = incoming.recv() => self.take_all(first, incoming)?,
             () = tokio::time::sleep(tick.unwrap_or(SWEEP).min(SWEEP)) => {
                 match tick {
                     Some(left) if left <= SWEEP => {
-                        self.attend()?;
+                        let attended = self.attend();
                         self.step(Event::Tick)?;
+                        attended?;
                     }
                     Some(_) | None => self.sweep()?,
                 }
             }
         }
         Ok(())
+    }
+
+    /// What has piled up, each on its own.
+    fn take_all(&mut self, first: Signal, incoming: &mut UnboundedReceiver<Signal>) -> Result<(), OpsError> {
+        let (topics, others) = sources::drain(first, incoming);
+        let mut done = Ok(());
+        for signal in topics.into_iter().map(Signal::Changed).chain(others) {
+            if let Err(e) = self.take(signal.clone()) {
+                // Nothing of it is lost: it comes again. What can be seen to meanwhile does not wait for it.
+                drop(self.signals.send(signal));
+                done = Err(e);
+            }
+        }
+        done
     }
 
     /// What cannot be read or written now must not end the team: it is told, once, and looked at again.
@@ -233,7 +249,7 @@ impl Driver<'_> {
         }
         let text = e.to_string();
         if self.problem.as_ref() != Some(&text) {
-            ops::events::note(self.team, Note::of(EventKind::Warning).with("text", text.as_str()))?;
+            warn(self.team, text.as_str())?;
         }
         self.problem = Some(text);
         // What is due and cannot be done stays due.
@@ -279,25 +295,18 @@ impl Driver<'_> {
             }
             Topic::Members | Topic::Member(_) => {
                 // Who has ended waits for nothing any more.
-                if self.due.is_some() {
-                    self.attend()?;
-                }
+                let attended = self.due.map_or(Ok(()), |_| self.attend());
                 let records = ops::status::records(self.team)?;
-                self.step(Event::Members(records))
+                self.step(Event::Members(records))?;
+                attended
             }
             Topic::Requests => {
-                self.attend()?;
+                let attended = self.attend();
                 let requests = ops::shutdown::requests(self.team)?;
-                self.step(Event::Requests(requests))
+                self.step(Event::Requests(requests))?;
+                attended
             }
-            Topic::Tasks => {
-                let board = ops::task::board(self.team)?;
-                // A team that is taken away while it is looked at has not lost its tasks to a stranger.
-                match self.team.exists() {
-                    true => self.step(Event::Board(board)),
-                    false => self.step(Event::TeamGone),
-                }
-            }
+            Topic::Tasks => self.look_at_tasks(),
             Topic::Journal => self.look_at_journal(),
             Topic::Everything => {
                 let parts = [Topic::Mail(MemberName::lead().file_stem()), Topic::Tasks, Topic::Journal];
@@ -306,21 +315,13 @@ impl Driver<'_> {
         }
     }
 
-    /// Sees to what members ask; tells the user's program of what waits for a person.
+    /// Sees to what members ask; tells the user's program of what waits for a person. If that fails, nothing else waits for
+    /// it.
     fn attend(&mut self) -> Result<(), OpsError> {
         if !self.leads {
             return Ok(());
         }
-        let waiting = match ops::decide::attend(self.ctx, self.team) {
-            Ok(waiting) => waiting,
-            Err(_) if !self.team.exists() => return Ok(()),
-            Err(e) => {
-                // What cannot be read or written now must not end the team; it is looked at again.
-                let text = format!("requests of members: {e}");
-                ops::events::note(self.team, Note::of(EventKind::Warning).with("text", text))?;
-                return Ok(());
-            }
-        };
+        let waiting = ops::decide::attend(self.ctx, self.team)?;
         self.due = waiting.iter().map(|question| question.deadline_at).min();
         self.announced.retain(|id| waiting.iter().any(|question| question.id == *id));
         self.step(Event::Filed(waiting.clone()))?;
@@ -341,6 +342,15 @@ impl Driver<'_> {
         self.step(Event::Requests(requests))?;
         let mail = ops::inbox::look(self.team, &MemberName::lead(), false)?;
         self.step(Event::Mail(mail))
+    }
+
+    fn look_at_tasks(&mut self) -> Result<(), OpsError> {
+        let board = ops::task::board(self.team)?;
+        // A team that is taken away while it is looked at has not lost its tasks to a stranger.
+        match self.team.exists() {
+            true => self.step(Event::Board(board)),
+            false => self.step(Event::TeamGone),
+        }
     }
 
     fn look_at_journal(&mut self) -> Result<(), OpsError> {
@@ -380,57 +390,58 @@ impl Driver<'_> {
     }
 
     fn step(&mut self, event: Event) -> Result<(), OpsError> {
-        let mut effects = VecDeque::from(react(&mut self.state, event, ops::now()));
-        while let Some(effect) = effects.pop_front() {
-            let about = format!("{effect:?}");
-            if let Err(e) = self.carry_out(effect)
+        for effect in react(&mut self.state, event, ops::now()) {
+            if let Err(e) = self.carry_out(&effect)
                 && self.team.exists()
             {
                 // One effect that fails must not end the team; what it left undone is seen at the next look.
-                let text = format!("{about}: {e}");
-                ops::events::note(self.team, Note::of(EventKind::Warning).with("text", text))?;
+                warn(self.team, format!("{effect:?}: {e}"))?;
             }
         }
         Ok(())
     }
 
-    fn carry_out(&mut self, effect: Effect) -> Result<(), OpsError> {
+    fn carry_out(&mut self, effect: &Effect) -> Result<(), OpsError> {
         match effect {
             Effect::WatchExit { name, incarnation, process } => {
-                sources::watch_exit(name, incarnation, process, self.signals.clone());
+                sources::watch_exit(name.clone(), incarnation.clone(), *process, self.signals.clone());
             }
             // If it has ended, there is no label; nothing else is lost.
-            Effect::Label { runs } => drop(self.labels.send(runs)),
-            Effect::Acknowledge { ids } => ops::inbox::acknowledge(self.team, &MemberName::lead(), &ids)?,
+            Effect::Label { runs } => drop(self.labels.send(runs.clone())),
+            Effect::Acknowledge { ids } => ops::inbox::acknowledge(self.team, &MemberName::lead(), ids)?,
             Effect::AskShutdown { names, reason, force } => {
-                let wish = ops::shutdown::Wish { reason: Some(reason), deadline_s: STOP_DEADLINE_S, force };
-                ops::shutdown::ask(self.team, &names, &wish)?;
+                let (reason, force) = (Some(reason.clone()), *force);
+                let wish = ops::shutdown::Wish { reason, deadline_s: STOP_DEADLINE_S, force };
+                ops::shutdown::ask(self.team, names, &wish)?;
             }
-            Effect::Start { kind, orders } => self.start(kind, orders),
-            Effect::Terminate { name, incarnation, agreed } => self.terminate(name, incarnation, agreed)?,
-            Effect::Retire(retirements) => ops::retire::retire(self.team, &retirements)?,
-            Effect::Agree { request, parting } => ops::shutdown::agreed(self.team, &request, &parting)?,
+            Effect::Start { kind, orders } => {
+                starter::start(self.ctx, self.team, *kind, orders, self.signals.clone());
+            }
+            Effect::Terminate { name, incarnation, agreed } => self.terminate(name, incarnation, *agreed)?,
+            Effect::Retire(retirements) => ops::retire::retire(self.team, retirements)?,
+            Effect::Agree { request, parting } => ops::shutdown::agreed(self.team, request, parting)?,
             Effect::Resolve { request, outcome, answer } => {
-                ops::shutdown::resolve(self.team, &request, outcome, answer.as_deref())?;
+                ops::shutdown::resolve(self.team, request, *outcome, answer.as_deref())?;
             }
             Effect::MoveOn { name, incarnation, cause, reason } => {
-                ops::presence::move_on(self.team, &name, &incarnation, cause, reason.as_deref())?;
+                ops::presence::move_on(self.team, name, incarnation, *cause, reason.as_deref())?;
             }
-            Effect::Health { name, incarnation, debt } => self.health(name, incarnation, debt),
-            Effect::Report(tasks) => ops::results::report(self.team, &tasks)?,
+            Effect::Health { name, incarnation, debt } => self.health(name, incarnation, *debt),
+            Effect::Report(tasks) => ops::results::report(self.team, tasks)?,
             Effect::Hook(occasion) => self.hooks.iter().for_each(|hooks| hooks.run(occasion.clone())),
-            Effect::Tell(drift) => ops::task::tell(self.team, drift)?,
+            Effect::Tell(drift) => ops::task::tell(self.team, drift.clone())?,
             Effect::Warn { member, text } => {
-                let note = Note::of(EventKind::Warning).with("text", text);
-                ops::events::note(self.team, Note { member, ..note })?;
+                let note = Note::of(EventKind::Warning).with("text", text.as_str());
+                ops::events::note(self.team, Note { member: member.clone(), ..note })?;
             }
         }
         Ok(())
     }
 
     /// On a thread of its own: the screen that is asked may hang.
-    fn health(&self, name: MemberName, incarnation: Incarnation, debt: Option<ops::health::Debt>) {
+    fn health(&self, name: &MemberName, incarnation: &Incarnation, debt: Option<ops::health::Debt>) {
         let (ctx, team) = (self.ctx.clone(), self.team.clone());
+        let (name, incarnation) = (name.clone(), incarnation.clone());
         tokio::task::spawn_blocking(move || {
             let said = ops::health::note(&ctx, &team, &name, &incarnation, debt);
             if let Err(e) = said.as_ref().map_err(ToString::to_string)
@@ -443,31 +454,12 @@ impl Driver<'_> {
         });
     }
 
-    /// Starts members on a thread of its own: each has to prove that it runs.
-    fn start(&self, kind: usize, orders: Vec<Order>) {
-        let (ctx, team, signals) = (self.ctx.clone(), self.team.clone(), self.signals.clone());
-        tokio::task::spawn_blocking(move || {
-            let names: Vec<MemberName> =
-                orders.iter().filter_map(|o| MemberName::new(&o.name).ok()).collect();
-            let terms = Terms { backend: None, deadline: START_DEADLINE, unique: false, layout: None };
-            let failures = match ops::spawn::spawn(&ctx, &team, &orders, &terms) {
-                Ok(batch) => names
-                    .iter()
-                    .zip(batch.results)
-                    .filter_map(|(name, result)| Some((name.clone(), result.err()?.to_string())))
-                    .collect(),
-                Err(e) => names.iter().map(|name| (name.clone(), e.to_string())).collect(),
-            };
-            let _ = signals.send(Signal::Started { kind, names, failures });
-        });
-    }
-
-    fn terminate(&self, name: MemberName, incarnation: Incarnation, agreed: bool) -> Result<(), OpsError> {
-        let record = ops::status::record(self.team, &name)?.filter(|r| r.is(&incarnation));
+    fn terminate(&self, name: &MemberName, incarnation: &Incarnation, agreed: bool) -> Result<(), OpsError> {
+        let record = ops::status::record(self.team, name)?.filter(|r| r.is(incarnation));
         let manner = if agreed { Manner::Agreed } else { Manner::Told };
         let ending = record.map(|record| Ending { record, manner });
         // It ends only after the driver.
-        let _ = self.terminator.send(Due { name, incarnation, ending });
+        let _ = self.terminator.send(Due { name: name.clone(), incarnation: incarnation.clone(), ending });
         Ok(())
     }
 }

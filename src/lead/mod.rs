@@ -9,9 +9,10 @@ mod hooks;
 mod labels;
 mod react;
 mod sources;
+mod starter;
 mod state;
 mod terminator;
 
-pub(crate) use bench::steps;
+pub(crate) use bench::Rehearsal;
 pub(crate) use driver::{Lead, Stop, lead};
 pub(crate) use state::{End, Goal};

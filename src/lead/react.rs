@@ -10,7 +10,7 @@ mod staff;
 
 use super::effect::Effect;
 use super::event::Event;
-use super::state::{End, Goal, Phase, State};
+use super::state::{End, Goal, Phase, Seen, State};
 use crate::model::board::Board;
 use crate::model::drift;
 use crate::model::results;
@@ -58,13 +58,18 @@ pub(crate) fn react(state: &mut State, event: Event, now: Timestamp) -> Vec<Effe
 
 /// What others did to tasks since the last look is told (TK-07).
 fn see_board(state: &mut State, board: Board, effects: &mut Vec<Effect>) {
-    if let Some(before) = &state.board {
-        effects.extend(drift::between(before, &board).into_iter().map(Effect::Tell));
+    if let Some(before) = &state.seen {
+        effects.extend(drift::between(&before.board, &board).into_iter().map(Effect::Tell));
     }
     if state.wants_reports() {
         state.results = results::ended(&board, &state.reported);
     }
-    state.board = Some(board);
+    let seen = Seen { can_move: board.can_move(), given: board.given(), board };
+    state.kinds.iter_mut().for_each(|kind| kind.see_board(&seen.board));
+    for (name, view) in &mut state.members {
+        view.given = seen.given_to(name);
+    }
+    state.seen = Some(seen);
 }
 
 /// What members have done is told in one piece, when nobody is at work any more.
@@ -97,7 +102,7 @@ fn settle(state: &mut State, effects: &mut Vec<Effect>) {
 /// No task can be begun any more, or there is nobody left to do it.
 fn nothing_moves(state: &State) -> bool {
     let nobody = state.members.is_empty() && !staff::grows(state);
-    state.members_seen && state.board.as_ref().is_some_and(|board| !board.can_move() || nobody)
+    state.members_seen && state.seen.as_ref().is_some_and(|seen| !seen.can_move || nobody)
 }
 
 #[cfg(test)]

@@ -79,6 +79,26 @@ pub(super) struct View {
     pub(super) owes_since: Option<Timestamp>,
     /// It has owed one for too long, and that was said.
     pub(super) unresponsive: bool,
+    /// The kind that it was made from: its place in `State::kinds`.
+    pub(super) kind: Option<usize>,
+    /// The task on the board that was given to it, and that it could begin.
+    pub(super) given: Option<TaskId>,
+}
+
+/// The board as it was last seen, and what follows from it alone: worked out when it is seen, not at each step.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Seen {
+    pub(super) board: Board,
+    /// Whether anything is running or can be begun.
+    pub(super) can_move: bool,
+    /// Who was given a task that could be begun, in lower case, and the first such task.
+    pub(super) given: BTreeMap<String, TaskId>,
+}
+
+impl Seen {
+    pub(super) fn given_to(&self, name: &MemberName) -> Option<TaskId> {
+        self.given.get(&name.folded()).copied()
+    }
 }
 
 /// A plan or a question of a member that lies unread with the lead.
@@ -94,8 +114,10 @@ pub(super) struct Question {
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Kind {
     pub(super) template: Template,
-    /// Those that they can have; they are compared at every step.
+    /// Those that they can have.
     pub(super) names: Vec<MemberName>,
+    /// How many the board asks for; none known while it was not seen, and for a standing member.
+    pub(super) asked_for: Option<usize>,
     /// Told to the driver to be started, and nothing heard yet.
     pub(super) starting: BTreeSet<MemberName>,
     /// In a row.
@@ -117,7 +139,7 @@ pub(crate) struct State {
     /// Requests that have not ended.
     pub(super) open: BTreeMap<RequestId, ShutdownRequest>,
     /// None until the board was seen.
-    pub(super) board: Option<Board>,
+    pub(super) seen: Option<Seen>,
     /// The tasks that the lead was told the results of.
     pub(super) reported: BTreeSet<TaskId>,
     /// Those that it is to be told of together, and when, if none begins meanwhile.
@@ -127,6 +149,8 @@ pub(crate) struct State {
     /// Ids of questions that stand in the table of requests, open.
     pub(super) filed: BTreeSet<String>,
     pub(super) kinds: Vec<Kind>,
+    /// Which kind makes a name, by the name in lower case.
+    pub(super) makers: BTreeMap<String, usize>,
     /// How long a member may owe an answer, ms.
     pub(super) unresponsive_after_ms: u64,
     /// Messages that were acted upon; they may be seen again until they are marked.
@@ -140,25 +164,24 @@ pub(crate) struct State {
 impl State {
     /// A lead that knows nothing yet.
     pub(crate) fn new(goal: Goal, templates: Vec<Template>) -> State {
-        let kind = |template: Template| Kind {
-            names: template.names(),
-            template,
-            starting: BTreeSet::new(),
-            failures: 0,
-            not_before: None,
-            owed: false,
-            held: None,
-        };
+        let kinds: Vec<Kind> = templates.into_iter().map(Kind::new).collect();
+        let mut makers = BTreeMap::new();
+        for (nth, kind) in kinds.iter().enumerate() {
+            for name in &kind.names {
+                makers.entry(name.folded()).or_insert(nth);
+            }
+        }
         State {
             filed: BTreeSet::new(),
             reported: BTreeSet::new(),
             results: None,
-            kinds: templates.into_iter().map(kind).collect(),
+            kinds,
+            makers,
             goal,
             phase: Phase::Leading,
             members: BTreeMap::new(),
             open: BTreeMap::new(),
-            board: None,
+            seen: None,
             members_seen: false,
             requests_seen: false,
             unresponsive_after_ms: 60_000,
@@ -199,6 +222,11 @@ impl State {
         let deadlines = self.open.values().filter(waiting).map(|r| r.deadline_at);
         let results = self.results.as_ref().map(|(at, _)| *at);
         deadlines.chain(next_start(self)).chain(next_silence(self)).chain(results).min()
+    }
+
+    /// The kind that makes members of this name.
+    pub(super) fn maker(&self, name: &MemberName) -> Option<usize> {
+        self.makers.get(&name.folded()).copied()
     }
 
     /// The open request for this run.

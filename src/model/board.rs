@@ -91,6 +91,19 @@ impl Board {
         self.tasks.values().find(|t| t.state == TaskState::InProgress && t.is_owned_by(who)).map(|t| t.id)
     }
 
+    /// Who was given a task that they could begin now, in lower case, and the first such task of each.
+    pub(crate) fn given(&self) -> BTreeMap<String, TaskId> {
+        let mut given = BTreeMap::new();
+        for task in self.tasks.values().filter(|t| t.state == TaskState::Pending) {
+            let owner = task.owner_name().and_then(|owner| MemberName::existing(owner).ok());
+            let fresh = owner.filter(|owner| !given.contains_key(&owner.folded()));
+            if let Some(owner) = fresh.filter(|owner| self.may_claim(task.id, owner, true).is_ok()) {
+                given.insert(owner.folded(), task.id);
+            }
+        }
+        given
+    }
+
     /// What a worker of this role should take next: first what is assigned to it, then the lowest id that nobody owns
     /// and that is for its role or for any; only tasks that carry a command.
     pub(crate) fn next_for_worker(&self, who: &MemberName, role: Option<&str>) -> Option<TaskId> {

@@ -148,6 +148,11 @@ impl MemberName {
         self.0.eq_ignore_ascii_case(other)
     }
 
+    /// What all names that clash with this one have in common.
+    pub(crate) fn folded(&self) -> String {
+        self.0.to_ascii_lowercase()
+    }
+
     /// The name as it stands in file names: `@` becomes `-`.
     pub(crate) fn file_stem(&self) -> String {
         self.0.replace('@', "-")

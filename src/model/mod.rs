@@ -24,6 +24,8 @@ pub(crate) mod results;
 pub(crate) mod role;
 pub(crate) mod rules;
 pub(crate) mod said;
+#[cfg(test)]
+pub(crate) mod sample;
 pub(crate) mod settings;
 pub(crate) mod sheet;
 pub(crate) mod spec;

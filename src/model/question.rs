@@ -246,7 +246,11 @@ impl Question {
             Some(Ask::Permission(tool)) => {
                 let keys = ["command", "file_path", "path", "notebook_path", "url"];
                 let what = keys.iter().find_map(|key| tool.input.get(key)?.as_str().map(str::to_owned));
-                let what = what.or(tool.description).map(|w| format!(": {w}")).unwrap_or_default();
+                // What its program asks the user stands there as a list; the first question tells what it is about (PM-05).
+                let asked =
+                    || tool.input.get("questions")?.get(0)?.get("question")?.as_str().map(str::to_owned);
+                let what =
+                    what.or_else(asked).or(tool.description).map(|w| format!(": {w}")).unwrap_or_default();
                 let place = match tool.answered_by {
                     Some(AnsweredBy::Pane) => "only in its pane: ",
                     Some(AnsweredBy::Keys) | None => "",

@@ -272,7 +272,12 @@ impl Task {
 
     /// Whether `name` owns it; names are compared whole, never by prefix (ID-04, TK-02).
     pub(crate) fn is_owned_by(&self, name: &MemberName) -> bool {
-        self.owner.as_deref().is_some_and(|o| name.clashes_with(o.split('@').next().unwrap_or(o)))
+        self.owner_name().is_some_and(|owner| name.clashes_with(owner))
+    }
+
+    /// Who owns it, without the team that may stand behind the name.
+    pub(crate) fn owner_name(&self) -> Option<&str> {
+        self.owner.as_deref().map(|owner| owner.split_once('@').map_or(owner, |(name, _)| name))
     }
 }
 

@@ -4,8 +4,8 @@
 
 use std::hint::black_box;
 
-use criterion::{Criterion, criterion_group, criterion_main};
-use phalanx::drive::{self, Team};
+use criterion::{BatchSize, Criterion, criterion_group, criterion_main};
+use phalanx::drive::{Rehearsal, Team};
 
 fn appends(c: &mut Criterion) {
     for filled in [0_usize, 1000] {
@@ -38,8 +38,8 @@ fn board(c: &mut Criterion) {
 }
 
 fn step(c: &mut Criterion) {
-    c.bench_function("10000 events of a lead with 50 members", |b| {
-        b.iter(|| black_box(drive::steps(10_000)))
+    c.bench_function("1000 events of a lead with 50 members", |b| {
+        b.iter_batched(|| Rehearsal::of(1000), |told| black_box(told.play()), BatchSize::LargeInput)
     });
 }
 

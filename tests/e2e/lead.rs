@@ -165,6 +165,40 @@ fn a_lead_outlives_a_team_file_that_is_broken_for_a_while() {
     lead.end().expect(130);
 }
 
+/// What the lead cannot see to holds nothing else up, and comes again: without its mailbox it cannot hear the last words of a
+/// member that has died, and carries out a shutdown all the same.
+#[test]
+fn what_the_lead_cannot_see_to_now_holds_nothing_up_and_comes_again() {
+    let stage = Stage::without_tmux();
+    stage.phalanx(&["team", "create", "alpha"]).expect(0);
+    let ada = stage.phalanx(&["--json", "spawn", "ada"]).expect(0).json();
+    stage.phalanx(&["spawn", "ben", "--", "sleep", "300"]).expect(0);
+    let lead = stage.start(&["lead"]);
+    wait_for("the lead", || stage.phalanx(&["--json", "status"]).expect(0).json()["lead"]["pid"].as_i64());
+    let inbox = stage.root().join("teams/alpha/inboxes/team-lead.json");
+    let aside = stage.at("aside.json");
+    let had = fs::rename(&inbox, &aside).is_ok();
+    fs::create_dir(&inbox).expect("something that is no mailbox");
+    Command::new("kill").args(["-KILL", &ada["pid"].to_string()]).status().expect("kill");
+    let about = |e: &serde_json::Value| {
+        e["event"] == "warning" && e["detail"]["text"].as_str().is_some_and(|t| t.contains("team-lead.json"))
+    };
+    wait_for("the lead to say so", || stage.journal("alpha").iter().any(about).then_some(()));
+    stage.phalanx(&["shutdown", "ben", "--force", "--no-wait"]).expect(0);
+    stage.wait_event("alpha", "shutdown_ended", "ben");
+    let left = |name: &str| {
+        stage.journal("alpha").iter().any(|e| e["event"] == "member_left" && e["member"] == name)
+    };
+    assert!(!left("ada"), "it could not be heard of yet");
+    fs::remove_dir(&inbox).expect("removed");
+    if had {
+        fs::rename(&aside, &inbox).expect("put back");
+    }
+    stage.wait_event("alpha", "member_left", "ada");
+    lead.signal("TERM");
+    lead.end().expect(130);
+}
+
 /// SD-02, MSG-03: who looks at the lead's mail does not take an answer out of the hands of its loop.
 #[test]
 fn sd_02_an_answer_that_a_person_saw_first_still_counts() {

@@ -21,6 +21,7 @@ mod hooks;
 mod iterm2;
 mod lead;
 mod lease;
+mod limits;
 mod nested;
 mod owners;
 mod profile;

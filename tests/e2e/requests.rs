@@ -260,6 +260,31 @@ fn pm_03_a_request_is_announced_within_two_seconds() {
     assert!(said.contains("phalanx answer perm-1 --approve") && !said.contains('\u{1b}'), "{said}");
 }
 
+/// PM-05: a question of the program to its user goes the same way as any other: it is announced in its own words, waits for a
+/// person whatever the rules allow besides, and the answer reaches the member.
+#[test]
+fn pm_05_a_question_to_the_user_reaches_a_person() {
+    let stage = Stage::without_tmux();
+    let lead = led(&stage, "", "[rules]\nallow = [\"Bash\"]");
+    let question = json!({"type": "permission_request", "request_id": "ask-1", "agent_id": "ada",
+        "tool_name": "AskUserQuestion", "tool_use_id": "toolu_1", "description": "", "permission_suggestions": [],
+        "input": {"questions": [{"question": "Which colour?", "options": [{"label": "red"}, {"label": "blue"}]}]}});
+    ask(&stage, &question);
+    let filed = stage.wait_event("alpha", "request_filed", "ada");
+    assert_eq!(
+        (&filed["detail"]["summary"], &filed["detail"]["state"]),
+        (&json!("AskUserQuestion: Which colour?"), &json!("pending"))
+    );
+    wait_for("ada waits", || (member(&stage)["state"] == "awaiting_permission").then_some(()));
+    assert_eq!(replies(&stage), [] as [Value; 0]);
+    stage.phalanx(&["answer", "ask-1", "--reject", "--reason", "blue"]).expect(0);
+    let told = replies(&stage);
+    assert!(told.len() == 1 && told[0].to_string().contains("blue"), "{told:?}");
+    stage.phalanx(&["down", "--force"]).expect(0);
+    let said = lead.end().stderr;
+    assert!(said.contains("asks for a permission: AskUserQuestion: Which colour?"), "{said}");
+}
+
 #[test]
 fn an_answer_works_after_the_lead_was_killed() {
     let stage = Stage::without_tmux();

@@ -16,6 +16,24 @@ fn agent(dir: &Path, file: &str, text: &str) {
     fs::write(dir.join(file), text).expect("agent file");
 }
 
+/// A stage whose `claude` writes down what it is told.
+fn with_claude() -> Stage {
+    let mut stage = Stage::new();
+    let out = stage.at("seen");
+    let script = format!(
+        "#!/bin/sh\nprintf '%s\\n' \"$@\" > {0}.new\nmv {0}.new {0}\nexec sleep 300\n",
+        out.display()
+    );
+    stage.shadow("claude", &script);
+    stage
+}
+
+/// What it was told, word by word.
+fn seen(stage: &Stage) -> Vec<String> {
+    let seen = wait_for("the program's words", || fs::read_to_string(stage.at("seen")).ok());
+    seen.lines().map(str::to_owned).collect()
+}
+
 fn words(plan: &Value) -> Vec<String> {
     let argv = plan["argv"].as_array().expect("argv").iter();
     argv.filter_map(|word| word.as_str().map(str::to_owned)).collect()
@@ -32,13 +50,7 @@ fn after(words: &[String], flag: &str) -> String {
 /// and tools by their flags, and the tools that a team needs beside them. What is not applied is said.
 #[test]
 fn id_02_an_agent_file_reaches_the_program() {
-    let mut stage = Stage::new();
-    let out = stage.at("seen");
-    let script = format!(
-        "#!/bin/sh\nprintf '%s\\n' \"$@\" > {0}.new\nmv {0}.new {0}\nexec sleep 300\n",
-        out.display()
-    );
-    stage.shadow("claude", &script);
+    let stage = with_claude();
     agent(&stage.at("work/.claude"), "a.md", REVIEWER);
     stage.phalanx(&["team", "create", "alpha"]).expect(0);
     let made =
@@ -49,8 +61,7 @@ fn id_02_an_agent_file_reaches_the_program() {
         (&made["color"], &made["model"], &made["agent_type"]),
         (&json!("pink"), &json!("sonnet"), &json!("reviewer"))
     );
-    let seen = wait_for("the program's words", || fs::read_to_string(&out).ok());
-    let seen: Vec<String> = seen.lines().map(str::to_owned).collect();
+    let seen = seen(&stage);
     assert_eq!(after(&seen, "--agent-type"), "reviewer");
     assert_eq!(
         after(&seen, "--tools"),
@@ -94,13 +105,7 @@ fn id_02_an_agent_file_reaches_the_program() {
 /// briefing, and what that cannot be held to is said.
 #[test]
 fn id_02_a_role_of_the_manifest_reaches_the_program() {
-    let mut stage = Stage::new();
-    let out = stage.at("seen");
-    let script = format!(
-        "#!/bin/sh\nprintf '%s\\n' \"$@\" > {0}.new\nmv {0}.new {0}\nexec sleep 300\n",
-        out.display()
-    );
-    stage.shadow("claude", &script);
+    let stage = with_claude();
     let manifest = stage.file(
         "team.toml",
         "[team]\nname = \"alpha\"\nfinish = \"manual\"\nbackend = \"pty\"\n[role.scout]\nprompt = \"MARKER-8: look\"\n\
@@ -108,8 +113,7 @@ fn id_02_a_role_of_the_manifest_reaches_the_program() {
          disallowed_tools = [\"Edit\"]\n[[member]]\nname = \"ada\"\nprofile = \"claude\"\nrole = \"scout\"\n[[member]]\nname = \"bob\"\nrole = \"reader\"\n",
     );
     stage.phalanx(&["up", &manifest, "--detach"]).expect(0);
-    let seen = wait_for("the program's words", || fs::read_to_string(&out).ok());
-    let seen: Vec<String> = seen.lines().map(str::to_owned).collect();
+    let seen = seen(&stage);
     let agents: Value = serde_json::from_str(&after(&seen, "--agents")).expect("json");
     assert_eq!(agents, json!({"scout": {"description": "scout", "prompt": "MARKER-8: look"}}));
     assert_eq!(
@@ -199,13 +203,7 @@ fn id_02_the_nearest_agent_file_wins() {
 /// started again.
 #[test]
 fn id_02_a_member_keeps_to_its_tools() {
-    let mut stage = Stage::new();
-    let out = stage.at("seen");
-    let script = format!(
-        "#!/bin/sh\nprintf '%s\\n' \"$@\" > {0}.new\nmv {0}.new {0}\nexec sleep 300\n",
-        out.display()
-    );
-    stage.shadow("claude", &script);
+    let stage = with_claude();
     let manifest = stage.file(
         "team.toml",
         "[team]\nname = \"alpha\"\nfinish = \"manual\"\nbackend = \"pty\"\n[defaults]\ndisallowed_tools = [\"WebSearch\"]\n\
@@ -213,20 +211,16 @@ fn id_02_a_member_keeps_to_its_tools() {
          role = \"scout\"\nallowed_tools = [\"Grep\", \"Bash\"]\n",
     );
     stage.phalanx(&["up", &manifest, "--detach"]).expect(0);
-    let words = || -> Vec<String> {
-        let seen = wait_for("the program's words", || fs::read_to_string(&out).ok());
-        seen.lines().map(str::to_owned).collect()
-    };
-    let first = words();
+    let first = seen(&stage);
     assert!(after(&first, "--tools").starts_with("Grep,SendMessage,"), "{first:?}");
     assert_eq!(after(&first, "--disallowedTools"), "Bash,WebSearch");
     // Whoever joins later inherits from the team.
     let plan = stage.phalanx(&["--json", "spawn", "bob", "--profile", "codex", "--dry-run"]).expect(0).json();
     assert_eq!(plan["warnings"], json!(["`codex` cannot be kept from these tools: WebSearch"]));
     stage.phalanx(&["shutdown", "ada", "--force"]).expect(0);
-    fs::remove_file(&out).expect("seen");
+    fs::remove_file(stage.at("seen")).expect("seen");
     stage.phalanx(&["resume", "ada"]).expect(0);
-    let again = words();
+    let again = seen(&stage);
     for flag in ["--tools", "--disallowedTools"] {
         assert_eq!(after(&again, flag), after(&first, flag));
     }

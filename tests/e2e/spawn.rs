@@ -61,6 +61,34 @@ fn sp_09_what_does_not_come_up_leaves_nothing() {
     }
 }
 
+/// ID-03: a program that is to say hello and does not is no member, however well it runs; one that does is ready by the hello
+/// of its own run.
+#[test]
+fn id_03_who_says_no_hello_is_no_member() {
+    let stage = Stage::without_tmux();
+    let profiles = stage.root().join("phalanx/profiles");
+    std::fs::create_dir_all(&profiles).expect("dir");
+    let mute = "about = \"never finds its mailbox\"\nruns = \"native\"\nreads_mail = true\n[launch]\n\
+                argv = [[\"sleep\", \"300\"]]\nprompt = \"mailbox\"\n[ready]\nwhen = \"hello\"\n";
+    std::fs::write(profiles.join("mute.toml"), mute).expect("profile");
+    stage.phalanx(&["team", "create", "alpha"]).expect(0);
+    let run = stage.phalanx(&["spawn", "bob", "--profile", "mute", "--deadline", "1"]).expect(5);
+    assert!(run.stderr.contains("`bob` did not prove"), "{run:?}");
+    assert_eq!(stage.phalanx(&["--json", "status"]).expect(0).json()["members"], json!([]));
+    let ada = stage.phalanx(&["--json", "spawn", "ada"]).expect(0).json();
+    let record = std::fs::read(stage.root().join("teams/alpha/phalanx/members/ada.json")).expect("a record");
+    let record: serde_json::Value = serde_json::from_slice(&record).expect("json");
+    let environ = std::fs::read(format!("/proc/{}/environ", ada["pid"])).expect("it runs");
+    let environ = String::from_utf8_lossy(&environ).replace('\0', "\n");
+    let run = record["incarnation"].as_str().expect("a run");
+    for line in ["PHALANX_TEAM=alpha", "PHALANX_AGENT_NAME=ada", &format!("PHALANX_INCARNATION={run}")] {
+        assert!(environ.lines().any(|had| had == line), "{line} in {environ}");
+    }
+    assert!(record["ready_at"].is_u64(), "{record}");
+    stage.phalanx(&["down", "--force"]).expect(0);
+    stage.assert_clean();
+}
+
 /// EN-01, EN-03, EN-04, SP-12: the environment is the asking process's, less the markers, plus the identity.
 #[test]
 fn en_01_the_environment_of_a_teammate() {

@@ -54,6 +54,37 @@ fn sec_04_a_teammate_speaks_as_itself_only() {
     stage.assert_clean();
 }
 
+/// ID-08: who somebody is follows from the process that speaks, and who lives from the processes there are, whatever flags the
+/// team file has.
+#[test]
+fn id_08_flags_in_the_team_file_make_nobody_somebody_else() {
+    let stage = Stage::new();
+    stage.phalanx(&["team", "create", "alpha"]).expect(0);
+    let ann = spawn(&stage, "ann");
+    stage.phalanx(&["spawn", "bob", "--backend", "pty"]).expect(0);
+    let file = stage.root().join("teams/alpha/config.json");
+    for ann_is_active in [true, false] {
+        let text = std::fs::read_to_string(&file).expect("team file");
+        let mut team: serde_json::Value = serde_json::from_str(&text).expect("json");
+        for member in team["members"].as_array_mut().expect("members") {
+            let active = (member["name"] == "ann") == ann_is_active;
+            member["isActive"] = json!(active);
+        }
+        team["activeMember"] = json!("ann");
+        std::fs::write(&file, team.to_string()).expect("written");
+        stage.phalanx(&["send", "bob", "who?"]).expect(0);
+        as_teammate(&stage, &ann, &["send", "bob", "me"]).expect(0);
+        let refused = stage.phalanx(&["team", "delete"]).expect(4);
+        assert!(refused.stderr.contains("ann") && refused.stderr.contains("bob"), "{refused:?}");
+    }
+    let inbox = stage.phalanx(&["--json", "inbox", "bob", "--all"]).expect(0).json();
+    let said: Vec<_> = inbox.as_array().expect("entries").iter().map(|e| (&e["from"], &e["text"])).collect();
+    let (lead, ann) = ((&json!("team-lead"), &json!("who?")), (&json!("ann"), &json!("me")));
+    assert_eq!(said, [lead, ann, lead, ann]);
+    stage.phalanx(&["down", "--force"]).expect(0);
+    stage.assert_clean();
+}
+
 /// SEC-04, SD-10: the token of a run that a namesake has followed speaks for nobody.
 #[test]
 fn sec_04_the_token_of_an_earlier_run_is_refused() {

@@ -8,6 +8,19 @@ use crate::harness::{Stage, binary, wait_for};
 
 const FAKE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/fixtures/fake-tui");
 
+/// A team whose member `ada` is a wrapped program that takes its time.
+fn wrapped() -> Stage {
+    let stage = Stage::new();
+    let profiles = stage.root().join("phalanx/profiles");
+    fs::create_dir_all(&profiles).expect("dir");
+    fs::copy(format!("{FAKE}/fake.toml"), profiles.join("fake.toml")).expect("profile");
+    stage.phalanx(&["team", "create", "alpha"]).expect(0);
+    let (program, log) = (format!("{FAKE}/fake-tui"), stage.at("log").display().to_string());
+    let words = ["spawn", "ada", "--profile", "fake", "--backend", "pty", "--", &program, &log, "slowly"];
+    stage.phalanx(&words).expect(0);
+    stage
+}
+
 /// The reports in the lead's mailbox, once there are so many.
 fn reports(stage: &Stage, count: usize) -> Vec<Value> {
     wait_for(&format!("{count} reports"), || {
@@ -23,14 +36,7 @@ fn reports(stage: &Stage, count: usize) -> Vec<Value> {
 /// and each thing once.
 #[test]
 fn wrap_msg_04_the_end_of_a_turn_is_reported_with_what_came_of_it() {
-    let stage = Stage::new();
-    let profiles = stage.root().join("phalanx/profiles");
-    fs::create_dir_all(&profiles).expect("dir");
-    fs::copy(format!("{FAKE}/fake.toml"), profiles.join("fake.toml")).expect("profile");
-    stage.phalanx(&["team", "create", "alpha"]).expect(0);
-    let (program, log) = (format!("{FAKE}/fake-tui"), stage.at("log").display().to_string());
-    let words = ["spawn", "ada", "--profile", "fake", "--backend", "pty", "--", &program, &log, "slowly"];
-    stage.phalanx(&words).expect(0);
+    let stage = wrapped();
     stage.phalanx(&["spawn", "bob", "--backend", "pty"]).expect(0);
     stage.phalanx(&["task", "create", "the parser"]).expect(0);
     for words in
@@ -61,14 +67,7 @@ fn wrap_msg_04_the_end_of_a_turn_is_reported_with_what_came_of_it() {
 /// given and wherever it runs.
 #[test]
 fn wrap_msg_04_a_hook_tells_the_last_words_and_harms_nobody() {
-    let stage = Stage::new();
-    let profiles = stage.root().join("phalanx/profiles");
-    fs::create_dir_all(&profiles).expect("dir");
-    fs::copy(format!("{FAKE}/fake.toml"), profiles.join("fake.toml")).expect("profile");
-    stage.phalanx(&["team", "create", "alpha"]).expect(0);
-    let (program, log) = (format!("{FAKE}/fake-tui"), stage.at("log").display().to_string());
-    let words = ["spawn", "ada", "--profile", "fake", "--backend", "pty", "--", &program, &log, "slowly"];
-    stage.phalanx(&words).expect(0);
+    let stage = wrapped();
     let record = fs::read(stage.root().join("teams/alpha/phalanx/members/ada.json")).expect("a record");
     let record: Value = serde_json::from_slice(&record).expect("json");
     let hook = |run: &str, told: &str| {

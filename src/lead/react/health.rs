@@ -3,10 +3,8 @@
 
 use crate::lead::effect::Effect;
 use crate::lead::state::{Goal, State, View};
-use crate::model::board::Board;
 use crate::model::id::{MemberName, TaskId};
 use crate::model::lifecycle::MemberState;
-use crate::model::task::{Task, TaskState};
 use crate::model::time::Timestamp;
 use crate::ops::health::Debt;
 
@@ -15,16 +13,11 @@ pub(super) fn watch(state: &mut State, now: Timestamp, effects: &mut Vec<Effect>
     if !matches!(state.goal, Goal::Lead(_)) {
         return;
     }
-    let Some(board) = &state.board else { return };
-    // Most tasks are nobody's, or begun, or over: those that somebody could owe are looked for once.
-    let given: Vec<&Task> = board
-        .tasks
-        .values()
-        .filter(|task| task.state == TaskState::Pending && task.owner.is_some())
-        .collect();
+    if state.seen.is_none() {
+        return;
+    }
     for (name, view) in state.members.iter_mut().filter(|(_, view)| view.watched && view.ending.is_none()) {
-        let owed = owed(board, &given, name, view);
-        let Some(task) = owed else {
+        let Some(task) = owed(view) else {
             view.owes_since = None;
             if std::mem::take(&mut view.unresponsive) {
                 effects.push(said(name, view, None));
@@ -41,12 +34,9 @@ pub(super) fn watch(state: &mut State, now: Timestamp, effects: &mut Vec<Effect>
 
 /// The task that was given to a member that could begin it now and has not. A shutdown that it was asked for has its own
 /// deadline, and one that waits for a plan or a permission is owed the answer itself.
-fn owed(board: &Board, given: &[&Task], name: &MemberName, view: &View) -> Option<TaskId> {
-    if !view.reads_mail || !matches!(view.state, MemberState::Idle | MemberState::Working) {
-        return None;
-    }
-    let mut mine = given.iter().filter(|task| task.is_owned_by(name)).map(|task| task.id);
-    mine.find(|id| board.may_claim(*id, name, true).is_ok())
+fn owed(view: &View) -> Option<TaskId> {
+    let hears = view.reads_mail && matches!(view.state, MemberState::Idle | MemberState::Working);
+    view.given.filter(|_| hears)
 }
 
 fn said(name: &MemberName, view: &View, debt: Option<Debt>) -> Effect {

@@ -1,11 +1,13 @@
 //! Who is there: members that come up, end, and are gone.
 
+use std::collections::BTreeSet;
+
 use super::shutdown::{self, ask_all, begin, ending, resolve};
 use super::{questions, staff};
 use crate::lead::effect::Effect;
 use crate::lead::event::Terminated;
 use crate::lead::state::{Phase, State, View};
-
+use crate::model::id::MemberName;
 use crate::model::lifecycle::Cause;
 use crate::model::record::MemberRecord;
 use crate::model::request::ShutdownOutcome;
@@ -18,21 +20,17 @@ pub(super) fn see_members(state: &mut State, records: &[MemberRecord], effects: 
     state.members_seen = true;
     let (mut runs, mut came_up) = (Vec::new(), Vec::new());
     for record in records {
-        let known = state.members.get(&record.name).filter(|v| record.is(&v.incarnation));
         if record.state.is_over() {
-            if known.is_some_and(|v| v.ending.is_none()) {
-                state.members.remove(&record.name);
-            }
-            if !state.members.contains_key(&record.name) {
-                staff::see_past_end(state, record);
-            }
+            see_over(state, record);
             continue;
         }
-        let was_up = known.is_some_and(|v| v.watched);
-        let mut view = known.cloned().unwrap_or_else(|| view_of(record));
+        if state.members.get(&record.name).is_none_or(|known| !record.is(&known.incarnation)) {
+            state.members.insert(record.name.clone(), view_of(state, record));
+        }
+        let Some(view) = state.members.get_mut(&record.name) else { continue };
+        let was_up = std::mem::replace(&mut view.watched, record.state.is_up());
         view.state = record.state;
         view.state_since = record.state_since;
-        view.watched = record.state.is_up();
         if record.placement.is_some() && view.shown.replace(record.state) != Some(record.state) {
             runs.push(record.clone());
         }
@@ -43,19 +41,29 @@ pub(super) fn see_members(state: &mut State, records: &[MemberRecord], effects: 
         if view.watched && !was_up {
             came_up.push(record.name.clone());
         }
-        state.members.insert(record.name.clone(), view);
     }
     // Who asked something while it started waits from now on.
     came_up.iter().for_each(|name| questions::wait_on(state, name, effects));
     if !runs.is_empty() {
         effects.push(Effect::Label { runs });
     }
-    state.members.retain(|name, view| view.ending.is_some() || records.iter().any(|r| r.name == *name));
+    let recorded: BTreeSet<&MemberName> = records.iter().map(|record| &record.name).collect();
+    state.members.retain(|name, view| view.ending.is_some() || recorded.contains(name));
     join_stopping(state, effects);
     shutdown::carry_open(state, effects);
 }
 
-fn view_of(record: &MemberRecord) -> View {
+/// A run that is over, and that nobody here has ended.
+fn see_over(state: &mut State, record: &MemberRecord) {
+    if state.members.get(&record.name).is_some_and(|v| record.is(&v.incarnation) && v.ending.is_none()) {
+        state.members.remove(&record.name);
+    }
+    if !state.members.contains_key(&record.name) {
+        staff::see_past_end(state, record);
+    }
+}
+
+fn view_of(state: &State, record: &MemberRecord) -> View {
     View {
         incarnation: record.incarnation.clone(),
         state: record.state,
@@ -70,6 +78,8 @@ fn view_of(record: &MemberRecord) -> View {
         since: record.start.as_ref().map_or(record.asked_at, |start| start.at),
         owes_since: None,
         unresponsive: record.unresponsive.is_some(),
+        kind: state.maker(&record.name),
+        given: state.seen.as_ref().and_then(|seen| seen.given_to(&record.name)),
     }
 }
 

@@ -31,8 +31,8 @@ pub(super) fn carry_open(state: &mut State, effects: &mut Vec<Effect>) {
 
 /// What an open request asks for at this moment.
 fn carry(state: &mut State, request: &ShutdownRequest, effects: &mut Vec<Effect>) {
-    let Some(view) = state.members.get(&request.member).filter(|v| v.incarnation == request.incarnation)
-    else {
+    let view = state.members.get_mut(&request.member).filter(|v| v.incarnation == request.incarnation);
+    let Some(view) = view else {
         if state.members_seen {
             effects.push(resolve(&request.id, ShutdownOutcome::Gone, None));
             state.open.remove(&request.id);
@@ -42,39 +42,25 @@ fn carry(state: &mut State, request: &ShutdownRequest, effects: &mut Vec<Effect>
     if view.ending.is_some() || view.stuck {
         return;
     }
-    let with = |outcome| Some((request.id.clone(), outcome));
-    if request.agreed_at.is_some() {
+    let end = if request.agreed_at.is_some() {
         // An earlier lead has heard it, and did not live to carry it out.
-        let ending = ending(Cause::Released, AGREED, with(ShutdownOutcome::Closed));
-        begin(state, &request.member, true, ending, effects);
+        Some((true, Cause::Released, AGREED, ShutdownOutcome::Closed))
     } else if request.force {
-        begin(
-            state,
-            &request.member,
-            false,
-            ending(Cause::Forced, "ended by force", with(ShutdownOutcome::Forced)),
-            effects,
-        );
+        Some((false, Cause::Forced, "ended by force", ShutdownOutcome::Forced))
     } else if !view.reads_mail {
         // It cannot be asked, so it need not agree.
-        begin(
-            state,
-            &request.member,
-            false,
-            ending(Cause::Released, "shut down", with(ShutdownOutcome::Closed)),
-            effects,
-        );
+        Some((false, Cause::Released, "shut down", ShutdownOutcome::Closed))
+    } else {
+        None
+    };
+    if let Some((agreed, cause, reason, outcome)) = end {
+        let ending = ending(cause, reason, Some((request.id.clone(), outcome)));
+        begin(state, &request.member, agreed, ending, effects);
     } else if view.state.is_up() && view.state != MemberState::ShutdownRequested {
+        view.state = MemberState::ShutdownRequested;
         let (name, incarnation) = (request.member.clone(), request.incarnation.clone());
-        effects.push(Effect::MoveOn {
-            name,
-            incarnation,
-            cause: Cause::Asked,
-            reason: request.reason.clone(),
-        });
-        if let Some(view) = state.members.get_mut(&request.member) {
-            view.state = MemberState::ShutdownRequested;
-        }
+        let reason = request.reason.clone();
+        effects.push(Effect::MoveOn { name, incarnation, cause: Cause::Asked, reason });
     }
 }
 

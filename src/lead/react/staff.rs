@@ -4,11 +4,11 @@
 use std::collections::BTreeSet;
 
 use crate::lead::effect::Effect;
-use crate::lead::state::{Goal, Kind, Phase, State, View};
+use crate::lead::state::{Goal, Kind, Phase, Seen, State, View};
 use crate::model::board::Board;
 use crate::model::id::{MemberName, TaskId};
 use crate::model::lifecycle::{Cause, MemberState};
-use crate::model::order::Demand;
+use crate::model::order::{Demand, Template};
 use crate::model::record::MemberRecord;
 use crate::model::time::Timestamp;
 
@@ -20,13 +20,34 @@ const FIRST_PAUSE_MS: u64 = 1000;
 const WELL_AFTER_MS: u64 = 60_000;
 
 impl Kind {
-    fn may_start(&self, board: Option<&Board>, now: Timestamp) -> bool {
-        !self.is_closed(board) && self.not_before.is_none_or(|at| at <= now)
+    pub(in crate::lead) fn new(template: Template) -> Kind {
+        Kind {
+            names: template.names(),
+            template,
+            asked_for: None,
+            starting: BTreeSet::new(),
+            failures: 0,
+            not_before: None,
+            owed: false,
+            held: None,
+        }
+    }
+
+    /// What the board asks for.
+    pub(super) fn see_board(&mut self, board: &Board) {
+        self.asked_for = match self.template.demand {
+            Demand::Standing => None,
+            Demand::WhenNeeded | Demand::Scaled(_) => Some(self.template.wanted(board)),
+        };
+    }
+
+    fn may_start(&self, seen: Option<&Seen>, now: Timestamp) -> bool {
+        !self.is_closed(seen) && self.not_before.is_none_or(|at| at <= now)
     }
 
     /// Whether time alone opens nothing: it failed too often, or a person wants it so.
-    fn is_closed(&self, board: Option<&Board>) -> bool {
-        self.gave_up() || self.held.is_some_and(|held| newest(board) <= held)
+    fn is_closed(&self, seen: Option<&Seen>) -> bool {
+        self.gave_up() || self.held.is_some_and(|held| newest(seen) <= held)
     }
 
     fn gave_up(&self) -> bool {
@@ -39,22 +60,27 @@ impl Kind {
         self.not_before = Some(now.plus_ms(FIRST_PAUSE_MS << (self.failures - 1).min(PATIENCE)));
     }
 
-    fn of<'a>(&self, state: &'a State) -> BTreeSet<&'a MemberName> {
-        state.members.keys().filter(|name| self.made(name)).collect()
-    }
-
-    /// Whether a member of this name is of the kind.
-    fn made(&self, name: &MemberName) -> bool {
-        self.names.iter().any(|ours| ours.clashes_with(name.as_str()))
-    }
-
-    /// How many there should be now; none known while the board was not seen.
-    fn wanted(&self, state: &State) -> Option<usize> {
+    /// How many there should be, where so many are there; none known while the board was not seen.
+    fn wanted(&self, there: usize) -> Option<usize> {
         match self.template.demand {
-            Demand::Standing => Some(usize::from(self.owed || !self.of(state).is_empty())),
-            Demand::WhenNeeded | Demand::Scaled(_) => Some(self.template.wanted(state.board.as_ref()?)),
+            Demand::Standing => Some(usize::from(self.owed || there > 0)),
+            Demand::WhenNeeded | Demand::Scaled(_) => self.asked_for,
         }
     }
+
+    /// Whether one is to be started sooner or later, where so many are there.
+    fn lacks(&self, there: usize, seen: Option<&Seen>) -> bool {
+        !self.is_closed(seen) && self.wanted(there).is_some_and(|wanted| wanted > there)
+    }
+}
+
+/// How many members of each kind there are.
+fn headcount(state: &State) -> Vec<usize> {
+    let mut heads = vec![0; state.kinds.len()];
+    for nth in state.members.values().filter_map(|view| view.kind) {
+        heads[nth] += 1;
+    }
+    heads
 }
 
 /// Starts who is missing and dismisses who is not needed.
@@ -62,28 +88,26 @@ pub(super) fn staff(state: &mut State, now: Timestamp, effects: &mut Vec<Effect>
     if !matches!(state.goal, Goal::Lead(_)) || state.phase != Phase::Leading || !state.members_seen {
         return;
     }
-    for nth in 0..state.kinds.len() {
-        let Some(wanted) = state.kinds[nth].wanted(state) else { continue };
-        let there = state.kinds[nth].of(state);
-        let all: BTreeSet<MemberName> =
-            there.into_iter().chain(&state.kinds[nth].starting).cloned().collect();
-        if all.len() < wanted && state.kinds[nth].may_start(state.board.as_ref(), now) {
-            start(&mut state.kinds[nth], nth, &all, wanted, effects);
-        } else if all.len() > wanted {
-            dismiss(state, nth, all.len() - wanted, effects);
+    for (nth, there) in headcount(state).into_iter().enumerate() {
+        let kind = &state.kinds[nth];
+        let Some(wanted) = kind.wanted(there) else { continue };
+        let coming = kind.starting.iter().filter(|name| !state.members.contains_key(name)).count();
+        let all = there + coming;
+        if all < wanted && kind.may_start(state.seen.as_ref(), now) {
+            start(state, nth, wanted - all, effects);
+        } else if all > wanted {
+            dismiss(state, nth, all - wanted, effects);
         }
     }
 }
 
-fn start(
-    kind: &mut Kind,
-    nth: usize,
-    there: &BTreeSet<MemberName>,
-    wanted: usize,
-    effects: &mut Vec<Effect>,
-) {
-    let free = kind.names.iter().filter(|name| !there.iter().any(|taken| taken.clashes_with(name.as_str())));
-    let names: Vec<MemberName> = free.take(wanted - there.len()).cloned().collect();
+fn start(state: &mut State, nth: usize, lacking: usize, effects: &mut Vec<Effect>) {
+    let (kind, members) = (&mut state.kinds[nth], &state.members);
+    let taken = |name: &&MemberName| {
+        kind.starting.contains(name) || members.keys().any(|there| there.clashes_with(name.as_str()))
+    };
+    let free = kind.names.iter().filter(|name| !taken(name));
+    let names: Vec<MemberName> = free.take(lacking).cloned().collect();
     if !names.is_empty() {
         let orders = names.iter().map(|name| kind.template.order(name)).collect();
         effects.push(Effect::Start { kind: nth, orders });
@@ -93,16 +117,15 @@ fn start(
 
 /// Asks as many as are too many to end, of those that have nothing to do; each once in its run.
 fn dismiss(state: &mut State, nth: usize, surplus: usize, effects: &mut Vec<Effect>) {
-    let board = state.board.as_ref();
+    let seen = state.seen.as_ref();
     let rests = |name: &MemberName, view: &View| {
-        let works = board.is_none_or(|board| board.work_of(name).is_some());
-        view.state == MemberState::Idle && view.ending.is_none() && !view.dismissed && !works
+        let works = || seen.is_none_or(|seen| seen.board.work_of(name).is_some());
+        view.state == MemberState::Idle && view.ending.is_none() && !view.dismissed && !works()
     };
-    let kind = &state.kinds[nth];
-    let leaving =
-        |(name, view): &(&MemberName, &View)| kind.made(name) && (view.dismissed || view.ending.is_some());
-    let on_their_way = state.members.iter().filter(leaving).count();
-    let idle = state.members.iter().rev().filter(|(name, view)| kind.made(name) && rests(name, view));
+    let of_kind = state.members.iter().filter(|(_, view)| view.kind == Some(nth));
+    let leaving = |(_, view): &(&MemberName, &View)| view.dismissed || view.ending.is_some();
+    let on_their_way = of_kind.clone().filter(leaving).count();
+    let idle = of_kind.rev().filter(|(name, view)| rests(name, view));
     let names: Vec<MemberName> =
         idle.map(|(name, _)| name.clone()).take(surplus.saturating_sub(on_their_way)).collect();
     for name in &names {
@@ -124,14 +147,14 @@ pub(super) fn hold(state: &mut State, name: &MemberName) {
     if state.members.get(name).is_some_and(|view| view.dismissed) {
         return;
     }
-    let newest = newest(state.board.as_ref());
-    for kind in state.kinds.iter_mut().filter(|kind| kind.made(name)) {
-        kind.held = Some(newest);
+    let newest = newest(state.seen.as_ref());
+    if let Some(nth) = state.maker(name) {
+        state.kinds[nth].held = Some(newest);
     }
 }
 
-fn newest(board: Option<&Board>) -> TaskId {
-    board.and_then(|board| board.tasks.keys().next_back().copied()).unwrap_or(TaskId(0))
+fn newest(seen: Option<&Seen>) -> TaskId {
+    seen.and_then(|seen| seen.board.tasks.keys().next_back().copied()).unwrap_or(TaskId(0))
 }
 
 /// What came of `Start`.
@@ -165,14 +188,14 @@ pub(super) fn see_end(
     effects: &mut Vec<Effect>,
 ) {
     let failed = cause == Cause::Vanished || matches!(cause, Cause::Ended { code } if code != Some(0));
-    for kind in state.kinds.iter_mut().filter(|kind| kind.made(name)) {
-        kind.owed = failed;
-        if failed {
-            kind.note_failure(now.since(since), now);
-            if kind.gave_up() {
-                let text = format!("has failed{}", breaker(kind));
-                effects.push(Effect::Warn { member: Some(name.clone()), text });
-            }
+    let Some(nth) = state.maker(name) else { return };
+    let kind = &mut state.kinds[nth];
+    kind.owed = failed;
+    if failed {
+        kind.note_failure(now.since(since), now);
+        if kind.gave_up() {
+            let text = format!("has failed{}", breaker(kind));
+            effects.push(Effect::Warn { member: Some(name.clone()), text });
         }
     }
 }
@@ -180,7 +203,8 @@ pub(super) fn see_end(
 /// A run that had failed before this lead began.
 pub(super) fn see_past_end(state: &mut State, record: &MemberRecord) {
     let failed = matches!(record.state, MemberState::Failed | MemberState::Disappeared);
-    for kind in state.kinds.iter_mut().filter(|kind| kind.made(&record.name)) {
+    if let Some(nth) = state.maker(&record.name) {
+        let kind = &mut state.kinds[nth];
         kind.owed |= failed && kind.failures == 0;
     }
 }
@@ -194,18 +218,14 @@ fn breaker(kind: &Kind) -> String {
 
 /// Whether somebody is on the way, or will be.
 pub(super) fn grows(state: &State) -> bool {
-    state.kinds.iter().any(|kind| {
-        let wants = !kind.is_closed(state.board.as_ref())
-            && kind.wanted(state).is_some_and(|wanted| wanted > kind.of(state).len());
-        wants || !kind.starting.is_empty()
-    })
+    let heads = headcount(state);
+    let mut kinds = state.kinds.iter().zip(heads);
+    kinds.any(|(kind, there)| kind.lacks(there, state.seen.as_ref()) || !kind.starting.is_empty())
 }
 
 /// When the next start is due that waits for its pause.
 pub(in crate::lead) fn next_start(state: &State) -> Option<Timestamp> {
-    let waits = |kind: &&Kind| {
-        !kind.is_closed(state.board.as_ref())
-            && kind.wanted(state).is_some_and(|wanted| wanted > kind.of(state).len())
-    };
-    state.kinds.iter().filter(waits).filter_map(|kind| kind.not_before).min()
+    let kinds = state.kinds.iter().zip(headcount(state));
+    let waits = kinds.filter(|(kind, there)| kind.lacks(*there, state.seen.as_ref()));
+    waits.filter_map(|(kind, _)| kind.not_before).min()
 }

@@ -6,16 +6,17 @@ use crate::model::drift::Drift;
 use crate::model::envelope::Envelope;
 use crate::model::id::{Incarnation, MemberName, RequestId, TaskId};
 use crate::model::lifecycle::{Cause, MemberState};
-use crate::model::mode::Mode;
-use crate::model::placement::{BackendKind, Placement, ProcessId, PtyHold};
+use crate::model::placement::{Placement, ProcessId, PtyHold};
 use crate::model::protocol::{self, Message};
-use crate::model::record::{ExitRecord, FORMAT, MemberRecord, StartRecord, Wish};
+use crate::model::record::{ExitRecord, FORMAT, MemberRecord, StartRecord};
 use crate::model::request::{Parting, ShutdownOutcome, ShutdownRequest};
+use crate::model::sample;
 use crate::model::task::{Task, TaskState};
 
 mod health;
 mod hooks;
 mod questions;
+mod recorded;
 mod replay;
 mod shutdown;
 mod staff;
@@ -27,72 +28,31 @@ fn who(name: &str) -> MemberName {
 }
 
 fn run(n: u8) -> Incarnation {
-    Incarnation::parse(&format!("00000000-0000-4000-8000-0000000000{n:02}")).expect("uuid")
+    sample::run(n.into())
 }
 
 /// A member that has proven that it runs, in its `n`th run.
 fn record(name: &str, n: u8, profile: &str) -> MemberRecord {
     let process = ProcessId { pid: 1000 + i32::from(n), start: 7 };
+    let start = StartRecord {
+        socket: None,
+        launcher: process,
+        program: process,
+        tty: None,
+        cwd: "/".to_owned(),
+        at: NOW,
+    };
     MemberRecord {
-        format: FORMAT,
-        name: who(name),
-        incarnation: run(n),
-        token: "t".to_owned(),
         state: MemberState::Idle,
-        reason: None,
-        state_since: NOW,
-        backend: BackendKind::Pty,
-        wish: Wish {
-            profile: profile.to_owned(),
-            reads_mail: None,
-            role: None,
-            model: None,
-            mode: Some(Mode::Default),
-            plan: false,
-            prompt: None,
-            tools: Default::default(),
-            argv: Vec::new(),
-            cwd: "/".to_owned(),
-            color: "blue".to_owned(),
-            env: Vec::new(),
-        },
-        spawner: None,
-        asked_at: NOW,
-        placement: None,
-        start: Some(StartRecord {
-            socket: None,
-            launcher: process,
-            program: process,
-            tty: None,
-            cwd: "/".to_owned(),
-            at: NOW,
-        }),
+        start: Some(start),
         ready_at: Some(NOW),
-        exit: None,
-        unresponsive: None,
-        boot_id: None,
+        ..sample::record(name, run(n), profile, NOW)
     }
 }
 
 fn request(name: &str, n: u8, force: bool) -> ShutdownRequest {
-    ShutdownRequest {
-        format: 1,
-        id: RequestId::shutdown(5, &who(name)),
-        member: who(name),
-        incarnation: run(n),
-        reason: None,
-        asked_at: NOW,
-        deadline_at: NOW.plus_ms(30_000),
-        force,
-        outcome: None,
-        answer: None,
-        ended_at: None,
-        event: None,
-        agreed_at: None,
-        parting: Parting::default(),
-        cwd: None,
-        deviations: None,
-    }
+    let id = RequestId::shutdown(5, &who(name));
+    ShutdownRequest { force, ..sample::shutdown(id, name, run(n), NOW, NOW.plus_ms(30_000)) }
 }
 
 fn mail(from: &str, id: &str, message: &Message) -> Event {

@@ -8,10 +8,10 @@ use tempfile::TempDir;
 
 use super::*;
 use crate::backend::{Launch, Mark};
-use crate::model::id::{Incarnation, TeamName};
+use crate::model::id::TeamName;
 use crate::model::lifecycle::MemberState;
 use crate::model::placement::{BackendKind, ProcessId, PtyHold, TmuxPane};
-use crate::model::record::{FORMAT, Wish};
+use crate::model::sample;
 use crate::model::spec::Terminal;
 use crate::model::team::{Member, Team};
 use crate::model::time::Timestamp;
@@ -106,25 +106,11 @@ fn placement(window: &str) -> Placement {
 }
 
 fn record(name: &str) -> MemberRecord {
-    let wish = json!({"profile": "worker", "argv": ["x"], "cwd": "/", "color": "blue"});
     MemberRecord {
-        format: FORMAT,
-        name: MemberName::new(name).expect("name"),
-        incarnation: Incarnation::parse("00000000-0000-4000-8000-000000000000").expect("uuid"),
-        token: "t".to_owned(),
         state: MemberState::Idle,
-        reason: None,
-        state_since: Timestamp(1),
         backend: BackendKind::Tmux,
-        wish: serde_json::from_value::<Wish>(wish).expect("a wish"),
-        spawner: None,
-        asked_at: Timestamp(1),
         placement: Some(placement("@0")),
-        start: None,
-        ready_at: None,
-        exit: None,
-        unresponsive: None,
-        boot_id: None,
+        ..sample::record(name, sample::run(0), "worker", Timestamp(1))
     }
 }
 

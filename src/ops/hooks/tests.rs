@@ -5,10 +5,8 @@ use std::time::Duration;
 use tempfile::TempDir;
 
 use super::*;
-use crate::model::id::Incarnation;
 use crate::model::lifecycle::MemberState;
-use crate::model::placement::BackendKind;
-use crate::model::record::{FORMAT, Wish};
+use crate::model::sample;
 use crate::model::settings::Settings;
 use crate::model::team::Member;
 use crate::model::time::Timestamp;
@@ -89,38 +87,10 @@ impl Stage {
             is_active: None,
         };
         self.team.change_roster(|roster| roster.join(&member)).expect("on the roster");
-        let record = MemberRecord {
-            format: FORMAT,
-            boot_id: None,
-            name: name("ada"),
-            incarnation: Incarnation::parse("00000000-0000-4000-8000-000000000001").expect("uuid"),
-            token: "t".to_owned(),
-            state: MemberState::Idle,
-            reason: None,
-            state_since: Timestamp(1),
-            backend: BackendKind::Pty,
-            wish: Wish {
-                tools: Default::default(),
-                profile: "x".to_owned(),
-                reads_mail: Some(true),
-                role: Some("tester".to_owned()),
-                model: None,
-                mode: None,
-                plan: false,
-                prompt: None,
-                argv: vec![program.to_owned()],
-                cwd: "/".to_owned(),
-                color: "blue".to_owned(),
-                env: Vec::new(),
-            },
-            spawner: None,
-            asked_at: Timestamp(1),
-            placement: None,
-            start: None,
-            ready_at: None,
-            exit: None,
-            unresponsive: None,
-        };
+        let mut record = sample::record("ada", sample::run(1), "x", Timestamp(1));
+        record.state = MemberState::Idle;
+        (record.wish.reads_mail, record.wish.role) = (Some(true), Some("tester".to_owned()));
+        record.wish.argv = vec![program.to_owned()];
         self.team.begin_record(&record).expect("a record");
     }
 

@@ -6,7 +6,8 @@ use super::*;
 use crate::model::id::RequestId;
 use crate::model::placement::ProcessId;
 use crate::model::record::{MemberRecord, StartRecord};
-use crate::model::request::{Parting, ShutdownRequest};
+use crate::model::request::ShutdownRequest;
+use crate::model::sample;
 use crate::sys::env;
 use crate::sys::proc::{self, Liveness, Process};
 
@@ -15,24 +16,7 @@ fn record(team: &TeamStore, name: &str) -> Option<MemberRecord> {
 }
 
 fn request(of: &str) -> ShutdownRequest {
-    ShutdownRequest {
-        format: 1,
-        id: RequestId::shutdown(NOW.0, &who(of)),
-        member: who(of),
-        incarnation: Incarnation::parse("00000000-0000-4000-8000-000000000000").expect("uuid"),
-        reason: None,
-        asked_at: NOW,
-        deadline_at: NOW,
-        force: false,
-        outcome: None,
-        answer: None,
-        ended_at: None,
-        event: None,
-        agreed_at: None,
-        parting: Parting::default(),
-        cwd: None,
-        deviations: None,
-    }
+    sample::shutdown(RequestId::shutdown(NOW.0, &who(of)), of, sample::run(0), NOW, NOW)
 }
 
 #[test]

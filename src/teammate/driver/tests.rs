@@ -10,7 +10,8 @@ use super::*;
 use crate::model::id::{Incarnation, MemberName, TaskId, TeamName};
 use crate::model::lifecycle::{Cause, MemberState};
 use crate::model::protocol::Message;
-use crate::model::record::{FORMAT, MemberRecord, Wish};
+use crate::model::record::MemberRecord;
+use crate::model::sample;
 use crate::model::settings::{BackendChoice, Settings};
 use crate::model::task::TaskState;
 use crate::model::team::Member;
@@ -44,7 +45,7 @@ fn until(what: &str, mut condition: impl FnMut() -> bool) {
 }
 
 fn incarnation(n: u8) -> Incarnation {
-    Incarnation::parse(&format!("00000000-0000-4000-8000-0000000000{n:02}")).expect("uuid")
+    sample::run(n.into())
 }
 
 fn settings() -> Settings {
@@ -98,38 +99,7 @@ impl Stage {
 
     /// The record of Ann's `n`th run, which is starting.
     fn begin(&self, n: u8) {
-        let record = MemberRecord {
-            format: FORMAT,
-            name: self.me.name.clone(),
-            incarnation: incarnation(n),
-            token: "t".to_owned(),
-            state: MemberState::Starting,
-            reason: None,
-            state_since: Timestamp(1),
-            backend: BackendKind::Pty,
-            wish: Wish {
-                profile: "worker".to_owned(),
-                reads_mail: None,
-                role: None,
-                model: None,
-                mode: None,
-                plan: false,
-                prompt: None,
-                tools: Default::default(),
-                argv: Vec::new(),
-                cwd: "/".to_owned(),
-                color: "blue".to_owned(),
-                env: Vec::new(),
-            },
-            spawner: None,
-            asked_at: Timestamp(1),
-            placement: None,
-            start: None,
-            ready_at: None,
-            exit: None,
-            unresponsive: None,
-            boot_id: None,
-        };
+        let record = sample::record(self.me.name.as_str(), incarnation(n), "worker", Timestamp(1));
         self.team.begin_record(&record).expect("a record");
     }
 

@@ -5,7 +5,8 @@ use crate::model::envelope::Envelope;
 use crate::model::id::{Incarnation, MemberName, RequestId, TeamName};
 use crate::model::mode::Mode;
 use crate::model::protocol::{self, ModeSetRequest, TaskAssignment};
-use crate::model::request::{Parting, ShutdownOutcome, ShutdownRequest};
+use crate::model::request::{ShutdownOutcome, ShutdownRequest};
+use crate::model::sample;
 use crate::sys::signal::Signal;
 use crate::teammate::state::Me;
 
@@ -14,7 +15,7 @@ mod hooks;
 const NOW: Timestamp = Timestamp(1_000_000);
 
 fn run(n: u8) -> Incarnation {
-    Incarnation::parse(&format!("00000000-0000-4000-8000-0000000000{n:02}")).expect("uuid")
+    sample::run(n.into())
 }
 
 /// A worker in its second run that has said hello, seen its mail and found nothing to do.
@@ -63,24 +64,8 @@ fn failure(lasting: bool) -> Failure {
 }
 
 fn request(deadline_s: u64) -> ShutdownRequest {
-    ShutdownRequest {
-        format: 1,
-        id: RequestId::parse("shutdown-5@ann").expect("id"),
-        member: MemberName::new("ann").expect("name"),
-        incarnation: run(2),
-        reason: None,
-        asked_at: NOW,
-        deadline_at: NOW.plus_ms(deadline_s * 1000),
-        force: false,
-        outcome: None,
-        answer: None,
-        ended_at: None,
-        event: None,
-        agreed_at: None,
-        parting: Parting::default(),
-        cwd: None,
-        deviations: None,
-    }
+    let id = RequestId::parse("shutdown-5@ann").expect("id");
+    sample::shutdown(id, "ann", run(2), NOW, NOW.plus_ms(deadline_s * 1000))
 }
 
 fn on_file(requests: &[ShutdownRequest]) -> Requests {

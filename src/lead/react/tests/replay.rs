@@ -7,7 +7,7 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::lead::event::Answer;
-use crate::lead::state::View;
+use crate::lead::state::{Kind, View};
 use crate::model::order::{Demand, Order, Scale, Template};
 use crate::model::question::{Question, QuestionKind};
 
@@ -30,10 +30,6 @@ struct World {
     watched: BTreeSet<Run>,
     retired: BTreeSet<Run>,
     reported: BTreeSet<TaskId>,
-}
-
-fn nth_run(n: u64) -> Incarnation {
-    Incarnation::parse(&format!("00000000-0000-4000-8000-{n:012}")).expect("uuid")
 }
 
 fn run_of(record: &MemberRecord) -> Run {
@@ -65,7 +61,7 @@ impl World {
         }
         self.runs += 1;
         let mut fresh = record(name.as_str(), 1, profile);
-        fresh.incarnation = nth_run(self.runs);
+        fresh.incarnation = sample::run(self.runs);
         (fresh.state, fresh.state_since, fresh.asked_at) = (MemberState::Starting, self.now, self.now);
         self.records.retain(|r| r.name != *name);
         self.records.push(fresh);
@@ -182,7 +178,7 @@ impl World {
 
     /// Something that was told to be ended has ended or not; or the word of it comes unasked.
     fn terminate(&mut self, a: u8, b: u8) -> Event {
-        let unasked = self.record(a).map(|r| run_of(r)).unwrap_or((who("ann"), nth_run(99)));
+        let unasked = self.record(a).map(|r| run_of(r)).unwrap_or((who("ann"), sample::run(99)));
         let (name, incarnation) = match self.due.is_empty() {
             true => unasked,
             false => self.due.remove(usize::from(a) % self.due.len()),
@@ -291,10 +287,11 @@ impl World {
         let starting: BTreeSet<&MemberName> = state.kinds.iter().flat_map(|kind| &kind.starting).collect();
         assert_eq!(starting, self.starting.iter().flat_map(|(_, names)| names).collect(), "who is started");
         for (name, view) in state.members.iter().filter(|(_, view)| view.watched && view.ending.is_none()) {
-            let owes = state.board.as_ref().is_some_and(|board| owes(board, name, view));
+            let owes = state.seen.as_ref().is_some_and(|seen| owes(&seen.board, name, view));
             assert_eq!(view.owes_since.is_some(), owes, "{name}: {view:?}");
             assert!(!view.unresponsive || owes, "{name}");
         }
+        compare_derived(state);
         for (id, open) in &state.open {
             let filed = self.requests.iter().find(|r| r.id == *id).expect("somebody asked");
             assert!(filed.is_open() && filed.incarnation == open.incarnation, "{id} has ended");
@@ -311,6 +308,25 @@ impl World {
             assert!(posted || state.filed.contains(&question.request_id), "{id}: {question:?}");
         }
     }
+}
+
+/// What is worked out when its causes change must be what it would be if it were worked out now.
+pub(super) fn compare_derived(state: &State) {
+    let board = state.seen.as_ref().map(|seen| &seen.board);
+    for (name, view) in &state.members {
+        let makes = |kind: &&Kind| kind.names.iter().any(|ours| ours.clashes_with(name.as_str()));
+        let maker = state.kinds.iter().find(makes).map(|kind| &kind.template.order.name);
+        assert_eq!(view.kind.map(|nth| &state.kinds[nth].template.order.name), maker, "{name}");
+        let begins = |board: &Board, id: &TaskId| {
+            board.tasks[id].is_owned_by(name) && board.may_claim(*id, name, true).is_ok()
+        };
+        let given = board.and_then(|board| board.tasks.keys().copied().find(|id| begins(board, id)));
+        assert_eq!(view.given, given, "{name}");
+    }
+    for kind in state.kinds.iter().filter(|kind| kind.template.demand != Demand::Standing) {
+        assert_eq!(kind.asked_for, board.map(|board| kind.template.wanted(board)), "{:?}", kind.template);
+    }
+    assert_eq!(state.seen.as_ref().map(|seen| seen.can_move), board.map(Board::can_move));
 }
 
 fn run((name, view): (&MemberName, &View)) -> Run {

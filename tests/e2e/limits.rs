@@ -1,0 +1,100 @@
+//! What a team may take of its machine: how many members there are, how many start at once, what it costs while nobody
+//! does anything.
+
+use std::fs;
+
+use serde_json::Value;
+
+use crate::harness::{Background, Run, Stage, wait_for, which};
+
+/// Many `spawn`s at once, each a process of its own; how each ended.
+fn spawn_at_once(stage: &Stage, count: usize) -> Vec<Run> {
+    let spawn = |n: usize| {
+        let name = format!("m{n}");
+        stage.start(&["spawn", &name, "--backend", "pty", "--deadline", "60", "--", "sleep", "300"])
+    };
+    let all: Vec<Background> = (0..count).map(spawn).collect();
+    all.into_iter().map(Background::end).collect()
+}
+
+fn members(stage: &Stage) -> Vec<Value> {
+    let status = stage.phalanx(&["--json", "status"]).expect(0).json();
+    status["members"].as_array().expect("members").clone()
+}
+
+fn manual(stage: &Stage, name: &str, more: &str) {
+    let text = format!("[team]\nname = \"{name}\"\nfinish = \"manual\"\n{more}");
+    stage.phalanx(&["up", &stage.file("team.toml", &text), "--detach"]).expect(0);
+}
+
+/// PF-02, PF-07: no more come than the team may have, however many ask at once, and who is refused is told what to do.
+#[test]
+fn pf_02_pf_07_nobody_comes_above_the_most_members_however_many_ask_at_once() {
+    let stage = Stage::without_tmux();
+    manual(&stage, "small", "max_members = 3\n[[member]]\nname = \"ada\"\n");
+    let runs = spawn_at_once(&stage, 8);
+    let (came, refused): (Vec<Run>, Vec<Run>) = runs.into_iter().partition(|run| run.code == 0);
+    assert_eq!(came.len(), 2, "{refused:?}");
+    for run in &refused {
+        assert!(run.code == 4 && run.stderr.contains("max_members"), "{run:?}");
+    }
+    assert_eq!(members(&stage).len(), 3);
+    stage.phalanx(&["down", "--force"]).expect(0);
+    stage.assert_clean();
+}
+
+/// PF-08: forty starts at once wait for each other at the team's locks, and none of them in vain.
+#[test]
+fn pf_08_forty_starts_at_once_all_come_up() {
+    let stage = Stage::without_tmux();
+    manual(&stage, "crowd", "max_members = 40\n");
+    for run in spawn_at_once(&stage, 40) {
+        run.expect(0);
+    }
+    assert_eq!(members(&stage).len(), 40);
+    stage.phalanx(&["down", "--force"]).expect(0);
+    stage.assert_clean();
+}
+
+/// CPU time of a process in ms, and the page faults of its children: one that was waited for has left some behind.
+fn used(pid: i64) -> (u64, u64) {
+    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).expect("the lead lives");
+    let fields: Vec<&str> = stat.rsplit(") ").next().expect("fields").split(' ').collect();
+    let number = |nth: usize| fields[nth].parse::<u64>().expect("a number");
+    ((number(11) + number(12)) * 10, number(8))
+}
+
+/// PF-06: members that rest cost nothing: no tmux process, no child of the lead, hardly any CPU.
+#[test]
+fn tmux_pf_06_members_that_rest_are_not_asked_after() {
+    let mut stage = Stage::new();
+    let calls = stage.at("calls");
+    let tmux = which("tmux", stage.path()).expect("tmux");
+    let script = format!("#!/bin/sh\necho \"$@\" >> {}\nexec {} \"$@\"\n", calls.display(), tmux.display());
+    stage.shadow("tmux", &script);
+    let names: String = (0..10).map(|n| format!("[[member]]\nname = \"m{n}\"\n")).collect();
+    manual(&stage, "rest", &format!("backend = \"tmux\"\nmax_members = 10\n{names}"));
+    // Nobody takes it: it has no command.
+    stage.phalanx(&["task", "create", "never"]).expect(0);
+    let lead = wait_for("the lead", || {
+        stage.phalanx(&["--json", "status"]).expect(0).json()["lead"]["pid"].as_i64()
+    });
+    let count = || fs::read_to_string(&calls).expect("calls").lines().count();
+    let pass = |seconds: &str| {
+        let run = stage.phalanx(&["wait", "--until", "task=1", "--timeout", seconds]);
+        assert_ne!(run.code, 0, "nobody does it");
+    };
+    assert!(count() > 0, "it is this tmux that is asked");
+    wait_for("what follows the start to be over", || {
+        let before = (count(), used(lead).1);
+        pass("2");
+        ((count(), used(lead).1) == before).then_some(())
+    });
+    let (before, (cpu, faults)) = (count(), used(lead));
+    pass("8");
+    let (cpu_after, faults_after) = used(lead);
+    assert_eq!((count(), faults_after), (before, faults), "{}", fs::read_to_string(&calls).expect("calls"));
+    assert!(cpu_after - cpu <= 80, "{} ms of CPU in 8 s", cpu_after - cpu);
+    stage.phalanx(&["down", "--force"]).expect(0);
+    stage.assert_clean();
+}
