@@ -20,7 +20,6 @@ use crate::model::order::Order;
 use crate::model::record::MemberRecord;
 use crate::model::time::Timestamp;
 use crate::model::topic::Topic;
-use crate::ops::spawn::Terms;
 use crate::ops::terminate::{Ending, Manner};
 use crate::ops::{self, Context, Lease, OpsError, Team};
 
@@ -420,6 +419,7 @@ impl Driver<'_> {
             Effect::Report(tasks) => ops::results::report(self.team, &tasks)?,
             Effect::Hook(occasion) => self.hooks.iter().for_each(|hooks| hooks.run(occasion.clone())),
             Effect::Tell(drift) => ops::task::tell(self.team, drift)?,
+            Effect::TellFreed(tasks) => ops::task::tell_freed(self.team, &tasks)?,
             Effect::Warn { member, text } => {
                 let note = Note::of(EventKind::Warning).with("text", text);
                 ops::events::note(self.team, Note { member, ..note })?;
@@ -449,15 +449,21 @@ impl Driver<'_> {
         tokio::task::spawn_blocking(move || {
             let names: Vec<MemberName> =
                 orders.iter().filter_map(|o| MemberName::new(&o.name).ok()).collect();
-            let terms = Terms { backend: None, deadline: START_DEADLINE, unique: false, layout: None };
-            let failures = match ops::spawn::spawn(&ctx, &team, &orders, &terms) {
-                Ok(batch) => names
+            let failures = match ops::spawn::for_lead(&ctx, &team, &orders, START_DEADLINE) {
+                Ok(results) => names
                     .iter()
-                    .zip(batch.results)
-                    .filter_map(|(name, result)| Some((name.clone(), result.err()?.to_string())))
+                    .zip(results)
+                    .filter_map(|(name, result)| Some((name.clone(), result.err()?)))
+                    // The board is looked at again, and says what is to be done.
+                    .filter(|(_, e)| !e.is_refused_claim())
+                    .map(|(name, e)| (name, e.to_string()))
                     .collect(),
                 Err(e) => names.iter().map(|name| (name.clone(), e.to_string())).collect(),
             };
+            // Who was started, and for which tasks, is seen before they count as underway no more.
+            for topic in [Topic::Members, Topic::Tasks] {
+                let _ = signals.send(Signal::Changed(topic));
+            }
             let _ = signals.send(Signal::Started { kind, names, failures });
         });
     }

@@ -98,6 +98,8 @@ pub(super) struct Kind {
     pub(super) names: Vec<MemberName>,
     /// Told to the driver to be started, and nothing heard yet.
     pub(super) starting: BTreeSet<MemberName>,
+    /// The tasks of those, where each is started for one.
+    pub(super) dispatched: BTreeMap<MemberName, TaskId>,
     /// In a row.
     pub(super) failures: u32,
     /// The next start waits until then.
@@ -144,6 +146,7 @@ impl State {
             names: template.names(),
             template,
             starting: BTreeSet::new(),
+            dispatched: BTreeMap::new(),
             failures: 0,
             not_before: None,
             owed: false,

@@ -11,9 +11,11 @@ use crate::backend::iterm2::{self, Iterm2, ItermHome};
 use crate::backend::pty::Pty;
 use crate::backend::tmux::{self, Tmux};
 use crate::backend::{Backend, TmuxHome};
+use crate::model::id::{MemberName, TaskId};
 use crate::model::placement::{BackendKind, Layout, Placement};
 use crate::model::settings::BackendChoice;
 use crate::store::TeamStore;
+use crate::sys::child::open_pty;
 use crate::sys::env::{find_program, tty_name};
 
 /// The caller's own place in tmux, from `$TMUX` (`socket,pid,session`) and `$TMUX_PANE`.
@@ -64,6 +66,18 @@ pub(crate) fn choose_backend(
     let asked = asked.or(settings.map(|s| s.backend)).unwrap_or_default();
     let facts = facts(ctx, &asked);
     choose(&asked, &facts).map_err(|problem| OpsError::BackendUnavailable { backend: asked, problem })
+}
+
+/// Whether members can stand in a team that `asked` for this backend, and which backend that is and why.
+///
+/// # Errors
+/// Why none can.
+pub(crate) fn stands(ctx: &Context, asked: &BackendChoice) -> Result<Chosen, String> {
+    let chosen = choose(asked, &facts(ctx, asked))?;
+    match chosen.backend {
+        BackendKind::Pty => open_pty(1, 1).map(|_| chosen).map_err(|e| e.to_string()),
+        BackendKind::Tmux | BackendKind::Iterm2 | BackendKind::Exec => Ok(chosen),
+    }
 }
 
 /// What the choice depends on; what cannot matter is not looked for.
@@ -130,10 +144,11 @@ pub(crate) fn open(
     open_at(ctx, team, home, layout)
 }
 
-/// What starts a launcher without any place, for a program that answers once.
-pub(super) fn once(ctx: &Context, team: &TeamStore) -> Box<dyn Backend> {
+/// What starts a launcher without any place, for a program that answers once, or is run for one task.
+pub(super) fn once(ctx: &Context, team: &TeamStore, task: Option<TaskId>) -> Box<dyn Backend> {
     let team = team.clone();
-    Box::new(Pty::without_terminal(ctx.caller.env.clone(), move |name| team.log(name)))
+    let log = move |name: &MemberName| task.map_or_else(|| team.log(name), |id| team.task_log(id));
+    Box::new(Pty::without_terminal(ctx.caller.env.clone(), log))
 }
 
 fn program_of(choice: &BackendChoice) -> Option<&str> {

@@ -35,6 +35,7 @@ mod soak;
 mod spawn;
 mod speaker;
 mod staff;
+mod task_mode;
 mod tasks;
 mod tmux;
 mod up;

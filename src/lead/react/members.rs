@@ -22,6 +22,7 @@ pub(super) fn see_members(state: &mut State, records: &[MemberRecord], effects: 
         if record.state.is_over() {
             if known.is_some_and(|v| v.ending.is_none()) {
                 state.members.remove(&record.name);
+                staff::see_left(state, record);
             }
             if !state.members.contains_key(&record.name) {
                 staff::see_past_end(state, record);

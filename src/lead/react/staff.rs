@@ -52,7 +52,9 @@ impl Kind {
     fn wanted(&self, state: &State) -> Option<usize> {
         match self.template.demand {
             Demand::Standing => Some(usize::from(self.owed || !self.of(state).is_empty())),
-            Demand::WhenNeeded | Demand::Scaled(_) => Some(self.template.wanted(state.board.as_ref()?)),
+            Demand::WhenNeeded | Demand::Scaled(_) | Demand::PerTask(_) => {
+                Some(self.template.wanted(state.board.as_ref()?))
+            }
         }
     }
 }
@@ -63,6 +65,10 @@ pub(super) fn staff(state: &mut State, now: Timestamp, effects: &mut Vec<Effect>
         return;
     }
     for nth in 0..state.kinds.len() {
+        if state.kinds[nth].template.is_per_task() {
+            dispatch(state, nth, now, effects);
+            continue;
+        }
         let Some(wanted) = state.kinds[nth].wanted(state) else { continue };
         let there = state.kinds[nth].of(state);
         let all: BTreeSet<MemberName> =
@@ -72,6 +78,42 @@ pub(super) fn staff(state: &mut State, now: Timestamp, effects: &mut Vec<Effect>
         } else if all.len() > wanted {
             dismiss(state, nth, all.len() - wanted, effects);
         }
+    }
+}
+
+/// Starts a run for each task that can be begun, as far as there is room; nobody is dismissed, for each ends with its task.
+fn dispatch(state: &mut State, nth: usize, now: Timestamp, effects: &mut Vec<Effect>) {
+    let Some(board) = &state.board else { return };
+    let kind = &state.kinds[nth];
+    if !kind.may_start(Some(board), now) {
+        return;
+    }
+    let busy = kind.of(state).into_iter().chain(&kind.starting).cloned().collect();
+    let taken = state.kinds.iter().flat_map(|kind| kind.dispatched.values().copied()).collect();
+    let orders = kind.template.dispatch(board, &busy, &taken);
+    if orders.is_empty() {
+        return;
+    }
+    let kind = &mut state.kinds[nth];
+    for order in &orders {
+        let name = MemberName::new(&order.name).ok();
+        kind.starting.extend(name.clone());
+        kind.dispatched.extend(name.zip(order.task));
+    }
+    effects.push(Effect::Start { kind: nth, orders });
+}
+
+/// Whether a run that was for one task is still there, if only to leave.
+pub(super) fn has_runs(state: &State) -> bool {
+    let mut kinds = state.kinds.iter().filter(|kind| kind.template.is_per_task());
+    kinds.any(|kind| !kind.of(state).is_empty())
+}
+
+/// A run has left by itself: one that was for a task has brought it to its end, so its kind is well.
+pub(super) fn see_left(state: &mut State, record: &MemberRecord) {
+    let of_kind = |kind: &&mut Kind| kind.template.is_per_task() && kind.made(&record.name);
+    for kind in state.kinds.iter_mut().filter(of_kind).filter(|_| record.exit.is_some()) {
+        (kind.failures, kind.not_before) = (0, None);
     }
 }
 
@@ -145,6 +187,7 @@ pub(super) fn see_started(
 ) {
     let Some(kind) = state.kinds.get_mut(nth) else { return };
     kind.starting.retain(|name| !names.contains(name));
+    kind.dispatched.retain(|name, _| !names.contains(name));
     if failures.len() < names.len() {
         kind.owed = false;
     }

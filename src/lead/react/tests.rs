@@ -50,6 +50,7 @@ fn record(name: &str, n: u8, profile: &str) -> MemberRecord {
             mode: Some(Mode::Default),
             plan: false,
             prompt: None,
+            task: None,
             tools: Default::default(),
             argv: Vec::new(),
             cwd: "/".to_owned(),

@@ -108,6 +108,7 @@ impl Stage {
                 mode: None,
                 plan: false,
                 prompt: None,
+                task: None,
                 argv: vec![program.to_owned()],
                 cwd: "/".to_owned(),
                 color: "blue".to_owned(),

@@ -115,6 +115,7 @@ impl Stage {
                 mode: None,
                 plan: false,
                 prompt: None,
+                task: None,
                 tools: Default::default(),
                 argv: Vec::new(),
                 cwd: "/".to_owned(),
