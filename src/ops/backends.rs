@@ -74,6 +74,9 @@ pub(crate) fn choose_backend(
 /// Why none can.
 pub(crate) fn stands(ctx: &Context, asked: &BackendChoice) -> Result<Chosen, String> {
     let chosen = choose(asked, &facts(ctx, asked))?;
+    if let BackendChoice::Exec(program) = asked {
+        program_at(ctx, program)?;
+    }
     match chosen.backend {
         BackendKind::Pty => open_pty(1, 1).map(|_| chosen).map_err(|e| e.to_string()),
         BackendKind::Tmux | BackendKind::Iterm2 | BackendKind::Exec => Ok(chosen),
@@ -169,16 +172,19 @@ fn open_program(
         let backend = BackendChoice::Exec(program.to_owned());
         OpsError::BackendUnavailable { backend, problem }
     };
-    let found = find_program(OsStr::new(program), ctx.caller.var("PATH"), &ctx.caller.cwd);
-    let found = found.ok_or_else(|| {
-        let place = if program.contains('/') { "an executable file" } else { "in PATH" };
-        unavailable(format!("`{program}` is not {place}"))
-    })?;
+    let found = program_at(ctx, program).map_err(unavailable)?;
     let full = ctx.caller.cwd.join(found).components().collect::<PathBuf>();
     let full = full.to_str().ok_or_else(|| unavailable("its path is not UTF-8".to_owned()))?;
     let backend = external(ctx, team, full.to_owned(), layout);
     backend.probe().map_err(|e| unavailable(e.to_string()))?;
     Ok(Box::new(backend))
+}
+
+/// A program by its path or in the caller's `PATH`.
+fn program_at(ctx: &Context, program: &str) -> Result<PathBuf, String> {
+    let found = find_program(OsStr::new(program), ctx.caller.var("PATH"), &ctx.caller.cwd);
+    let place = if program.contains('/') { "an executable file" } else { "in PATH" };
+    found.ok_or_else(|| format!("`{program}` is not {place}"))
 }
 
 fn external(ctx: &Context, team: &TeamStore, program: String, layout: Layout) -> External {

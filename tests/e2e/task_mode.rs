@@ -78,6 +78,9 @@ fn tk_05_each_task_is_a_run_of_its_own_and_ends_with_it() {
     let up = stage.phalanx(&["up", &manifest, "--detach"]).expect(0);
     assert!(up.stderr.lines().any(|line| line == "mode task: as asked"), "{up:?}");
     two_at_work(&stage);
+    let status = stage.phalanx(&["--json", "status"]).expect(0).json();
+    let seen = |n: usize| (status["members"][n]["state"].clone(), status["members"][n]["task"].clone());
+    assert_eq!([seen(0), seen(1)], [(json!("working"), json!("1")), (json!("working"), json!("2"))]);
     go(&stage);
     wait_for("all to be over", || {
         (count(&stage, "task_completed") == 3 && count(&stage, "task_failed") == 1).then_some(())
@@ -176,10 +179,56 @@ fn sd_01_a_team_that_ends_takes_its_runs_with_it() {
     stage.assert_clean();
 }
 
+/// CR-01, TK-05: a run whose launcher is killed is ended as a whole, and its task done by another one.
+#[test]
+fn cr_01_a_run_that_is_killed_gives_its_task_to_another_one() {
+    let stage = stage();
+    let manifest = manifest(&stage, "manual", &["one"]);
+    stage.phalanx(&["up", &manifest, "--detach"]).expect(0);
+    stage.wait_event("alpha", "member_ready", "dev-1");
+    wait_for("the first run", || (begun(&stage).len() == 1).then_some(()));
+    let record = fs::read(stage.root().join("teams/alpha/phalanx/members/dev-1.json")).expect("record");
+    let record: Value = serde_json::from_slice(&record).expect("json");
+    let launcher = record["start"]["launcher"]["pid"].to_string();
+    assert!(std::process::Command::new("kill").args(["-9", &launcher]).status().expect("kill").success());
+    stage.wait_event("alpha", "task_released", "1");
+    wait_for("the second run", || (begun(&stage).len() == 2).then_some(()));
+    let programs = stage.processes().into_iter().filter(|line| line.contains("until [ -e go ]")).count();
+    assert_eq!(programs, 1, "the first one is gone: {:?}", stage.processes());
+    go(&stage);
+    stage.wait_event("alpha", "task_completed", "1");
+    assert_eq!((begun(&stage).len(), count(&stage, "task_claimed")), (2, 2));
+    stage.phalanx(&["down"]).expect(0);
+    stage.assert_clean();
+}
+
+/// A hook that refuses a completion is heard, though nobody is there any more who could go on.
+#[test]
+fn a_hook_refuses_what_a_run_has_done() {
+    let stage = stage();
+    go(&stage);
+    let manifest = manifest(&stage, "manual", &["one"]);
+    let hook = "[[hook]]\nevent = \"TaskCompleted\"\nrun = [\"sh\", \"-c\", \"echo not good >&2; exit 2\"]\n";
+    let text = fs::read_to_string(&manifest).expect("manifest") + hook;
+    fs::write(&manifest, text).expect("manifest");
+    stage.phalanx(&["up", &manifest, "--detach"]).expect(0);
+    stage.wait_event("alpha", "task_failed", "1");
+    let ours = task(&stage, "1")["metadata"]["phalanx"].clone();
+    assert_eq!((&ours["state"], &ours["outcome"]["exit_code"]), (&json!("failed"), &json!(0)));
+    let tail = ours["outcome"]["tail"].as_str().expect("tail");
+    assert!(tail.ends_with("Task #1: one\na hook refuses it: not good"), "{tail}");
+    stage.phalanx(&["down"]).expect(0);
+    stage.assert_clean();
+}
+
 /// `auto` says which it is and why.
 #[test]
 fn sp_08_auto_is_teammates_where_they_can_stand_and_tasks_elsewhere() {
     for (backend, line) in [
+        (
+            "exec:no-such-backend",
+            "mode task: no backend for standing members: `no-such-backend` is not in PATH",
+        ),
         ("tmux", "mode task: no backend for standing members: `tmux` is not in PATH"),
         ("pty", "mode teammate: pty, as asked"),
     ] {
@@ -192,7 +241,7 @@ fn sp_08_auto_is_teammates_where_they_can_stand_and_tasks_elsewhere() {
         let manifest = stage.file("auto.toml", &text);
         let up = stage.phalanx(&["up", &manifest, "--detach"]).expect(0);
         assert!(up.stderr.lines().any(|said| said == line), "{up:?}");
-        if backend == "tmux" {
+        if backend != "pty" {
             assert_eq!(stage.wait_event("alpha", "task_completed", "1")["member"], "dev");
         } else {
             let members = stage.phalanx(&["--json", "status"]).expect(0).json()["members"].clone();

@@ -65,6 +65,8 @@ pub(super) fn staff(state: &mut State, now: Timestamp, effects: &mut Vec<Effect>
         return;
     }
     for nth in 0..state.kinds.len() {
+        // A pause that is over would be due for ever.
+        state.kinds[nth].not_before.take_if(|at| *at <= now);
         if state.kinds[nth].template.is_per_task() {
             dispatch(state, nth, now, effects);
             continue;

@@ -55,6 +55,12 @@ impl Draft {
     fn is_briefed_by_message(&self) -> bool {
         self.profile.launch.brief == Brief::FirstMessage && self.part.order.session.is_none()
     }
+
+    /// Whether it has something to do as soon as it is up.
+    fn begins_at_once(&self) -> bool {
+        let order = &self.part.order;
+        order.prompt.is_some() || order.task.is_some() || self.is_briefed_by_message()
+    }
 }
 
 /// Checks an order on its own.
@@ -293,8 +299,8 @@ fn entry(
         cwd: draft.cwd.clone(),
         worktree_path: None,
         backend_type: Some(backend.wire().to_owned()),
-        // Until it works it does not; one with a first message begins at once.
-        is_active: Some(draft.part.order.prompt.is_some() || draft.is_briefed_by_message()),
+        // Until it works it does not.
+        is_active: Some(draft.begins_at_once()),
         name,
     };
     if let Some(site) = &draft.site {

@@ -246,3 +246,12 @@ fn runs_that_cannot_be_started_end_the_team_and_one_that_ends_begins_the_count_a
     let ended = react(&mut state, Event::Members(vec![run]), NOW);
     assert_eq!(started(&ended), ["dev-1", "dev-2"], "without a pause");
 }
+
+#[test]
+fn a_pause_that_is_over_is_not_waited_for_again() {
+    let (mut state, _) = per_task(Finish::Manual, 1);
+    react(&mut state, came_up(&["dev-1"], &[("dev-1", "no")]), NOW);
+    let again = state.next_tick().expect("a pause");
+    assert_eq!(started(&react(&mut state, Event::Tick, again)), ["dev-1"]);
+    assert_eq!(state.next_tick(), None, "it is underway");
+}
