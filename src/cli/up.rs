@@ -35,8 +35,8 @@ struct Plan {
     orders: Vec<Order>,
     /// Nobody stands: each task is a run of its own.
     tasks_only: bool,
-    /// Why that is so, or is not.
-    mode: Option<String>,
+    /// Why that is so, or is not, and what else a person should know.
+    said: Vec<String>,
     tasks: Vec<NewTask>,
 }
 
@@ -66,6 +66,7 @@ fn plan(setup: &Setup, args: &args::Up) -> Result<Plan, Failure> {
     let settings = ops::manifest::settings(&manifest, args.backend.clone(), args.keep)?;
     let (tasks_only, mode) = ops::manifest::mode(&setup.ctx, &manifest, &settings.backend);
     let wanted = ops::manifest::wanted(&manifest, tasks_only, here, read)?;
+    let said = mode.into_iter().chain(ops::manifest::crowds(&wanted.templates)).collect();
     let tmux_socket = args.tmux_socket.as_deref().map(|path| setup.absolute(path)).transpose()?;
     let plan = Plan {
         name: manifest.team.name.clone(),
@@ -74,7 +75,7 @@ fn plan(setup: &Setup, args: &args::Up) -> Result<Plan, Failure> {
         settings: Settings { templates: wanted.templates, tmux_socket, ..settings },
         orders: wanted.orders,
         tasks_only,
-        mode,
+        said,
     };
     let later = plan.settings.templates.iter().map(Template::sample);
     let all: Vec<Order> = plan.orders.iter().cloned().chain(later).collect();
@@ -154,7 +155,7 @@ async fn start(
     told: bool,
 ) -> Result<Vec<Spawned>, (Vec<Spawned>, Failure)> {
     let (ctx, store) = (setup.ctx.clone(), team.clone());
-    plan.mode.iter().for_each(|line| desk.say(line));
+    plan.said.iter().for_each(|line| desk.say(line));
     let batch = interrupt::aside(move || {
         if !plan.tasks.is_empty() {
             ops::task::lay_out(&ctx, &store, &plan.tasks)?;

@@ -130,6 +130,9 @@ pub(crate) async fn lead(
         let done = driver.next(&mut incoming, stops).await;
         driver.outlive(done).await?;
     }
+    if leads {
+        see_off(lead.team).await;
+    }
     driver.look(&Topic::Journal)?;
     let end = driver.state.end().unwrap_or(End::TeamGone);
     if let Some(hooks) = driver.hooks.take().filter(|_| end != End::TeamGone) {
@@ -145,6 +148,13 @@ pub(crate) async fn lead(
     }
     drop(lead.lease);
     Ok(end)
+}
+
+/// Runs that leave by themselves say so in the journal, and end: that is waited for.
+async fn see_off(team: &Team) {
+    let team = team.clone();
+    // If it cannot be seen, whoever deletes the team looks again.
+    let _ = tokio::task::spawn_blocking(move || ops::status::see_off(&team)).await;
 }
 
 /// Once all members have ended; git may take its time. What cannot be verified does not keep the lead from ending.

@@ -160,7 +160,7 @@ impl Template {
     }
 
     /// Only phalanx's own worker runs what tasks carry, and it does nothing else.
-    fn takes_commands(&self) -> bool {
+    pub(crate) fn takes_commands(&self) -> bool {
         self.order.command.is_empty() && self.order.profile.as_deref().unwrap_or(WORKER) == WORKER
     }
 

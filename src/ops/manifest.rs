@@ -15,6 +15,7 @@ use crate::model::settings::{BackendChoice, Finish, Settings};
 use crate::model::task::Extra;
 use crate::profile::WORKER;
 use crate::store::NewTask;
+use crate::worktree::checkout_of;
 
 /// How the team is run; what the command line says about the backend wins.
 pub(crate) fn settings(
@@ -168,6 +169,24 @@ pub(crate) fn mode(ctx: &Context, manifest: &Manifest, backend: &BackendChoice) 
             Err(problem) => (true, line("task", format!("no backend for standing members: {problem}"))),
         },
     }
+}
+
+/// One warning for each kind of which several runs work at once in one checkout (TK-09).
+pub(crate) fn crowds(templates: &[Template]) -> Vec<String> {
+    let crowd = |template: &Template| {
+        let several = matches!(template.demand, Demand::PerTask(Some(most)) if most > 1);
+        if !several || template.takes_commands() || template.order.worktree.is_some() {
+            return None;
+        }
+        let checkout = checkout_of(Path::new(template.order.cwd.as_deref()?))?;
+        Some(format!(
+            "runs of `{}` work in one checkout, {}: what one does to its files the other gets; give each its own \
+             with `worktree = true`, or name their `files` in the tasks",
+            template.order.name,
+            checkout.display()
+        ))
+    };
+    templates.iter().filter_map(crowd).collect()
 }
 
 /// Refuses members that cannot be one run for each task.

@@ -74,9 +74,11 @@ fn task(stage: &Stage, id: &str) -> Value {
 #[test]
 fn tk_05_each_task_is_a_run_of_its_own_and_ends_with_it() {
     let stage = stage();
+    fs::create_dir(stage.at("work/.git")).expect("a checkout");
     let manifest = manifest(&stage, "manual", &["one", "two", "fails", "four"]);
     let up = stage.phalanx(&["up", &manifest, "--detach"]).expect(0);
     assert!(up.stderr.lines().any(|line| line == "mode task: as asked"), "{up:?}");
+    assert!(up.stderr.contains("runs of `dev` work in one checkout, "), "TK-09: {up:?}");
     two_at_work(&stage);
     let status = stage.phalanx(&["--json", "status"]).expect(0).json();
     let seen = |n: usize| (status["members"][n]["state"].clone(), status["members"][n]["task"].clone());

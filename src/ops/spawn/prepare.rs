@@ -16,6 +16,7 @@ use crate::model::environ::{self, EnvRules};
 use crate::model::event::{EventKind, Note};
 use crate::model::id::{Incarnation, MemberName, agent_id};
 use crate::model::lifecycle::MemberState;
+use crate::model::mode::Mode;
 use crate::model::order::Order;
 use crate::model::placement::{BackendKind, ProcessId};
 use crate::model::protocol::Message;
@@ -115,13 +116,16 @@ pub(super) fn draft_once(ctx: &Context, roles: &Roles, order: &Order) -> Result<
     let name = whole.name.clone();
     let once = whole.once().ok_or_else(|| missing(format!("profile `{name}` has no one-shot form")))?;
     let mut draft = draft_as(ctx, roles, order, once)?;
-    if draft.plan {
+    // A command line has no plans.
+    let is_agent = !draft.profile.needs_command();
+    if draft.plan && is_agent {
         return Err(missing(format!(
             "`{}` has to have a plan approved, and a run without mail cannot",
             draft.name
         )));
     }
-    if let Some(mode) = draft.part.order.mode.filter(|_| !draft.profile.takes(Names::Mode)) {
+    let untold = |_: &Mode| is_agent && !draft.profile.takes(Names::Mode);
+    if let Some(mode) = draft.part.order.mode.filter(untold) {
         let said = format!("the one-shot form of `{name}` is not told its mode, `{}`", mode.as_str());
         draft.part.warnings.push(said);
     }
