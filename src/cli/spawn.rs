@@ -100,6 +100,7 @@ fn order(args: args::Spawn) -> Result<Order, Failure> {
         tools: Default::default(),
         env: args.env,
         command: args.command,
+        task: None,
     })
 }
 

@@ -96,9 +96,9 @@ fn create(setup: &Setup, team: &Team, args: Create) -> Done {
         active_form: args.active_form,
         owner: args.owner.as_deref().map(member).transpose()?,
         blocked_by: args.blocked_by,
-        after: Vec::new(),
         extra: Extra { run: args.command, files: args.files, priority: args.priority, ..Extra::default() },
         metadata,
+        ..NewTask::default()
     };
     let made = ops::task::create(&setup.ctx, team, &[new])?;
     match made.first() {

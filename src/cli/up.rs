@@ -12,7 +12,7 @@ use super::setup::Setup;
 use super::{Done, args, interrupt, lead};
 use crate::lead::End;
 use crate::model::manifest::Manifest;
-use crate::model::order::Order;
+use crate::model::order::{Order, Template};
 use crate::model::placement::BackendKind;
 use crate::model::settings::Settings;
 use crate::ops::spawn::{Spawned, Terms};
@@ -33,6 +33,10 @@ struct Plan {
     description: String,
     settings: Settings,
     orders: Vec<Order>,
+    /// Nobody stands: each task is a run of its own.
+    tasks_only: bool,
+    /// Why that is so, or is not, and what else a person should know.
+    said: Vec<String>,
     tasks: Vec<NewTask>,
 }
 
@@ -59,8 +63,10 @@ fn plan(setup: &Setup, args: &args::Up) -> Result<Plan, Failure> {
         read_text(&path, MAX_MANIFEST).map_err(problem)
     };
     let here = &setup.ctx.caller.cwd;
-    let wanted = ops::manifest::wanted(&manifest, here, read)?;
     let settings = ops::manifest::settings(&manifest, args.backend.clone(), args.keep)?;
+    let (tasks_only, mode) = ops::manifest::mode(&setup.ctx, &manifest, &settings.backend);
+    let wanted = ops::manifest::wanted(&manifest, tasks_only, here, read)?;
+    let said = mode.into_iter().chain(ops::manifest::crowds(&wanted.templates)).collect();
     let tmux_socket = args.tmux_socket.as_deref().map(|path| setup.absolute(path)).transpose()?;
     let plan = Plan {
         name: manifest.team.name.clone(),
@@ -68,11 +74,15 @@ fn plan(setup: &Setup, args: &args::Up) -> Result<Plan, Failure> {
         tasks: ops::manifest::tasks(&manifest, here)?,
         settings: Settings { templates: wanted.templates, tmux_socket, ..settings },
         orders: wanted.orders,
+        tasks_only,
+        said,
     };
-    let later = plan.settings.templates.iter().map(|template| template.order.clone());
+    let later = plan.settings.templates.iter().map(Template::sample);
     let all: Vec<Order> = plan.orders.iter().cloned().chain(later).collect();
     let checked = ops::spawn::check(&setup.ctx, &plan.settings.roles, &all);
     let checked = checked.and_then(|()| ops::manifest::check_work(&manifest));
+    let fits = if tasks_only { ops::manifest::check_task_mode(&manifest) } else { Ok(()) };
+    let checked = fits.and(checked);
     checked.map_err(|e| Failure::new(e.kind().into(), format!("{shown}: {}", chain(&e)), e.hint()))?;
     Ok(plan)
 }
@@ -145,14 +155,18 @@ async fn start(
     told: bool,
 ) -> Result<Vec<Spawned>, (Vec<Spawned>, Failure)> {
     let (ctx, store) = (setup.ctx.clone(), team.clone());
+    plan.said.iter().for_each(|line| desk.say(line));
     let batch = interrupt::aside(move || {
         if !plan.tasks.is_empty() {
             ops::task::lay_out(&ctx, &store, &plan.tasks)?;
         }
+        if plan.tasks_only {
+            return Ok(None);
+        }
         let terms = Terms { backend: None, deadline: START, unique: false, layout: None };
-        Ok(ops::spawn::spawn(&ctx, &store, &plan.orders, &terms)?)
+        Ok(Some(ops::spawn::spawn(&ctx, &store, &plan.orders, &terms)?))
     });
-    let batch = batch.await.map_err(|failure| (Vec::new(), failure))?;
+    let Some(batch) = batch.await.map_err(|failure| (Vec::new(), failure))? else { return Ok(Vec::new()) };
     if told {
         batch.fallbacks.iter().for_each(|fallback| desk.say(&fallback.to_string()));
     }

@@ -178,6 +178,11 @@ impl<'a> Driver<'a> {
 
     /// Once the end is reached: what is left to be heard is heard, and a lead goes through what it has ended.
     async fn finish(&mut self, stops: &mut UnboundedReceiver<Stop>) -> Result<End, OpsError> {
+        if self.leads {
+            let team = self.team.clone();
+            // Runs that leave by themselves say so in the journal. If it cannot be seen, whoever deletes the team looks again.
+            let _ = tokio::task::spawn_blocking(move || ops::status::see_off(&team)).await;
+        }
         self.look(&Topic::Journal)?;
         let end = self.state.end().unwrap_or(End::TeamGone);
         if end == End::TeamGone {
@@ -430,6 +435,7 @@ impl<'a> Driver<'a> {
             Effect::Report(tasks) => ops::results::report(self.team, tasks)?,
             Effect::Hook(occasion) => self.hooks.iter().for_each(|hooks| hooks.run(occasion.clone())),
             Effect::Tell(drift) => ops::task::tell(self.team, drift.clone())?,
+            Effect::TellFreed(tasks) => ops::task::tell_freed(self.team, tasks)?,
             Effect::Warn { member, text } => {
                 let note = Note::of(EventKind::Warning).with("text", text.as_str());
                 ops::events::note(self.team, Note { member: member.clone(), ..note })?;

@@ -41,6 +41,8 @@ pub(crate) enum Effect {
     Report(Vec<TaskId>),
     /// Say in the journal what another program did to a task.
     Tell(Drift),
+    /// Tell the owners of these tasks that another program has freed them.
+    TellFreed(Vec<TaskId>),
     /// Have the user's hooks run for this.
     Hook(Occasion),
     /// Say in the journal that something is odd.

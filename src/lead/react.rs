@@ -59,7 +59,12 @@ pub(crate) fn react(state: &mut State, event: Event, now: Timestamp) -> Vec<Effe
 /// What others did to tasks since the last look is told (TK-07).
 fn see_board(state: &mut State, board: Board, effects: &mut Vec<Effect>) {
     if let Some(before) = &state.seen {
-        effects.extend(drift::between(&before.board, &board).into_iter().map(Effect::Tell));
+        let drifts = drift::between(&before.board, &board);
+        let freed = drift::freed(&before.board, &board, &drifts);
+        effects.extend(drifts.into_iter().map(Effect::Tell));
+        if !freed.is_empty() {
+            effects.push(Effect::TellFreed(freed));
+        }
     }
     if state.wants_reports() {
         state.results = results::ended(&board, &state.reported);
@@ -102,7 +107,8 @@ fn settle(state: &mut State, effects: &mut Vec<Effect>) {
 /// No task can be begun any more, or there is nobody left to do it.
 fn nothing_moves(state: &State) -> bool {
     let nobody = state.members.is_empty() && !staff::grows(state);
-    state.members_seen && state.seen.as_ref().is_some_and(|seen| !seen.can_move || nobody)
+    let over = !staff::has_runs(state);
+    over && state.members_seen && state.seen.as_ref().is_some_and(|seen| !seen.can_move || nobody)
 }
 
 #[cfg(test)]

@@ -120,6 +120,8 @@ pub(super) struct Kind {
     pub(super) asked_for: Option<usize>,
     /// Told to the driver to be started, and nothing heard yet.
     pub(super) starting: BTreeSet<MemberName>,
+    /// The tasks of those, where each is started for one.
+    pub(super) dispatched: BTreeMap<MemberName, TaskId>,
     /// In a row.
     pub(super) failures: u32,
     /// The next start waits until then.

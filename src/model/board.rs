@@ -175,8 +175,13 @@ impl Board {
             return None;
         }
         let running = self.tasks.values().filter(|t| t.state == TaskState::InProgress && t.id != task.id);
-        running.into_iter().find(|t| patterns_meet(&t.extra.files, &task.extra.files)).map(|t| t.id)
+        running.into_iter().find(|t| share_files(t, task)).map(|t| t.id)
     }
+}
+
+/// Whether two tasks may touch the same file.
+pub(super) fn share_files(a: &Task, b: &Task) -> bool {
+    patterns_meet(&a.extra.files, &b.extra.files)
 }
 
 fn patterns_meet(a: &[String], b: &[String]) -> bool {

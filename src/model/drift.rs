@@ -1,9 +1,11 @@
 //! What strangers did to the board between two looks at it (TK-07). Pure: it compares; who says it, and where, is not
 //! known here. A change that phalanx wrote over before anybody looked is not seen.
 
+use std::collections::BTreeSet;
+
 use super::board::Board;
 use super::id::TaskId;
-use super::task::Task;
+use super::task::{Task, TaskState};
 
 /// What became of one task by another program's hand.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -20,6 +22,30 @@ pub(crate) enum Drift {
     },
     /// What phalanx had written was replaced.
     Rewritten { id: TaskId, subject: String, fields: Vec<String> },
+}
+
+impl Drift {
+    fn id(&self) -> TaskId {
+        match self {
+            Drift::Vanished { id, .. } | Drift::Changed { id, .. } | Drift::Rewritten { id, .. } => *id,
+        }
+    }
+}
+
+/// The tasks that can be begun because of what others did: they were blocked `before`, by a task that others ended or
+/// took away, or by an edge that others cut. Each once, whatever came together (TK-04).
+pub(crate) fn freed(before: &Board, now: &Board, drifts: &[Drift]) -> Vec<TaskId> {
+    let touched: BTreeSet<TaskId> = drifts.iter().map(Drift::id).collect();
+    let is_freed = |task: &&Task| {
+        let waited = before.open_blockers(before.tasks.get(&task.id).unwrap_or(task));
+        let by_others = touched.contains(&task.id) || waited.iter().any(|id| touched.contains(id));
+        !waited.is_empty() && by_others && now.open_blockers(task).is_empty()
+    };
+    if touched.is_empty() {
+        return Vec::new();
+    }
+    let pending = now.tasks.values().filter(|task| task.state == TaskState::Pending);
+    pending.filter(is_freed).map(|task| task.id).collect()
 }
 
 /// What others did from `before` to `now`. A task that was not there before has nothing to be compared with.
@@ -96,6 +122,30 @@ mod tests {
         let unreadable = Board { unreadable: [TaskId(3)].into(), ..Board::default() };
         assert_eq!(between(&before, &deleted), []);
         assert_eq!(between(&before, &unreadable), []);
+    }
+
+    /// TK-04: by what strangers end, take away or cut, however many do so together; not by what blocked nothing before.
+    #[test]
+    fn tk_04_what_strangers_free_is_found_once() {
+        let (mut one, two) = (Task::new(TaskId(1), "s", "d"), Task::new(TaskId(2), "s", "d"));
+        let mut behind = Task::new(TaskId(3), "s", "d");
+        behind.blocked_by = vec![one.id, two.id];
+        let before = board(&[one.clone(), two.clone(), behind.clone()]);
+        let freed_by = |now: &Board| freed(&before, now, &between(&before, now));
+        assert_eq!(freed_by(&board(&[two.clone(), behind.clone()])), [], "the other one still blocks it");
+        assert_eq!(freed_by(&board(std::slice::from_ref(&behind))), [TaskId(3)], "both vanish in one look");
+        one.state = TaskState::Completed;
+        assert_eq!(freed_by(&board(&[one.clone(), behind.clone()])), [TaskId(3)], "one ends, one vanishes");
+        let done = board(&[one.clone(), behind.clone()]);
+        let gone = board(std::slice::from_ref(&behind));
+        assert_eq!(
+            freed(&done, &gone, &between(&done, &gone)),
+            [],
+            "what vanishes had been completed before"
+        );
+        let mut cut = behind.clone();
+        cut.blocked_by.clear();
+        assert_eq!(freed_by(&board(&[one, two, cut])), [TaskId(3)], "its edges are cut");
     }
 
     #[test]

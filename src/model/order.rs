@@ -1,14 +1,21 @@
 //! A teammate that is wanted, and one that is wanted only while there is work for it. How it is started is not known
 //! here.
 
+use std::collections::BTreeSet;
+
 use serde::{Deserialize, Serialize};
 
-use super::board::Board;
-use super::id::MemberName;
+use super::board::{self, Board};
+use super::id::{MemberName, TaskId};
 use super::mode::Mode;
 use super::role::Tools;
 use super::task::{Task, TaskState};
 use super::worktree;
+
+/// The profile of phalanx itself, which runs what tasks carry.
+pub(crate) const WORKER: &str = "worker";
+/// The profile of any command line.
+pub(crate) const SHELL: &str = "shell";
 
 /// A teammate that is wanted.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
@@ -33,6 +40,9 @@ pub(crate) struct Order {
     pub(crate) tools: Tools,
     pub(crate) env: Vec<(String, String)>,
     pub(crate) command: Vec<String>,
+    /// It is one run for this task, and no standing member.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) task: Option<TaskId>,
 }
 
 /// How many of a kind there shall be (seed 002, dynamic scaling).
@@ -53,6 +63,9 @@ pub(crate) enum Demand {
     WhenNeeded,
     /// As many as there is work for, `NAME-1` and on.
     Scaled(Scale),
+    /// Never: each task is a run of its own (seed 002, task mode). So many at once, `NAME-1` and on; none: one after
+    /// the other, each under the name itself.
+    PerTask(Option<usize>),
 }
 
 /// What members of a kind are made from.
@@ -65,16 +78,101 @@ pub(crate) struct Template {
 impl Template {
     /// The names that its members can have.
     pub(crate) fn names(&self) -> Vec<MemberName> {
+        let counted = |max| (1..=max).map(|n| format!("{}-{n}", self.order.name)).collect();
         let names = match self.demand {
-            Demand::Standing | Demand::WhenNeeded => vec![self.order.name.clone()],
-            Demand::Scaled(scale) => (1..=scale.max).map(|n| format!("{}-{n}", self.order.name)).collect(),
+            Demand::Standing | Demand::WhenNeeded | Demand::PerTask(None) => vec![self.order.name.clone()],
+            Demand::Scaled(Scale { max, .. }) | Demand::PerTask(Some(max)) => counted(max),
         };
         names.iter().filter_map(|name| MemberName::new(name).ok()).collect()
+    }
+
+    /// Whether a member of this name is made from it.
+    pub(crate) fn makes(&self, name: &MemberName) -> bool {
+        self.names().iter().any(|ours| ours.clashes_with(name.as_str()))
     }
 
     /// An order for one more.
     pub(crate) fn order(&self, name: &MemberName) -> Order {
         Order { name: name.to_string(), ..self.order.clone() }
+    }
+
+    /// Whether each task is a run of its own.
+    pub(crate) fn is_per_task(&self) -> bool {
+        matches!(self.demand, Demand::PerTask(_))
+    }
+
+    /// An order for one run that does this task. What a task tells a worker to run is run as it is; other programs are
+    /// given the task as their prompt.
+    pub(crate) fn order_for(&self, name: &MemberName, task: &Task) -> Order {
+        let order = Order { task: Some(task.id), ..self.order(name) };
+        if self.takes_commands() {
+            let mut env = order.env.clone();
+            env.extend(task.extra.env.clone());
+            let cwd = task.extra.cwd.clone().or(order.cwd.clone());
+            let command = task.extra.run.clone();
+            return Order { profile: Some(SHELL.to_owned()), prompt: None, cwd, env, command, ..order };
+        }
+        let told = format!("Task #{}: {}\n\n{}", task.id, task.subject, task.description);
+        let parts: Vec<&str> = order.prompt.as_deref().into_iter().chain([told.trim_end()]).collect();
+        Order { prompt: Some(parts.join("\n\n")), ..order }
+    }
+
+    /// An order as for some task, to see whether it could be carried out.
+    pub(crate) fn sample(&self) -> Order {
+        let mut task = Task::new(TaskId(0), "any", "");
+        task.extra.run.push("true".to_owned());
+        match (self.is_per_task(), self.names().first()) {
+            (true, Some(name)) => self.order_for(name, &task),
+            (true | false, _) => self.order.clone(),
+        }
+    }
+
+    /// The runs to be started now: as many as there are names that are not `busy` and tasks that can be begun and are not
+    /// `taken`, what is assigned to one of the names first, then the lowest id.
+    pub(crate) fn dispatch(
+        &self,
+        board: &Board,
+        busy: &BTreeSet<MemberName>,
+        taken: &BTreeSet<TaskId>,
+    ) -> Vec<Order> {
+        let is_busy = |name: &MemberName| busy.iter().any(|other| other.clashes_with(name.as_str()));
+        let mut free: Vec<MemberName> = self.names().into_iter().filter(|name| !is_busy(name)).collect();
+        if free.is_empty() {
+            return Vec::new();
+        }
+        let open = |task: &&Task| {
+            task.state == TaskState::Pending && !taken.contains(&task.id) && board.is_free(task)
+        };
+        let open: Vec<&Task> = board.tasks.values().filter(open).collect();
+        let names = self.names();
+        let mine = open.iter().filter(|task| task.owner.is_some() && self.is_for_it(&names, task));
+        let anybodys = open.iter().filter(|task| task.owner.is_none() && self.is_for_it(&names, task));
+        let (mut orders, mut chosen) = (Vec::new(), Vec::<&Task>::new());
+        for task in mine.chain(anybodys) {
+            let suits = |name: &MemberName| task.owner.is_none() || task.is_owned_by(name);
+            let Some(place) = free.iter().position(suits) else { continue };
+            if !chosen.iter().any(|other| board::share_files(other, task)) {
+                orders.push(self.order_for(&free.remove(place), task));
+                chosen.push(task);
+            }
+        }
+        orders
+    }
+
+    /// Only phalanx's own worker runs what tasks carry, and it does nothing else.
+    pub(crate) fn takes_commands(&self) -> bool {
+        self.order.command.is_empty() && self.order.profile.as_deref().unwrap_or(WORKER) == WORKER
+    }
+
+    /// Whether a member of the kind, who can have these names, may take the task when it is pending.
+    fn is_for_it(&self, names: &[MemberName], task: &Task) -> bool {
+        let role = self.order.role.as_deref();
+        // One that is there for its role alone does not come for what anybody can do.
+        let waits_for_role = self.demand == Demand::WhenNeeded && role.is_some();
+        let suits = task.fits(role) && (task.extra.role.is_some() || !waits_for_role);
+        let able = !self.is_per_task() || self.takes_commands() != task.extra.run.is_empty();
+        let ours = names.iter().any(|name| task.is_owned_by(name));
+        able && (ours || task.owner.is_none() && suits)
     }
 
     /// How many there should be: one for each task in hand and for each that one of them could begin now, within
@@ -84,16 +182,12 @@ impl Template {
             Demand::Standing => (1, 1),
             Demand::WhenNeeded => (0, 1),
             Demand::Scaled(Scale { min, max }) => (min, max),
+            Demand::PerTask(max) => (0, max.unwrap_or(1)),
         };
         let names = self.names();
-        let ours = |task: &Task| names.iter().any(|name| task.is_owned_by(name));
-        let role = self.order.role.as_deref();
-        // One that is there for its role alone does not come for what anybody can do.
-        let waits_for_role = self.demand == Demand::WhenNeeded && role.is_some();
-        let suits = |task: &Task| task.fits(role) && (task.extra.role.is_some() || !waits_for_role);
         let counts = |task: &&Task| match task.state {
-            TaskState::InProgress => ours(task),
-            TaskState::Pending => (task.owner.is_none() && suits(task) || ours(task)) && board.is_free(task),
+            TaskState::InProgress => names.iter().any(|name| task.is_owned_by(name)),
+            TaskState::Pending => self.is_for_it(&names, task) && board.is_free(task),
             TaskState::Completed | TaskState::Failed | TaskState::Cancelled => false,
         };
         board.tasks.values().filter(counts).count().clamp(min, max)
@@ -153,5 +247,70 @@ mod tests {
         assert_eq!(names(template(Demand::WhenNeeded)), ["dev"]);
         let three = template(Demand::Scaled(Scale { min: 0, max: 3 }));
         assert_eq!(names(three), ["dev-1", "dev-2", "dev-3"]);
+    }
+
+    fn orders(template: &Template, board: &Board, busy: &[&str], taken: &[u64]) -> Vec<(String, u64)> {
+        let busy = busy.iter().map(|name| MemberName::new(name).expect("name")).collect();
+        let taken = taken.iter().copied().map(TaskId).collect();
+        let orders = template.dispatch(board, &busy, &taken);
+        orders.into_iter().map(|order| (order.name, order.task.expect("a task").0)).collect()
+    }
+
+    #[test]
+    fn each_task_is_dispatched_to_a_free_name_what_is_assigned_first() {
+        use TaskState::{Completed, Failed, InProgress, Pending};
+        let mut dev = template(Demand::PerTask(Some(2)));
+        dev.order.profile = Some("claude".to_owned());
+        let given = |names: &[(&str, u64)]| {
+            names.iter().map(|(name, id)| ((*name).to_owned(), *id)).collect::<Vec<_>>()
+        };
+        let mut all = board(&[(Pending, None, None); 4]);
+        assert_eq!(orders(&dev, &all, &[], &[]), given(&[("dev-1", 1), ("dev-2", 2)]));
+        assert_eq!(orders(&dev, &all, &["DEV-1"], &[1]), given(&[("dev-2", 2)]));
+        assert_eq!(orders(&dev, &all, &["dev-1", "dev-2"], &[]), []);
+        all.tasks.get_mut(&TaskId(4)).expect("a task").owner = Some("dev-1".to_owned());
+        assert_eq!(orders(&dev, &all, &[], &[]), given(&[("dev-1", 4), ("dev-2", 1)]));
+        assert_eq!(orders(&dev, &all, &["dev-1"], &[]), given(&[("dev-2", 1)]), "4 waits for dev-1");
+        for id in [1, 2] {
+            all.tasks.get_mut(&TaskId(id)).expect("a task").extra.files = vec!["src/**".to_owned()];
+        }
+        assert_eq!(orders(&dev, &all, &["dev-1"], &[]), given(&[("dev-2", 1)]));
+        all.tasks.get_mut(&TaskId(4)).expect("a task").state = Completed;
+        assert_eq!(
+            orders(&dev, &all, &[], &[]),
+            given(&[("dev-1", 1), ("dev-2", 3)]),
+            "1 and 2 touch the same"
+        );
+        let others = [
+            (Pending, Some("ann"), None),
+            (Pending, None, Some("tester")),
+            (InProgress, Some("dev-1"), None),
+            (Failed, None, None),
+        ];
+        assert_eq!(orders(&dev, &board(&others), &[], &[]), []);
+        let alone = Template { demand: Demand::PerTask(None), ..dev };
+        assert_eq!(orders(&alone, &board(&[(Pending, None, None); 4]), &[], &[]), given(&[("dev", 1)]));
+    }
+
+    #[test]
+    fn a_worker_runs_what_tasks_carry_and_other_programs_are_told_the_task() {
+        let mut all = board(&[(TaskState::Pending, None, None); 2]);
+        let task = all.tasks.get_mut(&TaskId(2)).expect("a task");
+        task.extra.run = vec!["make".to_owned()];
+        task.extra.cwd = Some("/sub".to_owned());
+        task.extra.env = [("A".to_owned(), "b".to_owned())].into();
+        let mut one = template(Demand::PerTask(Some(5)));
+        (one.order.prompt, one.order.cwd) = (Some("Be short.".to_owned()), Some("/".to_owned()));
+        let run = &one.dispatch(&all, &BTreeSet::new(), &BTreeSet::new())[..];
+        let [run] = run else { panic!("one order: {run:?}") };
+        assert_eq!((run.task, run.profile.as_deref(), &run.prompt), (Some(TaskId(2)), Some("shell"), &None));
+        assert_eq!((run.cwd.as_deref(), run.command.as_slice()), (Some("/sub"), &["make".to_owned()][..]));
+        assert_eq!(run.env, [("A".to_owned(), "b".to_owned())]);
+        one.order.profile = Some("claude".to_owned());
+        let told = &one.dispatch(&all, &BTreeSet::new(), &BTreeSet::new())[..];
+        let [told] = told else { panic!("one order: {told:?}") };
+        assert_eq!((told.task, told.profile.as_deref()), (Some(TaskId(1)), Some("claude")));
+        assert_eq!(told.prompt.as_deref(), Some("Be short.\n\nTask #1: s\n\nd"));
+        assert_eq!((one.wanted(&all), told.cwd.as_deref()), (1, Some("/")));
     }
 }

@@ -3,7 +3,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::id::{Incarnation, MemberName};
+use super::id::{Incarnation, MemberName, TaskId};
 use super::lifecycle::MemberState;
 use super::mode::Mode;
 use super::placement::{BackendKind, Placement, ProcessId};
@@ -27,6 +27,9 @@ pub(crate) struct Wish {
     pub(crate) plan: bool,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) prompt: Option<String>,
+    /// The one task that the run is for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) task: Option<TaskId>,
     /// Those of its role and its team among them.
     #[serde(default, skip_serializing_if = "Tools::is_empty")]
     pub(crate) tools: Tools,
@@ -180,6 +183,7 @@ mod tests {
                 mode: Some(Mode::Plan),
                 plan: false,
                 prompt: None,
+                task: None,
                 tools: Tools::default(),
                 argv: vec!["x".to_owned()],
                 cwd: "/".to_owned(),

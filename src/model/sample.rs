@@ -31,6 +31,7 @@ pub(crate) fn record(name: &str, incarnation: Incarnation, profile: &str, at: Ti
             mode: None,
             plan: false,
             prompt: None,
+            task: None,
             tools: Default::default(),
             argv: Vec::new(),
             cwd: "/".to_owned(),

@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 use super::environ::EnvRules;
 use super::hook::Hook;
 use super::id::MemberName;
+use super::limits::Limits;
 use super::order::Template;
 use super::placement::{BackendKind, Layout};
 use super::role::Roles;
@@ -121,6 +122,9 @@ pub(crate) struct Settings {
     /// A member that owes an answer for so long is unresponsive; seconds.
     #[serde(default = "unresponsive_after_s")]
     pub(crate) unresponsive_after_s: u64,
+    /// How much one member is given at once.
+    #[serde(default)]
+    pub(crate) limits: Limits,
     #[serde(default)]
     pub(crate) env: EnvRules,
     /// What members may do unasked, must not do, and must ask for.
@@ -168,6 +172,7 @@ impl Settings {
             max_members,
             max_depth: 1,
             unresponsive_after_s: unresponsive_after_s(),
+            limits: Limits::default(),
             env: EnvRules::default(),
             rules: TeamRules::default(),
             roles: Roles::default(),

@@ -118,6 +118,9 @@ pub(crate) struct Extra {
     pub(crate) ended_by: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) outcome: Option<Outcome>,
+    /// Who gave it to its owner; none if the owner took it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) assigned_by: Option<String>,
     /// Its owner was named by somebody else and has not been told yet.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub(crate) untold: bool,
@@ -282,7 +285,7 @@ impl Task {
 }
 
 /// The known keys of [`Extra`]; a newer phalanx may have put others beside them.
-const EXTRA_KEYS: [&str; 19] = [
+const EXTRA_KEYS: [&str; 20] = [
     "role",
     "event",
     "cause",
@@ -300,6 +303,7 @@ const EXTRA_KEYS: [&str; 19] = [
     "ended_by",
     "outcome",
     "released",
+    "assigned_by",
     "untold",
     "seal",
 ];

@@ -11,9 +11,11 @@ use crate::backend::iterm2::{self, Iterm2, ItermHome};
 use crate::backend::pty::Pty;
 use crate::backend::tmux::{self, Tmux};
 use crate::backend::{Backend, TmuxHome};
+use crate::model::id::{MemberName, TaskId};
 use crate::model::placement::{BackendKind, Layout, Placement};
 use crate::model::settings::BackendChoice;
 use crate::store::TeamStore;
+use crate::sys::child::open_pty;
 use crate::sys::env::{find_program, tty_name};
 
 /// The caller's own place in tmux, from `$TMUX` (`socket,pid,session`) and `$TMUX_PANE`.
@@ -64,6 +66,21 @@ pub(crate) fn choose_backend(
     let asked = asked.or(settings.map(|s| s.backend)).unwrap_or_default();
     let facts = facts(ctx, &asked);
     choose(&asked, &facts).map_err(|problem| OpsError::BackendUnavailable { backend: asked, problem })
+}
+
+/// Whether members can stand in a team that `asked` for this backend, and which backend that is and why.
+///
+/// # Errors
+/// Why none can.
+pub(crate) fn stands(ctx: &Context, asked: &BackendChoice) -> Result<Chosen, String> {
+    let chosen = choose(asked, &facts(ctx, asked))?;
+    if let BackendChoice::Exec(program) = asked {
+        program_at(ctx, program)?;
+    }
+    match chosen.backend {
+        BackendKind::Pty => open_pty(1, 1).map(|_| chosen).map_err(|e| e.to_string()),
+        BackendKind::Tmux | BackendKind::Iterm2 | BackendKind::Exec => Ok(chosen),
+    }
 }
 
 /// What the choice depends on; what cannot matter is not looked for.
@@ -130,10 +147,11 @@ pub(crate) fn open(
     open_at(ctx, team, home, layout)
 }
 
-/// What starts a launcher without any place, for a program that answers once.
-pub(super) fn once(ctx: &Context, team: &TeamStore) -> Box<dyn Backend> {
+/// What starts a launcher without any place, for a program that answers once, or is run for one task.
+pub(super) fn once(ctx: &Context, team: &TeamStore, task: Option<TaskId>) -> Box<dyn Backend> {
     let team = team.clone();
-    Box::new(Pty::without_terminal(ctx.caller.env.clone(), move |name| team.log(name)))
+    let log = move |name: &MemberName| task.map_or_else(|| team.log(name), |id| team.task_log(id));
+    Box::new(Pty::without_terminal(ctx.caller.env.clone(), log))
 }
 
 fn program_of(choice: &BackendChoice) -> Option<&str> {
@@ -154,16 +172,19 @@ fn open_program(
         let backend = BackendChoice::Exec(program.to_owned());
         OpsError::BackendUnavailable { backend, problem }
     };
-    let found = find_program(OsStr::new(program), ctx.caller.var("PATH"), &ctx.caller.cwd);
-    let found = found.ok_or_else(|| {
-        let place = if program.contains('/') { "an executable file" } else { "in PATH" };
-        unavailable(format!("`{program}` is not {place}"))
-    })?;
+    let found = program_at(ctx, program).map_err(unavailable)?;
     let full = ctx.caller.cwd.join(found).components().collect::<PathBuf>();
     let full = full.to_str().ok_or_else(|| unavailable("its path is not UTF-8".to_owned()))?;
     let backend = external(ctx, team, full.to_owned(), layout);
     backend.probe().map_err(|e| unavailable(e.to_string()))?;
     Ok(Box::new(backend))
+}
+
+/// A program by its path or in the caller's `PATH`.
+fn program_at(ctx: &Context, program: &str) -> Result<PathBuf, String> {
+    let found = find_program(OsStr::new(program), ctx.caller.var("PATH"), &ctx.caller.cwd);
+    let place = if program.contains('/') { "an executable file" } else { "in PATH" };
+    found.ok_or_else(|| format!("`{program}` is not {place}"))
 }
 
 fn external(ctx: &Context, team: &TeamStore, program: String, layout: Layout) -> External {

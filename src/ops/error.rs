@@ -177,6 +177,11 @@ impl From<StoreError> for OpsError {
 }
 
 impl OpsError {
+    /// Whether a claim was refused: somebody else has changed the board meanwhile.
+    pub(crate) fn is_refused_claim(&self) -> bool {
+        matches!(self, OpsError::Store(StoreError::Refused(_)))
+    }
+
     /// The class of the failure.
     pub(crate) fn kind(&self) -> Kind {
         match self {
@@ -387,6 +392,7 @@ fn store_kind(e: &StoreError) -> Kind {
         | StoreError::NotOver { .. }
         | StoreError::Over { .. }
         | StoreError::Circle { .. }
+        | StoreError::AtCapacity(_)
         | StoreError::NewerFormat { .. } => Kind::Refused,
         StoreError::MessageTooLong { .. } | StoreError::Name(_) => Kind::Usage,
         StoreError::Lock(crate::sys::lock::LockError::Timeout { .. }) => Kind::Deadline,
@@ -425,6 +431,12 @@ fn store_hint(e: &StoreError) -> Option<String> {
         StoreError::NotOver { .. } => {
             Some("wait for its end, or delete it all the same with `--force`".to_owned())
         }
+        StoreError::AtCapacity(full) => Some(format!(
+            "wait for one of them (`phalanx wait --until task={}`), give it to another member, leave it without an \
+             owner, or raise `{}` in [team] of the manifest; of a team that runs, in its phalanx/team.json",
+            full.open.first().map(ToString::to_string).unwrap_or_default(),
+            full.key()
+        )),
         StoreError::NotYours { .. } => Some("speak as its owner or as the lead: `--as NAME`".to_owned()),
         _ => None,
     }

@@ -3,16 +3,19 @@
 
 use std::path::Path;
 
+use super::backends;
+use super::context::Context;
 use super::error::OpsError;
 use crate::model::environ::EnvRules;
 use crate::model::id::MemberName;
-use crate::model::manifest::{self, Manifest, MemberSpec, TaskSpec};
+use crate::model::manifest::{self, Manifest, MemberSpec, TaskSpec, TeamMode};
 use crate::model::order::{Demand, Order, Scale, Template};
 use crate::model::rules::{RuleSet, TeamRules};
 use crate::model::settings::{BackendChoice, Finish, Settings};
 use crate::model::task::Extra;
 use crate::profile::WORKER;
 use crate::store::NewTask;
+use crate::worktree::checkout_of;
 
 /// How the team is run; what the command line says about the backend wins.
 pub(crate) fn settings(
@@ -37,6 +40,7 @@ pub(crate) fn settings(
         worktree: manifest.worktree.clone(),
         hooks: manifest.hooks.clone(),
         max_depth: team.max_depth,
+        limits: team.limits,
         unresponsive_after_s: team.unresponsive_after,
         ..Settings::by_hand(team.max_members)
     })
@@ -62,9 +66,11 @@ pub(crate) struct Wanted {
     pub(crate) templates: Vec<Template>,
 }
 
-/// The members to be started; `read` gives the text of a prompt file. Relative directories are meant from `here`.
+/// The members to be started, in a team of task mode with `tasks_only`; `read` gives the text of a prompt file. Relative
+/// directories are meant from `here`.
 pub(crate) fn wanted<E>(
     manifest: &Manifest,
+    tasks_only: bool,
     here: &Path,
     mut read: impl FnMut(&str) -> Result<String, E>,
 ) -> Result<Wanted, E> {
@@ -72,6 +78,9 @@ pub(crate) fn wanted<E>(
     for member in &manifest.members {
         let order = order(member, here, &mut read)?;
         let demand = match (member.scale, member.when_needed, member.restart) {
+            (scale, _, _) if tasks_only || member.is_task_only(&manifest.roles) => {
+                Demand::PerTask(scale.map(|scale| scale.max))
+            }
             (Some(scale), _, _) => Demand::Scaled(scale),
             (None, true, _) => Demand::WhenNeeded,
             (None, false, true) => Demand::Standing,
@@ -83,7 +92,7 @@ pub(crate) fn wanted<E>(
         let template = Template { order, demand };
         let at_once = match demand {
             Demand::Scaled(Scale { min, .. }) => min,
-            Demand::WhenNeeded => 0,
+            Demand::WhenNeeded | Demand::PerTask(_) => 0,
             Demand::Standing => 1,
         };
         wanted.orders.extend(template.names().iter().take(at_once).map(|name| template.order(name)));
@@ -112,6 +121,7 @@ fn order<E>(
         tools: member.tools.clone(),
         env: member.env.iter().map(|(name, value)| (name.clone(), value.clone())).collect(),
         command: member.run.clone().unwrap_or_default(),
+        task: None,
     })
 }
 
@@ -145,6 +155,48 @@ fn new_task(manifest: &Manifest, task: &TaskSpec, here: &Path) -> Result<NewTask
             ..Extra::default()
         },
         ..NewTask::default()
+    })
+}
+
+/// Whether the team is one of task mode, and the line that says so and why; none where nothing was asked for.
+pub(crate) fn mode(ctx: &Context, manifest: &Manifest, backend: &BackendChoice) -> (bool, Option<String>) {
+    let line = |mode: &str, why: String| Some(format!("mode {mode}: {why}"));
+    match manifest.team.mode {
+        TeamMode::Teammate => (false, None),
+        TeamMode::Task => (true, line("task", "as asked".to_owned())),
+        TeamMode::Auto => match backends::stands(ctx, backend) {
+            Ok(chosen) => (false, line("teammate", format!("{}, {}", chosen.backend.as_str(), chosen.why))),
+            Err(problem) => (true, line("task", format!("no backend for standing members: {problem}"))),
+        },
+    }
+}
+
+/// One warning for each kind of which several runs work at once in one checkout (TK-09).
+pub(crate) fn crowds(templates: &[Template]) -> Vec<String> {
+    let crowd = |template: &Template| {
+        let several = matches!(template.demand, Demand::PerTask(Some(most)) if most > 1);
+        if !several || template.takes_commands() || template.order.worktree.is_some() {
+            return None;
+        }
+        let checkout = checkout_of(Path::new(template.order.cwd.as_deref()?))?;
+        Some(format!(
+            "runs of `{}` work in one checkout, {}: what one does to its files the other gets; give each its own \
+             with `worktree = true`, or name their `files` in the tasks",
+            template.order.name,
+            checkout.display()
+        ))
+    };
+    templates.iter().filter_map(crowd).collect()
+}
+
+/// Refuses members that cannot be one run for each task.
+pub(crate) fn check_task_mode(manifest: &Manifest) -> Result<(), OpsError> {
+    let cannot = |member: &&MemberSpec| member.run.is_some() || member.plan;
+    let Some(member) = manifest.members.iter().find(cannot) else { return Ok(()) };
+    let why = if member.plan { "must have a plan approved" } else { "has a command line of its own" };
+    Err(OpsError::Usage {
+        problem: format!("member `{}` {why}, and in task mode nobody stands", member.name),
+        hint: Some("leave it away, or write `mode = \"teammate\"` in [team]".to_owned()),
     })
 }
 
@@ -215,13 +267,13 @@ priority = 2
     #[test]
     fn orders_take_prompts_from_files_and_command_lines_from_run() {
         let read = |path: &str| Ok::<_, ()>(format!("text of {path}"));
-        let got = wanted(&manifest(), Path::new("/w"), read).expect("orders").orders;
+        let got = wanted(&manifest(), false, Path::new("/w"), read).expect("orders").orders;
         assert_eq!(got[0].prompt.as_deref(), Some("text of p.txt"));
         assert_eq!(got[0].profile.as_deref(), Some("worker"));
         assert_eq!(got[0].env, [("A".to_owned(), "1".to_owned())]);
         assert_eq!((got[1].profile.as_deref(), got[1].command.len()), (Some("shell"), 3));
         assert_eq!(got[0].cwd.as_deref(), Some("/w"));
-        let unreadable = wanted(&manifest(), Path::new("/w"), |_| Err::<String, _>("no"));
+        let unreadable = wanted(&manifest(), false, Path::new("/w"), |_| Err::<String, _>("no"));
         assert_eq!(unreadable.err(), Some("no"));
     }
 
@@ -230,7 +282,7 @@ priority = 2
         let text = "[team]\nname = \"x\"\nmax_members = 3\n[[member]]\nname = \"dev\"\nscale = { min = 2 }\n\
             [[member]]\nname = \"qa\"\nstart = \"when-needed\"\n[[member]]\nname = \"old\"\nrestart = \"on-failure\"\n";
         let manifest = Manifest::parse(text).expect("manifest");
-        let got = wanted(&manifest, Path::new("/w"), |_| Err(())).expect("no prompt file");
+        let got = wanted(&manifest, false, Path::new("/w"), |_| Err(())).expect("no prompt file");
         let names: Vec<&str> = got.orders.iter().map(|order| order.name.as_str()).collect();
         assert_eq!(names, ["dev-1", "dev-2", "old"]);
         let demands: Vec<Demand> = got.templates.iter().map(|template| template.demand).collect();

@@ -11,9 +11,10 @@ use crate::model::task::{Task, TaskState};
 use crate::store::TeamStore;
 use crate::sys::failpoint;
 
-/// Whether a new owner of a task is to be told: not of its own doing, and only if it reads what it is told.
+/// Whether a new owner of a task is to be told: not of its own doing, and only if it reads what it is told. One that is
+/// still to come is told when it starts.
 pub(super) fn hears(team: &TeamStore, by: &MemberName, owner: &MemberName) -> Result<bool, OpsError> {
-    Ok(owner != by && reads_mail(team, owner)?)
+    Ok(owner != by && team.team()?.member(owner).is_some() && reads_mail(team, owner)?)
 }
 
 /// Tells the new owner of a task. The message has the id of the task's event: whoever comes after one that died here sees

@@ -33,13 +33,17 @@ pub(crate) fn placed(
     Ok(())
 }
 
-/// The spawner has its proof: from here on the member is the team's. The journal is told by the spawner; the roster
-/// says already that it rests.
+/// The spawner has its proof: from here on the member is the team's, and one that was started for a task
+/// works on it. The journal is told by the spawner; the roster
+/// says already whether it rests.
 pub(crate) fn accept(team: &TeamStore, name: &MemberName, incarnation: &Incarnation) -> Result<(), OpsError> {
     team.change_record(name, incarnation, |record| {
         // What its wrapper has said of it stays true: it may run and stand before a dialog.
         let reason = record.reason.clone();
-        step(record, Cause::Ready, reason.as_deref())
+        step(record, Cause::Ready, reason.as_deref());
+        if let Some(task) = record.wish.task {
+            step(record, Cause::Work, Some(&format!("task #{task}")));
+        }
     })?;
     Ok(())
 }

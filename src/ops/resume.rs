@@ -62,6 +62,10 @@ pub(crate) fn orders(
 
 /// Nobody had asked for its end: it failed, vanished, or went down with the machine.
 fn fell(record: &MemberRecord) -> bool {
+    // What was run for one task is run again with its task.
+    if record.wish.task.is_some() {
+        return false;
+    }
     match record.state.is_over() {
         true => matches!(record.state, MemberState::Failed | MemberState::Disappeared),
         false => is_gone(record),
@@ -112,6 +116,7 @@ fn order(
         tools: wish.tools.clone(),
         env: wish.env.clone(),
         command: if profile.needs_command() { wish.argv.clone() } else { Vec::new() },
+        task: None,
     })
 }
 

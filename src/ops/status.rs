@@ -1,5 +1,7 @@
 //! `status`: how a team stands, from its files and from the processes themselves.
 
+use std::time::Duration;
+
 use serde::Serialize;
 
 use super::context::now;
@@ -10,7 +12,10 @@ use crate::model::lifecycle::{Cause, MemberState};
 use crate::model::record::MemberRecord;
 use crate::model::task::TaskState;
 use crate::store::TeamStore;
-use crate::sys::proc::{self, Liveness};
+use crate::sys::proc::{self, Liveness, Process};
+
+/// How long a launcher that has done its work may take to be gone.
+const LEAVING: Duration = Duration::from_secs(2);
 
 /// Who leads.
 #[derive(Debug, Clone, Serialize)]
@@ -85,6 +90,16 @@ pub(crate) fn live_members(team: &TeamStore) -> Result<Vec<MemberName>, OpsError
         Liveness::Unknown => !r.state.is_over() && r.placement.is_some(),
     };
     Ok(team.member_records()?.into_iter().filter(alive).map(|r| r.name).collect())
+}
+
+/// Waits for launchers that have taken their member off the team by themselves, and have only to end.
+pub(crate) fn see_off(team: &TeamStore) -> Result<(), OpsError> {
+    for record in team.member_records()?.iter().filter(|record| record.state.is_over()) {
+        if let Some(launcher) = record.launcher() {
+            proc::wait_exit(Process { pid: launcher.pid, start: launcher.start }, LEAVING);
+        }
+    }
+    Ok(())
 }
 
 /// How the team stands. Members that have left are not shown (LY-12).

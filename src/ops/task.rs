@@ -8,6 +8,8 @@ use crate::model::board::{Board, Refusal};
 use crate::model::drift::Drift;
 use crate::model::event::{EventKind, Note};
 use crate::model::id::{MemberName, TaskId};
+use crate::model::limits::Limits;
+use crate::model::settings::Settings;
 use crate::model::task::{Outcome, Task};
 use crate::store::{Ending, NewTask, StoreError, TaskChanges, TaskOwner, TeamStore};
 use crate::sys::failpoint;
@@ -17,8 +19,9 @@ pub(crate) fn create(ctx: &Context, team: &TeamStore, batch: &[NewTask]) -> Resu
     batch.iter().filter_map(|t| t.owner.as_ref()).try_for_each(|owner| must_be_member(team, owner))?;
     let mut batch = batch.to_vec();
     for new in &mut batch {
-        new.extra.untold =
-            new.owner.as_ref().map_or(Ok(false), |owner| owners::hears(team, &ctx.speaker, owner))?;
+        let Some(owner) = &new.owner else { continue };
+        new.extra.untold = owners::hears(team, &ctx.speaker, owner)?;
+        new.limits = limits(team, &ctx.speaker, owner)?;
     }
     let tasks = lay_out(ctx, team, &batch)?;
     failpoint::hit("assign.noted");
@@ -36,9 +39,19 @@ pub(crate) fn lay_out(ctx: &Context, team: &TeamStore, batch: &[NewTask]) -> Res
     Ok(tasks)
 }
 
+/// How much a member may be given at once; what it gives to itself is not counted.
+fn limits(team: &TeamStore, by: &MemberName, owner: &MemberName) -> Result<Option<Limits>, OpsError> {
+    if by == owner {
+        return Ok(None);
+    }
+    Ok(Some(team.settings()?.map(|settings| settings.limits).unwrap_or_default()))
+}
+
+/// Somebody of this name is on the team, or is started when there is work for it.
 fn must_be_member(team: &TeamStore, name: &MemberName) -> Result<(), OpsError> {
     let roster = team.team()?;
-    if roster.member(name).is_some() {
+    let comes = |settings: Settings| settings.templates.iter().any(|template| template.makes(name));
+    if roster.member(name).is_some() || team.settings()?.is_some_and(comes) {
         return Ok(());
     }
     let known = roster.members.into_iter().map(|m| m.name).collect();
@@ -59,7 +72,9 @@ pub(crate) fn update(
     owner.iter().try_for_each(|owner| must_be_member(team, owner))?;
     let before = get(team, id)?;
     let tells = owner.map_or(Ok(false), |owner| owners::hears(team, &ctx.speaker, owner))?;
-    let (task, freed) = team.update_task(id, &ctx.speaker, &TaskChanges { tells, ..changes.clone() })?;
+    let limits = owner.map_or(Ok(None), |owner| limits(team, &ctx.speaker, owner))?;
+    let changes = TaskChanges { tells, limits, ..changes.clone() };
+    let (task, freed) = team.update_task(id, &ctx.speaker, &changes)?;
     failpoint::hit("assign.owned");
     let mut note = Note::of_task(EventKind::TaskUpdated, &task)
         .with("by", ctx.speaker.as_str())
@@ -86,15 +101,15 @@ pub(crate) fn delete(ctx: &Context, team: &TeamStore, id: TaskId, force: bool) -
     Ok(task)
 }
 
-/// Journals what another program did to a task, and tells the owners of those that it freed.
+/// Journals what another program did to a task.
 pub(crate) fn tell(team: &TeamStore, drift: Drift) -> Result<(), OpsError> {
-    let over = match &drift {
-        Drift::Changed { id, status: Some(_), .. } => Some(*id),
-        Drift::Vanished { .. } | Drift::Rewritten { .. } | Drift::Changed { .. } => None,
-    };
-    super::events::note(team, told(drift))?;
-    let freed = over.map_or(Ok(Vec::new()), |id| team.board().map(|board| board.freed_by(id)))?;
-    owners::freed(team, &MemberName::lead(), &freed)
+    team.record(told(drift))?;
+    Ok(())
+}
+
+/// Tells the owners of tasks that another program has freed (TK-04).
+pub(crate) fn tell_freed(team: &TeamStore, tasks: &[TaskId]) -> Result<(), OpsError> {
+    owners::freed(team, &MemberName::lead(), tasks)
 }
 
 fn told(drift: Drift) -> Note {
@@ -126,8 +141,13 @@ pub(crate) fn get(team: &TeamStore, id: TaskId) -> Result<Task, OpsError> {
 
 /// The speaker takes one task.
 pub(crate) fn claim(ctx: &Context, team: &TeamStore, id: TaskId) -> Result<Task, OpsError> {
-    let task = team.claim(id, &ctx.speaker, now())?;
-    note_claim(team, &task, &ctx.speaker)?;
+    claim_for(team, id, &ctx.speaker)
+}
+
+/// One task is taken for a member.
+pub(super) fn claim_for(team: &TeamStore, id: TaskId, who: &MemberName) -> Result<Task, OpsError> {
+    let task = team.claim(id, who, now())?;
+    note_claim(team, &task, who)?;
     Ok(task)
 }
 

@@ -100,6 +100,7 @@ pub(crate) fn living_strangers(ctx: &Context, team: &TeamStore) -> Result<Vec<Me
 /// worktrees that stay, since something would be lost with them.
 pub(crate) fn delete(ctx: &Context, team: &TeamStore) -> Result<Vec<Removal>, OpsError> {
     lease::must_be_free(team)?;
+    status::see_off(team)?;
     let live = status::live_members(team)?;
     if !live.is_empty() {
         return Err(OpsError::LiveMembers { team: team.name().clone(), members: live });

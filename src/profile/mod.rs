@@ -238,10 +238,7 @@ pub(crate) struct ComposerRule {
     pub(crate) placeholder: Option<Pattern>,
 }
 
-/// A built-in teammate that claims tasks with a command, runs them and reports.
-pub(crate) const WORKER: &str = "worker";
-/// Any command line.
-pub(crate) const SHELL: &str = "shell";
+pub(crate) use crate::model::order::{SHELL, WORKER};
 
 /// The built-in profiles: name and sheet.
 const BUILTIN: [(&str, &str); 7] = [
@@ -295,13 +292,14 @@ impl Profile {
         [Names::Model, Names::Command, Names::Phalanx].into_iter().any(|name| self.takes(name))
     }
 
-    /// The same program for one question: its one-shot command line with the prompt on it, no wrapper, no mail. None if
-    /// it has no such form.
+    /// The same program for one question: its one-shot command line with the prompt on it, no wrapper, no mail; a command
+    /// line of one's own as it is. None if it has no such form.
     pub(crate) fn once(self) -> Option<Profile> {
-        if self.launch.once.is_empty() {
-            return None;
-        }
-        let argv = self.launch.once.clone();
+        let argv = match self.launch.once.is_empty() {
+            true if self.needs_command() => self.launch.argv.clone(),
+            true => return None,
+            false => self.launch.once.clone(),
+        };
         let launch = Launch { argv, prompt: Prompt::Argv, brief: Brief::None, ..self.launch };
         Some(Profile { runs: Runs::Native, reads_mail: false, ready: Ready::Begun, launch, ..self })
     }

@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use crate::model::board::Refusal;
 use crate::model::id::{IdError, MemberName, RequestId, TaskId, TeamName};
+use crate::model::limits::Full;
 use crate::model::task::TaskState;
 use crate::sys::fs::FsError;
 use crate::sys::lock::LockError;
@@ -35,6 +36,8 @@ pub(crate) enum StoreError {
     Over { id: TaskId, state: TaskState },
     #[error("task {blocker} cannot come before task {task}: {} would wait for each other", circle(.path))]
     Circle { task: TaskId, blocker: TaskId, path: Vec<TaskId> },
+    #[error("`{}` is at capacity ({}/{}), open{}: {}", .0.owner, .0.open.len(), .0.limit, from(.0), ids(.0))]
+    AtCapacity(Full),
     #[error("a message of {bytes} bytes is too long: {limit} is the most")]
     MessageTooLong { bytes: usize, limit: usize },
     #[error("the mailbox of {owner} is full: {limit} bytes are the most")]
@@ -60,6 +63,20 @@ pub(crate) enum StoreError {
 /// `1 → 3 → 1`: each before the next.
 fn circle(path: &[TaskId]) -> String {
     path.iter().chain(path.first()).map(TaskId::to_string).collect::<Vec<_>>().join(" → ")
+}
+
+fn from(full: &Full) -> String {
+    full.from.as_ref().map(|by| format!(" from `{by}`")).unwrap_or_default()
+}
+
+fn ids(full: &Full) -> String {
+    full.open.iter().map(|id| format!("#{id}")).collect::<Vec<_>>().join(", ")
+}
+
+impl From<Full> for StoreError {
+    fn from(full: Full) -> StoreError {
+        StoreError::AtCapacity(full)
+    }
 }
 
 impl StoreError {

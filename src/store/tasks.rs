@@ -10,6 +10,7 @@ use super::error::StoreError;
 use super::teams::TeamStore;
 use crate::model::board::{Board, Refusal};
 use crate::model::id::{MemberName, TaskId};
+use crate::model::limits::Limits;
 use crate::model::task::{Extra, Outcome, Task, TaskState};
 use crate::model::time::Timestamp;
 use crate::model::wire::Object;
@@ -35,6 +36,8 @@ pub(crate) struct NewTask {
     pub(crate) description: String,
     pub(crate) active_form: Option<String>,
     pub(crate) owner: Option<MemberName>,
+    /// What its owner may be given at once; none: it is planned, not given.
+    pub(crate) limits: Option<Limits>,
     /// Tasks on the board that must come first.
     pub(crate) blocked_by: Vec<TaskId>,
     /// Tasks of the same batch that must come first, by their place in it.
@@ -118,6 +121,7 @@ impl TeamStore {
         }
         let first = self.next_id(&board)?;
         let tasks = number(batch, first, by, now);
+        admit(&board, batch, &tasks)?;
         // The mark goes first: an id that was given out is never given again, even if we die here (TK-07).
         self.raise_mark(first + tasks.len() as u64 - 1)?;
         let written = tasks.iter().try_for_each(|task| self.write_new_task(task));
@@ -386,9 +390,22 @@ fn release(task: &mut Task, who: &MemberName) -> Result<(), StoreError> {
         task.extra.released += 1;
     }
     task.owner = None;
+    task.extra.assigned_by = None;
     task.extra.untold = false;
     task.extra.claimed_at = None;
     task.goes_on(rand::uuid());
+    Ok(())
+}
+
+/// Whether each owner may be given what it is to get, after what comes before in the batch.
+fn admit(board: &Board, batch: &[NewTask], tasks: &[Task]) -> Result<(), StoreError> {
+    for (place, (new, task)) in batch.iter().zip(tasks).enumerate() {
+        let (Some(owner), Some(limits), Some(by)) = (&new.owner, new.limits, &task.extra.assigned_by) else {
+            continue;
+        };
+        let there = board.tasks.values().chain(&tasks[..place]);
+        limits.admit(there, owner, &MemberName::existing(by)?)?;
+    }
     Ok(())
 }
 
@@ -409,7 +426,9 @@ fn number(batch: &[NewTask], first: u64, by: &str, now: Timestamp) -> Vec<Task> 
         task.blocked_by = new.blocked_by.iter().copied().chain(new.after.iter().map(|p| id_of(*p))).collect();
         task.metadata.clone_from(&new.metadata);
         task.metadata.shift_remove("phalanx");
-        task.extra = Extra { created_by: Some(by.to_owned()), created_at: Some(now), ..new.extra.clone() };
+        let assigned_by = new.owner.as_ref().filter(|owner| owner.as_str() != by).map(|_| by.to_owned());
+        let created_by = Some(by.to_owned());
+        task.extra = Extra { created_by, created_at: Some(now), assigned_by, ..new.extra.clone() };
         task.goes_on(rand::uuid());
         tasks.push(task);
     }

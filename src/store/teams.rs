@@ -7,7 +7,7 @@ use serde_json::Value;
 use super::document::{self, Kept, Place, Shared};
 use super::error::StoreError;
 use super::layout::Layout;
-use crate::model::id::{Incarnation, MemberName, TeamName};
+use crate::model::id::{Incarnation, MemberName, TaskId, TeamName};
 use crate::model::settings::Settings;
 use crate::model::team::Team;
 use crate::model::topic::Topic;
@@ -338,6 +338,11 @@ impl TeamStore {
     /// Where a member's output is kept when it has no pane.
     pub(crate) fn log(&self, name: &MemberName) -> PathBuf {
         self.layout.logs().join(format!("{}.log", name.file_stem()))
+    }
+
+    /// Where the output of a run for one task is kept. No member's log has such a name.
+    pub(crate) fn task_log(&self, id: TaskId) -> PathBuf {
+        self.layout.logs().join(format!("task.{id}.log"))
     }
 
     /// Where the launcher of a run listens, unless that path is too long for a socket. The directory may be missing.

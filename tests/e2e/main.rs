@@ -36,6 +36,7 @@ mod soak;
 mod spawn;
 mod speaker;
 mod staff;
+mod task_mode;
 mod tasks;
 mod tmux;
 mod up;

@@ -24,6 +24,14 @@ fn with_ada() -> Stage {
     stage
 }
 
+/// Lets members have as much to do as the tests below give them.
+fn raise_limits(stage: &Stage) {
+    let file = stage.root().join("teams/alpha/phalanx/team.json");
+    let mut settings: Value = serde_json::from_slice(&fs::read(&file).expect("read")).expect("json");
+    settings["limits"] = json!({ "max_per_link": 9, "max_per_member": 9 });
+    fs::write(&file, settings.to_string()).expect("write");
+}
+
 /// The texts in a mailbox, of any time.
 fn told(stage: &Stage, name: &str) -> Vec<Value> {
     let mail = stage.phalanx(&["--json", "inbox", name, "--peek", "--all"]).expect(0).json();
@@ -60,6 +68,7 @@ fn tk_01_each_way_of_assigning_is_told_once() {
          [[task]]\nkey = \"c\"\nsubject = \"C\"\nowner = \"ada\"\nafter = [\"a\"]\n",
     );
     stage.phalanx(&["up", &manifest, "--detach"]).expect(0);
+    raise_limits(&stage);
     assert_eq!(told(&stage, "ada")[0], json!("begin"));
     assert_eq!(assigned(&stage, "ada"), ["1", "3"]);
     assert_eq!(assigned(&stage, "bob"), [""; 0]);
@@ -78,6 +87,7 @@ fn tk_01_each_way_of_assigning_is_told_once() {
 #[test]
 fn tk_04_an_owner_is_told_once_when_nothing_blocks_its_task_any_more() {
     let stage = with_ada();
+    raise_limits(&stage);
     for (subject, blockers) in [("1", ""), ("2", ""), ("3", "1 2"), ("4", "3"), ("5", "4"), ("6", "5")] {
         stage.phalanx(&["task", "create", subject, "--owner", "ada"]).expect(0);
         for blocker in blockers.split_whitespace() {
@@ -102,6 +112,7 @@ fn tk_04_an_owner_is_told_once_when_nothing_blocks_its_task_any_more() {
 #[test]
 fn tk_04_who_ends_the_last_blocker_tells_and_nobody_else() {
     let stage = with_ada();
+    raise_limits(&stage);
     for round in 0..8 {
         let (one, two, behind) = (3 * round + 1, 3 * round + 2, 3 * round + 3);
         for subject in [one, two, behind] {
@@ -146,5 +157,82 @@ fn tk_04_a_lead_tells_whom_a_stranger_has_freed() {
         stage.journal("alpha").iter().any(|e| e["detail"]["owner"] == "last").then_some(())
     });
     assert_eq!(freed(&stage, "ada", 2), 1);
+    stage.phalanx(&["down", "--force"]).expect(0);
+}
+
+/// TK-04: the same when it takes the blockers away, however many at once.
+#[test]
+fn tk_04_a_lead_tells_whom_vanished_tasks_had_blocked() {
+    let stage = with_ada();
+    for _ in 0..2 {
+        stage.phalanx(&["task", "create", "blocks"]).expect(0);
+    }
+    stage.phalanx(&["task", "create", "behind", "--owner", "ada"]).expect(0);
+    stage.phalanx(&["task", "update", "3", "--blocked-by", "1,2"]).expect(0);
+    let lead = stage.start(&["lead"]);
+    let mut round = 0;
+    wait_for("a lead that has looked", || {
+        let file = stage.root().join("tasks/alpha/1.json");
+        let mut task: Value = serde_json::from_slice(&fs::read(&file).expect("read")).expect("json");
+        task["owner"] = format!("native{round}").into();
+        round += 1;
+        fs::write(&file, serde_json::to_string_pretty(&task).expect("text")).expect("write");
+        stage.journal("alpha").iter().any(|e| e["event"] == "task_changed").then_some(())
+    });
+    for id in ["1", "2"] {
+        assert_eq!(freed(&stage, "ada", 3), 0);
+        fs::remove_file(stage.root().join(format!("tasks/alpha/{id}.json"))).expect("removed");
+        stage.wait_event("alpha", "task_vanished", id);
+    }
+    wait_for("ada to be told", || (freed(&stage, "ada", 3) == 1).then_some(()));
+    stage.phalanx(&["down", "--force"]).expect(0);
+    lead.end().expect(0);
+    stage.assert_clean();
+}
+
+/// Seed 001, concurrency limits: by one, and by all together; what is refused is not half done.
+#[test]
+fn a_member_is_given_so_much_at_once_and_no_more() {
+    let stage = with_ada();
+    let create = |by: &str| stage.phalanx(&["--as", by, "task", "create", "more", "--owner", "ada"]);
+    let give = |id: &str| stage.phalanx(&["task", "update", id, "--owner", "ada"]);
+    stage.phalanx(&["spawn", "bob", "--profile", "mute"]).expect(0);
+    (0..3).for_each(|_| drop(create("team-lead").expect(0)));
+    let refused = create("team-lead").expect(4);
+    assert!(
+        refused.stderr.contains("`ada` is at capacity (3/3), open from `team-lead`: #1, #2, #3"),
+        "{refused:?}"
+    );
+    assert!(
+        refused.stderr.contains("--until task=1") && refused.stderr.contains("`max_per_link`"),
+        "{refused:?}"
+    );
+    stage.phalanx(&["task", "create", "anybody's"]).expect(0);
+    give("4").expect(4);
+    give("3").expect(0);
+    assert_eq!(assigned(&stage, "ada"), ["1", "2", "3"], "who is refused is told nothing");
+    stage.phalanx(&["task", "complete", "1"]).expect(0);
+    give("4").expect(0);
+    (0..2).for_each(|_| drop(create("bob").expect(0)));
+    let refused = create("bob").expect(4);
+    assert!(refused.stderr.contains("(5/5), open: #2, #3, #4, #5, #6"), "{refused:?}");
+    assert!(refused.stderr.contains("`max_per_member`"), "{refused:?}");
+    create("ada").expect(0);
+    raise_limits(&stage);
+    create("bob").expect(0);
+    let board = stage.phalanx(&["--json", "task", "list", "--all"]).expect(0).json();
+    assert_eq!(board.as_array().expect("tasks").len(), 8, "what was refused is not on the board: {board}");
+    stage.phalanx(&["down", "--force"]).expect(0);
+    stage.assert_clean();
+}
+
+/// The same of several that give at the same time: the limit is looked at under the lock.
+#[test]
+fn givers_at_the_same_time_do_not_pass_the_limit_together() {
+    let stage = with_ada();
+    let all: Vec<_> = (0..6).map(|_| stage.start(&["task", "create", "more", "--owner", "ada"])).collect();
+    let mut codes: Vec<i32> = all.into_iter().map(|one| one.end().code).collect();
+    codes.sort_unstable();
+    assert_eq!(codes, [0, 0, 0, 4, 4, 4]);
     stage.phalanx(&["down", "--force"]).expect(0);
 }

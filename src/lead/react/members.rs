@@ -57,6 +57,7 @@ pub(super) fn see_members(state: &mut State, records: &[MemberRecord], effects: 
 fn see_over(state: &mut State, record: &MemberRecord) {
     if state.members.get(&record.name).is_some_and(|v| record.is(&v.incarnation) && v.ending.is_none()) {
         state.members.remove(&record.name);
+        staff::see_left(state, record);
     }
     if !state.members.contains_key(&record.name) {
         staff::see_past_end(state, record);

@@ -1,7 +1,7 @@
 //! Members that come and go with the work, and those that are started again when they fail: how many there should be,
 //! and when the next may be started (seed 002: dynamic scaling, circuit breaker).
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use crate::lead::effect::Effect;
 use crate::lead::state::{Goal, Kind, Phase, Seen, State, View};
@@ -26,6 +26,7 @@ impl Kind {
             template,
             asked_for: None,
             starting: BTreeSet::new(),
+            dispatched: BTreeMap::new(),
             failures: 0,
             not_before: None,
             owed: false,
@@ -37,7 +38,7 @@ impl Kind {
     pub(super) fn see_board(&mut self, board: &Board) {
         self.asked_for = match self.template.demand {
             Demand::Standing => None,
-            Demand::WhenNeeded | Demand::Scaled(_) => Some(self.template.wanted(board)),
+            Demand::WhenNeeded | Demand::Scaled(_) | Demand::PerTask(_) => Some(self.template.wanted(board)),
         };
     }
 
@@ -64,7 +65,7 @@ impl Kind {
     fn wanted(&self, there: usize) -> Option<usize> {
         match self.template.demand {
             Demand::Standing => Some(usize::from(self.owed || there > 0)),
-            Demand::WhenNeeded | Demand::Scaled(_) => self.asked_for,
+            Demand::WhenNeeded | Demand::Scaled(_) | Demand::PerTask(_) => self.asked_for,
         }
     }
 
@@ -89,7 +90,13 @@ pub(super) fn staff(state: &mut State, now: Timestamp, effects: &mut Vec<Effect>
         return;
     }
     for (nth, there) in headcount(state).into_iter().enumerate() {
+        // A pause that is over would be due for ever.
+        state.kinds[nth].not_before.take_if(|at| *at <= now);
         let kind = &state.kinds[nth];
+        if kind.template.is_per_task() {
+            dispatch(state, nth, now, effects);
+            continue;
+        }
         let Some(wanted) = kind.wanted(there) else { continue };
         let coming = kind.starting.iter().filter(|name| !state.members.contains_key(name)).count();
         let all = there + coming;
@@ -98,6 +105,43 @@ pub(super) fn staff(state: &mut State, now: Timestamp, effects: &mut Vec<Effect>
         } else if all > wanted {
             dismiss(state, nth, all - wanted, effects);
         }
+    }
+}
+
+/// Starts a run for each task that can be begun, as far as there is room; nobody is dismissed, for each ends with its task.
+fn dispatch(state: &mut State, nth: usize, now: Timestamp, effects: &mut Vec<Effect>) {
+    let (Some(seen), kind) = (&state.seen, &state.kinds[nth]) else { return };
+    if kind.asked_for.is_none_or(|asked| asked == 0) || !kind.may_start(Some(seen), now) {
+        return;
+    }
+    let of_kind = state.members.iter().filter(|(_, view)| view.kind == Some(nth)).map(|(name, _)| name);
+    let busy = of_kind.chain(&kind.starting).cloned().collect();
+    let taken = state.kinds.iter().flat_map(|kind| kind.dispatched.values().copied()).collect();
+    let orders = kind.template.dispatch(&seen.board, &busy, &taken);
+    if orders.is_empty() {
+        return;
+    }
+    let kind = &mut state.kinds[nth];
+    for order in &orders {
+        let name = MemberName::new(&order.name).ok();
+        kind.starting.extend(name.clone());
+        kind.dispatched.extend(name.zip(order.task));
+    }
+    effects.push(Effect::Start { kind: nth, orders });
+}
+
+/// Whether a run that was for one task is still there, if only to leave.
+pub(super) fn has_runs(state: &State) -> bool {
+    let mut kinds = state.members.values().filter_map(|view| state.kinds.get(view.kind?));
+    kinds.any(|kind| kind.template.is_per_task())
+}
+
+/// A run has left by itself: one that was for a task has brought it to its end, so its kind is well.
+pub(super) fn see_left(state: &mut State, record: &MemberRecord) {
+    let Some(nth) = state.maker(&record.name) else { return };
+    let kind = &mut state.kinds[nth];
+    if kind.template.is_per_task() && record.exit.is_some() {
+        (kind.failures, kind.not_before) = (0, None);
     }
 }
 
@@ -168,6 +212,7 @@ pub(super) fn see_started(
 ) {
     let Some(kind) = state.kinds.get_mut(nth) else { return };
     kind.starting.retain(|name| !names.contains(name));
+    kind.dispatched.retain(|name, _| !names.contains(name));
     if failures.len() < names.len() {
         kind.owed = false;
     }

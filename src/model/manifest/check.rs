@@ -4,6 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 
+use super::TeamMode;
 use super::sections::{Draft, MemberDraft, TaskDraft};
 use crate::model::sheet::{Faults, nearest};
 
@@ -19,6 +20,7 @@ pub(super) fn check(draft: &Draft, faults: &mut Faults) {
 
 fn check_count(draft: &Draft, faults: &mut Faults) {
     let at_once = |member: &MemberDraft| match member.spec.scale {
+        _ if draft.team.mode == TeamMode::Task || member.spec.is_task_only(&draft.roles) => 0,
         Some(scale) => scale.min,
         None => usize::from(!member.spec.when_needed),
     };

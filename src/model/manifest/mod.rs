@@ -15,6 +15,7 @@ mod sections;
 use std::collections::BTreeMap;
 
 use crate::model::hook::Hook;
+use crate::model::limits::Limits;
 use crate::model::mode::Mode;
 use crate::model::order::Scale;
 use crate::model::placement::Layout;
@@ -65,6 +66,7 @@ pub(crate) struct TeamSection {
     /// Matches the rule for names that phalanx creates (protocol.md section 1).
     pub(crate) name: String,
     pub(crate) description: Option<String>,
+    pub(crate) mode: TeamMode,
     pub(crate) backend: BackendChoice,
     pub(crate) layout: Layout,
     pub(crate) finish: Finish,
@@ -78,6 +80,20 @@ pub(crate) struct TeamSection {
     pub(crate) notify: Vec<String>,
     /// How deep teams may be nested.
     pub(crate) max_depth: usize,
+    /// How many tasks of one member may be open at once. Each at least 1.
+    pub(crate) limits: Limits,
+}
+
+/// `mode = …` of the team: who does its tasks (seed 002).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) enum TeamMode {
+    /// Members that stand, but those that are marked as task-only.
+    #[default]
+    Teammate,
+    /// A run of its own for each task; nobody stands.
+    Task,
+    /// As `Teammate` where there is a backend for standing members, else as `Task`.
+    Auto,
 }
 
 /// `finish = …`: when `up` is done.
@@ -135,10 +151,20 @@ pub(crate) struct MemberSpec {
     pub(crate) scale: Option<Scale>,
     /// It is started again when it fails.
     pub(crate) restart: bool,
+    /// It is never there: each task is a run of its own.
+    pub(crate) task_only: bool,
     /// On top of the team's and its role's.
     pub(crate) rules: RuleSet,
     /// Its own; its role and the team may say more.
     pub(crate) tools: Tools,
+}
+
+impl MemberSpec {
+    /// Whether it is never there, by its own word or by its role's.
+    pub(crate) fn is_task_only(&self, roles: &Roles) -> bool {
+        let role = self.role.as_ref().and_then(|role| roles.named.get(role));
+        self.task_only || role.is_some_and(|role| role.task_only)
+    }
 }
 
 /// One `[[task]]`.

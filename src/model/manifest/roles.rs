@@ -9,8 +9,8 @@ use crate::model::team::COLORS;
 use super::rules::read_patterns;
 use super::sections::{inner, read_mode};
 
-const ROLE: [&str; 7] =
-    ["description", "prompt", "model", "mode", "color", "allowed_tools", "disallowed_tools"];
+const ROLE: [&str; 8] =
+    ["description", "prompt", "model", "mode", "color", "task_only", "allowed_tools", "disallowed_tools"];
 
 /// All roles of the manifest, with the tools of `[defaults]`.
 pub(super) fn read_roles(root: &Section, tools: Tools, faults: &mut Faults) -> Roles {
@@ -39,6 +39,7 @@ fn read_role(section: &Section, faults: &mut Faults) -> Role {
         model: inner(section.word("model", faults)),
         mode: read_mode(section, faults),
         color: color.map(At::into_inner).map(str::to_owned),
+        task_only: section.flag("task_only", faults).unwrap_or(false),
         tools: read_tools(section, faults),
     }
 }

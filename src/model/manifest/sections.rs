@@ -7,10 +7,11 @@ use toml::de::{DeTable, DeValue};
 
 use super::roles::{read_roles, read_tools};
 use super::rules::{RULES, read_member_rules, read_rules};
-use super::{Defaults, EnvSection, Finish, Manifest, MemberSpec, TaskSpec, TeamSection};
+use super::{Defaults, EnvSection, Finish, Manifest, MemberSpec, TaskSpec, TeamMode, TeamSection};
 use crate::model::hook::{Hook, read_hooks};
+use crate::model::limits::Limits;
 use crate::model::mode::Mode;
-use crate::model::order::Scale;
+use crate::model::order::{SHELL, Scale, WORKER};
 use crate::model::placement::Layout;
 use crate::model::role::Roles;
 use crate::model::rules::TeamRules;
@@ -19,14 +20,17 @@ use crate::model::sheet::{self, At, Faults, Section, check_member_name, check_na
 use crate::model::worktree::{Rules, Wish, check_branch, check_inside};
 
 const ROOT: [&str; 9] = ["team", "env", "rules", "role", "defaults", "worktree", "hook", "member", "task"];
-const TEAM: [&str; 10] = [
+const TEAM: [&str; 13] = [
     "name",
     "description",
+    "mode",
     "backend",
     "layout",
     "finish",
     "max_members",
     "max_depth",
+    "max_per_link",
+    "max_per_member",
     "answer_within",
     "unresponsive_after",
     "notify",
@@ -34,7 +38,7 @@ const TEAM: [&str; 10] = [
 const ENV: [&str; 2] = ["allow", "deny"];
 const WORKTREE: [&str; 3] = ["dir", "copy", "setup"];
 const DEFAULTS: [&str; 7] = ["profile", "cwd", "model", "mode", "env", "allowed_tools", "disallowed_tools"];
-const MEMBER: [&str; 18] = [
+const MEMBER: [&str; 19] = [
     "name",
     "role",
     "profile",
@@ -50,6 +54,7 @@ const MEMBER: [&str; 18] = [
     "start",
     "scale",
     "restart",
+    "task_only",
     "rules",
     "allowed_tools",
     "disallowed_tools",
@@ -75,20 +80,19 @@ const TASK: [&str; 12] = [
 ];
 
 const FINISHES: [(&str, Finish); 2] = [("tasks-done", Finish::TasksDone), ("manual", Finish::Manual)];
+const TEAM_MODES: [(&str, TeamMode); 3] =
+    [("teammate", TeamMode::Teammate), ("task", TeamMode::Task), ("auto", TeamMode::Auto)];
 const MODES: [Mode; 6] =
     [Mode::Default, Mode::AcceptEdits, Mode::BypassPermissions, Mode::Plan, Mode::Delegate, Mode::DontAsk];
 
 const DEFAULT_MAX_MEMBERS: usize = 8;
-const DEFAULT_PROFILE: &str = "worker";
-/// The profile of a member with its own command line.
-const SHELL_PROFILE: &str = "shell";
 
 /// A manifest whose entries still know where they stand, for the checks between them.
 pub(super) struct Draft {
     pub(super) team: TeamSection,
     env: EnvSection,
     rules: TeamRules,
-    roles: Roles,
+    pub(super) roles: Roles,
     defaults: Defaults,
     worktree: Rules,
     hooks: Vec<Hook>,
@@ -157,6 +161,7 @@ fn read_team(section: &Section, faults: &mut Faults) -> TeamSection {
     TeamSection {
         name: owned(section.required_name("name", check_name, faults)),
         description: inner(section.text("description", faults)),
+        mode: inner(section.choice("mode", &TEAM_MODES, faults)).unwrap_or_default(),
         backend: read_backend(section, faults).unwrap_or_default(),
         layout: inner(section.choice("layout", &Layout::ALL, faults)).unwrap_or_default(),
         finish: inner(section.choice("finish", &FINISHES, faults)).unwrap_or(Finish::TasksDone),
@@ -170,6 +175,15 @@ fn read_team(section: &Section, faults: &mut Faults) -> TeamSection {
         ),
         notify: section.command("notify", faults).unwrap_or_default(),
         max_depth: read_count(section, "max_depth", 1, faults).unwrap_or(1),
+        limits: read_limits(section, faults),
+    }
+}
+
+fn read_limits(section: &Section, faults: &mut Faults) -> Limits {
+    let Limits { max_per_link, max_per_member } = Limits::default();
+    Limits {
+        max_per_link: read_count(section, "max_per_link", 1, faults).unwrap_or(max_per_link),
+        max_per_member: read_count(section, "max_per_member", 1, faults).unwrap_or(max_per_member),
     }
 }
 
@@ -188,7 +202,7 @@ fn read_max_members(section: &Section, faults: &mut Faults) -> usize {
 
 fn read_defaults(section: &Section, faults: &mut Faults) -> Defaults {
     Defaults {
-        profile: inner(section.name("profile", check_name, faults)).unwrap_or(DEFAULT_PROFILE.to_owned()),
+        profile: inner(section.name("profile", check_name, faults)).unwrap_or(WORKER.to_owned()),
         cwd: inner(section.word("cwd", faults)).unwrap_or(".".to_owned()),
         model: inner(section.word("model", faults)),
         mode: read_mode(section, faults),
@@ -217,10 +231,11 @@ fn read_wish(section: &Section, faults: &mut Faults) -> Option<Wish> {
 fn read_member(section: &Section, defaults: &Defaults, faults: &mut Faults) -> MemberDraft {
     refuse_contradictions(section, faults);
     refuse_when_needed_scale(section, faults);
+    refuse_standing_task_only(section, faults);
     let name = section.required_name("name", check_member_name, faults);
     let place = name.as_ref().map_or(section.span.clone(), At::span);
     let run = section.command("run", faults);
-    let inherited = if run.is_some() { SHELL_PROFILE } else { defaults.profile.as_str() };
+    let inherited = if run.is_some() { SHELL } else { defaults.profile.as_str() };
     let mut env = defaults.env.clone();
     env.extend(section.variables("[member.env]", faults));
     let spec = MemberSpec {
@@ -239,6 +254,7 @@ fn read_member(section: &Section, defaults: &Defaults, faults: &mut Faults) -> M
         when_needed: inner(section.choice("start", &STARTS, faults)).unwrap_or(false),
         scale: read_scale(section, faults),
         restart: inner(section.choice("restart", &RESTARTS, faults)).unwrap_or(false),
+        task_only: section.flag("task_only", faults).unwrap_or(false),
         rules: read_member_rules(section, faults),
         tools: read_tools(section, faults),
     };
@@ -278,7 +294,7 @@ fn refuse_contradictions(section: &Section, faults: &mut Faults) {
     }
     let (Some(_), Some(profile)) = (section.value("run"), section.value("profile")) else { return };
     if let DeValue::String(word) = profile.get_ref()
-        && word != SHELL_PROFILE
+        && word != SHELL
     {
         let said = format!("a member with `run` has the profile `shell`, not `{}`", word.escape_debug());
         faults.add(&profile.span(), said);
@@ -306,6 +322,18 @@ fn refuse_when_needed_scale(section: &Section, faults: &mut Faults) {
             &start.span(),
             "[[member]] has both `start` and `scale`; `scale.min` says how many start now",
         );
+    }
+}
+
+/// What says how a standing member is started means nothing for one that is never there.
+fn refuse_standing_task_only(section: &Section, faults: &mut Faults) {
+    let marked = section.value("task_only").filter(|v| matches!(v.get_ref(), DeValue::Boolean(true)));
+    let Some(task_only) = marked else { return };
+    for key in ["start", "restart", "plan", "run"] {
+        if section.value(key).is_some() {
+            let said = format!("[[member]] has both `task_only` and `{key}`, which is for standing members");
+            faults.add(&task_only.span(), said);
+        }
     }
 }
 

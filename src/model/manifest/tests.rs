@@ -34,6 +34,7 @@ fn the_smallest_manifest_has_the_defaults() {
     let team = TeamSection {
         name: "t".to_owned(),
         description: None,
+        mode: TeamMode::Teammate,
         backend: BackendChoice::Auto,
         layout: Layout::Panes,
         finish: Finish::TasksDone,
@@ -42,6 +43,7 @@ fn the_smallest_manifest_has_the_defaults() {
         unresponsive_after: 60,
         notify: Vec::new(),
         max_depth: 1,
+        limits: Limits { max_per_link: 3, max_per_member: 5 },
     };
     assert_eq!(manifest.team, team);
     assert_eq!((manifest.defaults.profile.as_str(), manifest.defaults.cwd.as_str()), ("worker", "."));
@@ -95,7 +97,10 @@ fn every_key_is_read() {
     assert_eq!((worktree.dir.as_deref(), worktree.copy.join(" ")), (Some("../trees"), ".env".to_owned()));
     assert_eq!(worktree.setup, ["npm", "ci"]);
     assert_eq!(manifest.members[0].worktree, Some(Wish::Own));
-    let [alice, bob, dev, qa, log] = manifest.members.as_slice() else { panic!("five members") };
+    let [alice, bob, dev, qa, asker, log] = manifest.members.as_slice() else { panic!("six members") };
+    assert_eq!(manifest.team.mode, TeamMode::Auto);
+    assert_eq!(manifest.team.limits, Limits { max_per_link: 2, max_per_member: 4 });
+    assert!(asker.task_only && !bob.task_only && manifest.roles.named["scout"].task_only);
     assert_eq!(alice.profile, "claude");
     assert_eq!(alice.mode, Some(Mode::Plan));
     assert_eq!(alice.model.as_deref(), Some("opus"));

@@ -50,6 +50,9 @@ pub(crate) struct Role {
     /// One of [`COLORS`].
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) color: Option<String>,
+    /// Whoever is for this is no standing member: each task is a run of its own (seed 002, task-only agents).
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub(crate) task_only: bool,
     pub(crate) tools: Tools,
 }
 

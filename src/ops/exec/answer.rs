@@ -1,23 +1,28 @@
-//! The one-shot run, the last tier of the fallback cascade: what the program printed goes to the lead as a message from
-//! the member, and then the member leaves the team. Does nothing for programs that have a terminal.
+//! The one-shot run, the last tier of the fallback cascade and the only one of task mode: the task that it was for is
+//! brought to its end, what the program printed goes to the lead as a message from the member, and then the member leaves
+//! the team. Does nothing for programs that have a terminal.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
+use super::super::context::{Caller, Context};
+use super::super::error::OpsError;
 use super::super::retire::{self, Retirement};
 use super::super::run::Tail;
-use super::super::send;
+use super::super::{hooks, send, task};
 use super::run::Run;
-use crate::model::id::MemberName;
+use crate::model::id::{MemberName, TaskId};
 use crate::model::lifecycle::Cause;
 use crate::model::protocol::Message;
-use crate::model::record::ExitRecord;
+use crate::model::record::{ExitRecord, MemberRecord};
 use crate::model::spec::Terminal;
-use crate::sys::fs;
+use crate::model::task::Outcome;
+use crate::store::{Ending, Store};
+use crate::sys::{env, fs};
 
 /// So much of the end of the log is looked at, bytes.
 const TAIL: u64 = 64 * 1024;
 
-/// Sends the lead how it ended and what it printed last.
+/// Ends its task, if it was for one, and sends the lead how it ended and what it printed last.
 pub(super) fn give(run: &Run, exit: &ExitRecord) {
     let Terminal::Once { log } = &run.order.terminal else { return };
     if !run.team.exists() {
@@ -25,14 +30,68 @@ pub(super) fn give(run: &Run, exit: &ExitRecord) {
     }
     let mut tail = Tail::default();
     tail.push(&fs::read_tail(Path::new(log), TAIL).unwrap_or_default());
-    let message = Message::Text(words(run.member.as_str(), exit, tail.text().trim_end(), log));
+    let text = tail.text();
+    let printed = text.trim_end();
+    // Without its record nobody knows what it was for; its task is given back when it leaves.
+    let record = run.team.member_record(&run.member).ok().flatten();
+    let done = record.and_then(|record| settle(run, &record, exit, printed));
+    let message = Message::Text(words(run.member.as_str(), exit, done.as_deref(), printed, log));
     if let Err(e) = send::report(&run.team, &run.member, &message) {
         run.say(&format!("the answer did not reach the lead: {e}"));
     }
 }
 
-fn words(member: &str, exit: &ExitRecord, printed: &str, log: &str) -> String {
-    let how = format!("{member} ran once, without a terminal, and has ended: {}.", exit.describe());
+/// Completes the task that it was for, or lets it fail, by how the program ended; what became of it in words.
+fn settle(run: &Run, record: &MemberRecord, exit: &ExitRecord, printed: &str) -> Option<String> {
+    let id = record.wish.task?;
+    let begun = record.start.as_ref().map_or(record.asked_at, |start| start.at);
+    let outcome = Outcome {
+        exit_code: exit.code,
+        signal: exit.signal,
+        tail: printed.to_owned(),
+        elapsed_ms: exit.at.since(begun),
+    };
+    let ended = match exit.code {
+        Some(0) => complete(run, id, &outcome),
+        Some(_) | None => fail(run, id, &outcome),
+    };
+    Some(ended.unwrap_or_else(|e| format!("task #{id} is left as it is: {e}")))
+}
+
+fn complete(run: &Run, id: TaskId, outcome: &Outcome) -> Result<String, OpsError> {
+    let ctx = Context {
+        store: Store::at(run.team.root()),
+        speaker: run.member.clone(),
+        caller: Caller {
+            env: run.order.env.clone(),
+            cwd: run.order.cwd.clone(),
+            exe: env::current_exe().unwrap_or_else(|_| PathBuf::from("phalanx")),
+        },
+    };
+    let hooks = hooks::configured(&ctx, &run.team);
+    match task::complete(&ctx, &run.team, &hooks, id, &run.member, Some(outcome)) {
+        Ok(done) => {
+            done.complaints.iter().for_each(|complaint| run.say(complaint));
+            Ok(format!("task #{id} is completed"))
+        }
+        // There is nobody left who could do better.
+        Err(OpsError::HookRefused { said, .. }) => {
+            let tail = format!("{}\na hook refuses it: {said}", outcome.tail);
+            let failed = fail(run, id, &Outcome { tail, ..outcome.clone() })?;
+            Ok(format!("{failed}, a hook refuses it: {said}"))
+        }
+        Err(e) => Err(e),
+    }
+}
+
+fn fail(run: &Run, id: TaskId, outcome: &Outcome) -> Result<String, OpsError> {
+    task::end(&run.team, id, &run.member, Ending::Failed, Some(outcome))?;
+    Ok(format!("task #{id} has failed"))
+}
+
+fn words(member: &str, exit: &ExitRecord, done: Option<&str>, printed: &str, log: &str) -> String {
+    let done = done.map(|done| format!(" {}.", done.trim_end_matches('.'))).unwrap_or_default();
+    let how = format!("{member} ran once, without a terminal, and has ended: {}.{done}", exit.describe());
     match printed {
         "" => format!("{how} It printed nothing."),
         printed => format!("{how} The end of what it printed (all of it: {log}):\n\n{printed}"),

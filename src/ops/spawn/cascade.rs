@@ -112,11 +112,7 @@ fn batch(
     results: Vec<Result<Spawned, OpsError>>,
     said: &[(MemberName, String)],
 ) -> Batch {
-    let note = |(name, text): &(MemberName, String)| {
-        Note::of(EventKind::Warning).member(name).with("text", text.as_str())
-    };
-    // The journal is for looking back; the caller is told as well.
-    let _ = team.record_all(said.iter().map(note).collect());
+    note(team, said);
     let new: Vec<MemberName> =
         results.iter().flatten().filter_map(|one| MemberName::existing(&one.name).ok()).collect();
     let found = housing::warnings(team, &new.iter().collect::<Vec<_>>());
@@ -126,8 +122,17 @@ fn batch(
     Batch { chosen, fallbacks, results, warnings }
 }
 
+/// Says in the journal what there is to be said.
+pub(super) fn note(team: &TeamStore, said: &[(MemberName, String)]) {
+    let note = |(name, text): &(MemberName, String)| {
+        Note::of(EventKind::Warning).member(name).with("text", text.as_str())
+    };
+    // The journal is for looking back.
+    let _ = team.record_all(said.iter().map(note).collect());
+}
+
 /// What there is to be said of drafts, by member.
-fn said(drafts: &[Draft]) -> Vec<(MemberName, String)> {
+pub(super) fn said(drafts: &[Draft]) -> Vec<(MemberName, String)> {
     let of = |draft: &Draft| {
         let name = draft.name.clone();
         draft.part.warnings.clone().into_iter().map(move |text| (name.clone(), text))

@@ -45,6 +45,11 @@ pub(super) fn told(draft: &Draft, known: &Team, member: &Member) -> Told {
             let parts: Vec<String> = text.into_iter().chain(prompt).collect();
             Told { brief: None, first: (!parts.is_empty()).then(|| parts.join("\n\n")) }
         }
+        // It is told nothing of its team, but what it is for.
+        Brief::None if order.task.is_some() => {
+            let parts: Vec<String> = draft.part.duty.clone().into_iter().chain(prompt).collect();
+            Told { brief: None, first: (!parts.is_empty()).then(|| parts.join("\n\n")) }
+        }
         Brief::None => Told { brief: None, first: prompt },
     }
 }

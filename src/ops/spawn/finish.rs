@@ -13,6 +13,7 @@ use crate::model::envelope::Envelope;
 use crate::model::event::{EventKind, Note};
 use crate::model::id::{MemberName, agent_id};
 use crate::model::lifecycle::MemberState;
+use crate::model::placement::{Placement, PtyHold};
 use crate::model::protocol::Message;
 use crate::model::record::MemberRecord;
 use crate::model::team::Member;
@@ -38,7 +39,8 @@ pub(in crate::ops) fn finish(ctx: &Context, team: &TeamStore, cause: &str) -> Re
         return Ok(Finished::default());
     }
     let (mut placed, mut failed) = (Vec::new(), Vec::new());
-    for record in half {
+    for mut record in half {
+        seat(team, &mut record)?;
         let place = record.placement.clone();
         let (prepared, problem) = prepared(ctx, team, record, cause)?;
         match (place, problem) {
@@ -74,6 +76,19 @@ fn is_left(record: &MemberRecord) -> bool {
     starts && record.spawner.is_some_and(|it| proc::liveness(it.pid, it.start) == Liveness::Dead)
 }
 
+/// A run for one task has no place but its launcher's, which says itself who it is: whoever died before it could note that
+/// has not to have the task done twice.
+fn seat(team: &TeamStore, record: &mut MemberRecord) -> Result<(), OpsError> {
+    let (Some(task), Some(start)) = (record.wish.task, &record.start) else { return Ok(()) };
+    if record.placement.is_none() {
+        let log = team.task_log(task).to_string_lossy().into_owned();
+        let place = Placement::Pty(PtyHold { launcher: start.launcher, log });
+        presence::placed(team, &record.name, &record.incarnation, &place)?;
+        record.placement = Some(place);
+    }
+    Ok(())
+}
+
 /// As its spawner had it; and why it cannot be taken in: without its profile nobody can say when it is ready.
 fn prepared(
     ctx: &Context,
@@ -82,6 +97,8 @@ fn prepared(
     cause: &str,
 ) -> Result<(Prepared, Option<OpsError>), OpsError> {
     let (ready, problem) = match profiles::find(ctx, &record.wish.profile) {
+        // A run for one task may have been over soon: that it has begun is enough.
+        _ if record.wish.task.is_some() => (Ready::Begun, None),
         Ok(profile) => (profile.ready, None),
         Err(e) => (Ready::Hello, Some(e)),
     };
@@ -130,7 +147,8 @@ fn take_in(team: &TeamStore, one: &Underway, proof: prove::Proof) -> Result<(), 
         prove::Proof::Fails { reason, why } => return Err(prove::failure(record, &reason, why, "")),
     };
     let chosen = Chosen { backend: record.backend, why: String::new(), auto: false };
-    note_panes(team, std::slice::from_ref(one), Some(&chosen))?;
+    let chosen = record.wish.task.is_none().then_some(&chosen);
+    note_panes(team, std::slice::from_ref(one), chosen)?;
     team.persist_boxes(&[&record.name])?;
     presence::accept(team, &record.name, &record.incarnation)?;
     let note = Note::of(EventKind::MemberReady).because(&one.prepared.asked).member(&record.name);

@@ -5,6 +5,7 @@ mod cascade;
 mod command;
 mod finish;
 mod housing;
+mod once;
 mod part;
 mod prepare;
 mod prove;
@@ -160,6 +161,23 @@ pub(crate) fn spawn(
     cascade::descend(ctx, team, &roles, drafts, chosen, terms)
 }
 
+/// Starts whom a lead wants, each order with a result of its own: standing members, or runs for one task each.
+///
+/// # Errors
+/// What concerns all of them.
+pub(crate) fn for_lead(
+    ctx: &Context,
+    team: &TeamStore,
+    orders: &[Order],
+    deadline: Duration,
+) -> Result<Vec<Result<Spawned, OpsError>>, OpsError> {
+    let terms = Terms { backend: None, deadline, unique: false, layout: None };
+    match orders.iter().all(|order| order.task.is_some()) {
+        true => once::dispatch(ctx, team, orders, &terms),
+        false => Ok(spawn(ctx, team, orders, &terms)?.results),
+    }
+}
+
 /// One attempt to start a teammate.
 struct Attempt {
     name: MemberName,
@@ -204,7 +222,7 @@ fn attempt(
 fn open(ctx: &Context, team: &TeamStore, tier: Tier, terms: &Terms) -> Result<Box<dyn Backend>, OpsError> {
     match tier {
         Tier::Place(kind) => backends::open(ctx, team, kind, terms.backend.as_ref(), terms.layout),
-        Tier::Once => Ok(backends::once(ctx, team)),
+        Tier::Once => Ok(backends::once(ctx, team, None)),
     }
 }
 

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use super::super::context::{Context, now};
 use super::super::error::OpsError;
-use super::super::{decide, depth, owners, profiles, roles};
+use super::super::{decide, depth, owners, profiles, roles, task};
 use super::command::{self, Command};
 use super::housing::{self, Site};
 use super::part::{self, Part};
@@ -16,6 +16,7 @@ use crate::model::environ::{self, EnvRules};
 use crate::model::event::{EventKind, Note};
 use crate::model::id::{Incarnation, MemberName, agent_id};
 use crate::model::lifecycle::MemberState;
+use crate::model::mode::Mode;
 use crate::model::order::Order;
 use crate::model::placement::{BackendKind, ProcessId};
 use crate::model::protocol::Message;
@@ -23,8 +24,9 @@ use crate::model::record::{FORMAT, MemberRecord, Wish};
 use crate::model::role::Roles;
 use crate::model::spec::{Spec, Word};
 use crate::model::team::{Member, Team};
+use crate::model::text;
 use crate::model::worktree::Rules;
-use crate::profile::{self, Brief, Profile, Prompt};
+use crate::profile::{self, Brief, Names, Profile, Prompt};
 use crate::store::{StoreError, TeamStore};
 use crate::sys::proc::Process;
 use crate::sys::{env, failpoint, rand};
@@ -54,12 +56,31 @@ impl Draft {
     fn is_briefed_by_message(&self) -> bool {
         self.profile.launch.brief == Brief::FirstMessage && self.part.order.session.is_none()
     }
+
+    /// Whether it has something to do as soon as it is up.
+    fn begins_at_once(&self) -> bool {
+        let order = &self.part.order;
+        order.prompt.is_some() || order.task.is_some() || self.is_briefed_by_message()
+    }
 }
 
 /// Checks an order on its own.
 pub(super) fn draft(ctx: &Context, roles: &Roles, order: &Order) -> Result<Draft, OpsError> {
+    if order.task.is_some() {
+        return draft_once(ctx, roles, order);
+    }
+    let draft = draft_as(ctx, roles, order, profile_of(ctx, order)?)?;
+    match &draft.part.order.role {
+        Some(role) if roles.named.get(role).is_some_and(|role| role.task_only) => Err(OpsError::Usage {
+            problem: format!("role `{}` is task-only: nobody stands in it", text::line(role)),
+            hint: Some("make a task for it; the lead starts a run for each".to_owned()),
+        }),
+        Some(_) | None => Ok(draft),
+    }
+}
+
+fn draft_as(ctx: &Context, roles: &Roles, order: &Order, profile: Profile) -> Result<Draft, OpsError> {
     let name = MemberName::new(&order.name)?;
-    let profile = profile_of(ctx, order)?;
     let cwd = ctx.caller.cwd.join(order.cwd.as_deref().unwrap_or("."));
     let cwd = cwd.components().collect::<std::path::PathBuf>();
     let role = order.role.as_deref().map(|role| roles::find(ctx, roles, role, &cwd)).transpose()?;
@@ -87,15 +108,28 @@ pub(super) fn check_modes(team: &TeamStore, drafts: &[Draft]) -> Result<(), OpsE
 
 /// The same for a run without a place: the one-shot form of its program, with its prompt.
 pub(super) fn draft_once(ctx: &Context, roles: &Roles, order: &Order) -> Result<Draft, OpsError> {
-    let whole = draft(ctx, roles, order)?;
     let missing = |problem| OpsError::Usage { problem, hint: None };
-    if order.prompt.is_none() {
+    if order.prompt.is_none() && order.task.is_none() {
         return Err(missing("there is no prompt that it could answer".to_owned()));
     }
-    let name = whole.profile.name.clone();
-    let profile =
-        whole.profile.once().ok_or_else(|| missing(format!("profile `{name}` has no one-shot form")))?;
-    Ok(Draft { profile, ..whole })
+    let whole = profile_of(ctx, order)?;
+    let name = whole.name.clone();
+    let once = whole.once().ok_or_else(|| missing(format!("profile `{name}` has no one-shot form")))?;
+    let mut draft = draft_as(ctx, roles, order, once)?;
+    // A command line has no plans.
+    let is_agent = !draft.profile.needs_command();
+    if draft.plan && is_agent {
+        return Err(missing(format!(
+            "`{}` has to have a plan approved, and a run without mail cannot",
+            draft.name
+        )));
+    }
+    let untold = |_: &Mode| is_agent && !draft.profile.takes(Names::Mode);
+    if let Some(mode) = draft.part.order.mode.filter(untold) {
+        let said = format!("the one-shot form of `{name}` is not told its mode, `{}`", mode.as_str());
+        draft.part.warnings.push(said);
+    }
+    Ok(draft)
 }
 
 fn profile_of(ctx: &Context, order: &Order) -> Result<Profile, OpsError> {
@@ -269,8 +303,8 @@ fn entry(
         cwd: draft.cwd.clone(),
         worktree_path: None,
         backend_type: Some(backend.wire().to_owned()),
-        // Until it works it does not; one with a first message begins at once.
-        is_active: Some(draft.part.order.prompt.is_some() || draft.is_briefed_by_message()),
+        // Until it works it does not.
+        is_active: Some(draft.begins_at_once()),
         name,
     };
     if let Some(site) = &draft.site {
@@ -320,6 +354,12 @@ fn write(common: &Common, drafts: &[Draft], batch: &mut [Prepared], specs: &[Spe
     }
     let members: Vec<&MemberName> = batch.iter().map(|one| &one.member.name).collect();
     owners::catch_up(common.team, &members)?;
+    for (draft, one) in drafts.iter().zip(&*batch) {
+        if let Some(id) = draft.part.order.task {
+            task::claim_for(common.team, id, &one.member.name)?;
+            failpoint::hit("spawn.claimed");
+        }
+    }
     failpoint::hit("spawn.kept");
     Ok(())
 }
@@ -343,6 +383,7 @@ fn record(draft: &Draft, member: &Member, command: &Command, backend: BackendKin
             mode: draft.part.order.mode,
             plan: draft.plan,
             prompt: draft.part.order.prompt.clone(),
+            task: draft.part.order.task,
             tools: draft.part.tools.clone(),
             argv: command.argv.clone(),
             cwd: member.cwd.clone(),

@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use super::{add, document, may_touch, transition};
 use crate::model::board::{Board, Refusal};
 use crate::model::id::{MemberName, TaskId};
+use crate::model::limits::Limits;
 use crate::model::task::{Task, TaskState};
 use crate::store::{StoreError, TeamStore};
 use crate::sys::fs;
@@ -29,6 +30,8 @@ pub(crate) struct Changes {
     pub(crate) owner: Option<Owner>,
     /// The new owner is to be told, and is noted as untold until [`TeamStore::owner_is_told`].
     pub(crate) tells: bool,
+    /// What the new owner may be given at once; none: it takes it by itself.
+    pub(crate) limits: Option<Limits>,
     /// Tasks that must come first from now on.
     pub(crate) blocked_by: Vec<TaskId>,
     /// Tasks that need not come first any more.
@@ -67,11 +70,12 @@ impl TeamStore {
         may_touch(found, who)?;
         let before = found.blocked_by.clone();
         let was_blocked = !board.open_blockers(found).is_empty();
+        admit(&board, found, who, changes)?;
         link(&mut board, id, changes)?;
         // Its own side first: if we die in between, the task waits too long rather than not at all.
         let task = self.change_task(id, |task| {
             may_touch(task, who)?;
-            edit(task, changes)?;
+            edit(task, who, changes)?;
             task.goes_on(rand::uuid());
             Ok(())
         })?;
@@ -171,7 +175,17 @@ fn link(board: &mut Board, id: TaskId, changes: &Changes) -> Result<(), StoreErr
     Ok(())
 }
 
-fn edit(task: &mut Task, changes: &Changes) -> Result<(), StoreError> {
+/// Whether a new owner may be given one more.
+fn admit(board: &Board, task: &Task, by: &MemberName, changes: &Changes) -> Result<(), StoreError> {
+    match (&changes.owner, changes.limits) {
+        (Some(Owner::Member(owner)), Some(limits)) if !task.is_owned_by(owner) && !task.state.is_over() => {
+            Ok(limits.admit(board.tasks.values(), owner, by)?)
+        }
+        (Some(_) | None, _) => Ok(()),
+    }
+}
+
+fn edit(task: &mut Task, who: &MemberName, changes: &Changes) -> Result<(), StoreError> {
     let moves = changes.owner.is_some() || !changes.blocked_by.is_empty() || !changes.unblock.is_empty();
     if moves && task.state.is_over() {
         return Err(StoreError::Over { id: task.id, state: task.state });
@@ -186,7 +200,11 @@ fn edit(task: &mut Task, changes: &Changes) -> Result<(), StoreError> {
     changes.blocked_by.iter().for_each(|b| add(&mut task.blocked_by, *b));
     match &changes.owner {
         Some(Owner::Member(name)) if task.is_owned_by(name) => Ok(()),
-        Some(Owner::Member(name)) => give(task, Some(name), changes.tells),
+        Some(Owner::Member(name)) => {
+            give(task, Some(name), changes.tells)?;
+            task.extra.assigned_by = (name != who).then(|| who.to_string());
+            Ok(())
+        }
         Some(Owner::Nobody) => give(task, None, false),
         None => Ok(()),
     }
@@ -200,6 +218,7 @@ fn give(task: &mut Task, owner: Option<&MemberName>, tells: bool) -> Result<(), 
         task.extra.claimed_at = None;
     }
     task.owner = owner.map(MemberName::to_string);
+    task.extra.assigned_by = None;
     task.extra.untold = tells;
     Ok(())
 }

@@ -275,6 +275,7 @@ impl World {
             | Effect::Health { .. }
             | Effect::Hook(_)
             | Effect::Tell(_)
+            | Effect::TellFreed(_)
             | Effect::Warn { .. } => {}
         }
     }

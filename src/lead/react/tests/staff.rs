@@ -169,3 +169,89 @@ fn nobody_comes_in_the_place_of_one_that_a_person_asked_to_end() {
         "new work opens it"
     );
 }
+
+/// A lead of a kind whose tasks are runs of their own, two at once.
+fn per_task(finish: Finish, tasks: u64) -> (State, Vec<Effect>) {
+    let mut template = kind("dev", Demand::PerTask(Some(2)));
+    template.order.profile = Some("claude".to_owned());
+    let mut state = State::new(Goal::Lead(finish), vec![template]);
+    react(&mut state, Event::Members(Vec::new()), NOW);
+    let effects = react(&mut state, Event::Board(free(tasks)), NOW);
+    (state, effects)
+}
+
+fn of(name: &str, state: TaskState, tasks: u64) -> Board {
+    let mut board = free(tasks);
+    let task = board.tasks.get_mut(&TaskId(1)).expect("a task");
+    (task.state, task.owner) = (state, Some(name.to_owned()));
+    board
+}
+
+#[test]
+fn tk_01_a_task_is_dispatched_once_however_often_the_board_is_seen() {
+    let (mut state, effects) = per_task(Finish::Manual, 3);
+    assert_eq!(started(&effects), ["dev-1", "dev-2"]);
+    assert_eq!(
+        started(&react(&mut state, Event::Board(free(3)), NOW)),
+        [""; 0],
+        "1 and 2 are underway, and no more"
+    );
+    react(&mut state, Event::Members(vec![record("dev-1", 1, "claude")]), NOW);
+    react(&mut state, Event::Board(of("dev-1", TaskState::InProgress, 3)), NOW);
+    let next = react(&mut state, came_up(&["dev-1", "dev-2"], &[]), NOW);
+    let Some(Effect::Start { orders, .. }) = next.first() else { panic!("one more: {next:?}") };
+    let tasks: Vec<_> = orders.iter().map(|order| (order.name.as_str(), order.task)).collect();
+    assert_eq!(
+        tasks,
+        [("dev-2", Some(TaskId(2)))],
+        "whose claim was refused is tried by what the board says"
+    );
+}
+
+#[test]
+fn a_run_whose_task_is_over_is_left_to_end_by_itself() {
+    let (mut state, _) = per_task(Finish::TasksDone, 1);
+    let mut run = record("dev-1", 1, "claude");
+    run.state = MemberState::Idle;
+    react(&mut state, Event::Members(vec![run.clone()]), NOW);
+    react(&mut state, Event::Board(of("dev-1", TaskState::InProgress, 1)), NOW);
+    react(&mut state, came_up(&["dev-1"], &[]), NOW);
+    let over = react(&mut state, Event::Board(of("dev-1", TaskState::Completed, 1)), NOW);
+    assert_eq!((asked(&over), state.end()), (Vec::new(), None));
+    run.state = MemberState::Completed;
+    react(&mut state, Event::Members(vec![run]), NOW);
+    assert_eq!(state.end(), Some(End::TasksOver));
+}
+
+#[test]
+fn runs_that_cannot_be_started_end_the_team_and_one_that_ends_begins_the_count_anew() {
+    let (mut state, _) = per_task(Finish::TasksDone, 1);
+    let mut at = NOW;
+    for round in 1..=5 {
+        assert_eq!(state.end(), None, "{round}");
+        let failed = react(&mut state, came_up(&["dev-1"], &[("dev-1", "no")]), at);
+        assert_eq!(started(&failed), [""; 0], "{round}");
+        at = state.next_tick().unwrap_or(at);
+        assert_eq!(started(&react(&mut state, Event::Tick, at)).len(), usize::from(round < 5), "{round}");
+    }
+    assert_eq!(state.end(), Some(End::TasksOver), "nobody is left to do it");
+    let (mut state, _) = per_task(Finish::Manual, 3);
+    react(&mut state, came_up(&["dev-1", "dev-2"], &[("dev-1", "no")]), NOW);
+    let mut run = record("dev-2", 1, "claude");
+    react(&mut state, Event::Members(vec![run.clone()]), NOW);
+    (run.state, run.exit) = (
+        MemberState::Failed,
+        Some(ExitRecord { code: Some(3), signal: None, problem: None, no_terminal: false, at: NOW }),
+    );
+    let ended = react(&mut state, Event::Members(vec![run]), NOW);
+    assert_eq!(started(&ended), ["dev-1", "dev-2"], "without a pause");
+}
+
+#[test]
+fn a_pause_that_is_over_is_not_waited_for_again() {
+    let (mut state, _) = per_task(Finish::Manual, 1);
+    react(&mut state, came_up(&["dev-1"], &[("dev-1", "no")]), NOW);
+    let again = state.next_tick().expect("a pause");
+    assert_eq!(started(&react(&mut state, Event::Tick, again)), ["dev-1"]);
+    assert_eq!(state.next_tick(), None, "it is underway");
+}
