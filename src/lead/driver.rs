@@ -1,12 +1,12 @@
 //! The shell around the lead's step: reads what changed, steps, carries out. It decides nothing.
 
-use std::collections::{BTreeSet, VecDeque};
+use std::collections::VecDeque;
 use std::time::Duration;
 
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 
 use super::effect::Effect;
-use super::event::{Answer, Event};
+use super::event::{Answer, Event, Spoken};
 use super::hooks::Hooks;
 use super::labels;
 use super::react::react;
@@ -14,7 +14,7 @@ use super::sources::{self, Signal};
 use super::state::{End, Goal, State};
 use super::terminator::{self, Due};
 use crate::model::event::{Event as Noted, EventKind, Note};
-use crate::model::id::{Incarnation, MemberName, RequestId};
+use crate::model::id::{Incarnation, MemberName};
 use crate::model::lifecycle::MemberState;
 use crate::model::order::Order;
 use crate::model::record::MemberRecord;
@@ -63,8 +63,6 @@ struct Driver<'a> {
     journal_at: u64,
     /// It is there for what members ask; a verb that only carries its own requests is not.
     leads: bool,
-    /// The questions that the user's program was told of.
-    announced: BTreeSet<RequestId>,
     /// When the first of the open questions runs out.
     due: Option<Timestamp>,
     /// What could not be read or written at the last look.
@@ -97,7 +95,9 @@ pub(crate) async fn lead(
     }
     let settings = lead.team.settings()?;
     let unresponsive_after_s = settings.as_ref().map(|settings| settings.unresponsive_after_s);
+    let followup = settings.as_ref().and_then(|settings| settings.followup);
     let state = State::new(lead.goal, settings.map(|settings| settings.templates).unwrap_or_default());
+    let state = state.with_followup(followup);
     let state = match unresponsive_after_s {
         Some(seconds) => state.unresponsive_after(seconds),
         None => state,
@@ -109,7 +109,7 @@ pub(crate) async fn lead(
     let labels = labels::labeller(lead.ctx, lead.team);
     let terminator = terminator::start(lead.ctx, lead.team, signals.clone());
     let (ctx, team, journal_at) = (lead.ctx, lead.team, lead.journal_from);
-    let (announced, due, hooks) = (BTreeSet::new(), None, None);
+    let (due, hooks) = (None, None);
     let mut driver = Driver {
         ctx,
         team,
@@ -119,7 +119,6 @@ pub(crate) async fn lead(
         terminator,
         journal_at,
         leads,
-        announced,
         due,
         problem: None,
         hooks,
@@ -306,7 +305,7 @@ impl Driver<'_> {
         }
     }
 
-    /// Sees to what members ask; tells the user's program of what waits for a person.
+    /// Sees to what members ask.
     fn attend(&mut self) -> Result<(), OpsError> {
         if !self.leads {
             return Ok(());
@@ -322,17 +321,7 @@ impl Driver<'_> {
             }
         };
         self.due = waiting.iter().map(|question| question.deadline_at).min();
-        self.announced.retain(|id| waiting.iter().any(|question| question.id == *id));
-        self.step(Event::Filed(waiting.clone()))?;
-        let fresh: Vec<_> = waiting.into_iter().filter(|q| self.announced.insert(q.id.clone())).collect();
-        if !fresh.is_empty() {
-            let team = self.team.clone();
-            // If it cannot be told, it still stands in the view and in `phalanx requests`.
-            tokio::task::spawn_blocking(move || {
-                fresh.iter().for_each(|question| drop(ops::notify::notify(&team, question)))
-            });
-        }
-        Ok(())
+        self.step(Event::Filed(waiting))
     }
 
     fn look_at_mail(&mut self) -> Result<(), OpsError> {
@@ -350,6 +339,10 @@ impl Driver<'_> {
         if let Some(hooks) = &mut self.hooks {
             let news = hooks.news(self.team)?;
             self.step(Event::Journal(news))?;
+        }
+        let spoken: Vec<Spoken> = events.iter().filter_map(Spoken::told_by).collect();
+        if !spoken.is_empty() {
+            self.step(Event::Spoken(spoken))?;
         }
         let answers: Vec<Answer> = events.iter().filter_map(Answer::told_by).collect();
         if answers.is_empty() {
@@ -416,7 +409,17 @@ impl Driver<'_> {
             Effect::MoveOn { name, incarnation, cause, reason } => {
                 ops::presence::move_on(self.team, &name, &incarnation, cause, reason.as_deref())?;
             }
-            Effect::Health { name, incarnation, debt } => self.health(name, incarnation, debt),
+            Effect::Health { name, incarnation, debt } => {
+                let about = Some(name.clone());
+                self.beside(about, move |ctx, team| ops::health::note(ctx, team, &name, &incarnation, debt));
+            }
+            Effect::Announce { id, step } => {
+                self.beside(None, move |ctx, team| ops::announce::announce(ctx, team, &id, step))
+            }
+            Effect::Remind { name, incarnation, task, step } => {
+                ops::remind::remind(self.team, &name, &incarnation, task, step)?;
+            }
+            Effect::Heard { name, incarnation } => ops::remind::heard(self.team, &name, &incarnation)?,
             Effect::Report(tasks) => ops::results::report(self.team, &tasks)?,
             Effect::Hook(occasion) => self.hooks.iter().for_each(|hooks| hooks.run(occasion.clone())),
             Effect::Tell(drift) => ops::task::tell(self.team, drift)?,
@@ -428,17 +431,20 @@ impl Driver<'_> {
         Ok(())
     }
 
-    /// On a thread of its own: the screen that is asked may hang.
-    fn health(&self, name: MemberName, incarnation: Incarnation, debt: Option<ops::health::Debt>) {
+    /// On a thread of its own: what is asked there may hang.
+    fn beside(
+        &self,
+        about: Option<MemberName>,
+        work: impl FnOnce(&Context, &Team) -> Result<(), OpsError> + Send + 'static,
+    ) {
         let (ctx, team) = (self.ctx.clone(), self.team.clone());
         tokio::task::spawn_blocking(move || {
-            let said = ops::health::note(&ctx, &team, &name, &incarnation, debt);
-            if let Err(e) = said.as_ref().map_err(ToString::to_string)
+            if let Err(e) = work(&ctx, &team)
                 && team.exists()
             {
-                let note = Note::of(EventKind::Warning).member(&name).with("text", e);
                 // The journal is for looking back.
-                let _ = ops::events::note(&team, note);
+                let note = Note::of(EventKind::Warning).with("text", e.to_string());
+                let _ = ops::events::note(&team, Note { member: about, ..note });
             }
         });
     }

@@ -294,6 +294,7 @@ fn file(
         msg_id: envelope.msg_id.clone(),
         asked_at,
         deadline_at: asked_at.plus_ms(within_ms),
+        told: None,
         message: envelope.text.clone(),
         decision: None,
         event: rand::uuid(),

@@ -4,6 +4,7 @@
 #![allow(unreachable_pub, reason = "the modules of a test binary are nobody's interface")]
 
 mod adopt;
+mod announce;
 mod bad_input;
 mod brief;
 mod cascade;
@@ -25,6 +26,7 @@ mod nested;
 mod owners;
 mod profile;
 mod ps;
+mod reminders;
 mod requests;
 mod results;
 mod resume;

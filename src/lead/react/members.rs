@@ -70,6 +70,8 @@ fn view_of(record: &MemberRecord) -> View {
         since: record.start.as_ref().map_or(record.asked_at, |start| start.at),
         owes_since: None,
         unresponsive: record.unresponsive.is_some(),
+        quiet: None,
+        reminded: record.reminded,
     }
 }
 

@@ -13,6 +13,7 @@ use crate::model::record::{ExitRecord, FORMAT, MemberRecord, StartRecord, Wish};
 use crate::model::request::{Parting, ShutdownOutcome, ShutdownRequest};
 use crate::model::task::{Task, TaskState};
 
+mod followup;
 mod health;
 mod hooks;
 mod questions;
@@ -70,6 +71,7 @@ fn record(name: &str, n: u8, profile: &str) -> MemberRecord {
         ready_at: Some(NOW),
         exit: None,
         unresponsive: None,
+        reminded: None,
         boot_id: None,
     }
 }

@@ -120,6 +120,7 @@ impl Stage {
             ready_at: None,
             exit: None,
             unresponsive: None,
+            reminded: None,
         };
         self.team.begin_record(&record).expect("a record");
     }
