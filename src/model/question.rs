@@ -234,6 +234,11 @@ impl Question {
         self.decision.as_ref().is_some_and(|d| d.reply.is_some() && !d.sent)
     }
 
+    /// Whether nothing more is to be done about it.
+    pub(crate) fn is_settled(&self) -> bool {
+        !self.is_open() && !self.is_unsent()
+    }
+
     /// `pending`, or the word of its outcome.
     pub(crate) fn state(&self) -> &'static str {
         self.decision.as_ref().map_or("pending", |d| d.outcome.as_str())

@@ -16,6 +16,7 @@ pub(crate) mod events;
 pub(crate) mod exec;
 pub(crate) mod explain;
 pub(crate) mod focus;
+mod forget;
 pub(crate) mod health;
 pub(crate) mod hooks;
 pub(crate) mod inbox;

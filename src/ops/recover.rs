@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 
 use super::context::Context;
 use super::error::OpsError;
+use super::forget;
 use super::owners;
 use super::retire::{self, Retirement};
 use super::spawn::{self, Finished};
@@ -45,8 +46,9 @@ pub(crate) fn recover(ctx: &Context, team: &TeamStore) -> Result<(), OpsError> {
     tell(team, id, &done)
 }
 
-/// Clears away what killed processes have left in everybody's way.
+/// Clears away what killed processes have left in everybody's way, and shutdowns that ended long ago.
 pub(crate) fn sweep(team: &TeamStore) -> Result<(), OpsError> {
+    forget::shutdowns(team)?;
     Ok(team.free_stale_locks()?)
 }
 
