@@ -40,6 +40,7 @@ mod staff;
 mod tasks;
 mod tmux;
 mod up;
+mod walks;
 mod watch;
 mod worktree;
 mod wrap;
