@@ -4,6 +4,7 @@
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
+use std::thread;
 use std::time::Duration;
 
 use super::backends;
@@ -30,13 +31,16 @@ const LONGEST: usize = 200;
 pub(crate) fn announce(ctx: &Context, team: &TeamStore, id: &RequestId, step: Step) -> Result<(), OpsError> {
     let Some(question) = note(team, id, step)? else { return Ok(()) };
     team.record(news(&question, step))?;
-    call_in_tmux(ctx, team, &question, step)?;
     if let Step::Escalation { .. } = step {
         let system = MemberName::existing("system")?;
         let message = Message::Text(words(&question));
         send::say(team, &system, &MemberName::lead(), &message, Some(question.event.clone()))?;
     }
-    run_notify(team, &question, step)
+    // Side by side: each may hang, and nobody is to hear of it late because of the other.
+    thread::scope(|scope| {
+        scope.spawn(|| call_in_tmux(ctx, team, &question, step));
+        run_notify(team, &question, step)
+    })
 }
 
 /// Writes down that it is said now; the question, if that is so.
@@ -91,11 +95,11 @@ struct Seen {
     pane: Option<String>,
 }
 
-/// A server that cannot be asked shows nothing, and that is all.
-fn call_in_tmux(ctx: &Context, team: &TeamStore, question: &Question, step: Step) -> Result<(), OpsError> {
-    let Ok(program) = backends::tmux_program(ctx) else { return Ok(()) };
+/// What cannot be asked or read shows nothing, and that is all: the request is told of elsewhere, too.
+fn call_in_tmux(ctx: &Context, team: &TeamStore, question: &Question, step: Step) {
+    let Ok(program) = backends::tmux_program(ctx) else { return };
     let mut servers: BTreeMap<PathBuf, Seen> = BTreeMap::new();
-    for record in team.member_records()? {
+    for record in team.member_records().unwrap_or_default() {
         if let Some(Placement::Tmux(pane)) = record.placement {
             servers.entry(PathBuf::from(pane.socket)).or_default().tokens.push(record.token);
         }
@@ -112,7 +116,6 @@ fn call_in_tmux(ctx: &Context, team: &TeamStore, question: &Question, step: Step
     for (socket, seen) in &servers {
         tmux::call(&program, socket, &seen.tokens, seen.pane.as_deref(), &call);
     }
-    Ok(())
 }
 
 /// Runs the team's `notify` command, if it has one, with the request as JSON on stdin. What it does with that is its affair:

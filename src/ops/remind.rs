@@ -1,5 +1,5 @@
-//! The owner of a task of which nothing is heard is reminded of it; when that was in vain, what the team wants is done. Each
-//! time it is written down first, so that a lead that dies in between says nothing twice.
+//! The owner of a task of which nothing is heard is reminded of it; when that was in vain, what the team wants is done. What is
+//! said is written down first: a lead that dies in between leaves one reminder out, and no lead says one twice.
 
 use super::announce::counted;
 use super::error::OpsError;
@@ -11,6 +11,7 @@ use crate::model::protocol::Message;
 use crate::model::task::{Task, TaskState};
 use crate::model::text;
 use crate::store::{Ending, TeamStore};
+use crate::sys::rand;
 
 /// How much of a subject is repeated.
 const SUBJECT: usize = 120;
@@ -30,22 +31,26 @@ pub(crate) fn remind(
     if task.state != TaskState::InProgress || !task.is_owned_by(name) {
         return Ok(());
     }
+    if let Step::Escalation { mode: Escalation::FailTask, .. } = step {
+        // Before it is noted: whoever finds it undone does it, and whoever finds it done does nothing.
+        task::end(team, id, &MemberName::lead(), Ending::Failed, None)?;
+    }
     let reminded = Some(Reminded { task: id, times: step.times() });
     if team.change_record(name, incarnation, |record| record.reminded = reminded)?.is_none() {
         return Ok(());
     }
-    let kind = if let Step::Escalation { .. } = step { EventKind::Escalated } else { EventKind::Reminded };
-    let note = counted(Note::of_task(kind, &task).member(name), step);
-    match step {
-        Step::First | Step::Reminder { .. } => {
-            let event = team.record(Note { id: None, ..note })?.id;
-            say(team, name, reminder(&task, step), event)
-        }
-        Step::Escalation { after, mode } => {
-            let event = team.record(Note { id: None, ..note.with("mode", mode.as_str()) })?.id;
-            escalate(team, name, &task, after, mode, event)
-        }
+    let event = rand::uuid();
+    for (to, text) in words(name, &task, step) {
+        let system = MemberName::existing("system")?;
+        send::say(team, &system, &to, &Message::Text(text), Some(event.clone()))?;
     }
+    let note = match step {
+        Step::First | Step::Reminder { .. } => Note::of(EventKind::Reminded),
+        Step::Escalation { mode, .. } => Note::of(EventKind::Escalated).with("mode", mode.as_str()),
+    };
+    let note = note.task(id).member(name).with("subject", task.subject.as_str());
+    team.record(counted(Note { id: Some(event), cause: task.extra.event, ..note }, step))?;
+    Ok(())
 }
 
 /// Something was heard: the reminders begin anew.
@@ -54,50 +59,33 @@ pub(crate) fn heard(team: &TeamStore, name: &MemberName, incarnation: &Incarnati
     Ok(())
 }
 
-fn escalate(
-    team: &TeamStore,
-    name: &MemberName,
-    task: &Task,
-    after: u32,
-    mode: Escalation,
-    event: String,
-) -> Result<(), OpsError> {
-    let what = format!("{} is in progress, and nothing is heard of it (reminders: {after})", called(task));
-    match mode {
-        Escalation::NotifyLead => {
-            let advice = format!(
-                "write to {name}, look at it with `phalanx peek {name}`, or give the task to somebody else"
+/// Who is told what.
+fn words(name: &MemberName, task: &Task, step: Step) -> Vec<(MemberName, String)> {
+    let id = task.id;
+    let called = format!("task #{id} ({})", text::short(&task.subject, SUBJECT));
+    match step {
+        Step::First => Vec::new(),
+        Step::Reminder { nth, of } => {
+            let text = format!(
+                "Reminder {nth} of {of}: {called} is in progress and yours, and nothing is heard of it. Say how it stands with \
+                 `phalanx send team-lead TEXT`, or end it with `phalanx task complete {id}`."
             );
-            say(team, &MemberName::lead(), format!("{name}: {what}: {advice}."), event)
+            vec![(name.clone(), text)]
         }
-        Escalation::FailTask => {
-            let lead = MemberName::lead();
-            task::end(team, task.id, &lead, Ending::Failed, None)?;
-            say(team, name, format!("{what}: it is failed now. Stop working on it."), event.clone())?;
-            say(team, &lead, format!("{name}: {what}: it is failed now."), event)
+        Step::Escalation { after, mode } => {
+            let what = format!("{called} is in progress, and nothing is heard of it (reminders: {after})");
+            match mode {
+                Escalation::NotifyLead => vec![(
+                    MemberName::lead(),
+                    format!(
+                        "{name}: {what}: write to {name}, look at it with `phalanx peek {name}`, or give the task to somebody else."
+                    ),
+                )],
+                Escalation::FailTask => vec![
+                    (name.clone(), format!("{what}: it is failed now. Stop working on it.")),
+                    (MemberName::lead(), format!("{name}: {what}: it is failed now.")),
+                ],
+            }
         }
     }
-}
-
-fn reminder(task: &Task, step: Step) -> String {
-    let nth = match step {
-        Step::Reminder { nth, of } => format!("Reminder {nth} of {of}: "),
-        Step::First | Step::Escalation { .. } => String::new(),
-    };
-    let id = task.id;
-    format!(
-        "{nth}{} is in progress and yours, and nothing is heard of it. Say how it stands with `phalanx send team-lead TEXT`, or end \
-         it with `phalanx task complete {id}`.",
-        called(task)
-    )
-}
-
-fn called(task: &Task) -> String {
-    format!("task #{} ({})", task.id, text::short(&task.subject, SUBJECT))
-}
-
-fn say(team: &TeamStore, to: &MemberName, text: String, event: String) -> Result<(), OpsError> {
-    let system = MemberName::existing("system")?;
-    send::say(team, &system, to, &Message::Text(text), Some(event))?;
-    Ok(())
 }

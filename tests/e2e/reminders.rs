@@ -51,18 +51,18 @@ fn pm_03_a_request_is_reminded_of_and_escalated_and_no_lead_says_it_again() {
     let question = json!({"type": "permission_request", "request_id": "perm-1", "agent_id": "ada", "tool_name": "Bash",
         "input": {"command": "make"}, "permission_suggestions": []});
     stage.phalanx(&["--as", "ada", "send", "team-lead", &question.to_string()]).expect(0);
-    wait_for("the first reminder", || events(&stage, "reminded").pop());
+    let runs = || {
+        let text = std::fs::read_to_string(&told).unwrap_or_default();
+        text.lines().filter_map(|line| serde_json::from_str(line).ok()).collect::<Vec<Value>>()
+    };
+    wait_for("the first reminder", || (runs().len() == 2).then_some(()));
     let lead = killed_and_led_again(&stage, lead);
     let last = wait_for("the escalation", || events(&stage, "escalated").pop());
     assert_eq!((&last["detail"]["request_id"], &last["detail"]["after"]), (&json!("perm-1"), &json!(2)));
     let nth: Vec<Value> = events(&stage, "reminded").iter().map(|e| e["detail"]["nth"].clone()).collect();
     assert_eq!((events(&stage, "request_announced").len(), nth), (1, vec![json!(1), json!(2)]));
-    let runs = wait_for("the user's program to have heard of all", || {
-        let text = std::fs::read_to_string(&told).ok()?;
-        let runs: Vec<Value> = text.lines().filter_map(|line| serde_json::from_str(line).ok()).collect();
-        (runs.len() >= 4).then_some(runs)
-    });
-    assert_eq!(runs.iter().map(|run| run["reminder"].clone()).collect::<Vec<_>>(), [0, 1, 2, 3]);
+    wait_for("the user's program to have heard of all", || (runs().len() >= 4).then_some(()));
+    assert_eq!(runs().iter().map(|run| run["reminder"].clone()).collect::<Vec<_>>(), [0, 1, 2, 3]);
     let mine = texts(&stage, "team-lead");
     assert!(mine.len() == 1 && mine[0].contains("phalanx answer perm-1 --approve"), "{mine:?}");
     stage.phalanx(&["answer", "perm-1", "--approve"]).expect(0);
