@@ -54,12 +54,12 @@ impl Spoken {
     /// What this line of the journal tells of, if it does. That it rests a program says without being asked.
     pub(crate) fn told_by(event: &Noted) -> Option<Spoken> {
         let text = |key: &str| event.detail.get(key).and_then(Value::as_str);
-        let member = match event.event {
-            EventKind::MessageSent if text("kind")? != IdleNotification::KIND => {
-                MemberName::existing(text("from")?).ok()
-            }
-            EventKind::RequestFiled => event.member.clone(),
-            _ => None,
+        let member = if event.event == EventKind::RequestFiled {
+            event.member.clone()
+        } else if event.event == EventKind::MessageSent && text("kind")? != IdleNotification::KIND {
+            MemberName::existing(text("from")?).ok()
+        } else {
+            None
         };
         Some(Spoken { member: member?, at: event.at })
     }

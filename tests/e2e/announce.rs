@@ -131,3 +131,23 @@ fn tmux_pm_03_sec_02_who_looks_at_the_team_is_told_and_nobody_else() {
     stage.tmux(&["kill-session", "-t", "=other"]).expect("it is there");
     stage.assert_clean();
 }
+
+/// PM-03: members without panes are told of where their lead is looked at.
+#[test]
+fn tmux_pm_03_who_looks_at_the_lead_is_told() {
+    let stage = Stage::new();
+    stage.phalanx(&["team", "create", "alpha"]).expect(0);
+    stage.phalanx(&["spawn", "ada", "--backend", "pty"]).expect(0);
+    stage.tmux(&["new-session", "-d", "-s", "desk", binary(), "lead", "-t", "alpha"]).expect("a session");
+    wait_for("the lead", || stage.journal("alpha").into_iter().find(|e| e["event"] == "lead_started"));
+    let watcher = Terminal::new(&stage, "tmux", &["attach", "-t", "=desk"], &[]);
+    wait_for("it to look", || {
+        (stage.tmux(&["list-clients", "-F", "x"]).unwrap_or_default().lines().count() == 1).then_some(())
+    });
+    ask(&stage, "perm-1");
+    let words = "phalanx: ada asks for a permission - phalanx requests -t alpha";
+    wait_within(SOON, "the message", || watcher.text().contains(words).then_some(()));
+    stage.phalanx(&["down", "--force"]).expect(0);
+    drop(watcher);
+    stage.assert_clean();
+}
