@@ -42,8 +42,8 @@ pub(crate) fn recover(ctx: &Context, team: &TeamStore) -> Result<(), OpsError> {
     complete(ctx, team, &over, &mut done)?;
     give_back(team, &over, &mut done)?;
     done.assigned = owners::tell_all(team)?;
-    sweep(team)?;
-    tell(team, id, &done)
+    tell(team, id, &done)?;
+    sweep(team)
 }
 
 /// Clears away what killed processes have left in everybody's way, and shutdowns that ended long ago.
