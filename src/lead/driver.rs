@@ -395,10 +395,7 @@ impl Driver<'_> {
             // If it has ended, there is no label; nothing else is lost.
             Effect::Label { runs } => drop(self.labels.send(runs)),
             Effect::Acknowledge { ids } => ops::inbox::acknowledge(self.team, &MemberName::lead(), &ids)?,
-            Effect::AskShutdown { names, reason, force } => {
-                let wish = ops::shutdown::Wish { reason: Some(reason), deadline_s: STOP_DEADLINE_S, force };
-                ops::shutdown::ask(self.team, &names, &wish)?;
-            }
+            Effect::AskShutdown { names, reason, force } => self.ask_shutdown(&names, reason, force)?,
             Effect::Start { kind, orders } => self.start(kind, orders),
             Effect::Terminate { name, incarnation, agreed } => self.terminate(name, incarnation, agreed)?,
             Effect::Retire(retirements) => ops::retire::retire(self.team, &retirements)?,
@@ -428,6 +425,12 @@ impl Driver<'_> {
                 ops::events::note(self.team, Note { member, ..note })?;
             }
         }
+        Ok(())
+    }
+
+    fn ask_shutdown(&self, names: &[MemberName], reason: String, force: bool) -> Result<(), OpsError> {
+        let wish = ops::shutdown::Wish { reason: Some(reason), deadline_s: STOP_DEADLINE_S, force };
+        ops::shutdown::ask(self.team, names, &wish)?;
         Ok(())
     }
 
