@@ -61,6 +61,24 @@ fn every_file(rule: fn(&File) -> Vec<Problem>) {
     judge(files.iter().flat_map(rule).collect());
 }
 
+/// Where a page says which test shows something, there is such a test.
+#[test]
+fn the_tests_that_the_pages_name_are_there() {
+    let files: Vec<_> = ["src", "tests"].iter().flat_map(|folder| sources(&root().join(folder))).collect();
+    let pages =
+        entries(&root().join("docs")).into_iter().filter(|path| path.extension().is_some_and(|e| e == "md"));
+    let text: String = pages.map(|path| fs::read_to_string(path).expect("a page")).collect();
+    // Nothing else on the pages has a name as long as a sentence.
+    let is_long = |name: &&str| name.split('_').filter(|part| !part.is_empty()).count() >= 5;
+    let name = |word: &str| word.rsplit("::").next().filter(is_long).map(str::to_owned);
+    let is_plain =
+        |word: &&str| word.chars().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || "_:".contains(c));
+    let named: Vec<String> = text.split('`').filter(is_plain).filter_map(name).collect();
+    assert!(named.len() > 10, "the pages name tests: {named:?}");
+    let there = |name: &String| files.iter().any(|file| file.defines(name));
+    assert_eq!(named.into_iter().filter(|name| !there(name)).collect::<Vec<_>>(), Vec::<String>::new());
+}
+
 fn judge(problems: Vec<Problem>) {
     let lines: Vec<_> = problems.iter().map(ToString::to_string).collect();
     assert!(lines.is_empty(), "{} break(s) of the house rules\n\n{}\n", lines.len(), lines.join("\n"));

@@ -31,17 +31,22 @@ pub(super) struct SetMode {
     pub(super) mode: Option<Mode>,
 }
 
-/// Show what members may do unasked, must not do and must ask for; or add a rule.
+/// Show what members may do unasked, must not do and must ask for; or add a rule, or take one away.
 #[derive(Debug, Args)]
-#[command(after_help = "Examples:\n  phalanx rules\n  phalanx rules deny \"Bash(git push:*)\"\n\n\
-    A new rule holds at once, and programs that know such rules are told.")]
+#[command(
+    after_help = "Examples:\n  phalanx rules\n  phalanx rules deny \"Bash(git push:*)\"\n  phalanx rules deny --remove \"Bash(git push:*)\"\n\n\
+    It holds at once. Programs that know such rules are told of new ones; what they were told before they keep."
+)]
 pub(super) struct Rules {
-    /// Which list to add to.
+    /// Which list is changed.
     #[arg(value_parser = list(), value_name = "deny|ask|allow", requires = "patterns")]
     pub(super) list: Option<List>,
-    /// What is added: `Bash(git:*)`, `Edit(src/**)`; several with commas between them.
+    /// What is added, or taken away: `Bash(git:*)`, `Edit(src/**)`; several with commas between them.
     #[arg(value_parser = Rule::parse_list, value_name = "PATTERN")]
     pub(super) patterns: Vec<Vec<Rule>>,
+    /// Take these out of the team's list.
+    #[arg(long, requires = "list")]
+    pub(super) remove: bool,
 }
 
 fn list() -> impl TypedValueParser<Value = List> {

@@ -17,14 +17,14 @@ use super::setup::Setup;
 use super::worktree;
 use crate::lead::{End, Goal, Lead, Stop, lead};
 use crate::model::event::{Event, EventKind};
-use crate::model::id::{MemberName, RequestId};
+use crate::model::id::RequestId;
 use crate::model::report::Report;
 use crate::model::time::Timestamp;
 use crate::model::wire;
 use crate::ops::{self, Context, Lease, OpsError, Team};
 use crate::sys::env;
 use crate::sys::signal::Signals;
-use crate::ui::{Style, View};
+use crate::ui::{Notice, Style, View};
 
 /// How often a picture of the team is drawn again when nothing happens.
 const REDRAW: Duration = Duration::from_millis(500);
@@ -220,12 +220,10 @@ impl<'a> Desk<'a> {
     fn see(&self, event: &Event) {
         let mut view = self.view.borrow_mut();
         view.event(event);
-        if event.event == EventKind::RequestFiled
-            && wire::text(&event.detail, "state").as_deref() == Some("pending")
-            && env::stderr_is_tty()
+        if env::stderr_is_tty()
+            && let Some(words) = calling(event)
         {
-            let who = event.member.as_ref().map(MemberName::to_string).unwrap_or_default();
-            view.call(&format!("{} waits for an answer", who));
+            view.call(&words, notice());
         }
         drop(view);
         if event.event == EventKind::MemberReady {
@@ -289,6 +287,23 @@ pub(super) async fn carry(
     let (_, journal_from) = ops::events::from(team, 0)?;
     let order = Lead { ctx, team, lease, goal: Goal::Carry(ids), journal_from };
     lead(order, &mut wishes, &mut |_| {}).await
+}
+
+/// The notification that our terminal knows.
+fn notice() -> Notice {
+    let term = env::var("TERM").map(|term| term.to_string_lossy().into_owned());
+    Notice::of(term.as_deref(), env::var("VTE_VERSION").is_some())
+}
+
+/// The words for whoever sits at the terminal, where an event is to bring them there: a request waits, or waits on.
+fn calling(event: &Event) -> Option<String> {
+    use EventKind::{Escalated, Reminded, RequestAnnounced};
+    if !matches!(event.event, RequestAnnounced | Reminded | Escalated) {
+        return None;
+    }
+    let part = |key| wire::text(&event.detail, key);
+    let (kind, summary) = (part("kind")?, part("summary").unwrap_or_default());
+    Some(format!("{} asks for a {kind}: {summary}", event.member.as_ref()?))
 }
 
 fn style(out: &Out) -> Style {

@@ -5,7 +5,8 @@ use super::args_request::{Requests, Rules, SetMode};
 use super::fail::{Exit, Failure};
 use super::setup::{Setup, member};
 use crate::model::mode::Mode;
-use crate::ops::{self, decide};
+use crate::model::rules::{List, Rule};
+use crate::ops::{self, Team, decide};
 use crate::ui;
 
 pub(super) fn requests(setup: &Setup, args: &Requests) -> Done {
@@ -43,6 +44,9 @@ pub(super) fn rules(setup: &Setup, args: &Rules) -> Done {
         setup.out.give(&rules, || ui::rules(&rules, setup.out.paint))?;
         return Ok(Exit::DONE);
     };
+    if args.remove {
+        return remove_rules(setup, &team, list, &args.patterns.concat());
+    }
     let changed = ops::rules::add(&setup.ctx, &team, list, &args.patterns.concat())?;
     let told = changed.told.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ");
     if !changed.kept_back.is_empty() {
@@ -55,5 +59,17 @@ pub(super) fn rules(setup: &Setup, args: &Rules) -> Done {
         (n, "") => format!("{n} added to {}", list.as_str()),
         (n, told) => format!("{n} added to {}; told: {told}", list.as_str()),
     })?;
+    Ok(Exit::DONE)
+}
+
+fn remove_rules(setup: &Setup, team: &Team, list: List, rules: &[Rule]) -> Done {
+    let done = ops::rules::remove(&setup.ctx, team, list, rules)?;
+    if !done.kept_by.is_empty() {
+        let names = done.kept_by.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ");
+        setup.out.say(&format!(
+            "what their programs were told before they keep until they are started again: {names}"
+        ));
+    }
+    setup.out.give(&done, || format!("{} taken out of {}", done.removed.len(), list.as_str()))?;
     Ok(Exit::DONE)
 }

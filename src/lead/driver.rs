@@ -1,12 +1,11 @@
 //! The shell around the lead's step: reads what changed, steps, carries out. It decides nothing.
 
-use std::collections::BTreeSet;
 use std::time::Duration;
 
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 
 use super::effect::Effect;
-use super::event::{Answer, Event};
+use super::event::{Answer, Event, Spoken};
 use super::hooks::Hooks;
 use super::labels;
 use super::react::react;
@@ -15,7 +14,7 @@ use super::starter;
 use super::state::{End, Goal, State};
 use super::terminator::{self, Due};
 use crate::model::event::{Event as Noted, EventKind, Note};
-use crate::model::id::{Incarnation, MemberName, RequestId};
+use crate::model::id::{Incarnation, MemberName};
 use crate::model::lifecycle::MemberState;
 use crate::model::record::MemberRecord;
 use crate::model::time::Timestamp;
@@ -60,8 +59,6 @@ struct Driver<'a> {
     journal_at: u64,
     /// It is there for what members ask; a verb that only carries its own requests is not.
     leads: bool,
-    /// The questions that the user's program was told of.
-    announced: BTreeSet<RequestId>,
     /// When the first of the open questions runs out.
     due: Option<Timestamp>,
     /// What could not be read or written at the last look.
@@ -101,7 +98,8 @@ pub(crate) async fn lead(
 fn known(team: &Team, goal: Goal) -> Result<State, OpsError> {
     let state = match team.settings()? {
         Some(settings) => {
-            State::new(goal, settings.templates).unresponsive_after(settings.unresponsive_after_s)
+            let state = State::new(goal, settings.templates).with_followup(settings.followup);
+            state.unresponsive_after(settings.unresponsive_after_s)
         }
         // Another program has made this team.
         None => State::new(goal, Vec::new()),
@@ -158,7 +156,6 @@ impl<'a> Driver<'a> {
             signals,
             journal_at: lead.journal_from,
             leads,
-            announced: BTreeSet::new(),
             due: None,
             problem: None,
             hooks: None,
@@ -320,25 +317,14 @@ impl<'a> Driver<'a> {
         }
     }
 
-    /// Sees to what members ask; tells the user's program of what waits for a person. If that fails, nothing else waits for
-    /// it.
+    /// Sees to what members ask. If that fails, nothing else waits for it.
     fn attend(&mut self) -> Result<(), OpsError> {
         if !self.leads {
             return Ok(());
         }
         let waiting = ops::decide::attend(self.ctx, self.team)?;
         self.due = waiting.iter().map(|question| question.deadline_at).min();
-        self.announced.retain(|id| waiting.iter().any(|question| question.id == *id));
-        self.step(Event::Filed(waiting.clone()))?;
-        let fresh: Vec<_> = waiting.into_iter().filter(|q| self.announced.insert(q.id.clone())).collect();
-        if !fresh.is_empty() {
-            let team = self.team.clone();
-            // If it cannot be told, it still stands in the view and in `phalanx requests`.
-            tokio::task::spawn_blocking(move || {
-                fresh.iter().for_each(|question| drop(ops::notify::notify(&team, question)))
-            });
-        }
-        Ok(())
+        self.step(Event::Filed(waiting))
     }
 
     fn look_at_mail(&mut self) -> Result<(), OpsError> {
@@ -365,6 +351,10 @@ impl<'a> Driver<'a> {
         if let Some(hooks) = &mut self.hooks {
             let news = hooks.news(self.team)?;
             self.step(Event::Journal(news))?;
+        }
+        let spoken: Vec<Spoken> = events.iter().filter_map(Spoken::told_by).collect();
+        if !spoken.is_empty() {
+            self.step(Event::Spoken(spoken))?;
         }
         let answers: Vec<Answer> = events.iter().filter_map(Answer::told_by).collect();
         if answers.is_empty() {
@@ -414,11 +404,7 @@ impl<'a> Driver<'a> {
             // If it has ended, there is no label; nothing else is lost.
             Effect::Label { runs } => drop(self.labels.send(runs.clone())),
             Effect::Acknowledge { ids } => ops::inbox::acknowledge(self.team, &MemberName::lead(), ids)?,
-            Effect::AskShutdown { names, reason, force } => {
-                let (reason, force) = (Some(reason.clone()), *force);
-                let wish = ops::shutdown::Wish { reason, deadline_s: STOP_DEADLINE_S, force };
-                ops::shutdown::ask(self.team, names, &wish)?;
-            }
+            Effect::AskShutdown { names, reason, force } => self.ask_shutdown(names, reason, *force)?,
             Effect::Start { kind, orders } => {
                 starter::start(self.ctx, self.team, *kind, orders, self.signals.clone());
             }
@@ -431,7 +417,19 @@ impl<'a> Driver<'a> {
             Effect::MoveOn { name, incarnation, cause, reason } => {
                 ops::presence::move_on(self.team, name, incarnation, *cause, reason.as_deref())?;
             }
-            Effect::Health { name, incarnation, debt } => self.health(name, incarnation, *debt),
+            Effect::Health { name, incarnation, debt } => {
+                let (name, incarnation, debt) = (name.clone(), incarnation.clone(), *debt);
+                let about = Some(name.clone());
+                self.beside(about, move |ctx, team| ops::health::note(ctx, team, &name, &incarnation, debt));
+            }
+            Effect::Announce { id, step } => {
+                let (id, step) = (id.clone(), *step);
+                self.beside(None, move |ctx, team| ops::announce::announce(ctx, team, &id, step));
+            }
+            Effect::Remind { name, incarnation, task, step } => {
+                ops::remind::remind(self.team, name, incarnation, *task, *step)?;
+            }
+            Effect::Heard { name, incarnation } => ops::remind::heard(self.team, name, incarnation)?,
             Effect::Report(tasks) => ops::results::report(self.team, tasks)?,
             Effect::Hook(occasion) => self.hooks.iter().for_each(|hooks| hooks.run(occasion.clone())),
             Effect::Tell(drift) => ops::task::tell(self.team, drift.clone())?,
@@ -444,18 +442,27 @@ impl<'a> Driver<'a> {
         Ok(())
     }
 
-    /// On a thread of its own: the screen that is asked may hang.
-    fn health(&self, name: &MemberName, incarnation: &Incarnation, debt: Option<ops::health::Debt>) {
+    fn ask_shutdown(&self, names: &[MemberName], reason: &str, force: bool) -> Result<(), OpsError> {
+        let wish =
+            ops::shutdown::Wish { reason: Some(reason.to_owned()), deadline_s: STOP_DEADLINE_S, force };
+        ops::shutdown::ask(self.team, names, &wish)?;
+        Ok(())
+    }
+
+    /// On a thread of its own: what is asked there may hang.
+    fn beside(
+        &self,
+        about: Option<MemberName>,
+        work: impl FnOnce(&Context, &Team) -> Result<(), OpsError> + Send + 'static,
+    ) {
         let (ctx, team) = (self.ctx.clone(), self.team.clone());
-        let (name, incarnation) = (name.clone(), incarnation.clone());
         tokio::task::spawn_blocking(move || {
-            let said = ops::health::note(&ctx, &team, &name, &incarnation, debt);
-            if let Err(e) = said.as_ref().map_err(ToString::to_string)
+            if let Err(e) = work(&ctx, &team)
                 && team.exists()
             {
-                let note = Note::of(EventKind::Warning).member(&name).with("text", e);
                 // The journal is for looking back.
-                let _ = ops::events::note(&team, note);
+                let note = Note::of(EventKind::Warning).with("text", e.to_string());
+                let _ = ops::events::note(&team, Note { member: about, ..note });
             }
         });
     }

@@ -1,6 +1,7 @@
 //! What the lead can do. The driver carries effects out in order; it decides nothing.
 
 use crate::model::drift::Drift;
+use crate::model::followup::Step;
 use crate::model::id::{Incarnation, MemberName, RequestId, TaskId};
 use crate::model::lifecycle::Cause;
 use crate::model::order::Order;
@@ -37,6 +38,12 @@ pub(crate) enum Effect {
     /// It has owed an answer for so long, or answers again: say so in its record, the journal and, once, to the lead.
     /// Nothing is done to it (CR-02).
     Health { name: MemberName, incarnation: Incarnation, debt: Option<Debt> },
+    /// Tell whoever decides that this request waits.
+    Announce { id: RequestId, step: Step },
+    /// Tell the owner of a task that nothing is heard of it; or, in the end, what the team wants done then.
+    Remind { name: MemberName, incarnation: Incarnation, task: TaskId, step: Step },
+    /// Something was heard of whoever was reminded.
+    Heard { name: MemberName, incarnation: Incarnation },
     /// Tell the lead's mailbox what came of these tasks.
     Report(Vec<TaskId>),
     /// Say in the journal what another program did to a task.

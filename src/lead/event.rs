@@ -6,10 +6,13 @@ use crate::model::board::Board;
 use crate::model::envelope::Envelope;
 use crate::model::event::{Event as Noted, EventKind};
 use crate::model::id::{Incarnation, MemberName};
-use crate::model::protocol::{PermissionResponse, PlanApprovalResponse, SandboxPermissionResponse};
+use crate::model::protocol::{
+    IdleNotification, PermissionResponse, PlanApprovalResponse, SandboxPermissionResponse,
+};
 use crate::model::question::Question;
 use crate::model::record::MemberRecord;
 use crate::model::request::ShutdownRequest;
+use crate::model::time::Timestamp;
 
 /// A run that was to be ended: its placement is proven gone, or why not.
 #[derive(Debug, Clone, PartialEq)]
@@ -40,6 +43,28 @@ impl Answer {
     }
 }
 
+/// A member has said something of its own accord.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Spoken {
+    pub(crate) member: MemberName,
+    pub(crate) at: Timestamp,
+}
+
+impl Spoken {
+    /// What this line of the journal tells of, if it does. That it rests a program says without being asked.
+    pub(crate) fn told_by(event: &Noted) -> Option<Spoken> {
+        let text = |key: &str| event.detail.get(key).and_then(Value::as_str);
+        let member = if event.event == EventKind::RequestFiled {
+            event.member.clone()
+        } else if event.event == EventKind::MessageSent && text("kind")? != IdleNotification::KIND {
+            MemberName::existing(text("from")?).ok()
+        } else {
+            None
+        };
+        Some(Spoken { member: member?, at: event.at })
+    }
+}
+
 /// Something that happened.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Event {
@@ -53,6 +78,8 @@ pub(crate) enum Event {
     Board(Board),
     /// Members were given answers to what they had asked.
     Answers(Vec<Answer>),
+    /// Members have said something, to whomever.
+    Spoken(Vec<Spoken>),
     /// The launcher of this run is gone; the record was read after that.
     Exited(Box<MemberRecord>),
     /// Effects `Terminate` have ended, those that were carried out together.

@@ -1,5 +1,6 @@
 //! The lead's decisions: one pure step over what it knows, what happened, and the time (invariant 7).
 
+mod followup;
 mod health;
 mod hooks;
 mod mail;
@@ -17,6 +18,7 @@ use crate::model::results;
 use crate::model::settings::Finish;
 use crate::model::time::Timestamp;
 
+pub(super) use followup::next_reminder;
 pub(super) use health::next_silence;
 pub(super) use staff::next_start;
 
@@ -31,10 +33,16 @@ pub(crate) fn react(state: &mut State, event: Event, now: Timestamp) -> Vec<Effe
         return effects;
     }
     match event {
-        Event::Mail(mail) => mail::read_mail(state, mail, &mut effects),
+        Event::Mail(mail) => {
+            followup::see_mail(state, &mail, now, &mut effects);
+            mail::read_mail(state, mail, &mut effects);
+        }
         Event::Members(records) => members::see_members(state, &records, &mut effects),
         Event::Requests(requests) => shutdown::see_requests(state, requests, &mut effects),
-        Event::Board(board) => see_board(state, board, &mut effects),
+        Event::Board(board) => {
+            followup::see_board(state, &board, now, &mut effects);
+            see_board(state, board, &mut effects);
+        }
         Event::Answers(answers) => questions::see_answers(state, &answers, &mut effects),
         Event::Exited(record) => members::see_exit(state, &record, &mut effects),
         Event::Terminated(ended) => members::see_terminated(state, ended, now, &mut effects),
@@ -44,7 +52,11 @@ pub(crate) fn react(state: &mut State, event: Event, now: Timestamp) -> Vec<Effe
         Event::Stop { force } => shutdown::stop(state, End::Stopped, force, &mut effects),
         Event::Leave => state.phase = Phase::Done(End::Left),
         Event::TeamGone => state.phase = Phase::Done(End::TeamGone),
-        Event::Filed(open) => questions::see_filed(state, &open, &mut effects),
+        Event::Spoken(spoken) => followup::see_spoken(state, &spoken, now, &mut effects),
+        Event::Filed(open) => {
+            questions::see_filed(state, &open, &mut effects);
+            followup::see_filed(state, &open);
+        }
         Event::Journal(events) => hooks::see_journal(state, events, &mut effects),
         Event::Tick => {}
     }
@@ -52,6 +64,7 @@ pub(crate) fn react(state: &mut State, event: Event, now: Timestamp) -> Vec<Effe
     report(state, now, &mut effects);
     staff::staff(state, now, &mut effects);
     health::watch(state, now, &mut effects);
+    followup::follow_up(state, now, &mut effects);
     settle(state, &mut effects);
     effects
 }

@@ -2,8 +2,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::react::{next_silence, next_start};
+use super::react::{next_reminder, next_silence, next_start};
 use crate::model::board::Board;
+use crate::model::followup::{Followup, Reminded, Told};
 use crate::model::id::{Incarnation, MemberName, RequestId, TaskId};
 use crate::model::lifecycle::{Cause, MemberState};
 use crate::model::order::Template;
@@ -83,6 +84,10 @@ pub(super) struct View {
     pub(super) kind: Option<usize>,
     /// The task on the board that was given to it, and that it could begin.
     pub(super) given: Option<TaskId>,
+    /// The task that it works on, since nothing was heard of it.
+    pub(super) quiet: Option<Quiet>,
+    /// What an earlier lead has reminded it of, until that is looked at.
+    pub(super) reminded: Option<Reminded>,
 }
 
 /// The board as it was last seen, and what follows from it alone: worked out when it is seen, not at each step.
@@ -99,6 +104,16 @@ impl Seen {
     pub(super) fn given_to(&self, name: &MemberName) -> Option<TaskId> {
         self.given.get(&name.folded()).copied()
     }
+}
+
+/// How long nothing has been heard of a task.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Quiet {
+    pub(super) task: TaskId,
+    /// The last sign of life, or the last reminder.
+    pub(super) since: Timestamp,
+    /// How many reminders there were since the last sign of life.
+    pub(super) times: u32,
 }
 
 /// A plan or a question of a member that lies unread with the lead.
@@ -150,6 +165,10 @@ pub(crate) struct State {
     pub(super) requests_seen: bool,
     /// Ids of questions that stand in the table of requests, open.
     pub(super) filed: BTreeSet<String>,
+    /// How often whoever decides was told of each of the open questions; none: not yet.
+    pub(super) told: BTreeMap<RequestId, Option<Told>>,
+    /// None: nobody is reminded of anything.
+    pub(super) followup: Option<Followup>,
     pub(super) kinds: Vec<Kind>,
     /// Which kind makes a name, by the name in lower case.
     pub(super) makers: BTreeMap<String, usize>,
@@ -175,6 +194,8 @@ impl State {
         }
         State {
             filed: BTreeSet::new(),
+            told: BTreeMap::new(),
+            followup: None,
             reported: BTreeSet::new(),
             results: None,
             kinds,
@@ -196,6 +217,11 @@ impl State {
     /// The same with another patience.
     pub(crate) fn unresponsive_after(self, seconds: u64) -> State {
         State { unresponsive_after_ms: seconds.saturating_mul(1000), ..self }
+    }
+
+    /// The same with reminders.
+    pub(crate) fn with_followup(self, followup: Option<Followup>) -> State {
+        State { followup, ..self }
     }
 
     /// Whether it tells the lead's mailbox of results. The report of a team that ends with its tasks says the same, and more.
@@ -223,7 +249,12 @@ impl State {
         };
         let deadlines = self.open.values().filter(waiting).map(|r| r.deadline_at);
         let results = self.results.as_ref().map(|(at, _)| *at);
-        deadlines.chain(next_start(self)).chain(next_silence(self)).chain(results).min()
+        deadlines
+            .chain(next_start(self))
+            .chain(next_silence(self))
+            .chain(next_reminder(self))
+            .chain(results)
+            .min()
     }
 
     /// The kind that makes members of this name.

@@ -8,6 +8,7 @@ pub(crate) mod drift;
 pub(crate) mod envelope;
 pub(crate) mod environ;
 pub(crate) mod event;
+pub(crate) mod followup;
 pub(crate) mod hook;
 pub(crate) mod id;
 pub(crate) mod lifecycle;

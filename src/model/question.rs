@@ -4,6 +4,7 @@
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use super::followup::Told;
 use super::id::{Incarnation, MemberName, RequestId};
 use super::mode::Mode;
 use super::protocol::{
@@ -198,6 +199,9 @@ pub(crate) struct Question {
     pub(crate) asked_at: Timestamp,
     /// From here on nobody's answer counts.
     pub(crate) deadline_at: Timestamp,
+    /// How often whoever decides was told of it; none: not yet.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) told: Option<Told>,
     /// The message as it came.
     pub(crate) message: String,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -228,6 +232,11 @@ impl Question {
     /// Whether its answer has still to be put into the member's mailbox.
     pub(crate) fn is_unsent(&self) -> bool {
         self.decision.as_ref().is_some_and(|d| d.reply.is_some() && !d.sent)
+    }
+
+    /// Whether nothing more is to be done about it.
+    pub(crate) fn is_settled(&self) -> bool {
+        !self.is_open() && !self.is_unsent()
     }
 
     /// `pending`, or the word of its outcome.

@@ -3,6 +3,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::followup::Reminded;
 use super::id::{Incarnation, MemberName, TaskId};
 use super::lifecycle::MemberState;
 use super::mode::Mode;
@@ -116,6 +117,9 @@ pub(crate) struct MemberRecord {
     /// What it has owed an answer to for too long, and what its screen says meanwhile; none: it answers.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) unresponsive: Option<String>,
+    /// How often it was reminded of its task since it last gave a sign of life.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) reminded: Option<Reminded>,
     /// The boot of this machine that its processes belong to. Older records, and systems that have none, do not say.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) boot_id: Option<String>,
@@ -219,6 +223,7 @@ mod tests {
                 at: Timestamp(4),
             }),
             unresponsive: None,
+            reminded: None,
             boot_id: None,
         };
         let text = serde_json::to_string(&record).expect("json");

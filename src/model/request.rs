@@ -118,4 +118,9 @@ impl ShutdownRequest {
     pub(crate) fn is_open(&self) -> bool {
         self.outcome.is_none()
     }
+
+    /// Whether it has ended, and nothing of it is left to be told.
+    pub(crate) fn is_settled(&self) -> bool {
+        !self.is_open() && self.deviations.as_ref().is_some_and(Vec::is_empty)
+    }
 }

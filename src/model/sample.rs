@@ -45,6 +45,7 @@ pub(crate) fn record(name: &str, incarnation: Incarnation, profile: &str, at: Ti
         ready_at: None,
         exit: None,
         unresponsive: None,
+        reminded: None,
         boot_id: None,
     }
 }

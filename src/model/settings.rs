@@ -7,6 +7,7 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 
 use super::environ::EnvRules;
+use super::followup::Followup;
 use super::hook::Hook;
 use super::id::MemberName;
 use super::limits::Limits;
@@ -139,6 +140,9 @@ pub(crate) struct Settings {
     /// A program of the user's that is told of each request that waits for a person, and its arguments.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) notify: Vec<String>,
+    /// How who owes an answer or progress is reminded; none: not at all.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) followup: Option<Followup>,
     /// What the manifest has run when something happens.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) hooks: Vec<Hook>,
@@ -178,6 +182,7 @@ impl Settings {
             roles: Roles::default(),
             answer_within_s: answer_within_s(),
             notify: Vec::new(),
+            followup: None,
             hooks: Vec::new(),
             templates: Vec::new(),
             worktree: Rules::default(),

@@ -21,7 +21,7 @@ use crate::sys::env::{find_program, tty_name};
 /// The caller's own place in tmux, from `$TMUX` (`socket,pid,session`) and `$TMUX_PANE`.
 pub(super) struct Inside {
     pub(super) socket: PathBuf,
-    pane: String,
+    pub(super) pane: String,
 }
 
 pub(super) fn inside(ctx: &Context) -> Option<Inside> {

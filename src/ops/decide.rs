@@ -8,7 +8,7 @@ use serde::Serialize;
 
 use super::context::{Context, now};
 use super::error::OpsError;
-use super::{inbox, presence};
+use super::{forget, inbox, presence};
 use crate::model::envelope::Envelope;
 use crate::model::event::{EventKind, Note};
 use crate::model::id::{MemberName, RequestId};
@@ -74,7 +74,9 @@ pub(crate) fn attend(ctx: &Context, team: &TeamStore) -> Result<Vec<Question>, O
     let within_ms = settings.answer_within_s.saturating_mul(1000);
     file_mail(ctx, team, &settings.rules, within_ms)?;
     let mut waiting = Vec::new();
-    for question in team.questions()? {
+    let all = team.questions()?;
+    forget::questions(team, &all)?;
+    for question in all {
         if question.is_unsent() {
             send(team, &question.id)?;
         }
@@ -294,6 +296,7 @@ fn file(
         msg_id: envelope.msg_id.clone(),
         asked_at,
         deadline_at: asked_at.plus_ms(within_ms),
+        told: None,
         message: envelope.text.clone(),
         decision: None,
         event: rand::uuid(),

@@ -119,6 +119,8 @@ pub(crate) enum OpsError {
     /// Only the lead decides (SEC-04).
     #[error("`{speaker}` may not do this, only the lead may")]
     NotTheLead { speaker: MemberName },
+    #[error("there is no rule `{rule}` in `{list}` of the team")]
+    NoSuchRule { rule: String, list: &'static str },
     /// A request is honoured once.
     #[error("request `{id}` cannot be answered: {}", decided(state, by, at))]
     Decided { id: RequestId, state: &'static str, by: String, at: String },
@@ -198,7 +200,7 @@ impl OpsError {
             | OpsError::NoSuchRole { .. }
             | OpsError::Role { .. }
             | OpsError::Usage { .. } => Kind::Usage,
-            OpsError::NoWorktree { .. } => Kind::NotFound,
+            OpsError::NoWorktree { .. } | OpsError::NoSuchRule { .. } => Kind::NotFound,
             OpsError::Worktree(e) => worktree_kind(e),
             OpsError::StartFailed { .. } | OpsError::NotEnded { .. } | OpsError::WorktreeStays { .. } => {
                 Kind::Failed
@@ -310,6 +312,7 @@ impl OpsError {
             OpsError::NoWorktreesHere { .. } => {
                 Some("make one with `git worktree add`, and name it with `--cwd`".to_owned())
             }
+            OpsError::NoSuchRule { .. } => Some("see them with `phalanx rules`; those of roles and members stand in the manifest".to_owned()),
             OpsError::NotTheLead { .. } => Some("ask the lead: `phalanx send team-lead TEXT`".to_owned()),
             OpsError::Decided { .. } => Some("see what was asked with `phalanx requests --all`".to_owned()),
             OpsError::NotAllowed { .. } => Some("choose another mode".to_owned()),

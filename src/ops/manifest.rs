@@ -36,6 +36,7 @@ pub(crate) fn settings(
         roles: manifest.roles.clone(),
         answer_within_s: team.answer_within,
         notify: team.notify.clone(),
+        followup: team.followup,
         env: EnvRules { allow: manifest.env.allow.clone(), deny: manifest.env.deny.clone() },
         worktree: manifest.worktree.clone(),
         hooks: manifest.hooks.clone(),

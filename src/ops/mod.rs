@@ -1,6 +1,7 @@
 //! One file per verb: the only place where store, backends and profiles meet. Knows nothing of command lines,
 //! screens or loops.
 
+pub(crate) mod announce;
 pub(crate) mod answer;
 pub(crate) mod attach;
 mod backends;
@@ -15,6 +16,7 @@ pub(crate) mod events;
 pub(crate) mod exec;
 pub(crate) mod explain;
 pub(crate) mod focus;
+mod forget;
 pub(crate) mod health;
 pub(crate) mod hooks;
 pub(crate) mod inbox;
@@ -23,13 +25,13 @@ mod launchers;
 pub(crate) mod lease;
 pub(crate) mod manifest;
 pub(crate) mod modes;
-pub(crate) mod notify;
 pub(crate) mod output;
 mod owners;
 pub(crate) mod presence;
 pub(crate) mod profiles;
 pub(crate) mod ps;
 pub(crate) mod recover;
+pub(crate) mod remind;
 pub(crate) mod report;
 pub(crate) mod results;
 pub(crate) mod resume;

@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 
 use super::context::Context;
 use super::error::OpsError;
+use super::forget;
 use super::owners;
 use super::retire::{self, Retirement};
 use super::spawn::{self, Finished};
@@ -41,12 +42,13 @@ pub(crate) fn recover(ctx: &Context, team: &TeamStore) -> Result<(), OpsError> {
     complete(ctx, team, &over, &mut done)?;
     give_back(team, &over, &mut done)?;
     done.assigned = owners::tell_all(team)?;
-    sweep(team)?;
-    tell(team, id, &done)
+    tell(team, id, &done)?;
+    sweep(team)
 }
 
-/// Clears away what killed processes have left in everybody's way.
+/// Clears away what killed processes have left in everybody's way, and shutdowns that ended long ago.
 pub(crate) fn sweep(team: &TeamStore) -> Result<(), OpsError> {
+    forget::shutdowns(team)?;
     Ok(team.free_stale_locks()?)
 }
 

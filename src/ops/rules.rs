@@ -1,5 +1,5 @@
-//! `rules`: the team's rules as they are, and a rule more while the team runs, of which the members' programs are told
-//! (`team_permission_update`, protocol.md section 5).
+//! `rules`: the team's rules as they are, and a rule more or less while the team runs. Of one more the members' programs are
+//! told (`team_permission_update`, protocol.md section 5); there is no message that takes one back.
 
 use serde::Serialize;
 use serde_json::{Map, Value, json};
@@ -53,6 +53,40 @@ pub(crate) fn add(ctx: &Context, team: &TeamStore, to: List, rules: &[Rule]) -> 
         some => broadcast(ctx, team, &update(to, some))?,
     };
     Ok(Changed { added, told, kept_back })
+}
+
+/// What became of a removal.
+#[derive(Debug, Clone, Serialize)]
+pub(crate) struct Removed {
+    pub(crate) removed: Vec<Rule>,
+    /// Whose programs may have been told of them, and keep to them until they are started again.
+    pub(crate) kept_by: Vec<MemberName>,
+}
+
+/// Takes rules out of the team's. They hold no more from now on, also for what waits for a person.
+///
+/// # Errors
+/// As [`add`]; a rule that is not there. Nothing is changed then.
+pub(crate) fn remove(
+    ctx: &Context,
+    team: &TeamStore,
+    from: List,
+    rules: &[Rule],
+) -> Result<Removed, OpsError> {
+    if !ctx.speaker.is_lead() {
+        return Err(OpsError::NotTheLead { speaker: ctx.speaker.clone() });
+    }
+    list(team)?;
+    let mut done = Ok(());
+    team.change_settings(|settings| done = settings.rules.team.remove(from, rules))?;
+    done.map_err(|rule| OpsError::NoSuchRule { rule: rule.into(), list: from.as_str() })?;
+    let mut kept_by = Vec::new();
+    for member in team.team()?.teammates() {
+        if knows_rules(ctx, team, &member.name)? {
+            kept_by.push(member.name.clone());
+        }
+    }
+    Ok(Removed { removed: rules.to_vec(), kept_by })
 }
 
 /// Every rule of one message has the same behaviour; `toolName` is that of the first (seen in the code of 2.1.34: it is

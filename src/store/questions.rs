@@ -1,6 +1,6 @@
 //! What members ask (`phalanx/requests/asked.*.json`). Who answers, and whether anybody still waits, is not known here.
 
-use super::document::{self, Kept};
+use super::document::{self, Held, Kept};
 use super::error::StoreError;
 use super::layout::QUESTION;
 use super::teams::TeamStore;
@@ -29,8 +29,7 @@ impl TeamStore {
         let files = fs::list(&self.layout.requests())?;
         let mut found = Vec::new();
         for file in files.iter().filter(|f| f.starts_with(QUESTION) && f.ends_with(".json")) {
-            let stem = file.trim_end_matches(".json");
-            let place = self.of_this_boot(&format!("request-{stem}"), self.layout.requests().join(file));
+            let place = self.request_place_of(file, self.layout.requests().join(file));
             found.extend(document::read_typed::<Question>(&place)?);
         }
         found.sort_by(|a, b| (a.asked_at, &a.id).cmp(&(b.asked_at, &b.id)));
@@ -69,7 +68,18 @@ impl TeamStore {
         })
     }
 
+    /// Takes a question off the table that is decided and answered; any other stays.
+    pub(crate) fn forget_question(&self, id: &RequestId) -> Result<(), StoreError> {
+        let place = self.question_place(id);
+        let _held = Held::take(&place)?;
+        let found: Option<Question> = document::read_typed(&place)?;
+        if found.is_some_and(|question| question.is_settled()) {
+            fs::remove_file(&place.path)?;
+        }
+        Ok(())
+    }
+
     fn question_place(&self, id: &RequestId) -> document::Place {
-        self.of_this_boot(&format!("request-{QUESTION}{}", id.file_stem()), self.layout.question(id))
+        self.request_place_of(&format!("{QUESTION}{}.json", id.file_stem()), self.layout.question(id))
     }
 }

@@ -1,9 +1,12 @@
 //! Requests that wait for an answer (`phalanx/requests/`). Who carries them out is not known here.
 
-use super::document::{self, Kept};
+use std::path::PathBuf;
+
+use super::document::{self, Held, Kept};
 use super::error::StoreError;
 use super::layout::QUESTION;
 use super::teams::TeamStore;
+use crate::model::digest;
 use crate::model::id::RequestId;
 use crate::model::request::ShutdownRequest;
 use crate::sys::fs;
@@ -30,10 +33,8 @@ impl TeamStore {
         let mut found = Vec::new();
         // What members ask lies there too, under names of its own.
         for stem in stems.filter(|stem| !stem.starts_with(QUESTION)) {
-            let place = self.of_this_boot(
-                &format!("request-{stem}"),
-                self.layout.requests().join(format!("{stem}.json")),
-            );
+            let file = format!("{stem}.json");
+            let place = self.request_place_of(&file, self.layout.requests().join(&file));
             found.extend(document::read_typed::<ShutdownRequest>(&place)?);
         }
         found.sort_by(|a, b| (a.asked_at, &a.id).cmp(&(b.asked_at, &b.id)));
@@ -53,7 +54,24 @@ impl TeamStore {
         })
     }
 
+    /// Takes a request off the table that has ended and was verified without a deviation; any other stays.
+    pub(crate) fn forget_request(&self, id: &RequestId) -> Result<(), StoreError> {
+        let place = self.request_place(id);
+        let _held = Held::take(&place)?;
+        let found: Option<ShutdownRequest> = document::read_typed(&place)?;
+        if found.is_some_and(|request| request.is_settled()) {
+            fs::remove_file(&place.path)?;
+        }
+        Ok(())
+    }
+
     fn request_place(&self, id: &RequestId) -> document::Place {
-        self.of_this_boot(&format!("request-{}", id.file_stem()), self.layout.request(id))
+        self.request_place_of(&format!("{}.json", id.file_stem()), self.layout.request(id))
+    }
+
+    /// Requests come and go, and gates stay for as long as the team does: a few gates serve them all.
+    pub(super) fn request_place_of(&self, file: &str, path: PathBuf) -> document::Place {
+        let shard = digest::of(&[file.as_bytes()]);
+        self.of_this_boot(&format!("requests-{}", shard.get(..1).unwrap_or_default()), path)
     }
 }

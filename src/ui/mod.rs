@@ -32,5 +32,5 @@ pub(crate) use report::report;
 pub(crate) use requests::{requests, rules};
 pub(crate) use status::{shutdowns, status, team_lines, team_list};
 pub(crate) use tasks::{task_page, task_table};
-pub(crate) use view::{Style, View};
+pub(crate) use view::{Notice, Style, View};
 pub(crate) use worktrees::{WorktreeRow, worktree_table};

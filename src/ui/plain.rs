@@ -49,6 +49,8 @@ fn tint(event: &Event) -> Tint {
         (EventKind::TaskCompleted, Tint::Good),
         (EventKind::Warning, Tint::Warn),
         (EventKind::RequestFiled, Tint::Warn),
+        (EventKind::Reminded, Tint::Warn),
+        (EventKind::Escalated, Tint::Warn),
         (EventKind::TaskVanished, Tint::Warn),
         (EventKind::TaskRewritten, Tint::Warn),
     ];
@@ -103,6 +105,8 @@ fn words(event: &Event) -> Option<String> {
         Kind::ShutdownEnded => outcome_words(event),
         Kind::RequestFiled => asked_words(event),
         Kind::RequestDecided => decided_words(event),
+        Kind::Reminded => Some(reminded_words(event)),
+        Kind::Escalated => Some(escalated_words(event)),
         Kind::AnswerTyped => {
             let typed = Typed::parse(&detail(event, "typed")?)?;
             Some(format!("answer to {}: {}", detail(event, "request_id")?, typed.describe()))
@@ -122,7 +126,7 @@ fn words(event: &Event) -> Option<String> {
         Kind::MessageSent | Kind::MessageHandled | Kind::TeamCreated | Kind::TeamDeleted => None,
         Kind::LeadStarted | Kind::LeadEnded | Kind::MemberAsked | Kind::MemberPlaced => None,
         Kind::MemberState | Kind::TaskCreated | Kind::TaskUpdated | Kind::PlacementVerdict => None,
-        Kind::MemberHidden | Kind::MemberShown | Kind::Repaired => None,
+        Kind::MemberHidden | Kind::MemberShown | Kind::Repaired | Kind::RequestAnnounced => None,
         Kind::WorktreeMade | Kind::WorktreeRemoved => None,
         // The report at the end has it.
         Kind::ShutdownVerified => None,
@@ -173,6 +177,31 @@ fn decided_words(event: &Event) -> Option<String> {
     let (kind, outcome) = (detail(event, "kind")?, detail(event, "outcome")?.replace('_', " "));
     let why = detail(event, "rule").or_else(|| detail(event, "reason")).map(|why| format!(": {why}"));
     Some(format!("{kind} {outcome} by {}{}", detail(event, "by")?, why.unwrap_or_default()))
+}
+
+/// What is still waited for: an answer of ours, or news of a task.
+fn waited_for(event: &Event) -> String {
+    match (detail(event, "kind"), detail(event, "request_id")) {
+        (Some(kind), Some(id)) => {
+            let summary = detail(event, "summary").unwrap_or_default();
+            format!("waits for an answer to {kind} {id}: {summary}")
+        }
+        (_, _) => with_task(event, "says nothing of"),
+    }
+}
+
+fn reminded_words(event: &Event) -> String {
+    let number = |key| wire::number(&event.detail, key).unwrap_or_default();
+    format!("reminder {} of {}: {}", number("nth"), number("of"), waited_for(event))
+}
+
+fn escalated_words(event: &Event) -> String {
+    let after = wire::number(&event.detail, "after").unwrap_or_default();
+    let failed = match wire::text(&event.detail, "mode").as_deref() {
+        Some("fail_task") => "; the task is failed",
+        Some(_) | None => "",
+    };
+    format!("warning: {} (reminders: {after}){failed}", waited_for(event))
 }
 
 fn put_right(event: &Event) -> String {

@@ -1,7 +1,7 @@
 //! A team's progress as its journal tells it: what is known of members and tasks, and the lines that show it. Pure;
 //! the time is given.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::life::{member_tint, member_word, span, task_mark};
 use super::paint::{Paint, Tint};
@@ -39,6 +39,8 @@ pub(crate) struct Progress {
     /// In the order in which they were first heard of.
     order: Vec<MemberName>,
     tasks: BTreeMap<TaskId, TaskView>,
+    /// The requests that wait for a person, by id.
+    waiting: BTreeSet<String>,
 }
 
 impl Progress {
@@ -50,6 +52,7 @@ impl Progress {
         if let Some(id) = event.task {
             self.take_task(id, event);
         }
+        self.take_request(event);
     }
 
     /// Says in which colour a member is shown.
@@ -87,6 +90,16 @@ impl Progress {
             .insert(name.clone(), MemberView { state, since: event.at, color, left: state.is_over() });
     }
 
+    fn take_request(&mut self, event: &Event) {
+        let Some(id) = wire::text(&event.detail, "request_id") else { return };
+        let is_open = wire::text(&event.detail, "state").as_deref() == Some("pending");
+        if event.event == EventKind::RequestFiled && is_open {
+            self.waiting.insert(id);
+        } else if event.event == EventKind::RequestDecided {
+            self.waiting.remove(&id);
+        }
+    }
+
     fn take_task(&mut self, id: TaskId, event: &Event) {
         let Some(state) = task_state(event) else { return };
         let before = self.tasks.get(&id);
@@ -104,7 +117,7 @@ impl Progress {
     pub(crate) fn lines(&self, now: Timestamp, rows: usize, paint: Paint) -> Vec<String> {
         let mut lines: Vec<String> =
             self.order.iter().map(|name| self.member_line(name, now, paint)).collect();
-        lines.push(paint.put(Tint::Dim, &self.count_line()));
+        lines.push(paint.put(Tint::Dim, &self.count_line()) + &self.waiting_words(paint));
         let room = rows.saturating_sub(lines.len());
         lines.extend(self.shown_tasks(room).into_iter().map(|id| self.task_line(id, now, paint)));
         lines.truncate(rows.max(1));
@@ -139,6 +152,15 @@ impl Progress {
             some => format!(", {some} failed"),
         };
         format!("tasks: {} of {} completed{failed}", count(TaskState::Completed), self.tasks.len())
+    }
+
+    /// What somebody should see to, as long as it is so.
+    fn waiting_words(&self, paint: Paint) -> String {
+        match self.waiting.len() {
+            0 => String::new(),
+            1 => paint.put(Tint::Warn, "; 1 request waits: `phalanx requests`"),
+            some => paint.put(Tint::Warn, &format!("; {some} requests wait: `phalanx requests`")),
+        }
     }
 
     fn shown_tasks(&self, room: usize) -> Vec<TaskId> {
@@ -192,6 +214,7 @@ fn member_state(event: &Event) -> Option<MemberState> {
         Kind::PlacementVerdict | Kind::FileQuarantined | Kind::Repaired | Kind::Warning => None,
         Kind::WorktreeMade | Kind::WorktreeRemoved => None,
         Kind::RequestFiled | Kind::RequestDecided | Kind::AnswerTyped | Kind::Recovered => None,
+        Kind::RequestAnnounced | Kind::Reminded | Kind::Escalated => None,
     }
 }
 
@@ -222,6 +245,7 @@ fn task_state(event: &Event) -> Option<TaskState> {
         Kind::PlacementVerdict | Kind::FileQuarantined | Kind::Repaired | Kind::Warning => None,
         Kind::WorktreeMade | Kind::WorktreeRemoved => None,
         Kind::RequestFiled | Kind::RequestDecided | Kind::AnswerTyped | Kind::Recovered => None,
+        Kind::RequestAnnounced | Kind::Reminded | Kind::Escalated => None,
     }
 }
 
@@ -286,6 +310,28 @@ pub(super) mod tests {
                     .with("elapsed_ms", 1_400),
             ),
         ]
+    }
+
+    /// PM-03: what waits for a person is counted for as long as it does.
+    #[test]
+    fn pm_03_the_picture_counts_what_waits() {
+        let mut progress = Progress::default();
+        let filed = |id: &str, state: &str| {
+            Note::of(EventKind::RequestFiled).with("request_id", id).with("state", state)
+        };
+        let decided = |id: &str| Note::of(EventKind::RequestDecided).with("request_id", id);
+        let steps = [
+            (filed("a", "pending"), "; 1 request waits: `phalanx requests`"),
+            (filed("b", "allowed"), "; 1 request waits: `phalanx requests`"),
+            (filed("c", "pending"), "; 2 requests wait: `phalanx requests`"),
+            (decided("a"), "; 1 request waits: `phalanx requests`"),
+            (decided("c"), ""),
+        ];
+        for (note, expected) in steps {
+            progress.take(&event(0, note));
+            let lines = progress.lines(Timestamp(1_000_000), 24, Paint { on: false });
+            assert_eq!(lines, [format!("tasks: 0 of 0 completed{expected}")]);
+        }
     }
 
     #[test]

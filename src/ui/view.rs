@@ -12,6 +12,9 @@ use crate::model::id::MemberName;
 use crate::model::text;
 use crate::model::time::Timestamp;
 
+/// How much of it a notification shows.
+const LONGEST_NOTICE: usize = 120;
+
 /// How a team is watched.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Style {
@@ -22,6 +25,37 @@ pub(crate) enum Style {
         all: bool,
     },
     Silent,
+}
+
+/// How a terminal is made to show a notification. It gets one form: those that know both would show two.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Notice {
+    /// `OSC 9 ; TEXT`: iTerm2 and those that follow it.
+    Osc9,
+    /// `OSC 777 ; notify ; TITLE ; TEXT`: rxvt, foot and what is made with VTE.
+    Osc777,
+    /// It knows no sequences.
+    Bell,
+}
+
+impl Notice {
+    /// By the variables that terminals set.
+    pub(crate) fn of(term: Option<&str>, vte: bool) -> Notice {
+        match term {
+            None | Some("dumb") => Notice::Bell,
+            Some(term) if vte || term.starts_with("rxvt") || term.starts_with("foot") => Notice::Osc777,
+            Some(_) => Notice::Osc9,
+        }
+    }
+
+    fn sequence(self, words: &str) -> String {
+        let words = text::short(words, LONGEST_NOTICE);
+        match self {
+            Notice::Osc9 => format!("\x1b]9;{words}\x1b\\\x07"),
+            Notice::Osc777 => format!("\x1b]777;notify;phalanx;{words}\x1b\\\x07"),
+            Notice::Bell => "\x07".to_owned(),
+        }
+    }
 }
 
 /// A team being watched.
@@ -36,7 +70,8 @@ pub(crate) struct View {
 /// What is said beside the picture.
 fn is_warning(kind: EventKind) -> bool {
     use EventKind::{
-        FileQuarantined, MemberFallback, MemberHealth, RequestFiled, TaskRewritten, TaskVanished, Warning,
+        Escalated, FileQuarantined, MemberFallback, MemberHealth, Reminded, RequestFiled, TaskRewritten,
+        TaskVanished, Warning,
     };
     matches!(
         kind,
@@ -44,6 +79,8 @@ fn is_warning(kind: EventKind) -> bool {
             | MemberFallback
             | MemberHealth
             | RequestFiled
+            | Reminded
+            | Escalated
             | FileQuarantined
             | TaskVanished
             | TaskRewritten
@@ -96,11 +133,12 @@ impl View {
         }
     }
 
-    /// Calls whoever sits at the terminal, wherever it is out of sight: OSC 9, and the bell for those that know no
-    /// better. Only where stderr is a terminal.
-    pub(crate) fn call(&self, words: &str) {
+    /// Calls whoever sits at the terminal, wherever it is out of sight: by the notification that it knows, and by the bell.
+    /// Only where stderr is a terminal.
+    pub(crate) fn call(&self, words: &str, notice: Notice) {
         if self.style != Style::Silent {
-            let _ = write!(io::stderr().lock(), "\x1b]9;{}\x1b\\\x07", text::short(words, 120));
+            // Nobody may be there to hear it.
+            let _ = io::stderr().lock().write_all(notice.sequence(words).as_bytes());
         }
     }
 
@@ -129,5 +167,43 @@ impl Drop for View {
     /// Also when the program ends in a hurry: the terminal is left as it was.
     fn drop(&mut self) {
         self.end();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// SEC-10: what a member writes ends no sequence and begins none, and does not fill the screen.
+    #[test]
+    fn sec_10_a_notification_is_one_sequence_and_a_bell() {
+        let hostile = format!("rm\u{1b}\\\u{7}\u{9c}\u{1b}]52;c;AAAA\u{7}\r\n{}", "x".repeat(10_000));
+        for (notice, begins) in
+            [(Notice::Osc9, "\u{1b}]9;rm"), (Notice::Osc777, "\u{1b}]777;notify;phalanx;rm")]
+        {
+            let sent = notice.sequence(&hostile);
+            let inner = sent
+                .strip_prefix("\u{1b}]")
+                .and_then(|s| s.strip_suffix("\u{1b}\\\u{7}"))
+                .expect("one sequence");
+            assert!(sent.starts_with(begins) && !inner.contains(char::is_control), "{sent:?}");
+            assert!(sent.chars().count() < 160, "{sent:?}");
+        }
+        assert_eq!(Notice::Bell.sequence(&hostile), "\u{7}");
+    }
+
+    #[test]
+    fn a_terminal_gets_the_notification_that_it_knows() {
+        let table = [
+            (Some("xterm-256color"), false, Notice::Osc9),
+            (Some("xterm-256color"), true, Notice::Osc777),
+            (Some("rxvt-unicode-256color"), false, Notice::Osc777),
+            (Some("foot"), false, Notice::Osc777),
+            (Some("dumb"), true, Notice::Bell),
+            (None, false, Notice::Bell),
+        ];
+        for (term, vte, notice) in table {
+            assert_eq!(Notice::of(term, vte), notice, "{term:?} {vte}");
+        }
     }
 }

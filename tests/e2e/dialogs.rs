@@ -44,9 +44,10 @@ impl Cast {
         turns.filter(Value::is_object).collect()
     }
 
+    /// What it was asked to do itself is none of them.
     fn requests(&self) -> Vec<Value> {
         let all = self.stage.phalanx(&["--json", "requests", "--all"]).expect(0).json();
-        all.as_array().expect("a list").clone()
+        all.as_array().expect("a list").iter().filter(|one| one["kind"] != "shutdown").cloned().collect()
     }
 
     /// The one request there is, once it is in this state.
@@ -138,6 +139,21 @@ fn tmux_pm_04_a_dialog_answered_in_the_pane_is_no_request_any_more() {
     // The same question again is another request.
     cast.stage.phalanx(&["send", "ada", "run ls -l;"]).expect(0);
     wait_for("the second request", || (cast.requests().len() == 2).then_some(()));
+    drop(cast.end());
+}
+
+/// PM-04: its program has ended: there is nobody to be answered, and nothing is typed for the next run.
+#[test]
+fn pm_04_a_dialog_whose_program_has_ended_is_no_request_any_more() {
+    let cast = Cast::new("pty", "", None, as_it_is);
+    let request = cast.request("pending");
+    cast.stage.phalanx(&["shutdown", "ada", "--force"]).expect(0);
+    let gone = cast.request("asker_gone");
+    assert_eq!((&gone["by"], &gone["typed"]), (&json!("nobody"), &json!(null)));
+    let id = request["request_id"].as_str().expect("an id");
+    let refused = cast.stage.phalanx(&["answer", id, "--approve"]).expect(4);
+    assert!(refused.stderr.contains("the run that asked is gone"), "{refused:?}");
+    assert_eq!(cast.keys(), Vec::<Value>::new());
     drop(cast.end());
 }
 

@@ -206,6 +206,27 @@ fn sd_10_sd_11_only_who_was_asked_can_answer() {
     stage.phalanx(&["down"]).expect(0);
 }
 
+/// PM-04, SD-11: an answer to a shutdown that comes too late is told so, and ends nobody: also not the next run of the name.
+#[test]
+fn pm_04_sd_11_a_shutdown_is_answered_too_late() {
+    let stage = Stage::without_tmux();
+    team(&stage);
+    spawn(&stage, "ann", "pty", &["never"]);
+    let ended = stage.phalanx(&["--json", "shutdown", "ann", "--deadline", "1"]).expect(5).json();
+    assert_eq!(ended[0]["outcome"], json!("timed_out"));
+    let id = ended[0]["request_id"].as_str().expect("id");
+    spawn(&stage, "ann", "pty", &["never"]);
+    let late = stage.phalanx(&["--as", "ann", "answer", id, "--approve"]).expect(4);
+    assert!(late.stderr.contains("it has ended as timed_out"), "{late:?}");
+    let sent = |e: &Value| e["detail"]["kind"] == "shutdown_approved";
+    assert_eq!(stage.journal("alpha").into_iter().filter(sent).count(), 0, "what is refused is not sent");
+    let all = stage.phalanx(&["--json", "requests", "--all"]).expect(0).json();
+    assert_eq!((all[0]["kind"].as_str(), all[0]["state"].as_str()), (Some("shutdown"), Some("timed_out")));
+    let status = stage.phalanx(&["--json", "status"]).expect(0).json();
+    assert_ne!(of(&status["members"], "ann")["state"], json!("shutdown_requested"));
+    stage.phalanx(&["down", "--force"]).expect(0);
+}
+
 /// `up` reports what deviates at the end, on the terminal and as JSON.
 #[test]
 fn the_report_of_up_has_the_deviations() {

@@ -4,6 +4,7 @@
 #![allow(unreachable_pub, reason = "the modules of a test binary are nobody's interface")]
 
 mod adopt;
+mod announce;
 mod bad_input;
 mod brief;
 mod cascade;
@@ -26,6 +27,7 @@ mod nested;
 mod owners;
 mod profile;
 mod ps;
+mod reminders;
 mod requests;
 mod results;
 mod resume;
@@ -40,6 +42,7 @@ mod task_mode;
 mod tasks;
 mod tmux;
 mod up;
+mod walks;
 mod watch;
 mod worktree;
 mod wrap;

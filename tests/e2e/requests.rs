@@ -326,6 +326,42 @@ fn a_question_that_was_filed_and_not_acknowledged_is_one_question() {
     stage.phalanx(&["down", "--force"]).expect(0);
 }
 
+/// The table does not grow for ever: what was decided long ago is in the journal alone, and what was decided of late still
+/// answers for itself.
+#[test]
+fn requests_that_were_decided_long_ago_leave_the_table() {
+    const MANY: u64 = 513;
+    let stage = Stage::without_tmux();
+    team(&stage);
+    stage.phalanx(&["rules", "deny", "Bash"]).expect(0);
+    ask(&stage, &wire("plan", "open"));
+    ask(&stage, &permission("perm-0", "make"));
+    stage.phalanx(&["requests"]).expect(0);
+    // As if the same had been asked again and again.
+    let file = |nth: u64| stage.root().join(format!("teams/alpha/phalanx/requests/asked.perm-{nth}.json"));
+    let first: Value = serde_json::from_slice(&std::fs::read(file(0)).expect("filed")).expect("json");
+    for nth in 1..MANY {
+        let mut next = first.clone();
+        next["id"] = json!(format!("perm-{nth}"));
+        next["decision"]["at"] = json!(first["decision"]["at"].as_u64().expect("a time") + nth);
+        std::fs::write(file(nth), next.to_string()).expect("written");
+    }
+    stage.phalanx(&["requests"]).expect(0);
+    let all = stage.phalanx(&["--json", "requests", "--all"]).expect(0).json();
+    let ids: Vec<&str> =
+        all.as_array().expect("a list").iter().filter_map(|r| r["request_id"].as_str()).collect();
+    assert_eq!((ids.len(), ids.contains(&"open"), ids.contains(&"perm-512")), (257, true, true));
+    let second = stage.phalanx(&["answer", "perm-512", "--approve"]).expect(4);
+    assert!(second.stderr.contains("denied by rule"), "{second:?}");
+    stage.phalanx(&["answer", "perm-0", "--approve"]).expect(3);
+    let decided = |e: &Value| e["event"] == "request_decided" && e["detail"]["request_id"] == "perm-0";
+    assert_eq!(stage.journal("alpha").into_iter().filter(decided).count(), 1, "there it stands for good");
+    let gates = std::fs::read_dir(stage.root().join("teams/alpha/phalanx/gates")).expect("gates");
+    assert!(gates.count() < 40, "gates stay, and so there are few");
+    stage.phalanx(&["answer", "open", "--approve"]).expect(0);
+    stage.phalanx(&["down", "--force"]).expect(0);
+}
+
 #[test]
 fn sec_04_only_the_lead_decides() {
     let stage = Stage::without_tmux();

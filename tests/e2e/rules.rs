@@ -52,6 +52,46 @@ fn pm_06_a_rule_more_is_told_to_all_that_know_rules() {
     stage.assert_clean();
 }
 
+/// A rule that is taken away holds no more, whatever waits; one that is not there is an error, and then nothing is changed. Who
+/// may have been told of it is named: no message takes it back.
+#[test]
+fn a_rule_is_taken_away_and_who_keeps_it_is_named() {
+    let mut stage = Stage::new();
+    stage.shadow("claude", "#!/bin/sh\nexec sleep 300\n");
+    stage.phalanx(&["team", "create", "alpha"]).expect(0);
+    for (name, profile) in [("ada", "claude"), ("bob", "worker")] {
+        stage.phalanx(&["spawn", name, "--profile", profile, "--backend", "pty"]).expect(0);
+    }
+    stage.phalanx(&["rules", "deny", "Bash(git push:*), Edit"]).expect(0);
+    let ask = |id: &str| {
+        let asked = json!({"type": "permission_request", "request_id": id, "agent_id": "bob", "tool_name": "Bash",
+            "input": {"command": "git push"}, "permission_suggestions": []});
+        stage.phalanx(&["--as", "bob", "send", "team-lead", &asked.to_string()]).expect(0);
+        let all = stage.phalanx(&["--json", "requests", "--all"]).expect(0).json();
+        all.as_array().expect("a list").iter().find(|r| r["request_id"] == id).expect("filed")["state"]
+            .clone()
+    };
+    assert_eq!(ask("p-1"), json!("denied"));
+    let missing = stage.phalanx(&["rules", "deny", "--remove", "Edit, Bash(git:*)"]).expect(3).stderr;
+    assert!(missing.contains("there is no rule `Bash(git:*)` in `deny` of the team"), "{missing}");
+    stage.phalanx(&["rules", "allow", "--remove", "Edit"]).expect(3);
+    stage.phalanx(&["--as", "bob", "rules", "deny", "--remove", "Edit"]).expect(4);
+    stage.phalanx(&["rules", "--remove"]).expect(2);
+    let rules = |set: Value| json!({"team": set});
+    assert_eq!(
+        stage.phalanx(&["--json", "rules"]).expect(0).json(),
+        rules(json!({"deny": ["Bash(git push:*)", "Edit"]}))
+    );
+    let removed = stage.phalanx(&["--json", "rules", "deny", "--remove", "Bash(git push:*)"]).expect(0);
+    assert_eq!(removed.json(), json!({"removed": ["Bash(git push:*)"], "kept_by": ["ada"]}));
+    assert!(removed.stderr.contains("keep until they are started again: ada"), "{removed:?}");
+    assert_eq!(stage.phalanx(&["--json", "rules"]).expect(0).json(), rules(json!({"deny": ["Edit"]})));
+    assert_eq!(texts(&stage, "ada").len(), 1, "nothing is sent that says the opposite");
+    assert_eq!(ask("p-2"), json!("pending"));
+    stage.phalanx(&["down", "--force"]).expect(0);
+    stage.assert_clean();
+}
+
 /// PM-06: nobody is put above the lead, neither when it is started nor while it runs, and a role does not do it either.
 #[test]
 fn pm_06_nobody_reaches_further_than_the_lead() {

@@ -99,6 +99,11 @@ impl File {
         Self { name: name.to_owned(), text: text.to_owned(), tokens, paths }
     }
 
+    /// Whether it has a function of this name.
+    pub(crate) fn defines(&self, name: &str) -> bool {
+        self.text.contains(&format!("fn {name}("))
+    }
+
     fn is_source(&self) -> bool {
         self.name.starts_with("src/")
     }

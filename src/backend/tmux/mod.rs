@@ -6,6 +6,7 @@
 //! `if-shell` runs answers too.
 
 mod arrange;
+mod call;
 mod census;
 mod close;
 mod command;
@@ -27,6 +28,7 @@ use crate::model::placement::{BackendKind, Placement, TmuxPane, Verdict};
 use crate::model::spec::Terminal;
 use identity::Claim;
 
+pub(crate) use call::{Call, call};
 pub(crate) use census::{Census, Resident, census, has_pane};
 pub(crate) use probe::probe;
 

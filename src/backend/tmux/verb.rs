@@ -44,6 +44,8 @@ const PANE_OPTIONS: [(&str, &str); 3] =
 /// An option in a format is not expanded again (SEC-02).
 const BORDER: &str = "#[fg=#{?@phalanx_color,#{@phalanx_color},default}] #{@phalanx_name}\
                       #{?@phalanx_role, (#{@phalanx_role}),}#{?@phalanx_state, #{@phalanx_state},} #[default]";
+/// How long a message stays. The panes of that terminal stand still meanwhile (seen in 3.3a): not for long, therefore.
+const SHOWN_MS: usize = 2_000;
 /// Never a user's directory: `-c` is format-expanded (SEC-02). The launcher changes directory itself.
 const DIRECTORY: &str = "/";
 
@@ -285,6 +287,13 @@ pub(super) fn alone_again(pane: PaneId, server: i32) -> Unit {
 pub(super) fn capture(pane: PaneId, lines: usize) -> Unit {
     let command = CapturePane::new().stdout().start_line(format!("-{lines}")).target_pane(pane.to_string());
     unit(&command.build())
+}
+
+/// Shows `words` in the status line of a terminal, or until a key is pressed: longer than the usual 0.75 s, since nobody looks
+/// there all the time. Nothing in them may mean anything to a format.
+pub(super) fn tell(client: &str, words: &str) -> Unit {
+    let tell = DisplayMessage::new().target_client(client.to_owned()).delay(SHOWN_MS);
+    unit(&tell.message(words.to_owned()).build())
 }
 
 /// A row about the server.

@@ -81,6 +81,8 @@ fn view_of(state: &State, record: &MemberRecord) -> View {
         unresponsive: record.unresponsive.is_some(),
         kind: state.maker(&record.name),
         given: state.seen.as_ref().and_then(|seen| seen.given_to(&record.name)),
+        quiet: None,
+        reminded: record.reminded,
     }
 }
 

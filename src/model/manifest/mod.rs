@@ -8,12 +8,14 @@
 //! in.
 
 mod check;
+mod followup;
 mod roles;
 mod rules;
 mod sections;
 
 use std::collections::BTreeMap;
 
+use crate::model::followup::Followup;
 use crate::model::hook::Hook;
 use crate::model::limits::Limits;
 use crate::model::mode::Mode;
@@ -76,6 +78,8 @@ pub(crate) struct TeamSection {
     pub(crate) answer_within: u64,
     /// After how many seconds a member that owes an answer counts as unresponsive. At least 1.
     pub(crate) unresponsive_after: u64,
+    /// How who owes an answer or progress is reminded; none: not at all.
+    pub(crate) followup: Option<Followup>,
     /// The program that is told of requests, and its arguments; empty for none.
     pub(crate) notify: Vec<String>,
     /// How deep teams may be nested.

@@ -5,6 +5,7 @@ use std::ops::Range;
 
 use toml::de::{DeTable, DeValue};
 
+use super::followup::read_followup;
 use super::roles::{read_roles, read_tools};
 use super::rules::{RULES, read_member_rules, read_rules};
 use super::{Defaults, EnvSection, Finish, Manifest, MemberSpec, TaskSpec, TeamMode, TeamSection};
@@ -20,7 +21,7 @@ use crate::model::sheet::{self, At, Faults, Section, check_member_name, check_na
 use crate::model::worktree::{Rules, Wish, check_branch, check_inside};
 
 const ROOT: [&str; 9] = ["team", "env", "rules", "role", "defaults", "worktree", "hook", "member", "task"];
-const TEAM: [&str; 13] = [
+const TEAM: [&str; 16] = [
     "name",
     "description",
     "mode",
@@ -34,6 +35,9 @@ const TEAM: [&str; 13] = [
     "answer_within",
     "unresponsive_after",
     "notify",
+    "followup_interval_minutes",
+    "followup_max_reminders",
+    "escalation_mode",
 ];
 const ENV: [&str; 2] = ["allow", "deny"];
 const WORKTREE: [&str; 3] = ["dir", "copy", "setup"];
@@ -173,6 +177,7 @@ fn read_team(section: &Section, faults: &mut Faults) -> TeamSection {
             settings::unresponsive_after_s(),
             faults,
         ),
+        followup: read_followup(section, faults),
         notify: section.command("notify", faults).unwrap_or_default(),
         max_depth: read_count(section, "max_depth", 1, faults).unwrap_or(1),
         limits: read_limits(section, faults),

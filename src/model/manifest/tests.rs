@@ -3,6 +3,7 @@
 use proptest::prelude::*;
 
 use super::*;
+use crate::model::followup::Escalation;
 use crate::model::hook::{HookEvent, Words};
 use crate::model::rules::Rule;
 use crate::model::worktree::Wish;
@@ -41,6 +42,7 @@ fn the_smallest_manifest_has_the_defaults() {
         max_members: 8,
         answer_within: 3600,
         unresponsive_after: 60,
+        followup: None,
         notify: Vec::new(),
         max_depth: 1,
         limits: Limits { max_per_link: 3, max_per_member: 5 },
@@ -78,6 +80,8 @@ fn every_key_is_read() {
     assert_eq!(manifest.team.max_members, 4);
     assert_eq!((manifest.team.answer_within, manifest.team.notify.len()), (600, 2));
     assert_eq!(manifest.team.unresponsive_after, 90);
+    let followup = Followup { interval_ms: 30_000, max_reminders: 2, escalation: Escalation::FailTask };
+    assert_eq!(manifest.team.followup, Some(followup));
     let words = |rules: &[Rule]| rules.iter().cloned().map(String::from).collect::<Vec<_>>();
     assert_eq!(words(&manifest.rules.team.deny), ["Bash(git push:*)", "Read(~/.ssh/**)"]);
     assert_eq!(words(&manifest.rules.team.ask), ["WebFetch"]);

@@ -144,11 +144,7 @@ impl RuleSet {
 
     /// Adds rules to a list; gives those that were not there.
     pub(crate) fn add(&mut self, to: List, rules: &[Rule]) -> Vec<Rule> {
-        let list = match to {
-            List::Deny => &mut self.deny,
-            List::Ask => &mut self.ask,
-            List::Allow => &mut self.allow,
-        };
+        let list = self.list_mut(to);
         let before = list.len();
         for rule in rules {
             if !list.contains(rule) {
@@ -156,6 +152,29 @@ impl RuleSet {
             }
         }
         list[before..].to_vec()
+    }
+
+    /// Takes rules out of a list, all of them or, where one is not there, none.
+    ///
+    /// # Errors
+    /// The first that is not there.
+    pub(crate) fn remove(&mut self, from: List, rules: &[Rule]) -> Result<(), Rule> {
+        let list = self.list_mut(from);
+        match rules.iter().find(|rule| !list.contains(rule)) {
+            Some(missing) => Err(missing.clone()),
+            None => {
+                list.retain(|rule| !rules.contains(rule));
+                Ok(())
+            }
+        }
+    }
+
+    fn list_mut(&mut self, which: List) -> &mut Vec<Rule> {
+        match which {
+            List::Deny => &mut self.deny,
+            List::Ask => &mut self.ask,
+            List::Allow => &mut self.allow,
+        }
     }
 }
 

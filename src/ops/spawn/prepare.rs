@@ -397,6 +397,7 @@ fn record(draft: &Draft, member: &Member, command: &Command, backend: BackendKin
         ready_at: None,
         exit: None,
         unresponsive: None,
+        reminded: None,
         boot_id: Some(env::boot_id()).filter(|boot| !boot.is_empty()),
     }
 }

@@ -214,6 +214,7 @@ impl Recorded {
                 deadline_at: event.at.plus_ms(600_000),
                 message: String::new(),
                 decision: None,
+                told: None,
                 event: event.id.clone(),
             });
         }

@@ -133,6 +133,7 @@ impl World {
             msg_id: format!("f{about}"),
             asked_at: self.now,
             deadline_at: self.now.plus_ms(60_000),
+            told: None,
             message: String::new(),
             decision: None,
             event: "e".to_owned(),
@@ -273,6 +274,9 @@ impl World {
             }
             Effect::Label { .. }
             | Effect::Health { .. }
+            | Effect::Announce { .. }
+            | Effect::Remind { .. }
+            | Effect::Heard { .. }
             | Effect::Hook(_)
             | Effect::Tell(_)
             | Effect::TellFreed(_)

@@ -1,0 +1,63 @@
+//! A line for the people who look at a team, in the status line of their terminals. Moves nothing, takes no focus, and says
+//! nothing in anybody's words but ours (SEC-02): what is printed there is a format.
+
+use std::collections::BTreeSet;
+use std::path::Path;
+
+use super::command::{PaneId, Plain, Server, SessionId, Unit};
+use super::row::{ClientRow, PaneRow, rows};
+use super::verb;
+
+/// Who wants what.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Call<'a> {
+    pub(crate) team: &'a str,
+    pub(crate) member: &'a str,
+    /// A word of ours.
+    pub(crate) kind: &'static str,
+    /// It was said before.
+    pub(crate) again: bool,
+}
+
+impl Call<'_> {
+    fn words(&self) -> String {
+        let (team, member) = (Plain::from_text(self.team), Plain::from_text(self.member));
+        let asks = if self.again { "still asks" } else { "asks" };
+        let (team, member) = (team.as_str(), member.as_str());
+        format!("phalanx: {member} {asks} for a {} - phalanx requests -t {team}", self.kind)
+    }
+}
+
+/// Tells every terminal that looks at a session with a pane that bears one of these tokens, or with the pane `lead`. What
+/// cannot be asked or told is passed over.
+pub(crate) fn call(program: &Path, socket: &Path, tokens: &[String], lead: Option<&str>, call: &Call<'_>) {
+    let server = Server { program, socket: Some(socket) };
+    let found = server.ask(&verb::panes().then(verb::clients())).lines;
+    let lead = lead.and_then(PaneId::parse);
+    let ours = |row: &PaneRow| Some(row.id) == lead || tokens.contains(&row.token);
+    let sessions: BTreeSet<SessionId> =
+        rows::<PaneRow>(&found).into_iter().filter(ours).map(|row| row.session).collect();
+    // A terminal that arranges panes itself has no status line.
+    let looks = |row: &ClientRow| sessions.contains(&row.session) && !row.control;
+    let words = call.words();
+    let units: Vec<Unit> = rows::<ClientRow>(&found)
+        .iter()
+        .filter(|row| looks(row))
+        .map(|row| verb::tell(&row.name, &words))
+        .collect();
+    server.run(&units);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sec_02_nothing_in_the_words_means_anything_to_a_format() {
+        let hostile = "#(touch x)#{pane_id}#[fg=red]%H\u{1b}[2J;";
+        let call = Call { team: hostile, member: hostile, kind: "plan", again: true };
+        assert!(!call.words().contains(['#', '%', '\u{1b}', ';', '{']), "{}", call.words());
+        let call = Call { team: "alpha", member: "ada", again: false, ..call };
+        assert_eq!(call.words(), "phalanx: ada asks for a plan - phalanx requests -t alpha");
+    }
+}

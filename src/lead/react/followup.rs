@@ -1,0 +1,146 @@
+//! Who is reminded, and when: of requests that wait, whoever decides; of tasks that are in progress and that nothing is
+//! heard of, their owners (seed 001, section 10). `docs/decisions.md` has the rule.
+
+use crate::lead::effect::Effect;
+use crate::lead::event::Spoken;
+use crate::lead::state::{Goal, Phase, Quiet, State, View};
+use crate::model::board::Board;
+use crate::model::envelope::Envelope;
+use crate::model::followup::{Step, Told};
+use crate::model::id::{MemberName, TaskId};
+use crate::model::lifecycle::MemberState;
+use crate::model::protocol::Message;
+use crate::model::question::Question;
+use crate::model::task::{Task, TaskState};
+use crate::model::time::Timestamp;
+
+/// What waits for an answer, and how often that was said. What is on its way to be said the files do not know yet.
+pub(super) fn see_filed(state: &mut State, open: &[Question]) {
+    let before = std::mem::take(&mut state.told);
+    let told = |question: &Question| {
+        let said = before.get(&question.id).copied().flatten();
+        let latest = said.into_iter().chain(question.told).max_by_key(|told| told.times);
+        (question.id.clone(), latest)
+    };
+    state.told = open.iter().map(told).collect();
+}
+
+/// A task that was changed in any way is one that something is heard of.
+pub(super) fn see_board(state: &mut State, board: &Board, now: Timestamp, effects: &mut Vec<Effect>) {
+    let Some(before) = &state.seen else { return };
+    let changed = |task: &TaskId| before.board.tasks.get(task) != board.tasks.get(task);
+    let quiet = state.members.iter().filter(|(_, view)| view.quiet.is_some_and(|quiet| changed(&quiet.task)));
+    let heard: Vec<MemberName> = quiet.map(|(name, _)| name.clone()).collect();
+    heard.iter().for_each(|name| hear(state, name, now, effects));
+}
+
+/// Whatever an owner writes to the lead is a sign of life, but for the news that it rests: it rests with its task undone.
+pub(super) fn see_mail(state: &mut State, mail: &[Envelope], now: Timestamp, effects: &mut Vec<Effect>) {
+    if state.followup.is_none() {
+        return;
+    }
+    for envelope in mail {
+        let Some(name) = state.members.keys().find(|name| name.clashes_with(&envelope.from)).cloned() else {
+            continue;
+        };
+        let Some(at) = Timestamp::parse(&envelope.timestamp) else { continue };
+        if !matches!(Message::parse(&envelope.text), Message::IdleNotification(_)) {
+            hear(state, &name, at.min(now), effects);
+        }
+    }
+}
+
+/// So is what it writes to others, and what it asks.
+pub(super) fn see_spoken(state: &mut State, spoken: &[Spoken], now: Timestamp, effects: &mut Vec<Effect>) {
+    for one in spoken {
+        hear(state, &one.member, one.at.min(now), effects);
+    }
+}
+
+/// The same sign may be seen again.
+fn hear(state: &mut State, name: &MemberName, at: Timestamp, effects: &mut Vec<Effect>) {
+    let Some(view) = state.members.get_mut(name) else { return };
+    if let Some(quiet) = view.quiet.filter(|quiet| quiet.since < at) {
+        view.quiet = Some(Quiet { since: at, times: 0, ..quiet });
+        forget(name, view, quiet, effects);
+    }
+}
+
+/// Of whoever was reminded it is written down that this begins anew.
+fn forget(name: &MemberName, view: &View, quiet: Quiet, effects: &mut Vec<Effect>) {
+    if quiet.times > 0 {
+        effects.push(Effect::Heard { name: name.clone(), incarnation: view.incarnation.clone() });
+    }
+}
+
+/// Says what is to be said now.
+pub(super) fn follow_up(state: &mut State, now: Timestamp, effects: &mut Vec<Effect>) {
+    if !matches!(state.goal, Goal::Lead(_)) {
+        return;
+    }
+    announce(state, now, effects);
+    remind_owners(state, now, effects);
+}
+
+/// A request is told of at once, whatever the team's reminders are.
+fn announce(state: &mut State, now: Timestamp, effects: &mut Vec<Effect>) {
+    let followup = state.followup.filter(|_| state.phase == Phase::Leading);
+    for (id, told) in &mut state.told {
+        let step = match *told {
+            None => Some(Step::First),
+            Some(Told { times, at }) => followup.and_then(|followup| followup.due(times, at, now)),
+        };
+        if let Some(step) = step {
+            *told = Some(Told { times: step.times(), at: now });
+            effects.push(Effect::Announce { id: id.clone(), step });
+        }
+    }
+}
+
+fn remind_owners(state: &mut State, now: Timestamp, effects: &mut Vec<Effect>) {
+    let (Some(followup), Some(seen), Phase::Leading) = (state.followup, &state.seen, state.phase) else {
+        return;
+    };
+    let tasks = &seen.board.tasks;
+    let begun: Vec<&Task> = tasks.values().filter(|task| task.state == TaskState::InProgress).collect();
+    for (name, view) in &mut state.members {
+        let Some(task) = owed(&begun, name, view) else {
+            if let Some(quiet) = view.quiet.take() {
+                forget(name, view, quiet, effects);
+            }
+            continue;
+        };
+        let before = view.reminded.take().filter(|before| before.task == task);
+        let quiet = view.quiet.filter(|quiet| quiet.task == task).unwrap_or(Quiet {
+            task,
+            since: now,
+            // An earlier lead may have said it so often.
+            times: before.map_or(0, |before| before.times),
+        });
+        view.quiet = Some(quiet);
+        if let Some(step) = followup.due(quiet.times, quiet.since, now) {
+            view.quiet = Some(Quiet { since: now, times: step.times(), ..quiet });
+            let (name, incarnation) = (name.clone(), view.incarnation.clone());
+            effects.push(Effect::Remind { name, incarnation, task, step });
+        }
+    }
+}
+
+/// The task that a member is at and owes news of: not one that waits itself for somebody's word, and not the command of a
+/// worker, which ends by itself and reads nothing.
+fn owed(begun: &[&Task], name: &MemberName, view: &View) -> Option<TaskId> {
+    let is_up = view.watched && view.ending.is_none() && view.reads_mail;
+    if !is_up || !matches!(view.state, MemberState::Idle | MemberState::Working) {
+        return None;
+    }
+    begun.iter().find(|task| task.is_owned_by(name) && task.extra.run.is_empty()).map(|task| task.id)
+}
+
+/// When the next one is due.
+pub(in crate::lead) fn next_reminder(state: &State) -> Option<Timestamp> {
+    let followup = state.followup.filter(|_| state.phase == Phase::Leading)?;
+    let requests = state.told.values().flatten().filter_map(|told| followup.next(told.times, told.at));
+    let quiet = state.members.values().filter(|view| view.ending.is_none()).filter_map(|view| view.quiet);
+    let owners = quiet.filter_map(|quiet| followup.next(quiet.times, quiet.since));
+    requests.chain(owners).map(|(at, _)| at).min()
+}

@@ -1,0 +1,266 @@
+//! Who is reminded of what and when, on a clock of the test's own.
+
+use super::*;
+use crate::lead::event::Spoken;
+use crate::model::followup::{Escalation, Followup, Reminded, Step, Told};
+use crate::model::question::{Question, QuestionKind};
+
+const INTERVAL_MS: u64 = 60_000;
+const TWO: Followup =
+    Followup { interval_ms: INTERVAL_MS, max_reminders: 2, escalation: Escalation::FailTask };
+
+fn at(intervals: u64) -> Timestamp {
+    NOW.plus_ms(intervals * INTERVAL_MS)
+}
+
+fn lead(followup: Option<Followup>, member: MemberRecord) -> State {
+    let mut state = State::new(Goal::Lead(Finish::Manual), Vec::new()).with_followup(followup);
+    react(&mut state, Event::Requests(Vec::new()), NOW);
+    react(&mut state, Event::Members(vec![member]), NOW);
+    state
+}
+
+fn ann() -> MemberRecord {
+    record("ann", 1, "claude")
+}
+
+type Change = fn(&mut Task);
+
+fn board(change: Change) -> Event {
+    let mut board = Board::default();
+    let mut task = Task::new(TaskId(1), "s", "d");
+    (task.owner, task.state) = (Some("ann".to_owned()), TaskState::InProgress);
+    change(&mut task);
+    board.tasks.insert(TaskId(1), task);
+    Event::Board(board)
+}
+
+fn as_it_is(_: &mut Task) {}
+
+/// A lead of ann, who is at task 1.
+fn at_work(member: MemberRecord) -> State {
+    let mut state = lead(Some(TWO), member);
+    react(&mut state, board(as_it_is), NOW);
+    state
+}
+
+fn question(id: &str, told: Option<Told>) -> Question {
+    Question {
+        format: FORMAT,
+        id: RequestId::parse(id).expect("id"),
+        kind: QuestionKind::Permission,
+        from: who("ann"),
+        incarnation: Some(run(1)),
+        msg_id: id.to_owned(),
+        asked_at: NOW,
+        deadline_at: at(100),
+        told,
+        message: String::new(),
+        decision: None,
+        event: "e".to_owned(),
+    }
+}
+
+/// `A` announced, `1`, `2` reminded, `E` escalated; of requests and of tasks alike.
+fn said(effects: &[Effect]) -> String {
+    let steps = effects.iter().filter_map(|effect| match effect {
+        Effect::Announce { step, .. } | Effect::Remind { step, .. } => Some(*step),
+        _ => None,
+    });
+    steps
+        .map(|step| match step {
+            Step::First => "A".to_owned(),
+            Step::Reminder { nth, .. } => nth.to_string(),
+            Step::Escalation { .. } => "E".to_owned(),
+        })
+        .collect()
+}
+
+fn tick(state: &mut State, now: Timestamp) -> String {
+    said(&react(state, Event::Tick, now))
+}
+
+fn heard(effects: &[Effect]) -> bool {
+    effects.iter().any(|effect| matches!(effect, Effect::Heard { .. }))
+}
+
+/// PM-03: a request is told of at once, and once; with reminders again at their times, and then no more.
+#[test]
+fn pm_03_a_request_is_announced_once_reminded_of_and_escalated() {
+    for (followup, expected) in [(None, ["A", "", "", "", ""]), (Some(TWO), ["A", "1", "2", "E", ""])] {
+        let mut state = lead(followup, ann());
+        let first = react(&mut state, Event::Filed(vec![question("p", None)]), NOW);
+        assert_eq!(said(&first), expected[0]);
+        // The table does not know of it yet.
+        assert_eq!(said(&react(&mut state, Event::Filed(vec![question("p", None)]), NOW)), "");
+        for (nth, expected) in expected.into_iter().enumerate().skip(1) {
+            let now = at(nth as u64);
+            if !expected.is_empty() {
+                assert_eq!(state.next_tick(), Some(now), "the driver wakes for it");
+                assert_eq!(tick(&mut state, Timestamp(now.0 - 1)), "", "not before its time");
+            }
+            assert_eq!(tick(&mut state, now), expected, "{nth}");
+        }
+        assert_eq!(state.next_tick(), None);
+    }
+}
+
+#[test]
+fn what_is_answered_is_not_reminded_of() {
+    let mut state = lead(Some(TWO), ann());
+    react(&mut state, Event::Filed(vec![question("p", None), question("q", None)]), NOW);
+    react(&mut state, Event::Filed(vec![question("q", None)]), NOW);
+    assert_eq!(tick(&mut state, at(1)), "1");
+}
+
+/// A lead that takes over goes on where the last one was: nothing is said twice, and nothing is forgotten.
+#[test]
+fn a_later_lead_goes_on_with_requests_where_the_last_one_was() {
+    let table =
+        [(None, "A", "1"), (Some(0), "", "1"), (Some(1), "", "2"), (Some(2), "", "E"), (Some(3), "", "")];
+    for (times, first, next) in table {
+        let mut state = lead(Some(TWO), ann());
+        let told = times.map(|times| Told { times, at: NOW });
+        let filed = react(&mut state, Event::Filed(vec![question("p", told)]), NOW);
+        assert_eq!((said(&filed).as_str(), tick(&mut state, at(1)).as_str()), (first, next), "{times:?}");
+    }
+    // Long after the last one: what is due is said once, not once for each interval that has gone.
+    let mut state = lead(Some(TWO), ann());
+    let late = react(&mut state, Event::Filed(vec![question("p", Some(Told { times: 0, at: NOW }))]), at(50));
+    assert_eq!((said(&late).as_str(), tick(&mut state, at(50)).as_str()), ("1", ""));
+}
+
+#[test]
+fn the_owner_of_a_silent_task_is_reminded_and_then_it_is_escalated() {
+    let mut state = at_work(ann());
+    for (nth, expected) in [(1, "1"), (2, "2"), (3, "E"), (4, ""), (100, "")] {
+        let now = at(nth);
+        if !expected.is_empty() {
+            assert_eq!(state.next_tick(), Some(now), "the driver wakes for it");
+            assert_eq!(tick(&mut state, Timestamp(now.0 - 1)), "", "not before its time");
+        }
+        assert_eq!(tick(&mut state, now), expected, "{nth}");
+    }
+    let mut state = at_work(ann());
+    react(&mut state, Event::Tick, at(1));
+    react(&mut state, Event::Tick, at(2));
+    let step = Step::Escalation { after: 2, mode: Escalation::FailTask };
+    let (name, incarnation, task) = (who("ann"), run(1), TaskId(1));
+    let effects = react(&mut state, Event::Tick, at(3));
+    assert_eq!(effects, [Effect::Remind { name, incarnation, task, step }]);
+}
+
+/// What counts as a sign of life: each line is an event right before the second reminder is due, and whether the reminders
+/// begin anew with it.
+#[test]
+fn signs_of_life() {
+    let spoken = |from: &str| Event::Spoken(vec![Spoken { member: who(from), at: Timestamp(at(2).0 - 1) }]);
+    let wrote = |from: &str, message: &Message| {
+        let at = Timestamp(at(2).0 - 1);
+        Event::Mail(vec![Envelope::new(from, &message.to_text(), "m".to_owned(), at)])
+    };
+    let mut working = ann();
+    working.state = MemberState::Working;
+    let table = [
+        ("it writes to the lead", wrote("ann", &Message::Text("half done".to_owned())), true),
+        ("it says that it rests", wrote("ann", &idle()), false),
+        ("somebody else writes", wrote("bob", &Message::Text("hello".to_owned())), false),
+        ("it writes to another", spoken("ann"), true),
+        ("another writes", spoken("bob"), false),
+        ("its task is changed", board(|task| task.description = "half done".to_owned()), true),
+        ("the board is looked at", board(as_it_is), false),
+        ("its state changes", Event::Members(vec![working]), false),
+    ];
+    for (what, event, is_sign) in table {
+        let mut state = at_work(ann());
+        assert_eq!(tick(&mut state, at(1)), "1");
+        let effects = react(&mut state, event, Timestamp(at(2).0 - 1));
+        assert_eq!((heard(&effects), said(&effects).as_str()), (is_sign, ""), "{what}");
+        assert_eq!(tick(&mut state, at(2)), if is_sign { "" } else { "2" }, "{what}");
+        if is_sign {
+            assert_eq!(tick(&mut state, Timestamp(at(3).0 - 1)), "1", "{what}: anew");
+        }
+    }
+}
+
+/// An old message that still lies unread is no sign of life, however often it is seen.
+#[test]
+fn an_old_message_is_no_new_sign() {
+    let mut state = at_work(ann());
+    for nth in 1..=3 {
+        let old = Envelope::new("ann", "begun", "m".to_owned(), NOW);
+        react(&mut state, Event::Mail(vec![old]), Timestamp(at(nth).0 - 1));
+        assert_eq!(tick(&mut state, at(nth)), ["1", "2", "E"][usize::try_from(nth).expect("small") - 1]);
+    }
+}
+
+#[test]
+fn who_owes_no_news_is_left_alone() {
+    let state_of = |state: MemberState| MemberRecord { state, ..ann() };
+    let table: [(&str, MemberRecord, Change); 6] = [
+        ("it waits for a plan", state_of(MemberState::AwaitingPlan), as_it_is),
+        ("it waits for a permission", state_of(MemberState::AwaitingPermission), as_it_is),
+        ("it is to end", state_of(MemberState::ShutdownRequested), as_it_is),
+        ("it reads no mail", record("ann", 1, "shell"), as_it_is),
+        ("a worker runs a command", ann(), |task| task.extra.run = vec!["make".to_owned()]),
+        ("it is not begun", ann(), |task| task.state = TaskState::Pending),
+    ];
+    for (what, member, change) in table {
+        let mut state = lead(Some(TWO), member);
+        react(&mut state, board(change), NOW);
+        assert_eq!(tick(&mut state, at(10)), "", "{what}");
+        assert_eq!(tick(&mut state, at(20)), "", "{what}");
+    }
+    let mut state = lead(None, ann());
+    react(&mut state, board(as_it_is), NOW);
+    assert_eq!(
+        (tick(&mut state, at(10)), state.next_tick()),
+        (String::new(), None),
+        "no reminders are wanted"
+    );
+}
+
+/// What is over, or waits for an answer, ends the count; it begins anew.
+#[test]
+fn the_count_ends_with_the_debt() {
+    let mut waits = ann();
+    waits.state = MemberState::AwaitingPermission;
+    for end in [board(|task| task.state = TaskState::Completed), Event::Members(vec![waits])] {
+        let mut state = at_work(ann());
+        react(&mut state, Event::Tick, at(1));
+        assert!(heard(&react(&mut state, end, at(1))));
+        react(&mut state, Event::Members(vec![ann()]), at(1));
+        react(&mut state, board(as_it_is), at(1));
+        assert_eq!(
+            (tick(&mut state, Timestamp(at(2).0 - 1)), tick(&mut state, at(2))),
+            (String::new(), "1".to_owned())
+        );
+    }
+}
+
+#[test]
+fn a_later_lead_goes_on_with_tasks_where_the_last_one_was() {
+    for (task, times, next) in [(1, 1, "2"), (1, 2, "E"), (1, 3, ""), (2, 2, "1")] {
+        let member = MemberRecord { reminded: Some(Reminded { task: TaskId(task), times }), ..ann() };
+        let mut state = lead(Some(TWO), member);
+        assert_eq!(
+            said(&react(&mut state, board(as_it_is), at(50))),
+            "",
+            "its silence begins with the new lead"
+        );
+        assert_eq!(tick(&mut state, at(51)), next, "{task} {times}");
+    }
+}
+
+/// Who stops its team, or only carries a shutdown, reminds nobody of tasks; a request is still told of.
+#[test]
+fn a_team_that_ends_is_not_reminded() {
+    let mut state = at_work(ann());
+    react(&mut state, Event::Stop { force: false }, NOW);
+    assert_eq!(tick(&mut state, at(5)), "");
+    assert_eq!(said(&react(&mut state, Event::Filed(vec![question("p", None)]), at(5))), "A");
+    assert_eq!(tick(&mut state, at(6)), "");
+    let mut state = State::new(Goal::Carry([RequestId::shutdown(5, &who("ann"))].into()), Vec::new());
+    react(&mut state, Event::Members(vec![ann()]), NOW);
+    assert_eq!(said(&react(&mut state, Event::Filed(vec![question("p", None)]), NOW)), "");
+}

@@ -1,0 +1,125 @@
+//! Reminders and escalation (seed 001, section 10), with seconds for minutes: of requests to whoever decides, of tasks to
+//! their owners, and never twice.
+
+use serde_json::{Value, json};
+
+use crate::harness::{Background, Stage, wait_for};
+
+/// `ada` is a worker: she reads her mail, and takes no task by herself that has no command. Reminders come after a second.
+fn led(stage: &Stage, more: &str) -> Background {
+    let text = format!(
+        "[team]\nname = \"alpha\"\nfinish = \"manual\"\nbackend = \"pty\"\nfollowup_interval_minutes = 0.0166\n{more}\n\
+         [[member]]\nname = \"ada\"\n"
+    );
+    let lead = stage.start(&["up", &stage.file("team.toml", &text)]);
+    stage.wait_event("alpha", "member_ready", "ada");
+    lead
+}
+
+fn events(stage: &Stage, kind: &str) -> Vec<Value> {
+    stage.journal("alpha").into_iter().filter(|e| e["event"] == kind).collect()
+}
+
+fn texts(stage: &Stage, owner: &str) -> Vec<String> {
+    let inbox = stage.phalanx(&["--json", "inbox", owner, "--all"]).expect(0).json();
+    let said = inbox.as_array().expect("entries").iter().filter(|e| e["from"] == "system");
+    said.map(|e| e["text"].as_str().expect("text").to_owned()).collect()
+}
+
+fn killed_and_led_again(stage: &Stage, lead: Background) -> Background {
+    lead.signal("KILL");
+    drop(lead.end());
+    let next = stage.start(&["lead"]);
+    wait_for("the next lead", || (events(stage, "lead_started").len() == 2).then_some(()));
+    next
+}
+
+fn down(stage: &Stage, lead: Background) -> String {
+    stage.phalanx(&["down", "--force"]).expect(0);
+    let said = lead.end().stderr;
+    stage.assert_clean();
+    said
+}
+
+/// PM-03: told of once, reminded of twice, escalated once, also when the lead is killed in between; the request waits on.
+#[test]
+fn pm_03_a_request_is_reminded_of_and_escalated_and_no_lead_says_it_again() {
+    let stage = Stage::without_tmux();
+    let told = stage.at("told");
+    let notify = format!("notify = [\"sh\", \"-c\", \"cat >>{0}; echo >>{0}\"]", told.display());
+    let lead = led(&stage, &format!("followup_max_reminders = 2\n{notify}"));
+    let question = json!({"type": "permission_request", "request_id": "perm-1", "agent_id": "ada", "tool_name": "Bash",
+        "input": {"command": "make"}, "permission_suggestions": []});
+    stage.phalanx(&["--as", "ada", "send", "team-lead", &question.to_string()]).expect(0);
+    let runs = || {
+        let text = std::fs::read_to_string(&told).unwrap_or_default();
+        text.lines().filter_map(|line| serde_json::from_str(line).ok()).collect::<Vec<Value>>()
+    };
+    wait_for("the first reminder", || (runs().len() == 2).then_some(()));
+    let lead = killed_and_led_again(&stage, lead);
+    let last = wait_for("the escalation", || events(&stage, "escalated").pop());
+    assert_eq!((&last["detail"]["request_id"], &last["detail"]["after"]), (&json!("perm-1"), &json!(2)));
+    let nth: Vec<Value> = events(&stage, "reminded").iter().map(|e| e["detail"]["nth"].clone()).collect();
+    assert_eq!((events(&stage, "request_announced").len(), nth), (1, vec![json!(1), json!(2)]));
+    wait_for("the user's program to have heard of all", || (runs().len() >= 4).then_some(()));
+    assert_eq!(runs().iter().map(|run| run["reminder"].clone()).collect::<Vec<_>>(), [0, 1, 2, 3]);
+    let mine = texts(&stage, "team-lead");
+    assert!(mine.len() == 1 && mine[0].contains("phalanx answer perm-1 --approve"), "{mine:?}");
+    stage.phalanx(&["answer", "perm-1", "--approve"]).expect(0);
+    let said = down(&stage, lead);
+    assert!(said.contains("reminder 2 of 2: waits for an answer to permission perm-1: Bash: make"), "{said}");
+}
+
+/// A task that nothing is heard of fails in the end, if the team wants that; its owner and the lead are told.
+#[test]
+fn a_silent_task_is_reminded_of_and_fails() {
+    let stage = Stage::without_tmux();
+    let lead = led(&stage, "followup_max_reminders = 2\nescalation_mode = \"fail_task\"");
+    stage.phalanx(&["task", "create", "Write it"]).expect(0);
+    stage.phalanx(&["--as", "ada", "task", "claim", "1"]).expect(0);
+    wait_for("the first reminder", || events(&stage, "reminded").pop());
+    let lead = killed_and_led_again(&stage, lead);
+    wait_for("the escalation", || events(&stage, "escalated").pop());
+    let task = wait_for("the failure", || {
+        let task = stage.phalanx(&["--json", "task", "get", "1"]).expect(0).json();
+        (task["metadata"]["phalanx"]["state"] == "failed").then_some(task)
+    });
+    assert_eq!(task["metadata"]["phalanx"]["ended_by"], json!("team-lead"));
+    wait_for("both to be told", || (texts(&stage, "team-lead").len() == 1).then_some(()));
+    let hers = texts(&stage, "ada");
+    let begin: Vec<&str> = hers.iter().filter_map(|text| text.split(':').next()).collect();
+    assert_eq!(
+        begin,
+        [
+            "Reminder 1 of 2",
+            "Reminder 2 of 2",
+            "task #1 (Write it) is in progress, and nothing is heard of it (reminders"
+        ]
+    );
+    assert!(texts(&stage, "team-lead")[0].ends_with("it is failed now."));
+    assert_eq!((events(&stage, "reminded").len(), events(&stage, "escalated").len()), (2, 1));
+    drop(down(&stage, lead));
+}
+
+/// By default nothing is done to the task but to tell the lead of it; and who says something is not reminded.
+#[test]
+fn a_word_from_the_owner_ends_the_reminders_and_the_lead_is_only_told() {
+    let stage = Stage::without_tmux();
+    let lead = led(&stage, "followup_max_reminders = 1");
+    stage.phalanx(&["task", "create", "Write it"]).expect(0);
+    stage.phalanx(&["--as", "ada", "task", "claim", "1"]).expect(0);
+    wait_for("the first reminder", || events(&stage, "reminded").pop());
+    stage.phalanx(&["--as", "ada", "send", "team-lead", "half done"]).expect(0);
+    wait_for("a reminder that begins anew", || (events(&stage, "reminded").len() == 2).then_some(()));
+    assert_eq!(events(&stage, "reminded")[1]["detail"]["nth"], json!(1));
+    wait_for("the escalation", || events(&stage, "escalated").pop());
+    let mine = wait_for("the lead to be told", || {
+        texts(&stage, "team-lead")
+            .into_iter()
+            .find(|text| text.contains("nothing is heard of it (reminders: 1)"))
+    });
+    assert!(mine.contains("phalanx peek ada"), "{mine}");
+    let task = stage.phalanx(&["--json", "task", "get", "1"]).expect(0).json();
+    assert_eq!(task["status"], json!("in_progress"));
+    drop(down(&stage, lead));
+}
