@@ -7,6 +7,7 @@ mod rule;
 mod screen;
 #[cfg(test)]
 mod tests;
+mod unseen;
 mod words;
 
 use std::collections::BTreeMap;
