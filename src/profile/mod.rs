@@ -237,6 +237,8 @@ pub(crate) struct ComposerRule {
     pub(crate) until: Option<Pattern>,
     /// A text that the program itself draws there; counts while the cursor stands before it.
     pub(crate) placeholder: Option<Pattern>,
+    /// It is the last thing on the screen: what has anything below it is what was typed before.
+    pub(crate) last: bool,
 }
 
 /// A built-in teammate that claims tasks with a command, runs them and reports.

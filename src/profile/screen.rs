@@ -31,15 +31,13 @@ impl Screen {
     pub(crate) fn feed(&mut self, bytes: &[u8]) {
         let mut rest = bytes;
         while !rest.is_empty() {
-            let drawing = Drawing::at(rest);
-            let (run, after) = rest.split_at(drawing.length);
-            self.write(&run[..drawing.wiped.start]);
-            self.write(&run[drawing.wiped.end..]);
-            rest = after;
+            let drawing = Drawing::at(rest, self.0.screen().size());
+            drawing.seen.into_iter().for_each(|part| self.write(&rest[part]));
+            rest = &rest[drawing.length..];
         }
     }
 
-    /// The same, where nothing is wiped off.
+    /// The same, where nothing is drawn over.
     fn write(&mut self, bytes: &[u8]) {
         let (rows, _) = self.0.screen().size();
         let mut rest = bytes;

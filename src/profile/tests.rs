@@ -229,6 +229,17 @@ fn msg_11_a_placeholder_counts_only_while_the_cursor_stands_before_it() {
     assert_eq!(judge(&profile, &look(&rows)).composer, Composer::Holds("one\ntwo".to_owned()));
 }
 
+/// MSG-04: what was typed stays on aider's screen as it stood in the composer, above the answer.
+#[test]
+fn msg_04_what_stands_above_an_answer_is_no_composer() {
+    let rules = "[composer]\nline = '^> ?(?<text>.*)$'\nlast = true\n[[rule]]\nname = \"a\"\nstate = \"idle\"\nmatch = ['^>']\n";
+    let profile = with(rules).expect("a profile");
+    let composer = |rows: &[&str]| judge(&profile, &look(rows)).composer;
+    assert_eq!(composer(&["> typed", "", ""]), Composer::Holds("typed".to_owned()));
+    assert_eq!(composer(&["> typed", "", "Well"]), Composer::Unknown);
+    assert_eq!(composer(&["> typed", "", "Well", ">"]), Composer::Empty);
+}
+
 /// MSG-03: a text that stands in the composer was once taken for thrown away, since the terminal had broken it before its
 /// last character, which is what an empty composer begins with.
 #[test]
@@ -296,7 +307,7 @@ fn a_screen_that_is_written_over_from_the_top_shows_nothing_of_before() {
 }
 
 /// What a program may print: lines, drawing, what is neither, and halves of all of it.
-const PIECES: [&str; 56] = [
+const PIECES: [&str; 66] = [
     "a line of text\r\n",
     "a long line of text that is broken in two\r\n",
     "\x1b[1;31mred\x1b[0m\t日本\r\n",
@@ -305,7 +316,17 @@ const PIECES: [&str; 56] = [
     "text",
     "日",
     "e\u{301}",
-    "a row that is full up\x1b[K",
+    "a row that is full.\x1b[K",
+    "\x1b[3;1Ha row that is full.\x1b[K",
+    "\x1b[3;1H\x1b[2Krow",
+    "\x1b[3Hrow\x1b[K",
+    "\x1b[3;2Hrow\x1b[K",
+    "\x1b[5;1Hlow\x08\x1b[0K",
+    "\x1b[9;9H\x1b[2Klast",
+    "\x1b[4;1H日本\x1b[K",
+    "\x1b[4;1H\u{301}",
+    "\x1b[4;18H日\x1b[1mx",
+    "\x1b[2;1Hover the edge of it all\x1b[2K",
     "\x08",
     "\x07",
     "\x1bM",
