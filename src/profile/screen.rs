@@ -1,5 +1,6 @@
 //! What a program has drawn, from the bytes it printed: the source of a [`Look`]. Knows no process and no clock.
 
+use memchr::memchr_iter;
 use vt100::{Callbacks, Parser};
 
 use super::judge::Look;
@@ -84,9 +85,9 @@ impl Screen {
 
     /// Whether the program puts a question in these bytes.
     pub(crate) fn asks(bytes: &[u8]) -> bool {
-        bytes.split(|byte| *byte == 0x1b).skip(1).any(|after| {
-            let mut rest =
-                after.iter().skip_while(|byte| matches!(byte, b'[' | b'0'..=b'9' | b';' | b'<'..=b'?'));
+        memchr_iter(0x1b, bytes).any(|escape| {
+            let after = bytes[escape + 1..].iter();
+            let mut rest = after.skip_while(|byte| matches!(byte, b'[' | b'0'..=b'9' | b';' | b'<'..=b'?'));
             matches!(rest.next(), Some(b'n' | b'c'))
         })
     }

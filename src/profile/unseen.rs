@@ -3,6 +3,10 @@
 
 use std::ops::Range;
 
+use memchr::memchr;
+
+const ESCAPE: u8 = 0x1b;
+
 /// What a program prints until it does something else than drawing: it tells its terminal something, or asks it.
 pub(super) struct Drawing {
     /// Bytes; the escape that begins the something else is the last.
@@ -19,7 +23,7 @@ impl Drawing {
         let mut stroke = None;
         let mut at = 0;
         let length = loop {
-            let more = bytes[at..].iter().position(|byte| *byte == 0x1b).unwrap_or(bytes.len() - at);
+            let more = text(&bytes[at..]);
             let text = &bytes[at..at + more];
             at += more;
             stroke.iter_mut().for_each(|stroke: &mut Stroke| stroke.write(text, cols));
@@ -110,12 +114,11 @@ impl Stroke {
         if self.row.is_none() {
             return;
         }
-        let any = |is: fn(u8) -> bool| text.iter().fold(false, |any, byte| any | is(*byte));
-        let returns = any(|byte| byte == 0x08 || byte == b'\r');
+        let returns = any(text, |byte| byte == 0x08 || byte == b'\r');
         self.outermost = returns || self.outermost && !(0x20..0x7f).contains(first);
         // A character has at most as many columns as bytes.
         self.col += text.len();
-        let leaves = any(|byte| (b'\t'..=0x0c).contains(&byte)) || self.col > usize::from(cols);
+        let leaves = any(text, |byte| (b'\t'..=0x0c).contains(&byte)) || self.col > usize::from(cols);
         if leaves || self.outermost && !text.is_ascii() {
             self.row = None;
         }
@@ -191,22 +194,40 @@ fn place(numbers: &[u8]) -> Act {
     }
 }
 
+/// How many bytes, from the first, no escape is among.
+fn text(bytes: &[u8]) -> usize {
+    memchr(ESCAPE, bytes).unwrap_or(bytes.len())
+}
+
+/// Looks at all of them, which takes less time than to look for the first.
+fn any(bytes: &[u8], is: impl Fn(u8) -> bool) -> bool {
+    bytes.iter().fold(false, |any, byte| any | is(*byte))
+}
+
 /// How many of these bytes, from the first, only write lines and colour them.
 pub(super) fn lines(bytes: &[u8]) -> usize {
     let mut at = 0;
-    while let Some(byte) = bytes.get(at) {
-        at += match byte {
-            b'\t' | b'\n' | b'\r' | 0x20..=0xc1 | 0xc3..=0xff => 1,
-            // The control characters above ASCII.
-            0xc2 if bytes.get(at + 1).is_some_and(|next| *next >= 0xa0) => 2,
-            0x1b => match colour(&bytes[at..]) {
-                Some(length) => length,
-                None => return at,
-            },
-            _ => return at,
-        };
+    loop {
+        let text = &bytes[at..at + text(&bytes[at..])];
+        if let Some(control) = control(text) {
+            return at + control;
+        }
+        at += text.len();
+        match colour(&bytes[at..]) {
+            Some(length) => at += length,
+            None => return at,
+        }
     }
-    at
+}
+
+/// Where in a text the first character stands that is neither written nor begins a line.
+fn control(text: &[u8]) -> Option<usize> {
+    // The second begins the control characters above ASCII, and others.
+    let may_be = |byte: u8| byte < b' ' && !matches!(byte, b'\t' | b'\n' | b'\r') || byte == 0xc2;
+    let is = |at: usize| {
+        may_be(text[at]) && (text[at] != 0xc2 || text.get(at + 1).is_none_or(|next| *next < 0xa0))
+    };
+    any(text, may_be).then(|| (0..text.len()).find(|at| is(*at))).flatten()
 }
 
 /// The length of a complete `ESC [ … m` at the beginning.
