@@ -155,6 +155,9 @@ fn first_row(how: &ComposerRule, look: &Look) -> Option<usize> {
 fn composer(how: &ComposerRule, look: &Look) -> Composer {
     let Some(first) = first_row(how, look) else { return Composer::Unknown };
     let broken = (first + 1..look.rows.len()).take_while(|at| look.goes_on(*at)).count();
+    if how.last && look.rows[first + broken + 1..].iter().any(|row| !row.is_empty()) {
+        return Composer::Unknown;
+    }
     let listed =
         |until: &Pattern| look.rows[first + 1..].iter().take_while(|row| until.find(row).is_none()).count();
     let more = how.until.as_ref().map_or(0, listed).max(broken);

@@ -7,6 +7,7 @@ mod rule;
 mod screen;
 #[cfg(test)]
 mod tests;
+mod unseen;
 mod words;
 
 use std::collections::BTreeMap;
@@ -236,6 +237,8 @@ pub(crate) struct ComposerRule {
     pub(crate) until: Option<Pattern>,
     /// A text that the program itself draws there; counts while the cursor stands before it.
     pub(crate) placeholder: Option<Pattern>,
+    /// It is the last thing on the screen: what has anything below it is what was typed before.
+    pub(crate) last: bool,
 }
 
 pub(crate) use crate::model::order::{SHELL, WORKER};

@@ -1,11 +1,11 @@
 //! What a program has drawn, from the bytes it printed: the source of a [`Look`]. Knows no process and no clock.
 
-use std::ops::Range;
-
+use memchr::memchr_iter;
 use vt100::{Callbacks, Parser};
 
 use super::judge::Look;
 use super::rule::Progress;
+use super::unseen::{self, Drawing};
 
 /// The longest title that is kept, characters.
 const TITLE: usize = 256;
@@ -28,23 +28,38 @@ impl Screen {
         Screen(Parser::new_with_callbacks(rows.max(2), cols.max(2), 0, Beside::default()))
     }
 
-    /// Takes in what the program printed. The more at once, the cheaper: lines that scroll away unseen are not drawn.
+    /// Takes in what the program printed. The more at once, the cheaper: what nobody can see any more is not drawn.
     pub(crate) fn feed(&mut self, bytes: &[u8]) {
+        let mut rest = bytes;
+        while !rest.is_empty() {
+            let drawing = Drawing::at(rest, self.0.screen().size());
+            drawing.seen.into_iter().for_each(|part| self.write(&rest[part]));
+            rest = &rest[drawing.length..];
+        }
+    }
+
+    /// The same, where nothing is drawn over.
+    fn write(&mut self, bytes: &[u8]) {
         let (rows, _) = self.0.screen().size();
         let mut rest = bytes;
         while !rest.is_empty() {
-            let (run, after) = rest.split_at(text_run(rest));
-            match unseen(run, usize::from(rows)) {
-                Some(unseen) => {
-                    self.0.process(&run[..unseen.start]);
-                    self.0.process(&run[unseen.end..]);
-                }
-                None => self.0.process(run),
-            }
+            let (run, after) = rest.split_at(unseen::lines(rest));
+            let away = unseen::scrolled_away(run, usize::from(rows));
+            let begun = away.as_ref().map_or(0, |away| away.start);
+            self.0.process(&run[..begun]);
+            let away = away.filter(|_| self.stands_in_an_empty_row());
+            self.0.process(&run[away.map_or(begun, |away| away.end)..]);
             let (control, after) = after.split_at(after.len().min(1));
             self.0.process(control);
             rest = after;
         }
+    }
+
+    fn stands_in_an_empty_row(&self) -> bool {
+        let screen = self.0.screen();
+        let (row, _) = screen.cursor_position();
+        let (_, cols) = screen.size();
+        (0..cols).filter_map(|col| screen.cell(row, col)).all(|cell| !cell.has_contents())
     }
 
     /// The terminal has another size now.
@@ -70,9 +85,9 @@ impl Screen {
 
     /// Whether the program puts a question in these bytes.
     pub(crate) fn asks(bytes: &[u8]) -> bool {
-        bytes.split(|byte| *byte == 0x1b).skip(1).any(|after| {
-            let mut rest =
-                after.iter().skip_while(|byte| matches!(byte, b'[' | b'0'..=b'9' | b';' | b'<'..=b'?'));
+        memchr_iter(0x1b, bytes).any(|escape| {
+            let after = bytes[escape + 1..].iter();
+            let mut rest = after.skip_while(|byte| matches!(byte, b'[' | b'0'..=b'9' | b';' | b'<'..=b'?'));
             matches!(rest.next(), Some(b'n' | b'c'))
         })
     }
@@ -83,45 +98,6 @@ impl Screen {
     pub(crate) fn take_answers(&mut self) -> Vec<u8> {
         std::mem::take(&mut self.0.callbacks_mut().answers)
     }
-}
-
-/// How many of these bytes, from the first, only write lines and colour them.
-fn text_run(bytes: &[u8]) -> usize {
-    let mut at = 0;
-    while let Some(byte) = bytes.get(at) {
-        at += match byte {
-            b'\t' | b'\n' | b'\r' | 0x20..=0xc1 | 0xc3..=0xff => 1,
-            // The control characters above ASCII.
-            0xc2 if bytes.get(at + 1).is_some_and(|next| *next >= 0xa0) => 2,
-            0x1b => match colour(&bytes[at..]) {
-                Some(length) => length,
-                None => return at,
-            },
-            _ => return at,
-        };
-    }
-    at
-}
-
-/// The length of a complete `ESC [ … m` at the beginning.
-fn colour(bytes: &[u8]) -> Option<usize> {
-    let numbers = bytes.strip_prefix(b"\x1b[")?;
-    let length = numbers.iter().position(|byte| !(byte.is_ascii_digit() || b";:".contains(byte)))?;
-    (numbers[length] == b'm').then_some(length + 3)
-}
-
-/// The part of a run of lines that has scrolled away at its end: all but the first lines and the last twice `rows`, which
-/// from wherever they begin push out whatever was there. What came before the run may be half a sequence, which a letter
-/// ends, or half a string, which only a colour ends: from there on lines are lines. (Below a scrolling region lines overwrite each other instead: what is left of longer ones may differ.)
-fn unseen(run: &[u8], rows: usize) -> Option<Range<usize>> {
-    let from = |at: usize, is: fn(&u8) -> bool| run[at..].iter().position(is).map(|more| at + more);
-    let colour = from(0, |byte| *byte == 0x1b).unwrap_or(0);
-    let letter = from(colour, |byte| matches!(byte, 0x40..=0x7e) && *byte != b'[')?;
-    let start = from(letter, |byte| *byte == b'\n')? + 1;
-    let mut ends = run.iter().enumerate().rev().filter(|(_, byte)| **byte == b'\n').map(|(at, _)| at);
-    // The line break before the last ones is drawn, too: they begin at the left.
-    let end = ends.nth(2 * rows)?.checked_sub(1).filter(|at| *at >= start && run[*at] == b'\r')?;
-    Some(start..end)
 }
 
 impl Callbacks for Beside {

@@ -229,6 +229,17 @@ fn msg_11_a_placeholder_counts_only_while_the_cursor_stands_before_it() {
     assert_eq!(judge(&profile, &look(&rows)).composer, Composer::Holds("one\ntwo".to_owned()));
 }
 
+/// MSG-04: what was typed stays on aider's screen as it stood in the composer, above the answer.
+#[test]
+fn msg_04_what_stands_above_an_answer_is_no_composer() {
+    let rules = "[composer]\nline = '^> ?(?<text>.*)$'\nlast = true\n[[rule]]\nname = \"a\"\nstate = \"idle\"\nmatch = ['^>']\n";
+    let profile = with(rules).expect("a profile");
+    let composer = |rows: &[&str]| judge(&profile, &look(rows)).composer;
+    assert_eq!(composer(&["> typed", "", ""]), Composer::Holds("typed".to_owned()));
+    assert_eq!(composer(&["> typed", "", "Well"]), Composer::Unknown);
+    assert_eq!(composer(&["> typed", "", "Well", ">"]), Composer::Empty);
+}
+
 /// MSG-03: a text that stands in the composer was once taken for thrown away, since the terminal had broken it before its
 /// last character, which is what an empty composer begins with.
 #[test]
@@ -295,30 +306,95 @@ fn a_screen_that_is_written_over_from_the_top_shows_nothing_of_before() {
     assert_eq!(whole.look(0), bytewise.look(0));
 }
 
+/// What a program may print: lines, drawing, what is neither, and halves of all of it.
+const PIECES: [&str; 66] = [
+    "a line of text\r\n",
+    "a long line of text that is broken in two\r\n",
+    "\x1b[1;31mred\x1b[0m\t日本\r\n",
+    "\n",
+    "\r",
+    "text",
+    "日",
+    "e\u{301}",
+    "a row that is full.\x1b[K",
+    "\x1b[3;1Ha row that is full.\x1b[K",
+    "\x1b[3;1H\x1b[2Krow",
+    "\x1b[3Hrow\x1b[K",
+    "\x1b[3;2Hrow\x1b[K",
+    "\x1b[5;1Hlow\x08\x1b[0K",
+    "\x1b[9;9H\x1b[2Klast",
+    "\x1b[4;1H日本\x1b[K",
+    "\x1b[4;1H\u{301}",
+    "\x1b[4;18H日\x1b[1mx",
+    "\x1b[2;1Hover the edge of it all\x1b[2K",
+    "\x08",
+    "\x07",
+    "\x1bM",
+    "\x1b[2;4r",
+    "\x1b[r",
+    "\x1b[1;5r",
+    "\x1b[?6h",
+    "\x1b[?6l",
+    "\x1b7",
+    "\x1b8",
+    "\x1bc",
+    "\x1b[?1049h",
+    "\x1b[?1049l",
+    "\x1b[?47h",
+    "\x1b[?47l",
+    "\x1b[?2004h",
+    "\x1b]0;title\x07",
+    "\x1b]0;title\r\n",
+    "\x1b\\",
+    "\x1bPq",
+    "\x1b]9;4;1;50\x07",
+    "\u{9b}2J",
+    "\x1b[",
+    "\x1b[1",
+    "\x1b[2J",
+    "\x1b[2J",
+    "\x1b[H\x1b[2J",
+    "\x1b[2J\x1b[3J\x1b[H",
+    "\x1b[3;7H",
+    "\x1b[6;19H",
+    "\x1b[H",
+    "\x1b[J",
+    "\x1b[1J",
+    "\x1b[2K",
+    "\x1b[?25l",
+    "\x1b[?2026h",
+    "\x1b[?2026l",
+    "\x1b[2A",
+    "\x1b[B",
+    "\x1b[9C",
+    "\x1b[3D",
+    "\x1b[G",
+    "\x1b[2L",
+    "\x1b[M",
+    "\x1b[3P",
+    "\x1b[2@",
+    "\x1b[4X",
+];
+
 proptest! {
     #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
 
-    /// What scrolls away unseen is not drawn, and nobody can tell.
+    /// What nobody can see any more is not drawn, and nobody can tell.
     #[test]
     fn a_screen_that_is_fed_much_at_once_shows_the_same(
         pieces in proptest::collection::vec(
-            prop_oneof![
-                20 => Just("a line of text\r\n"), 3 => Just("a long line of text that is broken in two\r\n"),
-                3 => Just("\x1b[1;31mred\x1b[0m\t日本\r\n"), 1 => Just("\x1b[2;4r"), 1 => Just("\x1b[r"),
-                1 => Just("\x1b[3;7H"), 1 => Just("\n"), 1 => Just("\x1b]0;title\r\n"), 1 => Just("\x07"),
-                1 => Just("\x1b[?1049h"), 1 => Just("\x1b[?1049l"), 1 => Just("\x1b[2J"), 1 => Just("\u{9b}2J"),
-                1 => Just("\x1b["), 1 => Just("\x1bM"), 1 => Just("\x08"),
-            ],
-                0..120,
+            prop_oneof![1 => Just(PIECES[0]), 2 => proptest::sample::select(&PIECES[..])],
+            0..150,
         ),
+        at_once in 2_usize..2000,
     ) {
-        let text = pieces.concat();
-        let (mut whole, mut bytewise) = (Screen::new(6, 20), Screen::new(6, 20));
-        whole.feed(text.as_bytes());
-        text.bytes().for_each(|byte| bytewise.feed(&[byte]));
-        // A title that does not end takes in lines of text, and with it those that are not drawn.
-        let seen = |screen: &Screen| Look { title: String::new(), ..screen.look(0) };
-        prop_assert_eq!(seen(&whole), seen(&bytewise));
+        let looks = [at_once, 1].map(|size| {
+            let mut screen = Screen::new(6, 20);
+            pieces.concat().as_bytes().chunks(size).for_each(|chunk| screen.feed(chunk));
+            // A title that does not end takes in lines of text, and with it those that are not drawn.
+            Look { title: String::new(), ..screen.look(0) }
+        });
+        prop_assert_eq!(&looks[0], &looks[1]);
     }
 
     /// Whatever a program prints, every profile gives a verdict, on one line.

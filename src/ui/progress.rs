@@ -81,7 +81,7 @@ impl Progress {
         if let (EventKind::MemberLeft, Some(member)) = (event.event, self.members.get_mut(name)) {
             member.left = true;
         }
-        let Some(state) = member_state(event) else { return };
+        let Says::Member(state) = says(event) else { return };
         if !self.members.contains_key(name) {
             self.order.push(name.clone());
         }
@@ -101,7 +101,7 @@ impl Progress {
     }
 
     fn take_task(&mut self, id: TaskId, event: &Event) {
-        let Some(state) = task_state(event) else { return };
+        let Says::Task(state) = says(event) else { return };
         let before = self.tasks.get(&id);
         let subject = wire::text(&event.detail, "subject");
         let begun = before.filter(|t| t.state == TaskState::InProgress).map(|t| event.at.since(t.since));
@@ -189,63 +189,43 @@ impl Progress {
     }
 }
 
-/// The state that a member is in after this event; none if the event says nothing of it, or a word of a newer phalanx.
-fn member_state(event: &Event) -> Option<MemberState> {
-    use EventKind as Kind;
-    match event.event {
-        Kind::MemberAsked => Some(MemberState::Pending),
-        Kind::MemberState => serde_json::from_value(event.detail.get("state")?.clone()).ok(),
-        Kind::MemberStartFailed => Some(MemberState::Failed),
-        Kind::TeamCreated | Kind::TeamDeleted | Kind::LeadStarted | Kind::LeadEnded => None,
-        Kind::MemberPlaced => Some(MemberState::Starting),
-        Kind::MemberReady => Some(MemberState::Idle),
-        Kind::MemberFallback | Kind::MemberHealth | Kind::MemberLeft => None,
-        Kind::MemberHidden | Kind::MemberShown => None,
-        Kind::MessageSent | Kind::MessageHandled | Kind::ShutdownRequested | Kind::ShutdownEnded => None,
-        Kind::HookRan
-        | Kind::MessageStaged
-        | Kind::MessageSubmitted
-        | Kind::MessageUndelivered
-        | Kind::TurnInterrupted
-        | Kind::TurnEnded => None,
-        Kind::TaskCreated | Kind::TaskClaimed | Kind::TaskCompleted | Kind::TaskFailed => None,
-        Kind::TaskReleased | Kind::TaskUpdated | Kind::TaskDeleted | Kind::TaskVanished => None,
-        Kind::TaskChanged | Kind::TaskRewritten | Kind::ShutdownVerified => None,
-        Kind::PlacementVerdict | Kind::FileQuarantined | Kind::Repaired | Kind::Warning => None,
-        Kind::WorktreeMade | Kind::WorktreeRemoved => None,
-        Kind::RequestFiled | Kind::RequestDecided | Kind::AnswerTyped | Kind::Recovered => None,
-        Kind::RequestAnnounced | Kind::Reminded | Kind::Escalated => None,
-    }
+/// What an event says of the state in which somebody or something is after it.
+enum Says {
+    Member(MemberState),
+    Task(TaskState),
+    /// It says nothing of it, or a word of a newer phalanx.
+    Nothing,
 }
 
-/// The state that a task is in after such an event.
-fn task_state(event: &Event) -> Option<TaskState> {
+fn says(event: &Event) -> Says {
     use EventKind as Kind;
+    let word = |key: &str| event.detail.get(key).cloned().unwrap_or_default();
+    let member = |state: Option<MemberState>| state.map_or(Says::Nothing, Says::Member);
+    let task = |state: Option<TaskState>| state.map_or(Says::Nothing, Says::Task);
     match event.event {
-        Kind::TaskCreated | Kind::TaskReleased => Some(TaskState::Pending),
-        Kind::TaskClaimed => Some(TaskState::InProgress),
-        Kind::TaskCompleted => Some(TaskState::Completed),
-        Kind::TaskFailed => Some(TaskState::Failed),
-        Kind::TaskDeleted | Kind::TaskVanished => Some(TaskState::Cancelled),
-        Kind::TaskChanged | Kind::TaskUpdated => {
-            serde_json::from_value(event.detail.get("status")?.clone()).ok()
-        }
-        Kind::TaskRewritten | Kind::ShutdownVerified => None,
-        Kind::HookRan
-        | Kind::MessageStaged
-        | Kind::MessageSubmitted
-        | Kind::MessageUndelivered
-        | Kind::TurnInterrupted
-        | Kind::TurnEnded => None,
-        Kind::TeamCreated | Kind::TeamDeleted | Kind::LeadStarted | Kind::LeadEnded => None,
-        Kind::MemberAsked | Kind::MemberPlaced | Kind::MemberReady | Kind::MemberState => None,
-        Kind::MemberStartFailed | Kind::MemberFallback | Kind::MemberHealth | Kind::MemberLeft => None,
-        Kind::MemberHidden | Kind::MemberShown => None,
-        Kind::MessageSent | Kind::MessageHandled | Kind::ShutdownRequested | Kind::ShutdownEnded => None,
-        Kind::PlacementVerdict | Kind::FileQuarantined | Kind::Repaired | Kind::Warning => None,
-        Kind::WorktreeMade | Kind::WorktreeRemoved => None,
-        Kind::RequestFiled | Kind::RequestDecided | Kind::AnswerTyped | Kind::Recovered => None,
-        Kind::RequestAnnounced | Kind::Reminded | Kind::Escalated => None,
+        Kind::MemberAsked => Says::Member(MemberState::Pending),
+        Kind::MemberPlaced => Says::Member(MemberState::Starting),
+        Kind::MemberReady => Says::Member(MemberState::Idle),
+        Kind::MemberStartFailed => Says::Member(MemberState::Failed),
+        Kind::MemberState => member(serde_json::from_value(word("state")).ok()),
+        Kind::TaskCreated | Kind::TaskReleased => Says::Task(TaskState::Pending),
+        Kind::TaskClaimed => Says::Task(TaskState::InProgress),
+        Kind::TaskCompleted => Says::Task(TaskState::Completed),
+        Kind::TaskFailed => Says::Task(TaskState::Failed),
+        Kind::TaskDeleted | Kind::TaskVanished => Says::Task(TaskState::Cancelled),
+        Kind::TaskChanged | Kind::TaskUpdated => task(serde_json::from_value(word("status")).ok()),
+        Kind::TaskRewritten => Says::Nothing,
+        Kind::TeamCreated | Kind::TeamDeleted | Kind::LeadStarted | Kind::LeadEnded => Says::Nothing,
+        Kind::MemberFallback | Kind::MemberHealth | Kind::MemberLeft => Says::Nothing,
+        Kind::MemberHidden | Kind::MemberShown => Says::Nothing,
+        Kind::MessageSent | Kind::MessageStaged | Kind::MessageSubmitted => Says::Nothing,
+        Kind::MessageHandled | Kind::MessageUndelivered => Says::Nothing,
+        Kind::HookRan | Kind::TurnInterrupted | Kind::TurnEnded => Says::Nothing,
+        Kind::ShutdownRequested | Kind::ShutdownEnded | Kind::ShutdownVerified => Says::Nothing,
+        Kind::PlacementVerdict | Kind::FileQuarantined | Kind::Repaired | Kind::Warning => Says::Nothing,
+        Kind::WorktreeMade | Kind::WorktreeRemoved => Says::Nothing,
+        Kind::RequestFiled | Kind::RequestDecided | Kind::AnswerTyped | Kind::Recovered => Says::Nothing,
+        Kind::RequestAnnounced | Kind::Reminded | Kind::Escalated => Says::Nothing,
     }
 }
 

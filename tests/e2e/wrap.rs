@@ -166,8 +166,9 @@ fn deliver(switches: &[&str], count: usize) -> [usize; 4] {
     counts
 }
 
-fn is_long() -> bool {
-    std::env::var_os("PHALANX_LONG").is_some()
+/// `PHALANX_LONG=1` sends 100 messages with each set of switches, 10 a thousand.
+fn long() -> Option<usize> {
+    std::env::var("PHALANX_LONG").ok().map(|times| times.parse().unwrap_or(1))
 }
 
 /// MSG-02, MSG-03, MSG-04, MSG-08, MSG-09, MSG-15: each message is observed exactly once, byte for byte and in order,
@@ -176,7 +177,7 @@ macro_rules! matrix {
     ($($name:ident: $switches:expr;)*) => {
         $(#[test]
         fn $name() {
-            let count = if is_long() { 100 } else { 24 };
+            let count = long().map_or(24, |times| 100 * times);
             assert_eq!(deliver(&$switches, count), [count, count, 0, 0]);
         })*
     };
@@ -326,7 +327,7 @@ fn wrap_msg_09_what_cannot_be_typed_is_a_pointer() {
 #[test]
 fn wrap_tmux_msg_11_a_person_types_at_random_meanwhile() {
     let cast = Cast::new("tmux", &[]);
-    let (count, lines) = if is_long() { (100, 20) } else { (20, 4) };
+    let (count, lines) = if long().is_some() { (100, 20) } else { (20, 4) };
     let sent: Vec<String> = (0..count).map(|n| format!("message {n} of {count}")).collect();
     let mut dice = Dice(7);
     for (line, some) in sent.chunks(count / lines).enumerate() {

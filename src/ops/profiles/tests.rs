@@ -2,6 +2,8 @@
 
 use std::path::PathBuf;
 
+use proptest::prelude::*;
+
 use super::*;
 use crate::model::id::MemberName;
 use crate::ops::Caller;
@@ -60,6 +62,30 @@ fn pm_01_pm_02_en_05_every_recording_of_a_real_program_gets_its_verdict() {
             let got = [found.state.to_string(), found.rule, composer];
             assert_eq!(got, ["state", "rule", "composer"].map(word), "{program}/{name}: {}", found.evidence);
         }
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { failure_persistence: None, cases: 24, ..ProptestConfig::default() })]
+
+    /// Of real programs' output, one behind the other, much at once is not drawn; nobody can tell.
+    #[test]
+    fn a_recording_that_is_fed_much_at_once_shows_the_same(
+        order in proptest::collection::vec(
+            proptest::sample::select(RECORDED.to_vec()).prop_flat_map(|program| {
+                let names: Vec<String> = recordings(program).into_iter().map(|(name, _)| name).collect();
+                proptest::sample::select(names).prop_map(move |name| recording(program, &name))
+            }),
+            1..4,
+        ),
+        at_once in 2_usize..100_000,
+    ) {
+        let looks = [at_once, 1].map(|size| {
+            let mut screen = Screen::new(40, 120);
+            order.concat().chunks(size).for_each(|chunk| screen.feed(chunk));
+            screen.look(0)
+        });
+        prop_assert_eq!(&looks[0], &looks[1]);
     }
 }
 

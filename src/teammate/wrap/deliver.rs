@@ -21,6 +21,7 @@ pub(super) fn deliver(state: &mut State, now: Timestamp, effects: &mut Vec<Effec
     match (turn.step, turn.at) {
         (Step::Typing, _) => {}
         (Step::Staged, at) => staged(state, &sight, at, now, effects),
+        (Step::Left, at) => left(state, &sight, at, now, effects),
         (Step::Submitted(times), at) => submitted(state, &sight, (times, at), now, effects),
         (Step::Stuck, at) => stuck(state, &sight, at, now, effects),
     }
@@ -84,8 +85,26 @@ fn staged(state: &mut State, sight: &Sight, at: Timestamp, now: Timestamp, effec
     if sight.rests() && sight.holds_text() && digested {
         return submit(state, 1, now, effects);
     }
-    if now.since(at) >= APPEAR_MS {
+    if now.since(at) < APPEAR_MS {
+        return;
+    }
+    if let Some(turn) = state.turn.as_mut().filter(|_| sight.works() && sight.holds_text()) {
+        (turn.step, turn.at) = (Step::Left, now);
+        effects.push(Effect::Release);
+    } else {
         stick(state, "the text was typed, and did not come to rest in the composer", now, effects);
+    }
+}
+
+/// A program that was given its first prompt when it was started begins with that after it has shown its empty composer.
+fn left(state: &mut State, sight: &Sight, at: Timestamp, now: Timestamp, effects: &mut Vec<Effect>) {
+    let by_hand = state.hand_at.is_some_and(|hand| hand >= at);
+    if !sight.holds_text() {
+        stuck(state, sight, at, now, effects);
+    } else if by_hand {
+        stick(state, "it was typed while the program began to work, and then a person typed", now, effects);
+    } else if sight.rests() && now.since(sight.since) >= state.paste.settle_ms {
+        submit(state, 1, now, effects);
     }
 }
 

@@ -273,6 +273,8 @@ impl Driver<'_> {
             Effect::Stage(mail) => self.stage(&mail).err().map(|refusal| Event::Staged(Err(refusal))),
             Effect::Submit => {
                 failpoint::hit("wrap.staged");
+                // It is held already, unless the text had to wait for the program.
+                self.station.hold_keyboard(Duration::from_millis(HAND_MS));
                 self.station.type_in(self.profile.keys.submit.clone().into_bytes());
                 failpoint::hit("wrap.submitted");
                 None

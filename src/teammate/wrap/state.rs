@@ -33,6 +33,8 @@ pub(super) enum Step {
     Typing,
     /// They are typed, and not submitted.
     Staged,
+    /// The same, and the program has begun to work by itself: they are submitted when it rests, if nobody has typed.
+    Left,
     /// The submit key was typed so many times.
     Submitted(u8),
     /// It was typed as often as it may be, or a person has taken over: nothing more is typed, only watched.

@@ -157,6 +157,26 @@ fn msg_03_a_turn_that_is_seen_late_counts() {
     assert!(!effects.contains(&delivered()[1]), "that turn may be a person's: {effects:?}");
 }
 
+/// MSG-08: a program that begins to work by itself under a staged text, as with the prompt it was started with, is given
+/// the submit key when it rests; in between the keyboard is a person's, and who types then has the text.
+#[test]
+fn msg_08_a_text_under_which_the_program_begins_to_work_is_submitted_when_it_rests() {
+    let mut stand = Stand::staged();
+    stand.see(10, ScreenState::Working, holds());
+    stand.at(300, Event::Tick);
+    stand.at(0, Event::Done(Ok(())));
+    assert_eq!(stand.at(10_000, Event::Tick), [Effect::Release]);
+    assert_eq!(stand.at(60_000, Event::Tick), []);
+    let mut by_hand = Stand { state: stand.state.clone(), now: stand.now };
+    assert_eq!(stand.see(0, ScreenState::Idle, holds()), []);
+    let submit = [note(EventKind::MessageSubmitted, None), Effect::Submit];
+    assert_eq!(stand.at(100, Event::Tick), submit);
+    assert_eq!(stand.at(10, seen(ScreenState::Working, Composer::Empty, false)), delivered());
+    let why = "it was typed while the program began to work, and then a person typed";
+    let told = [note(EventKind::MessageUndelivered, Some(why)), Effect::Release];
+    assert_eq!(by_hand.at(0, Event::Hand), told);
+}
+
 /// MSG-03: a text that is on the screen may stand in a composer that is misread; neither does it count as delivered,
 /// nor is another typed behind it. A person who has read the mail settles it.
 #[test]
