@@ -49,6 +49,8 @@ pub(crate) struct Lead<'a> {
     /// Held until the lead has ended.
     pub(crate) lease: Lease,
     pub(crate) goal: Goal,
+    /// A program has the lead's place, and is told of what comes to the lead.
+    pub(crate) beside_program: bool,
     /// Journal events before this byte are not reported.
     pub(crate) journal_from: u64,
 }
@@ -63,6 +65,8 @@ struct Driver<'a> {
     journal_at: u64,
     /// It is there for what members ask; a verb that only carries its own requests is not.
     leads: bool,
+    /// A program in the lead's place is told of what members ask.
+    beside_program: bool,
     /// The questions that the user's program was told of.
     announced: BTreeSet<RequestId>,
     /// When the first of the open questions runs out.
@@ -98,6 +102,7 @@ pub(crate) async fn lead(
     let settings = lead.team.settings()?;
     let unresponsive_after_s = settings.as_ref().map(|settings| settings.unresponsive_after_s);
     let state = State::new(lead.goal, settings.map(|settings| settings.templates).unwrap_or_default());
+    let state = state.beside_program(lead.beside_program);
     let state = match unresponsive_after_s {
         Some(seconds) => state.unresponsive_after(seconds),
         None => state,
@@ -119,6 +124,7 @@ pub(crate) async fn lead(
         terminator,
         journal_at,
         leads,
+        beside_program: lead.beside_program,
         announced,
         due,
         problem: None,
@@ -324,6 +330,10 @@ impl Driver<'_> {
         self.due = waiting.iter().map(|question| question.deadline_at).min();
         self.announced.retain(|id| waiting.iter().any(|question| question.id == *id));
         self.step(Event::Filed(waiting.clone()))?;
+        if self.beside_program {
+            let mut fresh = waiting.iter().filter(|question| !self.announced.contains(&question.id));
+            fresh.try_for_each(|question| ops::seat::tell(self.team, question))?;
+        }
         let fresh: Vec<_> = waiting.into_iter().filter(|q| self.announced.insert(q.id.clone())).collect();
         if !fresh.is_empty() {
             let team = self.team.clone();

@@ -129,6 +129,8 @@ pub(crate) struct State {
     pub(super) kinds: Vec<Kind>,
     /// How long a member may owe an answer, ms.
     pub(super) unresponsive_after_ms: u64,
+    /// A program has the lead's place, and is told of what comes to the lead.
+    pub(super) beside_program: bool,
     /// Messages that were acted upon; they may be seen again until they are marked.
     pub(super) handled: BTreeSet<String>,
     /// Who is known to rest, by the journal; kept only where there are hooks.
@@ -162,6 +164,7 @@ impl State {
             members_seen: false,
             requests_seen: false,
             unresponsive_after_ms: 60_000,
+            beside_program: false,
             handled: BTreeSet::new(),
             resting: BTreeSet::new(),
             questions: BTreeMap::new(),
@@ -171,6 +174,11 @@ impl State {
     /// The same with another patience.
     pub(crate) fn unresponsive_after(self, seconds: u64) -> State {
         State { unresponsive_after_ms: seconds.saturating_mul(1000), ..self }
+    }
+
+    /// The same beside a program that is told of what comes to the lead.
+    pub(crate) fn beside_program(self, is_told: bool) -> State {
+        State { beside_program: is_told, ..self }
     }
 
     /// Whether it tells the lead's mailbox of results. The report of a team that ends with its tasks says the same, and more.

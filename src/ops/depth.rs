@@ -9,7 +9,7 @@ use crate::model::id::{MemberName, TeamName};
 use crate::store::Store;
 
 /// How deep a process stands: 0 outside of all teams, 1 for a teammate of such a process.
-fn depth(ctx: &Context) -> usize {
+pub(super) fn depth(ctx: &Context) -> usize {
     let said = ctx.caller.var("PHALANX_DEPTH").and_then(|word| word.to_str()?.parse().ok());
     said.unwrap_or_else(|| usize::from(teammate(ctx).is_some()))
 }

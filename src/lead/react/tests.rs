@@ -13,6 +13,7 @@ use crate::model::record::{ExitRecord, FORMAT, MemberRecord, StartRecord, Wish};
 use crate::model::request::{Parting, ShutdownOutcome, ShutdownRequest};
 use crate::model::task::{Task, TaskState};
 
+mod beside;
 mod health;
 mod hooks;
 mod questions;
