@@ -61,8 +61,8 @@ pub(super) struct Adopt {
 /// Start members again whose runs ended without being asked to.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  phalanx resume\n  phalanx resume ada --session 0b9c…\n\n\
-    With --session the program goes on with that session of its own; else it gets its first message again, \
-    and what the journal has of its last run.")]
+    Where the session that its program was in is known, the program goes on with it, and with --session with that one. Else \
+    it gets its first message again, and what the journal has of its last run.")]
 pub(super) struct Resume {
     /// Who; else everybody who failed or vanished.
     #[arg(value_name = "NAME")]

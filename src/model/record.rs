@@ -113,6 +113,10 @@ pub(crate) struct MemberRecord {
     /// What it has owed an answer to for too long, and what its screen says meanwhile; none: it answers.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) unresponsive: Option<String>,
+    /// The session of its program's own that it is in, as far as that is known: chosen for it, gone on with, or told by its
+    /// hook.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) session: Option<String>,
     /// The boot of this machine that its processes belong to. Older records, and systems that have none, do not say.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) boot_id: Option<String>,
@@ -215,6 +219,7 @@ mod tests {
                 at: Timestamp(4),
             }),
             unresponsive: None,
+            session: Some("s-1".to_owned()),
             boot_id: None,
         };
         let text = serde_json::to_string(&record).expect("json");

@@ -35,6 +35,9 @@ pub(crate) fn ended(
 ) -> Result<(), OpsError> {
     if team.member_record(name)?.is_some_and(|record| record.is(incarnation)) {
         let said: String = end.last_words.chars().take(LAST_WORDS).collect();
+        if end.session.is_some() {
+            team.change_record(name, incarnation, |record| record.session.clone_from(&end.session))?;
+        }
         team.record(Note::of(EventKind::TurnEnded).member(name).with("last_words", said))?;
     }
     Ok(())

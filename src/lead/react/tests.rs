@@ -71,6 +71,7 @@ fn record(name: &str, n: u8, profile: &str) -> MemberRecord {
         ready_at: Some(NOW),
         exit: None,
         unresponsive: None,
+        session: None,
         boot_id: None,
     }
 }

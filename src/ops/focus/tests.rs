@@ -124,6 +124,7 @@ fn record(name: &str) -> MemberRecord {
         ready_at: None,
         exit: None,
         unresponsive: None,
+        session: None,
         boot_id: None,
     }
 }

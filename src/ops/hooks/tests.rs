@@ -91,6 +91,7 @@ impl Stage {
         self.team.change_roster(|roster| roster.join(&member)).expect("on the roster");
         let record = MemberRecord {
             format: FORMAT,
+            session: None,
             boot_id: None,
             name: name("ada"),
             incarnation: Incarnation::parse("00000000-0000-4000-8000-000000000001").expect("uuid"),

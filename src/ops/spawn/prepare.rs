@@ -6,7 +6,7 @@ use std::path::Path;
 use super::super::context::{Context, now};
 use super::super::error::OpsError;
 use super::super::{decide, depth, owners, profiles, roles};
-use super::command::{self, Command};
+use super::command::{self, Command, Sessions};
 use super::housing::{self, Site};
 use super::part::{self, Part};
 use super::{Plan, Prepared, undo};
@@ -50,9 +50,11 @@ pub(super) struct Draft {
 }
 
 impl Draft {
-    /// Whether its first message tells it of its team, with a prompt or without.
-    fn is_briefed_by_message(&self) -> bool {
-        self.profile.launch.brief == Brief::FirstMessage && self.part.order.session.is_none()
+    /// Whether it has something to begin with: a prompt, or a message that tells it of its team. One that goes on with a
+    /// session was told when that began.
+    fn is_told(&self) -> bool {
+        let briefed = self.profile.launch.brief == Brief::FirstMessage;
+        (self.part.order.prompt.is_some() || briefed) && self.part.order.session.is_none()
     }
 }
 
@@ -117,7 +119,8 @@ pub(super) fn plan(ctx: &Context, team: &TeamStore, draft: &Draft, unique: bool)
     found.members.push(member.clone());
     let told = command::told(draft, &found, &member);
     let common = Common { ctx, team, rules, session: found.lead_session_id.unwrap_or_default() };
-    let command = command::command(ctx, team, draft, &member, &told, &common.session)?;
+    let sessions = Sessions { lead: &common.session, new: command::new_session(draft) };
+    let command = command::command(ctx, team, draft, &member, &told, &sessions)?;
     let env = environment(&common, draft, &command, &member, &identity(&common, &member, "", ""));
     Ok(Plan {
         name: member.name.to_string(),
@@ -270,7 +273,7 @@ fn entry(
         worktree_path: None,
         backend_type: Some(backend.wire().to_owned()),
         // Until it works it does not; one with a first message begins at once.
-        is_active: Some(draft.part.order.prompt.is_some() || draft.is_briefed_by_message()),
+        is_active: Some(draft.is_told()),
         name,
     };
     if let Some(site) = &draft.site {
@@ -288,8 +291,10 @@ fn fill(
     backend: &dyn Backend,
 ) -> Result<(Prepared, Spec), OpsError> {
     let told = command::told(draft, known, &member);
-    let command = command::command(common.ctx, common.team, draft, &member, &told, &common.session)?;
-    let record = record(draft, &member, &command, backend.kind());
+    let sessions = Sessions { lead: &common.session, new: command::new_session(draft) };
+    let command = command::command(common.ctx, common.team, draft, &member, &told, &sessions)?;
+    let session = sessions.new.or_else(|| draft.part.order.session.clone());
+    let record = MemberRecord { session, ..record(draft, &member, &command, backend.kind()) };
     let spec = spec(common, draft, &command, &record, &member, backend);
     let path = common.team.spec_path(&record.incarnation);
     let argv = vec![common.ctx.caller.exe.clone().into(), "exec".into(), path.into()];
@@ -356,6 +361,7 @@ fn record(draft: &Draft, member: &Member, command: &Command, backend: BackendKin
         ready_at: None,
         exit: None,
         unresponsive: None,
+        session: None,
         boot_id: Some(env::boot_id()).filter(|boot| !boot.is_empty()),
     }
 }

@@ -128,6 +128,7 @@ impl Stage {
             ready_at: None,
             exit: None,
             unresponsive: None,
+            session: None,
             boot_id: None,
         };
         self.team.begin_record(&record).expect("a record");
