@@ -173,8 +173,10 @@ runs = "native"
 reads_mail = true
 hooks = ["turn-end"]
 [launch]
-argv = [["sh", "-c", 'phalanx=$0; "$phalanx" hook "$1"; exec sleep 300'], ["{phalanx}"],
-  ['{{"type":"agent-turn-complete","thread-id":"t-9"}']]
+argv = [["sh", "-c", 'phalanx=$0; for told; do "$phalanx" hook "$told"; done; echo all >said; exec sleep 300'], ["{phalanx}"],
+  ['{{"type":"agent-turn-complete","thread-id":"title-1","last-assistant-message":"A title"}'],
+  ['{{"type":"agent-turn-complete","thread-id":"t-9","input-messages":["<teammate-message x"]}'],
+  ['{{"type":"agent-turn-complete","thread-id":"title-2","last-assistant-message":"Another"}']]
 prompt = "mailbox"
 resume = [["sh", "-c", 'exec sleep 300', "sh", "{resume}"]]
 [ready]
@@ -184,7 +186,10 @@ settle_ms = 300
     std::fs::write(profiles.join("tells.toml"), sheet).expect("profile");
     stage.phalanx(&["team", "create", "demo"]).expect(0);
     stage.phalanx(&["spawn", "ada", "--profile", "tells"]).expect(0);
-    wait_for("the session", || (record(&stage, "ada")["session"] == "t-9").then_some(()));
+    wait_for("all reports", || std::fs::exists(stage.at("work/said")).expect("looked").then_some(()));
+    assert_eq!(record(&stage, "ada")["session"], "t-9");
+    // A turn beside its conversation is none of its turns: the third report is put by.
+    assert_eq!(stage.journal("demo").iter().filter(|e| e["event"] == "turn_ended").count(), 2);
     fell(&stage, "ada");
     assert_eq!(stage.phalanx(&["--json", "resume"]).expect(0).json()[0]["session"], "t-9");
     stage.phalanx(&["down", "--force"]).expect(0);
