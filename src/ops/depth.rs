@@ -33,6 +33,15 @@ pub(super) fn must_allow(ctx: &Context) -> Result<(), OpsError> {
     Err(OpsError::Nested { name, team, depth, max })
 }
 
+/// Whether the asking process may make a team that allows this depth: from within a team, only what that one allows.
+///
+/// # Errors
+/// [`OpsError::TooDeep`] where it would lift the limit of its own team.
+pub(super) fn must_keep_within(ctx: &Context, wanted: usize) -> Result<(), OpsError> {
+    let max = allowed(ctx);
+    if depth(ctx) == 0 || wanted <= max { Ok(()) } else { Err(OpsError::TooDeep { wanted, max }) }
+}
+
 /// Who the asking process is, by the environment that its launcher gave it.
 fn teammate(ctx: &Context) -> Option<MemberName> {
     let name = ctx.caller.var("PHALANX_AGENT_NAME")?.to_str()?;

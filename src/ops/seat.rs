@@ -156,3 +156,45 @@ fn words(question: &Question) -> String {
         ),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The command line and the first turn of a program with this profile.
+    fn told_by(profile: &Profile) -> (Vec<String>, Option<String>) {
+        told(profile, &["agent".to_owned(), "-x".to_owned()], "BRIEF".to_owned())
+    }
+
+    fn builtin(name: &str) -> Profile {
+        profile::builtin(name).expect("it is built in")
+    }
+
+    #[test]
+    fn id_02_the_briefing_goes_in_as_the_profile_says() {
+        let as_given = ["agent", "-x"];
+        let sheet = "about = \"x\"\nruns = \"native\"\n[launch]\nargv = [[\"agent\"], [\"--system\", \"{brief}\"], [\"{mode}\"]]\n\
+                     prompt = \"mailbox\"\nbrief = \"argv\"\n[ready]\nwhen = \"settled\"\n";
+        let flag = Profile::parse("flag", sheet).expect("a profile");
+        let (argv, first) = told_by(&flag);
+        assert_eq!(
+            (argv.as_slice(), first),
+            (["agent", "-x", "--system", "BRIEF"].map(str::to_owned).as_slice(), None)
+        );
+        // Claude Code tells its teammates itself, and no lead.
+        for name in ["codex", "gemini", "claude"] {
+            let (argv, first) = told_by(&builtin(name));
+            assert_eq!(
+                (argv.as_slice(), first.as_deref()),
+                (as_given.map(str::to_owned).as_slice(), Some("BRIEF")),
+                "{name}"
+            );
+        }
+        let (argv, first) = told_by(&builtin(profile::SHELL));
+        assert_eq!(
+            (argv.as_slice(), first),
+            (as_given.map(str::to_owned).as_slice(), None),
+            "nothing can be typed"
+        );
+    }
+}

@@ -69,3 +69,21 @@ fn sp_11_a_teammate_leads_with_no_program() {
         stage.assert_clean();
     }
 }
+
+/// SP-11: a team that is made from within another does not lift the limit of that one.
+#[test]
+fn sp_11_a_nested_team_goes_no_deeper_than_its_own() {
+    let stage = Stage::without_tmux();
+    team(&stage, "max_depth = 2\n");
+    let other = |depth: usize| {
+        let text = format!("[team]\nname = \"other\"\nfinish = \"manual\"\nmax_depth = {depth}\n");
+        as_ada(&stage, "1", &["-t", "other", "up", &stage.file("other.toml", &text), "--detach"])
+    };
+    let refused = other(3).expect(4);
+    assert!(refused.stderr.contains("max_depth = 3") && refused.stderr.contains("allows: 2"), "{refused:?}");
+    assert!(!stage.root().join("teams/other").exists());
+    other(2).expect(0);
+    stage.phalanx(&["-t", "other", "down"]).expect(0);
+    stage.phalanx(&["-t", "demo", "down"]).expect(0);
+    stage.assert_clean();
+}
