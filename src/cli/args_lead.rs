@@ -31,12 +31,20 @@ pub(super) struct Leading {
 /// Lead a team that exists: carry out shutdowns, notice members that vanish, give their tasks back.
 #[derive(Debug, Args)]
 #[command(
-    after_help = "Ends with exit code 0 when the team is deleted. Ctrl-C ends the team's members first, \
-    unless --on-exit says otherwise."
+    after_help = "Examples:\n  phalanx lead\n  phalanx lead -- claude\n  phalanx lead --profile codex -- npx @openai/codex\n\n\
+    Ends with exit code 0 when the team is deleted. Ctrl-C ends the team's members first, \
+    unless --on-exit says otherwise. With CMD that program has the lead's place and this terminal: mail for the lead is \
+    typed into it, and its end does what --on-exit says."
 )]
 pub(super) struct Lead {
     #[command(flatten)]
     pub(super) how: Leading,
+    /// How the program is read and fed; else the profile of its name, if there is one.
+    #[arg(long, value_name = "NAME", requires = "command")]
+    pub(super) profile: Option<String>,
+    /// An agent's program that leads in this terminal.
+    #[arg(last = true, value_name = "CMD", conflicts_with = "detach")]
+    pub(super) command: Vec<String>,
 }
 
 /// Take over a team whose lead is gone, then lead it.
@@ -53,8 +61,8 @@ pub(super) struct Adopt {
 /// Start members again whose runs ended without being asked to.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  phalanx resume\n  phalanx resume ada --session 0b9c…\n\n\
-    With --session the program goes on with that session of its own; else it gets its first message again, \
-    and what the journal has of its last run.")]
+    Where the session that its program was in is known, the program goes on with it, and with --session with that one. Else \
+    it gets its first message again, and what the journal has of its last run.")]
 pub(super) struct Resume {
     /// Who; else everybody who failed or vanished.
     #[arg(value_name = "NAME")]

@@ -19,6 +19,7 @@ use crate::lead::{End, Goal, Lead, Stop, lead};
 use crate::model::event::{Event, EventKind};
 use crate::model::id::RequestId;
 use crate::model::report::Report;
+use crate::model::settings::Finish;
 use crate::model::time::Timestamp;
 use crate::model::wire;
 use crate::ops::{self, Context, Lease, OpsError, Team};
@@ -35,6 +36,9 @@ const PAUSE: Duration = Duration::from_millis(40);
 pub(super) struct Desk<'a> {
     ctx: &'a Context,
     team: &'a Team,
+    out: &'a Out,
+    /// A program has the lead's place, and this terminal; whether it is told of what comes to the lead.
+    seated: Option<bool>,
     view: RefCell<View>,
     begun: Timestamp,
     on_exit: OnExit,
@@ -74,6 +78,8 @@ impl<'a> Desk<'a> {
         let desk = Desk {
             ctx: &setup.ctx,
             team,
+            out,
+            seated: None,
             view: RefCell::new(View::new(style(out), begun, out.talk)),
             begun,
             on_exit,
@@ -85,6 +91,26 @@ impl<'a> Desk<'a> {
             last: RefCell::new(None),
         };
         Ok((desk, wishes))
+    }
+
+    /// The same behind a program that has the terminal: without a word, until [`Desk::unveil`].
+    pub(super) fn behind(self, is_told: bool) -> Desk<'a> {
+        let view = RefCell::new(View::new(Style::Silent, self.begun, self.out.talk));
+        Desk { seated: Some(is_told), view, ..self }
+    }
+
+    /// The program has left the terminal: from now on what happens is told, and what follows of its end is done.
+    pub(super) fn unveil(&self) {
+        let style = if self.out.quiet { Style::Silent } else { Style::Plain { all: self.out.verbose } };
+        let mut view = View::new(style, self.begun, self.out.talk);
+        // What cannot be read now only makes the lines poorer.
+        view.past(&ops::events::from(self.team, 0).map_or_else(|_| Vec::new(), |(events, _)| events));
+        // The program may have left the cursor anywhere.
+        view.say("");
+        self.view.replace(view);
+        self.color_members();
+        // The lead may have ended already.
+        let _ = self.wish().map(|wish| self.stops.send(wish));
     }
 
     /// Whether a person wants the team to end.
@@ -203,8 +229,11 @@ impl<'a> Desk<'a> {
         }
         let settings = self.team.settings()?;
         let finish = settings.as_ref().map(|s| s.finish).unwrap_or_default();
+        // A program in the lead's place says itself when the work is done.
+        let finish = self.seated.map_or(finish, |_| Finish::Manual);
         let (goal, journal_from) = (Goal::Lead(finish), self.journal_at.get());
-        let order = Lead { ctx: self.ctx, team: self.team, lease, goal, journal_from };
+        let beside_program = self.seated == Some(true);
+        let order = Lead { ctx: self.ctx, team: self.team, lease, goal, beside_program, journal_from };
         let mut see = |event: &Event| self.see(event);
         let end = self.beside(signals, false, lead(order, &mut wishes, &mut see)).await;
         self.close();
@@ -285,7 +314,7 @@ pub(super) async fn carry(
 ) -> Result<End, OpsError> {
     let (_stops, mut wishes) = unbounded_channel();
     let (_, journal_from) = ops::events::from(team, 0)?;
-    let order = Lead { ctx, team, lease, goal: Goal::Carry(ids), journal_from };
+    let order = Lead { ctx, team, lease, goal: Goal::Carry(ids), beside_program: false, journal_from };
     lead(order, &mut wishes, &mut |_| {}).await
 }
 

@@ -11,7 +11,7 @@ use super::conduct::{Conclusion, Desk};
 use super::fail::{Class, Exit, Failure};
 use super::out::Out;
 use super::setup::Setup;
-use super::{Done, interrupt};
+use super::{Done, args_lead, interrupt, seat};
 use crate::lead::End;
 use crate::model::text;
 use crate::ops::{self, Lease, OpsError, Team};
@@ -29,7 +29,11 @@ const GLANCE: Duration = Duration::from_millis(50);
 /// How much of its log is repeated when it does.
 const LOG_TAIL: u64 = 4096;
 
-pub(super) fn lead(setup: &Setup, how: &Leading) -> Done {
+pub(super) fn lead(setup: &Setup, args: &args_lead::Lead) -> Done {
+    if !args.command.is_empty() {
+        return seat::lead(setup, args);
+    }
+    let how = &args.how;
     let team = setup.team()?;
     // Also where it is to run in the background: whoever leads already is named here, not in a log.
     let lease = ops::lease::take(&team)?;
@@ -64,7 +68,11 @@ fn go(setup: &Setup, team: &Team, lease: Lease, verb: &str, how: &Leading) -> Do
         desk.lead(&mut signals, wishes, lease).await
     });
     runtime.shutdown_background();
-    let conclusion = conclusion?;
+    told(setup, team, &conclusion?)
+}
+
+/// Says how the lead ended; gives the exit code for it.
+pub(super) fn told(setup: &Setup, team: &Team, conclusion: &Conclusion) -> Done {
     match conclusion.end {
         End::TeamGone => {
             setup.out.say(&format!("team {} was deleted: nothing is left to lead", team.name()));
@@ -76,7 +84,7 @@ fn go(setup: &Setup, team: &Team, lease: Lease, verb: &str, how: &Leading) -> Do
             setup.out.give(&document, || format!("team {} runs on without a lead; {again}", team.name()))?;
             Ok(Exit::DONE)
         }
-        End::TasksOver | End::Stopped | End::Carried => tell(&setup.out, team, &conclusion),
+        End::TasksOver | End::Stopped | End::Carried => tell(&setup.out, team, conclusion),
     }
 }
 

@@ -30,6 +30,7 @@ mod profile;
 mod ps;
 mod requests;
 mod resume;
+mod seat;
 mod setup;
 mod shutdown;
 mod spawn;
@@ -135,7 +136,7 @@ fn perform(setup: &Setup, verb: Verb) -> Done {
     match verb {
         Verb::Up(args) => up::up(setup, &args),
         Verb::Down(args) => shutdown::down(setup, &args),
-        Verb::Lead(args) => lead::lead(setup, &args.how),
+        Verb::Lead(args) => lead::lead(setup, &args),
         Verb::Adopt(args) => lead::adopt(setup, &args.how),
         Verb::Resume(args) => resume::resume(setup, &args),
         Verb::Team(TeamVerb::Create { name, description, agent_type, tmux_socket, unique }) => {

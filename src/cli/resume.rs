@@ -7,8 +7,10 @@ use super::fail::{Class, Exit, Failure, chain};
 use super::setup::{Setup, member};
 use super::{Done, interrupt, spawn};
 use crate::model::id::MemberName;
-use crate::ops;
-use crate::ops::spawn::Terms;
+use crate::model::order::Order;
+use crate::ops::resume::Again;
+use crate::ops::spawn::{Spawned, Terms};
+use crate::ops::{self, OpsError, Team};
 
 pub(super) fn resume(setup: &Setup, args: &Resume) -> Done {
     let team = setup.team()?;
@@ -16,32 +18,70 @@ pub(super) fn resume(setup: &Setup, args: &Resume) -> Done {
     if names.len() > 1 && args.session.is_some() {
         return Err(Failure::usage("a session belongs to one member", "name one, or leave `--session` away"));
     }
-    let orders = ops::resume::orders(&setup.ctx, &team, &names, args.session.as_deref())?;
-    if orders.is_empty() {
+    let all = ops::resume::orders(&setup.ctx, &team, &names, args.session.as_deref())?;
+    if all.is_empty() {
         setup.out.give(&json!([]), || "nobody is to be started again".to_owned())?;
         return Ok(Exit::DONE);
     }
-    let names: Vec<String> = orders.iter().map(|order| order.name.clone()).collect();
     let terms = Terms { backend: None, deadline: args.deadline, unique: false, layout: None };
     let runtime = interrupt::runtime()?;
-    let batch = runtime.block_on(spawn::start(setup, &team, orders, terms));
+    let begun = runtime.block_on(begin(setup, &team, all, &terms));
     runtime.shutdown_background();
-    let (batch, interrupted) = batch?;
+    let (starts, interrupted) = begun?;
     let (mut rows, mut lines, mut worst) = (Vec::new(), Vec::new(), None);
-    for (name, result) in names.iter().zip(batch.results) {
-        match result {
-            Ok(one) => {
-                lines.push(format!("{name} runs again (process {})", one.pid));
-                rows.push(json!({ "name": name, "started": one, "problem": null }));
+    for Start { name, session, lost, result } in starts {
+        let problem = result.as_ref().err().map(|e| chain(e));
+        lines.extend(lost.iter().map(|why| format!("{name}: its session cannot be gone on with: {why}")));
+        lines.push(match (&result, &session) {
+            (Ok(one), Some(session)) => {
+                format!("{name} runs again (process {}) and goes on with session {session}", one.pid)
             }
-            Err(e) => {
-                lines.push(format!("{name}: {}", chain(&e)));
-                rows.push(json!({ "name": name, "started": null, "problem": chain(&e) }));
+            (Ok(one), None) => format!("{name} runs again (process {})", one.pid),
+            (Err(e), _) => {
                 worst.get_or_insert(Class::from(e.kind()));
+                format!("{name}: {}", chain(e))
             }
-        }
+        });
+        rows.push(json!({ "name": name, "started": result.ok(), "problem": problem, "session": session }));
     }
     setup.out.give(&rows, || lines.join("\n"))?;
     let interrupted = interrupted.then_some(Class::Interrupted);
     Ok(interrupted.or(worst).map_or(Exit::DONE, Exit::of))
+}
+
+/// What came of one member.
+struct Start {
+    name: String,
+    /// The session that it goes on with.
+    session: Option<String>,
+    /// Why it does not go on with the one that was known.
+    lost: Option<String>,
+    result: Result<Spawned, OpsError>,
+}
+
+/// Starts all of them; whose session cannot be gone on with, from its beginning. Also whether a person broke it off.
+async fn begin(
+    setup: &Setup,
+    team: &Team,
+    all: Vec<Again>,
+    terms: &Terms,
+) -> Result<(Vec<Start>, bool), Failure> {
+    let orders: Vec<Order> = all.iter().map(|again| again.order.clone()).collect();
+    let (batch, mut interrupted) = spawn::start(setup, team, orders, terms.clone()).await?;
+    let mut starts = Vec::new();
+    for (again, result) in all.into_iter().zip(batch.results) {
+        let name = again.order.name.clone();
+        let (anew, why) = match (again.anew, &result) {
+            (Some(anew), Err(e)) if !interrupted => (anew, chain(e)),
+            (_, _) => {
+                starts.push(Start { name, session: again.order.session, lost: None, result });
+                continue;
+            }
+        };
+        let (mut second, broken_off) = spawn::start(setup, team, vec![anew], terms.clone()).await?;
+        interrupted |= broken_off;
+        let result = second.results.pop().unwrap_or(result);
+        starts.push(Start { name, session: None, lost: Some(why), result });
+    }
+    Ok((starts, interrupted))
 }

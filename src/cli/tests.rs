@@ -61,9 +61,15 @@ fn up_down_and_lead() {
     assert_eq!((down.reason.as_deref(), down.deadline, down.force), (Some("done"), 5, true));
     let Verb::Lead(lead) = verb("lead --detach") else { panic!("another verb") };
     assert_eq!((lead.how.detach, lead.how.on_exit), (true, OnExit::Stop));
+    let Verb::Lead(lead) = verb("lead --profile x -- claude -r") else { panic!("another verb") };
+    assert_eq!(
+        (lead.profile.as_deref(), lead.command),
+        (Some("x"), vec!["claude".to_owned(), "-r".to_owned()])
+    );
     let Verb::Adopt(adopt) = verb("adopt --on-exit refuse") else { panic!("another verb") };
     assert_eq!((adopt.how.detach, adopt.how.on_exit), (false, OnExit::Refuse));
-    for line in ["up", "up a b", "up m --backend screen", "lead -- claude", "down x"] {
+    for line in ["up", "up a b", "up m --backend screen", "lead claude", "lead --detach -- claude", "down x"]
+    {
         assert!(refused(line), "{line}");
     }
 }

@@ -1,9 +1,11 @@
 //! The shell around the lead's step: reads what changed, steps, carries out. It decides nothing.
 
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 
+use super::aside::{attempt, warn};
 use super::effect::Effect;
 use super::event::{Answer, Event, Spoken};
 use super::hooks::Hooks;
@@ -14,8 +16,9 @@ use super::starter;
 use super::state::{End, Goal, State};
 use super::terminator::{self, Due};
 use crate::model::event::{Event as Noted, EventKind, Note};
-use crate::model::id::{Incarnation, MemberName};
+use crate::model::id::{Incarnation, MemberName, RequestId};
 use crate::model::lifecycle::MemberState;
+use crate::model::question::Question;
 use crate::model::record::MemberRecord;
 use crate::model::time::Timestamp;
 use crate::model::topic::Topic;
@@ -45,6 +48,8 @@ pub(crate) struct Lead<'a> {
     /// Held until the lead has ended.
     pub(crate) lease: Lease,
     pub(crate) goal: Goal,
+    /// A program has the lead's place, and is told of what comes to the lead.
+    pub(crate) beside_program: bool,
     /// Journal events before this byte are not reported.
     pub(crate) journal_from: u64,
 }
@@ -59,6 +64,10 @@ struct Driver<'a> {
     journal_at: u64,
     /// It is there for what members ask; a verb that only carries its own requests is not.
     leads: bool,
+    /// A program in the lead's place is told of what members ask.
+    beside_program: bool,
+    /// The questions that it was told of.
+    asked: BTreeSet<RequestId>,
     /// When the first of the open questions runs out.
     due: Option<Timestamp>,
     /// What could not be read or written at the last look.
@@ -110,30 +119,6 @@ fn known(team: &Team, goal: Goal) -> Result<State, OpsError> {
     })
 }
 
-/// Does something that may take its time beside the loop that hears signals. What goes wrong with it keeps nobody from
-/// leading or from ending: it is told.
-async fn attempt(
-    ctx: &Context,
-    team: &Team,
-    run: fn(&Context, &Team) -> Result<(), OpsError>,
-    failed: &str,
-) -> Result<(), OpsError> {
-    let (ctx, of) = (ctx.clone(), team.clone());
-    let problem = match tokio::task::spawn_blocking(move || run(&ctx, &of)).await {
-        Ok(Ok(())) => return Ok(()),
-        Ok(Err(e)) => e.to_string(),
-        Err(e) => e.to_string(),
-    };
-    match team.exists() {
-        true => warn(team, format!("{failed}: {problem}")),
-        false => Ok(()),
-    }
-}
-
-fn warn(team: &Team, text: impl Into<String>) -> Result<(), OpsError> {
-    ops::events::note(team, Note::of(EventKind::Warning).with("text", text.into())).map(drop)
-}
-
 impl<'a> Driver<'a> {
     /// Who leads begins with what others have left half done; that can mean to wait for members to come up.
     async fn begin(
@@ -150,12 +135,14 @@ impl<'a> Driver<'a> {
         let mut driver = Driver {
             ctx: lead.ctx,
             team: lead.team,
-            state: known(lead.team, lead.goal.clone())?,
+            state: known(lead.team, lead.goal.clone())?.beside_program(lead.beside_program),
             labels: labels::labeller(lead.ctx, lead.team),
             terminator: terminator::start(lead.ctx, lead.team, signals.clone()),
             signals,
             journal_at: lead.journal_from,
             leads,
+            beside_program: lead.beside_program,
+            asked: BTreeSet::new(),
             due: None,
             problem: None,
             hooks: None,
@@ -324,7 +311,22 @@ impl<'a> Driver<'a> {
         }
         let waiting = ops::decide::attend(self.ctx, self.team)?;
         self.due = waiting.iter().map(|question| question.deadline_at).min();
+        if self.beside_program {
+            self.tell_program(&waiting)?;
+        }
         self.step(Event::Filed(waiting))
+    }
+
+    /// Each question once, whoever leads meanwhile.
+    fn tell_program(&mut self, waiting: &[Question]) -> Result<(), OpsError> {
+        self.asked.retain(|id| waiting.iter().any(|question| question.id == *id));
+        for question in waiting {
+            if !self.asked.contains(&question.id) {
+                ops::seat::tell(self.team, question)?;
+                self.asked.insert(question.id.clone());
+            }
+        }
+        Ok(())
     }
 
     fn look_at_mail(&mut self) -> Result<(), OpsError> {

@@ -1,6 +1,7 @@
 //! The lead's loop: event → react → effects. It brings shutdowns to their end, notices members that vanish, gives
 //! their work back, and takes a finished team down. Knows no file forms, no tmux, no faces.
 
+mod aside;
 mod bench;
 mod driver;
 mod effect;

@@ -174,6 +174,8 @@ pub(crate) struct State {
     pub(super) makers: BTreeMap<String, usize>,
     /// How long a member may owe an answer, ms.
     pub(super) unresponsive_after_ms: u64,
+    /// A program has the lead's place, and is told of what comes to the lead.
+    pub(super) beside_program: bool,
     /// Messages that were acted upon; they may be seen again until they are marked.
     pub(super) handled: BTreeSet<String>,
     /// Who is known to rest, by the journal; kept only where there are hooks.
@@ -208,6 +210,7 @@ impl State {
             members_seen: false,
             requests_seen: false,
             unresponsive_after_ms: 60_000,
+            beside_program: false,
             handled: BTreeSet::new(),
             resting: BTreeSet::new(),
             questions: BTreeMap::new(),
@@ -222,6 +225,11 @@ impl State {
     /// The same with reminders.
     pub(crate) fn with_followup(self, followup: Option<Followup>) -> State {
         State { followup, ..self }
+    }
+
+    /// The same beside a program that is told of what comes to the lead.
+    pub(crate) fn beside_program(self, is_told: bool) -> State {
+        State { beside_program: is_told, ..self }
     }
 
     /// Whether it tells the lead's mailbox of results. The report of a team that ends with its tasks says the same, and more.

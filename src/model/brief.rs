@@ -43,8 +43,8 @@ what has to wait gets `--blocked-by ID`.
 2. Start who is needed, no more: `phalanx spawn NAME --role ROLE --prompt \"…\"`. A new member knows nothing of your \
 conversation: put goal, files and limits into the prompt. Two that change files get `--worktree` each.
 3. Let them claim tasks, or assign one: `phalanx task update ID --owner NAME`.
-4. Read `phalanx inbox`, look with `phalanx status`, wait with `phalanx wait --until idle`. Who is idle waits for work and is \
-neither gone nor broken.
+4. Read `phalanx inbox` (where your program hands messages to you, they come between your turns), look with `phalanx status`, wait \
+with `phalanx wait --until idle`. Who is idle waits for work and is neither gone nor broken.
 5. Look at results yourself before you build on them; send back what is not good: `phalanx send NAME \"TEXT\"`.
 6. End who is done: `phalanx shutdown NAME`. At the very end `phalanx down`.
 

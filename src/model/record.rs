@@ -120,6 +120,10 @@ pub(crate) struct MemberRecord {
     /// How often it was reminded of its task since it last gave a sign of life.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) reminded: Option<Reminded>,
+    /// The session of its program's own that it is in, as far as that is known: chosen for it, gone on with, or told by its
+    /// hook.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) session: Option<String>,
     /// The boot of this machine that its processes belong to. Older records, and systems that have none, do not say.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) boot_id: Option<String>,
@@ -224,6 +228,7 @@ mod tests {
             }),
             unresponsive: None,
             reminded: None,
+            session: Some("s-1".to_owned()),
             boot_id: None,
         };
         let text = serde_json::to_string(&record).expect("json");

@@ -8,6 +8,25 @@ use serde_json::Value;
 pub(crate) struct TurnEnd {
     /// The agent's last message, as it wrote it; empty if the program does not say.
     pub(crate) last_words: String,
+    /// The program's own session, in a form that can stand on its command line; none where it does not say.
+    pub(crate) session: Option<String>,
+    /// It was the member's conversation. codex reports in the same way what it asks a model beside it, titles for instance,
+    /// each in a session of its own (seen with 0.169.0).
+    pub(crate) is_own: bool,
+}
+
+/// What a member is told begins so: its mail, and what it has to know of its team.
+const OURS: [&str; 2] = ["<teammate-message", "<system_context>"];
+
+/// The longest id of a session that is believed, bytes.
+const LONGEST_ID: usize = 128;
+
+/// Whether this can be the id of a session, and nothing else: not an option, not a path.
+fn is_id(word: &str) -> bool {
+    let plain = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'-' || byte == b'_';
+    word.len() <= LONGEST_ID
+        && word.starts_with(|first: char| first.is_ascii_alphanumeric())
+        && word.bytes().all(plain)
 }
 
 impl TurnEnd {
@@ -16,12 +35,18 @@ impl TurnEnd {
     pub(crate) fn parse(text: &str) -> Option<TurnEnd> {
         let told: Value = serde_json::from_str(text).ok()?;
         let word = |key: &str| told.get(key).and_then(Value::as_str);
-        let last_words = match (word("type"), word("hook_event_name")) {
-            (Some("agent-turn-complete"), _) => word("last-assistant-message"),
-            (_, Some("Stop")) => word("last_assistant_message"),
+        let asked = || told.get("input-messages").and_then(Value::as_array).into_iter().flatten();
+        let is_ours = |text: &str| OURS.iter().any(|tag| text.trim_start().starts_with(tag));
+        let (last_words, session, is_own) = match (word("type"), word("hook_event_name")) {
+            (Some("agent-turn-complete"), _) => {
+                let is_own = asked().filter_map(Value::as_str).any(is_ours);
+                (word("last-assistant-message"), word("thread-id"), is_own)
+            }
+            (_, Some("Stop")) => (word("last_assistant_message"), word("session_id"), true),
             (_, _) => return None,
         };
-        Some(TurnEnd { last_words: last_words.unwrap_or_default().to_owned() })
+        let session = session.filter(|id| is_id(id)).map(str::to_owned);
+        Some(TurnEnd { last_words: last_words.unwrap_or_default().to_owned(), session, is_own })
     }
 }
 
@@ -40,6 +65,32 @@ mod tests {
         let claude = r#"{"session_id":"s","hook_event_name":"Stop","stop_hook_active":false,"last_assistant_message":"Ok."}"#;
         assert_eq!(said(claude).as_deref(), Some("Ok."));
         assert_eq!(said(r#"{"hook_event_name":"Stop","transcript_path":"/t"}"#).as_deref(), Some(""));
+    }
+
+    #[test]
+    fn sec_03_a_session_is_a_word_and_no_option() {
+        let session = |id: &str| {
+            let told = serde_json::json!({ "type": "agent-turn-complete", "thread-id": id });
+            TurnEnd::parse(&told.to_string()).expect("an end").session
+        };
+        assert_eq!(session("0199-aB_c").as_deref(), Some("0199-aB_c"));
+        for bad in ["", "-c", "--yolo", "a b", "a/../b", "a=b", "ü", "a\n", &"x".repeat(129)] {
+            assert_eq!(session(bad), None, "{bad:?}");
+        }
+        let claude = r#"{"session_id":"s-1","hook_event_name":"Stop"}"#;
+        assert_eq!(TurnEnd::parse(claude).expect("an end").session.as_deref(), Some("s-1"));
+    }
+
+    /// The title of a conversation, as codex 0.169.0 asks for it, and the conversation itself.
+    #[test]
+    fn msg_04_what_is_asked_beside_the_conversation_is_not_it() {
+        let is_own = |asked: &[&str]| {
+            let told = serde_json::json!({ "type": "agent-turn-complete", "thread-id": "t", "input-messages": asked });
+            TurnEnd::parse(&told.to_string()).expect("an end").is_own
+        };
+        let message = "<teammate-message teammate_id=\"team-lead\">\nsay hello\n</teammate-message>";
+        assert!(is_own(&["<system_context>\nYou are `ada`", message]) && is_own(&["typed by hand", message]));
+        assert!(!is_own(&[&format!("Generate a concise title.\n\nUser prompt:\n{message}")]) && !is_own(&[]));
     }
 
     #[test]

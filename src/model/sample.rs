@@ -46,6 +46,7 @@ pub(crate) fn record(name: &str, incarnation: Incarnation, profile: &str, at: Ti
         exit: None,
         unresponsive: None,
         reminded: None,
+        session: None,
         boot_id: None,
     }
 }

@@ -9,7 +9,7 @@ use crate::model::id::{MemberName, TeamName};
 use crate::store::Store;
 
 /// How deep a process stands: 0 outside of all teams, 1 for a teammate of such a process.
-fn depth(ctx: &Context) -> usize {
+pub(super) fn depth(ctx: &Context) -> usize {
     let said = ctx.caller.var("PHALANX_DEPTH").and_then(|word| word.to_str()?.parse().ok());
     said.unwrap_or_else(|| usize::from(teammate(ctx).is_some()))
 }
@@ -31,6 +31,15 @@ pub(super) fn must_allow(ctx: &Context) -> Result<(), OpsError> {
     }
     let team = ctx.caller.var("PHALANX_TEAM").unwrap_or_default().to_string_lossy().into_owned();
     Err(OpsError::Nested { name, team, depth, max })
+}
+
+/// Whether the asking process may make a team that allows this depth: from within a team, only what that one allows.
+///
+/// # Errors
+/// [`OpsError::TooDeep`] where it would lift the limit of its own team.
+pub(super) fn must_keep_within(ctx: &Context, wanted: usize) -> Result<(), OpsError> {
+    let max = allowed(ctx);
+    if depth(ctx) == 0 || wanted <= max { Ok(()) } else { Err(OpsError::TooDeep { wanted, max }) }
 }
 
 /// Who the asking process is, by the environment that its launcher gave it.

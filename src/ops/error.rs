@@ -72,6 +72,9 @@ pub(crate) enum OpsError {
         "`{name}` is a teammate and may not start others: team `{team}` allows a depth of {max}, this would be {depth}"
     )]
     Nested { name: MemberName, team: String, depth: usize, max: usize },
+    /// A team made from within another is to let its members go deeper than that one does.
+    #[error("`max_depth = {wanted}` goes deeper than the team that this one is made from allows: {max}")]
+    TooDeep { wanted: usize, max: usize },
     #[error("team `{team}` is led by process {pid}")]
     LedByAnother { team: TeamName, pid: i32 },
     #[error("team `{team}` is led by another program: process {pid}{}", if *.unseen { ", which cannot be seen from here" } else { "" })]
@@ -225,6 +228,7 @@ impl OpsError {
             | OpsError::NotTheLead { .. }
             | OpsError::Decided { .. }
             | OpsError::NotAllowed { .. }
+            | OpsError::TooDeep { .. }
             | OpsError::OnlyInThePane { .. }
             | OpsError::NotInterruptible { .. }
             | OpsError::HookRefused { .. }
@@ -316,6 +320,7 @@ impl OpsError {
             OpsError::NotTheLead { .. } => Some("ask the lead: `phalanx send team-lead TEXT`".to_owned()),
             OpsError::Decided { .. } => Some("see what was asked with `phalanx requests --all`".to_owned()),
             OpsError::NotAllowed { .. } => Some("choose another mode".to_owned()),
+            OpsError::TooDeep { max, .. } => Some(format!("write at most `max_depth = {max}` in its [team]")),
             OpsError::OnlyInThePane { name, .. } => Some(format!("go there with `phalanx attach {name}`")),
             OpsError::NotInterruptible { .. } => Some("send it without `--urgent`".to_owned()),
             OpsError::HookRefused { task, .. } => {

@@ -23,6 +23,11 @@ pub(crate) struct Stranger {
 /// # Errors
 /// [`OpsError::LedByAnother`] names the phalanx that holds it.
 pub(crate) fn take(team: &TeamStore) -> Result<Lease, OpsError> {
+    take_with(team, None)
+}
+
+/// The same for a lead that runs a program in its place, which speaks for it with this token.
+pub(super) fn take_with(team: &TeamStore, token: Option<String>) -> Result<Lease, OpsError> {
     let me = Process::current();
     let record = LeadRecord {
         format: 1,
@@ -30,6 +35,7 @@ pub(crate) fn take(team: &TeamStore) -> Result<Lease, OpsError> {
         boot_id: env::boot_id(),
         host: env::hostname(),
         since: now(),
+        token,
     };
     match team.take_lease(&record)? {
         Some(lease) => {

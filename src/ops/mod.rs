@@ -39,6 +39,7 @@ pub(crate) mod retire;
 pub(crate) mod roles;
 pub(crate) mod rules;
 pub(crate) mod run;
+pub(crate) mod seat;
 pub(crate) mod send;
 pub(crate) mod shutdown;
 pub(crate) mod spawn;

@@ -30,6 +30,15 @@ const TASKS: [(EventKind, &str); 4] = [
     (EventKind::TaskReleased, "gave back"),
 ];
 
+/// How a member is started again.
+#[derive(Debug)]
+pub(crate) struct Again {
+    pub(crate) order: Order,
+    /// If the session that phalanx knows of cannot be gone on with: from its beginning. None where nobody chose but whoever
+    /// asked.
+    pub(crate) anew: Option<Order>,
+}
+
 /// Orders for those that are to be started again: `names`, or all that failed or vanished. What their runs have left is
 /// cleared away, so that their names are free.
 ///
@@ -40,18 +49,21 @@ pub(crate) fn orders(
     team: &TeamStore,
     names: &[MemberName],
     session: Option<&str>,
-) -> Result<Vec<Order>, OpsError> {
+) -> Result<Vec<Again>, OpsError> {
     let records = match names {
         [] => status::records(team)?.into_iter().filter(fell).collect(),
         names => names.iter().map(|name| ended(team, name)).collect::<Result<Vec<_>, _>>()?,
     };
     let (journal, _) = team.events_from(0)?;
     let checkouts = team.settings()?.map(|settings| settings.checkouts).unwrap_or_default();
-    let order = |record: &MemberRecord| {
+    let again = |record: &MemberRecord| {
         let housed = checkouts.get(&record.name).filter(|had| had.path == record.wish.cwd);
-        order(ctx, record, session, housed, &journal)
+        let known = known(ctx, record)?.filter(|_| session.is_none());
+        let from = |session: Option<&str>| order(ctx, record, session, housed, &journal);
+        let anew = known.as_ref().map(|_| from(None)).transpose()?;
+        Ok(Again { order: from(session.or(known.as_deref()))?, anew })
     };
-    let orders = records.iter().map(order).collect::<Result<Vec<_>, _>>()?;
+    let orders = records.iter().map(again).collect::<Result<Vec<_>, OpsError>>()?;
     // Whoever is still on the team is taken off before it comes again; a lead that does the same does no harm.
     let roster = team.team()?;
     for record in records.iter().filter(|record| roster.member(&record.name).is_some()) {
@@ -85,6 +97,13 @@ fn ended(team: &TeamStore, name: &MemberName) -> Result<MemberRecord, OpsError> 
     }
 }
 
+/// The session that its last run was in, where its program can go on with one.
+fn known(ctx: &Context, record: &MemberRecord) -> Result<Option<String>, OpsError> {
+    let Some(session) = &record.session else { return Ok(None) };
+    let profile = profiles::find(ctx, &record.wish.profile)?;
+    Ok((!profile.launch.resume.is_empty()).then(|| session.clone()))
+}
+
 fn order(
     ctx: &Context,
     record: &MemberRecord,
@@ -97,7 +116,8 @@ fn order(
     let first =
         wish.prompt.as_deref().map(|prompt| prompt.split(AGAIN).next().unwrap_or_default().trim_end());
     let prompt = match session {
-        Some(_) => None,
+        // Kept for a start without the session; it is not said again.
+        Some(_) => first.map(str::to_owned),
         None if record.reads_mail() => Some(told(first, record, journal)),
         None => first.map(str::to_owned),
     };

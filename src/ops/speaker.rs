@@ -6,7 +6,7 @@ use std::ffi::OsStr;
 use super::context::Context;
 use super::error::{OpsError, holder};
 use crate::model::event::{EventKind, Note};
-use crate::model::id::TeamName;
+use crate::model::id::{MemberName, TeamName};
 use crate::store::TeamStore;
 
 /// Compares the speaker with the caller's `PHALANX_TOKEN`; without one there is nothing to compare.
@@ -21,7 +21,12 @@ pub(crate) fn check(ctx: &Context, team: &TeamStore) -> Result<(), OpsError> {
     if team.member_record(&ctx.speaker)?.is_some_and(|record| holds(&record.token)) {
         return Ok(());
     }
-    let owner = team.member_records()?.into_iter().find(|record| holds(&record.token)).map(|r| r.name);
+    let of_lead = team.lead_token()?.is_some_and(|token| holds(&token));
+    if of_lead && ctx.speaker.is_lead() {
+        return Ok(());
+    }
+    let of_member = team.member_records()?.into_iter().find(|record| holds(&record.token)).map(|r| r.name);
+    let owner = of_member.or_else(|| of_lead.then(MemberName::lead));
     if owner.is_none() && !is_member_here(ctx, team) {
         // A member of another team, which is nobody in this one: it may well have made it.
         return Ok(());

@@ -21,6 +21,7 @@ pub(crate) fn create(
     unique: bool,
 ) -> Result<TeamStore, OpsError> {
     depth::must_allow(ctx)?;
+    depth::must_keep_within(ctx, settings.max_depth)?;
     let mut wanted = TeamName::new(name)?;
     let cwd = ctx.caller.cwd.to_string_lossy();
     for ending in 2.. {

@@ -33,10 +33,19 @@ pub(crate) fn ended(
     incarnation: &Incarnation,
     end: &TurnEnd,
 ) -> Result<(), OpsError> {
-    if team.member_record(name)?.is_some_and(|record| record.is(incarnation)) {
-        let said: String = end.last_words.chars().take(LAST_WORDS).collect();
-        team.record(Note::of(EventKind::TurnEnded).member(name).with("last_words", said))?;
+    let Some(record) = team.member_record(name)?.filter(|record| record.is(incarnation)) else {
+        return Ok(());
+    };
+    let is_other = end.session.is_some() && end.session != record.session;
+    // What a program asks a model beside its conversation has a session of its own, and is no turn of the member's.
+    if is_other && record.session.is_some() && !end.is_own {
+        return Ok(());
     }
+    if is_other && end.is_own {
+        team.change_record(name, incarnation, |record| record.session.clone_from(&end.session))?;
+    }
+    let said: String = end.last_words.chars().take(LAST_WORDS).collect();
+    team.record(Note::of(EventKind::TurnEnded).member(name).with("last_words", said))?;
     Ok(())
 }
 

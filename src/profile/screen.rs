@@ -74,7 +74,7 @@ impl Screen {
         Look {
             rows: screen.rows(0, cols).map(|row| row.trim_end().to_owned()).collect(),
             goes_on: (0..rows).map(|row| row > 0 && screen.row_wrapped(row - 1)).collect(),
-            cursor: screen.cursor_position(),
+            cursor: drawn_cursor(screen).unwrap_or_else(|| screen.cursor_position()),
             title: beside.title.clone(),
             progress: beside.progress.unwrap_or(Progress::None),
             alternate: screen.alternate_screen(),
@@ -98,6 +98,18 @@ impl Screen {
     pub(crate) fn take_answers(&mut self) -> Vec<u8> {
         std::mem::take(&mut self.0.callbacks_mut().answers)
     }
+}
+
+/// Where a program that hides the terminal's cursor has drawn one of its own: the only cell in reverse. None where there is
+/// no such cell, or several.
+fn drawn_cursor(screen: &vt100::Screen) -> Option<(u16, u16)> {
+    if !screen.hide_cursor() {
+        return None;
+    }
+    let (rows, cols) = screen.size();
+    let cells = (0..rows).flat_map(|row| (0..cols).map(move |col| (row, col)));
+    let mut reversed = cells.filter(|(row, col)| screen.cell(*row, *col).is_some_and(vt100::Cell::inverse));
+    reversed.next().filter(|_| reversed.next().is_none())
 }
 
 impl Callbacks for Beside {

@@ -259,6 +259,20 @@ fn msg_03_the_rest_of_a_broken_line_is_no_composer_of_its_own() {
     assert_eq!(composer(b"= a full row\x1b[2;1H> "), Composer::Empty, "a row above that is no composer");
 }
 
+/// MSG-11: a program that hides the terminal's cursor may draw one of its own.
+#[test]
+fn msg_11_a_cursor_that_is_drawn_is_the_cursor() {
+    let cursor = |bytes: &[u8]| {
+        let mut screen = Screen::new(6, 10);
+        screen.feed(bytes);
+        screen.look(0).cursor
+    };
+    assert_eq!(cursor(b"> \x1b[7mT\x1b[27mry\x1b[3;1H\x1b[?25l"), (0, 2));
+    assert_eq!(cursor(b"> \x1b[7mT\x1b[27mry\x1b[3;1H"), (2, 0), "it is not hidden");
+    assert_eq!(cursor(b"> \x1b[7mTry\x1b[27m\x1b[3;1H\x1b[?25l"), (2, 0), "that is a bar");
+    assert_eq!(cursor(b"> Try\x1b[3;1H\x1b[?25l"), (2, 0));
+}
+
 #[test]
 fn a_screen_hears_title_and_progress_and_answers_what_a_terminal_owes() {
     let mut screen = Screen::new(5, 20);

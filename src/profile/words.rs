@@ -18,6 +18,8 @@ pub(crate) enum Names {
     Team,
     Color,
     Session,
+    /// An id for its own session, made anew for each start.
+    NewSession,
     Role,
     /// The role as JSON, in the form of Claude Code's `--agents`, where no agent file says it.
     Agents,
@@ -31,7 +33,7 @@ pub(crate) enum Names {
 
 impl Names {
     /// As it is written between braces.
-    pub(crate) const ALL: [(&'static str, Names); 18] = [
+    pub(crate) const ALL: [(&'static str, Names); 19] = [
         ("model", Names::Model),
         ("mode", Names::Mode),
         ("plan", Names::Plan),
@@ -42,6 +44,7 @@ impl Names {
         ("team", Names::Team),
         ("color", Names::Color),
         ("session", Names::Session),
+        ("new_session", Names::NewSession),
         ("role", Names::Role),
         ("agents", Names::Agents),
         ("allowed_tools", Names::AllowedTools),

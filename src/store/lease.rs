@@ -24,6 +24,9 @@ pub(crate) struct LeadRecord {
     pub(crate) boot_id: String,
     pub(crate) host: String,
     pub(crate) since: Timestamp,
+    /// What a program that the lead runs in its place proves with that it speaks for it; none: there is no such program.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) token: Option<String>,
 }
 
 /// The right to lead, held until dropped.
@@ -55,6 +58,12 @@ impl TeamStore {
             return Ok(None);
         }
         document::read_typed(&self.lead_place())
+    }
+
+    /// The token of the program in the lead's place; also of one whose lead died, until there is another lead.
+    pub(crate) fn lead_token(&self) -> Result<Option<String>, StoreError> {
+        let found: Option<LeadRecord> = document::read_typed(&self.lead_place())?;
+        Ok(found.and_then(|lead| lead.token))
     }
 
     /// Who led the team last and did not say that it ended: it died. None while somebody leads.

@@ -93,6 +93,11 @@ impl Drop for RawTerminal {
     }
 }
 
+/// The same for the calling thread, which may be another than the one that had the [`RawTerminal`] at last.
+pub(crate) fn let_signals_through() {
+    let _ = told().thread_unblock();
+}
+
 fn told() -> SigSet {
     TOLD.into_iter().collect()
 }

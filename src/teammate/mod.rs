@@ -13,4 +13,4 @@ mod wrap;
 
 pub(crate) use desk::Identity;
 pub(crate) use driver::worker;
-pub(crate) use wrap::wrap;
+pub(crate) use wrap::{seat, wrap};

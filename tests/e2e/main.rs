@@ -33,6 +33,7 @@ mod results;
 mod resume;
 mod roles;
 mod rules;
+mod seat;
 mod shutdown;
 mod soak;
 mod spawn;

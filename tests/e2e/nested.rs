@@ -54,3 +54,36 @@ fn as_deep_as_the_team_says_and_each_member_knows_how_deep_it_stands() {
     stage.phalanx(&["down"]).expect(0);
     stage.assert_clean();
 }
+
+/// SP-11: nor does a teammate lead with a program, which could start others; unless its team lets it go deeper.
+#[test]
+fn sp_11_a_teammate_leads_with_no_program() {
+    for (depth, code, says) in [("", 4, "`ada` is a teammate"), ("max_depth = 2\n", 1, "no terminal")] {
+        let stage = Stage::without_tmux();
+        team(&stage, depth);
+        stage.phalanx(&["team", "create", "other"]).expect(0);
+        let run = as_ada(&stage, "1", &["-t", "other", "lead", "--", "sh"]).expect(code);
+        assert!(run.stderr.contains(says), "{run:?}");
+        stage.phalanx(&["-t", "demo", "down"]).expect(0);
+        stage.phalanx(&["-t", "other", "team", "delete"]).expect(0);
+        stage.assert_clean();
+    }
+}
+
+/// SP-11: a team that is made from within another does not lift the limit of that one.
+#[test]
+fn sp_11_a_nested_team_goes_no_deeper_than_its_own() {
+    let stage = Stage::without_tmux();
+    team(&stage, "max_depth = 2\n");
+    let other = |depth: usize| {
+        let text = format!("[team]\nname = \"other\"\nfinish = \"manual\"\nmax_depth = {depth}\n");
+        as_ada(&stage, "1", &["-t", "other", "up", &stage.file("other.toml", &text), "--detach"])
+    };
+    let refused = other(3).expect(4);
+    assert!(refused.stderr.contains("max_depth = 3") && refused.stderr.contains("allows: 2"), "{refused:?}");
+    assert!(!stage.root().join("teams/other").exists());
+    other(2).expect(0);
+    stage.phalanx(&["-t", "other", "down"]).expect(0);
+    stage.phalanx(&["-t", "demo", "down"]).expect(0);
+    stage.assert_clean();
+}

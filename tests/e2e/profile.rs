@@ -22,7 +22,9 @@ fn id_01_id_02_the_native_command_line_has_each_flag_once() {
     let session = team["leadSessionId"].as_str().expect("a session");
     let flags =
         ["--agent-id", "ada@alpha", "--agent-name", "ada", "--team-name", "alpha", "--agent-color", "blue"];
-    assert_eq!(words, [&["claude"][..], &flags, &["--parent-session-id", session]].concat());
+    assert_eq!(words[..11], [&["claude"][..], &flags, &["--parent-session-id", session]].concat());
+    // Its own session has an id that we know (CR-05).
+    assert_eq!((words[11], words[12].len(), words.len()), ("--session-id", 36, 13));
     assert_eq!(
         (&plain["model"], &plain["mode"], &plain["prompt"]),
         (&json!(null), &json!(null), &json!(null))
@@ -35,7 +37,7 @@ fn id_01_id_02_the_native_command_line_has_each_flag_once() {
     let words: Vec<&str> = full["argv"].as_array().expect("argv").iter().filter_map(|w| w.as_str()).collect();
     let rest =
         ["--plan-mode-required", "--agent-type", "reviewer", "--permission-mode", "plan", "--model", "opus"];
-    assert_eq!(words[11..], rest);
+    assert_eq!(words[13..], rest);
     assert_eq!(
         (&full["model"], &full["mode"], &full["role"]),
         (&json!("opus"), &json!("plan"), &json!("reviewer"))

@@ -93,12 +93,105 @@ fn a_program_that_can_goes_on_with_its_session() {
         logs.contains("session").then_some(logs)
     });
     assert!(printed.contains("session=s-17.") && !printed.contains("fresh"), "{printed}");
-    // Without one it starts anew.
+    // It is known from then on; only a start without any is a beginning.
+    fell(&stage, "ada");
+    let again = stage.phalanx(&["--json", "resume"]).expect(0).json();
+    assert_eq!(again[0]["session"], "s-17");
+    stage.phalanx(&["shutdown", "ada", "--force"]).expect(0);
+    stage.phalanx(&["spawn", "ada", "--profile", "keeps"]).expect(0);
     fell(&stage, "ada");
     stage.phalanx(&["resume"]).expect(0);
     wait_for("fresh", || stage.phalanx(&["logs", "ada"]).expect(0).stdout.contains("fresh").then_some(()));
     let none = stage.phalanx(&["resume", "ada", "--session", "s-17"]).expect(4);
     assert!(none.stderr.contains("ada"), "{none:?}");
     stage.phalanx(&["down"]).expect(0);
+    stage.assert_clean();
+}
+
+/// A profile for a program that takes an id for its session, and goes on with one that it has kept in `kept`.
+const CHOSEN: &str = r#"about = "is told its session"
+runs = "native"
+reads_mail = true
+[launch]
+argv = [["sh", "-c", "echo fresh $1. >>said; exec sleep 300", "sh"], ["{new_session}"], ["{model}"]]
+prompt = "mailbox"
+resume = [["sh", "-c", "echo again $1 $2. >>said; test ! -e lost || exit 1; exec sleep 300", "sh", "{resume}"], ["{model}"]]
+[ready]
+when = "settled"
+settle_ms = 300
+"#;
+
+/// CR-05: the session is chosen at the start and gone on with, model and all; its first message is not said again. Where
+/// that fails the member begins anew, with a summary.
+#[test]
+fn cr_05_a_session_that_was_chosen_is_gone_on_with() {
+    let stage = Stage::without_tmux();
+    let profiles = stage.root().join("phalanx/profiles");
+    std::fs::create_dir_all(&profiles).expect("dir");
+    std::fs::write(profiles.join("chosen.toml"), CHOSEN).expect("profile");
+    stage.phalanx(&["team", "create", "demo"]).expect(0);
+    stage.phalanx(&["spawn", "ada", "--profile", "chosen", "--model", "big", "--prompt", "FIRST"]).expect(0);
+    let session = record(&stage, "ada")["session"].as_str().expect("a session").to_owned();
+    let said = || std::fs::read_to_string(stage.at("work/said")).expect("said");
+    let firsts = || {
+        let mail = stage.phalanx(&["--json", "inbox", "ada", "--all", "--peek"]).expect(0).stdout;
+        mail.matches("FIRST").count()
+    };
+    assert_eq!((said(), session.len(), firsts()), (format!("fresh {session}.\n"), 36, 1));
+    fell(&stage, "ada");
+    let again = stage.phalanx(&["--json", "resume"]).expect(0).json();
+    assert_eq!((&again[0]["session"], &again[0]["problem"]), (&json!(session), &json!(null)));
+    assert_eq!(said().lines().last(), Some(format!("again {session} big.").as_str()));
+    assert_eq!((firsts(), &record(&stage, "ada")["session"]), (1, &json!(session)));
+    fell(&stage, "ada");
+    std::fs::write(stage.at("work/lost"), "").expect("lost");
+    let anew = stage.phalanx(&["resume"]).expect(0).stdout;
+    assert!(
+        anew.contains("ada: its session cannot be gone on with") && anew.contains("ada runs again"),
+        "{anew}"
+    );
+    let fresh = record(&stage, "ada")["session"].as_str().expect("a session").to_owned();
+    assert_ne!(fresh, session);
+    assert_eq!(said().lines().last(), Some(format!("fresh {fresh}.").as_str()));
+    let mail = stage.phalanx(&["--json", "inbox", "ada", "--all", "--peek"]).expect(0).stdout;
+    assert!(mail.contains("FIRST\\n\\nYou are started again."), "{mail}");
+    // What a person has chosen is never replaced.
+    fell(&stage, "ada");
+    stage.phalanx(&["resume", "ada", "--session", "mine"]).expect(1);
+    stage.phalanx(&["down", "--force"]).expect(0);
+    stage.assert_clean();
+}
+
+/// CR-05: a program whose hook tells its session goes on with that one.
+#[test]
+fn cr_05_a_session_that_a_hook_told_is_gone_on_with() {
+    let stage = Stage::without_tmux();
+    let profiles = stage.root().join("phalanx/profiles");
+    std::fs::create_dir_all(&profiles).expect("dir");
+    let sheet = r#"about = "tells its session"
+runs = "native"
+reads_mail = true
+hooks = ["turn-end"]
+[launch]
+argv = [["sh", "-c", 'phalanx=$0; for told; do "$phalanx" hook "$told"; done; echo all >said; exec sleep 300'], ["{phalanx}"],
+  ['{{"type":"agent-turn-complete","thread-id":"title-1","last-assistant-message":"A title"}'],
+  ['{{"type":"agent-turn-complete","thread-id":"t-9","input-messages":["<teammate-message x"]}'],
+  ['{{"type":"agent-turn-complete","thread-id":"title-2","last-assistant-message":"Another"}']]
+prompt = "mailbox"
+resume = [["sh", "-c", 'exec sleep 300', "sh", "{resume}"]]
+[ready]
+when = "settled"
+settle_ms = 300
+"#;
+    std::fs::write(profiles.join("tells.toml"), sheet).expect("profile");
+    stage.phalanx(&["team", "create", "demo"]).expect(0);
+    stage.phalanx(&["spawn", "ada", "--profile", "tells"]).expect(0);
+    wait_for("all reports", || std::fs::exists(stage.at("work/said")).expect("looked").then_some(()));
+    assert_eq!(record(&stage, "ada")["session"], "t-9");
+    // A turn beside its conversation is none of its turns: the third report is put by.
+    assert_eq!(stage.journal("demo").iter().filter(|e| e["event"] == "turn_ended").count(), 2);
+    fell(&stage, "ada");
+    assert_eq!(stage.phalanx(&["--json", "resume"]).expect(0).json()[0]["session"], "t-9");
+    stage.phalanx(&["down", "--force"]).expect(0);
     stage.assert_clean();
 }

@@ -5,11 +5,11 @@ use std::collections::BTreeSet;
 use super::questions;
 use super::shutdown::{agree, answered, refuse};
 use crate::lead::effect::Effect;
-use crate::lead::state::{Phase, State};
+use crate::lead::state::{Phase, State, View};
 use crate::model::envelope::Envelope;
 use crate::model::id::MemberName;
 use crate::model::lifecycle::{Cause, MemberState};
-use crate::model::protocol::{Message, Speaker, may_say};
+use crate::model::protocol::{AtTheLead, Message, Speaker, may_say};
 
 pub(super) fn read_mail(state: &mut State, mail: Vec<Envelope>, effects: &mut Vec<Effect>) {
     let mut done = Vec::new();
@@ -23,17 +23,25 @@ pub(super) fn read_mail(state: &mut State, mail: Vec<Envelope>, effects: &mut Ve
             continue;
         }
         state.handled.insert(envelope.msg_id.clone());
-        done.push(envelope.msg_id);
+        if !(state.beside_program && is_left(&envelope)) {
+            done.push(envelope.msg_id);
+        }
     }
     if !done.is_empty() {
         effects.push(Effect::Acknowledge { ids: done });
     }
 }
 
+/// Whether a program in the lead's place is told of this message, too, and marks it as read.
+fn is_left(envelope: &Envelope) -> bool {
+    let message = Message::parse(&envelope.text);
+    message.at_the_lead() == AtTheLead::Both && may_say(Speaker::named(&envelope.from), &message)
+}
+
 /// Acts on one message; false if it is for somebody else to read: a text, a plan, a question.
 fn act_on(state: &mut State, envelope: &Envelope, effects: &mut Vec<Effect>) -> bool {
     let message = Message::parse(&envelope.text);
-    if !may_say(speaker(&envelope.from), &message) {
+    if !may_say(Speaker::named(&envelope.from), &message) {
         effects.push(warn(
             &envelope.from,
             format!("a {} from `{}`, who may not say that", message.kind(), envelope.from),
@@ -56,7 +64,7 @@ fn act_on(state: &mut State, envelope: &Envelope, effects: &mut Vec<Effect>) -> 
             true
         }
         Message::IdleNotification(_) => {
-            rest(state, &envelope.from, effects);
+            rest(state, envelope, effects);
             true
         }
         Message::TaskCompleted(_) | Message::TeammateTerminated(_) => true,
@@ -88,25 +96,17 @@ fn act_on(state: &mut State, envelope: &Envelope, effects: &mut Vec<Effect>) -> 
     }
 }
 
-/// Whose word it is, by the name that the mailbox entry bears.
-pub(super) fn speaker(from: &str) -> Speaker {
-    match MemberName::existing(from) {
-        Ok(name) if name.is_lead() => Speaker::Lead,
-        Ok(name) if name.as_str() == "system" => Speaker::System,
-        Ok(_) | Err(_) => Speaker::Member,
-    }
-}
-
 /// A member has nothing to do: one that refused to end before is asked again.
-fn rest(state: &mut State, from: &str, effects: &mut Vec<Effect>) {
-    let Some((name, view)) = state.members.iter_mut().find(|(name, _)| name.clashes_with(from)) else {
-        return;
-    };
+fn rest(state: &mut State, envelope: &Envelope, effects: &mut Vec<Effect>) {
+    let of_sender = |(name, _): &(&MemberName, &mut View)| name.clashes_with(&envelope.from);
+    let Some((name, view)) = state.members.iter_mut().find(of_sender) else { return };
+    // A message that a program has not been told of yet is there for the next lead, too: of an earlier rest.
+    let old = state.beside_program && envelope.timestamp < view.state_since.iso();
     let (name, incarnation) = (name.clone(), view.incarnation.clone());
     // A program can rest while its plan or its question lies unread: then it still waits.
     let asks = state.questions.values().any(|question| question.member == name);
     let rests = view.state.is_up() && view.state.after(Cause::Rest) == Some(MemberState::Idle);
-    if rests && !asks {
+    if rests && !asks && !old {
         view.state = MemberState::Idle;
         effects.push(Effect::MoveOn { name: name.clone(), incarnation, cause: Cause::Rest, reason: None });
     }

@@ -1,7 +1,6 @@
 //! Plans and questions of members: who waits for an answer, and for how long. Gives no answers; the messages stay unread
 //! for whoever does.
 
-use super::mail::speaker;
 use crate::lead::effect::Effect;
 use crate::lead::event::Answer;
 use crate::lead::state::{Question, State};
@@ -73,7 +72,7 @@ pub(super) fn keep_unread(state: &mut State, unread: &[Envelope]) {
 
 /// Only the lead answers. One that has asked two things waits for both.
 pub(super) fn see_answers(state: &mut State, answers: &[Answer], effects: &mut Vec<Effect>) {
-    for answer in answers.iter().filter(|answer| speaker(&answer.from) == Speaker::Lead) {
+    for answer in answers.iter().filter(|answer| Speaker::named(&answer.from) == Speaker::Lead) {
         let of_member = |question: &Question| question.member == answer.member;
         state.questions.retain(|_, q| !of_member(q) || q.request_id != answer.request_id);
         if !state.questions.values().any(of_member) {

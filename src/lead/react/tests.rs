@@ -13,6 +13,7 @@ use crate::model::request::{Parting, ShutdownOutcome, ShutdownRequest};
 use crate::model::sample;
 use crate::model::task::{Task, TaskState};
 
+mod beside;
 mod followup;
 mod health;
 mod hooks;

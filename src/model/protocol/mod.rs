@@ -16,6 +16,8 @@ mod work;
 use fields::{Fields, Problem};
 use serde_json::{Map, Value};
 
+use super::id::MemberName;
+
 pub(crate) use permission::{
     AnsweredBy, ModeSetRequest, PermissionRequest, PermissionResponse, PermissionVerdict,
     SandboxPermissionRequest, SandboxPermissionResponse, TeamPermissionUpdate,
@@ -85,18 +87,18 @@ impl Message {
         }
     }
 
-    /// Whether it is for a lead's loop to act upon: a person may see it, and takes it from nobody.
-    pub(crate) fn is_for_the_loop(&self) -> bool {
+    /// Who sees to it when it comes to the lead.
+    pub(crate) fn at_the_lead(&self) -> AtTheLead {
         match self {
             Message::ShutdownApproved(_)
             | Message::ShutdownRejected(_)
             | Message::PlanApprovalRequest(_)
             | Message::PermissionRequest(_)
             | Message::SandboxPermissionRequest(_)
-            | Message::IdleNotification(_)
-            | Message::TaskCompleted(_)
-            | Message::TeammateTerminated(_)
-            | Message::Malformed { .. } => true,
+            | Message::Malformed { .. } => AtTheLead::Loop,
+            Message::IdleNotification(_) | Message::TaskCompleted(_) | Message::TeammateTerminated(_) => {
+                AtTheLead::Both
+            }
             Message::ShutdownRequest(_)
             | Message::PlanApprovalResponse(_)
             | Message::PermissionResponse(_)
@@ -105,7 +107,15 @@ impl Message {
             | Message::TeamPermissionUpdate(_)
             | Message::ModeSetRequest(_)
             | Message::Text(_)
-            | Message::Unknown { .. } => false,
+            | Message::Unknown { .. } => AtTheLead::Reader,
+        }
+    }
+
+    /// Whether it is for a lead's loop to act upon: a person may see it, and takes it from nobody.
+    pub(crate) fn is_for_the_loop(&self) -> bool {
+        match self.at_the_lead() {
+            AtTheLead::Loop | AtTheLead::Both => true,
+            AtTheLead::Reader => false,
         }
     }
 
@@ -223,6 +233,17 @@ fn read(kind: &str, fields: &Fields) -> Option<Result<Message, Problem>> {
     Some(message)
 }
 
+/// Who sees to a message in the lead's mailbox.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum AtTheLead {
+    /// The lead's loop, and it marks it as read.
+    Loop,
+    /// The loop acts upon it, and a program in the lead's place is told of it: then that marks it as read, else the loop.
+    Both,
+    /// Whoever reads the mailbox: a person, or a program in the lead's place.
+    Reader,
+}
+
 /// In which capacity an entry was sent. Set by whoever delivers it, from the transport; never from the text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Speaker {
@@ -232,6 +253,17 @@ pub(crate) enum Speaker {
     Member,
     /// The machinery itself (`from` is `system`).
     System,
+}
+
+impl Speaker {
+    /// By the name that an entry of a mailbox bears.
+    pub(crate) fn named(from: &str) -> Speaker {
+        match MemberName::existing(from) {
+            Ok(name) if name.is_lead() => Speaker::Lead,
+            Ok(name) if name.as_str() == "system" => Speaker::System,
+            Ok(_) | Err(_) => Speaker::Member,
+        }
+    }
 }
 
 /// May this speaker say this at all? Whether the request is open, and answered by the member and the

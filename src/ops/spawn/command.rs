@@ -14,6 +14,7 @@ use crate::model::spec::Word;
 use crate::model::team::{Member, Team};
 use crate::profile::{self, Brief, Names, Profile, Runs, Values};
 use crate::store::TeamStore;
+use crate::sys::rand;
 
 /// A command line, and what it does to the environment.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -32,13 +33,28 @@ pub(super) struct Told {
     pub(super) first: Option<String>,
 }
 
+/// Sessions that a program is told of.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Sessions<'a> {
+    /// The lead's; empty where it has none.
+    pub(super) lead: &'a str,
+    /// An id for its own, if it has a place for one and begins anew.
+    pub(super) new: Option<String>,
+}
+
+/// Chooses the id of the session that a program begins, where it can be told one.
+pub(super) fn new_session(draft: &Draft) -> Option<String> {
+    let begins = draft.part.order.session.is_none() && draft.profile.takes(Names::NewSession);
+    begins.then(rand::uuid)
+}
+
 /// What `member` is told of its team, which is `known` with all that are started with it. One that goes on with a session
 /// was told when that began.
 pub(super) fn told(draft: &Draft, known: &Team, member: &Member) -> Told {
     let order = &draft.part.order;
     let new = order.session.is_none();
     let text = new.then(|| brief::brief(known, &member.name, draft.part.duty.as_deref()));
-    let prompt = order.prompt.clone();
+    let prompt = order.prompt.clone().filter(|_| new);
     match draft.profile.launch.brief {
         Brief::Argv => Told { brief: text, first: prompt },
         Brief::FirstMessage => {
@@ -91,9 +107,9 @@ pub(super) fn command(
     draft: &Draft,
     member: &Member,
     told: &Told,
-    session: &str,
+    sessions: &Sessions,
 ) -> Result<Command, OpsError> {
-    let values = values(ctx, team, draft, member, told, session);
+    let values = values(ctx, team, draft, member, told, sessions);
     let launch = &draft.profile.launch;
     let words = if draft.part.order.session.is_some() { &launch.resume } else { &launch.argv };
     let argv = profile::fill(words, &values);
@@ -130,7 +146,7 @@ fn values(
     draft: &Draft,
     member: &Member,
     told: &Told,
-    session: &str,
+    sessions: &Sessions,
 ) -> Values {
     let (order, tools) = (&draft.part.order, &draft.part.tools);
     let launch = &draft.profile.launch;
@@ -145,7 +161,8 @@ fn values(
         Names::AgentName => one(member.name.as_str()),
         Names::Team => one(team.name().as_str()),
         Names::Color => member.color.as_deref().and_then(one),
-        Names::Session => Some(session).filter(|session| !session.is_empty()).and_then(one),
+        Names::Session => Some(sessions.lead).filter(|session| !session.is_empty()).and_then(one),
+        Names::NewSession => sessions.new.as_deref().and_then(one),
         Names::Role => order.role.as_deref().and_then(one),
         Names::Agents => draft.part.agents.as_deref().and_then(one),
         Names::AllowedTools => {

@@ -5,6 +5,7 @@ mod cascade;
 mod command;
 mod finish;
 mod housing;
+mod mailbox;
 mod once;
 mod part;
 mod prepare;

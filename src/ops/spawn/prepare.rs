@@ -6,12 +6,12 @@ use std::path::Path;
 use super::super::context::{Context, now};
 use super::super::error::OpsError;
 use super::super::{decide, depth, owners, profiles, roles, task};
-use super::command::{self, Command};
+use super::command::{self, Command, Sessions};
 use super::housing::{self, Site};
+use super::mailbox;
 use super::part::{self, Part};
 use super::{Plan, Prepared, undo};
 use crate::backend::{Backend, Launch};
-use crate::model::envelope::Envelope;
 use crate::model::environ::{self, EnvRules};
 use crate::model::event::{EventKind, Note};
 use crate::model::id::{Incarnation, MemberName, agent_id};
@@ -19,7 +19,6 @@ use crate::model::lifecycle::MemberState;
 use crate::model::mode::Mode;
 use crate::model::order::Order;
 use crate::model::placement::{BackendKind, ProcessId};
-use crate::model::protocol::Message;
 use crate::model::record::{FORMAT, MemberRecord, Wish};
 use crate::model::role::Roles;
 use crate::model::spec::{Spec, Word};
@@ -52,15 +51,16 @@ pub(super) struct Draft {
 }
 
 impl Draft {
-    /// Whether its first message tells it of its team, with a prompt or without.
-    fn is_briefed_by_message(&self) -> bool {
-        self.profile.launch.brief == Brief::FirstMessage && self.part.order.session.is_none()
+    /// Whether it has something to begin with: a prompt, or a message that tells it of its team. One that goes on with a
+    /// session was told when that began.
+    fn is_told(&self) -> bool {
+        let briefed = self.profile.launch.brief == Brief::FirstMessage;
+        (self.part.order.prompt.is_some() || briefed) && self.part.order.session.is_none()
     }
 
     /// Whether it has something to do as soon as it is up.
     fn begins_at_once(&self) -> bool {
-        let order = &self.part.order;
-        order.prompt.is_some() || order.task.is_some() || self.is_briefed_by_message()
+        self.is_told() || self.part.order.task.is_some()
     }
 }
 
@@ -151,7 +151,8 @@ pub(super) fn plan(ctx: &Context, team: &TeamStore, draft: &Draft, unique: bool)
     found.members.push(member.clone());
     let told = command::told(draft, &found, &member);
     let common = Common { ctx, team, rules, session: found.lead_session_id.unwrap_or_default() };
-    let command = command::command(ctx, team, draft, &member, &told, &common.session)?;
+    let sessions = Sessions { lead: &common.session, new: command::new_session(draft) };
+    let command = command::command(ctx, team, draft, &member, &told, &sessions)?;
     let env = environment(&common, draft, &command, &member, &identity(&common, &member, "", ""));
     Ok(Plan {
         name: member.name.to_string(),
@@ -322,8 +323,10 @@ fn fill(
     backend: &dyn Backend,
 ) -> Result<(Prepared, Spec), OpsError> {
     let told = command::told(draft, known, &member);
-    let command = command::command(common.ctx, common.team, draft, &member, &told, &common.session)?;
-    let record = record(draft, &member, &command, backend.kind());
+    let sessions = Sessions { lead: &common.session, new: command::new_session(draft) };
+    let command = command::command(common.ctx, common.team, draft, &member, &told, &sessions)?;
+    let session = sessions.new.or_else(|| draft.part.order.session.clone());
+    let record = MemberRecord { session, ..record(draft, &member, &command, backend.kind()) };
     let spec = spec(common, draft, &command, &record, &member, backend);
     let path = common.team.spec_path(&record.incarnation);
     let argv = vec![common.ctx.caller.exe.clone().into(), "exec".into(), path.into()];
@@ -348,7 +351,7 @@ fn write(common: &Common, drafts: &[Draft], batch: &mut [Prepared], specs: &[Spe
     for ((draft, one), spec) in drafts.iter().zip(&mut *batch).zip(specs) {
         let by_mail = draft.profile.launch.prompt != Prompt::Argv;
         let first = one.first.as_deref().filter(|_| by_mail);
-        one.new_mailbox = mail(common.team, &one.member, first)?;
+        one.new_mailbox = mailbox::ready(common.team, &one.member, first)?;
         failpoint::hit("spawn.mailed");
         common.team.keep_spec(spec)?;
     }
@@ -398,6 +401,7 @@ fn record(draft: &Draft, member: &Member, command: &Command, backend: BackendKin
         exit: None,
         unresponsive: None,
         reminded: None,
+        session: None,
         boot_id: Some(env::boot_id()).filter(|boot| !boot.is_empty()),
     }
 }
@@ -405,32 +409,6 @@ fn record(draft: &Draft, member: &Member, command: &Command, backend: BackendKin
 fn spawner() -> ProcessId {
     let me = Process::current();
     ProcessId { pid: me.pid, start: me.start }
-}
-
-/// Makes the mailbox, takes stale control messages out of the way (SD-10), and puts the prompt in, all before the
-/// program starts. True: there was no mailbox before.
-fn mail(team: &TeamStore, member: &Member, prompt: Option<&str>) -> Result<bool, OpsError> {
-    let mailbox = team.mailbox(&member.name);
-    let lead = MemberName::lead();
-    let prompt = prompt.map(|text| Envelope::new(lead.as_str(), text, rand::uuid(), now()));
-    if mailbox.found_with(prompt.as_ref())? {
-        return Ok(true);
-    }
-    let stale: Vec<String> = mailbox.unread()?.into_iter().filter(is_control).map(|e| e.msg_id).collect();
-    mailbox.mark_read(&stale)?;
-    prompt.map_or(Ok(()), |prompt| mailbox.append(&prompt))?;
-    Ok(false)
-}
-
-fn is_control(envelope: &Envelope) -> bool {
-    matches!(
-        Message::parse(&envelope.text),
-        Message::ShutdownRequest(_)
-            | Message::ModeSetRequest(_)
-            | Message::PlanApprovalResponse(_)
-            | Message::PermissionResponse(_)
-            | Message::SandboxPermissionResponse(_)
-    )
 }
 
 fn spec(

@@ -1,6 +1,7 @@
 //! The shell around a wrapper's step: looks at the screen and at what changed, steps, carries out. It decides nothing.
 
 use std::collections::VecDeque;
+use std::ffi::OsString;
 use std::path::PathBuf;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::time::Duration;
@@ -13,7 +14,7 @@ use super::ask::Dialog;
 use super::effect::Effect;
 use super::event::{Event, Keyed, Refusal};
 use super::react::react;
-use super::state::{HAND_MS, State};
+use super::state::{HAND_MS, Seat, State};
 use super::station::{Station, Wake};
 use super::turn::{self, Manner};
 use crate::model::envelope::Envelope;
@@ -21,7 +22,6 @@ use crate::model::event::{EventKind, Note};
 use crate::model::id::RequestId;
 use crate::model::placement::BackendKind;
 use crate::model::protocol::{IdleNotification, Message};
-use crate::model::record::MemberRecord;
 use crate::model::text;
 use crate::model::time::Timestamp;
 use crate::model::topic::Topic;
@@ -43,11 +43,12 @@ const SUMMARY: usize = 600;
 /// The same where changes cannot be watched at all.
 const BLIND_SWEEP: Duration = Duration::from_secs(5);
 
-struct Driver<'a> {
+pub(super) struct Driver<'a> {
     ctx: &'a Context,
     team: &'a Team,
-    me: &'a Identity,
+    me: Identity,
     profile: Profile,
+    seat: Seat,
     state: State,
     station: Station,
     /// What was typed last, as it is looked for on the screen.
@@ -73,26 +74,55 @@ pub(crate) fn wrap(ctx: &Context, team: &Team, me: &Identity) -> Result<i32, Ops
         let problem = format!("`{}` has another run now", me.name);
         return Err(OpsError::Usage { problem, hint: None });
     };
-    let profile = ops::profiles::find(ctx, &record.wish.profile)?;
-    let job = ops::run::Job {
+    let start = Start {
+        me: me.clone(),
+        profile: ops::profiles::find(ctx, &record.wish.profile)?,
         argv: record.wish.argv.clone(),
-        cwd: ctx.caller.cwd.clone(),
         env: ctx.caller.env.clone(),
-        size: (0, 0),
-        alone: false,
+        seat: Seat::Teammate,
+        // In a pane tmux or iTerm2 answers the program's questions to its terminal.
+        answers: record.backend == BackendKind::Pty,
+        pane: ctx.caller.var("TMUX_PANE").map(|pane| pane.to_string_lossy().into_owned()),
+        backend: record.backend.wire(),
     };
+    let (driver, incoming, _wakes) = open(ctx, team, start)?;
+    Ok(driver.run(&incoming))
+}
+
+/// A program that is to be started, and as whom.
+pub(super) struct Start {
+    pub(super) me: Identity,
+    pub(super) profile: Profile,
+    pub(super) argv: Vec<String>,
+    pub(super) env: Vec<(OsString, OsString)>,
+    pub(super) seat: Seat,
+    /// Nobody stands behind our terminal who would answer the program's questions to it.
+    pub(super) answers: bool,
+    pub(super) pane: Option<String>,
+    pub(super) backend: &'static str,
+}
+
+/// Starts the program; also gives what wakes its driver.
+pub(super) fn open<'a>(
+    ctx: &'a Context,
+    team: &'a Team,
+    start: Start,
+) -> Result<(Driver<'a>, Receiver<Wake>, Sender<Wake>), OpsError> {
+    let Start { me, profile, argv, env, seat, answers, pane, backend } = start;
+    let job = ops::run::Job { argv, cwd: ctx.caller.cwd.clone(), env, size: (0, 0), alone: false };
     let refused = |what: String| OpsError::NotEnded { what };
     let program = ops::run::program(&job).map_err(refused)?;
     let (wakes, incoming) = channel();
-    // In a pane tmux or iTerm2 answers the program's questions to its terminal.
-    let answers = record.backend == BackendKind::Pty;
     let station = Station::open(&program, answers, &wakes).map_err(refused)?;
-    let state = State::new(myself(ctx, team, me, &record), profile.paste).by(&profile);
+    let (name, incarnation) = (me.name.clone(), me.incarnation.clone());
+    let myself = Me { name, incarnation, team: team.name().clone(), pane, backend };
+    let state = State::new(myself, profile.paste).by(&profile).on(seat);
     let driver = Driver {
         ctx,
         team,
         me,
         profile,
+        seat,
         state,
         station,
         mark: None,
@@ -100,23 +130,13 @@ pub(crate) fn wrap(ctx: &Context, team: &Team, me: &Identity) -> Result<i32, Ops
         turn_from: (0, ops::now()),
         judged: Deadline::after(Duration::MAX),
         judged_quiet: Duration::ZERO,
-        wakes,
+        wakes: wakes.clone(),
     };
-    Ok(driver.run(&incoming))
-}
-
-fn myself(ctx: &Context, team: &Team, me: &Identity, record: &MemberRecord) -> Me {
-    Me {
-        name: me.name.clone(),
-        incarnation: me.incarnation.clone(),
-        team: team.name().clone(),
-        pane: ctx.caller.var("TMUX_PANE").map(|pane| pane.to_string_lossy().into_owned()),
-        backend: record.backend.wire(),
-    }
+    Ok((driver, incoming, wakes))
 }
 
 impl Driver<'_> {
-    fn run(mut self, incoming: &Receiver<Wake>) -> i32 {
+    pub(super) fn run(mut self, incoming: &Receiver<Wake>) -> i32 {
         let changed = self.wakes.clone();
         // The watch comes before the first look, so that nothing falls in between.
         let watch = ops::events::watch_as(self.team, &self.me.name, move |topic| {
@@ -200,6 +220,7 @@ impl Driver<'_> {
                 let event = self.mail();
                 self.step(event);
             }
+            Topic::Members | Topic::Member(_) if self.seat == Seat::Lead => {}
             Topic::Members | Topic::Member(_) => self.look_at_record(),
             Topic::Requests => {
                 let ids: Vec<String> = self.state.pending().map(RequestId::to_string).collect();
@@ -306,7 +327,7 @@ impl Driver<'_> {
 
     fn run_errand(&mut self, errand: Errand) -> Result<bool, OpsError> {
         let Errand::Say(message) = errand else {
-            return desk::run_errand(self.ctx, self.team, self.me, errand);
+            return desk::run_errand(self.ctx, self.team, &self.me, errand);
         };
         let (message, next) = match *message {
             Message::IdleNotification(notice) => {
@@ -315,7 +336,7 @@ impl Driver<'_> {
             }
             other => (other, self.turn_from),
         };
-        let said = desk::run_errand(self.ctx, self.team, self.me, Errand::Say(Box::new(message)))?;
+        let said = desk::run_errand(self.ctx, self.team, &self.me, Errand::Say(Box::new(message)))?;
         self.turn_from = next;
         Ok(said)
     }

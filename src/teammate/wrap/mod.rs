@@ -6,6 +6,7 @@ mod deliver;
 mod driver;
 mod effect;
 mod event;
+mod lead;
 mod part;
 mod react;
 mod state;
@@ -16,3 +17,4 @@ mod turn;
 mod urgent;
 
 pub(crate) use driver::wrap;
+pub(crate) use lead::seat;

@@ -8,8 +8,9 @@ use super::ask;
 use super::deliver;
 use super::effect::Effect;
 use super::event::Event;
+use super::lead;
 use super::part::{self, Put};
-use super::state::{BELIEF_MS, LONG_PAUSE_MS, Leaving, Life, Sight, State, Step};
+use super::state::{BELIEF_MS, LONG_PAUSE_MS, Leaving, Life, Seat, Sight, State, Step};
 use super::urgent;
 use crate::model::envelope::Envelope;
 use crate::model::id::LEAD;
@@ -55,7 +56,10 @@ pub(crate) fn react(state: &mut State, event: Event, now: Timestamp) -> Vec<Effe
         Event::Interrupted(keyed) => urgent::see_interrupted(state, keyed, now, &mut effects),
         Event::Done(result) => see_done(state, result, now, &mut effects),
         Event::Ended(code) => state.end = Some(state.leaving.map_or(code, |leaving| leaving.code)),
-        Event::Over => leave(state, 0, now, &mut effects),
+        Event::Over => match state.seat {
+            Seat::Teammate => leave(state, 0, now, &mut effects),
+            Seat::Lead => lead::let_go(state, &mut effects),
+        },
         Event::Signal(signal) => leave(state, signal.exit_code(), now, &mut effects),
         Event::Tick => {}
     }
@@ -134,7 +138,10 @@ fn read(
         if known || state.unseen.contains(&envelope.msg_id) {
             continue;
         }
-        if state.handled.contains(&envelope.msg_id)
+        if state.seat == Seat::Lead && !state.handled.contains(&envelope.msg_id) {
+            // What is not for the program is the loop's to mark.
+            state.waiting.extend(lead::is_for_program(&envelope).then(|| lead::in_words(envelope)));
+        } else if state.handled.contains(&envelope.msg_id)
             || !is_for_program(state, &envelope, requests, now, effects)
         {
             state.handled.insert(envelope.msg_id.clone());
@@ -233,16 +240,18 @@ fn settle(state: &mut State, now: Timestamp, effects: &mut Vec<Effect>) {
         }
         return;
     }
-    if state.end.is_some() {
+    if state.end.is_some() || state.teamless {
         return;
     }
     unlock_for_a_person(state, now, effects);
     deliver::deliver(state, now, effects);
-    ask::attend(state, now, effects);
-    urgent::attend(state, now, effects);
-    tell(state, now);
-    answer_requests(state, now);
-    part::attend(state, now, effects);
+    if state.seat == Seat::Teammate {
+        ask::attend(state, now, effects);
+        urgent::attend(state, now, effects);
+        tell(state, now);
+        answer_requests(state, now);
+        part::attend(state, now, effects);
+    }
     let pauses = |until: Timestamp| now < until && until.since(now) <= LONG_PAUSE_MS;
     if state.asked || state.pause_until.is_some_and(pauses) {
         return;

@@ -112,10 +112,21 @@ pub(super) struct Leaving {
     pub(super) by: Timestamp,
 }
 
+/// Whose program it is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Seat {
+    Teammate,
+    /// The lead itself: the lead's loop sees to the rest.
+    Lead,
+}
+
 /// All that a wrapper knows.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct State {
     pub(super) me: Me,
+    pub(super) seat: Seat,
+    /// The team has gone, and the program goes on.
+    pub(super) teamless: bool,
     /// As its profile says.
     pub(super) paste: Paste,
     /// As its profile says.
@@ -170,6 +181,8 @@ impl State {
     pub(crate) fn new(me: Me, paste: Paste) -> State {
         State {
             me,
+            seat: Seat::Teammate,
+            teamless: false,
             paste,
             answers: BTreeMap::new(),
             shutdown: ShutdownPolicy::Auto,
@@ -204,6 +217,11 @@ impl State {
     /// With what its profile says of dialogs and of its end.
     pub(crate) fn by(self, profile: &Profile) -> State {
         State { answers: profile.answers.clone(), shutdown: profile.shutdown, ..self }
+    }
+
+    /// In this place. The lead's program needs nobody to accept it.
+    pub(crate) fn on(self, seat: Seat) -> State {
+        State { accepted: self.accepted || seat == Seat::Lead, seat, ..self }
     }
 
     /// The exit code, once it is time to go.

@@ -1,0 +1,79 @@
+//! `lead -- CMD`: a program has the lead's place and the terminal; the lead's loop runs behind it, without a word.
+
+use std::thread;
+
+use tokio::sync::oneshot;
+
+use super::args_lead::{Lead, OnExit};
+use super::conduct::{Conclusion, Desk};
+use super::fail::{Class, Exit, Failure};
+use super::setup::Setup;
+use super::{Done, interrupt, lead};
+use crate::ops::seat::Seat;
+use crate::ops::{self, Lease, Team};
+use crate::sys::signal::Signals;
+use crate::sys::tty;
+use crate::teammate;
+
+pub(super) fn lead(setup: &Setup, args: &Lead) -> Done {
+    let team = setup.team()?;
+    let (lease, seat) = ops::seat::take(&setup.ctx, &team, args.profile.as_deref(), &args.command)?;
+    // Before there is another thread: this one has the terminal.
+    let program = teammate::seat(&setup.ctx, &team, &seat)?;
+    let (over, end) = oneshot::channel();
+    let (code, concluded) = thread::scope(|scope| {
+        let (end_program, policy, team, seat) = (program.ender(), args.how.on_exit, &team, &seat);
+        let loop_of_lead = move || {
+            let concluded = lead_behind(setup, team, seat, policy, lease, end);
+            // Nobody leads any more: a program that does not know it must not go on.
+            if concluded.is_err() {
+                end_program();
+            }
+            concluded
+        };
+        let leading = thread::Builder::new().name("lead".to_owned()).spawn_scoped(scope, loop_of_lead)?;
+        let code = program.stay();
+        tty::let_signals_through();
+        // It may have ended already: the team has gone.
+        let _ = over.send(());
+        let concluded = leading.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+        Ok::<_, Failure>((code, concluded))
+    })?;
+    let conclusion = concluded?;
+    let exit = lead::told(setup, &team, &conclusion)?;
+    let of_program = Exit(u8::try_from(code).unwrap_or(Class::Failed.code()));
+    Ok(if conclusion.left.is_some() { exit } else { of_program })
+}
+
+/// Leads until the team has gone, or until what follows of the program's end is done.
+fn lead_behind(
+    setup: &Setup,
+    team: &Team,
+    seat: &Seat,
+    policy: OnExit,
+    lease: Lease,
+    end: oneshot::Receiver<()>,
+) -> Result<Conclusion, Failure> {
+    ops::seat::brief_program(team, seat)?;
+    let runtime = interrupt::runtime()?;
+    let conclusion = runtime.block_on(async {
+        // As long as the program has the terminal they come to it; from then on here.
+        let mut signals = Signals::new()?;
+        let (desk, wishes) = Desk::new(setup, team, policy)?;
+        let desk = desk.behind(seat.is_told());
+        desk.catch_up()?;
+        let follow = async {
+            // Gone without a word means gone, too.
+            let _ = end.await;
+            desk.unveil();
+            std::future::pending().await
+        };
+        tokio::select! {
+            biased;
+            conclusion = desk.lead(&mut signals, wishes, lease) => conclusion,
+            conclusion = follow => conclusion,
+        }
+    });
+    runtime.shutdown_background();
+    conclusion
+}

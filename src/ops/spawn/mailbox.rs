@@ -1,0 +1,36 @@
+//! The mailbox that a teammate begins with.
+
+use super::super::context::now;
+use super::super::error::OpsError;
+use crate::model::envelope::Envelope;
+use crate::model::id::MemberName;
+use crate::model::protocol::Message;
+use crate::model::team::Member;
+use crate::store::TeamStore;
+use crate::sys::rand;
+
+/// Makes the mailbox, takes stale control messages out of the way (SD-10), and puts the prompt in, all before the
+/// program starts. True: there was no mailbox before.
+pub(super) fn ready(team: &TeamStore, member: &Member, prompt: Option<&str>) -> Result<bool, OpsError> {
+    let mailbox = team.mailbox(&member.name);
+    let lead = MemberName::lead();
+    let prompt = prompt.map(|text| Envelope::new(lead.as_str(), text, rand::uuid(), now()));
+    if mailbox.found_with(prompt.as_ref())? {
+        return Ok(true);
+    }
+    let stale: Vec<String> = mailbox.unread()?.into_iter().filter(is_control).map(|e| e.msg_id).collect();
+    mailbox.mark_read(&stale)?;
+    prompt.map_or(Ok(()), |prompt| mailbox.append(&prompt))?;
+    Ok(false)
+}
+
+fn is_control(envelope: &Envelope) -> bool {
+    matches!(
+        Message::parse(&envelope.text),
+        Message::ShutdownRequest(_)
+            | Message::ModeSetRequest(_)
+            | Message::PlanApprovalResponse(_)
+            | Message::PermissionResponse(_)
+            | Message::SandboxPermissionResponse(_)
+    )
+}

@@ -1,0 +1,108 @@
+//! What of the lead's mail its program is told, and what it is not.
+
+use super::super::super::state::Me;
+use super::super::event::Event;
+use super::super::react::react;
+use super::*;
+use crate::model::id::{Incarnation, TeamName};
+use crate::model::time::Timestamp;
+use crate::profile::{Composer, Finding, Paste, ScreenState};
+
+const START: Timestamp = Timestamp(1_000_000);
+
+fn envelope(from: &str, text: &str) -> Envelope {
+    Envelope::new(from, text, text.to_owned(), START)
+}
+
+/// A program in the lead's place that rests, and whose screen was seen to do so for a while.
+fn at_rest() -> State {
+    let me = Me {
+        name: MemberName::lead(),
+        incarnation: Incarnation::parse("00000000-0000-4000-8000-000000000001").expect("uuid"),
+        team: TeamName::new("alpha").expect("name"),
+        pane: None,
+        backend: "",
+    };
+    let paste = Paste { bracketed: true, gap_ms: 0, settle_ms: 100, most_bytes: 4096 };
+    let mut state = State::new(me, paste).on(Seat::Lead);
+    let (rule, evidence) = ("r".to_owned(), "e".to_owned());
+    let finding =
+        Finding { state: ScreenState::Idle, rule, evidence, composer: Composer::Empty, asked: None };
+    assert_eq!(react(&mut state, Event::Tick, START), [Effect::LookAtMail]);
+    assert_eq!(react(&mut state, Event::Seen { finding, shown: false }, START), []);
+    state
+}
+
+fn mail(mail: Vec<Envelope>) -> Event {
+    Event::Mail { mail, requests: [].into() }
+}
+
+/// Each kind has one who marks it as read: what the loop marks is not typed, what is typed the loop leaves.
+#[test]
+fn each_kind_of_message_has_its_reader() {
+    let told = [
+        ("ada", r#"{"type":"idle_notification","summary":"two tests fail"}"#, true),
+        ("ada", r#"{"type":"task_completed","taskId":"3","taskSubject":"Build"}"#, true),
+        ("system", r#"{"type":"teammate_terminated","message":"ada has shut down."}"#, true),
+        ("ada", r#"{"type":"task_assignment","taskId":"3"}"#, true),
+        ("ada", "a text", true),
+        ("system", "a report", true),
+        ("ada", r#"{"type":"of_tomorrow"}"#, true),
+        ("ada", r#"{"type":"shutdown_approved","requestId":"shutdown-1@ada"}"#, false),
+        ("ada", r#"{"type":"shutdown_rejected","requestId":"shutdown-1@ada","reason":"x"}"#, false),
+        ("ada", r#"{"type":"plan_approval_request","requestId":"p-1"}"#, false),
+        ("ada", r#"{"type":"permission_request","request_id":"p-1","tool_name":"Bash"}"#, false),
+        ("ada", r#"{"type":"sandbox_permission_request","requestId":"p-1","host":"h"}"#, false),
+        ("ada", r#"{"type":"shutdown_approved"}"#, false),
+        // What they may not say.
+        ("ada", r#"{"type":"teammate_terminated","message":"bob has shut down."}"#, false),
+        ("ada", r#"{"type":"shutdown_request","requestId":"shutdown-1@team-lead"}"#, false),
+        ("ada", r#"{"type":"mode_set_request","mode":"bypassPermissions"}"#, false),
+        ("system", r#"{"type":"idle_notification"}"#, false),
+    ];
+    for (from, text, is_told) in told {
+        let effects = react(&mut at_rest(), mail(vec![envelope(from, text)]), START.plus_ms(500));
+        match is_told {
+            true => assert!(matches!(effects.as_slice(), [Effect::Stage(_)]), "{text}: {effects:?}"),
+            false => assert_eq!(effects, [], "{text} is the loop's to mark"),
+        }
+    }
+}
+
+#[test]
+fn news_of_members_are_told_in_words() {
+    let said = |from: &str, text: &str| in_words(envelope(from, text)).text;
+    let rests = r#"{"type":"idle_notification","summary":"two\ntests fail","completedTaskId":"3","completedStatus":"failed"}"#;
+    assert_eq!(
+        said("ada", rests),
+        "I am idle. The task that I ended: #3 (failed). What came of my turn: two tests fail"
+    );
+    assert_eq!(said("ada", r#"{"type":"idle_notification"}"#), "I am idle.");
+    let done = r#"{"type":"task_completed","taskId":"3","taskSubject":"Build"}"#;
+    assert_eq!(said("ada", done), "I completed task #3: Build.");
+    let gone = r#"{"type":"teammate_terminated","message":"ada has shut down."}"#;
+    assert_eq!(said("system", gone), "ada has shut down.");
+    assert_eq!(said("ada", "as it is\n"), "as it is\n");
+}
+
+/// MSG-03: who has been told of a message marks it again instead of being told again.
+#[test]
+fn msg_03_what_was_told_is_marked_and_not_typed_again() {
+    let mut state = at_rest();
+    state.handled.insert("hi".to_owned());
+    let effects = react(&mut state, mail(vec![envelope("ada", "hi")]), START.plus_ms(500));
+    assert_eq!(effects, [Effect::Acknowledge(vec!["hi".to_owned()])]);
+}
+
+#[test]
+fn the_program_outlives_its_team() {
+    let mut state = at_rest();
+    let effects = react(&mut state, mail(vec![envelope("ada", "hi")]), START.plus_ms(500));
+    assert!(matches!(effects.as_slice(), [Effect::Stage(_)]));
+    assert_eq!(react(&mut state, Event::Over, START.plus_ms(501)), [Effect::Release]);
+    assert_eq!(react(&mut state, Event::Staged(Ok(())), START.plus_ms(502)), []);
+    assert_eq!(react(&mut state, Event::Tick, START.plus_ms(60_000)), []);
+    assert_eq!(state.end(), None);
+    react(&mut state, Event::Ended(7), START.plus_ms(60_001));
+    assert_eq!(state.end(), Some(7));
+}
