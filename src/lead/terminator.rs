@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
+use tokio::time::timeout;
 
 use super::event::Terminated;
 use super::sources::Signal;
@@ -11,6 +12,8 @@ use crate::ops::terminate::{Ending, terminate_all};
 use crate::ops::{Context, Team};
 use crate::sys::failpoint;
 
+/// Those who are asked to end together become due one after the other: the first waits so long for the others.
+const GATHER: Duration = Duration::from_millis(5);
 /// What becomes due while a batch is underway makes the next batch. One that takes longer than this does not hold up
 /// the next one.
 const HEAD_START: Duration = Duration::from_millis(200);
@@ -37,16 +40,20 @@ async fn end_in_batches(
 ) {
     while let Some(first) = due.recv().await {
         let mut batch = vec![first];
-        while let Ok(next) = due.try_recv() {
-            batch.push(next);
-        }
+        let gathered = timeout(GATHER, async {
+            while let Some(next) = due.recv().await {
+                batch.push(next);
+            }
+        });
+        // In time only when nobody can send any more.
+        let _ = gathered.await;
         let (ctx, team, signals) = (ctx.clone(), team.clone(), signals.clone());
         let ended = tokio::task::spawn_blocking(move || {
             // The driver may have ended: then nobody wants to know.
             let _ = signals.send(Signal::Terminated(end(&ctx, &team, batch)));
         });
         // Whether in time or not: it reports by itself.
-        let _ = tokio::time::timeout(HEAD_START, ended).await;
+        let _ = timeout(HEAD_START, ended).await;
     }
 }
 

@@ -54,18 +54,24 @@ impl Manner {
 }
 
 /// What is looked for on the screen afterwards: the end of the last message, after who wrote it. Only letters and digits
-/// count, since a screen breaks lines where it likes and puts frames and bullets beside them.
+/// count, since a screen breaks lines where it likes and puts frames and bullets beside them; see [`counts`].
 pub(super) fn mark(rendered: &[String]) -> Option<String> {
     let last = rendered.last()?;
     let body = last.strip_suffix("\n</teammate-message>").unwrap_or(last);
-    let chars: Vec<char> = body.chars().filter(|c| c.is_alphanumeric()).collect();
+    let chars: Vec<char> = body.chars().filter(|c| counts(*c)).collect();
     Some(chars[chars.len().saturating_sub(MARK)..].iter().collect())
 }
 
 /// Whether the mark stands in these rows.
 pub(super) fn shows(rows: &[String], mark: &str) -> bool {
-    let seen: String = rows.iter().flat_map(|row| row.chars()).filter(|c| c.is_alphanumeric()).collect();
+    let seen: String = rows.iter().flat_map(|row| row.chars()).filter(|c| counts(*c)).collect();
     seen.contains(mark)
+}
+
+/// Letters and digits that programs of any age show as they are. Of what Unicode has been given since 2015 nearly all lies
+/// beyond the first plane and the ideographs, and a program with older tables puts a mark in its place.
+fn counts(c: char) -> bool {
+    c.is_alphanumeric() && (c < '\u{10000}' || ('\u{20000}'..='\u{2ebe0}').contains(&c))
 }
 
 #[cfg(test)]
@@ -75,6 +81,17 @@ mod tests {
 
     fn message(text: &str) -> Envelope {
         Envelope::new("bob", text, "id-1".to_owned(), Timestamp(1))
+    }
+
+    /// MSG-08: a program whose Unicode is older than ours shows `?` for a letter that it does not know.
+    #[test]
+    fn msg_08_a_letter_that_older_programs_do_not_show_is_not_waited_for() {
+        let paste = Manner { bracketed: true, most_bytes: 100 };
+        let rendered = paste.render(&message("see the file \u{16d41}\u{1e031}"), None);
+        let mark = mark(&[rendered]).expect("a mark");
+        assert!(mark.ends_with("seethefile"), "{mark}");
+        assert!(shows(&["> see the".to_owned(), "  file ??".to_owned()], "seethefile"));
+        assert!(counts('𠀀') && counts('字') && counts('ü') && !counts('\u{16d41}'));
     }
 
     #[test]
