@@ -1,7 +1,6 @@
 //! `shutdown`: asking members to end. This verb files the request and puts it into the mailbox; carrying it out to the
 //! end is the lead's, whoever that is (SD-01).
 
-use std::thread;
 use std::time::Duration;
 
 use serde::Serialize;
@@ -17,6 +16,7 @@ use crate::model::record::MemberRecord;
 use crate::model::request::{Parting, ShutdownOutcome, ShutdownRequest};
 use crate::store::{StoreError, TeamStore};
 use crate::sys::clock::Deadline;
+use crate::sys::hands::side_by_side;
 use crate::sys::{failpoint, rand};
 
 /// So many mailboxes are written at once.
@@ -71,16 +71,8 @@ fn hurry(team: &TeamStore, earlier: &ShutdownRequest, wish: &Wish) -> Result<Shu
 
 /// Side by side: each message is waited for on its way to the disk, and the disk takes many at a time.
 fn send_all(team: &TeamStore, new: &[(&MemberRecord, ShutdownRequest)], wish: &Wish) -> Result<(), OpsError> {
-    let hands = new.len().clamp(1, AT_ONCE);
-    thread::scope(|scope| {
-        let parts = new.chunks(new.len().div_ceil(hands).max(1));
-        let send = |part: &[(&MemberRecord, ShutdownRequest)]| {
-            part.iter().try_for_each(|(record, request)| tell(team, record, request, wish))
-        };
-        let hands: Vec<_> = parts.map(|part| scope.spawn(move || send(part))).collect();
-        let lost = || OpsError::NotEnded { what: "a thread that asks members to end was lost".to_owned() };
-        hands.into_iter().try_for_each(|hand| hand.join().unwrap_or_else(|_| Err(lost())))
-    })
+    let tell = |(record, request): &(&MemberRecord, ShutdownRequest)| tell(team, record, request, wish);
+    side_by_side(new, AT_ONCE, tell).into_iter().collect()
 }
 
 pub(super) fn record_of(team: &TeamStore, name: &MemberName) -> Result<MemberRecord, OpsError> {

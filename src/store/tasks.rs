@@ -1,8 +1,6 @@
 //! The task board's files: ids, claims, edges and ends, each under the locks that Claude Code takes (protocol.md,
 //! sections 2 and 6). Lock order: the task list first, then one task at a time; never two tasks at once.
 
-use std::thread;
-
 use serde_json::Value;
 
 use super::document::{self, Kept, Place, Shared};
@@ -15,6 +13,7 @@ use crate::model::task::{Extra, Outcome, Task, TaskState};
 use crate::model::time::Timestamp;
 use crate::model::wire::Object;
 use crate::sys::fs;
+use crate::sys::hands;
 use crate::sys::lock::{Afterwards, DirLock, Gate, LOCK_DEADLINE};
 use crate::sys::rand;
 
@@ -82,18 +81,8 @@ impl TeamStore {
 
     /// Many tasks, by id; a large board is read by all cores.
     fn read_tasks(&self, ids: &[TaskId]) -> Vec<(TaskId, Result<Option<Task>, StoreError>)> {
-        let read = |ids: &[TaskId]| ids.iter().map(|id| (*id, self.task(*id))).collect::<Vec<_>>();
-        let hands = thread::available_parallelism().map_or(1, usize::from).min(4);
-        if hands == 1 || ids.len() < WORTH_A_THREAD {
-            return read(ids);
-        }
-        thread::scope(|scope| {
-            let parts = ids.chunks(ids.len().div_ceil(hands));
-            let readers: Vec<_> = parts.map(|part| (part, scope.spawn(move || read(part)))).collect();
-            let joined =
-                readers.into_iter().map(|(part, reader)| reader.join().unwrap_or_else(|_| read(part)));
-            joined.flatten().collect()
-        })
+        let hands = if ids.len() < WORTH_A_THREAD { 1 } else { hands::cores() };
+        hands::side_by_side(ids, hands, |id| (*id, self.task(*id)))
     }
 
     /// One task; none if it is not on the board.

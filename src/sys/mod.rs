@@ -9,6 +9,7 @@ pub(crate) mod env;
 pub(crate) mod exec;
 pub(crate) mod failpoint;
 pub(crate) mod fs;
+pub(crate) mod hands;
 pub(crate) mod knock;
 pub(crate) mod lock;
 pub(crate) mod proc;
