@@ -10,7 +10,7 @@ use crate::model::id::{Incarnation, MemberName, TaskId};
 use crate::model::lifecycle::Cause;
 use crate::model::protocol::{Message, TeammateTerminated};
 use crate::model::record::MemberRecord;
-use crate::store::TeamStore;
+use crate::store::{StoreError, TeamStore};
 use crate::sys::failpoint;
 
 /// A run that is over.
@@ -41,11 +41,14 @@ pub(crate) fn retire(team: &TeamStore, retirements: &[Retirement]) -> Result<(),
     team.record_all(news)?;
     failpoint::hit("retire.ended");
     let left = team.change_roster(|roster| {
-        Ok(latest.iter().map(|one| roster.leave(&one.name)).collect::<Vec<bool>>())
+        // Looked at again: under this lock the next run of the same name begins.
+        let leave = |one: &&Retirement| Ok(is_latest(team, one)?.then(|| roster.leave(&one.name)));
+        latest.iter().map(leave).collect::<Result<Vec<Option<bool>>, _>>()
     })?;
     failpoint::hit("retire.left");
     let mut gone = Vec::new();
-    for (one, was_on) in latest.into_iter().zip(left) {
+    for (one, left) in latest.into_iter().zip(left) {
+        let Some(was_on) = left else { continue };
         match task::release(team, &one.name) {
             Ok(released) if was_on => gone.push((one, released.iter().map(|t| t.id).collect())),
             Ok(_) => {}
@@ -71,8 +74,11 @@ pub(super) fn take_off(ctx: &Context, team: &TeamStore, record: &MemberRecord) -
 /// roster entry and tasks would be (SD-10).
 fn end(team: &TeamStore, one: &Retirement) -> Result<(Option<Note>, bool), OpsError> {
     let next = presence::end(team, &one.name, &one.incarnation, one.cause, &one.reason)?;
-    let is_latest = team.member_record(&one.name)?.is_none_or(|record| record.is(&one.incarnation));
-    Ok((next.map(|state| presence::news(&one.name, state, Some(&one.reason))), is_latest))
+    Ok((next.map(|state| presence::news(&one.name, state, Some(&one.reason))), is_latest(team, one)?))
+}
+
+fn is_latest(team: &TeamStore, one: &Retirement) -> Result<bool, StoreError> {
+    Ok(team.member_record(&one.name)?.is_none_or(|record| record.is(&one.incarnation)))
 }
 
 /// The notices to the lead's mailbox, in the observed form, and to the journal.
@@ -116,4 +122,66 @@ fn notice(one: &Retirement, released: &[TaskId]) -> Message {
         message.push_str(&format!(" Its tasks are free again: {}.", ids.join(", ")));
     }
     Message::TeammateTerminated(TeammateTerminated { message })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::thread;
+    use std::time::Duration;
+
+    use serde_json::json;
+
+    use super::*;
+    use crate::model::id::TeamName;
+    use crate::model::sample;
+    use crate::model::settings::Settings;
+    use crate::model::team::{Member, Team};
+    use crate::model::time::Timestamp;
+    use crate::store::Store;
+
+    const AT: Timestamp = Timestamp(1);
+
+    /// SD-10: a run of the same name that begins while the one before is taken off the team keeps its place on it.
+    #[test]
+    fn sd_10_the_next_run_that_begins_meanwhile_stays_on_the_team() {
+        let dir = tempfile::tempdir().expect("a temporary directory");
+        let name = TeamName::new("demo").expect("name");
+        let file = Team::found(&name, "", "team-lead", "session", "/", AT);
+        let team = Store::at(dir.path()).create(&name, &file, &Settings::by_hand(8)).expect("a team");
+        let entry = json!({"name": "ann", "agentId": "ann@demo"});
+        let member = entry.as_object().and_then(Member::read).expect("an entry");
+        team.change_roster(|roster| roster.join(&member)).expect("on the roster");
+        let [before, after] = [1, 2].map(|n| sample::record("ann", sample::run(n), "worker", AT));
+        team.begin_record(&before).expect("a record");
+        let gone = Retirement {
+            name: before.name.clone(),
+            incarnation: before.incarnation.clone(),
+            cause: Cause::Vanished,
+            reason: "its process is gone".to_owned(),
+        };
+        let changes = team.changes().expect("a watch");
+        let begins = |team: &TeamStore| {
+            let is_told = || !team.events_from(0).expect("the journal").0.is_empty();
+            while !is_told() {
+                assert!(changes.wait(Duration::from_secs(20)), "the first run was not brought to its end");
+            }
+            team.begin_record(&after)
+        };
+        let (held, is_held) = std::sync::mpsc::channel();
+        let (store, gone) = (&team, &[gone]);
+        thread::scope(|scope| {
+            let retiring = scope.spawn(move || {
+                is_held.recv().expect("the roster is held");
+                retire(store, gone)
+            });
+            let begun = team.change_roster(|_| {
+                held.send(()).expect("it waits for it");
+                begins(&team)
+            });
+            begun.expect("the next run begins");
+            retiring.join().expect("no panic").expect("retired");
+        });
+        assert!(team.team().expect("the team").member(&after.name).is_some());
+        assert_eq!(team.member_record(&after.name).expect("readable"), Some(after));
+    }
 }
