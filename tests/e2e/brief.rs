@@ -4,15 +4,7 @@ use std::fs;
 
 use serde_json::{Value, json};
 
-use crate::harness::{Stage, wait_for};
-
-const FAKE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/fixtures/fake-tui");
-
-fn profile(stage: &Stage, name: &str, text: &str) {
-    let dir = stage.root().join("phalanx/profiles");
-    fs::create_dir_all(&dir).expect("dir");
-    fs::write(dir.join(format!("{name}.toml")), text).expect("profile");
-}
+use crate::harness::{FAKE_TUI, Stage, wait_for};
 
 /// CR-06: an agent that has forgotten its team gets it back with one command.
 #[test]
@@ -44,13 +36,14 @@ fn the_brief_follows_the_roster() {
 #[test]
 fn en_04_a_wrapped_program_is_briefed_in_its_first_message() {
     let stage = Stage::new();
-    let fake = fs::read_to_string(format!("{FAKE}/fake.toml")).expect("profile");
-    let fake = fake.replace("brief = \"none\"", "brief = \"first-message\"").replace("4096", "100000");
-    profile(&stage, "told", &fake.replace("[\"{command}\"]", &format!("[\"{FAKE}/fake-tui\", \"log\"]")));
+    stage.fake_tui(|sheet| {
+        let told = sheet.replace("brief = \"none\"", "brief = \"first-message\"").replace("4096", "100000");
+        told.replace("[\"{command}\"]", &format!("[\"{FAKE_TUI}\", \"log\"]"))
+    });
     let manifest = stage.file(
         "team.toml",
         "[team]\nname = \"alpha\"\nfinish = \"manual\"\nbackend = \"pty\"\n[role.scout]\nprompt = \"MARKER: look\"\n\
-         [[member]]\nname = \"ada\"\nprofile = \"told\"\nrole = \"scout\"\nprompt = \"begin here\"\n[[member]]\nname = \"bob\"\n",
+         [[member]]\nname = \"ada\"\nprofile = \"fake\"\nrole = \"scout\"\nprompt = \"begin here\"\n[[member]]\nname = \"bob\"\n",
     );
     stage.phalanx(&["up", &manifest, "--detach"]).expect(0);
     let turn = |nth: usize| {
@@ -86,7 +79,7 @@ fn the_brief_goes_in_as_the_profile_says() {
     stage.phalanx(&["team", "create", "alpha"]).expect(0);
     let sheet = "about = \"x\"\nruns = \"native\"\n[launch]\nargv = [[\"agent\"], [\"--append-system-prompt\", \"{brief}\"]]\n\
                  prompt = \"mailbox\"\nbrief = \"argv\"\n[ready]\nwhen = \"settled\"\n";
-    profile(&stage, "flag", sheet);
+    stage.profile("flag", sheet);
     let dry = |more: &[&str]| {
         stage
             .phalanx(&[&["--json", "spawn", "ada", "--dry-run", "--prompt", "go"], more].concat())
@@ -108,7 +101,7 @@ fn the_brief_goes_in_as_the_profile_says() {
         assert!(!plan.to_string().contains("system_context"), "{how}: {plan}");
         assert_eq!(plan["brief"], json!(null), "{how}");
     }
-    profile(&stage, "flag", &sheet.replace("brief = \"argv\"", "brief = \"first-message\""));
+    stage.profile("flag", &sheet.replace("brief = \"argv\"", "brief = \"first-message\""));
     let refused = stage.phalanx(&["spawn", "ada", "--profile", "flag", "--dry-run"]).expect(2).stderr;
     assert!(refused.contains("has `{brief}` exactly when `brief` is \"argv\""), "{refused}");
     stage.phalanx(&["down"]).expect(0);

@@ -136,9 +136,7 @@ fn tmux_each_team_falls_back_for_itself() {
 fn without_any_place_a_program_answers_once() {
     let stage = Stage::without_tmux();
     stage.phalanx(&["team", "create", "alpha"]).expect(0);
-    let profiles = stage.root().join("phalanx/profiles");
-    std::fs::create_dir_all(&profiles).expect("dir");
-    std::fs::write(profiles.join("asker.toml"), ASKER).expect("profile");
+    stage.profile("asker", ASKER);
     let order = ["--json", "spawn", "bob", "--profile", "asker", "--prompt", "why; $(touch no)"];
     let run = without_terminals(&stage, &order).expect(0);
     let told = run.stderr.lines().find(|l| l.starts_with("[FALLBACK] "));

@@ -4,9 +4,7 @@ use std::fs;
 
 use serde_json::{Value, json};
 
-use crate::harness::{Background, Stage, wait_for};
-
-const FAKE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/fixtures/fake-tui");
+use crate::harness::{Background, FAKE_TUI, Stage, wait_for};
 
 /// A team led here with one wrapped member, `ada`, that is asked to run `ls -l`.
 struct Cast {
@@ -18,15 +16,11 @@ impl Cast {
     /// `team`: more lines for the manifest. `profile`: what becomes of the profile's text.
     fn new(backend: &str, team: &str, switch: Option<&str>, profile: fn(String) -> String) -> Cast {
         let stage = Stage::new();
-        let profiles = stage.root().join("phalanx/profiles");
-        fs::create_dir_all(&profiles).expect("dir");
-        let words: Vec<String> = [format!("{FAKE}/fake-tui"), stage.at("log").display().to_string()]
+        let words: Vec<String> = [FAKE_TUI.to_owned(), stage.at("log").display().to_string()]
             .into_iter()
             .chain(switch.map(str::to_owned))
             .collect();
-        let fake = fs::read_to_string(format!("{FAKE}/fake.toml")).expect("profile");
-        let fake = profile(fake).replace("[[\"{command}\"]]", &format!("[{words:?}]"));
-        fs::write(profiles.join("fake.toml"), fake).expect("profile");
+        stage.fake_tui(|sheet| profile(sheet).replace("[[\"{command}\"]]", &format!("[{words:?}]")));
         let manifest = format!(
             "[team]\nname = \"alpha\"\nfinish = \"manual\"\nbackend = \"{backend}\"\n{team}\n\
              [[member]]\nname = \"ada\"\nprofile = \"fake\"\n"

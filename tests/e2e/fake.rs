@@ -13,8 +13,6 @@ pub fn profile(stage: &Stage, name: &str, words: &[&str]) {
     let python =
         std::process::Command::new("python3").args(["-c", "import sys; print(sys.executable)"]).output();
     let python = String::from_utf8(python.expect("python3").stdout).expect("a path");
-    let dir = stage.root().join("phalanx/profiles");
-    std::fs::create_dir_all(&dir).expect("profiles");
     let agent = concat!(env!("CARGO_MANIFEST_DIR"), "/fixtures/fake-agent");
     let text = format!(
         "about = \"plays a member\"\nruns = \"native\"\nreads_mail = true\n\
@@ -22,5 +20,5 @@ pub fn profile(stage: &Stage, name: &str, words: &[&str]) {
          [launch.modes]\ndefault = []\n[ready]\nwhen = \"settled\"\nsettle_ms = 100\n",
         python.trim(),
     );
-    std::fs::write(dir.join(format!("{name}.toml")), text).expect("profile");
+    stage.profile(name, &text);
 }

@@ -13,6 +13,9 @@ use tempfile::TempDir;
 /// How long anything may take before the test fails.
 pub const PATIENCE: Duration = Duration::from_secs(30);
 
+/// A program that plays an agent's and logs each turn that it is given.
+pub const FAKE_TUI: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/fixtures/fake-tui/fake-tui");
+
 pub struct Stage {
     dir: TempDir,
     path: String,
@@ -129,6 +132,19 @@ impl Stage {
         let path = self.at("work").join(name);
         fs::write(&path, text).expect("file");
         path.to_string_lossy().into_owned()
+    }
+
+    /// A profile of the user's own.
+    pub fn profile(&self, name: &str, text: &str) {
+        let profiles = self.root().join("phalanx/profiles");
+        fs::create_dir_all(&profiles).expect("profiles");
+        fs::write(profiles.join(format!("{name}.toml")), text).expect("profile");
+    }
+
+    /// The profile `fake` of [`FAKE_TUI`], as `edit` makes it.
+    pub fn fake_tui(&self, edit: impl FnOnce(String) -> String) {
+        let sheet = fs::read_to_string(Path::new(FAKE_TUI).with_file_name("fake.toml"));
+        self.profile("fake", &edit(sheet.expect("profile")));
     }
 
     /// A command with this stage's environment and nothing else.

@@ -27,9 +27,7 @@ fn ada(stage: &Stage) -> Value {
 #[test]
 fn cr_02_a_member_that_hangs_is_told_of_and_lives() {
     let stage = Stage::without_tmux();
-    let profiles = stage.root().join("phalanx/profiles");
-    std::fs::create_dir_all(&profiles).expect("dir");
-    std::fs::write(profiles.join("mute.toml"), MUTE).expect("profile");
+    stage.profile("mute", MUTE);
     let manifest = stage.file("quick.toml", QUICK);
     stage.phalanx(&["up", &manifest, "--detach"]).expect(0);
     let pid = ada(&stage)["pid"].clone();

@@ -8,12 +8,10 @@ use crate::harness::{Stage, wait_for};
 
 /// A profile whose program leaves its mailbox alone.
 fn install(stage: &Stage) {
-    let dir = stage.root().join("phalanx/profiles");
-    fs::create_dir_all(&dir).expect("profiles");
     let text = "about = \"reads nothing\"\nruns = \"native\"\nreads_mail = true\n\
                 [launch]\nargv = [[\"sleep\", \"600\"]]\nprompt = \"mailbox\"\n\
                 [launch.modes]\ndefault = []\n[ready]\nwhen = \"settled\"\nsettle_ms = 10\n";
-    fs::write(dir.join("mute.toml"), text).expect("profile");
+    stage.profile("mute", text);
 }
 
 fn with_ada() -> Stage {

@@ -137,14 +137,12 @@ fn profiles_are_listed_shown_and_tested() {
         listed.as_array().expect("a list").iter().filter_map(|one| one["name"].as_str()).collect();
     assert_eq!(names, ["aider", "claude", "codex", "gemini", "opencode", "shell", "worker"]);
     let sheet = stage.phalanx(&["profile", "show", "codex"]).expect(0).stdout;
-    let own = stage.root().join("phalanx/profiles");
-    std::fs::create_dir_all(&own).expect("dir");
-    std::fs::write(own.join("mine.toml"), &sheet).expect("file");
+    stage.profile("mine", &sheet);
     let (ours, theirs) = (["--json", "profile", "show", "mine"], ["--json", "profile", "show", "codex"]);
     let mut mine = stage.phalanx(&ours).expect(0).json();
     mine["name"] = json!("codex");
     assert_eq!(mine, stage.phalanx(&theirs).expect(0).json(), "what is shown can be read again");
-    std::fs::write(own.join("mine.toml"), format!("{sheet}\nspeed = 1\n")).expect("file");
+    stage.profile("mine", &format!("{sheet}\nspeed = 1\n"));
     let run = stage.phalanx(&["profile", "show", "mine"]).expect(2);
     assert!(run.stderr.contains("mine.toml:") && run.stderr.contains("unknown key `speed`"), "{run:?}");
     let screen = stage.file("a.ansi", "\x1b[2JSign in with ChatGPT\r\nPress enter to continue");

@@ -77,13 +77,11 @@ fn cr_05_whoever_failed_or_vanished_is_started_again_as_it_was() {
 #[test]
 fn a_program_that_can_goes_on_with_its_session() {
     let stage = Stage::without_tmux();
-    let profiles = stage.root().join("phalanx/profiles");
-    std::fs::create_dir_all(&profiles).expect("dir");
     let profile = "about = \"keeps sessions\"\nruns = \"native\"\nreads_mail = false\n[launch]\n\
         argv = [[\"sh\", \"-c\", \"echo fresh; exec sleep 300\"]]\nprompt = \"mailbox\"\n\
         resume = [[\"sh\", \"-c\", \"echo session=$1.; exec sleep 300\", \"sh\", \"{resume}\"]]\n\
         [ready]\nwhen = \"settled\"\nsettle_ms = 100\n";
-    std::fs::write(profiles.join("keeps.toml"), profile).expect("profile");
+    stage.profile("keeps", profile);
     stage.phalanx(&["team", "create", "demo"]).expect(0);
     stage.phalanx(&["spawn", "ada", "--profile", "keeps"]).expect(0);
     fell(&stage, "ada");
@@ -126,9 +124,7 @@ settle_ms = 300
 #[test]
 fn cr_05_a_session_that_was_chosen_is_gone_on_with() {
     let stage = Stage::without_tmux();
-    let profiles = stage.root().join("phalanx/profiles");
-    std::fs::create_dir_all(&profiles).expect("dir");
-    std::fs::write(profiles.join("chosen.toml"), CHOSEN).expect("profile");
+    stage.profile("chosen", CHOSEN);
     stage.phalanx(&["team", "create", "demo"]).expect(0);
     stage.phalanx(&["spawn", "ada", "--profile", "chosen", "--model", "big", "--prompt", "FIRST"]).expect(0);
     let session = record(&stage, "ada")["session"].as_str().expect("a session").to_owned();
@@ -166,8 +162,6 @@ fn cr_05_a_session_that_was_chosen_is_gone_on_with() {
 #[test]
 fn cr_05_a_session_that_a_hook_told_is_gone_on_with() {
     let stage = Stage::without_tmux();
-    let profiles = stage.root().join("phalanx/profiles");
-    std::fs::create_dir_all(&profiles).expect("dir");
     let sheet = r#"about = "tells its session"
 runs = "native"
 reads_mail = true
@@ -183,7 +177,7 @@ resume = [["sh", "-c", 'exec sleep 300', "sh", "{resume}"]]
 when = "settled"
 settle_ms = 300
 "#;
-    std::fs::write(profiles.join("tells.toml"), sheet).expect("profile");
+    stage.profile("tells", sheet);
     stage.phalanx(&["team", "create", "demo"]).expect(0);
     stage.phalanx(&["spawn", "ada", "--profile", "tells"]).expect(0);
     wait_for("all reports", || std::fs::exists(stage.at("work/said")).expect("looked").then_some(()));

@@ -7,9 +7,7 @@ use std::process::Command;
 
 use serde_json::{Value, json};
 
-use crate::harness::{Run, Stage, binary, wait_for};
-
-const FAKE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/fixtures/fake-tui");
+use crate::harness::{FAKE_TUI, Run, Stage, binary, wait_for};
 
 /// A team `alpha` and a person at a terminal of 120x40, in tmux.
 struct Desk {
@@ -20,9 +18,7 @@ struct Desk {
 impl Desk {
     fn new() -> Desk {
         let stage = Stage::new();
-        let profiles = stage.root().join("phalanx/profiles");
-        fs::create_dir_all(&profiles).expect("dir");
-        fs::copy(format!("{FAKE}/fake.toml"), profiles.join("fake.toml")).expect("profile");
+        stage.fake_tui(|sheet| sheet);
         stage.phalanx(&["team", "create", "alpha"]).expect(0);
         let log = stage.at("log");
         Desk { stage, log }
@@ -42,7 +38,7 @@ impl Desk {
 
     /// The same with the program that logs its turns.
     fn lead_fake(&self, options: &str, switches: &str) {
-        let program = format!("{FAKE}/fake-tui {} {switches}", self.log.display());
+        let program = format!("{FAKE_TUI} {} {switches}", self.log.display());
         self.lead(&format!("--profile fake {options}"), &program);
         wait_for("the program is up", || self.screen().contains("= idle").then_some(()));
     }
@@ -155,7 +151,7 @@ fn tmux_msg_03_the_lead_may_be_killed_at_each_step() {
         let desk = Desk::new();
         desk.stage.phalanx(&["spawn", "ada", "--backend", "pty"]).expect(0);
         desk.stage.phalanx(&["--as", "ada", "send", "team-lead", "ONCE"]).expect(0);
-        let program = format!("{FAKE}/fake-tui {}", desk.log.display());
+        let program = format!("{FAKE_TUI} {}", desk.log.display());
         desk.person(&["start-server", ";", "set-option", "-g", "exit-empty", "off"]);
         desk.person(&["set-environment", "-g", "PHALANX_FAILPOINT", point]);
         desk.lead("--profile fake", &program);
@@ -294,9 +290,7 @@ fn tmux_sd_12_a_closed_terminal_and_a_program_that_is_none() {
 #[test]
 fn tmux_id_02_the_program_is_briefed() {
     let desk = Desk::new();
-    let file = desk.stage.root().join("phalanx/profiles/fake.toml");
-    let sheet = fs::read_to_string(&file).expect("profile");
-    fs::write(&file, sheet.replace("brief = \"none\"", "brief = \"first-message\"")).expect("profile");
+    desk.stage.fake_tui(|sheet| sheet.replace("brief = \"none\"", "brief = \"first-message\""));
     desk.lead_fake("", "");
     let told = desk.told("</system_context>");
     assert!(told.contains("You are `team-lead`, the lead of the team `alpha`"), "{told}");

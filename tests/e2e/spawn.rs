@@ -66,11 +66,9 @@ fn sp_09_what_does_not_come_up_leaves_nothing() {
 #[test]
 fn id_03_who_says_no_hello_is_no_member() {
     let stage = Stage::without_tmux();
-    let profiles = stage.root().join("phalanx/profiles");
-    std::fs::create_dir_all(&profiles).expect("dir");
     let mute = "about = \"never finds its mailbox\"\nruns = \"native\"\nreads_mail = true\n[launch]\n\
                 argv = [[\"sleep\", \"300\"]]\nprompt = \"mailbox\"\n[ready]\nwhen = \"hello\"\n";
-    std::fs::write(profiles.join("mute.toml"), mute).expect("profile");
+    stage.profile("mute", mute);
     stage.phalanx(&["team", "create", "alpha"]).expect(0);
     let run = stage.phalanx(&["spawn", "bob", "--profile", "mute", "--deadline", "1"]).expect(5);
     assert!(run.stderr.contains("`bob` did not prove"), "{run:?}");

@@ -24,9 +24,7 @@ settle_ms = 10
 /// A stage where this profile is known.
 fn stage() -> Stage {
     let stage = Stage::without_tmux();
-    let dir = stage.root().join("phalanx/profiles");
-    fs::create_dir_all(&dir).expect("profiles");
-    fs::write(dir.join("asker.toml"), ASKER).expect("profile");
+    stage.profile("asker", ASKER);
     stage
 }
 
@@ -303,7 +301,7 @@ fn what_cannot_be_one_run_is_refused() {
         ("profile = \"asker\"\ntask_only = true\nstart = \"now\"", "both `task_only` and `start`"),
     ];
     let mute = ASKER.lines().filter(|line| !line.starts_with("once")).collect::<Vec<_>>().join("\n");
-    fs::write(stage.root().join("phalanx/profiles/mute.toml"), mute).expect("profile");
+    stage.profile("mute", &mute);
     for (member, expected) in table {
         let text =
             format!("[team]\nname = \"alpha\"\nmode = \"task\"\n[[member]]\nname = \"dev\"\n{member}\n");

@@ -203,12 +203,10 @@ fn what_a_merge_would_come_to_is_told_and_not_done() {
 #[test]
 fn tk_09_two_agents_in_one_checkout_are_warned_of() {
     let stage = stage();
-    let profiles = stage.root().join("phalanx/profiles");
-    fs::create_dir_all(&profiles).expect("dir");
     let sheet = "about = \"an agent\"\nruns = \"native\"\nreads_mail = false\n\
         [launch]\nargv = [[\"sleep\", \"300\"]]\nprompt = \"mailbox\"\n\
         [ready]\nwhen = \"settled\"\nsettle_ms = 50\n";
-    fs::write(profiles.join("agent.toml"), sheet).expect("sheet");
+    stage.profile("agent", sheet);
     let agent = |name: &str, more: &[&str]| {
         let head = ["spawn", name, "--backend", "pty", "--profile", "agent"];
         stage.phalanx(&[&head[..], more].concat()).expect(0).stderr

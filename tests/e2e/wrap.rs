@@ -8,9 +8,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
-use crate::harness::{Run, Stage, binary, wait_for, wait_within};
-
-const FAKE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/fixtures/fake-tui");
+use crate::harness::{FAKE_TUI, Run, Stage, binary, wait_for, wait_within};
 
 /// A team with one wrapped member, `ada`.
 struct Cast {
@@ -23,9 +21,7 @@ struct Cast {
 impl Cast {
     fn new(backend: &'static str, switches: &[&str]) -> Cast {
         let stage = Stage::new();
-        let profiles = stage.root().join("phalanx/profiles");
-        fs::create_dir_all(&profiles).expect("dir");
-        fs::copy(format!("{FAKE}/fake.toml"), profiles.join("fake.toml")).expect("profile");
+        stage.fake_tui(|sheet| sheet);
         stage.phalanx(&["team", "create", "alpha"]).expect(0);
         let log = stage.at("log");
         let switches = switches.iter().map(|s| (*s).to_owned()).collect();
@@ -36,9 +32,9 @@ impl Cast {
 
     /// Starts `ada` with these options of `spawn`.
     fn spawn(&self, options: &[&str]) {
-        let (program, log) = (format!("{FAKE}/fake-tui"), self.log.to_string_lossy().into_owned());
+        let log = self.log.to_string_lossy().into_owned();
         let head = ["spawn", "ada", "--profile", "fake", "--backend", self.backend];
-        let tail = ["--", program.as_str(), log.as_str()];
+        let tail = ["--", FAKE_TUI, log.as_str()];
         let switches = self.switches.iter().map(String::as_str);
         let words: Vec<&str> = head.iter().chain(options).chain(&tail).copied().chain(switches).collect();
         self.stage.phalanx(&words).expect(0);

@@ -4,19 +4,15 @@ use std::fs;
 
 use serde_json::{Value, json};
 
-use crate::harness::{Stage, binary, wait_for};
-
-const FAKE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/fixtures/fake-tui");
+use crate::harness::{FAKE_TUI, Stage, binary, wait_for};
 
 /// A team whose member `ada` is a wrapped program that takes its time.
 fn wrapped() -> Stage {
     let stage = Stage::new();
-    let profiles = stage.root().join("phalanx/profiles");
-    fs::create_dir_all(&profiles).expect("dir");
-    fs::copy(format!("{FAKE}/fake.toml"), profiles.join("fake.toml")).expect("profile");
+    stage.fake_tui(|sheet| sheet);
     stage.phalanx(&["team", "create", "alpha"]).expect(0);
-    let (program, log) = (format!("{FAKE}/fake-tui"), stage.at("log").display().to_string());
-    let words = ["spawn", "ada", "--profile", "fake", "--backend", "pty", "--", &program, &log, "slowly"];
+    let log = stage.at("log").display().to_string();
+    let words = ["spawn", "ada", "--profile", "fake", "--backend", "pty", "--", FAKE_TUI, &log, "slowly"];
     stage.phalanx(&words).expect(0);
     stage
 }

@@ -2,21 +2,16 @@
 
 use std::fs;
 
-use crate::harness::{Stage, binary};
-
-const FAKE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/fixtures/fake-tui");
+use crate::harness::{FAKE_TUI, Stage, binary};
 
 /// A team with `ada`, whose program answers so when it reads that it is to end.
 fn team(switch: &str) -> Stage {
     let mut stage = Stage::new();
     stage.shadow("phalanx", &format!("#!/bin/sh\nexec {} \"$@\"\n", binary()));
-    let profiles = stage.root().join("phalanx/profiles");
-    fs::create_dir_all(&profiles).expect("dir");
-    let fake = fs::read_to_string(format!("{FAKE}/fake.toml")).expect("profile");
-    fs::write(profiles.join("fake.toml"), format!("shutdown = \"ask\"\n{fake}")).expect("profile");
+    stage.fake_tui(|sheet| format!("shutdown = \"ask\"\n{sheet}"));
     stage.phalanx(&["team", "create", "alpha"]).expect(0);
-    let (program, log) = (format!("{FAKE}/fake-tui"), stage.at("log").display().to_string());
-    let words = ["spawn", "ada", "--profile", "fake", "--backend", "pty", "--", &program, &log, switch];
+    let log = stage.at("log").display().to_string();
+    let words = ["spawn", "ada", "--profile", "fake", "--backend", "pty", "--", FAKE_TUI, &log, switch];
     stage.phalanx(&words).expect(0);
     stage
 }

@@ -4,19 +4,14 @@ use std::fs;
 
 use serde_json::{Value, json};
 
-use crate::harness::{Stage, wait_for};
-
-const FAKE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/fixtures/fake-tui");
+use crate::harness::{FAKE_TUI, Stage, wait_for};
 
 fn stage(profile: fn(String) -> String) -> Stage {
     let stage = Stage::new();
-    let profiles = stage.root().join("phalanx/profiles");
-    fs::create_dir_all(&profiles).expect("dir");
-    let fake = fs::read_to_string(format!("{FAKE}/fake.toml")).expect("profile");
-    fs::write(profiles.join("fake.toml"), profile(fake)).expect("profile");
+    stage.fake_tui(profile);
     stage.phalanx(&["team", "create", "alpha"]).expect(0);
-    let (program, log) = (format!("{FAKE}/fake-tui"), stage.at("log").display().to_string());
-    let words = ["spawn", "ada", "--profile", "fake", "--backend", "pty", "--", &program, &log];
+    let log = stage.at("log").display().to_string();
+    let words = ["spawn", "ada", "--profile", "fake", "--backend", "pty", "--", FAKE_TUI, &log];
     stage.phalanx(&words).expect(0);
     stage
 }
