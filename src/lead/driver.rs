@@ -274,7 +274,7 @@ impl<'a> Driver<'a> {
             return self.step(Event::TeamGone);
         }
         match topic {
-            Topic::Roster => Ok(()),
+            Topic::Roster => self.mend_roster(),
             Topic::Mail(owner) if *owner != MemberName::lead().file_stem() => Ok(()),
             Topic::Mail(_) => {
                 self.look(&Topic::Members)?;
@@ -298,10 +298,19 @@ impl<'a> Driver<'a> {
             Topic::Tasks => self.look_at_tasks(),
             Topic::Journal => self.look_at_journal(),
             Topic::Everything => {
-                let parts = [Topic::Mail(MemberName::lead().file_stem()), Topic::Tasks, Topic::Journal];
+                let mail = Topic::Mail(MemberName::lead().file_stem());
+                let parts = [Topic::Roster, mail, Topic::Tasks, Topic::Journal];
                 parts.iter().try_for_each(|part| self.look(part))
             }
         }
+    }
+
+    /// A program that reads a torn team file does not know its team. Writers may still be at it, and are waited for aside.
+    fn mend_roster(&self) -> Result<(), OpsError> {
+        if self.leads && !self.team.roster_is_whole()? {
+            self.beside(None, |_, team| Ok(team.mend_roster()?));
+        }
+        Ok(())
     }
 
     /// Sees to what members ask. If that fails, nothing else waits for it.
@@ -423,6 +432,11 @@ impl<'a> Driver<'a> {
                 let (name, incarnation, debt) = (name.clone(), incarnation.clone(), *debt);
                 let about = Some(name.clone());
                 self.beside(about, move |ctx, team| ops::health::note(ctx, team, &name, &incarnation, debt));
+            }
+            Effect::Look { name, incarnation } => {
+                let (name, incarnation) = (name.clone(), incarnation.clone());
+                let about = Some(name.clone());
+                self.beside(about, move |ctx, team| ops::rest::look(ctx, team, &name, &incarnation));
             }
             Effect::Announce { id, step } => {
                 let (id, step) = (id.clone(), *step);

@@ -38,6 +38,8 @@ pub(crate) enum Effect {
     /// It has owed an answer for so long, or answers again: say so in its record, the journal and, once, to the lead.
     /// Nothing is done to it (CR-02).
     Health { name: MemberName, incarnation: Incarnation, debt: Option<Debt> },
+    /// Look at its screen, whether it rests and has not said so.
+    Look { name: MemberName, incarnation: Incarnation },
     /// Tell whoever decides that this request waits.
     Announce { id: RequestId, step: Step },
     /// Tell the owner of a task that nothing is heard of it; or, in the end, what the team wants done then.

@@ -6,6 +6,7 @@ mod hooks;
 mod mail;
 mod members;
 mod questions;
+mod rest;
 mod shutdown;
 mod staff;
 
@@ -20,6 +21,7 @@ use crate::model::time::Timestamp;
 
 pub(super) use followup::next_reminder;
 pub(super) use health::next_silence;
+pub(super) use rest::next_look;
 pub(super) use staff::next_start;
 
 /// Takes in what happened and says what is to be done; once its work is over, nothing: that is for whoever leads next.
@@ -65,6 +67,7 @@ pub(crate) fn react(state: &mut State, event: Event, now: Timestamp) -> Vec<Effe
     staff::staff(state, now, &mut effects);
     health::watch(state, now, &mut effects);
     followup::follow_up(state, now, &mut effects);
+    rest::look(state, now, &mut effects);
     settle(state, &mut effects);
     effects
 }

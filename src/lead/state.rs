@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::react::{next_reminder, next_silence, next_start};
+use super::react::{next_look, next_reminder, next_silence, next_start};
 use crate::model::board::Board;
 use crate::model::followup::{Followup, Reminded, Told};
 use crate::model::id::{Incarnation, MemberName, RequestId, TaskId};
@@ -86,6 +86,10 @@ pub(super) struct View {
     pub(super) given: Option<TaskId>,
     /// The task that it works on, since nothing was heard of it.
     pub(super) quiet: Option<Quiet>,
+    /// Nothing of ours says what it does: a screen that rests is all there is, should it keep silent.
+    pub(super) native: bool,
+    /// It has said nothing of its end of work for a while; its screen was looked at then.
+    pub(super) looked_at: Option<Timestamp>,
     /// What an earlier lead has reminded it of, until that is looked at.
     pub(super) reminded: Option<Reminded>,
 }
@@ -261,6 +265,7 @@ impl State {
             .chain(next_start(self))
             .chain(next_silence(self))
             .chain(next_reminder(self))
+            .chain(next_look(self))
             .chain(results)
             .min()
     }

@@ -18,6 +18,10 @@ pub(crate) struct Wish {
     /// What the profile said at the start (MSG-16). Older records do not say; ask [`MemberRecord::reads_mail`].
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) reads_mail: Option<bool>,
+    /// The program is a member by itself: nothing of ours reads its mailbox for it or says what it does. Older records do
+    /// not say; ask [`MemberRecord::is_native`].
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) native: Option<bool>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) role: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -160,6 +164,11 @@ impl MemberRecord {
         self.wish.reads_mail.unwrap_or(self.wish.profile != "shell")
     }
 
+    /// Whether its program speaks for itself in the team's files.
+    pub(crate) fn is_native(&self) -> bool {
+        self.wish.native.unwrap_or(self.wish.profile == "claude")
+    }
+
     /// Whether this run belongs to `incarnation`.
     pub(crate) fn is(&self, incarnation: &Incarnation) -> bool {
         self.incarnation == *incarnation
@@ -186,6 +195,7 @@ mod tests {
             wish: Wish {
                 profile: "worker".to_owned(),
                 reads_mail: Some(true),
+                native: Some(false),
                 role: None,
                 model: None,
                 mode: Some(Mode::Plan),

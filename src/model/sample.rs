@@ -26,6 +26,7 @@ pub(crate) fn record(name: &str, incarnation: Incarnation, profile: &str, at: Ti
         wish: Wish {
             profile: profile.to_owned(),
             reads_mail: None,
+            native: None,
             role: None,
             model: None,
             mode: None,

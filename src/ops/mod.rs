@@ -33,6 +33,7 @@ pub(crate) mod ps;
 pub(crate) mod recover;
 pub(crate) mod remind;
 pub(crate) mod report;
+pub(crate) mod rest;
 pub(crate) mod results;
 pub(crate) mod resume;
 pub(crate) mod retire;

@@ -113,6 +113,21 @@ fn short(evidence: &str) -> String {
 }
 
 impl Look {
+    /// Of a screen that nothing is known of but its text.
+    pub(crate) fn of_text(text: &str) -> Look {
+        let rows: Vec<String> = text.lines().map(|row| row.trim_end().to_owned()).collect();
+        Look {
+            goes_on: Vec::new(),
+            cursor: (0, 0),
+            title: String::new(),
+            progress: Progress::None,
+            alternate: false,
+            bracketed_paste: false,
+            quiet_ms: 0,
+            rows,
+        }
+    }
+
     /// The text that a rule looks at.
     pub(super) fn area(&self, area: Area) -> String {
         let end = self.rows.iter().rposition(|row| !row.trim().is_empty()).map_or(0, |last| last + 1);

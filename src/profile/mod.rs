@@ -289,6 +289,11 @@ impl Profile {
         self.launch.argv.iter().any(|group| group.names().any(|name| name == wanted))
     }
 
+    /// Whether its program is a member by itself, with nothing of ours beside it.
+    pub(crate) fn is_native_member(&self) -> bool {
+        self.runs == Runs::Native && self.reads_mail && !self.takes(Names::Phalanx)
+    }
+
     /// Whether it can be told which model to use. phalanx's own worker and a given command line have none: there it
     /// is only shown.
     pub(crate) fn takes_model(&self) -> bool {

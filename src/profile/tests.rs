@@ -15,16 +15,7 @@ fn with(more: &str) -> Result<Profile, String> {
 }
 
 fn look(rows: &[&str]) -> Look {
-    Look {
-        rows: rows.iter().map(|row| (*row).to_owned()).collect(),
-        goes_on: Vec::new(),
-        cursor: (0, 0),
-        title: String::new(),
-        progress: Progress::None,
-        alternate: false,
-        bracketed_paste: false,
-        quiet_ms: 0,
-    }
+    Look::of_text(&rows.join("\n"))
 }
 
 fn state(rules: &str, look: &Look) -> String {

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use serde::Serialize;
-use serde::de::DeserializeOwned;
+use serde::de::{DeserializeOwned, IgnoredAny};
 use serde_json::Value;
 
 use super::error::StoreError;
@@ -74,9 +74,10 @@ pub(super) struct Place {
     pub(super) kept: Kept,
     /// Where the note and the spares of a file lie that is appended to.
     pub(super) turns: Option<PathBuf>,
-    /// What the file was last seen to hold is kept there, and read where the file was left empty: its writer cut it to
-    /// write it in place, and died (observed: Claude Code 2.1.34 does so to its team file when it ends). The next change
-    /// writes it whole.
+    /// Others write the file in place and without a lock; what it was last seen to hold is kept there. Where it was left
+    /// empty that stands in for it: its writer cut it and died (observed: Claude Code 2.1.34 does so to its team file when
+    /// it ends). Where two wrote at once, what the later one wrote counts, and not the rest of the longer one behind it
+    /// (observed, too). The next change writes it whole.
     pub(super) last: Option<PathBuf>,
 }
 
@@ -156,7 +157,10 @@ pub(super) fn read_parsed<T>(
         let is_written = is_short || seen.replace(file.identity) != Some(file.identity);
         let most = if is_written && is_fresh(&file.identity) { WRITING_TRIES } else { TORN_TRIES };
         if tries >= most {
-            return Err(quarantine(place, problem));
+            return match first_of(place, &file.bytes, &parse)? {
+                Some(parsed) => Ok(Some(Found { file, parsed })),
+                None => Err(quarantine(place, problem)),
+            };
         }
         tries += 1;
         sleep(TORN_PAUSE);
@@ -171,6 +175,24 @@ fn last_of<T>(
     let parsed = fs::read(path, MAX_FILE)?.and_then(|bytes| parse(&bytes).ok());
     if parsed.is_some() {
         copy_aside(place, "it was left empty; what it held before stands in for it")?;
+    }
+    Ok(parsed)
+}
+
+/// What the later one of two wrote that wrote at once: a whole value before the rest of a longer one.
+fn first_of<T>(
+    place: &Place,
+    bytes: &[u8],
+    parse: impl Fn(&[u8]) -> serde_json::Result<T>,
+) -> Result<Option<T>, StoreError> {
+    if place.last.is_none() {
+        return Ok(None);
+    }
+    let mut values = serde_json::Deserializer::from_slice(bytes).into_iter::<IgnoredAny>();
+    let Some(Ok(_)) = values.next() else { return Ok(None) };
+    let parsed = parse(&bytes[..values.byte_offset()]).ok();
+    if parsed.is_some() {
+        copy_aside(place, "two programs wrote it at once; what the later one wrote counts")?;
     }
     Ok(parsed)
 }

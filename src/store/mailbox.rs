@@ -17,9 +17,6 @@ use crate::model::wire::{self, Object};
 use crate::sys::lock::Afterwards;
 use crate::sys::{failpoint, fs};
 
-/// The profile of members that read their mailbox themselves.
-const NATIVE: &str = "claude";
-
 /// One member's mailbox.
 pub(crate) struct Mailbox<'a> {
     pub(super) team: &'a TeamStore,
@@ -169,7 +166,7 @@ impl Mailbox<'_> {
             return Ok(fs::exists(&self.team.layout.settings()));
         }
         let record = self.team.member_record(&self.owner)?;
-        Ok(record.is_some_and(|record| record.wish.profile != NATIVE))
+        Ok(record.is_some_and(|record| !record.is_native()))
     }
 
     fn settle(&self, ids: &[String], rewrite: bool) -> Result<(), StoreError> {

@@ -1,10 +1,12 @@
 //! Who is on the team: joining, leaving and changing an entry of the team file under its lock. Whether somebody is
 //! alive is not known here.
 
+use serde::de::IgnoredAny;
 use serde_json::Value;
 
-use super::document;
+use super::document::{self, MAX_FILE};
 use super::error::StoreError;
+use super::lenient;
 use super::teams::TeamStore;
 use crate::model::id::{MemberName, TeamName};
 use crate::model::team::{LeadProcess, Member, Team};
@@ -37,6 +39,17 @@ impl TeamStore {
             self.keep_last(&file)?;
             Ok((Some(file), answer))
         })
+    }
+
+    /// Whether the team file is what a writer has written, from its beginning to its end. Looks once, and waits for nobody.
+    pub(crate) fn roster_is_whole(&self) -> Result<bool, StoreError> {
+        let bytes = fs::read(&self.layout.team_file(), MAX_FILE)?;
+        Ok(bytes.is_none_or(|bytes| lenient::parse::<IgnoredAny>(&bytes).is_ok()))
+    }
+
+    /// Writes the team file whole where another program has left it torn: whoever reads it next may not look twice.
+    pub(crate) fn mend_roster(&self) -> Result<(), StoreError> {
+        self.change_roster(|_| Ok(()))
     }
 }
 

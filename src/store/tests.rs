@@ -3,6 +3,7 @@
 
 mod mail;
 mod records;
+mod torn;
 
 use std::path::Path;
 use std::thread;
@@ -215,54 +216,6 @@ fn msg_07_corrupt_mailboxes_are_not_overwritten() {
         let said: Vec<EventKind> = said.iter().map(|e| e.event).collect();
         assert_eq!(said, [EventKind::FileQuarantined], "said once for each content");
     }
-}
-
-#[test]
-fn a_torn_file_that_becomes_whole_is_read() {
-    let (_dir, team) = fresh();
-    let path = team.layout.inbox(&MemberName::lead());
-    fs::write_atomic(&path, b"[{\"from\":").expect("write");
-    thread::scope(|scope| {
-        let reader = scope.spawn(|| team.mailbox(&MemberName::lead()).entries());
-        // The reader looks again every few milliseconds; the file gets whole while it does.
-        fs::write_atomic(&path, b"[]").expect("write");
-        assert_eq!(reader.join().expect("thread").expect("entries"), []);
-    });
-}
-
-/// Observed: Claude Code 2.1.34 writes its team file in place, and does not get the processor back for a while.
-#[test]
-fn a_writer_that_is_interrupted_is_waited_for() {
-    let (_dir, team) = fresh();
-    let path = team.layout.team_file();
-    let whole = raw(&path);
-    for part in [0, whole.len() / 2] {
-        fs::write_atomic(&path, &whole.as_bytes()[..part]).expect("write");
-        thread::scope(|scope| {
-            let reader = scope.spawn(|| team.team().map(|team| team.name.to_string()));
-            // The writer's pause, not ours.
-            clock::sleep(Duration::from_millis(300));
-            fs::write_atomic(&path, whole.as_bytes()).expect("write");
-            assert_eq!(reader.join().expect("thread").expect("the team"), "demo");
-        });
-    }
-    assert_eq!(team.events_from(0).expect("events").0, [], "nothing was wrong");
-}
-
-/// Observed: Claude Code 2.1.34 ends between cutting its team file and writing it.
-#[test]
-fn what_its_writer_left_empty_is_as_it_was_before() {
-    let (_dir, team) = fresh();
-    join(&team, "ann");
-    let file = team.layout.team_file();
-    fs::write_atomic(&file, b"").expect("write");
-    assert!(team.team().expect("as it was").member(&who("ann")).is_some());
-    assert_eq!(raw(&file), "", "whoever reads writes nothing");
-    join(&team, "bob");
-    assert_eq!(team.team().expect("whole").teammates().count(), 2);
-    assert!(raw(&file).contains("bob"));
-    let said = team.events_from(0).expect("events").0;
-    assert_eq!(said.iter().map(|e| e.event).collect::<Vec<_>>(), [EventKind::FileQuarantined]);
 }
 
 /// ID-04, ID-05, ID-07.

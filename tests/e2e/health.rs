@@ -2,7 +2,10 @@
 
 use serde_json::{Value, json};
 
-use crate::harness::{Stage, wait_for};
+use std::fs;
+use std::time::Duration;
+
+use crate::harness::{Stage, wait_for, wait_within};
 
 const QUICK: &str = "[team]\nname = \"quick\"\nfinish = \"manual\"\nunresponsive_after = 1\n[[member]]\nname = \"ada\"\n\
                      profile = \"mute\"\n";
@@ -58,6 +61,74 @@ fn cr_02_a_member_that_hangs_is_told_of_and_lives() {
     });
     assert_eq!(well["detail"]["prev_state"], json!("unresponsive"));
     wait_for("status knows", || (ada(&stage)["state"] == "idle").then_some(()));
+    stage.phalanx(&["down", "--force"]).expect(0);
+    stage.assert_clean();
+}
+
+/// Programs that say nothing of themselves: the one rests, the other is busy.
+const SILENT: &str = r#"
+about = "says nothing of what it does"
+runs = "native"
+reads_mail = true
+[launch]
+argv = [["sh", "-c", 'test "$PHALANX_AGENT_NAME" = ann || echo busy; echo ">"; exec sleep 300']]
+prompt = "mailbox"
+[ready]
+when = "settled"
+settle_ms = 100
+[[rule]]
+name = "busy"
+state = "working"
+match = ['^busy']
+[[rule]]
+name = "composer"
+state = "idle"
+match = ['^>$']
+"#;
+
+/// A native member whose end of work nobody hears of rests when its screen does (observed: Claude Code 2.1.34 that did
+/// not find its team at its start); one that is at it is left alone.
+#[test]
+fn tmux_msg_13_a_native_member_that_never_says_that_it_rests_is_seen_to_rest() {
+    let stage = Stage::new();
+    stage.profile("silent", SILENT);
+    stage.phalanx(&["team", "create", "quick"]).expect(0);
+    stage.phalanx(&["lead", "--detach"]).expect(0);
+    for name in ["bob", "ann"] {
+        stage.phalanx(&["spawn", name, "--profile", "silent"]).expect(0);
+        let id = format!("perm-1-{name}");
+        let asks = json!({"type": "permission_request", "request_id": id, "agent_id": name, "tool_name": "Bash",
+            "tool_use_id": "toolu_1", "description": "runs it", "input": {"command": "curl x"},
+            "permission_suggestions": []});
+        stage.phalanx(&["--as", name, "send", "team-lead", &asks.to_string()]).expect(0);
+        wait_for("the request", || (stage.phalanx(&["answer", &id, "--approve"]).code == 0).then_some(()));
+    }
+    let states = |name: &str| -> Vec<Value> {
+        let of = |e: &Value| e["member"] == name && e["event"] == "member_state";
+        stage.journal("quick").into_iter().filter(of).map(|e| e["detail"].clone()).collect()
+    };
+    let rests = json!({"state": "idle", "reason": "its screen shows that it rests"});
+    wait_within(Duration::from_secs(60), "ann to rest", || states("ann").contains(&rests).then_some(()));
+    assert!(!states("bob").contains(&rests), "{:?}", states("bob"));
+    assert_eq!(states("bob").last().expect("it works")["state"], "working");
+    stage.phalanx(&["down", "--force"]).expect(0);
+    stage.assert_clean();
+}
+
+/// Two programs have written the team file at once: it is whole again before the next one reads it.
+#[test]
+fn id_07_a_lead_mends_the_team_file_that_two_programs_tore() {
+    let stage = Stage::without_tmux();
+    stage.phalanx(&["team", "create", "quick"]).expect(0);
+    stage.phalanx(&["lead", "--detach"]).expect(0);
+    let file = stage.root().join("teams/quick/config.json");
+    wait_for("its lead", || fs::read_to_string(&file).ok()?.contains("leadProcess").then_some(()));
+    let whole = fs::read_to_string(&file).expect("the team file");
+    fs::write(&file, format!("{whole}e\n    }}\n  ]\n}}")).expect("torn");
+    wait_for("the mended file", || (fs::read_to_string(&file).ok()? == whole).then_some(()));
+    wait_for("what is said of it", || {
+        stage.journal("quick").into_iter().find(|e| e["event"] == "file_quarantined")
+    });
     stage.phalanx(&["down", "--force"]).expect(0);
     stage.assert_clean();
 }

@@ -30,6 +30,9 @@ pub(super) fn see_members(state: &mut State, records: &[MemberRecord], effects: 
         let Some(view) = state.members.get_mut(&record.name) else { continue };
         let was_up = std::mem::replace(&mut view.watched, record.state.is_up());
         view.state = record.state;
+        if view.state_since != record.state_since {
+            view.looked_at = None;
+        }
         view.state_since = record.state_since;
         if record.placement.is_some() && view.shown.replace(record.state) != Some(record.state) {
             runs.push(record.clone());
@@ -82,6 +85,8 @@ fn view_of(state: &State, record: &MemberRecord) -> View {
         kind: state.maker(&record.name),
         given: state.seen.as_ref().and_then(|seen| seen.given_to(&record.name)),
         quiet: None,
+        native: record.is_native(),
+        looked_at: None,
         reminded: record.reminded,
     }
 }

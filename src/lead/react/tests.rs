@@ -20,6 +20,7 @@ mod hooks;
 mod questions;
 mod recorded;
 mod replay;
+mod rest;
 mod shutdown;
 mod staff;
 

@@ -381,6 +381,7 @@ fn record(draft: &Draft, member: &Member, command: &Command, backend: BackendKin
         wish: Wish {
             profile: draft.profile.name.clone(),
             reads_mail: Some(draft.profile.reads_mail),
+            native: Some(draft.profile.is_native_member()),
             role: draft.part.order.role.clone(),
             model: draft.part.order.model.clone(),
             mode: draft.part.order.mode,

@@ -274,6 +274,7 @@ impl World {
             }
             Effect::Label { .. }
             | Effect::Health { .. }
+            | Effect::Look { .. }
             | Effect::Announce { .. }
             | Effect::Remind { .. }
             | Effect::Heard { .. }

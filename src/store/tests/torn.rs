@@ -1,0 +1,89 @@
+//! Files that another program writes in place: found while it is at it, or as it left them.
+
+use super::*;
+
+#[test]
+fn a_torn_file_that_becomes_whole_is_read() {
+    let (_dir, team) = fresh();
+    let path = team.layout.inbox(&MemberName::lead());
+    fs::write_atomic(&path, b"[{\"from\":").expect("write");
+    thread::scope(|scope| {
+        let reader = scope.spawn(|| team.mailbox(&MemberName::lead()).entries());
+        // The reader looks again every few milliseconds; the file gets whole while it does.
+        fs::write_atomic(&path, b"[]").expect("write");
+        assert_eq!(reader.join().expect("thread").expect("entries"), []);
+    });
+}
+
+/// Observed: Claude Code 2.1.34 writes its team file in place, and does not get the processor back for a while.
+#[test]
+fn a_writer_that_is_interrupted_is_waited_for() {
+    let (_dir, team) = fresh();
+    let path = team.layout.team_file();
+    let whole = raw(&path);
+    for part in [0, whole.len() / 2] {
+        fs::write_atomic(&path, &whole.as_bytes()[..part]).expect("write");
+        thread::scope(|scope| {
+            let reader = scope.spawn(|| team.team().map(|team| team.name.to_string()));
+            // The writer's pause, not ours.
+            clock::sleep(Duration::from_millis(300));
+            fs::write_atomic(&path, whole.as_bytes()).expect("write");
+            assert_eq!(reader.join().expect("thread").expect("the team"), "demo");
+        });
+    }
+    assert_eq!(team.events_from(0).expect("events").0, [], "nothing was wrong");
+}
+
+/// Observed: Claude Code 2.1.34 ends between cutting its team file and writing it.
+#[test]
+fn what_its_writer_left_empty_is_as_it_was_before() {
+    let (_dir, team) = fresh();
+    join(&team, "ann");
+    let file = team.layout.team_file();
+    fs::write_atomic(&file, b"").expect("write");
+    assert!(team.team().expect("as it was").member(&who("ann")).is_some());
+    assert_eq!(raw(&file), "", "whoever reads writes nothing");
+    join(&team, "bob");
+    assert_eq!(team.team().expect("whole").teammates().count(), 2);
+    assert!(raw(&file).contains("bob"));
+    let said = team.events_from(0).expect("events").0;
+    assert_eq!(said.iter().map(|e| e.event).collect::<Vec<_>>(), [EventKind::FileQuarantined]);
+}
+
+/// Observed: two runs of Claude Code 2.1.34 write their team file in place at the same time. Each cuts it; the longer
+/// one is written, and then the shorter one over its beginning.
+#[test]
+fn id_07_what_two_wrote_at_once_is_what_the_later_one_wrote() {
+    let (_dir, team) = fresh();
+    join(&team, "ann");
+    let file = team.layout.team_file();
+    let earlier = raw(&file);
+    let mut later: Value = serde_json::from_str(&earlier).expect("json");
+    later["members"][1].as_object_mut().expect("ann").shift_remove("prompt");
+    later["theirs"] = json!(1);
+    let later = serde_json::to_string_pretty(&later).expect("json");
+    let torn = format!("{later}{}", &earlier[earlier.len() - 40..]);
+    fs::write_atomic(&file, torn.as_bytes()).expect("write");
+    assert!(!team.roster_is_whole().expect("look"));
+    assert!(team.team().expect("the later one").member(&who("ann")).is_some());
+    assert_eq!(raw(&file), torn, "whoever reads writes nothing");
+    team.mend_roster().expect("mend");
+    assert_eq!(raw(&file), later);
+    assert!(team.roster_is_whole().expect("look"));
+    let said = team.events_from(0).expect("events").0;
+    assert_eq!(said.iter().map(|e| e.event).collect::<Vec<_>>(), [EventKind::FileQuarantined]);
+}
+
+/// Only what a program can have written so counts; nothing is made of a person's slip but an error (MSG-07).
+#[test]
+fn msg_07_a_team_file_that_is_broken_otherwise_is_left_as_it_is() {
+    let (_dir, team) = fresh();
+    let file = team.layout.team_file();
+    let broken = raw(&file).replacen(',', "", 1);
+    fs::write_atomic(&file, broken.as_bytes()).expect("write");
+    let read = team.team().map(drop);
+    assert!(matches!(read, Err(StoreError::Corrupt { .. })), "{read:?}");
+    let mended = team.mend_roster();
+    assert!(matches!(mended, Err(StoreError::Corrupt { .. })), "{mended:?}");
+    assert_eq!(raw(&file), broken);
+}
