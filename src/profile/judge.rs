@@ -17,6 +17,8 @@ pub(crate) struct Look {
     pub(crate) goes_on: Vec<bool>,
     /// Row and column, from 0.
     pub(crate) cursor: (u16, u16),
+    /// So many rows, from the cursor's on, hold nothing behind it but faint text; none where there is no such text.
+    pub(crate) faint_rows: usize,
     /// The window's title.
     pub(crate) title: String,
     pub(crate) progress: Progress,
@@ -119,6 +121,7 @@ impl Look {
         Look {
             goes_on: Vec::new(),
             cursor: (0, 0),
+            faint_rows: 0,
             title: String::new(),
             progress: Progress::None,
             alternate: false,
@@ -180,13 +183,14 @@ fn composer(how: &ComposerRule, look: &Look) -> Composer {
     let lines: Vec<(usize, usize, &str)> =
         (first..=first + more).map(|at| written(how, look, at, is_rest(at))).collect();
     let text = lines.iter().map(|(_, _, text)| *text).collect::<Vec<_>>().join("\n").trim().to_owned();
-    let Some((row, column, _)) = lines.iter().find(|(_, _, text)| !text.is_empty()) else {
-        return Composer::Empty;
-    };
+    let mut filled = lines.iter().filter(|(_, _, text)| !text.is_empty());
+    let Some((row, column, _)) = filled.next() else { return Composer::Empty };
+    let rows = filled.next_back().map_or(1, |(last, _, _)| last - row + 1);
     // A cursor behind the text has written it; before it, the program may have drawn it there by itself.
     let before = usize::from(look.cursor.0) == *row && usize::from(look.cursor.1) <= *column;
     let placeholder = before && how.placeholder.as_ref().is_some_and(|pattern| pattern.find(&text).is_some());
-    if placeholder { Composer::Empty } else { Composer::Holds(text) }
+    let ghost = before && how.ghost && rows <= look.faint_rows;
+    if placeholder || ghost { Composer::Empty } else { Composer::Holds(text) }
 }
 
 /// A row, the column at which its text begins, and the text; all of it is text in the rest of a broken line.

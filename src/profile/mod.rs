@@ -237,6 +237,8 @@ pub(crate) struct ComposerRule {
     pub(crate) until: Option<Pattern>,
     /// A text that the program itself draws there; counts while the cursor stands before it.
     pub(crate) placeholder: Option<Pattern>,
+    /// What stands faint behind the cursor there is the program's own, a suggestion of what could be typed.
+    pub(crate) ghost: bool,
     /// It is the last thing on the screen: what has anything below it is what was typed before.
     pub(crate) last: bool,
 }

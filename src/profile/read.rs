@@ -36,7 +36,7 @@ const MODES: [&str; 6] = ["default", "acceptEdits", "bypassPermissions", "plan",
 const READY: [&str; 2] = ["when", "settle_ms"];
 const KEYS: [&str; 3] = ["submit", "interrupt", "quit"];
 const PASTE: [&str; 4] = ["bracketed", "gap_ms", "settle_ms", "most_bytes"];
-const COMPOSER: [&str; 5] = ["line", "above", "until", "placeholder", "last"];
+const COMPOSER: [&str; 6] = ["line", "above", "until", "placeholder", "ghost", "last"];
 const ANSWER: [&str; 2] = ["allow", "deny"];
 const RULE: [&str; 10] = [
     "name",
@@ -271,6 +271,7 @@ fn composer(section: &Section, faults: &mut Faults) -> Option<ComposerRule> {
         above: pattern(section, "above", faults),
         until: pattern(section, "until", faults),
         placeholder: pattern(section, "placeholder", faults),
+        ghost: section.flag("ghost", faults).unwrap_or(false),
         last: section.flag("last", faults).unwrap_or(false),
         line: line?,
     })

@@ -71,10 +71,12 @@ impl Screen {
     pub(crate) fn look(&self, quiet_ms: u64) -> Look {
         let (screen, beside) = (self.0.screen(), self.0.callbacks());
         let (rows, cols) = screen.size();
+        let cursor = drawn_cursor(screen).unwrap_or_else(|| screen.cursor_position());
         Look {
             rows: screen.rows(0, cols).map(|row| row.trim_end().to_owned()).collect(),
             goes_on: (0..rows).map(|row| row > 0 && screen.row_wrapped(row - 1)).collect(),
-            cursor: drawn_cursor(screen).unwrap_or_else(|| screen.cursor_position()),
+            cursor,
+            faint_rows: faint_rows(screen, cursor),
             title: beside.title.clone(),
             progress: beside.progress.unwrap_or(Progress::None),
             alternate: screen.alternate_screen(),
@@ -110,6 +112,21 @@ fn drawn_cursor(screen: &vt100::Screen) -> Option<(u16, u16)> {
     let cells = (0..rows).flat_map(|row| (0..cols).map(move |col| (row, col)));
     let mut reversed = cells.filter(|(row, col)| screen.cell(*row, *col).is_some_and(vt100::Cell::inverse));
     reversed.next().filter(|_| reversed.next().is_none())
+}
+
+/// See [`Look::faint_rows`].
+fn faint_rows(screen: &vt100::Screen, (row, col): (u16, u16)) -> usize {
+    let (rows, cols) = screen.size();
+    let drawn = |row, from| {
+        let cells = (from..cols).filter_map(move |col| screen.cell(row, col));
+        cells.filter(|cell| !cell.contents().trim().is_empty())
+    };
+    let behind = col.saturating_add(1);
+    if drawn(row, behind).next().is_none() {
+        return 0;
+    }
+    let is_faint = |at: &u16| drawn(*at, if *at == row { behind } else { 0 }).all(vt100::Cell::dim);
+    (row..rows).take_while(is_faint).count()
 }
 
 impl Callbacks for Beside {

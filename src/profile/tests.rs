@@ -220,6 +220,32 @@ fn msg_11_a_placeholder_counts_only_while_the_cursor_stands_before_it() {
     assert_eq!(judge(&profile, &look(&rows)).composer, Composer::Holds("one\ntwo".to_owned()));
 }
 
+/// MSG-11: what a program suggests stands faint behind the cursor, and nobody has typed it.
+#[test]
+fn msg_11_a_suggestion_counts_only_while_it_is_faint_behind_the_cursor() {
+    let composer = |ghost: bool, typed: &str| {
+        let rules = format!(
+            "[composer]\nline = '^> ?(?<text>.*)$'\nuntil = '^-'\nghost = {ghost}\n\
+             [[rule]]\nname = \"a\"\nstate = \"idle\"\nmatch = ['^>']\n"
+        );
+        let mut screen = Screen::new(6, 20);
+        screen.feed(typed.as_bytes());
+        judge(&with(&rules).expect("a profile"), &screen.look(0)).composer
+    };
+    let holds = |text: &str| Composer::Holds(text.to_owned());
+    let suggested = "> \x1b[7mr\x1b[0;2mun the tests\x1b[0m\r\n---\x1b[?25l";
+    assert_eq!(composer(true, suggested), Composer::Empty);
+    assert_eq!(composer(false, suggested), holds("run the tests"));
+    let two_rows = "> \x1b[7mr\x1b[0;2mun\x1b[0m\r\n  \x1b[2mall\x1b[0m\r\n---\x1b[?25l";
+    assert_eq!(composer(true, two_rows), Composer::Empty);
+    // Typed, and the cursor moved to its beginning; faint, and the cursor behind it; only its first row faint.
+    assert_eq!(composer(true, "> \x1b[7mr\x1b[0mun the tests\r\n---\x1b[?25l"), holds("run the tests"));
+    assert_eq!(composer(true, "> \x1b[2mrun the tests\x1b[0m"), holds("run the tests"));
+    let typed_on = "> \x1b[7mr\x1b[0;2mun\x1b[0m\r\n  all\r\n---\x1b[?25l";
+    assert_eq!(composer(true, typed_on), holds("run\nall"));
+    assert_eq!(composer(true, "> \x1b[7mx\x1b[0m\r\n---\x1b[?25l"), holds("x"));
+}
+
 /// MSG-04: what was typed stays on aider's screen as it stood in the composer, above the answer.
 #[test]
 fn msg_04_what_stands_above_an_answer_is_no_composer() {
