@@ -64,8 +64,6 @@ struct Driver<'a> {
     journal_at: u64,
     /// It is there for what members ask; a verb that only carries its own requests is not.
     leads: bool,
-    /// A program in the lead's place is told of what members ask.
-    beside_program: bool,
     /// The questions that it was told of.
     asked: BTreeSet<RequestId>,
     /// When the first of the open questions runs out.
@@ -141,7 +139,6 @@ impl<'a> Driver<'a> {
             signals,
             journal_at: lead.journal_from,
             leads,
-            beside_program: lead.beside_program,
             asked: BTreeSet::new(),
             due: None,
             problem: None,
@@ -320,7 +317,7 @@ impl<'a> Driver<'a> {
         }
         let waiting = ops::decide::attend(self.ctx, self.team)?;
         self.due = waiting.iter().map(|question| question.deadline_at).min();
-        if self.beside_program {
+        if self.state.beside_program {
             self.tell_program(&waiting)?;
         }
         self.step(Event::Filed(waiting))

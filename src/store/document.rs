@@ -315,6 +315,18 @@ pub(super) fn change_typed<T: DeserializeOwned + Serialize, R>(
     })
 }
 
+/// Removes a file of our own form if what it holds is such; any other stays.
+pub(super) fn remove_if<T: DeserializeOwned>(
+    place: &Place,
+    is_such: impl FnOnce(&T) -> bool,
+) -> Result<(), StoreError> {
+    let _held = Held::take(place)?;
+    if read_typed(place)?.is_some_and(|found| is_such(&found)) {
+        fs::remove_file(&place.path)?;
+    }
+    Ok(())
+}
+
 fn typed<T: DeserializeOwned>(place: &Place, value: Value) -> Result<T, StoreError> {
     serde_json::from_value(value).map_err(|e| quarantine(place, e.to_string()))
 }

@@ -213,10 +213,10 @@ impl Layout {
     /// What tells of changed paths what they are about.
     pub(super) fn topics(&self) -> Topics {
         Topics {
+            watched: self.watched(),
             team: self.team_dir(),
             inboxes: self.inboxes(),
             tasks: self.tasks(),
-            ours: self.ours(),
             members: self.members(),
             requests: self.requests(),
             journal: self.journal(),
@@ -227,10 +227,10 @@ impl Layout {
 /// The directories in which a change means something, made once: a change is told to every watcher of the team.
 #[derive(Debug)]
 pub(super) struct Topics {
+    watched: Vec<PathBuf>,
     team: PathBuf,
     inboxes: PathBuf,
     tasks: PathBuf,
-    ours: PathBuf,
     members: PathBuf,
     requests: PathBuf,
     journal: PathBuf,
@@ -240,7 +240,7 @@ impl Topics {
     /// What a changed path is about; none for locks, gates and temporary files.
     pub(super) fn of(&self, path: &Path) -> Option<Topic> {
         let name = path.file_name()?.to_str()?;
-        if self.is_watched(path) {
+        if self.watched.iter().any(|dir| dir == path) {
             return Some(Topic::Everything);
         }
         if name.starts_with('.') || name.ends_with(".lock") || name.contains(".lock.") {
@@ -256,11 +256,6 @@ impl Topics {
             None if path == self.journal => Some(Topic::Journal),
             Some(_) | None => None,
         }
-    }
-
-    fn is_watched(&self, path: &Path) -> bool {
-        let dirs = [&self.team, &self.inboxes, &self.tasks, &self.ours, &self.members, &self.requests];
-        dirs.iter().any(|dir| *dir == path)
     }
 }
 

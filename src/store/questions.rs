@@ -1,6 +1,6 @@
 //! What members ask (`phalanx/requests/asked.*.json`). Who answers, and whether anybody still waits, is not known here.
 
-use super::document::{self, Held, Kept};
+use super::document::{self, Kept};
 use super::error::StoreError;
 use super::layout::QUESTION;
 use super::teams::TeamStore;
@@ -70,13 +70,7 @@ impl TeamStore {
 
     /// Takes a question off the table that is decided and answered; any other stays.
     pub(crate) fn forget_question(&self, id: &RequestId) -> Result<(), StoreError> {
-        let place = self.question_place(id);
-        let _held = Held::take(&place)?;
-        let found: Option<Question> = document::read_typed(&place)?;
-        if found.is_some_and(|question| question.is_settled()) {
-            fs::remove_file(&place.path)?;
-        }
-        Ok(())
+        document::remove_if(&self.question_place(id), Question::is_settled)
     }
 
     fn question_place(&self, id: &RequestId) -> document::Place {

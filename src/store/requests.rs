@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use super::document::{self, Held, Kept};
+use super::document::{self, Kept};
 use super::error::StoreError;
 use super::layout::QUESTION;
 use super::teams::TeamStore;
@@ -56,13 +56,7 @@ impl TeamStore {
 
     /// Takes a request off the table that has ended and was verified without a deviation; any other stays.
     pub(crate) fn forget_request(&self, id: &RequestId) -> Result<(), StoreError> {
-        let place = self.request_place(id);
-        let _held = Held::take(&place)?;
-        let found: Option<ShutdownRequest> = document::read_typed(&place)?;
-        if found.is_some_and(|request| request.is_settled()) {
-            fs::remove_file(&place.path)?;
-        }
-        Ok(())
+        document::remove_if(&self.request_place(id), ShutdownRequest::is_settled)
     }
 
     fn request_place(&self, id: &RequestId) -> document::Place {

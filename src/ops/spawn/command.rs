@@ -57,17 +57,19 @@ pub(super) fn told(draft: &Draft, known: &Team, member: &Member) -> Told {
     let prompt = order.prompt.clone().filter(|_| new);
     match draft.profile.launch.brief {
         Brief::Argv => Told { brief: text, first: prompt },
-        Brief::FirstMessage => {
-            let parts: Vec<String> = text.into_iter().chain(prompt).collect();
-            Told { brief: None, first: (!parts.is_empty()).then(|| parts.join("\n\n")) }
-        }
+        Brief::FirstMessage => Told { brief: None, first: both(text, prompt) },
         // It is told nothing of its team, but what it is for.
         Brief::None if order.task.is_some() => {
-            let parts: Vec<String> = draft.part.duty.clone().into_iter().chain(prompt).collect();
-            Told { brief: None, first: (!parts.is_empty()).then(|| parts.join("\n\n")) }
+            Told { brief: None, first: both(draft.part.duty.clone(), prompt) }
         }
         Brief::None => Told { brief: None, first: prompt },
     }
+}
+
+/// One after the other, as far as there is any.
+fn both(first: Option<String>, then: Option<String>) -> Option<String> {
+    let parts: Vec<String> = first.into_iter().chain(then).collect();
+    (!parts.is_empty()).then(|| parts.join("\n\n"))
 }
 
 /// Refuses what this program cannot be told, instead of starting it without (ID-01, PM-06).

@@ -210,12 +210,14 @@ fn attempt(
     failpoint::hit("spawn.noted");
     let proofs = prove::prove(team, &underway, &news, terms.deadline);
     failpoint::hit("spawn.proven");
-    let placed: Vec<_> = underway.iter().map(|one| one.prepared.record.clone()).collect();
+    // A lead labels them itself.
+    let unlabelled: Vec<_> = match super::lease::is_led(team).unwrap_or(false) {
+        true => Vec::new(),
+        false => underway.iter().map(|one| one.prepared.record.clone()).collect(),
+    };
     let results = conclude(ctx, team, backend, underway, proofs);
-    // For the eye, and therefore last: what was taken back is not there to be labelled any more. A lead does it itself.
-    if !super::lease::is_led(team).unwrap_or(false) {
-        super::label::label(ctx, team, &placed, false);
-    }
+    // For the eye, and therefore last: what was taken back is not there to be labelled any more.
+    super::label::label(ctx, team, &unlabelled, false);
     Ok(results)
 }
 

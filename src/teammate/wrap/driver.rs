@@ -48,7 +48,6 @@ pub(super) struct Driver<'a> {
     team: &'a Team,
     me: Identity,
     profile: Profile,
-    seat: Seat,
     state: State,
     station: Station,
     /// What was typed last, as it is looked for on the screen.
@@ -122,7 +121,6 @@ pub(super) fn open<'a>(
         team,
         me,
         profile,
-        seat,
         state,
         station,
         mark: None,
@@ -220,7 +218,7 @@ impl Driver<'_> {
                 let event = self.mail();
                 self.step(event);
             }
-            Topic::Members | Topic::Member(_) if self.seat == Seat::Lead => {}
+            Topic::Members | Topic::Member(_) if self.state.seat == Seat::Lead => {}
             Topic::Members | Topic::Member(_) => self.look_at_record(),
             Topic::Requests => {
                 let ids: Vec<String> = self.state.pending().map(RequestId::to_string).collect();
