@@ -351,7 +351,7 @@ pub fn fail(team: &Team, id: u64, who: &str) -> Result<()> {
 /// # Errors
 /// What the store says.
 pub fn release(team: &Team, who: &str) -> Result<Vec<u64>> {
-    let released = team.0.release_tasks_of(&named(who)?).map_err(word)?;
+    let (released, _) = team.0.release_tasks_of(&named(who)?).map_err(word)?;
     Ok(released.iter().map(|task| task.id.0).collect())
 }
 

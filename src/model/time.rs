@@ -32,6 +32,11 @@ impl Timestamp {
     pub(crate) fn plus_ms(self, ms: u64) -> Timestamp {
         Timestamp(self.0.saturating_add(ms))
     }
+
+    /// So much earlier.
+    pub(crate) fn minus_ms(self, ms: u64) -> Timestamp {
+        Timestamp(self.0.saturating_sub(ms))
+    }
 }
 
 /// A span for people: `0.4s`, `12s`, `3m04s`, `2h05m`.

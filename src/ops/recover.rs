@@ -27,6 +27,8 @@ struct Recovered {
     retired: Vec<MemberName>,
     /// Tasks of members that have ended.
     released: Vec<TaskId>,
+    /// Tasks whose end was not told.
+    ended: Vec<TaskId>,
     /// Tasks whose owners were told of them.
     assigned: Vec<TaskId>,
 }
@@ -125,9 +127,11 @@ fn give_back(
     let mut untold = Vec::new();
     for (record, retirement) in left {
         let works = board.work_of(&record.name).is_some();
-        let released = if works { task::release(team, &record.name)? } else { Vec::new() };
+        let released = if works { task::release(team, &record.name)?.0 } else { Vec::new() };
         let released: Vec<TaskId> = released.into_iter().map(|task| task.id).collect();
         done.released.extend(&released);
+        let ended = task::ended_by(&board, &record.name, record.asked_at);
+        done.ended.extend(task::say_ends(team, &ended, &journal)?);
         if !is_told(&journal, record) {
             done.retired.push(record.name.clone());
             untold.push((retirement, released));
@@ -160,6 +164,7 @@ fn tell(team: &TeamStore, id: String, done: &Recovered) -> Result<(), OpsError> 
         ("taken_back", names(&done.starts.taken_back)),
         ("retired", names(&done.retired)),
         ("released", done.released.iter().map(TaskId::to_string).collect()),
+        ("ended", done.ended.iter().map(TaskId::to_string).collect()),
         ("assigned", done.assigned.iter().map(TaskId::to_string).collect()),
     ];
     let parts = parts.into_iter().filter(|(_, what)| !what.is_empty());

@@ -13,6 +13,9 @@ use crate::model::record::MemberRecord;
 use crate::store::{StoreError, TeamStore};
 use crate::sys::failpoint;
 
+/// Between what a process does last and its end there is no more than this.
+const LAST_WORDS_MS: u64 = 10_000;
+
 /// A run that is over.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Retirement {
@@ -28,12 +31,12 @@ pub(crate) struct Retirement {
 /// The first one; whom it does not concern is retired all the same.
 pub(crate) fn retire(team: &TeamStore, retirements: &[Retirement]) -> Result<(), OpsError> {
     let mut trouble = Ok(());
-    let (mut news, mut latest) = (Vec::new(), Vec::new());
+    let (mut news, mut ended) = (Vec::new(), Vec::new());
     for one in retirements {
         match end(team, one) {
-            Ok((note, is_latest)) => {
+            Ok(note) => {
                 news.extend(note);
-                latest.extend(is_latest.then_some(one));
+                ended.push(one);
             }
             Err(e) => trouble = trouble.and(Err(e)),
         }
@@ -41,22 +44,36 @@ pub(crate) fn retire(team: &TeamStore, retirements: &[Retirement]) -> Result<(),
     team.record_all(news)?;
     failpoint::hit("retire.ended");
     let left = team.change_roster(|roster| {
-        // Looked at again: under this lock the next run of the same name begins.
+        // Under this lock: a namesake may run already or begin now, whose entry and tasks these would be (SD-10).
         let leave = |one: &&Retirement| Ok(is_latest(team, one)?.then(|| roster.leave(&one.name)));
-        latest.iter().map(leave).collect::<Result<Vec<Option<bool>>, _>>()
+        ended.iter().map(leave).collect::<Result<Vec<Option<bool>>, _>>()
     })?;
     failpoint::hit("retire.left");
     let mut gone = Vec::new();
-    for (one, left) in latest.into_iter().zip(left) {
+    for (one, left) in ended.into_iter().zip(left) {
         let Some(was_on) = left else { continue };
-        match task::release(team, &one.name) {
-            Ok(released) if was_on => gone.push((one, released.iter().map(|t| t.id).collect())),
+        match settle_tasks(team, one) {
+            Ok(released) if was_on => gone.push((one, released)),
             Ok(_) => {}
             Err(e) => trouble = trouble.and(Err(e)),
         }
     }
     failpoint::hit("retire.released");
     trouble.and(tell(team, &gone))
+}
+
+/// Gives back what it had begun or was to do, and says what it has ended and did not live to say; gives what was given back.
+fn settle_tasks(team: &TeamStore, one: &Retirement) -> Result<Vec<TaskId>, OpsError> {
+    let (released, board) = task::release(team, &one.name)?;
+    if let Some(record) = team.member_record(&one.name)?.filter(|record| record.is(&one.incarnation)) {
+        // The end of its process is close behind what it died over.
+        let since = record.exit.map_or(record.asked_at, |exit| exit.at.minus_ms(LAST_WORDS_MS));
+        let ended = task::ended_by(&board, &one.name, since);
+        if let Some(first) = ended.iter().filter_map(|task| task.extra.ended_at).min() {
+            task::say_ends(team, &ended, &team.events_since(first)?)?;
+        }
+    }
+    Ok(released.into_iter().map(|task| task.id).collect())
 }
 
 /// A run whose processes are gone: its place is closed if it is proven ours, then it leaves as under a lead.
@@ -70,11 +87,10 @@ pub(super) fn take_off(ctx: &Context, team: &TeamStore, record: &MemberRecord) -
     retire(team, &[Retirement { name, incarnation, cause, reason }])
 }
 
-/// Brings the run's record to its end: what the journal is to be told, and whether no namesake runs already, whose own
-/// roster entry and tasks would be (SD-10).
-fn end(team: &TeamStore, one: &Retirement) -> Result<(Option<Note>, bool), OpsError> {
+/// Brings the run's record to its end; gives what the journal is to be told.
+fn end(team: &TeamStore, one: &Retirement) -> Result<Option<Note>, OpsError> {
     let next = presence::end(team, &one.name, &one.incarnation, one.cause, &one.reason)?;
-    Ok((next.map(|state| presence::news(&one.name, state, Some(&one.reason))), is_latest(team, one)?))
+    Ok(next.map(|state| presence::news(&one.name, state, Some(&one.reason))))
 }
 
 fn is_latest(team: &TeamStore, one: &Retirement) -> Result<bool, StoreError> {

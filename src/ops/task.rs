@@ -1,16 +1,19 @@
 //! The task verbs: create, list, get, claim, complete, fail, release, update, delete.
 
+use std::collections::BTreeMap;
+
 use super::context::{Context, now};
 use super::error::OpsError;
 use super::hooks::{self, Hooks};
 use super::owners;
 use crate::model::board::{Board, Refusal};
 use crate::model::drift::Drift;
-use crate::model::event::{EventKind, Note};
+use crate::model::event::{Event, EventKind, Note};
 use crate::model::id::{MemberName, TaskId};
 use crate::model::limits::Limits;
 use crate::model::settings::Settings;
-use crate::model::task::{Outcome, Task};
+use crate::model::task::{Outcome, Task, TaskState};
+use crate::model::time::Timestamp;
 use crate::store::{Ending, NewTask, StoreError, TaskChanges, TaskOwner, TeamStore};
 use crate::sys::failpoint;
 
@@ -179,18 +182,56 @@ pub(crate) fn end(
     outcome: Option<&Outcome>,
 ) -> Result<(Task, Vec<TaskId>), OpsError> {
     let (task, freed) = team.end_task(id, who, ending, outcome, now())?;
-    let kind = match ending {
-        Ending::Completed => EventKind::TaskCompleted,
-        Ending::Failed => EventKind::TaskFailed,
+    failpoint::hit("task.ended");
+    say_end(team, &task, who, &freed)?;
+    Ok((task, freed))
+}
+
+/// Tells the journal that a task is over, and the owners of those that it freed that they can begin.
+fn say_end(team: &TeamStore, task: &Task, who: &MemberName, freed: &[TaskId]) -> Result<(), OpsError> {
+    let kind = match task.state {
+        TaskState::Failed => EventKind::TaskFailed,
+        TaskState::Pending | TaskState::InProgress | TaskState::Completed | TaskState::Cancelled => {
+            EventKind::TaskCompleted
+        }
     };
-    let mut note = Note::of_task(kind, &task).member(who);
-    if let Some(outcome) = outcome {
+    let mut note = Note::of_task(kind, task).member(who);
+    if let Some(outcome) = &task.extra.outcome {
         note = note.with("exit_code", outcome.exit_code).with("elapsed_ms", outcome.elapsed_ms);
     }
     note = note.with("freed", freed.iter().map(TaskId::to_string).collect::<Vec<_>>());
     team.record(note)?;
-    owners::freed(team, who, &freed)?;
-    Ok((task, freed))
+    owners::freed(team, who, freed)
+}
+
+/// The tasks that `who` has brought to their end since then.
+pub(super) fn ended_by<'b>(board: &'b Board, who: &MemberName, since: Timestamp) -> Vec<&'b Task> {
+    let is_it = |task: &&Task| {
+        let by_it = task.extra.ended_by.as_deref() == Some(who.as_str());
+        by_it && task.state.is_over() && task.extra.ended_at.is_some_and(|at| at >= since)
+    };
+    board.tasks.values().filter(is_it).collect()
+}
+
+/// Says of ended tasks what whoever ended them, and lives no more, has not come to say. Gives them.
+pub(super) fn say_ends(
+    team: &TeamStore,
+    ended: &[&Task],
+    journal: &[Event],
+) -> Result<Vec<TaskId>, OpsError> {
+    let ends = |event: &&Event| matches!(event.event, EventKind::TaskCompleted | EventKind::TaskFailed);
+    let said: BTreeMap<TaskId, Timestamp> =
+        journal.iter().filter(ends).filter_map(|event| Some((event.task?, event.at))).collect();
+    let is_unsaid = |task: &&&Task| said.get(&task.id).copied() < task.extra.ended_at;
+    let mut told = Vec::new();
+    for task in ended.iter().filter(is_unsaid) {
+        let Some(who) = task.extra.ended_by.as_deref().and_then(|who| MemberName::existing(who).ok()) else {
+            continue;
+        };
+        say_end(team, task, &who, &team.freed_by(task)?)?;
+        told.push(task.id);
+    }
+    Ok(told)
 }
 
 /// A task that was completed.
@@ -221,12 +262,12 @@ pub(crate) fn complete(
     Ok(Completed { task, freed, complaints })
 }
 
-/// Gives back what a member held when it left.
-pub(crate) fn release(team: &TeamStore, who: &MemberName) -> Result<Vec<Task>, OpsError> {
-    let released = team.release_tasks_of(who)?;
+/// Gives back what a member held when it left; gives that, and the board as it was before.
+pub(crate) fn release(team: &TeamStore, who: &MemberName) -> Result<(Vec<Task>, Board), OpsError> {
+    let (released, board) = team.release_tasks_of(who)?;
     failpoint::hit("task.released");
     for task in &released {
         team.record(Note::of_task(EventKind::TaskReleased, task).member(who))?;
     }
-    Ok(released)
+    Ok((released, board))
 }

@@ -9,6 +9,10 @@ use crate::sys::{clock, failpoint, fs, rand};
 
 /// How much of the journal is read in one go.
 const CHUNK: u64 = 1024 * 1024;
+/// How much of its end is read first by who looks for what happened a moment ago.
+const TAIL: u64 = 64 * 1024;
+/// Writers take the time before they append: lines may stand so far out of order.
+const DISORDER_MS: u64 = 1000;
 
 impl TeamStore {
     /// Writes an event; gives it back with its id and time.
@@ -31,6 +35,22 @@ impl TeamStore {
             let whole = &bytes[..=end];
             events.extend(whole.split(|b| *b == b'\n').filter_map(|line| serde_json::from_slice(line).ok()));
             at += whole.len() as u64;
+        }
+    }
+
+    /// The events since then, and some that came before: what lies long before is not read.
+    pub(crate) fn events_since(&self, then: Timestamp) -> Result<Vec<Event>, StoreError> {
+        let end = fs::len(&self.layout.journal())?.unwrap_or_default();
+        let mut tail = TAIL;
+        loop {
+            let from = end.saturating_sub(tail);
+            // A line that the beginning falls into is none.
+            let (events, _) = self.events_from(from)?;
+            let reaches = events.first().is_some_and(|first| first.at.plus_ms(DISORDER_MS) < then);
+            if from == 0 || reaches {
+                return Ok(events);
+            }
+            tail = tail.saturating_mul(4);
         }
     }
 }

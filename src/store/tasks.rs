@@ -230,7 +230,7 @@ impl TeamStore {
     }
 
     /// Those of the tasks behind this one that can start now; edges are two-sided, so no others need be read.
-    fn freed_by(&self, task: &Task) -> Result<Vec<TaskId>, StoreError> {
+    pub(crate) fn freed_by(&self, task: &Task) -> Result<Vec<TaskId>, StoreError> {
         let mut freed = Vec::new();
         for next in &task.blocks {
             freed.extend(self.with_blockers(*next)?.freed_by(task.id).into_iter().filter(|id| id == next));
@@ -238,12 +238,14 @@ impl TeamStore {
         Ok(freed)
     }
 
-    /// Gives back everything that `who` holds and has not brought to an end; gives what was given back.
-    pub(crate) fn release_tasks_of(&self, who: &MemberName) -> Result<Vec<Task>, StoreError> {
+    /// Gives back everything that `who` holds and has not brought to an end; gives what was given back, and the board as it
+    /// was before.
+    pub(crate) fn release_tasks_of(&self, who: &MemberName) -> Result<(Vec<Task>, Board), StoreError> {
         let _list = self.lock_list()?;
         let board = self.board()?;
         let held = board.tasks.values().filter(|t| t.is_owned_by(who) && !t.state.is_over());
-        held.map(|t| self.change_task(t.id, |task| release(task, who))).collect()
+        let released = held.map(|t| self.change_task(t.id, |task| release(task, who)));
+        Ok((released.collect::<Result<_, _>>()?, board))
     }
 
     /// Marks the task as begun by `who`; the list lock is held by the caller, the task is read again under its own.

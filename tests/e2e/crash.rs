@@ -239,6 +239,53 @@ fn msg_03_cr_05_whoever_assigns_a_task_may_die_anywhere_and_its_owner_is_told_on
     }
 }
 
+/// TK-01, TK-04: a worker dies when its task is over and nobody has been told; a lead that is there tells it, else the next.
+#[test]
+fn tk_01_tk_04_cr_05_whoever_ends_a_task_may_die_before_it_says_so() {
+    for led in [true, false] {
+        let stage = Stage::without_tmux();
+        stage.phalanx(&["team", "create", "demo"]).expect(0);
+        if led {
+            stage.phalanx(&["lead", "--detach"]).expect(0);
+        }
+        stage.phalanx(&["spawn", "ada", "--env", "MEMBER_FAILPOINT=task.ended"]).expect(0);
+        stage.phalanx(&["spawn", "bob"]).expect(0);
+        let counts = "until [ -e go ]; do sleep 0.02; done; echo >>done";
+        stage.phalanx(&["task", "create", "Counts", "--owner", "ada", "--", "sh", "-c", counts]).expect(0);
+        // Without a command it waits for whoever owns it.
+        stage.phalanx(&["task", "create", "Think"]).expect(0);
+        stage.phalanx(&["task", "update", "2", "--owner", "bob", "--blocked-by", "1"]).expect(0);
+        std::fs::write(stage.at("work/go"), "").expect("go");
+        if !led {
+            let record = stage.root().join("teams/demo/phalanx/members/ada.json");
+            wait_for("ada to die", || {
+                let record: Value = serde_json::from_slice(&std::fs::read(&record).ok()?).ok()?;
+                record["exit"].is_object().then_some(())
+            });
+            assert_eq!(events(&stage, "task_completed"), Vec::<Value>::new());
+            adopt(&stage);
+        }
+        let ended = stage.wait_event("demo", "task_completed", "1");
+        assert_eq!((&ended["member"], &ended["detail"]["freed"]), (&json!("ada"), &json!(["2"])));
+        wait_for("bob to be told", || (messages(&stage, "bob", "can be begun now") == 1).then_some(()));
+        stage.wait_event("demo", "member_left", "ada");
+        adopt_again(&stage);
+        assert_eq!((done(&stage), events(&stage, "task_completed").len()), (1, 1), "led: {led}");
+        assert_eq!(messages(&stage, "bob", "can be begun now"), 1, "led: {led}");
+        down(&stage);
+    }
+}
+
+/// One lead after the other: what was put right is not put right again.
+fn adopt_again(stage: &Stage) {
+    let lead = || stage.phalanx(&["--json", "status"]).expect(0).json()["lead"]["pid"].as_i64();
+    let first = wait_for("a lead", lead).to_string();
+    assert!(stage.command("kill").args(["-9", &first]).status().expect("kill").success());
+    wait_for("it is gone", || lead().is_none().then_some(()));
+    adopt(stage);
+    wait_for("the next lead", lead);
+}
+
 /// The same for work: whoever gives it dies, and it is done once.
 #[test]
 fn cr_05_work_that_was_being_assigned_is_done_once() {
