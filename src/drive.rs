@@ -239,20 +239,6 @@ impl Team {
         Ok(self.0.board().map_err(text)?.tasks.len())
     }
 
-    /// Adds a teammate and calls `during` while the roster's lock is held, before anything is written.
-    ///
-    /// # Errors
-    /// What the store says, for example that the lock was lost meanwhile.
-    pub fn join_slowly(&self, name: &str, mut during: impl FnMut()) -> Result<()> {
-        let entry = serde_json::json!({"name": name, "agentId": format!("{name}@{}", self.0.name())});
-        let member = entry.as_object().and_then(team::Member::read).ok_or("not a name")?;
-        let joined = self.0.change_roster(|roster| {
-            during();
-            roster.join(&member)
-        });
-        joined.map_err(text)
-    }
-
     /// Whose each task is: id, state, owner.
     ///
     /// # Errors

@@ -15,8 +15,8 @@ use std::time::{Duration, Instant, SystemTime};
 
 use nix::sys::signal::Signal;
 use phalanx::drive::Team;
-use process::{Peer, age, below, helper, lock_of, say, told, wait_for};
-use serde_json::Value;
+use process::{Peer, age, below, helper, helping, lock_of, say, told, wait_for};
+use serde_json::{Value, json};
 use tempfile::TempDir;
 
 struct Stage {
@@ -66,22 +66,30 @@ fn node_holder(file: &Path) -> Peer {
     peer
 }
 
-/// A phalanx process that holds the lock of the roster in order to add `name`.
+/// A helper that stops at the failpoint `point`; it has stopped there when this returns.
+fn stopping_helper(name: &str, words: &[&str], point: &str) -> Peer {
+    let peer = Peer::start(helping(name, words).env("PHALANX_STOPPOINT", point));
+    let stat = format!("/proc/{}/stat", peer.pid());
+    wait_for("a helper to stop", || {
+        let stat = fs::read_to_string(&stat).ok()?;
+        stat.rsplit_once(") ")?.1.starts_with('T').then_some(())
+    });
+    peer
+}
+
+/// A phalanx process that holds the lock of the roster in order to add `name`, and is stopped.
 fn our_holder(root: &Path, name: &str) -> Peer {
-    let peer = helper("hold_the_roster", &[path(root), name]);
-    wait_for("phalanx to hold the lock", || peer.said().contains(&"held".to_owned()).then_some(()));
+    let peer = stopping_helper("join_the_roster", &[path(root), name], "lock.taken");
+    assert!(lock_of(&roster(root)).is_dir());
     peer
 }
 
 #[test]
 #[ignore = "helper process of the tests that need a holder"]
-fn hold_the_roster() {
+fn join_the_roster() {
     let words = told();
     let team = Team::open(Path::new(&words[0]), "mixed").expect("team");
-    let joined = team.join_slowly(&words[1], || {
-        say("held");
-        std::io::copy(&mut std::io::stdin(), &mut std::io::sink()).expect("pipe");
-    });
+    let joined = team.join(&words[1]);
     say(&joined.map_or_else(|e| format!("refused: {e}"), |()| "joined".to_owned()));
 }
 
@@ -208,7 +216,6 @@ fn a_stopped_holder_of_ours_overwrites_nothing() {
     let Some(stage) = stage() else { return };
     let (file, lock) = (roster(&stage.root), lock_of(&roster(&stage.root)));
     let mut ours = our_holder(&stage.root, "ann");
-    ours.signal(Signal::SIGSTOP);
     assert!(age(&lock));
     let mut theirs = node_holder(&file);
     let mut config: Value = serde_json::from_slice(&fs::read(&file).expect("read")).expect("json");
@@ -223,6 +230,30 @@ fn a_stopped_holder_of_ours_overwrites_nothing() {
     assert!(theirs.end(), "{:?}", theirs.printed());
     assert!(!lock.exists());
     stage.team.join("ann").expect("again");
+}
+
+/// Claude Code 2.1.34 asks for a lock once: whoever of us waits for its disk must not be in its way, and what it writes
+/// meanwhile stays (MSG-06).
+#[test]
+fn msg_06_a_writer_of_ours_is_in_nobodys_way_before_it_publishes() {
+    let Some(stage) = stage() else { return };
+    let file = inbox(&stage.root);
+    stage.team.append("bob", "ann", "first", "0").expect("append");
+    for point in ["temp.written", "temp.synced"] {
+        let mut ours = stopping_helper("append_mail", &[path(&stage.root), "ann", "1"], point);
+        let mut theirs = node_holder(&file);
+        let mut mail: Vec<Value> = serde_json::from_slice(&fs::read(&file).expect("read")).expect("json");
+        mail.push(
+            json!({"from": "theirs", "text": point, "timestamp": "2026-11-20T22:43:51.440Z", "read": false}),
+        );
+        fs::write(&file, serde_json::to_string_pretty(&mail).expect("text")).expect("write");
+        assert!(theirs.end(), "{:?}", theirs.printed());
+        ours.signal(Signal::SIGCONT);
+        assert!(ours.end(), "{:?}", ours.printed());
+        let texts: Vec<String> =
+            stage.team.entries("bob").expect("entries").into_iter().map(|entry| entry.2).collect();
+        assert!(texts.ends_with(&[point.to_owned(), "0".to_owned()]), "{texts:?}");
+    }
 }
 
 /// A Node holder that was stopped too long loses its lock to us, and waking up it harms nothing that we did.
@@ -246,6 +277,7 @@ fn a_stopped_holder_of_theirs_is_outlived() {
     theirs.signal(Signal::SIGCONT);
     theirs.end();
     let removed = !lock_of(&roster(&stage.root)).exists();
+    ours.signal(Signal::SIGCONT);
     assert!(ours.end(), "{:?}", ours.printed());
     let joined = ours.said().contains(&"joined".to_owned());
     println!("    the woken Node holder removed our lock: {removed}; we wrote: {joined}");
@@ -306,6 +338,7 @@ fn symlinked_roots_exclude_each_other() {
         let mut holder = our_holder(ours, &format!("ann{n}"));
         let mut refused = node(&["hold", path(&roster(theirs))]);
         assert!(!refused.end() && refused.printed().iter().any(|l| l.contains("ELOCKED")));
+        holder.signal(Signal::SIGCONT);
         assert!(holder.end() && holder.said().contains(&"joined".to_owned()), "{:?}", holder.printed());
     }
 }

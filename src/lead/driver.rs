@@ -271,7 +271,7 @@ impl<'a> Driver<'a> {
             return self.step(Event::TeamGone);
         }
         match topic {
-            Topic::Roster => self.mend_roster(),
+            Topic::Roster => self.look_at_roster(),
             Topic::Mail(owner) if *owner != MemberName::lead().file_stem() => Ok(()),
             Topic::Mail(_) => {
                 self.look(&Topic::Members)?;
@@ -296,18 +296,26 @@ impl<'a> Driver<'a> {
             Topic::Journal => self.look_at_journal(),
             Topic::Everything => {
                 let mail = Topic::Mail(MemberName::lead().file_stem());
-                let parts = [Topic::Roster, mail, Topic::Tasks, Topic::Journal];
+                let parts = [mail, Topic::Roster, Topic::Tasks, Topic::Journal];
                 parts.iter().try_for_each(|part| self.look(part))
             }
         }
     }
 
-    /// A program that reads a torn team file does not know its team. Writers may still be at it, and are waited for aside.
-    fn mend_roster(&self) -> Result<(), OpsError> {
-        if self.leads && !self.team.roster_is_whole()? {
-            self.beside(None, |_, team| Ok(team.mend_roster()?));
+    fn look_at_roster(&mut self) -> Result<(), OpsError> {
+        if !self.leads {
+            return Ok(());
         }
-        Ok(())
+        match self.team.team_now()? {
+            Some(team) => {
+                self.step(Event::Roster(team.members.into_iter().map(|member| member.name).collect()))
+            }
+            // A program that reads a torn team file does not know its team. Writers may still be at it, and are waited for.
+            None => {
+                self.beside(None, |_, team| Ok(team.mend_roster()?));
+                Ok(())
+            }
+        }
     }
 
     /// Sees to what members ask. If that fails, nothing else waits for it.
@@ -430,6 +438,7 @@ impl<'a> Driver<'a> {
                 let about = Some(name.clone());
                 self.beside(about, move |ctx, team| ops::health::note(ctx, team, &name, &incarnation, debt));
             }
+            Effect::PutBack { name, incarnation } => ops::presence::put_back(self.team, name, incarnation)?,
             Effect::Look { name, incarnation } => {
                 let (name, incarnation) = (name.clone(), incarnation.clone());
                 let about = Some(name.clone());

@@ -38,6 +38,8 @@ pub(crate) enum Effect {
     /// It has owed an answer for so long, or answers again: say so in its record, the journal and, once, to the lead.
     /// Nothing is done to it (CR-02).
     Health { name: MemberName, incarnation: Incarnation, debt: Option<Debt> },
+    /// Another program has written it out of the team file: put it back.
+    PutBack { name: MemberName, incarnation: Incarnation },
     /// Look at its screen, whether it rests and has not said so.
     Look { name: MemberName, incarnation: Incarnation },
     /// Tell whoever decides that this request waits.

@@ -1,5 +1,7 @@
 //! What the lead can be told. Each event carries all that is needed to react to it.
 
+use std::collections::BTreeSet;
+
 use serde_json::Value;
 
 use crate::model::board::Board;
@@ -68,6 +70,8 @@ impl Spoken {
 /// Something that happened.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Event {
+    /// Who is on the team, by its file.
+    Roster(BTreeSet<MemberName>),
     /// The unread mail of the lead, oldest first; the same message may come again until it is acknowledged.
     Mail(Vec<Envelope>),
     /// The records of all members' latest runs.

@@ -39,6 +39,7 @@ pub(crate) fn react(state: &mut State, event: Event, now: Timestamp) -> Vec<Effe
             followup::see_mail(state, &mail, now, &mut effects);
             mail::read_mail(state, mail, &mut effects);
         }
+        Event::Roster(listed) => members::see_roster(state, &listed, &mut effects),
         Event::Members(records) => members::see_members(state, &records, &mut effects),
         Event::Requests(requests) => shutdown::see_requests(state, requests, &mut effects),
         Event::Board(board) => {

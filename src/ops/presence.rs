@@ -3,10 +3,11 @@
 use super::context::now;
 use super::error::OpsError;
 use crate::model::event::{EventKind, Note};
-use crate::model::id::{Incarnation, MemberName};
+use crate::model::id::{Incarnation, MemberName, TeamName, agent_id};
 use crate::model::lifecycle::{Cause, MemberState};
 use crate::model::placement::Placement;
 use crate::model::record::MemberRecord;
+use crate::model::team::Member;
 use crate::store::TeamStore;
 
 /// The hello of a program that has found its mailbox (ID-03). False: this run is no longer the latest one.
@@ -133,4 +134,50 @@ pub(crate) fn move_on(
         team.change_roster(|roster| Ok(roster.set(name, "isActive", next != MemberState::Idle)))?;
     }
     Ok(Some(next))
+}
+
+/// Puts a member that runs back on the team: a program that took no lock has written the team file as it was before it
+/// joined (ID-07; observed: Claude Code 2.1.34). The run's record is looked at under the roster's lock, under which whoever
+/// takes it off has ended it before.
+pub(crate) fn put_back(
+    team: &TeamStore,
+    name: &MemberName,
+    incarnation: &Incarnation,
+) -> Result<(), OpsError> {
+    let was_out = team.change_roster(|roster| {
+        let record = team.member_record(name)?.filter(|record| record.is(incarnation));
+        let Some(record) = record.filter(|record| record.state.is_up()) else { return Ok(false) };
+        let entry = team.last_entry(name)?.unwrap_or_else(|| entry(team.name(), &record).to_entry());
+        let was_out = roster.put_back(name, entry);
+        if was_out {
+            roster.set(name, "isActive", record.state != MemberState::Idle);
+        }
+        Ok(was_out)
+    })?;
+    if was_out {
+        let text = "another program has written it out of the team file; it is back";
+        team.record(Note::of(EventKind::Warning).member(name).with("text", text))?;
+    }
+    Ok(())
+}
+
+/// A run's entry in the team file, by its record.
+fn entry(team: &TeamName, record: &MemberRecord) -> Member {
+    let wish = &record.wish;
+    Member {
+        name: record.name.clone(),
+        agent_id: agent_id(&record.name, team),
+        agent_type: wish.role.clone(),
+        model: wish.model.clone(),
+        prompt: wish.prompt.clone(),
+        color: Some(wish.color.clone()),
+        plan_mode_required: wish.plan,
+        mode: wish.mode,
+        joined_at: record.asked_at,
+        pane_id: record.placement.as_ref().map_or_else(String::new, |place| place.pane_id().to_owned()),
+        cwd: wish.cwd.clone(),
+        worktree_path: None,
+        backend_type: Some(record.backend.wire().to_owned()),
+        is_active: Some(record.state != MemberState::Idle),
+    }
 }

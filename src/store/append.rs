@@ -5,7 +5,7 @@ use std::fmt;
 
 use serde::de::{Deserialize, Deserializer, MapAccess, SeqAccess, Visitor};
 
-use super::document::{self, CONFLICT_TRIES, Held, MAX_FILE, Place};
+use super::document::{self, CONFLICT_TRIES, Held, MAX_FILE, PATIENT_TRIES, Place};
 use super::error::StoreError;
 use super::lenient;
 use super::turns;
@@ -29,7 +29,8 @@ pub(super) fn append(
     let held = Held::take(place).or_else(|e| allowed().and(Err(e)))?;
     allowed()?;
     let text = entry_text(entry);
-    for _ in 0..CONFLICT_TRIES {
+    for nth in 0..CONFLICT_TRIES {
+        let early = (nth >= PATIENT_TRIES).then(|| held.keep_others_out(place)).transpose()?;
         let found = whole(place)?;
         let before = found.as_ref().map(|file| file.identity);
         let (mut bytes, open) = found.map_or((b"[]".to_vec(), None), |file| (file.bytes, Some(file.open)));
@@ -40,7 +41,7 @@ pub(super) fn append(
         }
         // By its identity: whoever else writes mailboxes locks them, so this only has to see who broke our lock.
         let unchanged = || fs::identity(&place.path).is_ok_and(|now| now == before);
-        if document::publish(place, &held, &bytes, Sync::Bytes, unchanged)? {
+        if document::publish(place, (&held, early), &bytes, Sync::Bytes, unchanged)? {
             failpoint::hit("unlock.before");
             return Ok(true);
         }

@@ -1,4 +1,4 @@
-//! One JSON file, changed safely: lock → read → change → compare → atomic write (protocol.md, section 2). Knows no
+//! One JSON file, changed safely: lock → read → change → keep others out → compare → atomic write (protocol.md, section 2). Knows no
 //! particular file. Whoever wants to change something gets it only inside [`change`], that is under the lock.
 
 use std::path::{Path, PathBuf};
@@ -19,7 +19,7 @@ use crate::model::wire::Object;
 use crate::sys::clock::{now_ms, sleep};
 use crate::sys::failpoint;
 use crate::sys::fs::{self, Sync};
-use crate::sys::lock::{Afterwards, DirLock, Gate, LOCK_DEADLINE};
+use crate::sys::lock::{Afterwards, Gate, LOCK_DEADLINE, PeerLock};
 
 /// A file larger than this is neither read nor made.
 pub(super) const MAX_FILE: u64 = 64 * 1024 * 1024;
@@ -34,6 +34,8 @@ const WRITING_MS: u64 = 1000;
 const WRITING_TRIES: u32 = 200;
 /// How often a change is made again because an unlocked foreign writer got in between.
 pub(super) const CONFLICT_TRIES: u32 = 20;
+/// So often others are kept out for the rename only; then they write so much that they have to wait.
+pub(super) const PATIENT_TRIES: u32 = 2;
 
 /// Who else writes the file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -81,30 +83,36 @@ pub(super) struct Place {
     pub(super) last: Option<PathBuf>,
 }
 
-/// The lock of a place, held.
-pub(super) enum Held {
-    Dir(DirLock),
-    Gate { _gate: Gate },
+/// The lock of a place among our own processes, held. Others are kept out by [`Held::keep_others_out`], for as long as that
+/// lives.
+pub(super) struct Held {
+    gate: Gate,
 }
+
+/// Those that know only the lock directory are kept out; nobody needs to be of a file that is ours alone.
+pub(super) struct KeptOut<'h>(Option<PeerLock<'h>>);
 
 impl Held {
     pub(super) fn take(place: &Place) -> Result<Held, StoreError> {
         ready_gate(&place.gate)?;
-        let held = match place.shared {
-            Shared::WithOthers(afterwards) => {
-                Held::Dir(DirLock::acquire(&place.path, &place.gate, afterwards, LOCK_DEADLINE)?)
-            }
-            Shared::AmongUs => Held::Gate { _gate: Gate::open(&place.gate, LOCK_DEADLINE)? },
-        };
-        failpoint::hit("lock.taken");
-        Ok(held)
+        Ok(Held { gate: Gate::open(&place.gate, LOCK_DEADLINE)? })
     }
 
-    pub(super) fn still_ours(&self) -> bool {
-        match self {
-            Held::Dir(lock) => lock.still_ours(),
-            Held::Gate { .. } => true,
-        }
+    pub(super) fn keep_others_out(&self, place: &Place) -> Result<KeptOut<'_>, StoreError> {
+        let lock = match place.shared {
+            Shared::WithOthers(afterwards) => {
+                Some(PeerLock::acquire(&self.gate, &place.path, afterwards, LOCK_DEADLINE)?)
+            }
+            Shared::AmongUs => None,
+        };
+        failpoint::hit("lock.taken");
+        Ok(KeptOut(lock))
+    }
+}
+
+impl KeptOut<'_> {
+    fn still_ours(&self) -> bool {
+        self.0.as_ref().is_none_or(PeerLock::still_ours)
     }
 }
 
@@ -245,7 +253,8 @@ pub(super) fn change_held<T>(
     held: &Held,
     edit: &mut impl FnMut(Option<Value>) -> Result<(Option<Value>, T), StoreError>,
 ) -> Result<T, StoreError> {
-    for _ in 0..CONFLICT_TRIES {
+    for nth in 0..CONFLICT_TRIES {
+        let early = (nth >= PATIENT_TRIES).then(|| held.keep_others_out(place)).transpose()?;
         let found = read_parsed(place, lenient::parse)?;
         let (before, value) =
             found.map_or((None, None), |found| (Some(found.file.bytes), Some(found.parsed)));
@@ -260,26 +269,48 @@ pub(super) fn change_held<T>(
             Shared::WithOthers(_) => fs::read(&place.path, MAX_FILE).is_ok_and(|now| now == before),
             Shared::AmongUs => true,
         };
-        if publish(place, held, &after, place.kept.sync(), unchanged)? {
+        if publish(place, (held, early), &after, place.kept.sync(), unchanged)? {
             return Ok(answer);
         }
     }
     Err(StoreError::Contended { path: place.path.clone(), tries: CONFLICT_TRIES })
 }
 
-/// Writes if the lock is still ours and the file is still what was read, both looked at right before the rename.
-/// False: somebody else wrote the file meanwhile.
+/// Writes if the file is still what was read and the lock is ours, both looked at right before the rename. False: somebody
+/// else wrote the file meanwhile.
+///
+/// Others are kept out for the rename alone, unless they are already: Claude Code 2.1.34 asks for a lock once, and drops
+/// what it has to say if somebody holds it (seen: two of thirty times a member's agreement to its end, while the lead
+/// waited for its disk under the lock).
 pub(super) fn publish(
     place: &Place,
-    held: &Held,
+    (held, early): (&Held, Option<KeptOut<'_>>),
     after: &[u8],
     sync: Sync,
     unchanged: impl FnOnce() -> bool,
 ) -> Result<bool, StoreError> {
     fs::sweep_temporary(&place.path);
-    match turns::replace_if(place, after, sync, || held.still_ours() && unchanged())? {
-        Some(_identity) => Ok(true),
-        None if held.still_ours() => Ok(false),
+    let mut kept_out = early.map(Ok);
+    let mut is_ours = true;
+    let check = || {
+        let lock = kept_out.get_or_insert_with(|| held.keep_others_out(place));
+        let Ok(lock) = lock else { return false };
+        let unchanged = unchanged();
+        is_ours = lock.still_ours();
+        is_ours && unchanged
+    };
+    let bytes_only = if sync == Sync::Entry { Sync::Bytes } else { sync };
+    let published = turns::replace_if(place, after, bytes_only, check)?;
+    // Given back before the disk is waited for once more.
+    kept_out.transpose().map(drop)?;
+    match published {
+        Some(_identity) => {
+            if sync == Sync::Entry {
+                fs::sync_dir_of(&place.path);
+            }
+            Ok(true)
+        }
+        None if is_ours => Ok(false),
         None => Err(StoreError::LockLost { path: place.path.clone() }),
     }
 }

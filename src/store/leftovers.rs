@@ -132,7 +132,8 @@ impl TeamStore {
             Some(_) | None => "roster".to_owned(),
         };
         let place: Place = self.place(&gate, path, Shared::WithOthers(Afterwards::Removed));
-        drop(Held::take(&place)?);
+        let held = Held::take(&place)?;
+        drop(held.keep_others_out(&place)?);
         Ok(about.kind == Kind::Directory && !fs::exists(lock))
     }
 

@@ -1,7 +1,6 @@
 //! Who is on the team: joining, leaving and changing an entry of the team file under its lock. Whether somebody is
 //! alive is not known here.
 
-use serde::de::IgnoredAny;
 use serde_json::Value;
 
 use super::document::{self, MAX_FILE};
@@ -41,10 +40,20 @@ impl TeamStore {
         })
     }
 
-    /// Whether the team file is what a writer has written, from its beginning to its end. Looks once, and waits for nobody.
-    pub(crate) fn roster_is_whole(&self) -> Result<bool, StoreError> {
-        let bytes = fs::read(&self.layout.team_file(), MAX_FILE)?;
-        Ok(bytes.is_none_or(|bytes| lenient::parse::<IgnoredAny>(&bytes).is_ok()))
+    /// The team as its file stands; none where that is not what a writer has written, from its beginning to its end. Looks
+    /// once, and waits for nobody.
+    pub(crate) fn team_now(&self) -> Result<Option<Team>, StoreError> {
+        let bytes = fs::read(&self.layout.team_file(), MAX_FILE)?.unwrap_or_default();
+        Ok(lenient::parse::<Object>(&bytes).ok().map(|file| Team::read(&file)))
+    }
+
+    /// The entry that a member had when the team file was last changed by us.
+    pub(crate) fn last_entry(&self, name: &MemberName) -> Result<Option<Object>, StoreError> {
+        let bytes = fs::read(&self.layout.last_team_file(), MAX_FILE)?.unwrap_or_default();
+        let file = lenient::parse::<Object>(&bytes).unwrap_or_default();
+        let members = file.get("members").and_then(Value::as_array);
+        let entry = members.and_then(|members| members.iter().find(|entry| is_entry_of(entry, name)));
+        Ok(entry.and_then(Value::as_object).cloned())
     }
 
     /// Writes the team file whole where another program has left it torn: whoever reads it next may not look twice.
@@ -64,19 +73,35 @@ impl Roster<'_> {
     /// # Errors
     /// [`StoreError::MemberTaken`] where the name is in use, without regard to case (ID-04, ID-05).
     pub(crate) fn join(&mut self, member: &Member) -> Result<(), StoreError> {
-        let members = self.file.get("members").and_then(Value::as_array);
         // Only where it is taken is the whole file taken apart.
-        if members.is_some_and(|m| m.iter().any(|entry| is_entry_of(entry, &member.name)))
+        if self.has(&member.name)
             && let Some(holder) = self.team().member(&member.name)
         {
             return Err(StoreError::MemberTaken { team: self.team.clone(), holder: holder.name.clone() });
         }
-        let entry = Value::Object(member.to_entry());
-        match self.file.get_mut("members").and_then(Value::as_array_mut) {
-            Some(members) => members.push(entry),
-            None => wire::put(self.file, "members", vec![entry]),
-        }
+        self.put(member.to_entry());
         Ok(())
+    }
+
+    /// Puts back the entry of a teammate whom another program has written out; whether it was out.
+    pub(crate) fn put_back(&mut self, name: &MemberName, entry: Object) -> bool {
+        let was_out = !self.has(name);
+        if was_out {
+            self.put(entry);
+        }
+        was_out
+    }
+
+    fn has(&self, name: &MemberName) -> bool {
+        let members = self.file.get("members").and_then(Value::as_array);
+        members.is_some_and(|members| members.iter().any(|entry| is_entry_of(entry, name)))
+    }
+
+    fn put(&mut self, entry: Object) {
+        match self.file.get_mut("members").and_then(Value::as_array_mut) {
+            Some(members) => members.push(Value::Object(entry)),
+            None => wire::put(self.file, "members", vec![Value::Object(entry)]),
+        }
     }
 
     /// Takes a teammate off; whether it was on. Its pane does not stay among the hidden ones: the id may come again.

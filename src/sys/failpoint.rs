@@ -1,31 +1,39 @@
-//! Named places at which a test lets a process die as if by `kill -9`. Nothing of it is in a release.
+//! Named places at which a test lets a process die as if by `kill -9`, or stop. Nothing of it is in a release.
 //!
 //! `PHALANX_FAILPOINT=NAME` kills at the first pass, `NAME:3` at the third. `MEMBER_FAILPOINT` is the same for a process
-//! of ours that has a member's environment, into which no `PHALANX_*` of the caller's comes.
+//! of ours that has a member's environment, into which no `PHALANX_*` of the caller's comes. `PHALANX_STOPPOINT` stops
+//! the process there until it is told to go on.
 
 #[cfg(debug_assertions)]
 mod armed {
     use std::sync::LazyLock;
     use std::sync::atomic::{AtomicU32, Ordering};
 
-    use nix::sys::signal::{Signal, kill};
-    use nix::unistd::Pid;
+    use nix::sys::signal::{Signal, raise};
 
     struct Point {
         name: String,
         left: AtomicU32,
+        signal: Signal,
     }
 
+    /// Not by abort: no handler and no destructor may run, as when the kernel runs out of memory.
+    const WAYS: [(&str, Signal); 3] = [
+        ("PHALANX_FAILPOINT", Signal::SIGKILL),
+        ("MEMBER_FAILPOINT", Signal::SIGKILL),
+        ("PHALANX_STOPPOINT", Signal::SIGSTOP),
+    ];
+
     static POINT: LazyLock<Option<Point>> = LazyLock::new(|| {
-        ["PHALANX_FAILPOINT", "MEMBER_FAILPOINT"].iter().find_map(|name| parse(&std::env::var(name).ok()?))
+        WAYS.into_iter().find_map(|(name, signal)| parse(&std::env::var(name).ok()?, signal))
     });
 
-    fn parse(text: &str) -> Option<Point> {
+    fn parse(text: &str, signal: Signal) -> Option<Point> {
         let (name, nth) = match text.split_once(':') {
             Some((name, nth)) => (name, nth.parse().ok()?),
             None => (text, 1),
         };
-        Some(Point { name: name.to_owned(), left: AtomicU32::new(nth) })
+        Some(Point { name: name.to_owned(), left: AtomicU32::new(nth), signal })
     }
 
     impl Point {
@@ -36,9 +44,9 @@ mod armed {
     }
 
     pub(super) fn hit(name: &str) {
-        if POINT.as_ref().is_some_and(|point| point.is_due(name)) {
-            // Not abort: no handler and no destructor may run, as when the kernel runs out of memory.
-            let _ = kill(Pid::this(), Signal::SIGKILL);
+        if let Some(point) = POINT.as_ref().filter(|point| point.is_due(name)) {
+            // To this thread: sent to the process, it would find this one a little further on.
+            let _ = raise(point.signal);
         }
     }
 
@@ -48,17 +56,17 @@ mod armed {
 
         #[test]
         fn a_point_is_due_once() {
-            let point = parse("a.b:2").expect("a point");
+            let point = parse("a.b:2", Signal::SIGKILL).expect("a point");
             let due: Vec<bool> =
                 ["a.b", "other", "a.b", "a.b"].iter().map(|name| point.is_due(name)).collect();
             assert_eq!(due, [false, false, true, false]);
-            assert!(parse("x").expect("a point").is_due("x"));
-            assert!(parse("x:y").is_none());
+            assert!(parse("x", Signal::SIGKILL).expect("a point").is_due("x"));
+            assert!(parse("x:y", Signal::SIGKILL).is_none());
         }
     }
 }
 
-/// Dies here if a test asked for it.
+/// Dies or stops here if a test asked for it.
 #[cfg(debug_assertions)]
 pub(crate) fn hit(name: &str) {
     armed::hit(name);

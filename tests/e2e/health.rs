@@ -132,3 +132,40 @@ fn id_07_a_lead_mends_the_team_file_that_two_programs_tore() {
     stage.phalanx(&["down", "--force"]).expect(0);
     stage.assert_clean();
 }
+
+/// ID-07: a program that takes no lock writes the team file as it had read it before a member joined.
+#[test]
+fn id_07_a_lead_puts_back_whom_another_program_wrote_out_of_the_team_file() {
+    for known in [true, false] {
+        let stage = Stage::without_tmux();
+        stage.phalanx(&["team", "create", "quick"]).expect(0);
+        stage.phalanx(&["lead", "--detach"]).expect(0);
+        let file = stage.root().join("teams/quick/config.json");
+        let entry = || -> Option<Value> {
+            let team: Value = serde_json::from_slice(&fs::read(&file).ok()?).ok()?;
+            team["members"].as_array()?.iter().find(|member| member["name"] == "ada").cloned()
+        };
+        stage.phalanx(&["spawn", "ada", "--role", "tester"]).expect(0);
+        let whole = wait_for("it to rest", || entry().filter(|entry| entry["isActive"] == false));
+        let mut before: Value = serde_json::from_slice(&fs::read(&file).expect("the team")).expect("json");
+        before["members"].as_array_mut().expect("members").retain(|member| member["name"] != "ada");
+        if !known {
+            // Something of ours was written in between.
+            let last = stage.root().join("teams/quick/phalanx/config.last.json");
+            fs::write(last, before.to_string()).expect("written");
+        }
+        fs::write(&file, serde_json::to_string_pretty(&before).expect("json")).expect("written");
+        let mut back = wait_for("its entry", entry);
+        if !known {
+            // That is not in its record, and is the time at which it was asked for.
+            back["joinedAt"] = whole["joinedAt"].clone();
+        }
+        assert_eq!(back, whole, "known: {known}");
+        stage.wait_event("quick", "warning", "ada");
+        // Whoever is taken off stays off.
+        stage.phalanx(&["shutdown", "ada"]).expect(0);
+        stage.wait_event("quick", "member_left", "ada");
+        stage.phalanx(&["down"]).expect(0);
+        stage.assert_clean();
+    }
+}

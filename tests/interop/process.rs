@@ -49,9 +49,15 @@ pub(crate) fn say(line: &str) {
 
 /// The ignored test `name` of this binary as a process of its own.
 pub(crate) fn helper(name: &str, words: &[&str]) -> Peer {
+    Peer::start(&mut helping(name, words))
+}
+
+/// The same, to be started with [`Peer::start`].
+pub(crate) fn helping(name: &str, words: &[&str]) -> Command {
     let mut command = Command::new(std::env::current_exe().expect("a running test has an executable"));
     command.args([name, "--exact", "--ignored", "--nocapture", "--test-threads=1"]);
-    Peer::start(command.env(WORDS, words.join("\n")))
+    command.env(WORDS, words.join("\n"));
+    command
 }
 
 /// A process whose lines are collected, and which does not outlive the test.

@@ -194,16 +194,13 @@ fn sd_05_what_is_not_proven_ours_is_not_moved() {
 }
 
 #[test]
-fn a_place_goes_back_when_the_lock_is_lost_before_the_file_is_written() {
+fn a_place_goes_back_when_the_lock_cannot_be_had_before_the_file_is_written() {
     let (dir, team, _) = stage();
     let lock = dir.path().join("root/teams/demo/config.json.lock");
-    let steal = move || {
-        fs::remove_dir_all(&lock).expect("the lock is there");
-        fs::create_dir_exclusive(&lock).expect("free");
-    };
-    let fake = Fake { then: Box::new(steal), ..Fake::new() };
-    let failure = turn_now(&team, &fake, Sight::Hidden).expect_err("the lock was lost");
-    assert!(matches!(failure, OpsError::Store(StoreError::LockLost { .. })), "{failure}");
+    let spoil = move || fs::write_atomic(&lock, b"no directory").expect("writable");
+    let fake = Fake { then: Box::new(spoil), ..Fake::new() };
+    let failure = turn_now(&team, &fake, Sight::Hidden).expect_err("there is no lock");
+    assert!(matches!(failure, OpsError::Store(StoreError::Lock(_))), "{failure}");
     assert_eq!(fake.moves(), ["hide", "show"]);
     assert_eq!((hidden(&team), window(&team)), (Vec::new(), "@0".to_owned()));
 }

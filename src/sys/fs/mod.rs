@@ -21,7 +21,7 @@ pub(crate) use spare::{Spare, settle};
 pub(super) use write::open_append;
 pub(crate) use write::{
     Sync, append_durable, append_line, append_lines, create_new, create_with, overwrite, persist, replace_if,
-    sweep_temporary, write_atomic,
+    sweep_temporary, sync_dir_of, write_atomic,
 };
 
 /// Why a file operation did not happen. `op` is a verb phrase that reads before the path: "read", "list".

@@ -202,7 +202,7 @@ pub(super) fn make_private(file: &File) -> io::Result<()> {
 
 /// Makes a new or renamed entry survive a power cut. Failure is not reported: the entry is already visible to all,
 /// and an error would make the caller write it a second time.
-pub(super) fn sync_dir_of(path: &Path) {
+pub(crate) fn sync_dir_of(path: &Path) {
     let _ = File::open(parent_of(path)).and_then(|dir| dir.sync_all());
 }
 

@@ -31,13 +31,8 @@ impl DirLock {
         deadline: Duration,
     ) -> Result<DirLock, LockError> {
         let deadline = Deadline::after(deadline);
-        let path = lock_path(target)?;
         let gate = Gate::open(gate, deadline.remaining())?;
-        let backoff = Backoff::new(Duration::from_millis(1), Duration::from_millis(20));
-        match Claim::take(Real, &path, afterwards, &mut Until { deadline, backoff })? {
-            Some(claim) => Ok(DirLock { claim, _gate: gate }),
-            None => Err(LockError::timeout(&path, &deadline, describe(&path))),
-        }
+        Ok(DirLock { claim: claim(target, afterwards, deadline)?, _gate: gate })
     }
 
     /// True when the lock directory is the one that we made and nobody has touched it; stamps it anew when
@@ -50,6 +45,40 @@ impl DirLock {
     #[cfg(test)]
     pub(super) fn pretend_stamped(&self, time: std::time::SystemTime) {
         self.claim.pretend_stamped(time);
+    }
+}
+
+/// The lock directory alone, for whoever is behind the gate already and needs it for a moment only.
+#[derive(Debug)]
+pub(crate) struct PeerLock<'g> {
+    claim: Claim<Real>,
+    _gate: &'g Gate,
+}
+
+impl PeerLock<'_> {
+    /// Locks `target` for those who know no gate, waiting up to `deadline`. `gate` is the one of [`DirLock::acquire`].
+    pub(crate) fn acquire<'g>(
+        gate: &'g Gate,
+        target: &Path,
+        afterwards: Afterwards,
+        deadline: Duration,
+    ) -> Result<PeerLock<'g>, LockError> {
+        Ok(PeerLock { claim: claim(target, afterwards, Deadline::after(deadline))?, _gate: gate })
+    }
+
+    /// See [`DirLock::still_ours`].
+    pub(crate) fn still_ours(&self) -> bool {
+        self.claim.still_ours()
+    }
+}
+
+/// Behind the gate.
+fn claim(target: &Path, afterwards: Afterwards, deadline: Deadline) -> Result<Claim<Real>, LockError> {
+    let path = lock_path(target)?;
+    let backoff = Backoff::new(Duration::from_millis(1), Duration::from_millis(20));
+    match Claim::take(Real, &path, afterwards, &mut Until { deadline, backoff })? {
+        Some(claim) => Ok(claim),
+        None => Err(LockError::timeout(&path, &deadline, describe(&path))),
     }
 }
 

@@ -18,7 +18,7 @@ use super::clock::{self, Deadline};
 use super::rand;
 
 pub(crate) use claim::Afterwards;
-pub(crate) use dir::DirLock;
+pub(crate) use dir::{DirLock, PeerLock};
 pub(crate) use gate::Gate;
 
 /// How long to wait for a lock: longer than twice its stale time, so that a dead holder is outlived, and one more that

@@ -44,6 +44,23 @@ fn cr_02_msg_13_a_silent_member_is_told_of_once_and_never_ended() {
     }
 }
 
+/// ID-07: whoever runs is on the team, whatever another program has made of its file.
+#[test]
+fn id_07_only_who_runs_and_is_not_being_ended_is_put_back() {
+    let mut starts = record("bob", 2, "worker");
+    starts.state = MemberState::Starting;
+    let mut state = assigned();
+    react(&mut state, Event::Members(vec![record("ann", 1, "worker"), starts]), NOW);
+    let all = || [MemberName::lead(), who("ann"), who("bob")].into();
+    assert_eq!(react(&mut state, Event::Roster(all()), NOW), []);
+    let alone = || [MemberName::lead()].into();
+    let back = Effect::PutBack { name: who("ann"), incarnation: run(1) };
+    assert_eq!(react(&mut state, Event::Roster(alone()), NOW), [back]);
+    let gone = MemberRecord { exit: None, ..record("ann", 1, "worker") };
+    react(&mut state, Event::Exited(Box::new(gone)), NOW);
+    assert_eq!(react(&mut state, Event::Roster(alone()), NOW), []);
+}
+
 #[test]
 fn who_begins_its_task_owes_nothing_and_may_take_its_time() {
     let mut state = assigned();

@@ -275,6 +275,7 @@ impl World {
             Effect::Label { .. }
             | Effect::Health { .. }
             | Effect::Look { .. }
+            | Effect::PutBack { .. }
             | Effect::Announce { .. }
             | Effect::Remind { .. }
             | Effect::Heard { .. }
