@@ -152,35 +152,45 @@ impl Driver<'_> {
             let judge_in = self.judge_in();
             let wait = [tick, judge_in].into_iter().flatten().fold(sweep, Duration::min);
             match incoming.recv_timeout(wait) {
-                Ok(wake) => self.take(wake),
+                Ok(wake) => self.take_all(wake, incoming),
                 Err(RecvTimeoutError::Timeout) if tick.is_none() && judge_in.is_none() => {
                     self.look(&Topic::Everything);
                 }
-                Err(RecvTimeoutError::Timeout) => self.step(Event::Tick),
+                Err(RecvTimeoutError::Timeout) => {
+                    self.judge_if_due();
+                    self.step(Event::Tick);
+                }
                 // We hold a sender ourselves.
                 Err(RecvTimeoutError::Disconnected) => return 1,
             }
-            // What has piled up meanwhile comes first: a screen is judged as it is at the end of it.
-            while let Ok(wake) = incoming.try_recv() {
-                self.take(wake);
-            }
-            if self.judge_in() == Some(Duration::ZERO) {
-                self.judge();
-            }
+            self.judge_if_due();
         }
     }
 
-    fn take(&mut self, wake: Wake) {
-        match wake {
-            Wake::Drawn => self.drawn = true,
-            Wake::Hand => self.step(Event::Hand),
-            Wake::Put => {
-                failpoint::hit("wrap.typed");
-                self.step(Event::Staged(Ok(())));
+    /// What has piled up meanwhile comes first: a screen is judged as it is at the end of it. What changed is looked at
+    /// last, and once: a crowd that writes without a pause keeps nobody from seeing the screen.
+    fn take_all(&mut self, first: Wake, incoming: &Receiver<Wake>) {
+        let mut topics = Vec::new();
+        for wake in std::iter::once(first).chain(incoming.try_iter()) {
+            match wake {
+                Wake::Drawn => self.drawn = true,
+                Wake::Hand => self.step(Event::Hand),
+                Wake::Put => {
+                    failpoint::hit("wrap.typed");
+                    self.step(Event::Staged(Ok(())));
+                }
+                Wake::Changed(topic) if topics.contains(&topic) => {}
+                Wake::Changed(topic) => topics.push(topic),
+                Wake::Signal(signal) => self.step(Event::Signal(signal)),
+                Wake::Ended(code) => self.step(Event::Ended(code)),
             }
-            Wake::Changed(topic) => self.look(&topic),
-            Wake::Signal(signal) => self.step(Event::Signal(signal)),
-            Wake::Ended(code) => self.step(Event::Ended(code)),
+        }
+        topics.iter().for_each(|topic| self.look(topic));
+    }
+
+    fn judge_if_due(&mut self) {
+        if self.judge_in() == Some(Duration::ZERO) {
+            self.judge();
         }
     }
 
@@ -216,6 +226,8 @@ impl Driver<'_> {
             Topic::Mail(owner) if *owner != self.me.name.file_stem() => {}
             Topic::Roster | Topic::Mail(_) => {
                 let event = self.mail();
+                // A long mailbox takes its time, and what time has run out is decided by what the screen shows now.
+                self.judge_if_due();
                 self.step(event);
             }
             Topic::Members | Topic::Member(_) if self.state.seat == Seat::Lead => {}
