@@ -1,6 +1,10 @@
 //! Messages as a program is given them: in their envelopes (protocol.md, section 4), as the keys that type them. Pure.
 
+use std::cmp::Ordering;
 use std::path::Path;
+use std::sync::LazyLock;
+
+use regex_syntax::hir::{Class, HirKind};
 
 use crate::model::envelope::Envelope;
 use crate::model::protocol::render_for_agent;
@@ -68,10 +72,27 @@ pub(super) fn shows(rows: &[String], mark: &str) -> bool {
     seen.contains(mark)
 }
 
-/// Letters and digits that programs of any age show as they are. Of what Unicode has been given since 2015 nearly all lies
-/// beyond the first plane and the ideographs, and a program with older tables puts a mark in its place.
+/// Letters and digits that programs of any age show as they are: one with older tables puts a mark in the place of what
+/// Unicode has been given since.
 fn counts(c: char) -> bool {
-    c.is_alphanumeric() && (c < '\u{10000}' || ('\u{20000}'..='\u{2ebe0}').contains(&c))
+    c.is_ascii_alphanumeric() || (c.is_alphanumeric() && is_old(c))
+}
+
+/// Whether Unicode 8.0 of 2015 has the character.
+fn is_old(c: char) -> bool {
+    static OLD: LazyLock<Vec<(char, char)>> = LazyLock::new(|| {
+        let class = regex_syntax::parse(r"\p{Age=8.0}").expect("a property that is compiled in");
+        match class.into_kind() {
+            HirKind::Class(Class::Unicode(class)) => class.iter().map(|r| (r.start(), r.end())).collect(),
+            _ => unreachable!("a property of characters is a class of them"),
+        }
+    });
+    let order = |(first, last): &(char, char)| match c {
+        c if c < *first => Ordering::Greater,
+        c if c > *last => Ordering::Less,
+        _ => Ordering::Equal,
+    };
+    OLD.binary_search_by(order).is_ok()
 }
 
 #[cfg(test)]
@@ -91,7 +112,11 @@ mod tests {
         let mark = mark(&[rendered]).expect("a mark");
         assert!(mark.ends_with("seethefile"), "{mark}");
         assert!(shows(&["> see the".to_owned(), "  file ??".to_owned()], "seethefile"));
-        assert!(counts('𠀀') && counts('字') && counts('ü') && !counts('\u{16d41}'));
+        let old = ['a', 'Z', '0', 'ü', 'д', '字', '𠀀', 'ۀ', '٣'];
+        assert!(old.into_iter().all(counts));
+        // Of Unicode 17, 16, 9 and 14; no letter at all.
+        let new = ['\u{88f}', '\u{16d41}', '\u{1e922}', '\u{870}', '❯', '─', ' '];
+        assert!(!new.into_iter().any(counts));
     }
 
     #[test]
