@@ -22,6 +22,9 @@ use crate::sys::proc::Process;
 use crate::sys::signal::Signals;
 use crate::ui;
 
+/// Whether somebody else leads, by other means than the lease.
+type MayBeLed = fn(&Team) -> Result<(), OpsError>;
+
 /// How long a lead in the background may take to take over.
 const TAKEN_OVER: Duration = Duration::from_secs(5);
 /// It can die without changing a file; it is looked after this often.
@@ -35,22 +38,22 @@ pub(super) fn lead(setup: &Setup, args: &args_lead::Lead) -> Done {
     }
     let how = &args.how;
     let team = setup.team()?;
-    // Also where it is to run in the background: whoever leads already is named here, not in a log.
-    let lease = ops::lease::take(&team)?;
-    ops::lease::must_be_free(&team)?;
-    go(setup, &team, lease, "lead", how)
+    go(setup, &team, ops::lease::must_be_free, "lead", how)
 }
 
 pub(super) fn adopt(setup: &Setup, how: &Leading) -> Done {
     let team = setup.team()?;
-    let lease = ops::lease::take(&team)?;
-    ops::lease::must_not_be_led(&team)?;
-    go(setup, &team, lease, "adopt", how)
+    go(setup, &team, ops::lease::must_not_be_led, "adopt", how)
 }
 
-fn go(setup: &Setup, team: &Team, lease: Lease, verb: &str, how: &Leading) -> Done {
+fn go(setup: &Setup, team: &Team, may_be_led: MayBeLed, verb: &str, how: &Leading) -> Done {
+    let take = || -> Result<Lease, OpsError> {
+        let lease = ops::lease::take(team)?;
+        may_be_led(team).map(|()| lease)
+    };
     if how.detach {
-        drop(lease);
+        // Whoever leads already is named here, not in a log.
+        drop(take()?);
         let policy = OnExit::to_possible_value(&how.on_exit).expect("no policy is hidden");
         let pid = background(setup, team, &[verb, "--on-exit", policy.get_name()])?;
         let document = json!({ "team_name": team.name().as_str(), "lead_pid": pid });
@@ -61,7 +64,9 @@ fn go(setup: &Setup, team: &Team, lease: Lease, verb: &str, how: &Leading) -> Do
     }
     let runtime = interrupt::runtime()?;
     let conclusion = runtime.block_on(async {
+        // Before anybody can see that it leads, and send one.
         let mut signals = Signals::new()?;
+        let lease = take()?;
         let (desk, wishes) = Desk::new(setup, team, how.on_exit)?;
         desk.catch_up()?;
         desk.say(&format!("leading team {}; Ctrl-C {}", team.name(), meaning(how.on_exit)));

@@ -17,8 +17,10 @@ pub(crate) struct Look {
     pub(crate) goes_on: Vec<bool>,
     /// Row and column, from 0.
     pub(crate) cursor: (u16, u16),
-    /// So many rows, from the cursor's on, hold nothing behind it but faint text; none where there is no such text.
-    pub(crate) faint_rows: usize,
+    /// The terminal shows its cursor, or the program has drawn one of its own: it may draw none without the focus.
+    pub(crate) cursor_shown: bool,
+    /// For each row, the column from which on all that is drawn is faint, but for a cursor; absent: nothing is.
+    pub(crate) faint_from: Vec<Option<u16>>,
     /// The window's title.
     pub(crate) title: String,
     pub(crate) progress: Progress,
@@ -121,7 +123,8 @@ impl Look {
         Look {
             goes_on: Vec::new(),
             cursor: (0, 0),
-            faint_rows: 0,
+            cursor_shown: true,
+            faint_from: Vec::new(),
             title: String::new(),
             progress: Progress::None,
             alternate: false,
@@ -140,6 +143,12 @@ impl Look {
             Area::CursorRow => self.rows.get(usize::from(self.cursor.0)).cloned().unwrap_or_default(),
             Area::Title => self.title.clone(),
         }
+    }
+
+    /// Whether all that is drawn in the row from the column on is faint.
+    fn is_faint(&self, row: usize, column: usize) -> bool {
+        let from = self.faint_from.get(row).copied().flatten();
+        from.is_some_and(|from| usize::from(from) <= column)
     }
 
     fn goes_on(&self, row: usize) -> bool {
@@ -183,14 +192,17 @@ fn composer(how: &ComposerRule, look: &Look) -> Composer {
     let lines: Vec<(usize, usize, &str)> =
         (first..=first + more).map(|at| written(how, look, at, is_rest(at))).collect();
     let text = lines.iter().map(|(_, _, text)| *text).collect::<Vec<_>>().join("\n").trim().to_owned();
-    let mut filled = lines.iter().filter(|(_, _, text)| !text.is_empty());
-    let Some((row, column, _)) = filled.next() else { return Composer::Empty };
-    let rows = filled.next_back().map_or(1, |(last, _, _)| last - row + 1);
+    let mut filled = lines.iter().filter(|(_, _, text)| !text.is_empty()).peekable();
+    let Some((row, column, _)) = filled.peek() else { return Composer::Empty };
     // A cursor behind the text has written it; before it, the program may have drawn it there by itself.
     let before = usize::from(look.cursor.0) == *row && usize::from(look.cursor.1) <= *column;
     let placeholder = before && how.placeholder.as_ref().is_some_and(|pattern| pattern.find(&text).is_some());
-    let ghost = before && how.ghost && rows <= look.faint_rows;
-    if placeholder || ghost { Composer::Empty } else { Composer::Holds(text) }
+    let ghost = how.ghost && (before || !look.cursor_shown);
+    if placeholder || (ghost && filled.all(|(row, column, _)| look.is_faint(*row, *column))) {
+        Composer::Empty
+    } else {
+        Composer::Holds(text)
+    }
 }
 
 /// A row, the column at which its text begins, and the text; all of it is text in the rest of a broken line.

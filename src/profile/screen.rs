@@ -47,8 +47,13 @@ impl Screen {
             let away = unseen::scrolled_away(run, usize::from(rows));
             let begun = away.as_ref().map_or(0, |away| away.start);
             self.0.process(&run[..begun]);
-            let away = away.filter(|_| self.stands_in_an_empty_row());
-            self.0.process(&run[away.map_or(begun, |away| away.end)..]);
+            let mut after_it = begun;
+            if let Some(away) = away.filter(|_| self.stands_in_an_empty_row()) {
+                let lines = &run[away.clone()];
+                unseen::style(lines).into_iter().for_each(|part| self.0.process(&lines[part]));
+                after_it = away.end;
+            }
+            self.0.process(&run[after_it..]);
             let (control, after) = after.split_at(after.len().min(1));
             self.0.process(control);
             rest = after;
@@ -71,12 +76,13 @@ impl Screen {
     pub(crate) fn look(&self, quiet_ms: u64) -> Look {
         let (screen, beside) = (self.0.screen(), self.0.callbacks());
         let (rows, cols) = screen.size();
-        let cursor = drawn_cursor(screen).unwrap_or_else(|| screen.cursor_position());
+        let drawn = drawn_cursor(screen);
         Look {
             rows: screen.rows(0, cols).map(|row| row.trim_end().to_owned()).collect(),
             goes_on: (0..rows).map(|row| row > 0 && screen.row_wrapped(row - 1)).collect(),
-            cursor,
-            faint_rows: faint_rows(screen, cursor),
+            cursor: drawn.unwrap_or_else(|| screen.cursor_position()),
+            cursor_shown: drawn.is_some() || !screen.hide_cursor(),
+            faint_from: (0..rows).map(|row| faint_from(screen, row, drawn)).collect(),
             title: beside.title.clone(),
             progress: beside.progress.unwrap_or(Progress::None),
             alternate: screen.alternate_screen(),
@@ -114,19 +120,17 @@ fn drawn_cursor(screen: &vt100::Screen) -> Option<(u16, u16)> {
     reversed.next().filter(|_| reversed.next().is_none())
 }
 
-/// See [`Look::faint_rows`].
-fn faint_rows(screen: &vt100::Screen, (row, col): (u16, u16)) -> usize {
-    let (rows, cols) = screen.size();
-    let drawn = |row, from| {
-        let cells = (from..cols).filter_map(move |col| screen.cell(row, col));
-        cells.filter(|cell| !cell.contents().trim().is_empty())
+/// See [`Look::faint_from`].
+fn faint_from(screen: &vt100::Screen, row: u16, cursor: Option<(u16, u16)>) -> Option<u16> {
+    let (_, cols) = screen.size();
+    let is_drawn = |col: &u16| {
+        let blank = |cell: &vt100::Cell| cell.contents().trim().is_empty();
+        Some((row, *col)) != cursor && screen.cell(row, *col).is_some_and(|cell| !blank(cell))
     };
-    let behind = col.saturating_add(1);
-    if drawn(row, behind).next().is_none() {
-        return 0;
-    }
-    let is_faint = |at: &u16| drawn(*at, if *at == row { behind } else { 0 }).all(vt100::Cell::dim);
-    (row..rows).take_while(is_faint).count()
+    let mut drawn = (0..cols).rev().filter(is_drawn).peekable();
+    let is_faint = |col: &u16| screen.cell(row, *col).is_some_and(vt100::Cell::dim);
+    drawn.peek().filter(|col| is_faint(col))?;
+    Some(drawn.find(|col| !is_faint(col)).map_or(0, |plain| plain + 1))
 }
 
 impl Callbacks for Beside {

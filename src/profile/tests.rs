@@ -238,12 +238,25 @@ fn msg_11_a_suggestion_counts_only_while_it_is_faint_behind_the_cursor() {
     assert_eq!(composer(false, suggested), holds("run the tests"));
     let two_rows = "> \x1b[7mr\x1b[0;2mun\x1b[0m\r\n  \x1b[2mall\x1b[0m\r\n---\x1b[?25l";
     assert_eq!(composer(true, two_rows), Composer::Empty);
+    // Without the focus it draws no cursor.
+    let unfocused = "> \x1b[2mrun the tests\x1b[0m\r\n---\r\nhints\x1b[?25l";
+    assert_eq!(composer(true, unfocused), Composer::Empty);
+    assert_eq!(composer(true, &unfocused.replace("[2m", "[1m")), holds("run the tests"));
     // Typed, and the cursor moved to its beginning; faint, and the cursor behind it; only its first row faint.
     assert_eq!(composer(true, "> \x1b[7mr\x1b[0mun the tests\r\n---\x1b[?25l"), holds("run the tests"));
     assert_eq!(composer(true, "> \x1b[2mrun the tests\x1b[0m"), holds("run the tests"));
     let typed_on = "> \x1b[7mr\x1b[0;2mun\x1b[0m\r\n  all\r\n---\x1b[?25l";
     assert_eq!(composer(true, typed_on), holds("run\nall"));
     assert_eq!(composer(true, "> \x1b[7mx\x1b[0m\r\n---\x1b[?25l"), holds("x"));
+}
+
+/// A program hides the cursor once, at its start; what it says of text to come outlives what it draws over.
+#[test]
+fn what_is_left_out_still_says_what_holds_for_the_rest() {
+    let mut screen = Screen::new(6, 20);
+    screen.feed(b"\x1b[?25l\x1b[2mold\x1b[H\x1b[2J> \x1b[7mT\x1b[27mry it\x1b[m");
+    let look = screen.look(0);
+    assert_eq!((look.cursor, look.cursor_shown, look.faint_from[0]), ((0, 2), true, Some(0)));
 }
 
 /// MSG-04: what was typed stays on aider's screen as it stood in the composer, above the answer.
@@ -338,7 +351,7 @@ fn a_screen_that_is_written_over_from_the_top_shows_nothing_of_before() {
 }
 
 /// What a program may print: lines, drawing, what is neither, and halves of all of it.
-const PIECES: [&str; 66] = [
+const PIECES: [&str; 71] = [
     "a line of text\r\n",
     "a long line of text that is broken in two\r\n",
     "\x1b[1;31mred\x1b[0m\t日本\r\n",
@@ -358,6 +371,11 @@ const PIECES: [&str; 66] = [
     "\x1b[4;1H\u{301}",
     "\x1b[4;18H日\x1b[1mx",
     "\x1b[2;1Hover the edge of it all\x1b[2K",
+    "\x1b[2m",
+    "\x1b[0;7m",
+    "\x1b[22;27m",
+    "\x1b[m",
+    "\x1b[?25h",
     "\x08",
     "\x07",
     "\x1bM",

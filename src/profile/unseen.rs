@@ -1,9 +1,10 @@
 //! Which part of what a program prints nobody can see any more once the rest is drawn. Knows the bytes only. What a
-//! [`Look`](super::Look) does not show, as colours, counts for nothing here.
+//! [`Look`](super::Look) does not show, as synchronized output, counts for nothing here; of what is left out, what it says of
+//! the text to come stays: how that is drawn, and whether there is a cursor.
 
 use std::ops::Range;
 
-use memchr::memchr;
+use memchr::{memchr, memrchr};
 
 const ESCAPE: u8 = 0x1b;
 
@@ -36,7 +37,7 @@ impl Drawing {
                 let next = Stroke::placed(at, row.clamp(1, rows) - 1, col.clamp(1, cols) - 1);
                 strokes.extend(std::mem::replace(current, next).parts());
             } else {
-                current.draw(act, at, cols);
+                current.draw(act, at..at + length, cols);
             }
             at += length;
         };
@@ -54,18 +55,19 @@ fn seen(strokes: &[Stroke], rows: usize, first: usize, length: usize) -> Vec<Ran
         _ => parts.push(part),
     };
     let mut wiped = vec![false; rows];
-    let mut until = length;
+    let (mut until, mut all_wiped) = (length, false);
     for stroke in strokes.iter().rev() {
         let part = stroke.from..std::mem::replace(&mut until, stroke.from);
+        if all_wiped || stroke.row.is_some_and(|row| wiped[usize::from(row)]) {
+            stroke.lasting(part.end).for_each(&mut add);
+            continue;
+        }
         match stroke.row {
-            Some(row) if wiped[usize::from(row)] => continue,
             Some(row) => wiped[usize::from(row)] = stroke.wipes == Wipes::Row,
             None => wiped.fill(false),
         }
         add(part);
-        if stroke.wipes == Wipes::All {
-            break;
-        }
+        all_wiped = stroke.wipes == Wipes::All;
     }
     add(0..first);
     parts.reverse();
@@ -86,6 +88,10 @@ struct Stroke {
     from_left: bool,
     /// Where all was erased, if nothing was written since.
     erased: Option<usize>,
+    /// What it says of the cursor.
+    shows: Option<Range<usize>>,
+    /// What it says of how text is drawn, from where it begins anew.
+    style: Vec<Range<usize>>,
 }
 
 /// What there was before and is to be seen no more after a stroke.
@@ -105,7 +111,16 @@ impl Stroke {
     fn placed(from: usize, row: u16, col: u16) -> Stroke {
         let (row, outermost) = (Some(row), col == 0);
         let (wipes, col) = (Wipes::Nothing, usize::from(col));
-        Stroke { from, row, wipes, col, outermost, from_left: outermost, erased: None }
+        let (shows, style) = (None, Vec::new());
+        Stroke { from, row, wipes, col, outermost, from_left: outermost, erased: None, shows, style }
+    }
+
+    /// What stays of it before `end` if it is not drawn, the last first.
+    fn lasting(&self, end: usize) -> impl Iterator<Item = Range<usize>> {
+        let mut lasting: Vec<Range<usize>> = self.shows.iter().chain(&self.style).cloned().collect();
+        lasting.retain(|part| (self.from..end).contains(&part.start));
+        lasting.sort_unstable_by_key(|part| std::cmp::Reverse(part.start));
+        lasting.into_iter()
     }
 
     fn write(&mut self, text: &[u8], cols: u16) {
@@ -124,10 +139,17 @@ impl Stroke {
         }
     }
 
-    fn draw(&mut self, act: Act, at: usize, cols: u16) {
+    fn draw(&mut self, act: Act, part: Range<usize>, cols: u16) {
         match act {
             Act::Place(_, _) | Act::Nothing => {}
-            Act::EraseAll => (self.row, self.wipes, self.erased) = (None, Wipes::All, Some(at)),
+            Act::Show => self.shows = Some(part),
+            Act::Style { anew } => {
+                if anew {
+                    self.style.clear();
+                }
+                self.style.push(part);
+            }
+            Act::EraseAll => (self.row, self.wipes, self.erased) = (None, Wipes::All, Some(part.start)),
             Act::EraseRow if self.row.is_some() => self.wipes = Wipes::Row,
             // Behind the last column nothing is erased, not even that the row goes on in the next.
             Act::EraseRest if self.row.is_some() && self.from_left && self.col < usize::from(cols) => {
@@ -141,7 +163,10 @@ impl Stroke {
     /// Where the cursor was is no matter when it is placed right after all was erased: then the erasing is a stroke of
     /// its own, and the only one that counts.
     fn parts(self) -> impl Iterator<Item = Stroke> {
-        let erasing = self.erased.map(|at| Stroke { wipes: Wipes::All, ..Stroke::anywhere(at) });
+        let erasing = self.erased.map(|at| {
+            let (shows, style) = (self.shows.clone(), self.style.clone());
+            Stroke { wipes: Wipes::All, shows, style, ..Stroke::anywhere(at) }
+        });
         [Some(self), erasing].into_iter().flatten()
     }
 }
@@ -154,6 +179,12 @@ enum Act {
     EraseRow,
     /// From the cursor to the end of the row.
     EraseRest,
+    /// Shows the cursor or hides it.
+    Show,
+    /// Says how text is drawn that comes; whatever was said before counts no more.
+    Style {
+        anew: bool,
+    },
     /// Nothing that is looked at.
     Nothing,
     Other,
@@ -163,10 +194,11 @@ impl Act {
     /// The complete sequence at the beginning, and its length; none where it does something else than drawing, too.
     fn at(bytes: &[u8]) -> Option<(Act, usize)> {
         let sequence = bytes.strip_prefix(b"\x1b[")?;
-        for hides in [&b"?25l"[..], b"?25h", b"?2026h", b"?2026l"] {
-            if sequence.starts_with(hides) {
-                return Some((Act::Nothing, 2 + hides.len()));
-            }
+        if sequence.starts_with(b"?25l") || sequence.starts_with(b"?25h") {
+            return Some((Act::Show, 6));
+        }
+        if sequence.starts_with(b"?2026h") || sequence.starts_with(b"?2026l") {
+            return Some((Act::Nothing, 8));
         }
         let length = sequence.iter().position(|byte| !(byte.is_ascii_digit() || b";:".contains(byte)))?;
         let act = match (&sequence[..length], sequence[length]) {
@@ -174,7 +206,7 @@ impl Act {
             (b"2", b'J') => Act::EraseAll,
             (b"2", b'K') => Act::EraseRow,
             (b"" | b"0", b'K') => Act::EraseRest,
-            (_, b'm') => Act::Nothing,
+            (numbers, b'm') => Act::Style { anew: is_anew(numbers) },
             (_, b'@'..=b'G' | b'J'..=b'M' | b'P' | b'S' | b'T' | b'X' | b'd') => Act::Other,
             (_, _) => return None,
         };
@@ -218,6 +250,28 @@ pub(super) fn lines(bytes: &[u8]) -> usize {
             None => return at,
         }
     }
+}
+
+/// Whether the numbers of a `ESC [ … m` take back all that was said before.
+fn is_anew(numbers: &[u8]) -> bool {
+    numbers.is_empty() || numbers == b"0" || numbers.starts_with(b"0;")
+}
+
+/// What lines that are not drawn say of how text is drawn that comes, in order.
+pub(super) fn style(lines: &[u8]) -> Vec<Range<usize>> {
+    let (mut parts, mut end) = (Vec::new(), lines.len());
+    while let Some(at) = memrchr(ESCAPE, &lines[..end]) {
+        // Half a sequence has its end behind.
+        if let Some(length) = colour(&lines[at..]) {
+            parts.push(at..at + length);
+            if is_anew(&lines[at + 2..at + length - 1]) {
+                break;
+            }
+        }
+        end = at;
+    }
+    parts.reverse();
+    parts
 }
 
 /// Where in a text the first character stands that is neither written nor begins a line.
