@@ -224,7 +224,10 @@ fn soak(stage: Stage, backend: &'static str, length: Duration) {
     let (first, last) = (first.expect("it settled"), soak.holds());
     finish_work(&mut soak);
     part(&mut soak);
-    let emptied = soak.holds();
+    // What is open for a moment, because the lead looks at something, does not count.
+    let emptied = wait_within(AFTERWARDS, "the descriptors of its members to be given back", || {
+        Some(soak.holds()).filter(|emptied| emptied.fds + first.members <= first.fds + 4)
+    });
     println!("soak ({backend}, {} s): {:?}", length.as_secs(), soak.did);
     for (when, holds) in [("once it has settled", first), ("at the end", last), ("with nobody left", emptied)]
     {
@@ -239,7 +242,6 @@ fn soak(stage: Stage, backend: &'static str, length: Duration) {
     judge_files(&soak.stage.root());
     // One for each member that is looked out for, and few more than before.
     assert!(last.fds <= first.fds + last.members.saturating_sub(first.members) + 4, "{first:?} {last:?}");
-    assert!(emptied.fds + first.members <= first.fds + 4, "{first:?} {emptied:?}");
     assert!(last.resident_kb < first.resident_kb + first.resident_kb / 4 + 4096, "{first:?} {last:?}");
     soak.stage.phalanx(&["down"]).expect(0);
     fs::remove_dir_all(soak.stage.root().join("phalanx")).expect("profiles");
