@@ -5,7 +5,7 @@ use std::fmt;
 
 use serde::de::{Deserialize, Deserializer, MapAccess, SeqAccess, Visitor};
 
-use super::document::{self, CONFLICT_TRIES, Held, MAX_FILE, PATIENT_TRIES, Place};
+use super::document::{self, CONFLICT_TRIES, Held, MAX_FILE, Others, Place};
 use super::error::StoreError;
 use super::lenient;
 use super::turns;
@@ -30,7 +30,7 @@ pub(super) fn append(
     allowed()?;
     let text = entry_text(entry);
     for nth in 0..CONFLICT_TRIES {
-        let early = (nth >= PATIENT_TRIES).then(|| held.keep_others_out(place)).transpose()?;
+        let early = held.keep_out_early(place, Others::OutBriefly, nth)?;
         let found = whole(place)?;
         let before = found.as_ref().map(|file| file.identity);
         let (mut bytes, open) = found.map_or((b"[]".to_vec(), None), |file| (file.bytes, Some(file.open)));
@@ -39,7 +39,7 @@ pub(super) fn append(
         if bytes.len() as u64 > MAX_FILE {
             return Ok(false);
         }
-        // By its identity: whoever else writes mailboxes locks them, so this only has to see who broke our lock.
+        // By its identity, which is from before the reading: whoever else writes mailboxes makes them longer or shorter.
         let unchanged = || fs::identity(&place.path).is_ok_and(|now| now == before);
         if document::publish(place, (&held, early), &bytes, Sync::Bytes, unchanged)? {
             failpoint::hit("unlock.before");

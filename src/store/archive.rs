@@ -21,12 +21,10 @@ impl Mailbox<'_> {
     /// Moves what was read long ago from `entries` into the archive. Under the mailbox's lock; the mailbox is published
     /// without them afterwards: who dies in between leaves them in both.
     pub(super) fn archive_old(&self, entries: &mut Vec<Value>) -> Result<(), StoreError> {
-        let is_read = |entry: &Value| entry.get("read").and_then(Value::as_bool).unwrap_or(false);
-        let read = entries.iter().filter(|entry| is_read(entry)).count();
-        if read < FULL {
+        if !is_full(entries) {
             return Ok(());
         }
-        let (mut going, mut lines) = (read - STAY, Vec::new());
+        let (mut going, mut lines) = (read(entries) - STAY, Vec::new());
         entries.retain(|entry| {
             let goes = going > 0 && is_read(entry);
             if goes {
@@ -80,4 +78,17 @@ impl Mailbox<'_> {
         fs::write_atomic(&self.team.layout.archive(&self.owner), &text)?;
         Ok(())
     }
+}
+
+/// Whether so many were read that some are to go into the archive.
+pub(super) fn is_full(entries: &[Value]) -> bool {
+    read(entries) >= FULL
+}
+
+fn read(entries: &[Value]) -> usize {
+    entries.iter().filter(|entry| is_read(entry)).count()
+}
+
+fn is_read(entry: &Value) -> bool {
+    entry.get("read").and_then(Value::as_bool).unwrap_or(false)
 }

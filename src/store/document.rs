@@ -1,5 +1,6 @@
-//! One JSON file, changed safely: lock → read → change → keep others out → compare → atomic write (protocol.md, section 2). Knows no
-//! particular file. Whoever wants to change something gets it only inside [`change`], that is under the lock.
+//! One JSON file, changed safely: lock among us → read → change → keep others out → compare → atomic write (protocol.md,
+//! section 2). Knows no particular file. Whoever wants to change something gets it only inside [`change`], that is under
+//! the lock among us.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -35,7 +36,7 @@ const WRITING_TRIES: u32 = 200;
 /// How often a change is made again because an unlocked foreign writer got in between.
 pub(super) const CONFLICT_TRIES: u32 = 20;
 /// So often others are kept out for the rename only; then they write so much that they have to wait.
-pub(super) const PATIENT_TRIES: u32 = 2;
+const PATIENT_TRIES: u32 = 2;
 
 /// Who else writes the file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -89,6 +90,16 @@ pub(super) struct Held {
     gate: Gate,
 }
 
+/// For how long others are kept out of a change.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Others {
+    /// While the file is replaced, as long as they do not write all the time. What they write before that is seen, and the
+    /// change is made again.
+    OutBriefly,
+    /// From before it is read: the change does something else with what it reads, that cannot be made again.
+    OutAllAlong,
+}
+
 /// Those that know only the lock directory are kept out; nobody needs to be of a file that is ours alone.
 pub(super) struct KeptOut<'h>(Option<PeerLock<'h>>);
 
@@ -107,6 +118,17 @@ impl Held {
         };
         failpoint::hit("lock.taken");
         Ok(KeptOut(lock))
+    }
+
+    /// For the `nth` try, counted from 0: they are kept out from its beginning on, if that has to be.
+    pub(super) fn keep_out_early(
+        &self,
+        place: &Place,
+        others: Others,
+        nth: u32,
+    ) -> Result<Option<KeptOut<'_>>, StoreError> {
+        let early = others == Others::OutAllAlong || nth >= PATIENT_TRIES;
+        early.then(|| self.keep_others_out(place)).transpose()
     }
 }
 
@@ -242,7 +264,7 @@ pub(super) fn change<T>(
     mut edit: impl FnMut(Option<Value>) -> Result<(Option<Value>, T), StoreError>,
 ) -> Result<T, StoreError> {
     let held = Held::take(place)?;
-    let answer = change_held(place, &held, &mut edit);
+    let answer = change_held(place, &held, Others::OutBriefly, &mut edit);
     failpoint::hit("unlock.before");
     answer
 }
@@ -251,10 +273,11 @@ pub(super) fn change<T>(
 pub(super) fn change_held<T>(
     place: &Place,
     held: &Held,
+    others: Others,
     edit: &mut impl FnMut(Option<Value>) -> Result<(Option<Value>, T), StoreError>,
 ) -> Result<T, StoreError> {
     for nth in 0..CONFLICT_TRIES {
-        let early = (nth >= PATIENT_TRIES).then(|| held.keep_others_out(place)).transpose()?;
+        let early = held.keep_out_early(place, others, nth)?;
         let found = read_parsed(place, lenient::parse)?;
         let (before, value) =
             found.map_or((None, None), |found| (Some(found.file.bytes), Some(found.parsed)));

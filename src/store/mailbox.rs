@@ -7,7 +7,8 @@ use std::path::{Path, PathBuf};
 use serde_json::Value;
 
 use super::append;
-use super::document::{self, Held, Kept, MAX_FILE, Place, Shared};
+use super::archive;
+use super::document::{self, Held, Kept, MAX_FILE, Others, Place, Shared};
 use super::error::StoreError;
 use super::teams::TeamStore;
 use crate::model::digest;
@@ -111,7 +112,7 @@ impl Mailbox<'_> {
         let place = self.place();
         let held = Held::take(&place)?;
         self.on_roster()?;
-        document::change_held(&place, &held, &mut |found| {
+        document::change_held(&place, &held, Others::OutBriefly, &mut |found| {
             let mut entries = self.listed(found)?;
             entries.extend(envelopes.iter().map(|envelope| Value::Object(envelope.to_entry())));
             Ok((Some(Value::Array(entries)), ()))
@@ -139,7 +140,7 @@ impl Mailbox<'_> {
         let held = Held::take(&place)?;
         self.record_handed(ids)?;
         let ids: BTreeSet<&String> = ids.iter().collect();
-        let in_box = self.rewrite(&place, &held, |entries| {
+        let in_box = self.rewrite(&place, &held, Others::OutBriefly, |entries| {
             entries.retain(|e| !ids.contains(&Envelope::read(e).msg_id));
             Ok(())
         })?;
@@ -177,16 +178,28 @@ impl Mailbox<'_> {
         let held = Held::take(&place)?;
         self.record_handed(ids)?;
         let in_box = if rewrite {
-            self.rewrite(&place, &held, |entries| {
-                self.mark(entries)?;
-                self.archive_old(entries)
-            })?
+            self.mark_and_shorten(&place, &held)?
         } else {
             self.entries()?.into_iter().map(|e| e.msg_id).collect()
         };
         self.prune_handed(&in_box)?;
         failpoint::hit("unlock.before");
         Ok(())
+    }
+
+    /// Gives the ids of what is in the box then.
+    fn mark_and_shorten(&self, place: &Place, held: &Held) -> Result<BTreeSet<String>, StoreError> {
+        let mut is_full = false;
+        let in_box = self.rewrite(place, held, Others::OutBriefly, |entries| {
+            self.mark(entries)?;
+            is_full = archive::is_full(entries);
+            Ok(())
+        })?;
+        if !is_full {
+            return Ok(in_box);
+        }
+        // What another program takes out must not go into the archive.
+        self.rewrite(place, held, Others::OutAllAlong, |entries| self.archive_old(entries))
     }
 
     /// Marks whatever was handed over: also what an earlier call recorded and did not live to mark.
@@ -209,9 +222,10 @@ impl Mailbox<'_> {
         &self,
         place: &Place,
         held: &Held,
+        others: Others,
         mut edit: impl FnMut(&mut Vec<Value>) -> Result<(), StoreError>,
     ) -> Result<BTreeSet<String>, StoreError> {
-        document::change_held(place, held, &mut |found| {
+        document::change_held(place, held, others, &mut |found| {
             if found.is_none() {
                 return Ok((None, BTreeSet::new()));
             }
