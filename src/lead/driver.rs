@@ -62,8 +62,6 @@ struct Driver<'a> {
     labels: UnboundedSender<Vec<MemberRecord>>,
     terminator: UnboundedSender<Due>,
     journal_at: u64,
-    /// It is there for what members ask; a verb that only carries its own requests is not.
-    leads: bool,
     /// The questions that it was told of.
     asked: BTreeSet<RequestId>,
     /// When the first of the open questions runs out.
@@ -138,7 +136,6 @@ impl<'a> Driver<'a> {
             terminator: terminator::start(lead.ctx, lead.team, signals.clone()),
             signals,
             journal_at: lead.journal_from,
-            leads,
             asked: BTreeSet::new(),
             due: None,
             problem: None,
@@ -159,7 +156,7 @@ impl<'a> Driver<'a> {
 
     /// Once the end is reached: what is left to be heard is heard, and a lead goes through what it has ended.
     async fn finish(&mut self, stops: &mut UnboundedReceiver<Stop>) -> Result<End, OpsError> {
-        if self.leads {
+        if self.state.leads() {
             let team = self.team.clone();
             // Runs that leave by themselves say so in the journal. If it cannot be seen, whoever deletes the team looks again.
             let _ = tokio::task::spawn_blocking(move || ops::status::see_off(&team)).await;
@@ -173,7 +170,7 @@ impl<'a> Driver<'a> {
             hooks.finish(stops).await;
             self.look(&Topic::Journal)?;
         }
-        if self.leads {
+        if self.state.leads() {
             let failed = "the shutdown cannot be verified";
             attempt(self.ctx, self.team, ops::verify::verify_all, failed).await?;
             ops::lease::withdraw(self.team)?;
@@ -245,7 +242,7 @@ impl<'a> Driver<'a> {
 
     /// Only who leads has hooks run for members.
     fn find_hooks(&mut self) -> Result<(), OpsError> {
-        if self.leads
+        if self.state.leads()
             && let Some((hooks, news)) = Hooks::start(self.ctx, self.team)?
         {
             let rests = |record: &MemberRecord| record.state == MemberState::Idle;
@@ -258,7 +255,7 @@ impl<'a> Driver<'a> {
     }
 
     fn sweep(&mut self) -> Result<(), OpsError> {
-        if self.leads {
+        if self.state.leads() {
             // What cannot be cleared away now is tried again.
             let _ = ops::recover::sweep(self.team);
         }
@@ -303,7 +300,7 @@ impl<'a> Driver<'a> {
     }
 
     fn look_at_roster(&mut self) -> Result<(), OpsError> {
-        if !self.leads {
+        if !self.state.leads() {
             return Ok(());
         }
         match self.team.team_now()? {
@@ -320,7 +317,7 @@ impl<'a> Driver<'a> {
 
     /// Sees to what members ask. If that fails, nothing else waits for it.
     fn attend(&mut self) -> Result<(), OpsError> {
-        if !self.leads {
+        if !self.state.leads() {
             return Ok(());
         }
         let waiting = ops::decide::attend(self.ctx, self.team)?;

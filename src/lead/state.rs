@@ -236,6 +236,11 @@ impl State {
         State { beside_program: is_told, ..self }
     }
 
+    /// Whether it is there for what members do and ask; a verb that only carries its own requests is not.
+    pub(super) fn leads(&self) -> bool {
+        matches!(self.goal, Goal::Lead(_))
+    }
+
     /// Whether it tells the lead's mailbox of results. The report of a team that ends with its tasks says the same, and more.
     pub(crate) fn wants_reports(&self) -> bool {
         self.goal == Goal::Lead(Finish::Manual)

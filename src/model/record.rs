@@ -4,11 +4,12 @@
 use serde::{Deserialize, Serialize};
 
 use super::followup::Reminded;
-use super::id::{Incarnation, MemberName, TaskId};
+use super::id::{Incarnation, MemberName, TaskId, TeamName, agent_id};
 use super::lifecycle::MemberState;
 use super::mode::Mode;
 use super::placement::{BackendKind, Placement, ProcessId};
 use super::role::Tools;
+use super::team::Member;
 use super::time::Timestamp;
 
 /// How a member was asked for: enough to start it again.
@@ -167,6 +168,27 @@ impl MemberRecord {
     /// Whether its program speaks for itself in the team's files.
     pub(crate) fn is_native(&self) -> bool {
         self.wish.native.unwrap_or(self.wish.profile == "claude")
+    }
+
+    /// Its entry in the team file, as far as the record tells: not which pane it has, nor whether it is at work.
+    pub(crate) fn to_member(&self, team: &TeamName) -> Member {
+        let wish = &self.wish;
+        Member {
+            name: self.name.clone(),
+            agent_id: agent_id(&self.name, team),
+            agent_type: wish.role.clone(),
+            model: wish.model.clone(),
+            prompt: wish.prompt.clone(),
+            color: Some(wish.color.clone()),
+            plan_mode_required: wish.plan,
+            mode: wish.mode,
+            joined_at: self.asked_at,
+            pane_id: String::new(),
+            cwd: wish.cwd.clone(),
+            worktree_path: None,
+            backend_type: Some(self.backend.wire().to_owned()),
+            is_active: None,
+        }
     }
 
     /// Whether this run belongs to `incarnation`.

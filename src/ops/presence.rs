@@ -3,7 +3,7 @@
 use super::context::now;
 use super::error::OpsError;
 use crate::model::event::{EventKind, Note};
-use crate::model::id::{Incarnation, MemberName, TeamName, agent_id};
+use crate::model::id::{Incarnation, MemberName};
 use crate::model::lifecycle::{Cause, MemberState};
 use crate::model::placement::Placement;
 use crate::model::record::MemberRecord;
@@ -147,7 +147,11 @@ pub(crate) fn put_back(
     let was_out = team.change_roster(|roster| {
         let record = team.member_record(name)?.filter(|record| record.is(incarnation));
         let Some(record) = record.filter(|record| record.state.is_up()) else { return Ok(false) };
-        let entry = team.last_entry(name)?.unwrap_or_else(|| entry(team.name(), &record).to_entry());
+        let by_record = || {
+            let pane_id = record.placement.as_ref().map_or("", Placement::pane_id).to_owned();
+            Member { pane_id, ..record.to_member(team.name()) }.to_entry()
+        };
+        let entry = team.last_entry(name)?.unwrap_or_else(by_record);
         let was_out = roster.put_back(name, entry);
         if was_out {
             roster.set(name, "isActive", record.state != MemberState::Idle);
@@ -159,25 +163,4 @@ pub(crate) fn put_back(
         team.record(Note::of(EventKind::Warning).member(name).with("text", text))?;
     }
     Ok(())
-}
-
-/// A run's entry in the team file, by its record.
-fn entry(team: &TeamName, record: &MemberRecord) -> Member {
-    let wish = &record.wish;
-    Member {
-        name: record.name.clone(),
-        agent_id: agent_id(&record.name, team),
-        agent_type: wish.role.clone(),
-        model: wish.model.clone(),
-        prompt: wish.prompt.clone(),
-        color: Some(wish.color.clone()),
-        plan_mode_required: wish.plan,
-        mode: wish.mode,
-        joined_at: record.asked_at,
-        pane_id: record.placement.as_ref().map_or_else(String::new, |place| place.pane_id().to_owned()),
-        cwd: wish.cwd.clone(),
-        worktree_path: None,
-        backend_type: Some(record.backend.wire().to_owned()),
-        is_active: Some(record.state != MemberState::Idle),
-    }
 }

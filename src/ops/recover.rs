@@ -124,19 +124,19 @@ fn give_back(
     }
     let board = task::board(team)?;
     let (journal, _) = team.events_from(0)?;
-    let mut untold = Vec::new();
+    let (mut untold, mut ended) = (Vec::new(), Vec::new());
     for (record, retirement) in left {
         let works = board.work_of(&record.name).is_some();
         let released = if works { task::release(team, &record.name)?.0 } else { Vec::new() };
         let released: Vec<TaskId> = released.into_iter().map(|task| task.id).collect();
         done.released.extend(&released);
-        let ended = task::ended_by(&board, &record.name, record.asked_at);
-        done.ended.extend(task::say_ends(team, &ended, &journal)?);
+        ended.extend(task::ended_by(&board, &record.name, record.asked_at));
         if !is_told(&journal, record) {
             done.retired.push(record.name.clone());
             untold.push((retirement, released));
         }
     }
+    done.ended = task::say_ends(team, &ended, &journal)?;
     // Who told the lead's mailbox and died before it told the journal has said it: it is not said again.
     let said: BTreeSet<String> = match untold.is_empty() {
         true => BTreeSet::new(),

@@ -3,7 +3,7 @@
 
 use crate::lead::effect::Effect;
 use crate::lead::event::Spoken;
-use crate::lead::state::{Goal, Phase, Quiet, State, View};
+use crate::lead::state::{Phase, Quiet, State, View};
 use crate::model::board::Board;
 use crate::model::envelope::Envelope;
 use crate::model::followup::{Step, Told};
@@ -75,7 +75,7 @@ fn forget(name: &MemberName, view: &View, quiet: Quiet, effects: &mut Vec<Effect
 
 /// Says what is to be said now.
 pub(super) fn follow_up(state: &mut State, now: Timestamp, effects: &mut Vec<Effect>) {
-    if !matches!(state.goal, Goal::Lead(_)) {
+    if !state.leads() {
         return;
     }
     announce(state, now, effects);

@@ -2,7 +2,7 @@
 //! and never ended for it: only one that is gone is acted upon (CR-02).
 
 use crate::lead::effect::Effect;
-use crate::lead::state::{Goal, State, View};
+use crate::lead::state::{State, View};
 use crate::model::id::{MemberName, TaskId};
 use crate::model::lifecycle::MemberState;
 use crate::model::time::Timestamp;
@@ -10,7 +10,7 @@ use crate::ops::health::Debt;
 
 /// Sees who has owed an answer for too long, and who answers again.
 pub(super) fn watch(state: &mut State, now: Timestamp, effects: &mut Vec<Effect>) {
-    if !matches!(state.goal, Goal::Lead(_)) {
+    if !state.leads() {
         return;
     }
     if state.seen.is_none() {

@@ -6,7 +6,7 @@ use super::shutdown::{self, ask_all, begin, ending, resolve};
 use super::{questions, staff};
 use crate::lead::effect::Effect;
 use crate::lead::event::Terminated;
-use crate::lead::state::{Goal, Phase, State, View};
+use crate::lead::state::{Phase, State, View};
 use crate::model::id::MemberName;
 use crate::model::lifecycle::Cause;
 use crate::model::record::MemberRecord;
@@ -58,7 +58,7 @@ pub(super) fn see_members(state: &mut State, records: &[MemberRecord], effects: 
 
 /// Whoever has come up is on the team until its run is over.
 pub(super) fn see_roster(state: &State, listed: &BTreeSet<MemberName>, effects: &mut Vec<Effect>) {
-    if !matches!(state.goal, Goal::Lead(_)) {
+    if !state.leads() {
         return;
     }
     let lives = |view: &View| view.watched && view.ending.is_none();

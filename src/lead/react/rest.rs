@@ -2,7 +2,7 @@
 //! ever. Looking is slow, and most have said so long before.
 
 use crate::lead::effect::Effect;
-use crate::lead::state::{Goal, State, View};
+use crate::lead::state::{State, View};
 use crate::model::lifecycle::MemberState;
 use crate::model::time::Timestamp;
 
@@ -13,7 +13,7 @@ const AGAIN_MS: u64 = 60_000;
 
 /// Has those looked at who are due.
 pub(super) fn look(state: &mut State, now: Timestamp, effects: &mut Vec<Effect>) {
-    if !matches!(state.goal, Goal::Lead(_)) {
+    if !state.leads() {
         return;
     }
     for (name, view) in &mut state.members {
@@ -34,6 +34,5 @@ fn due(view: &View) -> Option<Timestamp> {
 
 /// When the next one is due.
 pub(in crate::lead) fn next_look(state: &State) -> Option<Timestamp> {
-    let leads = matches!(state.goal, Goal::Lead(_));
-    state.members.values().filter(|_| leads).filter_map(due).min()
+    state.members.values().filter(|_| state.leads()).filter_map(due).min()
 }

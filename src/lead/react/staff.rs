@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::lead::effect::Effect;
-use crate::lead::state::{Goal, Kind, Phase, Seen, State, View};
+use crate::lead::state::{Kind, Phase, Seen, State, View};
 use crate::model::board::Board;
 use crate::model::id::{MemberName, TaskId};
 use crate::model::lifecycle::{Cause, MemberState};
@@ -86,7 +86,7 @@ fn headcount(state: &State) -> Vec<usize> {
 
 /// Starts who is missing and dismisses who is not needed.
 pub(super) fn staff(state: &mut State, now: Timestamp, effects: &mut Vec<Effect>) {
-    if !matches!(state.goal, Goal::Lead(_)) || state.phase != Phase::Leading || !state.members_seen {
+    if !state.leads() || state.phase != Phase::Leading || !state.members_seen {
         return;
     }
     for (nth, there) in headcount(state).into_iter().enumerate() {

@@ -11,12 +11,11 @@ use crate::backend::Launch;
 use crate::backend::choose::Chosen;
 use crate::model::envelope::Envelope;
 use crate::model::event::{EventKind, Note};
-use crate::model::id::{MemberName, agent_id};
+use crate::model::id::MemberName;
 use crate::model::lifecycle::MemberState;
 use crate::model::placement::{Placement, PtyHold};
 use crate::model::protocol::Message;
 use crate::model::record::MemberRecord;
-use crate::model::team::Member;
 use crate::profile::Ready;
 use crate::store::TeamStore;
 use crate::sys::proc::{self, Liveness};
@@ -103,7 +102,7 @@ fn prepared(
         Err(e) => (Ready::Hello, Some(e)),
     };
     let on_roster = team.team()?.member(&record.name).cloned();
-    let member = on_roster.unwrap_or_else(|| member_of(team, &record));
+    let member = on_roster.unwrap_or_else(|| record.to_member(team.name()));
     // It was launched, or never will be.
     let launch = Launch { member: record.name.clone(), token: record.token.clone(), argv: Vec::new() };
     let one = Prepared {
@@ -117,27 +116,6 @@ fn prepared(
         new_checkout: None,
     };
     Ok((one, problem))
-}
-
-/// The entry that was to come.
-fn member_of(team: &TeamStore, record: &MemberRecord) -> Member {
-    let wish = &record.wish;
-    Member {
-        name: record.name.clone(),
-        agent_id: agent_id(&record.name, team.name()),
-        agent_type: wish.role.clone(),
-        model: wish.model.clone(),
-        prompt: wish.prompt.clone(),
-        color: Some(wish.color.clone()),
-        plan_mode_required: wish.plan,
-        mode: wish.mode,
-        joined_at: record.asked_at,
-        pane_id: String::new(),
-        cwd: wish.cwd.clone(),
-        worktree_path: None,
-        backend_type: Some(record.backend.wire().to_owned()),
-        is_active: None,
-    }
 }
 
 fn take_in(team: &TeamStore, one: &Underway, proof: prove::Proof) -> Result<(), OpsError> {
