@@ -14,7 +14,7 @@ use super::setup::Setup;
 use super::{Done, args_lead, interrupt, seat};
 use crate::lead::End;
 use crate::model::text;
-use crate::ops::{self, Lease, OpsError, Team};
+use crate::ops::{self, OpsError, Team};
 use crate::sys::clock::Deadline;
 use crate::sys::exec::spawn_detached;
 use crate::sys::fs;
@@ -47,13 +47,10 @@ pub(super) fn adopt(setup: &Setup, how: &Leading) -> Done {
 }
 
 fn go(setup: &Setup, team: &Team, may_be_led: MayBeLed, verb: &str, how: &Leading) -> Done {
-    let take = || -> Result<Lease, OpsError> {
-        let lease = ops::lease::take(team)?;
-        may_be_led(team).map(|()| lease)
-    };
     if how.detach {
         // Whoever leads already is named here, not in a log.
-        drop(take()?);
+        may_be_led(team)?;
+        ops::lease::must_be_unheld(team)?;
         let policy = OnExit::to_possible_value(&how.on_exit).expect("no policy is hidden");
         let pid = background(setup, team, &[verb, "--on-exit", policy.get_name()])?;
         let document = json!({ "team_name": team.name().as_str(), "lead_pid": pid });
@@ -66,7 +63,8 @@ fn go(setup: &Setup, team: &Team, may_be_led: MayBeLed, verb: &str, how: &Leadin
     let conclusion = runtime.block_on(async {
         // Before anybody can see that it leads, and send one.
         let mut signals = Signals::new()?;
-        let lease = take()?;
+        may_be_led(team)?;
+        let lease = ops::lease::take(team)?;
         let (desk, wishes) = Desk::new(setup, team, how.on_exit)?;
         desk.catch_up()?;
         desk.say(&format!("leading team {}; Ctrl-C {}", team.name(), meaning(how.on_exit)));
@@ -140,9 +138,7 @@ pub(super) fn background(setup: &Setup, team: &Team, verb: &[&str]) -> Result<i3
             return Ok(pid);
         }
         if Process::of(pid).is_none() && team.exists() {
-            if let Some(pid) = ops::lease::holder(team)? {
-                return Err(OpsError::LedByAnother { team: team.name().clone(), pid }.into());
-            }
+            ops::lease::must_be_unheld(team)?;
             let said = fs::read_tail(&log, LOG_TAIL).unwrap_or_default();
             let said = text::last_lines(&String::from_utf8_lossy(&said), 10);
             let hint = format!(

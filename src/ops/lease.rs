@@ -42,11 +42,20 @@ pub(super) fn take_with(team: &TeamStore, token: Option<String>) -> Result<Lease
             team.record(Note::of(EventKind::LeadStarted).with("pid", me.pid))?;
             Ok(lease)
         }
-        None => {
-            let pid = team.current_lead()?.map_or(0, |lead| lead.process.pid);
-            Err(OpsError::LedByAnother { team: team.name().clone(), pid })
-        }
+        None => Err(led_by_another(team, holder(team)?.unwrap_or_default())),
     }
+}
+
+/// Whether no phalanx leads the team, without taking the lease.
+///
+/// # Errors
+/// [`OpsError::LedByAnother`] names the one that does.
+pub(crate) fn must_be_unheld(team: &TeamStore) -> Result<(), OpsError> {
+    holder(team)?.map_or(Ok(()), |pid| Err(led_by_another(team, pid)))
+}
+
+fn led_by_another(team: &TeamStore, pid: i32) -> OpsError {
+    OpsError::LedByAnother { team: team.name().clone(), pid }
 }
 
 /// Whether this process may lead the team, as far as other programs go.
@@ -101,12 +110,12 @@ pub(crate) fn withdraw(team: &TeamStore) -> Result<(), OpsError> {
 
 /// The program that leads the team without being phalanx; none if it is proven gone, or never was.
 pub(crate) fn stranger(team: &TeamStore) -> Result<Option<Stranger>, OpsError> {
-    let Some(lead) = team.team()?.lead_process.filter(|lead| !is_this_process(lead)) else {
-        return Ok(None);
-    };
-    if team.current_lead()?.is_some_and(|ours| is_of(&lead, ours.process)) {
-        return Ok(None);
-    }
+    // Before the team file, out of which a lead that ends takes itself first. One that was killed is not gone as soon as
+    // it leads no more.
+    let ours = team.last_lead()?;
+    let is_ours = |lead: &LeadProcess| ours.as_ref().is_some_and(|ours| is_of(lead, ours.process));
+    let said = team.team()?.lead_process.filter(|lead| !is_this_process(lead));
+    let Some(lead) = said.filter(|lead| !is_ours(lead)) else { return Ok(None) };
     let liveness = liveness(&lead);
     Ok((liveness != Liveness::Dead).then_some(Stranger { lead, liveness }))
 }

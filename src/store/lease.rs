@@ -57,19 +57,23 @@ impl TeamStore {
         if !fs::exists(&gate) || Gate::try_open(&gate)?.is_some() {
             return Ok(None);
         }
-        document::read_typed(&self.lead_place())
+        self.last_lead()
     }
 
     /// The token of the program in the lead's place; also of one whose lead died, until there is another lead.
     pub(crate) fn lead_token(&self) -> Result<Option<String>, StoreError> {
-        let found: Option<LeadRecord> = document::read_typed(&self.lead_place())?;
-        Ok(found.and_then(|lead| lead.token))
+        Ok(self.last_lead()?.and_then(|lead| lead.token))
+    }
+
+    /// Who leads the team, or led it last and did not say that it ended: it died.
+    pub(crate) fn last_lead(&self) -> Result<Option<LeadRecord>, StoreError> {
+        document::read_typed(&self.lead_place())
     }
 
     /// Who led the team last and did not say that it ended: it died. None while somebody leads.
     pub(crate) fn dead_lead(&self) -> Result<Option<LeadRecord>, StoreError> {
         let Some(_gate) = self.free_lease()? else { return Ok(None) };
-        document::read_typed(&self.lead_place())
+        self.last_lead()
     }
 
     /// Removes what a lead that died left; whether there was something.

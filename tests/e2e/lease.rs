@@ -101,6 +101,35 @@ fn who_leads_stands_in_the_team_file_as_long_as_it_does() {
     stage.assert_clean();
 }
 
+/// The kernel takes a killed lead's lease back a moment before the process is seen to be gone.
+#[test]
+fn cr_01_a_lead_that_is_dying_is_not_another_program() {
+    let stage = Stage::without_tmux();
+    stage.phalanx(&["team", "create", "demo"]).expect(0);
+    let dying = another_program(&stage);
+    let start = start_of(dying.id());
+    let record = stage.root().join("teams/demo/phalanx/lead.json");
+    for verb in [&["lead", "--detach"][..], &["adopt", "--detach"], &["team", "delete"]] {
+        let lead = stage.start(&["lead"]);
+        wait_for("it says that it leads", || read(&stage).get("leadProcess").cloned());
+        lead.signal("KILL");
+        drop(lead);
+        // A process takes its place that is in no hurry to be gone.
+        let mut said: Value = serde_json::from_slice(&std::fs::read(&record).expect("record")).expect("json");
+        said["process"] = json!({ "pid": dying.id(), "start": start.parse::<u64>().expect("ticks") });
+        std::fs::write(&record, said.to_string()).expect("written");
+        claim(&stage, dying.id(), &space(), Some(&start));
+        let run = stage.phalanx(&[&["--json"], verb].concat()).expect(0);
+        if let Some(pid) = run.json().get("lead_pid") {
+            wait_for("the new one says it", || (read(&stage)["leadProcess"]["pid"] == *pid).then_some(()));
+            stage.phalanx(&["down"]).expect(0);
+            stage.phalanx(&["team", "create", "demo"]).expect(0);
+        }
+    }
+    end(dying);
+    stage.assert_clean();
+}
+
 #[test]
 fn sd_04_a_team_that_nobody_leads_does_not_block_its_name_silently() {
     let stage = Stage::without_tmux();
