@@ -116,7 +116,7 @@ impl Team {
     /// # Errors
     /// What the store says.
     pub fn mark(&self, of: &str, ids: &[String]) -> Result<()> {
-        self.0.mailbox(&named(of)?).mark_read(ids).map_err(text)
+        self.0.mailbox(&named(of)?).mark_read(ids).map(drop).map_err(text)
     }
 
     /// Removes messages.
@@ -124,7 +124,7 @@ impl Team {
     /// # Errors
     /// What the store says.
     pub fn remove(&self, of: &str, ids: &[String]) -> Result<()> {
-        self.0.mailbox(&named(of)?).remove(ids).map_err(text)
+        self.0.mailbox(&named(of)?).remove(ids).map(drop).map_err(text)
     }
 
     /// Says that messages were handed over, as a reader does.
@@ -132,7 +132,7 @@ impl Team {
     /// # Errors
     /// What the store says.
     pub fn acknowledge(&self, of: &str, ids: &[String]) -> Result<()> {
-        self.0.mailbox(&named(of)?).acknowledge(ids).map_err(text)
+        self.0.mailbox(&named(of)?).acknowledge(ids).map(drop).map_err(text)
     }
 
     /// The ids of what was not handed over yet.

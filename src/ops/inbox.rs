@@ -52,16 +52,23 @@ pub(crate) fn settle(
         acknowledge(team, owner, &ids)?;
     }
     if afterwards == Afterwards::Remove && !ids.is_empty() {
-        team.mailbox(owner).remove(&ids)?;
-        team.record(Note::of(EventKind::MessageHandled).member(owner).with("msg_ids", ids))?;
+        let fresh = team.mailbox(owner).remove(&ids)?;
+        say_handled(team, owner, fresh)?;
     }
     Ok(messages)
 }
 
 /// Says that the messages of these ids were acted upon.
 pub(crate) fn acknowledge(team: &TeamStore, owner: &MemberName, ids: &[String]) -> Result<(), OpsError> {
-    team.mailbox(owner).acknowledge(ids)?;
-    team.record(Note::of(EventKind::MessageHandled).member(owner).with("msg_ids", ids.to_vec()))?;
+    let fresh = team.mailbox(owner).acknowledge(ids)?;
+    say_handled(team, owner, fresh)
+}
+
+/// Two that read the same mail at once, or one that reads it again, are told of once.
+fn say_handled(team: &TeamStore, owner: &MemberName, fresh: Vec<String>) -> Result<(), OpsError> {
+    if !fresh.is_empty() {
+        team.record(Note::of(EventKind::MessageHandled).member(owner).with("msg_ids", fresh))?;
+    }
     Ok(())
 }
 

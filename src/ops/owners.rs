@@ -4,7 +4,6 @@
 use super::context::now;
 use super::error::OpsError;
 use super::send::{reads_mail, say, say_all};
-use crate::model::envelope::Envelope;
 use crate::model::id::{MemberName, TaskId};
 use crate::model::protocol::{Message, TaskAssignment};
 use crate::model::task::{Task, TaskState};
@@ -34,8 +33,9 @@ pub(super) fn tell_all(team: &TeamStore) -> Result<Vec<TaskId>, OpsError> {
     for task in team.board()?.tasks.values().filter(|task| task.extra.untold) {
         let owner = roster.members.iter().find(|member| task.is_owned_by(&member.name));
         let Some(owner) = owner.filter(|_| task.state == TaskState::Pending) else { continue };
-        let is_it = |said: &Envelope| Some(&said.msg_id) == task.extra.event.as_ref();
-        if team.mailbox(&owner.name).all()?.iter().any(is_it) {
+        let mailbox = team.mailbox(&owner.name);
+        let said = task.extra.event.as_ref().map(|event| mailbox.find(event)).transpose()?.flatten();
+        if said.is_some() {
             team.owner_is_told(task.id)?;
         } else {
             tell(team, task, &MemberName::lead())?;

@@ -1,8 +1,6 @@
 //! What whoever leads does first: verbs that died half-way are brought to their end, so that the loop finds nothing but
 //! runs that live and runs that are over. Every step may be done again, also if this process dies in it.
 
-use std::collections::BTreeSet;
-
 use super::context::Context;
 use super::error::OpsError;
 use super::forget;
@@ -119,11 +117,8 @@ fn give_back(
 ) -> Result<(), OpsError> {
     let roster = team.team()?;
     let left: Vec<_> = over.iter().filter(|(record, _)| roster.member(&record.name).is_none()).collect();
-    if left.is_empty() {
-        return Ok(());
-    }
-    let board = task::board(team)?;
-    let (journal, _) = team.events_from(0)?;
+    let Some(first) = left.iter().map(|(record, _)| record.asked_at).min() else { return Ok(()) };
+    let (board, journal) = (task::board(team)?, team.events_since(first)?);
     let (mut untold, mut ended) = (Vec::new(), Vec::new());
     for (record, retirement) in left {
         let works = board.work_of(&record.name).is_some();
@@ -138,12 +133,12 @@ fn give_back(
     }
     done.ended = task::say_ends(team, &ended, &journal)?;
     // Who told the lead's mailbox and died before it told the journal has said it: it is not said again.
-    let said: BTreeSet<String> = match untold.is_empty() {
-        true => BTreeSet::new(),
-        false => team.mailbox(&MemberName::lead()).all()?.into_iter().map(|m| m.msg_id).collect(),
-    };
-    let is_new = |(one, _): &&(&Retirement, Vec<TaskId>)| !said.contains(one.incarnation.as_str());
-    let unsaid: Vec<_> = untold.iter().filter(is_new).cloned().collect();
+    let (mailbox, mut unsaid) = (team.mailbox(&MemberName::lead()), Vec::new());
+    for one in &untold {
+        if mailbox.find(one.0.incarnation.as_str())?.is_none() {
+            unsaid.push(one.clone());
+        }
+    }
     retire::notify(team, &unsaid)?;
     retire::note(team, &untold)
 }

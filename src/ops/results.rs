@@ -32,7 +32,7 @@ pub(crate) fn report(team: &TeamStore, ids: &[TaskId]) -> Result<(), OpsError> {
     let lead = MemberName::lead();
     let msg_id = msg_id(&board, ids);
     let mailbox = team.mailbox(&lead);
-    if !mailbox.all()?.iter().any(|envelope| envelope.msg_id == msg_id) {
+    if mailbox.find(&msg_id)?.is_none() {
         let envelope = Envelope::new("system", &text, msg_id.clone(), now()).with(Some(&heading), None);
         mailbox.append(&envelope)?;
     }

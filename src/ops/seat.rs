@@ -125,7 +125,7 @@ pub(crate) fn brief_program(team: &TeamStore, seat: &Seat) -> Result<(), OpsErro
 /// Tells the program in the lead's place of a question that waits for an answer; once, whoever leads meanwhile.
 pub(crate) fn tell(team: &TeamStore, question: &Question) -> Result<(), OpsError> {
     let id = format!("asked-{}", question.msg_id);
-    if team.mailbox(&MemberName::lead()).all()?.iter().any(|envelope| envelope.msg_id == id) {
+    if team.mailbox(&MemberName::lead()).find(&id)?.is_some() {
         return Ok(());
     }
     say(team, id, "a question", &words(question))

@@ -82,7 +82,7 @@ fn told(team: &TeamStore, event: &Event, name: &MemberName) -> Result<Option<Str
         return Ok(None);
     }
     let id = detail("msg_id").unwrap_or_default();
-    let sent = team.mailbox(peer).all()?.into_iter().find(|envelope| envelope.msg_id == id);
+    let sent = team.mailbox(peer).find(&id)?;
     let words = sent.map(|sent| text::short(sent.summary.as_deref().unwrap_or(&sent.text), LONGEST));
     Ok(Some(format!("[to {peer}] {}", words.unwrap_or_default()).trim_end().to_owned()))
 }

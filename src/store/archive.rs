@@ -2,6 +2,7 @@
 //! Lines are added; an entry may stand there twice, and counts once.
 
 use std::collections::BTreeSet;
+use std::ops::ControlFlow;
 
 use serde_json::Value;
 
@@ -15,7 +16,7 @@ const STAY: usize = 32;
 /// With so many, the older ones go. Not at each one more: what goes is written to the disk twice.
 const FULL: usize = 2 * STAY;
 /// How much of the archive is read in one go.
-const CHUNK: u64 = 4 * 1024 * 1024;
+const CHUNK: u64 = 256 * 1024;
 
 impl Mailbox<'_> {
     /// Moves what was read long ago from `entries` into the archive. Under the mailbox's lock; the mailbox is published
@@ -42,24 +43,46 @@ impl Mailbox<'_> {
 
     /// What is in the archive, oldest first, each message once.
     pub(super) fn archived(&self) -> Result<Vec<Value>, StoreError> {
+        let (mut entries, mut known) = (Vec::new(), BTreeSet::new());
+        self.each_archived(|line| {
+            // A line that a crash cut short is still in the mailbox.
+            let entry = serde_json::from_slice::<Value>(line).ok();
+            entries.extend(entry.filter(|entry| known.insert(Envelope::read(entry).msg_id)));
+            ControlFlow::Continue(())
+        })?;
+        Ok(entries)
+    }
+
+    /// A message of ours in the archive. However long that is, it is read bit by bit, and only what may be it is parsed.
+    pub(super) fn find_archived(&self, msg_id: &str) -> Result<Option<Envelope>, StoreError> {
+        let written = Value::from(msg_id).to_string();
+        let mut found = None;
+        self.each_archived(|line| {
+            let may_be_it = std::str::from_utf8(line).is_ok_and(|line| line.contains(&written));
+            let entry = may_be_it.then(|| serde_json::from_slice::<Value>(line).ok()).flatten();
+            found = entry.map(|entry| Envelope::read(&entry)).filter(|envelope| envelope.msg_id == msg_id);
+            if found.is_some() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+        })?;
+        Ok(found)
+    }
+
+    /// Goes through the lines of the archive, oldest first, until it is told to stop.
+    fn each_archived(&self, mut look: impl FnMut(&[u8]) -> ControlFlow<()>) -> Result<(), StoreError> {
         let path = self.team.layout.archive(&self.owner);
-        let (mut entries, mut rest, mut at) = (Vec::new(), Vec::new(), 0);
+        let (mut rest, mut at) = (Vec::new(), 0);
         loop {
             let bytes = fs::read_range(&path, at, CHUNK)?;
             if bytes.is_empty() {
-                break;
+                return Ok(());
             }
             at += bytes.len() as u64;
             rest.extend_from_slice(&bytes);
             let Some(end) = rest.iter().rposition(|b| *b == b'\n') else { continue };
-            let lines = rest[..end].split(|b| *b == b'\n');
-            // A line that a crash cut short is still in the mailbox.
-            entries.extend(lines.filter_map(|line| serde_json::from_slice::<Value>(line).ok()));
+            if rest[..end].split(|b| *b == b'\n').try_for_each(&mut look).is_break() {
+                return Ok(());
+            }
             rest.drain(..=end);
         }
-        let mut known = BTreeSet::new();
-        entries.retain(|entry| known.insert(Envelope::read(entry).msg_id));
-        Ok(entries)
     }
 
     /// Takes messages out of the archive. Under the mailbox's lock.

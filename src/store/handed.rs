@@ -22,10 +22,10 @@ impl Mailbox<'_> {
         Ok(batches.flat_map(|ids: Vec<String>| ids).collect())
     }
 
-    /// Writes down that these were handed over. Under the mailbox's lock.
-    pub(super) fn record_handed(&self, ids: &[String]) -> Result<(), StoreError> {
+    /// Writes down that these were handed over; gives those of which that was not known. Under the mailbox's lock.
+    pub(super) fn record_handed(&self, ids: &[String]) -> Result<Vec<String>, StoreError> {
         let known: BTreeSet<String> = self.handed()?.into_iter().collect();
-        let fresh: Vec<&String> = ids.iter().filter(|id| !known.contains(*id)).collect();
+        let fresh: Vec<String> = ids.iter().filter(|id| !known.contains(*id)).cloned().collect();
         if !fresh.is_empty() {
             let path = self.team.layout.handed(&self.owner);
             self.make_dir_of(&path)?;
@@ -33,7 +33,7 @@ impl Mailbox<'_> {
             fs::append_durable(&path, &[line])?;
         }
         failpoint::hit("handed.recorded");
-        Ok(())
+        Ok(fresh)
     }
 
     /// Takes out the ids that the mailbox no longer has, when there are many. Under the mailbox's lock.

@@ -84,6 +84,13 @@ impl Mailbox<'_> {
         Ok(all)
     }
 
+    /// A message that phalanx has put in here with this id, also one that was read long ago.
+    pub(crate) fn find(&self, msg_id: &str) -> Result<Option<Envelope>, StoreError> {
+        // The box comes first: what is moved to the archive meanwhile is then in both.
+        let in_box = self.entries()?.into_iter().find(|envelope| envelope.msg_id == msg_id);
+        if in_box.is_some() { Ok(in_box) } else { self.find_archived(msg_id) }
+    }
+
     /// What has not been handed over, oldest first.
     pub(crate) fn unread(&self) -> Result<Vec<Envelope>, StoreError> {
         // The record comes first: an id leaves it only after the box has said so itself.
@@ -121,24 +128,24 @@ impl Mailbox<'_> {
 
     /// Says that these messages were handed over: from now on they are not unread, whatever happens. The box itself is
     /// marked and shortened only where its owner reads it through phalanx; any other belongs to its owner's program.
-    /// Only whoever has handed them over may call this (invariant 4).
-    pub(crate) fn acknowledge(&self, ids: &[String]) -> Result<(), StoreError> {
+    /// Only whoever has handed them over may call this (invariant 4). Gives those of which nobody has said so before.
+    pub(crate) fn acknowledge(&self, ids: &[String]) -> Result<Vec<String>, StoreError> {
         self.settle(ids, self.is_read_by_us()?)
     }
 
     /// Like [`Mailbox::acknowledge`], and marks them whoever reads the box: for an owner that does not run.
-    pub(crate) fn mark_read(&self, ids: &[String]) -> Result<(), StoreError> {
+    pub(crate) fn mark_read(&self, ids: &[String]) -> Result<Vec<String>, StoreError> {
         self.settle(ids, true)
     }
 
-    /// Removes these messages.
-    pub(crate) fn remove(&self, ids: &[String]) -> Result<(), StoreError> {
+    /// Removes these messages; gives those of which nobody has said before that they were handed over.
+    pub(crate) fn remove(&self, ids: &[String]) -> Result<Vec<String>, StoreError> {
         if ids.is_empty() {
-            return Ok(());
+            return Ok(Vec::new());
         }
         let place = self.place();
         let held = Held::take(&place)?;
-        self.record_handed(ids)?;
+        let fresh = self.record_handed(ids)?;
         let ids: BTreeSet<&String> = ids.iter().collect();
         let in_box = self.rewrite(&place, &held, Others::OutBriefly, |entries| {
             entries.retain(|e| !ids.contains(&Envelope::read(e).msg_id));
@@ -147,7 +154,7 @@ impl Mailbox<'_> {
         self.remove_archived(&ids)?;
         self.prune_handed(&in_box)?;
         failpoint::hit("unlock.before");
-        Ok(())
+        Ok(fresh)
     }
 
     /// Writes a message's text into a file of its own, which only we can read. Gives its path; the same message always
@@ -170,13 +177,13 @@ impl Mailbox<'_> {
         Ok(record.is_some_and(|record| !record.is_native()))
     }
 
-    fn settle(&self, ids: &[String], rewrite: bool) -> Result<(), StoreError> {
+    fn settle(&self, ids: &[String], rewrite: bool) -> Result<Vec<String>, StoreError> {
         if ids.is_empty() {
-            return Ok(());
+            return Ok(Vec::new());
         }
         let place = self.place();
         let held = Held::take(&place)?;
-        self.record_handed(ids)?;
+        let fresh = self.record_handed(ids)?;
         let in_box = if rewrite {
             self.mark_and_shorten(&place, &held)?
         } else {
@@ -184,7 +191,7 @@ impl Mailbox<'_> {
         };
         self.prune_handed(&in_box)?;
         failpoint::hit("unlock.before");
-        Ok(())
+        Ok(fresh)
     }
 
     /// Gives the ids of what is in the box then.

@@ -56,7 +56,7 @@ impl TeamStore {
             let mailbox = self.mailbox(&question.from);
             let Some(decision) = question.decision.as_mut().filter(|d| !d.sent) else { return Ok(false) };
             decision.sent = true;
-            if mailbox.all()?.iter().any(|e| e.msg_id == envelope.msg_id) {
+            if mailbox.find(&envelope.msg_id)?.is_some() {
                 return Ok(false);
             }
             match mailbox.append(envelope) {

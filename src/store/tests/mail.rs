@@ -68,6 +68,36 @@ fn pf_01_a_box_that_is_read_stays_short_and_loses_nothing() {
     assert!(handed <= 512, "the record is pruned: {handed}");
 }
 
+/// The archive is longer than what is read of it in one go.
+#[test]
+fn pf_01_a_message_is_found_wherever_it_has_gone() {
+    let (_dir, team) = fresh();
+    wrapped(&team, "bob", "worker");
+    let all = fill(&team, "bob", 10_000);
+    let mailbox = team.mailbox(&who("bob"));
+    mailbox.acknowledge(&all).expect("acknowledged");
+    mailbox.append(&message("alice", "quotes m-17 and \"msgId\":\"m-18\"", "late \"one\"")).expect("append");
+    for id in ["m-0", "m-5000", "m-9967", "m-9999", "late \"one\""] {
+        assert_eq!(mailbox.find(id).expect("read").expect(id).msg_id, id);
+    }
+    mailbox.remove(&["m-17".to_owned(), "m-18".to_owned()]).expect("removed");
+    for gone in ["m-17", "m-18", "m-", "m-10000"] {
+        assert_eq!(mailbox.find(gone).expect("read"), None, "{gone}");
+    }
+}
+
+/// MSG-03: two readers of one box may both say that they have a message; it counts for the first.
+#[test]
+fn msg_03_who_says_so_first_has_handed_a_message_over() {
+    let (_dir, team) = fresh();
+    wrapped(&team, "bob", "worker");
+    let ids = fill(&team, "bob", 3);
+    let mailbox = team.mailbox(&who("bob"));
+    assert_eq!(mailbox.acknowledge(&ids[..2]).expect("acknowledged"), ids[..2]);
+    assert_eq!(mailbox.acknowledge(&ids[1..]).expect("acknowledged"), ids[2..]);
+    assert_eq!(mailbox.remove(&ids).expect("removed"), Vec::<String>::new());
+}
+
 fn raw_large(path: &std::path::Path) -> String {
     String::from_utf8(fs::read(path, LARGE).expect("read").expect("file")).expect("text")
 }
@@ -231,8 +261,8 @@ fn msg_07_files_that_are_no_mailbox_are_refused_and_left() {
             mailbox.append(&message("bob", "hi", "1")),
             mailbox.entries().map(drop),
             mailbox.unread().map(drop),
-            mailbox.acknowledge(&["1".to_owned()]),
-            mailbox.remove(&["1".to_owned()]),
+            mailbox.acknowledge(&["1".to_owned()]).map(drop),
+            mailbox.remove(&["1".to_owned()]).map(drop),
         ];
         for result in results {
             assert!(matches!(result, Err(StoreError::Corrupt { .. })), "{about:?}: {result:?}");
