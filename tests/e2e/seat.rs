@@ -231,6 +231,12 @@ fn tmux_sp_11_the_program_is_the_lead() {
     assert!(desk.stage.phalanx(&["logs", "bob"]).expect(0).stdout.contains("depth=1."));
     let other = run(&format!("{phalanx} --as bob send team-lead x; echo code=$?"), "spoken");
     assert!(other.contains("code=4"), "{other}");
+    // SEC-04: panes that people open later in a server that it has started are not the lead.
+    let placed =
+        run(&format!("env -u TMUX -u TMUX_PANE {phalanx} spawn ann --backend tmux -- sleep 300"), "placed");
+    assert!(placed.contains("ann runs"), "{placed}");
+    let panes = desk.stage.tmux(&["show-environment", "-g"]).expect("the server that it has started");
+    assert!(panes.contains("HOME=") && !panes.contains("PHALANX_"), "{panes}");
     // What carries the token of a lead that is no more is nobody.
     run(&format!("{phalanx} down --force; echo down=$?"), "downed");
     assert!(fs::read_to_string(&out).expect("out").contains("down=0"));

@@ -9,7 +9,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use crate::backend::BackendError;
-use crate::sys::exec;
+use crate::sys::{env, exec};
 
 /// How long one tmux process may take (PF-05).
 const ANSWER_WITHIN: Duration = Duration::from_secs(5);
@@ -217,8 +217,16 @@ impl Server<'_> {
             }
             args.extend(unit.args());
         }
-        exec::Command { program: self.program.as_os_str().to_owned(), args, ..exec::Command::default() }
+        let program = self.program.as_os_str().to_owned();
+        exec::Command { program, args, env: Some(environment()), ..exec::Command::default() }
     }
+}
+
+/// A server that starts with this call gives what it inherits to every pane that anybody opens in it later: who we are,
+/// and what we prove it with, is not for them.
+fn environment() -> Vec<(OsString, OsString)> {
+    let is_ours = |name: &OsString| name.as_encoded_bytes().starts_with(b"PHALANX_");
+    env::vars().into_iter().filter(|(name, _)| !is_ours(name)).collect()
 }
 
 /// How many of the units go into one call: at least one.
