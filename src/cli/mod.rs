@@ -59,13 +59,14 @@ use out::Out;
 use setup::Setup;
 
 use crate::ops;
-use crate::sys::env;
+use crate::sys::{env, memory};
 
 /// What a verb comes to.
 type Done = Result<Exit, Failure>;
 
 /// Runs the program; gives its exit code.
 pub(crate) fn run() -> ExitCode {
+    memory::share_free();
     let args = env::args();
     let json = wants_json(&args);
     crash::watch();

@@ -12,6 +12,7 @@ pub(crate) mod fs;
 pub(crate) mod hands;
 pub(crate) mod knock;
 pub(crate) mod lock;
+pub(crate) mod memory;
 pub(crate) mod proc;
 pub(crate) mod rand;
 mod ready;
