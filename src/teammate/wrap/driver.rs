@@ -28,7 +28,7 @@ use crate::model::topic::Topic;
 use crate::ops::{self, Context, OpsError, Team};
 use crate::profile::{self, Finding, Profile, ScreenState};
 use crate::sys::clock::Deadline;
-use crate::sys::failpoint;
+use crate::sys::{failpoint, memory};
 
 /// A screen is judged when nothing came for so long, for it is not drawn to the end before …
 const STILL: Duration = Duration::from_millis(10);
@@ -151,6 +151,10 @@ impl Driver<'_> {
             let tick = self.state.next_tick(now).map(|at| Duration::from_millis(at.since(now)));
             let judge_in = self.judge_in();
             let wait = [tick, judge_in].into_iter().flatten().fold(sweep, Duration::min);
+            if tick.is_none() && judge_in.is_none() {
+                // There is one of us for each member, and most of them rest.
+                memory::drop_code();
+            }
             match incoming.recv_timeout(wait) {
                 Ok(wake) => self.take_all(wake, incoming),
                 Err(RecvTimeoutError::Timeout) if tick.is_none() && judge_in.is_none() => {
