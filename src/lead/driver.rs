@@ -1,36 +1,34 @@
 //! The shell around the lead's step: reads what changed, steps, carries out. It decides nothing.
 
+mod carry;
+
 use std::collections::BTreeSet;
 use std::time::Duration;
 
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 
 use super::aside::{attempt, warn};
-use super::effect::Effect;
 use super::event::{Answer, Event, Spoken};
 use super::hooks::Hooks;
 use super::labels;
 use super::react::react;
 use super::sources::{self, Signal};
-use super::starter;
 use super::state::{End, Goal, State};
 use super::terminator::{self, Due};
 use crate::model::event::{Event as Noted, EventKind, Note};
-use crate::model::id::{Incarnation, MemberName, RequestId};
+use crate::model::id::{MemberName, RequestId};
 use crate::model::lifecycle::MemberState;
 use crate::model::question::Question;
 use crate::model::record::MemberRecord;
 use crate::model::time::Timestamp;
 use crate::model::topic::Topic;
-use crate::ops::terminate::{Ending, Manner};
 use crate::ops::{self, Context, Lease, OpsError, Team};
+use crate::sys::clock::Deadline;
 
-/// With nothing to do, everything is looked at again this often: a notification can be lost.
+/// Everything is looked at again this often, however much there is to do: a notification can be lost.
 const SWEEP: Duration = Duration::from_secs(60);
 /// Between one look that fails and the next one.
 const AGAIN: Duration = Duration::from_millis(100);
-/// How long members get to end when the lead stops them by itself.
-const STOP_DEADLINE_S: u64 = 30;
 
 /// A person's wish that this come to an end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -66,6 +64,8 @@ struct Driver<'a> {
     asked: BTreeSet<RequestId>,
     /// When the first of the open questions runs out.
     due: Option<Timestamp>,
+    /// Until everything is looked at again.
+    sweep: Deadline,
     /// What could not be read or written at the last look.
     problem: Option<String>,
     /// None where the user has none.
@@ -138,6 +138,7 @@ impl<'a> Driver<'a> {
             journal_at: lead.journal_from,
             asked: BTreeSet::new(),
             due: None,
+            sweep: Deadline::after(SWEEP),
             problem: None,
             hooks: None,
             report,
@@ -184,8 +185,12 @@ impl<'a> Driver<'a> {
         incoming: &mut UnboundedReceiver<Signal>,
         stops: &mut UnboundedReceiver<Stop>,
     ) -> Result<(), OpsError> {
+        if self.sweep.expired() {
+            return self.sweep();
+        }
         let due = self.state.next_tick().into_iter().chain(self.due).min();
         let tick = due.map(|at| Duration::from_millis(at.since(ops::now())));
+        let sweep = self.sweep.remaining();
         tokio::select! {
             Some(stop) = stops.recv() => self.step(match stop {
                 Stop::Gracefully => Event::Stop { force: false },
@@ -193,14 +198,11 @@ impl<'a> Driver<'a> {
                 Stop::Leaving => Event::Leave,
             })?,
             Some(first) = incoming.recv() => self.take_all(first, incoming)?,
-            () = tokio::time::sleep(tick.unwrap_or(SWEEP).min(SWEEP)) => {
-                match tick {
-                    Some(left) if left <= SWEEP => {
-                        let attended = self.attend();
-                        self.step(Event::Tick)?;
-                        attended?;
-                    }
-                    Some(_) | None => self.sweep()?,
+            () = tokio::time::sleep(tick.unwrap_or(sweep).min(sweep)) => {
+                if tick.is_some_and(|left| left <= sweep) {
+                    let attended = self.attend();
+                    self.step(Event::Tick)?;
+                    attended?;
                 }
             }
         }
@@ -255,6 +257,7 @@ impl<'a> Driver<'a> {
     }
 
     fn sweep(&mut self) -> Result<(), OpsError> {
+        self.sweep = Deadline::after(SWEEP);
         if self.state.leads() {
             // What cannot be cleared away now is tried again.
             let _ = ops::recover::sweep(self.team);
@@ -406,92 +409,6 @@ impl<'a> Driver<'a> {
                 warn(self.team, format!("{effect:?}: {e}"))?;
             }
         }
-        Ok(())
-    }
-
-    fn carry_out(&mut self, effect: &Effect) -> Result<(), OpsError> {
-        match effect {
-            Effect::WatchExit { name, incarnation, process } => {
-                sources::watch_exit(name.clone(), incarnation.clone(), *process, self.signals.clone());
-            }
-            // If it has ended, there is no label; nothing else is lost.
-            Effect::Label { runs } => drop(self.labels.send(runs.clone())),
-            Effect::Acknowledge { ids } => ops::inbox::acknowledge(self.team, &MemberName::lead(), ids)?,
-            Effect::AskShutdown { names, reason, force } => self.ask_shutdown(names, reason, *force)?,
-            Effect::Start { kind, orders } => {
-                starter::start(self.ctx, self.team, *kind, orders, self.signals.clone());
-            }
-            Effect::Terminate { name, incarnation, agreed } => self.terminate(name, incarnation, *agreed)?,
-            Effect::Retire(retirements) => ops::retire::retire(self.team, retirements)?,
-            Effect::Agree { request, parting } => ops::shutdown::agreed(self.team, request, parting)?,
-            Effect::Resolve { request, outcome, answer } => {
-                ops::shutdown::resolve(self.team, request, *outcome, answer.as_deref())?;
-            }
-            Effect::MoveOn { name, incarnation, cause, reason } => {
-                ops::presence::move_on(self.team, name, incarnation, *cause, reason.as_deref())?;
-            }
-            Effect::Health { name, incarnation, debt } => {
-                let (name, incarnation, debt) = (name.clone(), incarnation.clone(), *debt);
-                let about = Some(name.clone());
-                self.beside(about, move |ctx, team| ops::health::note(ctx, team, &name, &incarnation, debt));
-            }
-            Effect::PutBack { name, incarnation } => ops::presence::put_back(self.team, name, incarnation)?,
-            Effect::Look { name, incarnation } => {
-                let (name, incarnation) = (name.clone(), incarnation.clone());
-                let about = Some(name.clone());
-                self.beside(about, move |ctx, team| ops::rest::look(ctx, team, &name, &incarnation));
-            }
-            Effect::Announce { id, step } => {
-                let (id, step) = (id.clone(), *step);
-                self.beside(None, move |ctx, team| ops::announce::announce(ctx, team, &id, step));
-            }
-            Effect::Remind { name, incarnation, task, step } => {
-                ops::remind::remind(self.team, name, incarnation, *task, *step)?;
-            }
-            Effect::Heard { name, incarnation } => ops::remind::heard(self.team, name, incarnation)?,
-            Effect::Report(tasks) => ops::results::report(self.team, tasks)?,
-            Effect::Hook(occasion) => self.hooks.iter().for_each(|hooks| hooks.run(occasion.clone())),
-            Effect::Tell(drift) => ops::task::tell(self.team, drift.clone())?,
-            Effect::TellFreed(tasks) => ops::task::tell_freed(self.team, tasks)?,
-            Effect::Warn { member, text } => {
-                let note = Note::of(EventKind::Warning).with("text", text.as_str());
-                ops::events::note(self.team, Note { member: member.clone(), ..note })?;
-            }
-        }
-        Ok(())
-    }
-
-    fn ask_shutdown(&self, names: &[MemberName], reason: &str, force: bool) -> Result<(), OpsError> {
-        let wish =
-            ops::shutdown::Wish { reason: Some(reason.to_owned()), deadline_s: STOP_DEADLINE_S, force };
-        ops::shutdown::ask(self.team, names, &wish)?;
-        Ok(())
-    }
-
-    /// On a thread of its own: what is asked there may hang.
-    fn beside(
-        &self,
-        about: Option<MemberName>,
-        work: impl FnOnce(&Context, &Team) -> Result<(), OpsError> + Send + 'static,
-    ) {
-        let (ctx, team) = (self.ctx.clone(), self.team.clone());
-        tokio::task::spawn_blocking(move || {
-            if let Err(e) = work(&ctx, &team)
-                && team.exists()
-            {
-                // The journal is for looking back.
-                let note = Note::of(EventKind::Warning).with("text", e.to_string());
-                let _ = ops::events::note(&team, Note { member: about, ..note });
-            }
-        });
-    }
-
-    fn terminate(&self, name: &MemberName, incarnation: &Incarnation, agreed: bool) -> Result<(), OpsError> {
-        let record = ops::status::record(self.team, name)?.filter(|r| r.is(incarnation));
-        let manner = if agreed { Manner::Agreed } else { Manner::Told };
-        let ending = record.map(|record| Ending { record, manner });
-        // It ends only after the driver.
-        let _ = self.terminator.send(Due { name: name.clone(), incarnation: incarnation.clone(), ending });
         Ok(())
     }
 }

@@ -31,6 +31,8 @@ const CAST: [(&str, u32, &[&str]); 14] = [
 ];
 /// The lead is measured first when it has settled.
 const SETTLED: Duration = Duration::from_secs(10);
+/// By then the lead has looked after everything once.
+const SWEPT: Duration = Duration::from_secs(90);
 /// Between two things that are done to the team.
 const PAUSE: Duration = Duration::from_millis(60);
 /// How long work and goodbyes may take at the end.
@@ -212,6 +214,9 @@ impl Soak {
 
 fn soak(stage: Stage, backend: &'static str, length: Duration) {
     let mut soak = Soak::begin(stage, backend);
+    // Nobody asks for it, so only the lead can free it, while it has no rest.
+    let stale = soak.stage.root().join("teams/soak/inboxes/nobody.json.lock");
+    fs::create_dir(&stale).expect("a lock");
     let began = Instant::now();
     let mut first = None;
     while began.elapsed() < length {
@@ -222,6 +227,7 @@ fn soak(stage: Stage, backend: &'static str, length: Duration) {
         std::thread::park_timeout(PAUSE);
     }
     let (first, last) = (first.expect("it settled"), soak.holds());
+    assert!(length < SWEPT || !stale.exists(), "a lead that has no rest looks after nothing");
     finish_work(&mut soak);
     part(&mut soak);
     // What is open for a moment, because the lead looks at something, does not count.

@@ -1,0 +1,101 @@
+//! What comes of the lead's effects: each is given to whoever does it. Decides nothing.
+
+use super::Driver;
+use crate::lead::effect::Effect;
+use crate::lead::terminator::Due;
+use crate::lead::{sources, starter};
+use crate::model::event::{EventKind, Note};
+use crate::model::id::{Incarnation, MemberName};
+use crate::ops::terminate::{Ending, Manner};
+use crate::ops::{self, Context, OpsError, Team};
+
+/// How long members get to end when the lead stops them by itself.
+const STOP_DEADLINE_S: u64 = 30;
+
+impl Driver<'_> {
+    pub(super) fn carry_out(&mut self, effect: &Effect) -> Result<(), OpsError> {
+        match effect {
+            Effect::WatchExit { name, incarnation, process } => {
+                sources::watch_exit(name.clone(), incarnation.clone(), *process, self.signals.clone());
+            }
+            // If it has ended, there is no label; nothing else is lost.
+            Effect::Label { runs } => drop(self.labels.send(runs.clone())),
+            Effect::Acknowledge { ids } => ops::inbox::acknowledge(self.team, &MemberName::lead(), ids)?,
+            Effect::AskShutdown { names, reason, force } => self.ask_shutdown(names, reason, *force)?,
+            Effect::Start { kind, orders } => {
+                starter::start(self.ctx, self.team, *kind, orders, self.signals.clone());
+            }
+            Effect::Terminate { name, incarnation, agreed } => self.terminate(name, incarnation, *agreed)?,
+            Effect::Retire(retirements) => ops::retire::retire(self.team, retirements)?,
+            Effect::Agree { request, parting } => ops::shutdown::agreed(self.team, request, parting)?,
+            Effect::Resolve { request, outcome, answer } => {
+                ops::shutdown::resolve(self.team, request, *outcome, answer.as_deref())?;
+            }
+            Effect::MoveOn { name, incarnation, cause, reason } => {
+                ops::presence::move_on(self.team, name, incarnation, *cause, reason.as_deref())?;
+            }
+            Effect::Health { name, incarnation, debt } => {
+                let (name, incarnation, debt) = (name.clone(), incarnation.clone(), *debt);
+                let about = Some(name.clone());
+                self.beside(about, move |ctx, team| ops::health::note(ctx, team, &name, &incarnation, debt));
+            }
+            Effect::PutBack { name, incarnation } => ops::presence::put_back(self.team, name, incarnation)?,
+            Effect::Look { name, incarnation } => {
+                let (name, incarnation) = (name.clone(), incarnation.clone());
+                let about = Some(name.clone());
+                self.beside(about, move |ctx, team| ops::rest::look(ctx, team, &name, &incarnation));
+            }
+            Effect::Announce { id, step } => {
+                let (id, step) = (id.clone(), *step);
+                self.beside(None, move |ctx, team| ops::announce::announce(ctx, team, &id, step));
+            }
+            Effect::Remind { name, incarnation, task, step } => {
+                ops::remind::remind(self.team, name, incarnation, *task, *step)?;
+            }
+            Effect::Heard { name, incarnation } => ops::remind::heard(self.team, name, incarnation)?,
+            Effect::Report(tasks) => ops::results::report(self.team, tasks)?,
+            Effect::Hook(occasion) => self.hooks.iter().for_each(|hooks| hooks.run(occasion.clone())),
+            Effect::Tell(drift) => ops::task::tell(self.team, drift.clone())?,
+            Effect::TellFreed(tasks) => ops::task::tell_freed(self.team, tasks)?,
+            Effect::Warn { member, text } => {
+                let note = Note::of(EventKind::Warning).with("text", text.as_str());
+                ops::events::note(self.team, Note { member: member.clone(), ..note })?;
+            }
+        }
+        Ok(())
+    }
+
+    fn ask_shutdown(&self, names: &[MemberName], reason: &str, force: bool) -> Result<(), OpsError> {
+        let wish =
+            ops::shutdown::Wish { reason: Some(reason.to_owned()), deadline_s: STOP_DEADLINE_S, force };
+        ops::shutdown::ask(self.team, names, &wish)?;
+        Ok(())
+    }
+
+    /// On a thread of its own: what is asked there may hang.
+    pub(super) fn beside(
+        &self,
+        about: Option<MemberName>,
+        work: impl FnOnce(&Context, &Team) -> Result<(), OpsError> + Send + 'static,
+    ) {
+        let (ctx, team) = (self.ctx.clone(), self.team.clone());
+        tokio::task::spawn_blocking(move || {
+            if let Err(e) = work(&ctx, &team)
+                && team.exists()
+            {
+                // The journal is for looking back.
+                let note = Note::of(EventKind::Warning).with("text", e.to_string());
+                let _ = ops::events::note(&team, Note { member: about, ..note });
+            }
+        });
+    }
+
+    fn terminate(&self, name: &MemberName, incarnation: &Incarnation, agreed: bool) -> Result<(), OpsError> {
+        let record = ops::status::record(self.team, name)?.filter(|r| r.is(incarnation));
+        let manner = if agreed { Manner::Agreed } else { Manner::Told };
+        let ending = record.map(|record| Ending { record, manner });
+        // It ends only after the driver.
+        let _ = self.terminator.send(Due { name: name.clone(), incarnation: incarnation.clone(), ending });
+        Ok(())
+    }
+}
