@@ -9,7 +9,7 @@ use crate::model::time::Timestamp;
 /// From the beginning of its work to the first look.
 const FIRST_MS: u64 = 15_000;
 /// From one look to the next.
-const AGAIN_MS: u64 = 60_000;
+const AGAIN_MS: u64 = 20_000;
 
 /// Has those looked at who are due.
 pub(super) fn look(state: &mut State, now: Timestamp, effects: &mut Vec<Effect>) {

@@ -26,8 +26,8 @@ fn msg_13_a_native_member_that_does_not_say_that_it_rests_is_looked_at_now_and_t
     assert_eq!(react(&mut state, Event::Tick, NOW.plus_ms(14_999)), []);
     let look = [Effect::Look { name: who("ann"), incarnation: run(1) }];
     assert_eq!(react(&mut state, Event::Tick, first), look);
-    assert_eq!(react(&mut state, Event::Tick, first.plus_ms(59_999)), []);
-    assert_eq!(react(&mut state, Event::Tick, first.plus_ms(60_000)), look);
+    assert_eq!(react(&mut state, Event::Tick, first.plus_ms(19_999)), []);
+    assert_eq!(react(&mut state, Event::Tick, first.plus_ms(20_000)), look);
     // Its next work is another one.
     let again = MemberRecord { state_since: first.plus_ms(70_000), ..working("ann", "claude") };
     react(&mut state, Event::Members(vec![again]), first.plus_ms(70_000));
