@@ -81,7 +81,12 @@ pub(crate) fn may_be_set(name: &str) -> bool {
     let mut chars = name.chars();
     chars.next().is_some_and(|c| c.is_ascii_alphabetic() || c == '_')
         && chars.all(|c| c.is_ascii_alphanumeric() || c == '_')
-        && !name.starts_with("PHALANX_")
+        && !is_identity(OsStr::new(name))
+}
+
+/// Whether a variable says who a process is in a team, or proves it: it is for that process, and not for what it starts.
+pub(crate) fn is_identity(name: &OsStr) -> bool {
+    name.as_encoded_bytes().starts_with(b"PHALANX_")
 }
 
 #[cfg(test)]

@@ -12,6 +12,7 @@ use super::context::Context;
 use super::error::OpsError;
 use super::{presence, send};
 use crate::hooks::{self, Call, End, Known, Places, Ran};
+use crate::model::environ;
 use crate::model::event::{Event, EventKind, Note};
 use crate::model::hook::{HookEvent, Verdict};
 use crate::model::id::{MemberName, TaskId, agent_id};
@@ -270,9 +271,8 @@ fn environment(
     hooks: &Hooks,
     telling: &Telling,
 ) -> Vec<(OsString, OsString)> {
-    let foreign = |name: &OsString| name.to_string_lossy().starts_with("PHALANX_");
     let mut env: Vec<(OsString, OsString)> =
-        ctx.caller.env.iter().filter(|(name, _)| !foreign(name)).cloned().collect();
+        ctx.caller.env.iter().filter(|(name, _)| !environ::is_identity(name)).cloned().collect();
     env.retain(|(name, _)| name != "CLAUDE_PROJECT_DIR");
     let agent = agent_id(telling.member, team.name());
     env.extend(

@@ -9,6 +9,7 @@ use super::context::{Context, now};
 use super::error::OpsError;
 use super::{depth, inbox, lease, profiles};
 use crate::model::envelope::Envelope;
+use crate::model::environ;
 use crate::model::id::{Incarnation, MemberName, agent_id};
 use crate::model::protocol::AnsweredBy;
 use crate::model::question::{Ask, Question};
@@ -103,8 +104,7 @@ fn environment(ctx: &Context, team: &TeamStore, incarnation: &str, token: &str) 
         ("PHALANX_TOKEN", token.into()),
         ("PHALANX_DEPTH", depth::depth(ctx).to_string().into()),
     ];
-    let foreign = |(name, _): &&(OsString, OsString)| !name.as_encoded_bytes().starts_with(b"PHALANX_");
-    let asking = ctx.caller.env.iter().filter(foreign).cloned();
+    let asking = ctx.caller.env.iter().filter(|(name, _)| !environ::is_identity(name)).cloned();
     asking.chain(own.map(|(name, value): (&str, OsString)| (name.into(), value))).collect()
 }
 

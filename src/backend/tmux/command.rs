@@ -9,6 +9,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use crate::backend::BackendError;
+use crate::model::environ;
 use crate::sys::{env, exec};
 
 /// How long one tmux process may take (PF-05).
@@ -225,8 +226,7 @@ impl Server<'_> {
 /// A server that starts with this call gives what it inherits to every pane that anybody opens in it later: who we are,
 /// and what we prove it with, is not for them.
 fn environment() -> Vec<(OsString, OsString)> {
-    let is_ours = |name: &OsString| name.as_encoded_bytes().starts_with(b"PHALANX_");
-    env::vars().into_iter().filter(|(name, _)| !is_ours(name)).collect()
+    env::vars().into_iter().filter(|(name, _)| !environ::is_identity(name)).collect()
 }
 
 /// How many of the units go into one call: at least one.
