@@ -10,7 +10,7 @@ use super::{output, presence, profiles};
 use crate::model::id::{Incarnation, MemberName};
 use crate::model::lifecycle::{Cause, MemberState};
 use crate::model::record::MemberRecord;
-use crate::profile::{Look, Profile, ScreenState, judge};
+use crate::profile::{Look, Profile, ScreenState, judge, last_words};
 use crate::store::TeamStore;
 use crate::sys::clock::sleep;
 
@@ -19,7 +19,7 @@ const STILL: Duration = Duration::from_millis(1500);
 /// More than any screen has.
 const LINES: usize = 200;
 
-/// Looks twice; a run that shows both times the same, and that by its profile it rests, does.
+/// Looks twice; a run that by its profile rests both times, and has said nothing in between, does.
 ///
 /// # Errors
 /// No such profile any more; its screen cannot be read.
@@ -35,18 +35,19 @@ pub(crate) fn look(
     };
     let Some(before) = at_work()? else { return Ok(()) };
     let profile = profiles::find(ctx, &before.wish.profile)?;
-    let first = output::peek(ctx, team, name, LINES)?;
-    if !rests(&profile, &first) {
-        return Ok(());
-    }
+    let words = || -> Result<Option<Vec<String>>, OpsError> {
+        Ok(words_at_rest(&profile, &output::peek(ctx, team, name, LINES)?))
+    };
+    let Some(first) = words()? else { return Ok(()) };
     sleep(STILL);
-    let is_still = output::peek(ctx, team, name, LINES)? == first;
-    if is_still && at_work()?.is_some_and(|now| now.state_since == before.state_since) {
+    if words()? == Some(first) && at_work()?.is_some_and(|now| now.state_since == before.state_since) {
         presence::move_on(team, name, incarnation, Cause::Rest, Some("its screen shows that it rests"))?;
     }
     Ok(())
 }
 
-fn rests(profile: &Profile, screen: &str) -> bool {
-    judge(profile, &Look::of_text(screen)).state == ScreenState::Idle
+/// All that a screen says, if it shows that the program rests. Below its composer it may give hints, one after the other.
+fn words_at_rest(profile: &Profile, screen: &str) -> Option<Vec<String>> {
+    let look = Look::of_text(screen);
+    (judge(profile, &look).state == ScreenState::Idle).then(|| last_words(profile, &look, LINES))
 }

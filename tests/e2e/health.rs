@@ -65,13 +65,20 @@ fn cr_02_a_member_that_hangs_is_told_of_and_lives() {
     stage.assert_clean();
 }
 
-/// Programs that say nothing of themselves: the one rests, the other is busy.
+/// Programs that say nothing of themselves: ann rests and gives hints meanwhile, bob is busy, and cid always looks as if
+/// it rested, but says more and more.
 const SILENT: &str = r#"
 about = "says nothing of what it does"
 runs = "native"
 reads_mail = true
 [launch]
-argv = [["sh", "-c", 'test "$PHALANX_AGENT_NAME" = ann || echo busy; echo ">"; exec sleep 300']]
+argv = [["sh", "-c", '''
+test "$PHALANX_AGENT_NAME" = bob && echo busy
+echo ">"
+while n=$((n + 1)); do
+    case $PHALANX_AGENT_NAME in ann) printf '\r  hint %s' $n ;; cid) printf 'step %s\n>\n' $n ;; esac
+    sleep 0.3
+done''']]
 prompt = "mailbox"
 [ready]
 when = "settled"
@@ -80,6 +87,8 @@ settle_ms = 100
 name = "busy"
 state = "working"
 match = ['^busy']
+[composer]
+line = '^>(?<text>.*)$'
 [[rule]]
 name = "composer"
 state = "idle"
@@ -94,7 +103,7 @@ fn tmux_msg_13_a_native_member_that_never_says_that_it_rests_is_seen_to_rest() {
     stage.profile("silent", SILENT);
     stage.phalanx(&["team", "create", "quick"]).expect(0);
     stage.phalanx(&["lead", "--detach"]).expect(0);
-    for name in ["bob", "ann"] {
+    for name in ["bob", "cid", "ann"] {
         stage.phalanx(&["spawn", name, "--profile", "silent"]).expect(0);
         let id = format!("perm-1-{name}");
         let asks = json!({"type": "permission_request", "request_id": id, "agent_id": name, "tool_name": "Bash",
@@ -109,8 +118,11 @@ fn tmux_msg_13_a_native_member_that_never_says_that_it_rests_is_seen_to_rest() {
     };
     let rests = json!({"state": "idle", "reason": "its screen shows that it rests"});
     wait_within(Duration::from_secs(60), "ann to rest", || states("ann").contains(&rests).then_some(()));
-    assert!(!states("bob").contains(&rests), "{:?}", states("bob"));
-    assert_eq!(states("bob").last().expect("it works")["state"], "working");
+    // They were asked to work before her, and so looked at before.
+    for name in ["bob", "cid"] {
+        assert!(!states(name).contains(&rests), "{:?}", states(name));
+        assert_eq!(states(name).last().expect("it works")["state"], "working");
+    }
     stage.phalanx(&["down", "--force"]).expect(0);
     stage.assert_clean();
 }

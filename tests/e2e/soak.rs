@@ -31,8 +31,8 @@ const CAST: [(&str, u32, &[&str]); 14] = [
 ];
 /// The lead is measured first when it has settled.
 const SETTLED: Duration = Duration::from_secs(10);
-/// For so long it is measured, and the least counts.
-const SETTLING: Duration = Duration::from_secs(2);
+/// So often; the least counts.
+const LOOKS: usize = 10;
 /// By then the lead has looked after everything once.
 const SWEPT: Duration = Duration::from_secs(90);
 /// Between two things that are done to the team.
@@ -229,17 +229,16 @@ fn soak(stage: Stage, backend: &'static str, length: Duration) {
     let stale = soak.stage.root().join("teams/soak/inboxes/nobody.json.lock");
     fs::create_dir(&stale).expect("a lock");
     let began = Instant::now();
-    let mut first = None;
-    while began.elapsed() < length {
+    let mut looks = Vec::new();
+    while began.elapsed() < length || looks.is_empty() {
         soak.act();
-        if (SETTLED..SETTLED + SETTLING).contains(&began.elapsed()) {
-            // What is open for a moment, because the lead looks at something, does not count.
-            let held = soak.holds();
-            first = first.filter(|first: &Holds| first.of_its_own() <= held.of_its_own()).or(Some(held));
+        if began.elapsed() >= SETTLED && looks.len() < LOOKS {
+            looks.push(soak.holds());
         }
         std::thread::park_timeout(PAUSE);
     }
-    let first = first.expect("it settled");
+    // What is open for a moment, because the lead looks at something, does not count.
+    let first = looks.into_iter().min_by_key(Holds::of_its_own).expect("it settled");
     let back_to = |holds: &Holds| holds.of_its_own() <= first.of_its_own() + 4;
     let last = wait_within(AFTERWARDS, "the descriptors of what is over to be given back", || {
         Some(soak.holds()).filter(back_to)
