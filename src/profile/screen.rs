@@ -10,6 +10,9 @@ use super::unseen::{self, Drawing};
 /// The longest title that is kept, characters.
 const TITLE: usize = 256;
 
+/// So many bytes of nothing but lines are more than any screen holds: no drawing needs to be looked for there.
+const MANY_LINES: usize = 16 * 1024;
+
 /// A terminal that is only looked at.
 pub(crate) struct Screen(Parser<Beside>);
 
@@ -32,6 +35,12 @@ impl Screen {
     pub(crate) fn feed(&mut self, bytes: &[u8]) {
         let mut rest = bytes;
         while !rest.is_empty() {
+            let lines = unseen::lines(rest);
+            if lines >= MANY_LINES {
+                self.write_lines(&rest[..lines]);
+                rest = &rest[lines..];
+                continue;
+            }
             let drawing = Drawing::at(rest, self.0.screen().size());
             drawing.seen.into_iter().for_each(|part| self.write(&rest[part]));
             rest = &rest[drawing.length..];
@@ -40,24 +49,29 @@ impl Screen {
 
     /// The same, where nothing is drawn over.
     fn write(&mut self, bytes: &[u8]) {
-        let (rows, _) = self.0.screen().size();
         let mut rest = bytes;
         while !rest.is_empty() {
             let (run, after) = rest.split_at(unseen::lines(rest));
-            let away = unseen::scrolled_away(run, usize::from(rows));
-            let begun = away.as_ref().map_or(0, |away| away.start);
-            self.0.process(&run[..begun]);
-            let mut after_it = begun;
-            if let Some(away) = away.filter(|_| self.stands_in_an_empty_row()) {
-                let lines = &run[away.clone()];
-                unseen::style(lines).into_iter().for_each(|part| self.0.process(&lines[part]));
-                after_it = away.end;
-            }
-            self.0.process(&run[after_it..]);
+            self.write_lines(run);
             let (control, after) = after.split_at(after.len().min(1));
             self.0.process(control);
             rest = after;
         }
+    }
+
+    /// Lines, without those that scroll away.
+    fn write_lines(&mut self, run: &[u8]) {
+        let (rows, _) = self.0.screen().size();
+        let away = unseen::scrolled_away(run, usize::from(rows));
+        let begun = away.as_ref().map_or(0, |away| away.start);
+        self.0.process(&run[..begun]);
+        let mut after_it = begun;
+        if let Some(away) = away.filter(|_| self.stands_in_an_empty_row()) {
+            let lines = &run[away.clone()];
+            unseen::style(lines).into_iter().for_each(|part| self.0.process(&lines[part]));
+            after_it = away.end;
+        }
+        self.0.process(&run[after_it..]);
     }
 
     fn stands_in_an_empty_row(&self) -> bool {

@@ -351,7 +351,7 @@ fn a_screen_that_is_written_over_from_the_top_shows_nothing_of_before() {
 }
 
 /// What a program may print: lines, drawing, what is neither, and halves of all of it.
-const PIECES: [&str; 71] = [
+const PIECES: [&str; 78] = [
     "a line of text\r\n",
     "a long line of text that is broken in two\r\n",
     "\x1b[1;31mred\x1b[0m\t日本\r\n",
@@ -364,6 +364,13 @@ const PIECES: [&str; 71] = [
     "\x1b[3;1Ha row that is full.\x1b[K",
     "\x1b[3;1H\x1b[2Krow",
     "\x1b[3Hrow\x1b[K",
+    "\x1b[3;1H│ row\x1b[K",
+    "\x1b[3;1H│\u{fe0f}\x1b[K",
+    "\x1b[4;1H\u{200b}│\x1b[K",
+    "\x1b[3;1H────────────────────\x1b[K",
+    "\x1b[4;1H────────────────────",
+    "\x1b[4;2H\x1b[2K────────────────────",
+    "\x1b[3;1H\x1b[2Kéü┌──┐❯ ⏺ row",
     "\x1b[3;2Hrow\x1b[K",
     "\x1b[5;1Hlow\x08\x1b[0K",
     "\x1b[9;9H\x1b[2Klast",
@@ -425,25 +432,29 @@ const PIECES: [&str; 71] = [
     "\x1b[4X",
 ];
 
+fn pieces(most: usize) -> impl Strategy<Value = Vec<&'static str>> {
+    let piece = prop_oneof![1 => Just(PIECES[0]), 2 => proptest::sample::select(&PIECES[..])];
+    proptest::collection::vec(piece, 0..most)
+}
+
+/// What a screen shows that was fed so much of it at once.
+fn shown(text: &str, at_once: usize) -> Look {
+    let mut screen = Screen::new(6, 20);
+    text.as_bytes().chunks(at_once).for_each(|chunk| screen.feed(chunk));
+    // A title that does not end takes in lines of text, and with it those that are not drawn.
+    Look { title: String::new(), ..screen.look(0) }
+}
+
 proptest! {
     #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
 
     /// What nobody can see any more is not drawn, and nobody can tell.
     #[test]
     fn a_screen_that_is_fed_much_at_once_shows_the_same(
-        pieces in proptest::collection::vec(
-            prop_oneof![1 => Just(PIECES[0]), 2 => proptest::sample::select(&PIECES[..])],
-            0..150,
-        ),
+        pieces in pieces(150),
         at_once in 2_usize..2000,
     ) {
-        let looks = [at_once, 1].map(|size| {
-            let mut screen = Screen::new(6, 20);
-            pieces.concat().as_bytes().chunks(size).for_each(|chunk| screen.feed(chunk));
-            // A title that does not end takes in lines of text, and with it those that are not drawn.
-            Look { title: String::new(), ..screen.look(0) }
-        });
-        prop_assert_eq!(&looks[0], &looks[1]);
+        prop_assert_eq!(shown(&pieces.concat(), at_once), shown(&pieces.concat(), 1));
     }
 
     /// Whatever a program prints, every profile gives a verdict, on one line.
@@ -459,5 +470,21 @@ proptest! {
         for profile in BUILT_IN.iter() {
             prop_assert!(!judge(profile, &seen).evidence.contains('\n'));
         }
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { failure_persistence: None, cases: 24, ..ProptestConfig::default() })]
+
+    /// Many lines among what is drawn are not drawn either, and nobody can tell.
+    #[test]
+    fn a_screen_that_is_fed_many_lines_at_once_shows_the_same(
+        before in pieces(30),
+        lines in proptest::collection::vec(proptest::sample::select(&PIECES[..6]), 1500..2000),
+        after in pieces(30),
+        at_once in 20_000_usize..40_000,
+    ) {
+        let text = before.concat() + &lines.concat() + &after.concat();
+        prop_assert_eq!(shown(&text, at_once), shown(&text, 1));
     }
 }
