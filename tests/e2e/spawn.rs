@@ -280,3 +280,21 @@ fn sp_11_one_wish_makes_one_member() {
     stage.phalanx(&["down"]).expect(0);
     stage.assert_clean();
 }
+
+/// MSG-13: a worker shows its prompt and rests, and the team file says so; one that begins with a prompt is at work.
+#[test]
+fn msg_13_a_worker_that_is_only_told_something_is_not_at_work() {
+    let stage = Stage::without_tmux();
+    crate::fake::install(&stage);
+    stage.phalanx(&["team", "create", "demo"]).expect(0);
+    stage.phalanx(&["spawn", "ada", "--prompt", "good luck"]).expect(0);
+    stage.phalanx(&["spawn", "ben", "--profile", "fake", "--prompt", "begin", "--", "approve"]).expect(0);
+    let shown = stage.phalanx(&["--json", "team", "show"]).expect(0).json();
+    let active = |name: &str| {
+        let members = shown["members"].as_array().expect("a list");
+        members.iter().find(|m| m["name"] == name).map(|m| m["isActive"].clone())
+    };
+    assert_eq!((active("ada"), active("ben")), (Some(false.into()), Some(true.into())));
+    stage.phalanx(&["down"]).expect(0);
+    stage.assert_clean();
+}

@@ -58,9 +58,9 @@ impl Draft {
         (self.part.order.prompt.is_some() || briefed) && self.part.order.session.is_none()
     }
 
-    /// Whether it has something to do as soon as it is up.
+    /// Whether it has something to do as soon as it is up. A worker shows what it is told, and works at tasks only.
     fn begins_at_once(&self) -> bool {
-        self.is_told() || self.part.order.task.is_some()
+        (self.is_told() && self.profile.name != profile::WORKER) || self.part.order.task.is_some()
     }
 }
 
