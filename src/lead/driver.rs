@@ -27,6 +27,9 @@ use crate::sys::clock::Deadline;
 
 /// Everything is looked at again this often, however much there is to do: a notification can be lost.
 const SWEEP: Duration = Duration::from_secs(60);
+/// A lead marks in its mailbox what it has acted upon when that has not changed for so long, or has all the time.
+const STILL: Duration = Duration::from_secs(1);
+const NEVER_STILL: Duration = Duration::from_secs(5);
 /// Between one look that fails and the next one.
 const AGAIN: Duration = Duration::from_millis(100);
 
@@ -66,6 +69,8 @@ struct Driver<'a> {
     due: Option<Timestamp>,
     /// Until everything is looked at again.
     sweep: Deadline,
+    /// Until what was acted upon is marked in its mailbox, if that has changed; and at the latest.
+    mark: Option<(Deadline, Deadline)>,
     /// What could not be read or written at the last look.
     problem: Option<String>,
     /// None where the user has none.
@@ -139,6 +144,7 @@ impl<'a> Driver<'a> {
             asked: BTreeSet::new(),
             due: None,
             sweep: Deadline::after(SWEEP),
+            mark: None,
             problem: None,
             hooks: None,
             report,
@@ -171,6 +177,7 @@ impl<'a> Driver<'a> {
             hooks.finish(stops).await;
             self.look(&Topic::Journal)?;
         }
+        self.mark()?;
         if self.state.leads() {
             let failed = "the shutdown cannot be verified";
             attempt(self.ctx, self.team, ops::verify::verify_all, failed).await?;
@@ -185,12 +192,16 @@ impl<'a> Driver<'a> {
         incoming: &mut UnboundedReceiver<Signal>,
         stops: &mut UnboundedReceiver<Stop>,
     ) -> Result<(), OpsError> {
+        let mark = self.mark.map_or(SWEEP, |(still, latest)| still.remaining().min(latest.remaining()));
+        if mark.is_zero() {
+            return self.mark();
+        }
         if self.sweep.expired() {
             return self.sweep();
         }
         let due = self.state.next_tick().into_iter().chain(self.due).min();
         let tick = due.map(|at| Duration::from_millis(at.since(ops::now())));
-        let sweep = self.sweep.remaining();
+        let sweep = self.sweep.remaining().min(mark);
         tokio::select! {
             Some(stop) = stops.recv() => self.step(match stop {
                 Stop::Gracefully => Event::Stop { force: false },
@@ -256,6 +267,14 @@ impl<'a> Driver<'a> {
         Ok(())
     }
 
+    fn mark(&mut self) -> Result<(), OpsError> {
+        if self.mark.is_some() {
+            ops::inbox::mark(self.team)?;
+            self.mark = None;
+        }
+        Ok(())
+    }
+
     fn sweep(&mut self) -> Result<(), OpsError> {
         self.sweep = Deadline::after(SWEEP);
         if self.state.leads() {
@@ -275,6 +294,8 @@ impl<'a> Driver<'a> {
             Topic::Mail(owner) if *owner != MemberName::lead().file_stem() => Ok(()),
             Topic::Mail(_) => {
                 self.look(&Topic::Members)?;
+                let latest = self.mark.map_or(Deadline::after(NEVER_STILL), |(_, latest)| latest);
+                self.mark = Some((Deadline::after(STILL), latest));
                 // Who asks is known to wait before its question is taken out of the mailbox.
                 self.look_at_mail()?;
                 self.attend()

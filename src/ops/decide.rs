@@ -267,7 +267,7 @@ fn file_mail(ctx: &Context, team: &TeamStore, rules: &TeamRules, within_ms: u64)
             Ok(id) => file(ctx, team, rules, &envelope, &ask, id, within_ms)?,
             Err(problem) => warn(team, &from, format!("a {} request: {problem}", ask.kind().as_str()))?,
         }
-        inbox::acknowledge(team, &lead, std::slice::from_ref(&envelope.msg_id))?;
+        inbox::heard(team, std::slice::from_ref(&envelope.msg_id))?;
     }
     Ok(())
 }

@@ -64,6 +64,19 @@ pub(crate) fn acknowledge(team: &TeamStore, owner: &MemberName, ids: &[String]) 
     say_handled(team, owner, fresh)
 }
 
+/// Says that these messages to the lead were acted upon. Whoever leads marks them in its mailbox a moment later.
+pub(crate) fn heard(team: &TeamStore, ids: &[String]) -> Result<(), OpsError> {
+    let lead = MemberName::lead();
+    let fresh = team.mailbox(&lead).hand_over(ids)?;
+    say_handled(team, &lead, fresh)?;
+    if lease::is_led(team)? { Ok(()) } else { mark(team) }
+}
+
+/// Marks in the lead's mailbox what was acted upon.
+pub(crate) fn mark(team: &TeamStore) -> Result<(), OpsError> {
+    Ok(team.mailbox(&MemberName::lead()).mark_handed()?)
+}
+
 /// Two that read the same mail at once, or one that reads it again, are told of once.
 fn say_handled(team: &TeamStore, owner: &MemberName, fresh: Vec<String>) -> Result<(), OpsError> {
     if !fresh.is_empty() {

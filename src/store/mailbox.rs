@@ -133,6 +133,30 @@ impl Mailbox<'_> {
         self.settle(ids, self.is_read_by_us()?)
     }
 
+    /// Like [`Mailbox::acknowledge`], but nobody else is kept out of the box: it is left as it is, to
+    /// [`Mailbox::mark_handed`]. A writer that asks for its lock once and then gives up loses its message (observed: Claude
+    /// Code 2.1.34), and one that has just written often writes again.
+    pub(crate) fn hand_over(&self, ids: &[String]) -> Result<Vec<String>, StoreError> {
+        if ids.is_empty() {
+            return Ok(Vec::new());
+        }
+        let _held = Held::take(&self.place())?;
+        self.record_handed(ids)
+    }
+
+    /// Marks in the box, if phalanx reads it, what was handed over and is not marked yet.
+    pub(crate) fn mark_handed(&self) -> Result<(), StoreError> {
+        let place = self.place();
+        let held = Held::take(&place)?;
+        let handed: BTreeSet<String> = self.handed()?.into_iter().collect();
+        let is_left = self.entries()?.iter().any(|e| !e.read && handed.contains(&e.msg_id));
+        if is_left && self.is_read_by_us()? {
+            let in_box = self.mark_and_shorten(&place, &held)?;
+            self.prune_handed(&in_box)?;
+        }
+        Ok(())
+    }
+
     /// Like [`Mailbox::acknowledge`], and marks them whoever reads the box: for an owner that does not run.
     pub(crate) fn mark_read(&self, ids: &[String]) -> Result<Vec<String>, StoreError> {
         self.settle(ids, true)

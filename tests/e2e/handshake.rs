@@ -1,6 +1,7 @@
 //! Shutdowns of a program that answers in every way there is: `fixtures/fake-agent`.
 
-use std::time::{Duration, Instant};
+use std::fs;
+use std::time::{Duration, Instant, SystemTime};
 
 use serde_json::{Value, json};
 
@@ -244,4 +245,31 @@ fn the_report_of_up_has_the_deviations() {
     assert_eq!(report["deviations"][0]["name"], json!("early"), "{report}");
     assert_eq!(of(&report["members"], "early")["pending_work"], json!(["the tests"]));
     assert_eq!(of(&report["members"], "ada")["status"], json!("clean"));
+}
+
+/// MSG-03: a member that asks for the lead's mailbox once and then gives up (observed: Claude Code 2.1.34) writes again
+/// right after it has written: the lead acts at once, and keeps others out to mark it only later.
+#[test]
+fn msg_03_the_lead_is_in_nobodys_way_right_after_a_message() {
+    let stage = Stage::without_tmux();
+    team(&stage);
+    stage.phalanx(&["lead", "--detach"]).expect(0);
+    spawn(&stage, "ann", "pty", &["approve"]);
+    let file = stage.root().join("teams/alpha/inboxes/team-lead.json");
+    let rests = json!({"type": "idle_notification", "from": "ann", "timestamp": "2026-01-01T00:00:00.000Z"});
+    let sent = SystemTime::now();
+    stage.phalanx(&["--as", "ann", "send", "team-lead", &rests.to_string()]).expect(0);
+    let handled = |e: &Value| e["event"] == "message_handled" && e["member"] == "team-lead";
+    wait_for("it to be handled", || stage.journal("alpha").into_iter().find(handled));
+    let marked = wait_for("it to be marked", || {
+        let changed = fs::metadata(&file).ok()?.modified().ok()?;
+        let entries: Value = serde_json::from_slice(&fs::read(&file).ok()?).ok()?;
+        entries.as_array()?.iter().all(|entry| entry["read"] == true).then_some(changed)
+    });
+    assert!(
+        marked >= sent + Duration::from_millis(900),
+        "{:?} after it was sent",
+        marked.duration_since(sent)
+    );
+    stage.phalanx(&["down"]).expect(0);
 }

@@ -20,7 +20,7 @@ impl Driver<'_> {
             }
             // If it has ended, there is no label; nothing else is lost.
             Effect::Label { runs } => drop(self.labels.send(runs.clone())),
-            Effect::Acknowledge { ids } => ops::inbox::acknowledge(self.team, &MemberName::lead(), ids)?,
+            Effect::Acknowledge { ids } => ops::inbox::heard(self.team, ids)?,
             Effect::AskShutdown { names, reason, force } => self.ask_shutdown(names, reason, *force)?,
             Effect::Start { kind, orders } => {
                 starter::start(self.ctx, self.team, *kind, orders, self.signals.clone());
