@@ -177,7 +177,8 @@ impl<'a> Driver<'a> {
             hooks.finish(stops).await;
             self.look(&Topic::Journal)?;
         }
-        self.mark()?;
+        // What cannot be marked now is with the next that is acted upon.
+        let _ = self.mark();
         if self.state.leads() {
             let failed = "the shutdown cannot be verified";
             attempt(self.ctx, self.team, ops::verify::verify_all, failed).await?;
@@ -201,7 +202,7 @@ impl<'a> Driver<'a> {
         }
         let due = self.state.next_tick().into_iter().chain(self.due).min();
         let tick = due.map(|at| Duration::from_millis(at.since(ops::now())));
-        let sweep = self.sweep.remaining().min(mark);
+        let rest = self.sweep.remaining().min(mark);
         tokio::select! {
             Some(stop) = stops.recv() => self.step(match stop {
                 Stop::Gracefully => Event::Stop { force: false },
@@ -209,8 +210,8 @@ impl<'a> Driver<'a> {
                 Stop::Leaving => Event::Leave,
             })?,
             Some(first) = incoming.recv() => self.take_all(first, incoming)?,
-            () = tokio::time::sleep(tick.unwrap_or(sweep).min(sweep)) => {
-                if tick.is_some_and(|left| left <= sweep) {
+            () = tokio::time::sleep(tick.unwrap_or(rest).min(rest)) => {
+                if tick.is_some_and(|left| left <= rest) {
                     let attended = self.attend();
                     self.step(Event::Tick)?;
                     attended?;

@@ -150,11 +150,7 @@ impl Mailbox<'_> {
         let held = Held::take(&place)?;
         let handed: BTreeSet<String> = self.handed()?.into_iter().collect();
         let is_left = self.entries()?.iter().any(|e| !e.read && handed.contains(&e.msg_id));
-        if is_left && self.is_read_by_us()? {
-            let in_box = self.mark_and_shorten(&place, &held)?;
-            self.prune_handed(&in_box)?;
-        }
-        Ok(())
+        if is_left { self.tidy(&place, &held, self.is_read_by_us()?) } else { Ok(()) }
     }
 
     /// Like [`Mailbox::acknowledge`], and marks them whoever reads the box: for an owner that does not run.
@@ -208,14 +204,19 @@ impl Mailbox<'_> {
         let place = self.place();
         let held = Held::take(&place)?;
         let fresh = self.record_handed(ids)?;
+        self.tidy(&place, &held, rewrite)?;
+        failpoint::hit("unlock.before");
+        Ok(fresh)
+    }
+
+    /// Marks what was handed over, with `rewrite`; and the record of it keeps what is still needed.
+    fn tidy(&self, place: &Place, held: &Held, rewrite: bool) -> Result<(), StoreError> {
         let in_box = if rewrite {
-            self.mark_and_shorten(&place, &held)?
+            self.mark_and_shorten(place, held)?
         } else {
             self.entries()?.into_iter().map(|e| e.msg_id).collect()
         };
-        self.prune_handed(&in_box)?;
-        failpoint::hit("unlock.before");
-        Ok(fresh)
+        self.prune_handed(&in_box)
     }
 
     /// Gives the ids of what is in the box then.

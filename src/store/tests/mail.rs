@@ -26,6 +26,10 @@ pub(super) fn wrapped(team: &TeamStore, name: &str, profile: &str) {
 }
 
 fn fill(team: &TeamStore, name: &str, count: usize) -> Vec<String> {
+    fill_box(team, &who(name), count)
+}
+
+fn fill_box(team: &TeamStore, owner: &MemberName, count: usize) -> Vec<String> {
     let entry = |n: usize| {
         let mut entry = message("alice", "text", &format!("m-{n}")).to_entry();
         entry.insert("theirs".to_owned(), json!(n));
@@ -33,7 +37,7 @@ fn fill(team: &TeamStore, name: &str, count: usize) -> Vec<String> {
     };
     let entries: Vec<Value> = (0..count).map(entry).collect();
     let text = serde_json::to_vec_pretty(&entries).expect("json");
-    fs::write_atomic(&team.layout.inbox(&who(name)), &text).expect("writable");
+    fs::write_atomic(&team.layout.inbox(owner), &text).expect("writable");
     (0..count).map(|n| format!("m-{n}")).collect()
 }
 
@@ -66,6 +70,29 @@ fn pf_01_a_box_that_is_read_stays_short_and_loses_nothing() {
     );
     let handed = mailbox.handed().expect("handed").len();
     assert!(handed <= 512, "the record is pruned: {handed}");
+}
+
+/// A lead hands over first and marks later; in a team that another program made, the box is that program's to mark.
+#[test]
+fn pf_01_what_is_marked_later_leaves_a_short_record_too() {
+    for is_ours in [true, false] {
+        let (_dir, team) = fresh();
+        if !is_ours {
+            fs::remove_file(&team.layout.settings()).expect("removed");
+        }
+        let mailbox = team.mailbox(&MemberName::lead());
+        let gone = fill_box(&team, &MemberName::lead(), 1000);
+        assert_eq!(mailbox.hand_over(&gone).expect("handed over"), gone);
+        let here = fill_box(&team, &MemberName::lead(), 3);
+        assert_eq!(mailbox.hand_over(&here).expect("handed over"), [""; 0], "once");
+        let read = || mailbox.entries().expect("entries").iter().filter(|e| e.read).count();
+        assert_eq!((read(), ids(mailbox.unread().expect("unread"))), (0, Vec::new()));
+        mailbox.mark_handed().expect("marked");
+        assert_eq!(read(), if is_ours { 3 } else { 0 });
+        let handed = mailbox.handed().expect("handed").len();
+        assert!(handed <= 512, "the record is pruned: {handed}");
+        assert_eq!(ids(mailbox.unread().expect("unread")), [""; 0]);
+    }
 }
 
 /// The archive is longer than what is read of it in one go.
