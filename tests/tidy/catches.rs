@@ -188,7 +188,7 @@ fn a_file_without_purpose_or_end_is_caught() {
     for text in ["", "//!", "// no", "\n//! late", "use a::b;"] {
         caught(rules::form, "tests/any.rs", text);
     }
-    caught(rules::form, "src/a.rs", &format!("//! Long.\n{}", "\n".repeat(500)));
+    caught(rules::form, "src/a.rs", &format!("//! Long.\n{}", "\n".repeat(600)));
     passes(rules::form, "src/a.rs", &format!("//! Just short enough.\n{}", "\n".repeat(499)));
 }
 
