@@ -65,14 +65,16 @@ pub(crate) fn choose(asked: &BackendChoice, facts: &Facts) -> Result<Chosen, Str
     let chosen = |backend, why: &str| Ok(Chosen { backend, why: why.to_owned(), auto });
     match asked {
         // Its program is looked for where its path is needed: when the backend is opened.
-        BackendChoice::Exec(_) => chosen(BackendKind::Exec, "as asked"),
-        BackendChoice::Tmux => facts.tmux.clone().and_then(|()| chosen(BackendKind::Tmux, "as asked")),
-        BackendChoice::Iterm2 => facts.iterm2.clone().and_then(|()| chosen(BackendKind::Iterm2, "as asked")),
-        BackendChoice::Pty => chosen(BackendKind::Pty, "as asked"),
+        BackendChoice::Exec(_) => chosen(BackendKind::Exec, "as requested"),
+        BackendChoice::Tmux => facts.tmux.clone().and_then(|()| chosen(BackendKind::Tmux, "as requested")),
+        BackendChoice::Iterm2 => {
+            facts.iterm2.clone().and_then(|()| chosen(BackendKind::Iterm2, "as requested"))
+        }
+        BackendChoice::Pty => chosen(BackendKind::Pty, "as requested"),
         BackendChoice::Auto => match (&facts.tmux, &facts.iterm2) {
-            (Ok(()), _) if facts.inside_tmux => chosen(BackendKind::Tmux, "this is a tmux session"),
-            (_, Ok(())) => chosen(BackendKind::Iterm2, "this terminal is a session of iTerm2"),
-            (Ok(()), Err(_)) => chosen(BackendKind::Tmux, "tmux works here"),
+            (Ok(()), _) if facts.inside_tmux => chosen(BackendKind::Tmux, "this terminal is in tmux"),
+            (_, Ok(())) => chosen(BackendKind::Iterm2, "this terminal is an iTerm2 session"),
+            (Ok(()), Err(_)) => chosen(BackendKind::Tmux, "tmux is installed"),
             (Err(problem), Err(_)) => chosen(BackendKind::Pty, &format!("no tmux: {problem}")),
         },
     }
@@ -98,8 +100,8 @@ pub(crate) struct Signs<'a> {
 pub(crate) fn may_be_iterm2(signs: &Signs<'_>) -> Result<(), String> {
     match signs {
         // `LC_TERMINAL` travels over ssh: that iTerm2 is on another machine.
-        Signs { ssh: true, .. } => Err("this is an ssh session".to_owned()),
-        Signs { tmux: true, .. } => Err("this is a tmux session".to_owned()),
+        Signs { ssh: true, .. } => Err("this is an SSH session".to_owned()),
+        Signs { tmux: true, .. } => Err("this terminal is in tmux".to_owned()),
         Signs { term_program: Some("iTerm.app"), .. } => Ok(()),
         // A terminal that was started from iTerm2 inherits the rest, but names itself.
         Signs { term_program: Some(other), .. } => Err(format!("this terminal is {other:?}")),

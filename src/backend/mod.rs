@@ -68,10 +68,10 @@ pub(crate) enum BackendError {
     #[error(transparent)]
     Exec(#[from] crate::sys::exec::ExecError),
     /// The launcher had ended before it could be found.
-    #[error("the launcher of {member} ended at once")]
+    #[error("the launcher of {member} exited at once")]
     LauncherGone { member: MemberName },
     /// Closing was asked for something that is not proven ours.
-    #[error("{place} is not closed: {verdict}")]
+    #[error("{place} was not touched: {verdict}")]
     NotOurs { place: String, verdict: Verdict },
     /// It was told to end and is still there.
     #[error("{place} is still there after {waited_ms} ms")]
@@ -130,14 +130,14 @@ pub(crate) trait Backend: Send + Sync {
     /// [`Backend::verify_all`] for one.
     fn verify(&self, placement: &Placement, token: &str) -> Verdict {
         let answer = self.verify_all(&[Mark { placement, token }]).pop();
-        answer.unwrap_or(Verdict::Unknown { reason: "the backend gave no answer".to_owned() })
+        answer.unwrap_or(Verdict::Unknown { reason: "the backend did not answer".to_owned() })
     }
 
     /// [`Backend::close_all`] for one.
     fn close(&self, placement: &Placement, token: &str) -> Result<Verdict, BackendError> {
         let answer = self.close_all(&[Mark { placement, token }]).pop();
         answer.unwrap_or_else(|| {
-            let verdict = Verdict::Unknown { reason: "the backend gave no answer".to_owned() };
+            let verdict = Verdict::Unknown { reason: "the backend did not answer".to_owned() };
             Err(BackendError::NotOurs { place: placement.pane_id().to_owned(), verdict })
         })
     }

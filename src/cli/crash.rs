@@ -30,7 +30,7 @@ pub(super) fn document() -> Value {
 }
 
 fn told(said: &str) -> Told {
-    let hint = Some("this is a fault in phalanx, please report it with this line".to_owned());
+    let hint = Some("this is a bug in phalanx; please report it with this line".to_owned());
     Told { class: Class::Internal, message: format!("internal error: {said}"), hint }
 }
 

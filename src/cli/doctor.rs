@@ -1,4 +1,4 @@
-//! `doctor`: what is wrong, and with `--fix` what is not wrong any more.
+//! `doctor`: reports problems; `--fix` repairs those that are safe to repair.
 
 use super::fail::{Class, Exit};
 use super::setup::Setup;
@@ -8,6 +8,6 @@ use crate::{ops, ui};
 
 pub(super) fn doctor(setup: &Setup, args: &args::Doctor) -> Done {
     let checked = ops::doctor::doctor(&setup.ctx, args.fix)?;
-    setup.out.give(&checked, || ui::doctor(&checked, setup.out.paint))?;
+    setup.out.give(&checked, || ui::doctor(&checked, setup.out.verbose, setup.out.paint))?;
     Ok(if checked.findings.iter().any(Finding::is_open) { Exit::of(Class::Failed) } else { Exit::DONE })
 }

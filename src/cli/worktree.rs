@@ -23,7 +23,7 @@ pub(super) fn worktree(setup: &Setup, verb: &WorktreeVerb) -> Done {
 fn list(setup: &Setup) -> Done {
     let all = ops::worktree::list(&setup.ctx, &setup.team()?)?;
     if all.is_empty() && !setup.out.json {
-        setup.out.say("no worktrees; a member gets one with `phalanx spawn NAME --worktree`");
+        setup.out.say("no worktrees; give a member one with `phalanx spawn NAME --worktree`");
         return Ok(Exit::DONE);
     }
     let documents: Vec<Value> = all.iter().map(document).collect();

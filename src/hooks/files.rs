@@ -65,12 +65,12 @@ fn own_hooks(path: &Path, found: &mut Found) -> OwnHooks {
         Ok(None) => return OwnHooks::default(),
         Ok(Some(text)) => text,
         Err(problem) => {
-            found.warnings.push(format!("hooks of {} do not run: {problem}", path.display()));
+            found.warnings.push(format!("hooks in {} are disabled: {problem}", path.display()));
             return OwnHooks::default();
         }
     };
     let own = read_own(&text).unwrap_or_else(|e| {
-        found.warnings.push(format!("hooks of {0} do not run: {0}:{e}", path.display()));
+        found.warnings.push(format!("hooks in {0} are disabled: {0}:{e}", path.display()));
         OwnHooks::default()
     });
     let source = path.display().to_string();
@@ -96,7 +96,7 @@ fn settings(places: &Places, trusted: &[String], found: &mut Found) -> Vec<(Path
             heard.push((path, read));
         } else if !read.hooks.is_empty() {
             found.warnings.push(format!(
-                "hooks of {} do not run: {} is not under `trusted` in {}",
+                "hooks in {} are disabled: {} is not listed under `trusted` in {}",
                 path.display(),
                 project.display(),
                 places.own.display()
@@ -111,7 +111,7 @@ fn claude_hooks(path: &Path, found: &mut Found) -> Option<ClaudeHooks> {
     match read {
         Ok(read) => read,
         Err(problem) => {
-            found.warnings.push(format!("hooks of {} do not run: {problem}", path.display()));
+            found.warnings.push(format!("hooks in {} are disabled: {problem}", path.display()));
             None
         }
     }
@@ -126,14 +126,14 @@ fn trusts(trusted: &[String], project: &Path) -> bool {
 /// A text file that nobody else can have written (SEC-07); a link to one is followed, as people keep such files elsewhere.
 fn read(path: &Path) -> Result<Option<String>, String> {
     let Ok(real) = fs::canonical(path) else {
-        return if fs::exists(path) { Err("its link leads nowhere".to_owned()) } else { Ok(None) };
+        return if fs::exists(path) { Err("it is a broken symbolic link".to_owned()) } else { Ok(None) };
     };
     let Some(about) = fs::about(&real).map_err(|e| e.to_string())? else { return Ok(None) };
     if about.uid != env::effective_uid() && about.uid != 0 {
         return Err("it belongs to another user".to_owned());
     }
     if about.mode & OTHERS_WRITE != 0 {
-        return Err("everybody can write to it".to_owned());
+        return Err("it is world-writable".to_owned());
     }
     let bytes = fs::read(&real, LARGEST).map_err(|e| e.to_string())?;
     let text = bytes.map(String::from_utf8).transpose();

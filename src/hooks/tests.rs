@@ -156,8 +156,9 @@ fn a_project_that_is_not_trusted_runs_nothing() {
     place.file("app/.claude/settings.json", &idle("evil"));
     let app = place.at("app").display().to_string();
     let own = place.at("root/hooks.toml").display().to_string();
-    let warning =
-        format!("hooks of {app}/.claude/settings.json do not run: {app} is not under `trusted` in {own}");
+    let warning = format!(
+        "hooks in {app}/.claude/settings.json are disabled: {app} is not listed under `trusted` in {own}"
+    );
     let found = place.find("app");
     assert_eq!((found.hooks, found.warnings), (vec![], vec![warning]));
     // Neither the name's beginning nor the parent's trust in a sibling counts.
@@ -189,9 +190,13 @@ fn files_that_cannot_be_read_are_warnings() {
     place.sh("rm root/hooks.toml; mv root/settings.json real; ln -s ../real root/settings.json");
     assert_eq!((lines(&place.find("app")), place.find("app").warnings), (vec!["user".to_owned()], vec![]));
     place.sh("chmod o+w real");
-    assert!(place.find("app").warnings[0].ends_with("do not run: everybody can write to it"));
+    assert!(place.find("app").warnings[0].ends_with("are disabled: it is world-writable"));
     place.sh("rm real");
-    assert!(place.find("app").warnings[0].ends_with("do not run: its link leads nowhere"));
+    assert!(place.find("app").warnings[0].ends_with("are disabled: it is a broken symbolic link"));
     place.sh("rm root/settings.json; mkdir root/settings.json");
-    assert!(place.find("app").warnings[0].contains("do not run: refused to read"), "{:?}", place.find("app"));
+    assert!(
+        place.find("app").warnings[0].contains("are disabled: refused to read"),
+        "{:?}",
+        place.find("app")
+    );
 }

@@ -130,7 +130,7 @@ impl<'a> Driver<'a> {
         let leads = matches!(lead.goal, Goal::Lead(_));
         if leads {
             ops::lease::announce(lead.team)?;
-            let failed = "what was left half done could not all be put right";
+            let failed = "could not recover everything that an earlier process left unfinished";
             attempt(lead.ctx, lead.team, ops::recover::recover, failed).await?;
         }
         let mut driver = Driver {

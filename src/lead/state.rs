@@ -72,7 +72,7 @@ pub(super) struct View {
     pub(super) refused: bool,
     /// It could not be ended; why.
     pub(super) stuck: bool,
-    /// It was asked to end because there is no work for it; whatever it says, it is not asked for that again.
+    /// It was asked to end because no work for it; whatever it says, it is not asked for that again.
     pub(super) dismissed: bool,
     /// Since when it runs, as far as is known.
     pub(super) since: Timestamp,

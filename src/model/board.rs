@@ -19,17 +19,17 @@ pub(crate) struct Board {
 /// Why a claim was refused; in this order of checks (protocol.md, section 6).
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum Refusal {
-    #[error("there is no task {0}")]
+    #[error("task {0} does not exist")]
     TaskNotFound(TaskId),
     #[error("task {id} is claimed by {owner}")]
     AlreadyClaimed { id: TaskId, owner: String },
-    #[error("task {id} is {} already", .state.as_str())]
+    #[error("task {id} is already {}", .state.as_str())]
     AlreadyResolved { id: TaskId, state: TaskState },
     #[error("task {id} is blocked by {}", list(.by))]
     Blocked { id: TaskId, by: Vec<TaskId> },
     #[error("{who} is busy with task {with}")]
     AgentBusy { who: String, with: TaskId },
-    #[error("task {id} would touch files of task {with}, which is in progress")]
+    #[error("task {id} overlaps with files of task {with}, which is in progress")]
     FileOverlap { id: TaskId, with: TaskId },
 }
 

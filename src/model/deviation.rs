@@ -67,14 +67,14 @@ fn outcome(request: &ShutdownRequest) -> Found {
         ShutdownOutcome::Closed | ShutdownOutcome::Forced | ShutdownOutcome::Gone => None,
         ShutdownOutcome::Rejected => {
             let why = said.map(|why| format!(": {why}")).unwrap_or_default();
-            Some((DeviationKind::StillThere, format!("said no and lives on{why}")))
+            Some((DeviationKind::StillThere, format!("rejected the shutdown and is still running{why}")))
         }
         // Its time ran out and it could not be ended either: then there is a reason for it.
         ShutdownOutcome::TimedOut => Some(match said {
             Some(why) => (DeviationKind::StillThere, why),
             None => {
                 let seconds = request.deadline_at.since(request.asked_at) / 1000;
-                (DeviationKind::TimedOut, format!("did not answer within {seconds} s and was ended"))
+                (DeviationKind::TimedOut, format!("did not answer within {seconds} s and was terminated"))
             }
         }),
     }
@@ -88,7 +88,7 @@ fn status(request: &ShutdownRequest) -> Found {
         }
         ShutdownStatus::InProgress => {
             let left = request.parting.pending_work.join("; ");
-            let left = if left.is_empty() { "it does not say what".to_owned() } else { left };
+            let left = if left.is_empty() { "no details given".to_owned() } else { left };
             Some((DeviationKind::InProgress, format!("left work undone: {}", text::short(&left, LONGEST))))
         }
     }
@@ -96,7 +96,7 @@ fn status(request: &ShutdownRequest) -> Found {
 
 fn artifacts(request: &ShutdownRequest, look: impl FnOnce() -> WorkTree) -> Found {
     if !request.parting.artifacts_committed? {
-        let text = "says that what it made is not committed".to_owned();
+        let text = "reports uncommitted work".to_owned();
         return Some((DeviationKind::Uncommitted, text));
     }
     let place = request.cwd.as_deref().unwrap_or_default();
@@ -106,12 +106,12 @@ fn artifacts(request: &ShutdownRequest, look: impl FnOnce() -> WorkTree) -> Foun
             let named = files.iter().take(NAMED).map(String::as_str).collect::<Vec<_>>().join(", ");
             let more = if files.len() > NAMED { ", …" } else { "" };
             let text = format!(
-                "says that what it made is committed, but git shows changes in {place}: {named}{more}"
+                "reports that its work is committed, but git shows changes in {place}: {named}{more}"
             );
             Some((DeviationKind::Uncommitted, text::short(&text, LONGEST)))
         }
         WorkTree::Unknown(why) => {
-            let text = format!("says that what it made is committed; not checked: {why}");
+            let text = format!("reports that its work is committed; not verified: {why}");
             Some((DeviationKind::Unchecked, text::short(&text, LONGEST)))
         }
     }
@@ -172,7 +172,7 @@ mod tests {
                 dirty(),
                 &[(K::StillThere, "be ended: x")],
             ),
-            (request(Rejected, Some("busy"), none()), dirty(), &[(K::StillThere, "lives on: busy")]),
+            (request(Rejected, Some("busy"), none()), dirty(), &[(K::StillThere, "still running: busy")]),
             (request(Closed, None, says(S::Clean, &[], Some(true))), WorkTree::Clean, &[]),
             (request(Closed, None, says(S::Clean, &["x"], None)), dirty(), &[]),
             (
@@ -183,17 +183,17 @@ mod tests {
             (
                 request(Closed, None, says(S::Clean, &[], Some(true))),
                 WorkTree::Unknown("no git".to_owned()),
-                &[(K::Unchecked, "not checked: no git")],
+                &[(K::Unchecked, "not verified: no git")],
             ),
             (
                 request(Closed, None, says(S::Clean, &[], Some(false))),
                 WorkTree::Clean,
-                &[(K::Uncommitted, "not committed")],
+                &[(K::Uncommitted, "uncommitted")],
             ),
             (
                 request(Closed, None, says(S::InProgress, &["the tests", "the docs"], Some(false))),
                 WorkTree::Clean,
-                &[(K::InProgress, "the tests; the docs"), (K::Uncommitted, "not committed")],
+                &[(K::InProgress, "the tests; the docs"), (K::Uncommitted, "uncommitted")],
             ),
             (request(Closed, None, says(S::Error, &[], None)), WorkTree::Clean, &[(K::Error, "went wrong")]),
         ];

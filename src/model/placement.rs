@@ -161,7 +161,7 @@ impl fmt::Display for Placement {
             Placement::Tmux(pane) => write!(f, "pane {} of the tmux server at {}", pane.pane_id, pane.socket),
             Placement::Iterm2(session) => write!(f, "iTerm2 session {}", session.session_id),
             Placement::Pty(hold) => write!(f, "the terminal of process {}", hold.launcher.pid),
-            Placement::Exec(place) => write!(f, "place {:?} of `{}`", place.id, place.program),
+            Placement::Exec(place) => write!(f, "placement {:?} of `{}`", place.id, place.program),
         }
     }
 }

@@ -123,7 +123,7 @@ pub(crate) enum Typed {
     Taken,
     /// The dialog had gone before: nothing was typed.
     Gone,
-    /// They were typed, and the dialog is still there.
+    /// They were typed; the dialog is still open.
     Stays,
 }
 
@@ -145,9 +145,9 @@ impl Typed {
     /// For people.
     pub(crate) fn describe(self) -> &'static str {
         match self {
-            Typed::Taken => "typed, and the dialog is gone",
-            Typed::Gone => "nothing was typed: the dialog had gone",
-            Typed::Stays => "typed, and the dialog is still there",
+            Typed::Taken => "typed; the dialog closed",
+            Typed::Gone => "nothing was typed: the dialog had closed",
+            Typed::Stays => "typed; the dialog is still open",
         }
     }
 }
@@ -267,7 +267,7 @@ impl Question {
                 format!("{place}{}{what}", tool.tool_name)
             }
             Some(Ask::Sandbox(asked)) => format!("reach {}", asked.host),
-            None => "a question that cannot be read".to_owned(),
+            None => "an unreadable request".to_owned(),
         }
     }
 

@@ -86,7 +86,7 @@ impl ExitRecord {
             (Some(problem), _, _) => problem.clone(),
             (None, Some(code), _) => format!("exit code {code}"),
             (None, None, Some(signal)) => format!("signal {signal}"),
-            (None, None, None) => "an unknown end".to_owned(),
+            (None, None, None) => "an unknown exit status".to_owned(),
         }
     }
 }

@@ -36,7 +36,7 @@ pub(crate) fn report(board: &Board, ids: &[TaskId]) -> (String, String) {
     let failed = tasks.iter().filter(|task| task.state == TaskState::Failed).count();
     let heading = match (tasks.len(), completed, failed) {
         (all, done, 0) if all == done => format!("{} completed", counted(all)),
-        (all, 0, lost) if all == lost => format!("{} failed: nothing was achieved", counted(all)),
+        (all, 0, lost) if all == lost => format!("{} failed; none completed", counted(all)),
         (all, done, lost) => format!("{} ended: {done} completed, {lost} failed", counted(all)),
     };
     let mut parts = vec![format!("{heading}.")];
@@ -92,12 +92,13 @@ fn next(board: &Board, tasks: &[&Task]) -> String {
     let pending = || board.tasks.values().filter(|task| task.state == TaskState::Pending);
     let free: Vec<&Task> = pending().filter(|task| board.open_blockers(task).is_empty()).collect();
     said.push(match (free.len(), pending().count()) {
-        (0, 0) => "Nothing is left on the board: give out more work, or end the team with `phalanx down`."
-            .to_owned(),
-        (0, waiting) => {
-            format!("{} left, all behind what has not completed: `phalanx task list`.", counted(waiting))
+        (0, 0) => {
+            "The board has no open tasks: add more work, or end the team with `phalanx down`.".to_owned()
         }
-        (free, _) => format!("{} can be begun: `phalanx task list`.", counted(free)),
+        (0, waiting) => {
+            format!("{} left, all blocked by unfinished tasks: `phalanx task list`.", counted(waiting))
+        }
+        (free, _) => format!("{} ready to start: `phalanx task list`.", counted(free)),
     });
     format!("Next: {}", said.join(" "))
 }
@@ -164,10 +165,10 @@ mod tests {
     fn all_failed_and_all_done_are_said_as_such() {
         let lost = board(vec![task(1, TaskState::Failed, "ann"), task(2, TaskState::Failed, "ann")]);
         let (heading, text) = report(&lost, &[TaskId(1), TaskId(2)]);
-        assert_eq!(heading, "2 tasks failed: nothing was achieved");
+        assert_eq!(heading, "2 tasks failed; none completed");
         assert!(text.contains("put the work on the board again"), "{text}");
         let (heading, text) = report(&board(vec![task(1, TaskState::Completed, "ann")]), &[TaskId(1)]);
         assert_eq!(heading, "1 task completed");
-        assert!(text.contains("Nothing is left on the board"), "{text}");
+        assert!(text.contains("The board has no open tasks"), "{text}");
     }
 }

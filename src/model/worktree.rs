@@ -86,11 +86,11 @@ impl Condition {
         match self {
             Condition::Clean | Condition::Merged | Condition::Missing | Condition::Gone => None,
             Condition::Dirty { files } => Some(format!("uncommitted work in {files} file(s)")),
-            Condition::Unmerged { commits } => Some(format!("{commits} commit(s) that no other branch has")),
+            Condition::Unmerged { commits } => Some(format!("{commits} commit(s) on no other branch")),
             Condition::Locked { reason } if reason.is_empty() => Some("it is locked".to_owned()),
             Condition::Locked { reason } => Some(format!("it is locked: {reason}")),
-            Condition::Nested { other } => Some(format!("the worktree {other} lies inside it")),
-            Condition::Foreign => Some("git knows of no worktree there".to_owned()),
+            Condition::Nested { other } => Some(format!("worktree {other} is inside it")),
+            Condition::Foreign => Some("git has no worktree there".to_owned()),
         }
     }
 }
@@ -106,7 +106,7 @@ pub(crate) fn check_branch(name: &str) -> Result<(), String> {
         || ["@", "HEAD"].contains(&name)
         || name.len() > 200
         || name.contains(strange);
-    if bad { Err("is not a name that git allows for a branch".to_owned()) } else { Ok(()) }
+    if bad { Err("is not a valid git branch name".to_owned()) } else { Ok(()) }
 }
 
 /// The rule for files to be copied: inside the repository, whatever it is. The error ends a sentence.

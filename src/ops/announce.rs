@@ -82,7 +82,7 @@ pub(super) fn counted(note: Note, step: Step) -> Note {
 fn words(question: &Question) -> String {
     let (from, kind, id) = (&question.from, question.kind.as_str(), &question.id);
     format!(
-        "{from} still waits for an answer to its {kind} request `{id}`, and nobody who was reminded has given one: {}. Answer it \
+        "{from} is still waiting for an answer to its {kind} request `{id}`; earlier reminders were not answered: {}. Answer it \
          with `phalanx answer {id} --approve` or `--reject`.",
         text::short(&question.summary(), LONGEST)
     )
@@ -135,7 +135,7 @@ fn run_notify(team: &TeamStore, question: &Question, step: Step) -> Result<(), O
     };
     let problem = match exec::run(&command, DEADLINE) {
         Ok(output) if output.code == Some(0) => return Ok(()),
-        Ok(output) => format!("`{program}` ended with {:?}", output.code),
+        Ok(output) => format!("`{program}` exited with {:?}", output.code),
         Err(e) => e.to_string(),
     };
     let text = format!("notify: {problem}");

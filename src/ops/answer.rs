@@ -63,16 +63,16 @@ fn must_be_asked(ctx: &Context, request: &ShutdownRequest) -> Result<(), OpsErro
     let refused =
         |why: String| Err(OpsError::NotYours { speaker: ctx.speaker.clone(), id: request.id.clone(), why });
     if !request.member.clashes_with(ctx.speaker.as_str()) {
-        return refused(format!("it was asked of `{}`", request.member));
+        return refused(format!("it was sent to `{}`", request.member));
     }
     // Whoever speaks for a member from elsewhere has no run of its own.
     let run = ctx.caller.var("PHALANX_INCARNATION").map(|run| run.to_string_lossy().into_owned());
     if run.is_some_and(|run| run != request.incarnation.as_str()) {
-        return refused("it was asked of another run of this member".to_owned());
+        return refused("it was sent to another run of this member".to_owned());
     }
     let over = match request.outcome {
-        Some(outcome) => Some(format!("it has ended as {}", outcome.as_str())),
-        None => request.agreed_at.map(|_| "it was answered before".to_owned()),
+        Some(outcome) => Some(format!("it ended as {}", outcome.as_str())),
+        None => request.agreed_at.map(|_| "it was already answered".to_owned()),
     };
     over.map_or(Ok(()), |why| Err(OpsError::Answered { id: request.id.clone(), why }))
 }

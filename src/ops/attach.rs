@@ -79,7 +79,7 @@ fn way_to(ctx: &Context, team: &TeamStore, record: &MemberRecord) -> Result<Atta
             None => Err(not("its launcher has no socket".to_owned())),
         },
         Placement::Iterm2(_) | Placement::Exec(_) => {
-            Err(not(format!("{placement} is no terminal that can be brought here")))
+            Err(not(format!("{placement} is not a terminal that can be attached here")))
         }
     }
 }

@@ -39,7 +39,7 @@ pub(super) fn tmux_program(ctx: &Context) -> Result<PathBuf, String> {
 /// A program in the caller's `PATH`.
 fn program(ctx: &Context, name: &str) -> Result<PathBuf, String> {
     let found = find_program(OsStr::new(name), ctx.caller.var("PATH"), Path::new("/"));
-    found.ok_or_else(|| format!("`{name}` is not in PATH"))
+    found.ok_or_else(|| format!("`{name}` is not on PATH"))
 }
 
 /// Whether a tmux pane of this id lives on the team's server, on the caller's, or on the default one. One that cannot be
@@ -83,9 +83,9 @@ pub(crate) fn stands(ctx: &Context, asked: &BackendChoice) -> Result<Chosen, Str
     }
 }
 
-/// What the choice depends on; what cannot matter is not looked for.
+/// What the choice depends on; what cannot matter is not checked.
 fn facts(ctx: &Context, asked: &BackendChoice) -> Facts {
-    let not_looked_for = || Err("not looked for".to_owned());
+    let not_looked_for = || Err("not checked".to_owned());
     let inside_tmux = inside(ctx).is_some();
     let tmux = match asked {
         BackendChoice::Auto | BackendChoice::Tmux => {

@@ -30,7 +30,8 @@ const FORMAT: u32 = 1;
 const BY_RULE: &str = "rule";
 const BY_NOBODY: &str = "nobody";
 /// What a member is told when its time ran out: it is not a person's no (PM-04).
-const TIMED_OUT: &str = "nobody answered in time; this is not a refusal, and you may ask again";
+const TIMED_OUT: &str =
+    "the request timed out without an answer; this is not a rejection, and you may ask again";
 
 /// How a person answers.
 #[derive(Debug, Clone)]
@@ -137,7 +138,7 @@ fn show_shutdown(request: ShutdownRequest, at: Timestamp) -> Shown {
         from: request.member,
         state: request.outcome.map_or("pending", crate::model::request::ShutdownOutcome::as_str),
         age_ms: at.since(request.asked_at),
-        summary: "asked to end".to_owned(),
+        summary: "shutdown request".to_owned(),
         body: request.reason.into(),
         incarnation: Some(request.incarnation.to_string()),
         left_ms: request.outcome.is_none().then(|| request.deadline_at.since(at)),
@@ -210,12 +211,12 @@ fn too_late(ctx: &Context, team: &TeamStore, question: &Question) -> Result<OpsE
 /// one that reaches further than the lead's (PM-06). A lead without a mode is a person, who may give any other.
 fn mode_for(team: &TeamStore, question: &Question, answer: &Answer) -> Result<Option<Mode>, OpsError> {
     let usage = |problem: &str| {
-        let hint = Some("`--mode` goes with `--approve`, for a plan".to_owned());
+        let hint = Some("`--mode` is only valid with `--approve`, for a plan".to_owned());
         Err(OpsError::Usage { problem: problem.to_owned(), hint })
     };
     if question.kind != QuestionKind::Plan || !answer.approve {
         return match answer.mode {
-            Some(_) => usage("only the approval of a plan has a mode"),
+            Some(_) => usage("only the approval of a plan takes a mode"),
             None => Ok(None),
         };
     }
@@ -236,7 +237,7 @@ pub(super) fn lead_mode(team: &TeamStore) -> Result<Option<Mode>, OpsError> {
 fn may_give(own: Option<Mode>, mode: Mode) -> Result<(), OpsError> {
     let problem = match own {
         _ if matches!(mode, Mode::Plan | Mode::Delegate) => {
-            format!("nobody goes on in mode `{}` after a plan", mode.as_str())
+            format!("mode `{}` cannot follow a plan", mode.as_str())
         }
         Some(own) if mode.reach() > own.reach() => above(own, mode),
         Some(_) | None => return Ok(()),
@@ -246,7 +247,7 @@ fn may_give(own: Option<Mode>, mode: Mode) -> Result<(), OpsError> {
 
 /// Why a lead cannot give this mode.
 pub(super) fn above(own: Mode, mode: Mode) -> String {
-    format!("mode `{}` reaches further than the lead's own, `{}`", mode.as_str(), own.as_str())
+    format!("mode `{}` is more permissive than the lead's own mode, `{}`", mode.as_str(), own.as_str())
 }
 
 /// Takes the members' questions out of the lead's mailbox. Each is filed before its message is acknowledged: after a
@@ -335,7 +336,7 @@ fn refuse_second(team: &TeamStore, question: &Question) -> Result<(), OpsError> 
     match team.question(&question.id) {
         Ok(first) if first.msg_id == question.msg_id => Ok(()),
         Ok(_) | Err(StoreError::NoSuchRequest { .. }) => {
-            let text = format!("a second request with the id `{}` is not looked at", question.id);
+            let text = format!("ignored a second request with the id `{}`", question.id);
             warn(team, &question.from, text)
         }
         Err(e) => Err(e.into()),

@@ -24,7 +24,7 @@ pub(crate) fn withdraw(ctx: &Context, team: &TeamStore, id: &RequestId) -> Resul
     decide::attend(ctx, team)?;
     let gone = Decision {
         reply: None,
-        reason: Some("its dialog left the screen: answered in the pane, or taken back".to_owned()),
+        reason: Some("its dialog closed: answered in the pane, or withdrawn".to_owned()),
         ..decide::decision(Outcome::AskerGone, BY_PANE)
     };
     match decide::settle(team, id, &gone) {
@@ -73,7 +73,7 @@ pub(crate) fn outcome(team: &TeamStore, question: &Question, limit: Duration) ->
         let left = deadline.remaining().min(SWEEP);
         if left.is_zero() {
             let what =
-                format!("the answer is decided, but was not typed into the program of `{}`", question.from);
+                format!("the answer was recorded, but not typed into the program of `{}`", question.from);
             return Err(OpsError::Deadline { what, seconds: limit.as_secs() });
         }
         changes.wait(left);

@@ -36,12 +36,12 @@ pub(crate) enum OpsError {
     /// The backend that was asked for does not work here.
     #[error("backend `{backend}` is not available: {problem}")]
     BackendUnavailable { backend: BackendChoice, problem: String },
-    #[error("there is no profile `{name}`")]
+    #[error("profile `{name}` does not exist")]
     NoSuchProfile { name: String, known: Vec<String>, nearest: Option<String> },
     /// A user's profile that cannot be read.
     #[error("{}:{source}", file.display())]
     Profile { file: PathBuf, source: SheetError },
-    #[error("there is no role `{}`", name.escape_debug())]
+    #[error("role `{}` does not exist", name.escape_debug())]
     NoSuchRole { name: String, known: Vec<String>, nearest: Option<String> },
     /// An agent file, or a directory of such, that cannot be read.
     #[error("{}: {problem}", file.display())]
@@ -57,7 +57,7 @@ pub(crate) enum OpsError {
     /// The cascade has come to its end.
     #[error("`{name}` could not be started in any way: {}", tried.join("; "))]
     NoTierLeft { name: MemberName, tried: Vec<String> },
-    #[error("`{name}` did not prove within {seconds} s that it runs{}", screen_block(screen))]
+    #[error("`{name}` did not start within {seconds} s{}", screen_block(screen))]
     StartDeadline {
         name: MemberName,
         seconds: u64,
@@ -69,22 +69,22 @@ pub(crate) enum OpsError {
     LiveMembers { team: TeamName, members: Vec<MemberName> },
     /// A teammate wants to start others.
     #[error(
-        "`{name}` is a teammate and may not start others: team `{team}` allows a depth of {max}, this would be {depth}"
+        "`{name}` is a teammate and may not start members: team `{team}` allows a depth of {max}, this would be depth {depth}"
     )]
     Nested { name: MemberName, team: String, depth: usize, max: usize },
     /// A team made from within another is to let its members go deeper than that one does.
-    #[error("`max_depth = {wanted}` goes deeper than the team that this one is made from allows: {max}")]
+    #[error("`max_depth = {wanted}` exceeds the limit of the parent team: {max}")]
     TooDeep { wanted: usize, max: usize },
     #[error("team `{team}` is led by process {pid}")]
     LedByAnother { team: TeamName, pid: i32 },
-    #[error("team `{team}` is led by another program: process {pid}{}", if *.unseen { ", which cannot be seen from here" } else { "" })]
+    #[error("team `{team}` is led by another program: process {pid}{}", if *.unseen { ", which is not visible from this host or container" } else { "" })]
     LedByStranger { team: TeamName, pid: i32, unseen: bool },
     /// The name is in use; whether somebody is behind it decides what can be done.
-    #[error("there is a team `{team}` already{}", if *.alive { "" } else { ", which nobody leads and whose members have ended" })]
+    #[error("team `{team}` already exists{}", if *.alive { "" } else { "; it has no lead and its members have exited" })]
     TeamTaken { team: TeamName, alive: bool },
     #[error("`{name}` runs a plain command and reads no mail")]
     ReadsNoMail { name: MemberName },
-    #[error("the work of `{name}` cannot be broken off: {why}")]
+    #[error("`{name}` cannot be interrupted: {why}")]
     NotInterruptible { name: MemberName, why: String },
     #[error("`{name}` was not started by phalanx")]
     NotOurMember { name: MemberName },
@@ -94,35 +94,35 @@ pub(crate) enum OpsError {
     #[error("{place} of `{name}` is not touched: {verdict}")]
     NotProven { name: MemberName, place: String, verdict: Verdict },
     /// A run that is over has no place any more.
-    #[error("`{name}` has no place to {verb}: {why}")]
+    #[error("`{name}` has no placement to {verb}: {why}")]
     NoPlace { name: MemberName, verb: &'static str, why: String },
     /// The backend of this member has no such verb.
     #[error(transparent)]
     CannotDo(BackendError),
     #[error("`{name}` has no terminal to show: {reason}")]
     NotAttachable { name: MemberName, team: TeamName, reason: String },
-    #[error("this process cannot speak as `{speaker}`: the token is that of {}", holder(owner.as_ref()))]
+    #[error("this process cannot act as `{speaker}`: its token belongs to {}", holder(owner.as_ref()))]
     NotTheSpeaker { speaker: MemberName, owner: Option<MemberName> },
     #[error(transparent)]
     Worktree(#[from] WorktreeError),
     #[error("`{name}` has no worktree")]
     NoWorktree { name: MemberName, known: Vec<MemberName> },
-    #[error("the worktree {path} is in use: `{name}` still runs")]
+    #[error("worktree {path} is in use: `{name}` is still running")]
     WorktreeInUse { name: MemberName, path: String },
     /// A start was taken back, and its worktree holds something by now.
-    #[error("{path} stays: {why}")]
+    #[error("{path} was kept: {why}")]
     WorktreeStays { path: String, why: String },
-    #[error("team `{team}` was not made by phalanx, which keeps no worktrees for it")]
+    #[error("team `{team}` was not created by phalanx, so phalanx manages no worktrees for it")]
     NoWorktreesHere { team: TeamName },
     /// Only the member that was asked may answer, and only the run that was asked (SD-10, SD-11).
     #[error("`{speaker}` may not answer `{id}`: {why}")]
     NotYours { speaker: MemberName, id: RequestId, why: String },
-    #[error("`{id}` needs no answer any more: {why}")]
+    #[error("request `{id}` is closed: {why}")]
     Answered { id: RequestId, why: String },
     /// Only the lead decides (SEC-04).
-    #[error("`{speaker}` may not do this, only the lead may")]
+    #[error("`{speaker}` may not do this; only the lead may")]
     NotTheLead { speaker: MemberName },
-    #[error("there is no rule `{rule}` in `{list}` of the team")]
+    #[error("the team has no rule `{rule}` in `{list}`")]
     NoSuchRule { rule: String, list: &'static str },
     /// A request is honoured once.
     #[error("request `{id}` cannot be answered: {}", decided(state, by, at))]
@@ -136,7 +136,7 @@ pub(crate) enum OpsError {
     #[error("{problem}")]
     NotAllowed { problem: String },
     /// The user's own command says no.
-    #[error("task {task} is not completed, a hook refuses it: {said}")]
+    #[error("task {task} was not completed; a hook rejected it: {said}")]
     HookRefused { task: TaskId, said: String },
     #[error("{what} within {seconds} s")]
     Deadline { what: String, seconds: u64 },
@@ -146,22 +146,22 @@ pub(crate) enum OpsError {
 
 /// Whose token it is, for people.
 pub(super) fn holder(owner: Option<&MemberName>) -> String {
-    owner.map_or("a run that is over".to_owned(), |name| format!("`{name}`"))
+    owner.map_or("a run that has ended".to_owned(), |name| format!("`{name}`"))
 }
 
 fn screen_block(screen: &str) -> String {
-    if screen.is_empty() { String::new() } else { format!("\nits last lines were:\n{screen}") }
+    if screen.is_empty() { String::new() } else { format!("\nlast lines of its screen:\n{screen}") }
 }
 
 fn decided(state: &str, by: &str, at: &str) -> String {
     match state {
         "timed_out" | "answered_too_late" => {
-            format!("nobody answered until {at}, and its member was told so")
+            format!("it timed out at {at}, and its member was notified")
         }
         "asker_gone" if by == super::dialog::BY_PANE => {
-            format!("its dialog left the screen at {at}: it was answered in the pane, or taken back")
+            format!("its dialog closed at {at}: it was answered in the pane, or withdrawn")
         }
-        "asker_gone" => "the run that asked is gone".to_owned(),
+        "asker_gone" => "the run that sent it has ended".to_owned(),
         state => format!("it was {state} by {by} at {at}"),
     }
 }
@@ -244,91 +244,91 @@ impl OpsError {
                 "install it (`apt-get install tmux`), or use `--backend auto` or `--backend pty`".to_owned(),
             ),
             OpsError::BackendUnavailable { backend: BackendChoice::Exec(_), .. } => Some(
-                "give its path or put it in PATH; what it has to answer stands in docs/backends.md, section \"A backend of your own\""
+                "give its path or put it on PATH; its protocol is described in docs/backends.md, section \"A backend of your own\""
                     .to_owned(),
             ),
             OpsError::BackendUnavailable { backend: BackendChoice::Iterm2, .. } => Some(
-                "run it in a session of iTerm2 on this Mac, outside tmux and ssh, or use `--backend auto`"
+                "run it in an iTerm2 session on this Mac, outside tmux and SSH, or use `--backend auto`"
                     .to_owned(),
             ),
             OpsError::Backend(e) => e.hint(),
-            OpsError::NoTierLeft { .. } => Some("see what is wrong with `phalanx doctor`".to_owned()),
+            OpsError::NoTierLeft { .. } => Some("run `phalanx doctor` to find the cause".to_owned()),
             OpsError::NoSuchProfile { nearest, known, .. } => Some(meant(nearest, "profiles", known)),
             OpsError::NoSuchRole { nearest, known, .. } => {
-                let own = "; make one: `[role.NAME]` in the manifest, or an agent file in .claude/agents";
+                let own = "; define one as `[role.NAME]` in the manifest, or as an agent file in .claude/agents";
                 Some(meant(nearest, "roles", known) + own)
             }
-            OpsError::Role { .. } => Some("its form is explained in docs/roles.md".to_owned()),
-            OpsError::Profile { .. } => Some("every key is explained in docs/profiles.md".to_owned()),
+            OpsError::Role { .. } => Some("the format is described in docs/roles.md".to_owned()),
+            OpsError::Profile { .. } => Some("the keys are described in docs/profiles.md".to_owned()),
             OpsError::Usage { hint, .. } => hint.clone(),
             OpsError::LiveMembers { team, .. } => {
                 Some(format!("run `phalanx shutdown --all -t {team}` first, or add `--force`"))
             }
             OpsError::Nested { .. } => Some(
-                "ask the lead for it: `phalanx send team-lead TEXT`, or allow it with `max_depth` in the manifest's [team]"
+                "ask the lead to do it (`phalanx send team-lead TEXT`), or allow it with `max_depth` in the manifest's [team]"
                     .to_owned(),
             ),
             OpsError::LedByAnother { team, .. } => Some(format!(
-                "look at it with `phalanx status -t {team}`, end it with `phalanx down -t {team}`"
+                "show it with `phalanx status -t {team}`, or end it with `phalanx down -t {team}`"
             )),
             OpsError::LedByStranger { team, unseen, .. } => Some(match unseen {
                 false => format!(
-                    "write to it (`phalanx send`), or end that program and then `phalanx lead -t {team}`"
+                    "send it a message with `phalanx send`, or end that program and run `phalanx lead -t {team}`"
                 ),
-                true => format!("if it has ended, take the team over: `phalanx adopt -t {team}`"),
+                true => format!("if that process has ended, take the team over with `phalanx adopt -t {team}`"),
             }),
             OpsError::TeamTaken { team, alive: true } => {
-                Some(format!("choose another name, or end it: `phalanx down -t {team}`"))
+                Some(format!("choose another name, or end that team with `phalanx down -t {team}`"))
             }
             OpsError::TeamTaken { team, alive: false } => Some(format!(
-                "take it over with `phalanx adopt -t {team}`, or remove it with `phalanx team delete -t {team}`"
+                "take it over with `phalanx adopt -t {team}`, or delete it with `phalanx team delete -t {team}`"
             )),
             OpsError::ReadsNoMail { .. } => {
                 Some("only members whose program reads a mailbox can be written to".to_owned())
             }
             OpsError::NothingToAttach { team, members } => members
                 .first()
-                .map(|name| format!("see what it prints with `phalanx logs {name} -f -t {team}`")),
+                .map(|name| format!("follow its output with `phalanx logs {name} -f -t {team}`")),
             OpsError::NotProven { name, .. } => Some(format!("see why with `phalanx explain {name}`")),
-            OpsError::NoPlace { .. } => Some("see who runs with `phalanx status`".to_owned()),
+            OpsError::NoPlace { .. } => Some("list running members with `phalanx status`".to_owned()),
             OpsError::CannotDo(BackendError::CannotDo { backend: BackendKind::Tmux, .. }) => {
                 Some("bring the team to this terminal with `phalanx attach`".to_owned())
             }
             OpsError::CannotDo(BackendError::CannotDo { backend: BackendKind::Pty, .. }) => {
                 Some("bring a member to this terminal with `phalanx attach NAME`".to_owned())
             }
-            OpsError::CannotDo(_) => Some("see what a member prints with `phalanx logs NAME -f`".to_owned()),
+            OpsError::CannotDo(_) => Some("follow a member's output with `phalanx logs NAME -f`".to_owned()),
             OpsError::NotAttachable { name, team, .. } => {
-                Some(format!("see what it has printed with `phalanx logs {name} -t {team}`"))
+                Some(format!("show its output with `phalanx logs {name} -t {team}`"))
             }
             OpsError::NotTheSpeaker { owner: Some(owner), .. } => {
-                Some(format!("leave `--as` away, or speak as yourself: `--as {owner}`"))
+                Some(format!("omit `--as`, or use `--as {owner}`"))
             }
             OpsError::NotTheSpeaker { owner: None, .. } => {
-                Some("a person at this terminal goes on with `env -u PHALANX_TOKEN phalanx …`".to_owned())
+                Some("if you are a person at this terminal, use `env -u PHALANX_TOKEN phalanx …`".to_owned())
             }
             OpsError::Worktree(e) => worktree_hint(e),
             OpsError::NoWorktree { known, .. } if known.is_empty() => {
-                Some("a member gets one with `phalanx spawn NAME --worktree`".to_owned())
+                Some("give a member one with `phalanx spawn NAME --worktree`".to_owned())
             }
             OpsError::NoWorktree { known, .. } => Some(format!("worktrees: {}", names(known))),
             OpsError::WorktreeInUse { name, .. } => Some(format!("end it first: `phalanx shutdown {name}`")),
             OpsError::NoWorktreesHere { .. } => {
-                Some("make one with `git worktree add`, and name it with `--cwd`".to_owned())
+                Some("create one with `git worktree add` and pass it with `--cwd`".to_owned())
             }
-            OpsError::NoSuchRule { .. } => Some("see them with `phalanx rules`; those of roles and members stand in the manifest".to_owned()),
+            OpsError::NoSuchRule { .. } => Some("list them with `phalanx rules`; rules of roles and members are set in the manifest".to_owned()),
             OpsError::NotTheLead { .. } => Some("ask the lead: `phalanx send team-lead TEXT`".to_owned()),
-            OpsError::Decided { .. } => Some("see what was asked with `phalanx requests --all`".to_owned()),
+            OpsError::Decided { .. } => Some("list all requests with `phalanx requests --all`".to_owned()),
             OpsError::NotAllowed { .. } => Some("choose another mode".to_owned()),
-            OpsError::TooDeep { max, .. } => Some(format!("write at most `max_depth = {max}` in its [team]")),
-            OpsError::OnlyInThePane { name, .. } => Some(format!("go there with `phalanx attach {name}`")),
+            OpsError::TooDeep { max, .. } => Some(format!("use at most `max_depth = {max}` in its [team]")),
+            OpsError::OnlyInThePane { name, .. } => Some(format!("answer it there: `phalanx attach {name}`")),
             OpsError::NotInterruptible { .. } => Some("send it without `--urgent`".to_owned()),
             OpsError::HookRefused { task, .. } => {
-                Some(format!("do what it asks for, then again `phalanx task complete {task}`"))
+                Some(format!("fix what the hook reports, then run `phalanx task complete {task}` again"))
             }
             OpsError::NotOurMember { .. } => Some("ask the lead that started it".to_owned()),
             OpsError::NotYours { .. } => Some("a member answers for itself: `--as NAME`".to_owned()),
-            OpsError::Answered { .. } => Some("see what became of it with `phalanx events`".to_owned()),
+            OpsError::Answered { .. } => Some("see what happened to it with `phalanx events`".to_owned()),
             OpsError::BackendUnavailable { .. }
             | OpsError::Name(_)
             | OpsError::File(_)
@@ -366,15 +366,15 @@ fn worktree_kind(e: &WorktreeError) -> Kind {
 fn worktree_hint(e: &WorktreeError) -> Option<String> {
     match e {
         WorktreeError::NotARepository { .. } => {
-            Some("say where the repository is with `--cwd DIR`, or leave `--worktree` away".to_owned())
+            Some("pass the repository with `--cwd DIR`, or omit `--worktree`".to_owned())
         }
         WorktreeError::Bare { .. } => Some("use a clone that has a working directory".to_owned()),
         WorktreeError::Unborn { .. } => Some("commit something first: `git commit --allow-empty`".to_owned()),
         WorktreeError::Taken { path } => {
-            Some(format!("look at what is in it, then `git worktree remove {path}`"))
+            Some(format!("check its content, then run `git worktree remove {path}`"))
         }
         WorktreeError::BranchTaken { branch } => Some(format!(
-            "go on with it: `--worktree={branch}`; or delete it first: `git branch -d {branch}`"
+            "reuse the branch with `--worktree={branch}`, or delete it first with `git branch -d {branch}`"
         )),
         WorktreeError::Git { .. }
         | WorktreeError::Copy { .. }
@@ -423,21 +423,21 @@ fn store_hint(e: &StoreError) -> Option<String> {
             Some(format!("members: {}", list(known.iter().map(ToString::to_string).collect())))
         }
         StoreError::TeamTaken { name } => {
-            Some(format!("choose another name, or end it: `phalanx down -t {name}`"))
+            Some(format!("choose another name, or end that team with `phalanx down -t {name}`"))
         }
-        StoreError::MemberTaken { team, holder } => {
-            Some(format!("choose another name, or end it: `phalanx shutdown {holder} -t {team}`"))
-        }
+        StoreError::MemberTaken { team, holder } => Some(format!(
+            "choose another name, or end that member with `phalanx shutdown {holder} -t {team}`"
+        )),
         StoreError::TeamFull { .. } => {
             Some("shut a member down first, or raise `max_members` in the manifest".to_owned())
         }
         StoreError::BoxFull { owner, .. } => {
-            Some(format!("its reader has to read first: `phalanx inbox --as {owner}`"))
+            Some(format!("its owner must read it first: `phalanx inbox --as {owner}`"))
         }
         StoreError::MessageTooLong { .. } => Some("write it to a file and send the file's path".to_owned()),
-        StoreError::NewerFormat { .. } => Some("use the newer phalanx that made this team".to_owned()),
+        StoreError::NewerFormat { .. } => Some("use the newer phalanx that created this team".to_owned()),
         StoreError::NotOver { .. } => {
-            Some("wait for its end, or delete it all the same with `--force`".to_owned())
+            Some("wait until it ends, or delete it anyway with `--force`".to_owned())
         }
         StoreError::AtCapacity(full) => Some(format!(
             "wait for one of them (`phalanx wait --until task={}`), give it to another member, leave it without an \
@@ -445,7 +445,7 @@ fn store_hint(e: &StoreError) -> Option<String> {
             full.open.first().map(ToString::to_string).unwrap_or_default(),
             full.key()
         )),
-        StoreError::NotYours { .. } => Some("speak as its owner or as the lead: `--as NAME`".to_owned()),
+        StoreError::NotYours { .. } => Some("act as its owner or as the lead with `--as NAME`".to_owned()),
         _ => None,
     }
 }

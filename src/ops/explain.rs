@@ -144,7 +144,7 @@ fn happened(event: &Event) -> Happened {
 
 fn because(state: &str, record: Option<&MemberRecord>) -> String {
     let Some(record) = record else {
-        return "phalanx did not start it: the team file is all that is known".to_owned();
+        return "phalanx did not start it; only the team file describes it".to_owned();
     };
     let recorded = record.state.as_str();
     if state != recorded {
@@ -152,17 +152,17 @@ fn because(state: &str, record: Option<&MemberRecord>) -> String {
     }
     let reason = record.reason.as_deref().map(|reason| format!(": {reason}")).unwrap_or_default();
     let words = match record.state {
-        MemberState::Pending => "it was asked for, and no place was made yet",
-        MemberState::Starting => "its launcher has a place, and it has not proven that it runs",
-        MemberState::Working => "it said that it works",
-        MemberState::Idle => "it runs and has nothing to do",
-        MemberState::AwaitingPlan => "it sent a plan and waits for an answer",
-        MemberState::AwaitingPermission => "it asked for a permission and waits for an answer",
-        MemberState::ShutdownRequested => "it was asked to end and has not answered",
-        MemberState::Completed => "it ended as agreed, or with exit code 0",
-        MemberState::Failed => "its program ended by itself, and not well",
-        MemberState::Killed => "phalanx ended it without its consent",
-        MemberState::Disappeared => "its processes went and nobody had asked for it",
+        MemberState::Pending => "its start was requested; no placement exists yet",
+        MemberState::Starting => "its placement exists; its program has not started yet",
+        MemberState::Working => "it reported that it is working",
+        MemberState::Idle => "running, no task assigned",
+        MemberState::AwaitingPlan => "it sent a plan and is waiting for an answer",
+        MemberState::AwaitingPermission => "it requested a permission and is waiting for an answer",
+        MemberState::ShutdownRequested => "it was asked to shut down and has not answered",
+        MemberState::Completed => "it shut down on request, or exited with code 0",
+        MemberState::Failed => "its program exited with a failure",
+        MemberState::Killed => "phalanx terminated it without its approval",
+        MemberState::Disappeared => "its processes disappeared without a shutdown request",
     };
     format!("{words}{reason}")
 }
@@ -225,12 +225,12 @@ fn on_roster(team: &TeamStore, name: &MemberName) -> Result<Vec<Fact>, OpsError>
     let fact =
         |what, value: &str, key| Fact { what, value: value.to_owned(), source: format!("{file}: {key}") };
     let Some(member) = roster.member(name) else {
-        return Ok(vec![fact("roster", "not on the team any more", "members")]);
+        return Ok(vec![fact("roster", "no longer on the roster", "members")]);
     };
     let pane = if member.pane_id.is_empty() { "no pane" } else { &member.pane_id };
     let mut facts = vec![fact("roster", &format!("on the team, {pane}"), "members")];
     if roster.hidden_pane_ids.contains(&member.pane_id) {
-        facts.push(fact("hidden", "its pane is out of sight", "hiddenPaneIds"));
+        facts.push(fact("hidden", "its pane is hidden", "hiddenPaneIds"));
     }
     Ok(facts)
 }
@@ -239,7 +239,7 @@ fn process(id: ProcessId) -> String {
     let life = match Life::from(proc::liveness(id.pid, id.start)) {
         Life::Alive => "alive",
         Life::Dead => "dead",
-        Life::Unknown => "the system does not tell whether it lives",
+        Life::Unknown => "the system cannot say whether it is running",
     };
     format!("process {}: {life}", id.pid)
 }
@@ -281,15 +281,17 @@ fn task(team: &TeamStore, name: &MemberName) -> Result<Option<String>, OpsError>
 }
 
 fn next(state: &str, record: Option<&MemberRecord>, name: &MemberName, team: &TeamName) -> Vec<String> {
-    let Some(record) = record else { return vec!["what its own lead writes into the team file".to_owned()] };
+    let Some(record) = record else {
+        return vec!["changes that its own lead writes to the team file".to_owned()];
+    };
     let gone = state != record.state.as_str();
     let mut next: Vec<String> = match gone {
-        true => vec!["a lead takes it off the team at its next look".to_owned()],
+        true => vec!["the lead removes it from the roster on its next check".to_owned()],
         false => record.state.ways_on().map(|(cause, to, _)| format!("{cause}: {}", to.as_str())).collect(),
     };
     next.push(match record.state.is_over() || gone {
         true => format!("`phalanx spawn {name} -t {team}` starts a new run"),
-        false => format!("`phalanx shutdown {name} -t {team}` asks it to end"),
+        false => format!("`phalanx shutdown {name} -t {team}` asks it to shut down"),
     });
     next
 }

@@ -87,7 +87,7 @@ fn placed(
     }
     match record.placement.clone() {
         Some(placement) => Ok((record, placement)),
-        None => Err(no_place("it was not placed yet")),
+        None => Err(no_place("it has no placement yet")),
     }
 }
 

@@ -60,13 +60,17 @@ pub(crate) fn note(
 }
 
 fn describe(debt: Debt, screen: &str) -> String {
-    format!("task #{} was given to it {} ago and is not begun; {screen}", debt.task, time::human(debt.for_ms))
+    format!(
+        "task #{} was assigned to it {} ago and has not been started; {screen}",
+        debt.task,
+        time::human(debt.for_ms)
+    )
 }
 
 fn words(name: &MemberName, reason: &str) -> String {
     format!(
-        "{name} is unresponsive: {reason}. It lives, and nothing was done to it: look at it with `phalanx peek {name}`, write to \
-         it, give the task to somebody else, or end it with `phalanx shutdown {name}`."
+        "{name} is unresponsive: {reason}. It is still running, and phalanx has not touched it. Check its screen with `phalanx peek {name}`, \
+         send it a message, reassign the task, or end it with `phalanx shutdown {name}`."
     )
 }
 

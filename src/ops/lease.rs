@@ -86,7 +86,7 @@ pub(crate) fn must_not_be_led(team: &TeamStore) -> Result<(), OpsError> {
 /// Says in the team file, where other programs look, that this process leads.
 pub(crate) fn announce(team: &TeamStore) -> Result<(), OpsError> {
     if let Some(Stranger { lead, .. }) = stranger(team)? {
-        let text = format!("taken over from process {}, which says that it leads", lead.pid);
+        let text = format!("taken over from process {}, which claims to lead", lead.pid);
         team.record(Note::of(EventKind::Warning).with("text", text))?;
     }
     let me = this_process();

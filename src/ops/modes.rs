@@ -35,7 +35,7 @@ pub(crate) fn set(
         return Err(OpsError::NotTheLead { speaker: ctx.speaker.clone() });
     }
     if mode == Mode::Delegate {
-        return Err(OpsError::NotAllowed { problem: "mode `delegate` is for leads only".to_owned() });
+        return Err(OpsError::NotAllowed { problem: "mode `delegate` is only for leads".to_owned() });
     }
     if let Some(own) = lead_mode(team)?.filter(|own| mode.reach() > own.reach()) {
         return Err(OpsError::NotAllowed { problem: above(own, mode) });

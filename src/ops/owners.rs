@@ -73,7 +73,7 @@ pub(super) fn freed(team: &TeamStore, by: &MemberName, tasks: &[TaskId]) -> Resu
             continue;
         }
         let text = format!(
-            "Task #{} \"{}\" is yours and can be begun now: what blocked it is over.",
+            "Task #{} \"{}\" is assigned to you and no longer blocked: you can start it now.",
             task.id, task.subject
         );
         say(team, by, &owner, &Message::Text(text), task.extra.event.clone())?;

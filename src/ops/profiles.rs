@@ -97,9 +97,9 @@ fn own_names(ctx: &Context) -> Result<Vec<String>, OpsError> {
 fn read(file: &Path) -> Result<String, OpsError> {
     let unreadable = |problem: &str| OpsError::Usage {
         problem: format!("profile {}: {problem}", file.display()),
-        hint: Some("every key is explained in docs/profiles.md".to_owned()),
+        hint: Some("the keys are described in docs/profiles.md".to_owned()),
     };
-    let bytes = fs::read(file, LARGEST)?.ok_or_else(|| unreadable("it is gone"))?;
+    let bytes = fs::read(file, LARGEST)?.ok_or_else(|| unreadable("it no longer exists"))?;
     String::from_utf8(bytes).map_err(|_| unreadable("it is not UTF-8 text"))
 }
 

@@ -61,7 +61,7 @@ fn ended(team: &TeamStore) -> Result<Vec<(MemberRecord, Retirement)>, OpsError> 
     Ok(records.filter_map(|record| retirement(&record).map(|retirement| (record, retirement))).collect())
 }
 
-/// How a run that is over came to its end; none while it is not over.
+/// How a run that has ended came to its end; none while it is not over.
 fn retirement(record: &MemberRecord) -> Option<Retirement> {
     let cause = match record.state {
         MemberState::Completed => Cause::Released,
@@ -76,7 +76,7 @@ fn retirement(record: &MemberRecord) -> Option<Retirement> {
         | MemberState::AwaitingPermission
         | MemberState::ShutdownRequested => return None,
     };
-    let reason = record.reason.clone().unwrap_or_else(|| "its run was over".to_owned());
+    let reason = record.reason.clone().unwrap_or_else(|| "its run had ended".to_owned());
     Some(Retirement { name: record.name.clone(), incarnation: record.incarnation.clone(), cause, reason })
 }
 
@@ -96,7 +96,7 @@ fn complete(
         match ended {
             Ok(()) => gone.push(retirement.clone()),
             Err(e) => {
-                let text = format!("could not be ended: {e}");
+                let text = format!("could not be terminated: {e}");
                 let note = Note::of(EventKind::Warning).member(&retirement.name).with("text", text);
                 team.record(note)?;
             }

@@ -67,23 +67,23 @@ fn words(name: &MemberName, task: &Task, step: Step) -> Vec<(MemberName, String)
         Step::First => Vec::new(),
         Step::Reminder { nth, of } => {
             let text = format!(
-                "Reminder {nth} of {of}: {called} is in progress and yours, and nothing is heard of it. Say how it stands with \
-                 `phalanx send team-lead TEXT`, or end it with `phalanx task complete {id}`."
+                "Reminder {nth} of {of}: {called} is in progress and assigned to you, but has had no update. Report its status with \
+                 `phalanx send team-lead TEXT`, or complete it with `phalanx task complete {id}`."
             );
             vec![(name.clone(), text)]
         }
         Step::Escalation { after, mode } => {
-            let what = format!("{called} is in progress, and nothing is heard of it (reminders: {after})");
+            let what = format!("{called} is in progress, but has had no update after {after} reminders");
             match mode {
                 Escalation::NotifyLead => vec![(
                     MemberName::lead(),
                     format!(
-                        "{name}: {what}: write to {name}, look at it with `phalanx peek {name}`, or give the task to somebody else."
+                        "{name}: {what}. Send {name} a message, check its screen with `phalanx peek {name}`, or reassign the task."
                     ),
                 )],
                 Escalation::FailTask => vec![
-                    (name.clone(), format!("{what}: it is failed now. Stop working on it.")),
-                    (MemberName::lead(), format!("{name}: {what}: it is failed now.")),
+                    (name.clone(), format!("{what}. It has been marked as failed. Stop working on it.")),
+                    (MemberName::lead(), format!("{name}: {what}. It has been marked as failed.")),
                 ],
             }
         }

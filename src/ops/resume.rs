@@ -21,7 +21,7 @@ use crate::sys::proc::Liveness;
 /// So many of the last events of its run are told to a member that is started again.
 const TOLD: usize = 12;
 /// What stands between its first message and what it is told of its last run.
-const AGAIN: &str = "You are started again.";
+const AGAIN: &str = "You have been restarted.";
 /// The events of its run that it is told of.
 const TASKS: [(EventKind, &str); 4] = [
     (EventKind::TaskClaimed, "began"),
@@ -150,9 +150,9 @@ fn told(first: Option<&str>, record: &MemberRecord, journal: &[Event]) -> String
     let reason = reason.unwrap_or("its process is gone");
     let mut whole = first.map(|first| format!("{first}\n\n")).unwrap_or_default();
     // Writing to a string cannot fail.
-    let _ = write!(whole, "{AGAIN} Your last run ended: {}.", text::line(reason));
+    let _ = write!(whole, "{AGAIN} Your previous run ended: {}.", text::line(reason));
     if !lines.is_empty() {
-        let _ = write!(whole, " What the journal has of it:\n{}", lines.join("\n"));
+        let _ = write!(whole, " Its last events:\n{}", lines.join("\n"));
     }
     whole
 }

@@ -131,11 +131,11 @@ fn notice(one: &Retirement, released: &[TaskId]) -> Message {
     let Retirement { name, cause, reason, .. } = one;
     let mut message = match cause {
         Cause::Released | Cause::Forced => format!("{name} has shut down."),
-        _ => format!("{name} has ended: {reason}."),
+        _ => format!("{name} has exited: {reason}."),
     };
     if !released.is_empty() {
         let ids: Vec<String> = released.iter().map(|id| format!("#{id}")).collect();
-        message.push_str(&format!(" Its tasks are free again: {}.", ids.join(", ")));
+        message.push_str(&format!(" Its tasks were released: {}.", ids.join(", ")));
     }
     Message::TeammateTerminated(TeammateTerminated { message })
 }

@@ -94,9 +94,9 @@ fn places(ctx: &Context, cwd: &Path) -> Vec<(PathBuf, Option<PathBuf>)> {
 fn read(path: &Path, inside: Option<&Path>) -> Result<AgentFile, String> {
     let real = fs::canonical(path).map_err(|e| plain(&e))?;
     if inside.is_some_and(|inside| !real.starts_with(inside)) {
-        return Err("it is a link that leads out of its repository".to_owned());
+        return Err("it is a symbolic link that points outside its repository".to_owned());
     }
-    let bytes = fs::read(&real, LARGEST).map_err(|e| plain(&e))?.ok_or("it is gone")?;
+    let bytes = fs::read(&real, LARGEST).map_err(|e| plain(&e))?.ok_or("it no longer exists")?;
     AgentFile::parse(&String::from_utf8(bytes).map_err(|_| "it is not UTF-8 text".to_owned())?)
 }
 

@@ -121,6 +121,7 @@ fn knows_rules(ctx: &Context, team: &TeamStore, name: &MemberName) -> Result<boo
 }
 
 fn no_rules_here(team: &TeamStore) -> OpsError {
-    let problem = format!("team `{}` was not made by phalanx, which keeps no rules for it", team.name());
+    let problem =
+        format!("team `{}` was not created by phalanx, so phalanx manages no rules for it", team.name());
     OpsError::Usage { problem, hint: Some("its own lead decides what its members may do".to_owned()) }
 }

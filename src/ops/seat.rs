@@ -144,15 +144,13 @@ fn words(question: &Question) -> String {
         format!("`phalanx answer {id} --approve` or `phalanx answer {id} --reject --reason \"why\"`");
     if let Some(Ask::Plan(plan)) = question.ask() {
         let plan = plan.plan_content.unwrap_or_else(|| question.summary());
-        return format!(
-            "{from} asks whether it may carry out this plan. Read it, and answer: {answer}.\n\n{plan}"
-        );
+        return format!("{from} asks for approval of this plan. Read it and answer with {answer}.\n\n{plan}");
     }
-    let asks = format!("{from} asks for a permission: {}", text::short(&question.summary(), SUMMARY));
+    let asks = format!("{from} asks for permission: {}", text::short(&question.summary(), SUMMARY));
     match question.answered_by() {
-        Some(AnsweredBy::Pane) => format!("{asks}. Only a person can answer that, in {from}'s pane."),
+        Some(AnsweredBy::Pane) => format!("{asks}. Only a person can answer this, in {from}'s pane."),
         Some(AnsweredBy::Keys) | None => format!(
-            "{asks}. Unless you were told how to decide such things, ask the person at this terminal first: {answer}."
+            "{asks}. Unless you have instructions for such decisions, ask the person at this terminal first. Answer with {answer}."
         ),
     }
 }

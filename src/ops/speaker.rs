@@ -32,7 +32,7 @@ pub(crate) fn check(ctx: &Context, team: &TeamStore) -> Result<(), OpsError> {
         return Ok(());
     }
     let who = holder(owner.as_ref());
-    let text = format!("{who} tried to speak as `{}`, and was refused", ctx.speaker);
+    let text = format!("{who} tried to act as `{}` and was refused", ctx.speaker);
     let note = Note { member: owner.clone(), ..Note::of(EventKind::Warning) };
     team.record(note.with("text", text))?;
     Err(OpsError::NotTheSpeaker { speaker: ctx.speaker.clone(), owner })

@@ -109,7 +109,7 @@ impl<'a> One<'a> {
         let processes = [self.launcher(), self.program()].into_iter().flatten();
         match processes.into_iter().find(|process| !is_dead(*process)) {
             Some(left) => Err(OpsError::NotEnded {
-                what: format!("process {} of `{}` is still there", left.pid, self.record.name),
+                what: format!("process {} of `{}` is still running", left.pid, self.record.name),
             }),
             None => Ok(()),
         }

@@ -70,7 +70,7 @@ pub(crate) enum Composer {
 pub(crate) fn judge(profile: &Profile, look: &Look) -> Finding {
     let fitting = profile.rules.iter().find_map(|rule| Some((rule, rule.fits(look)?)));
     let Some((rule, evidence)) = fitting else {
-        let evidence = "no rule fits".to_owned();
+        let evidence = "no rule matches".to_owned();
         return Finding {
             state: ScreenState::Unknown,
             rule: String::new(),

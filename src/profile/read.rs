@@ -100,14 +100,14 @@ fn answers(root: &Section, rules: &[Rule], faults: &mut Faults) -> BTreeMap<Stri
     let mut answers = BTreeMap::new();
     let Some(value) = root.value("answers") else { return answers };
     let DeValue::Table(table) = value.get_ref() else {
-        faults.add(&value.span(), "`answers` must be tables, [answers.RULE]");
+        faults.add(&value.span(), "`answers` must contain tables: [answers.RULE]");
         return answers;
     };
     for (name, value) in table {
         let said = match rules.iter().find(|rule| rule.name == **name.get_ref()) {
             None => Some("names no rule"),
             Some(rule) if !matches!(rule.state, ScreenState::Dialog(_)) => {
-                Some("is for a rule without a dialog")
+                Some("refers to a rule that is not a dialog")
             }
             Some(rule) if !rule.has_text() => {
                 Some("is for a rule without a group `(?<text>…)`: what it asks could not be compared")
@@ -185,7 +185,7 @@ fn groups(section: &Section, key: &str, faults: &mut Faults) -> Vec<Group> {
         return Vec::new();
     };
     if array.is_empty() {
-        faults.add(&value.span(), format!("`{key}` in {} names no program", section.title));
+        faults.add(&value.span(), format!("`{key}` in {} does not name a program", section.title));
     }
     let mut groups = Vec::new();
     for item in array {
@@ -283,7 +283,7 @@ fn rules(sections: &[Section], faults: &mut Faults) -> Vec<Rule> {
         let Some(rule) = rule(section, faults) else { continue };
         if rules.iter().any(|other| other.name == rule.name) {
             let place = section.value("name").map_or(section.span.clone(), Spanned::span);
-            faults.add(&place, format!("there are two rules `{}`", rule.name));
+            faults.add(&place, format!("duplicate rule `{}`", rule.name));
         }
         rules.push(rule);
     }

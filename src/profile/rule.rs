@@ -30,7 +30,7 @@ impl Pattern {
         built.map(Pattern).map_err(|e| {
             let said = e.to_string();
             let last = said.lines().last().unwrap_or_default().trim().trim_start_matches("error: ");
-            format!("is not a pattern: {last}")
+            format!("is not a valid pattern: {last}")
         })
     }
 
@@ -246,7 +246,7 @@ impl Rule {
         let found: Option<Vec<&str>> = self.patterns.iter().map(|pattern| pattern.find(&text)).collect();
         let words: Vec<&str> = found?.into_iter().chain(title).map(str::trim).collect();
         if words.is_empty() {
-            return Some(format!("nothing drawn for {} ms", look.quiet_ms));
+            return Some(format!("no output for {} ms", look.quiet_ms));
         }
         Some(words.join(" … "))
     }

@@ -48,7 +48,11 @@ fn pm_01_keys_answer_permissions_only_and_what_is_asked_is_known() {
     assert_eq!(own.answers.get("trust"), Some(&answer));
     for (rule, keys, said) in [
         (rule("other", "dialog:trust", "(?<text>.)"), keys, "`trust` in [answers] names no rule"),
-        (rule("trust", "idle", "(?<text>.)"), keys, "`trust` in [answers] is for a rule without a dialog"),
+        (
+            rule("trust", "idle", "(?<text>.)"),
+            keys,
+            "`trust` in [answers] refers to a rule that is not a dialog",
+        ),
         (rule("trust", "dialog:trust", "."), keys, "is for a rule without a group `(?<text>…)`"),
         (rule("trust", "dialog:trust", "(?<text>.)"), "[answers.trust]\nallow = \"y\"\n", "has no `deny`"),
         (rule("trust", "dialog:trust", "(?<text>.)"), "[answers]\ntrust = \"y\"\n", "must be a table"),
@@ -130,7 +134,10 @@ fn faults_have_their_place_and_the_nearest_key() {
         "4:1: [[rule]] needs `match`, `title`, `progress` or `quiet_ms`"
     );
     let rule = |more: &str| fault(&format!("[[rule]]\nname = \"a\"\nstate = \"idle\"\n{more}"));
-    assert_eq!(rule("match = [\"a(\"]\n"), "7:10: `match` in [[rule]] is not a pattern: unclosed group");
+    assert_eq!(
+        rule("match = [\"a(\"]\n"),
+        "7:10: `match` in [[rule]] is not a valid pattern: unclosed group"
+    );
     assert_eq!(
         rule("match = [\"a\"]\narea = \"last 0\"\n"),
         "8:8: no area `last 0`; known: whole, last N, cursor row, title"
@@ -183,7 +190,7 @@ fn the_first_rule_that_fits_decides_and_says_why() {
     assert_eq!(found.evidence, "trust? … yes");
     assert_eq!(judge(&profile, &look(&["do you trust?", "yes", "x"])).rule, "any");
     let nothing = judge(&profile, &look(&["busy"]));
-    assert_eq!((nothing.state, nothing.evidence.as_str()), (ScreenState::Unknown, "no rule fits"));
+    assert_eq!((nothing.state, nothing.evidence.as_str()), (ScreenState::Unknown, "no rule matches"));
 }
 
 #[test]

@@ -204,7 +204,7 @@ fn last_of<T>(
     let Some(path) = &place.last else { return Ok(None) };
     let parsed = fs::read(path, MAX_FILE)?.and_then(|bytes| parse(&bytes).ok());
     if parsed.is_some() {
-        copy_aside(place, "it was left empty; what it held before stands in for it")?;
+        copy_aside(place, "it was left empty; using its previous content")?;
     }
     Ok(parsed)
 }
@@ -222,7 +222,7 @@ fn first_of<T>(
     let Some(Ok(_)) = values.next() else { return Ok(None) };
     let parsed = parse(&bytes[..values.byte_offset()]).ok();
     if parsed.is_some() {
-        copy_aside(place, "two programs wrote it at once; what the later one wrote counts")?;
+        copy_aside(place, "two programs wrote it at the same time; using the later write")?;
     }
     Ok(parsed)
 }

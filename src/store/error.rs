@@ -12,17 +12,17 @@ use crate::sys::lock::LockError;
 /// Why the store could not do what was asked. Nothing was half done.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum StoreError {
-    #[error("there is no team `{name}`")]
+    #[error("team `{name}` does not exist")]
     NoSuchTeam { name: TeamName, known: Vec<TeamName> },
-    #[error("there is a team `{name}` already")]
+    #[error("team `{name}` already exists")]
     TeamTaken { name: TeamName },
     #[error("team `{team}` has no member `{name}`")]
     NoSuchMember { team: TeamName, name: MemberName, known: Vec<MemberName> },
-    #[error("team `{team}` has a member `{holder}` already")]
+    #[error("team `{team}` already has a member `{holder}`")]
     MemberTaken { team: TeamName, holder: MemberName },
-    #[error("team `{team}` has its {max} members already")]
+    #[error("team `{team}` is full: it has its maximum of {max} members")]
     TeamFull { team: TeamName, max: usize },
-    #[error("there is no request `{id}`")]
+    #[error("request `{id}` does not exist")]
     NoSuchRequest { id: RequestId },
     #[error("{0} ({code})", code = .0.code())]
     Refused(#[from] Refusal),
@@ -32,23 +32,23 @@ pub(crate) enum StoreError {
     NotYours { id: TaskId, owner: Option<String> },
     #[error("task {id} is {}", .state.as_str())]
     NotOver { id: TaskId, state: TaskState },
-    #[error("task {id} is {} already, it can only be renamed and described anew", .state.as_str())]
+    #[error("task {id} is already {}; only its subject and description can change", .state.as_str())]
     Over { id: TaskId, state: TaskState },
-    #[error("task {blocker} cannot come before task {task}: {} would wait for each other", circle(.path))]
+    #[error("task {blocker} cannot block task {task}: {} would form a cycle", circle(.path))]
     Circle { task: TaskId, blocker: TaskId, path: Vec<TaskId> },
     #[error("`{}` is at capacity ({}/{}), open{}: {}", .0.owner, .0.open.len(), .0.limit, from(.0), ids(.0))]
     AtCapacity(Full),
-    #[error("a message of {bytes} bytes is too long: {limit} is the most")]
+    #[error("a message of {bytes} bytes is too long; the limit is {limit}")]
     MessageTooLong { bytes: usize, limit: usize },
-    #[error("the mailbox of {owner} is full: {limit} bytes are the most")]
+    #[error("the mailbox of {owner} is full; the limit is {limit} bytes")]
     BoxFull { owner: MemberName, limit: u64 },
-    #[error("{path} cannot be read ({problem}); it is left as it is, a copy is {copy}", path = path.display(), copy = copy.display())]
+    #[error("cannot parse {path}: {problem}; the file was left unchanged, with a copy at {copy}", path = path.display(), copy = copy.display())]
     Corrupt { path: PathBuf, problem: String, copy: PathBuf },
-    #[error("{path} has form {found}, this phalanx writes form {known}", path = path.display())]
+    #[error("{path} has format version {found}; this phalanx supports version {known}", path = path.display())]
     NewerFormat { path: PathBuf, found: u64, known: u32 },
-    #[error("{path} kept changing under us for {tries} tries", path = path.display())]
+    #[error("{path} changed during each of {tries} attempts to read it", path = path.display())]
     Contended { path: PathBuf, tries: u32 },
-    #[error("the lock of {path} was taken from us before the change was published", path = path.display())]
+    #[error("the lock of {path} was lost before the change was written", path = path.display())]
     LockLost { path: PathBuf },
     #[error(transparent)]
     Name(#[from] IdError),

@@ -41,7 +41,7 @@ pub(crate) fn enter_dir(dir: &Path) -> Result<(), FsError> {
 /// The file that this process runs.
 pub(crate) fn current_exe() -> Result<PathBuf, FsError> {
     env::current_exe()
-        .map_err(|source| FsError::io("find our own program", Path::new("/proc/self/exe"), source))
+        .map_err(|source| FsError::io("find the phalanx executable", Path::new("/proc/self/exe"), source))
 }
 
 /// `$HOME` when set, else what the password database says.

@@ -31,7 +31,7 @@ impl Listener {
     /// Makes the socket at `path`, where nothing may be yet. The directory has to be private: between its making and
     /// the change of its mode the socket has whatever the umask left.
     pub(crate) fn bind(path: &Path) -> Result<Listener, FsError> {
-        let fail = |source| FsError::io("make the socket", path, source);
+        let fail = |source| FsError::io("create the socket", path, source);
         let socket = UnixListener::bind(path).map_err(fail)?;
         let made = Listener { socket, path: path.to_owned(), made: identity(path)? };
         fs::set_permissions(path, Permissions::from_mode(0o600)).map_err(fail)?;

@@ -15,7 +15,7 @@ pub(crate) struct Identity {
     pub(crate) incarnation: Incarnation,
 }
 
-/// Does an errand. False: another run has this name now.
+/// Does an errand. False: another run now uses this name.
 pub(super) fn run_errand(
     ctx: &Context,
     team: &Team,

@@ -78,7 +78,7 @@ async fn work(ctx: &Context, team: &Team, me: &Identity, station: Station) -> Re
     let role = record.and_then(|record| record.wish.role);
     screen.line(&format!("{}: waiting for tasks", state.who()));
     if let Err(e) = &watch {
-        screen.line(&format!("{}: {e}; looking every {} s", state.who(), sweep.as_secs()));
+        screen.line(&format!("{}: {e}; polling every {} s", state.who(), sweep.as_secs()));
     }
     let mut driver = Driver { ctx, team, me, role, state, screen, alone, wakes, running: None };
     driver.step(Event::Tick);
@@ -228,7 +228,7 @@ impl Driver<'_> {
         Some(match asking {
             Ok(_) => Event::Held,
             Err(e) => {
-                let text = format!("hooks cannot be asked: {e}");
+                let text = format!("hooks could not be queried: {e}");
                 Event::TaskEnded(Err(Failure { text, lasting: false }))
             }
         })
@@ -332,7 +332,7 @@ fn gone() -> Event {
 }
 
 fn replaced() -> Event {
-    Event::Over("another run has this name now".to_owned())
+    Event::Over("another run now uses this name".to_owned())
 }
 
 #[cfg(test)]

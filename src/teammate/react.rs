@@ -196,7 +196,7 @@ fn see_task_end(state: &mut State, result: Result<(), Failure>, now: Timestamp, 
         }
         // The task has vanished or changed hands meanwhile.
         Err(lost) if lost.lasting => {
-            let text = format!("task #{} ended, but its end was not taken: {}", job.id, lost.text);
+            let text = format!("task #{} ended, but its result was not recorded: {}", job.id, lost.text);
             effects.push(Effect::Print(text.clone()));
             effects.push(Effect::Warn(text));
         }

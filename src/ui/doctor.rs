@@ -1,22 +1,24 @@
-//! What `doctor` found, the worst first. Pure.
+//! The report of `doctor`, most severe findings first.
 
 use super::paint::{Paint, Tint};
 use crate::model::text;
 use crate::ops::doctor::{Checked, Finding, Severity};
 
-/// The words and their look.
+/// The word and the colour of each severity.
 const SEVERITIES: [(Severity, &str, Tint); 3] = [
     (Severity::Problem, "problem", Tint::Bad),
     (Severity::Warning, "warning", Tint::Warn),
     (Severity::Note, "note", Tint::Dim),
 ];
-/// Everything behind the word of severity begins here.
+/// Indentation of everything after the severity.
 const INDENT: &str = "         ";
 
-/// One paragraph for each finding, and a line that sums up.
-pub(crate) fn doctor(checked: &Checked, paint: Paint) -> String {
-    let mut parts: Vec<String> = checked.findings.iter().map(|finding| paragraph(finding, paint)).collect();
-    parts.push(summary(checked));
+/// One paragraph for each finding, then a summary. Notes that require no action appear only when `verbose`.
+pub(crate) fn doctor(checked: &Checked, verbose: bool, paint: Paint) -> String {
+    let shown = |finding: &&Finding| verbose || finding.severity != Severity::Note || finding.fix.is_some();
+    let findings: Vec<&Finding> = checked.findings.iter().filter(shown).collect();
+    let mut parts: Vec<String> = findings.iter().map(|finding| paragraph(finding, paint)).collect();
+    parts.push(summary(checked, &findings));
     parts.join("\n")
 }
 
@@ -34,31 +36,31 @@ fn paragraph(finding: &Finding, paint: Paint) -> String {
         ),
     ];
     if let Some(failure) = &finding.failure {
-        lines.push(format!("{INDENT}not put right: {}", text::line(failure)));
+        lines.push(format!("{INDENT}not fixed: {}", text::line(failure)));
     }
     if let Some(fix) = finding.fix.as_ref().filter(|_| !finding.fixed) {
-        lines.push(format!("{INDENT}do: {}", text::line(fix)));
+        lines.push(format!("{INDENT}fix: {}", text::line(fix)));
     }
     lines.join("\n")
 }
 
-fn summary(checked: &Checked) -> String {
+fn summary(checked: &Checked, findings: &[&Finding]) -> String {
     let some = |n: usize, word: &str| format!("{n} {word}{}", if n == 1 { "" } else { "s" });
     let looked =
-        format!("{} and {} looked at", some(checked.teams, "team"), some(checked.servers, "tmux server"));
-    let open = |severity| checked.findings.iter().filter(|f| f.severity == severity && !f.fixed).count();
+        format!("checked {} and {}", some(checked.teams, "team"), some(checked.servers, "tmux server"));
+    let open = |severity| findings.iter().filter(|f| f.severity == severity && !f.fixed).count();
     let mut counts: Vec<String> = SEVERITIES
         .iter()
         .map(|(severity, word, _)| (open(*severity), word))
         .filter(|(n, _)| *n > 0)
         .map(|(n, word)| some(n, word))
         .collect();
-    let fixed = checked.findings.iter().filter(|f| f.fixed).count();
+    let fixed = findings.iter().filter(|f| f.fixed).count();
     if fixed > 0 {
-        counts.push(format!("{fixed} put right"));
+        counts.push(format!("{fixed} fixed"));
     }
     if counts.is_empty() {
-        format!("{looked}: all is well")
+        format!("{looked}: no problems found")
     } else {
         format!("{looked}: {}", counts.join(", "))
     }

@@ -139,7 +139,7 @@ impl Repository {
             (Some(0), _) => return Ok(()),
             (Some(code), _) => format!("exit code {code}"),
             (None, Some(signal)) => format!("signal {signal}"),
-            (None, None) => "an unknown end".to_owned(),
+            (None, None) => "an unknown exit status".to_owned(),
         };
         let said = text::plain(&String::from_utf8_lossy(&output.stderr));
         let said = text::last_lines(&said, 10);

@@ -267,11 +267,11 @@ fn tk_01_tk_04_cr_05_whoever_ends_a_task_may_die_before_it_says_so() {
         }
         let ended = stage.wait_event("demo", "task_completed", "1");
         assert_eq!((&ended["member"], &ended["detail"]["freed"]), (&json!("ada"), &json!(["2"])));
-        wait_for("bob to be told", || (messages(&stage, "bob", "can be begun now") == 1).then_some(()));
+        wait_for("bob to be told", || (messages(&stage, "bob", "you can start it now") == 1).then_some(()));
         stage.wait_event("demo", "member_left", "ada");
         adopt_again(&stage);
         assert_eq!((done(&stage), events(&stage, "task_completed").len()), (1, 1), "led: {led}");
-        assert_eq!(messages(&stage, "bob", "can be begun now"), 1, "led: {led}");
+        assert_eq!(messages(&stage, "bob", "you can start it now"), 1, "led: {led}");
         down(&stage);
     }
 }

@@ -105,7 +105,7 @@ fn pm_04_a_dialog_is_allowed_and_denied_by_its_keys() {
         wait_for("it to wait", || (cast.state()["state"] == "awaiting_permission").then_some(()));
         assert_eq!(cast.keys(), Vec::<Value>::new(), "nothing is answered by default");
         let (told, _) = cast.answer(verdict, 0);
-        assert_eq!(told, format!("ada: {state}: typed, and the dialog is gone\n"));
+        assert_eq!(told, format!("ada: {state}: typed; the dialog closed\n"));
         assert_eq!(cast.keys(), [json!({"asked": "ls -l", "key": key})]);
         assert_eq!(cast.request(state)["typed"], json!("taken"));
         wait_for("it to go on", || (cast.state()["state"] == "idle").then_some(()));
@@ -113,7 +113,7 @@ fn pm_04_a_dialog_is_allowed_and_denied_by_its_keys() {
         cast.stage.phalanx(&["answer", &id, "--approve"]).expect(4);
         let said = cast.end();
         assert!(said.contains("asks for a permission: Shell: ls -l; `phalanx answer perm-"), "{said}");
-        assert!(said.contains("typed, and the dialog is gone"), "{said}");
+        assert!(said.contains("typed; the dialog closed"), "{said}");
     }
 }
 
@@ -127,7 +127,7 @@ fn tmux_pm_04_a_dialog_answered_in_the_pane_is_no_request_any_more() {
     assert_eq!((&gone["by"], &gone["typed"]), (&json!("pane"), &json!(null)));
     let id = request["request_id"].as_str().expect("an id");
     let refused = cast.stage.phalanx(&["answer", id, "--reject"]).expect(4);
-    assert!(refused.stderr.contains("it was answered in the pane, or taken back"), "{refused:?}");
+    assert!(refused.stderr.contains("it was answered in the pane, or withdrawn"), "{refused:?}");
     wait_for("it to go on", || (cast.state()["state"] == "idle").then_some(()));
     assert_eq!(cast.keys(), [json!({"asked": "ls -l", "key": "y"})], "only the person's key");
     // The same question again is another request.
@@ -146,7 +146,7 @@ fn pm_04_a_dialog_whose_program_has_ended_is_no_request_any_more() {
     assert_eq!((&gone["by"], &gone["typed"]), (&json!("nobody"), &json!(null)));
     let id = request["request_id"].as_str().expect("an id");
     let refused = cast.stage.phalanx(&["answer", id, "--approve"]).expect(4);
-    assert!(refused.stderr.contains("the run that asked is gone"), "{refused:?}");
+    assert!(refused.stderr.contains("the run that sent it has ended"), "{refused:?}");
     assert_eq!(cast.keys(), Vec::<Value>::new());
     drop(cast.end());
 }
@@ -170,7 +170,7 @@ fn tmux_pm_03_without_keys_a_dialog_is_for_its_pane_only() {
 fn pm_04_keys_that_do_nothing_are_typed_once() {
     let cast = Cast::new("pty", "", Some("stubborn"), as_it_is);
     let (told, _) = cast.answer("--approve", 1);
-    assert_eq!(told, "ada: allowed: typed, and the dialog is still there\n");
+    assert_eq!(told, "ada: allowed: typed; the dialog is still open\n");
     assert_eq!(cast.keys(), [json!({"asked": "ls -l", "key": "y"})]);
     drop(cast.end());
 }

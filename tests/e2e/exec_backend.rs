@@ -187,9 +187,9 @@ fn exec_backend_sp_08_a_program_that_does_not_answer_is_named_before_anything_is
     }
     for (case, named) in [
         ("sleep 300 & sleep 300", "did not answer within 5000 ms"),
-        ("echo it works", "not of the contract"),
+        ("echo it works", "invalid answer"),
         ("printf 'no \\033[31mroom' >&2; exit 1", "failed with exit code 1: no \u{241b}[31mroom"),
-        ("exit 3", "says that nothing is there"),
+        ("exit 3", "reports that the placement does not exist"),
         ("kill -9 $$", "signal 9"),
         ("echo '{\"version\":2,\"verdicts\":[]}'", "version 2"),
         ("echo '{\"version\":1,\"unsupported\":true}'", "cannot verify"),
@@ -213,7 +213,7 @@ fn exec_backend_sp_08_a_program_that_does_not_answer_is_named_before_anything_is
 fn exec_backend_sp_09_what_place_gets_wrong_leaves_nothing() {
     let kitty = Kitty::new();
     for (case, named) in [
-        ("placed; echo done", "not of the contract"),
+        ("placed; echo done", "invalid answer"),
         ("placed; echo '{\"version\":1,\"places\":[]}'", "0 places where 1 were asked for"),
         ("placed; echo '{\"version\":1,\"places\":[{}]}'", "neither an id nor an error"),
         (

@@ -61,7 +61,7 @@ fn explain_tells_what_was_said_and_whether_it_was_heard() {
     // Off the team, and explained all the same: that is when people ask.
     let found = stage.phalanx(&["--json", "explain", "ada"]).expect(0).json();
     assert_eq!(found["state"], json!("completed"), "{found}");
-    assert_eq!(fact(&found, "roster")["value"], json!("not on the team any more"));
+    assert_eq!(fact(&found, "roster")["value"], json!("no longer on the roster"));
     assert!(found["verdicts"].as_array().is_some_and(|v| !v.is_empty()), "{found}");
     let run = stage.phalanx(&["--json", "explain", "nobody"]).expect(3);
     assert_eq!(run.json()["error"]["kind"], json!("not_found"));

@@ -129,7 +129,7 @@ fn iterm2_a_whole_life_inside_a_session() {
         "{codes}\n{out}\n{err}"
     );
     assert!(
-        format!("{out}{err}").contains("backend iterm2: this terminal is a session of iTerm2"),
+        format!("{out}{err}").contains("backend iterm2: this terminal is an iTerm2 session"),
         "{out}\n{err}"
     );
     assert!(out.contains("bob is here"), "{out}");
@@ -196,8 +196,8 @@ fn iterm2_sp_07_pt_03_an_explicit_choice_is_never_replaced() {
         assert!(run.stderr.contains("hint: "), "{run:?}");
     };
     let bare = [("TERM_PROGRAM", None), ("LC_TERMINAL", None), ("ITERM_SESSION_ID", None)];
-    refused(&[("SSH_CONNECTION", Some("1 2 3 4"))], "this is an ssh session");
-    refused(&[("TMUX", Some("/tmp/x,1,0"))], "this is a tmux session");
+    refused(&[("SSH_CONNECTION", Some("1 2 3 4"))], "this is an SSH session");
+    refused(&[("TMUX", Some("/tmp/x,1,0"))], "this terminal is in tmux");
     refused(&[("TERM_PROGRAM", Some("vscode"))], "vscode");
     refused(&bare, "not iTerm2");
     refused(&[("PATH", Some("/nowhere"))], "`osascript` is not in PATH");

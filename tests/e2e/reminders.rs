@@ -96,7 +96,7 @@ fn a_silent_task_is_reminded_of_and_fails() {
             "task #1 (Write it) is in progress, and nothing is heard of it (reminders"
         ]
     );
-    assert!(texts(&stage, "team-lead")[0].ends_with("it is failed now."));
+    assert!(texts(&stage, "team-lead")[0].ends_with("It has been marked as failed."));
     assert_eq!((events(&stage, "reminded").len(), events(&stage, "escalated").len()), (2, 1));
     drop(down(&stage, lead));
 }

@@ -149,10 +149,10 @@ fn pm_04_timed_out_and_answered_too_late_are_not_a_no() {
         told.iter().all(|r| r["approved"] != true && r["allow"] != true && r["subtype"] != "success"),
         "{told:?}"
     );
-    assert!(told[1]["error"].as_str().is_some_and(|e| e.contains("not a refusal")), "{told:?}");
+    assert!(told[1]["error"].as_str().is_some_and(|e| e.contains("not a rejection")), "{told:?}");
     for kind in KINDS {
         let late = stage.phalanx(&["answer", kind, "--approve"]).expect(4);
-        assert!(late.stderr.contains("nobody answered until"), "{late:?}");
+        assert!(late.stderr.contains("it timed out at"), "{late:?}");
         assert_eq!(request(&stage, kind)["state"], json!("answered_too_late"));
     }
     assert_eq!(replies(&stage), told, "nothing more is said");
@@ -173,7 +173,7 @@ fn pm_04_the_asker_is_gone_each_kind() {
     stage.phalanx(&["spawn", "ada"]).expect(0);
     for id in [KINDS[0], KINDS[1], KINDS[2], "late"] {
         let refused = stage.phalanx(&["answer", id, "--approve"]).expect(4);
-        assert!(refused.stderr.contains("the run that asked is gone"), "{refused:?}");
+        assert!(refused.stderr.contains("the run that sent it has ended"), "{refused:?}");
         assert_eq!(request(&stage, id)["state"], json!("asker_gone"));
     }
     assert_eq!(replies(&stage), Vec::<Value>::new());

@@ -52,7 +52,10 @@ fn cr_05_whoever_failed_or_vanished_is_started_again_as_it_was() {
     assert_eq!(std::fs::read_to_string(stage.at("work/words")).expect("words"), "kept\nkept\n");
     assert_eq!(record(&stage, "ada")["wish"]["role"], json!("tester"));
     let mail = stage.phalanx(&["--json", "inbox", "ada", "--all"]).expect(0).stdout;
-    assert!(mail.contains("look after the tests\\n\\nYou are started again. Your last run ended"), "{mail}");
+    assert!(
+        mail.contains("look after the tests\\n\\nYou have been restarted. Your last run ended"),
+        "{mail}"
+    );
     assert!(mail.contains("Your last run ended: its process is gone."), "{mail}");
     assert_eq!(mail.contains("began #1 Waits"), worker == "ada", "its own events: {mail}");
 
@@ -61,7 +64,7 @@ fn cr_05_whoever_failed_or_vanished_is_started_again_as_it_was() {
     stage.phalanx(&["resume", "ada"]).expect(0);
     let wish = record(&stage, "ada")["wish"]["prompt"].as_str().expect("prompt").to_owned();
     assert_eq!(
-        (wish.matches("look after").count(), wish.matches("You are started again").count()),
+        (wish.matches("look after").count(), wish.matches("You have been restarted").count()),
         (1, 1),
         "{wish}"
     );
@@ -150,7 +153,7 @@ fn cr_05_a_session_that_was_chosen_is_gone_on_with() {
     assert_ne!(fresh, session);
     assert_eq!(said().lines().last(), Some(format!("fresh {fresh}.").as_str()));
     let mail = stage.phalanx(&["--json", "inbox", "ada", "--all", "--peek"]).expect(0).stdout;
-    assert!(mail.contains("FIRST\\n\\nYou are started again."), "{mail}");
+    assert!(mail.contains("FIRST\\n\\nYou have been restarted."), "{mail}");
     // What a person has chosen is never replaced.
     fell(&stage, "ada");
     stage.phalanx(&["resume", "ada", "--session", "mine"]).expect(1);

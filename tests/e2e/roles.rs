@@ -141,7 +141,7 @@ fn id_02_a_role_that_does_not_exist_is_refused() {
     let refused = |role: &str| -> Run { stage.phalanx(&["spawn", "ada", "--role", role]).expect(2) };
     let typo = refused("libarian").stderr;
     assert!(
-        typo.contains("there is no role `libarian`") && typo.contains("did you mean `librarian`?"),
+        typo.contains("role `libarian` does not exist") && typo.contains("did you mean `librarian`?"),
         "{typo}"
     );
     assert!(refused("testr").stderr.contains("did you mean `tester`?"));

@@ -126,7 +126,7 @@ fn tmux_msg_03_the_program_is_told_each_thing_once() {
     }
     let journal = desk.stage.journal("alpha");
     assert!(
-        journal.iter().any(|e| e["event"] == "warning" && e.to_string().contains("who may not say that"))
+        journal.iter().any(|e| e["event"] == "warning" && e.to_string().contains("which may not send one"))
     );
     let screen = desk.screen();
     for ours in ["leading team", "is to end", "left:", "idle since", "progress"] {

@@ -71,7 +71,7 @@ fn id_03_who_says_no_hello_is_no_member() {
     stage.profile("mute", mute);
     stage.phalanx(&["team", "create", "alpha"]).expect(0);
     let run = stage.phalanx(&["spawn", "bob", "--profile", "mute", "--deadline", "1"]).expect(5);
-    assert!(run.stderr.contains("`bob` did not prove"), "{run:?}");
+    assert!(run.stderr.contains("`bob` did not start within"), "{run:?}");
     assert_eq!(stage.phalanx(&["--json", "status"]).expect(0).json()["members"], json!([]));
     let ada = stage.phalanx(&["--json", "spawn", "ada"]).expect(0).json();
     let record = std::fs::read(stage.root().join("teams/alpha/phalanx/members/ada.json")).expect("a record");

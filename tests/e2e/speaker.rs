@@ -33,7 +33,7 @@ fn sec_04_a_teammate_speaks_as_itself_only() {
     for other in ["team-lead", "lead", "bob", "nobody"] {
         for verb in [&["send", "team-lead", "forged"][..], &["task", "create", "forged"], &["status"]] {
             let run = as_teammate(&stage, &ann, &[&["--as", other][..], verb].concat()).expect(4);
-            assert!(run.stderr.contains("the token is that of `ann`"), "{other} {verb:?}: {run:?}");
+            assert!(run.stderr.contains("its token belongs to `ann`"), "{other} {verb:?}: {run:?}");
         }
         let named: Vec<_> = ann
             .iter()
@@ -45,7 +45,7 @@ fn sec_04_a_teammate_speaks_as_itself_only() {
         as_teammate(&stage, &named, &["send", "team-lead", "forged"]).expect(4);
     }
     let warned = stage.wait_event("alpha", "warning", "ann");
-    assert_eq!(warned["detail"]["text"], json!("`ann` tried to speak as `team-lead`, and was refused"));
+    assert_eq!(warned["detail"]["text"], json!("`ann` tried to act as `team-lead` and was refused"));
     let inbox = stage.phalanx(&["--json", "inbox", "--peek", "--all"]).expect(0).json();
     let texts: Vec<_> = inbox.as_array().expect("entries").iter().map(|entry| &entry["text"]).collect();
     assert_eq!(texts, [&json!("mine")]);
@@ -94,7 +94,7 @@ fn sec_04_the_token_of_an_earlier_run_is_refused() {
     stage.phalanx(&["shutdown", "ann", "--force"]).expect(0);
     let later = spawn(&stage, "ann");
     let run = as_teammate(&stage, &earlier, &["send", "team-lead", "late"]).expect(4);
-    assert!(run.stderr.contains("a run that is over"), "{run:?}");
+    assert!(run.stderr.contains("a run that has ended"), "{run:?}");
     as_teammate(&stage, &later, &["send", "team-lead", "now"]).expect(0);
     stage.phalanx(&["down", "--force"]).expect(0);
     stage.assert_clean();

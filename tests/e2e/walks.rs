@@ -78,7 +78,7 @@ fn pm_04_a_program_is_told_of_a_rule_a_person_a_denial_and_a_deadline() {
             "ran git status",
             "ran make",
             "did not run git push: not on a Friday",
-            "did not run curl x: nobody answered in time; this is not a refusal, and you may ask again"
+            "did not run curl x: the request timed out without an answer; this is not a rejection, and you may ask again"
         ]
     );
     let all = stage.phalanx(&["--json", "requests", "--all"]).expect(0).json();

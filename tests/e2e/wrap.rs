@@ -91,7 +91,7 @@ fn bodies(turns: &[Value], gap: &str) -> Vec<String> {
         assert!(turn.starts_with(&head), "somebody else's text: {turn:?}");
         for part in turn.split(head.as_str()).skip(1) {
             let (body, _) = part.rsplit_once(&format!("{gap}</teammate-message>")).expect("an envelope");
-            bodies.push(match body.split_once(" bytes long. Read it in the file ") {
+            bodies.push(match body.split_once(" bytes long. Read it from the file ") {
                 Some((_, file)) => fs::read_to_string(file).expect("the pointer leads somewhere"),
                 None => body.to_owned(),
             });
@@ -361,11 +361,11 @@ fn wrap_msg_08_what_is_not_submitted_is_not_delivered() {
     let cast = Cast::new("pty", &["deaf"]);
     cast.send("hello");
     let said = cast.stage.wait_event("alpha", "message_undelivered", "ada");
-    assert_eq!(said["detail"]["reason"], "the submit key does nothing");
+    assert_eq!(said["detail"]["reason"], "the submit key had no effect");
     let tries = cast.stage.journal("alpha").iter().filter(|e| e["event"] == "message_submitted").count();
     assert_eq!((tries, cast.unread(), cast.log().len()), (3, 1, 0));
     let reason = wait_for("the reason", || cast.record()["reason"].as_str().map(str::to_owned));
-    assert_eq!(reason, "blocked: undelivered: the submit key does nothing");
+    assert_eq!(reason, "blocked: undelivered: the submit key had no effect");
     cast.end();
 }
 

@@ -23,7 +23,7 @@ fn wrap_sd_02_an_agent_that_is_asked_agrees() {
     let closed = stage.phalanx(&["--json", "shutdown", "ada", "--deadline", "30"]).expect(0).json();
     assert_eq!(closed[0]["outcome"], "closed");
     let turns = fs::read_to_string(stage.at("log")).expect("a log");
-    assert_eq!(turns.matches("You are asked to end your work").count(), 1, "{turns}");
+    assert_eq!(turns.matches("You are asked to shut down").count(), 1, "{turns}");
     stage.phalanx(&["down"]).expect(0);
     stage.assert_clean();
 }

@@ -40,7 +40,7 @@ pub(super) fn call<T: DeserializeOwned>(
     request: &impl Serialize,
 ) -> Result<T, Fault> {
     let stdin = serde_json::to_vec(&Request { version: VERSION, body: request })
-        .map_err(|e| Fault::Failed(format!("cannot be asked: {e}")))?;
+        .map_err(|e| Fault::Failed(format!("could not be queried: {e}")))?;
     let command = Command {
         program: program.into(),
         args: vec![verb.as_str().into()],
@@ -56,7 +56,7 @@ pub(super) fn call<T: DeserializeOwned>(
         (Some(code), _) => Err(Fault::Failed(format!("failed with exit code {code}{}", stderr(&output)))),
         (None, signal) => {
             let signal = signal.unwrap_or_default();
-            Err(Fault::Failed(format!("was ended by signal {signal}{}", stderr(&output))))
+            Err(Fault::Failed(format!("was killed by signal {signal}{}", stderr(&output))))
         }
     }
 }
@@ -64,7 +64,7 @@ pub(super) fn call<T: DeserializeOwned>(
 fn not_run(e: &ExecError) -> String {
     match e {
         ExecError::NotFound { .. } => "cannot be found".to_owned(),
-        ExecError::Deadline { after_ms, .. } => format!("did not answer within {after_ms} ms and was ended"),
+        ExecError::Deadline { after_ms, .. } => format!("did not answer within {after_ms} ms and was killed"),
         ExecError::Directory { source, .. } | ExecError::Io { source, .. } => {
             format!("cannot be run: {source}")
         }
@@ -84,15 +84,17 @@ fn read<T: DeserializeOwned>(stdout: &[u8]) -> Result<T, Fault> {
     }
     let unreadable = |e: serde_json::Error| {
         let said = text::short(String::from_utf8_lossy(stdout).trim(), QUOTED);
-        Fault::Failed(format!("answered what is not of the contract ({e}): `{said}`"))
+        Fault::Failed(format!("gave an invalid answer ({e}): `{said}`"))
     };
     let answer: serde_json::Map<String, serde_json::Value> =
         serde_json::from_slice(stdout).map_err(unreadable)?;
     let answer = serde_json::Value::Object(answer);
     let head: Head = serde::Deserialize::deserialize(&answer).map_err(unreadable)?;
     if head.version != VERSION {
-        let problem =
-            format!("answered with version {}, this phalanx speaks version {VERSION}", head.version);
+        let problem = format!(
+            "answered with protocol version {}; this phalanx supports version {VERSION}",
+            head.version
+        );
         return Err(Fault::Failed(problem));
     }
     if head.unsupported {

@@ -98,7 +98,9 @@ impl External {
                 Ok(Place { id: &place.id, token: mark.token })
             }
             Placement::Exec(_) | Placement::Tmux(_) | Placement::Iterm2(_) | Placement::Pty(_) => {
-                Err(Verdict::Unknown { reason: format!("it is no place of `{}`", self.program) })
+                Err(Verdict::Unknown {
+                    reason: format!("the placement does not belong to backend `{}`", self.program),
+                })
             }
         }
     }
@@ -143,7 +145,7 @@ impl External {
             Fault::Unsupported => {
                 return BackendError::CannotDo { backend: BackendKind::Exec, verb: verb.as_str() };
             }
-            Fault::NotThere => "says that nothing is there".to_owned(),
+            Fault::NotThere => "reports that the placement does not exist".to_owned(),
             Fault::Failed(problem) => problem,
         };
         BackendError::External { call: format!("{} {}", self.program, verb.as_str()), problem }
@@ -183,8 +185,8 @@ impl External {
     }
 }
 
-const NO_ANSWER: &str = "the backend gave no answer";
-const NOT_TEXT: &str = "cannot be told the launcher's command line: it is not UTF-8";
+const NO_ANSWER: &str = "the backend did not answer";
+const NOT_TEXT: &str = "cannot receive the launcher's command line: it is not UTF-8";
 
 fn one_launch(launch: &Launch) -> Option<OneLaunch<'_>> {
     let argv = launch.argv.iter().map(|word| word.to_str()).collect::<Option<Vec<_>>>()?;
@@ -195,7 +197,7 @@ fn one_launch(launch: &Launch) -> Option<OneLaunch<'_>> {
 fn all_answered<T>(asked: usize, answers: Vec<T>, what: &str) -> Result<Vec<T>, Fault> {
     match answers.len() {
         len if len == asked => Ok(answers),
-        len => Err(Fault::Failed(format!("answered with {len} {what} where {asked} were asked for"))),
+        len => Err(Fault::Failed(format!("answered with {len} {what}; expected {asked}"))),
     }
 }
 
@@ -282,9 +284,9 @@ impl Backend for External {
 fn verdict(word: Word, program: &str) -> Verdict {
     match word {
         Word::Owned => Verdict::Owned,
-        Word::Foreign => Verdict::Foreign { difference: format!("by the word of `{program}`") },
+        Word::Foreign => Verdict::Foreign { difference: format!("reported by `{program}`") },
         Word::Gone => Verdict::Gone,
-        Word::Unknown => Verdict::Unknown { reason: format!("`{program}` cannot tell") },
+        Word::Unknown => Verdict::Unknown { reason: format!("`{program}` could not determine it") },
     }
 }
 

@@ -115,10 +115,10 @@ fn sd_05_only_owned_places_are_closed() {
     );
     let told: Vec<String> =
         closed.iter().map(|c| c.as_ref().map_or_else(ToString::to_string, ToString::to_string)).collect();
-    assert!(told[0].contains("is not closed: foreign"), "{told:?}");
-    assert!(told[1].contains("it is no place of"), "{told:?}");
+    assert!(told[0].contains("was not touched: foreign"), "{told:?}");
+    assert!(told[1].contains("does not belong to"), "{told:?}");
     assert_eq!(told[2], "gone");
-    assert!(told[3].contains("cannot tell"), "{told:?}");
+    assert!(told[3].contains("could not determine"), "{told:?}");
 }
 
 /// SD-02: "closed" is believed when the place is gone, and a failure is told with the program's words.
@@ -151,7 +151,7 @@ fn one_place_is_proven_before_it_is_shown() {
     );
     bench.ends("screen", 3);
     let gone = bench.external.screen(&place, "t", 3).expect_err("gone").to_string();
-    assert!(gone.ends_with("is not closed: gone"), "{gone}");
+    assert!(gone.ends_with("was not touched: gone"), "{gone}");
 }
 
 #[test]

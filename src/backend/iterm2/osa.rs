@@ -14,11 +14,11 @@ use crate::sys::exec::{self, ExecError};
 const ANSWER_WITHIN: Duration = Duration::from_secs(10);
 
 /// What to do when iTerm2 does not answer in time.
-const SILENT: &str = "look whether iTerm2 or macOS shows a question, and answer it";
+const SILENT: &str = "check whether iTerm2 or macOS shows a dialog, and answer it";
 /// What to do when it has no such session.
-const GONE: &str = "the session was closed meanwhile: run it again, in a session of iTerm2";
+const GONE: &str = "the session was closed in the meantime: run the command again in an iTerm2 session";
 /// What to do when iTerm2 does not run.
-const START: &str = "start iTerm2 and run it again in one of its sessions";
+const START: &str = "start iTerm2 and run the command again in one of its sessions";
 
 /// `osascript`, as found in the caller's `PATH`.
 #[derive(Debug, Clone)]
@@ -74,8 +74,11 @@ fn refused(script: &Script, code: Option<i32>, said: String, advice: Option<&'st
 
 /// The number and the words of `120:155: execution error: iTerm got an error: Can’t get session. (-1728)`.
 fn complaint(stderr: &str) -> (Option<i32>, String) {
-    let line =
-        stderr.lines().find(|line| !line.trim().is_empty()).unwrap_or("it failed without a word").trim();
+    let line = stderr
+        .lines()
+        .find(|line| !line.trim().is_empty())
+        .unwrap_or("it failed without an error message")
+        .trim();
     let said = line.split_once("error: ").map_or(line, |(_, said)| said);
     let code =
         line.strip_suffix(')').and_then(|rest| rest.rsplit_once('(')).and_then(|(_, code)| code.parse().ok());
@@ -86,13 +89,13 @@ fn complaint(stderr: &str) -> (Option<i32>, String) {
 fn advice(code: i32) -> Option<&'static str> {
     match code {
         -1743 => Some(
-            "allow it: System Settings > Privacy & Security > Automation, your terminal's entry, switch iTerm on",
+            "allow it in System Settings > Privacy & Security > Automation: under your terminal, turn on iTerm",
         ),
         -1719 | -1728 => Some(GONE),
         -600 | -609 => Some(START),
         -1712 => Some(SILENT),
-        -128 => Some("a question was answered with Cancel: run it again and allow it"),
-        -1708 | -10000 => Some("update iTerm2: this one does not know the scripts of phalanx"),
+        -128 => Some("a dialog was cancelled: run the command again and allow it"),
+        -1708 | -10000 => Some("update iTerm2: this version does not understand phalanx's scripts"),
         -2740 | -2741 | -10814 | -43 => Some("install iTerm2 (https://iterm2.com), or use `--backend auto`"),
         _ => None,
     }
@@ -111,12 +114,12 @@ mod tests {
     fn ly_09_every_error_code_has_its_advice() {
         let table = [
             (-1743, "Automation"),
-            (-1728, "closed meanwhile"),
-            (-1719, "closed meanwhile"),
+            (-1728, "closed in the meantime"),
+            (-1719, "closed in the meantime"),
             (-600, "start iTerm2"),
             (-609, "start iTerm2"),
-            (-1712, "question"),
-            (-128, "Cancel"),
+            (-1712, "dialog"),
+            (-128, "cancelled"),
             (-1708, "update iTerm2"),
             (-10000, "update iTerm2"),
             (-2741, "install iTerm2"),
@@ -132,7 +135,7 @@ mod tests {
             assert!(advice(code).is_some_and(|advice| advice.contains(expected)), "{code}");
         }
         assert_eq!(advice(-1), None);
-        assert_eq!(complaint(""), (None, "it failed without a word".to_owned()));
+        assert_eq!(complaint(""), (None, "it failed without an error message".to_owned()));
         assert_eq!(complaint("odd (x)\n"), (None, "odd (x)".to_owned()));
         assert!(!complaint("error: \u{1b}[2J (-1)").1.contains('\u{1b}'), "SEC-10");
     }

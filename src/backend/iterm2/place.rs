@@ -45,8 +45,8 @@ fn place_one(
     from_any(iterm2, known, launch, &command)?.ok_or_else(|| BackendError::Iterm2 {
         doing: PLACE.doing,
         code: None,
-        said: "neither this terminal nor any member of the team is a session of it any more".to_owned(),
-        advice: Some("run it again in a session of iTerm2, outside tmux and ssh"),
+        said: "neither this terminal nor any member of the team is an iTerm2 session".to_owned(),
+        advice: Some("run the command again in an iTerm2 session, outside tmux and SSH"),
     })
 }
 
@@ -128,7 +128,7 @@ fn wait_tty(iterm2: &Iterm2, id: &str) -> Result<ItermSession, BackendError> {
                 return Err(BackendError::Iterm2 {
                     doing: PLACE.doing,
                     code: None,
-                    said: format!("session {id} has got no terminal"),
+                    said: format!("session {id} has no terminal"),
                     advice: None,
                 });
             }

@@ -18,7 +18,7 @@ pub(super) fn command(argv: &[OsString]) -> Result<String, String> {
 fn word(word: &OsStr) -> Result<String, String> {
     let text = word.to_str().filter(|text| !text.contains(['\\', '\0']));
     let Some(text) = text else {
-        return Err(format!("{word:?} cannot be told to iTerm2: move it to a path without backslashes"));
+        return Err(format!("{word:?} cannot be passed to iTerm2: use a path without backslashes"));
     };
     let whole = text.replace('"', "\"'\"'\"").replace("$$", "$\"\"$").replace("$$", "$\"\"$");
     Ok(format!("\"{whole}\""))

@@ -58,7 +58,7 @@ pub(super) fn verdict(rows: Option<&[Row]>, session: &ItermSession, token: &str)
         Some(_) if token.is_empty() => Verdict::Unknown { reason: "no token is recorded".to_owned() },
         Some(row) if row.token != token => foreign("token"),
         Some(row) if row.tty.is_empty() => {
-            Verdict::Unknown { reason: "iTerm2 does not tell its terminal".to_owned() }
+            Verdict::Unknown { reason: "iTerm2 does not report its terminal".to_owned() }
         }
         Some(row) if row.tty != session.tty => foreign("terminal"),
         Some(_) => Verdict::Owned,

@@ -66,7 +66,7 @@ fn bind(places: &[PathBuf]) -> Result<Listener, FsError> {
     for path in places {
         let made = match path.as_os_str().len() > LONGEST_PATH {
             true => Err(FsError::Refused {
-                op: "make the socket",
+                op: "create the socket",
                 path: path.clone(),
                 reason: format!("its path is longer than {LONGEST_PATH} bytes"),
             }),
@@ -79,7 +79,7 @@ fn bind(places: &[PathBuf]) -> Result<Listener, FsError> {
     }
     let source = || io::Error::other("no place was given");
     Err(problem.unwrap_or_else(|| FsError::Io {
-        op: "make the socket",
+        op: "create the socket",
         path: PathBuf::new(),
         source: source(),
     }))

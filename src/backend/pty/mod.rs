@@ -108,7 +108,7 @@ impl Backend for Pty {
     }
 
     fn how_to_watch(&self, placement: &Placement) -> String {
-        let Ok(hold) = hold_of(placement) else { return "it has no terminal of ours".to_owned() };
+        let Ok(hold) = hold_of(placement) else { return "it has no terminal that phalanx owns".to_owned() };
         let member = Path::new(&hold.log).file_stem().unwrap_or_default();
         match self.terminal {
             true => format!("phalanx attach {}", member.to_string_lossy()),
@@ -121,7 +121,7 @@ fn hold_of(placement: &Placement) -> Result<&PtyHold, Verdict> {
     match placement {
         Placement::Pty(hold) => Ok(hold),
         Placement::Tmux(_) | Placement::Iterm2(_) | Placement::Exec(_) => {
-            Err(Verdict::Unknown { reason: "it is no terminal of ours".to_owned() })
+            Err(Verdict::Unknown { reason: "phalanx does not own its terminal".to_owned() })
         }
     }
 }
@@ -152,9 +152,9 @@ fn verdict(launcher: ProcessId) -> Verdict {
     match proc::liveness(launcher.pid, launcher.start) {
         Liveness::Alive => Verdict::Owned,
         Liveness::Dead => Verdict::Gone,
-        Liveness::Unknown => {
-            Verdict::Unknown { reason: format!("the system does not tell about process {}", launcher.pid) }
-        }
+        Liveness::Unknown => Verdict::Unknown {
+            reason: format!("the system gives no information about process {}", launcher.pid),
+        },
     }
 }
 

@@ -20,7 +20,7 @@ pub(crate) fn peek(socket: &Path, lines: usize) -> io::Result<String> {
     Ask::Lines(u32::try_from(lines).unwrap_or(u32::MAX)).write(&mut stream)?;
     match Tell::read(&mut stream)? {
         Some(Tell::Lines(text)) => Ok(text),
-        Some(Tell::Output(_) | Tell::Ended(_)) | None => Err(io::Error::other("it gave no answer")),
+        Some(Tell::Output(_) | Tell::Ended(_)) | None => Err(io::Error::other("it did not answer")),
     }
 }
 

@@ -115,7 +115,7 @@ fn known(is_there: u8, bytes: &[u8]) -> Option<i32> {
 }
 
 fn no_frame() -> io::Error {
-    io::Error::new(io::ErrorKind::InvalidData, "the other end speaks another language")
+    io::Error::new(io::ErrorKind::InvalidData, "the other end uses another protocol")
 }
 
 fn frame(to: &mut dyn Write, kind: u8, payload: &[u8]) -> io::Result<()> {

@@ -46,7 +46,7 @@ impl<'p> Claim<'p> {
         let id = PaneId::parse(&recorded.pane_id)
             .ok_or_else(|| unknown(format!("{:?} is not the id of a pane", recorded.pane_id)))?;
         let token =
-            Plain::parse(mark.token).ok_or_else(|| unknown("the recorded token is not one".to_owned()))?;
+            Plain::parse(mark.token).ok_or_else(|| unknown("the recorded token is invalid".to_owned()))?;
         if recorded.socket.is_empty() {
             return Err(unknown("no socket is recorded".to_owned()));
         }
@@ -158,10 +158,10 @@ fn judge(claim: &Claim<'_>, look: &Look, fate: impl Fn(ProcessId) -> Fate) -> Ve
         }
         // It may live on behind a socket that was removed or taken (CR-11).
         (Some(pid), Fate::Alive) => {
-            format!("another tmux server ({pid}) has the socket of the one that it was made by")
+            format!("another tmux server ({pid}) now owns the socket of the server that created it")
         }
-        (None, Fate::Alive) => format!("its tmux server lives but does not answer: {}", trouble()),
-        (_, Fate::Unknown) => "the system does not tell whether its tmux server lives".to_owned(),
+        (None, Fate::Alive) => format!("its tmux server is running but does not answer: {}", trouble()),
+        (_, Fate::Unknown) => "the system cannot say whether its tmux server is running".to_owned(),
     };
     Verdict::Unknown { reason }
 }
@@ -185,8 +185,8 @@ fn judge_pane(claim: &Claim<'_>, look: &Look, fate: impl Fn(ProcessId) -> Fate) 
         // The launcher may be gone and the pane still open: kept by `remain-on-exit` or held by its children.
         (Fate::Alive, false) | (Fate::Gone, _) | (Fate::Replaced, true) => Verdict::Owned,
         (Fate::Replaced, false) => foreign("start of the process"),
-        (Fate::Alive, true) => unknown("tmux takes its process for dead, which it is not"),
-        (Fate::Unknown, _) => unknown("the system does not tell whether its process lives"),
+        (Fate::Alive, true) => unknown("tmux reports its process as dead, but it is running"),
+        (Fate::Unknown, _) => unknown("the system cannot say whether its process is running"),
     }
 }
 

@@ -355,7 +355,7 @@ fn guest(launch: &Launch) -> Guest<'_> {
     };
     let token = Plain::parse(&launch.token);
     let state = match (&token, launch.argv.len()) {
-        (None, _) => refused("the token is not of letters and digits"),
+        (None, _) => refused("the token must be letters and digits"),
         // One word alone would go through a shell (SP-06).
         (Some(_), 0 | 1) => refused("the launcher's command line is too short"),
         (Some(_), _) => State::Waiting,
@@ -398,5 +398,5 @@ fn process(pid: i32) -> Option<ProcessId> {
 }
 
 fn no_pane() -> BackendError {
-    BackendError::Unavailable { program: "tmux", problem: "it made no pane".to_owned() }
+    BackendError::Unavailable { program: "tmux", problem: "it created no pane".to_owned() }
 }

@@ -1,4 +1,4 @@
-//! Whether tmux works here (SP-08). Refuses to start a server for it.
+//! Whether tmux is installed (SP-08). Refuses to start a server for it.
 
 use std::ffi::OsString;
 use std::path::Path;

@@ -44,7 +44,7 @@ fn act_on(state: &mut State, envelope: &Envelope, effects: &mut Vec<Effect>) -> 
     if !may_say(Speaker::named(&envelope.from), &message) {
         effects.push(warn(
             &envelope.from,
-            format!("a {} from `{}`, who may not say that", message.kind(), envelope.from),
+            format!("a {} from `{}`, which may not send one", message.kind(), envelope.from),
         ));
         return true;
     }
@@ -69,7 +69,7 @@ fn act_on(state: &mut State, envelope: &Envelope, effects: &mut Vec<Effect>) -> 
         }
         Message::TaskCompleted(_) | Message::TeammateTerminated(_) => true,
         Message::Malformed { kind, problem, .. } => {
-            effects.push(warn(&envelope.from, format!("a {kind} that cannot be read: {problem}")));
+            effects.push(warn(&envelope.from, format!("an invalid {kind}: {problem}")));
             true
         }
         Message::PlanApprovalRequest(plan) => {

@@ -166,14 +166,14 @@ fn see_end(
             view.stuck = true;
             effects.push(Effect::Warn {
                 member: Some(name.clone()),
-                text: format!("could not be ended: {problem}"),
+                text: format!("could not be terminated: {problem}"),
             });
             if let Some((id, _)) = ending.request {
                 state.open.remove(&id);
                 effects.push(resolve(
                     &id,
                     ShutdownOutcome::TimedOut,
-                    Some(format!("could not be ended: {problem}")),
+                    Some(format!("could not be terminated: {problem}")),
                 ));
             }
             None

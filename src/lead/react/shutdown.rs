@@ -87,17 +87,17 @@ pub(super) fn resolve(request: &RequestId, outcome: ShutdownOutcome, answer: Opt
 /// The request that this answer belongs to. Only the run that was asked may answer, and only once (SD-10, SD-11).
 pub(super) fn answered(state: &State, from: &str, id: &str) -> Result<ShutdownRequest, String> {
     let request = state.open.values().find(|r| r.id.as_str() == id);
-    let request = request.ok_or_else(|| format!("an answer to `{id}`, which is not an open request"))?;
+    let request = request.ok_or_else(|| format!("a reply to `{id}`, which is not an open request"))?;
     if !request.member.clashes_with(from) {
-        return Err(format!("an answer to `{id}` from `{from}`, which was asked of `{}`", request.member));
+        return Err(format!("a reply to `{id}` from `{from}`; the request was sent to `{}`", request.member));
     }
     match state.members.get(&request.member) {
         Some(view) if view.incarnation != request.incarnation => {
-            Err(format!("an answer to `{id}`, which was asked of an earlier run of `{}`", request.member))
+            Err(format!("a reply to `{id}`, which was sent to an earlier run of `{}`", request.member))
         }
-        Some(view) if view.ending.is_some() => Err(format!("a second answer to `{id}`")),
+        Some(view) if view.ending.is_some() => Err(format!("a second reply to `{id}`")),
         Some(_) => Ok(request.clone()),
-        None => Err(format!("an answer to `{id}` from a member that has ended")),
+        None => Err(format!("a reply to `{id}` from a member that has exited")),
     }
 }
 
@@ -122,7 +122,7 @@ pub(super) fn refuse(
 ) {
     let reason = reason.filter(|reason| !reason.trim().is_empty());
     if reason.is_none() {
-        let text = format!("it rejects `{}` without a reason", request.id);
+        let text = format!("it rejected `{}` without a reason", request.id);
         effects.push(Effect::Warn { member: Some(request.member.clone()), text });
     }
     let reason = Some(reason.unwrap_or_else(|| NO_REASON.to_owned()));

@@ -178,11 +178,7 @@ fn dismiss(state: &mut State, nth: usize, surplus: usize, effects: &mut Vec<Effe
         }
     }
     if !names.is_empty() {
-        effects.push(Effect::AskShutdown {
-            names,
-            reason: "there is no work for it".to_owned(),
-            force: false,
-        });
+        effects.push(Effect::AskShutdown { names, reason: "no work for it".to_owned(), force: false });
     }
 }
 
@@ -256,7 +252,7 @@ pub(super) fn see_past_end(state: &mut State, record: &MemberRecord) {
 
 fn breaker(kind: &Kind) -> String {
     match kind.gave_up() {
-        true => format!("; after {PATIENCE} failures in a row it is not started again"),
+        true => format!("; not restarted after {PATIENCE} failures in a row"),
         false => String::new(),
     }
 }

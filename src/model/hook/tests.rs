@@ -111,7 +111,7 @@ fn faults_of_our_own_form_have_their_place() {
         ),
         (
             "[[hook]]\nevent = \"SubagentStart\"\nrun = \"x\"\n",
-            "3:7: `run` in [[hook]] must be a list of strings, program and arguments: no shell takes it apart",
+            "3:7: `run` in [[hook]] must be a list of strings (program and arguments); it is not run by a shell",
         ),
         (
             "[[hook]]\nevent = \"TaskCompleted\"\nmatcher = \"dev\"\nrun = [\"x\"]\n",

@@ -46,7 +46,7 @@ fn check_member_names(members: &[MemberDraft], faults: &mut Faults) {
         let name = member.spec.name.as_str();
         match seen.get(&name.to_ascii_lowercase()) {
             Some(first) if *first == name => {
-                faults.add(&member.name, format!("there are two members named `{name}`"));
+                faults.add(&member.name, format!("two members are named `{name}`"));
             }
             Some(first) => {
                 let said = format!("members `{first}` and `{name}` differ only in case");
@@ -65,7 +65,7 @@ fn check_task_keys<'d>(tasks: &'d [TaskDraft], faults: &mut Faults) -> BTreeMap<
     for (at, task) in tasks.iter().enumerate() {
         let key = task.spec.key.as_str();
         if keys.contains_key(key) {
-            faults.add(&task.key, format!("there are two tasks with the key `{key}`"));
+            faults.add(&task.key, format!("two tasks have the key `{key}`"));
         } else {
             keys.insert(key, at);
         }
@@ -83,7 +83,7 @@ fn check_owners(draft: &Draft, faults: &mut Faults) {
     for (task, owner) in draft.tasks.iter().filter_map(|task| Some((task, task.owner.as_ref()?))) {
         if !names().any(|name| name == owner.get_ref().as_str()) {
             let said = format!(
-                "owner `{}` of task `{}` is no member",
+                "owner `{}` of task `{}` is not a member",
                 owner.get_ref().escape_debug(),
                 task.spec.key
             );
@@ -100,7 +100,7 @@ fn check_after(tasks: &[TaskDraft], keys: &BTreeMap<&str, usize>, faults: &mut F
             }
             let others = keys.keys().copied().filter(|key| *key != task.spec.key);
             let said = format!(
-                "task `{}` comes after an unknown task `{}`",
+                "task `{}` depends on unknown task `{}`",
                 task.spec.key,
                 before.get_ref().escape_debug()
             );
@@ -124,12 +124,12 @@ fn check_cycles(tasks: &[TaskDraft], keys: &BTreeMap<&str, usize>, faults: &mut 
     let place = waits[first].iter().find(|(at, _)| Some(at) == next).map(|(_, span)| span.clone());
     let place = place.unwrap_or_else(|| tasks[first].key.clone());
     if cycle.len() == 1 {
-        faults.add(&place, format!("task `{}` comes after itself", tasks[first].spec.key));
+        faults.add(&place, format!("task `{}` depends on itself", tasks[first].spec.key));
         return;
     }
     let around = cycle.iter().chain(cycle.first());
     let names: Vec<String> = around.map(|at| format!("`{}`", tasks[*at].spec.key)).collect();
-    faults.add(&place, format!("tasks wait for each other: {}", names.join(" after ")));
+    faults.add(&place, format!("tasks form a dependency cycle: {}", names.join(" after ")));
 }
 
 /// A cycle, beginning with its first task in the file, each waiting for the next. Takes away what waits for

@@ -25,7 +25,7 @@ pub(super) fn read_followup(section: &Section, faults: &mut Faults) -> Option<Fo
         if let Some(value) = section.value(key) {
             faults.add(
                 &value.span(),
-                format!("`{key}` in {} means nothing without `{INTERVAL}`", section.title),
+                format!("`{key}` in {} has no effect without `{INTERVAL}`", section.title),
             );
         }
     }
@@ -109,8 +109,8 @@ mod tests {
                 "followup_interval_minutes = 1\nescalation_mode = \"shout\"",
                 "known: `notify_lead`, `fail_task`",
             ),
-            ("followup_max_reminders = 3", "means nothing without `followup_interval_minutes`"),
-            ("escalation_mode = \"fail_task\"", "means nothing without `followup_interval_minutes`"),
+            ("followup_max_reminders = 3", "has no effect without `followup_interval_minutes`"),
+            ("escalation_mode = \"fail_task\"", "has no effect without `followup_interval_minutes`"),
             // Of seed 001, and left out (docs/decisions.md).
             ("escalation_actions = [\"x\"]", "unknown key"),
         ];

@@ -17,12 +17,12 @@ pub(super) fn read_roles(root: &Section, tools: Tools, faults: &mut Faults) -> R
     let mut roles = Roles { tools, ..Roles::default() };
     let Some(value) = root.value("role") else { return roles };
     let DeValue::Table(table) = value.get_ref() else {
-        faults.add(&value.span(), "`role` must be tables, [role.NAME]");
+        faults.add(&value.span(), "`role` must contain tables: [role.NAME]");
         return roles;
     };
     for (name, value) in table {
         if name.get_ref().trim().is_empty() || name.get_ref().contains('\0') {
-            faults.add(&name.span(), "a role needs a name");
+            faults.add(&name.span(), "a role must have a name");
         }
         if let Some(section) = Section::open("[role]", value, &ROLE, faults) {
             roles.named.insert(name.get_ref().to_string(), read_role(&section, faults));
@@ -90,6 +90,6 @@ mod tests {
         assert!(unknown.starts_with("4:1: unknown key `tools` in [role]"), "{unknown}");
         assert!(fault("[role.a]\nallowed_tools = [\"Bash(\"]\n").starts_with("4:18: the pattern"));
         assert!(fault("[role.a]\ncolor = \"mauve\"\n").contains("unknown color `mauve`"));
-        assert!(fault("[role.\" \"]\n").contains("a role needs a name"));
+        assert!(fault("[role.\" \"]\n").contains("a role must have a name"));
     }
 }

@@ -13,7 +13,7 @@ pub(super) fn read_rules(section: &Section, faults: &mut Faults) -> TeamRules {
     let mut rules = TeamRules { team: read_set(section, faults), ..TeamRules::default() };
     let Some(roles) = section.value("role") else { return rules };
     let DeValue::Table(table) = roles.get_ref() else {
-        faults.add(&roles.span(), "`role` in [rules] must be tables, [rules.role.NAME]");
+        faults.add(&roles.span(), "`role` in [rules] must contain tables: [rules.role.NAME]");
         return rules;
     };
     for (name, value) in table {

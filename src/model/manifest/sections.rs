@@ -301,7 +301,7 @@ fn refuse_contradictions(section: &Section, faults: &mut Faults) {
     if let DeValue::String(word) = profile.get_ref()
         && word != SHELL
     {
-        let said = format!("a member with `run` has the profile `shell`, not `{}`", word.escape_debug());
+        let said = format!("a member with `run` uses the profile `shell`, not `{}`", word.escape_debug());
         faults.add(&profile.span(), said);
     }
 }
@@ -313,19 +313,20 @@ fn refuse_when_needed_scale(section: &Section, faults: &mut Faults) {
     {
         faults.add(
             &restart.span(),
-            "[[member]] has `restart` beside `start` or `scale`, which start it again anyway",
+            "[[member]] combines `restart` with `start` or `scale`, which restart it anyway",
         );
     }
     if let (Some(_), Some(branch)) = (section.value("scale"), section.value("worktree"))
         && matches!(branch.get_ref(), DeValue::String(_))
     {
-        let said = "[[member]] has `scale` and one branch for all: write `worktree = true` for one each";
+        let said =
+            "[[member]] combines `scale` with a single branch: write `worktree = true` to give each its own";
         faults.add(&branch.span(), said);
     }
     if let (Some(start), Some(_)) = (section.value("start"), section.value("scale")) {
         faults.add(
             &start.span(),
-            "[[member]] has both `start` and `scale`; `scale.min` says how many start now",
+            "[[member]] has both `start` and `scale`; `scale.min` sets how many start at once",
         );
     }
 }
@@ -336,7 +337,9 @@ fn refuse_standing_task_only(section: &Section, faults: &mut Faults) {
     let Some(task_only) = marked else { return };
     for key in ["start", "restart", "plan", "run"] {
         if section.value(key).is_some() {
-            let said = format!("[[member]] has both `task_only` and `{key}`, which is for standing members");
+            let said = format!(
+                "[[member]] has both `task_only` and `{key}`, which applies to standing members only"
+            );
             faults.add(&task_only.span(), said);
         }
     }

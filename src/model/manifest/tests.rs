@@ -152,11 +152,11 @@ fn what_says_when_a_member_is_started_must_fit_together() {
     assert_eq!(member("start = \"later\"\n"), "5:9: unknown start `later`; known: `now`, `when-needed`");
     assert_eq!(
         member("start = \"when-needed\"\nscale = {}\n"),
-        "5:9: [[member]] has both `start` and `scale`; `scale.min` says how many start now"
+        "5:9: [[member]] has both `start` and `scale`; `scale.min` sets how many start at once"
     );
     assert_eq!(
         member("scale = {}\nrestart = \"on-failure\"\n"),
-        "6:11: [[member]] has `restart` beside `start` or `scale`, which start it again anyway"
+        "6:11: [[member]] combines `restart` with `start` or `scale`, which restart it anyway"
     );
     let many = format!("max_members = 2\n[[member]]\nname = \"a\"\nscale = {{ min = {} }}\n", 3);
     assert_eq!(fault_in(&many), "4:1: 3 members, but `max_members` is 2");
@@ -165,7 +165,7 @@ fn what_says_when_a_member_is_started_must_fit_together() {
 #[test]
 fn what_is_not_toml() {
     assert_eq!(fault("[team\n"), "1:6: unclosed table, expected `]`");
-    assert_eq!(fault("[team]\nname = t\n"), "2:8: not a value; strings are written in quotes");
+    assert_eq!(fault("[team]\nname = t\n"), "2:8: not a valid value; strings need quotes");
     assert_eq!(fault("[team]\nname = \"t\"\nname = \"u\"\n"), "3:1: duplicate key `name`");
     assert_eq!(fault("[team]\r\nname = \"t\r\n"), "2:10: invalid basic string, expected `\"`");
 }
@@ -237,7 +237,7 @@ fn wrong_types_of_values() {
     );
     assert_eq!(
         fault_in("max_members = 99999999999999999999\n"),
-        "3:15: `max_members` in [team] is too large a number"
+        "3:15: `max_members` in [team] is too large"
     );
     assert_eq!(
         fault_in("[[member]]\nname = \"a\"\nplan = \"yes\"\n"),
@@ -245,7 +245,7 @@ fn wrong_types_of_values() {
     );
     assert_eq!(
         fault_in("[[member]]\nname = \"a\"\nrun = \"tail -f log\"\n"),
-        "5:7: `run` in [[member]] must be a list of strings, program and arguments: no shell takes it apart"
+        "5:7: `run` in [[member]] must be a list of strings (program and arguments); it is not run by a shell"
     );
     assert_eq!(
         fault_in("[[member]]\nname = \"a\"\nrun = [\"sleep\", 5]\n"),
@@ -279,7 +279,7 @@ fn what_must_be_there() {
     );
     assert_eq!(
         fault_in("[[task]]\nkey = \"a\"\nsubject = \"s\"\nrun = [\"\", \"x\"]\n"),
-        "6:7: `run` in [[task]] names no program"
+        "6:7: `run` in [[task]] does not name a program"
     );
 }
 
@@ -315,8 +315,8 @@ fn worktrees_are_wished_for_by_member() {
     assert_eq!(wishes, [Some(Wish::Own), Some(Wish::Branch("feat/x".to_owned())), None]);
     let fault = |line: &str| fault_in(&format!("[[member]]\nname = \"a\"\n{line}\n"));
     assert!(fault("worktree = 1").contains("must be true, false or the name of a branch, not an integer"));
-    assert!(fault("worktree = \"-f\"").contains("is not a name that git allows for a branch"));
-    assert!(fault("scale = {}\nworktree = \"x\"").contains("one branch for all"));
+    assert!(fault("worktree = \"-f\"").contains("is not a valid git branch name"));
+    assert!(fault("scale = {}\nworktree = \"x\"").contains("a single branch"));
     assert!(
         fault("work_tree = true").contains("unknown key `work_tree` in [[member]]; did you mean `worktree`?")
     );
@@ -326,7 +326,7 @@ fn worktrees_are_wished_for_by_member() {
 
 #[test]
 fn bad_names() {
-    let rule = "is not a name: letters, digits, `-` and `_`, the first a letter or digit, at most 64 in all";
+    let rule = "is not a name: use letters, digits, `-` and `_`, starting with a letter or digit, at most 64 characters";
     assert_eq!(fault("[team]\nname = \"My Demo!\"\n"), format!("2:8: `name` in [team]: `My Demo!` {rule}"));
     assert_eq!(
         fault_in("[[member]]\nname = \"../x\\n\"\n"),
@@ -342,12 +342,12 @@ fn bad_names() {
     );
     assert_eq!(
         fault_in("[env]\ndeny = [\"A\", \"*_TOKEN\"]\n"),
-        "4:14: `deny` in [env]: `*_TOKEN` is not a variable's name or the beginning of one followed by `*`"
+        "4:14: `deny` in [env]: `*_TOKEN` is not a variable name or a prefix followed by `*`"
     );
     assert_eq!(
         fault_in("[defaults.env]\n\"A=B\" = \"\"\n"),
-        "4:1: `A=B` in [defaults.env] is not a variable's name: \
-         letters, digits and `_`, not beginning with a digit"
+        "4:1: `A=B` in [defaults.env] is not a variable name: \
+         use letters, digits and `_`, not starting with a digit"
     );
     assert_eq!(
         fault_in("[defaults]\ncwd = \"a\\u0000b\"\n"),
@@ -367,7 +367,7 @@ fn keys_that_contradict_each_other() {
     );
     assert_eq!(
         fault_in("[[member]]\nname = \"a\"\nrun = [\"x\"]\nprofile = \"claude\"\n"),
-        "6:11: a member with `run` has the profile `shell`, not `claude`"
+        "6:11: a member with `run` uses the profile `shell`, not `claude`"
     );
     let shell = "[team]\nname = \"t\"\n[[member]]\nname = \"a\"\nrun = [\"x\"]\nprofile = \"shell\"\n";
     assert_eq!(good(shell).members[0].profile, "shell");
@@ -378,7 +378,7 @@ fn names_that_clash() {
     let members = |names: &[&str]| -> String {
         names.iter().map(|name| format!("[[member]]\nname = \"{name}\"\n")).collect()
     };
-    assert_eq!(fault_in(&members(&["a", "b", "a"])), "8:8: there are two members named `a`");
+    assert_eq!(fault_in(&members(&["a", "b", "a"])), "8:8: two members are named `a`");
     assert_eq!(fault_in(&members(&["Ada", "ada"])), "6:8: members `Ada` and `ada` differ only in case");
     assert_eq!(
         fault(&format!("[team]\nname = \"t\"\nmax_members = 1\n{}", members(&["a", "b", "c"]))),
@@ -386,7 +386,7 @@ fn names_that_clash() {
     );
     assert_eq!(
         fault_in("[[task]]\nkey = \"a\"\nsubject = \"s\"\n[[task]]\nkey = \"a\"\nsubject = \"s\"\n"),
-        "7:7: there are two tasks with the key `a`"
+        "7:7: two tasks have the key `a`"
     );
 }
 
@@ -394,11 +394,11 @@ fn names_that_clash() {
 fn references_that_lead_nowhere() {
     assert_eq!(
         fault(include_str!("../../../fixtures/manifests/unknown_after.toml")),
-        "17:17: task `test` comes after an unknown task `biuld`; did you mean `build`?"
+        "17:17: task `test` depends on unknown task `biuld`; did you mean `build`?"
     );
     assert_eq!(
         fault(include_str!("../../../fixtures/manifests/unknown_owner.toml")),
-        "10:9: owner `Alice` of task `fmt` is no member; did you mean `alice`?"
+        "10:9: owner `Alice` of task `fmt` is not a member; did you mean `alice`?"
     );
 }
 
@@ -406,11 +406,11 @@ fn references_that_lead_nowhere() {
 fn tasks_that_wait_for_each_other() {
     assert_eq!(
         fault(include_str!("../../../fixtures/manifests/cycle.toml")),
-        "13:10: tasks wait for each other: `b` after `d` after `c` after `b`"
+        "13:10: tasks form a dependency cycle: `b` after `d` after `c` after `b`"
     );
     assert_eq!(
         fault_in("[[task]]\nkey = \"a\"\nsubject = \"s\"\nafter = [\"a\"]\n"),
-        "6:10: task `a` comes after itself"
+        "6:10: task `a` depends on itself"
     );
 }
 

@@ -21,7 +21,7 @@ impl Field {
     /// A text; none when it is blank.
     pub(super) fn word(&self) -> Result<Option<String>, String> {
         match &self.value {
-            Value::Text(text) if text.contains('\0') => Err(self.fault("it holds a NUL character")),
+            Value::Text(text) if text.contains('\0') => Err(self.fault("it contains a NUL character")),
             Value::Text(text) => Ok(Some(text.trim()).filter(|text| !text.is_empty()).map(str::to_owned)),
             Value::List(_) | Value::Nested => Err(self.fault("not a text")),
         }
@@ -51,10 +51,10 @@ pub(super) fn split(text: &str) -> Result<(Vec<Field>, &str), String> {
         rest = after;
     }
     match lines.is_empty() {
-        true => Err("it does not begin with a line `---`".to_owned()),
+        true => Err("it does not start with a `---` line".to_owned()),
         // Without a newline at its end the last line has not been looked at.
         false if rest.trim_end() == "---" => Ok((fields(&lines[1..])?, "")),
-        false => Err("its fields do not end with a line `---`".to_owned()),
+        false => Err("its front matter has no closing `---` line".to_owned()),
     }
 }
 
@@ -71,10 +71,10 @@ fn fields(lines: &[&str]) -> Result<Vec<Field>, String> {
         let (key, first) = line.split_once(':').ok_or_else(|| format!("line {number}: not a field"))?;
         let named = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';
         if key.is_empty() || !key.chars().all(named) {
-            return Err(format!("line {number}: `{}` is not the name of a field", key.escape_debug()));
+            return Err(format!("line {number}: `{}` is not a field name", key.escape_debug()));
         }
         if fields.iter().any(|field| field.key == key) {
-            return Err(format!("line {number}: `{key}` is there twice"));
+            return Err(format!("line {number}: duplicate field `{key}`"));
         }
         let more = lines[at..].iter().take_while(|line| belongs(line)).count();
         let value = value(first.trim(), &lines[at..at + more]);
@@ -127,7 +127,7 @@ fn below(more: &[&str]) -> Result<Value, String> {
 /// `[a, "b, c", Bash(d, e)]`: commas inside quotes and brackets part nothing.
 fn inline(text: &str) -> Result<Vec<String>, String> {
     let inner = text.strip_prefix('[').and_then(|text| text.trim_end().strip_suffix(']'));
-    let inner = inner.ok_or("its list does not end on the same line")?;
+    let inner = inner.ok_or("its list is not closed on the same line")?;
     let (mut items, mut from, mut depth, mut quote) = (Vec::new(), 0, 0_usize, None);
     for (at, c) in inner.char_indices() {
         match (quote, c) {

@@ -55,14 +55,14 @@ fn the_forms_of_a_value() {
 #[test]
 fn id_02_what_cannot_be_understood_is_refused() {
     let table = [
-        ("no head", "it does not begin"),
-        ("", "it does not begin"),
-        ("---\nname: x\n", "do not end"),
+        ("no head", "it does not start"),
+        ("", "it does not start"),
+        ("---\nname: x\n", "no closing"),
         ("---\ndescription: d\n---\n", "no `name`"),
         ("---\nname: x\n---\n", "no `description`"),
-        ("---\nname: x\nname: y\n---\n", "line 3: `name` is there twice"),
+        ("---\nname: x\nname: y\n---\n", "line 3: duplicate field `name`"),
         ("---\nname: x\nsomething\n---\n", "line 3: not a field"),
-        ("---\n../x: y\n---\n", "is not the name of a field"),
+        ("---\n../x: y\n---\n", "is not a field name"),
         ("---\nname: \"x\n---\n", "line 2: `name`: its quotes"),
         ("---\nname: [a\n---\n", "line 2: `name`: its list"),
         ("---\nname: [a]\n---\n", "line 2: `name`: not a text"),

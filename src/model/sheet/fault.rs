@@ -29,7 +29,7 @@ impl SheetError {
             "duplicate key" => format!("duplicate key `{}`", text.get(span.clone()).unwrap_or_default()),
             // What the parser says to every bare word in the place of a value.
             said if said.starts_with("invalid boolean") => {
-                "not a value; strings are written in quotes".to_owned()
+                "not a valid value; strings need quotes".to_owned()
             }
             said => said.lines().collect::<Vec<_>>().join(" "),
         };

@@ -9,7 +9,7 @@ const RESERVED: [&str; 4] = ["team-lead", "lead", "system", "user"];
 /// The rule for everything phalanx names: `^[A-Za-z0-9][A-Za-z0-9_-]{0,63}$` (protocol.md section 1). The
 /// error ends a sentence: `` `name` … ``.
 pub(crate) fn check_name(name: &str) -> Result<(), String> {
-    let rule = "letters, digits, `-` and `_`, the first a letter or digit, at most 64 in all";
+    let rule = "use letters, digits, `-` and `_`, starting with a letter or digit, at most 64 characters";
     let inside = name.chars().all(|c| c.is_ascii_alphanumeric() || c == '-' || c == '_');
     let start = name.starts_with(|c: char| c.is_ascii_alphanumeric());
     if inside && start && name.len() <= MAX { Ok(()) } else { Err(format!("is not a name: {rule}")) }
@@ -30,7 +30,7 @@ pub(crate) fn check_variable(name: &str) -> Result<(), String> {
     if inside && name.starts_with(|c: char| !c.is_ascii_digit()) {
         return Ok(());
     }
-    Err("is not a variable's name: letters, digits and `_`, not beginning with a digit".to_owned())
+    Err("is not a variable name: use letters, digits and `_`, not starting with a digit".to_owned())
 }
 
 /// A variable's name, or the beginning of one followed by `*`; `*` alone is every variable.
@@ -39,7 +39,7 @@ pub(crate) fn check_pattern(pattern: &str) -> Result<(), String> {
     if pattern == "*" || check_variable(name).is_ok() {
         return Ok(());
     }
-    Err("is not a variable's name or the beginning of one followed by `*`".to_owned())
+    Err("is not a variable name or a prefix followed by `*`".to_owned())
 }
 
 #[cfg(test)]

@@ -212,7 +212,7 @@ impl<'t> Section<'t> {
         match i64::from_str_radix(integer.as_str(), integer.radix()) {
             Ok(number) => Some(Spanned::new(value.span(), number)),
             Err(_) => {
-                faults.add(&value.span(), format!("`{key}` in {} is too large a number", self.title));
+                faults.add(&value.span(), format!("`{key}` in {} is too large", self.title));
                 None
             }
         }
@@ -257,7 +257,7 @@ impl<'t> Section<'t> {
     pub(crate) fn command(&self, key: &str, faults: &mut Faults) -> Option<Vec<String>> {
         let value = self.value(key)?;
         if let DeValue::String(_) = value.get_ref() {
-            let said = "must be a list of strings, program and arguments: no shell takes it apart";
+            let said = "must be a list of strings (program and arguments); it is not run by a shell";
             faults.add(&value.span(), format!("`{key}` in {} {said}", self.title));
             return None;
         }
@@ -266,7 +266,7 @@ impl<'t> Section<'t> {
         if array.is_empty() {
             faults.add(&value.span(), format!("`{key}` in {} is empty", self.title));
         } else if list.first().is_some_and(|program| program.trim().is_empty()) {
-            faults.add(&value.span(), format!("`{key}` in {} names no program", self.title));
+            faults.add(&value.span(), format!("`{key}` in {} does not name a program", self.title));
         }
         Some(list)
     }

@@ -12,8 +12,8 @@ const MOST_OPEN: usize = 32;
 pub(super) fn over(team: &TeamStore, asker: &MemberName) -> Result<Option<Decision>, OpsError> {
     let open = team.questions()?.iter().filter(|q| q.is_open() && q.from == *asker).count();
     Ok((open >= MOST_OPEN).then(|| Decision {
-        rule: Some(format!("at most {MOST_OPEN} open requests of a member")),
-        reason: Some(format!("{open} of your requests wait for an answer already: wait for it")),
+        rule: Some(format!("at most {MOST_OPEN} open requests per member")),
+        reason: Some(format!("{open} of your requests are still open; wait for their answers")),
         ..decision(Outcome::Denied, BY_RULE)
     }))
 }

@@ -67,7 +67,9 @@ impl Finding {
         }
         match mend() {
             Ok(true) => Finding { fixed: true, ..offered },
-            Ok(false) => Finding { failure: Some("it is in use again, and was left".to_owned()), ..offered },
+            Ok(false) => {
+                Finding { failure: Some("it is in use again and was left alone".to_owned()), ..offered }
+            }
             Err(e) => Finding { failure: Some(e.to_string()), ..offered },
         }
     }

@@ -108,15 +108,18 @@ fn pane(ctx: &Context, resident: &Resident, owner: &Owner, fix: bool) -> Option<
         Owner::Team => None,
         Owner::Over(known) => {
             let (name, team) = (&known.record.name, known.team.name());
-            let finding =
-                tell("left_pane", format!("the run of `{name}` of team `{team}` is over, its pane is not"));
+            let finding = tell(
+                "left_pane",
+                format!("`{name}` of team `{team}` has exited, but its pane is still open"),
+            );
             Some(finding.mend(fix, || {
                 terminate::terminate(ctx, known.team, &known.record, Manner::Told)?;
                 Ok(true)
             }))
         }
         Owner::Orphan(launcher) if launcher.root == ctx.store.root() => {
-            let what = format!("a launcher of team `{}` runs in it, and no team knows of it", launcher.team);
+            let what =
+                format!("a launcher of team `{}` runs in it, but no team has it on record", launcher.team);
             Some(tell("orphan_pane", what).mend(fix, || close(ctx, resident, launcher)))
         }
         Owner::Orphan(launcher) => {
@@ -127,7 +130,7 @@ fn pane(ctx: &Context, resident: &Resident, owner: &Owner, fix: bool) -> Option<
         }
         Owner::Stranger => {
             let what = format!(
-                "it carries a token of phalanx, and nothing proves that process {} is ours: it is not touched",
+                "it carries a phalanx token, but nothing proves that process {} belongs to phalanx; it was left alone",
                 resident.pane.pane.pid
             );
             Some(tell("unproven_pane", what).advise(by_hand(resident)))
@@ -138,7 +141,7 @@ fn pane(ctx: &Context, resident: &Resident, owner: &Owner, fix: bool) -> Option<
 fn by_hand(resident: &Resident) -> String {
     let words = ["tmux", "-S", &resident.pane.socket, "kill-pane", "-t", &resident.pane.pane_id];
     let line = shlex::try_join(words).unwrap_or_default();
-    format!("look what runs there; if it is yours to close: {line}")
+    format!("check what runs there; to close it: {line}")
 }
 
 /// The processes first, as everywhere; then the pane, if it did not go with them.
@@ -161,7 +164,7 @@ fn close(ctx: &Context, resident: &Resident, launcher: &Launcher) -> Result<bool
 }
 
 fn process(launcher: &Launcher, fix: bool) -> Finding {
-    let what = format!("a launcher of team `{}` runs, and no team knows of it", launcher.team);
+    let what = format!("a launcher of team `{}` runs, but no team has it on record", launcher.team);
     let place = format!("process {}", launcher.process.pid);
     Finding::new("orphan_process", Severity::Problem, what, place)
         .mend(fix, || Ok(is_orphan(launcher) && proc::end_tree(launcher.process, true, GRACE).is_empty()))

@@ -17,7 +17,7 @@ use crate::sys::knock::{Knock, knock};
 /// What has been seen of servers of these versions (SP-14).
 const QUIRKS: [(&str, &str); 2] = [
     ("3.3", "`select-layout` and `kill-session` have crashed servers of this version (tmux#3450, tmux#3658)"),
-    ("3.4", "sizes in percent fail where nobody is attached; phalanx does not use them"),
+    ("3.4", "sizes in percent fail on detached sessions; phalanx does not use them"),
 ];
 
 /// The tmux servers that answered, and what is wrong with them or with those that did not.
@@ -33,9 +33,9 @@ pub(super) fn servers(ctx: &Context) -> Servers {
         Ok(program) => program,
         Err(problem) => {
             let finding = Finding::new("tmux_missing", Severity::Warning, problem, "PATH");
-            found
-                .findings
-                .push(finding.advise("install tmux 3.2 or later; without it members run on own PTYs"));
+            found.findings.push(
+                finding.advise("install tmux 3.2 or later; without it members run on phalanx's own PTYs"),
+            );
             return found;
         }
     };
@@ -70,25 +70,25 @@ impl Servers {
             Knock::Missing if in_use => tell(
                 "tmux_socket_missing",
                 Severity::Warning,
-                "the socket of a tmux server that members are on is gone; if the server lives, it makes it again",
+                "the socket of a tmux server that members use is missing; a running server re-creates it on SIGUSR1",
                 "kill -USR1 PID-OF-THE-TMUX-SERVER",
             ),
             Knock::Missing => {}
             Knock::Denied => tell(
                 "tmux_socket_denied",
                 Severity::Problem,
-                "connecting to tmux is not permitted: another user's socket, or a sandbox",
+                "connecting to tmux is not permitted: the socket belongs to another user, or a sandbox blocks it",
                 "run phalanx outside the sandbox, or use `--backend pty`",
             ),
             Knock::Refused => tell(
                 "tmux_socket_dead",
                 if in_use { Severity::Warning } else { Severity::Note },
-                "connection refused: the tmux server that made this socket has died",
-                "nothing: the next tmux replaces it",
+                "connection refused: the tmux server of this socket has exited",
+                "no action needed: the next tmux server replaces it",
             ),
             Knock::Unknown(words) => {
-                let what = format!("it cannot be told whether tmux listens: {words}");
-                tell("tmux_no_answer", Severity::Problem, &what, "look whether that tmux server hangs");
+                let what = format!("cannot determine whether tmux is listening: {words}");
+                tell("tmux_no_answer", Severity::Problem, &what, "check whether that tmux server hangs");
             }
             Knock::Answered => self.count(program, socket),
         }
@@ -104,7 +104,7 @@ impl Servers {
             Ok(_) => {}
             Err(e) => {
                 let finding = Finding::new("tmux_no_answer", Severity::Problem, e.to_string(), place);
-                self.findings.push(finding.advise("look whether that tmux server hangs"));
+                self.findings.push(finding.advise("check whether that tmux server hangs"));
             }
         }
     }
@@ -117,12 +117,12 @@ fn quirks(census: &Census, place: &str) -> Vec<Finding> {
         found.push(note("tmux_version", format!("tmux {}: {words}", census.version)));
     }
     if !census.exit_empty {
-        let what = "`exit-empty` is off: the server stays when its last session has ended";
+        let what = "`exit-empty` is off: the server keeps running after its last session ends";
         found.push(note("tmux_exit_empty", what.to_owned()));
     }
     if census.destroy_unattached {
         let what =
-            "`destroy-unattached` is on: sessions end when nobody looks; phalanx turns it off for its own";
+            "`destroy-unattached` is on: detached sessions are destroyed; phalanx turns it off for its own";
         found.push(note("tmux_destroy_unattached", what.to_owned()));
     }
     found
@@ -133,7 +133,7 @@ pub(super) fn machine(ctx: &Context) -> Vec<Finding> {
     let mut found = Vec::new();
     let os = env::os();
     if !matches!(os, "linux" | "macos") {
-        let what = "phalanx runs on Linux and macOS; here processes cannot be told apart for certain";
+        let what = "phalanx runs on Linux and macOS; on this system it cannot identify processes reliably";
         found.push(Finding::new("unsupported_os", Severity::Problem, what, os));
     }
     let hinted = ["ITERM_SESSION_ID", "LC_TERMINAL", "TERM_PROGRAM"];
@@ -146,7 +146,8 @@ pub(super) fn machine(ctx: &Context) -> Vec<Finding> {
     if hinted.iter().any(is_iterm)
         && env::find_program(OsStr::new("osascript"), path, Path::new("/")).is_some()
     {
-        let what = "macOS asks once whether this terminal may control iTerm2; a refusal is error -1743";
+        let what =
+            "macOS asks once whether this terminal may control iTerm2; a denial appears as error -1743";
         let fix = "System Settings > Privacy & Security > Automation: allow iTerm2";
         found.push(Finding::new("iterm2_permission", Severity::Note, what, "iTerm2").advise(fix));
     }

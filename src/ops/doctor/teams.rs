@@ -44,7 +44,7 @@ pub(super) fn team(ctx: &Context, team: &TeamStore, fix: bool) -> Result<Vec<Fin
     let ours = team.is_ours();
     found.extend(team.leftovers()?.iter().filter(lost).map(|left| leftover(left, fix, ours, clear)));
     if ours && team.changes().is_ok_and(|changes| changes.is_polling()) {
-        let what = "the team lies on a network file system: changes are looked for every 2 s";
+        let what = "the team is on a network file system: phalanx polls for changes every 2 s";
         let place = team.team_file().to_string_lossy().into_owned();
         found.push(Finding::new("network_files", Severity::Note, what, place));
     }
@@ -65,7 +65,7 @@ fn hooks(ctx: &Context, team: &TeamStore) -> Vec<Finding> {
 /// A team whose files cannot be read.
 pub(super) fn unreadable(team: &TeamStore, error: &OpsError) -> Finding {
     let place = team.team_file().to_string_lossy().into_owned();
-    let fix = format!("mend the file, or take the team away with `phalanx team delete -t {}`", team.name());
+    let fix = format!("repair the file, or delete the team with `phalanx team delete -t {}`", team.name());
     Finding::new("unreadable", Severity::Problem, error.to_string(), place).advise(fix)
 }
 
@@ -80,14 +80,14 @@ fn lead(team: &TeamStore, records: &[MemberRecord], fix: bool) -> Result<Vec<Fin
     let (name, place) = (team.name(), format!("process {}", lead.pid));
     let live = records.iter().filter(|r| status::liveness(r) == Liveness::Alive).count();
     if live > 0 {
-        let what = format!("the lead of team `{name}` is dead, {live} of its members live");
+        let what = format!("the lead of team `{name}` has died; {live} of its members are running");
         let fix = format!("phalanx lead --detach -t {name}");
         return Ok(vec![Finding::new("lead_dead", Severity::Problem, what, place).advise(fix)]);
     }
     if lead.program != "phalanx" {
         return Ok(Vec::new());
     }
-    let what = format!("the lead of team `{name}` died and left its entry");
+    let what = format!("the lead of team `{name}` died and left its lease behind");
     let finding = Finding::new("lead_entry", Severity::Warning, what, place.clone());
     Ok(vec![finding.mend(fix, || {
         let gone = team.forget_dead_lead()?;
@@ -108,11 +108,15 @@ fn members(
     let on_team = |record: &&MemberRecord| roster.member(&record.name).is_some();
     let dead = |record: &&MemberRecord| status::liveness(record) == Liveness::Dead;
     let finding = |record: &MemberRecord| {
-        let what = format!("`{}` is on team `{}` and its processes are gone", record.name, team.name());
+        let what = format!(
+            "`{}` is on the roster of team `{}`, but its processes are gone",
+            record.name,
+            team.name()
+        );
         let place = record.placement.as_ref().map(ToString::to_string).unwrap_or_default();
         let finding = Finding::new("dead_member", Severity::Warning, what, place);
         match led {
-            true => finding.advise("nothing: its lead takes it off the team"),
+            true => finding.advise("no action needed: the lead removes it from the roster"),
             false => finding.mend(fix, || take_off(ctx, team, record)),
         }
     };
@@ -138,14 +142,17 @@ pub(super) fn leftover(
     let tell = |id, severity, what: String| Finding::new(id, severity, what, place.clone());
     let finding = match &left.left {
         Left::Lock { age } => {
-            let what = format!("a lock that nobody has refreshed for {}: whoever made it died", ago(age));
+            let what = format!("a stale lock, not refreshed for {}: its holder died", ago(age));
             tell("stale_lock", Severity::Warning, what)
         }
         Left::Socket => {
-            tell("dead_socket", Severity::Warning, "a socket that nobody listens at any more".to_owned())
+            tell("dead_socket", Severity::Warning, "a socket that no process listens on".to_owned())
         }
         Left::Spec { age, .. } => {
-            let what = format!("an order that no launcher took, {} old; it holds an environment", ago(age));
+            let what = format!(
+                "a launch spec that no launcher read, {} old; it contains environment variables",
+                ago(age)
+            );
             tell("left_spec", Severity::Warning, what)
         }
         Left::Open { mode } => {
@@ -157,8 +164,8 @@ pub(super) fn leftover(
             finding
         }
         Left::Quarantined => {
-            let what = "a copy of a file that could not be read".to_owned();
-            let fix = "look at it, mend the file it was made of, then remove the copy";
+            let what = "a copy of a file that could not be parsed".to_owned();
+            let fix = "inspect it, repair the original file, then remove the copy";
             return tell("quarantined", Severity::Warning, what).advise(fix);
         }
         Left::NotOurs { uid, is_link } => return foreign(&place, *uid, *is_link),
@@ -168,7 +175,7 @@ pub(super) fn leftover(
 
 fn foreign(place: &str, uid: u32, is_link: bool) -> Finding {
     let what = match is_link {
-        true => "a symbolic link stands where a directory of ours should be".to_owned(),
+        true => "a symbolic link is in place of a phalanx directory".to_owned(),
         false => format!("it belongs to user {uid}"),
     };
     let finding = Finding::new("foreign_directory", Severity::Problem, what, place);

@@ -201,7 +201,7 @@ fn a_completion_is_asked_about_before_it_is_written() {
     task::claim(&stage.ctx, &stage.team, id).expect("claimed");
     stage.sh("echo 'write the tests' > bad");
     let refused = complete(&MemberName::lead()).err().map(|e| e.to_string());
-    assert_eq!(refused.as_deref(), Some("task 1 is not completed, a hook refuses it: write the tests"));
+    assert_eq!(refused.as_deref(), Some("task 1 was not completed; a hook rejected it: write the tests"));
     let told: Value = serde_json::from_str(&stage.text("asked").expect("it ran")).expect("json");
     let told = ["task_id", "task_subject", "task_description", "teammate_name", "team_name"]
         .map(|key| told[key].clone());

@@ -53,7 +53,7 @@ impl Program {
 
     fn started(&self, child: &Child) -> Result<Process, ExecError> {
         let process = i32::try_from(child.id()).ok().and_then(Process::of_child);
-        process.ok_or_else(|| self.failure(io::Error::other("the new process is not to be found in /proc")))
+        process.ok_or_else(|| self.failure(io::Error::other("the new process is missing from /proc")))
     }
 }
 

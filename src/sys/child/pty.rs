@@ -123,7 +123,7 @@ fn no_terminal(told: io::Error) -> io::Error {
 fn advised(error: io::Error) -> io::Error {
     match error.raw_os_error() {
         Some(libc::ENOSPC | libc::ENXIO | libc::EAGAIN) => io::Error::other(
-            "this machine has no terminal left: end some programs, or raise kernel.pty.max (macOS: kern.tty.ptmx_max)",
+            "no pseudo-terminals are left: close some programs, or raise kernel.pty.max (macOS: kern.tty.ptmx_max)",
         ),
         _ => error,
     }
@@ -151,7 +151,10 @@ mod tests {
     fn pf_03_a_machine_without_terminals_is_told_with_advice() {
         for errno in [libc::ENOSPC, libc::ENXIO] {
             let told = advised(io::Error::from_raw_os_error(errno)).to_string();
-            assert!(told.contains("no terminal left") && told.contains("kernel.pty.max"), "{told}");
+            assert!(
+                told.contains("no pseudo-terminals are left") && told.contains("kernel.pty.max"),
+                "{told}"
+            );
         }
         let other = advised(io::Error::from_raw_os_error(libc::EMFILE));
         assert_eq!(other.raw_os_error(), Some(libc::EMFILE), "its own word says enough");

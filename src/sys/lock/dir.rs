@@ -117,5 +117,5 @@ fn lock_path(target: &Path) -> Result<PathBuf, LockError> {
 fn describe(lock: &Path) -> Option<String> {
     let stamp = Real.look(lock).ok()?.stamp;
     let age = Real.now().duration_since(stamp).unwrap_or_default();
-    Some(format!("another program (its lock was stamped {} ms ago)", age.as_millis()))
+    Some(format!("another program (lock refreshed {} ms ago)", age.as_millis()))
 }

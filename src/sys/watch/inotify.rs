@@ -71,7 +71,7 @@ impl Inotify {
 /// The kernel's word for a used-up limit leads nowhere.
 fn limit(errno: Errno, used_up: Errno, name: &str) -> io::Error {
     match errno == used_up {
-        true => io::Error::other(format!("the limit fs.inotify.{name} is used up")),
+        true => io::Error::other(format!("the limit fs.inotify.{name} is exhausted")),
         false => errno.into(),
     }
 }

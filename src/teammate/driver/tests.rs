@@ -258,7 +258,7 @@ fn a_task_that_was_taken_away_meanwhile_is_let_go() {
     let other = MemberName::new("bob").expect("name");
     stage.team.claim(TaskId(1), &other, ops::now()).expect("claimed");
     stage.say_go();
-    until("the warning", || stage.film.text().contains("its end was not taken"));
+    until("the warning", || stage.film.text().contains("its result was not recorded"));
     stage.ask_to_end(30);
     assert_eq!(working.join().expect("no panic"), 0);
     assert!(ops::task::get(&stage.team, TaskId(1)).expect("a task").is_owned_by(&other));
@@ -270,7 +270,7 @@ fn a_run_that_is_no_longer_the_latest_goes_at_once() {
     stage.begin(2);
     stage.tasks(&[("echo one", &[])]);
     assert_eq!(stage.start().0.join().expect("no panic"), 0);
-    assert!(stage.film.text().contains("another run has this name now"), "{}", stage.film.text());
+    assert!(stage.film.text().contains("another run now uses this name"), "{}", stage.film.text());
     assert_eq!(ops::task::get(&stage.team, TaskId(1)).expect("a task").state, TaskState::Pending);
 }
 

@@ -68,7 +68,10 @@ fn handle(
         | Message::TeamPermissionUpdate(_)
         | Message::ModeSetRequest(_)
         | Message::TeammateTerminated(_) => {
-            effects.push(Effect::Print(format!("{from} sent a {}: nothing for a worker", message.kind())));
+            effects.push(Effect::Print(format!(
+                "ignored a {} from {from}: workers do not handle it",
+                message.kind()
+            )));
         }
     }
 }
@@ -86,7 +89,7 @@ fn hear(
         Ok(request) => {
             let reason =
                 asked.reason.as_ref().map(|reason| format!(": {}", text::line(reason))).unwrap_or_default();
-            effects.push(Effect::Print(format!("{LEAD} asks for the end{reason}")));
+            effects.push(Effect::Print(format!("{LEAD} requests shutdown{reason}")));
             state.honoured.insert(request.id.clone());
             state.pending.push(pending(request, now));
         }
@@ -116,7 +119,7 @@ pub(in crate::teammate) fn valid(
     requests: &Requests,
 ) -> Result<request::ShutdownRequest, String> {
     if from != LEAD {
-        return Err(format!("it came from `{}`, and only {LEAD} may ask", text::line(from)));
+        return Err(format!("it came from `{}`; only {LEAD} may request a shutdown", text::line(from)));
     }
     let request = match requests.get(&asked.request_id) {
         Some(found) => found.clone()?,
@@ -126,10 +129,10 @@ pub(in crate::teammate) fn valid(
         return Err(format!("its file is that of `{}`", request.id));
     }
     if request.member != me.name {
-        return Err(format!("it was made for `{}`", request.member));
+        return Err(format!("it was sent to `{}`", request.member));
     }
     if request.incarnation != me.incarnation {
-        return Err("it was made for an earlier run".to_owned());
+        return Err("it was sent to an earlier run".to_owned());
     }
     if !request.is_open() || honoured.contains(&request.id) {
         return Err("it has been answered".to_owned());

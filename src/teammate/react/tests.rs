@@ -156,7 +156,7 @@ fn an_idle_worker_agrees_and_goes() {
     assert_eq!(
         effects,
         [
-            Effect::Print("team-lead asks for the end: done".to_owned()),
+            Effect::Print("team-lead requests shutdown: done".to_owned()),
             Effect::Acknowledge(vec!["m-shutdown-5@ann".to_owned()]),
             said
         ]
@@ -194,12 +194,12 @@ fn sd_10_sd_11_requests_that_are_not_for_this_run_are_ignored() {
     let table = [
         (
             asks("team-lead", &ShutdownRequest { incarnation: run(1), ..request(30) }),
-            "it was made for an earlier run",
+            "it was sent to an earlier run",
         ),
-        (asks("team-lead", &ShutdownRequest { member: other, ..request(30) }), "it was made for `bob`"),
+        (asks("team-lead", &ShutdownRequest { member: other, ..request(30) }), "it was sent to `bob`"),
         (asks("team-lead", &closed), "it has been answered"),
-        (asks("bob", &request(30)), "it came from `bob`, and only team-lead may ask"),
-        (asks("Team-Lead", &request(30)), "it came from `Team-Lead`, and only team-lead may ask"),
+        (asks("bob", &request(30)), "it came from `bob`; only team-lead may request a shutdown"),
+        (asks("Team-Lead", &request(30)), "it came from `Team-Lead`; only team-lead may request a shutdown"),
         (unfiled, "there is no request `shutdown-5@ann`"),
     ];
     for (event, problem) in table {
@@ -378,7 +378,7 @@ fn the_end_of_a_task_that_changed_hands_is_no_end_of_the_worker() {
     let mut state = busy();
     react(&mut state, ended(0), NOW);
     let effects = react(&mut state, Event::TaskEnded(Err(failure(true))), NOW);
-    assert_eq!(warns(&effects), ["task #3 ended, but its end was not taken: no luck"]);
+    assert_eq!(warns(&effects), ["task #3 ended, but its result was not recorded: no luck"]);
     assert_eq!(effects.last(), Some(&Effect::LookAtMail));
     assert_eq!(to_say(&state), Vec::<&str>::new());
 }
@@ -437,7 +437,7 @@ fn messages_are_shown_once_and_acknowledged_after_that() {
     let done = Effect::Acknowledge(["1", "2", "3", "4"].map(str::to_owned).to_vec());
     let expected = [
         print("message from bob\u{240a}: hi\nthere"),
-        print("team-lead sent a mode_set_request: nothing for a worker"),
+        print("ignored a mode_set_request from team-lead: workers do not handle it"),
         print(r#"message from team-lead: {"type":"shutdown_request"}"#),
         done.clone(),
     ];

@@ -92,7 +92,7 @@ fn staged(state: &mut State, sight: &Sight, at: Timestamp, now: Timestamp, effec
         (turn.step, turn.at) = (Step::Left, now);
         effects.push(Effect::Release);
     } else {
-        stick(state, "the text was typed, and did not come to rest in the composer", now, effects);
+        stick(state, "the text was typed but did not appear in the composer", now, effects);
     }
 }
 
@@ -102,7 +102,7 @@ fn left(state: &mut State, sight: &Sight, at: Timestamp, now: Timestamp, effects
     if !sight.holds_text() {
         stuck(state, sight, at, now, effects);
     } else if by_hand {
-        stick(state, "it was typed while the program began to work, and then a person typed", now, effects);
+        stick(state, "it was typed as the program started working, and then a person typed", now, effects);
     } else if sight.rests() && now.since(sight.since) >= state.paste.settle_ms {
         submit(state, 1, now, effects);
     }
@@ -129,10 +129,10 @@ fn submitted(
     if sight.rests() && sight.holds_text() && waited >= RETRY_MS {
         match times < TRIES {
             true => submit(state, times + 1, now, effects),
-            false => stick(state, "the submit key does nothing", now, effects),
+            false => stick(state, "the submit key had no effect", now, effects),
         }
     } else if now.since(at) >= OBSERVE_MS {
-        stick(state, "the submit key was typed, and no turn was seen", now, effects);
+        stick(state, "the submit key was pressed, but no turn started", now, effects);
     }
 }
 

@@ -99,12 +99,12 @@ fn rests(notice: &IdleNotification) -> String {
     let IdleNotification { summary, completed_task_id, completed_status, failure_reason, .. } = notice;
     let task = completed_task_id.as_deref().map(|id| {
         let status = completed_status.as_deref().map(|word| format!(" ({word})")).unwrap_or_default();
-        format!(" The task that I ended: #{id}{status}.")
+        format!(" My last task: #{id}{status}.")
     });
     let failure = failure_reason.as_deref().map(|why| format!(" I failed: {why}."));
     // On one line: not every program takes several.
     let said = summary.as_deref().map(|words| words.split_whitespace().collect::<Vec<_>>().join(" "));
-    let said = said.map(|words| format!(" What came of my turn: {words}"));
+    let said = said.map(|words| format!(" Result of my turn: {words}"));
     let whole = ["I am idle.".to_owned()].into_iter().chain(task).chain(failure).chain(said);
     text::short(&whole.collect::<String>(), WORDS)
 }

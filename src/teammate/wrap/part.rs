@@ -31,9 +31,9 @@ pub(super) fn in_words(envelope: Envelope) -> Envelope {
     let limit = asked.deadline_seconds.map(|s| format!(" within {s} s")).unwrap_or_default();
     // On one line: not every program takes several.
     let text = format!(
-        "You are asked to end your work and leave the team{why}. Answer{limit} by one of these commands: \
-         `phalanx answer {id} --approve` once your work can be left as it is, or \
-         `phalanx answer {id} --reject --reason \"what is left to do\"`. Without an answer you are ended."
+        "You are asked to shut down and leave the team{why}. Answer{limit} with one of these commands: \
+         `phalanx answer {id} --approve` when your work can be left as it is, or \
+         `phalanx answer {id} --reject --reason \"what is left to do\"`. Without an answer you will be terminated."
     );
     Envelope { text, ..envelope }
 }
@@ -57,8 +57,8 @@ pub(super) fn attend(state: &mut State, now: Timestamp, effects: &mut Vec<Effect
     let late = |put: &Put| put.pending.answer_by <= now && !in_hand(put);
     let Some(at) = state.put.iter().position(late) else { return };
     let put = state.put.remove(at);
-    let why = state.sight.as_ref().map_or("its screen was not seen yet".to_owned(), excuse);
-    let answer = rejection(&state.me, &put.pending, format!("it could not be asked: {why}"), now);
+    let why = state.sight.as_ref().map_or("its screen has not been read yet".to_owned(), excuse);
+    let answer = rejection(&state.me, &put.pending, format!("it could not be queried: {why}"), now);
     state.errands.push_back(Errand::Say(Box::new(answer)));
     state.waiting.retain(|envelope| envelope.msg_id != put.msg_id);
     state.handled.insert(put.msg_id.clone());

@@ -188,7 +188,7 @@ fn is_for_program(
         | Message::ModeSetRequest(_) => {
             let from = text::short(&envelope.from, 60);
             effects.push(Effect::Warn(format!(
-                "{from} sent a {}: nothing for a wrapped program",
+                "ignored a {} from {from}: wrapped programs do not handle it",
                 message.kind()
             )));
         }
@@ -276,7 +276,7 @@ fn unlock_for_a_person(state: &mut State, now: Timestamp, effects: &mut Vec<Effe
     let blocked = state.sight.as_ref().and_then(Sight::life).filter(|life| matches!(life, Life::Blocked(_)));
     let typed = |step| matches!(step, Step::Staged | Step::Submitted(_));
     if blocked.is_some() && state.turn.as_ref().is_some_and(|turn| typed(turn.step)) {
-        deliver::stick(state, "a dialog came up", now, effects);
+        deliver::stick(state, "a dialog opened", now, effects);
     }
 }
 
@@ -367,8 +367,8 @@ pub(super) fn excuse(sight: &Sight) -> String {
     match sight.life() {
         Some(Life::Blocked(reason)) => reason,
         Some(Life::Working) => format!("working: {}", sight.finding.evidence),
-        Some(Life::Idle) => "a text stands in its composer".to_owned(),
-        None => "what it does cannot be told from its screen".to_owned(),
+        Some(Life::Idle) => "its composer contains text".to_owned(),
+        None => "its screen does not show what it is doing".to_owned(),
     }
 }
 

@@ -110,7 +110,7 @@ impl Station {
     /// Starts the program on a terminal of the size of ours and joins the two. To be called in the first thread before
     /// there are others. `answers`: nobody stands behind our terminal who would answer the program's questions to it.
     pub(super) fn open(program: &Program, answers: bool, wakes: &Sender<Wake>) -> Result<Station, String> {
-        let raw = RawTerminal::enter().map_err(|e| format!("there is no terminal to stand in: {e}"))?;
+        let raw = RawTerminal::enter().map_err(|e| format!("no terminal: {e}"))?;
         let display = Display::open().map_err(|e| format!("cannot write to the terminal: {e}"))?;
         let (rows, cols) = own_size().unwrap_or(SIZE);
         let started = child::spawn_on_pty(program, rows, cols);

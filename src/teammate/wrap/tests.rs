@@ -112,7 +112,7 @@ fn msg_08_the_submit_key_is_typed_three_times_and_no_more() {
         assert_eq!(stand.at(1499, Event::Tick), []);
         assert_eq!(stand.at(1, Event::Tick), [note(EventKind::MessageSubmitted, None), Effect::Submit]);
     }
-    let why = "the submit key does nothing";
+    let why = "the submit key had no effect";
     let given_up = stand.at(1500, Event::Tick);
     assert_eq!(given_up[..2], [note(EventKind::MessageUndelivered, Some(why)), Effect::Release]);
     let told = Effect::Do(Errand::Remark(Some(format!("blocked: undelivered: {why}"))));
@@ -127,8 +127,8 @@ fn msg_08_the_submit_key_is_typed_three_times_and_no_more() {
 #[test]
 fn msg_03_a_text_that_vanishes_is_told_and_not_typed_again() {
     for (mut stand, why) in [
-        (Stand::staged(), "the text was typed, and did not come to rest in the composer"),
-        (Stand::submitted(), "the submit key was typed, and no turn was seen"),
+        (Stand::staged(), "the text was typed but did not appear in the composer"),
+        (Stand::submitted(), "the submit key was pressed, but no turn started"),
     ] {
         stand.see(10, ScreenState::Idle, Composer::Empty);
         let told = stand.at(10_000, Event::Tick);
@@ -172,7 +172,7 @@ fn msg_08_a_text_under_which_the_program_begins_to_work_is_submitted_when_it_res
     let submit = [note(EventKind::MessageSubmitted, None), Effect::Submit];
     assert_eq!(stand.at(100, Event::Tick), submit);
     assert_eq!(stand.at(10, seen(ScreenState::Working, Composer::Empty, false)), delivered());
-    let why = "it was typed while the program began to work, and then a person typed";
+    let why = "it was typed as the program started working, and then a person typed";
     let told = [note(EventKind::MessageUndelivered, Some(why)), Effect::Release];
     assert_eq!(by_hand.at(0, Event::Hand), told);
 }
@@ -209,7 +209,7 @@ fn pm_01_a_dialog_under_a_staged_text_gets_no_key() {
     let mut stand = Stand::staged();
     let dialog = || ScreenState::Dialog("trust".to_owned());
     let effects = stand.see(5, dialog(), Composer::Unknown);
-    assert_eq!(effects, [note(EventKind::MessageUndelivered, Some("a dialog came up")), Effect::Release]);
+    assert_eq!(effects, [note(EventKind::MessageUndelivered, Some("a dialog opened")), Effect::Release]);
     let told = Errand::Remark(Some("blocked: dialog:trust (rule r: e)".to_owned()));
     assert_eq!(stand.at(300, Event::Tick), [Effect::Do(told)]);
     assert_eq!(stand.at(0, Event::Done(Ok(()))), []);

@@ -38,7 +38,7 @@ impl Manner {
         let Envelope { from, color, summary, text, .. } = envelope;
         let pointer = file.map(|file| {
             let file = file.display();
-            format!("This message is {} bytes long. Read it in the file {file}", text.len())
+            format!("This message is {} bytes long. Read it from the file {file}", text.len())
         });
         let body = pointer.as_deref().unwrap_or(text);
         render_for_agent(from, color.as_deref(), summary.as_deref(), body)

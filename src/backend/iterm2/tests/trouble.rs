@@ -74,8 +74,8 @@ fn ly_09_every_refusal_becomes_advice() {
         ("-1743", "Automation"),
         ("-600", "start iTerm2"),
         ("-609", "start iTerm2"),
-        ("-1712", "question"),
-        ("-128", "Cancel"),
+        ("-1712", "dialog"),
+        ("-128", "cancelled"),
         ("-10000", "update iTerm2"),
         ("-2741", "install iTerm2"),
         ("garbage", "update iTerm2"),
@@ -105,7 +105,7 @@ fn ly_09_no_answer_leaves_nothing_behind() {
         mac.fail("place", mode, 1);
         let problem = place_one(&iterm2, "ada").expect_err(mode);
         assert!(problem.to_string().contains("no answer within 2000 ms"), "{problem}");
-        assert!(hint(&problem).contains("question"), "{problem:?}");
+        assert!(hint(&problem).contains("dialog"), "{problem:?}");
         assert!(mac.others().is_empty(), "{mode}");
     }
     assert_eq!(mac.calls("close").len(), 1, "the one that had been made");

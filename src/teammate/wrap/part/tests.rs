@@ -127,7 +127,7 @@ fn sd_02_an_agent_that_cannot_be_asked_is_spoken_for_before_the_deadline() {
     assert_eq!(rejections(&state), [""; 0]);
     let effects = react(&mut state, Event::Tick, due);
     assert!(effects.contains(&Effect::Acknowledge(vec!["m-1".to_owned()])), "{effects:?}");
-    assert_eq!(rejections(&state), ["it could not be asked: working: building"]);
+    assert_eq!(rejections(&state), ["it could not be queried: working: building"]);
     react(&mut state, seen(ScreenState::Idle), due);
     let later = react(&mut state, Event::Tick, due.plus_ms(1000));
     assert!(!later.iter().any(|effect| matches!(effect, Effect::Stage(_))), "it is over: {later:?}");
