@@ -158,7 +158,7 @@ mod tests {
         assert!(text.contains("ann\n- #1 \"T1\": completed after 1.5s"), "{text}");
         assert!(text.contains("bob\n- #2 \"T2\": failed after 0.7s, exit code 2\n    two\n"), "{text}");
         assert!(!text.contains("one\n") && !text.contains('\u{1b}') && text.contains("    six"), "{text}");
-        assert!(text.contains("`phalanx task get 2`") && text.contains("1 task can be begun"), "{text}");
+        assert!(text.contains("`phalanx task get 2`") && text.contains("1 task ready to start"), "{text}");
     }
 
     #[test]

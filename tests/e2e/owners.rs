@@ -48,7 +48,7 @@ fn assigned(stage: &Stage, name: &str) -> Vec<Value> {
 fn freed(stage: &Stage, name: &str, task: u32) -> usize {
     let head = format!("Task #{task} ");
     let is = |text: &&Value| {
-        text.as_str().is_some_and(|text| text.starts_with(&head) && text.contains("can be begun"))
+        text.as_str().is_some_and(|text| text.starts_with(&head) && text.contains("you can start it now"))
     };
     told(stage, name).iter().filter(is).count()
 }
