@@ -10,7 +10,7 @@ use super::mode::Mode;
 use super::placement::{BackendKind, Placement, ProcessId};
 use super::role::Tools;
 use super::team::Member;
-use super::time::Timestamp;
+use super::time::{self, Timestamp};
 
 /// How a member was asked for: enough to start it again.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -91,6 +91,17 @@ impl ExitRecord {
     }
 }
 
+/// Describes the end of a program: `exited with code 7 after 50 ms`.
+pub(crate) fn ending(code: Option<i32>, signal: Option<i32>, ran_ms: u64) -> String {
+    let how = match (code, signal) {
+        (Some(code), _) => format!("exited with code {code}"),
+        (None, Some(signal)) => format!("was ended by signal {signal}"),
+        (None, None) => "ended".to_owned(),
+    };
+    let span = if ran_ms < 1000 { format!("{ran_ms} ms") } else { time::human(ran_ms) };
+    format!("{how} after {span}")
+}
+
 /// One run of a member.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(crate) struct MemberRecord {
@@ -141,6 +152,13 @@ impl MemberRecord {
     /// The process that leads all that the member runs, as far as it is known.
     pub(crate) fn launcher(&self) -> Option<ProcessId> {
         self.start.as_ref().map(|s| s.launcher).or_else(|| self.placement.as_ref()?.launcher())
+    }
+
+    /// Describes the end of its program; none while it runs.
+    pub(crate) fn ending(&self) -> Option<String> {
+        let exit = self.exit.as_ref()?;
+        let ran_ms = || exit.at.since(self.start.as_ref().map_or(exit.at, |start| start.at));
+        Some(exit.problem.clone().unwrap_or_else(|| ending(exit.code, exit.signal, ran_ms())))
     }
 
     /// The record as it is to be taken in this boot: start times count from a boot on, so that after another one a process
@@ -267,6 +285,13 @@ mod tests {
         let back: MemberRecord = serde_json::from_str(&text).expect("json");
         assert_eq!(back, record);
         assert!(back.reads_mail());
+    }
+
+    #[test]
+    fn an_ending_names_code_or_signal_and_the_time_it_ran() {
+        assert_eq!(ending(Some(7), None, 50), "exited with code 7 after 50 ms");
+        assert_eq!(ending(Some(0), None, 12_300), "exited with code 0 after 12s");
+        assert_eq!(ending(None, Some(9), 1_500), "was ended by signal 9 after 1.5s");
     }
 
     #[test]

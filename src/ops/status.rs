@@ -72,6 +72,11 @@ pub(crate) fn liveness(record: &MemberRecord) -> Liveness {
     }
 }
 
+/// Returns true for a run whose program has ended and whose record does not say so yet.
+fn has_ended(record: &MemberRecord) -> bool {
+    !record.state.is_over() && (record.exit.is_some() || liveness(record) == Liveness::Dead)
+}
+
 /// The records of all runs that the team remembers.
 pub(crate) fn records(team: &TeamStore) -> Result<Vec<MemberRecord>, OpsError> {
     Ok(team.member_records()?)
@@ -112,7 +117,7 @@ pub(crate) fn status(team: &TeamStore) -> Result<Status, OpsError> {
         members.push(MemberStatus {
             name: member.name.clone(),
             state: state_word(record.as_ref(), member.is_active),
-            reason: record.as_ref().and_then(|r| r.unresponsive.clone().or(r.reason.clone())),
+            reason: record.as_ref().and_then(reason),
             role: member.agent_type.clone(),
             profile: record.as_ref().map(|r| r.wish.profile.clone()),
             backend: record.as_ref().map(|r| r.backend.as_str().to_owned()).or(member.backend_type.clone()),
@@ -139,6 +144,12 @@ pub(crate) fn status(team: &TeamStore) -> Result<Status, OpsError> {
     Ok(Status { team: team.name().clone(), lead, members, tasks, requests })
 }
 
+/// Why a run is in its state.
+fn reason(record: &MemberRecord) -> Option<String> {
+    let ending = record.ending().filter(|_| has_ended(record));
+    ending.or_else(|| record.unresponsive.clone()).or_else(|| record.reason.clone())
+}
+
 /// Whoever leads: a phalanx, else the program that says so in the team file and is not proven gone.
 fn lead(team: &TeamStore) -> Result<Option<LeadStatus>, OpsError> {
     if let Some(lead) = team.current_lead()? {
@@ -155,7 +166,7 @@ fn lead(team: &TeamStore) -> Result<Option<LeadStatus>, OpsError> {
 /// A run whose process is gone is shown as such at once, even if no lead has noticed yet (CR-01).
 fn state_word(record: Option<&MemberRecord>, is_active: Option<bool>) -> String {
     match record {
-        Some(record) if !record.state.is_over() && liveness(record) == Liveness::Dead => {
+        Some(record) if has_ended(record) => {
             let ended = record.exit.as_ref().map(|exit| Cause::Ended { code: exit.code });
             let next = record.state.after(ended.unwrap_or(Cause::Vanished));
             next.unwrap_or(MemberState::Disappeared).as_str().to_owned()

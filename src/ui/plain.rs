@@ -7,6 +7,7 @@ use super::paint::{Paint, Tint};
 use super::progress::Progress;
 use crate::model::event::{Event, EventKind};
 use crate::model::question::Typed;
+use crate::model::record;
 use crate::model::text;
 use crate::model::time::Timestamp;
 use crate::model::wire;
@@ -85,6 +86,7 @@ fn words(event: &Event) -> Option<String> {
             Some("unresponsive") => with_reason(event, "warning: unresponsive"),
             Some(_) | None => "answers again".to_owned(),
         }),
+        Kind::MemberExited => Some(exit_words(event)),
         Kind::MemberLeft => Some(with_reason(event, "left")),
         Kind::TaskClaimed => Some(with_task(event, "began")),
         Kind::TaskCompleted => Some(with_task(event, "completed")),
@@ -131,6 +133,13 @@ fn words(event: &Event) -> Option<String> {
         // The report at the end has it.
         Kind::ShutdownVerified => None,
     }
+}
+
+/// Describes the end of a member's program: `exited with code 7 after 50 ms`.
+fn exit_words(event: &Event) -> String {
+    let number = |key| wire::number(&event.detail, key);
+    let part = |key| number(key).and_then(|number| i32::try_from(number).ok());
+    record::ending(part("exit_code"), part("signal"), number("elapsed_ms").unwrap_or_default())
 }
 
 /// The line of the fallback cascade; who it is about stands before it, too.

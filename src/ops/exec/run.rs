@@ -12,6 +12,7 @@ use super::output::Output;
 use super::program::Problem;
 use crate::model::event::{EventKind, Note};
 use crate::model::id::{Incarnation, MemberName};
+use crate::model::lifecycle::MemberState;
 use crate::model::placement::ProcessId;
 use crate::model::record::{ExitRecord, MemberRecord, StartRecord};
 use crate::model::spec::{Spec, Terminal, Word};
@@ -125,12 +126,37 @@ impl Run {
     pub(super) fn note_exit(&self, exit: ExitRecord) -> bool {
         let written = self.change(|record| {
             record.exit = Some(exit.clone());
-            linger::is_awaited(record.state)
+            record.clone()
         });
-        written.unwrap_or_else(|problem| {
-            self.say(&format!("the end of the program is not on record: {problem}"));
-            false
-        })
+        match written {
+            Ok(record) => {
+                self.report_exit(&record, &exit);
+                linger::is_awaited(record.state)
+            }
+            Err(problem) => {
+                self.say(&format!("the end of the program is not on record: {problem}"));
+                false
+            }
+        }
+    }
+
+    /// Reports in the journal that a program ended although no shutdown was under way: without a lead
+    /// nothing else would. A one-shot run is meant to end, and its launcher reports that elsewhere.
+    fn report_exit(&self, record: &MemberRecord, exit: &ExitRecord) {
+        let shutting_down = record.state.is_over() || record.state == MemberState::ShutdownRequested;
+        let Some(start) = record.start.as_ref().filter(|_| !shutting_down) else { return };
+        if matches!(self.order.terminal, Terminal::Once { .. }) {
+            return;
+        }
+        let note = Note::of(EventKind::MemberExited).member(&self.member);
+        let note = note.with("incarnation", self.incarnation.as_str());
+        let note = note.with("elapsed_ms", exit.at.since(start.at));
+        // The journal is for looking back; that it ended stands in its record.
+        let _ = self.team.record(match (exit.code, exit.signal) {
+            (Some(code), _) => note.with("exit_code", code),
+            (None, Some(signal)) => note.with("signal", signal),
+            (None, None) => note,
+        });
     }
 
     fn change<T>(&self, edit: impl FnMut(&mut MemberRecord) -> T) -> Result<T, String> {
