@@ -22,6 +22,8 @@ pub(crate) struct Launch {
     pub(crate) token: String,
     /// The launcher's command line: always at least two words, none of them from a user (SP-01).
     pub(crate) argv: Vec<OsString>,
+    /// Shown beside the placement from the beginning.
+    pub(crate) label: Label,
 }
 
 /// A placement and the token that proves it ours.
@@ -32,11 +34,11 @@ pub(crate) struct Mark<'a> {
 }
 
 /// What a person is shown beside a placement.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Label {
     pub(crate) name: String,
     pub(crate) role: Option<String>,
-    /// The word of its state.
+    /// The word of its state; empty where no lead keeps it up to date.
     pub(crate) state: String,
     /// One of the team file's colours.
     pub(crate) color: Option<String>,
@@ -114,7 +116,8 @@ pub(crate) trait Backend: Send + Sync {
     /// Which terminal the launcher of `member` shall use.
     fn terminal(&self, member: &MemberName) -> Terminal;
 
-    /// Starts the launchers, all in one go; one answer each, in order. A failed one leaves nothing behind.
+    /// Starts the launchers as one batch and shows their labels; one answer each, in order. A failed
+    /// one leaves nothing behind.
     fn place(&self, launches: &[Launch]) -> Vec<Result<Placement, BackendError>>;
 
     /// Whether each placement is still there and still ours; one answer each, in order.
@@ -175,6 +178,15 @@ pub(crate) trait Backend: Send + Sync {
     /// Shows name, role and state beside each placement that is ours. What cannot be labelled is left as it is: a label
     /// is for the eye only.
     fn label(&self, _labels: &[(Mark<'_>, Label)]) {}
+
+    /// Shows the labels of launches that were just placed, for a backend that needs a separate call.
+    fn label_placed(&self, launches: &[Launch], placed: &[Result<Placement, BackendError>]) {
+        let labels = launches.iter().zip(placed).filter_map(|(launch, placement)| {
+            let mark = Mark { placement: placement.as_ref().ok()?, token: &launch.token };
+            Some((mark, launch.label.clone()))
+        });
+        self.label(&labels.collect::<Vec<_>>());
+    }
 }
 
 /// Where the team's panes go.

@@ -9,17 +9,12 @@ use crate::model::placement::Placement;
 use crate::model::record::MemberRecord;
 use crate::store::TeamStore;
 
-/// Shows name and role of these runs, and their state where somebody keeps it true: a lead.
-pub(crate) fn label(ctx: &Context, team: &TeamStore, runs: &[MemberRecord], with_state: bool) {
+/// Shows name, role and state of these runs.
+pub(crate) fn label(ctx: &Context, team: &TeamStore, runs: &[MemberRecord]) {
     let mut groups: BTreeMap<(&str, &str), Vec<(Mark<'_>, Label)>> = BTreeMap::new();
     for run in runs {
         let Some(placement) = &run.placement else { continue };
-        let label = Label {
-            name: run.name.to_string(),
-            role: run.wish.role.clone(),
-            state: if with_state { run.state.as_str().to_owned() } else { String::new() },
-            color: Some(run.wish.color.clone()),
-        };
+        let label = Label { state: run.state.as_str().to_owned(), ..of(run) };
         let mark = Mark { placement, token: &run.token };
         groups.entry(maker(placement)).or_default().push((mark, label));
     }
@@ -28,6 +23,16 @@ pub(crate) fn label(ctx: &Context, team: &TeamStore, runs: &[MemberRecord], with
         if let Some(Ok(backend)) = placement.map(|placement| backends::of_placement(ctx, team, placement)) {
             backend.label(labels);
         }
+    }
+}
+
+/// Name, role and colour of a run, without its state: only a lead keeps that up to date.
+pub(super) fn of(run: &MemberRecord) -> Label {
+    Label {
+        name: run.name.to_string(),
+        role: run.wish.role.clone(),
+        state: String::new(),
+        color: Some(run.wish.color.clone()),
     }
 }
 

@@ -219,10 +219,12 @@ impl Backend for External {
 
     fn place(&self, launches: &[Launch]) -> Vec<Result<Placement, BackendError>> {
         let mut ids = HashSet::new();
-        match self.ask_places(launches) {
+        let placed: Vec<_> = match self.ask_places(launches) {
             Ok(answers) => answers.into_iter().map(|answer| self.placed(answer, &mut ids)).collect(),
             Err(fault) => launches.iter().map(|_| Err(self.failed(Verb::Place, fault.clone()))).collect(),
-        }
+        };
+        self.label_placed(launches, &placed);
+        placed
     }
 
     fn verify_all(&self, marks: &[Mark<'_>]) -> Vec<Verdict> {

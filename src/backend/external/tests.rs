@@ -63,7 +63,8 @@ impl Bench {
 
 fn launch(member: &str, token: &str) -> Launch {
     let argv = ["/bin/phalanx", "exec", "/spec $(x)"].map(OsString::from).to_vec();
-    Launch { member: MemberName::new(member).expect("a name"), token: token.to_owned(), argv }
+    let label = Label { name: member.to_owned(), ..Label::default() };
+    Launch { member: MemberName::new(member).expect("a name"), token: token.to_owned(), argv, label }
 }
 
 #[test]

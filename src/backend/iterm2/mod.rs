@@ -157,7 +157,9 @@ impl Backend for Iterm2 {
     }
 
     fn place(&self, launches: &[Launch]) -> Vec<Result<Placement, BackendError>> {
-        place::place(self, launches)
+        let placed = place::place(self, launches);
+        self.label_placed(launches, &placed);
+        placed
     }
 
     fn verify_all(&self, marks: &[Mark<'_>]) -> Vec<Verdict> {

@@ -1,6 +1,7 @@
 //! Tests against real processes: a shell plays the launcher.
 
 use super::*;
+use crate::backend::Label;
 use crate::model::placement::TmuxPane;
 use crate::sys::fs;
 
@@ -30,7 +31,8 @@ impl Bench {
 
     fn launch(member: &str, script: &str) -> Launch {
         let argv = ["/bin/sh", "-c", script].map(OsString::from).to_vec();
-        Launch { member: MemberName::new(member).expect("a name"), token: "t".to_owned(), argv }
+        let (member, token) = (MemberName::new(member).expect("a name"), "t".to_owned());
+        Launch { member, token, argv, label: Label::default() }
     }
 
     fn place(&self, script: &str) -> Placement {

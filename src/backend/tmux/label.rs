@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use super::command::{Plain, Unit};
+use super::command::{PaneId, Plain, Unit};
 use super::identity::Claim;
 use super::verb;
 use crate::backend::{Label, Mark};
@@ -27,7 +27,7 @@ pub(super) fn label(program: &Path, labels: &[(Mark<'_>, Label)]) {
     let mut servers: BTreeMap<&str, (Claim<'_>, Vec<Unit>)> = BTreeMap::new();
     for (mark, label) in labels {
         let Ok(claim) = Claim::of(mark) else { continue };
-        let unit = claim.guarded(&unit(&claim, label));
+        let unit = claim.guarded(&unit(claim.id, label));
         servers.entry(&claim.recorded.socket).or_insert_with(|| (claim, Vec::new())).1.push(unit);
     }
     for (claim, units) in servers.values() {
@@ -35,12 +35,13 @@ pub(super) fn label(program: &Path, labels: &[(Mark<'_>, Label)]) {
     }
 }
 
-fn unit(claim: &Claim<'_>, label: &Label) -> Unit {
+/// Sets what the border of a pane says.
+pub(super) fn unit(pane: PaneId, label: &Label) -> Unit {
     let plain =
         |text: &str| if text.is_empty() { String::new() } else { Plain::from_text(text).as_str().to_owned() };
     let color = label.color.as_deref().and_then(|asked| COLORS.iter().find(|(name, _)| *name == asked));
     verb::label(
-        claim.id,
+        pane,
         &Plain::from_text(&label.name),
         &plain(label.role.as_deref().unwrap_or_default()),
         &plain(&label.state),

@@ -1,8 +1,10 @@
 //! Placing launchers: few tmux processes, and none of the panes ever lost from sight. Refuses to know what launchers
 //! do.
 //!
-//! One round is three processes: a look around; the new windows and the new column beside the lead, each with its first
-//! launcher; the other launchers as splits. A last one marks all panes and proves that they are there. What found no room goes into the next round.
+//! One round is at most three processes: a survey; the new windows and the new column beside the
+//! lead, each with its first launcher; the other launchers as splits. A last process marks and labels
+//! all panes and proves that they are there. One launcher thus takes three in all. What found no room
+//! goes into the next round.
 
 use std::collections::BTreeSet;
 use std::ffi::OsString;
@@ -10,10 +12,11 @@ use std::path::Path;
 
 use super::arrange::{Size, capacity, part, share, stack};
 use super::command::{PaneId, Plain, Server, Unit, WindowId, spread};
+use super::label;
 use super::row::{MadeRow, PaneRow, rows};
 use super::survey::{Column, Ground, Room, Side, Survey, survey, team_name};
 use super::verb::{self, Edge, Proof};
-use crate::backend::{BackendError, Launch, TmuxHome};
+use crate::backend::{BackendError, Label, Launch, TmuxHome};
 use crate::model::id::MemberName;
 use crate::model::placement::{Layout, Placement, ProcessId, TmuxPane};
 use crate::sys::proc::Process;
@@ -34,6 +37,7 @@ pub(super) fn place(home: &TmuxHome, launches: &[Launch]) -> Vec<Result<Placemen
 struct Guest<'a> {
     member: &'a MemberName,
     argv: &'a [OsString],
+    label: &'a Label,
     token: Plain,
     state: State,
 }
@@ -79,6 +83,8 @@ struct Batch<'a> {
     guests: Vec<Guest<'a>>,
     /// Windows that refused a pane.
     crowded: BTreeSet<WindowId>,
+    /// Changes that make no pane and are sent together with the marks.
+    changes: Vec<Unit>,
     /// The last reason why somebody has no place.
     trouble: Option<BackendError>,
 }
@@ -87,7 +93,7 @@ impl<'a> Batch<'a> {
     fn new(home: &'a TmuxHome, launches: &'a [Launch]) -> Batch<'a> {
         let server = Server { program: &home.program, socket: home.socket.as_deref() };
         let guests = launches.iter().map(guest).collect();
-        Batch { home, server, guests, crowded: BTreeSet::new(), trouble: None }
+        Batch { home, server, guests, crowded: BTreeSet::new(), changes: Vec::new(), trouble: None }
     }
 
     fn waiting(&self) -> Vec<usize> {
@@ -140,6 +146,10 @@ impl<'a> Batch<'a> {
             splits.extend(self.furnish(survey, group));
         }
         splits.extend(side.map(|side| self.lengthen(side, beside)).unwrap_or_default());
+        if splits.iter().all(|step| step.guest.is_none()) {
+            self.changes.extend(splits.into_iter().map(|step| step.unit));
+            return Ok(());
+        }
         self.send(survey, splits)
     }
 
@@ -307,18 +317,18 @@ impl<'a> Batch<'a> {
     fn mark(&self) -> Result<Vec<PaneRow>, BackendError> {
         let seats = self.guests.iter().filter_map(|guest| match &guest.state {
             State::Seated(seat) => {
-                let name = Plain::from_text(guest.member.as_str());
-                let marks = verb::own_pane(seat.row.pane, &guest.token, &name);
+                let marks = verb::own_pane(seat.row.pane, &guest.token);
+                let marks = marks.then(label::unit(seat.row.pane, guest.label));
                 let tag = Plain::from_text(&self.home.tag);
                 Some(if seat.beside { marks.then(verb::own_beside(seat.row.pane, &tag)) } else { marks })
             }
             State::Waiting | State::Refused(_) => None,
         });
-        let mut units: Vec<Unit> = seats.collect();
-        if units.is_empty() {
+        let seats: Vec<Unit> = seats.collect();
+        if seats.is_empty() {
             return Ok(Vec::new());
         }
-        units.push(verb::panes());
+        let units: Vec<Unit> = self.changes.iter().cloned().chain(seats).chain([verb::panes()]).collect();
         let mut there = Vec::new();
         for answer in self.server.run(&units) {
             if let Some(BackendError::Exec(error)) = answer.problem {
@@ -361,7 +371,7 @@ fn guest(launch: &Launch) -> Guest<'_> {
         (Some(_), _) => State::Waiting,
     };
     let token = token.unwrap_or_else(|| Plain::from_text(""));
-    Guest { member: &launch.member, argv: &launch.argv, token, state }
+    Guest { member: &launch.member, argv: &launch.argv, label: &launch.label, token, state }
 }
 
 /// The whole identity of the pane, if every part of it can be had.

@@ -181,8 +181,8 @@ pub(super) fn own_window(window: WindowId, tag: &Plain, border: bool) -> Unit {
 }
 
 /// Marks a pane.
-pub(super) fn own_pane(pane: PaneId, token: &Plain, name: &Plain) -> Unit {
-    pane_option(pane, TOKEN, token.as_str()).then(pane_option(pane, NAME, name.as_str()))
+pub(super) fn own_pane(pane: PaneId, token: &Plain) -> Unit {
+    pane_option(pane, TOKEN, token.as_str())
 }
 
 /// Marks a pane that stands beside the lead, in a window that is not ours: only its own options are set. Its border

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use super::super::context::Context;
 use super::super::error::OpsError;
-use super::super::{presence, profiles};
+use super::super::{label, presence, profiles};
 use super::{Prepared, Underway, note_panes, prove, undo};
 use crate::backend::Launch;
 use crate::backend::choose::Chosen;
@@ -104,7 +104,8 @@ fn prepared(
     let on_roster = team.team()?.member(&record.name).cloned();
     let member = on_roster.unwrap_or_else(|| record.to_member(team.name()));
     // It was launched, or never will be.
-    let launch = Launch { member: record.name.clone(), token: record.token.clone(), argv: Vec::new() };
+    let (token, label) = (record.token.clone(), label::of(&record));
+    let launch = Launch { member: record.name.clone(), token, argv: Vec::new(), label };
     let one = Prepared {
         member,
         record,

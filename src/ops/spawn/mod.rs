@@ -210,15 +210,7 @@ fn attempt(
     failpoint::hit("spawn.noted");
     let proofs = prove::prove(team, &underway, &news, terms.deadline);
     failpoint::hit("spawn.proven");
-    // A lead labels them itself.
-    let unlabelled: Vec<_> = match super::lease::is_led(team).unwrap_or(false) {
-        true => Vec::new(),
-        false => underway.iter().map(|one| one.prepared.record.clone()).collect(),
-    };
-    let results = conclude(ctx, team, backend, underway, proofs);
-    // For the eye, and therefore last: what was taken back is not there to be labelled any more.
-    super::label::label(ctx, team, &unlabelled, false);
-    Ok(results)
+    Ok(conclude(ctx, team, backend, underway, proofs))
 }
 
 /// Opens what a tier needs.

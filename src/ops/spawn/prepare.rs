@@ -5,7 +5,7 @@ use std::path::Path;
 
 use super::super::context::{Context, now};
 use super::super::error::OpsError;
-use super::super::{decide, depth, owners, profiles, roles, task};
+use super::super::{decide, depth, label, owners, profiles, roles, task};
 use super::command::{self, Command, Sessions};
 use super::housing::{self, Site};
 use super::mailbox;
@@ -330,7 +330,8 @@ fn fill(
     let spec = spec(common, draft, &command, &record, &member, backend);
     let path = common.team.spec_path(&record.incarnation);
     let argv = vec![common.ctx.caller.exe.clone().into(), "exec".into(), path.into()];
-    let launch = Launch { member: member.name.clone(), token: record.token.clone(), argv };
+    let (token, label) = (record.token.clone(), label::of(&record));
+    let launch = Launch { member: member.name.clone(), token, argv, label };
     let ready = draft.profile.ready;
     let asked = rand::uuid();
     let first = told.first;

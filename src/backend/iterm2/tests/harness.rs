@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use tempfile::TempDir;
 
 use super::super::{Iterm2, ItermHome};
-use crate::backend::{Backend, BackendError, Launch};
+use crate::backend::{Backend, BackendError, Label, Launch};
 use crate::model::id::MemberName;
 use crate::model::placement::{ItermSession, Layout, Placement};
 use crate::sys::clock::{self, Deadline};
@@ -112,7 +112,8 @@ impl Mac {
 pub(super) fn launch(member: &str, script: &str) -> Launch {
     let script = format!("{script}; exec sleep 600");
     let argv = ["/bin/sh", "-c", &script].map(OsString::from).to_vec();
-    Launch { member: MemberName::new(member).expect("a name"), token: format!("token-{member}"), argv }
+    let label = Label { name: member.to_owned(), ..Label::default() };
+    Launch { member: MemberName::new(member).expect("a name"), token: format!("token-{member}"), argv, label }
 }
 
 pub(super) fn place_one(iterm2: &Iterm2, member: &str) -> Result<Placement, BackendError> {

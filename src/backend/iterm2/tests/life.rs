@@ -115,7 +115,8 @@ fn sec_09_sec_02_words_and_names_arrive_as_they_are() {
     let argv = std::iter::once(show.into()).chain(hostile.iter().map(OsString::from)).collect();
     let member = MemberName::new("ada").expect("a name");
     let iterm2 = mac.backend(Layout::Split);
-    let place = iterm2.place(&[Launch { member, token: "tok".to_owned(), argv }]).remove(0).expect("placed");
+    let launch = Launch { member, token: "tok".to_owned(), argv, label: Label::default() };
+    let place = iterm2.place(&[launch]).remove(0).expect("placed");
     until("the words", || fs::exists(&said));
     let words = String::from_utf8(fs::read(&said, 1 << 16).expect("readable").expect("there")).expect("text");
     assert_eq!(words.split_terminator('\u{1f}').collect::<Vec<_>>(), hostile);

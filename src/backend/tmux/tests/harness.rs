@@ -8,7 +8,7 @@ use std::time::Duration;
 use tempfile::TempDir;
 
 use super::super::Tmux;
-use crate::backend::{Backend, BackendError, Launch, Mark, TmuxHome};
+use crate::backend::{Backend, BackendError, Label, Launch, Mark, TmuxHome};
 use crate::model::id::MemberName;
 use crate::model::placement::{Layout, Placement, TmuxPane, Verdict};
 use crate::sys::clock::{self, Deadline};
@@ -191,6 +191,7 @@ pub(super) fn launch_of(member: &str, argv: &[&str]) -> Launch {
         member: MemberName::existing(member).expect("a name"),
         token: format!("tok-{}", crate::sys::rand::token()),
         argv: argv.iter().map(OsString::from).collect(),
+        label: Label { name: member.to_owned(), role: Some("tester".to_owned()), ..Label::default() },
     }
 }
 

@@ -62,6 +62,22 @@ fn sixteen_panes_take_few_processes() {
     assert_eq!((windows.len(), lab.calls()), (1, 4), "look, window, splits, marks");
 }
 
+/// With a session, a window or a split to make: survey, placement, marks.
+#[test]
+fn one_pane_takes_three_processes_and_has_its_label() {
+    let lab = Lab::start(None);
+    let tmux = Tmux::new(TmuxHome { program: traced(&lab), layout: Layout::Windows, ..lab.home("demo") });
+    let split = Tmux::new(TmuxHome { program: traced(&lab), ..lab.home("split") });
+    for (nth, tmux) in [&tmux, &tmux, &split, &split].into_iter().enumerate() {
+        let (before, launch) = (lab.calls(), launch(&format!("m{nth}")));
+        let places = placed(tmux, std::slice::from_ref(&launch));
+        assert_eq!(lab.calls() - before, 3, "m{nth}");
+        let said =
+            lab.field(&pane(&places[0]).pane_id, "#{@phalanx_name} #{@phalanx_role} #{remain-on-exit}");
+        assert_eq!(said, format!("m{nth} tester off"));
+    }
+}
+
 #[test]
 fn a_detached_team_has_a_session_of_its_own_that_grows() {
     let lab = Lab::start(None);
