@@ -20,6 +20,7 @@ use crate::model::mode::Mode;
 use crate::model::placement::Layout;
 use crate::model::settings::BackendChoice;
 use crate::model::worktree::Wish;
+use crate::ops::spawn::StartedWhen;
 use crate::ops::wait::Until;
 
 const EXAMPLES: &str = "\
@@ -234,15 +235,19 @@ pub(super) enum TeamVerb {
     },
 }
 
-/// Start one teammate and prove that it runs.
+/// Start teammates and return once they run.
 #[derive(Debug, Args)]
 #[command(
-    after_help = "Examples:\n  phalanx spawn ada\n  phalanx spawn log --cwd /var/log -- tail -f syslog\n\n\
-    Without a command line the teammate is a worker: it claims tasks that carry a command, runs them and reports."
+    after_help = "Examples:\n  phalanx spawn ada\n  phalanx spawn ann ben cleo --profile claude --until running\n  \
+    phalanx spawn log --cwd /var/log -- tail -f syslog\n\n\
+    Without a command line a teammate is a worker: it claims tasks that carry a command, runs them and reports. \
+    Several names are started as one batch with the same options. If one of them does not start, the others stay; \
+    the exit code is that of the first failure."
 )]
 pub(super) struct Spawn {
-    /// Its name in the team.
-    pub(super) name: String,
+    /// The names of the new members.
+    #[arg(required = true, value_name = "NAME")]
+    pub(super) names: Vec<String>,
     /// How its program is started: see `phalanx profile list`.
     #[arg(long, value_name = "PROFILE")]
     pub(super) profile: Option<String>,
@@ -280,7 +285,10 @@ pub(super) struct Spawn {
     /// A variable of its environment; may be given several times.
     #[arg(long, value_parser = variable, value_name = "NAME=VALUE")]
     pub(super) env: Vec<(String, String)>,
-    /// How many seconds it has to prove that it runs.
+    /// Return once the process runs, or once the program is ready as its profile defines it.
+    #[arg(long, value_parser = started_when(), value_name = "WHEN", default_value = "ready")]
+    pub(super) until: StartedWhen,
+    /// Seconds until the start counts as failed.
     #[arg(long, value_parser = seconds, value_name = "S", default_value = "30")]
     pub(super) deadline: Duration,
     /// Append -2, -3 … to a name that is taken.
@@ -457,6 +465,13 @@ fn layout() -> impl TypedValueParser<Value = Layout> {
     PossibleValuesParser::new(Layout::ALL.map(|(word, _)| word)).map(|word| {
         let found = Layout::ALL.into_iter().find(|(known, _)| *known == word);
         found.map(|(_, layout)| layout).unwrap_or_default()
+    })
+}
+
+fn started_when() -> impl TypedValueParser<Value = StartedWhen> {
+    PossibleValuesParser::new(StartedWhen::ALL.map(|(word, _)| word)).map(|word| {
+        let found = StartedWhen::ALL.into_iter().find(|(known, _)| *known == word);
+        found.map_or(StartedWhen::Ready, |(_, when)| when)
     })
 }
 

@@ -9,7 +9,7 @@ use super::{Done, interrupt, spawn};
 use crate::model::id::MemberName;
 use crate::model::order::Order;
 use crate::ops::resume::Again;
-use crate::ops::spawn::{Spawned, Terms};
+use crate::ops::spawn::{Spawned, StartedWhen, Terms};
 use crate::ops::{self, OpsError, Team};
 
 pub(super) fn resume(setup: &Setup, args: &Resume) -> Done {
@@ -23,7 +23,13 @@ pub(super) fn resume(setup: &Setup, args: &Resume) -> Done {
         setup.out.give(&json!([]), || "nobody is to be started again".to_owned())?;
         return Ok(Exit::DONE);
     }
-    let terms = Terms { backend: None, deadline: args.deadline, unique: false, layout: None };
+    let terms = Terms {
+        backend: None,
+        until: StartedWhen::Ready,
+        deadline: args.deadline,
+        unique: false,
+        layout: None,
+    };
     let runtime = interrupt::runtime()?;
     let begun = runtime.block_on(begin(setup, &team, all, &terms));
     runtime.shutdown_background();

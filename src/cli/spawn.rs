@@ -1,18 +1,22 @@
-//! `spawn`: one teammate.
+//! `spawn`: one teammate, or several as one batch.
 
 use std::io::Read;
 use std::path::Path;
 
-use super::fail::{Class, Exit, Failure};
+use serde_json::json;
+
+use super::fail::{Class, Exit, Failure, Told, chain};
 use super::setup::Setup;
 use super::up::{how_to_watch, read_text};
 use super::{Done, args, interrupt, shutdown};
+use crate::backend::choose::Chosen;
 use crate::model::id::MemberName;
 use crate::model::order::Order;
 use crate::model::placement::BackendKind;
 use crate::model::text;
+use crate::model::worktree::Wish;
 use crate::ops::spawn::{Batch, Plan, Spawned, Terms};
-use crate::ops::{self, Team};
+use crate::ops::{self, OpsError, Team};
 use crate::sys::env;
 use crate::sys::signal::Signals;
 
@@ -21,38 +25,98 @@ const MAX_TEXT: u64 = 16 * 1024 * 1024;
 
 pub(super) fn spawn(setup: &Setup, args: args::Spawn) -> Done {
     let team = setup.team()?;
+    check_names(&args)?;
     let terms = Terms {
         backend: args.backend.clone(),
+        until: args.until,
         deadline: args.deadline,
         unique: args.unique,
         layout: args.layout,
     };
-    let (dry_run, unique) = (args.dry_run, args.unique);
-    let order = order(args)?;
+    let dry_run = args.dry_run;
+    let orders = orders(args)?;
     if dry_run {
-        let plan = ops::spawn::dry_run(&setup.ctx, &team, &order, unique)?;
-        setup.out.give(&plan, || plan_lines(&plan))?;
-        return Ok(Exit::DONE);
+        return show_plans(setup, &team, &orders, terms.unique);
     }
-    ops::spawn::check(&setup.ctx, &ops::roles::of(&team)?, std::slice::from_ref(&order))?;
+    let names: Vec<String> = orders.iter().map(|order| order.name.clone()).collect();
     let runtime = interrupt::runtime()?;
-    let batch = runtime.block_on(start(setup, &team, vec![order], terms));
+    let batch = runtime.block_on(start(setup, &team, orders, terms));
     runtime.shutdown_background();
     let (batch, interrupted) = batch?;
     batch.fallbacks.iter().for_each(|fallback| setup.out.say(&fallback.to_string()));
-    let why = batch.chosen;
     batch.warnings.iter().for_each(|warning| setup.out.say(&format!("warning: {}", text::line(warning))));
-    for result in batch.results {
-        let one = result?;
-        if interrupted {
-            return Err(end_again(setup, &team, &one));
+    let started: Vec<&Spawned> = batch.results.iter().flatten().collect();
+    if interrupted && !started.is_empty() {
+        return Err(end_again(setup, &team, &started));
+    }
+    let Chosen { backend, why, .. } = &batch.chosen;
+    if started.iter().any(|one| one.backend == *backend) {
+        setup.out.say(&format!("backend {}: {why}", backend.as_str()));
+    }
+    report(setup, &team, &names, batch.results)
+}
+
+/// Refuses a name that is given twice, and one branch for several worktrees.
+fn check_names(args: &args::Spawn) -> Result<(), Failure> {
+    let twice = |nth: usize| args.names[..nth].iter().any(|name| name.eq_ignore_ascii_case(&args.names[nth]));
+    if let Some(nth) = (0..args.names.len()).find(|nth| !args.unique && twice(*nth)) {
+        let name = text::line(&args.names[nth]);
+        let problem = format!("`{name}` is given twice");
+        return Err(Failure::usage(problem, "name each member once, or number them with `--unique`"));
+    }
+    if let (Some(Wish::Branch(branch)), 2..) = (&args.worktree, args.names.len()) {
+        let problem = format!("branch `{}` cannot be checked out in several worktrees", text::line(branch));
+        return Err(Failure::usage(problem, "use `--worktree` without a branch, or start them one by one"));
+    }
+    Ok(())
+}
+
+fn show_plans(setup: &Setup, team: &Team, orders: &[Order], unique: bool) -> Done {
+    let plan = |order| ops::spawn::dry_run(&setup.ctx, team, order, unique);
+    let plans = orders.iter().map(plan).collect::<Result<Vec<Plan>, _>>()?;
+    match plans.as_slice() {
+        [plan] => setup.out.give(plan, || plan_lines(plan))?,
+        plans => {
+            let words = || plans.iter().map(plan_lines).collect::<Vec<_>>().join("\n\n");
+            setup.out.give(&plans, words)?;
         }
-        if one.backend == why.backend {
-            setup.out.say(&format!("backend {}: {}", why.backend.as_str(), why.why));
-        }
-        setup.out.give(&one, || line(&team, &one))?;
     }
     Ok(Exit::DONE)
+}
+
+/// Prints what became of each member. A single one is the document, or the failure, itself.
+fn report(setup: &Setup, team: &Team, names: &[String], mut results: Vec<Result<Spawned, OpsError>>) -> Done {
+    if let [_] = names
+        && let Some(result) = results.pop()
+    {
+        let one = result?;
+        setup.out.give(&one, || format!("{}; watch it: {}", line(&one), how_to_watch(team, &one)))?;
+        return Ok(Exit::DONE);
+    }
+    let (mut rows, mut lines, mut failures) = (Vec::new(), Vec::new(), Vec::new());
+    let mut first = None;
+    for (name, result) in names.iter().zip(results) {
+        match result {
+            Ok(one) => {
+                rows.push(json!(one));
+                lines.push(line(&one));
+                first.get_or_insert(one);
+            }
+            Err(e) => {
+                let told = Told { class: e.kind().into(), message: chain(&e), hint: e.hint() };
+                let mut row = told.document();
+                row["name"] = json!(name);
+                rows.push(row);
+                failures.push(told);
+            }
+        }
+    }
+    setup.out.give(&rows, || lines.join("\n"))?;
+    failures.iter().for_each(|told| setup.out.complain(told));
+    if let Some(one) = first {
+        setup.out.say(&format!("watch {}: {}", one.name, how_to_watch(team, &one)));
+    }
+    Ok(failures.first().map_or(Exit::DONE, |told| Exit::of(told.class)))
 }
 
 /// One fact a line. The command line is quoted as for a shell, to be read; none is ever used.
@@ -81,13 +145,14 @@ fn plan_lines(plan: &Plan) -> String {
         .join("\n")
 }
 
-fn order(args: args::Spawn) -> Result<Order, Failure> {
+/// One order for each name; they differ in nothing else.
+fn orders(args: args::Spawn) -> Result<Vec<Order>, Failure> {
     let prompt = match args.prompt_file {
         Some(file) => Some(prompt_from(&file)?),
         None => args.prompt,
     };
-    Ok(Order {
-        name: args.name,
+    let common = Order {
+        name: String::new(),
         profile: args.profile,
         role: args.role,
         model: args.model,
@@ -101,7 +166,8 @@ fn order(args: args::Spawn) -> Result<Order, Failure> {
         env: args.env,
         command: args.command,
         task: None,
-    })
+    };
+    Ok(args.names.into_iter().map(|name| Order { name, ..common.clone() }).collect())
 }
 
 fn prompt_from(file: &Path) -> Result<String, Failure> {
@@ -146,34 +212,35 @@ pub(super) async fn start(
     }
 }
 
-fn end_again(setup: &Setup, team: &Team, one: &Spawned) -> Failure {
-    let hint = Some(format!("end it with `phalanx shutdown {} --force -t {}`", one.name, team.name()));
+/// Ends members whose start was interrupted.
+fn end_again(setup: &Setup, team: &Team, started: &[&Spawned]) -> Failure {
+    let names: Vec<&str> = started.iter().map(|one| one.name.as_str()).collect();
+    let hint =
+        Some(format!("end them with `phalanx shutdown {} --force -t {}`", names.join(" "), team.name()));
     let wish = ops::shutdown::Wish { reason: None, deadline_s: 10, force: true };
-    let ended = MemberName::existing(&one.name)
+    let members = names.iter().map(|name| MemberName::existing(name)).collect::<Result<Vec<_>, _>>();
+    let ended = members
         .map_err(Failure::from)
-        .and_then(|name| Ok(ops::shutdown::ask(team, &[name], &wish)?))
+        .and_then(|members| Ok(ops::shutdown::ask(team, &members, &wish)?))
         .and_then(|asked| shutdown::settle(setup, team, asked, std::time::Duration::from_secs(30)));
+    let names = names.join(", ");
     match ended {
-        Ok(_) => Failure::interrupted(&format!("interrupted; `{}` was ended again", one.name), None),
-        Err(_) => Failure::interrupted(&format!("interrupted; `{}` still runs", one.name), hint),
+        Ok(_) => Failure::interrupted(&format!("interrupted; ended what had started: {names}"), None),
+        Err(_) => Failure::interrupted(&format!("interrupted; still running: {names}"), hint),
     }
 }
 
-fn line(team: &Team, one: &Spawned) -> String {
-    let watch = how_to_watch(team, one);
+/// Where a member runs: `ada runs in %3 (tmux, window phalanx-demo)`.
+fn line(one: &Spawned) -> String {
     match (one.backend, &one.tmux_pane_id, &one.tmux_window_name) {
         (BackendKind::Tmux, Some(pane), Some(window)) => {
-            let window = crate::model::text::line(window);
-            format!("{} runs in {pane} (tmux, window {window}); watch it: {watch}", one.name)
+            format!("{} runs in {pane} (tmux, window {})", one.name, text::line(window))
         }
         (BackendKind::Iterm2 | BackendKind::Exec, _, _) => {
-            format!("{} runs ({}, process {}); watch it: {watch}", one.name, one.backend.as_str(), one.pid)
+            format!("{} runs ({}, process {})", one.name, one.backend.as_str(), one.pid)
         }
         (BackendKind::Tmux | BackendKind::Pty, _, _) => {
-            format!(
-                "{} runs in a terminal of its own (pty, process {}); watch it: {watch}",
-                one.name, one.pid
-            )
+            format!("{} runs in a terminal of its own (pty, process {})", one.name, one.pid)
         }
     }
 }

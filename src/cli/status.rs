@@ -9,7 +9,7 @@ use super::{Done, args, interrupt};
 use crate::model::event::{Event, EventKind};
 use crate::model::id::MemberName;
 use crate::ops::wait::{Came, Until};
-use crate::ops::{self, OpsError, Team};
+use crate::ops::{self, Context, OpsError, Team};
 use crate::ui;
 
 /// Everything is looked at again this often: a notification can be lost.
@@ -26,7 +26,8 @@ pub(super) fn wait(setup: &Setup, args: args::Wait) -> Done {
     let names = names(&team, &args)?;
     let until = args.until.clone();
     let interrupted = Failure::interrupted("interrupted while waiting", None);
-    let came = interrupt::breakable(interrupted, move || wait_for(&team, &names, &args))?;
+    let ctx = setup.ctx.clone();
+    let came = interrupt::breakable(interrupted, move || wait_for(&ctx, &team, &names, &args))?;
     let words = || came.iter().map(|c| format!("{} {}", c.name, c.state)).collect::<Vec<_>>().join("\n");
     setup.out.give(&came, words)?;
     let good = came.iter().all(|c| ops::wait::is_good(c, &until));
@@ -48,8 +49,13 @@ fn names(team: &Team, args: &args::Wait) -> Result<Vec<MemberName>, Failure> {
     }
 }
 
-fn wait_for(team: &Team, names: &[MemberName], args: &args::Wait) -> Result<Vec<Came>, Failure> {
-    match ops::wait::wait(team, names, args.any, &args.until, args.timeout) {
+fn wait_for(
+    ctx: &Context,
+    team: &Team,
+    names: &[MemberName],
+    args: &args::Wait,
+) -> Result<Vec<Came>, Failure> {
+    match ops::wait::wait(ctx, team, names, args.any, &args.until, args.timeout) {
         Ok(came) => Ok(came),
         // A team can only be deleted when its members have ended.
         Err(_) if args.until == Until::Gone && !team.exists() => {

@@ -15,6 +15,7 @@ use crate::model::mode::Mode;
 use crate::model::placement::Layout;
 use crate::model::settings::BackendChoice;
 use crate::model::worktree::Wish;
+use crate::ops::spawn::StartedWhen;
 use crate::ops::wait::Until;
 
 fn cli(line: &str) -> Cli {
@@ -93,12 +94,13 @@ fn team_verbs() {
 #[test]
 fn spawn_takes_a_command_line_only_after_two_dashes() {
     let line = "spawn ada --profile shell --role r --model m --mode acceptEdits --plan --prompt p --cwd d \
-                --backend tmux --layout windows --env A=1 --env B=x=y --deadline 2.5 --unique -- ls -t --json";
+                --backend tmux --layout windows --env A=1 --env B=x=y --until running --deadline 2.5 --unique \
+                -- ls -t --json";
     let Verb::Spawn(spawn) = verb(line) else { panic!("another verb") };
-    assert_eq!((spawn.name.as_str(), spawn.command.join(" ")), ("ada", "ls -t --json".to_owned()));
+    assert_eq!((spawn.names, spawn.command.join(" ")), (vec!["ada".to_owned()], "ls -t --json".to_owned()));
     assert_eq!(spawn.env, [("A".to_owned(), "1".to_owned()), ("B".to_owned(), "x=y".to_owned())]);
     assert_eq!((spawn.mode, spawn.layout), (Some(Mode::AcceptEdits), Some(Layout::Windows)));
-    assert_eq!(spawn.deadline, Duration::from_millis(2500));
+    assert_eq!((spawn.until, spawn.deadline), (StartedWhen::Running, Duration::from_millis(2500)));
     assert_eq!((spawn.backend, spawn.plan, spawn.unique), (Some(BackendChoice::Tmux), true, true));
     for (line, wish) in [("spawn a", None), ("spawn a --worktree", Some(Wish::Own))] {
         assert!(matches!(verb(line), Verb::Spawn(spawn) if spawn.worktree == wish));
@@ -107,9 +109,13 @@ fn spawn_takes_a_command_line_only_after_two_dashes() {
     assert!(matches!(verb("spawn a --worktree=feat/x"), Verb::Spawn(spawn) if spawn.worktree == named));
     let Verb::Spawn(plain) = verb("spawn ada --prompt-file -") else { panic!("another verb") };
     assert_eq!((plain.deadline, plain.command.len()), (Duration::from_secs(30), 0));
+    assert_eq!(plain.until, StartedWhen::Ready);
+    let Verb::Spawn(several) = verb("spawn ann ben --plan cleo -- ls") else { panic!("another verb") };
+    assert_eq!((several.names.join(" "), several.command.len()), ("ann ben cleo".to_owned(), 1));
     for line in [
         "spawn",
-        "spawn a ls",
+        "spawn -- ls",
+        "spawn a --until idle",
         "spawn a --prompt x --prompt-file y",
         "spawn a --mode loud",
         "spawn a --layout tiles",

@@ -15,7 +15,7 @@ use crate::model::manifest::Manifest;
 use crate::model::order::{Order, Template};
 use crate::model::placement::BackendKind;
 use crate::model::settings::Settings;
-use crate::ops::spawn::{Spawned, Terms};
+use crate::ops::spawn::{Spawned, StartedWhen, Terms};
 use crate::ops::{self, Context, Lease, NewTask, Team};
 use crate::sys::fs;
 use crate::sys::signal::Signals;
@@ -163,7 +163,8 @@ async fn start(
         if plan.tasks_only {
             return Ok(None);
         }
-        let terms = Terms { backend: None, deadline: START, unique: false, layout: None };
+        let terms =
+            Terms { backend: None, until: StartedWhen::Ready, deadline: START, unique: false, layout: None };
         Ok(Some(ops::spawn::spawn(&ctx, &store, &plan.orders, &terms)?))
     });
     let Some(batch) = batch.await.map_err(|failure| (Vec::new(), failure))? else { return Ok(Vec::new()) };

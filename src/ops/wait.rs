@@ -2,10 +2,12 @@
 
 use std::time::Duration;
 
+use super::context::Context;
 use super::error::OpsError;
-use super::status;
+use super::{profiles, spawn, status};
 use crate::model::id::{MemberName, TaskId};
 use crate::model::lifecycle::MemberState;
+use crate::model::record::MemberRecord;
 use crate::model::task::TaskState;
 use crate::store::{StoreError, TeamStore};
 use crate::sys::clock::Deadline;
@@ -14,7 +16,7 @@ use crate::sys::proc::Liveness;
 /// What is waited for.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Until {
-    /// The member has proven that it runs.
+    /// The member is ready as its profile defines it.
     Ready,
     /// It has nothing to do.
     Idle,
@@ -39,6 +41,7 @@ const SWEEP: Duration = Duration::from_millis(500);
 /// # Errors
 /// [`OpsError::Deadline`] names what was waited for.
 pub(crate) fn wait(
+    ctx: &Context,
     team: &TeamStore,
     names: &[MemberName],
     any: bool,
@@ -48,7 +51,7 @@ pub(crate) fn wait(
     let deadline = limit.map(Deadline::after);
     let changes = team.changes()?;
     loop {
-        let (came, open) = look(team, names, until)?;
+        let (came, open) = look(ctx, team, names, until)?;
         if open == 0 || (any && !came.is_empty()) {
             return Ok(came);
         }
@@ -71,7 +74,12 @@ fn describe(names: &[MemberName], until: &Until) -> String {
     }
 }
 
-fn look(team: &TeamStore, names: &[MemberName], until: &Until) -> Result<(Vec<Came>, usize), OpsError> {
+fn look(
+    ctx: &Context,
+    team: &TeamStore,
+    names: &[MemberName],
+    until: &Until,
+) -> Result<(Vec<Came>, usize), OpsError> {
     if let Until::Task(id) = until {
         let task = super::task::get(team, *id)?;
         let over = task.state.is_over();
@@ -80,7 +88,7 @@ fn look(team: &TeamStore, names: &[MemberName], until: &Until) -> Result<(Vec<Ca
     }
     let mut came = Vec::new();
     for name in names {
-        if let Some(state) = member_came(team, name, until)? {
+        if let Some(state) = member_came(ctx, team, name, until)? {
             came.push(Came { name: name.to_string(), state: state.to_owned() });
         }
     }
@@ -88,7 +96,12 @@ fn look(team: &TeamStore, names: &[MemberName], until: &Until) -> Result<(Vec<Ca
     Ok((came, open))
 }
 
-fn member_came(team: &TeamStore, name: &MemberName, until: &Until) -> Result<Option<&'static str>, OpsError> {
+fn member_came(
+    ctx: &Context,
+    team: &TeamStore,
+    name: &MemberName,
+    until: &Until,
+) -> Result<Option<&'static str>, OpsError> {
     let Some(record) = team.member_record(name)? else {
         let roster = team.team()?;
         if *until == Until::Gone && roster.member(name).is_none() {
@@ -100,21 +113,34 @@ fn member_came(team: &TeamStore, name: &MemberName, until: &Until) -> Result<Opt
     let gone = record.state.is_over() || status::liveness(&record) == Liveness::Dead;
     let idle = record.state == MemberState::Idle && team.board()?.work_of(name).is_none();
     let reached = match until {
-        Until::Ready => record.state.is_up(),
+        Until::Ready => record.state.is_up() && is_ready(ctx, &record),
         Until::Idle => idle,
         Until::Gone => gone,
         Until::Task(_) => false,
     };
-    match (reached, gone) {
-        // Nobody has noticed its end yet; what its record says is no longer so.
-        (true, true) if !record.state.is_over() => Ok(Some("gone")),
-        (true, _) => Ok(Some(record.state.as_str())),
-        // It will never be ready or idle any more: say so instead of waiting for nothing.
-        (false, true) => {
-            Err(OpsError::NotEnded { what: format!("`{name}` has ended: {}", record.state.as_str()) })
+    let has_ended = gone || record.exit.is_some();
+    match (until, reached) {
+        // No process has noted its end in the record yet, whose state is therefore stale.
+        (Until::Gone, true) if !record.state.is_over() => Ok(Some("gone")),
+        (Until::Gone, true) => Ok(Some(record.state.as_str())),
+        // It can no longer become ready or idle.
+        (Until::Ready | Until::Idle, _) if has_ended => {
+            let how =
+                record.ending().or(record.reason.clone()).unwrap_or_else(|| "its process is gone".to_owned());
+            Err(OpsError::NotEnded { what: format!("`{name}` has ended: {how}") })
         }
-        (false, false) => Ok(None),
+        (_, true) => Ok(Some(record.state.as_str())),
+        (_, false) => Ok(None),
     }
+}
+
+/// Returns true for a run that is ready as its profile defines it. `spawn --until running` accepts a
+/// member before that.
+fn is_ready(ctx: &Context, record: &MemberRecord) -> bool {
+    let Ok(profile) = profiles::find(ctx, &record.wish.profile) else { return true };
+    // The one-shot form of a program says nothing while it runs.
+    let once = profile.reads_mail && !record.reads_mail();
+    once || spawn::left_until_ready(record, profile.ready).is_none()
 }
 
 /// Gives the state word of a task's end as success or not, for exit codes.

@@ -171,7 +171,9 @@ pub(crate) enum Ready {
     Hello,
     /// It is still there so many milliseconds after its start (SP-09).
     Settled { ms: u64 },
-    /// It was started; how it ends is for its launcher to tell.
+    /// Its process runs: it has no readiness of its own. A process that exited with 0 counts as well.
+    Running,
+    /// It was started, however it ends: its launcher reports that.
     Begun,
     /// Its wrapper says so in its record, once a rule finds the screen ready or idle (PM-02).
     Screen,

@@ -228,7 +228,12 @@ fn variables(section: &Section, faults: &mut Faults) -> BTreeMap<String, Group> 
 
 fn ready(section: &Section, faults: &mut Faults) -> Ready {
     let ms = number(section, "settle_ms", SETTLE_MS, LONGEST_MS, faults);
-    let kinds = [("hello", Ready::Hello), ("settled", Ready::Settled { ms }), ("screen", Ready::Screen)];
+    let kinds = [
+        ("hello", Ready::Hello),
+        ("running", Ready::Running),
+        ("settled", Ready::Settled { ms }),
+        ("screen", Ready::Screen),
+    ];
     section.choice("when", &kinds, faults).map_or(Ready::Screen, At::into_inner)
 }
 

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::harness::{Run, Stage, binary, wait_for, which};
+use crate::harness::{Run, SETTLED, Stage, binary, wait_for, which};
 
 /// A profile that lives until it is ended, and has a one-shot form.
 const ASKER: &str = r#"
@@ -91,7 +91,8 @@ fn tmux_sp_08_an_explicit_choice_and_a_failing_program_never_fall_back() {
     failing(&mut stage, "[ -e broken ]");
     stage.phalanx(&["team", "create", "alpha"]).expect(0);
     stage.phalanx(&["spawn", "bob", "--", "no-such-program"]).expect(1);
-    stage.phalanx(&["spawn", "bob", "--", "sh", "-c", "exit 7"]).expect(1);
+    stage.profile("settled", SETTLED);
+    stage.phalanx(&["spawn", "bob", "--profile", "settled", "--", "sh", "-c", "exit 7"]).expect(1);
     stage.phalanx(&["spawn", "ada", "--", "sleep", "300"]).expect(0);
     std::fs::write(stage.at("work/broken"), "").expect("broken");
     let run = stage.phalanx(&["spawn", "bob", "--backend", "tmux", "--", "sleep", "300"]).expect(6);

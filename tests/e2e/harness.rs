@@ -16,6 +16,10 @@ pub const PATIENCE: Duration = Duration::from_secs(30);
 /// A program that plays an agent's and logs each turn that it is given.
 pub const FAKE_TUI: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/fixtures/fake-tui/fake-tui");
 
+/// A profile of any command line that is a member once it has run for a while.
+pub const SETTLED: &str = "about = \"has to run for a while\"\nruns = \"native\"\nreads_mail = false\n[launch]\n\
+                           argv = [[\"{command}\"]]\nprompt = \"mailbox\"\n[ready]\nwhen = \"settled\"\n";
+
 pub struct Stage {
     dir: TempDir,
     path: String,

@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use crate::harness::{Run, Stage, binary};
+use crate::harness::{Run, Stage, binary, wait_for};
 
 /// A run of phalanx inside teammate ada of team demo.
 fn as_ada(stage: &Stage, depth: &str, args: &[&str]) -> Run {
@@ -49,8 +49,9 @@ fn as_deep_as_the_team_says_and_each_member_knows_how_deep_it_stands() {
     as_ada(&stage, "2", &["spawn", "bob"]).expect(4);
     as_ada(&stage, "1", &["spawn", "bob", "--", "sh", "-c", "echo depth=$PHALANX_DEPTH.; exec sleep 300"])
         .expect(0);
-    let printed = stage.phalanx(&["logs", "bob"]).expect(0);
-    assert!(printed.stdout.contains("depth=2."), "{printed:?}");
+    wait_for("bob has printed how deep it stands", || {
+        stage.phalanx(&["logs", "bob"]).expect(0).stdout.contains("depth=2.").then_some(())
+    });
     stage.phalanx(&["down"]).expect(0);
     stage.assert_clean();
 }

@@ -49,7 +49,9 @@ fn cr_05_whoever_failed_or_vanished_is_started_again_as_it_was() {
     let names: Vec<&str> =
         again.as_array().expect("rows").iter().filter_map(|r| r["name"].as_str()).collect();
     assert_eq!(names, ["ada", "log"], "neither who runs nor who was asked to end: {again}");
-    assert_eq!(std::fs::read_to_string(stage.at("work/words")).expect("words"), "kept\nkept\n");
+    wait_for("log has its variable again", || {
+        (std::fs::read_to_string(stage.at("work/words")).expect("words") == "kept\nkept\n").then_some(())
+    });
     assert_eq!(record(&stage, "ada")["wish"]["role"], json!("tester"));
     let mail = stage.phalanx(&["--json", "inbox", "ada", "--all"]).expect(0).stdout;
     assert!(

@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use crate::harness::{Run, Stage, binary, wait_for};
+use crate::harness::{Run, SETTLED, Stage, binary, wait_for};
 
 #[test]
 fn spawn_gives_the_documented_fields() {
@@ -24,16 +24,32 @@ fn spawn_gives_the_documented_fields() {
     stage.assert_clean();
 }
 
-/// SP-09: a missing binary; a program that exits 7 after 0, 50 and 500 ms.
+/// Fails unless the team has no member and no file of one.
+fn assert_nobody(stage: &Stage, backend: &str) {
+    assert_eq!(stage.phalanx(&["--json", "status"]).expect(0).json()["members"], json!([]));
+    for part in ["inboxes", "phalanx/members", "phalanx/specs"] {
+        let dir = stage.root().join("teams/alpha").join(part);
+        let left: Vec<String> = std::fs::read_dir(dir)
+            .expect("dir")
+            .flatten()
+            .map(|e| e.file_name().to_string_lossy().into_owned())
+            .filter(|n| n != "team-lead.json")
+            .collect();
+        assert_eq!(left, Vec::<String>::new(), "{backend}: {part}");
+    }
+}
+
+/// SP-09: a missing binary, a missing directory, and a program that ends before it has settled.
 #[test]
 fn sp_09_what_does_not_come_up_leaves_nothing() {
     for (backend, stage) in [("tmux", Stage::new()), ("pty", Stage::without_tmux())] {
         stage.phalanx(&["team", "create", "alpha"]).expect(0);
+        stage.profile("settled", SETTLED);
+        let settled = ["spawn", "bob", "--backend", backend, "--profile", "settled", "--", "sh", "-c"];
         let scripts =
             ["echo first words; exit 7", "echo words; sleep 0.05; exit 7", "echo words; sleep 0.5; exit 7"];
         for script in scripts {
-            let run =
-                stage.phalanx(&["spawn", "bob", "--backend", backend, "--", "sh", "-c", script]).expect(1);
+            let run = stage.phalanx(&[&settled[..], &[script]].concat()).expect(1);
             assert!(run.stderr.contains("exit code 7"), "{backend} {script}: {run:?}");
             assert!(
                 run.stderr.contains("words"),
@@ -45,20 +61,186 @@ fn sp_09_what_does_not_come_up_leaves_nothing() {
         assert!(run.stderr.contains("no-such-program"), "{run:?}");
         let run = stage.phalanx(&["spawn", "bob", "--backend", backend, "--cwd", "/no/such/dir"]).expect(1);
         assert!(run.stderr.contains("/no/such/dir"), "{run:?}");
-        assert_eq!(stage.phalanx(&["--json", "status"]).expect(0).json()["members"], json!([]));
-        for part in ["inboxes", "phalanx/members", "phalanx/specs"] {
-            let dir = stage.root().join("teams/alpha").join(part);
-            let left: Vec<String> = std::fs::read_dir(dir)
-                .expect("dir")
-                .flatten()
-                .map(|e| e.file_name().to_string_lossy().into_owned())
-                .filter(|n| n != "team-lead.json")
-                .collect();
-            assert_eq!(left, Vec::<String>::new(), "{backend}: {part}");
+        assert_nobody(&stage, backend);
+        stage.phalanx(&["team", "delete"]).expect(0);
+        stage.assert_clean();
+    }
+}
+
+/// SP-09: `spawn` fails for an exit that it sees itself; status and journal report a later one.
+#[test]
+fn sp_09_an_early_exit_is_reported_by_spawn_or_by_status() {
+    for (backend, stage) in [("tmux", Stage::new()), ("pty", Stage::without_tmux())] {
+        stage.phalanx(&["team", "create", "alpha"]).expect(0);
+        let scripts = [
+            "echo words; exit 7",
+            "echo words; sleep 0.05; exit 7",
+            "echo words; sleep 0.5; exit 7",
+            "while ! [ -e go ]; do sleep 0.02; done; exit 7",
+        ];
+        for script in scripts {
+            let run = stage.phalanx(&["spawn", "bob", "--backend", backend, "--", "sh", "-c", script]);
+            std::fs::write(stage.at("work/go"), "").expect("go");
+            if run.code == 1 {
+                assert!(run.stderr.contains("exit code 7") && run.stderr.contains("words"), "{run:?}");
+                assert!(script != scripts[3], "it was still running: {run:?}");
+            } else {
+                run.expect(0);
+                check_reported(&stage, 7);
+                stage.phalanx(&["shutdown", "bob"]).expect(0);
+            }
+            assert_nobody_left(&stage);
         }
         stage.phalanx(&["team", "delete"]).expect(0);
         stage.assert_clean();
     }
+}
+
+/// Checks that status, journal and `wait` report the end of `bob`.
+fn check_reported(stage: &Stage, code: i64) {
+    stage.phalanx(&["wait", "bob", "--until", "gone", "--timeout", "20"]).expect(0);
+    let member = &stage.phalanx(&["--json", "status"]).expect(0).json()["members"][0];
+    assert_eq!(member["state"], json!(if code == 0 { "completed" } else { "failed" }), "{member}");
+    let words = format!("exited with code {code} after ");
+    assert!(member["reason"].as_str().is_some_and(|why| why.starts_with(&words)), "{member}");
+    for until in ["idle", "ready"] {
+        let run = stage.phalanx(&["wait", "bob", "--until", until]).expect(1);
+        assert!(run.stderr.contains(&words), "{run:?}");
+    }
+    let event = stage.wait_event("alpha", "member_exited", "bob");
+    assert_eq!(event["detail"]["exit_code"], json!(code), "{event}");
+    let events = stage.phalanx(&["--json", "events"]).expect(0).stdout;
+    assert!(events.lines().any(|line| line.contains("member_exited")), "{events}");
+}
+
+fn assert_nobody_left(stage: &Stage) {
+    assert_eq!(stage.phalanx(&["--json", "status"]).expect(0).json()["members"], json!([]));
+}
+
+/// A command that exits with 0 before `spawn` returns has done its work.
+#[test]
+fn a_command_that_exits_with_0_has_started() {
+    let stage = Stage::without_tmux();
+    stage.phalanx(&["team", "create", "alpha"]).expect(0);
+    stage.phalanx(&["spawn", "bob", "--", "true"]).expect(0);
+    check_reported(&stage, 0);
+    stage.phalanx(&["down"]).expect(0);
+    stage.assert_clean();
+}
+
+/// CR-01: with a lead, a member that exits leaves the team, and the journal has how it ended.
+#[test]
+fn a_lead_takes_off_a_command_that_exits_early() {
+    let stage = Stage::without_tmux();
+    stage.phalanx(&["team", "create", "alpha"]).expect(0);
+    stage.phalanx(&["lead", "--detach"]).expect(0);
+    let script = "while ! [ -e go ]; do sleep 0.02; done; exit 7";
+    stage.phalanx(&["spawn", "bob", "--", "sh", "-c", script]).expect(0);
+    std::fs::write(stage.at("work/go"), "").expect("go");
+    assert_eq!(stage.wait_event("alpha", "member_exited", "bob")["detail"]["exit_code"], json!(7));
+    assert_eq!(stage.wait_event("alpha", "member_left", "bob")["detail"]["reason"], json!("exit code 7"));
+    stage.phalanx(&["down"]).expect(0);
+    stage.assert_clean();
+}
+
+fn names(list: &serde_json::Value) -> Vec<&str> {
+    let list = list.as_array().map(Vec::as_slice).unwrap_or_default();
+    list.iter().filter_map(|one| one["name"].as_str()).collect()
+}
+
+#[test]
+fn several_names_are_one_batch_with_the_same_options() {
+    for (backend, stage) in [("tmux", Stage::new()), ("pty", Stage::without_tmux())] {
+        stage.phalanx(&["team", "create", "alpha"]).expect(0);
+        let script = "echo $PHALANX_AGENT_NAME >>names; exec sleep 300";
+        let words = ["--json", "spawn", "ann", "ben", "cleo", "--backend", backend, "--", "sh", "-c", script];
+        let made = stage.phalanx(&words).expect(0).json();
+        assert_eq!(names(&made), ["ann", "ben", "cleo"]);
+        assert!(made.as_array().is_some_and(|all| all.iter().all(|one| one["backend"] == backend)), "{made}");
+        wait_for("each has run the command", || {
+            let said = std::fs::read_to_string(stage.at("work/names")).unwrap_or_default();
+            let mut said: Vec<&str> = said.lines().collect();
+            said.sort_unstable();
+            (said == ["ann", "ben", "cleo"]).then_some(())
+        });
+        let plans = stage.phalanx(&["--json", "spawn", "dan", "eve", "--dry-run"]).expect(0).json();
+        assert_eq!(names(&plans), ["dan", "eve"]);
+        let shown = stage.phalanx(&["spawn", "dan", "eve"]).expect(0);
+        assert_eq!(shown.stdout.lines().count(), 2, "{shown:?}");
+        let twins = stage.phalanx(&["--json", "spawn", "dan", "fay", "fay", "--unique"]).expect(0).json();
+        assert_eq!(names(&twins), ["dan-2", "fay", "fay-2"]);
+        stage.phalanx(&["down", "--force"]).expect(0);
+        stage.assert_clean();
+    }
+}
+
+/// SP-11: all names are checked before anything is started.
+#[test]
+fn sp_11_one_bad_name_keeps_the_whole_batch_from_starting() {
+    let stage = Stage::without_tmux();
+    stage.phalanx(&["team", "create", "alpha"]).expect(0);
+    stage.phalanx(&["spawn", "ada"]).expect(0);
+    let before = stage.processes();
+    let many: Vec<String> = (0..300).map(|n| format!("m{n}")).collect();
+    let full: Vec<&str> = many.iter().map(String::as_str).collect();
+    for (words, code, said) in [
+        (&["ann", "Ann"][..], 2, "given twice"),
+        (&["ann", "../x"], 2, "../x"),
+        (&["ann", "ben", "ADA"], 4, "`ada`"),
+        (&["ann", "ben", "--worktree=feat/x"], 2, "feat/x"),
+        (&full, 4, "members already"),
+    ] {
+        let run = stage.phalanx(&[&["spawn"], words].concat()).expect(code);
+        assert!(run.stderr.contains(said), "{run:?}");
+        assert_eq!(names(&stage.phalanx(&["--json", "status"]).expect(0).json()["members"]), ["ada"]);
+    }
+    assert_eq!(stage.processes(), before);
+    stage.phalanx(&["down"]).expect(0);
+    stage.assert_clean();
+}
+
+/// SP-10: a member that does not come up costs the others nothing.
+#[test]
+fn sp_10_members_that_start_stay_when_another_does_not() {
+    let stage = Stage::without_tmux();
+    stage.phalanx(&["team", "create", "alpha"]).expect(0);
+    stage.profile("settled", SETTLED);
+    let script = "[ $PHALANX_AGENT_NAME != ben ] || { echo last words; exit 7; }; exec sleep 300";
+    let words = ["--json", "spawn", "ann", "ben", "cleo", "--profile", "settled", "--", "sh", "-c", script];
+    let run = stage.phalanx(&words).expect(1);
+    let made = run.json();
+    assert_eq!(names(&made), ["ann", "ben", "cleo"]);
+    assert!(made[0]["pid"].is_i64() && made[2]["pid"].is_i64(), "{made}");
+    assert_eq!(made[1]["error"]["kind"], json!("failed"));
+    assert!(made[1]["error"]["message"].as_str().is_some_and(|said| said.contains("exit code 7")), "{made}");
+    assert!(run.stderr.contains("error: `ben` did not start: exit code 7"), "{run:?}");
+    assert!(run.stderr.contains("last words"), "{run:?}");
+    assert_eq!(names(&stage.phalanx(&["--json", "status"]).expect(0).json()["members"]), ["ann", "cleo"]);
+    stage.phalanx(&["down"]).expect(0);
+    stage.assert_clean();
+}
+
+/// ID-03: `--until running` does not wait for the program to be ready; `wait --until ready` does.
+#[test]
+fn id_03_until_running_returns_before_the_program_is_ready() {
+    let stage = Stage::without_tmux();
+    let slow = "about = \"is ready after a minute\"\nruns = \"native\"\nreads_mail = true\n[launch]\n\
+                argv = [[\"sleep\", \"300\"]]\nprompt = \"mailbox\"\n[ready]\n";
+    stage.profile("slow", &format!("{slow}when = \"settled\"\nsettle_ms = 60000\n"));
+    stage.profile("mute", &format!("{slow}when = \"hello\"\n"));
+    stage.phalanx(&["team", "create", "alpha"]).expect(0);
+    for profile in ["slow", "mute"] {
+        let words = ["--json", "spawn", profile, "--profile", profile, "--until", "running"];
+        assert!(stage.phalanx(&words).expect(0).json()["pid"].is_i64());
+        let run = stage.phalanx(&["wait", profile, "--until", "ready", "--timeout", "0.2"]).expect(5);
+        assert!(run.stderr.contains("did not become ready"), "{run:?}");
+        stage.phalanx(&["send", profile, "hello"]).expect(0);
+    }
+    stage.phalanx(&["spawn", "ada", "--until", "running"]).expect(0);
+    stage.phalanx(&["wait", "ada", "--until", "ready", "--timeout", "20"]).expect(0);
+    stage.phalanx(&["spawn", "gone", "--until", "running", "--", "no-such-program"]).expect(1);
+    stage.phalanx(&["down", "--force"]).expect(0);
+    stage.assert_clean();
 }
 
 /// ID-03: a program that is to say hello and does not is no member, however well it runs; one that does is ready by the hello

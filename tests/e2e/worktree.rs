@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use serde_json::{Value, json};
 
-use crate::harness::{Stage, wait_for};
+use crate::harness::{SETTLED, Stage, wait_for};
 
 /// A stage whose working directory is a repository with one commit.
 fn stage() -> Stage {
@@ -116,7 +116,8 @@ fn en_07_the_end_of_the_team_loses_no_work() {
 #[test]
 fn sp_09_a_failed_start_takes_its_worktree_back() {
     let stage = stage();
-    let spawn = ["spawn", "bob", "--backend", "pty", "--worktree", "--"];
+    stage.profile("settled", SETTLED);
+    let spawn = ["spawn", "bob", "--profile", "settled", "--backend", "pty", "--worktree", "--"];
     for (command, said) in
         [(&["sh", "-c", "exit 7"][..], "exit code 7"), (&["no-such-program", "x"], "no-such-program")]
     {

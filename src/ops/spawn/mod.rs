@@ -36,12 +36,29 @@ use crate::store::TeamStore;
 use crate::sys::failpoint;
 
 pub(super) use finish::{Finished, finish};
+pub(super) use prove::left_until_ready;
+
+/// The point that a start waits for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum StartedWhen {
+    /// Its launcher has recorded the program's process.
+    Running,
+    /// It is ready as its profile defines it.
+    Ready,
+}
+
+impl StartedWhen {
+    /// The words of `--until`.
+    pub(crate) const ALL: [(&'static str, StartedWhen); 2] =
+        [("running", StartedWhen::Running), ("ready", StartedWhen::Ready)];
+}
 
 /// How a batch is started.
 #[derive(Debug, Clone)]
 pub(crate) struct Terms {
     pub(crate) backend: Option<BackendChoice>,
-    /// How long each may take to prove that it runs.
+    pub(crate) until: StartedWhen,
+    /// Time limit of the batch until then.
     pub(crate) deadline: Duration,
     /// A taken name gets an ending instead of being refused.
     pub(crate) unique: bool,
@@ -172,7 +189,7 @@ pub(crate) fn for_lead(
     orders: &[Order],
     deadline: Duration,
 ) -> Result<Vec<Result<Spawned, OpsError>>, OpsError> {
-    let terms = Terms { backend: None, deadline, unique: false, layout: None };
+    let terms = Terms { backend: None, until: StartedWhen::Ready, deadline, unique: false, layout: None };
     match orders.iter().all(|order| order.task.is_some()) {
         true => once::dispatch(ctx, team, orders, &terms),
         false => Ok(spawn(ctx, team, orders, &terms)?.results),
@@ -197,7 +214,7 @@ fn attempt(
     chosen: Option<&Chosen>,
 ) -> Result<Vec<Attempt>, OpsError> {
     let news = prove::News::of(team)?;
-    let prepared = prepare::prepare(ctx, team, drafts, backend, terms.unique)?;
+    let prepared = prepare::prepare(ctx, team, drafts, backend, terms)?;
     let launches: Vec<Launch> = prepared.iter().map(|p| p.launch.clone()).collect();
     let placed = backend.place(&launches);
     failpoint::hit("spawn.placed");

@@ -10,7 +10,7 @@ use super::command::{self, Command, Sessions};
 use super::housing::{self, Site};
 use super::mailbox;
 use super::part::{self, Part};
-use super::{Plan, Prepared, undo};
+use super::{Plan, Prepared, StartedWhen, Terms, undo};
 use crate::backend::{Backend, Launch};
 use crate::model::environ::{self, EnvRules};
 use crate::model::event::{EventKind, Note};
@@ -25,7 +25,7 @@ use crate::model::spec::{Spec, Word};
 use crate::model::team::{Member, Team};
 use crate::model::text;
 use crate::model::worktree::Rules;
-use crate::profile::{self, Brief, Names, Profile, Prompt};
+use crate::profile::{self, Brief, Names, Profile, Prompt, Ready};
 use crate::store::{StoreError, TeamStore};
 use crate::sys::proc::Process;
 use crate::sys::{env, failpoint, rand};
@@ -186,7 +186,7 @@ pub(super) fn prepare(
     team: &TeamStore,
     drafts: &[Draft],
     backend: &dyn Backend,
-    unique: bool,
+    terms: &Terms,
 ) -> Result<Vec<Prepared>, OpsError> {
     let settings = team.settings()?;
     let max = settings.as_ref().map_or(usize::MAX, |s| s.max_members);
@@ -197,7 +197,7 @@ pub(super) fn prepare(
     let session = team.team()?.lead_session_id.unwrap_or_default();
     let common = Common { ctx, team, rules, session };
     let (mut batch, specs): (Vec<Prepared>, Vec<Spec>) =
-        join(&common, drafts, backend, unique, (max, &worktrees))?.into_iter().unzip();
+        join(&common, drafts, backend, terms, (max, &worktrees))?.into_iter().unzip();
     failpoint::hit("spawn.joined");
     let housed = house(&common, drafts, &mut batch, &worktrees);
     if let Err(e) = housed.and_then(|()| write(&common, drafts, &mut batch, &specs)) {
@@ -227,7 +227,7 @@ fn join(
     common: &Common,
     drafts: &[Draft],
     backend: &dyn Backend,
-    unique: bool,
+    terms: &Terms,
     (max, worktrees): (usize, &Rules),
 ) -> Result<Vec<(Prepared, Spec)>, OpsError> {
     let team = common.team;
@@ -241,7 +241,7 @@ fn join(
             if known.teammates().count() >= max {
                 return Err(StoreError::TeamFull { team: team.name().clone(), max });
             }
-            let name = if unique { free_name(&known, &draft.name)? } else { draft.name.clone() };
+            let name = if terms.unique { free_name(&known, &draft.name)? } else { draft.name.clone() };
             let member = entry(team, &known, draft, name, backend.kind(), worktrees);
             roster.join(&member)?;
             known.members.push(member.clone());
@@ -249,7 +249,7 @@ fn join(
         }
         let mut joined = Vec::new();
         for (draft, member) in drafts.iter().zip(members) {
-            joined.push(fill(common, draft, member, &known, backend).map_err(|e| {
+            joined.push(fill(common, draft, member, &known, backend, terms.until).map_err(|e| {
                 let nothing = StoreError::NoSuchTeam { name: team.name().clone(), known: Vec::new() };
                 fault = Some(e);
                 nothing
@@ -321,6 +321,7 @@ fn fill(
     member: Member,
     known: &Team,
     backend: &dyn Backend,
+    until: StartedWhen,
 ) -> Result<(Prepared, Spec), OpsError> {
     let told = command::told(draft, known, &member);
     let sessions = Sessions { lead: &common.session, new: command::new_session(draft) };
@@ -332,7 +333,10 @@ fn fill(
     let argv = vec![common.ctx.caller.exe.clone().into(), "exec".into(), path.into()];
     let (token, label) = (record.token.clone(), label::of(&record));
     let launch = Launch { member: member.name.clone(), token, argv, label };
-    let ready = draft.profile.ready;
+    let ready = match (until, draft.profile.ready) {
+        (StartedWhen::Running, Ready::Hello | Ready::Screen | Ready::Settled { .. }) => Ready::Running,
+        (_, ready) => ready,
+    };
     let asked = rand::uuid();
     let first = told.first;
     Ok((

@@ -118,12 +118,12 @@ fn look(team: &TeamStore, underway: &Underway) -> Look {
         Ok(_) => return Look::Settled(fails("its record was taken by another run")),
         Err(e) => return Look::Settled(fails(&e.to_string())),
     };
-    let began_once = one.ready == Ready::Begun && record.start.is_some();
-    if let Some(exit) = record.exit.as_ref().filter(|_| !began_once) {
+    let may_be_over = may_be_over(&record, one.ready);
+    if let Some(exit) = record.exit.as_ref().filter(|_| !may_be_over) {
         return Look::Settled(ended(exit));
     }
     let launcher = record.launcher().or_else(|| placement.launcher());
-    if !began_once && launcher.is_some_and(|it| proc::liveness(it.pid, it.start) == Liveness::Dead) {
+    if !may_be_over && launcher.is_some_and(|it| proc::liveness(it.pid, it.start) == Liveness::Dead) {
         // It may have written its last word between our two looks.
         let last = team.member_record(&one.record.name).ok().flatten().and_then(|r| r.exit);
         let silent = || no_launcher("its launcher was gone before it said anything");
@@ -138,6 +138,17 @@ fn look(team: &TeamStore, underway: &Underway) -> Look {
     ready(&record, one.ready)
 }
 
+/// Returns true for a run that counts as started even if it has ended.
+fn may_be_over(record: &MemberRecord, rule: Ready) -> bool {
+    let ended_well = || record.exit.as_ref().is_some_and(|exit| exit.code == Some(0));
+    record.start.is_some()
+        && match rule {
+            Ready::Begun => true,
+            Ready::Running => ended_well(),
+            Ready::Hello | Ready::Screen | Ready::Settled { .. } => false,
+        }
+}
+
 /// iTerm2 gives no process for a session: that ours runs in it, only its own terminal tells (protocol.md, section 8).
 fn elsewhere(start: &StartRecord, placement: &Placement) -> Option<String> {
     match placement {
@@ -150,15 +161,21 @@ fn elsewhere(start: &StartRecord, placement: &Placement) -> Option<String> {
 }
 
 fn ready(record: &MemberRecord, rule: Ready) -> Look {
-    let Some(start) = &record.start else { return Look::Wait(GLANCE) };
-    let runs = || Look::Settled(Proof::Runs { pid: start.program.pid, cwd: start.cwd.clone() });
+    match (&record.start, left_until_ready(record, rule)) {
+        (Some(start), None) => Look::Settled(Proof::Runs { pid: start.program.pid, cwd: start.cwd.clone() }),
+        (_, left) => Look::Wait(left.unwrap_or(GLANCE)),
+    }
+}
+
+/// Returns the time after which a run that is not ready has to be checked again; none once it is ready.
+pub(in crate::ops) fn left_until_ready(record: &MemberRecord, rule: Ready) -> Option<Duration> {
+    let Some(start) = &record.start else { return Some(GLANCE) };
     match rule {
-        Ready::Hello | Ready::Screen if record.ready_at.is_some() => runs(),
-        Ready::Hello | Ready::Screen => Look::Wait(GLANCE),
-        Ready::Begun => runs(),
+        Ready::Hello | Ready::Screen => record.ready_at.is_none().then_some(GLANCE),
+        Ready::Running | Ready::Begun => None,
         Ready::Settled { ms } => match ms.saturating_sub(now().since(start.at)) {
-            0 => runs(),
-            left => Look::Wait(Duration::from_millis(left)),
+            0 => None,
+            left => Some(Duration::from_millis(left)),
         },
     }
 }

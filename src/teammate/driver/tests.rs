@@ -141,7 +141,7 @@ impl Stage {
 
     fn wait_task(&self, id: u64) -> TaskState {
         let until = Until::Task(TaskId(id));
-        ops::wait::wait(&self.team, &[], false, &until, Some(PATIENCE)).expect("its end");
+        ops::wait::wait(&self.ctx, &self.team, &[], false, &until, Some(PATIENCE)).expect("its end");
         ops::task::get(&self.team, TaskId(id)).expect("a task").state
     }
 
