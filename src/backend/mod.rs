@@ -11,6 +11,7 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 
 use crate::model::id::MemberName;
+use crate::model::input::Input;
 use crate::model::placement::{BackendKind, Placement, Verdict};
 use crate::model::spec::Terminal;
 
@@ -78,6 +79,9 @@ pub(crate) enum BackendError {
     /// It was told to end and is still there.
     #[error("{place} is still there after {waited_ms} ms")]
     StillThere { place: String, waited_ms: u64 },
+    /// The terminal is ours and takes no input as it stands.
+    #[error("{place} takes no input: {problem}")]
+    NoInput { place: String, problem: &'static str },
     /// The backend has no such thing.
     #[error("the {} backend cannot {verb} a member", backend.as_str())]
     CannotDo { backend: BackendKind, verb: &'static str },
@@ -102,6 +106,7 @@ impl BackendError {
             | BackendError::LauncherGone { .. }
             | BackendError::NotOurs { .. }
             | BackendError::StillThere { .. }
+            | BackendError::NoInput { .. }
             | BackendError::CannotDo { .. }
             | BackendError::File(_) => None,
         }
@@ -173,6 +178,15 @@ pub(crate) trait Backend: Send + Sync {
     /// [`BackendError::CannotDo`] where nothing can be out of sight.
     fn show(&self, _placement: &Placement, _token: &str) -> Result<Placement, BackendError> {
         Err(BackendError::CannotDo { backend: self.kind(), verb: "show" })
+    }
+
+    /// Writes input to the program in the placement, as if a person had typed it there.
+    ///
+    /// # Errors
+    /// [`BackendError::NotOurs`] if it is not proven ours and [`BackendError::NoInput`] if it takes no input; nothing was
+    /// written then. [`BackendError::CannotDo`] where nothing can be typed.
+    fn write_input(&self, _placement: &Placement, _token: &str, _input: &Input) -> Result<(), BackendError> {
+        Err(BackendError::CannotDo { backend: self.kind(), verb: "type into" })
     }
 
     /// Shows name, role and state beside each placement that is ours. What cannot be labelled is left as it is: a label

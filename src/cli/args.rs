@@ -7,6 +7,7 @@ use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
 use super::args_answer::Answer;
+use super::args_input::{Keys, Type};
 use super::args_lead::{Adopt, Lead, Resume};
 use super::args_profile::ProfileVerb;
 use super::args_request::{Requests, Rules, SetMode};
@@ -105,6 +106,8 @@ pub(super) enum Verb {
     Profile(ProfileVerb),
     Send(Send),
     Broadcast(Broadcast),
+    Type(Type),
+    Keys(Keys),
     Inbox(Inbox),
     /// Create, list, claim and complete tasks.
     #[command(subcommand)]

@@ -4,6 +4,7 @@
 mod answer;
 mod args;
 mod args_answer;
+mod args_input;
 mod args_lead;
 mod args_profile;
 mod args_request;
@@ -20,6 +21,7 @@ mod fail;
 mod focus;
 mod hook;
 mod inbox;
+mod input;
 mod interrupt;
 mod lead;
 mod logs;
@@ -151,6 +153,8 @@ fn perform(setup: &Setup, verb: Verb) -> Done {
         Verb::Spawn(args) => spawn::spawn(setup, args),
         Verb::Send(args) => mail::send(setup, &args),
         Verb::Broadcast(args) => mail::broadcast(setup, &args),
+        Verb::Type(args) => input::type_text(setup, &args),
+        Verb::Keys(args) => input::keys(setup, &args),
         Verb::Inbox(args) => inbox::inbox(setup, &args),
         Verb::Task(verb) => task::task(setup, verb),
         Verb::Requests(args) => requests::requests(setup, &args),

@@ -135,7 +135,9 @@ fn show_all(viewer: &mut Viewer, display: &Display, give_up: &dyn Fn() -> bool) 
                 Err(e) => return Parting::Lost(format!("this terminal: {e}")),
             },
             Ok(Some(Tell::Ended(end))) => return Parting::Ended(end),
-            Ok(Some(Tell::Lines(_))) => return Parting::Lost("its launcher gave no screen".to_owned()),
+            Ok(Some(Tell::Lines(_) | Tell::Typed)) => {
+                return Parting::Lost("its launcher gave no screen".to_owned());
+            }
             Ok(None) => return Parting::Lost("its launcher has gone".to_owned()),
             Err(e) => return Parting::Lost(e.to_string()),
         }

@@ -11,6 +11,7 @@ pub(crate) mod event;
 pub(crate) mod followup;
 pub(crate) mod hook;
 pub(crate) mod id;
+pub(crate) mod input;
 pub(crate) mod lifecycle;
 pub(crate) mod limits;
 pub(crate) mod manifest;

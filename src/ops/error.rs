@@ -86,6 +86,9 @@ pub(crate) enum OpsError {
     ReadsNoMail { name: MemberName },
     #[error("`{name}` cannot be interrupted: {why}")]
     NotInterruptible { name: MemberName, why: String },
+    /// Its terminal is ours, and what was to be typed there could not be.
+    #[error("cannot type into `{name}`: {why}")]
+    NoInput { name: MemberName, why: String },
     #[error("`{name}` was not started by phalanx")]
     NotOurMember { name: MemberName },
     #[error("no member of team `{team}` has a terminal to show")]
@@ -212,6 +215,7 @@ impl OpsError {
             OpsError::LiveMembers { .. }
             | OpsError::NotProven { .. }
             | OpsError::NoPlace { .. }
+            | OpsError::NoInput { .. }
             | OpsError::CannotDo(_)
             | OpsError::LedByAnother { .. }
             | OpsError::Nested { .. }
@@ -283,8 +287,11 @@ impl OpsError {
             OpsError::TeamTaken { team, alive: false } => Some(format!(
                 "take it over with `phalanx adopt -t {team}`, or delete it with `phalanx team delete -t {team}`"
             )),
-            OpsError::ReadsNoMail { .. } => {
-                Some("only members whose program reads a mailbox can be written to".to_owned())
+            OpsError::ReadsNoMail { name } => {
+                Some(format!("type into its terminal: `phalanx type {name} TEXT --enter`"))
+            }
+            OpsError::NoInput { name, .. } => {
+                Some(format!("see what it shows with `phalanx peek {name}`"))
             }
             OpsError::NothingToAttach { team, members } => members
                 .first()

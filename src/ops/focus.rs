@@ -68,7 +68,7 @@ pub(crate) fn turn(
 }
 
 /// The record of a member that runs, with its place.
-fn placed(
+pub(super) fn placed(
     team: &TeamStore,
     name: &MemberName,
     verb: &'static str,
@@ -91,7 +91,12 @@ fn placed(
     }
 }
 
-fn prove(record: &MemberRecord, placement: &Placement, backend: &dyn Backend) -> Result<(), OpsError> {
+/// Refuses a place that is not proven to be the member's.
+pub(super) fn prove(
+    record: &MemberRecord,
+    placement: &Placement,
+    backend: &dyn Backend,
+) -> Result<(), OpsError> {
     match backend.verify(placement, &record.token) {
         Verdict::Owned => Ok(()),
         verdict => {

@@ -20,6 +20,7 @@ mod forget;
 pub(crate) mod health;
 pub(crate) mod hooks;
 pub(crate) mod inbox;
+pub(crate) mod input;
 pub(crate) mod label;
 mod launchers;
 pub(crate) mod lease;

@@ -113,6 +113,7 @@ fn words(event: &Event) -> Option<String> {
             let typed = Typed::parse(&detail(event, "typed")?)?;
             Some(format!("answer to {}: {}", detail(event, "request_id")?, typed.describe()))
         }
+        Kind::Typed => Some(format!("was typed into by {}", detail(event, "by")?)),
         Kind::Recovered => Some(format!("put right what was left half done: {}", put_right(event))),
         Kind::Warning => Some(format!("warning: {}", detail(event, "text").unwrap_or_default())),
         Kind::FileQuarantined => {

@@ -225,7 +225,9 @@ fn says(event: &Event) -> Says {
         Kind::ShutdownRequested | Kind::ShutdownEnded | Kind::ShutdownVerified => Says::Nothing,
         Kind::PlacementVerdict | Kind::FileQuarantined | Kind::Repaired | Kind::Warning => Says::Nothing,
         Kind::WorktreeMade | Kind::WorktreeRemoved => Says::Nothing,
-        Kind::RequestFiled | Kind::RequestDecided | Kind::AnswerTyped | Kind::Recovered => Says::Nothing,
+        Kind::RequestFiled | Kind::RequestDecided | Kind::AnswerTyped | Kind::Typed | Kind::Recovered => {
+            Says::Nothing
+        }
         Kind::RequestAnnounced | Kind::Reminded | Kind::Escalated => Says::Nothing,
     }
 }

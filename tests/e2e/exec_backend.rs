@@ -156,6 +156,19 @@ fn exec_backend_ly_05_a_whole_life_in_a_terminal_that_we_do_not_know() {
     wait_for("its words on the screen", || {
         stage.phalanx(&["peek", "log"]).expect(0).stdout.contains("hello from log").then_some(())
     });
+    let got = stage.at("work/got");
+    let script = format!("stty raw -echo; printf ready; exec cat >>'{}'", got.display());
+    stage.phalanx(&["spawn", "raw", "--", "sh", "-c", &script]).expect(0);
+    wait_for("the reader to be ready", || {
+        stage.phalanx(&["peek", "raw"]).stdout.contains("ready").then_some(())
+    });
+    stage.phalanx(&["type", "raw", "a \\n ü;", "--enter"]).expect(0);
+    stage.phalanx(&["keys", "raw", "C-c", "Up"]).expect(0);
+    let expected = "a \\n ü;\r\u{3}\u{1b}[A";
+    wait_for("the input to arrive", || {
+        std::fs::read_to_string(&got).is_ok_and(|text| text == expected).then_some(())
+    });
+    stage.phalanx(&["shutdown", "raw", "--force"]).expect(0);
     stage.phalanx(&["send", "ada", "hi"]).expect(0);
     wait_for("ada has read it", || {
         let inbox = stage.phalanx(&["--json", "inbox", "ada", "--peek"]).expect(0).json();
@@ -329,10 +342,12 @@ fn exec_backend_sd_02_a_program_that_does_not_close_is_found_out() {
 /// A verb that the program has not is refused by name; everything else goes on.
 #[test]
 fn exec_backend_optional_verbs_are_refused_by_name() {
-    let kitty = Kitty::with_bad("screen) echo '{\"version\":1,\"unsupported\":true}' ;;");
+    let kitty = Kitty::with_bad("screen|input) echo '{\"version\":1,\"unsupported\":true}' ;;");
     kitty.spawn_bad("ada").expect(0);
     let run = kitty.stage.phalanx(&["peek", "ada"]).expect(6);
     assert!(run.stderr.contains("the exec backend cannot screen"), "{run:?}");
+    let run = kitty.stage.phalanx(&["type", "ada", "x"]).expect(4);
+    assert!(run.stderr.contains("the exec backend cannot type into a member"), "{run:?}");
     kitty.stage.phalanx(&["shutdown", "ada"]).expect(0);
     kitty.stage.phalanx(&["team", "delete"]).expect(0);
     kitty.end();

@@ -268,6 +268,32 @@ fn iterm2_ly_09_the_id_of_another_session_is_found_out() {
     mac.assert_clean(1);
 }
 
+#[test]
+fn iterm2_typed_input_reaches_only_the_session_that_is_ours() {
+    let mac = Mac::new();
+    mac.phalanx(&["team", "create", "alpha"]).expect(0);
+    let got = mac.stage.at("work/got");
+    let script = format!("stty raw -echo; printf ready; exec cat >>'{}'", got.display());
+    mac.phalanx(&["spawn", "raw", "--", "sh", "-c", &script]).expect(0);
+    wait_for("the reader to be ready", || {
+        mac.phalanx(&["peek", "raw"]).stdout.contains("ready").then_some(())
+    });
+    mac.phalanx(&["type", "raw", "\\(x) \"ü\";", "--enter"]).expect(0);
+    mac.phalanx(&["keys", "raw", "C-c", "Up"]).expect(0);
+    let expected = "\\(x) \"ü\";\r\u{3}\u{1b}[A";
+    wait_for("the input to arrive", || {
+        fs::read_to_string(&got).is_ok_and(|text| text == expected).then_some(())
+    });
+    let raw = mac.sessions().into_iter().find(|s| is_named(s, "raw")).expect("a session");
+    mac.op("forget", &[raw["id"].as_str().expect("an id")]);
+    let refused = mac.phalanx(&["type", "raw", "more"]).expect(4);
+    assert!(refused.stderr.contains("is not touched"), "{refused:?}");
+    assert_eq!(fs::read_to_string(&got).expect("a file"), expected);
+    mac.op("end", &[raw["id"].as_str().expect("an id")]);
+    mac.phalanx(&["down", "--force"]).expect(0);
+    mac.assert_clean(1);
+}
+
 /// LY-09: what iTerm2 refuses becomes advice, with the exit code of a backend, and nothing is left.
 #[test]
 fn iterm2_ly_09_refusals_become_advice() {

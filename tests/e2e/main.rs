@@ -19,6 +19,7 @@ mod handshake;
 mod harness;
 mod health;
 mod hooks;
+mod input;
 mod iterm2;
 mod lead;
 mod lease;

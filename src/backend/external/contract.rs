@@ -18,6 +18,7 @@ pub(super) enum Verb {
     Focus,
     Hide,
     Show,
+    Input,
     Label,
 }
 
@@ -32,6 +33,7 @@ impl Verb {
             Verb::Focus => "focus",
             Verb::Hide => "hide",
             Verb::Show => "show",
+            Verb::Input => "input",
             Verb::Label => "label",
         }
     }
@@ -73,12 +75,21 @@ pub(super) struct Places<'a> {
     pub(super) places: Vec<Place<'a>>,
 }
 
-/// `focus`, `hide`, `show`, and with `lines` `screen`.
+/// `focus`, `hide`, `show`; with `lines` `screen`, with `text` `input`.
 #[derive(Debug, Serialize)]
 pub(super) struct OnePlace<'a> {
     pub(super) place: Place<'a>,
+    #[serde(flatten)]
+    pub(super) more: More<'a>,
+}
+
+/// The arguments of the verbs about one place that have any.
+#[derive(Debug, Default, Serialize)]
+pub(super) struct More<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) lines: Option<usize>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) text: Option<&'a str>,
 }
 
 /// `label`

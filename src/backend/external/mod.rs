@@ -14,14 +14,15 @@ use serde::de::DeserializeOwned;
 
 use super::{Backend, BackendError, Label, Launch, Mark};
 use crate::model::id::MemberName;
+use crate::model::input::{Input, Modes};
 use crate::model::placement::{BackendKind, ExecPlace, Layout, Placement, Verdict};
 use crate::model::spec::Terminal;
 use crate::model::text;
 use crate::sys::clock::{self, Deadline};
 use call::{Fault, call};
 use contract::{
-    Done, Labels, Launches, OneLabel, OneLaunch, OnePlace, OnePlaced, Place, Placed, Places, Screen, Verb,
-    Verdicts, Word,
+    Done, Labels, Launches, More, OneLabel, OneLaunch, OnePlace, OnePlaced, Place, Placed, Places, Screen,
+    Verb, Verdicts, Word,
 };
 
 /// A longer id is refused, in bytes.
@@ -78,7 +79,7 @@ impl External {
         verb: Verb,
         placement: &Placement,
         token: &str,
-        lines: Option<usize>,
+        more: More<'_>,
     ) -> Result<T, BackendError> {
         let not_ours = |verdict| BackendError::NotOurs { place: placement.to_string(), verdict };
         match self.verify(placement, token) {
@@ -86,7 +87,7 @@ impl External {
             other => return Err(not_ours(other)),
         }
         let place = self.place_of(Mark { placement, token }).map_err(not_ours)?;
-        self.ask(verb, &OnePlace { place, lines }).map_err(|fault| match fault {
+        self.ask(verb, &OnePlace { place, more }).map_err(|fault| match fault {
             Fault::NotThere => not_ours(Verdict::Gone),
             fault => self.failed(verb, fault),
         })
@@ -143,7 +144,8 @@ impl External {
     fn failed(&self, verb: Verb, fault: Fault) -> BackendError {
         let problem = match fault {
             Fault::Unsupported => {
-                return BackendError::CannotDo { backend: BackendKind::Exec, verb: verb.as_str() };
+                let verb = if verb == Verb::Input { "type into" } else { verb.as_str() };
+                return BackendError::CannotDo { backend: BackendKind::Exec, verb };
             }
             Fault::NotThere => "reports that the placement does not exist".to_owned(),
             Fault::Failed(problem) => problem,
@@ -251,7 +253,8 @@ impl Backend for External {
     }
 
     fn screen(&self, placement: &Placement, token: &str, lines: usize) -> Result<String, BackendError> {
-        let screen: Screen = self.ask_about(Verb::Screen, placement, token, Some(lines))?;
+        let screen: Screen =
+            self.ask_about(Verb::Screen, placement, token, More { lines: Some(lines), ..More::default() })?;
         Ok(text::last_lines(&text::plain(&screen.text), lines))
     }
 
@@ -263,15 +266,23 @@ impl Backend for External {
     }
 
     fn focus(&self, placement: &Placement, token: &str) -> Result<(), BackendError> {
-        self.ask_about(Verb::Focus, placement, token, None).map(|Done {}| ())
+        self.ask_about(Verb::Focus, placement, token, More::default()).map(|Done {}| ())
     }
 
     fn hide(&self, placement: &Placement, token: &str) -> Result<Placement, BackendError> {
-        self.ask_about(Verb::Hide, placement, token, None).map(|Done {}| placement.clone())
+        self.ask_about(Verb::Hide, placement, token, More::default()).map(|Done {}| placement.clone())
     }
 
     fn show(&self, placement: &Placement, token: &str) -> Result<Placement, BackendError> {
-        self.ask_about(Verb::Show, placement, token, None).map(|Done {}| placement.clone())
+        self.ask_about(Verb::Show, placement, token, More::default()).map(|Done {}| placement.clone())
+    }
+
+    /// The modes of its terminal are not known here.
+    fn write_input(&self, placement: &Placement, token: &str, input: &Input) -> Result<(), BackendError> {
+        let bytes = input.bytes(Modes::default());
+        let text = String::from_utf8_lossy(&bytes);
+        let more = More { text: Some(&text), ..More::default() };
+        self.ask_about(Verb::Input, placement, token, more).map(|Done {}| ())
     }
 
     fn label(&self, labels: &[(Mark<'_>, Label)]) {

@@ -1,5 +1,4 @@
-//! Sessions of iTerm2, beside the caller's own, through AppleScript. Refuses to know what runs in them, to type into
-//! any of them, and to touch one that does not carry our token.
+//! Sessions of iTerm2, beside the caller's own, through AppleScript. Refuses to know what runs in them, and to touch one that does not carry our token.
 
 mod osa;
 mod place;
@@ -15,12 +14,13 @@ use std::time::Duration;
 
 use super::{Backend, BackendError, Label, Launch, Mark};
 use crate::model::id::MemberName;
+use crate::model::input::{Input, Modes};
 use crate::model::placement::{BackendKind, ItermSession, Layout, Placement, Verdict};
 use crate::model::spec::Terminal;
 use crate::model::text;
 use crate::sys::clock::{self, Deadline};
 use osa::Osa;
-use script::{CLOSE, CONTENTS, DONE, FOCUS, NAME, NOT_FOUND, NOT_OURS, NOT_RUNNING, Script};
+use script::{CLOSE, CONTENTS, DONE, FOCUS, NAME, NOT_FOUND, NOT_OURS, NOT_RUNNING, Script, WRITE};
 use survey::Row;
 
 /// How long iTerm2 may take to answer whether the caller stands in it.
@@ -198,6 +198,13 @@ impl Backend for Iterm2 {
 
     fn focus(&self, placement: &Placement, token: &str) -> Result<(), BackendError> {
         self.on_placement(&FOCUS, Mark { placement, token }, &[]).map(drop)
+    }
+
+    /// iTerm2 tells no script which modes the terminal is in: keys are those of a terminal that was just opened.
+    fn write_input(&self, placement: &Placement, token: &str, input: &Input) -> Result<(), BackendError> {
+        let bytes = input.bytes(Modes::default());
+        let text = String::from_utf8_lossy(&bytes);
+        self.on_placement(&WRITE, Mark { placement, token }, &[&text]).map(drop)
     }
 
     fn label(&self, labels: &[(Mark<'_>, Label)]) {

@@ -187,6 +187,15 @@ pub(super) const NAME: Script = Script {
     ),
 };
 
+/// Writes to the program in a session of ours. One more argument: the text, with the codes of keys.
+pub(super) const WRITE: Script = Script {
+    doing: "type into its session",
+    text: own_session!(
+        ", xText",
+        lines!["\t\t\t\t\t\ttell xSes to write text xText newline false" "\t\t\t\t\t\treturn \"done\""]
+    ),
+};
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -201,11 +210,12 @@ mod tests {
             (CONTENTS, include_str!("../../../fixtures/osascript/contents.applescript")),
             (FOCUS, include_str!("../../../fixtures/osascript/focus.applescript")),
             (NAME, include_str!("../../../fixtures/osascript/name.applescript")),
+            (WRITE, include_str!("../../../fixtures/osascript/write.applescript")),
         ];
         for (script, golden) in golden {
             assert_eq!(script.text, golden, "{}", script.doing);
             assert!(script.text.is_ascii(), "{}", script.doing);
-            assert!(!script.text.contains("write"), "{}", script.doing);
+            assert_eq!(script.text.contains("write"), script == WRITE, "{}", script.doing);
             let asks = script.text.find("is not running then return").expect("asks whether iTerm2 runs");
             assert!(asks < script.text.find("tell application").expect("tells it"), "{}", script.doing);
         }

@@ -119,6 +119,10 @@ fn serve(mut stream: UnixStream, hub: &Arc<Hub>) -> io::Result<()> {
             let lines = usize::try_from(count).unwrap_or(usize::MAX);
             Tell::Lines(hub.lines(lines)).write(&mut stream)
         }
+        Some(Ask::Input(input)) => {
+            hub.input(&input)?;
+            Tell::Typed.write(&mut stream)
+        }
         Some(Ask::Attach { rows, cols }) => {
             stream.set_read_timeout(None)?;
             let id = hub.join((rows, cols));
@@ -157,7 +161,7 @@ fn listen(stream: &mut &UnixStream, hub: &Hub) -> io::Result<()> {
         match ask {
             Ask::Keys(keys) => hub.type_in(&keys)?,
             Ask::Size { rows, cols } => hub.resize((rows, cols)),
-            Ask::Attach { .. } | Ask::Lines(_) => return Ok(()),
+            Ask::Attach { .. } | Ask::Lines(_) | Ask::Input(_) => return Ok(()),
         }
     }
     Ok(())

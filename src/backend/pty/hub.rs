@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use super::screen::Live;
 use super::wire::{End, Tell};
+use crate::model::input::Input;
 use crate::sys::child::PtyMaster;
 use crate::sys::clock::Deadline;
 
@@ -89,6 +90,12 @@ impl Hub {
     /// Types on the program's keyboard. Blocks while the program does not read it.
     pub(super) fn type_in(&self, keys: &[u8]) -> io::Result<()> {
         self.master.write_all(keys)
+    }
+
+    /// Types what this input is in the terminal's present modes. Blocks as [`Hub::type_in`] does.
+    pub(super) fn input(&self, input: &Input) -> io::Result<()> {
+        let bytes = input.bytes(self.state().screen.modes());
+        self.type_in(&bytes)
     }
 
     /// Somebody looks, on a terminal of this size, which becomes that of the program.

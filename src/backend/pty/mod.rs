@@ -22,7 +22,7 @@ use crate::sys::signal::TERM;
 pub(crate) use door::{Door, places};
 pub(crate) use hub::Hub;
 pub(crate) use screen::LIVE_SCROLLBACK;
-pub(crate) use viewer::{Viewer, peek};
+pub(crate) use viewer::{Viewer, peek, write_input};
 pub(crate) use wire::{End, Tell};
 
 /// Size of the terminals, in character cells: wide, so that a log reads well.

@@ -4,6 +4,7 @@
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 
+use crate::model::input::Modes;
 use crate::sys::fs::{self, FsError};
 
 /// So much of the log's end is drawn. What a program drew before that has been drawn over or has scrolled away.
@@ -61,6 +62,12 @@ impl Live {
         let mut bytes = AFRESH.to_vec();
         bytes.extend(self.guarded(|terminal| terminal.screen().state_formatted()).unwrap_or_default());
         bytes
+    }
+
+    /// The modes that change what typing sends.
+    pub(crate) fn modes(&self) -> Modes {
+        let screen = self.terminal.screen();
+        Modes { application_cursor: screen.application_cursor(), bracketed_paste: screen.bracketed_paste() }
     }
 
     /// The last `lines` lines with anything on them, without trailing blanks.

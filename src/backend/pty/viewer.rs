@@ -8,6 +8,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use super::wire::{Ask, Tell};
+use crate::model::input::Input;
 use crate::sys::socket;
 
 /// How long a launcher may take to answer, or to take a key.
@@ -20,7 +21,28 @@ pub(crate) fn peek(socket: &Path, lines: usize) -> io::Result<String> {
     Ask::Lines(u32::try_from(lines).unwrap_or(u32::MAX)).write(&mut stream)?;
     match Tell::read(&mut stream)? {
         Some(Tell::Lines(text)) => Ok(text),
-        Some(Tell::Output(_) | Tell::Ended(_)) | None => Err(io::Error::other("it did not answer")),
+        Some(Tell::Output(_) | Tell::Typed | Tell::Ended(_)) | None => {
+            Err(io::Error::other("it did not answer"))
+        }
+    }
+}
+
+/// Types on the terminal that the launcher at this socket holds.
+pub(crate) fn write_input(socket: &Path, input: &Input) -> io::Result<()> {
+    let mut stream = socket::connect(socket)?;
+    stream.set_write_timeout(Some(PATIENCE))?;
+    stream.set_read_timeout(Some(PATIENCE))?;
+    Ask::Input(input.clone()).write(&mut stream)?;
+    match Tell::read(&mut stream) {
+        Ok(Some(Tell::Typed)) => Ok(()),
+        // A launcher of an older build ends the conversation without a word.
+        Ok(_) => Err(io::Error::other("its launcher does not take input this way")),
+        Err(e) if matches!(e.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut) => {
+            let waited = PATIENCE.as_secs();
+            let problem = format!("its program has not read all of it for {waited} s");
+            Err(io::Error::new(io::ErrorKind::TimedOut, problem))
+        }
+        Err(e) => Err(e),
     }
 }
 

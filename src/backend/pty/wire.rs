@@ -4,6 +4,8 @@
 
 use std::io::{self, Read, Write};
 
+use crate::model::input::{Input, Key, Text};
+
 /// A longer payload is no frame of ours.
 const LONGEST: usize = 4 * 1024 * 1024;
 /// Before the payload.
@@ -16,8 +18,10 @@ pub(crate) enum Ask {
     Attach { rows: u16, cols: u16 },
     /// The only word of one who wants the last lines of the screen once.
     Lines(u32),
-    /// Typed.
+    /// Typed on the viewer's terminal.
     Keys(Vec<u8>),
+    /// The only word of a process that types without looking.
+    Input(Input),
     /// The viewer's terminal has another size.
     Size { rows: u16, cols: u16 },
 }
@@ -29,6 +33,8 @@ pub(crate) enum Tell {
     Output(Vec<u8>),
     /// The answer to [`Ask::Lines`]: plain text, cells with control characters never are in it.
     Lines(String),
+    /// The answer to [`Ask::Input`]: all of it was written to the program's terminal.
+    Typed,
     /// The program has ended.
     Ended(End),
 }
@@ -47,6 +53,11 @@ impl Ask {
             Ask::Attach { rows, cols } => frame(to, b'A', &pair(*rows, *cols)),
             Ask::Lines(count) => frame(to, b'L', &count.to_be_bytes()),
             Ask::Keys(bytes) => frame(to, b'K', bytes),
+            Ask::Input(Input::Text(text)) => frame(to, b'X', text.as_str().as_bytes()),
+            Ask::Input(Input::Keys(keys)) => {
+                let names: Vec<String> = keys.iter().map(Key::to_string).collect();
+                frame(to, b'P', names.join(" ").as_bytes())
+            }
             Ask::Size { rows, cols } => frame(to, b'S', &pair(*rows, *cols)),
         }
     }
@@ -66,6 +77,10 @@ impl Ask {
             }),
             b'L' => size().map(|count| Ask::Lines(u32::from_be_bytes(*count))),
             b'K' => Some(Ask::Keys(payload)),
+            b'X' => utf8(&payload)
+                .and_then(|text| Text::parse(text).ok())
+                .map(|text| Ask::Input(Input::Text(text))),
+            b'P' => utf8(&payload).and_then(keys).map(|keys| Ask::Input(Input::Keys(keys))),
             _ => None,
         };
         ask.map(Some).ok_or_else(no_frame)
@@ -78,6 +93,7 @@ impl Tell {
         match self {
             Tell::Output(bytes) => frame(to, b'O', bytes),
             Tell::Lines(text) => frame(to, b'T', text.as_bytes()),
+            Tell::Typed => frame(to, b'D', b""),
             Tell::Ended(end) => frame(to, b'E', &[number(end.code), number(end.signal)].concat()),
         }
     }
@@ -88,6 +104,7 @@ impl Tell {
         let tell = match kind {
             b'O' => Some(Tell::Output(payload)),
             b'T' => String::from_utf8(payload).ok().map(Tell::Lines),
+            b'D' => payload.is_empty().then_some(Tell::Typed),
             b'E' => match payload.as_slice() {
                 [a, code @ .., b, w, x, y, z] if code.len() == 4 => {
                     Some(Tell::Ended(End { code: known(*a, code), signal: known(*b, &[*w, *x, *y, *z]) }))
@@ -98,6 +115,14 @@ impl Tell {
         };
         tell.map(Some).ok_or_else(no_frame)
     }
+}
+
+fn utf8(payload: &[u8]) -> Option<&str> {
+    std::str::from_utf8(payload).ok()
+}
+
+fn keys(names: &str) -> Option<Vec<Key>> {
+    names.split(' ').map(|name| name.parse().ok()).collect()
 }
 
 fn pair(rows: u16, cols: u16) -> [u8; 4] {
@@ -156,6 +181,8 @@ mod tests {
             Ask::Lines(70_000),
             Ask::Keys(b"\x1b[A\x00\xff".to_vec()),
             Ask::Keys(Vec::new()),
+            Ask::Input(Input::Text(Text::parse("-x ü\n;").expect("a text"))),
+            Ask::Input(Input::Keys(["C-c", "Up", "Space", "é"].map(|k| k.parse().expect("a key")).to_vec())),
             Ask::Size { rows: 1, cols: u16::MAX },
         ];
         let mut wire = Vec::new();
@@ -168,6 +195,7 @@ mod tests {
         let tells = [
             Tell::Output(vec![0; 70_000]),
             Tell::Lines("a\nü".to_owned()),
+            Tell::Typed,
             Tell::Ended(End { code: Some(-1), signal: None }),
             Tell::Ended(End { code: None, signal: Some(9) }),
         ];
@@ -181,12 +209,15 @@ mod tests {
 
     #[test]
     fn garbage_is_an_error_and_costs_no_memory() {
-        let bad: [&[u8]; 6] = [
+        let bad: [&[u8]; 9] = [
             b"A\0\0\0\x03abc",
             b"Z\0\0\0\0",
             b"K\xff\xff\xff\xff",
             b"K\0\0\0\x05ab",
             b"L\0",
+            b"X\0\0\0\x01\x03",
+            b"P\0\0\0\x05hello",
+            b"D\0\0\0\x01x",
             b"GET / HTTP/1.1\r\n",
         ];
         for bytes in bad {

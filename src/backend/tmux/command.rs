@@ -174,7 +174,7 @@ impl Server<'_> {
         while !rest.is_empty() {
             let count = fitting(rest);
             let (now, later) = rest.split_at(count);
-            let (answer, go_on) = self.call(now);
+            let (answer, go_on) = self.call(now, Vec::new());
             answers.push(answer);
             rest = if go_on { later } else { &[] };
         }
@@ -183,11 +183,16 @@ impl Server<'_> {
 
     /// Sends one unit.
     pub(super) fn ask(&self, unit: &Unit) -> Answer {
-        self.call(std::slice::from_ref(unit)).0
+        self.ask_with(unit, Vec::new())
     }
 
-    fn call(&self, units: &[Unit]) -> (Answer, bool) {
-        let command = self.command(units);
+    /// Sends one unit that reads `stdin`.
+    pub(super) fn ask_with(&self, unit: &Unit, stdin: Vec<u8>) -> Answer {
+        self.call(std::slice::from_ref(unit), stdin).0
+    }
+
+    fn call(&self, units: &[Unit], stdin: Vec<u8>) -> (Answer, bool) {
+        let command = exec::Command { stdin, ..self.command(units) };
         let failed = |problem| Answer { units: units.len(), lines: Vec::new(), problem: Some(problem) };
         if units.iter().map(Unit::bytes).sum::<usize>() > CALL_BYTES {
             let stderr = format!("the command is longer than {CALL_BYTES} bytes");

@@ -11,6 +11,7 @@ mod census;
 mod close;
 mod command;
 mod identity;
+mod input;
 mod label;
 mod place;
 mod probe;
@@ -24,6 +25,7 @@ mod tests;
 
 use super::{Backend, BackendError, Label, Launch, Mark, TmuxHome};
 use crate::model::id::MemberName;
+use crate::model::input::Input;
 use crate::model::placement::{BackendKind, Placement, TmuxPane, Verdict};
 use crate::model::spec::Terminal;
 use identity::Claim;
@@ -103,6 +105,10 @@ impl Backend for Tmux {
 
     fn show(&self, placement: &Placement, token: &str) -> Result<Placement, BackendError> {
         view::show(&self.home, &self.owned(placement, token)?)
+    }
+
+    fn write_input(&self, placement: &Placement, token: &str, input: &Input) -> Result<(), BackendError> {
+        input::write(&self.home.program, &self.owned(placement, token)?, input)
     }
 
     fn label(&self, labels: &[(Mark<'_>, Label)]) {

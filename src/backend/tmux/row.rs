@@ -15,6 +15,7 @@ pub(super) const WINDOW: &str = "phx-window #{window_id} #{session_id} #{window_
 pub(super) const PANE: &str = "phx-pane #{pane_id} #{pane_pid} #{pane_dead} #{session_id} #{window_id} \
                                #{window_width} #{window_height} #{pane_width} #{pane_height} \
                                #{window_zoomed_flag} #{pane_active} #{@phalanx_beside} #{@phalanx_token}";
+pub(super) const INPUT: &str = "phx-input #{pane_dead} #{pane_input_off} #{pane_synchronized}";
 pub(super) const CLIENT: &str =
     "phx-client #{session_id} #{client_control_mode} #{client_activity} #{client_name}";
 
@@ -83,6 +84,17 @@ pub(super) struct PaneRow {
     pub(super) beside: String,
     /// Empty when it is nobody's.
     pub(super) token: String,
+}
+
+/// The input of a pane at the moment in which it was written to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct InputRow {
+    /// Its program has ended and the pane was kept.
+    pub(super) dead: bool,
+    /// A person has switched its input off (`select-pane -d`).
+    pub(super) off: bool,
+    /// Keys go to the other panes of its window too (`synchronize-panes`).
+    pub(super) synchronized: bool,
 }
 
 /// A terminal that looks at a session.
@@ -188,6 +200,15 @@ impl Row for PaneRow {
             beside: next()?.to_owned(),
             token: next()?.to_owned(),
         })
+    }
+}
+
+impl Row for InputRow {
+    const FORMAT: &'static str = INPUT;
+
+    fn read(fields: &str) -> Option<Self> {
+        let mut field = fields.split(' ').map(|flag| flag == "1");
+        Some(InputRow { dead: field.next()?, off: field.next()?, synchronized: field.next()? })
     }
 }
 

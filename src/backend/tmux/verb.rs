@@ -4,14 +4,16 @@
 use std::ffi::OsString;
 
 use tmux_interface::{
-    BreakPane, CapturePane, DisplayMessage, IfShell, JoinPane, KillPane, ListClients, ListPanes,
-    ListSessions, ListWindows, NewSession, NewWindow, PaneSize, RenameWindow, ResizePane, SelectLayout,
-    SelectPane, SelectWindow, SetOption, SplitWindow, SwitchClient, TmuxCommand,
+    BreakPane, CapturePane, CopyMode, DeleteBuffer, DisplayMessage, IfShell, JoinPane, KillPane, ListClients,
+    ListPanes, ListSessions, ListWindows, LoadBuffer, NewSession, NewWindow, PaneSize, PasteBuffer,
+    RenameWindow, ResizePane, SelectLayout, SelectPane, SelectWindow, SendKeys, SetOption, SplitWindow,
+    SwitchClient, TmuxCommand,
 };
 
 use super::arrange::Size;
 use super::command::{PaneId, Plain, SessionId, Unit, WindowId};
 use super::row;
+use crate::model::input::Key;
 
 /// The pane option that proves a pane ours.
 const TOKEN: &str = "@phalanx_token";
@@ -287,6 +289,44 @@ pub(super) fn alone_again(pane: PaneId, server: i32) -> Unit {
 pub(super) fn capture(pane: PaneId, lines: usize) -> Unit {
     let command = CapturePane::new().stdout().start_line(format!("-{lines}")).target_pane(pane.to_string());
     unit(&command.build())
+}
+
+/// Stores stdin in a paste buffer.
+pub(super) fn load(buffer: &Plain) -> Unit {
+    unit(&LoadBuffer::new().buffer_name(buffer.as_str()).path("-").build())
+}
+
+/// Removes a paste buffer.
+pub(super) fn unload(buffer: &Plain) -> Unit {
+    unit(&DeleteBuffer::new().buffer_name(buffer.as_str()).build())
+}
+
+/// Writes a paste buffer to the program in a pane, a line break as Enter; `bracketed` if the program asked for that.
+pub(super) fn paste(pane: PaneId, buffer: &Plain, bracketed: bool) -> Unit {
+    let paste = PasteBuffer::new().buffer_name(buffer.as_str()).target_pane(pane.to_string());
+    unit(&if bracketed { paste.bracket_codes() } else { paste }.build())
+}
+
+/// Presses keys in a pane, by their names.
+pub(super) fn press(pane: PaneId, keys: &[Key]) -> Unit {
+    let mut all = words(&SendKeys::new().target_pane(pane.to_string()).build());
+    all.push(OsString::from("--"));
+    all.extend(keys.iter().map(|key| OsString::from(key.to_string())));
+    Unit::new(all)
+}
+
+/// Prints a row about the input of a pane and does `unit` if that can reach this pane's program and no other: the pane is
+/// not dead, takes input, and is not synchronized with its neighbours. A pane in copy mode leaves it, since that would
+/// swallow keys (MSG-10).
+pub(super) fn if_open(pane: PaneId, unit: &Unit) -> Unit {
+    let row = DisplayMessage::new().print().target_pane(pane.to_string()).message(row::INPUT).build();
+    let condition = "#{?#{||:#{pane_dead},#{||:#{pane_input_off},#{pane_synchronized}}},0,1}";
+    let check = IfShell::new().not_execute().target_pane(pane.to_string()).shell_command(condition);
+    let mut all = words(&check.build());
+    all.push(
+        self::unit(&CopyMode::new().cancel().target_pane(pane.to_string()).build()).then(unit.clone()).text(),
+    );
+    self::unit(&row).then(Unit::new(all))
 }
 
 /// Shows `words` in the status line of a terminal, or until a key is pressed: longer than the usual 0.75 s, since nobody looks

@@ -1,0 +1,47 @@
+//! Writes text and keys to the program of a pane. The server checks the pane's identity in the same step.
+
+use std::path::Path;
+
+use super::command::Plain;
+use super::identity::Claim;
+use super::row::{InputRow, rows};
+use super::verb;
+use crate::backend::BackendError;
+use crate::model::input::Input;
+use crate::model::placement::Verdict;
+use crate::sys::rand;
+
+/// Writes the input, or nothing. A text goes through a paste buffer: its bytes are no argument of a command, and tmux
+/// writes them to this pane alone, whatever mode it is in.
+pub(super) fn write(program: &Path, claim: &Claim<'_>, input: &Input) -> Result<(), BackendError> {
+    let server = claim.server(program);
+    let answer = match input {
+        Input::Keys(keys) => {
+            server.ask(&claim.guarded(&verb::if_open(claim.id, &verb::press(claim.id, keys))))
+        }
+        Input::Text(text) => {
+            let buffer = Plain::from_text(&format!("phalanx-{}", rand::token()));
+            let paste = verb::paste(claim.id, &buffer, text.is_block());
+            let guarded = claim.guarded(&verb::if_open(claim.id, &paste));
+            let unit = verb::load(&buffer).then(guarded).then(verb::unload(&buffer));
+            server.ask_with(&unit, text.as_str().as_bytes().to_vec())
+        }
+    };
+    if let Some(problem) = answer.problem {
+        return Err(problem);
+    }
+    let place = claim.place();
+    let Some(row) = rows::<InputRow>(&answer.lines).into_iter().next() else {
+        let verdict = Verdict::Foreign { difference: "identity, which changed a moment ago".to_owned() };
+        return Err(BackendError::NotOurs { place, verdict });
+    };
+    let problem = match row {
+        InputRow { dead: true, .. } => "its program has ended",
+        InputRow { off: true, .. } => "its input is switched off (`tmux select-pane -e` switches it on)",
+        InputRow { synchronized: true, .. } => {
+            "synchronize-panes is on, so the input would reach its neighbours (`tmux setw synchronize-panes off`)"
+        }
+        InputRow { dead: false, off: false, synchronized: false } => return Ok(()),
+    };
+    Err(BackendError::NoInput { place, problem })
+}

@@ -1,0 +1,107 @@
+//! `type` and `keys`: input for the terminal of any member, as if a person had typed it there. Only the lead may, and only
+//! into a terminal that is proven to be the member's.
+
+use std::path::Path;
+use std::time::Duration;
+
+use super::backends;
+use super::context::Context;
+use super::error::OpsError;
+use super::focus::{placed, prove};
+use crate::backend::{BackendError, pty};
+use crate::model::event::{EventKind, Note};
+use crate::model::id::MemberName;
+use crate::model::input::{Input, Key, Text};
+use crate::model::placement::{Placement, Verdict};
+use crate::model::record::MemberRecord;
+use crate::store::TeamStore;
+use crate::sys::clock;
+
+/// The pause between a text and Enter: some programs take an Enter that follows a burst of input within 120 ms for a part
+/// of a paste (MSG-08).
+const BEFORE_ENTER: Duration = Duration::from_millis(200);
+
+/// Types a text, and then Enter if `enter` is set. Returns how many bytes the text has.
+///
+/// # Errors
+/// A speaker who is not the lead, a member that has ended or is not proven ours, a terminal that takes no input.
+pub(crate) fn type_text(
+    ctx: &Context,
+    team: &TeamStore,
+    name: &MemberName,
+    text: Text,
+    enter: bool,
+) -> Result<usize, OpsError> {
+    let target = Target::find(ctx, team, name)?;
+    let bytes = text.as_str().len();
+    target.write(ctx, team, &Input::Text(text))?;
+    team.record(target.note(ctx).with("bytes", bytes).with("enter", enter))?;
+    if enter {
+        clock::sleep(BEFORE_ENTER);
+        target.write(ctx, team, &Input::enter())?;
+    }
+    Ok(bytes)
+}
+
+/// Presses keys, one after the other.
+///
+/// # Errors
+/// As [`type_text`].
+pub(crate) fn press(
+    ctx: &Context,
+    team: &TeamStore,
+    name: &MemberName,
+    keys: Vec<Key>,
+) -> Result<(), OpsError> {
+    let target = Target::find(ctx, team, name)?;
+    let note = target.note(ctx).with("keys", keys.len());
+    target.write(ctx, team, &Input::Keys(keys))?;
+    team.record(note)?;
+    Ok(())
+}
+
+/// A member that runs, and its place.
+struct Target {
+    record: MemberRecord,
+    placement: Placement,
+}
+
+impl Target {
+    fn find(ctx: &Context, team: &TeamStore, name: &MemberName) -> Result<Target, OpsError> {
+        if !ctx.speaker.is_lead() {
+            return Err(OpsError::NotTheLead { speaker: ctx.speaker.clone() });
+        }
+        let (record, placement) = placed(team, name, "type into")?;
+        Ok(Target { record, placement })
+    }
+
+    fn write(&self, ctx: &Context, team: &TeamStore, input: &Input) -> Result<(), OpsError> {
+        let Target { record, placement } = self;
+        let backend = backends::of_placement(ctx, team, placement)?;
+        prove(record, placement, backend.as_ref()).map_err(|e| match e {
+            OpsError::NotProven { verdict: Verdict::Gone, .. } => self.no_input("it has ended"),
+            other => other,
+        })?;
+        // The launcher knows the modes of the terminal that it holds.
+        if let Some(socket) = record.start.as_ref().and_then(|start| start.socket.as_ref()) {
+            return pty::write_input(Path::new(socket), input).map_err(|e| self.no_input(&e.to_string()));
+        }
+        backend.write_input(placement, &record.token, input).map_err(|e| match e {
+            BackendError::NoInput { problem, .. } => self.no_input(problem),
+            BackendError::CannotDo { .. } => OpsError::CannotDo(e),
+            BackendError::NotOurs { place, verdict } => {
+                OpsError::NotProven { name: record.name.clone(), place, verdict }
+            }
+            other => other.into(),
+        })
+    }
+
+    fn no_input(&self, why: &str) -> OpsError {
+        OpsError::NoInput { name: self.record.name.clone(), why: why.to_owned() }
+    }
+
+    /// The event of the typing. What was typed may be a secret, and is not part of it.
+    fn note(&self, ctx: &Context) -> Note {
+        Note::of(EventKind::Typed).member(&self.record.name).with("by", ctx.speaker.as_str())
+    }
+}
