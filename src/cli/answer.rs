@@ -7,11 +7,14 @@ use serde_json::json;
 use super::Done;
 use super::args_answer;
 use super::fail::{Class, Exit, Failure};
+use super::requests::request_id;
 use super::setup::Setup;
 use crate::model::id::RequestId;
 use crate::model::question::Typed;
 use crate::model::request::Parting;
+use crate::model::text;
 use crate::ops::answer::Answer;
+use crate::ops::decide::Answered;
 use crate::ops::{self, Team};
 
 /// How long it may take until an answer was typed into a program, and its dialog was seen to go.
@@ -19,10 +22,7 @@ const TYPING: Duration = Duration::from_secs(20);
 
 pub(super) fn answer(setup: &Setup, args: args_answer::Answer) -> Done {
     let team = setup.team()?;
-    let id = RequestId::parse(&args.id).map_err(|_| {
-        let hint = "see what waits with `phalanx requests`";
-        Failure::usage(format!("{:?} is not the id of a request", args.id), hint)
-    })?;
+    let id = request_id(&args.id)?;
     match id.is_shutdown() {
         true => part(setup, &team, &id, args),
         false => decide(setup, &team, &id, args),
@@ -31,6 +31,10 @@ pub(super) fn answer(setup: &Setup, args: args_answer::Answer) -> Done {
 
 /// A member's word on its own end.
 fn part(setup: &Setup, team: &Team, id: &RequestId, args: args_answer::Answer) -> Done {
+    if args.input.is_some() || args.always {
+        let hint = "`--input` and `--always` answer a permission";
+        return Err(Failure::usage(format!("`{id}` asks to shut down"), hint));
+    }
     let answered = ops::answer::answer(&setup.ctx, team, id, verdict(args)?)?;
     setup.out.give(&answered, || answered.message.clone())?;
     Ok(Exit::DONE)
@@ -38,19 +42,29 @@ fn part(setup: &Setup, team: &Team, id: &RequestId, args: args_answer::Answer) -
 
 /// The lead's word on what a member wants.
 fn decide(setup: &Setup, team: &Team, id: &RequestId, args: args_answer::Answer) -> Done {
-    let answer = ops::decide::Answer { approve: args.approve, reason: args.reason, mode: args.mode };
-    let question = ops::decide::answer(&setup.ctx, team, id, &answer)?;
+    let answer = ops::decide::Answer {
+        approve: args.approve,
+        reason: args.reason,
+        mode: args.mode,
+        input: args.input,
+        always: args.always,
+    };
+    let Answered { question, added } = ops::decide::answer(&setup.ctx, team, id, &answer)?;
     let typed = match question.answered_by() {
         Some(_) => Some(ops::dialog::outcome(team, &question, TYPING)?),
         None => None,
     };
-    let told = json!({
+    let document = json!({
         "request_id": question.id, "kind": question.kind, "from": question.from, "state": question.state(),
-        "typed": typed,
+        "typed": typed, "added": added,
     });
-    setup.out.give(&told, || match typed {
-        Some(typed) => format!("{}: {}: {}", question.from, question.state(), typed.describe()),
-        None => format!("{} was told: {}", question.from, question.state()),
+    setup.out.give(&document, || {
+        let typed = typed.map(|typed| format!(": {}", typed.describe())).unwrap_or_default();
+        let mut lines = vec![format!("{}: {}{typed}", question.from, question.state())];
+        lines.extend(
+            added.iter().map(|rule| format!("rule added to the team: allow {}", String::from(rule.clone()))),
+        );
+        text::block(&lines.join("\n"))
     })?;
     Ok(match typed {
         None | Some(Typed::Taken) => Exit::DONE,

@@ -1,6 +1,6 @@
 //! `requests` and `mode`, as they are parsed. Does nothing.
 
-use clap::Args;
+use clap::{Args, Subcommand};
 
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 
@@ -10,11 +10,27 @@ use crate::model::rules::{List, Rule};
 
 /// List what members wait for: plans, permissions, hosts, and shutdowns that are under way.
 #[derive(Debug, Args)]
-#[command(after_help = "Example:\n  phalanx requests --all")]
+#[command(
+    after_help = "Examples:\n  phalanx requests --all\n  phalanx requests show perm-1795214628804-k2j",
+    args_conflicts_with_subcommands = true
+)]
 pub(super) struct Requests {
     /// Show what was answered, too.
     #[arg(long)]
     pub(super) all: bool,
+    #[command(subcommand)]
+    pub(super) verb: Option<RequestsVerb>,
+}
+
+/// What can be done with requests beside listing them.
+#[derive(Debug, Subcommand)]
+pub(super) enum RequestsVerb {
+    /// Show one request in full: the plan, the command, the edit as a diff, the question.
+    Show {
+        /// The request's id.
+        #[arg(value_name = "ID")]
+        id: String,
+    },
 }
 
 /// Ask members to work in another permission mode from now on.

@@ -1,18 +1,32 @@
 //! `requests`, `mode` and `rules`.
 
 use super::Done;
-use super::args_request::{Requests, Rules, SetMode};
+use super::args_request::{Requests, RequestsVerb, Rules, SetMode};
 use super::fail::{Exit, Failure};
 use super::setup::{Setup, member};
+use crate::model::id::RequestId;
 use crate::model::mode::Mode;
 use crate::model::rules::{List, Rule};
 use crate::ops::{self, Team, decide};
 use crate::ui;
 
 pub(super) fn requests(setup: &Setup, args: &Requests) -> Done {
+    if let Some(RequestsVerb::Show { id }) = &args.verb {
+        let shown = decide::request(&setup.ctx, &setup.team()?, &request_id(id)?)?;
+        setup.out.give(&shown, || ui::request_page(&shown, setup.out.paint))?;
+        return Ok(Exit::DONE);
+    }
     let shown = decide::requests(&setup.ctx, &setup.team()?, args.all)?;
     setup.out.give(&shown, || ui::requests(&shown, setup.out.paint))?;
     Ok(Exit::DONE)
+}
+
+/// The id of a request as somebody wrote it.
+pub(super) fn request_id(given: &str) -> Result<RequestId, Failure> {
+    RequestId::parse(given).map_err(|_| {
+        let hint = "see what waits with `phalanx requests`";
+        Failure::usage(format!("{given:?} is not the id of a request"), hint)
+    })
 }
 
 pub(super) fn mode(setup: &Setup, args: &SetMode) -> Done {

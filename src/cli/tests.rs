@@ -236,6 +236,10 @@ fn looking_and_waiting() {
         "wait --until idle --timeout -1",
         "peek",
         "logs",
+        "type ada",
+        "keys ada",
+        "keys ada Entre",
+        "requests show",
     ] {
         assert!(refused(line), "{line}");
     }
@@ -259,8 +263,12 @@ fn what_members_ask() {
     assert_eq!((answer.mode, answer.reason.as_deref()), (Some(Mode::AcceptEdits), Some("ok")));
     let Verb::Mode(mode) = verb("mode ada plan") else { panic!("another verb") };
     assert_eq!((mode.name.as_deref(), mode.mode, mode.all), (Some("ada"), Some(Mode::Plan), false));
+    let Verb::Answer(answer) = verb("answer p --approve --always --input {}") else { panic!("another verb") };
+    assert!(answer.always && answer.input.is_some_and(|input| input.is_empty()));
     for line in [
         "answer p",
+        "answer p --approve --input []",
+        "answer p --reject --always",
         "answer --approve",
         "answer p --approve --reject",
         "answer p --approve --mode root",

@@ -171,6 +171,9 @@ pub(crate) struct Decision {
     /// Rules that the member may apply itself from now on; Claude Code's own form.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) updates: Vec<Value>,
+    /// The input with which the tool is to be called in place of the one that was asked for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) input: Option<Value>,
     /// The id that the answer has in the member's mailbox; none where there is nobody to read one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) reply: Option<String>,
@@ -287,7 +290,7 @@ impl Question {
             Ask::Permission(tool) => {
                 let verdict = match allowed {
                     true => PermissionVerdict::Allowed {
-                        updated_input: Some(tool.input),
+                        updated_input: Some(decision.input.clone().unwrap_or(tool.input)),
                         permission_updates: decision.updates.clone(),
                     },
                     false => {

@@ -4,7 +4,7 @@ use serde::Serialize;
 
 use super::context::{Context, now};
 use super::error::OpsError;
-use super::send;
+use super::{decide, send};
 use crate::model::id::RequestId;
 use crate::model::protocol::{Message, ShutdownApproved, ShutdownRejected};
 use crate::model::request::{Parting, ShutdownRequest};
@@ -56,7 +56,7 @@ pub(crate) fn answer(
 }
 
 fn asked(team: &TeamStore, id: &RequestId) -> Result<Asked, OpsError> {
-    Ok(Asked::Shutdown(team.request(id)?))
+    Ok(Asked::Shutdown(decide::known(team, id, team.request(id))?))
 }
 
 fn must_be_asked(ctx: &Context, request: &ShutdownRequest) -> Result<(), OpsError> {

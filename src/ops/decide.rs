@@ -2,9 +2,11 @@
 //! to a person, and answered in the lead's name. The lead does so as it runs; without one, each of these verbs does.
 //! Nothing is allowed by default, and nothing is answered twice.
 
+mod always;
 mod limit;
 
 use serde::Serialize;
+use serde_json::{Map, Value};
 
 use super::context::{Context, now};
 use super::error::OpsError;
@@ -18,7 +20,8 @@ use crate::model::protocol::{AnsweredBy, Message, Speaker, may_say};
 use crate::model::question::{Ask, Decision, Outcome, Question, QuestionKind, Typed};
 use crate::model::record::MemberRecord;
 use crate::model::request::ShutdownRequest;
-use crate::model::rules::{self, Judgement, TeamRules, Use};
+use crate::model::rules::{self, Judgement, List, Rule, RuleSet, TeamRules, Use};
+use crate::model::sheet::nearest;
 use crate::model::team::Member;
 use crate::model::time::Timestamp;
 use crate::store::{StoreError, TeamStore};
@@ -40,6 +43,18 @@ pub(crate) struct Answer {
     pub(crate) reason: Option<String>,
     /// The mode to go on in; plans only.
     pub(crate) mode: Option<Mode>,
+    /// The input to go on with; permissions only.
+    pub(crate) input: Option<Map<String, Value>>,
+    /// Allow the same from now on.
+    pub(crate) always: bool,
+}
+
+/// What came of an answer.
+#[derive(Debug, Clone)]
+pub(crate) struct Answered {
+    pub(crate) question: Question,
+    /// The rules that the answer added to the team's.
+    pub(crate) added: Vec<Rule>,
 }
 
 /// A request as it is shown (product.md, `requests`).
@@ -53,9 +68,11 @@ pub(crate) struct Shown {
     /// What it is about; foreign text.
     pub(crate) summary: String,
     /// The message as it came; for a shutdown its reason.
-    pub(crate) body: serde_json::Value,
+    pub(crate) body: Value,
     /// The run that asked, or was asked.
     pub(crate) incarnation: Option<String>,
+    /// The input that the answer gave back in place of the one in `body`.
+    pub(crate) updated_input: Option<Value>,
     /// How long it can still be answered.
     pub(crate) left_ms: Option<u64>,
     pub(crate) by: Option<String>,
@@ -104,12 +121,47 @@ pub(crate) fn requests(ctx: &Context, team: &TeamStore, all: bool) -> Result<Vec
     Ok(shown)
 }
 
+/// One request, open or not.
+///
+/// # Errors
+/// [`OpsError::NoSuchRequest`] with the id that may have been meant.
+pub(crate) fn request(ctx: &Context, team: &TeamStore, id: &RequestId) -> Result<Shown, OpsError> {
+    attend(ctx, team)?;
+    if id.is_shutdown() {
+        return Ok(show_shutdown(known(team, id, team.request(id))?, now()));
+    }
+    Ok(show(known(team, id, team.question(id))?, now()))
+}
+
+/// Adds to the error about an id the one that may have been meant.
+pub(super) fn known<T>(
+    team: &TeamStore,
+    id: &RequestId,
+    found: Result<T, StoreError>,
+) -> Result<T, OpsError> {
+    match found {
+        Err(StoreError::NoSuchRequest { .. }) => {
+            let shutdowns = team.requests()?.into_iter().map(|request| request.id);
+            let ids: Vec<RequestId> =
+                team.questions()?.into_iter().map(|question| question.id).chain(shutdowns).collect();
+            let mut begun = ids.iter().filter(|known| known.as_str().starts_with(id.as_str()));
+            let nearest = match (begun.next(), begun.next()) {
+                (Some(only), None) => Some(only.as_str()),
+                _ => nearest(id.as_str(), ids.iter().map(RequestId::as_str)),
+            };
+            Err(OpsError::NoSuchRequest { id: id.clone(), nearest: nearest.map(str::to_owned) })
+        }
+        other => Ok(other?),
+    }
+}
+
 fn show(question: Question, at: Timestamp) -> Shown {
     let summary = question.summary();
     let left_ms = question.is_open().then(|| question.deadline_at.since(at));
     let (state, answered_by) = (question.state(), question.answered_by().map(AnsweredBy::as_str));
     let body = serde_json::from_str(&question.message).unwrap_or_default();
     let typed = question.decision.as_ref().and_then(|decision| decision.typed);
+    let updated_input = question.decision.as_ref().and_then(|decision| decision.input.clone());
     let (by, rule, reason) = question
         .decision
         .map_or((None, None, None), |decision| (Some(decision.by), decision.rule, decision.reason));
@@ -122,6 +174,7 @@ fn show(question: Question, at: Timestamp) -> Shown {
         summary,
         body,
         incarnation: question.incarnation.map(|i| i.to_string()),
+        updated_input,
         left_ms,
         by,
         rule,
@@ -141,6 +194,7 @@ fn show_shutdown(request: ShutdownRequest, at: Timestamp) -> Shown {
         summary: "shutdown request".to_owned(),
         body: request.reason.into(),
         incarnation: Some(request.incarnation.to_string()),
+        updated_input: None,
         left_ms: request.outcome.is_none().then(|| request.deadline_at.since(at)),
         by: None,
         rule: None,
@@ -154,31 +208,45 @@ fn show_shutdown(request: ShutdownRequest, at: Timestamp) -> Shown {
 ///
 /// # Errors
 /// No such request; one that was decided before, ran out of time, or whose run is gone; a speaker who is not the lead;
-/// a mode that the lead may not give.
+/// a mode that the lead may not give; an input or a lasting rule where there can be none.
 pub(crate) fn answer(
     ctx: &Context,
     team: &TeamStore,
     id: &RequestId,
     answer: &Answer,
-) -> Result<Question, OpsError> {
+) -> Result<Answered, OpsError> {
     if !ctx.speaker.is_lead() {
         return Err(OpsError::NotTheLead { speaker: ctx.speaker.clone() });
     }
     attend(ctx, team)?;
-    let question = team.question(id)?;
+    let question = known(team, id, team.question(id))?;
     if question.is_open() && question.answered_by() == Some(AnsweredBy::Pane) {
         return Err(OpsError::OnlyInThePane { id: id.clone(), name: question.from });
     }
     let mode = mode_for(team, &question, answer)?;
+    let input = input_for(&question, answer)?;
+    let lasting = match answer.always && question.is_open() {
+        true => always::rules_for(ctx, team, &question)?,
+        false => always::Lasting::default(),
+    };
     let decision = Decision {
         outcome: if answer.approve { Outcome::Allowed } else { Outcome::Denied },
         reason: answer.reason.clone(),
         mode,
+        input,
+        updates: lasting.updates,
         ..decision(Outcome::Denied, &ctx.speaker.to_string())
     };
     let question = settle(team, id, &decision)?;
     match &question.decision {
-        Some(made) if made.reply == decision.reply => Ok(question),
+        // Not before: a lead that runs would answer by the new rule, and this answer would come second.
+        Some(made) if made.reply == decision.reply => {
+            let added = match lasting.rules.as_slice() {
+                [] => Vec::new(),
+                new => super::rules::add(ctx, team, List::Allow, new)?.added,
+            };
+            Ok(Answered { question, added })
+        }
         Some(made) if made.outcome == Outcome::TimedOut => Err(too_late(ctx, team, &question)?),
         made => {
             let (by, at) = made.as_ref().map_or((String::new(), Timestamp(0)), |d| (d.by.clone(), d.at));
@@ -225,6 +293,20 @@ fn mode_for(team: &TeamStore, question: &Question, answer: &Answer) -> Result<Op
         None => Ok(Some(own.unwrap_or(Mode::Default))),
         Some(mode) => may_give(own, mode).map(|()| Some(mode)),
     }
+}
+
+/// The input that an approval gives back. A screen's question has none that could be changed.
+fn input_for(question: &Question, answer: &Answer) -> Result<Option<Value>, OpsError> {
+    let Some(input) = &answer.input else { return Ok(None) };
+    let problem = match (question.kind, question.answered_by()) {
+        (QuestionKind::Permission, None) => return Ok(Some(Value::Object(input.clone()))),
+        (QuestionKind::Permission, Some(_)) => {
+            "its program asks on its screen, where only yes or no can be typed"
+        }
+        (QuestionKind::Plan | QuestionKind::Sandbox, _) => "only the use of a tool has an input",
+    };
+    let problem = format!("`--input` is not possible: {problem}");
+    Err(OpsError::AnswerRefused { id: question.id.clone(), problem, hint: "answer it without `--input`" })
 }
 
 /// The lead's own mode, where the team file says one. One that plans or delegates lets others work as by default, as
@@ -367,6 +449,26 @@ fn asker(team: &TeamStore, name: &MemberName) -> Result<Option<Asker>, OpsError>
     Ok(Some(Asker { member, record, since }))
 }
 
+/// The rules that hold for a member.
+fn rules_of<'r>(rules: &'r TeamRules, asker: &Asker) -> Vec<(String, &'r RuleSet)> {
+    let role = asker.record.as_ref().and_then(|r| r.wish.role.clone()).or(asker.member.agent_type.clone());
+    rules.of(&asker.member.name, role.as_deref())
+}
+
+/// The tool and its input that rules judge; none for a plan.
+fn tool_use(question: &Question) -> Option<(String, Value)> {
+    match question.ask()? {
+        Ask::Permission(tool) => Some((tool.tool_name, tool.input)),
+        Ask::Sandbox(asked) => {
+            // Only what is a host and nothing else is one that a rule can know.
+            let plain = !asked.host.contains(['/', '?', '#']);
+            let url = if plain { format!("https://{}/", asked.host) } else { String::new() };
+            Some(("WebFetch".to_owned(), serde_json::json!({ "url": url })))
+        }
+        Ask::Plan(_) => None,
+    }
+}
+
 /// What decides an open question without a person; none if nothing does.
 fn verdict(
     ctx: &Context,
@@ -390,19 +492,9 @@ fn verdict(
     if question.answered_by().is_some() {
         return Ok(None);
     }
-    let role = asker.record.as_ref().and_then(|r| r.wish.role.clone()).or(asker.member.agent_type.clone());
-    let sets = rules.of(&asker.member.name, role.as_deref());
+    let sets = rules_of(rules, &asker);
+    let Some((tool, input)) = tool_use(question) else { return Ok(None) };
     let home = ctx.caller.var("HOME").map(|home| home.to_string_lossy().into_owned());
-    let (tool, input) = match question.ask() {
-        Some(Ask::Permission(tool)) => (tool.tool_name, tool.input),
-        Some(Ask::Sandbox(asked)) => {
-            // Only what is a host and nothing else is one that a rule can know.
-            let plain = !asked.host.contains(['/', '?', '#']);
-            let url = if plain { format!("https://{}/", asked.host) } else { String::new() };
-            ("WebFetch".to_owned(), serde_json::json!({ "url": url }))
-        }
-        Some(Ask::Plan(_)) | None => return Ok(None),
-    };
     let used = Use { tool: &tool, input: &input, home: home.as_deref(), cwd: &asker.member.cwd };
     Ok(match rules::judge(&sets, &used) {
         Judgement::Allow { rule, updates } => {
@@ -426,6 +518,7 @@ pub(super) fn decision(outcome: Outcome, by: &str) -> Decision {
         reason: None,
         mode: None,
         updates: Vec::new(),
+        input: None,
         reply,
         sent: false,
         typed: None,

@@ -135,6 +135,11 @@ pub(crate) enum OpsError {
         "request `{id}` can only be answered in the pane of `{name}`: its profile has no keys for this dialog"
     )]
     OnlyInThePane { id: RequestId, name: MemberName },
+    /// The request is there, and this answer is not one that it can have.
+    #[error("request `{id}`: {problem}")]
+    AnswerRefused { id: RequestId, problem: String, hint: &'static str },
+    #[error("there is no request `{id}`")]
+    NoSuchRequest { id: RequestId, nearest: Option<String> },
     /// Not wrong in itself, and not to be had.
     #[error("{problem}")]
     NotAllowed { problem: String },
@@ -206,7 +211,9 @@ impl OpsError {
             | OpsError::NoSuchRole { .. }
             | OpsError::Role { .. }
             | OpsError::Usage { .. } => Kind::Usage,
-            OpsError::NoWorktree { .. } | OpsError::NoSuchRule { .. } => Kind::NotFound,
+            OpsError::NoWorktree { .. } | OpsError::NoSuchRule { .. } | OpsError::NoSuchRequest { .. } => {
+                Kind::NotFound
+            }
             OpsError::Worktree(e) => worktree_kind(e),
             OpsError::StartFailed { .. } | OpsError::NotEnded { .. } | OpsError::WorktreeStays { .. } => {
                 Kind::Failed
@@ -231,6 +238,7 @@ impl OpsError {
             | OpsError::Answered { .. }
             | OpsError::NotTheLead { .. }
             | OpsError::Decided { .. }
+            | OpsError::AnswerRefused { .. }
             | OpsError::NotAllowed { .. }
             | OpsError::TooDeep { .. }
             | OpsError::OnlyInThePane { .. }
@@ -326,6 +334,11 @@ impl OpsError {
             OpsError::NoSuchRule { .. } => Some("list them with `phalanx rules`; rules of roles and members are set in the manifest".to_owned()),
             OpsError::NotTheLead { .. } => Some("ask the lead: `phalanx send team-lead TEXT`".to_owned()),
             OpsError::Decided { .. } => Some("list all requests with `phalanx requests --all`".to_owned()),
+            OpsError::AnswerRefused { hint, .. } => Some((*hint).to_owned()),
+            OpsError::NoSuchRequest { nearest: Some(id), .. } => Some(format!("did you mean `{id}`?")),
+            OpsError::NoSuchRequest { nearest: None, .. } => {
+                Some("list all requests with `phalanx requests --all`".to_owned())
+            }
             OpsError::NotAllowed { .. } => Some("choose another mode".to_owned()),
             OpsError::TooDeep { max, .. } => Some(format!("use at most `max_depth = {max}` in its [team]")),
             OpsError::OnlyInThePane { name, .. } => Some(format!("answer it there: `phalanx attach {name}`")),

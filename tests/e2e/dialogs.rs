@@ -104,6 +104,16 @@ fn pm_04_a_dialog_is_allowed_and_denied_by_its_keys() {
         );
         wait_for("it to wait", || (cast.state()["state"] == "awaiting_permission").then_some(()));
         assert_eq!(cast.keys(), Vec::<Value>::new(), "nothing is answered by default");
+        let id = request["request_id"].as_str().expect("an id");
+        for (more, why) in
+            [(&["--input", "{}"][..], "only yes or no can be typed"), (&["--always"], "no rule judges")]
+        {
+            let words = [&["answer", id, "--approve"], more].concat();
+            let refused = cast.stage.phalanx(&words).expect(4);
+            assert!(refused.stderr.contains(why), "{refused:?}");
+        }
+        let shown = cast.stage.phalanx(&["requests", "show", id]).expect(0).stdout;
+        assert!(shown.contains("  tool       Shell\n") && shown.contains("ls -l"), "{shown}");
         let (told, _) = cast.answer(verdict, 0);
         assert_eq!(told, format!("ada: {state}: typed; the dialog closed\n"));
         assert_eq!(cast.keys(), [json!({"asked": "ls -l", "key": key})]);

@@ -5,6 +5,7 @@
 
 mod adopt;
 mod announce;
+mod answers;
 mod bad_input;
 mod brief;
 mod cascade;

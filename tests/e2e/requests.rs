@@ -18,7 +18,7 @@ fn wire(kind: &str, id: &str) -> Value {
     }
 }
 
-fn permission(id: &str, command: &str) -> Value {
+pub fn permission(id: &str, command: &str) -> Value {
     json!({"type": "permission_request", "request_id": id, "agent_id": "ada", "tool_name": "Bash",
         "tool_use_id": "toolu_1", "description": "runs it", "input": {"command": command},
         "permission_suggestions": []})
@@ -33,19 +33,19 @@ fn reply_kind(kind: &str) -> &'static str {
     }
 }
 
-fn ask(stage: &Stage, message: &Value) {
+pub fn ask(stage: &Stage, message: &Value) {
     stage.phalanx(&["--as", "ada", "send", "team-lead", &message.to_string()]).expect(0);
 }
 
 /// All answers in ada's mailbox, as they stand on the wire.
-fn replies(stage: &Stage) -> Vec<Value> {
+pub fn replies(stage: &Stage) -> Vec<Value> {
     let inbox = stage.phalanx(&["--json", "inbox", "ada", "--all"]).expect(0).json();
     let texts = inbox.as_array().expect("entries").iter().filter(|e| e["from"] == "team-lead");
     let read = texts.filter_map(|e| serde_json::from_str::<Value>(e["text"].as_str()?).ok());
     read.filter(|m| m["type"].as_str().is_some_and(|t| t.ends_with("_response"))).collect()
 }
 
-fn request(stage: &Stage, id: &str) -> Value {
+pub fn request(stage: &Stage, id: &str) -> Value {
     let all = stage.phalanx(&["--json", "requests", "--all"]).expect(0).json();
     let found = all.as_array().expect("a list").iter().find(|r| r["request_id"] == id).cloned();
     found.unwrap_or_else(|| panic!("no request {id}: {all}"))
@@ -55,7 +55,7 @@ fn member(stage: &Stage) -> Value {
     stage.phalanx(&["--json", "status"]).expect(0).json()["members"][0].clone()
 }
 
-fn team(stage: &Stage) {
+pub fn team(stage: &Stage) {
     stage.phalanx(&["team", "create", "alpha"]).expect(0);
     stage.phalanx(&["spawn", "ada"]).expect(0);
 }

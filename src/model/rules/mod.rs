@@ -3,6 +3,7 @@
 
 mod pattern;
 mod shell;
+mod suggest;
 #[cfg(test)]
 mod tests;
 
@@ -12,6 +13,7 @@ use std::collections::BTreeMap;
 
 use super::id::MemberName;
 use pattern::{Act, Fit};
+pub(crate) use suggest::{suggest, updates};
 
 /// One pattern: a tool, and perhaps what it is used for. `Bash(git:*)`, `Edit`, `WebFetch(domain:example.org)`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -266,17 +268,17 @@ pub(crate) fn judge(sets: &[(String, &RuleSet)], used: &Use) -> Judgement {
     let named = rules.iter().map(|(whose, rule)| format!("{} of {whose}", String::from((*rule).clone())));
     let mut named: Vec<String> = named.collect();
     named.dedup();
-    Judgement::Allow { rule: format!("allow {}", named.join(", ")), updates: updates(sets, &rules) }
+    Judgement::Allow { rule: format!("allow {}", named.join(", ")), updates: session_updates(sets, &rules) }
 }
 
 /// The rules that allowed it, for the member's program to apply by itself. Only where nothing of that tool is denied
 /// or asked: its program would not know of that.
-fn updates(sets: &[(String, &RuleSet)], rules: &[(&str, &Rule)]) -> Vec<Value> {
+fn session_updates(sets: &[(String, &RuleSet)], rules: &[(&str, &Rule)]) -> Vec<Value> {
     let mut wary = sets.iter().flat_map(|(_, set)| set.deny.iter().chain(&set.ask));
     if wary.any(|rule| rules.iter().any(|(_, allowed)| pattern::same_family(&rule.tool, &allowed.tool))) {
         return Vec::new();
     }
-    let mut entries: Vec<Value> = rules.iter().map(|(_, rule)| rule.entry()).collect();
-    entries.dedup();
-    vec![json!({"type": "addRules", "rules": entries, "behavior": "allow", "destination": "session"})]
+    let mut rules: Vec<Rule> = rules.iter().map(|(_, rule)| (*rule).clone()).collect();
+    rules.dedup();
+    updates(&rules)
 }

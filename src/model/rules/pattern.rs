@@ -24,7 +24,7 @@ pub(super) enum Fit {
 }
 
 /// What a tool is used for, as far as patterns can speak of it.
-enum What {
+pub(super) enum What {
     Shell(Line),
     File { path: Option<String>, tidy: bool },
     Host(Option<String>),
@@ -52,6 +52,11 @@ pub(super) fn check(rule: &Rule) -> Result<(), String> {
         }
         _ => Ok(()),
     }
+}
+
+/// Whether `Edit(…)` is about this tool.
+pub(super) fn changes_files(tool: &str) -> bool {
+    EDITORS.contains(&tool)
 }
 
 /// Whether a pattern of one tool may speak of uses of the other.
@@ -84,6 +89,11 @@ impl<'a> Act<'a> {
             _ => What::Other,
         };
         Act { used, what }
+    }
+
+    /// What the tool is used for.
+    pub(super) fn what(&self) -> &What {
+        &self.what
     }
 
     /// How far a pattern that forbids, or wants to be asked, fits any part of it.

@@ -1,0 +1,113 @@
+//! The narrowest rules that allow one use of a tool again. A rule is suggested only if it fits nothing but that very command,
+//! file or host, or one tool of an MCP server.
+
+use serde_json::Value;
+
+use super::pattern::{Act, What};
+use super::shell::{Line, Part, Word};
+use super::{Judgement, Rule, RuleSet, Use, judge};
+
+/// The rules that together allow `used`, by themselves; none where a rule would reach further than this use.
+pub(crate) fn suggest(used: &Use) -> Option<Vec<Rule>> {
+    let act = Act::of(used);
+    let rules = match act.what() {
+        What::Shell(line) => commands(line)?,
+        What::File { path: Some(path), tidy: true } if !path.contains('*') => {
+            // Claude Code takes a path with one slash for one below its settings.
+            vec![Rule::parse(&format!("{}(/{path})", family(used.tool))).ok()?]
+        }
+        What::Host(Some(host)) => vec![Rule::parse(&format!("WebFetch(domain:{host})")).ok()?],
+        What::Other if used.tool.starts_with("mcp__") => vec![Rule::parse(used.tool).ok()?],
+        What::File { .. } | What::Host(None) | What::Other => return None,
+    };
+    let alone = RuleSet { allow: rules.clone(), ..RuleSet::default() };
+    let judged = judge(&[(String::new(), &alone)], used);
+    matches!(judged, Judgement::Allow { .. }).then_some(rules)
+}
+
+/// How the program of the member is told of `rules` for its session.
+pub(crate) fn updates(rules: &[Rule]) -> Vec<Value> {
+    let entries: Vec<Value> = rules.iter().map(Rule::entry).collect();
+    vec![
+        serde_json::json!({"type": "addRules", "rules": entries, "behavior": "allow", "destination": "session"}),
+    ]
+}
+
+/// A rule for each command of the line, word for word.
+fn commands(line: &Line) -> Option<Vec<Rule>> {
+    let mut rules: Vec<Rule> = Vec::new();
+    for part in line.parts.iter().filter(|part| !part.hidden) {
+        let rule = command(part)?;
+        if !rules.contains(&rule) {
+            rules.push(rule);
+        }
+    }
+    (line.clear && !rules.is_empty()).then_some(rules)
+}
+
+/// None for words that a pattern cannot hold as they are, or would take for more than themselves.
+fn command(part: &Part) -> Option<Rule> {
+    let is_exact = |word: &Word| {
+        !word.hazy && !word.text.is_empty() && !word.text.contains(|c: char| c == '*' || c.is_whitespace())
+    };
+    if !part.words.iter().all(is_exact) {
+        return None;
+    }
+    let words: Vec<&str> = part.words.iter().map(|word| word.text.as_str()).collect();
+    Rule::parse(&format!("Bash({})", words.join(" "))).ok()
+}
+
+fn family(tool: &str) -> &str {
+    if super::pattern::changes_files(tool) { "Edit" } else { "Read" }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn suggested(tool: &str, input: &Value) -> Option<Vec<String>> {
+        let used = Use { tool, input, home: Some("/home/u"), cwd: "/w" };
+        suggest(&used).map(|rules| rules.into_iter().map(String::from).collect())
+    }
+
+    #[test]
+    fn the_rule_is_for_this_very_command_file_or_host() {
+        let bash = |command: &str| suggested("Bash", &json!({ "command": command }));
+        let one = |rule: &str| Some(vec![rule.to_owned()]);
+        assert_eq!(bash("make test"), one("Bash(make test)"));
+        assert_eq!(bash("cargo  'test' --all"), one("Bash(cargo test --all)"));
+        assert_eq!(
+            bash("make test && git status"),
+            Some(vec!["Bash(make test)".into(), "Bash(git status)".into()])
+        );
+        assert_eq!(suggested("Write", &json!({"file_path": "src/a.rs"})), one("Edit(//w/src/a.rs)"));
+        assert_eq!(suggested("Grep", &json!({"path": "/etc"})), one("Read(//etc)"));
+        assert_eq!(
+            suggested("WebFetch", &json!({"url": "https://docs.rs/x"})),
+            one("WebFetch(domain:docs.rs)")
+        );
+        assert_eq!(suggested("mcp__files__read", &json!({})), one("mcp__files__read"));
+    }
+
+    #[test]
+    fn nothing_is_suggested_that_would_reach_further() {
+        for command in [
+            "git commit -m 'a b'",
+            "ls *.rs",
+            "echo $HOME",
+            "make > out",
+            "echo 'x*'",
+            "",
+            "A=1 make",
+            "(ls)",
+        ] {
+            assert_eq!(suggested("Bash", &json!({ "command": command })), None, "{command}");
+        }
+        assert_eq!(suggested("Edit", &json!({"file_path": "../x"})), None);
+        assert_eq!(suggested("Edit", &json!({"file_path": "/w/*"})), None);
+        assert_eq!(suggested("WebFetch", &json!({"url": "file:///etc/passwd"})), None);
+        assert_eq!(suggested("Task", &json!({"prompt": "x"})), None);
+        assert_eq!(suggested("AskUserQuestion", &json!({"questions": []})), None);
+    }
+}
