@@ -183,8 +183,8 @@ pub(crate) trait Backend: Send + Sync {
     /// Writes input to the program in the placement, as if a person had typed it there.
     ///
     /// # Errors
-    /// [`BackendError::NotOurs`] if it is not proven ours and [`BackendError::NoInput`] if it takes no input; nothing was
-    /// written then. [`BackendError::CannotDo`] where nothing can be typed.
+    /// [`BackendError::NotOurs`] if it is not proven ours and [`BackendError::NoInput`] if it takes
+    /// no input; nothing was written then. [`BackendError::CannotDo`] where nothing can be typed.
     fn write_input(&self, _placement: &Placement, _token: &str, _input: &Input) -> Result<(), BackendError> {
         Err(BackendError::CannotDo { backend: self.kind(), verb: "type into" })
     }

@@ -439,25 +439,37 @@ pub(super) struct Attach {
     pub(super) name: Option<String>,
 }
 
-/// Show the last lines of a member's screen.
+/// Show the last lines of members' screens.
 #[derive(Debug, Args)]
 pub(super) struct Peek {
-    /// The member's name.
-    pub(super) name: String,
+    /// The members' names.
+    #[arg(required = true, value_name = "NAME")]
+    pub(super) names: Vec<String>,
     /// How many lines.
     #[arg(short = 'n', long, value_name = "N", default_value_t = 20)]
     pub(super) lines: usize,
 }
 
-/// Show all that a member has printed.
+/// Show the output of members, each line behind its member's name.
 #[derive(Debug, Args)]
-#[command(after_help = "Of a member in a tmux pane this is what its screen still shows.")]
+#[command(
+    after_help = "Examples:\n  phalanx logs -f\n  phalanx logs ann ben --since 5m\n  phalanx logs ann -n 100\n\n\
+    All that a member on an own terminal (pty) has printed is kept until the team is deleted, the last 8 to 16 MiB of it. \
+    Of a member in a pane only what its screen and history still hold is shown, without times."
+)]
 pub(super) struct Logs {
-    /// The member's name.
-    pub(super) name: String,
-    /// Go on with output as it comes.
+    /// The members' names; none means all. Of a single one the lines are shown without its name.
+    #[arg(value_name = "NAME")]
+    pub(super) names: Vec<String>,
+    /// Go on with output as it comes, until these members have ended.
     #[arg(short, long)]
     pub(super) follow: bool,
+    /// Show lines printed since then: 90s, 10m, 2h, 1d, or a time.
+    #[arg(long, value_name = "TIME")]
+    pub(super) since: Option<String>,
+    /// Of what was printed before, show only the last N lines of each member.
+    #[arg(short = 'n', long, value_name = "N")]
+    pub(super) lines: Option<usize>,
 }
 
 fn backend(given: &str) -> Result<BackendChoice, String> {

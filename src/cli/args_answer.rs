@@ -41,7 +41,8 @@ pub(super) struct Answer {
     /// With the approval of a permission: call the tool with this input instead, a JSON object.
     #[arg(long, value_parser = object, value_name = "JSON", conflicts_with = "reject")]
     pub(super) input: Option<Map<String, Value>>,
-    /// With the approval of a permission or a host: add a rule to the team that allows the same from now on.
+    /// With the approval of a permission or a host: add a rule to the team that allows the same
+    /// from now on.
     #[arg(long, conflicts_with = "reject")]
     pub(super) always: bool,
     /// How the work is left: clean, in_progress or error.

@@ -1,4 +1,4 @@
-//! The command lines of `type` and `keys`. Does nothing.
+//! The command lines of `type` and `keys`.
 
 use clap::Args;
 

@@ -22,7 +22,7 @@ pub(super) struct Requests {
     pub(super) verb: Option<RequestsVerb>,
 }
 
-/// What can be done with requests beside listing them.
+/// Verbs about one request.
 #[derive(Debug, Subcommand)]
 pub(super) enum RequestsVerb {
     /// Show one request in full: the plan, the command, the edit as a diff, the question.

@@ -1,10 +1,11 @@
 //! `attach` and `peek`: seeing what members do.
 
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::fail::{Exit, Failure};
 use super::setup::{Setup, member};
 use super::{Done, args, view};
+use crate::model::id::MemberName;
 use crate::model::text;
 use crate::ops;
 use crate::ops::attach::Attach;
@@ -25,9 +26,21 @@ pub(super) fn attach(setup: &Setup, args: &args::Attach) -> Done {
 
 pub(super) fn peek(setup: &Setup, args: &args::Peek) -> Done {
     let team = setup.team()?;
-    let name = member(&args.name)?;
-    let screen = ops::output::peek(&setup.ctx, &team, &name, args.lines)?;
-    let document = json!({ "name": name.as_str(), "lines": screen.lines().collect::<Vec<_>>() });
-    setup.out.give(&document, || text::block(&screen))?;
+    let mut screens = Vec::new();
+    for name in &args.names {
+        let name = member(name)?;
+        let screen = ops::output::peek(&setup.ctx, &team, &name, args.lines)?;
+        screens.push((name, text::block(&screen)));
+    }
+    let document = |(name, screen): &(MemberName, String)| json!({ "name": name, "lines": screen.lines().collect::<Vec<_>>() });
+    if let [one] = screens.as_slice() {
+        setup.out.give(&document(one), || one.1.clone())?;
+        return Ok(Exit::DONE);
+    }
+    let documents: Vec<Value> = screens.iter().map(document).collect();
+    setup.out.give(&documents, || {
+        let page = |(name, screen): &(MemberName, String)| format!("==> {name} <==\n{screen}");
+        screens.iter().map(page).collect::<Vec<_>>().join("\n\n")
+    })?;
     Ok(Exit::DONE)
 }

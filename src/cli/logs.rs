@@ -1,131 +1,176 @@
-//! `logs`: what a member has printed, from its log or from its screen.
+//! `logs`: the output of members, each line behind its member's name.
 
-use std::path::Path;
 use std::time::Duration;
 
-use super::fail::{Exit, Failure};
+use serde_json::json;
+
+use super::fail::{Class, Exit, Failure};
 use super::out::Out;
 use super::setup::{Setup, member};
 use super::{Done, args, interrupt};
 use crate::model::id::MemberName;
 use crate::model::text;
-use crate::ops::output::{self, Source};
-use crate::ops::{Context, Team, status};
+use crate::model::time::{Timestamp, parse_since};
+use crate::ops::logs::{Line, Reader};
+use crate::ops::{self, Context, Team, status};
 use crate::sys::clock;
-use crate::sys::proc::Liveness;
+use crate::ui;
 
-/// How much of a log is read in one go.
-const CHUNK: u64 = 1024 * 1024;
-/// How often a log that is followed is looked at: it lies where nobody tells of changes.
+/// The pause between two reads while following: no change of a log is reported.
 const PAUSE: Duration = Duration::from_millis(250);
-/// The same for a screen, which costs more.
-const SCREEN_PAUSE: Duration = Duration::from_secs(1);
-/// How much of a screen and what has left it is shown.
-const SCREEN_LINES: usize = 2000;
-
-/// A member whose output is shown.
-struct Reader {
-    ctx: Context,
-    team: Team,
-    name: MemberName,
-    out: Out,
-    follow: bool,
-}
+/// A screen costs more to read: once in so many rounds.
+const SCREEN_ROUNDS: u64 = 4;
+/// Times are recorded once a second, so a line may be younger than its time by this.
+const ACCURACY_MS: u64 = 1000;
 
 pub(super) fn logs(setup: &Setup, args: args::Logs) -> Done {
-    let name = member(&args.name)?;
-    let reader = Reader {
+    let since = match &args.since {
+        None => None,
+        Some(given) => Some(parse_since(given, ops::now()).ok_or_else(|| {
+            let hint = "write a span such as 90s, 10m, 2h or 1d, or a time such as 2026-01-31T12:00:00Z";
+            Failure::usage(format!("{given:?} is not a time"), hint)
+        })?),
+    };
+    let names = args.names.iter().map(|name| member(name)).collect::<Result<Vec<_>, _>>()?;
+    let mut stream = Stream {
         ctx: setup.ctx.clone(),
         team: setup.team()?,
-        name,
         out: setup.out.clone(),
+        names,
+        since,
+        tail: args.lines,
         follow: args.follow,
+        readers: Vec::new(),
+        left_out: Vec::new(),
     };
-    let show = move || match output::source(&reader.team, &reader.name)? {
-        Source::File(log) => reader.file(&log),
-        Source::Screen => reader.screen(),
-    };
-    if args.follow { interrupt::breakable(Failure::StreamEnded, show) } else { show() }
+    if args.follow { interrupt::breakable(Failure::StreamEnded, move || stream.run()) } else { stream.run() }
 }
 
-impl Reader {
-    fn file(&self, log: &Path) -> Done {
-        let (mut at, mut rest) = (0, Vec::new());
-        loop {
-            // Asked before reading: what it printed before its end is then in the log.
-            let over = !self.follow || !self.is_there();
-            let bytes = output::read(log, at, CHUNK)?;
-            at += bytes.len() as u64;
-            let more = bytes.len() as u64 == CHUNK;
-            rest.extend(bytes);
-            let whole = whole_lines(&mut rest, over && !more);
-            self.out.data(&text::plain(&String::from_utf8_lossy(&whole)))?;
-            match (more, over) {
-                (true, _) => {}
-                (false, true) => return Ok(Exit::DONE),
-                (false, false) => clock::sleep(PAUSE),
+/// The output of several members as one stream.
+struct Stream {
+    ctx: Context,
+    team: Team,
+    out: Out,
+    /// The members named on the command line; none means all, also members that join later.
+    names: Vec<MemberName>,
+    since: Option<Timestamp>,
+    /// The number of earlier lines shown of each member.
+    tail: Option<usize>,
+    follow: bool,
+    readers: Vec<Reader>,
+    /// Members whose output cannot be shown.
+    left_out: Vec<MemberName>,
+}
+
+impl Stream {
+    fn run(&mut self) -> Done {
+        for round in 0.. {
+            let before = self.readers.len();
+            self.admit()?;
+            // Asked before reading: what a member printed before its end is then read.
+            let live: Vec<bool> = self.readers.iter().map(|reader| self.is_live(reader)).collect();
+            let mut lines = Vec::new();
+            for (at, live) in live.iter().enumerate() {
+                let is_new = at >= before;
+                if is_new || !live || !self.readers[at].is_screen() || round % SCREEN_ROUNDS == 0 {
+                    let read = self.read(at, !live, is_new)?;
+                    lines.extend(read.into_iter().map(|line| (at, line)));
+                }
             }
-        }
-    }
-
-    fn screen(&self) -> Done {
-        let mut before = String::new();
-        loop {
-            let over = !self.follow || !self.is_there();
-            let screen = match output::peek(&self.ctx, &self.team, &self.name, SCREEN_LINES) {
-                // Its pane went with it between two looks.
-                Err(_) if self.follow && !before.is_empty() && !self.is_there() => return Ok(Exit::DONE),
-                other => other?,
-            };
-            self.out.data(&text::block(&fresh(&before, &screen)))?;
-            if over {
-                return Ok(Exit::DONE);
+            // Stable: what has no time stays where its member put it.
+            lines.sort_by_key(|(_, line)| line.time);
+            self.print(&lines)?;
+            if !live.contains(&true) {
+                break;
             }
-            before = screen;
-            clock::sleep(SCREEN_PAUSE);
+            clock::sleep(PAUSE);
         }
+        if self.readers.is_empty() && self.since.is_some() && !self.left_out.is_empty() {
+            let hint = Some("leave out `--since`".to_owned());
+            return Err(Failure::new(Class::Refused, "no member's output has times", hint));
+        }
+        Ok(Exit::DONE)
     }
 
-    fn is_there(&self) -> bool {
-        let record = status::record(&self.team, &self.name).ok().flatten();
-        record.is_some_and(|record| !record.state.is_over() && status::liveness(&record) != Liveness::Dead)
-    }
-}
-
-/// Takes the complete lines away from `bytes`; at the end, all of it.
-fn whole_lines(bytes: &mut Vec<u8>, all: bool) -> Vec<u8> {
-    let end = bytes.iter().rposition(|b| *b == b'\n').map_or(0, |at| at + 1);
-    let rest = bytes.split_off(if all { bytes.len() } else { end });
-    std::mem::replace(bytes, rest)
-}
-
-/// What a screen shows that it did not show before: the lines after the longest end of the earlier picture that the
-/// new one begins with. The last line of the earlier one may have grown since.
-fn fresh(before: &str, after: &str) -> String {
-    let (old, new): (Vec<&str>, Vec<&str>) = (before.lines().collect(), after.lines().collect());
-    let overlap = (0..=old.len().min(new.len())).rev().find(|n| old[old.len() - n..] == new[..*n]);
-    new[overlap.unwrap_or(0)..].join("\n")
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn lines_are_shown_when_they_are_complete() {
-        let mut bytes = b"a\nb\nc".to_vec();
-        assert_eq!(whole_lines(&mut bytes, false), b"a\nb\n");
-        assert_eq!(bytes, b"c");
-        assert_eq!(whole_lines(&mut bytes, false), b"");
-        assert_eq!(whole_lines(&mut bytes, true), b"c");
-        assert!(bytes.is_empty());
+    fn is_live(&self, reader: &Reader) -> bool {
+        self.follow && !self.left_out.contains(&reader.name) && reader.is_live(&self.team)
     }
 
-    #[test]
-    fn a_screen_that_scrolled_shows_its_new_lines() {
-        assert_eq!(fresh("", "a\nb"), "a\nb");
-        assert_eq!(fresh("a\nb\nc", "b\nc\nd"), "d");
-        assert_eq!(fresh("a\nb", "a\nb"), "");
-        assert_eq!(fresh("a\nb", "x\ny"), "x\ny");
+    /// Opens the output of members that are not read yet.
+    fn admit(&mut self) -> Result<(), Failure> {
+        let mut names = self.names.clone();
+        if names.is_empty() && self.team.exists() {
+            names = status::records(&self.team)?.into_iter().map(|record| record.name).collect();
+        }
+        for name in names {
+            let is_known =
+                self.readers.iter().any(|reader| reader.name == name) || self.left_out.contains(&name);
+            if is_known {
+                continue;
+            }
+            let reader = Reader::open(&self.team, &name)?;
+            if self.since.is_some() && !reader.has_times()? {
+                let problem =
+                    format!("the lines of `{name}` have no times: only an own terminal (pty) records them");
+                if !self.names.is_empty() {
+                    let hint = Some("leave out `--since`".to_owned());
+                    return Err(Failure::new(Class::Refused, problem, hint));
+                }
+                self.leave_out(name, &problem);
+                continue;
+            }
+            self.readers.push(reader);
+        }
+        Ok(())
+    }
+
+    fn leave_out(&mut self, name: MemberName, problem: &str) {
+        self.out.say(&text::line(&format!("left out: {problem}")));
+        self.left_out.push(name);
+    }
+
+    /// Reads the new lines of one member; the first read applies `--since` and `-n`.
+    fn read(&mut self, at: usize, all: bool, is_new: bool) -> Result<Vec<Line>, Failure> {
+        if self.left_out.contains(&self.readers[at].name) {
+            return Ok(Vec::new());
+        }
+        let mut lines = match self.readers[at].read(&self.ctx, &self.team, all) {
+            // The screens of members that have ended are gone.
+            Err(e) if is_new && self.names.is_empty() => {
+                let name = self.readers[at].name.clone();
+                self.leave_out(name.clone(), &format!("{name}: {e}"));
+                return Ok(Vec::new());
+            }
+            other => other?,
+        };
+        if is_new {
+            if let Some(since) = self.since {
+                lines.retain(|line| line.time.is_some_and(|time| time.plus_ms(ACCURACY_MS) > since));
+            }
+            let tail = self.tail.unwrap_or(lines.len());
+            lines.drain(..lines.len().saturating_sub(tail));
+        }
+        Ok(lines)
+    }
+
+    fn print(&self, lines: &[(usize, Line)]) -> Result<(), Failure> {
+        let mut page = String::new();
+        let longest =
+            self.readers.iter().map(|reader| text::line(reader.name.as_str()).chars().count()).max();
+        let width = longest.filter(|_| self.names.len() != 1);
+        for (at, line) in lines {
+            let reader = &self.readers[*at];
+            if self.out.json {
+                let mut document = json!({ "name": reader.name, "line": line.text });
+                if let Some(time) = line.time {
+                    document["time"] = time.iso().into();
+                }
+                page.push_str(&document.to_string());
+            } else {
+                page.push_str(&ui::log_line(reader, line, width, self.out.paint));
+            }
+            page.push('\n');
+        }
+        self.out.data(&page)
     }
 }

@@ -226,7 +226,7 @@ fn looking_and_waiting() {
     assert!(matches!(verb("events -f"), Verb::Events(e) if e.follow));
     assert!(matches!(verb("peek ada"), Verb::Peek(p) if p.lines == 20));
     assert!(matches!(verb("peek ada -n 3"), Verb::Peek(p) if p.lines == 3));
-    assert!(matches!(verb("logs ada -f"), Verb::Logs(l) if l.follow && l.name == "ada"));
+    assert!(matches!(verb("logs ada -f"), Verb::Logs(l) if l.follow && l.names == ["ada"]));
     assert!(matches!(verb("exec /x"), Verb::Exec { spec } if spec == std::path::Path::new("/x")));
     assert!(matches!(verb("worker"), Verb::Worker));
     for line in [
@@ -235,7 +235,7 @@ fn looking_and_waiting() {
         "wait --until task=x",
         "wait --until idle --timeout -1",
         "peek",
-        "logs",
+        "logs -n x",
         "type ada",
         "keys ada",
         "keys ada Entre",

@@ -1,5 +1,5 @@
-//! Text and keys for a member's terminal: parsed and validated, and as the bytes that a terminal sends to its program.
-//! Knows no terminal and no backend.
+//! Text and keys for a member's terminal: parsed and validated, and as the bytes that a terminal
+//! sends to its program. Knows no terminal and no backend.
 
 use std::fmt;
 use std::str::FromStr;
@@ -108,7 +108,7 @@ impl Text {
         &self.0
     }
 
-    /// Whether it has line breaks: such a text is pasted, a single line is typed.
+    /// Returns true for a text with line breaks, which is pasted; a single line is typed.
     pub(crate) fn is_block(&self) -> bool {
         self.0.contains('\n')
     }
@@ -342,7 +342,7 @@ mod tests {
     }
 
     #[test]
-    fn words_that_are_no_keys_are_refused_with_the_nearest_one() {
+    fn unknown_keys_are_refused_with_the_nearest_one() {
         let refusal = |word: &str| word.parse::<Key>().expect_err("no key");
         assert_eq!(refusal("Entre"), "\"Entre\" is not a key; did you mean `Enter`?");
         assert_eq!(refusal("Ctrl-C"), "\"Ctrl-C\" is not a key; did you mean `C-c`?");
@@ -367,7 +367,7 @@ mod tests {
     }
 
     #[test]
-    fn control_characters_are_no_text() {
+    fn control_characters_in_a_text_are_refused() {
         for (given, found) in
             [("a\u{3}", "U+0003"), ("\t", "U+0009"), ("a\r\n", "U+000D"), ("\u{9b}", "U+009B")]
         {

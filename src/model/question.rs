@@ -171,7 +171,7 @@ pub(crate) struct Decision {
     /// Rules that the member may apply itself from now on; Claude Code's own form.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) updates: Vec<Value>,
-    /// The input with which the tool is to be called in place of the one that was asked for.
+    /// The input that replaces the one in the request.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) input: Option<Value>,
     /// The id that the answer has in the member's mailbox; none where there is nobody to read one.

@@ -50,9 +50,31 @@ pub(crate) fn human(ms: u64) -> String {
     }
 }
 
+/// Reads a point in time as a person writes it: RFC 3339, or a span back from `now` in one unit
+/// (`90s`, `10m`, `2h`, `1d`).
+pub(crate) fn parse_since(text: &str, now: Timestamp) -> Option<Timestamp> {
+    const UNITS: [(char, u64); 4] = [('s', 1000), ('m', 60_000), ('h', 3_600_000), ('d', 86_400_000)];
+    let span = UNITS.iter().find_map(|(unit, ms)| {
+        let number: u64 = text.strip_suffix(*unit)?.parse().ok()?;
+        number.checked_mul(*ms)
+    });
+    span.map(|ms| now.minus_ms(ms)).or_else(|| Timestamp::parse(text))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn points_in_time_as_people_write_them() {
+        let now = Timestamp(1_795_214_631_440);
+        assert_eq!(parse_since("90s", now), Some(now.minus_ms(90_000)));
+        assert_eq!(parse_since("2h", now), Some(now.minus_ms(7_200_000)));
+        assert_eq!(parse_since("2026-11-20T22:43:51.440Z", Timestamp(0)), Some(now));
+        for text in ["", "5", "m", "5 m", "-5m", "9999999999d", "yesterday"] {
+            assert_eq!(parse_since(text, now), None, "{text}");
+        }
+    }
 
     #[test]
     fn iso_keeps_three_decimals() {

@@ -49,7 +49,7 @@ pub(crate) struct Answer {
     pub(crate) always: bool,
 }
 
-/// What came of an answer.
+/// The result of an answer.
 #[derive(Debug, Clone)]
 pub(crate) struct Answered {
     pub(crate) question: Question,
@@ -239,7 +239,8 @@ pub(crate) fn answer(
     };
     let question = settle(team, id, &decision)?;
     match &question.decision {
-        // Not before: a lead that runs would answer by the new rule, and this answer would come second.
+        // Not before: a lead that runs would answer by the new rule, and this answer would come
+        // second.
         Some(made) if made.reply == decision.reply => {
             let added = match lasting.rules.as_slice() {
                 [] => Vec::new(),

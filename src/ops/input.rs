@@ -1,5 +1,5 @@
-//! `type` and `keys`: input for the terminal of any member, as if a person had typed it there. Only the lead may, and only
-//! into a terminal that is proven to be the member's.
+//! `type` and `keys`: input for the terminal of any member, as if a person had typed it there. Only
+//! the lead may, and only into a terminal that is proven to be the member's.
 
 use std::path::Path;
 use std::time::Duration;
@@ -17,14 +17,15 @@ use crate::model::record::MemberRecord;
 use crate::store::TeamStore;
 use crate::sys::clock;
 
-/// The pause between a text and Enter: some programs take an Enter that follows a burst of input within 120 ms for a part
-/// of a paste (MSG-08).
+/// The pause between a text and Enter: some programs take an Enter that follows a burst of input
+/// within 120 ms for a part of a paste (MSG-08).
 const BEFORE_ENTER: Duration = Duration::from_millis(200);
 
 /// Types a text, and then Enter if `enter` is set. Returns how many bytes the text has.
 ///
 /// # Errors
-/// A speaker who is not the lead, a member that has ended or is not proven ours, a terminal that takes no input.
+/// A speaker who is not the lead, a member that has ended or is not proven ours, a terminal that
+/// takes no input.
 pub(crate) fn type_text(
     ctx: &Context,
     team: &TeamStore,

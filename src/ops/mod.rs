@@ -24,6 +24,7 @@ pub(crate) mod input;
 pub(crate) mod label;
 mod launchers;
 pub(crate) mod lease;
+pub(crate) mod logs;
 pub(crate) mod manifest;
 pub(crate) mod modes;
 pub(crate) mod output;

@@ -1,25 +1,14 @@
-//! `peek` and `logs`: what a member shows and what it has printed.
+//! `peek`: the last lines of a member's screen.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use super::backends;
 use super::context::Context;
 use super::error::OpsError;
 use crate::backend::pty;
 use crate::model::id::MemberName;
-use crate::model::placement::Placement;
 use crate::model::record::MemberRecord;
 use crate::store::{StoreError, TeamStore};
-use crate::sys::fs;
-
-/// Where the output of a member is to be had.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Source {
-    /// All that it printed is in this file.
-    File(PathBuf),
-    /// Its screen is all there is.
-    Screen,
-}
 
 /// The last `lines` lines of a member's screen.
 pub(crate) fn peek(
@@ -43,19 +32,6 @@ pub(crate) fn peek(
 fn live(record: &MemberRecord, lines: usize) -> Option<String> {
     let socket = record.start.as_ref()?.socket.as_ref()?;
     (lines <= pty::LIVE_SCROLLBACK).then(|| pty::peek(Path::new(socket), lines).ok()).flatten()
-}
-
-/// Where the output of a member is.
-pub(crate) fn source(team: &TeamStore, name: &MemberName) -> Result<Source, OpsError> {
-    Ok(match record(team, name)?.placement {
-        Some(Placement::Pty(hold)) => Source::File(PathBuf::from(hold.log)),
-        Some(Placement::Tmux(_) | Placement::Iterm2(_) | Placement::Exec(_)) | None => Source::Screen,
-    })
-}
-
-/// Up to `max` bytes of a log from byte `from` on.
-pub(crate) fn read(log: &std::path::Path, from: u64, max: u64) -> Result<Vec<u8>, OpsError> {
-    Ok(fs::read_range(log, from, max)?)
 }
 
 /// The record of a member that is to be looked at.

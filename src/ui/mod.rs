@@ -5,6 +5,7 @@ mod doctor;
 mod explain;
 mod life;
 mod live;
+mod logs;
 mod mail;
 mod paint;
 mod plain;
@@ -23,6 +24,7 @@ mod worktrees;
 
 pub(crate) use doctor::doctor;
 pub(crate) use explain::explain;
+pub(crate) use logs::log_line;
 pub(crate) use mail::letter;
 pub(crate) use paint::Paint;
 pub(crate) use plain::event_line;

@@ -150,7 +150,8 @@ fn permission(page: &mut Page, asked: &PermissionRequest) {
     fields(page, rest);
 }
 
-/// Takes the fields of one line out of `input` and puts them beside each other at the top. A command is a body.
+/// Takes the fields of one line out of `input` and puts them beside each other at the top. A
+/// command is a body.
 fn facts(page: &mut Page, input: &mut Map<String, Value>) {
     input.retain(|key, value| {
         let word = match value {
@@ -182,7 +183,7 @@ fn edits(value: &Value) -> Option<Vec<Map<String, Value>>> {
     value.as_array()?.iter().map(|one| one.as_object().cloned()).collect()
 }
 
-/// What a program asks its user, with the answers to choose from.
+/// The questions of a program to its user, each with its options.
 fn questions(value: &Value) -> Option<String> {
     let mut lines = Vec::new();
     for one in value.as_array()? {

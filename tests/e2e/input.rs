@@ -6,7 +6,8 @@ use serde_json::json;
 
 use crate::harness::{Stage, wait_for};
 
-/// Words that some layer on the way would change: quotes, formats, separators, options, wide characters.
+/// Words that some layer on the way would change: quotes, formats, separators, options, wide
+/// characters.
 const ODD: &str = "-n; #{pane_id} #(true) $HOME ~ `x` \"q\" 'q' \\; %1 ü 漢 \u{1f600};";
 
 /// A stage with a team whose member `raw` writes every byte that it reads to the file `got`.

@@ -25,6 +25,7 @@ mod iterm2;
 mod lead;
 mod lease;
 mod limits;
+mod logs;
 mod nested;
 mod owners;
 mod profile;

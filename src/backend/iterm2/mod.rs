@@ -1,4 +1,5 @@
-//! Sessions of iTerm2, beside the caller's own, through AppleScript. Refuses to know what runs in them, and to touch one that does not carry our token.
+//! Sessions of iTerm2, beside the caller's own, through AppleScript. Never touches one that does
+//! not carry our token.
 
 mod osa;
 mod place;
@@ -200,7 +201,8 @@ impl Backend for Iterm2 {
         self.on_placement(&FOCUS, Mark { placement, token }, &[]).map(drop)
     }
 
-    /// iTerm2 tells no script which modes the terminal is in: keys are those of a terminal that was just opened.
+    /// iTerm2 tells no script which modes the terminal is in: keys are those of a terminal that was
+    /// just opened.
     fn write_input(&self, placement: &Placement, token: &str, input: &Input) -> Result<(), BackendError> {
         let bytes = input.bytes(Modes::default());
         let text = String::from_utf8_lossy(&bytes);

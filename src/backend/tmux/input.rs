@@ -1,4 +1,5 @@
-//! Writes text and keys to the program of a pane. The server checks the pane's identity in the same step.
+//! Writes text and keys to the program of a pane. The server checks the pane's identity in the same
+//! step.
 
 use std::path::Path;
 
@@ -11,8 +12,8 @@ use crate::model::input::Input;
 use crate::model::placement::Verdict;
 use crate::sys::rand;
 
-/// Writes the input, or nothing. A text goes through a paste buffer: its bytes are no argument of a command, and tmux
-/// writes them to this pane alone, whatever mode it is in.
+/// Writes the input, or nothing. A text goes through a paste buffer: its bytes do not appear in a
+/// command, and tmux writes them to this pane alone, whatever mode it is in.
 pub(super) fn write(program: &Path, claim: &Claim<'_>, input: &Input) -> Result<(), BackendError> {
     let server = claim.server(program);
     let answer = match input {

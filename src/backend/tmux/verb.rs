@@ -301,7 +301,8 @@ pub(super) fn unload(buffer: &Plain) -> Unit {
     unit(&DeleteBuffer::new().buffer_name(buffer.as_str()).build())
 }
 
-/// Writes a paste buffer to the program in a pane, a line break as Enter; `bracketed` if the program asked for that.
+/// Writes a paste buffer to the program in a pane, a line break as Enter; `bracketed` if the
+/// program asked for that.
 pub(super) fn paste(pane: PaneId, buffer: &Plain, bracketed: bool) -> Unit {
     let paste = PasteBuffer::new().buffer_name(buffer.as_str()).target_pane(pane.to_string());
     unit(&if bracketed { paste.bracket_codes() } else { paste }.build())
@@ -315,9 +316,9 @@ pub(super) fn press(pane: PaneId, keys: &[Key]) -> Unit {
     Unit::new(all)
 }
 
-/// Prints a row about the input of a pane and does `unit` if that can reach this pane's program and no other: the pane is
-/// not dead, takes input, and is not synchronized with its neighbours. A pane in copy mode leaves it, since that would
-/// swallow keys (MSG-10).
+/// Prints a row about the input of a pane and does `unit` if that can reach this pane's program and
+/// no other: the pane is not dead, takes input, and is not synchronized with its neighbours. A pane
+/// in copy mode leaves it, since that would swallow keys (MSG-10).
 pub(super) fn if_open(pane: PaneId, unit: &Unit) -> Unit {
     let row = DisplayMessage::new().print().target_pane(pane.to_string()).message(row::INPUT).build();
     let condition = "#{?#{||:#{pane_dead},#{||:#{pane_input_off},#{pane_synchronized}}},0,1}";

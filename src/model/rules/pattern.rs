@@ -54,7 +54,7 @@ pub(super) fn check(rule: &Rule) -> Result<(), String> {
     }
 }
 
-/// Whether `Edit(…)` is about this tool.
+/// Returns true for tools that `Edit(…)` covers.
 pub(super) fn changes_files(tool: &str) -> bool {
     EDITORS.contains(&tool)
 }
@@ -91,7 +91,7 @@ impl<'a> Act<'a> {
         Act { used, what }
     }
 
-    /// What the tool is used for.
+    /// The target of the use.
     pub(super) fn what(&self) -> &What {
         &self.what
     }

@@ -1,5 +1,5 @@
-//! The narrowest rules that allow one use of a tool again. A rule is suggested only if it fits nothing but that very command,
-//! file or host, or one tool of an MCP server.
+//! The narrowest rules that allow one use of a tool again. A rule is suggested only if it fits
+//! nothing but that very command, file or host, or one tool of an MCP server.
 
 use serde_json::Value;
 
@@ -7,7 +7,8 @@ use super::pattern::{Act, What};
 use super::shell::{Line, Part, Word};
 use super::{Judgement, Rule, RuleSet, Use, judge};
 
-/// The rules that together allow `used`, by themselves; none where a rule would reach further than this use.
+/// The rules that together allow `used`, by themselves; none where a rule would reach further than
+/// this use.
 pub(crate) fn suggest(used: &Use) -> Option<Vec<Rule>> {
     let act = Act::of(used);
     let rules = match act.what() {
@@ -25,7 +26,7 @@ pub(crate) fn suggest(used: &Use) -> Option<Vec<Rule>> {
     matches!(judged, Judgement::Allow { .. }).then_some(rules)
 }
 
-/// How the program of the member is told of `rules` for its session.
+/// The update that adds `rules` to a program's session, in Claude Code's form.
 pub(crate) fn updates(rules: &[Rule]) -> Vec<Value> {
     let entries: Vec<Value> = rules.iter().map(Rule::entry).collect();
     vec![

@@ -8,17 +8,18 @@ use crate::ops::error::OpsError;
 use crate::store::TeamStore;
 use serde_json::Value;
 
-/// Rules for the team, and how the program of the member that asked is told of them.
+/// Rules for the team, and the updates for the program of the member that asked.
 #[derive(Debug, Default)]
 pub(super) struct Lasting {
     pub(super) rules: Vec<Rule>,
     pub(super) updates: Vec<Value>,
 }
 
-/// The narrowest rules that allow what is asked for.
+/// Derives the narrowest rules that allow the request.
 ///
 /// # Errors
-/// A question on a screen, a plan, a use that no rule fits alone, and one that other rules deny or have asked every time.
+/// A question on a screen, a plan, a use that no rule fits alone, and one that other rules deny or
+/// have asked every time.
 pub(super) fn rules_for(ctx: &Context, team: &TeamStore, question: &Question) -> Result<Lasting, OpsError> {
     let refused = |problem: &str, hint: &'static str| {
         let problem = format!("`--always` is not possible: {problem}");

@@ -1,11 +1,15 @@
 //! A private file that grows at its end and never beyond a bound: when it is full it becomes the older one, and there
-//! is at most one of these. Refuses to know what is written into it.
+//! is at most one of these. A file beside it records when which part was written.
 
 use std::fs::File;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
+use super::super::clock;
 use super::{FsError, Result, open_append, remove_file, rename};
+
+/// The shortest time between two records.
+const TIMES_EVERY_MS: u64 = 1000;
 
 /// The writing end. One writer per file: the bound is kept by counting.
 #[derive(Debug)]
@@ -14,29 +18,64 @@ pub(crate) struct Log {
     file: File,
     len: u64,
     most: u64,
+    times: File,
+    /// When a time was last recorded.
+    timed_at: Option<u64>,
 }
 
 impl Log {
     /// Begins anew: what an earlier writer left in `path` and in its older file is gone. The file stays the same one,
     /// so that who has it open for appending goes on writing into it.
     pub(crate) fn fresh(path: &Path, most: u64) -> Result<Log> {
-        let file = open_append(path)?;
-        file.set_len(0).map_err(|source| FsError::io("empty", path, source))?;
+        let file = emptied(path)?;
+        let times = emptied(&times_of(path))?;
         remove_file(&older(path))?;
-        Ok(Log { path: path.to_owned(), file, len: 0, most })
+        remove_file(&times_of(&older(path)))?;
+        Ok(Log { path: path.to_owned(), file, len: 0, most, times, timed_at: None })
     }
 
     /// Writes all of `bytes`; where they do not fit any more, into a new file.
     pub(crate) fn append(&mut self, bytes: &[u8]) -> Result<()> {
         if self.len > 0 && self.len.saturating_add(bytes.len() as u64) > self.most {
-            rename(&self.path, &older(&self.path))?;
+            let full = older(&self.path);
+            rename(&times_of(&self.path), &times_of(&full))?;
+            rename(&self.path, &full)?;
             self.file = open_append(&self.path)?;
-            self.len = 0;
+            self.times = open_append(&times_of(&self.path))?;
+            (self.len, self.timed_at) = (0, None);
         }
+        self.record_time();
         self.file.write_all(bytes).map_err(|source| FsError::io("append to", &self.path, source))?;
         self.len += bytes.len() as u64;
         Ok(())
     }
+
+    /// Records that the bytes from here on are written now. A time that cannot be recorded is left
+    /// out.
+    fn record_time(&mut self) {
+        let now = clock::now_ms();
+        if self.timed_at.is_some_and(|at| now.abs_diff(at) < TIMES_EVERY_MS) {
+            return;
+        }
+        // Another process may write to the same file: the count would not tell where its end is.
+        if let Ok(found) = self.file.metadata() {
+            let _ = self.times.write_all(format!("{now} {}\n", found.len()).as_bytes());
+            self.timed_at = Some(now);
+        }
+    }
+}
+
+fn emptied(path: &Path) -> Result<File> {
+    let file = open_append(path)?;
+    file.set_len(0).map_err(|source| FsError::io("empty", path, source))?;
+    Ok(file)
+}
+
+/// The record of times beside a log: lines of `MILLISECONDS OFFSET`.
+pub(crate) fn times_of(log: &Path) -> PathBuf {
+    let mut name = log.as_os_str().to_owned();
+    name.push(".times");
+    PathBuf::from(name)
 }
 
 /// Where a full log goes: `<path>.1`.
@@ -68,10 +107,10 @@ mod tests {
         }
         assert_eq!(text(&path), "one word too long to fit");
         assert_eq!(text(&older(&path)), "defghijkl");
-        for file in [&path, &older(&path)] {
+        for file in [&path, &older(&path), &times_of(&path), &times_of(&older(&path))] {
             assert_eq!(fs::metadata(file).expect("exists").permissions().mode() & 0o777, 0o600);
         }
-        assert_eq!(fs::read_dir(dir.path()).expect("readable").count(), 2);
+        assert_eq!(fs::read_dir(dir.path()).expect("readable").count(), 4);
     }
 
     #[test]

@@ -16,7 +16,7 @@ use thiserror::Error;
 
 pub(crate) use about::{About, Kind, about};
 pub(crate) use dir::{create_dir_exclusive, list, private_dir, remove_dir_all};
-pub(crate) use log::{Log, older};
+pub(crate) use log::{Log, older, times_of};
 pub(crate) use spare::{Spare, settle};
 pub(super) use write::open_append;
 pub(crate) use write::{

@@ -1,0 +1,136 @@
+//! `logs` and `peek` of several members: prefixes, times, JSON, and following.
+
+use std::fs;
+
+use serde_json::{Value, json};
+
+use crate::harness::{Stage, wait_for};
+
+fn team(backend: &str, members: &[(&str, &str)]) -> Stage {
+    let stage = Stage::new();
+    stage.phalanx(&["team", "create", "alpha"]).expect(0);
+    for (name, script) in members {
+        stage.phalanx(&["spawn", name, "--backend", backend, "--", "sh", "-c", script]).expect(0);
+    }
+    stage
+}
+
+fn wait_lines(stage: &Stage, args: &[&str], lines: usize) -> String {
+    wait_for(&format!("{lines} lines of {args:?}"), || {
+        let shown = stage.phalanx(args).expect(0).stdout;
+        (shown.lines().count() >= lines).then_some(shown)
+    })
+}
+
+fn end(stage: &Stage) {
+    stage.phalanx(&["down", "--force"]).expect(0);
+    stage.assert_clean();
+}
+
+#[test]
+fn logs_of_all_members_have_aligned_prefixes_and_stay_after_their_end() {
+    let stage =
+        team("pty", &[("ann", "echo one; echo two; read line"), ("benjamin", "echo three; exec sleep 300")]);
+    let shown = wait_lines(&stage, &["logs"], 3);
+    stage.phalanx(&["shutdown", "ann", "--force"]).expect(0);
+    let mut lines: Vec<&str> = shown.lines().collect();
+    lines.sort_unstable();
+    assert_eq!(lines, ["ann      | one", "ann      | two", "benjamin | three"]);
+    assert_eq!(stage.phalanx(&["logs", "ann"]).expect(0).stdout, "one\ntwo\n");
+    assert_eq!(stage.phalanx(&["logs", "ann", "-n", "1"]).expect(0).stdout, "two\n");
+    let colored =
+        stage.phalanx(&["logs", "ann", "benjamin", "-n", "1", "--color", "always"]).expect(0).stdout;
+    assert!(colored.contains("m\u{1b}[0m two") || colored.contains("|\u{1b}[0m two"), "{colored:?}");
+    for line in stage.phalanx(&["--json", "logs", "ann"]).expect(0).stdout.lines() {
+        let line: Value = serde_json::from_str(line).expect("JSON");
+        assert_eq!(line["name"], json!("ann"));
+        assert!(line["time"].as_str().is_some_and(|time| time.ends_with('Z')), "{line}");
+    }
+    stage.phalanx(&["logs", "nobody"]).expect(3);
+    end(&stage);
+}
+
+#[test]
+fn logs_since_shows_only_younger_lines_in_the_order_of_their_times() {
+    let stage = team("pty", &[("ann", "echo old; echo new; read line"), ("ben", "echo between; read line")]);
+    wait_lines(&stage, &["logs"], 3);
+    let times = |name: &str, text: &str| {
+        let path = stage.root().join(format!("teams/alpha/phalanx/logs/{name}.log.times"));
+        assert!(path.exists(), "{path:?}");
+        fs::write(path, text).expect("writable");
+    };
+    times("ann", "1000000000000 0\n1000000200000 5\n");
+    times("ben", "1000000100000 0\n");
+    let shown = |since: &str| stage.phalanx(&["logs", "--since", since]).expect(0).stdout;
+    assert_eq!(shown("2001-09-09T01:46:40Z"), "ann | old\nben | between\nann | new\n");
+    assert_eq!(shown("2001-09-09T01:48:00Z"), "ben | between\nann | new\n");
+    assert_eq!(shown("5m"), "");
+    let refused = stage.phalanx(&["logs", "--since", "yesterday"]).expect(2);
+    assert!(refused.stderr.contains("\"yesterday\" is not a time"), "{refused:?}");
+    end(&stage);
+}
+
+#[test]
+fn logs_follow_shows_members_that_come_later_and_ends_with_the_last() {
+    let stage = team("pty", &[("ann", "echo one; read line; echo bye")]);
+    let follow = stage.start(&["logs", "-f"]);
+    stage.phalanx(&["spawn", "ben", "--backend", "pty", "--", "sh", "-c", "echo two; read line"]).expect(0);
+    wait_lines(&stage, &["logs"], 2);
+    // It has to be seen before it ends: a reader that comes later reads its log all the same.
+    stage.phalanx(&["keys", "ann", "Enter"]).expect(0);
+    stage.phalanx(&["keys", "ben", "Enter"]).expect(0);
+    let shown = follow.end().expect(0).stdout;
+    for line in ["ann | one", "ben | two", "ann | bye"] {
+        assert!(shown.lines().any(|found| found == line), "{line}: {shown}");
+    }
+    end(&stage);
+}
+
+#[test]
+fn logs_follow_that_is_interrupted_is_exit_130() {
+    let stage = team("pty", &[("ann", "echo one; exec sleep 300")]);
+    let out = stage.at("work/out");
+    let mut follow = stage.command("sh");
+    let line =
+        format!("'{}' logs -f >'{}' & echo $!; wait $!; echo $?", crate::harness::binary(), out.display());
+    let follow = follow.args(["-c", &line]).stdout(std::process::Stdio::piped()).spawn().expect("sh");
+    wait_for("the first line", || {
+        fs::read_to_string(&out).is_ok_and(|text| text.contains("one")).then_some(())
+    });
+    let pid = stage.processes().into_iter().find(|line| line.contains("logs -f") && !line.contains("sh -c"));
+    let pid = pid.expect("it runs").split(' ').next().expect("a pid").to_owned();
+    assert!(std::process::Command::new("kill").args(["-TERM", &pid]).status().expect("kill").success());
+    let output = follow.wait_with_output().expect("sh ends");
+    assert!(String::from_utf8_lossy(&output.stdout).ends_with("\n130\n"), "{output:?}");
+    end(&stage);
+}
+
+#[test]
+fn tmux_logs_of_panes_have_no_times_and_say_so() {
+    let stage = team("tmux", &[("ann", "echo one; exec sleep 300"), ("ben", "echo two; exec sleep 300")]);
+    let shown = wait_lines(&stage, &["logs"], 2);
+    assert_eq!(shown, "ann | one\nben | two\n");
+    let line: Value =
+        serde_json::from_str(&stage.phalanx(&["--json", "logs", "ann"]).expect(0).stdout).expect("JSON");
+    assert_eq!(line, json!({"name": "ann", "line": "one"}));
+    let refused = stage.phalanx(&["logs", "ann", "--since", "5m"]).expect(4);
+    assert!(refused.stderr.contains("the lines of `ann` have no times"), "{refused:?}");
+    let refused = stage.phalanx(&["logs", "--since", "5m"]).expect(4);
+    assert!(refused.stderr.contains("left out: the lines of `ben` have no times"), "{refused:?}");
+    end(&stage);
+}
+
+#[test]
+fn peek_shows_the_screens_of_several_members() {
+    let stage = team("pty", &[("ann", "echo one; exec sleep 300"), ("ben", "echo two; exec sleep 300")]);
+    wait_lines(&stage, &["logs"], 2);
+    let shown = stage.phalanx(&["peek", "ann", "ben"]).expect(0).stdout;
+    assert_eq!(shown, "==> ann <==\none\n\n==> ben <==\ntwo\n");
+    assert_eq!(
+        stage.phalanx(&["--json", "peek", "ann"]).expect(0).json(),
+        json!({"name": "ann", "lines": ["one"]})
+    );
+    let both = stage.phalanx(&["--json", "peek", "ann", "ben"]).expect(0).json();
+    assert_eq!(both, json!([{"name": "ann", "lines": ["one"]}, {"name": "ben", "lines": ["two"]}]));
+    end(&stage);
+}
