@@ -12,6 +12,7 @@ use super::args_lead::{Adopt, Lead, Resume};
 use super::args_profile::ProfileVerb;
 use super::args_request::{Requests, Rules, SetMode};
 use super::args_send::Send;
+use super::args_short::{Init, Kill, Restart, Rm};
 use super::args_task::{TaskVerb, task_id};
 use super::args_worktree::{WorktreeVerb, wish};
 use super::brief::Brief;
@@ -39,12 +40,13 @@ Exit codes: 0 done, 1 failed, 2 wrong usage, 3 no such team, member or task, 4 r
 
 /// Leads teams of command-line agents side by side, in tmux panes or in terminals of its own.
 #[derive(Debug, Parser)]
-#[command(name = "phalanx", version, after_help = EXAMPLES, max_term_width = 100, subcommand_required = true)]
+#[command(name = "phalanx", version, after_help = EXAMPLES, max_term_width = 100)]
 pub(super) struct Cli {
     #[command(flatten)]
     pub(super) global: Global,
+    /// Absent for `phalanx` alone, which shows its short page.
     #[command(subcommand)]
-    pub(super) verb: Verb,
+    pub(super) verb: Option<Verb>,
 }
 
 /// Options of every verb.
@@ -92,6 +94,8 @@ impl ValueEnum for Color {
 /// What can be done.
 #[derive(Debug, Subcommand)]
 pub(super) enum Verb {
+    Init(Init),
+    #[command(visible_alias = "run")]
     Up(Up),
     Down(Down),
     Lead(Lead),
@@ -100,6 +104,9 @@ pub(super) enum Verb {
     /// Make, list, show and delete teams.
     #[command(subcommand)]
     Team(TeamVerb),
+    /// List all teams, as `team list` does.
+    Ls,
+    Rm(Rm),
     Spawn(Spawn),
     /// List, show and test the profiles of programs.
     #[command(subcommand)]
@@ -115,7 +122,10 @@ pub(super) enum Verb {
     Requests(Requests),
     Mode(SetMode),
     Rules(Rules),
+    #[command(visible_alias = "stop")]
     Shutdown(Shutdown),
+    Kill(Kill),
+    Restart(Restart),
     /// List, compare and remove the git worktrees of members.
     #[command(subcommand)]
     Worktree(WorktreeVerb),
@@ -155,6 +165,8 @@ pub(super) enum Verb {
         #[arg(value_name = "VERB")]
         words: Vec<String>,
     },
+    /// Print the version.
+    Version,
     /// The command of every pane.
     #[command(hide = true)]
     Exec {

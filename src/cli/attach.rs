@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::fail::{Exit, Failure};
-use super::setup::{Setup, member};
+use super::setup::Setup;
 use super::{Done, args, view};
 use crate::model::id::MemberName;
 use crate::model::text;
@@ -13,22 +13,20 @@ use crate::sys::env;
 use crate::sys::exec::become_program;
 
 pub(super) fn attach(setup: &Setup, args: &args::Attach) -> Done {
-    let team = setup.team()?;
-    let name = args.name.as_deref().map(member).transpose()?;
+    let (team, names) = setup.members(args.name.as_slice())?;
     if !env::stdin_is_tty() || !env::stdout_is_tty() {
         return Err(Failure::usage("attach needs a terminal", "look at members with `phalanx peek NAME`"));
     }
-    match ops::attach::attach(&setup.ctx, &team, name.as_ref())? {
+    match ops::attach::attach(&setup.ctx, &team, names.first())? {
         Attach::Tmux { program, args } => Err(become_program(program.as_os_str(), &args).into()),
         Attach::Own { name, socket } => view::view(&setup.out, &name, &socket),
     }
 }
 
 pub(super) fn peek(setup: &Setup, args: &args::Peek) -> Done {
-    let team = setup.team()?;
+    let (team, names) = setup.members(&args.names)?;
     let mut screens = Vec::new();
-    for name in &args.names {
-        let name = member(name)?;
+    for name in names {
         let screen = ops::output::peek(&setup.ctx, &team, &name, args.lines)?;
         screens.push((name, text::block(&screen)));
     }

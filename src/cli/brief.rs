@@ -5,7 +5,7 @@ use serde_json::json;
 
 use super::Done;
 use super::fail::Exit;
-use super::setup::{Setup, member};
+use super::setup::Setup;
 use crate::ops;
 
 /// Print what a program has to know of its team, for its prompt.
@@ -16,11 +16,14 @@ pub(super) struct Brief {
 }
 
 pub(super) fn brief(setup: &Setup, args: &Brief) -> Done {
-    let named = args.name.as_deref().map(member).transpose()?;
     // Where there is no team at all, that is what a program should be told.
-    let nowhere = setup.named_team()?.is_none() && setup.ctx.store.teams()?.is_empty();
-    let team = if nowhere && named.is_none() { None } else { Some(setup.team()?) };
-    let text = ops::brief::brief(&setup.ctx, team.as_ref(), named.as_ref())?;
+    let nowhere = setup.named_team(None)?.is_none() && setup.ctx.store.teams()?.is_empty();
+    let text = if nowhere && args.name.is_none() {
+        ops::brief::brief(&setup.ctx, None, None)?
+    } else {
+        let (team, named) = setup.members(args.name.as_slice())?;
+        ops::brief::brief(&setup.ctx, Some(&team), named.first())?
+    };
     setup.out.give(&json!({ "text": text }), || text.clone())?;
     Ok(Exit::DONE)
 }

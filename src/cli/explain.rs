@@ -1,12 +1,13 @@
 //! `explain`: why a member's state is what it is.
 
 use super::fail::Exit;
-use super::setup::{Setup, member};
+use super::setup::Setup;
 use super::{Done, args};
 use crate::{ops, ui};
 
 pub(super) fn explain(setup: &Setup, args: &args::Named) -> Done {
-    let found = ops::explain::explain(&setup.ctx, &setup.team()?, &member(&args.name)?)?;
+    let (team, name) = setup.member(&args.name)?;
+    let found = ops::explain::explain(&setup.ctx, &team, &name)?;
     setup.out.give(&found, || ui::explain(&found, setup.out.paint))?;
     Ok(Exit::DONE)
 }

@@ -236,7 +236,7 @@ mod tests {
         let team = || TeamName::new("demo").expect("name");
         let name = || MemberName::new("bob").expect("name");
         let table: [(OpsError, u8); 9] = [
-            (StoreError::NoSuchTeam { name: team(), known: vec![] }.into(), 3),
+            (StoreError::NoSuchTeam { name: team().to_string(), known: vec![] }.into(), 3),
             (StoreError::NoSuchMember { team: team(), name: name(), known: vec![] }.into(), 3),
             (StoreError::Refused(Refusal::TaskNotFound(TaskId(1))).into(), 3),
             (StoreError::TeamTaken { name: team() }.into(), 4),

@@ -3,15 +3,15 @@
 use serde_json::json;
 
 use super::fail::Exit;
-use super::setup::{Setup, member};
+use super::setup::Setup;
 use super::{Done, args};
 use crate::model::text;
 use crate::ops;
 use crate::ops::focus::Sight;
 
 pub(super) fn focus(setup: &Setup, args: &args::Named) -> Done {
-    let name = member(&args.name)?;
-    let pane = ops::focus::focus(&setup.ctx, &setup.team()?, &name)?;
+    let (team, name) = setup.member(&args.name)?;
+    let pane = ops::focus::focus(&setup.ctx, &team, &name)?;
     let document = json!({ "name": name.as_str(), "pane": pane });
     setup.out.give(&document, || text::line(&format!("{name} is in front: pane {pane}")))?;
     Ok(Exit::DONE)
@@ -26,7 +26,8 @@ pub(super) fn show(setup: &Setup, args: &args::Named) -> Done {
 }
 
 fn turn(setup: &Setup, args: &args::Named, sight: Sight) -> Done {
-    let turned = ops::focus::turn(&setup.ctx, &setup.team()?, &member(&args.name)?, sight)?;
+    let (team, name) = setup.member(&args.name)?;
+    let turned = ops::focus::turn(&setup.ctx, &team, &name, sight)?;
     let words = || {
         let state = if turned.hidden { "hidden" } else { "shown" };
         let already = if turned.changed { "" } else { " already" };

@@ -6,7 +6,7 @@ use std::time::Duration;
 use super::args::{self, Format};
 use super::fail::{Class, Exit, Failure};
 use super::out::Out;
-use super::setup::{Setup, member};
+use super::setup::Setup;
 use super::{Done, interrupt};
 use crate::model::envelope::Envelope;
 use crate::model::id::MemberName;
@@ -31,8 +31,8 @@ struct Reader {
 }
 
 pub(super) fn inbox(setup: &Setup, args: &args::Inbox) -> Done {
-    let owner = args.name.as_deref().map(member).transpose()?.unwrap_or_else(|| setup.ctx.speaker.clone());
-    let team = setup.team()?;
+    let (team, mut named) = setup.members(args.name.as_slice())?;
+    let owner = named.pop().unwrap_or_else(|| setup.ctx.speaker.clone());
     let afterwards = afterwards(args, owner == setup.ctx.speaker);
     if (args.clear || afterwards == Afterwards::Remove) && owner != setup.ctx.speaker {
         may_be_emptied(&team, &owner)?;

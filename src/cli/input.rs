@@ -5,17 +5,17 @@ use serde_json::json;
 use super::Done;
 use super::args_input::{Keys, Type};
 use super::fail::{Exit, Failure};
-use super::setup::{Setup, member};
+use super::setup::Setup;
 use crate::model::input::Text;
 use crate::ops;
 
 pub(super) fn type_text(setup: &Setup, args: &Type) -> Done {
-    let name = member(&args.name)?;
+    let (team, name) = setup.member(&args.name)?;
     let text = Text::parse(&args.text).map_err(|problem| {
         let hint = format!("press keys with `phalanx keys {name} KEY…`: Enter, Tab, Escape, C-c");
         Failure::usage(format!("TEXT {problem}"), &hint)
     })?;
-    let typed = ops::input::type_text(&setup.ctx, &setup.team()?, &name, text, args.enter)?;
+    let typed = ops::input::type_text(&setup.ctx, &team, &name, text, args.enter)?;
     let unit = if typed == 1 { "byte" } else { "bytes" };
     let enter = if args.enter { " and Enter" } else { "" };
     setup.out.give(&json!({ "name": name, "typed": typed }), || {
@@ -25,8 +25,9 @@ pub(super) fn type_text(setup: &Setup, args: &Type) -> Done {
 }
 
 pub(super) fn keys(setup: &Setup, args: &Keys) -> Done {
-    let (name, count) = (member(&args.name)?, args.keys.len());
-    ops::input::press(&setup.ctx, &setup.team()?, &name, args.keys.clone())?;
+    let (team, name) = setup.member(&args.name)?;
+    let count = args.keys.len();
+    ops::input::press(&setup.ctx, &team, &name, args.keys.clone())?;
     let unit = if count == 1 { "key" } else { "keys" };
     setup.out.give(&json!({ "name": name, "keys": count }), || {
         format!("pressed {count} {unit} in the terminal of {name}")

@@ -6,7 +6,7 @@ use serde_json::json;
 
 use super::fail::{Class, Exit, Failure};
 use super::out::Out;
-use super::setup::{Setup, member};
+use super::setup::Setup;
 use super::{Done, args, interrupt};
 use crate::model::id::MemberName;
 use crate::model::text;
@@ -31,10 +31,10 @@ pub(super) fn logs(setup: &Setup, args: args::Logs) -> Done {
             Failure::usage(format!("{given:?} is not a time"), hint)
         })?),
     };
-    let names = args.names.iter().map(|name| member(name)).collect::<Result<Vec<_>, _>>()?;
+    let (team, names) = setup.members(&args.names)?;
     let mut stream = Stream {
         ctx: setup.ctx.clone(),
-        team: setup.team()?,
+        team,
         out: setup.out.clone(),
         names,
         since,

@@ -1,14 +1,13 @@
 //! `send` and `broadcast`.
 
 use super::fail::{Exit, Failure};
-use super::setup::{Setup, member};
+use super::setup::Setup;
 use super::spawn::stdin;
 use super::{Done, args, args_send};
 use crate::ops;
 
 pub(super) fn send(setup: &Setup, args: &args_send::Send) -> Done {
-    let team = setup.team()?;
-    let to = member(&args.to)?;
+    let (team, to) = setup.member(&args.to)?;
     let text = text(args.text.as_deref())?;
     let sent = ops::send::send(&setup.ctx, &team, &to, &text, args.summary.as_deref(), args.urgent)?;
     setup.out.give(&sent, || sent.message.clone())?;

@@ -1,7 +1,8 @@
-//! `completions` and `man`: the command line's definition in the forms that shells and `man` read.
+//! `completions`, `man` and `version`: forms of the command line's own definition.
 
 use clap::{Command, CommandFactory};
 use clap_complete::Shell;
+use serde_json::json;
 
 use super::Done;
 use super::args::Cli;
@@ -11,7 +12,9 @@ use super::out::Out;
 pub(super) fn completions(out: &Out, shell: Shell) -> Done {
     let mut text = Vec::new();
     clap_complete::generate(shell, &mut visible(), "phalanx", &mut text);
-    show(out, &text)
+    let text = String::from_utf8_lossy(&text);
+    out.give(&json!({ "shell": shell.to_string(), "script": text }), || text.to_string())?;
+    Ok(Exit::DONE)
 }
 
 /// The page of the verb that `words` name; none for phalanx itself.
@@ -26,7 +29,10 @@ pub(super) fn man(out: &Out, words: &[String]) -> Done {
     };
     let mut text = Vec::new();
     clap_mangen::Man::new(found.clone()).render(&mut text)?;
-    show(out, &text)
+    let text = String::from_utf8_lossy(&text);
+    let name = found.get_display_name().unwrap_or(found.get_name());
+    out.give(&json!({ "name": name, "page": text }), || text.to_string())?;
+    Ok(Exit::DONE)
 }
 
 /// The definition without the verbs that are not for people: the generators would offer them.
@@ -41,7 +47,9 @@ fn visible() -> Command {
         .subcommands(verbs)
 }
 
-fn show(out: &Out, text: &[u8]) -> Done {
-    out.data(&String::from_utf8_lossy(text))?;
+/// The program's name and version.
+pub(super) fn version(out: &Out) -> Done {
+    let version = env!("CARGO_PKG_VERSION");
+    out.give(&json!({ "name": "phalanx", "version": version }), || format!("phalanx {version}"))?;
     Ok(Exit::DONE)
 }

@@ -9,6 +9,7 @@ mod args_lead;
 mod args_profile;
 mod args_request;
 mod args_send;
+mod args_short;
 mod args_task;
 mod args_worktree;
 mod attach;
@@ -19,8 +20,10 @@ mod doctor;
 mod explain;
 mod fail;
 mod focus;
+mod home;
 mod hook;
 mod inbox;
+mod init;
 mod input;
 mod interrupt;
 mod lead;
@@ -102,17 +105,23 @@ fn start(args: Vec<OsString>, json: bool) -> Exit {
             return failure.exit();
         }
     };
-    if let Verb::Exec { spec } = &cli.verb {
+    if let Some(Verb::Exec { spec }) = &cli.verb {
         // The launcher gets by with its spec: nothing else of this process matters to it.
         return Exit(u8::try_from(ops::exec::exec(spec)).unwrap_or(1));
     }
     let global = &cli.global;
-    let verb = match cli.verb {
-        Verb::Hook(args) => return hook::hook(global, args),
-        other => other,
-    };
     let out = Out::new(global.json, global.quiet, global.verbose, global.color);
-    match Setup::new(global, out.clone()).and_then(|setup| perform(&setup, verb)) {
+    let setup = || Setup::new(global, out.clone());
+    let done = match cli.verb {
+        None => home::home(setup().ok().as_ref(), &out),
+        Some(Verb::Hook(args)) => return hook::hook(global, args),
+        Some(Verb::Init(args)) => init::init(&out, &args),
+        Some(Verb::Completions { shell }) => manual::completions(&out, shell),
+        Some(Verb::Man { words }) => manual::man(&out, &words),
+        Some(Verb::Version) => manual::version(&out),
+        Some(verb) => setup().and_then(|setup| perform(&setup, verb)),
+    };
+    match done {
         Ok(exit) => exit,
         Err(failure) => {
             out.tell(&failure);
@@ -132,7 +141,7 @@ fn own(args: &[OsString]) -> Option<Cli> {
         [_, verb] if verb == "wrap" => Verb::Wrap,
         _ => return None,
     };
-    Some(Cli { global: args::Global::default(), verb })
+    Some(Cli { global: args::Global::default(), verb: Some(verb) })
 }
 
 fn perform(setup: &Setup, verb: Verb) -> Done {
@@ -146,9 +155,10 @@ fn perform(setup: &Setup, verb: Verb) -> Done {
             let tmux_socket = tmux_socket.as_deref();
             team::create(setup, &name, description.as_deref(), agent_type.as_deref(), tmux_socket, unique)
         }
-        Verb::Team(TeamVerb::List) => team::list(setup),
+        Verb::Team(TeamVerb::List) | Verb::Ls => team::list(setup),
         Verb::Team(TeamVerb::Show) => team::show(setup),
-        Verb::Team(TeamVerb::Delete { force }) => team::delete(setup, force),
+        Verb::Team(TeamVerb::Delete { force }) => team::delete(setup, None, force),
+        Verb::Rm(args) => team::delete(setup, Some(&args.team), args.force),
         Verb::Profile(verb) => profile::profile(setup, verb),
         Verb::Spawn(args) => spawn::spawn(setup, args),
         Verb::Send(args) => mail::send(setup, &args),
@@ -161,6 +171,8 @@ fn perform(setup: &Setup, verb: Verb) -> Done {
         Verb::Mode(args) => requests::mode(setup, &args),
         Verb::Rules(args) => requests::rules(setup, &args),
         Verb::Shutdown(args) => shutdown::shutdown(setup, &args),
+        Verb::Kill(args) => shutdown::shutdown(setup, &args.into()),
+        Verb::Restart(args) => resume::restart(setup, &args),
         Verb::Worktree(verb) => worktree::worktree(setup, &verb),
         Verb::Answer(args) => answer::answer(setup, args),
         Verb::Status(args::Status { watch: true }) => watch::watch(setup),
@@ -172,15 +184,15 @@ fn perform(setup: &Setup, verb: Verb) -> Done {
         Verb::Hide(args) => focus::hide(setup, &args),
         Verb::Show(args) => focus::show(setup, &args),
         Verb::Brief(args) => brief::brief(setup, &args),
-        // It is done before there is a setup that can fail.
-        Verb::Hook(_) => Ok(Exit::DONE),
+        // Done before there is a setup, which can fail.
+        Verb::Init(_) | Verb::Hook(_) | Verb::Completions { .. } | Verb::Man { .. } | Verb::Version => {
+            Ok(Exit::DONE)
+        }
         Verb::Wait(args) => status::wait(setup, args),
         Verb::Events(args) => status::events(setup, &args),
         Verb::Attach(args) => attach::attach(setup, &args),
         Verb::Peek(args) => attach::peek(setup, &args),
         Verb::Logs(args) => logs::logs(setup, args),
-        Verb::Completions { shell } => manual::completions(&setup.out, shell),
-        Verb::Man { words } => manual::man(&setup.out, &words),
         Verb::Exec { spec } => Ok(Exit(u8::try_from(ops::exec::exec(&spec)).unwrap_or(1))),
         Verb::Worker => worker::worker(setup),
         Verb::Wrap => worker::wrap(setup),

@@ -3,7 +3,8 @@
 use super::Done;
 use super::args_request::{Requests, RequestsVerb, Rules, SetMode};
 use super::fail::{Exit, Failure};
-use super::setup::{Setup, member};
+
+use super::setup::Setup;
 use crate::model::id::RequestId;
 use crate::model::mode::Mode;
 use crate::model::rules::{List, Rule};
@@ -30,11 +31,10 @@ pub(super) fn request_id(given: &str) -> Result<RequestId, Failure> {
 }
 
 pub(super) fn mode(setup: &Setup, args: &SetMode) -> Done {
-    let team = setup.team()?;
     // With `--all` the only word is the mode.
-    let (name, word) = match (args.all, &args.name, args.mode) {
+    let (given, word) = match (args.all, &args.name, args.mode) {
         (true, Some(word), None) => (None, Mode::parse(word).ok_or(word.clone())),
-        (false, Some(name), Some(mode)) => (Some(member(name)?), Ok(mode)),
+        (false, Some(name), Some(mode)) => (Some(name), Ok(mode)),
         (_, given, _) => (None, Err(given.clone().unwrap_or_default())),
     };
     let mode = word.map_err(|word| {
@@ -42,7 +42,8 @@ pub(super) fn mode(setup: &Setup, args: &SetMode) -> Done {
         let hint = format!("write `phalanx mode NAME MODE` or `phalanx mode --all MODE`; modes: {known}");
         Failure::usage(format!("{word:?} is not a mode for all members"), &hint)
     })?;
-    let asked = ops::modes::set(&setup.ctx, &team, name.as_ref(), mode)?;
+    let (team, names) = setup.members(given.map_or(&[], std::slice::from_ref))?;
+    let asked = ops::modes::set(&setup.ctx, &team, names.first(), mode)?;
     setup.out.give(&asked, || {
         let line =
             |one: &ops::modes::Asked| format!("{} was asked to work in mode {}", one.name, one.mode.as_str());

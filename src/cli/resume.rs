@@ -1,37 +1,55 @@
-//! `resume`: members that fell are started again.
+//! `resume` and `restart`: members are started again as they were.
+
+use std::time::Duration;
 
 use serde_json::json;
 
 use super::args_lead::Resume;
+use super::args_short::Restart;
 use super::fail::{Class, Exit, Failure, chain};
-use super::setup::{Setup, member};
-use super::{Done, interrupt, spawn};
+use super::setup::Setup;
+use super::{Done, interrupt, shutdown, spawn};
 use crate::model::id::MemberName;
 use crate::model::order::Order;
 use crate::ops::resume::Again;
 use crate::ops::spawn::{Spawned, StartedWhen, Terms};
 use crate::ops::{self, OpsError, Team};
 
+/// Deadline for a restarted member to prove that it runs.
+const START: Duration = Duration::from_secs(30);
+
 pub(super) fn resume(setup: &Setup, args: &Resume) -> Done {
-    let team = setup.team()?;
-    let names = args.names.iter().map(|name| member(name)).collect::<Result<Vec<MemberName>, _>>()?;
+    let (team, names) = setup.members(&args.names)?;
     if names.len() > 1 && args.session.is_some() {
         return Err(Failure::usage("a session belongs to one member", "name one, or leave `--session` away"));
     }
-    let all = ops::resume::orders(&setup.ctx, &team, &names, args.session.as_deref())?;
+    start_again(setup, &team, &names, args.session.as_deref(), args.deadline)
+}
+
+/// Stops members that run, then starts all of them again.
+pub(super) fn restart(setup: &Setup, args: &Restart) -> Done {
+    let (team, names) = setup.members(&args.names)?;
+    match shutdown::stop(setup, &team, args, &names)? {
+        Some(exit) => Ok(exit),
+        None => start_again(setup, &team, &names, None, START),
+    }
+}
+
+fn start_again(
+    setup: &Setup,
+    team: &Team,
+    names: &[MemberName],
+    session: Option<&str>,
+    deadline: Duration,
+) -> Done {
+    let all = ops::resume::orders(&setup.ctx, team, names, session)?;
     if all.is_empty() {
         setup.out.give(&json!([]), || "nobody is to be started again".to_owned())?;
         return Ok(Exit::DONE);
     }
-    let terms = Terms {
-        backend: None,
-        until: StartedWhen::Ready,
-        deadline: args.deadline,
-        unique: false,
-        layout: None,
-    };
+    let terms = Terms { backend: None, until: StartedWhen::Ready, deadline, unique: false, layout: None };
     let runtime = interrupt::runtime()?;
-    let begun = runtime.block_on(begin(setup, &team, all, &terms));
+    let begun = runtime.block_on(begin(setup, team, all, &terms));
     runtime.shutdown_background();
     let (starts, interrupted) = begun?;
     let (mut rows, mut lines, mut worst) = (Vec::new(), Vec::new(), None);

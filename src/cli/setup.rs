@@ -8,43 +8,76 @@ use super::fail::{Class, Failure};
 use super::out::Out;
 use crate::model::id::{MemberName, TeamName};
 use crate::ops::{self, Caller, Context, Store, Team};
+use crate::store::StoreError;
 use crate::sys::env;
 
 /// All that a verb needs beside its own options.
 pub(super) struct Setup {
     pub(super) ctx: Context,
     pub(super) out: Out,
-    /// The team that `--team` names.
-    asked: Option<String>,
+    /// The teams that `--team` and `--as NAME@TEAM` name.
+    asked: Vec<String>,
 }
 
 impl Setup {
     pub(super) fn new(global: &Global, out: Out) -> Result<Setup, Failure> {
         let caller = Caller { env: env::vars(), cwd: env::current_dir()?, exe: env::current_exe()? };
         let root = root(global.config_dir.as_deref(), &caller, env::home_dir())?;
-        let speaker = speaker(global.speaker.as_deref(), &caller)?;
+        let (speaker, speakers_team) = speaker(global.speaker.as_deref(), &caller)?;
         let ctx = Context { store: Store::at(&root), speaker, caller };
-        Ok(Setup { ctx, out, asked: global.team.clone() })
+        Ok(Setup { ctx, out, asked: global.team.iter().cloned().chain(speakers_team).collect() })
     }
 
     /// The team that is meant, once it is clear that the speaker may speak in it.
     pub(super) fn team(&self) -> Result<Team, Failure> {
-        let team = self.meant()?;
+        self.team_called(None)
+    }
+
+    /// Opens the team that an argument or the options name.
+    pub(super) fn team_called(&self, given: Option<&str>) -> Result<Team, Failure> {
+        self.open(given.as_slice())
+    }
+
+    /// The member that `given` names, as NAME or NAME@TEAM, and its team.
+    pub(super) fn member(&self, given: &str) -> Result<(Team, MemberName), Failure> {
+        let (team, mut names) = self.members(&[given])?;
+        names.pop().map(|name| (team, name)).ok_or_else(|| not_a_name(given))
+    }
+
+    /// Resolves several members of one team, or none.
+    pub(super) fn members<S: AsRef<str>>(&self, given: &[S]) -> Result<(Team, Vec<MemberName>), Failure> {
+        let given: Vec<&str> = given.iter().map(AsRef::as_ref).collect();
+        let (team, names) = self.addressed(&given)?;
+        let names = names.into_iter().map(member).collect::<Result<Vec<_>, _>>()?;
+        names.iter().try_for_each(|name| ops::names::must_be_exact(&team, name))?;
+        Ok((team, names))
+    }
+
+    /// The team of these addresses, and their names, which are not looked up.
+    pub(super) fn addressed<'g>(&self, given: &[&'g str]) -> Result<(Team, Vec<&'g str>), Failure> {
+        let (names, teams): (Vec<_>, Vec<_>) = given.iter().map(|one| split_address(one)).unzip();
+        let teams: Vec<&str> = teams.into_iter().flatten().collect();
+        Ok((self.open(&teams)?, names))
+    }
+
+    /// The one team that is named, else the only team, in which the speaker may speak.
+    fn open(&self, named: &[&str]) -> Result<Team, Failure> {
+        let team = match self.one_team(named)? {
+            Some(name) => self.ctx.store.team(&name)?,
+            None => self.only_team()?,
+        };
+        if !self.ctx.speaker.is_lead() {
+            ops::names::must_be_exact(&team, &self.ctx.speaker)?;
+        }
         ops::speaker::check(&self.ctx, &team)?;
         Ok(team)
     }
 
-    fn meant(&self) -> Result<Team, Failure> {
-        if let Some(name) = self.named_team()? {
-            return Ok(self.ctx.store.team(&name)?);
-        }
+    fn only_team(&self) -> Result<Team, Failure> {
         let teams = self.ctx.store.teams()?;
         match teams.as_slice() {
             [only] => Ok(self.ctx.store.team(only)?),
-            [] => Err(Failure::usage(
-                "there is no team",
-                "make one: `phalanx up MANIFEST` or `phalanx team create NAME`",
-            )),
+            [] => Err(Failure::new(Class::NotFound, "there is no team", Some(ops::NO_TEAM.to_owned()))),
             some => {
                 let names = some.iter().map(TeamName::to_string).collect::<Vec<_>>().join(", ");
                 Err(Failure::usage("there are several teams", &format!("choose one with `-t`: {names}")))
@@ -60,25 +93,54 @@ impl Setup {
             .map_err(|path| Failure::usage(format!("the path {path:?} is not UTF-8"), "use a path that is"))
     }
 
-    /// The name of the team that was asked for, whether there is one or not.
-    pub(super) fn named_team(&self) -> Result<Option<TeamName>, Failure> {
-        let named = self.asked.as_deref().map(OsStr::new).or_else(|| self.ctx.caller.var("PHALANX_TEAM"));
-        let Some(given) = named else { return Ok(None) };
-        let name = given.to_str().and_then(|given| TeamName::existing(given).ok());
-        let problem = || {
-            let problem = format!("{given:?} is not the name of a team");
-            Failure::usage(problem, "list the teams with `phalanx team list`")
-        };
-        name.map(Some).ok_or_else(problem)
+    /// The name of the team that the options or `given` ask for; the team may not exist.
+    pub(super) fn named_team(&self, given: Option<&str>) -> Result<Option<TeamName>, Failure> {
+        self.one_team(given.as_slice())
+    }
+
+    /// The one team that the options and `addresses` name; without any, that of the environment.
+    fn one_team(&self, addresses: &[&str]) -> Result<Option<TeamName>, Failure> {
+        let mut found: Option<TeamName> = None;
+        for given in self.asked.iter().map(String::as_str).chain(addresses.iter().copied()) {
+            let name = self.find(given)?;
+            if let Some(other) = found.as_ref().filter(|other| **other != name) {
+                let problem = format!("two teams are named: `{other}` and `{name}`");
+                return Err(Failure::usage(problem, "name one team, with `-t` or as NAME@TEAM"));
+            }
+            found = Some(name);
+        }
+        match (found, self.ctx.caller.var("PHALANX_TEAM")) {
+            (None, Some(given)) => self.find(&given.to_string_lossy()).map(Some),
+            (found, _) => Ok(found),
+        }
+    }
+
+    fn find(&self, given: &str) -> Result<TeamName, Failure> {
+        self.ctx.store.find(given).map_err(|e| match e {
+            StoreError::Name(_) => {
+                let problem = format!("{given:?} is not the name of a team");
+                Failure::usage(problem, "list the teams with `phalanx team list`")
+            }
+            e => e.into(),
+        })
     }
 }
 
-/// The name of a member as somebody wrote it.
-pub(super) fn member(given: &str) -> Result<MemberName, Failure> {
-    MemberName::existing(given).map_err(|_| {
-        let hint = "see who is on the team with `phalanx status`";
-        Failure::usage(format!("{given:?} is not the name of a member"), hint)
-    })
+/// A member as it is addressed: NAME, or NAME@TEAM.
+fn split_address(given: &str) -> (&str, Option<&str>) {
+    match given.rsplit_once('@') {
+        Some((name, team)) if !name.is_empty() && !team.is_empty() => (name, Some(team)),
+        Some(_) | None => (given, None),
+    }
+}
+
+fn member(given: &str) -> Result<MemberName, Failure> {
+    MemberName::existing(given).map_err(|_| not_a_name(given))
+}
+
+fn not_a_name(given: &str) -> Failure {
+    let hint = "see who is on the team with `phalanx status`";
+    Failure::usage(format!("{given:?} is not the name of a member"), hint)
 }
 
 fn root(flag: Option<&Path>, caller: &Caller, home: Option<PathBuf>) -> Result<PathBuf, Failure> {
@@ -94,11 +156,16 @@ fn root(flag: Option<&Path>, caller: &Caller, home: Option<PathBuf>) -> Result<P
     }
 }
 
-fn speaker(flag: Option<&str>, caller: &Caller) -> Result<MemberName, Failure> {
+/// The speaker, and the team that it is named with.
+fn speaker(flag: Option<&str>, caller: &Caller) -> Result<(MemberName, Option<String>), Failure> {
     let given: Option<OsString> = flag.map(OsString::from);
     match given.or_else(|| caller.var("PHALANX_AGENT_NAME").map(OsStr::to_owned)) {
-        Some(name) => member(&name.to_string_lossy()),
-        None => Ok(MemberName::lead()),
+        Some(given) => {
+            let given = given.to_string_lossy();
+            let (name, team) = split_address(&given);
+            Ok((member(name)?, team.map(str::to_owned)))
+        }
+        None => Ok((MemberName::lead(), None)),
     }
 }
 
@@ -137,11 +204,23 @@ mod tests {
     #[test]
     fn the_speaker_is_the_lead_unless_somebody_else_is_named() {
         let vars = [("PHALANX_AGENT_NAME", "ada")];
-        let name = |flag, vars: &[(&str, &str)]| speaker(flag, &caller(vars)).map(|n| n.to_string()).ok();
+        let name =
+            |flag, vars: &[(&str, &str)]| speaker(flag, &caller(vars)).map(|(n, _)| n.to_string()).ok();
         assert_eq!(name(Some("bob"), &vars).as_deref(), Some("bob"));
         assert_eq!(name(None, &vars).as_deref(), Some("ada"));
         assert_eq!(name(None, &[]).as_deref(), Some("team-lead"));
         assert_eq!(name(Some("lead"), &[]).as_deref(), Some("team-lead"));
         assert_eq!(name(Some("../x"), &[]), None);
+    }
+
+    #[test]
+    fn a_member_can_be_addressed_with_its_team() {
+        assert_eq!(split_address("ann@demo"), ("ann", Some("demo")));
+        assert_eq!(split_address("team-lead@My Demo!"), ("team-lead", Some("My Demo!")));
+        assert_eq!(split_address("ann"), ("ann", None));
+        assert_eq!(split_address("ann@"), ("ann@", None));
+        assert_eq!(split_address("@demo"), ("@demo", None));
+        let (name, team) = speaker(Some("ada@demo"), &caller(&[])).expect("a speaker");
+        assert_eq!((name.as_str(), team.as_deref()), ("ada", Some("demo")));
     }
 }

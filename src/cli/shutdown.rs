@@ -4,9 +4,10 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
+use super::args_short::Restart;
 use super::conduct;
 use super::fail::{Class, Exit, Failure};
-use super::setup::{Setup, member};
+use super::setup::Setup;
 use super::{Done, args, interrupt};
 use crate::model::id::MemberName;
 use crate::model::request::ShutdownRequest;
@@ -24,11 +25,11 @@ const CLEARED: Duration = Duration::from_secs(3);
 const GLANCE: Duration = Duration::from_millis(100);
 
 pub(super) fn shutdown(setup: &Setup, args: &args::Shutdown) -> Done {
-    let team = setup.team()?;
+    let (team, named) = setup.members(&args.names)?;
     let names = if args.all {
         everybody(setup, &team)?
     } else {
-        args.names.iter().map(|name| member(name)).collect::<Result<BTreeSet<_>, _>>()?.into_iter().collect()
+        named.into_iter().collect::<BTreeSet<_>>().into_iter().collect()
     };
     let wish = Wish { reason: args.reason.clone(), deadline_s: args.deadline, force: args.force };
     let ended = end(setup, &team, &names, &wish, !args.no_wait)?;
@@ -69,6 +70,24 @@ pub(super) fn end_all_by_force(setup: &Setup, team: &Team) -> Result<(), Failure
     let wish = Wish { reason: Some("the team is deleted".to_owned()), deadline_s: 30, force: true };
     end(setup, team, &names, &wish, true)?;
     Ok(())
+}
+
+/// Stops these members before they are started again. Returns none if all have stopped, else the
+/// exit code, after the outcomes were printed.
+pub(super) fn stop(
+    setup: &Setup,
+    team: &Team,
+    args: &Restart,
+    names: &[MemberName],
+) -> Result<Option<Exit>, Failure> {
+    let reason = Some("the member is restarted".to_owned());
+    let wish = Wish { reason, deadline_s: args.deadline, force: args.force };
+    let ended = end(setup, team, names, &wish, true)?;
+    if ended.iter().any(|one| one.outcome == "rejected" || is_stuck(one)) {
+        give(setup, &ended)?;
+        return Ok(Some(exit(&ended)));
+    }
+    Ok(None)
 }
 
 fn everybody(setup: &Setup, team: &Team) -> Result<Vec<MemberName>, Failure> {

@@ -23,8 +23,9 @@ use crate::sys::signal::Signals;
 /// A text larger than this is not read.
 const MAX_TEXT: u64 = 16 * 1024 * 1024;
 
-pub(super) fn spawn(setup: &Setup, args: args::Spawn) -> Done {
-    let team = setup.team()?;
+pub(super) fn spawn(setup: &Setup, mut args: args::Spawn) -> Done {
+    let (team, names) = setup.addressed(&args.names.iter().map(String::as_str).collect::<Vec<_>>())?;
+    args.names = names.into_iter().map(str::to_owned).collect();
     check_names(&args)?;
     let terms = Terms {
         backend: args.backend.clone(),

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use super::fail::{Class, Exit, Failure};
 use super::out::Out;
-use super::setup::{Setup, member};
+use super::setup::Setup;
 use super::{Done, args, interrupt};
 use crate::model::event::{Event, EventKind};
 use crate::model::id::MemberName;
@@ -22,8 +22,8 @@ pub(super) fn status(setup: &Setup) -> Done {
 }
 
 pub(super) fn wait(setup: &Setup, args: args::Wait) -> Done {
-    let team = setup.team()?;
-    let names = names(&team, &args)?;
+    let (team, named) = setup.members(&args.names)?;
+    let names = names(&team, &args, named)?;
     let until = args.until.clone();
     let interrupted = Failure::interrupted("interrupted while waiting", None);
     let ctx = setup.ctx.clone();
@@ -35,7 +35,7 @@ pub(super) fn wait(setup: &Setup, args: args::Wait) -> Done {
 }
 
 /// Whom to wait for: those named, or everybody on the team.
-fn names(team: &Team, args: &args::Wait) -> Result<Vec<MemberName>, Failure> {
+fn names(team: &Team, args: &args::Wait, named: Vec<MemberName>) -> Result<Vec<MemberName>, Failure> {
     match args.until {
         Until::Task(_) if !args.names.is_empty() => {
             Err(Failure::usage("a task is waited for without names", "leave the names away"))
@@ -43,9 +43,7 @@ fn names(team: &Team, args: &args::Wait) -> Result<Vec<MemberName>, Failure> {
         Until::Ready | Until::Idle | Until::Gone if args.names.is_empty() => {
             Ok(team.team()?.teammates().map(|m| m.name.clone()).collect())
         }
-        Until::Ready | Until::Idle | Until::Gone | Until::Task(_) => {
-            args.names.iter().map(|name| member(name)).collect()
-        }
+        Until::Ready | Until::Idle | Until::Gone | Until::Task(_) => Ok(named),
     }
 }
 

@@ -4,8 +4,8 @@ use super::Done;
 use super::args_task::{Create, TaskVerb, Update};
 use super::fail::{Class, Exit, Failure};
 use super::interrupt;
-use super::setup::{Setup, member};
-use crate::model::id::TaskId;
+use super::setup::Setup;
+use crate::model::id::{MemberName, TaskId};
 use crate::model::task::{Extra, Task};
 use crate::model::wire;
 use crate::ops::task::Completed;
@@ -13,9 +13,14 @@ use crate::ops::{self, NewTask, TaskChanges, TaskOwner, Team};
 use crate::ui;
 
 pub(super) fn task(setup: &Setup, verb: TaskVerb) -> Done {
-    let team = setup.team()?;
+    let named = match &verb {
+        TaskVerb::Create(args) => args.owner.as_slice(),
+        TaskVerb::Update(args) => args.owner.as_slice(),
+        _ => &[],
+    };
+    let (team, mut owner) = setup.members(named)?;
     match verb {
-        TaskVerb::Create(args) => create(setup, &team, *args),
+        TaskVerb::Create(args) => create(setup, &team, *args, owner.pop()),
         TaskVerb::List { all } => list(setup, &team, all),
         TaskVerb::Get { id } => {
             let task = ops::task::get(&team, id)?;
@@ -33,7 +38,7 @@ pub(super) fn task(setup: &Setup, verb: TaskVerb) -> Done {
             let free = if free.is_empty() { free } else { format!("; free now: {free}") };
             told(setup, &done.task, &format!("task {id} is completed{free}"))
         }
-        TaskVerb::Update(args) => update(setup, &team, *args),
+        TaskVerb::Update(args) => update(setup, &team, *args, owner.pop()),
         TaskVerb::Delete { id, force } => {
             let task = ops::task::delete(&setup.ctx, &team, id, force)?;
             told(setup, &task, &format!("task {id} is deleted"))
@@ -62,12 +67,11 @@ fn told(setup: &Setup, task: &Task, words: &str) -> Done {
     Ok(Exit::DONE)
 }
 
-fn update(setup: &Setup, team: &Team, args: Update) -> Done {
-    let named = args.owner.as_deref().map(member).transpose()?;
+fn update(setup: &Setup, team: &Team, args: Update, owner: Option<MemberName>) -> Done {
     let changes = TaskChanges {
         subject: args.subject,
         description: args.description,
-        owner: named.map(TaskOwner::Member).or(args.no_owner.then_some(TaskOwner::Nobody)),
+        owner: owner.map(TaskOwner::Member).or(args.no_owner.then_some(TaskOwner::Nobody)),
         blocked_by: args.blocked_by,
         unblock: args.unblock,
         ..TaskChanges::default()
@@ -82,7 +86,7 @@ fn update(setup: &Setup, team: &Team, args: Update) -> Done {
     told(setup, &task, &format!("task {} is changed", args.id))
 }
 
-fn create(setup: &Setup, team: &Team, args: Create) -> Done {
+fn create(setup: &Setup, team: &Team, args: Create, owner: Option<MemberName>) -> Done {
     if args.subject.trim().is_empty() {
         return Err(Failure::usage("the subject is empty", "say in a few words what is to be done"));
     }
@@ -94,7 +98,7 @@ fn create(setup: &Setup, team: &Team, args: Create) -> Done {
         subject: args.subject,
         description: args.description,
         active_form: args.active_form,
-        owner: args.owner.as_deref().map(member).transpose()?,
+        owner,
         blocked_by: args.blocked_by,
         extra: Extra { run: args.command, files: args.files, priority: args.priority, ..Extra::default() },
         metadata,

@@ -66,13 +66,14 @@ pub(super) fn show(setup: &Setup) -> Done {
     Ok(Exit::DONE)
 }
 
-pub(super) fn delete(setup: &Setup, force: bool) -> Done {
-    if let Some(name) = setup.named_team()?
+/// Deletes the team that `given` or the options name.
+pub(super) fn delete(setup: &Setup, given: Option<&str>, force: bool) -> Done {
+    if let Some(name) = setup.named_team(given)?
         && ops::team::finish_deletion(&setup.ctx, &name)?
     {
         return deleted(setup, &name);
     }
-    let team = setup.team()?;
+    let team = setup.team_called(given)?;
     let strangers = ops::team::living_strangers(&setup.ctx, &team)?;
     if force {
         shutdown::end_all_by_force(setup, &team)?;

@@ -25,7 +25,7 @@ fn cli(line: &str) -> Cli {
 }
 
 fn verb(line: &str) -> Verb {
-    cli(line).verb
+    cli(line).verb.expect("a verb")
 }
 
 fn refused(line: &str) -> bool {

@@ -1,27 +1,51 @@
-//! What clap says about a wrong command line, in the house's form.
+//! Errors of the argument parser in the form of all other errors.
 
-use clap::error::ErrorKind;
+use clap::error::{ContextKind, ContextValue, ErrorKind};
 
 use super::fail::{Class, Failure};
+use crate::model::text;
 
-/// Whether this is no mistake but a wish to read something.
+/// True for a request for help or the version.
 pub(super) fn is_wish(error: &clap::Error) -> bool {
     matches!(error.kind(), ErrorKind::DisplayHelp | ErrorKind::DisplayVersion)
 }
 
-/// The mistake as a failure: clap's first paragraph is the message, its tip or the usage line the hint.
+/// The failure: clap's first paragraph is the message, its tip or the usage line the hint.
 pub(super) fn failure(error: &clap::Error) -> Failure {
-    let text = error.render().to_string();
-    if error.kind() == ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand || text.starts_with("error: ") {
-        return from_text(&text);
+    match (error.kind(), error.get(ContextKind::InvalidSubcommand)) {
+        (ErrorKind::InvalidSubcommand, Some(ContextValue::String(word))) => no_such_verb(error, word),
+        (ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand, _) => incomplete(&error.render().to_string()),
+        _ => from_text(&error.render().to_string()),
     }
-    Failure::new(Class::Usage, text.trim(), Some("see `phalanx --help`".to_owned()))
+}
+
+/// Reports an unknown verb with the verbs that resemble it.
+fn no_such_verb(error: &clap::Error, word: &str) -> Failure {
+    let similar = match error.get(ContextKind::SuggestedSubcommand) {
+        Some(ContextValue::String(one)) => vec![one.as_str()],
+        Some(ContextValue::Strings(some)) => some.iter().map(String::as_str).collect(),
+        _ => Vec::new(),
+    };
+    let quoted: Vec<String> = similar.iter().rev().map(|word| format!("`{word}`")).collect();
+    let hint = match quoted.is_empty() {
+        true => "see all verbs with `phalanx --help`".to_owned(),
+        false => format!("did you mean {}?", quoted.join(" or ")),
+    };
+    Failure::new(Class::Usage, format!("there is no verb `{}`", text::line(word)), Some(hint))
+}
+
+/// Reports a verb that needs another one after it, as `phalanx team`; clap renders its help text instead.
+fn incomplete(help: &str) -> Failure {
+    let usage = help.lines().find_map(|line| line.trim().strip_prefix("Usage: ")).unwrap_or_default();
+    let verb = usage.split(" [").next().unwrap_or_default().trim_end_matches(" <COMMAND>");
+    let hint = format!("see `{verb} --help`");
+    Failure::new(Class::Usage, format!("`{verb}` needs a command after it"), Some(hint))
 }
 
 fn from_text(text: &str) -> Failure {
     let mut paragraphs = text.split("\n\n").map(str::trim_end);
     let first = paragraphs.next().unwrap_or_default();
-    let message = first.strip_prefix("error: ").unwrap_or("a verb is missing");
+    let message = first.strip_prefix("error: ").unwrap_or(first);
     let rest: Vec<&str> = paragraphs.flat_map(str::lines).map(str::trim).collect();
     let after =
         |start: &str| rest.iter().find_map(|line| line.strip_prefix(start)).map(|l| l.trim().to_owned());
@@ -56,11 +80,7 @@ mod tests {
                 "the following required arguments were not provided: <NAME>",
                 "usage: phalanx spawn",
             ),
-            (
-                &["phalanx", "statsu"],
-                "unrecognized subcommand 'statsu'",
-                "a similar subcommand exists: 'status'",
-            ),
+            (&["phalanx", "statsu"], "there is no verb `statsu`", "did you mean `status`?"),
             (
                 &["phalanx", "up", "x", "--kep"],
                 "unexpected argument '--kep' found",
@@ -90,8 +110,24 @@ mod tests {
     }
 
     #[test]
-    fn a_bare_call_is_a_mistake_too() {
-        let told = told(&["phalanx"]);
-        assert_eq!((told.message.as_str(), told.class), ("a verb is missing", Class::Usage));
+    fn an_unknown_verb_suggests_the_nearest() {
+        for (word, hint) in [
+            ("shutdwon", "did you mean `shutdown`?"),
+            ("spwan", "did you mean `spawn`?"),
+            ("xyzzy", "see all verbs with `phalanx --help`"),
+        ] {
+            let told = told(&["phalanx", word]);
+            assert_eq!((told.message, told.class), (format!("there is no verb `{word}`"), Class::Usage));
+            assert_eq!(told.hint.as_deref(), Some(hint));
+        }
+    }
+
+    #[test]
+    fn a_group_of_verbs_alone_is_incomplete() {
+        for group in ["team", "task", "profile", "worktree"] {
+            let told = told(&["phalanx", group]);
+            assert_eq!(told.message, format!("`phalanx {group}` needs a command after it"));
+            assert_eq!(told.hint, Some(format!("see `phalanx {group} --help`")));
+        }
     }
 }

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use super::Done;
 use super::args_worktree::WorktreeVerb;
 use super::fail::{Class, Exit};
-use super::setup::{Setup, member};
+use super::setup::Setup;
 use crate::model::text;
 use crate::ops;
 use crate::ops::worktree::{Preview, Removal, Standing};
@@ -58,13 +58,15 @@ fn row(one: &Standing) -> WorktreeRow {
 }
 
 fn diff(setup: &Setup, name: &str) -> Done {
-    let diff = ops::worktree::diff(&setup.ctx, &setup.team()?, &member(name)?)?;
+    let (team, name) = setup.member(name)?;
+    let diff = ops::worktree::diff(&setup.ctx, &team, &name)?;
     setup.out.give(&json!({ "name": name, "diff": diff }), || text::block(&diff))?;
     Ok(Exit::DONE)
 }
 
 fn preview(setup: &Setup, name: &str) -> Done {
-    let found = ops::worktree::preview(&setup.ctx, &setup.team()?, &member(name)?)?;
+    let (team, name) = setup.member(name)?;
+    let found = ops::worktree::preview(&setup.ctx, &team, &name)?;
     let Preview { into, commits, conflicts, uncommitted } = &found;
     let document = json!({ "name": name, "into": into, "commits": commits, "conflicts": conflicts,
                            "uncommitted": uncommitted });
@@ -87,7 +89,8 @@ fn preview_lines(found: &Preview) -> String {
 }
 
 fn remove(setup: &Setup, name: &str) -> Done {
-    let removal = ops::worktree::remove(&setup.ctx, &setup.team()?, &member(name)?)?;
+    let (team, name) = setup.member(name)?;
+    let removal = ops::worktree::remove(&setup.ctx, &team, &name)?;
     setup.out.give(&removal, || line(&removal))?;
     Ok(if removal.removed { Exit::DONE } else { Exit::of(Class::Refused) })
 }

@@ -5,10 +5,15 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
+use super::sheet::nearest;
+
 /// The name of every lead, in the roster and as mailbox.
 pub(crate) const LEAD: &str = "team-lead";
 /// Names that a teammate may not take: they are addresses with a meaning of their own (ID-06).
 const RESERVED: [&str; 5] = [LEAD, "lead", "system", "user", "all"];
+
+/// The longest name that phalanx creates, in bytes.
+const MAX_NAME: usize = 64;
 
 /// Why a name or an id was refused. The text states the rule.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -32,11 +37,42 @@ pub(crate) enum IdError {
     Incarnation { given: String },
 }
 
+impl IdError {
+    /// A name that follows the rule and resembles the one that was refused.
+    pub(crate) fn alternative(&self) -> Option<String> {
+        match self {
+            IdError::Name { what: "team", given } => allowed_name(given).map(|name| sanitize_team(&name)),
+            IdError::Name { given, .. } => allowed_name(given),
+            IdError::Reserved { .. }
+            | IdError::Unsafe { .. }
+            | IdError::TaskId { .. }
+            | IdError::Incarnation { .. } => None,
+        }
+    }
+}
+
+/// The parts of `given` that a name may have, joined by `-`; none if no letter or digit is left.
+pub(crate) fn allowed_name(given: &str) -> Option<String> {
+    let parts = given.split(|c: char| !c.is_ascii_alphanumeric() && c != '_');
+    let joined = parts.filter(|part| !part.is_empty()).collect::<Vec<_>>().join("-");
+    let mut name = joined.trim_start_matches(['-', '_']).to_owned();
+    name.truncate(MAX_NAME);
+    follows_rule(&name).then_some(name)
+}
+
+/// The name among `known` that `given` probably means: the same in another case or with other
+/// separators, else the nearest by edit distance.
+pub(crate) fn nearest_name<'n>(given: &str, known: &[&'n str]) -> Option<&'n str> {
+    let folded = sanitize_team(given);
+    let same = known.iter().copied().find(|known| sanitize_team(known) == folded);
+    same.or_else(|| nearest(given, known.iter().copied()))
+}
+
 /// The rule for every name that phalanx creates (protocol.md, section 1).
 fn follows_rule(name: &str) -> bool {
     let mut chars = name.chars();
     let first_ok = chars.next().is_some_and(|c| c.is_ascii_alphanumeric());
-    first_ok && name.len() <= 64 && chars.all(|c| c.is_ascii_alphanumeric() || c == '_' || c == '-')
+    first_ok && name.len() <= MAX_NAME && chars.all(|c| c.is_ascii_alphanumeric() || c == '_' || c == '-')
 }
 
 /// What may stand as one path component: not empty, no separator, no control character, no dot name, not long.
@@ -304,6 +340,45 @@ mod tests {
     fn observed_team_directory_names() {
         assert_eq!(TeamName::existing("My Demo!").expect("any name").as_str(), "my-demo-");
         assert_eq!(TeamName::new("My_Team").expect("rule").as_str(), "my-team");
+    }
+
+    #[test]
+    fn a_refused_name_comes_with_an_allowed_one() {
+        let long = "a".repeat(70);
+        let table = [
+            ("My Team!", Some("my-team")),
+            ("a/b", Some("a-b")),
+            ("--x__y--", Some("x--y")),
+            (long.as_str(), Some(&long[..MAX_NAME])),
+            ("ünï", Some("n")),
+            ("../..", None),
+            ("", None),
+        ];
+        for (given, expected) in table {
+            let refused = TeamName::new(given).expect_err("not a name");
+            assert_eq!(refused.alternative().as_deref(), expected, "{given:?}");
+        }
+        let refused = MemberName::new("Bob Smith").expect_err("not a name");
+        assert_eq!(refused.alternative().as_deref(), Some("Bob-Smith"));
+    }
+
+    #[test]
+    fn the_nearest_name_ignores_case_and_separators_first() {
+        let known = ["my-site", "mysite", "ann", "Anna", "team-lead"];
+        let table = [
+            ("MY-SITE", Some("my-site")),
+            ("my/site", Some("my-site")),
+            ("my site", Some("my-site")),
+            ("MYSITE", Some("mysite")),
+            ("ANN", Some("ann")),
+            ("anna", Some("Anna")),
+            ("my-sit", Some("my-site")),
+            ("production", None),
+            ("", None),
+        ];
+        for (given, expected) in table {
+            assert_eq!(nearest_name(given, &known), expected, "{given:?}");
+        }
     }
 
     #[test]

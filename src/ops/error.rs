@@ -3,13 +3,16 @@
 use std::path::PathBuf;
 
 use crate::backend::BackendError;
-use crate::model::id::{IdError, MemberName, RequestId, TaskId, TeamName};
+use crate::model::id::{IdError, MemberName, RequestId, TaskId, TeamName, nearest_name};
 use crate::model::placement::{BackendKind, Verdict};
 use crate::model::settings::BackendChoice;
 use crate::model::sheet::SheetError;
 use crate::store::StoreError;
 use crate::sys::fs::FsError;
 use crate::worktree::WorktreeError;
+
+/// The way on where no team exists.
+pub(crate) const NO_TEAM: &str = "create one: `phalanx up MANIFEST` or `phalanx team create NAME`";
 
 /// Classes of failure; the exit codes of product.md.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -349,8 +352,8 @@ impl OpsError {
             OpsError::NotOurMember { .. } => Some("ask the lead that started it".to_owned()),
             OpsError::NotYours { .. } => Some("a member answers for itself: `--as NAME`".to_owned()),
             OpsError::Answered { .. } => Some("see what happened to it with `phalanx events`".to_owned()),
+            OpsError::Name(e) => e.alternative().map(|name| format!("use `{name}`")),
             OpsError::BackendUnavailable { .. }
-            | OpsError::Name(_)
             | OpsError::File(_)
             | OpsError::StartFailed { .. }
             | OpsError::NoLauncher { .. }
@@ -367,6 +370,12 @@ fn meant(nearest: &Option<String>, what: &str, known: &[String]) -> String {
     let known = known.iter().map(|name| crate::model::text::line(name)).collect::<Vec<_>>().join(", ");
     let nearest = nearest.as_ref().map(|name| format!("did you mean `{}`? ", crate::model::text::line(name)));
     format!("{}{what}: {known}", nearest.unwrap_or_default())
+}
+
+/// Suggests a team or a member for a name that was not found.
+fn meant_name(given: &str, what: &str, known: &[&str]) -> String {
+    let nearest = nearest_name(given, known).map(str::to_owned);
+    meant(&nearest, what, &known.iter().map(|name| (*name).to_owned()).collect::<Vec<_>>())
 }
 
 fn worktree_kind(e: &WorktreeError) -> Kind {
@@ -434,13 +443,14 @@ fn store_kind(e: &StoreError) -> Kind {
 }
 
 fn store_hint(e: &StoreError) -> Option<String> {
-    let list = |names: Vec<String>| if names.is_empty() { "none".to_owned() } else { names.join(", ") };
     match e {
-        StoreError::NoSuchTeam { known, .. } => {
-            Some(format!("teams: {}", list(known.iter().map(ToString::to_string).collect())))
+        StoreError::NoSuchTeam { known, .. } if known.is_empty() => Some(NO_TEAM.to_owned()),
+        StoreError::NoSuchTeam { name, known } => {
+            Some(meant_name(name, "teams", &known.iter().map(TeamName::as_str).collect::<Vec<_>>()))
         }
-        StoreError::NoSuchMember { known, .. } => {
-            Some(format!("members: {}", list(known.iter().map(ToString::to_string).collect())))
+        StoreError::NoSuchMember { name, known, .. } => {
+            let known: Vec<&str> = known.iter().map(MemberName::as_str).collect();
+            Some(meant_name(name.as_str(), "members", &known))
         }
         StoreError::TeamTaken { name } => {
             Some(format!("choose another name, or end that team with `phalanx down -t {name}`"))

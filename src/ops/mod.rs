@@ -27,6 +27,7 @@ pub(crate) mod lease;
 pub(crate) mod logs;
 pub(crate) mod manifest;
 pub(crate) mod modes;
+pub(crate) mod names;
 pub(crate) mod output;
 mod owners;
 pub(crate) mod presence;
@@ -57,7 +58,7 @@ pub(crate) mod wait;
 pub(crate) mod worktree;
 
 pub(crate) use context::{Caller, Context, now};
-pub(crate) use error::{Kind, OpsError};
+pub(crate) use error::{Kind, NO_TEAM, OpsError};
 
 /// A team, as the loops and faces hold it: something to hand to a verb.
 pub(crate) use crate::store::TeamStore as Team;

@@ -2,6 +2,7 @@
 
 use super::context::{Context, now};
 use super::error::OpsError;
+use super::ps::{self, LeadSeen};
 use super::worktree::{self, Removal};
 use super::{backends, depth, lease, status};
 use crate::model::event::{EventKind, Note};
@@ -77,6 +78,42 @@ pub(crate) fn list(ctx: &Context) -> Result<Vec<Listed>, OpsError> {
         });
     }
     Ok(found)
+}
+
+/// A team as the page of `phalanx` shows it.
+#[derive(Debug, Clone, serde::Serialize)]
+pub(crate) struct TeamGlance {
+    pub(crate) name: TeamName,
+    pub(crate) members: usize,
+    pub(crate) lead: Option<LeadSeen>,
+    /// Why the rest is missing: its files cannot be read.
+    pub(crate) problem: Option<String>,
+}
+
+/// The teams under the config root, and how many more there are than were read.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Overview {
+    pub(crate) teams: Vec<TeamGlance>,
+    pub(crate) more: usize,
+}
+
+/// The first `most` teams. Never fails: a team that cannot be read carries its problem.
+pub(crate) fn overview(ctx: &Context, most: usize) -> Overview {
+    let mut names = ctx.store.teams().unwrap_or_default();
+    let more = names.len().saturating_sub(most);
+    names.truncate(most);
+    Overview { teams: names.into_iter().map(|name| glance(ctx, name)).collect(), more }
+}
+
+fn glance(ctx: &Context, name: TeamName) -> TeamGlance {
+    let read = || -> Result<(usize, Option<LeadSeen>), OpsError> {
+        let team = ctx.store.team(&name)?;
+        Ok((team.team()?.teammates().count(), ps::lead(&team)?))
+    };
+    match read() {
+        Ok((members, lead)) => TeamGlance { name, members, lead, problem: None },
+        Err(e) => TeamGlance { name, members: 0, lead: None, problem: Some(e.to_string()) },
+    }
 }
 
 /// Finishes a deletion of this team that was cut short; whether there was one.

@@ -12,8 +12,8 @@ use crate::sys::lock::LockError;
 /// Why the store could not do what was asked. Nothing was half done.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum StoreError {
-    #[error("team `{name}` does not exist")]
-    NoSuchTeam { name: TeamName, known: Vec<TeamName> },
+    #[error("team `{}` does not exist", name.escape_debug())]
+    NoSuchTeam { name: String, known: Vec<TeamName> },
     #[error("team `{name}` already exists")]
     TeamTaken { name: TeamName },
     #[error("team `{team}` has no member `{name}`")]

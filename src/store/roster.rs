@@ -30,7 +30,7 @@ impl TeamStore {
     ) -> Result<T, StoreError> {
         document::change(&self.roster_place(), |found| {
             let Some(Value::Object(mut file)) = found else {
-                return Err(StoreError::NoSuchTeam { name: self.name.clone(), known: Vec::new() });
+                return Err(StoreError::NoSuchTeam { name: self.name.to_string(), known: Vec::new() });
             };
             fs::sweep_temporary(&self.layout.last_team_file());
             let answer = edit(&mut Roster { team: &self.name, file: &mut file })?;

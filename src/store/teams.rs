@@ -96,7 +96,20 @@ impl Store {
         if fs::exists(&team.layout.team_file()) {
             return Ok(team);
         }
-        Err(StoreError::NoSuchTeam { name: name.clone(), known: self.teams()? })
+        Err(StoreError::NoSuchTeam { name: name.to_string(), known: self.teams()? })
+    }
+
+    /// The team that `given` names exactly: its directory's name, or the name in its team file.
+    ///
+    /// # Errors
+    /// The names are those of no team. A directory's name passes whether there is such a team or not.
+    pub(crate) fn find(&self, given: &str) -> Result<TeamName, StoreError> {
+        let name = TeamName::existing(given)?;
+        let stored = || self.open(&name).team().is_ok_and(|team| team.name == given);
+        if name.as_str() == given || stored() {
+            return Ok(name);
+        }
+        Err(StoreError::NoSuchTeam { name: given.to_owned(), known: self.teams()? })
     }
 
     /// Makes a team: all its directories and its files, complete before its team file appears.
@@ -224,7 +237,7 @@ impl TeamStore {
     pub(crate) fn team(&self) -> Result<Team, StoreError> {
         match document::read(&self.roster_place())? {
             Some(Value::Object(file)) => Ok(Team::read(&file)),
-            Some(_) | None => Err(StoreError::NoSuchTeam { name: self.name.clone(), known: Vec::new() }),
+            Some(_) | None => Err(StoreError::NoSuchTeam { name: self.name.to_string(), known: Vec::new() }),
         }
     }
 

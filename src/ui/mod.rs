@@ -3,6 +3,7 @@
 
 mod doctor;
 mod explain;
+mod home;
 mod life;
 mod live;
 mod logs;
@@ -24,6 +25,7 @@ mod worktrees;
 
 pub(crate) use doctor::doctor;
 pub(crate) use explain::explain;
+pub(crate) use home::home;
 pub(crate) use logs::log_line;
 pub(crate) use mail::letter;
 pub(crate) use paint::Paint;

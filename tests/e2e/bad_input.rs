@@ -113,6 +113,6 @@ fn usage_errors_are_exit_2_in_both_forms() {
     let stage = Stage::new();
     assert!(stage.phalanx(&["frobnicate"]).expect(2).stderr.contains("frobnicate"));
     assert_eq!(stage.phalanx(&["--json", "send"]).expect(2).json()["error"]["kind"], json!("usage"));
-    stage.phalanx(&["status"]).expect(2);
+    stage.phalanx(&["status"]).expect(3);
     stage.phalanx(&["status", "-t", "nope"]).expect(3);
 }

@@ -250,7 +250,7 @@ fn join(
         let mut joined = Vec::new();
         for (draft, member) in drafts.iter().zip(members) {
             joined.push(fill(common, draft, member, &known, backend, terms.until).map_err(|e| {
-                let nothing = StoreError::NoSuchTeam { name: team.name().clone(), known: Vec::new() };
+                let nothing = StoreError::NoSuchTeam { name: team.name().to_string(), known: Vec::new() };
                 fault = Some(e);
                 nothing
             })?);

@@ -1,0 +1,67 @@
+//! The command line of the short verbs: `init`, `ls`, `rm`, `kill`, `restart`.
+
+use std::path::PathBuf;
+
+use clap::Args;
+
+use super::args::Shutdown;
+
+/// Write a commented manifest that runs as it is.
+///
+/// Its team is named after the current directory. An existing file is never overwritten: exit code 4.
+#[derive(Debug, Args)]
+#[command(after_help = "Example:\n  phalanx init && phalanx up team.toml")]
+pub(super) struct Init {
+    /// The file to create.
+    #[arg(default_value = "team.toml")]
+    pub(super) file: PathBuf,
+}
+
+/// Delete a team, as `team delete` does.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  phalanx rm demo\n  phalanx rm demo --force\n\n\
+    A team with live members is refused; `phalanx down` asks them to stop first.")]
+pub(super) struct Rm {
+    /// The team.
+    #[arg(value_name = "TEAM")]
+    pub(super) team: String,
+    /// Kill its members first, without asking.
+    #[arg(long)]
+    pub(super) force: bool,
+}
+
+/// Kill members without asking, as `shutdown --force` does.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  phalanx kill ada\n  phalanx kill --all")]
+pub(super) struct Kill {
+    /// The members to kill.
+    #[arg(required_unless_present = "all", conflicts_with = "all", value_name = "NAME")]
+    pub(super) names: Vec<String>,
+    /// Kill all members.
+    #[arg(long)]
+    pub(super) all: bool,
+}
+
+impl From<Kill> for Shutdown {
+    fn from(Kill { names, all }: Kill) -> Shutdown {
+        Shutdown { names, all, reason: None, deadline: 30, force: true, no_wait: false }
+    }
+}
+
+/// Stop members and start them again with the same role, model, directory and command line.
+///
+/// A running member is asked to stop first, as by `shutdown`; one that has ended is started as by `resume`.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  phalanx restart ada\n  phalanx restart ada ben --force\n\n\
+    Exits with 4 if a member refuses to stop; nothing is restarted then.")]
+pub(super) struct Restart {
+    /// The members to restart.
+    #[arg(required = true, value_name = "NAME")]
+    pub(super) names: Vec<String>,
+    /// Seconds to wait for a member to stop.
+    #[arg(long, value_name = "S", default_value_t = 30)]
+    pub(super) deadline: u64,
+    /// Kill them without asking.
+    #[arg(long)]
+    pub(super) force: bool,
+}

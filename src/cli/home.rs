@@ -1,0 +1,87 @@
+//! `phalanx` without a verb: what the program is, the teams that exist, and the next commands to type.
+
+use serde_json::json;
+
+use super::Done;
+use super::fail::Exit;
+use super::out::Out;
+use super::setup::Setup;
+use crate::ops::team::{Overview, TeamGlance};
+use crate::sys::fs;
+use crate::{ops, ui};
+
+/// The manifest that `init` writes and that a directory is expected to have.
+pub(super) const MANIFEST: &str = "team.toml";
+/// More teams are counted, not read: this page must never be slow.
+const SHOWN: usize = 10;
+
+/// Shows the page; without a setup (no home directory) the page of a machine without teams.
+pub(super) fn home(setup: Option<&Setup>, out: &Out) -> Done {
+    let overview = setup.map(|setup| ops::team::overview(&setup.ctx, SHOWN)).unwrap_or_default();
+    let steps = steps(&overview, setup.is_some_and(|setup| fs::exists(&setup.ctx.caller.cwd.join(MANIFEST))));
+    let commands: Vec<&str> = steps.iter().map(|step| step.0.as_str()).collect();
+    let document = json!({ "teams": overview.teams, "more": overview.more, "next": commands });
+    out.give(&document, || ui::home(&overview, &steps, out.paint))?;
+    Ok(Exit::DONE)
+}
+
+/// The next commands and what each does.
+fn steps(overview: &Overview, has_manifest: bool) -> Vec<(String, &'static str)> {
+    let step = |command: String, what: &'static str| (command, what);
+    let readable = |team: &&TeamGlance| team.problem.is_none();
+    let Some(team) = overview.teams.iter().find(readable) else {
+        let manifest = match has_manifest {
+            true => step(format!("phalanx up {MANIFEST}"), "run the team of this directory"),
+            false => step("phalanx init".to_owned(), "write team.toml, a commented manifest that runs"),
+        };
+        let second = match has_manifest {
+            true => step("phalanx init FILE".to_owned(), "write another manifest"),
+            false => step(format!("phalanx up {MANIFEST}"), "run a team from a manifest, to the end"),
+        };
+        let third = step("phalanx team create NAME".to_owned(), "or build a team by hand");
+        return vec![manifest, second, third];
+    };
+    let name = &team.name;
+    let first = match team.lead.as_ref().is_some_and(|lead| lead.alive == ops::ps::Life::Dead) {
+        true => step(format!("phalanx adopt -t {name}"), "take over the team, whose lead has died"),
+        false => step(format!("phalanx status -t {name}"), "show its members and tasks"),
+    };
+    let second = match team.members {
+        0 => step(format!("phalanx spawn NAME -t {name}"), "add a member"),
+        _ => step(format!("phalanx attach -t {name}"), "bring its screens to this terminal"),
+    };
+    let third = step(format!("phalanx down -t {name}"), "stop its members and delete it");
+    vec![first, second, third]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::id::TeamName;
+    use crate::ops::ps::{LeadSeen, Life};
+
+    fn team(members: usize, lead: Option<Life>) -> TeamGlance {
+        let lead = lead.map(|alive| LeadSeen { pid: 7, alive, program: "phalanx", since: String::new() });
+        TeamGlance { name: TeamName::new("demo").expect("name"), members, lead, problem: None }
+    }
+
+    fn commands(teams: Vec<TeamGlance>, has_manifest: bool) -> Vec<String> {
+        let steps = steps(&Overview { teams, more: 0 }, has_manifest);
+        steps.into_iter().map(|(command, _)| command.replace("phalanx ", "")).collect()
+    }
+
+    #[test]
+    fn next_steps_follow_from_what_exists() {
+        assert_eq!(commands(vec![], false), ["init", "up team.toml", "team create NAME"]);
+        assert_eq!(commands(vec![], true), ["up team.toml", "init FILE", "team create NAME"]);
+        assert_eq!(
+            commands(vec![team(0, None)], false),
+            ["status -t demo", "spawn NAME -t demo", "down -t demo"]
+        );
+        let led = commands(vec![team(2, Some(Life::Alive))], true);
+        assert_eq!(led, ["status -t demo", "attach -t demo", "down -t demo"]);
+        assert_eq!(commands(vec![team(2, Some(Life::Dead))], false)[0], "adopt -t demo");
+        let broken = TeamGlance { problem: Some("torn".to_owned()), ..team(0, None) };
+        assert_eq!(commands(vec![broken], false)[0], "init");
+    }
+}

@@ -1,0 +1,103 @@
+//! `init`: writes a commented manifest that runs as it is.
+
+use serde_json::json;
+
+use super::Done;
+use super::args_short::Init;
+use super::fail::{Class, Exit, Failure, chain};
+use super::out::Out;
+use crate::model::id::allowed_name;
+use crate::sys::{env, fs};
+
+/// The name of the team where the directory's own cannot be one.
+const FALLBACK: &str = "my-team";
+
+pub(super) fn init(out: &Out, args: &Init) -> Done {
+    let cwd = env::current_dir()?;
+    let directory = cwd.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
+    let team = allowed_name(&directory).map_or(FALLBACK.to_owned(), |name| name.to_lowercase());
+    let shown = args.file.display().to_string();
+    let words = [shown.as_str()];
+    let quoted = shlex::try_join(words).unwrap_or_else(|_| shown.clone());
+    let next = format!("phalanx up {quoted}");
+    let made = fs::create_new(&cwd.join(&args.file), manifest(&team, &next).as_bytes())
+        .map_err(|e| Failure::new(Class::Failed, chain(&e), None))?;
+    if !made {
+        let hint = format!("run it with `{next}`, or choose another name: `phalanx init FILE`");
+        return Err(Failure::new(Class::Refused, format!("{shown} exists already"), Some(hint)));
+    }
+    let document = json!({ "file": shown, "team_name": team, "next": next });
+    out.give(&document, || format!("created {shown}; run it with `{next}`"))?;
+    Ok(Exit::DONE)
+}
+
+/// Workers and tasks that work in any directory, and what a reader will want to change first.
+fn manifest(team: &str, next: &str) -> String {
+    format!(
+        r#"# A team for phalanx. It runs as it is:
+#
+#     {next}
+#
+# Relative paths start in the directory in which `up` is run.
+# docs/manifest.md explains every key.
+
+[team]
+name = "{team}"
+description = "three tasks for two workers"
+# The team ends when no task is left to do. With "manual" it stays until `phalanx down`.
+finish = "tasks-done"
+
+# Members. Without a `profile` a member is a worker: it runs the commands of tasks.
+[[member]]
+name = "ann"
+
+[[member]]
+name = "ben"
+
+# A member can also be an agent. `phalanx profile list` shows the programs that are known.
+#
+# [[member]]
+# name = "cleo"
+# profile = "claude"
+# prompt = "Read the files of this directory and send a summary to team-lead."
+
+# Tasks. Each has a key of its own, a subject, and for workers a command.
+# `run` is a program and its arguments; no shell is between.
+[[task]]
+key = "files"
+subject = "List the files of this directory"
+run = ["ls", "-la"]
+
+[[task]]
+key = "space"
+subject = "Show the free disk space"
+run = ["df", "-h", "."]
+
+# Runs when the tasks named in `after` are completed.
+[[task]]
+key = "done"
+subject = "Print the date"
+run = ["date"]
+after = ["files", "space"]
+"#
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::manifest::Manifest;
+
+    #[test]
+    fn the_manifest_is_valid_also_with_its_agent() {
+        let text = manifest("demo", "phalanx up team.toml");
+        let plain = Manifest::parse(&text).expect("valid");
+        assert_eq!((plain.team.name.as_str(), plain.tasks.len()), ("demo", 3));
+        let lines = text.lines().map(|line| match line.strip_prefix("# ") {
+            Some(key) if key.starts_with("[[") || key.contains(" = ") => key,
+            _ => line,
+        });
+        let with_agent = Manifest::parse(&lines.collect::<Vec<_>>().join("\n")).expect("valid");
+        assert_eq!(with_agent.members.len(), 3);
+    }
+}

@@ -1,0 +1,111 @@
+//! The way in: `phalanx` alone, `init`, the verbs that people type by habit.
+
+use std::fs;
+
+use serde_json::json;
+
+use crate::harness::Stage;
+
+#[test]
+fn phalanx_alone_shows_the_next_steps_and_the_teams() {
+    let stage = Stage::without_tmux();
+    let page = stage.phalanx(&[]).expect(0);
+    assert!(page.stdout.contains("phalanx init") && page.stderr.is_empty(), "{page:?}");
+    stage.phalanx(&["team", "create", "demo"]).expect(0);
+    stage.phalanx(&["spawn", "ann"]).expect(0);
+    let page = stage.phalanx(&[]).expect(0);
+    let next = ["phalanx status -t demo", "phalanx attach -t demo", "phalanx down -t demo"];
+    for words in next {
+        assert!(page.stdout.contains(words), "{page:?}");
+    }
+    assert!(page.stdout.lines().all(|line| line.chars().count() < 80), "{page:?}");
+    let document = stage.phalanx(&["--json"]).expect(0).json();
+    assert_eq!(document["next"], json!(next));
+    assert_eq!(document["teams"][0], json!({ "name": "demo", "members": 1, "lead": null, "problem": null }));
+    stage.phalanx(&["down"]).expect(0);
+}
+
+#[test]
+fn phalanx_alone_survives_a_broken_team_and_no_home() {
+    let stage = Stage::without_tmux();
+    let dir = stage.root().join("teams/broken");
+    fs::create_dir_all(&dir).expect("dir");
+    fs::write(dir.join("config.json"), "{ torn").expect("file");
+    let page = stage.phalanx(&[]).expect(0);
+    assert!(page.stdout.contains("broken") && page.stdout.contains("phalanx doctor"), "{page:?}");
+    let mut command = stage.command(crate::harness::binary());
+    command.env_remove("PHALANX_CONFIG_DIR").env("HOME", stage.at("no-home"));
+    assert!(command.output().expect("phalanx runs").status.success());
+}
+
+#[test]
+fn init_writes_a_manifest_that_runs_and_keeps_it() {
+    let stage = Stage::new();
+    let work = stage.at("work/My Site!");
+    fs::create_dir(&work).expect("dir");
+    let phalanx = |args: &[&str]| {
+        let mut command = stage.command(crate::harness::binary());
+        crate::harness::Run::from(command.current_dir(&work).args(args).output().expect("phalanx runs"))
+    };
+    let made = phalanx(&["--json", "init"]).expect(0).json();
+    let expected = json!({ "file": "team.toml", "team_name": "my-site", "next": "phalanx up team.toml" });
+    assert_eq!(made, expected);
+    let written = fs::read_to_string(work.join("team.toml")).expect("a manifest");
+    let again = phalanx(&["--json", "init"]).expect(4);
+    assert!(again.json()["error"]["hint"].as_str().is_some_and(|hint| hint.contains("phalanx up team.toml")));
+    assert_eq!(fs::read_to_string(work.join("team.toml")).expect("kept"), written);
+    phalanx(&["init", "other.toml"]).expect(0);
+    let page = phalanx(&[]).expect(0);
+    assert!(page.stdout.contains("phalanx up team.toml"), "{page:?}");
+    let report = phalanx(&["--json", "up", "team.toml", "--backend", "pty"]).expect(0).json();
+    assert_eq!((report["team"].as_str(), report["success"].as_bool()), (Some("my-site"), Some(true)));
+    stage.assert_clean();
+}
+
+#[test]
+fn verbs_that_people_type_by_habit_do_what_they_mean() {
+    let stage = Stage::without_tmux();
+    let manifest =
+        stage.file("t.toml", "[team]\nname = \"t\"\n[[task]]\nkey = \"a\"\nsubject = \"a\"\nrun = [\"true\"]\n[[member]]\nname = \"x\"\n");
+    stage.phalanx(&["run", &manifest]).expect(0);
+    stage.phalanx(&["team", "create", "demo"]).expect(0);
+    stage.phalanx(&["spawn", "ann"]).expect(0);
+    stage.phalanx(&["spawn", "ben"]).expect(0);
+    assert!(stage.phalanx(&["ls"]).expect(0).stdout.contains("demo"));
+    assert!(stage.phalanx(&["ps"]).expect(0).stdout.contains("demo"));
+    let stopped = stage.phalanx(&["--json", "stop", "ann"]).expect(0).json();
+    assert_eq!(stopped[0]["outcome"], json!("closed"));
+    let killed = stage.phalanx(&["--json", "kill", "ben"]).expect(0).json();
+    assert_eq!(killed[0]["outcome"], json!("forced"));
+    stage.phalanx(&["restart", "ann"]).expect(0);
+    stage.phalanx(&["rm", "demo"]).expect(4);
+    let removed = stage.phalanx(&["--json", "rm", "demo", "--force"]).expect(0).json();
+    assert_eq!(removed["team_name"], json!("demo"));
+    let version = stage.phalanx(&["--json", "version"]).expect(0).json();
+    let shown = stage.phalanx(&["--version"]).expect(0).stdout;
+    assert_eq!(shown.trim(), format!("phalanx {}", version["version"].as_str().expect("a version")));
+    assert_eq!(stage.phalanx(&["version"]).expect(0).stdout, shown);
+    stage.assert_clean();
+}
+
+#[test]
+fn restart_gives_a_member_a_new_process_and_its_old_order() {
+    let stage = Stage::without_tmux();
+    stage.phalanx(&["team", "create", "demo"]).expect(0);
+    let before = stage.phalanx(&["--json", "spawn", "ann", "--", "sleep", "600"]).expect(0).json();
+    let after = stage.phalanx(&["--json", "restart", "ann"]).expect(0).json();
+    assert_ne!(after[0]["started"]["pid"], before["pid"]);
+    let running = stage.processes();
+    assert_eq!(running.iter().filter(|line| line.contains("sleep 600")).count(), 1, "{running:?}");
+    stage.phalanx(&["restart", "nobody"]).expect(3);
+    stage.phalanx(&["down", "--force"]).expect(0);
+    stage.assert_clean();
+}
+
+#[test]
+fn an_unknown_verb_suggests_the_nearest_one() {
+    let stage = Stage::without_tmux();
+    let error = stage.phalanx(&["--json", "spwan"]).expect(2).json();
+    assert_eq!(error["error"]["message"], json!("there is no verb `spwan`"));
+    assert_eq!(error["error"]["hint"], json!("did you mean `spawn`?"));
+}
