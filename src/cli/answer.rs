@@ -36,7 +36,7 @@ fn part(setup: &Setup, team: &Team, id: &RequestId, args: args_answer::Answer) -
         return Err(Failure::usage(format!("`{id}` asks to shut down"), hint));
     }
     let answered = ops::answer::answer(&setup.ctx, team, id, verdict(args)?)?;
-    setup.out.give(&answered, || answered.message.clone())?;
+    setup.out.confirm(&answered, || answered.message.clone())?;
     Ok(Exit::DONE)
 }
 
@@ -58,7 +58,7 @@ fn decide(setup: &Setup, team: &Team, id: &RequestId, args: args_answer::Answer)
         "request_id": question.id, "kind": question.kind, "from": question.from, "state": question.state(),
         "typed": typed, "added": added,
     });
-    setup.out.give(&document, || {
+    setup.out.outcome(&document, matches!(typed, None | Some(Typed::Taken)), || {
         let typed = typed.map(|typed| format!(": {}", typed.describe())).unwrap_or_default();
         let mut lines = vec![format!("{}: {}{typed}", question.from, question.state())];
         lines.extend(

@@ -195,8 +195,20 @@ pub(super) fn chain(error: &dyn Error) -> String {
     whole
 }
 
+/// The limit of the user or the machine that the system's words speak of.
+pub(super) fn exhausted(words: &str) -> Option<&'static str> {
+    let limits = [
+        ("Resource temporarily unavailable", "no more processes are allowed (see `ulimit -u`)"),
+        ("Too many open files", "no more open files are allowed (see `ulimit -n`)"),
+    ];
+    limits.into_iter().find(|(said, _)| words.contains(said)).map(|(_, limit)| limit)
+}
+
 /// The system's words in our form: `No such file or directory (os error 2)` is `no such file or directory`.
 pub(super) fn plain_words(words: &str) -> String {
+    if let Some(limit) = exhausted(words) {
+        return limit.to_owned();
+    }
     let words = words.split_once(" (os error ").map_or(words, |(before, _)| before);
     let mut chars = words.chars();
     match (chars.next(), chars.next()) {
@@ -241,7 +253,13 @@ mod tests {
             (StoreError::Refused(Refusal::TaskNotFound(TaskId(1))).into(), 3),
             (StoreError::TeamTaken { name: team() }.into(), 4),
             (StoreError::Refused(Refusal::Blocked { id: TaskId(2), by: vec![TaskId(1)] }).into(), 4),
-            (OpsError::Deadline { what: "not idle: bob".to_owned(), seconds: 3 }, 5),
+            (
+                OpsError::Deadline {
+                    what: "not idle: bob".to_owned(),
+                    limit: std::time::Duration::from_secs(3),
+                },
+                5,
+            ),
             (
                 OpsError::BackendUnavailable {
                     backend: crate::model::settings::BackendChoice::Tmux,
@@ -278,6 +296,8 @@ mod tests {
         let error = FsError::Io { op: "read", path: "/x".into(), source };
         assert_eq!(chain(&error), "cannot read /x: no such file or directory");
         assert_eq!(plain_words("TOML is"), "TOML is");
+        let limit = io::Error::from_raw_os_error(24);
+        assert_eq!(plain_words(&limit.to_string()), "no more open files are allowed (see `ulimit -n`)");
         assert_eq!(Failure::from(io::Error::from(io::ErrorKind::BrokenPipe)), Failure::OutputClosed);
     }
 }

@@ -13,7 +13,7 @@ pub(super) fn focus(setup: &Setup, args: &args::Named) -> Done {
     let (team, name) = setup.member(&args.name)?;
     let pane = ops::focus::focus(&setup.ctx, &team, &name)?;
     let document = json!({ "name": name.as_str(), "pane": pane });
-    setup.out.give(&document, || text::line(&format!("{name} is in front: pane {pane}")))?;
+    setup.out.confirm(&document, || text::line(&format!("{name} is in front: pane {pane}")))?;
     Ok(Exit::DONE)
 }
 
@@ -33,6 +33,6 @@ fn turn(setup: &Setup, args: &args::Named, sight: Sight) -> Done {
         let already = if turned.changed { "" } else { " already" };
         text::line(&format!("{} is {state}{already}: pane {}", turned.name, turned.pane))
     };
-    setup.out.give(&turned, words)?;
+    setup.out.confirm(&turned, words)?;
     Ok(Exit::DONE)
 }

@@ -31,6 +31,9 @@ struct Reader {
 }
 
 pub(super) fn inbox(setup: &Setup, args: &args::Inbox) -> Done {
+    if setup.out.json && args.format.is_some_and(|format| format != Format::Json) {
+        return Err(Failure::usage("`--json` and `--format` name different forms", "leave one of them out"));
+    }
     let (team, mut named) = setup.members(args.name.as_slice())?;
     let owner = named.pop().unwrap_or_else(|| setup.ctx.speaker.clone());
     let afterwards = afterwards(args, owner == setup.ctx.speaker);
@@ -111,7 +114,7 @@ impl Reader {
         let messages = look(&self.team, &self.owner, true)?;
         let removed = settle(&self.team, &self.owner, messages, Afterwards::Remove)?;
         let entries: Vec<_> = removed.iter().map(Envelope::to_entry).collect();
-        self.out.give(&entries, || format!("removed {} messages of {}", entries.len(), self.owner))?;
+        self.out.confirm(&entries, || format!("removed {} messages of {}", entries.len(), self.owner))?;
         Ok(Exit::DONE)
     }
 

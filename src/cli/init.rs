@@ -27,7 +27,7 @@ pub(super) fn init(out: &Out, args: &Init) -> Done {
         return Err(Failure::new(Class::Refused, format!("{shown} exists already"), Some(hint)));
     }
     let document = json!({ "file": shown, "team_name": team, "next": next });
-    out.give(&document, || format!("created {shown}; run it with `{next}`"))?;
+    out.confirm(&document, || format!("created {shown}; run it with `{next}`"))?;
     Ok(Exit::DONE)
 }
 

@@ -18,7 +18,7 @@ pub(super) fn type_text(setup: &Setup, args: &Type) -> Done {
     let typed = ops::input::type_text(&setup.ctx, &team, &name, text, args.enter)?;
     let unit = if typed == 1 { "byte" } else { "bytes" };
     let enter = if args.enter { " and Enter" } else { "" };
-    setup.out.give(&json!({ "name": name, "typed": typed }), || {
+    setup.out.confirm(&json!({ "name": name, "typed": typed }), || {
         format!("typed {typed} {unit}{enter} into the terminal of {name}")
     })?;
     Ok(Exit::DONE)
@@ -29,7 +29,7 @@ pub(super) fn keys(setup: &Setup, args: &Keys) -> Done {
     let count = args.keys.len();
     ops::input::press(&setup.ctx, &team, &name, args.keys.clone())?;
     let unit = if count == 1 { "key" } else { "keys" };
-    setup.out.give(&json!({ "name": name, "keys": count }), || {
+    setup.out.confirm(&json!({ "name": name, "keys": count }), || {
         format!("pressed {count} {unit} in the terminal of {name}")
     })?;
     Ok(Exit::DONE)

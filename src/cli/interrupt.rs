@@ -1,6 +1,10 @@
 //! Work that may take long, and a person who may not want to wait for its end.
 
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+use std::thread;
+
 use tokio::runtime::{Builder, Runtime};
+use tokio::sync::oneshot;
 
 use super::fail::{Class, Failure};
 use crate::sys::signal::Signals;
@@ -29,15 +33,17 @@ pub(super) fn breakable<T: Send + 'static>(
     result
 }
 
-/// Runs blocking work beside the loop; a panic in it goes on here.
+/// Runs blocking work on a thread beside the loop; a panic in it goes on here. The runtime cannot be
+/// asked for the thread: it panics if the system refuses one.
 pub(super) async fn aside<T: Send + 'static>(
     work: impl FnOnce() -> Result<T, Failure> + Send + 'static,
 ) -> Result<T, Failure> {
-    match tokio::task::spawn_blocking(work).await {
-        Ok(done) => done,
-        Err(e) => match e.try_into_panic() {
-            Ok(panic) => std::panic::resume_unwind(panic),
-            Err(e) => Err(Failure::new(Class::Internal, e.to_string(), None)),
-        },
+    let (sender, result) = oneshot::channel();
+    let work = move || drop(sender.send(catch_unwind(AssertUnwindSafe(work))));
+    thread::Builder::new().name("work".to_owned()).spawn(work)?;
+    match result.await {
+        Ok(Ok(done)) => done,
+        Ok(Err(panic)) => resume_unwind(panic),
+        Err(e) => Err(Failure::new(Class::Internal, e.to_string(), None)),
     }
 }

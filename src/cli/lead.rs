@@ -56,7 +56,7 @@ fn go(setup: &Setup, team: &Team, may_be_led: MayBeLed, verb: &str, how: &Leadin
         let document = json!({ "team_name": team.name().as_str(), "lead_pid": pid });
         setup
             .out
-            .give(&document, || format!("process {pid} leads team {} in the background", team.name()))?;
+            .confirm(&document, || format!("process {pid} leads team {} in the background", team.name()))?;
         return Ok(Exit::DONE);
     }
     let runtime = interrupt::runtime()?;
@@ -79,12 +79,17 @@ pub(super) fn told(setup: &Setup, team: &Team, conclusion: &Conclusion) -> Done 
     match conclusion.end {
         End::TeamGone => {
             setup.out.say(&format!("team {} was deleted: nothing is left to lead", team.name()));
+            if setup.out.json {
+                setup.out.document(&json!({ "team_name": team.name().as_str(), "lead_pid": null }))?;
+            }
             Ok(Exit::DONE)
         }
         End::Left => {
             let document = json!({ "team_name": team.name().as_str(), "lead_pid": null });
             let again = format!("lead it again with `phalanx adopt -t {}`", team.name());
-            setup.out.give(&document, || format!("team {} runs on without a lead; {again}", team.name()))?;
+            setup
+                .out
+                .confirm(&document, || format!("team {} runs on without a lead; {again}", team.name()))?;
             Ok(Exit::DONE)
         }
         End::TasksOver | End::Stopped | End::Carried => tell(&setup.out, team, conclusion),
@@ -103,7 +108,7 @@ fn meaning(policy: OnExit) -> &'static str {
 pub(super) fn tell(out: &Out, team: &Team, conclusion: &Conclusion) -> Done {
     let success = conclusion.report.as_ref().is_some_and(|report| report.success);
     if let Some(report) = &conclusion.report {
-        out.give(report, || ui::report(report, out.paint))?;
+        out.outcome(report, success, || ui::report(report, out.paint))?;
     }
     if let Some(Failure::Told(told)) = &conclusion.left {
         out.complain(told);

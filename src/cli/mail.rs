@@ -10,7 +10,7 @@ pub(super) fn send(setup: &Setup, args: &args_send::Send) -> Done {
     let (team, to) = setup.member(&args.to)?;
     let text = text(args.text.as_deref())?;
     let sent = ops::send::send(&setup.ctx, &team, &to, &text, args.summary.as_deref(), args.urgent)?;
-    setup.out.give(&sent, || sent.message.clone())?;
+    setup.out.confirm(&sent, || sent.message.clone())?;
     Ok(Exit::DONE)
 }
 
@@ -18,7 +18,7 @@ pub(super) fn broadcast(setup: &Setup, args: &args::Broadcast) -> Done {
     let team = setup.team()?;
     let text = text(args.text.as_deref())?;
     let sent = ops::send::broadcast(&setup.ctx, &team, &text, args.summary.as_deref())?;
-    setup.out.give(&sent, || match sent.recipients.as_slice() {
+    setup.out.confirm(&sent, || match sent.recipients.as_slice() {
         [] => "there is nobody who reads mail".to_owned(),
         some => format!("{}: {}", sent.message, some.join(", ")),
     })?;

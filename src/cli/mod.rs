@@ -59,7 +59,7 @@ use std::process::ExitCode;
 use clap::Parser;
 
 use args::{Cli, TeamVerb, Verb};
-use fail::{Class, Exit, Failure};
+use fail::{Exit, Failure};
 use out::Out;
 use setup::Setup;
 
@@ -79,8 +79,9 @@ pub(crate) fn run() -> ExitCode {
     let exit = match catch_unwind(AssertUnwindSafe(|| start(args, json))) {
         Ok(exit) => exit,
         Err(_) => {
-            let _ = json.then(|| Out::new(true, true, false, out::Color::Never).document(&crash::document()));
-            Exit::of(Class::Internal)
+            let told = crash::last();
+            let _ = json.then(|| Out::new(true, true, false, out::Color::Never).document(&told.document()));
+            Exit::of(told.class)
         }
     };
     ExitCode::from(exit.0)
@@ -119,7 +120,9 @@ fn start(args: Vec<OsString>, json: bool) -> Exit {
         Some(Verb::Completions { shell }) => manual::completions(&out, shell),
         Some(Verb::Man { words }) => manual::man(&out, &words),
         Some(Verb::Version) => manual::version(&out),
-        Some(verb) => setup().and_then(|setup| perform(&setup, verb)),
+        Some(verb) => {
+            setup().and_then(|setup| perform(&setup, verb).map_err(|failure| setup.unless_gone(failure)))
+        }
     };
     match done {
         Ok(exit) => exit,

@@ -69,6 +69,25 @@ impl Out {
         if self.json { self.document(item) } else { self.data(&words()) }
     }
 
+    /// Reports that a verb did what was asked: the document with `--json`, else the words unless `--quiet`.
+    pub(super) fn confirm(
+        &self,
+        item: &impl Serialize,
+        words: impl FnOnce() -> String,
+    ) -> Result<(), Failure> {
+        self.outcome(item, true, words)
+    }
+
+    /// Like [`Out::confirm`], of a verb that may have failed in part: what failed is shown also with `--quiet`.
+    pub(super) fn outcome(
+        &self,
+        item: &impl Serialize,
+        good: bool,
+        words: impl FnOnce() -> String,
+    ) -> Result<(), Failure> {
+        if good && self.quiet && !self.json { Ok(()) } else { self.give(item, words) }
+    }
+
     /// Says something to whoever watches; not with `--quiet`.
     pub(super) fn say(&self, words: &str) {
         if !self.quiet {

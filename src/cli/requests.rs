@@ -44,7 +44,7 @@ pub(super) fn mode(setup: &Setup, args: &SetMode) -> Done {
     })?;
     let (team, names) = setup.members(given.map_or(&[], std::slice::from_ref))?;
     let asked = ops::modes::set(&setup.ctx, &team, names.first(), mode)?;
-    setup.out.give(&asked, || {
+    setup.out.confirm(&asked, || {
         let line =
             |one: &ops::modes::Asked| format!("{} was asked to work in mode {}", one.name, one.mode.as_str());
         asked.iter().map(line).collect::<Vec<_>>().join("\n")
@@ -69,7 +69,7 @@ pub(super) fn rules(setup: &Setup, args: &Rules) -> Done {
             .out
             .say("programs ask on, and phalanx answers them: the same tool is denied or asked elsewhere");
     }
-    setup.out.give(&changed, || match (changed.added.len(), told.as_str()) {
+    setup.out.confirm(&changed, || match (changed.added.len(), told.as_str()) {
         (0, _) => "nothing new".to_owned(),
         (n, "") => format!("{n} added to {}", list.as_str()),
         (n, told) => format!("{n} added to {}; told: {told}", list.as_str()),
@@ -85,6 +85,6 @@ fn remove_rules(setup: &Setup, team: &Team, list: List, rules: &[Rule]) -> Done 
             "what their programs were told before they keep until they are started again: {names}"
         ));
     }
-    setup.out.give(&done, || format!("{} taken out of {}", done.removed.len(), list.as_str()))?;
+    setup.out.confirm(&done, || format!("{} taken out of {}", done.removed.len(), list.as_str()))?;
     Ok(Exit::DONE)
 }

@@ -44,7 +44,7 @@ fn start_again(
 ) -> Done {
     let all = ops::resume::orders(&setup.ctx, team, names, session)?;
     if all.is_empty() {
-        setup.out.give(&json!([]), || "nobody is to be started again".to_owned())?;
+        setup.out.confirm(&json!([]), || "nobody is to be started again".to_owned())?;
         return Ok(Exit::DONE);
     }
     let terms = Terms { backend: None, until: StartedWhen::Ready, deadline, unique: false, layout: None };
@@ -68,7 +68,7 @@ fn start_again(
         });
         rows.push(json!({ "name": name, "started": result.ok(), "problem": problem, "session": session }));
     }
-    setup.out.give(&rows, || lines.join("\n"))?;
+    setup.out.outcome(&rows, worst.is_none(), || lines.join("\n"))?;
     let interrupted = interrupted.then_some(Class::Interrupted);
     Ok(interrupted.or(worst).map_or(Exit::DONE, Exit::of))
 }

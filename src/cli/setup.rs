@@ -2,14 +2,15 @@
 
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
 
 use super::args::Global;
-use super::fail::{Class, Failure};
+use super::fail::{Class, Exit, Failure, chain};
 use super::out::Out;
 use crate::model::id::{MemberName, TeamName};
 use crate::ops::{self, Caller, Context, Store, Team};
 use crate::store::StoreError;
-use crate::sys::env;
+use crate::sys::{env, fs};
 
 /// All that a verb needs beside its own options.
 pub(super) struct Setup {
@@ -17,15 +18,29 @@ pub(super) struct Setup {
     pub(super) out: Out,
     /// The teams that `--team` and `--as NAME@TEAM` name.
     asked: Vec<String>,
+    /// The team that the verb has opened.
+    opened: OnceLock<Team>,
 }
 
 impl Setup {
     pub(super) fn new(global: &Global, out: Out) -> Result<Setup, Failure> {
         let caller = Caller { env: env::vars(), cwd: env::current_dir()?, exe: env::current_exe()? };
-        let root = root(global.config_dir.as_deref(), &caller, env::home_dir())?;
+        let root = real_root(root(global.config_dir.as_deref(), &caller, env::home_dir())?)?;
         let (speaker, speakers_team) = speaker(global.speaker.as_deref(), &caller)?;
         let ctx = Context { store: Store::at(&root), speaker, caller };
-        Ok(Setup { ctx, out, asked: global.team.iter().cloned().chain(speakers_team).collect() })
+        let asked = global.team.iter().cloned().chain(speakers_team).collect();
+        Ok(Setup { ctx, out, asked, opened: OnceLock::new() })
+    }
+
+    /// The failure of a verb, or the reason for it: another process has deleted the team meanwhile.
+    pub(super) fn unless_gone(&self, failure: Failure) -> Failure {
+        let Some(team) = self.opened.get().filter(|team| !team.exists()) else { return failure };
+        let follows = [Class::Failed, Class::NotFound, Class::Deadline, Class::Backend];
+        if !follows.iter().any(|class| failure.exit() == Exit::of(*class)) {
+            return failure;
+        }
+        let hint = Some("it was deleted while this command ran; see `phalanx ls`".to_owned());
+        Failure::new(Class::NotFound, format!("team {} is gone", team.name()), hint)
     }
 
     /// The team that is meant, once it is clear that the speaker may speak in it.
@@ -70,7 +85,7 @@ impl Setup {
             ops::names::must_be_exact(&team, &self.ctx.speaker)?;
         }
         ops::speaker::check(&self.ctx, &team)?;
-        Ok(team)
+        Ok(self.opened.get_or_init(|| team).clone())
     }
 
     fn only_team(&self) -> Result<Team, Failure> {
@@ -147,12 +162,36 @@ fn root(flag: Option<&Path>, caller: &Caller, home: Option<PathBuf>) -> Result<P
     let var = |name| caller.var(name).map(PathBuf::from);
     let given = flag.map(Path::to_owned).filter(|dir| *dir != Path::new(""));
     let found = given.or_else(|| var("PHALANX_CONFIG_DIR")).or_else(|| var("CLAUDE_CONFIG_DIR"));
-    match found.or_else(|| home.map(|home| home.join(".claude"))) {
-        Some(root) => Ok(caller.cwd.join(root).components().collect()),
-        None => Err(Failure::usage(
-            "there is no home directory to keep teams in",
-            "say where with `--config-dir DIR`",
-        )),
+    if let Some(root) = found {
+        return Ok(caller.cwd.join(root).components().collect());
+    }
+    let hint = "say where with `--config-dir DIR`";
+    match home {
+        Some(home) if fs::is_dir(&home) => Ok(caller.cwd.join(home).join(".claude").components().collect()),
+        Some(home) => {
+            let problem = format!("the home directory {} does not exist", home.display());
+            Err(Failure::new(Class::Backend, problem, Some(hint.to_owned())))
+        }
+        None => Err(Failure::usage("there is no home directory to keep teams in", hint)),
+    }
+}
+
+/// The root that a link leads to: dotfile managers keep `~/.claude` elsewhere. Below the root no link is followed, and
+/// one to another user's directory is refused here.
+fn real_root(root: PathBuf) -> Result<PathBuf, Failure> {
+    if !fs::about(&root)?.is_some_and(|about| about.kind == fs::Kind::Link) {
+        return Ok(root);
+    }
+    let refused = |problem: String| {
+        let problem = format!("the link {} cannot be used: {problem}", root.display());
+        Failure::new(Class::Backend, problem, Some("say where with `--config-dir DIR`".to_owned()))
+    };
+    let real = fs::canonical(&root).map_err(|e| refused(chain(&e)))?;
+    match fs::about(&real)? {
+        Some(about) if about.uid != env::effective_uid() => {
+            Err(refused(format!("{} belongs to user {}", real.display(), about.uid)))
+        }
+        _ => Ok(real),
     }
 }
 
@@ -189,7 +228,8 @@ mod tests {
 
     #[test]
     fn the_root_is_the_first_that_is_named_and_absolute() {
-        let home = || Some(PathBuf::from("/home/u"));
+        let dir = tempfile::tempdir().expect("a home");
+        let home = || Some(dir.path().to_owned());
         let both = [("PHALANX_CONFIG_DIR", "p"), ("CLAUDE_CONFIG_DIR", "/c")];
         let get = |flag: Option<&str>, vars: &[(&str, &str)]| {
             root(flag.map(Path::new), &caller(vars), home()).expect("root").display().to_string()
@@ -197,7 +237,9 @@ mod tests {
         assert_eq!(get(Some("./x/"), &both), "/here/x");
         assert_eq!(get(None, &both), "/here/p");
         assert_eq!(get(None, &[("PHALANX_CONFIG_DIR", ""), both[1]]), "/c");
-        assert_eq!(get(None, &[]), "/home/u/.claude");
+        assert_eq!(get(None, &[]), dir.path().join(".claude").to_string_lossy());
+        let missing = root(None, &caller(&[]), Some(dir.path().join("missing"))).expect_err("no home");
+        assert_eq!(missing.exit(), Exit::of(Class::Backend));
         assert!(root(None, &caller(&[]), None).is_err());
     }
 

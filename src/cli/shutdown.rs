@@ -195,7 +195,7 @@ fn give_way(team: &Team) -> Result<(), Failure> {
 
 fn give(setup: &Setup, ended: &[Ended]) -> Result<(), Failure> {
     let words = || if ended.is_empty() { String::new() } else { ui::shutdowns(ended, setup.out.paint) };
-    setup.out.give(&ended, words)
+    setup.out.outcome(&ended, exit(ended) == Exit::DONE, words)
 }
 
 /// Its time ran out and it could not be ended either: then there is a reason for it.

@@ -91,7 +91,7 @@ fn report(setup: &Setup, team: &Team, names: &[String], mut results: Vec<Result<
         && let Some(result) = results.pop()
     {
         let one = result?;
-        setup.out.give(&one, || format!("{}; watch it: {}", line(&one), how_to_watch(team, &one)))?;
+        setup.out.confirm(&one, || format!("{}; watch it: {}", line(&one), how_to_watch(team, &one)))?;
         return Ok(Exit::DONE);
     }
     let (mut rows, mut lines, mut failures) = (Vec::new(), Vec::new(), Vec::new());
@@ -112,7 +112,7 @@ fn report(setup: &Setup, team: &Team, names: &[String], mut results: Vec<Result<
             }
         }
     }
-    setup.out.give(&rows, || lines.join("\n"))?;
+    setup.out.confirm(&rows, || lines.join("\n"))?;
     failures.iter().for_each(|told| setup.out.complain(told));
     if let Some(one) = first {
         setup.out.say(&format!("watch {}: {}", one.name, how_to_watch(team, &one)));

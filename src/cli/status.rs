@@ -29,8 +29,8 @@ pub(super) fn wait(setup: &Setup, args: args::Wait) -> Done {
     let ctx = setup.ctx.clone();
     let came = interrupt::breakable(interrupted, move || wait_for(&ctx, &team, &names, &args))?;
     let words = || came.iter().map(|c| format!("{} {}", c.name, c.state)).collect::<Vec<_>>().join("\n");
-    setup.out.give(&came, words)?;
     let good = came.iter().all(|c| ops::wait::is_good(c, &until));
+    setup.out.outcome(&came, good, words)?;
     Ok(if good { Exit::DONE } else { Exit::of(Class::Failed) })
 }
 

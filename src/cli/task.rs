@@ -63,7 +63,7 @@ fn complete(setup: &Setup, team: &Team, id: TaskId) -> Result<Completed, Failure
 }
 
 fn told(setup: &Setup, task: &Task, words: &str) -> Done {
-    setup.out.give(&task.to_object(), || words.to_owned())?;
+    setup.out.confirm(&task.to_object(), || words.to_owned())?;
     Ok(Exit::DONE)
 }
 

@@ -33,7 +33,7 @@ pub(super) fn create(
         "team_file_path": team.team_file().to_string_lossy(),
         "lead_agent_id": team.team()?.lead_agent_id,
     });
-    setup.out.give(&document, || {
+    setup.out.confirm(&document, || {
         format!("team {0} is made; add members with `phalanx spawn NAME -t {0}`", team.name())
     })?;
     Ok(Exit::DONE)
@@ -93,6 +93,6 @@ pub(super) fn delete(setup: &Setup, given: Option<&str>, force: bool) -> Done {
 fn deleted(setup: &Setup, name: &TeamName) -> Done {
     let message = format!("team {name} is deleted");
     let document = json!({ "success": true, "message": message, "team_name": name.as_str() });
-    setup.out.give(&document, || message.clone())?;
+    setup.out.confirm(&document, || message.clone())?;
     Ok(Exit::DONE)
 }

@@ -235,7 +235,7 @@ async fn end_started(ctx: &Context, team: &Team, lease: Lease, spawned: &[Spawne
 fn detach(setup: &Setup, team: &Team, spawned: &[Spawned]) -> Done {
     let pid = lead::background(setup, team, &["lead"])?;
     let document = json!({ "team_name": team.name().as_str(), "lead_pid": pid, "members": spawned });
-    setup.out.give(&document, || {
+    setup.out.confirm(&document, || {
         format!(
             "team {0} runs in the background, led by process {pid}; end it with `phalanx down -t {0}`",
             team.name()

@@ -112,7 +112,7 @@ mod tests {
     #[test]
     fn an_unknown_verb_suggests_the_nearest() {
         for (word, hint) in [
-            ("shutdwon", "did you mean `shutdown`?"),
+            ("statsu", "did you mean `status`?"),
             ("spwan", "did you mean `spawn`?"),
             ("xyzzy", "see all verbs with `phalanx --help`"),
         ] {

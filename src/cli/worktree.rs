@@ -91,7 +91,7 @@ fn preview_lines(found: &Preview) -> String {
 fn remove(setup: &Setup, name: &str) -> Done {
     let (team, name) = setup.member(name)?;
     let removal = ops::worktree::remove(&setup.ctx, &team, &name)?;
-    setup.out.give(&removal, || line(&removal))?;
+    setup.out.outcome(&removal, removal.removed, || line(&removal))?;
     Ok(if removal.removed { Exit::DONE } else { Exit::of(Class::Refused) })
 }
 

@@ -74,7 +74,7 @@ pub(crate) fn outcome(team: &TeamStore, question: &Question, limit: Duration) ->
         if left.is_zero() {
             let what =
                 format!("the answer was recorded, but not typed into the program of `{}`", question.from);
-            return Err(OpsError::Deadline { what, seconds: limit.as_secs() });
+            return Err(OpsError::Deadline { what, limit });
         }
         changes.wait(left);
     }

@@ -1,6 +1,7 @@
 //! What a verb can fail with: the failure itself, which exit code it means, and what to type next.
 
 use std::path::PathBuf;
+use std::time::Duration;
 
 use crate::backend::BackendError;
 use crate::model::id::{IdError, MemberName, RequestId, TaskId, TeamName, nearest_name};
@@ -149,8 +150,8 @@ pub(crate) enum OpsError {
     /// The user's own command says no.
     #[error("task {task} was not completed; a hook rejected it: {said}")]
     HookRefused { task: TaskId, said: String },
-    #[error("{what} within {seconds} s")]
-    Deadline { what: String, seconds: u64 },
+    #[error("{what} within {} s", .limit.as_secs_f64())]
+    Deadline { what: String, limit: Duration },
     #[error("{what}")]
     NotEnded { what: String },
 }

@@ -277,7 +277,7 @@ pub(crate) fn await_end(
         }
         if deadline.expired() {
             let what = "the shutdown was not carried out by the team's lead".to_owned();
-            return Err(OpsError::Deadline { what, seconds: limit.as_secs() });
+            return Err(OpsError::Deadline { what, limit });
         }
         changes.wait(SWEEP.min(deadline.remaining()));
     }

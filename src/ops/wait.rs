@@ -57,8 +57,10 @@ pub(crate) fn wait(
         }
         let left = deadline.map_or(SWEEP, |d| d.remaining().min(SWEEP));
         if left.is_zero() {
-            let seconds = limit.unwrap_or_default().as_secs_f64().ceil() as u64;
-            return Err(OpsError::Deadline { what: describe(names, until), seconds });
+            return Err(OpsError::Deadline {
+                what: describe(names, until),
+                limit: limit.unwrap_or_default(),
+            });
         }
         changes.wait(left);
     }

@@ -1,5 +1,6 @@
 //! What can go wrong in the store. Each variant carries the file, the name or the id it is about.
 
+use std::io;
 use std::path::PathBuf;
 
 use crate::model::board::Refusal;
@@ -80,11 +81,29 @@ impl From<Full> for StoreError {
 }
 
 impl StoreError {
-    /// Whether the file is there and can be got at, but what it holds or what it is cannot be used.
+    /// True if the file exists, but it may not be read or what it holds cannot be used.
     pub(crate) fn is_about_content(&self) -> bool {
-        matches!(
-            self,
-            StoreError::Corrupt { .. } | StoreError::File(FsError::TooLarge { .. } | FsError::Refused { .. })
-        )
+        match self {
+            StoreError::Corrupt { .. }
+            | StoreError::File(FsError::TooLarge { .. } | FsError::Refused { .. }) => true,
+            StoreError::File(FsError::Io { source, .. }) => source.kind() == io::ErrorKind::PermissionDenied,
+            _ => false,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_without_permission_is_unusable_and_a_missing_one_is_not() {
+        let error = |kind: io::ErrorKind| {
+            StoreError::File(FsError::Io { op: "read", path: "/t/1.json".into(), source: kind.into() })
+        };
+        assert!(error(io::ErrorKind::PermissionDenied).is_about_content());
+        assert!(!error(io::ErrorKind::NotFound).is_about_content());
+        let linked = FsError::Refused { op: "read", path: "/t/1.json".into(), reason: String::new() };
+        assert!(StoreError::File(linked).is_about_content());
     }
 }

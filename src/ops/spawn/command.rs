@@ -14,7 +14,7 @@ use crate::model::spec::Word;
 use crate::model::team::{Member, Team};
 use crate::profile::{self, Brief, Names, Profile, Runs, Values};
 use crate::store::TeamStore;
-use crate::sys::rand;
+use crate::sys::{fs, rand};
 
 /// A command line, and what it does to the environment.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -195,5 +195,8 @@ fn whole_tools(allowed: &[Rule], kept: &[String]) -> String {
 
 /// `~/.claude`: there, claude keeps some of its files elsewhere than with CLAUDE_CONFIG_DIR set to the same.
 fn is_default_root(ctx: &Context, team: &TeamStore) -> bool {
-    ctx.caller.var("HOME").is_some_and(|home| std::path::Path::new(home).join(".claude") == team.root())
+    let Some(home) = ctx.caller.var("HOME") else { return false };
+    let usual = std::path::Path::new(home).join(".claude");
+    // The root of a team is never a link; the usual place may be one.
+    usual == team.root() || fs::canonical(&usual).is_ok_and(|real| real == team.root())
 }

@@ -28,7 +28,7 @@ use crate::model::mode::Mode;
 use crate::model::order::Order;
 use crate::model::placement::{BackendKind, Layout, Placement};
 use crate::model::role::Roles;
-use crate::model::settings::BackendChoice;
+use crate::model::settings::{BackendChoice, Settings};
 use crate::model::team::Member;
 use crate::model::worktree::Checkout;
 use crate::profile::Ready;
@@ -291,6 +291,7 @@ fn note_panes(team: &TeamStore, underway: &[Underway], chosen: Option<&Chosen>) 
     chosen.map_or(Ok(()), |chosen| keep_choice(team, &placed, chosen))
 }
 
+/// Keeps what the first members got for later ones; what one later spawn asks for is a matter of that spawn alone.
 fn keep_choice(team: &TeamStore, placed: &[(&Member, &Placement)], chosen: &Chosen) -> Result<(), OpsError> {
     let socket = placed.iter().find_map(|(_, p)| match p {
         Placement::Tmux(pane) => Some(pane.socket.clone()),
@@ -300,19 +301,17 @@ fn keep_choice(team: &TeamStore, placed: &[(&Member, &Placement)], chosen: &Chos
         Placement::Exec(place) => Some(BackendChoice::Exec(place.program.clone())),
         Placement::Tmux(_) | Placement::Iterm2(_) | Placement::Pty(_) => None,
     });
-    let known = team.settings()?.is_some_and(|s| {
-        let same_program = program.as_ref().is_none_or(|program| s.backend == *program);
-        s.chosen == Some(chosen.backend) && s.tmux_socket == socket && same_program
-    });
-    if !known {
-        team.change_settings(|settings| {
-            settings.chosen = Some(chosen.backend);
-            settings.tmux_socket = socket.clone().or(settings.tmux_socket.take());
-            if let Some(program) = &program {
-                settings.backend = program.clone();
-            }
-        })?;
+    let settled = |s: &Settings| s.chosen.is_some() && (s.tmux_socket.is_some() || socket.is_none());
+    if team.settings()?.as_ref().is_some_and(settled) {
+        return Ok(());
     }
+    team.change_settings(|settings| {
+        settings.tmux_socket = settings.tmux_socket.take().or(socket.clone());
+        if settings.chosen.is_none() {
+            settings.chosen = Some(chosen.backend);
+            settings.backend = program.clone().unwrap_or(settings.backend.clone());
+        }
+    })?;
     Ok(())
 }
 

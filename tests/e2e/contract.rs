@@ -1,0 +1,244 @@
+//! The contract of every verb: quiet is quiet, JSON is JSON, exit codes are the same everywhere, limits are named.
+
+use std::fs;
+use std::os::unix::fs::symlink;
+
+use serde_json::{Value, json};
+
+use crate::harness::{Run, Stage, binary, wait_for};
+
+#[test]
+fn no_team_is_exit_3_for_every_verb() {
+    let stage = Stage::without_tmux();
+    let verbs: [&[&str]; 26] = [
+        &["status"],
+        &["down"],
+        &["lead"],
+        &["adopt"],
+        &["resume"],
+        &["restart", "ann"],
+        &["team", "show"],
+        &["team", "delete"],
+        &["spawn", "ann"],
+        &["send", "ann", "hello"],
+        &["broadcast", "hello"],
+        &["inbox"],
+        &["task", "list"],
+        &["task", "create", "x"],
+        &["requests"],
+        &["mode", "ann", "plan"],
+        &["rules"],
+        &["shutdown", "ann"],
+        &["worktree", "list"],
+        &["answer", "p-1@ann", "--approve"],
+        &["explain", "ann"],
+        &["focus", "ann"],
+        &["wait", "--until", "idle"],
+        &["events"],
+        &["peek", "ann"],
+        &["rm", "demo"],
+    ];
+    for verb in verbs {
+        let run = stage.phalanx(&[&["--json"], verb].concat()).expect(3);
+        assert_eq!(run.json()["error"]["kind"], json!("not_found"), "{verb:?}");
+        assert!(run.stderr.contains("phalanx team create NAME"), "{verb:?} {run:?}");
+    }
+}
+
+#[test]
+fn quiet_verbs_confirm_nothing_and_still_give_data() {
+    let stage = Stage::without_tmux();
+    let silent = |args: &[&str]| {
+        let run = stage.phalanx(&[&["-q"], args].concat()).expect(0);
+        assert!(run.stdout.is_empty() && run.stderr.is_empty(), "{args:?} {run:?}");
+    };
+    silent(&["team", "create", "demo"]);
+    silent(&["spawn", "ann"]);
+    silent(&["spawn", "ben"]);
+    silent(&["wait", "--until", "idle"]);
+    silent(&["send", "ann", "hello"]);
+    silent(&["broadcast", "hello"]);
+    silent(&["task", "create", "Say hello", "--", "true"]);
+    silent(&["wait", "--until", "task=1"]);
+    silent(&["task", "delete", "1"]);
+    silent(&["task", "list"]);
+    silent(&["rules", "deny", "Bash(git push:*)"]);
+    silent(&["mode", "ann", "plan"]);
+    silent(&["restart", "ann"]);
+    silent(&["shutdown", "ben"]);
+    silent(&["resume", "ben"]);
+    assert!(stage.phalanx(&["-q", "status"]).expect(0).stdout.contains("ann"));
+    assert!(stage.phalanx(&["-q", "ls"]).expect(0).stdout.contains("demo"));
+    assert!(stage.phalanx(&["-q", "explain", "ann"]).expect(0).stdout.contains("ann"));
+    assert!(stage.phalanx(&["-q", "--json", "send", "ann", "hi"]).expect(0).json()["success"] == json!(true));
+    assert!(stage.phalanx(&["-q", "rm", "demo"]).expect(4).stderr.contains("error:"));
+    silent(&["down"]);
+    let manifest =
+        "[team]\nname = \"t\"\n[[member]]\nname = \"x\"\n[[task]]\nkey = \"a\"\nsubject = \"a\"\nrun = ";
+    silent(&["up", &stage.file("good.toml", &format!("{manifest}[\"true\"]\n"))]);
+    let failed = stage.phalanx(&["-q", "up", &stage.file("bad.toml", &format!("{manifest}[\"false\"]\n"))]);
+    assert!(failed.expect(1).stdout.contains("failed"));
+    stage.assert_clean();
+}
+
+#[test]
+fn json_is_json_for_every_verb() {
+    let stage = Stage::without_tmux();
+    let given = |args: &[&str]| stage.phalanx(&[&["--json"], args].concat()).expect(0).json();
+    given(&["team", "create", "demo"]);
+    given(&["spawn", "ann"]);
+    given(&["wait", "ann", "--until", "idle"]);
+    let verbs: [&[&str]; 27] = [
+        &[],
+        &["ls"],
+        &["ps"],
+        &["team", "list"],
+        &["team", "show"],
+        &["status"],
+        &["explain", "ann"],
+        &["brief"],
+        &["peek", "ann"],
+        &["send", "ann", "hello"],
+        &["broadcast", "hello"],
+        &["inbox"],
+        &["inbox", "ann", "--peek"],
+        &["task", "create", "x"],
+        &["task", "list"],
+        &["task", "get", "1"],
+        &["task", "update", "1", "--subject", "y"],
+        &["task", "delete", "1", "--force"],
+        &["requests"],
+        &["rules"],
+        &["worktree", "list"],
+        &["profile", "list"],
+        &["profile", "show", "worker"],
+        &["resume"],
+        &["version"],
+        &["completions", "zsh"],
+        &["man", "team", "create"],
+    ];
+    for verb in verbs {
+        assert_ne!(given(verb), Value::Null, "{verb:?}");
+    }
+    let events = stage.phalanx(&["--json", "events"]).expect(0);
+    assert!(events.stdout.lines().all(|line| serde_json::from_str::<Value>(line).is_ok()), "{events:?}");
+    stage.phalanx(&["--json", "inbox", "--format", "text"]).expect(2);
+    given(&["shutdown", "ann"]);
+    assert_eq!(given(&["down"]), json!([]));
+    stage.assert_clean();
+}
+
+#[test]
+fn later_members_get_what_the_first_ones_got() {
+    let stage = Stage::new();
+    stage.phalanx(&["team", "create", "demo"]).expect(0);
+    let spawn = |args: &[&str]| {
+        let started = stage.phalanx(&[&["--json", "spawn"], args].concat()).expect(0).json();
+        started["backend"].as_str().map(str::to_owned)
+    };
+    assert_eq!(spawn(&["ann"]).as_deref(), Some("tmux"));
+    assert_eq!(spawn(&["ben", "--backend", "pty"]).as_deref(), Some("pty"));
+    assert_eq!(spawn(&["cleo"]).as_deref(), Some("tmux"));
+    stage.phalanx(&["down"]).expect(0);
+    stage.assert_clean();
+}
+
+#[test]
+fn a_timeout_is_named_as_it_was_given() {
+    let stage = Stage::without_tmux();
+    stage.phalanx(&["team", "create", "demo"]).expect(0);
+    stage.phalanx(&["spawn", "ann"]).expect(0);
+    for (given, said) in [("0.3", "within 0.3 s"), ("1", "within 1 s")] {
+        let run = stage.phalanx(&["wait", "ann", "--until", "gone", "--timeout", given]).expect(5);
+        assert!(run.stderr.contains(said), "{run:?}");
+    }
+    stage.phalanx(&["down"]).expect(0);
+}
+
+/// Runs phalanx without a config root of the stage's own.
+fn at_home(stage: &Stage, home: &std::path::Path, args: &[&str]) -> Run {
+    let mut command = stage.command(binary());
+    command.env_remove("PHALANX_CONFIG_DIR").env("HOME", home).args(args);
+    Run::from(command.output().expect("phalanx runs"))
+}
+
+#[test]
+fn a_home_that_does_not_exist_is_not_created() {
+    let stage = Stage::without_tmux();
+    let home = stage.at("no-home");
+    let run = at_home(&stage, &home, &["--json", "team", "create", "demo"]).expect(6);
+    assert_eq!(run.json()["error"]["kind"], json!("backend"));
+    assert!(run.stderr.contains("--config-dir"), "{run:?}");
+    assert!(!home.exists());
+}
+
+#[test]
+fn a_linked_config_root_works_for_every_verb() {
+    let stage = Stage::without_tmux();
+    let (home, real) = (stage.at("home"), stage.at("dotfiles"));
+    fs::create_dir(&real).expect("dir");
+    symlink(&real, home.join(".claude")).expect("link");
+    let phalanx = |args: &[&str]| at_home(&stage, &home, args);
+    phalanx(&["team", "create", "demo"]).expect(0);
+    phalanx(&["spawn", "ann"]).expect(0);
+    assert_eq!(phalanx(&["--json", "ps"]).expect(0).json()[0]["root"], json!(real));
+    phalanx(&["send", "ann", "hello"]).expect(0);
+    phalanx(&["wait", "ann", "--until", "idle"]).expect(0);
+    phalanx(&["task", "create", "x", "--", "true"]).expect(0);
+    phalanx(&["wait", "--until", "task=1"]).expect(0);
+    phalanx(&["restart", "ann"]).expect(0);
+    // Claude Code keeps its state elsewhere as soon as the variable is set, even to the usual place.
+    let native = phalanx(&["--json", "spawn", "cleo", "--profile", "claude", "--dry-run"]).expect(0).json();
+    assert!(!native["env"].to_string().contains("CLAUDE_CONFIG_DIR"), "{native}");
+    phalanx(&["doctor"]).expect(0);
+    phalanx(&["down"]).expect(0);
+    assert_eq!(fs::read_dir(real.join("teams")).expect("teams").count(), 0);
+    // Below the root links stay refused.
+    let elsewhere = stage.at("elsewhere");
+    fs::create_dir(&elsewhere).expect("dir");
+    fs::remove_dir(real.join("tasks")).expect("empty");
+    symlink(&elsewhere, real.join("tasks")).expect("link");
+    assert!(phalanx(&["team", "create", "demo"]).expect(6).stderr.contains("symbolic link"));
+    // A link to nothing is named, and nothing is made for it.
+    fs::remove_dir_all(&real).expect("removed");
+    let dangling = phalanx(&["team", "create", "demo"]).expect(6);
+    assert!(dangling.stderr.contains(".claude") && !real.exists(), "{dangling:?}");
+}
+
+#[test]
+fn an_exhausted_limit_of_open_files_is_named() {
+    let stage = Stage::without_tmux();
+    stage.phalanx(&["team", "create", "demo"]).expect(0);
+    for limit in [6, 8] {
+        let line = format!("ulimit -n {limit}; exec {} --json wait --until idle", binary());
+        let output = stage.command("bash").args(["-c", &line]).output().expect("bash runs");
+        let run = Run::from(output);
+        // What is enough for the verb differs by system; a failure has to name the limit.
+        let named = run.stdout.contains("no more open files") && run.code != 70;
+        assert!(run.code == 0 || named, "{limit}: {run:?}");
+    }
+    stage.phalanx(&["team", "delete"]).expect(0);
+}
+
+#[test]
+fn a_spawn_whose_team_is_deleted_says_that_it_is_gone() {
+    let stage = Stage::without_tmux();
+    stage.profile(
+        "slow",
+        "about = \"never settles\"\nruns = \"native\"\nreads_mail = true\n[launch]\nargv = [[\"{command}\"]]\n\
+         prompt = \"mailbox\"\n[launch.modes]\ndefault = []\n[ready]\nwhen = \"settled\"\nsettle_ms = 25000\n",
+    );
+    stage.phalanx(&["team", "create", "r3"]).expect(0);
+    let spawn = stage.start(&["spawn", "ann", "--profile", "slow", "--", "sleep", "600"]);
+    let settings = stage.root().join("teams/r3/phalanx/team.json");
+    wait_for("the spawn to wait for its member alone", || {
+        fs::read_to_string(&settings).ok().filter(|text| text.contains("\"chosen\""))
+    });
+    // Stopped, so that it cannot see its member end before its team is gone.
+    spawn.signal("STOP");
+    stage.phalanx(&["down", "--force"]).expect(0);
+    spawn.signal("CONT");
+    let ended = spawn.end();
+    assert!(ended.code == 3 && ended.stderr.contains("team r3 is gone"), "{ended:?}");
+    stage.assert_clean();
+}
