@@ -36,7 +36,7 @@ pub(crate) struct TaskReport {
     pub(crate) by: Option<String>,
     pub(crate) exit_code: Option<i32>,
     pub(crate) elapsed_ms: Option<u64>,
-    /// Last lines of a task that failed.
+    /// The last lines of a task that failed, and of one whose output is to be shown.
     pub(crate) tail: Option<String>,
     /// What still blocked it, for a task that never ran.
     pub(crate) blocked_by: Vec<TaskId>,

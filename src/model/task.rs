@@ -105,6 +105,9 @@ pub(crate) struct Extra {
     pub(crate) files: Vec<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) priority: Option<i64>,
+    /// The team's final report repeats what the task printed.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub(crate) show_output: bool,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) created_by: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -153,6 +153,7 @@ fn new_task(manifest: &Manifest, task: &TaskSpec, here: &Path) -> Result<NewTask
             role: task.role.clone(),
             files: task.files.clone(),
             priority: task.priority,
+            show_output: task.show_output,
             ..Extra::default()
         },
         ..NewTask::default()

@@ -6,9 +6,10 @@ use crate::model::record::MemberRecord;
 use crate::model::report::{MemberReport, Report, TaskReport};
 use crate::model::request::{self, ShutdownRequest};
 use crate::model::task::{Task, TaskState};
+use crate::model::text;
 use crate::store::TeamStore;
 
-/// How many lines of a failed task are repeated.
+/// Maximum number of output lines that the report repeats of a failed task.
 const TAIL_LINES: usize = 20;
 
 /// What has become of members and tasks. Success: every task completed (or cancelled) and no member failed.
@@ -42,7 +43,11 @@ fn member(record: &MemberRecord, board: &Board, requests: &[ShutdownRequest]) ->
 
 fn task(task: &Task, board: &Board) -> TaskReport {
     let outcome = task.extra.outcome.as_ref();
-    let failed = task.state == TaskState::Failed;
+    let tail = outcome.and_then(|outcome| match task.state {
+        TaskState::Failed => Some(text::last_lines(&outcome.tail, TAIL_LINES)),
+        TaskState::Completed if task.extra.show_output => Some(outcome.tail.clone()),
+        TaskState::Pending | TaskState::InProgress | TaskState::Completed | TaskState::Cancelled => None,
+    });
     TaskReport {
         id: task.id,
         key: task.extra.key.clone(),
@@ -51,7 +56,7 @@ fn task(task: &Task, board: &Board) -> TaskReport {
         by: task.extra.ended_by.clone(),
         exit_code: outcome.and_then(|o| o.exit_code),
         elapsed_ms: outcome.map(|o| o.elapsed_ms),
-        tail: outcome.filter(|_| failed).map(|o| crate::model::text::last_lines(&o.tail, TAIL_LINES)),
+        tail,
         blocked_by: if task.state == TaskState::Pending { board.open_blockers(task) } else { Vec::new() },
     }
 }

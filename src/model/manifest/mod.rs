@@ -194,6 +194,8 @@ pub(crate) struct TaskSpec {
     pub(crate) cwd: Option<String>,
     /// On top of the member's own.
     pub(crate) env: BTreeMap<String, String>,
+    /// The team's final report repeats what the task printed.
+    pub(crate) show_output: bool,
 }
 
 #[cfg(test)]

@@ -68,7 +68,7 @@ const SCALE: [&str; 2] = ["min", "max"];
 const STARTS: [(&str, bool); 2] = [("now", false), ("when-needed", true)];
 /// `restart = …`: true for on failure.
 const RESTARTS: [(&str, bool); 2] = [("never", false), ("on-failure", true)];
-const TASK: [&str; 12] = [
+const TASK: [&str; 13] = [
     "key",
     "subject",
     "description",
@@ -81,6 +81,7 @@ const TASK: [&str; 12] = [
     "priority",
     "cwd",
     "env",
+    "show_output",
 ];
 
 const FINISHES: [(&str, Finish); 2] = [("tasks-done", Finish::TasksDone), ("manual", Finish::Manual)];
@@ -369,6 +370,7 @@ fn read_task(section: &Section, faults: &mut Faults) -> TaskDraft {
         priority: inner(section.integer("priority", faults)),
         cwd: inner(section.word("cwd", faults)),
         env: section.variables("[task.env]", faults),
+        show_output: section.flag("show_output", faults).unwrap_or(false),
     };
     TaskDraft { key: place, after, owner, spec }
 }

@@ -127,6 +127,7 @@ fn every_key_is_read() {
     assert_eq!(test.after, ["fmt"]);
     assert_eq!(test.files, ["src/**"]);
     assert_eq!(test.active_form.as_deref(), Some("Running the tests"));
+    assert_eq!((fmt.show_output, test.show_output), (false, true));
     assert_eq!((test.cwd.as_deref(), test.description.as_deref()), (Some("sub"), Some("")));
 }
 
