@@ -24,12 +24,12 @@ use crate::model::time::Timestamp;
 use crate::model::wire;
 use crate::ops::{self, Context, Lease, OpsError, Team};
 use crate::sys::env;
-use crate::sys::signal::Signals;
+use crate::sys::signal::{self, Signals, TerminalSignal, TerminalSignals};
 use crate::ui::{Notice, Style, View};
 
-/// How often a picture of the team is drawn again when nothing happens.
-const REDRAW: Duration = Duration::from_millis(500);
-/// The pause before it is drawn when something does: much of it comes together.
+/// Interval at which the frame is drawn again when nothing happens.
+const REDRAW: Duration = Duration::from_millis(250);
+/// The pause before it is drawn when something does: events come in groups.
 const PAUSE: Duration = Duration::from_millis(40);
 
 /// A team being led here, and whoever watches.
@@ -45,8 +45,10 @@ pub(super) struct Desk<'a> {
     /// How many signals came that are to end the members.
     heard: Cell<u32>,
     stops: UnboundedSender<Stop>,
-    /// Something happened that the picture does not show yet.
+    /// Something happened that the frame does not show yet.
     news: Notify,
+    /// The command that shows the members at work.
+    watch: RefCell<Option<String>>,
     /// Members came or went.
     moved: Notify,
     /// Up to here the journal is part of the picture.
@@ -86,6 +88,7 @@ impl<'a> Desk<'a> {
             heard: Cell::new(0),
             stops,
             news: Notify::new(),
+            watch: RefCell::new(None),
             moved: Notify::new(),
             journal_at: Cell::new(0),
             last: RefCell::new(None),
@@ -125,7 +128,25 @@ impl<'a> Desk<'a> {
 
     /// Says something beside the picture.
     pub(super) fn say(&self, words: &str) {
-        self.view.borrow().say(words);
+        self.view.borrow_mut().say(words);
+    }
+
+    /// Sets the command that the frame names for seeing the members at work.
+    pub(super) fn watch(&self, how: String) {
+        self.watch.replace(Some(how));
+    }
+
+    /// The commands and keys of use while the team is led, most important first.
+    fn hints(&self) -> Vec<String> {
+        let name = self.team.name();
+        let stop = match (self.interrupted(), self.on_exit) {
+            (true, _) => "Ctrl-C again ends it by force",
+            (false, OnExit::Stop) => "Ctrl-C ends the team",
+            (false, OnExit::Detach) => "Ctrl-C leaves the team running",
+            (false, OnExit::Refuse) => "Ctrl-C ends the lead once no member lives",
+        };
+        let watch = self.watch.borrow().clone();
+        watch.into_iter().chain([stop.to_owned(), format!("phalanx status -t {name}")]).collect()
     }
 
     /// Takes in without a word what happened up to now.
@@ -139,7 +160,7 @@ impl<'a> Desk<'a> {
         Ok(())
     }
 
-    /// Takes the picture away.
+    /// Removes the frame.
     pub(super) fn close(&self) {
         self.view.borrow_mut().end();
     }
@@ -150,11 +171,13 @@ impl<'a> Desk<'a> {
     }
 
     async fn beside<T>(&self, signals: &mut Signals, follow: bool, work: impl Future<Output = T>) -> T {
+        self.view.borrow_mut().take_terminal();
         tokio::select! {
             biased;
             done = work => done,
             never = self.listen(signals) => match never {},
             never = self.redraw(follow) => match never {},
+            never = self.follow_terminal() => match never {},
             never = self.keep_report() => match never {},
         }
     }
@@ -197,12 +220,41 @@ impl<'a> Desk<'a> {
         loop {
             // What cannot be read now is read the next time, or by the lead.
             let _ = if follow { self.catch_up() } else { Ok(()) };
-            self.view.borrow_mut().draw(ops::now());
+            let hints = self.hints();
+            let mut view = self.view.borrow_mut();
+            view.hint(hints);
+            view.draw(ops::now());
+            drop(view);
             // Several events that come at once are drawn once.
             tokio::select! {
                 () = self.news.notified() => tokio::time::sleep(PAUSE).await,
                 () = tokio::time::sleep(REDRAW) => {}
             }
+        }
+    }
+
+    /// Gives the terminal back whenever this process is stopped or ended from it, and draws for its
+    /// new size.
+    async fn follow_terminal(&self) -> Infallible {
+        // Without these signals the frame is drawn all the same.
+        let Some(mut signals) = self.is_live().then(TerminalSignals::new).and_then(Result::ok) else {
+            return std::future::pending().await;
+        };
+        loop {
+            let signal = signals.recv().await;
+            match signal {
+                TerminalSignal::Suspend => {
+                    self.view.borrow_mut().suspend();
+                    let _ = signal::act_by_default(signal);
+                }
+                TerminalSignal::Continue => self.view.borrow_mut().resume(),
+                TerminalSignal::Quit => {
+                    self.close();
+                    let _ = signal::act_by_default(signal);
+                }
+                TerminalSignal::Resize => {}
+            }
+            self.news.notify_one();
         }
     }
 

@@ -14,10 +14,7 @@ static LAST: Mutex<String> = Mutex::new(String::new());
 pub(super) fn watch() {
     panic::set_hook(Box::new(|info| {
         let said = said(info);
-        let mut stderr = io::stderr().lock();
-        // The cursor may be hidden by what was drawn last.
-        let show = if crate::sys::env::stderr_is_tty() { "\u{1b}[?25h" } else { "" };
-        let _ = writeln!(stderr, "{show}{}", told(&said).text());
+        let _ = writeln!(io::stderr().lock(), "{}", told(&said).text());
         *LAST.lock().unwrap_or_else(PoisonError::into_inner) = said;
     }));
 }

@@ -13,9 +13,12 @@ use super::out::Out;
 use super::setup::Setup;
 use super::{Done, args_lead, interrupt, seat};
 use crate::lead::End;
+use crate::model::report::Report;
+use crate::model::task::TaskState;
 use crate::model::text;
 use crate::ops::{self, OpsError, Team};
 use crate::sys::clock::Deadline;
+use crate::sys::env;
 use crate::sys::exec::spawn_detached;
 use crate::sys::fs;
 use crate::sys::proc::Process;
@@ -92,7 +95,7 @@ pub(super) fn told(setup: &Setup, team: &Team, conclusion: &Conclusion) -> Done 
                 .confirm(&document, || format!("team {} runs on without a lead; {again}", team.name()))?;
             Ok(Exit::DONE)
         }
-        End::TasksOver | End::Stopped | End::Carried => tell(&setup.out, team, conclusion),
+        End::TasksOver | End::Stopped | End::Carried => tell(&setup.out, team, conclusion, None),
     }
 }
 
@@ -104,11 +107,14 @@ fn meaning(policy: OnExit) -> &'static str {
     }
 }
 
-/// Shows how a team ended; gives the exit code for it.
-pub(super) fn tell(out: &Out, team: &Team, conclusion: &Conclusion) -> Done {
+/// Shows how a team ended; gives the exit code for it. `rerun` is the command that runs the same
+/// team again.
+pub(super) fn tell(out: &Out, team: &Team, conclusion: &Conclusion, rerun: Option<&str>) -> Done {
     let success = conclusion.report.as_ref().is_some_and(|report| report.success);
     if let Some(report) = &conclusion.report {
-        out.outcome(report, success, || ui::report(report, out.paint))?;
+        let more = more(team, report, rerun);
+        let width = env::stdout_is_tty().then(|| usize::from(ui::size().0));
+        out.outcome(report, success, || ui::report(report, &ui::Page { paint: out.paint, width, more }))?;
     }
     if let Some(Failure::Told(told)) = &conclusion.left {
         out.complain(told);
@@ -122,6 +128,22 @@ pub(super) fn tell(out: &Out, team: &Team, conclusion: &Conclusion) -> Done {
         (false, None) if success => Exit::DONE,
         (false, None) => Exit::of(Class::Failed),
     })
+}
+
+/// The command that shows more of a report: of a team that stays, its board; else a run that keeps
+/// the team.
+fn more(team: &Team, report: &Report, rerun: Option<&str>) -> Option<String> {
+    let failed = report.tasks.iter().find(|task| task.state == TaskState::Failed);
+    match (failed, rerun) {
+        (Some(task), _) if team.exists() => {
+            Some(format!("see more: phalanx task get {} -t {}", task.id, team.name()))
+        }
+        (None, _) if team.exists() && !report.tasks.is_empty() => {
+            Some(format!("see more: phalanx task list --all -t {}", team.name()))
+        }
+        (Some(_), Some(rerun)) => Some(format!("to keep the team and its output: {rerun} --keep")),
+        (_, _) => None,
+    }
 }
 
 /// Starts a lead in the background and waits until it holds the lease; gives its process id.

@@ -15,6 +15,7 @@ use crate::model::manifest::Manifest;
 use crate::model::order::{Order, Template};
 use crate::model::placement::BackendKind;
 use crate::model::settings::Settings;
+use crate::model::text;
 use crate::ops::spawn::{Spawned, StartedWhen, Terms};
 use crate::ops::{self, Context, Lease, NewTask, Team};
 use crate::sys::fs;
@@ -139,7 +140,8 @@ async fn run(setup: &Setup, args: &args::Up, plan: Plan) -> Done {
     if conclusion.end == End::TeamGone {
         setup.out.say(&format!("team {} was deleted while it was led here", team.name()));
     }
-    lead::tell(&setup.out, &team, &conclusion)
+    let rerun = format!("phalanx up {}", text::line(&args.manifest.to_string_lossy()));
+    lead::tell(&setup.out, &team, &conclusion, Some(&rerun))
 }
 
 fn stopped() -> Failure {
@@ -192,7 +194,14 @@ async fn start(
 /// How to watch the team, and where it runs and why.
 fn announce(desk: &Desk<'_>, team: &Team, spawned: &[Spawned], why: &str) {
     let Some(first) = spawned.first() else { return };
-    desk.say(&format!("watch it: {}", how_to_watch(team, first)));
+    let how = how_to_watch(team, first);
+    if desk.is_live() {
+        // Short enough for one line, and it also leads to a window of this session.
+        let is_tmux = first.backend == BackendKind::Tmux;
+        desk.watch(if is_tmux { format!("phalanx attach -t {}", team.name()) } else { how });
+        return;
+    }
+    desk.say(&format!("watch it: {how}"));
     desk.say(&format!("backend {}: {why}", first.backend.as_str()));
 }
 

@@ -172,7 +172,12 @@ impl Note {
     /// About what has just happened to this task.
     pub(crate) fn of_task(event: EventKind, task: &Task) -> Note {
         let (id, cause) = (task.extra.event.clone(), task.extra.cause.clone());
-        Note { id, cause, task: Some(task.id), ..Note::of(event) }.with("subject", task.subject.as_str())
+        let note = Note { id, cause, task: Some(task.id), ..Note::of(event) };
+        let note = note.with("subject", task.subject.as_str());
+        match &task.active_form {
+            Some(words) => note.with("active_form", words.as_str()),
+            None => note,
+        }
     }
 
     /// Because of that event.

@@ -1,8 +1,11 @@
 //! The signals that ask this process to end, as a stream for async loops, and signal names for people. Refuses to
 //! decide what to do about them.
 
+#![expect(unsafe_code, reason = "putting back the default action of a signal")]
+
 use std::io;
 
+use nix::sys::signal::{SaFlags, SigAction, SigHandler, SigSet, raise, sigaction};
 use tokio::signal::unix::{self, SignalKind};
 
 /// Numbers of the signals that are sent, or told apart when they come.
@@ -61,6 +64,69 @@ impl Signals {
             _ = self.hangup.recv() => Signal::Hangup,
         }
     }
+}
+
+/// A signal of the terminal or of job control.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum TerminalSignal {
+    /// Ctrl-Z.
+    Suspend,
+    /// The job was continued.
+    Continue,
+    /// Ctrl-\.
+    Quit,
+    /// The terminal has another size.
+    Resize,
+}
+
+/// From its creation on, Ctrl-Z and Ctrl-\ no longer act on the process: they come out of
+/// [`TerminalSignals::recv`], and [`act_by_default`] lets them act.
+#[derive(Debug)]
+pub(crate) struct TerminalSignals {
+    suspend: unix::Signal,
+    resume: unix::Signal,
+    quit: unix::Signal,
+    resize: unix::Signal,
+}
+
+impl TerminalSignals {
+    /// Installs the handlers. Must be called inside a tokio runtime with I/O enabled.
+    pub(crate) fn new() -> io::Result<TerminalSignals> {
+        let stream = |signal| unix::signal(SignalKind::from_raw(signal));
+        Ok(TerminalSignals {
+            suspend: stream(libc::SIGTSTP)?,
+            resume: stream(libc::SIGCONT)?,
+            quit: stream(libc::SIGQUIT)?,
+            resize: stream(libc::SIGWINCH)?,
+        })
+    }
+
+    /// Waits for the next one. Cancel safe.
+    pub(crate) async fn recv(&mut self) -> TerminalSignal {
+        tokio::select! {
+            _ = self.suspend.recv() => TerminalSignal::Suspend,
+            _ = self.resume.recv() => TerminalSignal::Continue,
+            _ = self.quit.recv() => TerminalSignal::Quit,
+            _ = self.resize.recv() => TerminalSignal::Resize,
+        }
+    }
+}
+
+/// Lets a terminal signal do to this process what it does without a handler: stop it or end it.
+/// Returns when the process is continued.
+pub(crate) fn act_by_default(signal: TerminalSignal) -> io::Result<()> {
+    let signal = match signal {
+        TerminalSignal::Suspend => nix::sys::signal::Signal::SIGTSTP,
+        TerminalSignal::Quit => nix::sys::signal::Signal::SIGQUIT,
+        TerminalSignal::Continue | TerminalSignal::Resize => return Ok(()),
+    };
+    let default = SigAction::new(SigHandler::SigDfl, SaFlags::empty(), SigSet::empty());
+    // SAFETY: no handler function is involved.
+    let handler = unsafe { sigaction(signal, &default) }?;
+    raise(signal)?;
+    // SAFETY: this is the handler that stood there before.
+    unsafe { sigaction(signal, &handler) }?;
+    Ok(())
 }
 
 #[cfg(test)]

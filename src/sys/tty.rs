@@ -12,7 +12,7 @@ use nix::errno::Errno;
 use nix::poll::{PollFd, PollFlags};
 use nix::sys::signal::{SigSet, Signal};
 use nix::sys::signalfd::{SfdFlags, SignalFd};
-use nix::sys::termios::{FlushArg, SetArg, Termios, cfmakeraw, tcflush, tcgetattr, tcsetattr};
+use nix::sys::termios::{FlushArg, LocalFlags, SetArg, Termios, cfmakeraw, tcflush, tcgetattr, tcsetattr};
 use nix::unistd;
 
 use super::ready;
@@ -96,6 +96,48 @@ impl Drop for RawTerminal {
 /// The same for the calling thread, which may be another than the one that had the [`RawTerminal`] at last.
 pub(crate) fn let_signals_through() {
     let _ = told().thread_unblock();
+}
+
+/// Keys typed while this exists are not echoed to the terminal at standard error; they stay in its
+/// input queue for the program that reads next. Dropping this puts the echo back.
+#[derive(Debug)]
+pub(crate) struct EchoOff {
+    before: Termios,
+}
+
+impl EchoOff {
+    /// Turns the echo off. None if standard error is not our terminal, or if another job has it
+    /// now: changing its modes would stop this process.
+    pub(crate) fn enter() -> Option<EchoOff> {
+        if !has_terminal() {
+            return None;
+        }
+        let before = tcgetattr(io::stderr()).ok()?;
+        let mut silent = before.clone();
+        silent.local_flags.remove(LocalFlags::ECHO);
+        tcsetattr(io::stderr(), SetArg::TCSANOW, &silent).ok()?;
+        Some(EchoOff { before })
+    }
+}
+
+impl Drop for EchoOff {
+    fn drop(&mut self) {
+        if has_terminal() {
+            // A terminal that has gone needs nothing.
+            let _ = tcsetattr(io::stderr(), SetArg::TCSANOW, &self.before);
+        }
+    }
+}
+
+/// Returns true if standard error is the controlling terminal and this process is in its foreground
+/// job.
+fn has_terminal() -> bool {
+    unistd::tcgetpgrp(io::stderr()).is_ok_and(|job| job == unistd::getpgrp())
+}
+
+/// Returns true if another job has the terminal at standard error, as after `bg`.
+pub(crate) fn is_background() -> bool {
+    unistd::tcgetpgrp(io::stderr()).is_ok_and(|job| job != unistd::getpgrp())
 }
 
 fn told() -> SigSet {

@@ -1,64 +1,66 @@
-//! Lines at the bottom of a terminal that are drawn again and again. Knows nothing of what they say.
+//! A frame at the bottom of the terminal at stderr, with lines that scroll away above it.
 
-use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget, ProgressStyle};
+use std::io;
 
-/// Rows of a terminal that does not tell its size.
-const ROWS: u16 = 24;
+use super::redraw::{self, Redraw};
+use crate::sys::tty::{self, EchoOff};
 
-/// The lines on stderr.
+/// The frame, on a terminal that does not echo keys while it is drawn.
 pub(super) struct Live {
-    screen: MultiProgress,
-    lines: Vec<ProgressBar>,
+    redraw: Redraw,
+    frame: String,
+    echo: Option<EchoOff>,
 }
 
 impl Live {
     pub(super) fn new() -> Live {
-        // Nearly never by itself: the lines are drawn together, once all of them are up to date.
-        let target = ProgressDrawTarget::stderr_with_hz(1);
-        Live { screen: MultiProgress::with_draw_target(target), lines: Vec::new() }
+        Live { redraw: Redraw::new(), frame: String::new(), echo: None }
     }
 
-    /// How many lines there is room for, with one left for the cursor.
-    pub(super) fn rows() -> usize {
-        let rows = crossterm::terminal::size().map_or(ROWS, |(_, rows)| rows);
-        usize::from(rows.saturating_sub(1)).max(1)
-    }
-
-    /// Draws these lines in the place of the earlier ones.
-    pub(super) fn draw(&mut self, wanted: &[String]) {
-        while self.lines.len() > wanted.len() {
-            if let Some(line) = self.lines.pop() {
-                line.finish_and_clear();
-                self.screen.remove(&line);
-            }
-        }
-        while self.lines.len() < wanted.len() {
-            let line = self.screen.add(ProgressBar::new_spinner());
-            line.set_style(style());
-            self.lines.push(line);
-        }
-        for (line, text) in self.lines.iter().zip(wanted) {
-            line.set_message(text.clone());
-        }
-        if let Some(last) = self.lines.last() {
-            last.force_draw();
+    /// Turns the echo of keys off until the frame is removed.
+    pub(super) fn take_terminal(&mut self) {
+        if self.echo.is_none() {
+            self.echo = EchoOff::enter();
         }
     }
 
-    /// Puts a line above the others; it stays.
-    pub(super) fn say(&self, words: &str) {
-        // A terminal that is gone hears nothing.
-        let _ = self.screen.println(words);
+    /// Draws this frame in the place of the last one, unless another job has the terminal.
+    pub(super) fn draw(&mut self, frame: String) {
+        if tty::is_background() {
+            self.frame.clear();
+            return;
+        }
+        self.frame = frame;
+        self.put("");
     }
 
-    /// Takes the lines away.
+    /// Prints lines above the frame; they stay.
+    pub(super) fn say(&mut self, lines: &str) {
+        if lines.is_empty() { self.put("\n") } else { self.put(lines) }
+    }
+
+    /// Removes the frame.
     pub(super) fn clear(&mut self) {
-        self.draw(&[]);
-        let _ = self.screen.clear();
+        self.frame.clear();
+        self.put("");
     }
-}
 
-/// The line as it is, cut to the terminal's width.
-fn style() -> ProgressStyle {
-    ProgressStyle::with_template("{wide_msg}").unwrap_or_else(|_| ProgressStyle::default_spinner())
+    /// Gives the terminal back before the process is stopped.
+    pub(super) fn suspend(&mut self) {
+        self.clear();
+        self.echo = None;
+    }
+
+    /// Takes the terminal again after the process was stopped; a shell may have written to it.
+    pub(super) fn resume(&mut self) {
+        self.redraw.forget();
+        // Dropped first: the modes to put back at the end are those without the silence.
+        self.echo = None;
+        self.take_terminal();
+    }
+
+    fn put(&mut self, above: &str) {
+        // The team works on when the terminal is gone.
+        let _ = self.redraw.draw_on(&mut io::stderr().lock(), above, &self.frame, redraw::size());
+    }
 }

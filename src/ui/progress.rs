@@ -1,9 +1,9 @@
-//! A team's progress as its journal tells it: what is known of members and tasks, and the lines that show it. Pure;
-//! the time is given.
+//! A team's progress as read from its journal, and the frame that shows it: a line for each member,
+//! a progress bar, and the next command to type. Pure.
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::life::{member_tint, member_word, span, task_mark};
+use super::life::{member_tint, member_word, span};
 use super::paint::{Paint, Tint};
 use crate::model::event::{Event, EventKind};
 use crate::model::id::{MemberName, TaskId};
@@ -13,8 +13,27 @@ use crate::model::text;
 use crate::model::time::Timestamp;
 use crate::model::wire;
 
-/// Subjects are cut to this many characters.
-const SUBJECT: usize = 60;
+/// From this width on, a member's state has a column of its own.
+const STATE_COLUMN_FROM: usize = 60;
+/// From this width on, the time of a member's state or task is shown.
+const CLOCK_FROM: usize = 30;
+/// Width of the longest span of time: `59.9s`, `12m34s`, `10h02m`.
+const CLOCK: usize = 6;
+/// The progress bar is at least and at most this wide.
+const BAR: (usize, usize) = (10, 30);
+
+/// The place for a frame, and what the frame says beside the team's progress.
+pub(crate) struct Frame<'a> {
+    pub(crate) now: Timestamp,
+    /// When the team was made.
+    pub(crate) begun: Timestamp,
+    pub(crate) columns: usize,
+    /// At most this many lines.
+    pub(crate) rows: usize,
+    /// Commands and keys, most important first. As many as fit are shown.
+    pub(crate) hints: &'a [String],
+    pub(crate) paint: Paint,
+}
 
 struct MemberView {
     state: MemberState,
@@ -26,6 +45,8 @@ struct MemberView {
 
 struct TaskView {
     subject: String,
+    /// The subject in the words for a task that runs.
+    active_form: Option<String>,
     state: TaskState,
     by: Option<MemberName>,
     since: Timestamp,
@@ -103,41 +124,101 @@ impl Progress {
     fn take_task(&mut self, id: TaskId, event: &Event) {
         let Says::Task(state) = says(event) else { return };
         let before = self.tasks.get(&id);
-        let subject = wire::text(&event.detail, "subject");
         let begun = before.filter(|t| t.state == TaskState::InProgress).map(|t| event.at.since(t.since));
         let elapsed_ms =
             if state.is_over() { wire::number(&event.detail, "elapsed_ms").or(begun) } else { None };
         let by = event.member.clone().filter(|_| state != TaskState::Pending);
+        let subject = wire::text(&event.detail, "subject");
         let subject = subject.or_else(|| before.map(|t| t.subject.clone())).unwrap_or_default();
-        self.tasks.insert(id, TaskView { subject, state, by, since: event.at, elapsed_ms });
+        let active_form = wire::text(&event.detail, "active_form");
+        let active_form = active_form.or_else(|| before.and_then(|t| t.active_form.clone()));
+        self.tasks.insert(id, TaskView { subject, active_form, state, by, since: event.at, elapsed_ms });
     }
 
-    /// The whole picture: a line for each member, one for the tasks as a whole, and as many single tasks as fit into
-    /// `rows` lines, those that run and those that failed before the others.
-    pub(crate) fn lines(&self, now: Timestamp, rows: usize, paint: Paint) -> Vec<String> {
-        let mut lines: Vec<String> =
-            self.order.iter().map(|name| self.member_line(name, now, paint)).collect();
-        lines.push(paint.put(Tint::Dim, &self.count_line()) + &self.waiting_words(paint));
-        let room = rows.saturating_sub(lines.len());
-        lines.extend(self.shown_tasks(room).into_iter().map(|id| self.task_line(id, now, paint)));
-        lines.truncate(rows.max(1));
+    /// Returns true if neither a member nor a task is known yet.
+    pub(super) fn is_empty(&self) -> bool {
+        self.members.is_empty() && self.tasks.is_empty()
+    }
+
+    /// The frame: members, progress bar, and what can be typed. On few rows, members that work or
+    /// wait come first.
+    pub(crate) fn frame(&self, frame: &Frame) -> Vec<String> {
+        let mut lines = self.member_lines(frame, frame.rows.saturating_sub(2));
+        lines.push(self.bar_line(frame));
+        lines.push(self.hint_line(frame));
+        lines.retain(|line| !line.is_empty());
+        lines.truncate(frame.rows.max(1));
         lines
     }
 
-    fn member_line(&self, name: &MemberName, now: Timestamp, paint: Paint) -> String {
-        let Some(member) = self.members.get(name) else { return String::new() };
-        let shown = text::line(name.as_str());
-        let pad = " ".repeat(self.name_width().saturating_sub(shown.chars().count()));
-        let word = paint.put(member_tint(member.state), &format!("{:<12}", member_word(member.state)));
-        let named = paint.put(self.tint(name), &shown);
-        let (work, since) = match self.work_of(name) {
-            Some((id, task)) => (format!("#{id} {}", text::short(&task.subject, SUBJECT)), Some(task.since)),
-            // Between two tasks: its state is older than what it does.
-            None if member.left || member.state == MemberState::Working => (String::new(), None),
-            None => (String::new(), Some(member.since)),
+    fn member_lines(&self, frame: &Frame, room: usize) -> Vec<String> {
+        let mut shown: Vec<&MemberName> = self.order.iter().collect();
+        let mut last = None;
+        if shown.len() > room {
+            shown.sort_by_key(|name| self.rank(name));
+            let hidden = shown.split_off(room.saturating_sub(1)).len();
+            shown.sort_by_key(|name| self.order.iter().position(|other| other == *name));
+            last = (room > 0).then(|| frame.paint.put(Tint::Dim, &format!("… {hidden} more members")));
+        }
+        let names = shown.iter().map(|name| text::line(name.as_str()).chars().count());
+        let name_width = names.max().unwrap_or(0).min(frame.columns / 3);
+        let states =
+            shown.iter().filter_map(|name| self.members.get(*name)).map(|m| member_word(m.state).len());
+        let state_width = states.max().unwrap_or(0);
+        let line = |name: &&MemberName| self.member_line(name, name_width, state_width, frame);
+        shown.iter().filter_map(line).chain(last).collect()
+    }
+
+    /// Sort key for members on a screen with too few rows.
+    fn rank(&self, name: &MemberName) -> u8 {
+        match self.members.get(name) {
+            Some(member) if member.left => 3,
+            Some(member) if member_tint(member.state) == Tint::Warn => 0,
+            Some(_) if self.work_of(name).is_some() => 1,
+            Some(_) | None => 2,
+        }
+    }
+
+    fn member_line(
+        &self,
+        name: &MemberName,
+        width: usize,
+        state_width: usize,
+        frame: &Frame,
+    ) -> Option<String> {
+        let member = self.members.get(name)?;
+        let paint = frame.paint;
+        let shown = text::short(name.as_str(), width);
+        let mut line = paint.put(self.tint(name), &shown) + &" ".repeat(width - shown.chars().count());
+        let mut used = width;
+        let word = member_word(member.state);
+        let has_state_column = frame.columns >= STATE_COLUMN_FROM;
+        if has_state_column {
+            line += &format!("  {}", paint.put(member_tint(member.state), &format!("{word:<state_width$}")));
+            used += 2 + state_width;
+        }
+        let work = self.work_of(name);
+        if frame.columns >= CLOCK_FROM {
+            let since = match work {
+                Some((_, task)) => Some(task.since),
+                // Between two tasks: the state is older than the pause.
+                None if member.left || member.state == MemberState::Working => None,
+                None => Some(member.since),
+            };
+            let clock = since.map(|since| span(frame.now.since(since))).unwrap_or_default();
+            line += &format!("  {clock:>CLOCK$}");
+            used += 2 + CLOCK;
+        }
+        let room = frame.columns.saturating_sub(used + 2);
+        let what = match work {
+            Some((id, task)) => {
+                let words = task.active_form.as_ref().unwrap_or(&task.subject);
+                text::short(&format!("#{id} {words}"), room)
+            }
+            None if has_state_column => String::new(),
+            None => paint.put(member_tint(member.state), &text::short(word, room)),
         };
-        let clock = since.map(|since| span(now.since(since))).unwrap_or_default();
-        format!("{named}{pad}  {word}  {clock:>7}  {work}").trim_end().to_owned()
+        Some(format!("{line}  {what}").trim_end().to_owned())
     }
 
     fn work_of(&self, name: &MemberName) -> Option<(TaskId, &TaskView)> {
@@ -145,50 +226,57 @@ impl Progress {
         self.tasks.iter().find(|(_, t)| works(t)).map(|(id, t)| (*id, t))
     }
 
-    fn count_line(&self) -> String {
+    fn bar_line(&self, frame: &Frame) -> String {
+        let paint = frame.paint;
         let count = |state| self.tasks.values().filter(|t| t.state == state).count();
-        let failed = match count(TaskState::Failed) {
-            0 => String::new(),
-            some => format!(", {some} failed"),
-        };
-        format!("tasks: {} of {} completed{failed}", count(TaskState::Completed), self.tasks.len())
-    }
-
-    /// What somebody should see to, as long as it is so.
-    fn waiting_words(&self, paint: Paint) -> String {
-        match self.waiting.len() {
-            0 => String::new(),
-            1 => paint.put(Tint::Warn, "; 1 request waits: `phalanx requests`"),
-            some => paint.put(Tint::Warn, &format!("; {some} requests wait: `phalanx requests`")),
+        let failed = count(TaskState::Failed);
+        let done = count(TaskState::Completed) + count(TaskState::Cancelled);
+        let total = self.tasks.len();
+        let clock = span(frame.now.since(frame.begun));
+        if total == 0 {
+            return paint.put(Tint::Dim, &format!("no tasks  {clock}"));
         }
+        let failure = if failed == 0 { String::new() } else { format!(", {failed} failed") };
+        let counted = format!("{done} of {total} tasks");
+        let used = counted.len() + failure.len() + clock.len() + 4;
+        let width = frame.columns.saturating_sub(used).min(BAR.1);
+        let bar = if width < BAR.0 { String::new() } else { bar(width, done, failed, total, paint) + "  " };
+        format!("{bar}{counted}{}  {}", paint.put(Tint::Bad, &failure), paint.put(Tint::Dim, &clock))
     }
 
-    fn shown_tasks(&self, room: usize) -> Vec<TaskId> {
-        let rank = |t: &TaskView| match t.state {
-            TaskState::InProgress => 0,
-            TaskState::Failed => 1,
-            TaskState::Pending => 2,
-            TaskState::Completed | TaskState::Cancelled => 3,
+    fn hint_line(&self, frame: &Frame) -> String {
+        let waiting = match self.waiting.len() {
+            0 => None,
+            1 => Some("1 request waits: `phalanx requests`".to_owned()),
+            some => Some(format!("{some} requests wait: `phalanx requests`")),
         };
-        let mut ids: Vec<TaskId> = self.tasks.keys().copied().collect();
-        ids.sort_by_key(|id| self.tasks.get(id).map_or(4, rank));
-        ids.truncate(room);
-        ids.sort_unstable();
-        ids
-    }
-
-    fn task_line(&self, id: TaskId, now: Timestamp, paint: Paint) -> String {
-        let Some(task) = self.tasks.get(&id) else { return String::new() };
-        let (mark, tint) = task_mark(task.state);
-        let by =
-            task.by.as_ref().map(|n| paint.put(self.tint(n), &text::line(n.as_str()))).unwrap_or_default();
-        let running = (task.state == TaskState::InProgress).then(|| now.since(task.since));
-        let clock = task.elapsed_ms.or(running).map(span).unwrap_or_default();
-        let subject = text::short(&task.subject, SUBJECT);
-        format!("{} #{id} {subject}  {by}  {clock}", paint.put(tint, mark)).trim_end().to_owned()
+        let tint = if waiting.is_some() { Tint::Warn } else { Tint::Dim };
+        let (mut line, mut used) = (String::new(), 0);
+        for hint in waiting.iter().chain(frame.hints) {
+            let gap = if used == 0 { 0 } else { 3 };
+            let width = hint.chars().count();
+            // The first one is cut rather than left out.
+            if used > 0 && used + gap + width > frame.columns {
+                continue;
+            }
+            line += if gap == 0 { "" } else { " · " };
+            line += hint;
+            used += gap + width;
+        }
+        frame.paint.put(tint, &text::short(&line, frame.columns))
     }
 }
 
+/// A bar of `width` characters: the finished part in green, failures in red, the rest thin.
+fn bar(width: usize, done: usize, failed: usize, total: usize, paint: Paint) -> String {
+    let over = (done + failed) * width / total;
+    // A failure is seen, however many tasks there are.
+    let red = if failed == 0 { 0 } else { (failed * width / total).max(1).min(over.max(1)) };
+    let green = over.saturating_sub(red);
+    paint.put(Tint::Good, &"━".repeat(green))
+        + &paint.put(Tint::Bad, &"━".repeat(red))
+        + &paint.put(Tint::Dim, &"─".repeat(width - green - red))
+}
 /// What an event says of the state in which somebody or something is after it.
 enum Says {
     Member(MemberState),
@@ -262,7 +350,11 @@ pub(super) mod tests {
         let ada = name("ada");
         let state = |word: &str| Note::of(EventKind::MemberState).member(&name("ada")).with("state", word);
         vec![
-            event(0, task(EventKind::TaskCreated, 1, "Check the format")),
+            event(
+                0,
+                task(EventKind::TaskCreated, 1, "Check the format")
+                    .with("active_form", "Checking the format"),
+            ),
             event(0, task(EventKind::TaskCreated, 2, "Run the \u{1b}[31mtests")),
             event(0, task(EventKind::TaskCreated, 3, "Publish")),
             event(10, Note::of(EventKind::MemberAsked).member(&ada).with("profile", "worker")),
@@ -295,57 +387,147 @@ pub(super) mod tests {
         ]
     }
 
-    /// PM-03: what waits for a person is counted for as long as it does.
+    const HINTS: [&str; 3] = ["phalanx attach -t checks", "Ctrl-C ends it", "phalanx status -t checks"];
+
+    /// The frame at so many milliseconds after the start.
+    fn frame(progress: &Progress, ms: u64, columns: usize, rows: usize, paint: Paint) -> Vec<String> {
+        let (now, begun) = (Timestamp(1_000_000 + ms), Timestamp(1_000_000));
+        progress.frame(&Frame { now, begun, columns, rows, hints: &HINTS.map(str::to_owned), paint })
+    }
+
+    const PLAIN: Paint = Paint { on: false };
+
+    /// Four members with long names and subjects, one of which waits for a permission.
+    fn crowd() -> Progress {
+        let mut progress = Progress::default();
+        for (nth, who) in ["ada", "benjamin-of-the-long-name", "cleo", "dan"].into_iter().enumerate() {
+            let id = TaskId(nth as u64 + 1);
+            let member = name(who);
+            let task = |kind| {
+                let subject =
+                    format!("A subject of many words, far too long for a narrow terminal, number {nth}");
+                Note::of(kind).task(id).with("subject", subject)
+            };
+            progress.take(&event(0, task(EventKind::TaskCreated)));
+            progress.take(&event(10, Note::of(EventKind::MemberReady).member(&member)));
+            if nth < 2 {
+                progress.take(&event(20, Note { member: Some(member), ..task(EventKind::TaskClaimed) }));
+            } else if nth == 3 {
+                let asks =
+                    Note::of(EventKind::MemberState).member(&member).with("state", "awaiting_permission");
+                progress.take(&event(20, asks));
+            }
+        }
+        progress
+    }
+
+    /// PM-03: requests that wait for a person are counted for as long as they wait.
     #[test]
-    fn pm_03_the_picture_counts_what_waits() {
+    fn pm_03_the_frame_counts_waiting_requests() {
         let mut progress = Progress::default();
         let filed = |id: &str, state: &str| {
             Note::of(EventKind::RequestFiled).with("request_id", id).with("state", state)
         };
         let decided = |id: &str| Note::of(EventKind::RequestDecided).with("request_id", id);
         let steps = [
-            (filed("a", "pending"), "; 1 request waits: `phalanx requests`"),
-            (filed("b", "allowed"), "; 1 request waits: `phalanx requests`"),
-            (filed("c", "pending"), "; 2 requests wait: `phalanx requests`"),
-            (decided("a"), "; 1 request waits: `phalanx requests`"),
-            (decided("c"), ""),
+            (filed("a", "pending"), "1 request waits: `phalanx requests`"),
+            (filed("b", "allowed"), "1 request waits: `phalanx requests`"),
+            (filed("c", "pending"), "2 requests wait: `phalanx requests`"),
+            (decided("a"), "1 request waits: `phalanx requests`"),
+            (decided("c"), "phalanx attach -t checks"),
         ];
         for (note, expected) in steps {
             progress.take(&event(0, note));
-            let lines = progress.lines(Timestamp(1_000_000), 24, Paint { on: false });
-            assert_eq!(lines, [format!("tasks: 0 of 0 completed{expected}")]);
+            let lines = frame(&progress, 0, 40, 24, PLAIN);
+            assert_eq!(lines, ["no tasks  0.0s", expected]);
         }
     }
 
     #[test]
-    fn the_picture_follows_the_journal() {
-        let (mut progress, plain) = (Progress::default(), Paint { on: false });
+    fn the_frame_follows_the_journal() {
+        let mut progress = Progress::default();
         let events = run();
+        assert!(progress.is_empty());
         events[..8].iter().for_each(|e| progress.take(e));
         assert_eq!(
-            progress.lines(Timestamp(1_001_400), 10, plain),
+            frame(&progress, 1_400, 80, 10, PLAIN),
             [
-                "ada  working          1.0s  #1 Check the format",
-                "tasks: 0 of 3 completed",
-                "▸ #1 Check the format  ada  1.0s",
-                "· #2 Run the \u{241b}[31mtests",
-                "· #3 Publish",
+                "ada  working    1.0s  #1 Checking the format",
+                "──────────────────────────────  0 of 3 tasks  1.4s",
+                "phalanx attach -t checks · Ctrl-C ends it · phalanx status -t checks",
             ]
         );
         events[8..].iter().for_each(|e| progress.take(e));
-        let lines = progress.lines(Timestamp(1_004_000), 10, plain);
-        assert_eq!(lines[1..3], ["tasks: 1 of 3 completed, 1 failed", "✓ #1 Check the format  ada  2.1s"]);
-        assert_eq!(lines[3], "✗ #2 Run the \u{241b}[31mtests  ada  1.4s");
+        assert_eq!(
+            frame(&progress, 4_000, 80, 10, PLAIN)[..2],
+            ["ada  working", "━━━━━━━━━━━━━━━━━━━━──────────  1 of 3 tasks, 1 failed  4.0s"]
+        );
     }
 
     #[test]
-    fn on_a_small_screen_what_runs_and_what_failed_comes_first() {
-        let mut progress = Progress::default();
-        run().iter().for_each(|e| progress.take(e));
-        let lines = progress.lines(Timestamp(1_004_000), 3, Paint { on: false });
-        assert_eq!(lines.len(), 3);
-        assert!(lines[2].starts_with("✗ #2"), "{lines:?}");
-        assert_eq!(progress.lines(Timestamp(1_004_000), 1, Paint { on: false }).len(), 1);
+    fn a_wide_terminal_shows_every_column() {
+        assert_eq!(
+            frame(&crowd(), 2_020, 120, 40, PLAIN),
+            [
+                "ada                        idle                    2.0s  #1 A subject of many words, far too long for a narrow t…",
+                "benjamin-of-the-long-name  idle                    2.0s  #2 A subject of many words, far too long for a narrow t…",
+                "cleo                       idle                    2.0s",
+                "dan                        waits for permission    2.0s",
+                "──────────────────────────────  0 of 4 tasks  2.0s",
+                "phalanx attach -t checks · Ctrl-C ends it · phalanx status -t checks",
+            ]
+        );
+    }
+
+    #[test]
+    fn a_narrow_terminal_shows_tasks_or_states() {
+        assert_eq!(
+            frame(&crowd(), 2_020, 40, 10, PLAIN),
+            [
+                "ada              2.0s  #1 A subject of …",
+                "benjamin-of-…    2.0s  #2 A subject of …",
+                "cleo             2.0s  idle",
+                "dan              2.0s  waits for permis…",
+                "──────────────────  0 of 4 tasks  2.0s",
+                "phalanx attach -t checks",
+            ]
+        );
+    }
+
+    #[test]
+    fn no_line_is_wider_than_the_terminal() {
+        let mut failed = crowd();
+        run().iter().for_each(|e| failed.take(e));
+        for progress in [crowd(), failed] {
+            for columns in 1..130 {
+                for rows in 1..12 {
+                    let lines = frame(&progress, 3_725_000, columns, rows, PLAIN);
+                    assert!(lines.len() <= rows, "{columns}x{rows}: {lines:?}");
+                    // On narrower ones `Redraw` cuts the count of tasks.
+                    let wide = lines.iter().find(|line| columns >= 30 && line.chars().count() > columns);
+                    assert_eq!(wide, None, "{columns}x{rows}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn on_few_rows_members_that_wait_or_work_come_first() {
+        let lines = frame(&crowd(), 2_020, 80, 5, PLAIN);
+        assert!(lines[0].starts_with("ada ") && lines[1].starts_with("dan "), "{lines:?}");
+        assert_eq!(lines[2], "… 2 more members");
+        assert_eq!(frame(&crowd(), 0, 80, 1, PLAIN), ["──────────────────────────────  0 of 4 tasks  0.0s"]);
+    }
+
+    #[test]
+    fn a_single_failure_is_seen_in_the_bar() {
+        let red =
+            |done, failed, total| bar(10, done, failed, total, Paint { on: true }).contains("\u{1b}[31m━");
+        assert!(red(0, 1, 100) && red(99, 1, 100) && red(0, 1, 1));
+        assert!(!red(99, 0, 100));
+        for (done, failed, total) in [(0, 1, 100), (99, 1, 100), (3, 3, 7), (0, 0, 1), (5, 0, 5)] {
+            assert_eq!(bar(10, done, failed, total, PLAIN).chars().count(), 10);
+        }
     }
 
     #[test]
@@ -353,7 +535,7 @@ pub(super) mod tests {
         let mut progress = Progress::default();
         run().iter().for_each(|e| progress.take(e));
         progress.color(&name("ada"), Some("blue"));
-        let lines = progress.lines(Timestamp(1_004_000), 9, Paint { on: true });
+        let lines = frame(&progress, 4_000, 80, 9, Paint { on: true });
         assert!(lines[0].starts_with("\u{1b}[34mada\u{1b}[0m"), "{:?}", lines[0]);
     }
 }

@@ -1,62 +1,92 @@
-//! A picture that is drawn again in its own place. Each drawing is one write that leaves the terminal as it found it, so
-//! that nothing has to be restored whenever it ends.
+//! A frame of lines that is drawn again in its own place. Each drawing is one write that leaves
+//! wrapping and cursor as it found them, so nothing has to be restored when the process ends.
 
 use std::io::{self, Write};
 
-use crossterm::cursor::{Hide, MoveTo, MoveToColumn, MoveUp, Show};
+use crossterm::cursor::{Hide, MoveToColumn, MoveUp, Show};
 use crossterm::queue;
 use crossterm::terminal::{
     self, BeginSynchronizedUpdate, Clear, ClearType, DisableLineWrap, EnableLineWrap, EndSynchronizedUpdate,
 };
 
-/// The size of a terminal that does not tell it.
+/// Columns and rows assumed for a terminal that does not report its size.
 const SIZE: (u16, u16) = (80, 24);
 
-/// What was drawn last.
+/// The frame that was drawn last.
+#[derive(Default)]
 pub(crate) struct Redraw {
-    rows: u16,
-    size: (u16, u16),
+    /// Visible width of each of its lines.
+    widths: Vec<usize>,
 }
 
 impl Redraw {
-    /// Nothing is drawn yet; the first picture begins where the cursor is.
+    /// Has drawn nothing; the first frame begins where the cursor is.
     pub(crate) fn new() -> Redraw {
-        Redraw { rows: 0, size: size() }
+        Redraw::default()
     }
 
-    /// Draws `picture` over the last one, cut to the terminal.
+    /// Draws `frame` over the last one on stdout, cut to the terminal.
     ///
     /// # Errors
-    /// What writing to stdout fails with.
-    pub(crate) fn draw(&mut self, picture: &str) -> io::Result<()> {
-        let size = size();
-        let lines = fit(picture, size);
-        let mut out = Vec::new();
-        queue!(out, BeginSynchronizedUpdate, Hide, DisableLineWrap)?;
-        if size != self.size {
-            // The terminal has moved what was drawn: nobody knows where to.
-            queue!(out, Clear(ClearType::All), MoveTo(0, 0))?;
-        } else if self.rows > 0 {
-            queue!(out, MoveUp(self.rows), MoveToColumn(0))?;
+    /// Returns the error of writing to stdout.
+    pub(crate) fn draw(&mut self, frame: &str) -> io::Result<()> {
+        self.draw_on(&mut io::stdout().lock(), "", frame, size())
+    }
+
+    /// Draws `frame` over the last one on `out`, cut to `size`, below the lines of `above`, which
+    /// stay.
+    pub(super) fn draw_on(
+        &mut self,
+        out: &mut impl Write,
+        above: &str,
+        frame: &str,
+        size: (u16, u16),
+    ) -> io::Result<()> {
+        let lines = fit(frame, size);
+        let mut bytes = Vec::new();
+        queue!(bytes, BeginSynchronizedUpdate, Hide)?;
+        let rows = rows(&self.widths, size.0);
+        if rows > 0 {
+            queue!(bytes, MoveUp(rows), MoveToColumn(0))?;
         }
+        if !above.is_empty() {
+            // These lines may wrap over rows of the last frame.
+            queue!(bytes, Clear(ClearType::FromCursorDown))?;
+        }
+        for line in above.lines() {
+            bytes.extend_from_slice(line.as_bytes());
+            bytes.extend_from_slice(b"\r\n");
+        }
+        queue!(bytes, DisableLineWrap)?;
         for line in &lines {
             // Before the text: behind a line of full width the cursor still stands on its last character.
-            queue!(out, Clear(ClearType::UntilNewLine))?;
-            out.extend_from_slice(line.as_bytes());
-            out.extend_from_slice(b"\r\n");
+            queue!(bytes, Clear(ClearType::UntilNewLine))?;
+            bytes.extend_from_slice(line.as_bytes());
+            bytes.extend_from_slice(b"\r\n");
         }
-        queue!(out, Clear(ClearType::FromCursorDown), EnableLineWrap, Show, EndSynchronizedUpdate)?;
-        let mut stdout = io::stdout().lock();
-        stdout.write_all(&out)?;
-        stdout.flush()?;
-        self.rows = u16::try_from(lines.len()).unwrap_or(u16::MAX);
-        self.size = size;
-        Ok(())
+        queue!(bytes, Clear(ClearType::FromCursorDown), EnableLineWrap, Show, EndSynchronizedUpdate)?;
+        self.widths = lines.iter().map(|line| visible(line)).collect();
+        out.write_all(&bytes)?;
+        out.flush()
+    }
+
+    /// Leaves the last frame where it is: the next one begins where the cursor is.
+    pub(super) fn forget(&mut self) {
+        self.widths.clear();
     }
 }
 
-fn size() -> (u16, u16) {
+/// The terminal's columns and rows.
+pub(crate) fn size() -> (u16, u16) {
     terminal::size().ok().filter(|(width, height)| *width > 0 && *height > 0).unwrap_or(SIZE)
+}
+
+/// The rows that lines of these widths take on a terminal that has wrapped them anew since they
+/// were drawn.
+fn rows(widths: &[usize], columns: u16) -> u16 {
+    let columns = usize::from(columns).max(1);
+    let rows: usize = widths.iter().map(|width| width.div_ceil(columns).max(1)).sum();
+    u16::try_from(rows).unwrap_or(u16::MAX)
 }
 
 /// The lines that the terminal has room for; the last row is the cursor's.
@@ -119,6 +149,42 @@ mod tests {
         assert_eq!(cut("", 4), "");
         assert_eq!(cut("\u{1b}[31mabcd\u{1b}[0m", 4), "\u{1b}[31mabcd\u{1b}[0m\u{1b}[0m");
         assert_eq!(cut("\u{1b}[31mabcde\u{1b}[0m", 4), "\u{1b}[31mabc…\u{1b}[0m");
+    }
+
+    /// Feeds a terminal emulator of this size with frames and returns its screen.
+    fn screen(size: (u16, u16), drawings: &[(&str, &str)]) -> String {
+        let mut parser = vt100::Parser::new(size.1, size.0, 0);
+        parser.process(b"$ up\r\n");
+        let mut redraw = Redraw::new();
+        for (above, frame) in drawings {
+            let mut bytes = Vec::new();
+            redraw.draw_on(&mut bytes, above, frame, size).expect("a vector takes all");
+            parser.process(&bytes);
+        }
+        parser.screen().contents()
+    }
+
+    #[test]
+    fn a_frame_replaces_the_one_before() {
+        assert_eq!(screen((20, 6), &[("", "a\nbb\nccc"), ("", "d")]), "$ up\nd");
+        assert_eq!(screen((20, 6), &[("", "a\nb"), ("", "")]), "$ up");
+    }
+
+    #[test]
+    fn lines_above_the_frame_stay_and_wrap() {
+        assert_eq!(screen((4, 6), &[("", "a\nb"), ("12345", "c"), ("x", "d")]), "$ up\n12345\nx\nd");
+    }
+
+    #[test]
+    fn a_full_line_does_not_wrap() {
+        assert_eq!(screen((4, 6), &[("", "abcd\nefghi"), ("", "jkl")]), "$ up\njkl");
+    }
+
+    #[test]
+    fn a_narrower_terminal_has_wrapped_the_last_frame() {
+        assert_eq!(rows(&[10, 0, 4], 10), 3);
+        assert_eq!(rows(&[10, 0, 4], 4), 5);
+        assert_eq!(rows(&[], 4), 0);
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! The end of a team in words and tables. Pure.
+//! The final report of a team in words and tables. Pure.
 
 use super::life::{member_tint, member_word, span, task_mark, task_word};
 use super::paint::{Paint, Tint};
@@ -6,24 +6,54 @@ use super::table::{Table, cell, maybe, tinted};
 use crate::model::deviation::Deviation;
 use crate::model::id::TaskId;
 use crate::model::report::{MemberReport, Report, TaskReport};
+use crate::model::request::ShutdownOutcome;
 use crate::model::task::TaskState;
 use crate::model::text;
 
-/// How many lines of a failed task are shown.
+/// Maximum number of lines shown of a failed task.
 const TAIL: usize = 20;
+/// Maximum number of completed tasks in the table; the others are counted.
+const COMPLETED: usize = 10;
+/// Subjects are cut to this many characters.
+const SUBJECT: usize = 60;
 
-/// The whole report.
-pub(crate) fn report(report: &Report, paint: Paint) -> String {
-    let mut parts = vec![headline(report, paint)];
-    if !report.members.is_empty() {
-        parts.push(members(&report.members, paint));
+/// The presentation of a report.
+pub(crate) struct Page {
+    pub(crate) paint: Paint,
+    /// The terminal's width; none where the report goes elsewhere.
+    pub(crate) width: Option<usize>,
+    /// The command that shows more, where there is more to see.
+    pub(crate) more: Option<String>,
+}
+
+/// The whole report: counts, members that did not end as they should, tasks with failures first,
+/// what failed tasks and those with `show_output` printed, and the command that shows more.
+pub(crate) fn report(report: &Report, page: &Page) -> String {
+    let paint = page.paint;
+    let mut parts = vec![headline(report, page)];
+    let mut ended_badly = report.members.iter().filter(|m| report.tasks.is_empty() || is_odd(m)).peekable();
+    if ended_badly.peek().is_some() {
+        parts.push(members(ended_badly, page));
     }
     if !report.tasks.is_empty() {
-        parts.push(tasks(&report.tasks, paint));
+        parts.push(tasks(&report.tasks, page));
     }
     parts.extend(deviations(&report.deviations, paint));
-    parts.extend(report.tasks.iter().filter(|t| t.state == TaskState::Failed).map(|t| failure(t, paint)));
+    parts.extend(report.tasks.iter().filter_map(|task| match task.state {
+        TaskState::Failed => Some(failure(task, paint)),
+        TaskState::Pending | TaskState::InProgress | TaskState::Completed | TaskState::Cancelled => {
+            output(task, page)
+        }
+    }));
+    parts.extend(page.more.as_ref().map(|more| paint.put(Tint::Dim, more)));
     parts.join("\n\n")
+}
+
+/// Returns true unless the member ended by an agreed shutdown, or by itself with success.
+fn is_odd(member: &MemberReport) -> bool {
+    member_tint(member.state) == Tint::Bad
+        || !matches!(member.shutdown, None | Some(ShutdownOutcome::Closed))
+        || member.exit_code.is_some_and(|code| code != 0)
 }
 
 /// What did not go as it should; none if everything did.
@@ -36,7 +66,8 @@ pub(super) fn deviations(found: &[Deviation], paint: Paint) -> Option<String> {
     (!found.is_empty()).then(|| format!("{}{lines}", paint.put(Tint::Warn, "deviations:")))
 }
 
-fn headline(report: &Report, paint: Paint) -> String {
+fn headline(report: &Report, page: &Page) -> String {
+    let paint = page.paint;
     let count = |state| report.tasks.iter().filter(|t| t.state == state).count();
     let counted = [
         (count(TaskState::Completed), "completed"),
@@ -47,13 +78,15 @@ fn headline(report: &Report, paint: Paint) -> String {
     ];
     let words =
         counted.iter().filter(|(n, _)| *n > 0).map(|(n, word)| format!("{n} {word}")).collect::<Vec<_>>();
-    let tasks = if words.is_empty() { "no tasks".to_owned() } else { format!("tasks: {}", words.join(", ")) };
+    let tasks = if words.is_empty() { "no tasks".to_owned() } else { words.join(", ") };
+    let (team, took) = (report.team.to_string(), format!("in {}", span(report.elapsed_ms)));
+    let used = team.chars().count() + tasks.len() + took.len() + 4;
+    let gap = if page.width.is_some_and(|width| used > width) { "\n" } else { "  " };
     let tint = if report.success { Tint::Good } else { Tint::Bad };
-    let team = paint.put(Tint::Bold, &format!("team {}", report.team));
-    format!("{team}  {}  in {}", paint.put(tint, &tasks), span(report.elapsed_ms))
+    format!("{}  {}{gap}{took}", paint.put(Tint::Bold, &team), paint.put(tint, &tasks))
 }
 
-fn members(members: &[MemberReport], paint: Paint) -> String {
+fn members<'a>(members: impl Iterator<Item = &'a MemberReport>, page: &Page) -> String {
     let mut table =
         Table::new(&["MEMBER", "PROFILE", "BACKEND", "END", "SHUTDOWN", "EXIT", "TASKS", "REASON"]);
     for member in members {
@@ -68,30 +101,57 @@ fn members(members: &[MemberReport], paint: Paint) -> String {
             maybe(member.reason.as_deref().map(|r| text::short(r, 60))),
         ]);
     }
-    table.render(paint)
+    if let Some(width) = page.width {
+        table.fit(width, "REASON", &["PROFILE", "BACKEND", "TASKS", "SHUTDOWN", "EXIT"]);
+    }
+    table.render(page.paint)
 }
 
-fn tasks(tasks: &[TaskReport], paint: Paint) -> String {
-    let mut table = Table::new(&["TASK", "SUBJECT", "OUTCOME", "BY", "EXIT", "TIME"]);
-    for task in tasks {
+fn tasks(tasks: &[TaskReport], page: &Page) -> String {
+    let mut table = Table::new(&["TASK", "SUBJECT", "OUTCOME", "BY", "TIME"]);
+    let mut sorted: Vec<&TaskReport> = tasks.iter().collect();
+    sorted.sort_by_key(|task| rank(task.state));
+    let completed = tasks.iter().filter(|task| task.state == TaskState::Completed).count();
+    let hidden = completed.saturating_sub(COMPLETED);
+    for task in sorted.iter().take(sorted.len() - hidden) {
         table.row(vec![
             cell(format!("#{}", task.id)),
-            cell(text::short(&task.subject, 60)),
+            cell(text::short(&task.subject, SUBJECT)),
             tinted(task_mark(task.state).1, outcome(task)),
             maybe(task.by.as_deref()),
-            maybe(task.exit_code.map(|c| c.to_string())),
             maybe(task.elapsed_ms.map(span)),
         ]);
     }
-    table.render(paint)
+    if let Some(width) = page.width {
+        table.fit(width, "SUBJECT", &["BY", "TIME"]);
+    }
+    let more = match hidden {
+        0 => String::new(),
+        hidden => page.paint.put(Tint::Dim, &format!("\n… and {hidden} more completed")),
+    };
+    table.render(page.paint) + &more
+}
+
+/// Failures come first, completed tasks last.
+fn rank(state: TaskState) -> u8 {
+    match state {
+        TaskState::Failed => 0,
+        TaskState::InProgress => 1,
+        TaskState::Pending => 2,
+        TaskState::Cancelled => 3,
+        TaskState::Completed => 4,
+    }
 }
 
 fn outcome(task: &TaskReport) -> String {
-    match task.state {
-        TaskState::Pending if task.blocked_by.is_empty() => "not begun".to_owned(),
-        TaskState::Pending => format!("not begun, blocked by {}", ids(&task.blocked_by)),
-        TaskState::InProgress => "not finished".to_owned(),
-        TaskState::Completed | TaskState::Failed | TaskState::Cancelled => task_word(task.state).to_owned(),
+    match (task.state, task.exit_code) {
+        (TaskState::Pending, _) if task.blocked_by.is_empty() => "not begun".to_owned(),
+        (TaskState::Pending, _) => format!("blocked by {}", ids(&task.blocked_by)),
+        (TaskState::InProgress, _) => "not finished".to_owned(),
+        (TaskState::Failed, Some(code)) => format!("failed, exit {code}"),
+        (TaskState::Completed | TaskState::Failed | TaskState::Cancelled, _) => {
+            task_word(task.state).to_owned()
+        }
     }
 }
 
@@ -102,11 +162,21 @@ pub(super) fn ids(list: &[TaskId]) -> String {
 
 fn failure(task: &TaskReport, paint: Paint) -> String {
     let code = task.exit_code.map(|c| format!(" with exit code {c}")).unwrap_or_default();
-    let head = format!("#{} {} failed{code}", task.id, text::short(&task.subject, 60));
+    let head = format!("#{} {} failed{code}", task.id, text::short(&task.subject, SUBJECT));
     let tail = task.tail.as_deref().map(|t| text::block(&text::last_lines(t, TAIL))).unwrap_or_default();
     let lines = tail.lines().map(|line| format!("\n  {line}")).collect::<String>();
     let ending = if lines.is_empty() { "" } else { "; its last lines:" };
     format!("{}{ending}{lines}", paint.put(Tint::Bad, &head))
+}
+
+/// The output of a task with `show_output`.
+fn output(task: &TaskReport, page: &Page) -> Option<String> {
+    let printed = task.tail.as_deref().filter(|tail| !tail.trim().is_empty())?;
+    let head = page.paint.put(Tint::Bold, &format!("#{} {}", task.id, text::short(&task.subject, SUBJECT)));
+    let room = page.width.map_or(usize::MAX - 1, |width| width.saturating_sub(2));
+    let lines = text::block(printed);
+    let lines = lines.lines().map(|line| format!("\n  {}", text::short(line, room))).collect::<String>();
+    Some(format!("{head}{lines}"))
 }
 
 #[cfg(test)]
@@ -115,7 +185,7 @@ mod tests {
     use crate::model::id::{MemberName, TeamName};
     use crate::model::lifecycle::MemberState;
     use crate::model::placement::BackendKind;
-    use crate::model::request::{Parting, ShutdownOutcome};
+    use crate::model::request::Parting;
 
     fn task(id: u64, state: TaskState) -> TaskReport {
         TaskReport {
@@ -129,6 +199,15 @@ mod tests {
             tail: None,
             blocked_by: Vec::new(),
         }
+    }
+
+    fn whole(members: Vec<MemberReport>, tasks: Vec<TaskReport>) -> Report {
+        let team = TeamName::new("checks").expect("name");
+        Report { team, success: false, elapsed_ms: 12_300, members, tasks, deviations: Vec::new() }
+    }
+
+    fn page(width: Option<usize>) -> Page {
+        Page { paint: Paint { on: false }, width, more: Some("see more: phalanx task get 2".to_owned()) }
     }
 
     fn ada() -> MemberReport {
@@ -159,25 +238,53 @@ mod tests {
             ..task(2, TaskState::Failed)
         };
         let never = TaskReport { blocked_by: vec![TaskId(2)], ..task(3, TaskState::Pending) };
-        let team = TeamName::new("checks").expect("name");
-        let whole = Report {
-            team,
-            success: false,
-            elapsed_ms: 12_300,
-            members: vec![ada()],
-            tasks: vec![done, broken, never],
-            deviations: Vec::new(),
-        };
+        let whole = whole(vec![ada()], vec![done, broken, never]);
         assert_eq!(
-            report(&whole, Paint { on: false }),
-            "team checks  tasks: 1 completed, 1 failed, 1 not begun  in 12.3s\n\n\
-             MEMBER  PROFILE  BACKEND  END        SHUTDOWN  EXIT  TASKS\n\
-             ada     worker   pty      completed  closed    0     2\n\n\
-             TASK  SUBJECT  OUTCOME                   BY   EXIT  TIME\n\
-             #1    do 1     completed                 ada  0     2.1s\n\
-             #2    do 2     failed                         7\n\
-             #3    do 3     not begun, blocked by #2\n\n\
-             #2 do 2 failed with exit code 7; its last lines:\n  a\n  b\u{241b}[2J"
+            report(&whole, &page(None)),
+            "checks  1 completed, 1 failed, 1 not begun  in 12.3s\n\n\
+             TASK  SUBJECT  OUTCOME         BY   TIME\n\
+             #2    do 2     failed, exit 7\n\
+             #3    do 3     blocked by #2\n\
+             #1    do 1     completed       ada  2.1s\n\n\
+             #2 do 2 failed with exit code 7; its last lines:\n  a\n  b\u{241b}[2J\n\n\
+             see more: phalanx task get 2"
         );
+    }
+
+    #[test]
+    fn members_are_shown_when_they_ended_otherwise_than_agreed() {
+        let killed = MemberReport { state: MemberState::Killed, exit_code: None, ..ada() };
+        let text = report(&whole(vec![ada(), killed], vec![task(1, TaskState::Pending)]), &page(None));
+        assert_eq!(text.matches("ada ").count(), 1, "{text}");
+        assert!(text.contains("killed"), "{text}");
+        // Without tasks the members are the report.
+        assert!(report(&whole(vec![ada()], Vec::new()), &page(None)).contains("ada     worker   pty"));
+    }
+
+    #[test]
+    fn a_report_repeats_the_output_of_a_task_that_shows_it() {
+        let shown = TaskReport { tail: Some("A 1\nB \u{1b}2\n".to_owned()), ..task(1, TaskState::Completed) };
+        let text = report(&whole(vec![ada()], vec![shown.clone()]), &Page { more: None, ..page(None) });
+        assert!(text.ends_with("\n\n#1 do 1\n  A 1\n  B \u{241b}2"), "{text}");
+        let narrow = report(&whole(vec![ada()], vec![shown]), &page(Some(4)));
+        assert!(narrow.contains("\n  A…\n  B…\n"), "{narrow}");
+    }
+
+    #[test]
+    fn many_completed_tasks_are_counted_and_no_line_is_too_wide() {
+        let tasks = (1..=30).map(|id| TaskReport {
+            subject: "Many words that a narrow terminal has no room for".to_owned(),
+            by: Some("ada".to_owned()),
+            elapsed_ms: Some(2_100),
+            ..task(id, if id == 30 { TaskState::Failed } else { TaskState::Completed })
+        });
+        let whole = whole(vec![ada()], tasks.collect());
+        let text = report(&whole, &Page { more: None, ..page(Some(40)) });
+        assert!(text.starts_with("checks  29 completed, 1 failed  in 12.3s\n\n"), "{text}");
+        let table = text.split("\n\n").nth(1).expect("a table");
+        assert_eq!(table.lines().count(), 1 + 1 + COMPLETED + 1, "{table}");
+        assert!(table.lines().nth(1).is_some_and(|line| line.starts_with("#30")), "{table}");
+        assert!(table.ends_with("\n… and 19 more completed"), "{table}");
+        assert!(table.lines().all(|line| line.chars().count() <= 40), "{table}");
     }
 }

@@ -1,7 +1,13 @@
-//! Tables of text: columns aligned, no frames, empty columns left out. Knows nothing of what stands in them.
+//! Tables of text: columns aligned, no frames, empty columns left out, and cut to a terminal's
+//! width where that is asked for.
 
 use super::paint::{Paint, Tint};
 use crate::model::text;
+
+/// A column that is cut to fit keeps at least this width.
+const NARROWEST: usize = 16;
+/// Spaces between two columns.
+const GAP: usize = 2;
 
 /// One field of a table, fit to print.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -41,11 +47,47 @@ impl Table {
         self.rows.push(cells);
     }
 
-    /// The table, one line for each row.
-    pub(crate) fn render(&self, paint: Paint) -> String {
+    /// Makes every line fit into `width`: drops the columns of `optional`, first one first, for as
+    /// long as `flexible` would be cut below its least width, and then cuts `flexible`.
+    pub(crate) fn fit(&mut self, width: usize, flexible: &str, optional: &[&str]) {
+        let mut optional = optional.iter();
+        loop {
+            let Some(column) = self.heads.iter().position(|head| *head == flexible) else { return };
+            let filled = self.filled();
+            let others = filled.iter().filter(|other| **other != column);
+            let used: usize = others.map(|other| self.width(*other) + GAP).sum();
+            let room = width.saturating_sub(used);
+            if room < self.width(column).min(NARROWEST)
+                && let Some(head) = optional.next()
+            {
+                self.drop_column(head);
+                continue;
+            }
+            let room = room.max(self.heads[column].len());
+            for cell in self.rows.iter_mut().filter_map(|row| row.get_mut(column)) {
+                cell.text = text::short(&cell.text, room);
+            }
+            return;
+        }
+    }
+
+    fn drop_column(&mut self, head: &str) {
+        if let Some(column) = self.heads.iter().position(|other| *other == head) {
+            self.heads.remove(column);
+            self.rows.iter_mut().for_each(|row| drop(row.remove(column)));
+        }
+    }
+
+    /// The columns in which something stands.
+    fn filled(&self) -> Vec<usize> {
         let filled =
             |column: &usize| self.rows.iter().any(|row| row.get(*column).is_some_and(|c| !c.text.is_empty()));
-        let columns: Vec<usize> = (0..self.heads.len()).filter(filled).collect();
+        (0..self.heads.len()).filter(filled).collect()
+    }
+
+    /// The table, one line for each row.
+    pub(crate) fn render(&self, paint: Paint) -> String {
+        let columns = self.filled();
         let widths: Vec<usize> = columns.iter().map(|column| self.width(*column)).collect();
         let heads = self.heads.iter().map(|h| tinted(Tint::Dim, h)).collect::<Vec<_>>();
         let lines = std::iter::once(&heads).chain(&self.rows).map(|row| line(row, &columns, &widths, paint));
@@ -69,7 +111,7 @@ fn line(row: &[Cell], columns: &[usize], widths: &[usize], paint: Paint) -> Stri
             out.push_str(&paint.put(cell.tint, &cell.text));
             gap = 0;
         }
-        gap += width - cell.text.chars().count() + 2;
+        gap += width - cell.text.chars().count() + GAP;
     }
     out
 }
@@ -84,6 +126,32 @@ mod tests {
         table.row(vec![cell("al\u{1b}ice"), cell(""), cell("idle")]);
         table.row(vec![cell("b"), cell(""), maybe(None::<&str>)]);
         assert_eq!(table.render(Paint { on: false }), "NAME    STATE\nal\u{241b}ice  idle\nb");
+    }
+
+    #[test]
+    fn a_table_that_is_too_wide_drops_columns_and_cuts_one() {
+        let table = |width| {
+            let mut table = Table::new(&["ID", "SUBJECT", "BY", "TIME"]);
+            table.row(vec![
+                cell("#1"),
+                cell("Check every link of the pages"),
+                cell("benjamin"),
+                cell("2.1s"),
+            ]);
+            table.fit(width, "SUBJECT", &["BY", "TIME"]);
+            table.render(Paint { on: false })
+        };
+        assert_eq!(
+            table(80),
+            "ID  SUBJECT                        BY        TIME\n#1  Check every link of the pages  benjamin  2.1s"
+        );
+        assert_eq!(
+            table(40),
+            "ID  SUBJECT               BY        TIME\n#1  Check every link o…  benjamin  2.1s"
+        );
+        assert_eq!(table(30), "ID  SUBJECT              TIME\n#1  Check every link o…  2.1s");
+        assert_eq!(table(20), "ID  SUBJECT\n#1  Check every lin…");
+        assert_eq!(table(1), "ID  SUBJECT\n#1  Check …");
     }
 
     #[test]

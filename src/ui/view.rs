@@ -1,12 +1,13 @@
-//! Watching a team work: a picture that changes on a terminal, plain lines elsewhere, or nothing. Writes to stderr
-//! only.
+//! Shows a team at work: a frame at the bottom of a terminal, plain lines elsewhere, or nothing.
+//! Writes to stderr only.
 
 use std::io::{self, Write};
 
 use super::live::Live;
 use super::paint::Paint;
 use super::plain::progress_line;
-use super::progress::Progress;
+use super::progress::{Frame, Progress};
+use super::redraw;
 use crate::model::event::{Event, EventKind};
 use crate::model::id::MemberName;
 use crate::model::text;
@@ -18,7 +19,7 @@ const LONGEST_NOTICE: usize = 120;
 /// How a team is watched.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Style {
-    /// A picture at the bottom of the terminal.
+    /// A frame at the bottom of the terminal.
     Live,
     /// A line for each thing that happens; with `all`, for everything.
     Plain {
@@ -64,18 +65,22 @@ pub(crate) struct View {
     live: Option<Live>,
     progress: Progress,
     begun: Timestamp,
+    /// The last lines of the frame: what can be typed, most important first.
+    hints: Vec<String>,
     paint: Paint,
 }
 
-/// What is said beside the picture.
+/// Returns true if an event of this kind is printed above the frame.
 fn is_warning(kind: EventKind) -> bool {
     use EventKind::{
-        Escalated, FileQuarantined, MemberFallback, MemberHealth, Reminded, RequestFiled, TaskRewritten,
-        TaskVanished, Warning,
+        Escalated, FileQuarantined, MemberFallback, MemberHealth, MemberStartFailed, Reminded, RequestFiled,
+        TaskFailed, TaskRewritten, TaskVanished, Warning,
     };
     matches!(
         kind,
         Warning
+            | TaskFailed
+            | MemberStartFailed
             | MemberFallback
             | MemberHealth
             | RequestFiled
@@ -91,7 +96,7 @@ impl View {
     /// `begun`: what the times in plain lines count from.
     pub(crate) fn new(style: Style, begun: Timestamp, paint: Paint) -> View {
         let live = (style == Style::Live).then(Live::new);
-        View { style, live, progress: Progress::default(), begun, paint }
+        View { style, live, progress: Progress::default(), begun, hints: Vec::new(), paint }
     }
 
     /// Takes in what happened before anybody watched.
@@ -119,15 +124,53 @@ impl View {
         self.progress.color(name, color);
     }
 
-    /// Draws the picture as it is now, where there is one.
+    /// Replaces what the frame says can be typed.
+    pub(crate) fn hint(&mut self, hints: Vec<String>) {
+        self.hints = hints;
+    }
+
+    /// Draws the frame as it is now, unless nothing is known of the team yet.
     pub(crate) fn draw(&mut self, now: Timestamp) {
+        let Some(live) = &mut self.live else { return };
+        if self.progress.is_empty() {
+            return;
+        }
+        let (columns, rows) = redraw::size();
+        let frame = self.progress.frame(&Frame {
+            now,
+            begun: self.begun,
+            columns: columns.into(),
+            // The last row is the cursor's.
+            rows: usize::from(rows).saturating_sub(1),
+            hints: &self.hints,
+            paint: self.paint,
+        });
+        live.draw(frame.join("\n"));
+    }
+
+    /// Keeps typed keys off the screen while there is a frame.
+    pub(crate) fn take_terminal(&mut self) {
         if let Some(live) = &mut self.live {
-            live.draw(&self.progress.lines(now, Live::rows(), self.paint));
+            live.take_terminal();
+        }
+    }
+
+    /// Gives the terminal back before the process is stopped.
+    pub(crate) fn suspend(&mut self) {
+        if let Some(live) = &mut self.live {
+            live.suspend();
+        }
+    }
+
+    /// Takes the terminal again after the process was stopped.
+    pub(crate) fn resume(&mut self) {
+        if let Some(live) = &mut self.live {
+            live.resume();
         }
     }
 
     /// Says something beside the events.
-    pub(crate) fn say(&self, words: &str) {
+    pub(crate) fn say(&mut self, words: &str) {
         if self.style != Style::Silent {
             self.put(words);
         }
@@ -142,20 +185,20 @@ impl View {
         }
     }
 
-    /// Whether there is a picture to be drawn again as time passes.
+    /// Returns true if there is a frame to be drawn again as time passes.
     pub(crate) fn is_live(&self) -> bool {
         self.live.is_some()
     }
 
-    /// Takes the picture away.
+    /// Removes the frame and gives the terminal back.
     pub(crate) fn end(&mut self) {
         if let Some(mut live) = self.live.take() {
             live.clear();
         }
     }
 
-    fn put(&self, line: &str) {
-        match &self.live {
+    fn put(&mut self, line: &str) {
+        match &mut self.live {
             Some(live) => live.say(line),
             // Nobody may be there to read it; the team works on all the same.
             None => drop(writeln!(io::stderr().lock(), "{line}")),
@@ -164,9 +207,12 @@ impl View {
 }
 
 impl Drop for View {
-    /// Also when the program ends in a hurry: the terminal is left as it was.
+    /// Gives the terminal back on every way out. After a panic the frame stays, because the message
+    /// stands below it.
     fn drop(&mut self) {
-        self.end();
+        if !std::thread::panicking() {
+            self.end();
+        }
     }
 }
 

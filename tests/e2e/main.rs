@@ -48,6 +48,7 @@ mod task_mode;
 mod tasks;
 mod tmux;
 mod up;
+mod up_terminal;
 mod walks;
 mod watch;
 mod way_in;

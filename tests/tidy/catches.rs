@@ -136,7 +136,6 @@ fn a_library_outside_its_place_is_caught() {
     for (text, home) in [
         ("use tmux_interface::Tmux;", "src/backend/tmux/command.rs"),
         ("#[derive(clap::Parser)] struct A;", "src/cli/args.rs"),
-        ("use indicatif::ProgressBar;", "src/ui/bar.rs"),
         ("use crossterm::style;", "src/cli/paint.rs"),
         ("use anyhow::Result;", "src/cli/mod.rs"),
         ("use tokio::sync::mpsc;", "src/lead/driver.rs"),

@@ -57,7 +57,6 @@ const FENCES: &[(&str, &[&str], &str)] = &[
     ("anyhow", &["src/cli/", "src/main.rs"], "return the folder's own error type"),
     ("tmux_interface", &["src/backend/tmux/"], "let backend::tmux build the command"),
     ("clap", &["src/cli/"], "parse in cli and pass typed values down"),
-    ("indicatif", &["src/cli/", "src/ui/"], "return an event and let a face draw it"),
     ("crossterm", &["src/cli/", "src/ui/"], "return an event and let a face draw it"),
 ];
 

@@ -1,0 +1,250 @@
+//! `up` on a terminal: the frame at three sizes, keys typed meanwhile, and the terminal's modes on
+//! every way out.
+
+use std::process::Command;
+
+use crate::harness::{Stage, binary, wait_for};
+
+/// Three workers, each with a task that runs until the file `go` is there; the last task's output
+/// is shown.
+const TEAM: &str = r#"
+[team]
+name = "trio"
+backend = "pty"
+[[member]]
+name = "ada"
+[[member]]
+name = "benjamin"
+[[member]]
+name = "cleo"
+[[task]]
+key = "a"
+subject = "Check the links of all pages, and the headings that they lead to, one after the other"
+run = ["sh", "-c", "until [ -e go ]; do sleep 0.05; done"]
+[[task]]
+key = "b"
+subject = "Count the lines"
+active_form = "Counting the lines"
+run = ["sh", "-c", "until [ -e go ]; do sleep 0.05; done"]
+[[task]]
+key = "c"
+subject = "List the files"
+run = ["sh", "-c", "until [ -e go ]; do sleep 0.05; done"]
+[[task]]
+key = "sum"
+subject = "Sum up"
+run = ["echo", "all links are right"]
+after = ["a", "b", "c"]
+show_output = true
+"#;
+
+/// A shell in a tmux pane of this size in which `up` runs.
+struct Terminal {
+    stage: Stage,
+    pane: String,
+    tty: String,
+}
+
+impl Terminal {
+    fn new(columns: u16, rows: u16) -> Terminal {
+        let mut stage = Stage::new();
+        stage.file("team.toml", TEAM);
+        stage.shadow("phalanx", &format!("#!/bin/sh\nulimit -c 0\nexec '{}' \"$@\"\n", binary()));
+        let (x, y) = (columns.to_string(), rows.to_string());
+        stage
+            .tmux(&["-f", "/dev/null", "new-session", "-d", "-s", "mine", "-x", &x, "-y", &y, "sh"])
+            .expect("a session");
+        stage.tmux(&["set", "-g", "status", "off"]).expect("no status line");
+        stage.tmux(&["resize-window", "-t", "mine:", "-x", &x, "-y", &y]).expect("resized");
+        let ids = stage.tmux(&["display", "-p", "-t", "mine:", "#{pane_id} #{pane_tty}"]).expect("the pane");
+        let (pane, tty) = ids.trim().split_once(' ').expect("two words");
+        let terminal = Terminal { pane: pane.to_owned(), tty: tty.to_owned(), stage };
+        wait_for("the prompt", || terminal.screen().contains(['$', '#']).then_some(()));
+        terminal
+    }
+
+    /// Starts `up` and waits until all three members work.
+    fn up(&self) {
+        self.keys(&["phalanx up team.toml; echo end=$?", "Enter"]);
+        wait_for("three members at work", || {
+            let screen = self.screen();
+            (screen.contains("#1 ") && screen.contains("#2 ") && screen.contains("#3 ")).then_some(())
+        });
+    }
+
+    fn keys(&self, keys: &[&str]) {
+        let mut words = vec!["send-keys", "-t", &self.pane];
+        words.extend(keys);
+        self.stage.tmux(&words).expect("typed");
+    }
+
+    fn screen(&self) -> String {
+        self.stage.tmux(&["capture-pane", "-p", "-t", &self.pane]).expect("a screen")
+    }
+
+    /// The lines on the screen down to the last one that is not empty.
+    fn lines(&self) -> Vec<String> {
+        self.screen().trim_end().lines().map(str::to_owned).collect()
+    }
+
+    /// Waits for two more frames, the first of which may have been drawn before the caller's last
+    /// step.
+    fn next_frames(&self) {
+        for _ in 0..2 {
+            let before = self.bar();
+            wait_for("another frame", || (self.bar() != before).then_some(()));
+        }
+    }
+
+    /// The line with the progress bar, which shows the time.
+    fn bar(&self) -> Option<String> {
+        self.lines().into_iter().find(|line| line.contains(" of 4 tasks"))
+    }
+
+    fn echoes(&self) -> bool {
+        let output = Command::new("stty").args(["-a", "-F", &self.tty]).output().expect("stty");
+        let modes = String::from_utf8_lossy(&output.stdout).into_owned();
+        assert!(modes.contains("echo "), "{modes}");
+        !modes.contains("-echo ")
+    }
+
+    fn go(&self) {
+        std::fs::write(self.stage.at("work/go"), "").expect("go");
+    }
+
+    /// Waits for the end and returns all that the pane shows, with what has left its screen.
+    fn ended(&self, code: i32) -> String {
+        let end = format!("end={code}");
+        wait_for(&end, || self.screen().lines().any(|line| line == end).then_some(()));
+        let all = self.stage.tmux(&["capture-pane", "-p", "-J", "-S", "-", "-t", &self.pane]);
+        all.expect("a screen")
+    }
+
+    fn pid_of_up(&self) -> String {
+        let found = self.stage.processes().into_iter().find(|line| line.contains("phalanx up "));
+        found.expect("up runs").split(' ').next().expect("a pid").to_owned()
+    }
+
+    fn close(self) {
+        self.stage.tmux(&["kill-session", "-t", "=mine"]).expect("it is there");
+        self.stage.assert_clean();
+    }
+}
+
+#[test]
+fn tmux_up_fits_the_terminal_and_keys_leave_no_trace() {
+    for (columns, rows, working) in [(80, 24, true), (40, 10, false), (120, 40, true)] {
+        let terminal = Terminal::new(columns, rows);
+        assert!(terminal.echoes());
+        terminal.up();
+        let size = format!("{columns}x{rows}");
+        terminal.next_frames();
+        let before = terminal.lines();
+        // The command, a line for each member, the bar, what can be typed.
+        assert_eq!(before.len(), 6, "{size}: {before:?}");
+        for (line, name) in before[1..4].iter().zip(["ada ", "benjamin ", "cleo "]) {
+            assert!(line.starts_with(name), "{size}: {before:?}");
+            assert_eq!(line.contains("working"), working, "{size}: {before:?}");
+        }
+        assert!(terminal.screen().contains("#2 Counting the lines"), "{size}: {before:?}");
+        assert!(before[4].contains("─  0 of 4 tasks  "), "{size}: {before:?}");
+        assert!(before[5].starts_with("phalanx attach "), "{size}: {before:?}");
+        assert!(!terminal.echoes(), "{size}");
+        terminal.keys(&[": ghost", "Enter", "Enter", "Up", "x", "BSpace"]);
+        terminal.next_frames();
+        let after = terminal.lines();
+        assert_eq!((after.len(), &after[0]), (6, &before[0]), "{size}: {after:?}");
+        assert!(!terminal.screen().contains("ghost"), "{size}: {after:?}");
+        terminal.go();
+        let all = terminal.ended(0);
+        assert!(!all.contains('─') && !all.contains('━'), "{size}: no frame is left: {all}");
+        assert!(
+            all.contains("trio  4 completed") && all.contains("\n  all links are right"),
+            "{size}: {all}"
+        );
+        assert!(terminal.echoes(), "{size}");
+        terminal.close();
+    }
+}
+
+#[test]
+fn tmux_up_draws_one_frame_after_a_resize() {
+    let terminal = Terminal::new(120, 20);
+    terminal.up();
+    for (columns, rows) in [("40", "20"), ("100", "10"), ("33", "10"), ("80", "24")] {
+        terminal.stage.tmux(&["resize-window", "-t", "mine:", "-x", columns, "-y", rows]).expect("resized");
+        terminal.next_frames();
+        let lines = terminal.lines();
+        for part in ["ada  ", "benjamin  ", "cleo  ", " of 4 tasks", "phalanx attach"] {
+            let count = lines.iter().filter(|line| line.contains(part)).count();
+            assert_eq!(count, 1, "{part} at {columns}x{rows}: {lines:?}");
+        }
+        // tmux scrolls lines above the cursor away when it wraps a narrower screen: the line of the
+        // shell may be gone.
+        assert!((5..=6).contains(&lines.len()), "{columns}x{rows}: {lines:?}");
+    }
+    terminal.go();
+    terminal.ended(0);
+    terminal.close();
+}
+
+#[test]
+fn tmux_ctrl_c_and_term_end_up_and_give_the_terminal_back() {
+    for by_key in [true, false] {
+        let terminal = Terminal::new(80, 24);
+        terminal.up();
+        let stop = || {
+            if by_key {
+                terminal.keys(&["C-c"]);
+                return;
+            }
+            let sent = Command::new("kill").args(["-TERM", &terminal.pid_of_up()]).status().expect("kill");
+            assert!(sent.success());
+        };
+        stop();
+        wait_for("the hint", || terminal.screen().contains("Ctrl-C again ends it by force").then_some(()));
+        stop();
+        let all = terminal.ended(130);
+        assert!(!all.contains('─') && !all.contains("^C"), "{all}");
+        assert!(all.contains("trio  "), "{all}");
+        assert!(terminal.echoes());
+        terminal.close();
+    }
+}
+
+#[test]
+fn tmux_ctrl_backslash_ends_up_at_once_and_gives_the_terminal_back() {
+    let terminal = Terminal::new(80, 24);
+    terminal.up();
+    terminal.keys(&["C-\\"]);
+    // 128 and the signal's number.
+    let all = terminal.ended(131);
+    assert!(!all.contains('─'), "{all}");
+    assert!(terminal.echoes());
+    // Its members live on without it.
+    terminal.stage.phalanx(&["down", "-t", "trio", "--force"]).expect(0);
+    terminal.close();
+}
+
+#[test]
+fn tmux_ctrl_z_gives_the_terminal_back_until_up_is_continued() {
+    let terminal = Terminal::new(80, 24);
+    terminal.up();
+    terminal.keys(&["C-z"]);
+    wait_for("the shell", || terminal.screen().contains("Stopped").then_some(()));
+    assert!(terminal.echoes());
+    assert_eq!(terminal.bar(), None);
+    terminal.keys(&["fg", "Enter"]);
+    wait_for("the frame", || terminal.bar());
+    terminal.next_frames();
+    assert!(!terminal.echoes());
+    let bars = terminal.lines().iter().filter(|line| line.contains(" of 4 tasks")).count();
+    assert_eq!(bars, 1, "{}", terminal.screen());
+    terminal.go();
+    wait_for("the report", || terminal.screen().contains("trio  4 completed").then_some(()));
+    wait_for("the echo", || terminal.echoes().then_some(()));
+    wait_for("the team to be gone", || {
+        terminal.stage.processes().iter().all(|p| !p.contains(" up ")).then_some(())
+    });
+    terminal.close();
+}
