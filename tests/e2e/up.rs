@@ -217,3 +217,55 @@ run = ["/no/such/program", "x"]
     assert!(run.stderr.contains("bob") && run.stderr.contains("/no/such/program"), "{run:?}");
     stage.assert_clean();
 }
+
+/// README's first command: real checks of this repository on three workers, whatever they find.
+#[test]
+fn tmux_the_demo_inspects_this_repository_and_ends_with_0() {
+    let stage = Stage::new();
+    let root = env!("CARGO_MANIFEST_DIR");
+    let mut up = stage.command(binary());
+    // cargo finds its toolchain and its crates under the real home.
+    for (name, folder) in [("CARGO_HOME", ".cargo"), ("RUSTUP_HOME", ".rustup")] {
+        let home = || std::env::var_os("HOME").map(|home| std::path::Path::new(&home).join(folder));
+        up.envs(std::env::var_os(name).or(home().map(Into::into)).map(|value| (name, value)));
+    }
+    let up = up.args(["up", "fixtures/teams/inspect.toml"]).current_dir(root).output().expect("phalanx runs");
+    let run = Run::from(up).expect(0);
+    assert!(run.stdout.starts_with("inspect  10 completed  in "), "{}", run.stdout);
+    let (_, table) = run.stdout.split_once("Summary of all checks\n").expect("its output");
+    let checks: Vec<&str> = table.lines().filter_map(|line| line.split_whitespace().next()).collect();
+    for check in ["languages", "files", "links", "markers", "licences", "duplicates", "history", "objects"] {
+        assert!(checks.contains(&check), "{check}: {}", run.stdout);
+    }
+    assert!(table.contains("none broken"), "this repository's own links are right: {table}");
+    assert!(run.stderr.contains("  began #1 Age of the lines"), "{}", run.stderr);
+    stage.assert_clean();
+}
+
+#[test]
+fn the_demo_runs_without_git_and_cargo_metadata() {
+    let stage = Stage::without_tmux();
+    let root = std::path::Path::new(env!("CARGO_MANIFEST_DIR"));
+    for program in [
+        "awk", "xargs", "find", "grep", "sort", "sed", "head", "tail", "cut", "tr", "wc", "mkdir", "mv",
+        "basename", "date",
+    ] {
+        let found = crate::harness::which(program, &std::env::var("PATH").expect("PATH")).expect("installed");
+        std::os::unix::fs::symlink(found, stage.at("bin").join(program)).expect("symlink");
+    }
+    // A directory without git that has two broken links.
+    let teams = stage.at("work/fixtures/teams/inspect");
+    std::fs::create_dir_all(&teams).expect("dir");
+    for entry in std::fs::read_dir(root.join("fixtures/teams/inspect")).expect("scripts").flatten() {
+        std::fs::copy(entry.path(), teams.join(entry.file_name())).expect("copied");
+    }
+    std::fs::copy(root.join("Cargo.lock"), stage.at("work/Cargo.lock")).expect("copied");
+    stage.file("README.md", "# Here\n[there](docs/gone.md) [here](#here) [nowhere](#nowhere)\n");
+    let manifest = std::fs::read_to_string(root.join("fixtures/teams/inspect.toml")).expect("manifest");
+    let run = stage.phalanx(&["up", &stage.file("inspect.toml", &manifest)]).expect(0);
+    for part in ["not a git checkout", "not known: cargo", "3 links on 1 pages, 2 broken, first README.md:2:"]
+    {
+        assert!(run.stdout.contains(part), "{part}: {}", run.stdout);
+    }
+    stage.assert_clean();
+}
