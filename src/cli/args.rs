@@ -1,4 +1,4 @@
-//! The command line as it is parsed: verbs, options and their help. Does nothing.
+//! The command line as clap parses it: verbs, options and their help texts.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -27,18 +27,19 @@ use crate::ops::wait::Until;
 
 const EXAMPLES: &str = "\
 Examples:
-  phalanx up checks.toml                     run a team from a manifest, to the end
-  phalanx team create demo                   or build one by hand:
-  phalanx spawn ada -t demo                    a worker
-  phalanx spawn log -t demo -- tail -f x.log   any command line
+  phalanx init                               write a manifest that runs
+  phalanx up team.toml                       run a team from a manifest, to the end
+  phalanx team create demo                   or build a team by hand:
+  phalanx spawn ada -t demo                    add a worker
+  phalanx spawn log -t demo -- tail -f x.log   add any command line
   phalanx task create \"Run the tests\" -t demo -- cargo test
   phalanx status -t demo
   phalanx down -t demo
 
-Exit codes: 0 done, 1 failed, 2 wrong usage, 3 no such team, member or task, 4 refused,
-5 out of time, 6 no backend, 70 a fault in phalanx, 130 interrupted.";
+Exit codes: 0 done, 1 failed, 2 wrong usage, 3 not found, 4 refused, 5 timed out,
+6 no backend or no place for files, 70 internal error, 130 interrupted.";
 
-/// Leads teams of command-line agents side by side, in tmux panes or in terminals of its own.
+/// Leads teams of command-line agents in tmux panes or its own terminals.
 #[derive(Debug, Parser)]
 #[command(name = "phalanx", version, after_help = EXAMPLES, max_term_width = 100)]
 pub(super) struct Cli {
@@ -53,22 +54,22 @@ pub(super) struct Cli {
 #[derive(Debug, Clone, Default, Args)]
 #[command(next_help_heading = "Global options")]
 pub(super) struct Global {
-    /// The team; else $PHALANX_TEAM, else the only team there is.
+    /// Team to use [default: $PHALANX_TEAM, else the only team].
     #[arg(short, long, global = true, value_name = "NAME")]
     pub(super) team: Option<String>,
-    /// Where teams are kept; else $PHALANX_CONFIG_DIR, $CLAUDE_CONFIG_DIR, ~/.claude.
+    /// Directory that holds the teams [default: $PHALANX_CONFIG_DIR, $CLAUDE_CONFIG_DIR, ~/.claude].
     #[arg(long, global = true, value_name = "DIR")]
     pub(super) config_dir: Option<PathBuf>,
-    /// Who speaks; else $PHALANX_AGENT_NAME, else team-lead.
+    /// Member to act as [default: $PHALANX_AGENT_NAME, else team-lead].
     #[arg(long = "as", global = true, value_name = "NAME")]
     pub(super) speaker: Option<String>,
-    /// Give data as JSON on stdout: one document, or one a line for streams.
+    /// Print JSON: one document, or one per line for streams.
     #[arg(long, global = true)]
     pub(super) json: bool,
-    /// Say nothing but errors.
+    /// Print only requested data and failures.
     #[arg(short, long, global = true)]
     pub(super) quiet: bool,
-    /// Say more.
+    /// Print more details.
     #[arg(short, long, global = true, conflicts_with = "quiet")]
     pub(super) verbose: bool,
     /// When to use colours.
@@ -91,7 +92,7 @@ impl ValueEnum for Color {
     }
 }
 
-/// What can be done.
+/// The verbs.
 #[derive(Debug, Subcommand)]
 pub(super) enum Verb {
     Init(Init),
@@ -101,7 +102,7 @@ pub(super) enum Verb {
     Lead(Lead),
     Adopt(Adopt),
     Resume(Resume),
-    /// Make, list, show and delete teams.
+    /// Create, list, show and delete teams.
     #[command(subcommand)]
     Team(TeamVerb),
     /// List all teams, as `team list` does.
@@ -131,18 +132,18 @@ pub(super) enum Verb {
     Worktree(WorktreeVerb),
     Answer(Answer),
     Status(Status),
-    /// List every team on this machine, whoever leads it.
+    /// List every team on this machine.
     ///
-    /// Those under the config root, and those of other config roots for which a launcher of this user runs.
+    /// Includes teams of other config roots if one of their members runs as this user.
     Ps,
     Doctor(Doctor),
-    /// Say why a member's state is what it is: what is known, and from where.
+    /// Explain a member's state: the known facts and their sources.
     Explain(Named),
-    /// Bring a member's pane forward.
+    /// Bring a member's pane to the front.
     Focus(Named),
-    /// Take a member's pane out of sight; it runs on.
+    /// Hide a member's pane; the member keeps running.
     Hide(Named),
-    /// Put a hidden pane back beside the others.
+    /// Show a hidden pane again.
     Show(Named),
     Brief(Brief),
     Hook(Hook),
@@ -151,23 +152,25 @@ pub(super) enum Verb {
     Attach(Attach),
     Peek(Peek),
     Logs(Logs),
-    /// Print what a shell needs to complete phalanx's command lines.
+    /// Print the completion script of a shell.
     #[command(
         after_help = "Example:\n  phalanx completions bash >~/.local/share/bash-completion/completions/phalanx"
     )]
     Completions {
+        /// Shell that the script is for.
         shell: clap_complete::Shell,
     },
-    /// Print the manual page, of phalanx or of one verb.
+    /// Print the manual page of phalanx or of one verb.
     #[command(after_help = "Examples:\n  phalanx man >~/.local/share/man/man1/phalanx.1\n  \
         phalanx man team create >~/.local/share/man/man1/phalanx-team-create.1")]
     Man {
+        /// Verb, such as `team create` [default: phalanx itself].
         #[arg(value_name = "VERB")]
         words: Vec<String>,
     },
     /// Print the version.
     Version,
-    /// The command of every pane.
+    /// The launcher in every pane.
     #[command(hide = true)]
     Exec {
         spec: PathBuf,
@@ -175,66 +178,66 @@ pub(super) enum Verb {
     /// The built-in teammate.
     #[command(hide = true)]
     Worker,
-    /// Stands around a program that knows nothing of us.
+    /// The wrapper around a program that is not a native member.
     #[command(hide = true)]
     Wrap,
 }
 
-/// Run a team from a manifest: create it, start its members, lead it to the end, delete it.
+/// Run a team from a manifest: create it, lead it until its tasks are done, delete it.
 #[derive(Debug, Args)]
 #[command(after_help = "Example:\n  phalanx up fixtures/teams/checks.toml\n\n\
-    The first Ctrl-C asks all members to end, the second ends them by force. \
+    The first Ctrl-C asks all members to stop, the second kills them. \
     Exits with 0 if every task was completed, with 1 if one failed or never ran.")]
 pub(super) struct Up {
-    /// A TOML file that describes the team, its members and its tasks.
+    /// TOML file that describes the team, its members and its tasks.
     pub(super) manifest: PathBuf,
-    /// Start the team, then lead it in the background.
+    /// Lead the team in the background.
     #[arg(long)]
     pub(super) detach: bool,
-    /// Leave the team's files in place at the end.
+    /// Keep the team's files at the end.
     #[arg(long)]
     pub(super) keep: bool,
-    /// Where members run; wins over the manifest.
+    /// Backend for the members; overrides the manifest.
     #[arg(long, value_parser = backend, value_name = "BACKEND")]
     pub(super) backend: Option<BackendChoice>,
-    /// Put its tmux panes on the server at this socket.
+    /// Socket of the tmux server to use.
     #[arg(long, value_name = "PATH")]
     pub(super) tmux_socket: Option<PathBuf>,
 }
 
-/// Ask all members to end, then delete the team.
+/// Stop all members, then delete the team.
 #[derive(Debug, Args)]
-#[command(after_help = "A member may refuse; then the team stays, and the exit code is 4. Done twice, \
-    the second time finds nothing left to do.")]
+#[command(after_help = "Each member is asked to stop and may refuse; the team then stays, with exit code 4.")]
 pub(super) struct Down {
-    /// Why, for the members to read.
+    /// Reason to give to the members.
     #[arg(long, value_name = "TEXT")]
     pub(super) reason: Option<String>,
-    /// How many seconds members have to answer.
+    /// Seconds to wait for the members to answer.
     #[arg(long, value_name = "S", default_value_t = 30)]
     pub(super) deadline: u64,
-    /// End them without asking.
+    /// Kill the members without asking.
     #[arg(long)]
     pub(super) force: bool,
 }
 
-/// What can be done with teams.
+/// The verbs for teams.
 #[derive(Debug, Subcommand)]
 pub(super) enum TeamVerb {
-    /// Make a team that has no members yet.
+    /// Create a team without members.
     #[command(after_help = "Example:\n  phalanx team create demo --description \"try things out\"")]
     Create {
+        /// Name of the team.
         name: String,
-        /// What the team is for.
+        /// Purpose of the team.
         #[arg(long, value_name = "TEXT")]
         description: Option<String>,
-        /// What the lead is, for other programs that read the team file.
+        /// Agent type of the lead in the team file.
         #[arg(long, value_name = "TYPE")]
         agent_type: Option<String>,
-        /// Put its tmux panes on the server at this socket.
+        /// Socket of the tmux server to use.
         #[arg(long, value_name = "PATH")]
         tmux_socket: Option<PathBuf>,
-        /// Append -2, -3 … to a name that is taken.
+        /// Append -2, -3 … if the name is taken.
         #[arg(long)]
         unique: bool,
     },
@@ -242,92 +245,92 @@ pub(super) enum TeamVerb {
     List,
     /// Show one team and its members.
     Show,
-    /// Delete a team whose members have ended.
+    /// Delete a team whose members have stopped.
     Delete {
-        /// End its members first, without asking.
+        /// Kill its members first, without asking.
         #[arg(long)]
         force: bool,
     },
 }
 
-/// Start teammates and return once they run.
+/// Start members.
 #[derive(Debug, Args)]
 #[command(
     after_help = "Examples:\n  phalanx spawn ada\n  phalanx spawn ann ben cleo --profile claude --until running\n  \
     phalanx spawn log --cwd /var/log -- tail -f syslog\n\n\
-    Without a command line a teammate is a worker: it claims tasks that carry a command, runs them and reports. \
+    Without a command line a member is a worker: it claims tasks that have a command, and runs them. \
     Several names are started as one batch with the same options. If one of them does not start, the others stay; \
     the exit code is that of the first failure."
 )]
 pub(super) struct Spawn {
-    /// The names of the new members.
+    /// Names of the members.
     #[arg(required = true, value_name = "NAME")]
     pub(super) names: Vec<String>,
-    /// How its program is started: see `phalanx profile list`.
+    /// Profile of its program; see `phalanx profile list`.
     #[arg(long, value_name = "PROFILE")]
     pub(super) profile: Option<String>,
-    /// What it is for: an agent file or a role of the manifest.
+    /// Role: an agent file, or a role of the manifest.
     #[arg(long, value_name = "ROLE")]
     pub(super) role: Option<String>,
-    /// The model its program is to use.
+    /// Model for its program.
     #[arg(long, value_name = "MODEL")]
     pub(super) model: Option<String>,
-    /// Its permission mode.
+    /// Permission mode.
     #[arg(long, value_parser = mode(), value_name = "MODE")]
     pub(super) mode: Option<Mode>,
-    /// It must have a plan approved before it works.
+    /// Require an approved plan before it works.
     #[arg(long)]
     pub(super) plan: bool,
-    /// Its first message.
+    /// First message.
     #[arg(long, value_name = "TEXT", conflicts_with = "prompt_file")]
     pub(super) prompt: Option<String>,
-    /// Read its first message from a file; - is stdin.
+    /// File with the first message; - reads stdin.
     #[arg(long, value_name = "FILE")]
     pub(super) prompt_file: Option<PathBuf>,
-    /// Its working directory; else this one.
+    /// Working directory [default: the current one].
     #[arg(long, value_name = "DIR")]
     pub(super) cwd: Option<String>,
-    /// It works in a git worktree of its own, on a branch of its own or on BRANCH.
+    /// Create a git worktree for it, on a new branch or on BRANCH.
     #[arg(long, value_parser = wish, value_name = "BRANCH", num_args = 0..=1, require_equals = true,
           default_missing_value = "")]
     pub(super) worktree: Option<Wish>,
-    /// Where it runs; else as the team's other members.
+    /// Backend [default: that of the team's first members].
     #[arg(long, value_parser = backend, value_name = "BACKEND")]
     pub(super) backend: Option<BackendChoice>,
-    /// Side by side in one window, or a window each.
+    /// Placement: panes of a window, a window each, or beside the lead.
     #[arg(long, value_parser = layout(), value_name = "LAYOUT")]
     pub(super) layout: Option<Layout>,
-    /// A variable of its environment; may be given several times.
+    /// Environment variable; repeatable.
     #[arg(long, value_parser = variable, value_name = "NAME=VALUE")]
     pub(super) env: Vec<(String, String)>,
-    /// Return once the process runs, or once the program is ready as its profile defines it.
+    /// Return when its process runs, or when its program is ready as its profile defines it.
     #[arg(long, value_parser = started_when(), value_name = "WHEN", default_value = "ready")]
     pub(super) until: StartedWhen,
-    /// Seconds until the start counts as failed.
+    /// Seconds to wait for it to start.
     #[arg(long, value_parser = seconds, value_name = "S", default_value = "30")]
     pub(super) deadline: Duration,
-    /// Append -2, -3 … to a name that is taken.
+    /// Append -2, -3 … if the name is taken.
     #[arg(long)]
     pub(super) unique: bool,
-    /// Only show what would be started: command line, directory, names of the variables.
+    /// Print what would be started, and start nothing.
     #[arg(long)]
     pub(super) dry_run: bool,
-    /// Its own command line.
+    /// Command line to run.
     #[arg(last = true, value_name = "CMD")]
     pub(super) command: Vec<String>,
 }
 
-/// Put a message into every other member's mailbox.
+/// Send a message to all other members.
 #[derive(Debug, Args)]
 pub(super) struct Broadcast {
-    /// The message; - or nothing reads it from stdin.
+    /// The message; read from stdin if it is - or missing.
     pub(super) text: Option<String>,
-    /// What it is about, in a few words.
+    /// Short summary.
     #[arg(long, value_name = "TEXT")]
     pub(super) summary: Option<String>,
 }
 
-/// How messages are shown.
+/// The formats of messages.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(super) enum Format {
     Text,
@@ -335,145 +338,142 @@ pub(super) enum Format {
     Xml,
 }
 
-/// Show unread messages, and mark one's own as read once they were shown.
+/// Show unread messages and mark them as read.
 #[derive(Debug, Args)]
 #[command(after_help = "Example:\n  phalanx inbox --follow")]
 pub(super) struct Inbox {
-    /// Whose mailbox; else the speaker's own.
+    /// Member whose mailbox is shown [default: the caller]; of others nothing is marked.
     pub(super) name: Option<String>,
-    /// Show messages that were read before, too.
+    /// Include messages that were read before.
     #[arg(long)]
     pub(super) all: bool,
-    /// Leave them unread.
+    /// Do not mark them as read.
     #[arg(long, group = "afterwards")]
     pub(super) peek: bool,
-    /// Remove them once they were shown.
+    /// Remove them after they were shown.
     #[arg(long, group = "afterwards")]
     pub(super) consume: bool,
-    /// Remove every message without showing any.
+    /// Remove all messages without showing them.
     #[arg(long, group = "afterwards", conflicts_with_all = ["follow", "all"])]
     pub(super) clear: bool,
-    /// Go on with messages as they come.
+    /// Keep printing new messages.
     #[arg(short, long)]
     pub(super) follow: bool,
-    /// For people, for programs, or for the prompt of an agent.
+    /// Output format; xml is for the prompt of an agent.
     #[arg(long, value_enum, value_name = "FORMAT")]
     pub(super) format: Option<Format>,
 }
 
-/// Ask members to end, wait for their answer, close what they ran in.
+/// Ask members to stop, wait for their answers, close their panes.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  phalanx shutdown ada\n  phalanx shutdown --all --deadline 10\n\n\
-    Exits with 4 if a member refused, with 5 if one did not answer and was ended all the same.")]
+    Exits with 4 if a member refused, with 5 if one did not answer and was killed.")]
 pub(super) struct Shutdown {
-    /// Who is to end.
+    /// Members to stop.
     #[arg(required_unless_present = "all", conflicts_with = "all", value_name = "NAME")]
     pub(super) names: Vec<String>,
-    /// All members.
+    /// Stop all members.
     #[arg(long)]
     pub(super) all: bool,
-    /// Why, for the members to read.
+    /// Reason to give to the members.
     #[arg(long, value_name = "TEXT")]
     pub(super) reason: Option<String>,
-    /// How many seconds they have to answer.
+    /// Seconds to wait for the members to answer.
     #[arg(long, value_name = "S", default_value_t = 30)]
     pub(super) deadline: u64,
-    /// End them without asking.
+    /// Kill the members without asking.
     #[arg(long)]
     pub(super) force: bool,
-    /// Only ask; do not wait for what comes of it.
+    /// Send the request and do not wait.
     #[arg(long)]
     pub(super) no_wait: bool,
 }
 
-/// Wait until members, or a task, have come so far.
+/// Wait until members or a task reach a state.
 #[derive(Debug, Args)]
 #[command(
     after_help = "Examples:\n  phalanx wait ada --until idle --timeout 60\n  phalanx wait --until task=3"
 )]
 pub(super) struct Wait {
-    /// Which members; none means all.
+    /// Members to wait for [default: all].
     #[arg(value_name = "NAME")]
     pub(super) names: Vec<String>,
-    /// One of them is enough.
+    /// Return as soon as one of them is there.
     #[arg(long)]
     pub(super) any: bool,
-    /// What is waited for: ready, idle, gone, or task=ID.
+    /// State to wait for: ready, idle, gone, or task=ID.
     #[arg(long, value_parser = until, value_name = "STATE")]
     pub(super) until: Until,
-    /// Give up after so many seconds, with exit code 5.
+    /// Seconds to wait, then exit with 5 [default: no limit].
     #[arg(long, value_parser = seconds, value_name = "S")]
     pub(super) timeout: Option<Duration>,
 }
 
-/// Show what happened in the team.
+/// Show the events of a team.
 #[derive(Debug, Args)]
 pub(super) struct Events {
-    /// Go on with events as they come, until the team is deleted.
+    /// Keep printing new events until the team is deleted.
     #[arg(short, long)]
     pub(super) follow: bool,
 }
 
-/// Show how a team stands: who leads it, its members, its tasks.
+/// Show a team: its lead, members and tasks.
 #[derive(Debug, Args)]
 pub(super) struct Status {
-    /// Show it again whenever it changes, until the team is deleted.
+    /// Keep it up to date until the team is deleted.
     #[arg(short, long)]
     pub(super) watch: bool,
 }
 
-/// Look for what is wrong: with tmux, with what dead processes left, with the directories.
+/// Find problems with tmux, directories and the remains of dead processes.
 #[derive(Debug, Args)]
-#[command(
-    after_help = "Without --fix nothing is changed. With it only what is proven ours is cleared away.\n\
-    Exits with 1 if something is left that needs a person."
-)]
+#[command(after_help = "Without --fix nothing is changed.\n\
+    Exits with 1 if a problem is left that needs a person.")]
 pub(super) struct Doctor {
-    /// Put right what can be put right safely.
+    /// Repair what is safe to repair.
     #[arg(long)]
     pub(super) fix: bool,
 }
 
-/// One member.
+/// A member.
 #[derive(Debug, Args)]
 pub(super) struct Named {
-    /// The member's name.
+    /// Name of the member.
     pub(super) name: String,
 }
 
-/// Bring a member's screen to this terminal, or the team's tmux window.
+/// Attach this terminal to a member, or to the team's tmux window.
 ///
-/// Inside the same tmux server the client is switched, elsewhere it is attached: detach with the prefix key and d. A
-/// member on a PTY of ours gets this terminal's keyboard and size: detach with Ctrl-].
+/// Detach from tmux with the prefix key and d, from a member on a PTY with Ctrl-].
 #[derive(Debug, Args)]
 pub(super) struct Attach {
-    /// The member's name; without one the team's tmux window, or its first member on a PTY.
+    /// Member [default: the team's tmux window, else its first member on a PTY].
     pub(super) name: Option<String>,
 }
 
-/// Show the last lines of members' screens.
+/// Print the last lines of members' screens.
 #[derive(Debug, Args)]
 pub(super) struct Peek {
-    /// The members' names.
+    /// Names of the members.
     #[arg(required = true, value_name = "NAME")]
     pub(super) names: Vec<String>,
-    /// How many lines.
+    /// Number of lines.
     #[arg(short = 'n', long, value_name = "N", default_value_t = 20)]
     pub(super) lines: usize,
 }
 
-/// Show the output of members, each line behind its member's name.
+/// Print the output of members, with the member's name before each line.
 #[derive(Debug, Args)]
 #[command(
     after_help = "Examples:\n  phalanx logs -f\n  phalanx logs ann ben --since 5m\n  phalanx logs ann -n 100\n\n\
-    All that a member on an own terminal (pty) has printed is kept until the team is deleted, the last 8 to 16 MiB of it. \
-    Of a member in a pane only what its screen and history still hold is shown, without times."
+    The output of a member on phalanx's own PTY is kept until the team is deleted, up to its last 8 to 16 MiB. \
+    For a member in a tmux pane this is the text that its pane still holds, without times."
 )]
 pub(super) struct Logs {
-    /// The members' names; none means all. Of a single one the lines are shown without its name.
+    /// Names of the members [default: all]; a single member's lines have no name before them.
     #[arg(value_name = "NAME")]
     pub(super) names: Vec<String>,
-    /// Go on with output as it comes, until these members have ended.
+    /// Keep printing new output until these members have exited.
     #[arg(short, long)]
     pub(super) follow: bool,
     /// Show lines printed since then: 90s, 10m, 2h, 1d, or a time.

@@ -1,4 +1,4 @@
-//! The command line of `answer`. Does nothing.
+//! The command line of `answer`.
 
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{ArgGroup, Args};
@@ -8,7 +8,7 @@ use super::args::mode;
 use crate::model::mode::Mode;
 use crate::model::protocol::ShutdownStatus;
 
-/// Answer a request: as the lead a member's plan, permission or host, as a member the wish that it shut down.
+/// Answer a request: a member's plan or permission as the lead, a shutdown as a member.
 #[derive(Debug, Args)]
 #[command(
     group(ArgGroup::new("verdict").required(true).args(["approve", "reject"])),
@@ -19,42 +19,41 @@ use crate::model::protocol::ShutdownStatus;
     phalanx answer shutdown-1771364400000@ada --approve --committed\n  \
     phalanx answer shutdown-1771364400000@ada --approve --status in_progress --pending \"the tests\"\n  \
     phalanx answer shutdown-1771364400000@ada --reject --reason \"in the middle of #3\"\n\n\
-    The lead sees what waits with `phalanx requests`, and one of them in full with `phalanx requests show ID`; a member finds the id in the message that asks. A program that runs in a member's place speaks for that member; \
-    elsewhere say who speaks with --as."
+    The lead lists open requests with `phalanx requests` and prints one with `phalanx requests show ID`; a member finds the id in the message that asks. \
+    Outside the member's own program add --as NAME."
 )]
 pub(super) struct Answer {
-    /// The request's id.
+    /// Id of the request.
     #[arg(value_name = "ID")]
     pub(super) id: String,
-    /// Say yes.
+    /// Approve it.
     #[arg(long)]
     pub(super) approve: bool,
-    /// Say no.
+    /// Reject it.
     #[arg(long)]
     pub(super) reject: bool,
-    /// Why, or what to change; a member that refuses to end needs one.
+    /// Reason, or what to change; required to reject a shutdown.
     #[arg(long, value_name = "TEXT")]
     pub(super) reason: Option<String>,
-    /// With the approval of a plan: the permission mode to go on in; else the lead's own.
+    /// Permission mode after an approved plan [default: that of the lead].
     #[arg(long, value_parser = mode(), value_name = "MODE", conflicts_with = "reject")]
     pub(super) mode: Option<Mode>,
-    /// With the approval of a permission: call the tool with this input instead, a JSON object.
+    /// Approve a permission with this edited tool input, a JSON object.
     #[arg(long, value_parser = object, value_name = "JSON", conflicts_with = "reject")]
     pub(super) input: Option<Map<String, Value>>,
-    /// With the approval of a permission or a host: add a rule to the team that allows the same
-    /// from now on.
+    /// Approve, and add a team rule that allows the same from now on.
     #[arg(long, conflicts_with = "reject")]
     pub(super) always: bool,
-    /// How the work is left: clean, in_progress or error.
+    /// State of the work at a shutdown.
     #[arg(long, value_parser = status(), value_name = "STATUS", conflicts_with = "reject")]
     pub(super) status: Option<ShutdownStatus>,
-    /// What is left to do; may be given several times.
+    /// Work that is left to do; repeatable.
     #[arg(long, value_name = "TEXT", conflicts_with = "reject")]
     pub(super) pending: Vec<String>,
-    /// What was made is committed; it will be checked with git.
+    /// All work is committed; git is used to check it.
     #[arg(long, conflicts_with_all = ["reject", "uncommitted"])]
     pub(super) committed: bool,
-    /// What was made is not committed.
+    /// Some work is not committed.
     #[arg(long, conflicts_with = "reject")]
     pub(super) uncommitted: bool,
 }

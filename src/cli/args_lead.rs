@@ -1,4 +1,4 @@
-//! The command line of those who lead: `lead`, `adopt`, `resume`.
+//! The command line of `lead`, `adopt` and `resume`.
 
 use std::time::Duration;
 
@@ -6,71 +6,69 @@ use clap::{Args, ValueEnum};
 
 use super::args::seconds;
 
-/// What a signal to a lead (Ctrl-C, TERM, or HUP when its terminal is closed) does to the members (SD-12).
+/// Effect of a signal to the lead (Ctrl-C, TERM, or HUP when its terminal is closed) on the members (SD-12).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(super) enum OnExit {
-    /// They are asked to end; the second signal ends them by force.
+    /// Ask them to stop; the second signal kills them.
     Stop,
-    /// They run on without a lead.
+    /// Leave them running without a lead.
     Detach,
-    /// The lead stays for as long as one of them lives.
+    /// Keep leading while one of them lives.
     Refuse,
 }
 
-/// How a team is led.
+/// Options of leading.
 #[derive(Debug, Args)]
 pub(super) struct Leading {
-    /// Lead it in the background.
+    /// Lead in the background.
     #[arg(long)]
     pub(super) detach: bool,
-    /// What a signal does to the members; also a closed terminal.
+    /// Effect of a signal or a closed terminal on the members.
     #[arg(long, value_enum, default_value = "stop", value_name = "POLICY")]
     pub(super) on_exit: OnExit,
 }
 
-/// Lead a team that exists: carry out shutdowns, notice members that vanish, give their tasks back.
+/// Lead an existing team, in this terminal or in the background.
+///
+/// The lead carries out shutdowns, detects members that die and releases their tasks.
 #[derive(Debug, Args)]
 #[command(
     after_help = "Examples:\n  phalanx lead\n  phalanx lead -- claude\n  phalanx lead --profile codex -- npx @openai/codex\n\n\
-    Ends with exit code 0 when the team is deleted. Ctrl-C ends the team's members first, \
-    unless --on-exit says otherwise. With CMD that program has the lead's place and this terminal: mail for the lead is \
-    typed into it, and its end does what --on-exit says."
+    Exits with 0 when the team is deleted. With CMD that program leads in this terminal: \
+    mail for the lead is typed into it, and --on-exit applies when it ends."
 )]
 pub(super) struct Lead {
     #[command(flatten)]
     pub(super) how: Leading,
-    /// How the program is read and fed; else the profile of its name, if there is one.
+    /// Profile of CMD [default: the profile of its file name].
     #[arg(long, value_name = "NAME", requires = "command")]
     pub(super) profile: Option<String>,
-    /// An agent's program that leads in this terminal.
+    /// Agent program that leads in this terminal.
     #[arg(last = true, value_name = "CMD", conflicts_with = "detach")]
     pub(super) command: Vec<String>,
 }
 
-/// Take over a team whose lead is gone, then lead it.
+/// Take over a team whose lead has died, then lead it.
 #[derive(Debug, Args)]
-#[command(
-    after_help = "As `lead`, also where another program says that it leads and cannot be seen from here. \
-    A lead that lives is never pushed aside: exit code 4."
-)]
+#[command(after_help = "A lead that is alive is never replaced: exit code 4.")]
 pub(super) struct Adopt {
     #[command(flatten)]
     pub(super) how: Leading,
 }
 
-/// Start members again whose runs ended without being asked to.
+/// Start members again that failed or vanished.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  phalanx resume\n  phalanx resume ada --session 0b9c…\n\n\
-    Where the session that its program was in is known, the program goes on with it, and with --session with that one. Else \
-    it gets its first message again, and what the journal has of its last run.")]
+    A program continues its last session where that is known. Otherwise it gets its first message again, \
+    with the events of its last run.")]
 pub(super) struct Resume {
-    /// Who; else everybody who failed or vanished.
+    /// Members to start [default: all that failed or vanished].
     #[arg(value_name = "NAME")]
     pub(super) names: Vec<String>,
-    /// The session of its program to go on with; for one member.
+    /// Session of its program to continue; for one member.
     #[arg(long, value_name = "ID", requires = "names")]
     pub(super) session: Option<String>,
-    /// How many seconds each has to prove that it runs.
+    /// Seconds to wait for each to start.
     #[arg(long, value_parser = seconds, value_name = "S", default_value = "30")]
     pub(super) deadline: Duration,
 }

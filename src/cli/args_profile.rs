@@ -7,29 +7,29 @@ use clap::{Args, Subcommand};
 
 use super::args::seconds;
 
-/// What can be done with profiles.
+/// The verbs for profiles.
 #[derive(Debug, Subcommand)]
 pub(super) enum ProfileVerb {
     /// List all profiles.
     List,
-    /// Show a profile as it is written: a start for one of your own.
+    /// Print the TOML of a profile, as a template for your own.
     Show {
-        /// The profile's name.
+        /// Name of the profile.
         name: String,
     },
     Test(Test),
 }
 
-/// Tell what a profile sees: in a recording, or in the program itself.
+/// Test the rules of a profile on a recording or on the program itself.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  phalanx profile test codex\n  \
     phalanx profile test codex --screen fixtures/screens/codex/ready.ansi\n\n\
-    Without a recording the program is started on a terminal of its own, in an empty directory, and ended again; \
-    nothing is typed.")]
+    Without a recording the program runs on a terminal of its own in an empty directory; \
+    nothing is typed into it.")]
 pub(super) struct Test {
-    /// The profile's name.
+    /// Name of the profile.
     pub(super) name: String,
-    /// What a program has printed, to be judged as it stands at the end.
+    /// Recorded output of the program; its last screen is judged.
     #[arg(long, value_name = "FILE")]
     pub(super) screen: Option<PathBuf>,
     /// Rows of the terminal.
@@ -38,10 +38,10 @@ pub(super) struct Test {
     /// Columns of the terminal.
     #[arg(long, value_name = "N", default_value_t = 120, value_parser = clap::value_parser!(u16).range(2..=500))]
     pub(super) cols: u16,
-    /// How many seconds the program is watched.
+    /// Seconds to watch the program.
     #[arg(long = "for", value_parser = seconds, value_name = "S", default_value = "10", conflicts_with = "screen")]
     pub(super) length: Duration,
-    /// For a profile that needs a command line.
+    /// Command line, for a profile that needs one.
     #[arg(last = true, value_name = "CMD", conflicts_with = "screen")]
     pub(super) command: Vec<String>,
 }

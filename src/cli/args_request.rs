@@ -1,4 +1,4 @@
-//! `requests` and `mode`, as they are parsed. Does nothing.
+//! The command line of `requests`, `mode` and `rules`.
 
 use clap::{Args, Subcommand};
 
@@ -8,14 +8,14 @@ use super::args::mode;
 use crate::model::mode::Mode;
 use crate::model::rules::{List, Rule};
 
-/// List what members wait for: plans, permissions, hosts, and shutdowns that are under way.
+/// List open requests: plans, permissions, hosts and shutdowns.
 #[derive(Debug, Args)]
 #[command(
     after_help = "Examples:\n  phalanx requests --all\n  phalanx requests show perm-1795214628804-k2j",
     args_conflicts_with_subcommands = true
 )]
 pub(super) struct Requests {
-    /// Show what was answered, too.
+    /// Include requests that were answered.
     #[arg(long)]
     pub(super) all: bool,
     #[command(subcommand)]
@@ -33,34 +33,35 @@ pub(super) enum RequestsVerb {
     },
 }
 
-/// Ask members to work in another permission mode from now on.
+/// Change the permission mode of members.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  phalanx mode ada acceptEdits\n  phalanx mode --all plan")]
 pub(super) struct SetMode {
-    /// Whose.
+    /// Member to change.
     #[arg(required_unless_present = "all", value_name = "NAME")]
     pub(super) name: Option<String>,
-    /// Of all members that read mail.
+    /// Change all members that read mail.
     #[arg(long)]
     pub(super) all: bool,
+    /// The new mode.
     #[arg(value_parser = mode(), required_unless_present = "all", value_name = "MODE")]
     pub(super) mode: Option<Mode>,
 }
 
-/// Show what members may do unasked, must not do and must ask for; or add a rule, or take one away.
+/// Show, add or remove rules for what members may do.
 #[derive(Debug, Args)]
 #[command(
     after_help = "Examples:\n  phalanx rules\n  phalanx rules deny \"Bash(git push:*)\"\n  phalanx rules deny --remove \"Bash(git push:*)\"\n\n\
-    It holds at once. Programs that know such rules are told of new ones; what they were told before they keep."
+    A change applies at once. A program that already has its own copy of a removed rule keeps it until it restarts."
 )]
 pub(super) struct Rules {
-    /// Which list is changed.
+    /// List to change.
     #[arg(value_parser = list(), value_name = "deny|ask|allow", requires = "patterns")]
     pub(super) list: Option<List>,
-    /// What is added, or taken away: `Bash(git:*)`, `Edit(src/**)`; several with commas between them.
+    /// Patterns such as `Bash(git:*)` or `Edit(src/**)`, separated by commas.
     #[arg(value_parser = Rule::parse_list, value_name = "PATTERN")]
     pub(super) patterns: Vec<Vec<Rule>>,
-    /// Take these out of the team's list.
+    /// Remove the patterns from the list.
     #[arg(long, requires = "list")]
     pub(super) remove: bool,
 }

@@ -12,7 +12,7 @@ use super::args::Shutdown;
 #[derive(Debug, Args)]
 #[command(after_help = "Example:\n  phalanx init && phalanx up team.toml")]
 pub(super) struct Init {
-    /// The file to create.
+    /// File to create.
     #[arg(default_value = "team.toml")]
     pub(super) file: PathBuf,
 }
@@ -22,7 +22,7 @@ pub(super) struct Init {
 #[command(after_help = "Examples:\n  phalanx rm demo\n  phalanx rm demo --force\n\n\
     A team with live members is refused; `phalanx down` asks them to stop first.")]
 pub(super) struct Rm {
-    /// The team.
+    /// Team to delete.
     #[arg(value_name = "TEAM")]
     pub(super) team: String,
     /// Kill its members first, without asking.
@@ -34,7 +34,7 @@ pub(super) struct Rm {
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  phalanx kill ada\n  phalanx kill --all")]
 pub(super) struct Kill {
-    /// The members to kill.
+    /// Members to kill.
     #[arg(required_unless_present = "all", conflicts_with = "all", value_name = "NAME")]
     pub(super) names: Vec<String>,
     /// Kill all members.
@@ -48,14 +48,15 @@ impl From<Kill> for Shutdown {
     }
 }
 
-/// Stop members and start them again with the same role, model, directory and command line.
+/// Stop members and start them again as they were.
 ///
-/// A running member is asked to stop first, as by `shutdown`; one that has ended is started as by `resume`.
+/// Role, model, directory and command line stay. A running member is asked to stop first, as by `shutdown`; a
+/// stopped one is started as by `resume`.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  phalanx restart ada\n  phalanx restart ada ben --force\n\n\
-    Exits with 4 if a member refuses to stop; nothing is restarted then.")]
+    Exits with 4 if a member refuses to stop; it keeps running.")]
 pub(super) struct Restart {
-    /// The members to restart.
+    /// Members to restart.
     #[arg(required = true, value_name = "NAME")]
     pub(super) names: Vec<String>,
     /// Seconds to wait for a member to stop.

@@ -5,101 +5,106 @@ use clap::{Args, Subcommand};
 use crate::model::id::TaskId;
 use crate::model::wire::Object;
 
-/// What can be done with tasks.
+/// The verbs for tasks.
 #[derive(Debug, Subcommand)]
 pub(super) enum TaskVerb {
     Create(Box<Create>),
     /// List open tasks.
     List {
-        /// Completed and cancelled ones, too.
+        /// Include completed and cancelled tasks.
         #[arg(long)]
         all: bool,
     },
     /// Show one task.
     Get {
+        /// Id of the task.
         #[arg(value_parser = task_id)]
         id: TaskId,
     },
-    /// Take a task for the speaker.
+    /// Claim a task for the caller.
     Claim {
+        /// Id of the task.
         #[arg(value_parser = task_id)]
         id: TaskId,
     },
-    /// Say that a task of the speaker is done; the lead may say it of any.
+    /// Complete a task of the caller; the lead may complete any.
     Complete {
+        /// Id of the task.
         #[arg(value_parser = task_id)]
         id: TaskId,
     },
     Update(Box<Update>),
-    /// Take a task that is over off the board.
+    /// Delete a task that has ended.
     Delete {
+        /// Id of the task.
         #[arg(value_parser = task_id)]
         id: TaskId,
-        /// Even if it is not over.
+        /// Delete it even if it has not ended.
         #[arg(long)]
         force: bool,
     },
 }
 
-/// Edit a task of the speaker; the lead may edit any.
+/// Edit a task of the caller; the lead may edit any.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  phalanx task update 3 --owner ada\n  \
     phalanx task update 3 --blocked-by 1 --unblock 2")]
 pub(super) struct Update {
+    /// Id of the task.
     #[arg(value_parser = task_id)]
     pub(super) id: TaskId,
-    /// What is to be done, in a few words.
+    /// Short title.
     #[arg(long, value_name = "TEXT")]
     pub(super) subject: Option<String>,
-    /// What is to be done, at length.
+    /// Full description.
     #[arg(long, value_name = "TEXT")]
     pub(super) description: Option<String>,
-    /// The member who is to do it; work that another one had begun goes back to pending.
+    /// Member to assign it to; work begun by another member returns to pending.
     #[arg(long, value_name = "NAME", conflicts_with = "no_owner")]
     pub(super) owner: Option<String>,
-    /// Whoever is free may do it.
+    /// Assign it to no member; any free one may claim it.
     #[arg(long)]
     pub(super) no_owner: bool,
-    /// Tasks that must be completed before.
+    /// Tasks that must be completed first.
     #[arg(long, value_name = "ID", value_parser = task_id, num_args = 1.., value_delimiter = ',')]
     pub(super) blocked_by: Vec<TaskId>,
-    /// Tasks that need not be completed before any more.
+    /// Tasks that no longer have to be completed first.
     #[arg(long, value_name = "ID", value_parser = task_id, num_args = 1.., value_delimiter = ',')]
     pub(super) unblock: Vec<TaskId>,
 }
 
-/// Put a task on the board.
+/// Create a task.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  phalanx task create \"Write the docs\" --owner ada\n  \
     phalanx task create \"Run the tests\" --blocked-by 1 -- cargo test")]
 pub(super) struct Create {
-    /// What is to be done, in a few words.
+    /// Short title.
     pub(super) subject: String,
-    /// What is to be done, at length.
+    /// Full description.
     #[arg(long, value_name = "TEXT", default_value = "")]
     pub(super) description: String,
-    /// What is shown while it is being done.
+    /// Text to show while the task runs.
     #[arg(long, value_name = "TEXT")]
     pub(super) active_form: Option<String>,
-    /// The member who is to do it.
+    /// Member to assign it to.
     #[arg(long, value_name = "NAME")]
     pub(super) owner: Option<String>,
-    /// Tasks that must be completed before.
+    /// Tasks that must be completed first.
     #[arg(long, value_name = "ID", value_parser = task_id, num_args = 1.., value_delimiter = ',')]
     pub(super) blocked_by: Vec<TaskId>,
-    /// How urgent it is; a higher number is more so.
+    /// Priority; higher numbers come first.
     #[arg(long, value_name = "N", allow_negative_numbers = true)]
     pub(super) priority: Option<i64>,
-    /// Patterns of the files it will touch.
+    /// Patterns of the files that it changes.
     #[arg(long = "file", value_name = "PATTERN", num_args = 1..)]
     pub(super) files: Vec<String>,
-    /// What kind of task it is.
+    /// Kind of task.
     #[arg(long = "type", value_name = "TYPE")]
     pub(super) kind: Option<String>,
-    /// More facts, as a JSON object.
+    /// Metadata, as a JSON object.
     #[arg(long, value_name = "JSON", value_parser = metadata)]
     pub(super) metadata: Option<Object>,
-    /// What a worker runs.
+    /// Command for a worker to run.
     #[arg(last = true, value_name = "CMD")]
     pub(super) command: Vec<String>,
 }

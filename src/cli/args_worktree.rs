@@ -5,36 +5,36 @@ use clap::{Args, Subcommand};
 use super::args::Named;
 use crate::model::worktree::{Wish, check_branch};
 
-/// What can be done with members' worktrees.
+/// The verbs for worktrees.
 #[derive(Debug, Subcommand)]
 pub(super) enum WorktreeVerb {
-    /// List the worktrees, and what could be removed without losing anything.
+    /// List the worktrees and whether they can be removed without loss.
     List,
-    /// Show what a member has changed, committed or not.
+    /// Show the changes of a member, committed or not.
     Diff(Named),
     Merge(Merge),
-    /// Remove the worktree of a member that has ended, if nothing is lost with it.
+    /// Remove the worktree of a stopped member if nothing is lost.
     #[command(
-        after_help = "It stays, with exit code 4, if it has uncommitted work, commits that no other branch has, \
-        or is locked."
+        after_help = "A worktree that is locked, or has uncommitted work or commits on no other branch, \
+        is kept: exit code 4."
     )]
     Remove(Named),
 }
 
-/// Tell whether a member's commits would merge, and what would conflict.
+/// Check whether a member's commits would merge without conflicts.
 #[derive(Debug, Args)]
 #[command(
-    after_help = "Nothing is merged: that is git's, `git merge BRANCH`. Exits with 1 if there would be conflicts."
+    after_help = "Nothing is merged; to merge, run `git merge BRANCH`. Exits with 1 if there would be conflicts."
 )]
 pub(super) struct Merge {
-    /// The member's name.
+    /// Name of the member.
     pub(super) name: String,
-    /// Only try.
+    /// Only check; required.
     #[arg(long, required = true)]
     pub(super) dry_run: bool,
 }
 
-/// A branch; nothing is one of its own.
+/// Parses a branch; an empty one means a new branch.
 pub(super) fn wish(given: &str) -> Result<Wish, String> {
     match given {
         "" => Ok(Wish::Own),

@@ -1,4 +1,4 @@
-//! `brief`: what a program has to know of its team.
+//! `brief`: the description of its team for a program.
 
 use clap::Args;
 use serde_json::json;
@@ -8,10 +8,10 @@ use super::fail::Exit;
 use super::setup::Setup;
 use crate::ops;
 
-/// Print what a program has to know of its team, for its prompt.
+/// Print the description of the team for the prompt of an agent.
 #[derive(Debug, Args)]
 pub(super) struct Brief {
-    /// The member that it is for; else the speaker.
+    /// Member to print it for [default: the caller].
     name: Option<String>,
 }
 

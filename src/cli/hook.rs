@@ -12,13 +12,13 @@ use super::{Done, worker};
 use crate::model::said::TurnEnd;
 use crate::ops;
 
-/// Take what a program's hook reports: the end of a turn. For the hooks of programs, not for people.
+/// Receive the end of a turn from a program's hook; not for people.
 ///
-/// Reads the JSON that codex gives its `notify` program and Claude Code its `Stop` hook; anything else is passed over. Outside
-/// a team it does nothing. It prints nothing, and its exit code is always 0.
+/// Reads the JSON that codex passes to `notify` and Claude Code to its `Stop` hook, and ignores anything else.
+/// Prints nothing and always exits with 0.
 #[derive(Debug, Args)]
 pub(super) struct Hook {
-    /// The JSON; without it, it is read from stdin.
+    /// The JSON [default: read from stdin].
     #[arg(value_name = "JSON")]
     told: Option<String>,
 }

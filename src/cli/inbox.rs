@@ -114,7 +114,10 @@ impl Reader {
         let messages = look(&self.team, &self.owner, true)?;
         let removed = settle(&self.team, &self.owner, messages, Afterwards::Remove)?;
         let entries: Vec<_> = removed.iter().map(Envelope::to_entry).collect();
-        self.out.confirm(&entries, || format!("removed {} messages of {}", entries.len(), self.owner))?;
+        self.out.confirm(&entries, || match entries.len() {
+            1 => format!("removed 1 message of {}", self.owner),
+            many => format!("removed {many} messages of {}", self.owner),
+        })?;
         Ok(Exit::DONE)
     }
 

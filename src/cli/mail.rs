@@ -19,7 +19,7 @@ pub(super) fn broadcast(setup: &Setup, args: &args::Broadcast) -> Done {
     let text = text(args.text.as_deref())?;
     let sent = ops::send::broadcast(&setup.ctx, &team, &text, args.summary.as_deref())?;
     setup.out.confirm(&sent, || match sent.recipients.as_slice() {
-        [] => "there is nobody who reads mail".to_owned(),
+        [] => "no other member reads mail".to_owned(),
         some => format!("{}: {}", sent.message, some.join(", ")),
     })?;
     Ok(Exit::DONE)

@@ -69,7 +69,7 @@ impl Out {
         if self.json { self.document(item) } else { self.data(&words()) }
     }
 
-    /// Reports that a verb did what was asked: the document with `--json`, else the words unless `--quiet`.
+    /// Reports that a verb succeeded: the document with `--json`, else the words unless `--quiet`.
     pub(super) fn confirm(
         &self,
         item: &impl Serialize,
@@ -78,7 +78,7 @@ impl Out {
         self.outcome(item, true, words)
     }
 
-    /// Like [`Out::confirm`], of a verb that may have failed in part: what failed is shown also with `--quiet`.
+    /// Like [`Out::confirm`], for a verb that can fail in part: failures are shown with `--quiet` too.
     pub(super) fn outcome(
         &self,
         item: &impl Serialize,

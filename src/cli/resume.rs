@@ -21,7 +21,7 @@ const START: Duration = Duration::from_secs(30);
 pub(super) fn resume(setup: &Setup, args: &Resume) -> Done {
     let (team, names) = setup.members(&args.names)?;
     if names.len() > 1 && args.session.is_some() {
-        return Err(Failure::usage("a session belongs to one member", "name one, or leave `--session` away"));
+        return Err(Failure::usage("`--session` is for one member", "name one member, or omit `--session`"));
     }
     start_again(setup, &team, &names, args.session.as_deref(), args.deadline)
 }
@@ -29,10 +29,13 @@ pub(super) fn resume(setup: &Setup, args: &Resume) -> Done {
 /// Stops members that run, then starts all of them again.
 pub(super) fn restart(setup: &Setup, args: &Restart) -> Done {
     let (team, names) = setup.members(&args.names)?;
-    match shutdown::stop(setup, &team, args, &names)? {
-        Some(exit) => Ok(exit),
-        None => start_again(setup, &team, &names, None, START),
+    let (stopped, refused) = shutdown::stop(setup, &team, args, &names)?;
+    if stopped.is_empty() {
+        setup.out.confirm(&json!([]), String::new)?;
+        return Ok(refused.unwrap_or(Exit::DONE));
     }
+    let started = start_again(setup, &team, &stopped, None, START)?;
+    Ok(refused.unwrap_or(started))
 }
 
 fn start_again(
@@ -44,7 +47,7 @@ fn start_again(
 ) -> Done {
     let all = ops::resume::orders(&setup.ctx, team, names, session)?;
     if all.is_empty() {
-        setup.out.confirm(&json!([]), || "nobody is to be started again".to_owned())?;
+        setup.out.confirm(&json!([]), || "no member failed or vanished".to_owned())?;
         return Ok(Exit::DONE);
     }
     let terms = Terms { backend: None, until: StartedWhen::Ready, deadline, unique: false, layout: None };
@@ -55,10 +58,10 @@ fn start_again(
     let (mut rows, mut lines, mut worst) = (Vec::new(), Vec::new(), None);
     for Start { name, session, lost, result } in starts {
         let problem = result.as_ref().err().map(|e| chain(e));
-        lines.extend(lost.iter().map(|why| format!("{name}: its session cannot be gone on with: {why}")));
+        lines.extend(lost.iter().map(|why| format!("{name}: its session cannot be resumed: {why}")));
         lines.push(match (&result, &session) {
             (Ok(one), Some(session)) => {
-                format!("{name} runs again (process {}) and goes on with session {session}", one.pid)
+                format!("{name} runs again (process {}) and continues session {session}", one.pid)
             }
             (Ok(one), None) => format!("{name} runs again (process {})", one.pid),
             (Err(e), _) => {

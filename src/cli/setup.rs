@@ -100,12 +100,12 @@ impl Setup {
         }
     }
 
-    /// A path that somebody wrote, as seen from everywhere.
+    /// The absolute form of a path from the command line.
     pub(super) fn absolute(&self, path: &Path) -> Result<String, Failure> {
         let full: PathBuf = self.ctx.caller.cwd.join(path).components().collect();
         full.into_os_string()
             .into_string()
-            .map_err(|path| Failure::usage(format!("the path {path:?} is not UTF-8"), "use a path that is"))
+            .map_err(|path| Failure::usage(format!("the path {path:?} is not UTF-8"), "use another path"))
     }
 
     /// The name of the team that the options or `given` ask for; the team may not exist.
@@ -165,7 +165,7 @@ fn root(flag: Option<&Path>, caller: &Caller, home: Option<PathBuf>) -> Result<P
     if let Some(root) = found {
         return Ok(caller.cwd.join(root).components().collect());
     }
-    let hint = "say where with `--config-dir DIR`";
+    let hint = "choose a directory with `--config-dir DIR`";
     match home {
         Some(home) if fs::is_dir(&home) => Ok(caller.cwd.join(home).join(".claude").components().collect()),
         Some(home) => {
@@ -176,15 +176,15 @@ fn root(flag: Option<&Path>, caller: &Caller, home: Option<PathBuf>) -> Result<P
     }
 }
 
-/// The root that a link leads to: dotfile managers keep `~/.claude` elsewhere. Below the root no link is followed, and
-/// one to another user's directory is refused here.
+/// Resolves a root that is a symbolic link: dotfile managers keep `~/.claude` elsewhere. A link to
+/// another user's directory is refused; below the root no link is followed.
 fn real_root(root: PathBuf) -> Result<PathBuf, Failure> {
     if !fs::about(&root)?.is_some_and(|about| about.kind == fs::Kind::Link) {
         return Ok(root);
     }
     let refused = |problem: String| {
         let problem = format!("the link {} cannot be used: {problem}", root.display());
-        Failure::new(Class::Backend, problem, Some("say where with `--config-dir DIR`".to_owned()))
+        Failure::new(Class::Backend, problem, Some("choose a directory with `--config-dir DIR`".to_owned()))
     };
     let real = fs::canonical(&root).map_err(|e| refused(chain(&e)))?;
     match fs::about(&real)? {
@@ -212,7 +212,7 @@ fn speaker(flag: Option<&str>, caller: &Caller) -> Result<(MemberName, Option<St
 pub(super) fn identity_var(ctx: &Context, name: &str) -> Result<String, Failure> {
     let value = ctx.caller.var(name).and_then(OsStr::to_str).map(str::to_owned);
     value.ok_or_else(|| {
-        let hint = Some("it is started by `phalanx spawn`, not by hand".to_owned());
+        let hint = Some("this verb is started by `phalanx spawn`, not by hand".to_owned());
         Failure::new(Class::Usage, format!("${name} is not set"), hint)
     })
 }

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use super::args_short::Restart;
 use super::conduct;
-use super::fail::{Class, Exit, Failure};
+use super::fail::{Class, Exit, Failure, Told};
 use super::setup::Setup;
 use super::{Done, args, interrupt};
 use crate::model::id::MemberName;
@@ -58,7 +58,7 @@ pub(super) fn down(setup: &Setup, args: &args::Down) -> Done {
     }
     give(setup, &ended)?;
     match stays {
-        true => setup.out.say(&format!("team {} stays", team.name())),
+        true => setup.out.say(&format!("team {} was kept", team.name())),
         false => setup.out.say(&format!("team {} is gone", team.name())),
     }
     Ok(exit)
@@ -72,22 +72,26 @@ pub(super) fn end_all_by_force(setup: &Setup, team: &Team) -> Result<(), Failure
     Ok(())
 }
 
-/// Stops these members before they are started again. Returns none if all have stopped, else the
-/// exit code, after the outcomes were printed.
+/// Stops these members before they are started again. Returns those that have stopped, and an exit
+/// code if others refused or could not be ended; these are reported on stderr.
 pub(super) fn stop(
     setup: &Setup,
     team: &Team,
     args: &Restart,
     names: &[MemberName],
-) -> Result<Option<Exit>, Failure> {
+) -> Result<(Vec<MemberName>, Option<Exit>), Failure> {
     let reason = Some("the member is restarted".to_owned());
     let wish = Wish { reason, deadline_s: args.deadline, force: args.force };
     let ended = end(setup, team, names, &wish, true)?;
-    if ended.iter().any(|one| one.outcome == "rejected" || is_stuck(one)) {
-        give(setup, &ended)?;
-        return Ok(Some(exit(&ended)));
+    let (runs, stopped): (Vec<Ended>, Vec<Ended>) =
+        ended.into_iter().partition(|one| one.outcome == "rejected" || is_stuck(one));
+    for one in &runs {
+        let message = format!("`{}` still runs: {}", one.name, one.reason.as_deref().unwrap_or(one.outcome));
+        let hint = Some(format!("kill it and start it again: `phalanx restart --force {}`", one.name));
+        setup.out.complain(&Told { class: Class::Refused, message, hint });
     }
-    Ok(None)
+    let names = stopped.into_iter().map(|one| one.name).collect();
+    Ok((names, (!runs.is_empty()).then(|| exit(&runs))))
 }
 
 fn everybody(setup: &Setup, team: &Team) -> Result<Vec<MemberName>, Failure> {

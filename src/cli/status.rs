@@ -34,11 +34,11 @@ pub(super) fn wait(setup: &Setup, args: args::Wait) -> Done {
     Ok(if good { Exit::DONE } else { Exit::of(Class::Failed) })
 }
 
-/// Whom to wait for: those named, or everybody on the team.
+/// The members to wait for: those named, or all.
 fn names(team: &Team, args: &args::Wait, named: Vec<MemberName>) -> Result<Vec<MemberName>, Failure> {
     match args.until {
         Until::Task(_) if !args.names.is_empty() => {
-            Err(Failure::usage("a task is waited for without names", "leave the names away"))
+            Err(Failure::usage("`--until task=ID` takes no names of members", "leave out the names"))
         }
         Until::Ready | Until::Idle | Until::Gone if args.names.is_empty() => {
             Ok(team.team()?.teammates().map(|m| m.name.clone()).collect())

@@ -77,10 +77,10 @@ fn update(setup: &Setup, team: &Team, args: Update, owner: Option<MemberName>) -
         ..TaskChanges::default()
     };
     if changes == TaskChanges::default() {
-        return Err(Failure::usage("nothing is to be changed", "see `phalanx task update --help`"));
+        return Err(Failure::usage("no change was given", "see `phalanx task update --help`"));
     }
     if changes.subject.as_ref().is_some_and(|subject| subject.trim().is_empty()) {
-        return Err(Failure::usage("the subject is empty", "say in a few words what is to be done"));
+        return Err(Failure::usage("the subject is empty", "give a short title"));
     }
     let task = ops::task::update(&setup.ctx, team, args.id, &changes)?;
     told(setup, &task, &format!("task {} is changed", args.id))
@@ -88,7 +88,7 @@ fn update(setup: &Setup, team: &Team, args: Update, owner: Option<MemberName>) -
 
 fn create(setup: &Setup, team: &Team, args: Create, owner: Option<MemberName>) -> Done {
     if args.subject.trim().is_empty() {
-        return Err(Failure::usage("the subject is empty", "say in a few words what is to be done"));
+        return Err(Failure::usage("the subject is empty", "give a short title"));
     }
     let mut metadata = args.metadata.unwrap_or_default();
     if let Some(kind) = args.kind {

@@ -34,7 +34,7 @@ pub(super) fn create(
         "lead_agent_id": team.team()?.lead_agent_id,
     });
     setup.out.confirm(&document, || {
-        format!("team {0} is made; add members with `phalanx spawn NAME -t {0}`", team.name())
+        format!("created team {0}; add members with `phalanx spawn NAME -t {0}`", team.name())
     })?;
     Ok(Exit::DONE)
 }

@@ -12,7 +12,7 @@ fn the_brief_follows_the_roster() {
     let stage = Stage::without_tmux();
     let outside = stage.phalanx(&["brief"]).expect(0).stdout;
     assert!(outside.contains("You are not in a team"), "{outside}");
-    stage.phalanx(&["brief", "ada"]).expect(2);
+    stage.phalanx(&["brief", "ada"]).expect(3);
     stage.phalanx(&["team", "create", "alpha", "--description", "try things"]).expect(0);
     stage.phalanx(&["spawn", "ada", "--role", "tester"]).expect(0);
     let lead = stage.phalanx(&["brief"]).expect(0).stdout;

@@ -147,10 +147,7 @@ fn cr_05_a_session_that_was_chosen_is_gone_on_with() {
     fell(&stage, "ada");
     std::fs::write(stage.at("work/lost"), "").expect("lost");
     let anew = stage.phalanx(&["resume"]).expect(0).stdout;
-    assert!(
-        anew.contains("ada: its session cannot be gone on with") && anew.contains("ada runs again"),
-        "{anew}"
-    );
+    assert!(anew.contains("ada: its session cannot be resumed") && anew.contains("ada runs again"), "{anew}");
     let fresh = record(&stage, "ada")["session"].as_str().expect("a session").to_owned();
     assert_ne!(fresh, session);
     assert_eq!(said().lines().last(), Some(format!("fresh {fresh}.").as_str()));

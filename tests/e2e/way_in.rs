@@ -103,6 +103,29 @@ fn restart_gives_a_member_a_new_process_and_its_old_order() {
 }
 
 #[test]
+fn restart_leaves_a_member_that_refuses_and_restarts_the_rest() {
+    let stage = Stage::without_tmux();
+    stage.phalanx(&["team", "create", "demo"]).expect(0);
+    stage.phalanx(&["spawn", "ann"]).expect(0);
+    let long = ["task", "create", "Long", "--", "sh", "-c", "until [ -e go ]; do sleep 0.05; done"];
+    stage.phalanx(&long).expect(0);
+    stage.wait_event("demo", "task_claimed", "1");
+    stage.phalanx(&["spawn", "ben"]).expect(0);
+    let run = stage.phalanx(&["--json", "restart", "ann", "ben", "--deadline", "3"]).expect(4);
+    let rows = run.json();
+    assert_eq!((rows[0]["name"].as_str(), rows[1].as_str()), (Some("ben"), None), "{rows}");
+    assert!(
+        run.stderr.contains("`ann` still runs: ") && run.stderr.contains("restart --force ann"),
+        "{run:?}"
+    );
+    let alone = stage.phalanx(&["--json", "restart", "ann", "--deadline", "3"]).expect(4);
+    assert_eq!(alone.json(), json!([]));
+    stage.phalanx(&["restart", "ann", "--force"]).expect(0);
+    stage.phalanx(&["down", "--force"]).expect(0);
+    stage.assert_clean();
+}
+
+#[test]
 fn an_unknown_verb_suggests_the_nearest_one() {
     let stage = Stage::without_tmux();
     let error = stage.phalanx(&["--json", "spwan"]).expect(2).json();

@@ -291,7 +291,7 @@ fn note_panes(team: &TeamStore, underway: &[Underway], chosen: Option<&Chosen>) 
     chosen.map_or(Ok(()), |chosen| keep_choice(team, &placed, chosen))
 }
 
-/// Keeps what the first members got for later ones; what one later spawn asks for is a matter of that spawn alone.
+/// Keeps the backend of the first members for later ones. A later explicit choice is not kept.
 fn keep_choice(team: &TeamStore, placed: &[(&Member, &Placement)], chosen: &Chosen) -> Result<(), OpsError> {
     let socket = placed.iter().find_map(|(_, p)| match p {
         Placement::Tmux(pane) => Some(pane.socket.clone()),
