@@ -18,13 +18,9 @@ mod seat;
 use std::ffi::OsString;
 use std::fs;
 use std::os::unix::ffi::OsStringExt;
-use std::time::Duration;
 
 use bench::{Bench, CANARY, Launcher, MEMBER, OTHER_RUN, RUN, command_lines, groups, is_dead, words};
 use nix::sys::signal::Signal;
-
-/// "Promptly", on a busy machine of two cores.
-const PROMPT: Duration = Duration::from_secs(5);
 
 #[test]
 fn sp_01_the_start_record_says_who_runs_where() {
@@ -52,7 +48,7 @@ fn sp_01_the_start_record_says_who_runs_where() {
     assert_eq!((group.as_str(), foreground.as_str()), (program.to_string().as_str(), group.as_str()));
     assert_eq!(bench.record()["from_the_future"], "kept");
     launcher.signal(Signal::SIGTERM);
-    assert_eq!(launcher.code_within(PROMPT), 128 + 15);
+    assert_eq!(launcher.code(), 128 + 15);
     let exit = bench.part("exit");
     assert_eq!((exit.get("code"), &exit["signal"]), (None, &serde_json::json!(15)), "{exit}");
     assert_eq!(exit.get("problem"), None);
@@ -70,11 +66,11 @@ fn sec_06_the_spec_is_read_once_and_seen_by_nobody() {
     let shown = words(launcher.pid(), "cmdline");
     assert_eq!(shown[1..], [b"exec".to_vec(), spec.clone().into_os_string().into_vec()]);
     let mut second = Launcher::start(&spec);
-    assert_eq!(second.code_within(PROMPT), 125);
+    assert_eq!(second.code(), 125);
     second.shows("there is no spec at");
     assert!(!is_dead(program));
     launcher.signal(Signal::SIGTERM);
-    launcher.code_within(PROMPT);
+    launcher.code();
 }
 
 #[test]
@@ -82,7 +78,7 @@ fn sp_12_standard_streams_are_a_terminal() {
     let bench = Bench::new("idle");
     let mut launcher =
         bench.launch(&bench.sh("test -t 0 && test -t 1 && test -t 2 && test -c /dev/tty; exit $?"));
-    assert_eq!(launcher.code_within(PROMPT), 0, "{}", launcher.screen());
+    assert_eq!(launcher.code(), 0, "{}", launcher.screen());
 }
 
 #[test]
@@ -115,7 +111,7 @@ fn sp_03_en_01_en_03_the_environment_is_exactly_what_was_asked_for() {
     assert!(missing.is_empty() && extra.is_empty(), "missing {missing:?}, extra {extra:?}");
     assert_eq!(found.len(), expected.len());
     launcher.signal(Signal::SIGTERM);
-    launcher.code_within(PROMPT);
+    launcher.code();
 }
 
 #[test]
@@ -142,7 +138,7 @@ fn sp_02_arguments_arrive_byte_for_byte() {
     let mut launcher = bench.launch(&order);
     assert_eq!(words(bench.program(), "cmdline"), hostile);
     launcher.signal(Signal::SIGTERM);
-    launcher.code_within(PROMPT);
+    launcher.code();
     assert_eq!(fs::read_dir(bench.path("work")).expect("it is there").count(), 0);
 }
 
@@ -157,7 +153,7 @@ fn sp_09_a_missing_program_is_on_record_and_on_the_screen() {
     launcher.shows("phalanx: program `no-such-program` is not in the PATH");
     launcher.holds();
     launcher.signal(Signal::SIGTERM);
-    assert_eq!(launcher.code_within(PROMPT), 127);
+    assert_eq!(launcher.code(), 127);
     assert!(!launcher.screen().contains(CANARY));
 }
 
@@ -172,7 +168,7 @@ fn en_06_a_missing_directory_is_on_record_and_on_the_screen() {
     launcher.shows("does not exist");
     launcher.holds();
     launcher.signal(Signal::SIGHUP);
-    assert_eq!(launcher.code_within(PROMPT), 126);
+    assert_eq!(launcher.code(), 126);
     assert!(!launcher.screen().contains("ran"));
 }
 
@@ -187,7 +183,7 @@ fn sp_09_a_program_that_ends_before_the_proof_is_held_for_the_spawner() {
         launcher.holds();
         launcher.shows("last words");
         launcher.signal(Signal::SIGTERM);
-        assert_eq!(launcher.code_within(PROMPT), 7);
+        assert_eq!(launcher.code(), 7);
     }
 }
 
@@ -204,7 +200,7 @@ fn sp_09_the_hold_ends_with_its_reason() {
         bench.part("exit");
         launcher.holds();
         change(&bench);
-        assert_eq!(launcher.code_within(PROMPT), 3);
+        assert_eq!(launcher.code(), 3);
     }
 }
 
@@ -213,14 +209,14 @@ fn sp_09_the_hold_ends_by_itself() {
     let bench = Bench::new("starting");
     let mut order = bench.sh("exit 3");
     order.linger_ms = 300;
-    assert_eq!(bench.launch(&order).code_within(PROMPT), 3);
+    assert_eq!(bench.launch(&order).code(), 3);
 }
 
 #[test]
 fn after_the_proof_nothing_is_held() {
     for state in ["idle", "working", "shutdown_requested"] {
         let bench = Bench::new(state);
-        assert_eq!(bench.launch(&bench.sh("exit 0")).code_within(PROMPT), 0, "{state}");
+        assert_eq!(bench.launch(&bench.sh("exit 0")).code(), 0, "{state}");
         assert_eq!(bench.part("exit")["code"], 0);
     }
 }
@@ -239,7 +235,7 @@ fn a_launcher_that_nobody_wants_any_more_runs_nothing() {
         let spec = bench.spec(&bench.sh("echo ran > ran"));
         change(&bench);
         let mut launcher = Launcher::start(&spec);
-        assert_eq!(launcher.code_within(PROMPT), 125, "{said}");
+        assert_eq!(launcher.code(), 125, "{said}");
         launcher.shows(said);
         assert!(!bench.path("work").join("ran").exists(), "{said}");
     }
@@ -255,7 +251,7 @@ fn a_run_that_was_replaced_during_its_start_is_ended_again() {
     let program = bench.number("pid");
     bench.put_record(OTHER_RUN, "starting");
     gate.unlock().expect("ours");
-    assert_eq!(launcher.code_within(PROMPT), 125);
+    assert_eq!(launcher.code(), 125);
     assert!(is_dead(program));
     let record = bench.record();
     assert_eq!(
@@ -272,7 +268,7 @@ fn a_team_that_was_deleted_does_not_come_back() {
     bench.program();
     fs::remove_dir_all(bench.team()).expect("ours");
     launcher.signal(Signal::SIGTERM);
-    assert_eq!(launcher.code_within(PROMPT), 128 + 15);
+    assert_eq!(launcher.code(), 128 + 15);
     assert!(!bench.team().exists());
 }
 
@@ -286,5 +282,5 @@ fn the_keyboard_is_the_programs() {
     launcher.shows("interrupted");
     assert!(launcher.is_running());
     launcher.signal(Signal::SIGTERM);
-    assert_eq!(launcher.code_within(PROMPT), 128 + 15);
+    assert_eq!(launcher.code(), 128 + 15);
 }

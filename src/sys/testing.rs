@@ -8,7 +8,7 @@ use std::time::Duration;
 use super::clock::{self, Deadline};
 
 /// How long any test waits for something that must happen.
-pub(super) const PATIENCE: Duration = Duration::from_secs(20);
+pub(super) const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Polls `condition` until it holds; panics with `what` when it does not within [`PATIENCE`].
 pub(super) fn until(what: &str, mut condition: impl FnMut() -> bool) {

@@ -242,6 +242,8 @@ mod tests {
     };
     use super::*;
     use std::fs;
+    use std::os::unix::ffi::OsStrExt;
+    use std::sync::atomic::{AtomicU32, Ordering};
 
     fn seen_paths(dir: &Path) -> (Watch, Arc<Mutex<Vec<PathBuf>>>) {
         let seen = Arc::new(Mutex::new(Vec::new()));
@@ -253,19 +255,40 @@ mod tests {
         (Watch::new(&[dir.to_owned()], push).expect("inotify works here"), seen)
     }
 
+    /// The paths reported since the last call. Events arrive in order: once the marker file of this
+    /// call is reported, all earlier changes are.
+    fn reported(dir: &Path, seen: &Mutex<Vec<PathBuf>>) -> Vec<PathBuf> {
+        static NEXT: AtomicU32 = AtomicU32::new(0);
+        let marker = dir.join(format!("marker-{}", NEXT.fetch_add(1, Ordering::Relaxed)));
+        fs::write(&marker, "x").expect("writable");
+        let paths = || seen.lock().expect("no panics in the callback");
+        until("the marker reported", || paths().contains(&marker));
+        let is_marker =
+            |path: &PathBuf| path.file_name().is_some_and(|name| name.as_bytes().starts_with(b"marker-"));
+        paths().drain(..).filter(|path| !is_marker(path)).collect()
+    }
+
     #[test]
     fn every_replace_is_noticed_and_reads_are_not() {
         let dir = tempfile::tempdir().expect("a temporary directory");
         let file = dir.path().join("inbox.json");
-        let changes = Changes::on(&[dir.path().to_owned()]).expect("inotify works here");
+        let (_watch, seen) = seen_paths(dir.path());
         for round in 0..5 {
             sysfs::write_atomic(&file, format!("{round}").as_bytes()).expect("writable");
-            assert!(changes.wait(PATIENCE), "replace {round} was missed");
-            while changes.wait(Duration::from_millis(20)) {}
+            assert!(reported(dir.path(), &seen).contains(&file), "replace {round} was missed");
         }
         fs::read(&file).expect("readable");
         sysfs::list(dir.path()).expect("readable");
-        assert!(!changes.wait(Duration::from_millis(50)), "a read woke the reader");
+        assert_eq!(reported(dir.path(), &seen), Vec::<PathBuf>::new());
+    }
+
+    #[test]
+    fn changes_are_reported_once_and_then_waited_for() {
+        let dir = tempfile::tempdir().expect("a temporary directory");
+        let changes = Changes::on(&[dir.path().to_owned()]).expect("inotify works here");
+        assert!(!changes.wait(Duration::ZERO));
+        sysfs::write_atomic(&dir.path().join("inbox.json"), b"[]").expect("writable");
+        assert!(changes.wait(PATIENCE));
     }
 
     /// Whoever looks as soon as it is told, and finds the change before the last, is told once more.
@@ -290,14 +313,14 @@ mod tests {
         let gates = tempfile::tempdir().expect("a temporary directory");
         let file = dir.path().join("inbox.json");
         sysfs::write_atomic(&file, b"[]").expect("writable");
-        let changes = Changes::on(&[dir.path().to_owned()]).expect("inotify works here");
+        let (_watch, seen) = seen_paths(dir.path());
         for afterwards in [Afterwards::Kept, Afterwards::Kept, Afterwards::Removed] {
             let gate = gates.path().join("gate");
             drop(DirLock::acquire(&file, &gate, afterwards, PATIENCE).expect("free lock"));
         }
-        assert!(!changes.wait(Duration::from_millis(50)));
+        assert_eq!(reported(dir.path(), &seen), Vec::<PathBuf>::new());
         sysfs::replace_if(&file, b"[1]", sysfs::Sync::Bytes, || false).expect("writable");
-        assert!(!changes.wait(Duration::from_millis(50)), "an unpublished write woke the reader");
+        assert_eq!(reported(dir.path(), &seen), Vec::<PathBuf>::new(), "the write was not published");
     }
 
     #[test]

@@ -3,12 +3,11 @@
 use std::io::Read;
 use std::sync::{Arc, Mutex};
 use std::thread;
-use std::time::Duration;
 
 use portable_pty::{Child, CommandBuilder, MasterPty, PtySize, native_pty_system};
 use serde_json::json;
 
-use crate::harness::{Stage, binary, wait_for, wait_within};
+use crate::harness::{Stage, binary, wait_for};
 
 /// A program on a terminal of its own, and all that it has sent there.
 struct Terminal {
@@ -63,8 +62,6 @@ fn ask(stage: &Stage, id: &str) {
     stage.phalanx(&["--as", "ada", "send", "team-lead", &question.to_string()]).expect(0);
 }
 
-const SOON: Duration = Duration::from_secs(2);
-
 /// PM-03, SEC-10: the bell and one notification, of the form that the terminal knows, with nothing hostile left in it.
 #[test]
 fn pm_03_sec_10_the_leads_terminal_rings_and_shows_a_notification() {
@@ -79,7 +76,7 @@ fn pm_03_sec_10_the_leads_terminal_rings_and_shows_a_notification() {
         wait_for("the lead", || stage.journal("alpha").into_iter().find(|e| e["event"] == "lead_started"));
         ask(&stage, "perm-1");
         let whole = format!("{begins} a permission: Bash: make");
-        wait_within(SOON, "the notification", || terminal.text().contains(&whole).then_some(()));
+        wait_for("the notification", || terminal.text().contains(&whole).then_some(()));
         wait_for("the count", || terminal.text().contains("1 request waits").then_some(()));
         let text = terminal.text();
         assert_eq!(text.matches(begins).count(), 1, "{text:?}");
@@ -118,7 +115,7 @@ fn tmux_pm_03_sec_02_who_looks_at_the_team_is_told_and_nobody_else() {
     let before = look();
     ask(&stage, "perm-1");
     let words = "phalanx: ada asks for a permission - phalanx requests -t alpha";
-    wait_within(SOON, "the message", || watcher.text().contains(words).then_some(()));
+    wait_for("the message", || watcher.text().contains(words).then_some(()));
     assert_eq!(look(), before, "nothing moves");
     wait_for("all of it to be said", || {
         stage.journal("alpha").into_iter().find(|e| e["event"] == "request_announced")
@@ -146,7 +143,7 @@ fn tmux_pm_03_who_looks_at_the_lead_is_told() {
     });
     ask(&stage, "perm-1");
     let words = "phalanx: ada asks for a permission - phalanx requests -t alpha";
-    wait_within(SOON, "the message", || watcher.text().contains(words).then_some(()));
+    wait_for("the message", || watcher.text().contains(words).then_some(()));
     stage.phalanx(&["down", "--force"]).expect(0);
     drop(watcher);
     stage.assert_clean();

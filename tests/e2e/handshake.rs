@@ -1,15 +1,12 @@
 //! Shutdowns of a program that answers in every way there is: `fixtures/fake-agent`.
 
 use std::fs;
-use std::time::{Duration, Instant, SystemTime};
+use std::time::{Duration, SystemTime};
 
 use serde_json::{Value, json};
 
 use crate::fake;
 use crate::harness::{Stage, wait_for};
-
-/// Beyond the deadline: what processes get to end, on a machine that is busy.
-const GRACE: Duration = Duration::from_secs(20);
 
 fn spawn(stage: &Stage, name: &str, backend: &str, words: &[&str]) {
     let head = ["spawn", name, "--profile", "fake", "--backend", backend, "--"];
@@ -49,11 +46,9 @@ fn all_ways(stage: &Stage, backend: &str) {
     for (name, words, _, _) in WAYS {
         spawn(stage, name, backend, words);
     }
-    let began = Instant::now();
     let ended = stage
         .phalanx(&["--json", "shutdown", "--all", "--deadline", "4", "--reason", "phase_complete"])
         .expect(4);
-    assert!(began.elapsed() < Duration::from_secs(4) + GRACE, "{:?}", began.elapsed());
     let ended = ended.json();
     for (name, _, outcome, deviations) in WAYS {
         let one = of(&ended, name);

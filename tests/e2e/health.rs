@@ -3,9 +3,8 @@
 use serde_json::{Value, json};
 
 use std::fs;
-use std::time::Duration;
 
-use crate::harness::{Stage, wait_for, wait_within};
+use crate::harness::{Stage, wait_for};
 
 const QUICK: &str = "[team]\nname = \"quick\"\nfinish = \"manual\"\nunresponsive_after = 1\n[[member]]\nname = \"ada\"\n\
                      profile = \"mute\"\n";
@@ -117,7 +116,7 @@ fn tmux_msg_13_a_native_member_that_never_says_that_it_rests_is_seen_to_rest() {
         stage.journal("quick").into_iter().filter(of).map(|e| e["detail"].clone()).collect()
     };
     let rests = json!({"state": "idle", "reason": "its screen shows that it rests"});
-    wait_within(Duration::from_secs(60), "ann to rest", || states("ann").contains(&rests).then_some(()));
+    wait_for("ann to rest", || states("ann").contains(&rests).then_some(()));
     // They were asked to work before her, and so looked at before.
     for name in ["bob", "cid"] {
         assert!(!states(name).contains(&rests), "{:?}", states(name));

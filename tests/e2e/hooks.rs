@@ -1,7 +1,6 @@
 //! The user's hooks: each form of configuration, each way to end badly, and a lead that goes on at its pace.
 
 use std::fs;
-use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
@@ -69,7 +68,7 @@ fn hooks_of_every_form_run() {
 #[test]
 fn hooks_that_misbehave_harm_nothing() {
     let stage = Stage::new();
-    let hook = |event: &str, run: &str| format!("[[hook]]\nevent = \"{event}\"\nrun = {run}\ntimeout = 8\n");
+    let hook = |event: &str, run: &str| format!("[[hook]]\nevent = \"{event}\"\nrun = {run}\ntimeout = 15\n");
     let mut text =
         "[team]\nname = \"bad\"\nbackend = \"pty\"\nfinish = \"manual\"\n[[member]]\nname = \"ada\"\n"
             .to_owned();
@@ -86,11 +85,9 @@ fn hooks_that_misbehave_harm_nothing() {
     let manifest = stage.file("bad.toml", &text);
     stage.phalanx(&["up", &manifest, "--detach"]).expect(0);
     wait_for("the first four", || (ran(&stage, "bad").len() == 4).then_some(()));
-    // The fifth floods and hangs now; the lead still carries a shutdown at once.
-    let began = Instant::now();
+    // The fifth floods the pipe and hangs; the lead carries out a shutdown meanwhile.
     stage.phalanx(&["shutdown", "ada"]).expect(0);
-    let carried = began.elapsed();
-    assert_eq!(ran(&stage, "bad").len(), 4, "the hook still runs, after {carried:?}");
+    assert_eq!(ran(&stage, "bad").len(), 4, "the hook still runs");
     wait_for("the fifth", || (ran(&stage, "bad").len() == 5).then_some(()));
     let expected = ["failed", "not_run", "not_run", "failed", "timed_out"];
     assert_eq!(ran(&stage, "bad"), expected.map(|outcome| format!("SubagentStart {outcome}")));
@@ -105,7 +102,7 @@ fn hooks_that_misbehave_harm_nothing() {
         "cannot find the program no-such-program",
         "./plain",
         "exit code 7",
-        "not done after 8 s",
+        "not done after 15 s",
     ] {
         assert!(warnings.iter().any(|text| text.contains(said)), "{said}: {warnings:?}");
     }
@@ -176,10 +173,11 @@ fn a_completion_by_hand_is_refused_with_the_hooks_words() {
     assert_eq!(refused.stderr, expected);
     assert_eq!(stage.phalanx(&["--json", "task", "get", "1"]).json()["status"], "in_progress");
     // A hook that completes the task itself does not call itself for ever.
-    with(&format!("'{}' task complete 1 --as team-lead", crate::harness::binary()));
-    let began = Instant::now();
+    let runs = stage.at("runs");
+    let complete = format!("'{}' task complete 1 --as team-lead", crate::harness::binary());
+    with(&format!("echo run >> '{}'; {complete}", runs.display()));
     stage.phalanx(&["task", "complete", "1"]).expect(4);
-    assert!(began.elapsed() < Duration::from_secs(20));
+    assert_eq!(fs::read_to_string(runs).expect("the hook ran"), "run\n");
     assert_eq!(stage.phalanx(&["--json", "task", "get", "1"]).json()["status"], "completed");
     stage.phalanx(&["task", "create", "B"]).expect(0);
     stage.phalanx(&["task", "claim", "2"]).expect(0);

@@ -17,6 +17,8 @@ mod doctor;
 mod exec_backend;
 mod explain;
 mod fake;
+#[path = "../gear/mod.rs"]
+mod gear;
 mod handshake;
 mod harness;
 mod health;

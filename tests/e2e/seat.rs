@@ -33,7 +33,9 @@ impl Desk {
         );
         let _ = fs::remove_file(self.stage.at("exit"));
         let words = ["new-session", "-d", "-s", "person", "-x", "120", "-y", "40", line.as_str()];
-        self.stage.tmux(&[&["-L", "person"], &words[..]].concat()).expect("a terminal");
+        // The server outlives its last session: a server that exits refuses the next client.
+        let stays = [";", "set-option", "-s", "exit-empty", "off"];
+        self.stage.tmux(&[&["-L", "person"], &words[..], &stays].concat()).expect("a terminal");
     }
 
     /// The same with the program that logs its turns.

@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
+use crate::gear;
 use crate::harness::{FAKE_TUI, Run, Stage, binary, wait_for, wait_within};
 
 /// A team with one wrapped member, `ada`.
@@ -173,7 +174,7 @@ macro_rules! matrix {
     ($($name:ident: $switches:expr;)*) => {
         $(#[test]
         fn $name() {
-            let count = long().map_or(24, |times| 100 * times);
+            let count = long().map_or(gear::sized(8, 24), |times| 100 * times);
             assert_eq!(deliver(&$switches, count), [count, count, 0, 0]);
         })*
     };
@@ -218,7 +219,7 @@ fn wrap_tmux_msg_11_a_persons_draft_is_left_alone() {
         cast.type_in_pane("my draft");
         cast.send(&format!("message {round}"));
         cast.type_in_pane(" goes on");
-        wait_within(Duration::from_secs(4), "the hand to rest, and more", || {
+        wait_for("the draft to be left alone", || {
             let draft = cast.stage.phalanx(&["peek", "ada"]).expect(0).stdout.contains("> my draft goes on");
             (draft && cast.record()["state"] == "idle").then_some(())
         });

@@ -6,8 +6,7 @@ use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
 use std::process::Command;
 
-use super::PROMPT;
-use crate::bench::{Bench, RUN, TEAM, is_dead, text, until};
+use crate::bench::{Bench, PATIENCE, RUN, TEAM, is_dead, text, until};
 use crate::own_terminal::{Detached, code, detached, own};
 use crate::seat::Seat;
 use nix::sys::signal::{Signal, kill};
@@ -176,7 +175,7 @@ fn a_stuck_viewer_holds_nobody_up() {
     seat.types(b"\r");
     seat.shows("end");
     // Once it reads again it gets the screen as it is, and not all that it missed.
-    stuck.set_read_timeout(Some(PROMPT)).expect("a socket");
+    stuck.set_read_timeout(Some(PATIENCE)).expect("a socket");
     let (mut buffer, mut read) = ([0; 65536], Vec::new());
     while !read.windows(3).any(|part| part == b"end") {
         let count = std::io::Read::read(&mut stuck, &mut buffer).expect("it is told in time");

@@ -18,7 +18,7 @@ use portable_pty::{CommandBuilder, MasterPty, PtySize, native_pty_system};
 use serde_json::{Value, json};
 
 /// How long any test waits for something that must happen.
-const PATIENCE: Duration = Duration::from_secs(30);
+pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
 
 pub(crate) const TEAM: &str = "crew";
 pub(crate) const MEMBER: &str = "alice";
@@ -293,14 +293,6 @@ impl Launcher {
         });
         self.ended = true;
         code.expect("the wait above ended with a code")
-    }
-
-    /// Its exit code, and how long that took.
-    pub(crate) fn code_within(&mut self, limit: Duration) -> u32 {
-        let begun = Instant::now();
-        let code = self.code();
-        assert!(begun.elapsed() < limit, "it took {:?}", begun.elapsed());
-        code
     }
 
     pub(crate) fn is_running(&mut self) -> bool {

@@ -78,7 +78,7 @@ impl Seat {
     pub(crate) fn shows(&self, part: &str) {
         let begun = std::time::Instant::now();
         until(&format!("{part:?} on the terminal"), || {
-            assert!(begun.elapsed().as_secs() < 25, "no {part:?} on:\n{}", self.screen());
+            assert!(begun.elapsed().as_secs() < 60, "no {part:?} on:\n{}", self.screen());
             self.screen().contains(part)
         });
     }

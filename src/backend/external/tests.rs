@@ -25,7 +25,7 @@ impl Bench {
         let mut args: Vec<OsString> = words.map(OsString::from).to_vec();
         args.push(program.clone().into());
         let write = Command { program: "/bin/sh".into(), args, ..Command::default() };
-        assert_eq!(exec::run(&write, Duration::from_secs(20)).expect("sh is there").code, Some(0));
+        assert_eq!(exec::run(&write, Duration::from_secs(60)).expect("sh is there").code, Some(0));
         let external = External {
             program: program.to_string_lossy().into_owned(),
             env: vec![("PATH".into(), "/usr/bin:/bin".into())],

@@ -45,7 +45,7 @@ impl Bench {
         let path = self.dir.path().join(file);
         let changes =
             crate::sys::watch::Changes::on(&[self.dir.path().to_owned()]).expect("inotify works here");
-        let deadline = crate::sys::clock::Deadline::after(Duration::from_secs(20));
+        let deadline = crate::sys::clock::Deadline::after(Duration::from_secs(60));
         loop {
             let bytes = fs::read(&path, 1024).expect("readable").unwrap_or_default();
             if bytes.ends_with(b"\n") {

@@ -98,7 +98,7 @@ impl Stage {
         let args = vec!["-c".into(), line.into()];
         let cwd = Some(self.dir.path().to_owned());
         let command = Command { program: "sh".into(), args, cwd, ..Command::default() };
-        exec::run(&command, Duration::from_secs(20)).expect("it ends");
+        exec::run(&command, Duration::from_secs(60)).expect("it ends");
     }
 
     fn text(&self, file: &str) -> Option<String> {

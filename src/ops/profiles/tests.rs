@@ -168,7 +168,7 @@ fn a_trial_shows_what_is_seen_and_leaves_nothing() {
     let trial = Trial {
         profile: Profile::parse("own", &text).expect("a profile"),
         command: Vec::new(),
-        length: std::time::Duration::from_secs(20),
+        length: std::time::Duration::from_secs(60),
         size: (5, 40),
     };
     let mut seen = Vec::new();

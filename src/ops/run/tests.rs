@@ -127,7 +127,7 @@ const LOST: &str = "setsid sh -c 'echo $$; echo > up; exec sleep 60' & until tes
 #[test]
 fn a_grandchild_that_got_away_with_the_terminal_is_not_waited_for() {
     // In a session of its own and with a dead parent it belongs to nobody; only `alone` finds it.
-    let clock = Deadline::after(Duration::from_secs(20));
+    let clock = Deadline::after(Duration::from_secs(60));
     let (outcome, _) = run(&script(LOST));
     assert_eq!(outcome.exit_code, Some(0));
     assert!(!clock.expired());
@@ -159,7 +159,7 @@ fn alone_even_what_left_the_session_is_ended() {
         args: words.iter().map(OsString::from).collect(),
         ..exec::Command::default()
     };
-    let output = exec::run(&command, Duration::from_secs(20)).expect("it runs");
+    let output = exec::run(&command, Duration::from_secs(60)).expect("it runs");
     let said = String::from_utf8_lossy(&output.stdout);
     assert!(output.code == Some(0) && said.contains("1 passed"), "{said}");
 }

@@ -24,7 +24,7 @@ use crate::sys::proc::Process;
 use crate::sys::signal::{Signal, TERM};
 use crate::sys::{env, exec};
 
-const PATIENCE: Duration = Duration::from_secs(20);
+const PATIENCE: Duration = Duration::from_secs(60);
 /// Says that it runs, and goes on until it is told.
 const WAITS: &str = "echo > up; until test -e go; do sleep 0.01; done";
 

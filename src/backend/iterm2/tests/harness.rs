@@ -18,7 +18,7 @@ use crate::sys::clock::{self, Deadline};
 use crate::sys::{exec, fs};
 
 /// How long any test waits for something that must happen.
-const PATIENCE: Duration = Duration::from_secs(20);
+const PATIENCE: Duration = Duration::from_secs(60);
 
 pub(super) struct Mac {
     pub(super) dir: TempDir,

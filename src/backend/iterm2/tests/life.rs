@@ -111,7 +111,7 @@ fn sec_09_sec_02_words_and_names_arrive_as_they_are() {
         stdin: script.into_bytes(),
         ..exec::Command::default()
     };
-    assert_eq!(exec::run(&command, std::time::Duration::from_secs(20)).expect("sh").code, Some(0));
+    assert_eq!(exec::run(&command, std::time::Duration::from_secs(60)).expect("sh").code, Some(0));
     let argv = std::iter::once(show.into()).chain(hostile.iter().map(OsString::from)).collect();
     let member = MemberName::new("ada").expect("a name");
     let iterm2 = mac.backend(Layout::Split);

@@ -15,7 +15,7 @@ use crate::sys::clock::{self, Deadline};
 use crate::sys::{exec, fs};
 
 /// How long any test waits for something that must happen.
-const PATIENCE: Duration = Duration::from_secs(20);
+const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Where the fixtures are.
 pub(super) const FIXTURES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/fixtures/tmux");

@@ -27,7 +27,7 @@ fn is_foreign(verdict: &Verdict) -> bool {
 fn kill_server(place: &Placement) {
     let server = pane(place).server;
     run("/bin/kill", &["-KILL", &server.pid.to_string()]);
-    assert!(wait_exit(Process { pid: server.pid, start: server.start }, std::time::Duration::from_secs(20)));
+    assert!(wait_exit(Process { pid: server.pid, start: server.start }, std::time::Duration::from_secs(60)));
 }
 
 #[test]

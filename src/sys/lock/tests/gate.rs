@@ -31,7 +31,7 @@ fn a_gate_excludes_and_frees_on_drop() {
 fn who_comes_back_at_once_does_not_pass_who_waits_for_ever() {
     let place = Place::new();
     let (stop, rounds) = (AtomicBool::new(false), AtomicU32::new(0));
-    let mut longest = Duration::ZERO;
+    let mut most = 0;
     thread::scope(|scope| {
         scope.spawn(|| {
             while !stop.load(Ordering::Relaxed) {
@@ -45,13 +45,13 @@ fn who_comes_back_at_once_does_not_pass_who_waits_for_ever() {
         });
         until("the greedy one has it", || rounds.load(Ordering::Relaxed) > 0);
         for _ in 0..4 {
-            let began = Instant::now();
+            let before = rounds.load(Ordering::Relaxed);
             drop(Gate::open(&place.gate(), PATIENCE).expect("free at last"));
-            longest = longest.max(began.elapsed());
+            most = most.max(rounds.load(Ordering::Relaxed) - before);
         }
         stop.store(true, Ordering::Relaxed);
     });
-    assert!(longest < Duration::from_secs(5), "{longest:?}");
+    assert!(most < 1_000, "passed {most} times");
 }
 
 #[test]
