@@ -4,6 +4,7 @@
 //! `PHALANX_FUZZ_SECONDS` says for how long in all (6), `PHALANX_FUZZ_SEED` from which seed.
 #![allow(clippy::disallowed_methods, reason = "tests drive the real system")]
 
+mod gear;
 #[path = "fuzz/mutate.rs"]
 mod mutate;
 
@@ -132,7 +133,7 @@ fn hostile_bytes_neither_panic_nor_hang() {
 #[test]
 fn a_mebibyte_of_one_thing_is_answered_in_time() {
     let toml = ["a={", "[[", "[a.", "a.", "\"", "'''", "a=1\n", "[a]\n", "x=[", "#", "\\u0041"];
-    for unit in mutate::BOMBS.iter().chain(&toml) {
+    for unit in mutate::BOMBS.iter().chain(&toml).step_by(gear::sized(3, 1)) {
         let bomb = unit.repeat(LONGEST / unit.len());
         for (number, (name, door)) in
             JSON_DOORS.into_iter().chain([("manifest", drive::parse_manifest as Door)]).enumerate()

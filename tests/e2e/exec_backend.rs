@@ -359,7 +359,7 @@ fn exec_backend_the_check_finds_what_is_wrong() {
     let kitty = Kitty::with_bad("close) echo '{\"version\":1}' ;;");
     let check = |program: &str| {
         let mut command = kitty.stage.command(&format!("{FIXTURES}/check"));
-        Run::from(command.arg(program).output().expect("check"))
+        Run::from(command.arg(program).env("CHECK_DEADLINE", "60").output().expect("check"))
     };
     let good = check("phalanx-kitty").expect(0);
     assert!(good.stdout.contains("close: nothing is left") && !good.stdout.contains("FAIL"), "{good:?}");

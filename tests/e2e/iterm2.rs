@@ -260,7 +260,7 @@ fn iterm2_ly_09_the_id_of_another_session_is_found_out() {
     let mac = Mac::new();
     mac.phalanx(&["team", "create", "alpha"]).expect(0);
     mac.fail("place", "wrong-id", 1);
-    let run = mac.phalanx(&["spawn", "ada"]).expect(1);
+    let run = mac.phalanx(&["spawn", "ada", "--backend", "iterm2"]).expect(1);
     assert!(run.stderr.contains("it runs on /dev/pts/"), "{run:?}");
     wait_for("the right session has ended with its launcher", || (mac.sessions().len() == 1).then_some(()));
     assert_eq!(mac.sessions()[0]["id"], mac.leader["id"]);

@@ -228,7 +228,7 @@ mod tests {
             b"\x1b]52;c;aGk=\x07\x1bPq#0\x1b\\\x1b_x\x1b\\\xff\xfe\x9b31m\x00\x08\x08\x08",
             b"\x1b[38;2;1m\x1b[38;5m\x1b[;;;;;;;;;;;;;;;;;;;;;;;;;;;;;;;;;;;;;;;;;m\t\t\t\x1bc",
         ];
-        for size in [(1, 2), (500, 1000), (u16::MAX, u16::MAX), (2, 3), (0, 80), (3, 2), (24, 80)] {
+        for size in [(1, 2), (u16::MAX, u16::MAX), (2, 3), (0, 80), (3, 2), (24, 80)] {
             live.resize(size);
             for bytes in hostile {
                 live.process(bytes);

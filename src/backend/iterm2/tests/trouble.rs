@@ -100,11 +100,11 @@ fn ly_09_every_refusal_becomes_advice() {
 fn ly_09_no_answer_leaves_nothing_behind() {
     let mac = Mac::new();
     let mut iterm2 = mac.backend(Layout::Split);
-    iterm2.osa.within = Duration::from_secs(2);
+    iterm2.osa.within = Duration::from_secs(6);
     for mode in ["slow", "late"] {
         mac.fail("place", mode, 1);
         let problem = place_one(&iterm2, "ada").expect_err(mode);
-        assert!(problem.to_string().contains("no answer within 2000 ms"), "{problem}");
+        assert!(problem.to_string().contains("no answer within 6000 ms"), "{problem}");
         assert!(hint(&problem).contains("dialog"), "{problem:?}");
         assert!(mac.others().is_empty(), "{mode}");
     }
