@@ -7,7 +7,7 @@ use crate::ops::team::{Overview, TeamGlance};
 
 const ABOUT: &str = "phalanx leads teams of command-line agents in tmux panes or its own terminals.";
 
-/// What the program is, the teams that exist, the next commands with what each does.
+/// Draws the page: a description of the program, the teams, and the next commands with their effects.
 pub(crate) fn home(overview: &Overview, steps: &[(String, &str)], paint: Paint) -> String {
     let mut blocks = vec![ABOUT.to_owned()];
     if !overview.teams.is_empty() {

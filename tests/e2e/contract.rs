@@ -213,7 +213,7 @@ fn an_exhausted_limit_of_open_files_is_named() {
         let line = format!("ulimit -n {limit}; exec {} --json wait --until idle", binary());
         let output = stage.command("bash").args(["-c", &line]).output().expect("bash runs");
         let run = Run::from(output);
-        // What is enough for the verb differs by system; a failure has to name the limit.
+        // The number of files that the verb needs differs by system; a failure has to name the limit.
         let named = run.stdout.contains("no more open files") && run.code != 70;
         assert!(run.code == 0 || named, "{limit}: {run:?}");
     }
