@@ -161,7 +161,7 @@ impl Progress {
             last = (room > 0).then(|| frame.paint.put(Tint::Dim, &format!("… {hidden} more members")));
         }
         let names = shown.iter().map(|name| text::line(name.as_str()).chars().count());
-        let name_width = names.max().unwrap_or(0).min(frame.columns / 3);
+        let name_width = names.max().unwrap_or(0).min(frame.columns / 3).max(1);
         let states =
             shown.iter().filter_map(|name| self.members.get(*name)).map(|m| member_word(m.state).len());
         let state_width = states.max().unwrap_or(0);
@@ -469,8 +469,8 @@ pub(super) mod tests {
         assert_eq!(
             frame(&crowd(), 2_020, 120, 40, PLAIN),
             [
-                "ada                        idle                    2.0s  #1 A subject of many words, far too long for a narrow t…",
-                "benjamin-of-the-long-name  idle                    2.0s  #2 A subject of many words, far too long for a narrow t…",
+                "ada                        idle                    2.0s  #1 A subject of many words, far too long for a narrow terminal…",
+                "benjamin-of-the-long-name  idle                    2.0s  #2 A subject of many words, far too long for a narrow terminal…",
                 "cleo                       idle                    2.0s",
                 "dan                        waits for permission    2.0s",
                 "──────────────────────────────  0 of 4 tasks  2.0s",
@@ -488,7 +488,7 @@ pub(super) mod tests {
                 "benjamin-of-…    2.0s  #2 A subject of …",
                 "cleo             2.0s  idle",
                 "dan              2.0s  waits for permis…",
-                "──────────────────  0 of 4 tasks  2.0s",
+                "────────────────────  0 of 4 tasks  2.0s",
                 "phalanx attach -t checks",
             ]
         );

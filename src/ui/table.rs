@@ -147,9 +147,9 @@ mod tests {
         );
         assert_eq!(
             table(40),
-            "ID  SUBJECT               BY        TIME\n#1  Check every link o…  benjamin  2.1s"
+            "ID  SUBJECT               BY        TIME\n#1  Check every link of…  benjamin  2.1s"
         );
-        assert_eq!(table(30), "ID  SUBJECT              TIME\n#1  Check every link o…  2.1s");
+        assert_eq!(table(30), "ID  SUBJECT               TIME\n#1  Check every link of…  2.1s");
         assert_eq!(table(20), "ID  SUBJECT\n#1  Check every lin…");
         assert_eq!(table(1), "ID  SUBJECT\n#1  Check …");
     }
