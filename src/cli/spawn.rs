@@ -115,7 +115,8 @@ fn report(setup: &Setup, team: &Team, names: &[String], mut results: Vec<Result<
     setup.out.confirm(&rows, || lines.join("\n"))?;
     failures.iter().for_each(|told| setup.out.complain(told));
     if let Some(one) = first {
-        setup.out.say(&format!("watch {}: {}", one.name, how_to_watch(team, &one)));
+        let whom = if one.backend == BackendKind::Tmux { "them" } else { one.name.as_str() };
+        setup.out.say(&format!("watch {whom}: {}", how_to_watch(team, &one)));
     }
     Ok(failures.first().map_or(Exit::DONE, |told| Exit::of(told.class)))
 }

@@ -77,7 +77,7 @@ mod tests {
         let table = [
             (
                 &["phalanx", "spawn"][..],
-                "the following required arguments were not provided: <NAME>",
+                "the following required arguments were not provided: <NAME>...",
                 "usage: phalanx spawn",
             ),
             (&["phalanx", "statsu"], "there is no verb `statsu`", "did you mean `status`?"),

@@ -34,7 +34,7 @@ fn labels_of_a_batch_take_one_process_and_stand_in_the_border() {
     let said = |nth: usize| lab.field(&pane(&places[nth]).pane_id, SAID);
     assert_eq!(said(0), "alice/reviewer/working/colour208");
     assert_eq!(said(1), "bob///");
-    assert_eq!(said(2), "m2///", "not proven ours");
+    assert_eq!(said(2), "m2/tester//", "not proven ours");
     lab.attach("main");
     lab.tmux(&["select-window", "-t", &pane(&places[0]).window_id]);
     until("the border says it", || lab.shown().contains(" alice (reviewer) working "));
