@@ -508,7 +508,7 @@ pub(super) fn mode() -> impl TypedValueParser<Value = Mode> {
 }
 
 /// `NAME=VALUE`; whether the name may be set, the verb knows.
-fn variable(given: &str) -> Result<(String, String), String> {
+pub(super) fn variable(given: &str) -> Result<(String, String), String> {
     let (name, value) = given.split_once('=').ok_or("write it as NAME=VALUE")?;
     Ok((name.to_owned(), value.to_owned()))
 }

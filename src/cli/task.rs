@@ -1,15 +1,19 @@
 //! The task verbs.
 
+use std::cmp::Reverse;
+use std::path::Path;
+
 use super::Done;
 use super::args_task::{Create, TaskVerb, Update};
 use super::fail::{Class, Exit, Failure};
 use super::interrupt;
 use super::setup::Setup;
-use crate::model::id::{MemberName, TaskId};
+use crate::model::id::MemberName;
 use crate::model::task::{Extra, Task};
-use crate::model::wire;
+use crate::model::wire::{self, Object};
+use crate::ops::hooks::Hooks;
 use crate::ops::task::Completed;
-use crate::ops::{self, NewTask, TaskChanges, TaskOwner, Team};
+use crate::ops::{self, Context, NewTask, OpsError, TaskChanges, TaskOwner, Team};
 use crate::ui;
 
 pub(super) fn task(setup: &Setup, verb: TaskVerb) -> Done {
@@ -32,11 +36,15 @@ pub(super) fn task(setup: &Setup, verb: TaskVerb) -> Done {
             told(setup, &task, &format!("task {id} is in progress, owned by {}", setup.ctx.speaker))
         }
         TaskVerb::Complete { id } => {
-            let done = complete(setup, &team, id)?;
-            done.complaints.iter().for_each(|complaint| setup.out.say(complaint));
-            let free = done.freed.iter().map(|id| format!("#{id}")).collect::<Vec<_>>().join(", ");
-            let free = if free.is_empty() { free } else { format!("; free now: {free}") };
-            told(setup, &done.task, &format!("task {id} is completed{free}"))
+            let done = guarded(setup, &team, move |ctx, team, hooks| {
+                ops::task::complete(ctx, team, hooks, id, &ctx.speaker, None)
+            })?;
+            changed(setup, &done, &format!("task {id} is completed"))
+        }
+        TaskVerb::Retry { id } => {
+            let task = ops::task::retry(&setup.ctx, &team, id)?;
+            let whom = task.owner.as_deref().map(|name| format!(", for {name}")).unwrap_or_default();
+            told(setup, &task, &format!("task {id} is pending again{whom}"))
         }
         TaskVerb::Update(args) => update(setup, &team, *args, owner.pop()),
         TaskVerb::Delete { id, force } => {
@@ -46,20 +54,32 @@ pub(super) fn task(setup: &Setup, verb: TaskVerb) -> Done {
     }
 }
 
-/// Hooks can take long: a signal ends them, and the task is left as it is.
-fn complete(setup: &Setup, team: &Team, id: TaskId) -> Result<Completed, Failure> {
+/// Runs a verb that asks hooks. They can take long: a signal ends them, and the task is left as it
+/// is.
+fn guarded(
+    setup: &Setup,
+    team: &Team,
+    verb: impl FnOnce(&Context, &Team, &Hooks) -> Result<Completed, OpsError> + Send + 'static,
+) -> Result<Completed, Failure> {
     let hooks = ops::hooks::configured(&setup.ctx, team);
     if !hooks.guard_tasks() {
-        return Ok(ops::task::complete(&setup.ctx, team, &hooks, id, &setup.ctx.speaker, None)?);
+        return Ok(verb(&setup.ctx, team, &hooks)?);
     }
     let (ctx, team, asked) = (setup.ctx.clone(), team.clone(), hooks.clone());
     let stopped = Failure::interrupted("interrupted while hooks were asked", None);
-    let work = move || Ok(ops::task::complete(&ctx, &team, &asked, id, &ctx.speaker, None)?);
-    let done = interrupt::breakable(stopped, work);
+    let done = interrupt::breakable(stopped, move || Ok(verb(&ctx, &team, &asked)?));
     if done.as_ref().is_err_and(|failure| failure.exit() == Exit::of(Class::Interrupted)) {
         hooks.end_all();
     }
     done
+}
+
+/// Says what was done to a task, which tasks can start because of it, and what hooks had to say.
+fn changed(setup: &Setup, done: &Completed, words: &str) -> Done {
+    done.complaints.iter().for_each(|complaint| setup.out.say(complaint));
+    let free = done.freed.iter().map(|id| format!("#{id}")).collect::<Vec<_>>().join(", ");
+    let free = if free.is_empty() { free } else { format!("; free now: {free}") };
+    told(setup, &done.task, &format!("{words}{free}"))
 }
 
 fn told(setup: &Setup, task: &Task, words: &str) -> Done {
@@ -68,40 +88,68 @@ fn told(setup: &Setup, task: &Task, words: &str) -> Done {
 }
 
 fn update(setup: &Setup, team: &Team, args: Update, owner: Option<MemberName>) -> Done {
+    let (id, fields) = (args.id, args.fields);
+    let cwd = fields.cwd.map(|dir| if dir.is_empty() { Ok(dir) } else { setup.absolute(Path::new(&dir)) });
     let changes = TaskChanges {
         subject: args.subject,
         description: args.description,
+        active_form: fields.active_form,
+        status: args.status,
+        priority: fields.priority,
+        role: fields.role,
+        cwd: cwd.transpose()?,
+        files: fields.files.map(|files| files.into_iter().filter(|file| !file.trim().is_empty()).collect()),
+        run: Some(fields.command).filter(|run| !run.is_empty()),
+        env: fields.env.map(|env| env.into_iter().collect()),
+        metadata: metadata(fields.metadata, fields.kind),
         owner: owner.map(TaskOwner::Member).or(args.no_owner.then_some(TaskOwner::Nobody)),
         blocked_by: args.blocked_by,
         unblock: args.unblock,
+        blocks: args.blocks,
         ..TaskChanges::default()
     };
     if changes == TaskChanges::default() {
-        return Err(Failure::usage("no change was given", "see `phalanx task update --help`"));
+        return Err(Failure::usage("no field to change was given", "see `phalanx task update --help`"));
     }
     if changes.subject.as_ref().is_some_and(|subject| subject.trim().is_empty()) {
         return Err(Failure::usage("the subject is empty", "give a short title"));
     }
-    let task = ops::task::update(&setup.ctx, team, args.id, &changes)?;
-    told(setup, &task, &format!("task {} is changed", args.id))
+    let done =
+        guarded(setup, team, move |ctx, team, hooks| ops::task::update(ctx, team, hooks, id, &changes))?;
+    let word = args.status.map_or("changed".to_owned(), |_| done.task.state.as_str().replace('_', " "));
+    changed(setup, &done, &format!("task {id} is {word}"))
+}
+
+/// The metadata with the type as its key `type`.
+fn metadata(given: Option<Object>, kind: Option<String>) -> Object {
+    let mut metadata = given.unwrap_or_default();
+    if let Some(kind) = kind {
+        wire::put(&mut metadata, "type", kind);
+    }
+    metadata
 }
 
 fn create(setup: &Setup, team: &Team, args: Create, owner: Option<MemberName>) -> Done {
     if args.subject.trim().is_empty() {
         return Err(Failure::usage("the subject is empty", "give a short title"));
     }
-    let mut metadata = args.metadata.unwrap_or_default();
-    if let Some(kind) = args.kind {
-        wire::put(&mut metadata, "type", kind);
-    }
+    let fields = args.fields;
     let new = NewTask {
         subject: args.subject,
         description: args.description,
-        active_form: args.active_form,
+        active_form: fields.active_form,
         owner,
         blocked_by: args.blocked_by,
-        extra: Extra { run: args.command, files: args.files, priority: args.priority, ..Extra::default() },
-        metadata,
+        extra: Extra {
+            run: fields.command,
+            cwd: fields.cwd.map(|dir| setup.absolute(Path::new(&dir))).transpose()?,
+            env: fields.env.unwrap_or_default().into_iter().collect(),
+            role: fields.role,
+            files: fields.files.unwrap_or_default(),
+            priority: fields.priority,
+            ..Extra::default()
+        },
+        metadata: metadata(fields.metadata, fields.kind),
         ..NewTask::default()
     };
     let made = ops::task::create(&setup.ctx, team, &[new])?;
@@ -113,8 +161,9 @@ fn create(setup: &Setup, team: &Team, args: Create, owner: Option<MemberName>) -
 
 fn list(setup: &Setup, team: &Team, all: bool) -> Done {
     let board = ops::task::board(team)?;
-    let open = |task: &&Task| all || !task.state.frees_dependants();
-    let shown: Vec<&Task> = board.tasks.values().filter(open).collect();
+    let open = |task: &&Task| all || !task.is_internal() && !task.state.frees_dependants();
+    let mut shown: Vec<&Task> = board.tasks.values().filter(open).collect();
+    shown.sort_by_key(|task| Reverse(task.extra.priority.unwrap_or(0)));
     for id in &board.unreadable {
         setup.out.say(&format!("task {id} cannot be read"));
     }

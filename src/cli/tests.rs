@@ -156,12 +156,13 @@ fn task_verbs() {
     let Verb::Task(TaskVerb::Create(create)) = verb(line) else { panic!("another verb") };
     assert_eq!((create.subject.as_str(), create.description.as_str()), ("Run it", "d"));
     assert_eq!(create.blocked_by, [TaskId(1), TaskId(2), TaskId(3), TaskId(4)]);
-    assert_eq!((create.priority, create.kind.as_deref()), (Some(-2), Some("bug")));
+    let fields = create.fields;
+    assert_eq!((fields.priority, fields.kind.as_deref()), (Some(-2), Some("bug")));
     assert_eq!(
-        (create.files.join(" "), create.command.join(" ")),
+        (fields.files.unwrap_or_default().join(" "), fields.command.join(" ")),
         ("a/** b".to_owned(), "cargo test --all".to_owned())
     );
-    assert_eq!(create.metadata.and_then(|m| m.get("k").cloned()), Some(1.into()));
+    assert_eq!(fields.metadata.and_then(|m| m.get("k").cloned()), Some(1.into()));
     assert!(matches!(verb("task list --all"), Verb::Task(TaskVerb::List { all: true })));
     assert!(matches!(verb("task get 3"), Verb::Task(TaskVerb::Get { id: TaskId(3) })));
     assert!(matches!(verb("task claim '#3'"), Verb::Task(TaskVerb::Claim { id: TaskId(3) })));

@@ -84,6 +84,8 @@ fn see_board(state: &mut State, board: Board, effects: &mut Vec<Effect>) {
         }
     }
     if state.wants_reports() {
+        // A task that was retried is reported again.
+        state.reported.retain(|id| board.tasks.get(id).is_none_or(|task| task.state.is_over()));
         state.results = results::ended(&board, &state.reported);
     }
     let seen = Seen { can_move: board.can_move(), given: board.given(), board };

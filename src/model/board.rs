@@ -1,6 +1,7 @@
 //! The rules over several tasks: who may claim what, what is blocked, which edges would close a circle. Pure; the
 //! store applies the answers under its locks.
 
+use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use super::id::{MemberName, TaskId};
@@ -52,6 +53,20 @@ fn list(ids: &[TaskId]) -> String {
 }
 
 impl Board {
+    /// The tasks that members work on: all but those that another program keeps for itself.
+    pub(crate) fn work(&self) -> impl Iterator<Item = &Task> {
+        self.tasks.values().filter(|task| !task.is_internal())
+    }
+
+    /// The pending tasks in the order in which they are claimed: higher priority first, then the
+    /// lower id.
+    pub(crate) fn pending(&self) -> Vec<&Task> {
+        let mut pending: Vec<&Task> = self.work().filter(|task| task.state == TaskState::Pending).collect();
+        // The sort is stable, and the tasks come by id.
+        pending.sort_by_key(|task| Reverse(task.extra.priority.unwrap_or(0)));
+        pending
+    }
+
     /// The blockers of a task that are still open. A blocker whose file is gone was deleted and blocks no more.
     pub(crate) fn open_blockers(&self, task: &Task) -> Vec<TaskId> {
         let open = |id: &TaskId| match self.tasks.get(id) {
@@ -88,13 +103,13 @@ impl Board {
 
     /// The task that `who` works on.
     pub(crate) fn work_of(&self, who: &MemberName) -> Option<TaskId> {
-        self.tasks.values().find(|t| t.state == TaskState::InProgress && t.is_owned_by(who)).map(|t| t.id)
+        self.work().find(|t| t.state == TaskState::InProgress && t.is_owned_by(who)).map(|t| t.id)
     }
 
     /// Who was given a task that they could begin now, in lower case, and the first such task of each.
     pub(crate) fn given(&self) -> BTreeMap<String, TaskId> {
         let mut given = BTreeMap::new();
-        for task in self.tasks.values().filter(|t| t.state == TaskState::Pending) {
+        for task in self.pending() {
             let owner = task.owner_name().and_then(|owner| MemberName::existing(owner).ok());
             let fresh = owner.filter(|owner| !given.contains_key(&owner.folded()));
             if let Some(owner) = fresh.filter(|owner| self.may_claim(task.id, owner, true).is_ok()) {
@@ -104,24 +119,23 @@ impl Board {
         given
     }
 
-    /// What a worker of this role should take next: first what is assigned to it, then the lowest id that nobody owns
-    /// and that is for its role or for any; only tasks that carry a command.
+    /// The task that a worker of this role claims next: first those assigned to it, then those
+    /// without an owner that are for its role or for any. Only tasks that carry a command count.
     pub(crate) fn next_for_worker(&self, who: &MemberName, role: Option<&str>) -> Option<TaskId> {
         self.all_for_worker(who, role).next().map(|t| t.id)
     }
 
-    /// The same, and what would come after it.
+    /// Returns that task and the ones after it, in order.
     pub(crate) fn all_for_worker<'a>(
         &'a self,
         who: &'a MemberName,
         role: Option<&'a str>,
     ) -> impl Iterator<Item = &'a Task> {
-        let pending = |t: &&Task| t.state == TaskState::Pending && !t.extra.run.is_empty();
-        let idle = self.work_of(who).is_none();
-        let all = move || self.tasks.values().filter(move |_| idle).filter(pending);
-        let mine = all().filter(|t| t.is_owned_by(who));
-        let free = all().filter(move |t| t.owner.is_none() && t.fits(role));
-        mine.chain(free).filter(|t| self.is_free(t))
+        let pending = if self.work_of(who).is_none() { self.pending() } else { Vec::new() };
+        let carry_commands = pending.into_iter().filter(|t| !t.extra.run.is_empty());
+        let (mine, others): (Vec<&Task>, Vec<&Task>) = carry_commands.partition(|t| t.is_owned_by(who));
+        let free = others.into_iter().filter(move |t| t.owner.is_none() && t.fits(role));
+        mine.into_iter().chain(free).filter(|t| self.is_free(t))
     }
 
     /// Whether nothing that is still to be done stands in the way of a task.
@@ -157,7 +171,7 @@ impl Board {
     /// Whether anything is running or can be started now. If not, waiting longer changes nothing: whatever is pending
     /// hangs on something that failed, on a file that cannot be read, or on a circle.
     pub(crate) fn can_move(&self) -> bool {
-        self.tasks.values().any(|t| match t.state {
+        self.work().any(|t| match t.state {
             TaskState::InProgress => true,
             TaskState::Pending => self.open_blockers(t).is_empty(),
             TaskState::Completed | TaskState::Failed | TaskState::Cancelled => false,
@@ -281,6 +295,34 @@ mod tests {
         assert_eq!(b.next_for_worker(&who("bob"), None), Some(TaskId(1)));
         b.tasks.get_mut(&TaskId(1)).expect("task").extra.run.clear();
         assert_eq!(b.next_for_worker(&who("bob"), None), Some(TaskId(2)));
+    }
+
+    #[test]
+    fn higher_priority_is_claimed_first_then_the_lower_id() {
+        let mut b = board(5, &[]);
+        for (id, priority) in [(1, -1), (3, 7), (4, 7)] {
+            b.tasks.get_mut(&TaskId(id)).expect("task").extra.priority = Some(priority);
+        }
+        let order =
+            |b: &Board, name| -> Vec<u64> { b.all_for_worker(&who(name), None).map(|t| t.id.0).collect() };
+        assert_eq!(order(&b, "bob"), [3, 4, 2, 5, 1]);
+        set(&mut b, 5, TaskState::Pending, Some("ann"));
+        set(&mut b, 1, TaskState::Pending, Some("ann"));
+        assert_eq!(order(&b, "ann"), [5, 1, 3, 4, 2], "its own first, each part by priority");
+        assert_eq!(b.given().get("ann"), Some(&TaskId(5)));
+    }
+
+    #[test]
+    fn internal_tasks_are_neither_claimed_nor_waited_for() {
+        let mut b = board(2, &[]);
+        set(&mut b, 1, TaskState::InProgress, Some("ann"));
+        set(&mut b, 2, TaskState::Pending, Some("ann"));
+        for task in b.tasks.values_mut() {
+            task.metadata.insert("_internal".to_owned(), true.into());
+        }
+        assert_eq!(b.work_of(&who("ann")), None);
+        assert_eq!(b.next_for_worker(&who("ann"), None), None);
+        assert!(b.given().is_empty() && !b.can_move());
     }
 
     #[test]

@@ -128,7 +128,7 @@ impl Template {
     }
 
     /// The runs to be started now: as many as there are names that are not `busy` and tasks that can be begun and are not
-    /// `taken`, what is assigned to one of the names first, then the lowest id.
+    /// `taken`. Tasks assigned to one of the names come first, each part in the order of claims.
     pub(crate) fn dispatch(
         &self,
         board: &Board,
@@ -140,10 +140,8 @@ impl Template {
         if free.is_empty() {
             return Vec::new();
         }
-        let open = |task: &&Task| {
-            task.state == TaskState::Pending && !taken.contains(&task.id) && board.is_free(task)
-        };
-        let open: Vec<&Task> = board.tasks.values().filter(open).collect();
+        let mut open = board.pending();
+        open.retain(|task| !taken.contains(&task.id) && board.is_free(task));
         let names = self.names();
         let mine = open.iter().filter(|task| task.owner.is_some() && self.is_for_it(&names, task));
         let anybodys = open.iter().filter(|task| task.owner.is_none() && self.is_for_it(&names, task));
@@ -190,7 +188,7 @@ impl Template {
             TaskState::Pending => self.is_for_it(&names, task) && board.is_free(task),
             TaskState::Completed | TaskState::Failed | TaskState::Cancelled => false,
         };
-        board.tasks.values().filter(counts).count().clamp(min, max)
+        board.work().filter(counts).count().clamp(min, max)
     }
 }
 

@@ -20,11 +20,11 @@ const MOST: usize = 100;
 /// The tasks that have ended since the last report, and when they may be told of; none as long as others are in work.
 /// What phalanx did not bring to its end is for those who did.
 pub(crate) fn ended(board: &Board, reported: &BTreeSet<TaskId>) -> Option<(Timestamp, Vec<TaskId>)> {
-    if board.tasks.values().any(|task| task.state == TaskState::InProgress) {
+    if board.work().any(|task| task.state == TaskState::InProgress) {
         return None;
     }
     let fresh = |task: &&Task| task.state.is_over() && !reported.contains(&task.id);
-    let ended = board.tasks.values().filter(fresh).filter_map(|task| Some((task.id, task.extra.ended_at?)));
+    let ended = board.work().filter(fresh).filter_map(|task| Some((task.id, task.extra.ended_at?)));
     let (ids, times): (Vec<TaskId>, Vec<Timestamp>) = ended.unzip();
     Some((times.into_iter().max()?.plus_ms(TOGETHER_MS), ids))
 }
@@ -80,18 +80,17 @@ fn line(task: &Task) -> String {
 }
 
 fn next(board: &Board, tasks: &[&Task]) -> String {
-    let failed = tasks.iter().find(|task| task.state == TaskState::Failed);
+    let failed: Vec<&&Task> = tasks.iter().filter(|task| task.state == TaskState::Failed).collect();
     let mut said = Vec::new();
-    if let Some(task) = failed {
+    if let Some(first) = failed.first() {
+        let id = if failed.len() == 1 { first.id.to_string() } else { "ID".to_owned() };
         said.push(format!(
-            "What failed: `phalanx task get {}` and the like show all of it; put the work on the board again with \
-             `phalanx task create`.",
-            task.id
+            "`phalanx task get {id}` shows why a task failed; `phalanx task retry {id}` makes it pending again."
         ));
     }
-    let pending = || board.tasks.values().filter(|task| task.state == TaskState::Pending);
-    let free: Vec<&Task> = pending().filter(|task| board.open_blockers(task).is_empty()).collect();
-    said.push(match (free.len(), pending().count()) {
+    let pending = board.pending();
+    let free = pending.iter().filter(|task| board.open_blockers(task).is_empty()).count();
+    said.push(match (free, pending.len()) {
         (0, 0) => {
             "The board has no open tasks: add more work, or end the team with `phalanx down`.".to_owned()
         }
@@ -158,7 +157,7 @@ mod tests {
         assert!(text.contains("ann\n- #1 \"T1\": completed after 1.5s"), "{text}");
         assert!(text.contains("bob\n- #2 \"T2\": failed after 0.7s, exit code 2\n    two\n"), "{text}");
         assert!(!text.contains("one\n") && !text.contains('\u{1b}') && text.contains("    six"), "{text}");
-        assert!(text.contains("`phalanx task get 2`") && text.contains("1 task ready to start"), "{text}");
+        assert!(text.contains("`phalanx task retry 2`") && text.contains("1 task ready to start"), "{text}");
     }
 
     #[test]
@@ -166,7 +165,7 @@ mod tests {
         let lost = board(vec![task(1, TaskState::Failed, "ann"), task(2, TaskState::Failed, "ann")]);
         let (heading, text) = report(&lost, &[TaskId(1), TaskId(2)]);
         assert_eq!(heading, "2 tasks failed; none completed");
-        assert!(text.contains("put the work on the board again"), "{text}");
+        assert!(text.contains("`phalanx task retry ID`"), "{text}");
         let (heading, text) = report(&board(vec![task(1, TaskState::Completed, "ann")]), &[TaskId(1)]);
         assert_eq!(heading, "1 task completed");
         assert!(text.contains("The board has no open tasks"), "{text}");

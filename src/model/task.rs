@@ -103,6 +103,7 @@ pub(crate) struct Extra {
     /// Path patterns that the task will touch.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub(crate) files: Vec<String>,
+    /// Tasks of a higher priority are claimed first; none counts as 0.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) priority: Option<i64>,
     /// The team's final report repeats what the task printed.
@@ -219,7 +220,19 @@ impl Task {
         if there.owner != self.owner {
             wire::put_or_remove(file, "owner", self.owner.as_deref());
         }
+        self.write_metadata(&there.metadata, file);
         self.write_extra(file);
+    }
+
+    /// Writes the keys of others that differ from what is `there`.
+    fn write_metadata(&self, there: &Object, file: &mut Object) {
+        let Some(metadata) = file.get_mut("metadata").and_then(Value::as_object_mut) else { return };
+        for key in there.keys().filter(|key| !self.metadata.contains_key(*key)) {
+            metadata.shift_remove(key);
+        }
+        for (key, value) in self.metadata.iter().filter(|(key, value)| there.get(*key) != Some(*value)) {
+            metadata.insert(key.clone(), value.clone());
+        }
     }
 
     fn write_extra(&self, file: &mut Object) {
@@ -268,6 +281,18 @@ impl Task {
     /// Something happened to it that the journal will tell as event `id`; what it told before is the cause.
     pub(crate) fn goes_on(&mut self, id: String) {
         self.extra.cause = self.extra.event.replace(id);
+    }
+
+    /// True if another program keeps the task for itself (`metadata._internal`): members do not
+    /// work on it.
+    pub(crate) fn is_internal(&self) -> bool {
+        wire::flag(&self.metadata, "_internal") == Some(true)
+    }
+
+    /// The text that lists show: the active form while the task is in progress, else the subject.
+    pub(crate) fn title(&self) -> &str {
+        let active = self.active_form.as_deref().filter(|form| !form.trim().is_empty());
+        active.filter(|_| self.state == TaskState::InProgress).unwrap_or(&self.subject)
     }
 
     /// Whether a member of this role may take it.
@@ -422,6 +447,19 @@ mod tests {
     }
 
     #[test]
+    fn changed_metadata_is_written_and_the_rest_keeps_its_form() {
+        let before = r#"{"id":"1","metadata":{"keep":1.50,"drop":1,"phalanx":{"newer":1}}}"#;
+        let mut file: Object = serde_json::from_str(before).expect("json");
+        let mut task = Task::read(TaskId(1), &file);
+        task.metadata.shift_remove("drop");
+        task.metadata.insert("type".to_owned(), "bug".into());
+        task.write(&mut file);
+        let text = unsealed(file);
+        let after = r#""metadata":{"keep":1.50,"phalanx":{"newer":1,"state":"pending"},"type":"bug"}"#;
+        assert!(text.contains(after), "{text}");
+    }
+
+    #[test]
     fn the_wire_has_three_words_and_a_foreign_change_wins() {
         assert_eq!(state_of(Some("pending"), Some(TaskState::Failed)), TaskState::Failed);
         assert_eq!(state_of(Some("completed"), Some(TaskState::Cancelled)), TaskState::Cancelled);
@@ -441,6 +479,28 @@ mod tests {
         task.write(&mut file);
         let text = unsealed(file);
         assert!(text.contains(r#""metadata":{"phalanx":{"state":"pending","newer":[1]}}"#), "{text}");
+    }
+
+    #[test]
+    fn the_title_is_the_active_form_while_the_task_runs() {
+        let mut task = Task::new(TaskId(1), "Write docs", "");
+        task.state = TaskState::InProgress;
+        assert_eq!(task.title(), "Write docs");
+        task.active_form = Some("Writing docs".to_owned());
+        assert_eq!(task.title(), "Writing docs");
+        task.state = TaskState::Completed;
+        assert_eq!(task.title(), "Write docs");
+    }
+
+    #[test]
+    fn only_a_true_internal_mark_makes_a_task_internal() {
+        for (metadata, internal) in
+            [(r#"{"_internal":true}"#, true), (r#"{"_internal":"true"}"#, false), ("{}", false)]
+        {
+            let mut task = Task::new(TaskId(1), "s", "d");
+            task.metadata = serde_json::from_str(metadata).expect("json");
+            assert_eq!(task.is_internal(), internal, "{metadata}");
+        }
     }
 
     #[test]

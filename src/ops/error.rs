@@ -4,10 +4,12 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use crate::backend::BackendError;
+use crate::model::board::Refusal;
 use crate::model::id::{IdError, MemberName, RequestId, TaskId, TeamName, nearest_name};
 use crate::model::placement::{BackendKind, Verdict};
 use crate::model::settings::BackendChoice;
 use crate::model::sheet::SheetError;
+use crate::model::task::TaskState;
 use crate::store::StoreError;
 use crate::sys::fs::FsError;
 use crate::worktree::WorktreeError;
@@ -419,7 +421,7 @@ fn store_kind(e: &StoreError) -> Kind {
         StoreError::NoSuchTeam { .. }
         | StoreError::NoSuchMember { .. }
         | StoreError::NoSuchRequest { .. } => Kind::NotFound,
-        StoreError::Refused(crate::model::board::Refusal::TaskNotFound(_)) => Kind::NotFound,
+        StoreError::Refused(Refusal::TaskNotFound(_)) => Kind::NotFound,
         StoreError::TeamTaken { .. }
         | StoreError::MemberTaken { .. }
         | StoreError::TeamFull { .. }
@@ -428,6 +430,7 @@ fn store_kind(e: &StoreError) -> Kind {
         | StoreError::Transition { .. }
         | StoreError::NotYours { .. }
         | StoreError::NotOver { .. }
+        | StoreError::NotFailed { .. }
         | StoreError::Over { .. }
         | StoreError::Circle { .. }
         | StoreError::AtCapacity(_)
@@ -467,6 +470,11 @@ fn store_hint(e: &StoreError) -> Option<String> {
         }
         StoreError::MessageTooLong { .. } => Some("write it to a file and send the file's path".to_owned()),
         StoreError::NewerFormat { .. } => Some("use the newer phalanx that created this team".to_owned()),
+        StoreError::NotFailed { id, .. } => Some(format!("see it with `phalanx task get {id}`")),
+        StoreError::Refused(Refusal::AlreadyResolved { id, state: TaskState::Failed })
+        | StoreError::Over { id, state: TaskState::Failed } => {
+            Some(format!("make it pending again with `phalanx task retry {id}`"))
+        }
         StoreError::NotOver { .. } => {
             Some("wait until it ends, or delete it anyway with `--force`".to_owned())
         }

@@ -62,4 +62,4 @@ pub(crate) use error::{Kind, NO_TEAM, OpsError};
 
 /// A team, as the loops and faces hold it: something to hand to a verb.
 pub(crate) use crate::store::TeamStore as Team;
-pub(crate) use crate::store::{Ending, Lease, NewTask, Store, TaskChanges, TaskOwner};
+pub(crate) use crate::store::{Ending, Lease, NewTask, Store, TaskChanges, TaskOwner, TaskStatus};

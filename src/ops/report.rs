@@ -19,7 +19,7 @@ pub(crate) fn report(team: &TeamStore, elapsed_ms: u64) -> Result<Report, OpsErr
     let mut records = team.member_records()?;
     records.sort_by_key(|r| r.asked_at);
     let members: Vec<MemberReport> = records.iter().map(|r| member(r, &board, &requests)).collect();
-    let tasks: Vec<TaskReport> = board.tasks.values().map(|t| task(t, &board)).collect();
+    let tasks: Vec<TaskReport> = board.work().map(|t| task(t, &board)).collect();
     let success = tasks.iter().all(|t| t.state.frees_dependants()) && board.unreadable.is_empty();
     let deviations = requests.into_iter().filter_map(|r| r.deviations).flatten().collect();
     Ok(Report { team: team.name().clone(), success, elapsed_ms, members, tasks, deviations })
@@ -37,7 +37,7 @@ fn member(record: &MemberRecord, board: &Board, requests: &[ShutdownRequest]) ->
         shutdown: request.and_then(|r| r.outcome),
         parting: request.map(|r| r.parting.clone()).unwrap_or_default(),
         exit_code: record.exit.as_ref().and_then(|e| e.code),
-        tasks: board.tasks.values().filter(ended_by).count(),
+        tasks: board.work().filter(ended_by).count(),
     }
 }
 

@@ -14,14 +14,19 @@ use crate::store::TeamStore;
 /// What the journal calls such a message.
 const KIND: &str = "results";
 
-/// The tasks that were told of, by whichever lead.
+/// The tasks that earlier leads reported and that were not retried since.
 pub(crate) fn reported(team: &TeamStore) -> Result<BTreeSet<TaskId>, OpsError> {
-    let (events, _) = super::events::from(team, 0)?;
-    let reports = events.iter().filter(|e| {
-        e.event == EventKind::MessageSent && e.detail.get("kind").is_some_and(|kind| kind == KIND)
-    });
-    let ids = reports.filter_map(|e| e.detail.get("tasks")?.as_array()).flatten();
-    Ok(ids.filter_map(|id| TaskId::parse(id.as_str()?).ok()).collect())
+    let mut reported = BTreeSet::new();
+    for event in super::events::from(team, 0)?.0 {
+        if event.event == EventKind::MessageSent && event.detail.get("kind").is_some_and(|kind| kind == KIND)
+        {
+            let ids = event.detail.get("tasks").and_then(|ids| ids.as_array()).into_iter().flatten();
+            reported.extend(ids.filter_map(|id| TaskId::parse(id.as_str()?).ok()));
+        } else if let (EventKind::TaskRetried, Some(id)) = (event.event, event.task) {
+            reported.remove(&id);
+        }
+    }
+    Ok(reported)
 }
 
 /// Tells the lead of these tasks. A lead that died between the message and the journal tells it again; the id of the

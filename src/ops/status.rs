@@ -37,8 +37,10 @@ pub(crate) struct MemberStatus {
     pub(crate) pane: Option<String>,
     pub(crate) pid: Option<i32>,
     pub(crate) color: Option<String>,
-    /// What it works on.
+    /// The task in progress that it owns.
     pub(crate) task: Option<TaskId>,
+    /// The title of that task: its active form, else its subject.
+    pub(crate) activity: Option<String>,
     /// For how long it has been idle.
     pub(crate) idle_ms: Option<u64>,
 }
@@ -114,6 +116,7 @@ pub(crate) fn status(team: &TeamStore) -> Result<Status, OpsError> {
     let mut members = Vec::new();
     for member in roster.teammates() {
         let record = team.member_record(&member.name)?;
+        let task = board.work_of(&member.name).and_then(|id| board.tasks.get(&id));
         members.push(MemberStatus {
             name: member.name.clone(),
             state: state_word(record.as_ref(), member.is_active),
@@ -124,12 +127,13 @@ pub(crate) fn status(team: &TeamStore) -> Result<Status, OpsError> {
             pane: Some(member.pane_id.clone()).filter(|p| !p.is_empty()),
             pid: record.as_ref().and_then(|r| r.start.as_ref()).map(|s| s.program.pid),
             color: member.color.clone(),
-            task: board.work_of(&member.name),
+            task: task.map(|task| task.id),
+            activity: task.map(|task| task.title().to_owned()),
             idle_ms: record.filter(|r| r.state == MemberState::Idle).map(|r| now().since(r.state_since)),
         });
     }
     let mut tasks = TaskCounts::default();
-    for task in board.tasks.values() {
+    for task in board.work() {
         *match task.state {
             TaskState::Pending => &mut tasks.pending,
             TaskState::InProgress => &mut tasks.in_progress,

@@ -1,4 +1,4 @@
-//! The task verbs: create, list, get, claim, complete, fail, release, update, delete.
+//! The task verbs: create, list, get, claim, complete, fail, release, retry, update, delete.
 
 use std::collections::BTreeMap;
 
@@ -6,15 +6,17 @@ use super::context::{Context, now};
 use super::error::OpsError;
 use super::hooks::{self, Hooks};
 use super::owners;
+use super::send::say_all;
 use crate::model::board::{Board, Refusal};
 use crate::model::drift::Drift;
 use crate::model::event::{Event, EventKind, Note};
 use crate::model::id::{MemberName, TaskId};
 use crate::model::limits::Limits;
+use crate::model::protocol::{Message, TaskCompleted};
 use crate::model::settings::Settings;
 use crate::model::task::{Outcome, Task, TaskState};
 use crate::model::time::Timestamp;
-use crate::store::{Ending, NewTask, StoreError, TaskChanges, TaskOwner, TeamStore};
+use crate::store::{Ending, NewTask, StoreError, TaskChanged, TaskChanges, TaskOwner, TaskStatus, TeamStore};
 use crate::sys::failpoint;
 
 /// Puts tasks on the board, all or none.
@@ -61,38 +63,105 @@ fn must_be_member(team: &TeamStore, name: &MemberName) -> Result<(), OpsError> {
     Err(StoreError::NoSuchMember { team: team.name().clone(), name: name.clone(), known }.into())
 }
 
-/// Edits a task; a new owner is told, and an old one if it can begin now.
+/// Edits a task. A new owner is notified, and so is the present one if the task can be begun now.
+///
+/// # Errors
+/// [`OpsError::HookRefused`] where the edit completes the task and a hook refuses that.
 pub(crate) fn update(
     ctx: &Context,
     team: &TeamStore,
+    hooks: &Hooks,
     id: TaskId,
     changes: &TaskChanges,
-) -> Result<Task, OpsError> {
+) -> Result<Completed, OpsError> {
     let owner = match &changes.owner {
         Some(TaskOwner::Member(name)) => Some(name),
         Some(TaskOwner::Nobody) | None => None,
     };
     owner.iter().try_for_each(|owner| must_be_member(team, owner))?;
-    let before = get(team, id)?;
+    let completes = changes.status == Some(TaskStatus::Completed);
+    let complaints = match team.task(id)?.filter(|task| completes && task.state != TaskState::Completed) {
+        Some(_) => {
+            let task = team.endable(id, &ctx.speaker, Ending::Completed)?;
+            hooks::before_completion(ctx, team, hooks, &task, &ctx.speaker)?
+        }
+        None => Vec::new(),
+    };
     let tells = owner.map_or(Ok(false), |owner| owners::hears(team, &ctx.speaker, owner))?;
     let limits = owner.map_or(Ok(None), |owner| limits(team, &ctx.speaker, owner))?;
     let changes = TaskChanges { tells, limits, ..changes.clone() };
-    let (task, freed) = team.update_task(id, &ctx.speaker, &changes)?;
+    let changed = team.update_task(id, &ctx.speaker, &changes, now())?;
     failpoint::hit("assign.owned");
-    let mut note = Note::of_task(EventKind::TaskUpdated, &task)
-        .with("by", ctx.speaker.as_str())
-        .with("fields", changes.fields());
-    if task.state != before.state {
-        note = note.with("status", task.state.as_str());
-    }
-    team.record(note)?;
+    note_update(ctx, team, &changed, &changes)?;
     failpoint::hit("assign.noted");
+    let TaskChanged { task, unblocked, freed, .. } = changed;
     if task.extra.untold {
         owners::tell(team, &task, &ctx.speaker)?;
-    } else if freed {
+    } else if unblocked {
         owners::freed(team, &ctx.speaker, &[id])?;
     }
+    Ok(Completed { task, freed, complaints })
+}
+
+/// Journals an edit: a change of the status as the verb for it would, other fields as
+/// `task_updated`.
+fn note_update(
+    ctx: &Context,
+    team: &TeamStore,
+    changed: &TaskChanged,
+    changes: &TaskChanges,
+) -> Result<(), OpsError> {
+    let TaskChanged { before, task, freed, .. } = changed;
+    let (by, fields) = (ctx.speaker.as_str(), changes.fields());
+    let moved = task.state != before.state;
+    let of_status = changes.status.filter(|_| moved);
+    if of_status.is_none() || !fields.is_empty() {
+        // The event that the task names is that of its status.
+        let note = match of_status {
+            None => Note::of_task(EventKind::TaskUpdated, task),
+            Some(_) => Note::of(EventKind::TaskUpdated).task(task.id).with("subject", task.subject.as_str()),
+        };
+        let note = note.with("by", by).with("fields", fields);
+        team.record(if moved { note.with("status", task.state.as_str()) } else { note })?;
+    }
+    match of_status {
+        Some(TaskStatus::Completed) => say_end(team, task, &ctx.speaker, freed),
+        Some(TaskStatus::InProgress) => {
+            let owner = task.owner_name().map(MemberName::existing).transpose()?;
+            note_claim(team, task, owner.as_ref().unwrap_or(&ctx.speaker))
+        }
+        Some(TaskStatus::Pending) if before.state == TaskState::Failed => note_retry(team, before, task, by),
+        Some(TaskStatus::Pending) => {
+            team.record(Note::of_task(EventKind::TaskReleased, task).with("by", by))?;
+            Ok(())
+        }
+        None => Ok(()),
+    }
+}
+
+/// Makes a failed task pending again. A member that it was assigned to and that is still there
+/// keeps it and is notified; else any member may claim it.
+pub(crate) fn retry(ctx: &Context, team: &TeamStore, id: TaskId) -> Result<Task, OpsError> {
+    let task = get(team, id)?;
+    let assigned = task.owner_name().filter(|_| task.extra.assigned_by.is_some());
+    let owner = assigned.and_then(|name| MemberName::existing(name).ok());
+    let owner = owner.filter(|owner| must_be_member(team, owner).is_ok());
+    let tells = owner.as_ref().map_or(Ok(false), |owner| owners::hears(team, &ctx.speaker, owner))?;
+    let (before, task) = team.retry_task(id, &ctx.speaker, owner.is_some(), tells)?;
+    note_retry(team, &before, &task, ctx.speaker.as_str())?;
+    if task.extra.untold {
+        owners::tell(team, &task, &ctx.speaker)?;
+    }
     Ok(task)
+}
+
+/// Journals a retry with the outcome that the task has no longer.
+fn note_retry(team: &TeamStore, before: &Task, task: &Task, by: &str) -> Result<(), OpsError> {
+    let note = Note::of_task(EventKind::TaskRetried, task).with("by", by);
+    let failure = serde_json::to_value(&before.extra.outcome).unwrap_or_default();
+    let note = if failure.is_null() { note } else { note.with("failure", failure) };
+    team.record(note)?;
+    Ok(())
 }
 
 /// Deletes a task; what only it had blocked can be begun.
@@ -168,7 +237,9 @@ pub(crate) fn claim_next(
 }
 
 fn note_claim(team: &TeamStore, task: &Task, who: &MemberName) -> Result<(), OpsError> {
-    team.record(Note::of_task(EventKind::TaskClaimed, task).member(who))?;
+    let note = Note::of_task(EventKind::TaskClaimed, task).member(who);
+    let active = task.active_form.as_deref();
+    team.record(active.into_iter().fold(note, |note, active| note.with("active_form", active)))?;
     Ok(())
 }
 
@@ -187,7 +258,7 @@ pub(crate) fn end(
     Ok((task, freed))
 }
 
-/// Tells the journal that a task is over, and the owners of those that it freed that they can begin.
+/// Journals that a task is over, and notifies the lead and the owners of the tasks that it freed.
 fn say_end(team: &TeamStore, task: &Task, who: &MemberName, freed: &[TaskId]) -> Result<(), OpsError> {
     let kind = match task.state {
         TaskState::Failed => EventKind::TaskFailed,
@@ -200,8 +271,30 @@ fn say_end(team: &TeamStore, task: &Task, who: &MemberName, freed: &[TaskId]) ->
         note = note.with("exit_code", outcome.exit_code).with("elapsed_ms", outcome.elapsed_ms);
     }
     note = note.with("freed", freed.iter().map(TaskId::to_string).collect::<Vec<_>>());
+    // Before the journal: recovery repeats both where the journal lacks the end.
+    notify_lead(team, task, who)?;
     team.record(note)?;
     owners::freed(team, who, freed)
+}
+
+/// Writes `task_completed` to the lead's mailbox, once: the message has the id of the task's event.
+/// The end of a command or of a run reaches the lead in other messages already.
+fn notify_lead(team: &TeamStore, task: &Task, who: &MemberName) -> Result<(), OpsError> {
+    let by_hand = task.state == TaskState::Completed && task.extra.outcome.is_none();
+    let Some(event) = task.extra.event.as_deref().filter(|_| by_hand && !who.is_lead()) else {
+        return Ok(());
+    };
+    let lead = MemberName::lead();
+    if team.mailbox(&lead).find(event)?.is_some() {
+        return Ok(());
+    }
+    let news = Message::TaskCompleted(TaskCompleted {
+        from: Some(who.to_string()),
+        task_id: task.id.to_string(),
+        task_subject: Some(task.subject.clone()),
+        timestamp: Some(now().iso()),
+    });
+    say_all(team, who, &lead, &[(news, event)])
 }
 
 /// The tasks that `who` has brought to their end since then.

@@ -33,7 +33,9 @@ pub(crate) enum StoreError {
     NotYours { id: TaskId, owner: Option<String> },
     #[error("task {id} is {}", .state.as_str())]
     NotOver { id: TaskId, state: TaskState },
-    #[error("task {id} is already {}; only its subject and description can change", .state.as_str())]
+    #[error("task {id} is {}, not failed", .state.as_str())]
+    NotFailed { id: TaskId, state: TaskState },
+    #[error("task {id} is already {}; its owner and dependencies can no longer change", .state.as_str())]
     Over { id: TaskId, state: TaskState },
     #[error("task {blocker} cannot block task {task}: {} would form a cycle", circle(.path))]
     Circle { task: TaskId, blocker: TaskId, path: Vec<TaskId> },

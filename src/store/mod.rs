@@ -28,5 +28,7 @@ pub(crate) use error::StoreError;
 pub(crate) use lease::{LeadRecord, Lease};
 pub(crate) use leftovers::{Left, Leftover, spec_of};
 pub(crate) use specs::take_spec;
-pub(crate) use tasks::{Changes as TaskChanges, Ending, NewTask, Owner as TaskOwner};
+pub(crate) use tasks::{
+    Changed as TaskChanged, Changes as TaskChanges, Ending, NewTask, Owner as TaskOwner, Status as TaskStatus,
+};
 pub(crate) use teams::{Store, TeamStore};

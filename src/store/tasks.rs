@@ -21,7 +21,7 @@ mod edit;
 #[cfg(test)]
 mod tests;
 
-pub(crate) use edit::{Changes, Owner};
+pub(crate) use edit::{Changed, Changes, Owner, Status};
 
 /// A task file larger than this is not read at all.
 const MAX_TASK: u64 = 64 * 1024 * 1024;
@@ -209,10 +209,7 @@ impl TeamStore {
         let list = self.lock_list()?;
         let task = self.change_task(id, |task| {
             may_end(task, who, ending)?;
-            task.state = ending.state();
-            task.extra.outcome = outcome.cloned();
-            task.extra.ended_at = Some(now);
-            task.extra.ended_by = Some(who.to_string());
+            finish(task, who, ending, outcome, now);
             task.goes_on(rand::uuid());
             Ok(())
         })?;
@@ -251,12 +248,7 @@ impl TeamStore {
     /// Marks the task as begun by `who`; the list lock is held by the caller, the task is read again under its own.
     fn start(&self, id: TaskId, who: &MemberName, now: Timestamp) -> Result<Task, StoreError> {
         self.change_task(id, |task| {
-            if let Some(owner) = task.owner.as_ref().filter(|_| !task.is_owned_by(who)) {
-                return Err(Refusal::AlreadyClaimed { id, owner: owner.clone() }.into());
-            }
-            transition(task, TaskState::InProgress)?;
-            task.owner = Some(who.to_string());
-            task.extra.claimed_at = Some(now);
+            begin(task, who, now)?;
             task.goes_on(rand::uuid());
             Ok(())
         })
@@ -372,6 +364,24 @@ fn transition(task: &mut Task, next: TaskState) -> Result<(), StoreError> {
     Ok(())
 }
 
+fn begin(task: &mut Task, who: &MemberName, now: Timestamp) -> Result<(), StoreError> {
+    if let Some(owner) = task.owner.as_ref().filter(|_| !task.is_owned_by(who)) {
+        return Err(Refusal::AlreadyClaimed { id: task.id, owner: owner.clone() }.into());
+    }
+    transition(task, TaskState::InProgress)?;
+    task.owner = Some(who.to_string());
+    task.extra.claimed_at = Some(now);
+    Ok(())
+}
+
+/// The caller has checked that the task may end so.
+fn finish(task: &mut Task, who: &MemberName, ending: Ending, outcome: Option<&Outcome>, now: Timestamp) {
+    task.state = ending.state();
+    task.extra.outcome = outcome.cloned();
+    task.extra.ended_at = Some(now);
+    task.extra.ended_by = Some(who.to_string());
+}
+
 fn release(task: &mut Task, who: &MemberName) -> Result<(), StoreError> {
     if !task.is_owned_by(who) || task.state.is_over() {
         return Ok(());
@@ -394,7 +404,7 @@ fn admit(board: &Board, batch: &[NewTask], tasks: &[Task]) -> Result<(), StoreEr
         let (Some(owner), Some(limits), Some(by)) = (&new.owner, new.limits, &task.extra.assigned_by) else {
             continue;
         };
-        let there = board.tasks.values().chain(&tasks[..place]);
+        let there = board.work().chain(&tasks[..place]);
         limits.admit(there, owner, &MemberName::existing(by)?)?;
     }
     Ok(())

@@ -95,6 +95,7 @@ fn words(event: &Event) -> Option<String> {
             Some(with_task(event, "failed") + &code.unwrap_or_default())
         }
         Kind::TaskReleased => Some(with_task(event, "gave back")),
+        Kind::TaskRetried => Some(with_task(event, "retries")),
         Kind::TaskDeleted => Some(with_task(event, "deleted")),
         Kind::TaskVanished => Some(with_task(event, "warning: another program took away")),
         Kind::TaskChanged => {

@@ -296,7 +296,7 @@ fn says(event: &Event) -> Says {
         Kind::MemberReady => Says::Member(MemberState::Idle),
         Kind::MemberStartFailed => Says::Member(MemberState::Failed),
         Kind::MemberState => member(serde_json::from_value(word("state")).ok()),
-        Kind::TaskCreated | Kind::TaskReleased => Says::Task(TaskState::Pending),
+        Kind::TaskCreated | Kind::TaskReleased | Kind::TaskRetried => Says::Task(TaskState::Pending),
         Kind::TaskClaimed => Says::Task(TaskState::InProgress),
         Kind::TaskCompleted => Says::Task(TaskState::Completed),
         Kind::TaskFailed => Says::Task(TaskState::Failed),

@@ -7,7 +7,7 @@ use super::table::{Table, cell, maybe, tinted};
 use crate::model::team::Team;
 use crate::model::text;
 use crate::ops::shutdown::Ended;
-use crate::ops::status::{Status, TaskCounts};
+use crate::ops::status::{MemberStatus, Status, TaskCounts};
 use crate::ops::team::Listed;
 
 /// How a team stands.
@@ -45,7 +45,7 @@ fn members(status: &Status, paint: Paint) -> String {
         table.row(vec![
             tinted(Tint::member(member.color.as_deref()), member.name.as_str()),
             tinted(state_tint(&member.state), member.state.replace('_', " ")),
-            maybe(member.task.map(|id| format!("#{id}"))),
+            maybe(member.task.map(|id| format!("#{id} {}", text::short(activity(member), 40)))),
             maybe(member.idle_ms.map(span)),
             maybe(member.role.as_deref().filter(|role| *role != "general-purpose")),
             maybe(member.profile.as_deref()),
@@ -56,6 +56,10 @@ fn members(status: &Status, paint: Paint) -> String {
         ]);
     }
     table.render(paint)
+}
+
+fn activity(member: &MemberStatus) -> &str {
+    member.activity.as_deref().unwrap_or_default()
 }
 
 pub(super) fn state_tint(word: &str) -> Tint {

@@ -6,18 +6,19 @@ use super::report::ids;
 use super::table::{Table, cell, maybe, tinted};
 use crate::model::board::Board;
 use crate::model::id::TaskId;
-use crate::model::task::Task;
+use crate::model::task::{Task, TaskState};
 use crate::model::text;
 
 /// These tasks of the board, a line each.
 pub(crate) fn task_table(board: &Board, shown: &[TaskId], paint: Paint) -> String {
-    let mut table = Table::new(&["ID", "STATE", "OWNER", "SUBJECT", "WAITS FOR"]);
+    let mut table = Table::new(&["ID", "STATE", "PRIORITY", "OWNER", "SUBJECT", "WAITS FOR"]);
     for task in shown.iter().filter_map(|id| board.tasks.get(id)) {
         table.row(vec![
             cell(task.id.to_string()),
             tinted(task_mark(task.state).1, task_word(task.state)),
+            maybe(task.extra.priority.filter(|priority| *priority != 0).map(|priority| priority.to_string())),
             maybe(task.owner.as_deref()),
-            cell(text::short(&task.subject, 72)),
+            cell(text::short(task.title(), 72)),
             cell(ids(&board.open_blockers(task))),
         ]);
     }
@@ -31,10 +32,13 @@ pub(crate) fn task_page(task: &Task, paint: Paint) -> String {
     let facts = [
         ("state", Some(task_word(task.state).to_owned())),
         ("owner", task.owner.clone()),
+        ("activity", task.active_form.clone().filter(|_| task.state == TaskState::InProgress)),
         ("after", Some(ids(&task.blocked_by))),
         ("blocks", Some(ids(&task.blocks))),
         ("runs", Some(extra.run.iter().map(|w| format!("{w:?}")).collect::<Vec<_>>().join(" "))),
         ("in", extra.cwd.clone()),
+        ("env", Some(extra.env.keys().cloned().collect::<Vec<_>>().join(", "))),
+        ("role", extra.role.clone()),
         ("files", Some(extra.files.join(", "))),
         ("priority", extra.priority.map(|p| p.to_string())),
         ("created", extra.created_at.map(|at| at.iso())),

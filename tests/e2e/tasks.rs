@@ -139,3 +139,248 @@ fn the_events_of_a_task_are_a_chain() {
     assert_eq!(told[2]["cause"], told[1]["id"]);
     stage.phalanx(&["down"]).expect(0);
 }
+
+fn get(stage: &Stage, id: &str) -> Value {
+    stage.phalanx(&["--json", "task", "get", id]).expect(0).json()
+}
+
+#[test]
+fn a_failed_task_is_retried_and_reported_again() {
+    let stage = Stage::without_tmux();
+    stage.phalanx(&["team", "create", "demo"]).expect(0);
+    let lead = stage.start(&["lead"]);
+    stage.phalanx(&["task", "create", "T", "--", "sh", "-c", "echo no such page; test -e fixed"]).expect(0);
+    stage.phalanx(&["task", "create", "open"]).expect(0);
+    stage.phalanx(&["spawn", "ada"]).expect(0);
+    let reports = || {
+        let mail = stage.phalanx(&["--json", "inbox", "--peek", "--all"]).expect(0).json();
+        let all = mail.as_array().expect("a list").iter();
+        let texts: Vec<String> = all
+            .filter(|one| one["from"] == "system" && one["text"].to_string().contains("#1"))
+            .map(|one| one["text"].to_string())
+            .collect();
+        texts
+    };
+    let first = wait_for("the report of the failure", || reports().pop());
+    assert!(first.contains("`phalanx task retry 1` makes it pending again"), "{first}");
+    stage.phalanx(&["--as", "ada", "task", "retry", "2"]).expect(4);
+    stage.phalanx(&["task", "retry", "9"]).expect(3);
+    let refused = stage.phalanx(&["task", "claim", "1"]).expect(4);
+    assert!(
+        refused.stderr.contains("hint: make it pending again with `phalanx task retry 1`"),
+        "{refused:?}"
+    );
+    stage.file("fixed", "");
+    let task = stage.phalanx(&["--json", "task", "retry", "1"]).expect(0).json();
+    let ours = &task["metadata"]["phalanx"];
+    assert_eq!((&task["status"], &ours["state"]), (&"pending".into(), &"pending".into()));
+    assert_eq!((ours.get("outcome"), ours.get("ended_by"), task.get("owner")), (None, None, None));
+    let retried = stage.wait_event("demo", "task_retried", "1");
+    assert_eq!(retried["detail"]["failure"]["exit_code"], 1);
+    assert!(retried["detail"]["failure"]["tail"].to_string().contains("no such page"), "{retried}");
+    stage.wait_event("demo", "task_completed", "1");
+    wait_for("the report of the second run", || (reports().len() == 2).then_some(()));
+    let refused = stage.phalanx(&["task", "retry", "1"]).expect(4);
+    assert!(refused.stderr.contains("task 1 is completed, not failed"), "{refused:?}");
+    stage.phalanx(&["down", "--force"]).expect(0);
+    lead.end().expect(0);
+    stage.assert_clean();
+}
+
+#[test]
+fn an_assigned_task_keeps_its_owner_when_it_is_retried() {
+    let stage = Stage::without_tmux();
+    stage.phalanx(&["team", "create", "demo"]).expect(0);
+    stage.phalanx(&["spawn", "ada"]).expect(0);
+    stage.phalanx(&["task", "create", "T", "--owner", "ada", "--", "false"]).expect(0);
+    stage.wait_event("demo", "task_failed", "1");
+    let task = stage.phalanx(&["--json", "task", "retry", "1"]).expect(0).json();
+    assert_eq!(task["owner"], "ada");
+    wait_for("the second failure", || {
+        let failed = stage.journal("demo").iter().filter(|e| e["event"] == "task_failed").count();
+        (failed == 2).then_some(())
+    });
+    stage.phalanx(&["shutdown", "ada", "--force"]).expect(0);
+    let task = stage.phalanx(&["--json", "task", "retry", "1"]).expect(0).json();
+    assert_eq!(task.get("owner"), None, "an owner that has left does not keep it");
+    stage.phalanx(&["down"]).expect(0);
+}
+
+#[test]
+fn task_update_changes_every_field() {
+    let stage = Stage::without_tmux();
+    stage.phalanx(&["team", "create", "demo"]).expect(0);
+    native(&stage, "ada");
+    for subject in ["one", "two", "three"] {
+        stage.phalanx(&["task", "create", subject, "--metadata", r#"{"a": 1, "b": 2}"#]).expect(0);
+    }
+    let changes = ["--subject", "zwei", "--description", "d", "--active-form", "Zweiing", "--priority", "-3"];
+    let more =
+        ["--role", "coder", "--file", "a", "b", "--type", "bug", "--metadata", r#"{"a": null, "c": [1]}"#];
+    let run = ["--cwd", "sub", "--env", "X=1", "--blocked-by", "1", "--blocks", "3", "--owner", "ada"];
+    let all = [&["task", "update", "2"], &changes[..], &more, &run, &["--", "echo", "hi"]].concat();
+    stage.phalanx(&all).expect(0);
+    let task = get(&stage, "2");
+    let ours = &task["metadata"]["phalanx"];
+    assert_eq!(
+        (&task["subject"], &task["description"], &task["activeForm"]),
+        (&"zwei".into(), &"d".into(), &"Zweiing".into())
+    );
+    assert_eq!(
+        (&task["blockedBy"], &task["blocks"], &task["owner"]),
+        (&vec!["1"].into(), &vec!["3"].into(), &"ada".into())
+    );
+    assert_eq!(
+        (&ours["priority"], &ours["role"], &ours["files"]),
+        (&Value::from(-3), &"coder".into(), &vec!["a", "b"].into())
+    );
+    assert_eq!((&ours["run"], &ours["env"]["X"]), (&vec!["echo", "hi"].into(), &"1".into()));
+    assert_eq!(ours["cwd"], stage.at("work/sub").to_string_lossy().as_ref());
+    let metadata = &task["metadata"];
+    assert_eq!((metadata.get("a"), &metadata["b"], &metadata["type"]), (None, &2.into(), &"bug".into()));
+    assert_eq!(metadata["c"], serde_json::json!([1]));
+    assert_eq!(get(&stage, "3")["blockedBy"], serde_json::json!(["2"]));
+    stage
+        .phalanx(&["task", "update", "2", "--active-form", "", "--role", "", "--cwd", "", "--file", ""])
+        .expect(0);
+    let task = get(&stage, "2");
+    let ours = &task["metadata"]["phalanx"];
+    assert_eq!(
+        (task.get("activeForm"), ours.get("role"), ours.get("cwd"), ours.get("files")),
+        (None, None, None, None)
+    );
+    let blocked =
+        stage.phalanx(&["task", "update", "2", "--status", "in_progress", "--subject", "x"]).expect(4);
+    assert!(blocked.stderr.contains("task 2 is blocked by 1 (blocked)"), "{blocked:?}");
+    assert_eq!(get(&stage, "2")["subject"], "zwei", "a refused update changes nothing");
+    let circle = stage.phalanx(&["task", "update", "3", "--blocks", "1"]).expect(4);
+    assert!(circle.stderr.contains("would wait for each other"), "{circle:?}");
+    stage.phalanx(&["--as", "ada", "task", "update", "2", "--blocks", "1"]).expect(4);
+    let journal = stage.journal("demo");
+    let updated = journal.iter().find(|e| e["event"] == "task_updated").expect("an event");
+    let fields = updated["detail"]["fields"].as_array().map(Vec::len);
+    assert_eq!(fields, Some(13), "{updated}");
+}
+
+#[test]
+fn a_status_that_is_set_is_journaled_as_its_verb() {
+    let stage = Stage::without_tmux();
+    stage.phalanx(&["team", "create", "demo"]).expect(0);
+    native(&stage, "ada");
+    stage.phalanx(&["task", "create", "one"]).expect(0);
+    stage.phalanx(&["task", "create", "two", "--blocked-by", "1"]).expect(0);
+    let set = |status: &str| stage.phalanx(&["task", "update", "1", "--status", status]);
+    stage.phalanx(&["task", "update", "1", "--status", "in_progress", "--owner", "ada"]).expect(0);
+    assert_eq!(
+        (&get(&stage, "1")["owner"], &get(&stage, "1")["status"]),
+        (&"ada".into(), &"in_progress".into())
+    );
+    set("pending").expect(0);
+    assert_eq!(get(&stage, "1")["owner"], "ada");
+    set("in_progress").expect(0);
+    let done = set("completed").expect(0);
+    assert_eq!(done.stdout, "task 1 is completed; free now: #2\n");
+    set("pending").expect(4);
+    set("deleted").expect(2);
+    let told: Vec<Value> = stage.journal("demo").into_iter().filter(|e| e["task"] == "1").collect();
+    let names: Vec<&str> = told.iter().filter_map(|e| e["event"].as_str()).collect();
+    let verbs = ["task_updated", "task_claimed", "task_released", "task_claimed", "task_completed"];
+    assert_eq!(names[1..], verbs, "{told:?}");
+    assert_eq!(told.last().map(|e| &e["detail"]["freed"]), Some(&serde_json::json!(["2"])));
+}
+
+#[test]
+fn a_worker_claims_the_highest_priority_first() {
+    let stage = Stage::without_tmux();
+    let task = |key: &str, rest: &str| {
+        format!("[[task]]\nkey = \"{key}\"\nsubject = \"{key}\"\nrun = [\"true\"]\n{rest}\n")
+    };
+    let tasks = [
+        task("plain", ""),
+        task("low", "priority = -1"),
+        task("high", "priority = 5"),
+        task("next", "priority = 5"),
+    ];
+    let head = "[team]\nname = \"demo\"\nbackend = \"pty\"\n[[member]]\nname = \"ada\"\n";
+    let manifest = stage.file("team.toml", &format!("{head}{}", tasks.concat()));
+    stage.phalanx(&["up", &manifest, "--keep"]).expect(0);
+    let claims = |team: &str| -> Vec<String> {
+        let claims = stage.journal(team).into_iter().filter(|e| e["event"] == "task_claimed");
+        claims.map(|e| e["detail"]["subject"].as_str().unwrap_or_default().to_owned()).collect()
+    };
+    assert_eq!(claims("demo"), ["high", "next", "plain", "low"]);
+    stage.phalanx(&["task", "update", "1", "--priority", "9", "-t", "demo"]).expect(0);
+    let listed = stage.phalanx(&["task", "list", "--all", "-t", "demo"]).expect(0).stdout;
+    assert!(
+        listed.starts_with(
+            "ID  STATE      PRIORITY  OWNER  SUBJECT\n1   completed  9         ada    plain\n3 "
+        ),
+        "{listed}"
+    );
+    stage.phalanx(&["team", "delete", "-t", "demo"]).expect(0);
+}
+
+#[test]
+fn a_running_task_is_shown_by_its_active_form() {
+    let stage = Stage::without_tmux();
+    stage.phalanx(&["team", "create", "demo"]).expect(0);
+    native(&stage, "ada");
+    stage
+        .phalanx(&["task", "create", "Write docs", "--active-form", "Writing \u{1b}docs", "--owner", "ada"])
+        .expect(0);
+    let shown = |verb: &[&str]| stage.phalanx(verb).expect(0).stdout;
+    assert!(shown(&["task", "list"]).contains("Write docs"));
+    stage.phalanx(&["--as", "ada", "task", "claim", "1"]).expect(0);
+    assert!(shown(&["task", "list"]).contains("Writing \u{241b}docs"), "{}", shown(&["task", "list"]));
+    assert!(shown(&["status"]).contains("#1 Writing \u{241b}docs"), "{}", shown(&["status"]));
+    let status = stage.phalanx(&["--json", "status"]).expect(0).json();
+    assert_eq!(status["members"][0]["activity"], "Writing \u{1b}docs");
+    stage.phalanx(&["--as", "ada", "task", "complete", "1"]).expect(0);
+    assert!(shown(&["task", "list", "--all"]).contains("Write docs"));
+}
+
+#[test]
+fn tasks_that_claude_code_keeps_for_itself_are_hidden() {
+    let stage = Stage::without_tmux();
+    stage.phalanx(&["team", "create", "demo"]).expect(0);
+    let internal = r#"{"_internal": true}"#;
+    stage.phalanx(&["task", "create", "ada", "--metadata", internal]).expect(0);
+    stage.phalanx(&["task", "update", "1", "--status", "in_progress"]).expect(0);
+    assert_eq!(stage.phalanx(&["task", "list"]).expect(0).stderr, "no open tasks\n");
+    assert_eq!(stage.phalanx(&["--json", "task", "list"]).expect(0).json(), serde_json::json!([]));
+    let all = stage.phalanx(&["--json", "task", "list", "--all"]).expect(0).json();
+    assert_eq!(all.as_array().map(Vec::len), Some(1));
+    let status = stage.phalanx(&["--json", "status"]).expect(0).json();
+    assert_eq!(status["tasks"]["in_progress"], 0);
+}
+
+#[test]
+fn a_member_that_completes_a_task_notifies_the_lead_once() {
+    let stage = Stage::without_tmux();
+    stage.phalanx(&["team", "create", "demo"]).expect(0);
+    native(&stage, "ada");
+    for (subject, owner) in [("one", "ada"), ("two", "ada"), ("three", "team-lead")] {
+        stage.phalanx(&["task", "create", subject, "--owner", owner]).expect(0);
+    }
+    let news = || -> Vec<Value> {
+        let mail = stage.phalanx(&["--json", "inbox", "--peek", "--all"]).expect(0).json();
+        let texts = mail.as_array().expect("a list").iter().filter_map(|one| one["text"].as_str());
+        let parsed = texts.filter_map(|text| serde_json::from_str::<Value>(text).ok());
+        parsed.filter(|news| news["type"] == "task_completed").collect()
+    };
+    stage.phalanx(&["--as", "ada", "task", "complete", "1"]).expect(0);
+    assert_eq!(news().len(), 1);
+    assert_eq!((&news()[0]["taskId"], &news()[0]["from"]), (&"1".into(), &"ada".into()));
+    assert_eq!(news()[0]["taskSubject"], "one");
+    let lead = stage.start(&["lead", "--on-exit", "detach"]);
+    stage.phalanx(&["--as", "ada", "task", "update", "2", "--status", "completed"]).expect(0);
+    stage.phalanx(&["task", "complete", "3"]).expect(0);
+    wait_for("the lead to read its mail", || {
+        let unread = stage.phalanx(&["--json", "inbox", "--peek"]).expect(0).json();
+        (!unread.to_string().contains("task_completed")).then_some(())
+    });
+    let ids: Vec<Value> = news().into_iter().map(|news| news["taskId"].clone()).collect();
+    assert_eq!(ids, ["1", "2"], "each of the member's once, none of the lead's own");
+    lead.signal("TERM");
+    lead.end().expect(0);
+}

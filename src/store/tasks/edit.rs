@@ -1,12 +1,14 @@
 //! Tasks that are edited and deleted: both sides of every edge, and what is kept of a task that is gone.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
-use super::{add, document, may_touch, transition};
+use super::{Ending, add, begin, document, finish, may_end, may_touch, transition};
 use crate::model::board::{Board, Refusal};
 use crate::model::id::{MemberName, TaskId};
 use crate::model::limits::Limits;
 use crate::model::task::{Task, TaskState};
+use crate::model::time::Timestamp;
+use crate::model::wire::Object;
 use crate::store::{StoreError, TeamStore};
 use crate::sys::fs;
 use crate::sys::lock::{Afterwards, DirLock, LOCK_DEADLINE};
@@ -22,11 +24,42 @@ pub(crate) enum Owner {
     Member(MemberName),
 }
 
-/// What shall be different about a task; what is none or empty stays.
+/// The status that an edit gives a task: the words of the wire.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Status {
+    Pending,
+    InProgress,
+    Completed,
+}
+
+impl Status {
+    /// The state that it stands for.
+    pub(crate) fn state(self) -> TaskState {
+        match self {
+            Status::Pending => TaskState::Pending,
+            Status::InProgress => TaskState::InProgress,
+            Status::Completed => TaskState::Completed,
+        }
+    }
+}
+
+/// The fields of a task to change; what is none or empty stays.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Changes {
     pub(crate) subject: Option<String>,
     pub(crate) description: Option<String>,
+    /// An empty text removes it; so with `role` and `cwd`.
+    pub(crate) active_form: Option<String>,
+    pub(crate) status: Option<Status>,
+    pub(crate) priority: Option<i64>,
+    pub(crate) role: Option<String>,
+    pub(crate) cwd: Option<String>,
+    /// Replaces the list, as `run` and `env` do.
+    pub(crate) files: Option<Vec<String>>,
+    pub(crate) run: Option<Vec<String>>,
+    pub(crate) env: Option<BTreeMap<String, String>>,
+    /// Merged key by key; null removes a key.
+    pub(crate) metadata: Object,
     pub(crate) owner: Option<Owner>,
     /// The new owner is to be told, and is noted as untold until [`TeamStore::owner_is_told`].
     pub(crate) tells: bool,
@@ -34,56 +67,90 @@ pub(crate) struct Changes {
     pub(crate) limits: Option<Limits>,
     /// Tasks that must come first from now on.
     pub(crate) blocked_by: Vec<TaskId>,
-    /// Tasks that need not come first any more.
+    /// Tasks that no longer have to come first.
     pub(crate) unblock: Vec<TaskId>,
+    /// Tasks that must come after this one from now on.
+    pub(crate) blocks: Vec<TaskId>,
 }
 
 impl Changes {
-    /// The wire's names of what is to be different.
+    /// The wire's names of the fields to change, without the status.
     pub(crate) fn fields(&self) -> Vec<&'static str> {
-        let edges = !self.blocked_by.is_empty() || !self.unblock.is_empty();
         let given = [
             ("subject", self.subject.is_some()),
             ("description", self.description.is_some()),
+            ("activeForm", self.active_form.is_some()),
             ("owner", self.owner.is_some()),
-            ("blockedBy", edges),
+            ("blockedBy", !self.blocked_by.is_empty() || !self.unblock.is_empty()),
+            ("blocks", !self.blocks.is_empty()),
+            ("priority", self.priority.is_some()),
+            ("role", self.role.is_some()),
+            ("cwd", self.cwd.is_some()),
+            ("files", self.files.is_some()),
+            ("run", self.run.is_some()),
+            ("env", self.env.is_some()),
+            ("metadata", !self.metadata.is_empty()),
         ];
         given.into_iter().filter(|(_, given)| *given).map(|(name, _)| name).collect()
     }
+
+    /// True if the owner or an edge changes, which only an open task allows.
+    fn moves(&self) -> bool {
+        let edges = [&self.blocked_by, &self.unblock, &self.blocks];
+        self.owner.is_some() || edges.iter().any(|edges| !edges.is_empty())
+    }
+}
+
+/// A task that was edited.
+#[derive(Debug)]
+pub(crate) struct Changed {
+    pub(crate) before: Task,
+    pub(crate) task: Task,
+    /// It was blocked before and no longer is.
+    pub(crate) unblocked: bool,
+    /// The tasks that can start because this one was completed.
+    pub(crate) freed: Vec<TaskId>,
 }
 
 impl TeamStore {
-    /// Edits a task. `who` must own it; the lead may edit any. Work that was begun goes back to pending when the task
-    /// gets another owner. Gives the task, and whether it was blocked and is not any more.
+    /// Edits a task. `who` must own it, and each task that it is to block; the lead may edit any.
+    /// Work that was begun goes back to pending when the task gets another owner.
     ///
     /// # Errors
-    /// [`StoreError::Circle`] where tasks would wait for each other; then nothing is changed.
+    /// [`StoreError::Circle`] where tasks would wait for each other. In every case of error nothing is changed.
     pub(crate) fn update_task(
         &self,
         id: TaskId,
         who: &MemberName,
         changes: &Changes,
-    ) -> Result<(Task, bool), StoreError> {
+        now: Timestamp,
+    ) -> Result<Changed, StoreError> {
         let _list = self.lock_list()?;
         let mut board = self.board()?;
-        let found = board.tasks.get(&id).ok_or(Refusal::TaskNotFound(id))?;
-        may_touch(found, who)?;
-        let before = found.blocked_by.clone();
-        let was_blocked = !board.open_blockers(found).is_empty();
-        admit(&board, found, who, changes)?;
-        link(&mut board, id, changes)?;
+        let before = board.tasks.get(&id).ok_or(Refusal::TaskNotFound(id))?.clone();
+        may_touch(&before, who)?;
+        admit(&board, &before, who, changes)?;
+        link(&mut board, id, who, changes)?;
+        // The edit is tried on the board first, so that a refusal comes before the first write.
+        let mut planned = before.clone();
+        edit(&mut planned, who, changes, now)?;
+        if planned.state == TaskState::InProgress && before.state != TaskState::InProgress {
+            may_begin(&mut board, &planned)?;
+        }
         // Its own side first: if we die in between, the task waits too long rather than not at all.
-        let task = self.change_task(id, |task| {
+        let mut task = self.change_task(id, |task| {
             may_touch(task, who)?;
-            edit(task, who, changes)?;
+            edit(task, who, changes, now)?;
             task.goes_on(rand::uuid());
             Ok(())
         })?;
-        for other in before.iter().filter(|b| !task.blocked_by.contains(b) && board.tasks.contains_key(b)) {
-            self.change_task(*other, |blocker| {
-                blocker.blocks.retain(|b| *b != id);
-                Ok(())
-            })?;
+        for other in before.blocked_by.iter().filter(|b| !task.blocked_by.contains(b)) {
+            if board.tasks.contains_key(other) {
+                self.change_task(*other, |blocker| {
+                    blocker.blocks.retain(|b| *b != id);
+                    Ok(())
+                })?;
+            }
         }
         for other in task.blocked_by.iter().filter(|b| board.tasks.contains_key(b)) {
             self.change_task(*other, |blocker| {
@@ -91,8 +158,50 @@ impl TeamStore {
                 Ok(())
             })?;
         }
-        let freed = was_blocked && board.open_blockers(&task).is_empty();
-        Ok((task, freed))
+        for other in &changes.blocks {
+            self.change_task(*other, |blocked| {
+                add(&mut blocked.blocked_by, id);
+                Ok(())
+            })?;
+        }
+        if !changes.blocks.is_empty() {
+            task = self.change_task(id, |task| {
+                changes.blocks.iter().for_each(|other| add(&mut task.blocks, *other));
+                Ok(())
+            })?;
+        }
+        let was_blocked = !board.open_blockers(&before).is_empty();
+        let unblocked = was_blocked && board.open_blockers(&task).is_empty();
+        let completed = task.state == TaskState::Completed && before.state != TaskState::Completed;
+        let freed = if completed { self.freed_by(&task)? } else { Vec::new() };
+        Ok(Changed { before, task, unblocked, freed })
+    }
+
+    /// Makes a failed task pending again, for its owner if it `keeps` that one, else for any
+    /// member. `who` must own it; the lead may retry any. Returns the task before and after.
+    pub(crate) fn retry_task(
+        &self,
+        id: TaskId,
+        who: &MemberName,
+        keeps: bool,
+        tells: bool,
+    ) -> Result<(Task, Task), StoreError> {
+        let _list = self.lock_list()?;
+        let before = self.task(id)?.ok_or(Refusal::TaskNotFound(id))?;
+        may_touch(&before, who)?;
+        if before.state != TaskState::Failed {
+            return Err(StoreError::NotFailed { id, state: before.state });
+        }
+        let task = self.change_task(id, |task| {
+            reopen(task)?;
+            if !keeps {
+                (task.owner, task.extra.assigned_by) = (None, None);
+            }
+            task.extra.untold = tells;
+            task.goes_on(rand::uuid());
+            Ok(())
+        })?;
+        Ok((before, task))
     }
 
     /// The owner of a task was told that it is theirs.
@@ -157,65 +266,125 @@ impl TeamStore {
 }
 
 /// Draws the new edges on the board that we hold, one after the other, so that they are checked against each other.
-fn link(board: &mut Board, id: TaskId, changes: &Changes) -> Result<(), StoreError> {
+fn link(board: &mut Board, id: TaskId, who: &MemberName, changes: &Changes) -> Result<(), StoreError> {
     if let Some(task) = board.tasks.get_mut(&id) {
         task.blocked_by.retain(|b| !changes.unblock.contains(b));
     }
-    for blocker in &changes.blocked_by {
-        if !board.tasks.contains_key(blocker) {
-            return Err(Refusal::TaskNotFound(*blocker).into());
+    let before = changes.blocked_by.iter().map(|blocker| (id, *blocker));
+    let after = changes.blocks.iter().map(|blocked| (*blocked, id));
+    for (task, blocker) in before.chain(after) {
+        let other = if task == id { blocker } else { task };
+        let found = board.tasks.get(&other).ok_or(Refusal::TaskNotFound(other))?;
+        if task != id {
+            may_touch(found, who)?;
+            if found.state.is_over() {
+                return Err(StoreError::Over { id: task, state: found.state });
+            }
         }
-        if let Some(path) = board.circle(id, *blocker) {
-            return Err(StoreError::Circle { task: id, blocker: *blocker, path });
+        if let Some(path) = board.circle(task, blocker) {
+            return Err(StoreError::Circle { task, blocker, path });
         }
-        if let Some(task) = board.tasks.get_mut(&id) {
-            add(&mut task.blocked_by, *blocker);
+        if let Some(task) = board.tasks.get_mut(&task) {
+            add(&mut task.blocked_by, blocker);
         }
     }
     Ok(())
+}
+
+/// Checks that the new owner could claim the task as planned.
+fn may_begin(board: &mut Board, planned: &Task) -> Result<(), StoreError> {
+    let owner = MemberName::existing(planned.owner.as_deref().unwrap_or_default())?;
+    board.tasks.insert(planned.id, Task { state: TaskState::Pending, ..planned.clone() });
+    Ok(board.may_claim(planned.id, &owner, false)?)
 }
 
 /// Whether a new owner may be given one more.
 fn admit(board: &Board, task: &Task, by: &MemberName, changes: &Changes) -> Result<(), StoreError> {
     match (&changes.owner, changes.limits) {
         (Some(Owner::Member(owner)), Some(limits)) if !task.is_owned_by(owner) && !task.state.is_over() => {
-            Ok(limits.admit(board.tasks.values(), owner, by)?)
+            Ok(limits.admit(board.work(), owner, by)?)
         }
         (Some(_) | None, _) => Ok(()),
     }
 }
 
-fn edit(task: &mut Task, who: &MemberName, changes: &Changes) -> Result<(), StoreError> {
-    let moves = changes.owner.is_some() || !changes.blocked_by.is_empty() || !changes.unblock.is_empty();
-    if moves && task.state.is_over() {
+fn edit(task: &mut Task, who: &MemberName, changes: &Changes, now: Timestamp) -> Result<(), StoreError> {
+    if changes.status == Some(Status::Pending) && task.state == TaskState::Failed {
+        reopen(task)?;
+    }
+    if changes.moves() && task.state.is_over() {
         return Err(StoreError::Over { id: task.id, state: task.state });
     }
-    if let Some(subject) = &changes.subject {
-        task.subject.clone_from(subject);
-    }
-    if let Some(description) = &changes.description {
-        task.description.clone_from(description);
-    }
+    edit_texts(task, changes);
     task.blocked_by.retain(|b| !changes.unblock.contains(b));
     changes.blocked_by.iter().for_each(|b| add(&mut task.blocked_by, *b));
     match &changes.owner {
-        Some(Owner::Member(name)) if task.is_owned_by(name) => Ok(()),
-        Some(Owner::Member(name)) => {
+        Some(Owner::Member(name)) if !task.is_owned_by(name) => {
             give(task, Some(name), changes.tells)?;
             task.extra.assigned_by = (name != who).then(|| who.to_string());
+        }
+        Some(Owner::Nobody) => give(task, None, false)?,
+        Some(Owner::Member(_)) | None => {}
+    }
+    match changes.status.filter(|status| status.state() != task.state) {
+        Some(Status::InProgress) => {
+            let owner = task.owner_name().map(MemberName::existing).transpose()?;
+            begin(task, owner.as_ref().unwrap_or(who), now)
+        }
+        Some(Status::Completed) => {
+            may_end(task, who, Ending::Completed)?;
+            finish(task, who, Ending::Completed, None, now);
             Ok(())
         }
-        Some(Owner::Nobody) => give(task, None, false),
+        Some(Status::Pending) => go_back(task),
         None => Ok(()),
     }
+}
+
+fn edit_texts(task: &mut Task, changes: &Changes) {
+    let set = |field: &mut Option<String>, given: &Option<String>| {
+        if let Some(text) = given {
+            *field = Some(text.clone()).filter(|text| !text.trim().is_empty());
+        }
+    };
+    set(&mut task.active_form, &changes.active_form);
+    set(&mut task.extra.role, &changes.role);
+    set(&mut task.extra.cwd, &changes.cwd);
+    changes.subject.iter().for_each(|subject| task.subject.clone_from(subject));
+    changes.description.iter().for_each(|text| task.description.clone_from(text));
+    changes.files.iter().for_each(|files| task.extra.files.clone_from(files));
+    changes.run.iter().for_each(|run| task.extra.run.clone_from(run));
+    changes.env.iter().for_each(|env| task.extra.env.clone_from(env));
+    task.extra.priority = changes.priority.or(task.extra.priority);
+    for (key, value) in &changes.metadata {
+        if value.is_null() {
+            task.metadata.shift_remove(key);
+        } else {
+            task.metadata.insert(key.clone(), value.clone());
+        }
+    }
+}
+
+/// A failed task starts over; its outcome stays in the journal alone.
+fn reopen(task: &mut Task) -> Result<(), StoreError> {
+    transition(task, TaskState::Pending)?;
+    task.extra.outcome = None;
+    (task.extra.claimed_at, task.extra.ended_at, task.extra.ended_by) = (None, None, None);
+    Ok(())
+}
+
+/// Work that was begun starts over.
+fn go_back(task: &mut Task) -> Result<(), StoreError> {
+    transition(task, TaskState::Pending)?;
+    task.extra.released += 1;
+    task.extra.claimed_at = None;
+    Ok(())
 }
 
 /// Another owner begins anew: what the last one had begun is not this one's work (TK-08).
 fn give(task: &mut Task, owner: Option<&MemberName>, tells: bool) -> Result<(), StoreError> {
     if task.state == TaskState::InProgress {
-        transition(task, TaskState::Pending)?;
-        task.extra.released += 1;
-        task.extra.claimed_at = None;
+        go_back(task)?;
     }
     task.owner = owner.map(MemberName::to_string);
     task.extra.assigned_by = None;

@@ -57,15 +57,15 @@ fn tk_06_only_the_owner_and_the_lead_edit_and_delete() {
         let name = MemberName::existing(name).expect("name");
         let ended = team.end_task(TaskId(1), &who("ann"), Ending::Completed, None, NOW);
         assert!(matches!(ended, Err(StoreError::NotYours { .. })));
-        assert_eq!(team.update_task(TaskId(1), &name, &renamed).is_ok(), may, "{name}");
+        assert_eq!(team.update_task(TaskId(1), &name, &renamed, NOW).is_ok(), may, "{name}");
         let deleted = team.delete_task(TaskId(1), &name, false);
         assert_eq!(matches!(deleted, Err(StoreError::NotYours { .. })), !may, "{name}: {deleted:?}");
         assert!(deleted.is_err());
     }
     team.end_task(TaskId(1), &who("bob"), Ending::Completed, None, NOW).expect("end");
     let moved = Changes { owner: Some(Owner::Nobody), ..Changes::default() };
-    assert!(matches!(team.update_task(TaskId(1), &lead(), &moved), Err(StoreError::Over { .. })));
-    team.update_task(TaskId(1), &lead(), &renamed).expect("a task that is over can be renamed");
+    assert!(matches!(team.update_task(TaskId(1), &lead(), &moved, NOW), Err(StoreError::Over { .. })));
+    team.update_task(TaskId(1), &lead(), &renamed, NOW).expect("a task that is over can be renamed");
     team.delete_task(TaskId(1), &who("bob"), false).expect("delete");
 }
 
@@ -77,19 +77,19 @@ fn tk_03_edges_are_kept_on_both_sides_and_circles_are_refused() {
         unblock: unblock.iter().map(|id| TaskId(*id)).collect(),
         ..Changes::default()
     };
-    let refused = team.update_task(TaskId(1), &lead(), &blocked(&[3], &[]));
+    let refused = team.update_task(TaskId(1), &lead(), &blocked(&[3], &[]), NOW);
     let Err(StoreError::Circle { path, .. }) = &refused else { panic!("{refused:?}") };
     assert_eq!(path, &[TaskId(1), TaskId(2), TaskId(3)]);
     let words = refused.err().map(|e| e.to_string()).unwrap_or_default();
     assert!(words.contains("1 → 2 → 3 → 1"), "{words}");
     assert_eq!(edges(&team, 1), (vec![], vec![2]));
-    team.update_task(TaskId(4), &lead(), &blocked(&[1], &[3])).expect("update");
+    team.update_task(TaskId(4), &lead(), &blocked(&[1], &[3]), NOW).expect("update");
     assert_eq!(edges(&team, 4), (vec![1], vec![]));
     assert_eq!((edges(&team, 1), edges(&team, 3)), ((vec![], vec![2, 4]), (vec![2], vec![])));
-    let missing = team.update_task(TaskId(4), &lead(), &blocked(&[9], &[]));
+    let missing = team.update_task(TaskId(4), &lead(), &blocked(&[9], &[]), NOW);
     assert!(matches!(missing, Err(StoreError::Refused(_))));
     // What is taken away in the same breath closes no circle.
-    team.update_task(TaskId(2), &lead(), &blocked(&[4], &[1])).expect("update");
+    team.update_task(TaskId(2), &lead(), &blocked(&[4], &[1]), NOW).expect("update");
     assert_eq!(edges(&team, 2), (vec![4], vec![3]));
 }
 
@@ -98,7 +98,7 @@ fn tk_08_a_task_that_is_given_to_another_begins_anew() {
     let (_dir, team) = chain(1);
     team.claim(TaskId(1), &who("bob"), NOW).expect("claim");
     let to_ann = Changes { owner: Some(Owner::Member(who("ann"))), ..Changes::default() };
-    let (given, _) = team.update_task(TaskId(1), &lead(), &to_ann).expect("update");
+    let given = team.update_task(TaskId(1), &lead(), &to_ann, NOW).expect("update").task;
     assert_eq!(
         (given.state, given.owner.as_deref(), given.extra.released),
         (TaskState::Pending, Some("ann"), 1)

@@ -102,7 +102,7 @@ impl Recorded {
             EventKind::TaskClaimed => self.change_task(event, TaskState::InProgress),
             EventKind::TaskCompleted => self.change_task(event, TaskState::Completed),
             EventKind::TaskFailed => self.change_task(event, TaskState::Failed),
-            EventKind::TaskReleased => self.change_task(event, TaskState::Pending),
+            EventKind::TaskReleased | EventKind::TaskRetried => self.change_task(event, TaskState::Pending),
             _ => {}
         }
     }
