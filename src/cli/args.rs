@@ -224,7 +224,8 @@ pub(super) struct Down {
 #[derive(Debug, Subcommand)]
 pub(super) enum TeamVerb {
     /// Create a team without members.
-    #[command(after_help = "Example:\n  phalanx team create demo --description \"try things out\"")]
+    #[command(after_help = "Examples:\n  phalanx team create demo --description \"try things out\"\n  \
+        phalanx team create demo --settings team.toml")]
     Create {
         /// Name of the team.
         name: String,
@@ -237,20 +238,43 @@ pub(super) enum TeamVerb {
         /// Socket of the tmux server to use.
         #[arg(long, value_name = "PATH")]
         tmux_socket: Option<PathBuf>,
+        /// Settings file in TOML: a manifest without a name and without tasks.
+        #[arg(long, value_name = "FILE")]
+        settings: Option<PathBuf>,
         /// Append -2, -3 … if the name is taken.
         #[arg(long)]
         unique: bool,
     },
     /// List all teams.
     List,
-    /// Show one team and its members.
+    /// Show one team, its members and its settings.
     Show,
+    Set(SetTeam),
     /// Delete a team whose members have stopped.
     Delete {
         /// Kill its members first, without asking.
         #[arg(long)]
         force: bool,
     },
+}
+
+/// Change settings of a team, or list them.
+#[derive(Debug, Args)]
+#[command(
+    after_help = "Examples:\n  phalanx team set\n  phalanx team set max_members 12 finish tasks-done\n  \
+    phalanx team set notify '[\"notify-send\", \"phalanx\"]' env.deny '[\"AWS_*\"]'\n  \
+    phalanx team set role.scout.model haiku member.dev.scale '{ max = 3 }'\n  \
+    phalanx team set --unset notify\n\n\
+    A key is a key of [team] in a manifest, or a dotted path into another section. A value is TOML; \
+    quotes around a string are optional. Several changes are applied together or not at all. A running lead applies them at once."
+)]
+pub(super) struct SetTeam {
+    /// Keys, each followed by its value.
+    #[arg(value_names = ["KEY", "VALUE"], num_args = 0..)]
+    pub(super) pairs: Vec<String>,
+    /// Reset a key to its default; repeatable.
+    #[arg(long, value_name = "KEY")]
+    pub(super) unset: Vec<String>,
 }
 
 /// Start members.

@@ -154,12 +154,14 @@ fn perform(setup: &Setup, verb: Verb) -> Done {
         Verb::Lead(args) => lead::lead(setup, &args),
         Verb::Adopt(args) => lead::adopt(setup, &args.how),
         Verb::Resume(args) => resume::resume(setup, &args),
-        Verb::Team(TeamVerb::Create { name, description, agent_type, tmux_socket, unique }) => {
-            let tmux_socket = tmux_socket.as_deref();
-            team::create(setup, &name, description.as_deref(), agent_type.as_deref(), tmux_socket, unique)
+        Verb::Team(TeamVerb::Create { name, description, agent_type, tmux_socket, settings, unique }) => {
+            let (tmux_socket, settings) = (tmux_socket.as_deref(), settings.as_deref());
+            let of = team::New { name, description, agent_type, unique };
+            team::create(setup, &of, tmux_socket, settings)
         }
         Verb::Team(TeamVerb::List) | Verb::Ls => team::list(setup),
         Verb::Team(TeamVerb::Show) => team::show(setup),
+        Verb::Team(TeamVerb::Set(args)) => team::set(setup, &args),
         Verb::Team(TeamVerb::Delete { force }) => team::delete(setup, None, force),
         Verb::Rm(args) => team::delete(setup, Some(&args.team), args.force),
         Verb::Profile(verb) => profile::profile(setup, verb),

@@ -4,30 +4,38 @@ use std::path::Path;
 
 use serde_json::json;
 
-use super::fail::{Exit, Failure};
+use super::args::SetTeam;
+use super::fail::{Class, Exit, Failure};
 use super::setup::Setup;
+use super::up::{MAX_MANIFEST, read_text};
 use super::{Done, shutdown, worktree};
 use crate::model::id::TeamName;
-use crate::model::settings::Settings;
+use crate::model::manifest::Manifest;
+use crate::model::settings::{MAX_MEMBERS, Settings};
+use crate::model::text;
+use crate::ops::settings::Change;
 use crate::ops::{self, OpsError};
 use crate::ui;
 
-/// How many members a team that is built by hand may have: enough, and a stop for a script that runs away.
-const MAX_MEMBERS: usize = 256;
+/// A team to be made.
+pub(super) struct New {
+    pub(super) name: String,
+    pub(super) description: Option<String>,
+    pub(super) agent_type: Option<String>,
+    pub(super) unique: bool,
+}
 
-pub(super) fn create(
-    setup: &Setup,
-    name: &str,
-    description: Option<&str>,
-    agent_type: Option<&str>,
-    tmux_socket: Option<&Path>,
-    unique: bool,
-) -> Done {
+pub(super) fn create(setup: &Setup, new: &New, tmux_socket: Option<&Path>, file: Option<&Path>) -> Done {
     let tmux_socket = tmux_socket.map(|path| setup.absolute(path)).transpose()?;
     // A lead that is started for it later leads it; whoever made it deletes it.
-    let settings = Settings { tmux_socket, ..Settings::by_hand(MAX_MEMBERS) };
-    let team =
-        ops::team::create(&setup.ctx, name, description.unwrap_or_default(), agent_type, &settings, unique)?;
+    let base = Settings { tmux_socket, ..Settings::by_hand(MAX_MEMBERS) };
+    let (settings, described) = match file {
+        Some(file) => from_file(setup, &base, file)?,
+        None => (base, None),
+    };
+    let description = new.description.clone().or(described).unwrap_or_default();
+    let agent_type = new.agent_type.as_deref();
+    let team = ops::team::create(&setup.ctx, &new.name, &description, agent_type, &settings, new.unique)?;
     let document = json!({
         "team_name": team.name().as_str(),
         "team_file_path": team.team_file().to_string_lossy(),
@@ -37,6 +45,73 @@ pub(super) fn create(
         format!("created team {0}; add members with `phalanx spawn NAME -t {0}`", team.name())
     })?;
     Ok(Exit::DONE)
+}
+
+/// The settings that a file lays over `base`, and the description that it has.
+fn from_file(setup: &Setup, base: &Settings, file: &Path) -> Result<(Settings, Option<String>), Failure> {
+    let shown = file.display();
+    let refused = |problem: String, hint| Failure::new(Class::Usage, format!("{shown}: {problem}"), hint);
+    let text = read_text(&setup.ctx.caller.cwd.join(file), MAX_MANIFEST).map_err(|e| refused(e, None))?;
+    let manifest = Manifest::parse_settings(&text).map_err(|fault| {
+        let hint = match &fault.nearest {
+            Some(word) => format!("did you mean `{word}`?"),
+            None => {
+                "settings are a manifest without `name` and tasks; `phalanx team set` lists keys".to_owned()
+            }
+        };
+        let message = format!("{shown}:{}:{}: {}", fault.line, fault.column, fault.message);
+        Failure::new(Class::Usage, message, Some(hint))
+    })?;
+    let (tasks_only, said) = ops::manifest::mode(&setup.ctx, &manifest, &manifest.team.backend);
+    let settings = ops::settings::from_file(&setup.ctx, base, &text, tasks_only, &mut prompt_reader(setup))
+        .map_err(|e| refused(e.to_string(), e.hint()))?;
+    let crowds = ops::manifest::crowds(&settings.templates);
+    said.iter().chain(&crowds).for_each(|line| setup.out.say(line));
+    Ok((settings, manifest.team.description))
+}
+
+/// Reads the prompt file of a member.
+fn prompt_reader(setup: &Setup) -> impl FnMut(&str) -> Result<String, OpsError> {
+    let here = setup.ctx.caller.cwd.clone();
+    move |file| {
+        let problem =
+            |problem| OpsError::Usage { problem: format!("prompt file {file}: {problem}"), hint: None };
+        read_text(&here.join(file), MAX_MANIFEST).map_err(problem)
+    }
+}
+
+pub(super) fn set(setup: &Setup, args: &SetTeam) -> Done {
+    let team = setup.team()?;
+    if args.pairs.is_empty() && args.unset.is_empty() {
+        let document = ops::settings::document(&team)?;
+        setup.out.give(&document, || ui::settings_table(&document, setup.out.paint))?;
+        return Ok(Exit::DONE);
+    }
+    let (pairs, rest) = args.pairs.as_chunks::<2>();
+    if let [key] = rest {
+        let hint = match key.split_once('=') {
+            Some((key, value)) => format!("write it as `phalanx team set {} {}`", key.trim(), value.trim()),
+            None => "a key and its value take turns; a text with spaces needs quotes".to_owned(),
+        };
+        return Err(Failure::usage(format!("`{}` has no value", key.escape_debug()), &hint));
+    }
+    let change = Change {
+        set: pairs.iter().map(|[key, value]| (key.clone(), value.clone())).collect(),
+        unset: args.unset.clone(),
+    };
+    ops::settings::set(&setup.ctx, &team, &change, &mut prompt_reader(setup))?;
+    let document = ops::settings::document(&team)?;
+    setup.out.give(&document, || changes(team.name(), &change))?;
+    Ok(Exit::DONE)
+}
+
+/// The changes, a line each.
+fn changes(team: &TeamName, change: &Change) -> String {
+    let set = change.set.iter().map(|(key, value)| format!("{key} = {}", text::short(value, 60)));
+    let unset = change.unset.iter().map(|key| format!("{key} has its default again"));
+    let lines: Vec<String> =
+        set.chain(unset).map(|line| format!("team {team}: {}", text::line(&line))).collect();
+    lines.join("\n")
 }
 
 pub(super) fn list(setup: &Setup) -> Done {
@@ -61,8 +136,15 @@ pub(super) fn show(setup: &Setup) -> Done {
         "leadSessionId": found.lead_session_id,
         "members": members,
         "team_file_path": team.team_file().to_string_lossy(),
+        "settings": ops::settings::document(&team).ok(),
     });
-    setup.out.give(&document, || ui::team_lines(&found, setup.out.paint))?;
+    setup.out.give(&document, || {
+        let lines = ui::team_lines(&found, setup.out.paint);
+        let changed = ops::settings::document(&team).ok().and_then(|settings| {
+            ui::changed_settings(&settings, &ops::settings::defaults(), setup.out.paint)
+        });
+        changed.into_iter().fold(lines, |lines, changed| format!("{lines}\n\n{changed}"))
+    })?;
     Ok(Exit::DONE)
 }
 

@@ -78,8 +78,14 @@ fn up_down_and_lead() {
 #[test]
 fn team_verbs() {
     let line = "team create demo --description d --agent-type lead --unique";
-    let Verb::Team(TeamVerb::Create { name, description, agent_type, tmux_socket: None, unique }) =
-        verb(line)
+    let Verb::Team(TeamVerb::Create {
+        name,
+        description,
+        agent_type,
+        tmux_socket: None,
+        settings: None,
+        unique,
+    }) = verb(line)
     else {
         panic!("another verb")
     };

@@ -22,7 +22,7 @@ use crate::sys::fs;
 use crate::sys::signal::Signals;
 
 /// A manifest larger than this is none.
-const MAX_MANIFEST: u64 = 4 * 1024 * 1024;
+pub(super) const MAX_MANIFEST: u64 = 4 * 1024 * 1024;
 /// How long members may take to prove that they run.
 const START: std::time::Duration = std::time::Duration::from_secs(30);
 /// How long members may take to end when the start of the team is taken back.

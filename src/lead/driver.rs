@@ -20,6 +20,7 @@ use crate::model::id::{MemberName, RequestId};
 use crate::model::lifecycle::MemberState;
 use crate::model::question::Question;
 use crate::model::record::MemberRecord;
+use crate::model::settings::Settings;
 use crate::model::time::Timestamp;
 use crate::model::topic::Topic;
 use crate::ops::{self, Context, Lease, OpsError, Team};
@@ -73,6 +74,8 @@ struct Driver<'a> {
     mark: Option<(Deadline, Deadline)>,
     /// What could not be read or written at the last look.
     problem: Option<String>,
+    /// As they were last read; none where another program has made the team.
+    settings: Option<Settings>,
     /// None where the user has none.
     hooks: Option<Hooks>,
     report: &'a mut dyn FnMut(&Noted),
@@ -105,8 +108,8 @@ pub(crate) async fn lead(
 }
 
 /// What is known before anything was looked at.
-fn known(team: &Team, goal: Goal) -> Result<State, OpsError> {
-    let state = match team.settings()? {
+fn known(team: &Team, goal: Goal, settings: Option<Settings>) -> Result<State, OpsError> {
+    let state = match settings {
         Some(settings) => {
             let state = State::new(goal, settings.templates).with_followup(settings.followup);
             state.unresponsive_after(settings.unresponsive_after_s)
@@ -133,10 +136,11 @@ impl<'a> Driver<'a> {
             let failed = "could not recover everything that an earlier process left unfinished";
             attempt(lead.ctx, lead.team, ops::recover::recover, failed).await?;
         }
+        let settings = lead.team.settings()?;
         let mut driver = Driver {
             ctx: lead.ctx,
             team: lead.team,
-            state: known(lead.team, lead.goal.clone())?.beside_program(lead.beside_program),
+            state: known(lead.team, lead.goal.clone(), settings.clone())?.beside_program(lead.beside_program),
             labels: labels::labeller(lead.ctx, lead.team),
             terminator: terminator::start(lead.ctx, lead.team, signals.clone()),
             signals,
@@ -146,6 +150,7 @@ impl<'a> Driver<'a> {
             sweep: Deadline::after(SWEEP),
             mark: None,
             problem: None,
+            settings,
             hooks: None,
             report,
         };
@@ -316,12 +321,27 @@ impl<'a> Driver<'a> {
             }
             Topic::Tasks => self.look_at_tasks(),
             Topic::Journal => self.look_at_journal(),
+            Topic::Settings => self.look_at_settings(),
             Topic::Everything => {
                 let mail = Topic::Mail(MemberName::lead().file_stem());
-                let parts = [mail, Topic::Roster, Topic::Tasks, Topic::Journal];
+                let parts = [Topic::Settings, mail, Topic::Roster, Topic::Tasks, Topic::Journal];
                 parts.iter().try_for_each(|part| self.look(part))
             }
         }
+    }
+
+    fn look_at_settings(&mut self) -> Result<(), OpsError> {
+        let (Some(before), Some(now)) = (self.settings.clone(), self.team.settings()?) else { return Ok(()) };
+        if before == now || !self.state.leads() {
+            return Ok(());
+        }
+        self.settings = Some(now.clone());
+        if before.hooks != now.hooks {
+            // Events until now are for the hooks of before, which end what they have begun.
+            self.look_at_journal()?;
+            self.hooks = Hooks::start(self.ctx, self.team)?.map(|(hooks, _)| hooks);
+        }
+        self.step(Event::Settings { before: Box::new(before), now: Box::new(now) })
     }
 
     fn look_at_roster(&mut self) -> Result<(), OpsError> {

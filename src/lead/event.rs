@@ -14,6 +14,7 @@ use crate::model::protocol::{
 use crate::model::question::Question;
 use crate::model::record::MemberRecord;
 use crate::model::request::ShutdownRequest;
+use crate::model::settings::Settings;
 use crate::model::time::Timestamp;
 
 /// A run that was to be ended: its placement is proven gone, or why not.
@@ -80,6 +81,8 @@ pub(crate) enum Event {
     Requests(Vec<ShutdownRequest>),
     /// The board.
     Board(Board),
+    /// The team's settings changed.
+    Settings { before: Box<Settings>, now: Box<Settings> },
     /// Members were given answers to what they had asked.
     Answers(Vec<Answer>),
     /// Members have said something, to whomever.

@@ -7,6 +7,7 @@ mod mail;
 mod members;
 mod questions;
 mod rest;
+mod settings;
 mod shutdown;
 mod staff;
 
@@ -22,6 +23,7 @@ use crate::model::time::Timestamp;
 pub(super) use followup::next_reminder;
 pub(super) use health::next_silence;
 pub(super) use rest::next_look;
+pub(super) use settings::makers;
 pub(super) use staff::next_start;
 
 /// Takes in what happened and says what is to be done; once its work is over, nothing: that is for whoever leads next.
@@ -46,6 +48,7 @@ pub(crate) fn react(state: &mut State, event: Event, now: Timestamp) -> Vec<Effe
             followup::see_board(state, &board, now, &mut effects);
             see_board(state, board, &mut effects);
         }
+        Event::Settings { before, now: new } => settings::see_settings(state, &before, *new),
         Event::Answers(answers) => questions::see_answers(state, &answers, &mut effects),
         Event::Exited(record) => members::see_exit(state, &record, &mut effects),
         Event::Terminated(ended) => members::see_terminated(state, ended, now, &mut effects),

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::react::{next_look, next_reminder, next_silence, next_start};
+use super::react::{makers, next_look, next_reminder, next_silence, next_start};
 use crate::model::board::Board;
 use crate::model::followup::{Followup, Reminded, Told};
 use crate::model::id::{Incarnation, MemberName, RequestId, TaskId};
@@ -149,6 +149,8 @@ pub(super) struct Kind {
     pub(super) owed: bool,
     /// Somebody has asked one of them to end: nobody is started until there is a task with a higher id than this.
     pub(super) held: Option<TaskId>,
+    /// The settings no longer have it: no member is started or dismissed.
+    pub(super) retired: bool,
 }
 
 /// All that the lead knows.
@@ -192,20 +194,14 @@ impl State {
     /// A lead that knows nothing yet.
     pub(crate) fn new(goal: Goal, templates: Vec<Template>) -> State {
         let kinds: Vec<Kind> = templates.into_iter().map(Kind::new).collect();
-        let mut makers = BTreeMap::new();
-        for (nth, kind) in kinds.iter().enumerate() {
-            for name in &kind.names {
-                makers.entry(name.folded()).or_insert(nth);
-            }
-        }
         State {
             filed: BTreeSet::new(),
             told: BTreeMap::new(),
             followup: None,
             reported: BTreeSet::new(),
             results: None,
+            makers: makers(&kinds),
             kinds,
-            makers,
             goal,
             phase: Phase::Leading,
             members: BTreeMap::new(),

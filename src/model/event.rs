@@ -13,6 +13,7 @@ use super::wire::Object;
 pub(crate) enum EventKind {
     TeamCreated,
     TeamDeleted,
+    SettingsChanged,
     LeadStarted,
     LeadEnded,
     MemberAsked,
@@ -70,6 +71,7 @@ impl EventKind {
         match self {
             EventKind::TeamCreated => "team_created",
             EventKind::TeamDeleted => "team_deleted",
+            EventKind::SettingsChanged => "settings_changed",
             EventKind::LeadStarted => "lead_started",
             EventKind::LeadEnded => "lead_ended",
             EventKind::MemberAsked => "member_asked",

@@ -87,6 +87,9 @@ impl fmt::Display for BackendChoice {
 /// The form of the file that this phalanx writes.
 const FORMAT: u32 = 1;
 
+/// Limit of members for a team that is built by hand: it stops a script that runs away.
+pub(crate) const MAX_MEMBERS: usize = 256;
+
 /// Seed 002, "Health Tracking".
 pub(crate) const fn unresponsive_after_s() -> u64 {
     60
@@ -162,8 +165,8 @@ fn one() -> usize {
 }
 
 impl Settings {
-    /// A team of at most so many members that nothing else was said about: it stays until it is told to end, and stays
-    /// on disk then.
+    /// The default settings, with this limit of members. The team runs until it is asked to end,
+    /// and its files stay.
     pub(crate) fn by_hand(max_members: usize) -> Settings {
         Settings {
             format: FORMAT,

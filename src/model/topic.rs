@@ -11,6 +11,7 @@ pub(crate) enum Topic {
     Members,
     Requests,
     Tasks,
+    Settings,
     Journal,
     /// Anything: look at everything again.
     Everything,

@@ -273,7 +273,7 @@ impl OpsError {
             OpsError::NoTierLeft { .. } => Some("run `phalanx doctor` to find the cause".to_owned()),
             OpsError::NoSuchProfile { nearest, known, .. } => Some(meant(nearest, "profiles", known)),
             OpsError::NoSuchRole { nearest, known, .. } => {
-                let own = "; define one as `[role.NAME]` in the manifest, or as an agent file in .claude/agents";
+                let own = "; define one with `phalanx team set role.NAME.prompt TEXT`, or as an agent file in .claude/agents";
                 Some(meant(nearest, "roles", known) + own)
             }
             OpsError::Role { .. } => Some("the format is described in docs/roles.md".to_owned()),
@@ -463,7 +463,7 @@ fn store_hint(e: &StoreError) -> Option<String> {
             "choose another name, or end that member with `phalanx shutdown {holder} -t {team}`"
         )),
         StoreError::TeamFull { .. } => {
-            Some("shut a member down first, or raise `max_members` in the manifest".to_owned())
+            Some("shut a member down first, or raise it: `phalanx team set max_members N`".to_owned())
         }
         StoreError::BoxFull { owner, .. } => {
             Some(format!("its owner must read it first: `phalanx inbox --as {owner}`"))
@@ -480,7 +480,7 @@ fn store_hint(e: &StoreError) -> Option<String> {
         }
         StoreError::AtCapacity(full) => Some(format!(
             "wait for one of them (`phalanx wait --until task={}`), give it to another member, leave it without an \
-             owner, or raise `{}` in [team] of the manifest; of a team that runs, in its phalanx/team.json",
+             owner, or raise the limit: `phalanx team set {} N`",
             full.open.first().map(ToString::to_string).unwrap_or_default(),
             full.key()
         )),

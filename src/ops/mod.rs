@@ -45,6 +45,7 @@ pub(crate) mod rules;
 pub(crate) mod run;
 pub(crate) mod seat;
 pub(crate) mod send;
+pub(crate) mod settings;
 pub(crate) mod shutdown;
 pub(crate) mod spawn;
 pub(crate) mod speaker;

@@ -111,16 +111,27 @@ fn order(
     housed: Option<&Checkout>,
     journal: &[Event],
 ) -> Result<Order, OpsError> {
-    let wish = &record.wish;
-    let profile = profiles::find(ctx, &wish.profile)?;
-    let first =
-        wish.prompt.as_deref().map(|prompt| prompt.split(AGAIN).next().unwrap_or_default().trim_end());
+    let again = same(ctx, record, housed)?;
+    let first = again.prompt.as_deref();
     let prompt = match session {
         // Kept for a start without the session; it is not said again.
         Some(_) => first.map(str::to_owned),
         None if record.reads_mail() => Some(told(first, record, journal)),
         None => first.map(str::to_owned),
     };
+    Ok(Order { prompt, session: session.map(str::to_owned), ..again })
+}
+
+/// The order that the member's last run was started by.
+pub(super) fn same(
+    ctx: &Context,
+    record: &MemberRecord,
+    housed: Option<&Checkout>,
+) -> Result<Order, OpsError> {
+    let wish = &record.wish;
+    let profile = profiles::find(ctx, &wish.profile)?;
+    let first =
+        wish.prompt.as_deref().map(|prompt| prompt.split(AGAIN).next().unwrap_or_default().trim_end());
     Ok(Order {
         name: record.name.to_string(),
         profile: Some(wish.profile.clone()),
@@ -128,8 +139,8 @@ fn order(
         model: wish.model.clone(),
         mode: wish.mode,
         plan: wish.plan,
-        prompt,
-        session: session.map(str::to_owned),
+        prompt: first.map(str::to_owned),
+        session: None,
         // A worktree is asked for at its repository, and the one that it had is gone on with.
         cwd: Some(housed.map_or(&wish.cwd, |had| &had.repository).clone()),
         worktree: housed.map(|had| Wish::Branch(had.branch.clone())),

@@ -237,9 +237,7 @@ pub(crate) fn claim_next(
 }
 
 fn note_claim(team: &TeamStore, task: &Task, who: &MemberName) -> Result<(), OpsError> {
-    let note = Note::of_task(EventKind::TaskClaimed, task).member(who);
-    let active = task.active_form.as_deref();
-    team.record(active.into_iter().fold(note, |note, active| note.with("active_form", active)))?;
+    team.record(Note::of_task(EventKind::TaskClaimed, task).member(who))?;
     Ok(())
 }
 

@@ -220,6 +220,7 @@ impl Layout {
             members: self.members(),
             requests: self.requests(),
             journal: self.journal(),
+            settings: self.settings(),
         }
     }
 }
@@ -234,6 +235,7 @@ pub(super) struct Topics {
     members: PathBuf,
     requests: PathBuf,
     journal: PathBuf,
+    settings: PathBuf,
 }
 
 impl Topics {
@@ -254,6 +256,7 @@ impl Topics {
             Some(stem) if parent == self.members => Some(Topic::Member(stem.to_owned())),
             Some(_) if parent == self.requests => Some(Topic::Requests),
             None if path == self.journal => Some(Topic::Journal),
+            Some(_) if path == self.settings => Some(Topic::Settings),
             Some(_) | None => None,
         }
     }
@@ -277,6 +280,7 @@ mod tests {
         assert_eq!(topic("/r/teams/demo/phalanx/members/bob.json"), Some(Topic::Member("bob".to_owned())));
         assert_eq!(topic("/r/teams/demo/phalanx/requests/x.json"), Some(Topic::Requests));
         assert_eq!(topic("/r/teams/demo/phalanx/journal.jsonl"), Some(Topic::Journal));
+        assert_eq!(topic("/r/teams/demo/phalanx/team.json"), Some(Topic::Settings));
         assert_eq!(topic("/r/teams/demo/inboxes"), Some(Topic::Everything));
         assert_eq!(topic("/elsewhere/x.json"), None);
     }

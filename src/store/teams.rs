@@ -280,7 +280,7 @@ impl TeamStore {
         let own = name.file_stem();
         self.watch_dirs(&self.layout.watched_by_members(), move |topic| match &topic {
             Topic::Mail(stem) | Topic::Member(stem) if *stem != own => false,
-            Topic::Journal => false,
+            Topic::Journal | Topic::Settings => false,
             Topic::Roster
             | Topic::Mail(_)
             | Topic::Member(_)

@@ -128,7 +128,7 @@ impl Driver<'_> {
             return self.step(gone());
         }
         match topic {
-            Topic::Journal => {}
+            Topic::Journal | Topic::Settings => {}
             // Of interest only while we are not on it and therefore have no mail.
             Topic::Roster if !self.state.waits_for_mail() => {}
             Topic::Mail(owner) if *owner != self.me.name.file_stem() => {}

@@ -127,6 +127,10 @@ fn words(event: &Event) -> Option<String> {
         Kind::MessageUndelivered => Some(with_reason(event, "cannot be given its mail")),
         Kind::MessageStaged | Kind::MessageSubmitted | Kind::TurnEnded => None,
         Kind::HookRan => held_words(event),
+        Kind::SettingsChanged => {
+            let keys = wire::texts(&event.detail, "keys").join(", ");
+            Some(format!("settings changed: {}", text::short(&keys, LONGEST)))
+        }
         Kind::MessageSent | Kind::MessageHandled | Kind::TeamCreated | Kind::TeamDeleted => None,
         Kind::LeadStarted | Kind::LeadEnded | Kind::MemberAsked | Kind::MemberPlaced => None,
         Kind::MemberState | Kind::TaskCreated | Kind::TaskUpdated | Kind::PlacementVerdict => None,

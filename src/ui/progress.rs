@@ -303,6 +303,7 @@ fn says(event: &Event) -> Says {
         Kind::TaskDeleted | Kind::TaskVanished => Says::Task(TaskState::Cancelled),
         Kind::TaskChanged | Kind::TaskUpdated => task(serde_json::from_value(word("status")).ok()),
         Kind::TaskRewritten => Says::Nothing,
+        Kind::SettingsChanged => Says::Nothing,
         Kind::TeamCreated | Kind::TeamDeleted | Kind::LeadStarted | Kind::LeadEnded => Says::Nothing,
         Kind::MemberFallback | Kind::MemberHealth => Says::Nothing,
         Kind::MemberExited | Kind::MemberLeft => Says::Nothing,

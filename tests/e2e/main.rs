@@ -41,6 +41,7 @@ mod resume;
 mod roles;
 mod rules;
 mod seat;
+mod settings;
 mod shutdown;
 mod soak;
 mod spawn;

@@ -31,7 +31,15 @@ impl Kind {
             not_before: None,
             owed: false,
             held: None,
+            retired: false,
         }
+    }
+
+    /// Takes over another template. What failed before says nothing of it.
+    pub(super) fn adopt(&mut self, template: Template) {
+        self.names = template.names();
+        self.template = template;
+        (self.failures, self.not_before) = (0, None);
     }
 
     /// What the board asks for.
@@ -46,9 +54,10 @@ impl Kind {
         !self.is_closed(seen) && self.not_before.is_none_or(|at| at <= now)
     }
 
-    /// Whether time alone opens nothing: it failed too often, or a person wants it so.
+    /// True if time alone does not open it: it failed too often, a person asked one to end, or the
+    /// settings no longer have it.
     fn is_closed(&self, seen: Option<&Seen>) -> bool {
-        self.gave_up() || self.held.is_some_and(|held| newest(seen) <= held)
+        self.retired || self.gave_up() || self.held.is_some_and(|held| newest(seen) <= held)
     }
 
     fn gave_up(&self) -> bool {
@@ -93,6 +102,9 @@ pub(super) fn staff(state: &mut State, now: Timestamp, effects: &mut Vec<Effect>
         // A pause that is over would be due for ever.
         state.kinds[nth].not_before.take_if(|at| *at <= now);
         let kind = &state.kinds[nth];
+        if kind.retired {
+            continue;
+        }
         if kind.template.is_per_task() {
             dispatch(state, nth, now, effects);
             continue;

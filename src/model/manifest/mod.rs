@@ -12,6 +12,7 @@ mod followup;
 mod roles;
 mod rules;
 mod sections;
+pub(crate) mod settings;
 
 use std::collections::BTreeMap;
 
@@ -26,6 +27,7 @@ use crate::model::rules::{RuleSet, TeamRules};
 use crate::model::settings::BackendChoice;
 use crate::model::sheet::{Faults, SheetError};
 use crate::model::worktree;
+use sections::Form;
 
 /// A whole manifest, checked.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -51,9 +53,18 @@ impl Manifest {
     /// Reads a manifest. Of several faults the first in the file is reported; faults between entries
     /// (references, cycles, double names) only once each entry is right in itself.
     pub(crate) fn parse(text: &str) -> Result<Manifest, SheetError> {
+        Manifest::parse_as(Form::Manifest, text)
+    }
+
+    /// Reads settings of a team: a manifest without a name and without tasks.
+    pub(crate) fn parse_settings(text: &str) -> Result<Manifest, SheetError> {
+        Manifest::parse_as(Form::Settings, text)
+    }
+
+    fn parse_as(form: Form, text: &str) -> Result<Manifest, SheetError> {
         let table = toml::de::DeTable::parse(text).map_err(|error| SheetError::syntax(text, &error))?;
         let mut faults = Faults::default();
-        let draft = sections::read(table.get_ref(), &mut faults);
+        let draft = sections::read(form, table.get_ref(), &mut faults);
         faults.into_result(text)?;
         let mut faults = Faults::default();
         check::check(&draft, &mut faults);

@@ -20,8 +20,18 @@ use crate::model::settings::{self, BackendChoice};
 use crate::model::sheet::{self, At, Faults, Section, check_member_name, check_name, check_pattern};
 use crate::model::worktree::{Rules, Wish, check_branch, check_inside};
 
-const ROOT: [&str; 9] = ["team", "env", "rules", "role", "defaults", "worktree", "hook", "member", "task"];
-const TEAM: [&str; 16] = [
+/// The form of a text: a whole manifest, or the settings of a team that has its name already.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Form {
+    Manifest,
+    Settings,
+}
+
+/// `task` is last: settings have none.
+pub(super) const ROOT: [&str; 9] =
+    ["team", "env", "rules", "role", "defaults", "worktree", "hook", "member", "task"];
+/// `name` is first: settings have none.
+pub(super) const TEAM: [&str; 16] = [
     "name",
     "description",
     "mode",
@@ -138,11 +148,17 @@ impl Draft {
 
 /// Reads all sections. What is faulty is left out or replaced by its default, so that the rest is looked at
 /// as well; the draft is only of use if no fault was added.
-pub(super) fn read(table: &DeTable, faults: &mut Faults) -> Draft {
-    let root = Section::root("the manifest", table, &ROOT, faults);
-    root.demand("team", "[team]", faults);
-    let team = root.value("team").and_then(|value| Section::open("[team]", value, &TEAM, faults));
-    let team = team.map(|section| read_team(&section, faults));
+pub(super) fn read(form: Form, table: &DeTable, faults: &mut Faults) -> Draft {
+    let (called, sections, keys) = match form {
+        Form::Manifest => ("the manifest", &ROOT[..], &TEAM[..]),
+        Form::Settings => ("the settings", &ROOT[..ROOT.len() - 1], &TEAM[1..]),
+    };
+    let root = Section::root(called, table, sections, faults);
+    if form == Form::Manifest {
+        root.demand("team", "[team]", faults);
+    }
+    let team = root.value("team").and_then(|value| Section::open("[team]", value, keys, faults));
+    let team = team.map(|section| read_team(form, &section, faults));
     let inherited = root.table("defaults", "[defaults]", &DEFAULTS, faults);
     let (defaults, tools) = (read_defaults(&inherited, faults), read_tools(&inherited, faults));
     let env = root.table("env", "[env]", &ENV, faults);
@@ -150,7 +166,7 @@ pub(super) fn read(table: &DeTable, faults: &mut Faults) -> Draft {
     let members = root.tables("member", "[[member]]", &MEMBER, faults);
     let tasks = root.tables("task", "[[task]]", &TASK, faults);
     Draft {
-        team: team.unwrap_or_else(|| read_team(&Section::absent("[team]"), &mut Faults::default())),
+        team: team.unwrap_or_else(|| read_team(form, &Section::absent("[team]"), &mut Faults::default())),
         env,
         worktree: read_worktrees(&root.table("worktree", "[worktree]", &WORKTREE, faults), faults),
         hooks: read_hooks(&root, faults),
@@ -162,15 +178,21 @@ pub(super) fn read(table: &DeTable, faults: &mut Faults) -> Draft {
     }
 }
 
-fn read_team(section: &Section, faults: &mut Faults) -> TeamSection {
+fn read_team(form: Form, section: &Section, faults: &mut Faults) -> TeamSection {
+    let (name, finish, max_members) = match form {
+        Form::Manifest => {
+            (owned(section.required_name("name", check_name, faults)), Finish::TasksDone, DEFAULT_MAX_MEMBERS)
+        }
+        Form::Settings => (String::new(), Finish::Manual, settings::MAX_MEMBERS),
+    };
     TeamSection {
-        name: owned(section.required_name("name", check_name, faults)),
+        name,
         description: inner(section.text("description", faults)),
         mode: inner(section.choice("mode", &TEAM_MODES, faults)).unwrap_or_default(),
         backend: read_backend(section, faults).unwrap_or_default(),
         layout: inner(section.choice("layout", &Layout::ALL, faults)).unwrap_or_default(),
-        finish: inner(section.choice("finish", &FINISHES, faults)).unwrap_or(Finish::TasksDone),
-        max_members: read_max_members(section, faults),
+        finish: inner(section.choice("finish", &FINISHES, faults)).unwrap_or(finish),
+        max_members: read_count(section, "max_members", 1, faults).unwrap_or(max_members),
         answer_within: read_seconds(section, "answer_within", settings::answer_within_s(), faults),
         unresponsive_after: read_seconds(
             section,
@@ -200,10 +222,6 @@ fn read_backend(section: &Section, faults: &mut Faults) -> Option<BackendChoice>
         sheet::unknown("backend", &word, &BackendChoice::FORMS, faults);
     }
     choice
-}
-
-fn read_max_members(section: &Section, faults: &mut Faults) -> usize {
-    read_count(section, "max_members", 1, faults).unwrap_or(DEFAULT_MAX_MEMBERS)
 }
 
 fn read_defaults(section: &Section, faults: &mut Faults) -> Defaults {

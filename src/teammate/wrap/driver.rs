@@ -226,7 +226,7 @@ impl Driver<'_> {
             return self.step(Event::Over);
         }
         match topic {
-            Topic::Journal | Topic::Tasks => {}
+            Topic::Journal | Topic::Tasks | Topic::Settings => {}
             Topic::Mail(owner) if *owner != self.me.name.file_stem() => {}
             Topic::Roster | Topic::Mail(_) => {
                 let event = self.mail();

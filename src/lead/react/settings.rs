@@ -1,0 +1,56 @@
+//! Settings that change while the team is led.
+
+use std::collections::BTreeMap;
+
+use crate::lead::state::{Goal, Kind, State};
+use crate::model::id::MemberName;
+use crate::model::settings::Settings;
+
+/// Takes over what differs. Members that run stay as they were started.
+pub(super) fn see_settings(state: &mut State, before: &Settings, now: Settings) {
+    state.followup = now.followup;
+    state.unresponsive_after_ms = now.unresponsive_after_s.saturating_mul(1000);
+    // A program in the lead's place says itself when the work is done.
+    if let Goal::Lead(finish) = &mut state.goal
+        && before.finish != now.finish
+        && !state.beside_program
+    {
+        *finish = now.finish;
+    }
+    let named = |kind: &Kind, name: &str| kind.template.order.name == name;
+    for kind in &mut state.kinds {
+        kind.retired = !now.templates.iter().any(|template| named(kind, &template.order.name));
+    }
+    for template in now.templates {
+        match state.kinds.iter_mut().find(|kind| named(kind, &template.order.name)) {
+            Some(kind) if kind.template == template => {}
+            Some(kind) => kind.adopt(template),
+            None => state.kinds.push(Kind::new(template)),
+        }
+    }
+    state.makers = makers(&state.kinds);
+    if let Some(seen) = &state.seen {
+        state.kinds.iter_mut().for_each(|kind| kind.see_board(&seen.board));
+    }
+    let made: Vec<(MemberName, Option<usize>)> =
+        state.members.keys().map(|name| (name.clone(), state.maker(name))).collect();
+    for (name, nth) in made {
+        if let Some(view) = state.members.get_mut(&name) {
+            // A member beyond a smaller scale still counts as one of its kind, so that it is
+            // dismissed.
+            let old = view.kind.filter(|old| !state.kinds[*old].retired);
+            view.kind = nth.or(old);
+        }
+    }
+}
+
+/// The kind that makes each name, by the name in lower case. Of two kinds the first does.
+pub(in crate::lead) fn makers(kinds: &[Kind]) -> BTreeMap<String, usize> {
+    let mut makers = BTreeMap::new();
+    for (nth, kind) in kinds.iter().enumerate().filter(|(_, kind)| !kind.retired) {
+        for name in &kind.names {
+            makers.entry(name.folded()).or_insert(nth);
+        }
+    }
+    makers
+}

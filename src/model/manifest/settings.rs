@@ -1,0 +1,386 @@
+//! The settings of a team in the form of the manifest: what `team set` changes and `team show`
+//! prints. A change is made to this form and read again as a manifest is, so that both have the
+//! same keys and the same rules.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use toml::{Table, Value};
+
+use super::Manifest;
+use crate::model::hook::{Hook, Words};
+use crate::model::mode::Mode;
+use crate::model::order::{Demand, Order, Scale, Template};
+use crate::model::placement::Layout;
+use crate::model::role::{Role, Tools};
+use crate::model::rules::{Rule, RuleSet};
+use crate::model::settings::{Finish, Settings};
+use crate::model::sheet::SheetError;
+use crate::model::worktree::Wish;
+
+/// The keys of `[team]` that can be set, each with its meaning. The team keeps its other keys
+/// elsewhere, or they only matter when it is made.
+pub(crate) const KEYS: [(&str, &str); 13] = [
+    ("backend", "auto, tmux, iterm2, pty or exec:PROGRAM"),
+    ("layout", "panes, windows or split"),
+    ("finish", "when the team ends: tasks-done or manual"),
+    ("max_members", "teammates at most"),
+    ("max_depth", "levels of teams within teams"),
+    ("max_per_link", "open tasks from one member to another"),
+    ("max_per_member", "open tasks of one member"),
+    ("answer_within", "seconds to answer a request"),
+    ("unresponsive_after", "seconds of silence before a warning"),
+    ("notify", "command that gets each request"),
+    ("followup_interval_minutes", "minutes between reminders"),
+    ("followup_max_reminders", "reminders before it is escalated"),
+    ("escalation_mode", "then: notify_lead or fail_task"),
+];
+
+/// The sections beside `[team]`; `member` only has members that the lead starts by itself.
+pub(crate) const SECTIONS: [&str; 7] = ["env", "rules", "role", "defaults", "worktree", "hook", "member"];
+
+/// The settings as a document. Members stand under their names, so that a key can lead to one.
+pub(crate) fn document(settings: &Settings) -> Table {
+    let mut document = Table::new();
+    put(&mut document, "team", team(settings));
+    let env = lists([("allow", settings.env.allow.clone()), ("deny", settings.env.deny.clone())]);
+    put(&mut document, "env", env);
+    put(&mut document, "rules", rules(settings));
+    let roles = settings.roles.named.iter().map(|(name, of)| (name.clone(), Value::Table(role(of))));
+    put(&mut document, "role", roles.collect());
+    put(&mut document, "defaults", tools(&settings.roles.tools));
+    let mut worktree =
+        lists([("copy", settings.worktree.copy.clone()), ("setup", settings.worktree.setup.clone())]);
+    put_text(&mut worktree, "dir", settings.worktree.dir.as_deref());
+    put(&mut document, "worktree", worktree);
+    let hooks: Vec<Value> = settings.hooks.iter().filter_map(hook).collect();
+    if !hooks.is_empty() {
+        document.insert("hook".to_owned(), hooks.into());
+    }
+    let of_name = |template: &Template| {
+        let first = template.names().first().map(ToString::to_string).unwrap_or_default();
+        settings.rules.members.get(&first).cloned().unwrap_or_default()
+    };
+    let members = settings
+        .templates
+        .iter()
+        .map(|template| (template.order.name.clone(), Value::Table(member(template, &of_name(template)))));
+    put(&mut document, "member", members.collect());
+    document
+}
+
+/// A change of one key, as a document with nothing else. A value that is not TOML is a text.
+///
+/// # Errors
+/// The key is not written as a manifest's: words with dots between them, other names in quotes.
+pub(crate) fn assignment(key: &str, value: &str) -> Result<Table, String> {
+    let path = path(key)?;
+    let parsed: Option<Table> = toml::from_str(&format!("value = {value}")).ok();
+    let parsed = parsed.filter(|table| table.len() == 1).and_then(|mut table| table.remove("value"));
+    let value = parsed.unwrap_or_else(|| Value::String(value.to_owned()));
+    let nest = |inner: Value, key: &String| Value::Table(Table::from_iter([(key.clone(), inner)]));
+    match path.iter().rev().fold(value, nest) {
+        Value::Table(table) => Ok(table),
+        _ => Err(format!("`{key}` is not a key")),
+    }
+}
+
+/// The steps that lead to a key: a section's key from the top, any other from `[team]`.
+pub(crate) fn path(key: &str) -> Result<Vec<String>, String> {
+    let problem = || format!("`{}` is not a key", key.escape_debug());
+    let parsed: Table = toml::from_str(&format!("{key} = 0")).map_err(|_| problem())?;
+    let (mut at, mut steps) = (Value::Table(parsed), Vec::new());
+    while let Value::Table(table) = at {
+        let mut entries = table.into_iter();
+        let (Some((step, inner)), None) = (entries.next(), entries.next()) else { return Err(problem()) };
+        steps.push(step);
+        at = inner;
+    }
+    let first = steps.first().map(String::as_str).unwrap_or_default();
+    if first != "team" && !SECTIONS.contains(&first) {
+        steps.insert(0, "team".to_owned());
+    }
+    Ok(steps)
+}
+
+/// Lays `change` over a document: tables are merged, anything else is replaced.
+pub(crate) fn merge(document: &mut Table, change: Table) {
+    for (key, value) in change {
+        match (document.get_mut(&key), value) {
+            (Some(Value::Table(there)), Value::Table(inner)) => merge(there, inner),
+            (_, value) => drop(document.insert(key, value)),
+        }
+    }
+}
+
+/// Takes a key out of a document; whether it was there.
+pub(crate) fn remove(document: &mut Table, path: &[String]) -> bool {
+    let Some((last, above)) = path.split_last() else { return false };
+    let inner =
+        above.iter().try_fold(document, |table, step| table.get_mut(step).and_then(Value::as_table_mut));
+    inner.is_some_and(|table| table.remove(last).is_some())
+}
+
+/// A settings file as a document; its form was checked with [`Manifest::parse_settings`].
+pub(crate) fn from_file(text: &str) -> Table {
+    let mut document: Table = toml::from_str(text).unwrap_or_default();
+    if let Some(Value::Array(members)) = document.remove("member") {
+        let named = members.into_iter().filter_map(|member| {
+            let Value::Table(mut member) = member else { return None };
+            Some((member.remove("name")?.as_str()?.to_owned(), Value::Table(member)))
+        });
+        document.insert("member".to_owned(), Value::Table(named.collect()));
+    }
+    document
+}
+
+/// Reads a document as a manifest.
+///
+/// # Errors
+/// The first fault. Its place is in a generated text and of no use to the caller.
+pub(crate) fn read(mut document: Table) -> Result<Manifest, SheetError> {
+    if let Some(Value::Table(members)) = document.remove("member") {
+        let entry = |(name, of): (String, Value)| {
+            let mut member = Table::from_iter([("name".to_owned(), Value::String(name))]);
+            if let Value::Table(of) = of {
+                member.extend(of);
+            }
+            Value::Table(member)
+        };
+        let members: Vec<Value> = members.into_iter().map(entry).collect();
+        document.insert("member".to_owned(), Value::Array(members));
+    }
+    Manifest::parse_settings(&document.to_string())
+}
+
+/// Every value of a document with its dotted key, in the order of the manifest; `[team]` needs no
+/// prefix.
+pub(crate) fn flatten(document: &Table) -> BTreeMap<String, String> {
+    let mut flat = BTreeMap::new();
+    for (section, value) in document {
+        match value {
+            Value::Table(table) if section == "team" => flatten_into("", table, &mut flat),
+            Value::Table(table) => flatten_into(section, table, &mut flat),
+            other => drop(flat.insert(section.clone(), shown(other))),
+        }
+    }
+    flat
+}
+
+fn flatten_into(prefix: &str, table: &Table, flat: &mut BTreeMap<String, String>) {
+    for (key, value) in table {
+        let plain = !key.is_empty() && key.chars().all(|c| c.is_ascii_alphanumeric() || c == '-' || c == '_');
+        let key = if plain { key.clone() } else { Value::String(key.clone()).to_string() };
+        let key = if prefix.is_empty() { key } else { format!("{prefix}.{key}") };
+        match value {
+            Value::Table(inner) => flatten_into(&key, inner, flat),
+            other => drop(flat.insert(key, shown(other))),
+        }
+    }
+}
+
+/// A value as `team set` takes it: plain words need no quotes.
+fn shown(value: &Value) -> String {
+    match value {
+        Value::String(text) if text.chars().all(|c| c.is_ascii_alphabetic() || "-_:/".contains(c)) => {
+            text.clone()
+        }
+        other => other.to_string(),
+    }
+}
+
+fn team(settings: &Settings) -> Table {
+    let word = |word: &str| Value::String(word.to_owned());
+    let layout =
+        Layout::ALL.iter().find(|(_, layout)| *layout == settings.layout).map_or("panes", |(word, _)| word);
+    let finish = match settings.finish {
+        Finish::TasksDone => "tasks-done",
+        Finish::Manual => "manual",
+    };
+    let mut team = Table::from_iter([
+        ("backend".to_owned(), word(&settings.backend.to_string())),
+        ("layout".to_owned(), word(layout)),
+        ("finish".to_owned(), word(finish)),
+        ("max_members".to_owned(), count(settings.max_members)),
+        ("max_depth".to_owned(), count(settings.max_depth)),
+        ("max_per_link".to_owned(), count(settings.limits.max_per_link)),
+        ("max_per_member".to_owned(), count(settings.limits.max_per_member)),
+        ("answer_within".to_owned(), count(settings.answer_within_s)),
+        ("unresponsive_after".to_owned(), count(settings.unresponsive_after_s)),
+    ]);
+    team.extend(lists([("notify", settings.notify.clone())]));
+    if let Some(followup) = settings.followup {
+        let key = |key: &str| key.to_owned();
+        team.insert(key("followup_interval_minutes"), minutes(followup.interval_ms));
+        team.insert(key("followup_max_reminders"), count(followup.max_reminders));
+        team.insert(key("escalation_mode"), word(followup.escalation.as_str()));
+    }
+    team
+}
+
+/// A float has an interval of at most a year to the millisecond.
+fn minutes(ms: u64) -> Value {
+    match ms % 60_000 {
+        0 => count(ms / 60_000),
+        _ => Value::Float(Duration::from_millis(ms).as_secs_f64() / 60.0),
+    }
+}
+
+fn rules(settings: &Settings) -> Table {
+    let mut table = rule_set(&settings.rules.team);
+    let roles = settings.rules.roles.iter().map(|(name, of)| (name.clone(), Value::Table(rule_set(of))));
+    put(&mut table, "role", roles.collect());
+    table
+}
+
+fn rule_set(set: &RuleSet) -> Table {
+    lists([("deny", texts(&set.deny)), ("ask", texts(&set.ask)), ("allow", texts(&set.allow))])
+}
+
+fn role(role: &Role) -> Table {
+    let mut table = tools(&role.tools);
+    put_text(&mut table, "description", role.description.as_deref());
+    put_text(&mut table, "prompt", role.prompt.as_deref());
+    put_text(&mut table, "model", role.model.as_deref());
+    put_text(&mut table, "mode", role.mode.map(Mode::as_str));
+    put_text(&mut table, "color", role.color.as_deref());
+    put_flag(&mut table, "task_only", role.task_only);
+    table
+}
+
+/// No list of allowed tools means all of them, an empty one none.
+fn tools(tools: &Tools) -> Table {
+    let mut table = lists([("disallowed_tools", texts(&tools.disallowed))]);
+    if let Some(allowed) = &tools.allowed {
+        table.insert("allowed_tools".to_owned(), texts(allowed).into());
+    }
+    table
+}
+
+/// Hooks of a manifest are always programs with arguments.
+fn hook(hook: &Hook) -> Option<Value> {
+    let Words::Program(run) = &hook.run else { return None };
+    let mut table = lists([("run", run.clone())]);
+    put_text(&mut table, "event", Some(hook.event.as_str()));
+    put_text(&mut table, "matcher", hook.matcher.clone().map(String::from).as_deref());
+    table.insert("timeout".to_owned(), count(hook.timeout_s));
+    Some(Value::Table(table))
+}
+
+/// A member that the lead starts by itself, without its name.
+pub(crate) fn member(template: &Template, rules: &RuleSet) -> Table {
+    let mut table = order(&template.order);
+    put(&mut table, "rules", rule_set(rules));
+    let scale = |min: usize, max: usize| {
+        Table::from_iter([("min".to_owned(), count(min)), ("max".to_owned(), count(max))])
+    };
+    match template.demand {
+        Demand::Standing => put_text(&mut table, "restart", Some("on-failure")),
+        Demand::WhenNeeded => put_text(&mut table, "start", Some("when-needed")),
+        Demand::Scaled(Scale { min, max }) => put(&mut table, "scale", scale(min, max)),
+        Demand::PerTask(max) => {
+            put_flag(&mut table, "task_only", true);
+            max.into_iter().for_each(|max| put(&mut table, "scale", scale(0, max)));
+        }
+    }
+    table
+}
+
+/// A teammate as a manifest has it, without its name.
+pub(crate) fn order(order: &Order) -> Table {
+    let mut table = tools(&order.tools);
+    put_text(&mut table, "profile", order.profile.as_deref());
+    put_text(&mut table, "role", order.role.as_deref());
+    put_text(&mut table, "model", order.model.as_deref());
+    put_text(&mut table, "mode", order.mode.map(Mode::as_str));
+    put_text(&mut table, "prompt", order.prompt.as_deref());
+    put_text(&mut table, "cwd", order.cwd.as_deref());
+    put_flag(&mut table, "plan", order.plan);
+    table.extend(lists([("run", order.command.clone())]));
+    let env = order.env.iter().map(|(name, value)| (name.clone(), Value::String(value.clone())));
+    put(&mut table, "env", env.collect());
+    match &order.worktree {
+        Some(Wish::Own) => put_flag(&mut table, "worktree", true),
+        Some(Wish::Branch(branch)) => put_text(&mut table, "worktree", Some(branch)),
+        None => {}
+    }
+    table
+}
+
+fn count(number: impl TryInto<i64>) -> Value {
+    Value::Integer(number.try_into().unwrap_or(i64::MAX))
+}
+
+fn texts(rules: &[Rule]) -> Vec<String> {
+    rules.iter().cloned().map(String::from).collect()
+}
+
+/// Empty lists are left out.
+fn lists<const N: usize>(lists: [(&str, Vec<String>); N]) -> Table {
+    let filled = lists.into_iter().filter(|(_, list)| !list.is_empty());
+    filled.map(|(key, list)| (key.to_owned(), list.into())).collect()
+}
+
+/// An empty table is left out.
+fn put(table: &mut Table, key: &str, inner: Table) {
+    if !inner.is_empty() {
+        table.insert(key.to_owned(), Value::Table(inner));
+    }
+}
+
+fn put_text(table: &mut Table, key: &str, text: Option<&str>) {
+    if let Some(text) = text {
+        table.insert(key.to_owned(), Value::String(text.to_owned()));
+    }
+}
+
+fn put_flag(table: &mut Table, key: &str, flag: bool) {
+    if flag {
+        table.insert(key.to_owned(), Value::Boolean(true));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::sections::{ROOT, TEAM};
+    use super::*;
+
+    #[test]
+    fn keys_are_those_of_the_manifest() {
+        let fixed = ["name", "description", "mode"];
+        let settable: Vec<&str> = TEAM.into_iter().filter(|key| !fixed.contains(key)).collect();
+        let mut listed: Vec<&str> = KEYS.iter().map(|(key, _)| *key).collect();
+        listed.sort_by_key(|key| settable.iter().position(|known| known == key));
+        assert_eq!(listed, settable);
+        let mut sections: Vec<&str> = SECTIONS.iter().copied().chain(["team", "task"]).collect();
+        sections.sort_by_key(|section| ROOT.iter().position(|known| known == section));
+        assert_eq!(sections, ROOT);
+    }
+    #[test]
+    fn an_assignment_is_a_path_and_a_toml_value_or_a_text() {
+        let of = |key, value| assignment(key, value).map(|table| table.to_string().trim().to_owned());
+        assert_eq!(of("max_members", "3").as_deref(), Ok("[team]\nmax_members = 3"));
+        assert_eq!(of("team.finish", "manual").as_deref(), Ok("[team]\nfinish = \"manual\""));
+        assert_eq!(of("env.deny", "[\"A\"]").as_deref(), Ok("[env]\ndeny = [\"A\"]"));
+        assert_eq!(
+            of("role.\"a b\".prompt", "x\ny = 1").as_deref(),
+            Ok("[role.\"a b\"]\nprompt = \"\"\"\nx\ny = 1\"\"\"")
+        );
+        for key in ["", "a b", "a\nb", "a = 1\nb", "a..b", "[x]", "="] {
+            assert!(assignment(key, "1").is_err(), "{key:?}");
+        }
+    }
+
+    #[test]
+    fn a_change_is_merged_and_a_key_taken_out() {
+        let mut whole: Table =
+            toml::from_str("[env]\nallow = [\"A\"]\n[role.x]\nmodel = \"m\"").expect("toml");
+        merge(&mut whole, assignment("env.deny", "[\"B\"]").expect("change"));
+        merge(&mut whole, assignment("role.x", "{ prompt = \"p\" }").expect("change"));
+        assert!(remove(&mut whole, &path("role.x.model").expect("path")));
+        assert!(!remove(&mut whole, &path("role.y.model").expect("path")));
+        let flat: Vec<String> =
+            flatten(&whole).into_iter().map(|(key, value)| format!("{key} {value}")).collect();
+        assert_eq!(flat, ["env.allow [\"A\"]", "env.deny [\"B\"]", "role.x.prompt p"]);
+    }
+}

@@ -1,0 +1,263 @@
+//! `team set`: the settings of a team, as it is made and afterwards, in the form and by the rules
+//! of the manifest.
+
+use toml::Table;
+
+use super::context::Context;
+use super::error::OpsError;
+use super::{depth, manifest, resume, spawn};
+use crate::model::event::{EventKind, Note};
+use crate::model::id::MemberName;
+use crate::model::manifest::settings::{self, KEYS};
+use crate::model::order::{Order, Template};
+use crate::model::settings::Settings;
+use crate::store::TeamStore;
+
+/// A change of some settings: keys with their values, and keys that go back to their defaults.
+#[derive(Debug, Default)]
+pub(crate) struct Change {
+    pub(crate) set: Vec<(String, String)>,
+    pub(crate) unset: Vec<String>,
+}
+
+impl Change {
+    fn keys(&self) -> Vec<&str> {
+        self.set.iter().map(|(key, _)| key.as_str()).chain(self.unset.iter().map(String::as_str)).collect()
+    }
+
+    /// The values as one document.
+    fn document(&self) -> Result<Table, OpsError> {
+        let mut document = Table::new();
+        for (key, value) in &self.set {
+            settings::merge(&mut document, settings::assignment(key, value).map_err(usage)?);
+        }
+        must_be_settable(&document)?;
+        Ok(document)
+    }
+}
+
+/// Reads the file of a prompt.
+pub(crate) type ReadPrompt<'a> = &'a mut dyn FnMut(&str) -> Result<String, OpsError>;
+
+/// The settings of a team as a document.
+///
+/// # Errors
+/// A team that another program made, which has none.
+pub(crate) fn document(team: &TeamStore) -> Result<Table, OpsError> {
+    Ok(settings::document(&known(team)?))
+}
+
+/// The document of a team that was made without any settings.
+pub(crate) fn defaults() -> Table {
+    settings::document(&Settings::by_hand(crate::model::settings::MAX_MEMBERS))
+}
+
+/// `base` with the settings of a checked file laid over it. In a team of task mode, with
+/// `tasks_only`, each task of a member is a run of its own.
+pub(crate) fn from_file(
+    ctx: &Context,
+    base: &Settings,
+    text: &str,
+    tasks_only: bool,
+    read: ReadPrompt,
+) -> Result<Settings, OpsError> {
+    let mut document = settings::document(base);
+    settings::merge(&mut document, settings::from_file(text));
+    plan(ctx, base, document, tasks_only, read)
+}
+
+/// Changes settings, all or none. A lead that runs reads them again.
+///
+/// # Errors
+/// A speaker who is not the lead; a key or a value that a manifest may not have either. Nothing is changed then.
+pub(crate) fn set(
+    ctx: &Context,
+    team: &TeamStore,
+    change: &Change,
+    read: ReadPrompt,
+) -> Result<(), OpsError> {
+    if !ctx.speaker.is_lead() {
+        return Err(OpsError::NotTheLead { speaker: ctx.speaker.clone() });
+    }
+    let document = change.document()?;
+    let unset =
+        change.unset.iter().map(|key| settings::path(key)).collect::<Result<Vec<_>, _>>().map_err(usage)?;
+    let present = present(ctx, team, &known(team)?, &document)?;
+    let mut done = Ok(());
+    team.change_settings(|found| {
+        let mut whole = settings::document(found);
+        settings::merge(&mut whole, present.clone());
+        settings::merge(&mut whole, document.clone());
+        let changed = unset.iter().try_for_each(|path| remove(&mut whole, path));
+        match changed.and_then(|()| plan(ctx, found, whole, false, &mut *read)) {
+            Ok(new) => *found = new,
+            Err(e) => done = Err(e),
+        }
+    })?;
+    done?;
+    let note = Note::of(EventKind::SettingsChanged).with("by", ctx.speaker.as_str());
+    team.record(note.with("keys", change.keys()))?;
+    Ok(())
+}
+
+fn known(team: &TeamStore) -> Result<Settings, OpsError> {
+    team.settings()?.ok_or_else(|| {
+        let problem =
+            format!("team `{}` was not made by phalanx, which keeps no settings for it", team.name());
+        OpsError::Usage { problem, hint: Some("make a team with `phalanx team create NAME`".to_owned()) }
+    })
+}
+
+/// Settings from a whole document; what no document has stays as it is in `current`.
+fn plan(
+    ctx: &Context,
+    current: &Settings,
+    document: Table,
+    tasks_only: bool,
+    read: ReadPrompt,
+) -> Result<Settings, OpsError> {
+    let wanted = settings::read(document).map_err(|fault| {
+        let nearest = fault.nearest.map(|word| format!("; did you mean `{word}`?")).unwrap_or_default();
+        usage(fault.message + &nearest)
+    })?;
+    let mut templates = manifest::wanted(&wanted, tasks_only, &ctx.caller.cwd, &mut *read)?.templates;
+    // A document sorts members by name; the lead serves them in the order in which they came.
+    let known: Vec<&String> = current.templates.iter().map(|template| &template.order.name).collect();
+    templates.sort_by_key(|of| known.iter().position(|name| **name == of.order.name).unwrap_or(known.len()));
+    let is_kept = |name: &str| templates.iter().any(|template| template.order.name == name);
+    if let Some(member) = wanted.members.iter().find(|member| !is_kept(&member.name)) {
+        return Err(OpsError::Usage {
+            problem: format!("member `{}` is not one that the lead would start", member.name),
+            hint: Some(format!(
+                "give it `scale`, `restart`, `task_only` or `start = \"when-needed\"`, or start it with \
+                 `phalanx spawn {}`",
+                member.name
+            )),
+        });
+    }
+    if tasks_only {
+        manifest::check_task_mode(&wanted)?;
+    }
+    if wanted.team.max_depth != current.max_depth {
+        depth::must_keep_within(ctx, wanted.team.max_depth)?;
+    }
+    let samples: Vec<Order> = templates.iter().map(Template::sample).collect();
+    spawn::check(ctx, &wanted.roles, &samples)?;
+    let new = manifest::settings(&wanted, None, current.keep)?;
+    let mut rules = new.rules.clone();
+    let is_made = |name: &String| {
+        let name = MemberName::existing(name);
+        name.is_ok_and(|name| templates.iter().any(|template| template.makes(&name)))
+    };
+    let of_others = current.rules.members.iter().filter(|(name, _)| !is_made(name));
+    rules.members.extend(of_others.map(|(name, set)| (name.clone(), set.clone())));
+    Ok(Settings {
+        chosen: current.chosen.filter(|_| new.backend == current.backend),
+        tmux_socket: current.tmux_socket.clone(),
+        checkouts: current.checkouts.clone(),
+        templates,
+        rules,
+        ..new
+    })
+}
+
+/// Members that are on the team and that the change is about: they keep the order that they were
+/// started by.
+fn present(ctx: &Context, team: &TeamStore, settings: &Settings, change: &Table) -> Result<Table, OpsError> {
+    let mut members = Table::new();
+    let named = change.get("member").and_then(toml::Value::as_table);
+    for name in named.into_iter().flat_map(Table::keys) {
+        let is_known = settings.templates.iter().any(|template| template.order.name == *name);
+        let Some(name) = MemberName::existing(name).ok().filter(|_| !is_known) else { continue };
+        if let Some(record) = team.member_record(&name)? {
+            let housed = settings.checkouts.get(&name).filter(|had| had.path == record.wish.cwd);
+            let order = resume::same(ctx, &record, housed)?;
+            members.insert(name.to_string(), settings::order(&order).into());
+        }
+    }
+    Ok(if members.is_empty() { members } else { Table::from_iter([("member".to_owned(), members.into())]) })
+}
+
+/// Keys that a manifest has and a team that exists cannot change.
+fn must_be_settable(change: &Table) -> Result<(), OpsError> {
+    let key = |section: &str, keys: &[&str], among: bool| {
+        let table = change.get(section).and_then(toml::Value::as_table)?;
+        table.keys().find(|key| keys.contains(&key.as_str()) == among).cloned()
+    };
+    if let Some(key) = key("team", &["name", "description", "mode"], true) {
+        return Err(OpsError::Usage {
+            problem: format!("`{key}` of a team is fixed when it is made"),
+            hint: Some("list what can be set with `phalanx team set`".to_owned()),
+        });
+    }
+    match key("defaults", &["allowed_tools", "disallowed_tools"], false) {
+        Some(key) => Err(OpsError::Usage {
+            problem: format!("`{key}` in [defaults] only matters in a manifest"),
+            hint: Some("set it for a role or a member: `role.NAME.KEY`, `member.NAME.KEY`".to_owned()),
+        }),
+        None => Ok(()),
+    }
+}
+
+/// Keys of `[team]` that are known may be missing: they have their defaults already.
+fn remove(document: &mut Table, path: &[String]) -> Result<(), OpsError> {
+    let is_known =
+        matches!(path, [team, key] if team == "team" && KEYS.iter().any(|(known, _)| known == key));
+    if settings::remove(document, path) || is_known {
+        return Ok(());
+    }
+    let named = path.strip_prefix(&["team".to_owned()]).unwrap_or(path).join(".");
+    Err(usage(format!("`{}` is not set", named.escape_debug())))
+}
+
+fn usage(problem: String) -> OpsError {
+    OpsError::Usage { problem, hint: Some("list the settings with `phalanx team set`".to_owned()) }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use super::*;
+    use crate::model::manifest::Manifest;
+
+    /// Every key of a manifest survives: what is shown and set is what was read.
+    #[test]
+    fn a_document_reads_as_the_settings_that_it_was_made_from() {
+        let every_key = include_str!("../../fixtures/manifests/every_key.toml");
+        let runs = "[team]\nname = \"x\"\n[[member]]\nname = \"dev\"\nscale = { max = 3 }\n[[member]]\nname = \"qa\"\n";
+        let read = |text: &str, tasks_only: bool| {
+            let wanted = Manifest::parse(text).expect("manifest");
+            let prompt = |file: &str| Ok::<_, ()>(format!("text of {file}"));
+            let templates =
+                manifest::wanted(&wanted, tasks_only, Path::new("/w"), prompt).expect("members").templates;
+            Settings { templates, ..manifest::settings(&wanted, None, true).expect("settings") }
+        };
+        for (text, tasks_only) in [(every_key, false), (runs, true)] {
+            let before = read(text, tasks_only);
+            let document = settings::document(&before);
+            let parsed = settings::read(document.clone()).expect("settings");
+            let none = |_: &str| Err::<String, ()>(());
+            let templates =
+                manifest::wanted(&parsed, false, Path::new("/x"), none).expect("members").templates;
+            let after = Settings { templates, ..manifest::settings(&parsed, None, true).expect("settings") };
+            assert_eq!(settings::document(&after), document);
+            let mut sorted = before.templates;
+            sorted.sort_by(|a, b| a.order.name.cmp(&b.order.name));
+            assert_eq!(after.templates, sorted);
+            assert_eq!(
+                (after.followup, after.roles, after.hooks),
+                (before.followup, before.roles, before.hooks)
+            );
+        }
+    }
+
+    #[test]
+    fn defaults_read_as_they_are() {
+        let base = Settings::by_hand(crate::model::settings::MAX_MEMBERS);
+        let parsed = settings::read(settings::document(&base)).expect("settings");
+        assert_eq!(manifest::settings(&parsed, None, true).expect("settings"), base);
+        let empty = settings::read(Table::new()).expect("settings");
+        assert_eq!(manifest::settings(&empty, None, true).expect("settings"), base);
+    }
+}

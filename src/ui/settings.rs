@@ -1,0 +1,38 @@
+//! The settings of a team, as tables. Pure.
+
+use toml::Table as Document;
+
+use super::paint::{Paint, Tint};
+use super::table::{Table, cell, tinted};
+use crate::model::manifest::settings::{KEYS, flatten};
+use crate::model::text;
+
+/// No value is shown longer than this.
+const VALUE: usize = 24;
+
+/// Every key of `[team]` with its value and its meaning, and every other key that has a value.
+pub(crate) fn settings_table(document: &Document, paint: Paint) -> String {
+    let mut flat = flatten(document);
+    let mut table = Table::new(&["KEY", "VALUE", "MEANING"]);
+    for (key, meaning) in KEYS {
+        let value = flat.remove(key).unwrap_or_else(|| "-".to_owned());
+        table.row(vec![tinted(Tint::Bold, key), cell(text::short(&value, VALUE)), cell(meaning)]);
+    }
+    for (key, value) in &flat {
+        table.row(vec![tinted(Tint::Bold, key), cell(text::short(value, VALUE)), cell("")]);
+    }
+    let more = "Also: env.allow, rules.deny, role.NAME.model, worktree.dir, member.NAME.scale …";
+    format!("{}\n\n{}", table.render(paint), paint.put(Tint::Dim, more))
+}
+
+/// The settings that differ from the defaults; none if all are the same.
+pub(crate) fn changed_settings(document: &Document, defaults: &Document, paint: Paint) -> Option<String> {
+    let defaults = flatten(defaults);
+    let mut table = Table::new(&["SETTING", "VALUE"]);
+    let mut any = false;
+    for (key, value) in flatten(document).iter().filter(|(key, value)| defaults.get(*key) != Some(*value)) {
+        any = true;
+        table.row(vec![tinted(Tint::Bold, key), cell(text::short(value, 72))]);
+    }
+    any.then(|| table.render(paint))
+}
