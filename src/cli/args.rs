@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Args, Parser, Subcommand, ValueEnum};
+use clap_complete::env::Shells;
 
 use super::args_answer::Answer;
 use super::args_input::{Keys, Type};
@@ -153,12 +154,13 @@ pub(super) enum Verb {
     Peek(Peek),
     Logs(Logs),
     /// Print the completion script of a shell.
-    #[command(
-        after_help = "Example:\n  phalanx completions bash >~/.local/share/bash-completion/completions/phalanx"
-    )]
+    #[command(after_help = "Examples:\n  source <(phalanx completions bash)        in ~/.bashrc\n  \
+        source <(phalanx completions zsh)         in ~/.zshrc, after compinit\n  \
+        phalanx completions fish | source         in ~/.config/fish/config.fish")]
     Completions {
         /// Shell that the script is for.
-        shell: clap_complete::Shell,
+        #[arg(value_parser = PossibleValuesParser::new(Shells::builtins().names()))]
+        shell: String,
     },
     /// Print the manual page of phalanx or of one verb.
     #[command(after_help = "Examples:\n  phalanx man >~/.local/share/man/man1/phalanx.1\n  \

@@ -1,21 +1,12 @@
-//! `completions`, `man` and `version`: forms of the command line's own definition.
+//! `man` and `version`: forms of the command line's own definition.
 
 use clap::{Command, CommandFactory};
-use clap_complete::Shell;
 use serde_json::json;
 
 use super::Done;
 use super::args::Cli;
 use super::fail::{Exit, Failure};
 use super::out::Out;
-
-pub(super) fn completions(out: &Out, shell: Shell) -> Done {
-    let mut text = Vec::new();
-    clap_complete::generate(shell, &mut visible(), "phalanx", &mut text);
-    let text = String::from_utf8_lossy(&text);
-    out.give(&json!({ "shell": shell.to_string(), "script": text }), || text.to_string())?;
-    Ok(Exit::DONE)
-}
 
 /// The page of the verb that `words` name; none for phalanx itself.
 pub(super) fn man(out: &Out, words: &[String]) -> Done {
@@ -35,8 +26,8 @@ pub(super) fn man(out: &Out, words: &[String]) -> Done {
     Ok(Exit::DONE)
 }
 
-/// The definition without the verbs that are not for people: the generators would offer them.
-fn visible() -> Command {
+/// The definition without the verbs that are not for people.
+pub(super) fn visible() -> Command {
     let full = Cli::command();
     let verbs = full.get_subcommands().filter(|verb| !verb.is_hide_set()).cloned();
     Command::new("phalanx")

@@ -14,6 +14,7 @@ mod args_task;
 mod args_worktree;
 mod attach;
 mod brief;
+mod complete;
 mod conduct;
 mod crash;
 mod doctor;
@@ -71,8 +72,11 @@ type Done = Result<Exit, Failure>;
 
 /// Runs the program; gives its exit code.
 pub(crate) fn run() -> ExitCode {
-    memory::share_free();
     let args = env::args();
+    if complete::answered(&args) {
+        return ExitCode::SUCCESS;
+    }
+    memory::share_free();
     let json = wants_json(&args);
     crash::watch();
     // What is left behind by a panic is not looked at again: the process ends.
@@ -117,7 +121,7 @@ fn start(args: Vec<OsString>, json: bool) -> Exit {
         None => home::home(setup().ok().as_ref(), &out),
         Some(Verb::Hook(args)) => return hook::hook(global, args),
         Some(Verb::Init(args)) => init::init(&out, &args),
-        Some(Verb::Completions { shell }) => manual::completions(&out, shell),
+        Some(Verb::Completions { shell }) => complete::register(&out, &shell),
         Some(Verb::Man { words }) => manual::man(&out, &words),
         Some(Verb::Version) => manual::version(&out),
         Some(verb) => {

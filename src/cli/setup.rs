@@ -77,15 +77,24 @@ impl Setup {
 
     /// The one team that is named, else the only team, in which the speaker may speak.
     fn open(&self, named: &[&str]) -> Result<Team, Failure> {
-        let team = match self.one_team(named)? {
-            Some(name) => self.ctx.store.team(&name)?,
-            None => self.only_team()?,
-        };
+        let team = self.resolve(named)?;
         if !self.ctx.speaker.is_lead() {
             ops::names::must_be_exact(&team, &self.ctx.speaker)?;
         }
         ops::speaker::check(&self.ctx, &team)?;
         Ok(self.opened.get_or_init(|| team).clone())
+    }
+
+    /// The team that the options name, without a check of the speaker.
+    pub(super) fn meant(&self) -> Result<Team, Failure> {
+        self.resolve(&[])
+    }
+
+    fn resolve(&self, named: &[&str]) -> Result<Team, Failure> {
+        match self.one_team(named)? {
+            Some(name) => Ok(self.ctx.store.team(&name)?),
+            None => self.only_team(),
+        }
     }
 
     fn only_team(&self) -> Result<Team, Failure> {

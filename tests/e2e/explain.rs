@@ -1,8 +1,8 @@
-//! `explain`, `focus`, `hide`, `show`, `completions` and `man`.
+//! `explain`, `focus`, `hide`, `show` and `man`.
 
 use serde_json::{Value, json};
 
-use crate::harness::{Stage, binary};
+use crate::harness::Stage;
 
 /// The fact of this name.
 fn fact<'a>(found: &'a Value, what: &str) -> &'a Value {
@@ -139,23 +139,8 @@ fn tmux_sd_06_a_pane_that_is_not_proven_ours_is_not_touched() {
 }
 
 #[test]
-fn completions_and_man_are_made_of_the_definition() {
+fn manual_pages_are_made_of_the_definition() {
     let stage = Stage::without_tmux();
-    for shell in ["bash", "zsh", "fish", "elvish", "powershell"] {
-        let text = stage.phalanx(&["completions", shell]).expect(0).stdout;
-        assert!(text.contains("doctor") && text.contains("spawn") && text.contains("phalanx"), "{shell}");
-    }
-    let bash = stage.phalanx(&["completions", "bash"]).expect(0).stdout;
-    std::fs::write(stage.at("work/completions"), bash).expect("file");
-    // What is not for people (`exec`, `worker`) is not offered.
-    for (begun, completed) in [("doct", "doctor"), ("exe", ""), ("worke", ""), ("workt", "worktree")] {
-        let script = format!(
-            "source ./completions; COMP_WORDS=(phalanx {begun}); COMP_CWORD=1; \
-             _phalanx phalanx {begun} phalanx; echo ${{COMPREPLY[*]}}"
-        );
-        let output = stage.command("bash").args(["-c", &script]).output().expect("bash");
-        assert_eq!(String::from_utf8_lossy(&output.stdout).trim(), completed, "{output:?}");
-    }
     let page = stage.phalanx(&["man"]).expect(0).stdout;
     assert!(page.contains(".TH phalanx 1"), "{page}");
     assert!(
@@ -165,8 +150,6 @@ fn completions_and_man_are_made_of_the_definition() {
     let page = stage.phalanx(&["man", "team", "create"]).expect(0).stdout;
     assert!(page.contains(".TH phalanx-team-create 1") && page.contains("unique"), "{page}");
     assert!(stage.phalanx(&["man", "nothing"]).expect(2).stderr.contains("nothing"));
-    let mut unknown = stage.command(binary());
-    assert_eq!(unknown.args(["completions", "tcsh"]).output().expect("phalanx").status.code(), Some(2));
 }
 
 /// Out of sight, and back beside the others; the team file says which, and done twice nothing happens.

@@ -9,6 +9,7 @@ mod answers;
 mod bad_input;
 mod brief;
 mod cascade;
+mod completion;
 mod contract;
 mod crash;
 mod delete;

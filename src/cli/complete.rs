@@ -1,0 +1,295 @@
+//! Completion of command lines: the shell calls the program with `$PHALANX_COMPLETE` and the words
+//! typed so far, and the program offers names from the store. It takes no lock and prints no error:
+//! where nothing can be read, nothing is offered.
+
+use std::ffi::OsString;
+
+use clap::{Arg, Command, ValueHint};
+use clap_complete::engine::{ArgValueCandidates, CompletionCandidate};
+use clap_complete::env::{CompleteEnv, Shells};
+
+use serde_json::json;
+
+use super::Done;
+use super::args::Global;
+use super::fail::{Exit, Failure};
+use super::manual::visible;
+use super::out::{Color, Out};
+use super::setup::Setup;
+use crate::model::manifest::settings::KEYS;
+use crate::model::role::PLAIN;
+use crate::model::settings::BackendChoice;
+use crate::model::text;
+use crate::ops::{self, Team};
+use crate::sys::env;
+
+/// The variable by which a shell asks.
+const ASKED: &str = "PHALANX_COMPLETE";
+/// No explanation beside a candidate is longer.
+const HELP: usize = 60;
+
+/// Answers a shell that asks for completions; false where none does.
+pub(super) fn answered(args: &[OsString]) -> bool {
+    if env::var(ASKED).is_none() {
+        return false;
+    }
+    let asked = CompleteEnv::with_factory(command).var(ASKED).bin("phalanx").completer("phalanx");
+    // A person at a prompt has no use for an error.
+    asked.try_complete(args, env::current_dir().ok().as_deref()).unwrap_or(true)
+}
+
+/// Prints the script by which a shell asks.
+pub(super) fn register(out: &Out, shell: &str) -> Done {
+    let shells = Shells::builtins();
+    let Some(shell) = shells.completer(shell) else {
+        return Err(Failure::usage(
+            "there is no completion for this shell",
+            "see `phalanx completions --help`",
+        ));
+    };
+    let mut script = Vec::new();
+    shell.write_registration(ASKED, "phalanx", "phalanx", "phalanx", &mut script)?;
+    let script = String::from_utf8_lossy(&script);
+    out.give(&json!({ "shell": shell.name(), "script": script.trim() }), || script.trim().to_owned())?;
+    Ok(Exit::DONE)
+}
+
+/// The kind of name that an argument takes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Names {
+    Teams,
+    Members,
+    Tasks,
+    Requests,
+    Profiles,
+    Roles,
+    Backends,
+    Settings,
+    Waits,
+}
+
+/// The names that an argument of a verb takes; none where any text is good, or a name that is not
+/// taken yet.
+fn names(verb: &[&str], arg: &str) -> Option<Names> {
+    match (verb, arg) {
+        (_, "team") => Some(Names::Teams),
+        (["spawn", ..] | ["team", "create"] | ["man"], "name" | "names") => None,
+        (["profile", _], "name") | (_, "profile") => Some(Names::Profiles),
+        (["task", ..], "id" | "blocked_by" | "unblock" | "blocks") => Some(Names::Tasks),
+        (["answer"] | ["requests", ..], "id") => Some(Names::Requests),
+        (["wait"], "until") => Some(Names::Waits),
+        (["team", "set"], "pairs" | "unset") => Some(Names::Settings),
+        (_, "role") => Some(Names::Roles),
+        (_, "backend") => Some(Names::Backends),
+        (_, "name" | "names" | "to" | "owner" | "speaker") => Some(Names::Members),
+        _ => None,
+    }
+}
+
+/// The definition of the command line, with what its arguments name.
+fn command() -> Command {
+    let mut command = visible();
+    // Adds `--help`, and the global options to every verb.
+    command.build();
+    equip(command, &mut Vec::new())
+}
+
+fn equip(command: Command, verb: &mut Vec<String>) -> Command {
+    let words: Vec<&str> = verb.iter().map(String::as_str).collect();
+    let command = command.mut_args(|arg| equip_arg(&words, arg));
+    command.mut_subcommands(|inner| {
+        verb.push(inner.get_name().to_owned());
+        let equipped = equip(inner, verb);
+        verb.pop();
+        equipped
+    })
+}
+
+/// A hidden option is offered where nothing else fits: an empty word gets names, a dash the options.
+fn equip_arg(verb: &[&str], arg: Arg) -> Arg {
+    let is_option = !arg.is_positional();
+    let arg = arg.hide(is_option);
+    match (names(verb, arg.get_id().as_str()), arg.get_id().as_str()) {
+        (Some(names), _) => arg.add(ArgValueCandidates::new(move || offer(names))),
+        (None, "config_dir" | "cwd") => arg.value_hint(ValueHint::DirPath),
+        (None, "manifest" | "settings" | "prompt_file" | "screen" | "tmux_socket") => {
+            arg.value_hint(ValueHint::FilePath)
+        }
+        (None, _) => arg,
+    }
+}
+
+/// The candidates of one kind, for the team that the words typed so far mean.
+fn offer(names: Names) -> Vec<CompletionCandidate> {
+    let plain = |words: &[&str]| words.iter().filter_map(|word| candidate(word, "")).collect();
+    let found = match names {
+        Names::Backends => return plain(&BackendChoice::FORMS),
+        Names::Waits => return plain(&["ready", "idle", "gone", "task="]),
+        Names::Settings => return KEYS.iter().filter_map(|(key, meaning)| candidate(key, meaning)).collect(),
+        Names::Teams => setup().and_then(|setup| teams(&setup)),
+        Names::Profiles => setup().and_then(|setup| profiles(&setup)),
+        Names::Members => meant().and_then(|team| members(&team)),
+        Names::Tasks => meant().and_then(|team| tasks(&team)),
+        Names::Requests => meant().and_then(|team| requests(&team)),
+        Names::Roles => return roles(),
+    };
+    found.unwrap_or_default()
+}
+
+/// A candidate that no shell reads as anything but one word; none for other names.
+fn candidate(name: &str, help: &str) -> Option<CompletionCandidate> {
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_.@:=".contains(c);
+    let usable = !name.is_empty() && !name.starts_with('-') && name.chars().all(is_plain);
+    let help = (!help.trim().is_empty()).then(|| text::short(help, HELP).into());
+    usable.then(|| CompletionCandidate::new(name).help(help))
+}
+
+fn teams(setup: &Setup) -> Option<Vec<CompletionCandidate>> {
+    let teams = setup.ctx.store.teams().ok()?;
+    let described = |name| setup.ctx.store.team(name).ok()?.team().ok()?.description;
+    Some(
+        teams
+            .iter()
+            .filter_map(|name| candidate(name.as_str(), &described(name).unwrap_or_default()))
+            .collect(),
+    )
+}
+
+fn members(team: &Team) -> Option<Vec<CompletionCandidate>> {
+    let roster = team.team().ok()?;
+    let of = |member: &crate::model::team::Member| {
+        candidate(member.name.as_str(), member.agent_type.as_deref().unwrap_or_default())
+    };
+    Some(roster.members.iter().filter_map(of).collect())
+}
+
+fn tasks(team: &Team) -> Option<Vec<CompletionCandidate>> {
+    let board = ops::task::board(team).ok()?;
+    Some(board.work().filter_map(|task| candidate(&task.id.to_string(), task.title())).collect())
+}
+
+fn requests(team: &Team) -> Option<Vec<CompletionCandidate>> {
+    let questions = team.questions().ok()?.into_iter().filter(|question| question.is_open());
+    let asked = questions.map(|question| (question.id.to_string(), question.summary()));
+    let shutdowns = ops::shutdown::requests(team).ok()?.into_iter().filter(|request| request.is_open());
+    let ends = shutdowns.map(|request| (request.id.to_string(), format!("{} is to end", request.member)));
+    Some(asked.chain(ends).filter_map(|(id, summary)| candidate(&id, &summary)).collect())
+}
+
+fn profiles(setup: &Setup) -> Option<Vec<CompletionCandidate>> {
+    let listed = ops::profiles::list(&setup.ctx).ok()?;
+    Some(listed.iter().filter_map(|profile| candidate(&profile.name, "")).collect())
+}
+
+/// Roles that have only a name are offered without a team, too.
+fn roles() -> Vec<CompletionCandidate> {
+    let own = meant().and_then(|team| ops::roles::of(&team).ok()).unwrap_or_default().named;
+    let of_team =
+        own.iter().map(|(name, role)| (name.as_str(), role.description.as_deref().unwrap_or_default()));
+    of_team.chain(PLAIN.map(|name| (name, ""))).filter_map(|(name, help)| candidate(name, help)).collect()
+}
+
+fn meant() -> Option<Team> {
+    setup()?.meant().ok()
+}
+
+/// The surroundings as the verb itself would see them.
+fn setup() -> Option<Setup> {
+    let words = typed(&env::args(), env::var("_CLAP_COMPLETE_INDEX").as_deref().and_then(|n| n.to_str()));
+    Setup::new(&globals(&words), Out::new(false, true, false, Color::Never)).ok()
+}
+
+/// The words before the one that is completed: the shell puts them behind `--`.
+fn typed(args: &[OsString], index: Option<&str>) -> Vec<String> {
+    let words: Vec<&OsString> = args.iter().skip_while(|word| *word != "--").skip(1).collect();
+    let before = index.and_then(|n| n.parse().ok()).unwrap_or(words.len().saturating_sub(1));
+    words.iter().take(before).map(|word| word.to_string_lossy().into_owned()).collect()
+}
+
+/// The options among these words that say which team is meant. The rest of the line may be in any
+/// state.
+fn globals(words: &[String]) -> Global {
+    let mut global = Global::default();
+    // bash takes `--team=NAME` apart at the sign.
+    let mut words = words.iter().filter(|word| *word != "=");
+    while let Some(word) = words.next() {
+        let (option, value) = match word.split_once('=') {
+            Some((option, value)) => (option, Some(value.to_owned())),
+            None => (word.as_str(), None),
+        };
+        match option {
+            "--" => break,
+            "-t" | "--team" => global.team = value.or_else(|| words.next().cloned()),
+            "--config-dir" => global.config_dir = value.or_else(|| words.next().cloned()).map(Into::into),
+            short if short.starts_with("-t") => global.team = Some(short[2..].to_owned()),
+            _ => {}
+        }
+    }
+    global
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn words(line: &str) -> Vec<String> {
+        line.split(' ').map(str::to_owned).collect()
+    }
+
+    #[test]
+    fn the_team_and_the_root_are_read_from_the_line() {
+        for line in
+            ["send -t demo", "-tdemo send", "send --team=demo", "send --team = demo", "--team x -t demo"]
+        {
+            assert_eq!(globals(&words(line)).team.as_deref(), Some("demo"), "{line}");
+        }
+        let global = globals(&words("--config-dir /c send -t"));
+        assert_eq!((global.config_dir.as_deref(), global.team), (Some("/c".as_ref()), None));
+        assert_eq!(globals(&words("spawn a -- x -t demo")).team, None);
+    }
+
+    #[test]
+    fn only_the_words_before_the_cursor_count() {
+        let args: Vec<OsString> =
+            ["phalanx", "--", "phalanx", "send", "a", "-t", "x"].map(OsString::from).into();
+        assert_eq!(typed(&args, Some("2")), ["phalanx", "send"]);
+        assert_eq!(typed(&args, None), ["phalanx", "send", "a", "-t"]);
+    }
+
+    #[test]
+    fn hostile_names_are_not_offered_and_help_is_printable() {
+        for name in ["", "-rf", "a b", "a;b", "$(x)", "a\u{1b}", "ü"] {
+            assert!(candidate(name, "").is_none(), "{name:?}");
+        }
+        let shown = candidate("3", "Say \u{1b}[31m").expect("a candidate");
+        assert_eq!(shown.get_help().map(ToString::to_string).as_deref(), Some("Say \u{241b}[31m"));
+    }
+
+    /// Every argument that takes a name says which: one that is renamed or added has to be looked
+    /// at.
+    #[test]
+    fn every_argument_for_a_name_is_completed() {
+        fn visit(command: &Command, verb: &mut Vec<String>, missing: &mut Vec<String>) {
+            let words: Vec<&str> = verb.iter().map(String::as_str).collect();
+            for arg in command.get_arguments() {
+                let wanted = arg.get_value_names().unwrap_or_default().iter();
+                let is_name = wanted
+                    .clone()
+                    .any(|name| ["NAME", "ID", "ROLE", "PROFILE", "BACKEND"].contains(&name.as_str()));
+                if is_name && names(&words, arg.get_id().as_str()).is_none() {
+                    missing.push(format!("{} {}", verb.join(" "), arg.get_id()));
+                }
+            }
+            for inner in command.get_subcommands() {
+                verb.push(inner.get_name().to_owned());
+                visit(inner, verb, missing);
+                verb.pop();
+            }
+        }
+        let (mut command, mut missing) = (visible(), Vec::new());
+        command.build();
+        visit(&command, &mut Vec::new(), &mut missing);
+        missing.retain(|arg| !arg.starts_with("help "));
+        assert_eq!(missing, ["resume session", "team create name", "spawn name"]);
+    }
+}
