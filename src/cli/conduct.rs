@@ -221,10 +221,8 @@ impl<'a> Desk<'a> {
             // What cannot be read now is read the next time, or by the lead.
             let _ = if follow { self.catch_up() } else { Ok(()) };
             let hints = self.hints();
-            let mut view = self.view.borrow_mut();
-            view.hint(hints);
-            view.draw(ops::now());
-            drop(view);
+            self.view.borrow_mut().hint(hints);
+            self.view.borrow_mut().draw(ops::now());
             // Several events that come at once are drawn once.
             tokio::select! {
                 () = self.news.notified() => tokio::time::sleep(PAUSE).await,
