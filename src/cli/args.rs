@@ -373,6 +373,9 @@ pub(super) struct Inbox {
     /// Include messages that were read before.
     #[arg(long)]
     pub(super) all: bool,
+    /// Show all messages since then, including read and handled ones: 90s, 10m, 2h, 1d, or a time.
+    #[arg(long, value_name = "TIME", conflicts_with = "all")]
+    pub(super) since: Option<String>,
     /// Do not mark them as read.
     #[arg(long, group = "afterwards")]
     pub(super) peek: bool,
@@ -380,7 +383,7 @@ pub(super) struct Inbox {
     #[arg(long, group = "afterwards")]
     pub(super) consume: bool,
     /// Remove all messages without showing them.
-    #[arg(long, group = "afterwards", conflicts_with_all = ["follow", "all"])]
+    #[arg(long, group = "afterwards", conflicts_with_all = ["follow", "all", "since"])]
     pub(super) clear: bool,
     /// Keep printing new messages.
     #[arg(short, long)]
@@ -443,9 +446,12 @@ pub(super) struct Events {
     pub(super) follow: bool,
 }
 
-/// Show a team: its lead, members and tasks.
+/// Show a team: its lead, members, former members, tasks and why they wait.
 #[derive(Debug, Args)]
 pub(super) struct Status {
+    /// Include completed tasks and all former members when there are many.
+    #[arg(short, long)]
+    pub(super) all: bool,
     /// Keep it up to date until the team is deleted.
     #[arg(short, long)]
     pub(super) watch: bool,

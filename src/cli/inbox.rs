@@ -12,6 +12,7 @@ use crate::model::envelope::Envelope;
 use crate::model::id::MemberName;
 use crate::model::protocol::render_for_agent;
 use crate::model::text;
+use crate::model::time::{self, Timestamp};
 use crate::ops::inbox::{Afterwards, look, settle};
 use crate::ops::{self, OpsError, Team};
 use crate::sys::env;
@@ -27,7 +28,17 @@ struct Reader {
     out: Out,
     format: Format,
     follow: bool,
+    /// Messages that were read before are shown, too; with a time, those sent since then.
+    past: Past,
     afterwards: Afterwards,
+}
+
+/// The messages that are shown of those that were read before.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Past {
+    Unread,
+    All,
+    Since(Timestamp),
 }
 
 pub(super) fn inbox(setup: &Setup, args: &args::Inbox) -> Done {
@@ -46,16 +57,23 @@ pub(super) fn inbox(setup: &Setup, args: &args::Inbox) -> Done {
         out: setup.out.clone(),
         format: args.format.unwrap_or(if setup.out.json { Format::Json } else { Format::Text }),
         follow: args.follow,
+        past: past(args)?,
         afterwards,
     };
     match (args.clear, args.follow) {
         (true, _) => reader.clear(),
-        (false, false) => reader.once(args.all),
-        (false, true) => {
-            let all = args.all;
-            interrupt::breakable(Failure::StreamEnded, move || reader.follow(all))
-        }
+        (false, false) => reader.once(),
+        (false, true) => interrupt::breakable(Failure::StreamEnded, move || reader.follow()),
     }
+}
+
+fn past(args: &args::Inbox) -> Result<Past, Failure> {
+    let Some(since) = &args.since else { return Ok(if args.all { Past::All } else { Past::Unread }) };
+    let at = time::parse_since(since, ops::now()).ok_or_else(|| {
+        let hint = "write a span such as 90s, 10m, 2h or 1d, or a time such as 2026-01-31T12:00:00Z";
+        Failure::usage(format!("{since:?} is not a time"), hint)
+    })?;
+    Ok(Past::Since(at))
 }
 
 /// Who looks into somebody else's mailbox does not take the mail from its owner, unless that is asked for.
@@ -78,23 +96,32 @@ fn may_be_emptied(team: &Team, owner: &MemberName) -> Result<(), Failure> {
 }
 
 impl Reader {
-    fn once(&self, all: bool) -> Done {
-        let messages = look(&self.team, &self.owner, all)?;
+    fn once(&self) -> Done {
+        let messages = self.messages(self.past)?;
         self.show(&messages)?;
         self.settle(&messages)?;
         Ok(Exit::DONE)
     }
 
+    fn messages(&self, past: Past) -> Result<Vec<Envelope>, OpsError> {
+        let mut messages = look(&self.team, &self.owner, past != Past::Unread)?;
+        if let Past::Since(at) = past {
+            // A message without a readable time may be from any time.
+            messages.retain(|m| Timestamp::parse(&m.timestamp).is_none_or(|sent| sent >= at));
+        }
+        Ok(messages)
+    }
+
     /// Shows messages as they come, until the team is gone.
-    fn follow(&self, all: bool) -> Done {
+    fn follow(&self) -> Done {
         let mut seen = BTreeSet::new();
         let changes = self.team.changes().map_err(OpsError::from)?;
         if changes.is_polling() {
             self.out.say(ops::events::POLLING);
         }
-        let mut all = all;
+        let mut past = self.past;
         loop {
-            let messages = match look(&self.team, &self.owner, all) {
+            let messages = match self.messages(past) {
                 Err(_) if !self.team.exists() => {
                     self.out.say(&format!("team {} is gone", self.team.name()));
                     return Ok(Exit::DONE);
@@ -105,7 +132,7 @@ impl Reader {
                 messages.into_iter().filter(|message| seen.insert(message.msg_id.clone())).collect();
             self.show(&fresh)?;
             self.settle(&fresh)?;
-            all = false;
+            past = Past::Unread;
             changes.wait(SWEEP);
         }
     }
@@ -138,16 +165,32 @@ impl Reader {
                 let entries: Vec<_> = messages.iter().map(Envelope::to_entry).collect();
                 self.out.document(&entries)
             }
-            Format::Text => self.blocks(messages.iter().map(|m| ui::letter(m, self.out.paint)).collect()),
+            Format::Text => {
+                let now = (!self.out.verbose).then(ops::now);
+                self.blocks(messages.iter().map(|m| ui::letter(m, now, self.out.paint)).collect())
+            }
             Format::Xml => self.blocks(messages.iter().map(as_xml).collect()),
+        }
+    }
+
+    /// What is said where there is no message to show, with the way to those that were handled.
+    fn nothing(&self) -> String {
+        let handled = look(&self.team, &self.owner, true).map_or(0, |all| all.len());
+        let name = if self.owner.is_lead() { String::new() } else { format!(" {}", self.owner) };
+        match (self.past, handled) {
+            (Past::All, _) | (Past::Unread, 0) => "no messages".to_owned(),
+            (Past::Since(_), _) => "no messages since then".to_owned(),
+            (Past::Unread, 1) => format!("no unread messages; 1 was read: `phalanx inbox{name} --all`"),
+            (Past::Unread, some) => {
+                format!("no unread messages; {some} were read: `phalanx inbox{name} --since 1h` or `--all`")
+            }
         }
     }
 
     /// Blocks of text with an empty line between them; in a stream, after each.
     fn blocks(&self, blocks: Vec<String>) -> Result<(), Failure> {
         if blocks.is_empty() && !self.follow {
-            let unread = "no unread messages";
-            self.out.say(unread);
+            self.out.say(&self.nothing());
         }
         let end = if self.follow && !blocks.is_empty() { "\n\n" } else { "" };
         self.out.data(&format!("{}{end}", blocks.join("\n\n")))

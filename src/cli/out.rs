@@ -3,11 +3,15 @@
 use std::ffi::OsStr;
 use std::io::{self, Write};
 
+use crossterm::terminal;
 use serde::Serialize;
 
 use super::fail::{Class, Failure, Told};
 use crate::sys::env;
 use crate::ui::Paint;
+
+/// The width of a page that is not shown on a terminal.
+const WIDTH: usize = 80;
 
 /// When colours are used.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -41,6 +45,12 @@ impl Out {
         let paint = Paint { on: on(env::stdout_is_tty()) };
         let talk = Paint { on: on(env::stderr_is_tty()) };
         Out { json, quiet, verbose, paint, talk }
+    }
+
+    /// Characters in a line of stdout; 80 where it is no terminal.
+    pub(super) fn width(&self) -> usize {
+        let size = terminal::size().ok().filter(|(width, _)| env::stdout_is_tty() && *width > 0);
+        size.map_or(WIDTH, |(width, _)| usize::from(width))
     }
 
     /// Writes text to stdout and sees it out; a missing last line break is added.

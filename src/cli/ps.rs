@@ -7,6 +7,7 @@ use crate::{ops, ui};
 
 pub(super) fn ps(setup: &Setup) -> Done {
     let teams = ops::ps::ps(&setup.ctx)?;
-    setup.out.give(&teams, || ui::ps(&teams, setup.out.paint))?;
+    let out = &setup.out;
+    out.give(&teams, || ui::ps(&teams, setup.ctx.store.root(), out.width(), out.paint))?;
     Ok(Exit::DONE)
 }

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
 use super::args::Global;
-use super::fail::{Class, Exit, Failure, chain};
+use super::fail::{Class, Exit, Failure, Told, chain};
 use super::out::Out;
 use crate::model::id::{MemberName, TeamName};
 use crate::ops::{self, Caller, Context, Store, Team};
@@ -92,7 +92,7 @@ impl Setup {
 
     fn resolve(&self, named: &[&str]) -> Result<Team, Failure> {
         match self.one_team(named)? {
-            Some(name) => Ok(self.ctx.store.team(&name)?),
+            Some(name) => self.ctx.store.team(&name).map_err(|e| self.not_here(&name, e)),
             None => self.only_team(),
         }
     }
@@ -106,6 +106,22 @@ impl Setup {
                 let names = some.iter().map(TeamName::to_string).collect::<Vec<_>>().join(", ");
                 Err(Failure::usage("there are several teams", &format!("choose one with `-t`: {names}")))
             }
+        }
+    }
+
+    /// The error for a team that the config root does not have; the hint names another root that has it.
+    fn not_here(&self, name: &TeamName, error: StoreError) -> Failure {
+        let is_missing = matches!(error, StoreError::NoSuchTeam { .. });
+        let root = is_missing.then(|| ops::ps::root_of(&self.ctx, name)).flatten();
+        match (Failure::from(error), root) {
+            (Failure::Told(told), Some(root)) => {
+                let hint = format!(
+                    "a team of that name is under another root: add `--config-dir {}`",
+                    root.display()
+                );
+                Failure::Told(Told { hint: Some(hint), ..told })
+            }
+            (failure, _) => failure,
         }
     }
 

@@ -10,15 +10,21 @@ use crate::model::event::{Event, EventKind};
 use crate::model::id::MemberName;
 use crate::ops::wait::{Came, Until};
 use crate::ops::{self, Context, OpsError, Team};
+use crate::sys::env;
 use crate::ui;
 
 /// Everything is looked at again this often: a notification can be lost.
 const SWEEP: Duration = Duration::from_secs(60);
 
-pub(super) fn status(setup: &Setup) -> Done {
+pub(super) fn status(setup: &Setup, all: bool) -> Done {
     let status = ops::status::status(&setup.team()?)?;
-    setup.out.give(&status, || ui::status(&status, setup.out.paint))?;
+    setup.out.give(&status, || ui::status(&status, frame(&setup.out, all)))?;
     Ok(Exit::DONE)
+}
+
+/// The room for a page on stdout.
+pub(super) fn frame(out: &Out, all: bool) -> ui::Frame {
+    ui::Frame { width: out.width(), all, paint: out.paint }
 }
 
 pub(super) fn wait(setup: &Setup, args: args::Wait) -> Done {
@@ -94,6 +100,7 @@ fn show(out: &Out, events: &[Event]) -> Result<(), Failure> {
     if out.json {
         return events.iter().try_for_each(|event| out.document(event));
     }
-    let lines: Vec<String> = events.iter().map(|event| ui::event_line(event, out.paint)).collect();
-    out.data(&lines.join("\n"))
+    let width = (env::stdout_is_tty() && !out.verbose).then(|| out.width());
+    let frame = ui::EventFrame { now: ops::now(), absolute: out.verbose, width, paint: out.paint };
+    out.data(&ui::event_lines(events, frame))
 }

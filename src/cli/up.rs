@@ -81,7 +81,6 @@ fn plan(setup: &Setup, args: &args::Up) -> Result<Plan, Failure> {
     let later = plan.settings.templates.iter().map(Template::sample);
     let all: Vec<Order> = plan.orders.iter().cloned().chain(later).collect();
     let checked = ops::spawn::check(&setup.ctx, &plan.settings.roles, &all);
-    let checked = checked.and_then(|()| ops::manifest::check_work(&manifest));
     let fits = if tasks_only { ops::manifest::check_task_mode(&manifest) } else { Ok(()) };
     let checked = fits.and(checked);
     checked.map_err(|e| Failure::new(e.kind().into(), format!("{shown}: {}", chain(&e)), e.hint()))?;

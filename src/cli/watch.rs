@@ -7,6 +7,7 @@ use serde_json::Value;
 use super::fail::{Class, Exit, Failure};
 use super::out::Out;
 use super::setup::Setup;
+use super::status::frame;
 use super::{Done, interrupt};
 use crate::ops::status::Status;
 use crate::ops::{self, Team};
@@ -17,12 +18,12 @@ use crate::ui;
 /// Looked at again at least this often: a process can end without writing anything, and what is idle grows older.
 const SWEEP: Duration = Duration::from_secs(1);
 
-pub(super) fn watch(setup: &Setup) -> Done {
+pub(super) fn watch(setup: &Setup, all: bool) -> Done {
     let (team, out) = (setup.team()?, setup.out.clone());
-    interrupt::breakable(Failure::StreamEnded, move || follow(&team, &out))
+    interrupt::breakable(Failure::StreamEnded, move || follow(&team, &out, all))
 }
 
-fn follow(team: &Team, out: &Out) -> Done {
+fn follow(team: &Team, out: &Out, all: bool) -> Done {
     // Subscribed before the first look, then nothing is missed.
     // A team that another program made may lack directories of ours: then there is the sweep.
     let changes = team.changes().ok();
@@ -40,9 +41,9 @@ fn follow(team: &Team, out: &Out) -> Done {
         };
         let now = without_time(&status)?;
         match &mut screen {
-            Some(screen) => screen.draw(&ui::status(&status, out.paint))?,
+            Some(screen) => screen.draw(&ui::status(&status, frame(out, all)))?,
             None if now == before => {}
-            None => show(&status, before.is_null(), out)?,
+            None => show(&status, before.is_null(), out, all)?,
         }
         before = now;
         match &changes {
@@ -53,11 +54,11 @@ fn follow(team: &Team, out: &Out) -> Done {
 }
 
 /// Pictures are told apart by an empty line, documents by their own.
-fn show(status: &Status, first: bool, out: &Out) -> Result<(), Failure> {
+fn show(status: &Status, first: bool, out: &Out, all: bool) -> Result<(), Failure> {
     if !first && !out.json {
         out.data("\n")?;
     }
-    out.give(status, || ui::status(status, out.paint))
+    out.give(status, || ui::status(status, frame(out, all)))
 }
 
 /// After its end a team has no members and no lead: nobody is left standing on the screen (LY-12).
@@ -74,8 +75,19 @@ fn gone(team: &Team, out: &Out, screen: Option<&mut ui::Redraw>) -> Done {
 fn without_time(status: &Status) -> Result<Value, Failure> {
     let mut value =
         serde_json::to_value(status).map_err(|e| Failure::new(Class::Internal, e.to_string(), None))?;
-    for member in value["members"].as_array_mut().into_iter().flatten() {
-        member["idle_ms"].take();
+    for (list, field) in [("members", "idle_ms"), ("left", "age_ms"), ("task_list", "elapsed_ms")] {
+        for one in value[list].as_array_mut().into_iter().flatten() {
+            one[field].take();
+        }
+    }
+    // The reason why a task waits can say for how long; its kind does not.
+    for task in value["task_list"].as_array_mut().into_iter().flatten() {
+        if let Some(text) = task.pointer_mut("/waits_for/text") {
+            text.take();
+        }
+    }
+    if let Some(age) = value.pointer_mut("/lead/age_ms") {
+        age.take();
     }
     Ok(value)
 }

@@ -184,7 +184,8 @@ impl Board {
         self.tasks.values().filter(waits).filter(|t| self.open_blockers(t).is_empty()).map(|t| t.id).collect()
     }
 
-    fn overlap(&self, task: &Task) -> Option<TaskId> {
+    /// The running task that may touch the same files.
+    pub(super) fn overlap(&self, task: &Task) -> Option<TaskId> {
         if task.extra.files.is_empty() {
             return None;
         }

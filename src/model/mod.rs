@@ -37,5 +37,6 @@ pub(crate) mod team;
 pub(crate) mod text;
 pub(crate) mod time;
 pub(crate) mod topic;
+pub(crate) mod waiting;
 pub(crate) mod wire;
 pub(crate) mod worktree;

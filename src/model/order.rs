@@ -10,12 +10,22 @@ use super::id::{MemberName, TaskId};
 use super::mode::Mode;
 use super::role::Tools;
 use super::task::{Task, TaskState};
+use super::waiting::Ability;
 use super::worktree;
 
 /// The profile of phalanx itself, which runs what tasks carry.
 pub(crate) const WORKER: &str = "worker";
 /// The profile of any command line.
 pub(crate) const SHELL: &str = "shell";
+
+/// The tasks that a member of this profile can do. A profile of the user's own counts as an agent's.
+pub(crate) fn ability(profile: &str) -> Ability {
+    match profile {
+        WORKER => Ability::Commands,
+        SHELL => Ability::Nothing,
+        _ => Ability::Prompts,
+    }
+}
 
 /// A teammate that is wanted.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]

@@ -50,6 +50,18 @@ pub(crate) fn human(ms: u64) -> String {
     }
 }
 
+/// A distance into the past for people: `now`, `12s ago`, `2m ago`, `3h ago`, `5d ago`.
+pub(crate) fn ago(ms: u64) -> String {
+    let seconds = ms / 1000;
+    match seconds {
+        0 => "now".to_owned(),
+        1..60 => format!("{seconds}s ago"),
+        60..3600 => format!("{}m ago", seconds / 60),
+        3600..86_400 => format!("{}h ago", seconds / 3600),
+        _ => format!("{}d ago", seconds / 86_400),
+    }
+}
+
 /// Reads a point in time as a person writes it: RFC 3339, or a span back from `now` in one unit
 /// (`90s`, `10m`, `2h`, `1d`).
 pub(crate) fn parse_since(text: &str, now: Timestamp) -> Option<Timestamp> {
@@ -91,5 +103,29 @@ mod tests {
         assert_eq!(human(12_900), "12s");
         assert_eq!(human(184_000), "3m04s");
         assert_eq!(human(7_500_000), "2h05m");
+    }
+
+    #[test]
+    fn distances_into_the_past() {
+        let table = [
+            (999, "now"),
+            (12_900, "12s ago"),
+            (184_000, "3m ago"),
+            (7_500_000, "2h ago"),
+            (86_400_000, "1d ago"),
+        ];
+        for (ms, expected) in table {
+            assert_eq!(ago(ms), expected);
+        }
+    }
+
+    #[test]
+    fn a_time_is_read_as_a_span_or_as_a_date() {
+        let now = Timestamp(1_795_214_631_440);
+        assert_eq!(parse_since("90s", now), Some(now.minus_ms(90_000)));
+        assert_eq!(parse_since("2h", now), Some(now.minus_ms(7_200_000)));
+        assert_eq!(parse_since("2026-11-20T22:43:51.440Z", Timestamp(0)), Some(now));
+        assert_eq!(parse_since("9999999999d", now), None);
+        assert!(["", "h", "-1h", "2 h", "yesterday"].iter().all(|text| parse_since(text, now).is_none()));
     }
 }

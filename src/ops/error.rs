@@ -86,8 +86,13 @@ pub(crate) enum OpsError {
     #[error("team `{team}` is led by another program: process {pid}{}", if *.unseen { ", which is not visible from this host or container" } else { "" })]
     LedByStranger { team: TeamName, pid: i32, unseen: bool },
     /// The name is in use; whether somebody is behind it decides what can be done.
-    #[error("team `{team}` already exists{}", if *.alive { "" } else { "; it has no lead and its members have exited" })]
-    TeamTaken { team: TeamName, alive: bool },
+    #[error("team `{team}` already exists{}", taken(*alive, *dead_lead))]
+    TeamTaken {
+        team: TeamName,
+        alive: bool,
+        /// The process of its last lead, if that died and no other leads.
+        dead_lead: Option<i32>,
+    },
     #[error("`{name}` runs a plain command and reads no mail")]
     ReadsNoMail { name: MemberName },
     #[error("`{name}` cannot be interrupted: {why}")]
@@ -156,6 +161,15 @@ pub(crate) enum OpsError {
     Deadline { what: String, limit: Duration },
     #[error("{what}")]
     NotEnded { what: String },
+}
+
+fn taken(alive: bool, dead_lead: Option<i32>) -> String {
+    match (alive, dead_lead) {
+        (true, Some(pid)) => format!("; its lead {pid} died, its members run on"),
+        (true, None) => String::new(),
+        (false, Some(pid)) => format!("; its lead {pid} died, and no member runs"),
+        (false, None) => "; it has no lead, and no member runs".to_owned(),
+    }
 }
 
 /// Whose token it is, for people.
@@ -295,10 +309,13 @@ impl OpsError {
                 ),
                 true => format!("if that process has ended, take the team over with `phalanx adopt -t {team}`"),
             }),
-            OpsError::TeamTaken { team, alive: true } => {
+            OpsError::TeamTaken { team, alive: true, dead_lead: Some(_) } => Some(format!(
+                "take it over with `phalanx adopt -t {team}`, or end it with `phalanx down -t {team}`"
+            )),
+            OpsError::TeamTaken { team, alive: true, dead_lead: None } => {
                 Some(format!("choose another name, or end that team with `phalanx down -t {team}`"))
             }
-            OpsError::TeamTaken { team, alive: false } => Some(format!(
+            OpsError::TeamTaken { team, alive: false, .. } => Some(format!(
                 "take it over with `phalanx adopt -t {team}`, or delete it with `phalanx team delete -t {team}`"
             )),
             OpsError::ReadsNoMail { name } => {

@@ -13,7 +13,6 @@ use crate::model::order::{Demand, Order, Scale, Template};
 use crate::model::rules::{RuleSet, TeamRules};
 use crate::model::settings::{BackendChoice, Finish, Settings};
 use crate::model::task::Extra;
-use crate::profile::WORKER;
 use crate::store::NewTask;
 use crate::worktree::checkout_of;
 
@@ -202,21 +201,6 @@ pub(crate) fn check_task_mode(manifest: &Manifest) -> Result<(), OpsError> {
     })
 }
 
-/// Refuses a manifest whose tasks carry commands that no member would run.
-pub(crate) fn check_work(manifest: &Manifest) -> Result<(), OpsError> {
-    let worker = manifest.members.iter().any(|m| m.profile == WORKER);
-    match manifest.tasks.iter().find(|t| t.run.is_some() && !worker) {
-        None => Ok(()),
-        Some(task) => Err(OpsError::Usage {
-            problem: format!(
-                "task `{}` has a command, but no member is a worker that could run it",
-                task.key
-            ),
-            hint: Some("add a `[[member]]` with `profile = \"worker\"`".to_owned()),
-        }),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -243,6 +227,7 @@ cwd = "./sub"
 [[task]]
 key = "test"
 subject = "Test"
+run = ["true"]
 after = ["fmt"]
 owner = "ada"
 priority = 2
@@ -300,13 +285,5 @@ priority = 2
         assert_eq!(got[1].after, [0]);
         assert_eq!(got[1].owner.as_ref().map(MemberName::as_str), Some("ada"));
         assert_eq!(got[1].extra.priority, Some(2));
-    }
-
-    #[test]
-    fn commands_need_a_worker() {
-        assert!(check_work(&manifest()).is_ok());
-        let without = TEXT.replace("name = \"ada\"", "name = \"ada\"\nprofile = \"claude\"");
-        let refused = check_work(&Manifest::parse(&without).expect("manifest"));
-        assert!(refused.is_err_and(|e| e.to_string().contains("`fmt`")));
     }
 }

@@ -95,6 +95,11 @@ fn elsewhere(ctx: &Context) -> Vec<TeamStore> {
     found.into_values().collect()
 }
 
+/// The other config root under which a team of this name has members running.
+pub(crate) fn root_of(ctx: &Context, name: &TeamName) -> Option<PathBuf> {
+    elsewhere(ctx).into_iter().find(|team| team.name() == name).map(|team| team.root().to_owned())
+}
+
 /// One team; what cannot be read of it is said, and does not hide the others.
 fn seen(team: &TeamStore) -> Seen {
     look(team).unwrap_or_else(|e| Seen {

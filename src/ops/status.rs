@@ -7,10 +7,17 @@ use serde::Serialize;
 use super::context::now;
 use super::error::OpsError;
 use super::lease;
+use super::ps::{self, LeadSeen, Life};
+use crate::model::board::Board;
 use crate::model::id::{MemberName, TaskId, TeamName};
 use crate::model::lifecycle::{Cause, MemberState};
+use crate::model::order::{Template, ability};
+use crate::model::placement::Placement;
 use crate::model::record::MemberRecord;
-use crate::model::task::TaskState;
+use crate::model::task::{Task, TaskState};
+use crate::model::team::Team;
+use crate::model::time::Timestamp;
+use crate::model::waiting::{self, Ability, Candidate, WaitsFor};
 use crate::store::TeamStore;
 use crate::sys::proc::{self, Liveness, Process};
 
@@ -23,6 +30,8 @@ pub(crate) struct LeadStatus {
     pub(crate) pid: i32,
     pub(crate) host: String,
     pub(crate) since: String,
+    /// Milliseconds since then.
+    pub(crate) age_ms: u64,
 }
 
 /// One member.
@@ -45,6 +54,31 @@ pub(crate) struct MemberStatus {
     pub(crate) idle_ms: Option<u64>,
 }
 
+/// A member whose last run is over and that is no longer on the team.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub(crate) struct LeftStatus {
+    pub(crate) name: MemberName,
+    pub(crate) state: String,
+    pub(crate) reason: Option<String>,
+    /// Milliseconds since its run ended.
+    pub(crate) age_ms: u64,
+    /// Its run ended without a request: `resume` starts it again by default.
+    pub(crate) resumable: bool,
+}
+
+/// One task.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub(crate) struct TaskStatus {
+    pub(crate) id: TaskId,
+    pub(crate) subject: String,
+    pub(crate) state: TaskState,
+    pub(crate) owner: Option<String>,
+    /// Milliseconds for which it has run, or ran.
+    pub(crate) elapsed_ms: Option<u64>,
+    /// Why it does not run yet.
+    pub(crate) waits_for: Option<WaitsFor>,
+}
+
 /// How many tasks are in each state.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub(crate) struct TaskCounts {
@@ -60,8 +94,12 @@ pub(crate) struct TaskCounts {
 pub(crate) struct Status {
     pub(crate) team: TeamName,
     pub(crate) lead: Option<LeadStatus>,
+    /// The last lead, if it died and there is no other.
+    pub(crate) dead_lead: Option<LeadSeen>,
     pub(crate) members: Vec<MemberStatus>,
+    pub(crate) left: Vec<LeftStatus>,
     pub(crate) tasks: TaskCounts,
+    pub(crate) task_list: Vec<TaskStatus>,
     /// Requests that wait for an answer.
     pub(crate) requests: usize,
 }
@@ -109,7 +147,7 @@ pub(crate) fn see_off(team: &TeamStore) -> Result<(), OpsError> {
     Ok(())
 }
 
-/// How the team stands. Members that have left are not shown (LY-12).
+/// How the team stands. Members that have left are listed apart, until the next run of their name (LY-12).
 pub(crate) fn status(team: &TeamStore) -> Result<Status, OpsError> {
     let roster = team.team()?;
     let board = team.board()?;
@@ -143,9 +181,94 @@ pub(crate) fn status(team: &TeamStore) -> Result<Status, OpsError> {
         } += 1;
     }
     let lead = lead(team)?;
+    let dead_lead = match lead {
+        Some(_) => None,
+        None => ps::lead(team)?.filter(|lead| lead.alive == Life::Dead),
+    };
+    let records = team.member_records()?;
+    let templates = team.settings()?.map(|settings| settings.templates).unwrap_or_default();
+    let crew = crew(&roster, &records, &templates);
+    let is_led = lead.is_some();
+    let task_list = board.tasks.values().map(|task| task_status(&board, task, &crew, is_led)).collect();
+    let left = left(&roster, &records);
     let asked = team.questions()?.iter().filter(|q| q.is_open()).count();
     let requests = asked + team.requests()?.iter().filter(|r| r.is_open()).count();
-    Ok(Status { team: team.name().clone(), lead, members, tasks, requests })
+    Ok(Status { team: team.name().clone(), lead, dead_lead, members, left, tasks, task_list, requests })
+}
+
+fn task_status(board: &Board, task: &Task, crew: &[Candidate], is_led: bool) -> TaskStatus {
+    let running = task.extra.claimed_at.filter(|_| task.state == TaskState::InProgress);
+    let ran = task.extra.outcome.as_ref().map(|outcome| outcome.elapsed_ms);
+    TaskStatus {
+        id: task.id,
+        subject: task.subject.clone(),
+        state: task.state,
+        owner: task.extra.ended_by.clone().filter(|_| task.state.is_over()).or(task.owner.clone()),
+        elapsed_ms: running.map(|since| now().since(since)).or(ran),
+        waits_for: waiting::why(board, task, crew, is_led, now()).map(WaitsFor::from),
+    }
+}
+
+/// The members that can be given tasks: those whose runs live, and those that the lead starts on demand.
+fn crew(roster: &Team, records: &[MemberRecord], templates: &[Template]) -> Vec<Candidate> {
+    let record = |name: &MemberName| records.iter().find(|record| record.name.clashes_with(name.as_str()));
+    let lives = |name: &MemberName| record(name).is_none_or(|record| liveness(record) != Liveness::Dead);
+    let here = roster.teammates().filter(|member| lives(&member.name)).map(|member| Candidate {
+        name: member.name.clone(),
+        role: member.agent_type.clone(),
+        ability: record(&member.name).map_or(Ability::Prompts, ability_of),
+        is_here: true,
+    });
+    let mut crew: Vec<Candidate> = here.collect();
+    for template in templates {
+        for name in template.names().into_iter().filter(|name| roster.member(name).is_none()) {
+            let role = template.order.role.clone();
+            let ability = if template.takes_commands() {
+                Ability::Commands
+            } else {
+                ability(template.order.profile.as_deref().unwrap_or_default())
+            };
+            crew.push(Candidate { name, role, ability, is_here: false });
+        }
+    }
+    crew
+}
+
+fn ability_of(record: &MemberRecord) -> Ability {
+    match ability(&record.wish.profile) {
+        Ability::Prompts if !record.reads_mail() && !record.is_native() => Ability::Nothing,
+        ability => ability,
+    }
+}
+
+/// Those whose last run is over and that are not on the team, the latest first.
+fn left(roster: &Team, records: &[MemberRecord]) -> Vec<LeftStatus> {
+    let gone = |record: &&MemberRecord| record.state.is_over() && roster.member(&record.name).is_none();
+    let mut gone: Vec<&MemberRecord> = records.iter().filter(gone).collect();
+    gone.sort_by_key(|record| std::cmp::Reverse(record.state_since));
+    gone.into_iter().map(|record| left_status(record, now())).collect()
+}
+
+fn left_status(record: &MemberRecord, now: Timestamp) -> LeftStatus {
+    let unasked = matches!(record.state, MemberState::Failed | MemberState::Disappeared);
+    LeftStatus {
+        name: record.name.clone(),
+        state: record.state.as_str().to_owned(),
+        reason: end_reason(record),
+        age_ms: now.since(record.state_since),
+        resumable: unasked,
+    }
+}
+
+/// Why a run is over. A terminal sends its program a hangup when it is closed.
+fn end_reason(record: &MemberRecord) -> Option<String> {
+    const HANGUP: i32 = 1;
+    let in_pane = matches!(record.placement, Some(Placement::Tmux(_) | Placement::Iterm2(_)));
+    let hung_up = record.exit.as_ref().is_some_and(|exit| exit.signal == Some(HANGUP));
+    if hung_up && in_pane && record.state != MemberState::Completed {
+        return Some("pane closed from outside".to_owned());
+    }
+    record.reason.clone()
 }
 
 /// Why a run is in its state.
@@ -157,13 +280,16 @@ fn reason(record: &MemberRecord) -> Option<String> {
 /// Whoever leads: a phalanx, else the program that says so in the team file and is not proven gone.
 fn lead(team: &TeamStore) -> Result<Option<LeadStatus>, OpsError> {
     if let Some(lead) = team.current_lead()? {
-        return Ok(Some(LeadStatus { pid: lead.process.pid, host: lead.host, since: lead.since.iso() }));
+        let age_ms = now().since(lead.since);
+        let since = lead.since.iso();
+        return Ok(Some(LeadStatus { pid: lead.process.pid, host: lead.host, since, age_ms }));
     }
     let stranger = lease::stranger(team)?.map(|stranger| stranger.lead);
     Ok(stranger.map(|lead| LeadStatus {
         pid: lead.pid,
         host: lead.pid_space.split('#').next().unwrap_or_default().to_owned(),
         since: lead.claimed_at.iso(),
+        age_ms: now().since(lead.claimed_at),
     }))
 }
 

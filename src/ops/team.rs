@@ -44,14 +44,15 @@ pub(crate) fn create(
 
 /// A team whose lead and members are gone does not block its name without a word (SD-04).
 fn taken(ctx: &Context, name: TeamName) -> OpsError {
-    let alive = || -> Result<bool, OpsError> {
+    let look = || -> Result<(bool, Option<i32>), OpsError> {
         let team = ctx.store.team(&name)?;
         let led = team.current_lead()?.is_some() || lease::stranger(&team)?.is_some();
-        Ok(led || !status::live_members(&team)?.is_empty())
+        let lead = ps::lead(&team)?.filter(|lead| !led && lead.alive == ps::Life::Dead);
+        Ok((led || !status::live_members(&team)?.is_empty(), lead.map(|lead| lead.pid)))
     };
     // What cannot be looked at may live.
-    let alive = alive().unwrap_or(true);
-    OpsError::TeamTaken { team: name, alive }
+    let (alive, dead_lead) = look().unwrap_or((true, None));
+    OpsError::TeamTaken { team: name, alive, dead_lead }
 }
 
 /// A team as `team list` shows it.

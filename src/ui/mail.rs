@@ -1,33 +1,173 @@
-//! A message as a person reads it.
+//! A message as a person reads it: protocol messages as sentences, never as JSON. Pure; the time is given.
 
+use super::life::span;
 use super::paint::{Paint, Tint};
 use crate::model::envelope::Envelope;
+use crate::model::protocol::{Message, PermissionVerdict, ShutdownApproved};
 use crate::model::text;
+use crate::model::time::{self, Timestamp};
 
-/// A head with sender, time and summary, then the text, indented so that it cannot pass for a head.
-pub(crate) fn letter(envelope: &Envelope, paint: Paint) -> String {
+/// A sentence or a summary is cut to so many characters.
+const LONGEST: usize = 100;
+
+/// What a message says: one sentence about its sender, and a text.
+struct Said {
+    sentence: Option<String>,
+    body: String,
+}
+
+/// A head with sender, time and summary, then the text, indented so that it cannot pass for a head. The time is relative
+/// to `now`; without it, as the sender wrote it.
+pub(crate) fn letter(envelope: &Envelope, now: Option<Timestamp>, paint: Paint) -> String {
     let from = paint.put(Tint::member(envelope.color.as_deref()), &text::line(&envelope.from));
-    let at = paint.put(Tint::Dim, &text::short(&envelope.timestamp, 40));
-    let summary =
-        envelope.summary.as_deref().map(|s| format!("  {}", text::short(s, 100))).unwrap_or_default();
+    let sent = now.and_then(|now| Some(time::ago(now.since(Timestamp::parse(&envelope.timestamp)?))));
+    let at = paint.put(Tint::Dim, &sent.unwrap_or_else(|| text::short(&envelope.timestamp, 40)));
+    let said = said(&Message::parse(&envelope.text));
+    let about = said.sentence.or_else(|| envelope.summary.clone());
+    let about = about.map(|words| format!("  {}", text::short(&words, LONGEST))).unwrap_or_default();
     let read = if envelope.read { "  (read)" } else { "" };
-    let body = text::block(envelope.text.trim_end());
+    let body = text::block(said.body.trim_end());
     let lines = body.lines().map(|line| format!("\n  {line}")).collect::<String>();
-    format!("{from}  {at}{summary}{read}{lines}")
+    format!("{from}  {at}{about}{read}{lines}")
+}
+
+fn said(message: &Message) -> Said {
+    let only = |sentence: String| Said { sentence: Some(sentence), body: String::new() };
+    let with = |sentence: String, body: Option<&str>| Said {
+        sentence: Some(sentence),
+        body: body.unwrap_or_default().to_owned(),
+    };
+    let because = |reason: Option<&str>| reason.map(|reason| format!(": {reason}")).unwrap_or_default();
+    match message {
+        Message::Text(text) => Said { sentence: None, body: text.clone() },
+        Message::Unknown { kind, .. } => {
+            only(format!("sent a message of type `{kind}`; `--json` shows it whole"))
+        }
+        Message::Malformed { kind, problem, .. } => {
+            only(format!("sent a faulty `{kind}` ({problem}); `--json` shows it whole"))
+        }
+        Message::IdleNotification(idle) => {
+            let task = idle.completed_task_id.as_ref().map(|id| {
+                let state = idle.completed_status.as_deref().unwrap_or("completed");
+                format!(" after task #{id} ({state})")
+            });
+            let why = idle.failure_reason.as_deref().or(idle.summary.as_deref());
+            only(format!("is idle{}{}", task.unwrap_or_default(), because(why)))
+        }
+        Message::TaskAssignment(task) => {
+            let subject = task.subject.as_deref().map(|subject| format!(" {subject}")).unwrap_or_default();
+            with(format!("gives you task #{}{subject}", task.task_id), task.description.as_deref())
+        }
+        Message::TaskCompleted(task) => {
+            let subject = task.task_subject.as_deref().map(|subject| format!(" {subject}"));
+            only(format!("completed task #{}{}", task.task_id, subject.unwrap_or_default()))
+        }
+        Message::ShutdownRequest(ask) => {
+            let limit = ask.deadline_seconds.map(|s| format!(" within {}", span(s * 1000)));
+            let reason = because(ask.reason.as_deref());
+            let answer = format!("answer with `phalanx answer {} --approve` or `--reject`", ask.request_id);
+            with(format!("asks you to end{}{reason}", limit.unwrap_or_default()), Some(&answer))
+        }
+        Message::ShutdownApproved(answer) => only(format!("agrees to end{}", work_left(answer))),
+        Message::ShutdownRejected(answer) => {
+            only(format!("refuses to end{}", because(answer.reason.as_deref())))
+        }
+        Message::PlanApprovalRequest(plan) => {
+            with(format!("asks for approval of its plan ({})", plan.request_id), plan.plan_content.as_deref())
+        }
+        Message::PlanApprovalResponse(answer) => {
+            let verdict = if answer.approved { "approves" } else { "rejects" };
+            only(format!("{verdict} your plan{}", because(answer.feedback.as_deref())))
+        }
+        Message::PermissionRequest(ask) => {
+            let about = because(ask.description.as_deref());
+            only(format!("asks for permission to use {} ({}){about}", ask.tool_name, ask.request_id))
+        }
+        Message::PermissionResponse(answer) => match &answer.verdict {
+            PermissionVerdict::Allowed { .. } => only(format!("allows request {}", answer.request_id)),
+            PermissionVerdict::Denied { error, .. } => {
+                only(format!("denies request {}: {error}", answer.request_id))
+            }
+        },
+        Message::SandboxPermissionRequest(ask) => {
+            only(format!("asks for permission to connect to {} ({})", ask.host, ask.request_id))
+        }
+        Message::SandboxPermissionResponse(answer) => {
+            let verdict = if answer.allow { "allows" } else { "denies" };
+            let host = answer.host.as_deref().map(|host| format!(" to {host}")).unwrap_or_default();
+            only(format!("{verdict} the connection{host}"))
+        }
+        Message::TeamPermissionUpdate(update) => {
+            let tool = update.tool_name.as_deref().map(|tool| format!(" for {tool}")).unwrap_or_default();
+            only(format!("changes the team's permissions{tool}"))
+        }
+        Message::ModeSetRequest(ask) => only(format!("asks you to work in mode {}", ask.mode.as_str())),
+        Message::TeammateTerminated(notice) => only(notice.message.clone()),
+    }
+}
+
+fn work_left(answer: &ShutdownApproved) -> String {
+    let status = answer.status.map(|status| format!("; its work is {}", status.as_str().replace('_', " ")));
+    let pending = Some(answer.pending_work.join("; ")).filter(|work| !work.is_empty());
+    let pending = pending.map(|work| format!("; left: {work}")).unwrap_or_default();
+    status.unwrap_or_default() + &pending
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::time::Timestamp;
+
+    const PLAIN: Paint = Paint { on: false };
+
+    fn shown(text: &str) -> String {
+        let envelope = Envelope::new("bob", text, "id".to_owned(), Timestamp(0));
+        letter(&envelope, Some(Timestamp(125_000)), PLAIN)
+    }
 
     #[test]
     fn a_text_cannot_pass_for_a_head() {
         let envelope = Envelope::new("bob", "hi\nada  now\u{7}\n", "id".to_owned(), Timestamp(0))
             .with(Some("greets"), None);
         assert_eq!(
-            letter(&envelope, Paint { on: false }),
+            letter(&envelope, None, PLAIN),
             "bob  1970-01-01T00:00:00.000Z  greets\n  hi\n  ada  now\u{2407}"
         );
+        assert_eq!(letter(&envelope, Some(Timestamp(0)), PLAIN).lines().next(), Some("bob  now  greets"));
+    }
+
+    #[test]
+    fn protocol_messages_are_sentences() {
+        let table = [
+            (
+                r#"{"type":"idle_notification","from":"bob","timestamp":"t","idleReason":"available"}"#,
+                "is idle",
+            ),
+            (
+                r#"{"type":"idle_notification","from":"bob","timestamp":"t","completedTaskId":"3","completedStatus":"failed","failureReason":"exit code 7"}"#,
+                "is idle after task #3 (failed): exit code 7",
+            ),
+            (
+                r#"{"type":"task_assignment","taskId":"3","subject":"Build","description":"all","assignedBy":"team-lead","timestamp":"t"}"#,
+                "gives you task #3 Build\n  all",
+            ),
+            (
+                r#"{"type":"shutdown_request","requestId":"shutdown-1@bob","from":"team-lead","reason":"done","timestamp":"t"}"#,
+                "asks you to end: done\n  answer with `phalanx answer shutdown-1@bob --approve` or `--reject`",
+            ),
+            (
+                r#"{"type":"plan_approval_request","from":"bob","timestamp":"t","planFilePath":"p","planContent":"1. look","requestId":"plan-1"}"#,
+                "asks for approval of its plan (plan-1)\n  1. look",
+            ),
+            (
+                r#"{"type":"permission_request","request_id":"perm-1","agent_id":"bob","tool_name":"Bash","tool_use_id":"u","description":"list files","input":{"command":"ls"},"permission_suggestions":[]}"#,
+                "asks for permission to use Bash (perm-1): list files",
+            ),
+            (r#"{"type":"teammate_terminated","message":"ada has shut down."}"#, "ada has shut down."),
+            (r#"{"type":"brand_new","x":1}"#, "sent a message of type `brand_new`; `--json` shows it whole"),
+        ];
+        for (text, expected) in table {
+            assert_eq!(shown(text), format!("bob  2m ago  {expected}"));
+        }
+        assert!(shown(r#"{"type":"shutdown_request"}"#).contains("faulty `shutdown_request`"));
     }
 }

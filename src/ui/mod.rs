@@ -2,6 +2,7 @@
 //! line; gets nouns and gives text.
 
 mod doctor;
+mod events;
 mod explain;
 mod home;
 mod life;
@@ -25,12 +26,12 @@ mod view;
 mod worktrees;
 
 pub(crate) use doctor::doctor;
+pub(crate) use events::{EventFrame, event_lines};
 pub(crate) use explain::explain;
 pub(crate) use home::home;
 pub(crate) use logs::log_line;
 pub(crate) use mail::letter;
 pub(crate) use paint::Paint;
-pub(crate) use plain::event_line;
 pub(crate) use profiles::{ProfileRow, profile_table};
 pub(crate) use ps::ps;
 pub(crate) use redraw::{Redraw, size};
@@ -38,7 +39,7 @@ pub(crate) use report::{Page, report};
 pub(crate) use request_page::request_page;
 pub(crate) use requests::{requests, rules};
 pub(crate) use settings::{changed_settings, settings_table};
-pub(crate) use status::{shutdowns, status, team_lines, team_list};
+pub(crate) use status::{Frame, shutdowns, status, team_lines, team_list};
 pub(crate) use tasks::{task_page, task_table};
 pub(crate) use view::{Notice, Style, View};
 pub(crate) use worktrees::{WorktreeRow, worktree_table};

@@ -1,7 +1,6 @@
 //! One line for an event of the journal, for logs and pipes: `12.3s  ada  completed #1 Check the format (2.1s)`.
 
-use serde_json::Value;
-
+use super::events;
 use super::life::span;
 use super::paint::{Paint, Tint};
 use super::progress::Progress;
@@ -25,7 +24,7 @@ pub(super) fn progress_line(
 ) -> Option<String> {
     let words = match words(event) {
         Some(words) => words,
-        None if all => detail_words(event),
+        None if all => events::sentence(event),
         None => return None,
     };
     let who = event.member.as_ref().map(|n| text::line(n.as_str())).unwrap_or_default();
@@ -37,11 +36,11 @@ pub(super) fn progress_line(
     Some(format!("{clock}  {who}{pad}  {}{took}", paint.put(tint(event), &words)))
 }
 
-fn is_end(event: &Event) -> bool {
+pub(super) fn is_end(event: &Event) -> bool {
     matches!(event.event, EventKind::TaskCompleted | EventKind::TaskFailed)
 }
 
-fn tint(event: &Event) -> Tint {
+pub(super) fn tint(event: &Event) -> Tint {
     let looks = [
         (EventKind::TaskFailed, Tint::Bad),
         (EventKind::MemberStartFailed, Tint::Bad),
@@ -59,24 +58,24 @@ fn tint(event: &Event) -> Tint {
 }
 
 /// A detail of the event, fit to print.
-fn detail(event: &Event, key: &str) -> Option<String> {
+pub(super) fn detail(event: &Event, key: &str) -> Option<String> {
     wire::text(&event.detail, key).map(|words| text::short(&words, LONGEST))
 }
 
-fn with_reason(event: &Event, words: &str) -> String {
+pub(super) fn with_reason(event: &Event, words: &str) -> String {
     match detail(event, "reason").or_else(|| detail(event, "answer")) {
         Some(reason) => format!("{words}: {reason}"),
         None => words.to_owned(),
     }
 }
 
-fn with_task(event: &Event, words: &str) -> String {
+pub(super) fn with_task(event: &Event, words: &str) -> String {
     let id = event.task.map(|id| format!("#{id}")).unwrap_or_default();
     format!("{words} {id} {}", detail(event, "subject").unwrap_or_default())
 }
 
 /// What an event says to whoever watches; none if it says nothing to them.
-fn words(event: &Event) -> Option<String> {
+pub(super) fn words(event: &Event) -> Option<String> {
     use EventKind as Kind;
     match event.event {
         Kind::MemberReady => Some("runs".to_owned()),
@@ -172,7 +171,7 @@ fn changes(event: &Event) -> String {
     [status, owner, fields].into_iter().flatten().collect::<Vec<_>>().join(", ")
 }
 
-fn fields(event: &Event) -> String {
+pub(super) fn fields(event: &Event) -> String {
     text::short(&wire::texts(&event.detail, "fields").join(", "), LONGEST)
 }
 
@@ -243,33 +242,6 @@ fn outcome_words(event: &Event) -> Option<String> {
     }
 }
 
-/// The event's name and all that it carries.
-fn detail_words(event: &Event) -> String {
-    let task = event.task.map(|id| format!(" #{id}")).unwrap_or_default();
-    let pairs = event.detail.iter().map(|(key, value)| format!(" {key}={}", shown(value)));
-    format!("{}{task}{}", event.event.as_str(), pairs.collect::<String>())
-}
-
-fn shown(value: &Value) -> String {
-    match value {
-        Value::String(words) => text::short(words, LONGEST),
-        Value::Null | Value::Bool(_) | Value::Number(_) | Value::Array(_) | Value::Object(_) => {
-            text::short(&value.to_string(), LONGEST)
-        }
-    }
-}
-
-/// The line for `events`: time of day, who, and all that the event carries.
-pub(crate) fn event_line(event: &Event, paint: Paint) -> String {
-    let who = event.member.as_ref().map(|n| format!("{}  ", text::line(n.as_str()))).unwrap_or_default();
-    format!(
-        "{}  {}{}",
-        paint.put(Tint::Dim, &event.at.iso()),
-        paint.put(Tint::Bold, &who),
-        detail_words(event)
-    )
-}
-
 #[cfg(test)]
 mod tests {
     use super::super::progress::tests::{event, name, run};
@@ -322,21 +294,6 @@ mod tests {
                 "   0.2s       warning: odd",
                 "   0.3s  ada  refused to end: busy"
             ]
-        );
-    }
-
-    #[test]
-    fn an_event_for_reading() {
-        let told = event(
-            0,
-            Note::of(EventKind::TaskClaimed)
-                .member(&name("ada"))
-                .task(crate::model::id::TaskId(4))
-                .with("n", 1),
-        );
-        assert_eq!(
-            event_line(&told, Paint { on: false }),
-            "1970-01-01T00:16:40.000Z  ada  task_claimed #4 n=1"
         );
     }
 }

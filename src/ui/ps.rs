@@ -1,9 +1,10 @@
 //! Every team of this machine as one table. Pure.
 
 use std::collections::BTreeMap;
+use std::path::Path;
 
 use super::paint::{Paint, Tint};
-use super::status::state_tint;
+use super::status::{died, state_tint};
 use super::table::{Cell, Table, cell, maybe, tinted};
 use crate::model::text;
 use crate::ops::ps::{LeadSeen, Life, Seen};
@@ -11,30 +12,38 @@ use crate::ops::ps::{LeadSeen, Life, Seen};
 /// How far names of others are repeated.
 const NAME: usize = 20;
 
-/// All teams, a line for each member; then the tmux servers with who is on them. Teams of other config roots than the
-/// first say so.
-pub(crate) fn ps(teams: &[Seen], paint: Paint) -> String {
+/// All teams, a line for each member; then the leads that died, the tmux servers and the config roots, each with its teams.
+/// `root` is the caller's own.
+pub(crate) fn ps(teams: &[Seen], root: &Path, width: usize, paint: Paint) -> String {
     if teams.is_empty() {
-        return "no teams".to_owned();
+        return format!("no teams under {}", text::line(&root.to_string_lossy()));
     }
     let mut table = Table::new(&["TEAM", "LEAD", "MEMBER", "STATE", "TASK", "BACKEND", "PANE", "PID"]);
     for team in teams {
         rows(team, &mut table);
     }
-    let mut lines = vec![table.render(paint)];
-    let problems = teams.iter().filter_map(|team| Some((team, team.problem.as_deref()?)));
-    lines.extend(problems.map(|(team, problem)| {
-        let words = format!("team {}: {}", text::line(team.team.as_str()), text::line(problem));
-        paint.put(Tint::Bad, &words)
-    }));
+    let spare = ["PID", "PANE", "BACKEND"];
+    let mut lines = vec![table.render_within(width, &spare, &["MEMBER", "TEAM", "LEAD"], paint)];
+    for team in teams {
+        let words = [team.problem.as_deref().map(text::line), dead_lead(team, root)];
+        let named =
+            |words| paint.put(Tint::Bad, &format!("team {}: {words}", text::line(team.team.as_str())));
+        lines.extend(words.into_iter().flatten().map(named));
+    }
     let servers = group(teams, |team| team.sockets.iter().cloned().collect());
-    lines.extend(servers.iter().map(|(socket, names)| footer("tmux server", socket, names, paint)));
+    lines.extend(servers.iter().map(|(socket, names)| footer("tmux server", socket, names, width, paint)));
     let roots = group(teams, |team| vec![team.root.to_string_lossy().into_owned()]);
-    let several = roots.len() > 1;
-    lines.extend(
-        roots.iter().filter(|_| several).map(|(root, names)| footer("teams under", root, names, paint)),
-    );
+    lines.extend(roots.iter().map(|(root, names)| footer("config root", root, names, width, paint)));
     lines.join("\n")
+}
+
+fn dead_lead(team: &Seen, root: &Path) -> Option<String> {
+    let lead = team.lead.as_ref().filter(|lead| lead.alive == Life::Dead)?;
+    let words = died(lead, &text::line(team.team.as_str()));
+    if team.root == root {
+        return Some(words);
+    }
+    Some(format!("{words}, with `--config-dir {}`", text::line(&team.root.to_string_lossy())))
 }
 
 /// The lead's line is the team's; a team without members has one line all the same.
@@ -62,14 +71,14 @@ fn rows(team: &Seen, table: &mut Table) {
 }
 
 fn lead(lead: Option<&LeadSeen>) -> Cell {
-    let Some(lead) = lead else { return tinted(Tint::Dim, "nobody") };
+    let Some(lead) = lead else { return tinted(Tint::Dim, "none") };
     let who = match lead.program {
         "phalanx" => lead.pid.to_string(),
         other => format!("{other} {}", lead.pid),
     };
     match lead.alive {
         Life::Alive => cell(who),
-        Life::Dead => tinted(Tint::Bad, format!("{who} dead")),
+        Life::Dead => tinted(Tint::Bad, format!("{who} died")),
         Life::Unknown => tinted(Tint::Warn, format!("{who}?")),
     }
 }
@@ -93,6 +102,9 @@ fn group(teams: &[Seen], keys: impl Fn(&Seen) -> Vec<String>) -> BTreeMap<String
     groups
 }
 
-fn footer(what: &str, which: &str, names: &[String], paint: Paint) -> String {
-    paint.put(Tint::Dim, &format!("{what} {}: {}", text::line(which), names.join(", ")))
+/// A path with its teams; the names are cut to what is left of the line.
+fn footer(what: &str, which: &str, names: &[String], width: usize, paint: Paint) -> String {
+    let head = format!("{what} {}: ", text::line(which));
+    let room = width.saturating_sub(head.chars().count()).max(NAME);
+    paint.put(Tint::Dim, &(head + &text::short(&names.join(", "), room)))
 }

@@ -101,10 +101,8 @@ fn members<'a>(members: impl Iterator<Item = &'a MemberReport>, page: &Page) -> 
             maybe(member.reason.as_deref().map(|r| text::short(r, 60))),
         ]);
     }
-    if let Some(width) = page.width {
-        table.fit(width, "REASON", &["PROFILE", "BACKEND", "TASKS", "SHUTDOWN", "EXIT"]);
-    }
-    table.render(page.paint)
+    let spare = ["PROFILE", "BACKEND", "TASKS", "SHUTDOWN", "EXIT"];
+    table.render_within(page.width.unwrap_or(usize::MAX), &spare, &["REASON"], page.paint)
 }
 
 fn tasks(tasks: &[TaskReport], page: &Page) -> String {
@@ -122,14 +120,11 @@ fn tasks(tasks: &[TaskReport], page: &Page) -> String {
             maybe(task.elapsed_ms.map(span)),
         ]);
     }
-    if let Some(width) = page.width {
-        table.fit(width, "SUBJECT", &["BY", "TIME"]);
-    }
     let more = match hidden {
         0 => String::new(),
         hidden => page.paint.put(Tint::Dim, &format!("\n… and {hidden} more completed")),
     };
-    table.render(page.paint) + &more
+    table.render_within(page.width.unwrap_or(usize::MAX), &["BY", "TIME"], &["SUBJECT"], page.paint) + &more
 }
 
 /// Failures come first, completed tasks last.

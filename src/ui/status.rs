@@ -1,28 +1,56 @@
 //! Teams, their members and how shutdowns ended, as tables. Pure.
 
-use super::life::span;
+use super::life::{span, task_mark, task_word};
 use super::paint::{Paint, Tint};
 use super::report::deviations;
 use super::table::{Table, cell, maybe, tinted};
 use crate::model::team::Team;
-use crate::model::text;
+use crate::model::{text, time};
+use crate::ops::ps::LeadSeen;
 use crate::ops::shutdown::Ended;
-use crate::ops::status::{MemberStatus, Status, TaskCounts};
+use crate::ops::status::{MemberStatus, Status, TaskCounts, TaskStatus};
 use crate::ops::team::Listed;
 
+/// So many tasks, and members that left, are shown in any case.
+const FEW: usize = 10;
+
+/// The room for a page, and how much of a team is on it.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Frame {
+    /// Characters in a line.
+    pub(crate) width: usize,
+    /// Completed tasks, and all members that left, are shown however many there are.
+    pub(crate) all: bool,
+    pub(crate) paint: Paint,
+}
+
 /// How a team stands.
-pub(crate) fn status(status: &Status, paint: Paint) -> String {
-    let lead = match &status.lead {
-        Some(lead) => format!("led by process {} since {}", lead.pid, lead.since),
-        None => "led by nobody".to_owned(),
-    };
+pub(crate) fn status(status: &Status, frame: Frame) -> String {
+    let paint = frame.paint;
     let team = paint.put(Tint::Bold, &format!("team {}", status.team));
     let requests = match status.requests {
         0 => String::new(),
         some => format!("  open requests: {some}"),
     };
-    let head = format!("{team}  {}\n{}{requests}", paint.put(Tint::Dim, &lead), counts(&status.tasks));
-    if status.members.is_empty() { head } else { format!("{head}\n\n{}", members(status, paint)) }
+    let head = format!("{team}  {}\n{}{requests}", lead(status, paint), counts(&status.tasks));
+    let parts = [members(status, frame), left(status, frame), tasks(status, frame)];
+    let parts = parts.into_iter().flatten().map(|part| format!("\n\n{part}"));
+    head + &parts.collect::<String>()
+}
+
+fn lead(status: &Status, paint: Paint) -> String {
+    match (&status.lead, &status.dead_lead) {
+        (Some(lead), _) => {
+            paint.put(Tint::Dim, &format!("led by process {} for {}", lead.pid, time::human(lead.age_ms)))
+        }
+        (None, Some(lead)) => paint.put(Tint::Bad, &died(lead, status.team.as_str())),
+        (None, None) => paint.put(Tint::Dim, "no lead"),
+    }
+}
+
+/// The words about a lead that died, with what to type.
+pub(super) fn died(lead: &LeadSeen, team: &str) -> String {
+    format!("lead {} died; `phalanx adopt -t {team}`", lead.pid)
 }
 
 fn counts(tasks: &TaskCounts) -> String {
@@ -38,7 +66,10 @@ fn counts(tasks: &TaskCounts) -> String {
     if words.is_empty() { "no tasks".to_owned() } else { format!("tasks: {}", words.join(", ")) }
 }
 
-fn members(status: &Status, paint: Paint) -> String {
+fn members(status: &Status, frame: Frame) -> Option<String> {
+    if status.members.is_empty() {
+        return None;
+    }
     let heads = ["NAME", "STATE", "TASK", "IDLE", "ROLE", "PROFILE", "BACKEND", "PANE", "PID", "REASON"];
     let mut table = Table::new(&heads);
     for member in &status.members {
@@ -52,10 +83,69 @@ fn members(status: &Status, paint: Paint) -> String {
             maybe(member.backend.as_deref()),
             maybe(member.pane.as_deref()),
             maybe(member.pid.map(|pid| pid.to_string())),
-            maybe(member.reason.as_deref().map(|reason| text::short(reason, 60))),
+            maybe(member.reason.as_deref()),
         ]);
     }
-    table.render(paint)
+    let spare = ["PID", "PROFILE", "PANE", "BACKEND", "ROLE"];
+    Some(table.render_within(frame.width, &spare, &["REASON", "TASK", "NAME"], frame.paint))
+}
+
+fn left(status: &Status, frame: Frame) -> Option<String> {
+    if status.left.is_empty() {
+        return None;
+    }
+    let mut table = Table::new(&["LEFT", "STATE", "WHEN", "REASON", "NEXT"]);
+    let shown = if frame.all { status.left.len() } else { FEW };
+    for member in status.left.iter().take(shown) {
+        table.row(vec![
+            tinted(Tint::Bold, member.name.as_str()),
+            tinted(state_tint(&member.state), member.state.replace('_', " ")),
+            cell(time::ago(member.age_ms)),
+            maybe(member.reason.as_deref()),
+            maybe(member.resumable.then(|| format!("`phalanx resume {}`", member.name))),
+        ]);
+    }
+    let table = table.render_within(frame.width, &[], &["REASON", "NEXT", "LEFT"], frame.paint);
+    let hidden = status.left.len().saturating_sub(shown);
+    Some(table + &hidden_words(hidden, "members that left", frame.paint))
+}
+
+fn tasks(status: &Status, frame: Frame) -> Option<String> {
+    if status.task_list.is_empty() {
+        return None;
+    }
+    let whole = frame.all || status.task_list.len() <= FEW;
+    let is_shown = |task: &&TaskStatus| whole || !task.state.frees_dependants();
+    let shown: Vec<&TaskStatus> = status.task_list.iter().filter(is_shown).collect();
+    let mut table = Table::new(&["ID", "STATE", "OWNER", "SUBJECT", "DETAIL"]);
+    for task in &shown {
+        table.row(vec![
+            cell(format!("#{}", task.id)),
+            tinted(task_mark(task.state).1, task_word(task.state)),
+            maybe(task.owner.as_deref()),
+            cell(&task.subject),
+            maybe(detail(task)),
+        ]);
+    }
+    let table = match shown.is_empty() {
+        true => String::new(),
+        false => table.render_within(frame.width, &[], &["SUBJECT", "DETAIL", "OWNER"], frame.paint),
+    };
+    let hidden = status.task_list.len() - shown.len();
+    Some((table + &hidden_words(hidden, "completed tasks", frame.paint)).trim_start().to_owned())
+}
+
+/// Why a task waits, else how long it has run, or ran.
+fn detail(task: &TaskStatus) -> Option<String> {
+    let waits = task.waits_for.as_ref().map(|waits| waits.text.clone());
+    waits.or_else(|| task.elapsed_ms.map(span))
+}
+
+fn hidden_words(hidden: usize, what: &str, paint: Paint) -> String {
+    match hidden {
+        0 => String::new(),
+        some => paint.put(Tint::Dim, &format!("\n{some} {what} not shown: `phalanx status --all`")),
+    }
 }
 
 fn activity(member: &MemberStatus) -> &str {

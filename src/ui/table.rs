@@ -4,10 +4,10 @@
 use super::paint::{Paint, Tint};
 use crate::model::text;
 
-/// A column that is cut to fit keeps at least this width.
-const NARROWEST: usize = 16;
 /// Spaces between two columns.
 const GAP: usize = 2;
+/// A column is not cut to less.
+const LEAST: usize = 16;
 
 /// One field of a table, fit to print.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -47,51 +47,58 @@ impl Table {
         self.rows.push(cells);
     }
 
-    /// Makes every line fit into `width`: drops the columns of `optional`, first one first, for as
-    /// long as `flexible` would be cut below its least width, and then cuts `flexible`.
-    pub(crate) fn fit(&mut self, width: usize, flexible: &str, optional: &[&str]) {
-        let mut optional = optional.iter();
-        loop {
-            let Some(column) = self.heads.iter().position(|head| *head == flexible) else { return };
-            let filled = self.filled();
-            let others = filled.iter().filter(|other| **other != column);
-            let used: usize = others.map(|other| self.width(*other) + GAP).sum();
-            let room = width.saturating_sub(used);
-            if room < self.width(column).min(NARROWEST)
-                && let Some(head) = optional.next()
-            {
-                self.drop_column(head);
-                continue;
+    /// The table, one line for each row.
+    pub(crate) fn render(&self, paint: Paint) -> String {
+        self.lines(&self.filled(), paint)
+    }
+
+    /// The table in lines of at most `width` characters, as far as possible: the columns in `spare` are left out one after
+    /// the other while the table is too wide, then the columns in `elastic` are cut, the first one first.
+    pub(crate) fn render_within(
+        mut self,
+        width: usize,
+        spare: &[&str],
+        elastic: &[&str],
+        paint: Paint,
+    ) -> String {
+        let named = |heads: &[&str], names: &[&str]| -> Vec<usize> {
+            names.iter().filter_map(|name| heads.iter().position(|head| head == name)).collect()
+        };
+        let (spare, elastic) = (named(&self.heads, spare), named(&self.heads, elastic));
+        let mut columns = self.filled();
+        for column in spare {
+            let least = |c: &usize| match elastic.contains(c) {
+                true => self.width(*c).min(LEAST),
+                false => self.width(*c),
+            };
+            if columns.iter().map(|c| least(c) + GAP).sum::<usize>() <= width.saturating_add(GAP) {
+                break;
             }
-            let room = room.max(self.heads[column].len());
+            columns.retain(|c| *c != column);
+        }
+        for column in elastic {
+            let whole: usize = columns.iter().map(|c| self.width(*c) + GAP).sum();
+            let surplus = whole.saturating_sub(width.saturating_add(GAP));
+            let room = self.width(column).saturating_sub(surplus).max(LEAST);
             for cell in self.rows.iter_mut().filter_map(|row| row.get_mut(column)) {
                 cell.text = text::short(&cell.text, room);
             }
-            return;
         }
+        self.lines(&columns, paint)
     }
 
-    fn drop_column(&mut self, head: &str) {
-        if let Some(column) = self.heads.iter().position(|other| *other == head) {
-            self.heads.remove(column);
-            self.rows.iter_mut().for_each(|row| drop(row.remove(column)));
-        }
+    fn lines(&self, columns: &[usize], paint: Paint) -> String {
+        let widths: Vec<usize> = columns.iter().map(|column| self.width(*column)).collect();
+        let heads = self.heads.iter().map(|h| tinted(Tint::Dim, h)).collect::<Vec<_>>();
+        let lines = std::iter::once(&heads).chain(&self.rows).map(|row| line(row, columns, &widths, paint));
+        lines.collect::<Vec<_>>().join("\n")
     }
 
-    /// The columns in which something stands.
+    /// The columns that have something in them.
     fn filled(&self) -> Vec<usize> {
         let filled =
             |column: &usize| self.rows.iter().any(|row| row.get(*column).is_some_and(|c| !c.text.is_empty()));
         (0..self.heads.len()).filter(filled).collect()
-    }
-
-    /// The table, one line for each row.
-    pub(crate) fn render(&self, paint: Paint) -> String {
-        let columns = self.filled();
-        let widths: Vec<usize> = columns.iter().map(|column| self.width(*column)).collect();
-        let heads = self.heads.iter().map(|h| tinted(Tint::Dim, h)).collect::<Vec<_>>();
-        let lines = std::iter::once(&heads).chain(&self.rows).map(|row| line(row, &columns, &widths, paint));
-        lines.collect::<Vec<_>>().join("\n")
     }
 
     fn width(&self, column: usize) -> usize {
@@ -129,29 +136,17 @@ mod tests {
     }
 
     #[test]
-    fn a_table_that_is_too_wide_drops_columns_and_cuts_one() {
-        let table = |width| {
-            let mut table = Table::new(&["ID", "SUBJECT", "BY", "TIME"]);
-            table.row(vec![
-                cell("#1"),
-                cell("Check every link of the pages"),
-                cell("benjamin"),
-                cell("2.1s"),
-            ]);
-            table.fit(width, "SUBJECT", &["BY", "TIME"]);
-            table.render(Paint { on: false })
+    fn a_wide_table_drops_columns_then_cuts_one() {
+        let table = || {
+            let mut table = Table::new(&["NAME", "PID", "REASON"]);
+            table.row(vec![cell("ada"), cell("4711"), cell("a reason of some thirty letters")]);
+            table
         };
-        assert_eq!(
-            table(80),
-            "ID  SUBJECT                        BY        TIME\n#1  Check every link of the pages  benjamin  2.1s"
-        );
-        assert_eq!(
-            table(40),
-            "ID  SUBJECT               BY        TIME\n#1  Check every link of…  benjamin  2.1s"
-        );
-        assert_eq!(table(30), "ID  SUBJECT               TIME\n#1  Check every link of…  2.1s");
-        assert_eq!(table(20), "ID  SUBJECT\n#1  Check every lin…");
-        assert_eq!(table(1), "ID  SUBJECT\n#1  Check …");
+        let render = |width| table().render_within(width, &["PID"], &["REASON"], Paint { on: false });
+        assert_eq!(render(80), "NAME  PID   REASON\nada   4711  a reason of some thirty letters");
+        assert_eq!(render(30), "NAME  PID   REASON\nada   4711  a reason of some …");
+        assert_eq!(render(24), "NAME  REASON\nada   a reason of some …");
+        assert_eq!(render(1), "NAME  REASON\nada   a reason of so…");
     }
 
     #[test]

@@ -8,6 +8,7 @@
 //! in.
 
 mod check;
+mod doable;
 mod followup;
 mod roles;
 mod rules;
@@ -51,7 +52,7 @@ pub(crate) struct Manifest {
 
 impl Manifest {
     /// Reads a manifest. Of several faults the first in the file is reported; faults between entries
-    /// (references, cycles, double names) only once each entry is right in itself.
+    /// (references, cycles, double names, tasks that no member can do) only once each entry is right in itself.
     pub(crate) fn parse(text: &str) -> Result<Manifest, SheetError> {
         Manifest::parse_as(Form::Manifest, text)
     }
@@ -68,6 +69,9 @@ impl Manifest {
         faults.into_result(text)?;
         let mut faults = Faults::default();
         check::check(&draft, &mut faults);
+        faults.into_result(text)?;
+        let mut faults = Faults::default();
+        doable::check(&draft, &mut faults);
         faults.into_result(text)?;
         Ok(draft.into_manifest())
     }

@@ -127,6 +127,7 @@ pub(super) struct TaskDraft {
     pub(super) key: Range<usize>,
     pub(super) after: Vec<At<String>>,
     pub(super) owner: Option<At<String>>,
+    pub(super) role: Option<At<String>>,
     pub(super) spec: TaskSpec,
 }
 
@@ -369,6 +370,7 @@ fn read_task(section: &Section, faults: &mut Faults) -> TaskDraft {
     let place = key.as_ref().map_or(section.span.clone(), At::span);
     let after = section.list("after", faults);
     let owner = section.word("owner", faults);
+    let role = section.word("role", faults);
     let mut unique: Vec<String> = Vec::new();
     for key in &after {
         if !unique.contains(key.get_ref()) {
@@ -384,13 +386,13 @@ fn read_task(section: &Section, faults: &mut Faults) -> TaskDraft {
         after: unique,
         files: section.list("files", faults).into_iter().map(At::into_inner).collect(),
         owner: owner.as_ref().map(|owner| owner.get_ref().clone()),
-        role: inner(section.word("role", faults)),
+        role: role.as_ref().map(|role| role.get_ref().clone()),
         priority: inner(section.integer("priority", faults)),
         cwd: inner(section.word("cwd", faults)),
         env: section.variables("[task.env]", faults),
         show_output: section.flag("show_output", faults).unwrap_or(false),
     };
-    TaskDraft { key: place, after, owner, spec }
+    TaskDraft { key: place, after, owner, role, spec }
 }
 
 pub(super) fn read_mode(section: &Section, faults: &mut Faults) -> Option<Mode> {

@@ -436,10 +436,12 @@ fn a_misspelt_key_is_not_also_missing() {
 
 #[test]
 fn a_long_chain_costs_no_stack() {
-    let mut text = "team.name = \"t\"\n".to_owned();
+    let mut text = "team.name = \"t\"\n[[member]]\nname = \"ada\"\n".to_owned();
     for at in 0..20_000 {
         let after = if at == 0 { String::new() } else { format!("\"t{}\"", at - 1) };
-        text.push_str(&format!("[[task]]\nkey = \"t{at}\"\nsubject = \"s\"\nafter = [{after}]\n"));
+        text.push_str(&format!(
+            "[[task]]\nkey = \"t{at}\"\nsubject = \"s\"\nrun = [\"true\"]\nafter = [{after}]\n"
+        ));
     }
     assert_eq!(good(&text).tasks.len(), 20_000);
 }

@@ -1,0 +1,208 @@
+//! Tasks that no member can do: a team would wait for them without an end.
+
+use super::TeamMode;
+use super::sections::{Draft, MemberDraft, TaskDraft};
+use crate::model::order::ability;
+use crate::model::sheet::{Faults, nearest};
+use crate::model::waiting::Ability;
+
+/// Adds a fault for each task that none of the members can do.
+pub(super) fn check(draft: &Draft, faults: &mut Faults) {
+    for task in &draft.tasks {
+        match &task.spec.owner {
+            Some(owner) => check_owned(draft, task, owner, faults),
+            None => check_free(draft, task, faults),
+        }
+    }
+}
+
+fn check_owned(draft: &Draft, task: &TaskDraft, owner: &str, faults: &mut Faults) {
+    let Some(member) = draft.members.iter().find(|member| names(member, owner)) else { return };
+    let key = &task.spec.key;
+    let span = task.owner.as_ref().map_or(task.key.clone(), |owner| owner.span());
+    let has_command = task.spec.run.is_some();
+    match ability(&member.spec.profile) {
+        Ability::Commands if !has_command => faults.add(
+            &span,
+            format!(
+                "task `{key}` has no `run`, and its owner `{owner}` is a worker, which only runs commands"
+            ),
+        ),
+        Ability::Nothing => {
+            faults.add(
+                &span,
+                format!("`{owner}` is a plain command, which does no tasks; `{key}` needs another owner"),
+            );
+        }
+        Ability::Prompts if has_command && is_per_task(draft, member) => faults.add(
+            &span,
+            format!("task `{key}` has a command, and its owner `{owner}` is no worker that could run it"),
+        ),
+        Ability::Commands | Ability::Prompts => {}
+    }
+}
+
+fn check_free(draft: &Draft, task: &TaskDraft, faults: &mut Faults) {
+    let key = &task.spec.key;
+    if draft.members.is_empty() {
+        faults.add(&task.key, format!("no member can do task `{key}`: the manifest has no [[member]]"));
+        return;
+    }
+    let suiting: Vec<&MemberDraft> = draft.members.iter().filter(|one| fits(one, task)).collect();
+    if let Some(role) = task.role.as_ref().filter(|_| suiting.is_empty()) {
+        let said =
+            format!("task `{key}` is for the role `{}`, which no member has", role.get_ref().escape_debug());
+        let roles = draft.members.iter().filter_map(|one| one.spec.role.as_deref());
+        faults.add_with(&role.span(), said, nearest(role.get_ref(), roles));
+        return;
+    }
+    let of_role = task.spec.role.as_deref().map(|role| format!(" of role `{}`", role.escape_debug()));
+    let of_role = of_role.unwrap_or_default();
+    let wanted = if task.spec.run.is_some() { Ability::Commands } else { Ability::Prompts };
+    let able: Vec<&&MemberDraft> =
+        suiting.iter().filter(|one| ability(&one.spec.profile) == wanted).collect();
+    if able.is_empty() {
+        let said = match wanted {
+            Ability::Commands => format!(
+                "task `{key}` has a command, but no member{of_role} is a worker that could run it: \
+                 add a [[member]] with `profile = \"worker\"`"
+            ),
+            Ability::Prompts | Ability::Nothing => format!(
+                "no member{of_role} can do task `{key}`: it has no `run`, and workers only run commands; \
+                 add `run`, or a [[member]] with an agent's profile"
+            ),
+        };
+        faults.add(&task.key, said);
+    } else if !able.iter().any(|one| comes(draft, one)) {
+        let said = format!(
+            "no member is started for task `{key}`: those that can do it wait for tasks of their role; \
+             give it that `role`"
+        );
+        faults.add(&task.key, said);
+    }
+}
+
+/// Whether one of the members that `member` stands for has this name.
+fn names(member: &MemberDraft, owner: &str) -> bool {
+    let name = &member.spec.name;
+    match member.spec.scale {
+        Some(scale) => (1..=scale.max).any(|n| owner.eq_ignore_ascii_case(&format!("{name}-{n}"))),
+        None => owner.eq_ignore_ascii_case(name),
+    }
+}
+
+fn fits(member: &MemberDraft, task: &TaskDraft) -> bool {
+    let role = member.spec.role.as_deref();
+    let wanted = task.spec.role.as_deref();
+    wanted.is_none_or(|wanted| role.is_some_and(|role| role.eq_ignore_ascii_case(wanted)))
+}
+
+fn is_per_task(draft: &Draft, member: &MemberDraft) -> bool {
+    draft.team.mode == TeamMode::Task || member.spec.is_task_only(&draft.roles)
+}
+
+/// Whether the member is ever started: one with `start = "when-needed"` and a role comes only for a task of that role, or
+/// for its own.
+fn comes(draft: &Draft, member: &MemberDraft) -> bool {
+    if !member.spec.when_needed || member.spec.role.is_none() || is_per_task(draft, member) {
+        return true;
+    }
+    draft.tasks.iter().any(|task| match &task.spec.owner {
+        Some(owner) => names(member, owner),
+        None => task.spec.role.is_some() && fits(member, task),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::model::manifest::Manifest;
+
+    /// What is said of a manifest whose `[team]` stands on lines 1 and 2; empty if it is accepted.
+    fn fault(rest: &str) -> String {
+        let text = format!("[team]\nname = \"t\"\n{rest}");
+        Manifest::parse(&text).err().map(|error| error.to_string()).unwrap_or_default()
+    }
+
+    fn member(name: &str, more: &str) -> String {
+        format!("[[member]]\nname = \"{name}\"\n{more}")
+    }
+
+    fn task(more: &str) -> String {
+        format!("[[task]]\nkey = \"t\"\nsubject = \"s\"\n{more}")
+    }
+
+    const RUN: &str = "run = [\"true\"]\n";
+
+    #[test]
+    fn a_task_without_members_is_refused() {
+        assert_eq!(fault(&task(RUN)), "4:7: no member can do task `t`: the manifest has no [[member]]");
+    }
+
+    #[test]
+    fn a_task_without_a_command_needs_an_agent() {
+        let worker = member("ada", "");
+        assert_eq!(
+            fault(&(worker.clone() + &task(""))),
+            "6:7: no member can do task `t`: it has no `run`, and workers only run commands; add `run`, or a \
+             [[member]] with an agent's profile"
+        );
+        assert_eq!(
+            fault(&(worker.clone() + &task("owner = \"ada\"\n"))),
+            "8:9: task `t` has no `run`, and its owner `ada` is a worker, which only runs commands"
+        );
+        assert_eq!(fault(&(worker.clone() + &task(RUN))), "");
+        assert_eq!(fault(&(worker + &member("eve", "profile = \"claude\"\n") + &task(""))), "");
+        let plain = member("log", RUN);
+        assert!(fault(&(plain.clone() + &task(""))).starts_with("7:7: no member can do task `t`"));
+        assert_eq!(
+            fault(&(plain + &task("owner = \"log\"\n"))),
+            "9:9: `log` is a plain command, which does no tasks; `t` needs another owner"
+        );
+    }
+
+    #[test]
+    fn a_command_needs_a_worker() {
+        let agent = |more: &str| member("eve", &format!("profile = \"claude\"\n{more}"));
+        assert_eq!(
+            fault(&(agent("") + &task(RUN))),
+            "7:7: task `t` has a command, but no member is a worker that could run it: add a [[member]] with \
+             `profile = \"worker\"`"
+        );
+        let owned = task("run = [\"true\"]\nowner = \"eve\"\n");
+        assert_eq!(fault(&(agent("") + &owned)), "", "an agent is told of the task");
+        assert_eq!(
+            fault(&(agent("task_only = true\n") + &owned)),
+            "11:9: task `t` has a command, and its owner `eve` is no worker that could run it"
+        );
+    }
+
+    #[test]
+    fn a_role_needs_a_member() {
+        let tester = member("ada", "role = \"tester\"\n");
+        let for_role = |role: &str| task(&format!("{RUN}role = \"{role}\"\n"));
+        assert_eq!(fault(&(tester.clone() + &for_role("Tester"))), "");
+        assert_eq!(
+            fault(&(tester.clone() + &for_role("testre"))),
+            "10:8: task `t` is for the role `testre`, which no member has; did you mean `tester`?"
+        );
+        assert_eq!(
+            fault(&(tester + &task("role = \"tester\"\n"))),
+            "7:7: no member of role `tester` can do task `t`: it has no `run`, and workers only run commands; add \
+             `run`, or a [[member]] with an agent's profile"
+        );
+    }
+
+    #[test]
+    fn a_member_that_comes_with_the_work_counts_if_it_comes() {
+        assert_eq!(fault(&(member("dev", "scale = { max = 2 }\n") + &task(RUN))), "");
+        assert_eq!(
+            fault(&(member("dev", "scale = { max = 2 }\n") + &task("run = [\"true\"]\nowner = \"dev-2\"\n"))),
+            ""
+        );
+        assert_eq!(fault(&(member("qa", "start = \"when-needed\"\n") + &task(RUN))), "");
+        let qa = member("qa", "start = \"when-needed\"\nrole = \"tester\"\n");
+        assert_eq!(fault(&(qa.clone() + &task("run = [\"true\"]\nrole = \"tester\"\n"))), "");
+        assert_eq!(fault(&(qa.clone() + &task("run = [\"true\"]\nowner = \"qa\"\n"))), "");
+        assert!(fault(&(qa + &task(RUN))).starts_with("8:7: no member is started for task `t`"));
+    }
+}

@@ -1,0 +1,297 @@
+//! The reason why a pending task does not run. Pure: the board, the members and the time are given.
+
+use std::fmt;
+
+use serde::Serialize;
+
+use super::board::Board;
+use super::id::{MemberName, TaskId};
+use super::task::{Task, TaskState};
+use super::time::{Timestamp, human};
+
+/// The kind of tasks that a program can do.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Ability {
+    /// Runs the commands that tasks carry: phalanx's worker.
+    Commands,
+    /// Reads a task and works on it: an agent.
+    Prompts,
+    /// Does no tasks: a plain command.
+    Nothing,
+}
+
+/// A member that is on the team, or that the lead starts when there is work for it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Candidate {
+    pub(crate) name: MemberName,
+    pub(crate) role: Option<String>,
+    pub(crate) ability: Ability,
+    /// It runs; else the lead starts it on demand.
+    pub(crate) is_here: bool,
+}
+
+/// Why a pending task does not run.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Waiting {
+    /// These tasks come first; the flag is set for those that failed.
+    Blocked(Vec<(TaskId, bool)>),
+    /// A running task may touch the same files.
+    Files(TaskId),
+    /// Its owner is not on the team.
+    OwnerGone,
+    /// Its owner has had another task in hand for so many milliseconds.
+    OwnerBusy {
+        with: TaskId,
+        for_ms: u64,
+    },
+    /// Its owner is free and has not begun it.
+    OwnerIdle,
+    NoMembers,
+    NoRole(String),
+    /// The task has no command, and every member in question only runs commands.
+    NoCommand,
+    /// The task has a command, and no member in question runs commands.
+    NoWorker,
+    /// All members that could do it are busy; of this role, where it asks for one.
+    NoneFree(Option<String>),
+    /// The lead starts a member for it; the flag is set where there is a lead.
+    Start(bool),
+    /// A free member can claim it, and has not.
+    Unclaimed,
+}
+
+impl Waiting {
+    /// The word for programs.
+    pub(crate) fn kind(&self) -> &'static str {
+        match self {
+            Waiting::Blocked(_) => "blocked",
+            Waiting::Files(_) => "files",
+            Waiting::OwnerGone => "owner_gone",
+            Waiting::OwnerBusy { .. } => "owner_busy",
+            Waiting::OwnerIdle => "owner_idle",
+            Waiting::NoMembers => "no_members",
+            Waiting::NoRole(_) => "no_role",
+            Waiting::NoCommand => "no_command",
+            Waiting::NoWorker => "no_worker",
+            Waiting::NoneFree(_) => "none_free",
+            Waiting::Start(_) => "start",
+            Waiting::Unclaimed => "unclaimed",
+        }
+    }
+}
+
+impl fmt::Display for Waiting {
+    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
+        match self {
+            Waiting::Blocked(by) => {
+                let failed = |failed| if failed { " (failed)" } else { "" };
+                let ids: Vec<String> = by.iter().map(|(id, is)| format!("#{id}{}", failed(*is))).collect();
+                write!(f, "blocked by {}", ids.join(", "))
+            }
+            Waiting::Files(with) => write!(f, "files in use by #{with}"),
+            Waiting::OwnerGone => f.write_str("owner is not on the team"),
+            Waiting::OwnerBusy { with, for_ms } => {
+                write!(f, "owner is busy with #{with} for {}", human(*for_ms))
+            }
+            Waiting::OwnerIdle => f.write_str("owner has not begun it"),
+            Waiting::NoMembers => f.write_str("the team has no members"),
+            Waiting::NoRole(role) => write!(f, "no member of role {role}"),
+            Waiting::NoCommand => f.write_str("no command, and only workers are here"),
+            Waiting::NoWorker => f.write_str("no worker to run its command"),
+            Waiting::NoneFree(None) => f.write_str("no free member"),
+            Waiting::NoneFree(Some(role)) => write!(f, "no free member of role {role}"),
+            Waiting::Start(true) => f.write_str("a member is to be started for it"),
+            Waiting::Start(false) => f.write_str("no lead to start a member for it"),
+            Waiting::Unclaimed => f.write_str("no member has claimed it"),
+        }
+    }
+}
+
+/// A reason as `--json` gives it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub(crate) struct WaitsFor {
+    pub(crate) kind: &'static str,
+    pub(crate) text: String,
+}
+
+impl From<Waiting> for WaitsFor {
+    fn from(waiting: Waiting) -> WaitsFor {
+        WaitsFor { kind: waiting.kind(), text: waiting.to_string() }
+    }
+}
+
+/// Returns why `task` waits; none unless it is pending.
+pub(crate) fn why(
+    board: &Board,
+    task: &Task,
+    crew: &[Candidate],
+    is_led: bool,
+    now: Timestamp,
+) -> Option<Waiting> {
+    if task.state != TaskState::Pending {
+        return None;
+    }
+    let blockers = board.open_blockers(task);
+    if !blockers.is_empty() {
+        let failed =
+            |id: &TaskId| board.tasks.get(id).is_some_and(|blocker| blocker.state == TaskState::Failed);
+        return Some(Waiting::Blocked(blockers.into_iter().map(|id| (id, failed(&id))).collect()));
+    }
+    if let Some(with) = board.overlap(task) {
+        return Some(Waiting::Files(with));
+    }
+    Some(match task.owner_name() {
+        Some(owner) => of_owned(board, task, owner, crew, is_led, now),
+        None => of_free(board, task, crew, is_led),
+    })
+}
+
+fn of_owned(
+    board: &Board,
+    task: &Task,
+    owner: &str,
+    crew: &[Candidate],
+    is_led: bool,
+    now: Timestamp,
+) -> Waiting {
+    let found = crew.iter().find(|one| one.name.clashes_with(owner));
+    // The lead owns tasks without being a member, and decides itself when it begins them.
+    if MemberName::existing(owner).is_ok_and(|name| name.is_lead()) {
+        return Waiting::OwnerIdle;
+    }
+    let Some(one) = found else { return Waiting::OwnerGone };
+    if one.ability != Ability::Prompts && task.extra.run.is_empty() {
+        return Waiting::NoCommand;
+    }
+    if !one.is_here {
+        return Waiting::Start(is_led);
+    }
+    match board.work_of(&one.name) {
+        Some(with) => {
+            let since = board.tasks.get(&with).and_then(|other| other.extra.claimed_at);
+            let for_ms = since.map_or(0, |since| now.since(since));
+            Waiting::OwnerBusy { with, for_ms }
+        }
+        None => Waiting::OwnerIdle,
+    }
+}
+
+fn of_free(board: &Board, task: &Task, crew: &[Candidate], is_led: bool) -> Waiting {
+    if crew.is_empty() {
+        return Waiting::NoMembers;
+    }
+    let suiting: Vec<&Candidate> = crew.iter().filter(|one| task.fits(one.role.as_deref())).collect();
+    let role = task.extra.role.clone();
+    if let Some(role) = role.clone().filter(|_| suiting.is_empty()) {
+        return Waiting::NoRole(role);
+    }
+    let has_command = !task.extra.run.is_empty();
+    let able = |one: &&&Candidate| match one.ability {
+        Ability::Commands => has_command,
+        Ability::Prompts => !has_command,
+        Ability::Nothing => false,
+    };
+    let able: Vec<&Candidate> = suiting.iter().filter(able).copied().collect();
+    if able.is_empty() {
+        return if has_command { Waiting::NoWorker } else { Waiting::NoCommand };
+    }
+    if !able.iter().any(|one| one.is_here) {
+        return Waiting::Start(is_led);
+    }
+    let is_free = |one: &&Candidate| one.is_here && board.work_of(&one.name).is_none();
+    if able.iter().any(is_free) { Waiting::Unclaimed } else { Waiting::NoneFree(role) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const NOW: Timestamp = Timestamp(200_000);
+
+    fn one(name: &str, role: Option<&str>, ability: Ability, is_here: bool) -> Candidate {
+        let name = MemberName::new(name).expect("name");
+        Candidate { name, role: role.map(str::to_owned), ability, is_here }
+    }
+
+    /// Four tasks with a command each: #1 is in progress with ada since 60 s.
+    fn board() -> Board {
+        let mut board = Board::default();
+        for id in 1..=4 {
+            let mut task = Task::new(TaskId(id), "s", "");
+            task.extra.run = vec!["true".to_owned()];
+            board.tasks.insert(TaskId(id), task);
+        }
+        let first = board.tasks.get_mut(&TaskId(1)).expect("a task");
+        (first.state, first.owner) = (TaskState::InProgress, Some("ada".to_owned()));
+        first.extra.claimed_at = Some(Timestamp(140_000));
+        board
+    }
+
+    fn told(change: impl FnOnce(&mut Task), crew: &[Candidate], is_led: bool) -> String {
+        let mut board = board();
+        change(board.tasks.get_mut(&TaskId(2)).expect("a task"));
+        let task = &board.tasks[&TaskId(2)];
+        why(&board, task, crew, is_led, NOW).map_or("does not wait".to_owned(), |why| why.to_string())
+    }
+
+    #[test]
+    fn the_reason_of_a_task_without_an_owner() {
+        use Ability::{Commands, Nothing, Prompts};
+        let ada = || one("ada", None, Commands, true);
+        let wants = |role: &str| {
+            let role = role.to_owned();
+            |task: &mut Task| task.extra.role = Some(role)
+        };
+        let bare = |task: &mut Task| task.extra.run.clear();
+        assert_eq!(told(|t| t.state = TaskState::Completed, &[ada()], true), "does not wait");
+        assert_eq!(told(|_| {}, &[], true), "the team has no members");
+        assert_eq!(told(|_| {}, &[ada()], true), "no free member");
+        assert_eq!(
+            told(|_| {}, &[ada(), one("bob", None, Commands, true)], true),
+            "no member has claimed it"
+        );
+        assert_eq!(told(wants("tester"), &[ada()], true), "no member of role tester");
+        let tester = one("ada", Some("Tester"), Commands, true);
+        assert_eq!(told(wants("tester"), &[tester], true), "no free member of role tester");
+        assert_eq!(told(bare, &[ada()], true), "no command, and only workers are here");
+        assert_eq!(told(bare, &[ada(), one("eve", None, Prompts, true)], true), "no member has claimed it");
+        assert_eq!(told(|_| {}, &[one("log", None, Nothing, true)], true), "no worker to run its command");
+        let coming = || one("dev-1", None, Commands, false);
+        assert_eq!(told(|_| {}, &[coming()], true), "a member is to be started for it");
+        assert_eq!(told(|_| {}, &[coming()], false), "no lead to start a member for it");
+        assert_eq!(told(|_| {}, &[ada(), coming()], true), "no free member");
+    }
+
+    #[test]
+    fn the_reason_of_a_task_with_an_owner() {
+        let ada = one("ada", None, Ability::Commands, true);
+        let bob = one("bob", None, Ability::Commands, true);
+        let owned = |owner: &str| {
+            let owner = owner.to_owned();
+            |task: &mut Task| task.owner = Some(owner)
+        };
+        let crew = [ada, bob];
+        assert_eq!(told(owned("Ada"), &crew, true), "owner is busy with #1 for 1m00s");
+        assert_eq!(told(owned("bob"), &crew, true), "owner has not begun it");
+        assert_eq!(told(owned("eve"), &crew, true), "owner is not on the team");
+        assert_eq!(told(owned("team-lead"), &crew, true), "owner has not begun it");
+        let bare = |task: &mut Task| (task.owner, task.extra.run) = (Some("bob".to_owned()), Vec::new());
+        assert_eq!(told(bare, &crew, true), "no command, and only workers are here");
+    }
+
+    #[test]
+    fn blockers_and_files_come_before_members() {
+        let mut board = board();
+        board.tasks.get_mut(&TaskId(3)).expect("a task").state = TaskState::Failed;
+        board.tasks.get_mut(&TaskId(2)).expect("a task").blocked_by = vec![TaskId(1), TaskId(3)];
+        let words = |board: &Board| {
+            why(board, &board.tasks[&TaskId(2)], &[], true, NOW).map(|why| (why.kind(), why.to_string()))
+        };
+        assert_eq!(words(&board), Some(("blocked", "blocked by #1, #3 (failed)".to_owned())));
+        board.tasks.get_mut(&TaskId(2)).expect("a task").blocked_by.clear();
+        for id in [1, 2] {
+            board.tasks.get_mut(&TaskId(id)).expect("a task").extra.files = vec!["src/**".to_owned()];
+        }
+        assert_eq!(words(&board), Some(("files", "files in use by #1".to_owned())));
+    }
+}

@@ -1,0 +1,250 @@
+//! Events of the journal as sentences: `2m ago  ada  completed #1 Check the format (2.1s)`. Pure; the time is given.
+
+use super::life::{member_word, span};
+use super::paint::{Paint, Tint};
+use super::plain;
+use crate::model::event::{Event, EventKind};
+use crate::model::lifecycle::MemberState;
+use crate::model::time::{self, Timestamp};
+use crate::model::{text, wire};
+
+/// The width of a time such as `59m ago`.
+const WHEN: usize = 8;
+
+/// How events are shown.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct EventFrame {
+    pub(crate) now: Timestamp,
+    /// Times are points in time, and not distances from now.
+    pub(crate) absolute: bool,
+    /// Characters in a line, where lines are cut.
+    pub(crate) width: Option<usize>,
+    pub(crate) paint: Paint,
+}
+
+/// A line for each of these events.
+pub(crate) fn event_lines(events: &[Event], frame: EventFrame) -> String {
+    let name = |event: &Event| event.member.as_ref().map(|n| text::line(n.as_str())).unwrap_or_default();
+    let widest = events.iter().map(|event| name(event).chars().count()).max().unwrap_or(0);
+    let line = |event: &Event| {
+        let when = when(event.at, frame);
+        let who = name(event);
+        let pad = " ".repeat(widest - who.chars().count());
+        let room = frame.width.unwrap_or(usize::MAX).saturating_sub(when.chars().count() + widest + 4);
+        let words = text::short(&sentence(event), room.clamp(WHEN, usize::MAX - 1));
+        let paint = frame.paint;
+        let (when, who) = (paint.put(Tint::Dim, &when), paint.put(Tint::Bold, &who));
+        let gap = if widest == 0 { "" } else { "  " };
+        format!("{when}  {who}{pad}{gap}{}", paint.put(plain::tint(event), &words))
+    };
+    events.iter().map(line).collect::<Vec<_>>().join("\n")
+}
+
+fn when(at: Timestamp, frame: EventFrame) -> String {
+    if frame.absolute { at.iso() } else { format!("{:>WHEN$}", time::ago(frame.now.since(at))) }
+}
+
+/// What an event says; its member is the subject.
+pub(super) fn sentence(event: &Event) -> String {
+    let words = plain::words(event).unwrap_or_else(|| quiet_words(event));
+    let took = wire::number(&event.detail, "elapsed_ms").filter(|_| plain::is_end(event));
+    words + &took.map(|ms| format!(" ({})", span(ms))).unwrap_or_default()
+}
+
+/// The words of events that are of no interest while a team is watched.
+fn quiet_words(event: &Event) -> String {
+    use EventKind as Kind;
+    let part = |key| plain::detail(event, key);
+    let some = |key, words: &str| part(key).map(|part| format!("{words}{part}")).unwrap_or_default();
+    match event.event {
+        Kind::TeamCreated => "team created".to_owned(),
+        Kind::TeamDeleted => "team deleted".to_owned(),
+        Kind::LeadStarted => format!("process {} leads the team", number(event, "pid")),
+        Kind::LeadEnded => format!("the lead ended{}", some("end", ": ").replace('_', " ")),
+        Kind::MemberAsked => format!("is to be started{}", some("profile", " as ")),
+        Kind::MemberPlaced => {
+            format!("has a place{}{}", some("backend", " in "), some("pane", ", pane "))
+        }
+        Kind::MemberState => state_words(event),
+        Kind::MemberHidden => "was hidden".to_owned(),
+        Kind::MemberShown => "was shown again".to_owned(),
+        Kind::MessageSent => {
+            let kind = part("kind").unwrap_or_else(|| "message".to_owned()).replace('_', " ");
+            format!("got a message ({kind}){}", some("from", " from "))
+        }
+        Kind::MessageHandled => format!("read {}", messages(event)),
+        Kind::MessageStaged => format!("{} typed into its program", messages(event)),
+        Kind::MessageSubmitted => format!("{} submitted to its program", messages(event)),
+        Kind::TurnEnded => "ended a turn".to_owned(),
+        Kind::TaskCreated => plain::with_task(event, "created"),
+        Kind::TaskUpdated => {
+            let fields = Some(plain::fields(event)).filter(|fields| !fields.is_empty());
+            let fields = fields.map(|fields| format!(" ({fields})")).unwrap_or_default();
+            format!("{}{fields}{}", plain::with_task(event, "updated"), some("by", " by "))
+        }
+        Kind::ShutdownEnded => match part("outcome").as_deref() {
+            Some("closed") => "agreed to end".to_owned(),
+            Some("gone") => "had ended before it was asked".to_owned(),
+            Some(other) => format!("shutdown ended: {}", other.replace('_', " ")),
+            None => "shutdown ended".to_owned(),
+        },
+        Kind::ShutdownVerified => {
+            let deviations = event.detail.get("deviations").and_then(|found| found.as_array());
+            match deviations.map_or(0, Vec::len) {
+                0 => "shutdown checked: all in order".to_owned(),
+                1 => "shutdown checked: 1 deviation".to_owned(),
+                some => format!("shutdown checked: {some} deviations"),
+            }
+        }
+        Kind::RequestFiled => {
+            let state = some("state", ", ").replace('_', " ");
+            format!("asks for a {}{state}{}", kind_of(event), some("summary", ": "))
+        }
+        Kind::RequestAnnounced => {
+            format!("waits for an answer to its {}{}", kind_of(event), some("summary", ": "))
+        }
+        Kind::RequestDecided | Kind::AnswerTyped => format!("request{} answered", some("request_id", " ")),
+        Kind::PlacementVerdict => format!("its place was checked{}", some("verdict", ": ")),
+        Kind::WorktreeMade => format!("has a worktree{}", some("path", " at ")),
+        Kind::WorktreeRemoved => format!("its worktree was removed{}", some("path", ": ")),
+        Kind::Repaired => {
+            format!("doctor repaired {}{}", part("what").unwrap_or_default(), some("where", " at "))
+        }
+        Kind::HookRan => {
+            let (hook, outcome) = (part("hook").unwrap_or_default(), some("outcome", ": ").replace('_', " "));
+            format!("hook {hook}{outcome}")
+        }
+        // These have words in any case.
+        Kind::MemberReady
+        | Kind::MemberStartFailed
+        | Kind::MemberFallback
+        | Kind::MemberHealth
+        | Kind::MemberExited
+        | Kind::MemberLeft
+        | Kind::MessageUndelivered
+        | Kind::TurnInterrupted
+        | Kind::TaskClaimed
+        | Kind::TaskCompleted
+        | Kind::TaskFailed
+        | Kind::TaskReleased
+        | Kind::TaskRetried
+        | Kind::TaskDeleted
+        | Kind::TaskVanished
+        | Kind::TaskChanged
+        | Kind::TaskRewritten
+        | Kind::ShutdownRequested
+        | Kind::Reminded
+        | Kind::Escalated
+        | Kind::Recovered
+        | Kind::FileQuarantined
+        | Kind::SettingsChanged
+        | Kind::Typed
+        | Kind::Warning => event.event.as_str().replace('_', " "),
+    }
+}
+
+fn state_words(event: &Event) -> String {
+    let word = event.detail.get("state").cloned().unwrap_or_default();
+    let words = match serde_json::from_value::<MemberState>(word) {
+        Ok(MemberState::Completed) => "has ended",
+        Ok(MemberState::Failed) => "has failed",
+        Ok(MemberState::Killed) => "was ended",
+        Ok(MemberState::Disappeared) => "has disappeared",
+        Ok(MemberState::AwaitingPlan) => "waits for approval of its plan",
+        Ok(MemberState::AwaitingPermission) => "waits for permission",
+        Ok(state) => return format!("is {}", member_word(state)),
+        Err(_) => "is in another state",
+    };
+    plain::with_reason(event, words)
+}
+
+fn kind_of(event: &Event) -> String {
+    plain::detail(event, "kind").unwrap_or_else(|| "decision".to_owned()).replace('_', " ")
+}
+
+fn messages(event: &Event) -> String {
+    match wire::texts(&event.detail, "msg_ids").len() {
+        1 => "1 message".to_owned(),
+        some => format!("{some} messages"),
+    }
+}
+
+fn number(event: &Event, key: &str) -> u64 {
+    wire::number(&event.detail, key).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::progress::tests::{event, name, run};
+    use super::*;
+    use crate::model::event::Note;
+
+    fn frame(width: Option<usize>) -> EventFrame {
+        EventFrame { now: Timestamp(1_124_000), absolute: false, width, paint: Paint { on: false } }
+    }
+
+    #[test]
+    fn a_run_as_sentences_with_relative_times() {
+        assert_eq!(
+            event_lines(&run(), frame(None)),
+            "  2m ago       created #1 Check the format\n\
+             \x20 2m ago       created #2 Run the \u{241b}[31mtests\n\
+             \x20 2m ago       created #3 Publish\n\
+             \x20 2m ago  ada  is to be started as worker\n\
+             \x20 2m ago  ada  is starting\n\
+             \x20 2m ago  ada  is idle\n\
+             \x20 2m ago  ada  began #1 Check the format\n\
+             \x20 2m ago  ada  is working\n\
+             \x20 2m ago  ada  completed #1 Check the format (2.1s)\n\
+             \x20 2m ago  ada  began #2 Run the \u{241b}[31mtests\n\
+             \x20 2m ago  ada  failed #2 Run the \u{241b}[31mtests, exit code 7 (1.4s)"
+        );
+    }
+
+    #[test]
+    fn lines_are_cut_to_the_terminal() {
+        let text = event_lines(&run(), frame(Some(30)));
+        assert!(text.lines().all(|line| line.chars().count() <= 30), "{text}");
+        assert!(text.contains("completed #1 Che…"), "{text}");
+    }
+
+    #[test]
+    fn absolute_times_are_in_iso_form() {
+        let told = event(0, Note::of(EventKind::LeadStarted).with("pid", 7));
+        let frame = EventFrame { absolute: true, ..frame(None) };
+        assert_eq!(event_lines(&[told], frame), "1970-01-01T00:16:40.000Z  process 7 leads the team");
+    }
+
+    #[test]
+    fn quiet_events_are_sentences_too() {
+        let ada = name("ada");
+        let of = |kind| Note::of(kind).member(&ada);
+        let table = [
+            (Note::of(EventKind::LeadEnded).with("end", "tasks_over"), "the lead ended: tasks over"),
+            (
+                of(EventKind::MemberPlaced).with("backend", "tmux").with("pane", "%3"),
+                "has a place in tmux, pane %3",
+            ),
+            (of(EventKind::MemberState).with("state", "awaiting_plan"), "waits for approval of its plan"),
+            (
+                of(EventKind::MessageSent).with("from", "bob").with("kind", "idle_notification"),
+                "got a message (idle notification) from bob",
+            ),
+            (of(EventKind::MessageHandled).with("msg_ids", vec!["a", "b"]), "read 2 messages"),
+            (of(EventKind::ShutdownEnded).with("outcome", "closed"), "agreed to end"),
+            (of(EventKind::ShutdownVerified).with("deviations", vec!["x"]), "shutdown checked: 1 deviation"),
+            (
+                of(EventKind::RequestFiled)
+                    .with("kind", "permission")
+                    .with("state", "allowed")
+                    .with("summary", "Bash ls"),
+                "asks for a permission, allowed: Bash ls",
+            ),
+            (of(EventKind::HookRan).with("hook", "Stop").with("outcome", "done"), "hook Stop: done"),
+            (of(EventKind::MemberHealth).with("state", "unresponsive"), "warning: unresponsive"),
+        ];
+        for (note, expected) in table {
+            assert_eq!(sentence(&event(0, note)), expected);
+        }
+    }
+}
