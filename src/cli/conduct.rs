@@ -14,8 +14,8 @@ use super::args_lead::OnExit;
 use super::fail::Failure;
 use super::out::Out;
 use super::setup::Setup;
-use super::worktree;
-use crate::lead::{End, Goal, Lead, Stop, lead};
+use super::{notice, worktree};
+use crate::lead::{End, Goal, Lead, STOP_DEADLINE_S, Stop, lead};
 use crate::model::event::{Event, EventKind};
 use crate::model::id::RequestId;
 use crate::model::report::Report;
@@ -23,8 +23,8 @@ use crate::model::settings::Finish;
 use crate::model::time::Timestamp;
 use crate::model::wire;
 use crate::ops::{self, Context, Lease, OpsError, Team};
-use crate::sys::env;
 use crate::sys::signal::{self, Signals, TerminalSignal, TerminalSignals};
+use crate::sys::{env, lock};
 use crate::ui::{Notice, Style, View};
 
 /// Interval at which the frame is drawn again when nothing happens.
@@ -77,12 +77,16 @@ impl<'a> Desk<'a> {
         let begun = team.team()?.created_at;
         let (stops, wishes) = unbounded_channel();
         let out = &setup.out;
+        let view = View::new(style(out), begun, out.talk);
+        if let Some(say) = view.speaker() {
+            lock::observe_waits(move |wait| say(&notice::lock_words(wait)));
+        }
         let desk = Desk {
             ctx: &setup.ctx,
             team,
             out,
             seated: None,
-            view: RefCell::new(View::new(style(out), begun, out.talk)),
+            view: RefCell::new(view),
             begun,
             on_exit,
             heard: Cell::new(0),
@@ -196,8 +200,8 @@ impl<'a> Desk<'a> {
             return Some(Stop::Leaving);
         }
         // Who cannot be looked at may live.
-        let live = ops::status::live_members(self.team).map_or(true, |live| !live.is_empty());
-        if self.on_exit == OnExit::Refuse && live {
+        let live = ops::status::live_members(self.team).ok();
+        if self.on_exit == OnExit::Refuse && live.as_ref().is_none_or(|live| !live.is_empty()) {
             self.say(&format!(
                 "members live, the lead stays; `phalanx down -t {}` ends them",
                 self.team.name()
@@ -205,11 +209,16 @@ impl<'a> Desk<'a> {
             return None;
         }
         self.heard.set(self.heard.get() + 1);
+        let members = match live.map(|live| live.len()) {
+            Some(1) => "1 member".to_owned(),
+            Some(some) => format!("{some} members"),
+            None => "the members".to_owned(),
+        };
         if self.heard.get() == 1 {
-            self.say("stopping; Ctrl-C again to end it by force");
+            self.say(&format!("asking {members} to stop, up to {STOP_DEADLINE_S} s; Ctrl-C again to force"));
             return Some(Stop::Gracefully);
         }
-        self.say("ending it by force");
+        self.say(&format!("ending {members} by force"));
         Some(Stop::ByForce)
     }
 

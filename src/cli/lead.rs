@@ -9,6 +9,7 @@ use serde_json::json;
 use super::args_lead::{Leading, OnExit};
 use super::conduct::{Conclusion, Desk};
 use super::fail::{Class, Exit, Failure};
+use super::notice::Notice;
 use super::out::Out;
 use super::setup::Setup;
 use super::{Done, args_lead, interrupt, seat};
@@ -159,6 +160,8 @@ pub(super) fn background(setup: &Setup, team: &Team, verb: &[&str]) -> Result<i3
     let changes = team.changes()?;
     let pid = spawn_detached(ctx.caller.exe.as_os_str(), &args, None, &ctx.caller.cwd, Some(&log))?;
     let deadline = Deadline::after(TAKEN_OVER);
+    let limit = TAKEN_OVER.as_secs();
+    let _notice = Notice::of(&setup.out, format!("waiting for process {pid} to take over, up to {limit} s"));
     loop {
         // A short run can be over before it was seen to lead.
         if !team.exists() || ops::lease::holder(team)? == Some(pid) {

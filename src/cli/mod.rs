@@ -31,6 +31,7 @@ mod lead;
 mod logs;
 mod mail;
 mod manual;
+mod notice;
 mod out;
 mod profile;
 mod ps;
@@ -65,7 +66,7 @@ use out::Out;
 use setup::Setup;
 
 use crate::ops;
-use crate::sys::{env, memory};
+use crate::sys::{env, lock, memory};
 
 /// What a verb comes to.
 type Done = Result<Exit, Failure>;
@@ -116,6 +117,10 @@ fn start(args: Vec<OsString>, json: bool) -> Exit {
     }
     let global = &cli.global;
     let out = Out::new(global.json, global.quiet, global.verbose, global.color);
+    if !cli.verb.as_ref().is_some_and(has_other_terminal) {
+        let says = out.clone();
+        lock::observe_waits(move |wait| says.say(&notice::lock_words(wait)));
+    }
     let setup = || Setup::new(global, out.clone());
     let done = match cli.verb {
         None => home::home(setup().ok().as_ref(), &out),
@@ -134,6 +139,14 @@ fn start(args: Vec<OsString>, json: bool) -> Exit {
             out.tell(&failure);
             failure.exit()
         }
+    }
+}
+
+/// Whether the terminal belongs to a program that the verb runs.
+fn has_other_terminal(verb: &Verb) -> bool {
+    match verb {
+        Verb::Lead(args) => !args.command.is_empty(),
+        verb => matches!(verb, Verb::Wrap | Verb::Worker),
     }
 }
 

@@ -7,9 +7,10 @@ use std::time::Duration;
 use super::args_short::Restart;
 use super::conduct;
 use super::fail::{Class, Exit, Failure, Told};
+use super::notice::Notice;
 use super::setup::Setup;
 use super::{Done, args, interrupt};
-use crate::model::id::MemberName;
+use crate::model::id::{MemberName, RequestId};
 use crate::model::request::ShutdownRequest;
 use crate::model::settings::Finish;
 use crate::ops::shutdown::{Awaited, Ended, Wish};
@@ -53,7 +54,7 @@ pub(super) fn down(setup: &Setup, args: &args::Down) -> Done {
         exit => exit,
     };
     if !stays {
-        give_way(&team)?;
+        give_way(setup, &team)?;
         conduct::remove(&setup.ctx, &team, |words| setup.out.say(words))?;
     }
     give(setup, &ended)?;
@@ -126,6 +127,7 @@ pub(super) fn settle(
     requests: Vec<ShutdownRequest>,
     limit: Duration,
 ) -> Result<Vec<ShutdownRequest>, Failure> {
+    let _notice = notice_of(setup, team, &requests);
     let runtime = interrupt::runtime()?;
     let settled = runtime.block_on(async {
         let mut signals = Signals::new()?;
@@ -139,6 +141,13 @@ pub(super) fn settle(
     });
     runtime.shutdown_background();
     settled
+}
+
+/// Names the members that have not ended, and what they are busy with.
+pub(super) fn notice_of(setup: &Setup, team: &Team, requests: &[ShutdownRequest]) -> Notice {
+    let ids: BTreeSet<RequestId> = requests.iter().map(|request| request.id.clone()).collect();
+    let team = team.clone();
+    Notice::begin(&setup.out, move || ops::shutdown::awaited(&team, &ids).ok().flatten())
 }
 
 async fn see_through(
@@ -178,12 +187,15 @@ async fn see_through(
 }
 
 /// Lets a lead that removes its team by itself do so, so that it can report on it first.
-fn give_way(team: &Team) -> Result<(), Failure> {
+fn give_way(setup: &Setup, team: &Team) -> Result<(), Failure> {
     let ends_itself = || -> Result<bool, OpsError> {
         let own_end = team.settings()?.is_some_and(|s| s.finish == Finish::TasksDone && !s.keep);
         Ok(own_end && ops::lease::is_led(team)?)
     };
     let deadline = Deadline::after(CLEARED);
+    let seconds = CLEARED.as_secs();
+    let _notice =
+        Notice::of(&setup.out, format!("waiting for the lead to remove the team, up to {seconds} s"));
     while team.exists() && !deadline.expired() {
         match (ends_itself(), team.changes()) {
             (Ok(true), Ok(changes)) => drop(changes.wait(GLANCE)),
@@ -220,7 +232,6 @@ fn exit(ended: &[Ended]) -> Exit {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::id::RequestId;
     use crate::model::request::Parting;
 
     #[test]

@@ -2,10 +2,12 @@
 
 use std::io::Read;
 use std::path::Path;
+use std::time::Duration;
 
 use serde_json::json;
 
 use super::fail::{Class, Exit, Failure, Told, chain};
+use super::notice::Notice;
 use super::setup::Setup;
 use super::up::{how_to_watch, read_text};
 use super::{Done, args, interrupt, shutdown};
@@ -199,6 +201,7 @@ pub(super) async fn start(
     terms: Terms,
 ) -> Result<(Batch, bool), Failure> {
     let mut signals = Signals::new()?;
+    let _notice = proof_notice(setup, &orders, terms.deadline);
     let (ctx, store) = (setup.ctx.clone(), team.clone());
     let work = interrupt::aside(move || Ok(ops::spawn::spawn(&ctx, &store, &orders, &terms)?));
     tokio::pin!(work);
@@ -214,6 +217,16 @@ pub(super) async fn start(
     }
 }
 
+/// Names the members that have to start.
+pub(super) fn proof_notice(setup: &Setup, orders: &[Order], limit: Duration) -> Notice {
+    let seconds = limit.as_secs();
+    let words = match orders {
+        [one] => format!("waiting for {} to start, up to {seconds} s", text::line(&one.name)),
+        several => format!("waiting for {} members to start, up to {seconds} s", several.len()),
+    };
+    Notice::of(&setup.out, words)
+}
+
 /// Ends members whose start was interrupted.
 fn end_again(setup: &Setup, team: &Team, started: &[&Spawned]) -> Failure {
     let names: Vec<&str> = started.iter().map(|one| one.name.as_str()).collect();
@@ -224,7 +237,7 @@ fn end_again(setup: &Setup, team: &Team, started: &[&Spawned]) -> Failure {
     let ended = members
         .map_err(Failure::from)
         .and_then(|members| Ok(ops::shutdown::ask(team, &members, &wish)?))
-        .and_then(|asked| shutdown::settle(setup, team, asked, std::time::Duration::from_secs(30)));
+        .and_then(|asked| shutdown::settle(setup, team, asked, Duration::from_secs(30)));
     let names = names.join(", ");
     match ended {
         Ok(_) => Failure::interrupted(&format!("interrupted; ended what had started: {names}"), None),

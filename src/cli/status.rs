@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use super::fail::{Class, Exit, Failure};
+use super::notice::Notice;
 use super::out::Out;
 use super::setup::Setup;
 use super::{Done, args, interrupt};
@@ -32,6 +33,7 @@ pub(super) fn wait(setup: &Setup, args: args::Wait) -> Done {
     let names = names(&team, &args, named)?;
     let until = args.until.clone();
     let interrupted = Failure::interrupted("interrupted while waiting", None);
+    let _notice = Notice::of(&setup.out, ops::wait::words(&names, args.any, &until, args.timeout));
     let ctx = setup.ctx.clone();
     let came = interrupt::breakable(interrupted, move || wait_for(&ctx, &team, &names, &args))?;
     let words = || came.iter().map(|c| format!("{} {}", c.name, c.state)).collect::<Vec<_>>().join("\n");

@@ -9,7 +9,7 @@ use super::args_lead::OnExit;
 use super::conduct::{self, Desk};
 use super::fail::{Class, Exit, Failure, chain, plain_words};
 use super::setup::Setup;
-use super::{Done, args, interrupt, lead};
+use super::{Done, args, interrupt, lead, shutdown, spawn};
 use crate::lead::End;
 use crate::model::manifest::Manifest;
 use crate::model::order::{Order, Template};
@@ -17,7 +17,7 @@ use crate::model::placement::BackendKind;
 use crate::model::settings::Settings;
 use crate::model::text;
 use crate::ops::spawn::{Spawned, StartedWhen, Terms};
-use crate::ops::{self, Context, Lease, NewTask, Team};
+use crate::ops::{self, Lease, NewTask, Team};
 use crate::sys::fs;
 use crate::sys::signal::Signals;
 
@@ -157,6 +157,8 @@ async fn start(
 ) -> Result<Vec<Spawned>, (Vec<Spawned>, Failure)> {
     let (ctx, store) = (setup.ctx.clone(), team.clone());
     plan.said.iter().for_each(|line| desk.say(line));
+    // The picture shows the members as they start.
+    let _notice = (!desk.is_live()).then(|| spawn::proof_notice(setup, &plan.orders, START));
     let batch = interrupt::aside(move || {
         if !plan.tasks.is_empty() {
             ops::task::lay_out(&ctx, &store, &plan.tasks)?;
@@ -216,7 +218,7 @@ pub(super) fn how_to_watch(team: &Team, one: &Spawned) -> String {
 
 /// Ends what was started of a team that did not come up as a whole, and removes it.
 async fn take_back(setup: &Setup, team: &Team, lease: Lease, spawned: &[Spawned]) {
-    let ended = end_started(&setup.ctx, team, lease, spawned).await;
+    let ended = end_started(setup, team, lease, spawned).await;
     if let Err(Failure::Told(told)) =
         ended.and_then(|()| conduct::remove(&setup.ctx, team, |words| setup.out.say(words)))
     {
@@ -225,7 +227,7 @@ async fn take_back(setup: &Setup, team: &Team, lease: Lease, spawned: &[Spawned]
     }
 }
 
-async fn end_started(ctx: &Context, team: &Team, lease: Lease, spawned: &[Spawned]) -> Result<(), Failure> {
+async fn end_started(setup: &Setup, team: &Team, lease: Lease, spawned: &[Spawned]) -> Result<(), Failure> {
     let live = ops::status::live_members(team)?;
     let names: Vec<_> =
         live.into_iter().filter(|n| spawned.iter().any(|s| n.clashes_with(&s.name))).collect();
@@ -235,8 +237,9 @@ async fn end_started(ctx: &Context, team: &Team, lease: Lease, spawned: &[Spawne
         force: true,
     };
     let asked = ops::shutdown::ask(team, &names, &wish)?;
+    let _notice = shutdown::notice_of(setup, team, &asked);
     let ids: BTreeSet<_> = asked.into_iter().map(|r| r.id).collect();
-    conduct::carry(ctx, team, lease, ids).await?;
+    conduct::carry(&setup.ctx, team, lease, ids).await?;
     Ok(())
 }
 

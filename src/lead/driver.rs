@@ -2,6 +2,8 @@
 
 mod carry;
 
+pub(crate) use carry::STOP_DEADLINE_S;
+
 use std::collections::BTreeSet;
 use std::time::Duration;
 

@@ -15,5 +15,5 @@ mod state;
 mod terminator;
 
 pub(crate) use bench::Rehearsal;
-pub(crate) use driver::{Lead, Stop, lead};
+pub(crate) use driver::{Lead, STOP_DEADLINE_S, Stop, lead};
 pub(crate) use state::{End, Goal};

@@ -1,6 +1,7 @@
 //! `shutdown`: asking members to end. This verb files the request and puts it into the mailbox; carrying it out to the
 //! end is the lead's, whoever that is (SD-01).
 
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 use serde::Serialize;
@@ -14,6 +15,7 @@ use crate::model::id::{MemberName, RequestId};
 use crate::model::protocol::{self, Message};
 use crate::model::record::MemberRecord;
 use crate::model::request::{Parting, ShutdownOutcome, ShutdownRequest};
+use crate::model::text;
 use crate::store::{StoreError, TeamStore};
 use crate::sys::clock::Deadline;
 use crate::sys::hands::side_by_side;
@@ -21,6 +23,11 @@ use crate::sys::{failpoint, rand};
 
 /// So many mailboxes are written at once.
 const AT_ONCE: usize = 16;
+
+/// So many members are named where one waits for several.
+const NAMED: usize = 4;
+/// The subject of a task is cut to so many characters there.
+const NAMED_SUBJECT: usize = 30;
 
 /// How a shutdown is asked for.
 #[derive(Debug, Clone)]
@@ -59,6 +66,34 @@ pub(crate) fn ask(
     send_all(team, &new, wish)?;
     failpoint::hit("shutdown.asked");
     Ok(asked)
+}
+
+/// The members that have not ended yet of these requests, what they are busy with, and how long they have; none once all
+/// have ended.
+pub(crate) fn awaited(team: &TeamStore, ids: &BTreeSet<RequestId>) -> Result<Option<String>, OpsError> {
+    let open: Vec<ShutdownRequest> =
+        team.requests()?.into_iter().filter(|r| r.is_open() && ids.contains(&r.id)).collect();
+    let board = team.board()?;
+    let busy = |name: &MemberName| {
+        let task = board.work_of(name).and_then(|id| board.tasks.get(&id))?;
+        Some(format!("running #{} {}", task.id, text::short(&task.subject, NAMED_SUBJECT)))
+    };
+    let members: Vec<(MemberName, Option<String>)> =
+        open.iter().map(|r| (r.member.clone(), busy(&r.member))).collect();
+    let seconds = open.iter().map(|r| r.deadline_at.since(r.asked_at) / 1000).max();
+    Ok(seconds.map(|seconds| awaited_words(&members, seconds)))
+}
+
+fn awaited_words(members: &[(MemberName, Option<String>)], seconds: u64) -> String {
+    let one = |(name, work): &(MemberName, Option<String>)| match work {
+        Some(work) => format!("{name} ({work})"),
+        None => name.to_string(),
+    };
+    let mut names: Vec<String> = members.iter().take(NAMED).map(one).collect();
+    if members.len() > NAMED {
+        names.push(format!("{} more", members.len() - NAMED));
+    }
+    format!("waiting for {} to end, up to {seconds} s", names.join(", "))
 }
 
 /// A second request for the same run is the first one, hurried if that is wished now.
@@ -336,4 +371,22 @@ pub(crate) fn everybody(team: &TeamStore) -> Result<(Vec<MemberName>, Vec<Member
         }
     }
     Ok((ours, others))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn members_that_are_waited_for_are_named_with_their_work() {
+        let one =
+            |name: &str, work: Option<&str>| (MemberName::new(name).expect("name"), work.map(str::to_owned));
+        let two = [one("ann", Some("running #3 Run the tests")), one("bob", None)];
+        assert_eq!(
+            awaited_words(&two, 30),
+            "waiting for ann (running #3 Run the tests), bob to end, up to 30 s"
+        );
+        let six: Vec<_> = ["a", "b", "c", "d", "e", "f"].iter().map(|name| one(name, None)).collect();
+        assert_eq!(awaited_words(&six, 10), "waiting for a, b, c, d, 2 more to end, up to 10 s");
+    }
 }

@@ -14,6 +14,7 @@ use crate::model::lifecycle::{Cause, MemberState};
 use crate::model::order::{Template, ability};
 use crate::model::placement::Placement;
 use crate::model::record::MemberRecord;
+use crate::model::request::{ShutdownOutcome, ShutdownRequest};
 use crate::model::task::{Task, TaskState};
 use crate::model::team::Team;
 use crate::model::time::Timestamp;
@@ -54,7 +55,7 @@ pub(crate) struct MemberStatus {
     pub(crate) idle_ms: Option<u64>,
 }
 
-/// A member whose last run is over and that is no longer on the team.
+/// A member that is no longer on the team, and whose last run ended without being asked to.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub(crate) struct LeftStatus {
     pub(crate) name: MemberName,
@@ -147,7 +148,8 @@ pub(crate) fn see_off(team: &TeamStore) -> Result<(), OpsError> {
     Ok(())
 }
 
-/// How the team stands. Members that have left are listed apart, until the next run of their name (LY-12).
+/// How the team stands. Members that left without being asked to are listed apart, until the next run of their name;
+/// others that left are not shown (LY-12).
 pub(crate) fn status(team: &TeamStore) -> Result<Status, OpsError> {
     let roster = team.team()?;
     let board = team.board()?;
@@ -190,9 +192,10 @@ pub(crate) fn status(team: &TeamStore) -> Result<Status, OpsError> {
     let crew = crew(&roster, &records, &templates);
     let is_led = lead.is_some();
     let task_list = board.tasks.values().map(|task| task_status(&board, task, &crew, is_led)).collect();
-    let left = left(&roster, &records);
+    let shutdowns = team.requests()?;
+    let left = left(&roster, &records, &shutdowns);
     let asked = team.questions()?.iter().filter(|q| q.is_open()).count();
-    let requests = asked + team.requests()?.iter().filter(|r| r.is_open()).count();
+    let requests = asked + shutdowns.iter().filter(|r| r.is_open()).count();
     Ok(Status { team: team.name().clone(), lead, dead_lead, members, left, tasks, task_list, requests })
 }
 
@@ -241,10 +244,18 @@ fn ability_of(record: &MemberRecord) -> Ability {
     }
 }
 
-/// Those whose last run is over and that are not on the team, the latest first.
-fn left(roster: &Team, records: &[MemberRecord]) -> Vec<LeftStatus> {
+/// The members that are not on the team and whose last run ended without being asked to, the latest first. A run for one
+/// task that it completed is not among them.
+fn left(roster: &Team, records: &[MemberRecord], requests: &[ShutdownRequest]) -> Vec<LeftStatus> {
+    let is_asked = |record: &MemberRecord| {
+        let outcomes = requests.iter().filter(|r| record.is(&r.incarnation)).filter_map(|r| r.outcome);
+        outcomes.into_iter().any(|o| matches!(o, ShutdownOutcome::Closed | ShutdownOutcome::Forced))
+    };
+    let is_done =
+        |record: &MemberRecord| record.wish.task.is_some() && record.state == MemberState::Completed;
     let gone = |record: &&MemberRecord| record.state.is_over() && roster.member(&record.name).is_none();
-    let mut gone: Vec<&MemberRecord> = records.iter().filter(gone).collect();
+    let mut gone: Vec<&MemberRecord> =
+        records.iter().filter(gone).filter(|r| !is_asked(r) && !is_done(r)).collect();
     gone.sort_by_key(|record| std::cmp::Reverse(record.state_since));
     gone.into_iter().map(|record| left_status(record, now())).collect()
 }

@@ -66,6 +66,24 @@ pub(crate) fn wait(
     }
 }
 
+/// The words for a person who waits: what for, and how long at most.
+pub(crate) fn words(names: &[MemberName], any: bool, until: &Until, limit: Option<Duration>) -> String {
+    let who = match (names, any) {
+        (several @ [_, _, ..], true) => format!("one of {}", super::error::names(several)),
+        (names, _) => super::error::names(names),
+    };
+    let what = match until {
+        Until::Ready => format!("{who} to be ready"),
+        Until::Idle => format!("{who} to be idle"),
+        Until::Gone => format!("{who} to end"),
+        Until::Task(id) => format!("task #{id} to end"),
+    };
+    match limit {
+        Some(limit) => format!("waiting for {what}, at most {} s", limit.as_secs_f64()),
+        None => format!("waiting for {what}, without a limit (`--timeout S` sets one)"),
+    }
+}
+
 fn describe(names: &[MemberName], until: &Until) -> String {
     let who = super::error::names(names);
     match until {
@@ -148,4 +166,26 @@ fn is_ready(ctx: &Context, record: &MemberRecord) -> bool {
 /// Gives the state word of a task's end as success or not, for exit codes.
 pub(crate) fn is_good(came: &Came, until: &Until) -> bool {
     !matches!(until, Until::Task(_)) || came.state == TaskState::Completed.as_str()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_wait_says_what_for_and_how_long_at_most() {
+        let names: Vec<MemberName> =
+            ["ann", "bob"].iter().map(|name| MemberName::new(name).expect("name")).collect();
+        let half = Some(Duration::from_millis(2500));
+        assert_eq!(
+            words(&names, false, &Until::Idle, half),
+            "waiting for ann, bob to be idle, at most 2.5 s"
+        );
+        assert_eq!(
+            words(&names, true, &Until::Gone, None),
+            "waiting for one of ann, bob to end, without a limit (`--timeout S` sets one)"
+        );
+        let task = Until::Task(TaskId(3));
+        assert_eq!(words(&[], false, &task, half), "waiting for task #3 to end, at most 2.5 s");
+    }
 }

@@ -39,6 +39,11 @@ impl Deadline {
         self.remaining().is_zero()
     }
 
+    /// The whole time that the deadline gives.
+    pub(crate) fn length(&self) -> Duration {
+        self.length
+    }
+
     /// Time since the deadline was set.
     pub(crate) fn elapsed(&self) -> Duration {
         self.begun.elapsed()

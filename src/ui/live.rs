@@ -1,20 +1,27 @@
 //! A frame at the bottom of the terminal at stderr, with lines that scroll away above it.
 
 use std::io;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use super::redraw::{self, Redraw};
 use crate::sys::tty::{self, EchoOff};
 
 /// The frame, on a terminal that does not echo keys while it is drawn.
 pub(super) struct Live {
+    shared: Arc<Mutex<Shared>>,
+    echo: Option<EchoOff>,
+}
+
+/// The part of [`Live`] that other threads print through.
+struct Shared {
     redraw: Redraw,
     frame: String,
-    echo: Option<EchoOff>,
 }
 
 impl Live {
     pub(super) fn new() -> Live {
-        Live { redraw: Redraw::new(), frame: String::new(), echo: None }
+        let shared = Shared { redraw: Redraw::new(), frame: String::new() };
+        Live { shared: Arc::new(Mutex::new(shared)), echo: None }
     }
 
     /// Turns the echo of keys off until the frame is removed.
@@ -26,23 +33,31 @@ impl Live {
 
     /// Draws this frame in the place of the last one, unless another job has the terminal.
     pub(super) fn draw(&mut self, frame: String) {
+        let mut shared = lock(&self.shared);
         if tty::is_background() {
-            self.frame.clear();
+            shared.frame.clear();
             return;
         }
-        self.frame = frame;
-        self.put("");
+        shared.frame = frame;
+        shared.put("");
     }
 
     /// Prints lines above the frame; they stay.
     pub(super) fn say(&mut self, lines: &str) {
-        if lines.is_empty() { self.put("\n") } else { self.put(lines) }
+        lock(&self.shared).say(lines);
+    }
+
+    /// Prints lines above the frame from any thread.
+    pub(super) fn speaker(&self) -> impl Fn(&str) + Send + Sync + 'static {
+        let shared = Arc::clone(&self.shared);
+        move |lines| lock(&shared).say(lines)
     }
 
     /// Removes the frame.
     pub(super) fn clear(&mut self) {
-        self.frame.clear();
-        self.put("");
+        let mut shared = lock(&self.shared);
+        shared.frame.clear();
+        shared.put("");
     }
 
     /// Gives the terminal back before the process is stopped.
@@ -53,14 +68,24 @@ impl Live {
 
     /// Takes the terminal again after the process was stopped; a shell may have written to it.
     pub(super) fn resume(&mut self) {
-        self.redraw.forget();
-        // Dropped first: the modes to put back at the end are those without the silence.
+        lock(&self.shared).redraw.forget();
+        // Dropped first: the modes to restore at the end are those with the echo on.
         self.echo = None;
         self.take_terminal();
+    }
+}
+
+impl Shared {
+    fn say(&mut self, lines: &str) {
+        if lines.is_empty() { self.put("\n") } else { self.put(lines) }
     }
 
     fn put(&mut self, above: &str) {
         // The team works on when the terminal is gone.
         let _ = self.redraw.draw_on(&mut io::stderr().lock(), above, &self.frame, redraw::size());
     }
+}
+
+fn lock(shared: &Mutex<Shared>) -> MutexGuard<'_, Shared> {
+    shared.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -185,6 +185,11 @@ impl View {
         }
     }
 
+    /// Prints lines beside the frame from any thread; none where there is no frame.
+    pub(crate) fn speaker(&self) -> Option<impl Fn(&str) + Send + Sync + 'static> {
+        self.live.as_ref().map(Live::speaker)
+    }
+
     /// Returns true if there is a frame to be drawn again as time passes.
     pub(crate) fn is_live(&self) -> bool {
         self.live.is_some()

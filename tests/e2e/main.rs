@@ -53,6 +53,8 @@ mod tasks;
 mod tmux;
 mod up;
 mod up_terminal;
+mod visible;
+mod waits;
 mod walks;
 mod watch;
 mod way_in;

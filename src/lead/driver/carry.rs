@@ -10,7 +10,7 @@ use crate::ops::terminate::{Ending, Manner};
 use crate::ops::{self, Context, OpsError, Team};
 
 /// How long members get to end when the lead stops them by itself.
-const STOP_DEADLINE_S: u64 = 30;
+pub(crate) const STOP_DEADLINE_S: u64 = 30;
 
 impl Driver<'_> {
     pub(super) fn carry_out(&mut self, effect: &Effect) -> Result<(), OpsError> {

@@ -9,9 +9,13 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use super::super::clock::Deadline;
-use super::claim::{Afterwards, Claim, Patience, with_suffix};
+use super::claim::{Afterwards, Claim, Patience, REFRESH, STALE, with_suffix};
 use super::disk::{Disk, Real};
+use super::observer::{Holder, Report};
 use super::{Backoff, Gate, LockError};
+
+/// A stamp may come so late on a busy machine.
+const LATE: Duration = Duration::from_secs(1);
 
 /// The lock directory `FILE.lock`, made by us and given back on drop.
 #[derive(Debug)]
@@ -76,24 +80,41 @@ impl PeerLock<'_> {
 fn claim(target: &Path, afterwards: Afterwards, deadline: Deadline) -> Result<Claim<Real>, LockError> {
     let path = lock_path(target)?;
     let backoff = Backoff::new(Duration::from_millis(1), Duration::from_millis(20));
-    match Claim::take(Real, &path, afterwards, &mut Until { deadline, backoff })? {
+    let report = Report::default();
+    match Claim::take(Real, &path, afterwards, &mut Until { path: &path, deadline, backoff, report })? {
         Some(claim) => Ok(claim),
         None => Err(LockError::timeout(&path, &deadline, describe(&path))),
     }
 }
 
 /// Polls with growing pauses until a deadline.
-struct Until {
+struct Until<'p> {
+    path: &'p Path,
     deadline: Deadline,
     backoff: Backoff,
+    report: Report,
 }
 
-impl Patience for Until {
+impl Until<'_> {
+    /// The holder of the lock directory, and how long it can be waited for. Behind the gate a directory that we have made
+    /// was left by a process that was killed, and a living program stamps its own every 5 s.
+    fn holder(&self) -> (Holder, Duration) {
+        let seen = Real.look(self.path).ok();
+        let age = seen.map(|seen| Real.now().duration_since(seen.stamp).unwrap_or_default());
+        let is_gone = seen.is_some_and(|seen| seen.is_marked) || age.is_some_and(|age| age > REFRESH + LATE);
+        if is_gone { (Holder::Gone, STALE) } else { (Holder::OtherProgram, self.deadline.length()) }
+    }
+}
+
+impl Patience for Until<'_> {
     fn is_over(&self) -> bool {
         self.deadline.expired()
     }
 
     fn pause(&mut self) {
+        let mut report = std::mem::take(&mut self.report);
+        report.update(self.path, &self.deadline, || self.holder());
+        self.report = report;
         self.backoff.pause(&self.deadline);
     }
 }

@@ -10,6 +10,7 @@ use fs4::{FileExt, TryLockError};
 
 use super::super::clock::Deadline;
 use super::super::fs::open_regular;
+use super::observer::{Holder, Report};
 use super::{Backoff, LockError};
 
 /// Who has waited for so long is next.
@@ -44,7 +45,7 @@ impl Gate {
             }
         }
         let mut backoff = Backoff::new(Duration::from_micros(200), Duration::from_millis(5));
-        let mut turn = None;
+        let (mut turn, mut report) = (None, Report::default());
         loop {
             if try_lock(&file, path)? {
                 return Ok(Gate { file });
@@ -56,6 +57,7 @@ impl Gate {
                 let wanted = open_file(&next)?;
                 turn = try_lock(&wanted, &next)?.then_some(wanted);
             }
+            report.update(path, &deadline, || (Holder::Process(holder_of(&file)), deadline.length()));
             backoff.pause(&deadline);
         }
     }

@@ -7,6 +7,7 @@ mod disk;
 mod gate;
 #[cfg(test)]
 mod model;
+mod observer;
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -20,6 +21,7 @@ use super::rand;
 pub(crate) use claim::Afterwards;
 pub(crate) use dir::{DirLock, PeerLock};
 pub(crate) use gate::Gate;
+pub(crate) use observer::{Holder, LongWait, observe_waits};
 
 /// How long to wait for a lock: longer than twice its stale time, so that a dead holder is outlived, and one more that
 /// died waiting for it to become stale.
