@@ -173,7 +173,7 @@ impl Reader {
         }
     }
 
-    /// What is said where there is no message to show, with the way to those that were handled.
+    /// The words for an empty result, with the option that shows the messages that were handled.
     fn nothing(&self) -> String {
         let handled = look(&self.team, &self.owner, true).map_or(0, |all| all.len());
         let name = if self.owner.is_lead() { String::new() } else { format!(" {}", self.owner) };

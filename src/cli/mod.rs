@@ -142,7 +142,7 @@ fn start(args: Vec<OsString>, json: bool) -> Exit {
     }
 }
 
-/// Whether the terminal belongs to a program that the verb runs.
+/// Returns true if the terminal belongs to a program that the verb runs.
 fn has_other_terminal(verb: &Verb) -> bool {
     match verb {
         Verb::Lead(args) => !args.command.is_empty(),

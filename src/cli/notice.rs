@@ -9,7 +9,7 @@ use crate::sys::lock::{Holder, LongWait};
 
 /// A wait that is over sooner is not mentioned.
 const SILENCE: Duration = Duration::from_secs(2);
-/// How often the words are computed again.
+/// Pause between two computations of the words.
 const AGAIN: Duration = Duration::from_secs(3);
 
 /// A wait that is being watched, until it is dropped.
@@ -39,14 +39,14 @@ impl Notice {
         Notice { stop: Some(stop), thread }
     }
 
-    /// The same with words that do not change.
+    /// Begins to watch a wait with words that do not change.
     pub(super) fn of(out: &Out, words: String) -> Notice {
         Notice::begin(out, move || Some(words.clone()))
     }
 }
 
 impl Drop for Notice {
-    /// Nothing is said any more once this has returned.
+    /// Joins the thread: no words appear behind the output that follows.
     fn drop(&mut self) {
         drop(self.stop.take());
         if let Some(thread) = self.thread.take() {

@@ -47,7 +47,7 @@ impl Out {
         Out { json, quiet, verbose, paint, talk }
     }
 
-    /// Characters in a line of stdout; 80 where it is no terminal.
+    /// Characters in a line of stdout; 80 unless it is a terminal.
     pub(super) fn width(&self) -> usize {
         let size = terminal::size().ok().filter(|(width, _)| env::stdout_is_tty() && *width > 0);
         size.map_or(WIDTH, |(width, _)| usize::from(width))

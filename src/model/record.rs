@@ -91,6 +91,11 @@ impl ExitRecord {
     }
 }
 
+/// The reason of a run whose pane was closed.
+const CLOSED: &str = "pane closed from outside";
+/// SIGHUP.
+const HANGUP: i32 = 1;
+
 /// Describes the end of a program: `exited with code 7 after 50 ms`.
 pub(crate) fn ending(code: Option<i32>, signal: Option<i32>, ran_ms: u64) -> String {
     let how = match (code, signal) {
@@ -157,8 +162,28 @@ impl MemberRecord {
     /// Describes the end of its program; none while it runs.
     pub(crate) fn ending(&self) -> Option<String> {
         let exit = self.exit.as_ref()?;
+        if self.was_hung_up() {
+            return Some(CLOSED.to_owned());
+        }
         let ran_ms = || exit.at.since(self.start.as_ref().map_or(exit.at, |start| start.at));
         Some(exit.problem.clone().unwrap_or_else(|| ending(exit.code, exit.signal, ran_ms())))
+    }
+
+    /// The reason, for the journal, of a run that ended without a request.
+    pub(crate) fn end_reason(&self) -> String {
+        match &self.exit {
+            Some(_) if self.was_hung_up() => CLOSED.to_owned(),
+            Some(exit) => exit.describe(),
+            None => "its process is gone".to_owned(),
+        }
+    }
+
+    /// Whether its pane was closed: the terminal hangs up on the program, which ends by that signal
+    /// or with a shell's exit code for it.
+    fn was_hung_up(&self) -> bool {
+        let in_pane = matches!(self.placement, Some(Placement::Tmux(_) | Placement::Iterm2(_)));
+        let hung_up = |exit: &ExitRecord| exit.signal == Some(HANGUP) || exit.code == Some(128 + HANGUP);
+        in_pane && self.exit.as_ref().is_some_and(hung_up)
     }
 
     /// The record as it is to be taken in this boot: start times count from a boot on, so that after another one a process
@@ -292,6 +317,30 @@ mod tests {
         assert_eq!(ending(Some(7), None, 50), "exited with code 7 after 50 ms");
         assert_eq!(ending(Some(0), None, 12_300), "exited with code 0 after 12s");
         assert_eq!(ending(None, Some(9), 1_500), "was ended by signal 9 after 1.5s");
+    }
+
+    #[test]
+    fn a_hangup_in_a_pane_is_a_pane_that_was_closed() {
+        let record = |exit: serde_json::Value, backend: &str| -> MemberRecord {
+            let process = serde_json::json!({"pid": 7, "start": 9});
+            let placement = serde_json::json!({"tmux": {"socket": "/s", "server": process, "session_id": "$0",
+                "session_name": "s", "window_id": "@0", "window_name": "w", "pane_id": "%0", "pane": process}});
+            let mut record = serde_json::json!({
+                "format": 1, "name": "a", "incarnation": "00000000-0000-4000-8000-000000000000", "token": "t",
+                "state": "idle", "state_since": 1, "backend": backend, "asked_at": 1, "exit": exit,
+                "wish": {"profile": "worker", "argv": ["x"], "cwd": "/", "color": "blue"},
+            });
+            if backend == "tmux" {
+                record["placement"] = placement;
+            }
+            serde_json::from_value(record).expect("a record")
+        };
+        let hung_up = serde_json::json!({"signal": 1, "at": 5});
+        let by_code = serde_json::json!({"code": 129, "at": 5});
+        assert_eq!(record(hung_up.clone(), "tmux").end_reason(), "pane closed from outside");
+        assert_eq!(record(by_code, "tmux").end_reason(), "pane closed from outside");
+        assert_eq!(record(hung_up, "pty").end_reason(), "signal 1");
+        assert_eq!(record(serde_json::json!(null), "tmux").end_reason(), "its process is gone");
     }
 
     #[test]

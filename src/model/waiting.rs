@@ -96,7 +96,7 @@ impl fmt::Display for Waiting {
             Waiting::OwnerIdle => f.write_str("owner has not begun it"),
             Waiting::NoMembers => f.write_str("the team has no members"),
             Waiting::NoRole(role) => write!(f, "no member of role {role}"),
-            Waiting::NoCommand => f.write_str("no command, and only workers are here"),
+            Waiting::NoCommand => f.write_str("no command, only workers here"),
             Waiting::NoWorker => f.write_str("no worker to run its command"),
             Waiting::NoneFree(None) => f.write_str("no free member"),
             Waiting::NoneFree(Some(role)) => write!(f, "no free member of role {role}"),
@@ -253,7 +253,7 @@ mod tests {
         assert_eq!(told(wants("tester"), &[ada()], true), "no member of role tester");
         let tester = one("ada", Some("Tester"), Commands, true);
         assert_eq!(told(wants("tester"), &[tester], true), "no free member of role tester");
-        assert_eq!(told(bare, &[ada()], true), "no command, and only workers are here");
+        assert_eq!(told(bare, &[ada()], true), "no command, only workers here");
         assert_eq!(told(bare, &[ada(), one("eve", None, Prompts, true)], true), "no member has claimed it");
         assert_eq!(told(|_| {}, &[one("log", None, Nothing, true)], true), "no worker to run its command");
         let coming = || one("dev-1", None, Commands, false);
@@ -276,7 +276,7 @@ mod tests {
         assert_eq!(told(owned("eve"), &crew, true), "owner is not on the team");
         assert_eq!(told(owned("team-lead"), &crew, true), "owner has not begun it");
         let bare = |task: &mut Task| (task.owner, task.extra.run) = (Some("bob".to_owned()), Vec::new());
-        assert_eq!(told(bare, &crew, true), "no command, and only workers are here");
+        assert_eq!(told(bare, &crew, true), "no command, only workers here");
     }
 
     #[test]

@@ -79,10 +79,8 @@ fn settle_tasks(team: &TeamStore, one: &Retirement) -> Result<Vec<TaskId>, OpsEr
 /// A run whose processes are gone: its place is closed if it is proven ours, then it leaves as under a lead.
 pub(super) fn take_off(ctx: &Context, team: &TeamStore, record: &MemberRecord) -> Result<(), OpsError> {
     terminate::terminate(ctx, team, record, Manner::Told)?;
-    let (cause, reason) = match &record.exit {
-        Some(exit) => (Cause::Ended { code: exit.code }, exit.describe()),
-        None => (Cause::Vanished, "its process is gone".to_owned()),
-    };
+    let cause = record.exit.as_ref().map_or(Cause::Vanished, |exit| Cause::Ended { code: exit.code });
+    let reason = record.end_reason();
     let (name, incarnation) = (record.name.clone(), record.incarnation.clone());
     retire(team, &[Retirement { name, incarnation, cause, reason }])
 }

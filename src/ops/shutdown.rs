@@ -24,9 +24,9 @@ use crate::sys::{failpoint, rand};
 /// So many mailboxes are written at once.
 const AT_ONCE: usize = 16;
 
-/// So many members are named where one waits for several.
+/// Members that are named in the words about a wait; the others are counted.
 const NAMED: usize = 4;
-/// The subject of a task is cut to so many characters there.
+/// Characters of a task's subject in these words.
 const NAMED_SUBJECT: usize = 30;
 
 /// How a shutdown is asked for.

@@ -12,7 +12,6 @@ use crate::model::board::Board;
 use crate::model::id::{MemberName, TaskId, TeamName};
 use crate::model::lifecycle::{Cause, MemberState};
 use crate::model::order::{Template, ability};
-use crate::model::placement::Placement;
 use crate::model::record::MemberRecord;
 use crate::model::request::{ShutdownOutcome, ShutdownRequest};
 use crate::model::task::{Task, TaskState};
@@ -95,7 +94,7 @@ pub(crate) struct TaskCounts {
 pub(crate) struct Status {
     pub(crate) team: TeamName,
     pub(crate) lead: Option<LeadStatus>,
-    /// The last lead, if it died and there is no other.
+    /// The last lead, if it died and none has followed.
     pub(crate) dead_lead: Option<LeadSeen>,
     pub(crate) members: Vec<MemberStatus>,
     pub(crate) left: Vec<LeftStatus>,
@@ -148,8 +147,8 @@ pub(crate) fn see_off(team: &TeamStore) -> Result<(), OpsError> {
     Ok(())
 }
 
-/// How the team stands. Members that left without being asked to are listed apart, until the next run of their name;
-/// others that left are not shown (LY-12).
+/// Reads the state of the team. Members that left without being asked to are listed apart, until the next run of their
+/// name; others that left are not shown (LY-12).
 pub(crate) fn status(team: &TeamStore) -> Result<Status, OpsError> {
     let roster = team.team()?;
     let board = team.board()?;
@@ -265,21 +264,10 @@ fn left_status(record: &MemberRecord, now: Timestamp) -> LeftStatus {
     LeftStatus {
         name: record.name.clone(),
         state: record.state.as_str().to_owned(),
-        reason: end_reason(record),
+        reason: record.reason.clone(),
         age_ms: now.since(record.state_since),
         resumable: unasked,
     }
-}
-
-/// Why a run is over. A terminal sends its program a hangup when it is closed.
-fn end_reason(record: &MemberRecord) -> Option<String> {
-    const HANGUP: i32 = 1;
-    let in_pane = matches!(record.placement, Some(Placement::Tmux(_) | Placement::Iterm2(_)));
-    let hung_up = record.exit.as_ref().is_some_and(|exit| exit.signal == Some(HANGUP));
-    if hung_up && in_pane && record.state != MemberState::Completed {
-        return Some("pane closed from outside".to_owned());
-    }
-    record.reason.clone()
 }
 
 /// Why a run is in its state.

@@ -11,7 +11,7 @@ use crate::model::{text, wire};
 /// The width of a time such as `59m ago`.
 const WHEN: usize = 8;
 
-/// How events are shown.
+/// The form in which events are shown.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct EventFrame {
     pub(crate) now: Timestamp,
@@ -44,7 +44,7 @@ fn when(at: Timestamp, frame: EventFrame) -> String {
     if frame.absolute { at.iso() } else { format!("{:>WHEN$}", time::ago(frame.now.since(at))) }
 }
 
-/// What an event says; its member is the subject.
+/// The predicate of a sentence about an event; its member is the subject.
 pub(super) fn sentence(event: &Event) -> String {
     let words = plain::words(event).unwrap_or_else(|| quiet_words(event));
     let took = wire::number(&event.detail, "elapsed_ms").filter(|_| plain::is_end(event));

@@ -1,9 +1,10 @@
 //! Why a member is in its state: facts, each with where it was read. Pure.
 
-use super::life::span;
+use serde_json::Value;
+
 use super::paint::{Paint, Tint};
 use super::status::state_tint;
-use crate::model::text;
+use crate::model::{text, time};
 use crate::ops::explain::{Delivery, Explained, Happened};
 
 /// Where what is said begins.
@@ -74,17 +75,26 @@ fn happened(event: &Happened) -> String {
     let details = event.detail.as_object().into_iter().flatten();
     // A run's id says nothing to people, and stands among the facts.
     let shown = details.filter(|(key, _)| key.as_str() != "incarnation");
-    let words: Vec<String> = shown
-        .map(|(key, value)| match value.as_str() {
-            Some(words) => format!("{key} {}", text::short(words, 60)),
-            None => format!("{key} {}", text::short(&value.to_string(), 60)),
-        })
-        .collect();
-    format!("{} {} ago: {}", event.event, span(event.age_ms), words.join(", "))
+    let words: Vec<String> =
+        shown.filter_map(|(key, value)| Some(format!("{key} {}", text::short(&plain(value)?, 60)))).collect();
+    let details = if words.is_empty() { String::new() } else { format!(": {}", words.join(", ")) };
+    format!("{} {}{details}", event.event.replace('_', " "), time::ago(event.age_ms))
+}
+
+/// A detail without the marks of JSON; none for an empty list.
+fn plain(value: &Value) -> Option<String> {
+    match value {
+        Value::String(words) => Some(words.clone()),
+        Value::Array(list) => {
+            let words: Vec<String> = list.iter().filter_map(plain).collect();
+            (!words.is_empty()).then(|| words.join(" "))
+        }
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::Object(_) => Some(value.to_string()),
+    }
 }
 
 fn mail(delivery: &Delivery) -> String {
     let taken = if delivery.handed_over { "was handed over" } else { "waits to be read" };
     let Delivery { kind, from, to, age_ms, .. } = delivery;
-    format!("{kind} from {from} to {to}, {} ago, {taken}", span(*age_ms))
+    format!("{} from {from} to {to}, {}, {taken}", kind.replace('_', " "), time::ago(*age_ms))
 }

@@ -10,7 +10,7 @@ use crate::model::time::{self, Timestamp};
 /// A sentence or a summary is cut to so many characters.
 const LONGEST: usize = 100;
 
-/// What a message says: one sentence about its sender, and a text.
+/// A message for people: a sentence about its sender, and a text.
 struct Said {
     sentence: Option<String>,
     body: String,

@@ -32,7 +32,8 @@ pub(crate) fn ps(teams: &[Seen], root: &Path, width: usize, paint: Paint) -> Str
     }
     let servers = group(teams, |team| team.sockets.iter().cloned().collect());
     lines.extend(servers.iter().map(|(socket, names)| footer("tmux server", socket, names, width, paint)));
-    let roots = group(teams, |team| vec![team.root.to_string_lossy().into_owned()]);
+    let mut roots = group(teams, |team| vec![team.root.to_string_lossy().into_owned()]);
+    roots.entry(root.to_string_lossy().into_owned()).or_insert_with(|| vec!["no teams".to_owned()]);
     lines.extend(roots.iter().map(|(root, names)| footer("config root", root, names, width, paint)));
     lines.join("\n")
 }

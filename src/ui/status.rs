@@ -11,7 +11,7 @@ use crate::ops::shutdown::Ended;
 use crate::ops::status::{MemberStatus, Status, TaskCounts, TaskStatus};
 use crate::ops::team::Listed;
 
-/// So many tasks, and members that left, are shown in any case.
+/// Up to this number, all tasks and all members that left are shown.
 const FEW: usize = 10;
 
 /// The room for a page, and how much of a team is on it.
@@ -24,7 +24,7 @@ pub(crate) struct Frame {
     pub(crate) paint: Paint,
 }
 
-/// How a team stands.
+/// The page about a team: its lead, its members, those that left, its tasks.
 pub(crate) fn status(status: &Status, frame: Frame) -> String {
     let paint = frame.paint;
     let team = paint.put(Tint::Bold, &format!("team {}", status.team));
@@ -83,11 +83,16 @@ fn members(status: &Status, frame: Frame) -> Option<String> {
             maybe(member.backend.as_deref()),
             maybe(member.pane.as_deref()),
             maybe(member.pid.map(|pid| pid.to_string())),
-            maybe(member.reason.as_deref()),
+            maybe(reason(member)),
         ]);
     }
     let spare = ["PID", "PROFILE", "PANE", "BACKEND", "ROLE"];
     Some(table.render_within(frame.width, &spare, &["REASON", "TASK", "NAME"], frame.paint))
+}
+
+/// The reason of a member's state; that of one at work is its task, which has a column of its own.
+fn reason(member: &MemberStatus) -> Option<&str> {
+    member.reason.as_deref().filter(|_| member.state != "working")
 }
 
 fn left(status: &Status, frame: Frame) -> Option<String> {
@@ -105,7 +110,7 @@ fn left(status: &Status, frame: Frame) -> Option<String> {
             maybe(member.resumable.then(|| format!("`phalanx resume {}`", member.name))),
         ]);
     }
-    let table = table.render_within(frame.width, &[], &["REASON", "NEXT", "LEFT"], frame.paint);
+    let table = table.render_within(frame.width, &["WHEN", "STATE"], &["REASON", "LEFT"], frame.paint);
     let hidden = status.left.len().saturating_sub(shown);
     Some(table + &hidden_words(hidden, "members that left", frame.paint))
 }
@@ -129,13 +134,13 @@ fn tasks(status: &Status, frame: Frame) -> Option<String> {
     }
     let table = match shown.is_empty() {
         true => String::new(),
-        false => table.render_within(frame.width, &[], &["SUBJECT", "DETAIL", "OWNER"], frame.paint),
+        false => table.render_within(frame.width, &["OWNER"], &["SUBJECT", "DETAIL", "OWNER"], frame.paint),
     };
     let hidden = status.task_list.len() - shown.len();
     Some((table + &hidden_words(hidden, "completed tasks", frame.paint)).trim_start().to_owned())
 }
 
-/// Why a task waits, else how long it has run, or ran.
+/// The reason why a task waits, else the time that it has run, or ran.
 fn detail(task: &TaskStatus) -> Option<String> {
     let waits = task.waits_for.as_ref().map(|waits| waits.text.clone());
     waits.or_else(|| task.elapsed_ms.map(span))

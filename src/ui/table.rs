@@ -7,7 +7,7 @@ use crate::model::text;
 /// Spaces between two columns.
 const GAP: usize = 2;
 /// A column is not cut to less.
-const LEAST: usize = 16;
+const LEAST: usize = 10;
 
 /// One field of a table, fit to print.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -67,9 +67,8 @@ impl Table {
         let (spare, elastic) = (named(&self.heads, spare), named(&self.heads, elastic));
         let mut columns = self.filled();
         for column in spare {
-            let least = |c: &usize| match elastic.contains(c) {
-                true => self.width(*c).min(LEAST),
-                false => self.width(*c),
+            let least = |c: &usize| {
+                if elastic.contains(c) { self.width(*c).min(LEAST) } else { self.width(*c) }
             };
             if columns.iter().map(|c| least(c) + GAP).sum::<usize>() <= width.saturating_add(GAP) {
                 break;
@@ -145,8 +144,8 @@ mod tests {
         let render = |width| table().render_within(width, &["PID"], &["REASON"], Paint { on: false });
         assert_eq!(render(80), "NAME  PID   REASON\nada   4711  a reason of some thirty letters");
         assert_eq!(render(30), "NAME  PID   REASON\nada   4711  a reason of some …");
-        assert_eq!(render(24), "NAME  REASON\nada   a reason of some …");
-        assert_eq!(render(1), "NAME  REASON\nada   a reason of so…");
+        assert_eq!(render(21), "NAME  REASON\nada   a reason of so…");
+        assert_eq!(render(1), "NAME  REASON\nada   a reason …");
     }
 
     #[test]

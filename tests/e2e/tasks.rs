@@ -117,7 +117,7 @@ fn tk_07_a_lead_tells_what_strangers_did_to_tasks() {
         stage.journal("demo")
     );
     let shown = stage.phalanx(&["events"]).expect(0).stdout;
-    assert!(shown.contains("task_vanished") && shown.contains("three"), "{shown}");
+    assert!(shown.contains("another program took away #3 three"), "{shown}");
     stage.phalanx(&["team", "delete"]).expect(0);
     lead.end().expect(0);
     stage.assert_clean();

@@ -1,4 +1,4 @@
-//! What happened to a team is visible afterwards: in `status`, `ps`, `events` and `inbox`, as sentences.
+//! The past of a team is visible in `status`, `ps`, `events` and `inbox`, as sentences.
 
 use serde_json::json;
 
@@ -103,10 +103,10 @@ fn events_are_sentences_with_relative_or_absolute_times() {
     stage.phalanx(&["task", "create", "Build", "--", "true"]).expect(0);
     stage.wait_event("demo", "task_completed", "1");
     let events = stage.phalanx(&["events"]).expect(0).stdout;
-    for sentence in
-        ["team created", "ada  is to be started as worker", "ada  runs", "ada  completed #1 Build ("]
+    let words = events.split_whitespace().collect::<Vec<_>>().join(" ");
+    for sentence in ["team created", "ada is to be started as worker", "ada runs", "ada completed #1 Build ("]
     {
-        assert!(events.contains(sentence), "{sentence} in {events}");
+        assert!(words.contains(sentence), "{sentence} in {events}");
     }
     assert!(events.lines().all(|line| line.contains(" ago ") || line.contains("now ")), "{events}");
     assert!(!events.contains('{') && !events.contains("msg_ids"), "{events}");
@@ -130,7 +130,7 @@ fn inbox_shows_protocol_messages_as_sentences_with_and_without_a_lead() {
     let none = stage.phalanx(&["inbox"]).expect(0);
     assert!(none.stderr.contains("no unread messages") && none.stderr.contains("--since 1h"), "{none:?}");
     let past = stage.phalanx(&["inbox", "--since", "1h"]).expect(0).stdout;
-    assert!(past.contains("is idle") && past.contains("(read)") && !past.contains('{'), "{past}");
+    assert!(past.contains("is idle") && !past.contains('{'), "{past}");
     assert_eq!(stage.phalanx(&["inbox", "--since", "2100-01-01T00:00:00Z"]).expect(0).stdout, "");
     stage.phalanx(&["inbox", "--since", "soon"]).expect(2);
     stage.phalanx(&["down"]).expect(0);

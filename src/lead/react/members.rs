@@ -115,10 +115,8 @@ pub(super) fn see_exit(state: &mut State, record: &MemberRecord, effects: &mut V
     if view.ending.is_some() {
         return;
     }
-    let (cause, reason) = match &record.exit {
-        Some(exit) => (Cause::Ended { code: exit.code }, exit.describe()),
-        None => (Cause::Vanished, "its process is gone".to_owned()),
-    };
+    let cause = record.exit.as_ref().map_or(Cause::Vanished, |exit| Cause::Ended { code: exit.code });
+    let reason = record.end_reason();
     let request =
         state.request_for(&record.name, &record.incarnation).map(|r| (r.id.clone(), ShutdownOutcome::Gone));
     begin(state, &record.name, false, ending(cause, &reason, request), effects);

@@ -82,7 +82,7 @@ fn check_free(draft: &Draft, task: &TaskDraft, faults: &mut Faults) {
     }
 }
 
-/// Whether one of the members that `member` stands for has this name.
+/// Returns true if one of the members that `member` stands for has this name.
 fn names(member: &MemberDraft, owner: &str) -> bool {
     let name = &member.spec.name;
     match member.spec.scale {
@@ -101,8 +101,8 @@ fn is_per_task(draft: &Draft, member: &MemberDraft) -> bool {
     draft.team.mode == TeamMode::Task || member.spec.is_task_only(&draft.roles)
 }
 
-/// Whether the member is ever started: one with `start = "when-needed"` and a role comes only for a task of that role, or
-/// for its own.
+/// Returns true if the lead ever starts the member: one with `start = "when-needed"` and a role comes only for a task
+/// of that role, or for its own.
 fn comes(draft: &Draft, member: &MemberDraft) -> bool {
     if !member.spec.when_needed || member.spec.role.is_none() || is_per_task(draft, member) {
         return true;
@@ -117,7 +117,7 @@ fn comes(draft: &Draft, member: &MemberDraft) -> bool {
 mod tests {
     use crate::model::manifest::Manifest;
 
-    /// What is said of a manifest whose `[team]` stands on lines 1 and 2; empty if it is accepted.
+    /// The fault of a manifest whose `[team]` is on lines 1 and 2; empty if it is accepted.
     fn fault(rest: &str) -> String {
         let text = format!("[team]\nname = \"t\"\n{rest}");
         Manifest::parse(&text).err().map(|error| error.to_string()).unwrap_or_default()
