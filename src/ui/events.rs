@@ -205,7 +205,7 @@ mod tests {
     fn lines_are_cut_to_the_terminal() {
         let text = event_lines(&run(), frame(Some(30)));
         assert!(text.lines().all(|line| line.chars().count() <= 30), "{text}");
-        assert!(text.contains("completed #1 Che…"), "{text}");
+        assert!(text.contains("completed #1 C…"), "{text}");
     }
 
     #[test]
