@@ -19,6 +19,7 @@ use super::args_worktree::{WorktreeVerb, wish};
 use super::brief::Brief;
 use super::hook::Hook;
 use super::out::Color;
+use crate::model::id::TaskId;
 use crate::model::mode::Mode;
 use crate::model::placement::Layout;
 use crate::model::settings::BackendChoice;
@@ -128,6 +129,12 @@ pub(super) enum Verb {
     Shutdown(Shutdown),
     Kill(Kill),
     Restart(Restart),
+    /// Make a failed task pending again, as `task retry` does.
+    Retry {
+        /// Id of the task.
+        #[arg(value_parser = task_id)]
+        id: TaskId,
+    },
     /// List, compare and remove the git worktrees of members.
     #[command(subcommand)]
     Worktree(WorktreeVerb),

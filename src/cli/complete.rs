@@ -75,7 +75,7 @@ fn names(verb: &[&str], arg: &str) -> Option<Names> {
         (_, "team") => Some(Names::Teams),
         (["spawn", ..] | ["team", "create"] | ["man"], "name" | "names") => None,
         (["profile", _], "name") | (_, "profile") => Some(Names::Profiles),
-        (["task", ..], "id" | "blocked_by" | "unblock" | "blocks") => Some(Names::Tasks),
+        (["task", ..] | ["retry"], "id" | "blocked_by" | "unblock" | "blocks") => Some(Names::Tasks),
         (["answer"] | ["requests", ..], "id") => Some(Names::Requests),
         (["wait"], "until") => Some(Names::Waits),
         (["team", "set"], "pairs" | "unset") => Some(Names::Settings),

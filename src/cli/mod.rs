@@ -61,6 +61,7 @@ use std::process::ExitCode;
 use clap::Parser;
 
 use args::{Cli, TeamVerb, Verb};
+use args_task::TaskVerb;
 use fail::{Exit, Failure};
 use out::Out;
 use setup::Setup;
@@ -195,6 +196,7 @@ fn perform(setup: &Setup, verb: Verb) -> Done {
         Verb::Shutdown(args) => shutdown::shutdown(setup, &args),
         Verb::Kill(args) => shutdown::shutdown(setup, &args.into()),
         Verb::Restart(args) => resume::restart(setup, &args),
+        Verb::Retry { id } => task::task(setup, TaskVerb::Retry { id }),
         Verb::Worktree(verb) => worktree::worktree(setup, &verb),
         Verb::Answer(args) => answer::answer(setup, args),
         Verb::Status(args::Status { watch: true, all }) => watch::watch(setup, all),

@@ -165,6 +165,7 @@ fn a_failed_task_is_retried_and_reported_again() {
     assert!(first.contains("`phalanx task retry 1` makes it pending again"), "{first}");
     stage.phalanx(&["--as", "ada", "task", "retry", "2"]).expect(4);
     stage.phalanx(&["task", "retry", "9"]).expect(3);
+    stage.phalanx(&["retry", "9"]).expect(3);
     let refused = stage.phalanx(&["task", "claim", "1"]).expect(4);
     assert!(
         refused.stderr.contains("hint: make it pending again with `phalanx task retry 1`"),
