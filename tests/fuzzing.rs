@@ -37,6 +37,7 @@ fn files(folder: &str) -> Vec<Vec<u8>> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("fixtures").join(folder);
     let mut paths: Vec<PathBuf> = (fs::read_dir(&folder).expect("the fixtures are there"))
         .map(|entry| entry.expect("readable").path())
+        .filter(|path| path.is_file())
         .collect();
     paths.sort();
     paths.iter().map(|path| fs::read(path).expect("readable")).collect()

@@ -290,6 +290,6 @@ mod tests {
         command.build();
         visit(&command, &mut Vec::new(), &mut missing);
         missing.retain(|arg| !arg.starts_with("help "));
-        assert_eq!(missing, ["resume session", "team create name", "spawn name"]);
+        assert_eq!(missing, ["resume session", "team create name", "spawn names"]);
     }
 }

@@ -142,7 +142,7 @@ mod tests {
     fn each_gets_what_is_its_own() {
         let team = team(&["ada", "bob"], "tester", "try things");
         let lead = brief(&team, &MemberName::lead(), None);
-        for word in ["In sequence", "In rounds", "Mixed", "phalanx down", "no terminal", "- ada: tester\n"] {
+        for word in ["Sequence", "Rounds", "Mixed", "phalanx down", "no terminal", "- ada: tester\n"] {
             assert!(lead.contains(word), "{word}");
         }
         let ada = brief(&team, &name("ada"), Some("You test.\nOnly that."));

@@ -73,7 +73,8 @@ fn words(name: &MemberName, task: &Task, step: Step) -> Vec<(MemberName, String)
             vec![(name.clone(), text)]
         }
         Step::Escalation { after, mode } => {
-            let what = format!("{called} is in progress, but has had no update after {after} reminders");
+            let reminders = if after == 1 { "reminder" } else { "reminders" };
+            let what = format!("{called} is in progress, but has had no update after {after} {reminders}");
             match mode {
                 Escalation::NotifyLead => vec![(
                     MemberName::lead(),

@@ -64,8 +64,8 @@ impl<'a> Terminal<'a> {
             },
         );
         assert!(!last.contains("error") && !last.contains("exec"), "{last}");
-        self.type_keys(&["C-c"]);
-        self.type_keys(&["clear", "Enter"]);
+        // Not C-c: the terminal discards what is typed right before and after it.
+        self.type_keys(&["C-e", "C-u", "clear", "Enter"]);
         wait_for("a clear screen", || (!self.screen().contains(line.trim())).then_some(()));
     }
 }

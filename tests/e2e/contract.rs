@@ -36,7 +36,7 @@ fn no_team_is_exit_3_for_every_verb() {
         &["wait", "--until", "idle"],
         &["events"],
         &["peek", "ann"],
-        &["rm", "demo"],
+        &["rm", "no-such-team"],
     ];
     for verb in verbs {
         let run = stage.phalanx(&[&["--json"], verb].concat()).expect(3);

@@ -193,7 +193,7 @@ fn exec_backend_sp_08_a_program_that_does_not_answer_is_named_before_anything_is
     let stage = &kitty.stage;
     std::fs::write(stage.at("work/plain"), "#!/bin/sh\n").expect("file");
     for (program, named) in
-        [("no-such-program", "`no-such-program` is not in PATH"), ("./plain", "`./plain` is not")]
+        [("no-such-program", "`no-such-program` is not on PATH"), ("./plain", "`./plain` is not")]
     {
         let run = stage.phalanx(&["spawn", "bob", "--backend", &format!("exec:{program}")]).expect(6);
         assert!(run.stderr.contains(named) && run.stderr.contains("docs/backends.md"), "{run:?}");
@@ -206,7 +206,7 @@ fn exec_backend_sp_08_a_program_that_does_not_answer_is_named_before_anything_is
         ("kill -9 $$", "signal 9"),
         ("echo '{\"version\":2,\"verdicts\":[]}'", "version 2"),
         ("echo '{\"version\":1,\"unsupported\":true}'", "cannot verify"),
-        ("echo '{\"version\":1,\"verdicts\":[\"owned\"]}'", "1 verdicts where 0 were asked for"),
+        ("echo '{\"version\":1,\"verdicts\":[\"owned\"]}'", "1 verdicts; expected 0"),
         ("head -c 20000000 /dev/zero", "more than 1048576 bytes"),
     ] {
         kitty.bad(&format!("verify) {case} ;;"));
@@ -227,7 +227,7 @@ fn exec_backend_sp_09_what_place_gets_wrong_leaves_nothing() {
     let kitty = Kitty::new();
     for (case, named) in [
         ("placed; echo done", "invalid answer"),
-        ("placed; echo '{\"version\":1,\"places\":[]}'", "0 places where 1 were asked for"),
+        ("placed; echo '{\"version\":1,\"places\":[]}'", "0 places; expected 1"),
         ("placed; echo '{\"version\":1,\"places\":[{}]}'", "neither an id nor an error"),
         (
             "placed; echo '{\"version\":1,\"places\":[{\"error\":\"no \\u001b[1mroom\"}]}'",
@@ -323,7 +323,7 @@ fn exec_backend_sec_10_hostile_ids_stay_words() {
 fn exec_backend_sd_02_a_program_that_does_not_close_is_found_out() {
     for (case, named) in [
         ("echo '{\"version\":1,\"verdicts\":[\"owned\"]}'", "still there after"),
-        ("echo '{\"version\":1,\"verdicts\":[\"unknown\"]}'", "cannot tell"),
+        ("echo '{\"version\":1,\"verdicts\":[\"unknown\"]}'", "could not determine it"),
         ("sleep 300", "did not answer within 5000 ms"),
         ("exit 127", "exit code 127"),
     ] {

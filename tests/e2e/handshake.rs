@@ -213,7 +213,7 @@ fn pm_04_sd_11_a_shutdown_is_answered_too_late() {
     let id = ended[0]["request_id"].as_str().expect("id");
     spawn(&stage, "ann", "pty", &["never"]);
     let late = stage.phalanx(&["--as", "ann", "answer", id, "--approve"]).expect(4);
-    assert!(late.stderr.contains("it has ended as timed_out"), "{late:?}");
+    assert!(late.stderr.contains("it ended as timed_out"), "{late:?}");
     let sent = |e: &Value| e["detail"]["kind"] == "shutdown_approved";
     assert_eq!(stage.journal("alpha").into_iter().filter(sent).count(), 0, "what is refused is not sent");
     let all = stage.phalanx(&["--json", "requests", "--all"]).expect(0).json();

@@ -44,7 +44,7 @@ fn cr_02_a_member_that_hangs_is_told_of_and_lives() {
     assert_eq!((&shown["state"], &shown["pid"]), (&json!("unresponsive"), &pid));
     let reason = shown["reason"].as_str().expect("a reason");
     assert!(
-        reason.starts_with("task #1 was given to it ")
+        reason.starts_with("task #1 was assigned to it ")
             && reason.ends_with("its screen ends with: thinking hard"),
         "{reason}"
     );

@@ -143,7 +143,7 @@ fn a_worker_answers_while_a_hook_thinks_about_its_task() {
     stage.wait_event("think", "task_failed", "1");
     let task = stage.phalanx(&["--json", "task", "get", "1"]).expect(0).json();
     let tail = task["metadata"]["phalanx"]["outcome"]["tail"].as_str().unwrap_or_default();
-    assert_eq!(tail, "task 1 is not completed, a hook refuses it: no tests");
+    assert_eq!(tail, "task 1 was not completed; a hook rejected it: no tests");
     stage.phalanx(&["down"]).expect(0);
     stage.assert_clean();
 }
@@ -168,8 +168,8 @@ fn a_completion_by_hand_is_refused_with_the_hooks_words() {
     stage.phalanx(&["task", "claim", "1"]).expect(0);
     with("echo 'the tests fail' >&2; exit 2");
     let refused = stage.phalanx(&["task", "complete", "1"]).expect(4);
-    let expected = "error: task 1 is not completed, a hook refuses it: the tests fail\n\
-                    hint: do what it asks for, then again `phalanx task complete 1`\n";
+    let expected = "error: task 1 was not completed; a hook rejected it: the tests fail\n\
+                    hint: fix what the hook reports, then run `phalanx task complete 1` again\n";
     assert_eq!(refused.stderr, expected);
     assert_eq!(stage.phalanx(&["--json", "task", "get", "1"]).json()["status"], "in_progress");
     // A hook that completes the task itself does not call itself for ever.

@@ -200,7 +200,7 @@ fn iterm2_sp_07_pt_03_an_explicit_choice_is_never_replaced() {
     refused(&[("TMUX", Some("/tmp/x,1,0"))], "this terminal is in tmux");
     refused(&[("TERM_PROGRAM", Some("vscode"))], "vscode");
     refused(&bare, "not iTerm2");
-    refused(&[("PATH", Some("/nowhere"))], "`osascript` is not in PATH");
+    refused(&[("PATH", Some("/nowhere"))], "`osascript` is not on PATH");
     assert_eq!(mac.calls(), [], "none of these is worth a question");
     mac.fail("survey", "-1743", 1);
     refused(&[], "Automation");
@@ -300,7 +300,7 @@ fn iterm2_ly_09_refusals_become_advice() {
     let mac = Mac::new();
     mac.phalanx(&["team", "create", "alpha"]).expect(0);
     for (mode, hint) in
-        [("-1708", "hint: update iTerm2"), ("-1712", "hint: look whether iTerm2 or macOS shows")]
+        [("-1708", "hint: update iTerm2"), ("-1712", "hint: check whether iTerm2 or macOS shows")]
     {
         mac.fail("place", mode, 1);
         let run = mac.phalanx(&["spawn", "ada", "--backend", "iterm2"]).expect(6);

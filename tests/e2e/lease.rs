@@ -75,7 +75,7 @@ fn a_pid_of_another_host_or_run_is_not_taken_for_that_program() {
     // Nobody can tell from here whether it lives.
     claim(&stage, program.id(), "elsewhere", None);
     let run = stage.phalanx(&["lead", "--detach"]).expect(4);
-    assert!(run.stderr.contains("cannot be seen from here") && run.stderr.contains("adopt"), "{run:?}");
+    assert!(run.stderr.contains("is not visible from this host") && run.stderr.contains("adopt"), "{run:?}");
     // The pid is in use again, by another process than the one that led.
     claim(&stage, program.id(), &space(), Some("1"));
     stage.phalanx(&["lead", "--detach"]).expect(0);

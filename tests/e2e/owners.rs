@@ -202,7 +202,7 @@ fn a_member_is_given_so_much_at_once_and_no_more() {
         "{refused:?}"
     );
     assert!(
-        refused.stderr.contains("--until task=1") && refused.stderr.contains("`max_per_link`"),
+        refused.stderr.contains("--until task=1") && refused.stderr.contains("max_per_link"),
         "{refused:?}"
     );
     stage.phalanx(&["task", "create", "anybody's"]).expect(0);

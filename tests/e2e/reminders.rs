@@ -93,7 +93,7 @@ fn a_silent_task_is_reminded_of_and_fails() {
         [
             "Reminder 1 of 2",
             "Reminder 2 of 2",
-            "task #1 (Write it) is in progress, and nothing is heard of it (reminders"
+            "task #1 (Write it) is in progress, but has had no update after 2 reminders. It has been marked as failed. Stop working on it."
         ]
     );
     assert!(texts(&stage, "team-lead")[0].ends_with("It has been marked as failed."));
@@ -116,7 +116,7 @@ fn a_word_from_the_owner_ends_the_reminders_and_the_lead_is_only_told() {
     let mine = wait_for("the lead to be told", || {
         texts(&stage, "team-lead")
             .into_iter()
-            .find(|text| text.contains("nothing is heard of it (reminders: 1)"))
+            .find(|text| text.contains("has had no update after 1 reminder"))
     });
     assert!(mine.contains("phalanx peek ada"), "{mine}");
     let task = stage.phalanx(&["--json", "task", "get", "1"]).expect(0).json();

@@ -467,7 +467,7 @@ fn who_asks_in_a_circle_is_told_to_wait() {
     assert_eq!(open.as_array().map(Vec::len), Some(32));
     let last = request(&stage, "plan-39");
     assert_eq!((&last["state"], &last["by"]), (&json!("denied"), &json!("rule")));
-    assert!(last["reason"].as_str().is_some_and(|why| why.contains("wait for it")), "{last}");
+    assert!(last["reason"].as_str().is_some_and(|why| why.contains("wait for their answers")), "{last}");
     assert_eq!(replies(&stage).len(), 8);
     stage.phalanx(&["answer", "plan-0", "--reject", "--reason", "no"]).expect(0);
     ask(&stage, &wire("plan", "plan-40"));

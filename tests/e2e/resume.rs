@@ -55,7 +55,7 @@ fn cr_05_whoever_failed_or_vanished_is_started_again_as_it_was() {
     assert_eq!(record(&stage, "ada")["wish"]["role"], json!("tester"));
     let mail = stage.phalanx(&["--json", "inbox", "ada", "--all"]).expect(0).stdout;
     assert!(
-        mail.contains("look after the tests\\n\\nYou have been restarted. Your last run ended"),
+        mail.contains("look after the tests\\n\\nYou have been restarted. Your previous run ended"),
         "{mail}"
     );
     assert!(mail.contains("Your last run ended: its process is gone."), "{mail}");

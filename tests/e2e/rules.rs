@@ -73,7 +73,7 @@ fn a_rule_is_taken_away_and_who_keeps_it_is_named() {
     };
     assert_eq!(ask("p-1"), json!("denied"));
     let missing = stage.phalanx(&["rules", "deny", "--remove", "Edit, Bash(git:*)"]).expect(3).stderr;
-    assert!(missing.contains("there is no rule `Bash(git:*)` in `deny` of the team"), "{missing}");
+    assert!(missing.contains("the team has no rule `Bash(git:*)` in `deny`"), "{missing}");
     stage.phalanx(&["rules", "allow", "--remove", "Edit"]).expect(3);
     stage.phalanx(&["--as", "bob", "rules", "deny", "--remove", "Edit"]).expect(4);
     stage.phalanx(&["rules", "--remove"]).expect(2);
@@ -116,7 +116,8 @@ fn pm_06_nobody_reaches_further_than_the_lead() {
     for words in above {
         let refused = stage.phalanx(words).expect(4).stderr;
         assert!(
-            refused.contains("`bypassPermissions` reaches further than the lead's own, `acceptEdits`"),
+            refused
+                .contains("`bypassPermissions` is more permissive than the lead's own mode, `acceptEdits`"),
             "{refused}"
         );
     }

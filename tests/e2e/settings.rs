@@ -70,7 +70,7 @@ fn a_wrong_setting_changes_nothing_and_names_the_nearest_key() {
         "unknown key `max_member` in [team]; did you mean `max_members`?",
     );
     refused(&["max_depth", "2", "max_members", "0"], 2, "`max_members` in [team] must be at least 1");
-    refused(&["followup_max_reminders", "3"], 2, "means nothing without `followup_interval_minutes`");
+    refused(&["followup_max_reminders", "3"], 2, "has no effect without `followup_interval_minutes`");
     refused(&["notify", "beep"], 2, "must be a list of strings");
     refused(&["max_members=3"], 2, "hint: write it as `phalanx team set max_members 3`");
     refused(&["name", "other"], 2, "`name` of a team is fixed when it is made");

@@ -188,7 +188,7 @@ fn sp_11_one_bad_name_keeps_the_whole_batch_from_starting() {
         (&["ann", "../x"], 2, "../x"),
         (&["ann", "ben", "ADA"], 4, "`ada`"),
         (&["ann", "ben", "--worktree=feat/x"], 2, "feat/x"),
-        (&full, 4, "members already"),
+        (&full, 4, "is full"),
     ] {
         let run = stage.phalanx(&[&["spawn"], words].concat()).expect(code);
         assert!(run.stderr.contains(said), "{run:?}");

@@ -227,9 +227,9 @@ fn sp_08_auto_is_teammates_where_they_can_stand_and_tasks_elsewhere() {
     for (backend, line) in [
         (
             "exec:no-such-backend",
-            "mode task: no backend for standing members: `no-such-backend` is not in PATH",
+            "mode task: no backend for standing members: `no-such-backend` is not on PATH",
         ),
-        ("tmux", "mode task: no backend for standing members: `tmux` is not in PATH"),
+        ("tmux", "mode task: no backend for standing members: `tmux` is not on PATH"),
         ("pty", "mode teammate: pty, as asked"),
     ] {
         let stage = stage();

@@ -67,7 +67,7 @@ fn en_07_cwd_roster_and_proof_agree() {
         (&json!("bob"), &json!("alpha-bob"), &json!("dirty"))
     );
     let run = stage.phalanx(&["worktree", "remove", "bob"]).expect(4);
-    assert!(run.stderr.contains("still runs"), "{run:?}");
+    assert!(run.stderr.contains("is still running"), "{run:?}");
     stage.phalanx(&["shutdown", "bob"]).expect(0);
     stage.phalanx(&["worktree", "remove", "bob"]).expect(4);
     fs::remove_file(path.join("where")).expect("removed");

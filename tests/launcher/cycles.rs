@@ -67,8 +67,8 @@ fn pf_03_viewers_that_come_and_go_leave_nothing_in_the_launcher() {
         stream.read_exact(&mut [0; 5]).expect("the first words");
     };
     // Its start record is written under a lock, which is a descriptor, too.
-    let files =
-        || links(pid).into_iter().filter(|path| path.starts_with(bench.team()) && *path != bench.log());
+    let is_log = |path: &PathBuf| *path == bench.log() || *path == bench.log().with_extension("log.times");
+    let files = || links(pid).into_iter().filter(|path| path.starts_with(bench.team()) && !is_log(path));
     until("its record is written", || files().count() == 0 && held(pid).2 == 3);
     let before = held(pid);
     for at in 0..cycles(100) {

@@ -73,10 +73,7 @@ fn each_kind_of_message_has_its_reader() {
 fn news_of_members_are_told_in_words() {
     let said = |from: &str, text: &str| in_words(envelope(from, text)).text;
     let rests = r#"{"type":"idle_notification","summary":"two\ntests fail","completedTaskId":"3","completedStatus":"failed"}"#;
-    assert_eq!(
-        said("ada", rests),
-        "I am idle. The task that I ended: #3 (failed). What came of my turn: two tests fail"
-    );
+    assert_eq!(said("ada", rests), "I am idle. My last task: #3 (failed). Result of my turn: two tests fail");
     assert_eq!(said("ada", r#"{"type":"idle_notification"}"#), "I am idle.");
     let done = r#"{"type":"task_completed","taskId":"3","taskSubject":"Build"}"#;
     assert_eq!(said("ada", done), "I completed task #3: Build.");
