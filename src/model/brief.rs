@@ -148,17 +148,17 @@ mod tests {
         let ada = brief(&team, &name("ada"), Some("You test.\nOnly that."));
         for word in [
             "You are `ada`",
-            "What it is for: try things",
+            "Its purpose: try things",
             "- team-lead: lead\n",
             "- ada: tester, you\n",
             "\n\nYour role\nYou test.\nOnly that.\n</",
         ] {
             assert!(ada.contains(word), "{word}");
         }
-        for word in ["phalanx spawn", "phalanx down", "In rounds"] {
+        for word in ["phalanx spawn", "phalanx down", "Rounds"] {
             assert!(!ada.contains(word), "{word} is the lead's");
         }
-        assert!(outside().contains("in no team"));
+        assert!(outside().contains("not in a team"));
         for text in [lead, ada, outside()] {
             assert!(text.starts_with("<system_context>\n") && text.ends_with("\n</system_context>"));
         }

@@ -183,7 +183,7 @@ fn open_program(
 /// A program by its path or in the caller's `PATH`.
 fn program_at(ctx: &Context, program: &str) -> Result<PathBuf, String> {
     let found = find_program(OsStr::new(program), ctx.caller.var("PATH"), &ctx.caller.cwd);
-    let place = if program.contains('/') { "an executable file" } else { "in PATH" };
+    let place = if program.contains('/') { "an executable file" } else { "on PATH" };
     found.ok_or_else(|| format!("`{program}` is not {place}"))
 }
 

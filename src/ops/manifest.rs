@@ -164,7 +164,7 @@ pub(crate) fn mode(ctx: &Context, manifest: &Manifest, backend: &BackendChoice) 
     let line = |mode: &str, why: String| Some(format!("mode {mode}: {why}"));
     match manifest.team.mode {
         TeamMode::Teammate => (false, None),
-        TeamMode::Task => (true, line("task", "as asked".to_owned())),
+        TeamMode::Task => (true, line("task", "as requested".to_owned())),
         TeamMode::Auto => match backends::stands(ctx, backend) {
             Ok(chosen) => (false, line("teammate", format!("{}, {}", chosen.backend.as_str(), chosen.why))),
             Err(problem) => (true, line("task", format!("no backend for standing members: {problem}"))),

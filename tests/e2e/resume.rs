@@ -58,7 +58,7 @@ fn cr_05_whoever_failed_or_vanished_is_started_again_as_it_was() {
         mail.contains("look after the tests\\n\\nYou have been restarted. Your previous run ended"),
         "{mail}"
     );
-    assert!(mail.contains("Your last run ended: its process is gone."), "{mail}");
+    assert!(mail.contains("Your previous run ended: its process is gone."), "{mail}");
     assert_eq!(mail.contains("began #1 Waits"), worker == "ada", "its own events: {mail}");
 
     // A second time the summary is that of the last run alone.

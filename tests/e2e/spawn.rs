@@ -78,11 +78,15 @@ fn sp_09_an_early_exit_is_reported_by_spawn_or_by_status() {
             "echo words; sleep 0.5; exit 7",
             "while ! [ -e go ]; do sleep 0.02; done; exit 7",
         ];
+        let go = stage.at("work/go");
         for script in scripts {
             let run = stage.phalanx(&["spawn", "bob", "--backend", backend, "--", "sh", "-c", script]);
-            std::fs::write(stage.at("work/go"), "").expect("go");
+            std::fs::write(&go, "").expect("go");
             if run.code == 1 {
-                assert!(run.stderr.contains("exit code 7") && run.stderr.contains("words"), "{run:?}");
+                assert!(
+                    run.stderr.contains("exit code 7") && run.stderr.contains("words"),
+                    "{backend} {script}: {run:?}"
+                );
                 assert!(script != scripts[3], "it was still running: {run:?}");
             } else {
                 run.expect(0);
@@ -90,6 +94,7 @@ fn sp_09_an_early_exit_is_reported_by_spawn_or_by_status() {
                 stage.phalanx(&["shutdown", "bob"]).expect(0);
             }
             assert_nobody_left(&stage);
+            std::fs::remove_file(&go).expect("go");
         }
         stage.phalanx(&["team", "delete"]).expect(0);
         stage.assert_clean();

@@ -75,7 +75,7 @@ fn tk_05_each_task_is_a_run_of_its_own_and_ends_with_it() {
     fs::create_dir(stage.at("work/.git")).expect("a checkout");
     let manifest = manifest(&stage, "manual", &["one", "two", "fails", "four"]);
     let up = stage.phalanx(&["up", &manifest, "--detach"]).expect(0);
-    assert!(up.stderr.lines().any(|line| line == "mode task: as asked"), "{up:?}");
+    assert!(up.stderr.lines().any(|line| line == "mode task: as requested"), "{up:?}");
     assert!(up.stderr.contains("runs of `dev` work in one checkout, "), "TK-09: {up:?}");
     two_at_work(&stage);
     let status = stage.phalanx(&["--json", "status"]).expect(0).json();
@@ -230,7 +230,7 @@ fn sp_08_auto_is_teammates_where_they_can_stand_and_tasks_elsewhere() {
             "mode task: no backend for standing members: `no-such-backend` is not on PATH",
         ),
         ("tmux", "mode task: no backend for standing members: `tmux` is not on PATH"),
-        ("pty", "mode teammate: pty, as asked"),
+        ("pty", "mode teammate: pty, as requested"),
     ] {
         let stage = stage();
         go(&stage);
