@@ -247,13 +247,18 @@ impl<'a> Desk<'a> {
         let Some(mut signals) = self.is_live().then(TerminalSignals::new).and_then(Result::ok) else {
             return std::future::pending().await;
         };
+        let mut resumed = false;
         loop {
             let signal = signals.recv().await;
             match signal {
                 TerminalSignal::Suspend => {
                     self.view.borrow_mut().suspend();
                     let _ = signal::act_by_default(signal);
+                    // Before anything is drawn; the signal that continued the process comes later.
+                    self.view.borrow_mut().resume();
+                    resumed = true;
                 }
+                TerminalSignal::Continue if resumed => resumed = false,
                 TerminalSignal::Continue => self.view.borrow_mut().resume(),
                 TerminalSignal::Quit => {
                     self.close();

@@ -15,7 +15,7 @@ pub(super) fn man(out: &Out, words: &[String]) -> Done {
     command.build();
     let found = words.iter().try_fold(&command, |command, word| command.find_subcommand(word));
     let Some(found) = found else {
-        let problem = format!("there is no verb `{}`", words.join(" "));
+        let problem = format!("unknown command `{}`", words.join(" "));
         return Err(Failure::usage(problem, "see `phalanx --help`"));
     };
     let mut text = Vec::new();

@@ -154,7 +154,7 @@ fn create(setup: &Setup, team: &Team, args: Create, owner: Option<MemberName>) -
     };
     let made = ops::task::create(&setup.ctx, team, &[new])?;
     match made.first() {
-        Some(task) => told(setup, task, &format!("task {} is on the board", task.id)),
+        Some(task) => told(setup, task, &format!("created task {}", task.id)),
         None => Ok(Exit::DONE),
     }
 }

@@ -31,7 +31,7 @@ fn no_such_verb(error: &clap::Error, word: &str) -> Failure {
         true => "see all verbs with `phalanx --help`".to_owned(),
         false => format!("did you mean {}?", quoted.join(" or ")),
     };
-    Failure::new(Class::Usage, format!("there is no verb `{}`", text::line(word)), Some(hint))
+    Failure::new(Class::Usage, format!("unknown command `{}`", text::line(word)), Some(hint))
 }
 
 /// Reports a verb that needs another one after it, as `phalanx team`; clap renders its help text instead.
@@ -80,7 +80,7 @@ mod tests {
                 "the following required arguments were not provided: <NAME>...",
                 "usage: phalanx spawn",
             ),
-            (&["phalanx", "statsu"], "there is no verb `statsu`", "did you mean `status`?"),
+            (&["phalanx", "statsu"], "unknown command `statsu`", "did you mean `status`?"),
             (
                 &["phalanx", "up", "x", "--kep"],
                 "unexpected argument '--kep' found",
@@ -117,7 +117,7 @@ mod tests {
             ("xyzzy", "see all verbs with `phalanx --help`"),
         ] {
             let told = told(&["phalanx", word]);
-            assert_eq!((told.message, told.class), (format!("there is no verb `{word}`"), Class::Usage));
+            assert_eq!((told.message, told.class), (format!("unknown command `{word}`"), Class::Usage));
             assert_eq!(told.hint.as_deref(), Some(hint));
         }
     }

@@ -15,10 +15,11 @@ pub(crate) fn must_be_exact(team: &TeamStore, name: &MemberName) -> Result<(), O
         return Ok(());
     }
     let former = team.member_records()?.into_iter().map(|record| record.name);
-    known.extend(former.filter(|former| former.clashes_with(name.as_str())));
+    let former: Vec<MemberName> =
+        former.filter(|former| former.clashes_with(name.as_str()) && !known.contains(former)).collect();
+    known.extend(former);
     if !known.iter().any(|known| known.clashes_with(name.as_str())) {
         return Ok(());
     }
-    known.dedup();
     Err(StoreError::NoSuchMember { team: team.name().clone(), name: name.clone(), known }.into())
 }

@@ -168,7 +168,9 @@ pub(crate) fn status(team: &TeamStore) -> Result<Status, OpsError> {
             color: member.color.clone(),
             task: task.map(|task| task.id),
             activity: task.map(|task| task.title().to_owned()),
-            idle_ms: record.filter(|r| r.state == MemberState::Idle).map(|r| now().since(r.state_since)),
+            idle_ms: record
+                .filter(|r| r.state == MemberState::Idle && r.reads_mail())
+                .map(|r| now().since(r.state_since)),
         });
     }
     let mut tasks = TaskCounts::default();
@@ -302,6 +304,8 @@ fn state_word(record: Option<&MemberRecord>, is_active: Option<bool>) -> String 
         }
         // It lives; what it does not do is answer.
         Some(record) if !record.state.is_over() && record.unresponsive.is_some() => "unresponsive".to_owned(),
+        // A plain command takes no work: it is never idle.
+        Some(record) if record.state == MemberState::Idle && !record.reads_mail() => "running".to_owned(),
         Some(record) => record.state.as_str().to_owned(),
         // Not started by phalanx: the team file is all there is.
         None => if is_active == Some(false) { "idle" } else { "active" }.to_owned(),

@@ -41,6 +41,18 @@ struct MemberView {
     color: Option<String>,
     /// It has ended; its line stops counting.
     left: bool,
+    /// Runs a plain command (profile `shell`).
+    is_command: bool,
+}
+
+impl MemberView {
+    /// The word for its state. A plain command takes no work: it runs, and is never idle.
+    fn word(&self) -> &'static str {
+        match self.state {
+            MemberState::Idle if self.is_command => "running",
+            state => member_word(state),
+        }
+    }
 }
 
 struct TaskView {
@@ -106,9 +118,12 @@ impl Progress {
         if !self.members.contains_key(name) {
             self.order.push(name.clone());
         }
-        let color = self.members.get(name).and_then(|m| m.color.clone());
-        self.members
-            .insert(name.clone(), MemberView { state, since: event.at, color, left: state.is_over() });
+        let before = self.members.get(name);
+        let color = before.and_then(|m| m.color.clone());
+        let profile = wire::text(&event.detail, "profile").filter(|_| event.event == EventKind::MemberAsked);
+        let is_command = profile.map_or_else(|| before.is_some_and(|m| m.is_command), |name| name == "shell");
+        let view = MemberView { state, since: event.at, color, left: state.is_over(), is_command };
+        self.members.insert(name.clone(), view);
     }
 
     fn take_request(&mut self, event: &Event) {
@@ -162,8 +177,7 @@ impl Progress {
         }
         let names = shown.iter().map(|name| text::line(name.as_str()).chars().count());
         let name_width = names.max().unwrap_or(0).min(frame.columns / 3).max(1);
-        let states =
-            shown.iter().filter_map(|name| self.members.get(*name)).map(|m| member_word(m.state).len());
+        let states = shown.iter().filter_map(|name| self.members.get(*name)).map(|m| m.word().len());
         let state_width = states.max().unwrap_or(0);
         let line = |name: &&MemberName| self.member_line(name, name_width, state_width, frame);
         shown.iter().filter_map(line).chain(last).collect()
@@ -191,7 +205,7 @@ impl Progress {
         let shown = text::short(name.as_str(), width);
         let mut line = paint.put(self.tint(name), &shown) + &" ".repeat(width - shown.chars().count());
         let mut used = width;
-        let word = member_word(member.state);
+        let word = member.word();
         let has_state_column = frame.columns >= STATE_COLUMN_FROM;
         if has_state_column {
             line += &format!("  {}", paint.put(member_tint(member.state), &format!("{word:<state_width$}")));

@@ -11,7 +11,7 @@ use crate::ops::decide::Shown;
 /// Requests, a line each.
 pub(crate) fn requests(shown: &[Shown], paint: Paint) -> String {
     if shown.is_empty() {
-        return "nobody waits for an answer".to_owned();
+        return "no open requests".to_owned();
     }
     let mut table = Table::new(&["REQUEST", "KIND", "FROM", "STATE", "AGE", "BY", "WHAT", "WHY"]);
     for one in shown {

@@ -92,7 +92,9 @@ impl Terminal {
     fn next_frames(&self) {
         for _ in 0..2 {
             let before = self.bar();
-            wait_for("another frame", || (self.bar() != before).then_some(()));
+            wait_for(&format!("another frame than {}", self.screen()), || {
+                (self.bar() != before).then_some(())
+            });
         }
     }
 

@@ -129,6 +129,6 @@ fn restart_leaves_a_member_that_refuses_and_restarts_the_rest() {
 fn an_unknown_verb_suggests_the_nearest_one() {
     let stage = Stage::without_tmux();
     let error = stage.phalanx(&["--json", "spwan"]).expect(2).json();
-    assert_eq!(error["error"]["message"], json!("there is no verb `spwan`"));
+    assert_eq!(error["error"]["message"], json!("unknown command `spwan`"));
     assert_eq!(error["error"]["hint"], json!("did you mean `spawn`?"));
 }
