@@ -6,13 +6,13 @@ use std::time::Duration;
 use super::args::{self, Format};
 use super::fail::{Class, Exit, Failure};
 use super::out::Out;
-use super::setup::Setup;
+use super::setup::{Setup, since};
 use super::{Done, interrupt};
 use crate::model::envelope::Envelope;
 use crate::model::id::MemberName;
 use crate::model::protocol::render_for_agent;
 use crate::model::text;
-use crate::model::time::{self, Timestamp};
+use crate::model::time::Timestamp;
 use crate::ops::inbox::{Afterwards, look, settle};
 use crate::ops::{self, OpsError, Team};
 use crate::sys::env;
@@ -68,12 +68,11 @@ pub(super) fn inbox(setup: &Setup, args: &args::Inbox) -> Done {
 }
 
 fn past(args: &args::Inbox) -> Result<Past, Failure> {
-    let Some(since) = &args.since else { return Ok(if args.all { Past::All } else { Past::Unread }) };
-    let at = time::parse_since(since, ops::now()).ok_or_else(|| {
-        let hint = "write a span such as 90s, 10m, 2h or 1d, or a time such as 2026-01-31T12:00:00Z";
-        Failure::usage(format!("{since:?} is not a time"), hint)
-    })?;
-    Ok(Past::Since(at))
+    match &args.since {
+        Some(given) => Ok(Past::Since(since(given)?)),
+        None if args.all => Ok(Past::All),
+        None => Ok(Past::Unread),
+    }
 }
 
 /// Who looks into somebody else's mailbox does not take the mail from its owner, unless that is asked for.

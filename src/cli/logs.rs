@@ -6,13 +6,13 @@ use serde_json::json;
 
 use super::fail::{Class, Exit, Failure};
 use super::out::Out;
-use super::setup::Setup;
+use super::setup::{Setup, since};
 use super::{Done, args, interrupt};
 use crate::model::id::MemberName;
 use crate::model::text;
-use crate::model::time::{Timestamp, parse_since};
+use crate::model::time::Timestamp;
 use crate::ops::logs::{Line, Reader};
-use crate::ops::{self, Context, Team, status};
+use crate::ops::{Context, Team, status};
 use crate::sys::clock;
 use crate::ui;
 
@@ -24,13 +24,7 @@ const SCREEN_ROUNDS: u64 = 4;
 const ACCURACY_MS: u64 = 1000;
 
 pub(super) fn logs(setup: &Setup, args: args::Logs) -> Done {
-    let since = match &args.since {
-        None => None,
-        Some(given) => Some(parse_since(given, ops::now()).ok_or_else(|| {
-            let hint = "write a span such as 90s, 10m, 2h or 1d, or a time such as 2026-01-31T12:00:00Z";
-            Failure::usage(format!("{given:?} is not a time"), hint)
-        })?),
-    };
+    let since = args.since.as_deref().map(since).transpose()?;
     let (team, names) = setup.members(&args.names)?;
     let mut stream = Stream {
         ctx: setup.ctx.clone(),

@@ -8,6 +8,7 @@ use super::args::Global;
 use super::fail::{Class, Exit, Failure, Told, chain};
 use super::out::Out;
 use crate::model::id::{MemberName, TeamName};
+use crate::model::time::{Timestamp, parse_since};
 use crate::ops::{self, Caller, Context, Store, Team};
 use crate::store::StoreError;
 use crate::sys::{env, fs};
@@ -172,6 +173,14 @@ fn split_address(given: &str) -> (&str, Option<&str>) {
         Some((name, team)) if !name.is_empty() && !team.is_empty() => (name, Some(team)),
         Some(_) | None => (given, None),
     }
+}
+
+/// Parses the value of `--since`: an RFC 3339 time, or a span back from now.
+pub(super) fn since(given: &str) -> Result<Timestamp, Failure> {
+    parse_since(given, ops::now()).ok_or_else(|| {
+        let hint = "write a span such as 90s, 10m, 2h or 1d, or a time such as 2026-01-31T12:00:00Z";
+        Failure::usage(format!("{given:?} is not a time"), hint)
+    })
 }
 
 fn member(given: &str) -> Result<MemberName, Failure> {

@@ -178,7 +178,7 @@ impl MemberRecord {
         }
     }
 
-    /// Whether its pane was closed: the terminal hangs up on the program, which ends by that signal
+    /// Returns true if its pane was closed: the terminal hangs up on the program, which ends by that signal
     /// or with a shell's exit code for it.
     fn was_hung_up(&self) -> bool {
         let in_pane = matches!(self.placement, Some(Placement::Tmux(_) | Placement::Iterm2(_)));

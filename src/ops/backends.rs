@@ -83,7 +83,7 @@ pub(crate) fn stands(ctx: &Context, asked: &BackendChoice) -> Result<Chosen, Str
     }
 }
 
-/// What the choice depends on; what cannot matter is not checked.
+/// Collects the facts that the choice depends on, and skips checks that cannot affect it.
 fn facts(ctx: &Context, asked: &BackendChoice) -> Facts {
     let not_looked_for = || Err("not checked".to_owned());
     let inside_tmux = inside(ctx).is_some();

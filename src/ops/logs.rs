@@ -72,7 +72,7 @@ impl Reader {
         Ok(Reader { name: record.name, color: record.wish.color, source })
     }
 
-    /// Whether the member prints to a terminal of which only the screen can be read.
+    /// Returns true if only the member's screen can be read, because no log of its output exists.
     pub(crate) fn is_screen(&self) -> bool {
         matches!(self.source, Source::Screen(_))
     }

@@ -1,5 +1,5 @@
-//! Tables of text: columns aligned, no frames, empty columns left out, and cut to a terminal's
-//! width where that is asked for.
+//! Text tables with aligned columns. Empty columns are left out, and lines can be cut to a
+//! terminal's width.
 
 use super::paint::{Paint, Tint};
 use crate::model::text;

@@ -1,4 +1,4 @@
-//! Whether tmux is installed (SP-08). Refuses to start a server for it.
+//! Checks that tmux is installed and recent enough (SP-08), without starting a server.
 
 use std::ffi::OsString;
 use std::path::Path;
