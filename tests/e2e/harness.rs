@@ -4,6 +4,7 @@ use std::fs;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
+use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
@@ -177,7 +178,10 @@ impl Stage {
     pub fn start(&self, args: &[&str]) -> Background {
         let mut command = self.command(binary());
         command.args(args).stdout(Stdio::piped()).stderr(Stdio::piped());
-        Background { child: Some(command.spawn().expect("phalanx starts")) }
+        let mut child = command.spawn().expect("phalanx starts");
+        let stdout = Drain::start(child.stdout.take().expect("piped"));
+        let stderr = Drain::start(child.stderr.take().expect("piped"));
+        Background { child, stdout, stderr }
     }
 
     /// Asks this stage's tmux server; none if it refuses.
@@ -264,14 +268,16 @@ impl Drop for Stage {
     }
 }
 
-/// A run of phalanx that goes on while the test does something else.
+/// A run of phalanx that goes on while the test does something else; killed when dropped.
 pub struct Background {
-    child: Option<Child>,
+    child: Child,
+    stdout: Drain,
+    stderr: Drain,
 }
 
 impl Background {
     pub fn pid(&self) -> String {
-        self.child.as_ref().expect("running").id().to_string()
+        self.child.id().to_string()
     }
 
     /// Sends a signal by name.
@@ -280,37 +286,55 @@ impl Background {
         assert!(sent.success());
     }
 
+    /// Waits until `text` is on stdout.
+    pub fn wait_for_output(&self, text: &str) {
+        wait_for(text, || self.stdout.text().contains(text).then_some(()));
+    }
+
     /// Waits for its end.
     pub fn end(mut self) -> Run {
-        let mut child = self.child.take().expect("running");
-        // Both pipes are drained on threads of their own, so that a long report cannot block the process.
-        let stdout = drain(child.stdout.take().expect("piped"));
-        let stderr = drain(child.stderr.take().expect("piped"));
-        let status = wait_for("phalanx to end", || child.try_wait().expect("wait"));
-        Run {
-            code: status.code().unwrap_or(-1),
-            stdout: stdout.join().expect("drained"),
-            stderr: stderr.join().expect("drained"),
-        }
+        let status = wait_for("phalanx to end", || self.child.try_wait().expect("wait"));
+        Run { code: status.code().unwrap_or(-1), stdout: self.stdout.rest(), stderr: self.stderr.rest() }
     }
 }
 
 impl Drop for Background {
     fn drop(&mut self) {
-        if let Some(mut child) = self.child.take() {
-            let _ = child.kill();
-            let _ = child.wait();
-        }
+        let _ = self.child.kill();
+        let _ = self.child.wait();
     }
 }
 
-fn drain(mut pipe: impl Read + Send + 'static) -> JoinHandle<String> {
-    std::thread::spawn(move || {
-        let mut text = String::new();
-        // What is not UTF-8 ends the reading; the test then sees a short text.
-        let _ = pipe.read_to_string(&mut text);
-        text
-    })
+/// Reads a pipe on a thread of its own, so that a long report cannot block the process.
+struct Drain {
+    read: Arc<Mutex<Vec<u8>>>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Drain {
+    fn start(mut pipe: impl Read + Send + 'static) -> Drain {
+        let read = Arc::new(Mutex::new(Vec::new()));
+        let shared = Arc::clone(&read);
+        let thread = std::thread::spawn(move || {
+            let mut chunk = [0; 4096];
+            while let Ok(n @ 1..) = pipe.read(&mut chunk) {
+                shared.lock().expect("not poisoned").extend_from_slice(&chunk[..n]);
+            }
+        });
+        Drain { read, thread: Some(thread) }
+    }
+
+    fn text(&self) -> String {
+        String::from_utf8_lossy(&self.read.lock().expect("not poisoned")).into_owned()
+    }
+
+    /// Everything up to the end of the pipe.
+    fn rest(&mut self) -> String {
+        if let Some(thread) = self.thread.take() {
+            thread.join().expect("drained");
+        }
+        self.text()
+    }
 }
 
 pub fn which(program: &str, path: &str) -> Option<PathBuf> {

@@ -71,12 +71,7 @@ fn an_interrupted_watch_is_130_and_says_nothing() {
     let stage = Stage::without_tmux();
     stage.phalanx(&["team", "create", "alpha"]).expect(0);
     let watch = stage.start(&["status", "--watch"]);
-    // It listens to signals from the moment on when it watches the files.
-    wait_for("the watch", || {
-        let fds = fs::read_dir(format!("/proc/{}/fd", watch.pid())).ok()?;
-        let links = fds.flatten().filter_map(|fd| fs::read_link(fd.path()).ok());
-        links.into_iter().any(|link| link.to_string_lossy().contains("inotify")).then_some(())
-    });
+    watch.wait_for_output("team alpha");
     watch.signal("INT");
     let run = watch.end().expect(130);
     assert!(run.stdout.contains("team alpha") && run.stderr.is_empty(), "{run:?}");
