@@ -276,16 +276,31 @@ pub(super) fn change_held<T>(
     others: Others,
     edit: &mut impl FnMut(Option<Value>) -> Result<(Option<Value>, T), StoreError>,
 ) -> Result<T, StoreError> {
+    let mut last = None;
+    change_value(place, held, others, &mut |found| {
+        let (wanted, answer) = edit(found)?;
+        last = Some(answer);
+        Ok(wanted)
+    })?;
+    Ok(last.expect("a change that succeeds has run `edit`"))
+}
+
+/// The body of [`change_held`], compiled once for all types.
+fn change_value(
+    place: &Place,
+    held: &Held,
+    others: Others,
+    edit: &mut dyn FnMut(Option<Value>) -> Result<Option<Value>, StoreError>,
+) -> Result<(), StoreError> {
     for nth in 0..CONFLICT_TRIES {
         let early = held.keep_out_early(place, others, nth)?;
         let found = read_parsed(place, lenient::parse)?;
         let (before, value) =
             found.map_or((None, None), |found| (Some(found.file.bytes), Some(found.parsed)));
-        let (wanted, answer) = edit(value)?;
-        let Some(wanted) = wanted else { return Ok(answer) };
+        let Some(wanted) = edit(value)? else { return Ok(()) };
         let after = to_bytes(&wanted);
         if before.as_deref() == Some(after.as_slice()) {
-            return Ok(answer);
+            return Ok(());
         }
         // By its bytes: Claude Code rewrites the team file in place and without a lock.
         let unchanged = || match place.shared {
@@ -293,7 +308,7 @@ pub(super) fn change_held<T>(
             Shared::AmongUs => true,
         };
         if publish(place, (held, early), &after, place.kept.sync(), unchanged)? {
-            return Ok(answer);
+            return Ok(());
         }
     }
     Err(StoreError::Contended { path: place.path.clone(), tries: CONFLICT_TRIES })
@@ -354,19 +369,35 @@ pub(super) fn change_typed<T: DeserializeOwned + Serialize, R>(
     known: u32,
     mut edit: impl FnMut(&mut Option<T>) -> Result<R, StoreError>,
 ) -> Result<R, StoreError> {
+    let mut last = None;
     change(place, |found| {
-        if let Some(form) = found.as_ref().and_then(|v| v.get("format")).and_then(Value::as_u64)
-            && form > u64::from(known)
-        {
-            return Err(StoreError::NewerFormat { path: place.path.clone(), found: form, known });
-        }
-        let stored = found.clone();
-        let mut item: Option<T> = found.map(|value| typed(place, value)).transpose()?;
-        let before = to_object(item.as_ref());
-        let answer = edit(&mut item)?;
-        let after = to_object(item.as_ref());
-        Ok((after.map(|after| overlay(stored, before, after)), answer))
-    })
+        let after = edit_typed(place, known, found, &mut |item| {
+            last = Some(edit(item)?);
+            Ok(())
+        })?;
+        Ok((after, ()))
+    })?;
+    Ok(last.expect("a change that succeeds has run `edit`"))
+}
+
+/// The body of [`change_typed`], compiled once for each type of file.
+fn edit_typed<T: DeserializeOwned + Serialize>(
+    place: &Place,
+    known: u32,
+    found: Option<Value>,
+    edit: &mut dyn FnMut(&mut Option<T>) -> Result<(), StoreError>,
+) -> Result<Option<Value>, StoreError> {
+    if let Some(form) = found.as_ref().and_then(|v| v.get("format")).and_then(Value::as_u64)
+        && form > u64::from(known)
+    {
+        return Err(StoreError::NewerFormat { path: place.path.clone(), found: form, known });
+    }
+    let stored = found.clone();
+    let mut item: Option<T> = found.map(|value| typed(place, value)).transpose()?;
+    let before = to_object(item.as_ref());
+    edit(&mut item)?;
+    let after = to_object(item.as_ref());
+    Ok(after.map(|after| overlay(stored, before, after)))
 }
 
 /// Removes a file of our own form if what it holds is such; any other stays.
