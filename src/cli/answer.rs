@@ -13,35 +13,37 @@ use crate::model::id::RequestId;
 use crate::model::question::Typed;
 use crate::model::request::Parting;
 use crate::model::text;
+use crate::ops;
 use crate::ops::answer::Answer;
+use crate::ops::authority::Action;
 use crate::ops::decide::Answered;
-use crate::ops::{self, Team};
 
 /// How long it may take until an answer was typed into a program, and its dialog was seen to go.
 const TYPING: Duration = Duration::from_secs(20);
 
 pub(super) fn answer(setup: &Setup, args: args_answer::Answer) -> Done {
-    let team = setup.team()?;
     let id = request_id(&args.id)?;
     match id.is_shutdown() {
-        true => part(setup, &team, &id, args),
-        false => decide(setup, &team, &id, args),
+        true => part(setup, &id, args),
+        false => decide(setup, &id, args),
     }
 }
 
 /// A member's word on its own end.
-fn part(setup: &Setup, team: &Team, id: &RequestId, args: args_answer::Answer) -> Done {
+fn part(setup: &Setup, id: &RequestId, args: args_answer::Answer) -> Done {
     if args.input.is_some() || args.always {
         let hint = "`--input` and `--always` answer a permission";
         return Err(Failure::usage(format!("`{id}` asks to shut down"), hint));
     }
-    let answered = ops::answer::answer(&setup.ctx, team, id, verdict(args)?)?;
+    let (team, _) = setup.member(setup.ctx.speaker.as_str(), Action::Answer)?;
+    let answered = ops::answer::answer(&setup.ctx, &team, id, verdict(args)?)?;
     setup.out.confirm(&answered, || answered.message.clone())?;
     Ok(Exit::DONE)
 }
 
 /// The lead's word on what a member wants.
-fn decide(setup: &Setup, team: &Team, id: &RequestId, args: args_answer::Answer) -> Done {
+fn decide(setup: &Setup, id: &RequestId, args: args_answer::Answer) -> Done {
+    let team = setup.team(Action::Decide)?;
     let answer = ops::decide::Answer {
         approve: args.approve,
         reason: args.reason,
@@ -49,9 +51,9 @@ fn decide(setup: &Setup, team: &Team, id: &RequestId, args: args_answer::Answer)
         input: args.input,
         always: args.always,
     };
-    let Answered { question, added } = ops::decide::answer(&setup.ctx, team, id, &answer)?;
+    let Answered { question, added } = ops::decide::answer(&setup.ctx, &team, id, &answer)?;
     let typed = match question.answered_by() {
-        Some(_) => Some(ops::dialog::outcome(team, &question, TYPING)?),
+        Some(_) => Some(ops::dialog::outcome(&team, &question, TYPING)?),
         None => None,
     };
     let document = json!({

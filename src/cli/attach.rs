@@ -9,11 +9,12 @@ use crate::model::id::MemberName;
 use crate::model::text;
 use crate::ops;
 use crate::ops::attach::Attach;
+use crate::ops::authority::Action;
 use crate::sys::env;
 use crate::sys::exec::become_program;
 
 pub(super) fn attach(setup: &Setup, args: &args::Attach) -> Done {
-    let (team, names) = setup.members(args.name.as_slice())?;
+    let (team, names) = setup.members(args.name.as_slice(), Action::Attach)?;
     if !env::stdin_is_tty() || !env::stdout_is_tty() {
         return Err(Failure::usage("attach needs a terminal", "look at members with `phalanx peek NAME`"));
     }
@@ -24,7 +25,7 @@ pub(super) fn attach(setup: &Setup, args: &args::Attach) -> Done {
 }
 
 pub(super) fn peek(setup: &Setup, args: &args::Peek) -> Done {
-    let (team, names) = setup.members(&args.names)?;
+    let (team, names) = setup.members(&args.names, Action::ReadOutput)?;
     let mut screens = Vec::new();
     for name in names {
         let screen = ops::output::peek(&setup.ctx, &team, &name, args.lines)?;

@@ -7,6 +7,7 @@ use super::Done;
 use super::fail::Exit;
 use super::setup::Setup;
 use crate::ops;
+use crate::ops::authority::Action;
 
 /// Print the description of the team for the prompt of an agent.
 #[derive(Debug, Args)]
@@ -21,7 +22,7 @@ pub(super) fn brief(setup: &Setup, args: &Brief) -> Done {
     let text = if nowhere && args.name.is_none() {
         ops::brief::brief(&setup.ctx, None, None)?
     } else {
-        let (team, named) = setup.members(args.name.as_slice())?;
+        let (team, named) = setup.members(args.name.as_slice(), Action::Look)?;
         ops::brief::brief(&setup.ctx, Some(&team), named.first())?
     };
     setup.out.give(&json!({ "text": text }), || text.clone())?;

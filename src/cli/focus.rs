@@ -7,10 +7,11 @@ use super::setup::Setup;
 use super::{Done, args};
 use crate::model::text;
 use crate::ops;
+use crate::ops::authority::Action;
 use crate::ops::focus::Sight;
 
 pub(super) fn focus(setup: &Setup, args: &args::Named) -> Done {
-    let (team, name) = setup.member(&args.name)?;
+    let (team, name) = setup.member(&args.name, Action::MovePane)?;
     let pane = ops::focus::focus(&setup.ctx, &team, &name)?;
     let document = json!({ "name": name.as_str(), "pane": pane });
     setup.out.confirm(&document, || text::line(&format!("{name} is in front: pane {pane}")))?;
@@ -26,7 +27,7 @@ pub(super) fn show(setup: &Setup, args: &args::Named) -> Done {
 }
 
 fn turn(setup: &Setup, args: &args::Named, sight: Sight) -> Done {
-    let (team, name) = setup.member(&args.name)?;
+    let (team, name) = setup.member(&args.name, Action::MovePane)?;
     let turned = ops::focus::turn(&setup.ctx, &team, &name, sight)?;
     let words = || {
         let state = if turned.hidden { "hidden" } else { "shown" };

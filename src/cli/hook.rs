@@ -11,6 +11,7 @@ use super::spawn::stdin;
 use super::{Done, worker};
 use crate::model::said::TurnEnd;
 use crate::ops;
+use crate::ops::authority::Action;
 
 /// Receive the end of a turn from a program's hook; not for people.
 ///
@@ -36,7 +37,7 @@ fn report(global: &Global, args: Hook) -> Done {
     };
     if let Some(end) = TurnEnd::parse(&told) {
         let setup = Setup::new(global, Out::new(false, true, false, global.color))?;
-        let (me, team) = (worker::identity(&setup)?, setup.team()?);
+        let (me, team) = (worker::identity(&setup)?, setup.team(Action::Serve)?);
         ops::turn::ended(&team, &me.name, &me.incarnation, &end)?;
     }
     Ok(Exit::DONE)

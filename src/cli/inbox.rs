@@ -13,6 +13,7 @@ use crate::model::id::MemberName;
 use crate::model::protocol::render_for_agent;
 use crate::model::text;
 use crate::model::time::Timestamp;
+use crate::ops::authority::Action;
 use crate::ops::inbox::{Afterwards, look, settle};
 use crate::ops::{self, OpsError, Team};
 use crate::sys::env;
@@ -45,8 +46,8 @@ pub(super) fn inbox(setup: &Setup, args: &args::Inbox) -> Done {
     if setup.out.json && args.format.is_some_and(|format| format != Format::Json) {
         return Err(Failure::usage("`--json` and `--format` name different forms", "leave one of them out"));
     }
-    let (team, mut named) = setup.members(args.name.as_slice())?;
-    let owner = named.pop().unwrap_or_else(|| setup.ctx.speaker.clone());
+    let (team, owner) =
+        setup.member(args.name.as_deref().unwrap_or(setup.ctx.speaker.as_str()), Action::ReadMail)?;
     let afterwards = afterwards(args, owner == setup.ctx.speaker);
     if (args.clear || afterwards == Afterwards::Remove) && owner != setup.ctx.speaker {
         may_be_emptied(&team, &owner)?;

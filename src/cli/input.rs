@@ -8,9 +8,10 @@ use super::fail::{Exit, Failure};
 use super::setup::Setup;
 use crate::model::input::Text;
 use crate::ops;
+use crate::ops::authority::Action;
 
 pub(super) fn type_text(setup: &Setup, args: &Type) -> Done {
-    let (team, name) = setup.member(&args.name)?;
+    let (team, name) = setup.member(&args.name, Action::Type)?;
     let text = Text::parse(&args.text).map_err(|problem| {
         let hint = format!("press keys with `phalanx keys {name} KEY…`: Enter, Tab, Escape, C-c");
         Failure::usage(format!("TEXT {problem}"), &hint)
@@ -25,7 +26,7 @@ pub(super) fn type_text(setup: &Setup, args: &Type) -> Done {
 }
 
 pub(super) fn keys(setup: &Setup, args: &Keys) -> Done {
-    let (team, name) = setup.member(&args.name)?;
+    let (team, name) = setup.member(&args.name, Action::Type)?;
     let count = args.keys.len();
     ops::input::press(&setup.ctx, &team, &name, args.keys.clone())?;
     let unit = if count == 1 { "key" } else { "keys" };

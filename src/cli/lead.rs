@@ -17,6 +17,7 @@ use crate::lead::End;
 use crate::model::report::Report;
 use crate::model::task::TaskState;
 use crate::model::text;
+use crate::ops::authority::Action;
 use crate::ops::{self, OpsError, Team};
 use crate::sys::clock::Deadline;
 use crate::sys::env;
@@ -41,12 +42,12 @@ pub(super) fn lead(setup: &Setup, args: &args_lead::Lead) -> Done {
         return seat::lead(setup, args);
     }
     let how = &args.how;
-    let team = setup.team()?;
+    let team = setup.team(Action::Lead)?;
     go(setup, &team, ops::lease::must_be_free, "lead", how)
 }
 
 pub(super) fn adopt(setup: &Setup, how: &Leading) -> Done {
-    let team = setup.team()?;
+    let team = setup.team(Action::Adopt)?;
     go(setup, &team, ops::lease::must_not_be_led, "adopt", how)
 }
 

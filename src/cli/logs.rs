@@ -11,6 +11,7 @@ use super::{Done, args, interrupt};
 use crate::model::id::MemberName;
 use crate::model::text;
 use crate::model::time::Timestamp;
+use crate::ops::authority::Action;
 use crate::ops::logs::{Line, Reader};
 use crate::ops::{Context, Team, status};
 use crate::sys::clock;
@@ -25,7 +26,7 @@ const ACCURACY_MS: u64 = 1000;
 
 pub(super) fn logs(setup: &Setup, args: args::Logs) -> Done {
     let since = args.since.as_deref().map(since).transpose()?;
-    let (team, names) = setup.members(&args.names)?;
+    let (team, names) = setup.members(&args.names, Action::ReadOutput)?;
     let mut stream = Stream {
         ctx: setup.ctx.clone(),
         team,

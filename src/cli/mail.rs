@@ -5,9 +5,10 @@ use super::setup::Setup;
 use super::spawn::stdin;
 use super::{Done, args, args_send};
 use crate::ops;
+use crate::ops::authority::Action;
 
 pub(super) fn send(setup: &Setup, args: &args_send::Send) -> Done {
-    let (team, to) = setup.member(&args.to)?;
+    let (team, to) = setup.member(&args.to, Action::Talk)?;
     let text = text(args.text.as_deref())?;
     let sent = ops::send::send(&setup.ctx, &team, &to, &text, args.summary.as_deref(), args.urgent)?;
     setup.out.confirm(&sent, || sent.message.clone())?;
@@ -15,7 +16,7 @@ pub(super) fn send(setup: &Setup, args: &args_send::Send) -> Done {
 }
 
 pub(super) fn broadcast(setup: &Setup, args: &args::Broadcast) -> Done {
-    let team = setup.team()?;
+    let team = setup.team(Action::Talk)?;
     let text = text(args.text.as_deref())?;
     let sent = ops::send::broadcast(&setup.ctx, &team, &text, args.summary.as_deref())?;
     setup.out.confirm(&sent, || match sent.recipients.as_slice() {

@@ -8,16 +8,17 @@ use super::setup::Setup;
 use crate::model::id::RequestId;
 use crate::model::mode::Mode;
 use crate::model::rules::{List, Rule};
+use crate::ops::authority::Action;
 use crate::ops::{self, Team, decide};
 use crate::ui;
 
 pub(super) fn requests(setup: &Setup, args: &Requests) -> Done {
     if let Some(RequestsVerb::Show { id }) = &args.verb {
-        let shown = decide::request(&setup.ctx, &setup.team()?, &request_id(id)?)?;
+        let shown = decide::request(&setup.ctx, &setup.team(Action::Look)?, &request_id(id)?)?;
         setup.out.give(&shown, || ui::request_page(&shown, setup.out.paint))?;
         return Ok(Exit::DONE);
     }
-    let shown = decide::requests(&setup.ctx, &setup.team()?, args.all)?;
+    let shown = decide::requests(&setup.ctx, &setup.team(Action::Look)?, args.all)?;
     setup.out.give(&shown, || ui::requests(&shown, setup.out.paint))?;
     Ok(Exit::DONE)
 }
@@ -42,8 +43,8 @@ pub(super) fn mode(setup: &Setup, args: &SetMode) -> Done {
         let hint = format!("write `phalanx mode NAME MODE` or `phalanx mode --all MODE`; modes: {known}");
         Failure::usage(format!("{word:?} is not a mode for all members"), &hint)
     })?;
-    let (team, names) = setup.members(given.map_or(&[], std::slice::from_ref))?;
-    let asked = ops::modes::set(&setup.ctx, &team, names.first(), mode)?;
+    let (team, names) = setup.members(given.map_or(&[], std::slice::from_ref), Action::SetMode)?;
+    let asked = ops::modes::set(&team, names.first(), mode)?;
     setup.out.confirm(&asked, || {
         let line =
             |one: &ops::modes::Asked| format!("{} was asked to work in mode {}", one.name, one.mode.as_str());
@@ -53,7 +54,7 @@ pub(super) fn mode(setup: &Setup, args: &SetMode) -> Done {
 }
 
 pub(super) fn rules(setup: &Setup, args: &Rules) -> Done {
-    let team = setup.team()?;
+    let team = setup.team(if args.list.is_some() { Action::SetRules } else { Action::Look })?;
     let Some(list) = args.list else {
         let rules = ops::rules::list(&team)?;
         setup.out.give(&rules, || ui::rules(&rules, setup.out.paint))?;

@@ -11,6 +11,7 @@ use super::setup::Setup;
 use super::{Done, interrupt, shutdown, spawn};
 use crate::model::id::MemberName;
 use crate::model::order::Order;
+use crate::ops::authority::Action;
 use crate::ops::resume::Again;
 use crate::ops::spawn::{Spawned, StartedWhen, Terms};
 use crate::ops::{self, OpsError, Team};
@@ -19,7 +20,7 @@ use crate::ops::{self, OpsError, Team};
 const START: Duration = Duration::from_secs(30);
 
 pub(super) fn resume(setup: &Setup, args: &Resume) -> Done {
-    let (team, names) = setup.members(&args.names)?;
+    let (team, names) = setup.members(&args.names, Action::Resume)?;
     if names.len() > 1 && args.session.is_some() {
         return Err(Failure::usage("`--session` is for one member", "name one member, or omit `--session`"));
     }
@@ -28,7 +29,7 @@ pub(super) fn resume(setup: &Setup, args: &Resume) -> Done {
 
 /// Stops members that run, then starts all of them again.
 pub(super) fn restart(setup: &Setup, args: &Restart) -> Done {
-    let (team, names) = setup.members(&args.names)?;
+    let (team, names) = setup.members(&args.names, Action::Restart)?;
     let (stopped, refused) = shutdown::stop(setup, &team, args, &names)?;
     if stopped.is_empty() {
         setup.out.confirm(&json!([]), String::new)?;

@@ -9,6 +9,7 @@ use super::conduct::{Conclusion, Desk};
 use super::fail::{Class, Exit, Failure};
 use super::setup::Setup;
 use super::{Done, interrupt, lead};
+use crate::ops::authority::Action;
 use crate::ops::seat::Seat;
 use crate::ops::{self, Lease, Team};
 use crate::sys::signal::Signals;
@@ -16,7 +17,7 @@ use crate::sys::tty;
 use crate::teammate;
 
 pub(super) fn lead(setup: &Setup, args: &Lead) -> Done {
-    let team = setup.team()?;
+    let team = setup.team(Action::Lead)?;
     let (lease, seat) = ops::seat::take(&setup.ctx, &team, args.profile.as_deref(), &args.command)?;
     // Before there is another thread: this one has the terminal.
     let program = teammate::seat(&setup.ctx, &team, &seat)?;

@@ -9,6 +9,7 @@ use super::fail::{Class, Exit, Failure, Told, chain};
 use super::out::Out;
 use crate::model::id::{MemberName, TeamName};
 use crate::model::time::{Timestamp, parse_since};
+use crate::ops::authority::Action;
 use crate::ops::{self, Caller, Context, Store, Team};
 use crate::store::StoreError;
 use crate::sys::{env, fs};
@@ -27,8 +28,10 @@ impl Setup {
     pub(super) fn new(global: &Global, out: Out) -> Result<Setup, Failure> {
         let caller = Caller { env: env::vars(), cwd: env::current_dir()?, exe: env::current_exe()? };
         let root = real_root(root(global.config_dir.as_deref(), &caller, env::home_dir())?)?;
-        let (speaker, speakers_team) = speaker(global.speaker.as_deref(), &caller)?;
-        let ctx = Context { store: Store::at(&root), speaker, caller };
+        let store = Store::at(&root);
+        let is_elsewhere = is_elsewhere(&store, global.team.as_deref(), &caller);
+        let (speaker, speakers_team) = speaker(global.speaker.as_deref(), &caller, is_elsewhere)?;
+        let ctx = Context { store, speaker, caller };
         let asked = global.team.iter().cloned().chain(speakers_team).collect();
         Ok(Setup { ctx, out, asked, opened: OnceLock::new() })
     }
@@ -44,45 +47,53 @@ impl Setup {
         Failure::new(Class::NotFound, format!("team {} is gone", team.name()), hint)
     }
 
-    /// The team that is meant, once it is clear that the speaker may speak in it.
-    pub(super) fn team(&self) -> Result<Team, Failure> {
-        self.team_called(None)
+    /// The team that is meant, for an action on the team as a whole.
+    pub(super) fn team(&self, action: Action) -> Result<Team, Failure> {
+        self.team_called(None, action)
     }
 
-    /// Opens the team that an argument or the options name.
-    pub(super) fn team_called(&self, given: Option<&str>) -> Result<Team, Failure> {
-        self.open(given.as_slice())
+    /// Opens the team that an argument or the options name, for an action on the team as a whole.
+    pub(super) fn team_called(&self, given: Option<&str>, action: Action) -> Result<Team, Failure> {
+        self.enter(self.resolve(given.as_slice())?, action, &[])
     }
 
     /// The member that `given` names, as NAME or NAME@TEAM, and its team.
-    pub(super) fn member(&self, given: &str) -> Result<(Team, MemberName), Failure> {
-        let (team, mut names) = self.members(&[given])?;
+    pub(super) fn member(&self, given: &str, action: Action) -> Result<(Team, MemberName), Failure> {
+        let (team, mut names) = self.members(&[given], action)?;
         names.pop().map(|name| (team, name)).ok_or_else(|| not_a_name(given))
     }
 
-    /// Resolves several members of one team, or none.
-    pub(super) fn members<S: AsRef<str>>(&self, given: &[S]) -> Result<(Team, Vec<MemberName>), Failure> {
+    /// Resolves several members of one team, for an action on them; without any, on the team.
+    pub(super) fn members<S: AsRef<str>>(
+        &self,
+        given: &[S],
+        action: Action,
+    ) -> Result<(Team, Vec<MemberName>), Failure> {
         let given: Vec<&str> = given.iter().map(AsRef::as_ref).collect();
-        let (team, names) = self.addressed(&given)?;
+        let (team, names) = self.split(&given)?;
         let names = names.into_iter().map(member).collect::<Result<Vec<_>, _>>()?;
         names.iter().try_for_each(|name| ops::names::must_be_exact(&team, name))?;
-        Ok((team, names))
+        Ok((self.enter(team, action, &names)?, names))
     }
 
     /// The team of these addresses, and their names, which are not looked up.
-    pub(super) fn addressed<'g>(&self, given: &[&'g str]) -> Result<(Team, Vec<&'g str>), Failure> {
-        let (names, teams): (Vec<_>, Vec<_>) = given.iter().map(|one| split_address(one)).unzip();
-        let teams: Vec<&str> = teams.into_iter().flatten().collect();
-        Ok((self.open(&teams)?, names))
+    pub(super) fn addressed<'g>(
+        &self,
+        given: &[&'g str],
+        action: Action,
+    ) -> Result<(Team, Vec<&'g str>), Failure> {
+        let (team, names) = self.split(given)?;
+        Ok((self.enter(team, action, &[])?, names))
     }
 
-    /// The one team that is named, else the only team, in which the speaker may speak.
-    fn open(&self, named: &[&str]) -> Result<Team, Failure> {
-        let team = self.resolve(named)?;
-        if !self.ctx.speaker.is_lead() {
-            ops::names::must_be_exact(&team, &self.ctx.speaker)?;
-        }
-        ops::speaker::check(&self.ctx, &team)?;
+    fn split<'g>(&self, given: &[&'g str]) -> Result<(Team, Vec<&'g str>), Failure> {
+        let (names, teams): (Vec<_>, Vec<_>) = given.iter().map(|one| split_address(one)).unzip();
+        let teams: Vec<&str> = teams.into_iter().flatten().collect();
+        Ok((self.resolve(&teams)?, names))
+    }
+
+    fn enter(&self, team: Team, action: Action, targets: &[MemberName]) -> Result<Team, Failure> {
+        ops::authority::enter(&self.ctx, &team, action, targets)?;
         Ok(self.opened.get_or_init(|| team).clone())
     }
 
@@ -229,10 +240,27 @@ fn real_root(root: PathBuf) -> Result<PathBuf, Failure> {
     }
 }
 
-/// The speaker, and the team that it is named with.
-fn speaker(flag: Option<&str>, caller: &Caller) -> Result<(MemberName, Option<String>), Failure> {
+/// Whether `-t` names another team than the one that the caller is a member of.
+fn is_elsewhere(store: &Store, asked: Option<&str>, caller: &Caller) -> bool {
+    let root = caller.var("PHALANX_CONFIG_DIR").is_none_or(|root| root == store.root().as_os_str());
+    let own = caller.var("PHALANX_TEAM").map(OsStr::to_string_lossy);
+    match (asked, own) {
+        _ if !root => true,
+        (Some(asked), Some(own)) => asked != own && store.find(asked).is_ok_and(|name| name.as_str() != own),
+        (_, _) => false,
+    }
+}
+
+/// The speaker, and the team that it is named with. A teammate is nobody in another team, where it speaks as the lead
+/// unless `--as` says otherwise.
+fn speaker(
+    flag: Option<&str>,
+    caller: &Caller,
+    is_elsewhere: bool,
+) -> Result<(MemberName, Option<String>), Failure> {
     let given: Option<OsString> = flag.map(OsString::from);
-    match given.or_else(|| caller.var("PHALANX_AGENT_NAME").map(OsStr::to_owned)) {
+    let own = caller.var("PHALANX_AGENT_NAME").filter(|_| !is_elsewhere).map(OsStr::to_owned);
+    match given.or(own) {
         Some(given) => {
             let given = given.to_string_lossy();
             let (name, team) = split_address(&given);
@@ -280,13 +308,16 @@ mod tests {
     #[test]
     fn the_speaker_is_the_lead_unless_somebody_else_is_named() {
         let vars = [("PHALANX_AGENT_NAME", "ada")];
-        let name =
-            |flag, vars: &[(&str, &str)]| speaker(flag, &caller(vars)).map(|(n, _)| n.to_string()).ok();
+        let name = |flag, vars: &[(&str, &str)]| {
+            speaker(flag, &caller(vars), false).map(|(n, _)| n.to_string()).ok()
+        };
         assert_eq!(name(Some("bob"), &vars).as_deref(), Some("bob"));
         assert_eq!(name(None, &vars).as_deref(), Some("ada"));
         assert_eq!(name(None, &[]).as_deref(), Some("team-lead"));
         assert_eq!(name(Some("lead"), &[]).as_deref(), Some("team-lead"));
         assert_eq!(name(Some("../x"), &[]), None);
+        let elsewhere = speaker(None, &caller(&vars), true).expect("the lead");
+        assert_eq!(elsewhere.0, MemberName::lead());
     }
 
     #[test]
@@ -296,7 +327,7 @@ mod tests {
         assert_eq!(split_address("ann"), ("ann", None));
         assert_eq!(split_address("ann@"), ("ann@", None));
         assert_eq!(split_address("@demo"), ("@demo", None));
-        let (name, team) = speaker(Some("ada@demo"), &caller(&[])).expect("a speaker");
+        let (name, team) = speaker(Some("ada@demo"), &caller(&[]), false).expect("a speaker");
         assert_eq!((name.as_str(), team.as_deref()), ("ada", Some("demo")));
     }
 }

@@ -13,6 +13,7 @@ use super::{Done, args, interrupt};
 use crate::model::id::{MemberName, RequestId};
 use crate::model::request::ShutdownRequest;
 use crate::model::settings::Finish;
+use crate::ops::authority::Action;
 use crate::ops::shutdown::{Awaited, Ended, Wish};
 use crate::ops::{self, OpsError, Team};
 use crate::sys::clock::Deadline;
@@ -26,7 +27,7 @@ const CLEARED: Duration = Duration::from_secs(3);
 const GLANCE: Duration = Duration::from_millis(100);
 
 pub(super) fn shutdown(setup: &Setup, args: &args::Shutdown) -> Done {
-    let (team, named) = setup.members(&args.names)?;
+    let (team, named) = setup.members(&args.names, Action::Shutdown)?;
     let names = if args.all {
         everybody(setup, &team)?
     } else {
@@ -39,7 +40,7 @@ pub(super) fn shutdown(setup: &Setup, args: &args::Shutdown) -> Done {
 }
 
 pub(super) fn down(setup: &Setup, args: &args::Down) -> Done {
-    let team = setup.team()?;
+    let team = setup.team(Action::Down)?;
     let reason = args.reason.clone().or_else(|| Some("the team is taken down".to_owned()));
     let wish = Wish { reason, deadline_s: args.deadline, force: args.force };
     let names = everybody(setup, &team)?;
@@ -111,7 +112,7 @@ fn end(
     wish: &Wish,
     waits: bool,
 ) -> Result<Vec<Ended>, Failure> {
-    let mut requests = ops::shutdown::ask(team, names, wish)?;
+    let mut requests = ops::shutdown::ask(team, &setup.ctx.speaker, names, wish)?;
     if waits && requests.iter().any(ShutdownRequest::is_open) {
         requests = settle(setup, team, requests, Duration::from_secs(wish.deadline_s) + MARGIN)?;
         ops::verify::verify(&setup.ctx, team, &mut requests)?;

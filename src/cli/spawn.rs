@@ -17,6 +17,7 @@ use crate::model::order::Order;
 use crate::model::placement::BackendKind;
 use crate::model::text;
 use crate::model::worktree::Wish;
+use crate::ops::authority::Action;
 use crate::ops::spawn::{Batch, Plan, Spawned, Terms};
 use crate::ops::{self, OpsError, Team};
 use crate::sys::env;
@@ -26,7 +27,8 @@ use crate::sys::signal::Signals;
 const MAX_TEXT: u64 = 16 * 1024 * 1024;
 
 pub(super) fn spawn(setup: &Setup, mut args: args::Spawn) -> Done {
-    let (team, names) = setup.addressed(&args.names.iter().map(String::as_str).collect::<Vec<_>>())?;
+    let (team, names) =
+        setup.addressed(&args.names.iter().map(String::as_str).collect::<Vec<_>>(), Action::Spawn)?;
     args.names = names.into_iter().map(str::to_owned).collect();
     check_names(&args)?;
     let terms = Terms {
@@ -236,7 +238,7 @@ fn end_again(setup: &Setup, team: &Team, started: &[&Spawned]) -> Failure {
     let members = names.iter().map(|name| MemberName::existing(name)).collect::<Result<Vec<_>, _>>();
     let ended = members
         .map_err(Failure::from)
-        .and_then(|members| Ok(ops::shutdown::ask(team, &members, &wish)?))
+        .and_then(|members| Ok(ops::shutdown::ask(team, &setup.ctx.speaker, &members, &wish)?))
         .and_then(|asked| shutdown::settle(setup, team, asked, Duration::from_secs(30)));
     let names = names.join(", ");
     match ended {

@@ -9,6 +9,7 @@ use super::setup::Setup;
 use super::{Done, args, interrupt};
 use crate::model::event::{Event, EventKind};
 use crate::model::id::MemberName;
+use crate::ops::authority::Action;
 use crate::ops::wait::{Came, Until};
 use crate::ops::{self, Context, OpsError, Team};
 use crate::sys::env;
@@ -18,7 +19,7 @@ use crate::ui;
 const SWEEP: Duration = Duration::from_secs(60);
 
 pub(super) fn status(setup: &Setup, all: bool) -> Done {
-    let status = ops::status::status(&setup.team()?)?;
+    let status = ops::status::status(&setup.team(Action::Look)?)?;
     setup.out.give(&status, || ui::status(&status, frame(&setup.out, all)))?;
     Ok(Exit::DONE)
 }
@@ -29,7 +30,7 @@ pub(super) fn frame(out: &Out, all: bool) -> ui::Frame {
 }
 
 pub(super) fn wait(setup: &Setup, args: args::Wait) -> Done {
-    let (team, named) = setup.members(&args.names)?;
+    let (team, named) = setup.members(&args.names, Action::Look)?;
     let names = names(&team, &args, named)?;
     let until = args.until.clone();
     let interrupted = Failure::interrupted("interrupted while waiting", None);
@@ -72,7 +73,7 @@ fn wait_for(
 }
 
 pub(super) fn events(setup: &Setup, args: &args::Events) -> Done {
-    let (team, out) = (setup.team()?, setup.out.clone());
+    let (team, out) = (setup.team(Action::Look)?, setup.out.clone());
     if !args.follow {
         let (events, _) = ops::events::from(&team, 0)?;
         show(&out, &events)?;

@@ -11,6 +11,7 @@ use super::setup::Setup;
 use crate::model::id::MemberName;
 use crate::model::task::{Extra, Task};
 use crate::model::wire::{self, Object};
+use crate::ops::authority::Action;
 use crate::ops::hooks::Hooks;
 use crate::ops::task::Completed;
 use crate::ops::{self, Context, NewTask, OpsError, TaskChanges, TaskOwner, Team};
@@ -22,7 +23,11 @@ pub(super) fn task(setup: &Setup, verb: TaskVerb) -> Done {
         TaskVerb::Update(args) => args.owner.as_slice(),
         _ => &[],
     };
-    let (team, mut owner) = setup.members(named)?;
+    let action = match &verb {
+        TaskVerb::List { .. } | TaskVerb::Get { .. } => Action::Look,
+        _ => Action::Task,
+    };
+    let (team, mut owner) = setup.members(named, action)?;
     match verb {
         TaskVerb::Create(args) => create(setup, &team, *args, owner.pop()),
         TaskVerb::List { all } => list(setup, &team, all),

@@ -13,6 +13,7 @@ use crate::model::id::TeamName;
 use crate::model::manifest::Manifest;
 use crate::model::settings::{MAX_MEMBERS, Settings};
 use crate::model::text;
+use crate::ops::authority::Action;
 use crate::ops::settings::Change;
 use crate::ops::{self, OpsError};
 use crate::ui;
@@ -81,8 +82,9 @@ fn prompt_reader(setup: &Setup) -> impl FnMut(&str) -> Result<String, OpsError> 
 }
 
 pub(super) fn set(setup: &Setup, args: &SetTeam) -> Done {
-    let team = setup.team()?;
-    if args.pairs.is_empty() && args.unset.is_empty() {
+    let is_look = args.pairs.is_empty() && args.unset.is_empty();
+    let team = setup.team(if is_look { Action::Look } else { Action::SetTeam })?;
+    if is_look {
         let document = ops::settings::document(&team)?;
         setup.out.give(&document, || ui::settings_table(&document, setup.out.paint))?;
         return Ok(Exit::DONE);
@@ -125,7 +127,7 @@ pub(super) fn list(setup: &Setup) -> Done {
 }
 
 pub(super) fn show(setup: &Setup) -> Done {
-    let team = setup.team()?;
+    let team = setup.team(Action::Look)?;
     let found = team.team()?;
     let members: Vec<_> = found.members.iter().map(crate::model::team::Member::to_entry).collect();
     let document = json!({
@@ -155,7 +157,7 @@ pub(super) fn delete(setup: &Setup, given: Option<&str>, force: bool) -> Done {
     {
         return deleted(setup, &name);
     }
-    let team = setup.team_called(given)?;
+    let team = setup.team_called(given, Action::Delete)?;
     let strangers = ops::team::living_strangers(&setup.ctx, &team)?;
     if force {
         shutdown::end_all_by_force(setup, &team)?;

@@ -236,7 +236,7 @@ async fn end_started(setup: &Setup, team: &Team, lease: Lease, spawned: &[Spawne
         deadline_s: BACK_S,
         force: true,
     };
-    let asked = ops::shutdown::ask(team, &names, &wish)?;
+    let asked = ops::shutdown::ask(team, &setup.ctx.speaker, &names, &wish)?;
     let _notice = shutdown::notice_of(setup, team, &asked);
     let ids: BTreeSet<_> = asked.into_iter().map(|r| r.id).collect();
     conduct::carry(&setup.ctx, team, lease, ids).await?;

@@ -9,6 +9,7 @@ use super::out::Out;
 use super::setup::Setup;
 use super::status::frame;
 use super::{Done, interrupt};
+use crate::ops::authority::Action;
 use crate::ops::status::Status;
 use crate::ops::{self, Team};
 use crate::sys::watch::Changes;
@@ -19,7 +20,7 @@ use crate::ui;
 const SWEEP: Duration = Duration::from_secs(1);
 
 pub(super) fn watch(setup: &Setup, all: bool) -> Done {
-    let (team, out) = (setup.team()?, setup.out.clone());
+    let (team, out) = (setup.team(Action::Look)?, setup.out.clone());
     interrupt::breakable(Failure::StreamEnded, move || follow(&team, &out, all))
 }
 

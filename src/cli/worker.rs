@@ -5,10 +5,11 @@ use super::fail::{Class, Exit, Failure};
 use super::setup::{Setup, identity_var};
 use super::{Done, interrupt};
 use crate::model::id::{Incarnation, MemberName};
+use crate::ops::authority::Action;
 use crate::teammate::{self, Identity};
 
 pub(super) fn worker(setup: &Setup) -> Done {
-    let (me, team) = (identity(setup)?, setup.team()?);
+    let (me, team) = (identity(setup)?, setup.team(Action::Serve)?);
     let runtime = interrupt::runtime()?;
     let code = runtime.block_on(teammate::worker(&setup.ctx, &team, me));
     runtime.shutdown_background();
@@ -16,7 +17,7 @@ pub(super) fn worker(setup: &Setup) -> Done {
 }
 
 pub(super) fn wrap(setup: &Setup) -> Done {
-    let (me, team) = (identity(setup)?, setup.team()?);
+    let (me, team) = (identity(setup)?, setup.team(Action::Serve)?);
     Ok(exit(teammate::wrap(&setup.ctx, &team, &me)?))
 }
 

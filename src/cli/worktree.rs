@@ -8,6 +8,7 @@ use super::fail::{Class, Exit};
 use super::setup::Setup;
 use crate::model::text;
 use crate::ops;
+use crate::ops::authority::Action;
 use crate::ops::worktree::{Preview, Removal, Standing};
 use crate::ui::{self, WorktreeRow};
 
@@ -21,7 +22,7 @@ pub(super) fn worktree(setup: &Setup, verb: &WorktreeVerb) -> Done {
 }
 
 fn list(setup: &Setup) -> Done {
-    let all = ops::worktree::list(&setup.ctx, &setup.team()?)?;
+    let all = ops::worktree::list(&setup.ctx, &setup.team(Action::Look)?)?;
     if all.is_empty() && !setup.out.json {
         setup.out.say("no worktrees; give a member one with `phalanx spawn NAME --worktree`");
         return Ok(Exit::DONE);
@@ -58,14 +59,14 @@ fn row(one: &Standing) -> WorktreeRow {
 }
 
 fn diff(setup: &Setup, name: &str) -> Done {
-    let (team, name) = setup.member(name)?;
+    let (team, name) = setup.member(name, Action::Look)?;
     let diff = ops::worktree::diff(&setup.ctx, &team, &name)?;
     setup.out.give(&json!({ "name": name, "diff": diff }), || text::block(&diff))?;
     Ok(Exit::DONE)
 }
 
 fn preview(setup: &Setup, name: &str) -> Done {
-    let (team, name) = setup.member(name)?;
+    let (team, name) = setup.member(name, Action::Look)?;
     let found = ops::worktree::preview(&setup.ctx, &team, &name)?;
     let Preview { into, commits, conflicts, uncommitted } = &found;
     let document = json!({ "name": name, "into": into, "commits": commits, "conflicts": conflicts,
@@ -89,7 +90,7 @@ fn preview_lines(found: &Preview) -> String {
 }
 
 fn remove(setup: &Setup, name: &str) -> Done {
-    let (team, name) = setup.member(name)?;
+    let (team, name) = setup.member(name, Action::RemoveWorktree)?;
     let removal = ops::worktree::remove(&setup.ctx, &team, &name)?;
     setup.out.outcome(&removal, removal.removed, || line(&removal))?;
     Ok(if removal.removed { Exit::DONE } else { Exit::of(Class::Refused) })

@@ -114,8 +114,12 @@ pub(crate) struct MemberRecord {
     pub(crate) format: u32,
     pub(crate) name: MemberName,
     pub(crate) incarnation: Incarnation,
-    /// Random; also the pane's `@phalanx_token`.
+    /// Random; its processes carry it as `PHALANX_TOKEN`. Whoever has it speaks as the member.
     pub(crate) token: String,
+    /// Random; marks its pane or session, where others can read it (`@phalanx_token`). Empty in records of earlier
+    /// versions, which marked it with `token`.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub(crate) nonce: String,
     pub(crate) state: MemberState,
     /// Why it is in this state, for people.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -154,6 +158,11 @@ pub(crate) struct MemberRecord {
 pub(crate) const FORMAT: u32 = 1;
 
 impl MemberRecord {
+    /// What marks its pane or session.
+    pub(crate) fn mark(&self) -> &str {
+        if self.nonce.is_empty() { &self.token } else { &self.nonce }
+    }
+
     /// The process that leads all that the member runs, as far as it is known.
     pub(crate) fn launcher(&self) -> Option<ProcessId> {
         self.start.as_ref().map(|s| s.launcher).or_else(|| self.placement.as_ref()?.launcher())
@@ -253,6 +262,7 @@ mod tests {
             name: MemberName::new("alice").expect("name"),
             incarnation: Incarnation::parse("00000000-0000-4000-8000-000000000000").expect("uuid"),
             token: "t".to_owned(),
+            nonce: String::new(),
             state: MemberState::Idle,
             reason: None,
             state_since: Timestamp(2),

@@ -19,6 +19,7 @@ pub(crate) fn record(name: &str, incarnation: Incarnation, profile: &str, at: Ti
         name: MemberName::new(name).expect("name"),
         incarnation,
         token: "t".to_owned(),
+        nonce: String::new(),
         state: MemberState::Starting,
         reason: None,
         state_since: at,

@@ -28,6 +28,22 @@ pub(crate) enum Finish {
     Manual,
 }
 
+/// Who may read the output of a member: `logs` and `peek`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum Privacy {
+    /// Every teammate.
+    #[default]
+    Open,
+    /// The member itself and the lead.
+    Own,
+}
+
+impl Privacy {
+    /// Every one, with its word in manifests.
+    pub(crate) const ALL: [(&str, Privacy); 2] = [("open", Privacy::Open), ("own", Privacy::Own)];
+}
+
 /// Which backend was asked for: `auto`, `tmux`, `iterm2`, `pty`, or `exec:PROGRAM`.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
@@ -123,6 +139,8 @@ pub(crate) struct Settings {
     /// How deep teams may be nested: 1, none of its teammates leads others.
     #[serde(default = "one")]
     pub(crate) max_depth: usize,
+    #[serde(default)]
+    pub(crate) privacy: Privacy,
     /// A member that owes an answer for so long is unresponsive; seconds.
     #[serde(default = "unresponsive_after_s")]
     pub(crate) unresponsive_after_s: u64,
@@ -178,6 +196,7 @@ impl Settings {
             keep: true,
             max_members,
             max_depth: 1,
+            privacy: Privacy::default(),
             unresponsive_after_s: unresponsive_after_s(),
             limits: Limits::default(),
             env: EnvRules::default(),

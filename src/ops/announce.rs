@@ -100,8 +100,8 @@ fn call_in_tmux(ctx: &Context, team: &TeamStore, question: &Question, step: Step
     let Ok(program) = backends::tmux_program(ctx) else { return };
     let mut servers: BTreeMap<PathBuf, Seen> = BTreeMap::new();
     for record in team.member_records().unwrap_or_default() {
-        if let Some(Placement::Tmux(pane)) = record.placement {
-            servers.entry(PathBuf::from(pane.socket)).or_default().tokens.push(record.token);
+        if let Some(Placement::Tmux(pane)) = &record.placement {
+            servers.entry(PathBuf::from(&pane.socket)).or_default().tokens.push(record.mark().to_owned());
         }
     }
     if let Some(here) = backends::inside(ctx) {

@@ -55,7 +55,7 @@ fn way_to(ctx: &Context, team: &TeamStore, record: &MemberRecord) -> Result<Atta
         reason,
     };
     let Some(placement) = &record.placement else { return Err(not("it was never placed".to_owned())) };
-    let verdict = backends::of_placement(ctx, team, placement)?.verify(placement, &record.token);
+    let verdict = backends::of_placement(ctx, team, placement)?.verify(placement, record.mark());
     if verdict != Verdict::Owned {
         return Err(not(match &record.exit {
             Some(exit) => format!("it has ended: {}", exit.describe()),

@@ -207,17 +207,13 @@ fn show_shutdown(request: ShutdownRequest, at: Timestamp) -> Shown {
 /// A person's answer to one question.
 ///
 /// # Errors
-/// No such request; one that was decided before, ran out of time, or whose run is gone; a speaker who is not the lead;
-/// a mode that the lead may not give; an input or a lasting rule where there can be none.
+/// No such request; one that was decided before, ran out of time, or whose run is gone; a mode that the lead may not give; an input or a lasting rule where there can be none.
 pub(crate) fn answer(
     ctx: &Context,
     team: &TeamStore,
     id: &RequestId,
     answer: &Answer,
 ) -> Result<Answered, OpsError> {
-    if !ctx.speaker.is_lead() {
-        return Err(OpsError::NotTheLead { speaker: ctx.speaker.clone() });
-    }
     attend(ctx, team)?;
     let question = known(team, id, team.question(id))?;
     if question.is_open() && question.answered_by() == Some(AnsweredBy::Pane) {

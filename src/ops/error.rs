@@ -133,9 +133,9 @@ pub(crate) enum OpsError {
     NotYours { speaker: MemberName, id: RequestId, why: String },
     #[error("request `{id}` is closed: {why}")]
     Answered { id: RequestId, why: String },
-    /// Only the lead decides (SEC-04).
-    #[error("`{speaker}` may not do this; only the lead may")]
-    NotTheLead { speaker: MemberName },
+    /// What a teammate may not do (SEC-04); `whom` is the member that it was to be done to.
+    #[error("`{speaker}` may not {deed}{}; only the lead may", of_whom(whom.as_ref()))]
+    NotPermitted { speaker: MemberName, deed: &'static str, whom: Option<MemberName> },
     #[error("the team has no rule `{rule}` in `{list}`")]
     NoSuchRule { rule: String, list: &'static str },
     /// A request is honoured once.
@@ -175,6 +175,10 @@ fn taken(alive: bool, dead_lead: Option<i32>) -> String {
 /// Whose token it is, for people.
 pub(super) fn holder(owner: Option<&MemberName>) -> String {
     owner.map_or("a run that has ended".to_owned(), |name| format!("`{name}`"))
+}
+
+fn of_whom(whom: Option<&MemberName>) -> String {
+    whom.map_or(String::new(), |name| format!(" `{name}`"))
 }
 
 fn screen_block(screen: &str) -> String {
@@ -256,7 +260,7 @@ impl OpsError {
             | OpsError::NoWorktreesHere { .. }
             | OpsError::NotYours { .. }
             | OpsError::Answered { .. }
-            | OpsError::NotTheLead { .. }
+            | OpsError::NotPermitted { .. }
             | OpsError::Decided { .. }
             | OpsError::AnswerRefused { .. }
             | OpsError::NotAllowed { .. }
@@ -355,7 +359,7 @@ impl OpsError {
                 Some("create one with `git worktree add` and pass it with `--cwd`".to_owned())
             }
             OpsError::NoSuchRule { .. } => Some("list them with `phalanx rules`; rules of roles and members are set in the manifest".to_owned()),
-            OpsError::NotTheLead { .. } => Some("ask the lead: `phalanx send team-lead TEXT`".to_owned()),
+            OpsError::NotPermitted { .. } => Some("ask the lead: `phalanx send team-lead TEXT`".to_owned()),
             OpsError::Decided { .. } => Some("list all requests with `phalanx requests --all`".to_owned()),
             OpsError::AnswerRefused { hint, .. } => Some((*hint).to_owned()),
             OpsError::NoSuchRequest { nearest: Some(id), .. } => Some(format!("did you mean `{id}`?")),

@@ -177,7 +177,7 @@ fn verdict(ctx: &Context, team: &TeamStore, record: &MemberRecord) -> Option<(St
         Placement::Exec(place) => place.program.clone(),
     };
     let verdict = match backends::of_placement(ctx, team, placement) {
-        Ok(backend) => backend.verify(placement, &record.token),
+        Ok(backend) => backend.verify(placement, record.mark()),
         Err(e) => Verdict::Unknown { reason: e.to_string() },
     };
     Some((verdict.to_string(), format!("{asked}, asked now")))

@@ -51,7 +51,7 @@ pub(crate) fn focus(ctx: &Context, team: &TeamStore, name: &MemberName) -> Resul
     let (record, placement) = placed(team, name, "focus")?;
     let backend = backends::of_placement(ctx, team, &placement)?;
     prove(&record, &placement, backend.as_ref())?;
-    backend.focus(&placement, &record.token).map_err(refusal)?;
+    backend.focus(&placement, record.mark()).map_err(refusal)?;
     Ok(placement.pane_id().to_owned())
 }
 
@@ -97,7 +97,7 @@ pub(super) fn prove(
     placement: &Placement,
     backend: &dyn Backend,
 ) -> Result<(), OpsError> {
-    match backend.verify(placement, &record.token) {
+    match backend.verify(placement, record.mark()) {
         Verdict::Owned => Ok(()),
         verdict => {
             let place = placement.to_string();
@@ -135,7 +135,7 @@ fn turn_with(
         // Once only: the file may be read again because somebody else wrote it meanwhile. And always: a person may have
         // moved it by hand since the file was written.
         if now.is_none() {
-            match go(backend, placement, &record.token, sight) {
+            match go(backend, placement, record.mark(), sight) {
                 Ok(there) => now = Some(there),
                 Err(e) => return Ok(Err(e)),
             }
@@ -200,7 +200,7 @@ fn undo(
     failure: OpsError,
 ) -> OpsError {
     let Some(now) = moved else { return failure };
-    match go(backend, now, &record.token, sight.other()) {
+    match go(backend, now, record.mark(), sight.other()) {
         Ok(_) => failure,
         Err(e) => OpsError::NotEnded { what: format!("{failure}; and {now} could not be put back: {e}") },
     }

@@ -33,7 +33,7 @@ pub(crate) fn type_text(
     text: Text,
     enter: bool,
 ) -> Result<usize, OpsError> {
-    let target = Target::find(ctx, team, name)?;
+    let target = Target::find(team, name)?;
     let bytes = text.as_str().len();
     target.write(ctx, team, &Input::Text(text))?;
     team.record(target.note(ctx).with("bytes", bytes).with("enter", enter))?;
@@ -54,7 +54,7 @@ pub(crate) fn press(
     name: &MemberName,
     keys: Vec<Key>,
 ) -> Result<(), OpsError> {
-    let target = Target::find(ctx, team, name)?;
+    let target = Target::find(team, name)?;
     let note = target.note(ctx).with("keys", keys.len());
     target.write(ctx, team, &Input::Keys(keys))?;
     team.record(note)?;
@@ -68,10 +68,7 @@ struct Target {
 }
 
 impl Target {
-    fn find(ctx: &Context, team: &TeamStore, name: &MemberName) -> Result<Target, OpsError> {
-        if !ctx.speaker.is_lead() {
-            return Err(OpsError::NotTheLead { speaker: ctx.speaker.clone() });
-        }
+    fn find(team: &TeamStore, name: &MemberName) -> Result<Target, OpsError> {
         let (record, placement) = placed(team, name, "type into")?;
         Ok(Target { record, placement })
     }
@@ -87,7 +84,7 @@ impl Target {
         if let Some(socket) = record.start.as_ref().and_then(|start| start.socket.as_ref()) {
             return pty::write_input(Path::new(socket), input).map_err(|e| self.no_input(&e.to_string()));
         }
-        backend.write_input(placement, &record.token, input).map_err(|e| match e {
+        backend.write_input(placement, record.mark(), input).map_err(|e| match e {
             BackendError::NoInput { problem, .. } => self.no_input(problem),
             BackendError::CannotDo { .. } => OpsError::CannotDo(e),
             BackendError::NotOurs { place, verdict } => {

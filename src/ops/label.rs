@@ -15,7 +15,7 @@ pub(crate) fn label(ctx: &Context, team: &TeamStore, runs: &[MemberRecord]) {
     for run in runs {
         let Some(placement) = &run.placement else { continue };
         let label = Label { state: run.state.as_str().to_owned(), ..of(run) };
-        let mark = Mark { placement, token: &run.token };
+        let mark = Mark { placement, token: run.mark() };
         groups.entry(maker(placement)).or_default().push((mark, label));
     }
     for labels in groups.values() {

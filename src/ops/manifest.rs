@@ -40,6 +40,7 @@ pub(crate) fn settings(
         worktree: manifest.worktree.clone(),
         hooks: manifest.hooks.clone(),
         max_depth: team.max_depth,
+        privacy: team.privacy,
         limits: team.limits,
         unresponsive_after_s: team.unresponsive_after,
         ..Settings::by_hand(team.max_members)

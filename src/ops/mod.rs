@@ -4,6 +4,7 @@
 pub(crate) mod announce;
 pub(crate) mod answer;
 pub(crate) mod attach;
+pub(crate) mod authority;
 mod backends;
 pub(crate) mod brief;
 mod context;
@@ -48,7 +49,7 @@ pub(crate) mod send;
 pub(crate) mod settings;
 pub(crate) mod shutdown;
 pub(crate) mod spawn;
-pub(crate) mod speaker;
+mod speaker;
 pub(crate) mod status;
 pub(crate) mod task;
 pub(crate) mod team;

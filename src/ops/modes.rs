@@ -3,7 +3,6 @@
 
 use serde::Serialize;
 
-use super::context::Context;
 use super::decide::{above, lead_mode};
 use super::error::OpsError;
 use super::send;
@@ -23,17 +22,9 @@ pub(crate) struct Asked {
 /// Asks members to work in `mode` from now on; none means all that read mail.
 ///
 /// # Errors
-/// A speaker who is not the lead, a mode that is the lead's alone or reaches further than its own (PM-06), a name that
+/// A mode that is the lead's alone or reaches further than its own (PM-06), a name that
 /// is not on the team, a member that reads no mail. Nobody is asked then.
-pub(crate) fn set(
-    ctx: &Context,
-    team: &TeamStore,
-    name: Option<&MemberName>,
-    mode: Mode,
-) -> Result<Vec<Asked>, OpsError> {
-    if !ctx.speaker.is_lead() {
-        return Err(OpsError::NotTheLead { speaker: ctx.speaker.clone() });
-    }
+pub(crate) fn set(team: &TeamStore, name: Option<&MemberName>, mode: Mode) -> Result<Vec<Asked>, OpsError> {
     if mode == Mode::Delegate {
         return Err(OpsError::NotAllowed { problem: "mode `delegate` is only for leads".to_owned() });
     }

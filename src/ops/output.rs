@@ -25,7 +25,7 @@ pub(crate) fn peek(
         return Ok(screen);
     }
     let backend = backends::of_placement(ctx, team, placement)?;
-    Ok(backend.screen(placement, &record.token, lines)?)
+    Ok(backend.screen(placement, record.mark(), lines)?)
 }
 
 /// The screen as its launcher has it, if that runs and holds so many lines; else its log is the next best thing.

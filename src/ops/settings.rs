@@ -69,16 +69,13 @@ pub(crate) fn from_file(
 /// Changes settings, all or none. A lead that runs reads them again.
 ///
 /// # Errors
-/// A speaker who is not the lead; a key or a value that a manifest may not have either. Nothing is changed then.
+/// A key or a value that a manifest may not have either. Nothing is changed then.
 pub(crate) fn set(
     ctx: &Context,
     team: &TeamStore,
     change: &Change,
     read: ReadPrompt,
 ) -> Result<(), OpsError> {
-    if !ctx.speaker.is_lead() {
-        return Err(OpsError::NotTheLead { speaker: ctx.speaker.clone() });
-    }
     let document = change.document()?;
     let unset =
         change.unset.iter().map(|key| settings::path(key)).collect::<Result<Vec<_>, _>>().map_err(usage)?;

@@ -38,10 +38,11 @@ pub(crate) struct Wish {
     pub(crate) force: bool,
 }
 
-/// Files a request for each of `names`. A second request for the same run gives the first one back, so that asking
-/// twice does no harm; `force` hurries it.
+/// Files a request of `asker` for each of `names`. A second request for the same run gives the first one back, so that
+/// asking twice does no harm; `force` hurries it. A member that asks for its own end has agreed to it.
 pub(crate) fn ask(
     team: &TeamStore,
+    asker: &MemberName,
     names: &[MemberName],
     wish: &Wish,
 ) -> Result<Vec<ShutdownRequest>, OpsError> {
@@ -52,9 +53,14 @@ pub(crate) fn ask(
     for record in &records {
         let earlier = open.iter().find(|r| r.member == record.name && record.is(&r.incarnation));
         let request = match earlier {
-            Some(earlier) => hurry(team, earlier, wish)?,
+            Some(earlier) => {
+                if record.name == *asker && earlier.agreed_at.is_none() {
+                    agreed(team, &earlier.id, &Parting::default())?;
+                }
+                hurry(team, earlier, wish)?
+            }
             None => {
-                let request = file(team, record, wish)?;
+                let request = file(team, record, wish, record.name == *asker)?;
                 new.push((record, request.clone()));
                 request
             }
@@ -131,7 +137,7 @@ fn tell(
     request: &ShutdownRequest,
     wish: &Wish,
 ) -> Result<(), OpsError> {
-    let asks = !wish.force && request.is_open() && record.reads_mail();
+    let asks = !wish.force && request.is_open() && request.agreed_at.is_none() && record.reads_mail();
     if asks {
         let message = Message::ShutdownRequest(protocol::ShutdownRequest {
             request_id: request.id.to_string(),
@@ -148,6 +154,9 @@ fn tell(
         .with("force", wish.force)
         .with("asked", asks)
         .with("deadline_seconds", wish.deadline_s);
+    if request.agreed_at.is_some() {
+        note = note.with("by", record.name.as_str());
+    }
     if let Some(reason) = &wish.reason {
         note = note.with("reason", reason.as_str());
     }
@@ -166,7 +175,12 @@ fn note_end(team: &TeamStore, request: &ShutdownRequest, outcome: ShutdownOutcom
     Ok(())
 }
 
-fn file(team: &TeamStore, record: &MemberRecord, wish: &Wish) -> Result<ShutdownRequest, OpsError> {
+fn file(
+    team: &TeamStore,
+    record: &MemberRecord,
+    wish: &Wish,
+    agrees: bool,
+) -> Result<ShutdownRequest, OpsError> {
     let asked_at = now();
     let over = record.state.is_over();
     // Two requests for one name in one millisecond get different ids.
@@ -183,7 +197,7 @@ fn file(team: &TeamStore, record: &MemberRecord, wish: &Wish) -> Result<Shutdown
             outcome: over.then_some(ShutdownOutcome::Gone),
             answer: None,
             ended_at: over.then_some(asked_at),
-            agreed_at: None,
+            agreed_at: agrees.then_some(asked_at),
             parting: Parting::default(),
             cwd: Some(record.start.as_ref().map_or(&record.wish.cwd, |start| &start.cwd).clone()),
             deviations: None,

@@ -5,17 +5,18 @@ use std::ffi::OsStr;
 
 use super::context::Context;
 use super::error::{OpsError, holder};
+use super::names;
 use crate::model::event::{EventKind, Note};
 use crate::model::id::{MemberName, TeamName};
-use crate::store::TeamStore;
+use crate::store::{StoreError, TeamStore};
 
-/// Compares the speaker with the caller's `PHALANX_TOKEN`; without one there is nothing to compare.
+/// Compares the speaker with the caller's `PHALANX_TOKEN`. Without a token the speaker is the lead or on the roster.
 ///
 /// # Errors
 /// The token is another member's of this team, or that of a run which is not the member's latest any more. The journal is
-/// told.
-pub(crate) fn check(ctx: &Context, team: &TeamStore) -> Result<(), OpsError> {
-    let Some(token) = ctx.caller.var("PHALANX_TOKEN") else { return Ok(()) };
+/// told. [`StoreError::NoSuchMember`] for a speaker that the team does not have.
+pub(super) fn check(ctx: &Context, team: &TeamStore) -> Result<(), OpsError> {
+    let Some(token) = ctx.caller.var("PHALANX_TOKEN") else { return must_be_here(team, &ctx.speaker) };
     let holds = |given: &str| token == OsStr::new(given);
     // The usual case costs one read.
     if team.member_record(&ctx.speaker)?.is_some_and(|record| holds(&record.token)) {
@@ -28,14 +29,26 @@ pub(crate) fn check(ctx: &Context, team: &TeamStore) -> Result<(), OpsError> {
     let of_member = team.member_records()?.into_iter().find(|record| holds(&record.token)).map(|r| r.name);
     let owner = of_member.or_else(|| of_lead.then(MemberName::lead));
     if owner.is_none() && !is_member_here(ctx, team) {
-        // A member of another team, which is nobody in this one: it may well have made it.
-        return Ok(());
+        // A member of another team, whose token means nothing in this one: it may well have made it.
+        return must_be_here(team, &ctx.speaker);
     }
     let who = holder(owner.as_ref());
     let text = format!("{who} tried to act as `{}` and was refused", ctx.speaker);
     let note = Note { member: owner.clone(), ..Note::of(EventKind::Warning) };
     team.record(note.with("text", text))?;
     Err(OpsError::NotTheSpeaker { speaker: ctx.speaker.clone(), owner })
+}
+
+fn must_be_here(team: &TeamStore, speaker: &MemberName) -> Result<(), OpsError> {
+    if speaker.is_lead() {
+        return Ok(());
+    }
+    names::must_be_exact(team, speaker)?;
+    let known: Vec<MemberName> = team.team()?.members.into_iter().map(|member| member.name).collect();
+    if known.contains(speaker) {
+        return Ok(());
+    }
+    Err(StoreError::NoSuchMember { team: team.name().clone(), name: speaker.clone(), known }.into())
 }
 
 /// Whether the caller's own variables say that it is a member of this very team.

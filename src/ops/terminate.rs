@@ -101,7 +101,7 @@ impl<'a> One<'a> {
     /// None without a placement.
     fn mark(&self) -> Option<Mark<'a>> {
         let placement = self.record.placement.as_ref()?;
-        Some(Mark { placement, token: &self.record.token })
+        Some(Mark { placement, token: self.record.mark() })
     }
 
     /// Whether its processes are gone.

@@ -6,6 +6,7 @@
 mod adopt;
 mod announce;
 mod answers;
+mod authority;
 mod bad_input;
 mod brief;
 mod cascade;

@@ -68,7 +68,7 @@ impl Driver<'_> {
     fn ask_shutdown(&self, names: &[MemberName], reason: &str, force: bool) -> Result<(), OpsError> {
         let wish =
             ops::shutdown::Wish { reason: Some(reason.to_owned()), deadline_s: STOP_DEADLINE_S, force };
-        ops::shutdown::ask(self.team, names, &wish)?;
+        ops::shutdown::ask(self.team, &MemberName::lead(), names, &wish)?;
         Ok(())
     }
 

@@ -25,7 +25,7 @@ use crate::model::order::Scale;
 use crate::model::placement::Layout;
 use crate::model::role::{Roles, Tools};
 use crate::model::rules::{RuleSet, TeamRules};
-use crate::model::settings::BackendChoice;
+use crate::model::settings::{BackendChoice, Privacy};
 use crate::model::sheet::{Faults, SheetError};
 use crate::model::worktree;
 use sections::Form;
@@ -99,6 +99,8 @@ pub(crate) struct TeamSection {
     pub(crate) notify: Vec<String>,
     /// How deep teams may be nested.
     pub(crate) max_depth: usize,
+    /// Who may read the output of a member.
+    pub(crate) privacy: Privacy,
     /// How many tasks of one member may be open at once. Each at least 1.
     pub(crate) limits: Limits,
 }

@@ -16,7 +16,7 @@ use crate::model::order::{SHELL, Scale, WORKER};
 use crate::model::placement::Layout;
 use crate::model::role::Roles;
 use crate::model::rules::TeamRules;
-use crate::model::settings::{self, BackendChoice};
+use crate::model::settings::{self, BackendChoice, Privacy};
 use crate::model::sheet::{self, At, Faults, Section, check_member_name, check_name, check_pattern};
 use crate::model::worktree::{Rules, Wish, check_branch, check_inside};
 
@@ -31,7 +31,7 @@ pub(super) enum Form {
 pub(super) const ROOT: [&str; 9] =
     ["team", "env", "rules", "role", "defaults", "worktree", "hook", "member", "task"];
 /// `name` is first: settings have none.
-pub(super) const TEAM: [&str; 16] = [
+pub(super) const TEAM: [&str; 17] = [
     "name",
     "description",
     "mode",
@@ -40,6 +40,7 @@ pub(super) const TEAM: [&str; 16] = [
     "finish",
     "max_members",
     "max_depth",
+    "privacy",
     "max_per_link",
     "max_per_member",
     "answer_within",
@@ -204,6 +205,7 @@ fn read_team(form: Form, section: &Section, faults: &mut Faults) -> TeamSection 
         followup: read_followup(section, faults),
         notify: section.command("notify", faults).unwrap_or_default(),
         max_depth: read_count(section, "max_depth", 1, faults).unwrap_or(1),
+        privacy: inner(section.choice("privacy", &Privacy::ALL, faults)).unwrap_or_default(),
         limits: read_limits(section, faults),
     }
 }

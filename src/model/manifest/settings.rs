@@ -14,18 +14,19 @@ use crate::model::order::{Demand, Order, Scale, Template};
 use crate::model::placement::Layout;
 use crate::model::role::{Role, Tools};
 use crate::model::rules::{Rule, RuleSet};
-use crate::model::settings::{Finish, Settings};
+use crate::model::settings::{Finish, Privacy, Settings};
 use crate::model::sheet::SheetError;
 use crate::model::worktree::Wish;
 
 /// The keys of `[team]` that can be set, each with its meaning. The team keeps its other keys
 /// elsewhere, or they only matter when it is made.
-pub(crate) const KEYS: [(&str, &str); 13] = [
+pub(crate) const KEYS: [(&str, &str); 14] = [
     ("backend", "auto, tmux, iterm2, pty or exec:PROGRAM"),
     ("layout", "panes, windows or split"),
     ("finish", "when the team ends: tasks-done or manual"),
     ("max_members", "teammates at most"),
     ("max_depth", "levels of teams within teams"),
+    ("privacy", "who reads a member's output: open or own"),
     ("max_per_link", "open tasks from one member to another"),
     ("max_per_member", "open tasks of one member"),
     ("answer_within", "seconds to answer a request"),
@@ -193,6 +194,10 @@ fn team(settings: &Settings) -> Table {
     let word = |word: &str| Value::String(word.to_owned());
     let layout =
         Layout::ALL.iter().find(|(_, layout)| *layout == settings.layout).map_or("panes", |(word, _)| word);
+    let privacy = Privacy::ALL
+        .iter()
+        .find(|(_, privacy)| *privacy == settings.privacy)
+        .map_or("open", |(word, _)| word);
     let finish = match settings.finish {
         Finish::TasksDone => "tasks-done",
         Finish::Manual => "manual",
@@ -203,6 +208,7 @@ fn team(settings: &Settings) -> Table {
         ("finish".to_owned(), word(finish)),
         ("max_members".to_owned(), count(settings.max_members)),
         ("max_depth".to_owned(), count(settings.max_depth)),
+        ("privacy".to_owned(), word(privacy)),
         ("max_per_link".to_owned(), count(settings.limits.max_per_link)),
         ("max_per_member".to_owned(), count(settings.limits.max_per_member)),
         ("answer_within".to_owned(), count(settings.answer_within_s)),

@@ -45,6 +45,7 @@ fn the_smallest_manifest_has_the_defaults() {
         followup: None,
         notify: Vec::new(),
         max_depth: 1,
+        privacy: Privacy::Open,
         limits: Limits { max_per_link: 3, max_per_member: 5 },
     };
     assert_eq!(manifest.team, team);

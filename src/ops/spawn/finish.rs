@@ -104,7 +104,7 @@ fn prepared(
     let on_roster = team.team()?.member(&record.name).cloned();
     let member = on_roster.unwrap_or_else(|| record.to_member(team.name()));
     // It was launched, or never will be.
-    let (token, label) = (record.token.clone(), label::of(&record));
+    let (token, label) = (record.mark().to_owned(), label::of(&record));
     let launch = Launch { member: record.name.clone(), token, argv: Vec::new(), label };
     let one = Prepared {
         member,

@@ -355,7 +355,7 @@ fn judge(
             Ok(spawned(team, backend, one, &placement, pid, cwd))
         }
         prove::Proof::Fails { reason, why } => {
-            let screen = backend.screen(&placement, &one.record.token, 20).unwrap_or_default();
+            let screen = backend.screen(&placement, one.record.mark(), 20).unwrap_or_default();
             Err(prove::failure(&one.record, &reason, why, &screen))
         }
     }

@@ -331,7 +331,7 @@ fn fill(
     let spec = spec(common, draft, &command, &record, &member, backend);
     let path = common.team.spec_path(&record.incarnation);
     let argv = vec![common.ctx.caller.exe.clone().into(), "exec".into(), path.into()];
-    let (token, label) = (record.token.clone(), label::of(&record));
+    let (token, label) = (record.mark().to_owned(), label::of(&record));
     let launch = Launch { member: member.name.clone(), token, argv, label };
     let ready = match (until, draft.profile.ready) {
         (StartedWhen::Running, Ready::Hello | Ready::Screen | Ready::Settled { .. }) => Ready::Running,
@@ -379,6 +379,7 @@ fn record(draft: &Draft, member: &Member, command: &Command, backend: BackendKin
         name: member.name.clone(),
         incarnation: Incarnation::parse(&rand::uuid()).expect("a fresh uuid has the form of one"),
         token: rand::token(),
+        nonce: rand::token(),
         state: MemberState::Pending,
         reason: None,
         state_since: asked_at,

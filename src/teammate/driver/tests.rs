@@ -147,7 +147,8 @@ impl Stage {
 
     fn ask_to_end(&self, deadline_s: u64) {
         let wish = ops::shutdown::Wish { reason: None, deadline_s, force: false };
-        ops::shutdown::ask(&self.team, std::slice::from_ref(&self.me.name), &wish).expect("asked");
+        ops::shutdown::ask(&self.team, &MemberName::lead(), std::slice::from_ref(&self.me.name), &wish)
+            .expect("asked");
     }
 
     /// The kinds of what the lead has been sent, in order.

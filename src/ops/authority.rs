@@ -1,0 +1,279 @@
+//! What a teammate may do in its team. Every face asks [`enter`] before it does anything in a team, so that one table
+//! decides; docs/security.md shows it.
+
+use std::ffi::OsStr;
+
+use super::context::Context;
+use super::error::OpsError;
+use super::speaker;
+use crate::model::event::{EventKind, Note};
+use crate::model::id::{MemberName, TeamName};
+use crate::model::settings::Privacy;
+use crate::store::TeamStore;
+
+/// What a command does in a team.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Action {
+    Look,
+    Talk,
+    Task,
+    Spawn,
+    Answer,
+    ReadMail,
+    ReadOutput,
+    Attach,
+    MovePane,
+    Type,
+    RemoveWorktree,
+    Shutdown,
+    Decide,
+    Restart,
+    Resume,
+    SetMode,
+    SetRules,
+    SetTeam,
+    Lead,
+    Adopt,
+    Down,
+    Delete,
+    Repair,
+    /// A member's own process: worker, wrapper, hook.
+    Serve,
+}
+
+/// Whom a command is for, beside the lead, who may do everything.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Grant {
+    Everyone,
+    /// A teammate may do it to what is its own.
+    Owner,
+    /// As [`Grant::Owner`] in a team with `privacy = "own"`, otherwise everyone.
+    ByPrivacy,
+    LeadOnly,
+}
+
+impl Action {
+    /// In the order of the table in docs/security.md.
+    #[cfg(test)]
+    pub(crate) const ALL: [Action; 24] = [
+        Action::Look,
+        Action::Talk,
+        Action::Task,
+        Action::Spawn,
+        Action::Serve,
+        Action::ReadOutput,
+        Action::ReadMail,
+        Action::Answer,
+        Action::Attach,
+        Action::MovePane,
+        Action::Type,
+        Action::RemoveWorktree,
+        Action::Shutdown,
+        Action::Decide,
+        Action::Restart,
+        Action::Resume,
+        Action::SetMode,
+        Action::SetRules,
+        Action::SetTeam,
+        Action::Lead,
+        Action::Adopt,
+        Action::Down,
+        Action::Delete,
+        Action::Repair,
+    ];
+
+    /// The commands that do it, as docs/security.md names them.
+    #[cfg(test)]
+    fn commands(self) -> &'static str {
+        match self {
+            Action::Look => {
+                "`status`, `events`, `wait`, `explain`, `requests`, `brief`, `task list`, `task get`, `team show`, \
+                 `worktree list`, `worktree diff`"
+            }
+            Action::Talk => "`send`, `broadcast`",
+            Action::Task => "`task create`, `claim`, `update`, `complete`, `retry`, `delete`",
+            Action::Spawn => "`spawn`, as far as `max_depth` allows",
+            Action::Serve => "`worker`, `wrap`, `hook`",
+            Action::ReadOutput => "`logs`, `peek`",
+            Action::ReadMail => "`inbox`, with every option",
+            Action::Answer => "`answer` to a request to end",
+            Action::Attach => "`attach`",
+            Action::MovePane => "`focus`, `hide`, `show`",
+            Action::Type => "`type`, `keys`",
+            Action::RemoveWorktree => "`worktree remove`",
+            Action::Shutdown => "`shutdown`, `kill`",
+            Action::Decide => "`answer` to a plan or a permission",
+            Action::Restart => "`restart`",
+            Action::Resume => "`resume`",
+            Action::SetMode => "`mode`",
+            Action::SetRules => "`rules`, to change them",
+            Action::SetTeam => "`team set`",
+            Action::Lead => "`lead`",
+            Action::Adopt => "`adopt`",
+            Action::Down => "`down`",
+            Action::Delete => "`team delete`, `rm`",
+            Action::Repair => "`doctor --fix`",
+        }
+    }
+
+    /// What it does, before the name of a member where it is done to one.
+    fn deed(self, to_member: bool) -> &'static str {
+        match (self, to_member) {
+            (Action::Look, _) => "look at the team",
+            (Action::Talk, _) => "send messages",
+            (Action::Task, _) => "change tasks",
+            (Action::Spawn, _) => "start members",
+            (Action::Answer, _) => "answer requests",
+            (Action::Serve, _) => "run as a member",
+            (Action::ReadOutput, true) => "read the output of",
+            (Action::ReadOutput, false) => "read the output of all members",
+            (Action::ReadMail, _) => "read the mail of",
+            (Action::Attach, true) => "attach to the terminal of",
+            (Action::Attach, false) => "attach to the terminals of the team",
+            (Action::MovePane, _) => "move the pane of",
+            (Action::Type, _) => "type into the terminal of",
+            (Action::RemoveWorktree, _) => "remove the worktree of",
+            (Action::Shutdown, true) => "end",
+            (Action::Shutdown, false) => "end all members",
+            (Action::Decide, _) => "answer what members ask the lead",
+            (Action::Restart, true) => "restart",
+            (Action::Restart, false) => "restart members",
+            (Action::Resume, true) => "start again",
+            (Action::Resume, false) => "start members again",
+            (Action::SetMode, true) => "change the mode of",
+            (Action::SetMode, false) => "change the mode of all members",
+            (Action::SetRules, _) => "change the rules of the team",
+            (Action::SetTeam, _) => "change the settings of the team",
+            (Action::Lead, _) => "lead the team",
+            (Action::Adopt, _) => "adopt the team",
+            (Action::Down, _) => "end the team",
+            (Action::Delete, _) => "delete the team",
+            (Action::Repair, _) => "repair the team",
+        }
+    }
+
+    fn grant(self) -> Grant {
+        match self {
+            Action::Look | Action::Talk | Action::Task | Action::Spawn | Action::Serve => Grant::Everyone,
+            Action::ReadOutput => Grant::ByPrivacy,
+            Action::ReadMail
+            | Action::Answer
+            | Action::Attach
+            | Action::MovePane
+            | Action::Type
+            | Action::RemoveWorktree
+            | Action::Shutdown => Grant::Owner,
+            Action::Decide
+            | Action::Restart
+            | Action::Resume
+            | Action::SetMode
+            | Action::SetRules
+            | Action::SetTeam
+            | Action::Lead
+            | Action::Adopt
+            | Action::Down
+            | Action::Delete
+            | Action::Repair => Grant::LeadOnly,
+        }
+    }
+}
+
+/// Whether `speaker` may do this to these members; without any, to the team as a whole.
+fn may(speaker: &MemberName, action: Action, targets: &[MemberName], privacy: Privacy) -> bool {
+    let own = || !targets.is_empty() && targets.iter().all(|target| target == speaker);
+    match action.grant() {
+        _ if speaker.is_lead() => true,
+        Grant::Everyone => true,
+        Grant::ByPrivacy => privacy == Privacy::Open || own(),
+        Grant::Owner => own(),
+        Grant::LeadOnly => false,
+    }
+}
+
+/// Lets the caller do this to these members, or, without any, to the team as a whole.
+///
+/// # Errors
+/// A caller that carries another member's token, a speaker that is not in the team, and what a teammate may not do.
+/// The journal names who tried.
+pub(crate) fn enter(
+    ctx: &Context,
+    team: &TeamStore,
+    action: Action,
+    targets: &[MemberName],
+) -> Result<(), OpsError> {
+    speaker::check(ctx, team)?;
+    let privacy = match action.grant() {
+        Grant::ByPrivacy => team.settings()?.map(|settings| settings.privacy).unwrap_or_default(),
+        _ => Privacy::Open,
+    };
+    if may(&ctx.speaker, action, targets, privacy) {
+        return Ok(());
+    }
+    let whom = targets.iter().find(|target| **target != ctx.speaker).or(targets.first()).cloned();
+    let deed = action.deed(whom.is_some());
+    let refusal = OpsError::NotPermitted { speaker: ctx.speaker.clone(), deed, whom };
+    let note = Note { member: Some(ctx.speaker.clone()), ..Note::of(EventKind::Warning) };
+    team.record(note.with("text", refusal.to_string()))?;
+    Err(refusal)
+}
+
+/// Lets the caller repair teams, which is not for the teammates of any.
+///
+/// # Errors
+/// As [`enter`], by the team that the caller is a member of.
+pub(crate) fn enter_repair(ctx: &Context) -> Result<(), OpsError> {
+    let own = ctx.caller.var("PHALANX_TEAM").and_then(OsStr::to_str);
+    let own = own.and_then(|name| TeamName::existing(name).ok()).and_then(|name| ctx.store.team(&name).ok());
+    match own {
+        Some(team) => enter(ctx, &team, Action::Repair, &[]),
+        None => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const PAGE: &str = include_str!("../../docs/security.md");
+
+    fn name(name: &str) -> MemberName {
+        MemberName::existing(name).expect("a name")
+    }
+
+    /// A row of the page: the lead, a teammate to itself, and to another or the team.
+    fn row(action: Action) -> String {
+        let yes = |speaker: &str, targets: &[&str], privacy| {
+            let targets: Vec<MemberName> = targets.iter().map(|target| name(target)).collect();
+            may(&name(speaker), action, &targets, privacy)
+        };
+        let word = |speaker, targets: &[&str]| match (
+            yes(speaker, targets, Privacy::Own),
+            yes(speaker, targets, Privacy::Open),
+        ) {
+            (true, true) => "yes",
+            (false, true) => "unless `privacy` is `own`",
+            _ => "no",
+        };
+        format!(
+            "| {} | {} | {} | {} |",
+            action.commands(),
+            word("team-lead", &["bob"]),
+            word("ann", &["ann"]),
+            word("ann", &["bob"])
+        )
+    }
+
+    #[test]
+    fn the_page_shows_the_table() {
+        let rows: Vec<String> = Action::ALL.into_iter().map(row).collect();
+        assert!(PAGE.contains(&rows.join("\n")), "docs/security.md should have:\n{}", rows.join("\n"));
+    }
+
+    #[test]
+    fn what_is_done_to_several_is_owned_only_if_all_are_the_speaker() {
+        let ann = name("ann");
+        let may = |targets: &[MemberName]| may(&ann, Action::Shutdown, targets, Privacy::Open);
+        assert!(may(&[ann.clone()]) && may(&[ann.clone(), ann.clone()]));
+        assert!(!may(&[ann.clone(), name("bob")]) && !may(&[]), "nobody named is the whole team");
+    }
+}

@@ -1,0 +1,172 @@
+//! What a teammate may do: each command with the environment of a member that was really started, against a live team.
+
+use serde_json::{Value, json};
+
+use crate::harness::{Run, Stage, binary, wait_for};
+
+type Env = Vec<(String, String)>;
+
+/// Runs phalanx with the variables of a teammate.
+fn run_as(stage: &Stage, env: &Env, args: &[&str]) -> Run {
+    let mut command = stage.command(binary());
+    command.envs(env.iter().map(|(name, value)| (name, value))).args(args);
+    Run::from(command.output().expect("phalanx runs"))
+}
+
+/// Starts a teammate that writes its variables to a file.
+fn spawn(stage: &Stage, name: &str) -> Env {
+    let script = format!("env | grep ^PHALANX_ >{name}.new; mv {name}.new {name}.env; exec sleep 300");
+    stage.phalanx(&["spawn", name, "--backend", "pty", "--", "sh", "-c", &script]).expect(0);
+    let file = stage.at("work").join(format!("{name}.env"));
+    let text = wait_for("its variables", || std::fs::read_to_string(&file).ok());
+    std::fs::remove_file(&file).expect("removed");
+    let pairs = text.lines().filter_map(|line| line.split_once('='));
+    pairs.map(|(name, value)| (name.to_owned(), value.to_owned())).collect()
+}
+
+/// A team `alpha` with a lead, ann and bob; ann's variables.
+fn team(stage: &Stage) -> Env {
+    stage.phalanx(&["team", "create", "alpha"]).expect(0);
+    let ann = spawn(stage, "ann");
+    stage.phalanx(&["spawn", "bob", "--backend", "pty"]).expect(0);
+    stage.phalanx(&["send", "team-lead", "for the lead"]).expect(0);
+    ann
+}
+
+fn warnings(stage: &Stage) -> Vec<String> {
+    let of_ann = |event: &Value| event["event"] == "warning" && event["member"] == "ann";
+    let journal = stage.journal("alpha").into_iter().filter(of_ann);
+    journal.filter_map(|event| event["detail"]["text"].as_str().map(str::to_owned)).collect()
+}
+
+/// What only the lead may do, and what only a member itself and the lead may do, as ann tries it.
+const REFUSED: [(&[&str], &str); 33] = [
+    (&["shutdown", "bob"], "end `bob`"),
+    (&["shutdown", "bob", "--force"], "end `bob`"),
+    (&["shutdown", "ann", "bob"], "end `bob`"),
+    (&["shutdown", "--all", "--force"], "end all members"),
+    (&["kill", "bob"], "end `bob`"),
+    (&["restart", "bob"], "restart `bob`"),
+    (&["resume", "bob"], "start again `bob`"),
+    (&["resume"], "start members again"),
+    (&["down"], "end the team"),
+    (&["down", "--force"], "end the team"),
+    (&["team", "delete"], "delete the team"),
+    (&["team", "delete", "--force"], "delete the team"),
+    (&["rm", "alpha", "--force"], "delete the team"),
+    (&["lead"], "lead the team"),
+    (&["lead", "--detach"], "lead the team"),
+    (&["adopt"], "adopt the team"),
+    (&["mode", "bob", "plan"], "change the mode of `bob`"),
+    (&["mode", "ann", "plan"], "change the mode of `ann`"),
+    (&["mode", "--all", "plan"], "change the mode of all members"),
+    (&["rules", "allow", "Bash(ls)"], "change the rules of the team"),
+    (&["team", "set", "max_members", "9"], "change the settings of the team"),
+    (&["doctor", "--fix"], "repair the team"),
+    (&["inbox", "bob"], "read the mail of `bob`"),
+    (&["inbox", "bob", "--peek"], "read the mail of `bob`"),
+    (&["inbox", "bob", "--all"], "read the mail of `bob`"),
+    (&["inbox", "team-lead", "--consume"], "read the mail of `team-lead`"),
+    (&["inbox", "team-lead", "--clear"], "read the mail of `team-lead`"),
+    (&["attach", "bob"], "attach to the terminal of `bob`"),
+    (&["hide", "bob"], "move the pane of `bob`"),
+    (&["show", "bob"], "move the pane of `bob`"),
+    (&["focus", "bob"], "move the pane of `bob`"),
+    (&["type", "bob", "x"], "type into the terminal of `bob`"),
+    (&["keys", "bob", "Enter"], "type into the terminal of `bob`"),
+];
+
+#[test]
+fn sec_04_a_teammate_is_refused_what_is_the_leads_or_anothers() {
+    let stage = Stage::new();
+    let ann = team(&stage);
+    for (args, deed) in REFUSED {
+        let run = run_as(&stage, &ann, args).expect(4);
+        let said = format!("`ann` may not {deed}; only the lead may");
+        assert!(run.stderr.contains(&said), "{args:?}: {run:?}");
+        assert_eq!(warnings(&stage).last(), Some(&said), "{args:?}");
+    }
+    assert_eq!(warnings(&stage).len(), REFUSED.len());
+    // Nothing of it was done.
+    let status = stage.phalanx(&["--json", "status"]).expect(0).json();
+    let states = status["members"].as_array().expect("members").iter().map(|m| (&m["name"], &m["state"]));
+    let (ann_is, bob_is) = ((&json!("ann"), &json!("running")), (&json!("bob"), &json!("idle")));
+    assert_eq!(states.collect::<Vec<_>>(), [ann_is, bob_is], "{status}");
+    let mail = stage.phalanx(&["--json", "inbox", "--peek"]).expect(0).json();
+    assert!(mail.as_array().expect("mail").iter().any(|one| one["text"] == "for the lead"), "{mail}");
+    let requests = stage.phalanx(&["--json", "requests", "--all"]).expect(0).json();
+    assert_eq!(requests, json!([]));
+    // The person without a token may do all of it.
+    stage.phalanx(&["shutdown", "bob"]).expect(0);
+    stage.phalanx(&["down", "--force"]).expect(0);
+    stage.assert_clean();
+}
+
+#[test]
+fn sec_04_a_teammate_looks_talks_and_works() {
+    let stage = Stage::new();
+    let ann = team(&stage);
+    let allowed: [&[&str]; 14] = [
+        &["status"],
+        &["events"],
+        &["explain", "bob"],
+        &["requests"],
+        &["rules"],
+        &["team", "set"],
+        &["team", "show"],
+        &["peek", "bob"],
+        &["logs", "bob"],
+        &["inbox"],
+        &["inbox", "ann", "--all"],
+        &["send", "bob", "hello"],
+        &["task", "create", "One"],
+        &["task", "claim", "1"],
+    ];
+    for args in allowed {
+        run_as(&stage, &ann, args).expect(0);
+    }
+    assert_eq!(warnings(&stage), Vec::<String>::new());
+    stage.phalanx(&["team", "set", "privacy", "own"]).expect(0);
+    for args in [["logs", "bob"], ["peek", "bob"]] {
+        let run = run_as(&stage, &ann, &args).expect(4);
+        assert!(run.stderr.contains("`ann` may not read the output of `bob`"), "{run:?}");
+    }
+    run_as(&stage, &ann, &["logs", "ann"]).expect(0);
+    stage.phalanx(&["logs", "bob"]).expect(0);
+    stage.phalanx(&["down", "--force"]).expect(0);
+    stage.assert_clean();
+}
+
+/// What a member does to itself is done in its own name: no message claims to be the lead's.
+#[test]
+fn sec_04_a_teammate_may_end_itself() {
+    let stage = Stage::new();
+    team(&stage);
+    stage.phalanx(&["lead", "--detach"]).expect(0);
+    stage.phalanx(&["--as", "bob", "shutdown", "bob", "--reason", "done"]).expect(0);
+    let asked = stage.wait_event("alpha", "shutdown_requested", "bob");
+    assert_eq!((&asked["detail"]["by"], &asked["detail"]["asked"]), (&json!("bob"), &json!(false)));
+    let mail = stage.phalanx(&["--json", "inbox", "bob", "--all"]);
+    assert!(!mail.stdout.contains("shutdown_request"), "{mail:?}");
+    stage.phalanx(&["down", "--force"]).expect(0);
+    stage.assert_clean();
+}
+
+#[test]
+fn id_08_a_name_that_is_not_on_the_roster_writes_nothing() {
+    let stage = Stage::new();
+    team(&stage);
+    stage.phalanx(&["task", "create", "One"]).expect(0);
+    for args in
+        [&["task", "claim", "1"][..], &["send", "bob", "hello"], &["task", "create", "Two"], &["inbox"]]
+    {
+        let run = stage.phalanx(&[&["--as", "ghost"], args].concat()).expect(3);
+        assert!(run.stderr.contains("ghost"), "{run:?}");
+    }
+    let tasks = stage.phalanx(&["--json", "task", "list", "--all"]).expect(0).json();
+    assert_eq!(tasks.as_array().map(Vec::len), Some(1), "{tasks}");
+    assert_eq!((&tasks[0]["status"], &tasks[0]["owner"]), (&json!("pending"), &Value::Null));
+    assert!(!stage.root().join("teams/alpha/inboxes/ghost.json").exists());
+    stage.phalanx(&["down", "--force"]).expect(0);
+    stage.assert_clean();
+}
