@@ -87,20 +87,36 @@ fn en_02_a_native_claude_gets_its_words_and_variables() {
     stage.assert_clean();
 }
 
-/// EN-02: with the default config root the program must not see CLAUDE_CONFIG_DIR, not even an inherited one.
+/// EN-02: in the default config root claude reads other files when CLAUDE_CONFIG_DIR names it. A
+/// member therefore sees the variable exactly when its caller did.
 #[test]
-fn en_02_the_default_root_takes_the_variable_away() {
+fn en_02_in_the_default_root_a_member_gets_the_callers_variable() {
     let stage = Stage::new();
     let root = stage.at("home").join(".claude");
-    let phalanx = |args: &[&str]| {
+    let root = root.to_str().expect("a path in UTF-8");
+    let names = |vars: &[(&str, &str)], args: &[&str]| {
         let mut command = stage.command(crate::harness::binary());
-        command.env("PHALANX_CONFIG_DIR", &root).env("CLAUDE_CONFIG_DIR", "/elsewhere").args(args);
-        crate::harness::Run::from(command.output().expect("phalanx runs")).expect(0)
+        command.env_remove("PHALANX_CONFIG_DIR").envs(vars.iter().copied()).args(args);
+        command.args(["--json", "spawn", "ada", "--profile", "claude", "--dry-run"]);
+        let run = crate::harness::Run::from(command.output().expect("phalanx runs")).expect(0);
+        run.json()["env"].as_array().expect("env").clone()
     };
-    phalanx(&["team", "create", "alpha"]);
-    let plan = phalanx(&["--json", "spawn", "ada", "--profile", "claude", "--dry-run"]).json();
-    let names = plan["env"].as_array().expect("env");
-    assert!(!names.contains(&json!("CLAUDE_CONFIG_DIR")) && names.contains(&json!("CLAUDECODE")), "{plan}");
+    let is_set = |vars: &[(&str, &str)], args: &[&str]| {
+        let names = names(vars, args);
+        assert!(names.contains(&json!("CLAUDECODE")), "{names:?}");
+        names.contains(&json!("CLAUDE_CONFIG_DIR"))
+    };
+    let mut command = stage.command(crate::harness::binary());
+    command.args(["--config-dir", root, "team", "create", "alpha"]);
+    crate::harness::Run::from(command.output().expect("phalanx runs")).expect(0);
+    assert!(!is_set(&[], &[]), "the caller does not have it");
+    assert!(is_set(&[("CLAUDE_CONFIG_DIR", root)], &[]));
+    assert!(is_set(&[("CLAUDE_CONFIG_DIR", root)], &["--config-dir", root]));
+    assert!(
+        !is_set(&[("CLAUDE_CONFIG_DIR", "/elsewhere")], &["--config-dir", root]),
+        "the flag chose the root"
+    );
+    assert!(!is_set(&[("CLAUDE_CONFIG_DIR", "/elsewhere"), ("PHALANX_CONFIG_DIR", root)], &[]));
 }
 
 /// ID-01, PM-06: what a program cannot be told is refused, not left out.

@@ -2,8 +2,9 @@
 //! writes nothing.
 
 use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
 
-use super::super::context::Context;
+use super::super::context::{Caller, Context};
 use super::super::error::OpsError;
 use super::prepare::Draft;
 use crate::model::brief;
@@ -176,7 +177,7 @@ fn values(
         }
         Names::Resume => order.session.as_deref().and_then(one),
         Names::ConfigDir => {
-            (!is_default_root(ctx, team)).then(|| vec![team.root().to_string_lossy().into_owned()])
+            config_dir(&ctx.caller, team.root()).map(|dir| vec![dir.to_string_lossy().into_owned()])
         }
         Names::Phalanx => one(&ctx.caller.exe.to_string_lossy()),
         Names::Command => (!order.command.is_empty()).then(|| order.command.clone()),
@@ -193,10 +194,45 @@ fn whole_tools(allowed: &[Rule], kept: &[String]) -> String {
     names.join(",")
 }
 
-/// `~/.claude`: there, claude keeps some of its files elsewhere than with CLAUDE_CONFIG_DIR set to the same.
-fn is_default_root(ctx: &Context, team: &TeamStore) -> bool {
-    let Some(home) = ctx.caller.var("HOME") else { return false };
-    let usual = std::path::Path::new(home).join(".claude");
-    // The root of a team is never a link; the usual place may be one.
-    usual == team.root() || fs::canonical(&usual).is_ok_and(|real| real == team.root())
+/// The value of `CLAUDE_CONFIG_DIR` for a member of a team under `root`. None for `~/.claude`,
+/// unless the caller's own variable names it: claude reads other files in that directory when the
+/// variable is set.
+fn config_dir(caller: &Caller, root: &Path) -> Option<PathBuf> {
+    // The root of a team is never a link; the directory that the caller names may be one.
+    let is_root = |dir: &PathBuf| dir == root || fs::canonical(dir).is_ok_and(|real| real == root);
+    let named = caller.var("CLAUDE_CONFIG_DIR").map(|dir| caller.cwd.join(dir));
+    let default = caller.var("HOME").map(|home| Path::new(home).join(".claude"));
+    match named.filter(is_root) {
+        Some(own) => Some(own),
+        None if default.as_ref().is_some_and(is_root) => None,
+        None => Some(root.to_owned()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn en_02_a_callers_config_dir_is_passed_on_for_the_root_it_names() {
+        let dir = tempfile::tempdir().expect("a home");
+        let (home, other) = (dir.path().join("home"), dir.path().join("other"));
+        let usual = home.join(".claude");
+        for made in [&home, &usual, &other] {
+            fs::private_dir(made).expect("dir");
+        }
+        std::os::unix::fs::symlink(&usual, dir.path().join("link")).expect("link");
+        let given = |root: &Path, own: Option<&Path>| {
+            let own = own.map(|own| ("CLAUDE_CONFIG_DIR".into(), own.into()));
+            let env = own.into_iter().chain([("HOME".into(), home.clone().into())]).collect();
+            let caller = Caller { env, cwd: dir.path().to_owned(), exe: PathBuf::from("/bin/phalanx") };
+            config_dir(&caller, root)
+        };
+        assert_eq!(given(&usual, None), None);
+        assert_eq!(given(&usual, Some(&usual)), Some(usual.clone()));
+        assert_eq!(given(&usual, Some(Path::new("link"))), Some(dir.path().join("link")));
+        assert_eq!(given(&usual, Some(&other)), None, "`--config-dir` chose the root");
+        assert_eq!(given(&other, None), Some(other.clone()));
+        assert_eq!(given(&other, Some(&usual)), Some(other.clone()));
+    }
 }
