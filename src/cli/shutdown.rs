@@ -20,8 +20,6 @@ use crate::sys::clock::Deadline;
 use crate::sys::signal::Signals;
 use crate::ui;
 
-/// What a lead may need beyond the members' deadline to end them.
-const MARGIN: Duration = Duration::from_secs(20);
 /// How long a lead may take to remove its team once all members have ended.
 const CLEARED: Duration = Duration::from_secs(3);
 const GLANCE: Duration = Duration::from_millis(100);
@@ -114,7 +112,7 @@ fn end(
 ) -> Result<Vec<Ended>, Failure> {
     let mut requests = ops::shutdown::ask(team, &setup.ctx.speaker, names, wish)?;
     if waits && requests.iter().any(ShutdownRequest::is_open) {
-        requests = settle(setup, team, requests, Duration::from_secs(wish.deadline_s) + MARGIN)?;
+        requests = settle(setup, team, requests, Duration::from_secs(wish.deadline_s))?;
         ops::verify::verify(&setup.ctx, team, &mut requests)?;
     }
     Ok(ops::shutdown::outcomes(team, &requests)?)
@@ -182,6 +180,12 @@ async fn see_through(
         requests = seen;
         match awaited {
             Awaited::Ended | Awaited::TeamGone => return Ok(requests),
+            Awaited::LeadStopped => {
+                setup.out.say("the team's lead is stopped; ending the members without it");
+                let (ctx, team) = (setup.ctx.clone(), team.clone());
+                let work = move || Ok(ops::force::end_members(&ctx, &team, requests)?);
+                return interrupt::aside(work).await;
+            }
             Awaited::LeadGone => setup.out.say("the team's lead is gone; taking over"),
         }
     }
@@ -191,7 +195,7 @@ async fn see_through(
 fn give_way(setup: &Setup, team: &Team) -> Result<(), Failure> {
     let ends_itself = || -> Result<bool, OpsError> {
         let own_end = team.settings()?.is_some_and(|s| s.finish == Finish::TasksDone && !s.keep);
-        Ok(own_end && ops::lease::is_led(team)?)
+        Ok(own_end && ops::lease::is_led(team)? && ops::lease::stopped(team)?.is_none())
     };
     let deadline = Deadline::after(CLEARED);
     let seconds = CLEARED.as_secs();

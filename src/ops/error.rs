@@ -159,6 +159,13 @@ pub(crate) enum OpsError {
     HookRefused { task: TaskId, said: String },
     #[error("{what} within {} s", .limit.as_secs_f64())]
     Deadline { what: String, limit: Duration },
+    /// The lead holds the lease, and another process must not carry the requests out without
+    /// `--force`.
+    #[error(
+        "the lead of team `{team}`, process {pid}, is stopped and has not ended the members within {} s",
+        .limit.as_secs_f64()
+    )]
+    LeadStopped { team: TeamName, pid: i32, limit: Duration },
     #[error("{what}")]
     NotEnded { what: String },
 }
@@ -242,7 +249,9 @@ impl OpsError {
             OpsError::StartFailed { .. } | OpsError::NotEnded { .. } | OpsError::WorktreeStays { .. } => {
                 Kind::Failed
             }
-            OpsError::StartDeadline { .. } | OpsError::Deadline { .. } => Kind::Deadline,
+            OpsError::StartDeadline { .. } | OpsError::Deadline { .. } | OpsError::LeadStopped { .. } => {
+                Kind::Deadline
+            }
             OpsError::LiveMembers { .. }
             | OpsError::NotProven { .. }
             | OpsError::NoPlace { .. }
@@ -306,6 +315,9 @@ impl OpsError {
             ),
             OpsError::LedByAnother { team, .. } => Some(format!(
                 "show it with `phalanx status -t {team}`, or end it with `phalanx down -t {team}`"
+            )),
+            OpsError::LeadStopped { pid, .. } => Some(format!(
+                "continue it with `kill -CONT {pid}`, or end the members without it: the same command with `--force`"
             )),
             OpsError::LedByStranger { team, unseen, .. } => Some(match unseen {
                 false => format!(

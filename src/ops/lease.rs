@@ -120,18 +120,23 @@ pub(crate) fn stranger(team: &TeamStore) -> Result<Option<Stranger>, OpsError> {
     Ok((liveness != Liveness::Dead).then_some(Stranger { lead, liveness }))
 }
 
-/// Whether the process that is said to lead is there. Without a start time, whatever has the pid now is taken for it.
+/// Returns whether the process on record as the lead is alive.
 pub(super) fn liveness(lead: &LeadProcess) -> Liveness {
-    if lead.pid_space != env::pid_space() {
-        return Liveness::Unknown;
-    }
-    if let Some(start) = lead.proc_start.as_deref().and_then(|start| start.parse().ok()) {
-        return proc::liveness(lead.pid, start);
-    }
-    match Process::of(lead.pid) {
+    match process(lead) {
         Some(process) => proc::liveness(process.pid, process.start),
+        None if lead.pid_space != env::pid_space() => Liveness::Unknown,
         None => Liveness::Dead,
     }
+}
+
+/// The process on record as the lead; none if it runs on another host or in another container. A
+/// record without a start time means the process that has the pid now; none if there is none.
+pub(super) fn process(lead: &LeadProcess) -> Option<Process> {
+    if lead.pid_space != env::pid_space() {
+        return None;
+    }
+    let start = lead.proc_start.as_deref().and_then(|start| start.parse().ok());
+    start.map(|start| Process { pid: lead.pid, start }).or_else(|| Process::of(lead.pid))
 }
 
 fn this_process() -> LeadProcess {
@@ -148,6 +153,13 @@ fn is_this_process(lead: &LeadProcess) -> bool {
 fn is_of(lead: &LeadProcess, process: ProcessId) -> bool {
     let same = lead.pid == process.pid && lead.proc_start.as_deref() == Some(&process.start.to_string());
     same && lead.pid_space == env::pid_space()
+}
+
+/// Returns the process of the phalanx that leads the team if it is stopped (`SIGSTOP`, Ctrl-Z). It
+/// holds the lease, and carries out nothing until it is continued.
+pub(crate) fn stopped(team: &TeamStore) -> Result<Option<i32>, OpsError> {
+    let lead = team.current_lead()?.map(|lead| lead.process);
+    Ok(lead.filter(|process| proc::is_stopped(process.pid, process.start)).map(|process| process.pid))
 }
 
 /// Whether some phalanx leads the team.

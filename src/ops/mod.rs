@@ -17,6 +17,7 @@ pub(crate) mod events;
 pub(crate) mod exec;
 pub(crate) mod explain;
 pub(crate) mod focus;
+pub(crate) mod force;
 mod forget;
 pub(crate) mod health;
 pub(crate) mod hooks;

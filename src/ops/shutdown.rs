@@ -8,6 +8,7 @@ use serde::Serialize;
 
 use super::context::now;
 use super::error::OpsError;
+use super::lease;
 use super::send;
 use crate::model::deviation::Deviation;
 use crate::model::event::{EventKind, Note};
@@ -87,10 +88,15 @@ pub(crate) fn awaited(team: &TeamStore, ids: &BTreeSet<RequestId>) -> Result<Opt
     let members: Vec<(MemberName, Option<String>)> =
         open.iter().map(|r| (r.member.clone(), busy(&r.member))).collect();
     let seconds = open.iter().map(|r| r.deadline_at.since(r.asked_at) / 1000).max();
-    Ok(seconds.map(|seconds| awaited_words(&members, seconds)))
+    let stopped = lease::stopped(team)?;
+    Ok(seconds.map(|seconds| awaited_words(&members, seconds, stopped)))
 }
 
-fn awaited_words(members: &[(MemberName, Option<String>)], seconds: u64) -> String {
+fn awaited_words(
+    members: &[(MemberName, Option<String>)],
+    seconds: u64,
+    stopped_lead: Option<i32>,
+) -> String {
     let one = |(name, work): &(MemberName, Option<String>)| match work {
         Some(work) => format!("{name} ({work})"),
         None => name.to_string(),
@@ -99,7 +105,9 @@ fn awaited_words(members: &[(MemberName, Option<String>)], seconds: u64) -> Stri
     if members.len() > NAMED {
         names.push(format!("{} more", members.len() - NAMED));
     }
-    format!("waiting for {} to end, up to {seconds} s", names.join(", "))
+    let stopped =
+        stopped_lead.map(|pid| format!("; the lead, process {pid}, is stopped")).unwrap_or_default();
+    format!("waiting for {} to end, up to {seconds} s{stopped}", names.join(", "))
 }
 
 /// A second request for the same run is the first one, hurried if that is wished now.
@@ -287,6 +295,9 @@ pub(crate) struct Ended {
     pub(crate) deviations: Vec<Deviation>,
 }
 
+/// Time beyond the members' deadline that a running lead may need to end them.
+const MARGIN: Duration = Duration::from_secs(20);
+
 /// What a wait for others to carry requests out came to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Awaited {
@@ -294,6 +305,8 @@ pub(crate) enum Awaited {
     Ended,
     /// Nobody leads any more: whoever waits may take over.
     LeadGone,
+    /// The lead is stopped, and the requests are to be carried out by force.
+    LeadStopped,
     /// The team was deleted, which needs all its members to have ended.
     TeamGone,
 }
@@ -305,13 +318,14 @@ const SWEEP: Duration = Duration::from_millis(500);
 /// team that is deleted right afterwards nothing is left to be read.
 ///
 /// # Errors
-/// [`OpsError::Deadline`] if they are still open after `limit`.
+/// [`OpsError::Deadline`] if a running lead has not carried them out [`MARGIN`] after `limit`, the
+/// members' deadline. [`OpsError::LeadStopped`] if the lead is stopped at `limit`.
 pub(crate) fn await_end(
     team: &TeamStore,
     requests: &mut [ShutdownRequest],
     limit: Duration,
 ) -> Result<Awaited, OpsError> {
-    let deadline = Deadline::after(limit);
+    let (deadline, latest) = (Deadline::after(limit), Deadline::after(limit.saturating_add(MARGIN)));
     let changes = match team.changes() {
         Ok(changes) => changes,
         Err(_) if !team.exists() => return Ok(Awaited::TeamGone),
@@ -324,11 +338,17 @@ pub(crate) fn await_end(
             Err(_) if !team.exists() => return Ok(Awaited::TeamGone),
             Err(e) => return Err(e),
         }
-        if deadline.expired() {
-            let what = "the shutdown was not carried out by the team's lead".to_owned();
-            return Err(OpsError::Deadline { what, limit });
+        if deadline.expired()
+            && let Some(pid) = lease::stopped(team)?
+        {
+            return Err(OpsError::LeadStopped { team: team.name().clone(), pid, limit });
         }
-        changes.wait(SWEEP.min(deadline.remaining()));
+        if latest.expired() {
+            let what = "the shutdown was not carried out by the team's lead".to_owned();
+            return Err(OpsError::Deadline { what, limit: limit.saturating_add(MARGIN) });
+        }
+        let next = if deadline.expired() { latest } else { deadline };
+        changes.wait(SWEEP.min(next.remaining()));
     }
 }
 
@@ -337,14 +357,19 @@ fn await_step(team: &TeamStore, requests: &mut [ShutdownRequest]) -> Result<Opti
         return Ok(Some(Awaited::TeamGone));
     }
     // Looked at before the requests: a lead that ends in between has written what it did.
-    let led = team.current_lead()?.is_some();
+    let (led, stopped) = (lease::is_led(team)?, lease::stopped(team)?.is_some());
     for request in requests.iter_mut().filter(|r| r.is_open()) {
         *request = team.request(&request.id)?;
     }
     if !requests.iter().any(ShutdownRequest::is_open) {
         return Ok(Some(Awaited::Ended));
     }
-    Ok((!led).then_some(Awaited::LeadGone))
+    let forced = requests.iter().filter(|request| request.is_open()).all(|request| request.force);
+    Ok(match (led, stopped && forced) {
+        (false, _) => Some(Awaited::LeadGone),
+        (true, true) => Some(Awaited::LeadStopped),
+        (true, false) => None,
+    })
 }
 
 /// How these requests stand now. Of a team that was deleted meanwhile all members have ended.
@@ -397,10 +422,13 @@ mod tests {
             |name: &str, work: Option<&str>| (MemberName::new(name).expect("name"), work.map(str::to_owned));
         let two = [one("ann", Some("running #3 Run the tests")), one("bob", None)];
         assert_eq!(
-            awaited_words(&two, 30),
+            awaited_words(&two, 30, None),
             "waiting for ann (running #3 Run the tests), bob to end, up to 30 s"
         );
         let six: Vec<_> = ["a", "b", "c", "d", "e", "f"].iter().map(|name| one(name, None)).collect();
-        assert_eq!(awaited_words(&six, 10), "waiting for a, b, c, d, 2 more to end, up to 10 s");
+        assert_eq!(
+            awaited_words(&six, 10, Some(42)),
+            "waiting for a, b, c, d, 2 more to end, up to 10 s; the lead, process 42, is stopped"
+        );
     }
 }

@@ -18,7 +18,7 @@ use crate::model::task::{Task, TaskState};
 use crate::model::team::Team;
 use crate::model::time::Timestamp;
 use crate::model::waiting::{self, Ability, Candidate, WaitsFor};
-use crate::store::TeamStore;
+use crate::store::{LeadRecord, TeamStore};
 use crate::sys::proc::{self, Liveness, Process};
 
 /// How long a launcher that has done its work may take to be gone.
@@ -32,6 +32,8 @@ pub(crate) struct LeadStatus {
     pub(crate) since: String,
     /// Milliseconds since then.
     pub(crate) age_ms: u64,
+    /// `running`, or `stopped` by a signal: then it carries out nothing until it is continued.
+    pub(crate) state: &'static str,
 }
 
 /// One member.
@@ -280,17 +282,22 @@ fn reason(record: &MemberRecord) -> Option<String> {
 
 /// Whoever leads: a phalanx, else the program that says so in the team file and is not proven gone.
 fn lead(team: &TeamStore) -> Result<Option<LeadStatus>, OpsError> {
-    if let Some(lead) = team.current_lead()? {
-        let age_ms = now().since(lead.since);
-        let since = lead.since.iso();
-        return Ok(Some(LeadStatus { pid: lead.process.pid, host: lead.host, since, age_ms }));
+    let status = |pid, host, since: Timestamp, is_stopped| LeadStatus {
+        pid,
+        host,
+        since: since.iso(),
+        age_ms: now().since(since),
+        state: if is_stopped { "stopped" } else { "running" },
+    };
+    if let Some(LeadRecord { process, host, since, .. }) = team.current_lead()? {
+        return Ok(Some(status(process.pid, host, since, proc::is_stopped(process.pid, process.start))));
     }
     let stranger = lease::stranger(team)?.map(|stranger| stranger.lead);
-    Ok(stranger.map(|lead| LeadStatus {
-        pid: lead.pid,
-        host: lead.pid_space.split('#').next().unwrap_or_default().to_owned(),
-        since: lead.claimed_at.iso(),
-        age_ms: now().since(lead.claimed_at),
+    Ok(stranger.map(|lead| {
+        let host = lead.pid_space.split('#').next().unwrap_or_default().to_owned();
+        let process = lease::process(&lead);
+        let is_stopped = process.is_some_and(|process| proc::is_stopped(process.pid, process.start));
+        status(lead.pid, host, lead.claimed_at, is_stopped)
     }))
 }
 

@@ -40,6 +40,9 @@ pub(crate) fn status(status: &Status, frame: Frame) -> String {
 
 fn lead(status: &Status, paint: Paint) -> String {
     match (&status.lead, &status.dead_lead) {
+        (Some(lead), _) if lead.state == "stopped" => {
+            paint.put(Tint::Bad, &format!("led by process {0}, stopped; `kill -CONT {0}`", lead.pid))
+        }
         (Some(lead), _) => {
             paint.put(Tint::Dim, &format!("led by process {} for {}", lead.pid, time::human(lead.age_ms)))
         }

@@ -49,6 +49,7 @@ mod soak;
 mod spawn;
 mod speaker;
 mod staff;
+mod stopped;
 mod task_mode;
 mod tasks;
 mod tmux;

@@ -8,7 +8,7 @@ use crate::lead::effect::Effect;
 use crate::lead::event::Terminated;
 use crate::lead::state::{Phase, State, View};
 use crate::model::id::MemberName;
-use crate::model::lifecycle::Cause;
+use crate::model::lifecycle::{Cause, MemberState};
 use crate::model::record::MemberRecord;
 use crate::model::request::ShutdownOutcome;
 use crate::model::time::Timestamp;
@@ -69,9 +69,16 @@ pub(super) fn see_roster(state: &State, listed: &BTreeSet<MemberName>, effects: 
 
 /// A run that is over, and that nobody here has ended.
 fn see_over(state: &mut State, record: &MemberRecord) {
-    if state.members.get(&record.name).is_some_and(|v| record.is(&v.incarnation) && v.ending.is_none()) {
+    let view = state.members.get(&record.name);
+    if let Some(view) = view.filter(|v| record.is(&v.incarnation) && v.ending.is_none()) {
+        // `--force` ended it while this process was stopped. As after any request, no other member
+        // takes its place.
+        let was_forced = view.watched && record.state == MemberState::Killed;
         state.members.remove(&record.name);
         staff::see_left(state, record);
+        if was_forced {
+            staff::hold(state, &record.name);
+        }
     }
     if !state.members.contains_key(&record.name) {
         staff::see_past_end(state, record);

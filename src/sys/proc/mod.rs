@@ -87,6 +87,12 @@ pub(crate) fn liveness(pid: i32, start: u64) -> Liveness {
     }
 }
 
+/// Returns true if the process recorded as `(pid, start)` is stopped by a signal, and runs nothing
+/// until it gets `SIGCONT`.
+pub(crate) fn is_stopped(pid: i32, start: u64) -> bool {
+    Stat::of(pid).is_ok_and(|stat| stat.start == start && stat.stopped)
+}
+
 fn is_gone(error: &io::Error) -> bool {
     error.kind() == io::ErrorKind::NotFound || error.raw_os_error() == Some(libc::ESRCH)
 }

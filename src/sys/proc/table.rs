@@ -18,6 +18,8 @@ pub(super) struct Stat {
     pub(super) start: u64,
     /// A zombie, or about to vanish.
     pub(super) ended: bool,
+    /// Stopped by a signal (`SIGSTOP`, Ctrl-Z); a debugger's stops do not count.
+    pub(super) stopped: bool,
 }
 
 impl Stat {
@@ -35,6 +37,7 @@ impl Stat {
         Some(Stat {
             pid,
             ended: matches!(*fields.first()?, "Z" | "X" | "x"),
+            stopped: *fields.first()? == "T",
             ppid: fields.get(1)?.parse().ok()?,
             session: fields.get(3)?.parse().ok()?,
             // Printed signed; large device numbers come out negative.
@@ -92,6 +95,11 @@ mod tests {
     fn zombies_have_ended_and_torn_lines_are_refused() {
         let zombie = Stat::parse(1, format!("1 (x) Z{}", &TAIL[1..]).as_bytes()).expect("complete");
         assert!(zombie.ended);
+        assert!(!zombie.stopped);
+        for (letter, stopped) in [("T", true), ("t", false), ("S", false), ("R", false)] {
+            let stat = Stat::parse(1, format!("1 (x) {letter}{}", &TAIL[1..]).as_bytes()).expect("complete");
+            assert_eq!(stat.stopped, stopped, "{letter}");
+        }
         assert_eq!(Stat::parse(1, b"1 (x) S 17 4711"), None);
         assert_eq!(Stat::parse(1, b""), None);
     }

@@ -56,6 +56,20 @@ fn a_signal_needs_the_right_start_time() {
 }
 
 #[test]
+fn a_stopped_process_is_alive_and_reported_as_stopped() {
+    let child = Guarded::sleeper();
+    let process = of(&child);
+    let is_stopped = || is_stopped(process.pid, process.start);
+    assert!(!is_stopped());
+    assert!(signal(process, libc::SIGSTOP));
+    until("it is stopped", is_stopped);
+    assert_eq!(liveness(process.pid, process.start), Liveness::Alive);
+    assert!(!super::is_stopped(process.pid, process.start + 1), "a reused pid is another process");
+    assert!(signal(process, libc::SIGCONT));
+    until("it runs again", || !is_stopped());
+}
+
+#[test]
 fn a_pidfd_becomes_readable_at_the_end() {
     let child = Guarded::sleeper();
     let handle = pidfd(of(&child)).expect("alive");

@@ -170,6 +170,18 @@ fn nobody_comes_in_the_place_of_one_that_a_person_asked_to_end() {
     );
 }
 
+#[test]
+fn no_member_replaces_one_that_was_forced_to_end_while_the_lead_was_stopped() {
+    let scaled = Demand::Scaled(Scale { min: 1, max: 3 });
+    let mut dev = record("dev-1", 1, "worker");
+    let (mut state, _) = staffed(vec![kind("dev", scaled)], std::slice::from_ref(&dev), 1);
+    dev.state = MemberState::Killed;
+    assert_eq!(started(&react(&mut state, Event::Members(vec![dev]), NOW)), [""; 0]);
+    assert_eq!(started(&react(&mut state, Event::Tick, NOW)), [""; 0]);
+    let effects = react(&mut state, Event::Board(free(2)), NOW);
+    assert_eq!(started(&effects), ["dev-1", "dev-2"], "a new task opens it");
+}
+
 /// A lead of a kind whose tasks are runs of their own, two at once.
 fn per_task(finish: Finish, tasks: u64) -> (State, Vec<Effect>) {
     let mut template = kind("dev", Demand::PerTask(Some(2)));

@@ -1,0 +1,69 @@
+//! `--force` while the lead is stopped: this process ends the members. The lead keeps its lease and
+//! can be continued at any moment, so every step is idempotent.
+
+use super::context::Context;
+use super::error::OpsError;
+use super::retire::{self, Retirement};
+use super::shutdown;
+use super::terminate::{self, Ending, Manner};
+use crate::model::event::{EventKind, Note};
+use crate::model::id::MemberName;
+use crate::model::lifecycle::Cause;
+use crate::model::record::MemberRecord;
+use crate::model::request::{ShutdownOutcome, ShutdownRequest};
+use crate::store::TeamStore;
+
+/// Carries out the open ones of these requests. Returns all of them as they stand then.
+pub(crate) fn end_members(
+    ctx: &Context,
+    team: &TeamStore,
+    requests: Vec<ShutdownRequest>,
+) -> Result<Vec<ShutdownRequest>, OpsError> {
+    let mut living = Vec::new();
+    for request in requests.iter().filter(|request| request.is_open()) {
+        match team.member_record(&request.member)?.filter(|record| runs(record, request)) {
+            Some(record) => living.push((request.clone(), record)),
+            None => shutdown::resolve(team, &request.id, ShutdownOutcome::Gone, None)?,
+        }
+    }
+    let endings: Vec<Ending> =
+        living.iter().map(|(_, record)| Ending { record: record.clone(), manner: Manner::Told }).collect();
+    let results = terminate::terminate_all(ctx, team, &endings);
+    let (mut ended, mut failed) = (Vec::new(), Vec::new());
+    for ((request, record), result) in living.into_iter().zip(results) {
+        match result {
+            Ok(()) => ended.push((request, record)),
+            Err(e) => failed.push((request, e)),
+        }
+    }
+    let retirements: Vec<Retirement> = ended.iter().map(|(_, record)| retirement(record)).collect();
+    retire::retire(team, &retirements)?;
+    for (request, _) in &ended {
+        shutdown::resolve(team, &request.id, ShutdownOutcome::Forced, None)?;
+    }
+    for (request, e) in &failed {
+        let text = format!("could not be terminated: {e}");
+        warn(team, &request.member, &text)?;
+        shutdown::resolve(team, &request.id, ShutdownOutcome::TimedOut, Some(&text))?;
+    }
+    requests.iter().map(|request| Ok(team.request(&request.id)?)).collect()
+}
+
+/// Returns true if the record is of the run that the request names, and that run is not over.
+fn runs(record: &MemberRecord, request: &ShutdownRequest) -> bool {
+    record.is(&request.incarnation) && !record.state.is_over()
+}
+
+fn retirement(record: &MemberRecord) -> Retirement {
+    Retirement {
+        name: record.name.clone(),
+        incarnation: record.incarnation.clone(),
+        cause: Cause::Forced,
+        reason: "ended by force".to_owned(),
+    }
+}
+
+fn warn(team: &TeamStore, member: &MemberName, text: &str) -> Result<(), OpsError> {
+    team.record(Note::of(EventKind::Warning).member(member).with("text", text))?;
+    Ok(())
+}

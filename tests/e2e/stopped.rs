@@ -1,0 +1,107 @@
+//! A lead that is stopped (SIGSTOP): it is shown, deadlines are kept, and `--force` ends members
+//! without it.
+
+use serde_json::{Value, json};
+
+use crate::harness::{Background, Stage, wait_for};
+
+/// A team with a worker, a plain command, and a lead in the foreground.
+fn led(stage: &Stage) -> Background {
+    stage.phalanx(&["team", "create", "demo"]).expect(0);
+    stage.phalanx(&["spawn", "ada"]).expect(0);
+    stage.phalanx(&["spawn", "ben", "--", "sleep", "300"]).expect(0);
+    let lead = stage.start(&["lead"]);
+    wait_for("the lead", || (state(stage) == "running").then_some(()));
+    lead
+}
+
+fn state(stage: &Stage) -> Value {
+    stage.phalanx(&["--json", "status"]).expect(0).json()["lead"]["state"].clone()
+}
+
+fn stop(stage: &Stage, lead: &Background) {
+    lead.signal("STOP");
+    wait_for("the lead to be stopped", || (state(stage) == "stopped").then_some(()));
+}
+
+/// The events of this kind about this member.
+fn count(stage: &Stage, event: &str, member: &str) -> usize {
+    stage.journal("demo").iter().filter(|e| e["event"] == event && e["member"] == member).count()
+}
+
+#[test]
+fn a_stopped_lead_is_shown_and_a_shutdown_keeps_its_deadline() {
+    let stage = Stage::without_tmux();
+    let lead = led(&stage);
+    stop(&stage, &lead);
+    let page = stage.phalanx(&["status"]).expect(0).stdout;
+    assert!(page.contains(&format!("led by process {}, stopped", lead.pid())), "{page}");
+    let run = stage.phalanx(&["--json", "shutdown", "ada", "--deadline", "1"]).expect(5);
+    let hint = format!("kill -CONT {}", lead.pid());
+    assert!(run.stderr.contains("is stopped and has not ended the members within 1 s"), "{run:?}");
+    assert!(run.stderr.contains(&hint) && run.stderr.contains("--force"), "{run:?}");
+    lead.signal("CONT");
+    stage.wait_event("demo", "shutdown_ended", "ada");
+    stage.phalanx(&["down"]).expect(0);
+    lead.end().expect(0);
+    stage.assert_clean();
+}
+
+#[test]
+fn force_ends_a_member_beside_a_stopped_lead_and_only_once() {
+    let stage = Stage::new();
+    let lead = led(&stage);
+    stage.phalanx(&["task", "create", "Long", "--owner", "ada", "--", "sleep", "300"]).expect(0);
+    stage.wait_event("demo", "task_claimed", "1");
+    stop(&stage, &lead);
+    let outcome = stage.phalanx(&["--json", "shutdown", "ada", "--force"]).expect(0).json();
+    assert_eq!((&outcome[0]["outcome"], &outcome[0]["deviations"]), (&json!("forced"), &json!([])));
+    let task = stage.phalanx(&["--json", "task", "get", "1"]).expect(0).json();
+    assert_eq!((&task["status"], &task["owner"]), (&json!("pending"), &json!(null)));
+    let names = |stage: &Stage| {
+        let status = stage.phalanx(&["--json", "status"]).expect(0).json();
+        let members = status["members"].as_array().expect("members").clone();
+        members.into_iter().map(|member| member["name"].clone()).collect::<Vec<_>>()
+    };
+    assert_eq!(names(&stage), [json!("ben")]);
+    lead.signal("CONT");
+    // The lead carries out the next request after it has seen all that changed.
+    let outcome = stage.phalanx(&["--json", "shutdown", "ben"]).expect(0).json();
+    assert_eq!(outcome[0]["outcome"], json!("closed"));
+    for event in ["member_left", "shutdown_requested", "shutdown_ended"] {
+        assert_eq!(count(&stage, event, "ada"), 1, "{event}");
+    }
+    let mail = stage.phalanx(&["--json", "inbox", "--all"]).expect(0).json();
+    let notices = mail.as_array().expect("entries").iter().filter(|entry| {
+        entry["text"]
+            .as_str()
+            .is_some_and(|text| text.contains("teammate_terminated") && text.contains("ada"))
+    });
+    assert_eq!(notices.count(), 1, "{mail}");
+    assert_eq!(names(&stage), [""; 0].map(Value::from));
+    stage.phalanx(&["down"]).expect(0);
+    lead.end().expect(0);
+    stage.assert_clean();
+}
+
+#[test]
+fn down_by_force_removes_a_team_whose_lead_is_stopped() {
+    let stage = Stage::without_tmux();
+    let manifest = stage.file(
+        "demo.toml",
+        "[team]\nname = \"demo\"\n[[member]]\nname = \"ada\"\n[[task]]\nkey = \"a\"\nsubject = \"Long\"\n\
+         run = [\"sleep\", \"300\"]\n",
+    );
+    let up = stage.start(&["up", &manifest]);
+    stage.wait_event("demo", "task_claimed", "1");
+    stop(&stage, &up);
+    stage.phalanx(&["down", "--deadline", "1"]).expect(5);
+    let run = stage.phalanx(&["--json", "down", "--force"]).expect(0);
+    assert_eq!(run.json()[0]["outcome"], json!("forced"));
+    assert!(run.stderr.contains("the team's lead is stopped; ending the members without it"), "{run:?}");
+    assert!(!stage.root().join("teams/demo").exists());
+    up.signal("CONT");
+    let end = up.end().expect(1);
+    assert!(end.stderr.contains("team demo was deleted while it was led here"), "{end:?}");
+    stage.assert_clean();
+}
