@@ -50,10 +50,14 @@ pub(super) struct Lead {
 
 /// Take over a team whose lead has died, then lead it.
 #[derive(Debug, Args)]
-#[command(after_help = "A lead that is alive is never replaced: exit code 4.")]
+#[command(after_help = "A lead that is on record and alive is never replaced: exit code 4.")]
 pub(super) struct Adopt {
     #[command(flatten)]
     pub(super) how: Leading,
+    /// Take over without evidence that the lead has ended: it cannot be seen from here, or is not
+    /// on record.
+    #[arg(long)]
+    pub(super) force: bool,
 }
 
 /// Start members again that failed or vanished.

@@ -27,8 +27,8 @@ use crate::sys::proc::Process;
 use crate::sys::signal::Signals;
 use crate::ui;
 
-/// Whether somebody else leads, by other means than the lease.
-type MayBeLed = fn(&Team) -> Result<(), OpsError>;
+/// Checks for a lead of another program. Returns what the check could not see.
+type CheckLead<'a> = &'a dyn Fn(&Team) -> Result<Option<&'static str>, OpsError>;
 
 /// How long a lead in the background may take to take over.
 const TAKEN_OVER: Duration = Duration::from_secs(5);
@@ -43,21 +43,23 @@ pub(super) fn lead(setup: &Setup, args: &args_lead::Lead) -> Done {
     }
     let how = &args.how;
     let team = setup.team(Action::Lead)?;
-    go(setup, &team, ops::lease::must_be_free, "lead", how)
+    go(setup, &team, &|team| ops::lease::may_lead(&setup.ctx, team).map(|()| None), &["lead"], how)
 }
 
-pub(super) fn adopt(setup: &Setup, how: &Leading) -> Done {
+pub(super) fn adopt(setup: &Setup, args: &args_lead::Adopt) -> Done {
     let team = setup.team(Action::Adopt)?;
-    go(setup, &team, ops::lease::must_not_be_led, "adopt", how)
+    let verb: &[&str] = if args.force { &["adopt", "--force"] } else { &["adopt"] };
+    go(setup, &team, &|team| ops::lease::may_adopt(&setup.ctx, team, args.force), verb, &args.how)
 }
 
-fn go(setup: &Setup, team: &Team, may_be_led: MayBeLed, verb: &str, how: &Leading) -> Done {
+fn go(setup: &Setup, team: &Team, check: CheckLead<'_>, verb: &[&str], how: &Leading) -> Done {
     if how.detach {
         // Whoever leads already is named here, not in a log.
-        may_be_led(team)?;
+        let unseen = check(team)?;
         ops::lease::must_be_unheld(team)?;
+        unseen.iter().for_each(|unseen| setup.out.say(unseen));
         let policy = OnExit::to_possible_value(&how.on_exit).expect("no policy is hidden");
-        let pid = background(setup, team, &[verb, "--on-exit", policy.get_name()])?;
+        let pid = background(setup, team, &[verb, &["--on-exit", policy.get_name()]].concat())?;
         let document = json!({ "team_name": team.name().as_str(), "lead_pid": pid });
         setup
             .out
@@ -68,10 +70,11 @@ fn go(setup: &Setup, team: &Team, may_be_led: MayBeLed, verb: &str, how: &Leadin
     let conclusion = runtime.block_on(async {
         // Before anybody can see that it leads, and send one.
         let mut signals = Signals::new()?;
-        may_be_led(team)?;
+        let unseen = check(team)?;
         let lease = ops::lease::take(team)?;
         let (desk, wishes) = Desk::new(setup, team, how.on_exit)?;
         desk.catch_up()?;
+        unseen.iter().for_each(|unseen| desk.say(unseen));
         desk.say(&format!("leading team {}; Ctrl-C {}", team.name(), meaning(how.on_exit)));
         desk.lead(&mut signals, wishes, lease).await
     });

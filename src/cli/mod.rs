@@ -170,7 +170,7 @@ fn perform(setup: &Setup, verb: Verb) -> Done {
         Verb::Up(args) => up::up(setup, &args),
         Verb::Down(args) => shutdown::down(setup, &args),
         Verb::Lead(args) => lead::lead(setup, &args),
-        Verb::Adopt(args) => lead::adopt(setup, &args.how),
+        Verb::Adopt(args) => lead::adopt(setup, &args),
         Verb::Resume(args) => resume::resume(setup, &args),
         Verb::Team(TeamVerb::Create { name, description, agent_type, tmux_socket, settings, unique }) => {
             let (tmux_socket, settings) = (tmux_socket.as_deref(), settings.as_deref());

@@ -68,7 +68,7 @@ fn up_down_and_lead() {
         (Some("x"), vec!["claude".to_owned(), "-r".to_owned()])
     );
     let Verb::Adopt(adopt) = verb("adopt --on-exit refuse") else { panic!("another verb") };
-    assert_eq!((adopt.how.detach, adopt.how.on_exit), (false, OnExit::Refuse));
+    assert_eq!((adopt.how.detach, adopt.how.on_exit, adopt.force), (false, OnExit::Refuse, false));
     for line in ["up", "up a b", "up m --backend screen", "lead claude", "lead --detach -- claude", "down x"]
     {
         assert!(refused(line), "{line}");

@@ -85,6 +85,12 @@ pub(crate) enum OpsError {
     LedByAnother { team: TeamName, pid: i32 },
     #[error("team `{team}` is led by another program: process {pid}{}", if *.unseen { ", which is not visible from this host or container" } else { "" })]
     LedByStranger { team: TeamName, pid: i32, unseen: bool },
+    /// Another program made the team and does not record which process leads it.
+    #[error(
+        "team `{team}` may be led by another program{}",
+        if signs.is_empty() { ", which does not record its process".to_owned() } else { format!(": {}", signs.join("; ")) }
+    )]
+    MayBeLed { team: TeamName, signs: Vec<String>, adopting: bool },
     /// The name is in use; whether somebody is behind it decides what can be done.
     #[error("team `{team}` already exists{}", taken(*alive, *dead_lead))]
     TeamTaken {
@@ -262,6 +268,7 @@ impl OpsError {
             | OpsError::ReadsNoMail { .. }
             | OpsError::NothingToAttach { .. }
             | OpsError::LedByStranger { .. }
+            | OpsError::MayBeLed { .. }
             | OpsError::TeamTaken { .. }
             | OpsError::NotAttachable { .. }
             | OpsError::WorktreeInUse { .. }
@@ -323,8 +330,14 @@ impl OpsError {
                 false => format!(
                     "send it a message with `phalanx send`, or end that program and run `phalanx lead -t {team}`"
                 ),
-                true => format!("if that process has ended, take the team over with `phalanx adopt -t {team}`"),
+                true => format!("if that process has ended, take the team over with `phalanx adopt --force -t {team}`"),
             }),
+            OpsError::MayBeLed { team, adopting: false, .. } => Some(format!(
+                "if that program has ended, take the team over with `phalanx adopt -t {team}`"
+            )),
+            OpsError::MayBeLed { team, adopting: true, .. } => Some(format!(
+                "if that program has ended, or does not lead this team: `phalanx adopt --force -t {team}`"
+            )),
             OpsError::TeamTaken { team, alive: true, dead_lead: Some(_) } => Some(format!(
                 "take it over with `phalanx adopt -t {team}`, or end it with `phalanx down -t {team}`"
             )),

@@ -1,7 +1,8 @@
 //! The right to lead a team: one process at a time, phalanx or another program.
 
-use super::context::now;
+use super::context::{Context, now};
 use super::error::OpsError;
+use super::foreign_lead;
 use crate::model::event::{EventKind, Note};
 use crate::model::placement::ProcessId;
 use crate::model::team::LeadProcess;
@@ -72,19 +73,52 @@ pub(crate) fn must_be_free(team: &TeamStore) -> Result<(), OpsError> {
     }
 }
 
-/// Whether this process may take the team over: also from a program that cannot be seen from here.
+/// Checks that no other program can lead the team.
 ///
 /// # Errors
-/// [`OpsError::LedByStranger`] if another program is seen to lead.
-pub(crate) fn must_not_be_led(team: &TeamStore) -> Result<(), OpsError> {
+/// [`OpsError::LedByStranger`] for a lead on record that has not ended. [`OpsError::MayBeLed`] for
+/// a team that another program made without such a record.
+pub(crate) fn may_lead(ctx: &Context, team: &TeamStore) -> Result<(), OpsError> {
+    must_be_free(team)?;
+    if foreign_lead::is_unnamed(team)? {
+        let signs = foreign_lead::signs(ctx, team)?;
+        return Err(OpsError::MayBeLed { team: team.name().clone(), signs, adopting: false });
+    }
+    Ok(())
+}
+
+/// Checks that this process may take the team over. Returns a sentence about what the check does
+/// not cover, if that can matter. With `force`, only a lead that is on record and alive is
+/// respected.
+///
+/// # Errors
+/// [`OpsError::LedByStranger`] for a lead on record, [`OpsError::MayBeLed`] while signs show one.
+pub(crate) fn may_adopt(
+    ctx: &Context,
+    team: &TeamStore,
+    force: bool,
+) -> Result<Option<&'static str>, OpsError> {
     match must_be_free(team) {
-        Err(OpsError::LedByStranger { unseen: true, .. }) => Ok(()),
-        free => free,
+        Err(OpsError::LedByStranger { unseen: true, .. }) if force => return Ok(Some(foreign_lead::UNSEEN)),
+        free => free?,
+    }
+    if !foreign_lead::is_unnamed(team)? {
+        return Ok(None);
+    }
+    let signs = foreign_lead::signs(ctx, team)?;
+    if force || signs.is_empty() {
+        Ok(Some(foreign_lead::UNSEEN))
+    } else {
+        Err(OpsError::MayBeLed { team: team.name().clone(), signs, adopting: true })
     }
 }
 
 /// Says in the team file, where other programs look, that this process leads.
 pub(crate) fn announce(team: &TeamStore) -> Result<(), OpsError> {
+    if foreign_lead::is_unnamed(team)? {
+        // Later leads need not rule the other program out again.
+        team.record(Note::of(EventKind::LeadAdopted).with("pid", Process::current().pid))?;
+    }
     if let Some(Stranger { lead, .. }) = stranger(team)? {
         let text = format!("taken over from process {}, which claims to lead", lead.pid);
         team.record(Note::of(EventKind::Warning).with("text", text))?;

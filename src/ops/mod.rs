@@ -18,6 +18,7 @@ pub(crate) mod exec;
 pub(crate) mod explain;
 pub(crate) mod focus;
 pub(crate) mod force;
+mod foreign_lead;
 mod forget;
 pub(crate) mod health;
 pub(crate) mod hooks;

@@ -57,7 +57,7 @@ pub(crate) fn take(
     let profile = profiles::find(ctx, &profile_name(ctx, profile, command)?)?;
     let incarnation = Incarnation::parse(&rand::uuid()).expect("a fresh uuid has the form of one");
     let token = rand::token();
-    lease::must_be_free(team)?;
+    lease::may_lead(ctx, team)?;
     let lease = lease::take_with(team, Some(token.clone()))?;
     let text = brief::brief(ctx, Some(team), Some(&MemberName::lead()))?;
     let (argv, first) = told(&profile, command, text);

@@ -1,6 +1,7 @@
 //! Which teams there are; making one and taking one away. A team appears and disappears in one step.
 
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use serde_json::Value;
 
@@ -252,6 +253,17 @@ impl TeamStore {
     /// How the team is run. A team that Claude Code made has no such file: none.
     pub(crate) fn settings(&self) -> Result<Option<Settings>, StoreError> {
         document::read_typed(&self.ours("settings", self.layout.settings()))
+    }
+
+    /// Of the team file and the mailboxes, the one that was written last, and its age.
+    pub(crate) fn latest_write(&self) -> Result<Option<(PathBuf, Duration)>, StoreError> {
+        let inboxes = self.layout.inboxes();
+        let boxes = fs::list(&inboxes)?.into_iter().map(|name| inboxes.join(name));
+        let mut ages = Vec::new();
+        for path in boxes.chain([self.layout.team_file()]) {
+            ages.extend(fs::about(&path)?.map(|about| (path, about.age)));
+        }
+        Ok(ages.into_iter().min_by_key(|(_, age)| *age))
     }
 
     /// Changes how the team is run.

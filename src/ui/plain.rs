@@ -131,7 +131,9 @@ pub(super) fn words(event: &Event) -> Option<String> {
             Some(format!("settings changed: {}", text::short(&keys, LONGEST)))
         }
         Kind::MessageSent | Kind::MessageHandled | Kind::TeamCreated | Kind::TeamDeleted => None,
-        Kind::LeadStarted | Kind::LeadEnded | Kind::MemberAsked | Kind::MemberPlaced => None,
+        Kind::LeadStarted | Kind::LeadAdopted | Kind::LeadEnded | Kind::MemberAsked | Kind::MemberPlaced => {
+            None
+        }
         Kind::MemberState | Kind::TaskCreated | Kind::TaskUpdated | Kind::PlacementVerdict => None,
         Kind::MemberHidden | Kind::MemberShown | Kind::Repaired | Kind::RequestAnnounced => None,
         Kind::WorktreeMade | Kind::WorktreeRemoved => None,

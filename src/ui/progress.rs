@@ -318,7 +318,9 @@ fn says(event: &Event) -> Says {
         Kind::TaskChanged | Kind::TaskUpdated => task(serde_json::from_value(word("status")).ok()),
         Kind::TaskRewritten => Says::Nothing,
         Kind::SettingsChanged => Says::Nothing,
-        Kind::TeamCreated | Kind::TeamDeleted | Kind::LeadStarted | Kind::LeadEnded => Says::Nothing,
+        Kind::TeamCreated | Kind::TeamDeleted | Kind::LeadStarted | Kind::LeadAdopted | Kind::LeadEnded => {
+            Says::Nothing
+        }
         Kind::MemberFallback | Kind::MemberHealth => Says::Nothing,
         Kind::MemberExited | Kind::MemberLeft => Says::Nothing,
         Kind::MemberHidden | Kind::MemberShown => Says::Nothing,

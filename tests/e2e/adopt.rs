@@ -1,7 +1,9 @@
 //! A lead that is gone is replaced: by one adopter, without pushing anybody aside, and nothing that was said is lost or
 //! heard twice.
 
+use std::os::unix::process::CommandExt as _;
 use std::process::Stdio;
+use std::time::{Duration, SystemTime};
 
 use serde_json::{Value, json};
 
@@ -64,17 +66,21 @@ fn cr_05_of_two_adopters_one_wins() {
     stage.assert_clean();
 }
 
-/// A team as Claude Code 2.1.330 leaves it when it is killed: no files of phalanx.
+/// A team as Claude Code 2.1.330 leaves it when it is killed: no files of phalanx. Version 2.1.34
+/// writes no `leadProcess`: null.
 fn of_claude(stage: &Stage, lead: &Value) {
     let team = stage.root().join("teams/demo");
     std::fs::create_dir_all(team.join("inboxes")).expect("dir");
     std::fs::create_dir_all(stage.root().join("tasks/demo")).expect("dir");
-    let file = json!({
+    let mut file = json!({
         "name": "demo", "description": "d", "createdAt": 1, "leadAgentId": "team-lead@demo", "leadSessionId": "s",
         "leadProcess": lead,
         "members": [{ "agentId": "team-lead@demo", "name": LEAD, "agentType": LEAD, "model": "", "joinedAt": 1,
             "tmuxPaneId": "", "cwd": "/", "subscriptions": [] }],
     });
+    if lead.is_null() {
+        file.as_object_mut().expect("an object").remove("leadProcess");
+    }
     std::fs::write(team.join("config.json"), serde_json::to_string_pretty(&file).expect("json"))
         .expect("written");
     let mail = json!([{ "from": "researcher", "text": "the answer is 42", "timestamp": "2026-01-01T00:00:00.000Z",
@@ -85,10 +91,14 @@ fn of_claude(stage: &Stage, lead: &Value) {
 #[test]
 fn cr_04_a_team_that_claude_code_made_is_adopted_and_its_mail_arrives_once() {
     let stage = Stage::without_tmux();
-    // Another host's process: `lead` respects it, `adopt` is a person's word that it is gone.
+    // Another host's process cannot be checked: `--force` is a person's word that it has ended.
     of_claude(&stage, &json!({ "pid": 1, "pidSpace": "elsewhere", "claimedAt": 1 }));
-    stage.phalanx(&["lead", "--detach"]).expect(4);
-    stage.phalanx(&["adopt", "--detach"]).expect(0);
+    for verb in ["lead", "adopt"] {
+        let run = stage.phalanx(&[verb, "--detach"]).expect(4);
+        assert!(run.stderr.contains("phalanx adopt --force"), "{run:?}");
+    }
+    let run = stage.phalanx(&["adopt", "--force", "--detach"]).expect(0);
+    assert!(run.stderr.contains("on another host is not visible from here"), "{run:?}");
     stage.phalanx(&["spawn", "bob"]).expect(0);
     let mail = stage.phalanx(&["--json", "inbox"]).expect(0).stdout;
     assert_eq!(mail.matches("the answer is 42").count(), 1, "{mail}");
@@ -107,8 +117,111 @@ fn cr_05_another_programs_living_lead_is_not_pushed_aside() {
     let space = format!("{}#{}", host.trim(), space.display());
     of_claude(&stage, &json!({ "pid": program.id(), "pidSpace": space, "claimedAt": 1 }));
     stage.phalanx(&["adopt", "--detach"]).expect(4);
+    stage.phalanx(&["adopt", "--force", "--detach"]).expect(4);
     program.kill().expect("killed");
     program.wait().expect("reaped");
+    stage.phalanx(&["adopt", "--detach"]).expect(0);
+    stage.phalanx(&["down"]).expect(0);
+    stage.assert_clean();
+}
+
+/// Makes the files of the team look as if nothing had been written for an hour.
+fn age(stage: &Stage) {
+    let then = SystemTime::now() - Duration::from_secs(3600);
+    let team = stage.root().join("teams/demo");
+    for path in [team.join("config.json"), team.join("inboxes/team-lead.json")] {
+        std::fs::File::open(path).expect("file").set_modified(then).expect("time");
+    }
+}
+
+fn lead_mail(stage: &Stage) -> String {
+    std::fs::read_to_string(stage.root().join("teams/demo/inboxes/team-lead.json")).expect("mail")
+}
+
+#[test]
+fn cr_04_a_lead_that_is_not_on_record_is_not_replaced_while_signs_show_it() {
+    let stage = Stage::without_tmux();
+    of_claude(&stage, &Value::Null);
+    let mail = lead_mail(&stage);
+    let refused = |args: &[&str], sign: &str| {
+        let run = stage.phalanx(args).expect(4);
+        assert!(run.stderr.contains(sign) && run.stderr.contains("phalanx adopt"), "{run:?}");
+        assert_eq!(lead_mail(&stage), mail, "nothing was read");
+    };
+    refused(&["adopt", "--detach"], ".json was written");
+    age(&stage);
+    let mut command = stage.command("sleep");
+    command.arg0("claude").arg("300").current_dir("/").env("CLAUDE_CONFIG_DIR", stage.root());
+    let mut claude = command.spawn().expect("sleep");
+    let sign = format!("process {} runs claude in /", claude.id());
+    for args in [&["lead", "--detach"][..], &["adopt", "--detach"], &["lead", "--", "true"]] {
+        refused(args, &sign);
+    }
+    claude.kill().expect("killed");
+    claude.wait().expect("reaped");
+    let mut session = stage.command("sleep").arg0("s").arg("300").spawn().expect("sleep");
+    refused(&["adopt", "--detach"], &format!("process {} has its session", session.id()));
+    session.kill().expect("killed");
+    session.wait().expect("reaped");
+    refused(&["lead", "--detach"], "does not record its process");
+    let run = stage.phalanx(&["adopt", "--detach"]).expect(0);
+    assert!(run.stderr.contains("not visible from here"), "{run:?}");
+    stage.phalanx(&["down"]).expect(0);
+    stage.assert_clean();
+}
+
+#[test]
+fn cr_04_programs_that_cannot_be_the_lead_do_not_block_an_adoption() {
+    let stage = Stage::without_tmux();
+    of_claude(&stage, &Value::Null);
+    age(&stage);
+    let claude = |args: &[&str], dir: &str, root: std::path::PathBuf| {
+        let mut command = stage.command("sleep");
+        command.arg0("claude").args(args).current_dir(dir).env("CLAUDE_CONFIG_DIR", root);
+        command.spawn().expect("sleep")
+    };
+    let mut others = [claude(&["300"], "/tmp", stage.root()), claude(&["300"], "/", stage.at("other"))];
+    let lead = stage.start(&["adopt", "--on-exit", "detach"]);
+    wait_for("the lead", || lead_of(&stage));
+    lead.signal("INT");
+    lead.end().expect(0);
+    // Once it is adopted, the team is phalanx's, also after a lead that left it.
+    stage.phalanx(&["lead", "--detach"]).expect(0);
+    stage.phalanx(&["down"]).expect(0);
+    for other in &mut others {
+        other.kill().expect("killed");
+        other.wait().expect("reaped");
+    }
+    stage.assert_clean();
+}
+
+#[test]
+fn cr_04_force_adopts_a_team_whose_lead_may_live() {
+    let stage = Stage::without_tmux();
+    of_claude(&stage, &Value::Null);
+    stage.phalanx(&["adopt", "--detach"]).expect(4);
+    stage.phalanx(&["adopt", "--force", "--detach"]).expect(0);
+    let events = stage.journal("demo");
+    let adopted = events.iter().find(|event| event["event"] == "lead_adopted").expect("on record");
+    assert_eq!(adopted["detail"]["pid"].as_i64(), lead_of(&stage));
+    stage.phalanx(&["down"]).expect(0);
+    stage.assert_clean();
+}
+
+#[test]
+fn cr_04_the_open_pane_of_a_lead_is_a_sign_of_it() {
+    let stage = Stage::new();
+    stage.tmux(&["-f", "/dev/null", "new-session", "-d", "sleep 300"]).expect("a session");
+    let pane = stage.tmux(&["list-panes", "-a", "-F", "#{pane_id}"]).expect("a pane").trim().to_owned();
+    of_claude(&stage, &Value::Null);
+    let path = stage.root().join("teams/demo/config.json");
+    let mut file: Value = serde_json::from_slice(&std::fs::read(&path).expect("file")).expect("json");
+    file["members"][0]["tmuxPaneId"] = json!(pane);
+    std::fs::write(&path, file.to_string()).expect("written");
+    age(&stage);
+    let run = stage.phalanx(&["adopt", "--detach"]).expect(4);
+    assert!(run.stderr.contains(&format!("its pane {pane} is open")), "{run:?}");
+    stage.tmux(&["kill-server"]).expect("ended");
     stage.phalanx(&["adopt", "--detach"]).expect(0);
     stage.phalanx(&["down"]).expect(0);
     stage.assert_clean();

@@ -20,6 +20,24 @@ pub(crate) struct Running {
     pub(crate) exe: PathBuf,
 }
 
+impl Running {
+    /// Its working directory; none once it has ended.
+    pub(crate) fn cwd(&self) -> Option<PathBuf> {
+        fs::read_link(self.place().join("cwd")).ok()
+    }
+
+    /// A variable of the environment that it was started with.
+    pub(crate) fn var(&self, name: &str) -> Option<OsString> {
+        let environ = fs::read(self.place().join("environ")).ok()?;
+        let value = |word: &[u8]| word.strip_prefix(name.as_bytes())?.strip_prefix(b"=").map(<[u8]>::to_vec);
+        environ.split(|byte| *byte == 0).find_map(value).map(OsString::from_vec)
+    }
+
+    fn place(&self) -> PathBuf {
+        PathBuf::from(format!("/proc/{}", self.process.pid))
+    }
+}
+
 /// All processes of this user, zombies and those that the system hides aside.
 pub(crate) fn of_this_user() -> Vec<Running> {
     let us = env::effective_uid();
@@ -50,5 +68,8 @@ mod tests {
         let found = of_this_user().into_iter().find(|running| running.process == us).expect("us");
         assert_eq!(found.argv, env::args());
         assert_eq!(found.exe, env::current_exe().expect("our program"));
+        assert_eq!(found.cwd(), env::current_dir().ok());
+        assert_eq!(found.var("PATH"), env::var("PATH"));
+        assert_eq!(found.var("PAT"), None, "a part of a name is another name");
     }
 }
