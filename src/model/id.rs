@@ -29,8 +29,8 @@ pub(crate) enum IdError {
     /// A name found on disk that could not be a single path component.
     #[error("{what} {given:?} found on disk is not safe to use as a file name")]
     Unsafe { what: &'static str, given: String },
-    /// A task id that is not a decimal number.
-    #[error("task id {given:?} is not a number")]
+    /// A task id that is not a decimal number within the limit.
+    #[error("task id {given:?} is not a number from 1 to {}", TaskId::MAX)]
     TaskId { given: String },
     /// An incarnation that is not a uuid.
     #[error("incarnation {given:?} is not a uuid")]
@@ -207,14 +207,18 @@ pub(crate) fn agent_id(name: &MemberName, team: &TeamName) -> String {
 pub(crate) struct TaskId(pub(crate) u64);
 
 impl TaskId {
-    /// Parses the decimal form without sign, spaces or leading zeros.
+    /// The largest integer that JavaScript counts up exactly; Claude Code derives the next id from
+    /// the largest one.
+    pub(crate) const MAX: TaskId = TaskId((1 << 53) - 1);
+
+    /// Parses the decimal form without sign, spaces or leading zeros, up to [`TaskId::MAX`].
     pub(crate) fn parse(given: &str) -> Result<Self, IdError> {
         let refused = || IdError::TaskId { given: given.to_owned() };
         let plain = !given.is_empty() && given.bytes().all(|b| b.is_ascii_digit()) && !given.starts_with('0');
         if !plain {
             return Err(refused());
         }
-        given.parse().map(Self).map_err(|_| refused())
+        given.parse().ok().map(Self).filter(|id| *id <= Self::MAX).ok_or_else(refused)
     }
 }
 
@@ -390,9 +394,11 @@ mod tests {
 
     #[test]
     fn task_ids_are_plain_decimals() {
-        for bad in ["", "0", "01", "-1", "1 ", "+1", "1.0", "x", "99999999999999999999999"] {
+        let beyond = ["9007199254740992", "18446744073709551615", "99999999999999999999999"];
+        for bad in ["", "0", "01", "-1", "1 ", "+1", "1.0", "x"].into_iter().chain(beyond) {
             assert!(TaskId::parse(bad).is_err(), "{bad:?}");
         }
+        assert_eq!(TaskId::parse("9007199254740991").expect("the limit"), TaskId::MAX);
         assert_eq!(TaskId::parse("17").expect("number").to_string(), "17");
     }
 }

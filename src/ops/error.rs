@@ -488,6 +488,7 @@ fn store_kind(e: &StoreError) -> Kind {
         | StoreError::LockLost { .. }
         | StoreError::Lock(_)
         | StoreError::File(_)
+        | StoreError::NoFreeIds { .. }
         | StoreError::Watch(_) => Kind::Failed,
     }
 }

@@ -47,6 +47,8 @@ pub(crate) enum StoreError {
     BoxFull { owner: MemberName, limit: u64 },
     #[error("cannot parse {path}: {problem}; the file was left unchanged, with a copy at {copy}", path = path.display(), copy = copy.display())]
     Corrupt { path: PathBuf, problem: String, copy: PathBuf },
+    #[error("the task list has no {wanted} free ids in a row below {}", TaskId::MAX)]
+    NoFreeIds { wanted: u64 },
     #[error("{path} has format version {found}; this phalanx supports version {known}", path = path.display())]
     NewerFormat { path: PathBuf, found: u64, known: u32 },
     #[error("{path} changed during each of {tries} attempts to read it", path = path.display())]

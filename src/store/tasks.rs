@@ -1,6 +1,8 @@
 //! The task board's files: ids, claims, edges and ends, each under the locks that Claude Code takes (protocol.md,
 //! sections 2 and 6). Lock order: the task list first, then one task at a time; never two tasks at once.
 
+use std::collections::BTreeSet;
+
 use serde_json::Value;
 
 use super::document::{self, Kept, Place, Shared};
@@ -108,7 +110,7 @@ impl TeamStore {
         if let Some(missing) = blockers.find(|id| !board.tasks.contains_key(id)) {
             return Err(Refusal::TaskNotFound(*missing).into());
         }
-        let first = self.next_id(&board)?;
+        let first = self.next_id(&board, batch.len() as u64)?;
         let tasks = number(batch, first, by, now);
         admit(&board, batch, &tasks)?;
         // The mark goes first: an id that was given out is never given again, even if we die here (TK-07).
@@ -288,10 +290,20 @@ impl TeamStore {
         Ok(())
     }
 
-    fn next_id(&self, board: &Board) -> Result<u64, StoreError> {
-        let on_disk =
-            board.tasks.keys().chain(&board.unreadable).chain(&board.deleted).max().map_or(0, |id| id.0);
-        Ok(on_disk.max(self.mark()?) + 1)
+    /// The first of `count` ids: those after the largest id in use. A foreign file near the limit
+    /// leaves no room there; then the highest gap that is wide enough is taken.
+    fn next_id(&self, board: &Board, count: u64) -> Result<u64, StoreError> {
+        let mark = Some(self.mark()?).filter(|mark| *mark <= TaskId::MAX.0);
+        let on_disk = board.tasks.keys().chain(&board.unreadable).chain(&board.deleted).map(|id| id.0);
+        let used: BTreeSet<u64> = on_disk.chain(mark).chain([0]).collect();
+        let mut end = TaskId::MAX.0 + 1;
+        for id in used.into_iter().rev() {
+            if end.saturating_sub(id + 1) >= count {
+                return Ok(id + 1);
+            }
+            end = id;
+        }
+        Err(StoreError::NoFreeIds { wanted: count })
     }
 
     fn mark(&self) -> Result<u64, StoreError> {

@@ -141,3 +141,20 @@ fn tk_07_foreign_hands_are_seen() {
     let made = team.create_tasks(&[NewTask::default()], "team-lead", NOW).expect("task");
     assert_eq!(made[0].id, TaskId(4), "the vanished id is not given again");
 }
+
+#[test]
+fn tk_07_a_task_file_at_or_beyond_the_id_limit_does_not_block_creation() {
+    let (_dir, team) = chain(2);
+    for name in ["9007199254740991", "18446744073709551615", "99999999999999999999"] {
+        let path = team.layout.tasks().join(format!("{name}.json"));
+        fs::write_atomic(&path, br#"{"subject":"theirs","status":"pending"}"#).expect("a foreign hand");
+    }
+    let made = team.create_tasks(&[NewTask::default(), NewTask::default()], "team-lead", NOW).expect("tasks");
+    assert_eq!(made.iter().map(|task| task.id.0).collect::<Vec<_>>(), [3, 4]);
+    let board = team.board().expect("board");
+    assert_eq!(board.tasks.keys().map(|id| id.0).collect::<Vec<_>>(), [1, 2, 3, 4, TaskId::MAX.0]);
+    // Claude Code raises the mark to the largest id that it finds.
+    fs::write_atomic(&team.layout.high_water_mark(), b"9007199254740991").expect("a foreign hand");
+    let made = team.create_tasks(&[NewTask::default()], "team-lead", NOW).expect("task");
+    assert_eq!(made[0].id, TaskId(5));
+}
