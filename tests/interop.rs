@@ -368,3 +368,52 @@ fn a_living_node_holder_is_left_alone() {
     }
     assert_eq!(stage.team.entries("bob").expect("entries").len(), 12);
 }
+
+fn phalanx(root: &Path, args: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_phalanx"));
+    let home = root.parent().expect("the stage");
+    command.env_clear().env("PATH", std::env::var_os("PATH").unwrap_or_default()).env("HOME", home);
+    command.env("PHALANX_CONFIG_DIR", root).current_dir(home).args(args);
+    command
+}
+
+/// ID-07: the lead keeps the team file whole, and its readers neither fail nor report a write that
+/// is under way.
+#[test]
+fn id_07_no_torn_team_file_lasts_for_a_second() {
+    let Some(stage) = stage() else { return };
+    let root = &stage.root;
+    let mut lead = Peer::start(&mut phalanx(root, &["lead", "-t", "mixed"]));
+    let leads = || fs::read_to_string(roster(root)).is_ok_and(|text| text.contains("leadProcess"));
+    wait_for("the lead", || leads().then_some(()));
+    let (count, every) = (1000, 50);
+    let over = AtomicBool::new(false);
+    let torn = thread::scope(|scope| {
+        let reader = scope.spawn(|| {
+            while !over.load(Ordering::Relaxed) {
+                let run = phalanx(root, &["status", "-t", "mixed"]).output().expect("phalanx");
+                assert!(run.status.success() && run.stderr.is_empty(), "{run:?}");
+            }
+        });
+        let mut node = node(&["tear", path(&roster(root)), &count.to_string(), &every.to_string()]);
+        let status = loop {
+            if let Some(status) = node.child.try_wait().expect("wait") {
+                break status;
+            }
+            thread::park_timeout(Duration::from_millis(20));
+        };
+        over.store(true, Ordering::Relaxed);
+        reader.join().expect("every reader got a team");
+        assert!(status.success() && node.end(), "{:?}", node.printed());
+        node.printed()
+    });
+    let torn: Vec<u64> = torn.iter().filter_map(|line| line.parse().ok()).collect();
+    assert_eq!(torn.len(), count / every);
+    assert!(torn.iter().all(|ms| *ms < 1000), "torn for so many milliseconds: {torn:?}");
+    let journal = fs::read_to_string(root.join("teams/mixed/phalanx/journal.jsonl")).expect("journal");
+    let events = |kind: &str| journal.lines().filter(|line| line.contains(&format!("\"{kind}\""))).count();
+    assert_eq!(events("repaired"), torn.len());
+    assert!(events("file_quarantined") <= torn.len(), "a write under way is no reason for a copy");
+    assert!(phalanx(root, &["down", "-t", "mixed", "--force"]).status().expect("phalanx").success());
+    assert!(lead.end());
+}

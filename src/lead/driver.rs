@@ -8,6 +8,7 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
+use tokio::task::JoinHandle;
 
 use super::aside::{attempt, warn};
 use super::event::{Answer, Event, Spoken};
@@ -27,12 +28,16 @@ use crate::model::time::Timestamp;
 use crate::model::topic::Topic;
 use crate::ops::{self, Context, Lease, OpsError, Team};
 use crate::sys::clock::Deadline;
+use crate::sys::fs;
 
 /// Everything is looked at again this often, however much there is to do: a notification can be lost.
 const SWEEP: Duration = Duration::from_secs(60);
 /// A lead marks in its mailbox what it has acted upon when that has not changed for so long, or has all the time.
 const STILL: Duration = Duration::from_secs(1);
 const NEVER_STILL: Duration = Duration::from_secs(5);
+/// The team file's identity is compared this often. Notices alone do not do: a program that stops
+/// with the file open and empty causes none.
+const TEAM_FILE_CHECK: Duration = Duration::from_millis(500);
 /// Between one look that fails and the next one.
 const AGAIN: Duration = Duration::from_millis(100);
 
@@ -72,6 +77,12 @@ struct Driver<'a> {
     due: Option<Timestamp>,
     /// Until everything is looked at again.
     sweep: Deadline,
+    /// Until the team file is compared again with what was last seen of it.
+    team_file_check: Deadline,
+    /// The last team file that was read and found whole; none after a torn one.
+    team_file: Option<fs::Identity>,
+    /// Writes the team file whole, or remembers it.
+    keeper: Option<JoinHandle<()>>,
     /// Until what was acted upon is marked in its mailbox, if that has changed; and at the latest.
     mark: Option<(Deadline, Deadline)>,
     /// What could not be read or written at the last look.
@@ -150,6 +161,9 @@ impl<'a> Driver<'a> {
             asked: BTreeSet::new(),
             due: None,
             sweep: Deadline::after(SWEEP),
+            team_file_check: Deadline::after(TEAM_FILE_CHECK),
+            team_file: None,
+            keeper: None,
             mark: None,
             problem: None,
             settings,
@@ -207,9 +221,14 @@ impl<'a> Driver<'a> {
         if self.sweep.expired() {
             return self.sweep();
         }
+        if self.state.leads() && self.team_file_check.expired() {
+            self.team_file_check = Deadline::after(TEAM_FILE_CHECK);
+            self.check_team_file()?;
+        }
         let due = self.state.next_tick().into_iter().chain(self.due).min();
         let tick = due.map(|at| Duration::from_millis(at.since(ops::now())));
         let rest = self.sweep.remaining().min(mark);
+        let rest = if self.state.leads() { rest.min(self.team_file_check.remaining()) } else { rest };
         tokio::select! {
             Some(stop) = stops.recv() => self.step(match stop {
                 Stop::Gracefully => Event::Stop { force: false },
@@ -350,15 +369,26 @@ impl<'a> Driver<'a> {
         if !self.state.leads() {
             return Ok(());
         }
-        match self.team.team_now()? {
-            Some(team) => {
-                self.step(Event::Roster(team.members.into_iter().map(|member| member.name).collect()))
-            }
-            // A program that reads a torn team file does not know its team. Writers may still be at it, and are waited for.
-            None => {
-                self.beside(None, |_, team| Ok(team.mend_roster()?));
-                Ok(())
-            }
+        let file = self.team.team_file_now()?;
+        let is_torn = file.team.is_none();
+        self.team_file = file.identity.filter(|_| !is_torn);
+        if let Some(team) = file.team {
+            self.step(Event::Roster(team.members.into_iter().map(|member| member.name).collect()))?;
+        }
+        // A program that reads a torn team file does not know its team. Writers may still be at it,
+        // and are waited for. A whole one is remembered only after the step, which restores members
+        // that another program has written out.
+        let is_busy = self.keeper.as_ref().is_some_and(|keeper| !keeper.is_finished());
+        if !file.is_kept && !is_busy {
+            self.keeper = Some(self.beside(None, |_, team| Ok(team.keep_team_file()?)));
+        }
+        Ok(())
+    }
+
+    fn check_team_file(&mut self) -> Result<(), OpsError> {
+        match self.team.team_file_identity()? {
+            found if found.is_some() && found == self.team_file => Ok(()),
+            _ => self.look(&Topic::Roster),
         }
     }
 

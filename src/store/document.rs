@@ -27,12 +27,15 @@ pub(super) const MAX_FILE: u64 = 64 * 1024 * 1024;
 /// A foreign writer truncates and rewrites in place: a reader without a lock looks again this often (observed: 62 %
 /// of such reads do not parse under write load).
 const TORN_TRIES: u32 = 8;
-const TORN_PAUSE: Duration = Duration::from_millis(5);
-/// A file that ends too early may be in the middle of being written for so long after its last change: Claude Code 2.1.34
-/// was seen to leave its team file empty for more than 100 ms on a busy machine.
-const WRITING_MS: u64 = 1000;
-/// As often as that takes, and no more, should its clock be ahead of ours.
-const WRITING_TRIES: u32 = 200;
+pub(super) const TORN_PAUSE: Duration = Duration::from_millis(5);
+/// Time after its last change during which a file of other programs may still be in the middle of a
+/// write. Claude Code 2.1.34 was seen to leave its team file empty for more than 100 ms on a busy
+/// machine; 2.1.330 writes over the old content and cuts the rest off afterwards. A lead restores
+/// the team file after this time.
+const WRITING_MS: u64 = 500;
+/// Bounds the retries where the clock of the file system is ahead of ours, or another program
+/// writes all the time.
+pub(super) const WRITING_TRIES: u32 = 100;
 /// How often a change is made again because an unlocked foreign writer got in between.
 pub(super) const CONFLICT_TRIES: u32 = 20;
 /// So often others are kept out for the rename only; then they write so much that they have to wait.
@@ -77,10 +80,11 @@ pub(super) struct Place {
     pub(super) kept: Kept,
     /// Where the note and the spares of a file lie that is appended to.
     pub(super) turns: Option<PathBuf>,
-    /// Others write the file in place and without a lock; what it was last seen to hold is kept there. Where it was left
-    /// empty that stands in for it: its writer cut it and died (observed: Claude Code 2.1.34 does so to its team file when
-    /// it ends). Where two wrote at once, what the later one wrote counts, and not the rest of the longer one behind it
-    /// (observed, too). The next change writes it whole.
+    /// A copy of the last whole content of a file that other programs write in place and without a
+    /// lock. It stands in for a file that was left empty or cut short: its writer died (observed:
+    /// Claude Code 2.1.34 when it ends). Where two programs wrote at once, the later write counts,
+    /// and not the rest of the longer one behind it (observed, too). The next change writes the
+    /// file whole.
     pub(super) last: Option<PathBuf>,
 }
 
@@ -159,13 +163,14 @@ pub(super) struct Found<T> {
     pub(super) parsed: T,
 }
 
-/// Reads until it parses, for a while; then gives up with the problem. A file of this boot is always written whole: if
-/// it does not parse the power was cut (renamed and not on the disk yet it is empty, or cut short), and there is none.
+/// Reads until the file parses, for a while; then returns the problem. A file of this boot is
+/// always written whole: if it does not parse the power was cut (renamed and not on the disk yet it
+/// is empty, or cut short), and there is none.
 pub(super) fn read_parsed<T>(
     place: &Place,
     parse: impl Fn(&[u8]) -> serde_json::Result<T>,
 ) -> Result<Option<Found<T>>, StoreError> {
-    let (mut tries, mut seen) = (0, None);
+    let mut tries = 0;
     loop {
         let Some(file) = fs::read_identified(&place.path, MAX_FILE)? else { return Ok(None) };
         let (problem, is_short) = match parse(&file.bytes) {
@@ -177,58 +182,54 @@ pub(super) fn read_parsed<T>(
             copy_aside(place, &problem)?;
             return Ok(None);
         }
-        if file.bytes.is_empty()
-            && !is_fresh(&file.identity)
-            && let Some(parsed) = last_of(place, &parse)?
+        let may_be_written = place.shared != Shared::AmongUs && is_fresh(&file.identity);
+        let is_last_try = tries >= if may_be_written { WRITING_TRIES } else { TORN_TRIES };
+        if (is_last_try || !may_be_written)
+            && let Some(parsed) = stand_in(place, &file.bytes, is_short, &parse)?
         {
             return Ok(Some(Found { file, parsed }));
         }
-        // A file that reads the same several times over is not being written: no need to wait out all tries.
-        let is_written = is_short || seen.replace(file.identity) != Some(file.identity);
-        let most = if is_written && is_fresh(&file.identity) { WRITING_TRIES } else { TORN_TRIES };
-        if tries >= most {
-            return match first_of(place, &file.bytes, &parse)? {
-                Some(parsed) => Ok(Some(Found { file, parsed })),
-                None => Err(quarantine(place, problem)),
-            };
+        if is_last_try {
+            return Err(quarantine(place, problem));
         }
         tries += 1;
         sleep(TORN_PAUSE);
     }
 }
 
-fn last_of<T>(
-    place: &Place,
-    parse: impl Fn(&[u8]) -> serde_json::Result<T>,
-) -> Result<Option<T>, StoreError> {
-    let Some(path) = &place.last else { return Ok(None) };
-    let parsed = fs::read(path, MAX_FILE)?.and_then(|bytes| parse(&bytes).ok());
-    if parsed.is_some() {
-        copy_aside(place, "it was left empty; using its previous content")?;
-    }
-    Ok(parsed)
-}
-
-/// What the later one of two wrote that wrote at once: a whole value before the rest of a longer one.
-fn first_of<T>(
+/// The content that counts in place of a torn one; none where the file has no remembered content,
+/// or is broken otherwise.
+fn stand_in<T>(
     place: &Place,
     bytes: &[u8],
+    is_short: bool,
     parse: impl Fn(&[u8]) -> serde_json::Result<T>,
 ) -> Result<Option<T>, StoreError> {
-    if place.last.is_none() {
-        return Ok(None);
+    let Some(last) = &place.last else { return Ok(None) };
+    let (found, problem) = if is_short {
+        let last = fs::read(last, MAX_FILE)?;
+        (
+            last.and_then(|last| parse(&last).ok()),
+            "it was left empty or cut short; using its previous content",
+        )
+    } else {
+        (first_value(bytes, &parse), "two programs wrote it at the same time; using the later write")
+    };
+    if found.is_some() {
+        copy_aside(place, problem)?;
     }
+    Ok(found)
+}
+
+/// The later write of two that came at once: a whole value before the rest of a longer one.
+fn first_value<T>(bytes: &[u8], parse: impl Fn(&[u8]) -> serde_json::Result<T>) -> Option<T> {
     let mut values = serde_json::Deserializer::from_slice(bytes).into_iter::<IgnoredAny>();
-    let Some(Ok(_)) = values.next() else { return Ok(None) };
-    let parsed = parse(&bytes[..values.byte_offset()]).ok();
-    if parsed.is_some() {
-        copy_aside(place, "two programs wrote it at the same time; using the later write")?;
-    }
-    Ok(parsed)
+    values.next()?.ok()?;
+    parse(&bytes[..values.byte_offset()]).ok()
 }
 
 /// Whether the file was changed a moment ago.
-fn is_fresh(identity: &fs::Identity) -> bool {
+pub(super) fn is_fresh(identity: &fs::Identity) -> bool {
     let changed_ms = u64::try_from(identity.mtime / 1_000_000).unwrap_or_default();
     now_ms().saturating_sub(changed_ms) < WRITING_MS
 }
@@ -309,6 +310,25 @@ fn change_value(
         };
         if publish(place, (held, early), &after, place.kept.sync(), unchanged)? {
             return Ok(());
+        }
+    }
+    Err(StoreError::Contended { path: place.path.clone(), tries: CONFLICT_TRIES })
+}
+
+/// Writes a torn file whole, and returns the content that stood in for it; none where the file is
+/// whole or missing.
+pub(super) fn restore(place: &Place, held: &Held) -> Result<Option<Value>, StoreError> {
+    for nth in 0..CONFLICT_TRIES {
+        let early = held.keep_out_early(place, Others::OutBriefly, nth)?;
+        let Some(Found { file, parsed }) = read_parsed(place, lenient::parse::<Value>)? else {
+            return Ok(None);
+        };
+        if lenient::parse::<IgnoredAny>(&file.bytes).is_ok() {
+            return Ok(None);
+        }
+        let unchanged = || fs::read(&place.path, MAX_FILE).is_ok_and(|now| now.as_ref() == Some(&file.bytes));
+        if publish(place, (held, early), &to_bytes(&parsed), place.kept.sync(), unchanged)? {
+            return Ok(Some(parsed));
         }
     }
     Err(StoreError::Contended { path: place.path.clone(), tries: CONFLICT_TRIES })

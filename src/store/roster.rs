@@ -3,17 +3,29 @@
 
 use serde_json::Value;
 
-use super::document::{self, MAX_FILE};
+use super::document::{self, Held, MAX_FILE};
 use super::error::StoreError;
 use super::lenient;
 use super::teams::TeamStore;
+use crate::model::event::{EventKind, Note};
 use crate::model::id::{MemberName, TeamName};
 use crate::model::team::{LeadProcess, Member, Team};
 use crate::model::wire::{self, Object};
-use crate::sys::fs;
+use crate::sys::fs::{self, Identity};
 
 /// The key with the ids of the panes that are out of sight.
 const HIDDEN: &str = "hiddenPaneIds";
+
+/// The team file as it stood at one moment.
+#[derive(Debug)]
+pub(crate) struct TeamFile {
+    /// None: the file is missing.
+    pub(crate) identity: Option<Identity>,
+    /// None: the file is torn, or there is none.
+    pub(crate) team: Option<Team>,
+    /// True if phalanx remembers this content.
+    pub(crate) is_kept: bool,
+}
 
 /// The roster, open for changes; exists only while the lock is held.
 pub(crate) struct Roster<'a> {
@@ -40,25 +52,53 @@ impl TeamStore {
         })
     }
 
-    /// The team as its file stands; none where that is not what a writer has written, from its beginning to its end. Looks
-    /// once, and waits for nobody.
-    pub(crate) fn team_now(&self) -> Result<Option<Team>, StoreError> {
-        let bytes = fs::read(&self.layout.team_file(), MAX_FILE)?.unwrap_or_default();
-        Ok(lenient::parse::<Object>(&bytes).ok().map(|file| Team::read(&file)))
+    /// The team file as it stands, read once and without waiting for writers.
+    pub(crate) fn team_file_now(&self) -> Result<TeamFile, StoreError> {
+        let Some(read) = fs::read_identified(&self.layout.team_file(), MAX_FILE)? else {
+            return Ok(TeamFile { identity: None, team: None, is_kept: false });
+        };
+        let file = lenient::parse::<Value>(&read.bytes).ok().filter(Value::is_object);
+        let is_kept = file.as_ref().is_some_and(|file| self.last_file().as_ref() == Some(file));
+        let team = file.as_ref().and_then(Value::as_object).map(Team::read);
+        Ok(TeamFile { identity: Some(read.identity), team, is_kept })
+    }
+
+    /// The identity of the team file: another one after each change.
+    pub(crate) fn team_file_identity(&self) -> Result<Option<Identity>, StoreError> {
+        Ok(fs::identity(&self.layout.team_file())?)
+    }
+
+    /// The team file as phalanx last saw it whole.
+    pub(super) fn last_file(&self) -> Option<Value> {
+        let bytes = fs::read(&self.layout.last_team_file(), MAX_FILE).ok()??;
+        lenient::parse(&bytes).ok()
     }
 
     /// The entry that a member had when the team file was last changed by us.
     pub(crate) fn last_entry(&self, name: &MemberName) -> Result<Option<Object>, StoreError> {
-        let bytes = fs::read(&self.layout.last_team_file(), MAX_FILE)?.unwrap_or_default();
-        let file = lenient::parse::<Object>(&bytes).unwrap_or_default();
-        let members = file.get("members").and_then(Value::as_array);
+        let file = self.last_file();
+        let members = file.as_ref().and_then(|file| file.get("members")).and_then(Value::as_array);
         let entry = members.and_then(|members| members.iter().find(|entry| is_entry_of(entry, name)));
         Ok(entry.and_then(Value::as_object).cloned())
     }
 
-    /// Writes the team file whole where another program has left it torn: whoever reads it next may not look twice.
-    pub(crate) fn mend_roster(&self) -> Result<(), StoreError> {
-        self.change_roster(|_| Ok(()))
+    /// Restores a team file that another program has left torn, and journals that; remembers a
+    /// whole one, from which it can be restored later.
+    pub(crate) fn keep_team_file(&self) -> Result<(), StoreError> {
+        let place = self.roster_place();
+        let held = Held::take(&place)?;
+        let bytes = fs::read(&place.path, MAX_FILE)?;
+        if let Some(file) = bytes.and_then(|bytes| lenient::parse::<Value>(&bytes).ok()) {
+            return self.keep_last(&file);
+        }
+        let restored = document::restore(&place, &held)?;
+        if let Some(file) = restored {
+            self.keep_last(&file)?;
+            let path = place.path.to_string_lossy();
+            let note = Note::of(EventKind::Repaired).with("what", "team_file").with("where", path);
+            self.record(note)?;
+        }
+        Ok(())
     }
 }
 

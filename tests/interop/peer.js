@@ -3,6 +3,8 @@
 //   node peer.js append FILE SENDER COUNT     COUNT messages at the end
 //   node peer.js mark FILE COUNT              flips `read` of everything, COUNT times
 //   node peer.js compact FILE COUNT           takes out what has been read, COUNT times; prints what it took, a line each
+//   node peer.js tear FILE COUNT EVERY        COUNT torn writes in place as Claude Code makes them; every EVERYth is never
+//                                             finished, and it prints for how long the file stayed torn, in milliseconds
 //   node peer.js hold FILE                    takes the lock, says "held", and keeps it until standard input ends
 "use strict";
 const fs = require("fs");
@@ -31,6 +33,47 @@ function locked(file, change) {
   } finally {
     release();
   }
+}
+
+// The content, once it is whole. In place, like Claude Code: the file is never replaced.
+function whole() {
+  for (;;) {
+    try {
+      const text = fs.readFileSync(file, "utf8");
+      JSON.parse(text);
+      return text;
+    } catch (e) {
+      if (!(e instanceof SyntaxError)) throw e;
+      pause(1);
+    }
+  }
+}
+
+function tear(n, forGood) {
+  if (n % 2 === 0 && !forGood) {
+    // 2.1.330: under the lock, over the old content, which it cuts afterwards.
+    return locked(file, (team) => {
+      const text = JSON.stringify(team, null, 2);
+      const fd = fs.openSync(file, "r+");
+      fs.writeSync(fd, text + "\n  }\n}", 0);
+      pause(Math.random() * 10);
+      fs.ftruncateSync(fd, Buffer.byteLength(text));
+      fs.closeSync(fd);
+    });
+  }
+  // 2.1.34: without a lock; it empties the file, and writes it a moment later.
+  const text = whole();
+  const fd = fs.openSync(file, "r+");
+  fs.ftruncateSync(fd, forGood && n % 4 !== 0 ? Math.floor(Math.random() * text.length) : 0);
+  if (!forGood) {
+    pause(Math.random() * 10);
+    fs.writeSync(fd, text, 0);
+  } else {
+    const began = Date.now();
+    whole();
+    console.log(Date.now() - began);
+  }
+  fs.closeSync(fd);
 }
 
 const [verb, file, ...rest] = process.argv.slice(2);
@@ -66,6 +109,9 @@ if (verb === "append") {
       return box.filter((e) => !e.read);
     });
   }
+} else if (verb === "tear") {
+  const [count, every] = rest.map(Number);
+  for (let n = 1; n <= count; n++) tear(n, n % every === 0);
 } else if (verb === "hold") {
   const release = lockfile.lockSync(file, { stale: 10000 });
   console.log("held");

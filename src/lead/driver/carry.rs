@@ -1,5 +1,7 @@
 //! What comes of the lead's effects: each is given to whoever does it. Decides nothing.
 
+use tokio::task::JoinHandle;
+
 use super::Driver;
 use crate::lead::effect::Effect;
 use crate::lead::terminator::Due;
@@ -77,7 +79,7 @@ impl Driver<'_> {
         &self,
         about: Option<MemberName>,
         work: impl FnOnce(&Context, &Team) -> Result<(), OpsError> + Send + 'static,
-    ) {
+    ) -> JoinHandle<()> {
         let (ctx, team) = (self.ctx.clone(), self.team.clone());
         tokio::task::spawn_blocking(move || {
             if let Err(e) = work(&ctx, &team)
@@ -87,7 +89,7 @@ impl Driver<'_> {
                 let note = Note::of(EventKind::Warning).with("text", e.to_string());
                 let _ = ops::events::note(&team, Note { member: about, ..note });
             }
-        });
+        })
     }
 
     fn terminate(&self, name: &MemberName, incarnation: &Incarnation, agreed: bool) -> Result<(), OpsError> {

@@ -64,14 +64,15 @@ fn id_07_what_two_wrote_at_once_is_what_the_later_one_wrote() {
     let later = serde_json::to_string_pretty(&later).expect("json");
     let torn = format!("{later}{}", &earlier[earlier.len() - 40..]);
     fs::write_atomic(&file, torn.as_bytes()).expect("write");
-    assert_eq!(team.team_now().expect("look"), None);
+    assert!(team.team_file_now().expect("look").team.is_none());
     assert!(team.team().expect("the later one").member(&who("ann")).is_some());
     assert_eq!(raw(&file), torn, "whoever reads writes nothing");
-    team.mend_roster().expect("mend");
+    team.keep_team_file().expect("restored");
     assert_eq!(raw(&file), later);
-    assert!(team.team_now().expect("look").is_some());
+    assert!(team.team_file_now().expect("look").team.is_some());
     let said = team.events_from(0).expect("events").0;
-    assert_eq!(said.iter().map(|e| e.event).collect::<Vec<_>>(), [EventKind::FileQuarantined]);
+    let said: Vec<EventKind> = said.iter().map(|e| e.event).collect();
+    assert_eq!(said, [EventKind::FileQuarantined, EventKind::Repaired]);
 }
 
 /// Only what a program can have written so counts; nothing is made of a person's slip but an error (MSG-07).
@@ -83,7 +84,46 @@ fn msg_07_a_team_file_that_is_broken_otherwise_is_left_as_it_is() {
     fs::write_atomic(&file, broken.as_bytes()).expect("write");
     let read = team.team().map(drop);
     assert!(matches!(read, Err(StoreError::Corrupt { .. })), "{read:?}");
-    let mended = team.mend_roster();
+    let mended = team.keep_team_file();
     assert!(matches!(mended, Err(StoreError::Corrupt { .. })), "{mended:?}");
     assert_eq!(raw(&file), broken);
+}
+
+/// The content that another program wrote last is restored, too, once phalanx has seen it whole.
+#[test]
+fn a_team_file_that_was_cut_short_is_restored_as_it_was_last_seen() {
+    let (_dir, team) = fresh();
+    join(&team, "ann");
+    let file = team.layout.team_file();
+    let mut theirs: Value = serde_json::from_str(&raw(&file)).expect("json");
+    theirs["theirs"] = json!(1);
+    let theirs = serde_json::to_string_pretty(&theirs).expect("json");
+    fs::write_atomic(&file, theirs.as_bytes()).expect("write");
+    assert!(!team.team_file_now().expect("look").is_kept);
+    team.keep_team_file().expect("remembered");
+    assert!(team.team_file_now().expect("look").is_kept);
+    for cut in [0, 1, theirs.len() / 2, theirs.len() - 1] {
+        fs::write_atomic(&file, &theirs.as_bytes()[..cut]).expect("write");
+        team.keep_team_file().expect("restored");
+        assert_eq!(raw(&file), theirs, "cut after {cut} bytes");
+    }
+}
+
+/// Observed: Claude Code 2.1.330 writes the shorter content over the longer one and cuts the rest
+/// off afterwards.
+#[test]
+fn a_reader_between_a_write_in_place_and_its_cut_waits_and_reports_nothing() {
+    let (_dir, team) = fresh();
+    let file = team.layout.team_file();
+    let whole = raw(&file);
+    fs::write_atomic(&file, format!("{whole}\n  }}\n}}").as_bytes()).expect("write");
+    thread::scope(|scope| {
+        let reader = scope.spawn(|| team.team().map(|team| team.name.to_string()));
+        // The writer's pause, not ours.
+        clock::sleep(Duration::from_millis(200));
+        fs::write_atomic(&file, whole.as_bytes()).expect("write");
+        assert_eq!(reader.join().expect("thread").expect("the team"), "demo");
+    });
+    assert_eq!(team.events_from(0).expect("events").0, [], "nothing was wrong");
+    assert_eq!(fs::list(&team.layout.quarantine()).expect("list"), Vec::<String>::new());
 }
