@@ -14,6 +14,7 @@ mod args_task;
 mod args_worktree;
 mod attach;
 mod brief;
+mod broken;
 mod complete;
 mod conduct;
 mod crash;

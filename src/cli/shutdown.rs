@@ -9,7 +9,7 @@ use super::conduct;
 use super::fail::{Class, Exit, Failure, Told};
 use super::notice::Notice;
 use super::setup::Setup;
-use super::{Done, args, interrupt};
+use super::{Done, args, broken, interrupt};
 use crate::model::id::{MemberName, RequestId};
 use crate::model::request::ShutdownRequest;
 use crate::model::settings::Finish;
@@ -39,6 +39,9 @@ pub(super) fn shutdown(setup: &Setup, args: &args::Shutdown) -> Done {
 
 pub(super) fn down(setup: &Setup, args: &args::Down) -> Done {
     let team = setup.team(Action::Down)?;
+    if args.force {
+        broken::make_endable(setup, &team)?;
+    }
     let reason = args.reason.clone().or_else(|| Some("the team is taken down".to_owned()));
     let wish = Wish { reason, deadline_s: args.deadline, force: args.force };
     let names = everybody(setup, &team)?;

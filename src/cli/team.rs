@@ -8,7 +8,7 @@ use super::args::SetTeam;
 use super::fail::{Class, Exit, Failure};
 use super::setup::Setup;
 use super::up::{MAX_MANIFEST, read_text};
-use super::{Done, shutdown, worktree};
+use super::{Done, broken, shutdown, worktree};
 use crate::model::id::TeamName;
 use crate::model::manifest::Manifest;
 use crate::model::settings::{MAX_MEMBERS, Settings};
@@ -158,6 +158,9 @@ pub(super) fn delete(setup: &Setup, given: Option<&str>, force: bool) -> Done {
         return deleted(setup, &name);
     }
     let team = setup.team_called(given, Action::Delete)?;
+    if force {
+        broken::make_endable(setup, &team)?;
+    }
     let strangers = ops::team::living_strangers(&setup.ctx, &team)?;
     if force {
         shutdown::end_all_by_force(setup, &team)?;

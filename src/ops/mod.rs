@@ -7,6 +7,7 @@ pub(crate) mod attach;
 pub(crate) mod authority;
 mod backends;
 pub(crate) mod brief;
+pub(crate) mod broken;
 mod context;
 pub(crate) mod decide;
 mod depth;

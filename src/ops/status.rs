@@ -22,7 +22,7 @@ use crate::store::{LeadRecord, TeamStore};
 use crate::sys::proc::{self, Liveness, Process};
 
 /// How long a launcher that has done its work may take to be gone.
-const LEAVING: Duration = Duration::from_secs(2);
+pub(super) const LEAVING: Duration = Duration::from_secs(2);
 
 /// Who leads.
 #[derive(Debug, Clone, Serialize)]

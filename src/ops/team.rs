@@ -4,13 +4,13 @@ use super::context::{Context, now};
 use super::error::OpsError;
 use super::ps::{self, LeadSeen};
 use super::worktree::{self, Removal};
-use super::{backends, depth, lease, status};
+use super::{backends, depth, doctor, lease, status};
 use crate::model::event::{EventKind, Note};
 use crate::model::id::{LEAD, MemberName, TeamName};
 use crate::model::settings::Settings;
 use crate::model::team::Team;
 use crate::store::{StoreError, TeamStore};
-use crate::sys::rand;
+use crate::sys::{proc, rand};
 
 /// Makes a team whose lead is the caller. With `unique`, a taken name gets the next free ending `-2`, `-3` …
 pub(crate) fn create(
@@ -144,9 +144,25 @@ pub(crate) fn delete(ctx: &Context, team: &TeamStore) -> Result<Vec<Removal>, Op
     if !live.is_empty() {
         return Err(OpsError::LiveMembers { team: team.name().clone(), members: live });
     }
+    must_have_no_lost_run(ctx, team)?;
     let kept = worktree::clear(ctx, team)?;
     // The last line of a journal that goes with the team: for whoever follows it.
     team.record(Note::of(EventKind::TeamDeleted))?;
     team.delete()?;
     Ok(kept)
+}
+
+/// A run whose record is lost would outlive its team. One that has just left may need a moment to
+/// end.
+fn must_have_no_lost_run(ctx: &Context, team: &TeamStore) -> Result<(), OpsError> {
+    for process in doctor::lost_runs(ctx, team) {
+        if !proc::wait_exit(process, status::LEAVING) {
+            let (pid, name) = (process.pid, team.name());
+            let what = format!(
+                "process {pid} belongs to team `{name}`, but no member record names it; end it with `phalanx down --force -t {name}`"
+            );
+            return Err(OpsError::NotEnded { what });
+        }
+    }
+    Ok(())
 }

@@ -1,6 +1,5 @@
 //! What can go wrong in the store. Each variant carries the file, the name or the id it is about.
 
-use std::io;
 use std::path::PathBuf;
 
 use crate::model::board::Refusal;
@@ -90,7 +89,7 @@ impl StoreError {
         match self {
             StoreError::Corrupt { .. }
             | StoreError::File(FsError::TooLarge { .. } | FsError::Refused { .. }) => true,
-            StoreError::File(FsError::Io { source, .. }) => source.kind() == io::ErrorKind::PermissionDenied,
+            StoreError::File(e) => e.is_denied(),
             _ => false,
         }
     }
@@ -98,6 +97,8 @@ impl StoreError {
 
 #[cfg(test)]
 mod tests {
+    use std::io;
+
     use super::*;
 
     #[test]

@@ -1,5 +1,7 @@
 //! The team's journal: one line per event, appended, never rewritten, readable while it is written.
 
+use serde::de::IgnoredAny;
+
 use super::error::StoreError;
 use super::layout::Layout;
 use super::teams::TeamStore;
@@ -35,6 +37,20 @@ impl TeamStore {
             let whole = &bytes[..=end];
             events.extend(whole.split(|b| *b == b'\n').filter_map(|line| serde_json::from_slice(line).ok()));
             at += whole.len() as u64;
+        }
+    }
+
+    /// The number of lines that are not JSON: rests of writes that were cut short.
+    pub(crate) fn torn_lines(&self) -> Result<usize, StoreError> {
+        let (mut torn, mut at) = (0, 0);
+        loop {
+            let bytes = fs::read_range(&self.layout.journal(), at, CHUNK)?;
+            let Some(end) = bytes.iter().rposition(|b| *b == b'\n') else {
+                return Ok(torn + usize::from(!bytes.is_empty()));
+            };
+            let is_torn = |line: &&[u8]| serde_json::from_slice::<IgnoredAny>(line).is_err();
+            torn += bytes[..end].split(|b| *b == b'\n').filter(is_torn).count();
+            at += end as u64 + 1;
         }
     }
 

@@ -171,7 +171,7 @@ impl Layout {
         self.ours().join("letters").join(name.file_stem())
     }
 
-    fn gates(&self) -> PathBuf {
+    pub(super) fn gates(&self) -> PathBuf {
         self.ours().join("gates")
     }
 

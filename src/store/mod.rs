@@ -4,6 +4,7 @@
 
 mod append;
 mod archive;
+mod broken;
 mod document;
 mod error;
 mod handed;
@@ -24,6 +25,7 @@ mod teams;
 mod tests;
 mod turns;
 
+pub(crate) use broken::Broken;
 pub(crate) use error::StoreError;
 pub(crate) use lease::{LeadRecord, Lease};
 pub(crate) use leftovers::{Left, Leftover, spec_of};

@@ -88,13 +88,13 @@ impl Store {
         let names = fs::list(&Layout::teams(&self.root))?;
         let usable = names.into_iter().take(MAX_TEAMS).filter(|n| !n.starts_with('.'));
         let sanitized = usable.filter_map(|n| TeamName::existing(&n).ok().filter(|t| t.as_str() == n));
-        Ok(sanitized.filter(|t| fs::exists(&Layout::new(&self.root, t).team_file())).collect())
+        Ok(sanitized.filter(|t| self.open(t).may_exist()).collect())
     }
 
     /// A team that exists.
     pub(crate) fn team(&self, name: &TeamName) -> Result<TeamStore, StoreError> {
         let team = self.open(name);
-        if fs::exists(&team.layout.team_file()) {
+        if team.may_exist() {
             return Ok(team);
         }
         Err(StoreError::NoSuchTeam { name: name.to_string(), known: self.teams()? })
@@ -232,6 +232,11 @@ impl TeamStore {
     /// Whether the team file is (still) there.
     pub(crate) fn exists(&self) -> bool {
         fs::exists(&self.layout.team_file())
+    }
+
+    /// Like [`TeamStore::exists`]; true, too, where the team's directory may not be looked into.
+    fn may_exist(&self) -> bool {
+        fs::about(&self.layout.team_file()).map_or_else(|e| e.is_denied(), |about| about.is_some())
     }
 
     /// The team file as it stands.

@@ -9,6 +9,7 @@ mod answers;
 mod authority;
 mod bad_input;
 mod brief;
+mod broken;
 mod cascade;
 mod completion;
 mod contract;

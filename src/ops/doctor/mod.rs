@@ -9,6 +9,8 @@ use std::cmp::Reverse;
 
 use serde::Serialize;
 
+pub(crate) use orphans::{end_lost_runs, lost_runs};
+
 use super::context::Context;
 use super::error::OpsError;
 use crate::store::TeamStore;
@@ -94,8 +96,9 @@ pub(crate) struct Checked {
 pub(crate) fn doctor(ctx: &Context, fix: bool) -> Result<Checked, OpsError> {
     // The servers come first: whoever makes a pane writes down beforehand that it will.
     let servers = surroundings::servers(ctx);
-    let teams: Vec<TeamStore> =
-        ctx.store.teams()?.iter().filter_map(|name| ctx.store.team(name).ok()).collect();
+    // A directory of all teams that cannot be listed is reported below.
+    let names = ctx.store.teams().unwrap_or_default();
+    let teams: Vec<TeamStore> = names.iter().filter_map(|name| ctx.store.team(name).ok()).collect();
     let mut findings = servers.findings.clone();
     findings.extend(surroundings::machine(ctx));
     findings.extend(surroundings::common(ctx, fix)?);

@@ -11,14 +11,14 @@ use super::super::error::OpsError;
 use super::super::launchers::{Launcher, launchers};
 use super::super::ps;
 use super::super::terminate::{self, Manner};
-use super::surroundings::Servers;
+use super::surroundings::{self, Servers};
 use super::{Finding, Severity};
 use crate::backend::tmux::{Census, Resident, Tmux};
 use crate::backend::{Backend, TmuxHome};
 use crate::model::placement::{Layout, Placement, ProcessId};
 use crate::model::record::MemberRecord;
 use crate::store::TeamStore;
-use crate::sys::proc;
+use crate::sys::proc::{self, Process};
 
 /// How long processes get between TERM and KILL.
 const GRACE: Duration = Duration::from_secs(2);
@@ -63,6 +63,36 @@ pub(super) fn orphans(ctx: &Context, servers: &Servers, teams: &[TeamStore], fix
     let lost = running.iter().filter(|l| l.root == ctx.store.root()).filter(|l| !in_pane(l));
     found.extend(lost.filter(|launcher| is_orphan(launcher)).map(|launcher| process(launcher, fix)));
     found
+}
+
+/// The launchers of one team that none of its records names.
+pub(crate) fn lost_runs(ctx: &Context, team: &TeamStore) -> Vec<Process> {
+    launchers_of(ctx, team).into_iter().map(|launcher| launcher.process).collect()
+}
+
+fn launchers_of(ctx: &Context, team: &TeamStore) -> Vec<Launcher> {
+    let mut running = launchers(&ctx.caller.exe);
+    running.retain(|launcher| launcher.root == team.root() && launcher.team == *team.name());
+    running.retain(is_orphan);
+    running
+}
+
+/// Ends the runs of one team that none of its records names, and closes their panes.
+pub(crate) fn end_lost_runs(ctx: &Context, team: &TeamStore) -> Vec<Finding> {
+    let lost = launchers_of(ctx, team);
+    if lost.is_empty() {
+        return Vec::new();
+    }
+    let servers = surroundings::servers(ctx);
+    let end = |launcher: &Launcher| {
+        let is_in = |census: &&Census| census.server.pid == launcher.parent;
+        let mut residents = servers.census.iter().filter(is_in).flat_map(|census| &census.residents);
+        match residents.find(|resident| is_process(launcher, resident.pane.pane)) {
+            Some(resident) => pane(ctx, resident, &Owner::Orphan(launcher), true),
+            None => Some(process(launcher, true)),
+        }
+    };
+    lost.iter().filter_map(end).collect()
 }
 
 fn owner<'a>(
@@ -149,7 +179,7 @@ fn close(ctx: &Context, resident: &Resident, launcher: &Launcher) -> Result<bool
     if !is_orphan(launcher) {
         return Ok(false);
     }
-    let ended = proc::end_tree(launcher.process, true, GRACE).is_empty();
+    let ended = end(launcher);
     let program = backends::tmux_program(ctx).map_err(|problem| OpsError::NotEnded { what: problem })?;
     let home = TmuxHome {
         program,
@@ -167,5 +197,14 @@ fn process(launcher: &Launcher, fix: bool) -> Finding {
     let what = format!("a launcher of team `{}` runs, but no team has it on record", launcher.team);
     let place = format!("process {}", launcher.process.pid);
     Finding::new("orphan_process", Severity::Problem, what, place)
-        .mend(fix, || Ok(is_orphan(launcher) && proc::end_tree(launcher.process, true, GRACE).is_empty()))
+        .mend(fix, || Ok(is_orphan(launcher) && end(launcher)))
+}
+
+/// Ends the launcher's tree, and what has left the tree and still carries the run in its
+/// environment.
+fn end(launcher: &Launcher) -> bool {
+    let marks = [format!("PHALANX_INCARNATION={}", launcher.incarnation)];
+    let mut left = proc::end_tree(launcher.process, true, GRACE);
+    left.extend(proc::end_marked(&marks, GRACE));
+    left.is_empty()
 }

@@ -8,9 +8,10 @@ use super::super::backends;
 use super::super::context::Context;
 use super::super::error::OpsError;
 use super::super::ps;
-use super::teams::leftover;
+use super::teams::{leftover, quoted};
 use super::{Finding, Severity};
 use crate::backend::tmux::{self, Census};
+use crate::store::Broken;
 use crate::sys::env;
 use crate::sys::knock::{Knock, knock};
 
@@ -157,5 +158,18 @@ pub(super) fn machine(ctx: &Context) -> Vec<Finding> {
 /// The directories that all teams share.
 pub(super) fn common(ctx: &Context, fix: bool) -> Result<Vec<Finding>, OpsError> {
     let clear = |left: &_| Ok(ctx.store.clear(left)?);
-    Ok(ctx.store.leftovers()?.iter().map(|left| leftover(left, fix, true, clear)).collect())
+    let mut found: Vec<Finding> = ctx.store.broken().iter().map(unusable).collect();
+    found.extend(ctx.store.leftovers()?.iter().map(|left| leftover(left, fix, true, clear)));
+    Ok(found)
+}
+
+/// A directory that all teams share and that cannot be used: nothing of it is phalanx's to move.
+fn unusable(broken: &Broken) -> Finding {
+    let place = broken.path.to_string_lossy().into_owned();
+    let dir = quoted(&place);
+    let fix = match broken.is_denied {
+        true => format!("chmod 700 {dir}"),
+        false => format!("mv {dir} {dir}.aside"),
+    };
+    Finding::new("unreadable", Severity::Problem, broken.problem.as_str(), place).advise(fix)
 }

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use super::super::broken;
 use super::super::context::Context;
 use super::super::error::OpsError;
 use super::super::hooks;
@@ -12,7 +13,7 @@ use super::{Finding, Severity};
 use crate::model::event::{EventKind, Note};
 use crate::model::record::MemberRecord;
 use crate::model::time;
-use crate::store::{Left, Leftover, TeamStore};
+use crate::store::{Broken, Left, Leftover, TeamStore};
 use crate::sys::proc::Liveness;
 
 /// No launcher takes longer to read its spec.
@@ -20,8 +21,33 @@ const SPEC_TAKEN: Duration = Duration::from_secs(600);
 /// The record of a run is there before its spec: one of this age without a record has no spawner any more.
 const SPEC_WRITTEN: Duration = Duration::from_secs(10);
 
-/// Everything about one team.
+/// Everything about one team. What its broken files hide comes to light once they are set aside.
 pub(super) fn team(ctx: &Context, team: &TeamStore, fix: bool) -> Result<Vec<Finding>, OpsError> {
+    let mut found: Vec<Finding> =
+        team.broken().iter().map(|broken| unusable(ctx, team, broken, fix)).collect();
+    match state(ctx, team, fix) {
+        Ok(state) => found.extend(state),
+        Err(_) if found.iter().any(Finding::is_open) => {}
+        Err(e) => return Err(e),
+    }
+    Ok(found)
+}
+
+/// A path of the team that cannot be used.
+fn unusable(ctx: &Context, team: &TeamStore, broken: &Broken, fix: bool) -> Finding {
+    let place = broken.path.to_string_lossy().into_owned();
+    let finding = Finding::new("unreadable", Severity::Problem, broken.problem.as_str(), place);
+    if broken.is_vital && !broken.is_denied {
+        return finding.advise(format!("phalanx down --force -t {}", team.name()));
+    }
+    finding.mend(fix, || {
+        broken::set_aside(ctx, team, std::slice::from_ref(broken))?;
+        Ok(true)
+    })
+}
+
+/// Its lead, its members, what was left in its directories.
+fn state(ctx: &Context, team: &TeamStore, fix: bool) -> Result<Vec<Finding>, OpsError> {
     let records = team.member_records()?;
     let mut found = lead(team, &records, fix)?;
     found.extend(members(ctx, team, &records, fix)?);
@@ -43,6 +69,12 @@ pub(super) fn team(ctx: &Context, team: &TeamStore, fix: bool) -> Result<Vec<Fin
     };
     let ours = team.is_ours();
     found.extend(team.leftovers()?.iter().filter(lost).map(|left| leftover(left, fix, ours, clear)));
+    let torn = team.torn_lines()?;
+    if torn > 0 {
+        let what = format!("{torn} lines of the journal are not JSON: writes of them were cut short");
+        let place = team.journal_file().to_string_lossy().into_owned();
+        found.push(Finding::new("torn_journal", Severity::Note, what, place));
+    }
     if ours && team.changes().is_ok_and(|changes| changes.is_polling()) {
         let what = "the team is on a network file system: phalanx polls for changes every 2 s";
         let place = team.team_file().to_string_lossy().into_owned();
@@ -65,7 +97,7 @@ fn hooks(ctx: &Context, team: &TeamStore) -> Vec<Finding> {
 /// A team whose files cannot be read.
 pub(super) fn unreadable(team: &TeamStore, error: &OpsError) -> Finding {
     let place = team.team_file().to_string_lossy().into_owned();
-    let fix = format!("repair the file, or delete the team with `phalanx team delete -t {}`", team.name());
+    let fix = format!("phalanx down --force -t {}", team.name());
     Finding::new("unreadable", Severity::Problem, error.to_string(), place).advise(fix)
 }
 
@@ -182,7 +214,7 @@ fn foreign(place: &str, uid: u32, is_link: bool) -> Finding {
     finding.advise("find out who made it, then move it away")
 }
 
-fn quoted(path: &str) -> String {
+pub(super) fn quoted(path: &str) -> String {
     // A path holds no NUL.
     shlex::try_quote(path).map_or_else(|_| path.to_owned(), |word| word.into_owned())
 }

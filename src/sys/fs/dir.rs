@@ -9,6 +9,7 @@ use super::super::env;
 use super::{FsError, Result, parent_of};
 
 const PRIVATE: u32 = 0o700;
+const PRIVATE_FILE: u32 = super::write::PRIVATE;
 const OP: &str = "use directory";
 
 /// Makes sure that `path` is a directory that only we can enter: creates what is missing with 0700 under any umask,
@@ -29,6 +30,23 @@ pub(crate) fn private_dir(path: &Path) -> Result<()> {
         tightened.map_err(|source| FsError::io("make private", &path, source))?;
     }
     Ok(())
+}
+
+/// Gives the owner of a file or directory its permissions back, and everybody else none; false for
+/// anything else, and for what belongs to another user.
+pub(crate) fn make_private(path: &Path) -> Result<bool> {
+    let meta = fs::symlink_metadata(path).map_err(|source| FsError::io("look at", path, source))?;
+    let mode = match meta.file_type() {
+        kind if kind.is_dir() => PRIVATE,
+        kind if kind.is_file() => PRIVATE_FILE,
+        _ => return Ok(false),
+    };
+    if meta.uid() != env::effective_uid() {
+        return Ok(false);
+    }
+    fs::set_permissions(path, Permissions::from_mode(mode))
+        .map_err(|source| FsError::io("make private", path, source))?;
+    Ok(true)
 }
 
 /// Makes one directory with 0700; false when there is something of that name already. The parent must exist.

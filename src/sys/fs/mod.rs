@@ -15,13 +15,13 @@ use std::path::{Path, PathBuf};
 use thiserror::Error;
 
 pub(crate) use about::{About, Kind, about};
-pub(crate) use dir::{create_dir_exclusive, list, private_dir, remove_dir_all};
+pub(crate) use dir::{create_dir_exclusive, list, make_private, private_dir, remove_dir_all};
 pub(crate) use log::{Log, older, times_of};
 pub(crate) use spare::{Spare, settle};
 pub(super) use write::open_append;
 pub(crate) use write::{
-    Sync, append_durable, append_line, append_lines, create_new, create_with, overwrite, persist, replace_if,
-    sweep_temporary, sync_dir_of, write_atomic,
+    Sync, append_durable, append_line, append_lines, create_new, create_with, exchange, overwrite, persist,
+    replace_if, sweep_temporary, sync_dir_of, write_atomic,
 };
 
 /// Why a file operation did not happen. `op` is a verb phrase that reads before the path: "read", "list".
@@ -46,6 +46,20 @@ pub(crate) enum FsError {
 impl FsError {
     pub(super) fn io(op: &'static str, path: &Path, source: io::Error) -> FsError {
         FsError::Io { op, path: path.to_owned(), source }
+    }
+
+    /// The reason alone, for texts that name the path by themselves.
+    pub(crate) fn reason(&self) -> String {
+        match self {
+            FsError::Io { source, .. } => source.to_string(),
+            FsError::Refused { reason, .. } => reason.clone(),
+            FsError::TooLarge { limit, .. } => format!("it is larger than {limit} bytes"),
+        }
+    }
+
+    /// True if the caller lacks the permission.
+    pub(crate) fn is_denied(&self) -> bool {
+        matches!(self, FsError::Io { source, .. } if source.kind() == io::ErrorKind::PermissionDenied)
     }
 
     fn refused(op: &'static str, path: &Path, reason: impl Into<String>) -> FsError {
@@ -192,6 +206,8 @@ pub(super) fn open_regular(op: &'static str, path: &Path, options: &mut OpenOpti
     let opened = options.custom_flags(libc::O_NOFOLLOW | libc::O_NONBLOCK | libc::O_CLOEXEC).open(path);
     let file = opened.map_err(|source| match source.raw_os_error() {
         Some(libc::ELOOP) => FsError::refused(op, path, "it is a symbolic link"),
+        // A FIFO without a reader, opened for writing.
+        Some(libc::ENXIO) => FsError::refused(op, path, "it is not a regular file"),
         Some(libc::EISDIR) => FsError::refused(op, path, "it is a directory"),
         _ => FsError::io(op, path, source),
     })?;

@@ -269,3 +269,30 @@ fn questions_about_paths() {
     let error = rename(&file, &dir.path().join("h")).expect_err("gone");
     assert!(error.to_string().starts_with("cannot rename /"), "{error}");
 }
+
+#[test]
+fn exchange_swaps_a_file_with_anything() {
+    let dir = tempfile::tempdir().expect("a temporary directory");
+    let (path, other) = (dir.path().join("config.json"), dir.path().join("other"));
+    fs::create_dir(&path).expect("writable");
+    fs::write(path.join("inside"), "").expect("writable");
+    fs::write(&other, "whole").expect("writable");
+    exchange(&path, &other).expect("one file system");
+    assert_eq!(fs::read_to_string(&path).expect("readable"), "whole");
+    assert!(exists(&other.join("inside")));
+}
+
+#[test]
+fn make_private_gives_the_owner_files_and_directories_back() {
+    let dir = tempfile::tempdir().expect("a temporary directory");
+    let (file, sub, link) = (dir.path().join("f"), dir.path().join("d"), dir.path().join("l"));
+    fs::write(&file, "").expect("writable");
+    fs::create_dir(&sub).expect("writable");
+    symlink(&file, &link).expect("writable");
+    for path in [&file, &sub] {
+        fs::set_permissions(path, fs::Permissions::from_mode(0)).expect("own file");
+        assert!(make_private(path).expect("own file"));
+    }
+    assert_eq!((mode(&file), mode(&sub)), (0o600, 0o700));
+    assert!(!make_private(&link).expect("a link is left alone"));
+}

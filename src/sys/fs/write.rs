@@ -206,6 +206,22 @@ pub(crate) fn sync_dir_of(path: &Path) {
     let _ = File::open(parent_of(path)).and_then(|dir| dir.sync_all());
 }
 
+/// Swaps two paths in one step, whatever they are. File systems without such a rename do it in two:
+/// `path` is missing in between.
+pub(crate) fn exchange(path: &Path, other: &Path) -> Result<()> {
+    let failed = |source| FsError::io("exchange", path, source);
+    match renameat2(AT_FDCWD, path, AT_FDCWD, other, RenameFlags::RENAME_EXCHANGE) {
+        Ok(()) => Ok(()),
+        Err(Errno::EINVAL | Errno::ENOSYS | Errno::EOPNOTSUPP) => {
+            let between = other.with_added_extension("tmp");
+            fs::rename(path, &between).map_err(failed)?;
+            fs::rename(other, path).map_err(failed)?;
+            fs::rename(&between, other).map_err(failed)
+        }
+        Err(errno) => Err(failed(errno.into())),
+    }
+}
+
 /// File systems without such a rename get a second name for the file; its first one goes with the [`Temp`].
 fn rename_no_replace(from: &Path, to: &Path) -> io::Result<()> {
     match renameat2(AT_FDCWD, from, AT_FDCWD, to, RenameFlags::RENAME_NOREPLACE) {

@@ -1,0 +1,26 @@
+//! The first step of `down --force` and `team delete --force`: whatever of the team is broken is
+//! set aside and named, and runs without a record are ended.
+
+use super::fail::Failure;
+use super::setup::Setup;
+use crate::ops::{self, OpsError, Team};
+
+pub(super) fn make_endable(setup: &Setup, team: &Team) -> Result<(), Failure> {
+    for one in ops::broken::set_aside_all(&setup.ctx, team)? {
+        let outcome = match &one.moved_to {
+            Some(copy) => format!("moved to {}", copy.display()),
+            None => "usable again".to_owned(),
+        };
+        setup.out.say(&format!("{}: {}; {outcome}", one.path.display(), one.problem));
+    }
+    for lost in ops::doctor::end_lost_runs(&setup.ctx, team) {
+        match lost.failure {
+            None => setup.out.say(&format!("ended {}: {}", lost.place, lost.what)),
+            Some(problem) => {
+                let what = format!("{}: {}; {problem}", lost.place, lost.what);
+                return Err(OpsError::NotEnded { what }.into());
+            }
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,63 @@
+//! Makes a team usable whose files are broken: each of them is moved into the quarantine, and the
+//! verbs then work on the team as on any other, from its member records and processes.
+
+use std::path::PathBuf;
+
+use super::context::{Context, now};
+use super::error::OpsError;
+use crate::model::event::{EventKind, Note};
+use crate::model::id::LEAD;
+use crate::model::team::Team;
+use crate::store::{Broken, TeamStore};
+use crate::sys::rand;
+
+/// A file behind an unreadable directory shows up in the round after.
+const ROUNDS: usize = 3;
+
+/// A broken path that no longer stands in the way.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct SetAside {
+    pub(crate) path: PathBuf,
+    pub(crate) problem: String,
+    /// None: it can be used again, and stayed where it was.
+    pub(crate) moved_to: Option<PathBuf>,
+}
+
+/// Sets aside everything of the team that is broken, for a team that is about to end.
+pub(crate) fn set_aside_all(ctx: &Context, team: &TeamStore) -> Result<Vec<SetAside>, OpsError> {
+    let mut done = Vec::new();
+    for _ in 0..ROUNDS {
+        let broken = team.broken();
+        if broken.is_empty() {
+            break;
+        }
+        done.extend(set_aside(ctx, team, &broken)?);
+    }
+    Ok(done)
+}
+
+/// Sets these paths aside and records each in the journal.
+pub(super) fn set_aside(
+    ctx: &Context,
+    team: &TeamStore,
+    broken: &[Broken],
+) -> Result<Vec<SetAside>, OpsError> {
+    let cwd = ctx.caller.cwd.to_string_lossy();
+    let founding = Team::found(team.name(), "", LEAD, &rand::uuid(), &cwd, now());
+    let mut done = Vec::new();
+    for one in broken {
+        let moved_to = team.set_aside(one, &founding)?;
+        done.push(SetAside { path: one.path.clone(), problem: one.problem.clone(), moved_to });
+    }
+    // The journal may have been one of them.
+    team.record_all(done.iter().filter_map(note).collect())?;
+    Ok(done)
+}
+
+fn note(done: &SetAside) -> Option<Note> {
+    let note = Note::of(EventKind::FileQuarantined)
+        .with("path", done.path.to_string_lossy())
+        .with("copy", done.moved_to.as_ref()?.to_string_lossy())
+        .with("problem", done.problem.as_str());
+    Some(note)
+}

@@ -1,0 +1,193 @@
+//! Files and directories of a team that cannot be used: found by reading each of them, moved into
+//! the quarantine by renaming. Nothing is deleted, and a FIFO in place of a file is never waited
+//! for.
+
+use std::path::{Path, PathBuf};
+
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+
+use super::document::{self, Held, Kept, MAX_FILE};
+use super::error::StoreError;
+use super::layout::QUESTION;
+use super::lease::LeadRecord;
+use super::lenient;
+use super::teams::{Store, TeamStore};
+use crate::model::id::TaskId;
+use crate::model::question::Question;
+use crate::model::record::MemberRecord;
+use crate::model::request::ShutdownRequest;
+use crate::model::settings::Settings;
+use crate::model::wire::Object;
+use crate::sys::clock::sleep;
+use crate::sys::fs::{self, FsError, Kind};
+use crate::sys::rand;
+
+/// A path of a team that cannot be used.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Broken {
+    pub(crate) path: PathBuf,
+    pub(crate) problem: String,
+    /// True if the team's members cannot go on without its content: moving it aside is for a team
+    /// that ends.
+    pub(crate) is_vital: bool,
+    /// True if only the permission is missing.
+    pub(crate) is_denied: bool,
+}
+
+/// Fails on a content that phalanx cannot use.
+type Check = fn(&[u8]) -> serde_json::Result<()>;
+
+impl Store {
+    /// The directories of all teams and of all boards, where they cannot be used.
+    pub(crate) fn broken(&self) -> Vec<Broken> {
+        self.common_dirs().iter().filter_map(|dir| broken_dir(dir, true)).collect()
+    }
+}
+
+impl TeamStore {
+    /// Everything of the team that cannot be used, in the order in which it can be set aside: first
+    /// what that itself needs, directories before the files in them.
+    pub(crate) fn broken(&self) -> Vec<Broken> {
+        let layout = &self.layout;
+        let mut found = Vec::new();
+        found.extend(broken_dir(&layout.ours(), true));
+        found.extend(broken_dir(&layout.quarantine(), false));
+        found.extend(broken_file(layout.journal(), any, false));
+        let seen = [layout.ours(), layout.quarantine()];
+        for dir in layout.all_dirs().iter().filter(|dir| !seen.contains(dir)) {
+            found.extend(broken_dir(dir, *dir == layout.members()));
+        }
+        let has_last = self.last_file().is_some();
+        found.extend(broken_file(layout.team_file(), json::<Object>, !has_last));
+        found.extend(broken_file(layout.settings(), json::<Settings>, true));
+        found.extend(broken_file(layout.last_team_file(), json::<Object>, false));
+        found.extend(broken_file(layout.lead(), json::<LeadRecord>, false));
+        for path in [layout.high_water_mark(), layout.task_list_lock(), layout.deleted_tasks()] {
+            found.extend(broken_file(path, any, false));
+        }
+        for path in json_files(&layout.inboxes()) {
+            found.extend(broken_file(path, json::<Vec<Value>>, false));
+        }
+        for path in json_files(&layout.members()) {
+            found.extend(broken_file(path, json::<MemberRecord>, true));
+        }
+        for path in json_files(&layout.requests()) {
+            let is_question = file_name(&path).starts_with(QUESTION);
+            let check = if is_question { json::<Question> } else { json::<ShutdownRequest> };
+            found.extend(broken_file(path, check, false));
+        }
+        for path in json_files(&layout.tasks()) {
+            found.extend(broken_file(path, json::<Object>, false));
+        }
+        for name in fs::list(&layout.gates()).unwrap_or_default() {
+            found.extend(broken_file(layout.gates().join(name), any, false));
+        }
+        found.extend(self.task_files_beyond_the_limit());
+        found
+    }
+
+    /// Task files whose names are not task ids: verbs cannot address them.
+    fn task_files_beyond_the_limit(&self) -> Vec<Broken> {
+        let is_id = |path: &PathBuf| {
+            let stem = path.file_stem().and_then(|stem| stem.to_str());
+            stem.is_some_and(|stem| TaskId::parse(stem).is_ok())
+        };
+        let strange = json_files(&self.layout.tasks()).into_iter().filter(|path| !is_id(path));
+        let problem = format!("its name is not a task id from 1 to {}", TaskId::MAX);
+        strange
+            .map(|path| Broken { path, problem: problem.clone(), is_vital: false, is_denied: false })
+            .collect()
+    }
+
+    /// Moves a broken path into the quarantine and returns its new place. A team file is replaced
+    /// in the same step, by the last content that phalanx saw or else by `founding`: without one
+    /// the team would be deleted. None: the path can be used again, and stayed where it is.
+    pub(crate) fn set_aside(
+        &self,
+        broken: &Broken,
+        founding: &Object,
+    ) -> Result<Option<PathBuf>, StoreError> {
+        if broken.is_denied && fs::make_private(&broken.path)? {
+            return Ok(None);
+        }
+        let holds_quarantine = [self.layout.ours(), self.layout.quarantine()].contains(&broken.path);
+        let dir = if holds_quarantine { self.layout.team_dir() } else { self.layout.quarantine() };
+        fs::private_dir(&dir)?;
+        let moved = dir.join(format!("{}.{}", file_name(&broken.path), rand::uuid()));
+        if broken.path == self.layout.team_file() {
+            let _held = Held::take(&self.roster_place())?;
+            if broken_file(broken.path.clone(), json::<Object>, false).is_none() {
+                return Ok(None);
+            }
+            let file = self.last_file().unwrap_or_else(|| Value::Object(founding.clone()));
+            document::write_new(&moved, &file, Kept::ForGood)?;
+            fs::exchange(&broken.path, &moved)?;
+            self.keep_last(&file)?;
+        } else {
+            fs::rename(&broken.path, &moved)?;
+        }
+        for dir in self.layout.all_dirs() {
+            fs::private_dir(&dir)?;
+        }
+        Ok(Some(moved))
+    }
+}
+
+fn broken_dir(dir: &Path, is_vital: bool) -> Option<Broken> {
+    let broken =
+        |problem: String, is_denied| Some(Broken { path: dir.to_owned(), problem, is_vital, is_denied });
+    match fs::about(dir) {
+        // A link is reported as such, and never replaced.
+        Ok(None) => None,
+        Ok(Some(about)) if about.kind == Kind::Link => None,
+        Ok(Some(about)) if about.kind != Kind::Directory => broken("it is not a directory".to_owned(), false),
+        Ok(Some(_)) => fs::list(dir).err().and_then(|e| broken(e.reason(), e.is_denied())),
+        // Its parent is not a directory, which is reported of the parent.
+        Err(_) => None,
+    }
+}
+
+fn broken_file(path: PathBuf, check: Check, is_vital: bool) -> Option<Broken> {
+    let mut tries = 0;
+    let (problem, is_denied) = loop {
+        tries += 1;
+        match fs::read_identified(&path, MAX_FILE) {
+            Ok(None) => return None,
+            Ok(Some(file)) => match check(&file.bytes) {
+                Ok(()) => return None,
+                Err(_) if tries <= document::WRITING_TRIES && document::is_fresh(&file.identity) => {
+                    sleep(document::TORN_PAUSE);
+                }
+                Err(_) if file.bytes.is_empty() => break ("it is empty".to_owned(), false),
+                Err(e) => break (e.to_string(), false),
+            },
+            Err(FsError::Io { source, .. }) if source.kind() == std::io::ErrorKind::NotADirectory => {
+                return None;
+            }
+            Err(e) => break (e.reason(), e.is_denied()),
+        }
+    };
+    Some(Broken { path, problem, is_vital, is_denied })
+}
+
+fn json<T: DeserializeOwned>(bytes: &[u8]) -> serde_json::Result<()> {
+    lenient::parse::<T>(bytes).map(drop)
+}
+
+/// Any content of a regular file will do.
+fn any(_: &[u8]) -> serde_json::Result<()> {
+    Ok(())
+}
+
+/// The JSON files in a directory; none where it cannot be listed, which is reported of the
+/// directory.
+fn json_files(dir: &Path) -> Vec<PathBuf> {
+    let names = fs::list(dir).unwrap_or_default();
+    let names = names.iter().filter(|name| name.ends_with(".json") && !name.starts_with('.'));
+    names.map(|name| dir.join(name)).collect()
+}
+
+fn file_name(path: &Path) -> String {
+    path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default()
+}

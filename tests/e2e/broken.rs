@@ -1,0 +1,264 @@
+//! Teams with broken files: a FIFO, a directory, cut or missing content. They end all the same, and
+//! `doctor` names what is broken together with a command that helps.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::time::Duration;
+
+use serde_json::{Value, json};
+
+use crate::harness::{Run, Stage, wait_for, which};
+
+const FORCED: [&[&str]; 2] = [&["down", "--force"], &["team", "delete", "--force"]];
+
+/// A way in which a path breaks.
+#[derive(Debug, Clone, Copy)]
+enum Damage {
+    Fifo,
+    Directory,
+    Cut,
+    Empty,
+}
+
+impl Damage {
+    fn inflict(self, path: &Path) {
+        let text = fs::read(path).unwrap_or_default();
+        match self {
+            Damage::Cut => return fs::write(path, &text[..text.len() / 2]).expect("cut"),
+            Damage::Empty => return fs::write(path, "").expect("emptied"),
+            Damage::Fifo | Damage::Directory => {}
+        }
+        if path.is_dir() {
+            fs::remove_dir_all(path).expect("removed");
+        } else if path.exists() {
+            fs::remove_file(path).expect("removed");
+        }
+        match self {
+            Damage::Directory => fs::create_dir(path).expect("directory"),
+            _ => mkfifo(path),
+        }
+    }
+}
+
+fn mkfifo(path: &Path) {
+    let program = which("mkfifo", &std::env::var("PATH").expect("PATH")).expect("mkfifo");
+    assert!(Command::new(program).arg(path).status().expect("mkfifo").success());
+}
+
+/// A team `alpha` with one member that runs for long.
+fn team() -> Stage {
+    let stage = Stage::without_tmux();
+    stage.phalanx(&["team", "create", "alpha"]).expect(0);
+    stage.phalanx(&["spawn", "ada", "--", "sleep", "600"]).expect(0);
+    stage
+}
+
+fn alpha(stage: &Stage, path: &str) -> PathBuf {
+    match path.split_once('/') {
+        Some(("tasks", file)) => stage.root().join("tasks/alpha").join(file),
+        _ if path == "tasks" => stage.root().join("tasks/alpha"),
+        _ => stage.root().join("teams/alpha").join(path),
+    }
+}
+
+fn unreadable(run: &Run) -> Vec<Value> {
+    let findings = run.json()["findings"].as_array().cloned().expect("findings");
+    findings.into_iter().filter(|finding| finding["id"] == "unreadable").collect()
+}
+
+/// Everything that may break, and how.
+fn damages() -> Vec<(&'static str, Damage)> {
+    use Damage::{Cut, Directory, Empty, Fifo};
+    let mut all = Vec::new();
+    for damage in [Fifo, Directory, Cut, Empty] {
+        all.extend(
+            ["config.json", "inboxes/ada.json", "phalanx/members/ada.json"].map(|path| (path, damage)),
+        );
+    }
+    for damage in [Fifo, Directory] {
+        let files = ["inboxes/team-lead.json", "phalanx/journal.jsonl", "phalanx/team.json", "tasks/1.json"];
+        all.extend(files.map(|path| (path, damage)));
+    }
+    let dirs = ["inboxes", "phalanx", "phalanx/members", "phalanx/quarantine", "phalanx/requests", "tasks"];
+    all.extend(dirs.map(|path| (path, Fifo)));
+    all
+}
+
+#[test]
+fn a_team_with_any_broken_file_ends_by_force_and_the_file_is_named() {
+    for verb in FORCED {
+        for (path, damage) in damages() {
+            let stage = team();
+            let broken = alpha(&stage, path);
+            damage.inflict(&broken);
+            let run = stage.phalanx(verb);
+            assert_eq!(run.code, 0, "{verb:?} {path} {damage:?}: {run:?}");
+            assert!(run.stderr.contains(&*broken.to_string_lossy()), "{verb:?} {path} {damage:?}: {run:?}");
+            stage.assert_clean();
+        }
+    }
+}
+
+/// Both copies of the roster are gone, and all records: only the processes are left.
+#[test]
+fn a_team_of_which_nothing_is_readable_ends_by_force() {
+    for verb in FORCED {
+        let stage = team();
+        for path in ["config.json", "phalanx/config.last.json", "phalanx/members", "phalanx/lead.json"] {
+            Damage::Fifo.inflict(&alpha(&stage, path));
+        }
+        stage.phalanx(verb).expect(0);
+        stage.assert_clean();
+    }
+}
+
+#[test]
+fn a_run_without_a_record_is_ended_by_force_and_blocks_the_end_otherwise() {
+    let stage = team();
+    // The command line of a launcher alone proves nothing.
+    let spec = alpha(&stage, "phalanx/specs/00000000-0000-4000-8000-000000000000.json");
+    let script = format!("exec -a {} tee exec {}", crate::harness::binary(), spec.display());
+    let mut bystander = Command::new("bash");
+    bystander.args(["-c", &script]).current_dir(stage.at("work")).stdin(Stdio::piped());
+    let mut bystander = bystander.spawn().expect("bash");
+    wait_for("the bystander", || spec.exists().then_some(()));
+    fs::remove_dir_all(alpha(&stage, "phalanx/members")).expect("removed");
+    for verb in [&["down"][..], &["team", "delete"]] {
+        let run = stage.phalanx(verb).expect(1);
+        assert!(run.stderr.contains("phalanx down --force -t alpha"), "{run:?}");
+    }
+    assert!(stage.processes().iter().any(|line| line.contains("sleep 600")), "{:?}", stage.processes());
+    let run = stage.phalanx(&["down", "--force"]).expect(0);
+    assert!(run.stderr.contains("no team has it on record"), "{run:?}");
+    assert_eq!(bystander.try_wait().expect("wait"), None, "nothing proves that it is ours");
+    bystander.kill().and_then(|()| bystander.wait()).expect("ended");
+    stage.assert_clean();
+}
+
+#[test]
+fn a_team_with_a_live_lead_ends_by_force_when_its_files_break() {
+    for path in ["config.json", "inboxes/team-lead.json", "phalanx/journal.jsonl", "phalanx/members/ada.json"]
+    {
+        let stage = team();
+        let lead = stage.start(&["lead"]);
+        wait_for("the lead", || stage.journal("alpha").into_iter().find(|e| e["event"] == "lead_started"));
+        Damage::Fifo.inflict(&alpha(&stage, path));
+        stage.phalanx(&["down", "--force"]).expect(0);
+        lead.end();
+        stage.assert_clean();
+    }
+}
+
+/// Each advice is a command that runs, and after it the finding is gone.
+#[test]
+fn doctor_names_every_broken_file_and_its_advice_helps() {
+    for (path, damage) in damages() {
+        let stage = team();
+        let broken = alpha(&stage, path);
+        damage.inflict(&broken);
+        let found = unreadable(&stage.phalanx(&["--json", "doctor"]).expect(1));
+        let finding = found.iter().find(|finding| finding["where"] == json!(broken.to_string_lossy()));
+        let finding = finding.unwrap_or_else(|| panic!("{path} {damage:?}: {found:?}"));
+        let advice = finding["fix"].as_str().expect("advice").strip_prefix("phalanx ").expect("a command");
+        let run = stage.phalanx(&advice.split(' ').collect::<Vec<_>>());
+        assert!(run.code == 0, "{path} {damage:?}: {advice}: {run:?}");
+        assert_eq!(
+            unreadable(&stage.phalanx(&["--json", "doctor"])),
+            Vec::<Value>::new(),
+            "{path} {damage:?}"
+        );
+        if stage.root().join("teams/alpha").exists() {
+            assert!(stage.processes().iter().any(|line| line.contains("sleep 600")), "{path}: ada runs on");
+            stage.phalanx(&["down", "--force"]).expect(0);
+        }
+        stage.assert_clean();
+    }
+}
+
+#[test]
+fn a_directory_of_all_teams_that_cannot_be_listed_is_a_problem() {
+    let stage = Stage::without_tmux();
+    stage.phalanx(&["team", "create", "alpha"]).expect(0);
+    let teams = stage.root().join("teams");
+    let kept = stage.root().join("kept");
+    fs::rename(&teams, &kept).expect("moved");
+    fs::write(&teams, "").expect("a file in its place");
+    let found = unreadable(&stage.phalanx(&["--json", "doctor"]).expect(1));
+    assert_eq!(found.len(), 1, "{found:?}");
+    assert_eq!(found[0]["where"], json!(teams.to_string_lossy()));
+    let advice = found[0]["fix"].as_str().expect("advice");
+    assert!(Command::new("sh").args(["-c", advice]).status().expect("sh").success(), "{advice}");
+    fs::rename(&kept, &teams).expect("moved back");
+    assert_eq!(unreadable(&stage.phalanx(&["--json", "doctor"]).expect(0)), Vec::<Value>::new());
+    stage.phalanx(&["down"]).expect(0);
+}
+
+/// Root reads every file regardless of its mode: as root, nothing is reported.
+#[test]
+fn files_without_permission_are_found_and_made_readable() {
+    let stage = team();
+    let paths = ["inboxes/ada.json", "phalanx/journal.jsonl", "phalanx/members", "config.json"];
+    let paths = paths.map(|path| alpha(&stage, path));
+    for path in &paths {
+        fs::set_permissions(path, fs::Permissions::from_mode(0)).expect("own file");
+    }
+    let is_root = fs::read(&paths[0]).is_ok();
+    let found = unreadable(&stage.phalanx(&["--json", "doctor"]));
+    assert_eq!(found.len(), if is_root { 0 } else { paths.len() }, "{found:?}");
+    let fixed = unreadable(&stage.phalanx(&["--json", "doctor", "--fix"]).expect(0));
+    assert!(fixed.iter().all(|finding| finding["fixed"] == true), "{fixed:?}");
+    stage.phalanx(&["down", "--force"]).expect(0);
+    stage.assert_clean();
+}
+
+/// TK-07: such a file blocks nothing, is named, and can be moved aside.
+#[test]
+fn tk_07_a_task_file_beyond_the_id_limit_is_reported_and_blocks_nothing() {
+    let stage = Stage::without_tmux();
+    stage.phalanx(&["team", "create", "alpha"]).expect(0);
+    let names = ["18446744073709551615.json", "99999999999999999999.json"];
+    for name in names {
+        fs::write(alpha(&stage, &format!("tasks/{name}")), r#"{"subject":"x","status":"pending"}"#)
+            .expect("file");
+    }
+    let made = stage.phalanx(&["--json", "task", "create", "first"]).expect(0);
+    assert!(made.stdout.contains(r#""id":"1""#) || made.stdout.contains(r#""id": "1""#), "{made:?}");
+    let shown = stage.phalanx(&["task", "get", "99999999999999999999"]).expect(2);
+    assert!(shown.stderr.contains("9007199254740991"), "{shown:?}");
+    let found = unreadable(&stage.phalanx(&["--json", "doctor"]).expect(1));
+    assert_eq!(found.len(), names.len(), "{found:?}");
+    stage.phalanx(&["doctor", "--fix"]).expect(0);
+    assert_eq!(unreadable(&stage.phalanx(&["--json", "doctor"]).expect(0)), Vec::<Value>::new());
+    stage.phalanx(&["down"]).expect(0);
+    stage.assert_clean();
+}
+
+/// A writer that dies leaves the team file cut; the one that stops with the file open gives no
+/// notice of it.
+#[test]
+fn a_live_lead_restores_a_torn_team_file_within_a_second() {
+    let stage = team();
+    let lead = stage.start(&["lead"]);
+    let file = alpha(&stage, "config.json");
+    let whole = || {
+        let text = fs::read(&file).unwrap_or_default();
+        serde_json::from_slice::<Value>(&text).ok().filter(|team| team["leadProcess"].is_object())
+    };
+    let before = wait_for("the lead's entry in the team file", whole);
+    for length in [0, 1, 200] {
+        let _open = {
+            let open = fs::OpenOptions::new().write(true).open(&file).expect("there");
+            open.set_len(length).expect("cut");
+            open
+        };
+        let after = crate::harness::wait_within(Duration::from_secs(5), "a whole team file", whole);
+        assert_eq!(after, before);
+    }
+    let repaired = || stage.journal("alpha").iter().filter(|e| e["event"] == "repaired").count() == 3;
+    wait_for("the journal to say so", || repaired().then_some(()));
+    stage.phalanx(&["down", "--force"]).expect(0);
+    lead.end();
+    stage.assert_clean();
+}
