@@ -8,7 +8,7 @@ use crate::ops::{self, OpsError, Team};
 pub(super) fn make_endable(setup: &Setup, team: &Team) -> Result<(), Failure> {
     for one in ops::broken::set_aside_all(&setup.ctx, team)? {
         let outcome = match &one.moved_to {
-            Some(copy) => format!("moved to {}", copy.display()),
+            Some(copy) => format!("moved to {}, which goes with the team", copy.display()),
             None => "usable again".to_owned(),
         };
         setup.out.say(&format!("{}: {}; {outcome}", one.path.display(), one.problem));

@@ -137,6 +137,20 @@ fn a_run_without_a_record_is_ended_by_force_and_blocks_the_end_otherwise() {
     stage.assert_clean();
 }
 
+/// SD-05: the pane of the lost run is closed, and the user's own is left alone.
+#[test]
+fn tmux_sd_05_a_run_without_a_record_is_ended_with_its_pane() {
+    let stage = Stage::new();
+    stage.tmux(&["new-session", "-d", "-s", "mine", "sleep", "300"]).expect("session");
+    stage.phalanx(&["team", "create", "alpha"]).expect(0);
+    stage.phalanx(&["spawn", "ada", "--", "sleep", "600"]).expect(0);
+    assert_eq!(stage.panes().len(), 2);
+    fs::remove_dir_all(alpha(&stage, "phalanx/members")).expect("removed");
+    stage.phalanx(&["down", "--force"]).expect(0);
+    assert_eq!(stage.panes().len(), 1);
+    assert!(!stage.processes().iter().any(|line| line.contains("sleep 600")), "{:?}", stage.processes());
+}
+
 #[test]
 fn a_team_with_a_live_lead_ends_by_force_when_its_files_break() {
     for path in ["config.json", "inboxes/team-lead.json", "phalanx/journal.jsonl", "phalanx/members/ada.json"]
@@ -202,7 +216,7 @@ fn files_without_permission_are_found_and_made_readable() {
     let paths = ["inboxes/ada.json", "phalanx/journal.jsonl", "phalanx/members", "config.json"];
     let paths = paths.map(|path| alpha(&stage, path));
     for path in &paths {
-        fs::set_permissions(path, fs::Permissions::from_mode(0)).expect("own file");
+        fs::set_permissions(path, fs::Permissions::from_mode(0o000)).expect("own file");
     }
     let is_root = fs::read(&paths[0]).is_ok();
     let found = unreadable(&stage.phalanx(&["--json", "doctor"]));

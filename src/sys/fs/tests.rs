@@ -290,7 +290,7 @@ fn make_private_gives_the_owner_files_and_directories_back() {
     fs::create_dir(&sub).expect("writable");
     symlink(&file, &link).expect("writable");
     for path in [&file, &sub] {
-        fs::set_permissions(path, fs::Permissions::from_mode(0)).expect("own file");
+        fs::set_permissions(path, fs::Permissions::from_mode(0o000)).expect("own file");
         assert!(make_private(path).expect("own file"));
     }
     assert_eq!((mode(&file), mode(&sub)), (0o600, 0o700));
