@@ -273,7 +273,7 @@ mod tests {
     fn what_is_done_to_several_is_owned_only_if_all_are_the_speaker() {
         let ann = name("ann");
         let may = |targets: &[MemberName]| may(&ann, Action::Shutdown, targets, Privacy::Open);
-        assert!(may(&[ann.clone()]) && may(&[ann.clone(), ann.clone()]));
+        assert!(may(std::slice::from_ref(&ann)) && may(&[ann.clone(), ann.clone()]));
         assert!(!may(&[ann.clone(), name("bob")]) && !may(&[]), "nobody named is the whole team");
     }
 }
