@@ -98,7 +98,7 @@ mod tests {
             ),
             (
                 &["phalanx", "task", "get", "x"],
-                "invalid value 'x' for '<ID>': task id \"x\" is not a number",
+                "invalid value 'x' for '<ID>': task id \"x\" is not a number from 1 to 9007199254740991",
                 "see ",
             ),
         ];

@@ -21,6 +21,7 @@ fn tasks_are_edited_and_deleted() {
     assert!(refused.stderr.contains("1 → 2 → 3 → 1"), "{refused:?}");
     stage.phalanx(&["task", "update", "3"]).expect(2);
     stage.phalanx(&["task", "update", "3", "--owner", "nobody-here"]).expect(3);
+    native(&stage, "ann");
     stage.phalanx(&["--as", "ann", "task", "delete", "2", "--force"]).expect(4);
     let early = stage.phalanx(&["task", "delete", "2"]).expect(4);
     assert!(early.stderr.contains("--force"), "{early:?}");
