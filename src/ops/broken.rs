@@ -27,7 +27,8 @@ pub(crate) struct SetAside {
 pub(crate) fn set_aside_all(ctx: &Context, team: &TeamStore) -> Result<Vec<SetAside>, OpsError> {
     let mut done = Vec::new();
     for _ in 0..ROUNDS {
-        let broken = team.broken();
+        let mut broken = team.linked_dirs();
+        broken.extend(team.broken());
         if broken.is_empty() {
             break;
         }

@@ -87,6 +87,14 @@ impl TeamStore {
         found
     }
 
+    /// Directories of the team that are symbolic links: the files behind them are refused.
+    pub(crate) fn linked_dirs(&self) -> Vec<Broken> {
+        let is_link = |dir: &PathBuf| *dir != self.layout.team_dir() && fs::refuse_link(dir).is_err();
+        let links = self.layout.all_dirs().into_iter().filter(is_link);
+        let problem = || "it is a symbolic link".to_owned();
+        links.map(|path| Broken { path, problem: problem(), is_vital: true, is_denied: false }).collect()
+    }
+
     /// Task files whose names are not task ids: verbs cannot address them.
     fn task_files_beyond_the_limit(&self) -> Vec<Broken> {
         let is_id = |path: &PathBuf| {

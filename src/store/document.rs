@@ -109,6 +109,7 @@ pub(super) struct KeptOut<'h>(Option<PeerLock<'h>>);
 
 impl Held {
     pub(super) fn take(place: &Place) -> Result<Held, StoreError> {
+        refuse_linked_dir(place)?;
         ready_gate(&place.gate)?;
         Ok(Held { gate: Gate::open(&place.gate, LOCK_DEADLINE)? })
     }
@@ -158,6 +159,11 @@ pub(super) fn read(place: &Place) -> Result<Option<Value>, StoreError> {
 }
 
 /// A file's content with what was made of it, or of what stands in for it.
+/// Refuses a file whose directory is a symbolic link: it could lie anywhere.
+fn refuse_linked_dir(place: &Place) -> Result<(), StoreError> {
+    place.path.parent().map_or(Ok(()), |dir| Ok(fs::refuse_link(dir)?))
+}
+
 pub(super) struct Found<T> {
     pub(super) file: fs::Contents,
     pub(super) parsed: T,
@@ -170,6 +176,7 @@ pub(super) fn read_parsed<T>(
     place: &Place,
     parse: impl Fn(&[u8]) -> serde_json::Result<T>,
 ) -> Result<Option<Found<T>>, StoreError> {
+    refuse_linked_dir(place)?;
     let mut tries = 0;
     loop {
         let Some(file) = fs::read_identified(&place.path, MAX_FILE)? else { return Ok(None) };

@@ -1,8 +1,9 @@
 //! Teams with broken files: a FIFO, a directory, cut or missing content. They end all the same, and
 //! `doctor` names what is broken together with a command that helps.
 
+use std::collections::BTreeMap;
 use std::fs;
-use std::os::unix::fs::PermissionsExt;
+use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::Duration;
@@ -99,6 +100,43 @@ fn a_team_with_any_broken_file_ends_by_force_and_the_file_is_named() {
             stage.assert_clean();
         }
     }
+}
+
+/// Nothing is written through a link, and what lies behind it stays.
+#[test]
+fn sec_07_a_linked_directory_is_refused_and_the_team_ends_by_force() {
+    for path in ["inboxes", "tasks", "phalanx/requests"] {
+        let stage = team();
+        let (dir, elsewhere) = (alpha(&stage, path), stage.at("elsewhere"));
+        fs::rename(&dir, &elsewhere).expect("moved");
+        symlink(&elsewhere, &dir).expect("linked");
+        let before = contents(&elsewhere);
+        for verb in
+            [&["send", "ada", "hello"][..], &["task", "create", "One"], &["shutdown", "ada", "--no-wait"]]
+        {
+            let run = stage.phalanx(verb);
+            assert!(
+                run.code == 0 || run.stderr.contains("it is a symbolic link"),
+                "{path} {verb:?}: {run:?}"
+            );
+        }
+        assert_eq!(contents(&elsewhere), before, "{path}");
+        let run = stage.phalanx(&["down", "--force"]).expect(0);
+        assert!(run.stderr.contains(&*dir.to_string_lossy()), "{path}: {run:?}");
+        assert_eq!(contents(&elsewhere), before, "{path}");
+        stage.assert_clean();
+    }
+}
+
+/// The files in a directory, each with what it holds.
+fn contents(dir: &Path) -> BTreeMap<String, Vec<u8>> {
+    let entries = fs::read_dir(dir).expect("a directory").flatten();
+    let files = entries.filter(|entry| entry.path().is_file());
+    files
+        .map(|entry| {
+            (entry.file_name().to_string_lossy().into_owned(), fs::read(entry.path()).expect("a file"))
+        })
+        .collect()
 }
 
 /// Both copies of the roster are gone, and all records: only the processes are left.

@@ -50,6 +50,14 @@ pub(crate) fn about(path: &Path) -> Result<Option<About>> {
     Ok(Some(About { kind, mode: meta.mode() & 0o7777, uid: meta.uid(), age }))
 }
 
+/// Refuses a symbolic link; anything else, and nothing at all, passes.
+pub(crate) fn refuse_link(path: &Path) -> Result<()> {
+    match fs::symlink_metadata(path) {
+        Ok(meta) if meta.is_symlink() => Err(FsError::refused("use", path, "it is a symbolic link")),
+        _ => Ok(()),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

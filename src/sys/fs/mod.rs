@@ -14,7 +14,7 @@ use std::path::{Path, PathBuf};
 
 use thiserror::Error;
 
-pub(crate) use about::{About, Kind, about};
+pub(crate) use about::{About, Kind, about, refuse_link};
 pub(crate) use dir::{create_dir_exclusive, list, make_private, private_dir, remove_dir_all};
 pub(crate) use log::{Log, older, times_of};
 pub(crate) use spare::{Spare, settle};
