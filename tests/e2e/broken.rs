@@ -112,7 +112,7 @@ fn sec_07_a_linked_directory_is_refused_and_the_team_ends_by_force() {
         symlink(&elsewhere, &dir).expect("linked");
         let before = contents(&elsewhere);
         for verb in
-            [&["send", "ada", "hello"][..], &["task", "create", "One"], &["shutdown", "ada", "--no-wait"]]
+            [&["send", "team-lead", "hello"][..], &["task", "create", "One"], &["shutdown", "ada", "--no-wait"]]
         {
             let run = stage.phalanx(verb);
             assert!(

@@ -126,7 +126,9 @@ fn inbox_shows_protocol_messages_as_sentences_with_and_without_a_lead() {
     let mail = wait_for("news of the task", || Some(inbox()).filter(|mail| mail.contains("idle")));
     assert!(mail.contains("ada  ") && mail.contains("is idle") && !mail.contains('{'), "{mail}");
     stage.phalanx(&["lead", "--detach"]).expect(0);
-    wait_for("the lead to handle the mail", || inbox().is_empty().then_some(()));
+    let handled = |mail: &String| !mail.contains("is idle") && mail.contains("1 task completed");
+    wait_for("the lead to handle the mail and report", || Some(inbox()).filter(handled));
+    stage.phalanx(&["inbox"]).expect(0);
     let none = stage.phalanx(&["inbox"]).expect(0);
     assert!(none.stderr.contains("no unread messages") && none.stderr.contains("--since 1h"), "{none:?}");
     let past = stage.phalanx(&["inbox", "--since", "1h"]).expect(0).stdout;
