@@ -79,10 +79,10 @@ struct Driver<'a> {
     sweep: Deadline,
     /// Until the team file is compared again with what was last seen of it.
     team_file_check: Deadline,
-    /// The last team file that was read and found whole; none after a torn one.
+    /// The last team file that was read, if it is whole and remembered.
     team_file: Option<fs::Identity>,
-    /// Writes the team file whole, or remembers it.
-    keeper: Option<JoinHandle<()>>,
+    /// Writes a torn team file whole.
+    restorer: Option<JoinHandle<()>>,
     /// Until what was acted upon is marked in its mailbox, if that has changed; and at the latest.
     mark: Option<(Deadline, Deadline)>,
     /// What could not be read or written at the last look.
@@ -163,7 +163,7 @@ impl<'a> Driver<'a> {
             sweep: Deadline::after(SWEEP),
             team_file_check: Deadline::after(TEAM_FILE_CHECK),
             team_file: None,
-            keeper: None,
+            restorer: None,
             mark: None,
             problem: None,
             settings,
@@ -370,17 +370,20 @@ impl<'a> Driver<'a> {
             return Ok(());
         }
         let file = self.team.team_file_now()?;
-        let is_torn = file.team.is_none();
-        self.team_file = file.identity.filter(|_| !is_torn);
-        if let Some(team) = file.team {
-            self.step(Event::Roster(team.members.into_iter().map(|member| member.name).collect()))?;
-        }
-        // A program that reads a torn team file does not know its team. Writers may still be at it,
-        // and are waited for. A whole one is remembered only after the step, which restores members
-        // that another program has written out.
-        let is_busy = self.keeper.as_ref().is_some_and(|keeper| !keeper.is_finished());
-        if !file.is_kept && !is_busy {
-            self.keeper = Some(self.beside(None, |_, team| Ok(team.keep_team_file()?)));
+        self.team_file = file.identity.filter(|_| file.is_remembered);
+        let Some(team) = file.team() else {
+            // A program that reads a torn team file does not know its team. Writers may still be at
+            // it, and are waited for.
+            if self.restorer.as_ref().is_none_or(JoinHandle::is_finished) {
+                let restorer = self.beside(None, |_, team| Ok(team.restore_team_file()?));
+                self.restorer = Some(restorer);
+            }
+            return Ok(());
+        };
+        self.step(Event::Roster(team.members.into_iter().map(|member| member.name).collect()))?;
+        // Only after the step, which restores members that another program has written out.
+        if !file.is_remembered && self.team.remember_team_file(&file)? {
+            self.team_file = file.identity;
         }
         Ok(())
     }

@@ -128,7 +128,7 @@ impl TeamStore {
             if broken_file(broken.path.clone(), json::<Object>, false).is_none() {
                 return Ok(None);
             }
-            let file = self.last_file().unwrap_or_else(|| Value::Object(founding.clone()));
+            let file = Value::Object(self.last_file().unwrap_or_else(|| founding.clone()));
             document::write_new(&moved, &file, Kept::ForGood)?;
             fs::exchange(&broken.path, &moved)?;
             self.keep_last(&file)?;

@@ -21,10 +21,17 @@ const HIDDEN: &str = "hiddenPaneIds";
 pub(crate) struct TeamFile {
     /// None: the file is missing.
     pub(crate) identity: Option<Identity>,
-    /// None: the file is torn, or there is none.
-    pub(crate) team: Option<Team>,
+    /// None: the file is torn or missing.
+    file: Option<Object>,
     /// True if phalanx remembers this content.
-    pub(crate) is_kept: bool,
+    pub(crate) is_remembered: bool,
+}
+
+impl TeamFile {
+    /// None: the file is torn or missing.
+    pub(crate) fn team(&self) -> Option<Team> {
+        self.file.as_ref().map(Team::read)
+    }
 }
 
 /// The roster, open for changes; exists only while the lock is held.
@@ -55,12 +62,19 @@ impl TeamStore {
     /// The team file as it stands, read once and without waiting for writers.
     pub(crate) fn team_file_now(&self) -> Result<TeamFile, StoreError> {
         let Some(read) = fs::read_identified(&self.layout.team_file(), MAX_FILE)? else {
-            return Ok(TeamFile { identity: None, team: None, is_kept: false });
+            return Ok(TeamFile { identity: None, file: None, is_remembered: false });
         };
-        let file = lenient::parse::<Value>(&read.bytes).ok().filter(Value::is_object);
-        let is_kept = file.as_ref().is_some_and(|file| self.last_file().as_ref() == Some(file));
-        let team = file.as_ref().and_then(Value::as_object).map(Team::read);
-        Ok(TeamFile { identity: Some(read.identity), team, is_kept })
+        let file = lenient::parse::<Object>(&read.bytes).ok();
+        let is_remembered = file.is_some() && self.last_file() == file;
+        Ok(TeamFile { identity: Some(read.identity), file, is_remembered })
+    }
+
+    /// Remembers a whole team file that another program wrote, unless it has changed since; returns
+    /// true if that was done. Takes no lock: a process that is stopped here stops no other, and
+    /// what comes in between is seen at the next look.
+    pub(crate) fn remember_team_file(&self, seen: &TeamFile) -> Result<bool, StoreError> {
+        let Some(file) = seen.file.clone() else { return Ok(false) };
+        Ok(self.team_file_identity()? == seen.identity && self.keep_last(&Value::Object(file)).is_ok())
     }
 
     /// The identity of the team file: another one after each change.
@@ -69,7 +83,7 @@ impl TeamStore {
     }
 
     /// The team file as phalanx last saw it whole.
-    pub(super) fn last_file(&self) -> Option<Value> {
+    pub(super) fn last_file(&self) -> Option<Object> {
         let bytes = fs::read(&self.layout.last_team_file(), MAX_FILE).ok()??;
         lenient::parse(&bytes).ok()
     }
@@ -82,15 +96,10 @@ impl TeamStore {
         Ok(entry.and_then(Value::as_object).cloned())
     }
 
-    /// Restores a team file that another program has left torn, and journals that; remembers a
-    /// whole one, from which it can be restored later.
-    pub(crate) fn keep_team_file(&self) -> Result<(), StoreError> {
+    /// Restores a team file that another program has left torn, and journals that.
+    pub(crate) fn restore_team_file(&self) -> Result<(), StoreError> {
         let place = self.roster_place();
         let held = Held::take(&place)?;
-        let bytes = fs::read(&place.path, MAX_FILE)?;
-        if let Some(file) = bytes.and_then(|bytes| lenient::parse::<Value>(&bytes).ok()) {
-            return self.keep_last(&file);
-        }
         let restored = document::restore(&place, &held)?;
         if let Some(file) = restored {
             self.keep_last(&file)?;

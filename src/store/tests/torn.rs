@@ -64,12 +64,12 @@ fn id_07_what_two_wrote_at_once_is_what_the_later_one_wrote() {
     let later = serde_json::to_string_pretty(&later).expect("json");
     let torn = format!("{later}{}", &earlier[earlier.len() - 40..]);
     fs::write_atomic(&file, torn.as_bytes()).expect("write");
-    assert!(team.team_file_now().expect("look").team.is_none());
+    assert!(team.team_file_now().expect("look").team().is_none());
     assert!(team.team().expect("the later one").member(&who("ann")).is_some());
     assert_eq!(raw(&file), torn, "whoever reads writes nothing");
-    team.keep_team_file().expect("restored");
+    team.restore_team_file().expect("restored");
     assert_eq!(raw(&file), later);
-    assert!(team.team_file_now().expect("look").team.is_some());
+    assert!(team.team_file_now().expect("look").team().is_some());
     let said = team.events_from(0).expect("events").0;
     let said: Vec<EventKind> = said.iter().map(|e| e.event).collect();
     assert_eq!(said, [EventKind::FileQuarantined, EventKind::Repaired]);
@@ -84,7 +84,7 @@ fn msg_07_a_team_file_that_is_broken_otherwise_is_left_as_it_is() {
     fs::write_atomic(&file, broken.as_bytes()).expect("write");
     let read = team.team().map(drop);
     assert!(matches!(read, Err(StoreError::Corrupt { .. })), "{read:?}");
-    let mended = team.keep_team_file();
+    let mended = team.restore_team_file();
     assert!(matches!(mended, Err(StoreError::Corrupt { .. })), "{mended:?}");
     assert_eq!(raw(&file), broken);
 }
@@ -99,12 +99,12 @@ fn a_team_file_that_was_cut_short_is_restored_as_it_was_last_seen() {
     theirs["theirs"] = json!(1);
     let theirs = serde_json::to_string_pretty(&theirs).expect("json");
     fs::write_atomic(&file, theirs.as_bytes()).expect("write");
-    assert!(!team.team_file_now().expect("look").is_kept);
-    team.keep_team_file().expect("remembered");
-    assert!(team.team_file_now().expect("look").is_kept);
+    let seen = team.team_file_now().expect("look");
+    assert!(!seen.is_remembered && team.remember_team_file(&seen).expect("remembered"));
+    assert!(team.team_file_now().expect("look").is_remembered);
     for cut in [0, 1, theirs.len() / 2, theirs.len() - 1] {
         fs::write_atomic(&file, &theirs.as_bytes()[..cut]).expect("write");
-        team.keep_team_file().expect("restored");
+        team.restore_team_file().expect("restored");
         assert_eq!(raw(&file), theirs, "cut after {cut} bytes");
     }
 }
