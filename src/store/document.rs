@@ -464,6 +464,7 @@ fn overlay(stored: Option<Value>, before: Option<Object>, after: Object) -> Valu
 
 /// Writes a file of our own that nobody else changes at the same time.
 pub(super) fn write_new<T: Serialize>(path: &Path, item: &T, kept: Kept) -> Result<bool, StoreError> {
+    path.parent().map_or(Ok(()), fs::refuse_link)?;
     let value = serde_json::to_value(item).expect("our own forms have string keys and can be written");
     Ok(fs::create_with(path, &to_bytes(&value), kept.sync())?)
 }

@@ -111,9 +111,11 @@ fn sec_07_a_linked_directory_is_refused_and_the_team_ends_by_force() {
         fs::rename(&dir, &elsewhere).expect("moved");
         symlink(&elsewhere, &dir).expect("linked");
         let before = contents(&elsewhere);
-        for verb in
-            [&["send", "team-lead", "hello"][..], &["task", "create", "One"], &["shutdown", "ada", "--no-wait"]]
-        {
+        for verb in [
+            &["send", "team-lead", "hello"][..],
+            &["task", "create", "One"],
+            &["shutdown", "ada", "--no-wait"],
+        ] {
             let run = stage.phalanx(verb);
             assert!(
                 run.code == 0 || run.stderr.contains("it is a symbolic link"),

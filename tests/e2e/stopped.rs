@@ -1,6 +1,8 @@
 //! A lead that is stopped (SIGSTOP): it is shown, deadlines are kept, and `--force` ends members
 //! without it.
 
+use std::fs;
+
 use serde_json::{Value, json};
 
 use crate::harness::{Background, Stage, wait_for};
@@ -20,8 +22,32 @@ fn state(stage: &Stage) -> Value {
 }
 
 fn stop(stage: &Stage, lead: &Background) {
-    lead.signal("STOP");
-    wait_for("the lead to be stopped", || (state(stage) == "stopped").then_some(()));
+    wait_for("the lead to be stopped between two writes", || {
+        lead.signal("STOP");
+        wait_for("its stop", || is_stopped(lead).then_some(()));
+        // Its lease is one lock; another one would keep every other process out of a file.
+        let is_writing = locks(lead) > 1;
+        if is_writing {
+            lead.signal("CONT");
+        }
+        (!is_writing).then_some(())
+    });
+    wait_for("the status to show it", || (state(stage) == "stopped").then_some(()));
+}
+
+fn is_stopped(process: &Background) -> bool {
+    let stat = fs::read_to_string(format!("/proc/{}/stat", process.pid())).unwrap_or_default();
+    stat.rsplit_once(") ").is_some_and(|(_, rest)| rest.starts_with('T'))
+}
+
+/// The file locks that a process holds.
+fn locks(process: &Background) -> usize {
+    let table = fs::read_to_string("/proc/locks").expect("the table of locks");
+    let pid = process.pid();
+    table
+        .lines()
+        .filter(|line| line.contains(" FLOCK ") && line.split_whitespace().any(|word| word == pid))
+        .count()
 }
 
 /// The events of this kind about this member.
