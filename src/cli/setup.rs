@@ -240,7 +240,7 @@ fn real_root(root: PathBuf) -> Result<PathBuf, Failure> {
     }
 }
 
-/// Whether `-t` names another team than the one that the caller is a member of.
+/// Returns true if the options name another team than the one that the caller is a member of.
 fn is_elsewhere(store: &Store, asked: Option<&str>, caller: &Caller) -> bool {
     let root = caller.var("PHALANX_CONFIG_DIR").is_none_or(|root| root == store.root().as_os_str());
     let own = caller.var("PHALANX_TEAM").map(OsStr::to_string_lossy);
@@ -251,8 +251,8 @@ fn is_elsewhere(store: &Store, asked: Option<&str>, caller: &Caller) -> bool {
     }
 }
 
-/// The speaker, and the team that it is named with. A teammate is nobody in another team, where it speaks as the lead
-/// unless `--as` says otherwise.
+/// The member to act as, and the team that it is named with. The identity of a teammate holds in its own team only:
+/// elsewhere it acts as the lead unless `--as` names another.
 fn speaker(
     flag: Option<&str>,
     caller: &Caller,

@@ -114,7 +114,7 @@ pub(crate) struct MemberRecord {
     pub(crate) format: u32,
     pub(crate) name: MemberName,
     pub(crate) incarnation: Incarnation,
-    /// Random; its processes carry it as `PHALANX_TOKEN`. Whoever has it speaks as the member.
+    /// Random; its processes carry it as `PHALANX_TOKEN`. A process that has it acts as the member.
     pub(crate) token: String,
     /// Random; marks its pane or session, where others can read it (`@phalanx_token`). Empty in records of earlier
     /// versions, which marked it with `token`.
@@ -158,7 +158,7 @@ pub(crate) struct MemberRecord {
 pub(crate) const FORMAT: u32 = 1;
 
 impl MemberRecord {
-    /// What marks its pane or session.
+    /// The word that marks its pane or session.
     pub(crate) fn mark(&self) -> &str {
         if self.nonce.is_empty() { &self.token } else { &self.nonce }
     }

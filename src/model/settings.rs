@@ -28,7 +28,7 @@ pub(crate) enum Finish {
     Manual,
 }
 
-/// Who may read the output of a member: `logs` and `peek`.
+/// Readers of a member's output, by `logs` and `peek`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum Privacy {

@@ -1,5 +1,5 @@
-//! What a teammate may do in its team. Every face asks [`enter`] before it does anything in a team, so that one table
-//! decides; docs/security.md shows it.
+//! The permissions of teammates in their team. Every face calls [`enter`] before it does anything in a team, so that
+//! one table decides; docs/security.md shows it.
 
 use std::ffi::OsStr;
 
@@ -41,7 +41,7 @@ pub(crate) enum Action {
     Serve,
 }
 
-/// Whom a command is for, beside the lead, who may do everything.
+/// Members that may use a command. The lead may use all of them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Grant {
     Everyone,
@@ -178,7 +178,7 @@ impl Action {
     }
 }
 
-/// Whether `speaker` may do this to these members; without any, to the team as a whole.
+/// Returns true if `speaker` may do this to these members; without any, to the team as a whole.
 fn may(speaker: &MemberName, action: Action, targets: &[MemberName], privacy: Privacy) -> bool {
     let own = || !targets.is_empty() && targets.iter().all(|target| target == speaker);
     match action.grant() {
@@ -212,8 +212,7 @@ pub(crate) fn enter(
     let whom = targets.iter().find(|target| **target != ctx.speaker).or(targets.first()).cloned();
     let deed = action.deed(whom.is_some());
     let refusal = OpsError::NotPermitted { speaker: ctx.speaker.clone(), deed, whom };
-    let note = Note { member: Some(ctx.speaker.clone()), ..Note::of(EventKind::Warning) };
-    team.record(note.with("text", refusal.to_string()))?;
+    team.record(Note::of(EventKind::Warning).member(&ctx.speaker).with("text", refusal.to_string()))?;
     Err(refusal)
 }
 

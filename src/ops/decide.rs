@@ -207,7 +207,8 @@ fn show_shutdown(request: ShutdownRequest, at: Timestamp) -> Shown {
 /// A person's answer to one question.
 ///
 /// # Errors
-/// No such request; one that was decided before, ran out of time, or whose run is gone; a mode that the lead may not give; an input or a lasting rule where there can be none.
+/// No such request; one that was decided before, ran out of time, or whose run is gone; a mode that the lead may not
+/// give; an input or a lasting rule where there can be none.
 pub(crate) fn answer(
     ctx: &Context,
     team: &TeamStore,

@@ -35,7 +35,7 @@ pub(crate) fn list(team: &TeamStore) -> Result<TeamRules, OpsError> {
 /// Adds rules to the team's. They hold from now on, also for what waits for a person.
 ///
 /// # Errors
-/// A speaker who is not the lead, a team that another program made. Nothing is changed then.
+/// A team that another program made. Nothing is changed then.
 pub(crate) fn add(ctx: &Context, team: &TeamStore, to: List, rules: &[Rule]) -> Result<Changed, OpsError> {
     list(team)?;
     let (mut added, mut now) = (Vec::new(), TeamRules::default());

@@ -43,11 +43,11 @@ fn must_be_here(team: &TeamStore, speaker: &MemberName) -> Result<(), OpsError> 
     if speaker.is_lead() {
         return Ok(());
     }
-    names::must_be_exact(team, speaker)?;
     let known: Vec<MemberName> = team.team()?.members.into_iter().map(|member| member.name).collect();
     if known.contains(speaker) {
         return Ok(());
     }
+    names::must_be_exact(team, speaker)?;
     Err(StoreError::NoSuchMember { team: team.name().clone(), name: speaker.clone(), known }.into())
 }
 

@@ -146,7 +146,7 @@ fn broken_dir(dir: &Path, is_vital: bool) -> Option<Broken> {
     let broken =
         |problem: String, is_denied| Some(Broken { path: dir.to_owned(), problem, is_vital, is_denied });
     match fs::about(dir) {
-        // A link is reported as such, and never replaced.
+        // Links are listed by `linked_dirs`, and `doctor` reports them as foreign.
         Ok(None) => None,
         Ok(Some(about)) if about.kind == Kind::Link => None,
         Ok(Some(about)) if about.kind != Kind::Directory => broken("it is not a directory".to_owned(), false),

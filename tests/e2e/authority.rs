@@ -2,27 +2,8 @@
 
 use serde_json::{Value, json};
 
-use crate::harness::{Run, Stage, binary, wait_for};
-
-type Env = Vec<(String, String)>;
-
-/// Runs phalanx with the variables of a teammate.
-fn run_as(stage: &Stage, env: &Env, args: &[&str]) -> Run {
-    let mut command = stage.command(binary());
-    command.envs(env.iter().map(|(name, value)| (name, value))).args(args);
-    Run::from(command.output().expect("phalanx runs"))
-}
-
-/// Starts a teammate that writes its variables to a file.
-fn spawn(stage: &Stage, name: &str) -> Env {
-    let script = format!("env | grep ^PHALANX_ >{name}.new; mv {name}.new {name}.env; exec sleep 300");
-    stage.phalanx(&["spawn", name, "--backend", "pty", "--", "sh", "-c", &script]).expect(0);
-    let file = stage.at("work").join(format!("{name}.env"));
-    let text = wait_for("its variables", || std::fs::read_to_string(&file).ok());
-    std::fs::remove_file(&file).expect("removed");
-    let pairs = text.lines().filter_map(|line| line.split_once('='));
-    pairs.map(|(name, value)| (name.to_owned(), value.to_owned())).collect()
-}
+use crate::harness::Stage;
+use crate::speaker::{Env, as_teammate, spawn};
 
 /// A team `alpha` with a lead, ann and bob; ann's variables.
 fn team(stage: &Stage) -> Env {
@@ -81,7 +62,7 @@ fn sec_04_a_teammate_is_refused_what_is_the_leads_or_anothers() {
     let stage = Stage::new();
     let ann = team(&stage);
     for (args, deed) in REFUSED {
-        let run = run_as(&stage, &ann, args).expect(4);
+        let run = as_teammate(&stage, &ann, args).expect(4);
         let said = format!("`ann` may not {deed}; only the lead may");
         assert!(run.stderr.contains(&said), "{args:?}: {run:?}");
         assert_eq!(warnings(&stage).last(), Some(&said), "{args:?}");
@@ -123,15 +104,15 @@ fn sec_04_a_teammate_looks_talks_and_works() {
         &["task", "claim", "1"],
     ];
     for args in allowed {
-        run_as(&stage, &ann, args).expect(0);
+        as_teammate(&stage, &ann, args).expect(0);
     }
     assert_eq!(warnings(&stage), Vec::<String>::new());
     stage.phalanx(&["team", "set", "privacy", "own"]).expect(0);
     for args in [["logs", "bob"], ["peek", "bob"]] {
-        let run = run_as(&stage, &ann, &args).expect(4);
+        let run = as_teammate(&stage, &ann, &args).expect(4);
         assert!(run.stderr.contains("`ann` may not read the output of `bob`"), "{run:?}");
     }
-    run_as(&stage, &ann, &["logs", "ann"]).expect(0);
+    as_teammate(&stage, &ann, &["logs", "ann"]).expect(0);
     stage.phalanx(&["logs", "bob"]).expect(0);
     stage.phalanx(&["down", "--force"]).expect(0);
     stage.assert_clean();

@@ -4,15 +4,18 @@ use serde_json::json;
 
 use crate::harness::{Run, Stage, binary, wait_for};
 
-/// A run with the variables of a teammate that was really started.
-fn as_teammate(stage: &Stage, env: &[(String, String)], args: &[&str]) -> Run {
+/// The variables of a teammate that was really started.
+pub(crate) type Env = Vec<(String, String)>;
+
+/// Runs phalanx with the variables of a teammate.
+pub(crate) fn as_teammate(stage: &Stage, env: &[(String, String)], args: &[&str]) -> Run {
     let mut command = stage.command(binary());
     command.envs(env.iter().map(|(name, value)| (name, value))).args(args);
     Run::from(command.output().expect("phalanx runs"))
 }
 
 /// Starts a teammate that writes down what it was told of itself.
-fn spawn(stage: &Stage, name: &str) -> Vec<(String, String)> {
+pub(crate) fn spawn(stage: &Stage, name: &str) -> Env {
     let script = format!("env | grep ^PHALANX_ >{name}.new; mv {name}.new {name}.env; exec sleep 300");
     stage.phalanx(&["spawn", name, "--backend", "pty", "--", "sh", "-c", &script]).expect(0);
     let file = stage.at("work").join(format!("{name}.env"));

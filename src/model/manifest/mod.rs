@@ -99,7 +99,7 @@ pub(crate) struct TeamSection {
     pub(crate) notify: Vec<String>,
     /// How deep teams may be nested.
     pub(crate) max_depth: usize,
-    /// Who may read the output of a member.
+    /// Readers of a member's output.
     pub(crate) privacy: Privacy,
     /// How many tasks of one member may be open at once. Each at least 1.
     pub(crate) limits: Limits,
