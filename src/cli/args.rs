@@ -22,6 +22,7 @@ use super::out::Color;
 use crate::model::id::TaskId;
 use crate::model::mode::Mode;
 use crate::model::placement::Layout;
+use crate::model::rules::Rule;
 use crate::model::settings::BackendChoice;
 use crate::model::worktree::Wish;
 use crate::ops::spawn::StartedWhen;
@@ -311,6 +312,12 @@ pub(super) struct Spawn {
     /// Permission mode.
     #[arg(long, value_parser = mode(), value_name = "MODE")]
     pub(super) mode: Option<Mode>,
+    /// Tools that it may use, and no others: names or patterns with commas between them; repeatable.
+    #[arg(long, value_parser = Rule::parse_list, value_name = "TOOLS")]
+    pub(super) allowed_tools: Vec<Vec<Rule>>,
+    /// Tools that it may not use; repeatable.
+    #[arg(long, value_parser = Rule::parse_list, value_name = "TOOLS")]
+    pub(super) disallowed_tools: Vec<Vec<Rule>>,
     /// Require an approved plan before it works.
     #[arg(long)]
     pub(super) plan: bool,

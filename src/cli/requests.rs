@@ -9,6 +9,7 @@ use crate::model::id::RequestId;
 use crate::model::mode::Mode;
 use crate::model::rules::{List, Rule};
 use crate::ops::authority::Action;
+use crate::ops::modes::ModeChange;
 use crate::ops::{self, Team, decide};
 use crate::ui;
 
@@ -44,13 +45,20 @@ pub(super) fn mode(setup: &Setup, args: &SetMode) -> Done {
         Failure::usage(format!("{word:?} is not a mode for all members"), &hint)
     })?;
     let (team, names) = setup.members(given.map_or(&[], std::slice::from_ref), Action::SetMode)?;
-    let asked = ops::modes::set(&team, names.first(), mode)?;
-    setup.out.confirm(&asked, || {
-        let line =
-            |one: &ops::modes::Asked| format!("{} was asked to work in mode {}", one.name, one.mode.as_str());
-        asked.iter().map(line).collect::<Vec<_>>().join("\n")
+    let changes = ops::modes::set(&setup.ctx, &team, names.first(), mode)?;
+    setup.out.confirm(&changes, || match changes.is_empty() {
+        true => "no member changes its mode while it runs".to_owned(),
+        false => changes.iter().map(change_line).collect::<Vec<_>>().join("\n"),
     })?;
     Ok(Exit::DONE)
+}
+
+fn change_line(change: &ModeChange) -> String {
+    let mode = change.mode.as_str();
+    match change.msg_id {
+        Some(_) => format!("asked {} to change to mode {mode}", change.name),
+        None => format!("{} is in mode {mode}", change.name),
+    }
 }
 
 pub(super) fn rules(setup: &Setup, args: &Rules) -> Done {

@@ -15,6 +15,7 @@ use crate::backend::choose::Chosen;
 use crate::model::id::MemberName;
 use crate::model::order::Order;
 use crate::model::placement::BackendKind;
+use crate::model::role::Tools;
 use crate::model::text;
 use crate::model::worktree::Wish;
 use crate::ops::authority::Action;
@@ -157,6 +158,10 @@ fn orders(args: args::Spawn) -> Result<Vec<Order>, Failure> {
         Some(file) => Some(prompt_from(&file)?),
         None => args.prompt,
     };
+    let tools = Tools {
+        allowed: (!args.allowed_tools.is_empty()).then(|| args.allowed_tools.concat()),
+        disallowed: args.disallowed_tools.concat(),
+    };
     let common = Order {
         name: String::new(),
         profile: args.profile,
@@ -168,7 +173,7 @@ fn orders(args: args::Spawn) -> Result<Vec<Order>, Failure> {
         session: None,
         cwd: args.cwd,
         worktree: args.worktree,
-        tools: Default::default(),
+        tools,
         env: args.env,
         command: args.command,
         task: None,

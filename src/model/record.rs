@@ -234,6 +234,8 @@ impl MemberRecord {
             color: Some(wish.color.clone()),
             plan_mode_required: wish.plan,
             mode: wish.mode,
+            allowed_tools: None,
+            disallowed_tools: Vec::new(),
             joined_at: self.asked_at,
             pane_id: String::new(),
             cwd: wish.cwd.clone(),

@@ -48,6 +48,10 @@ pub(crate) struct Member {
     pub(crate) color: Option<String>,
     pub(crate) plan_mode_required: bool,
     pub(crate) mode: Option<Mode>,
+    /// The tools it may use, and no others (`allowedTools`).
+    pub(crate) allowed_tools: Option<Vec<String>>,
+    /// The tools it may not use (`disallowedTools`).
+    pub(crate) disallowed_tools: Vec<String>,
     pub(crate) joined_at: Timestamp,
     /// tmux `%id`, iTerm2 session id, or empty.
     pub(crate) pane_id: String,
@@ -152,6 +156,8 @@ impl Member {
             color: wire::text(entry, "color"),
             plan_mode_required: wire::flag(entry, "planModeRequired").unwrap_or(false),
             mode: wire::text(entry, "mode").and_then(|m| Mode::parse(&m)),
+            allowed_tools: entry.contains_key("allowedTools").then(|| wire::texts(entry, "allowedTools")),
+            disallowed_tools: wire::texts(entry, "disallowedTools"),
             joined_at: Timestamp(wire::number(entry, "joinedAt").unwrap_or_default()),
             pane_id: wire::text(entry, "tmuxPaneId").unwrap_or_default(),
             cwd: wire::text(entry, "cwd").unwrap_or_default(),
@@ -179,6 +185,9 @@ impl Member {
         wire::put(&mut entry, "subscriptions", Vec::<Value>::new());
         wire::put_or_remove(&mut entry, "backendType", self.backend_type.as_deref());
         wire::put_or_remove(&mut entry, "mode", self.mode.map(Mode::as_str));
+        wire::put_or_remove(&mut entry, "allowedTools", self.allowed_tools.clone());
+        let disallowed = Some(&self.disallowed_tools).filter(|tools| !tools.is_empty());
+        wire::put_or_remove(&mut entry, "disallowedTools", disallowed.cloned());
         wire::put_or_remove(&mut entry, "isActive", self.is_active);
         entry
     }

@@ -160,6 +160,9 @@ pub(crate) enum OpsError {
     /// Not wrong in itself, and not to be had.
     #[error("{problem}")]
     NotAllowed { problem: String },
+    /// `mode` for a program that is given its mode at its start only.
+    #[error("`{name}` cannot change its mode while it runs: `{profile}` is given it at its start")]
+    FixedMode { name: MemberName, profile: String },
     /// The user's own command says no.
     #[error("task {task} was not completed; a hook rejected it: {said}")]
     HookRefused { task: TaskId, said: String },
@@ -280,6 +283,7 @@ impl OpsError {
             | OpsError::Decided { .. }
             | OpsError::AnswerRefused { .. }
             | OpsError::NotAllowed { .. }
+            | OpsError::FixedMode { .. }
             | OpsError::TooDeep { .. }
             | OpsError::OnlyInThePane { .. }
             | OpsError::NotInterruptible { .. }
@@ -392,6 +396,9 @@ impl OpsError {
                 Some("list all requests with `phalanx requests --all`".to_owned())
             }
             OpsError::NotAllowed { .. } => Some("choose another mode".to_owned()),
+            OpsError::FixedMode { name, .. } => {
+                Some(format!("end it with `phalanx shutdown {name}`, and spawn it with `--mode`"))
+            }
             OpsError::TooDeep { max, .. } => Some(format!("use at most `max_depth = {max}` in its [team]")),
             OpsError::OnlyInThePane { name, .. } => Some(format!("answer it there: `phalanx attach {name}`")),
             OpsError::NotInterruptible { .. } => Some("send it without `--urgent`".to_owned()),

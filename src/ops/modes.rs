@@ -1,30 +1,42 @@
-//! `mode`: a member's permission mode is changed while it runs. Its program does so; what is said here is that it was
-//! asked to.
+//! `mode`: changes the permission mode of members while they run, and the lead's own.
 
 use serde::Serialize;
 
+use super::context::Context;
 use super::decide::{above, lead_mode};
 use super::error::OpsError;
 use super::send;
 use crate::model::id::MemberName;
 use crate::model::mode::Mode;
 use crate::model::protocol::{Message, ModeSetRequest};
+use crate::model::record::MemberRecord;
 use crate::store::{StoreError, TeamStore};
 
-/// A member that was asked to change its mode.
+/// A member whose mode on the roster was changed.
 #[derive(Debug, Clone, Serialize)]
-pub(crate) struct Asked {
+pub(crate) struct ModeChange {
     pub(crate) name: MemberName,
     pub(crate) mode: Mode,
-    pub(crate) msg_id: String,
+    /// The message that asks its program to change. None for the lead, which is not asked.
+    pub(crate) msg_id: Option<String>,
 }
 
-/// Asks members to work in `mode` from now on; none means all that read mail.
+/// Changes the mode of one member, or without a name of all whose program changes its mode while it
+/// runs.
 ///
 /// # Errors
-/// A mode that is the lead's alone or reaches further than its own (PM-06), a name that
-/// is not on the team, a member that reads no mail. Nobody is asked then.
-pub(crate) fn set(team: &TeamStore, name: Option<&MemberName>, mode: Mode) -> Result<Vec<Asked>, OpsError> {
+/// [`OpsError::NotAllowed`] for a mode that is the lead's alone or more permissive than the lead's
+/// (PM-06); [`OpsError::FixedMode`] for a member whose program is given its mode at its start;
+/// [`StoreError::NoSuchMember`]. Nothing is changed then.
+pub(crate) fn set(
+    ctx: &Context,
+    team: &TeamStore,
+    name: Option<&MemberName>,
+    mode: Mode,
+) -> Result<Vec<ModeChange>, OpsError> {
+    if name.is_some_and(MemberName::is_lead) {
+        return set_lead(ctx, team, mode).map(|change| vec![change]);
+    }
     if mode == Mode::Delegate {
         return Err(OpsError::NotAllowed { problem: "mode `delegate` is only for leads".to_owned() });
     }
@@ -34,28 +46,49 @@ pub(crate) fn set(team: &TeamStore, name: Option<&MemberName>, mode: Mode) -> Re
     targets(team, name)?.into_iter().map(|name| ask(team, name, mode)).collect()
 }
 
+/// An agent lead does not widen its own permissions: a person does.
+fn set_lead(ctx: &Context, team: &TeamStore, mode: Mode) -> Result<ModeChange, OpsError> {
+    let is_agent = ctx.caller.var("PHALANX_TOKEN").is_some();
+    if let Some(own) = lead_mode(team)?.filter(|own| is_agent && mode.reach() > own.reach()) {
+        return Err(OpsError::NotAllowed { problem: above(own, mode) });
+    }
+    let name = MemberName::lead();
+    team.change_roster(|roster| Ok(roster.set(&name, "mode", mode.as_str())))?;
+    Ok(ModeChange { name, mode, msg_id: None })
+}
+
 fn targets(team: &TeamStore, name: Option<&MemberName>) -> Result<Vec<MemberName>, OpsError> {
     let roster = team.team()?;
     let Some(name) = name else {
-        let all = roster.teammates().map(|member| member.name.clone());
-        let reads = all.map(|name| Ok((send::reads_mail(team, &name)?, name)));
-        let reads: Vec<(bool, MemberName)> = reads.collect::<Result<_, OpsError>>()?;
-        return Ok(reads.into_iter().filter(|(reads, _)| *reads).map(|(_, name)| name).collect());
-    };
-    match roster.teammates().find(|member| member.name.clashes_with(name.as_str())) {
-        None => {
-            let known = roster.teammates().map(|member| member.name.clone()).collect();
-            Err(StoreError::NoSuchMember { team: team.name().clone(), name: name.clone(), known }.into())
+        let mut names = Vec::new();
+        for member in roster.teammates() {
+            if fixed_by(team, &member.name)?.is_none() {
+                names.push(member.name.clone());
+            }
         }
-        Some(member) if send::reads_mail(team, &member.name)? => Ok(vec![member.name.clone()]),
-        Some(member) => Err(OpsError::ReadsNoMail { name: member.name.clone() }),
+        return Ok(names);
+    };
+    let Some(member) = roster.teammates().find(|member| member.name.clashes_with(name.as_str())) else {
+        let known = roster.teammates().map(|member| member.name.clone()).collect();
+        return Err(StoreError::NoSuchMember { team: team.name().clone(), name: name.clone(), known }.into());
+    };
+    match fixed_by(team, &member.name)? {
+        Some(profile) => Err(OpsError::FixedMode { name: member.name.clone(), profile }),
+        None => Ok(vec![member.name.clone()]),
     }
 }
 
-fn ask(team: &TeamStore, name: MemberName, mode: Mode) -> Result<Asked, OpsError> {
+/// The profile of a member whose program is given its mode at its start only. Only native members
+/// read `mode_set_request`; a member that phalanx did not start counts as one.
+fn fixed_by(team: &TeamStore, name: &MemberName) -> Result<Option<String>, OpsError> {
+    let is_fixed = |record: &MemberRecord| !record.reads_mail() || record.wish.native == Some(false);
+    Ok(team.member_record(name)?.filter(is_fixed).map(|record| record.wish.profile))
+}
+
+fn ask(team: &TeamStore, name: MemberName, mode: Mode) -> Result<ModeChange, OpsError> {
     let lead = MemberName::lead();
     let message = Message::ModeSetRequest(ModeSetRequest { mode, from: Some(lead.to_string()) });
     let msg_id = send::say(team, &lead, &name, &message, None)?;
     team.change_roster(|roster| Ok(roster.set(&name, "mode", mode.as_str())))?;
-    Ok(Asked { name, mode, msg_id })
+    Ok(ModeChange { name, mode, msg_id: Some(msg_id) })
 }

@@ -82,7 +82,7 @@ pub(crate) fn update(
     let completes = changes.status == Some(TaskStatus::Completed);
     let complaints = match team.task(id)?.filter(|task| completes && task.state != TaskState::Completed) {
         Some(_) => {
-            let task = team.endable(id, &ctx.speaker, Ending::Completed)?;
+            let task = team.endable(id, &ctx.speaker, Ending::Completed, None)?;
             hooks::before_completion(ctx, team, hooks, &task, &ctx.speaker)?
         }
         None => Vec::new(),
@@ -347,7 +347,7 @@ pub(crate) fn complete(
     who: &MemberName,
     outcome: Option<&Outcome>,
 ) -> Result<Completed, OpsError> {
-    let task = team.endable(id, who, Ending::Completed)?;
+    let task = team.endable(id, who, Ending::Completed, outcome)?;
     let complaints = hooks::before_completion(ctx, team, hooks, &task, who)?;
     let (task, freed) = end(team, id, who, Ending::Completed, outcome)?;
     Ok(Completed { task, freed, complaints })

@@ -298,12 +298,6 @@ impl Profile {
         self.runs == Runs::Native && self.reads_mail && !self.takes(Names::Phalanx)
     }
 
-    /// Whether it can be told which model to use. phalanx's own worker and a given command line have none: there it
-    /// is only shown.
-    pub(crate) fn takes_model(&self) -> bool {
-        [Names::Model, Names::Command, Names::Phalanx].into_iter().any(|name| self.takes(name))
-    }
-
     /// The same program for one question: its one-shot command line with the prompt on it, no wrapper, no mail; a command
     /// line of one's own as it is. None if it has no such form.
     pub(crate) fn once(self) -> Option<Profile> {

@@ -199,7 +199,12 @@ impl TeamStore {
         Ok(part)
     }
 
-    /// Ends work on a task. `who` must own it; the lead may end any. Gives the task and those that it freed.
+    /// Ends work on a task. `who` must own it; the lead may end any. Returns the task and those that
+    /// it freed.
+    ///
+    /// # Errors
+    /// [`Refusal::Blocked`] for a completion without an outcome while blockers are open: a command
+    /// that has run is recorded all the same.
     pub(crate) fn end_task(
         &self,
         id: TaskId,
@@ -209,6 +214,9 @@ impl TeamStore {
         now: Timestamp,
     ) -> Result<(Task, Vec<TaskId>), StoreError> {
         let list = self.lock_list()?;
+        if outcome.is_none() {
+            self.must_be_endable(id, ending)?;
+        }
         let task = self.change_task(id, |task| {
             may_end(task, who, ending)?;
             finish(task, who, ending, outcome, now);
@@ -221,11 +229,28 @@ impl TeamStore {
         Ok((task, freed))
     }
 
-    /// The task, if `who` could bring it to this end now.
-    pub(crate) fn endable(&self, id: TaskId, who: &MemberName, ending: Ending) -> Result<Task, StoreError> {
+    /// Returns the task if `who` could end it so now.
+    pub(crate) fn endable(
+        &self,
+        id: TaskId,
+        who: &MemberName,
+        ending: Ending,
+        outcome: Option<&Outcome>,
+    ) -> Result<Task, StoreError> {
         let task = self.task(id)?.ok_or(StoreError::Refused(Refusal::TaskNotFound(id)))?;
         may_end(&task, who, ending)?;
+        if outcome.is_none() {
+            self.must_be_endable(id, ending)?;
+        }
         Ok(task)
+    }
+
+    fn must_be_endable(&self, id: TaskId, ending: Ending) -> Result<(), StoreError> {
+        let board = self.with_blockers(id)?;
+        match (ending, board.tasks.get(&id)) {
+            (Ending::Completed, Some(task)) => must_be_free(&board, task),
+            _ => Ok(()),
+        }
     }
 
     /// Those of the tasks behind this one that can start now; edges are two-sided, so no others need be read.
@@ -343,12 +368,22 @@ impl TeamStore {
     }
 }
 
-/// Only its owner and the lead may say what becomes of a task (TK-06).
+/// Checks that `who` decides about a task: its owner, or the lead (TK-06).
 fn may_touch(task: &Task, who: &MemberName) -> Result<(), StoreError> {
     if who.is_lead() || task.is_owned_by(who) {
         return Ok(());
     }
     Err(StoreError::NotYours { id: task.id, owner: task.owner.clone() })
+}
+
+/// Checks that `who` may change what a task says, or delete it: also the member that created it,
+/// unless another member is working on it.
+fn may_edit(task: &Task, who: &MemberName) -> Result<(), StoreError> {
+    let is_creator = task.extra.created_by.as_deref().is_some_and(|by| who.clashes_with(by));
+    match is_creator && task.state != TaskState::InProgress {
+        true => Ok(()),
+        false => may_touch(task, who),
+    }
 }
 
 fn object(file: Value) -> Object {
@@ -361,6 +396,14 @@ fn object(file: Value) -> Object {
 fn may_end(task: &Task, who: &MemberName, ending: Ending) -> Result<(), StoreError> {
     may_touch(task, who)?;
     may_become(task, ending.state())
+}
+
+/// Checks that nothing blocks the task.
+fn must_be_free(board: &Board, task: &Task) -> Result<(), StoreError> {
+    match board.open_blockers(task) {
+        by if by.is_empty() => Ok(()),
+        by => Err(Refusal::Blocked { id: task.id, by }.into()),
+    }
 }
 
 fn may_become(task: &Task, next: TaskState) -> Result<(), StoreError> {

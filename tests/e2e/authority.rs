@@ -87,7 +87,7 @@ fn sec_04_a_teammate_is_refused_what_is_the_leads_or_anothers() {
 fn sec_04_a_teammate_looks_talks_and_works() {
     let stage = Stage::new();
     let ann = team(&stage);
-    let allowed: [&[&str]; 14] = [
+    let allowed: [&[&str]; 15] = [
         &["status"],
         &["events"],
         &["explain", "bob"],
@@ -101,6 +101,7 @@ fn sec_04_a_teammate_looks_talks_and_works() {
         &["inbox", "ann", "--all"],
         &["send", "bob", "hello"],
         &["task", "create", "One"],
+        &["task", "update", "1", "--subject", "First"],
         &["task", "claim", "1"],
     ];
     for args in allowed {

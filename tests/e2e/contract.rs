@@ -63,7 +63,7 @@ fn quiet_verbs_confirm_nothing_and_still_give_data() {
     silent(&["task", "delete", "1"]);
     silent(&["task", "list"]);
     silent(&["rules", "deny", "Bash(git push:*)"]);
-    silent(&["mode", "ann", "plan"]);
+    silent(&["mode", "--all", "plan"]);
     silent(&["restart", "ann"]);
     silent(&["shutdown", "ben"]);
     silent(&["resume", "ben"]);

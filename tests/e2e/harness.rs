@@ -21,6 +21,11 @@ pub const FAKE_TUI: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/fixtures/fake-t
 pub const SETTLED: &str = "about = \"has to run for a while\"\nruns = \"native\"\nreads_mail = false\n[launch]\n\
                            argv = [[\"{command}\"]]\nprompt = \"mailbox\"\n[ready]\nwhen = \"settled\"\n";
 
+/// A profile of any command line that is taken for an agent that reads its mailbox itself.
+pub const NATIVE: &str = "about = \"reads its mailbox\"\nruns = \"native\"\nreads_mail = true\n[launch]\n\
+                          argv = [[\"{command}\"]]\nprompt = \"mailbox\"\nbrief = \"none\"\n[ready]\n\
+                          when = \"running\"\n";
+
 pub struct Stage {
     dir: TempDir,
     path: String,

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::harness::{Background, Stage, wait_for};
+use crate::harness::{Background, NATIVE, Stage, wait_for};
 
 const KINDS: [&str; 3] = ["plan", "permission", "sandbox"];
 
@@ -391,6 +391,15 @@ fn pm_06_modes_at_run_time_and_plan_mode_for_all() {
         spawn.args(["--json", "spawn", "ada"]).env("CLAUDE_CODE_PLAN_MODE_REQUIRED", "true").output();
     let spawned: Value = serde_json::from_slice(&spawned.expect("phalanx runs").stdout).expect("json");
     assert_eq!(spawned["plan_mode_required"], json!(true));
+    stage.phalanx(&["shutdown", "ada", "--force"]).expect(0);
+    stage.profile("native", NATIVE);
+    stage.phalanx(&["spawn", "ada", "--profile", "native", "--", "sleep", "300"]).expect(0);
+    stage.phalanx(&["spawn", "eve"]).expect(0);
+    stage.phalanx(&["spawn", "log", "--", "sleep", "300"]).expect(0);
+    for fixed in ["eve", "log"] {
+        let run = stage.phalanx(&["mode", fixed, "acceptEdits"]).expect(4);
+        assert!(run.stderr.contains("cannot change its mode while it runs"), "{run:?}");
+    }
     stage.phalanx(&["mode", "ada", "acceptEdits"]).expect(0);
     stage.phalanx(&["mode", "--all", "dontAsk"]).expect(0);
     for (wrong, code) in
@@ -406,7 +415,11 @@ fn pm_06_modes_at_run_time_and_plan_mode_for_all() {
         |mode: &str| format!("{{\"type\":\"mode_set_request\",\"mode\":\"{mode}\",\"from\":\"team-lead\"}}");
     assert_eq!(texts, [wire("acceptEdits"), wire("dontAsk")]);
     let shown = std::fs::read_to_string(stage.root().join("teams/alpha/config.json")).expect("team file");
-    assert!(shown.contains("\"mode\": \"dontAsk\""), "{shown}");
+    assert_eq!(shown.matches("\"mode\": \"dontAsk\"").count(), 1, "{shown}");
+    let lead = stage.phalanx(&["--json", "mode", "team-lead", "delegate"]).expect(0).json();
+    assert_eq!(lead, json!([{"name": "team-lead", "mode": "delegate", "msg_id": null}]));
+    let shown = std::fs::read_to_string(stage.root().join("teams/alpha/config.json")).expect("team file");
+    assert_eq!(shown.matches("\"mode\": \"delegate\"").count(), 1, "{shown}");
     stage.phalanx(&["down", "--force"]).expect(0);
 }
 

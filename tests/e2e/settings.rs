@@ -86,7 +86,7 @@ fn a_wrong_setting_changes_nothing_and_names_the_nearest_key() {
 fn a_settings_file_is_checked_as_a_manifest_is() {
     let stage = Stage::without_tmux();
     let text = "[team]\ndescription = \"from the file\"\nmax_members = 4\nlayout = \"windows\"\n[rules]\ndeny = [\"Bash(rm:*)\"]\n\
-        [defaults]\nmodel = \"m\"\n[[member]]\nname = \"dev\"\nprofile = \"worker\"\nscale = { max = 2 }\n";
+        [defaults]\nmodel = \"m\"\n[[member]]\nname = \"dev\"\nprofile = \"codex\"\nscale = { max = 2 }\n";
     let good = stage.file("good.toml", text);
     let bad = stage.file("bad.toml", "[team]\nmax_member = 4\n");
     let named = stage.file("named.toml", "[team]\nname = \"x\"\n[[task]]\nkey = \"a\"\nsubject = \"b\"\n");

@@ -24,6 +24,49 @@ fn spawn_gives_the_documented_fields() {
     stage.assert_clean();
 }
 
+#[test]
+fn a_model_for_a_program_that_takes_none_is_refused() {
+    let stage = Stage::without_tmux();
+    stage.phalanx(&["team", "create", "alpha"]).expect(0);
+    for more in [&[][..], &["--", "sleep", "300"]] {
+        let run = stage.phalanx(&[&["spawn", "ada", "--model", "opus"], more].concat()).expect(2);
+        assert!(run.stderr.contains("takes no model") && run.stderr.contains("omit `--model`"), "{run:?}");
+    }
+    // A default is for the members whose program takes a model.
+    let text = "[team]\nname = \"beta\"\n[defaults]\nmodel = \"opus\"\n[[member]]\nname = \"ada\"\n\
+                [[task]]\nkey = \"one\"\nsubject = \"One\"\nrun = [\"true\"]\n";
+    stage.phalanx(&["up", &stage.file("beta.toml", text)]).expect(0);
+}
+
+#[test]
+fn tools_of_the_command_line_reach_the_program_and_the_team_file() {
+    let stage = Stage::without_tmux();
+    stage.phalanx(&["team", "create", "alpha"]).expect(0);
+    stage.profile("held", HELD);
+    let words =
+        ["spawn", "ada", "--profile", "held", "--allowed-tools", "Read,Bash(git:*)", "--allowed-tools"];
+    stage.phalanx(&[&words[..], &["Grep", "--disallowed-tools", "WebFetch"]].concat()).expect(0);
+    let file = stage.at("work").join("argv");
+    let written = || std::fs::read_to_string(&file).ok().filter(|text| text.ends_with('\n'));
+    let argv = wait_for("its arguments", written);
+    assert_eq!(argv, "--tools Read,Bash,Grep --disallowedTools WebFetch\n");
+    let config = std::fs::read_to_string(stage.root().join("teams/alpha/config.json")).expect("config");
+    let config: serde_json::Value = serde_json::from_str(&config).expect("json");
+    let entry = &config["members"][1];
+    assert_eq!(entry["allowedTools"], json!(["Read", "Bash(git:*)", "Grep"]));
+    assert_eq!(entry["disallowedTools"], json!(["WebFetch"]));
+    let run = stage.phalanx(&["spawn", "bob", "--allowed-tools", "Bash(("]).expect(2);
+    assert!(run.stderr.contains("Bash(("), "{run:?}");
+    stage.phalanx(&["down", "--force"]).expect(0);
+    stage.assert_clean();
+}
+
+/// A profile that takes lists of tools, of a program that writes down its arguments.
+const HELD: &str = "about = \"takes lists of tools\"\nruns = \"native\"\nreads_mail = false\n[launch]\n\
+    argv = [[\"sh\", \"-c\", 'echo \"$@\" >argv; exec sleep 300', \"sh\"], \
+    [\"--tools\", \"{allowed_tools}\"], [\"--disallowedTools\", \"{disallowed_tools}\"]]\n\
+    prompt = \"mailbox\"\n[ready]\nwhen = \"running\"\n";
+
 /// Fails unless the team has no member and no file of one.
 fn assert_nobody(stage: &Stage, backend: &str) {
     assert_eq!(stage.phalanx(&["--json", "status"]).expect(0).json()["members"], json!([]));

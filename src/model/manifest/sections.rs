@@ -12,12 +12,13 @@ use super::{Defaults, EnvSection, Finish, Manifest, MemberSpec, TaskSpec, TeamMo
 use crate::model::hook::{Hook, read_hooks};
 use crate::model::limits::Limits;
 use crate::model::mode::Mode;
-use crate::model::order::{SHELL, Scale, WORKER};
+use crate::model::order::{SHELL, Scale, WORKER, ability};
 use crate::model::placement::Layout;
 use crate::model::role::Roles;
 use crate::model::rules::TeamRules;
 use crate::model::settings::{self, BackendChoice, Privacy};
 use crate::model::sheet::{self, At, Faults, Section, check_member_name, check_name, check_pattern};
+use crate::model::waiting::Ability;
 use crate::model::worktree::{Rules, Wish, check_branch, check_inside};
 
 /// The form of a text: a whole manifest, or the settings of a team that has its name already.
@@ -265,12 +266,14 @@ fn read_member(section: &Section, defaults: &Defaults, faults: &mut Faults) -> M
     let inherited = if run.is_some() { SHELL } else { defaults.profile.as_str() };
     let mut env = defaults.env.clone();
     env.extend(section.variables("[member.env]", faults));
+    let profile = inner(section.name("profile", check_name, faults)).unwrap_or(inherited.to_owned());
+    let default_model = defaults.model.clone().filter(|_| ability(&profile) == Ability::Prompts);
     let spec = MemberSpec {
         name: owned(name),
         role: inner(section.word("role", faults)),
-        profile: inner(section.name("profile", check_name, faults)).unwrap_or(inherited.to_owned()),
-        model: inner(section.word("model", faults)).or(defaults.model.clone()),
+        model: inner(section.word("model", faults)).or(default_model),
         mode: read_mode(section, faults).or(defaults.mode),
+        profile,
         prompt: inner(section.text("prompt", faults)),
         prompt_file: inner(section.word("prompt_file", faults)),
         cwd: inner(section.word("cwd", faults)).unwrap_or(defaults.cwd.clone()),

@@ -79,6 +79,8 @@ impl Stage {
             color: None,
             plan_mode_required: false,
             mode: None,
+            allowed_tools: None,
+            disallowed_tools: Vec::new(),
             joined_at: Timestamp(1),
             pane_id: String::new(),
             cwd: "/".to_owned(),
@@ -214,7 +216,7 @@ fn a_completion_is_asked_about_before_it_is_written() {
     assert!(done.complaints[0].ends_with("exit code 3"), "{:?}", done.complaints);
     let outcomes: Vec<Value> = stage.ran().iter().map(|event| event.detail["outcome"].clone()).collect();
     assert_eq!(outcomes, ["held", "failed"]);
-    assert!(stage.team.endable(id, &MemberName::lead(), Ending::Completed).is_err(), "it is over");
+    assert!(stage.team.endable(id, &MemberName::lead(), Ending::Completed, None).is_err(), "it is over");
 }
 
 #[test]

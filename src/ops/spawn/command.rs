@@ -82,15 +82,15 @@ pub(super) fn check(order: &Order, profile: &Profile) -> Result<(), OpsError> {
         return usage(format!("profile `{name}` needs a command line"), hint);
     }
     if !profile.needs_command() && !order.command.is_empty() {
-        let hint = "leave the command away, or use `--profile shell`".to_owned();
+        let hint = "omit the command, or use `--profile shell`".to_owned();
         return usage(format!("profile `{name}` takes no command line"), hint);
     }
-    if order.model.is_some() && !profile.takes_model() {
-        return usage(format!("profile `{name}` cannot be told a model"), "leave `--model` away".to_owned());
+    if order.model.is_some() && !profile.takes(Names::Model) {
+        return usage(format!("profile `{name}` takes no model"), "omit `--model`".to_owned());
     }
     if order.session.is_some() && profile.launch.resume.is_empty() {
-        let problem = format!("profile `{name}` cannot go on with a session");
-        return usage(problem, "leave `--session` away".to_owned());
+        let problem = format!("profile `{name}` cannot resume a session");
+        return usage(problem, "omit `--session`".to_owned());
     }
     match order.mode {
         Some(mode) if profile.mode_words(mode).is_none() => {

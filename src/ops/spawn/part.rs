@@ -42,7 +42,7 @@ fn cast(part: &mut Part, Found { name, role, source }: Found, profile: &Profile)
     let from_file = matches!(source, Source::File(_, _));
     if part.order.model.is_none() {
         match &role.model {
-            Some(model) if from_file && !at_home => {
+            Some(model) if (from_file && !at_home) || !profile.takes(Names::Model) => {
                 warn(format!("its model, `{}`, is not passed to `{program}`", text::line(model)));
             }
             model => part.order.model.clone_from(model),

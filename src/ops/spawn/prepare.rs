@@ -21,6 +21,7 @@ use crate::model::order::Order;
 use crate::model::placement::{BackendKind, ProcessId};
 use crate::model::record::{FORMAT, MemberRecord, Wish};
 use crate::model::role::Roles;
+use crate::model::rules::Rule;
 use crate::model::spec::{Spec, Word};
 use crate::model::team::{Member, Team};
 use crate::model::text;
@@ -299,6 +300,8 @@ fn entry(
         color: Some(draft.part.color.clone().unwrap_or_else(|| known.next_color().to_owned())),
         plan_mode_required: draft.plan,
         mode: draft.part.order.mode,
+        allowed_tools: draft.part.tools.allowed.as_deref().map(words),
+        disallowed_tools: words(&draft.part.tools.disallowed),
         joined_at: now(),
         pane_id: String::new(),
         cwd: draft.cwd.clone(),
@@ -312,6 +315,11 @@ fn entry(
         site.house(team, worktrees, &mut member);
     }
     member
+}
+
+/// Patterns as they are written in the team file.
+fn words(rules: &[Rule]) -> Vec<String> {
+    rules.iter().cloned().map(String::from).collect()
 }
 
 /// A teammate as it shall be, and what its launcher is told; nothing of it is written.

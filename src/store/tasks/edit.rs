@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::{Ending, add, begin, document, finish, may_end, may_touch, transition};
+use super::{Ending, add, begin, document, finish, may_edit, may_end, may_touch, must_be_free, transition};
 use crate::model::board::{Board, Refusal};
 use crate::model::id::{MemberName, TaskId};
 use crate::model::limits::Limits;
@@ -94,6 +94,21 @@ impl Changes {
         given.into_iter().filter(|(_, given)| *given).map(|(name, _)| name).collect()
     }
 
+    /// Checks that `who` may make these changes. A free task may be taken by any member; a status
+    /// is set by the owner, which a member becomes by taking the task.
+    fn may_be_made(&self, task: &Task, who: &MemberName) -> Result<(), StoreError> {
+        let takes = task.owner_name().is_none() && self.owner == Some(Owner::Member(who.clone()));
+        let fields = self.fields();
+        let is_edited = if takes { fields != ["owner"] } else { !fields.is_empty() };
+        if is_edited {
+            may_edit(task, who)?;
+        }
+        match self.status {
+            Some(_) if !takes => may_touch(task, who),
+            Some(_) | None => Ok(()),
+        }
+    }
+
     /// True if the owner or an edge changes, which only an open task allows.
     fn moves(&self) -> bool {
         let edges = [&self.blocked_by, &self.unblock, &self.blocks];
@@ -113,8 +128,8 @@ pub(crate) struct Changed {
 }
 
 impl TeamStore {
-    /// Edits a task. `who` must own it, and each task that it is to block; the lead may edit any.
-    /// Work that was begun goes back to pending when the task gets another owner.
+    /// Edits a task, as far as `who` may ([`Changes::may_be_made`]). Work that was begun goes back
+    /// to pending when the task gets another owner.
     ///
     /// # Errors
     /// [`StoreError::Circle`] where tasks would wait for each other. In every case of error nothing is changed.
@@ -128,18 +143,21 @@ impl TeamStore {
         let _list = self.lock_list()?;
         let mut board = self.board()?;
         let before = board.tasks.get(&id).ok_or(Refusal::TaskNotFound(id))?.clone();
-        may_touch(&before, who)?;
+        changes.may_be_made(&before, who)?;
         admit(&board, &before, who, changes)?;
         link(&mut board, id, who, changes)?;
         // The edit is tried on the board first, so that a refusal comes before the first write.
         let mut planned = before.clone();
         edit(&mut planned, who, changes, now)?;
-        if planned.state == TaskState::InProgress && before.state != TaskState::InProgress {
-            may_begin(&mut board, &planned)?;
+        match planned.state {
+            state if state == before.state => {}
+            TaskState::InProgress => may_begin(&mut board, &planned)?,
+            TaskState::Completed => must_be_free(&board, &planned)?,
+            TaskState::Pending | TaskState::Failed | TaskState::Cancelled => {}
         }
         // Its own side first: if we die in between, the task waits too long rather than not at all.
         let mut task = self.change_task(id, |task| {
-            may_touch(task, who)?;
+            changes.may_be_made(task, who)?;
             edit(task, who, changes, now)?;
             task.goes_on(rand::uuid());
             Ok(())
@@ -213,8 +231,11 @@ impl TeamStore {
         Ok(())
     }
 
-    /// Takes a task off the board with every edge to it; its id is never given again. `who` must own it; the lead may
-    /// delete any. One that is not over only by force. Gives the task and those that it freed.
+    /// Deletes a task with every edge to it; its id is never given again. Its owner, its creator and
+    /// the lead may. Returns the task and those that it freed.
+    ///
+    /// # Errors
+    /// [`StoreError::NotOver`] for a task that is not over, unless forced; [`StoreError::NotYours`].
     pub(crate) fn delete_task(
         &self,
         id: TaskId,
@@ -241,7 +262,7 @@ impl TeamStore {
         document::ready_gate(&place.gate)?;
         let lock = DirLock::acquire(&place.path, &place.gate, Afterwards::Removed, LOCK_DEADLINE)?;
         let task = self.task(id)?.ok_or(Refusal::TaskNotFound(id))?;
-        may_touch(&task, who)?;
+        may_edit(&task, who)?;
         if !task.state.is_over() && !force {
             return Err(StoreError::NotOver { id, state: task.state });
         }
@@ -276,7 +297,7 @@ fn link(board: &mut Board, id: TaskId, who: &MemberName, changes: &Changes) -> R
         let other = if task == id { blocker } else { task };
         let found = board.tasks.get(&other).ok_or(Refusal::TaskNotFound(other))?;
         if task != id {
-            may_touch(found, who)?;
+            may_edit(found, who)?;
             if found.state.is_over() {
                 return Err(StoreError::Over { id: task, state: found.state });
             }

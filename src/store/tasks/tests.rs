@@ -3,7 +3,8 @@
 use serde_json::Value;
 use tempfile::TempDir;
 
-use super::{Changes, NewTask, Owner, fs};
+use super::{Changes, NewTask, Owner, Status, fs};
+use crate::model::board::Refusal;
 use crate::model::drift::{self, Drift};
 use crate::model::id::{MemberName, TaskId};
 use crate::model::task::TaskState;
@@ -67,6 +68,52 @@ fn tk_06_only_the_owner_and_the_lead_edit_and_delete() {
     assert!(matches!(team.update_task(TaskId(1), &lead(), &moved, NOW), Err(StoreError::Over { .. })));
     team.update_task(TaskId(1), &lead(), &renamed, NOW).expect("a task that is over can be renamed");
     team.delete_task(TaskId(1), &who("bob"), false).expect("delete");
+}
+
+#[test]
+fn tk_06_a_member_takes_a_free_task_and_decides_about_one_that_it_created() {
+    let (_dir, team) = fresh();
+    team.create_tasks(&[command("one"), command("two")], "ann", NOW).expect("tasks");
+    let (ann, bob) = (who("ann"), who("bob"));
+    let renamed = Changes { subject: Some("new".to_owned()), ..Changes::default() };
+    let taken = |by: &MemberName| Changes { owner: Some(Owner::Member(by.clone())), ..Changes::default() };
+    let is_refused = |result| matches!(result, Err(StoreError::NotYours { .. }));
+    team.update_task(TaskId(1), &ann, &renamed, NOW).expect("its creator renames it");
+    assert!(is_refused(team.update_task(TaskId(1), &bob, &renamed, NOW)));
+    assert!(is_refused(team.update_task(TaskId(1), &bob, &taken(&who("eve")), NOW)), "only for itself");
+    let done = Changes { status: Some(Status::Completed), ..Changes::default() };
+    assert!(is_refused(team.update_task(TaskId(1), &ann, &done, NOW)), "it does not own it");
+    let begun = Changes { status: Some(Status::InProgress), ..taken(&bob) };
+    let task = team.update_task(TaskId(1), &bob, &begun, NOW).expect("bob takes it").task;
+    assert_eq!((task.owner.as_deref(), task.state), (Some("bob"), TaskState::InProgress));
+    for changes in [&renamed, &taken(&ann)] {
+        assert!(is_refused(team.update_task(TaskId(1), &ann, changes, NOW)), "bob works on it");
+    }
+    let deleted = team.delete_task(TaskId(1), &ann, true);
+    assert!(matches!(deleted, Err(StoreError::NotYours { .. })), "{deleted:?}");
+    team.delete_task(TaskId(2), &ann, true).expect("its creator deletes a free one");
+}
+
+#[test]
+fn tk_03_a_task_with_open_blockers_is_not_completed() {
+    let (_dir, team) = chain(2);
+    team.update_task(
+        TaskId(2),
+        &lead(),
+        &Changes { owner: Some(Owner::Member(who("bob"))), ..Changes::default() },
+        NOW,
+    )
+    .expect("owner");
+    let done = Changes { status: Some(Status::Completed), ..Changes::default() };
+    let is_blocked = |error: Option<StoreError>| match error {
+        Some(StoreError::Refused(Refusal::Blocked { id, by })) => (id, by) == (TaskId(2), vec![TaskId(1)]),
+        _ => false,
+    };
+    assert!(is_blocked(team.update_task(TaskId(2), &lead(), &done, NOW).err()));
+    assert!(is_blocked(team.endable(TaskId(2), &who("bob"), Ending::Completed, None).err()));
+    assert!(is_blocked(team.end_task(TaskId(2), &who("bob"), Ending::Completed, None, NOW).err()));
+    team.end_task(TaskId(1), &lead(), Ending::Completed, None, NOW).expect("end");
+    team.end_task(TaskId(2), &who("bob"), Ending::Completed, None, NOW).expect("end");
 }
 
 #[test]

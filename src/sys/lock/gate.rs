@@ -102,11 +102,13 @@ fn open_file(path: &Path) -> Result<File, LockError> {
     Ok(file)
 }
 
-/// Who holds the flock, as `process 4711 (phalanx)`; read from /proc/locks only when a wait has failed.
+/// The holder of the flock, as `process 4711 (phalanx)`; read from /proc/locks only when a wait has
+/// failed. The kernel lists locks page by page and can skip one while others come and go, so the
+/// list is read up to three times.
 fn holder_of(file: &File) -> Option<String> {
     let inode = file.metadata().ok()?.ino().to_string();
-    let locks = fs::read_to_string("/proc/locks").ok()?;
-    let pid = locks.lines().find_map(|line| flock_holder(line, &inode))?;
+    let find = || fs::read_to_string("/proc/locks").ok()?.lines().find_map(|line| flock_holder(line, &inode));
+    let pid = (0..3).find_map(|_| find())?;
     let name = fs::read_to_string(format!("/proc/{pid}/comm")).unwrap_or_default();
     Some(format!("process {pid} ({})", name.trim()))
 }

@@ -88,6 +88,8 @@ impl Stage {
             color: Some("blue".to_owned()),
             plan_mode_required: false,
             mode: None,
+            allowed_tools: None,
+            disallowed_tools: Vec::new(),
             joined_at: Timestamp(1),
             pane_id: String::new(),
             cwd: "/".to_owned(),
