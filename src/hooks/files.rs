@@ -123,8 +123,18 @@ fn trusts(trusted: &[String], project: &Path) -> bool {
     trusted.iter().filter_map(|dir| fs::canonical(Path::new(dir)).ok()).any(|dir| project.starts_with(dir))
 }
 
-/// A text file that nobody else can have written (SEC-07); a link to one is followed, as people keep such files elsewhere.
-fn read(path: &Path) -> Result<Option<String>, String> {
+/// Returns true if the user's own file lists the project, or a directory above it, as trusted.
+pub(crate) fn is_trusted(places: &Places) -> bool {
+    let own = own_hooks(&places.own, &mut Found::default());
+    places.project.as_ref().is_some_and(|project| trusts(&own.trusted, project))
+}
+
+/// Reads a text file that no other user can have written (SEC-07). A link to one is followed: people
+/// keep such files elsewhere.
+///
+/// # Errors
+/// The owner, the mode, a broken link, or the text is not as it must be.
+pub(crate) fn read(path: &Path) -> Result<Option<String>, String> {
     let Ok(real) = fs::canonical(path) else {
         return if fs::exists(path) { Err("it is a broken symbolic link".to_owned()) } else { Ok(None) };
     };

@@ -6,5 +6,5 @@ mod run;
 #[cfg(test)]
 mod tests;
 
-pub(crate) use files::{Known, Places, find};
+pub(crate) use files::{Known, Places, find, is_trusted, read as read_settings};
 pub(crate) use run::{Call, End, Ran, end_all, run};

@@ -5,6 +5,10 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
+/// The word in the team file for a member without a pane that other programs know, both as its
+/// backend and as its pane (protocol.md, section 3).
+pub(crate) const IN_PROCESS: &str = "in-process";
+
 /// A process told apart from a later one with the same pid by its start time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub(crate) struct ProcessId {
@@ -43,12 +47,12 @@ impl BackendKind {
         }
     }
 
-    /// The word in the team file: what is no pane that others know goes as `in-process` (protocol.md, section 3).
+    /// `backendType` in the team file.
     pub(crate) fn wire(self) -> &'static str {
         match self {
             BackendKind::Tmux => "tmux",
             BackendKind::Iterm2 => "iterm2",
-            BackendKind::Pty | BackendKind::Exec => "in-process",
+            BackendKind::Pty | BackendKind::Exec => IN_PROCESS,
         }
     }
 }
@@ -121,7 +125,15 @@ impl Placement {
         }
     }
 
-    /// What stands as `tmuxPaneId` in the team file.
+    /// `tmuxPaneId` in the team file: the pane's id, or [`IN_PROCESS`].
+    pub(crate) fn roster_pane(&self) -> &str {
+        match self.pane_id() {
+            "" => IN_PROCESS,
+            id => id,
+        }
+    }
+
+    /// The id of the tmux pane or iTerm2 session; empty for other places.
     pub(crate) fn pane_id(&self) -> &str {
         match self {
             Placement::Tmux(pane) => &pane.pane_id,

@@ -225,6 +225,7 @@ impl MemberRecord {
     /// Its entry in the team file, as far as the record tells: not which pane it has, nor whether it is at work.
     pub(crate) fn to_member(&self, team: &TeamName) -> Member {
         let wish = &self.wish;
+        let (allowed_tools, disallowed_tools) = wish.tools.words();
         Member {
             name: self.name.clone(),
             agent_id: agent_id(&self.name, team),
@@ -234,8 +235,8 @@ impl MemberRecord {
             color: Some(wish.color.clone()),
             plan_mode_required: wish.plan,
             mode: wish.mode,
-            allowed_tools: None,
-            disallowed_tools: Vec::new(),
+            allowed_tools,
+            disallowed_tools,
             joined_at: self.asked_at,
             pane_id: String::new(),
             cwd: wish.cwd.clone(),

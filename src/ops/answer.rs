@@ -47,7 +47,7 @@ pub(crate) fn answer(
     let message = match asked(team, id)? {
         Asked::Shutdown(request) => {
             must_be_asked(ctx, &request)?;
-            shutdown_answer(ctx, &request, answer)
+            shutdown_answer(ctx, team, &request, answer)?
         }
     };
     let msg_id = send::report(team, &ctx.speaker, &message)?;
@@ -77,17 +77,24 @@ fn must_be_asked(ctx: &Context, request: &ShutdownRequest) -> Result<(), OpsErro
     over.map_or(Ok(()), |why| Err(OpsError::Answered { id: request.id.clone(), why }))
 }
 
-fn shutdown_answer(ctx: &Context, request: &ShutdownRequest, answer: Answer) -> Message {
+fn shutdown_answer(
+    ctx: &Context,
+    team: &TeamStore,
+    request: &ShutdownRequest,
+    answer: Answer,
+) -> Result<Message, OpsError> {
     let (request_id, from) = (request.id.to_string(), Some(ctx.speaker.to_string()));
     let timestamp = Some(now().iso());
-    match answer {
+    Ok(match answer {
         Answer::Approve(Parting { status, pending_work, artifacts_committed }) => {
+            let record = team.member_record(&request.member)?;
+            let placement = record.as_ref().and_then(|record| record.placement.as_ref());
             Message::ShutdownApproved(ShutdownApproved {
                 request_id,
                 from,
                 timestamp,
-                pane_id: None,
-                backend_type: None,
+                pane_id: placement.map(|placement| placement.roster_pane().to_owned()),
+                backend_type: record.as_ref().map(|record| record.backend.wire().to_owned()),
                 status,
                 pending_work,
                 artifacts_committed,
@@ -97,5 +104,5 @@ fn shutdown_answer(ctx: &Context, request: &ShutdownRequest, answer: Answer) -> 
             let reason = Some(reason);
             Message::ShutdownRejected(ShutdownRejected { request_id, from, reason, timestamp })
         }
-    }
+    })
 }

@@ -10,7 +10,7 @@ use serde_json::{Map, Value};
 
 use super::context::{Context, now};
 use super::error::OpsError;
-use super::{forget, inbox, presence};
+use super::{claude_settings, forget, inbox, presence};
 use crate::model::envelope::Envelope;
 use crate::model::event::{EventKind, Note};
 use crate::model::id::{MemberName, RequestId};
@@ -220,7 +220,7 @@ pub(crate) fn answer(
     if question.is_open() && question.answered_by() == Some(AnsweredBy::Pane) {
         return Err(OpsError::OnlyInThePane { id: id.clone(), name: question.from });
     }
-    let mode = mode_for(team, &question, answer)?;
+    let mode = mode_for(ctx, team, &question, answer)?;
     let input = input_for(&question, answer)?;
     let lasting = match answer.always && question.is_open() {
         true => always::rules_for(ctx, team, &question)?,
@@ -275,7 +275,12 @@ fn too_late(ctx: &Context, team: &TeamStore, question: &Question) -> Result<OpsE
 
 /// The mode that goes with an approval: the one that is asked for, else the lead's own; never plan or delegate, never
 /// one that reaches further than the lead's (PM-06). A lead without a mode is a person, who may give any other.
-fn mode_for(team: &TeamStore, question: &Question, answer: &Answer) -> Result<Option<Mode>, OpsError> {
+fn mode_for(
+    ctx: &Context,
+    team: &TeamStore,
+    question: &Question,
+    answer: &Answer,
+) -> Result<Option<Mode>, OpsError> {
     let usage = |problem: &str| {
         let hint = Some("`--mode` is only valid with `--approve`, for a plan".to_owned());
         Err(OpsError::Usage { problem: problem.to_owned(), hint })
@@ -289,7 +294,11 @@ fn mode_for(team: &TeamStore, question: &Question, answer: &Answer) -> Result<Op
     let own = lead_mode(team)?;
     match answer.mode {
         None => Ok(Some(own.unwrap_or(Mode::Default))),
-        Some(mode) => may_give(own, mode).map(|()| Some(mode)),
+        Some(mode) => {
+            may_give(own, mode)?;
+            claude_settings::must_be_enabled(ctx, team, mode)?;
+            Ok(Some(mode))
+        }
     }
 }
 

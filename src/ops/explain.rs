@@ -13,7 +13,7 @@ use super::status::{self, MemberStatus};
 use crate::model::event::{Event, EventKind};
 use crate::model::id::{MemberName, TeamName};
 use crate::model::lifecycle::MemberState;
-use crate::model::placement::{Placement, ProcessId, Verdict};
+use crate::model::placement::{IN_PROCESS, Placement, ProcessId, Verdict};
 use crate::model::record::MemberRecord;
 use crate::model::time::human as span;
 use crate::model::wire;
@@ -227,7 +227,10 @@ fn on_roster(team: &TeamStore, name: &MemberName) -> Result<Vec<Fact>, OpsError>
     let Some(member) = roster.member(name) else {
         return Ok(vec![fact("roster", "no longer on the roster", "members")]);
     };
-    let pane = if member.pane_id.is_empty() { "no pane" } else { &member.pane_id };
+    let pane = match member.pane_id.as_str() {
+        "" | IN_PROCESS => "no pane",
+        id => id,
+    };
     let mut facts = vec![fact("roster", &format!("on the team, {pane}"), "members")];
     if roster.hidden_pane_ids.contains(&member.pane_id) {
         facts.push(fact("hidden", "its pane is hidden", "hiddenPaneIds"));

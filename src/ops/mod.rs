@@ -8,6 +8,7 @@ pub(crate) mod authority;
 mod backends;
 pub(crate) mod brief;
 pub(crate) mod broken;
+mod claude_settings;
 mod context;
 pub(crate) mod decide;
 mod depth;

@@ -5,7 +5,7 @@ use serde::Serialize;
 use super::context::Context;
 use super::decide::{above, lead_mode};
 use super::error::OpsError;
-use super::send;
+use super::{claude_settings, send};
 use crate::model::id::MemberName;
 use crate::model::mode::Mode;
 use crate::model::protocol::{Message, ModeSetRequest};
@@ -26,7 +26,7 @@ pub(crate) struct ModeChange {
 ///
 /// # Errors
 /// [`OpsError::NotAllowed`] for a mode that is the lead's alone or more permissive than the lead's
-/// (PM-06); [`OpsError::FixedMode`] for a member whose program is given its mode at its start;
+/// (PM-06), or disabled; [`OpsError::FixedMode`] for a member whose program is given its mode at its start;
 /// [`StoreError::NoSuchMember`]. Nothing is changed then.
 pub(crate) fn set(
     ctx: &Context,
@@ -34,6 +34,7 @@ pub(crate) fn set(
     name: Option<&MemberName>,
     mode: Mode,
 ) -> Result<Vec<ModeChange>, OpsError> {
+    claude_settings::must_be_enabled(ctx, team, mode)?;
     if name.is_some_and(MemberName::is_lead) {
         return set_lead(ctx, team, mode).map(|change| vec![change]);
     }

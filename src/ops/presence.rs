@@ -148,7 +148,7 @@ pub(crate) fn put_back(
         let record = team.member_record(name)?.filter(|record| record.is(incarnation));
         let Some(record) = record.filter(|record| record.state.is_up()) else { return Ok(false) };
         let by_record = || {
-            let pane_id = record.placement.as_ref().map_or("", Placement::pane_id).to_owned();
+            let pane_id = record.placement.as_ref().map_or("", Placement::roster_pane).to_owned();
             Member { pane_id, ..record.to_member(team.name()) }.to_entry()
         };
         let entry = team.last_entry(name)?.unwrap_or_else(by_record);

@@ -59,6 +59,9 @@ pub(crate) fn take(
     let token = rand::token();
     lease::may_lead(ctx, team)?;
     let lease = lease::take_with(team, Some(token.clone()))?;
+    if let Some(model) = profile.model_in(command) {
+        team.change_roster(|roster| Ok(roster.set(&MemberName::lead(), "model", model.as_str())))?;
+    }
     let text = brief::brief(ctx, Some(team), Some(&MemberName::lead()))?;
     let (argv, first) = told(&profile, command, text);
     let env = environment(ctx, team, incarnation.as_str(), &token);

@@ -12,6 +12,7 @@ use crate::model::board::Board;
 use crate::model::id::{MemberName, TaskId, TeamName};
 use crate::model::lifecycle::{Cause, MemberState};
 use crate::model::order::{Template, ability};
+use crate::model::placement::IN_PROCESS;
 use crate::model::record::MemberRecord;
 use crate::model::request::{ShutdownOutcome, ShutdownRequest};
 use crate::model::task::{Task, TaskState};
@@ -165,7 +166,7 @@ pub(crate) fn status(team: &TeamStore) -> Result<Status, OpsError> {
             role: member.agent_type.clone(),
             profile: record.as_ref().map(|r| r.wish.profile.clone()),
             backend: record.as_ref().map(|r| r.backend.as_str().to_owned()).or(member.backend_type.clone()),
-            pane: Some(member.pane_id.clone()).filter(|p| !p.is_empty()),
+            pane: Some(member.pane_id.clone()).filter(|pane| !["", IN_PROCESS].contains(&pane.as_str())),
             pid: record.as_ref().and_then(|r| r.start.as_ref()).map(|s| s.program.pid),
             color: member.color.clone(),
             task: task.map(|task| task.id),

@@ -298,6 +298,21 @@ impl Profile {
         self.runs == Runs::Native && self.reads_mail && !self.takes(Names::Phalanx)
     }
 
+    /// Returns the model that a command line names in the way of this profile: `--model M`, `--model=M`.
+    pub(crate) fn model_in(&self, command: &[String]) -> Option<String> {
+        const VALUE: &str = "\0";
+        let values = Values::from([(Names::Model, vec![VALUE.to_owned()])]);
+        let groups = self.launch.argv.iter().filter(|group| group.names().any(|name| name == Names::Model));
+        let forms = groups.filter_map(|group| group.fill(&values));
+        let flags: Vec<String> = forms.filter_map(|words| Some(words.first()?.replace(VALUE, ""))).collect();
+        flags.iter().map(|flag| flag.trim_end_matches('=')).find_map(|flag| {
+            command.iter().enumerate().find_map(|(at, word)| match word.strip_prefix(flag)? {
+                "" => command.get(at + 1).cloned(),
+                rest => rest.strip_prefix('=').map(str::to_owned),
+            })
+        })
+    }
+
     /// The same program for one question: its one-shot command line with the prompt on it, no wrapper, no mail; a command
     /// line of one's own as it is. None if it has no such form.
     pub(crate) fn once(self) -> Option<Profile> {

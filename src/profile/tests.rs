@@ -495,3 +495,16 @@ proptest! {
         prop_assert_eq!(shown(&text, at_once), shown(&text, 1));
     }
 }
+
+#[test]
+fn the_model_of_a_command_line_is_found_as_the_profile_writes_it() {
+    let claude = builtin("claude").expect("claude");
+    let model = |line: &str| claude.model_in(&line.split(' ').map(str::to_owned).collect::<Vec<_>>());
+    assert_eq!(model("claude --model opus -p x").as_deref(), Some("opus"));
+    assert_eq!(model("claude --model=opus").as_deref(), Some("opus"));
+    for none in ["claude", "claude --model", "claude --models x", "claude -p --modelx"] {
+        assert_eq!(model(none), None, "{none}");
+    }
+    let shell = builtin(SHELL).expect("shell");
+    assert_eq!(shell.model_in(&["x".to_owned(), "--model".to_owned(), "y".to_owned()]), None);
+}

@@ -27,13 +27,15 @@ pub(crate) enum Names {
     DisallowedTools,
     Resume,
     ConfigDir,
+    /// A directory outside its own that it may work in. Its group is there once for each.
+    AddDir,
     Phalanx,
     Command,
 }
 
 impl Names {
     /// As it is written between braces.
-    pub(crate) const ALL: [(&'static str, Names); 19] = [
+    pub(crate) const ALL: [(&'static str, Names); 20] = [
         ("model", Names::Model),
         ("mode", Names::Mode),
         ("plan", Names::Plan),
@@ -51,6 +53,7 @@ impl Names {
         ("disallowed_tools", Names::DisallowedTools),
         ("resume", Names::Resume),
         ("config_dir", Names::ConfigDir),
+        ("add_dir", Names::AddDir),
         ("phalanx", Names::Phalanx),
         ("command", Names::Command),
     ];
@@ -108,11 +111,25 @@ impl Group {
         }
         Some(words)
     }
+
+    /// The words once for each directory, if the group has a place for one.
+    fn repeat(&self, values: &Values) -> Vec<String> {
+        if self.names().all(|name| name != Names::AddDir) {
+            return self.fill(values).unwrap_or_default();
+        }
+        let dirs = values.get(&Names::AddDir).into_iter().flatten();
+        let one = |dir: &String| {
+            let mut values = values.clone();
+            values.insert(Names::AddDir, vec![dir.clone()]);
+            self.fill(&values).unwrap_or_default()
+        };
+        dirs.flat_map(one).collect()
+    }
 }
 
 /// The words of all groups that have their values.
 pub(crate) fn fill(groups: &[Group], values: &Values) -> Vec<String> {
-    groups.iter().filter_map(|group| group.fill(values)).flatten().collect()
+    groups.iter().flat_map(|group| group.repeat(values)).collect()
 }
 
 impl Serialize for Group {

@@ -196,7 +196,12 @@ fn sd_10_sd_11_only_who_was_asked_can_answer() {
     let sent =
         stage.journal("alpha").into_iter().filter(|e| e["detail"]["kind"] == "shutdown_approved").count();
     assert_eq!(sent, 0, "what is refused is not sent");
+    let team = fs::read_to_string(stage.root().join("teams/alpha/config.json")).expect("team file");
+    assert!(team.contains("\"tmuxPaneId\": \"in-process\""), "{team}");
     stage.phalanx(&["--as", "ann", "answer", &id, "--approve"]).expect(0);
+    let mail = fs::read_to_string(stage.root().join("teams/alpha/inboxes/team-lead.json")).expect("mailbox");
+    let place = r#"\"paneId\":\"in-process\",\"backendType\":\"in-process\""#;
+    assert!(mail.contains(place), "{mail}");
     assert_eq!(stage.phalanx(&["--json", "shutdown", "ann"]).expect(0).json()[0]["outcome"], json!("closed"));
     stage.phalanx(&["--as", "ann", "answer", &id, "--approve"]).expect(3);
     stage.phalanx(&["down"]).expect(0);

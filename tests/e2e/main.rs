@@ -11,6 +11,7 @@ mod bad_input;
 mod brief;
 mod broken;
 mod cascade;
+mod claude_settings;
 mod completion;
 mod contract;
 mod crash;

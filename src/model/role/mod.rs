@@ -83,6 +83,12 @@ impl Tools {
         Tools { allowed: self.allowed.or_else(|| parent.allowed.clone()), disallowed }
     }
 
+    /// Returns the lists as the team file has them: `allowedTools`, `disallowedTools`.
+    pub(crate) fn words(&self) -> (Option<Vec<String>>, Vec<String>) {
+        let words = |rules: &[Rule]| rules.iter().cloned().map(String::from).collect();
+        (self.allowed.as_deref().map(words), words(&self.disallowed))
+    }
+
     /// The allowed ones without those that are denied as a whole.
     pub(crate) fn settled(mut self) -> Tools {
         let denied = |rule: &Rule| self.disallowed.iter().any(|no| no.is_whole() && no.tool() == rule.tool());

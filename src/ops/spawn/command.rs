@@ -34,13 +34,15 @@ pub(super) struct Told {
     pub(super) first: Option<String>,
 }
 
-/// Sessions that a program is told of.
+/// Values for a command line that are not in the order.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Sessions<'a> {
-    /// The lead's; empty where it has none.
-    pub(super) lead: &'a str,
-    /// An id for its own, if it has a place for one and begins anew.
-    pub(super) new: Option<String>,
+pub(super) struct LaunchContext<'a> {
+    /// The lead's session; empty if it has none.
+    pub(super) lead_session: &'a str,
+    /// An id for a new session of its own, if its profile has a place for one.
+    pub(super) new_session: Option<String>,
+    /// Directories outside its own that it may work in.
+    pub(super) add_dirs: &'a [String],
 }
 
 /// Chooses the id of the session that a program begins, where it can be told one.
@@ -110,11 +112,11 @@ pub(super) fn command(
     draft: &Draft,
     member: &Member,
     told: &Told,
-    sessions: &Sessions,
+    launch: &LaunchContext,
 ) -> Result<Command, OpsError> {
-    let values = values(ctx, team, draft, member, told, sessions);
-    let launch = &draft.profile.launch;
-    let words = if draft.part.order.session.is_some() { &launch.resume } else { &launch.argv };
+    let values = values(ctx, team, draft, member, told, launch);
+    let profile = &draft.profile.launch;
+    let words = if draft.part.order.session.is_some() { &profile.resume } else { &profile.argv };
     let argv = profile::fill(words, &values);
     if argv.is_empty() {
         let problem = format!("profile `{}` comes to no command line", draft.profile.name);
@@ -123,7 +125,7 @@ pub(super) fn command(
             hint: Some("its `argv` needs a group without values".to_owned()),
         });
     }
-    let filled = launch.env.iter().map(|(name, value)| (name, value.fill(&values)));
+    let filled = profile.env.iter().map(|(name, value)| (name, value.fill(&values)));
     let (present, absent): (Vec<_>, Vec<_>) = filled.partition(|(_, value)| value.is_some());
     Ok(Command {
         argv,
@@ -149,27 +151,27 @@ fn values(
     draft: &Draft,
     member: &Member,
     told: &Told,
-    sessions: &Sessions,
+    launch: &LaunchContext,
 ) -> Values {
     let (order, tools) = (&draft.part.order, &draft.part.tools);
-    let launch = &draft.profile.launch;
+    let profile = &draft.profile.launch;
     let one = |value: &str| Some(vec![value.to_owned()]);
     let value = |name: Names| match name {
         Names::Model => order.model.as_deref().and_then(one),
         Names::Mode => order.mode.and_then(|mode| draft.profile.mode_words(mode)).map(<[String]>::to_vec),
-        Names::Plan => draft.plan.then(|| launch.plan.clone()),
+        Names::Plan => draft.plan.then(|| profile.plan.clone()),
         Names::Prompt => told.first.as_deref().and_then(one),
         Names::Brief => told.brief.as_deref().and_then(one),
         Names::AgentId => one(&member.agent_id),
         Names::AgentName => one(member.name.as_str()),
         Names::Team => one(team.name().as_str()),
         Names::Color => member.color.as_deref().and_then(one),
-        Names::Session => Some(sessions.lead).filter(|session| !session.is_empty()).and_then(one),
-        Names::NewSession => sessions.new.as_deref().and_then(one),
+        Names::Session => Some(launch.lead_session).filter(|session| !session.is_empty()).and_then(one),
+        Names::NewSession => launch.new_session.as_deref().and_then(one),
         Names::Role => order.role.as_deref().and_then(one),
         Names::Agents => draft.part.agents.as_deref().and_then(one),
         Names::AllowedTools => {
-            tools.allowed.as_deref().and_then(|allowed| one(&whole_tools(allowed, &launch.keep_tools)))
+            tools.allowed.as_deref().and_then(|allowed| one(&whole_tools(allowed, &profile.keep_tools)))
         }
         Names::DisallowedTools => {
             let words: Vec<String> = tools.disallowed.iter().cloned().map(String::from).collect();
@@ -179,6 +181,7 @@ fn values(
         Names::ConfigDir => {
             config_dir(&ctx.caller, team.root()).map(|dir| vec![dir.to_string_lossy().into_owned()])
         }
+        Names::AddDir => Some(launch.add_dirs.to_vec()).filter(|dirs| !dirs.is_empty()),
         Names::Phalanx => one(&ctx.caller.exe.to_string_lossy()),
         Names::Command => (!order.command.is_empty()).then(|| order.command.clone()),
     };

@@ -156,7 +156,7 @@ pub(crate) fn dry_run(
     unique: bool,
 ) -> Result<Plan, OpsError> {
     let draft = prepare::draft(ctx, &roles::of(team)?, order)?;
-    prepare::check_modes(team, std::slice::from_ref(&draft))?;
+    prepare::check_modes(ctx, team, std::slice::from_ref(&draft))?;
     prepare::plan(ctx, team, &draft, unique)
 }
 
@@ -174,7 +174,7 @@ pub(crate) fn spawn(
     depth::must_allow(ctx)?;
     let roles = roles::of(team)?;
     let drafts = orders.iter().map(|o| prepare::draft(ctx, &roles, o)).collect::<Result<Vec<_>, _>>()?;
-    prepare::check_modes(team, &drafts)?;
+    prepare::check_modes(ctx, team, &drafts)?;
     let chosen = backends::choose_backend(ctx, team, terms.backend.clone())?;
     cascade::descend(ctx, team, &roles, drafts, chosen, terms)
 }
@@ -284,7 +284,7 @@ fn note_panes(team: &TeamStore, underway: &[Underway], chosen: Option<&Chosen>) 
     }
     team.change_roster(|roster| {
         for (member, placement) in &placed {
-            roster.set(&member.name, "tmuxPaneId", placement.pane_id());
+            roster.set(&member.name, "tmuxPaneId", placement.roster_pane());
         }
         Ok(())
     })?;

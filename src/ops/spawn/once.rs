@@ -33,7 +33,7 @@ fn start(
     terms: &Terms,
 ) -> Result<Spawned, OpsError> {
     let drafts = [prepare::draft_once(ctx, roles, order)?];
-    prepare::check_modes(team, &drafts)?;
+    prepare::check_modes(ctx, team, &drafts)?;
     let said = cascade::said(&drafts);
     let backend = backends::once(ctx, team, order.task);
     let attempts = attempt(ctx, team, &drafts, backend.as_ref(), terms, None)?;

@@ -5,8 +5,8 @@ use std::path::Path;
 
 use super::super::context::{Context, now};
 use super::super::error::OpsError;
-use super::super::{decide, depth, label, owners, profiles, roles, task};
-use super::command::{self, Command, Sessions};
+use super::super::{claude_settings, decide, depth, label, owners, profiles, roles, task};
+use super::command::{self, Command, LaunchContext};
 use super::housing::{self, Site};
 use super::mailbox;
 use super::part::{self, Part};
@@ -21,7 +21,6 @@ use crate::model::order::Order;
 use crate::model::placement::{BackendKind, ProcessId};
 use crate::model::record::{FORMAT, MemberRecord, Wish};
 use crate::model::role::Roles;
-use crate::model::rules::Rule;
 use crate::model::spec::{Spec, Word};
 use crate::model::team::{Member, Team};
 use crate::model::text;
@@ -97,8 +96,15 @@ fn draft_as(ctx: &Context, roles: &Roles, order: &Order, profile: Profile) -> Re
     Ok(Draft { part, name, profile, cwd, plan, site })
 }
 
-/// Refuses who would reach further than the lead itself (PM-06). A lead without a mode is a person.
-pub(super) fn check_modes(team: &TeamStore, drafts: &[Draft]) -> Result<(), OpsError> {
+/// Checks that no mode is more permissive than the lead's (PM-06) or disabled. A lead without a mode
+/// is a person, who may give any.
+///
+/// # Errors
+/// [`OpsError::NotAllowed`].
+pub(super) fn check_modes(ctx: &Context, team: &TeamStore, drafts: &[Draft]) -> Result<(), OpsError> {
+    for mode in drafts.iter().filter_map(|draft| draft.part.order.mode) {
+        claude_settings::must_be_enabled(ctx, team, mode)?;
+    }
     let Some(own) = decide::lead_mode(team)? else { return Ok(()) };
     let modes = drafts.iter().filter_map(|draft| draft.part.order.mode);
     match modes.filter(|mode| mode.reach() > own.reach()).max_by_key(|mode| mode.reach()) {
@@ -151,9 +157,11 @@ pub(super) fn plan(ctx: &Context, team: &TeamStore, draft: &Draft, unique: bool)
     let member = entry(team, &found, draft, name, BackendKind::Pty, &worktrees);
     found.members.push(member.clone());
     let told = command::told(draft, &found, &member);
-    let common = Common { ctx, team, rules, session: found.lead_session_id.unwrap_or_default() };
-    let sessions = Sessions { lead: &common.session, new: command::new_session(draft) };
-    let command = command::command(ctx, team, draft, &member, &told, &sessions)?;
+    let session = found.lead_session_id.unwrap_or_default();
+    let add_dirs = claude_settings::additional_directories(ctx, team)?;
+    let common = Common { ctx, team, rules, session, add_dirs };
+    let launch = common.launch(draft);
+    let command = command::command(ctx, team, draft, &member, &told, &launch)?;
     let env = environment(&common, draft, &command, &member, &identity(&common, &member, "", ""));
     Ok(Plan {
         name: member.name.to_string(),
@@ -179,6 +187,15 @@ struct Common<'a> {
     rules: EnvRules,
     /// The lead's session.
     session: String,
+    /// Directories that members may work in beside their own.
+    add_dirs: Vec<String>,
+}
+
+impl Common<'_> {
+    fn launch(&self, draft: &Draft) -> LaunchContext<'_> {
+        let new_session = command::new_session(draft);
+        LaunchContext { lead_session: &self.session, new_session, add_dirs: &self.add_dirs }
+    }
 }
 
 /// Writes records, roster entries, prompts and specs. If any of it fails, what was written is taken back.
@@ -196,7 +213,8 @@ pub(super) fn prepare(
     }
     let (rules, worktrees) = settings.map(|s| (s.env, s.worktree)).unwrap_or_default();
     let session = team.team()?.lead_session_id.unwrap_or_default();
-    let common = Common { ctx, team, rules, session };
+    let add_dirs = claude_settings::additional_directories(ctx, team)?;
+    let common = Common { ctx, team, rules, session, add_dirs };
     let (mut batch, specs): (Vec<Prepared>, Vec<Spec>) =
         join(&common, drafts, backend, terms, (max, &worktrees))?.into_iter().unzip();
     failpoint::hit("spawn.joined");
@@ -292,6 +310,7 @@ fn entry(
     backend: BackendKind,
     worktrees: &Rules,
 ) -> Member {
+    let (allowed_tools, disallowed_tools) = draft.part.tools.words();
     let mut member = Member {
         agent_id: agent_id(&name, team.name()),
         agent_type: Some(draft.part.order.role.clone().unwrap_or_else(|| "general-purpose".to_owned())),
@@ -300,8 +319,8 @@ fn entry(
         color: Some(draft.part.color.clone().unwrap_or_else(|| known.next_color().to_owned())),
         plan_mode_required: draft.plan,
         mode: draft.part.order.mode,
-        allowed_tools: draft.part.tools.allowed.as_deref().map(words),
-        disallowed_tools: words(&draft.part.tools.disallowed),
+        allowed_tools,
+        disallowed_tools,
         joined_at: now(),
         pane_id: String::new(),
         cwd: draft.cwd.clone(),
@@ -317,11 +336,6 @@ fn entry(
     member
 }
 
-/// Patterns as they are written in the team file.
-fn words(rules: &[Rule]) -> Vec<String> {
-    rules.iter().cloned().map(String::from).collect()
-}
-
 /// A teammate as it shall be, and what its launcher is told; nothing of it is written.
 fn fill(
     common: &Common,
@@ -332,9 +346,9 @@ fn fill(
     until: StartedWhen,
 ) -> Result<(Prepared, Spec), OpsError> {
     let told = command::told(draft, known, &member);
-    let sessions = Sessions { lead: &common.session, new: command::new_session(draft) };
-    let command = command::command(common.ctx, common.team, draft, &member, &told, &sessions)?;
-    let session = sessions.new.or_else(|| draft.part.order.session.clone());
+    let launch = common.launch(draft);
+    let command = command::command(common.ctx, common.team, draft, &member, &told, &launch)?;
+    let session = launch.new_session.or_else(|| draft.part.order.session.clone());
     let record = MemberRecord { session, ..record(draft, &member, &command, backend.kind()) };
     let spec = spec(common, draft, &command, &record, &member, backend);
     let path = common.team.spec_path(&record.incarnation);
