@@ -8,6 +8,7 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 use clap_complete::env::Shells;
 
 use super::args_answer::Answer;
+use super::args_ask::{AskVerb, PlanVerb};
 use super::args_input::{Keys, Type};
 use super::args_lead::{Adopt, Lead, Resume};
 use super::args_profile::ProfileVerb;
@@ -140,6 +141,12 @@ pub(super) enum Verb {
     #[command(subcommand)]
     Worktree(WorktreeVerb),
     Answer(Answer),
+    /// Submit a plan to the lead.
+    #[command(subcommand)]
+    Plan(PlanVerb),
+    /// Ask the lead for permission.
+    #[command(subcommand)]
+    Ask(AskVerb),
     Status(Status),
     /// List every team on this machine.
     ///

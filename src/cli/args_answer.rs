@@ -58,7 +58,7 @@ pub(super) struct Answer {
     pub(super) uncommitted: bool,
 }
 
-fn object(given: &str) -> Result<Map<String, Value>, String> {
+pub(super) fn object(given: &str) -> Result<Map<String, Value>, String> {
     serde_json::from_str(given).map_err(|e| format!("not a JSON object: {e}"))
 }
 

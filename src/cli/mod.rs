@@ -4,6 +4,7 @@
 mod answer;
 mod args;
 mod args_answer;
+mod args_ask;
 mod args_input;
 mod args_lead;
 mod args_profile;
@@ -12,6 +13,7 @@ mod args_send;
 mod args_short;
 mod args_task;
 mod args_worktree;
+mod ask;
 mod attach;
 mod brief;
 mod broken;
@@ -200,6 +202,8 @@ fn perform(setup: &Setup, verb: Verb) -> Done {
         Verb::Retry { id } => task::task(setup, TaskVerb::Retry { id }),
         Verb::Worktree(verb) => worktree::worktree(setup, &verb),
         Verb::Answer(args) => answer::answer(setup, args),
+        Verb::Plan(verb) => ask::plan(setup, verb),
+        Verb::Ask(verb) => ask::ask(setup, verb),
         Verb::Status(args::Status { watch: true, all }) => watch::watch(setup, all),
         Verb::Status(args::Status { watch: false, all }) => status::status(setup, all),
         Verb::Ps => ps::ps(setup),

@@ -155,7 +155,7 @@ fn plan_lines(plan: &Plan) -> String {
 /// One order for each name; they differ in nothing else.
 fn orders(args: args::Spawn) -> Result<Vec<Order>, Failure> {
     let prompt = match args.prompt_file {
-        Some(file) => Some(prompt_from(&file)?),
+        Some(file) => Some(text_from("prompt", &file)?),
         None => args.prompt,
     };
     let tools = Tools {
@@ -181,12 +181,13 @@ fn orders(args: args::Spawn) -> Result<Vec<Order>, Failure> {
     Ok(args.names.into_iter().map(|name| Order { name, ..common.clone() }).collect())
 }
 
-fn prompt_from(file: &Path) -> Result<String, Failure> {
+/// Reads a text from a file, or from stdin for `-`; `what` it is, for errors.
+pub(super) fn text_from(what: &str, file: &Path) -> Result<String, Failure> {
     if file == Path::new("-") {
         return stdin();
     }
     read_text(file, MAX_TEXT).map_err(|problem| {
-        Failure::new(Class::Usage, format!("prompt file {}: {problem}", file.display()), None)
+        Failure::new(Class::Usage, format!("{what} file {}: {problem}", file.display()), None)
     })
 }
 

@@ -6,7 +6,7 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 
 /// The word in the team file for a member without a pane that other programs know, both as its
-/// backend and as its pane (protocol.md, section 3).
+/// backend and as its pane.
 pub(crate) const IN_PROCESS: &str = "in-process";
 
 /// A process told apart from a later one with the same pid by its start time.

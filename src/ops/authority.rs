@@ -90,7 +90,7 @@ impl Action {
                 "`status`, `events`, `wait`, `explain`, `requests`, `brief`, `task list`, `task get`, `team show`, \
                  `worktree list`, `worktree diff`"
             }
-            Action::Talk => "`send`, `broadcast`",
+            Action::Talk => "`send`, `broadcast`, `plan submit`, `ask permission`",
             Action::Task => "`task create`, `claim`, `update`, `complete`, `retry`, `delete`",
             Action::Spawn => "`spawn`, as far as `max_depth` allows",
             Action::Serve => "`worker`, `wrap`, `hook`",

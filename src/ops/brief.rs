@@ -27,7 +27,8 @@ pub(crate) fn brief(
         (Some(member), _) => {
             let record = team.member_record(&member.name)?;
             let role = record.and_then(|record| role(ctx, team, &record));
-            Ok(brief::brief(&roster, &member.name, role.as_deref()))
+            let descriptions = roles::descriptions(ctx, &roles::of(team)?, &roster);
+            Ok(brief::brief(&roster, &member.name, role.as_deref(), &descriptions))
         }
         (None, None) => Ok(brief::outside()),
         (None, Some(name)) => {

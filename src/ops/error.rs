@@ -160,6 +160,14 @@ pub(crate) enum OpsError {
     /// Not wrong in itself, and not to be had.
     #[error("{problem}")]
     NotAllowed { problem: String },
+    /// The answer to `ask permission`.
+    #[error("request `{id}` was denied{}", because(reason.as_deref()))]
+    RequestDenied { id: RequestId, reason: Option<String> },
+    #[error("request `{id}` was not answered: {}", state.replace('_', " "))]
+    RequestTimedOut { id: RequestId, state: &'static str },
+    /// The lead is another program, whose answers are messages.
+    #[error("the lead of team `{team}` answers by messages, and this member reads none")]
+    NoAnswerHere { team: TeamName },
     /// `mode` for a program that is given its mode at its start only.
     #[error("`{name}` cannot change its mode while it runs: `{profile}` is given it at its start")]
     FixedMode { name: MemberName, profile: String },
@@ -191,6 +199,11 @@ fn taken(alive: bool, dead_lead: Option<i32>) -> String {
 /// Whose token it is, for people.
 pub(super) fn holder(owner: Option<&MemberName>) -> String {
     owner.map_or("a run that has ended".to_owned(), |name| format!("`{name}`"))
+}
+
+/// Foreign text, on one line.
+fn because(reason: Option<&str>) -> String {
+    reason.map(|said| format!(": {}", crate::model::text::line(said))).unwrap_or_default()
 }
 
 fn of_whom(whom: Option<&MemberName>) -> String {
@@ -258,9 +271,10 @@ impl OpsError {
             OpsError::StartFailed { .. } | OpsError::NotEnded { .. } | OpsError::WorktreeStays { .. } => {
                 Kind::Failed
             }
-            OpsError::StartDeadline { .. } | OpsError::Deadline { .. } | OpsError::LeadStopped { .. } => {
-                Kind::Deadline
-            }
+            OpsError::StartDeadline { .. }
+            | OpsError::Deadline { .. }
+            | OpsError::RequestTimedOut { .. }
+            | OpsError::LeadStopped { .. } => Kind::Deadline,
             OpsError::LiveMembers { .. }
             | OpsError::NotProven { .. }
             | OpsError::NoPlace { .. }
@@ -284,6 +298,8 @@ impl OpsError {
             | OpsError::AnswerRefused { .. }
             | OpsError::NotAllowed { .. }
             | OpsError::FixedMode { .. }
+            | OpsError::RequestDenied { .. }
+            | OpsError::NoAnswerHere { .. }
             | OpsError::TooDeep { .. }
             | OpsError::OnlyInThePane { .. }
             | OpsError::NotInterruptible { .. }
@@ -396,6 +412,13 @@ impl OpsError {
                 Some("list all requests with `phalanx requests --all`".to_owned())
             }
             OpsError::NotAllowed { .. } => Some("choose another mode".to_owned()),
+            OpsError::RequestDenied { .. } => Some("do it another way, or ask again with a reason".to_owned()),
+            OpsError::RequestTimedOut { .. } => {
+                Some("nobody has rejected it: ask again, or see who decides with `phalanx requests`".to_owned())
+            }
+            OpsError::NoAnswerHere { .. } => {
+                Some("ask the lead with `phalanx send team-lead TEXT`, and watch the terminal".to_owned())
+            }
             OpsError::FixedMode { name, .. } => {
                 Some(format!("end it with `phalanx shutdown {name}`, and spawn it with `--mode`"))
             }

@@ -3,6 +3,7 @@
 
 pub(crate) mod announce;
 pub(crate) mod answer;
+pub(crate) mod ask;
 pub(crate) mod attach;
 pub(crate) mod authority;
 mod backends;

@@ -1,12 +1,14 @@
 //! The roles there are: those of the team's manifest, and the agent files of Claude Code, read anew each time they are
 //! needed. The team's own win, then the project's, then the user's.
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use super::context::Context;
 use super::error::OpsError;
 use crate::model::role::{AgentFile, PLAIN, Role, Roles};
 use crate::model::sheet;
+use crate::model::team::Team;
 use crate::store::TeamStore;
 use crate::sys::fs::{self, FsError};
 use crate::worktree::checkout_of;
@@ -37,6 +39,21 @@ pub(crate) enum Source {
 /// The roles of a team's manifest; none where the team was not made by us.
 pub(crate) fn of(team: &TeamStore) -> Result<Roles, OpsError> {
     Ok(team.settings()?.map(|settings| settings.roles).unwrap_or_default())
+}
+
+/// Returns the descriptions of the roles that the members have. A role that is not found has none.
+pub(crate) fn descriptions(ctx: &Context, own: &Roles, team: &Team) -> BTreeMap<String, String> {
+    let mut found = BTreeMap::new();
+    for member in team.teammates() {
+        let Some(role) = member.agent_type.as_deref().filter(|role| !PLAIN.contains(role)) else { continue };
+        if !found.contains_key(role)
+            && let Ok(Found { role: Role { description: Some(words), .. }, .. }) =
+                find(ctx, own, role, Path::new(&member.cwd))
+        {
+            found.insert(role.to_owned(), words);
+        }
+    }
+    found
 }
 
 /// The role of this name for a member that works in `cwd`.

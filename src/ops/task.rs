@@ -236,6 +236,12 @@ pub(crate) fn claim_next(
     Ok(task)
 }
 
+/// Returns the task if `who` owns it and it is in progress.
+pub(crate) fn claimed(team: &TeamStore, id: TaskId, who: &MemberName) -> Result<Option<Task>, OpsError> {
+    let task = team.task(id)?;
+    Ok(task.filter(|task| task.state == TaskState::InProgress && task.is_owned_by(who)))
+}
+
 fn note_claim(team: &TeamStore, task: &Task, who: &MemberName) -> Result<(), OpsError> {
     team.record(Note::of_task(EventKind::TaskClaimed, task).member(who))?;
     Ok(())

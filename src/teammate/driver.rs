@@ -68,13 +68,14 @@ async fn work(ctx: &Context, team: &Team, me: &Identity, station: Station) -> Re
     let watch = ops::events::watch_as(team, &me.name, move |topic| drop(changed.send(Wake::Changed(topic))));
     let sweep = watch.as_ref().map_or(BLIND_SWEEP, |_| SWEEP);
     let record = ops::status::record(team, &me.name)?;
-    let state = State::new(Me {
+    let myself = Me {
         name: me.name.clone(),
         incarnation: me.incarnation.clone(),
         team: team.name().clone(),
         pane: ctx.caller.var("TMUX_PANE").map(|pane| pane.to_string_lossy().into_owned()),
         backend: record.as_ref().map_or(BackendKind::Pty, |record| record.backend).wire(),
-    });
+    };
+    let state = State::new(myself, record.as_ref().is_some_and(|record| record.wish.plan));
     let role = record.and_then(|record| record.wish.role);
     screen.line(&format!("{}: waiting for tasks", state.who()));
     if let Err(e) = &watch {
@@ -196,6 +197,10 @@ impl Driver<'_> {
                 let claimed = ops::task::claim_next(self.team, &self.me.name, self.role.as_deref());
                 return Some(self.reply(claimed.map(|task| task.map(Box::new)), Event::Claimed));
             }
+            Effect::Recheck(task) => {
+                let task = ops::task::claimed(self.team, task, &self.me.name);
+                return Some(self.reply(task.map(|task| task.map(Box::new)), Event::Rechecked));
+            }
             Effect::Run(task) => return self.run(*task),
             Effect::Cancel => self.cancel(),
             Effect::EndTask { task, ending: Ending::Completed, outcome } => {
@@ -306,6 +311,7 @@ fn needs_team(effect: &Effect) -> bool {
         | Effect::Acknowledge(_)
         | Effect::LookAtMail
         | Effect::Claim
+        | Effect::Recheck(_)
         | Effect::EndTask { .. }
         | Effect::Do(_) => true,
         Effect::Print(_) | Effect::Run(_) | Effect::Cancel => false,

@@ -37,6 +37,8 @@ pub(crate) enum Effect {
     LookAtMail,
     /// Reports `Claimed`.
     Claim,
+    /// Read a claimed task again before it is begun. Reports `Rechecked`.
+    Recheck(TaskId),
     /// Start the task's command. Reports `CommandEnded`.
     Run(Box<Task>),
     /// End the running command with all that belongs to it.

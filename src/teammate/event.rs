@@ -37,6 +37,8 @@ pub(crate) enum Event {
     Board,
     /// What came of `Claim`.
     Claimed(Result<Option<Box<Task>>, Failure>),
+    /// The result of `Recheck`; none: the task is no longer this worker's.
+    Rechecked(Result<Option<Box<Task>>, Failure>),
     /// The command of a task has ended, or could not be started.
     CommandEnded { task: TaskId, outcome: Outcome },
     /// What came of `EndTask`.

@@ -8,7 +8,8 @@ use super::state::{Asked, Finished, Job, Leaving, Pending, State, Work};
 use crate::model::id::TaskId;
 use crate::model::lifecycle::Cause;
 use crate::model::protocol::{
-    IdleNotification, Message, ShutdownApproved, ShutdownRejected, ShutdownStatus, TaskCompleted,
+    self, IdleNotification, Message, PlanApprovalRequest, PlanApprovalResponse, ShutdownApproved,
+    ShutdownRejected, ShutdownStatus, TaskCompleted,
 };
 use crate::model::task::{Outcome, Task};
 use crate::model::text;
@@ -47,6 +48,7 @@ pub(crate) fn react(state: &mut State, event: Event, now: Timestamp) -> Vec<Effe
         Event::Accepted => state.accepted = true,
         Event::Board => state.claim_due = true,
         Event::Claimed(result) => see_claim(state, result, now, &mut effects),
+        Event::Rechecked(result) => see_recheck(state, result, now, &mut effects),
         Event::CommandEnded { task, outcome } => see_command_end(state, task, outcome, now, &mut effects),
         Event::TaskEnded(result) => see_task_end(state, result, now, &mut effects),
         Event::Held => {
@@ -98,6 +100,7 @@ fn see_claim(
 ) {
     reported(state, Asked::Claim);
     match result {
+        Ok(Some(task)) if state.needs_approval => propose(state, &task, now, effects),
         Ok(Some(task)) => begin(state, task, now, effects),
         Ok(None) => {
             state.claim_due = false;
@@ -108,6 +111,60 @@ fn see_claim(
             complain(state, &failure, now, effects);
         }
     }
+}
+
+/// Asks the lead whether the task may be run.
+fn propose(state: &mut State, task: &Task, now: Timestamp, effects: &mut Vec<Effect>) {
+    let (job, me) = (Job::of(task, now), &state.me);
+    let request_id = protocol::plan_request_id(&me.name, &me.team, now);
+    let dir = task.extra.cwd.as_deref().map(|dir| format!("\n\nin {dir}")).unwrap_or_default();
+    let plan = format!("# Run task #{}: {}\n\n    {}{dir}\n", task.id, task.subject, job.command);
+    effects.push(Effect::Print(format!("{}: waiting for approval of {}", state.who(), job.title())));
+    state.errands.push_back(Errand::Say(Box::new(Message::PlanApprovalRequest(PlanApprovalRequest {
+        from: Some(state.me.name.to_string()),
+        timestamp: Some(now.iso()),
+        plan_file_path: None,
+        plan_content: Some(plan),
+        request_id: request_id.clone(),
+    }))));
+    state.rested = false;
+    state.work = Work::Proposed(job, request_id);
+}
+
+/// Handles the answer to a plan: an approved task is begun if it is still this worker's, a rejected one has failed.
+fn hear_plan(state: &mut State, answer: &PlanApprovalResponse, effects: &mut Vec<Effect>) {
+    let Work::Proposed(job, id) = &state.work else { return };
+    if *id != answer.request_id {
+        return;
+    }
+    if answer.approved {
+        state.work = Work::Approved(job.clone());
+        return;
+    }
+    let why =
+        answer.feedback.as_deref().map(|why| format!(": {}", text::short(why, 500))).unwrap_or_default();
+    let tail = format!("the lead rejected the plan{why}");
+    effects.push(Effect::Print(format!("── task #{}: {tail}", job.id)));
+    let outcome = Outcome { exit_code: None, signal: None, tail, elapsed_ms: 0 };
+    state.work = Work::Ending(job.clone(), outcome);
+}
+
+fn see_recheck(
+    state: &mut State,
+    result: Result<Option<Box<Task>>, Failure>,
+    now: Timestamp,
+    effects: &mut Vec<Effect>,
+) {
+    reported(state, Asked::Recheck);
+    let Work::Approved(job) = &state.work else { return };
+    match result {
+        Ok(Some(task)) => return begin(state, task, now, effects),
+        Err(failure) if !failure.lasting => return complain(state, &failure, now, effects),
+        Ok(None) | Err(_) => {
+            effects.push(Effect::Print(format!("── task #{} is no longer assigned to this worker", job.id)));
+        }
+    }
+    (state.work, state.claim_due) = (Work::Idle, true);
 }
 
 fn begin(state: &mut State, task: Box<Task>, now: Timestamp, effects: &mut Vec<Effect>) {
@@ -284,6 +341,9 @@ fn next(state: &mut State) -> Option<(Asked, Effect)> {
     if state.mail_due {
         return Some((Asked::Mail, Effect::LookAtMail));
     }
+    if let Work::Approved(job) = &state.work {
+        return Some((Asked::Recheck, Effect::Recheck(job.id)));
+    }
     let free = state.work == Work::Idle && state.accepted;
     (free && state.claim_due).then_some((Asked::Claim, Effect::Claim))
 }
@@ -295,7 +355,7 @@ fn answer_requests(state: &mut State, now: Timestamp) {
     match &state.work {
         // What is being claimed may be given to it: then it is busy.
         Work::Idle if state.asked == Some(Asked::Claim) => {}
-        Work::Idle => {
+        Work::Idle | Work::Proposed(..) | Work::Approved(_) => {
             for pending in std::mem::take(&mut state.pending) {
                 let answer = ShutdownApproved {
                     request_id: pending.request.id.to_string(),

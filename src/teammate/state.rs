@@ -59,6 +59,10 @@ impl Job {
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum Work {
     Idle,
+    /// The task is claimed, and the plan of this request id waits for the lead.
+    Proposed(Job, String),
+    /// The plan was approved; the task is begun if it is still this worker's.
+    Approved(Job),
     /// The command runs.
     Running(Job),
     /// The command has ended, and the board does not know it yet.
@@ -70,6 +74,7 @@ pub(super) enum Work {
 pub(super) enum Asked {
     Mail,
     Claim,
+    Recheck,
     End,
     Errand,
 }
@@ -109,6 +114,8 @@ pub(super) struct Leaving {
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct State {
     pub(super) me: Me,
+    /// It runs no task before the lead has approved that.
+    pub(super) needs_approval: bool,
     pub(super) work: Work,
     pub(super) asked: Option<Asked>,
     /// Hooks think about the end of the task in hand; all but that goes on.
@@ -141,9 +148,10 @@ pub(crate) struct State {
 
 impl State {
     /// A worker that has just started.
-    pub(crate) fn new(me: Me) -> State {
+    pub(crate) fn new(me: Me, needs_approval: bool) -> State {
         State {
             me,
+            needs_approval,
             work: Work::Idle,
             asked: None,
             held: false,

@@ -36,6 +36,7 @@ mod logs;
 mod names;
 mod nested;
 mod owners;
+mod plans;
 mod profile;
 mod ps;
 mod reminders;

@@ -22,7 +22,7 @@ pub(crate) use permission::{
     AnsweredBy, ModeSetRequest, PermissionRequest, PermissionResponse, PermissionVerdict,
     SandboxPermissionRequest, SandboxPermissionResponse, TeamPermissionUpdate,
 };
-pub(crate) use plan::{PlanApprovalRequest, PlanApprovalResponse};
+pub(crate) use plan::{PlanApprovalRequest, PlanApprovalResponse, plan_request_id};
 pub(crate) use presence::{IdleNotification, TeammateTerminated};
 pub(crate) use render::{push_attribute, render_for_agent, without_tag};
 pub(crate) use shutdown::{ShutdownApproved, ShutdownRejected, ShutdownRequest, ShutdownStatus};

@@ -4,6 +4,13 @@
 use serde_json::{Map, Value};
 
 use super::fields::{Fields, Problem, Writer};
+use crate::model::id::{MemberName, TeamName};
+use crate::model::time::Timestamp;
+
+/// Returns a new id for a plan of this member: `plan_approval-<ms>@<name>@<team>`.
+pub(crate) fn plan_request_id(name: &MemberName, team: &TeamName, now: Timestamp) -> String {
+    format!("plan_approval-{}@{name}@{team}", now.0)
+}
 
 const REQUEST_ID: [&str; 2] = ["requestId", "request_id"];
 

@@ -6,10 +6,12 @@ use std::path::{Path, PathBuf};
 
 use super::super::context::{Caller, Context};
 use super::super::error::OpsError;
+use super::super::roles;
 use super::prepare::Draft;
 use crate::model::brief;
 use crate::model::mode::Mode;
 use crate::model::order::Order;
+use crate::model::role::Roles;
 use crate::model::rules::Rule;
 use crate::model::spec::Word;
 use crate::model::team::{Member, Team};
@@ -53,10 +55,14 @@ pub(super) fn new_session(draft: &Draft) -> Option<String> {
 
 /// What `member` is told of its team, which is `known` with all that are started with it. One that goes on with a session
 /// was told when that began.
-pub(super) fn told(draft: &Draft, known: &Team, member: &Member) -> Told {
+pub(super) fn told(ctx: &Context, roles: &Roles, draft: &Draft, known: &Team, member: &Member) -> Told {
     let order = &draft.part.order;
     let new = order.session.is_none();
-    let text = new.then(|| brief::brief(known, &member.name, draft.part.duty.as_deref()));
+    let is_briefed = new && draft.profile.launch.brief != Brief::None;
+    let text = is_briefed.then(|| {
+        let descriptions = roles::descriptions(ctx, roles, known);
+        brief::brief(known, &member.name, draft.part.duty.as_deref(), &descriptions)
+    });
     let prompt = order.prompt.clone().filter(|_| new);
     match draft.profile.launch.brief {
         Brief::Argv => Told { brief: text, first: prompt },
@@ -102,6 +108,31 @@ pub(super) fn check(order: &Order, profile: &Profile) -> Result<(), OpsError> {
             usage(problem, format!("its modes: {}", known.join(", ")))
         }
         Some(_) | None => Ok(()),
+    }
+}
+
+/// Checks that a member of this profile can be held to a plan; returns what a person should know.
+pub(super) fn check_plan(order: &Order, profile: &Profile) -> Result<Option<String>, OpsError> {
+    let name = &profile.name;
+    let usage = |problem: String, hint: &str| Err(OpsError::Usage { problem, hint: Some(hint.to_owned()) });
+    let is_agent = profile.reads_mail && !profile.needs_command();
+    match profile.runs {
+        // phalanx's own worker asks before each task.
+        Runs::Native if profile.takes(Names::Phalanx) => Ok(None),
+        Runs::Native if !is_agent || profile.launch.plan.is_empty() => {
+            let problem = format!("profile `{name}` cannot be held to a plan");
+            usage(problem, "omit `--plan`, or use a profile with `plan` in [launch]")
+        }
+        Runs::Native => Ok(None),
+        Runs::Wrapped if profile.launch.plan.is_empty() => Ok(Some(format!(
+            "`{name}` has no mode for planning: only its brief asks it to submit a plan first"
+        ))),
+        Runs::Wrapped if order.mode.is_some() => {
+            let problem =
+                format!("profile `{name}` plans in a mode of its own, which it keeps while it runs");
+            usage(problem, "omit `--mode` or `--plan`")
+        }
+        Runs::Wrapped => Ok(None),
     }
 }
 

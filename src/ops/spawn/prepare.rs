@@ -69,7 +69,10 @@ pub(super) fn draft(ctx: &Context, roles: &Roles, order: &Order) -> Result<Draft
     if order.task.is_some() {
         return draft_once(ctx, roles, order);
     }
-    let draft = draft_as(ctx, roles, order, profile_of(ctx, order)?)?;
+    let mut draft = draft_as(ctx, roles, order, profile_of(ctx, order)?)?;
+    if draft.plan {
+        draft.part.warnings.extend(command::check_plan(&draft.part.order, &draft.profile)?);
+    }
     match &draft.part.order.role {
         Some(role) if roles.named.get(role).is_some_and(|role| role.task_only) => Err(OpsError::Usage {
             problem: format!("role `{}` is task-only: nobody stands in it", text::line(role)),
@@ -91,7 +94,8 @@ fn draft_as(ctx: &Context, roles: &Roles, order: &Order, profile: Profile) -> Re
         return Err(OpsError::Usage { problem, hint: None });
     }
     let cwd = cwd.to_string_lossy().into_owned();
-    let plan = order.plan || ctx.caller.var(PLAN_REQUIRED).is_some_and(|word| word == "true");
+    let required = ctx.caller.var(PLAN_REQUIRED).is_some_and(|word| word == "true");
+    let plan = order.plan || (required && !profile.needs_command());
     let site = Site::find(ctx, order.worktree.as_ref(), &cwd)?;
     Ok(Draft { part, name, profile, cwd, plan, site })
 }
@@ -156,10 +160,11 @@ pub(super) fn plan(ctx: &Context, team: &TeamStore, draft: &Draft, unique: bool)
     let (rules, worktrees) = settings.map(|s| (s.env, s.worktree)).unwrap_or_default();
     let member = entry(team, &found, draft, name, BackendKind::Pty, &worktrees);
     found.members.push(member.clone());
-    let told = command::told(draft, &found, &member);
+    let roles = roles::of(team)?;
+    let told = command::told(ctx, &roles, draft, &found, &member);
     let session = found.lead_session_id.unwrap_or_default();
     let add_dirs = claude_settings::additional_directories(ctx, team)?;
-    let common = Common { ctx, team, rules, session, add_dirs };
+    let common = Common { ctx, team, rules, roles, session, add_dirs };
     let launch = common.launch(draft);
     let command = command::command(ctx, team, draft, &member, &told, &launch)?;
     let env = environment(&common, draft, &command, &member, &identity(&common, &member, "", ""));
@@ -185,6 +190,7 @@ struct Common<'a> {
     ctx: &'a Context,
     team: &'a TeamStore,
     rules: EnvRules,
+    roles: Roles,
     /// The lead's session.
     session: String,
     /// Directories that members may work in beside their own.
@@ -207,6 +213,7 @@ pub(super) fn prepare(
     terms: &Terms,
 ) -> Result<Vec<Prepared>, OpsError> {
     let settings = team.settings()?;
+    let roles = settings.as_ref().map(|settings| settings.roles.clone()).unwrap_or_default();
     let max = settings.as_ref().map_or(usize::MAX, |s| s.max_members);
     if settings.is_none() && drafts.iter().any(|draft| draft.site.is_some()) {
         return Err(OpsError::NoWorktreesHere { team: team.name().clone() });
@@ -214,7 +221,7 @@ pub(super) fn prepare(
     let (rules, worktrees) = settings.map(|s| (s.env, s.worktree)).unwrap_or_default();
     let session = team.team()?.lead_session_id.unwrap_or_default();
     let add_dirs = claude_settings::additional_directories(ctx, team)?;
-    let common = Common { ctx, team, rules, session, add_dirs };
+    let common = Common { ctx, team, rules, roles, session, add_dirs };
     let (mut batch, specs): (Vec<Prepared>, Vec<Spec>) =
         join(&common, drafts, backend, terms, (max, &worktrees))?.into_iter().unzip();
     failpoint::hit("spawn.joined");
@@ -345,7 +352,7 @@ fn fill(
     backend: &dyn Backend,
     until: StartedWhen,
 ) -> Result<(Prepared, Spec), OpsError> {
-    let told = command::told(draft, known, &member);
+    let told = command::told(common.ctx, &common.roles, draft, known, &member);
     let launch = common.launch(draft);
     let command = command::command(common.ctx, common.team, draft, &member, &told, &launch)?;
     let session = launch.new_session.or_else(|| draft.part.order.session.clone());

@@ -55,6 +55,10 @@ fn handle(
         // The board says what it is about; this only wakes.
         Message::TaskAssignment(_) => state.claim_due = true,
         Message::ShutdownRequest(asked) => hear(state, &envelope.from, asked, requests, now, effects),
+        // Only the lead approves (SEC-04).
+        Message::PlanApprovalResponse(answer) if envelope.from == LEAD => {
+            super::hear_plan(state, answer, effects);
+        }
         Message::ShutdownApproved(_)
         | Message::ShutdownRejected(_)
         | Message::PlanApprovalRequest(_)

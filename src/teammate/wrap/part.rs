@@ -8,7 +8,10 @@ use super::effect::Effect;
 use super::react::{excuse, rejection};
 use super::state::State;
 use crate::model::envelope::Envelope;
-use crate::model::protocol::Message;
+use crate::model::id::LEAD;
+use crate::model::protocol::{
+    Message, PermissionResponse, PermissionVerdict, PlanApprovalResponse, ShutdownRequest,
+};
 use crate::model::text;
 use crate::model::time::Timestamp;
 
@@ -23,19 +26,58 @@ pub(crate) struct Put {
     pub(super) msg_id: String,
 }
 
-/// A message as the program is to read it: a request to end in words, with what to type; any other as it is.
+/// Returns a message as the program reads it: a request to end and the lead's answers in words, any
+/// other as it is.
 pub(super) fn in_words(envelope: Envelope) -> Envelope {
-    let Message::ShutdownRequest(asked) = Message::parse(&envelope.text) else { return envelope };
+    let text = match Message::parse(&envelope.text) {
+        Message::ShutdownRequest(asked) => shutdown_words(asked),
+        Message::PlanApprovalResponse(answer) if envelope.from == LEAD => plan_words(&answer),
+        Message::PermissionResponse(answer) if envelope.from == LEAD => permission_words(&answer),
+        _ => return envelope,
+    };
+    Envelope { text, ..envelope }
+}
+
+fn plan_words(answer: &PlanApprovalResponse) -> String {
+    let id = &answer.request_id;
+    let said = answer.feedback.as_deref().map(|said| format!(": {}", one_line(said))).unwrap_or_default();
+    match answer.approved {
+        true => format!("Your plan `{id}` is approved{said}. Carry it out now."),
+        false => format!(
+            "Your plan `{id}` is rejected{said}. Change nothing yet; revise the plan and submit it again with \
+             `phalanx plan submit FILE`."
+        ),
+    }
+}
+
+fn permission_words(answer: &PermissionResponse) -> String {
+    let id = &answer.request_id;
+    match &answer.verdict {
+        PermissionVerdict::Allowed { updated_input, .. } => {
+            let input = updated_input.as_ref().map(|input| format!(", with this input: {input}"));
+            format!("Your request `{id}` is allowed{}.", input.unwrap_or_default())
+        }
+        PermissionVerdict::Denied { error } => {
+            format!("Your request `{id}` is denied: {}. Do not do it.", one_line(error))
+        }
+    }
+}
+
+/// Not every program takes several lines.
+fn one_line(said: &str) -> String {
+    text::short(&said.split_whitespace().collect::<Vec<_>>().join(" "), REASON)
+}
+
+fn shutdown_words(asked: ShutdownRequest) -> String {
     let id = asked.request_id;
     let why = asked.reason.map(|reason| format!(": {}", text::short(&reason, REASON))).unwrap_or_default();
     let limit = asked.deadline_seconds.map(|s| format!(" within {s} s")).unwrap_or_default();
     // On one line: not every program takes several.
-    let text = format!(
+    format!(
         "You are asked to shut down and leave the team{why}. Answer{limit} with one of these commands: \
          `phalanx answer {id} --approve` when your work can be left as it is, or \
          `phalanx answer {id} --reject --reason \"what is left to do\"`. Without an answer you will be terminated."
-    );
-    Envelope { text, ..envelope }
+    )
 }
 
 /// What the requests have come to: the agent has agreed, or somebody has ended them.

@@ -145,6 +145,29 @@ fn sd_02_an_agent_that_has_agreed_goes_by_its_own_keys_at_rest() {
 }
 
 #[test]
+fn answers_of_the_lead_are_put_into_words() {
+    let said = |from: &str, text: &str| in_words(Envelope::new(from, text, "m".to_owned(), START)).text;
+    let plan = |rest: &str| format!(r#"{{"type":"plan_approval_response","requestId":"p-1",{rest}}}"#);
+    assert_eq!(
+        said("team-lead", &plan(r#""approved":true"#)),
+        "Your plan `p-1` is approved. Carry it out now."
+    );
+    let rejected = said("team-lead", &plan(r#""approved":false,"feedback":"leave\nthe schema""#));
+    assert!(
+        rejected.starts_with("Your plan `p-1` is rejected: leave the schema. Change nothing yet"),
+        "{rejected}"
+    );
+    let allowed = r#"{"type":"permission_response","request_id":"q","subtype":"success","response":{"updated_input":{"command":"make"}}}"#;
+    assert_eq!(
+        said("team-lead", allowed),
+        r#"Your request `q` is allowed, with this input: {"command":"make"}."#
+    );
+    let denied = r#"{"type":"permission_response","request_id":"q","subtype":"error","error":"no"}"#;
+    assert_eq!(said("team-lead", denied), "Your request `q` is denied: no. Do not do it.");
+    assert_eq!(said("bob", denied), denied, "only the lead answers");
+}
+
+#[test]
 fn other_messages_stay_as_they_are() {
     let plain = Envelope::new("bob", "{\"type\":\"else\"}", "m".to_owned(), START);
     assert_eq!(in_words(plain.clone()), plain);

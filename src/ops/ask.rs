@@ -1,0 +1,127 @@
+//! `plan submit` and `ask permission`: requests of a member whose program has no way of its own to
+//! ask the lead.
+
+use std::time::Duration;
+
+use serde::Serialize;
+use serde_json::Value;
+
+use super::context::{Context, now};
+use super::error::OpsError;
+use super::{decide, send};
+use crate::model::id::{MemberName, RequestId};
+use crate::model::protocol::{Message, PermissionRequest, PlanApprovalRequest, plan_request_id};
+use crate::model::question::Outcome;
+use crate::store::{StoreError, TeamStore};
+use crate::sys::rand;
+
+/// The longest time between two looks at a request: it can time out without a change on disk.
+const SWEEP: Duration = Duration::from_millis(500);
+
+/// The use of a tool that a member asks for.
+#[derive(Debug, Clone)]
+pub(crate) struct ToolUse {
+    pub(crate) tool: String,
+    pub(crate) input: Value,
+    pub(crate) description: Option<String>,
+}
+
+/// A request that was sent to the lead, or its answer.
+#[derive(Debug, Clone, Serialize)]
+pub(crate) struct Sent {
+    pub(crate) request_id: RequestId,
+    /// `pending`, or `allowed` if the caller waited for the answer.
+    pub(crate) state: &'static str,
+    /// The input that is allowed, if the answer changed it.
+    pub(crate) input: Option<Value>,
+}
+
+/// Sends the speaker's plan to the lead. The answer arrives as a message.
+///
+/// # Errors
+/// [`OpsError::Usage`] for the lead, which approves plans; [`OpsError::ReadsNoMail`] for a member that
+/// would not see the answer.
+pub(crate) fn submit_plan(
+    ctx: &Context,
+    team: &TeamStore,
+    file: Option<String>,
+    text: String,
+) -> Result<Sent, OpsError> {
+    let name = asker(ctx)?;
+    if !send::reads_mail(team, name)? {
+        return Err(OpsError::ReadsNoMail { name: name.clone() });
+    }
+    let request_id = plan_request_id(name, team.name(), now());
+    let message = Message::PlanApprovalRequest(PlanApprovalRequest {
+        from: Some(name.to_string()),
+        timestamp: Some(now().iso()),
+        plan_file_path: file,
+        plan_content: Some(text),
+        request_id: request_id.clone(),
+    });
+    send::report(team, name, &message)?;
+    Ok(Sent { request_id: RequestId::parse(&request_id)?, state: "pending", input: None })
+}
+
+/// Asks the lead to allow the use of a tool. For a member that reads mail the answer arrives as a
+/// message; any other waits for it here.
+///
+/// # Errors
+/// [`OpsError::Usage`] for the lead; [`OpsError::RequestDenied`], [`OpsError::RequestTimedOut`].
+pub(crate) fn ask_permission(ctx: &Context, team: &TeamStore, wanted: ToolUse) -> Result<Sent, OpsError> {
+    let name = asker(ctx)?;
+    let request_id = format!("perm-{}-{}", now().0, &rand::uuid()[..8]);
+    let message = Message::PermissionRequest(PermissionRequest {
+        request_id: request_id.clone(),
+        agent_id: Some(name.to_string()),
+        tool_name: wanted.tool,
+        tool_use_id: None,
+        description: wanted.description,
+        input: wanted.input,
+        permission_suggestions: Vec::new(),
+        answered_by: None,
+    });
+    send::report(team, name, &message)?;
+    let id = RequestId::parse(&request_id)?;
+    match send::reads_mail(team, name)? {
+        true => Ok(Sent { request_id: id, state: "pending", input: None }),
+        false => answer(ctx, team, id),
+    }
+}
+
+fn asker(ctx: &Context) -> Result<&MemberName, OpsError> {
+    if ctx.speaker.is_lead() {
+        let problem = "the lead has nobody to ask: it answers what members ask".to_owned();
+        let hint = Some("a member runs this, or `--as NAME` names one".to_owned());
+        return Err(OpsError::Usage { problem, hint });
+    }
+    Ok(&ctx.speaker)
+}
+
+/// Waits until the request is decided. Without a running lead this process files it and lets it time
+/// out, as `requests` does.
+fn answer(ctx: &Context, team: &TeamStore, id: RequestId) -> Result<Sent, OpsError> {
+    if team.settings()?.is_none() {
+        return Err(OpsError::NoAnswerHere { team: team.name().clone() });
+    }
+    let changes = team.changes()?;
+    loop {
+        decide::attend(ctx, team)?;
+        let question = match team.question(&id) {
+            Err(StoreError::NoSuchRequest { .. }) => None,
+            found => Some(found?),
+        };
+        if let Some(decision) = question.and_then(|question| question.decision) {
+            return match decision.outcome {
+                Outcome::Allowed => {
+                    Ok(Sent { request_id: id, state: decision.outcome.as_str(), input: decision.input })
+                }
+                Outcome::Denied => Err(OpsError::RequestDenied { id, reason: decision.reason }),
+                Outcome::TimedOut | Outcome::AnsweredTooLate | Outcome::AskerGone => {
+                    Err(OpsError::RequestTimedOut { id, state: decision.outcome.as_str() })
+                }
+            };
+        }
+        changes.wait(SWEEP);
+    }
+}
