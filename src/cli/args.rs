@@ -235,6 +235,9 @@ pub(super) struct Down {
     /// Kill the members without asking.
     #[arg(long)]
     pub(super) force: bool,
+    /// Write a summary of the run to a new file; with --json as JSON.
+    #[arg(long, value_name = "FILE")]
+    pub(super) report: Option<PathBuf>,
 }
 
 /// The verbs for teams.

@@ -2,6 +2,7 @@
 //! does.
 
 use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use super::args_short::Restart;
@@ -11,12 +12,14 @@ use super::notice::Notice;
 use super::setup::Setup;
 use super::{Done, args, broken, interrupt};
 use crate::model::id::{MemberName, RequestId};
+use crate::model::report::Report;
 use crate::model::request::ShutdownRequest;
 use crate::model::settings::Finish;
 use crate::ops::authority::Action;
 use crate::ops::shutdown::{Awaited, Ended, Wish};
 use crate::ops::{self, OpsError, Team};
 use crate::sys::clock::Deadline;
+use crate::sys::fs;
 use crate::sys::signal::Signals;
 use crate::ui;
 
@@ -45,7 +48,11 @@ pub(super) fn down(setup: &Setup, args: &args::Down) -> Done {
     let reason = args.reason.clone().or_else(|| Some("the team is taken down".to_owned()));
     let wish = Wish { reason, deadline_s: args.deadline, force: args.force };
     let names = everybody(setup, &team)?;
+    let report = args.report.as_deref().map(|file| RunReport::open(setup, &team, file)).transpose()?;
     let ended = end(setup, &team, &names, &wish, true)?;
+    if let Some(report) = report {
+        report.write(setup, &team)?;
+    }
     let strangers = match args.force || !team.exists() {
         true => Vec::new(),
         false => ops::team::living_strangers(&setup.ctx, &team)?,
@@ -65,6 +72,42 @@ pub(super) fn down(setup: &Setup, args: &args::Down) -> Done {
         false => setup.out.say(&format!("team {} is gone", team.name())),
     }
     Ok(exit)
+}
+
+/// The summary of a run, for `down --report`.
+struct RunReport {
+    path: PathBuf,
+    /// The team as it was before its members were asked to end: its lead may delete it afterwards.
+    before: Report,
+}
+
+impl RunReport {
+    fn open(setup: &Setup, team: &Team, file: &Path) -> Result<RunReport, Failure> {
+        let path = setup.ctx.caller.cwd.join(file);
+        let before = read_report(team)?;
+        if !fs::create_new(&path, b"").map_err(OpsError::from)? {
+            let problem = format!("the report file {} exists", path.display());
+            return Err(Failure::usage(problem, "remove it, or choose another name"));
+        }
+        Ok(RunReport { path, before })
+    }
+
+    fn write(self, setup: &Setup, team: &Team) -> Result<(), Failure> {
+        let report = read_report(team).unwrap_or(self.before);
+        let page = ui::Page { paint: ui::Paint { on: false }, width: None, more: None };
+        let text = match setup.out.json {
+            true => serde_json::to_string_pretty(&report).map_err(std::io::Error::from)?,
+            false => ui::report(&report, &page),
+        };
+        fs::write_atomic(&self.path, format!("{text}\n").as_bytes()).map_err(OpsError::from)?;
+        setup.out.say(&format!("report: {}", self.path.display()));
+        Ok(())
+    }
+}
+
+fn read_report(team: &Team) -> Result<Report, Failure> {
+    let age = ops::now().since(ops::team::created_at(team)?);
+    Ok(ops::report::report(team, age)?)
 }
 
 /// Ends members by force, to delete their team.

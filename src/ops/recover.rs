@@ -123,8 +123,7 @@ fn give_back(
     for (record, retirement) in left {
         let works = board.work_of(&record.name).is_some();
         let released = if works { task::release(team, &record.name)?.0 } else { Vec::new() };
-        let released: Vec<TaskId> = released.into_iter().map(|task| task.id).collect();
-        done.released.extend(&released);
+        done.released.extend(released.iter().map(|task| task.id));
         ended.extend(task::ended_by(&board, &record.name, record.asked_at));
         if !is_told(&journal, record) {
             done.retired.push(record.name.clone());

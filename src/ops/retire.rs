@@ -6,15 +6,21 @@ use super::error::OpsError;
 use super::terminate::{self, Manner};
 use super::{presence, send, task};
 use crate::model::event::{EventKind, Note};
-use crate::model::id::{Incarnation, MemberName, TaskId};
+use crate::model::id::{Incarnation, MemberName};
 use crate::model::lifecycle::Cause;
 use crate::model::protocol::{Message, TeammateTerminated};
 use crate::model::record::MemberRecord;
+use crate::model::task::Task;
+use crate::model::text;
 use crate::store::{StoreError, TeamStore};
 use crate::sys::failpoint;
 
 /// Between what a process does last and its end there is no more than this.
 const LAST_WORDS_MS: u64 = 10_000;
+
+/// Number of tasks that a notice names, and the characters of each subject.
+const MANY: usize = 5;
+const SUBJECT: usize = 80;
 
 /// A run that is over.
 #[derive(Debug, Clone, PartialEq)]
@@ -63,7 +69,7 @@ pub(crate) fn retire(team: &TeamStore, retirements: &[Retirement]) -> Result<(),
 }
 
 /// Gives back what it had begun or was to do, and says what it has ended and did not live to say; gives what was given back.
-fn settle_tasks(team: &TeamStore, one: &Retirement) -> Result<Vec<TaskId>, OpsError> {
+fn settle_tasks(team: &TeamStore, one: &Retirement) -> Result<Vec<Task>, OpsError> {
     let (released, board) = task::release(team, &one.name)?;
     if let Some(record) = team.member_record(&one.name)?.filter(|record| record.is(&one.incarnation)) {
         // The end of its process is close behind what it died over.
@@ -73,7 +79,7 @@ fn settle_tasks(team: &TeamStore, one: &Retirement) -> Result<Vec<TaskId>, OpsEr
             task::say_ends(team, &ended, &team.events_since(first)?)?;
         }
     }
-    Ok(released.into_iter().map(|task| task.id).collect())
+    Ok(released)
 }
 
 /// A run whose processes are gone: its place is closed if it is proven ours, then it leaves as under a lead.
@@ -96,7 +102,7 @@ fn is_latest(team: &TeamStore, one: &Retirement) -> Result<bool, StoreError> {
 }
 
 /// The notices to the lead's mailbox, in the observed form, and to the journal.
-pub(super) fn tell(team: &TeamStore, gone: &[(&Retirement, Vec<TaskId>)]) -> Result<(), OpsError> {
+pub(super) fn tell(team: &TeamStore, gone: &[(&Retirement, Vec<Task>)]) -> Result<(), OpsError> {
     notify(team, gone)?;
     failpoint::hit("retire.noticed");
     note(team, gone)
@@ -104,7 +110,7 @@ pub(super) fn tell(team: &TeamStore, gone: &[(&Retirement, Vec<TaskId>)]) -> Res
 
 /// A run leaves once: its event and the notice of it have its own id. Whoever comes after one that died in between finds
 /// the notice by that.
-pub(super) fn notify(team: &TeamStore, gone: &[(&Retirement, Vec<TaskId>)]) -> Result<(), OpsError> {
+pub(super) fn notify(team: &TeamStore, gone: &[(&Retirement, Vec<Task>)]) -> Result<(), OpsError> {
     if gone.is_empty() {
         return Ok(());
     }
@@ -115,9 +121,9 @@ pub(super) fn notify(team: &TeamStore, gone: &[(&Retirement, Vec<TaskId>)]) -> R
 }
 
 /// Says in the journal that they have left.
-pub(super) fn note(team: &TeamStore, gone: &[(&Retirement, Vec<TaskId>)]) -> Result<(), OpsError> {
+pub(super) fn note(team: &TeamStore, gone: &[(&Retirement, Vec<Task>)]) -> Result<(), OpsError> {
     let left = gone.iter().map(|(one, released)| {
-        let given_back = released.iter().map(TaskId::to_string).collect::<Vec<_>>();
+        let given_back = released.iter().map(|task| task.id.to_string()).collect::<Vec<_>>();
         let note = Note { id: Some(one.incarnation.to_string()), ..Note::of(EventKind::MemberLeft) };
         note.member(&one.name).with("reason", one.reason.as_str()).with("released", given_back)
     });
@@ -125,15 +131,29 @@ pub(super) fn note(team: &TeamStore, gone: &[(&Retirement, Vec<TaskId>)]) -> Res
     Ok(())
 }
 
-fn notice(one: &Retirement, released: &[TaskId]) -> Message {
+/// The notice of a run that is over: why, which tasks are free again, and what the lead can do.
+fn notice(one: &Retirement, released: &[Task]) -> Message {
     let Retirement { name, cause, reason, .. } = one;
-    let mut message = match cause {
-        Cause::Released | Cause::Forced => format!("{name} has shut down."),
-        _ => format!("{name} has exited: {reason}."),
+    let was_ended = matches!(cause, Cause::Released | Cause::Forced);
+    let mut message = match was_ended {
+        true => format!("{name} has shut down."),
+        false => format!("{name} has exited: {reason}."),
     };
-    if !released.is_empty() {
-        let ids: Vec<String> = released.iter().map(|id| format!("#{id}")).collect();
-        message.push_str(&format!(" Its tasks were released: {}.", ids.join(", ")));
+    let mut advice = Vec::new();
+    if let Some(first) = released.first() {
+        let subject = |task: &Task| format!("#{} \"{}\"", task.id, text::short(&task.subject, SUBJECT));
+        let mut subjects: Vec<String> = released.iter().take(MANY).map(subject).collect();
+        if released.len() > MANY {
+            subjects.push(format!("{} more", released.len() - MANY));
+        }
+        message.push_str(&format!(" Its tasks are free again: {}.", subjects.join(", ")));
+        advice.push(format!("give them to another member (`phalanx task update {} --owner NAME`)", first.id));
+    }
+    if !was_ended {
+        advice.insert(0, format!("start it again (`phalanx resume {name}`)"));
+    }
+    if !advice.is_empty() {
+        message.push_str(&format!(" You can {}.", advice.join(", or ")));
     }
     Message::TeammateTerminated(TeammateTerminated { message })
 }
@@ -146,7 +166,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::model::id::TeamName;
+    use crate::model::id::{TaskId, TeamName};
     use crate::model::sample;
     use crate::model::settings::Settings;
     use crate::model::team::{Member, Team};
@@ -154,6 +174,33 @@ mod tests {
     use crate::store::Store;
 
     const AT: Timestamp = Timestamp(1);
+
+    fn gone(cause: Cause) -> Retirement {
+        let record = sample::record("ann", sample::run(1), "worker", AT);
+        let reason = "exited with code 7".to_owned();
+        Retirement { name: record.name, incarnation: record.incarnation, cause, reason }
+    }
+
+    #[test]
+    fn a_notice_names_the_released_tasks_and_what_to_do() {
+        let tasks: Vec<Task> = (1..=7).map(|id| Task::new(TaskId(id), "Build\nit", "")).collect();
+        let said = |one: &Retirement, tasks: &[Task]| match notice(one, tasks) {
+            Message::TeammateTerminated(news) => news.message,
+            other => panic!("{other:?}"),
+        };
+        let lost = gone(Cause::Ended { code: Some(7) });
+        assert_eq!(
+            said(&lost, &tasks[..1]),
+            "ann has exited: exited with code 7. Its tasks are free again: #1 \"Build␊it\". You can start it again \
+             (`phalanx resume ann`), or give them to another member (`phalanx task update 1 --owner NAME`)."
+        );
+        assert_eq!(
+            said(&lost, &[]),
+            "ann has exited: exited with code 7. You can start it again (`phalanx resume ann`)."
+        );
+        assert_eq!(said(&gone(Cause::Released), &[]), "ann has shut down.");
+        assert!(said(&gone(Cause::Forced), &tasks).contains("#5 \"Build␊it\", 2 more."));
+    }
 
     /// SD-10: a run of the same name that begins while the one before is taken off the team keeps its place on it.
     #[test]

@@ -9,6 +9,7 @@ use crate::model::event::{EventKind, Note};
 use crate::model::id::{LEAD, MemberName, TeamName};
 use crate::model::settings::Settings;
 use crate::model::team::Team;
+use crate::model::time::Timestamp;
 use crate::store::{StoreError, TeamStore};
 use crate::sys::{proc, rand};
 
@@ -115,6 +116,11 @@ fn glance(ctx: &Context, name: TeamName) -> TeamGlance {
         Ok((members, lead)) => TeamGlance { name, members, lead, problem: None },
         Err(e) => TeamGlance { name, members: 0, lead: None, problem: Some(e.to_string()) },
     }
+}
+
+/// The time at which the team was created.
+pub(crate) fn created_at(team: &TeamStore) -> Result<Timestamp, OpsError> {
+    Ok(team.team()?.created_at)
 }
 
 /// Finishes a deletion of this team that was cut short; whether there was one.

@@ -126,3 +126,30 @@ fn tmux_sd_04_down_leaves_the_team_of_a_living_stranger() {
     stage.phalanx(&["down", "--force"]).expect(0);
     assert_eq!(stage.panes().len(), 1);
 }
+
+#[test]
+fn down_writes_a_summary_of_the_run_before_the_team_is_gone() {
+    let stage = Stage::without_tmux();
+    let manifest = "[team]\nname = \"site\"\nfinish = \"manual\"\n[[member]]\nname = \"ann\"\n[[task]]\nkey = \"build\"\n\
+                    subject = \"Build the site\"\nrun = [\"sh\", \"-c\", \"echo broken; exit 3\"]\n";
+    let manifest = stage.file("site.toml", manifest);
+    for (format, args) in [("text", &[][..]), ("json", &["--json"])] {
+        stage.phalanx(&["up", &manifest, "--detach"]).expect(0);
+        stage.wait_event("site", "task_failed", "1");
+        let file = format!("report.{format}");
+        let taken = stage.phalanx(&["down", "--report", "site.toml"]).expect(2);
+        assert!(taken.stderr.contains("exists") && stage.root().join("teams/site").exists(), "{taken:?}");
+        stage.phalanx(&[args, &["down", "--report", &file]].concat()).expect(0);
+        assert!(!stage.root().join("teams/site").exists());
+        let report = std::fs::read_to_string(stage.at("work").join(&file)).expect("a report");
+        if format == "json" {
+            let report: Value = serde_json::from_str(&report).expect("json");
+            assert_eq!((&report["team"], &report["success"]), (&json!("site"), &json!(false)));
+            assert_eq!(report["tasks"][0]["tail"], json!("broken"));
+        } else {
+            assert!(report.contains("Build the site") && report.contains("broken"), "{report}");
+            assert!(!report.contains('\u{1b}'), "no colours: {report}");
+        }
+    }
+    stage.assert_clean();
+}
