@@ -113,7 +113,7 @@ mod tests {
     fn an_unknown_verb_suggests_the_nearest() {
         for (word, hint) in [
             ("statsu", "did you mean `status`?"),
-            ("spwan", "did you mean `spawn`?"),
+            ("spwan", "did you mean `spawn` or `plan`?"),
             ("xyzzy", "see all verbs with `phalanx --help`"),
         ] {
             let told = told(&["phalanx", word]);

@@ -57,15 +57,26 @@ fn dead(stage: &Stage) {
         let pid = start[process]["pid"].to_string();
         let _ = stage.command("kill").args(["-KILL", &pid]).output().expect("kill");
     }
-    wait_for("their end", || stage.processes().is_empty().then_some(()));
+    have_ended(start);
+}
+
+/// Waits for the end of a run's processes. One that is about to exit shows no command line any more.
+fn have_ended(start: &Value) {
+    let has_ended = |process: &str| {
+        let stat =
+            std::fs::read_to_string(format!("/proc/{}/stat", start[process]["pid"])).unwrap_or_default();
+        stat.rsplit(") ").next().is_none_or(|rest| rest.is_empty() || rest.starts_with(['Z', 'X']))
+    };
+    wait_for("their end", || ["program", "launcher"].into_iter().all(has_ended).then_some(()));
 }
 
 fn missing(stage: &Stage) {
     idle(stage);
+    let start = &record(stage)["start"];
     let panes = stage.panes();
     let pane = panes.first().and_then(|pane| pane.split(' ').next()).expect("its pane");
     stage.tmux(&["kill-pane", "-t", pane]).expect("killed");
-    wait_for("its end", || stage.processes().is_empty().then_some(()));
+    have_ended(start);
 }
 
 /// A native member that phalanx did not start: a pane, and an entry of the team file.

@@ -130,5 +130,5 @@ fn an_unknown_verb_suggests_the_nearest_one() {
     let stage = Stage::without_tmux();
     let error = stage.phalanx(&["--json", "spwan"]).expect(2).json();
     assert_eq!(error["error"]["message"], json!("unknown command `spwan`"));
-    assert_eq!(error["error"]["hint"], json!("did you mean `spawn`?"));
+    assert_eq!(error["error"]["hint"], json!("did you mean `spawn` or `plan`?"));
 }

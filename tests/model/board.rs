@@ -96,7 +96,8 @@ impl Model {
     fn may_end(&self, id: u64, who: &str, ending: &str) -> bool {
         let Some(task) = self.tasks.get(&id) else { return false };
         let allowed = who == "team-lead" || task.owner == Some(who);
-        allowed && (task.state == "in_progress" || (task.state == "pending" && ending == "completed"))
+        let free = ending == "failed" || !self.is_blocked(id);
+        allowed && free && (task.state == "in_progress" || (task.state == "pending" && ending == "completed"))
     }
 
     fn can_move(&self) -> bool {
