@@ -7,12 +7,15 @@ use crate::model::report::{MemberReport, Report, TaskReport};
 use crate::model::request::{self, ShutdownRequest};
 use crate::model::task::{Task, TaskState};
 use crate::model::text;
-use crate::store::TeamStore;
+use crate::store::{StoreError, TeamStore};
 
 /// Maximum number of output lines that the report repeats of a failed task.
 const TAIL_LINES: usize = 20;
 
-/// What has become of members and tasks. Success: every task completed (or cancelled) and no member failed.
+/// Reports what has become of members and tasks. Success: every task completed (or was cancelled).
+///
+/// # Errors
+/// [`StoreError::NoSuchTeam`] for a team that is deleted meanwhile: its board would look empty.
 pub(crate) fn report(team: &TeamStore, elapsed_ms: u64) -> Result<Report, OpsError> {
     let board = team.board()?;
     let requests = request::latest(team.requests()?);
@@ -22,6 +25,9 @@ pub(crate) fn report(team: &TeamStore, elapsed_ms: u64) -> Result<Report, OpsErr
     let tasks: Vec<TaskReport> = board.work().map(|t| task(t, &board)).collect();
     let success = tasks.iter().all(|t| t.state.frees_dependants()) && board.unreadable.is_empty();
     let deviations = requests.into_iter().filter_map(|r| r.deviations).flatten().collect();
+    if !team.exists() {
+        return Err(StoreError::NoSuchTeam { name: team.name().to_string(), known: Vec::new() }.into());
+    }
     Ok(Report { team: team.name().clone(), success, elapsed_ms, members, tasks, deviations })
 }
 
