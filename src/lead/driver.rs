@@ -125,7 +125,9 @@ fn known(team: &Team, goal: Goal, settings: Option<Settings>) -> Result<State, O
     let state = match settings {
         Some(settings) => {
             let state = State::new(goal, settings.templates).with_followup(settings.followup);
-            state.unresponsive_after(settings.unresponsive_after_s)
+            state
+                .unresponsive_after(settings.unresponsive_after_s)
+                .on_hang(settings.on_hang, settings.hang_after_s)
         }
         // Another program has made this team.
         None => State::new(goal, Vec::new()),
@@ -463,6 +465,9 @@ impl<'a> Driver<'a> {
             Signal::Changed(topic) => self.look(&topic),
             Signal::Terminated(ended) => self.step(Event::Terminated(ended)),
             Signal::Started { kind, names, failures } => self.step(Event::Started { kind, names, failures }),
+            Signal::Activity { name, incarnation, fingerprint } => {
+                self.step(Event::Activity { name, incarnation, fingerprint })
+            }
             Signal::Exited { name, incarnation } => {
                 if !self.team.exists() {
                     return self.step(Event::TeamGone);

@@ -8,7 +8,7 @@ use crate::model::order::Order;
 use crate::model::placement::ProcessId;
 use crate::model::record::MemberRecord;
 use crate::model::request::{Parting, ShutdownOutcome};
-use crate::ops::health::Debt;
+use crate::ops::health::Silence;
 use crate::ops::hooks::Occasion;
 use crate::ops::retire::Retirement;
 
@@ -35,9 +35,19 @@ pub(crate) enum Effect {
     Resolve { request: RequestId, outcome: ShutdownOutcome, answer: Option<String> },
     /// Move a member on in its life.
     MoveOn { name: MemberName, incarnation: Incarnation, cause: Cause, reason: Option<String> },
-    /// It has owed an answer for so long, or answers again: say so in its record, the journal and, once, to the lead.
-    /// Nothing is done to it (CR-02).
-    Health { name: MemberName, incarnation: Incarnation, debt: Option<Debt> },
+    /// Record that the member is silent, or no longer is, in its record, the journal and the lead's mailbox.
+    Health { name: MemberName, incarnation: Incarnation, silence: Option<Silence> },
+    /// Compute the fingerprint of the member's activity. Reports `Activity`.
+    CheckActivity { name: MemberName, incarnation: Incarnation },
+    /// Make the tasks of the member free for others; it keeps running.
+    Release(MemberName),
+    /// The same for an owner that has no run, if it is not on the team either.
+    ReleaseAbsent(MemberName),
+    /// Journal the circuit breaker of a restarted member: its failures in a row, and the time until the next start;
+    /// none: it is not started again. No failures: it was reset.
+    NoteRestart { member: MemberName, failures: u32, delay_ms: Option<u64> },
+    /// Start the member again as it was; its last run has left the team.
+    Resume(MemberName),
     /// Another program has written it out of the team file: put it back.
     PutBack { name: MemberName, incarnation: Incarnation },
     /// Look at its screen, whether it rests and has not said so.

@@ -103,6 +103,8 @@ pub(crate) enum Event {
     Filed(Vec<Question>),
     /// What the journal tells, where there are hooks that may want to hear of it.
     Journal(Vec<Noted>),
+    /// The result of `CheckActivity`.
+    Activity { name: MemberName, incarnation: Incarnation, fingerprint: u64 },
     /// Time has passed.
     Tick,
 }

@@ -1,6 +1,7 @@
 //! The lead's decisions: one pure step over what it knows, what happened, and the time (invariant 7).
 
 mod followup;
+mod hang;
 mod health;
 mod hooks;
 mod mail;
@@ -11,16 +12,20 @@ mod settings;
 mod shutdown;
 mod staff;
 
+use std::collections::BTreeSet;
+
 use super::effect::Effect;
 use super::event::Event;
 use super::state::{End, Goal, Phase, Seen, State};
 use crate::model::board::Board;
 use crate::model::drift;
+use crate::model::id::MemberName;
 use crate::model::results;
 use crate::model::settings::Finish;
 use crate::model::time::Timestamp;
 
 pub(super) use followup::next_reminder;
+pub(super) use hang::next_check;
 pub(super) use health::next_silence;
 pub(super) use rest::next_look;
 pub(super) use settings::makers;
@@ -64,6 +69,9 @@ pub(crate) fn react(state: &mut State, event: Event, now: Timestamp) -> Vec<Effe
             followup::see_filed(state, &open);
         }
         Event::Journal(events) => hooks::see_journal(state, events, &mut effects),
+        Event::Activity { name, incarnation, fingerprint } => {
+            hang::see_activity(state, &name, &incarnation, fingerprint, now, &mut effects);
+        }
         Event::Tick => {}
     }
     shutdown::pass_time(state, now, &mut effects);
@@ -72,6 +80,7 @@ pub(crate) fn react(state: &mut State, event: Event, now: Timestamp) -> Vec<Effe
     health::watch(state, now, &mut effects);
     followup::follow_up(state, now, &mut effects);
     rest::look(state, now, &mut effects);
+    hang::check(state, now, &mut effects);
     settle(state, &mut effects);
     effects
 }
@@ -91,12 +100,27 @@ fn see_board(state: &mut State, board: Board, effects: &mut Vec<Effect>) {
         state.reported.retain(|id| board.tasks.get(id).is_none_or(|task| task.state.is_over()));
         state.results = results::ended(&board, &state.reported);
     }
+    if state.leads() && state.members_seen {
+        release_absent(state, &board, effects);
+    }
     let seen = Seen { can_move: board.can_move(), given: board.given(), board };
     state.kinds.iter_mut().for_each(|kind| kind.see_board(&seen.board));
     for (name, view) in &mut state.members {
         view.given = seen.given_to(name);
     }
     state.seen = Some(seen);
+}
+
+/// Requests a look at owners of open tasks that have no run: another program may have written any name.
+fn release_absent(state: &State, board: &Board, effects: &mut Vec<Effect>) {
+    let open = board.work().filter(|task| !task.state.is_over());
+    let owners = open.filter_map(|task| MemberName::existing(task.owner_name()?).ok());
+    let is_absent = |name: &MemberName| {
+        let has_run = state.members.keys().any(|member| member.clashes_with(name.as_str()));
+        !name.is_lead() && !has_run && state.maker(name).is_none()
+    };
+    let absent: BTreeSet<MemberName> = owners.filter(is_absent).collect();
+    effects.extend(absent.into_iter().map(Effect::ReleaseAbsent));
 }
 
 /// What members have done is told in one piece, when nobody is at work any more.

@@ -16,6 +16,7 @@ pub(super) enum Signal {
     Changed(Topic),
     Exited { name: MemberName, incarnation: Incarnation },
     Terminated(Vec<Terminated>),
+    Activity { name: MemberName, incarnation: Incarnation, fingerprint: u64 },
     Started { kind: usize, names: Vec<MemberName>, failures: Vec<(MemberName, String)> },
 }
 
@@ -45,9 +46,10 @@ pub(super) fn drain(
             // All records are read at once.
             Signal::Changed(Topic::Member(_)) => drop(topics.insert(Topic::Members)),
             Signal::Changed(topic) => drop(topics.insert(topic)),
-            other @ (Signal::Exited { .. } | Signal::Terminated(_) | Signal::Started { .. }) => {
-                others.push(other)
-            }
+            other @ (Signal::Exited { .. }
+            | Signal::Terminated(_)
+            | Signal::Activity { .. }
+            | Signal::Started { .. }) => others.push(other),
         }
         next = receiver.try_recv().ok();
     }

@@ -2,14 +2,14 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::react::{makers, next_look, next_reminder, next_silence, next_start};
+use super::react::{makers, next_check, next_look, next_reminder, next_silence, next_start};
 use crate::model::board::Board;
 use crate::model::followup::{Followup, Reminded, Told};
 use crate::model::id::{Incarnation, MemberName, RequestId, TaskId};
 use crate::model::lifecycle::{Cause, MemberState};
 use crate::model::order::Template;
 use crate::model::request::{ShutdownOutcome, ShutdownRequest};
-use crate::model::settings::Finish;
+use crate::model::settings::{Finish, OnHang};
 use crate::model::time::Timestamp;
 
 /// What the lead is to do.
@@ -65,6 +65,9 @@ pub(super) struct View {
     /// The state that its placement shows.
     pub(super) shown: Option<MemberState>,
     pub(super) reads_mail: bool,
+    /// It claims tasks with a command by itself.
+    pub(super) runs_commands: bool,
+    pub(super) role: Option<String>,
     /// It has proven that it runs, and its end is looked out for.
     pub(super) watched: bool,
     pub(super) ending: Option<Ending>,
@@ -80,6 +83,10 @@ pub(super) struct View {
     pub(super) owes_since: Option<Timestamp>,
     /// It has owed one for too long, and that was said.
     pub(super) unresponsive: bool,
+    /// Signs of activity, while it has a task in progress.
+    pub(super) activity: Option<Activity>,
+    /// It is ended because it hangs, and is started again.
+    pub(super) restarts: bool,
     /// The kind that it was made from: its place in `State::kinds`.
     pub(super) kind: Option<usize>,
     /// The task on the board that was given to it, and that it could begin.
@@ -92,6 +99,38 @@ pub(super) struct View {
     pub(super) looked_at: Option<Timestamp>,
     /// What an earlier lead has reminded it of, until that is looked at.
     pub(super) reminded: Option<Reminded>,
+}
+
+/// The action for members that hang, and when.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct HangRule {
+    pub(super) action: OnHang,
+    /// The time without activity.
+    pub(super) after_ms: u64,
+}
+
+impl HangRule {
+    pub(super) fn new(action: OnHang, after_s: u64) -> HangRule {
+        HangRule { action, after_ms: after_s.saturating_mul(1000) }
+    }
+}
+
+/// The activity of a member: its screen, the mail that it has read and its task, as one fingerprint.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Activity {
+    /// None before the first check.
+    pub(super) fingerprint: Option<u64>,
+    /// The last change.
+    pub(super) since: Timestamp,
+    pub(super) checked_at: Timestamp,
+    /// The lead was told that the member hangs.
+    pub(super) is_reported: bool,
+}
+
+impl Activity {
+    pub(super) fn new(now: Timestamp) -> Activity {
+        Activity { fingerprint: None, since: now, checked_at: now, is_reported: false }
+    }
 }
 
 /// The board as it was last seen, and what follows from it alone: worked out when it is seen, not at each step.
@@ -141,10 +180,16 @@ pub(super) struct Kind {
     pub(super) starting: BTreeSet<MemberName>,
     /// The tasks of those, where each is started for one.
     pub(super) dispatched: BTreeMap<MemberName, TaskId>,
+    /// Started by this lead, and their records not seen yet.
+    pub(super) expected: BTreeSet<MemberName>,
     /// In a row.
     pub(super) failures: u32,
     /// The next start waits until then.
     pub(super) not_before: Option<Timestamp>,
+    /// The next start waits until then for a member outside the kind to take the task.
+    pub(super) defers_until: Option<Timestamp>,
+    /// No member outside the kind has taken it.
+    pub(super) has_deferred: bool,
     /// The last of them failed.
     pub(super) owed: bool,
     /// Somebody has asked one of them to end: nobody is started until there is a task with a higher id than this.
@@ -180,6 +225,8 @@ pub(crate) struct State {
     pub(super) makers: BTreeMap<String, usize>,
     /// How long a member may owe an answer, ms.
     pub(super) unresponsive_after_ms: u64,
+    /// The rule for members that hang; none: they are not looked for.
+    pub(super) hang: Option<HangRule>,
     /// A program has the lead's place, and is told of what comes to the lead.
     pub(super) beside_program: bool,
     /// Messages that were acted upon; they may be seen again until they are marked.
@@ -210,6 +257,7 @@ impl State {
             members_seen: false,
             requests_seen: false,
             unresponsive_after_ms: 60_000,
+            hang: None,
             beside_program: false,
             handled: BTreeSet::new(),
             resting: BTreeSet::new(),
@@ -220,6 +268,11 @@ impl State {
     /// The same with another patience.
     pub(crate) fn unresponsive_after(self, seconds: u64) -> State {
         State { unresponsive_after_ms: seconds.saturating_mul(1000), ..self }
+    }
+
+    /// The same with another rule for members that hang.
+    pub(crate) fn on_hang(self, on_hang: OnHang, after_s: u64) -> State {
+        State { hang: Some(HangRule::new(on_hang, after_s)), ..self }
     }
 
     /// The same with reminders.
@@ -267,6 +320,7 @@ impl State {
             .chain(next_silence(self))
             .chain(next_reminder(self))
             .chain(next_look(self))
+            .chain(next_check(self))
             .chain(results)
             .min()
     }

@@ -13,6 +13,9 @@ use super::task::{Task, TaskState};
 use super::waiting::Ability;
 use super::worktree;
 
+/// Uptime after which a failure of a restarted member is not counted with the failures before it.
+pub(crate) const WELL_AFTER_MS: u64 = 60_000;
+
 /// The profile of phalanx itself, which runs what tasks carry.
 pub(crate) const WORKER: &str = "worker";
 /// The profile of any command line.
@@ -173,7 +176,7 @@ impl Template {
     }
 
     /// Whether a member of the kind, who can have these names, may take the task when it is pending.
-    fn is_for_it(&self, names: &[MemberName], task: &Task) -> bool {
+    pub(crate) fn is_for_it(&self, names: &[MemberName], task: &Task) -> bool {
         let role = self.order.role.as_deref();
         // One that is there for its role alone does not come for what anybody can do.
         let waits_for_role = self.demand == Demand::WhenNeeded && role.is_some();

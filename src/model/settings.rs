@@ -44,6 +44,30 @@ impl Privacy {
     pub(crate) const ALL: [(&str, Privacy); 2] = [("open", Privacy::Open), ("own", Privacy::Own)];
 }
 
+/// The lead's action for a member that hangs: it has a task in progress and shows no activity.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum OnHang {
+    /// Tells the lead's mailbox.
+    #[default]
+    Report,
+    /// Kills the member and starts it again.
+    Restart,
+    /// Makes its tasks free for other members.
+    Release,
+}
+
+impl OnHang {
+    /// Every one, with its word in manifests.
+    pub(crate) const ALL: [(&str, OnHang); 3] =
+        [("report", OnHang::Report), ("restart", OnHang::Restart), ("release", OnHang::Release)];
+
+    /// The word in manifests.
+    pub(crate) fn as_str(self) -> &'static str {
+        OnHang::ALL.into_iter().find(|(_, action)| *action == self).map_or("report", |(word, _)| word)
+    }
+}
+
 /// Which backend was asked for: `auto`, `tmux`, `iterm2`, `pty`, or `exec:PROGRAM`.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
@@ -111,6 +135,11 @@ pub(crate) const fn unresponsive_after_s() -> u64 {
     60
 }
 
+/// A quarter of an hour: a build can be silent for long.
+pub(crate) const fn hang_after_s() -> u64 {
+    900
+}
+
 /// An hour: a person may be at lunch.
 pub(crate) const fn answer_within_s() -> u64 {
     3600
@@ -144,6 +173,11 @@ pub(crate) struct Settings {
     /// A member that owes an answer for so long is unresponsive; seconds.
     #[serde(default = "unresponsive_after_s")]
     pub(crate) unresponsive_after_s: u64,
+    #[serde(default)]
+    pub(crate) on_hang: OnHang,
+    /// Seconds without activity after which a member with a task in progress hangs.
+    #[serde(default = "hang_after_s")]
+    pub(crate) hang_after_s: u64,
     /// How much one member is given at once.
     #[serde(default)]
     pub(crate) limits: Limits,
@@ -198,6 +232,8 @@ impl Settings {
             max_depth: 1,
             privacy: Privacy::default(),
             unresponsive_after_s: unresponsive_after_s(),
+            on_hang: OnHang::default(),
+            hang_after_s: hang_after_s(),
             limits: Limits::default(),
             env: EnvRules::default(),
             rules: TeamRules::default(),

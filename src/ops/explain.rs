@@ -13,6 +13,7 @@ use super::status::{self, MemberStatus};
 use crate::model::event::{Event, EventKind};
 use crate::model::id::{MemberName, TeamName};
 use crate::model::lifecycle::MemberState;
+use crate::model::order::WELL_AFTER_MS;
 use crate::model::placement::{IN_PROCESS, Placement, ProcessId, Verdict};
 use crate::model::record::MemberRecord;
 use crate::model::time::human as span;
@@ -104,7 +105,10 @@ pub(crate) fn explain(ctx: &Context, team: &TeamStore, name: &MemberName) -> Res
     Ok(Explained {
         team: team.name().clone(),
         because: because(&state, record.as_ref()),
-        facts: facts(team, &name, record.as_ref(), verdict)?,
+        facts: facts(team, &name, record.as_ref(), verdict)?
+            .into_iter()
+            .chain(restarts(team, &about))
+            .collect(),
         last_event: about.last().map(|event| happened(event)),
         last_delivery: last_delivery(team, &name, &events)?,
         verdicts: verdicts.into_iter().rev().collect(),
@@ -217,6 +221,28 @@ fn facts(
         add("end", format!("{}, {} ago", exit.describe(), ago(exit.at)), of("exit"));
     }
     Ok(facts)
+}
+
+/// The circuit breaker of a member that the lead restarts, while it counts failures.
+fn restarts(team: &TeamStore, about: &[&Event]) -> Option<Fact> {
+    let last = about.iter().rposition(|event| event.event == EventKind::RestartDelayed)?;
+    let ready = about[last..].iter().find(|event| event.event == EventKind::MemberReady);
+    if ready.is_some_and(|event| now().since(event.at) >= WELL_AFTER_MS) {
+        return None;
+    }
+    let number = |key| wire::number(&about[last].detail, key);
+    let failures = number("failures").filter(|failures| *failures > 0)?;
+    let value = match number("delay_ms") {
+        Some(delay) => {
+            format!("consecutive failures: {failures}; the pause before the next start is {}", span(delay))
+        }
+        None => format!("consecutive failures: {failures}; not started again before `phalanx resume`"),
+    };
+    Some(Fact {
+        what: "restarts",
+        value,
+        source: format!("{}: restart_delayed", shown(&team.journal_file())),
+    })
 }
 
 /// What the team file says of it.

@@ -1,4 +1,6 @@
-//! What is said of a member that owes an answer for too long, and of one that answers again. Does nothing to it.
+//! Members that are silent: what is recorded and told of one, and its fingerprint of activity.
+
+use std::hash::{DefaultHasher, Hash, Hasher};
 
 use super::context::Context;
 use super::error::OpsError;
@@ -6,72 +8,128 @@ use super::{output, send};
 use crate::model::event::{EventKind, Note};
 use crate::model::id::{Incarnation, MemberName, TaskId};
 use crate::model::protocol::Message;
+use crate::model::settings::OnHang;
+use crate::model::task::Task;
 use crate::model::text;
 use crate::model::time;
 use crate::store::TeamStore;
 use crate::sys::rand;
 
+/// Number of lines of a screen that are compared.
+const SCREEN: usize = 200;
 /// How much of the last line of a screen is repeated.
 const LONGEST: usize = 160;
 
-/// An answer that is owed.
+/// A silence that has lasted for the set time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Debt {
-    /// The task that was given to the member, which has not begun it.
-    pub(crate) task: TaskId,
-    pub(crate) for_ms: u64,
+pub(crate) enum Silence {
+    /// The member was given the task and has not started it.
+    NotStarted { task: TaskId, for_ms: u64 },
+    /// The task is in progress, and nothing has changed; the action that follows.
+    Hang { task: TaskId, for_ms: u64, on_hang: OnHang },
 }
 
-/// Writes it into the run's record and the journal; a debt is told to the lead. A later run is left alone.
+impl Silence {
+    fn task(self) -> TaskId {
+        match self {
+            Silence::NotStarted { task, .. } | Silence::Hang { task, .. } => task,
+        }
+    }
+}
+
+/// Records a silence, or its end, in the run's record and the journal, and tells the lead's mailbox
+/// of a silence. A later run of the name is left alone.
 ///
 /// # Errors
-/// What cannot be written.
+/// A record, journal or mailbox that cannot be written.
 pub(crate) fn note(
     ctx: &Context,
     team: &TeamStore,
     name: &MemberName,
     incarnation: &Incarnation,
-    debt: Option<Debt>,
+    silence: Option<Silence>,
 ) -> Result<(), OpsError> {
-    let reason = debt.map(|debt| describe(debt, &screen(ctx, team, name)));
+    let reason = silence.map(|silence| describe(silence, &screen(ctx, team, name)));
     let written = team.change_record(name, incarnation, |record| {
         record.unresponsive.clone_from(&reason);
         record.state
     })?;
     let Some(state) = written else { return Ok(()) };
     let event = rand::uuid();
-    let (now, before) = match debt {
+    let (now, before) = match silence {
         Some(_) => ("unresponsive", state.as_str()),
         None => (state.as_str(), "unresponsive"),
     };
     let note = Note { id: Some(event.clone()), ..Note::of(EventKind::MemberHealth) }.member(name);
-    let note = note.with("state", now).with("prev_state", before).with("timeout_triggered", debt.is_some());
-    let note = Note { task: debt.map(|debt| debt.task), ..note };
+    let note =
+        note.with("state", now).with("prev_state", before).with("timeout_triggered", silence.is_some());
+    let note = Note { task: silence.map(Silence::task), ..note };
     team.record(match &reason {
         Some(reason) => note.with("reason", reason.as_str()),
         None => note,
     })?;
-    if let Some(reason) = reason {
+    if let (Some(reason), Some(silence)) = (reason, silence) {
         let system = MemberName::existing("system")?;
-        let message = Message::Text(words(name, &reason));
+        let message = Message::Text(words(name, silence, &reason));
         send::say(team, &system, &MemberName::lead(), &message, Some(event))?;
     }
     Ok(())
 }
 
-fn describe(debt: Debt, screen: &str) -> String {
-    format!(
-        "task #{} was assigned to it {} ago and has not been started; {screen}",
-        debt.task,
-        time::human(debt.for_ms)
-    )
+fn describe(silence: Silence, screen: &str) -> String {
+    match silence {
+        Silence::NotStarted { task, for_ms } => {
+            let ago = time::human(for_ms);
+            format!("task #{task} was assigned to it {ago} ago and has not been started; {screen}")
+        }
+        Silence::Hang { task, for_ms, .. } => format!(
+            "task #{task} is in progress, and for {} it has printed nothing, read no mail and not changed the task; \
+             {screen}",
+            time::human(for_ms)
+        ),
+    }
 }
 
-fn words(name: &MemberName, reason: &str) -> String {
-    format!(
-        "{name} is unresponsive: {reason}. It is still running, and phalanx has not touched it. Check its screen with `phalanx peek {name}`, \
-         send it a message, reassign the task, or end it with `phalanx shutdown {name}`."
-    )
+fn words(name: &MemberName, silence: Silence, reason: &str) -> String {
+    let task = silence.task();
+    let follows = match silence {
+        Silence::Hang { on_hang: OnHang::Restart, .. } => {
+            format!("It is killed and started again, and task #{task} is free until then.")
+        }
+        Silence::Hang { on_hang: OnHang::Release, .. } => {
+            format!(
+                "It is still running, but its tasks are free for other members. End it with `phalanx shutdown {name}`."
+            )
+        }
+        Silence::Hang { on_hang: OnHang::Report, .. } | Silence::NotStarted { .. } => format!(
+            "It is still running, and phalanx has not touched it. Check its screen with `phalanx peek {name}`, \
+             send it a message, reassign the task, or end it with `phalanx shutdown {name}`."
+        ),
+    };
+    format!("{name} is unresponsive: {reason}. {follows}")
+}
+
+/// Computes a fingerprint of the member's activity: its screen, the mail that it has read, and the
+/// task that it works on. None if the screen cannot be read or the run is over: then nothing is known.
+///
+/// # Errors
+/// A mailbox or board that cannot be read.
+pub(crate) fn fingerprint(
+    ctx: &Context,
+    team: &TeamStore,
+    name: &MemberName,
+    incarnation: &Incarnation,
+) -> Result<Option<u64>, OpsError> {
+    if !team.member_record(name)?.is_some_and(|record| record.is(incarnation)) {
+        return Ok(None);
+    }
+    let Ok(screen) = output::peek(ctx, team, name, SCREEN) else { return Ok(None) };
+    let read = team.mailbox(name).entries()?.iter().filter(|envelope| envelope.read).count();
+    let board = team.board()?;
+    let task = board.work_of(name).and_then(|id| board.tasks.get(&id)).map(Task::digest);
+    let mut hasher = DefaultHasher::new();
+    (screen, read, task).hash(&mut hasher);
+    Ok(Some(hasher.finish()))
 }
 
 /// The last line that it shows, as far as that is to be had: a server that does not answer says nothing about the member.

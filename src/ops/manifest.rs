@@ -43,6 +43,8 @@ pub(crate) fn settings(
         privacy: team.privacy,
         limits: team.limits,
         unresponsive_after_s: team.unresponsive_after,
+        on_hang: team.on_hang,
+        hang_after_s: team.hang_after,
         ..Settings::by_hand(team.max_members)
     })
 }

@@ -2,12 +2,13 @@
 //! needs to go on.
 
 use std::fmt::Write as _;
+use std::time::Duration;
 
 use super::context::Context;
 use super::error::OpsError;
 use super::retire;
 use super::shutdown::record_of;
-use super::{profiles, status};
+use super::{profiles, spawn, status};
 use crate::model::event::{Event, EventKind};
 use crate::model::id::MemberName;
 use crate::model::lifecycle::MemberState;
@@ -18,6 +19,8 @@ use crate::model::{text, wire};
 use crate::store::{StoreError, TeamStore};
 use crate::sys::proc::Liveness;
 
+/// The time that a member has to prove that it runs.
+const START: Duration = Duration::from_secs(30);
 /// So many of the last events of its run are told to a member that is started again.
 const TOLD: usize = 12;
 /// What stands between its first message and what it is told of its last run.
@@ -70,6 +73,24 @@ pub(crate) fn orders(
         retire::take_off(ctx, team, record)?;
     }
     Ok(orders)
+}
+
+/// Starts one member again as it was, in its last session if that can be resumed.
+///
+/// # Errors
+/// As [`orders`], or what kept it from starting.
+pub(crate) fn start_again(ctx: &Context, team: &TeamStore, name: &MemberName) -> Result<(), OpsError> {
+    for Again { order, anew } in orders(ctx, team, std::slice::from_ref(name), None)? {
+        let start = |order: Order| -> Result<(), OpsError> {
+            let results = spawn::for_lead(ctx, team, &[order], START)?;
+            results.into_iter().try_for_each(|result| result.map(drop))
+        };
+        match (start(order), anew) {
+            (Err(_), Some(anew)) => start(anew)?,
+            (done, _) => done?,
+        }
+    }
+    Ok(())
 }
 
 /// Nobody had asked for its end: it failed, vanished, or went down with the machine.

@@ -359,6 +359,14 @@ pub(crate) fn complete(
     Ok(Completed { task, freed, complaints })
 }
 
+/// Releases the tasks of a name that is not on the team and that the lead starts no member for.
+pub(crate) fn release_absent(team: &TeamStore, who: &MemberName) -> Result<(), OpsError> {
+    match must_be_member(team, who) {
+        Err(OpsError::Store(StoreError::NoSuchMember { .. })) => release(team, who).map(drop),
+        done => done,
+    }
+}
+
 /// Gives back what a member held when it left; gives that, and the board as it was before.
 pub(crate) fn release(team: &TeamStore, who: &MemberName) -> Result<(Vec<Task>, Board), OpsError> {
     let (released, board) = team.release_tasks_of(who)?;

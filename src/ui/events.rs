@@ -120,6 +120,7 @@ fn quiet_words(event: &Event) -> String {
         | Kind::MemberStartFailed
         | Kind::MemberFallback
         | Kind::MemberHealth
+        | Kind::RestartDelayed
         | Kind::MemberExited
         | Kind::MemberLeft
         | Kind::MessageUndelivered

@@ -46,6 +46,7 @@ pub(super) fn tint(event: &Event) -> Tint {
         (EventKind::MemberStartFailed, Tint::Bad),
         (EventKind::MemberFallback, Tint::Warn),
         (EventKind::MemberHealth, Tint::Warn),
+        (EventKind::RestartDelayed, Tint::Warn),
         (EventKind::TaskCompleted, Tint::Good),
         (EventKind::Warning, Tint::Warn),
         (EventKind::RequestFiled, Tint::Warn),
@@ -85,6 +86,7 @@ pub(super) fn words(event: &Event) -> Option<String> {
             Some("unresponsive") => with_reason(event, "warning: unresponsive"),
             Some(_) | None => "answers again".to_owned(),
         }),
+        Kind::RestartDelayed => Some(restart_words(event)),
         Kind::MemberExited => Some(exit_words(event)),
         Kind::MemberLeft => Some(with_reason(event, "left")),
         Kind::TaskClaimed => Some(with_task(event, "began")),
@@ -147,6 +149,18 @@ fn exit_words(event: &Event) -> String {
     let number = |key| wire::number(&event.detail, key);
     let part = |key| number(key).and_then(|number| i32::try_from(number).ok());
     record::ending(part("exit_code"), part("signal"), number("elapsed_ms").unwrap_or_default())
+}
+
+/// The state of the circuit breaker of a member that is restarted.
+fn restart_words(event: &Event) -> String {
+    let number = |key| wire::number(&event.detail, key);
+    match (number("failures").unwrap_or_default(), number("delay_ms")) {
+        (0, _) => "was started by hand: its earlier failures no longer count".to_owned(),
+        (failures, Some(delay)) => {
+            format!("consecutive failures: {failures}; it is started again in {}", span(delay))
+        }
+        (failures, None) => format!("consecutive failures: {failures}; it is not started again"),
+    }
 }
 
 /// The line of the fallback cascade; who it is about stands before it, too.

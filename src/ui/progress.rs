@@ -321,7 +321,7 @@ fn says(event: &Event) -> Says {
         Kind::TeamCreated | Kind::TeamDeleted | Kind::LeadStarted | Kind::LeadAdopted | Kind::LeadEnded => {
             Says::Nothing
         }
-        Kind::MemberFallback | Kind::MemberHealth => Says::Nothing,
+        Kind::MemberFallback | Kind::MemberHealth | Kind::RestartDelayed => Says::Nothing,
         Kind::MemberExited | Kind::MemberLeft => Says::Nothing,
         Kind::MemberHidden | Kind::MemberShown => Says::Nothing,
         Kind::MessageSent | Kind::MessageStaged | Kind::MessageSubmitted => Says::Nothing,

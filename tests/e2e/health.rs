@@ -180,3 +180,63 @@ fn id_07_a_lead_puts_back_whom_another_program_wrote_out_of_the_team_file() {
         stage.assert_clean();
     }
 }
+
+/// A worker whose task prints nothing for long, and a second one.
+fn hanging(on_hang: &str) -> String {
+    format!(
+        "[team]\nname = \"quick\"\nfinish = \"manual\"\nbackend = \"pty\"\nhang_after = 1\non_hang = \"{on_hang}\"\n\
+         [[member]]\nname = \"ada\"\n[[task]]\nkey = \"long\"\nsubject = \"Wait\"\n\
+         run = [\"sh\", \"-c\", \"echo begun >>begun; until [ -e go ]; do sleep 0.05; done\"]\n"
+    )
+}
+
+fn begun(stage: &Stage) -> usize {
+    fs::read_to_string(stage.at("work").join("begun")).unwrap_or_default().lines().count()
+}
+
+#[test]
+fn cr_02_a_member_that_hangs_is_reported_with_its_task() {
+    let stage = Stage::without_tmux();
+    stage.phalanx(&["up", &stage.file("quick.toml", &hanging("report")), "--detach"]).expect(0);
+    let told = stage.wait_event("quick", "member_health", "ada");
+    let reason = told["detail"]["reason"].as_str().expect("a reason");
+    assert!(reason.starts_with("task #1 is in progress, and for "), "{reason}");
+    let pid = ada(&stage)["pid"].clone();
+    stage.file("go", "");
+    stage.wait_event("quick", "task_completed", "1");
+    assert_eq!((&ada(&stage)["pid"], begun(&stage)), (&pid, 1), "nothing was done to it");
+    stage.phalanx(&["down"]).expect(0);
+    stage.assert_clean();
+}
+
+#[test]
+fn cr_02_a_member_that_hangs_is_killed_and_started_again() {
+    let stage = Stage::without_tmux();
+    stage.phalanx(&["up", &stage.file("quick.toml", &hanging("restart")), "--detach"]).expect(0);
+    wait_for("the first run", || (begun(&stage) == 1).then_some(()));
+    let first = ada(&stage)["pid"].clone();
+    wait_for("the second run", || (begun(&stage) == 2).then_some(()));
+    stage.file("go", "");
+    stage.wait_event("quick", "task_completed", "1");
+    assert_ne!(ada(&stage)["pid"], first);
+    let left = stage.wait_event("quick", "member_left", "ada");
+    let reason = left["detail"]["reason"].as_str().expect("a reason");
+    assert!(reason.starts_with("it showed no activity for "), "{reason}");
+    stage.phalanx(&["down"]).expect(0);
+    stage.assert_clean();
+}
+
+#[test]
+fn cr_02_the_task_of_a_member_that_hangs_goes_to_another() {
+    let stage = Stage::without_tmux();
+    stage.phalanx(&["up", &stage.file("quick.toml", &hanging("release")), "--detach"]).expect(0);
+    wait_for("the first run", || (begun(&stage) == 1).then_some(()));
+    stage.phalanx(&["spawn", "bob", "--backend", "pty"]).expect(0);
+    let released = stage.wait_event("quick", "task_released", "1");
+    assert_eq!(released["member"], json!("ada"));
+    wait_for("the second run", || (begun(&stage) >= 2).then_some(()));
+    stage.file("go", "");
+    stage.wait_event("quick", "task_completed", "1");
+    stage.phalanx(&["down"]).expect(0);
+    stage.assert_clean();
+}

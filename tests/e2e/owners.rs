@@ -234,3 +234,26 @@ fn givers_at_the_same_time_do_not_pass_the_limit_together() {
     assert_eq!(codes, [0, 0, 0, 4, 4, 4]);
     stage.phalanx(&["down", "--force"]).expect(0);
 }
+
+/// TK-08: another program can write any name as the owner.
+#[test]
+fn a_running_lead_releases_the_task_of_an_owner_that_is_not_on_the_team() {
+    let stage = Stage::without_tmux();
+    let text =
+        "[team]\nname = \"alpha\"\nfinish = \"manual\"\nbackend = \"pty\"\n[[member]]\nname = \"ann\"\n";
+    stage.phalanx(&["up", &stage.file("alpha.toml", text), "--detach"]).expect(0);
+    stage.phalanx(&["task", "create", "Held", "--", "true"]).expect(0);
+    stage.wait_event("alpha", "task_completed", "1");
+    stage.phalanx(&["task", "create", "Blocked", "--blocked-by", "1", "--", "true"]).expect(0);
+    stage.wait_event("alpha", "task_completed", "2");
+    let path = stage.root().join("tasks/alpha/3.json");
+    let task = json!({"id": "3", "subject": "Ghostly", "description": "", "status": "in_progress", "owner": "ghost",
+                      "blocks": [], "blockedBy": []});
+    std::fs::write(&path, task.to_string()).expect("a foreign task");
+    let released = stage.wait_event("alpha", "task_released", "3");
+    assert_eq!(released["member"], json!("ghost"));
+    let task = stage.phalanx(&["--json", "task", "get", "3"]).expect(0).json();
+    assert_eq!((&task["status"], &task["owner"]), (&json!("pending"), &Value::Null));
+    stage.phalanx(&["down"]).expect(0);
+    stage.assert_clean();
+}

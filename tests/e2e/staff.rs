@@ -64,6 +64,11 @@ fn what_fails_is_started_again() {
     stage.phalanx(&["up", &manifest, "--detach"]).expect(0);
     std::fs::write(stage.at("work/fail"), "").expect("fail");
     wait_for("its first end", || (about(&stage.journal("again"), "member_left") == ["log"]).then_some(()));
+    let explained = stage.phalanx(&["explain", "log"]).expect(0).stdout;
+    assert!(
+        explained.contains("consecutive failures: 1; the pause before the next start is 1.0s"),
+        "{explained}"
+    );
     std::fs::remove_file(stage.at("work/fail")).expect("well again");
     wait_for("its second start", || {
         (about(&stage.journal("again"), "member_ready") == ["log", "log"]).then_some(())

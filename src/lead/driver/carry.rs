@@ -4,8 +4,9 @@ use tokio::task::JoinHandle;
 
 use super::Driver;
 use crate::lead::effect::Effect;
+use crate::lead::sources::{self, Signal};
+use crate::lead::starter;
 use crate::lead::terminator::Due;
-use crate::lead::{sources, starter};
 use crate::model::event::{EventKind, Note};
 use crate::model::id::{Incarnation, MemberName};
 use crate::ops::terminate::{Ending, Manner};
@@ -36,10 +37,24 @@ impl Driver<'_> {
             Effect::MoveOn { name, incarnation, cause, reason } => {
                 ops::presence::move_on(self.team, name, incarnation, *cause, reason.as_deref())?;
             }
-            Effect::Health { name, incarnation, debt } => {
-                let (name, incarnation, debt) = (name.clone(), incarnation.clone(), *debt);
+            Effect::Health { name, incarnation, silence } => {
+                let (name, incarnation, silence) = (name.clone(), incarnation.clone(), *silence);
                 let about = Some(name.clone());
-                self.beside(about, move |ctx, team| ops::health::note(ctx, team, &name, &incarnation, debt));
+                self.beside(about, move |ctx, team| {
+                    ops::health::note(ctx, team, &name, &incarnation, silence)
+                });
+            }
+            Effect::CheckActivity { name, incarnation } => self.check_activity(name, incarnation),
+            Effect::NoteRestart { member, failures, delay_ms } => {
+                let note = Note::of(EventKind::RestartDelayed).member(member).with("failures", *failures);
+                let delay = delay_ms.iter().fold(note, |note, delay| note.with("delay_ms", *delay));
+                ops::events::note(self.team, delay)?;
+            }
+            Effect::Release(name) => drop(ops::task::release(self.team, name)?),
+            Effect::ReleaseAbsent(name) => ops::task::release_absent(self.team, name)?,
+            Effect::Resume(name) => {
+                let (about, name) = (Some(name.clone()), name.clone());
+                self.beside(about, move |ctx, team| ops::resume::start_again(ctx, team, &name));
             }
             Effect::PutBack { name, incarnation } => ops::presence::put_back(self.team, name, incarnation)?,
             Effect::Look { name, incarnation } => {
@@ -72,6 +87,18 @@ impl Driver<'_> {
             ops::shutdown::Wish { reason: Some(reason.to_owned()), deadline_s: STOP_DEADLINE_S, force };
         ops::shutdown::ask(self.team, &MemberName::lead(), names, &wish)?;
         Ok(())
+    }
+
+    fn check_activity(&self, name: &MemberName, incarnation: &Incarnation) {
+        let (name, incarnation, signals) = (name.clone(), incarnation.clone(), self.signals.clone());
+        let about = Some(name.clone());
+        self.beside(about, move |ctx, team| {
+            if let Some(fingerprint) = ops::health::fingerprint(ctx, team, &name, &incarnation)? {
+                // The driver may have ended.
+                let _ = signals.send(Signal::Activity { name, incarnation, fingerprint });
+            }
+            Ok(())
+        });
     }
 
     /// On a thread of its own: what is asked there may hang.

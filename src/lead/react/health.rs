@@ -6,7 +6,7 @@ use crate::lead::state::{State, View};
 use crate::model::id::{MemberName, TaskId};
 use crate::model::lifecycle::MemberState;
 use crate::model::time::Timestamp;
-use crate::ops::health::Debt;
+use crate::ops::health::Silence;
 
 /// Sees who has owed an answer for too long, and who answers again.
 pub(super) fn watch(state: &mut State, now: Timestamp, effects: &mut Vec<Effect>) {
@@ -27,7 +27,7 @@ pub(super) fn watch(state: &mut State, now: Timestamp, effects: &mut Vec<Effect>
         let for_ms = now.since(*view.owes_since.get_or_insert(now));
         if !view.unresponsive && for_ms >= state.unresponsive_after_ms {
             view.unresponsive = true;
-            effects.push(said(name, view, Some(Debt { task, for_ms })));
+            effects.push(said(name, view, Some(Silence::NotStarted { task, for_ms })));
         }
     }
 }
@@ -39,8 +39,8 @@ fn owed(view: &View) -> Option<TaskId> {
     view.given.filter(|_| hears)
 }
 
-fn said(name: &MemberName, view: &View, debt: Option<Debt>) -> Effect {
-    Effect::Health { name: name.clone(), incarnation: view.incarnation.clone(), debt }
+fn said(name: &MemberName, view: &View, silence: Option<Silence>) -> Effect {
+    Effect::Health { name: name.clone(), incarnation: view.incarnation.clone(), silence }
 }
 
 /// When the next one has been silent for too long.

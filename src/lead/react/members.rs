@@ -9,9 +9,11 @@ use crate::lead::event::Terminated;
 use crate::lead::state::{Phase, State, View};
 use crate::model::id::MemberName;
 use crate::model::lifecycle::{Cause, MemberState};
+use crate::model::order::ability;
 use crate::model::record::MemberRecord;
 use crate::model::request::ShutdownOutcome;
 use crate::model::time::Timestamp;
+use crate::model::waiting::Ability;
 use crate::ops::retire::Retirement;
 
 /// Members that have proven themselves are watched. One that still starts is known, so that it can be asked to end
@@ -26,6 +28,7 @@ pub(super) fn see_members(state: &mut State, records: &[MemberRecord], effects: 
         }
         if state.members.get(&record.name).is_none_or(|known| !record.is(&known.incarnation)) {
             state.members.insert(record.name.clone(), view_of(state, record));
+            staff::see_new_run(state, &record.name, effects);
         }
         let Some(view) = state.members.get_mut(&record.name) else { continue };
         let was_up = std::mem::replace(&mut view.watched, record.state.is_up());
@@ -92,6 +95,8 @@ fn view_of(state: &State, record: &MemberRecord) -> View {
         state_since: record.state_since,
         shown: None,
         reads_mail: record.reads_mail(),
+        runs_commands: ability(&record.wish.profile) == Ability::Commands,
+        role: record.wish.role.clone(),
         watched: false,
         ending: None,
         refused: false,
@@ -99,6 +104,8 @@ fn view_of(state: &State, record: &MemberRecord) -> View {
         dismissed: false,
         since: record.start.as_ref().map_or(record.asked_at, |start| start.at),
         owes_since: None,
+        activity: None,
+        restarts: false,
         unresponsive: record.unresponsive.is_some(),
         kind: state.maker(&record.name),
         given: state.seen.as_ref().and_then(|seen| seen.given_to(&record.name)),
@@ -157,10 +164,14 @@ fn see_end(
     let ending = view.ending.take()?;
     match result {
         Ok(()) => {
-            let since = view.since;
+            let (since, restarts) = (view.since, view.restarts);
             state.members.remove(&name);
             questions::forget(state, &name);
             staff::see_end(state, &name, ending.cause, since, now, effects);
+            // A member of a kind is started again as the kind needs it.
+            if restarts && state.maker(&name).is_none() && state.phase == Phase::Leading {
+                effects.push(Effect::Resume(name.clone()));
+            }
             if let Some((id, outcome)) = ending.request {
                 state.open.remove(&id);
                 effects.push(resolve(&id, outcome, None));

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::lead::state::{Goal, Kind, State};
+use crate::lead::state::{Goal, HangRule, Kind, State};
 use crate::model::id::MemberName;
 use crate::model::settings::Settings;
 
@@ -10,6 +10,7 @@ use crate::model::settings::Settings;
 pub(super) fn see_settings(state: &mut State, before: &Settings, now: Settings) {
     state.followup = now.followup;
     state.unresponsive_after_ms = now.unresponsive_after_s.saturating_mul(1000);
+    state.hang = Some(HangRule::new(now.on_hang, now.hang_after_s));
     // A program in the lead's place says itself when the work is done.
     if let Goal::Lead(finish) = &mut state.goal
         && before.finish != now.finish

@@ -8,7 +8,7 @@ use crate::lead::state::{Kind, Phase, Seen, State, View};
 use crate::model::board::Board;
 use crate::model::id::{MemberName, TaskId};
 use crate::model::lifecycle::{Cause, MemberState};
-use crate::model::order::{Demand, Template};
+use crate::model::order::{Demand, Template, WELL_AFTER_MS};
 use crate::model::record::MemberRecord;
 use crate::model::time::Timestamp;
 
@@ -16,8 +16,9 @@ use crate::model::time::Timestamp;
 const PATIENCE: u32 = 5;
 /// The pause after the first failure; doubled each time.
 const FIRST_PAUSE_MS: u64 = 1000;
-/// Who has lived so long was well: what happens to it then is no failure in a row.
-const WELL_AFTER_MS: u64 = 60_000;
+
+/// The time that a member outside a kind has to claim a task before one of the kind is started for it.
+const TAKE_MS: u64 = 2000;
 
 impl Kind {
     pub(in crate::lead) fn new(template: Template) -> Kind {
@@ -27,8 +28,11 @@ impl Kind {
             asked_for: None,
             starting: BTreeSet::new(),
             dispatched: BTreeMap::new(),
+            expected: BTreeSet::new(),
             failures: 0,
             not_before: None,
+            defers_until: None,
+            has_deferred: false,
             owed: false,
             held: None,
             retired: false,
@@ -68,6 +72,12 @@ impl Kind {
     fn note_failure(&mut self, lived_ms: u64, now: Timestamp) {
         self.failures = if lived_ms >= WELL_AFTER_MS { 1 } else { self.failures + 1 };
         self.not_before = Some(now.plus_ms(FIRST_PAUSE_MS << (self.failures - 1).min(PATIENCE)));
+    }
+
+    /// The state of the circuit breaker, for the journal.
+    fn breaker(&self, member: &MemberName, now: Timestamp) -> Effect {
+        let delay = self.not_before.filter(|_| !self.gave_up()).map(|at| at.since(now));
+        Effect::NoteRestart { member: member.clone(), failures: self.failures, delay_ms: delay }
     }
 
     /// How many there should be, where so many are there; none known while the board was not seen.
@@ -113,11 +123,54 @@ pub(super) fn staff(state: &mut State, now: Timestamp, effects: &mut Vec<Effect>
         let coming = kind.starting.iter().filter(|name| !state.members.contains_key(name)).count();
         let all = there + coming;
         if all < wanted && kind.may_start(state.seen.as_ref(), now) {
-            start(state, nth, wanted - all, effects);
-        } else if all > wanted {
+            let taken = if defers(state, nth, now) { takers(state, nth) } else { 0 };
+            start(state, nth, (wanted - all).saturating_sub(taken), effects);
+            continue;
+        }
+        let kind = &mut state.kinds[nth];
+        (kind.defers_until, kind.has_deferred) = (None, false);
+        if all > wanted {
             dismiss(state, nth, all - wanted, effects);
         }
     }
+}
+
+/// Returns true for the short time in which members outside the kind can take its tasks.
+fn defers(state: &mut State, nth: usize, now: Timestamp) -> bool {
+    if state.kinds[nth].has_deferred || takers(state, nth) == 0 {
+        return false;
+    }
+    let kind = &mut state.kinds[nth];
+    let until = *kind.defers_until.get_or_insert(now.plus_ms(TAKE_MS));
+    if until > now {
+        return true;
+    }
+    (kind.defers_until, kind.has_deferred) = (None, true);
+    false
+}
+
+/// Returns the number of free tasks of the kind that idle workers outside the kind are about to claim.
+fn takers(state: &State, nth: usize) -> usize {
+    let (Some(seen), kind) = (&state.seen, &state.kinds[nth]) else { return 0 };
+    let is_free = |(name, view): &(&MemberName, &View)| {
+        let rests =
+            view.state == MemberState::Idle && view.watched && view.ending.is_none() && !view.dismissed;
+        rests && view.runs_commands && view.kind != Some(nth) && seen.board.work_of(name).is_none()
+    };
+    let mut roles: Vec<_> =
+        state.members.iter().filter(is_free).map(|(_, view)| view.role.as_deref()).collect();
+    if roles.is_empty() {
+        return 0;
+    }
+    let before = roles.len();
+    for task in seen.board.pending() {
+        let is_open = task.owner.is_none() && !task.extra.run.is_empty() && seen.board.is_free(task);
+        if is_open && kind.template.is_for_it(&kind.names, task) {
+            let at = roles.iter().position(|role| task.fits(*role));
+            at.map(|at| roles.swap_remove(at));
+        }
+    }
+    before - roles.len()
 }
 
 /// Starts a run for each task that can be begun, as far as there is room; nobody is dismissed, for each ends with its task.
@@ -224,10 +277,14 @@ pub(super) fn see_started(
     if failures.len() < names.len() {
         kind.owed = false;
     }
+    let has_failed = |name: &MemberName| failures.iter().any(|(failed, _)| failed == name);
+    let is_new = |name: &&MemberName| !has_failed(name) && !state.members.contains_key(*name);
+    kind.expected.extend(names.iter().filter(is_new).cloned());
     for (name, problem) in failures {
         kind.note_failure(0, now);
-        let text = format!("could not be started: {problem}{}", breaker(kind));
-        effects.push(Effect::Warn { member: Some(name), text });
+        let state = kind.breaker(&name, now);
+        effects.push(Effect::Warn { member: Some(name), text: format!("could not be started: {problem}") });
+        effects.push(state);
     }
 }
 
@@ -246,10 +303,7 @@ pub(super) fn see_end(
     kind.owed = failed;
     if failed {
         kind.note_failure(now.since(since), now);
-        if kind.gave_up() {
-            let text = format!("has failed{}", breaker(kind));
-            effects.push(Effect::Warn { member: Some(name.clone()), text });
-        }
+        effects.push(kind.breaker(name, now));
     }
 }
 
@@ -262,10 +316,14 @@ pub(super) fn see_past_end(state: &mut State, record: &MemberRecord) {
     }
 }
 
-fn breaker(kind: &Kind) -> String {
-    match kind.gave_up() {
-        true => format!("; not restarted after {PATIENCE} failures in a row"),
-        false => String::new(),
+/// A run that another process started, as `resume` does, resets the circuit breaker of its kind.
+pub(super) fn see_new_run(state: &mut State, name: &MemberName, effects: &mut Vec<Effect>) {
+    let Some(nth) = state.maker(name) else { return };
+    let kind = &mut state.kinds[nth];
+    let is_own = kind.expected.remove(name) || kind.starting.contains(name);
+    if kind.failures > 0 && !is_own {
+        (kind.failures, kind.not_before) = (0, None);
+        effects.push(Effect::NoteRestart { member: name.clone(), failures: 0, delay_ms: None });
     }
 }
 
@@ -280,5 +338,5 @@ pub(super) fn grows(state: &State) -> bool {
 pub(in crate::lead) fn next_start(state: &State) -> Option<Timestamp> {
     let kinds = state.kinds.iter().zip(headcount(state));
     let waits = kinds.filter(|(kind, there)| kind.lacks(*there, state.seen.as_ref()));
-    waits.filter_map(|(kind, _)| kind.not_before).min()
+    waits.filter_map(|(kind, _)| kind.not_before.into_iter().chain(kind.defers_until).min()).min()
 }

@@ -15,6 +15,7 @@ use crate::model::task::{Task, TaskState};
 
 mod beside;
 mod followup;
+mod hang;
 mod health;
 mod hooks;
 mod questions;

@@ -25,7 +25,7 @@ use crate::model::order::Scale;
 use crate::model::placement::Layout;
 use crate::model::role::{Roles, Tools};
 use crate::model::rules::{RuleSet, TeamRules};
-use crate::model::settings::{BackendChoice, Privacy};
+use crate::model::settings::{BackendChoice, OnHang, Privacy};
 use crate::model::sheet::{Faults, SheetError};
 use crate::model::worktree;
 use sections::Form;
@@ -93,6 +93,9 @@ pub(crate) struct TeamSection {
     pub(crate) answer_within: u64,
     /// After how many seconds a member that owes an answer counts as unresponsive. At least 1.
     pub(crate) unresponsive_after: u64,
+    /// The action for a member that hangs, and after how many seconds without activity it does. At least 1.
+    pub(crate) on_hang: OnHang,
+    pub(crate) hang_after: u64,
     /// How who owes an answer or progress is reminded; none: not at all.
     pub(crate) followup: Option<Followup>,
     /// The program that is told of requests, and its arguments; empty for none.

@@ -16,7 +16,7 @@ use crate::model::order::{SHELL, Scale, WORKER, ability};
 use crate::model::placement::Layout;
 use crate::model::role::Roles;
 use crate::model::rules::TeamRules;
-use crate::model::settings::{self, BackendChoice, Privacy};
+use crate::model::settings::{self, BackendChoice, OnHang, Privacy};
 use crate::model::sheet::{self, At, Faults, Section, check_member_name, check_name, check_pattern};
 use crate::model::waiting::Ability;
 use crate::model::worktree::{Rules, Wish, check_branch, check_inside};
@@ -32,7 +32,7 @@ pub(super) enum Form {
 pub(super) const ROOT: [&str; 9] =
     ["team", "env", "rules", "role", "defaults", "worktree", "hook", "member", "task"];
 /// `name` is first: settings have none.
-pub(super) const TEAM: [&str; 17] = [
+pub(super) const TEAM: [&str; 19] = [
     "name",
     "description",
     "mode",
@@ -46,6 +46,8 @@ pub(super) const TEAM: [&str; 17] = [
     "max_per_member",
     "answer_within",
     "unresponsive_after",
+    "on_hang",
+    "hang_after",
     "notify",
     "followup_interval_minutes",
     "followup_max_reminders",
@@ -203,6 +205,8 @@ fn read_team(form: Form, section: &Section, faults: &mut Faults) -> TeamSection 
             settings::unresponsive_after_s(),
             faults,
         ),
+        on_hang: inner(section.choice("on_hang", &OnHang::ALL, faults)).unwrap_or_default(),
+        hang_after: read_seconds(section, "hang_after", settings::hang_after_s(), faults),
         followup: read_followup(section, faults),
         notify: section.command("notify", faults).unwrap_or_default(),
         max_depth: read_count(section, "max_depth", 1, faults).unwrap_or(1),

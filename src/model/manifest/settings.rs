@@ -20,7 +20,7 @@ use crate::model::worktree::Wish;
 
 /// The keys of `[team]` that can be set, each with its meaning. The team keeps its other keys
 /// elsewhere, or they only matter when it is made.
-pub(crate) const KEYS: [(&str, &str); 14] = [
+pub(crate) const KEYS: [(&str, &str); 16] = [
     ("backend", "auto, tmux, iterm2, pty or exec:PROGRAM"),
     ("layout", "panes, windows or split"),
     ("finish", "when the team ends: tasks-done or manual"),
@@ -31,6 +31,8 @@ pub(crate) const KEYS: [(&str, &str); 14] = [
     ("max_per_member", "open tasks of one member"),
     ("answer_within", "seconds to answer a request"),
     ("unresponsive_after", "seconds of silence before a warning"),
+    ("on_hang", "for a member that hangs: report, restart or release"),
+    ("hang_after", "seconds without activity before a member hangs"),
     ("notify", "command that gets each request"),
     ("followup_interval_minutes", "minutes between reminders"),
     ("followup_max_reminders", "reminders before it is escalated"),
@@ -213,6 +215,8 @@ fn team(settings: &Settings) -> Table {
         ("max_per_member".to_owned(), count(settings.limits.max_per_member)),
         ("answer_within".to_owned(), count(settings.answer_within_s)),
         ("unresponsive_after".to_owned(), count(settings.unresponsive_after_s)),
+        ("on_hang".to_owned(), word(settings.on_hang.as_str())),
+        ("hang_after".to_owned(), count(settings.hang_after_s)),
     ]);
     team.extend(lists([("notify", settings.notify.clone())]));
     if let Some(followup) = settings.followup {

@@ -42,6 +42,8 @@ fn the_smallest_manifest_has_the_defaults() {
         max_members: 8,
         answer_within: 3600,
         unresponsive_after: 60,
+        on_hang: OnHang::Report,
+        hang_after: 900,
         followup: None,
         notify: Vec::new(),
         max_depth: 1,

@@ -1,7 +1,7 @@
 //! Who owes an answer, on a clock of the test's own.
 
 use super::*;
-use crate::ops::health::Debt;
+use crate::ops::health::Silence;
 
 const PATIENCE_MS: u64 = 60_000;
 
@@ -21,9 +21,9 @@ fn board(task: TaskState) -> Board {
     board
 }
 
-fn health(effects: &[Effect]) -> Vec<Option<Debt>> {
+fn health(effects: &[Effect]) -> Vec<Option<Silence>> {
     let said = effects.iter().filter_map(|effect| match effect {
-        Effect::Health { name, debt, .. } if *name == who("ann") => Some(*debt),
+        Effect::Health { name, silence, .. } if *name == who("ann") => Some(*silence),
         _ => None,
     });
     said.collect()
@@ -36,7 +36,7 @@ fn cr_02_msg_13_a_silent_member_is_told_of_once_and_never_ended() {
     assert_eq!(state.next_tick(), Some(NOW.plus_ms(PATIENCE_MS)), "the driver wakes for it");
     assert_eq!(react(&mut state, Event::Tick, NOW.plus_ms(PATIENCE_MS - 1)), []);
     let effects = react(&mut state, Event::Tick, NOW.plus_ms(PATIENCE_MS));
-    assert_eq!(health(&effects), [Some(Debt { task: TaskId(1), for_ms: PATIENCE_MS })]);
+    assert_eq!(health(&effects), [Some(Silence::NotStarted { task: TaskId(1), for_ms: PATIENCE_MS })]);
     assert_eq!(effects.len(), 1, "no end, no request: {effects:?}");
     assert_eq!(state.next_tick(), None);
     for later in [1, PATIENCE_MS, 100 * PATIENCE_MS] {

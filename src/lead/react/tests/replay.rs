@@ -272,7 +272,16 @@ impl World {
                     assert!(self.reported.insert(task), "#{task} is reported twice");
                 }
             }
+            Effect::Release(name) => {
+                for task in self.board.tasks.values_mut().filter(|task| task.is_owned_by(&name)) {
+                    (task.owner, task.state) = (None, TaskState::Pending);
+                }
+            }
             Effect::Label { .. }
+            | Effect::ReleaseAbsent(_)
+            | Effect::NoteRestart { .. }
+            | Effect::CheckActivity { .. }
+            | Effect::Resume(_)
             | Effect::Health { .. }
             | Effect::Look { .. }
             | Effect::PutBack { .. }

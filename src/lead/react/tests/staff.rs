@@ -40,6 +40,15 @@ fn asked(effects: &[Effect]) -> Vec<String> {
     names.flatten().map(MemberName::to_string).collect()
 }
 
+/// The states of circuit breakers that are journaled: failures in a row, time until the next start.
+fn breakers(effects: &[Effect]) -> Vec<(u32, Option<u64>)> {
+    let states = effects.iter().filter_map(|effect| match effect {
+        Effect::NoteRestart { failures, delay_ms, .. } => Some((*failures, *delay_ms)),
+        _ => None,
+    });
+    states.collect()
+}
+
 fn came_up(names: &[&str], failures: &[(&str, &str)]) -> Event {
     let names = names.iter().map(|name| who(name)).collect();
     let failures = failures.iter().map(|(name, why)| (who(name), (*why).to_owned())).collect();
@@ -54,6 +63,39 @@ fn as_many_are_started_as_there_is_work_for_and_each_once() {
     assert_eq!(started(&react(&mut state, Event::Board(free(2)), NOW)), [""; 0], "they are on their way");
     assert_eq!(started(&react(&mut state, Event::Board(free(9)), NOW)), ["dev-3"], "and no more than three");
     assert_eq!(started(&react(&mut state, came_up(&["dev-1", "dev-2"], &[]), NOW)), ["dev-1", "dev-2"]);
+}
+
+/// Tasks that carry a command.
+fn with_commands(tasks: u64) -> Board {
+    let mut board = free(tasks);
+    board.tasks.values_mut().for_each(|task| task.extra.run = vec!["true".to_owned()]);
+    board
+}
+
+#[test]
+fn no_member_is_started_for_a_task_that_an_idle_worker_takes() {
+    let scaled = Demand::Scaled(Scale { min: 0, max: 3 });
+    let (mut state, _) = staffed(vec![kind("dev", scaled)], &[record("ann", 1, "worker")], 0);
+    let effects = react(&mut state, Event::Board(with_commands(2)), NOW);
+    assert_eq!(started(&effects), ["dev-1"], "ann takes the other task");
+    assert_eq!(state.next_tick(), Some(NOW.plus_ms(2000)));
+    react(&mut state, came_up(&["dev-1"], &[]), NOW);
+    // Neither has claimed anything in time.
+    let members = [record("ann", 1, "worker"), record("dev-1", 2, "worker")];
+    react(&mut state, Event::Members(members.to_vec()), NOW);
+    assert_eq!(started(&react(&mut state, Event::Tick, NOW.plus_ms(1999))), [""; 0]);
+    assert_eq!(started(&react(&mut state, Event::Tick, NOW.plus_ms(2000))), ["dev-2"]);
+}
+
+#[test]
+fn a_worker_of_another_role_defers_no_start() {
+    let scaled = Demand::Scaled(Scale { min: 0, max: 3 });
+    let mut board = with_commands(1);
+    board.tasks.values_mut().for_each(|task| task.extra.role = Some("coder".to_owned()));
+    let mut dev = kind("dev", scaled);
+    dev.order.role = Some("coder".to_owned());
+    let (mut state, _) = staffed(vec![dev], &[record("ann", 1, "worker")], 0);
+    assert_eq!(started(&react(&mut state, Event::Board(board), NOW)), ["dev-1"]);
 }
 
 #[test]
@@ -103,9 +145,16 @@ fn what_fails_is_started_again_with_growing_pauses_and_not_for_ever() {
         let effects = react(&mut state, terminated("ann", failure, Ok(())), now);
         assert_eq!(started(&effects), [""; 0], "there is a pause first");
         if failure == 5 {
-            assert_eq!(warns(&effects), 1);
+            assert_eq!(breakers(&effects), [(5, None)]);
             assert_eq!(state.next_tick(), None);
             assert_eq!(started(&react(&mut state, Event::Tick, now.plus_ms(1_000_000))), [""; 0]);
+            // `resume` starts it by hand.
+            let effects = react(&mut state, Event::Members(vec![record("ann", 6, "worker")]), now);
+            assert_eq!(breakers(&effects), [(0, None)]);
+            let gone = record("ann", 6, "worker");
+            react(&mut state, Event::Exited(Box::new(gone)), now);
+            let effects = react(&mut state, terminated("ann", 6, Ok(())), now);
+            assert_eq!(breakers(&effects), [(1, Some(1000))]);
             return;
         }
         let pause = 1000 << (failure - 1);

@@ -1,0 +1,94 @@
+//! Members that hang: they have a task in progress, and neither their screen nor their mail nor the
+//! task has changed for the set time.
+
+use super::shutdown::{begin, ending};
+use crate::lead::effect::Effect;
+use crate::lead::state::{Activity, HangRule, State, View};
+use crate::model::board::Board;
+use crate::model::id::{Incarnation, MemberName, TaskId};
+use crate::model::lifecycle::{Cause, MemberState};
+use crate::model::settings::OnHang;
+use crate::model::time::{Timestamp, human};
+use crate::ops::health::Silence;
+
+/// Number of checks in the set time.
+const CHECKS: u64 = 4;
+/// The longest time between two checks.
+const INTERVAL_MS: u64 = 60_000;
+
+/// Requests a check of the members that are due.
+pub(super) fn check(state: &mut State, now: Timestamp, effects: &mut Vec<Effect>) {
+    let (true, Some(rule), Some(seen)) = (state.leads(), state.hang, &state.seen) else { return };
+    for (name, view) in &mut state.members {
+        if task_of(&seen.board, name, view).is_none() {
+            view.activity = None;
+            continue;
+        }
+        let activity = view.activity.get_or_insert(Activity::new(now));
+        if now.since(activity.checked_at) >= interval(rule) {
+            activity.checked_at = now;
+            effects.push(Effect::CheckActivity { name: name.clone(), incarnation: view.incarnation.clone() });
+        }
+    }
+}
+
+fn interval(rule: HangRule) -> u64 {
+    (rule.after_ms / CHECKS).clamp(1, INTERVAL_MS)
+}
+
+/// The task that the member works on. One that waits for an answer does not hang.
+fn task_of(board: &Board, name: &MemberName, view: &View) -> Option<TaskId> {
+    let works = matches!(view.state, MemberState::Idle | MemberState::Working);
+    board.work_of(name).filter(|_| works && view.watched && view.ending.is_none())
+}
+
+/// Handles the result of a check: equal fingerprints mean that nothing has changed.
+pub(super) fn see_activity(
+    state: &mut State,
+    name: &MemberName,
+    incarnation: &Incarnation,
+    fingerprint: u64,
+    now: Timestamp,
+    effects: &mut Vec<Effect>,
+) {
+    let (Some(rule), Some(seen)) = (state.hang, &state.seen) else { return };
+    let Some(view) = state.members.get_mut(name).filter(|view| view.incarnation == *incarnation) else {
+        return;
+    };
+    let Some(task) = task_of(&seen.board, name, view) else { return };
+    let Some(activity) = &mut view.activity else { return };
+    if activity.fingerprint.replace(fingerprint) != Some(fingerprint) {
+        activity.since = now;
+        if std::mem::take(&mut activity.is_reported) {
+            effects.push(health(name, incarnation, None));
+        }
+        return;
+    }
+    let for_ms = now.since(activity.since);
+    if activity.is_reported || for_ms < rule.after_ms {
+        return;
+    }
+    activity.is_reported = true;
+    let on_hang = rule.action;
+    let silence = Silence::Hang { task, for_ms, on_hang };
+    effects.push(health(name, incarnation, Some(silence)));
+    match on_hang {
+        OnHang::Report => {}
+        OnHang::Release => effects.push(Effect::Release(name.clone())),
+        OnHang::Restart => {
+            view.restarts = true;
+            let reason = format!("it showed no activity for {} with task #{task}", human(for_ms));
+            begin(state, name, false, ending(Cause::Ended { code: None }, &reason, None), effects);
+        }
+    }
+}
+
+fn health(name: &MemberName, incarnation: &Incarnation, silence: Option<Silence>) -> Effect {
+    Effect::Health { name: name.clone(), incarnation: incarnation.clone(), silence }
+}
+
+/// The time of the next check.
+pub(in crate::lead) fn next_check(state: &State) -> Option<Timestamp> {
+    let checked = state.members.values().filter_map(|view| Some(view.activity.as_ref()?.checked_at));
+    Some(checked.min()?.plus_ms(interval(state.hang?)))
+}

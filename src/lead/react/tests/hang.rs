@@ -1,0 +1,102 @@
+//! Members that hang, on the test's own clock.
+
+use super::*;
+use crate::model::settings::OnHang;
+use crate::ops::health::Silence;
+
+const AFTER_S: u64 = 40;
+const CHECK_MS: u64 = 10_000;
+
+/// A lead of ann, who works on task 1 since `NOW`.
+fn at_work(on_hang: OnHang) -> State {
+    let mut state = State::new(Goal::Lead(Finish::Manual), Vec::new()).on_hang(on_hang, AFTER_S);
+    react(&mut state, Event::Requests(Vec::new()), NOW);
+    react(&mut state, Event::Members(vec![working()]), NOW);
+    react(&mut state, Event::Board(board(TaskState::InProgress)), NOW);
+    state
+}
+
+fn working() -> MemberRecord {
+    MemberRecord { state: MemberState::Working, ..record("ann", 1, "worker") }
+}
+
+fn board(task: TaskState) -> Board {
+    let owner = Some("ann".to_owned());
+    let task = Task { owner, state: task, ..Task::new(TaskId(1), "s", "d") };
+    Board { tasks: [(TaskId(1), task)].into(), ..Board::default() }
+}
+
+fn activity(fingerprint: u64) -> Event {
+    Event::Activity { name: who("ann"), incarnation: run(1), fingerprint }
+}
+
+fn check() -> Effect {
+    Effect::CheckActivity { name: who("ann"), incarnation: run(1) }
+}
+
+fn health(silence: Option<Silence>) -> Effect {
+    Effect::Health { name: who("ann"), incarnation: run(1), silence }
+}
+
+/// Lets four checks find the same fingerprint; returns the effects of the last.
+fn hang(state: &mut State) -> Vec<Effect> {
+    let mut effects = Vec::new();
+    for n in 1..=5 {
+        assert_eq!(effects, [], "before check {n}");
+        let at = NOW.plus_ms(n * CHECK_MS);
+        assert_eq!(react(state, Event::Tick, at), [check()]);
+        effects = react(state, activity(7), at);
+    }
+    effects
+}
+
+#[test]
+fn a_member_that_hangs_is_reported_once_and_again_after_a_sign_of_life() {
+    let mut state = at_work(OnHang::Report);
+    assert_eq!(state.next_tick(), Some(NOW.plus_ms(CHECK_MS)));
+    let on_hang = OnHang::Report;
+    let silence = Silence::Hang { task: TaskId(1), for_ms: AFTER_S * 1000, on_hang };
+    assert_eq!(hang(&mut state), [health(Some(silence))]);
+    let later = NOW.plus_ms(60_000);
+    react(&mut state, Event::Tick, later);
+    assert_eq!(react(&mut state, activity(7), later), [], "once");
+    assert_eq!(react(&mut state, activity(8), later), [health(None)]);
+    assert_eq!(react(&mut state, activity(9), later), [], "the first change clears it");
+}
+
+#[test]
+fn a_change_a_wait_for_an_answer_and_the_end_of_the_task_start_the_time_anew() {
+    let mut state = at_work(OnHang::Report);
+    for n in 1..20 {
+        let at = NOW.plus_ms(n * CHECK_MS);
+        react(&mut state, Event::Tick, at);
+        assert_eq!(react(&mut state, activity(n), at), [], "its screen changes");
+    }
+    let asks = MemberRecord { state: MemberState::AwaitingPermission, ..working() };
+    react(&mut state, Event::Members(vec![asks]), NOW);
+    assert_eq!(state.next_tick(), None);
+    assert_eq!(react(&mut state, activity(1), NOW.plus_ms(9_000_000)), []);
+    react(&mut state, Event::Members(vec![working()]), NOW);
+    react(&mut state, Event::Board(board(TaskState::Completed)), NOW);
+    assert_eq!(react(&mut state, Event::Tick, NOW.plus_ms(9_000_000)), []);
+}
+
+#[test]
+fn a_member_that_hangs_is_ended_and_started_again() {
+    let mut state = at_work(OnHang::Restart);
+    let effects = hang(&mut state);
+    let ended = Effect::Terminate { name: who("ann"), incarnation: run(1), agreed: false };
+    assert!(effects.contains(&ended) && effects.len() == 2, "{effects:?}");
+    let over = Terminated { name: who("ann"), incarnation: run(1), result: Ok(()) };
+    let effects = react(&mut state, Event::Terminated(vec![over]), NOW.plus_ms(60_000));
+    let [Effect::Retire(retired), Effect::Resume(name)] = effects.as_slice() else { panic!("{effects:?}") };
+    assert_eq!((name, retired[0].cause), (&who("ann"), Cause::Ended { code: None }));
+    assert_eq!(retired[0].reason, "it showed no activity for 40s with task #1");
+}
+
+#[test]
+fn the_tasks_of_a_member_that_hangs_are_released() {
+    let mut state = at_work(OnHang::Release);
+    let effects = hang(&mut state);
+    assert!(effects.contains(&Effect::Release(who("ann"))) && effects.len() == 2, "{effects:?}");
+}
