@@ -54,7 +54,7 @@ pub(super) fn sentence(event: &Event) -> String {
 /// The words of events that are of no interest while a team is watched.
 fn quiet_words(event: &Event) -> String {
     use EventKind as Kind;
-    let part = |key| plain::detail(event, key);
+    let part = |key| plain::detail(event, key).filter(|words| !words.is_empty());
     let some = |key, words: &str| part(key).map(|part| format!("{words}{part}")).unwrap_or_default();
     match event.event {
         Kind::TeamCreated => "team created".to_owned(),
@@ -227,6 +227,7 @@ mod tests {
                 of(EventKind::MemberPlaced).with("backend", "tmux").with("pane", "%3"),
                 "has a place in tmux, pane %3",
             ),
+            (of(EventKind::MemberPlaced).with("backend", "pty").with("pane", ""), "has a place in pty"),
             (of(EventKind::MemberState).with("state", "awaiting_plan"), "waits for approval of its plan"),
             (
                 of(EventKind::MessageSent).with("from", "bob").with("kind", "idle_notification"),
