@@ -5,6 +5,16 @@ use super::fail::Failure;
 use super::setup::Setup;
 use crate::ops::{self, OpsError, Team};
 
+/// Restores the team file of the team that the options name, if only that is missing.
+pub(super) fn restore_missing(setup: &Setup, given: Option<&str>) -> Result<(), Failure> {
+    if let Some(name) = setup.named_team(given)?
+        && let Some(path) = ops::broken::restore_missing(&setup.ctx, &name)?
+    {
+        setup.out.say(&format!("{}: it was missing; restored to end the team", path.display()));
+    }
+    Ok(())
+}
+
 pub(super) fn make_endable(setup: &Setup, team: &Team) -> Result<(), Failure> {
     for one in ops::broken::set_aside_all(&setup.ctx, team)? {
         let outcome = match &one.moved_to {

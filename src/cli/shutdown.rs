@@ -41,6 +41,9 @@ pub(super) fn shutdown(setup: &Setup, args: &args::Shutdown) -> Done {
 }
 
 pub(super) fn down(setup: &Setup, args: &args::Down) -> Done {
+    if args.force {
+        broken::restore_missing(setup, None)?;
+    }
     let team = setup.team(Action::Down)?;
     if args.force {
         broken::make_endable(setup, &team)?;

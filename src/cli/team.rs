@@ -157,6 +157,9 @@ pub(super) fn delete(setup: &Setup, given: Option<&str>, force: bool) -> Done {
     {
         return deleted(setup, &name);
     }
+    if force {
+        broken::restore_missing(setup, given)?;
+    }
     let team = setup.team_called(given, Action::Delete)?;
     if force {
         broken::make_endable(setup, &team)?;

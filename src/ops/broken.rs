@@ -6,8 +6,9 @@ use std::path::PathBuf;
 use super::context::{Context, now};
 use super::error::OpsError;
 use crate::model::event::{EventKind, Note};
-use crate::model::id::LEAD;
+use crate::model::id::{LEAD, TeamName};
 use crate::model::team::Team;
+use crate::model::wire::Object;
 use crate::store::{Broken, TeamStore};
 use crate::sys::rand;
 
@@ -21,6 +22,21 @@ pub(crate) struct SetAside {
     pub(crate) problem: String,
     /// None: it can be used again, and stayed where it was.
     pub(crate) moved_to: Option<PathBuf>,
+}
+
+/// Writes the missing team file of a team that is about to end. Returns its path if it was missing.
+pub(crate) fn restore_missing(ctx: &Context, name: &TeamName) -> Result<Option<PathBuf>, OpsError> {
+    let restored = ctx.store.restore_missing(name, &founding(ctx, name))?;
+    match restored {
+        true => Ok(Some(ctx.store.team(name)?.team_file())),
+        false => Ok(None),
+    }
+}
+
+/// The team file of a team of which nothing is known.
+fn founding(ctx: &Context, name: &TeamName) -> Object {
+    let cwd = ctx.caller.cwd.to_string_lossy();
+    Team::found(name, "", LEAD, &rand::uuid(), &cwd, now())
 }
 
 /// Sets aside everything of the team that is broken, for a team that is about to end.
@@ -43,8 +59,7 @@ pub(super) fn set_aside(
     team: &TeamStore,
     broken: &[Broken],
 ) -> Result<Vec<SetAside>, OpsError> {
-    let cwd = ctx.caller.cwd.to_string_lossy();
-    let founding = Team::found(team.name(), "", LEAD, &rand::uuid(), &cwd, now());
+    let founding = founding(ctx, team.name());
     let mut done = Vec::new();
     for one in broken {
         let moved_to = team.set_aside(one, &founding)?;

@@ -362,7 +362,9 @@ impl OpsError {
                 "take it over with `phalanx adopt -t {team}`, or end it with `phalanx down -t {team}`"
             )),
             OpsError::TeamTaken { team, alive: true, dead_lead: None } => {
-                Some(format!("choose another name, or end that team with `phalanx down -t {team}`"))
+                Some(format!(
+                    "choose another name, or end that team with `phalanx down -t {team}` (`--force` if its files are broken)"
+                ))
             }
             OpsError::TeamTaken { team, alive: false, .. } => Some(format!(
                 "take it over with `phalanx adopt -t {team}`, or delete it with `phalanx team delete -t {team}`"
@@ -533,9 +535,9 @@ fn store_hint(e: &StoreError) -> Option<String> {
             let known: Vec<&str> = known.iter().map(MemberName::as_str).collect();
             Some(meant_name(name.as_str(), "members", &known))
         }
-        StoreError::TeamTaken { name } => {
-            Some(format!("choose another name, or end that team with `phalanx down -t {name}`"))
-        }
+        StoreError::TeamTaken { name } => Some(format!(
+            "choose another name, or end that team with `phalanx down -t {name}` (`--force` if its files are broken)"
+        )),
         StoreError::MemberTaken { team, holder } => Some(format!(
             "choose another name, or end that member with `phalanx shutdown {holder} -t {team}`"
         )),

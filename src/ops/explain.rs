@@ -309,6 +309,27 @@ fn task(team: &TeamStore, name: &MemberName) -> Result<Option<String>, OpsError>
     Ok(task.map(|task| format!("#{} {}", task.id, task.subject)))
 }
 
+/// A cause of the lifecycle table as a sentence about the member.
+fn in_words(cause: &str) -> &str {
+    match cause {
+        "placed" => "it gets its terminal",
+        "ready" => "it reports that it is ready",
+        "work" => "it starts to work",
+        "rest" => "it has nothing left to do",
+        "plan sent" => "it submits a plan",
+        "permission asked" => "it asks for a permission",
+        "answered" => "its request is answered",
+        "asked" => "it is asked to shut down",
+        "refused" => "it rejects the shutdown",
+        "released" => "it agrees to the shutdown",
+        "ended with 0" => "its program exits with 0",
+        "ended otherwise" => "its program fails",
+        "forced" => "it is killed by phalanx",
+        "vanished" => "its process disappears",
+        other => other,
+    }
+}
+
 fn next(state: &str, record: Option<&MemberRecord>, name: &MemberName, team: &TeamName) -> Vec<String> {
     let Some(record) = record else {
         return vec!["changes that its own lead writes to the team file".to_owned()];
@@ -316,11 +337,34 @@ fn next(state: &str, record: Option<&MemberRecord>, name: &MemberName, team: &Te
     let gone = state != record.state.as_str();
     let mut next: Vec<String> = match gone {
         true => vec!["the lead removes it from the roster on its next check".to_owned()],
-        false => record.state.ways_on().map(|(cause, to, _)| format!("{cause}: {}", to.as_str())).collect(),
+        false => record
+            .state
+            .ways_on()
+            .map(|(cause, to, _)| format!("{}: {}", in_words(cause), to.as_str().replace('_', " ")))
+            .collect(),
     };
     next.push(match record.state.is_over() || gone {
         true => format!("`phalanx spawn {name} -t {team}` starts a new run"),
         false => format!("`phalanx shutdown {name} -t {team}` asks it to shut down"),
     });
     next
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_cause_of_a_running_member_is_a_sentence() {
+        for state in [
+            MemberState::Pending,
+            MemberState::Working,
+            MemberState::AwaitingPlan,
+            MemberState::ShutdownRequested,
+        ] {
+            for (cause, _, _) in state.ways_on() {
+                assert!(in_words(cause).starts_with("it"), "{cause}");
+            }
+        }
+    }
 }

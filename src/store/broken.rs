@@ -3,6 +3,7 @@
 //! for.
 
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use serde::de::DeserializeOwned;
 use serde_json::Value;
@@ -13,7 +14,7 @@ use super::layout::QUESTION;
 use super::lease::LeadRecord;
 use super::lenient;
 use super::teams::{Store, TeamStore};
-use crate::model::id::TaskId;
+use crate::model::id::{TaskId, TeamName};
 use crate::model::question::Question;
 use crate::model::record::MemberRecord;
 use crate::model::request::ShutdownRequest;
@@ -22,6 +23,9 @@ use crate::model::wire::Object;
 use crate::sys::clock::sleep;
 use crate::sys::fs::{self, FsError, Kind};
 use crate::sys::rand;
+
+/// A team directory that was not written to for so long is not being created.
+const SETTLED: Duration = Duration::from_secs(5);
 
 /// A path of a team that cannot be used.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -45,7 +49,43 @@ impl Store {
     }
 }
 
+impl Store {
+    /// Returns the team directories of phalanx that have no team file: no verb finds these teams. One
+    /// that was written to a moment ago may be about to get its file.
+    pub(crate) fn without_team_file(&self) -> Result<Vec<TeamStore>, StoreError> {
+        let names = fs::list(&self.teams_dir())?;
+        let named =
+            names.iter().filter_map(|name| TeamName::existing(name).ok().filter(|n| n.as_str() == name));
+        Ok(named.map(|name| self.open(&name)).filter(TeamStore::lacks_team_file).collect())
+    }
+
+    /// Writes the missing team file of such a directory, with the last content that phalanx saw or
+    /// else with `founding`. Returns false if the team is none of these.
+    pub(crate) fn restore_missing(&self, name: &TeamName, founding: &Object) -> Result<bool, StoreError> {
+        let team = self.open(name);
+        if !team.lacks_team_file() {
+            return Ok(false);
+        }
+        for dir in team.layout.all_dirs() {
+            fs::private_dir(&dir)?;
+        }
+        let file = Value::Object(team.last_file().unwrap_or_else(|| founding.clone()));
+        Ok(fs::create_new(&team.layout.team_file(), &document::to_bytes(&file))?)
+    }
+}
+
 impl TeamStore {
+    fn lacks_team_file(&self) -> bool {
+        let is_settled = |dir: &Path| {
+            let about = fs::about(dir).ok().flatten();
+            about.is_some_and(|about| about.kind == Kind::Directory && about.age >= SETTLED)
+        };
+        let file = fs::about(&self.layout.team_file());
+        file.is_ok_and(|file| file.is_none())
+            && is_settled(&self.layout.team_dir())
+            && fs::is_dir(&self.layout.ours())
+    }
+
     /// Everything of the team that cannot be used, in the order in which it can be set aside: first
     /// what that itself needs, directories before the files in them.
     pub(crate) fn broken(&self) -> Vec<Broken> {

@@ -134,7 +134,11 @@ impl Store {
         Ok(team)
     }
 
-    fn open(&self, name: &TeamName) -> TeamStore {
+    pub(super) fn teams_dir(&self) -> PathBuf {
+        Layout::teams(&self.root)
+    }
+
+    pub(super) fn open(&self, name: &TeamName) -> TeamStore {
         TeamStore { root: self.root.clone(), name: name.clone(), layout: Layout::new(&self.root, name) }
     }
 

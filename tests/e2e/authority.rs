@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::harness::Stage;
+use crate::harness::{Run, Stage, binary, wait_for};
 use crate::speaker::{Env, as_teammate, spawn};
 
 /// A team `alpha` with a lead, ann and bob; ann's variables.
@@ -151,4 +151,42 @@ fn id_08_a_name_that_is_not_on_the_roster_writes_nothing() {
     assert!(!stage.root().join("teams/alpha/inboxes/ghost.json").exists());
     stage.phalanx(&["down", "--force"]).expect(0);
     stage.assert_clean();
+}
+
+/// Starts an agent in the lead's place, and returns its variables.
+fn agent_lead(stage: &Stage) -> Env {
+    let file = stage.at("work").join("lead.env");
+    let script = "env | grep ^PHALANX_ >lead.new; mv lead.new lead.env; exec sleep 300";
+    let line = format!("{} -t alpha lead -- sh -c '{script}'", binary());
+    stage.tmux(&["new-session", "-d", "-s", "lead", &line]).expect("a terminal");
+    let text = wait_for("its variables", || std::fs::read_to_string(&file).ok());
+    std::fs::remove_file(&file).expect("removed");
+    let pairs = text.lines().filter_map(|line| line.split_once('='));
+    pairs.map(|(name, value)| (name.to_owned(), value.to_owned())).collect()
+}
+
+/// The same commands by the program of `lead -- CMD`. Those that end the team or its lead get a team of their own.
+#[test]
+fn tmux_sec_04_an_agent_that_leads_may_do_all_that_the_lead_may() {
+    let (last, first): (Vec<_>, Vec<_>) =
+        REFUSED.iter().map(|(args, _)| *args).partition(|args| ["down", "team", "rm"].contains(&args[0]));
+    let is_permitted = |run: &Run| !run.stderr.contains("only the lead may");
+    let stage = Stage::new();
+    team(&stage);
+    let lead = agent_lead(&stage);
+    for args in first {
+        let run = as_teammate(&stage, &lead, args);
+        assert!(is_permitted(&run), "{args:?}: {run:?}");
+    }
+    stage.phalanx(&["-t", "alpha", "down", "--force"]).expect(0);
+    for args in last {
+        let stage = Stage::new();
+        team(&stage);
+        let lead = agent_lead(&stage);
+        let run = as_teammate(&stage, &lead, args);
+        assert!(is_permitted(&run), "{args:?}: {run:?}");
+        if stage.root().join("teams/alpha").exists() {
+            stage.phalanx(&["-t", "alpha", "down", "--force"]).expect(0);
+        }
+    }
 }

@@ -316,3 +316,26 @@ fn a_live_lead_restores_a_torn_team_file_within_a_second() {
     lead.end();
     stage.assert_clean();
 }
+
+#[test]
+fn a_team_without_its_team_file_is_named_and_ends_by_force() {
+    for command in FORCED {
+        let stage = team();
+        let dir = stage.root().join("teams/alpha");
+        fs::remove_file(dir.join("config.json")).expect("removed");
+        stage.phalanx(&[&["-t", "alpha"], command].concat()).expect(3);
+        // Nobody is creating it.
+        let old = fs::FileTimes::new().set_modified(std::time::SystemTime::now() - Duration::from_secs(60));
+        fs::File::open(&dir).and_then(|file| file.set_times(old)).expect("ours");
+        let named = stage.phalanx(&["doctor"]).expect(1).stdout;
+        assert!(
+            named.contains("the team file is missing") && named.contains("phalanx down --force -t alpha"),
+            "{named}"
+        );
+        let taken = stage.phalanx(&["team", "create", "alpha"]).expect(4);
+        assert!(taken.stderr.contains("`--force` if its files are broken"), "{taken:?}");
+        let run = stage.phalanx(&[&["-t", "alpha"], command].concat()).expect(0);
+        assert!(run.stderr.contains("it was missing; restored to end the team"), "{run:?}");
+        stage.assert_clean();
+    }
+}

@@ -140,7 +140,12 @@ fn tmux_up_fits_the_terminal_and_keys_leave_no_trace() {
         assert!(terminal.echoes());
         terminal.up();
         let size = format!("{columns}x{rows}");
-        terminal.next_frames();
+        // A member claims its task a moment before it reports that it works.
+        wait_for("all members to work", || {
+            terminal.next_frames();
+            let at_work = terminal.lines().iter().filter(|line| line.contains("working")).count();
+            (at_work == if working { 3 } else { 0 }).then_some(())
+        });
         let before = terminal.lines();
         // The command, a line for each member, the bar, what can be typed.
         assert_eq!(before.len(), 6, "{size}: {before:?}");

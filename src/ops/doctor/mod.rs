@@ -106,6 +106,9 @@ pub(crate) fn doctor(ctx: &Context, fix: bool) -> Result<Checked, OpsError> {
         // One that cannot be read must not hide what is wrong with the others.
         findings.extend(teams::team(ctx, team, fix).unwrap_or_else(|e| vec![teams::unreadable(team, &e)]));
     }
+    for team in ctx.store.without_team_file().unwrap_or_default() {
+        findings.push(teams::without_file(&team));
+    }
     findings.extend(orphans::orphans(ctx, &servers, &teams, fix));
     findings.sort_by_key(|finding| (finding.fixed, Reverse(finding.severity)));
     Ok(Checked { teams: teams.len(), servers: servers.census.len(), findings })

@@ -101,6 +101,13 @@ pub(super) fn unreadable(team: &TeamStore, error: &OpsError) -> Finding {
     Finding::new("unreadable", Severity::Problem, error.to_string(), place).advise(fix)
 }
 
+/// A directory of a team whose team file is missing: no other verb finds it.
+pub(super) fn without_file(team: &TeamStore) -> Finding {
+    let place = team.team_file().to_string_lossy().into_owned();
+    let fix = format!("phalanx down --force -t {}", team.name());
+    Finding::new("no_team_file", Severity::Problem, "the team file is missing", place).advise(fix)
+}
+
 fn repaired(team: &TeamStore, what: &str, place: &str) -> Result<(), OpsError> {
     team.record(Note::of(EventKind::Repaired).with("what", what).with("where", place))?;
     Ok(())
