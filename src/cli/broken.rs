@@ -16,6 +16,7 @@ pub(super) fn restore_missing(setup: &Setup, given: Option<&str>) -> Result<(), 
 }
 
 pub(super) fn make_endable(setup: &Setup, team: &Team) -> Result<(), Failure> {
+    ops::force::release_locks(team)?;
     for one in ops::broken::set_aside_all(&setup.ctx, team)? {
         let outcome = match &one.moved_to {
             Some(copy) => format!("moved to {}, which goes with the team", copy.display()),

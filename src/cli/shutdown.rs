@@ -159,6 +159,9 @@ fn end(
     wish: &Wish,
     waits: bool,
 ) -> Result<Vec<Ended>, Failure> {
+    if wish.force {
+        ops::force::release_locks(team)?;
+    }
     let mut requests = ops::shutdown::ask(team, &setup.ctx.speaker, names, wish)?;
     if waits && requests.iter().any(ShutdownRequest::is_open) {
         requests = settle(setup, team, requests, Duration::from_secs(wish.deadline_s))?;

@@ -1,17 +1,50 @@
 //! `--force` while the lead is stopped: this process ends the members. The lead keeps its lease and
 //! can be continued at any moment, so every step is idempotent.
 
+use std::time::Duration;
+
 use super::context::Context;
 use super::error::OpsError;
 use super::retire::{self, Retirement};
-use super::shutdown;
 use super::terminate::{self, Ending, Manner};
+use super::{lease, shutdown};
 use crate::model::event::{EventKind, Note};
 use crate::model::id::MemberName;
 use crate::model::lifecycle::Cause;
 use crate::model::record::MemberRecord;
 use crate::model::request::{ShutdownOutcome, ShutdownRequest};
 use crate::store::TeamStore;
+use crate::sys::clock::{Deadline, sleep};
+use crate::sys::proc::{self, Process};
+
+/// Number of times that the lead is continued, and how long at most each time.
+const TRIES: usize = 20;
+const MOMENT: Duration = Duration::from_millis(500);
+
+/// Makes a stopped lead release the team's locks that it was stopped with, which would block every
+/// step: it is continued until it holds none, and stopped again.
+pub(crate) fn release_locks(team: &TeamStore) -> Result<(), OpsError> {
+    let Some(lead) = lease::stopped_process(team)? else { return Ok(()) };
+    let lead = Process { pid: lead.pid, start: lead.start };
+    let mut was_continued = false;
+    for _ in 0..TRIES {
+        if !team.holds_gate(lead.pid) {
+            break;
+        }
+        was_continued = true;
+        proc::resume(lead);
+        let moment = Deadline::after(MOMENT);
+        while team.holds_gate(lead.pid) && !moment.expired() {
+            sleep(Duration::from_millis(1));
+        }
+        proc::stop(lead);
+    }
+    if was_continued {
+        let text = "the stopped lead was continued for a moment to release its locks";
+        team.record(Note::of(EventKind::Warning).with("text", text))?;
+    }
+    Ok(())
+}
 
 /// Carries out the open ones of these requests. Returns all of them as they stand then.
 pub(crate) fn end_members(

@@ -192,8 +192,13 @@ fn is_of(lead: &LeadProcess, process: ProcessId) -> bool {
 /// Returns the process of the phalanx that leads the team if it is stopped (`SIGSTOP`, Ctrl-Z). It
 /// holds the lease, and carries out nothing until it is continued.
 pub(crate) fn stopped(team: &TeamStore) -> Result<Option<i32>, OpsError> {
+    Ok(stopped_process(team)?.map(|process| process.pid))
+}
+
+/// As [`stopped`], with the start time.
+pub(super) fn stopped_process(team: &TeamStore) -> Result<Option<ProcessId>, OpsError> {
     let lead = team.current_lead()?.map(|lead| lead.process);
-    Ok(lead.filter(|process| proc::is_stopped(process.pid, process.start)).map(|process| process.pid))
+    Ok(lead.filter(|process| proc::is_stopped(process.pid, process.start)))
 }
 
 /// Whether some phalanx leads the team.

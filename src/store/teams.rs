@@ -13,7 +13,7 @@ use crate::model::settings::Settings;
 use crate::model::team::Team;
 use crate::model::topic::Topic;
 use crate::model::wire::Object;
-use crate::sys::lock::Afterwards;
+use crate::sys::lock::{Afterwards, holds_gate_in};
 use crate::sys::watch::{Changes, Watch};
 use crate::sys::{failpoint, fs, rand};
 
@@ -231,6 +231,12 @@ impl TeamStore {
             fs::remove_dir_all(&dir)?;
         }
         Ok(())
+    }
+
+    /// Returns true if this process holds one of the locks by which phalanx guards the team's files.
+    /// The lease of the lead is none of these.
+    pub(crate) fn holds_gate(&self, pid: i32) -> bool {
+        holds_gate_in(&self.layout.gates(), &self.layout.gate("lead"), pid)
     }
 
     /// Whether the team file is (still) there.

@@ -2,10 +2,12 @@
 //! without it.
 
 use std::fs;
+use std::process::Stdio;
+use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
-use crate::harness::{Background, Stage, wait_for};
+use crate::harness::{Background, Stage, binary, wait_for};
 
 /// A team with a worker, a plain command, and a lead in the foreground.
 fn led(stage: &Stage) -> Background {
@@ -130,4 +132,32 @@ fn down_by_force_removes_a_team_whose_lead_is_stopped() {
     let end = up.end().expect(1);
     assert!(end.stderr.contains("team demo was deleted while it was led here"), "{end:?}");
     stage.assert_clean();
+}
+
+/// It is stopped in the middle of a change of the roster, whose lock every other process needs.
+#[test]
+fn force_ends_a_team_whose_lead_was_stopped_with_a_lock() {
+    for command in [&["down", "--force"][..], &["shutdown", "ada", "--force"]] {
+        let stage = Stage::without_tmux();
+        let manifest = stage
+            .file("demo.toml", "[team]\nname = \"demo\"\nfinish = \"manual\"\n[[member]]\nname = \"ada\"\n");
+        let mut lead = stage.command(binary());
+        let lead = lead.env("PHALANX_STOPPOINT", "spawn.intended").args(["up", &manifest]);
+        let mut lead = lead.stdout(Stdio::null()).stderr(Stdio::null()).spawn().expect("phalanx runs");
+        wait_for("the team", || stage.root().join("teams/demo/config.json").exists().then_some(()));
+        wait_for("the lead to stop", || (state(&stage) == "stopped").then_some(()));
+        stage.phalanx(&["rules", "deny", "Bash(rm:*)"]).expect(0);
+        let began = Instant::now();
+        let run = stage.phalanx(command);
+        assert!(run.code == 0 || run.code == 3, "its only member has not started yet: {run:?}");
+        assert!(began.elapsed() < Duration::from_secs(20), "it waited for no lock: {:?}", began.elapsed());
+        assert!(command[0] == "down" || state(&stage) == "stopped", "it is stopped again");
+        let pid = lead.id().to_string();
+        assert!(std::process::Command::new("kill").args(["-KILL", &pid]).status().expect("kill").success());
+        lead.wait().expect("its end");
+        if stage.root().join("teams/demo").exists() {
+            stage.phalanx(&["down", "--force"]).expect(0);
+        }
+        stage.assert_clean();
+    }
 }

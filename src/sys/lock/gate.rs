@@ -113,6 +113,21 @@ fn holder_of(file: &File) -> Option<String> {
     Some(format!("process {pid} ({})", name.trim()))
 }
 
+/// Returns true if this process holds a gate in the directory, by the kernel's list of locks.
+/// `besides` does not count.
+pub(crate) fn holds_gate_in(dir: &Path, besides: &Path, pid: i32) -> bool {
+    let files = fs::read_dir(dir).into_iter().flatten().flatten().filter(|file| file.path() != besides);
+    let inodes: Vec<String> =
+        files.filter_map(|file| Some(file.metadata().ok()?.ino().to_string())).collect();
+    let locks = fs::read_to_string("/proc/locks").unwrap_or_default();
+    let is_held = |inode: &String| {
+        locks
+            .lines()
+            .any(|line| flock_holder(line, inode).is_some_and(|holder| i64::from(holder) == i64::from(pid)))
+    };
+    inodes.iter().any(is_held)
+}
+
 /// The pid in a line like `1: FLOCK  ADVISORY  WRITE 4711 08:01:131090 0 EOF` about this inode.
 fn flock_holder(line: &str, inode: &str) -> Option<u32> {
     let words: Vec<&str> = line.split_whitespace().collect();

@@ -20,7 +20,7 @@ use super::rand;
 
 pub(crate) use claim::Afterwards;
 pub(crate) use dir::{DirLock, PeerLock};
-pub(crate) use gate::Gate;
+pub(crate) use gate::{Gate, holds_gate_in};
 pub(crate) use observer::{Holder, LongWait, observe_waits};
 
 /// How long to wait for a lock: longer than twice its stale time, so that a dead holder is outlived, and one more that

@@ -93,6 +93,16 @@ pub(crate) fn is_stopped(pid: i32, start: u64) -> bool {
     Stat::of(pid).is_ok_and(|stat| stat.start == start && stat.stopped)
 }
 
+/// Stops exactly this process, as Ctrl-Z does; false when it has ended or we may not.
+pub(crate) fn stop(process: Process) -> bool {
+    signal(process, libc::SIGSTOP)
+}
+
+/// Continues exactly this process; false when it has ended or we may not.
+pub(crate) fn resume(process: Process) -> bool {
+    signal(process, libc::SIGCONT)
+}
+
 fn is_gone(error: &io::Error) -> bool {
     error.kind() == io::ErrorKind::NotFound || error.raw_os_error() == Some(libc::ESRCH)
 }
