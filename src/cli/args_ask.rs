@@ -46,7 +46,7 @@ pub(super) struct Permission {
     /// Input of that tool, a JSON object.
     #[arg(long, value_parser = object, value_name = "JSON", requires = "tool")]
     pub(super) input: Option<Map<String, Value>>,
-    /// Reason, for whoever decides.
+    /// Reason, for the person or agent who decides.
     #[arg(long, value_name = "TEXT")]
     pub(super) reason: Option<String>,
 }

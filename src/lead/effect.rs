@@ -41,7 +41,7 @@ pub(crate) enum Effect {
     CheckActivity { name: MemberName, incarnation: Incarnation },
     /// Make the tasks of the member free for others; it keeps running.
     Release(MemberName),
-    /// The same for an owner that has no run, if it is not on the team either.
+    /// Release the tasks of an owner that has no run, if it is not on the team either.
     ReleaseAbsent(MemberName),
     /// Journal the circuit breaker of a restarted member: its failures in a row, and the time until the next start;
     /// none: it is not started again. No failures: it was reset.

@@ -103,7 +103,7 @@ fn see_board(state: &mut State, board: Board, effects: &mut Vec<Effect>) {
     if state.leads() && state.members_seen {
         release_absent(state, &board, effects);
     }
-    let seen = Seen { can_move: board.can_move(), given: board.given(), board };
+    let seen = Seen { can_move: board.can_move(), given: board.given(), working: board.working(), board };
     state.kinds.iter_mut().for_each(|kind| kind.see_board(&seen.board));
     for (name, view) in &mut state.members {
         view.given = seen.given_to(name);
@@ -114,13 +114,13 @@ fn see_board(state: &mut State, board: Board, effects: &mut Vec<Effect>) {
 /// Requests a look at owners of open tasks that have no run: another program may have written any name.
 fn release_absent(state: &State, board: &Board, effects: &mut Vec<Effect>) {
     let open = board.work().filter(|task| !task.state.is_over());
-    let owners = open.filter_map(|task| MemberName::existing(task.owner_name()?).ok());
+    let owners: BTreeSet<MemberName> =
+        open.filter_map(|task| MemberName::existing(task.owner_name()?).ok()).collect();
     let is_absent = |name: &MemberName| {
         let has_run = state.members.keys().any(|member| member.clashes_with(name.as_str()));
         !name.is_lead() && !has_run && state.maker(name).is_none()
     };
-    let absent: BTreeSet<MemberName> = owners.filter(is_absent).collect();
-    effects.extend(absent.into_iter().map(Effect::ReleaseAbsent));
+    effects.extend(owners.into_iter().filter(is_absent).map(Effect::ReleaseAbsent));
 }
 
 /// What members have done is told in one piece, when nobody is at work any more.

@@ -123,7 +123,7 @@ pub(super) struct Activity {
     /// The last change.
     pub(super) since: Timestamp,
     pub(super) checked_at: Timestamp,
-    /// The lead was told that the member hangs.
+    /// The hang was reported.
     pub(super) is_reported: bool,
 }
 
@@ -141,9 +141,15 @@ pub(super) struct Seen {
     pub(super) can_move: bool,
     /// Who was given a task that could be begun, in lower case, and the first such task.
     pub(super) given: BTreeMap<String, TaskId>,
+    /// The task in progress of each owner, by the owner's name in lower case.
+    pub(super) working: BTreeMap<String, TaskId>,
 }
 
 impl Seen {
+    pub(super) fn work_of(&self, name: &MemberName) -> Option<TaskId> {
+        self.working.get(&name.folded()).copied()
+    }
+
     pub(super) fn given_to(&self, name: &MemberName) -> Option<TaskId> {
         self.given.get(&name.folded()).copied()
     }
@@ -270,7 +276,7 @@ impl State {
         State { unresponsive_after_ms: seconds.saturating_mul(1000), ..self }
     }
 
-    /// The same with another rule for members that hang.
+    /// Returns the state with this rule for members that hang.
     pub(crate) fn on_hang(self, on_hang: OnHang, after_s: u64) -> State {
         State { hang: Some(HangRule::new(on_hang, after_s)), ..self }
     }

@@ -106,6 +106,17 @@ impl Board {
         self.work().find(|t| t.state == TaskState::InProgress && t.is_owned_by(who)).map(|t| t.id)
     }
 
+    /// The task in progress of each owner, by the owner's name in lower case.
+    pub(crate) fn working(&self) -> BTreeMap<String, TaskId> {
+        let mut working = BTreeMap::new();
+        for task in self.work().filter(|task| task.state == TaskState::InProgress) {
+            if let Some(owner) = task.owner_name().and_then(|owner| MemberName::existing(owner).ok()) {
+                working.entry(owner.folded()).or_insert(task.id);
+            }
+        }
+        working
+    }
+
     /// Who was given a task that they could begin now, in lower case, and the first such task of each.
     pub(crate) fn given(&self) -> BTreeMap<String, TaskId> {
         let mut given = BTreeMap::new();

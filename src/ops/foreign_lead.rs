@@ -51,6 +51,9 @@ pub(super) fn signs(ctx: &Context, team: &TeamStore) -> Result<Vec<String>, OpsE
     Ok([process, pane, write].into_iter().flatten().collect())
 }
 
+/// The time that an exiting process has to be gone.
+const EXITING: Duration = Duration::from_millis(200);
+
 /// Finds a process with the lead's session, or one that runs the lead's program in its directory.
 fn process_sign(team: &TeamStore, file: &Team, lead: &Member) -> Option<String> {
     let panes: BTreeSet<&str> = file.teammates().map(|member| member.pane_id.as_str()).collect();
@@ -66,9 +69,16 @@ fn process_sign(team: &TeamStore, file: &Team, lead: &Member) -> Option<String> 
         if session.is_some_and(|session| running.argv.iter().any(|word| word == session)) {
             return Some(format!("process {pid} has its session"));
         }
-        let may_lead = runs_program(&running)
-            && running.cwd().is_none_or(|cwd| is_same(&cwd, Path::new(&lead.cwd)))
-            && config_root(&running).is_none_or(|root| is_same(&root, team.root()));
+        if !runs_program(&running) {
+            return None;
+        }
+        let (cwd, root) = (running.cwd(), config_root(&running));
+        // A process that is exiting has neither any more.
+        if (cwd.is_none() || root.is_none()) && proc::wait_exit(running.process, EXITING) {
+            return None;
+        }
+        let may_lead = cwd.is_none_or(|cwd| is_same(&cwd, Path::new(&lead.cwd)))
+            && root.is_none_or(|root| is_same(&root, team.root()));
         may_lead.then(|| format!("process {pid} runs {PROGRAM} in {}", lead.cwd))
     })
 }

@@ -165,7 +165,7 @@ fn agent_lead(stage: &Stage) -> Env {
     pairs.map(|(name, value)| (name.to_owned(), value.to_owned())).collect()
 }
 
-/// The same commands by the program of `lead -- CMD`. Those that end the team or its lead get a team of their own.
+/// Runs the same commands as the program of `lead -- CMD`. Commands that end the team get a team of their own.
 #[test]
 fn tmux_sec_04_an_agent_that_leads_may_do_all_that_the_lead_may() {
     let (last, first): (Vec<_>, Vec<_>) =

@@ -324,7 +324,7 @@ fn a_team_without_its_team_file_is_named_and_ends_by_force() {
         let dir = stage.root().join("teams/alpha");
         fs::remove_file(dir.join("config.json")).expect("removed");
         stage.phalanx(&[&["-t", "alpha"], command].concat()).expect(3);
-        // Nobody is creating it.
+        // A directory this old is not being created.
         let old = fs::FileTimes::new().set_modified(std::time::SystemTime::now() - Duration::from_secs(60));
         fs::File::open(&dir).and_then(|file| file.set_times(old)).expect("ours");
         let named = stage.phalanx(&["doctor"]).expect(1).stdout;

@@ -3,8 +3,7 @@
 
 use super::shutdown::{begin, ending};
 use crate::lead::effect::Effect;
-use crate::lead::state::{Activity, HangRule, State, View};
-use crate::model::board::Board;
+use crate::lead::state::{Activity, HangRule, Seen, State, View};
 use crate::model::id::{Incarnation, MemberName, TaskId};
 use crate::model::lifecycle::{Cause, MemberState};
 use crate::model::settings::OnHang;
@@ -20,7 +19,7 @@ const INTERVAL_MS: u64 = 60_000;
 pub(super) fn check(state: &mut State, now: Timestamp, effects: &mut Vec<Effect>) {
     let (true, Some(rule), Some(seen)) = (state.leads(), state.hang, &state.seen) else { return };
     for (name, view) in &mut state.members {
-        if task_of(&seen.board, name, view).is_none() {
+        if task_of(seen, name, view).is_none() {
             view.activity = None;
             continue;
         }
@@ -37,9 +36,9 @@ fn interval(rule: HangRule) -> u64 {
 }
 
 /// The task that the member works on. One that waits for an answer does not hang.
-fn task_of(board: &Board, name: &MemberName, view: &View) -> Option<TaskId> {
+fn task_of(seen: &Seen, name: &MemberName, view: &View) -> Option<TaskId> {
     let works = matches!(view.state, MemberState::Idle | MemberState::Working);
-    board.work_of(name).filter(|_| works && view.watched && view.ending.is_none())
+    seen.work_of(name).filter(|_| works && view.watched && view.ending.is_none())
 }
 
 /// Handles the result of a check: equal fingerprints mean that nothing has changed.
@@ -55,7 +54,7 @@ pub(super) fn see_activity(
     let Some(view) = state.members.get_mut(name).filter(|view| view.incarnation == *incarnation) else {
         return;
     };
-    let Some(task) = task_of(&seen.board, name, view) else { return };
+    let Some(task) = task_of(seen, name, view) else { return };
     let Some(activity) = &mut view.activity else { return };
     if activity.fingerprint.replace(fingerprint) != Some(fingerprint) {
         activity.since = now;

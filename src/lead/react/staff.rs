@@ -155,7 +155,7 @@ fn takers(state: &State, nth: usize) -> usize {
     let is_free = |(name, view): &(&MemberName, &View)| {
         let rests =
             view.state == MemberState::Idle && view.watched && view.ending.is_none() && !view.dismissed;
-        rests && view.runs_commands && view.kind != Some(nth) && seen.board.work_of(name).is_none()
+        rests && view.runs_commands && view.kind != Some(nth) && seen.work_of(name).is_none()
     };
     let mut roles: Vec<_> =
         state.members.iter().filter(is_free).map(|(_, view)| view.role.as_deref()).collect();

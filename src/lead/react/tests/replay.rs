@@ -306,6 +306,9 @@ impl World {
             let owes = state.seen.as_ref().is_some_and(|seen| owes(&seen.board, name, view));
             assert_eq!(view.owes_since.is_some(), owes, "{name}: {view:?}");
             assert!(!view.unresponsive || owes, "{name}");
+            if let Some(seen) = &state.seen {
+                assert_eq!(seen.work_of(name), seen.board.work_of(name), "{name}");
+            }
         }
         compare_derived(state);
         for (id, open) in &state.open {
