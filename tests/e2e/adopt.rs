@@ -66,6 +66,11 @@ fn cr_05_of_two_adopters_one_wins() {
     stage.assert_clean();
 }
 
+/// The lead's session: a word that no process of another test has on its command line.
+fn session_of(stage: &Stage) -> String {
+    format!("session of {}", stage.root().display())
+}
+
 /// A team as Claude Code 2.1.330 leaves it when it is killed: no files of phalanx. Version 2.1.34
 /// writes no `leadProcess`: null.
 fn of_claude(stage: &Stage, lead: &Value) {
@@ -73,7 +78,7 @@ fn of_claude(stage: &Stage, lead: &Value) {
     std::fs::create_dir_all(team.join("inboxes")).expect("dir");
     std::fs::create_dir_all(stage.root().join("tasks/demo")).expect("dir");
     let mut file = json!({
-        "name": "demo", "description": "d", "createdAt": 1, "leadAgentId": "team-lead@demo", "leadSessionId": "s",
+        "name": "demo", "description": "d", "createdAt": 1, "leadAgentId": "team-lead@demo", "leadSessionId": session_of(stage),
         "leadProcess": lead,
         "members": [{ "agentId": "team-lead@demo", "name": LEAD, "agentType": LEAD, "model": "", "joinedAt": 1,
             "tmuxPaneId": "", "cwd": "/", "subscriptions": [] }],
@@ -159,7 +164,7 @@ fn cr_04_a_lead_that_is_not_on_record_is_not_replaced_while_signs_show_it() {
     }
     claude.kill().expect("killed");
     claude.wait().expect("reaped");
-    let mut session = stage.command("sleep").arg0("s").arg("300").spawn().expect("sleep");
+    let mut session = stage.command("sleep").arg0(session_of(&stage)).arg("300").spawn().expect("sleep");
     refused(&["adopt", "--detach"], &format!("process {} has its session", session.id()));
     session.kill().expect("killed");
     session.wait().expect("reaped");
