@@ -206,8 +206,10 @@ fn cr_04_force_adopts_a_team_whose_lead_may_live() {
     of_claude(&stage, &Value::Null);
     stage.phalanx(&["adopt", "--detach"]).expect(4);
     stage.phalanx(&["adopt", "--force", "--detach"]).expect(0);
-    let events = stage.journal("demo");
-    let adopted = events.iter().find(|event| event["event"] == "lead_adopted").expect("on record");
+    // The lead records it once it holds the lease, which is all that `--detach` waits for.
+    let adopted = wait_for("the adoption on record", || {
+        stage.journal("demo").into_iter().find(|event| event["event"] == "lead_adopted")
+    });
     assert_eq!(adopted["detail"]["pid"].as_i64(), lead_of(&stage));
     stage.phalanx(&["down"]).expect(0);
     stage.assert_clean();
