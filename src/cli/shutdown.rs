@@ -87,12 +87,14 @@ struct RunReport {
 impl RunReport {
     fn open(setup: &Setup, team: &Team, file: &Path) -> Result<RunReport, Failure> {
         let path = setup.ctx.caller.cwd.join(file);
-        let before = read_report(team)?;
-        if !fs::create_new(&path, b"").map_err(OpsError::from)? {
-            let problem = format!("the report file {} exists", path.display());
-            return Err(Failure::usage(problem, "remove it, or choose another name"));
+        if fs::exists(&path) {
+            return Err(taken(&path));
         }
-        Ok(RunReport { path, before })
+        if !path.parent().is_some_and(fs::is_dir) {
+            let problem = format!("the directory of the report file {} does not exist", path.display());
+            return Err(Failure::usage(problem, "make it, or choose another file"));
+        }
+        Ok(RunReport { before: read_report(team)?, path })
     }
 
     fn write(self, setup: &Setup, team: &Team) -> Result<(), Failure> {
@@ -102,10 +104,17 @@ impl RunReport {
             true => serde_json::to_string_pretty(&report).map_err(std::io::Error::from)?,
             false => ui::report(&report, &page),
         };
-        fs::write_atomic(&self.path, format!("{text}\n").as_bytes()).map_err(OpsError::from)?;
+        if !fs::create_new(&self.path, format!("{text}\n").as_bytes()).map_err(OpsError::from)? {
+            return Err(taken(&self.path));
+        }
         setup.out.say(&format!("report: {}", self.path.display()));
         Ok(())
     }
+}
+
+fn taken(path: &Path) -> Failure {
+    let problem = format!("the report file {} exists", path.display());
+    Failure::usage(problem, "remove it, or choose another name")
 }
 
 fn read_report(team: &Team) -> Result<Report, Failure> {

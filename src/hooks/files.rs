@@ -23,6 +23,14 @@ pub(crate) struct Places {
     pub(crate) project: Option<PathBuf>,
 }
 
+impl Places {
+    /// The settings files in the project's directory.
+    pub(crate) fn project_settings(&self) -> Vec<PathBuf> {
+        let dir = self.project.iter().map(|project| project.join(".claude"));
+        dir.flat_map(|dir| ["settings.json", "settings.local.json"].map(|file| dir.join(file))).collect()
+    }
+}
+
 /// A hook and where it stands.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Known {
@@ -85,8 +93,7 @@ fn settings(places: &Places, trusted: &[String], found: &mut Found) -> Vec<(Path
         claude_hooks(&places.user, found).map(|read| (places.user.clone(), read)).into_iter().collect();
     let Some(project) = &places.project else { return heard };
     let trusts = trusts(trusted, project);
-    for file in ["settings.json", "settings.local.json"] {
-        let path = project.join(".claude").join(file);
+    for path in places.project_settings() {
         // At home the project's settings are the user's.
         if fs::canonical(&path).ok() == fs::canonical(&places.user).ok() {
             continue;

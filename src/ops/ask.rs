@@ -67,9 +67,14 @@ pub(crate) fn submit_plan(
 /// message; any other waits for it here.
 ///
 /// # Errors
-/// [`OpsError::Usage`] for the lead; [`OpsError::RequestDenied`], [`OpsError::RequestTimedOut`].
+/// [`OpsError::Usage`] for the lead; [`OpsError::NoAnswerHere`] for a member that would wait in a team
+/// that phalanx did not make; [`OpsError::RequestDenied`], [`OpsError::RequestTimedOut`].
 pub(crate) fn ask_permission(ctx: &Context, team: &TeamStore, wanted: ToolUse) -> Result<Sent, OpsError> {
     let name = asker(ctx)?;
+    let reads_mail = send::reads_mail(team, name)?;
+    if !reads_mail && team.settings()?.is_none() {
+        return Err(OpsError::NoAnswerHere { team: team.name().clone() });
+    }
     let request_id = format!("perm-{}-{}", now().0, &rand::uuid()[..8]);
     let message = Message::PermissionRequest(PermissionRequest {
         request_id: request_id.clone(),
@@ -83,7 +88,7 @@ pub(crate) fn ask_permission(ctx: &Context, team: &TeamStore, wanted: ToolUse) -
     });
     send::report(team, name, &message)?;
     let id = RequestId::parse(&request_id)?;
-    match send::reads_mail(team, name)? {
+    match reads_mail {
         true => Ok(Sent { request_id: id, state: "pending", input: None }),
         false => answer(ctx, team, id),
     }
@@ -101,9 +106,6 @@ fn asker(ctx: &Context) -> Result<&MemberName, OpsError> {
 /// Waits until the request is decided. Without a running lead this process files it and lets it time
 /// out, as `requests` does.
 fn answer(ctx: &Context, team: &TeamStore, id: RequestId) -> Result<Sent, OpsError> {
-    if team.settings()?.is_none() {
-        return Err(OpsError::NoAnswerHere { team: team.name().clone() });
-    }
     let changes = team.changes()?;
     loop {
         decide::attend(ctx, team)?;

@@ -11,7 +11,7 @@ use crate::model::id::{MemberName, TeamName};
 use crate::model::settings::Privacy;
 use crate::store::TeamStore;
 
-/// What a command does in a team.
+/// An action of a command in a team.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Action {
     Look,
@@ -116,7 +116,7 @@ impl Action {
         }
     }
 
-    /// What it does, before the name of a member where it is done to one.
+    /// The words for the action, followed by the name of a member where it concerns one.
     fn deed(self, to_member: bool) -> &'static str {
         match (self, to_member) {
             (Action::Look, _) => "look at the team",
@@ -269,7 +269,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_done_to_several_is_owned_only_if_all_are_the_speaker() {
+    fn an_action_on_several_members_is_owned_only_if_all_are_the_speaker() {
         let ann = name("ann");
         let may = |targets: &[MemberName]| may(&ann, Action::Shutdown, targets, Privacy::Open);
         assert!(may(std::slice::from_ref(&ann)) && may(&[ann.clone(), ann.clone()]));

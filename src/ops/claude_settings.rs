@@ -7,8 +7,8 @@ use serde::Deserialize;
 
 use super::context::Context;
 use super::error::OpsError;
+use super::hooks::places;
 use crate::hooks::{self, Places};
-use crate::model::id::MemberName;
 use crate::model::mode::Mode;
 use crate::store::TeamStore;
 
@@ -39,8 +39,8 @@ pub(super) fn must_be_enabled(ctx: &Context, team: &TeamStore, mode: Mode) -> Re
     if mode != Mode::BypassPermissions {
         return Ok(());
     }
-    let places = places(ctx, team)?;
-    let files = [PathBuf::from(MANAGED), places.user.clone()].into_iter().chain(project_files(&places));
+    let places = places(ctx, team);
+    let files = everywhere(&places).into_iter().chain(places.project_settings());
     let by_file = files
         .map(|path| (disabled_by(&path), path))
         .find_map(|(why, path)| why.map(|why| format!("{}: {why}", path.display())));
@@ -69,11 +69,11 @@ fn disabled_by(path: &Path) -> Option<String> {
 /// and the user's settings, and those of the project's settings if the user trusts the project.
 /// Files that cannot be read name none.
 pub(super) fn additional_directories(ctx: &Context, team: &TeamStore) -> Result<Vec<String>, OpsError> {
-    let places = places(ctx, team)?;
-    let project = if hooks::is_trusted(&places) { project_files(&places) } else { Vec::new() };
+    let places = places(ctx, team);
+    let project = if hooks::is_trusted(&places) { places.project_settings() } else { Vec::new() };
     let base = places.project.clone().unwrap_or_else(|| ctx.caller.cwd.clone());
     let mut found: Vec<String> = Vec::new();
-    for path in [PathBuf::from(MANAGED), places.user.clone()].iter().chain(&project) {
+    for path in everywhere(&places).iter().chain(&project) {
         let settings = read(path).unwrap_or_default();
         for dir in settings.permissions.additional_directories {
             let dir = base.join(dir).to_string_lossy().into_owned();
@@ -90,14 +90,7 @@ fn read(path: &Path) -> Result<Settings, String> {
     serde_json::from_str(&text).map_err(|e| e.to_string())
 }
 
-/// The project is the directory in which the lead works.
-fn places(ctx: &Context, team: &TeamStore) -> Result<Places, OpsError> {
-    let lead = team.team()?.member(&MemberName::lead()).map(|lead| PathBuf::from(&lead.cwd));
-    let [own, user] = ctx.store.hook_files();
-    Ok(Places { own, user, project: lead })
-}
-
-fn project_files(places: &Places) -> Vec<PathBuf> {
-    let dir = places.project.iter().map(|project| project.join(".claude"));
-    dir.flat_map(|dir| ["settings.json", "settings.local.json"].map(|file| dir.join(file))).collect()
+/// The settings that apply in every project.
+fn everywhere(places: &Places) -> [PathBuf; 2] {
+    [PathBuf::from(MANAGED), places.user.clone()]
 }

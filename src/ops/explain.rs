@@ -358,8 +358,11 @@ mod tests {
     fn every_cause_of_a_running_member_is_a_sentence() {
         for state in [
             MemberState::Pending,
+            MemberState::Starting,
             MemberState::Working,
+            MemberState::Idle,
             MemberState::AwaitingPlan,
+            MemberState::AwaitingPermission,
             MemberState::ShutdownRequested,
         ] {
             for (cause, _, _) in state.ways_on() {

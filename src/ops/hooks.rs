@@ -69,9 +69,8 @@ struct Telling<'a> {
 
 /// Reads the team's hooks: the manifest's, the user's, the project's. What cannot be read is a warning.
 pub(crate) fn configured(ctx: &Context, team: &TeamStore) -> Hooks {
-    let lead = team.team().ok().and_then(|roster| roster.member(&MemberName::lead()).map(|m| m.cwd.clone()));
-    let project = lead.map(PathBuf::from).filter(|dir| fs::is_dir(dir));
-    let here = project.clone().unwrap_or_else(|| ctx.caller.cwd.clone());
+    let places = places(ctx, team);
+    let here = places.project.clone().unwrap_or_else(|| ctx.caller.cwd.clone());
     let none = Hooks {
         known: Vec::new(),
         warnings: Vec::new(),
@@ -82,8 +81,7 @@ pub(crate) fn configured(ctx: &Context, team: &TeamStore) -> Hooks {
     if ctx.caller.var(INSIDE).is_some() {
         return none;
     }
-    let [own, user] = ctx.store.hook_files();
-    let found = hooks::find(&Places { own, user, project });
+    let found = hooks::find(&places);
     let mut warnings = found.warnings;
     let settings = team.settings().unwrap_or_else(|e| {
         warnings.push(format!("hooks of the manifest do not run: {e}"));
@@ -92,6 +90,13 @@ pub(crate) fn configured(ctx: &Context, team: &TeamStore) -> Hooks {
     let manifest = settings.map(|settings| settings.hooks).unwrap_or_default().into_iter();
     let manifest = manifest.map(|hook| Known { hook, source: "the manifest".to_owned(), of_claude: false });
     Hooks { known: manifest.chain(found.hooks).collect(), warnings, ..none }
+}
+
+/// Returns the settings files of the user, and of the project: the directory in which the lead works.
+pub(super) fn places(ctx: &Context, team: &TeamStore) -> Places {
+    let lead = team.team().ok().and_then(|roster| roster.member(&MemberName::lead()).map(|m| m.cwd.clone()));
+    let [own, user] = ctx.store.hook_files();
+    Places { own, user, project: lead.map(PathBuf::from).filter(|dir| fs::is_dir(dir)) }
 }
 
 impl Hooks {

@@ -149,6 +149,7 @@ fn down_writes_a_summary_of_the_run_before_the_team_is_gone() {
         stage.wait_event("site", "task_failed", "1");
         let file = format!("report.{format}");
         let taken = stage.phalanx(&["down", "--report", "site.toml"]).expect(2);
+        stage.phalanx(&["down", "--report", "missing/report.md"]).expect(2);
         assert!(taken.stderr.contains("exists") && stage.root().join("teams/site").exists(), "{taken:?}");
         stage.phalanx(&[args, &["down", "--report", &file]].concat()).expect(0);
         assert!(!stage.root().join("teams/site").exists());

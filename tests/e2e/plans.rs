@@ -59,7 +59,7 @@ fn a_worker_waits_for_approval_before_it_runs_a_task() {
 }
 
 #[test]
-fn a_wrapped_program_is_briefed_submits_its_plan_and_is_told_the_answer() {
+fn a_wrapped_program_is_briefed_submits_its_plan_and_gets_the_answer() {
     let stage = Stage::new();
     stage.fake_tui(|sheet| sheet.replace("brief = \"none\"", "brief = \"first-message\""));
     stage.phalanx(&["team", "create", "alpha"]).expect(0);

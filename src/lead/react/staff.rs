@@ -123,8 +123,8 @@ pub(super) fn staff(state: &mut State, now: Timestamp, effects: &mut Vec<Effect>
         let coming = kind.starting.iter().filter(|name| !state.members.contains_key(name)).count();
         let all = there + coming;
         if all < wanted && kind.may_start(state.seen.as_ref(), now) {
-            let taken = if defers(state, nth, now) { takers(state, nth) } else { 0 };
-            start(state, nth, (wanted - all).saturating_sub(taken), effects);
+            let deferred = deferred(state, nth, now);
+            start(state, nth, (wanted - all).saturating_sub(deferred), effects);
             continue;
         }
         let kind = &mut state.kinds[nth];
@@ -135,18 +135,23 @@ pub(super) fn staff(state: &mut State, now: Timestamp, effects: &mut Vec<Effect>
     }
 }
 
-/// Returns true for the short time in which members outside the kind can take its tasks.
-fn defers(state: &mut State, nth: usize, now: Timestamp) -> bool {
-    if state.kinds[nth].has_deferred || takers(state, nth) == 0 {
-        return false;
+/// Returns the number of starts that wait for a short time, because members outside the kind can take
+/// its tasks.
+fn deferred(state: &mut State, nth: usize, now: Timestamp) -> usize {
+    if state.kinds[nth].has_deferred {
+        return 0;
+    }
+    let takers = takers(state, nth);
+    if takers == 0 {
+        return 0;
     }
     let kind = &mut state.kinds[nth];
     let until = *kind.defers_until.get_or_insert(now.plus_ms(TAKE_MS));
     if until > now {
-        return true;
+        return takers;
     }
     (kind.defers_until, kind.has_deferred) = (None, true);
-    false
+    0
 }
 
 /// Returns the number of free tasks of the kind that idle workers outside the kind are about to claim.
