@@ -70,7 +70,8 @@ impl Team {
     /// # Errors
     /// What the store says.
     pub fn join(&self, name: &str) -> Result<()> {
-        let entry = serde_json::json!({"name": name, "agentId": format!("{name}@{}", self.0.name())});
+        let entry =
+            serde_json::json!({"name": name, "agentId": format!("{name}@{}", self.0.name())});
         let member = entry.as_object().and_then(team::Member::read).ok_or("not a name")?;
         self.0.change_roster(|roster| roster.join(&member)).map_err(text)?;
         self.0.mailbox(&member.name).found().map(drop).map_err(text)
@@ -228,7 +229,10 @@ impl Team {
     /// # Errors
     /// What the store says.
     pub fn complete(&self, id: u64, who: &str) -> Result<()> {
-        self.0.end_task(TaskId(id), &named(who)?, Ending::Completed, None, now()).map(drop).map_err(text)
+        self.0
+            .end_task(TaskId(id), &named(who)?, Ending::Completed, None, now())
+            .map(drop)
+            .map_err(text)
     }
 
     /// How many tasks the board holds.
@@ -349,7 +353,13 @@ pub fn board(team: &Team) -> Result<(Vec<Row>, bool)> {
     let board = team.0.board().map_err(word)?;
     let numbers = |ids: &[TaskId]| ids.iter().map(|id| id.0).collect();
     let row = |task: &Task| {
-        (task.id.0, task.state.as_str(), task.owner.clone(), numbers(&task.blocks), numbers(&task.blocked_by))
+        (
+            task.id.0,
+            task.state.as_str(),
+            task.owner.clone(),
+            numbers(&task.blocks),
+            numbers(&task.blocked_by),
+        )
     };
     Ok((board.tasks.values().map(row).collect(), board.can_move()))
 }
@@ -412,7 +422,11 @@ pub fn parse_task(bytes: &[u8]) -> bool {
 pub fn parse_protocol(bytes: &[u8]) -> bool {
     let Ok(text) = std::str::from_utf8(bytes) else { return false };
     let message = Message::parse(text);
-    assert_eq!(Message::parse(&message.to_text()), message, "a message that we write reads as what it was");
+    assert_eq!(
+        Message::parse(&message.to_text()),
+        message,
+        "a message that we write reads as what it was"
+    );
     match message {
         Message::Text(_) | Message::Unknown { .. } | Message::Malformed { .. } => false,
         known => !known.kind().is_empty(),

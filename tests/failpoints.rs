@@ -89,7 +89,8 @@ fn acknowledge(team: &Team, of: &str, count: usize) -> Result<(), String> {
 fn helper_operates() {
     let name = std::env::var("OPERATION").expect("set by the test");
     let root = PathBuf::from(std::env::var_os("ROOT").expect("set by the test"));
-    let (_, operate) = OPERATIONS.iter().find(|(known, _)| *known == name).expect("a known operation");
+    let (_, operate) =
+        OPERATIONS.iter().find(|(known, _)| *known == name).expect("a known operation");
     operate(&Team::open(&root, "demo").expect("a team")).expect("it is done");
 }
 
@@ -128,8 +129,15 @@ impl Stage {
     /// Does `operation` in a process that dies at the `nth` pass of `point`. None: it got through; else what it had
     /// said until then.
     fn die(&self, operation: &str, point: &str, nth: u32) -> Option<Vec<String>> {
-        let mut command = Command::new(std::env::current_exe().expect("a running test has an executable"));
-        command.args(["helper_operates", "--exact", "--ignored", "--nocapture", "--test-threads=1"]);
+        let mut command =
+            Command::new(std::env::current_exe().expect("a running test has an executable"));
+        command.args([
+            "helper_operates",
+            "--exact",
+            "--ignored",
+            "--nocapture",
+            "--test-threads=1",
+        ]);
         command.env("OPERATION", operation).env("ROOT", self.root());
         command.env("PHALANX_FAILPOINT", format!("{point}:{nth}")).stdin(Stdio::null());
         let output = command.output().expect("the test binary can be started");
@@ -161,7 +169,8 @@ impl Stage {
     /// nobody writes those again.
     fn age_what_was_left(&self) {
         let old = FileTimes::new().set_modified(SystemTime::now() - Duration::from_secs(100));
-        let dirs = ["teams/demo", "teams/demo/inboxes", "tasks/demo"].map(|dir| self.root().join(dir));
+        let dirs =
+            ["teams/demo", "teams/demo/inboxes", "tasks/demo"].map(|dir| self.root().join(dir));
         let entries = dirs.iter().flat_map(|dir| fs::read_dir(dir).expect("readable"));
         for path in entries.map(|entry| entry.expect("readable").path()) {
             let lock = path.is_dir() && path.extension().is_some_and(|e| e == "lock");
@@ -173,20 +182,29 @@ impl Stage {
 
     /// What must be true of the files at any moment.
     fn assert_whole(&self, about: &str) {
-        for path in self.files().into_iter().filter(|path| path.extension().is_some_and(|e| e == "json")) {
+        for path in
+            self.files().into_iter().filter(|path| path.extension().is_some_and(|e| e == "json"))
+        {
             let text = fs::read(&path).expect("readable");
             let sound = serde_json::from_slice::<Value>(&text);
-            assert!(sound.is_ok(), "{about}: {}: {:?}", path.display(), String::from_utf8_lossy(&text));
+            assert!(
+                sound.is_ok(),
+                "{about}: {}: {:?}",
+                path.display(),
+                String::from_utf8_lossy(&text)
+            );
         }
     }
 
     /// What must be true once the operation was done again.
     fn assert_tidy(&self, about: &str) {
-        let left = self.files().into_iter().filter(|path| path.extension().is_some_and(|e| e == "tmp"));
+        let left =
+            self.files().into_iter().filter(|path| path.extension().is_some_and(|e| e == "tmp"));
         assert_eq!(left.collect::<Vec<_>>(), Vec::<PathBuf>::new(), "{about}");
         let locks = fs::read_dir(self.root().join("teams/demo/inboxes")).expect("readable");
-        let locks = locks
-            .filter(|entry| entry.as_ref().is_ok_and(|e| e.path().extension().is_some_and(|e| e == "lock")));
+        let locks = locks.filter(|entry| {
+            entry.as_ref().is_ok_and(|e| e.path().extension().is_some_and(|e| e == "lock"))
+        });
         assert_eq!(locks.count(), 0, "{about}: a lock stayed");
         assert!(
             !self
@@ -210,7 +228,8 @@ impl Stage {
                 let kept = (0..MANY).filter(|n| counts.contains_key(&format!("old-{n}")));
                 assert_eq!(kept.count(), MANY, "{about}: lost");
             }
-            for id in settled.iter().filter(|_| owner == "bob" || operation == "acknowledge native") {
+            for id in settled.iter().filter(|_| owner == "bob" || operation == "acknowledge native")
+            {
                 match operation {
                     "append" => assert!(unread.contains(id), "{about}: {id} was sent and is gone"),
                     "acknowledge native" if owner == "bob" => assert!(unread.contains(id)),
@@ -244,7 +263,8 @@ fn kill_at_each_pass((operation, again): Operation, point: &str) -> u32 {
         let messages = |team: &Team| team.all("bob").expect("all").len();
         let before = messages(&team);
         again(&team).unwrap_or_else(|e| panic!("{about}: {e}"));
-        let (sent, gone) = (usize::from(operation == "append") * 3, usize::from(operation == "remove") * 2);
+        let (sent, gone) =
+            (usize::from(operation == "append") * 3, usize::from(operation == "remove") * 2);
         assert!(messages(&team) + gone >= before + sent, "{about}");
         // The next write to a mailbox is what sweeps it; doing the same again may have had nothing to write.
         for owner in team.teammates().expect("a roster") {

@@ -96,7 +96,9 @@ fn feed(name: &str, door: Door, seeds: &[Vec<u8>], time: Duration, seed: u64) ->
 /// What this thread has worked so far: a machine that is busy with something else makes no parser slow.
 fn time_on_cpu() -> Duration {
     let stat = fs::read_to_string("/proc/thread-self/schedstat").expect("Linux");
-    Duration::from_nanos(stat.split(' ').next().and_then(|ns| ns.parse().ok()).expect("nanoseconds"))
+    Duration::from_nanos(
+        stat.split(' ').next().and_then(|ns| ns.parse().ok()).expect("nanoseconds"),
+    )
 }
 
 fn try_one(name: &str, door: Door, input: &[u8], seed: u64, number: u64) -> bool {
@@ -164,6 +166,9 @@ fn msg_07_huge_files_give_an_answer_and_stay() {
     write_huge(&place.path(TEAM_FILE), "{\"name\": \"", 0, "\"}");
     assert!(place.team.teammates().is_err_and(|error| error.contains("config.json")));
     for name in [INBOX, TASK, TEAM_FILE] {
-        assert!(fs::metadata(place.path(name)).expect("still there").len() >= 100_000_000, "{name}");
+        assert!(
+            fs::metadata(place.path(name)).expect("still there").len() >= 100_000_000,
+            "{name}"
+        );
     }
 }

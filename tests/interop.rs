@@ -29,7 +29,9 @@ struct Stage {
 /// A team with one mailbox; none if the package is missing.
 fn stage() -> Option<Stage> {
     if !here().join("node_modules/proper-lockfile").is_dir() {
-        gear::skip_without("proper-lockfile is missing: `npm ci --prefix tests/interop` installs it");
+        gear::skip_without(
+            "proper-lockfile is missing: `npm ci --prefix tests/interop` installs it",
+        );
         return None;
     }
     let dir = tempfile::Builder::new().prefix("phxi").tempdir_in("/tmp").expect("tempdir");
@@ -99,7 +101,8 @@ fn append_mail() {
     let words = told();
     let team = Team::open(Path::new(&words[0]), "mixed").expect("team");
     for n in 0..words[2].parse::<u32>().expect("count") {
-        team.append("bob", &words[1], &n.to_string(), &format!("{}-{n}", words[1])).expect("append");
+        team.append("bob", &words[1], &n.to_string(), &format!("{}-{n}", words[1]))
+            .expect("append");
     }
 }
 
@@ -174,10 +177,14 @@ fn mixed_writers_lose_nothing() {
         (storm.expect("storm"), watcher.join().expect("watcher"))
     });
     // What phalanx has moved to the archive is there, too.
-    let left: Vec<String> = stage.team.all("bob").expect("entries").into_iter().map(|e| e.0).collect();
+    let left: Vec<String> =
+        stage.team.all("bob").expect("entries").into_iter().map(|e| e.0).collect();
     let count = |lists: &[&Vec<String>]| {
         let mut times: BTreeMap<String, u32> = BTreeMap::new();
-        lists.iter().flat_map(|list| list.iter()).for_each(|id| *times.entry(id.clone()).or_default() += 1);
+        lists
+            .iter()
+            .flat_map(|list| list.iter())
+            .for_each(|id| *times.entry(id.clone()).or_default() += 1);
         times
     };
     let expected: Vec<String> =
@@ -224,7 +231,11 @@ fn a_stopped_holder_of_ours_overwrites_nothing() {
     fs::write(&file, &written).expect("write");
     ours.signal(Signal::SIGCONT);
     assert!(ours.end(), "{:?}", ours.printed());
-    assert!(ours.said().iter().any(|s| s.starts_with("refused: the lock of")), "{:?}", ours.printed());
+    assert!(
+        ours.said().iter().any(|s| s.starts_with("refused: the lock of")),
+        "{:?}",
+        ours.printed()
+    );
     assert_eq!(fs::read_to_string(&file).expect("read"), written);
     assert!(lock.is_dir(), "Node still holds its lock");
     assert!(theirs.end(), "{:?}", theirs.printed());
@@ -242,7 +253,8 @@ fn msg_06_a_writer_of_ours_is_in_nobodys_way_before_it_publishes() {
     for point in ["temp.written", "temp.synced"] {
         let mut ours = stopping_helper("append_mail", &[path(&stage.root), "ann", "1"], point);
         let mut theirs = node_holder(&file);
-        let mut mail: Vec<Value> = serde_json::from_slice(&fs::read(&file).expect("read")).expect("json");
+        let mut mail: Vec<Value> =
+            serde_json::from_slice(&fs::read(&file).expect("read")).expect("json");
         mail.push(
             json!({"from": "theirs", "text": point, "timestamp": "2026-11-20T22:43:51.440Z", "read": false}),
         );
@@ -331,7 +343,8 @@ fn symlinked_roots_exclude_each_other() {
     let Some(stage) = stage() else { return };
     let link = stage.root.with_file_name("link");
     std::os::unix::fs::symlink(&stage.root, &link).expect("symlink");
-    for (n, (ours, theirs)) in [(&stage.root, &link), (&link, &stage.root)].into_iter().enumerate() {
+    for (n, (ours, theirs)) in [(&stage.root, &link), (&link, &stage.root)].into_iter().enumerate()
+    {
         let team = Team::open(ours, "mixed").expect("team");
         let mut holder = node_holder(&inbox(theirs));
         waits_until(&team, &n.to_string(), || assert!(holder.end()));
@@ -339,7 +352,11 @@ fn symlinked_roots_exclude_each_other() {
         let mut refused = node(&["hold", path(&roster(theirs))]);
         assert!(!refused.end() && refused.printed().iter().any(|l| l.contains("ELOCKED")));
         holder.signal(Signal::SIGCONT);
-        assert!(holder.end() && holder.said().contains(&"joined".to_owned()), "{:?}", holder.printed());
+        assert!(
+            holder.end() && holder.said().contains(&"joined".to_owned()),
+            "{:?}",
+            holder.printed()
+        );
     }
 }
 
@@ -348,12 +365,15 @@ fn symlinked_roots_exclude_each_other() {
 fn a_living_node_holder_is_left_alone() {
     let Some(stage) = stage() else { return };
     let lock = lock_of(&inbox(&stage.root));
-    let stamp = || fs::metadata(&lock).and_then(|meta| meta.modified()).expect("Node holds the lock");
+    let stamp =
+        || fs::metadata(&lock).and_then(|meta| meta.modified()).expect("Node holds the lock");
     let mut holder = node_holder(&inbox(&stage.root));
     let first = stamp();
-    let waiting: Vec<Peer> =
-        (0..4).map(|n| helper("append_mail", &[path(&stage.root), &format!("w{n}"), "3"])).collect();
-    let refreshed = wait_for("Node to refresh its lock", || Some(stamp()).filter(|now| *now != first));
+    let waiting: Vec<Peer> = (0..4)
+        .map(|n| helper("append_mail", &[path(&stage.root), &format!("w{n}"), "3"]))
+        .collect();
+    let refreshed =
+        wait_for("Node to refresh its lock", || Some(stamp()).filter(|now| *now != first));
     // It is in use for as long as Node says, and it may be a little ahead of the clock.
     assert!(refreshed < SystemTime::now() + Duration::from_secs(2));
     // Some more tries of ours fall into the time after.
@@ -410,10 +430,14 @@ fn id_07_no_torn_team_file_lasts_for_a_second() {
     let torn: Vec<u64> = torn.iter().filter_map(|line| line.parse().ok()).collect();
     assert_eq!(torn.len(), count / every);
     assert!(torn.iter().all(|ms| *ms < 1000), "torn for so many milliseconds: {torn:?}");
-    let journal = fs::read_to_string(root.join("teams/mixed/phalanx/journal.jsonl")).expect("journal");
-    let events = |kind: &str| journal.lines().filter(|line| line.contains(&format!("\"{kind}\""))).count();
+    let journal =
+        fs::read_to_string(root.join("teams/mixed/phalanx/journal.jsonl")).expect("journal");
+    let events =
+        |kind: &str| journal.lines().filter(|line| line.contains(&format!("\"{kind}\""))).count();
     assert_eq!(events("repaired"), torn.len());
     assert!(events("file_quarantined") <= torn.len(), "a write under way is no reason for a copy");
-    assert!(phalanx(root, &["down", "-t", "mixed", "--force"]).status().expect("phalanx").success());
+    assert!(
+        phalanx(root, &["down", "-t", "mixed", "--force"]).status().expect("phalanx").success()
+    );
     assert!(lead.end());
 }

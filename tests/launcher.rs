@@ -19,7 +19,9 @@ use std::ffi::OsString;
 use std::fs;
 use std::os::unix::ffi::OsStringExt;
 
-use bench::{Bench, CANARY, Launcher, MEMBER, OTHER_RUN, RUN, command_lines, groups, is_dead, words};
+use bench::{
+    Bench, CANARY, Launcher, MEMBER, OTHER_RUN, RUN, command_lines, groups, is_dead, words,
+};
 use nix::sys::signal::Signal;
 
 #[test]
@@ -36,7 +38,8 @@ fn sp_01_the_start_record_says_who_runs_where() {
     assert_eq!(start["launcher"]["pid"], launcher.pid());
     assert_eq!(start["launcher"]["start"], bench::start_of(launcher.pid()));
     assert_eq!(start["program"]["start"], bench::start_of(program));
-    let (tty, cwd) = (start["tty"].as_str().expect("a name"), start["cwd"].as_str().expect("a path"));
+    let (tty, cwd) =
+        (start["tty"].as_str().expect("a name"), start["cwd"].as_str().expect("a path"));
     assert!(
         launcher.screen().starts_with(&format!("{tty}\r\n{cwd}\r\n")),
         "{tty} {cwd} {}",
@@ -45,7 +48,10 @@ fn sp_01_the_start_record_says_who_runs_where() {
     assert_eq!(cwd, fs::canonicalize(bench.path("work")).expect("it is there").to_string_lossy());
     assert!(start["at"].as_u64().expect("a time") > 1_700_000_000_000);
     let (group, foreground) = groups(program);
-    assert_eq!((group.as_str(), foreground.as_str()), (program.to_string().as_str(), group.as_str()));
+    assert_eq!(
+        (group.as_str(), foreground.as_str()),
+        (program.to_string().as_str(), group.as_str())
+    );
     assert_eq!(bench.record()["from_the_future"], "kept");
     launcher.signal(Signal::SIGTERM);
     assert_eq!(launcher.code(), 128 + 15);
@@ -87,7 +93,8 @@ fn sp_03_en_01_en_03_the_environment_is_exactly_what_was_asked_for() {
     let mut order = bench.sh("read line");
     let long = "x".repeat(64 * 1024);
     for number in 0..200 {
-        let value = if number % 20 == 0 { long.clone() } else { format!("a b\n#(x) $(y) ; '\" {number}") };
+        let value =
+            if number % 20 == 0 { long.clone() } else { format!("a b\n#(x) $(y) ; '\" {number}") };
         order.env.push((format!("VAR_{number}").into(), value.into()));
     }
     order.env.push(("NO_TEXT".into(), OsString::from_vec(b"\xff\xfe".to_vec())));
@@ -95,7 +102,9 @@ fn sp_03_en_01_en_03_the_environment_is_exactly_what_was_asked_for() {
     let mut expected: Vec<Vec<u8>> = order
         .env
         .iter()
-        .map(|(name, value)| [name.clone().into_vec(), b"=".to_vec(), value.clone().into_vec()].concat())
+        .map(|(name, value)| {
+            [name.clone().into_vec(), b"=".to_vec(), value.clone().into_vec()].concat()
+        })
         .collect();
     expected.extend([
         b"TMUX=/tmp/sock,1,0".to_vec(),
@@ -106,7 +115,8 @@ fn sp_03_en_01_en_03_the_environment_is_exactly_what_was_asked_for() {
     let mut found = words(bench.program(), "environ");
     found.sort();
     expected.sort();
-    let missing: Vec<_> = expected.iter().filter(|word| !found.contains(word)).map(|w| w.len()).collect();
+    let missing: Vec<_> =
+        expected.iter().filter(|word| !found.contains(word)).map(|w| w.len()).collect();
     let extra: Vec<_> = found.iter().filter(|word| !expected.contains(word)).collect();
     assert!(missing.is_empty() && extra.is_empty(), "missing {missing:?}, extra {extra:?}");
     assert_eq!(found.len(), expected.len());
@@ -245,9 +255,11 @@ fn a_launcher_that_nobody_wants_any_more_runs_nothing() {
 fn a_run_that_was_replaced_during_its_start_is_ended_again() {
     let bench = Bench::new("starting");
     // Holds the launcher back between its program's start and its start record.
-    let gate = fs::File::create(bench.ours("gates").join(format!("member-{MEMBER}"))).expect("writable");
+    let gate =
+        fs::File::create(bench.ours("gates").join(format!("member-{MEMBER}"))).expect("writable");
     gate.lock().expect("nobody has it");
-    let mut launcher = bench.launch(&bench.sh("trap '' HUP; echo $$ > pid; while :; do sleep 600; done"));
+    let mut launcher =
+        bench.launch(&bench.sh("trap '' HUP; echo $$ > pid; while :; do sleep 600; done"));
     let program = bench.number("pid");
     bench.put_record(OTHER_RUN, "starting");
     gate.unlock().expect("ours");
@@ -275,8 +287,8 @@ fn a_team_that_was_deleted_does_not_come_back() {
 #[test]
 fn the_keyboard_is_the_programs() {
     let bench = Bench::new("idle");
-    let mut launcher =
-        bench.launch(&bench.sh("trap 'echo interrupted' INT; echo ready; read line; read line; exit 4"));
+    let mut launcher = bench
+        .launch(&bench.sh("trap 'echo interrupted' INT; echo ready; read line; read line; exit 4"));
     launcher.shows("ready");
     launcher.signal(Signal::SIGINT);
     launcher.shows("interrupted");

@@ -51,5 +51,11 @@ impl Place {
 /// So many cases, from a fixed seed unless PROPTEST_RNG_SEED says otherwise, and no file of failures.
 fn cases(cases: u32) -> Config {
     let rng_seed = proptest::test_runner::RngSeed::Fixed(20_261_121);
-    Config { cases, failure_persistence: None, rng_seed, max_shrink_iters: 200, ..Config::default() }
+    Config {
+        cases,
+        failure_persistence: None,
+        rng_seed,
+        max_shrink_iters: 200,
+        ..Config::default()
+    }
 }

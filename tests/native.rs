@@ -18,11 +18,15 @@ fn tmux_native_claude_lives_in_a_team_from_its_prompt_to_its_end() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
     let bin = root.join("tests/interop/node_modules/.bin");
     if !bin.join("claude").exists() {
-        return gear::skip_without("claude is missing: `npm ci --prefix tests/interop` installs it");
+        return gear::skip_without(
+            "claude is missing: `npm ci --prefix tests/interop` installs it",
+        );
     }
     let apart = Command::new("unshare").args(APART).arg("true").output();
     if !apart.is_ok_and(|done| done.status.success()) {
-        return gear::skip("this user may not create namespaces, which keep claude off the network");
+        return gear::skip(
+            "this user may not create namespaces, which keep claude off the network",
+        );
     }
     let path = format!("{}:{}", bin.display(), std::env::var("PATH").expect("a PATH"));
     let script = root.join("fixtures/api/native.sh");

@@ -106,7 +106,8 @@ fn id_07_joins_leaves_and_kills() {
         let began = Instant::now();
         while victims.len() < count / 3 && began.elapsed() < Duration::from_secs(seconds) {
             // Every other one is one that holds the lock, if it can be caught.
-            let holder = peers.iter().position(|(_, p)| killed % 2 == 1 && p.holds(&lock_of(&file)));
+            let holder =
+                peers.iter().position(|(_, p)| killed % 2 == 1 && p.holds(&lock_of(&file)));
             let any = usize::try_from(below(count as u64)).expect("small");
             let (name, peer) = &mut peers[holder.unwrap_or(any)];
             // One that has not begun tells nothing by its death.
@@ -201,8 +202,9 @@ fn msg_06_writers_markers_removers_and_kills() {
         let mut removers = vec![helper("remove_mail", &[&root])];
         while writing.iter_mut().any(|w| !w.is_over()) {
             thread::park_timeout(Duration::from_millis(20 + below(150)));
-            let busy =
-                (0..writing.len()).rev().find(|n| writing[*n].said().len() > 2 && !writing[*n].is_over());
+            let busy = (0..writing.len())
+                .rev()
+                .find(|n| writing[*n].said().len() > 2 && !writing[*n].is_over());
             let holder = writing.iter().position(|w| w.holds(&lock_of(&file)));
             let any = holder.or(busy).filter(|_| killed < most).map(|n| &mut writing[n]);
             let (victim, again) = match (killed % 3, any) {
@@ -239,7 +241,8 @@ fn msg_06_writers_markers_removers_and_kills() {
         .enumerate()
         .flat_map(|(n, w)| w.said().into_iter().map(move |said| format!("w{n}-{said}")))
         .collect();
-    let lost = stored.iter().filter(|id| !times.contains_key(id.as_str()) && !begun.contains(*id)).count();
+    let lost =
+        stored.iter().filter(|id| !times.contains_key(id.as_str()) && !begun.contains(*id)).count();
     let twice = times.values().filter(|n| **n > 1).count();
     let undead = done.iter().filter(|id| times.contains_key(id.as_str())).count();
     println!(
@@ -255,7 +258,11 @@ fn msg_06_writers_markers_removers_and_kills() {
         let order: Vec<u32> = sent.map(|e| e.2.parse().expect("number")).collect();
         assert!(order.is_sorted_by(|a, b| a < b), "w{writer}: {order:?}");
     }
-    assert!(stored.len() as u64 >= (writers - 8) * each, "most writers came to their end: {}", stored.len());
+    assert!(
+        stored.len() as u64 >= (writers - 8) * each,
+        "most writers came to their end: {}",
+        stored.len()
+    );
 }
 
 #[test]
@@ -298,13 +305,17 @@ fn tk_02_many_claimers() {
         assert!(peer.end(), "{:?}", peer.printed());
     }
     let took = began.elapsed();
-    let claims =
-        |peer: &Peer| peer.said().iter().filter_map(|s| s.strip_prefix("claimed ")?.parse().ok()).collect();
+    let claims = |peer: &Peer| {
+        peer.said().iter().filter_map(|s| s.strip_prefix("claimed ")?.parse().ok()).collect()
+    };
     let per: Vec<Vec<u64>> = peers.iter().map(claims).collect();
     let mut all: Vec<u64> = per.iter().flatten().copied().collect();
     let winners = per.iter().filter(|p| !p.is_empty()).count();
     all.sort_unstable();
-    println!("    {claimers} claimers, {tasks} tasks: {} claims by {winners} of them in {took:?}", all.len());
+    println!(
+        "    {claimers} claimers, {tasks} tasks: {} claims by {winners} of them in {took:?}",
+        all.len()
+    );
     assert_eq!(all, (1..=tasks as u64).collect::<Vec<_>>(), "each task is claimed exactly once");
     for (id, state, owner) in team.tasks().expect("tasks") {
         let claimer = per.iter().position(|p| p.contains(&id)).map(|n| format!("c{n}"));
@@ -345,10 +356,17 @@ fn sec_07_no_umask_opens_the_tree() {
                 true => 0o700,
                 false => 0o600,
             };
-            assert_eq!(meta.permissions().mode() & 0o7777, wanted, "{} under umask {umask}", path.display());
+            assert_eq!(
+                meta.permissions().mode() & 0o7777,
+                wanted,
+                "{} under umask {umask}",
+                path.display()
+            );
             seen += 1;
             if meta.is_dir() {
-                open.extend(fs::read_dir(&path).expect("list").map(|entry| entry.expect("entry").path()));
+                open.extend(
+                    fs::read_dir(&path).expect("list").map(|entry| entry.expect("entry").path()),
+                );
             }
         }
         println!("    umask {umask}: {seen} files and directories, all 0600 and 0700");

@@ -55,33 +55,49 @@ fn the_visible_top_level_is_the_fixed_list() {
 
 /// Runs one rule over all of `src` and `tests` and shows every break at once.
 fn every_file(rule: fn(&File) -> Vec<Problem>) {
-    let files: Vec<_> = ["src", "tests"].iter().flat_map(|folder| sources(&root().join(folder))).collect();
+    let files: Vec<_> =
+        ["src", "tests"].iter().flat_map(|folder| sources(&root().join(folder))).collect();
     // A walk that finds nothing would pass everything.
-    assert!(files.iter().any(|f| f.name == "src/lib.rs"), "src/lib.rs not found under {}", root().display());
+    assert!(
+        files.iter().any(|f| f.name == "src/lib.rs"),
+        "src/lib.rs not found under {}",
+        root().display()
+    );
     judge(files.iter().flat_map(rule).collect());
 }
 
 /// Where a page says which test shows something, there is such a test.
 #[test]
 fn the_tests_that_the_pages_name_are_there() {
-    let files: Vec<_> = ["src", "tests"].iter().flat_map(|folder| sources(&root().join(folder))).collect();
-    let pages =
-        entries(&root().join("docs")).into_iter().filter(|path| path.extension().is_some_and(|e| e == "md"));
+    let files: Vec<_> =
+        ["src", "tests"].iter().flat_map(|folder| sources(&root().join(folder))).collect();
+    let pages = entries(&root().join("docs"))
+        .into_iter()
+        .filter(|path| path.extension().is_some_and(|e| e == "md"));
     let text: String = pages.map(|path| fs::read_to_string(path).expect("a page")).collect();
     // Nothing else on the pages has a name as long as a sentence.
     let is_long = |name: &&str| name.split('_').filter(|part| !part.is_empty()).count() >= 5;
     let name = |word: &str| word.rsplit("::").next().filter(is_long).map(str::to_owned);
-    let is_plain =
-        |word: &&str| word.chars().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || "_:".contains(c));
+    let is_plain = |word: &&str| {
+        word.chars().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || "_:".contains(c))
+    };
     let named: Vec<String> = text.split('`').filter(is_plain).filter_map(name).collect();
     assert!(named.len() > 10, "the pages name tests: {named:?}");
     let there = |name: &String| files.iter().any(|file| file.defines(name));
-    assert_eq!(named.into_iter().filter(|name| !there(name)).collect::<Vec<_>>(), Vec::<String>::new());
+    assert_eq!(
+        named.into_iter().filter(|name| !there(name)).collect::<Vec<_>>(),
+        Vec::<String>::new()
+    );
 }
 
 fn judge(problems: Vec<Problem>) {
     let lines: Vec<_> = problems.iter().map(ToString::to_string).collect();
-    assert!(lines.is_empty(), "{} break(s) of the house rules\n\n{}\n", lines.len(), lines.join("\n"));
+    assert!(
+        lines.is_empty(),
+        "{} break(s) of the house rules\n\n{}\n",
+        lines.len(),
+        lines.join("\n")
+    );
 }
 
 fn root() -> &'static Path {
@@ -89,13 +105,18 @@ fn root() -> &'static Path {
 }
 
 fn sources(folder: &Path) -> Vec<File> {
-    let (folders, files): (Vec<_>, Vec<_>) = entries(folder).into_iter().partition(|path| path.is_dir());
+    let (folders, files): (Vec<_>, Vec<_>) =
+        entries(folder).into_iter().partition(|path| path.is_dir());
     let mut found: Vec<_> = folders.iter().flat_map(|inner| sources(inner)).collect();
-    found.extend(files.iter().filter(|path| path.extension().is_some_and(|e| e == "rs")).map(|path| {
-        let text = fs::read_to_string(path).unwrap_or_else(|e| panic!("read {}: {e}", path.display()));
-        let name = path.strip_prefix(root()).unwrap_or(path).to_string_lossy().replace('\\', "/");
-        File::new(&name, &text)
-    }));
+    found.extend(files.iter().filter(|path| path.extension().is_some_and(|e| e == "rs")).map(
+        |path| {
+            let text =
+                fs::read_to_string(path).unwrap_or_else(|e| panic!("read {}: {e}", path.display()));
+            let name =
+                path.strip_prefix(root()).unwrap_or(path).to_string_lossy().replace('\\', "/");
+            File::new(&name, &text)
+        },
+    ));
     found
 }
 
@@ -114,7 +135,9 @@ fn top_level_names() -> Vec<String> {
     let listed = listed.ok().filter(|output| output.status.success()).map(|output| output.stdout);
     let mut names: Vec<String> = listed
         .map(|bytes| String::from_utf8_lossy(&bytes).into_owned())
-        .map(|text| text.split('\0').filter_map(|path| Some(path.split('/').next()?.to_owned())).collect())
+        .map(|text| {
+            text.split('\0').filter_map(|path| Some(path.split('/').next()?.to_owned())).collect()
+        })
         .unwrap_or_default();
     // A file that git still lists but that was just removed is no longer there to be seen.
     names.retain(|name| !name.is_empty() && root().join(name).exists());

@@ -47,7 +47,9 @@ impl Tier {
     pub(crate) fn next(self, in_iterm2: impl FnOnce() -> bool) -> Option<Tier> {
         match self {
             Tier::Place(BackendKind::Tmux) if in_iterm2() => Some(Tier::Place(BackendKind::Iterm2)),
-            Tier::Place(BackendKind::Tmux | BackendKind::Iterm2) => Some(Tier::Place(BackendKind::Pty)),
+            Tier::Place(BackendKind::Tmux | BackendKind::Iterm2) => {
+                Some(Tier::Place(BackendKind::Pty))
+            }
             Tier::Place(BackendKind::Pty) => Some(Tier::Once),
             // A program of somebody else's is always asked for.
             Tier::Place(BackendKind::Exec) | Tier::Once => None,
@@ -66,13 +68,17 @@ pub(crate) fn choose(asked: &BackendChoice, facts: &Facts) -> Result<Chosen, Str
     match asked {
         // Its program is looked for where its path is needed: when the backend is opened.
         BackendChoice::Exec(_) => chosen(BackendKind::Exec, "as requested"),
-        BackendChoice::Tmux => facts.tmux.clone().and_then(|()| chosen(BackendKind::Tmux, "as requested")),
+        BackendChoice::Tmux => {
+            facts.tmux.clone().and_then(|()| chosen(BackendKind::Tmux, "as requested"))
+        }
         BackendChoice::Iterm2 => {
             facts.iterm2.clone().and_then(|()| chosen(BackendKind::Iterm2, "as requested"))
         }
         BackendChoice::Pty => chosen(BackendKind::Pty, "as requested"),
         BackendChoice::Auto => match (&facts.tmux, &facts.iterm2) {
-            (Ok(()), _) if facts.inside_tmux => chosen(BackendKind::Tmux, "this terminal is in tmux"),
+            (Ok(()), _) if facts.inside_tmux => {
+                chosen(BackendKind::Tmux, "this terminal is in tmux")
+            }
             (_, Ok(())) => chosen(BackendKind::Iterm2, "this terminal is an iTerm2 session"),
             (Ok(()), Err(_)) => chosen(BackendKind::Tmux, "tmux is installed"),
             (Err(problem), Err(_)) => chosen(BackendKind::Pty, &format!("no tmux: {problem}")),
@@ -105,7 +111,9 @@ pub(crate) fn may_be_iterm2(signs: &Signs<'_>) -> Result<(), String> {
         Signs { term_program: Some("iTerm.app"), .. } => Ok(()),
         // A terminal that was started from iTerm2 inherits the rest, but names itself.
         Signs { term_program: Some(other), .. } => Err(format!("this terminal is {other:?}")),
-        Signs { iterm_session_id: Some(_), .. } | Signs { lc_terminal: Some("iTerm2"), .. } => Ok(()),
+        Signs { iterm_session_id: Some(_), .. } | Signs { lc_terminal: Some("iTerm2"), .. } => {
+            Ok(())
+        }
         Signs { .. } => Err("this terminal is not iTerm2".to_owned()),
     }
 }
@@ -118,7 +126,8 @@ mod tests {
     #[test]
     fn sp_07_the_table_of_choices() {
         use BackendChoice::{Auto, Iterm2, Pty, Tmux};
-        let (t, i, p) = (Some(BackendKind::Tmux), Some(BackendKind::Iterm2), Some(BackendKind::Pty));
+        let (t, i, p) =
+            (Some(BackendKind::Tmux), Some(BackendKind::Iterm2), Some(BackendKind::Pty));
         let table = [
             (Auto, true, true, false, t),
             (Auto, true, true, true, t),
@@ -163,7 +172,9 @@ mod tests {
     fn sp_08_the_tiers_of_the_cascade() {
         let walk = |from, iterm2: bool| {
             let next = |tier: &Tier| tier.next(|| iterm2);
-            std::iter::successors(Some(Tier::Place(from)), next).map(Tier::as_str).collect::<Vec<_>>()
+            std::iter::successors(Some(Tier::Place(from)), next)
+                .map(Tier::as_str)
+                .collect::<Vec<_>>()
         };
         assert_eq!(walk(BackendKind::Tmux, false), ["tmux", "pty", "one-shot"]);
         assert_eq!(walk(BackendKind::Tmux, true), ["tmux", "iterm2", "pty", "one-shot"]);
@@ -185,11 +196,19 @@ mod tests {
         let table = [
             ("a session of iTerm2", iterm, true),
             ("its variables stripped by sudo", Signs { lc_terminal: Some("iTerm2"), ..none }, true),
-            ("only the id is left, maybe stale", Signs { iterm_session_id: Some("w9t9p9:Z"), ..none }, true),
+            (
+                "only the id is left, maybe stale",
+                Signs { iterm_session_id: Some("w9t9p9:Z"), ..none },
+                true,
+            ),
             ("ssh from iTerm2", Signs { ssh: true, lc_terminal: Some("iTerm2"), ..none }, false),
             ("ssh that carried all of it", Signs { ssh: true, ..iterm }, false),
             ("tmux in iTerm2", Signs { tmux: true, ..iterm }, false),
-            ("tmux that names itself", Signs { tmux: true, term_program: Some("tmux"), ..iterm }, false),
+            (
+                "tmux that names itself",
+                Signs { tmux: true, term_program: Some("tmux"), ..iterm },
+                false,
+            ),
             ("VS Code started from iTerm2", Signs { term_program: Some("vscode"), ..iterm }, false),
             ("Terminal.app", Signs { term_program: Some("Apple_Terminal"), ..none }, false),
             ("another that calls itself so", Signs { lc_terminal: Some("WezTerm"), ..none }, false),

@@ -151,7 +151,12 @@ pub(crate) trait Backend: Send + Sync {
     }
 
     /// The last `lines` lines of its screen, as plain text.
-    fn screen(&self, placement: &Placement, token: &str, lines: usize) -> Result<String, BackendError>;
+    fn screen(
+        &self,
+        placement: &Placement,
+        token: &str,
+        lines: usize,
+    ) -> Result<String, BackendError>;
 
     /// How a person gets to see it: a command line or a few words.
     fn how_to_watch(&self, placement: &Placement) -> String;
@@ -185,7 +190,12 @@ pub(crate) trait Backend: Send + Sync {
     /// # Errors
     /// [`BackendError::NotOurs`] if it is not proven ours and [`BackendError::NoInput`] if it takes
     /// no input; nothing was written then. [`BackendError::CannotDo`] where nothing can be typed.
-    fn write_input(&self, _placement: &Placement, _token: &str, _input: &Input) -> Result<(), BackendError> {
+    fn write_input(
+        &self,
+        _placement: &Placement,
+        _token: &str,
+        _input: &Input,
+    ) -> Result<(), BackendError> {
         Err(BackendError::CannotDo { backend: self.kind(), verb: "type into" })
     }
 

@@ -64,7 +64,9 @@ fn decide(setup: &Setup, id: &RequestId, args: args_answer::Answer) -> Done {
         let typed = typed.map(|typed| format!(": {}", typed.describe())).unwrap_or_default();
         let mut lines = vec![format!("{}: {}{typed}", question.from, question.state())];
         lines.extend(
-            added.iter().map(|rule| format!("rule added to the team: allow {}", String::from(rule.clone()))),
+            added.iter().map(|rule| {
+                format!("rule added to the team: allow {}", String::from(rule.clone()))
+            }),
         );
         text::block(&lines.join("\n"))
     })?;

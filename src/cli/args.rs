@@ -169,9 +169,11 @@ pub(super) enum Verb {
     Peek(Peek),
     Logs(Logs),
     /// Print the completion script of a shell.
-    #[command(after_help = "Examples:\n  source <(phalanx completions bash)        in ~/.bashrc\n  \
+    #[command(
+        after_help = "Examples:\n  source <(phalanx completions bash)        in ~/.bashrc\n  \
         source <(phalanx completions zsh)         in ~/.zshrc, after compinit\n  \
-        phalanx completions fish | source         in ~/.config/fish/config.fish")]
+        phalanx completions fish | source         in ~/.config/fish/config.fish"
+    )]
     Completions {
         /// Shell that the script is for.
         #[arg(value_parser = PossibleValuesParser::new(Shells::builtins().names()))]
@@ -224,7 +226,9 @@ pub(super) struct Up {
 
 /// Stop all members, then delete the team.
 #[derive(Debug, Args)]
-#[command(after_help = "Each member is asked to stop and may refuse; the team then stays, with exit code 4.")]
+#[command(
+    after_help = "Each member is asked to stop and may refuse; the team then stays, with exit code 4."
+)]
 pub(super) struct Down {
     /// Reason to give to the members.
     #[arg(long, value_name = "TEXT")]
@@ -244,8 +248,10 @@ pub(super) struct Down {
 #[derive(Debug, Subcommand)]
 pub(super) enum TeamVerb {
     /// Create a team without members.
-    #[command(after_help = "Examples:\n  phalanx team create demo --description \"try things out\"\n  \
-        phalanx team create demo --settings team.toml")]
+    #[command(
+        after_help = "Examples:\n  phalanx team create demo --description \"try things out\"\n  \
+        phalanx team create demo --settings team.toml"
+    )]
     Create {
         /// Name of the team.
         name: String,
@@ -419,8 +425,10 @@ pub(super) struct Inbox {
 
 /// Ask members to stop, wait for their answers, close their panes.
 #[derive(Debug, Args)]
-#[command(after_help = "Examples:\n  phalanx shutdown ada\n  phalanx shutdown --all --deadline 10\n\n\
-    Exits with 4 if a member refused, with 5 if one did not answer and was killed.")]
+#[command(
+    after_help = "Examples:\n  phalanx shutdown ada\n  phalanx shutdown --all --deadline 10\n\n\
+    Exits with 4 if a member refused, with 5 if one did not answer and was killed."
+)]
 pub(super) struct Shutdown {
     /// Members to stop.
     #[arg(required_unless_present = "all", conflicts_with = "all", value_name = "NAME")]
@@ -541,7 +549,8 @@ pub(super) struct Logs {
 }
 
 fn backend(given: &str) -> Result<BackendChoice, String> {
-    BackendChoice::parse(given).ok_or_else(|| format!("possible: {}", BackendChoice::FORMS.join(", ")))
+    BackendChoice::parse(given)
+        .ok_or_else(|| format!("possible: {}", BackendChoice::FORMS.join(", ")))
 }
 
 fn layout() -> impl TypedValueParser<Value = Layout> {

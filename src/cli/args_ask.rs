@@ -11,9 +11,11 @@ use super::args_answer::object;
 #[derive(Debug, Subcommand)]
 pub(super) enum PlanVerb {
     /// Submit a plan to the lead; its answer arrives as a message.
-    #[command(after_help = "Examples:\n  phalanx plan submit plan.md\n  phalanx plan submit - < plan.md\n\n\
+    #[command(
+        after_help = "Examples:\n  phalanx plan submit plan.md\n  phalanx plan submit - < plan.md\n\n\
         Change nothing until the plan is approved. A rejected plan can be revised and submitted again. \
-        Outside the member's own program add --as NAME.")]
+        Outside the member's own program add --as NAME."
+    )]
     Submit {
         /// The plan, as Markdown; - reads stdin.
         file: PathBuf,

@@ -23,9 +23,11 @@ pub(super) struct Type {
 
 /// Press keys in a member's terminal.
 #[derive(Debug, Args)]
-#[command(after_help = "Examples:\n  phalanx keys server C-c\n  phalanx keys ada Escape Up Up Enter\n\n\
+#[command(
+    after_help = "Examples:\n  phalanx keys server C-c\n  phalanx keys ada Escape Up Up Enter\n\n\
     Keys are named as in tmux: a character, Enter, Escape, Space, Tab, BTab, BSpace, Up, Down, Left, Right, Home, End, \
-    PageUp, PageDown, Insert, Delete, F1 to F12; C- is Control, M- is Alt, S- is Shift.")]
+    PageUp, PageDown, Insert, Delete, F1 to F12; C- is Control, M- is Alt, S- is Shift."
+)]
 pub(super) struct Keys {
     /// The member's name.
     pub(super) name: String,

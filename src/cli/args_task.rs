@@ -147,15 +147,18 @@ pub(super) struct Fields {
 }
 
 fn status() -> impl TypedValueParser<Value = TaskStatus> {
-    PossibleValuesParser::new(["pending", "in_progress", "completed"]).map(|word| match word.as_str() {
-        "in_progress" => TaskStatus::InProgress,
-        "completed" => TaskStatus::Completed,
-        _ => TaskStatus::Pending,
+    PossibleValuesParser::new(["pending", "in_progress", "completed"]).map(|word| {
+        match word.as_str() {
+            "in_progress" => TaskStatus::InProgress,
+            "completed" => TaskStatus::Completed,
+            _ => TaskStatus::Pending,
+        }
     })
 }
 
 fn metadata(given: &str) -> Result<Object, String> {
-    let object: Object = serde_json::from_str(given).map_err(|e| format!("not a JSON object: {e}"))?;
+    let object: Object =
+        serde_json::from_str(given).map_err(|e| format!("not a JSON object: {e}"))?;
     match object.contains_key("phalanx") {
         true => Err("the key `phalanx` is reserved".to_owned()),
         false => Ok(object),

@@ -38,7 +38,8 @@ pub(super) fn ask(setup: &Setup, verb: AskVerb) -> Done {
 }
 
 fn tool_use(args: Permission) -> ToolUse {
-    let command = args.command.map(|command| Map::from_iter([("command".to_owned(), json!(command))]));
+    let command =
+        args.command.map(|command| Map::from_iter([("command".to_owned(), json!(command))]));
     let input = command.or(args.input).unwrap_or_default();
     let tool = args.tool.unwrap_or_else(|| SHELL_TOOL.to_owned());
     ToolUse { tool, input: Value::Object(input), description: args.reason }

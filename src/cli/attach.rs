@@ -16,7 +16,10 @@ use crate::sys::exec::become_program;
 pub(super) fn attach(setup: &Setup, args: &args::Attach) -> Done {
     let (team, names) = setup.members(args.name.as_slice(), Action::Attach)?;
     if !env::stdin_is_tty() || !env::stdout_is_tty() {
-        return Err(Failure::usage("attach needs a terminal", "look at members with `phalanx peek NAME`"));
+        return Err(Failure::usage(
+            "attach needs a terminal",
+            "look at members with `phalanx peek NAME`",
+        ));
     }
     match ops::attach::attach(&setup.ctx, &team, names.first())? {
         Attach::Tmux { program, args } => Err(become_program(program.as_os_str(), &args).into()),

@@ -50,7 +50,9 @@ pub(super) fn register(out: &Out, shell: &str) -> Done {
     let mut script = Vec::new();
     shell.write_registration(ASKED, "phalanx", "phalanx", "phalanx", &mut script)?;
     let script = String::from_utf8_lossy(&script);
-    out.give(&json!({ "shell": shell.name(), "script": script.trim() }), || script.trim().to_owned())?;
+    out.give(&json!({ "shell": shell.name(), "script": script.trim() }), || {
+        script.trim().to_owned()
+    })?;
     Ok(Exit::DONE)
 }
 
@@ -75,7 +77,9 @@ fn names(verb: &[&str], arg: &str) -> Option<Names> {
         (_, "team") => Some(Names::Teams),
         (["spawn", ..] | ["team", "create"] | ["man"], "name" | "names") => None,
         (["profile", _], "name") | (_, "profile") => Some(Names::Profiles),
-        (["task", ..] | ["retry"], "id" | "blocked_by" | "unblock" | "blocks") => Some(Names::Tasks),
+        (["task", ..] | ["retry"], "id" | "blocked_by" | "unblock" | "blocks") => {
+            Some(Names::Tasks)
+        }
         (["answer"] | ["requests", ..], "id") => Some(Names::Requests),
         (["wait"], "until") => Some(Names::Waits),
         (["team", "set"], "pairs" | "unset") => Some(Names::Settings),
@@ -125,7 +129,9 @@ fn offer(names: Names) -> Vec<CompletionCandidate> {
     let found = match names {
         Names::Backends => return plain(&BackendChoice::FORMS),
         Names::Waits => return plain(&["ready", "idle", "gone", "task="]),
-        Names::Settings => return KEYS.iter().filter_map(|(key, meaning)| candidate(key, meaning)).collect(),
+        Names::Settings => {
+            return KEYS.iter().filter_map(|(key, meaning)| candidate(key, meaning)).collect();
+        }
         Names::Teams => setup().and_then(|setup| teams(&setup)),
         Names::Profiles => setup().and_then(|setup| profiles(&setup)),
         Names::Members => meant().and_then(|team| members(&team)),
@@ -171,8 +177,10 @@ fn tasks(team: &Team) -> Option<Vec<CompletionCandidate>> {
 fn requests(team: &Team) -> Option<Vec<CompletionCandidate>> {
     let questions = team.questions().ok()?.into_iter().filter(|question| question.is_open());
     let asked = questions.map(|question| (question.id.to_string(), question.summary()));
-    let shutdowns = ops::shutdown::requests(team).ok()?.into_iter().filter(|request| request.is_open());
-    let ends = shutdowns.map(|request| (request.id.to_string(), format!("{} is to end", request.member)));
+    let shutdowns =
+        ops::shutdown::requests(team).ok()?.into_iter().filter(|request| request.is_open());
+    let ends =
+        shutdowns.map(|request| (request.id.to_string(), format!("{} is to end", request.member)));
     Some(asked.chain(ends).filter_map(|(id, summary)| candidate(&id, &summary)).collect())
 }
 
@@ -184,9 +192,13 @@ fn profiles(setup: &Setup) -> Option<Vec<CompletionCandidate>> {
 /// Roles that have only a name are offered without a team, too.
 fn roles() -> Vec<CompletionCandidate> {
     let own = meant().and_then(|team| ops::roles::of(&team).ok()).unwrap_or_default().named;
-    let of_team =
-        own.iter().map(|(name, role)| (name.as_str(), role.description.as_deref().unwrap_or_default()));
-    of_team.chain(PLAIN.map(|name| (name, ""))).filter_map(|(name, help)| candidate(name, help)).collect()
+    let of_team = own
+        .iter()
+        .map(|(name, role)| (name.as_str(), role.description.as_deref().unwrap_or_default()));
+    of_team
+        .chain(PLAIN.map(|name| (name, "")))
+        .filter_map(|(name, help)| candidate(name, help))
+        .collect()
 }
 
 fn meant() -> Option<Team> {
@@ -195,7 +207,8 @@ fn meant() -> Option<Team> {
 
 /// The surroundings as the verb itself would see them.
 fn setup() -> Option<Setup> {
-    let words = typed(&env::args(), env::var("_CLAP_COMPLETE_INDEX").as_deref().and_then(|n| n.to_str()));
+    let words =
+        typed(&env::args(), env::var("_CLAP_COMPLETE_INDEX").as_deref().and_then(|n| n.to_str()));
     Setup::new(&globals(&words), Out::new(false, true, false, Color::Never)).ok()
 }
 
@@ -220,7 +233,9 @@ fn globals(words: &[String]) -> Global {
         match option {
             "--" => break,
             "-t" | "--team" => global.team = value.or_else(|| words.next().cloned()),
-            "--config-dir" => global.config_dir = value.or_else(|| words.next().cloned()).map(Into::into),
+            "--config-dir" => {
+                global.config_dir = value.or_else(|| words.next().cloned()).map(Into::into)
+            }
             short if short.starts_with("-t") => global.team = Some(short[2..].to_owned()),
             _ => {}
         }
@@ -238,9 +253,13 @@ mod tests {
 
     #[test]
     fn the_team_and_the_root_are_read_from_the_line() {
-        for line in
-            ["send -t demo", "-tdemo send", "send --team=demo", "send --team = demo", "--team x -t demo"]
-        {
+        for line in [
+            "send -t demo",
+            "-tdemo send",
+            "send --team=demo",
+            "send --team = demo",
+            "--team x -t demo",
+        ] {
             assert_eq!(globals(&words(line)).team.as_deref(), Some("demo"), "{line}");
         }
         let global = globals(&words("--config-dir /c send -t"));
@@ -273,9 +292,9 @@ mod tests {
             let words: Vec<&str> = verb.iter().map(String::as_str).collect();
             for arg in command.get_arguments() {
                 let wanted = arg.get_value_names().unwrap_or_default().iter();
-                let is_name = wanted
-                    .clone()
-                    .any(|name| ["NAME", "ID", "ROLE", "PROFILE", "BACKEND"].contains(&name.as_str()));
+                let is_name = wanted.clone().any(|name| {
+                    ["NAME", "ID", "ROLE", "PROFILE", "BACKEND"].contains(&name.as_str())
+                });
                 if is_name && names(&words, arg.get_id().as_str()).is_none() {
                     missing.push(format!("{} {}", verb.join(" "), arg.get_id()));
                 }

@@ -108,10 +108,13 @@ impl<'a> Desk<'a> {
 
     /// The program has left the terminal: from now on what happens is told, and what follows of its end is done.
     pub(super) fn unveil(&self) {
-        let style = if self.out.quiet { Style::Silent } else { Style::Plain { all: self.out.verbose } };
+        let style =
+            if self.out.quiet { Style::Silent } else { Style::Plain { all: self.out.verbose } };
         let mut view = View::new(style, self.begun, self.out.talk);
         // What cannot be read now only makes the lines poorer.
-        view.past(&ops::events::from(self.team, 0).map_or_else(|_| Vec::new(), |(events, _)| events));
+        view.past(
+            &ops::events::from(self.team, 0).map_or_else(|_| Vec::new(), |(events, _)| events),
+        );
         // The program may have left the cursor anywhere.
         view.say("");
         self.view.replace(view);
@@ -170,11 +173,20 @@ impl<'a> Desk<'a> {
     }
 
     /// Does `work`, which tells of no events itself, while signals are heard and the picture is kept up to date.
-    pub(super) async fn attend<T>(&self, signals: &mut Signals, work: impl Future<Output = T>) -> T {
+    pub(super) async fn attend<T>(
+        &self,
+        signals: &mut Signals,
+        work: impl Future<Output = T>,
+    ) -> T {
         self.beside(signals, true, work).await
     }
 
-    async fn beside<T>(&self, signals: &mut Signals, follow: bool, work: impl Future<Output = T>) -> T {
+    async fn beside<T>(
+        &self,
+        signals: &mut Signals,
+        follow: bool,
+        work: impl Future<Output = T>,
+    ) -> T {
         self.view.borrow_mut().take_terminal();
         tokio::select! {
             biased;
@@ -215,7 +227,9 @@ impl<'a> Desk<'a> {
             None => "the members".to_owned(),
         };
         if self.heard.get() == 1 {
-            self.say(&format!("asking {members} to stop, up to {STOP_DEADLINE_S} s; Ctrl-C again to force"));
+            self.say(&format!(
+                "asking {members} to stop, up to {STOP_DEADLINE_S} s; Ctrl-C again to force"
+            ));
             return Some(Stop::Gracefully);
         }
         self.say(&format!("ending {members} by force"));
@@ -244,7 +258,8 @@ impl<'a> Desk<'a> {
     /// new size.
     async fn follow_terminal(&self) -> Infallible {
         // Without these signals the frame is drawn all the same.
-        let Some(mut signals) = self.is_live().then(TerminalSignals::new).and_then(Result::ok) else {
+        let Some(mut signals) = self.is_live().then(TerminalSignals::new).and_then(Result::ok)
+        else {
             return std::future::pending().await;
         };
         let mut resumed = false;
@@ -297,7 +312,8 @@ impl<'a> Desk<'a> {
         let finish = self.seated.map_or(finish, |_| Finish::Manual);
         let (goal, journal_from) = (Goal::Lead(finish), self.journal_at.get());
         let beside_program = self.seated == Some(true);
-        let order = Lead { ctx: self.ctx, team: self.team, lease, goal, beside_program, journal_from };
+        let order =
+            Lead { ctx: self.ctx, team: self.team, lease, goal, beside_program, journal_from };
         let mut see = |event: &Event| self.see(event);
         let end = self.beside(signals, false, lead(order, &mut wishes, &mut see)).await;
         self.close();
@@ -352,7 +368,8 @@ impl<'a> Desk<'a> {
             return Conclusion { end, report: last(), left: None, interrupted };
         }
         let report = self.report().ok().or_else(last);
-        let left = if keep { None } else { remove(self.ctx, self.team, |words| self.say(words)).err() };
+        let left =
+            if keep { None } else { remove(self.ctx, self.team, |words| self.say(words)).err() };
         Conclusion { end, report, left, interrupted }
     }
 }
@@ -378,7 +395,8 @@ pub(super) async fn carry(
 ) -> Result<End, OpsError> {
     let (_stops, mut wishes) = unbounded_channel();
     let (_, journal_from) = ops::events::from(team, 0)?;
-    let order = Lead { ctx, team, lease, goal: Goal::Carry(ids), beside_program: false, journal_from };
+    let order =
+        Lead { ctx, team, lease, goal: Goal::Carry(ids), beside_program: false, journal_from };
     lead(order, &mut wishes, &mut |_| {}).await
 }
 

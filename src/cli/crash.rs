@@ -37,8 +37,10 @@ fn told(said: &str) -> Told {
 fn said(info: &PanicHookInfo) -> String {
     let payload = info.payload();
     let words = payload.downcast_ref::<&str>().copied();
-    let words = words.or_else(|| payload.downcast_ref::<String>().map(String::as_str)).unwrap_or("a panic");
-    let place = info.location().map(|at| format!(" at {}:{}", at.file(), at.line())).unwrap_or_default();
+    let words =
+        words.or_else(|| payload.downcast_ref::<String>().map(String::as_str)).unwrap_or("a panic");
+    let place =
+        info.location().map(|at| format!(" at {}:{}", at.file(), at.line())).unwrap_or_default();
     format!("{}{place}", text::line(words))
 }
 
@@ -50,7 +52,10 @@ mod tests {
     fn a_fault_is_one_line_of_kind_internal() {
         let told = told(&text::line("bad\nthing"));
         assert_eq!(told.text().lines().count(), 2, "{}", told.text());
-        assert_eq!((told.class.code(), told.document()["error"]["kind"].as_str()), (70, Some("internal")));
+        assert_eq!(
+            (told.class.code(), told.document()["error"]["kind"].as_str()),
+            (70, Some("internal"))
+        );
     }
 
     #[test]

@@ -12,5 +12,9 @@ pub(super) fn doctor(setup: &Setup, args: &args::Doctor) -> Done {
     }
     let checked = ops::doctor::doctor(&setup.ctx, args.fix)?;
     setup.out.give(&checked, || ui::doctor(&checked, setup.out.verbose, setup.out.paint))?;
-    Ok(if checked.findings.iter().any(Finding::is_open) { Exit::of(Class::Failed) } else { Exit::DONE })
+    Ok(if checked.findings.iter().any(Finding::is_open) {
+        Exit::of(Class::Failed)
+    } else {
+        Exit::DONE
+    })
 }

@@ -252,7 +252,10 @@ mod tests {
             (StoreError::NoSuchMember { team: team(), name: name(), known: vec![] }.into(), 3),
             (StoreError::Refused(Refusal::TaskNotFound(TaskId(1))).into(), 3),
             (StoreError::TeamTaken { name: team() }.into(), 4),
-            (StoreError::Refused(Refusal::Blocked { id: TaskId(2), by: vec![TaskId(1)] }).into(), 4),
+            (
+                StoreError::Refused(Refusal::Blocked { id: TaskId(2), by: vec![TaskId(1)] }).into(),
+                4,
+            ),
             (
                 OpsError::Deadline {
                     what: "not idle: bob".to_owned(),
@@ -284,7 +287,8 @@ mod tests {
             hint: Some("run that".to_owned()),
         };
         assert_eq!(told.text(), "error: it is so\n  last \u{241b}[1mline\nhint: run that");
-        let expected = json!({"error": {"kind": "refused", "message": told.message, "hint": "run that"}});
+        let expected =
+            json!({"error": {"kind": "refused", "message": told.message, "hint": "run that"}});
         assert_eq!(told.document(), expected);
         let bare = Told { hint: None, ..told };
         assert_eq!(bare.document()["error"]["hint"], Value::Null);
@@ -297,7 +301,13 @@ mod tests {
         assert_eq!(chain(&error), "cannot read /x: no such file or directory");
         assert_eq!(plain_words("TOML is"), "TOML is");
         let limit = io::Error::from_raw_os_error(24);
-        assert_eq!(plain_words(&limit.to_string()), "no more open files are allowed (see `ulimit -n`)");
-        assert_eq!(Failure::from(io::Error::from(io::ErrorKind::BrokenPipe)), Failure::OutputClosed);
+        assert_eq!(
+            plain_words(&limit.to_string()),
+            "no more open files are allowed (see `ulimit -n`)"
+        );
+        assert_eq!(
+            Failure::from(io::Error::from(io::ErrorKind::BrokenPipe)),
+            Failure::OutputClosed
+        );
     }
 }

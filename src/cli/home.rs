@@ -18,7 +18,10 @@ const SHOWN: usize = 10;
 /// Shows the page; without a setup (no home directory) the page of a machine without teams.
 pub(super) fn home(setup: Option<&Setup>, out: &Out) -> Done {
     let overview = setup.map(|setup| ops::team::overview(&setup.ctx, SHOWN)).unwrap_or_default();
-    let steps = steps(&overview, setup.is_some_and(|setup| fs::exists(&setup.ctx.caller.cwd.join(MANIFEST))));
+    let steps = steps(
+        &overview,
+        setup.is_some_and(|setup| fs::exists(&setup.ctx.caller.cwd.join(MANIFEST))),
+    );
     let commands: Vec<&str> = steps.iter().map(|step| step.0.as_str()).collect();
     let document = json!({ "teams": overview.teams, "more": overview.more, "next": commands });
     out.give(&document, || ui::home(&overview, &steps, out.paint))?;
@@ -32,11 +35,15 @@ fn steps(overview: &Overview, has_manifest: bool) -> Vec<(String, &'static str)>
     let Some(team) = overview.teams.iter().find(readable) else {
         let manifest = match has_manifest {
             true => step(format!("phalanx up {MANIFEST}"), "run the team of this directory"),
-            false => step("phalanx init".to_owned(), "write team.toml, a commented manifest that runs"),
+            false => {
+                step("phalanx init".to_owned(), "write team.toml, a commented manifest that runs")
+            }
         };
         let second = match has_manifest {
             true => step("phalanx init FILE".to_owned(), "write another manifest"),
-            false => step(format!("phalanx up {MANIFEST}"), "run a team from a manifest, to the end"),
+            false => {
+                step(format!("phalanx up {MANIFEST}"), "run a team from a manifest, to the end")
+            }
         };
         let third = step("phalanx team create NAME".to_owned(), "or build a team by hand");
         return vec![manifest, second, third];
@@ -61,7 +68,8 @@ mod tests {
     use crate::ops::ps::{LeadSeen, Life};
 
     fn team(members: usize, lead: Option<Life>) -> TeamGlance {
-        let lead = lead.map(|alive| LeadSeen { pid: 7, alive, program: "phalanx", since: String::new() });
+        let lead =
+            lead.map(|alive| LeadSeen { pid: 7, alive, program: "phalanx", since: String::new() });
         TeamGlance { name: TeamName::new("demo").expect("name"), members, lead, problem: None }
     }
 

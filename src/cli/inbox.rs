@@ -44,10 +44,13 @@ enum Past {
 
 pub(super) fn inbox(setup: &Setup, args: &args::Inbox) -> Done {
     if setup.out.json && args.format.is_some_and(|format| format != Format::Json) {
-        return Err(Failure::usage("`--json` and `--format` name different forms", "leave one of them out"));
+        return Err(Failure::usage(
+            "`--json` and `--format` name different forms",
+            "leave one of them out",
+        ));
     }
-    let (team, owner) =
-        setup.member(args.name.as_deref().unwrap_or(setup.ctx.speaker.as_str()), Action::ReadMail)?;
+    let (team, owner) = setup
+        .member(args.name.as_deref().unwrap_or(setup.ctx.speaker.as_str()), Action::ReadMail)?;
     let afterwards = afterwards(args, owner == setup.ctx.speaker);
     if (args.clear || afterwards == Afterwards::Remove) && owner != setup.ctx.speaker {
         may_be_emptied(&team, &owner)?;
@@ -128,8 +131,10 @@ impl Reader {
                 }
                 other => other?,
             };
-            let fresh: Vec<Envelope> =
-                messages.into_iter().filter(|message| seen.insert(message.msg_id.clone())).collect();
+            let fresh: Vec<Envelope> = messages
+                .into_iter()
+                .filter(|message| seen.insert(message.msg_id.clone()))
+                .collect();
             self.show(&fresh)?;
             self.settle(&fresh)?;
             past = Past::Unread;
@@ -180,9 +185,13 @@ impl Reader {
         match (self.past, handled) {
             (Past::All, _) | (Past::Unread, 0) => "no messages".to_owned(),
             (Past::Since(_), _) => "no messages since then".to_owned(),
-            (Past::Unread, 1) => format!("no unread messages; 1 was read: `phalanx inbox{name} --all`"),
+            (Past::Unread, 1) => {
+                format!("no unread messages; 1 was read: `phalanx inbox{name} --all`")
+            }
             (Past::Unread, some) => {
-                format!("no unread messages; {some} were read: `phalanx inbox{name} --since 1h` or `--all`")
+                format!(
+                    "no unread messages; {some} were read: `phalanx inbox{name} --since 1h` or `--all`"
+                )
             }
         }
     }

@@ -14,7 +14,8 @@ const FALLBACK: &str = "my-team";
 
 pub(super) fn init(out: &Out, args: &Init) -> Done {
     let cwd = env::current_dir()?;
-    let directory = cwd.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
+    let directory =
+        cwd.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
     let team = allowed_name(&directory).map_or(FALLBACK.to_owned(), |name| name.to_lowercase());
     let shown = args.file.display().to_string();
     let words = [shown.as_str()];

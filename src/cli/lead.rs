@@ -61,9 +61,9 @@ fn go(setup: &Setup, team: &Team, check: CheckLead<'_>, verb: &[&str], how: &Lea
         let policy = OnExit::to_possible_value(&how.on_exit).expect("no policy is hidden");
         let pid = background(setup, team, &[verb, &["--on-exit", policy.get_name()]].concat())?;
         let document = json!({ "team_name": team.name().as_str(), "lead_pid": pid });
-        setup
-            .out
-            .confirm(&document, || format!("process {pid} leads team {} in the background", team.name()))?;
+        setup.out.confirm(&document, || {
+            format!("process {pid} leads team {} in the background", team.name())
+        })?;
         return Ok(Exit::DONE);
     }
     let runtime = interrupt::runtime()?;
@@ -88,16 +88,18 @@ pub(super) fn told(setup: &Setup, team: &Team, conclusion: &Conclusion) -> Done 
         End::TeamGone => {
             setup.out.say(&format!("team {} was deleted: nothing is left to lead", team.name()));
             if setup.out.json {
-                setup.out.document(&json!({ "team_name": team.name().as_str(), "lead_pid": null }))?;
+                setup
+                    .out
+                    .document(&json!({ "team_name": team.name().as_str(), "lead_pid": null }))?;
             }
             Ok(Exit::DONE)
         }
         End::Left => {
             let document = json!({ "team_name": team.name().as_str(), "lead_pid": null });
             let again = format!("lead it again with `phalanx adopt -t {}`", team.name());
-            setup
-                .out
-                .confirm(&document, || format!("team {} runs on without a lead; {again}", team.name()))?;
+            setup.out.confirm(&document, || {
+                format!("team {} runs on without a lead; {again}", team.name())
+            })?;
             Ok(Exit::DONE)
         }
         End::TasksOver | End::Stopped | End::Carried => tell(&setup.out, team, conclusion, None),
@@ -119,13 +121,18 @@ pub(super) fn tell(out: &Out, team: &Team, conclusion: &Conclusion, rerun: Optio
     if let Some(report) = &conclusion.report {
         let more = more(team, report, rerun);
         let width = env::stdout_is_tty().then(|| usize::from(ui::size().0));
-        out.outcome(report, success, || ui::report(report, &ui::Page { paint: out.paint, width, more }))?;
+        out.outcome(report, success, || {
+            ui::report(report, &ui::Page { paint: out.paint, width, more })
+        })?;
     }
     if let Some(Failure::Told(told)) = &conclusion.left {
         out.complain(told);
     }
     if team.exists() && conclusion.left.is_none() {
-        out.say(&format!("team {0} stays on disk; remove it with `phalanx team delete -t {0}`", team.name()));
+        out.say(&format!(
+            "team {0} stays on disk; remove it with `phalanx team delete -t {0}`",
+            team.name()
+        ));
     }
     Ok(match (conclusion.interrupted, &conclusion.left) {
         (true, _) => Exit::of(Class::Interrupted),
@@ -165,7 +172,8 @@ pub(super) fn background(setup: &Setup, team: &Team, verb: &[&str]) -> Result<i3
     let pid = spawn_detached(ctx.caller.exe.as_os_str(), &args, None, &ctx.caller.cwd, Some(&log))?;
     let deadline = Deadline::after(TAKEN_OVER);
     let limit = TAKEN_OVER.as_secs();
-    let _notice = Notice::of(&setup.out, format!("waiting for process {pid} to take over, up to {limit} s"));
+    let _notice =
+        Notice::of(&setup.out, format!("waiting for process {pid} to take over, up to {limit} s"));
     loop {
         // A short run can be over before it was seen to lead.
         if !team.exists() || ops::lease::holder(team)? == Some(pid) {
@@ -191,7 +199,11 @@ pub(super) fn background(setup: &Setup, team: &Team, verb: &[&str]) -> Result<i3
                 "process {pid} did not take over the lead of team {} within {seconds} s",
                 team.name()
             );
-            return Err(Failure::new(Class::Deadline, what, Some(format!("look into {}", log.display()))));
+            return Err(Failure::new(
+                Class::Deadline,
+                what,
+                Some(format!("look into {}", log.display())),
+            ));
         }
         changes.wait(GLANCE.min(deadline.remaining()));
     }

@@ -38,7 +38,11 @@ pub(super) fn logs(setup: &Setup, args: args::Logs) -> Done {
         readers: Vec::new(),
         left_out: Vec::new(),
     };
-    if args.follow { interrupt::breakable(Failure::StreamEnded, move || stream.run()) } else { stream.run() }
+    if args.follow {
+        interrupt::breakable(Failure::StreamEnded, move || stream.run())
+    } else {
+        stream.run()
+    }
 }
 
 /// The output of several members as one stream.
@@ -98,15 +102,16 @@ impl Stream {
             names = status::records(&self.team)?.into_iter().map(|record| record.name).collect();
         }
         for name in names {
-            let is_known =
-                self.readers.iter().any(|reader| reader.name == name) || self.left_out.contains(&name);
+            let is_known = self.readers.iter().any(|reader| reader.name == name)
+                || self.left_out.contains(&name);
             if is_known {
                 continue;
             }
             let reader = Reader::open(&self.team, &name)?;
             if self.since.is_some() && !reader.has_times()? {
-                let problem =
-                    format!("the lines of `{name}` have no times: only an own terminal (pty) records them");
+                let problem = format!(
+                    "the lines of `{name}` have no times: only an own terminal (pty) records them"
+                );
                 if !self.names.is_empty() {
                     let hint = Some("leave out `--since`".to_owned());
                     return Err(Failure::new(Class::Refused, problem, hint));
@@ -140,7 +145,8 @@ impl Stream {
         };
         if is_new {
             if let Some(since) = self.since {
-                lines.retain(|line| line.time.is_some_and(|time| time.plus_ms(ACCURACY_MS) > since));
+                lines
+                    .retain(|line| line.time.is_some_and(|time| time.plus_ms(ACCURACY_MS) > since));
             }
             let tail = self.tail.unwrap_or(lines.len());
             lines.drain(..lines.len().saturating_sub(tail));
@@ -150,8 +156,11 @@ impl Stream {
 
     fn print(&self, lines: &[(usize, Line)]) -> Result<(), Failure> {
         let mut page = String::new();
-        let longest =
-            self.readers.iter().map(|reader| text::line(reader.name.as_str()).chars().count()).max();
+        let longest = self
+            .readers
+            .iter()
+            .map(|reader| text::line(reader.name.as_str()).chars().count())
+            .max();
         let width = longest.filter(|_| self.names.len() != 1);
         for (at, line) in lines {
             let reader = &self.readers[*at];

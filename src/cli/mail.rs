@@ -10,7 +10,8 @@ use crate::ops::authority::Action;
 pub(super) fn send(setup: &Setup, args: &args_send::Send) -> Done {
     let (team, to) = setup.member(&args.to, Action::Talk)?;
     let text = text(args.text.as_deref())?;
-    let sent = ops::send::send(&setup.ctx, &team, &to, &text, args.summary.as_deref(), args.urgent)?;
+    let sent =
+        ops::send::send(&setup.ctx, &team, &to, &text, args.summary.as_deref(), args.urgent)?;
     setup.out.confirm(&sent, || sent.message.clone())?;
     Ok(Exit::DONE)
 }
@@ -36,7 +37,10 @@ fn text(given: Option<&str>) -> Result<String, Failure> {
         }
     };
     if text.trim().is_empty() {
-        return Err(Failure::usage("the message is empty", "give a text as an argument, or pipe one in"));
+        return Err(Failure::usage(
+            "the message is empty",
+            "give a text as an argument, or pipe one in",
+        ));
     }
     Ok(text)
 }

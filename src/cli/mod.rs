@@ -89,7 +89,8 @@ pub(crate) fn run() -> ExitCode {
         Ok(exit) => exit,
         Err(_) => {
             let told = crash::last();
-            let _ = json.then(|| Out::new(true, true, false, out::Color::Never).document(&told.document()));
+            let _ = json
+                .then(|| Out::new(true, true, false, out::Color::Never).document(&told.document()));
             Exit::of(told.class)
         }
     };
@@ -133,9 +134,8 @@ fn start(args: Vec<OsString>, json: bool) -> Exit {
         Some(Verb::Completions { shell }) => complete::register(&out, &shell),
         Some(Verb::Man { words }) => manual::man(&out, &words),
         Some(Verb::Version) => manual::version(&out),
-        Some(verb) => {
-            setup().and_then(|setup| perform(&setup, verb).map_err(|failure| setup.unless_gone(failure)))
-        }
+        Some(verb) => setup()
+            .and_then(|setup| perform(&setup, verb).map_err(|failure| setup.unless_gone(failure))),
     };
     match done {
         Ok(exit) => exit,
@@ -175,7 +175,14 @@ fn perform(setup: &Setup, verb: Verb) -> Done {
         Verb::Lead(args) => lead::lead(setup, &args),
         Verb::Adopt(args) => lead::adopt(setup, &args),
         Verb::Resume(args) => resume::resume(setup, &args),
-        Verb::Team(TeamVerb::Create { name, description, agent_type, tmux_socket, settings, unique }) => {
+        Verb::Team(TeamVerb::Create {
+            name,
+            description,
+            agent_type,
+            tmux_socket,
+            settings,
+            unique,
+        }) => {
             let (tmux_socket, settings) = (tmux_socket.as_deref(), settings.as_deref());
             let of = team::New { name, description, agent_type, unique };
             team::create(setup, &of, tmux_socket, settings)
@@ -214,9 +221,11 @@ fn perform(setup: &Setup, verb: Verb) -> Done {
         Verb::Show(args) => focus::show(setup, &args),
         Verb::Brief(args) => brief::brief(setup, &args),
         // Done before there is a setup, which can fail.
-        Verb::Init(_) | Verb::Hook(_) | Verb::Completions { .. } | Verb::Man { .. } | Verb::Version => {
-            Ok(Exit::DONE)
-        }
+        Verb::Init(_)
+        | Verb::Hook(_)
+        | Verb::Completions { .. }
+        | Verb::Man { .. }
+        | Verb::Version => Ok(Exit::DONE),
         Verb::Wait(args) => status::wait(setup, args),
         Verb::Events(args) => status::events(setup, &args),
         Verb::Attach(args) => attach::attach(setup, &args),

@@ -20,7 +20,10 @@ pub(super) struct Notice {
 
 impl Notice {
     /// Begins to watch a wait; `words` says what for and how long at most, or nothing.
-    pub(super) fn begin(out: &Out, mut words: impl FnMut() -> Option<String> + Send + 'static) -> Notice {
+    pub(super) fn begin(
+        out: &Out,
+        mut words: impl FnMut() -> Option<String> + Send + 'static,
+    ) -> Notice {
         let (stop, stopped) = channel::<()>();
         let out = out.clone();
         let watch = move || {

@@ -36,7 +36,8 @@ pub(super) struct Out {
 
 impl Out {
     pub(super) fn new(json: bool, quiet: bool, verbose: bool, color: Color) -> Out {
-        let calm = env::var("NO_COLOR").is_some() || env::var("TERM").as_deref() == Some(OsStr::new("dumb"));
+        let calm = env::var("NO_COLOR").is_some()
+            || env::var("TERM").as_deref() == Some(OsStr::new("dumb"));
         let on = |tty: bool| match color {
             Color::Always => true,
             Color::Never => false,
@@ -69,13 +70,18 @@ impl Out {
 
     /// Writes one document to stdout, on one line.
     pub(super) fn document(&self, item: &impl Serialize) -> Result<(), Failure> {
-        let text = serde_json::to_string(item)
-            .map_err(|e| Failure::new(Class::Internal, format!("cannot be written as JSON: {e}"), None))?;
+        let text = serde_json::to_string(item).map_err(|e| {
+            Failure::new(Class::Internal, format!("cannot be written as JSON: {e}"), None)
+        })?;
         self.data(&text)
     }
 
     /// The document with `--json`, else the words.
-    pub(super) fn give(&self, item: &impl Serialize, words: impl FnOnce() -> String) -> Result<(), Failure> {
+    pub(super) fn give(
+        &self,
+        item: &impl Serialize,
+        words: impl FnOnce() -> String,
+    ) -> Result<(), Failure> {
         if self.json { self.document(item) } else { self.data(&words()) }
     }
 

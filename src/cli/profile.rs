@@ -49,7 +49,9 @@ fn entry(one: &Listed) -> Value {
             "name": one.name, "source": source(&one.source), "about": profile.about, "runs": profile.runs,
             "reads_mail": profile.reads_mail, "seen": profile.seen,
         }),
-        Err(e) => json!({ "name": one.name, "source": source(&one.source), "problem": e.to_string() }),
+        Err(e) => {
+            json!({ "name": one.name, "source": source(&one.source), "problem": e.to_string() })
+        }
     }
 }
 
@@ -82,12 +84,16 @@ fn test(setup: &Setup, args: Test) -> Done {
 }
 
 fn recording(file: &Path) -> Result<Vec<u8>, Failure> {
-    let bytes = fs::read(file, LARGEST).map_err(|e| Failure::new(Class::Usage, e.to_string(), None))?;
-    bytes.ok_or_else(|| Failure::new(Class::Usage, format!("there is no file {}", file.display()), None))
+    let bytes =
+        fs::read(file, LARGEST).map_err(|e| Failure::new(Class::Usage, e.to_string(), None))?;
+    bytes.ok_or_else(|| {
+        Failure::new(Class::Usage, format!("there is no file {}", file.display()), None)
+    })
 }
 
 fn watch(setup: &Setup, profile: Profile, args: Test) -> Result<(), Failure> {
-    let trial = Trial { profile, command: args.command, length: args.length, size: (args.rows, args.cols) };
+    let trial =
+        Trial { profile, command: args.command, length: args.length, size: (args.rows, args.cols) };
     // Nobody reads any more: the program is ended at its time all the same.
     let mut told = Ok(());
     let ended = profiles::watch(&setup.ctx, &trial, &mut |seen| {
@@ -113,7 +119,8 @@ fn watch(setup: &Setup, profile: Profile, args: Test) -> Result<(), Failure> {
 
 /// `idle by rule composer: › Ask Codex …; composer empty`.
 fn line(finding: &Finding) -> String {
-    let rule = if finding.rule.is_empty() { String::new() } else { format!(" by rule {}", finding.rule) };
+    let rule =
+        if finding.rule.is_empty() { String::new() } else { format!(" by rule {}", finding.rule) };
     let composer = match &finding.composer {
         Composer::Empty => "; composer empty".to_owned(),
         Composer::Holds(words) => format!("; composer holds {:?}", text::short(words, 60)),

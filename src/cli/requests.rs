@@ -41,7 +41,8 @@ pub(super) fn mode(setup: &Setup, args: &SetMode) -> Done {
     };
     let mode = word.map_err(|word| {
         let known = Mode::ALL.map(Mode::as_str).join(", ");
-        let hint = format!("write `phalanx mode NAME MODE` or `phalanx mode --all MODE`; modes: {known}");
+        let hint =
+            format!("write `phalanx mode NAME MODE` or `phalanx mode --all MODE`; modes: {known}");
         Failure::usage(format!("{word:?} is not a mode for all members"), &hint)
     })?;
     let (team, names) = setup.members(given.map_or(&[], std::slice::from_ref), Action::SetMode)?;
@@ -74,9 +75,9 @@ pub(super) fn rules(setup: &Setup, args: &Rules) -> Done {
     let changed = ops::rules::add(&setup.ctx, &team, list, &args.patterns.concat())?;
     let told = changed.told.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ");
     if !changed.kept_back.is_empty() {
-        setup
-            .out
-            .say("programs ask on, and phalanx answers them: the same tool is denied or asked elsewhere");
+        setup.out.say(
+            "programs ask on, and phalanx answers them: the same tool is denied or asked elsewhere",
+        );
     }
     setup.out.confirm(&changed, || match (changed.added.len(), told.as_str()) {
         (0, _) => "nothing new".to_owned(),
@@ -94,6 +95,8 @@ fn remove_rules(setup: &Setup, team: &Team, list: List, rules: &[Rule]) -> Done 
             "what their programs were told before they keep until they are started again: {names}"
         ));
     }
-    setup.out.confirm(&done, || format!("{} taken out of {}", done.removed.len(), list.as_str()))?;
+    setup
+        .out
+        .confirm(&done, || format!("{} taken out of {}", done.removed.len(), list.as_str()))?;
     Ok(Exit::DONE)
 }

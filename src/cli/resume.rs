@@ -22,7 +22,10 @@ const START: Duration = Duration::from_secs(30);
 pub(super) fn resume(setup: &Setup, args: &Resume) -> Done {
     let (team, names) = setup.members(&args.names, Action::Resume)?;
     if names.len() > 1 && args.session.is_some() {
-        return Err(Failure::usage("`--session` is for one member", "name one member, or omit `--session`"));
+        return Err(Failure::usage(
+            "`--session` is for one member",
+            "name one member, or omit `--session`",
+        ));
     }
     start_again(setup, &team, &names, args.session.as_deref(), args.deadline)
 }
@@ -51,7 +54,8 @@ fn start_again(
         setup.out.confirm(&json!([]), || "no member failed or vanished".to_owned())?;
         return Ok(Exit::DONE);
     }
-    let terms = Terms { backend: None, until: StartedWhen::Ready, deadline, unique: false, layout: None };
+    let terms =
+        Terms { backend: None, until: StartedWhen::Ready, deadline, unique: false, layout: None };
     let runtime = interrupt::runtime()?;
     let begun = runtime.block_on(begin(setup, team, all, &terms));
     runtime.shutdown_background();
@@ -59,7 +63,8 @@ fn start_again(
     let (mut rows, mut lines, mut worst) = (Vec::new(), Vec::new(), None);
     for Start { name, session, lost, result } in starts {
         let problem = result.as_ref().err().map(|e| chain(e));
-        lines.extend(lost.iter().map(|why| format!("{name}: its session cannot be resumed: {why}")));
+        lines
+            .extend(lost.iter().map(|why| format!("{name}: its session cannot be resumed: {why}")));
         lines.push(match (&result, &session) {
             (Ok(one), Some(session)) => {
                 format!("{name} runs again (process {}) and continues session {session}", one.pid)
@@ -70,7 +75,9 @@ fn start_again(
                 format!("{name}: {}", chain(e))
             }
         });
-        rows.push(json!({ "name": name, "started": result.ok(), "problem": problem, "session": session }));
+        rows.push(
+            json!({ "name": name, "started": result.ok(), "problem": problem, "session": session }),
+        );
     }
     setup.out.outcome(&rows, worst.is_none(), || lines.join("\n"))?;
     let interrupted = interrupted.then_some(Class::Interrupted);

@@ -32,7 +32,8 @@ pub(super) fn lead(setup: &Setup, args: &Lead) -> Done {
             }
             concluded
         };
-        let leading = thread::Builder::new().name("lead".to_owned()).spawn_scoped(scope, loop_of_lead)?;
+        let leading =
+            thread::Builder::new().name("lead".to_owned()).spawn_scoped(scope, loop_of_lead)?;
         let code = program.stay();
         tty::let_signals_through();
         // It may have ended already: the team has gone.

@@ -26,7 +26,8 @@ pub(super) struct Setup {
 
 impl Setup {
     pub(super) fn new(global: &Global, out: Out) -> Result<Setup, Failure> {
-        let caller = Caller { env: env::vars(), cwd: env::current_dir()?, exe: env::current_exe()? };
+        let caller =
+            Caller { env: env::vars(), cwd: env::current_dir()?, exe: env::current_exe()? };
         let root = real_root(root(global.config_dir.as_deref(), &caller, env::home_dir())?)?;
         let store = Store::at(&root);
         let is_elsewhere = is_elsewhere(&store, global.team.as_deref(), &caller);
@@ -58,7 +59,11 @@ impl Setup {
     }
 
     /// The member that `given` names, as NAME or NAME@TEAM, and its team.
-    pub(super) fn member(&self, given: &str, action: Action) -> Result<(Team, MemberName), Failure> {
+    pub(super) fn member(
+        &self,
+        given: &str,
+        action: Action,
+    ) -> Result<(Team, MemberName), Failure> {
         let (team, mut names) = self.members(&[given], action)?;
         names.pop().map(|name| (team, name)).ok_or_else(|| not_a_name(given))
     }
@@ -113,10 +118,17 @@ impl Setup {
         let teams = self.ctx.store.teams()?;
         match teams.as_slice() {
             [only] => Ok(self.ctx.store.team(only)?),
-            [] => Err(Failure::new(Class::NotFound, "there is no team", Some(ops::NO_TEAM.to_owned()))),
+            [] => Err(Failure::new(
+                Class::NotFound,
+                "there is no team",
+                Some(ops::NO_TEAM.to_owned()),
+            )),
             some => {
                 let names = some.iter().map(TeamName::to_string).collect::<Vec<_>>().join(", ");
-                Err(Failure::usage("there are several teams", &format!("choose one with `-t`: {names}")))
+                Err(Failure::usage(
+                    "there are several teams",
+                    &format!("choose one with `-t`: {names}"),
+                ))
             }
         }
     }
@@ -140,9 +152,9 @@ impl Setup {
     /// The absolute form of a path from the command line.
     pub(super) fn absolute(&self, path: &Path) -> Result<String, Failure> {
         let full: PathBuf = self.ctx.caller.cwd.join(path).components().collect();
-        full.into_os_string()
-            .into_string()
-            .map_err(|path| Failure::usage(format!("the path {path:?} is not UTF-8"), "use another path"))
+        full.into_os_string().into_string().map_err(|path| {
+            Failure::usage(format!("the path {path:?} is not UTF-8"), "use another path")
+        })
     }
 
     /// The name of the team that the options or `given` ask for; the team may not exist.
@@ -189,7 +201,8 @@ fn split_address(given: &str) -> (&str, Option<&str>) {
 /// Parses the value of `--since`: an RFC 3339 time, or a span back from now.
 pub(super) fn since(given: &str) -> Result<Timestamp, Failure> {
     parse_since(given, ops::now()).ok_or_else(|| {
-        let hint = "write a span such as 90s, 10m, 2h or 1d, or a time such as 2026-01-31T12:00:00Z";
+        let hint =
+            "write a span such as 90s, 10m, 2h or 1d, or a time such as 2026-01-31T12:00:00Z";
         Failure::usage(format!("{given:?} is not a time"), hint)
     })
 }
@@ -212,7 +225,9 @@ fn root(flag: Option<&Path>, caller: &Caller, home: Option<PathBuf>) -> Result<P
     }
     let hint = "choose a directory with `--config-dir DIR`";
     match home {
-        Some(home) if fs::is_dir(&home) => Ok(caller.cwd.join(home).join(".claude").components().collect()),
+        Some(home) if fs::is_dir(&home) => {
+            Ok(caller.cwd.join(home).join(".claude").components().collect())
+        }
         Some(home) => {
             let problem = format!("the home directory {} does not exist", home.display());
             Err(Failure::new(Class::Backend, problem, Some(hint.to_owned())))
@@ -229,7 +244,11 @@ fn real_root(root: PathBuf) -> Result<PathBuf, Failure> {
     }
     let refused = |problem: String| {
         let problem = format!("the link {} cannot be used: {problem}", root.display());
-        Failure::new(Class::Backend, problem, Some("choose a directory with `--config-dir DIR`".to_owned()))
+        Failure::new(
+            Class::Backend,
+            problem,
+            Some("choose a directory with `--config-dir DIR`".to_owned()),
+        )
     };
     let real = fs::canonical(&root).map_err(|e| refused(chain(&e)))?;
     match fs::about(&real)? {
@@ -246,7 +265,9 @@ fn is_elsewhere(store: &Store, asked: Option<&str>, caller: &Caller) -> bool {
     let own = caller.var("PHALANX_TEAM").map(OsStr::to_string_lossy);
     match (asked, own) {
         _ if !root => true,
-        (Some(asked), Some(own)) => asked != own && store.find(asked).is_ok_and(|name| name.as_str() != own),
+        (Some(asked), Some(own)) => {
+            asked != own && store.find(asked).is_ok_and(|name| name.as_str() != own)
+        }
         (_, _) => false,
     }
 }
@@ -300,7 +321,8 @@ mod tests {
         assert_eq!(get(None, &both), "/here/p");
         assert_eq!(get(None, &[("PHALANX_CONFIG_DIR", ""), both[1]]), "/c");
         assert_eq!(get(None, &[]), dir.path().join(".claude").to_string_lossy());
-        let missing = root(None, &caller(&[]), Some(dir.path().join("missing"))).expect_err("no home");
+        let missing =
+            root(None, &caller(&[]), Some(dir.path().join("missing"))).expect_err("no home");
         assert_eq!(missing.exit(), Exit::of(Class::Backend));
         assert!(root(None, &caller(&[]), None).is_err());
     }

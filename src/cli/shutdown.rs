@@ -51,7 +51,8 @@ pub(super) fn down(setup: &Setup, args: &args::Down) -> Done {
     let reason = args.reason.clone().or_else(|| Some("the team is taken down".to_owned()));
     let wish = Wish { reason, deadline_s: args.deadline, force: args.force };
     let names = everybody(setup, &team)?;
-    let report = args.report.as_deref().map(|file| RunReport::open(setup, &team, file)).transpose()?;
+    let report =
+        args.report.as_deref().map(|file| RunReport::open(setup, &team, file)).transpose()?;
     let ended = end(setup, &team, &names, &wish, true)?;
     if let Some(report) = report {
         report.write(setup, &team)?;
@@ -60,7 +61,8 @@ pub(super) fn down(setup: &Setup, args: &args::Down) -> Done {
         true => Vec::new(),
         false => ops::team::living_strangers(&setup.ctx, &team)?,
     };
-    let stays = !strangers.is_empty() || ended.iter().any(|one| one.outcome == "rejected" || is_stuck(one));
+    let stays =
+        !strangers.is_empty() || ended.iter().any(|one| one.outcome == "rejected" || is_stuck(one));
     let exit = match exit(&ended) {
         Exit::DONE if !strangers.is_empty() => Exit::of(Class::Refused),
         exit => exit,
@@ -91,7 +93,8 @@ impl RunReport {
             return Err(taken(&path));
         }
         if !path.parent().is_some_and(fs::is_dir) {
-            let problem = format!("the directory of the report file {} does not exist", path.display());
+            let problem =
+                format!("the directory of the report file {} does not exist", path.display());
             return Err(Failure::usage(problem, "make it, or choose another file"));
         }
         Ok(RunReport { before: read_report(team)?, path })
@@ -144,8 +147,10 @@ pub(super) fn stop(
     let (runs, stopped): (Vec<Ended>, Vec<Ended>) =
         ended.into_iter().partition(|one| one.outcome == "rejected" || is_stuck(one));
     for one in &runs {
-        let message = format!("`{}` still runs: {}", one.name, one.reason.as_deref().unwrap_or(one.outcome));
-        let hint = Some(format!("kill it and start it again: `phalanx restart --force {}`", one.name));
+        let message =
+            format!("`{}` still runs: {}", one.name, one.reason.as_deref().unwrap_or(one.outcome));
+        let hint =
+            Some(format!("kill it and start it again: `phalanx restart --force {}`", one.name));
         setup.out.complain(&Told { class: Class::Refused, message, hint });
     }
     let names = stopped.into_iter().map(|one| one.name).collect();
@@ -260,8 +265,10 @@ fn give_way(setup: &Setup, team: &Team) -> Result<(), Failure> {
     };
     let deadline = Deadline::after(CLEARED);
     let seconds = CLEARED.as_secs();
-    let _notice =
-        Notice::of(&setup.out, format!("waiting for the lead to remove the team, up to {seconds} s"));
+    let _notice = Notice::of(
+        &setup.out,
+        format!("waiting for the lead to remove the team, up to {seconds} s"),
+    );
     while team.exists() && !deadline.expired() {
         match (ends_itself(), team.changes()) {
             (Ok(true), Ok(changes)) => drop(changes.wait(GLANCE)),
@@ -276,7 +283,8 @@ fn give_way(setup: &Setup, team: &Team) -> Result<(), Failure> {
 }
 
 fn give(setup: &Setup, ended: &[Ended]) -> Result<(), Failure> {
-    let words = || if ended.is_empty() { String::new() } else { ui::shutdowns(ended, setup.out.paint) };
+    let words =
+        || if ended.is_empty() { String::new() } else { ui::shutdowns(ended, setup.out.paint) };
     setup.out.outcome(&ended, exit(ended) == Exit::DONE, words)
 }
 
@@ -312,7 +320,15 @@ mod tests {
             deviations: Vec::new(),
         };
         let table = [
-            (vec![one("closed", None), one("forced", None), one("gone", None), one("requested", None)], 0),
+            (
+                vec![
+                    one("closed", None),
+                    one("forced", None),
+                    one("gone", None),
+                    one("requested", None),
+                ],
+                0,
+            ),
             (vec![one("closed", None), one("timed_out", None)], 5),
             (vec![one("timed_out", None), one("rejected", Some("busy"))], 4),
             (vec![one("rejected", None), one("timed_out", Some("could not be ended"))], 1),

@@ -28,8 +28,8 @@ use crate::sys::signal::Signals;
 const MAX_TEXT: u64 = 16 * 1024 * 1024;
 
 pub(super) fn spawn(setup: &Setup, mut args: args::Spawn) -> Done {
-    let (team, names) =
-        setup.addressed(&args.names.iter().map(String::as_str).collect::<Vec<_>>(), Action::Spawn)?;
+    let (team, names) = setup
+        .addressed(&args.names.iter().map(String::as_str).collect::<Vec<_>>(), Action::Spawn)?;
     args.names = names.into_iter().map(str::to_owned).collect();
     check_names(&args)?;
     let terms = Terms {
@@ -50,7 +50,10 @@ pub(super) fn spawn(setup: &Setup, mut args: args::Spawn) -> Done {
     runtime.shutdown_background();
     let (batch, interrupted) = batch?;
     batch.fallbacks.iter().for_each(|fallback| setup.out.say(&fallback.to_string()));
-    batch.warnings.iter().for_each(|warning| setup.out.say(&format!("warning: {}", text::line(warning))));
+    batch
+        .warnings
+        .iter()
+        .for_each(|warning| setup.out.say(&format!("warning: {}", text::line(warning))));
     let started: Vec<&Spawned> = batch.results.iter().flatten().collect();
     if interrupted && !started.is_empty() {
         return Err(end_again(setup, &team, &started));
@@ -64,15 +67,24 @@ pub(super) fn spawn(setup: &Setup, mut args: args::Spawn) -> Done {
 
 /// Refuses a name that is given twice, and one branch for several worktrees.
 fn check_names(args: &args::Spawn) -> Result<(), Failure> {
-    let twice = |nth: usize| args.names[..nth].iter().any(|name| name.eq_ignore_ascii_case(&args.names[nth]));
+    let twice = |nth: usize| {
+        args.names[..nth].iter().any(|name| name.eq_ignore_ascii_case(&args.names[nth]))
+    };
     if let Some(nth) = (0..args.names.len()).find(|nth| !args.unique && twice(*nth)) {
         let name = text::line(&args.names[nth]);
         let problem = format!("`{name}` is given twice");
-        return Err(Failure::usage(problem, "name each member once, or number them with `--unique`"));
+        return Err(Failure::usage(
+            problem,
+            "name each member once, or number them with `--unique`",
+        ));
     }
     if let (Some(Wish::Branch(branch)), 2..) = (&args.worktree, args.names.len()) {
-        let problem = format!("branch `{}` cannot be checked out in several worktrees", text::line(branch));
-        return Err(Failure::usage(problem, "use `--worktree` without a branch, or start them one by one"));
+        let problem =
+            format!("branch `{}` cannot be checked out in several worktrees", text::line(branch));
+        return Err(Failure::usage(
+            problem,
+            "use `--worktree` without a branch, or start them one by one",
+        ));
     }
     Ok(())
 }
@@ -91,12 +103,19 @@ fn show_plans(setup: &Setup, team: &Team, orders: &[Order], unique: bool) -> Don
 }
 
 /// Prints what became of each member. A single one is the document, or the failure, itself.
-fn report(setup: &Setup, team: &Team, names: &[String], mut results: Vec<Result<Spawned, OpsError>>) -> Done {
+fn report(
+    setup: &Setup,
+    team: &Team,
+    names: &[String],
+    mut results: Vec<Result<Spawned, OpsError>>,
+) -> Done {
     if let [_] = names
         && let Some(result) = results.pop()
     {
         let one = result?;
-        setup.out.confirm(&one, || format!("{}; watch it: {}", line(&one), how_to_watch(team, &one)))?;
+        setup
+            .out
+            .confirm(&one, || format!("{}; watch it: {}", line(&one), how_to_watch(team, &one)))?;
         return Ok(Exit::DONE);
     }
     let (mut rows, mut lines, mut failures) = (Vec::new(), Vec::new(), Vec::new());
@@ -198,7 +217,8 @@ pub(super) fn stdin() -> Result<String, Failure> {
     }
     let mut bytes = Vec::new();
     std::io::stdin().lock().take(MAX_TEXT).read_to_end(&mut bytes)?;
-    String::from_utf8(bytes).map_err(|_| Failure::usage("stdin is not UTF-8 text", "convert it first"))
+    String::from_utf8(bytes)
+        .map_err(|_| Failure::usage("stdin is not UTF-8 text", "convert it first"))
 }
 
 /// A start can take its time and cannot be broken off in the middle: a signal is kept until it has ended.
@@ -238,17 +258,23 @@ pub(super) fn proof_notice(setup: &Setup, orders: &[Order], limit: Duration) -> 
 /// Ends members whose start was interrupted.
 fn end_again(setup: &Setup, team: &Team, started: &[&Spawned]) -> Failure {
     let names: Vec<&str> = started.iter().map(|one| one.name.as_str()).collect();
-    let hint =
-        Some(format!("end them with `phalanx shutdown {} --force -t {}`", names.join(" "), team.name()));
+    let hint = Some(format!(
+        "end them with `phalanx shutdown {} --force -t {}`",
+        names.join(" "),
+        team.name()
+    ));
     let wish = ops::shutdown::Wish { reason: None, deadline_s: 10, force: true };
-    let members = names.iter().map(|name| MemberName::existing(name)).collect::<Result<Vec<_>, _>>();
+    let members =
+        names.iter().map(|name| MemberName::existing(name)).collect::<Result<Vec<_>, _>>();
     let ended = members
         .map_err(Failure::from)
         .and_then(|members| Ok(ops::shutdown::ask(team, &setup.ctx.speaker, &members, &wish)?))
         .and_then(|asked| shutdown::settle(setup, team, asked, Duration::from_secs(30)));
     let names = names.join(", ");
     match ended {
-        Ok(_) => Failure::interrupted(&format!("interrupted; ended what had started: {names}"), None),
+        Ok(_) => {
+            Failure::interrupted(&format!("interrupted; ended what had started: {names}"), None)
+        }
         Err(_) => Failure::interrupted(&format!("interrupted; still running: {names}"), hint),
     }
 }

@@ -37,18 +37,24 @@ pub(super) fn wait(setup: &Setup, args: args::Wait) -> Done {
     let _notice = Notice::of(&setup.out, ops::wait::words(&names, args.any, &until, args.timeout));
     let ctx = setup.ctx.clone();
     let came = interrupt::breakable(interrupted, move || wait_for(&ctx, &team, &names, &args))?;
-    let words = || came.iter().map(|c| format!("{} {}", c.name, c.state)).collect::<Vec<_>>().join("\n");
+    let words =
+        || came.iter().map(|c| format!("{} {}", c.name, c.state)).collect::<Vec<_>>().join("\n");
     let good = came.iter().all(|c| ops::wait::is_good(c, &until));
     setup.out.outcome(&came, good, words)?;
     Ok(if good { Exit::DONE } else { Exit::of(Class::Failed) })
 }
 
 /// The members to wait for: those named, or all.
-fn names(team: &Team, args: &args::Wait, named: Vec<MemberName>) -> Result<Vec<MemberName>, Failure> {
+fn names(
+    team: &Team,
+    args: &args::Wait,
+    named: Vec<MemberName>,
+) -> Result<Vec<MemberName>, Failure> {
     match args.until {
-        Until::Task(_) if !args.names.is_empty() => {
-            Err(Failure::usage("`--until task=ID` takes no names of members", "leave out the names"))
-        }
+        Until::Task(_) if !args.names.is_empty() => Err(Failure::usage(
+            "`--until task=ID` takes no names of members",
+            "leave out the names",
+        )),
         Until::Ready | Until::Idle | Until::Gone if args.names.is_empty() => {
             Ok(team.team()?.teammates().map(|m| m.name.clone()).collect())
         }
@@ -65,9 +71,10 @@ fn wait_for(
     match ops::wait::wait(ctx, team, names, args.any, &args.until, args.timeout) {
         Ok(came) => Ok(came),
         // A team can only be deleted when its members have ended.
-        Err(_) if args.until == Until::Gone && !team.exists() => {
-            Ok(names.iter().map(|name| Came { name: name.to_string(), state: "gone".to_owned() }).collect())
-        }
+        Err(_) if args.until == Until::Gone && !team.exists() => Ok(names
+            .iter()
+            .map(|name| Came { name: name.to_string(), state: "gone".to_owned() })
+            .collect()),
         Err(e) => Err(e.into()),
     }
 }

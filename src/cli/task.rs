@@ -48,7 +48,8 @@ pub(super) fn task(setup: &Setup, verb: TaskVerb) -> Done {
         }
         TaskVerb::Retry { id } => {
             let task = ops::task::retry(&setup.ctx, &team, id)?;
-            let whom = task.owner.as_deref().map(|name| format!(", for {name}")).unwrap_or_default();
+            let whom =
+                task.owner.as_deref().map(|name| format!(", for {name}")).unwrap_or_default();
             told(setup, &task, &format!("task {id} is pending again{whom}"))
         }
         TaskVerb::Update(args) => update(setup, &team, *args, owner.pop()),
@@ -94,7 +95,9 @@ fn told(setup: &Setup, task: &Task, words: &str) -> Done {
 
 fn update(setup: &Setup, team: &Team, args: Update, owner: Option<MemberName>) -> Done {
     let (id, fields) = (args.id, args.fields);
-    let cwd = fields.cwd.map(|dir| if dir.is_empty() { Ok(dir) } else { setup.absolute(Path::new(&dir)) });
+    let cwd = fields
+        .cwd
+        .map(|dir| if dir.is_empty() { Ok(dir) } else { setup.absolute(Path::new(&dir)) });
     let changes = TaskChanges {
         subject: args.subject,
         description: args.description,
@@ -103,7 +106,9 @@ fn update(setup: &Setup, team: &Team, args: Update, owner: Option<MemberName>) -
         priority: fields.priority,
         role: fields.role,
         cwd: cwd.transpose()?,
-        files: fields.files.map(|files| files.into_iter().filter(|file| !file.trim().is_empty()).collect()),
+        files: fields
+            .files
+            .map(|files| files.into_iter().filter(|file| !file.trim().is_empty()).collect()),
         run: Some(fields.command).filter(|run| !run.is_empty()),
         env: fields.env.map(|env| env.into_iter().collect()),
         metadata: metadata(fields.metadata, fields.kind),
@@ -114,14 +119,19 @@ fn update(setup: &Setup, team: &Team, args: Update, owner: Option<MemberName>) -
         ..TaskChanges::default()
     };
     if changes == TaskChanges::default() {
-        return Err(Failure::usage("no field to change was given", "see `phalanx task update --help`"));
+        return Err(Failure::usage(
+            "no field to change was given",
+            "see `phalanx task update --help`",
+        ));
     }
     if changes.subject.as_ref().is_some_and(|subject| subject.trim().is_empty()) {
         return Err(Failure::usage("the subject is empty", "give a short title"));
     }
-    let done =
-        guarded(setup, team, move |ctx, team, hooks| ops::task::update(ctx, team, hooks, id, &changes))?;
-    let word = args.status.map_or("changed".to_owned(), |_| done.task.state.as_str().replace('_', " "));
+    let done = guarded(setup, team, move |ctx, team, hooks| {
+        ops::task::update(ctx, team, hooks, id, &changes)
+    })?;
+    let word =
+        args.status.map_or("changed".to_owned(), |_| done.task.state.as_str().replace('_', " "));
     changed(setup, &done, &format!("task {id} is {word}"))
 }
 

@@ -26,7 +26,12 @@ pub(super) struct New {
     pub(super) unique: bool,
 }
 
-pub(super) fn create(setup: &Setup, new: &New, tmux_socket: Option<&Path>, file: Option<&Path>) -> Done {
+pub(super) fn create(
+    setup: &Setup,
+    new: &New,
+    tmux_socket: Option<&Path>,
+    file: Option<&Path>,
+) -> Done {
     let tmux_socket = tmux_socket.map(|path| setup.absolute(path)).transpose()?;
     // A lead that is started for it later leads it; whoever made it deletes it.
     let base = Settings { tmux_socket, ..Settings::by_hand(MAX_MEMBERS) };
@@ -36,7 +41,8 @@ pub(super) fn create(setup: &Setup, new: &New, tmux_socket: Option<&Path>, file:
     };
     let description = new.description.clone().or(described).unwrap_or_default();
     let agent_type = new.agent_type.as_deref();
-    let team = ops::team::create(&setup.ctx, &new.name, &description, agent_type, &settings, new.unique)?;
+    let team =
+        ops::team::create(&setup.ctx, &new.name, &description, agent_type, &settings, new.unique)?;
     let document = json!({
         "team_name": team.name().as_str(),
         "team_file_path": team.team_file().to_string_lossy(),
@@ -49,23 +55,31 @@ pub(super) fn create(setup: &Setup, new: &New, tmux_socket: Option<&Path>, file:
 }
 
 /// The settings that a file lays over `base`, and the description that it has.
-fn from_file(setup: &Setup, base: &Settings, file: &Path) -> Result<(Settings, Option<String>), Failure> {
+fn from_file(
+    setup: &Setup,
+    base: &Settings,
+    file: &Path,
+) -> Result<(Settings, Option<String>), Failure> {
     let shown = file.display();
-    let refused = |problem: String, hint| Failure::new(Class::Usage, format!("{shown}: {problem}"), hint);
-    let text = read_text(&setup.ctx.caller.cwd.join(file), MAX_MANIFEST).map_err(|e| refused(e, None))?;
+    let refused =
+        |problem: String, hint| Failure::new(Class::Usage, format!("{shown}: {problem}"), hint);
+    let text =
+        read_text(&setup.ctx.caller.cwd.join(file), MAX_MANIFEST).map_err(|e| refused(e, None))?;
     let manifest = Manifest::parse_settings(&text).map_err(|fault| {
         let hint = match &fault.nearest {
             Some(word) => format!("did you mean `{word}`?"),
             None => {
-                "settings are a manifest without `name` and tasks; `phalanx team set` lists keys".to_owned()
+                "settings are a manifest without `name` and tasks; `phalanx team set` lists keys"
+                    .to_owned()
             }
         };
         let message = format!("{shown}:{}:{}: {}", fault.line, fault.column, fault.message);
         Failure::new(Class::Usage, message, Some(hint))
     })?;
     let (tasks_only, said) = ops::manifest::mode(&setup.ctx, &manifest, &manifest.team.backend);
-    let settings = ops::settings::from_file(&setup.ctx, base, &text, tasks_only, &mut prompt_reader(setup))
-        .map_err(|e| refused(e.to_string(), e.hint()))?;
+    let settings =
+        ops::settings::from_file(&setup.ctx, base, &text, tasks_only, &mut prompt_reader(setup))
+            .map_err(|e| refused(e.to_string(), e.hint()))?;
     let crowds = ops::manifest::crowds(&settings.templates);
     said.iter().chain(&crowds).for_each(|line| setup.out.say(line));
     Ok((settings, manifest.team.description))
@@ -75,8 +89,10 @@ fn from_file(setup: &Setup, base: &Settings, file: &Path) -> Result<(Settings, O
 fn prompt_reader(setup: &Setup) -> impl FnMut(&str) -> Result<String, OpsError> {
     let here = setup.ctx.caller.cwd.clone();
     move |file| {
-        let problem =
-            |problem| OpsError::Usage { problem: format!("prompt file {file}: {problem}"), hint: None };
+        let problem = |problem| OpsError::Usage {
+            problem: format!("prompt file {file}: {problem}"),
+            hint: None,
+        };
         read_text(&here.join(file), MAX_MANIFEST).map_err(problem)
     }
 }
@@ -92,7 +108,9 @@ pub(super) fn set(setup: &Setup, args: &SetTeam) -> Done {
     let (pairs, rest) = args.pairs.as_chunks::<2>();
     if let [key] = rest {
         let hint = match key.split_once('=') {
-            Some((key, value)) => format!("write it as `phalanx team set {} {}`", key.trim(), value.trim()),
+            Some((key, value)) => {
+                format!("write it as `phalanx team set {} {}`", key.trim(), value.trim())
+            }
             None => "a key and its value take turns; a text with spaces needs quotes".to_owned(),
         };
         return Err(Failure::usage(format!("`{}` has no value", key.escape_debug()), &hint));

@@ -45,7 +45,10 @@ fn global_options_stand_before_and_after_the_verb() {
         "status --team demo --as=ada --json --config-dir /c --verbose --color=never",
     ] {
         let global = cli(line).global;
-        assert_eq!((global.team.as_deref(), global.speaker.as_deref()), (Some("demo"), Some("ada")));
+        assert_eq!(
+            (global.team.as_deref(), global.speaker.as_deref()),
+            (Some("demo"), Some("ada"))
+        );
         assert_eq!((global.json, global.quiet, global.verbose), (true, false, true));
         assert_eq!(global.color, Color::Never);
         assert_eq!(global.config_dir.as_deref(), Some("/c".as_ref()));
@@ -55,10 +58,14 @@ fn global_options_stand_before_and_after_the_verb() {
 
 #[test]
 fn up_down_and_lead() {
-    let Verb::Up(up) = verb("up m.toml --detach --keep --backend pty") else { panic!("another verb") };
+    let Verb::Up(up) = verb("up m.toml --detach --keep --backend pty") else {
+        panic!("another verb")
+    };
     assert_eq!((up.detach, up.keep, up.backend), (true, true, Some(BackendChoice::Pty)));
     assert_eq!(up.manifest, std::path::Path::new("m.toml"));
-    let Verb::Down(down) = verb("down --reason done --deadline 5 --force") else { panic!("another verb") };
+    let Verb::Down(down) = verb("down --reason done --deadline 5 --force") else {
+        panic!("another verb")
+    };
     assert_eq!((down.reason.as_deref(), down.deadline, down.force), (Some("done"), 5, true));
     let Verb::Lead(lead) = verb("lead --detach") else { panic!("another verb") };
     assert_eq!((lead.how.detach, lead.how.on_exit), (true, OnExit::Stop));
@@ -69,8 +76,14 @@ fn up_down_and_lead() {
     );
     let Verb::Adopt(adopt) = verb("adopt --on-exit refuse") else { panic!("another verb") };
     assert_eq!((adopt.how.detach, adopt.how.on_exit, adopt.force), (false, OnExit::Refuse, false));
-    for line in ["up", "up a b", "up m --backend screen", "lead claude", "lead --detach -- claude", "down x"]
-    {
+    for line in [
+        "up",
+        "up a b",
+        "up m --backend screen",
+        "lead claude",
+        "lead --detach -- claude",
+        "down x",
+    ] {
         assert!(refused(line), "{line}");
     }
 }
@@ -103,7 +116,10 @@ fn spawn_takes_a_command_line_only_after_two_dashes() {
                 --backend tmux --layout windows --env A=1 --env B=x=y --until running --deadline 2.5 --unique \
                 -- ls -t --json";
     let Verb::Spawn(spawn) = verb(line) else { panic!("another verb") };
-    assert_eq!((spawn.names, spawn.command.join(" ")), (vec!["ada".to_owned()], "ls -t --json".to_owned()));
+    assert_eq!(
+        (spawn.names, spawn.command.join(" ")),
+        (vec!["ada".to_owned()], "ls -t --json".to_owned())
+    );
     assert_eq!(spawn.env, [("A".to_owned(), "1".to_owned()), ("B".to_owned(), "x=y".to_owned())]);
     assert_eq!((spawn.mode, spawn.layout), (Some(Mode::AcceptEdits), Some(Layout::Windows)));
     assert_eq!((spawn.until, spawn.deadline), (StartedWhen::Running, Duration::from_millis(2500)));
@@ -112,11 +128,15 @@ fn spawn_takes_a_command_line_only_after_two_dashes() {
         assert!(matches!(verb(line), Verb::Spawn(spawn) if spawn.worktree == wish));
     }
     let named = Some(Wish::Branch("feat/x".to_owned()));
-    assert!(matches!(verb("spawn a --worktree=feat/x"), Verb::Spawn(spawn) if spawn.worktree == named));
+    assert!(
+        matches!(verb("spawn a --worktree=feat/x"), Verb::Spawn(spawn) if spawn.worktree == named)
+    );
     let Verb::Spawn(plain) = verb("spawn ada --prompt-file -") else { panic!("another verb") };
     assert_eq!((plain.deadline, plain.command.len()), (Duration::from_secs(30), 0));
     assert_eq!(plain.until, StartedWhen::Ready);
-    let Verb::Spawn(several) = verb("spawn ann ben --plan cleo -- ls") else { panic!("another verb") };
+    let Verb::Spawn(several) = verb("spawn ann ben --plan cleo -- ls") else {
+        panic!("another verb")
+    };
     assert_eq!((several.names.join(" "), several.command.len()), ("ann ben cleo".to_owned(), 1));
     for line in [
         "spawn",
@@ -148,9 +168,13 @@ fn mail_verbs() {
     };
     assert_eq!((inbox.name.as_deref(), inbox.format), (Some("bob"), Some(Format::Xml)));
     assert!(inbox.all && inbox.peek && inbox.follow && !inbox.consume && !inbox.clear);
-    for line in
-        ["send", "inbox --peek --consume", "inbox --consume --clear", "inbox --clear -f", "inbox --format x"]
-    {
+    for line in [
+        "send",
+        "inbox --peek --consume",
+        "inbox --consume --clear",
+        "inbox --clear -f",
+        "inbox --format x",
+    ] {
         assert!(refused(line), "{line}");
     }
 }
@@ -189,9 +213,13 @@ fn task_verbs() {
 
 #[test]
 fn shutdown_names_somebody_or_all() {
-    let Verb::Shutdown(some) = verb("shutdown ada ben --reason r --no-wait") else { panic!("another verb") };
+    let Verb::Shutdown(some) = verb("shutdown ada ben --reason r --no-wait") else {
+        panic!("another verb")
+    };
     assert_eq!((some.names.len(), some.deadline, some.no_wait, some.all), (2, 30, true, false));
-    let Verb::Shutdown(all) = verb("shutdown --all --force --deadline 3") else { panic!("another verb") };
+    let Verb::Shutdown(all) = verb("shutdown --all --force --deadline 3") else {
+        panic!("another verb")
+    };
     assert_eq!((all.names.len(), all.deadline, all.force, all.all), (0, 3, true, true));
     assert!(refused("shutdown") && refused("shutdown ada --all"));
 }
@@ -205,7 +233,8 @@ fn looking_and_waiting() {
         ("task=7", Until::Task(TaskId(7))),
     ];
     for (word, until) in table {
-        let Verb::Wait(wait) = verb(&format!("wait ada ben --any --until {word} --timeout 0.5")) else {
+        let Verb::Wait(wait) = verb(&format!("wait ada ben --any --until {word} --timeout 0.5"))
+        else {
             panic!("another verb")
         };
         assert_eq!((wait.until, wait.names.len(), wait.any), (until, 2, true));
@@ -226,7 +255,9 @@ fn looking_and_waiting() {
             other => panic!("{line}: {other:?}"),
         }
     }
-    for line in ["ps ada", "explain", "focus", "hide", "show a b", "completions", "completions tcsh"] {
+    for line in
+        ["ps ada", "explain", "focus", "hide", "show a b", "completions", "completions tcsh"]
+    {
         assert!(refused(line), "{line}");
     }
     assert!(matches!(verb("attach"), Verb::Attach(_)));
@@ -263,14 +294,17 @@ fn json_is_known_before_the_line_is_parsed() {
 fn what_members_ask() {
     let Verb::Requests(requests) = verb("requests --all") else { panic!("another verb") };
     assert!(requests.all);
-    let Verb::Answer(answer) = verb("answer p-1@ada --approve --mode acceptEdits --reason ok") else {
+    let Verb::Answer(answer) = verb("answer p-1@ada --approve --mode acceptEdits --reason ok")
+    else {
         panic!("another verb")
     };
     assert_eq!((answer.id.as_str(), answer.approve, answer.reject), ("p-1@ada", true, false));
     assert_eq!((answer.mode, answer.reason.as_deref()), (Some(Mode::AcceptEdits), Some("ok")));
     let Verb::Mode(mode) = verb("mode ada plan") else { panic!("another verb") };
     assert_eq!((mode.name.as_deref(), mode.mode, mode.all), (Some("ada"), Some(Mode::Plan), false));
-    let Verb::Answer(answer) = verb("answer p --approve --always --input {}") else { panic!("another verb") };
+    let Verb::Answer(answer) = verb("answer p --approve --always --input {}") else {
+        panic!("another verb")
+    };
     assert!(answer.always && answer.input.is_some_and(|input| input.is_empty()));
     for line in [
         "answer p",

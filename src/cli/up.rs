@@ -52,15 +52,17 @@ pub(super) fn up(setup: &Setup, args: &args::Up) -> Done {
 /// Reads the manifest and checks all that can be checked before anything is made.
 fn plan(setup: &Setup, args: &args::Up) -> Result<Plan, Failure> {
     let shown = args.manifest.display();
-    let text = read_text(&args.manifest, MAX_MANIFEST)
-        .map_err(|problem| Failure::new(Class::Usage, format!("manifest {shown}: {problem}"), None))?;
+    let text = read_text(&args.manifest, MAX_MANIFEST).map_err(|problem| {
+        Failure::new(Class::Usage, format!("manifest {shown}: {problem}"), None)
+    })?;
     let manifest = Manifest::parse(&text).map_err(|e| {
         let message = format!("{shown}:{}:{}: {}", e.line, e.column, e.message);
         Failure::new(Class::Usage, message, e.nearest.map(|word| format!("did you mean `{word}`?")))
     })?;
     let read = |file: &str| {
         let path = setup.ctx.caller.cwd.join(file);
-        let problem = |problem| Failure::new(Class::Usage, format!("prompt file {file}: {problem}"), None);
+        let problem =
+            |problem| Failure::new(Class::Usage, format!("prompt file {file}: {problem}"), None);
         read_text(&path, MAX_MANIFEST).map_err(problem)
     };
     let here = &setup.ctx.caller.cwd;
@@ -83,7 +85,8 @@ fn plan(setup: &Setup, args: &args::Up) -> Result<Plan, Failure> {
     let checked = ops::spawn::check(&setup.ctx, &plan.settings.roles, &all);
     let fits = if tasks_only { ops::manifest::check_task_mode(&manifest) } else { Ok(()) };
     let checked = fits.and(checked);
-    checked.map_err(|e| Failure::new(e.kind().into(), format!("{shown}: {}", chain(&e)), e.hint()))?;
+    checked
+        .map_err(|e| Failure::new(e.kind().into(), format!("{shown}: {}", chain(&e)), e.hint()))?;
     Ok(plan)
 }
 
@@ -166,11 +169,18 @@ async fn start(
         if plan.tasks_only {
             return Ok(None);
         }
-        let terms =
-            Terms { backend: None, until: StartedWhen::Ready, deadline: START, unique: false, layout: None };
+        let terms = Terms {
+            backend: None,
+            until: StartedWhen::Ready,
+            deadline: START,
+            unique: false,
+            layout: None,
+        };
         Ok(Some(ops::spawn::spawn(&ctx, &store, &plan.orders, &terms)?))
     });
-    let Some(batch) = batch.await.map_err(|failure| (Vec::new(), failure))? else { return Ok(Vec::new()) };
+    let Some(batch) = batch.await.map_err(|failure| (Vec::new(), failure))? else {
+        return Ok(Vec::new());
+    };
     if told {
         batch.fallbacks.iter().for_each(|fallback| desk.say(&fallback.to_string()));
     }
@@ -223,11 +233,19 @@ async fn take_back(setup: &Setup, team: &Team, lease: Lease, spawned: &[Spawned]
         ended.and_then(|()| conduct::remove(&setup.ctx, team, |words| setup.out.say(words)))
     {
         setup.out.complain(&told);
-        setup.out.say(&format!("team {0} is left; end it with `phalanx down -t {0} --force`", team.name()));
+        setup.out.say(&format!(
+            "team {0} is left; end it with `phalanx down -t {0} --force`",
+            team.name()
+        ));
     }
 }
 
-async fn end_started(setup: &Setup, team: &Team, lease: Lease, spawned: &[Spawned]) -> Result<(), Failure> {
+async fn end_started(
+    setup: &Setup,
+    team: &Team,
+    lease: Lease,
+    spawned: &[Spawned],
+) -> Result<(), Failure> {
     let live = ops::status::live_members(team)?;
     let names: Vec<_> =
         live.into_iter().filter(|n| spawned.iter().any(|s| n.clashes_with(&s.name))).collect();
@@ -245,7 +263,8 @@ async fn end_started(setup: &Setup, team: &Team, lease: Lease, spawned: &[Spawne
 
 fn detach(setup: &Setup, team: &Team, spawned: &[Spawned]) -> Done {
     let pid = lead::background(setup, team, &["lead"])?;
-    let document = json!({ "team_name": team.name().as_str(), "lead_pid": pid, "members": spawned });
+    let document =
+        json!({ "team_name": team.name().as_str(), "lead_pid": pid, "members": spawned });
     setup.out.confirm(&document, || {
         format!(
             "team {0} runs in the background, led by process {pid}; end it with `phalanx down -t {0}`",

@@ -13,8 +13,12 @@ pub(super) fn is_wish(error: &clap::Error) -> bool {
 /// The failure: clap's first paragraph is the message, its tip or the usage line the hint.
 pub(super) fn failure(error: &clap::Error) -> Failure {
     match (error.kind(), error.get(ContextKind::InvalidSubcommand)) {
-        (ErrorKind::InvalidSubcommand, Some(ContextValue::String(word))) => no_such_verb(error, word),
-        (ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand, _) => incomplete(&error.render().to_string()),
+        (ErrorKind::InvalidSubcommand, Some(ContextValue::String(word))) => {
+            no_such_verb(error, word)
+        }
+        (ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand, _) => {
+            incomplete(&error.render().to_string())
+        }
         _ => from_text(&error.render().to_string()),
     }
 }
@@ -36,7 +40,8 @@ fn no_such_verb(error: &clap::Error, word: &str) -> Failure {
 
 /// Reports a verb that needs another one after it, as `phalanx team`; clap renders its help text instead.
 fn incomplete(help: &str) -> Failure {
-    let usage = help.lines().find_map(|line| line.trim().strip_prefix("Usage: ")).unwrap_or_default();
+    let usage =
+        help.lines().find_map(|line| line.trim().strip_prefix("Usage: ")).unwrap_or_default();
     let verb = usage.split(" [").next().unwrap_or_default().trim_end_matches(" <COMMAND>");
     let hint = format!("see `{verb} --help`");
     Failure::new(Class::Usage, format!("`{verb}` needs a command after it"), Some(hint))
@@ -47,13 +52,19 @@ fn from_text(text: &str) -> Failure {
     let first = paragraphs.next().unwrap_or_default();
     let message = first.strip_prefix("error: ").unwrap_or(first);
     let rest: Vec<&str> = paragraphs.flat_map(str::lines).map(str::trim).collect();
-    let after =
-        |start: &str| rest.iter().find_map(|line| line.strip_prefix(start)).map(|l| l.trim().to_owned());
+    let after = |start: &str| {
+        rest.iter().find_map(|line| line.strip_prefix(start)).map(|l| l.trim().to_owned())
+    };
     let hint = after("tip: ").or_else(|| after("Usage: ").map(|usage| format!("usage: {usage}")));
     let lines: Vec<&str> = message.lines().map(str::trim).filter(|line| !line.is_empty()).collect();
     let (head, list) = lines.split_first().map_or(("", &[][..]), |(head, list)| (*head, list));
-    let message = if list.is_empty() { head.to_owned() } else { format!("{head} {}", list.join(", ")) };
-    Failure::new(Class::Usage, message, Some(hint.unwrap_or_else(|| "see `phalanx --help`".to_owned())))
+    let message =
+        if list.is_empty() { head.to_owned() } else { format!("{head} {}", list.join(", ")) };
+    Failure::new(
+        Class::Usage,
+        message,
+        Some(hint.unwrap_or_else(|| "see `phalanx --help`".to_owned())),
+    )
 }
 
 #[cfg(test)]
@@ -105,7 +116,11 @@ mod tests {
         for (line, message, hint) in table {
             let told = told(line);
             assert_eq!(told.message, message, "{line:?}");
-            assert!(told.hint.as_deref().is_some_and(|h| h.starts_with(hint)), "{line:?}: {:?}", told.hint);
+            assert!(
+                told.hint.as_deref().is_some_and(|h| h.starts_with(hint)),
+                "{line:?}: {:?}",
+                told.hint
+            );
         }
     }
 
@@ -117,7 +132,10 @@ mod tests {
             ("xyzzy", "see all verbs with `phalanx --help`"),
         ] {
             let told = told(&["phalanx", word]);
-            assert_eq!((told.message, told.class), (format!("unknown command `{word}`"), Class::Usage));
+            assert_eq!(
+                (told.message, told.class),
+                (format!("unknown command `{word}`"), Class::Usage)
+            );
             assert_eq!(told.hint.as_deref(), Some(hint));
         }
     }

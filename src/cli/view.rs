@@ -109,7 +109,8 @@ fn relay(mut viewer: Viewer, member: &MemberName) -> io::Result<Parting> {
     let terminal = Lent::new(member)?;
     let (over, alive) = io::pipe()?;
     let left = Arc::new(AtomicBool::new(false));
-    let (mut shown, display, gone) = (viewer.try_clone()?, terminal.display.try_clone()?, left.clone());
+    let (mut shown, display, gone) =
+        (viewer.try_clone()?, terminal.display.try_clone()?, left.clone());
     let showing = thread::Builder::new().name("show".to_owned()).spawn(move || {
         // Closed by the end of this thread, for which the other one waits.
         let _alive = alive;
@@ -145,7 +146,11 @@ fn show_all(viewer: &mut Viewer, display: &Display, give_up: &dyn Fn() -> bool) 
 }
 
 /// Types what is typed until this side or the other ends it; none: the other did.
-fn listen(terminal: &RawTerminal, viewer: &mut Viewer, over: BorrowedFd) -> io::Result<Option<Parting>> {
+fn listen(
+    terminal: &RawTerminal,
+    viewer: &mut Viewer,
+    over: BorrowedFd,
+) -> io::Result<Option<Parting>> {
     loop {
         match terminal.next(over)? {
             Input::Other => return Ok(None),

@@ -74,8 +74,8 @@ fn gone(team: &Team, out: &Out, screen: Option<&mut ui::Redraw>) -> Done {
 
 /// What counts as a change: everything but the time that passes.
 fn without_time(status: &Status) -> Result<Value, Failure> {
-    let mut value =
-        serde_json::to_value(status).map_err(|e| Failure::new(Class::Internal, e.to_string(), None))?;
+    let mut value = serde_json::to_value(status)
+        .map_err(|e| Failure::new(Class::Internal, e.to_string(), None))?;
     for (list, field) in [("members", "idle_ms"), ("left", "age_ms"), ("task_list", "elapsed_ms")] {
         for one in value[list].as_array_mut().into_iter().flatten() {
             one[field].take();

@@ -27,7 +27,8 @@ impl Places {
     /// The settings files in the project's directory.
     pub(crate) fn project_settings(&self) -> Vec<PathBuf> {
         let dir = self.project.iter().map(|project| project.join(".claude"));
-        dir.flat_map(|dir| ["settings.json", "settings.local.json"].map(|file| dir.join(file))).collect()
+        dir.flat_map(|dir| ["settings.json", "settings.local.json"].map(|file| dir.join(file)))
+            .collect()
     }
 }
 
@@ -82,15 +83,18 @@ fn own_hooks(path: &Path, found: &mut Found) -> OwnHooks {
         OwnHooks::default()
     });
     let source = path.display().to_string();
-    let known = |hook: &Hook| Known { hook: hook.clone(), source: source.clone(), of_claude: false };
+    let known =
+        |hook: &Hook| Known { hook: hook.clone(), source: source.clone(), of_claude: false };
     found.hooks.extend(own.hooks.iter().map(known));
     own
 }
 
 /// Claude's settings files that may be heard.
 fn settings(places: &Places, trusted: &[String], found: &mut Found) -> Vec<(PathBuf, ClaudeHooks)> {
-    let mut heard: Vec<(PathBuf, ClaudeHooks)> =
-        claude_hooks(&places.user, found).map(|read| (places.user.clone(), read)).into_iter().collect();
+    let mut heard: Vec<(PathBuf, ClaudeHooks)> = claude_hooks(&places.user, found)
+        .map(|read| (places.user.clone(), read))
+        .into_iter()
+        .collect();
     let Some(project) = &places.project else { return heard };
     let trusts = trusts(trusted, project);
     for path in places.project_settings() {
@@ -127,7 +131,10 @@ fn claude_hooks(path: &Path, found: &mut Found) -> Option<ClaudeHooks> {
 /// Whether the project is one of the trusted directories, or lies in one.
 fn trusts(trusted: &[String], project: &Path) -> bool {
     let Ok(project) = fs::canonical(project) else { return false };
-    trusted.iter().filter_map(|dir| fs::canonical(Path::new(dir)).ok()).any(|dir| project.starts_with(dir))
+    trusted
+        .iter()
+        .filter_map(|dir| fs::canonical(Path::new(dir)).ok())
+        .any(|dir| project.starts_with(dir))
 }
 
 /// Returns true if the user's own file lists the project, or a directory above it, as trusted.
@@ -143,7 +150,11 @@ pub(crate) fn is_trusted(places: &Places) -> bool {
 /// The owner, the mode, a broken link, or the text is not as it must be.
 pub(crate) fn read(path: &Path) -> Result<Option<String>, String> {
     let Ok(real) = fs::canonical(path) else {
-        return if fs::exists(path) { Err("it is a broken symbolic link".to_owned()) } else { Ok(None) };
+        return if fs::exists(path) {
+            Err("it is a broken symbolic link".to_owned())
+        } else {
+            Ok(None)
+        };
     };
     let Some(about) = fs::about(&real).map_err(|e| e.to_string())? else { return Ok(None) };
     if about.uid != env::effective_uid() && about.uid != 0 {

@@ -72,9 +72,9 @@ pub(crate) fn run(hook: &Hook, call: &Call) -> Ran {
             proc::end_marked(&[format!("{MARK}={mark}")], GRACE);
             (End::TimedOut, String::new(), String::new())
         }
-        Err(e @ (ExecError::NotFound { .. } | ExecError::Directory { .. } | ExecError::Io { .. })) => {
-            (End::NotRun(with_cause(&e)), String::new(), String::new())
-        }
+        Err(
+            e @ (ExecError::NotFound { .. } | ExecError::Directory { .. } | ExecError::Io { .. }),
+        ) => (End::NotRun(with_cause(&e)), String::new(), String::new()),
     };
     Ran { end, stdout, stderr, elapsed_ms: clock::now_ms().saturating_sub(begun) }
 }

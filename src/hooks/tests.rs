@@ -54,7 +54,12 @@ impl Place {
         let env = [("PATH".into(), "/usr/bin:/bin".into()), ("ONLY".into(), "me".into())];
         run(
             &hook,
-            &Call { input: &json!({"teammate_name": "ada"}), env: &env, cwd: self.0.path(), owner: "me" },
+            &Call {
+                input: &json!({"teammate_name": "ada"}),
+                env: &env,
+                cwd: self.0.path(),
+                owner: "me",
+            },
         )
     }
 
@@ -64,7 +69,8 @@ impl Place {
 }
 
 fn idle(line: &str) -> String {
-    json!({"hooks": {"TeammateIdle": [{"hooks": [{"type": "command", "command": line}]}]}}).to_string()
+    json!({"hooks": {"TeammateIdle": [{"hooks": [{"type": "command", "command": line}]}]}})
+        .to_string()
 }
 
 fn lines(found: &Found) -> Vec<String> {
@@ -108,7 +114,9 @@ fn what_cannot_be_run_says_why() {
 fn a_hook_that_hangs_is_ended_with_all_that_it_has_started() {
     let place = Place::new();
     let ran = place.run(
-        Words::Line("trap '' TERM; setsid sh -c 'echo $$ > far; sleep 71' & sleep 72 & sleep 73".to_owned()),
+        Words::Line(
+            "trap '' TERM; setsid sh -c 'echo $$ > far; sleep 71' & sleep 72 & sleep 73".to_owned(),
+        ),
         1,
     );
     assert_eq!(ran.end, End::TimedOut);
@@ -137,7 +145,10 @@ fn all_files_are_read_and_a_line_counts_once() {
         (lines(&found), found.warnings),
         (["own", "user", "project"].map(str::to_owned).to_vec(), vec![])
     );
-    assert_eq!(found.hooks.iter().map(|known| known.of_claude).collect::<Vec<_>>(), [false, true, true]);
+    assert_eq!(
+        found.hooks.iter().map(|known| known.of_claude).collect::<Vec<_>>(),
+        [false, true, true]
+    );
     // What lies in a trusted directory is trusted as well.
     place.file("app/sub/.claude/settings.json", &idle("sub"));
     assert_eq!(lines(&place.find("app/sub")), ["own", "user", "sub"]);
@@ -161,7 +172,10 @@ fn a_project_that_is_not_trusted_runs_nothing() {
     let found = place.find("app");
     assert_eq!((found.hooks, found.warnings), (vec![], vec![warning]));
     // Neither the name's beginning nor the parent's trust in a sibling counts.
-    place.file("root/hooks.toml", &format!("trusted = [\"{app}/sub\", \"{}\"]\n", &app[..app.len() - 1]));
+    place.file(
+        "root/hooks.toml",
+        &format!("trusted = [\"{app}/sub\", \"{}\"]\n", &app[..app.len() - 1]),
+    );
     assert_eq!(place.find("app").hooks, vec![]);
     place.file("app/.claude/settings.json", r#"{"hooks": {"PreToolUse": []}}"#);
     assert_eq!(place.find("app"), Found::default(), "nothing of it is meant for phalanx");
@@ -187,7 +201,10 @@ fn files_that_cannot_be_read_are_warnings() {
     assert_eq!(lines(&found), ["user"]);
     assert!(found.warnings[0].contains("hooks.toml:2:9: unknown event `X`"), "{found:?}");
     place.sh("rm root/hooks.toml; mv root/settings.json real; ln -s ../real root/settings.json");
-    assert_eq!((lines(&place.find("app")), place.find("app").warnings), (vec!["user".to_owned()], vec![]));
+    assert_eq!(
+        (lines(&place.find("app")), place.find("app").warnings),
+        (vec!["user".to_owned()], vec![])
+    );
     place.sh("chmod o+w real");
     assert!(place.find("app").warnings[0].ends_with("are disabled: it is world-writable"));
     place.sh("rm real");

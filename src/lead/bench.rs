@@ -29,7 +29,8 @@ impl Rehearsal {
     /// So many events, as the driver makes them when members say that they rest: with each message it looks at all records
     /// and requests, too; and time passes.
     pub(crate) fn of(count: usize) -> Rehearsal {
-        let mut state = State::new(Goal::Lead(Finish::Manual), (0..MEMBERS).map(template).collect());
+        let mut state =
+            State::new(Goal::Lead(Finish::Manual), (0..MEMBERS).map(template).collect());
         let records: Vec<MemberRecord> = (0..MEMBERS).filter_map(record).collect();
         react(&mut state, Event::Members(records.clone()), NOW);
         react(&mut state, Event::Board(board()), NOW);
@@ -53,7 +54,10 @@ impl Rehearsal {
 }
 
 fn template(n: usize) -> Template {
-    Template { order: Order { name: format!("m{n}"), ..Order::default() }, demand: Demand::Standing }
+    Template {
+        order: Order { name: format!("m{n}"), ..Order::default() },
+        demand: Demand::Standing,
+    }
 }
 
 fn record(n: usize) -> Option<MemberRecord> {

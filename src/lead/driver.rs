@@ -106,7 +106,8 @@ pub(crate) async fn lead(
     let (signals, mut incoming) = unbounded_channel();
     let changed = signals.clone();
     // The watch comes before the first look, so that nothing falls in between.
-    let watch = ops::events::watch(lead.team, move |topic| drop(changed.send(Signal::Changed(topic))))?;
+    let watch =
+        ops::events::watch(lead.team, move |topic| drop(changed.send(Signal::Changed(topic))))?;
     if watch.is_polling() {
         warn(lead.team, ops::events::POLLING)?;
     }
@@ -155,7 +156,8 @@ impl<'a> Driver<'a> {
         let mut driver = Driver {
             ctx: lead.ctx,
             team: lead.team,
-            state: known(lead.team, lead.goal.clone(), settings.clone())?.beside_program(lead.beside_program),
+            state: known(lead.team, lead.goal.clone(), settings.clone())?
+                .beside_program(lead.beside_program),
             labels: labels::labeller(lead.ctx, lead.team),
             terminator: terminator::start(lead.ctx, lead.team, signals.clone()),
             signals,
@@ -207,7 +209,10 @@ impl<'a> Driver<'a> {
             attempt(self.ctx, self.team, ops::verify::verify_all, failed).await?;
             ops::lease::withdraw(self.team)?;
         }
-        ops::events::note(self.team, Note::of(EventKind::LeadEnded).with("end", format!("{end:?}")))?;
+        ops::events::note(
+            self.team,
+            Note::of(EventKind::LeadEnded).with("end", format!("{end:?}")),
+        )?;
         Ok(end)
     }
 
@@ -216,7 +221,8 @@ impl<'a> Driver<'a> {
         incoming: &mut UnboundedReceiver<Signal>,
         stops: &mut UnboundedReceiver<Stop>,
     ) -> Result<(), OpsError> {
-        let mark = self.mark.map_or(SWEEP, |(still, latest)| still.remaining().min(latest.remaining()));
+        let mark =
+            self.mark.map_or(SWEEP, |(still, latest)| still.remaining().min(latest.remaining()));
         if mark.is_zero() {
             return self.mark();
         }
@@ -230,7 +236,8 @@ impl<'a> Driver<'a> {
         let due = self.state.next_tick().into_iter().chain(self.due).min();
         let tick = due.map(|at| Duration::from_millis(at.since(ops::now())));
         let rest = self.sweep.remaining().min(mark);
-        let rest = if self.state.leads() { rest.min(self.team_file_check.remaining()) } else { rest };
+        let rest =
+            if self.state.leads() { rest.min(self.team_file_check.remaining()) } else { rest };
         tokio::select! {
             Some(stop) = stops.recv() => self.step(match stop {
                 Stop::Gracefully => Event::Stop { force: false },
@@ -250,7 +257,11 @@ impl<'a> Driver<'a> {
     }
 
     /// What has piled up, each on its own.
-    fn take_all(&mut self, first: Signal, incoming: &mut UnboundedReceiver<Signal>) -> Result<(), OpsError> {
+    fn take_all(
+        &mut self,
+        first: Signal,
+        incoming: &mut UnboundedReceiver<Signal>,
+    ) -> Result<(), OpsError> {
         let (topics, others) = sources::drain(first, incoming);
         let mut done = Ok(());
         for signal in topics.into_iter().map(Signal::Changed).chain(others) {
@@ -354,7 +365,9 @@ impl<'a> Driver<'a> {
     }
 
     fn look_at_settings(&mut self) -> Result<(), OpsError> {
-        let (Some(before), Some(now)) = (self.settings.clone(), self.team.settings()?) else { return Ok(()) };
+        let (Some(before), Some(now)) = (self.settings.clone(), self.team.settings()?) else {
+            return Ok(());
+        };
         if before == now || !self.state.leads() {
             return Ok(());
         }
@@ -464,7 +477,9 @@ impl<'a> Driver<'a> {
         match signal {
             Signal::Changed(topic) => self.look(&topic),
             Signal::Terminated(ended) => self.step(Event::Terminated(ended)),
-            Signal::Started { kind, names, failures } => self.step(Event::Started { kind, names, failures }),
+            Signal::Started { kind, names, failures } => {
+                self.step(Event::Started { kind, names, failures })
+            }
             Signal::Activity { name, incarnation, fingerprint } => {
                 self.step(Event::Activity { name, incarnation, fingerprint })
             }

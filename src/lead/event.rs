@@ -37,7 +37,8 @@ impl Answer {
     /// The answer that this line of the journal tells of, if it does.
     pub(crate) fn told_by(event: &Noted) -> Option<Answer> {
         let text = |key: &str| event.detail.get(key).and_then(Value::as_str);
-        let answers = [PlanApprovalResponse::KIND, PermissionResponse::KIND, SandboxPermissionResponse::KIND];
+        let answers =
+            [PlanApprovalResponse::KIND, PermissionResponse::KIND, SandboxPermissionResponse::KIND];
         if event.event != EventKind::MessageSent || !answers.contains(&text("kind")?) {
             return None;
         }

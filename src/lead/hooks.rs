@@ -31,7 +31,10 @@ pub(super) struct Hooks {
 impl Hooks {
     /// Reads which there are; none if there are none. Gives also the events since this process took the lead: they count
     /// as news.
-    pub(super) fn start(ctx: &Context, team: &Team) -> Result<Option<(Hooks, Vec<Event>)>, OpsError> {
+    pub(super) fn start(
+        ctx: &Context,
+        team: &Team,
+    ) -> Result<Option<(Hooks, Vec<Event>)>, OpsError> {
         let found = hooks::configured(ctx, team);
         for warning in &found.warnings {
             ops::events::note(team, Note::of(EventKind::Warning).with("text", warning.as_str()))?;
@@ -82,7 +85,12 @@ impl Hooks {
     }
 }
 
-async fn run(mut due: UnboundedReceiver<Occasion>, ctx: Context, team: Team, hooks: Arc<hooks::Hooks>) {
+async fn run(
+    mut due: UnboundedReceiver<Occasion>,
+    ctx: Context,
+    team: Team,
+    hooks: Arc<hooks::Hooks>,
+) {
     let mut underway = JoinSet::new();
     loop {
         tokio::select! {

@@ -23,7 +23,10 @@ pub(super) fn labeller(ctx: &Context, team: &Team) -> UnboundedSender<Vec<Member
 }
 
 /// Takes what has piled up behind `first`: of each member what was sent last.
-fn latest(first: Vec<MemberRecord>, wanted: &mut UnboundedReceiver<Vec<MemberRecord>>) -> Vec<MemberRecord> {
+fn latest(
+    first: Vec<MemberRecord>,
+    wanted: &mut UnboundedReceiver<Vec<MemberRecord>>,
+) -> Vec<MemberRecord> {
     let mut latest: BTreeMap<MemberName, MemberRecord> = BTreeMap::new();
     let mut next = Some(first);
     while let Some(runs) = next {

@@ -103,7 +103,8 @@ fn see_board(state: &mut State, board: Board, effects: &mut Vec<Effect>) {
     if state.leads() && state.members_seen {
         release_absent(state, &board, effects);
     }
-    let seen = Seen { can_move: board.can_move(), given: board.given(), working: board.working(), board };
+    let seen =
+        Seen { can_move: board.can_move(), given: board.given(), working: board.working(), board };
     state.kinds.iter_mut().for_each(|kind| kind.see_board(&seen.board));
     for (name, view) in &mut state.members {
         view.given = seen.given_to(name);
@@ -139,7 +140,10 @@ fn settle(state: &mut State, effects: &mut Vec<Effect>) {
         }
         return;
     }
-    if state.goal == Goal::Lead(Finish::TasksDone) && state.phase == Phase::Leading && nothing_moves(state) {
+    if state.goal == Goal::Lead(Finish::TasksDone)
+        && state.phase == Phase::Leading
+        && nothing_moves(state)
+    {
         shutdown::stop(state, End::TasksOver, false, effects);
     }
     if let Phase::Stopping { end, .. } = state.phase

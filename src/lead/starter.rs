@@ -24,7 +24,8 @@ pub(super) fn start(
 ) {
     let (ctx, team, orders) = (ctx.clone(), team.clone(), orders.to_vec());
     tokio::task::spawn_blocking(move || {
-        let names: Vec<MemberName> = orders.iter().filter_map(|o| MemberName::new(&o.name).ok()).collect();
+        let names: Vec<MemberName> =
+            orders.iter().filter_map(|o| MemberName::new(&o.name).ok()).collect();
         let failures = match spawn::for_lead(&ctx, &team, &orders, DEADLINE) {
             Ok(results) => names
                 .iter()

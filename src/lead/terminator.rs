@@ -26,7 +26,11 @@ pub(super) struct Due {
 }
 
 /// Starts the terminator; it ends when nobody can send it anything any more.
-pub(super) fn start(ctx: &Context, team: &Team, signals: UnboundedSender<Signal>) -> UnboundedSender<Due> {
+pub(super) fn start(
+    ctx: &Context,
+    team: &Team,
+    signals: UnboundedSender<Signal>,
+) -> UnboundedSender<Due> {
     let (sender, due) = unbounded_channel();
     tokio::spawn(end_in_batches(due, ctx.clone(), team.clone(), signals));
     sender
@@ -62,7 +66,8 @@ fn end(ctx: &Context, team: &Team, batch: Vec<Due>) -> Vec<Terminated> {
     let mut results = terminate_all(ctx, team, &endings).into_iter();
     failpoint::hit("terminate.ended");
     let answer = |Due { name, incarnation, ending }| {
-        let result = ending.and_then(|_| results.next()).unwrap_or(Ok(())).map_err(|e| e.to_string());
+        let result =
+            ending.and_then(|_| results.next()).unwrap_or(Ok(())).map_err(|e| e.to_string());
         Terminated { name, incarnation, result }
     };
     batch.into_iter().map(answer).collect()

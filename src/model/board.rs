@@ -61,7 +61,8 @@ impl Board {
     /// The pending tasks in the order in which they are claimed: higher priority first, then the
     /// lower id.
     pub(crate) fn pending(&self) -> Vec<&Task> {
-        let mut pending: Vec<&Task> = self.work().filter(|task| task.state == TaskState::Pending).collect();
+        let mut pending: Vec<&Task> =
+            self.work().filter(|task| task.state == TaskState::Pending).collect();
         // The sort is stable, and the tasks come by id.
         pending.sort_by_key(|task| Reverse(task.extra.priority.unwrap_or(0)));
         pending
@@ -77,14 +78,23 @@ impl Board {
     }
 
     /// Whether `who` may start on task `id` now. A task that `who` owns already, but has not started, is theirs to claim.
-    pub(crate) fn may_claim(&self, id: TaskId, who: &MemberName, busy_check: bool) -> Result<(), Refusal> {
+    pub(crate) fn may_claim(
+        &self,
+        id: TaskId,
+        who: &MemberName,
+        busy_check: bool,
+    ) -> Result<(), Refusal> {
         let task = self.tasks.get(&id).ok_or(Refusal::TaskNotFound(id))?;
-        if let Some(owner) = task.owner.as_ref().filter(|_| !task.is_owned_by(who) && !task.state.is_over()) {
+        if let Some(owner) =
+            task.owner.as_ref().filter(|_| !task.is_owned_by(who) && !task.state.is_over())
+        {
             return Err(Refusal::AlreadyClaimed { id, owner: owner.clone() });
         }
         if task.state != TaskState::Pending {
             return match task.state {
-                TaskState::InProgress => Err(Refusal::AlreadyClaimed { id, owner: who.to_string() }),
+                TaskState::InProgress => {
+                    Err(Refusal::AlreadyClaimed { id, owner: who.to_string() })
+                }
                 state => Err(Refusal::AlreadyResolved { id, state }),
             };
         }
@@ -110,7 +120,9 @@ impl Board {
     pub(crate) fn working(&self) -> BTreeMap<String, TaskId> {
         let mut working = BTreeMap::new();
         for task in self.work().filter(|task| task.state == TaskState::InProgress) {
-            if let Some(owner) = task.owner_name().and_then(|owner| MemberName::existing(owner).ok()) {
+            if let Some(owner) =
+                task.owner_name().and_then(|owner| MemberName::existing(owner).ok())
+            {
                 working.entry(owner.folded()).or_insert(task.id);
             }
         }
@@ -123,7 +135,8 @@ impl Board {
         for task in self.pending() {
             let owner = task.owner_name().and_then(|owner| MemberName::existing(owner).ok());
             let fresh = owner.filter(|owner| !given.contains_key(&owner.folded()));
-            if let Some(owner) = fresh.filter(|owner| self.may_claim(task.id, owner, true).is_ok()) {
+            if let Some(owner) = fresh.filter(|owner| self.may_claim(task.id, owner, true).is_ok())
+            {
                 given.insert(owner.folded(), task.id);
             }
         }
@@ -144,7 +157,8 @@ impl Board {
     ) -> impl Iterator<Item = &'a Task> {
         let pending = if self.work_of(who).is_none() { self.pending() } else { Vec::new() };
         let carry_commands = pending.into_iter().filter(|t| !t.extra.run.is_empty());
-        let (mine, others): (Vec<&Task>, Vec<&Task>) = carry_commands.partition(|t| t.is_owned_by(who));
+        let (mine, others): (Vec<&Task>, Vec<&Task>) =
+            carry_commands.partition(|t| t.is_owned_by(who));
         let free = others.into_iter().filter(move |t| t.owner.is_none() && t.fits(role));
         mine.into_iter().chain(free).filter(|t| self.is_free(t))
     }
@@ -192,7 +206,12 @@ impl Board {
     /// The tasks that became free because `id` was resolved.
     pub(crate) fn freed_by(&self, id: TaskId) -> Vec<TaskId> {
         let waits = |t: &&Task| t.state == TaskState::Pending && t.blocked_by.contains(&id);
-        self.tasks.values().filter(waits).filter(|t| self.open_blockers(t).is_empty()).map(|t| t.id).collect()
+        self.tasks
+            .values()
+            .filter(waits)
+            .filter(|t| self.open_blockers(t).is_empty())
+            .map(|t| t.id)
+            .collect()
     }
 
     /// The running task that may touch the same files.
@@ -200,7 +219,8 @@ impl Board {
         if task.extra.files.is_empty() {
             return None;
         }
-        let running = self.tasks.values().filter(|t| t.state == TaskState::InProgress && t.id != task.id);
+        let running =
+            self.tasks.values().filter(|t| t.state == TaskState::InProgress && t.id != task.id);
         running.into_iter().find(|t| share_files(t, task)).map(|t| t.id)
     }
 }
@@ -217,8 +237,9 @@ fn patterns_meet(a: &[String], b: &[String]) -> bool {
 /// Whether two path patterns can name one file. Decided by the parts before the first wildcard, so it may say yes
 /// where a closer look would say no; it never says no where the answer is yes.
 fn meet(a: &str, b: &str) -> bool {
-    let literal =
-        |p: &str| p.find(['*', '?', '[', '{']).map_or((p.to_owned(), false), |at| (p[..at].to_owned(), true));
+    let literal = |p: &str| {
+        p.find(['*', '?', '[', '{']).map_or((p.to_owned(), false), |at| (p[..at].to_owned(), true))
+    };
     let ((a, a_open), (b, b_open)) = (literal(a), literal(b));
     match (a_open, b_open) {
         (false, false) => a == b,
@@ -260,8 +281,9 @@ mod tests {
     #[test]
     fn claims_are_refused_in_the_documented_order() {
         let mut b = board(4, &[(1, 2)]);
-        let code =
-            |b: &Board, id: u64, busy| b.may_claim(TaskId(id), &who("ann"), busy).err().map(|r| r.code());
+        let code = |b: &Board, id: u64, busy| {
+            b.may_claim(TaskId(id), &who("ann"), busy).err().map(|r| r.code())
+        };
         assert_eq!(code(&b, 9, false), Some("task_not_found"));
         set(&mut b, 1, TaskState::InProgress, Some("bob"));
         assert_eq!(code(&b, 1, false), Some("already_claimed"));
@@ -315,8 +337,9 @@ mod tests {
         for (id, priority) in [(1, -1), (3, 7), (4, 7)] {
             b.tasks.get_mut(&TaskId(id)).expect("task").extra.priority = Some(priority);
         }
-        let order =
-            |b: &Board, name| -> Vec<u64> { b.all_for_worker(&who(name), None).map(|t| t.id.0).collect() };
+        let order = |b: &Board, name| -> Vec<u64> {
+            b.all_for_worker(&who(name), None).map(|t| t.id.0).collect()
+        };
         assert_eq!(order(&b, "bob"), [3, 4, 2, 5, 1]);
         set(&mut b, 5, TaskState::Pending, Some("ann"));
         set(&mut b, 1, TaskState::Pending, Some("ann"));

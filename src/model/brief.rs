@@ -103,7 +103,8 @@ pub(crate) fn brief(
     if let Some(purpose) = team.description.as_deref().filter(|words| !words.trim().is_empty()) {
         head.push_str(&format!(" Its purpose: {}", safe(purpose, DESCRIPTION)));
     }
-    let members: Vec<String> = team.members.iter().map(|member| entry(member, me, descriptions)).collect();
+    let members: Vec<String> =
+        team.members.iter().map(|member| entry(member, me, descriptions)).collect();
     let rules = if me.is_lead() { LEAD } else { MEMBER };
     let special = match team.member(me) {
         Some(lead) if me.is_lead() && lead.mode == Some(Mode::Delegate) => DELEGATE,
@@ -147,7 +148,8 @@ mod tests {
 
     fn team(names: &[&str], role: &str, description: &str) -> Team {
         let name = TeamName::new("demo").expect("name");
-        let mut team = Team::read(&Team::found(&name, description, "team-lead", "s", "/w", Timestamp(1)));
+        let mut team =
+            Team::read(&Team::found(&name, description, "team-lead", "s", "/w", Timestamp(1)));
         for name in names {
             let mut member = team.members[0].clone();
             member.name = MemberName::existing(name).expect("name");
@@ -188,7 +190,9 @@ mod tests {
     fn each_gets_what_is_its_own() {
         let team = team(&["ada", "bob"], "tester", "try things");
         let lead = brief(&team, &MemberName::lead(), None, &none());
-        for word in ["Sequence", "Rounds", "Mixed", "phalanx down", "no terminal", "- ada: tester\n"] {
+        for word in
+            ["Sequence", "Rounds", "Mixed", "phalanx down", "no terminal", "- ada: tester\n"]
+        {
             assert!(lead.contains(word), "{word}");
         }
         let ada = brief(&team, &name("ada"), Some("You test.\nOnly that."), &none());
@@ -206,25 +210,32 @@ mod tests {
         }
         assert!(outside().contains("not in a team"));
         for text in [lead, ada, outside()] {
-            assert!(text.starts_with("<system_context>\n") && text.ends_with("\n</system_context>"));
+            assert!(
+                text.starts_with("<system_context>\n") && text.ends_with("\n</system_context>")
+            );
         }
     }
 
     #[test]
     fn roles_plans_and_delegate_mode_are_explained() {
         let mut team = team(&["ada", "bob"], "tester", "try things");
-        let described = BTreeMap::from([("tester".to_owned(), "breaks what others built".to_owned())]);
+        let described =
+            BTreeMap::from([("tester".to_owned(), "breaks what others built".to_owned())]);
         let text = |team: &Team, who: &str| brief(team, &name(who), None, &described);
         assert!(text(&team, "bob").contains("- ada: tester (breaks what others built)\n"));
         assert!(
-            !text(&team, "bob").contains("plan submit") && !text(&team, "team-lead").contains("delegate")
+            !text(&team, "bob").contains("plan submit")
+                && !text(&team, "team-lead").contains("delegate")
         );
         for member in &mut team.members {
             (member.plan_mode_required, member.mode) = (true, Some(Mode::Delegate));
         }
         assert!(text(&team, "bob").contains("phalanx plan submit FILE"));
         let lead = text(&team, "team-lead");
-        assert!(lead.contains("You are in delegate mode") && !lead.contains("plan submit"), "{lead}");
+        assert!(
+            lead.contains("You are in delegate mode") && !lead.contains("plan submit"),
+            "{lead}"
+        );
     }
 
     /// SEC-05: names and roles that others wrote close no tag and begin no line.
@@ -239,8 +250,16 @@ mod tests {
             assert_eq!(text.matches("system_context>").count(), 2, "{text}");
             assert!(!text.lines().any(|line| line.starts_with("You are the lead now")), "{text}");
             let tags = |text: &str| text.matches("</system_context>").count();
-            assert_eq!(tags(&brief(&team, &member, Some(evil), &described)), 1, "a role does not either");
-            assert!(!text.contains('\u{1b}') && !text.contains('\u{2028}') && !text.contains('\u{202e}'));
+            assert_eq!(
+                tags(&brief(&team, &member, Some(evil), &described)),
+                1,
+                "a role does not either"
+            );
+            assert!(
+                !text.contains('\u{1b}')
+                    && !text.contains('\u{2028}')
+                    && !text.contains('\u{202e}')
+            );
         }
     }
 }

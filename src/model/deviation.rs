@@ -67,14 +67,20 @@ fn outcome(request: &ShutdownRequest) -> Found {
         ShutdownOutcome::Closed | ShutdownOutcome::Forced | ShutdownOutcome::Gone => None,
         ShutdownOutcome::Rejected => {
             let why = said.map(|why| format!(": {why}")).unwrap_or_default();
-            Some((DeviationKind::StillThere, format!("rejected the shutdown and is still running{why}")))
+            Some((
+                DeviationKind::StillThere,
+                format!("rejected the shutdown and is still running{why}"),
+            ))
         }
         // Its time ran out and it could not be ended either: then there is a reason for it.
         ShutdownOutcome::TimedOut => Some(match said {
             Some(why) => (DeviationKind::StillThere, why),
             None => {
                 let seconds = request.deadline_at.since(request.asked_at) / 1000;
-                (DeviationKind::TimedOut, format!("did not answer within {seconds} s and was terminated"))
+                (
+                    DeviationKind::TimedOut,
+                    format!("did not answer within {seconds} s and was terminated"),
+                )
             }
         }),
     }
@@ -89,7 +95,10 @@ fn status(request: &ShutdownRequest) -> Found {
         ShutdownStatus::InProgress => {
             let left = request.parting.pending_work.join("; ");
             let left = if left.is_empty() { "no details given".to_owned() } else { left };
-            Some((DeviationKind::InProgress, format!("left work undone: {}", text::short(&left, LONGEST))))
+            Some((
+                DeviationKind::InProgress,
+                format!("left work undone: {}", text::short(&left, LONGEST)),
+            ))
         }
     }
 }
@@ -124,7 +133,11 @@ mod tests {
     use crate::model::request::Parting;
     use crate::model::time::Timestamp;
 
-    fn request(outcome: ShutdownOutcome, answer: Option<&str>, parting: Parting) -> ShutdownRequest {
+    fn request(
+        outcome: ShutdownOutcome,
+        answer: Option<&str>,
+        parting: Parting,
+    ) -> ShutdownRequest {
         let ann = MemberName::new("ann").expect("name");
         ShutdownRequest {
             format: 1,
@@ -172,7 +185,11 @@ mod tests {
                 dirty(),
                 &[(K::StillThere, "be ended: x")],
             ),
-            (request(Rejected, Some("busy"), none()), dirty(), &[(K::StillThere, "still running: busy")]),
+            (
+                request(Rejected, Some("busy"), none()),
+                dirty(),
+                &[(K::StillThere, "still running: busy")],
+            ),
             (request(Closed, None, says(S::Clean, &[], Some(true))), WorkTree::Clean, &[]),
             (request(Closed, None, says(S::Clean, &["x"], None)), dirty(), &[]),
             (
@@ -195,7 +212,11 @@ mod tests {
                 WorkTree::Clean,
                 &[(K::InProgress, "the tests; the docs"), (K::Uncommitted, "uncommitted")],
             ),
-            (request(Closed, None, says(S::Error, &[], None)), WorkTree::Clean, &[(K::Error, "went wrong")]),
+            (
+                request(Closed, None, says(S::Error, &[], None)),
+                WorkTree::Clean,
+                &[(K::Error, "went wrong")],
+            ),
         ];
         for (request, tree, expected) in table {
             let found = of(&request, || tree.clone());
@@ -215,7 +236,14 @@ mod tests {
     fn what_nobody_claims_is_not_looked_at() {
         let never = || -> WorkTree { panic!("looked at without need") };
         for committed in [None, Some(false)] {
-            of(&request(ShutdownOutcome::Closed, None, says(ShutdownStatus::Clean, &[], committed)), never);
+            of(
+                &request(
+                    ShutdownOutcome::Closed,
+                    None,
+                    says(ShutdownStatus::Clean, &[], committed),
+                ),
+                never,
+            );
         }
     }
 
@@ -223,7 +251,11 @@ mod tests {
     fn a_long_list_of_pending_work_is_cut() {
         let much = "x".repeat(5000);
         let found = of(
-            &request(ShutdownOutcome::Closed, None, says(ShutdownStatus::InProgress, &[&much], None)),
+            &request(
+                ShutdownOutcome::Closed,
+                None,
+                says(ShutdownStatus::InProgress, &[&much], None),
+            ),
             || WorkTree::Clean,
         );
         assert!(found[0].text.chars().count() < LONGEST + 40, "{}", found[0].text.len());

@@ -27,7 +27,9 @@ pub(crate) enum Drift {
 impl Drift {
     fn id(&self) -> TaskId {
         match self {
-            Drift::Vanished { id, .. } | Drift::Changed { id, .. } | Drift::Rewritten { id, .. } => *id,
+            Drift::Vanished { id, .. }
+            | Drift::Changed { id, .. }
+            | Drift::Rewritten { id, .. } => *id,
         }
     }
 }
@@ -132,10 +134,22 @@ mod tests {
         behind.blocked_by = vec![one.id, two.id];
         let before = board(&[one.clone(), two.clone(), behind.clone()]);
         let freed_by = |now: &Board| freed(&before, now, &between(&before, now));
-        assert_eq!(freed_by(&board(&[two.clone(), behind.clone()])), [], "the other one still blocks it");
-        assert_eq!(freed_by(&board(std::slice::from_ref(&behind))), [TaskId(3)], "both vanish in one look");
+        assert_eq!(
+            freed_by(&board(&[two.clone(), behind.clone()])),
+            [],
+            "the other one still blocks it"
+        );
+        assert_eq!(
+            freed_by(&board(std::slice::from_ref(&behind))),
+            [TaskId(3)],
+            "both vanish in one look"
+        );
         one.state = TaskState::Completed;
-        assert_eq!(freed_by(&board(&[one.clone(), behind.clone()])), [TaskId(3)], "one ends, one vanishes");
+        assert_eq!(
+            freed_by(&board(&[one.clone(), behind.clone()])),
+            [TaskId(3)],
+            "one ends, one vanishes"
+        );
         let done = board(&[one.clone(), behind.clone()]);
         let gone = board(std::slice::from_ref(&behind));
         assert_eq!(
@@ -173,14 +187,18 @@ mod tests {
         other.description = "e".to_owned();
         let fields = vec!["description".to_owned()];
         let (id, subject) = (TaskId(1), "s".to_owned());
-        let told = Drift::Changed { id, subject, status: None, owner: None, fields: fields.clone() };
+        let told =
+            Drift::Changed { id, subject, status: None, owner: None, fields: fields.clone() };
         assert_eq!(one(&native, &other), [told]);
         let was = sealed(&native);
         other.extra = was.extra.clone();
         let told = Drift::Rewritten { id, subject: "s".to_owned(), fields };
         assert_eq!(one(&was, &other), [told]);
-        let lost =
-            Drift::Rewritten { id, subject: "s".to_owned(), fields: vec!["metadata.phalanx".to_owned()] };
+        let lost = Drift::Rewritten {
+            id,
+            subject: "s".to_owned(),
+            fields: vec!["metadata.phalanx".to_owned()],
+        };
         assert_eq!(one(&was, &native), [lost]);
     }
 }

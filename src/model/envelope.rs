@@ -53,7 +53,10 @@ impl Envelope {
         let timestamp = wire::text(object, "timestamp").unwrap_or_default();
         let text = wire::text(object, "text").unwrap_or_else(|| entry.to_string());
         let msg_id = wire::text(object, "msg_id").unwrap_or_else(|| {
-            format!("derived-{}", digest::of(&[from.as_bytes(), timestamp.as_bytes(), text.as_bytes()]))
+            format!(
+                "derived-{}",
+                digest::of(&[from.as_bytes(), timestamp.as_bytes(), text.as_bytes()])
+            )
         });
         Envelope {
             summary: wire::text(object, "summary"),
@@ -93,11 +96,14 @@ mod tests {
 
     #[test]
     fn an_entry_survives_the_round_trip() {
-        let sent =
-            Envelope::new("alice", "hello", "id-1".to_owned(), Timestamp(5)).with(Some("hi"), Some("blue"));
+        let sent = Envelope::new("alice", "hello", "id-1".to_owned(), Timestamp(5))
+            .with(Some("hi"), Some("blue"));
         let entry = sent.to_entry();
         let keys: Vec<&str> = entry.keys().map(String::as_str).collect();
-        assert_eq!(keys, ["from", "text", "summary", "timestamp", "color", "read", "msgV", "msg_id", "type"]);
+        assert_eq!(
+            keys,
+            ["from", "text", "summary", "timestamp", "color", "read", "msgV", "msg_id", "type"]
+        );
         assert_eq!(Envelope::read(&Value::Object(entry)), sent);
         let urgent = Envelope { urgent: true, ..sent };
         assert_eq!(Envelope::read(&Value::Object(urgent.to_entry())), urgent);
@@ -105,7 +111,8 @@ mod tests {
 
     #[test]
     fn an_entry_without_an_id_gets_a_stable_one() {
-        let entry = |text: &str| json!({"from": "a", "text": text, "timestamp": "t", "read": false});
+        let entry =
+            |text: &str| json!({"from": "a", "text": text, "timestamp": "t", "read": false});
         let first = Envelope::read(&entry("x")).msg_id;
         assert_eq!(first, Envelope::read(&entry("x")).msg_id);
         assert_ne!(first, Envelope::read(&entry("y")).msg_id);

@@ -129,8 +129,12 @@ mod tests {
 
     #[test]
     fn rules_narrow_and_extras_win() {
-        let asking = vars(&[("PATH", "/bin"), ("AWS_KEY", "k"), ("AWS_SECRET", "s"), ("HOME", "/h")]);
-        let rules = EnvRules { allow: vec!["PATH".into(), "AWS_*".into()], deny: vec!["AWS_SECRET".into()] };
+        let asking =
+            vars(&[("PATH", "/bin"), ("AWS_KEY", "k"), ("AWS_SECRET", "s"), ("HOME", "/h")]);
+        let rules = EnvRules {
+            allow: vec!["PATH".into(), "AWS_*".into()],
+            deny: vec!["AWS_SECRET".into()],
+        };
         let env = compose(&asking, &rules, &own(&[("PATH", "/x"), ("NEW", "1")]), &[]);
         assert_eq!(env, vars(&[("AWS_KEY", "k"), ("PATH", "/x"), ("NEW", "1")]));
     }

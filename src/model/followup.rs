@@ -110,7 +110,8 @@ mod tests {
     fn reminders_then_the_escalation_then_nothing() {
         let last = Timestamp(1_000);
         for (max_reminders, expected) in [(2, "12E-"), (0, "E---")] {
-            let followup = Followup { interval_ms: 60, max_reminders, escalation: Escalation::FailTask };
+            let followup =
+                Followup { interval_ms: 60, max_reminders, escalation: Escalation::FailTask };
             let said = |times: u32| match followup.due(times, last, Timestamp(1_060)) {
                 Some(Step::Reminder { nth, of }) => {
                     assert_eq!((nth, of), (times + 1, max_reminders));
@@ -129,7 +130,8 @@ mod tests {
 
     #[test]
     fn each_step_is_written_down_under_a_number_of_its_own() {
-        let followup = Followup { interval_ms: 1, max_reminders: 3, escalation: Escalation::NotifyLead };
+        let followup =
+            Followup { interval_ms: 1, max_reminders: 3, escalation: Escalation::NotifyLead };
         let mut times = Step::First.times();
         let mut seen = vec![times];
         while let Some((_, step)) = followup.next(times, Timestamp(0)) {

@@ -41,7 +41,9 @@ impl IdError {
     /// A name that follows the rule and resembles the one that was refused.
     pub(crate) fn alternative(&self) -> Option<String> {
         match self {
-            IdError::Name { what: "team", given } => allowed_name(given).map(|name| sanitize_team(&name)),
+            IdError::Name { what: "team", given } => {
+                allowed_name(given).map(|name| sanitize_team(&name))
+            }
             IdError::Name { given, .. } => allowed_name(given),
             IdError::Reserved { .. }
             | IdError::Unsafe { .. }
@@ -72,7 +74,9 @@ pub(crate) fn nearest_name<'n>(given: &str, known: &[&'n str]) -> Option<&'n str
 fn follows_rule(name: &str) -> bool {
     let mut chars = name.chars();
     let first_ok = chars.next().is_some_and(|c| c.is_ascii_alphanumeric());
-    first_ok && name.len() <= MAX_NAME && chars.all(|c| c.is_ascii_alphanumeric() || c == '_' || c == '-')
+    first_ok
+        && name.len() <= MAX_NAME
+        && chars.all(|c| c.is_ascii_alphanumeric() || c == '_' || c == '-')
 }
 
 /// What may stand as one path component: not empty, no separator, no control character, no dot name, not long.
@@ -137,7 +141,9 @@ impl TeamName {
 
 /// Every character outside `[a-zA-Z0-9]` becomes `-`, then lower case (protocol.md, section 1).
 fn sanitize_team(name: &str) -> String {
-    name.chars().map(|c| if c.is_ascii_alphanumeric() { c.to_ascii_lowercase() } else { '-' }).collect()
+    name.chars()
+        .map(|c| if c.is_ascii_alphanumeric() { c.to_ascii_lowercase() } else { '-' })
+        .collect()
 }
 
 text_id!(TeamName, TeamName::existing);
@@ -214,7 +220,9 @@ impl TaskId {
     /// Parses the decimal form without sign, spaces or leading zeros, up to [`TaskId::MAX`].
     pub(crate) fn parse(given: &str) -> Result<Self, IdError> {
         let refused = || IdError::TaskId { given: given.to_owned() };
-        let plain = !given.is_empty() && given.bytes().all(|b| b.is_ascii_digit()) && !given.starts_with('0');
+        let plain = !given.is_empty()
+            && given.bytes().all(|b| b.is_ascii_digit())
+            && !given.starts_with('0');
         if !plain {
             return Err(refused());
         }

@@ -145,7 +145,9 @@ impl Key {
         let escaped = |sequence: String| sequence.into_bytes();
         let modifier = 1 + u8::from(self.shift) + 2 * u8::from(self.meta) + 4 * u8::from(self.ctrl);
         let named = match self.base {
-            Base::Char(c) => return self.with_meta(if self.ctrl { vec![control(c)] } else { utf8(c) }),
+            Base::Char(c) => {
+                return self.with_meta(if self.ctrl { vec![control(c)] } else { utf8(c) });
+            }
             Base::Named(named) => named,
         };
         match (named, modifier) {
@@ -155,7 +157,9 @@ impl Key {
             (Named::Tab, _) => self.with_meta(vec![b'\t']),
             (Named::BSpace, _) => self.with_meta(vec![0x7f]),
             (Named::BTab, _) => escaped("\u{1b}[Z".to_owned()),
-            (Named::Cursor(code), 1) if modes.application_cursor => escaped(format!("\u{1b}O{code}")),
+            (Named::Cursor(code), 1) if modes.application_cursor => {
+                escaped(format!("\u{1b}O{code}"))
+            }
             (Named::Cursor(code), 1) => escaped(format!("\u{1b}[{code}")),
             (Named::Cursor(code), modifier) => escaped(format!("\u{1b}[1;{modifier}{code}")),
             (Named::Tilde(code), 1) => escaped(format!("\u{1b}[{code}~")),
@@ -187,7 +191,11 @@ fn has_control(c: char) -> bool {
 
 fn function(nth: u8, modifier: u8) -> String {
     if let Some(code) = nth.checked_sub(5).and_then(|at| FUNCTION_CODES.get(usize::from(at))) {
-        return if modifier == 1 { format!("\u{1b}[{code}~") } else { format!("\u{1b}[{code};{modifier}~") };
+        return if modifier == 1 {
+            format!("\u{1b}[{code}~")
+        } else {
+            format!("\u{1b}[{code};{modifier}~")
+        };
     }
     let letter = char::from(b'P' + nth.saturating_sub(1));
     if modifier == 1 { format!("\u{1b}O{letter}") } else { format!("\u{1b}[1;{modifier}{letter}") }
@@ -214,10 +222,19 @@ impl FromStr for Key {
         let base = base(rest).ok_or_else(|| unknown(word, rest))?;
         let key = Key { base, ctrl, meta, shift };
         match key.base {
-            Base::Char(_) if shift => Err(format!("`{word}` has no code: write the shifted character")),
-            Base::Char(c) if ctrl && !has_control(c) => Err(format!("`{word}` has no control code")),
+            Base::Char(_) if shift => {
+                Err(format!("`{word}` has no code: write the shifted character"))
+            }
+            Base::Char(c) if ctrl && !has_control(c) => {
+                Err(format!("`{word}` has no control code"))
+            }
             Base::Named(
-                Named::Enter | Named::Escape | Named::Space | Named::Tab | Named::BTab | Named::BSpace,
+                Named::Enter
+                | Named::Escape
+                | Named::Space
+                | Named::Tab
+                | Named::BTab
+                | Named::BSpace,
             ) if ctrl || shift => Err(format!("`{word}` has no code in a terminal")),
             Base::Named(Named::BTab) if meta => Err(format!("`{word}` has no code in a terminal")),
             Base::Char(_) | Base::Named(_) => Ok(key),
@@ -234,8 +251,10 @@ fn base(rest: &str) -> Option<Base> {
             c => Some(Base::Char(c)),
         };
     }
-    let name =
-        ALIASES.iter().find(|(alias, _)| alias.eq_ignore_ascii_case(rest)).map_or(rest, |(_, name)| name);
+    let name = ALIASES
+        .iter()
+        .find(|(alias, _)| alias.eq_ignore_ascii_case(rest))
+        .map_or(rest, |(_, name)| name);
     let known = NAMED.iter().find(|(known, _)| known.eq_ignore_ascii_case(name));
     let function = || {
         let number = name.strip_prefix(['F', 'f'])?.parse().ok()?;
@@ -245,8 +264,14 @@ fn base(rest: &str) -> Option<Base> {
 }
 
 fn unknown(word: &str, rest: &str) -> String {
-    let spelled =
-        [("ctrl-", "C-"), ("ctrl+", "C-"), ("^", "C-"), ("alt-", "M-"), ("alt+", "M-"), ("shift-", "S-")];
+    let spelled = [
+        ("ctrl-", "C-"),
+        ("ctrl+", "C-"),
+        ("^", "C-"),
+        ("alt-", "M-"),
+        ("alt+", "M-"),
+        ("shift-", "S-"),
+    ];
     let lower = word.to_lowercase();
     if let Some((long, short)) = spelled.iter().find(|(long, _)| lower.starts_with(long)) {
         return format!("{word:?} is not a key; did you mean `{short}{}`?", &lower[long.len()..]);
@@ -348,9 +373,10 @@ mod tests {
         assert_eq!(refusal("Ctrl-C"), "\"Ctrl-C\" is not a key; did you mean `C-c`?");
         assert_eq!(refusal("^c"), "\"^c\" is not a key; did you mean `C-c`?");
         assert_eq!(refusal("hello"), "\"hello\" is not a key");
-        for word in
-            ["", "C-", "C-ü", "C-1", "S-a", "C-Enter", "S-Tab", "M-BTab", "F0", "F13", "\n", "ab", "C-Space"]
-        {
+        for word in [
+            "", "C-", "C-ü", "C-1", "S-a", "C-Enter", "S-Tab", "M-BTab", "F0", "F13", "\n", "ab",
+            "C-Space",
+        ] {
             assert!(word.parse::<Key>().is_err(), "{word:?}");
         }
     }

@@ -81,7 +81,8 @@ const UP: [MemberState; 5] = [Working, Idle, AwaitingPlan, AwaitingPermission, S
 /// States of a run that is not over.
 const LIVING: [MemberState; 7] =
     [Pending, Starting, Working, Idle, AwaitingPlan, AwaitingPermission, ShutdownRequested];
-const GIVEN_BACK: &str = "off the roster; its tasks are free again; the lead's mailbox gets a notice";
+const GIVEN_BACK: &str =
+    "off the roster; its tasks are free again; the lead's mailbox gets a notice";
 
 /// Every transition there is. What is not here changes nothing.
 const TABLE: [Line; 16] = [
@@ -90,7 +91,12 @@ const TABLE: [Line; 16] = [
     line(&[Starting, Idle], "work", Working, "`isActive` is true"),
     line(&[Starting, Working], "rest", Idle, "`isActive` is false; one idle notification per edge"),
     line(&[Working, Idle], "plan sent", AwaitingPlan, "a request waits for the lead"),
-    line(&[Working, Idle], "permission asked", AwaitingPermission, "a request waits for a person or a rule"),
+    line(
+        &[Working, Idle],
+        "permission asked",
+        AwaitingPermission,
+        "a request waits for a person or a rule",
+    ),
     line(&[AwaitingPlan, AwaitingPermission], "answered", Working, "the answer is in its mailbox"),
     line(
         &[Pending, Starting, Working, Idle, AwaitingPlan, AwaitingPermission],
@@ -176,7 +182,10 @@ impl MemberState {
     /// The state after `cause`; none where the cause changes nothing (what is over stays over).
     pub(crate) fn after(self, cause: Cause) -> Option<MemberState> {
         let word = cause.word();
-        TABLE.iter().find(|line| line.cause == word && line.from.contains(&self)).map(|line| line.to)
+        TABLE
+            .iter()
+            .find(|line| line.cause == word && line.from.contains(&self))
+            .map(|line| line.to)
     }
 }
 
@@ -226,10 +235,11 @@ mod tests {
     #[test]
     fn every_run_that_is_not_over_can_end_in_each_way() {
         for state in ALL.into_iter().filter(|s| !s.is_over()) {
-            let ends = CAUSES.into_iter().filter_map(|cause| state.after(cause)).filter(|s| s.is_over());
+            let ends =
+                CAUSES.into_iter().filter_map(|cause| state.after(cause)).filter(|s| s.is_over());
             let ends: Vec<&str> = ends.map(MemberState::as_str).collect();
-            let expected =
-                ["completed", "completed", "failed", "failed", "killed", "disappeared"].map(str::to_owned);
+            let expected = ["completed", "completed", "failed", "failed", "killed", "disappeared"]
+                .map(str::to_owned);
             assert_eq!(ends, expected, "{state:?}");
         }
     }
@@ -239,7 +249,8 @@ mod tests {
     fn the_table_is_unambiguous() {
         for state in ALL {
             for cause in CAUSES {
-                let lines = TABLE.iter().filter(|l| l.cause == cause.word() && l.from.contains(&state));
+                let lines =
+                    TABLE.iter().filter(|l| l.cause == cause.word() && l.from.contains(&state));
                 assert!(lines.clone().count() <= 1, "{state:?} {cause:?}");
                 assert!(lines.into_iter().all(|line| line.to != state), "{state:?} {cause:?}");
             }
@@ -252,10 +263,18 @@ mod tests {
     #[test]
     fn the_page_shows_the_table() {
         let words = |states: &[MemberState]| {
-            states.iter().map(|state| format!("`{}`", state.as_str())).collect::<Vec<_>>().join(", ")
+            states
+                .iter()
+                .map(|state| format!("`{}`", state.as_str()))
+                .collect::<Vec<_>>()
+                .join(", ")
         };
         let row = |line: &Line| {
-            let from = if line.from == LIVING { "any that is not over".to_owned() } else { words(line.from) };
+            let from = if line.from == LIVING {
+                "any that is not over".to_owned()
+            } else {
+                words(line.from)
+            };
             format!("| {from} | {} | {} | {} |", line.cause, words(&[line.to]), line.follows)
         };
         let page = include_str!("../../docs/lifecycle.md");

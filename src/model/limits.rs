@@ -60,7 +60,8 @@ impl Limits {
             let owner = owner.clone();
             if open.len() < limit { Ok(()) } else { Err(Full { owner, open, limit, from }) }
         };
-        let theirs = open.iter().filter(|task| task.extra.assigned_by.as_deref() == Some(by.as_str()));
+        let theirs =
+            open.iter().filter(|task| task.extra.assigned_by.as_deref() == Some(by.as_str()));
         full(theirs.map(|task| task.id).collect(), self.max_per_link, Some(by.clone()))?;
         full(open.iter().map(|task| task.id).collect(), self.max_per_member, None)
     }
@@ -100,7 +101,8 @@ mod tests {
             task.extra.assigned_by = by.map(str::to_owned);
             task
         };
-        let admit = |tasks: &[Task]| Limits::default().admit(tasks.iter(), &who("ann"), &who("team-lead"));
+        let admit =
+            |tasks: &[Task]| Limits::default().admit(tasks.iter(), &who("ann"), &who("team-lead"));
         for (what, tasks, expected) in table {
             let tasks: Vec<Task> = tasks.iter().enumerate().map(task).collect();
             assert_eq!(admit(&tasks).err().map(|full| full.key()), expected, "{what}");

@@ -93,7 +93,9 @@ impl Template {
     pub(crate) fn names(&self) -> Vec<MemberName> {
         let counted = |max| (1..=max).map(|n| format!("{}-{n}", self.order.name)).collect();
         let names = match self.demand {
-            Demand::Standing | Demand::WhenNeeded | Demand::PerTask(None) => vec![self.order.name.clone()],
+            Demand::Standing | Demand::WhenNeeded | Demand::PerTask(None) => {
+                vec![self.order.name.clone()]
+            }
             Demand::Scaled(Scale { max, .. }) | Demand::PerTask(Some(max)) => counted(max),
         };
         names.iter().filter_map(|name| MemberName::new(name).ok()).collect()
@@ -123,10 +125,18 @@ impl Template {
             env.extend(task.extra.env.clone());
             let cwd = task.extra.cwd.clone().or(order.cwd.clone());
             let command = task.extra.run.clone();
-            return Order { profile: Some(SHELL.to_owned()), prompt: None, cwd, env, command, ..order };
+            return Order {
+                profile: Some(SHELL.to_owned()),
+                prompt: None,
+                cwd,
+                env,
+                command,
+                ..order
+            };
         }
         let told = format!("Task #{}: {}\n\n{}", task.id, task.subject, task.description);
-        let parts: Vec<&str> = order.prompt.as_deref().into_iter().chain([told.trim_end()]).collect();
+        let parts: Vec<&str> =
+            order.prompt.as_deref().into_iter().chain([told.trim_end()]).collect();
         Order { prompt: Some(parts.join("\n\n")), ..order }
     }
 
@@ -148,8 +158,10 @@ impl Template {
         busy: &BTreeSet<MemberName>,
         taken: &BTreeSet<TaskId>,
     ) -> Vec<Order> {
-        let is_busy = |name: &MemberName| busy.iter().any(|other| other.clashes_with(name.as_str()));
-        let mut free: Vec<MemberName> = self.names().into_iter().filter(|name| !is_busy(name)).collect();
+        let is_busy =
+            |name: &MemberName| busy.iter().any(|other| other.clashes_with(name.as_str()));
+        let mut free: Vec<MemberName> =
+            self.names().into_iter().filter(|name| !is_busy(name)).collect();
         if free.is_empty() {
             return Vec::new();
         }
@@ -157,7 +169,8 @@ impl Template {
         open.retain(|task| !taken.contains(&task.id) && board.is_free(task));
         let names = self.names();
         let mine = open.iter().filter(|task| task.owner.is_some() && self.is_for_it(&names, task));
-        let anybodys = open.iter().filter(|task| task.owner.is_none() && self.is_for_it(&names, task));
+        let anybodys =
+            open.iter().filter(|task| task.owner.is_none() && self.is_for_it(&names, task));
         let (mut orders, mut chosen) = (Vec::new(), Vec::<&Task>::new());
         for task in mine.chain(anybodys) {
             let suits = |name: &MemberName| task.owner.is_none() || task.is_owned_by(name);
@@ -222,7 +235,8 @@ mod tests {
     }
 
     fn template(demand: Demand) -> Template {
-        let order = Order { name: "dev".to_owned(), role: Some("coder".to_owned()), ..Order::default() };
+        let order =
+            Order { name: "dev".to_owned(), role: Some("coder".to_owned()), ..Order::default() };
         Template { order, demand }
     }
 
@@ -238,14 +252,25 @@ mod tests {
             (&[(Pending, None, Some("coder")), (Pending, None, Some("Tester"))], 1),
             (&[(InProgress, Some("dev-1"), None), (Pending, None, None)], 2),
             (&[(InProgress, Some("other"), None), (Pending, Some("other"), None)], 1),
-            (&[(Completed, Some("dev-1"), None), (Failed, None, None), (Pending, Some("dev-1"), None)], 1),
+            (
+                &[
+                    (Completed, Some("dev-1"), None),
+                    (Failed, None, None),
+                    (Pending, Some("dev-1"), None),
+                ],
+                1,
+            ),
         ];
         for (states, expected) in table {
             assert_eq!(five.wanted(&board(states)), expected, "{states:?}");
         }
         let when_needed = template(Demand::WhenNeeded);
         assert_eq!(when_needed.wanted(&board(&[])), 0);
-        assert_eq!(when_needed.wanted(&board(&[(Pending, None, None); 3])), 0, "anybody can do these");
+        assert_eq!(
+            when_needed.wanted(&board(&[(Pending, None, None); 3])),
+            0,
+            "anybody can do these"
+        );
         assert_eq!(when_needed.wanted(&board(&[(Pending, None, Some("coder")); 3])), 1);
         assert_eq!(when_needed.wanted(&board(&[(Pending, Some("dev"), None)])), 1);
         assert_eq!(template(Demand::Standing).wanted(&board(&[])), 1);
@@ -253,14 +278,20 @@ mod tests {
 
     #[test]
     fn names_are_counted() {
-        let names =
-            |template: Template| template.names().iter().map(MemberName::to_string).collect::<Vec<_>>();
+        let names = |template: Template| {
+            template.names().iter().map(MemberName::to_string).collect::<Vec<_>>()
+        };
         assert_eq!(names(template(Demand::WhenNeeded)), ["dev"]);
         let three = template(Demand::Scaled(Scale { min: 0, max: 3 }));
         assert_eq!(names(three), ["dev-1", "dev-2", "dev-3"]);
     }
 
-    fn orders(template: &Template, board: &Board, busy: &[&str], taken: &[u64]) -> Vec<(String, u64)> {
+    fn orders(
+        template: &Template,
+        board: &Board,
+        busy: &[&str],
+        taken: &[u64],
+    ) -> Vec<(String, u64)> {
         let busy = busy.iter().map(|name| MemberName::new(name).expect("name")).collect();
         let taken = taken.iter().copied().map(TaskId).collect();
         let orders = template.dispatch(board, &busy, &taken);
@@ -281,7 +312,11 @@ mod tests {
         assert_eq!(orders(&dev, &all, &["dev-1", "dev-2"], &[]), []);
         all.tasks.get_mut(&TaskId(4)).expect("a task").owner = Some("dev-1".to_owned());
         assert_eq!(orders(&dev, &all, &[], &[]), given(&[("dev-1", 4), ("dev-2", 1)]));
-        assert_eq!(orders(&dev, &all, &["dev-1"], &[]), given(&[("dev-2", 1)]), "4 waits for dev-1");
+        assert_eq!(
+            orders(&dev, &all, &["dev-1"], &[]),
+            given(&[("dev-2", 1)]),
+            "4 waits for dev-1"
+        );
         for id in [1, 2] {
             all.tasks.get_mut(&TaskId(id)).expect("a task").extra.files = vec!["src/**".to_owned()];
         }
@@ -300,7 +335,10 @@ mod tests {
         ];
         assert_eq!(orders(&dev, &board(&others), &[], &[]), []);
         let alone = Template { demand: Demand::PerTask(None), ..dev };
-        assert_eq!(orders(&alone, &board(&[(Pending, None, None); 4]), &[], &[]), given(&[("dev", 1)]));
+        assert_eq!(
+            orders(&alone, &board(&[(Pending, None, None); 4]), &[], &[]),
+            given(&[("dev", 1)])
+        );
     }
 
     #[test]
@@ -314,8 +352,14 @@ mod tests {
         (one.order.prompt, one.order.cwd) = (Some("Be short.".to_owned()), Some("/".to_owned()));
         let run = &one.dispatch(&all, &BTreeSet::new(), &BTreeSet::new())[..];
         let [run] = run else { panic!("one order: {run:?}") };
-        assert_eq!((run.task, run.profile.as_deref(), &run.prompt), (Some(TaskId(2)), Some("shell"), &None));
-        assert_eq!((run.cwd.as_deref(), run.command.as_slice()), (Some("/sub"), &["make".to_owned()][..]));
+        assert_eq!(
+            (run.task, run.profile.as_deref(), &run.prompt),
+            (Some(TaskId(2)), Some("shell"), &None)
+        );
+        assert_eq!(
+            (run.cwd.as_deref(), run.command.as_slice()),
+            (Some("/sub"), &["make".to_owned()][..])
+        );
         assert_eq!(run.env, [("A".to_owned(), "b".to_owned())]);
         one.order.profile = Some("claude".to_owned());
         let told = &one.dispatch(&all, &BTreeSet::new(), &BTreeSet::new())[..];

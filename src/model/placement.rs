@@ -146,7 +146,8 @@ impl Placement {
     pub(crate) fn of_another_boot(self) -> Placement {
         match self {
             Placement::Tmux(pane) => {
-                let (server, process) = (pane.server.of_another_boot(), pane.pane.of_another_boot());
+                let (server, process) =
+                    (pane.server.of_another_boot(), pane.pane.of_another_boot());
                 Placement::Tmux(TmuxPane { server, pane: process, ..pane })
             }
             Placement::Pty(hold) => {
@@ -170,7 +171,9 @@ impl Placement {
 impl fmt::Display for Placement {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Placement::Tmux(pane) => write!(f, "pane {} of the tmux server at {}", pane.pane_id, pane.socket),
+            Placement::Tmux(pane) => {
+                write!(f, "pane {} of the tmux server at {}", pane.pane_id, pane.socket)
+            }
             Placement::Iterm2(session) => write!(f, "iTerm2 session {}", session.session_id),
             Placement::Pty(hold) => write!(f, "the terminal of process {}", hold.launcher.pid),
             Placement::Exec(place) => write!(f, "placement {:?} of `{}`", place.id, place.program),

@@ -8,8 +8,8 @@ use super::followup::Told;
 use super::id::{Incarnation, MemberName, RequestId};
 use super::mode::Mode;
 use super::protocol::{
-    AnsweredBy, Message, PermissionRequest, PermissionResponse, PermissionVerdict, PlanApprovalRequest,
-    PlanApprovalResponse, SandboxPermissionRequest, SandboxPermissionResponse,
+    AnsweredBy, Message, PermissionRequest, PermissionResponse, PermissionVerdict,
+    PlanApprovalRequest, PlanApprovalResponse, SandboxPermissionRequest, SandboxPermissionResponse,
 };
 use super::time::Timestamp;
 
@@ -252,17 +252,32 @@ impl Question {
         match self.ask() {
             Some(Ask::Plan(plan)) => {
                 let content = plan.plan_content.unwrap_or_default();
-                let head = content.lines().map(|l| l.trim_start_matches('#').trim()).find(|l| !l.is_empty());
-                head.map(str::to_owned).or(plan.plan_file_path).unwrap_or_else(|| "a plan".to_owned())
+                let head = content
+                    .lines()
+                    .map(|l| l.trim_start_matches('#').trim())
+                    .find(|l| !l.is_empty());
+                head.map(str::to_owned)
+                    .or(plan.plan_file_path)
+                    .unwrap_or_else(|| "a plan".to_owned())
             }
             Some(Ask::Permission(tool)) => {
                 let keys = ["command", "file_path", "path", "notebook_path", "url"];
-                let what = keys.iter().find_map(|key| tool.input.get(key)?.as_str().map(str::to_owned));
-                // What its program asks the user stands there as a list; the first question tells what it is about (PM-05).
-                let asked =
-                    || tool.input.get("questions")?.get(0)?.get("question")?.as_str().map(str::to_owned);
                 let what =
-                    what.or_else(asked).or(tool.description).map(|w| format!(": {w}")).unwrap_or_default();
+                    keys.iter().find_map(|key| tool.input.get(key)?.as_str().map(str::to_owned));
+                // What its program asks the user stands there as a list; the first question tells what it is about (PM-05).
+                let asked = || {
+                    tool.input
+                        .get("questions")?
+                        .get(0)?
+                        .get("question")?
+                        .as_str()
+                        .map(str::to_owned)
+                };
+                let what = what
+                    .or_else(asked)
+                    .or(tool.description)
+                    .map(|w| format!(": {w}"))
+                    .unwrap_or_default();
                 let place = match tool.answered_by {
                     Some(AnsweredBy::Pane) => "only in its pane: ",
                     Some(AnsweredBy::Keys) | None => "",
@@ -285,7 +300,10 @@ impl Question {
                 approved: allowed,
                 feedback: decision.reason.clone(),
                 timestamp: Some(decision.at.iso()),
-                permission_mode: decision.mode.filter(|_| allowed).map(|mode| mode.as_str().to_owned()),
+                permission_mode: decision
+                    .mode
+                    .filter(|_| allowed)
+                    .map(|mode| mode.as_str().to_owned()),
             }),
             Ask::Permission(tool) => {
                 let verdict = match allowed {

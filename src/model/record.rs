@@ -191,7 +191,8 @@ impl MemberRecord {
     /// or with a shell's exit code for it.
     fn was_hung_up(&self) -> bool {
         let in_pane = matches!(self.placement, Some(Placement::Tmux(_) | Placement::Iterm2(_)));
-        let hung_up = |exit: &ExitRecord| exit.signal == Some(HANGUP) || exit.code == Some(128 + HANGUP);
+        let hung_up =
+            |exit: &ExitRecord| exit.signal == Some(HANGUP) || exit.code == Some(128 + HANGUP);
         in_pane && self.exit.as_ref().is_some_and(hung_up)
     }
 

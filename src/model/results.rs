@@ -19,7 +19,10 @@ const MOST: usize = 100;
 
 /// The tasks that have ended since the last report, and when they may be told of; none as long as others are in work.
 /// What phalanx did not bring to its end is for those who did.
-pub(crate) fn ended(board: &Board, reported: &BTreeSet<TaskId>) -> Option<(Timestamp, Vec<TaskId>)> {
+pub(crate) fn ended(
+    board: &Board,
+    reported: &BTreeSet<TaskId>,
+) -> Option<(Timestamp, Vec<TaskId>)> {
     if board.work().any(|task| task.state == TaskState::InProgress) {
         return None;
     }
@@ -92,10 +95,14 @@ fn next(board: &Board, tasks: &[&Task]) -> String {
     let free = pending.iter().filter(|task| board.open_blockers(task).is_empty()).count();
     said.push(match (free, pending.len()) {
         (0, 0) => {
-            "The board has no open tasks: add more work, or end the team with `phalanx down`.".to_owned()
+            "The board has no open tasks: add more work, or end the team with `phalanx down`."
+                .to_owned()
         }
         (0, waiting) => {
-            format!("{} left, all blocked by unfinished tasks: `phalanx task list`.", counted(waiting))
+            format!(
+                "{} left, all blocked by unfinished tasks: `phalanx task list`.",
+                counted(waiting)
+            )
         }
         (free, _) => format!("{} ready to start: `phalanx task list`.", counted(free)),
     });
@@ -143,7 +150,8 @@ mod tests {
     fn a_report_is_by_member_and_says_what_comes_next() {
         let mut failed = task(2, TaskState::Failed, "bob");
         let tail = "one\ntwo\n\u{1b}[31mthree\nfour\nfive\nsix\n".to_owned();
-        failed.extra.outcome = Some(Outcome { exit_code: Some(2), signal: None, tail, elapsed_ms: 700 });
+        failed.extra.outcome =
+            Some(Outcome { exit_code: Some(2), signal: None, tail, elapsed_ms: 700 });
         let mut behind = task(4, TaskState::Pending, "");
         behind.blocked_by = vec![TaskId(2)];
         let all = board(vec![
@@ -155,18 +163,29 @@ mod tests {
         let (heading, text) = report(&all, &[TaskId(1), TaskId(2)]);
         assert_eq!(heading, "2 tasks ended: 1 completed, 1 failed");
         assert!(text.contains("ann\n- #1 \"T1\": completed after 1.5s"), "{text}");
-        assert!(text.contains("bob\n- #2 \"T2\": failed after 0.7s, exit code 2\n    two\n"), "{text}");
-        assert!(!text.contains("one\n") && !text.contains('\u{1b}') && text.contains("    six"), "{text}");
-        assert!(text.contains("`phalanx task retry 2`") && text.contains("1 task ready to start"), "{text}");
+        assert!(
+            text.contains("bob\n- #2 \"T2\": failed after 0.7s, exit code 2\n    two\n"),
+            "{text}"
+        );
+        assert!(
+            !text.contains("one\n") && !text.contains('\u{1b}') && text.contains("    six"),
+            "{text}"
+        );
+        assert!(
+            text.contains("`phalanx task retry 2`") && text.contains("1 task ready to start"),
+            "{text}"
+        );
     }
 
     #[test]
     fn all_failed_and_all_done_are_said_as_such() {
-        let lost = board(vec![task(1, TaskState::Failed, "ann"), task(2, TaskState::Failed, "ann")]);
+        let lost =
+            board(vec![task(1, TaskState::Failed, "ann"), task(2, TaskState::Failed, "ann")]);
         let (heading, text) = report(&lost, &[TaskId(1), TaskId(2)]);
         assert_eq!(heading, "2 tasks failed; none completed");
         assert!(text.contains("`phalanx task retry ID`"), "{text}");
-        let (heading, text) = report(&board(vec![task(1, TaskState::Completed, "ann")]), &[TaskId(1)]);
+        let (heading, text) =
+            report(&board(vec![task(1, TaskState::Completed, "ann")]), &[TaskId(1)]);
         assert_eq!(heading, "1 task completed");
         assert!(text.contains("The board has no open tasks"), "{text}");
     }

@@ -64,7 +64,10 @@ mod tests {
         assert_eq!(said(codex).as_deref(), Some("Done."));
         let claude = r#"{"session_id":"s","hook_event_name":"Stop","stop_hook_active":false,"last_assistant_message":"Ok."}"#;
         assert_eq!(said(claude).as_deref(), Some("Ok."));
-        assert_eq!(said(r#"{"hook_event_name":"Stop","transcript_path":"/t"}"#).as_deref(), Some(""));
+        assert_eq!(
+            said(r#"{"hook_event_name":"Stop","transcript_path":"/t"}"#).as_deref(),
+            Some("")
+        );
     }
 
     #[test]
@@ -88,14 +91,22 @@ mod tests {
             let told = serde_json::json!({ "type": "agent-turn-complete", "thread-id": "t", "input-messages": asked });
             TurnEnd::parse(&told.to_string()).expect("an end").is_own
         };
-        let message = "<teammate-message teammate_id=\"team-lead\">\nsay hello\n</teammate-message>";
-        assert!(is_own(&["<system_context>\nYou are `ada`", message]) && is_own(&["typed by hand", message]));
-        assert!(!is_own(&[&format!("Generate a concise title.\n\nUser prompt:\n{message}")]) && !is_own(&[]));
+        let message =
+            "<teammate-message teammate_id=\"team-lead\">\nsay hello\n</teammate-message>";
+        assert!(
+            is_own(&["<system_context>\nYou are `ada`", message])
+                && is_own(&["typed by hand", message])
+        );
+        assert!(
+            !is_own(&[&format!("Generate a concise title.\n\nUser prompt:\n{message}")])
+                && !is_own(&[])
+        );
     }
 
     #[test]
     fn what_is_something_else_says_nothing() {
-        for other in ["", "{", "[]", "17", "null", r#"{"type":17}"#, r#"{"hook_event_name":"Notification"}"#]
+        for other in
+            ["", "{", "[]", "17", "null", r#"{"type":17}"#, r#"{"hook_event_name":"Notification"}"#]
         {
             assert_eq!(said(other), None, "{other}");
         }

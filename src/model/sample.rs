@@ -13,7 +13,12 @@ pub(crate) fn run(n: u64) -> Incarnation {
 }
 
 /// A run that was asked for, and that nothing is known of yet.
-pub(crate) fn record(name: &str, incarnation: Incarnation, profile: &str, at: Timestamp) -> MemberRecord {
+pub(crate) fn record(
+    name: &str,
+    incarnation: Incarnation,
+    profile: &str,
+    at: Timestamp,
+) -> MemberRecord {
     MemberRecord {
         format: FORMAT,
         name: MemberName::new(name).expect("name"),

@@ -64,7 +64,10 @@ impl OnHang {
 
     /// The word in manifests.
     pub(crate) fn as_str(self) -> &'static str {
-        OnHang::ALL.into_iter().find(|(_, action)| *action == self).map_or("report", |(word, _)| word)
+        OnHang::ALL
+            .into_iter()
+            .find(|(_, action)| *action == self)
+            .map_or("report", |(word, _)| word)
     }
 }
 
@@ -93,7 +96,9 @@ impl BackendChoice {
             "tmux" => BackendChoice::Tmux,
             "iterm2" => BackendChoice::Iterm2,
             "pty" => BackendChoice::Pty,
-            other => BackendChoice::Exec(other.strip_prefix("exec:").filter(|p| !p.is_empty())?.to_owned()),
+            other => BackendChoice::Exec(
+                other.strip_prefix("exec:").filter(|p| !p.is_empty())?.to_owned(),
+            ),
         })
     }
 }

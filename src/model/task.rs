@@ -201,7 +201,8 @@ impl Task {
     /// Writes the task into its object: keys in the observed order when new, in their place when there, strangers kept.
     /// A field that means what is to be written is left, so that what others put there in a form of their own survives.
     pub(crate) fn write(&self, file: &mut Object) {
-        let ids = |list: &[TaskId]| list.iter().map(|id| Value::from(id.to_string())).collect::<Vec<_>>();
+        let ids =
+            |list: &[TaskId]| list.iter().map(|id| Value::from(id.to_string())).collect::<Vec<_>>();
         let there = Task::read(self.id, file);
         put_changed(file, "id", true, self.id.to_string().into());
         put_changed(file, "subject", there.subject != self.subject, self.subject.as_str().into());
@@ -214,9 +215,19 @@ impl Task {
         if there.active_form != self.active_form {
             wire::put_or_remove(file, "activeForm", self.active_form.as_deref());
         }
-        put_changed(file, "status", there.state.wire() != self.state.wire(), self.state.wire().into());
+        put_changed(
+            file,
+            "status",
+            there.state.wire() != self.state.wire(),
+            self.state.wire().into(),
+        );
         put_changed(file, "blocks", there.blocks != self.blocks, ids(&self.blocks).into());
-        put_changed(file, "blockedBy", there.blocked_by != self.blocked_by, ids(&self.blocked_by).into());
+        put_changed(
+            file,
+            "blockedBy",
+            there.blocked_by != self.blocked_by,
+            ids(&self.blocked_by).into(),
+        );
         if there.owner != self.owner {
             wire::put_or_remove(file, "owner", self.owner.as_deref());
         }
@@ -226,17 +237,22 @@ impl Task {
 
     /// Writes the keys of others that differ from what is `there`.
     fn write_metadata(&self, there: &Object, file: &mut Object) {
-        let Some(metadata) = file.get_mut("metadata").and_then(Value::as_object_mut) else { return };
+        let Some(metadata) = file.get_mut("metadata").and_then(Value::as_object_mut) else {
+            return;
+        };
         for key in there.keys().filter(|key| !self.metadata.contains_key(*key)) {
             metadata.shift_remove(key);
         }
-        for (key, value) in self.metadata.iter().filter(|(key, value)| there.get(*key) != Some(*value)) {
+        for (key, value) in
+            self.metadata.iter().filter(|(key, value)| there.get(*key) != Some(*value))
+        {
             metadata.insert(key.clone(), value.clone());
         }
     }
 
     fn write_extra(&self, file: &mut Object) {
-        let extra = Extra { state: Some(self.state), seal: Some(self.digest()), ..self.extra.clone() };
+        let extra =
+            Extra { state: Some(self.state), seal: Some(self.digest()), ..self.extra.clone() };
         let Ok(Value::Object(ours)) = serde_json::to_value(&extra) else { return };
         let metadata = file.entry("metadata").or_insert(Value::Null);
         let mut displaced = Value::Null;
@@ -268,8 +284,15 @@ impl Task {
         // A field that is not there is told from an empty one by its leading mark.
         let maybe = |field: Option<&str>| field.map(|f| format!("+{f}")).unwrap_or_default();
         let (active, owner) = (maybe(self.active_form.as_deref()), maybe(self.owner.as_deref()));
-        let parts =
-            [&self.subject, &self.description, &active, self.state.wire(), &blocks, &blocked_by, &owner];
+        let parts = [
+            &self.subject,
+            &self.description,
+            &active,
+            self.state.wire(),
+            &blocks,
+            &blocked_by,
+            &owner,
+        ];
         digest::of(&parts.map(str::as_bytes))
     }
 
@@ -373,8 +396,14 @@ mod tests {
 
     /// The file as text, without the seal, which the tests below need not know.
     fn unsealed(mut file: Object) -> String {
-        let ours = file.get_mut("metadata").and_then(|m| m.get_mut("phalanx")).and_then(Value::as_object_mut);
-        assert!(ours.and_then(|ours| ours.shift_remove("seal")).is_some(), "what we write is sealed");
+        let ours = file
+            .get_mut("metadata")
+            .and_then(|m| m.get_mut("phalanx"))
+            .and_then(Value::as_object_mut);
+        assert!(
+            ours.and_then(|ours| ours.shift_remove("seal")).is_some(),
+            "what we write is sealed"
+        );
         serde_json::to_string(&file).expect("json")
     }
 
@@ -421,7 +450,10 @@ mod tests {
         task.write(&mut file);
         assert_eq!(
             unsealed(file.clone()),
-            odd.replace(r#""note""#, r#"{"phalanx":{"state":"pending","priority":2},"displaced":"note"}"#)
+            odd.replace(
+                r#""note""#,
+                r#"{"phalanx":{"state":"pending","priority":2},"displaced":"note"}"#
+            )
         );
         task = Task::read(TaskId(3), &file);
         assert_eq!(task.seal_holds(), Some(true));
@@ -455,7 +487,8 @@ mod tests {
         task.metadata.insert("type".to_owned(), "bug".into());
         task.write(&mut file);
         let text = unsealed(file);
-        let after = r#""metadata":{"keep":1.50,"phalanx":{"newer":1,"state":"pending"},"type":"bug"}"#;
+        let after =
+            r#""metadata":{"keep":1.50,"phalanx":{"newer":1,"state":"pending"},"type":"bug"}"#;
         assert!(text.contains(after), "{text}");
     }
 
@@ -478,7 +511,10 @@ mod tests {
         task.extra.ended_by = None;
         task.write(&mut file);
         let text = unsealed(file);
-        assert!(text.contains(r#""metadata":{"phalanx":{"state":"pending","newer":[1]}}"#), "{text}");
+        assert!(
+            text.contains(r#""metadata":{"phalanx":{"state":"pending","newer":[1]}}"#),
+            "{text}"
+        );
     }
 
     #[test]

@@ -9,7 +9,8 @@ use super::time::Timestamp;
 use super::wire::{self, Object};
 
 /// Colours in the order in which members get them (observed for a first and second teammate: blue, green).
-pub(crate) const COLORS: [&str; 8] = ["blue", "green", "yellow", "purple", "orange", "pink", "cyan", "red"];
+pub(crate) const COLORS: [&str; 8] =
+    ["blue", "green", "yellow", "purple", "orange", "pink", "cyan", "red"];
 
 /// A team as read from its file. Only what phalanx uses; the file keeps the rest.
 #[derive(Debug, Clone, PartialEq)]
@@ -66,7 +67,8 @@ pub(crate) struct Member {
 impl Team {
     /// Reads the team file's object. Entries whose name could not be a file name are left out (SEC-08).
     pub(crate) fn read(file: &Object) -> Team {
-        let entries = file.get("members").and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
+        let entries =
+            file.get("members").and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
         Team {
             name: wire::text(file, "name").unwrap_or_default(),
             description: wire::text(file, "description"),
@@ -115,7 +117,8 @@ impl Team {
 
     /// The colour for a next teammate: the least used, the first of these in the order of [`COLORS`].
     pub(crate) fn next_color(&self) -> &'static str {
-        let used = |color: &str| self.members.iter().filter(|m| m.color.as_deref() == Some(color)).count();
+        let used =
+            |color: &str| self.members.iter().filter(|m| m.color.as_deref() == Some(color)).count();
         COLORS.into_iter().min_by_key(|c| used(c)).unwrap_or(COLORS[0])
     }
 }
@@ -156,7 +159,9 @@ impl Member {
             color: wire::text(entry, "color"),
             plan_mode_required: wire::flag(entry, "planModeRequired").unwrap_or(false),
             mode: wire::text(entry, "mode").and_then(|m| Mode::parse(&m)),
-            allowed_tools: entry.contains_key("allowedTools").then(|| wire::texts(entry, "allowedTools")),
+            allowed_tools: entry
+                .contains_key("allowedTools")
+                .then(|| wire::texts(entry, "allowedTools")),
             disallowed_tools: wire::texts(entry, "disallowedTools"),
             joined_at: Timestamp(wire::number(entry, "joinedAt").unwrap_or_default()),
             pane_id: wire::text(entry, "tmuxPaneId").unwrap_or_default(),
@@ -206,7 +211,10 @@ mod tests {
     fn a_new_team_has_the_observed_keys_in_order() {
         let file = team();
         let keys: Vec<&str> = file.keys().map(String::as_str).collect();
-        assert_eq!(keys, ["name", "description", "createdAt", "leadAgentId", "leadSessionId", "members"]);
+        assert_eq!(
+            keys,
+            ["name", "description", "createdAt", "leadAgentId", "leadSessionId", "members"]
+        );
         let read = Team::read(&file);
         assert_eq!(read.lead_agent_id, "team-lead@demo");
         assert_eq!(read.teammates().count(), 0);
@@ -258,7 +266,8 @@ mod tests {
         let mut file = team();
         let hostile = json!([{"name": "../x"}, {"name": 7}, {"agentId": "no name"}, "text", {"name": "ok", "joinedAt": "soon"}]);
         file.insert("members".to_owned(), hostile);
-        let names: Vec<String> = Team::read(&file).members.iter().map(|m| m.name.to_string()).collect();
+        let names: Vec<String> =
+            Team::read(&file).members.iter().map(|m| m.name.to_string()).collect();
         assert_eq!(names, ["ok"]);
     }
 }

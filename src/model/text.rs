@@ -8,7 +8,11 @@ pub(crate) fn line(foreign: &str) -> String {
 
 /// Several lines: as [`line()`], but line breaks stay.
 pub(crate) fn block(foreign: &str) -> String {
-    foreign.split('\n').map(|l| line(l.strip_suffix('\r').unwrap_or(l))).collect::<Vec<_>>().join("\n")
+    foreign
+        .split('\n')
+        .map(|l| line(l.strip_suffix('\r').unwrap_or(l)))
+        .collect::<Vec<_>>()
+        .join("\n")
 }
 
 /// What a program printed for a terminal, as plain text: escape sequences and carriage returns are taken out, what a
@@ -77,9 +81,11 @@ fn visible(c: char) -> char {
         '\t' => ' ',
         '\u{0}'..='\u{1f}' => char::from_u32(0x2400 + u32::from(c)).unwrap_or('\u{fffd}'),
         '\u{7f}' => '\u{2421}',
-        '\u{80}'..='\u{9f}' | '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' => {
-            '\u{fffd}'
-        }
+        '\u{80}'..='\u{9f}'
+        | '\u{200e}'
+        | '\u{200f}'
+        | '\u{202a}'..='\u{202e}'
+        | '\u{2066}'..='\u{2069}' => '\u{fffd}',
         _ => c,
     }
 }
@@ -99,8 +105,7 @@ mod tests {
 
     #[test]
     fn what_was_printed_for_a_terminal_reads_as_text() {
-        let printed =
-            "\u{1b}[1;31mred\u{1b}[0m\r\n50%\r100%\n\u{1b}]0;title\u{7}a\u{1b}]8;;x\u{1b}\\b\u{1b}(Bc\u{9b}d";
+        let printed = "\u{1b}[1;31mred\u{1b}[0m\r\n50%\r100%\n\u{1b}]0;title\u{7}a\u{1b}]8;;x\u{1b}\\b\u{1b}(Bc\u{9b}d";
         assert_eq!(plain(printed), "red\n100%\nabc\u{fffd}d");
         assert_eq!(plain("cut\u{1b}["), "cut");
         assert_eq!(plain("ab\u{8}c"), "ac");

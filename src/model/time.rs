@@ -4,7 +4,9 @@ use jiff::Timestamp as Instant;
 use serde::{Deserialize, Serialize};
 
 /// Milliseconds since the epoch, UTC.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize)]
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize,
+)]
 #[serde(transparent)]
 pub(crate) struct Timestamp(pub(crate) u64);
 
@@ -65,7 +67,8 @@ pub(crate) fn ago(ms: u64) -> String {
 /// Reads a point in time as a person writes it: RFC 3339, or a span back from `now` in one unit
 /// (`90s`, `10m`, `2h`, `1d`).
 pub(crate) fn parse_since(text: &str, now: Timestamp) -> Option<Timestamp> {
-    const UNITS: [(char, u64); 4] = [('s', 1000), ('m', 60_000), ('h', 3_600_000), ('d', 86_400_000)];
+    const UNITS: [(char, u64); 4] =
+        [('s', 1000), ('m', 60_000), ('h', 3_600_000), ('d', 86_400_000)];
     let span = UNITS.iter().find_map(|(unit, ms)| {
         let number: u64 = text.strip_suffix(*unit)?.parse().ok()?;
         number.checked_mul(*ms)
@@ -92,8 +95,13 @@ mod tests {
     fn iso_keeps_three_decimals() {
         assert_eq!(Timestamp(1_795_214_631_440).iso(), "2026-11-20T22:43:51.440Z");
         assert_eq!(Timestamp(0).iso(), "1970-01-01T00:00:00.000Z");
-        assert_eq!(Timestamp::parse("2026-11-20T22:43:51.440Z"), Some(Timestamp(1_795_214_631_440)));
-        assert!(["", "yesterday", "1960-01-01T00:00:00Z"].iter().all(|t| Timestamp::parse(t).is_none()));
+        assert_eq!(
+            Timestamp::parse("2026-11-20T22:43:51.440Z"),
+            Some(Timestamp(1_795_214_631_440))
+        );
+        assert!(
+            ["", "yesterday", "1960-01-01T00:00:00Z"].iter().all(|t| Timestamp::parse(t).is_none())
+        );
         assert!(Timestamp(u64::MAX).iso().ends_with("ms"));
     }
 
@@ -126,6 +134,10 @@ mod tests {
         assert_eq!(parse_since("2h", now), Some(now.minus_ms(7_200_000)));
         assert_eq!(parse_since("2026-11-20T22:43:51.440Z", Timestamp(0)), Some(now));
         assert_eq!(parse_since("999999999999999999d", now), None);
-        assert!(["", "h", "-1h", "2 h", "yesterday"].iter().all(|text| parse_since(text, now).is_none()));
+        assert!(
+            ["", "h", "-1h", "2 h", "yesterday"]
+                .iter()
+                .all(|text| parse_since(text, now).is_none())
+        );
     }
 }

@@ -85,7 +85,8 @@ impl fmt::Display for Waiting {
         match self {
             Waiting::Blocked(by) => {
                 let failed = |failed| if failed { " (failed)" } else { "" };
-                let ids: Vec<String> = by.iter().map(|(id, is)| format!("#{id}{}", failed(*is))).collect();
+                let ids: Vec<String> =
+                    by.iter().map(|(id, is)| format!("#{id}{}", failed(*is))).collect();
                 write!(f, "blocked by {}", ids.join(", "))
             }
             Waiting::Files(with) => write!(f, "files in use by #{with}"),
@@ -133,8 +134,9 @@ pub(crate) fn why(
     }
     let blockers = board.open_blockers(task);
     if !blockers.is_empty() {
-        let failed =
-            |id: &TaskId| board.tasks.get(id).is_some_and(|blocker| blocker.state == TaskState::Failed);
+        let failed = |id: &TaskId| {
+            board.tasks.get(id).is_some_and(|blocker| blocker.state == TaskState::Failed)
+        };
         return Some(Waiting::Blocked(blockers.into_iter().map(|id| (id, failed(&id))).collect()));
     }
     if let Some(with) = board.overlap(task) {
@@ -180,7 +182,8 @@ fn of_free(board: &Board, task: &Task, crew: &[Candidate], is_led: bool) -> Wait
     if crew.is_empty() {
         return Waiting::NoMembers;
     }
-    let suiting: Vec<&Candidate> = crew.iter().filter(|one| task.fits(one.role.as_deref())).collect();
+    let suiting: Vec<&Candidate> =
+        crew.iter().filter(|one| task.fits(one.role.as_deref())).collect();
     let role = task.extra.role.clone();
     if let Some(role) = role.clone().filter(|_| suiting.is_empty()) {
         return Waiting::NoRole(role);
@@ -231,7 +234,8 @@ mod tests {
         let mut board = board();
         change(board.tasks.get_mut(&TaskId(2)).expect("a task"));
         let task = &board.tasks[&TaskId(2)];
-        why(&board, task, crew, is_led, NOW).map_or("does not wait".to_owned(), |why| why.to_string())
+        why(&board, task, crew, is_led, NOW)
+            .map_or("does not wait".to_owned(), |why| why.to_string())
     }
 
     #[test]
@@ -254,8 +258,14 @@ mod tests {
         let tester = one("ada", Some("Tester"), Commands, true);
         assert_eq!(told(wants("tester"), &[tester], true), "no free member of role tester");
         assert_eq!(told(bare, &[ada()], true), "no command, only workers here");
-        assert_eq!(told(bare, &[ada(), one("eve", None, Prompts, true)], true), "no member has claimed it");
-        assert_eq!(told(|_| {}, &[one("log", None, Nothing, true)], true), "no worker to run its command");
+        assert_eq!(
+            told(bare, &[ada(), one("eve", None, Prompts, true)], true),
+            "no member has claimed it"
+        );
+        assert_eq!(
+            told(|_| {}, &[one("log", None, Nothing, true)], true),
+            "no worker to run its command"
+        );
         let coming = || one("dev-1", None, Commands, false);
         assert_eq!(told(|_| {}, &[coming()], true), "a member is to be started for it");
         assert_eq!(told(|_| {}, &[coming()], false), "no lead to start a member for it");
@@ -275,7 +285,8 @@ mod tests {
         assert_eq!(told(owned("bob"), &crew, true), "owner has not begun it");
         assert_eq!(told(owned("eve"), &crew, true), "owner is not on the team");
         assert_eq!(told(owned("team-lead"), &crew, true), "owner has not begun it");
-        let bare = |task: &mut Task| (task.owner, task.extra.run) = (Some("bob".to_owned()), Vec::new());
+        let bare =
+            |task: &mut Task| (task.owner, task.extra.run) = (Some("bob".to_owned()), Vec::new());
         assert_eq!(told(bare, &crew, true), "no command, only workers here");
     }
 
@@ -285,12 +296,14 @@ mod tests {
         board.tasks.get_mut(&TaskId(3)).expect("a task").state = TaskState::Failed;
         board.tasks.get_mut(&TaskId(2)).expect("a task").blocked_by = vec![TaskId(1), TaskId(3)];
         let words = |board: &Board| {
-            why(board, &board.tasks[&TaskId(2)], &[], true, NOW).map(|why| (why.kind(), why.to_string()))
+            why(board, &board.tasks[&TaskId(2)], &[], true, NOW)
+                .map(|why| (why.kind(), why.to_string()))
         };
         assert_eq!(words(&board), Some(("blocked", "blocked by #1, #3 (failed)".to_owned())));
         board.tasks.get_mut(&TaskId(2)).expect("a task").blocked_by.clear();
         for id in [1, 2] {
-            board.tasks.get_mut(&TaskId(id)).expect("a task").extra.files = vec!["src/**".to_owned()];
+            board.tasks.get_mut(&TaskId(id)).expect("a task").extra.files =
+                vec!["src/**".to_owned()];
         }
         assert_eq!(words(&board), Some(("files", "files in use by #1".to_owned())));
     }

@@ -24,7 +24,8 @@ pub(crate) fn flag(object: &Object, key: &str) -> Option<bool> {
 /// The strings of the array under `key`; what is not a string is passed over.
 pub(crate) fn texts(object: &Object, key: &str) -> Vec<String> {
     let list = object.get(key).and_then(Value::as_array);
-    list.map(|l| l.iter().filter_map(Value::as_str).map(str::to_owned).collect()).unwrap_or_default()
+    list.map(|l| l.iter().filter_map(Value::as_str).map(str::to_owned).collect())
+        .unwrap_or_default()
 }
 
 /// The object under `key`, if it is one.
@@ -52,7 +53,8 @@ mod tests {
     #[test]
     fn changes_keep_place_and_strangers() {
         let mut o: Object =
-            serde_json::from_str(r#"{"a":1,"x":{"big":12345678901234567890123},"b":2,"c":3}"#).expect("json");
+            serde_json::from_str(r#"{"a":1,"x":{"big":12345678901234567890123},"b":2,"c":3}"#)
+                .expect("json");
         put(&mut o, "a", "new");
         put_or_remove(&mut o, "b", None::<Value>);
         assert_eq!(

@@ -86,7 +86,9 @@ impl Condition {
         match self {
             Condition::Clean | Condition::Merged | Condition::Missing | Condition::Gone => None,
             Condition::Dirty { files } => Some(format!("uncommitted work in {files} file(s)")),
-            Condition::Unmerged { commits } => Some(format!("{commits} commit(s) on no other branch")),
+            Condition::Unmerged { commits } => {
+                Some(format!("{commits} commit(s) on no other branch"))
+            }
             Condition::Locked { reason } if reason.is_empty() => Some("it is locked".to_owned()),
             Condition::Locked { reason } => Some(format!("it is locked: {reason}")),
             Condition::Nested { other } => Some(format!("worktree {other} is inside it")),
@@ -111,7 +113,9 @@ pub(crate) fn check_branch(name: &str) -> Result<(), String> {
 
 /// The rule for files to be copied: inside the repository, whatever it is. The error ends a sentence.
 pub(crate) fn check_inside(path: &str) -> Result<(), String> {
-    let plain = path.split('/').all(|part| !part.is_empty() && part != "." && part != ".." && part != ".git");
+    let plain = path
+        .split('/')
+        .all(|part| !part.is_empty() && part != "." && part != ".." && part != ".git");
     if plain && !path.contains(char::is_control) {
         return Ok(());
     }
@@ -164,7 +168,9 @@ mod tests {
         for good in [".env", "config/local.toml", "a b"] {
             assert_eq!(check_inside(good), Ok(()), "{good}");
         }
-        for bad in ["", "/etc/passwd", "../x", "a/../../x", "a//b", "./a", "a/", ".git/config", "a\0"] {
+        for bad in
+            ["", "/etc/passwd", "../x", "a/../../x", "a//b", "./a", "a/", ".git/config", "a\0"]
+        {
             assert!(check_inside(bad).is_err(), "{bad:?}");
         }
     }

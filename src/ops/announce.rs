@@ -28,7 +28,12 @@ const DEADLINE: Duration = Duration::from_secs(10);
 const LONGEST: usize = 200;
 
 /// Tells of it, unless that was done or it waits no more; comes back when the user's program has ended.
-pub(crate) fn announce(ctx: &Context, team: &TeamStore, id: &RequestId, step: Step) -> Result<(), OpsError> {
+pub(crate) fn announce(
+    ctx: &Context,
+    team: &TeamStore,
+    id: &RequestId,
+    step: Step,
+) -> Result<(), OpsError> {
     let Some(question) = note(team, id, step)? else { return Ok(()) };
     team.record(news(&question, step))?;
     if let Step::Escalation { .. } = step {
@@ -101,7 +106,11 @@ fn call_in_tmux(ctx: &Context, team: &TeamStore, question: &Question, step: Step
     let mut servers: BTreeMap<PathBuf, Seen> = BTreeMap::new();
     for record in team.member_records().unwrap_or_default() {
         if let Some(Placement::Tmux(pane)) = &record.placement {
-            servers.entry(PathBuf::from(&pane.socket)).or_default().tokens.push(record.mark().to_owned());
+            servers
+                .entry(PathBuf::from(&pane.socket))
+                .or_default()
+                .tokens
+                .push(record.mark().to_owned());
         }
     }
     if let Some(here) = backends::inside(ctx) {

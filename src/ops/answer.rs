@@ -60,8 +60,9 @@ fn asked(team: &TeamStore, id: &RequestId) -> Result<Asked, OpsError> {
 }
 
 fn must_be_asked(ctx: &Context, request: &ShutdownRequest) -> Result<(), OpsError> {
-    let refused =
-        |why: String| Err(OpsError::NotYours { speaker: ctx.speaker.clone(), id: request.id.clone(), why });
+    let refused = |why: String| {
+        Err(OpsError::NotYours { speaker: ctx.speaker.clone(), id: request.id.clone(), why })
+    };
     if !request.member.clashes_with(ctx.speaker.as_str()) {
         return refused(format!("it was sent to `{}`", request.member));
     }

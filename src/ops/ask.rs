@@ -69,7 +69,11 @@ pub(crate) fn submit_plan(
 /// # Errors
 /// [`OpsError::Usage`] for the lead; [`OpsError::NoAnswerHere`] for a member that would wait in a team
 /// that phalanx did not make; [`OpsError::RequestDenied`], [`OpsError::RequestTimedOut`].
-pub(crate) fn ask_permission(ctx: &Context, team: &TeamStore, wanted: ToolUse) -> Result<Sent, OpsError> {
+pub(crate) fn ask_permission(
+    ctx: &Context,
+    team: &TeamStore,
+    wanted: ToolUse,
+) -> Result<Sent, OpsError> {
     let name = asker(ctx)?;
     let reads_mail = send::reads_mail(team, name)?;
     if !reads_mail && team.settings()?.is_none() {
@@ -115,9 +119,11 @@ fn answer(ctx: &Context, team: &TeamStore, id: RequestId) -> Result<Sent, OpsErr
         };
         if let Some(decision) = question.and_then(|question| question.decision) {
             return match decision.outcome {
-                Outcome::Allowed => {
-                    Ok(Sent { request_id: id, state: decision.outcome.as_str(), input: decision.input })
-                }
+                Outcome::Allowed => Ok(Sent {
+                    request_id: id,
+                    state: decision.outcome.as_str(),
+                    input: decision.input,
+                }),
                 Outcome::Denied => Err(OpsError::RequestDenied { id, reason: decision.reason }),
                 Outcome::TimedOut | Outcome::AnsweredTooLate | Outcome::AskerGone => {
                     Err(OpsError::RequestTimedOut { id, state: decision.outcome.as_str() })

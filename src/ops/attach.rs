@@ -31,7 +31,11 @@ pub(crate) enum Attach {
 /// # Errors
 /// [`OpsError::NothingToAttach`] if no member has a terminal that is there and ours, [`OpsError::NotAttachable`] if the
 /// one that was named has none.
-pub(crate) fn attach(ctx: &Context, team: &TeamStore, name: Option<&MemberName>) -> Result<Attach, OpsError> {
+pub(crate) fn attach(
+    ctx: &Context,
+    team: &TeamStore,
+    name: Option<&MemberName>,
+) -> Result<Attach, OpsError> {
     if let Some(name) = name {
         return way_to(ctx, team, &output::record(team, name)?);
     }
@@ -54,7 +58,9 @@ fn way_to(ctx: &Context, team: &TeamStore, record: &MemberRecord) -> Result<Atta
         team: team.name().clone(),
         reason,
     };
-    let Some(placement) = &record.placement else { return Err(not("it was never placed".to_owned())) };
+    let Some(placement) = &record.placement else {
+        return Err(not("it was never placed".to_owned()));
+    };
     let verdict = backends::of_placement(ctx, team, placement)?.verify(placement, record.mark());
     if verdict != Verdict::Owned {
         return Err(not(match &record.exit {
@@ -69,13 +75,17 @@ fn way_to(ctx: &Context, team: &TeamStore, record: &MemberRecord) -> Result<Atta
             Err(not("this is its own terminal".to_owned()))
         }
         Placement::Tmux(pane) => {
-            let program = backends::tmux_program(ctx)
-                .map_err(|problem| OpsError::BackendUnavailable { backend: BackendChoice::Tmux, problem })?;
-            let inside = backends::inside(ctx).is_some_and(|here| here.socket == Path::new(&pane.socket));
+            let program = backends::tmux_program(ctx).map_err(|problem| {
+                OpsError::BackendUnavailable { backend: BackendChoice::Tmux, problem }
+            })?;
+            let inside =
+                backends::inside(ctx).is_some_and(|here| here.socket == Path::new(&pane.socket));
             Ok(Attach::Tmux { program, args: args(pane, inside) })
         }
         Placement::Pty(_) => match record.start.as_ref().and_then(|start| start.socket.as_ref()) {
-            Some(socket) => Ok(Attach::Own { name: record.name.clone(), socket: PathBuf::from(socket) }),
+            Some(socket) => {
+                Ok(Attach::Own { name: record.name.clone(), socket: PathBuf::from(socket) })
+            }
             None => Err(not("its launcher has no socket".to_owned())),
         },
         Placement::Iterm2(_) | Placement::Exec(_) => {

@@ -154,7 +154,9 @@ impl Action {
 
     fn grant(self) -> Grant {
         match self {
-            Action::Look | Action::Talk | Action::Task | Action::Spawn | Action::Serve => Grant::Everyone,
+            Action::Look | Action::Talk | Action::Task | Action::Spawn | Action::Serve => {
+                Grant::Everyone
+            }
             Action::ReadOutput => Grant::ByPrivacy,
             Action::ReadMail
             | Action::Answer
@@ -212,7 +214,9 @@ pub(crate) fn enter(
     let whom = targets.iter().find(|target| **target != ctx.speaker).or(targets.first()).cloned();
     let deed = action.deed(whom.is_some());
     let refusal = OpsError::NotPermitted { speaker: ctx.speaker.clone(), deed, whom };
-    team.record(Note::of(EventKind::Warning).member(&ctx.speaker).with("text", refusal.to_string()))?;
+    team.record(
+        Note::of(EventKind::Warning).member(&ctx.speaker).with("text", refusal.to_string()),
+    )?;
     Err(refusal)
 }
 
@@ -222,7 +226,9 @@ pub(crate) fn enter(
 /// As [`enter`], by the team that the caller is a member of.
 pub(crate) fn enter_repair(ctx: &Context) -> Result<(), OpsError> {
     let own = ctx.caller.var("PHALANX_TEAM").and_then(OsStr::to_str);
-    let own = own.and_then(|name| TeamName::existing(name).ok()).and_then(|name| ctx.store.team(&name).ok());
+    let own = own
+        .and_then(|name| TeamName::existing(name).ok())
+        .and_then(|name| ctx.store.team(&name).ok());
     match own {
         Some(team) => enter(ctx, &team, Action::Repair, &[]),
         None => Ok(()),
@@ -265,7 +271,11 @@ mod tests {
     #[test]
     fn the_page_shows_the_table() {
         let rows: Vec<String> = Action::ALL.into_iter().map(row).collect();
-        assert!(PAGE.contains(&rows.join("\n")), "docs/security.md should have:\n{}", rows.join("\n"));
+        assert!(
+            PAGE.contains(&rows.join("\n")),
+            "docs/security.md should have:\n{}",
+            rows.join("\n")
+        );
     }
 
     #[test]

@@ -65,7 +65,8 @@ pub(crate) fn choose_backend(
     }
     let asked = asked.or(settings.map(|s| s.backend)).unwrap_or_default();
     let facts = facts(ctx, &asked);
-    choose(&asked, &facts).map_err(|problem| OpsError::BackendUnavailable { backend: asked, problem })
+    choose(&asked, &facts)
+        .map_err(|problem| OpsError::BackendUnavailable { backend: asked, problem })
 }
 
 /// Whether members can stand in a team that `asked` for this backend, and which backend that is and why.
@@ -157,7 +158,9 @@ pub(super) fn once(ctx: &Context, team: &TeamStore, task: Option<TaskId>) -> Box
 fn program_of(choice: &BackendChoice) -> Option<&str> {
     match choice {
         BackendChoice::Exec(program) => Some(program),
-        BackendChoice::Auto | BackendChoice::Tmux | BackendChoice::Iterm2 | BackendChoice::Pty => None,
+        BackendChoice::Auto | BackendChoice::Tmux | BackendChoice::Iterm2 | BackendChoice::Pty => {
+            None
+        }
     }
 }
 
@@ -214,12 +217,18 @@ fn open_at(
 ) -> Result<Box<dyn Backend>, OpsError> {
     match home {
         Home::Iterm2 => {
-            let program = program(ctx, "osascript").map_err(|problem| OpsError::BackendUnavailable {
-                backend: BackendChoice::Iterm2,
-                problem,
+            let program = program(ctx, "osascript").map_err(|problem| {
+                OpsError::BackendUnavailable { backend: BackendChoice::Iterm2, problem }
             })?;
-            let hint = ctx.caller.var("ITERM_SESSION_ID").and_then(OsStr::to_str).map(str::to_owned);
-            Ok(Box::new(Iterm2::new(ItermHome { program, tty: tty_name(), hint, tag: tag(team)?, layout })))
+            let hint =
+                ctx.caller.var("ITERM_SESSION_ID").and_then(OsStr::to_str).map(str::to_owned);
+            Ok(Box::new(Iterm2::new(ItermHome {
+                program,
+                tty: tty_name(),
+                hint,
+                tag: tag(team)?,
+                layout,
+            })))
         }
         // Not looked for: if it has gone, its verdict is `unknown`, and the processes are ended without it.
         Home::Exec(program) => Ok(Box::new(external(ctx, team, program, layout))),
@@ -228,8 +237,10 @@ fn open_at(
             Ok(Box::new(Pty::new(ctx.caller.env.clone(), move |name| team.log(name))))
         }
         Home::Tmux(socket) => {
-            let program = tmux_program(ctx)
-                .map_err(|problem| OpsError::BackendUnavailable { backend: BackendChoice::Tmux, problem })?;
+            let program = tmux_program(ctx).map_err(|problem| OpsError::BackendUnavailable {
+                backend: BackendChoice::Tmux,
+                problem,
+            })?;
             let here = inside(ctx);
             let socket = socket.or_else(|| here.as_ref().map(|h| h.socket.clone()));
             let inside = here.filter(|h| socket.as_ref() == Some(&h.socket)).map(|h| h.pane);

@@ -33,7 +33,8 @@ pub(crate) fn brief(
         (None, None) => Ok(brief::outside()),
         (None, Some(name)) => {
             let known = roster.members.into_iter().map(|member| member.name).collect();
-            Err(StoreError::NoSuchMember { team: team.name().clone(), name: name.clone(), known }.into())
+            Err(StoreError::NoSuchMember { team: team.name().clone(), name: name.clone(), known }
+                .into())
         }
     }
 }
@@ -41,7 +42,8 @@ pub(crate) fn brief(
 /// What a member's role has to say to it, unless its program takes roles itself. A role that has gone since says nothing.
 fn role(ctx: &Context, team: &TeamStore, record: &MemberRecord) -> Option<String> {
     let wish = &record.wish;
-    let at_home = profiles::find(ctx, &wish.profile).is_ok_and(|profile| profile.takes(Names::Agents));
+    let at_home =
+        profiles::find(ctx, &wish.profile).is_ok_and(|profile| profile.takes(Names::Agents));
     let own = roles::of(team).ok().filter(|_| !at_home)?;
     roles::find(ctx, &own, wish.role.as_deref()?, Path::new(&wish.cwd)).ok()?.role.prompt
 }

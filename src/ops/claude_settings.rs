@@ -68,7 +68,10 @@ fn disabled_by(path: &Path) -> Option<String> {
 /// Returns the directories outside their own that members may work in: those of the organisation's
 /// and the user's settings, and those of the project's settings if the user trusts the project.
 /// Files that cannot be read name none.
-pub(super) fn additional_directories(ctx: &Context, team: &TeamStore) -> Result<Vec<String>, OpsError> {
+pub(super) fn additional_directories(
+    ctx: &Context,
+    team: &TeamStore,
+) -> Result<Vec<String>, OpsError> {
     let places = places(ctx, team);
     let project = if hooks::is_trusted(&places) { places.project_settings() } else { Vec::new() };
     let base = places.project.clone().unwrap_or_else(|| ctx.caller.cwd.clone());

@@ -142,8 +142,12 @@ pub(super) fn known<T>(
     match found {
         Err(StoreError::NoSuchRequest { .. }) => {
             let shutdowns = team.requests()?.into_iter().map(|request| request.id);
-            let ids: Vec<RequestId> =
-                team.questions()?.into_iter().map(|question| question.id).chain(shutdowns).collect();
+            let ids: Vec<RequestId> = team
+                .questions()?
+                .into_iter()
+                .map(|question| question.id)
+                .chain(shutdowns)
+                .collect();
             let mut begun = ids.iter().filter(|known| known.as_str().starts_with(id.as_str()));
             let nearest = match (begun.next(), begun.next()) {
                 (Some(only), None) => Some(only.as_str()),
@@ -247,7 +251,8 @@ pub(crate) fn answer(
         }
         Some(made) if made.outcome == Outcome::TimedOut => Err(too_late(ctx, team, &question)?),
         made => {
-            let (by, at) = made.as_ref().map_or((String::new(), Timestamp(0)), |d| (d.by.clone(), d.at));
+            let (by, at) =
+                made.as_ref().map_or((String::new(), Timestamp(0)), |d| (d.by.clone(), d.at));
             let state = question.state();
             Err(OpsError::Decided { id: id.clone(), state, by, at: at.iso() })
         }
@@ -313,7 +318,11 @@ fn input_for(question: &Question, answer: &Answer) -> Result<Option<Value>, OpsE
         (QuestionKind::Plan | QuestionKind::Sandbox, _) => "only the use of a tool has an input",
     };
     let problem = format!("`--input` is not possible: {problem}");
-    Err(OpsError::AnswerRefused { id: question.id.clone(), problem, hint: "answer it without `--input`" })
+    Err(OpsError::AnswerRefused {
+        id: question.id.clone(),
+        problem,
+        hint: "answer it without `--input`",
+    })
 }
 
 /// The lead's own mode, where the team file says one. One that plans or delegates lets others work as by default, as
@@ -336,12 +345,21 @@ fn may_give(own: Option<Mode>, mode: Mode) -> Result<(), OpsError> {
 
 /// Why a lead cannot give this mode.
 pub(super) fn above(own: Mode, mode: Mode) -> String {
-    format!("mode `{}` is more permissive than the lead's own mode, `{}`", mode.as_str(), own.as_str())
+    format!(
+        "mode `{}` is more permissive than the lead's own mode, `{}`",
+        mode.as_str(),
+        own.as_str()
+    )
 }
 
 /// Takes the members' questions out of the lead's mailbox. Each is filed before its message is acknowledged: after a
 /// crash in between the message is found again, and its question is there already.
-fn file_mail(ctx: &Context, team: &TeamStore, rules: &TeamRules, within_ms: u64) -> Result<(), OpsError> {
+fn file_mail(
+    ctx: &Context,
+    team: &TeamStore,
+    rules: &TeamRules,
+    within_ms: u64,
+) -> Result<(), OpsError> {
     let lead = MemberName::lead();
     for envelope in team.mailbox(&lead).unread()? {
         let message = Message::parse(&envelope.text);
@@ -355,7 +373,9 @@ fn file_mail(ctx: &Context, team: &TeamStore, rules: &TeamRules, within_ms: u64)
         let Some(ask) = Ask::of(message) else { continue };
         match RequestId::parse(ask.request_id()) {
             Ok(id) => file(ctx, team, rules, &envelope, &ask, id, within_ms)?,
-            Err(problem) => warn(team, &from, format!("a {} request: {problem}", ask.kind().as_str()))?,
+            Err(problem) => {
+                warn(team, &from, format!("a {} request: {problem}", ask.kind().as_str()))?
+            }
         }
         inbox::heard(team, std::slice::from_ref(&envelope.msg_id))?;
     }
@@ -404,7 +424,8 @@ fn file(
     let note = Note { id: Some(question.event.clone()), ..Note::of(EventKind::RequestFiled) };
     let note = note.member(&question.from).with("request_id", question.id.as_str());
     let note = note.with("kind", question.kind.as_str()).with("summary", question.summary());
-    let note = question.answered_by().iter().fold(note, |note, by| note.with("answered_by", by.as_str()));
+    let note =
+        question.answered_by().iter().fold(note, |note, by| note.with("answered_by", by.as_str()));
     team.record(note.with("state", question.state()))?;
     if let Some(incarnation) = question.incarnation.as_ref().filter(|_| question.is_open()) {
         let cause = match question.kind {
@@ -458,7 +479,8 @@ fn asker(team: &TeamStore, name: &MemberName) -> Result<Option<Asker>, OpsError>
 
 /// The rules that hold for a member.
 fn rules_of<'r>(rules: &'r TeamRules, asker: &Asker) -> Vec<(String, &'r RuleSet)> {
-    let role = asker.record.as_ref().and_then(|r| r.wish.role.clone()).or(asker.member.agent_type.clone());
+    let role =
+        asker.record.as_ref().and_then(|r| r.wish.role.clone()).or(asker.member.agent_type.clone());
     rules.of(&asker.member.name, role.as_deref())
 }
 
@@ -538,7 +560,11 @@ fn gone() -> Decision {
 }
 
 /// Decides a question, unless it is decided, and sends the answer. Gives the question as it is then.
-pub(super) fn settle(team: &TeamStore, id: &RequestId, decision: &Decision) -> Result<Question, OpsError> {
+pub(super) fn settle(
+    team: &TeamStore,
+    id: &RequestId,
+    decision: &Decision,
+) -> Result<Question, OpsError> {
     let mut made = false;
     let question = team.change_question(id, |question| {
         made = question.is_open();
@@ -561,8 +587,8 @@ fn send(team: &TeamStore, id: &RequestId) -> Result<(), OpsError> {
     let (Some(message), Some(msg_id)) = (question.reply(), reply) else { return Ok(()) };
     let lead = MemberName::lead();
     let color = team.team()?.member(&lead).and_then(|m| m.color.clone());
-    let envelope =
-        Envelope::new(lead.as_str(), &message.to_text(), msg_id, now()).with(None, color.as_deref());
+    let envelope = Envelope::new(lead.as_str(), &message.to_text(), msg_id, now())
+        .with(None, color.as_deref());
     if team.send_reply(id, &envelope)? {
         let note = Note::of(EventKind::MessageSent).because(&question.event).member(&question.from);
         let note = note.with("from", lead.as_str()).with("msg_id", envelope.msg_id.as_str());
@@ -583,7 +609,8 @@ pub(super) fn go_on(team: &TeamStore, question: Question) -> Result<(), OpsError
 /// What the journal is told of a decision.
 pub(super) fn news(question: &Question) -> Note {
     let note = Note::of(EventKind::RequestDecided).because(&question.event).member(&question.from);
-    let mut note = note.with("request_id", question.id.as_str()).with("kind", question.kind.as_str());
+    let mut note =
+        note.with("request_id", question.id.as_str()).with("kind", question.kind.as_str());
     if let Some(decision) = &question.decision {
         note = note.with("outcome", decision.outcome.as_str()).with("by", decision.by.as_str());
         let more = [

@@ -62,7 +62,11 @@ fn none_filed(e: OpsError) -> Result<(), OpsError> {
 ///
 /// # Errors
 /// [`OpsError::Deadline`] names what was waited for.
-pub(crate) fn outcome(team: &TeamStore, question: &Question, limit: Duration) -> Result<Typed, OpsError> {
+pub(crate) fn outcome(
+    team: &TeamStore,
+    question: &Question,
+    limit: Duration,
+) -> Result<Typed, OpsError> {
     let deadline = Deadline::after(limit);
     let changes = team.changes()?;
     loop {
@@ -72,8 +76,10 @@ pub(crate) fn outcome(team: &TeamStore, question: &Question, limit: Duration) ->
         }
         let left = deadline.remaining().min(SWEEP);
         if left.is_zero() {
-            let what =
-                format!("the answer was recorded, but not typed into the program of `{}`", question.from);
+            let what = format!(
+                "the answer was recorded, but not typed into the program of `{}`",
+                question.from
+            );
             return Err(OpsError::Deadline { what, limit });
         }
         changes.wait(left);

@@ -264,13 +264,13 @@ impl OpsError {
             | OpsError::NoSuchRole { .. }
             | OpsError::Role { .. }
             | OpsError::Usage { .. } => Kind::Usage,
-            OpsError::NoWorktree { .. } | OpsError::NoSuchRule { .. } | OpsError::NoSuchRequest { .. } => {
-                Kind::NotFound
-            }
+            OpsError::NoWorktree { .. }
+            | OpsError::NoSuchRule { .. }
+            | OpsError::NoSuchRequest { .. } => Kind::NotFound,
             OpsError::Worktree(e) => worktree_kind(e),
-            OpsError::StartFailed { .. } | OpsError::NotEnded { .. } | OpsError::WorktreeStays { .. } => {
-                Kind::Failed
-            }
+            OpsError::StartFailed { .. }
+            | OpsError::NotEnded { .. }
+            | OpsError::WorktreeStays { .. } => Kind::Failed,
             OpsError::StartDeadline { .. }
             | OpsError::Deadline { .. }
             | OpsError::RequestTimedOut { .. }
@@ -448,8 +448,10 @@ impl OpsError {
 
 /// What may have been meant, and all that there is.
 fn meant(nearest: &Option<String>, what: &str, known: &[String]) -> String {
-    let known = known.iter().map(|name| crate::model::text::line(name)).collect::<Vec<_>>().join(", ");
-    let nearest = nearest.as_ref().map(|name| format!("did you mean `{}`? ", crate::model::text::line(name)));
+    let known =
+        known.iter().map(|name| crate::model::text::line(name)).collect::<Vec<_>>().join(", ");
+    let nearest =
+        nearest.as_ref().map(|name| format!("did you mean `{}`? ", crate::model::text::line(name)));
     format!("{}{what}: {known}", nearest.unwrap_or_default())
 }
 
@@ -461,9 +463,9 @@ fn meant_name(given: &str, what: &str, known: &[&str]) -> String {
 
 fn worktree_kind(e: &WorktreeError) -> Kind {
     match e {
-        WorktreeError::NotARepository { .. } | WorktreeError::Bare { .. } | WorktreeError::Unborn { .. } => {
-            Kind::Usage
-        }
+        WorktreeError::NotARepository { .. }
+        | WorktreeError::Bare { .. }
+        | WorktreeError::Unborn { .. } => Kind::Usage,
         WorktreeError::Taken { .. } | WorktreeError::BranchTaken { .. } => Kind::Refused,
         WorktreeError::Git { .. }
         | WorktreeError::Copy { .. }
@@ -479,7 +481,9 @@ fn worktree_hint(e: &WorktreeError) -> Option<String> {
             Some("pass the repository with `--cwd DIR`, or omit `--worktree`".to_owned())
         }
         WorktreeError::Bare { .. } => Some("use a clone that has a working directory".to_owned()),
-        WorktreeError::Unborn { .. } => Some("commit something first: `git commit --allow-empty`".to_owned()),
+        WorktreeError::Unborn { .. } => {
+            Some("commit something first: `git commit --allow-empty`".to_owned())
+        }
         WorktreeError::Taken { path } => {
             Some(format!("check its content, then run `git worktree remove {path}`"))
         }
@@ -541,14 +545,18 @@ fn store_hint(e: &StoreError) -> Option<String> {
         StoreError::MemberTaken { team, holder } => Some(format!(
             "choose another name, or end that member with `phalanx shutdown {holder} -t {team}`"
         )),
-        StoreError::TeamFull { .. } => {
-            Some("shut a member down first, or raise it: `phalanx team set max_members N`".to_owned())
-        }
+        StoreError::TeamFull { .. } => Some(
+            "shut a member down first, or raise it: `phalanx team set max_members N`".to_owned(),
+        ),
         StoreError::BoxFull { owner, .. } => {
             Some(format!("its owner must read it first: `phalanx inbox --as {owner}`"))
         }
-        StoreError::MessageTooLong { .. } => Some("write it to a file and send the file's path".to_owned()),
-        StoreError::NewerFormat { .. } => Some("use the newer phalanx that created this team".to_owned()),
+        StoreError::MessageTooLong { .. } => {
+            Some("write it to a file and send the file's path".to_owned())
+        }
+        StoreError::NewerFormat { .. } => {
+            Some("use the newer phalanx that created this team".to_owned())
+        }
         StoreError::NotFailed { id, .. } => Some(format!("see it with `phalanx task get {id}`")),
         StoreError::Refused(Refusal::AlreadyResolved { id, state: TaskState::Failed })
         | StoreError::Over { id, state: TaskState::Failed } => {
@@ -563,7 +571,9 @@ fn store_hint(e: &StoreError) -> Option<String> {
             full.open.first().map(ToString::to_string).unwrap_or_default(),
             full.key()
         )),
-        StoreError::NotYours { .. } => Some("act as its owner or as the lead with `--as NAME`".to_owned()),
+        StoreError::NotYours { .. } => {
+            Some("act as its owner or as the lead with `--as NAME`".to_owned())
+        }
         _ => None,
     }
 }

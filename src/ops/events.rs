@@ -8,11 +8,13 @@ use crate::store::TeamStore;
 use crate::sys::watch::Watch;
 
 /// What is said, once, where [`Watch::is_polling`].
-pub(crate) const POLLING: &str =
-    "the team is on a network file system: phalanx polls for changes every 2 s instead of being told";
+pub(crate) const POLLING: &str = "the team is on a network file system: phalanx polls for changes every 2 s instead of being told";
 
 /// Tells of every change of the team's files, until the watch is dropped.
-pub(crate) fn watch(team: &TeamStore, on_change: impl Fn(Topic) + Send + 'static) -> Result<Watch, OpsError> {
+pub(crate) fn watch(
+    team: &TeamStore,
+    on_change: impl Fn(Topic) + Send + 'static,
+) -> Result<Watch, OpsError> {
     Ok(team.watch(on_change)?)
 }
 

@@ -81,13 +81,22 @@ pub(crate) struct Explained {
 }
 
 /// Everything about one member.
-pub(crate) fn explain(ctx: &Context, team: &TeamStore, name: &MemberName) -> Result<Explained, OpsError> {
+pub(crate) fn explain(
+    ctx: &Context,
+    team: &TeamStore,
+    name: &MemberName,
+) -> Result<Explained, OpsError> {
     let all = status::status(team)?;
     let record = team.member_record(name)?;
     let found = all.members.into_iter().find(|m| m.name.clashes_with(name.as_str()));
     let Some((name, state)) = name_and_state(found.as_ref(), record.as_ref()) else {
         let known = team.team()?.members.into_iter().map(|m| m.name).collect();
-        return Err(StoreError::NoSuchMember { team: team.name().clone(), name: name.clone(), known }.into());
+        return Err(StoreError::NoSuchMember {
+            team: team.name().clone(),
+            name: name.clone(),
+            known,
+        }
+        .into());
     };
     let (events, _) = team.events_from(0)?;
     let about: Vec<&Event> = events.iter().filter(|e| e.member.as_ref() == Some(&name)).collect();
@@ -234,9 +243,14 @@ fn restarts(team: &TeamStore, about: &[&Event]) -> Option<Fact> {
     let failures = number("failures").filter(|failures| *failures > 0)?;
     let value = match number("delay_ms") {
         Some(delay) => {
-            format!("consecutive failures: {failures}; the pause before the next start is {}", span(delay))
+            format!(
+                "consecutive failures: {failures}; the pause before the next start is {}",
+                span(delay)
+            )
         }
-        None => format!("consecutive failures: {failures}; not started again before `phalanx resume`"),
+        None => {
+            format!("consecutive failures: {failures}; not started again before `phalanx resume`")
+        }
     };
     Some(Fact {
         what: "restarts",
@@ -248,8 +262,11 @@ fn restarts(team: &TeamStore, about: &[&Event]) -> Option<Fact> {
 /// What the team file says of it.
 fn on_roster(team: &TeamStore, name: &MemberName) -> Result<Vec<Fact>, OpsError> {
     let (file, roster) = (shown(&team.team_file()), team.team()?);
-    let fact =
-        |what, value: &str, key| Fact { what, value: value.to_owned(), source: format!("{file}: {key}") };
+    let fact = |what, value: &str, key| Fact {
+        what,
+        value: value.to_owned(),
+        source: format!("{file}: {key}"),
+    };
     let Some(member) = roster.member(name) else {
         return Ok(vec![fact("roster", "no longer on the roster", "members")]);
     };
@@ -330,7 +347,12 @@ fn in_words(cause: &str) -> &str {
     }
 }
 
-fn next(state: &str, record: Option<&MemberRecord>, name: &MemberName, team: &TeamName) -> Vec<String> {
+fn next(
+    state: &str,
+    record: Option<&MemberRecord>,
+    name: &MemberName,
+    team: &TeamName,
+) -> Vec<String> {
     let Some(record) = record else {
         return vec!["changes that its own lead writes to the team file".to_owned()];
     };

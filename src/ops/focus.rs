@@ -47,7 +47,11 @@ pub(crate) struct Turned {
 }
 
 /// Brings a member's place forward; gives its pane's id.
-pub(crate) fn focus(ctx: &Context, team: &TeamStore, name: &MemberName) -> Result<String, OpsError> {
+pub(crate) fn focus(
+    ctx: &Context,
+    team: &TeamStore,
+    name: &MemberName,
+) -> Result<String, OpsError> {
     let (record, placement) = placed(team, name, "focus")?;
     let backend = backends::of_placement(ctx, team, &placement)?;
     prove(&record, &placement, backend.as_ref())?;
@@ -79,7 +83,12 @@ pub(super) fn placed(
             return Err(OpsError::NotOurMember { name: name.clone() });
         }
         let known = roster.members.into_iter().map(|m| m.name).collect();
-        return Err(StoreError::NoSuchMember { team: team.name().clone(), name: name.clone(), known }.into());
+        return Err(StoreError::NoSuchMember {
+            team: team.name().clone(),
+            name: name.clone(),
+            known,
+        }
+        .into());
     };
     let no_place = |why: &str| OpsError::NoPlace { name: name.clone(), verb, why: why.to_owned() };
     if record.state.is_over() {
@@ -202,7 +211,9 @@ fn undo(
     let Some(now) = moved else { return failure };
     match go(backend, now, record.mark(), sight.other()) {
         Ok(_) => failure,
-        Err(e) => OpsError::NotEnded { what: format!("{failure}; and {now} could not be put back: {e}") },
+        Err(e) => {
+            OpsError::NotEnded { what: format!("{failure}; and {now} could not be put back: {e}") }
+        }
     }
 }
 
@@ -214,9 +225,12 @@ fn note(
     sight: Sight,
 ) -> Result<(), OpsError> {
     if let Some(now) = now {
-        team.change_record(&record.name, &record.incarnation, |found| found.placement = Some(now.clone()))?;
+        team.change_record(&record.name, &record.incarnation, |found| {
+            found.placement = Some(now.clone())
+        })?;
     }
-    let kind = if sight == Sight::Hidden { EventKind::MemberHidden } else { EventKind::MemberShown };
+    let kind =
+        if sight == Sight::Hidden { EventKind::MemberHidden } else { EventKind::MemberShown };
     let pane = record.placement.as_ref().map_or("", Placement::pane_id);
     team.record(Note::of(kind).member(&record.name).with("pane", pane))?;
     Ok(())

@@ -59,8 +59,10 @@ pub(crate) fn end_members(
             None => shutdown::resolve(team, &request.id, ShutdownOutcome::Gone, None)?,
         }
     }
-    let endings: Vec<Ending> =
-        living.iter().map(|(_, record)| Ending { record: record.clone(), manner: Manner::Told }).collect();
+    let endings: Vec<Ending> = living
+        .iter()
+        .map(|(_, record)| Ending { record: record.clone(), manner: Manner::Told })
+        .collect();
     let results = terminate::terminate_all(ctx, team, &endings);
     let (mut ended, mut failed) = (Vec::new(), Vec::new());
     for ((request, record), result) in living.into_iter().zip(results) {

@@ -43,11 +43,14 @@ pub(super) fn signs(ctx: &Context, team: &TeamStore) -> Result<Vec<String>, OpsE
     let process = lead.and_then(|lead| process_sign(team, &file, lead));
     let pane = lead.map(|lead| lead.pane_id.as_str()).filter(|pane| pane.starts_with('%'));
     let pane = match pane {
-        Some(pane) if backends::tmux_pane_lives(ctx, team, pane)? => Some(format!("its pane {pane} is open")),
+        Some(pane) if backends::tmux_pane_lives(ctx, team, pane)? => {
+            Some(format!("its pane {pane} is open"))
+        }
         Some(_) | None => None,
     };
     let write = team.latest_write()?.filter(|(_, age)| *age < RECENT);
-    let write = write.map(|(path, age)| format!("{} was written {} s ago", path.display(), age.as_secs()));
+    let write =
+        write.map(|(path, age)| format!("{} was written {} s ago", path.display(), age.as_secs()));
     Ok([process, pane, write].into_iter().flatten().collect())
 }
 
@@ -61,7 +64,9 @@ fn process_sign(team: &TeamStore, file: &Team, lead: &Member) -> Option<String> 
         let pane = running.var("TMUX_PANE");
         running.argv.iter().any(|word| word == TEAMMATE)
             || running.var("PHALANX_INCARNATION").is_some()
-            || pane.and_then(|pane| pane.into_string().ok()).is_some_and(|pane| panes.contains(pane.as_str()))
+            || pane
+                .and_then(|pane| pane.into_string().ok())
+                .is_some_and(|pane| panes.contains(pane.as_str()))
     };
     let session = file.lead_session_id.as_deref().filter(|session| !session.is_empty());
     proc::of_this_user().into_iter().filter(|running| !is_teammate(running)).find_map(|running| {
@@ -96,5 +101,8 @@ fn config_root(running: &Running) -> Option<PathBuf> {
 
 fn is_same(one: &Path, other: &Path) -> bool {
     one == other
-        || fs::canonical(one).ok().zip(fs::canonical(other).ok()).is_some_and(|(one, other)| one == other)
+        || fs::canonical(one)
+            .ok()
+            .zip(fs::canonical(other).ok())
+            .is_some_and(|(one, other)| one == other)
 }

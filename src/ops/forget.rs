@@ -15,7 +15,9 @@ const FULL: usize = 2 * KEPT;
 /// Clears the table of what members have asked, of which this is all.
 pub(super) fn questions(team: &TeamStore, all: &[Question]) -> Result<(), OpsError> {
     let settled = all.iter().filter(|question| question.is_settled());
-    let at = |question: &Question| question.decision.as_ref().map_or(Timestamp(0), |decision| decision.at);
+    let at = |question: &Question| {
+        question.decision.as_ref().map_or(Timestamp(0), |decision| decision.at)
+    };
     for question in oldest(settled.collect(), at) {
         team.forget_question(&question.id)?;
     }
@@ -29,7 +31,8 @@ pub(super) fn shutdowns(team: &TeamStore) -> Result<(), OpsError> {
         return Ok(());
     }
     let records = team.member_records()?;
-    let is_last = |request: &ShutdownRequest| records.iter().any(|record| record.is(&request.incarnation));
+    let is_last =
+        |request: &ShutdownRequest| records.iter().any(|record| record.is(&request.incarnation));
     let over = all.iter().filter(|request| request.is_settled() && !is_last(request));
     for request in oldest(over.collect(), |request| request.ended_at.unwrap_or(request.asked_at)) {
         team.forget_request(&request.id)?;

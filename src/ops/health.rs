@@ -61,8 +61,10 @@ pub(crate) fn note(
         None => (state.as_str(), "unresponsive"),
     };
     let note = Note { id: Some(event.clone()), ..Note::of(EventKind::MemberHealth) }.member(name);
-    let note =
-        note.with("state", now).with("prev_state", before).with("timeout_triggered", silence.is_some());
+    let note = note
+        .with("state", now)
+        .with("prev_state", before)
+        .with("timeout_triggered", silence.is_some());
     let note = Note { task: silence.map(Silence::task), ..note };
     team.record(match &reason {
         Some(reason) => note.with("reason", reason.as_str()),

@@ -88,13 +88,17 @@ pub(crate) fn configured(ctx: &Context, team: &TeamStore) -> Hooks {
         None
     });
     let manifest = settings.map(|settings| settings.hooks).unwrap_or_default().into_iter();
-    let manifest = manifest.map(|hook| Known { hook, source: "the manifest".to_owned(), of_claude: false });
+    let manifest =
+        manifest.map(|hook| Known { hook, source: "the manifest".to_owned(), of_claude: false });
     Hooks { known: manifest.chain(found.hooks).collect(), warnings, ..none }
 }
 
 /// Returns the settings files of the user, and of the project: the directory in which the lead works.
 pub(super) fn places(ctx: &Context, team: &TeamStore) -> Places {
-    let lead = team.team().ok().and_then(|roster| roster.member(&MemberName::lead()).map(|m| m.cwd.clone()));
+    let lead = team
+        .team()
+        .ok()
+        .and_then(|roster| roster.member(&MemberName::lead()).map(|m| m.cwd.clone()));
     let [own, user] = ctx.store.hook_files();
     Places { own, user, project: lead.map(PathBuf::from).filter(|dir| fs::is_dir(dir)) }
 }
@@ -107,8 +111,9 @@ impl Hooks {
 
     /// All that run, in words, and where each stands.
     pub(super) fn listed(&self) -> impl Iterator<Item = (String, &str)> {
-        let words =
-            |known: &Known| format!("{} runs `{}`", known.hook.event.as_str(), known.hook.run.shown());
+        let words = |known: &Known| {
+            format!("{} runs `{}`", known.hook.event.as_str(), known.hook.run.shown())
+        };
         self.known.iter().map(move |known| (words(known), known.source.as_str()))
     }
 
@@ -129,13 +134,17 @@ impl Hooks {
 }
 
 /// The starts of members that run, of which no hook has heard yet: there was no lead then.
-pub(crate) fn unheard_starts(team: &TeamStore, events: &[Event]) -> Result<Vec<Occasion>, OpsError> {
+pub(crate) fn unheard_starts(
+    team: &TeamStore,
+    events: &[Event],
+) -> Result<Vec<Occasion>, OpsError> {
     let mut starts = Vec::new();
     for record in team.member_records()?.into_iter().filter(|record| record.state.is_up()) {
         let is_its = |e: &&Event| e.member.as_ref() == Some(&record.name);
         let latest = events.iter().filter(is_its).rfind(|e| e.event == EventKind::MemberReady);
         let Some(ready) = latest else { continue };
-        let heard = |e: &Event| e.event == EventKind::HookRan && e.cause.as_ref() == Some(&ready.id);
+        let heard =
+            |e: &Event| e.event == EventKind::HookRan && e.cause.as_ref() == Some(&ready.id);
         if !events.iter().any(heard) {
             let (event, cause) = (HookEvent::SubagentStart, ready.id.clone());
             starts.push(Occasion { event, member: record.name, cause });
@@ -245,12 +254,14 @@ fn run_all(
 ) -> Result<Vec<(String, Ran, Verdict)>, OpsError> {
     let env = environment(ctx, team, hooks, telling);
     let mut all = Vec::new();
-    let meant = hooks.known.iter().filter(|known| known.hook.is_for(telling.event, telling.agent_type));
+    let meant =
+        hooks.known.iter().filter(|known| known.hook.is_for(telling.event, telling.agent_type));
     for known in meant.filter(|known| !(known.of_claude && telling.runs_its_own)) {
         if hooks.are_stopped() {
             break;
         }
-        let call = Call { input: &telling.input, env: &env, cwd: &hooks.project, owner: &hooks.owner };
+        let call =
+            Call { input: &telling.input, env: &env, cwd: &hooks.project, owner: &hooks.owner };
         let ran = hooks::run(&known.hook, &call);
         let verdict = match ran.end {
             End::Code(code) => telling.event.verdict(code),
@@ -317,7 +328,8 @@ fn news(telling: &Telling, known: &Known, ran: &Ran, verdict: Verdict) -> Vec<No
         note = note.with("reason", text::short(or_nothing(&ran.stderr), TOLD));
     }
     let warning = complaint(telling.event, &known.source, ran);
-    let warning = (verdict == Verdict::Complain).then(|| about(EventKind::Warning).with("text", warning));
+    let warning =
+        (verdict == Verdict::Complain).then(|| about(EventKind::Warning).with("text", warning));
     [note].into_iter().chain(warning).collect()
 }
 
@@ -349,7 +361,12 @@ fn or_nothing(said: &str) -> &str {
 
 /// Puts a hook's words into the member's mailbox, if somebody reads it. They never begin as a protocol message does, so
 /// that what a hook repeats of others controls nobody (SEC-05).
-fn tell(team: &TeamStore, member: &MemberName, event: HookEvent, said: &str) -> Result<(), OpsError> {
+fn tell(
+    team: &TeamStore,
+    member: &MemberName,
+    event: HookEvent,
+    said: &str,
+) -> Result<(), OpsError> {
     if said.is_empty() || !presence::reads(team, member)? {
         return Ok(());
     }

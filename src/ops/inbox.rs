@@ -23,11 +23,20 @@ pub(crate) enum Afterwards {
 }
 
 /// The messages of `owner`: the unread ones, or all.
-pub(crate) fn look(team: &TeamStore, owner: &MemberName, all: bool) -> Result<Vec<Envelope>, OpsError> {
+pub(crate) fn look(
+    team: &TeamStore,
+    owner: &MemberName,
+    all: bool,
+) -> Result<Vec<Envelope>, OpsError> {
     let roster = team.team()?;
     if roster.member(owner).is_none() {
         let known = roster.members.into_iter().map(|m| m.name).collect();
-        return Err(StoreError::NoSuchMember { team: team.name().clone(), name: owner.clone(), known }.into());
+        return Err(StoreError::NoSuchMember {
+            team: team.name().clone(),
+            name: owner.clone(),
+            known,
+        }
+        .into());
     }
     let mailbox = team.mailbox(owner);
     Ok(if all { mailbox.all()? } else { mailbox.unread()? })
@@ -59,7 +68,11 @@ pub(crate) fn settle(
 }
 
 /// Says that the messages of these ids were acted upon.
-pub(crate) fn acknowledge(team: &TeamStore, owner: &MemberName, ids: &[String]) -> Result<(), OpsError> {
+pub(crate) fn acknowledge(
+    team: &TeamStore,
+    owner: &MemberName,
+    ids: &[String],
+) -> Result<(), OpsError> {
     let fresh = team.mailbox(owner).acknowledge(ids)?;
     say_handled(team, owner, fresh)
 }

@@ -82,7 +82,8 @@ impl Target {
         })?;
         // The launcher knows the modes of the terminal that it holds.
         if let Some(socket) = record.start.as_ref().and_then(|start| start.socket.as_ref()) {
-            return pty::write_input(Path::new(socket), input).map_err(|e| self.no_input(&e.to_string()));
+            return pty::write_input(Path::new(socket), input)
+                .map_err(|e| self.no_input(&e.to_string()));
         }
         backend.write_input(placement, record.mark(), input).map_err(|e| match e {
             BackendError::NoInput { problem, .. } => self.no_input(problem),

@@ -20,7 +20,9 @@ pub(crate) fn label(ctx: &Context, team: &TeamStore, runs: &[MemberRecord]) {
     }
     for labels in groups.values() {
         let placement = labels.first().map(|(mark, _)| mark.placement);
-        if let Some(Ok(backend)) = placement.map(|placement| backends::of_placement(ctx, team, placement)) {
+        if let Some(Ok(backend)) =
+            placement.map(|placement| backends::of_placement(ctx, team, placement))
+        {
             backend.label(labels);
         }
     }

@@ -99,7 +99,9 @@ pub(crate) fn may_adopt(
     force: bool,
 ) -> Result<Option<&'static str>, OpsError> {
     match must_be_free(team) {
-        Err(OpsError::LedByStranger { unseen: true, .. }) if force => return Ok(Some(foreign_lead::UNSEEN)),
+        Err(OpsError::LedByStranger { unseen: true, .. }) if force => {
+            return Ok(Some(foreign_lead::UNSEEN));
+        }
         free => free?,
     }
     if !foreign_lead::is_unnamed(team)? {
@@ -185,7 +187,8 @@ fn is_this_process(lead: &LeadProcess) -> bool {
 }
 
 fn is_of(lead: &LeadProcess, process: ProcessId) -> bool {
-    let same = lead.pid == process.pid && lead.proc_start.as_deref() == Some(&process.start.to_string());
+    let same =
+        lead.pid == process.pid && lead.proc_start.as_deref() == Some(&process.start.to_string());
     same && lead.pid_space == env::pid_space()
 }
 

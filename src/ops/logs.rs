@@ -62,9 +62,12 @@ impl Reader {
     pub(crate) fn open(team: &TeamStore, name: &MemberName) -> Result<Reader, OpsError> {
         let record = output::record(team, name)?;
         let source = match record.placement {
-            Some(Placement::Pty(hold)) => {
-                Source::Log(Log { path: PathBuf::from(hold.log), begun: false, at: 0, rest: Vec::new() })
-            }
+            Some(Placement::Pty(hold)) => Source::Log(Log {
+                path: PathBuf::from(hold.log),
+                begun: false,
+                at: 0,
+                rest: Vec::new(),
+            }),
             Some(Placement::Tmux(_) | Placement::Iterm2(_) | Placement::Exec(_)) | None => {
                 Source::Screen(String::new())
             }
@@ -91,14 +94,21 @@ impl Reader {
     /// Whether the member may still print.
     pub(crate) fn is_live(&self, team: &TeamStore) -> bool {
         let record = status::record(team, &self.name).ok().flatten();
-        record.is_some_and(|record| !record.state.is_over() && status::liveness(&record) != Liveness::Dead)
+        record.is_some_and(|record| {
+            !record.state.is_over() && status::liveness(&record) != Liveness::Dead
+        })
     }
 
     /// The lines that are new since the last call; with `all` also one that is not complete.
     ///
     /// # Errors
     /// A log or a screen that cannot be read.
-    pub(crate) fn read(&mut self, ctx: &Context, team: &TeamStore, all: bool) -> Result<Vec<Line>, OpsError> {
+    pub(crate) fn read(
+        &mut self,
+        ctx: &Context,
+        team: &TeamStore,
+        all: bool,
+    ) -> Result<Vec<Line>, OpsError> {
         match &mut self.source {
             Source::Log(log) => log.read(all),
             Source::Screen(before) => {

@@ -98,7 +98,9 @@ pub(crate) fn wanted<E>(
             Demand::WhenNeeded | Demand::PerTask(_) => 0,
             Demand::Standing => 1,
         };
-        wanted.orders.extend(template.names().iter().take(at_once).map(|name| template.order(name)));
+        wanted
+            .orders
+            .extend(template.names().iter().take(at_once).map(|name| template.order(name)));
         wanted.templates.push(template);
     }
     Ok(wanted)
@@ -163,14 +165,22 @@ fn new_task(manifest: &Manifest, task: &TaskSpec, here: &Path) -> Result<NewTask
 }
 
 /// Whether the team is one of task mode, and the line that says so and why; none where nothing was asked for.
-pub(crate) fn mode(ctx: &Context, manifest: &Manifest, backend: &BackendChoice) -> (bool, Option<String>) {
+pub(crate) fn mode(
+    ctx: &Context,
+    manifest: &Manifest,
+    backend: &BackendChoice,
+) -> (bool, Option<String>) {
     let line = |mode: &str, why: String| Some(format!("mode {mode}: {why}"));
     match manifest.team.mode {
         TeamMode::Teammate => (false, None),
         TeamMode::Task => (true, line("task", "as requested".to_owned())),
         TeamMode::Auto => match backends::stands(ctx, backend) {
-            Ok(chosen) => (false, line("teammate", format!("{}, {}", chosen.backend.as_str(), chosen.why))),
-            Err(problem) => (true, line("task", format!("no backend for standing members: {problem}"))),
+            Ok(chosen) => {
+                (false, line("teammate", format!("{}, {}", chosen.backend.as_str(), chosen.why)))
+            }
+            Err(problem) => {
+                (true, line("task", format!("no backend for standing members: {problem}")))
+            }
         },
     }
 }
@@ -197,7 +207,8 @@ pub(crate) fn crowds(templates: &[Template]) -> Vec<String> {
 pub(crate) fn check_task_mode(manifest: &Manifest) -> Result<(), OpsError> {
     let cannot = |member: &&MemberSpec| member.run.is_some() || member.plan;
     let Some(member) = manifest.members.iter().find(cannot) else { return Ok(()) };
-    let why = if member.plan { "must have a plan approved" } else { "has a command line of its own" };
+    let why =
+        if member.plan { "must have a plan approved" } else { "has a command line of its own" };
     Err(OpsError::Usage {
         problem: format!("member `{}` {why}, and in task mode nobody stands", member.name),
         hint: Some("leave it away, or write `mode = \"teammate\"` in [team]".to_owned()),
@@ -251,7 +262,10 @@ priority = 2
             (got.keep, got.max_members, got.env.deny.as_slice()),
             (true, 3, &["SECRET_*".to_owned()][..])
         );
-        assert_eq!(settings(&manifest(), None, false).expect("settings").backend, BackendChoice::Auto);
+        assert_eq!(
+            settings(&manifest(), None, false).expect("settings").backend,
+            BackendChoice::Auto
+        );
     }
 
     #[test]

@@ -39,7 +39,9 @@ pub(crate) fn set(
         return set_lead(ctx, team, mode).map(|change| vec![change]);
     }
     if mode == Mode::Delegate {
-        return Err(OpsError::NotAllowed { problem: "mode `delegate` is only for leads".to_owned() });
+        return Err(OpsError::NotAllowed {
+            problem: "mode `delegate` is only for leads".to_owned(),
+        });
     }
     if let Some(own) = lead_mode(team)?.filter(|own| mode.reach() > own.reach()) {
         return Err(OpsError::NotAllowed { problem: above(own, mode) });
@@ -69,9 +71,15 @@ fn targets(team: &TeamStore, name: Option<&MemberName>) -> Result<Vec<MemberName
         }
         return Ok(names);
     };
-    let Some(member) = roster.teammates().find(|member| member.name.clashes_with(name.as_str())) else {
+    let Some(member) = roster.teammates().find(|member| member.name.clashes_with(name.as_str()))
+    else {
         let known = roster.teammates().map(|member| member.name.clone()).collect();
-        return Err(StoreError::NoSuchMember { team: team.name().clone(), name: name.clone(), known }.into());
+        return Err(StoreError::NoSuchMember {
+            team: team.name().clone(),
+            name: name.clone(),
+            known,
+        }
+        .into());
     };
     match fixed_by(team, &member.name)? {
         Some(profile) => Err(OpsError::FixedMode { name: member.name.clone(), profile }),
@@ -82,7 +90,8 @@ fn targets(team: &TeamStore, name: Option<&MemberName>) -> Result<Vec<MemberName
 /// The profile of a member whose program is given its mode at its start only. Only native members
 /// read `mode_set_request`; a member that phalanx did not start counts as one.
 fn fixed_by(team: &TeamStore, name: &MemberName) -> Result<Option<String>, OpsError> {
-    let is_fixed = |record: &MemberRecord| !record.reads_mail() || record.wish.native == Some(false);
+    let is_fixed =
+        |record: &MemberRecord| !record.reads_mail() || record.wish.native == Some(false);
     Ok(team.member_record(name)?.filter(is_fixed).map(|record| record.wish.profile))
 }
 

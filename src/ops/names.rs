@@ -10,13 +10,16 @@ use crate::store::{StoreError, TeamStore};
 /// # Errors
 /// [`StoreError::NoSuchMember`], whose hint names the member.
 pub(crate) fn must_be_exact(team: &TeamStore, name: &MemberName) -> Result<(), OpsError> {
-    let mut known: Vec<MemberName> = team.team()?.members.into_iter().map(|member| member.name).collect();
-    if known.contains(name) || team.member_record(name)?.is_some_and(|record| record.name == *name) {
+    let mut known: Vec<MemberName> =
+        team.team()?.members.into_iter().map(|member| member.name).collect();
+    if known.contains(name) || team.member_record(name)?.is_some_and(|record| record.name == *name)
+    {
         return Ok(());
     }
     let former = team.member_records()?.into_iter().map(|record| record.name);
-    let former: Vec<MemberName> =
-        former.filter(|former| former.clashes_with(name.as_str()) && !known.contains(former)).collect();
+    let former: Vec<MemberName> = former
+        .filter(|former| former.clashes_with(name.as_str()) && !known.contains(former))
+        .collect();
     known.extend(former);
     if !known.iter().any(|known| known.clashes_with(name.as_str())) {
         return Ok(());

@@ -19,7 +19,9 @@ pub(crate) fn peek(
 ) -> Result<String, OpsError> {
     let record = record(team, name)?;
     let Some(placement) = &record.placement else {
-        return Err(OpsError::NotEnded { what: format!("`{name}` has no screen: it was never placed") });
+        return Err(OpsError::NotEnded {
+            what: format!("`{name}` has no screen: it was never placed"),
+        });
     };
     if let Some(screen) = live(&record, lines) {
         return Ok(screen);

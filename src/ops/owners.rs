@@ -12,7 +12,11 @@ use crate::sys::failpoint;
 
 /// Whether a new owner of a task is to be told: not of its own doing, and only if it reads what it is told. One that is
 /// still to come is told when it starts.
-pub(super) fn hears(team: &TeamStore, by: &MemberName, owner: &MemberName) -> Result<bool, OpsError> {
+pub(super) fn hears(
+    team: &TeamStore,
+    by: &MemberName,
+    owner: &MemberName,
+) -> Result<bool, OpsError> {
     Ok(owner != by && team.team()?.member(owner).is_some() && reads_mail(team, owner)?)
 }
 
@@ -34,7 +38,8 @@ pub(super) fn tell_all(team: &TeamStore) -> Result<Vec<TaskId>, OpsError> {
         let owner = roster.members.iter().find(|member| task.is_owned_by(&member.name));
         let Some(owner) = owner.filter(|_| task.state == TaskState::Pending) else { continue };
         let mailbox = team.mailbox(&owner.name);
-        let said = task.extra.event.as_ref().map(|event| mailbox.find(event)).transpose()?.flatten();
+        let said =
+            task.extra.event.as_ref().map(|event| mailbox.find(event)).transpose()?.flatten();
         if said.is_some() {
             team.owner_is_told(task.id)?;
         } else {
@@ -65,7 +70,9 @@ pub(super) fn catch_up(team: &TeamStore, names: &[&MemberName]) -> Result<(), Op
 /// Tells the owners of tasks that nothing blocks any more.
 pub(super) fn freed(team: &TeamStore, by: &MemberName, tasks: &[TaskId]) -> Result<(), OpsError> {
     for id in tasks {
-        let Some(task) = team.task(*id)?.filter(|task| task.state == TaskState::Pending) else { continue };
+        let Some(task) = team.task(*id)?.filter(|task| task.state == TaskState::Pending) else {
+            continue;
+        };
         let owner = task.owner.as_deref().and_then(|name| MemberName::existing(name).ok());
         let Some(owner) = owner.filter(|owner| owner != by) else { continue };
         // Whoever has left is told nothing; what it held is given back.

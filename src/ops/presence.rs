@@ -37,7 +37,11 @@ pub(crate) fn placed(
 /// The spawner has its proof: from here on the member is the team's, and one that was started for a task
 /// works on it. The journal is told by the spawner; the roster
 /// says already whether it rests.
-pub(crate) fn accept(team: &TeamStore, name: &MemberName, incarnation: &Incarnation) -> Result<(), OpsError> {
+pub(crate) fn accept(
+    team: &TeamStore,
+    name: &MemberName,
+    incarnation: &Incarnation,
+) -> Result<(), OpsError> {
     team.change_record(name, incarnation, |record| {
         // What its wrapper has said of it stays true: it may run and stand before a dialog.
         let reason = record.reason.clone();

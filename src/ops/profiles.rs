@@ -54,18 +54,23 @@ pub(crate) fn listed(ctx: &Context, name: &str) -> Result<Listed, OpsError> {
         let text = read(&file);
         let sheet = text.as_ref().map_or(String::new(), Clone::clone);
         let parse = |text: String| {
-            Profile::parse(&name, &text).map_err(|source| OpsError::Profile { file: file.clone(), source })
+            Profile::parse(&name, &text)
+                .map_err(|source| OpsError::Profile { file: file.clone(), source })
         };
         let profile = text.and_then(parse);
         return Ok(Listed { name, source: Source::File(file), sheet, profile });
     }
     match profile::builtin_sheet(&name).zip(profile::builtin(&name)) {
-        Some((sheet, profile)) => {
-            Ok(Listed { name, source: Source::Builtin, sheet: sheet.to_owned(), profile: Ok(profile) })
-        }
+        Some((sheet, profile)) => Ok(Listed {
+            name,
+            source: Source::Builtin,
+            sheet: sheet.to_owned(),
+            profile: Ok(profile),
+        }),
         None => {
             let known = names(&own);
-            let nearest = sheet::nearest(&name, known.iter().map(String::as_str)).map(str::to_owned);
+            let nearest =
+                sheet::nearest(&name, known.iter().map(String::as_str)).map(str::to_owned);
             Err(OpsError::NoSuchProfile { name, known, nearest })
         }
     }

@@ -145,14 +145,20 @@ fn socket(record: &MemberRecord) -> Option<String> {
 
 /// Who leads: by our lease, which its holder proves by holding it, else by Claude Code's entry in the team file.
 pub(super) fn lead(team: &TeamStore) -> Result<Option<LeadSeen>, OpsError> {
-    let ours = |pid, alive, since: Timestamp| LeadSeen { pid, alive, program: "phalanx", since: since.iso() };
+    let ours = |pid, alive, since: Timestamp| LeadSeen {
+        pid,
+        alive,
+        program: "phalanx",
+        since: since.iso(),
+    };
     if let Some(lead) = team.current_lead()? {
         return Ok(Some(ours(lead.process.pid, Life::Alive, lead.since)));
     }
     let dead = team.dead_lead()?;
     // What a phalanx that was killed has left in the team file is still its word, not another program's.
     let said = team.team()?.lead_process;
-    let stranger = said.filter(|lead| dead.as_ref().is_none_or(|dead| dead.process.pid != lead.pid));
+    let stranger =
+        said.filter(|lead| dead.as_ref().is_none_or(|dead| dead.process.pid != lead.pid));
     if let Some(lead) = stranger {
         let (alive, since) = (lease::liveness(&lead).into(), lead.claimed_at.iso());
         return Ok(Some(LeadSeen { pid: lead.pid, alive, program: "claude", since }));

@@ -58,14 +58,18 @@ fn ended(team: &TeamStore) -> Result<Vec<(MemberRecord, Retirement)>, OpsError> 
         record.spawner.is_none_or(|it| proc::liveness(it.pid, it.start) != Liveness::Alive)
     };
     let records = team.member_records()?.into_iter().filter(left);
-    Ok(records.filter_map(|record| retirement(&record).map(|retirement| (record, retirement))).collect())
+    Ok(records
+        .filter_map(|record| retirement(&record).map(|retirement| (record, retirement)))
+        .collect())
 }
 
 /// How a run that has ended came to its end; none while it is not over.
 fn retirement(record: &MemberRecord) -> Option<Retirement> {
     let cause = match record.state {
         MemberState::Completed => Cause::Released,
-        MemberState::Failed => Cause::Ended { code: record.exit.as_ref().and_then(|exit| exit.code) },
+        MemberState::Failed => {
+            Cause::Ended { code: record.exit.as_ref().and_then(|exit| exit.code) }
+        }
         MemberState::Killed => Cause::Forced,
         MemberState::Disappeared => Cause::Vanished,
         MemberState::Pending
@@ -77,7 +81,12 @@ fn retirement(record: &MemberRecord) -> Option<Retirement> {
         | MemberState::ShutdownRequested => return None,
     };
     let reason = record.reason.clone().unwrap_or_else(|| "its run had ended".to_owned());
-    Some(Retirement { name: record.name.clone(), incarnation: record.incarnation.clone(), cause, reason })
+    Some(Retirement {
+        name: record.name.clone(),
+        incarnation: record.incarnation.clone(),
+        cause,
+        reason,
+    })
 }
 
 /// Whoever is still on the team, and not any more: its place is closed if it is proven ours, then it leaves as others do.
@@ -88,11 +97,13 @@ fn complete(
     done: &mut Recovered,
 ) -> Result<(), OpsError> {
     let roster = team.team()?;
-    let stays: Vec<_> = over.iter().filter(|(record, _)| roster.member(&record.name).is_some()).collect();
+    let stays: Vec<_> =
+        over.iter().filter(|(record, _)| roster.member(&record.name).is_some()).collect();
     let ending = |record: &MemberRecord| Ending { record: record.clone(), manner: Manner::Told };
     let endings: Vec<Ending> = stays.iter().map(|(record, _)| ending(record)).collect();
     let mut gone = Vec::new();
-    for ((_, retirement), ended) in stays.iter().zip(terminate::terminate_all(ctx, team, &endings)) {
+    for ((_, retirement), ended) in stays.iter().zip(terminate::terminate_all(ctx, team, &endings))
+    {
         match ended {
             Ok(()) => gone.push(retirement.clone()),
             Err(e) => {
@@ -116,7 +127,8 @@ fn give_back(
     done: &mut Recovered,
 ) -> Result<(), OpsError> {
     let roster = team.team()?;
-    let left: Vec<_> = over.iter().filter(|(record, _)| roster.member(&record.name).is_none()).collect();
+    let left: Vec<_> =
+        over.iter().filter(|(record, _)| roster.member(&record.name).is_none()).collect();
     let Some(first) = left.iter().map(|(record, _)| record.asked_at).min() else { return Ok(()) };
     let (board, journal) = (task::board(team)?, team.events_since(first)?);
     let (mut untold, mut ended) = (Vec::new(), Vec::new());
@@ -144,10 +156,13 @@ fn give_back(
 
 /// Whether the journal has the end of this run: of one that never was the team's there is nothing to be told.
 fn is_told(journal: &[Event], record: &MemberRecord) -> bool {
-    let about =
-        |kind| move |event: &&Event| event.event == kind && event.member.as_ref() == Some(&record.name);
-    let ready = journal.iter().filter(about(EventKind::MemberReady)).any(|e| e.at >= record.asked_at);
-    let left = journal.iter().filter(about(EventKind::MemberLeft)).any(|e| e.at >= record.state_since);
+    let about = |kind| {
+        move |event: &&Event| event.event == kind && event.member.as_ref() == Some(&record.name)
+    };
+    let ready =
+        journal.iter().filter(about(EventKind::MemberReady)).any(|e| e.at >= record.asked_at);
+    let left =
+        journal.iter().filter(about(EventKind::MemberLeft)).any(|e| e.at >= record.state_since);
     left || !ready
 }
 

@@ -54,7 +54,11 @@ pub(crate) fn remind(
 }
 
 /// Something was heard: the reminders begin anew.
-pub(crate) fn heard(team: &TeamStore, name: &MemberName, incarnation: &Incarnation) -> Result<(), OpsError> {
+pub(crate) fn heard(
+    team: &TeamStore,
+    name: &MemberName,
+    incarnation: &Incarnation,
+) -> Result<(), OpsError> {
     team.change_record(name, incarnation, |record| record.reminded = None)?;
     Ok(())
 }
@@ -74,7 +78,8 @@ fn words(name: &MemberName, task: &Task, step: Step) -> Vec<(MemberName, String)
         }
         Step::Escalation { after, mode } => {
             let reminders = if after == 1 { "reminder" } else { "reminders" };
-            let what = format!("{called} is in progress, but has had no update after {after} {reminders}");
+            let what =
+                format!("{called} is in progress, but has had no update after {after} {reminders}");
             match mode {
                 Escalation::NotifyLead => vec![(
                     MemberName::lead(),
@@ -83,7 +88,10 @@ fn words(name: &MemberName, task: &Task, step: Step) -> Vec<(MemberName, String)
                     ),
                 )],
                 Escalation::FailTask => vec![
-                    (name.clone(), format!("{what}. It has been marked as failed. Stop working on it.")),
+                    (
+                        name.clone(),
+                        format!("{what}. It has been marked as failed. Stop working on it."),
+                    ),
                     (MemberName::lead(), format!("{name}: {what}. It has been marked as failed.")),
                 ],
             }

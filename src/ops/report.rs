@@ -26,7 +26,9 @@ pub(crate) fn report(team: &TeamStore, elapsed_ms: u64) -> Result<Report, OpsErr
     let success = tasks.iter().all(|t| t.state.frees_dependants()) && board.unreadable.is_empty();
     let deviations = requests.into_iter().filter_map(|r| r.deviations).flatten().collect();
     if !team.exists() {
-        return Err(StoreError::NoSuchTeam { name: team.name().to_string(), known: Vec::new() }.into());
+        return Err(
+            StoreError::NoSuchTeam { name: team.name().to_string(), known: Vec::new() }.into()
+        );
     }
     Ok(Report { team: team.name().clone(), success, elapsed_ms, members, tasks, deviations })
 }
@@ -52,7 +54,10 @@ fn task(task: &Task, board: &Board) -> TaskReport {
     let tail = outcome.and_then(|outcome| match task.state {
         TaskState::Failed => Some(text::last_lines(&outcome.tail, TAIL_LINES)),
         TaskState::Completed if task.extra.show_output => Some(outcome.tail.clone()),
-        TaskState::Pending | TaskState::InProgress | TaskState::Completed | TaskState::Cancelled => None,
+        TaskState::Pending
+        | TaskState::InProgress
+        | TaskState::Completed
+        | TaskState::Cancelled => None,
     });
     TaskReport {
         id: task.id,
@@ -63,6 +68,10 @@ fn task(task: &Task, board: &Board) -> TaskReport {
         exit_code: outcome.and_then(|o| o.exit_code),
         elapsed_ms: outcome.map(|o| o.elapsed_ms),
         tail,
-        blocked_by: if task.state == TaskState::Pending { board.open_blockers(task) } else { Vec::new() },
+        blocked_by: if task.state == TaskState::Pending {
+            board.open_blockers(task)
+        } else {
+            Vec::new()
+        },
     }
 }

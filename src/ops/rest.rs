@@ -40,8 +40,16 @@ pub(crate) fn look(
     };
     let Some(first) = words()? else { return Ok(()) };
     sleep(STILL);
-    if words()? == Some(first) && at_work()?.is_some_and(|now| now.state_since == before.state_since) {
-        presence::move_on(team, name, incarnation, Cause::Rest, Some("its screen shows that it rests"))?;
+    if words()? == Some(first)
+        && at_work()?.is_some_and(|now| now.state_since == before.state_since)
+    {
+        presence::move_on(
+            team,
+            name,
+            incarnation,
+            Cause::Rest,
+            Some("its screen shows that it rests"),
+        )?;
     }
     Ok(())
 }

@@ -18,9 +18,11 @@ const KIND: &str = "results";
 pub(crate) fn reported(team: &TeamStore) -> Result<BTreeSet<TaskId>, OpsError> {
     let mut reported = BTreeSet::new();
     for event in super::events::from(team, 0)?.0 {
-        if event.event == EventKind::MessageSent && event.detail.get("kind").is_some_and(|kind| kind == KIND)
+        if event.event == EventKind::MessageSent
+            && event.detail.get("kind").is_some_and(|kind| kind == KIND)
         {
-            let ids = event.detail.get("tasks").and_then(|ids| ids.as_array()).into_iter().flatten();
+            let ids =
+                event.detail.get("tasks").and_then(|ids| ids.as_array()).into_iter().flatten();
             reported.extend(ids.filter_map(|id| TaskId::parse(id.as_str()?).ok()));
         } else if let (EventKind::TaskRetried, Some(id)) = (event.event, event.task) {
             reported.remove(&id);
@@ -38,7 +40,8 @@ pub(crate) fn report(team: &TeamStore, ids: &[TaskId]) -> Result<(), OpsError> {
     let msg_id = msg_id(&board, ids);
     let mailbox = team.mailbox(&lead);
     if mailbox.find(&msg_id)?.is_none() {
-        let envelope = Envelope::new("system", &text, msg_id.clone(), now()).with(Some(&heading), None);
+        let envelope =
+            Envelope::new("system", &text, msg_id.clone(), now()).with(Some(&heading), None);
         mailbox.append(&envelope)?;
     }
     let note = Note::of(EventKind::MessageSent).member(&lead).with("from", "system");

@@ -79,7 +79,11 @@ pub(crate) fn orders(
 ///
 /// # Errors
 /// As [`orders`], or what kept it from starting.
-pub(crate) fn start_again(ctx: &Context, team: &TeamStore, name: &MemberName) -> Result<(), OpsError> {
+pub(crate) fn start_again(
+    ctx: &Context,
+    team: &TeamStore,
+    name: &MemberName,
+) -> Result<(), OpsError> {
     for Again { order, anew } in orders(ctx, team, std::slice::from_ref(name), None)? {
         let start = |order: Order| -> Result<(), OpsError> {
             let results = spawn::for_lead(ctx, team, &[order], START)?;
@@ -114,7 +118,9 @@ fn ended(team: &TeamStore, name: &MemberName) -> Result<MemberRecord, OpsError> 
     let record = record_of(team, name)?;
     match record.state.is_over() || is_gone(&record) {
         true => Ok(record),
-        false => Err(StoreError::MemberTaken { team: team.name().clone(), holder: record.name }.into()),
+        false => {
+            Err(StoreError::MemberTaken { team: team.name().clone(), holder: record.name }.into())
+        }
     }
 }
 
@@ -151,8 +157,10 @@ pub(super) fn same(
 ) -> Result<Order, OpsError> {
     let wish = &record.wish;
     let profile = profiles::find(ctx, &wish.profile)?;
-    let first =
-        wish.prompt.as_deref().map(|prompt| prompt.split(AGAIN).next().unwrap_or_default().trim_end());
+    let first = wish
+        .prompt
+        .as_deref()
+        .map(|prompt| prompt.split(AGAIN).next().unwrap_or_default().trim_end());
     Ok(Order {
         name: record.name.to_string(),
         profile: Some(wish.profile.clone()),

@@ -71,7 +71,9 @@ pub(crate) fn retire(team: &TeamStore, retirements: &[Retirement]) -> Result<(),
 /// Gives back what it had begun or was to do, and says what it has ended and did not live to say; gives what was given back.
 fn settle_tasks(team: &TeamStore, one: &Retirement) -> Result<Vec<Task>, OpsError> {
     let (released, board) = task::release(team, &one.name)?;
-    if let Some(record) = team.member_record(&one.name)?.filter(|record| record.is(&one.incarnation)) {
+    if let Some(record) =
+        team.member_record(&one.name)?.filter(|record| record.is(&one.incarnation))
+    {
         // The end of its process is close behind what it died over.
         let since = record.exit.map_or(record.asked_at, |exit| exit.at.minus_ms(LAST_WORDS_MS));
         let ended = task::ended_by(&board, &one.name, since);
@@ -83,9 +85,14 @@ fn settle_tasks(team: &TeamStore, one: &Retirement) -> Result<Vec<Task>, OpsErro
 }
 
 /// A run whose processes are gone: its place is closed if it is proven ours, then it leaves as under a lead.
-pub(super) fn take_off(ctx: &Context, team: &TeamStore, record: &MemberRecord) -> Result<(), OpsError> {
+pub(super) fn take_off(
+    ctx: &Context,
+    team: &TeamStore,
+    record: &MemberRecord,
+) -> Result<(), OpsError> {
     terminate::terminate(ctx, team, record, Manner::Told)?;
-    let cause = record.exit.as_ref().map_or(Cause::Vanished, |exit| Cause::Ended { code: exit.code });
+    let cause =
+        record.exit.as_ref().map_or(Cause::Vanished, |exit| Cause::Ended { code: exit.code });
     let reason = record.end_reason();
     let (name, incarnation) = (record.name.clone(), record.incarnation.clone());
     retire(team, &[Retirement { name, incarnation, cause, reason }])
@@ -115,8 +122,10 @@ pub(super) fn notify(team: &TeamStore, gone: &[(&Retirement, Vec<Task>)]) -> Res
         return Ok(());
     }
     let system = MemberName::existing("system")?;
-    let notices: Vec<(Message, &str)> =
-        gone.iter().map(|(one, released)| (notice(one, released), one.incarnation.as_str())).collect();
+    let notices: Vec<(Message, &str)> = gone
+        .iter()
+        .map(|(one, released)| (notice(one, released), one.incarnation.as_str()))
+        .collect();
     send::say_all(team, &system, &MemberName::lead(), &notices)
 }
 
@@ -124,7 +133,8 @@ pub(super) fn notify(team: &TeamStore, gone: &[(&Retirement, Vec<Task>)]) -> Res
 pub(super) fn note(team: &TeamStore, gone: &[(&Retirement, Vec<Task>)]) -> Result<(), OpsError> {
     let left = gone.iter().map(|(one, released)| {
         let given_back = released.iter().map(|task| task.id.to_string()).collect::<Vec<_>>();
-        let note = Note { id: Some(one.incarnation.to_string()), ..Note::of(EventKind::MemberLeft) };
+        let note =
+            Note { id: Some(one.incarnation.to_string()), ..Note::of(EventKind::MemberLeft) };
         note.member(&one.name).with("reason", one.reason.as_str()).with("released", given_back)
     });
     team.record_all(left.collect())?;
@@ -141,13 +151,17 @@ fn notice(one: &Retirement, released: &[Task]) -> Message {
     };
     let mut advice = Vec::new();
     if let Some(first) = released.first() {
-        let subject = |task: &Task| format!("#{} \"{}\"", task.id, text::short(&task.subject, SUBJECT));
+        let subject =
+            |task: &Task| format!("#{} \"{}\"", task.id, text::short(&task.subject, SUBJECT));
         let mut subjects: Vec<String> = released.iter().take(MANY).map(subject).collect();
         if released.len() > MANY {
             subjects.push(format!("{} more", released.len() - MANY));
         }
         message.push_str(&format!(" Its tasks are free again: {}.", subjects.join(", ")));
-        advice.push(format!("give them to another member (`phalanx task update {} --owner NAME`)", first.id));
+        advice.push(format!(
+            "give them to another member (`phalanx task update {} --owner NAME`)",
+            first.id
+        ));
     }
     if !was_ended {
         advice.insert(0, format!("start it again (`phalanx resume {name}`)"));
@@ -208,7 +222,8 @@ mod tests {
         let dir = tempfile::tempdir().expect("a temporary directory");
         let name = TeamName::new("demo").expect("name");
         let file = Team::found(&name, "", "team-lead", "session", "/", AT);
-        let team = Store::at(dir.path()).create(&name, &file, &Settings::by_hand(8)).expect("a team");
+        let team =
+            Store::at(dir.path()).create(&name, &file, &Settings::by_hand(8)).expect("a team");
         let entry = json!({"name": "ann", "agentId": "ann@demo"});
         let member = entry.as_object().and_then(Member::read).expect("an entry");
         team.change_roster(|roster| roster.join(&member)).expect("on the roster");
@@ -224,7 +239,10 @@ mod tests {
         let begins = |team: &TeamStore| {
             let is_told = || !team.events_from(0).expect("the journal").0.is_empty();
             while !is_told() {
-                assert!(changes.wait(Duration::from_secs(20)), "the first run was not brought to its end");
+                assert!(
+                    changes.wait(Duration::from_secs(20)),
+                    "the first run was not brought to its end"
+                );
             }
             team.begin_record(&after)
         };

@@ -45,7 +45,9 @@ pub(crate) fn of(team: &TeamStore) -> Result<Roles, OpsError> {
 pub(crate) fn descriptions(ctx: &Context, own: &Roles, team: &Team) -> BTreeMap<String, String> {
     let mut found = BTreeMap::new();
     for member in team.teammates() {
-        let Some(role) = member.agent_type.as_deref().filter(|role| !PLAIN.contains(role)) else { continue };
+        let Some(role) = member.agent_type.as_deref().filter(|role| !PLAIN.contains(role)) else {
+            continue;
+        };
         if !found.contains_key(role)
             && let Ok(Found { role: Role { description: Some(words), .. }, .. }) =
                 find(ctx, own, role, Path::new(&member.cwd))
@@ -65,9 +67,11 @@ pub(crate) fn find(ctx: &Context, own: &Roles, name: &str, cwd: &Path) -> Result
     if let Some(role) = own.named.get(name) {
         return Ok(found(role.clone(), Source::Manifest));
     }
-    let mut known: Vec<String> = own.named.keys().cloned().chain(PLAIN.map(str::to_owned)).collect();
+    let mut known: Vec<String> =
+        own.named.keys().cloned().chain(PLAIN.map(str::to_owned)).collect();
     for (dir, inside) in places(ctx, cwd) {
-        let files = fs::list(&dir).map_err(|e| OpsError::Role { file: dir.clone(), problem: plain(&e) })?;
+        let files =
+            fs::list(&dir).map_err(|e| OpsError::Role { file: dir.clone(), problem: plain(&e) })?;
         for file in files.iter().filter(|file| file.ends_with(ENDING)) {
             let path = dir.join(file);
             match read(&path, inside.as_deref()) {
@@ -100,8 +104,9 @@ fn places(ctx: &Context, cwd: &Path) -> Vec<(PathBuf, Option<PathBuf>)> {
     if let Ok(cwd) = fs::canonical(cwd) {
         let top = checkout_of(&cwd).unwrap_or_else(|| cwd.clone());
         let home = ctx.caller.var("HOME").and_then(|home| fs::canonical(Path::new(home)).ok());
-        let project =
-            cwd.ancestors().take_while(|dir| dir.starts_with(&top) && Some(*dir) != home.as_deref());
+        let project = cwd
+            .ancestors()
+            .take_while(|dir| dir.starts_with(&top) && Some(*dir) != home.as_deref());
         places.extend(project.map(|dir| (dir.join(PROJECT), Some(top.clone()))));
     }
     places.push((ctx.store.agents(), None));

@@ -36,7 +36,12 @@ pub(crate) fn list(team: &TeamStore) -> Result<TeamRules, OpsError> {
 ///
 /// # Errors
 /// A team that another program made. Nothing is changed then.
-pub(crate) fn add(ctx: &Context, team: &TeamStore, to: List, rules: &[Rule]) -> Result<Changed, OpsError> {
+pub(crate) fn add(
+    ctx: &Context,
+    team: &TeamStore,
+    to: List,
+    rules: &[Rule],
+) -> Result<Changed, OpsError> {
     list(team)?;
     let (mut added, mut now) = (Vec::new(), TeamRules::default());
     team.change_settings(|settings| {
@@ -96,7 +101,11 @@ fn update(to: List, rules: &[Rule]) -> Message {
 }
 
 /// Tells every member whose program knows such rules. For the others phalanx keeps them.
-fn broadcast(ctx: &Context, team: &TeamStore, message: &Message) -> Result<Vec<MemberName>, OpsError> {
+fn broadcast(
+    ctx: &Context,
+    team: &TeamStore,
+    message: &Message,
+) -> Result<Vec<MemberName>, OpsError> {
     let mut told = Vec::new();
     for member in team.team()?.teammates() {
         if knows_rules(ctx, team, &member.name)? {
@@ -115,7 +124,12 @@ fn knows_rules(ctx: &Context, team: &TeamStore, name: &MemberName) -> Result<boo
 }
 
 fn no_rules_here(team: &TeamStore) -> OpsError {
-    let problem =
-        format!("team `{}` was not created by phalanx, so phalanx manages no rules for it", team.name());
-    OpsError::Usage { problem, hint: Some("its own lead decides what its members may do".to_owned()) }
+    let problem = format!(
+        "team `{}` was not created by phalanx, so phalanx manages no rules for it",
+        team.name()
+    );
+    OpsError::Usage {
+        problem,
+        hint: Some("its own lead decides what its members may do".to_owned()),
+    }
 }

@@ -69,7 +69,11 @@ pub(crate) fn take(
 }
 
 /// The profile that is named, else that of the program's name; one that nobody knows is any command line.
-fn profile_name(ctx: &Context, named: Option<&str>, command: &[String]) -> Result<String, OpsError> {
+fn profile_name(
+    ctx: &Context,
+    named: Option<&str>,
+    command: &[String],
+) -> Result<String, OpsError> {
     if let Some(name) = named {
         return Ok(name.to_owned());
     }
@@ -87,16 +91,24 @@ fn told(profile: &Profile, command: &[String], brief: String) -> (Vec<String>, O
         Brief::Argv => {
             let values = Values::from([(Names::Brief, vec![brief])]);
             let speaks = |group: &&profile::Group| group.names().any(|name| name == Names::Brief);
-            let more = profile.launch.argv.iter().filter(speaks).filter_map(|group| group.fill(&values));
+            let more =
+                profile.launch.argv.iter().filter(speaks).filter_map(|group| group.fill(&values));
             (argv.into_iter().chain(more.flatten()).collect(), None)
         }
         Brief::FirstMessage => (argv, Some(brief)),
-        Brief::None => (argv, Some(brief).filter(|_| profile.reads_mail && profile.composer.is_some())),
+        Brief::None => {
+            (argv, Some(brief).filter(|_| profile.reads_mail && profile.composer.is_some()))
+        }
     }
 }
 
 /// It stands where the caller does, so that it has all that the caller has; what it speaks with is its own.
-fn environment(ctx: &Context, team: &TeamStore, incarnation: &str, token: &str) -> Vec<(OsString, OsString)> {
+fn environment(
+    ctx: &Context,
+    team: &TeamStore,
+    incarnation: &str,
+    token: &str,
+) -> Vec<(OsString, OsString)> {
     let lead = MemberName::lead();
     let own = [
         ("PHALANX_TEAM", team.name().as_str().into()),
@@ -143,15 +155,20 @@ fn say(team: &TeamStore, id: String, summary: &str, text: &str) -> Result<(), Op
 /// What is asked, and how it is answered. On one line but for a plan: not every program takes several.
 fn words(question: &Question) -> String {
     let (from, id) = (&question.from, &question.id);
-    let answer =
-        format!("`phalanx answer {id} --approve` or `phalanx answer {id} --reject --reason \"why\"`");
+    let answer = format!(
+        "`phalanx answer {id} --approve` or `phalanx answer {id} --reject --reason \"why\"`"
+    );
     if let Some(Ask::Plan(plan)) = question.ask() {
         let plan = plan.plan_content.unwrap_or_else(|| question.summary());
-        return format!("{from} asks for approval of this plan. Read it and answer with {answer}.\n\n{plan}");
+        return format!(
+            "{from} asks for approval of this plan. Read it and answer with {answer}.\n\n{plan}"
+        );
     }
     let asks = format!("{from} asks for permission: {}", text::short(&question.summary(), SUMMARY));
     match question.answered_by() {
-        Some(AnsweredBy::Pane) => format!("{asks}. Only a person can answer this, in {from}'s pane."),
+        Some(AnsweredBy::Pane) => {
+            format!("{asks}. Only a person can answer this, in {from}'s pane.")
+        }
         Some(AnsweredBy::Keys) | None => format!(
             "{asks}. Unless you have instructions for such decisions, ask the person at this terminal first. Answer with {answer}."
         ),

@@ -110,13 +110,17 @@ pub(crate) fn say(
 ) -> Result<String, OpsError> {
     let roster = team.team()?;
     let color = roster.member(from).and_then(|m| m.color.clone());
-    let envelope =
-        Envelope::new(from.as_str(), &message.to_text(), rand::uuid(), now()).with(None, color.as_deref());
+    let envelope = Envelope::new(from.as_str(), &message.to_text(), rand::uuid(), now())
+        .with(None, color.as_deref());
     append(team, to, envelope, cause)
 }
 
 /// Puts what a teammate has to say into its lead's mailbox. Its cause is the event of what it speaks of.
-pub(crate) fn report(team: &TeamStore, from: &MemberName, message: &Message) -> Result<String, OpsError> {
+pub(crate) fn report(
+    team: &TeamStore,
+    from: &MemberName,
+    message: &Message,
+) -> Result<String, OpsError> {
     say(team, from, &MemberName::lead(), message, cause_of(team, message))
 }
 
@@ -163,7 +167,8 @@ pub(crate) fn say_all(
     let envelopes: Vec<Envelope> = messages.iter().map(envelope).collect();
     team.mailbox(to).append_all(&envelopes)?;
     let notes = envelopes.iter().zip(messages).map(|(envelope, (message, cause))| {
-        let note = Note::of(EventKind::MessageSent).because(cause).member(to).with("from", from.as_str());
+        let note =
+            Note::of(EventKind::MessageSent).because(cause).member(to).with("from", from.as_str());
         note.with("msg_id", envelope.msg_id.as_str()).with("kind", message.kind())
     });
     team.record_all(notes.collect())?;
@@ -178,8 +183,8 @@ fn deliver(
     summary: Option<&str>,
     urgent: bool,
 ) -> Result<String, OpsError> {
-    let envelope =
-        Envelope::new(sender.name.as_str(), text, rand::uuid(), now()).with(summary, sender.color.as_deref());
+    let envelope = Envelope::new(sender.name.as_str(), text, rand::uuid(), now())
+        .with(summary, sender.color.as_deref());
     append(team, to, Envelope { urgent, ..envelope }, None)
 }
 
@@ -219,7 +224,11 @@ fn must_read_mail(team: &TeamStore, target: &Member) -> Result<(), OpsError> {
 }
 
 /// Only the wrapper of a program that has a key for it can break off its work.
-fn must_be_interruptible(ctx: &Context, team: &TeamStore, name: &MemberName) -> Result<(), OpsError> {
+fn must_be_interruptible(
+    ctx: &Context,
+    team: &TeamStore,
+    name: &MemberName,
+) -> Result<(), OpsError> {
     let refused = |why: String| Err(OpsError::NotInterruptible { name: name.clone(), why });
     let Some(record) = team.member_record(name)? else {
         return refused("phalanx did not start it".to_owned());
@@ -227,7 +236,9 @@ fn must_be_interruptible(ctx: &Context, team: &TeamStore, name: &MemberName) -> 
     let profile = profiles::find(ctx, &record.wish.profile)?;
     match (profile.runs, profile.keys.interrupt) {
         (Runs::Wrapped, Some(_)) => Ok(()),
-        (Runs::Wrapped, None) => refused(format!("profile `{}` has no `interrupt` in [keys]", profile.name)),
+        (Runs::Wrapped, None) => {
+            refused(format!("profile `{}` has no `interrupt` in [keys]", profile.name))
+        }
         (Runs::Native, _) => {
             refused(format!("profile `{}` is native: it reads its mail by itself", profile.name))
         }

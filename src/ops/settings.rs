@@ -22,7 +22,11 @@ pub(crate) struct Change {
 
 impl Change {
     fn keys(&self) -> Vec<&str> {
-        self.set.iter().map(|(key, _)| key.as_str()).chain(self.unset.iter().map(String::as_str)).collect()
+        self.set
+            .iter()
+            .map(|(key, _)| key.as_str())
+            .chain(self.unset.iter().map(String::as_str))
+            .collect()
     }
 
     /// The values as one document.
@@ -77,8 +81,12 @@ pub(crate) fn set(
     read: ReadPrompt,
 ) -> Result<(), OpsError> {
     let document = change.document()?;
-    let unset =
-        change.unset.iter().map(|key| settings::path(key)).collect::<Result<Vec<_>, _>>().map_err(usage)?;
+    let unset = change
+        .unset
+        .iter()
+        .map(|key| settings::path(key))
+        .collect::<Result<Vec<_>, _>>()
+        .map_err(usage)?;
     let present = present(ctx, team, &known(team)?, &document)?;
     let mut done = Ok(());
     team.change_settings(|found| {
@@ -99,9 +107,14 @@ pub(crate) fn set(
 
 fn known(team: &TeamStore) -> Result<Settings, OpsError> {
     team.settings()?.ok_or_else(|| {
-        let problem =
-            format!("team `{}` was not made by phalanx, which keeps no settings for it", team.name());
-        OpsError::Usage { problem, hint: Some("make a team with `phalanx team create NAME`".to_owned()) }
+        let problem = format!(
+            "team `{}` was not made by phalanx, which keeps no settings for it",
+            team.name()
+        );
+        OpsError::Usage {
+            problem,
+            hint: Some("make a team with `phalanx team create NAME`".to_owned()),
+        }
     })
 }
 
@@ -114,13 +127,18 @@ fn plan(
     read: ReadPrompt,
 ) -> Result<Settings, OpsError> {
     let wanted = settings::read(document).map_err(|fault| {
-        let nearest = fault.nearest.map(|word| format!("; did you mean `{word}`?")).unwrap_or_default();
+        let nearest =
+            fault.nearest.map(|word| format!("; did you mean `{word}`?")).unwrap_or_default();
         usage(fault.message + &nearest)
     })?;
-    let mut templates = manifest::wanted(&wanted, tasks_only, &ctx.caller.cwd, &mut *read)?.templates;
+    let mut templates =
+        manifest::wanted(&wanted, tasks_only, &ctx.caller.cwd, &mut *read)?.templates;
     // A document sorts members by name; the lead serves them in the order in which they came.
-    let known: Vec<&String> = current.templates.iter().map(|template| &template.order.name).collect();
-    templates.sort_by_key(|of| known.iter().position(|name| **name == of.order.name).unwrap_or(known.len()));
+    let known: Vec<&String> =
+        current.templates.iter().map(|template| &template.order.name).collect();
+    templates.sort_by_key(|of| {
+        known.iter().position(|name| **name == of.order.name).unwrap_or(known.len())
+    });
     let is_kept = |name: &str| templates.iter().any(|template| template.order.name == name);
     if let Some(member) = wanted.members.iter().find(|member| !is_kept(&member.name)) {
         return Err(OpsError::Usage {
@@ -160,7 +178,12 @@ fn plan(
 
 /// Members that are on the team and that the change is about: they keep the order that they were
 /// started by.
-fn present(ctx: &Context, team: &TeamStore, settings: &Settings, change: &Table) -> Result<Table, OpsError> {
+fn present(
+    ctx: &Context,
+    team: &TeamStore,
+    settings: &Settings,
+    change: &Table,
+) -> Result<Table, OpsError> {
     let mut members = Table::new();
     let named = change.get("member").and_then(toml::Value::as_table);
     for name in named.into_iter().flat_map(Table::keys) {
@@ -172,7 +195,11 @@ fn present(ctx: &Context, team: &TeamStore, settings: &Settings, change: &Table)
             members.insert(name.to_string(), settings::order(&order).into());
         }
     }
-    Ok(if members.is_empty() { members } else { Table::from_iter([("member".to_owned(), members.into())]) })
+    Ok(if members.is_empty() {
+        members
+    } else {
+        Table::from_iter([("member".to_owned(), members.into())])
+    })
 }
 
 /// Keys that a manifest has and a team that exists cannot change.
@@ -190,7 +217,9 @@ fn must_be_settable(change: &Table) -> Result<(), OpsError> {
     match key("defaults", &["allowed_tools", "disallowed_tools"], false) {
         Some(key) => Err(OpsError::Usage {
             problem: format!("`{key}` in [defaults] only matters in a manifest"),
-            hint: Some("set it for a role or a member: `role.NAME.KEY`, `member.NAME.KEY`".to_owned()),
+            hint: Some(
+                "set it for a role or a member: `role.NAME.KEY`, `member.NAME.KEY`".to_owned(),
+            ),
         }),
         None => Ok(()),
     }
@@ -226,8 +255,9 @@ mod tests {
         let read = |text: &str, tasks_only: bool| {
             let wanted = Manifest::parse(text).expect("manifest");
             let prompt = |file: &str| Ok::<_, ()>(format!("text of {file}"));
-            let templates =
-                manifest::wanted(&wanted, tasks_only, Path::new("/w"), prompt).expect("members").templates;
+            let templates = manifest::wanted(&wanted, tasks_only, Path::new("/w"), prompt)
+                .expect("members")
+                .templates;
             Settings { templates, ..manifest::settings(&wanted, None, true).expect("settings") }
         };
         for (text, tasks_only) in [(every_key, false), (runs, true)] {
@@ -237,7 +267,10 @@ mod tests {
             let none = |_: &str| Err::<String, ()>(());
             let templates =
                 manifest::wanted(&parsed, false, Path::new("/x"), none).expect("members").templates;
-            let after = Settings { templates, ..manifest::settings(&parsed, None, true).expect("settings") };
+            let after = Settings {
+                templates,
+                ..manifest::settings(&parsed, None, true).expect("settings")
+            };
             assert_eq!(settings::document(&after), document);
             let mut sorted = before.templates;
             sorted.sort_by(|a, b| a.order.name.cmp(&b.order.name));

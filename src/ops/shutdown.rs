@@ -77,7 +77,10 @@ pub(crate) fn ask(
 
 /// The members that have not ended yet of these requests, what they are busy with, and how long they have; none once all
 /// have ended.
-pub(crate) fn awaited(team: &TeamStore, ids: &BTreeSet<RequestId>) -> Result<Option<String>, OpsError> {
+pub(crate) fn awaited(
+    team: &TeamStore,
+    ids: &BTreeSet<RequestId>,
+) -> Result<Option<String>, OpsError> {
     let open: Vec<ShutdownRequest> =
         team.requests()?.into_iter().filter(|r| r.is_open() && ids.contains(&r.id)).collect();
     let board = team.board()?;
@@ -105,13 +108,18 @@ fn awaited_words(
     if members.len() > NAMED {
         names.push(format!("{} more", members.len() - NAMED));
     }
-    let stopped =
-        stopped_lead.map(|pid| format!("; the lead, process {pid}, is stopped")).unwrap_or_default();
+    let stopped = stopped_lead
+        .map(|pid| format!("; the lead, process {pid}, is stopped"))
+        .unwrap_or_default();
     format!("waiting for {} to end, up to {seconds} s{stopped}", names.join(", "))
 }
 
 /// A second request for the same run is the first one, hurried if that is wished now.
-fn hurry(team: &TeamStore, earlier: &ShutdownRequest, wish: &Wish) -> Result<ShutdownRequest, OpsError> {
+fn hurry(
+    team: &TeamStore,
+    earlier: &ShutdownRequest,
+    wish: &Wish,
+) -> Result<ShutdownRequest, OpsError> {
     if wish.force && !earlier.force {
         team.change_request(&earlier.id, |r| r.force = true)?;
     }
@@ -119,8 +127,13 @@ fn hurry(team: &TeamStore, earlier: &ShutdownRequest, wish: &Wish) -> Result<Shu
 }
 
 /// Side by side: each message is waited for on its way to the disk, and the disk takes many at a time.
-fn send_all(team: &TeamStore, new: &[(&MemberRecord, ShutdownRequest)], wish: &Wish) -> Result<(), OpsError> {
-    let tell = |(record, request): &(&MemberRecord, ShutdownRequest)| tell(team, record, request, wish);
+fn send_all(
+    team: &TeamStore,
+    new: &[(&MemberRecord, ShutdownRequest)],
+    wish: &Wish,
+) -> Result<(), OpsError> {
+    let tell =
+        |(record, request): &(&MemberRecord, ShutdownRequest)| tell(team, record, request, wish);
     side_by_side(new, AT_ONCE, tell).into_iter().collect()
 }
 
@@ -133,7 +146,8 @@ pub(super) fn record_of(team: &TeamStore, name: &MemberName) -> Result<MemberRec
         Some(_) => Err(OpsError::NotOurMember { name: name.clone() }),
         None => {
             let known = roster.members.into_iter().map(|m| m.name).collect();
-            Err(StoreError::NoSuchMember { team: team.name().clone(), name: name.clone(), known }.into())
+            Err(StoreError::NoSuchMember { team: team.name().clone(), name: name.clone(), known }
+                .into())
         }
     }
 }
@@ -145,7 +159,8 @@ fn tell(
     request: &ShutdownRequest,
     wish: &Wish,
 ) -> Result<(), OpsError> {
-    let asks = !wish.force && request.is_open() && request.agreed_at.is_none() && record.reads_mail();
+    let asks =
+        !wish.force && request.is_open() && request.agreed_at.is_none() && record.reads_mail();
     if asks {
         let message = Message::ShutdownRequest(protocol::ShutdownRequest {
             request_id: request.id.to_string(),
@@ -176,7 +191,11 @@ fn tell(
     }
 }
 
-fn note_end(team: &TeamStore, request: &ShutdownRequest, outcome: ShutdownOutcome) -> Result<(), OpsError> {
+fn note_end(
+    team: &TeamStore,
+    request: &ShutdownRequest,
+    outcome: ShutdownOutcome,
+) -> Result<(), OpsError> {
     let note = Note { cause: request.event.clone(), ..Note::of(EventKind::ShutdownEnded) };
     let note = note.member(&request.member).with("request_id", request.id.as_str());
     team.record(note.with("outcome", outcome.as_str()))?;
@@ -251,7 +270,8 @@ pub(crate) fn resolve(
 fn with_parting(note: Note, parting: &Parting) -> Note {
     let Parting { status, pending_work, artifacts_committed } = parting;
     let note = status.iter().fold(note, |note, status| note.with("status", status.as_str()));
-    let note = artifacts_committed.iter().fold(note, |note, said| note.with("artifacts_committed", *said));
+    let note =
+        artifacts_committed.iter().fold(note, |note, said| note.with("artifacts_committed", *said));
     match pending_work.as_slice() {
         [] => note,
         some => note.with("pending_work", some.to_vec()),
@@ -325,7 +345,8 @@ pub(crate) fn await_end(
     requests: &mut [ShutdownRequest],
     limit: Duration,
 ) -> Result<Awaited, OpsError> {
-    let (deadline, latest) = (Deadline::after(limit), Deadline::after(limit.saturating_add(MARGIN)));
+    let (deadline, latest) =
+        (Deadline::after(limit), Deadline::after(limit.saturating_add(MARGIN)));
     let changes = match team.changes() {
         Ok(changes) => changes,
         Err(_) if !team.exists() => return Ok(Awaited::TeamGone),
@@ -352,7 +373,10 @@ pub(crate) fn await_end(
     }
 }
 
-fn await_step(team: &TeamStore, requests: &mut [ShutdownRequest]) -> Result<Option<Awaited>, OpsError> {
+fn await_step(
+    team: &TeamStore,
+    requests: &mut [ShutdownRequest],
+) -> Result<Option<Awaited>, OpsError> {
     if !team.exists() {
         return Ok(Some(Awaited::TeamGone));
     }
@@ -373,7 +397,10 @@ fn await_step(team: &TeamStore, requests: &mut [ShutdownRequest]) -> Result<Opti
 }
 
 /// How these requests stand now. Of a team that was deleted meanwhile all members have ended.
-pub(crate) fn outcomes(team: &TeamStore, requests: &[ShutdownRequest]) -> Result<Vec<Ended>, OpsError> {
+pub(crate) fn outcomes(
+    team: &TeamStore,
+    requests: &[ShutdownRequest],
+) -> Result<Vec<Ended>, OpsError> {
     requests.iter().map(|asked| outcome(team, asked)).collect()
 }
 
@@ -418,14 +445,16 @@ mod tests {
 
     #[test]
     fn members_that_are_waited_for_are_named_with_their_work() {
-        let one =
-            |name: &str, work: Option<&str>| (MemberName::new(name).expect("name"), work.map(str::to_owned));
+        let one = |name: &str, work: Option<&str>| {
+            (MemberName::new(name).expect("name"), work.map(str::to_owned))
+        };
         let two = [one("ann", Some("running #3 Run the tests")), one("bob", None)];
         assert_eq!(
             awaited_words(&two, 30, None),
             "waiting for ann (running #3 Run the tests), bob to end, up to 30 s"
         );
-        let six: Vec<_> = ["a", "b", "c", "d", "e", "f"].iter().map(|name| one(name, None)).collect();
+        let six: Vec<_> =
+            ["a", "b", "c", "d", "e", "f"].iter().map(|name| one(name, None)).collect();
         assert_eq!(
             awaited_words(&six, 10, Some(42)),
             "waiting for a, b, c, d, 2 more to end, up to 10 s; the lead, process 42, is stopped"

@@ -16,7 +16,9 @@ use crate::store::{StoreError, TeamStore};
 /// The token is another member's of this team, or that of a run which is not the member's latest any more. The journal is
 /// told. [`StoreError::NoSuchMember`] for a speaker that the team does not have.
 pub(super) fn check(ctx: &Context, team: &TeamStore) -> Result<(), OpsError> {
-    let Some(token) = ctx.caller.var("PHALANX_TOKEN") else { return must_be_here(team, &ctx.speaker) };
+    let Some(token) = ctx.caller.var("PHALANX_TOKEN") else {
+        return must_be_here(team, &ctx.speaker);
+    };
     let holds = |given: &str| token == OsStr::new(given);
     // The usual case costs one read.
     if team.member_record(&ctx.speaker)?.is_some_and(|record| holds(&record.token)) {
@@ -26,7 +28,8 @@ pub(super) fn check(ctx: &Context, team: &TeamStore) -> Result<(), OpsError> {
     if of_lead && ctx.speaker.is_lead() {
         return Ok(());
     }
-    let of_member = team.member_records()?.into_iter().find(|record| holds(&record.token)).map(|r| r.name);
+    let of_member =
+        team.member_records()?.into_iter().find(|record| holds(&record.token)).map(|r| r.name);
     let owner = of_member.or_else(|| of_lead.then(MemberName::lead));
     if owner.is_none() && !is_member_here(ctx, team) {
         // A member of another team, whose token means nothing in this one: it may well have made it.
@@ -43,7 +46,8 @@ fn must_be_here(team: &TeamStore, speaker: &MemberName) -> Result<(), OpsError> 
     if speaker.is_lead() {
         return Ok(());
     }
-    let known: Vec<MemberName> = team.team()?.members.into_iter().map(|member| member.name).collect();
+    let known: Vec<MemberName> =
+        team.team()?.members.into_iter().map(|member| member.name).collect();
     if known.contains(speaker) {
         return Ok(());
     }
@@ -53,8 +57,12 @@ fn must_be_here(team: &TeamStore, speaker: &MemberName) -> Result<(), OpsError> 
 
 /// Whether the caller's own variables say that it is a member of this very team.
 fn is_member_here(ctx: &Context, team: &TeamStore) -> bool {
-    let named =
-        ctx.caller.var("PHALANX_TEAM").and_then(OsStr::to_str).and_then(|t| TeamName::existing(t).ok());
-    let same_root = ctx.caller.var("PHALANX_CONFIG_DIR").is_none_or(|root| root == team.root().as_os_str());
+    let named = ctx
+        .caller
+        .var("PHALANX_TEAM")
+        .and_then(OsStr::to_str)
+        .and_then(|t| TeamName::existing(t).ok());
+    let same_root =
+        ctx.caller.var("PHALANX_CONFIG_DIR").is_none_or(|root| root == team.root().as_os_str());
     same_root && named.as_ref() == Some(team.name())
 }

@@ -126,7 +126,10 @@ pub(crate) fn records(team: &TeamStore) -> Result<Vec<MemberRecord>, OpsError> {
 }
 
 /// The record of one member's latest run.
-pub(crate) fn record(team: &TeamStore, name: &MemberName) -> Result<Option<MemberRecord>, OpsError> {
+pub(crate) fn record(
+    team: &TeamStore,
+    name: &MemberName,
+) -> Result<Option<MemberRecord>, OpsError> {
     Ok(team.member_record(name)?)
 }
 
@@ -165,8 +168,12 @@ pub(crate) fn status(team: &TeamStore) -> Result<Status, OpsError> {
             reason: record.as_ref().and_then(reason),
             role: member.agent_type.clone(),
             profile: record.as_ref().map(|r| r.wish.profile.clone()),
-            backend: record.as_ref().map(|r| r.backend.as_str().to_owned()).or(member.backend_type.clone()),
-            pane: Some(member.pane_id.clone()).filter(|pane| !["", IN_PROCESS].contains(&pane.as_str())),
+            backend: record
+                .as_ref()
+                .map(|r| r.backend.as_str().to_owned())
+                .or(member.backend_type.clone()),
+            pane: Some(member.pane_id.clone())
+                .filter(|pane| !["", IN_PROCESS].contains(&pane.as_str())),
             pid: record.as_ref().and_then(|r| r.start.as_ref()).map(|s| s.program.pid),
             color: member.color.clone(),
             task: task.map(|task| task.id),
@@ -195,12 +202,22 @@ pub(crate) fn status(team: &TeamStore) -> Result<Status, OpsError> {
     let templates = team.settings()?.map(|settings| settings.templates).unwrap_or_default();
     let crew = crew(&roster, &records, &templates);
     let is_led = lead.is_some();
-    let task_list = board.tasks.values().map(|task| task_status(&board, task, &crew, is_led)).collect();
+    let task_list =
+        board.tasks.values().map(|task| task_status(&board, task, &crew, is_led)).collect();
     let shutdowns = team.requests()?;
     let left = left(&roster, &records, &shutdowns);
     let asked = team.questions()?.iter().filter(|q| q.is_open()).count();
     let requests = asked + shutdowns.iter().filter(|r| r.is_open()).count();
-    Ok(Status { team: team.name().clone(), lead, dead_lead, members, left, tasks, task_list, requests })
+    Ok(Status {
+        team: team.name().clone(),
+        lead,
+        dead_lead,
+        members,
+        left,
+        tasks,
+        task_list,
+        requests,
+    })
 }
 
 fn task_status(board: &Board, task: &Task, crew: &[Candidate], is_led: bool) -> TaskStatus {
@@ -218,8 +235,10 @@ fn task_status(board: &Board, task: &Task, crew: &[Candidate], is_led: bool) -> 
 
 /// The members that can be given tasks: those whose runs live, and those that the lead starts on demand.
 fn crew(roster: &Team, records: &[MemberRecord], templates: &[Template]) -> Vec<Candidate> {
-    let record = |name: &MemberName| records.iter().find(|record| record.name.clashes_with(name.as_str()));
-    let lives = |name: &MemberName| record(name).is_none_or(|record| liveness(record) != Liveness::Dead);
+    let record =
+        |name: &MemberName| records.iter().find(|record| record.name.clashes_with(name.as_str()));
+    let lives =
+        |name: &MemberName| record(name).is_none_or(|record| liveness(record) != Liveness::Dead);
     let here = roster.teammates().filter(|member| lives(&member.name)).map(|member| Candidate {
         name: member.name.clone(),
         role: member.agent_type.clone(),
@@ -252,12 +271,15 @@ fn ability_of(record: &MemberRecord) -> Ability {
 /// task that it completed is not among them.
 fn left(roster: &Team, records: &[MemberRecord], requests: &[ShutdownRequest]) -> Vec<LeftStatus> {
     let is_asked = |record: &MemberRecord| {
-        let outcomes = requests.iter().filter(|r| record.is(&r.incarnation)).filter_map(|r| r.outcome);
+        let outcomes =
+            requests.iter().filter(|r| record.is(&r.incarnation)).filter_map(|r| r.outcome);
         outcomes.into_iter().any(|o| matches!(o, ShutdownOutcome::Closed | ShutdownOutcome::Forced))
     };
-    let is_done =
-        |record: &MemberRecord| record.wish.task.is_some() && record.state == MemberState::Completed;
-    let gone = |record: &&MemberRecord| record.state.is_over() && roster.member(&record.name).is_none();
+    let is_done = |record: &MemberRecord| {
+        record.wish.task.is_some() && record.state == MemberState::Completed
+    };
+    let gone =
+        |record: &&MemberRecord| record.state.is_over() && roster.member(&record.name).is_none();
     let mut gone: Vec<&MemberRecord> =
         records.iter().filter(gone).filter(|r| !is_asked(r) && !is_done(r)).collect();
     gone.sort_by_key(|record| std::cmp::Reverse(record.state_since));
@@ -291,13 +313,19 @@ fn lead(team: &TeamStore) -> Result<Option<LeadStatus>, OpsError> {
         state: if is_stopped { "stopped" } else { "running" },
     };
     if let Some(LeadRecord { process, host, since, .. }) = team.current_lead()? {
-        return Ok(Some(status(process.pid, host, since, proc::is_stopped(process.pid, process.start))));
+        return Ok(Some(status(
+            process.pid,
+            host,
+            since,
+            proc::is_stopped(process.pid, process.start),
+        )));
     }
     let stranger = lease::stranger(team)?.map(|stranger| stranger.lead);
     Ok(stranger.map(|lead| {
         let host = lead.pid_space.split('#').next().unwrap_or_default().to_owned();
         let process = lease::process(&lead);
-        let is_stopped = process.is_some_and(|process| proc::is_stopped(process.pid, process.start));
+        let is_stopped =
+            process.is_some_and(|process| proc::is_stopped(process.pid, process.start));
         status(lead.pid, host, lead.claimed_at, is_stopped)
     }))
 }
@@ -311,9 +339,13 @@ fn state_word(record: Option<&MemberRecord>, is_active: Option<bool>) -> String 
             next.unwrap_or(MemberState::Disappeared).as_str().to_owned()
         }
         // It lives; what it does not do is answer.
-        Some(record) if !record.state.is_over() && record.unresponsive.is_some() => "unresponsive".to_owned(),
+        Some(record) if !record.state.is_over() && record.unresponsive.is_some() => {
+            "unresponsive".to_owned()
+        }
         // A plain command takes no work: it is never idle.
-        Some(record) if record.state == MemberState::Idle && !record.reads_mail() => "running".to_owned(),
+        Some(record) if record.state == MemberState::Idle && !record.reads_mail() => {
+            "running".to_owned()
+        }
         Some(record) => record.state.as_str().to_owned(),
         // Not started by phalanx: the team file is all there is.
         None => if is_active == Some(false) { "idle" } else { "active" }.to_owned(),

@@ -16,12 +16,21 @@ use crate::model::protocol::{Message, TaskCompleted};
 use crate::model::settings::Settings;
 use crate::model::task::{Outcome, Task, TaskState};
 use crate::model::time::Timestamp;
-use crate::store::{Ending, NewTask, StoreError, TaskChanged, TaskChanges, TaskOwner, TaskStatus, TeamStore};
+use crate::store::{
+    Ending, NewTask, StoreError, TaskChanged, TaskChanges, TaskOwner, TaskStatus, TeamStore,
+};
 use crate::sys::failpoint;
 
 /// Puts tasks on the board, all or none.
-pub(crate) fn create(ctx: &Context, team: &TeamStore, batch: &[NewTask]) -> Result<Vec<Task>, OpsError> {
-    batch.iter().filter_map(|t| t.owner.as_ref()).try_for_each(|owner| must_be_member(team, owner))?;
+pub(crate) fn create(
+    ctx: &Context,
+    team: &TeamStore,
+    batch: &[NewTask],
+) -> Result<Vec<Task>, OpsError> {
+    batch
+        .iter()
+        .filter_map(|t| t.owner.as_ref())
+        .try_for_each(|owner| must_be_member(team, owner))?;
     let mut batch = batch.to_vec();
     for new in &mut batch {
         let Some(owner) = &new.owner else { continue };
@@ -36,7 +45,11 @@ pub(crate) fn create(ctx: &Context, team: &TeamStore, batch: &[NewTask]) -> Resu
 }
 
 /// As [`create`], for a team whose members are still to come: owners are not looked up.
-pub(crate) fn lay_out(ctx: &Context, team: &TeamStore, batch: &[NewTask]) -> Result<Vec<Task>, OpsError> {
+pub(crate) fn lay_out(
+    ctx: &Context,
+    team: &TeamStore,
+    batch: &[NewTask],
+) -> Result<Vec<Task>, OpsError> {
     let tasks = team.create_tasks(batch, ctx.speaker.as_str(), now())?;
     for task in &tasks {
         team.record(Note::of_task(EventKind::TaskCreated, task))?;
@@ -45,7 +58,11 @@ pub(crate) fn lay_out(ctx: &Context, team: &TeamStore, batch: &[NewTask]) -> Res
 }
 
 /// How much a member may be given at once; what it gives to itself is not counted.
-fn limits(team: &TeamStore, by: &MemberName, owner: &MemberName) -> Result<Option<Limits>, OpsError> {
+fn limits(
+    team: &TeamStore,
+    by: &MemberName,
+    owner: &MemberName,
+) -> Result<Option<Limits>, OpsError> {
     if by == owner {
         return Ok(None);
     }
@@ -80,13 +97,14 @@ pub(crate) fn update(
     };
     owner.iter().try_for_each(|owner| must_be_member(team, owner))?;
     let completes = changes.status == Some(TaskStatus::Completed);
-    let complaints = match team.task(id)?.filter(|task| completes && task.state != TaskState::Completed) {
-        Some(_) => {
-            let task = team.endable(id, &ctx.speaker, Ending::Completed, None)?;
-            hooks::before_completion(ctx, team, hooks, &task, &ctx.speaker)?
-        }
-        None => Vec::new(),
-    };
+    let complaints =
+        match team.task(id)?.filter(|task| completes && task.state != TaskState::Completed) {
+            Some(_) => {
+                let task = team.endable(id, &ctx.speaker, Ending::Completed, None)?;
+                hooks::before_completion(ctx, team, hooks, &task, &ctx.speaker)?
+            }
+            None => Vec::new(),
+        };
     let tells = owner.map_or(Ok(false), |owner| owners::hears(team, &ctx.speaker, owner))?;
     let limits = owner.map_or(Ok(None), |owner| limits(team, &ctx.speaker, owner))?;
     let changes = TaskChanges { tells, limits, ..changes.clone() };
@@ -119,7 +137,9 @@ fn note_update(
         // The event that the task names is that of its status.
         let note = match of_status {
             None => Note::of_task(EventKind::TaskUpdated, task),
-            Some(_) => Note::of(EventKind::TaskUpdated).task(task.id).with("subject", task.subject.as_str()),
+            Some(_) => Note::of(EventKind::TaskUpdated)
+                .task(task.id)
+                .with("subject", task.subject.as_str()),
         };
         let note = note.with("by", by).with("fields", fields);
         team.record(if moved { note.with("status", task.state.as_str()) } else { note })?;
@@ -130,7 +150,9 @@ fn note_update(
             let owner = task.owner_name().map(MemberName::existing).transpose()?;
             note_claim(team, task, owner.as_ref().unwrap_or(&ctx.speaker))
         }
-        Some(TaskStatus::Pending) if before.state == TaskState::Failed => note_retry(team, before, task, by),
+        Some(TaskStatus::Pending) if before.state == TaskState::Failed => {
+            note_retry(team, before, task, by)
+        }
         Some(TaskStatus::Pending) => {
             team.record(Note::of_task(EventKind::TaskReleased, task).with("by", by))?;
             Ok(())
@@ -146,7 +168,8 @@ pub(crate) fn retry(ctx: &Context, team: &TeamStore, id: TaskId) -> Result<Task,
     let assigned = task.owner_name().filter(|_| task.extra.assigned_by.is_some());
     let owner = assigned.and_then(|name| MemberName::existing(name).ok());
     let owner = owner.filter(|owner| must_be_member(team, owner).is_ok());
-    let tells = owner.as_ref().map_or(Ok(false), |owner| owners::hears(team, &ctx.speaker, owner))?;
+    let tells =
+        owner.as_ref().map_or(Ok(false), |owner| owners::hears(team, &ctx.speaker, owner))?;
     let (before, task) = team.retry_task(id, &ctx.speaker, owner.is_some(), tells)?;
     note_retry(team, &before, &task, ctx.speaker.as_str())?;
     if task.extra.untold {
@@ -165,7 +188,12 @@ fn note_retry(team: &TeamStore, before: &Task, task: &Task, by: &str) -> Result<
 }
 
 /// Deletes a task; what only it had blocked can be begun.
-pub(crate) fn delete(ctx: &Context, team: &TeamStore, id: TaskId, force: bool) -> Result<Task, OpsError> {
+pub(crate) fn delete(
+    ctx: &Context,
+    team: &TeamStore,
+    id: TaskId,
+    force: bool,
+) -> Result<Task, OpsError> {
     let (task, freed) = team.delete_task(id, &ctx.speaker, force)?;
     let note = Note::of(EventKind::TaskDeleted).task(id).with("subject", task.subject.as_str());
     team.record(note.with("by", ctx.speaker.as_str()))?;
@@ -195,7 +223,9 @@ fn told(drift: Drift) -> Note {
             let given = [("status", status), ("owner", owner)];
             let given = given.into_iter().filter_map(|(key, value)| Some((key, value?)));
             let told = given
-                .fold(note(EventKind::TaskChanged, id, subject), |told, (key, value)| told.with(key, value));
+                .fold(note(EventKind::TaskChanged, id, subject), |told, (key, value)| {
+                    told.with(key, value)
+                });
             if fields.is_empty() { told } else { told.with("fields", fields) }
         }
     }
@@ -237,7 +267,11 @@ pub(crate) fn claim_next(
 }
 
 /// Returns the task if `who` owns it and it is in progress.
-pub(crate) fn claimed(team: &TeamStore, id: TaskId, who: &MemberName) -> Result<Option<Task>, OpsError> {
+pub(crate) fn claimed(
+    team: &TeamStore,
+    id: TaskId,
+    who: &MemberName,
+) -> Result<Option<Task>, OpsError> {
     let task = team.task(id)?;
     Ok(task.filter(|task| task.state == TaskState::InProgress && task.is_owned_by(who)))
 }
@@ -263,12 +297,18 @@ pub(crate) fn end(
 }
 
 /// Journals that a task is over, and notifies the lead and the owners of the tasks that it freed.
-fn say_end(team: &TeamStore, task: &Task, who: &MemberName, freed: &[TaskId]) -> Result<(), OpsError> {
+fn say_end(
+    team: &TeamStore,
+    task: &Task,
+    who: &MemberName,
+    freed: &[TaskId],
+) -> Result<(), OpsError> {
     let kind = match task.state {
         TaskState::Failed => EventKind::TaskFailed,
-        TaskState::Pending | TaskState::InProgress | TaskState::Completed | TaskState::Cancelled => {
-            EventKind::TaskCompleted
-        }
+        TaskState::Pending
+        | TaskState::InProgress
+        | TaskState::Completed
+        | TaskState::Cancelled => EventKind::TaskCompleted,
     };
     let mut note = Note::of_task(kind, task).member(who);
     if let Some(outcome) = &task.extra.outcome {
@@ -316,13 +356,16 @@ pub(super) fn say_ends(
     ended: &[&Task],
     journal: &[Event],
 ) -> Result<Vec<TaskId>, OpsError> {
-    let ends = |event: &&Event| matches!(event.event, EventKind::TaskCompleted | EventKind::TaskFailed);
+    let ends =
+        |event: &&Event| matches!(event.event, EventKind::TaskCompleted | EventKind::TaskFailed);
     let said: BTreeMap<TaskId, Timestamp> =
         journal.iter().filter(ends).filter_map(|event| Some((event.task?, event.at))).collect();
     let is_unsaid = |task: &&&Task| said.get(&task.id).copied() < task.extra.ended_at;
     let mut told = Vec::new();
     for task in ended.iter().filter(is_unsaid) {
-        let Some(who) = task.extra.ended_by.as_deref().and_then(|who| MemberName::existing(who).ok()) else {
+        let Some(who) =
+            task.extra.ended_by.as_deref().and_then(|who| MemberName::existing(who).ok())
+        else {
             continue;
         };
         say_end(team, task, &who, &team.freed_by(task)?)?;

@@ -27,7 +27,14 @@ pub(crate) fn create(
     let mut wanted = TeamName::new(name)?;
     let cwd = ctx.caller.cwd.to_string_lossy();
     for ending in 2.. {
-        let file = Team::found(&wanted, description, agent_type.unwrap_or(LEAD), &rand::uuid(), &cwd, now());
+        let file = Team::found(
+            &wanted,
+            description,
+            agent_type.unwrap_or(LEAD),
+            &rand::uuid(),
+            &cwd,
+            now(),
+        );
         match ctx.store.create(&wanted, &file, settings) {
             Ok(team) => {
                 team.record(Note::of(EventKind::TeamCreated).with("description", description))?;
@@ -74,7 +81,9 @@ pub(crate) fn list(ctx: &Context) -> Result<Vec<Listed>, OpsError> {
         let file = team.team().ok();
         found.push(Listed {
             description: file.as_ref().and_then(|f| f.description.clone()),
-            members: file.map(|f| f.teammates().map(|m| m.name.to_string()).collect()).unwrap_or_default(),
+            members: file
+                .map(|f| f.teammates().map(|m| m.name.to_string()).collect())
+                .unwrap_or_default(),
             lead_pid: team.current_lead()?.map(|lead| lead.process.pid),
             name,
         });
@@ -130,7 +139,10 @@ pub(crate) fn finish_deletion(ctx: &Context, name: &TeamName) -> Result<bool, Op
 
 /// Members that phalanx did not start and whose tmux panes live, as far as can be seen from here. They are never closed:
 /// nothing proves whose they are (SD-05).
-pub(crate) fn living_strangers(ctx: &Context, team: &TeamStore) -> Result<Vec<MemberName>, OpsError> {
+pub(crate) fn living_strangers(
+    ctx: &Context,
+    team: &TeamStore,
+) -> Result<Vec<MemberName>, OpsError> {
     let mut living = Vec::new();
     for member in team.team()?.teammates().filter(|member| member.pane_id.starts_with('%')) {
         let ours = team.member_record(&member.name)?.is_some();

@@ -144,7 +144,9 @@ fn groups(endings: &[Ending]) -> Vec<Vec<One<'_>>> {
 
 fn end_group(team: &TeamStore, backend: &dyn Backend, group: &[One<'_>], results: &mut Results) {
     let own_end = Deadline::after(OWN_END);
-    for launcher in group.iter().filter(|one| one.manner == Manner::Agreed).filter_map(One::launcher) {
+    for launcher in
+        group.iter().filter(|one| one.manner == Manner::Agreed).filter_map(One::launcher)
+    {
         proc::wait_exit(process(launcher), own_end.remaining());
     }
     // Of a launcher that has ended by itself the placement is looked at once, when it is closed.
@@ -178,7 +180,8 @@ fn marks<'a>(group: &[One<'a>]) -> Vec<Mark<'a>> {
 /// Tells the launchers, which end their programs' trees; where one does not, ends the tree from here.
 fn end_processes(group: &[One<'_>]) {
     // Who was dead already and had left no word may have been killed from outside.
-    let killed = group.iter().filter(|one| one.record.exit.is_none() && one.launcher().is_some_and(is_dead));
+    let killed =
+        group.iter().filter(|one| one.record.exit.is_none() && one.launcher().is_some_and(is_dead));
     let killed: Vec<String> =
         killed.map(|one| format!("PHALANX_INCARNATION={}", one.record.incarnation)).collect();
     for launcher in group.iter().filter_map(One::launcher) {
@@ -223,7 +226,9 @@ fn close_all(
                 Verdict::Gone => gone.push((nth, verdict)),
                 Verdict::Foreign { .. } if dead => gone.push((nth, verdict)),
                 Verdict::Unknown { .. } if !deadline.expired() => later.push(nth),
-                Verdict::Owned | Verdict::Foreign { .. } | Verdict::Unknown { .. } => ours.push(nth),
+                Verdict::Owned | Verdict::Foreign { .. } | Verdict::Unknown { .. } => {
+                    ours.push(nth)
+                }
             }
         }
         let fresh = |nth: usize| unseen.iter().any(|one| one.nth == group[nth].nth);
@@ -251,8 +256,9 @@ fn close_ours(
     }
     let asked: Vec<One<'_>> = ours.iter().map(|nth| group[*nth]).collect();
     for (nth, closed) in ours.iter().zip(backend.close_all(&marks(&asked))) {
-        let told =
-            closed.map_err(OpsError::from).and_then(|verdict| journal(team, [(&group[*nth], &verdict)]));
+        let told = closed
+            .map_err(OpsError::from)
+            .and_then(|verdict| journal(team, [(&group[*nth], &verdict)]));
         results[*nth] = Some(told);
     }
 }

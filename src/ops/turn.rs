@@ -78,11 +78,14 @@ pub(crate) fn deeds(
 fn told(team: &TeamStore, event: &Event, name: &MemberName) -> Result<Option<String>, OpsError> {
     let detail = |key: &str| wire::text(&event.detail, key);
     let Some(peer) = event.member.as_ref().filter(|to| !to.is_lead()) else { return Ok(None) };
-    if detail("from").as_deref() != Some(name.as_str()) || detail("kind").as_deref() != Some("message") {
+    if detail("from").as_deref() != Some(name.as_str())
+        || detail("kind").as_deref() != Some("message")
+    {
         return Ok(None);
     }
     let id = detail("msg_id").unwrap_or_default();
     let sent = team.mailbox(peer).find(&id)?;
-    let words = sent.map(|sent| text::short(sent.summary.as_deref().unwrap_or(&sent.text), LONGEST));
+    let words =
+        sent.map(|sent| text::short(sent.summary.as_deref().unwrap_or(&sent.text), LONGEST));
     Ok(Some(format!("[to {peer}] {}", words.unwrap_or_default()).trim_end().to_owned()))
 }

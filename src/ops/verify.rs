@@ -102,11 +102,14 @@ fn git_status(ctx: &Context, cwd: &str) -> WorkTree {
         Ok(output) => output,
         Err(e) => return WorkTree::Unknown(e.to_string()),
     };
-    let (printed, said) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+    let (printed, said) =
+        (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
     match output.code {
         Some(0) if printed.is_empty() => WorkTree::Clean,
         // Two letters of state and a blank come before the path.
-        Some(0) => WorkTree::Dirty(printed.lines().map(|l| text::line(l.get(3..).unwrap_or(l))).collect()),
+        Some(0) => {
+            WorkTree::Dirty(printed.lines().map(|l| text::line(l.get(3..).unwrap_or(l))).collect())
+        }
         Some(_) | None if said.contains("not a git repository") => {
             WorkTree::Unknown(format!("{cwd} is not in a git work tree"))
         }

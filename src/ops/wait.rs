@@ -67,7 +67,12 @@ pub(crate) fn wait(
 }
 
 /// The words for a person who waits: what for, and how long at most.
-pub(crate) fn words(names: &[MemberName], any: bool, until: &Until, limit: Option<Duration>) -> String {
+pub(crate) fn words(
+    names: &[MemberName],
+    any: bool,
+    until: &Until,
+    limit: Option<Duration>,
+) -> String {
     let who = match (names, any) {
         (several @ [_, _, ..], true) => format!("one of {}", super::error::names(several)),
         (names, _) => super::error::names(names),
@@ -128,7 +133,12 @@ fn member_came(
             return Ok(Some("gone"));
         }
         let known = roster.members.into_iter().map(|m| m.name).collect();
-        return Err(StoreError::NoSuchMember { team: team.name().clone(), name: name.clone(), known }.into());
+        return Err(StoreError::NoSuchMember {
+            team: team.name().clone(),
+            name: name.clone(),
+            known,
+        }
+        .into());
     };
     let gone = record.state.is_over() || status::liveness(&record) == Liveness::Dead;
     let idle = record.state == MemberState::Idle && team.board()?.work_of(name).is_none();
@@ -145,8 +155,10 @@ fn member_came(
         (Until::Gone, true) => Ok(Some(record.state.as_str())),
         // It can no longer become ready or idle.
         (Until::Ready | Until::Idle, _) if has_ended => {
-            let how =
-                record.ending().or(record.reason.clone()).unwrap_or_else(|| "its process is gone".to_owned());
+            let how = record
+                .ending()
+                .or(record.reason.clone())
+                .unwrap_or_else(|| "its process is gone".to_owned());
             Err(OpsError::NotEnded { what: format!("`{name}` has ended: {how}") })
         }
         (_, true) => Ok(Some(record.state.as_str())),

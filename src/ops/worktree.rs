@@ -63,7 +63,11 @@ pub(crate) fn diff(ctx: &Context, team: &TeamStore, name: &MemberName) -> Result
 ///
 /// # Errors
 /// It has no worktree, git cannot try.
-pub(crate) fn preview(ctx: &Context, team: &TeamStore, name: &MemberName) -> Result<Preview, OpsError> {
+pub(crate) fn preview(
+    ctx: &Context,
+    team: &TeamStore,
+    name: &MemberName,
+) -> Result<Preview, OpsError> {
     let checkout = of(team, name)?;
     Ok(repository(ctx, &checkout).preview(&checkout)?)
 }
@@ -72,7 +76,11 @@ pub(crate) fn preview(ctx: &Context, team: &TeamStore, name: &MemberName) -> Res
 ///
 /// # Errors
 /// It has none, it is in use, git does not answer.
-pub(crate) fn remove(ctx: &Context, team: &TeamStore, name: &MemberName) -> Result<Removal, OpsError> {
+pub(crate) fn remove(
+    ctx: &Context,
+    team: &TeamStore,
+    name: &MemberName,
+) -> Result<Removal, OpsError> {
     let checkout = of(team, name)?;
     if status::live_members(team)?.iter().any(|live| live.clashes_with(name.as_str())) {
         return Err(OpsError::WorktreeInUse { name: name.clone(), path: checkout.path });
@@ -104,7 +112,8 @@ fn drop_one(
         }
     };
     team.change_settings(|settings| drop(settings.checkouts.remove(name)))?;
-    let note = Note::of(EventKind::WorktreeRemoved).member(name).with("path", checkout.path.as_str());
+    let note =
+        Note::of(EventKind::WorktreeRemoved).member(name).with("path", checkout.path.as_str());
     team.record(note)?;
     Ok(removal)
 }
@@ -117,9 +126,10 @@ fn kept(name: &MemberName, checkout: &Checkout, why: String) -> Removal {
 fn of(team: &TeamStore, name: &MemberName) -> Result<Checkout, OpsError> {
     let all = team.settings()?.map(|settings| settings.checkouts).unwrap_or_default();
     let found = all.iter().find(|(known, _)| known.clashes_with(name.as_str()));
-    found
-        .map(|(_, checkout)| checkout.clone())
-        .ok_or_else(|| OpsError::NoWorktree { name: name.clone(), known: all.keys().cloned().collect() })
+    found.map(|(_, checkout)| checkout.clone()).ok_or_else(|| OpsError::NoWorktree {
+        name: name.clone(),
+        known: all.keys().cloned().collect(),
+    })
 }
 
 fn repository(ctx: &Context, checkout: &Checkout) -> Repository {

@@ -83,7 +83,8 @@ pub(crate) fn judge(profile: &Profile, look: &Look) -> Finding {
         Some(how) if rule.state.takes_input() => composer(how, look),
         Some(_) | None => Composer::Unknown,
     };
-    let asked = matches!(rule.state, ScreenState::Dialog(_)).then(|| asked(rule, look, &short(&evidence)));
+    let asked =
+        matches!(rule.state, ScreenState::Dialog(_)).then(|| asked(rule, look, &short(&evidence)));
     // What is asked says more than all that was found around it.
     let evidence = short(asked.as_ref().map_or(&evidence, |asked| &asked.text));
     Finding { state: rule.state.clone(), rule: rule.name.clone(), evidence, composer, asked }
@@ -136,11 +137,14 @@ impl Look {
 
     /// The text that a rule looks at.
     pub(super) fn area(&self, area: Area) -> String {
-        let end = self.rows.iter().rposition(|row| !row.trim().is_empty()).map_or(0, |last| last + 1);
+        let end =
+            self.rows.iter().rposition(|row| !row.trim().is_empty()).map_or(0, |last| last + 1);
         match area {
             Area::Whole => self.rows[..end].join("\n"),
             Area::Last(rows) => self.rows[end.saturating_sub(rows)..end].join("\n"),
-            Area::CursorRow => self.rows.get(usize::from(self.cursor.0)).cloned().unwrap_or_default(),
+            Area::CursorRow => {
+                self.rows.get(usize::from(self.cursor.0)).cloned().unwrap_or_default()
+            }
             Area::Title => self.title.clone(),
         }
     }
@@ -160,8 +164,13 @@ impl Look {
 pub(crate) fn last_words(profile: &Profile, look: &Look, most: usize) -> Vec<String> {
     let composer = profile.composer.as_ref().and_then(|how| first_row(how, look));
     let above = &look.rows[..composer.unwrap_or(look.rows.len())];
-    let mut rows: Vec<String> =
-        above.iter().rev().map(|row| unframed(row)).filter(|row| !row.is_empty()).take(most).collect();
+    let mut rows: Vec<String> = above
+        .iter()
+        .rev()
+        .map(|row| unframed(row))
+        .filter(|row| !row.is_empty())
+        .take(most)
+        .collect();
     rows.reverse();
     rows
 }
@@ -170,7 +179,8 @@ pub(crate) fn last_words(profile: &Profile, look: &Look, most: usize) -> Vec<Str
 fn first_row(how: &ComposerRule, look: &Look) -> Option<usize> {
     let is_first = |at: usize| {
         let above = at.checked_sub(1).and_then(|at| look.rows.get(at)).map_or("", String::as_str);
-        how.line.text(&look.rows[at]).is_some() && how.above.as_ref().is_none_or(|p| p.find(above).is_some())
+        how.line.text(&look.rows[at]).is_some()
+            && how.above.as_ref().is_none_or(|p| p.find(above).is_some())
     };
     let last = (0..look.rows.len()).rev().find(|at| is_first(*at))?;
     // The rest of a long text may look like a composer by itself, even like an empty one.
@@ -185,18 +195,21 @@ fn composer(how: &ComposerRule, look: &Look) -> Composer {
     if how.last && look.rows[first + broken + 1..].iter().any(|row| !row.is_empty()) {
         return Composer::Unknown;
     }
-    let listed =
-        |until: &Pattern| look.rows[first + 1..].iter().take_while(|row| until.find(row).is_none()).count();
+    let listed = |until: &Pattern| {
+        look.rows[first + 1..].iter().take_while(|row| until.find(row).is_none()).count()
+    };
     let more = how.until.as_ref().map_or(0, listed).max(broken);
     let is_rest = |at: usize| at > first && look.goes_on(at);
     let lines: Vec<(usize, usize, &str)> =
         (first..=first + more).map(|at| written(how, look, at, is_rest(at))).collect();
-    let text = lines.iter().map(|(_, _, text)| *text).collect::<Vec<_>>().join("\n").trim().to_owned();
+    let text =
+        lines.iter().map(|(_, _, text)| *text).collect::<Vec<_>>().join("\n").trim().to_owned();
     let mut filled = lines.iter().filter(|(_, _, text)| !text.is_empty()).peekable();
     let Some((row, column, _)) = filled.peek() else { return Composer::Empty };
     // A cursor behind the text has written it; before it, the program may have drawn it there by itself.
     let before = usize::from(look.cursor.0) == *row && usize::from(look.cursor.1) <= *column;
-    let placeholder = before && how.placeholder.as_ref().is_some_and(|pattern| pattern.find(&text).is_some());
+    let placeholder =
+        before && how.placeholder.as_ref().is_some_and(|pattern| pattern.find(&text).is_some());
     let ghost = how.ghost && (before || !look.cursor_shown);
     if placeholder || (ghost && filled.all(|(row, column, _)| look.is_faint(*row, *column))) {
         Composer::Empty
@@ -206,7 +219,12 @@ fn composer(how: &ComposerRule, look: &Look) -> Composer {
 }
 
 /// A row, the column at which its text begins, and the text; all of it is text in the rest of a broken line.
-fn written<'l>(how: &ComposerRule, look: &'l Look, at: usize, is_rest: bool) -> (usize, usize, &'l str) {
+fn written<'l>(
+    how: &ComposerRule,
+    look: &'l Look,
+    at: usize,
+    is_rest: bool,
+) -> (usize, usize, &'l str) {
     let row = &look.rows[at];
     let (start, text) = how.line.text(row).filter(|_| !is_rest).unwrap_or((0, row));
     let lead = text.len() - text.trim_start().len();

@@ -62,7 +62,8 @@ pub(crate) enum Runs {
 
 impl Runs {
     /// As it is written in a profile.
-    pub(crate) const ALL: [(&'static str, Runs); 2] = [("native", Runs::Native), ("wrapped", Runs::Wrapped)];
+    pub(crate) const ALL: [(&'static str, Runs); 2] =
+        [("native", Runs::Native), ("wrapped", Runs::Wrapped)];
 
     /// As it is written in a profile.
     pub(crate) fn as_str(self) -> &'static str {
@@ -302,9 +303,11 @@ impl Profile {
     pub(crate) fn model_in(&self, command: &[String]) -> Option<String> {
         const VALUE: &str = "\0";
         let values = Values::from([(Names::Model, vec![VALUE.to_owned()])]);
-        let groups = self.launch.argv.iter().filter(|group| group.names().any(|name| name == Names::Model));
+        let groups =
+            self.launch.argv.iter().filter(|group| group.names().any(|name| name == Names::Model));
         let forms = groups.filter_map(|group| group.fill(&values));
-        let flags: Vec<String> = forms.filter_map(|words| Some(words.first()?.replace(VALUE, ""))).collect();
+        let flags: Vec<String> =
+            forms.filter_map(|words| Some(words.first()?.replace(VALUE, ""))).collect();
         flags.iter().map(|flag| flag.trim_end_matches('=')).find_map(|flag| {
             command.iter().enumerate().find_map(|(at, word)| match word.strip_prefix(flag)? {
                 "" => command.get(at + 1).cloned(),

@@ -32,7 +32,8 @@ const ROOT: [&str; 13] = [
 ];
 const LAUNCH: [&str; 10] =
     ["argv", "prompt", "brief", "modes", "plan", "resume", "once", "env", "allow", "keep_tools"];
-const MODES: [&str; 6] = ["default", "acceptEdits", "bypassPermissions", "plan", "delegate", "dontAsk"];
+const MODES: [&str; 6] =
+    ["default", "acceptEdits", "bypassPermissions", "plan", "delegate", "dontAsk"];
 const READY: [&str; 2] = ["when", "settle_ms"];
 const KEYS: [&str; 3] = ["submit", "interrupt", "quit"];
 const PASTE: [&str; 4] = ["bracketed", "gap_ms", "settle_ms", "most_bytes"];
@@ -109,20 +110,27 @@ fn answers(root: &Section, rules: &[Rule], faults: &mut Faults) -> BTreeMap<Stri
             Some(rule) if !matches!(rule.state, ScreenState::Dialog(_)) => {
                 Some("refers to a rule that is not a dialog")
             }
-            Some(rule) if !rule.has_text() => {
-                Some("is for a rule without a group `(?<text>…)`: what it asks could not be compared")
-            }
+            Some(rule) if !rule.has_text() => Some(
+                "is for a rule without a group `(?<text>…)`: what it asks could not be compared",
+            ),
             Some(_) => None,
         };
         if let Some(said) = said {
-            faults.add(&name.span(), format!("`{}` in [answers] {said}", name.get_ref().escape_debug()));
+            faults.add(
+                &name.span(),
+                format!("`{}` in [answers] {said}", name.get_ref().escape_debug()),
+            );
         }
-        let Some(section) = Section::open("[answers.RULE]", value, &ANSWER, faults) else { continue };
+        let Some(section) = Section::open("[answers.RULE]", value, &ANSWER, faults) else {
+            continue;
+        };
         section.demand("allow", "`allow`", faults);
         section.demand("deny", "`deny`", faults);
         let (allow, deny) = (typed(&section, "allow", faults), typed(&section, "deny", faults));
         answers.extend(
-            allow.zip(deny).map(|(allow, deny)| (name.get_ref().to_string(), Answer { allow, deny })),
+            allow
+                .zip(deny)
+                .map(|(allow, deny)| (name.get_ref().to_string(), Answer { allow, deny })),
         );
     }
     answers
@@ -143,18 +151,22 @@ fn hooks(root: &Section, faults: &mut Faults) -> Vec<Hook> {
 fn launch(section: &Section, runs: Runs, faults: &mut Faults) -> Launch {
     section.demand("argv", "`argv`", faults);
     let argv = groups(section, "argv", faults);
-    let prompt = section.choice("prompt", &Prompt::ALL, faults).map_or(Prompt::Typed, At::into_inner);
+    let prompt =
+        section.choice("prompt", &Prompt::ALL, faults).map_or(Prompt::Typed, At::into_inner);
     // Whoever knows nothing of teams has to be told; one that is not wrapped reads its mailbox and so knows.
     let otherwise = if runs == Runs::Wrapped { Brief::FirstMessage } else { Brief::None };
     let brief = section.choice("brief", &Brief::ALL, faults).map_or(otherwise, At::into_inner);
-    let on_it =
-        [("prompt", Names::Prompt, prompt == Prompt::Argv), ("brief", Names::Brief, brief == Brief::Argv)];
+    let on_it = [
+        ("prompt", Names::Prompt, prompt == Prompt::Argv),
+        ("brief", Names::Brief, brief == Brief::Argv),
+    ];
     for (key, place, wanted) in on_it {
         let takes = argv.iter().any(|group| group.names().any(|name| name == place));
         if let Some(value) = section.value("argv")
             && takes != wanted
         {
-            let said = format!("`argv` in [launch] has `{{{key}}}` exactly when `{key}` is \"argv\"");
+            let said =
+                format!("`argv` in [launch] has `{{{key}}}` exactly when `{key}` is \"argv\"");
             faults.add(&value.span(), said);
         }
     }
@@ -172,7 +184,11 @@ fn launch(section: &Section, runs: Runs, faults: &mut Faults) -> Launch {
         once: groups(section, "once", faults),
         keep_tools: strings(section, "keep_tools", faults),
         env: variables(section, faults),
-        allow: section.names("allow", check_pattern, faults).into_iter().map(At::into_inner).collect(),
+        allow: section
+            .names("allow", check_pattern, faults)
+            .into_iter()
+            .map(At::into_inner)
+            .collect(),
     }
 }
 
@@ -204,7 +220,11 @@ fn groups(section: &Section, key: &str, faults: &mut Faults) -> Vec<Group> {
     groups
 }
 
-fn group(words: &[&str], place: &dyn Fn(usize) -> Range<usize>, faults: &mut Faults) -> Option<Group> {
+fn group(
+    words: &[&str],
+    place: &dyn Fn(usize) -> Range<usize>,
+    faults: &mut Faults,
+) -> Option<Group> {
     if let Some(at) = words.iter().position(|word| word.contains('\0')) {
         faults.add(&place(at), "a word must not contain a NUL character");
     }
@@ -222,7 +242,9 @@ fn variables(section: &Section, faults: &mut Faults) -> BTreeMap<String, Group> 
     let found = section.variables("[launch.env]", faults);
     found
         .into_iter()
-        .filter_map(|(name, value)| Some((name, group(&[value.as_str()], &|_| place.clone(), faults)?)))
+        .filter_map(|(name, value)| {
+            Some((name, group(&[value.as_str()], &|_| place.clone(), faults)?))
+        })
         .collect()
 }
 
@@ -301,7 +323,10 @@ fn rule(section: &Section, faults: &mut Faults) -> Option<Rule> {
         let found = ScreenState::parse(word.get_ref());
         if found.is_none() {
             let known = "ready, idle, working, needs_login, blocked:REASON, dialog:NAME";
-            faults.add(&word.span(), format!("no state `{}`; known: {known}", word.get_ref().escape_debug()));
+            faults.add(
+                &word.span(),
+                format!("no state `{}`; known: {known}", word.get_ref().escape_debug()),
+            );
         }
         found
     });
@@ -313,7 +338,9 @@ fn rule(section: &Section, faults: &mut Faults) -> Option<Rule> {
         absent: patterns(section, "not", faults),
         title: pattern(section, "title", faults),
         progress: inner(section.choice("progress", &Progress::ALL, faults)),
-        quiet_ms: section.value("quiet_ms").map(|_| number(section, "quiet_ms", 0, LONGEST_MS, faults)),
+        quiet_ms: section
+            .value("quiet_ms")
+            .map(|_| number(section, "quiet_ms", 0, LONGEST_MS, faults)),
         alternate: section.flag("alternate", faults),
         bracketed_paste: section.flag("bracketed_paste", faults),
     };
@@ -328,8 +355,10 @@ fn rule(section: &Section, faults: &mut Faults) -> Option<Rule> {
 fn area(section: &Section, faults: &mut Faults) -> Area {
     let Some(word) = section.word("area", faults) else { return Area::Whole };
     Area::parse(word.get_ref()).unwrap_or_else(|| {
-        let said =
-            format!("no area `{}`; known: whole, last N, cursor row, title", word.get_ref().escape_debug());
+        let said = format!(
+            "no area `{}`; known: whole, last N, cursor row, title",
+            word.get_ref().escape_debug()
+        );
         faults.add(&word.span(), said);
         Area::Whole
     })
@@ -341,10 +370,19 @@ fn pattern(section: &Section, key: &str, faults: &mut Faults) -> Option<Pattern>
 }
 
 fn patterns(section: &Section, key: &str, faults: &mut Faults) -> Vec<Pattern> {
-    section.list(key, faults).iter().filter_map(|word| compiled(section, key, word, faults)).collect()
+    section
+        .list(key, faults)
+        .iter()
+        .filter_map(|word| compiled(section, key, word, faults))
+        .collect()
 }
 
-fn compiled(section: &Section, key: &str, word: &At<String>, faults: &mut Faults) -> Option<Pattern> {
+fn compiled(
+    section: &Section,
+    key: &str,
+    word: &At<String>,
+    faults: &mut Faults,
+) -> Option<Pattern> {
     Pattern::new(word.get_ref())
         .map_err(|said| faults.add(&word.span(), format!("`{key}` in {} {said}", section.title)))
         .ok()
@@ -354,7 +392,8 @@ fn compiled(section: &Section, key: &str, word: &At<String>, faults: &mut Faults
 fn number(section: &Section, key: &str, default: u64, most: u64, faults: &mut Faults) -> u64 {
     let Some(number) = section.integer(key, faults) else { return default };
     u64::try_from(*number.get_ref()).ok().filter(|n| *n <= most).unwrap_or_else(|| {
-        faults.add(&number.span(), format!("`{key}` in {} must be from 0 to {most}", section.title));
+        faults
+            .add(&number.span(), format!("`{key}` in {} must be from 0 to {most}", section.title));
         default
     })
 }

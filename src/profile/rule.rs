@@ -101,7 +101,9 @@ impl ScreenState {
             ("idle", _) => ScreenState::Idle,
             ("working", _) => ScreenState::Working,
             ("needs_login", _) => ScreenState::NeedsLogin,
-            (_, Some(("blocked", reason))) if is_word(reason) => ScreenState::Blocked(reason.to_owned()),
+            (_, Some(("blocked", reason))) if is_word(reason) => {
+                ScreenState::Blocked(reason.to_owned())
+            }
             (_, Some(("dialog", name))) if is_word(name) => ScreenState::Dialog(name.to_owned()),
             (_, _) => return None,
         })
@@ -243,7 +245,8 @@ impl Rule {
         if self.absent.iter().any(|pattern| pattern.find(&text).is_some()) {
             return None;
         }
-        let found: Option<Vec<&str>> = self.patterns.iter().map(|pattern| pattern.find(&text)).collect();
+        let found: Option<Vec<&str>> =
+            self.patterns.iter().map(|pattern| pattern.find(&text)).collect();
         let words: Vec<&str> = found?.into_iter().chain(title).map(str::trim).collect();
         if words.is_empty() {
             return Some(format!("no output for {} ms", look.quiet_ms));

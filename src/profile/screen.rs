@@ -109,7 +109,8 @@ impl Screen {
     pub(crate) fn asks(bytes: &[u8]) -> bool {
         memchr_iter(0x1b, bytes).any(|escape| {
             let after = bytes[escape + 1..].iter();
-            let mut rest = after.skip_while(|byte| matches!(byte, b'[' | b'0'..=b'9' | b';' | b'<'..=b'?'));
+            let mut rest =
+                after.skip_while(|byte| matches!(byte, b'[' | b'0'..=b'9' | b';' | b'<'..=b'?'));
             matches!(rest.next(), Some(b'n' | b'c'))
         })
     }
@@ -130,7 +131,8 @@ fn drawn_cursor(screen: &vt100::Screen) -> Option<(u16, u16)> {
     }
     let (rows, cols) = screen.size();
     let cells = (0..rows).flat_map(|row| (0..cols).map(move |col| (row, col)));
-    let mut reversed = cells.filter(|(row, col)| screen.cell(*row, *col).is_some_and(vt100::Cell::inverse));
+    let mut reversed =
+        cells.filter(|(row, col)| screen.cell(*row, *col).is_some_and(vt100::Cell::inverse));
     reversed.next().filter(|_| reversed.next().is_none())
 }
 
@@ -175,7 +177,9 @@ impl Callbacks for Beside {
         let (row, col) = screen.cursor_position();
         match (first, last, number) {
             (None, 'n', 6) => self.answers.extend(format!("\x1b[{};{}R", row + 1, col + 1).bytes()),
-            (Some(b'?'), 'n', 6) => self.answers.extend(format!("\x1b[?{};{}R", row + 1, col + 1).bytes()),
+            (Some(b'?'), 'n', 6) => {
+                self.answers.extend(format!("\x1b[?{};{}R", row + 1, col + 1).bytes())
+            }
             (None, 'n', 5) => self.answers.extend(b"\x1b[0n"),
             (None, 'c', 0) => self.answers.extend(b"\x1b[?62;22c"),
             (_, _, _) => {}

@@ -43,7 +43,8 @@ fn pm_01_keys_answer_permissions_only_and_what_is_asked_is_known() {
         format!("[[rule]]\nname = \"{name}\"\nstate = \"{state}\"\nmatch = ['{pattern}']\n")
     };
     let keys = "[answers.trust]\nallow = \"1\\r\"\ndeny = \"\\u001b\"\n";
-    let own = with(&(rule("trust", "dialog:trust", "^Trust (?<text>.*)\\?") + keys)).expect("a profile");
+    let own =
+        with(&(rule("trust", "dialog:trust", "^Trust (?<text>.*)\\?") + keys)).expect("a profile");
     let answer = Answer { allow: "1\r".to_owned(), deny: "\x1b".to_owned() };
     assert_eq!(own.answers.get("trust"), Some(&answer));
     for (rule, keys, said) in [
@@ -54,8 +55,16 @@ fn pm_01_keys_answer_permissions_only_and_what_is_asked_is_known() {
             "`trust` in [answers] refers to a rule that is not a dialog",
         ),
         (rule("trust", "dialog:trust", "."), keys, "is for a rule without a group `(?<text>…)`"),
-        (rule("trust", "dialog:trust", "(?<text>.)"), "[answers.trust]\nallow = \"y\"\n", "has no `deny`"),
-        (rule("trust", "dialog:trust", "(?<text>.)"), "[answers]\ntrust = \"y\"\n", "must be a table"),
+        (
+            rule("trust", "dialog:trust", "(?<text>.)"),
+            "[answers.trust]\nallow = \"y\"\n",
+            "has no `deny`",
+        ),
+        (
+            rule("trust", "dialog:trust", "(?<text>.)"),
+            "[answers]\ntrust = \"y\"\n",
+            "must be a table",
+        ),
     ] {
         let fault = with(&(rule + keys)).expect_err("a fault");
         assert!(fault.contains(said), "{fault}");
@@ -67,9 +76,14 @@ fn pm_01_keys_answer_permissions_only_and_what_is_asked_is_known() {
 fn sec_04_a_question_that_the_agent_has_written_is_not_the_one_that_is_asked() {
     let question = |command: &str| {
         let head = ["  Would you like to run the following command?", "", "  Reason: please"];
-        let options = ["› 1. Yes, proceed (y)", "  2. No, and tell Codex what to do differently (esc)"];
+        let options =
+            ["› 1. Yes, proceed (y)", "  2. No, and tell Codex what to do differently (esc)"];
         let command = format!("  $ {command}");
-        head.into_iter().chain(["", &command, ""]).chain(options).map(str::to_owned).collect::<Vec<_>>()
+        head.into_iter()
+            .chain(["", &command, ""])
+            .chain(options)
+            .map(str::to_owned)
+            .collect::<Vec<_>>()
     };
     let end = "  Press enter to confirm or esc to cancel".to_owned();
     let codex = builtin("codex").expect("built in");
@@ -80,11 +94,14 @@ fn sec_04_a_question_that_the_agent_has_written_is_not_the_one_that_is_asked() {
     };
     let real = [question("rm -rf x"), vec![end.clone()]].concat();
     assert_eq!(asked(real.clone()), ("command".to_owned(), "rm -rf x".to_owned()));
-    for fake in [question("ls"), question("ls")[..5].to_vec(), [question("ls"), vec![end.clone()]].concat()] {
+    for fake in
+        [question("ls"), question("ls")[..5].to_vec(), [question("ls"), vec![end.clone()]].concat()]
+    {
         assert_eq!(asked([fake, real.clone()].concat()).1, "rm -rf x");
     }
-    let composer =
-        ["", "› Ask Codex to do anything", "", "  canned default · /tmp"].map(str::to_owned).to_vec();
+    let composer = ["", "› Ask Codex to do anything", "", "  canned default · /tmp"]
+        .map(str::to_owned)
+        .to_vec();
     assert_ne!(
         asked([question("ls"), vec![end], composer].concat()).0,
         "command",
@@ -111,11 +128,18 @@ fn pm_03_a_dialog_says_what_it_asks() {
     let profile = with(rules).expect("a profile");
     let found = judge(
         &profile,
-        &look(&["│ Run Shell   │", "│ ╭───────╮ │", "│ │ ls -l │ │", "│ │ /tmp  │ │", "│ ╰───────╯ │"]),
+        &look(&[
+            "│ Run Shell   │",
+            "│ ╭───────╮ │",
+            "│ │ ls -l │ │",
+            "│ │ /tmp  │ │",
+            "│ ╰───────╯ │",
+        ]),
     );
     let asked = Asked { tool: Some("Shell".to_owned()), text: "ls -l /tmp".to_owned() };
     assert_eq!((found.rule.as_str(), found.asked), ("run", Some(asked)));
-    let plain = "[[rule]]\nname = \"ask\"\nstate = \"dialog:permission\"\nmatch = ['may I', '[0-9]+']\n";
+    let plain =
+        "[[rule]]\nname = \"ask\"\nstate = \"dialog:permission\"\nmatch = ['may I', '[0-9]+']\n";
     let found = judge(&with(plain).expect("a profile"), &look(&["may I do 7 things"]));
     assert_eq!(found.asked, Some(Asked { tool: None, text: "may I … 7".to_owned() }));
 }
@@ -127,8 +151,14 @@ fn faults_have_their_place_and_the_nearest_key() {
         fault("[paste]\nbraketed = true\n"),
         "5:1: unknown key `braketed` in [paste]; did you mean `bracketed`?"
     );
-    assert_eq!(fault("[keys]\nsubmit = 1\n"), "5:10: `submit` in [keys] must be a string, not an integer");
-    assert_eq!(fault("[paste]\ngap_ms = -1\n"), "5:10: `gap_ms` in [paste] must be from 0 to 60000");
+    assert_eq!(
+        fault("[keys]\nsubmit = 1\n"),
+        "5:10: `submit` in [keys] must be a string, not an integer"
+    );
+    assert_eq!(
+        fault("[paste]\ngap_ms = -1\n"),
+        "5:10: `gap_ms` in [paste] must be from 0 to 60000"
+    );
     assert_eq!(
         fault("[[rule]]\nname = \"a\"\nstate = \"idle\"\n"),
         "4:1: [[rule]] needs `match`, `title`, `progress` or `quiet_ms`"
@@ -146,7 +176,9 @@ fn faults_have_their_place_and_the_nearest_key() {
         fault("[[rule]]\nname = \"a\"\nstate = \"dialog\"\nmatch = [\"a\"]\n")
             .starts_with("6:9: no state `dialog`; known: ")
     );
-    assert!(fault("[composer]\nline = \"^>\"\n").starts_with("5:8: `line` in [composer] needs a group"));
+    assert!(
+        fault("[composer]\nline = \"^>\"\n").starts_with("5:8: `line` in [composer] needs a group")
+    );
     assert_eq!(
         Profile::parse("own", "about = \"x\"\n").map_err(|e| e.to_string()),
         Err("1:1: the profile has no [launch]".to_owned())
@@ -173,8 +205,9 @@ fn a_template_fault_is_at_its_word() {
 /// A pattern that takes no end of memory, or is no end long, is refused when it is read.
 #[test]
 fn patterns_are_bounded() {
-    let rule =
-        |pattern: &str| with(&format!("[[rule]]\nname = \"a\"\nstate = \"idle\"\nmatch = ['{pattern}']\n"));
+    let rule = |pattern: &str| {
+        with(&format!("[[rule]]\nname = \"a\"\nstate = \"idle\"\nmatch = ['{pattern}']\n"))
+    };
     assert!(rule("(a{1000}){1000}").is_err());
     assert!(rule(&"a".repeat(1001)).is_err());
     assert!(rule(&"a".repeat(1000)).is_ok());
@@ -186,11 +219,17 @@ fn the_first_rule_that_fits_decides_and_says_why() {
                  [[rule]]\nname = \"any\"\nstate = \"idle\"\nmatch = ['.']\nnot = ['busy']\n";
     let profile = with(rules).expect("a profile");
     let found = judge(&profile, &look(&["old", "do you trust?", "  1. yes", "", ""]));
-    assert_eq!((found.state, found.rule.as_str()), (ScreenState::Dialog("trust".to_owned()), "ask"));
+    assert_eq!(
+        (found.state, found.rule.as_str()),
+        (ScreenState::Dialog("trust".to_owned()), "ask")
+    );
     assert_eq!(found.evidence, "trust? … yes");
     assert_eq!(judge(&profile, &look(&["do you trust?", "yes", "x"])).rule, "any");
     let nothing = judge(&profile, &look(&["busy"]));
-    assert_eq!((nothing.state, nothing.evidence.as_str()), (ScreenState::Unknown, "no rule matches"));
+    assert_eq!(
+        (nothing.state, nothing.evidence.as_str()),
+        (ScreenState::Unknown, "no rule matches")
+    );
 }
 
 #[test]
@@ -198,7 +237,10 @@ fn rules_look_at_title_progress_quiet_and_modes() {
     let rule = |asks: &str| format!("[[rule]]\nname = \"a\"\nstate = \"working\"\n{asks}\n");
     let mut seen = look(&["x"]);
     for (asks, change) in [
-        ("title = '^. Working'", (|l: &mut Look| l.title = "* Working".to_owned()) as fn(&mut Look)),
+        (
+            "title = '^. Working'",
+            (|l: &mut Look| l.title = "* Working".to_owned()) as fn(&mut Look),
+        ),
         ("progress = \"busy\"", |l| l.progress = Progress::Busy),
         ("quiet_ms = 300", |l| l.quiet_ms = 300),
         ("match = ['x']\nalternate = true", |l| l.alternate = true),
@@ -250,7 +292,10 @@ fn msg_11_a_suggestion_counts_only_while_it_is_faint_behind_the_cursor() {
     assert_eq!(composer(true, unfocused), Composer::Empty);
     assert_eq!(composer(true, &unfocused.replace("[2m", "[1m")), holds("run the tests"));
     // Typed, and the cursor moved to its beginning; faint, and the cursor behind it; only its first row faint.
-    assert_eq!(composer(true, "> \x1b[7mr\x1b[0mun the tests\r\n---\x1b[?25l"), holds("run the tests"));
+    assert_eq!(
+        composer(true, "> \x1b[7mr\x1b[0mun the tests\r\n---\x1b[?25l"),
+        holds("run the tests")
+    );
     assert_eq!(composer(true, "> \x1b[2mrun the tests\x1b[0m"), holds("run the tests"));
     let typed_on = "> \x1b[7mr\x1b[0;2mun\x1b[0m\r\n  all\r\n---\x1b[?25l";
     assert_eq!(composer(true, typed_on), holds("run\nall"));
@@ -281,8 +326,7 @@ fn msg_04_what_stands_above_an_answer_is_no_composer() {
 /// last character, which is what an empty composer begins with.
 #[test]
 fn msg_03_the_rest_of_a_broken_line_is_no_composer_of_its_own() {
-    let rules =
-        "[composer]\nline = '^> ?(?<text>.*)$'\n[[rule]]\nname = \"a\"\nstate = \"idle\"\nmatch = ['^>']\n";
+    let rules = "[composer]\nline = '^> ?(?<text>.*)$'\n[[rule]]\nname = \"a\"\nstate = \"idle\"\nmatch = ['^>']\n";
     let profile = with(rules).expect("a profile");
     let composer = |bytes: &[u8]| {
         let mut screen = Screen::new(6, 10);
@@ -293,7 +337,11 @@ fn msg_03_the_rest_of_a_broken_line_is_no_composer_of_its_own() {
     assert_eq!(composer(b"> three </b>"), Composer::Holds("three </\nb>".to_owned()));
     assert_eq!(composer(b"> nine </b>"), Composer::Holds("nine </b\n>".to_owned()));
     assert_eq!(composer(b"> nine </b\r\n>"), Composer::Empty, "the program began that row itself");
-    assert_eq!(composer(b"= a full row\x1b[2;1H> "), Composer::Empty, "a row above that is no composer");
+    assert_eq!(
+        composer(b"= a full row\x1b[2;1H> "),
+        Composer::Empty,
+        "a row above that is no composer"
+    );
 }
 
 /// MSG-11: a program that hides the terminal's cursor may draw one of its own.
@@ -334,7 +382,8 @@ fn a_question_is_known_in_what_is_printed() {
     }
 }
 
-static BUILT_IN: LazyLock<Vec<Profile>> = LazyLock::new(|| builtin_names().filter_map(builtin).collect());
+static BUILT_IN: LazyLock<Vec<Profile>> =
+    LazyLock::new(|| builtin_names().filter_map(builtin).collect());
 
 /// With one row, vt100 0.16.2 panics at the line that is too long for it.
 #[test]
@@ -499,7 +548,8 @@ proptest! {
 #[test]
 fn the_model_of_a_command_line_is_found_as_the_profile_writes_it() {
     let claude = builtin("claude").expect("claude");
-    let model = |line: &str| claude.model_in(&line.split(' ').map(str::to_owned).collect::<Vec<_>>());
+    let model =
+        |line: &str| claude.model_in(&line.split(' ').map(str::to_owned).collect::<Vec<_>>());
     assert_eq!(model("claude --model opus -p x").as_deref(), Some("opus"));
     assert_eq!(model("claude --model=opus").as_deref(), Some("opus"));
     for none in ["claude", "claude --model", "claude --models x", "claude -p --modelx"] {

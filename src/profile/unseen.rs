@@ -82,7 +82,8 @@ impl Sketch {
                     shows: self.shows.len(),
                     ..Stroke::placed(part.start, row, col)
                 };
-                let Stroke { from, row, wipes, erased, .. } = std::mem::replace(&mut self.stroke, next);
+                let Stroke { from, row, wipes, erased, .. } =
+                    std::mem::replace(&mut self.stroke, next);
                 self.over.push(Part { from, row, wipes });
                 // Where the cursor was is no matter when it is placed right after all was erased: then the erasing is a
                 // part of its own, and the only one that counts.
@@ -141,7 +142,8 @@ impl Sketch {
     /// Takes the last that is said for the text to come, not before this byte.
     fn last_said(&mut self, from: usize) -> Option<Range<usize>> {
         let start = |said: &[Range<usize>]| said.last().map(|part| part.start);
-        let later = if start(&self.shows) > start(&self.style) { &mut self.shows } else { &mut self.style };
+        let later =
+            if start(&self.shows) > start(&self.style) { &mut self.shows } else { &mut self.style };
         later.pop_if(|part| part.start >= from)
     }
 }
@@ -168,7 +170,17 @@ impl Stroke {
     fn placed(from: usize, row: u16, col: u16) -> Stroke {
         let (row, outermost) = (Some(row), col == 0);
         let (wipes, col) = (Wipes::Nothing, usize::from(col));
-        Stroke { from, row, wipes, col, outermost, from_left: outermost, erased: None, style: 0, shows: 0 }
+        Stroke {
+            from,
+            row,
+            wipes,
+            col,
+            outermost,
+            from_left: outermost,
+            erased: None,
+            style: 0,
+            shows: 0,
+        }
     }
 
     fn write(&mut self, text: &[u8], cols: u16) {
@@ -179,9 +191,11 @@ impl Stroke {
         }
         let odd = !is_printable(text);
         let returns = odd && any(text, |byte| byte == 0x08 || byte == b'\r');
-        self.outermost = returns || self.outermost && !(0x20..0x7f).contains(first) && !is_symbol(text);
+        self.outermost =
+            returns || self.outermost && !(0x20..0x7f).contains(first) && !is_symbol(text);
         self.col += if odd { columns(text) } else { text.len() };
-        let leaves = odd && any(text, |byte| (b'\t'..=0x0c).contains(&byte)) || self.col > usize::from(cols);
+        let leaves =
+            odd && any(text, |byte| (b'\t'..=0x0c).contains(&byte)) || self.col > usize::from(cols);
         if leaves || odd && self.outermost && !text.is_ascii() {
             self.row = None;
         }
@@ -233,7 +247,8 @@ impl Act {
         if sequence.starts_with(b"?2026h") || sequence.starts_with(b"?2026l") {
             return Some((Act::Nothing, 8));
         }
-        let length = sequence.iter().position(|byte| !(byte.is_ascii_digit() || b";:".contains(byte)))?;
+        let length =
+            sequence.iter().position(|byte| !(byte.is_ascii_digit() || b";:".contains(byte)))?;
         let act = match (&sequence[..length], sequence[length]) {
             (numbers, b'H') => place(numbers),
             (b"2", b'J') => Act::Erase(Erased::All),
@@ -339,9 +354,11 @@ pub(super) fn style(lines: &[u8]) -> Vec<Range<usize>> {
 /// Where in a block the first character stands that is neither written nor begins a line nor an escape.
 fn control(bytes: &[u8], block: Range<usize>) -> Option<usize> {
     // The second begins the control characters above ASCII, and others.
-    let may_be = |byte: u8| byte < b' ' && !matches!(byte, b'\t' | b'\n' | b'\r' | ESCAPE) || byte == 0xc2;
+    let may_be =
+        |byte: u8| byte < b' ' && !matches!(byte, b'\t' | b'\n' | b'\r' | ESCAPE) || byte == 0xc2;
     let is = |at: &usize| {
-        may_be(bytes[*at]) && (bytes[*at] != 0xc2 || bytes.get(at + 1).is_none_or(|next| *next < 0xa0))
+        may_be(bytes[*at])
+            && (bytes[*at] != 0xc2 || bytes.get(at + 1).is_none_or(|next| *next < 0xa0))
     };
     any(&bytes[block.clone()], may_be).then(|| block.into_iter().find(is)).flatten()
 }
@@ -349,7 +366,8 @@ fn control(bytes: &[u8], block: Range<usize>) -> Option<usize> {
 /// The length of a complete `ESC [ … m` at the beginning.
 fn colour(bytes: &[u8]) -> Option<usize> {
     let numbers = bytes.strip_prefix(b"\x1b[")?;
-    let length = numbers.iter().position(|byte| !(byte.is_ascii_digit() || b";:".contains(byte)))?;
+    let length =
+        numbers.iter().position(|byte| !(byte.is_ascii_digit() || b";:".contains(byte)))?;
     (numbers[length] == b'm').then_some(length + 3)
 }
 
@@ -361,10 +379,12 @@ pub(super) fn scrolled_away(run: &[u8], rows: usize) -> Option<Range<usize>> {
     let from = |at: usize, is: fn(&u8) -> bool| run[at..].iter().position(is).map(|more| at + more);
     let colour = memchr(ESCAPE, run).unwrap_or(0);
     let letter = from(colour, |byte| matches!(byte, 0x40..=0x7e) && *byte != b'[')?;
-    let breaks = run.iter().enumerate().skip(letter).filter(|(_, byte)| **byte == b'\n').map(|(at, _)| at);
+    let breaks =
+        run.iter().enumerate().skip(letter).filter(|(_, byte)| **byte == b'\n').map(|(at, _)| at);
     let written = breaks.skip(rows).find(|at| writes(&run[at + 1..]))?;
     let start = from(written + 1, |byte| *byte == b'\n')? + 1;
-    let mut ends = run.iter().enumerate().rev().filter(|(_, byte)| **byte == b'\n').map(|(at, _)| at);
+    let mut ends =
+        run.iter().enumerate().rev().filter(|(_, byte)| **byte == b'\n').map(|(at, _)| at);
     // The line break before the last ones is drawn, too: they begin at the left.
     let end = ends.nth(2 * rows)?.checked_sub(1).filter(|at| *at >= start && run[*at] == b'\r')?;
     Some(start..end)

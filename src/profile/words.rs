@@ -82,7 +82,9 @@ impl Group {
     ///
     /// # Errors
     /// What is wrong, and with which word (counted from 0).
-    pub(crate) fn parse<'w>(words: impl Iterator<Item = &'w str>) -> Result<Group, (usize, String)> {
+    pub(crate) fn parse<'w>(
+        words: impl Iterator<Item = &'w str>,
+    ) -> Result<Group, (usize, String)> {
         words
             .enumerate()
             .map(|(at, word)| pieces(word).map_err(|said| (at, said)))
@@ -104,9 +106,9 @@ impl Group {
         for word in &self.0 {
             match word.as_slice() {
                 [Piece::Place(name)] => words.extend(values.get(name)?.iter().cloned()),
-                pieces => {
-                    words.push(pieces.iter().map(|piece| filled(piece, values)).collect::<Option<String>>()?)
-                }
+                pieces => words.push(
+                    pieces.iter().map(|piece| filled(piece, values)).collect::<Option<String>>()?,
+                ),
             }
         }
         Some(words)
@@ -135,7 +137,8 @@ pub(crate) fn fill(groups: &[Group], values: &Values) -> Vec<String> {
 impl Serialize for Group {
     /// As it is written in a profile.
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.collect_seq(self.0.iter().map(|word| word.iter().map(written).collect::<String>()))
+        serializer
+            .collect_seq(self.0.iter().map(|word| word.iter().map(written).collect::<String>()))
     }
 }
 
@@ -143,7 +146,8 @@ fn written(piece: &Piece) -> String {
     match piece {
         Piece::Text(text) => text.replace('{', "{{"),
         Piece::Place(name) => {
-            let word = Names::ALL.iter().find(|(_, known)| known == name).map_or("", |(word, _)| word);
+            let word =
+                Names::ALL.iter().find(|(_, known)| known == name).map_or("", |(word, _)| word);
             format!("{{{word}}}")
         }
     }
@@ -166,10 +170,12 @@ fn pieces(word: &str) -> Result<Vec<Piece>, String> {
             rest = after;
             continue;
         }
-        let (name, after) = rest.split_once('}').ok_or("`{` without `}`; a brace is written `{{`")?;
+        let (name, after) =
+            rest.split_once('}').ok_or("`{` without `}`; a brace is written `{{`")?;
         let found = Names::ALL.iter().find(|(known, _)| *known == name).map(|(_, found)| *found);
         let known = || Names::ALL.map(|(known, _)| known).join(", ");
-        let found = found.ok_or_else(|| format!("no value `{}`; known: {}", name.escape_debug(), known()))?;
+        let found = found
+            .ok_or_else(|| format!("no value `{}`; known: {}", name.escape_debug(), known()))?;
         if !text.is_empty() {
             pieces.push(Piece::Text(std::mem::take(&mut text)));
         }
@@ -198,21 +204,30 @@ mod tests {
     }
 
     fn values(list: &[(Names, &[&str])]) -> Values {
-        list.iter().map(|(name, words)| (*name, words.iter().map(|w| (*w).to_owned()).collect())).collect()
+        list.iter()
+            .map(|(name, words)| (*name, words.iter().map(|w| (*w).to_owned()).collect()))
+            .collect()
     }
 
     #[test]
     fn id_01_a_group_without_its_value_is_left_out_and_one_with_it_stands_once() {
-        let groups =
-            [group(&["claude"]), group(&["--model", "{model}"]), group(&["--x={agent_name}@{team}"])];
-        let with = values(&[(Names::Model, &["opus"]), (Names::AgentName, &["a"]), (Names::Team, &["t"])]);
+        let groups = [
+            group(&["claude"]),
+            group(&["--model", "{model}"]),
+            group(&["--x={agent_name}@{team}"]),
+        ];
+        let with =
+            values(&[(Names::Model, &["opus"]), (Names::AgentName, &["a"]), (Names::Team, &["t"])]);
         assert_eq!(fill(&groups, &with), ["claude", "--model", "opus", "--x=a@t"]);
         assert_eq!(fill(&groups, &values(&[(Names::AgentName, &["a"])])), ["claude"]);
     }
 
     #[test]
     fn sp_02_a_value_is_one_word_whatever_is_in_it() {
-        let got = fill(&[group(&["-i", "{prompt}"])], &values(&[(Names::Prompt, &["a b; {team} $(x)\n'"])]));
+        let got = fill(
+            &[group(&["-i", "{prompt}"])],
+            &values(&[(Names::Prompt, &["a b; {team} $(x)\n'"])]),
+        );
         assert_eq!(got, ["-i", "a b; {team} $(x)\n'"]);
     }
 

@@ -33,7 +33,8 @@ pub(super) fn append(
         let early = held.keep_out_early(place, Others::OutBriefly, nth)?;
         let found = whole(place)?;
         let before = found.as_ref().map(|file| file.identity);
-        let (mut bytes, open) = found.map_or((b"[]".to_vec(), None), |file| (file.bytes, Some(file.open)));
+        let (mut bytes, open) =
+            found.map_or((b"[]".to_vec(), None), |file| (file.bytes, Some(file.open)));
         _old = open;
         splice(&mut bytes, &text);
         if bytes.len() as u64 > MAX_FILE {
@@ -167,7 +168,11 @@ mod tests {
             let mut bytes = old.as_bytes().to_vec();
             assert!(is_array(&bytes));
             splice(&mut bytes, &entry_text(&object(json!({"a": 1}))));
-            assert_eq!(serde_json::from_slice::<Vec<Value>>(&bytes).expect("json").len(), count, "{old:?}");
+            assert_eq!(
+                serde_json::from_slice::<Vec<Value>>(&bytes).expect("json").len(),
+                count,
+                "{old:?}"
+            );
         }
     }
 

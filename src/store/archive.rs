@@ -60,14 +60,19 @@ impl Mailbox<'_> {
         self.each_archived(|line| {
             let may_be_it = std::str::from_utf8(line).is_ok_and(|line| line.contains(&written));
             let entry = may_be_it.then(|| serde_json::from_slice::<Value>(line).ok()).flatten();
-            found = entry.map(|entry| Envelope::read(&entry)).filter(|envelope| envelope.msg_id == msg_id);
+            found = entry
+                .map(|entry| Envelope::read(&entry))
+                .filter(|envelope| envelope.msg_id == msg_id);
             if found.is_some() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
         })?;
         Ok(found)
     }
 
     /// Goes through the lines of the archive, oldest first, until it is told to stop.
-    fn each_archived(&self, mut look: impl FnMut(&[u8]) -> ControlFlow<()>) -> Result<(), StoreError> {
+    fn each_archived(
+        &self,
+        mut look: impl FnMut(&[u8]) -> ControlFlow<()>,
+    ) -> Result<(), StoreError> {
         let path = self.team.layout.archive(&self.owner);
         let (mut rest, mut at) = (Vec::new(), 0);
         loop {

@@ -54,14 +54,19 @@ impl Store {
     /// that was written to a moment ago may be about to get its file.
     pub(crate) fn without_team_file(&self) -> Result<Vec<TeamStore>, StoreError> {
         let names = fs::list(&self.teams_dir())?;
-        let named =
-            names.iter().filter_map(|name| TeamName::existing(name).ok().filter(|n| n.as_str() == name));
+        let named = names
+            .iter()
+            .filter_map(|name| TeamName::existing(name).ok().filter(|n| n.as_str() == name));
         Ok(named.map(|name| self.open(&name)).filter(TeamStore::lacks_team_file).collect())
     }
 
     /// Writes the missing team file of such a directory, with the last content that phalanx saw or
     /// else with `founding`. Returns false if the team is none of these.
-    pub(crate) fn restore_missing(&self, name: &TeamName, founding: &Object) -> Result<bool, StoreError> {
+    pub(crate) fn restore_missing(
+        &self,
+        name: &TeamName,
+        founding: &Object,
+    ) -> Result<bool, StoreError> {
         let team = self.open(name);
         if !team.lacks_team_file() {
             return Ok(false);
@@ -129,10 +134,13 @@ impl TeamStore {
 
     /// Directories of the team that are symbolic links: the files behind them are refused.
     pub(crate) fn linked_dirs(&self) -> Vec<Broken> {
-        let is_link = |dir: &PathBuf| *dir != self.layout.team_dir() && fs::refuse_link(dir).is_err();
+        let is_link =
+            |dir: &PathBuf| *dir != self.layout.team_dir() && fs::refuse_link(dir).is_err();
         let links = self.layout.all_dirs().into_iter().filter(is_link);
         let problem = || "it is a symbolic link".to_owned();
-        links.map(|path| Broken { path, problem: problem(), is_vital: true, is_denied: false }).collect()
+        links
+            .map(|path| Broken { path, problem: problem(), is_vital: true, is_denied: false })
+            .collect()
     }
 
     /// Task files whose names are not task ids: verbs cannot address them.
@@ -144,7 +152,12 @@ impl TeamStore {
         let strange = json_files(&self.layout.tasks()).into_iter().filter(|path| !is_id(path));
         let problem = format!("its name is not a task id from 1 to {}", TaskId::MAX);
         strange
-            .map(|path| Broken { path, problem: problem.clone(), is_vital: false, is_denied: false })
+            .map(|path| Broken {
+                path,
+                problem: problem.clone(),
+                is_vital: false,
+                is_denied: false,
+            })
             .collect()
     }
 
@@ -159,7 +172,8 @@ impl TeamStore {
         if broken.is_denied && fs::make_private(&broken.path)? {
             return Ok(None);
         }
-        let holds_quarantine = [self.layout.ours(), self.layout.quarantine()].contains(&broken.path);
+        let holds_quarantine =
+            [self.layout.ours(), self.layout.quarantine()].contains(&broken.path);
         let dir = if holds_quarantine { self.layout.team_dir() } else { self.layout.quarantine() };
         fs::private_dir(&dir)?;
         let moved = dir.join(format!("{}.{}", file_name(&broken.path), rand::uuid()));
@@ -183,13 +197,16 @@ impl TeamStore {
 }
 
 fn broken_dir(dir: &Path, is_vital: bool) -> Option<Broken> {
-    let broken =
-        |problem: String, is_denied| Some(Broken { path: dir.to_owned(), problem, is_vital, is_denied });
+    let broken = |problem: String, is_denied| {
+        Some(Broken { path: dir.to_owned(), problem, is_vital, is_denied })
+    };
     match fs::about(dir) {
         // Links are listed by `linked_dirs`, and `doctor` reports them as foreign.
         Ok(None) => None,
         Ok(Some(about)) if about.kind == Kind::Link => None,
-        Ok(Some(about)) if about.kind != Kind::Directory => broken("it is not a directory".to_owned(), false),
+        Ok(Some(about)) if about.kind != Kind::Directory => {
+            broken("it is not a directory".to_owned(), false)
+        }
         Ok(Some(_)) => fs::list(dir).err().and_then(|e| broken(e.reason(), e.is_denied())),
         // Its parent is not a directory, which is reported of the parent.
         Err(_) => None,
@@ -204,13 +221,17 @@ fn broken_file(path: PathBuf, check: Check, is_vital: bool) -> Option<Broken> {
             Ok(None) => return None,
             Ok(Some(file)) => match check(&file.bytes) {
                 Ok(()) => return None,
-                Err(_) if tries <= document::WRITING_TRIES && document::is_fresh(&file.identity) => {
+                Err(_)
+                    if tries <= document::WRITING_TRIES && document::is_fresh(&file.identity) =>
+                {
                     sleep(document::TORN_PAUSE);
                 }
                 Err(_) if file.bytes.is_empty() => break ("it is empty".to_owned(), false),
                 Err(e) => break (e.to_string(), false),
             },
-            Err(FsError::Io { source, .. }) if source.kind() == std::io::ErrorKind::NotADirectory => {
+            Err(FsError::Io { source, .. })
+                if source.kind() == std::io::ErrorKind::NotADirectory =>
+            {
                 return None;
             }
             Err(e) => break (e.reason(), e.is_denied()),

@@ -220,7 +220,10 @@ fn stand_in<T>(
             "it was left empty or cut short; using its previous content",
         )
     } else {
-        (first_value(bytes, &parse), "two programs wrote it at the same time; using the later write")
+        (
+            first_value(bytes, &parse),
+            "two programs wrote it at the same time; using the later write",
+        )
     };
     if found.is_some() {
         copy_aside(place, problem)?;
@@ -333,7 +336,8 @@ pub(super) fn restore(place: &Place, held: &Held) -> Result<Option<Value>, Store
         if lenient::parse::<IgnoredAny>(&file.bytes).is_ok() {
             return Ok(None);
         }
-        let unchanged = || fs::read(&place.path, MAX_FILE).is_ok_and(|now| now.as_ref() == Some(&file.bytes));
+        let unchanged =
+            || fs::read(&place.path, MAX_FILE).is_ok_and(|now| now.as_ref() == Some(&file.bytes));
         if publish(place, (held, early), &to_bytes(&parsed), place.kept.sync(), unchanged)? {
             return Ok(Some(parsed));
         }
@@ -382,7 +386,8 @@ pub(super) fn publish(
 
 /// Two-space indentation, no newline at the end: as Claude Code writes.
 pub(super) fn to_bytes(value: &Value) -> Vec<u8> {
-    serde_json::to_vec_pretty(value).expect("a JSON value has string keys only and can always be written")
+    serde_json::to_vec_pretty(value)
+        .expect("a JSON value has string keys only and can always be written")
 }
 
 /// Reads a file of our own form.
@@ -463,8 +468,13 @@ fn overlay(stored: Option<Value>, before: Option<Object>, after: Object) -> Valu
 }
 
 /// Writes a file of our own that nobody else changes at the same time.
-pub(super) fn write_new<T: Serialize>(path: &Path, item: &T, kept: Kept) -> Result<bool, StoreError> {
+pub(super) fn write_new<T: Serialize>(
+    path: &Path,
+    item: &T,
+    kept: Kept,
+) -> Result<bool, StoreError> {
     path.parent().map_or(Ok(()), fs::refuse_link)?;
-    let value = serde_json::to_value(item).expect("our own forms have string keys and can be written");
+    let value =
+        serde_json::to_value(item).expect("our own forms have string keys and can be written");
     Ok(fs::create_with(path, &to_bytes(&value), kept.sync())?)
 }

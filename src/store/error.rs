@@ -104,11 +104,16 @@ mod tests {
     #[test]
     fn a_file_without_permission_is_unusable_and_a_missing_one_is_not() {
         let error = |kind: io::ErrorKind| {
-            StoreError::File(FsError::Io { op: "read", path: "/t/1.json".into(), source: kind.into() })
+            StoreError::File(FsError::Io {
+                op: "read",
+                path: "/t/1.json".into(),
+                source: kind.into(),
+            })
         };
         assert!(error(io::ErrorKind::PermissionDenied).is_about_content());
         assert!(!error(io::ErrorKind::NotFound).is_about_content());
-        let linked = FsError::Refused { op: "read", path: "/t/1.json".into(), reason: String::new() };
+        let linked =
+            FsError::Refused { op: "read", path: "/t/1.json".into(), reason: String::new() };
         assert!(StoreError::File(linked).is_about_content());
     }
 }

@@ -18,7 +18,8 @@ impl Mailbox<'_> {
     pub(super) fn handed(&self) -> Result<Vec<String>, StoreError> {
         let bytes = fs::read(&self.team.layout.handed(&self.owner), MAX_FILE)?.unwrap_or_default();
         // A line that a crash cut short says nothing: its messages were not acknowledged to anybody.
-        let batches = bytes.split(|b| *b == b'\n').filter_map(|line| serde_json::from_slice(line).ok());
+        let batches =
+            bytes.split(|b| *b == b'\n').filter_map(|line| serde_json::from_slice(line).ok());
         Ok(batches.flat_map(|ids: Vec<String>| ids).collect())
     }
 
@@ -43,7 +44,8 @@ impl Mailbox<'_> {
             return Ok(());
         }
         let newest = known.len() - KEPT;
-        let kept = known.iter().enumerate().filter(|(at, id)| *at >= newest || in_box.contains(*id));
+        let kept =
+            known.iter().enumerate().filter(|(at, id)| *at >= newest || in_box.contains(*id));
         let kept: Vec<&String> = kept.map(|(_, id)| id).collect();
         if kept.len() == known.len() {
             return Ok(());

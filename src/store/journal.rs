@@ -33,9 +33,13 @@ impl TeamStore {
         let (mut events, mut at) = (Vec::new(), offset);
         loop {
             let bytes = fs::read_range(&self.layout.journal(), at, CHUNK)?;
-            let Some(end) = bytes.iter().rposition(|b| *b == b'\n') else { return Ok((events, at)) };
+            let Some(end) = bytes.iter().rposition(|b| *b == b'\n') else {
+                return Ok((events, at));
+            };
             let whole = &bytes[..=end];
-            events.extend(whole.split(|b| *b == b'\n').filter_map(|line| serde_json::from_slice(line).ok()));
+            events.extend(
+                whole.split(|b| *b == b'\n').filter_map(|line| serde_json::from_slice(line).ok()),
+            );
             at += whole.len() as u64;
         }
     }
@@ -79,7 +83,8 @@ pub(super) fn append(layout: &Layout, note: Note) -> Result<Event, StoreError> {
 
 fn append_all(layout: &Layout, notes: Vec<Note>) -> Result<Vec<Event>, StoreError> {
     let events: Vec<Event> = notes.into_iter().map(|note| event(layout, note)).collect();
-    let line = |event| serde_json::to_vec(event).expect("an event has string keys and can be written");
+    let line =
+        |event| serde_json::to_vec(event).expect("an event has string keys and can be written");
     let lines: Vec<Vec<u8>> = events.iter().map(line).collect();
     if !lines.is_empty() {
         fs::append_lines(&layout.journal(), &lines)?;

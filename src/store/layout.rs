@@ -202,7 +202,14 @@ impl Layout {
 
     /// The directories in which a change means something to a loop.
     pub(super) fn watched(&self) -> Vec<PathBuf> {
-        vec![self.team_dir(), self.inboxes(), self.tasks(), self.ours(), self.members(), self.requests()]
+        vec![
+            self.team_dir(),
+            self.inboxes(),
+            self.tasks(),
+            self.ours(),
+            self.members(),
+            self.requests(),
+        ]
     }
 
     /// The same for one teammate: the journal and the lead's record mean nothing to it.
@@ -277,7 +284,10 @@ mod tests {
         assert_eq!(topic("/r/teams/demo/inboxes/.bob.json.x.tmp"), None);
         assert_eq!(topic("/r/tasks/demo/3.json"), Some(Topic::Tasks));
         assert_eq!(topic("/r/tasks/demo/3.json.lock.uuid"), None);
-        assert_eq!(topic("/r/teams/demo/phalanx/members/bob.json"), Some(Topic::Member("bob".to_owned())));
+        assert_eq!(
+            topic("/r/teams/demo/phalanx/members/bob.json"),
+            Some(Topic::Member("bob".to_owned()))
+        );
         assert_eq!(topic("/r/teams/demo/phalanx/requests/x.json"), Some(Topic::Requests));
         assert_eq!(topic("/r/teams/demo/phalanx/journal.jsonl"), Some(Topic::Journal));
         assert_eq!(topic("/r/teams/demo/phalanx/team.json"), Some(Topic::Settings));

@@ -79,7 +79,8 @@ impl TeamStore {
             }
         }
         let copies = entries(&self.layout.quarantine())?;
-        found.extend(copies.into_iter().map(|(path, _)| Leftover { path, left: Left::Quarantined }));
+        found
+            .extend(copies.into_iter().map(|(path, _)| Leftover { path, left: Left::Quarantined }));
         Ok(found)
     }
 
@@ -92,7 +93,8 @@ impl TeamStore {
         let mut found = Vec::new();
         for dir in [self.layout.team_dir(), self.layout.inboxes(), self.layout.tasks()] {
             for (path, about) in entries(&dir)? {
-                let lock = path.extension().is_some_and(|end| end == "lock") && about.kind == Kind::Directory;
+                let lock = path.extension().is_some_and(|end| end == "lock")
+                    && about.kind == Kind::Directory;
                 if lock && about.age > STALE {
                     found.push(Leftover { path, left: Left::Lock { age: about.age } });
                 }
@@ -120,7 +122,9 @@ impl TeamStore {
 
     /// Takes the lock as everybody does, which frees it where it is stale, and gives it back.
     fn free_lock(&self, lock: &Path) -> Result<bool, StoreError> {
-        let Some(about) = fs::about(lock)?.filter(|about| about.age > STALE) else { return Ok(false) };
+        let Some(about) = fs::about(lock)?.filter(|about| about.age > STALE) else {
+            return Ok(false);
+        };
         let path = lock.with_extension("");
         let stem = path.file_stem().and_then(|stem| stem.to_str()).unwrap_or_default();
         let gate = match path.parent() {
@@ -141,7 +145,8 @@ impl TeamStore {
     fn dead_sockets(&self) -> Result<Vec<Leftover>, StoreError> {
         let mut found = Vec::new();
         let inner = entries(&self.layout.ours())?;
-        let dirs = inner.iter().filter(|(_, about)| about.kind == Kind::Directory).map(|(path, _)| path);
+        let dirs =
+            inner.iter().filter(|(_, about)| about.kind == Kind::Directory).map(|(path, _)| path);
         for dir in dirs.chain([&self.layout.ours()]) {
             for (path, about) in entries(dir)? {
                 let old = about.kind == Kind::Socket && about.age > STALE;
@@ -155,7 +160,10 @@ impl TeamStore {
 }
 
 /// Which of these directories others can enter, or are not ours. `shared` may be entered: it is the user's own place.
-fn dirs(dirs: impl IntoIterator<Item = PathBuf>, shared: Option<&Path>) -> Result<Vec<Leftover>, StoreError> {
+fn dirs(
+    dirs: impl IntoIterator<Item = PathBuf>,
+    shared: Option<&Path>,
+) -> Result<Vec<Leftover>, StoreError> {
     let mut found = Vec::new();
     for path in dirs {
         let Some(about) = fs::about(&path)? else { continue };

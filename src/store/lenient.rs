@@ -22,7 +22,8 @@ fn mended(bytes: &[u8]) -> Option<Vec<u8>> {
         at += match (first, second) {
             (Some(0xd800..=0xdbff), Some(0xdc00..=0xdfff)) => 12,
             (Some(0xd800..=0xdfff), _) => {
-                mended.get_or_insert_with(|| bytes.to_vec())[at..at + 6].copy_from_slice(b"\\ufffd");
+                mended.get_or_insert_with(|| bytes.to_vec())[at..at + 6]
+                    .copy_from_slice(b"\\ufffd");
                 6
             }
             (Some(_), _) => 6,
@@ -58,9 +59,15 @@ mod tests {
 
     #[test]
     fn nothing_else_is_forgiven() {
-        for broken in
-            [r#"["\ud83"]"#, r#"["\ud83d]"#, r#"["\x"]"#, "[\"a\\", "\\", r#"["\ud83d",]"#, "\u{feff}[]"]
-        {
+        for broken in [
+            r#"["\ud83"]"#,
+            r#"["\ud83d]"#,
+            r#"["\x"]"#,
+            "[\"a\\",
+            "\\",
+            r#"["\ud83d",]"#,
+            "\u{feff}[]",
+        ] {
             assert!(parse::<Value>(broken.as_bytes()).is_err(), "{broken}");
         }
         assert_eq!(mended(b"[\"\\u00e9 \\ud83d\\ude00\"]"), None);

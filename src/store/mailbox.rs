@@ -291,13 +291,20 @@ impl Mailbox<'_> {
             return Ok(());
         }
         let known = team.members.into_iter().map(|m| m.name).collect();
-        Err(StoreError::NoSuchMember { team: self.team.name.clone(), name: self.owner.clone(), known })
+        Err(StoreError::NoSuchMember {
+            team: self.team.name.clone(),
+            name: self.owner.clone(),
+            known,
+        })
     }
 
     fn place(&self) -> Place {
         let gate = format!("inbox-{}", self.owner.file_stem());
-        let place =
-            self.team.place(&gate, self.team.layout.inbox(&self.owner), Shared::WithOthers(Afterwards::Kept));
+        let place = self.team.place(
+            &gate,
+            self.team.layout.inbox(&self.owner),
+            Shared::WithOthers(Afterwards::Kept),
+        );
         Place { turns: Some(self.team.layout.turns(&self.owner)), ..place }
     }
 }

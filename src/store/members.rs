@@ -10,7 +10,10 @@ use crate::sys::{env, fs};
 
 impl TeamStore {
     /// The record of a member's latest run.
-    pub(crate) fn member_record(&self, name: &MemberName) -> Result<Option<MemberRecord>, StoreError> {
+    pub(crate) fn member_record(
+        &self,
+        name: &MemberName,
+    ) -> Result<Option<MemberRecord>, StoreError> {
         let found: Option<MemberRecord> = document::read_typed(&self.member_place(name))?;
         Ok(found.map(|record| record.seen_in(&env::boot_id())))
     }
@@ -19,7 +22,8 @@ impl TeamStore {
     /// others are given all the same.
     pub(crate) fn member_records(&self) -> Result<Vec<MemberRecord>, StoreError> {
         let files = fs::list(&self.layout.members())?;
-        let stems = files.iter().filter_map(|f| f.strip_suffix(".json")).filter(|s| !s.starts_with('.'));
+        let stems =
+            files.iter().filter_map(|f| f.strip_suffix(".json")).filter(|s| !s.starts_with('.'));
         let names = stems.filter_map(|s| MemberName::existing(s).ok());
         names.filter_map(|name| self.member_record(&name).transpose()).collect()
     }
@@ -43,9 +47,13 @@ impl TeamStore {
         incarnation: &Incarnation,
         mut edit: impl FnMut(&mut MemberRecord) -> T,
     ) -> Result<Option<T>, StoreError> {
-        document::change_typed(&self.member_place(name), FORMAT, |found: &mut Option<MemberRecord>| {
-            Ok(found.as_mut().filter(|r| r.is(incarnation)).map(&mut edit))
-        })
+        document::change_typed(
+            &self.member_place(name),
+            FORMAT,
+            |found: &mut Option<MemberRecord>| {
+                Ok(found.as_mut().filter(|r| r.is(incarnation)).map(&mut edit))
+            },
+        )
     }
 
     /// Removes the record of a run that never came to be.

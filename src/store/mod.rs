@@ -31,6 +31,7 @@ pub(crate) use lease::{LeadRecord, Lease};
 pub(crate) use leftovers::{Left, Leftover, spec_of};
 pub(crate) use specs::take_spec;
 pub(crate) use tasks::{
-    Changed as TaskChanged, Changes as TaskChanges, Ending, NewTask, Owner as TaskOwner, Status as TaskStatus,
+    Changed as TaskChanged, Changes as TaskChanges, Ending, NewTask, Owner as TaskOwner,
+    Status as TaskStatus,
 };
 pub(crate) use teams::{Store, TeamStore};

@@ -50,11 +50,17 @@ impl TeamStore {
 
     /// Puts the answer to a decided question into its member's mailbox, once: true if that was done now. Whoever finds
     /// one undone may do it, also after a crash in between.
-    pub(crate) fn send_reply(&self, id: &RequestId, envelope: &Envelope) -> Result<bool, StoreError> {
+    pub(crate) fn send_reply(
+        &self,
+        id: &RequestId,
+        envelope: &Envelope,
+    ) -> Result<bool, StoreError> {
         // The mailbox is locked under the question's lock, never the other way round.
         self.change_question(id, |question| {
             let mailbox = self.mailbox(&question.from);
-            let Some(decision) = question.decision.as_mut().filter(|d| !d.sent) else { return Ok(false) };
+            let Some(decision) = question.decision.as_mut().filter(|d| !d.sent) else {
+                return Ok(false);
+            };
             decision.sent = true;
             if mailbox.find(&envelope.msg_id)?.is_some() {
                 return Ok(false);
@@ -74,6 +80,9 @@ impl TeamStore {
     }
 
     fn question_place(&self, id: &RequestId) -> document::Place {
-        self.request_place_of(&format!("{QUESTION}{}.json", id.file_stem()), self.layout.question(id))
+        self.request_place_of(
+            &format!("{QUESTION}{}.json", id.file_stem()),
+            self.layout.question(id),
+        )
     }
 }

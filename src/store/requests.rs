@@ -29,7 +29,8 @@ impl TeamStore {
     /// All requests, oldest first.
     pub(crate) fn requests(&self) -> Result<Vec<ShutdownRequest>, StoreError> {
         let files = fs::list(&self.layout.requests())?;
-        let stems = files.iter().filter(|f| !f.starts_with('.')).filter_map(|f| f.strip_suffix(".json"));
+        let stems =
+            files.iter().filter(|f| !f.starts_with('.')).filter_map(|f| f.strip_suffix(".json"));
         let mut found = Vec::new();
         // What members ask lies there too, under names of its own.
         for stem in stems.filter(|stem| !stem.starts_with(QUESTION)) {
@@ -47,11 +48,16 @@ impl TeamStore {
         id: &RequestId,
         mut edit: impl FnMut(&mut ShutdownRequest),
     ) -> Result<(), StoreError> {
-        document::change_typed(&self.request_place(id), FORMAT, |found: &mut Option<ShutdownRequest>| {
-            let request = found.as_mut().ok_or_else(|| StoreError::NoSuchRequest { id: id.clone() })?;
-            edit(request);
-            Ok(())
-        })
+        document::change_typed(
+            &self.request_place(id),
+            FORMAT,
+            |found: &mut Option<ShutdownRequest>| {
+                let request =
+                    found.as_mut().ok_or_else(|| StoreError::NoSuchRequest { id: id.clone() })?;
+                edit(request);
+                Ok(())
+            },
+        )
     }
 
     /// Takes a request off the table that has ended and was verified without a deviation; any other stays.

@@ -49,7 +49,10 @@ impl TeamStore {
     ) -> Result<T, StoreError> {
         document::change(&self.roster_place(), |found| {
             let Some(Value::Object(mut file)) = found else {
-                return Err(StoreError::NoSuchTeam { name: self.name.to_string(), known: Vec::new() });
+                return Err(StoreError::NoSuchTeam {
+                    name: self.name.to_string(),
+                    known: Vec::new(),
+                });
             };
             fs::sweep_temporary(&self.layout.last_team_file());
             let answer = edit(&mut Roster { team: &self.name, file: &mut file })?;
@@ -74,7 +77,8 @@ impl TeamStore {
     /// what comes in between is seen at the next look.
     pub(crate) fn remember_team_file(&self, seen: &TeamFile) -> Result<bool, StoreError> {
         let Some(file) = seen.file.clone() else { return Ok(false) };
-        Ok(self.team_file_identity()? == seen.identity && self.keep_last(&Value::Object(file)).is_ok())
+        Ok(self.team_file_identity()? == seen.identity
+            && self.keep_last(&Value::Object(file)).is_ok())
     }
 
     /// The identity of the team file: another one after each change.
@@ -92,7 +96,8 @@ impl TeamStore {
     pub(crate) fn last_entry(&self, name: &MemberName) -> Result<Option<Object>, StoreError> {
         let file = self.last_file();
         let members = file.as_ref().and_then(|file| file.get("members")).and_then(Value::as_array);
-        let entry = members.and_then(|members| members.iter().find(|entry| is_entry_of(entry, name)));
+        let entry =
+            members.and_then(|members| members.iter().find(|entry| is_entry_of(entry, name)));
         Ok(entry.and_then(Value::as_object).cloned())
     }
 
@@ -126,7 +131,10 @@ impl Roster<'_> {
         if self.has(&member.name)
             && let Some(holder) = self.team().member(&member.name)
         {
-            return Err(StoreError::MemberTaken { team: self.team.clone(), holder: holder.name.clone() });
+            return Err(StoreError::MemberTaken {
+                team: self.team.clone(),
+                holder: holder.name.clone(),
+            });
         }
         self.put(member.to_entry());
         Ok(())
@@ -158,7 +166,9 @@ impl Roster<'_> {
         if let Some(pane) = self.team().member(name).map(|member| member.pane_id.clone()) {
             self.set_hidden(&pane, false);
         }
-        let Some(members) = self.file.get_mut("members").and_then(Value::as_array_mut) else { return false };
+        let Some(members) = self.file.get_mut("members").and_then(Value::as_array_mut) else {
+            return false;
+        };
         let before = members.len();
         members.retain(|entry| !is_entry_of(entry, name));
         members.len() < before
@@ -183,7 +193,9 @@ impl Roster<'_> {
     pub(crate) fn set_hidden(&mut self, pane: &str, hidden: bool) {
         match (self.file.get_mut(HIDDEN).and_then(Value::as_array_mut), hidden) {
             (Some(ids), false) => ids.retain(|id| id.as_str() != Some(pane)),
-            (Some(ids), true) if ids.iter().all(|id| id.as_str() != Some(pane)) => ids.push(pane.into()),
+            (Some(ids), true) if ids.iter().all(|id| id.as_str() != Some(pane)) => {
+                ids.push(pane.into())
+            }
             (Some(_), true) | (None, false) => (),
             (None, true) => wire::put(self.file, HIDDEN, vec![pane]),
         }

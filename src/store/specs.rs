@@ -38,8 +38,10 @@ pub(crate) fn take_spec(path: &Path) -> Result<Option<Spec>, StoreError> {
     fs::remove_file(path)?;
     match serde_json::from_slice(&bytes) {
         Ok(spec) => Ok(Some(spec)),
-        Err(e) => {
-            Err(StoreError::Corrupt { path: path.to_owned(), problem: e.to_string(), copy: path.to_owned() })
-        }
+        Err(e) => Err(StoreError::Corrupt {
+            path: path.to_owned(),
+            problem: e.to_string(),
+            copy: path.to_owned(),
+        }),
     }
 }

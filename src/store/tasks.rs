@@ -130,7 +130,12 @@ impl TeamStore {
     }
 
     /// Claims one task for `who`.
-    pub(crate) fn claim(&self, id: TaskId, who: &MemberName, now: Timestamp) -> Result<Task, StoreError> {
+    pub(crate) fn claim(
+        &self,
+        id: TaskId,
+        who: &MemberName,
+        now: Timestamp,
+    ) -> Result<Task, StoreError> {
         let _list = self.lock_list()?;
         let mut around = self.with_blockers(id)?;
         if around.tasks.get(&id).is_some_and(|t| !t.extra.files.is_empty()) {
@@ -257,14 +262,19 @@ impl TeamStore {
     pub(crate) fn freed_by(&self, task: &Task) -> Result<Vec<TaskId>, StoreError> {
         let mut freed = Vec::new();
         for next in &task.blocks {
-            freed.extend(self.with_blockers(*next)?.freed_by(task.id).into_iter().filter(|id| id == next));
+            freed.extend(
+                self.with_blockers(*next)?.freed_by(task.id).into_iter().filter(|id| id == next),
+            );
         }
         Ok(freed)
     }
 
     /// Gives back everything that `who` holds and has not brought to an end; gives what was given back, and the board as it
     /// was before.
-    pub(crate) fn release_tasks_of(&self, who: &MemberName) -> Result<(Vec<Task>, Board), StoreError> {
+    pub(crate) fn release_tasks_of(
+        &self,
+        who: &MemberName,
+    ) -> Result<(Vec<Task>, Board), StoreError> {
         let _list = self.lock_list()?;
         let board = self.board()?;
         let held = board.tasks.values().filter(|t| t.is_owned_by(who) && !t.state.is_over());
@@ -319,7 +329,8 @@ impl TeamStore {
     /// leaves no room there; then the highest gap that is wide enough is taken.
     fn next_id(&self, board: &Board, count: u64) -> Result<u64, StoreError> {
         let mark = Some(self.mark()?).filter(|mark| *mark <= TaskId::MAX.0);
-        let on_disk = board.tasks.keys().chain(&board.unreadable).chain(&board.deleted).map(|id| id.0);
+        let on_disk =
+            board.tasks.keys().chain(&board.unreadable).chain(&board.deleted).map(|id| id.0);
         let used: BTreeSet<u64> = on_disk.chain(mark).chain([0]).collect();
         let mut end = TaskId::MAX.0 + 1;
         for id in used.into_iter().rev() {
@@ -364,7 +375,11 @@ impl TeamStore {
     }
 
     fn task_place(&self, id: TaskId) -> Place {
-        self.place(&format!("task-{id}"), self.layout.task(id), Shared::WithOthers(Afterwards::Removed))
+        self.place(
+            &format!("task-{id}"),
+            self.layout.task(id),
+            Shared::WithOthers(Afterwards::Removed),
+        )
     }
 }
 
@@ -389,7 +404,9 @@ fn may_edit(task: &Task, who: &MemberName) -> Result<(), StoreError> {
 fn object(file: Value) -> Object {
     match file {
         Value::Object(object) => object,
-        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) | Value::Array(_) => Object::new(),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) | Value::Array(_) => {
+            Object::new()
+        }
     }
 }
 
@@ -409,7 +426,11 @@ fn must_be_free(board: &Board, task: &Task) -> Result<(), StoreError> {
 fn may_become(task: &Task, next: TaskState) -> Result<(), StoreError> {
     match task.state.may_become(next) {
         true => Ok(()),
-        false => Err(StoreError::Transition { id: task.id, from: task.state.as_str(), to: next.as_str() }),
+        false => Err(StoreError::Transition {
+            id: task.id,
+            from: task.state.as_str(),
+            to: next.as_str(),
+        }),
     }
 }
 
@@ -430,7 +451,13 @@ fn begin(task: &mut Task, who: &MemberName, now: Timestamp) -> Result<(), StoreE
 }
 
 /// The caller has checked that the task may end so.
-fn finish(task: &mut Task, who: &MemberName, ending: Ending, outcome: Option<&Outcome>, now: Timestamp) {
+fn finish(
+    task: &mut Task,
+    who: &MemberName,
+    ending: Ending,
+    outcome: Option<&Outcome>,
+    now: Timestamp,
+) {
     task.state = ending.state();
     task.extra.outcome = outcome.cloned();
     task.extra.ended_at = Some(now);
@@ -456,7 +483,9 @@ fn release(task: &mut Task, who: &MemberName) -> Result<(), StoreError> {
 /// Whether each owner may be given what it is to get, after what comes before in the batch.
 fn admit(board: &Board, batch: &[NewTask], tasks: &[Task]) -> Result<(), StoreError> {
     for (place, (new, task)) in batch.iter().zip(tasks).enumerate() {
-        let (Some(owner), Some(limits), Some(by)) = (&new.owner, new.limits, &task.extra.assigned_by) else {
+        let (Some(owner), Some(limits), Some(by)) =
+            (&new.owner, new.limits, &task.extra.assigned_by)
+        else {
             continue;
         };
         let there = board.work().chain(&tasks[..place]);
@@ -479,10 +508,12 @@ fn number(batch: &[NewTask], first: u64, by: &str, now: Timestamp) -> Vec<Task> 
         let mut task = Task::new(id_of(place), &new.subject, &new.description);
         task.active_form.clone_from(&new.active_form);
         task.owner = new.owner.as_ref().map(MemberName::to_string);
-        task.blocked_by = new.blocked_by.iter().copied().chain(new.after.iter().map(|p| id_of(*p))).collect();
+        task.blocked_by =
+            new.blocked_by.iter().copied().chain(new.after.iter().map(|p| id_of(*p))).collect();
         task.metadata.clone_from(&new.metadata);
         task.metadata.shift_remove("phalanx");
-        let assigned_by = new.owner.as_ref().filter(|owner| owner.as_str() != by).map(|_| by.to_owned());
+        let assigned_by =
+            new.owner.as_ref().filter(|owner| owner.as_str() != by).map(|_| by.to_owned());
         let created_by = Some(by.to_owned());
         task.extra = Extra { created_by, created_at: Some(now), assigned_by, ..new.extra.clone() };
         task.goes_on(rand::uuid());

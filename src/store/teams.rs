@@ -87,7 +87,8 @@ impl Store {
     pub(crate) fn teams(&self) -> Result<Vec<TeamName>, StoreError> {
         let names = fs::list(&Layout::teams(&self.root))?;
         let usable = names.into_iter().take(MAX_TEAMS).filter(|n| !n.starts_with('.'));
-        let sanitized = usable.filter_map(|n| TeamName::existing(&n).ok().filter(|t| t.as_str() == n));
+        let sanitized =
+            usable.filter_map(|n| TeamName::existing(&n).ok().filter(|t| t.as_str() == n));
         Ok(sanitized.filter(|t| self.open(t).may_exist()).collect())
     }
 
@@ -139,7 +140,11 @@ impl Store {
     }
 
     pub(super) fn open(&self, name: &TeamName) -> TeamStore {
-        TeamStore { root: self.root.clone(), name: name.clone(), layout: Layout::new(&self.root, name) }
+        TeamStore {
+            root: self.root.clone(),
+            name: name.clone(),
+            layout: Layout::new(&self.root, name),
+        }
     }
 
     /// Finishes a deletion of this team that was cut short; whether there was one.
@@ -158,7 +163,9 @@ impl Store {
     /// are still in their place. What cannot be removed is tried again next time.
     fn sweep_deleted(&self) {
         for parent in [Layout::teams(&self.root), Layout::all_tasks(&self.root)] {
-            for name in fs::list(&parent).unwrap_or_default().iter().filter(|n| n.starts_with(DELETED)) {
+            for name in
+                fs::list(&parent).unwrap_or_default().iter().filter(|n| n.starts_with(DELETED))
+            {
                 let tells = deleted(name).is_some_and(|name| {
                     let team = self.open(&name);
                     fs::exists(&team.layout.tasks()) && !fs::exists(&team.layout.team_dir())
@@ -198,7 +205,8 @@ impl TeamStore {
     fn remains(&self) -> Result<Vec<PathBuf>, StoreError> {
         let mut found = Vec::new();
         for parent in [Layout::teams(&self.root), Layout::all_tasks(&self.root)] {
-            let ours = fs::list(&parent)?.into_iter().filter(|n| deleted(n).as_ref() == Some(&self.name));
+            let ours =
+                fs::list(&parent)?.into_iter().filter(|n| deleted(n).as_ref() == Some(&self.name));
             found.extend(ours.map(|name| parent.join(name)));
         }
         Ok(found)
@@ -253,7 +261,9 @@ impl TeamStore {
     pub(crate) fn team(&self) -> Result<Team, StoreError> {
         match document::read(&self.roster_place())? {
             Some(Value::Object(file)) => Ok(Team::read(&file)),
-            Some(_) | None => Err(StoreError::NoSuchTeam { name: self.name.to_string(), known: Vec::new() }),
+            Some(_) | None => {
+                Err(StoreError::NoSuchTeam { name: self.name.to_string(), known: Vec::new() })
+            }
         }
     }
 
@@ -282,7 +292,10 @@ impl TeamStore {
     }
 
     /// Changes how the team is run.
-    pub(crate) fn change_settings(&self, mut edit: impl FnMut(&mut Settings)) -> Result<(), StoreError> {
+    pub(crate) fn change_settings(
+        &self,
+        mut edit: impl FnMut(&mut Settings),
+    ) -> Result<(), StoreError> {
         let place = self.ours("settings", self.layout.settings());
         document::change_typed(&place, 1, |found: &mut Option<Settings>| {
             if let Some(settings) = found {
@@ -293,7 +306,10 @@ impl TeamStore {
     }
 
     /// Calls `on_change` for every change of the team's files, from a thread of its own, until the watch is dropped.
-    pub(crate) fn watch(&self, on_change: impl Fn(Topic) + Send + 'static) -> Result<Watch, StoreError> {
+    pub(crate) fn watch(
+        &self,
+        on_change: impl Fn(Topic) + Send + 'static,
+    ) -> Result<Watch, StoreError> {
         self.watch_dirs(&self.layout.watched(), all(on_change))
     }
 
@@ -410,7 +426,8 @@ impl TeamStore {
     }
 
     pub(super) fn roster_place(&self) -> Place {
-        let place = self.place("roster", self.layout.team_file(), Shared::WithOthers(Afterwards::Kept));
+        let place =
+            self.place("roster", self.layout.team_file(), Shared::WithOthers(Afterwards::Kept));
         Place { last: Some(self.layout.last_team_file()), ..place }
     }
 }

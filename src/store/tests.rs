@@ -48,9 +48,10 @@ pub(in crate::store) fn who(name: &str) -> MemberName {
 }
 
 fn teammate(name: &str) -> Member {
-    let mut member =
-        Member::read(json!({"name": name, "agentId": format!("{name}@demo")}).as_object().expect("object"))
-            .expect("member");
+    let mut member = Member::read(
+        json!({"name": name, "agentId": format!("{name}@demo")}).as_object().expect("object"),
+    )
+    .expect("member");
     member.joined_at = NOW;
     member
 }
@@ -81,13 +82,17 @@ fn a_team_appears_whole_and_goes_whole() {
     assert_eq!(store.teams().expect("teams"), [team.name().clone()]);
     assert!(!raw(&team.layout.team_file()).ends_with('\n'));
     assert_eq!(raw(&team.layout.inbox(&MemberName::lead())), "[]");
-    let again = store.create(team.name(), &Team::found(team.name(), "", "t", "s", "/", NOW), &settings());
+    let again =
+        store.create(team.name(), &Team::found(team.name(), "", "t", "s", "/", NOW), &settings());
     assert!(matches!(again, Err(StoreError::TeamTaken { .. })));
     team.delete().expect("delete");
     assert!(store.teams().expect("teams").is_empty());
     assert!(matches!(store.team(team.name()), Err(StoreError::NoSuchTeam { .. })));
     for parent in ["teams", "tasks"] {
-        assert!(fs::list(&dir.path().join("root").join(parent)).expect("list").is_empty(), "{parent}");
+        assert!(
+            fs::list(&dir.path().join("root").join(parent)).expect("list").is_empty(),
+            "{parent}"
+        );
     }
 }
 
@@ -110,10 +115,15 @@ fn sd_04_a_deletion_that_was_cut_short_leaves_no_tasks_to_the_next_team() {
         let (dir, team) = fresh();
         let store = Store::at(&dir.path().join("root"));
         team.create_tasks(&[command("old work")], "team-lead", NOW).expect("a task");
-        let aside = dir.path().join("root/teams").join(format!(".deleted-demo-{}", crate::sys::rand::uuid()));
+        let aside = dir
+            .path()
+            .join("root/teams")
+            .join(format!(".deleted-demo-{}", crate::sys::rand::uuid()));
         fs::rename(&team.layout.team_dir(), &aside).expect("cut short here");
         let other = TeamName::new("other").expect("name");
-        store.create(&other, &Team::found(&other, "", "t", "s", "/", NOW), &settings()).expect("another one");
+        store
+            .create(&other, &Team::found(&other, "", "t", "s", "/", NOW), &settings())
+            .expect("another one");
         assert!(fs::exists(&aside), "what tells of it stays until it is finished");
         if finish {
             assert!(store.finish_deletion(team.name()).expect("finished"));
@@ -178,8 +188,11 @@ fn msg_06_writers_markers_and_removers_lose_nothing() {
     let entries = team.mailbox(&who("bob")).entries().expect("entries");
     assert_eq!(entries.len(), writers * each);
     for writer in 0..writers {
-        let texts: Vec<String> =
-            entries.iter().filter(|e| e.from == format!("w{writer}")).map(|e| e.text.clone()).collect();
+        let texts: Vec<String> = entries
+            .iter()
+            .filter(|e| e.from == format!("w{writer}"))
+            .map(|e| e.text.clone())
+            .collect();
         assert_eq!(texts, (0..each).map(|n| n.to_string()).collect::<Vec<_>>());
     }
     team.mailbox(&who("bob")).remove(&[entries[0].msg_id.clone()]).expect("remove");
@@ -234,7 +247,8 @@ fn id_07_joins_and_leaves_at_once_end_with_the_survivors() {
             });
         }
     });
-    let mut names: Vec<String> = team.team().expect("team").teammates().map(|m| m.name.to_string()).collect();
+    let mut names: Vec<String> =
+        team.team().expect("team").teammates().map(|m| m.name.to_string()).collect();
     names.sort();
     assert_eq!(names, ["m1", "m3", "m5", "m7", "m9"]);
     let twice = team.change_roster(|roster| roster.join(&teammate("M1")));
@@ -331,7 +345,10 @@ fn tk_05_what_a_member_held_is_given_back() {
         [(TaskId(1), TaskState::Pending, None)]
     );
     assert_eq!(released[0].extra.released, 1);
-    assert_eq!(team.claim_next(&who("ann"), None, NOW).expect("claim").map(|t| t.id), Some(TaskId(1)));
+    assert_eq!(
+        team.claim_next(&who("ann"), None, NOW).expect("claim").map(|t| t.id),
+        Some(TaskId(1))
+    );
 }
 
 #[test]
@@ -339,7 +356,8 @@ fn a_failed_task_looks_pending_on_the_wire_and_is_not_begun_again() {
     let (_dir, team) = fresh();
     team.create_tasks(&[command("a")], "team-lead", NOW).expect("tasks");
     team.claim(TaskId(1), &who("bob"), NOW).expect("claim");
-    let outcome = Outcome { exit_code: Some(7), signal: None, tail: "no".to_owned(), elapsed_ms: 3 };
+    let outcome =
+        Outcome { exit_code: Some(7), signal: None, tail: "no".to_owned(), elapsed_ms: 3 };
     team.end_task(TaskId(1), &who("bob"), Ending::Failed, Some(&outcome), NOW).expect("end");
     let file: Value = serde_json::from_str(&raw(&team.layout.task(TaskId(1)))).expect("json");
     assert_eq!(file["status"], json!("pending"));
@@ -410,7 +428,8 @@ fn sec_07_a_symlinked_team_directory_is_refused() {
     fs::private_dir(&root).expect("dir");
     std::os::unix::fs::symlink(dir.path().join("elsewhere"), root.join("teams")).expect("symlink");
     let name = TeamName::new("demo").expect("name");
-    let made = Store::at(&root).create(&name, &Team::found(&name, "", "t", "s", "/", NOW), &settings());
+    let made =
+        Store::at(&root).create(&name, &Team::found(&name, "", "t", "s", "/", NOW), &settings());
     assert!(made.is_err());
     assert!(fs::list(&dir.path().join("elsewhere")).expect("list").is_empty());
 }

@@ -44,7 +44,8 @@ impl Note {
             && let Some(dir) = path.parent()
         {
             // The directory is made when it is first needed. What else may be wrong costs time only.
-            let _ = fs::create_dir_exclusive(dir).and_then(|_made| fs::overwrite(path, text.as_bytes()));
+            let _ = fs::create_dir_exclusive(dir)
+                .and_then(|_made| fs::overwrite(path, text.as_bytes()));
         }
     }
 }
@@ -62,7 +63,9 @@ pub(super) fn replace_if(
     sync: Sync,
     check: impl FnOnce() -> bool,
 ) -> Result<Option<Identity>, StoreError> {
-    let Some(turns) = &place.turns else { return Ok(fs::replace_if(&place.path, after, sync, check)?) };
+    let Some(turns) = &place.turns else {
+        return Ok(fs::replace_if(&place.path, after, sync, check)?);
+    };
     let last = last_turn(place, turns);
     let turn = (last + 1) % SPARES;
     let path = spare_path(turns, turn);

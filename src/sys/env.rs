@@ -30,7 +30,8 @@ pub(crate) fn var(name: &str) -> Option<OsString> {
 
 /// The working directory. Fails when it has been removed under us.
 pub(crate) fn current_dir() -> Result<PathBuf, FsError> {
-    env::current_dir().map_err(|source| FsError::io("find the working directory", Path::new("."), source))
+    env::current_dir()
+        .map_err(|source| FsError::io("find the working directory", Path::new("."), source))
 }
 
 /// Makes `dir` the working directory of this process.
@@ -40,8 +41,9 @@ pub(crate) fn enter_dir(dir: &Path) -> Result<(), FsError> {
 
 /// The file that this process runs.
 pub(crate) fn current_exe() -> Result<PathBuf, FsError> {
-    env::current_exe()
-        .map_err(|source| FsError::io("find the phalanx executable", Path::new("/proc/self/exe"), source))
+    env::current_exe().map_err(|source| {
+        FsError::io("find the phalanx executable", Path::new("/proc/self/exe"), source)
+    })
 }
 
 /// `$HOME` when set, else what the password database says.
@@ -141,7 +143,10 @@ mod tests {
         let dir = tempfile::tempdir().expect("a temporary directory");
         let found = program(dir.path(), "tool", 0o755);
         let resolved = find_program(OsStr::new("./tool"), None, dir.path()).expect("tool is there");
-        assert_eq!(fs::canonicalize(resolved).expect("exists"), fs::canonicalize(found).expect("exists"));
+        assert_eq!(
+            fs::canonicalize(resolved).expect("exists"),
+            fs::canonicalize(found).expect("exists")
+        );
         assert_eq!(find_program(OsStr::new("./tool"), None, Path::new("/")), None);
     }
 

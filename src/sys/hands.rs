@@ -17,9 +17,13 @@ pub(crate) fn side_by_side<T: Sync, R: Send>(
     }
     thread::scope(|scope| {
         let parts = items.chunks(items.len().div_ceil(hands));
-        let hands: Vec<_> =
-            parts.map(|part| scope.spawn(move || part.iter().map(each).collect::<Vec<R>>())).collect();
-        hands.into_iter().flat_map(|hand| hand.join().unwrap_or_else(|panic| resume_unwind(panic))).collect()
+        let hands: Vec<_> = parts
+            .map(|part| scope.spawn(move || part.iter().map(each).collect::<Vec<R>>()))
+            .collect();
+        hands
+            .into_iter()
+            .flat_map(|hand| hand.join().unwrap_or_else(|panic| resume_unwind(panic)))
+            .collect()
     })
 }
 

@@ -1,6 +1,9 @@
 //! How this process takes memory from the system and gives it back. Refuses to know what it is for.
 
-#![cfg_attr(target_os = "linux", expect(unsafe_code, reason = "mallopt and madvise are C functions"))]
+#![cfg_attr(
+    target_os = "linux",
+    expect(unsafe_code, reason = "mallopt and madvise are C functions")
+)]
 
 /// All threads share what is free: what one has given back another takes, where glibc otherwise keeps a stock for each,
 /// as large as its largest moment. Before there is a second thread. Where the system has no such setting, nothing.
@@ -39,7 +42,10 @@ mod linux {
         static FOUND: OnceLock<Option<(usize, usize)>> = OnceLock::new();
         *FOUND.get_or_init(|| {
             let maps = fs::read("/proc/self/maps".as_ref(), MOST).ok().flatten()?;
-            std::str::from_utf8(&maps).ok()?.lines().find_map(|line| mapped(line, code as *const () as usize))
+            std::str::from_utf8(&maps)
+                .ok()?
+                .lines()
+                .find_map(|line| mapped(line, code as *const () as usize))
         })
     }
 
@@ -47,7 +53,8 @@ mod linux {
     fn mapped(line: &str, inside: usize) -> Option<(usize, usize)> {
         let mut words = line.split_ascii_whitespace();
         let (start, end) = words.next()?.split_once('-')?;
-        let (start, end) = (usize::from_str_radix(start, 16).ok()?, usize::from_str_radix(end, 16).ok()?);
+        let (start, end) =
+            (usize::from_str_radix(start, 16).ok()?, usize::from_str_radix(end, 16).ok()?);
         let is_code = words.next()? == "r-xp" && words.nth(3)?.starts_with('/');
         (is_code && (start..end).contains(&inside)).then_some((start, end - start))
     }

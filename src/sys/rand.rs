@@ -41,7 +41,10 @@ mod tests {
         let tokens: Vec<String> = (0..200).map(|_| token()).collect();
         for token in &tokens {
             assert_eq!(token.len(), 32);
-            assert!(token.bytes().all(|b| b.is_ascii_digit() || (b'a'..=b'f').contains(&b)), "{token}");
+            assert!(
+                token.bytes().all(|b| b.is_ascii_digit() || (b'a'..=b'f').contains(&b)),
+                "{token}"
+            );
         }
         for position in 0..32 {
             let seen: HashSet<u8> = tokens.iter().map(|t| t.as_bytes()[position]).collect();

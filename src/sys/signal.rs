@@ -143,12 +143,14 @@ mod tests {
     #[test]
     #[ignore = "helper process of signals_arrive_instead_of_killing"]
     fn helper_signals_itself() {
-        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
+        let runtime =
+            tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
         let arrived = runtime.block_on(async {
             let mut signals = Signals::new().expect("handlers can be installed");
             let mut arrived = Vec::new();
             for sig in [libc::SIGINT, libc::SIGTERM, libc::SIGHUP] {
-                let sent = nix::sys::signal::Signal::try_from(sig).and_then(nix::sys::signal::raise);
+                let sent =
+                    nix::sys::signal::Signal::try_from(sig).and_then(nix::sys::signal::raise);
                 sent.expect("to ourselves");
                 let next = tokio::time::timeout(PATIENCE, signals.recv());
                 arrived.push(next.await.expect("it arrives"));

@@ -97,7 +97,13 @@ fn peer_uid(stream: &UnixStream) -> io::Result<u32> {
     // SAFETY: `peer` and `len` outlive the call, and `len` is the size of `peer`.
     let got = unsafe {
         let place = (&raw mut peer).cast();
-        libc::getsockopt(stream.as_raw_fd(), libc::SOL_SOCKET, libc::SO_PEERCRED, place, &raw mut len)
+        libc::getsockopt(
+            stream.as_raw_fd(),
+            libc::SOL_SOCKET,
+            libc::SO_PEERCRED,
+            place,
+            &raw mut len,
+        )
     };
     if got == 0 { Ok(peer.uid) } else { Err(io::Error::last_os_error()) }
 }

@@ -21,7 +21,8 @@ pub(super) fn until(what: &str, mut condition: impl FnMut() -> bool) {
 
 /// A command that runs the ignored test `name` (full path) of this very test binary, as a real other process.
 pub(super) fn helper(name: &str) -> Command {
-    let mut command = Command::new(std::env::current_exe().expect("a running test has an executable"));
+    let mut command =
+        Command::new(std::env::current_exe().expect("a running test has an executable"));
     command.args([name, "--exact", "--ignored", "--nocapture", "--test-threads=1"]);
     command.stdin(Stdio::null());
     command

@@ -12,7 +12,9 @@ use nix::errno::Errno;
 use nix::poll::{PollFd, PollFlags};
 use nix::sys::signal::{SigSet, Signal};
 use nix::sys::signalfd::{SfdFlags, SignalFd};
-use nix::sys::termios::{FlushArg, LocalFlags, SetArg, Termios, cfmakeraw, tcflush, tcgetattr, tcsetattr};
+use nix::sys::termios::{
+    FlushArg, LocalFlags, SetArg, Termios, cfmakeraw, tcflush, tcgetattr, tcsetattr,
+};
 use nix::unistd;
 
 use super::ready;
@@ -25,8 +27,14 @@ const ROOM: Duration = Duration::from_millis(100);
 const LOOK: Duration = Duration::from_secs(60);
 
 /// Signals that would leave the terminal raw: they are told instead. `TSTP` as well: nobody could type `fg`.
-const TOLD: [Signal; 6] =
-    [Signal::SIGINT, Signal::SIGTERM, Signal::SIGHUP, Signal::SIGQUIT, Signal::SIGWINCH, Signal::SIGTSTP];
+const TOLD: [Signal; 6] = [
+    Signal::SIGINT,
+    Signal::SIGTERM,
+    Signal::SIGHUP,
+    Signal::SIGQUIT,
+    Signal::SIGWINCH,
+    Signal::SIGTSTP,
+];
 
 /// What came next.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -52,7 +60,8 @@ impl RawTerminal {
     /// blocked in this thread, until the drop, and in those that it starts.
     pub(crate) fn enter() -> io::Result<RawTerminal> {
         told().thread_block()?;
-        let signals = SignalFd::with_flags(&told(), SfdFlags::SFD_CLOEXEC | SfdFlags::SFD_NONBLOCK)?;
+        let signals =
+            SignalFd::with_flags(&told(), SfdFlags::SFD_CLOEXEC | SfdFlags::SFD_NONBLOCK)?;
         let before = tcgetattr(io::stdin())?;
         let mut raw = before.clone();
         cfmakeraw(&mut raw);
@@ -64,8 +73,8 @@ impl RawTerminal {
     pub(crate) fn next(&self, other: BorrowedFd) -> io::Result<Input> {
         let stdin = io::stdin();
         loop {
-            let mut fds =
-                [self.signals.as_fd(), other, stdin.as_fd()].map(|fd| PollFd::new(fd, PollFlags::POLLIN));
+            let mut fds = [self.signals.as_fd(), other, stdin.as_fd()]
+                .map(|fd| PollFd::new(fd, PollFlags::POLLIN));
             if !ready::any(&mut fds, LOOK)? {
                 continue;
             }
@@ -186,7 +195,10 @@ impl Display {
                 Err(e) if e.kind() == io::ErrorKind::WouldBlock => {
                     let mut fds = [PollFd::new(self.file.as_fd(), PollFlags::POLLOUT)];
                     if !ready::any(&mut fds, ROOM)? && give_up() {
-                        return Err(io::Error::new(io::ErrorKind::TimedOut, "the terminal takes no output"));
+                        return Err(io::Error::new(
+                            io::ErrorKind::TimedOut,
+                            "the terminal takes no output",
+                        ));
                     }
                 }
                 Err(e) => return Err(e),

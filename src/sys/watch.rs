@@ -72,7 +72,9 @@ impl Eye {
         match self {
             #[cfg(target_os = "linux")]
             Eye::Inotify(eye) => eye.add(dir),
-            Eye::Notify(eye) => eye.watch(dir, RecursiveMode::NonRecursive).map_err(io::Error::other),
+            Eye::Notify(eye) => {
+                eye.watch(dir, RecursiveMode::NonRecursive).map_err(io::Error::other)
+            }
         }
     }
 }
@@ -110,7 +112,8 @@ impl Watch {
             Means::Told => told(tell),
             Means::Polled(every) => {
                 // By content: over a network, times are too coarse and too late.
-                let config = Config::default().with_poll_interval(every).with_compare_contents(true);
+                let config =
+                    Config::default().with_poll_interval(every).with_compare_contents(true);
                 let watcher = PollWatcher::new(move |event| sort_out(event, &tell), config);
                 watcher.map(|watcher| Eye::Notify(Box::new(watcher))).map_err(io::Error::other)
             }
@@ -152,8 +155,10 @@ fn told(tell: impl Fn(Option<&Path>) -> bool + Send + 'static) -> io::Result<Eye
 fn sort_out(event: notify::Result<Event>, tell: &impl Fn(Option<&Path>) -> bool) {
     match event {
         Ok(event) if !event.need_rescan() => {
-            let changes =
-                matches!(event.kind, EventKind::Create(_) | EventKind::Modify(_) | EventKind::Remove(_));
+            let changes = matches!(
+                event.kind,
+                EventKind::Create(_) | EventKind::Modify(_) | EventKind::Remove(_)
+            );
             let paths = event.paths.iter().filter(|_| changes);
             for path in paths.filter(|path| !path.file_name().is_some_and(is_passing)) {
                 tell(Some(path));
@@ -165,7 +170,11 @@ fn sort_out(event: notify::Result<Event>, tell: &impl Fn(Option<&Path>) -> bool)
 }
 
 /// Tells of a change; whether that was of use. None: anything may have changed.
-fn report(change: Option<&Path>, dirs: &Mutex<Vec<PathBuf>>, on_change: &impl Fn(&Path) -> bool) -> bool {
+fn report(
+    change: Option<&Path>,
+    dirs: &Mutex<Vec<PathBuf>>,
+    on_change: &impl Fn(&Path) -> bool,
+) -> bool {
     match change {
         Some(path) => on_change(path),
         None => {
@@ -179,7 +188,8 @@ fn report(change: Option<&Path>, dirs: &Mutex<Vec<PathBuf>>, on_change: &impl Fn
 /// True when changes that other machines make here are not told. Unknown is local: the sweep comes anyway.
 pub(super) fn is_remote(dir: &Path) -> bool {
     // The type is of another width on each platform; these numbers fit 32 bits.
-    statfs(dir).is_ok_and(|found| is_remote_type(u64::try_from(found.filesystem_type().0).unwrap_or(0)))
+    statfs(dir)
+        .is_ok_and(|found| is_remote_type(u64::try_from(found.filesystem_type().0).unwrap_or(0)))
 }
 
 /// By the number in `statfs(2)`.
@@ -263,8 +273,9 @@ mod tests {
         fs::write(&marker, "x").expect("writable");
         let paths = || seen.lock().expect("no panics in the callback");
         until("the marker reported", || paths().contains(&marker));
-        let is_marker =
-            |path: &PathBuf| path.file_name().is_some_and(|name| name.as_bytes().starts_with(b"marker-"));
+        let is_marker = |path: &PathBuf| {
+            path.file_name().is_some_and(|name| name.as_bytes().starts_with(b"marker-"))
+        };
         paths().drain(..).filter(|path| !is_marker(path)).collect()
     }
 
@@ -299,7 +310,9 @@ mod tests {
         let changes = Changes::on(&[dir.path().to_owned()]).expect("inotify works here");
         let last = 3_000;
         std::thread::scope(|scope| {
-            scope.spawn(|| (1..=last).for_each(|n: u32| fs::write(&file, n.to_string()).expect("writable")));
+            scope.spawn(|| {
+                (1..=last).for_each(|n: u32| fs::write(&file, n.to_string()).expect("writable"))
+            });
             let read = || fs::read_to_string(&file).ok().and_then(|text| text.parse::<u32>().ok());
             while read() != Some(last) {
                 assert!(changes.wait(PATIENCE), "the last change was not told");
@@ -320,7 +333,11 @@ mod tests {
         }
         assert_eq!(reported(dir.path(), &seen), Vec::<PathBuf>::new());
         sysfs::replace_if(&file, b"[1]", sysfs::Sync::Bytes, || false).expect("writable");
-        assert_eq!(reported(dir.path(), &seen), Vec::<PathBuf>::new(), "the write was not published");
+        assert_eq!(
+            reported(dir.path(), &seen),
+            Vec::<PathBuf>::new(),
+            "the write was not published"
+        );
     }
 
     #[test]
@@ -339,7 +356,9 @@ mod tests {
         });
         let (_watch, seen) = seen_paths(dir.path());
         fs::remove_file(&first).expect("exists");
-        until("the removal reported", || seen.lock().expect("no panics in the callback").contains(&first));
+        until("the removal reported", || {
+            seen.lock().expect("no panics in the callback").contains(&first)
+        });
     }
 
     #[test]
@@ -368,7 +387,8 @@ mod tests {
             true
         };
         let means = Means::Polled(Duration::from_millis(20));
-        let watch = Watch::by(means, &[dir.path().to_owned()], push).expect("polling works everywhere");
+        let watch =
+            Watch::by(means, &[dir.path().to_owned()], push).expect("polling works everywhere");
         assert!(watch.is_polling());
         let noticed = |what: &str| {
             until(what, || seen.lock().expect("no panics in the callback").contains(&file));

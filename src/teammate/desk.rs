@@ -29,7 +29,9 @@ pub(super) fn run_errand(
         Errand::MoveOn(cause, reason) => {
             ops::presence::move_on(team, name, incarnation, cause, reason.as_deref()).map(drop)?;
         }
-        Errand::Remark(reason) => ops::presence::remark(team, name, incarnation, reason.as_deref())?,
+        Errand::Remark(reason) => {
+            ops::presence::remark(team, name, incarnation, reason.as_deref())?
+        }
         Errand::Withdraw(id) => ops::dialog::withdraw(ctx, team, &id)?,
         Errand::Typed(id, typed) => ops::dialog::typed(team, &id, typed)?,
     }

@@ -61,11 +61,18 @@ pub(crate) async fn worker(ctx: &Context, team: &Team, me: Identity) -> Result<i
     work(ctx, team, &me, Station { screen: Screen::stdout(), alone, wakes, incoming }).await
 }
 
-async fn work(ctx: &Context, team: &Team, me: &Identity, station: Station) -> Result<i32, OpsError> {
+async fn work(
+    ctx: &Context,
+    team: &Team,
+    me: &Identity,
+    station: Station,
+) -> Result<i32, OpsError> {
     let Station { screen, alone, wakes, mut incoming } = station;
     let changed = wakes.clone();
     // The watch comes before the first look, so that nothing falls in between.
-    let watch = ops::events::watch_as(team, &me.name, move |topic| drop(changed.send(Wake::Changed(topic))));
+    let watch = ops::events::watch_as(team, &me.name, move |topic| {
+        drop(changed.send(Wake::Changed(topic)))
+    });
     let sweep = watch.as_ref().map_or(BLIND_SWEEP, |_| SWEEP);
     let record = ops::status::record(team, &me.name)?;
     let myself = Me {
@@ -149,7 +156,9 @@ impl Driver<'_> {
             // Mail first: whoever is asked to end takes no new task.
             Topic::Everything => {
                 let mail = Topic::Mail(self.me.name.file_stem());
-                [Topic::Members, Topic::Requests, mail, Topic::Tasks].iter().for_each(|part| self.look(part));
+                [Topic::Members, Topic::Requests, mail, Topic::Tasks]
+                    .iter()
+                    .for_each(|part| self.look(part));
             }
         }
     }
@@ -220,8 +229,9 @@ impl Driver<'_> {
         let (ctx, team, who) = (self.ctx.clone(), self.team.clone(), self.me.name.clone());
         let hooks = ops::hooks::configured(&ctx, &team);
         let asks = hooks.guard_tasks();
-        let complete =
-            move || completed(&team, ops::task::complete(&ctx, &team, &hooks, task, &who, Some(&outcome)));
+        let complete = move || {
+            completed(&team, ops::task::complete(&ctx, &team, &hooks, task, &who, Some(&outcome)))
+        };
         if !asks {
             return Some(complete());
         }
@@ -277,7 +287,9 @@ impl Driver<'_> {
         let task = task.id;
         let running = match run::start(&job, &self.screen) {
             Ok(running) => running,
-            Err(reason) => return Some(Event::CommandEnded { task, outcome: run::never_ran(reason) }),
+            Err(reason) => {
+                return Some(Event::CommandEnded { task, outcome: run::never_ran(reason) });
+            }
         };
         let canceller = running.canceller();
         let wakes = self.wakes.clone();
@@ -300,7 +312,8 @@ impl Driver<'_> {
     /// hang-up at our end has to do.
     fn cancel(&self) {
         if let Some(canceller) = self.running.clone() {
-            let _ = thread::Builder::new().name("cancel".to_owned()).spawn(move || canceller.cancel());
+            let _ =
+                thread::Builder::new().name("cancel".to_owned()).spawn(move || canceller.cancel());
         }
     }
 }

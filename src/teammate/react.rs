@@ -38,7 +38,8 @@ pub(crate) fn react(state: &mut State, event: Event, now: Timestamp) -> Vec<Effe
             complain(state, &failure, now, &mut effects);
             // Who cannot be told to end takes no work. What lasts is over when the roster says so.
             state.mail_due = true;
-            state.pause_until = Some(now.plus_ms(if failure.lasting { LONG_PAUSE_MS } else { PAUSE_MS }));
+            state.pause_until =
+                Some(now.plus_ms(if failure.lasting { LONG_PAUSE_MS } else { PAUSE_MS }));
         }
         Event::NotMarked(failure) => {
             state.mail_due |= !failure.lasting;
@@ -49,7 +50,9 @@ pub(crate) fn react(state: &mut State, event: Event, now: Timestamp) -> Vec<Effe
         Event::Board => state.claim_due = true,
         Event::Claimed(result) => see_claim(state, result, now, &mut effects),
         Event::Rechecked(result) => see_recheck(state, result, now, &mut effects),
-        Event::CommandEnded { task, outcome } => see_command_end(state, task, outcome, now, &mut effects),
+        Event::CommandEnded { task, outcome } => {
+            see_command_end(state, task, outcome, now, &mut effects)
+        }
         Event::TaskEnded(result) => see_task_end(state, result, now, &mut effects),
         Event::Held => {
             reported(state, Asked::End);
@@ -119,14 +122,20 @@ fn propose(state: &mut State, task: &Task, now: Timestamp, effects: &mut Vec<Eff
     let request_id = protocol::plan_request_id(&me.name, &me.team, now);
     let dir = task.extra.cwd.as_deref().map(|dir| format!("\n\nin {dir}")).unwrap_or_default();
     let plan = format!("# Run task #{}: {}\n\n    {}{dir}\n", task.id, task.subject, job.command);
-    effects.push(Effect::Print(format!("{}: waiting for approval of {}", state.who(), job.title())));
-    state.errands.push_back(Errand::Say(Box::new(Message::PlanApprovalRequest(PlanApprovalRequest {
-        from: Some(state.me.name.to_string()),
-        timestamp: Some(now.iso()),
-        plan_file_path: None,
-        plan_content: Some(plan),
-        request_id: request_id.clone(),
-    }))));
+    effects.push(Effect::Print(format!(
+        "{}: waiting for approval of {}",
+        state.who(),
+        job.title()
+    )));
+    state.errands.push_back(Errand::Say(Box::new(Message::PlanApprovalRequest(
+        PlanApprovalRequest {
+            from: Some(state.me.name.to_string()),
+            timestamp: Some(now.iso()),
+            plan_file_path: None,
+            plan_content: Some(plan),
+            request_id: request_id.clone(),
+        },
+    ))));
     state.rested = false;
     state.work = Work::Proposed(job, request_id);
 }
@@ -141,8 +150,11 @@ fn hear_plan(state: &mut State, answer: &PlanApprovalResponse, effects: &mut Vec
         state.work = Work::Approved(job.clone());
         return;
     }
-    let why =
-        answer.feedback.as_deref().map(|why| format!(": {}", text::short(why, 500))).unwrap_or_default();
+    let why = answer
+        .feedback
+        .as_deref()
+        .map(|why| format!(": {}", text::short(why, 500)))
+        .unwrap_or_default();
     let tail = format!("the lead rejected the plan{why}");
     effects.push(Effect::Print(format!("── task #{}: {tail}", job.id)));
     let outcome = Outcome { exit_code: None, signal: None, tail, elapsed_ms: 0 };
@@ -161,7 +173,10 @@ fn see_recheck(
         Ok(Some(task)) => return begin(state, task, now, effects),
         Err(failure) if !failure.lasting => return complain(state, &failure, now, effects),
         Ok(None) | Err(_) => {
-            effects.push(Effect::Print(format!("── task #{} is no longer assigned to this worker", job.id)));
+            effects.push(Effect::Print(format!(
+                "── task #{} is no longer assigned to this worker",
+                job.id
+            )));
         }
     }
     (state.work, state.claim_due) = (Work::Idle, true);
@@ -213,14 +228,17 @@ fn see_command_end(
     let spent = human(outcome.elapsed_ms);
     let ran = outcome.exit_code.is_some() || outcome.signal.is_some();
     let how = match failure_of(&outcome) {
-        _ if state.leaving.is_some() => format!("interrupted after {}", human(now.since(job.since))),
+        _ if state.leaving.is_some() => {
+            format!("interrupted after {}", human(now.since(job.since)))
+        }
         None => format!("completed in {spent}"),
         Some(failure) if ran => format!("failed: {failure} after {spent}"),
         Some(reason) => format!("failed: {reason}"),
     };
     effects.push(Effect::Print(format!("── task #{task} {how}")));
     // Whoever ends this run gives the task back: it has not failed.
-    state.work = if state.leaving.is_some() { Work::Idle } else { Work::Ending(job.clone(), outcome) };
+    state.work =
+        if state.leaving.is_some() { Work::Idle } else { Work::Ending(job.clone(), outcome) };
 }
 
 /// What went wrong with the command, if so.
@@ -233,7 +251,12 @@ fn failure_of(outcome: &Outcome) -> Option<String> {
     }
 }
 
-fn see_task_end(state: &mut State, result: Result<(), Failure>, now: Timestamp, effects: &mut Vec<Effect>) {
+fn see_task_end(
+    state: &mut State,
+    result: Result<(), Failure>,
+    now: Timestamp,
+    effects: &mut Vec<Effect>,
+) {
     reported(state, Asked::End);
     state.held = false;
     let Work::Ending(job, outcome) = &state.work else { return };
@@ -253,7 +276,8 @@ fn see_task_end(state: &mut State, result: Result<(), Failure>, now: Timestamp, 
         }
         // The task has vanished or changed hands meanwhile.
         Err(lost) if lost.lasting => {
-            let text = format!("task #{} ended, but its result was not recorded: {}", job.id, lost.text);
+            let text =
+                format!("task #{} ended, but its result was not recorded: {}", job.id, lost.text);
             effects.push(Effect::Print(text.clone()));
             effects.push(Effect::Warn(text));
         }
@@ -270,10 +294,16 @@ fn see_refusal(state: &mut State, said: String, effects: &mut Vec<Effect>) {
     state.held = false;
     let Work::Ending(_, outcome) = &mut state.work else { return };
     effects.push(Effect::Print(said.clone()));
-    *outcome = Outcome { exit_code: None, signal: None, tail: said, elapsed_ms: outcome.elapsed_ms };
+    *outcome =
+        Outcome { exit_code: None, signal: None, tail: said, elapsed_ms: outcome.elapsed_ms };
 }
 
-fn see_done(state: &mut State, result: Result<(), Failure>, now: Timestamp, effects: &mut Vec<Effect>) {
+fn see_done(
+    state: &mut State,
+    result: Result<(), Failure>,
+    now: Timestamp,
+    effects: &mut Vec<Effect>,
+) {
     reported(state, Asked::Errand);
     match result {
         Ok(()) => {
@@ -336,7 +366,10 @@ fn next(state: &mut State) -> Option<(Asked, Effect)> {
         && !state.held
     {
         let ending = if failure_of(outcome).is_none() { Ending::Completed } else { Ending::Failed };
-        return Some((Asked::End, Effect::EndTask { task: job.id, ending, outcome: outcome.clone() }));
+        return Some((
+            Asked::End,
+            Effect::EndTask { task: job.id, ending, outcome: outcome.clone() },
+        ));
     }
     if state.mail_due {
         return Some((Asked::Mail, Effect::LookAtMail));
@@ -378,7 +411,8 @@ fn answer_requests(state: &mut State, now: Timestamp) {
             state.pending = open;
             state.errands.extend(Vec::into_iter(due).map(|pending: Pending| {
                 let request_id = pending.request.id.to_string();
-                let (from, timestamp, reason) = (from.clone(), timestamp.clone(), Some(reason.clone()));
+                let (from, timestamp, reason) =
+                    (from.clone(), timestamp.clone(), Some(reason.clone()));
                 let answer = ShutdownRejected { request_id, from, reason, timestamp };
                 Errand::Say(Box::new(Message::ShutdownRejected(answer)))
             }));

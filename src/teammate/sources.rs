@@ -40,8 +40,7 @@ pub(super) async fn hear_own_end_first(
     mut wakes: Vec<Wake>,
     receiver: &mut UnboundedReceiver<Wake>,
 ) -> Vec<Wake> {
-    let by_signal =
-        |wake: &Wake| matches!(wake, Wake::CommandEnded { outcome, .. } if outcome.signal.is_some());
+    let by_signal = |wake: &Wake| matches!(wake, Wake::CommandEnded { outcome, .. } if outcome.signal.is_some());
     if wakes.iter().any(by_signal) {
         let limit = tokio::time::sleep(OWN_END);
         tokio::pin!(limit);
@@ -57,7 +56,10 @@ pub(super) async fn hear_own_end_first(
 }
 
 /// Takes what has piled up behind `first`: changes once each, the rest in order.
-pub(super) fn drain(first: Wake, receiver: &mut UnboundedReceiver<Wake>) -> (BTreeSet<Topic>, Vec<Wake>) {
+pub(super) fn drain(
+    first: Wake,
+    receiver: &mut UnboundedReceiver<Wake>,
+) -> (BTreeSet<Topic>, Vec<Wake>) {
     let (mut topics, mut others) = (BTreeSet::new(), Vec::new());
     let mut next = Some(first);
     while let Some(wake) = next {
@@ -65,7 +67,9 @@ pub(super) fn drain(first: Wake, receiver: &mut UnboundedReceiver<Wake>) -> (BTr
             Wake::Changed(topic) => {
                 topics.insert(topic);
             }
-            other @ (Wake::CommandEnded { .. } | Wake::Completed(_) | Wake::Signal(_)) => others.push(other),
+            other @ (Wake::CommandEnded { .. } | Wake::Completed(_) | Wake::Signal(_)) => {
+                others.push(other)
+            }
         }
         next = receiver.try_recv().ok();
     }

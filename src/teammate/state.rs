@@ -36,7 +36,12 @@ impl Job {
     pub(super) fn of(task: &Task, now: Timestamp) -> Job {
         let words = task.extra.run.iter().map(String::as_str);
         let command = shlex::try_join(words).unwrap_or_else(|_| task.extra.run.join(" "));
-        Job { id: task.id, subject: task.subject.clone(), command: text::short(&command, 120), since: now }
+        Job {
+            id: task.id,
+            subject: task.subject.clone(),
+            command: text::short(&command, 120),
+            since: now,
+        }
     }
 
     /// `task #3 Run the tests`, as one line.

@@ -15,7 +15,8 @@ const INDENT: &str = "         ";
 
 /// One paragraph for each finding, then a summary. Notes that require no action appear only when `verbose`.
 pub(crate) fn doctor(checked: &Checked, verbose: bool, paint: Paint) -> String {
-    let shown = |finding: &&Finding| verbose || finding.severity != Severity::Note || finding.fix.is_some();
+    let shown =
+        |finding: &&Finding| verbose || finding.severity != Severity::Note || finding.fix.is_some();
     let findings: Vec<&Finding> = checked.findings.iter().filter(shown).collect();
     let mut parts: Vec<String> = findings.iter().map(|finding| paragraph(finding, paint)).collect();
     parts.push(summary(checked, &findings));
@@ -23,13 +24,19 @@ pub(crate) fn doctor(checked: &Checked, verbose: bool, paint: Paint) -> String {
 }
 
 fn paragraph(finding: &Finding, paint: Paint) -> String {
-    let (word, tint) = match SEVERITIES.iter().find(|(severity, ..)| *severity == finding.severity) {
+    let (word, tint) = match SEVERITIES.iter().find(|(severity, ..)| *severity == finding.severity)
+    {
         Some(_) if finding.fixed => ("fixed", Tint::Good),
         Some((_, word, tint)) => (*word, *tint),
         None => ("", Tint::Plain),
     };
     let mut lines = vec![
-        format!("{}{} {}", paint.put(tint, word), &INDENT[word.len() + 1..], text::line(&finding.what)),
+        format!(
+            "{}{} {}",
+            paint.put(tint, word),
+            &INDENT[word.len() + 1..],
+            text::line(&finding.what)
+        ),
         format!(
             "{INDENT}{}",
             paint.put(Tint::Dim, &format!("at {} ({})", text::line(&finding.place), finding.id))
@@ -46,8 +53,11 @@ fn paragraph(finding: &Finding, paint: Paint) -> String {
 
 fn summary(checked: &Checked, findings: &[&Finding]) -> String {
     let some = |n: usize, word: &str| format!("{n} {word}{}", if n == 1 { "" } else { "s" });
-    let looked =
-        format!("checked {} and {}", some(checked.teams, "team"), some(checked.servers, "tmux server"));
+    let looked = format!(
+        "checked {} and {}",
+        some(checked.teams, "team"),
+        some(checked.servers, "tmux server")
+    );
     let open = |severity| findings.iter().filter(|f| f.severity == severity && !f.fixed).count();
     let mut counts: Vec<String> = SEVERITIES
         .iter()

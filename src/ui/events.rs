@@ -24,13 +24,15 @@ pub(crate) struct EventFrame {
 
 /// A line for each of these events.
 pub(crate) fn event_lines(events: &[Event], frame: EventFrame) -> String {
-    let name = |event: &Event| event.member.as_ref().map(|n| text::line(n.as_str())).unwrap_or_default();
+    let name =
+        |event: &Event| event.member.as_ref().map(|n| text::line(n.as_str())).unwrap_or_default();
     let widest = events.iter().map(|event| name(event).chars().count()).max().unwrap_or(0);
     let line = |event: &Event| {
         let when = when(event.at, frame);
         let who = name(event);
         let pad = " ".repeat(widest - who.chars().count());
-        let room = frame.width.unwrap_or(usize::MAX).saturating_sub(when.chars().count() + widest + 4);
+        let room =
+            frame.width.unwrap_or(usize::MAX).saturating_sub(when.chars().count() + widest + 4);
         let words = text::short(&sentence(event), room.clamp(WHEN, usize::MAX - 1));
         let paint = frame.paint;
         let (when, who) = (paint.put(Tint::Dim, &when), paint.put(Tint::Bold, &who));
@@ -55,7 +57,8 @@ pub(super) fn sentence(event: &Event) -> String {
 fn quiet_words(event: &Event) -> String {
     use EventKind as Kind;
     let part = |key| plain::detail(event, key).filter(|words| !words.is_empty());
-    let some = |key, words: &str| part(key).map(|part| format!("{words}{part}")).unwrap_or_default();
+    let some =
+        |key, words: &str| part(key).map(|part| format!("{words}{part}")).unwrap_or_default();
     match event.event {
         Kind::TeamCreated => "team created".to_owned(),
         Kind::TeamDeleted => "team deleted".to_owned(),
@@ -104,7 +107,9 @@ fn quiet_words(event: &Event) -> String {
         Kind::RequestAnnounced => {
             format!("waits for an answer to its {}{}", kind_of(event), some("summary", ": "))
         }
-        Kind::RequestDecided | Kind::AnswerTyped => format!("request{} answered", some("request_id", " ")),
+        Kind::RequestDecided | Kind::AnswerTyped => {
+            format!("request{} answered", some("request_id", " "))
+        }
         Kind::PlacementVerdict => format!("its place was checked{}", some("verdict", ": ")),
         Kind::WorktreeMade => format!("has a worktree{}", some("path", " at ")),
         Kind::WorktreeRemoved => format!("its worktree was removed{}", some("path", ": ")),
@@ -112,7 +117,8 @@ fn quiet_words(event: &Event) -> String {
             format!("doctor repaired {}{}", part("what").unwrap_or_default(), some("where", " at "))
         }
         Kind::HookRan => {
-            let (hook, outcome) = (part("hook").unwrap_or_default(), some("outcome", ": ").replace('_', " "));
+            let (hook, outcome) =
+                (part("hook").unwrap_or_default(), some("outcome", ": ").replace('_', " "));
             format!("hook {hook}{outcome}")
         }
         // These have words in any case.
@@ -214,7 +220,10 @@ mod tests {
     fn absolute_times_are_in_iso_form() {
         let told = event(0, Note::of(EventKind::LeadStarted).with("pid", 7));
         let frame = EventFrame { absolute: true, ..frame(None) };
-        assert_eq!(event_lines(&[told], frame), "1970-01-01T00:16:40.000Z  process 7 leads the team");
+        assert_eq!(
+            event_lines(&[told], frame),
+            "1970-01-01T00:16:40.000Z  process 7 leads the team"
+        );
     }
 
     #[test]
@@ -222,20 +231,32 @@ mod tests {
         let ada = name("ada");
         let of = |kind| Note::of(kind).member(&ada);
         let table = [
-            (Note::of(EventKind::LeadEnded).with("end", "tasks_over"), "the lead ended: tasks over"),
+            (
+                Note::of(EventKind::LeadEnded).with("end", "tasks_over"),
+                "the lead ended: tasks over",
+            ),
             (
                 of(EventKind::MemberPlaced).with("backend", "tmux").with("pane", "%3"),
                 "has a place in tmux, pane %3",
             ),
-            (of(EventKind::MemberPlaced).with("backend", "pty").with("pane", ""), "has a place in pty"),
-            (of(EventKind::MemberState).with("state", "awaiting_plan"), "waits for approval of its plan"),
+            (
+                of(EventKind::MemberPlaced).with("backend", "pty").with("pane", ""),
+                "has a place in pty",
+            ),
+            (
+                of(EventKind::MemberState).with("state", "awaiting_plan"),
+                "waits for approval of its plan",
+            ),
             (
                 of(EventKind::MessageSent).with("from", "bob").with("kind", "idle_notification"),
                 "got a message (idle notification) from bob",
             ),
             (of(EventKind::MessageHandled).with("msg_ids", vec!["a", "b"]), "read 2 messages"),
             (of(EventKind::ShutdownEnded).with("outcome", "closed"), "agreed to end"),
-            (of(EventKind::ShutdownVerified).with("deviations", vec!["x"]), "shutdown checked: 1 deviation"),
+            (
+                of(EventKind::ShutdownVerified).with("deviations", vec!["x"]),
+                "shutdown checked: 1 deviation",
+            ),
             (
                 of(EventKind::RequestFiled)
                     .with("kind", "permission")
@@ -243,7 +264,10 @@ mod tests {
                     .with("summary", "Bash ls"),
                 "asks for a permission, allowed: Bash ls",
             ),
-            (of(EventKind::HookRan).with("hook", "Stop").with("outcome", "done"), "hook Stop: done"),
+            (
+                of(EventKind::HookRan).with("hook", "Stop").with("outcome", "done"),
+                "hook Stop: done",
+            ),
             (of(EventKind::MemberHealth).with("state", "unresponsive"), "warning: unresponsive"),
         ];
         for (note, expected) in table {

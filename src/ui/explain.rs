@@ -17,7 +17,11 @@ pub(crate) fn explain(found: &Explained, paint: Paint) -> String {
     let name = paint.put(Tint::Bold, &text::line(found.name.as_str()));
     let state = paint.put(state_tint(&found.state), &found.state.replace('_', " "));
     let mut page = Page { lines: Vec::new(), dir: format!("{}/", found.dir), paint };
-    page.lines.push(format!("{name} of team {} is {state}: {}", found.team, text::line(&found.because)));
+    page.lines.push(format!(
+        "{name} of team {} is {state}: {}",
+        found.team,
+        text::line(&found.because)
+    ));
     for fact in &found.facts {
         page.entry(fact.what, &fact.value, &fact.source);
     }
@@ -75,8 +79,9 @@ fn happened(event: &Happened) -> String {
     let details = event.detail.as_object().into_iter().flatten();
     // A run's id says nothing to people, and stands among the facts.
     let shown = details.filter(|(key, _)| key.as_str() != "incarnation");
-    let words: Vec<String> =
-        shown.filter_map(|(key, value)| Some(format!("{key} {}", text::short(&plain(value)?, 60)))).collect();
+    let words: Vec<String> = shown
+        .filter_map(|(key, value)| Some(format!("{key} {}", text::short(&plain(value)?, 60))))
+        .collect();
     let details = if words.is_empty() { String::new() } else { format!(": {}", words.join(", ")) };
     format!("{} {}{details}", event.event.replace('_', " "), time::ago(event.age_ms))
 }
@@ -89,7 +94,9 @@ fn plain(value: &Value) -> Option<String> {
             let words: Vec<String> = list.iter().filter_map(plain).collect();
             (!words.is_empty()).then(|| words.join(" "))
         }
-        Value::Null | Value::Bool(_) | Value::Number(_) | Value::Object(_) => Some(value.to_string()),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::Object(_) => {
+            Some(value.to_string())
+        }
     }
 }
 

@@ -5,7 +5,8 @@ use super::table::{Table, cell, tinted};
 use crate::ops::ps::Life;
 use crate::ops::team::{Overview, TeamGlance};
 
-const ABOUT: &str = "phalanx leads teams of command-line agents in tmux panes or its own terminals.";
+const ABOUT: &str =
+    "phalanx leads teams of command-line agents in tmux panes or its own terminals.";
 
 /// Draws the page: a description of the program, the teams, and the next commands with their effects.
 pub(crate) fn home(overview: &Overview, steps: &[(String, &str)], paint: Paint) -> String {
@@ -13,8 +14,13 @@ pub(crate) fn home(overview: &Overview, steps: &[(String, &str)], paint: Paint) 
     if !overview.teams.is_empty() {
         let mut table = Table::new(&["TEAM", "MEMBERS", "LEAD"]);
         for team in &overview.teams {
-            let members = team.problem.as_ref().map_or_else(|| team.members.to_string(), |_| "?".to_owned());
-            table.row(vec![tinted(Tint::Bold, team.name.as_str()), cell(members), cell(lead(team))]);
+            let members =
+                team.problem.as_ref().map_or_else(|| team.members.to_string(), |_| "?".to_owned());
+            table.row(vec![
+                tinted(Tint::Bold, team.name.as_str()),
+                cell(members),
+                cell(lead(team)),
+            ]);
         }
         let more = match overview.more {
             0 => String::new(),

@@ -16,13 +16,14 @@ pub(crate) fn span(ms: u64) -> String {
 /// How a member's state looks.
 pub(super) fn member_tint(state: MemberState) -> Tint {
     match state {
-        MemberState::Pending | MemberState::Starting | MemberState::Idle | MemberState::Completed => {
-            Tint::Plain
-        }
+        MemberState::Pending
+        | MemberState::Starting
+        | MemberState::Idle
+        | MemberState::Completed => Tint::Plain,
         MemberState::Working => Tint::Good,
-        MemberState::AwaitingPlan | MemberState::AwaitingPermission | MemberState::ShutdownRequested => {
-            Tint::Warn
-        }
+        MemberState::AwaitingPlan
+        | MemberState::AwaitingPermission
+        | MemberState::ShutdownRequested => Tint::Warn,
         MemberState::Failed | MemberState::Killed | MemberState::Disappeared => Tint::Bad,
     }
 }

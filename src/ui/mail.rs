@@ -20,11 +20,13 @@ struct Said {
 /// to `now`; without it, as the sender wrote it.
 pub(crate) fn letter(envelope: &Envelope, now: Option<Timestamp>, paint: Paint) -> String {
     let from = paint.put(Tint::member(envelope.color.as_deref()), &text::line(&envelope.from));
-    let sent = now.and_then(|now| Some(time::ago(now.since(Timestamp::parse(&envelope.timestamp)?))));
+    let sent =
+        now.and_then(|now| Some(time::ago(now.since(Timestamp::parse(&envelope.timestamp)?))));
     let at = paint.put(Tint::Dim, &sent.unwrap_or_else(|| text::short(&envelope.timestamp, 40)));
     let said = said(&Message::parse(&envelope.text));
     let about = said.sentence.or_else(|| envelope.summary.clone());
-    let about = about.map(|words| format!("  {}", text::short(&words, LONGEST))).unwrap_or_default();
+    let about =
+        about.map(|words| format!("  {}", text::short(&words, LONGEST))).unwrap_or_default();
     let read = if envelope.read { "  (read)" } else { "" };
     let body = text::block(said.body.trim_end());
     let lines = body.lines().map(|line| format!("\n  {line}")).collect::<String>();
@@ -37,7 +39,8 @@ fn said(message: &Message) -> Said {
         sentence: Some(sentence),
         body: body.unwrap_or_default().to_owned(),
     };
-    let because = |reason: Option<&str>| reason.map(|reason| format!(": {reason}")).unwrap_or_default();
+    let because =
+        |reason: Option<&str>| reason.map(|reason| format!(": {reason}")).unwrap_or_default();
     match message {
         Message::Text(text) => Said { sentence: None, body: text.clone() },
         Message::Unknown { kind, .. } => {
@@ -55,7 +58,8 @@ fn said(message: &Message) -> Said {
             only(format!("is idle{}{}", task.unwrap_or_default(), because(why)))
         }
         Message::TaskAssignment(task) => {
-            let subject = task.subject.as_deref().map(|subject| format!(" {subject}")).unwrap_or_default();
+            let subject =
+                task.subject.as_deref().map(|subject| format!(" {subject}")).unwrap_or_default();
             with(format!("gives you task #{}{subject}", task.task_id), task.description.as_deref())
         }
         Message::TaskCompleted(task) => {
@@ -65,26 +69,33 @@ fn said(message: &Message) -> Said {
         Message::ShutdownRequest(ask) => {
             let limit = ask.deadline_seconds.map(|s| format!(" within {}", span(s * 1000)));
             let reason = because(ask.reason.as_deref());
-            let answer = format!("answer with `phalanx answer {} --approve` or `--reject`", ask.request_id);
+            let answer =
+                format!("answer with `phalanx answer {} --approve` or `--reject`", ask.request_id);
             with(format!("asks you to end{}{reason}", limit.unwrap_or_default()), Some(&answer))
         }
         Message::ShutdownApproved(answer) => only(format!("agrees to end{}", work_left(answer))),
         Message::ShutdownRejected(answer) => {
             only(format!("refuses to end{}", because(answer.reason.as_deref())))
         }
-        Message::PlanApprovalRequest(plan) => {
-            with(format!("asks for approval of its plan ({})", plan.request_id), plan.plan_content.as_deref())
-        }
+        Message::PlanApprovalRequest(plan) => with(
+            format!("asks for approval of its plan ({})", plan.request_id),
+            plan.plan_content.as_deref(),
+        ),
         Message::PlanApprovalResponse(answer) => {
             let verdict = if answer.approved { "approves" } else { "rejects" };
             only(format!("{verdict} your plan{}", because(answer.feedback.as_deref())))
         }
         Message::PermissionRequest(ask) => {
             let about = because(ask.description.as_deref());
-            only(format!("asks for permission to use {} ({}){about}", ask.tool_name, ask.request_id))
+            only(format!(
+                "asks for permission to use {} ({}){about}",
+                ask.tool_name, ask.request_id
+            ))
         }
         Message::PermissionResponse(answer) => match &answer.verdict {
-            PermissionVerdict::Allowed { .. } => only(format!("allows request {}", answer.request_id)),
+            PermissionVerdict::Allowed { .. } => {
+                only(format!("allows request {}", answer.request_id))
+            }
             PermissionVerdict::Denied { error, .. } => {
                 only(format!("denies request {}: {error}", answer.request_id))
             }
@@ -98,16 +109,20 @@ fn said(message: &Message) -> Said {
             only(format!("{verdict} the connection{host}"))
         }
         Message::TeamPermissionUpdate(update) => {
-            let tool = update.tool_name.as_deref().map(|tool| format!(" for {tool}")).unwrap_or_default();
+            let tool =
+                update.tool_name.as_deref().map(|tool| format!(" for {tool}")).unwrap_or_default();
             only(format!("changes the team's permissions{tool}"))
         }
-        Message::ModeSetRequest(ask) => only(format!("asks you to work in mode {}", ask.mode.as_str())),
+        Message::ModeSetRequest(ask) => {
+            only(format!("asks you to work in mode {}", ask.mode.as_str()))
+        }
         Message::TeammateTerminated(notice) => only(notice.message.clone()),
     }
 }
 
 fn work_left(answer: &ShutdownApproved) -> String {
-    let status = answer.status.map(|status| format!("; its work is {}", status.as_str().replace('_', " ")));
+    let status =
+        answer.status.map(|status| format!("; its work is {}", status.as_str().replace('_', " ")));
     let pending = Some(answer.pending_work.join("; ")).filter(|work| !work.is_empty());
     let pending = pending.map(|work| format!("; left: {work}")).unwrap_or_default();
     status.unwrap_or_default() + &pending
@@ -132,7 +147,10 @@ mod tests {
             letter(&envelope, None, PLAIN),
             "bob  1970-01-01T00:00:00.000Z  greets\n  hi\n  ada  now\u{2407}"
         );
-        assert_eq!(letter(&envelope, Some(Timestamp(0)), PLAIN).lines().next(), Some("bob  now  greets"));
+        assert_eq!(
+            letter(&envelope, Some(Timestamp(0)), PLAIN).lines().next(),
+            Some("bob  now  greets")
+        );
     }
 
     #[test]
@@ -162,8 +180,14 @@ mod tests {
                 r#"{"type":"permission_request","request_id":"perm-1","agent_id":"bob","tool_name":"Bash","tool_use_id":"u","description":"list files","input":{"command":"ls"},"permission_suggestions":[]}"#,
                 "asks for permission to use Bash (perm-1): list files",
             ),
-            (r#"{"type":"teammate_terminated","message":"ada has shut down."}"#, "ada has shut down."),
-            (r#"{"type":"brand_new","x":1}"#, "sent a message of type `brand_new`; `--json` shows it whole"),
+            (
+                r#"{"type":"teammate_terminated","message":"ada has shut down."}"#,
+                "ada has shut down.",
+            ),
+            (
+                r#"{"type":"brand_new","x":1}"#,
+                "sent a message of type `brand_new`; `--json` shows it whole",
+            ),
         ];
         for (text, expected) in table {
             assert_eq!(shown(text), format!("bob  2m ago  {expected}"));

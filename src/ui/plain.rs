@@ -92,7 +92,8 @@ pub(super) fn words(event: &Event) -> Option<String> {
         Kind::TaskClaimed => Some(with_task(event, "began")),
         Kind::TaskCompleted => Some(with_task(event, "completed")),
         Kind::TaskFailed => {
-            let code = wire::number(&event.detail, "exit_code").map(|code| format!(", exit code {code}"));
+            let code =
+                wire::number(&event.detail, "exit_code").map(|code| format!(", exit code {code}"));
             Some(with_task(event, "failed") + &code.unwrap_or_default())
         }
         Kind::TaskReleased => Some(with_task(event, "gave back")),
@@ -102,9 +103,11 @@ pub(super) fn words(event: &Event) -> Option<String> {
         Kind::TaskChanged => {
             Some(format!("{}: {}", with_task(event, "another program changed"), changes(event)))
         }
-        Kind::TaskRewritten => {
-            Some(format!("{} ({})", with_task(event, "warning: another program rewrote"), fields(event)))
-        }
+        Kind::TaskRewritten => Some(format!(
+            "{} ({})",
+            with_task(event, "warning: another program rewrote"),
+            fields(event)
+        )),
         Kind::ShutdownRequested => Some(with_reason(event, "is to end")),
         Kind::ShutdownEnded => outcome_words(event),
         Kind::RequestFiled => asked_words(event),
@@ -133,9 +136,11 @@ pub(super) fn words(event: &Event) -> Option<String> {
             Some(format!("settings changed: {}", text::short(&keys, LONGEST)))
         }
         Kind::MessageSent | Kind::MessageHandled | Kind::TeamCreated | Kind::TeamDeleted => None,
-        Kind::LeadStarted | Kind::LeadAdopted | Kind::LeadEnded | Kind::MemberAsked | Kind::MemberPlaced => {
-            None
-        }
+        Kind::LeadStarted
+        | Kind::LeadAdopted
+        | Kind::LeadEnded
+        | Kind::MemberAsked
+        | Kind::MemberPlaced => None,
         Kind::MemberState | Kind::TaskCreated | Kind::TaskUpdated | Kind::PlacementVerdict => None,
         Kind::MemberHidden | Kind::MemberShown | Kind::Repaired | Kind::RequestAnnounced => None,
         Kind::WorktreeMade | Kind::WorktreeRemoved => None,
@@ -205,7 +210,8 @@ fn asked_words(event: &Event) -> Option<String> {
 
 fn decided_words(event: &Event) -> Option<String> {
     let (kind, outcome) = (detail(event, "kind")?, detail(event, "outcome")?.replace('_', " "));
-    let why = detail(event, "rule").or_else(|| detail(event, "reason")).map(|why| format!(": {why}"));
+    let why =
+        detail(event, "rule").or_else(|| detail(event, "reason")).map(|why| format!(": {why}"));
     Some(format!("{kind} {outcome} by {}{}", detail(event, "by")?, why.unwrap_or_default()))
 }
 
@@ -292,7 +298,10 @@ mod tests {
         let ada = || name("ada");
         let told = [
             event(1, Note::of(EventKind::MemberAsked).member(&ada())),
-            event(100, Note::of(EventKind::MemberLeft).member(&ada()).with("reason", "exit code 3")),
+            event(
+                100,
+                Note::of(EventKind::MemberLeft).member(&ada()).with("reason", "exit code 3"),
+            ),
             event(200, Note::of(EventKind::Warning).with("text", "odd")),
             event(
                 300,

@@ -120,8 +120,10 @@ impl Progress {
         }
         let before = self.members.get(name);
         let color = before.and_then(|m| m.color.clone());
-        let profile = wire::text(&event.detail, "profile").filter(|_| event.event == EventKind::MemberAsked);
-        let is_command = profile.map_or_else(|| before.is_some_and(|m| m.is_command), |name| name == "shell");
+        let profile =
+            wire::text(&event.detail, "profile").filter(|_| event.event == EventKind::MemberAsked);
+        let is_command =
+            profile.map_or_else(|| before.is_some_and(|m| m.is_command), |name| name == "shell");
         let view = MemberView { state, since: event.at, color, left: state.is_over(), is_command };
         self.members.insert(name.clone(), view);
     }
@@ -139,15 +141,20 @@ impl Progress {
     fn take_task(&mut self, id: TaskId, event: &Event) {
         let Says::Task(state) = says(event) else { return };
         let before = self.tasks.get(&id);
-        let begun = before.filter(|t| t.state == TaskState::InProgress).map(|t| event.at.since(t.since));
-        let elapsed_ms =
-            if state.is_over() { wire::number(&event.detail, "elapsed_ms").or(begun) } else { None };
+        let begun =
+            before.filter(|t| t.state == TaskState::InProgress).map(|t| event.at.since(t.since));
+        let elapsed_ms = if state.is_over() {
+            wire::number(&event.detail, "elapsed_ms").or(begun)
+        } else {
+            None
+        };
         let by = event.member.clone().filter(|_| state != TaskState::Pending);
         let subject = wire::text(&event.detail, "subject");
         let subject = subject.or_else(|| before.map(|t| t.subject.clone())).unwrap_or_default();
         let active_form = wire::text(&event.detail, "active_form");
         let active_form = active_form.or_else(|| before.and_then(|t| t.active_form.clone()));
-        self.tasks.insert(id, TaskView { subject, active_form, state, by, since: event.at, elapsed_ms });
+        self.tasks
+            .insert(id, TaskView { subject, active_form, state, by, since: event.at, elapsed_ms });
     }
 
     /// Returns true if neither a member nor a task is known yet.
@@ -173,11 +180,13 @@ impl Progress {
             shown.sort_by_key(|name| self.rank(name));
             let hidden = shown.split_off(room.saturating_sub(1)).len();
             shown.sort_by_key(|name| self.order.iter().position(|other| other == *name));
-            last = (room > 0).then(|| frame.paint.put(Tint::Dim, &format!("… {hidden} more members")));
+            last =
+                (room > 0).then(|| frame.paint.put(Tint::Dim, &format!("… {hidden} more members")));
         }
         let names = shown.iter().map(|name| text::line(name.as_str()).chars().count());
         let name_width = names.max().unwrap_or(0).min(frame.columns / 3).max(1);
-        let states = shown.iter().filter_map(|name| self.members.get(*name)).map(|m| m.word().len());
+        let states =
+            shown.iter().filter_map(|name| self.members.get(*name)).map(|m| m.word().len());
         let state_width = states.max().unwrap_or(0);
         let line = |name: &&MemberName| self.member_line(name, name_width, state_width, frame);
         shown.iter().filter_map(line).chain(last).collect()
@@ -203,12 +212,16 @@ impl Progress {
         let member = self.members.get(name)?;
         let paint = frame.paint;
         let shown = text::short(name.as_str(), width);
-        let mut line = paint.put(self.tint(name), &shown) + &" ".repeat(width - shown.chars().count());
+        let mut line =
+            paint.put(self.tint(name), &shown) + &" ".repeat(width - shown.chars().count());
         let mut used = width;
         let word = member.word();
         let has_state_column = frame.columns >= STATE_COLUMN_FROM;
         if has_state_column {
-            line += &format!("  {}", paint.put(member_tint(member.state), &format!("{word:<state_width$}")));
+            line += &format!(
+                "  {}",
+                paint.put(member_tint(member.state), &format!("{word:<state_width$}"))
+            );
             used += 2 + state_width;
         }
         let work = self.work_of(name);
@@ -254,8 +267,16 @@ impl Progress {
         let counted = format!("{done} of {total} tasks");
         let used = counted.len() + failure.len() + clock.len() + 4;
         let width = frame.columns.saturating_sub(used).min(BAR.1);
-        let bar = if width < BAR.0 { String::new() } else { bar(width, done, failed, total, paint) + "  " };
-        format!("{bar}{counted}{}  {}", paint.put(Tint::Bad, &failure), paint.put(Tint::Dim, &clock))
+        let bar = if width < BAR.0 {
+            String::new()
+        } else {
+            bar(width, done, failed, total, paint) + "  "
+        };
+        format!(
+            "{bar}{counted}{}  {}",
+            paint.put(Tint::Bad, &failure),
+            paint.put(Tint::Dim, &clock)
+        )
     }
 
     fn hint_line(&self, frame: &Frame) -> String {
@@ -310,7 +331,9 @@ fn says(event: &Event) -> Says {
         Kind::MemberReady => Says::Member(MemberState::Idle),
         Kind::MemberStartFailed => Says::Member(MemberState::Failed),
         Kind::MemberState => member(serde_json::from_value(word("state")).ok()),
-        Kind::TaskCreated | Kind::TaskReleased | Kind::TaskRetried => Says::Task(TaskState::Pending),
+        Kind::TaskCreated | Kind::TaskReleased | Kind::TaskRetried => {
+            Says::Task(TaskState::Pending)
+        }
         Kind::TaskClaimed => Says::Task(TaskState::InProgress),
         Kind::TaskCompleted => Says::Task(TaskState::Completed),
         Kind::TaskFailed => Says::Task(TaskState::Failed),
@@ -318,9 +341,11 @@ fn says(event: &Event) -> Says {
         Kind::TaskChanged | Kind::TaskUpdated => task(serde_json::from_value(word("status")).ok()),
         Kind::TaskRewritten => Says::Nothing,
         Kind::SettingsChanged => Says::Nothing,
-        Kind::TeamCreated | Kind::TeamDeleted | Kind::LeadStarted | Kind::LeadAdopted | Kind::LeadEnded => {
-            Says::Nothing
-        }
+        Kind::TeamCreated
+        | Kind::TeamDeleted
+        | Kind::LeadStarted
+        | Kind::LeadAdopted
+        | Kind::LeadEnded => Says::Nothing,
         Kind::MemberFallback | Kind::MemberHealth | Kind::RestartDelayed => Says::Nothing,
         Kind::MemberExited | Kind::MemberLeft => Says::Nothing,
         Kind::MemberHidden | Kind::MemberShown => Says::Nothing,
@@ -328,11 +353,15 @@ fn says(event: &Event) -> Says {
         Kind::MessageHandled | Kind::MessageUndelivered => Says::Nothing,
         Kind::HookRan | Kind::TurnInterrupted | Kind::TurnEnded => Says::Nothing,
         Kind::ShutdownRequested | Kind::ShutdownEnded | Kind::ShutdownVerified => Says::Nothing,
-        Kind::PlacementVerdict | Kind::FileQuarantined | Kind::Repaired | Kind::Warning => Says::Nothing,
-        Kind::WorktreeMade | Kind::WorktreeRemoved => Says::Nothing,
-        Kind::RequestFiled | Kind::RequestDecided | Kind::AnswerTyped | Kind::Typed | Kind::Recovered => {
+        Kind::PlacementVerdict | Kind::FileQuarantined | Kind::Repaired | Kind::Warning => {
             Says::Nothing
         }
+        Kind::WorktreeMade | Kind::WorktreeRemoved => Says::Nothing,
+        Kind::RequestFiled
+        | Kind::RequestDecided
+        | Kind::AnswerTyped
+        | Kind::Typed
+        | Kind::Recovered => Says::Nothing,
         Kind::RequestAnnounced | Kind::Reminded | Kind::Escalated => Says::Nothing,
     }
 }
@@ -363,9 +392,11 @@ pub(super) mod tests {
 
     /// A short run: ada completes one task and fails the next, a third is never begun.
     pub(in crate::ui) fn run() -> Vec<Event> {
-        let task = |kind, id, subject: &str| Note::of(kind).task(TaskId(id)).with("subject", subject);
+        let task =
+            |kind, id, subject: &str| Note::of(kind).task(TaskId(id)).with("subject", subject);
         let ada = name("ada");
-        let state = |word: &str| Note::of(EventKind::MemberState).member(&name("ada")).with("state", word);
+        let state =
+            |word: &str| Note::of(EventKind::MemberState).member(&name("ada")).with("state", word);
         vec![
             event(
                 0,
@@ -379,14 +410,20 @@ pub(super) mod tests {
             event(300, state("idle")),
             event(
                 400,
-                Note { member: Some(ada.clone()), ..task(EventKind::TaskClaimed, 1, "Check the format") },
+                Note {
+                    member: Some(ada.clone()),
+                    ..task(EventKind::TaskClaimed, 1, "Check the format")
+                },
             ),
             event(400, state("working")),
             event(
                 2_500,
-                Note { member: Some(ada.clone()), ..task(EventKind::TaskCompleted, 1, "Check the format") }
-                    .with("exit_code", 0)
-                    .with("elapsed_ms", 2_100),
+                Note {
+                    member: Some(ada.clone()),
+                    ..task(EventKind::TaskCompleted, 1, "Check the format")
+                }
+                .with("exit_code", 0)
+                .with("elapsed_ms", 2_100),
             ),
             event(
                 2_600,
@@ -397,19 +434,36 @@ pub(super) mod tests {
             ),
             event(
                 4_000,
-                Note { member: Some(ada), ..task(EventKind::TaskFailed, 2, "Run the \u{1b}[31mtests") }
-                    .with("exit_code", 7)
-                    .with("elapsed_ms", 1_400),
+                Note {
+                    member: Some(ada),
+                    ..task(EventKind::TaskFailed, 2, "Run the \u{1b}[31mtests")
+                }
+                .with("exit_code", 7)
+                .with("elapsed_ms", 1_400),
             ),
         ]
     }
 
-    const HINTS: [&str; 3] = ["phalanx attach -t checks", "Ctrl-C ends it", "phalanx status -t checks"];
+    const HINTS: [&str; 3] =
+        ["phalanx attach -t checks", "Ctrl-C ends it", "phalanx status -t checks"];
 
     /// The frame at so many milliseconds after the start.
-    fn frame(progress: &Progress, ms: u64, columns: usize, rows: usize, paint: Paint) -> Vec<String> {
+    fn frame(
+        progress: &Progress,
+        ms: u64,
+        columns: usize,
+        rows: usize,
+        paint: Paint,
+    ) -> Vec<String> {
         let (now, begun) = (Timestamp(1_000_000 + ms), Timestamp(1_000_000));
-        progress.frame(&Frame { now, begun, columns, rows, hints: &HINTS.map(str::to_owned), paint })
+        progress.frame(&Frame {
+            now,
+            begun,
+            columns,
+            rows,
+            hints: &HINTS.map(str::to_owned),
+            paint,
+        })
     }
 
     const PLAIN: Paint = Paint { on: false };
@@ -417,21 +471,28 @@ pub(super) mod tests {
     /// Four members with long names and subjects, one of which waits for a permission.
     fn crowd() -> Progress {
         let mut progress = Progress::default();
-        for (nth, who) in ["ada", "benjamin-of-the-long-name", "cleo", "dan"].into_iter().enumerate() {
+        for (nth, who) in
+            ["ada", "benjamin-of-the-long-name", "cleo", "dan"].into_iter().enumerate()
+        {
             let id = TaskId(nth as u64 + 1);
             let member = name(who);
             let task = |kind| {
-                let subject =
-                    format!("A subject of many words, far too long for a narrow terminal, number {nth}");
+                let subject = format!(
+                    "A subject of many words, far too long for a narrow terminal, number {nth}"
+                );
                 Note::of(kind).task(id).with("subject", subject)
             };
             progress.take(&event(0, task(EventKind::TaskCreated)));
             progress.take(&event(10, Note::of(EventKind::MemberReady).member(&member)));
             if nth < 2 {
-                progress.take(&event(20, Note { member: Some(member), ..task(EventKind::TaskClaimed) }));
+                progress.take(&event(
+                    20,
+                    Note { member: Some(member), ..task(EventKind::TaskClaimed) },
+                ));
             } else if nth == 3 {
-                let asks =
-                    Note::of(EventKind::MemberState).member(&member).with("state", "awaiting_permission");
+                let asks = Note::of(EventKind::MemberState)
+                    .member(&member)
+                    .with("state", "awaiting_permission");
                 progress.take(&event(20, asks));
             }
         }
@@ -521,7 +582,8 @@ pub(super) mod tests {
                     let lines = frame(&progress, 3_725_000, columns, rows, PLAIN);
                     assert!(lines.len() <= rows, "{columns}x{rows}: {lines:?}");
                     // On narrower ones `Redraw` cuts the count of tasks.
-                    let wide = lines.iter().find(|line| columns >= 30 && line.chars().count() > columns);
+                    let wide =
+                        lines.iter().find(|line| columns >= 30 && line.chars().count() > columns);
                     assert_eq!(wide, None, "{columns}x{rows}");
                 }
             }
@@ -533,13 +595,17 @@ pub(super) mod tests {
         let lines = frame(&crowd(), 2_020, 80, 5, PLAIN);
         assert!(lines[0].starts_with("ada ") && lines[1].starts_with("dan "), "{lines:?}");
         assert_eq!(lines[2], "… 2 more members");
-        assert_eq!(frame(&crowd(), 0, 80, 1, PLAIN), ["──────────────────────────────  0 of 4 tasks  0.0s"]);
+        assert_eq!(
+            frame(&crowd(), 0, 80, 1, PLAIN),
+            ["──────────────────────────────  0 of 4 tasks  0.0s"]
+        );
     }
 
     #[test]
     fn a_single_failure_is_seen_in_the_bar() {
-        let red =
-            |done, failed, total| bar(10, done, failed, total, Paint { on: true }).contains("\u{1b}[31m━");
+        let red = |done, failed, total| {
+            bar(10, done, failed, total, Paint { on: true }).contains("\u{1b}[31m━")
+        };
         assert!(red(0, 1, 100) && red(99, 1, 100) && red(0, 1, 1));
         assert!(!red(99, 0, 100));
         for (done, failed, total) in [(0, 1, 100), (99, 1, 100), (3, 3, 7), (0, 0, 1), (5, 0, 5)] {

@@ -18,7 +18,8 @@ pub(crate) fn ps(teams: &[Seen], root: &Path, width: usize, paint: Paint) -> Str
     if teams.is_empty() {
         return format!("no teams under {}", text::line(&root.to_string_lossy()));
     }
-    let mut table = Table::new(&["TEAM", "LEAD", "MEMBER", "STATE", "TASK", "BACKEND", "PANE", "PID"]);
+    let mut table =
+        Table::new(&["TEAM", "LEAD", "MEMBER", "STATE", "TASK", "BACKEND", "PANE", "PID"]);
     for team in teams {
         rows(team, &mut table);
     }
@@ -26,15 +27,19 @@ pub(crate) fn ps(teams: &[Seen], root: &Path, width: usize, paint: Paint) -> Str
     let mut lines = vec![table.render_within(width, &spare, &["MEMBER", "TEAM", "LEAD"], paint)];
     for team in teams {
         let words = [team.problem.as_deref().map(text::line), dead_lead(team, root)];
-        let named =
-            |words| paint.put(Tint::Bad, &format!("team {}: {words}", text::line(team.team.as_str())));
+        let named = |words| {
+            paint.put(Tint::Bad, &format!("team {}: {words}", text::line(team.team.as_str())))
+        };
         lines.extend(words.into_iter().flatten().map(named));
     }
     let servers = group(teams, |team| team.sockets.iter().cloned().collect());
-    lines.extend(servers.iter().map(|(socket, names)| footer("tmux server", socket, names, width, paint)));
+    lines.extend(
+        servers.iter().map(|(socket, names)| footer("tmux server", socket, names, width, paint)),
+    );
     let mut roots = group(teams, |team| vec![team.root.to_string_lossy().into_owned()]);
     roots.entry(root.to_string_lossy().into_owned()).or_insert_with(|| vec!["no teams".to_owned()]);
-    lines.extend(roots.iter().map(|(root, names)| footer("config root", root, names, width, paint)));
+    lines
+        .extend(roots.iter().map(|(root, names)| footer("config root", root, names, width, paint)));
     lines.join("\n")
 }
 
@@ -49,7 +54,8 @@ fn dead_lead(team: &Seen, root: &Path) -> Option<String> {
 
 /// The lead's line is the team's; a team without members has one line all the same.
 fn rows(team: &Seen, table: &mut Table) {
-    let mut first = [tinted(Tint::Bold, text::short(team.team.as_str(), NAME)), lead(team.lead.as_ref())];
+    let mut first =
+        [tinted(Tint::Bold, text::short(team.team.as_str(), NAME)), lead(team.lead.as_ref())];
     if team.members.is_empty() {
         let [name, lead] = first;
         table.row([vec![name, lead], vec![cell(""); 6]].concat());

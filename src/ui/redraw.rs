@@ -6,7 +6,8 @@ use std::io::{self, Write};
 use crossterm::cursor::{Hide, MoveToColumn, MoveUp, Show};
 use crossterm::queue;
 use crossterm::terminal::{
-    self, BeginSynchronizedUpdate, Clear, ClearType, DisableLineWrap, EnableLineWrap, EndSynchronizedUpdate,
+    self, BeginSynchronizedUpdate, Clear, ClearType, DisableLineWrap, EnableLineWrap,
+    EndSynchronizedUpdate,
 };
 
 /// Columns and rows assumed for a terminal that does not report its size.
@@ -64,7 +65,13 @@ impl Redraw {
             bytes.extend_from_slice(line.as_bytes());
             bytes.extend_from_slice(b"\r\n");
         }
-        queue!(bytes, Clear(ClearType::FromCursorDown), EnableLineWrap, Show, EndSynchronizedUpdate)?;
+        queue!(
+            bytes,
+            Clear(ClearType::FromCursorDown),
+            EnableLineWrap,
+            Show,
+            EndSynchronizedUpdate
+        )?;
         self.widths = lines.iter().map(|line| visible(line)).collect();
         out.write_all(&bytes)?;
         out.flush()
@@ -172,7 +179,10 @@ mod tests {
 
     #[test]
     fn lines_above_the_frame_stay_and_wrap() {
-        assert_eq!(screen((4, 6), &[("", "a\nb"), ("12345", "c"), ("x", "d")]), "$ up\n12345\nx\nd");
+        assert_eq!(
+            screen((4, 6), &[("", "a\nb"), ("12345", "c"), ("x", "d")]),
+            "$ up\n12345\nx\nd"
+        );
     }
 
     #[test]

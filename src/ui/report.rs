@@ -31,7 +31,8 @@ pub(crate) struct Page {
 pub(crate) fn report(report: &Report, page: &Page) -> String {
     let paint = page.paint;
     let mut parts = vec![headline(report, page)];
-    let mut ended_badly = report.members.iter().filter(|m| report.tasks.is_empty() || is_odd(m)).peekable();
+    let mut ended_badly =
+        report.members.iter().filter(|m| report.tasks.is_empty() || is_odd(m)).peekable();
     if ended_badly.peek().is_some() {
         parts.push(members(ended_badly, page));
     }
@@ -41,9 +42,10 @@ pub(crate) fn report(report: &Report, page: &Page) -> String {
     parts.extend(deviations(&report.deviations, paint));
     parts.extend(report.tasks.iter().filter_map(|task| match task.state {
         TaskState::Failed => Some(failure(task, paint)),
-        TaskState::Pending | TaskState::InProgress | TaskState::Completed | TaskState::Cancelled => {
-            output(task, page)
-        }
+        TaskState::Pending
+        | TaskState::InProgress
+        | TaskState::Completed
+        | TaskState::Cancelled => output(task, page),
     }));
     parts.extend(page.more.as_ref().map(|more| paint.put(Tint::Dim, more)));
     parts.join("\n\n")
@@ -76,8 +78,11 @@ fn headline(report: &Report, page: &Page) -> String {
         (count(TaskState::Pending), "not begun"),
         (count(TaskState::InProgress), "not finished"),
     ];
-    let words =
-        counted.iter().filter(|(n, _)| *n > 0).map(|(n, word)| format!("{n} {word}")).collect::<Vec<_>>();
+    let words = counted
+        .iter()
+        .filter(|(n, _)| *n > 0)
+        .map(|(n, word)| format!("{n} {word}"))
+        .collect::<Vec<_>>();
     let tasks = if words.is_empty() { "no tasks".to_owned() } else { words.join(", ") };
     let (team, took) = (report.team.to_string(), format!("in {}", span(report.elapsed_ms)));
     let used = team.chars().count() + tasks.len() + took.len() + 4;
@@ -124,7 +129,8 @@ fn tasks(tasks: &[TaskReport], page: &Page) -> String {
         0 => String::new(),
         hidden => page.paint.put(Tint::Dim, &format!("\n… and {hidden} more completed")),
     };
-    table.render_within(page.width.unwrap_or(usize::MAX), &["BY", "TIME"], &["SUBJECT"], page.paint) + &more
+    table.render_within(page.width.unwrap_or(usize::MAX), &["BY", "TIME"], &["SUBJECT"], page.paint)
+        + &more
 }
 
 /// Failures come first, completed tasks last.
@@ -158,7 +164,8 @@ pub(super) fn ids(list: &[TaskId]) -> String {
 fn failure(task: &TaskReport, paint: Paint) -> String {
     let code = task.exit_code.map(|c| format!(" with exit code {c}")).unwrap_or_default();
     let head = format!("#{} {} failed{code}", task.id, text::short(&task.subject, SUBJECT));
-    let tail = task.tail.as_deref().map(|t| text::block(&text::last_lines(t, TAIL))).unwrap_or_default();
+    let tail =
+        task.tail.as_deref().map(|t| text::block(&text::last_lines(t, TAIL))).unwrap_or_default();
     let lines = tail.lines().map(|line| format!("\n  {line}")).collect::<String>();
     let ending = if lines.is_empty() { "" } else { "; its last lines:" };
     format!("{}{ending}{lines}", paint.put(Tint::Bad, &head))
@@ -167,10 +174,13 @@ fn failure(task: &TaskReport, paint: Paint) -> String {
 /// The output of a task with `show_output`.
 fn output(task: &TaskReport, page: &Page) -> Option<String> {
     let printed = task.tail.as_deref().filter(|tail| !tail.trim().is_empty())?;
-    let head = page.paint.put(Tint::Bold, &format!("#{} {}", task.id, text::short(&task.subject, SUBJECT)));
+    let head = page
+        .paint
+        .put(Tint::Bold, &format!("#{} {}", task.id, text::short(&task.subject, SUBJECT)));
     let room = page.width.map_or(usize::MAX - 1, |width| width.saturating_sub(2));
     let lines = text::block(printed);
-    let lines = lines.lines().map(|line| format!("\n  {}", text::short(line, room))).collect::<String>();
+    let lines =
+        lines.lines().map(|line| format!("\n  {}", text::short(line, room))).collect::<String>();
     Some(format!("{head}{lines}"))
 }
 
@@ -202,7 +212,11 @@ mod tests {
     }
 
     fn page(width: Option<usize>) -> Page {
-        Page { paint: Paint { on: false }, width, more: Some("see more: phalanx task get 2".to_owned()) }
+        Page {
+            paint: Paint { on: false },
+            width,
+            more: Some("see more: phalanx task get 2".to_owned()),
+        }
     }
 
     fn ada() -> MemberReport {
@@ -249,17 +263,24 @@ mod tests {
     #[test]
     fn members_are_shown_when_they_ended_otherwise_than_agreed() {
         let killed = MemberReport { state: MemberState::Killed, exit_code: None, ..ada() };
-        let text = report(&whole(vec![ada(), killed], vec![task(1, TaskState::Pending)]), &page(None));
+        let text =
+            report(&whole(vec![ada(), killed], vec![task(1, TaskState::Pending)]), &page(None));
         assert_eq!(text.matches("ada ").count(), 1, "{text}");
         assert!(text.contains("killed"), "{text}");
         // Without tasks the members are the report.
-        assert!(report(&whole(vec![ada()], Vec::new()), &page(None)).contains("ada     worker   pty"));
+        assert!(
+            report(&whole(vec![ada()], Vec::new()), &page(None)).contains("ada     worker   pty")
+        );
     }
 
     #[test]
     fn a_report_repeats_the_output_of_a_task_that_shows_it() {
-        let shown = TaskReport { tail: Some("A 1\nB \u{1b}2\n".to_owned()), ..task(1, TaskState::Completed) };
-        let text = report(&whole(vec![ada()], vec![shown.clone()]), &Page { more: None, ..page(None) });
+        let shown = TaskReport {
+            tail: Some("A 1\nB \u{1b}2\n".to_owned()),
+            ..task(1, TaskState::Completed)
+        };
+        let text =
+            report(&whole(vec![ada()], vec![shown.clone()]), &Page { more: None, ..page(None) });
         assert!(text.ends_with("\n\n#1 do 1\n  A 1\n  B \u{241b}2"), "{text}");
         let narrow = report(&whole(vec![ada()], vec![shown]), &page(Some(4)));
         assert!(narrow.contains("\n  A…\n  B…\n"), "{narrow}");

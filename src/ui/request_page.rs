@@ -34,7 +34,8 @@ pub(crate) fn request_page(shown: &Shown, paint: Paint) -> String {
     }
     if let Some(Value::Object(input)) = &shown.updated_input {
         page.heading("answered with this input:");
-        page.lines.extend(text::block(&pretty(&Value::Object(input.clone()))).lines().map(str::to_owned));
+        page.lines
+            .extend(text::block(&pretty(&Value::Object(input.clone()))).lines().map(str::to_owned));
     }
     if let Some(next) = next(shown) {
         page.lines.push(String::new());
@@ -80,7 +81,8 @@ impl Page {
         let (old, new): (Vec<&str>, Vec<&str>) = (old.lines().collect(), new.lines().collect());
         let head = old.iter().zip(&new).take_while(|(a, b)| a == b).count();
         let rest = old.len().min(new.len()) - head;
-        let tail = old.iter().rev().zip(new.iter().rev()).take(rest).take_while(|(a, b)| a == b).count();
+        let tail =
+            old.iter().rev().zip(new.iter().rev()).take(rest).take_while(|(a, b)| a == b).count();
         self.lines.push(String::new());
         self.side(' ', Tint::Plain, &old[..head]);
         self.side('-', Tint::Bad, &old[head..old.len() - tail]);
@@ -92,7 +94,8 @@ impl Page {
 fn state(shown: &Shown) -> String {
     let word = shown.state.replace('_', " ");
     let by = shown.by.as_ref().map(|by| format!(" by {by}")).unwrap_or_default();
-    let left = shown.left_ms.map(|left| format!(", {} left to answer", span(left))).unwrap_or_default();
+    let left =
+        shown.left_ms.map(|left| format!(", {} left to answer", span(left))).unwrap_or_default();
     format!("{word}{by}, asked {} ago{left}", span(shown.age_ms))
 }
 
@@ -100,10 +103,13 @@ fn next(shown: &Shown) -> Option<String> {
     let id = text::line(shown.request_id.as_str());
     match (shown.state, shown.kind, shown.answered_by) {
         ("pending", "shutdown", _) => None,
-        ("pending", _, Some("pane")) => {
-            Some(format!("answer it in its pane: phalanx attach {}", text::line(shown.from.as_str())))
+        ("pending", _, Some("pane")) => Some(format!(
+            "answer it in its pane: phalanx attach {}",
+            text::line(shown.from.as_str())
+        )),
+        ("pending", _, _) => {
+            Some(format!("phalanx answer {id} --approve, or --reject --reason TEXT"))
         }
-        ("pending", _, _) => Some(format!("phalanx answer {id} --approve, or --reject --reason TEXT")),
         _ => None,
     }
 }
@@ -155,7 +161,9 @@ fn permission(page: &mut Page, asked: &PermissionRequest) {
 fn facts(page: &mut Page, input: &mut Map<String, Value>) {
     input.retain(|key, value| {
         let word = match value {
-            Value::String(words) if !words.contains('\n') && !BODIES.contains(&key.as_str()) => words.clone(),
+            Value::String(words) if !words.contains('\n') && !BODIES.contains(&key.as_str()) => {
+                words.clone()
+            }
             Value::Bool(_) | Value::Number(_) | Value::Null => value.to_string(),
             Value::String(_) | Value::Array(_) | Value::Object(_) => return true,
         };
@@ -252,7 +260,8 @@ mod tests {
             "Bash",
             json!({"command": "cd /x &&\n  make \u{1b}[2J", "timeout": 5, "description": "why"}),
         );
-        let expected = "  tool       Bash\n  purpose    why\n  timeout    5\n\ncd /x &&\n  make \u{241b}[2J";
+        let expected =
+            "  tool       Bash\n  purpose    why\n  timeout    5\n\ncd /x &&\n  make \u{241b}[2J";
         assert_eq!(shown, expected);
     }
 
@@ -276,9 +285,13 @@ mod tests {
     fn nothing_of_an_unknown_input_is_left_out() {
         let input = json!({"old_string": "half", "edits": "odd", "deep": {"a": [1]}, "text": "one\ntwo", "none": null});
         let shown = tool("Odd", input);
-        for part in
-            ["old_string:\nhalf", "edits      odd", "deep:\n{\n", "text:\none\ntwo", "none       null"]
-        {
+        for part in [
+            "old_string:\nhalf",
+            "edits      odd",
+            "deep:\n{\n",
+            "text:\none\ntwo",
+            "none       null",
+        ] {
             assert!(shown.contains(part), "{part}: {shown}");
         }
     }
@@ -296,7 +309,8 @@ mod tests {
         let plan = json!({"type": "plan_approval_request", "from": "ada", "planFilePath": "/w/plan.md",
             "planContent": "# Move\n\n1. a\n2. b\n", "requestId": "perm-1"});
         assert_eq!(page(plan), "  file       /w/plan.md\n\n# Move\n\n1. a\n2. b");
-        let host = json!({"type": "sandbox_permission_request", "requestId": "perm-1", "host": "docs.rs"});
+        let host =
+            json!({"type": "sandbox_permission_request", "requestId": "perm-1", "host": "docs.rs"});
         assert_eq!(page(host), "  host       docs.rs");
     }
 }

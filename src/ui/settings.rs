@@ -26,11 +26,17 @@ pub(crate) fn settings_table(document: &Document, paint: Paint) -> String {
 }
 
 /// The settings that differ from the defaults; none if all are the same.
-pub(crate) fn changed_settings(document: &Document, defaults: &Document, paint: Paint) -> Option<String> {
+pub(crate) fn changed_settings(
+    document: &Document,
+    defaults: &Document,
+    paint: Paint,
+) -> Option<String> {
     let defaults = flatten(defaults);
     let mut table = Table::new(&["SETTING", "VALUE"]);
     let mut any = false;
-    for (key, value) in flatten(document).iter().filter(|(key, value)| defaults.get(*key) != Some(*value)) {
+    for (key, value) in
+        flatten(document).iter().filter(|(key, value)| defaults.get(*key) != Some(*value))
+    {
         any = true;
         table.row(vec![tinted(Tint::Bold, key), cell(text::short(value, 72))]);
     }

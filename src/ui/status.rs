@@ -40,12 +40,12 @@ pub(crate) fn status(status: &Status, frame: Frame) -> String {
 
 fn lead(status: &Status, paint: Paint) -> String {
     match (&status.lead, &status.dead_lead) {
-        (Some(lead), _) if lead.state == "stopped" => {
-            paint.put(Tint::Bad, &format!("led by process {0}, stopped; `kill -CONT {0}`", lead.pid))
-        }
-        (Some(lead), _) => {
-            paint.put(Tint::Dim, &format!("led by process {} for {}", lead.pid, time::human(lead.age_ms)))
-        }
+        (Some(lead), _) if lead.state == "stopped" => paint
+            .put(Tint::Bad, &format!("led by process {0}, stopped; `kill -CONT {0}`", lead.pid)),
+        (Some(lead), _) => paint.put(
+            Tint::Dim,
+            &format!("led by process {} for {}", lead.pid, time::human(lead.age_ms)),
+        ),
         (None, Some(lead)) => paint.put(Tint::Bad, &died(lead, status.team.as_str())),
         (None, None) => paint.put(Tint::Dim, "no lead"),
     }
@@ -64,8 +64,11 @@ fn counts(tasks: &TaskCounts) -> String {
         (tasks.failed, "failed"),
         (tasks.cancelled, "cancelled"),
     ];
-    let words =
-        counted.iter().filter(|(n, _)| *n > 0).map(|(n, word)| format!("{n} {word}")).collect::<Vec<_>>();
+    let words = counted
+        .iter()
+        .filter(|(n, _)| *n > 0)
+        .map(|(n, word)| format!("{n} {word}"))
+        .collect::<Vec<_>>();
     if words.is_empty() { "no tasks".to_owned() } else { format!("tasks: {}", words.join(", ")) }
 }
 
@@ -73,7 +76,8 @@ fn members(status: &Status, frame: Frame) -> Option<String> {
     if status.members.is_empty() {
         return None;
     }
-    let heads = ["NAME", "STATE", "TASK", "IDLE", "ROLE", "PROFILE", "BACKEND", "PANE", "PID", "REASON"];
+    let heads =
+        ["NAME", "STATE", "TASK", "IDLE", "ROLE", "PROFILE", "BACKEND", "PANE", "PID", "REASON"];
     let mut table = Table::new(&heads);
     for member in &status.members {
         table.row(vec![
@@ -113,7 +117,8 @@ fn left(status: &Status, frame: Frame) -> Option<String> {
             maybe(member.resumable.then(|| format!("`phalanx resume {}`", member.name))),
         ]);
     }
-    let table = table.render_within(frame.width, &["WHEN", "STATE"], &["REASON", "LEFT"], frame.paint);
+    let table =
+        table.render_within(frame.width, &["WHEN", "STATE"], &["REASON", "LEFT"], frame.paint);
     let hidden = status.left.len().saturating_sub(shown);
     Some(table + &hidden_words(hidden, "members that left", frame.paint))
 }
@@ -137,7 +142,12 @@ fn tasks(status: &Status, frame: Frame) -> Option<String> {
     }
     let table = match shown.is_empty() {
         true => String::new(),
-        false => table.render_within(frame.width, &["OWNER"], &["SUBJECT", "DETAIL", "OWNER"], frame.paint),
+        false => table.render_within(
+            frame.width,
+            &["OWNER"],
+            &["SUBJECT", "DETAIL", "OWNER"],
+            frame.paint,
+        ),
     };
     let hidden = status.task_list.len() - shown.len();
     Some((table + &hidden_words(hidden, "completed tasks", frame.paint)).trim_start().to_owned())

@@ -89,19 +89,22 @@ impl Table {
     fn lines(&self, columns: &[usize], paint: Paint) -> String {
         let widths: Vec<usize> = columns.iter().map(|column| self.width(*column)).collect();
         let heads = self.heads.iter().map(|h| tinted(Tint::Dim, h)).collect::<Vec<_>>();
-        let lines = std::iter::once(&heads).chain(&self.rows).map(|row| line(row, columns, &widths, paint));
+        let lines =
+            std::iter::once(&heads).chain(&self.rows).map(|row| line(row, columns, &widths, paint));
         lines.collect::<Vec<_>>().join("\n")
     }
 
     /// The columns that have something in them.
     fn filled(&self) -> Vec<usize> {
-        let filled =
-            |column: &usize| self.rows.iter().any(|row| row.get(*column).is_some_and(|c| !c.text.is_empty()));
+        let filled = |column: &usize| {
+            self.rows.iter().any(|row| row.get(*column).is_some_and(|c| !c.text.is_empty()))
+        };
         (0..self.heads.len()).filter(filled).collect()
     }
 
     fn width(&self, column: usize) -> usize {
-        let cells = self.rows.iter().filter_map(|row| row.get(column)).map(|c| c.text.chars().count());
+        let cells =
+            self.rows.iter().filter_map(|row| row.get(column)).map(|c| c.text.chars().count());
         cells.chain([self.heads[column].len()]).max().unwrap_or(0)
     }
 }
@@ -141,7 +144,8 @@ mod tests {
             table.row(vec![cell("ada"), cell("4711"), cell("a reason of some thirty letters")]);
             table
         };
-        let render = |width| table().render_within(width, &["PID"], &["REASON"], Paint { on: false });
+        let render =
+            |width| table().render_within(width, &["PID"], &["REASON"], Paint { on: false });
         assert_eq!(render(80), "NAME  PID   REASON\nada   4711  a reason of some thirty letters");
         assert_eq!(render(30), "NAME  PID   REASON\nada   4711  a reason of some …");
         assert_eq!(render(21), "NAME  REASON\nada   a reason of so…");

@@ -16,7 +16,12 @@ pub(crate) fn task_table(board: &Board, shown: &[TaskId], paint: Paint) -> Strin
         table.row(vec![
             cell(task.id.to_string()),
             tinted(task_mark(task.state).1, task_word(task.state)),
-            maybe(task.extra.priority.filter(|priority| *priority != 0).map(|priority| priority.to_string())),
+            maybe(
+                task.extra
+                    .priority
+                    .filter(|priority| *priority != 0)
+                    .map(|priority| priority.to_string()),
+            ),
             maybe(task.owner.as_deref()),
             cell(text::short(task.title(), 72)),
             cell(ids(&board.open_blockers(task))),
@@ -46,9 +51,16 @@ pub(crate) fn task_page(task: &Task, paint: Paint) -> String {
         ("exit code", outcome.and_then(|o| o.exit_code).map(|c| c.to_string())),
         ("took", outcome.map(|o| span(o.elapsed_ms))),
     ];
-    let mut lines = vec![paint.put(Tint::Bold, &format!("#{} {}", task.id, text::line(&task.subject)))];
-    for (name, value) in facts.iter().filter_map(|(n, v)| Some((n, v.as_ref().filter(|v| !v.is_empty())?))) {
-        lines.push(format!("  {}{}", paint.put(Tint::Dim, &format!("{name:<11}")), text::line(value)));
+    let mut lines =
+        vec![paint.put(Tint::Bold, &format!("#{} {}", task.id, text::line(&task.subject)))];
+    for (name, value) in
+        facts.iter().filter_map(|(n, v)| Some((n, v.as_ref().filter(|v| !v.is_empty())?)))
+    {
+        lines.push(format!(
+            "  {}{}",
+            paint.put(Tint::Dim, &format!("{name:<11}")),
+            text::line(value)
+        ));
     }
     let bodies = [Some(task.description.as_str()), outcome.map(|o| o.tail.as_str())];
     for body in bodies.into_iter().flatten().filter(|b| !b.trim().is_empty()) {
@@ -68,7 +80,8 @@ mod tests {
         task.blocked_by = vec![TaskId(1)];
         task.extra.run = vec!["cargo".to_owned(), "test".to_owned()];
         let page = task_page(&task, Paint { on: false });
-        let rest = "  state      pending\n  after      #1\n  runs       \"cargo\" \"test\"\n\n  with care";
+        let rest =
+            "  state      pending\n  after      #1\n  runs       \"cargo\" \"test\"\n\n  with care";
         assert_eq!(page, format!("#2 Test\u{241b}\n{rest}"));
         let mut board = Board::default();
         board.tasks.insert(TaskId(1), Task::new(TaskId(1), "Build", ""));

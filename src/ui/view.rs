@@ -44,7 +44,9 @@ impl Notice {
     pub(crate) fn of(term: Option<&str>, vte: bool) -> Notice {
         match term {
             None | Some("dumb") => Notice::Bell,
-            Some(term) if vte || term.starts_with("rxvt") || term.starts_with("foot") => Notice::Osc777,
+            Some(term) if vte || term.starts_with("rxvt") || term.starts_with("foot") => {
+                Notice::Osc777
+            }
             Some(_) => Notice::Osc9,
         }
     }
@@ -73,8 +75,8 @@ pub(crate) struct View {
 /// Returns true if an event of this kind is printed above the frame.
 fn is_warning(kind: EventKind) -> bool {
     use EventKind::{
-        Escalated, FileQuarantined, MemberFallback, MemberHealth, MemberStartFailed, Reminded, RequestFiled,
-        TaskFailed, TaskRewritten, TaskVanished, Warning,
+        Escalated, FileQuarantined, MemberFallback, MemberHealth, MemberStartFailed, Reminded,
+        RequestFiled, TaskFailed, TaskRewritten, TaskVanished, Warning,
     };
     matches!(
         kind,
@@ -112,8 +114,9 @@ impl View {
             Style::Plain { all } => (all, true),
             Style::Silent => return,
         };
-        if let Some(line) =
-            wanted.then(|| progress_line(event, self.begun, &self.progress, all, self.paint)).flatten()
+        if let Some(line) = wanted
+            .then(|| progress_line(event, self.begun, &self.progress, all, self.paint))
+            .flatten()
         {
             self.put(&line);
         }
@@ -228,7 +231,8 @@ mod tests {
     /// SEC-10: what a member writes ends no sequence and begins none, and does not fill the screen.
     #[test]
     fn sec_10_a_notification_is_one_sequence_and_a_bell() {
-        let hostile = format!("rm\u{1b}\\\u{7}\u{9c}\u{1b}]52;c;AAAA\u{7}\r\n{}", "x".repeat(10_000));
+        let hostile =
+            format!("rm\u{1b}\\\u{7}\u{9c}\u{1b}]52;c;AAAA\u{7}\r\n{}", "x".repeat(10_000));
         for (notice, begins) in
             [(Notice::Osc9, "\u{1b}]9;rm"), (Notice::Osc777, "\u{1b}]777;notify;phalanx;rm")]
         {

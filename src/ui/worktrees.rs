@@ -18,7 +18,13 @@ pub(crate) fn worktree_table(rows: impl Iterator<Item = WorktreeRow>, paint: Pai
     let mut table = Table::new(&["member", "branch", "stands", "keeps it", "path"]);
     for row in rows {
         let path = tinted(Tint::Dim, row.path);
-        table.row(vec![cell(row.name), cell(row.branch), cell(row.condition), maybe(row.keeps), path]);
+        table.row(vec![
+            cell(row.name),
+            cell(row.branch),
+            cell(row.condition),
+            maybe(row.keeps),
+            path,
+        ]);
     }
     table.render(paint)
 }

@@ -45,7 +45,9 @@ fn parse(text: &str) -> Vec<Listed> {
         let Some(last) = all.last_mut() else { continue };
         match key {
             "HEAD" => last.head = Some(value.to_owned()),
-            "branch" => last.branch = Some(value.strip_prefix("refs/heads/").unwrap_or(value).to_owned()),
+            "branch" => {
+                last.branch = Some(value.strip_prefix("refs/heads/").unwrap_or(value).to_owned())
+            }
             "locked" => last.locked = Some(value.to_owned()),
             "bare" => last.bare = true,
             _ => {}
@@ -68,7 +70,8 @@ impl Repository {
         if let Some(reason) = &one.locked {
             return Ok(Condition::Locked { reason: reason.clone() });
         }
-        let inside = |other: &&Listed| other.path != one.path && Path::new(&other.path).starts_with(path);
+        let inside =
+            |other: &&Listed| other.path != one.path && Path::new(&other.path).starts_with(path);
         if let Some(other) = all.iter().find(inside) {
             return Ok(Condition::Nested { other: other.path.clone() });
         }
@@ -92,7 +95,8 @@ impl Repository {
 
     /// How many files are changed, staged or new; in submodules too.
     pub(super) fn uncommitted(&self, path: &Path) -> Result<usize, WorktreeError> {
-        let args = ["status", "--porcelain", "-z", "--untracked-files=all", "--ignore-submodules=none"];
+        let args =
+            ["status", "--porcelain", "-z", "--untracked-files=all", "--ignore-submodules=none"];
         let text = self.git.at(path).get("ask how a worktree stands", &args)?;
         Ok(text.split('\0').filter(|entry| !entry.is_empty()).count())
     }
@@ -134,7 +138,9 @@ impl Repository {
             }
         }
         let own = format!("refs/heads/{}", checkout.branch);
-        if !checkout.new_branch || self.git.ask(&["rev-parse", "--verify", "--quiet", &own])?.is_none() {
+        if !checkout.new_branch
+            || self.git.ask(&["rev-parse", "--verify", "--quiet", &own])?.is_none()
+        {
             return Ok(Removed::Gone { branch_left: None });
         }
         // Without force: git refuses where the branch is not merged into what it compares with.

@@ -86,7 +86,8 @@ impl Repository {
             '\\' | '*' | '?' | '[' | ' ' => format!("\\{c}"),
             c => c.to_string(),
         };
-        let line = format!("/{}/", inside.to_string_lossy().chars().map(escape).collect::<String>());
+        let line =
+            format!("/{}/", inside.to_string_lossy().chars().map(escape).collect::<String>());
         let args = ["rev-parse", "--path-format=absolute", "--git-path", "info/exclude"];
         let file = self.git.get("ask for the list of what git does not see", &args)?;
         let file = Path::new(file.trim_end_matches('\n'));
@@ -109,7 +110,8 @@ impl Repository {
     fn copy(&self, path: &Path, file: &str) -> Result<(), WorktreeError> {
         let fail = |problem: String| WorktreeError::Copy { file: file.to_owned(), problem };
         let bytes = fs::read(&self.top.join(file), LARGEST).map_err(|e| fail(e.to_string()))?;
-        let bytes = bytes.ok_or_else(|| fail(format!("{} has no such file", self.top.display())))?;
+        let bytes =
+            bytes.ok_or_else(|| fail(format!("{} has no such file", self.top.display())))?;
         let target = path.join(file);
         let dir = target.parent().unwrap_or(path);
         // A directory that the checkout has may be a link to anywhere.
@@ -133,8 +135,8 @@ impl Repository {
             cwd: Some(path.to_owned()),
             stdin: Vec::new(),
         };
-        let output =
-            exec::run(&command, SETUP).map_err(|e| WorktreeError::Setup { problem: e.to_string() })?;
+        let output = exec::run(&command, SETUP)
+            .map_err(|e| WorktreeError::Setup { problem: e.to_string() })?;
         let how = match (output.code, output.signal) {
             (Some(0), _) => return Ok(()),
             (Some(code), _) => format!("exit code {code}"),

@@ -60,7 +60,10 @@ impl Repository {
     ///
     /// # Errors
     /// No repository, a bare one, one without a commit, no git.
-    pub(crate) fn find(dir: &Path, caller: &[(OsString, OsString)]) -> Result<Repository, WorktreeError> {
+    pub(crate) fn find(
+        dir: &Path,
+        caller: &[(OsString, OsString)],
+    ) -> Result<Repository, WorktreeError> {
         let here = Git::new(dir, caller);
         let shown = || dir.display().to_string();
         match here.ask(&["rev-parse", "--is-bare-repository"])?.as_deref() {
@@ -99,7 +102,9 @@ impl Repository {
             match part {
                 Component::ParentDir => drop(place.pop()),
                 Component::CurDir => {}
-                Component::Prefix(_) | Component::RootDir | Component::Normal(_) => place.push(part),
+                Component::Prefix(_) | Component::RootDir | Component::Normal(_) => {
+                    place.push(part)
+                }
             }
         }
         // As `getcwd` will name it.

@@ -47,14 +47,19 @@ impl Repository {
             Some(branch) => branch,
             None => self.git.get(what, &["rev-parse", "--short", "HEAD"])?.trim_end().to_owned(),
         };
-        let tried = ["merge-tree", "--write-tree", "--name-only", "--no-messages", "-z", "HEAD", head];
+        let tried =
+            ["merge-tree", "--write-tree", "--name-only", "--no-messages", "-z", "HEAD", head];
         let output = self.git.call(&tried)?;
         let conflicts = match output.code {
             Some(0) => Vec::new(),
             // The tree comes first, then the files.
             Some(1) => {
                 let text = String::from_utf8_lossy(&output.stdout);
-                text.split('\0').skip(1).filter(|file| !file.is_empty()).map(str::to_owned).collect()
+                text.split('\0')
+                    .skip(1)
+                    .filter(|file| !file.is_empty())
+                    .map(str::to_owned)
+                    .collect()
             }
             Some(_) | None => return Err(git::refused(what, &output)),
         };

@@ -58,7 +58,11 @@ impl Lab {
     fn env(&self) -> Vec<(OsString, OsString)> {
         let path = env::var("PATH").expect("PATH");
         let home = self.dir.path().join("home");
-        vec![("PATH".into(), path), ("HOME".into(), home.into()), ("GIT_CONFIG_NOSYSTEM".into(), "1".into())]
+        vec![
+            ("PATH".into(), path),
+            ("HOME".into(), home.into()),
+            ("GIT_CONFIG_NOSYSTEM".into(), "1".into()),
+        ]
     }
 
     fn run(&self, program: &str, dir: &Path, args: &[&str]) -> exec::Output {
@@ -155,7 +159,11 @@ fn en_07_clean_goes_with_its_branch() {
     lab.goes(&made);
     assert!(!lab.has_branch("demo-bob"));
     assert_eq!(lab.condition(&made), Condition::Gone);
-    assert_eq!(lab.remove(&made), Removed::Gone { branch_left: None }, "done twice it finds nothing to do");
+    assert_eq!(
+        lab.remove(&made),
+        Removed::Gone { branch_left: None },
+        "done twice it finds nothing to do"
+    );
 }
 
 #[test]
@@ -311,8 +319,16 @@ fn branches_that_exist_are_gone_on_with_only_when_named() {
 /// SEC-02, SEC-11: nothing in a path is taken apart by a shell, by git's patterns or by git's options.
 #[test]
 fn en_06_directories_with_odd_characters() {
-    for name in ["with space", "#(touch x)", "quote'\"s", "ünï", "-dash", "glob[a]*", "dollar$HOME", "!bang"]
-    {
+    for name in [
+        "with space",
+        "#(touch x)",
+        "quote'\"s",
+        "ünï",
+        "-dash",
+        "glob[a]*",
+        "dollar$HOME",
+        "!bang",
+    ] {
         let lab = Lab::named(name);
         let repository = lab.repository();
         let rules = Rules { dir: Some(format!("{name} trees")), ..Rules::default() };
@@ -409,7 +425,8 @@ fn diff_and_preview_tell_without_changing_anything() {
     let repository = lab.repository();
     let before = lab.git(&["rev-parse", "HEAD"]);
     let preview = repository.preview(&made).expect("git answers");
-    let expected = Preview { into: "main".to_owned(), commits: 1, conflicts: vec![], uncommitted: 0 };
+    let expected =
+        Preview { into: "main".to_owned(), commits: 1, conflicts: vec![], uncommitted: 0 };
     assert_eq!(preview, expected);
     lab.commit(&lab.top.to_string_lossy(), "a.txt", "one\n2\nthree\n");
     write(Path::new(&made.path).join("a.txt"), "one\nTWO\nthree\nfour\n");

@@ -21,7 +21,8 @@ fn appends(c: &mut Criterion) {
             b.iter(|| {
                 n += 1;
                 let id = format!("new-{n}");
-                team.append("bob", "ann", "a message of some length, as they are", &id).expect("append");
+                team.append("bob", "ann", "a message of some length, as they are", &id)
+                    .expect("append");
                 team.remove("bob", &[id]).expect("remove");
             });
         });

@@ -98,7 +98,8 @@ fn node(args: &[&str]) -> Command {
 /// printed after that.
 fn race(commands: Vec<Command>) -> (f64, Vec<String>) {
     let start = |mut command: Command| {
-        let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().expect("child");
+        let mut child =
+            command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().expect("child");
         let mut out = BufReader::new(child.stdout.take().expect("piped"));
         let mut line = String::new();
         out.read_line(&mut line).expect("ready");
@@ -157,7 +158,9 @@ fn median(mut values: Vec<f64>) -> f64 {
 }
 
 fn append_rows() {
-    println!("appends/s, every message counted (Node: proper-lockfile 4.1.2, read, parse, push, write)");
+    println!(
+        "appends/s, every message counted (Node: proper-lockfile 4.1.2, read, parse, push, write)"
+    );
     println!("  box          writers   Node   phalanx   ratio   at least");
     for (filled, total, least) in [(0, 960, 2.5), (1000, 480, 4.0)] {
         for writers in [1, 4, 16] {
@@ -169,7 +172,9 @@ fn append_rows() {
             let (theirs, our) = (median(theirs), median(our));
             let ratio = our / theirs;
             let what = if filled == 0 { "empty" } else { "1000 entries" };
-            println!("  {what:<12} {writers:>7} {theirs:>6.0} {our:>9.0} {ratio:>6.2} ×   {least} ×");
+            println!(
+                "  {what:<12} {writers:>7} {theirs:>6.0} {our:>9.0} {ratio:>6.2} ×   {least} ×"
+            );
         }
     }
 }
@@ -192,7 +197,8 @@ fn read_row() {
         for stage in [&fresh, &full] {
             stage.team.begin("bob").expect("record");
         }
-        let ids: Vec<String> = full.team.entries("bob").expect("entries").into_iter().map(|e| e.0).collect();
+        let ids: Vec<String> =
+            full.team.entries("bob").expect("entries").into_iter().map(|e| e.0).collect();
         full.team.acknowledge("bob", &ids).expect("acknowledge");
         ratios.push(per_append(&full, "b") / per_append(&fresh, "a"));
     }
@@ -209,7 +215,9 @@ fn wake_row() {
     let mut figures = Vec::new();
     for n in 0..300 {
         let id = format!("wake-{n}");
-        let text = format!(r#"[{{"from":"ann","text":"x","timestamp":"t","read":false,"msg_id":"{id}"}}]"#);
+        let text = format!(
+            r#"[{{"from":"ann","text":"x","timestamp":"t","read":false,"msg_id":"{id}"}}]"#
+        );
         let temp = stage.root.join("teams/bench/inboxes/.foreign.tmp");
         std::fs::write(&temp, text).expect("write");
         while follower.wait(Duration::ZERO) {}
@@ -277,7 +285,8 @@ fn task_rows() {
     let stage = Stage::new(0);
     stage.team.add_tasks(1000).expect("tasks");
     let root = stage.root.to_string_lossy().into_owned();
-    let (seconds, said) = race((0..64).map(|n| ours(&["claim", &root, &format!("c{n}")])).collect());
+    let (seconds, said) =
+        race((0..64).map(|n| ours(&["claim", &root, &format!("c{n}")])).collect());
     let mut claimed: Vec<u64> =
         said.iter().flat_map(|l| l.split_whitespace()).map(|id| id.parse().expect("id")).collect();
     claimed.sort_unstable();

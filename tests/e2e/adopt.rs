@@ -17,8 +17,10 @@ fn lead_of(stage: &Stage) -> Option<i64> {
 
 /// A team with an idle worker, and a lead that was killed.
 fn orphaned(stage: &Stage) {
-    let manifest =
-        stage.file("demo.toml", "[team]\nname = \"demo\"\nfinish = \"manual\"\n[[member]]\nname = \"ada\"\n");
+    let manifest = stage.file(
+        "demo.toml",
+        "[team]\nname = \"demo\"\nfinish = \"manual\"\n[[member]]\nname = \"ada\"\n",
+    );
     let up = stage.start(&["up", &manifest]);
     stage.wait_event("demo", "member_ready", "ada");
     wait_for("the lead", || lead_of(stage));
@@ -35,7 +37,10 @@ fn cr_05_a_team_whose_lead_was_killed_is_adopted_and_goes_on() {
     let adopted = stage.phalanx(&["--json", "adopt", "--detach"]).expect(0).json();
     assert_eq!(adopted["lead_pid"].as_i64(), lead_of(&stage));
     let run = stage.phalanx(&["adopt"]).expect(4);
-    assert!(run.stderr.contains(&adopted["lead_pid"].to_string()), "a live one is respected: {run:?}");
+    assert!(
+        run.stderr.contains(&adopted["lead_pid"].to_string()),
+        "a live one is respected: {run:?}"
+    );
     stage.phalanx(&["task", "create", "Works", "--", "true"]).expect(0);
     stage.wait_event("demo", "task_completed", "1");
     let mail = stage.phalanx(&["--json", "inbox"]).expect(0).stdout;
@@ -55,8 +60,10 @@ fn cr_05_of_two_adopters_one_wins() {
         command.spawn().expect("phalanx starts")
     };
     let adopters: Vec<_> = (0..6).map(|_| start()).collect();
-    let runs: Vec<Run> =
-        adopters.into_iter().map(|child| Run::from(child.wait_with_output().expect("it ends"))).collect();
+    let runs: Vec<Run> = adopters
+        .into_iter()
+        .map(|child| Run::from(child.wait_with_output().expect("it ends")))
+        .collect();
     let codes: Vec<i32> = runs.iter().map(|run| run.code).collect();
     assert_eq!(codes.iter().filter(|code| **code == 0).count(), 1, "{runs:?}");
     assert_eq!(codes.iter().filter(|code| **code == 4).count(), 5, "{runs:?}");
@@ -164,7 +171,8 @@ fn cr_04_a_lead_that_is_not_on_record_is_not_replaced_while_signs_show_it() {
     }
     claude.kill().expect("killed");
     claude.wait().expect("reaped");
-    let mut session = stage.command("sleep").arg0(session_of(&stage)).arg("300").spawn().expect("sleep");
+    let mut session =
+        stage.command("sleep").arg0(session_of(&stage)).arg("300").spawn().expect("sleep");
     refused(&["adopt", "--detach"], &format!("process {} has its session", session.id()));
     session.kill().expect("killed");
     session.wait().expect("reaped");
@@ -185,7 +193,8 @@ fn cr_04_programs_that_cannot_be_the_lead_do_not_block_an_adoption() {
         command.arg0("claude").args(args).current_dir(dir).env("CLAUDE_CONFIG_DIR", root);
         command.spawn().expect("sleep")
     };
-    let mut others = [claude(&["300"], "/tmp", stage.root()), claude(&["300"], "/", stage.at("other"))];
+    let mut others =
+        [claude(&["300"], "/tmp", stage.root()), claude(&["300"], "/", stage.at("other"))];
     let lead = stage.start(&["adopt", "--on-exit", "detach"]);
     wait_for("the lead", || lead_of(&stage));
     lead.signal("INT");
@@ -219,10 +228,12 @@ fn cr_04_force_adopts_a_team_whose_lead_may_live() {
 fn cr_04_the_open_pane_of_a_lead_is_a_sign_of_it() {
     let stage = Stage::new();
     stage.tmux(&["-f", "/dev/null", "new-session", "-d", "sleep 300"]).expect("a session");
-    let pane = stage.tmux(&["list-panes", "-a", "-F", "#{pane_id}"]).expect("a pane").trim().to_owned();
+    let pane =
+        stage.tmux(&["list-panes", "-a", "-F", "#{pane_id}"]).expect("a pane").trim().to_owned();
     of_claude(&stage, &Value::Null);
     let path = stage.root().join("teams/demo/config.json");
-    let mut file: Value = serde_json::from_slice(&std::fs::read(&path).expect("file")).expect("json");
+    let mut file: Value =
+        serde_json::from_slice(&std::fs::read(&path).expect("file")).expect("json");
     file["members"][0]["tmuxPaneId"] = json!(pane);
     std::fs::write(&path, file.to_string()).expect("written");
     age(&stage);
@@ -244,7 +255,10 @@ fn sd_12_a_lead_detaches_stops_or_refuses_as_it_was_told() {
         lead.signal(signal);
         assert_eq!(lead.end().expect(0).json(), json!({ "team_name": "demo", "lead_pid": null }));
         let status = stage.phalanx(&["--json", "status"]).expect(0).json();
-        assert_eq!((&status["lead"], status["members"].as_array().map(Vec::len)), (&json!(null), Some(1)));
+        assert_eq!(
+            (&status["lead"], status["members"].as_array().map(Vec::len)),
+            (&json!(null), Some(1))
+        );
 
         let lead = stage.start(&["lead", "--on-exit", "refuse"]);
         wait_for("the lead", || lead_of(&stage));

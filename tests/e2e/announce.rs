@@ -30,7 +30,8 @@ impl Terminal {
         env.iter().for_each(|(name, value)| command.env(name, value));
         command.cwd(stage.at("work"));
         let child = pair.slave.spawn_command(command).expect("it starts");
-        let (shown, mut reader) = (Arc::default(), pair.master.try_clone_reader().expect("a reader"));
+        let (shown, mut reader) =
+            (Arc::default(), pair.master.try_clone_reader().expect("a reader"));
         let sink: Arc<Mutex<Vec<u8>>> = Arc::clone(&shown);
         thread::spawn(move || {
             let mut bytes = [0; 4096];
@@ -73,7 +74,9 @@ fn pm_03_sec_10_the_leads_terminal_rings_and_shows_a_notification() {
         stage.phalanx(&["team", "create", "alpha"]).expect(0);
         stage.phalanx(&["spawn", "ada"]).expect(0);
         let terminal = Terminal::new(&stage, binary(), &["lead"], env);
-        wait_for("the lead", || stage.journal("alpha").into_iter().find(|e| e["event"] == "lead_started"));
+        wait_for("the lead", || {
+            stage.journal("alpha").into_iter().find(|e| e["event"] == "lead_started")
+        });
         ask(&stage, "perm-1");
         let whole = format!("{begins} a permission: Bash: make");
         wait_for("the notification", || terminal.text().contains(&whole).then_some(()));
@@ -83,7 +86,8 @@ fn pm_03_sec_10_the_leads_terminal_rings_and_shows_a_notification() {
         let rest = &text[text.find(begins).expect("there")..];
         let sequence = &rest[..rest.find('\u{7}').expect("the bell")];
         assert!(
-            sequence.ends_with("\u{1b}\\") && !sequence[2..sequence.len() - 2].contains(char::is_control)
+            sequence.ends_with("\u{1b}\\")
+                && !sequence[2..sequence.len() - 2].contains(char::is_control)
         );
         assert!(!text.contains("\u{1b}]52"), "{text:?}");
         stage.phalanx(&["answer", "perm-1", "--reject"]).expect(0);
@@ -97,19 +101,20 @@ fn pm_03_sec_10_the_leads_terminal_rings_and_shows_a_notification() {
 #[test]
 fn tmux_pm_03_sec_02_who_looks_at_the_team_is_told_and_nobody_else() {
     let stage = Stage::new();
-    let manifest =
-        "[team]\nname = \"alpha\"\nfinish = \"manual\"\nbackend = \"tmux\"\n[[member]]\nname = \"ada\"\n";
+    let manifest = "[team]\nname = \"alpha\"\nfinish = \"manual\"\nbackend = \"tmux\"\n[[member]]\nname = \"ada\"\n";
     let lead = stage.start(&["up", &stage.file("team.toml", manifest)]);
     stage.wait_event("alpha", "member_ready", "ada");
-    stage.tmux(&["new-session", "-d", "-s", "other", "sleep 600"]).expect("a session of somebody's");
+    stage
+        .tmux(&["new-session", "-d", "-s", "other", "sleep 600"])
+        .expect("a session of somebody's");
     let watcher = Terminal::new(&stage, "tmux", &["attach", "-t", "=phalanx-alpha"], &[]);
     let other = Terminal::new(&stage, "tmux", &["attach", "-t", "=other"], &[]);
     wait_for("both to look", || {
-        (stage.tmux(&["list-clients", "-F", "x"]).unwrap_or_default().lines().count() == 2).then_some(())
+        (stage.tmux(&["list-clients", "-F", "x"]).unwrap_or_default().lines().count() == 2)
+            .then_some(())
     });
     let look = || {
-        let format =
-            "#{session_name} #{window_id} #{window_active} #{pane_id} #{pane_active} #{pane_in_mode}";
+        let format = "#{session_name} #{window_id} #{window_active} #{pane_id} #{pane_active} #{pane_in_mode}";
         stage.tmux(&["list-panes", "-a", "-F", format])
     };
     let before = look();
@@ -135,11 +140,16 @@ fn tmux_pm_03_who_looks_at_the_lead_is_told() {
     let stage = Stage::new();
     stage.phalanx(&["team", "create", "alpha"]).expect(0);
     stage.phalanx(&["spawn", "ada", "--backend", "pty"]).expect(0);
-    stage.tmux(&["new-session", "-d", "-s", "desk", binary(), "lead", "-t", "alpha"]).expect("a session");
-    wait_for("the lead", || stage.journal("alpha").into_iter().find(|e| e["event"] == "lead_started"));
+    stage
+        .tmux(&["new-session", "-d", "-s", "desk", binary(), "lead", "-t", "alpha"])
+        .expect("a session");
+    wait_for("the lead", || {
+        stage.journal("alpha").into_iter().find(|e| e["event"] == "lead_started")
+    });
     let watcher = Terminal::new(&stage, "tmux", &["attach", "-t", "=desk"], &[]);
     wait_for("it to look", || {
-        (stage.tmux(&["list-clients", "-F", "x"]).unwrap_or_default().lines().count() == 1).then_some(())
+        (stage.tmux(&["list-clients", "-F", "x"]).unwrap_or_default().lines().count() == 1)
+            .then_some(())
     });
     ask(&stage, "perm-1");
     let words = "phalanx: ada asks for a permission - phalanx requests -t alpha";

@@ -49,9 +49,11 @@ fn unknown_request_id_suggests_the_one_that_was_meant() {
     let stage = Stage::without_tmux();
     team(&stage);
     ask(&stage, &permission("perm-1795214628804-k2j", "make"));
-    for (verb, id) in
-        [("show", "perm-1795214628804-k2"), ("answer", "perm-1795214628804-k2k"), ("show", "perm-17")]
-    {
+    for (verb, id) in [
+        ("show", "perm-1795214628804-k2"),
+        ("answer", "perm-1795214628804-k2k"),
+        ("show", "perm-17"),
+    ] {
         let run = match verb {
             "show" => stage.phalanx(&["requests", "show", id]),
             _ => stage.phalanx(&["answer", id, "--approve"]),
@@ -74,11 +76,20 @@ fn approval_gives_back_the_edited_input() {
     stage.phalanx(&["answer", "perm-1", "--reject", "--input", "{}"]).expect(2);
     let input = json!({"command": "git push", "timeout": 5});
     stage.phalanx(&["answer", "perm-1", "--approve", "--input", &input.to_string()]).expect(0);
-    assert_eq!(replies(&stage)[0]["response"], json!({"updated_input": input, "permission_updates": []}));
+    assert_eq!(
+        replies(&stage)[0]["response"],
+        json!({"updated_input": input, "permission_updates": []})
+    );
     assert_eq!(request(&stage, "perm-1")["updated_input"], input);
     let shown = stage.phalanx(&["requests", "show", "perm-1"]).expect(0).stdout;
-    assert!(shown.contains("git push --force\n") && shown.contains("answered with this input:"), "{shown}");
-    ask(&stage, &json!({"type": "sandbox_permission_request", "requestId": "host-1", "host": "docs.rs"}));
+    assert!(
+        shown.contains("git push --force\n") && shown.contains("answered with this input:"),
+        "{shown}"
+    );
+    ask(
+        &stage,
+        &json!({"type": "sandbox_permission_request", "requestId": "host-1", "host": "docs.rs"}),
+    );
     let refused = stage.phalanx(&["answer", "host-1", "--approve", "--input", "{}"]).expect(4);
     assert!(refused.stderr.contains("only the use of a tool has an input"), "{refused:?}");
     assert_eq!(request(&stage, "host-1")["state"], json!("pending"));
@@ -102,8 +113,12 @@ fn always_adds_the_narrowest_rule_and_the_next_request_is_allowed() {
     ask(&stage, &permission("perm-3", "make test-all"));
     assert_eq!(request(&stage, "perm-2")["by"], json!("rule"));
     assert_eq!(request(&stage, "perm-3")["state"], json!("pending"));
-    ask(&stage, &json!({"type": "sandbox_permission_request", "requestId": "host-1", "host": "docs.rs"}));
-    let added = stage.phalanx(&["--json", "answer", "host-1", "--approve", "--always"]).expect(0).json();
+    ask(
+        &stage,
+        &json!({"type": "sandbox_permission_request", "requestId": "host-1", "host": "docs.rs"}),
+    );
+    let added =
+        stage.phalanx(&["--json", "answer", "host-1", "--approve", "--always"]).expect(0).json();
     assert_eq!(added["added"], json!(["WebFetch(domain:docs.rs)"]));
     end(&stage);
 }

@@ -70,11 +70,15 @@ fn sec_04_a_teammate_is_refused_what_is_the_leads_or_anothers() {
     assert_eq!(warnings(&stage).len(), REFUSED.len());
     // Nothing of it was done.
     let status = stage.phalanx(&["--json", "status"]).expect(0).json();
-    let states = status["members"].as_array().expect("members").iter().map(|m| (&m["name"], &m["state"]));
+    let states =
+        status["members"].as_array().expect("members").iter().map(|m| (&m["name"], &m["state"]));
     let (ann_is, bob_is) = ((&json!("ann"), &json!("running")), (&json!("bob"), &json!("idle")));
     assert_eq!(states.collect::<Vec<_>>(), [ann_is, bob_is], "{status}");
     let mail = stage.phalanx(&["--json", "inbox", "--peek"]).expect(0).json();
-    assert!(mail.as_array().expect("mail").iter().any(|one| one["text"] == "for the lead"), "{mail}");
+    assert!(
+        mail.as_array().expect("mail").iter().any(|one| one["text"] == "for the lead"),
+        "{mail}"
+    );
     let requests = stage.phalanx(&["--json", "requests", "--all"]).expect(0).json();
     assert_eq!(requests, json!([]));
     // The person without a token may do all of it.
@@ -139,9 +143,12 @@ fn id_08_a_name_that_is_not_on_the_roster_writes_nothing() {
     let stage = Stage::new();
     team(&stage);
     stage.phalanx(&["task", "create", "One"]).expect(0);
-    for args in
-        [&["task", "claim", "1"][..], &["send", "bob", "hello"], &["task", "create", "Two"], &["inbox"]]
-    {
+    for args in [
+        &["task", "claim", "1"][..],
+        &["send", "bob", "hello"],
+        &["task", "create", "Two"],
+        &["inbox"],
+    ] {
         let run = stage.phalanx(&[&["--as", "ghost"], args].concat()).expect(3);
         assert!(run.stderr.contains("ghost"), "{run:?}");
     }
@@ -168,8 +175,10 @@ fn agent_lead(stage: &Stage) -> Env {
 /// Runs the same commands as the program of `lead -- CMD`. Commands that end the team get a team of their own.
 #[test]
 fn tmux_sec_04_an_agent_that_leads_may_do_all_that_the_lead_may() {
-    let (last, first): (Vec<_>, Vec<_>) =
-        REFUSED.iter().map(|(args, _)| *args).partition(|args| ["down", "team", "rm"].contains(&args[0]));
+    let (last, first): (Vec<_>, Vec<_>) = REFUSED
+        .iter()
+        .map(|(args, _)| *args)
+        .partition(|args| ["down", "team", "rm"].contains(&args[0]));
     let is_permitted = |run: &Run| !run.stderr.contains("only the lead may");
     let stage = Stage::new();
     team(&stage);

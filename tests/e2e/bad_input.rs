@@ -92,7 +92,9 @@ fn msg_05_a_message_to_nobody_names_who_is_there() {
 fn a_config_root_that_cannot_be_made_is_exit_6() {
     let stage = Stage::new();
     let file = stage.file("file", "not a directory");
-    let run = stage.phalanx(&["--config-dir", &format!("{file}/root"), "team", "create", "alpha"]).expect(6);
+    let run = stage
+        .phalanx(&["--config-dir", &format!("{file}/root"), "team", "create", "alpha"])
+        .expect(6);
     assert!(run.stderr.contains(&file), "{run:?}");
 }
 
@@ -112,7 +114,10 @@ fn sp_07_an_explicit_backend_never_falls_back() {
 fn usage_errors_are_exit_2_in_both_forms() {
     let stage = Stage::new();
     assert!(stage.phalanx(&["frobnicate"]).expect(2).stderr.contains("frobnicate"));
-    assert_eq!(stage.phalanx(&["--json", "send"]).expect(2).json()["error"]["kind"], json!("usage"));
+    assert_eq!(
+        stage.phalanx(&["--json", "send"]).expect(2).json()["error"]["kind"],
+        json!("usage")
+    );
     stage.phalanx(&["status"]).expect(3);
     stage.phalanx(&["status", "-t", "nope"]).expect(3);
 }

@@ -16,7 +16,10 @@ fn the_brief_follows_the_roster() {
     stage.phalanx(&["team", "create", "alpha", "--description", "try things"]).expect(0);
     stage.phalanx(&["spawn", "ada", "--role", "tester"]).expect(0);
     let lead = stage.phalanx(&["brief"]).expect(0).stdout;
-    assert!(lead.contains("the lead of the team `alpha`") && lead.contains("- ada: tester"), "{lead}");
+    assert!(
+        lead.contains("the lead of the team `alpha`") && lead.contains("- ada: tester"),
+        "{lead}"
+    );
     let ada = stage.phalanx(&["--as", "ada", "brief"]).expect(0).stdout;
     assert!(ada.contains("You are `ada`") && !ada.contains("bob"), "{ada}");
     assert_eq!(stage.phalanx(&["--json", "brief", "ada"]).expect(0).json()["text"], ada.trim_end());
@@ -36,7 +39,9 @@ fn the_brief_follows_the_roster() {
 fn en_04_a_wrapped_program_is_briefed_in_its_first_message() {
     let stage = Stage::new();
     stage.fake_tui(|sheet| {
-        let told = sheet.replace("brief = \"none\"", "brief = \"first-message\"").replace("4096", "100000");
+        let told = sheet
+            .replace("brief = \"none\"", "brief = \"first-message\"")
+            .replace("4096", "100000");
         told.replace("[\"{command}\"]", &format!("[\"{FAKE_TUI}\", \"log\"]"))
     });
     let manifest = stage.file(
@@ -87,7 +92,10 @@ fn the_brief_goes_in_as_the_profile_says() {
     };
     let plan = dry(&["--profile", "flag"]);
     let argv = plan["argv"].as_array().expect("argv");
-    assert_eq!((argv.len(), &argv[1], &plan["brief"]), (3, &json!("--append-system-prompt"), &json!("argv")));
+    assert_eq!(
+        (argv.len(), &argv[1], &plan["brief"]),
+        (3, &json!("--append-system-prompt"), &json!("argv"))
+    );
     let text = argv[2].as_str().expect("a text");
     assert!(
         text.starts_with("<system_context>\nYou are `ada`") && text.ends_with("</system_context>"),
@@ -101,7 +109,8 @@ fn the_brief_goes_in_as_the_profile_says() {
         assert_eq!(plan["brief"], json!(null), "{how}");
     }
     stage.profile("flag", &sheet.replace("brief = \"argv\"", "brief = \"first-message\""));
-    let refused = stage.phalanx(&["spawn", "ada", "--profile", "flag", "--dry-run"]).expect(2).stderr;
+    let refused =
+        stage.phalanx(&["spawn", "ada", "--profile", "flag", "--dry-run"]).expect(2).stderr;
     assert!(refused.contains("has `{brief}` exactly when `brief` is \"argv\""), "{refused}");
     stage.phalanx(&["down"]).expect(0);
     stage.assert_clean();

@@ -75,14 +75,27 @@ fn damages() -> Vec<(&'static str, Damage)> {
     let mut all = Vec::new();
     for damage in [Fifo, Directory, Cut, Empty] {
         all.extend(
-            ["config.json", "inboxes/ada.json", "phalanx/members/ada.json"].map(|path| (path, damage)),
+            ["config.json", "inboxes/ada.json", "phalanx/members/ada.json"]
+                .map(|path| (path, damage)),
         );
     }
     for damage in [Fifo, Directory] {
-        let files = ["inboxes/team-lead.json", "phalanx/journal.jsonl", "phalanx/team.json", "tasks/1.json"];
+        let files = [
+            "inboxes/team-lead.json",
+            "phalanx/journal.jsonl",
+            "phalanx/team.json",
+            "tasks/1.json",
+        ];
         all.extend(files.map(|path| (path, damage)));
     }
-    let dirs = ["inboxes", "phalanx", "phalanx/members", "phalanx/quarantine", "phalanx/requests", "tasks"];
+    let dirs = [
+        "inboxes",
+        "phalanx",
+        "phalanx/members",
+        "phalanx/quarantine",
+        "phalanx/requests",
+        "tasks",
+    ];
     all.extend(dirs.map(|path| (path, Fifo)));
     all
 }
@@ -96,7 +109,10 @@ fn a_team_with_any_broken_file_ends_by_force_and_the_file_is_named() {
             damage.inflict(&broken);
             let run = stage.phalanx(verb);
             assert_eq!(run.code, 0, "{verb:?} {path} {damage:?}: {run:?}");
-            assert!(run.stderr.contains(&*broken.to_string_lossy()), "{verb:?} {path} {damage:?}: {run:?}");
+            assert!(
+                run.stderr.contains(&*broken.to_string_lossy()),
+                "{verb:?} {path} {damage:?}: {run:?}"
+            );
             stage.assert_clean();
         }
     }
@@ -136,7 +152,10 @@ fn contents(dir: &Path) -> BTreeMap<String, Vec<u8>> {
     let files = entries.filter(|entry| entry.path().is_file());
     files
         .map(|entry| {
-            (entry.file_name().to_string_lossy().into_owned(), fs::read(entry.path()).expect("a file"))
+            (
+                entry.file_name().to_string_lossy().into_owned(),
+                fs::read(entry.path()).expect("a file"),
+            )
         })
         .collect()
 }
@@ -146,7 +165,9 @@ fn contents(dir: &Path) -> BTreeMap<String, Vec<u8>> {
 fn a_team_of_which_nothing_is_readable_ends_by_force() {
     for verb in FORCED {
         let stage = team();
-        for path in ["config.json", "phalanx/config.last.json", "phalanx/members", "phalanx/lead.json"] {
+        for path in
+            ["config.json", "phalanx/config.last.json", "phalanx/members", "phalanx/lead.json"]
+        {
             Damage::Fifo.inflict(&alpha(&stage, path));
         }
         stage.phalanx(verb).expect(0);
@@ -169,7 +190,11 @@ fn a_run_without_a_record_is_ended_by_force_and_blocks_the_end_otherwise() {
         let run = stage.phalanx(verb).expect(1);
         assert!(run.stderr.contains("phalanx down --force -t alpha"), "{run:?}");
     }
-    assert!(stage.processes().iter().any(|line| line.contains("sleep 600")), "{:?}", stage.processes());
+    assert!(
+        stage.processes().iter().any(|line| line.contains("sleep 600")),
+        "{:?}",
+        stage.processes()
+    );
     let run = stage.phalanx(&["down", "--force"]).expect(0);
     assert!(run.stderr.contains("no team has it on record"), "{run:?}");
     assert_eq!(bystander.try_wait().expect("wait"), None, "nothing proves that it is ours");
@@ -188,16 +213,26 @@ fn tmux_sd_05_a_run_without_a_record_is_ended_with_its_pane() {
     fs::remove_dir_all(alpha(&stage, "phalanx/members")).expect("removed");
     stage.phalanx(&["down", "--force"]).expect(0);
     assert_eq!(stage.panes().len(), 1);
-    assert!(!stage.processes().iter().any(|line| line.contains("sleep 600")), "{:?}", stage.processes());
+    assert!(
+        !stage.processes().iter().any(|line| line.contains("sleep 600")),
+        "{:?}",
+        stage.processes()
+    );
 }
 
 #[test]
 fn a_team_with_a_live_lead_ends_by_force_when_its_files_break() {
-    for path in ["config.json", "inboxes/team-lead.json", "phalanx/journal.jsonl", "phalanx/members/ada.json"]
-    {
+    for path in [
+        "config.json",
+        "inboxes/team-lead.json",
+        "phalanx/journal.jsonl",
+        "phalanx/members/ada.json",
+    ] {
         let stage = team();
         let lead = stage.start(&["lead"]);
-        wait_for("the lead", || stage.journal("alpha").into_iter().find(|e| e["event"] == "lead_started"));
+        wait_for("the lead", || {
+            stage.journal("alpha").into_iter().find(|e| e["event"] == "lead_started")
+        });
         Damage::Fifo.inflict(&alpha(&stage, path));
         stage.phalanx(&["down", "--force"]).expect(0);
         lead.end();
@@ -213,9 +248,11 @@ fn doctor_names_every_broken_file_and_its_advice_helps() {
         let broken = alpha(&stage, path);
         damage.inflict(&broken);
         let found = unreadable(&stage.phalanx(&["--json", "doctor"]).expect(1));
-        let finding = found.iter().find(|finding| finding["where"] == json!(broken.to_string_lossy()));
+        let finding =
+            found.iter().find(|finding| finding["where"] == json!(broken.to_string_lossy()));
         let finding = finding.unwrap_or_else(|| panic!("{path} {damage:?}: {found:?}"));
-        let advice = finding["fix"].as_str().expect("advice").strip_prefix("phalanx ").expect("a command");
+        let advice =
+            finding["fix"].as_str().expect("advice").strip_prefix("phalanx ").expect("a command");
         let run = stage.phalanx(&advice.split(' ').collect::<Vec<_>>());
         assert!(run.code == 0, "{path} {damage:?}: {advice}: {run:?}");
         assert_eq!(
@@ -224,7 +261,10 @@ fn doctor_names_every_broken_file_and_its_advice_helps() {
             "{path} {damage:?}"
         );
         if stage.root().join("teams/alpha").exists() {
-            assert!(stage.processes().iter().any(|line| line.contains("sleep 600")), "{path}: ada runs on");
+            assert!(
+                stage.processes().iter().any(|line| line.contains("sleep 600")),
+                "{path}: ada runs on"
+            );
             stage.phalanx(&["down", "--force"]).expect(0);
         }
         stage.assert_clean();
@@ -278,7 +318,10 @@ fn tk_07_a_task_file_beyond_the_id_limit_is_reported_and_blocks_nothing() {
             .expect("file");
     }
     let made = stage.phalanx(&["--json", "task", "create", "first"]).expect(0);
-    assert!(made.stdout.contains(r#""id":"1""#) || made.stdout.contains(r#""id": "1""#), "{made:?}");
+    assert!(
+        made.stdout.contains(r#""id":"1""#) || made.stdout.contains(r#""id": "1""#),
+        "{made:?}"
+    );
     let shown = stage.phalanx(&["task", "get", "99999999999999999999"]).expect(2);
     assert!(shown.stderr.contains("9007199254740991"), "{shown:?}");
     let found = unreadable(&stage.phalanx(&["--json", "doctor"]).expect(1));
@@ -310,7 +353,8 @@ fn a_live_lead_restores_a_torn_team_file_within_a_second() {
         let after = crate::harness::wait_within(Duration::from_secs(5), "a whole team file", whole);
         assert_eq!(after, before);
     }
-    let repaired = || stage.journal("alpha").iter().filter(|e| e["event"] == "repaired").count() == 3;
+    let repaired =
+        || stage.journal("alpha").iter().filter(|e| e["event"] == "repaired").count() == 3;
     wait_for("the journal to say so", || repaired().then_some(()));
     stage.phalanx(&["down", "--force"]).expect(0);
     lead.end();
@@ -325,11 +369,13 @@ fn a_team_without_its_team_file_is_named_and_ends_by_force() {
         fs::remove_file(dir.join("config.json")).expect("removed");
         stage.phalanx(&[&["-t", "alpha"], command].concat()).expect(3);
         // A directory this old is not being created.
-        let old = fs::FileTimes::new().set_modified(std::time::SystemTime::now() - Duration::from_secs(60));
+        let old = fs::FileTimes::new()
+            .set_modified(std::time::SystemTime::now() - Duration::from_secs(60));
         fs::File::open(&dir).and_then(|file| file.set_times(old)).expect("ours");
         let named = stage.phalanx(&["doctor"]).expect(1).stdout;
         assert!(
-            named.contains("the team file is missing") && named.contains("phalanx down --force -t alpha"),
+            named.contains("the team file is missing")
+                && named.contains("phalanx down --force -t alpha"),
             "{named}"
         );
         let taken = stage.phalanx(&["team", "create", "alpha"]).expect(4);

@@ -38,7 +38,13 @@ fn fallbacks(stage: &Stage, team: &str) -> Vec<Value> {
 /// Runs phalanx where no launcher gets a terminal of its own: it dies when it opens one.
 fn without_terminals(stage: &Stage, args: &[&str]) -> Run {
     let mut command = stage.command(binary());
-    Run::from(command.env("PHALANX_FAILPOINT", "child.open_pty").args(args).output().expect("phalanx runs"))
+    Run::from(
+        command
+            .env("PHALANX_FAILPOINT", "child.open_pty")
+            .args(args)
+            .output()
+            .expect("phalanx runs"),
+    )
 }
 
 fn chosen(stage: &Stage, team: &str) -> Value {
@@ -57,8 +63,11 @@ fn tmux_sp_08_a_tmux_that_begins_to_fail_gives_way_to_a_pty() {
     let mut fell = 0;
     for later in 0..4 {
         let name = format!("bob{later}");
-        let calls: u32 =
-            std::fs::read_to_string(stage.at("count")).expect("count").trim().parse().expect("number");
+        let calls: u32 = std::fs::read_to_string(stage.at("count"))
+            .expect("count")
+            .trim()
+            .parse()
+            .expect("number");
         std::fs::write(stage.at("work/broken"), (calls + 1 + later).to_string()).expect("broken");
         let run = stage.phalanx(&["--json", "spawn", &name, "--", "sleep", "300"]).expect(0);
         let told = format!("tmux → pty for {name}");
@@ -73,9 +82,13 @@ fn tmux_sp_08_a_tmux_that_begins_to_fail_gives_way_to_a_pty() {
     }
     let noted = fallbacks(&stage, "alpha");
     assert_eq!(noted.len(), fell);
-    assert_eq!((&noted[0]["detail"]["from"], &noted[0]["detail"]["to"]), (&json!("tmux"), &json!("pty")));
+    assert_eq!(
+        (&noted[0]["detail"]["from"], &noted[0]["detail"]["to"]),
+        (&json!("tmux"), &json!("pty"))
+    );
     assert!(
-        noted[0]["detail"]["reason"].as_str().is_some_and(|r| !r.is_empty()) && noted[0]["cause"].is_string()
+        noted[0]["detail"]["reason"].as_str().is_some_and(|r| !r.is_empty())
+            && noted[0]["cause"].is_string()
     );
     assert_eq!(chosen(&stage, "alpha"), "tmux", "what the team chose stays");
     let later = stage.phalanx(&["--json", "spawn", "eve", "--", "sleep", "300"]).expect(0).json();
@@ -171,7 +184,8 @@ fn sp_08_when_no_tier_is_left_the_error_names_them_all() {
     assert!(run.stderr.contains("; one-shot: profile `worker` has no one-shot form"), "{run:?}");
     assert_eq!(stage.phalanx(&["--json", "status"]).expect(0).json()["members"], json!([]));
     // Asked for: not even the first step down.
-    let run = without_terminals(&stage, &["spawn", "bob", "--backend", "pty", "--prompt", "x"]).expect(6);
+    let run =
+        without_terminals(&stage, &["spawn", "bob", "--backend", "pty", "--prompt", "x"]).expect(6);
     assert!(!run.stderr.contains("one-shot"), "{run:?}");
     stage.phalanx(&["team", "delete"]).expect(0);
     stage.assert_clean();

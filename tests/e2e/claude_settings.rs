@@ -44,7 +44,10 @@ fn pm_06_a_settings_file_disables_the_mode_that_asks_nothing() {
             for run in bypasses(&stage) {
                 let run = run.expect(4);
                 assert!(run.stderr.contains("mode `bypassPermissions` is disabled"), "{run:?}");
-                assert!(run.stderr.contains(&*file.to_string_lossy()) && run.stderr.contains(why), "{run:?}");
+                assert!(
+                    run.stderr.contains(&*file.to_string_lossy()) && run.stderr.contains(why),
+                    "{run:?}"
+                );
             }
         }
         fs::remove_file(&file).expect("removed");
@@ -61,7 +64,11 @@ fn pm_06_a_variable_disables_the_mode_that_asks_nothing() {
     team(&stage);
     for (value, code) in [("false", 4), ("true", 0)] {
         let mut command = stage.command(binary());
-        command.env("CLAUDE_CODE_BYPASS_PERMISSIONS_MODE", value).args(["mode", "ada", "bypassPermissions"]);
+        command.env("CLAUDE_CODE_BYPASS_PERMISSIONS_MODE", value).args([
+            "mode",
+            "ada",
+            "bypassPermissions",
+        ]);
         Run::from(command.output().expect("phalanx runs")).expect(code);
     }
     end(&stage);
@@ -73,8 +80,11 @@ fn additional_directories_of_trusted_settings_are_passed_on() {
     stage.profile("wide", WIDE);
     stage.phalanx(&["team", "create", "alpha"]).expect(0);
     let root = stage.root();
-    fs::write(root.join("settings.json"), r#"{"permissions": {"additionalDirectories": ["/opt/one"]}}"#)
-        .expect("settings");
+    fs::write(
+        root.join("settings.json"),
+        r#"{"permissions": {"additionalDirectories": ["/opt/one"]}}"#,
+    )
+    .expect("settings");
     let project = stage.at("work").canonicalize().expect("path");
     fs::create_dir_all(project.join(".claude")).expect("dir");
     let local = r#"{"permissions": {"additionalDirectories": ["../two", "/opt/one"]}}"#;
@@ -89,7 +99,9 @@ fn additional_directories_of_trusted_settings_are_passed_on() {
         fs::write(&own, trusts).expect("hooks.toml");
         stage.phalanx(&["spawn", name, "--profile", "wide"]).expect(0);
         let file = project.join("argv");
-        let argv = wait_for("its arguments", || fs::read_to_string(&file).ok().filter(|s| s.ends_with('\n')));
+        let argv = wait_for("its arguments", || {
+            fs::read_to_string(&file).ok().filter(|s| s.ends_with('\n'))
+        });
         assert_eq!(argv, wanted);
         fs::remove_file(&file).expect("removed");
     }

@@ -32,7 +32,8 @@ impl<'a> Terminal<'a> {
         let mut tmux = stage.command("tmux");
         tmux.env("PATH", format!("{bin}:{}", stage.path())).env("PHALANX_TEAM", "demo");
         let size = ["-x", "100", "-y", "30", "-s", name];
-        let made = tmux.args(["-f", "/dev/null", "new-session", "-d"]).args(size).arg(shell).status();
+        let made =
+            tmux.args(["-f", "/dev/null", "new-session", "-d"]).args(size).arg(shell).status();
         assert!(made.expect("tmux").success());
         let terminal = Terminal { stage, name };
         for line in setup {
@@ -124,10 +125,15 @@ fn every_shell_gets_a_script_and_no_hidden_verb_is_offered() {
     let stage = Stage::without_tmux();
     for shell in ["bash", "zsh", "fish", "elvish", "powershell"] {
         let script = stage.phalanx(&["completions", shell]).expect(0).stdout;
-        assert!(script.contains("PHALANX_COMPLETE") && !script.contains(binary()), "{shell}: {script}");
+        assert!(
+            script.contains("PHALANX_COMPLETE") && !script.contains(binary()),
+            "{shell}: {script}"
+        );
     }
     stage.phalanx(&["completions", "tcsh"]).expect(2);
-    for (begun, completed) in [("doct", "doctor"), ("exe", ""), ("worke", ""), ("workt", "worktree")] {
+    for (begun, completed) in
+        [("doct", "doctor"), ("exe", ""), ("worke", ""), ("workt", "worktree")]
+    {
         let mut command = stage.command(binary());
         let asked = command.env("PHALANX_COMPLETE", "fish").args(["--", "phalanx", begun]).output();
         let offered = String::from_utf8(asked.expect("phalanx").stdout).expect("UTF-8");
@@ -141,7 +147,12 @@ fn a_completer_that_finds_nothing_is_silent() {
     let stage = Stage::without_tmux();
     let complete = |words: &[&str]| {
         let mut command = stage.command(binary());
-        let asked = command.env("PHALANX_COMPLETE", "fish").arg("--").args(words).output().expect("phalanx");
+        let asked = command
+            .env("PHALANX_COMPLETE", "fish")
+            .arg("--")
+            .args(words)
+            .output()
+            .expect("phalanx");
         assert!(asked.status.success() && asked.stderr.is_empty(), "{asked:?}");
         String::from_utf8(asked.stdout).expect("UTF-8")
     };

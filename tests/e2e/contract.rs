@@ -70,13 +70,16 @@ fn quiet_verbs_confirm_nothing_and_still_give_data() {
     assert!(stage.phalanx(&["-q", "status"]).expect(0).stdout.contains("ann"));
     assert!(stage.phalanx(&["-q", "ls"]).expect(0).stdout.contains("demo"));
     assert!(stage.phalanx(&["-q", "explain", "ann"]).expect(0).stdout.contains("ann"));
-    assert!(stage.phalanx(&["-q", "--json", "send", "ann", "hi"]).expect(0).json()["success"] == json!(true));
+    assert!(
+        stage.phalanx(&["-q", "--json", "send", "ann", "hi"]).expect(0).json()["success"]
+            == json!(true)
+    );
     assert!(stage.phalanx(&["-q", "rm", "demo"]).expect(4).stderr.contains("error:"));
     silent(&["down"]);
-    let manifest =
-        "[team]\nname = \"t\"\n[[member]]\nname = \"x\"\n[[task]]\nkey = \"a\"\nsubject = \"a\"\nrun = ";
+    let manifest = "[team]\nname = \"t\"\n[[member]]\nname = \"x\"\n[[task]]\nkey = \"a\"\nsubject = \"a\"\nrun = ";
     silent(&["up", &stage.file("good.toml", &format!("{manifest}[\"true\"]\n"))]);
-    let failed = stage.phalanx(&["-q", "up", &stage.file("bad.toml", &format!("{manifest}[\"false\"]\n"))]);
+    let failed =
+        stage.phalanx(&["-q", "up", &stage.file("bad.toml", &format!("{manifest}[\"false\"]\n"))]);
     assert!(failed.expect(1).stdout.contains("failed"));
     stage.assert_clean();
 }
@@ -121,7 +124,10 @@ fn json_is_json_for_every_verb() {
         assert_ne!(given(verb), Value::Null, "{verb:?}");
     }
     let events = stage.phalanx(&["--json", "events"]).expect(0);
-    assert!(events.stdout.lines().all(|line| serde_json::from_str::<Value>(line).is_ok()), "{events:?}");
+    assert!(
+        events.stdout.lines().all(|line| serde_json::from_str::<Value>(line).is_ok()),
+        "{events:?}"
+    );
     stage.phalanx(&["--json", "inbox", "--format", "text"]).expect(2);
     given(&["shutdown", "ann"]);
     assert_eq!(given(&["down"]), json!([]));
@@ -188,7 +194,8 @@ fn a_linked_config_root_works_for_every_verb() {
     phalanx(&["wait", "--until", "task=1"]).expect(0);
     phalanx(&["restart", "ann"]).expect(0);
     // Claude Code keeps its state elsewhere as soon as the variable is set, even to the usual place.
-    let native = phalanx(&["--json", "spawn", "cleo", "--profile", "claude", "--dry-run"]).expect(0).json();
+    let native =
+        phalanx(&["--json", "spawn", "cleo", "--profile", "claude", "--dry-run"]).expect(0).json();
     assert!(!native["env"].to_string().contains("CLAUDE_CONFIG_DIR"), "{native}");
     phalanx(&["doctor"]).expect(0);
     phalanx(&["down"]).expect(0);

@@ -30,7 +30,8 @@ const ENDS: [&str; 8] = [
     "retire.noticed",
 ];
 /// Where whoever names an owner for a task can be cut off, and whether the adopter has to tell the owner.
-const ASSIGNS: [(&str, bool); 3] = [("assign.owned", true), ("assign.noted", true), ("assign.said", false)];
+const ASSIGNS: [(&str, bool); 3] =
+    [("assign.owned", true), ("assign.noted", true), ("assign.said", false)];
 const LEAD: &str = "team-lead";
 const PROMPT: &str = "your first words";
 
@@ -115,7 +116,9 @@ fn sd_03_cr_05_whoever_starts_a_member_may_die_anywhere() {
 
 #[test]
 fn tmux_sd_03_cr_05_whoever_starts_a_member_in_a_pane_may_die_anywhere() {
-    for (point, expected) in STARTS.into_iter().filter(|(point, _)| point.len() == "spawn.placed".len()) {
+    for (point, expected) in
+        STARTS.into_iter().filter(|(point, _)| point.len() == "spawn.placed".len())
+    {
         let stage = Stage::new();
         println!("{point:<18} {}", killed_start(&stage, point, expected));
     }
@@ -141,11 +144,14 @@ fn killed_end(stage: &Stage, point: &str) -> String {
     }
     std::fs::write(stage.at("work/go"), "").expect("go");
     adopt(stage);
-    wait_for(&format!("{point}: ada has left, her task is free, nothing is asked any more"), || {
-        let status = stage.phalanx(&["--json", "status"]).expect(0).json();
-        let free = status["members"] == json!([]) && status["tasks"]["pending"] == json!(1);
-        (free && status["requests"] == json!(0)).then_some(())
-    });
+    wait_for(
+        &format!("{point}: ada has left, her task is free, nothing is asked any more"),
+        || {
+            let status = stage.phalanx(&["--json", "status"]).expect(0).json();
+            let free = status["members"] == json!([]) && status["tasks"]["pending"] == json!(1);
+            (free && status["requests"] == json!(0)).then_some(())
+        },
+    );
     // The task is done once, by the next one.
     stage.phalanx(&["spawn", "bob"]).expect(0);
     stage.wait_event("demo", "task_completed", "1");
@@ -154,7 +160,8 @@ fn killed_end(stage: &Stage, point: &str) -> String {
         (messages(stage, LEAD, "ada has shut down") == 1).then_some(())
     });
     assert_eq!(events(stage, "member_left").len(), 1, "{point}");
-    let put_right = recovered(stage).as_object().map(|d| d.keys().cloned().collect::<Vec<_>>().join(", "));
+    let put_right =
+        recovered(stage).as_object().map(|d| d.keys().cloned().collect::<Vec<_>>().join(", "));
     down(stage);
     put_right.unwrap_or_else(|| "by the loop".to_owned())
 }
@@ -178,8 +185,7 @@ fn tmux_sd_03_cr_05_whoever_ends_a_member_in_a_pane_may_die_anywhere() {
 
 /// A lead that starts members as there is work for them dies at `point` while it does so.
 fn killed_staff(stage: &Stage, point: &str) -> String {
-    let text =
-        "[team]\nname = \"demo\"\nfinish = \"manual\"\n[[member]]\nname = \"dev\"\nscale = { max = 1 }\n";
+    let text = "[team]\nname = \"demo\"\nfinish = \"manual\"\n[[member]]\nname = \"dev\"\nscale = { max = 1 }\n";
     let manifest = stage.file("demo.toml", text);
     stage.phalanx(&["up", &manifest, "--detach"]).expect(0);
     let leads = || stage.phalanx(&["--json", "status"]).expect(0).json()["lead"]["pid"].as_i64();
@@ -194,7 +200,8 @@ fn killed_staff(stage: &Stage, point: &str) -> String {
     adopt(stage);
     stage.wait_event("demo", "task_completed", "1");
     assert_eq!((done(stage), events(stage, "task_claimed").len()), (1, 1), "{point}");
-    let put_right = recovered(stage).as_object().map(|d| d.keys().cloned().collect::<Vec<_>>().join(", "));
+    let put_right =
+        recovered(stage).as_object().map(|d| d.keys().cloned().collect::<Vec<_>>().join(", "));
     down(stage);
     put_right.unwrap_or_else(|| "by the loop".to_owned())
 }
@@ -251,7 +258,9 @@ fn tk_01_tk_04_cr_05_whoever_ends_a_task_may_die_before_it_says_so() {
         stage.phalanx(&["spawn", "ada", "--env", "MEMBER_FAILPOINT=task.ended"]).expect(0);
         stage.phalanx(&["spawn", "bob"]).expect(0);
         let counts = "until [ -e go ]; do sleep 0.02; done; echo >>done";
-        stage.phalanx(&["task", "create", "Counts", "--owner", "ada", "--", "sh", "-c", counts]).expect(0);
+        stage
+            .phalanx(&["task", "create", "Counts", "--owner", "ada", "--", "sh", "-c", counts])
+            .expect(0);
         // Without a command it waits for whoever owns it.
         stage.phalanx(&["task", "create", "Think"]).expect(0);
         stage.phalanx(&["task", "update", "2", "--owner", "bob", "--blocked-by", "1"]).expect(0);
@@ -267,7 +276,9 @@ fn tk_01_tk_04_cr_05_whoever_ends_a_task_may_die_before_it_says_so() {
         }
         let ended = stage.wait_event("demo", "task_completed", "1");
         assert_eq!((&ended["member"], &ended["detail"]["freed"]), (&json!("ada"), &json!(["2"])));
-        wait_for("bob to be told", || (messages(&stage, "bob", "you can start it now") == 1).then_some(()));
+        wait_for("bob to be told", || {
+            (messages(&stage, "bob", "you can start it now") == 1).then_some(())
+        });
         stage.wait_event("demo", "member_left", "ada");
         adopt_again(&stage);
         assert_eq!((done(&stage), events(&stage, "task_completed").len()), (1, 1), "led: {led}");
@@ -293,7 +304,11 @@ fn cr_05_work_that_was_being_assigned_is_done_once() {
         let stage = Stage::without_tmux();
         stage.phalanx(&["team", "create", "demo"]).expect(0);
         stage.phalanx(&["spawn", "bob"]).expect(0);
-        dies(&stage, point, &["task", "create", "Counts", "--owner", "bob", "--", "sh", "-c", "echo >>done"]);
+        dies(
+            &stage,
+            point,
+            &["task", "create", "Counts", "--owner", "bob", "--", "sh", "-c", "echo >>done"],
+        );
         adopt(&stage);
         stage.wait_event("demo", "task_completed", "1");
         assert_eq!((done(&stage), events(&stage, "task_claimed").len()), (1, 1), "{point}");

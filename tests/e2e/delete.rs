@@ -23,8 +23,10 @@ const TABLE: [Row; 6] = [
 
 /// What was done to the team or its member so far.
 fn acts(stage: &Stage) -> Vec<String> {
-    let acts = ["shutdown_requested", "placement_verdict", "member_left", "task_released", "team_deleted"];
-    let names = stage.journal("alpha").into_iter().filter_map(|e| e["event"].as_str().map(str::to_owned));
+    let acts =
+        ["shutdown_requested", "placement_verdict", "member_left", "task_released", "team_deleted"];
+    let names =
+        stage.journal("alpha").into_iter().filter_map(|e| e["event"].as_str().map(str::to_owned));
     names.filter(|name| acts.contains(&name.as_str())).collect()
 }
 
@@ -40,7 +42,15 @@ fn idle(stage: &Stage) {
 fn busy(stage: &Stage) {
     idle(stage);
     stage
-        .phalanx(&["task", "create", "Long", "--", "sh", "-c", "until [ -e go ]; do sleep 0.05; done"])
+        .phalanx(&[
+            "task",
+            "create",
+            "Long",
+            "--",
+            "sh",
+            "-c",
+            "until [ -e go ]; do sleep 0.05; done",
+        ])
         .expect(0);
     stage.wait_event("alpha", "task_claimed", "1");
 }
@@ -63,8 +73,8 @@ fn dead(stage: &Stage) {
 /// Waits for the end of a run's processes. One that is about to exit shows no command line any more.
 fn have_ended(start: &Value) {
     let has_ended = |process: &str| {
-        let stat =
-            std::fs::read_to_string(format!("/proc/{}/stat", start[process]["pid"])).unwrap_or_default();
+        let stat = std::fs::read_to_string(format!("/proc/{}/stat", start[process]["pid"]))
+            .unwrap_or_default();
         stat.rsplit(") ").next().is_none_or(|rest| rest.is_empty() || rest.starts_with(['Z', 'X']))
     };
     wait_for("their end", || ["program", "launcher"].into_iter().all(has_ended).then_some(()));
@@ -82,9 +92,11 @@ fn missing(stage: &Stage) {
 /// A native member that phalanx did not start: a pane, and an entry of the team file.
 fn foreign(stage: &Stage) {
     stage.tmux(&["new-session", "-d", "-s", "theirs", "sleep 600"]).expect("session");
-    let pane = stage.tmux(&["list-panes", "-a", "-F", "#{pane_id}"]).expect("panes").trim().to_owned();
+    let pane =
+        stage.tmux(&["list-panes", "-a", "-F", "#{pane_id}"]).expect("panes").trim().to_owned();
     let path = stage.root().join("teams/alpha/config.json");
-    let mut file: Value = serde_json::from_str(&std::fs::read_to_string(&path).expect("team")).expect("JSON");
+    let mut file: Value =
+        serde_json::from_str(&std::fs::read_to_string(&path).expect("team")).expect("JSON");
     let entry = json!({
         "agentId": "ada@alpha", "name": "ada", "agentType": "general-purpose", "joinedAt": 1, "cwd": "/",
         "tmuxPaneId": pane, "backendType": "tmux", "subscriptions": [], "isActive": false,
@@ -150,7 +162,10 @@ fn down_writes_a_summary_of_the_run_before_the_team_is_gone() {
         let file = format!("report.{format}");
         let taken = stage.phalanx(&["down", "--report", "site.toml"]).expect(2);
         stage.phalanx(&["down", "--report", "missing/report.md"]).expect(2);
-        assert!(taken.stderr.contains("exists") && stage.root().join("teams/site").exists(), "{taken:?}");
+        assert!(
+            taken.stderr.contains("exists") && stage.root().join("teams/site").exists(),
+            "{taken:?}"
+        );
         stage.phalanx(&[args, &["down", "--report", &file]].concat()).expect(0);
         assert!(!stage.root().join("teams/site").exists());
         let report = std::fs::read_to_string(stage.at("work").join(&file)).expect("a report");

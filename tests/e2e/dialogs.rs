@@ -20,7 +20,8 @@ impl Cast {
             .into_iter()
             .chain(switch.map(str::to_owned))
             .collect();
-        stage.fake_tui(|sheet| profile(sheet).replace("[[\"{command}\"]]", &format!("[{words:?}]")));
+        stage
+            .fake_tui(|sheet| profile(sheet).replace("[[\"{command}\"]]", &format!("[{words:?}]")));
         let manifest = format!(
             "[team]\nname = \"alpha\"\nfinish = \"manual\"\nbackend = \"{backend}\"\n{team}\n\
              [[member]]\nname = \"ada\"\nprofile = \"fake\"\n"
@@ -41,7 +42,12 @@ impl Cast {
     /// What it was asked to do itself is none of them.
     fn requests(&self) -> Vec<Value> {
         let all = self.stage.phalanx(&["--json", "requests", "--all"]).expect(0).json();
-        all.as_array().expect("a list").iter().filter(|one| one["kind"] != "shutdown").cloned().collect()
+        all.as_array()
+            .expect("a list")
+            .iter()
+            .filter(|one| one["kind"] != "shutdown")
+            .cloned()
+            .collect()
     }
 
     /// The one request there is, once it is in this state.
@@ -67,7 +73,8 @@ impl Cast {
     /// A person types in its tmux pane.
     fn type_in_pane(&self, keys: &str) {
         let file = self.stage.root().join("teams/alpha/phalanx/members/ada.json");
-        let record: Value = serde_json::from_slice(&fs::read(file).expect("a record")).expect("json");
+        let record: Value =
+            serde_json::from_slice(&fs::read(file).expect("a record")).expect("json");
         let tmux = &record["placement"]["tmux"];
         let (socket, pane) =
             (tmux["socket"].as_str().expect("socket"), tmux["pane_id"].as_str().expect("pane"));
@@ -96,7 +103,8 @@ fn without_answers(profile: String) -> String {
 #[test]
 fn pm_04_a_dialog_is_allowed_and_denied_by_its_keys() {
     for (verdict, key, state) in [("--approve", "y", "allowed"), ("--reject", "n", "denied")] {
-        let cast = Cast::new("pty", "[rules]\nallow = [\"Shell\", \"Bash\", \"command\"]", None, as_it_is);
+        let cast =
+            Cast::new("pty", "[rules]\nallow = [\"Shell\", \"Bash\", \"command\"]", None, as_it_is);
         let request = cast.request("pending");
         assert_eq!(
             (&request["kind"], &request["summary"], &request["answered_by"]),
@@ -105,9 +113,10 @@ fn pm_04_a_dialog_is_allowed_and_denied_by_its_keys() {
         wait_for("it to wait", || (cast.state()["state"] == "awaiting_permission").then_some(()));
         assert_eq!(cast.keys(), Vec::<Value>::new(), "nothing is answered by default");
         let id = request["request_id"].as_str().expect("an id");
-        for (more, why) in
-            [(&["--input", "{}"][..], "only yes or no can be typed"), (&["--always"], "no rule judges")]
-        {
+        for (more, why) in [
+            (&["--input", "{}"][..], "only yes or no can be typed"),
+            (&["--always"], "no rule judges"),
+        ] {
             let words = [&["answer", id, "--approve"], more].concat();
             let refused = cast.stage.phalanx(&words).expect(4);
             assert!(refused.stderr.contains(why), "{refused:?}");
@@ -122,7 +131,10 @@ fn pm_04_a_dialog_is_allowed_and_denied_by_its_keys() {
         let id = cast.requests()[0]["request_id"].as_str().expect("an id").to_owned();
         cast.stage.phalanx(&["answer", &id, "--approve"]).expect(4);
         let said = cast.end();
-        assert!(said.contains("asks for a permission: Shell: ls -l; `phalanx answer perm-"), "{said}");
+        assert!(
+            said.contains("asks for a permission: Shell: ls -l; `phalanx answer perm-"),
+            "{said}"
+        );
         assert!(said.contains("typed; the dialog closed"), "{said}");
     }
 }

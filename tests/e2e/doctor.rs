@@ -27,7 +27,9 @@ fn make_old(path: &Path) {
 }
 
 fn panes(stage: &Stage) -> String {
-    stage.tmux(&["list-panes", "-a", "-F", "#{pane_id} #{pane_pid} #{@phalanx_token}"]).expect("server")
+    stage
+        .tmux(&["list-panes", "-a", "-F", "#{pane_id} #{pane_pid} #{@phalanx_token}"])
+        .expect("server")
 }
 
 /// SD-05: 20 panes of others, one with a token that it made up and one with the token of a living member.
@@ -37,7 +39,8 @@ fn tmux_sd_05_doctor_fix_touches_no_bystander() {
     stage.phalanx(&["team", "create", "alpha"]).expect(0);
     let made = stage.phalanx(&["--json", "spawn", "ada"]).expect(0).json();
     let ada = made["tmux_pane_id"].as_str().expect("pane").to_owned();
-    let token = stage.tmux(&["display-message", "-p", "-t", &ada, "#{@phalanx_token}"]).expect("token");
+    let token =
+        stage.tmux(&["display-message", "-p", "-t", &ada, "#{@phalanx_token}"]).expect("token");
     for n in 0..20 {
         // Its command line is word for word that of a launcher; only the kernel knows that it is `tee`.
         let spec = format!("00000000-0000-4000-8000-0000000000{n:02}.json");
@@ -47,13 +50,16 @@ fn tmux_sd_05_doctor_fix_touches_no_bystander() {
         let words = ["-d", "-P", "-F", "#{pane_id}", "-c", &dir, "bash", "-c", &script];
         // Beside our own pane, as long as there is room.
         let beside = stage.tmux(&[&["split-window", "-t", &ada], &words[..]].concat());
-        let pane = beside.or_else(|| stage.tmux(&[&["new-window"], &words[..]].concat())).expect("a pane");
+        let pane =
+            beside.or_else(|| stage.tmux(&[&["new-window"], &words[..]].concat())).expect("a pane");
         let forged = match n {
             0 => "made-up-token",
             1 => token.trim(),
             _ => continue,
         };
-        stage.tmux(&["set-option", "-p", "-t", pane.trim(), "@phalanx_token", forged]).expect("option");
+        stage
+            .tmux(&["set-option", "-p", "-t", pane.trim(), "@phalanx_token", forged])
+            .expect("option");
     }
     let before = panes(&stage);
     assert_eq!(before.lines().count(), 21);
@@ -62,7 +68,10 @@ fn tmux_sd_05_doctor_fix_touches_no_bystander() {
         assert_eq!(run.code, 1, "{run:?}");
         let unproven = found(&run, "unproven_pane");
         assert_eq!(unproven.len(), 2, "{run:?}");
-        assert!(unproven.iter().all(|f| f["fixed"] == false && f["severity"] == "problem"), "{run:?}");
+        assert!(
+            unproven.iter().all(|f| f["fixed"] == false && f["severity"] == "problem"),
+            "{run:?}"
+        );
         assert_eq!(found(&run, "orphan_pane"), Vec::<Value>::new());
         assert_eq!(panes(&stage), before);
     }
@@ -78,19 +87,28 @@ fn tmux_sd_08_an_orphan_pane_is_found_and_closed_with_proof() {
     stage.phalanx(&["team", "create", "alpha"]).expect(0);
     stage.phalanx(&["team", "create", "other"]).expect(0);
     stage.phalanx(&["spawn", "bob", "-t", "other"]).expect(0);
-    let made =
-        stage.phalanx(&["--json", "spawn", "ada", "-t", "alpha", "--", "sleep", "600"]).expect(0).json();
+    let made = stage
+        .phalanx(&["--json", "spawn", "ada", "-t", "alpha", "--", "sleep", "600"])
+        .expect(0)
+        .json();
     let pane = made["tmux_pane_id"].as_str().expect("pane").to_owned();
     fs::remove_dir_all(stage.root().join("teams/alpha")).expect("removed by hand");
     let run = doctor(&stage, false).expect(1);
     let orphan = found(&run, "orphan_pane");
-    assert!(orphan.len() == 1 && orphan[0]["where"].as_str().is_some_and(|w| w.contains(&pane)), "{run:?}");
+    assert!(
+        orphan.len() == 1 && orphan[0]["where"].as_str().is_some_and(|w| w.contains(&pane)),
+        "{run:?}"
+    );
     assert_eq!(orphan[0]["fix"], json!("phalanx doctor --fix"));
     assert!(panes(&stage).contains(&format!("{pane} ")), "without --fix nothing is touched");
     let fixed = doctor(&stage, true).expect(0);
     assert_eq!(found(&fixed, "orphan_pane")[0]["fixed"], json!(true), "{fixed:?}");
     assert!(!panes(&stage).contains(&format!("{pane} ")));
-    assert!(!stage.processes().iter().any(|line| line.contains("sleep 600")), "{:?}", stage.processes());
+    assert!(
+        !stage.processes().iter().any(|line| line.contains("sleep 600")),
+        "{:?}",
+        stage.processes()
+    );
     assert_eq!(panes(&stage).lines().count(), 2, "the user's pane and bob's are there");
     assert_eq!(found(&doctor(&stage, true).expect(0), "orphan_pane"), Vec::<Value>::new());
     stage.phalanx(&["down", "-t", "other"]).expect(0);
@@ -105,7 +123,8 @@ fn tmux_sd_02_a_pane_that_outlived_its_run_is_closed() {
     stage.phalanx(&["spawn", "ada", "--", "sleep", "600"]).expect(0);
     let path = stage.root().join("teams/alpha/phalanx/members/ada.json");
     let text = fs::read_to_string(&path).expect("record");
-    fs::write(&path, text.replace(r#""state": "idle""#, r#""state": "completed""#)).expect("record");
+    fs::write(&path, text.replace(r#""state": "idle""#, r#""state": "completed""#))
+        .expect("record");
     assert_eq!(found(&doctor(&stage, false).expect(1), "left_pane").len(), 1);
     assert_eq!(panes(&stage).lines().count(), 2);
     assert_eq!(found(&doctor(&stage, true).expect(0), "left_pane")[0]["fixed"], json!(true));
@@ -122,7 +141,11 @@ fn sd_08_an_orphan_without_a_pane_is_found_and_ended() {
     assert_eq!(found(&doctor(&stage, false).expect(1), "orphan_process").len(), 1);
     assert!(Path::new(&format!("/proc/{}", made["pid"])).exists());
     assert_eq!(found(&doctor(&stage, true).expect(0), "orphan_process")[0]["fixed"], json!(true));
-    assert!(!stage.processes().iter().any(|line| line.contains("sleep 600")), "{:?}", stage.processes());
+    assert!(
+        !stage.processes().iter().any(|line| line.contains("sleep 600")),
+        "{:?}",
+        stage.processes()
+    );
 }
 
 /// PT-07: connecting refused, or not permitted, is named as such.
@@ -131,7 +154,8 @@ fn tmux_pt_07_sockets_that_refuse_are_named() {
     let stage = Stage::new();
     stage.phalanx(&["team", "create", "alpha"]).expect(0);
     stage.phalanx(&["spawn", "ada"]).expect(0);
-    let socket = stage.tmux(&["display-message", "-p", "#{socket_path}"]).expect("path").trim().to_owned();
+    let socket =
+        stage.tmux(&["display-message", "-p", "#{socket_path}"]).expect("path").trim().to_owned();
     let aside = format!("{socket}.aside");
     fs::rename(&socket, &aside).expect("moved");
     let run = doctor(&stage, false);
@@ -159,12 +183,19 @@ fn tmux_sp_14_versions_and_options_are_told() {
     let run = doctor(&stage, false).expect(0);
     assert_eq!(found(&run, "tmux_exit_empty").len(), 1, "{run:?}");
     assert_eq!(found(&run, "tmux_destroy_unattached").len(), 1, "{run:?}");
-    assert_eq!(found(&run, "tmux_version").len(), usize::from(version.starts_with("3.3")), "{run:?}");
+    assert_eq!(
+        found(&run, "tmux_version").len(),
+        usize::from(version.starts_with("3.3")),
+        "{run:?}"
+    );
     stage.phalanx(&["down"]).expect(0);
     stage.tmux(&["kill-server"]);
     stage.shadow("tmux", "#!/bin/sh\necho tmux 2.9a\n");
     let run = doctor(&stage, false).expect(0);
-    assert!(found(&run, "tmux_missing")[0]["what"].as_str().is_some_and(|w| w.contains("2.9a")), "{run:?}");
+    assert!(
+        found(&run, "tmux_missing")[0]["what"].as_str().is_some_and(|w| w.contains("2.9a")),
+        "{run:?}"
+    );
 }
 
 /// CR-08, SEC-06, SEC-07: locks, sockets, specs and modes.
@@ -186,7 +217,8 @@ fn what_dead_processes_left_is_found_and_cleared() {
     let spec = team.join("phalanx/specs/00000000-0000-4000-8000-000000000000.json");
     fs::write(&spec, "{}").expect("spec");
     [&socket, &alive].into_iter().for_each(|path| {
-        let old = Command::new("touch").args(["-d", "1 hour ago"]).arg(path).status().expect("touch");
+        let old =
+            Command::new("touch").args(["-d", "1 hour ago"]).arg(path).status().expect("touch");
         assert!(old.success());
     });
     make_old(&spec);
@@ -223,7 +255,11 @@ fn sec_07_a_link_where_a_directory_should_be_is_a_problem_and_stays() {
     fs::rename(&inboxes, &elsewhere).expect("moved");
     std::os::unix::fs::symlink(&elsewhere, &inboxes).expect("link");
     let run = doctor(&stage, true).expect(1);
-    assert_eq!(found(&run, "foreign_directory")[0]["where"], json!(inboxes.to_string_lossy()), "{run:?}");
+    assert_eq!(
+        found(&run, "foreign_directory")[0]["where"],
+        json!(inboxes.to_string_lossy()),
+        "{run:?}"
+    );
     assert!(inboxes.is_symlink());
 }
 
@@ -234,7 +270,9 @@ fn sd_08_a_dead_lead_and_a_dead_member_are_found() {
     stage.phalanx(&["spawn", "ada"]).expect(0);
     let made = stage.phalanx(&["--json", "spawn", "bob", "--", "sleep", "600"]).expect(0).json();
     let lead = stage.start(&["lead"]);
-    wait_for("the lead", || stage.journal("alpha").into_iter().find(|e| e["event"] == "lead_started"));
+    wait_for("the lead", || {
+        stage.journal("alpha").into_iter().find(|e| e["event"] == "lead_started")
+    });
     lead.signal("KILL");
     drop(lead);
     let run = doctor(&stage, true).expect(1);
@@ -242,16 +280,22 @@ fn sd_08_a_dead_lead_and_a_dead_member_are_found() {
         found(&run, "lead_dead")[0]["fix"].as_str().is_some_and(|f| f.contains("phalanx lead")),
         "{run:?}"
     );
-    let launcher =
-        stage.processes().into_iter().find(|line| line.contains(" exec ") && line.contains("specs"));
+    let launcher = stage
+        .processes()
+        .into_iter()
+        .find(|line| line.contains(" exec ") && line.contains("specs"));
     assert!(launcher.is_some());
-    let record =
-        fs::read_to_string(stage.root().join("teams/alpha/phalanx/members/bob.json")).expect("record");
+    let record = fs::read_to_string(stage.root().join("teams/alpha/phalanx/members/bob.json"))
+        .expect("record");
     let record: Value = serde_json::from_str(&record).expect("json");
     for pid in [&record["start"]["launcher"]["pid"], &made["pid"]] {
-        assert!(Command::new("kill").args(["-9", &pid.to_string()]).status().expect("kill").success());
+        assert!(
+            Command::new("kill").args(["-9", &pid.to_string()]).status().expect("kill").success()
+        );
     }
-    wait_for("bob to be dead", || (found(&doctor(&stage, false), "dead_member").len() == 1).then_some(()));
+    wait_for("bob to be dead", || {
+        (found(&doctor(&stage, false), "dead_member").len() == 1).then_some(())
+    });
     let fixed = doctor(&stage, true);
     assert_eq!(found(&fixed, "dead_member")[0]["fixed"], json!(true), "{fixed:?}");
     let members = stage.phalanx(&["--json", "status"]).expect(0).json();

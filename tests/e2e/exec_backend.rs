@@ -21,14 +21,22 @@ impl Kitty {
         let address = format!("unix:{}", stage.at("kitty").display());
         // What it needs to find its terminal is the program's own business: a later lead may stand elsewhere.
         let path = format!("PATH='{}':$PATH", stage.at("bin").display());
-        let wrapper =
-            format!("#!/bin/sh\n{path} KITTY_LISTEN_ON={address} exec '{FIXTURES}/phalanx-kitty' \"$@\"\n");
+        let wrapper = format!(
+            "#!/bin/sh\n{path} KITTY_LISTEN_ON={address} exec '{FIXTURES}/phalanx-kitty' \"$@\"\n"
+        );
         stage.shadow("phalanx-kitty", &wrapper);
         // A `python3` that is a version manager's shim takes as long to start as all the rest together.
-        let real = stage.command("python3").args(["-c", "import sys; print(sys.executable)"]).output();
+        let real =
+            stage.command("python3").args(["-c", "import sys; print(sys.executable)"]).output();
         let real = String::from_utf8(real.expect("python3 is there").stdout).expect("a path");
-        stage.script(&stage.at("bin/python3"), &format!("#!/bin/sh\nexec '{}' \"$@\"\n", real.trim()));
-        stage.script(&stage.at("bin/kitten"), &format!("#!/bin/sh\nexec '{FIXTURES}/fake-kitten' \"$@\"\n"));
+        stage.script(
+            &stage.at("bin/python3"),
+            &format!("#!/bin/sh\nexec '{}' \"$@\"\n", real.trim()),
+        );
+        stage.script(
+            &stage.at("bin/kitten"),
+            &format!("#!/bin/sh\nexec '{FIXTURES}/fake-kitten' \"$@\"\n"),
+        );
         let server = stage
             .command(&format!("{FIXTURES}/fake-kitten"))
             .args(["serve", &address, "--", "sleep", "300"])
@@ -67,7 +75,8 @@ impl Kitty {
     }
 
     fn windows(&self) -> Vec<Value> {
-        let tree: Value = serde_json::from_str(&self.kitten(&["ls"]).expect("kitty")).expect("json");
+        let tree: Value =
+            serde_json::from_str(&self.kitten(&["ls"]).expect("kitty")).expect("json");
         tree[0]["tabs"][0]["windows"].as_array().expect("windows").clone()
     }
 
@@ -77,7 +86,11 @@ impl Kitty {
 
     fn member_records(&self) -> usize {
         let dir = self.stage.root().join("teams/alpha/phalanx/members");
-        std::fs::read_dir(dir).expect("dir").flatten().filter(|e| e.path().extension().is_some()).count()
+        std::fs::read_dir(dir)
+            .expect("dir")
+            .flatten()
+            .filter(|e| e.path().extension().is_some())
+            .count()
     }
 
     /// The user's window stands there alone, untouched, and has the focus; nobody of the team is left.
@@ -131,7 +144,10 @@ fn no_escape(run: &Run) {
 fn exec_backend_ly_05_a_whole_life_in_a_terminal_that_we_do_not_know() {
     let kitty = Kitty::new();
     let stage = &kitty.stage;
-    let ada = stage.phalanx(&["--json", "spawn", "ada", "--backend", "exec:phalanx-kitty"]).expect(0).json();
+    let ada = stage
+        .phalanx(&["--json", "spawn", "ada", "--backend", "exec:phalanx-kitty"])
+        .expect(0)
+        .json();
     assert_eq!((&ada["backend"], &ada["tmux_pane_id"]), (&json!("exec"), &json!(null)));
     // A later one goes to the same program, wherever it is asked for from.
     let mut later = stage.command(crate::harness::binary());
@@ -139,9 +155,13 @@ fn exec_backend_ly_05_a_whole_life_in_a_terminal_that_we_do_not_know() {
     let log = later.env("PATH", "/usr/bin:/bin").args(words).output().expect("phalanx");
     let log = Run::from(log).expect(0);
     assert!(log.stdout.contains("kitty window 3"), "{log:?}");
-    let settings = std::fs::read_to_string(stage.root().join("teams/alpha/phalanx/team.json")).expect("file");
+    let settings =
+        std::fs::read_to_string(stage.root().join("teams/alpha/phalanx/team.json")).expect("file");
     let settings: Value = serde_json::from_str(&settings).expect("json");
-    assert_eq!(settings["backend"], json!(format!("exec:{}", stage.at("bin/phalanx-kitty").display())));
+    assert_eq!(
+        settings["backend"],
+        json!(format!("exec:{}", stage.at("bin/phalanx-kitty").display()))
+    );
     let windows = kitty.windows();
     assert_eq!(windows.len(), 3);
     assert!(windows[1]["user_vars"]["phalanx_token"].as_str().is_some_and(|t| !t.is_empty()));
@@ -195,7 +215,8 @@ fn exec_backend_sp_08_a_program_that_does_not_answer_is_named_before_anything_is
     for (program, named) in
         [("no-such-program", "`no-such-program` is not on PATH"), ("./plain", "`./plain` is not")]
     {
-        let run = stage.phalanx(&["spawn", "bob", "--backend", &format!("exec:{program}")]).expect(6);
+        let run =
+            stage.phalanx(&["spawn", "bob", "--backend", &format!("exec:{program}")]).expect(6);
         assert!(run.stderr.contains(named) && run.stderr.contains("docs/backends.md"), "{run:?}");
     }
     for (case, named) in [
@@ -214,7 +235,8 @@ fn exec_backend_sp_08_a_program_that_does_not_answer_is_named_before_anything_is
         assert!(run.stderr.contains(named), "{case}: {run:?}");
         no_escape(&run);
         kitty.assert_nothing_left(case);
-        let left: Vec<String> = stage.processes().into_iter().filter(|p| p.contains("bin/bad")).collect();
+        let left: Vec<String> =
+            stage.processes().into_iter().filter(|p| p.contains("bin/bad")).collect();
         assert_eq!(left, Vec::<String>::new(), "the whole process group was ended: {case}");
     }
     stage.phalanx(&["team", "delete"]).expect(0);
@@ -240,7 +262,10 @@ fn exec_backend_sp_09_what_place_gets_wrong_leaves_nothing() {
         ("placed; echo '{\"version\":1,\"places\":[{\"id\":\"\"}]}'", "0 bytes"),
         ("echo '{\"version\":1,\"unsupported\":true}'", "cannot place"),
     ] {
-        kitty.bad(&format!("place) {} ;;", case.replace("placed;", "phalanx-kitty place >/dev/null;")));
+        kitty.bad(&format!(
+            "place) {} ;;",
+            case.replace("placed;", "phalanx-kitty place >/dev/null;")
+        ));
         let run = kitty.spawn_bad("bob").expect(6);
         assert!(run.stderr.contains(named), "{case}: {run:?}");
         no_escape(&run);
@@ -285,9 +310,14 @@ verify)
 /// SD-02: it says at once that its places are gone; the processes are ended all the same.
 #[test]
 fn exec_backend_sec_10_hostile_ids_stay_words() {
-    for id in
-        ["-x", "a\\nb", "\\u001b]0;x\\u0007", "$(touch canary);`touch canary`", "../../x", "\\u202e%s%n"]
-    {
+    for id in [
+        "-x",
+        "a\\nb",
+        "\\u001b]0;x\\u0007",
+        "$(touch canary);`touch canary`",
+        "../../x",
+        "\\u202e%s%n",
+    ] {
         let kitty = Kitty::with_bad(HOSTILE);
         let stage = &kitty.stage;
         let answer = format!("{{\"version\":1,\"places\":[{{\"id\":\"{id}\"}}]}}");
@@ -329,7 +359,9 @@ fn exec_backend_sd_02_a_program_that_does_not_close_is_found_out() {
     ] {
         let kitty = Kitty::with_bad("close) echo '{\"version\":1}' ;;");
         kitty.spawn_bad("ada").expect(0);
-        let bad = format!("#!/bin/sh\ncase $1 in verify) {case} ;; *) echo '{{\"version\":1}}' ;; esac\n");
+        let bad = format!(
+            "#!/bin/sh\ncase $1 in verify) {case} ;; *) echo '{{\"version\":1}}' ;; esac\n"
+        );
         kitty.stage.script(&kitty.stage.at("bin/bad"), &bad);
         let run = kitty.stage.phalanx(&["--json", "shutdown", "ada"]).expect(1);
         assert!(run.stdout.contains(named), "{case}: {run:?}");
@@ -362,7 +394,10 @@ fn exec_backend_the_check_finds_what_is_wrong() {
         Run::from(command.arg(program).env("CHECK_DEADLINE", "60").output().expect("check"))
     };
     let good = check("phalanx-kitty").expect(0);
-    assert!(good.stdout.contains("close: nothing is left") && !good.stdout.contains("FAIL"), "{good:?}");
+    assert!(
+        good.stdout.contains("close: nothing is left") && !good.stdout.contains("FAIL"),
+        "{good:?}"
+    );
     let bad = check("bad").expect(1);
     assert!(bad.stdout.contains("FAIL close: the place goes"), "{bad:?}");
     for window in &kitty.windows()[1..] {

@@ -20,11 +20,16 @@ fn tmux_explain_gives_facts_with_their_sources() {
     stage.phalanx(&["wait", "ada", "--until", "ready"]).expect(0);
     let found = stage.phalanx(&["--json", "explain", "ada"]).expect(0).json();
     assert_eq!(fact(&found, "verdict")["value"], json!("owned"), "{found}");
-    assert!(fact(&found, "verdict")["source"].as_str().is_some_and(|s| s.starts_with("tmux server at /")));
+    assert!(
+        fact(&found, "verdict")["source"]
+            .as_str()
+            .is_some_and(|s| s.starts_with("tmux server at /"))
+    );
     assert_eq!(fact(&found, "program")["value"], json!(format!("process {}: alive", made["pid"])));
     let source = fact(&found, "state")["source"].as_str().expect("source");
     let (file, key) = source.rsplit_once(": ").expect("file and field");
-    let record: Value = serde_json::from_str(&std::fs::read_to_string(file).expect("a file")).expect("json");
+    let record: Value =
+        serde_json::from_str(&std::fs::read_to_string(file).expect("a file")).expect("json");
     assert!(record[key].is_string(), "{source}");
     assert_eq!(found["task"], json!("#1 Wait"));
     assert!(found["last_event"]["event"].is_string(), "{found}");
@@ -33,7 +38,9 @@ fn tmux_explain_gives_facts_with_their_sources() {
         assert!(text.contains(word), "{word} in {text}");
     }
 
-    stage.tmux(&["kill-pane", "-t", made["tmux_pane_id"].as_str().expect("pane")]).expect("killed by hand");
+    stage
+        .tmux(&["kill-pane", "-t", made["tmux_pane_id"].as_str().expect("pane")])
+        .expect("killed by hand");
     stage.phalanx(&["wait", "ada", "--until", "gone"]).expect(0);
     let found = stage.phalanx(&["--json", "explain", "ada"]).expect(0).json();
     assert_eq!(fact(&found, "verdict")["value"], json!("gone"), "{found}");
@@ -52,7 +59,8 @@ fn explain_tells_what_was_said_and_whether_it_was_heard() {
     stage.phalanx(&["team", "create", "alpha"]).expect(0);
     stage.phalanx(&["spawn", "ada"]).expect(0);
     stage.phalanx(&["send", "ada", "hello"]).expect(0);
-    let delivery = || stage.phalanx(&["--json", "explain", "ada"]).expect(0).json()["last_delivery"].clone();
+    let delivery =
+        || stage.phalanx(&["--json", "explain", "ada"]).expect(0).json()["last_delivery"].clone();
     crate::harness::wait_for("the message to be handed over", || {
         (delivery()["handed_over"] == true).then_some(())
     });
@@ -80,7 +88,9 @@ fn sec_10_explain_and_doctor_print_no_control_characters() {
     let event = json!({"id": "x", "at": 1, "team": "alpha", "event": "warning", "member": "ada", "detail": {hostile: hostile}});
     text.push_str(&format!("{event}\n"));
     std::fs::write(&journal, text).expect("journal");
-    let copy = stage.root().join(format!("teams/alpha/phalanx/quarantine/a{}b", hostile.replace('\n', "")));
+    let copy = stage
+        .root()
+        .join(format!("teams/alpha/phalanx/quarantine/a{}b", hostile.replace('\n', "")));
     std::fs::write(copy, "x").expect("copy");
     for verb in [&["explain", "ada"][..], &["doctor"]] {
         let run = stage.phalanx(&[verb, &["--color", "never"]].concat());
@@ -124,7 +134,8 @@ fn tmux_sd_06_a_pane_that_is_not_proven_ours_is_not_touched() {
     stage.phalanx(&["team", "create", "alpha"]).expect(0);
     let made = stage.phalanx(&["--json", "spawn", "ada"]).expect(0).json();
     let pane = made["tmux_pane_id"].as_str().expect("pane");
-    let token = stage.tmux(&["display-message", "-p", "-t", pane, "#{@phalanx_token}"]).expect("token");
+    let token =
+        stage.tmux(&["display-message", "-p", "-t", pane, "#{@phalanx_token}"]).expect("token");
     stage.tmux(&["set-option", "-p", "-t", pane, "@phalanx_token", "another"]).expect("option");
     for verb in ["focus", "hide", "show"] {
         let run = stage.phalanx(&[verb, "ada"]).expect(4);
@@ -166,7 +177,8 @@ fn tmux_a_pane_is_hidden_and_shown_again_in_step_with_the_team_file() {
         stage.tmux(&["display-message", "-p", "-t", pane, what]).expect("tmux").trim().to_owned()
     };
     let hidden = || {
-        let file = std::fs::read_to_string(stage.root().join("teams/alpha/config.json")).expect("config");
+        let file =
+            std::fs::read_to_string(stage.root().join("teams/alpha/config.json")).expect("config");
         let file: serde_json::Value = serde_json::from_str(&file).expect("json");
         file["hiddenPaneIds"].clone()
     };

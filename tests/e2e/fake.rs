@@ -10,8 +10,9 @@ pub fn install(stage: &Stage) {
 /// Makes a profile whose agents are always told the same.
 pub fn profile(stage: &Stage, name: &str, words: &[&str]) {
     // What is in the PATH may be a script that needs the PATH itself.
-    let python =
-        std::process::Command::new("python3").args(["-c", "import sys; print(sys.executable)"]).output();
+    let python = std::process::Command::new("python3")
+        .args(["-c", "import sys; print(sys.executable)"])
+        .output();
     let python = String::from_utf8(python.expect("python3").stdout).expect("a path");
     let agent = concat!(env!("CARGO_MANIFEST_DIR"), "/fixtures/fake-agent");
     let text = format!(

@@ -24,7 +24,12 @@ fn of<'a>(ended: &'a Value, name: &str) -> &'a Value {
 }
 
 fn kinds(one: &Value) -> Vec<&str> {
-    one["deviations"].as_array().expect("a list").iter().filter_map(|d| d["kind"].as_str()).collect()
+    one["deviations"]
+        .as_array()
+        .expect("a list")
+        .iter()
+        .filter_map(|d| d["kind"].as_str())
+        .collect()
 }
 
 /// Each member, what it does, how its shutdown ends, and what deviates.
@@ -52,19 +57,27 @@ fn all_ways(stage: &Stage, backend: &str) {
     let ended = ended.json();
     for (name, _, outcome, deviations) in WAYS {
         let one = of(&ended, name);
-        assert_eq!((one["outcome"].as_str(), kinds(one)), (Some(outcome), deviations.to_vec()), "{one}");
+        assert_eq!(
+            (one["outcome"].as_str(), kinds(one)),
+            (Some(outcome), deviations.to_vec()),
+            "{one}"
+        );
     }
     let left: Vec<String> =
         stage.processes().into_iter().filter(|line| line.contains("fake-agent")).collect();
     assert!(left.iter().all(|line| line.ends_with("reject-then-approve ")), "{left:?}");
-    let asked =
-        stage.journal("alpha").into_iter().find(|e| e["event"] == "shutdown_requested").expect("told");
+    let asked = stage
+        .journal("alpha")
+        .into_iter()
+        .find(|e| e["event"] == "shutdown_requested")
+        .expect("told");
     assert_eq!(
         (&asked["detail"]["reason"], &asked["detail"]["deadline_seconds"]),
         (&json!("phase_complete"), &json!(4))
     );
     stage.phalanx(&["team", "delete"]).expect(4);
-    let second = stage.phalanx(&["--json", "shutdown", "refuser", "--deadline", "20"]).expect(0).json();
+    let second =
+        stage.phalanx(&["--json", "shutdown", "refuser", "--deadline", "20"]).expect(0).json();
     assert_eq!(second[0]["outcome"], json!("closed"));
     stage.phalanx(&["team", "delete"]).expect(0);
     std::fs::remove_dir_all(stage.root().join("phalanx")).expect("profiles");
@@ -98,7 +111,8 @@ fn what_members_leave_is_verified_and_told() {
     git(&stage, &at("clean"), &["init", "-q"]);
     git(&stage, &at("dirty"), &["init", "-q"]);
     std::fs::write(at("dirty/new.txt"), "x").expect("file");
-    let says = |words: &[&str]| words.iter().map(|word| format!("--answer={word}")).collect::<Vec<_>>();
+    let says =
+        |words: &[&str]| words.iter().map(|word| format!("--answer={word}")).collect::<Vec<_>>();
     let unfinished = ["--status", "in_progress", "--pending", "the tests", "--pending", "the docs"];
     for (name, dir, words) in [
         ("tidy", "clean", says(&["--committed"])),
@@ -108,7 +122,8 @@ fn what_members_leave_is_verified_and_told() {
         ("broken", "clean", says(&["--status", "error", "--uncommitted"])),
     ] {
         let words: Vec<&str> = words.iter().map(String::as_str).collect();
-        let head = ["spawn", name, "--profile", "fake", "--backend", "pty", "--cwd", dir, "--", "approve"];
+        let head =
+            ["spawn", name, "--profile", "fake", "--backend", "pty", "--cwd", dir, "--", "approve"];
         stage.phalanx(&[&head[..], &words].concat()).expect(0);
     }
     let ended = stage.phalanx(&["--json", "shutdown", "--all"]).expect(0).json();
@@ -127,10 +142,15 @@ fn what_members_leave_is_verified_and_told() {
     let text = of(&ended, "messy")["deviations"][0]["text"].as_str().expect("text").to_owned();
     assert!(text.contains("new.txt"), "{text}");
     let journal = stage.journal("alpha");
-    let told = |event: &str| journal.iter().filter(|e| e["event"] == event).cloned().collect::<Vec<_>>();
+    let told =
+        |event: &str| journal.iter().filter(|e| e["event"] == event).cloned().collect::<Vec<_>>();
     assert_eq!(told("shutdown_verified").len(), 1);
-    assert_eq!(told("shutdown_verified")[0]["detail"]["deviations"].as_array().map(Vec::len), Some(5));
-    let of_early = told("shutdown_ended").into_iter().find(|e| e["member"] == "early").expect("told");
+    assert_eq!(
+        told("shutdown_verified")[0]["detail"]["deviations"].as_array().map(Vec::len),
+        Some(5)
+    );
+    let of_early =
+        told("shutdown_ended").into_iter().find(|e| e["member"] == "early").expect("told");
     assert_eq!(of_early["detail"]["pending_work"], json!(["the tests", "the docs"]));
     stage.phalanx(&["down"]).expect(0);
 }
@@ -157,19 +177,27 @@ fn pm_07_members_wait_for_answers_and_can_be_stopped_meanwhile() {
     let shown = stage.phalanx(&["--json", "team", "show"]).expect(0).json();
     assert_eq!(of(&shown["members"], "ann")["isActive"], json!(true));
     let open = stage.phalanx(&["--json", "requests"]).expect(0).json();
-    let mut open: Vec<_> =
-        open.as_array().expect("list").iter().map(|r| r["request_id"].as_str().expect("id")).collect();
+    let mut open: Vec<_> = open
+        .as_array()
+        .expect("list")
+        .iter()
+        .map(|r| r["request_id"].as_str().expect("id"))
+        .collect();
     open.sort_unstable();
     assert_eq!(open, ["host-1", "perm-1", "plan-1"], "they are still to be decided");
     let answer = r#"{"type":"plan_approval_response","requestId":"plan-1","approved":true}"#;
     stage.phalanx(&["--as", "ben", "send", "ann", answer]).expect(0);
     stage.phalanx(&["send", "ann", answer]).expect(0);
     wait_for("ann works", || (state("ann") == "working").then_some(()));
-    let moves =
-        stage.journal("alpha").into_iter().filter(|e| e["member"] == "ann" && e["event"] == "member_state");
-    let moves: Vec<String> = moves.filter_map(|e| e["detail"]["state"].as_str().map(str::to_owned)).collect();
+    let moves = stage
+        .journal("alpha")
+        .into_iter()
+        .filter(|e| e["member"] == "ann" && e["event"] == "member_state");
+    let moves: Vec<String> =
+        moves.filter_map(|e| e["detail"]["state"].as_str().map(str::to_owned)).collect();
     assert_eq!(moves, ["awaiting_plan", "working"]);
-    let ended = stage.phalanx(&["--json", "shutdown", "--all", "--deadline", "20"]).expect(0).json();
+    let ended =
+        stage.phalanx(&["--json", "shutdown", "--all", "--deadline", "20"]).expect(0).json();
     for name in ["ann", "ben", "cid"] {
         assert_eq!(of(&ended, name)["outcome"], json!("closed"), "{ended}");
     }
@@ -182,8 +210,10 @@ fn sd_10_sd_11_only_who_was_asked_can_answer() {
     let stage = Stage::without_tmux();
     team(&stage);
     spawn(&stage, "ann", "pty", &["never"]);
-    let asked =
-        stage.phalanx(&["--json", "shutdown", "ann", "--no-wait", "--deadline", "60"]).expect(0).json();
+    let asked = stage
+        .phalanx(&["--json", "shutdown", "ann", "--no-wait", "--deadline", "60"])
+        .expect(0)
+        .json();
     let id = asked[0]["request_id"].as_str().expect("id").to_owned();
     stage.phalanx(&["answer", &id, "--approve"]).expect(4);
     stage.phalanx(&["--as", "ann", "answer", &id, "--reject"]).expect(2);
@@ -193,16 +223,23 @@ fn sd_10_sd_11_only_who_was_asked_can_answer() {
     other.env("PHALANX_INCARNATION", "00000000-0000-4000-8000-000000000000");
     let other = other.args(["--as", "ann", "answer", &id, "--approve"]).output().expect("runs");
     assert_eq!(other.status.code(), Some(4), "{other:?}");
-    let sent =
-        stage.journal("alpha").into_iter().filter(|e| e["detail"]["kind"] == "shutdown_approved").count();
+    let sent = stage
+        .journal("alpha")
+        .into_iter()
+        .filter(|e| e["detail"]["kind"] == "shutdown_approved")
+        .count();
     assert_eq!(sent, 0, "what is refused is not sent");
     let team = fs::read_to_string(stage.root().join("teams/alpha/config.json")).expect("team file");
     assert!(team.contains("\"tmuxPaneId\": \"in-process\""), "{team}");
     stage.phalanx(&["--as", "ann", "answer", &id, "--approve"]).expect(0);
-    let mail = fs::read_to_string(stage.root().join("teams/alpha/inboxes/team-lead.json")).expect("mailbox");
+    let mail = fs::read_to_string(stage.root().join("teams/alpha/inboxes/team-lead.json"))
+        .expect("mailbox");
     let place = r#"\"paneId\":\"in-process\",\"backendType\":\"in-process\""#;
     assert!(mail.contains(place), "{mail}");
-    assert_eq!(stage.phalanx(&["--json", "shutdown", "ann"]).expect(0).json()[0]["outcome"], json!("closed"));
+    assert_eq!(
+        stage.phalanx(&["--json", "shutdown", "ann"]).expect(0).json()[0]["outcome"],
+        json!("closed")
+    );
     stage.phalanx(&["--as", "ann", "answer", &id, "--approve"]).expect(3);
     stage.phalanx(&["down"]).expect(0);
 }
@@ -220,9 +257,16 @@ fn pm_04_sd_11_a_shutdown_is_answered_too_late() {
     let late = stage.phalanx(&["--as", "ann", "answer", id, "--approve"]).expect(4);
     assert!(late.stderr.contains("it ended as timed_out"), "{late:?}");
     let sent = |e: &Value| e["detail"]["kind"] == "shutdown_approved";
-    assert_eq!(stage.journal("alpha").into_iter().filter(sent).count(), 0, "what is refused is not sent");
+    assert_eq!(
+        stage.journal("alpha").into_iter().filter(sent).count(),
+        0,
+        "what is refused is not sent"
+    );
     let all = stage.phalanx(&["--json", "requests", "--all"]).expect(0).json();
-    assert_eq!((all[0]["kind"].as_str(), all[0]["state"].as_str()), (Some("shutdown"), Some("timed_out")));
+    assert_eq!(
+        (all[0]["kind"].as_str(), all[0]["state"].as_str()),
+        (Some("shutdown"), Some("timed_out"))
+    );
     let status = stage.phalanx(&["--json", "status"]).expect(0).json();
     assert_ne!(of(&status["members"], "ann")["state"], json!("shutdown_requested"));
     stage.phalanx(&["down", "--force"]).expect(0);
@@ -233,12 +277,15 @@ fn pm_04_sd_11_a_shutdown_is_answered_too_late() {
 fn the_report_of_up_has_the_deviations() {
     let stage = Stage::without_tmux();
     fake::install(&stage);
-    let manifest =
-        stage.file("one.toml", "[team]\nname = \"one\"\nfinish = \"manual\"\n[[member]]\nname = \"ada\"\n");
+    let manifest = stage.file(
+        "one.toml",
+        "[team]\nname = \"one\"\nfinish = \"manual\"\n[[member]]\nname = \"ada\"\n",
+    );
     let up = stage.start(&["--json", "up", &manifest]);
     stage.wait_event("one", "member_ready", "ada");
     let head = ["spawn", "early", "-t", "one", "--profile", "fake", "--", "approve"];
-    let words = ["--answer=--status", "--answer=in_progress", "--answer=--pending", "--answer=the tests"];
+    let words =
+        ["--answer=--status", "--answer=in_progress", "--answer=--pending", "--answer=the tests"];
     stage.phalanx(&[&head[..], &words].concat()).expect(0);
     up.signal("TERM");
     let report = up.end().expect(130).json();

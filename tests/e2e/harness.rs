@@ -100,8 +100,8 @@ impl Stage {
         let mut stage = Stage::new();
         let bin = stage.at("bin");
         for program in [
-            "sh", "bash", "true", "false", "sleep", "cat", "env", "echo", "printf", "touch", "kill",
-            "setsid", "nohup",
+            "sh", "bash", "true", "false", "sleep", "cat", "env", "echo", "printf", "touch",
+            "kill", "setsid", "nohup",
         ] {
             if let Some(found) = which(program, &stage.path) {
                 std::os::unix::fs::symlink(found, bin.join(program)).expect("symlink");
@@ -198,7 +198,8 @@ impl Stage {
 
     /// All panes of this stage's server, as `%id pid token`.
     pub fn panes(&self) -> Vec<String> {
-        let listed = self.tmux(&["list-panes", "-a", "-F", "#{pane_id} #{pane_pid} #{@phalanx_token}"]);
+        let listed =
+            self.tmux(&["list-panes", "-a", "-F", "#{pane_id} #{pane_pid} #{@phalanx_token}"]);
         listed.unwrap_or_default().lines().map(str::to_owned).collect()
     }
 
@@ -214,7 +215,8 @@ impl Stage {
             let dead = text(&stat).rsplit(") ").next().is_some_and(|s| s.starts_with(['Z', 'X']));
             let ours = text(&environ).contains(&mark) || text(&cmdline).contains(&mark);
             let line = text(&cmdline);
-            if ours && !dead && pid != std::process::id().cast_signed() && !line.starts_with("tmux") {
+            if ours && !dead && pid != std::process::id().cast_signed() && !line.starts_with("tmux")
+            {
                 found.push(format!("{pid} {line}"));
             }
         }
@@ -225,12 +227,16 @@ impl Stage {
     pub fn assert_clean(&self) {
         for part in ["teams", "tasks"] {
             let dir = self.root().join(part);
-            let left: Vec<_> =
-                fs::read_dir(&dir).map(|d| d.flatten().map(|e| e.path()).collect()).unwrap_or_default();
+            let left: Vec<_> = fs::read_dir(&dir)
+                .map(|d| d.flatten().map(|e| e.path()).collect())
+                .unwrap_or_default();
             assert_eq!(left, Vec::<PathBuf>::new(), "left under {part}");
         }
-        let panes: Vec<String> =
-            self.panes().into_iter().filter(|p| p.split(' ').count() > 2 && !p.ends_with(' ')).collect();
+        let panes: Vec<String> = self
+            .panes()
+            .into_iter()
+            .filter(|p| p.split(' ').count() > 2 && !p.ends_with(' '))
+            .collect();
         assert_eq!(panes, Vec::<String>::new());
         wait_for("all processes of the test to end", || self.processes().is_empty().then_some(()));
     }
@@ -245,7 +251,8 @@ impl Stage {
     /// Waits for an event of this kind about this member or task.
     pub fn wait_event(&self, team: &str, event: &str, about: &str) -> Value {
         wait_for(&format!("event {event} about {about}"), || {
-            let found = |e: &Value| e["event"] == event && (e["member"] == about || e["task"] == about);
+            let found =
+                |e: &Value| e["event"] == event && (e["member"] == about || e["task"] == about);
             self.journal(team).into_iter().find(found)
         })
     }
@@ -287,7 +294,8 @@ impl Background {
 
     /// Sends a signal by name.
     pub fn signal(&self, name: &str) {
-        let sent = Command::new("kill").args([&format!("-{name}"), &self.pid()]).status().expect("kill");
+        let sent =
+            Command::new("kill").args([&format!("-{name}"), &self.pid()]).status().expect("kill");
         assert!(sent.success());
     }
 
@@ -299,7 +307,11 @@ impl Background {
     /// Waits for its end.
     pub fn end(mut self) -> Run {
         let status = wait_for("phalanx to end", || self.child.try_wait().expect("wait"));
-        Run { code: status.code().unwrap_or(-1), stdout: self.stdout.rest(), stderr: self.stderr.rest() }
+        Run {
+            code: status.code().unwrap_or(-1),
+            stdout: self.stdout.rest(),
+            stderr: self.stderr.rest(),
+        }
     }
 }
 

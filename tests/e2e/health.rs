@@ -36,7 +36,11 @@ fn cr_02_a_member_that_hangs_is_told_of_and_lives() {
     stage.phalanx(&["task", "create", "Look", "--owner", "ada", "--", "true"]).expect(0);
     let told = stage.wait_event("quick", "member_health", "ada");
     assert_eq!(
-        (&told["detail"]["state"], &told["detail"]["prev_state"], &told["detail"]["timeout_triggered"]),
+        (
+            &told["detail"]["state"],
+            &told["detail"]["prev_state"],
+            &told["detail"]["timeout_triggered"]
+        ),
         (&json!("unresponsive"), &json!("idle"), &json!(true))
     );
     assert_eq!(told["task"], json!("1"));
@@ -50,7 +54,8 @@ fn cr_02_a_member_that_hangs_is_told_of_and_lives() {
     );
     let mail = wait_for("the lead is told", || {
         let mail = stage.phalanx(&["--json", "inbox", "--peek"]).expect(0).json();
-        let mine = |m: &&Value| m["text"].as_str().is_some_and(|t| t.starts_with("ada is unresponsive: "));
+        let mine =
+            |m: &&Value| m["text"].as_str().is_some_and(|t| t.starts_with("ada is unresponsive: "));
         Some(mail.as_array()?.iter().filter(mine).count()).filter(|n| *n > 0)
     });
     assert_eq!(mail, 1);
@@ -109,7 +114,9 @@ fn tmux_msg_13_a_native_member_that_never_says_that_it_rests_is_seen_to_rest() {
             "tool_use_id": "toolu_1", "description": "runs it", "input": {"command": "curl x"},
             "permission_suggestions": []});
         stage.phalanx(&["--as", name, "send", "team-lead", &asks.to_string()]).expect(0);
-        wait_for("the request", || (stage.phalanx(&["answer", &id, "--approve"]).code == 0).then_some(()));
+        wait_for("the request", || {
+            (stage.phalanx(&["answer", &id, "--approve"]).code == 0).then_some(())
+        });
     }
     let states = |name: &str| -> Vec<Value> {
         let of = |e: &Value| e["member"] == name && e["event"] == "member_state";
@@ -158,7 +165,8 @@ fn id_07_a_lead_puts_back_whom_another_program_wrote_out_of_the_team_file() {
         };
         stage.phalanx(&["spawn", "ada", "--role", "tester"]).expect(0);
         let whole = wait_for("it to rest", || entry().filter(|entry| entry["isActive"] == false));
-        let mut before: Value = serde_json::from_slice(&fs::read(&file).expect("the team")).expect("json");
+        let mut before: Value =
+            serde_json::from_slice(&fs::read(&file).expect("the team")).expect("json");
         before["members"].as_array_mut().expect("members").retain(|member| member["name"] != "ada");
         if !known {
             // Something of ours was written in between.

@@ -28,7 +28,8 @@ fn hooks_of_every_form_run() {
     fs::create_dir_all(stage.root().join("phalanx")).expect("dir");
     fs::create_dir(stage.at("work/.claude")).expect("dir");
     fs::write(stage.root().join("phalanx/hooks.toml"), own).expect("file");
-    fs::write(stage.root().join("settings.json"), settings("SubagentStart", "echo welcome")).expect("file");
+    fs::write(stage.root().join("settings.json"), settings("SubagentStart", "echo welcome"))
+        .expect("file");
     let local = settings("SubagentStop", "cat > \"$CLAUDE_PROJECT_DIR\"/stopped");
     fs::write(stage.at("work/.claude/settings.local.json"), local).expect("file");
     let manifest = stage.file(
@@ -40,8 +41,10 @@ fn hooks_of_every_form_run() {
     stage.phalanx(&["up", &manifest, "--detach"]).expect(0);
     stage.wait_event("forms", "task_completed", "1");
     assert!(stage.at("work/asked").exists(), "asked before it was written");
-    let found =
-        stage.phalanx(&["--json", "doctor"]).json()["findings"].as_array().cloned().expect("findings");
+    let found = stage.phalanx(&["--json", "doctor"]).json()["findings"]
+        .as_array()
+        .cloned()
+        .expect("findings");
     let listed = found.iter().filter(|f| f["id"] == "hook").filter_map(|f| f["what"].as_str());
     assert_eq!(listed.filter(|what| what.contains(" runs `")).count(), 4, "{found:?}");
     stage.phalanx(&["task", "create", "B", "--", "true"]).expect(0);
@@ -58,7 +61,10 @@ fn hooks_of_every_form_run() {
     let told: Value =
         serde_json::from_slice(&fs::read(stage.at("work/stopped")).expect("it ran")).expect("json");
     assert_eq!((&told["agent_id"], &told["agent_type"]), (&json!("ada@forms"), &json!("tester")));
-    assert!(told["agent_transcript_path"].as_str().is_some_and(|path| path.ends_with("ada.log")), "{told}");
+    assert!(
+        told["agent_transcript_path"].as_str().is_some_and(|path| path.ends_with("ada.log")),
+        "{told}"
+    );
     stage.phalanx(&["down"]).expect(0);
     stage.assert_clean();
 }
@@ -68,7 +74,9 @@ fn hooks_of_every_form_run() {
 #[test]
 fn hooks_that_misbehave_harm_nothing() {
     let stage = Stage::new();
-    let hook = |event: &str, run: &str| format!("[[hook]]\nevent = \"{event}\"\nrun = {run}\ntimeout = 15\n");
+    let hook = |event: &str, run: &str| {
+        format!("[[hook]]\nevent = \"{event}\"\nrun = {run}\ntimeout = 15\n")
+    };
     let mut text =
         "[team]\nname = \"bad\"\nbackend = \"pty\"\nfinish = \"manual\"\n[[member]]\nname = \"ada\"\n"
             .to_owned();
@@ -202,8 +210,11 @@ fn a_signal_ends_the_hooks_that_run() {
     fs::create_dir_all(stage.root().join("phalanx")).expect("dir");
     let script = "[\"sh\", \"-c\", \"setsid sleep 600 & touch begun; sleep 600\"]";
     let hook = |event: &str| format!("[[hook]]\nevent = \"{event}\"\nrun = {script}\n");
-    fs::write(stage.root().join("phalanx/hooks.toml"), hook("TaskCompleted") + &hook("SubagentStart"))
-        .expect("file");
+    fs::write(
+        stage.root().join("phalanx/hooks.toml"),
+        hook("TaskCompleted") + &hook("SubagentStart"),
+    )
+    .expect("file");
     stage.phalanx(&["task", "create", "A"]).expect(0);
     stage.phalanx(&["task", "claim", "1"]).expect(0);
     let completing = stage.start(&["task", "complete", "1"]);

@@ -36,9 +36,10 @@ fn got(stage: &Stage, name: &str) -> Vec<u8> {
 
 fn assert_gets(stage: &Stage, name: &str, expected: &[u8]) {
     let shown = || String::from_utf8_lossy(&got(stage, name)).into_owned();
-    wait_for(&format!("{:?} to arrive; there is {:?}", String::from_utf8_lossy(expected), shown()), || {
-        (got(stage, name).len() >= expected.len()).then_some(())
-    });
+    wait_for(
+        &format!("{:?} to arrive; there is {:?}", String::from_utf8_lossy(expected), shown()),
+        || (got(stage, name).len() >= expected.len()).then_some(()),
+    );
     assert_eq!(got(stage, name), expected, "{:?}", shown());
 }
 
@@ -53,7 +54,8 @@ fn text_and_keys_arrive_exactly(backend: &str) {
     assert_eq!(typed, json!({"name": "raw", "typed": ODD.len()}));
     stage.phalanx(&["type", "raw", "yes", "--enter"]).expect(0);
     stage.phalanx(&["type", "raw", "one\ntwo\n"]).expect(0);
-    let pressed = stage.phalanx(&["--json", "keys", "raw", "C-c", "Escape", "M-x", "Up", "F5", ";", "é"]);
+    let pressed =
+        stage.phalanx(&["--json", "keys", "raw", "C-c", "Escape", "M-x", "Up", "F5", ";", "é"]);
     assert_eq!(pressed.expect(0).json(), json!({"name": "raw", "keys": 7}));
     let mut expected = ODD.as_bytes().to_vec();
     expected.extend_from_slice(b"yes\rone\rtwo\r\x03\x1b\x1bx\x1b[A\x1b[15~;\xc3\xa9");
@@ -128,12 +130,16 @@ fn tmux_msg_10_pane_in_copy_mode_leaves_it_and_gets_the_input() {
 fn tmux_msg_10_synchronized_pane_is_refused_and_siblings_get_nothing() {
     let stage = reader("tmux");
     spawn_reader(&stage, "other", "tmux", "");
-    stage.tmux(&["set-option", "-w", "-t", "phalanx-alpha:", "synchronize-panes", "on"]).expect("tmux");
+    stage
+        .tmux(&["set-option", "-w", "-t", "phalanx-alpha:", "synchronize-panes", "on"])
+        .expect("tmux");
     for input in [&["type", "raw", "hi", "--enter"][..], &["keys", "raw", "C-c"]] {
         let refused = stage.phalanx(input).expect(4);
         assert!(refused.stderr.contains("synchronize-panes is on"), "{refused:?}");
     }
-    stage.tmux(&["set-option", "-w", "-t", "phalanx-alpha:", "synchronize-panes", "off"]).expect("tmux");
+    stage
+        .tmux(&["set-option", "-w", "-t", "phalanx-alpha:", "synchronize-panes", "off"])
+        .expect("tmux");
     stage.phalanx(&["type", "raw", "now"]).expect(0);
     assert_gets(&stage, "raw", b"now");
     assert_eq!(got(&stage, "other"), b"");
@@ -146,8 +152,10 @@ fn tmux_sd_06_foreign_pane_with_the_same_id_gets_nothing() {
     let pane = stage.phalanx(&["--json", "status"]).expect(0).json()["members"][0]["pane"].clone();
     let pane = pane.as_str().expect("a pane");
     // Same server, same id, same token: another process.
-    let script =
-        format!("stty raw -echo; printf foreign; exec cat >>'{}'", stage.at("work/foreign").display());
+    let script = format!(
+        "stty raw -echo; printf foreign; exec cat >>'{}'",
+        stage.at("work/foreign").display()
+    );
     stage.tmux(&["set-option", "-p", "-t", pane, "remain-on-exit", "on"]).expect("tmux");
     stage.tmux(&["respawn-pane", "-k", "-t", pane, "sh", "-c", &script]).expect("tmux");
     wait_for("the other program", || {
@@ -174,7 +182,8 @@ fn only_the_lead_may_type_and_only_into_a_member_that_runs() {
     stage.phalanx(&["keys", "short", "Enter"]).expect(0);
     wait_for("its end", || {
         let ended = stage.phalanx(&["type", "short", "x"]);
-        (ended.code == 4 && ended.stderr.contains("cannot type into `short`: it has ended")).then_some(())
+        (ended.code == 4 && ended.stderr.contains("cannot type into `short`: it has ended"))
+            .then_some(())
     });
     stage.phalanx(&["type", "nobody", "x"]).expect(3);
     assert_eq!(got(&stage, "raw"), b"");
@@ -210,7 +219,9 @@ fn pty_program_that_reads_nothing_is_an_error_and_no_hang() {
     stage.phalanx(&["team", "create", "alpha"]).expect(0);
     let script = "stty raw -echo; printf ready; exec sleep 300";
     stage.phalanx(&["spawn", "raw", "--backend", "pty", "--", "sh", "-c", script]).expect(0);
-    wait_for("it to be ready", || stage.phalanx(&["peek", "raw"]).stdout.contains("ready").then_some(()));
+    wait_for("it to be ready", || {
+        stage.phalanx(&["peek", "raw"]).stdout.contains("ready").then_some(())
+    });
     let refused = stage.phalanx(&["type", "raw", &"x".repeat(100_000)]).expect(4);
     assert!(refused.stderr.contains("its program has not read all of it"), "{refused:?}");
     end(&stage);

@@ -28,7 +28,8 @@ impl Mac {
         symlink(concat!(env!("CARGO_MANIFEST_DIR"), "/fixtures/osascript/osascript"), &osascript)
             .expect("symlink");
         stage.shadow("osascript", &format!("#!/bin/sh\nexec '{}' \"$@\"\n", osascript.display()));
-        let started = stage.command(&osascript.to_string_lossy()).arg("--emulate").output().expect("python3");
+        let started =
+            stage.command(&osascript.to_string_lossy()).arg("--emulate").output().expect("python3");
         assert!(started.status.success(), "{}", String::from_utf8_lossy(&started.stderr));
         let mut mac = Mac { stage, leader: Value::Null };
         mac.leader = mac.op("open", program);
@@ -158,12 +159,13 @@ fn iterm2_the_placement_is_the_session_of_the_split() {
     assert_eq!(made["backend"], json!("iterm2"));
     let sessions = mac.sessions();
     let ada = sessions.iter().find(|s| is_named(s, "ada")).expect("a session of that name");
-    let config = fs::read_to_string(mac.stage.root().join("teams/alpha/config.json")).expect("config");
+    let config =
+        fs::read_to_string(mac.stage.root().join("teams/alpha/config.json")).expect("config");
     let config: Value = serde_json::from_str(&config).expect("json");
     assert_eq!(config["members"][1]["tmuxPaneId"], ada["id"]);
     assert_eq!(config["members"][1]["backendType"], json!("iterm2"));
-    let record =
-        fs::read_to_string(mac.stage.root().join("teams/alpha/phalanx/members/ada.json")).expect("record");
+    let record = fs::read_to_string(mac.stage.root().join("teams/alpha/phalanx/members/ada.json"))
+        .expect("record");
     let record: Value = serde_json::from_str(&record).expect("json");
     assert_eq!(record["start"]["tty"], ada["tty"]);
     assert_eq!(record["placement"]["iterm2"], json!({"session_id": ada["id"], "tty": ada["tty"]}));
@@ -208,7 +210,8 @@ fn iterm2_sp_07_pt_03_an_explicit_choice_is_never_replaced() {
     refused(&[], "start iTerm2");
     // All of the environment is iTerm2's, and the terminal is another one.
     let mut elsewhere = mac.stage.command("python3");
-    let on_a_terminal = "import os, pty, sys; sys.exit(os.waitstatus_to_exitcode(pty.spawn(sys.argv[1:])))";
+    let on_a_terminal =
+        "import os, pty, sys; sys.exit(os.waitstatus_to_exitcode(pty.spawn(sys.argv[1:])))";
     elsewhere
         .args(["-c", on_a_terminal, binary(), "spawn", "ada", "--backend", "iterm2"])
         .env("TERM_PROGRAM", "iTerm.app")
@@ -228,7 +231,8 @@ fn iterm2_tmux_pt_03_auto_is_not_fooled_by_what_ssh_carries() {
     let mac = Mac::new();
     mac.phalanx(&["team", "create", "alpha"]).expect(0);
     let mut over_ssh = mac.command(&["--json", "spawn", "ada"]);
-    let run = Run::from(over_ssh.env("SSH_CONNECTION", "1 2 3 4").output().expect("phalanx runs")).expect(0);
+    let run = Run::from(over_ssh.env("SSH_CONNECTION", "1 2 3 4").output().expect("phalanx runs"))
+        .expect(0);
     assert_eq!(run.json()["backend"], json!("tmux"));
     assert_eq!(mac.calls(), []);
     mac.phalanx(&["down"]).expect(0);
@@ -262,7 +266,9 @@ fn iterm2_ly_09_the_id_of_another_session_is_found_out() {
     mac.fail("place", "wrong-id", 1);
     let run = mac.phalanx(&["spawn", "ada", "--backend", "iterm2"]).expect(1);
     assert!(run.stderr.contains("it runs on /dev/pts/"), "{run:?}");
-    wait_for("the right session has ended with its launcher", || (mac.sessions().len() == 1).then_some(()));
+    wait_for("the right session has ended with its launcher", || {
+        (mac.sessions().len() == 1).then_some(())
+    });
     assert_eq!(mac.sessions()[0]["id"], mac.leader["id"]);
     mac.phalanx(&["team", "delete"]).expect(0);
     mac.assert_clean(1);
@@ -335,7 +341,8 @@ fn iterm2_sec_09_hostile_names_arrive_and_run_nothing() {
     let mac = Mac::new();
     let canary = mac.stage.at("canary");
     let odd =
-        "it's a \"dir\" $(touch canary) `touch canary` #(touch canary) $$x$$ ü 🙂; touch canary;".to_owned();
+        "it's a \"dir\" $(touch canary) `touch canary` #(touch canary) $$x$$ ü 🙂; touch canary;"
+            .to_owned();
     let work = mac.stage.at("work").join(&odd);
     fs::create_dir(&work).expect("dir");
     let root = mac.stage.at("root").join(&odd);
@@ -343,10 +350,17 @@ fn iterm2_sec_09_hostile_names_arrive_and_run_nothing() {
     let agents = root.join("agents");
     fs::create_dir_all(&agents).expect("dir");
     let named = serde_json::to_string(&role).expect("a text");
-    fs::write(agents.join("odd.md"), format!("---\nname: {named}\ndescription: odd\n---\n")).expect("role");
+    fs::write(agents.join("odd.md"), format!("---\nname: {named}\ndescription: odd\n---\n"))
+        .expect("role");
     let run = |args: &[&str]| {
         let mut command = mac.command(args);
-        Run::from(command.env("PHALANX_CONFIG_DIR", &root).current_dir(&work).output().expect("phalanx runs"))
+        Run::from(
+            command
+                .env("PHALANX_CONFIG_DIR", &root)
+                .current_dir(&work)
+                .output()
+                .expect("phalanx runs"),
+        )
     };
     run(&["team", "create", "alpha"]).expect(0);
     let script = "printf '%s\\037' \"$PWD\" \"$@\" >said.new; mv said.new said; exec sleep 300";

@@ -61,11 +61,18 @@ fn cr_01_a_launcher_killed_with_sigkill_is_noticed_too() {
     let claimed = stage.wait_event("waiting", "task_claimed", "1");
     let first = claimed["member"].as_str().expect("member").to_owned();
     stage.wait_event("waiting", "member_ready", &first);
-    let record =
-        std::fs::read_to_string(stage.root().join(format!("teams/waiting/phalanx/members/{first}.json")));
+    let record = std::fs::read_to_string(
+        stage.root().join(format!("teams/waiting/phalanx/members/{first}.json")),
+    );
     let record: serde_json::Value = serde_json::from_str(&record.expect("record")).expect("json");
     let launcher = record["start"]["launcher"]["pid"].to_string();
-    assert!(std::process::Command::new("kill").args(["-9", &launcher]).status().expect("kill").success());
+    assert!(
+        std::process::Command::new("kill")
+            .args(["-9", &launcher])
+            .status()
+            .expect("kill")
+            .success()
+    );
     stage.wait_event("waiting", "member_left", &first);
     std::fs::write(stage.at("work/go"), "").expect("go");
     let report = up.end().expect(0).json();
@@ -105,8 +112,10 @@ fn one_interrupt_is_graceful_two_are_force() {
 fn a_terminated_up_ends_its_idle_team() {
     for signal in ["TERM", "HUP"] {
         let stage = Stage::without_tmux();
-        let manifest = stage
-            .file("idle.toml", "[team]\nname = \"idle\"\nfinish = \"manual\"\n[[member]]\nname = \"ada\"\n");
+        let manifest = stage.file(
+            "idle.toml",
+            "[team]\nname = \"idle\"\nfinish = \"manual\"\n[[member]]\nname = \"ada\"\n",
+        );
         let up = stage.start(&["up", &manifest]);
         stage.wait_event("idle", "member_ready", "ada");
         wait_for("the lead", || {
@@ -152,8 +161,9 @@ fn a_lead_outlives_a_team_file_that_is_broken_for_a_while() {
     fs::write(&file, "not json").expect("write");
     // The lead has to read who there is.
     Command::new("kill").args(["-KILL", &ada["pid"].to_string()]).status().expect("kill");
-    let about =
-        |e: &serde_json::Value| e["detail"]["text"].as_str().is_some_and(|t| t.contains("config.json"));
+    let about = |e: &serde_json::Value| {
+        e["detail"]["text"].as_str().is_some_and(|t| t.contains("config.json"))
+    };
     wait_for("the lead to say so", || stage.journal("alpha").iter().any(about).then_some(()));
     fs::write(&file, whole).expect("write");
     stage.phalanx(&["task", "create", "One", "--", "true"]).expect(0);
@@ -171,14 +181,17 @@ fn what_the_lead_cannot_see_to_now_holds_nothing_up_and_comes_again() {
     let ada = stage.phalanx(&["--json", "spawn", "ada"]).expect(0).json();
     stage.phalanx(&["spawn", "ben", "--", "sleep", "300"]).expect(0);
     let lead = stage.start(&["lead"]);
-    wait_for("the lead", || stage.phalanx(&["--json", "status"]).expect(0).json()["lead"]["pid"].as_i64());
+    wait_for("the lead", || {
+        stage.phalanx(&["--json", "status"]).expect(0).json()["lead"]["pid"].as_i64()
+    });
     let inbox = stage.root().join("teams/alpha/inboxes/team-lead.json");
     let aside = stage.at("aside.json");
     let had = fs::rename(&inbox, &aside).is_ok();
     fs::create_dir(&inbox).expect("something that is no mailbox");
     Command::new("kill").args(["-KILL", &ada["pid"].to_string()]).status().expect("kill");
     let about = |e: &serde_json::Value| {
-        e["event"] == "warning" && e["detail"]["text"].as_str().is_some_and(|t| t.contains("team-lead.json"))
+        e["event"] == "warning"
+            && e["detail"]["text"].as_str().is_some_and(|t| t.contains("team-lead.json"))
     };
     wait_for("the lead to say so", || stage.journal("alpha").iter().any(about).then_some(()));
     stage.phalanx(&["shutdown", "ben", "--force", "--no-wait"]).expect(0);
@@ -203,7 +216,9 @@ fn sd_02_an_answer_that_a_person_saw_first_still_counts() {
     fake::install(&stage);
     stage.phalanx(&["team", "create", "demo"]).expect(0);
     let lead = stage.start(&["lead"]);
-    wait_for("the lead", || stage.phalanx(&["--json", "status"]).expect(0).json()["lead"]["pid"].as_i64());
+    wait_for("the lead", || {
+        stage.phalanx(&["--json", "status"]).expect(0).json()["lead"]["pid"].as_i64()
+    });
     for (name, how) in [("ann", "--consume"), ("ben", "--clear"), ("cid", "--quiet")] {
         stage.phalanx(&["spawn", name, "--profile", "fake", "--", "stay"]).expect(0);
         lead.signal("STOP");

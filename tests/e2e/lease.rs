@@ -13,17 +13,20 @@ fn team_file(stage: &Stage) -> PathBuf {
 }
 
 fn read(stage: &Stage) -> Value {
-    serde_json::from_str(&std::fs::read_to_string(team_file(stage)).expect("team file")).expect("json")
+    serde_json::from_str(&std::fs::read_to_string(team_file(stage)).expect("team file"))
+        .expect("json")
 }
 
 /// Says in the team file that this process leads, in the form of Claude Code 2.1.330.
 fn claim(stage: &Stage, pid: u32, space: &str, start: Option<&str>) {
     let mut file = read(stage);
-    file["leadProcess"] = json!({ "pid": pid, "pidSpace": space, "claimedAt": 1_795_214_628_804_u64 });
+    file["leadProcess"] =
+        json!({ "pid": pid, "pidSpace": space, "claimedAt": 1_795_214_628_804_u64 });
     if let Some(start) = start {
         file["leadProcess"]["procStart"] = json!(start);
     }
-    std::fs::write(team_file(stage), serde_json::to_string_pretty(&file).expect("json")).expect("written");
+    std::fs::write(team_file(stage), serde_json::to_string_pretty(&file).expect("json"))
+        .expect("written");
 }
 
 pub fn space() -> String {
@@ -75,7 +78,10 @@ fn a_pid_of_another_host_or_run_is_not_taken_for_that_program() {
     // Nobody can tell from here whether it lives.
     claim(&stage, program.id(), "elsewhere", None);
     let run = stage.phalanx(&["lead", "--detach"]).expect(4);
-    assert!(run.stderr.contains("is not visible from this host") && run.stderr.contains("adopt"), "{run:?}");
+    assert!(
+        run.stderr.contains("is not visible from this host") && run.stderr.contains("adopt"),
+        "{run:?}"
+    );
     // The pid is in use again, by another process than the one that led.
     claim(&stage, program.id(), &space(), Some("1"));
     stage.phalanx(&["lead", "--detach"]).expect(0);
@@ -115,13 +121,17 @@ fn cr_01_a_lead_that_is_dying_is_not_another_program() {
         lead.signal("KILL");
         drop(lead);
         // A process takes its place that is in no hurry to be gone.
-        let mut said: Value = serde_json::from_slice(&std::fs::read(&record).expect("record")).expect("json");
-        said["process"] = json!({ "pid": dying.id(), "start": start.parse::<u64>().expect("ticks") });
+        let mut said: Value =
+            serde_json::from_slice(&std::fs::read(&record).expect("record")).expect("json");
+        said["process"] =
+            json!({ "pid": dying.id(), "start": start.parse::<u64>().expect("ticks") });
         std::fs::write(&record, said.to_string()).expect("written");
         claim(&stage, dying.id(), &space(), Some(&start));
         let run = stage.phalanx(&[&["--json"], verb].concat()).expect(0);
         if let Some(pid) = run.json().get("lead_pid") {
-            wait_for("the new one says it", || (read(&stage)["leadProcess"]["pid"] == *pid).then_some(()));
+            wait_for("the new one says it", || {
+                (read(&stage)["leadProcess"]["pid"] == *pid).then_some(())
+            });
             stage.phalanx(&["down"]).expect(0);
             stage.phalanx(&["team", "create", "demo"]).expect(0);
         }

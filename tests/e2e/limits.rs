@@ -63,7 +63,8 @@ fn tmux_pf_06_members_that_rest_are_not_asked_after() {
     let mut stage = Stage::new();
     let calls = stage.at("calls");
     let tmux = which("tmux", stage.path()).expect("tmux");
-    let script = format!("#!/bin/sh\necho \"$@\" >> {}\nexec {} \"$@\"\n", calls.display(), tmux.display());
+    let script =
+        format!("#!/bin/sh\necho \"$@\" >> {}\nexec {} \"$@\"\n", calls.display(), tmux.display());
     stage.shadow("tmux", &script);
     let names: String = (0..10).map(|n| format!("[[member]]\nname = \"m{n}\"\n")).collect();
     manual(&stage, "rest", &format!("backend = \"tmux\"\nmax_members = 10\n{names}"));

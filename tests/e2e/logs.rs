@@ -29,8 +29,10 @@ fn end(stage: &Stage) {
 
 #[test]
 fn logs_of_all_members_have_aligned_prefixes_and_stay_after_their_end() {
-    let stage =
-        team("pty", &[("ann", "echo one; echo two; read line"), ("benjamin", "echo three; exec sleep 300")]);
+    let stage = team(
+        "pty",
+        &[("ann", "echo one; echo two; read line"), ("benjamin", "echo three; exec sleep 300")],
+    );
     let shown = wait_lines(&stage, &["logs"], 3);
     stage.phalanx(&["shutdown", "ann", "--force"]).expect(0);
     let mut lines: Vec<&str> = shown.lines().collect();
@@ -38,9 +40,14 @@ fn logs_of_all_members_have_aligned_prefixes_and_stay_after_their_end() {
     assert_eq!(lines, ["ann      | one", "ann      | two", "benjamin | three"]);
     assert_eq!(stage.phalanx(&["logs", "ann"]).expect(0).stdout, "one\ntwo\n");
     assert_eq!(stage.phalanx(&["logs", "ann", "-n", "1"]).expect(0).stdout, "two\n");
-    let colored =
-        stage.phalanx(&["logs", "ann", "benjamin", "-n", "1", "--color", "always"]).expect(0).stdout;
-    assert!(colored.contains("m\u{1b}[0m two") || colored.contains("|\u{1b}[0m two"), "{colored:?}");
+    let colored = stage
+        .phalanx(&["logs", "ann", "benjamin", "-n", "1", "--color", "always"])
+        .expect(0)
+        .stdout;
+    assert!(
+        colored.contains("m\u{1b}[0m two") || colored.contains("|\u{1b}[0m two"),
+        "{colored:?}"
+    );
     for line in stage.phalanx(&["--json", "logs", "ann"]).expect(0).stdout.lines() {
         let line: Value = serde_json::from_str(line).expect("JSON");
         assert_eq!(line["name"], json!("ann"));
@@ -52,7 +59,10 @@ fn logs_of_all_members_have_aligned_prefixes_and_stay_after_their_end() {
 
 #[test]
 fn logs_since_shows_only_younger_lines_in_the_order_of_their_times() {
-    let stage = team("pty", &[("ann", "echo old; echo new; read line"), ("ben", "echo between; read line")]);
+    let stage = team(
+        "pty",
+        &[("ann", "echo old; echo new; read line"), ("ben", "echo between; read line")],
+    );
     wait_lines(&stage, &["logs"], 3);
     let times = |name: &str, text: &str| {
         let path = stage.root().join(format!("teams/alpha/phalanx/logs/{name}.log.times"));
@@ -74,7 +84,9 @@ fn logs_since_shows_only_younger_lines_in_the_order_of_their_times() {
 fn logs_follow_shows_members_that_come_later_and_ends_with_the_last() {
     let stage = team("pty", &[("ann", "echo one; read line; echo bye")]);
     let follow = stage.start(&["logs", "-f"]);
-    stage.phalanx(&["spawn", "ben", "--backend", "pty", "--", "sh", "-c", "echo two; read line"]).expect(0);
+    stage
+        .phalanx(&["spawn", "ben", "--backend", "pty", "--", "sh", "-c", "echo two; read line"])
+        .expect(0);
     wait_lines(&stage, &["logs"], 2);
     // It has to be seen before it ends: a reader that comes later reads its log all the same.
     stage.phalanx(&["keys", "ann", "Enter"]).expect(0);
@@ -91,15 +103,24 @@ fn logs_follow_that_is_interrupted_is_exit_130() {
     let stage = team("pty", &[("ann", "echo one; exec sleep 300")]);
     let out = stage.at("work/out");
     let mut follow = stage.command("sh");
-    let line =
-        format!("'{}' logs -f >'{}' & echo $!; wait $!; echo $?", crate::harness::binary(), out.display());
-    let follow = follow.args(["-c", &line]).stdout(std::process::Stdio::piped()).spawn().expect("sh");
+    let line = format!(
+        "'{}' logs -f >'{}' & echo $!; wait $!; echo $?",
+        crate::harness::binary(),
+        out.display()
+    );
+    let follow =
+        follow.args(["-c", &line]).stdout(std::process::Stdio::piped()).spawn().expect("sh");
     wait_for("the first line", || {
         fs::read_to_string(&out).is_ok_and(|text| text.contains("one")).then_some(())
     });
-    let pid = stage.processes().into_iter().find(|line| line.contains("logs -f") && !line.contains("sh -c"));
+    let pid = stage
+        .processes()
+        .into_iter()
+        .find(|line| line.contains("logs -f") && !line.contains("sh -c"));
     let pid = pid.expect("it runs").split(' ').next().expect("a pid").to_owned();
-    assert!(std::process::Command::new("kill").args(["-TERM", &pid]).status().expect("kill").success());
+    assert!(
+        std::process::Command::new("kill").args(["-TERM", &pid]).status().expect("kill").success()
+    );
     let output = follow.wait_with_output().expect("sh ends");
     assert!(String::from_utf8_lossy(&output.stdout).ends_with("\n130\n"), "{output:?}");
     end(&stage);
@@ -107,11 +128,13 @@ fn logs_follow_that_is_interrupted_is_exit_130() {
 
 #[test]
 fn tmux_logs_of_panes_have_no_times_and_say_so() {
-    let stage = team("tmux", &[("ann", "echo one; exec sleep 300"), ("ben", "echo two; exec sleep 300")]);
+    let stage =
+        team("tmux", &[("ann", "echo one; exec sleep 300"), ("ben", "echo two; exec sleep 300")]);
     let shown = wait_lines(&stage, &["logs"], 2);
     assert_eq!(shown, "ann | one\nben | two\n");
     let line: Value =
-        serde_json::from_str(&stage.phalanx(&["--json", "logs", "ann"]).expect(0).stdout).expect("JSON");
+        serde_json::from_str(&stage.phalanx(&["--json", "logs", "ann"]).expect(0).stdout)
+            .expect("JSON");
     assert_eq!(line, json!({"name": "ann", "line": "one"}));
     let refused = stage.phalanx(&["logs", "ann", "--since", "5m"]).expect(4);
     assert!(refused.stderr.contains("the lines of `ann` have no times"), "{refused:?}");
@@ -122,7 +145,8 @@ fn tmux_logs_of_panes_have_no_times_and_say_so() {
 
 #[test]
 fn peek_shows_the_screens_of_several_members() {
-    let stage = team("pty", &[("ann", "echo one; exec sleep 300"), ("ben", "echo two; exec sleep 300")]);
+    let stage =
+        team("pty", &[("ann", "echo one; exec sleep 300"), ("ben", "echo two; exec sleep 300")]);
     wait_lines(&stage, &["logs"], 2);
     let shown = stage.phalanx(&["peek", "ann", "ben"]).expect(0).stdout;
     assert_eq!(shown, "==> ann <==\none\n\n==> ben <==\ntwo\n");

@@ -33,7 +33,8 @@ fn is_hinted(run: &Run, name: &str) {
 fn a_team_is_not_found_under_a_similar_name() {
     let stage = site();
     for given in ["MY-SITE", "my/site", "my site", "my-sit"] {
-        for verb in [&["status"][..], &["down"], &["team", "delete"], &["lead"], &["task", "list"]] {
+        for verb in [&["status"][..], &["down"], &["team", "delete"], &["lead"], &["task", "list"]]
+        {
             let run = stage.phalanx(&[&["--json", "-t", given], verb].concat()).expect(3);
             assert_eq!(run.json()["error"]["kind"], json!("not_found"));
             is_hinted(&run, "my-site");

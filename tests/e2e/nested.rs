@@ -7,12 +7,17 @@ use crate::harness::{Run, Stage, binary, wait_for};
 /// A run of phalanx inside teammate ada of team demo.
 fn as_ada(stage: &Stage, depth: &str, args: &[&str]) -> Run {
     let mut command = stage.command(binary());
-    command.env("PHALANX_AGENT_NAME", "ada").env("PHALANX_TEAM", "demo").env("PHALANX_DEPTH", depth);
+    command
+        .env("PHALANX_AGENT_NAME", "ada")
+        .env("PHALANX_TEAM", "demo")
+        .env("PHALANX_DEPTH", depth);
     Run::from(command.args(args).output().expect("phalanx runs"))
 }
 
 fn team(stage: &Stage, depth: &str) {
-    let text = format!("[team]\nname = \"demo\"\nfinish = \"manual\"\n{depth}[[member]]\nname = \"ada\"\n");
+    let text = format!(
+        "[team]\nname = \"demo\"\nfinish = \"manual\"\n{depth}[[member]]\nname = \"ada\"\n"
+    );
     stage.phalanx(&["up", &stage.file("demo.toml", &text), "--detach"]).expect(0);
 }
 
@@ -20,10 +25,14 @@ fn team(stage: &Stage, depth: &str) {
 fn sp_11_a_teammate_starts_nobody() {
     let stage = Stage::without_tmux();
     team(&stage, "");
-    let manifest = stage.file("other.toml", "[team]\nname = \"other\"\n[[member]]\nname = \"bob\"\n");
+    let manifest =
+        stage.file("other.toml", "[team]\nname = \"other\"\n[[member]]\nname = \"bob\"\n");
     for args in [&["spawn", "bob"][..], &["team", "create", "other"], &["up", &manifest]] {
         let run = as_ada(&stage, "1", &[&["--json"], args].concat()).expect(4);
-        assert!(run.stderr.contains("`ada` is a teammate") && run.stderr.contains("max_depth"), "{run:?}");
+        assert!(
+            run.stderr.contains("`ada` is a teammate") && run.stderr.contains("max_depth"),
+            "{run:?}"
+        );
         assert_eq!(run.json()["error"]["kind"], json!("refused"));
     }
     // Elsewhere neither: the word of its own team counts.
@@ -47,8 +56,12 @@ fn as_deep_as_the_team_says_and_each_member_knows_how_deep_it_stands() {
     let stage = Stage::without_tmux();
     team(&stage, "max_depth = 2\n");
     as_ada(&stage, "2", &["spawn", "bob"]).expect(4);
-    as_ada(&stage, "1", &["spawn", "bob", "--", "sh", "-c", "echo depth=$PHALANX_DEPTH.; exec sleep 300"])
-        .expect(0);
+    as_ada(
+        &stage,
+        "1",
+        &["spawn", "bob", "--", "sh", "-c", "echo depth=$PHALANX_DEPTH.; exec sleep 300"],
+    )
+    .expect(0);
     wait_for("bob has printed how deep it stands", || {
         stage.phalanx(&["logs", "bob"]).expect(0).stdout.contains("depth=2.").then_some(())
     });
@@ -59,7 +72,9 @@ fn as_deep_as_the_team_says_and_each_member_knows_how_deep_it_stands() {
 /// SP-11: nor does a teammate lead with a program, which could start others; unless its team lets it go deeper.
 #[test]
 fn sp_11_a_teammate_leads_with_no_program() {
-    for (depth, code, says) in [("", 4, "`ada` is a teammate"), ("max_depth = 2\n", 1, "no terminal")] {
+    for (depth, code, says) in
+        [("", 4, "`ada` is a teammate"), ("max_depth = 2\n", 1, "no terminal")]
+    {
         let stage = Stage::without_tmux();
         team(&stage, depth);
         stage.phalanx(&["team", "create", "other"]).expect(0);

@@ -29,7 +29,8 @@ fn with_ada() -> Stage {
 /// Lets members have as much to do as the tests below give them.
 fn raise_limits(stage: &Stage) {
     let file = stage.root().join("teams/alpha/phalanx/team.json");
-    let mut settings: Value = serde_json::from_slice(&fs::read(&file).expect("read")).expect("json");
+    let mut settings: Value =
+        serde_json::from_slice(&fs::read(&file).expect("read")).expect("json");
     settings["limits"] = json!({ "max_per_link": 9, "max_per_member": 9 });
     fs::write(&file, settings.to_string()).expect("write");
 }
@@ -52,7 +53,8 @@ fn assigned(stage: &Stage, name: &str) -> Vec<Value> {
 fn freed(stage: &Stage, name: &str, task: u32) -> usize {
     let head = format!("Task #{task} ");
     let is = |text: &&Value| {
-        text.as_str().is_some_and(|text| text.starts_with(&head) && text.contains("you can start it now"))
+        text.as_str()
+            .is_some_and(|text| text.starts_with(&head) && text.contains("you can start it now"))
     };
     told(stage, name).iter().filter(is).count()
 }
@@ -90,7 +92,9 @@ fn tk_01_each_way_of_assigning_is_told_once() {
 fn tk_04_an_owner_is_told_once_when_nothing_blocks_its_task_any_more() {
     let stage = with_ada();
     raise_limits(&stage);
-    for (subject, blockers) in [("1", ""), ("2", ""), ("3", "1 2"), ("4", "3"), ("5", "4"), ("6", "5")] {
+    for (subject, blockers) in
+        [("1", ""), ("2", ""), ("3", "1 2"), ("4", "3"), ("5", "4"), ("6", "5")]
+    {
         stage.phalanx(&["task", "create", subject, "--owner", "ada"]).expect(0);
         for blocker in blockers.split_whitespace() {
             stage.phalanx(&["task", "update", subject, "--blocked-by", blocker]).expect(0);
@@ -144,7 +148,8 @@ fn tk_04_a_lead_tells_whom_a_stranger_has_freed() {
     stage.phalanx(&["lead", "--detach"]).expect(0);
     let file = stage.root().join("tasks/alpha/1.json");
     let edit = |key: &str, value: String| {
-        let mut task: Value = serde_json::from_slice(&fs::read(&file).expect("read")).expect("json");
+        let mut task: Value =
+            serde_json::from_slice(&fs::read(&file).expect("read")).expect("json");
         task[key] = value.into();
         fs::write(&file, serde_json::to_string_pretty(&task).expect("text")).expect("write");
     };
@@ -182,7 +187,8 @@ fn tk_04_a_lead_tells_whom_vanished_tasks_had_blocked() {
     let mut round = 0;
     wait_for("a lead that has looked", || {
         let file = stage.root().join("tasks/alpha/1.json");
-        let mut task: Value = serde_json::from_slice(&fs::read(&file).expect("read")).expect("json");
+        let mut task: Value =
+            serde_json::from_slice(&fs::read(&file).expect("read")).expect("json");
         task["owner"] = NATIVES[round % 2].into();
         round += 1;
         fs::write(&file, serde_json::to_string_pretty(&task).expect("text")).expect("write");
@@ -203,7 +209,8 @@ fn tk_04_a_lead_tells_whom_vanished_tasks_had_blocked() {
 #[test]
 fn a_member_is_given_so_much_at_once_and_no_more() {
     let stage = with_ada();
-    let create = |by: &str| stage.phalanx(&["--as", by, "task", "create", "more", "--owner", "ada"]);
+    let create =
+        |by: &str| stage.phalanx(&["--as", by, "task", "create", "more", "--owner", "ada"]);
     let give = |id: &str| stage.phalanx(&["task", "update", id, "--owner", "ada"]);
     stage.phalanx(&["spawn", "bob", "--profile", "mute"]).expect(0);
     (0..3).for_each(|_| drop(create("team-lead").expect(0)));
@@ -230,7 +237,11 @@ fn a_member_is_given_so_much_at_once_and_no_more() {
     raise_limits(&stage);
     create("bob").expect(0);
     let board = stage.phalanx(&["--json", "task", "list", "--all"]).expect(0).json();
-    assert_eq!(board.as_array().expect("tasks").len(), 8, "what was refused is not on the board: {board}");
+    assert_eq!(
+        board.as_array().expect("tasks").len(),
+        8,
+        "what was refused is not on the board: {board}"
+    );
     stage.phalanx(&["down", "--force"]).expect(0);
     stage.assert_clean();
 }
@@ -239,7 +250,8 @@ fn a_member_is_given_so_much_at_once_and_no_more() {
 #[test]
 fn givers_at_the_same_time_do_not_pass_the_limit_together() {
     let stage = with_ada();
-    let all: Vec<_> = (0..6).map(|_| stage.start(&["task", "create", "more", "--owner", "ada"])).collect();
+    let all: Vec<_> =
+        (0..6).map(|_| stage.start(&["task", "create", "more", "--owner", "ada"])).collect();
     let mut codes: Vec<i32> = all.into_iter().map(|one| one.end().code).collect();
     codes.sort_unstable();
     assert_eq!(codes, [0, 0, 0, 4, 4, 4]);
@@ -250,8 +262,7 @@ fn givers_at_the_same_time_do_not_pass_the_limit_together() {
 #[test]
 fn a_running_lead_releases_the_task_of_an_owner_that_is_not_on_the_team() {
     let stage = Stage::without_tmux();
-    let text =
-        "[team]\nname = \"alpha\"\nfinish = \"manual\"\nbackend = \"pty\"\n[[member]]\nname = \"ann\"\n";
+    let text = "[team]\nname = \"alpha\"\nfinish = \"manual\"\nbackend = \"pty\"\n[[member]]\nname = \"ann\"\n";
     stage.phalanx(&["up", &stage.file("alpha.toml", text), "--detach"]).expect(0);
     stage.phalanx(&["task", "create", "Held", "--", "true"]).expect(0);
     stage.wait_event("alpha", "task_completed", "1");

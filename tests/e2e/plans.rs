@@ -31,8 +31,12 @@ fn a_worker_waits_for_approval_before_it_runs_a_task() {
     assert_eq!((&plan["kind"], &plan["from"]), (&json!("plan"), &json!("ann")));
     let id = plan["request_id"].as_str().expect("id");
     let shown = stage.phalanx(&["requests", "show", id]).expect(0).stdout;
-    assert!(shown.contains("Run task #1: Make the file") && shown.contains("touch made"), "{shown}");
-    let state = stage.phalanx(&["--json", "status"]).expect(0).json()["members"][0]["state"].clone();
+    assert!(
+        shown.contains("Run task #1: Make the file") && shown.contains("touch made"),
+        "{shown}"
+    );
+    let state =
+        stage.phalanx(&["--json", "status"]).expect(0).json()["members"][0]["state"].clone();
     assert_eq!(state, json!("awaiting_plan"));
     assert!(!stage.at("work").join("made").exists(), "nothing ran");
     stage.phalanx(&["answer", id, "--approve"]).expect(0);
@@ -51,7 +55,11 @@ fn a_worker_waits_for_approval_before_it_runs_a_task() {
     stage.phalanx(&["retry", "2"]).expect(0);
     open(&stage);
     let ended = stage.phalanx(&["--json", "shutdown", "ann"]).expect(0).json();
-    assert_eq!(ended[0]["outcome"], json!("closed"), "a worker that waits for approval agrees to end");
+    assert_eq!(
+        ended[0]["outcome"],
+        json!("closed"),
+        "a worker that waits for approval agrees to end"
+    );
     let task = stage.phalanx(&["--json", "task", "get", "2"]).expect(0).json();
     assert_eq!((&task["status"], &task["owner"]), (&json!("pending"), &Value::Null));
     stage.phalanx(&["down"]).expect(0);
@@ -74,7 +82,8 @@ fn a_wrapped_program_is_briefed_submits_its_plan_and_gets_the_answer() {
     let submit = |text: &str| {
         let mut command = stage.command(binary());
         command.args(["--json", "--as", "ada", "plan", "submit", "-"]).stdin(Stdio::piped());
-        let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("phalanx runs");
+        let mut child =
+            command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("phalanx runs");
         child.stdin.take().expect("stdin").write_all(text.as_bytes()).expect("written");
         Run::from(child.wait_with_output().expect("phalanx ends"))
     };
@@ -107,11 +116,13 @@ fn a_plan_is_refused_for_programs_that_cannot_be_held_to_one() {
             "{run:?}"
         );
     }
-    let run =
-        stage.phalanx(&["spawn", "ada", "--plan", "--profile", "codex", "--mode", "acceptEdits"]).expect(2);
+    let run = stage
+        .phalanx(&["spawn", "ada", "--plan", "--profile", "codex", "--mode", "acceptEdits"])
+        .expect(2);
     assert!(run.stderr.contains("plans in a mode of its own"), "{run:?}");
-    let line =
-        stage.phalanx(&["--json", "spawn", "ada", "--plan", "--profile", "codex", "--dry-run"]).expect(0);
+    let line = stage
+        .phalanx(&["--json", "spawn", "ada", "--plan", "--profile", "codex", "--dry-run"])
+        .expect(0);
     let argv = line.json()["argv"].to_string();
     assert!(argv.contains(r#""--sandbox","read-only""#), "{argv}");
     end(&stage);
@@ -124,10 +135,20 @@ fn a_plain_command_waits_for_its_permission() {
     let env: Env = spawn(&stage, "deployer");
     let ask = |args: &[&str]| {
         let mut command = stage.command(binary());
-        command.envs(env.iter().map(|(name, value)| (name, value))).args(["--json", "ask", "permission"]);
-        command.args(args).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("phalanx runs")
+        command.envs(env.iter().map(|(name, value)| (name, value))).args([
+            "--json",
+            "ask",
+            "permission",
+        ]);
+        command
+            .args(args)
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .expect("phalanx runs")
     };
-    let over = |child: std::process::Child| Run::from(child.wait_with_output().expect("phalanx ends"));
+    let over =
+        |child: std::process::Child| Run::from(child.wait_with_output().expect("phalanx ends"));
     for (answer, code) in [
         (&["--approve"][..], 0),
         (&["--approve", "--input", r#"{"command": "make -n deploy"}"#], 0),
@@ -147,7 +168,9 @@ fn a_plain_command_waits_for_its_permission() {
                 (run.json()["state"].as_str(), &run.json()["input"]),
                 (Some("allowed"), &Value::Null)
             ),
-            ["--approve", ..] => assert_eq!(run.json()["input"], json!({"command": "make -n deploy"})),
+            ["--approve", ..] => {
+                assert_eq!(run.json()["input"], json!({"command": "make -n deploy"}))
+            }
             _ => assert!(run.stderr.contains("was denied: not today"), "{run:?}"),
         }
     }
@@ -166,8 +189,17 @@ fn a_member_that_reads_mail_gets_the_answer_as_a_message() {
     stage.profile("native", NATIVE);
     stage.phalanx(&["team", "create", "alpha"]).expect(0);
     stage.phalanx(&["spawn", "ada", "--profile", "native", "--", "sleep", "300"]).expect(0);
-    let ask =
-        ["--json", "--as", "ada", "ask", "permission", "--tool", "Edit", "--input", r#"{"file_path": "/x"}"#];
+    let ask = [
+        "--json",
+        "--as",
+        "ada",
+        "ask",
+        "permission",
+        "--tool",
+        "Edit",
+        "--input",
+        r#"{"file_path": "/x"}"#,
+    ];
     let sent = stage.phalanx(&ask).expect(0).json();
     assert_eq!(sent["state"], json!("pending"));
     let id = sent["request_id"].as_str().expect("id");

@@ -11,17 +11,35 @@ fn id_01_id_02_the_native_command_line_has_each_flag_once() {
     let stage = Stage::new();
     stage.phalanx(&["team", "create", "alpha"]).expect(0);
     let dry = |more: &[&str]| {
-        let line = ["--json", "spawn", "ada", "--profile", "claude", "--dry-run", "--env", "SECRET=s3cret"];
+        let line = [
+            "--json",
+            "spawn",
+            "ada",
+            "--profile",
+            "claude",
+            "--dry-run",
+            "--env",
+            "SECRET=s3cret",
+        ];
         stage.phalanx(&[&line, more].concat()).expect(0)
     };
     let plain = dry(&[]).json();
     let words: Vec<&str> =
         plain["argv"].as_array().expect("argv").iter().filter_map(|w| w.as_str()).collect();
-    let team = std::fs::read_to_string(stage.root().join("teams/alpha/config.json")).expect("config");
+    let team =
+        std::fs::read_to_string(stage.root().join("teams/alpha/config.json")).expect("config");
     let team: serde_json::Value = serde_json::from_str(&team).expect("json");
     let session = team["leadSessionId"].as_str().expect("a session");
-    let flags =
-        ["--agent-id", "ada@alpha", "--agent-name", "ada", "--team-name", "alpha", "--agent-color", "blue"];
+    let flags = [
+        "--agent-id",
+        "ada@alpha",
+        "--agent-name",
+        "ada",
+        "--team-name",
+        "alpha",
+        "--agent-color",
+        "blue",
+    ];
     assert_eq!(words[..11], [&["claude"][..], &flags, &["--parent-session-id", session]].concat());
     // Its own session has an id that we know (CR-05).
     assert_eq!((words[11], words[12].len(), words.len()), ("--session-id", 36, 13));
@@ -30,23 +48,37 @@ fn id_01_id_02_the_native_command_line_has_each_flag_once() {
         (&json!(null), &json!(null), &json!(null))
     );
 
-    let asked = ["--model", "opus", "--mode", "plan", "--role", "reviewer", "--plan", "--prompt", "go"];
+    let asked =
+        ["--model", "opus", "--mode", "plan", "--role", "reviewer", "--plan", "--prompt", "go"];
     let full = dry(&asked);
     assert!(!full.stdout.contains("s3cret"), "values are never shown: {full:?}");
     let full = full.json();
-    let words: Vec<&str> = full["argv"].as_array().expect("argv").iter().filter_map(|w| w.as_str()).collect();
-    let rest =
-        ["--plan-mode-required", "--agent-type", "reviewer", "--permission-mode", "plan", "--model", "opus"];
+    let words: Vec<&str> =
+        full["argv"].as_array().expect("argv").iter().filter_map(|w| w.as_str()).collect();
+    let rest = [
+        "--plan-mode-required",
+        "--agent-type",
+        "reviewer",
+        "--permission-mode",
+        "plan",
+        "--model",
+        "opus",
+    ];
     assert_eq!(words[13..], rest);
     assert_eq!(
         (&full["model"], &full["mode"], &full["role"]),
         (&json!("opus"), &json!("plan"), &json!("reviewer"))
     );
     assert_eq!(full["prompt"], json!("mailbox"));
-    let names: Vec<&str> = full["env"].as_array().expect("env").iter().filter_map(|w| w.as_str()).collect();
-    for name in
-        ["CLAUDECODE", "CLAUDE_CODE_EXPERIMENTAL_AGENT_TEAMS", "CLAUDE_CONFIG_DIR", "SECRET", "PHALANX_TOKEN"]
-    {
+    let names: Vec<&str> =
+        full["env"].as_array().expect("env").iter().filter_map(|w| w.as_str()).collect();
+    for name in [
+        "CLAUDECODE",
+        "CLAUDE_CODE_EXPERIMENTAL_AGENT_TEAMS",
+        "CLAUDE_CONFIG_DIR",
+        "SECRET",
+        "PHALANX_TOKEN",
+    ] {
         assert_eq!(names.iter().filter(|n| **n == name).count(), 1, "{name} in {names:?}");
     }
     let bypass = dry(&["--mode", "bypassPermissions"]).json();
@@ -54,7 +86,8 @@ fn id_01_id_02_the_native_command_line_has_each_flag_once() {
         bypass["argv"].as_array().and_then(|a| a.last()),
         Some(&json!("--dangerously-skip-permissions"))
     );
-    let shown = stage.phalanx(&["spawn", "ada", "--profile", "claude", "--dry-run"]).expect(0).stdout;
+    let shown =
+        stage.phalanx(&["spawn", "ada", "--profile", "claude", "--dry-run"]).expect(0).stdout;
     assert!(shown.contains("command  claude --agent-id ada@alpha"), "{shown}");
     assert!(!stage.root().join("teams/alpha/inboxes/ada.json").exists(), "nothing was written");
     assert!(stage.panes().is_empty(), "nothing was started");
@@ -74,13 +107,26 @@ fn en_02_a_native_claude_gets_its_words_and_variables() {
     );
     stage.shadow("claude", &script);
     stage.phalanx(&["team", "create", "alpha"]).expect(0);
-    let line = ["--json", "spawn", "ada", "--profile", "claude", "--model", "opus", "--prompt", "do; \"it\""];
+    let line = [
+        "--json",
+        "spawn",
+        "ada",
+        "--profile",
+        "claude",
+        "--model",
+        "opus",
+        "--prompt",
+        "do; \"it\"",
+    ];
     stage.phalanx(&line).expect(0);
     let seen = wait_for("the program's words", || std::fs::read_to_string(&out).ok());
     let mut lines = seen.lines();
     assert_eq!(lines.next(), Some(format!("1 1 {} there", stage.root().display()).as_str()));
     assert_eq!(lines.clone().filter(|word| *word == "--model").count(), 1, "{seen}");
-    assert!(seen.contains("--agent-id\nada@alpha\n") && seen.ends_with("--model\nopus\n"), "{seen}");
+    assert!(
+        seen.contains("--agent-id\nada@alpha\n") && seen.ends_with("--model\nopus\n"),
+        "{seen}"
+    );
     stage.phalanx(&["send", "ada", "hello"]).expect(0);
     stage.phalanx(&["shutdown", "ada", "--force"]).expect(0);
     stage.phalanx(&["down"]).expect(0);
@@ -130,8 +176,10 @@ fn pm_06_what_a_profile_cannot_pass_on_is_refused() {
         run.stderr.contains("no permission mode `delegate`") && run.stderr.contains("dontAsk"),
         "{run:?}"
     );
-    let plan =
-        stage.phalanx(&[&codex[..], &["--dry-run", "--prompt=-x; y", "--json"]].concat()).expect(0).json();
+    let plan = stage
+        .phalanx(&[&codex[..], &["--dry-run", "--prompt=-x; y", "--json"]].concat())
+        .expect(0)
+        .json();
     let notify = format!("notify=[\"{}\",\"hook\"]", crate::harness::binary());
     let argv = plan["argv"].as_array().expect("argv");
     assert_eq!(argv[..4], [json!("codex"), json!("-c"), json!(notify), json!("--")]);
@@ -154,17 +202,28 @@ fn profiles_are_listed_shown_and_tested() {
     assert_eq!(names, ["aider", "claude", "codex", "gemini", "opencode", "shell", "worker"]);
     let sheet = stage.phalanx(&["profile", "show", "codex"]).expect(0).stdout;
     stage.profile("mine", &sheet);
-    let (ours, theirs) = (["--json", "profile", "show", "mine"], ["--json", "profile", "show", "codex"]);
+    let (ours, theirs) =
+        (["--json", "profile", "show", "mine"], ["--json", "profile", "show", "codex"]);
     let mut mine = stage.phalanx(&ours).expect(0).json();
     mine["name"] = json!("codex");
     assert_eq!(mine, stage.phalanx(&theirs).expect(0).json(), "what is shown can be read again");
     stage.profile("mine", &format!("{sheet}\nspeed = 1\n"));
     let run = stage.phalanx(&["profile", "show", "mine"]).expect(2);
-    assert!(run.stderr.contains("mine.toml:") && run.stderr.contains("unknown key `speed`"), "{run:?}");
+    assert!(
+        run.stderr.contains("mine.toml:") && run.stderr.contains("unknown key `speed`"),
+        "{run:?}"
+    );
     let screen = stage.file("a.ansi", "\x1b[2JSign in with ChatGPT\r\nPress enter to continue");
-    let found = stage.phalanx(&["--json", "profile", "test", "codex", "--screen", &screen]).expect(0).json();
+    let found = stage
+        .phalanx(&["--json", "profile", "test", "codex", "--screen", &screen])
+        .expect(0)
+        .json();
     assert_eq!((&found["state"], &found["rule"]), (&json!("needs_login"), &json!("login")));
-    let watched = stage.phalanx(&["profile", "test", "shell", "--for", "5", "--", "echo", "x"]).expect(0);
-    assert!(watched.stdout.contains("unknown") && watched.stderr.contains("ended by itself"), "{watched:?}");
+    let watched =
+        stage.phalanx(&["profile", "test", "shell", "--for", "5", "--", "echo", "x"]).expect(0);
+    assert!(
+        watched.stdout.contains("unknown") && watched.stderr.contains("ended by itself"),
+        "{watched:?}"
+    );
     stage.assert_clean();
 }

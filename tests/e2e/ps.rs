@@ -24,7 +24,17 @@ fn tmux_sd_08_ps_lists_every_team_on_every_socket() {
     stage.phalanx(&["spawn", "ada", "-t", "alpha"]).expect(0);
     let socket = other.to_string_lossy().into_owned();
     let mut inside = stage.command("tmux");
-    inside.args(["-S", &socket, "new-session", "-d", "-P", "-F", "#{pid} #{pane_id}", "sleep", "300"]);
+    inside.args([
+        "-S",
+        &socket,
+        "new-session",
+        "-d",
+        "-P",
+        "-F",
+        "#{pid} #{pane_id}",
+        "sleep",
+        "300",
+    ]);
     let said = String::from_utf8(inside.output().expect("tmux").stdout).expect("text");
     let (server, pane) = said.trim().split_once(' ').expect("pid and pane");
     // As if asked from a pane of the other server.
@@ -94,8 +104,15 @@ fn a_team_of_claude_code_and_one_that_cannot_be_read_hide_nobody() {
     let names: Vec<_> = teams.iter().map(|t| t["team"].as_str()).collect();
     assert_eq!(names, [Some("broken"), Some("native"), Some("ours")]);
     assert!(teams[0]["problem"].as_str().is_some_and(|p| p.contains("config.json")), "{teams:?}");
-    assert_eq!((&teams[1]["lead"]["pid"], &teams[1]["lead"]["program"]), (&json!(me), &json!("claude")));
-    assert_eq!(teams[1]["lead"]["alive"], json!("unknown"), "a pid of another machine proves nothing");
+    assert_eq!(
+        (&teams[1]["lead"]["pid"], &teams[1]["lead"]["program"]),
+        (&json!(me), &json!("claude"))
+    );
+    assert_eq!(
+        teams[1]["lead"]["alive"],
+        json!("unknown"),
+        "a pid of another machine proves nothing"
+    );
     assert_eq!(teams[1]["members"][0]["alive"], json!(null));
     // SEC-10: what others wrote reaches the terminal without a control character.
     let text = stage.phalanx(&["ps", "--color", "never"]).expect(0).stdout;

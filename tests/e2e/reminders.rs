@@ -58,8 +58,12 @@ fn pm_03_a_request_is_reminded_of_and_escalated_and_no_lead_says_it_again() {
     wait_for("the first reminder", || (runs().len() == 2).then_some(()));
     let lead = killed_and_led_again(&stage, lead);
     let last = wait_for("the escalation", || events(&stage, "escalated").pop());
-    assert_eq!((&last["detail"]["request_id"], &last["detail"]["after"]), (&json!("perm-1"), &json!(2)));
-    let nth: Vec<Value> = events(&stage, "reminded").iter().map(|e| e["detail"]["nth"].clone()).collect();
+    assert_eq!(
+        (&last["detail"]["request_id"], &last["detail"]["after"]),
+        (&json!("perm-1"), &json!(2))
+    );
+    let nth: Vec<Value> =
+        events(&stage, "reminded").iter().map(|e| e["detail"]["nth"].clone()).collect();
     assert_eq!((events(&stage, "request_announced").len(), nth), (1, vec![json!(1), json!(2)]));
     wait_for("the user's program to have heard of all", || (runs().len() >= 4).then_some(()));
     assert_eq!(runs().iter().map(|run| run["reminder"].clone()).collect::<Vec<_>>(), [0, 1, 2, 3]);
@@ -67,7 +71,10 @@ fn pm_03_a_request_is_reminded_of_and_escalated_and_no_lead_says_it_again() {
     assert!(mine.len() == 1 && mine[0].contains("phalanx answer perm-1 --approve"), "{mine:?}");
     stage.phalanx(&["answer", "perm-1", "--approve"]).expect(0);
     let said = down(&stage, lead);
-    assert!(said.contains("reminder 2 of 2: waits for an answer to permission perm-1: Bash: make"), "{said}");
+    assert!(
+        said.contains("reminder 2 of 2: waits for an answer to permission perm-1: Bash: make"),
+        "{said}"
+    );
 }
 
 /// A task that nothing is heard of fails in the end, if the team wants that; its owner and the lead are told.
@@ -110,7 +117,9 @@ fn a_word_from_the_owner_ends_the_reminders_and_the_lead_is_only_told() {
     stage.phalanx(&["--as", "ada", "task", "claim", "1"]).expect(0);
     wait_for("the first reminder", || events(&stage, "reminded").pop());
     stage.phalanx(&["--as", "ada", "send", "team-lead", "half done"]).expect(0);
-    wait_for("a reminder that begins anew", || (events(&stage, "reminded").len() == 2).then_some(()));
+    wait_for("a reminder that begins anew", || {
+        (events(&stage, "reminded").len() == 2).then_some(())
+    });
     assert_eq!(events(&stage, "reminded")[1]["detail"]["nth"], json!(1));
     wait_for("the escalation", || events(&stage, "escalated").pop());
     let mine = wait_for("the lead to be told", || {

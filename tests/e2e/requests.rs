@@ -89,7 +89,10 @@ fn pm_04_allowed_each_kind_in_the_form_of_the_wire_and_once() {
             (&json!(kind), &json!("ada"), &json!("pending"))
         );
         assert_eq!(one["body"], wire(kind, &format!("id-{kind}")));
-        assert!(one["age_ms"].is_u64() && !one["summary"].as_str().expect("words").is_empty(), "{one}");
+        assert!(
+            one["age_ms"].is_u64() && !one["summary"].as_str().expect("words").is_empty(),
+            "{one}"
+        );
         assert!(
             replies(&stage).iter().all(|r| r["type"] != reply_kind(kind)),
             "nothing is answered by default"
@@ -141,12 +144,14 @@ fn pm_04_timed_out_and_answered_too_late_are_not_a_no() {
     for kind in KINDS {
         ask(&stage, &wire(kind, kind));
     }
-    let states = || KINDS.map(|kind| request(&stage, kind)["state"].as_str().expect("word").to_owned());
+    let states =
+        || KINDS.map(|kind| request(&stage, kind)["state"].as_str().expect("word").to_owned());
     wait_for("all three to run out", || (states() == ["timed_out"; 3]).then_some(()));
     let told = replies(&stage);
     assert_eq!(told.len(), 3);
     assert!(
-        told.iter().all(|r| r["approved"] != true && r["allow"] != true && r["subtype"] != "success"),
+        told.iter()
+            .all(|r| r["approved"] != true && r["allow"] != true && r["subtype"] != "success"),
         "{told:?}"
     );
     assert!(told[1]["error"].as_str().is_some_and(|e| e.contains("not a rejection")), "{told:?}");
@@ -166,7 +171,10 @@ fn pm_04_the_asker_is_gone_each_kind() {
     for kind in KINDS {
         ask(&stage, &wire(kind, kind));
     }
-    assert_eq!(stage.phalanx(&["--json", "requests"]).expect(0).json().as_array().map(Vec::len), Some(3));
+    assert_eq!(
+        stage.phalanx(&["--json", "requests"]).expect(0).json().as_array().map(Vec::len),
+        Some(3)
+    );
     // Written by the first run, found when the second one is there.
     ask(&stage, &permission("late", "ls"));
     stage.phalanx(&["shutdown", "ada", "--force"]).expect(0);
@@ -187,7 +195,9 @@ fn pm_07_a_plan_is_rejected_revised_and_approved_and_wakes_its_member_once() {
     let lead = led(&stage, "", "");
     ask(&stage, &wire("plan", "plan-1"));
     wait_for("it to wait", || (member(&stage)["state"] == "awaiting_plan").then_some(()));
-    stage.phalanx(&["answer", "plan-1", "--reject", "--reason", "leave the schema alone"]).expect(0);
+    stage
+        .phalanx(&["answer", "plan-1", "--reject", "--reason", "leave the schema alone"])
+        .expect(0);
     wait_for("it to go on", || (member(&stage)["state"] != "awaiting_plan").then_some(()));
     ask(&stage, &wire("plan", "plan-2"));
     wait_for("the second plan", || {
@@ -203,8 +213,12 @@ fn pm_07_a_plan_is_rejected_revised_and_approved_and_wakes_its_member_once() {
         (&told[0]["approved"], &told[0]["feedback"]),
         (&json!(false), &json!("leave the schema alone"))
     );
-    assert_eq!((&told[1]["approved"], &told[1]["permissionMode"]), (&json!(true), &json!("acceptEdits")));
-    let sent = |e: &Value| e["event"] == "message_sent" && e["detail"]["kind"] == "plan_approval_response";
+    assert_eq!(
+        (&told[1]["approved"], &told[1]["permissionMode"]),
+        (&json!(true), &json!("acceptEdits"))
+    );
+    let sent =
+        |e: &Value| e["event"] == "message_sent" && e["detail"]["kind"] == "plan_approval_response";
     assert_eq!(stage.journal("alpha").into_iter().filter(sent).count(), 2);
     down(&stage, lead);
 }
@@ -216,7 +230,9 @@ fn pm_07_a_member_that_waits_for_a_plan_can_be_shut_down() {
     ask(&stage, &wire("plan", "plan-1"));
     wait_for("it to wait", || (member(&stage)["state"] == "awaiting_plan").then_some(()));
     stage.phalanx(&["shutdown", "ada", "--deadline", "10"]).expect(0);
-    wait_for("its end to be told", || (request(&stage, "plan-1")["state"] == "asker_gone").then_some(()));
+    wait_for("its end to be told", || {
+        (request(&stage, "plan-1")["state"] == "asker_gone").then_some(())
+    });
     down(&stage, lead);
 }
 
@@ -232,12 +248,19 @@ fn rules_decide_and_are_named_and_the_rest_is_asked() {
     ask(&stage, &wire("sandbox", "d"));
     wait_for("three answers", || (replies(&stage).len() == 3).then_some(()));
     let of = |id: &str| (request(&stage, id)["state"].clone(), request(&stage, id)["rule"].clone());
-    assert_eq!(of("a"), (json!("allowed"), json!("allow Bash(git:*) of the team, Bash(ls) of the team")));
+    assert_eq!(
+        of("a"),
+        (json!("allowed"), json!("allow Bash(git:*) of the team, Bash(ls) of the team"))
+    );
     assert_eq!(of("b"), (json!("denied"), json!("deny Bash(git push:*) of role tester")));
     assert_eq!(of("c"), (json!("pending"), json!(null)));
     assert_eq!(of("d"), (json!("denied"), json!("deny WebFetch(domain:docs.rs) of the team")));
-    let told = stage.journal("alpha").into_iter().find(|e| e["event"] == "request_decided").expect("told");
-    assert_eq!((&told["detail"]["by"], &told["detail"]["outcome"]), (&json!("rule"), &json!("allowed")));
+    let told =
+        stage.journal("alpha").into_iter().find(|e| e["event"] == "request_decided").expect("told");
+    assert_eq!(
+        (&told["detail"]["by"], &told["detail"]["outcome"]),
+        (&json!("rule"), &json!("allowed"))
+    );
     down(&stage, lead);
 }
 
@@ -315,14 +338,18 @@ fn a_question_that_was_filed_and_not_acknowledged_is_one_question() {
     stage.phalanx(&["requests"]).expect(0);
     // As a crash right after the filing leaves it.
     std::fs::write(&inbox, before).expect("mailbox");
-    std::fs::remove_file(stage.root().join("teams/alpha/phalanx/handed/team-lead.jsonl")).expect("record");
+    std::fs::remove_file(stage.root().join("teams/alpha/phalanx/handed/team-lead.jsonl"))
+        .expect("record");
     stage.phalanx(&["answer", "perm-1", "--approve"]).expect(0);
     ask(&stage, &permission("perm-1", "rm -rf x"));
     let all = stage.phalanx(&["--json", "requests", "--all"]).expect(0).json();
     assert_eq!(all.as_array().map(Vec::len), Some(1), "{all}");
     assert_eq!(all[0]["body"]["input"]["command"], json!("make"), "an id is honoured once");
     assert_eq!(replies(&stage).len(), 1);
-    assert!(stage.journal("alpha").iter().any(|e| e["event"] == "warning"), "the second one is told of");
+    assert!(
+        stage.journal("alpha").iter().any(|e| e["event"] == "warning"),
+        "the second one is told of"
+    );
     stage.phalanx(&["down", "--force"]).expect(0);
 }
 
@@ -338,8 +365,10 @@ fn requests_that_were_decided_long_ago_leave_the_table() {
     ask(&stage, &permission("perm-0", "make"));
     stage.phalanx(&["requests"]).expect(0);
     // As if the same had been asked again and again.
-    let file = |nth: u64| stage.root().join(format!("teams/alpha/phalanx/requests/asked.perm-{nth}.json"));
-    let first: Value = serde_json::from_slice(&std::fs::read(file(0)).expect("filed")).expect("json");
+    let file =
+        |nth: u64| stage.root().join(format!("teams/alpha/phalanx/requests/asked.perm-{nth}.json"));
+    let first: Value =
+        serde_json::from_slice(&std::fs::read(file(0)).expect("filed")).expect("json");
     for nth in 1..MANY {
         let mut next = first.clone();
         next["id"] = json!(format!("perm-{nth}"));
@@ -354,8 +383,13 @@ fn requests_that_were_decided_long_ago_leave_the_table() {
     let second = stage.phalanx(&["answer", "perm-512", "--approve"]).expect(4);
     assert!(second.stderr.contains("denied by rule"), "{second:?}");
     stage.phalanx(&["answer", "perm-0", "--approve"]).expect(3);
-    let decided = |e: &Value| e["event"] == "request_decided" && e["detail"]["request_id"] == "perm-0";
-    assert_eq!(stage.journal("alpha").into_iter().filter(decided).count(), 1, "there it stands for good");
+    let decided =
+        |e: &Value| e["event"] == "request_decided" && e["detail"]["request_id"] == "perm-0";
+    assert_eq!(
+        stage.journal("alpha").into_iter().filter(decided).count(),
+        1,
+        "there it stands for good"
+    );
     let gates = std::fs::read_dir(stage.root().join("teams/alpha/phalanx/gates")).expect("gates");
     assert!(gates.count() < 40, "gates stay, and so there are few");
     stage.phalanx(&["answer", "open", "--approve"]).expect(0);
@@ -387,9 +421,12 @@ fn pm_06_modes_at_run_time_and_plan_mode_for_all() {
     let stage = Stage::without_tmux();
     stage.phalanx(&["team", "create", "alpha"]).expect(0);
     let mut spawn = stage.command(crate::harness::binary());
-    let spawned =
-        spawn.args(["--json", "spawn", "ada"]).env("CLAUDE_CODE_PLAN_MODE_REQUIRED", "true").output();
-    let spawned: Value = serde_json::from_slice(&spawned.expect("phalanx runs").stdout).expect("json");
+    let spawned = spawn
+        .args(["--json", "spawn", "ada"])
+        .env("CLAUDE_CODE_PLAN_MODE_REQUIRED", "true")
+        .output();
+    let spawned: Value =
+        serde_json::from_slice(&spawned.expect("phalanx runs").stdout).expect("json");
     assert_eq!(spawned["plan_mode_required"], json!(true));
     stage.phalanx(&["shutdown", "ada", "--force"]).expect(0);
     stage.profile("native", NATIVE);
@@ -402,23 +439,29 @@ fn pm_06_modes_at_run_time_and_plan_mode_for_all() {
     }
     stage.phalanx(&["mode", "ada", "acceptEdits"]).expect(0);
     stage.phalanx(&["mode", "--all", "dontAsk"]).expect(0);
-    for (wrong, code) in
-        [(&["ada", "delegate"][..], 4), (&["bob", "plan"], 3), (&["--all", "fast"], 2), (&["ada"], 2)]
-    {
+    for (wrong, code) in [
+        (&["ada", "delegate"][..], 4),
+        (&["bob", "plan"], 3),
+        (&["--all", "fast"], 2),
+        (&["ada"], 2),
+    ] {
         let args: Vec<&str> = std::iter::once("mode").chain(wrong.iter().copied()).collect();
         stage.phalanx(&args).expect(code);
     }
     let inbox = stage.phalanx(&["--json", "inbox", "ada", "--all"]).expect(0).json();
     let texts: Vec<&str> =
         inbox.as_array().expect("entries").iter().filter_map(|e| e["text"].as_str()).collect();
-    let wire =
-        |mode: &str| format!("{{\"type\":\"mode_set_request\",\"mode\":\"{mode}\",\"from\":\"team-lead\"}}");
+    let wire = |mode: &str| {
+        format!("{{\"type\":\"mode_set_request\",\"mode\":\"{mode}\",\"from\":\"team-lead\"}}")
+    };
     assert_eq!(texts, [wire("acceptEdits"), wire("dontAsk")]);
-    let shown = std::fs::read_to_string(stage.root().join("teams/alpha/config.json")).expect("team file");
+    let shown =
+        std::fs::read_to_string(stage.root().join("teams/alpha/config.json")).expect("team file");
     assert_eq!(shown.matches("\"mode\": \"dontAsk\"").count(), 1, "{shown}");
     let lead = stage.phalanx(&["--json", "mode", "team-lead", "delegate"]).expect(0).json();
     assert_eq!(lead, json!([{"name": "team-lead", "mode": "delegate", "msg_id": null}]));
-    let shown = std::fs::read_to_string(stage.root().join("teams/alpha/config.json")).expect("team file");
+    let shown =
+        std::fs::read_to_string(stage.root().join("teams/alpha/config.json")).expect("team file");
     assert_eq!(shown.matches("\"mode\": \"delegate\"").count(), 1, "{shown}");
     stage.phalanx(&["down", "--force"]).expect(0);
 }
@@ -443,17 +486,24 @@ fn pm_07_killed_at_any_step_the_answer_is_given_once() {
     let stage = Stage::without_tmux();
     team(&stage);
     let mut killed = 0;
-    for point in ["rename.before", "rename.after", "unlock.before", "handed.recorded", "journal.appended"] {
+    for point in
+        ["rename.before", "rename.after", "unlock.before", "handed.recorded", "journal.appended"]
+    {
         for nth in 1.. {
             assert!(nth < 64, "{point} is passed without end");
             let id = format!("{point}-{nth}");
             ask(&stage, &permission(&id, "make"));
             let mut command = stage.command(crate::harness::binary());
-            command.args(["answer", &id, "--approve"]).env("PHALANX_FAILPOINT", format!("{point}:{nth}"));
+            command
+                .args(["answer", &id, "--approve"])
+                .env("PHALANX_FAILPOINT", format!("{point}:{nth}"));
             let ended = command.output().expect("phalanx runs").status.code();
             age_locks(&stage);
             let again = stage.phalanx(&["answer", &id, "--approve"]);
-            assert!(again.code == 0 || again.stderr.contains("allowed by team-lead"), "{id}: {again:?}");
+            assert!(
+                again.code == 0 || again.stderr.contains("allowed by team-lead"),
+                "{id}: {again:?}"
+            );
             assert_eq!(request(&stage, &id)["state"], json!("allowed"), "{id}");
             let told = replies(&stage).into_iter().filter(|r| r["request_id"] == json!(id)).count();
             assert_eq!(told, 1, "{id}: once");
@@ -480,11 +530,17 @@ fn who_asks_in_a_circle_is_told_to_wait() {
     assert_eq!(open.as_array().map(Vec::len), Some(32));
     let last = request(&stage, "plan-39");
     assert_eq!((&last["state"], &last["by"]), (&json!("denied"), &json!("rule")));
-    assert!(last["reason"].as_str().is_some_and(|why| why.contains("wait for their answers")), "{last}");
+    assert!(
+        last["reason"].as_str().is_some_and(|why| why.contains("wait for their answers")),
+        "{last}"
+    );
     assert_eq!(replies(&stage).len(), 8);
     stage.phalanx(&["answer", "plan-0", "--reject", "--reason", "no"]).expect(0);
     ask(&stage, &wire("plan", "plan-40"));
-    assert_eq!(stage.phalanx(&["--json", "requests"]).expect(0).json().as_array().map(Vec::len), Some(32));
+    assert_eq!(
+        stage.phalanx(&["--json", "requests"]).expect(0).json().as_array().map(Vec::len),
+        Some(32)
+    );
     assert_eq!(request(&stage, "plan-40")["state"], json!("pending"));
     stage.phalanx(&["down", "--force"]).expect(0);
 }

@@ -7,12 +7,15 @@ use crate::harness::{Stage, wait_for};
 fn results(stage: &Stage) -> Vec<Value> {
     let mail = stage.phalanx(&["--json", "inbox", "--peek", "--all"]).expect(0).json();
     let all = mail.as_array().expect("a list").iter();
-    all.filter(|one| one["msg_id"].as_str().is_some_and(|id| id.starts_with("results-"))).cloned().collect()
+    all.filter(|one| one["msg_id"].as_str().is_some_and(|id| id.starts_with("results-")))
+        .cloned()
+        .collect()
 }
 
 fn waiting(stage: &Stage, ids: &[&str]) {
     wait_for("the results in the journal", || {
-        let told = |e: &Value| e["detail"]["kind"] == "results" && e["detail"]["tasks"] == json!(ids);
+        let told =
+            |e: &Value| e["detail"]["kind"] == "results" && e["detail"]["tasks"] == json!(ids);
         stage.journal("alpha").iter().any(told).then_some(())
     });
 }
@@ -23,7 +26,9 @@ fn what_ends_together_is_one_message_and_no_lead_tells_it_again() {
     let stage = Stage::without_tmux();
     stage.phalanx(&["team", "create", "alpha"]).expect(0);
     stage.phalanx(&["task", "create", "quick", "--", "true"]).expect(0);
-    stage.phalanx(&["task", "create", "broken", "--", "sh", "-c", "echo no such page; exit 3"]).expect(0);
+    stage
+        .phalanx(&["task", "create", "broken", "--", "sh", "-c", "echo no such page; exit 3"])
+        .expect(0);
     stage.phalanx(&["task", "create", "behind", "--blocked-by", "2", "--", "true"]).expect(0);
     let lead = stage.start(&["lead", "--on-exit", "detach"]);
     for name in ["ada", "ben"] {
@@ -35,9 +40,12 @@ fn what_ends_together_is_one_message_and_no_lead_tells_it_again() {
     assert_eq!(told[0]["from"], "system");
     assert_eq!(told[0]["summary"], "2 tasks ended: 1 completed, 1 failed");
     let text = told[0]["text"].as_str().expect("text");
-    for part in
-        ["#1 \"quick\": completed", "#2 \"broken\": failed", "exit code 3\n    no such page", "1 task left"]
-    {
+    for part in [
+        "#1 \"quick\": completed",
+        "#2 \"broken\": failed",
+        "exit code 3\n    no such page",
+        "1 task left",
+    ] {
         assert!(text.contains(part), "{part}: {text}");
     }
     lead.signal("TERM");

@@ -18,7 +18,10 @@ fn fell(stage: &Stage, name: &str) {
     let start = record(stage, name)["start"].clone();
     for process in ["launcher", "program"] {
         let pid = &start[process]["pid"];
-        let _ = std::process::Command::new("kill").args(["-9", &pid.to_string()]).status().expect("kill");
+        let _ = std::process::Command::new("kill")
+            .args(["-9", &pid.to_string()])
+            .status()
+            .expect("kill");
         wait_for("it is gone", || is_gone(pid).then_some(()));
     }
 }
@@ -30,7 +33,9 @@ fn cr_05_whoever_failed_or_vanished_is_started_again_as_it_was() {
     assert_eq!(stage.phalanx(&["--json", "resume"]).expect(0).json(), json!([]));
     let script = "echo $WORD >>words; until [ -e fail ]; do sleep 0.05; done; exit 3";
     stage.phalanx(&["spawn", "log", "--env", "WORD=kept", "--", "sh", "-c", script]).expect(0);
-    stage.phalanx(&["spawn", "ada", "--prompt", "look after the tests", "--role", "tester"]).expect(0);
+    stage
+        .phalanx(&["spawn", "ada", "--prompt", "look after the tests", "--role", "tester"])
+        .expect(0);
     stage.phalanx(&["spawn", "ben"]).expect(0);
     stage.phalanx(&["spawn", "cleo"]).expect(0);
     stage.phalanx(&["task", "create", "Waits", "--", "sleep", "300"]).expect(0);
@@ -50,7 +55,8 @@ fn cr_05_whoever_failed_or_vanished_is_started_again_as_it_was() {
         again.as_array().expect("rows").iter().filter_map(|r| r["name"].as_str()).collect();
     assert_eq!(names, ["ada", "log"], "neither who runs nor who was asked to end: {again}");
     wait_for("log has its variable again", || {
-        (std::fs::read_to_string(stage.at("work/words")).expect("words") == "kept\nkept\n").then_some(())
+        (std::fs::read_to_string(stage.at("work/words")).expect("words") == "kept\nkept\n")
+            .then_some(())
     });
     assert_eq!(record(&stage, "ada")["wish"]["role"], json!("tester"));
     let mail = stage.phalanx(&["--json", "inbox", "ada", "--all"]).expect(0).stdout;
@@ -104,7 +110,9 @@ fn a_program_that_can_goes_on_with_its_session() {
     stage.phalanx(&["spawn", "ada", "--profile", "keeps"]).expect(0);
     fell(&stage, "ada");
     stage.phalanx(&["resume"]).expect(0);
-    wait_for("fresh", || stage.phalanx(&["logs", "ada"]).expect(0).stdout.contains("fresh").then_some(()));
+    wait_for("fresh", || {
+        stage.phalanx(&["logs", "ada"]).expect(0).stdout.contains("fresh").then_some(())
+    });
     let none = stage.phalanx(&["resume", "ada", "--session", "s-17"]).expect(4);
     assert!(none.stderr.contains("ada"), "{none:?}");
     stage.phalanx(&["down"]).expect(0);
@@ -131,7 +139,9 @@ fn cr_05_a_session_that_was_chosen_is_gone_on_with() {
     let stage = Stage::without_tmux();
     stage.profile("chosen", CHOSEN);
     stage.phalanx(&["team", "create", "demo"]).expect(0);
-    stage.phalanx(&["spawn", "ada", "--profile", "chosen", "--model", "big", "--prompt", "FIRST"]).expect(0);
+    stage
+        .phalanx(&["spawn", "ada", "--profile", "chosen", "--model", "big", "--prompt", "FIRST"])
+        .expect(0);
     let session = record(&stage, "ada")["session"].as_str().expect("a session").to_owned();
     let said = || std::fs::read_to_string(stage.at("work/said")).expect("said");
     let firsts = || {
@@ -147,7 +157,10 @@ fn cr_05_a_session_that_was_chosen_is_gone_on_with() {
     fell(&stage, "ada");
     std::fs::write(stage.at("work/lost"), "").expect("lost");
     let anew = stage.phalanx(&["resume"]).expect(0).stdout;
-    assert!(anew.contains("ada: its session cannot be resumed") && anew.contains("ada runs again"), "{anew}");
+    assert!(
+        anew.contains("ada: its session cannot be resumed") && anew.contains("ada runs again"),
+        "{anew}"
+    );
     let fresh = record(&stage, "ada")["session"].as_str().expect("a session").to_owned();
     assert_ne!(fresh, session);
     assert_eq!(said().lines().last(), Some(format!("fresh {fresh}.").as_str()));
@@ -182,7 +195,9 @@ settle_ms = 300
     stage.profile("tells", sheet);
     stage.phalanx(&["team", "create", "demo"]).expect(0);
     stage.phalanx(&["spawn", "ada", "--profile", "tells"]).expect(0);
-    wait_for("all reports", || std::fs::exists(stage.at("work/said")).expect("looked").then_some(()));
+    wait_for("all reports", || {
+        std::fs::exists(stage.at("work/said")).expect("looked").then_some(())
+    });
     assert_eq!(record(&stage, "ada")["session"], "t-9");
     // A turn beside its conversation is none of its turns: the third report is put by.
     assert_eq!(stage.journal("demo").iter().filter(|e| e["event"] == "turn_ended").count(), 2);

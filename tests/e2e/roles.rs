@@ -53,8 +53,9 @@ fn id_02_an_agent_file_reaches_the_program() {
     let stage = with_claude();
     agent(&stage.at("work/.claude"), "a.md", REVIEWER);
     stage.phalanx(&["team", "create", "alpha"]).expect(0);
-    let made =
-        stage.phalanx(&["--json", "spawn", "ada", "--profile", "claude", "--role", "reviewer"]).expect(0);
+    let made = stage
+        .phalanx(&["--json", "spawn", "ada", "--profile", "claude", "--role", "reviewer"])
+        .expect(0);
     assert!(made.stderr.contains("a.md: `skills` is not applied"), "{made:?}");
     let made = made.json();
     assert_eq!(
@@ -72,8 +73,14 @@ fn id_02_an_agent_file_reaches_the_program() {
         (after(&seen, "--model"), after(&seen, "--permission-mode")),
         ("sonnet".to_owned(), "plan".to_owned())
     );
-    assert!(!seen.iter().any(|word| word.contains("MARKER-7")), "claude reads the file itself: {seen:?}");
-    assert!(!stage.phalanx(&["brief", "ada"]).expect(0).stdout.contains("MARKER-7"), "not a second time");
+    assert!(
+        !seen.iter().any(|word| word.contains("MARKER-7")),
+        "claude reads the file itself: {seen:?}"
+    );
+    assert!(
+        !stage.phalanx(&["brief", "ada"]).expect(0).stdout.contains("MARKER-7"),
+        "not a second time"
+    );
     let status = stage.phalanx(&["--json", "status"]).expect(0).json();
     assert_eq!(status["members"][0]["role"], json!("reviewer"));
     // What the order says wins.
@@ -138,14 +145,20 @@ fn id_02_a_role_that_does_not_exist_is_refused() {
     let stage = Stage::without_tmux();
     stage.phalanx(&["team", "create", "alpha"]).expect(0);
     agent(&stage.root(), "r.md", &REVIEWER.replace("reviewer", "librarian"));
-    let refused = |role: &str| -> Run { stage.phalanx(&["spawn", "ada", "--role", role]).expect(2) };
+    let refused =
+        |role: &str| -> Run { stage.phalanx(&["spawn", "ada", "--role", role]).expect(2) };
     let typo = refused("libarian").stderr;
     assert!(
-        typo.contains("role `libarian` does not exist") && typo.contains("did you mean `librarian`?"),
+        typo.contains("role `libarian` does not exist")
+            && typo.contains("did you mean `librarian`?"),
         "{typo}"
     );
     assert!(refused("testr").stderr.contains("did you mean `tester`?"));
-    agent(&stage.root(), "broken.md", "---\nname: broken\ndescription: d\npermissionMode: god\n---\n");
+    agent(
+        &stage.root(),
+        "broken.md",
+        "---\nname: broken\ndescription: d\npermissionMode: god\n---\n",
+    );
     let broken = refused("broken").stderr;
     assert!(broken.contains("broken.md: line 4: `permissionMode`: no mode `god`"), "{broken}");
     agent(&stage.root(), "huge.md", &"x".repeat(300 * 1024));
@@ -215,7 +228,10 @@ fn id_02_a_member_keeps_to_its_tools() {
     assert!(after(&first, "--tools").starts_with("Grep,SendMessage,"), "{first:?}");
     assert_eq!(after(&first, "--disallowedTools"), "Bash,WebSearch");
     // Whoever joins later inherits from the team.
-    let plan = stage.phalanx(&["--json", "spawn", "bob", "--profile", "codex", "--dry-run"]).expect(0).json();
+    let plan = stage
+        .phalanx(&["--json", "spawn", "bob", "--profile", "codex", "--dry-run"])
+        .expect(0)
+        .json();
     assert_eq!(plan["warnings"], json!(["`codex` cannot be kept from these tools: WebSearch"]));
     stage.phalanx(&["shutdown", "ada", "--force"]).expect(0);
     fs::remove_file(stage.at("seen")).expect("seen");

@@ -6,7 +6,8 @@ use crate::harness::Stage;
 
 fn texts(stage: &Stage, name: &str) -> Vec<Value> {
     let inbox = stage.phalanx(&["--json", "inbox", name, "--all", "--peek"]).expect(0).json();
-    let texts = inbox.as_array().expect("entries").iter().filter_map(|entry| entry["text"].as_str());
+    let texts =
+        inbox.as_array().expect("entries").iter().filter_map(|entry| entry["text"].as_str());
     texts.filter_map(|text| serde_json::from_str(text).ok()).collect()
 }
 
@@ -21,9 +22,14 @@ fn pm_06_a_rule_more_is_told_to_all_that_know_rules() {
     for (name, profile) in [("ada", "claude"), ("bob", "worker")] {
         stage.phalanx(&["spawn", name, "--profile", profile, "--backend", "pty"]).expect(0);
     }
-    let add = |list: &str, pattern: &str| stage.phalanx(&["--json", "rules", list, pattern]).expect(0).json();
+    let add = |list: &str, pattern: &str| {
+        stage.phalanx(&["--json", "rules", list, pattern]).expect(0).json()
+    };
     let changed = add("allow", "Edit(src/**), Read");
-    assert_eq!(changed, json!({"added": ["Edit(src/**)", "Read"], "told": ["ada"], "kept_back": []}));
+    assert_eq!(
+        changed,
+        json!({"added": ["Edit(src/**)", "Read"], "told": ["ada"], "kept_back": []})
+    );
     let update = json!({"type": "team_permission_update", "permissionUpdate": {"type": "addRules",
         "rules": [{"toolName": "Edit", "ruleContent": "src/**"}, {"toolName": "Read"}],
         "behavior": "allow", "destination": "session"}, "toolName": "Edit"});
@@ -72,7 +78,8 @@ fn a_rule_is_taken_away_and_who_keeps_it_is_named() {
             .clone()
     };
     assert_eq!(ask("p-1"), json!("denied"));
-    let missing = stage.phalanx(&["rules", "deny", "--remove", "Edit, Bash(git:*)"]).expect(3).stderr;
+    let missing =
+        stage.phalanx(&["rules", "deny", "--remove", "Edit, Bash(git:*)"]).expect(3).stderr;
     assert!(missing.contains("the team has no rule `Bash(git:*)` in `deny`"), "{missing}");
     stage.phalanx(&["rules", "allow", "--remove", "Edit"]).expect(3);
     stage.phalanx(&["--as", "bob", "rules", "deny", "--remove", "Edit"]).expect(4);
@@ -82,10 +89,14 @@ fn a_rule_is_taken_away_and_who_keeps_it_is_named() {
         stage.phalanx(&["--json", "rules"]).expect(0).json(),
         rules(json!({"deny": ["Bash(git push:*)", "Edit"]}))
     );
-    let removed = stage.phalanx(&["--json", "rules", "deny", "--remove", "Bash(git push:*)"]).expect(0);
+    let removed =
+        stage.phalanx(&["--json", "rules", "deny", "--remove", "Bash(git push:*)"]).expect(0);
     assert_eq!(removed.json(), json!({"removed": ["Bash(git push:*)"], "kept_by": ["ada"]}));
     assert!(removed.stderr.contains("keep until they are started again: ada"), "{removed:?}");
-    assert_eq!(stage.phalanx(&["--json", "rules"]).expect(0).json(), rules(json!({"deny": ["Edit"]})));
+    assert_eq!(
+        stage.phalanx(&["--json", "rules"]).expect(0).json(),
+        rules(json!({"deny": ["Edit"]}))
+    );
     assert_eq!(texts(&stage, "ada").len(), 1, "nothing is sent that says the opposite");
     assert_eq!(ask("p-2"), json!("pending"));
     stage.phalanx(&["down", "--force"]).expect(0);
@@ -116,8 +127,9 @@ fn pm_06_nobody_reaches_further_than_the_lead() {
     for words in above {
         let refused = stage.phalanx(words).expect(4).stderr;
         assert!(
-            refused
-                .contains("`bypassPermissions` is more permissive than the lead's own mode, `acceptEdits`"),
+            refused.contains(
+                "`bypassPermissions` is more permissive than the lead's own mode, `acceptEdits`"
+            ),
             "{refused}"
         );
     }

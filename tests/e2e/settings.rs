@@ -18,14 +18,27 @@ fn settings(stage: &Stage) -> Value {
 #[test]
 fn settings_are_changed_shown_and_journaled() {
     let stage = team();
-    let pairs =
-        ["max_members", "12", "followup_interval_minutes", "0.5", "notify", r#"["sh", "-c", "true"]"#];
-    let more = ["env.deny", r#"["AWS_*"]"#, "role.scout.prompt", "Look first", "finish", "tasks-done"];
+    let pairs = [
+        "max_members",
+        "12",
+        "followup_interval_minutes",
+        "0.5",
+        "notify",
+        r#"["sh", "-c", "true"]"#,
+    ];
+    let more =
+        ["env.deny", r#"["AWS_*"]"#, "role.scout.prompt", "Look first", "finish", "tasks-done"];
     let told = stage.phalanx(&[&["team", "set"], &pairs[..], &more].concat()).expect(0);
-    assert!(told.stdout.starts_with("team demo: max_members = 12\nteam demo: followup_"), "{told:?}");
+    assert!(
+        told.stdout.starts_with("team demo: max_members = 12\nteam demo: followup_"),
+        "{told:?}"
+    );
     let now = settings(&stage);
     let of_team = &now["team"];
-    assert_eq!((&of_team["max_members"], &of_team["followup_max_reminders"]), (&12.into(), &3.into()));
+    assert_eq!(
+        (&of_team["max_members"], &of_team["followup_max_reminders"]),
+        (&12.into(), &3.into())
+    );
     assert_eq!(
         (&of_team["notify"], &of_team["finish"]),
         (&json!(["sh", "-c", "true"]), &"tasks-done".into())
@@ -33,11 +46,17 @@ fn settings_are_changed_shown_and_journaled() {
     assert_eq!(now["role"]["scout"]["prompt"], "Look first");
     assert_eq!(now["env"]["deny"], json!(["AWS_*"]));
     let shown = stage.phalanx(&["team", "show"]).expect(0).stdout;
-    assert!(shown.contains("max_members") && !shown.contains("max_depth"), "only what differs: {shown}");
+    assert!(
+        shown.contains("max_members") && !shown.contains("max_depth"),
+        "only what differs: {shown}"
+    );
     let listed = stage.phalanx(&["team", "set"]).expect(0).stdout;
     assert!(listed.contains("max_depth") && listed.contains("role.scout.prompt"), "{listed}");
-    let changed =
-        stage.journal("demo").into_iter().find(|e| e["event"] == "settings_changed").expect("an event");
+    let changed = stage
+        .journal("demo")
+        .into_iter()
+        .find(|e| e["event"] == "settings_changed")
+        .expect("an event");
     assert_eq!(
         (&changed["detail"]["by"], &changed["detail"]["keys"][0]),
         (&"team-lead".into(), &"max_members".into())
@@ -51,7 +70,10 @@ fn settings_are_changed_shown_and_journaled() {
         "escalation_mode",
     ];
     stage.phalanx(&[&["team", "set"], &unset[..], &["--unset", "role.scout"]].concat()).expect(0);
-    assert_eq!((settings(&stage)["team"].get("escalation_mode"), settings(&stage).get("role")), (None, None));
+    assert_eq!(
+        (settings(&stage)["team"].get("escalation_mode"), settings(&stage).get("role")),
+        (None, None)
+    );
     stage.phalanx(&["spawn", "ada", "--role", "scout"]).expect(2);
 }
 
@@ -69,8 +91,16 @@ fn a_wrong_setting_changes_nothing_and_names_the_nearest_key() {
         2,
         "unknown key `max_member` in [team]; did you mean `max_members`?",
     );
-    refused(&["max_depth", "2", "max_members", "0"], 2, "`max_members` in [team] must be at least 1");
-    refused(&["followup_max_reminders", "3"], 2, "has no effect without `followup_interval_minutes`");
+    refused(
+        &["max_depth", "2", "max_members", "0"],
+        2,
+        "`max_members` in [team] must be at least 1",
+    );
+    refused(
+        &["followup_max_reminders", "3"],
+        2,
+        "has no effect without `followup_interval_minutes`",
+    );
     refused(&["notify", "beep"], 2, "must be a list of strings");
     refused(&["max_members=3"], 2, "hint: write it as `phalanx team set max_members 3`");
     refused(&["name", "other"], 2, "`name` of a team is fixed when it is made");
@@ -89,12 +119,13 @@ fn a_settings_file_is_checked_as_a_manifest_is() {
         [defaults]\nmodel = \"m\"\n[[member]]\nname = \"dev\"\nprofile = \"codex\"\nscale = { max = 2 }\n";
     let good = stage.file("good.toml", text);
     let bad = stage.file("bad.toml", "[team]\nmax_member = 4\n");
-    let named = stage.file("named.toml", "[team]\nname = \"x\"\n[[task]]\nkey = \"a\"\nsubject = \"b\"\n");
+    let named =
+        stage.file("named.toml", "[team]\nname = \"x\"\n[[task]]\nkey = \"a\"\nsubject = \"b\"\n");
     let refused = stage.phalanx(&["team", "create", "demo", "--settings", &bad]).expect(2);
     assert!(
-        refused
-            .stderr
-            .contains("bad.toml:2:1: unknown key `max_member` in [team]\nhint: did you mean `max_members`?"),
+        refused.stderr.contains(
+            "bad.toml:2:1: unknown key `max_member` in [team]\nhint: did you mean `max_members`?"
+        ),
         "{refused:?}"
     );
     let refused = stage.phalanx(&["team", "create", "demo", "--settings", &named]).expect(2);
@@ -121,8 +152,11 @@ fn a_running_lead_takes_over_a_scale_and_ends_with_the_tasks() {
     let stage = team();
     stage.phalanx(&["task", "create", "T", "--role", "dev", "--", "true"]).expect(0);
     let lead = stage.start(&["lead"]);
-    wait_for("the lead", || stage.journal("demo").into_iter().find(|e| e["event"] == "lead_started"));
-    let scaled = ["role.dev.description", "x", "member.dev.role", "dev", "member.dev.scale", "{ max = 2 }"];
+    wait_for("the lead", || {
+        stage.journal("demo").into_iter().find(|e| e["event"] == "lead_started")
+    });
+    let scaled =
+        ["role.dev.description", "x", "member.dev.role", "dev", "member.dev.scale", "{ max = 2 }"];
     stage.phalanx(&[&["team", "set", "backend", "pty"], &scaled[..]].concat()).expect(0);
     stage.wait_event("demo", "task_completed", "1");
     stage.phalanx(&["team", "set", "finish", "tasks-done"]).expect(0);
@@ -141,7 +175,9 @@ fn a_running_lead_takes_over_a_scale_and_ends_with_the_tasks() {
 fn a_member_that_runs_is_restarted_once_the_settings_say_so() {
     let stage = team();
     let lead = stage.start(&["lead"]);
-    stage.phalanx(&["spawn", "log", "--backend", "pty", "--env", "MARK=1", "--", "sleep", "1000"]).expect(0);
+    stage
+        .phalanx(&["spawn", "log", "--backend", "pty", "--env", "MARK=1", "--", "sleep", "1000"])
+        .expect(0);
     stage.phalanx(&["team", "set", "member.log.restart", "on-failure"]).expect(0);
     let log = &settings(&stage)["member"]["log"];
     assert_eq!((&log["run"], &log["env"]["MARK"]), (&json!(["sleep", "1000"]), &"1".into()));
@@ -165,7 +201,9 @@ fn limits_hold_from_the_moment_they_are_set() {
     stage.phalanx(&["team", "set", "max_members", "1", "max_per_link", "1"]).expect(0);
     let full = stage.phalanx(&["spawn", "ben"]).expect(4);
     assert!(
-        full.stderr.contains("hint: shut a member down first, or raise it: `phalanx team set max_members N`"),
+        full.stderr.contains(
+            "hint: shut a member down first, or raise it: `phalanx team set max_members N`"
+        ),
         "{full:?}"
     );
     stage.phalanx(&["task", "create", "one", "--owner", "ada"]).expect(0);

@@ -13,21 +13,29 @@ fn team_with_ada(stage: &Stage) {
 fn a_worker_agrees_and_is_gone_without_any_lead_running() {
     let stage = Stage::without_tmux();
     team_with_ada(&stage);
-    let outcome = stage.phalanx(&["--json", "shutdown", "ada", "--reason", "done"]).expect(0).json();
+    let outcome =
+        stage.phalanx(&["--json", "shutdown", "ada", "--reason", "done"]).expect(0).json();
     assert_eq!(outcome[0]["name"], json!("ada"));
     assert_eq!(outcome[0]["outcome"], json!("closed"));
     let handled: Vec<_> =
         stage.journal("alpha").into_iter().filter(|e| e["event"] == "member_left").collect();
     assert_eq!(handled.len(), 1);
-    let told = |event: &str| stage.journal("alpha").into_iter().find(|e| e["event"] == event).expect("told");
+    let told = |event: &str| {
+        stage.journal("alpha").into_iter().find(|e| e["event"] == event).expect("told")
+    };
     assert_eq!(told("shutdown_ended")["cause"], told("shutdown_requested")["id"]);
     for (kind, cause) in [
         ("shutdown_request", "shutdown_requested"),
         ("shutdown_approved", "shutdown_requested"),
         ("teammate_terminated", "member_left"),
     ] {
-        let sent = stage.journal("alpha").into_iter().find(|e| e["detail"]["kind"] == kind).expect("told");
-        assert_eq!((&sent["event"], &sent["cause"]), (&json!("message_sent"), &told(cause)["id"]), "{kind}");
+        let sent =
+            stage.journal("alpha").into_iter().find(|e| e["detail"]["kind"] == kind).expect("told");
+        assert_eq!(
+            (&sent["event"], &sent["cause"]),
+            (&json!("message_sent"), &told(cause)["id"]),
+            "{kind}"
+        );
     }
     assert_eq!(stage.phalanx(&["--json", "status"]).expect(0).json()["members"], json!([]));
     let inbox = stage.phalanx(&["--json", "inbox", "--all"]).expect(0).json();
@@ -54,7 +62,15 @@ fn a_busy_worker_says_no_with_its_reason() {
     let stage = Stage::without_tmux();
     team_with_ada(&stage);
     stage
-        .phalanx(&["task", "create", "Long", "--", "sh", "-c", "until [ -e go ]; do sleep 0.05; done"])
+        .phalanx(&[
+            "task",
+            "create",
+            "Long",
+            "--",
+            "sh",
+            "-c",
+            "until [ -e go ]; do sleep 0.05; done",
+        ])
         .expect(0);
     stage.wait_event("alpha", "task_claimed", "1");
     let outcome = stage.phalanx(&["--json", "shutdown", "ada", "--deadline", "3"]).expect(4).json();
@@ -74,7 +90,15 @@ fn a_task_that_ends_in_time_is_finished_first() {
     let stage = Stage::without_tmux();
     team_with_ada(&stage);
     stage
-        .phalanx(&["task", "create", "Short", "--", "sh", "-c", "until [ -e go ]; do sleep 0.05; done"])
+        .phalanx(&[
+            "task",
+            "create",
+            "Short",
+            "--",
+            "sh",
+            "-c",
+            "until [ -e go ]; do sleep 0.05; done",
+        ])
         .expect(0);
     stage.wait_event("alpha", "task_claimed", "1");
     let asked = stage.start(&["--json", "shutdown", "ada", "--deadline", "30"]);
@@ -84,7 +108,10 @@ fn a_task_that_ends_in_time_is_finished_first() {
     std::fs::write(stage.at("work/go"), "").expect("go");
     let outcome = asked.end().expect(0).json();
     assert_eq!(outcome[0]["outcome"], json!("closed"));
-    assert_eq!(stage.phalanx(&["--json", "task", "get", "1"]).expect(0).json()["status"], json!("completed"));
+    assert_eq!(
+        stage.phalanx(&["--json", "task", "get", "1"]).expect(0).json()["status"],
+        json!("completed")
+    );
     stage.phalanx(&["down"]).expect(0);
 }
 
@@ -95,7 +122,9 @@ fn a_live_lead_carries_out_what_a_verb_asks() {
         stage.file("idle.toml", "[team]\nname = \"idle\"\nfinish = \"manual\"\n[[member]]\nname = \"ada\"\n[[member]]\nname = \"ben\"\n");
     let up = stage.start(&["--json", "up", &manifest]);
     stage.wait_event("idle", "member_ready", "ben");
-    wait_for("the lead", || stage.phalanx(&["--json", "status"]).expect(0).json()["lead"]["pid"].as_i64());
+    wait_for("the lead", || {
+        stage.phalanx(&["--json", "status"]).expect(0).json()["lead"]["pid"].as_i64()
+    });
     let outcome = stage.phalanx(&["--json", "shutdown", "ada"]).expect(0).json();
     assert_eq!(outcome[0]["outcome"], json!("closed"));
     stage.phalanx(&["down"]).expect(0);

@@ -96,7 +96,14 @@ impl Soak {
         let lead = up["lead_pid"].as_i64().expect("a lead");
         // A team comes up as a whole or not at all; from now on its members may die, also in the moment they start.
         fs::write(stage.at("work/mortal"), "").expect("mortal");
-        Soak { stage, backend, lead, dice: 0x9e37_79b9_7f4a_7c15, did: BTreeMap::new(), heard: Vec::new() }
+        Soak {
+            stage,
+            backend,
+            lead,
+            dice: 0x9e37_79b9_7f4a_7c15,
+            did: BTreeMap::new(),
+            heard: Vec::new(),
+        }
     }
 
     /// Below `end`. Xorshift: what the machine does in between differs anyway.
@@ -127,7 +134,8 @@ impl Soak {
     /// Reads the lead's mail as a person does.
     fn read(&mut self) {
         let how = ["--peek", "--consume", "--all"][self.roll(3)];
-        let args: &[&str] = if how == "--all" { &["--json", "inbox"] } else { &["--json", "inbox", how] };
+        let args: &[&str] =
+            if how == "--all" { &["--json", "inbox"] } else { &["--json", "inbox", how] };
         let mail = self.may("inbox", args).expect(0).json();
         if how != "--peek" {
             let texts = mail.as_array().expect("a list").iter().filter_map(|m| m["text"].as_str());
@@ -144,7 +152,8 @@ impl Soak {
             2 => format!("(sleep 300 &) ; {note}"),
             _ => note,
         };
-        self.may("task", &["task", "create", &nth.to_string(), "--", "sh", "-c", &script]).expect(0);
+        self.may("task", &["task", "create", &nth.to_string(), "--", "sh", "-c", &script])
+            .expect(0);
     }
 
     /// The pid is that of this moment: it is killed only if it still belongs to this stage.
@@ -189,7 +198,8 @@ impl Soak {
 
     fn answer(&mut self) {
         let open = self.may("requests", &["--json", "requests"]).expect(0).json();
-        for one in open.as_array().expect("a list").iter().filter(|one| one["kind"] == "permission") {
+        for one in open.as_array().expect("a list").iter().filter(|one| one["kind"] == "permission")
+        {
             let id = one["request_id"].as_str().expect("an id").to_owned();
             self.may("answered", &["answer", &id, "--approve"]);
         }
@@ -218,7 +228,12 @@ impl Soak {
         let stat = fs::read_to_string(proc.join("stat")).expect("the lead lives");
         let fields: Vec<&str> = stat.rsplit(") ").next().expect("fields").split(' ').collect();
         let ticks = |nth: usize| fields[nth].parse::<u64>().expect("ticks");
-        Holds { fds, resident_kb, cpu_ms: (ticks(11) + ticks(12)) * 10, members: self.members().len() }
+        Holds {
+            fds,
+            resident_kb,
+            cpu_ms: (ticks(11) + ticks(12)) * 10,
+            members: self.members().len(),
+        }
     }
 
     fn tasks(&self) -> Vec<Value> {
@@ -250,14 +265,18 @@ fn soak(stage: Stage, backend: &'static str, length: Duration) {
     assert!(length < SWEPT || !stale.exists(), "a lead that has no rest looks after nothing");
     finish_work(&mut soak);
     part(&mut soak);
-    let emptied = wait_within(AFTERWARDS, "the descriptors of its members to be given back", || {
-        Some(soak.holds()).filter(back_to)
-    });
+    let emptied =
+        wait_within(AFTERWARDS, "the descriptors of its members to be given back", || {
+            Some(soak.holds()).filter(back_to)
+        });
     println!("soak ({backend}, {} s): {:?}", length.as_secs(), soak.did);
-    for (when, holds) in [("once it has settled", first), ("at the end", last), ("with nobody left", emptied)]
+    for (when, holds) in
+        [("once it has settled", first), ("at the end", last), ("with nobody left", emptied)]
     {
         let Holds { fds, resident_kb, cpu_ms, members } = holds;
-        println!("lead {when}: {members} members, {fds} fds, {resident_kb} kB resident, {cpu_ms} ms CPU");
+        println!(
+            "lead {when}: {members} members, {fds} fds, {resident_kb} kB resident, {cpu_ms} ms CPU"
+        );
     }
     judge_tasks(&soak);
     judge_mail(&mut soak);
@@ -270,8 +289,9 @@ fn soak(stage: Stage, backend: &'static str, length: Duration) {
 
 /// All that was begun, or can be, comes to its end.
 fn finish_work(soak: &mut Soak) {
-    let over =
-        |task: &Value| task["status"] == "completed" || task["metadata"]["phalanx"]["state"] == "failed";
+    let over = |task: &Value| {
+        task["status"] == "completed" || task["metadata"]["phalanx"]["state"] == "failed"
+    };
     wait_within(AFTERWARDS, "all tasks to be over", || {
         soak.fill();
         soak.tasks().iter().all(over).then_some(())
@@ -301,7 +321,8 @@ fn judge_tasks(soak: &Soak) {
         let found = journal.iter().filter(|e| e["event"] == kind);
         count(found.filter_map(|e| e["task"].as_str().map(str::to_owned)))
     };
-    let (claimed, completed, failed) = (of("task_claimed"), of("task_completed"), of("task_failed"));
+    let (claimed, completed, failed) =
+        (of("task_claimed"), of("task_completed"), of("task_failed"));
     let done = fs::read_to_string(soak.stage.at("work/done")).expect("done");
     let done = count(done.lines().map(str::to_owned));
     for task in soak.tasks() {
@@ -330,7 +351,8 @@ fn judge_mail(soak: &mut Soak) {
         .filter_map(|id| id.as_str().map(str::to_owned))
         .collect();
     println!("{} lines said, {} messages handled", said.lines().count(), ids.len());
-    let twice: Vec<_> = count(ids.into_iter()).into_iter().filter(|(_, times)| *times > 1).collect();
+    let twice: Vec<_> =
+        count(ids.into_iter()).into_iter().filter(|(_, times)| *times > 1).collect();
     assert_eq!(twice, [], "handled twice");
 }
 
@@ -342,15 +364,23 @@ fn judge_ends(soak: &Soak) {
         count(found.filter_map(|e| e.pointer(key)?.as_str().map(str::to_owned)))
     };
     let (ready, left) = (of("member_ready", "/member"), of("member_left", "/member"));
-    println!("{} runs came up, {} left", ready.values().sum::<usize>(), left.values().sum::<usize>());
+    println!(
+        "{} runs came up, {} left",
+        ready.values().sum::<usize>(),
+        left.values().sum::<usize>()
+    );
     assert_eq!(ready, left);
-    let (asked, ended) =
-        (of("shutdown_requested", "/detail/request_id"), of("shutdown_ended", "/detail/request_id"));
+    let (asked, ended) = (
+        of("shutdown_requested", "/detail/request_id"),
+        of("shutdown_ended", "/detail/request_id"),
+    );
     assert!(ended.values().all(|times| *times == 1), "{ended:?}");
     let open: BTreeSet<_> = asked.keys().filter(|id| !ended.contains_key(*id)).collect();
     assert_eq!(open, BTreeSet::new(), "asked, and never ended");
-    let warned =
-        journal.iter().filter(|e| e["event"] == "warning").filter_map(|e| e["detail"]["text"].as_str());
+    let warned = journal
+        .iter()
+        .filter(|e| e["event"] == "warning")
+        .filter_map(|e| e["detail"]["text"].as_str());
     let odd: BTreeSet<String> = warned.map(|text| text.chars().take(90).collect()).collect();
     println!("warnings: {odd:#?}");
 }
@@ -376,7 +406,8 @@ fn left(dir: &Path, found: &mut Vec<PathBuf>) {
         Err(e) if e.kind() == std::io::ErrorKind::NotFound => return,
         entries => entries.expect("a directory").flatten(),
     };
-    let parent = dir.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
+    let parent =
+        dir.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
     for path in entries.map(|entry| entry.path()) {
         let end = path.extension().and_then(|end| end.to_str()).unwrap_or_default();
         let is_dir = fs::symlink_metadata(&path).is_ok_and(|meta| meta.is_dir());

@@ -8,15 +8,21 @@ use crate::harness::{Run, SETTLED, Stage, binary, wait_for};
 fn spawn_gives_the_documented_fields() {
     let stage = Stage::new();
     stage.phalanx(&["team", "create", "alpha"]).expect(0);
-    let made =
-        stage.phalanx(&["--json", "spawn", "ada", "--role", "tester", "--prompt", "hello"]).expect(0).json();
+    let made = stage
+        .phalanx(&["--json", "spawn", "ada", "--role", "tester", "--prompt", "hello"])
+        .expect(0)
+        .json();
     assert_eq!(made["agent_id"], json!("ada@alpha"));
     assert_eq!(made["color"], json!("blue"));
     assert_eq!(made["agent_type"], json!("tester"));
     assert_eq!(made["backend"], json!("tmux"));
     assert!(made["tmux_pane_id"].as_str().is_some_and(|p| p.starts_with('%')), "{made}");
-    assert_eq!(made["cwd"], json!(stage.at("work").canonicalize().expect("path").to_string_lossy()));
-    let config = std::fs::read_to_string(stage.root().join("teams/alpha/config.json")).expect("config");
+    assert_eq!(
+        made["cwd"],
+        json!(stage.at("work").canonicalize().expect("path").to_string_lossy())
+    );
+    let config =
+        std::fs::read_to_string(stage.root().join("teams/alpha/config.json")).expect("config");
     let config: serde_json::Value = serde_json::from_str(&config).expect("json");
     assert_eq!(config["members"][1]["tmuxPaneId"], made["tmux_pane_id"]);
     assert_eq!(config["members"][1]["backendType"], json!("tmux"));
@@ -30,7 +36,10 @@ fn a_model_for_a_program_that_takes_none_is_refused() {
     stage.phalanx(&["team", "create", "alpha"]).expect(0);
     for more in [&[][..], &["--", "sleep", "300"]] {
         let run = stage.phalanx(&[&["spawn", "ada", "--model", "opus"], more].concat()).expect(2);
-        assert!(run.stderr.contains("takes no model") && run.stderr.contains("omit `--model`"), "{run:?}");
+        assert!(
+            run.stderr.contains("takes no model") && run.stderr.contains("omit `--model`"),
+            "{run:?}"
+        );
     }
     // A default is for the members whose program takes a model.
     let text = "[team]\nname = \"beta\"\n[defaults]\nmodel = \"opus\"\n[[member]]\nname = \"ada\"\n\
@@ -43,14 +52,22 @@ fn tools_of_the_command_line_reach_the_program_and_the_team_file() {
     let stage = Stage::without_tmux();
     stage.phalanx(&["team", "create", "alpha"]).expect(0);
     stage.profile("held", HELD);
-    let words =
-        ["spawn", "ada", "--profile", "held", "--allowed-tools", "Read,Bash(git:*)", "--allowed-tools"];
+    let words = [
+        "spawn",
+        "ada",
+        "--profile",
+        "held",
+        "--allowed-tools",
+        "Read,Bash(git:*)",
+        "--allowed-tools",
+    ];
     stage.phalanx(&[&words[..], &["Grep", "--disallowed-tools", "WebFetch"]].concat()).expect(0);
     let file = stage.at("work").join("argv");
     let written = || std::fs::read_to_string(&file).ok().filter(|text| text.ends_with('\n'));
     let argv = wait_for("its arguments", written);
     assert_eq!(argv, "--tools Read,Bash,Grep --disallowedTools WebFetch\n");
-    let config = std::fs::read_to_string(stage.root().join("teams/alpha/config.json")).expect("config");
+    let config =
+        std::fs::read_to_string(stage.root().join("teams/alpha/config.json")).expect("config");
     let config: serde_json::Value = serde_json::from_str(&config).expect("json");
     let entry = &config["members"][1];
     assert_eq!(entry["allowedTools"], json!(["Read", "Bash(git:*)", "Grep"]));
@@ -88,9 +105,13 @@ fn sp_09_what_does_not_come_up_leaves_nothing() {
     for (backend, stage) in [("tmux", Stage::new()), ("pty", Stage::without_tmux())] {
         stage.phalanx(&["team", "create", "alpha"]).expect(0);
         stage.profile("settled", SETTLED);
-        let settled = ["spawn", "bob", "--backend", backend, "--profile", "settled", "--", "sh", "-c"];
-        let scripts =
-            ["echo first words; exit 7", "echo words; sleep 0.05; exit 7", "echo words; sleep 0.5; exit 7"];
+        let settled =
+            ["spawn", "bob", "--backend", backend, "--profile", "settled", "--", "sh", "-c"];
+        let scripts = [
+            "echo first words; exit 7",
+            "echo words; sleep 0.05; exit 7",
+            "echo words; sleep 0.5; exit 7",
+        ];
         for script in scripts {
             let run = stage.phalanx(&[&settled[..], &[script]].concat()).expect(1);
             assert!(run.stderr.contains("exit code 7"), "{backend} {script}: {run:?}");
@@ -99,10 +120,13 @@ fn sp_09_what_does_not_come_up_leaves_nothing() {
                 "the last lines of the screen: {backend} {script}: {run:?}"
             );
         }
-        let run =
-            stage.phalanx(&["spawn", "bob", "--backend", backend, "--", "no-such-program", "x"]).expect(1);
+        let run = stage
+            .phalanx(&["spawn", "bob", "--backend", backend, "--", "no-such-program", "x"])
+            .expect(1);
         assert!(run.stderr.contains("no-such-program"), "{run:?}");
-        let run = stage.phalanx(&["spawn", "bob", "--backend", backend, "--cwd", "/no/such/dir"]).expect(1);
+        let run = stage
+            .phalanx(&["spawn", "bob", "--backend", backend, "--cwd", "/no/such/dir"])
+            .expect(1);
         assert!(run.stderr.contains("/no/such/dir"), "{run:?}");
         assert_nobody(&stage, backend);
         stage.phalanx(&["team", "delete"]).expect(0);
@@ -123,7 +147,8 @@ fn sp_09_an_early_exit_is_reported_by_spawn_or_by_status() {
         ];
         let go = stage.at("work/go");
         for script in scripts {
-            let run = stage.phalanx(&["spawn", "bob", "--backend", backend, "--", "sh", "-c", script]);
+            let run =
+                stage.phalanx(&["spawn", "bob", "--backend", backend, "--", "sh", "-c", script]);
             std::fs::write(&go, "").expect("go");
             if run.code == 1 {
                 assert!(
@@ -186,7 +211,10 @@ fn a_lead_takes_off_a_command_that_exits_early() {
     stage.phalanx(&["spawn", "bob", "--", "sh", "-c", script]).expect(0);
     std::fs::write(stage.at("work/go"), "").expect("go");
     assert_eq!(stage.wait_event("alpha", "member_exited", "bob")["detail"]["exit_code"], json!(7));
-    assert_eq!(stage.wait_event("alpha", "member_left", "bob")["detail"]["reason"], json!("exit code 7"));
+    assert_eq!(
+        stage.wait_event("alpha", "member_left", "bob")["detail"]["reason"],
+        json!("exit code 7")
+    );
     stage.phalanx(&["down"]).expect(0);
     stage.assert_clean();
 }
@@ -201,10 +229,25 @@ fn several_names_are_one_batch_with_the_same_options() {
     for (backend, stage) in [("tmux", Stage::new()), ("pty", Stage::without_tmux())] {
         stage.phalanx(&["team", "create", "alpha"]).expect(0);
         let script = "echo $PHALANX_AGENT_NAME >>names; exec sleep 300";
-        let words = ["--json", "spawn", "ann", "ben", "cleo", "--backend", backend, "--", "sh", "-c", script];
+        let words = [
+            "--json",
+            "spawn",
+            "ann",
+            "ben",
+            "cleo",
+            "--backend",
+            backend,
+            "--",
+            "sh",
+            "-c",
+            script,
+        ];
         let made = stage.phalanx(&words).expect(0).json();
         assert_eq!(names(&made), ["ann", "ben", "cleo"]);
-        assert!(made.as_array().is_some_and(|all| all.iter().all(|one| one["backend"] == backend)), "{made}");
+        assert!(
+            made.as_array().is_some_and(|all| all.iter().all(|one| one["backend"] == backend)),
+            "{made}"
+        );
         wait_for("each has run the command", || {
             let said = std::fs::read_to_string(stage.at("work/names")).unwrap_or_default();
             let mut said: Vec<&str> = said.lines().collect();
@@ -215,7 +258,8 @@ fn several_names_are_one_batch_with_the_same_options() {
         assert_eq!(names(&plans), ["dan", "eve"]);
         let shown = stage.phalanx(&["spawn", "dan", "eve"]).expect(0);
         assert_eq!(shown.stdout.lines().count(), 2, "{shown:?}");
-        let twins = stage.phalanx(&["--json", "spawn", "dan", "fay", "fay", "--unique"]).expect(0).json();
+        let twins =
+            stage.phalanx(&["--json", "spawn", "dan", "fay", "fay", "--unique"]).expect(0).json();
         assert_eq!(names(&twins), ["dan-2", "fay", "fay-2"]);
         stage.phalanx(&["down", "--force"]).expect(0);
         stage.assert_clean();
@@ -240,7 +284,10 @@ fn sp_11_one_bad_name_keeps_the_whole_batch_from_starting() {
     ] {
         let run = stage.phalanx(&[&["spawn"], words].concat()).expect(code);
         assert!(run.stderr.contains(said), "{run:?}");
-        assert_eq!(names(&stage.phalanx(&["--json", "status"]).expect(0).json()["members"]), ["ada"]);
+        assert_eq!(
+            names(&stage.phalanx(&["--json", "status"]).expect(0).json()["members"]),
+            ["ada"]
+        );
     }
     assert_eq!(stage.processes(), before);
     stage.phalanx(&["down"]).expect(0);
@@ -254,16 +301,23 @@ fn sp_10_members_that_start_stay_when_another_does_not() {
     stage.phalanx(&["team", "create", "alpha"]).expect(0);
     stage.profile("settled", SETTLED);
     let script = "[ $PHALANX_AGENT_NAME != ben ] || { echo last words; exit 7; }; exec sleep 300";
-    let words = ["--json", "spawn", "ann", "ben", "cleo", "--profile", "settled", "--", "sh", "-c", script];
+    let words =
+        ["--json", "spawn", "ann", "ben", "cleo", "--profile", "settled", "--", "sh", "-c", script];
     let run = stage.phalanx(&words).expect(1);
     let made = run.json();
     assert_eq!(names(&made), ["ann", "ben", "cleo"]);
     assert!(made[0]["pid"].is_i64() && made[2]["pid"].is_i64(), "{made}");
     assert_eq!(made[1]["error"]["kind"], json!("failed"));
-    assert!(made[1]["error"]["message"].as_str().is_some_and(|said| said.contains("exit code 7")), "{made}");
+    assert!(
+        made[1]["error"]["message"].as_str().is_some_and(|said| said.contains("exit code 7")),
+        "{made}"
+    );
     assert!(run.stderr.contains("error: `ben` did not start: exit code 7"), "{run:?}");
     assert!(run.stderr.contains("last words"), "{run:?}");
-    assert_eq!(names(&stage.phalanx(&["--json", "status"]).expect(0).json()["members"]), ["ann", "cleo"]);
+    assert_eq!(
+        names(&stage.phalanx(&["--json", "status"]).expect(0).json()["members"]),
+        ["ann", "cleo"]
+    );
     stage.phalanx(&["down"]).expect(0);
     stage.assert_clean();
 }
@@ -280,7 +334,8 @@ fn id_03_until_running_returns_before_the_program_is_ready() {
     for profile in ["slow", "mute"] {
         let words = ["--json", "spawn", profile, "--profile", profile, "--until", "running"];
         assert!(stage.phalanx(&words).expect(0).json()["pid"].is_i64());
-        let run = stage.phalanx(&["wait", profile, "--until", "ready", "--timeout", "0.2"]).expect(5);
+        let run =
+            stage.phalanx(&["wait", profile, "--until", "ready", "--timeout", "0.2"]).expect(5);
         assert!(run.stderr.contains("did not become ready"), "{run:?}");
         stage.phalanx(&["send", profile, "hello"]).expect(0);
     }
@@ -304,12 +359,15 @@ fn id_03_who_says_no_hello_is_no_member() {
     assert!(run.stderr.contains("`bob` did not start within"), "{run:?}");
     assert_eq!(stage.phalanx(&["--json", "status"]).expect(0).json()["members"], json!([]));
     let ada = stage.phalanx(&["--json", "spawn", "ada"]).expect(0).json();
-    let record = std::fs::read(stage.root().join("teams/alpha/phalanx/members/ada.json")).expect("a record");
+    let record =
+        std::fs::read(stage.root().join("teams/alpha/phalanx/members/ada.json")).expect("a record");
     let record: serde_json::Value = serde_json::from_slice(&record).expect("json");
     let environ = std::fs::read(format!("/proc/{}/environ", ada["pid"])).expect("it runs");
     let environ = String::from_utf8_lossy(&environ).replace('\0', "\n");
     let run = record["incarnation"].as_str().expect("a run");
-    for line in ["PHALANX_TEAM=alpha", "PHALANX_AGENT_NAME=ada", &format!("PHALANX_INCARNATION={run}")] {
+    for line in
+        ["PHALANX_TEAM=alpha", "PHALANX_AGENT_NAME=ada", &format!("PHALANX_INCARNATION={run}")]
+    {
         assert!(environ.lines().any(|had| had == line), "{line} in {environ}");
     }
     assert!(record["ready_at"].is_u64(), "{record}");
@@ -335,7 +393,9 @@ fn en_01_the_environment_of_a_teammate() {
         .args(["spawn", "bob", "--env", "EXTRA=a b", "--", "sh", "-c", script]);
     let output = command.output().expect("phalanx");
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-    let tty = wait_for("the program has looked", || std::fs::read_to_string(stage.at("work/tty.txt")).ok());
+    let tty = wait_for("the program has looked", || {
+        std::fs::read_to_string(stage.at("work/tty.txt")).ok()
+    });
     assert!(tty.contains("tty=yes"), "{tty}");
     let env = std::fs::read_to_string(stage.at("work/env.txt")).expect("env");
     let has = |line: &str| env.lines().any(|l| l == line);
@@ -371,7 +431,8 @@ fn sec_06_secrets_stay_out_of_command_lines() {
     for line in stage.processes() {
         assert!(!line.contains(&canary), "{line}");
     }
-    let specs = std::fs::read_dir(stage.root().join("teams/alpha/phalanx/specs")).expect("dir").count();
+    let specs =
+        std::fs::read_dir(stage.root().join("teams/alpha/phalanx/specs")).expect("dir").count();
     assert_eq!(specs, 0, "the spec is unlinked once read");
     stage.phalanx(&["down"]).expect(0);
     stage.assert_clean();
@@ -388,7 +449,8 @@ fn sd_09_grandchildren_end_with_their_teammate() {
         wait_for("the program to be up", || stage.at("work/up").exists().then_some(()));
         let mut bystander = stage.command("sleep").arg("304").spawn().expect("bystander");
         stage.phalanx(&["shutdown", "bob"]).expect(0);
-        let left: Vec<String> = stage.processes().into_iter().filter(|l| !l.contains("sleep 304")).collect();
+        let left: Vec<String> =
+            stage.processes().into_iter().filter(|l| !l.contains("sleep 304")).collect();
         assert_eq!(left, Vec::<String>::new(), "{backend}");
         assert!(bystander.try_wait().expect("wait").is_none(), "the bystander lives");
         bystander.kill().expect("kill");
@@ -405,7 +467,8 @@ fn sd_09_a_killed_launcher_leaves_nothing_in_the_end() {
     stage.phalanx(&["team", "create", "alpha"]).expect(0);
     let script = "(setsid sh -c 'trap \"\" HUP TERM; while :; do sleep 305; done' &) ; \
                   (setsid nohup sleep 306 >/dev/null 2>&1 &) ; (trap '' HUP TERM; sleep 307) & touch up; wait";
-    let spawned = stage.phalanx(&["spawn", "bob", "--backend", "pty", "--json", "--", "sh", "-c", script]);
+    let spawned =
+        stage.phalanx(&["spawn", "bob", "--backend", "pty", "--json", "--", "sh", "-c", script]);
     spawned.expect(0);
     let mut bystander = stage.command("sleep").arg("304").spawn().expect("bystander");
     let escaped = || stage.processes().into_iter().filter(|l| l.contains("sleep 30")).count();
@@ -418,7 +481,8 @@ fn sd_09_a_killed_launcher_leaves_nothing_in_the_end() {
     assert!(killed.expect("kill is there").success());
     assert!(escaped() >= 2, "the test is worth something only if they outlive it");
     stage.phalanx(&["shutdown", "bob"]).expect(0);
-    let left: Vec<String> = stage.processes().into_iter().filter(|l| !l.contains("sleep 304")).collect();
+    let left: Vec<String> =
+        stage.processes().into_iter().filter(|l| !l.contains("sleep 304")).collect();
     assert_eq!(left, Vec::<String>::new());
     assert!(bystander.try_wait().expect("wait").is_none(), "the bystander lives");
     bystander.kill().expect("kill");
@@ -433,11 +497,13 @@ fn sp_12_a_leader_on_pipes_starts_programs_on_terminals_tmux() {
     for backend in ["tmux", "pty"] {
         let stage = Stage::new();
         stage.phalanx(&["team", "create", "alpha"]).expect(0);
-        let script = "for fd in 0 1 2; do test -t $fd && echo $fd >> up; done; echo end >> up; read x";
+        let script =
+            "for fd in 0 1 2; do test -t $fd && echo $fd >> up; done; echo end >> up; read x";
         let mut command = stage.command(binary());
         command.args(["spawn", "bob", "--backend", backend, "--", "sh", "-c", script]);
         let pipe = std::process::Stdio::piped;
-        let spawned = command.stdin(pipe()).stdout(pipe()).stderr(pipe()).output().expect("phalanx runs");
+        let spawned =
+            command.stdin(pipe()).stdout(pipe()).stderr(pipe()).output().expect("phalanx runs");
         assert!(spawned.status.success(), "{spawned:?}");
         let said = wait_for("the program's word", || {
             let said = std::fs::read_to_string(stage.at("work/up")).unwrap_or_default();
@@ -459,7 +525,8 @@ fn msg_16_a_plain_command_cannot_be_written_to() {
     stage.phalanx(&["send", "log", "hello"]).expect(4);
     let all = stage.phalanx(&["--json", "broadcast", "hello"]).expect(0).json();
     assert_eq!(all["recipients"], json!(["ada"]));
-    let sent = stage.phalanx(&["--json", "send", "ada", "hi", "--summary", "greeting"]).expect(0).json();
+    let sent =
+        stage.phalanx(&["--json", "send", "ada", "hi", "--summary", "greeting"]).expect(0).json();
     assert_eq!(sent["routing"]["target"], json!("ada"));
     wait_for("the worker has read it", || {
         let inbox = stage.phalanx(&["--json", "inbox", "ada", "--peek"]).expect(0).json();
@@ -499,7 +566,10 @@ fn sp_11_one_wish_makes_one_member() {
     let before = stage.processes();
     for again in ["ada", "Ada"] {
         let run = stage.phalanx(&["spawn", again]).expect(4);
-        assert!(run.stderr.contains("`ada`") && run.stderr.contains("phalanx shutdown ada"), "{run:?}");
+        assert!(
+            run.stderr.contains("`ada`") && run.stderr.contains("phalanx shutdown ada"),
+            "{run:?}"
+        );
     }
     // Eight at once: one of them gets the name.
     let many: Vec<_> = (0..8).map(|_| stage.start(&["spawn", "ben"])).collect();
@@ -518,7 +588,9 @@ fn msg_13_a_worker_that_is_only_told_something_is_not_at_work() {
     crate::fake::install(&stage);
     stage.phalanx(&["team", "create", "demo"]).expect(0);
     stage.phalanx(&["spawn", "ada", "--prompt", "good luck"]).expect(0);
-    stage.phalanx(&["spawn", "ben", "--profile", "fake", "--prompt", "begin", "--", "approve"]).expect(0);
+    stage
+        .phalanx(&["spawn", "ben", "--profile", "fake", "--prompt", "begin", "--", "approve"])
+        .expect(0);
     let shown = stage.phalanx(&["--json", "team", "show"]).expect(0).json();
     let active = |name: &str| {
         let members = shown["members"].as_array().expect("a list");

@@ -16,7 +16,8 @@ pub(crate) fn as_teammate(stage: &Stage, env: &[(String, String)], args: &[&str]
 
 /// Starts a teammate that writes down what it was told of itself.
 pub(crate) fn spawn(stage: &Stage, name: &str) -> Env {
-    let script = format!("env | grep ^PHALANX_ >{name}.new; mv {name}.new {name}.env; exec sleep 300");
+    let script =
+        format!("env | grep ^PHALANX_ >{name}.new; mv {name}.new {name}.env; exec sleep 300");
     stage.phalanx(&["spawn", name, "--backend", "pty", "--", "sh", "-c", &script]).expect(0);
     let file = stage.at("work").join(format!("{name}.env"));
     let text = wait_for("its variables", || std::fs::read_to_string(&file).ok());
@@ -34,7 +35,9 @@ fn sec_04_a_teammate_speaks_as_itself_only() {
     let (ann, _bob) = (spawn(&stage, "ann"), spawn(&stage, "bob"));
     as_teammate(&stage, &ann, &["send", "team-lead", "mine"]).expect(0);
     for other in ["team-lead", "lead", "bob", "nobody"] {
-        for verb in [&["send", "team-lead", "forged"][..], &["task", "create", "forged"], &["status"]] {
+        for verb in
+            [&["send", "team-lead", "forged"][..], &["task", "create", "forged"], &["status"]]
+        {
             let run = as_teammate(&stage, &ann, &[&["--as", other][..], verb].concat()).expect(4);
             assert!(run.stderr.contains("its token belongs to `ann`"), "{other} {verb:?}: {run:?}");
         }
@@ -48,9 +51,13 @@ fn sec_04_a_teammate_speaks_as_itself_only() {
         as_teammate(&stage, &named, &["send", "team-lead", "forged"]).expect(4);
     }
     let warned = stage.wait_event("alpha", "warning", "ann");
-    assert_eq!(warned["detail"]["text"], json!("`ann` tried to act as `team-lead` and was refused"));
+    assert_eq!(
+        warned["detail"]["text"],
+        json!("`ann` tried to act as `team-lead` and was refused")
+    );
     let inbox = stage.phalanx(&["--json", "inbox", "--peek", "--all"]).expect(0).json();
-    let texts: Vec<_> = inbox.as_array().expect("entries").iter().map(|entry| &entry["text"]).collect();
+    let texts: Vec<_> =
+        inbox.as_array().expect("entries").iter().map(|entry| &entry["text"]).collect();
     assert_eq!(texts, [&json!("mine")]);
     assert_eq!(stage.phalanx(&["--json", "task", "list"]).expect(0).json(), json!([]));
     stage.phalanx(&["down", "--force"]).expect(0);
@@ -81,7 +88,8 @@ fn id_08_flags_in_the_team_file_make_nobody_somebody_else() {
         assert!(refused.stderr.contains("ann") && refused.stderr.contains("bob"), "{refused:?}");
     }
     let inbox = stage.phalanx(&["--json", "inbox", "bob", "--all"]).expect(0).json();
-    let said: Vec<_> = inbox.as_array().expect("entries").iter().map(|e| (&e["from"], &e["text"])).collect();
+    let said: Vec<_> =
+        inbox.as_array().expect("entries").iter().map(|e| (&e["from"], &e["text"])).collect();
     let (lead, ann) = ((&json!("team-lead"), &json!("who?")), (&json!("ann"), &json!("me")));
     assert_eq!(said, [lead, ann, lead, ann]);
     stage.phalanx(&["down", "--force"]).expect(0);
@@ -112,7 +120,8 @@ fn sec_04_a_teammate_can_lead_a_team_of_its_own() {
     stage.phalanx(&["up", &stage.file("alpha.toml", nested), "--detach"]).expect(0);
     let ann = spawn(&stage, "ann");
     as_teammate(&stage, &ann, &["team", "create", "beta"]).expect(0);
-    as_teammate(&stage, &ann, &["--as", "team-lead", "-t", "beta", "task", "create", "x"]).expect(0);
+    as_teammate(&stage, &ann, &["--as", "team-lead", "-t", "beta", "task", "create", "x"])
+        .expect(0);
     stage.phalanx(&["team", "delete", "-t", "beta"]).expect(0);
     stage.phalanx(&["down", "--force", "-t", "alpha"]).expect(0);
     stage.assert_clean();

@@ -45,7 +45,10 @@ fn a_team_grows_with_its_work_and_shrinks_again() {
     });
     let asked = stage.journal("grow");
     assert!(
-        asked.iter().filter(|e| e["event"] == "shutdown_ended").all(|e| e["detail"]["outcome"] == "closed")
+        asked
+            .iter()
+            .filter(|e| e["event"] == "shutdown_ended")
+            .all(|e| e["detail"]["outcome"] == "closed")
     );
     stage.phalanx(&["task", "create", "One more", "--", "true"]).expect(0);
     stage.wait_event("grow", "task_completed", "6");
@@ -63,7 +66,9 @@ fn what_fails_is_started_again() {
     );
     stage.phalanx(&["up", &manifest, "--detach"]).expect(0);
     std::fs::write(stage.at("work/fail"), "").expect("fail");
-    wait_for("its first end", || (about(&stage.journal("again"), "member_left") == ["log"]).then_some(()));
+    wait_for("its first end", || {
+        (about(&stage.journal("again"), "member_left") == ["log"]).then_some(())
+    });
     let explained = stage.phalanx(&["explain", "log"]).expect(0).stdout;
     assert!(
         explained.contains("consecutive failures: 1; the pause before the next start is 1.0s"),

@@ -126,7 +126,10 @@ fn down_by_force_removes_a_team_whose_lead_is_stopped() {
     stage.phalanx(&["down", "--deadline", "1"]).expect(5);
     let run = stage.phalanx(&["--json", "down", "--force"]).expect(0);
     assert_eq!(run.json()[0]["outcome"], json!("forced"));
-    assert!(run.stderr.contains("the team's lead is stopped; ending the members without it"), "{run:?}");
+    assert!(
+        run.stderr.contains("the team's lead is stopped; ending the members without it"),
+        "{run:?}"
+    );
     assert!(!stage.root().join("teams/demo").exists());
     up.signal("CONT");
     let end = up.end().expect(1);
@@ -139,21 +142,34 @@ fn down_by_force_removes_a_team_whose_lead_is_stopped() {
 fn force_ends_a_team_whose_lead_was_stopped_with_a_lock() {
     for command in [&["down", "--force"][..], &["shutdown", "ada", "--force"]] {
         let stage = Stage::without_tmux();
-        let manifest = stage
-            .file("demo.toml", "[team]\nname = \"demo\"\nfinish = \"manual\"\n[[member]]\nname = \"ada\"\n");
+        let manifest = stage.file(
+            "demo.toml",
+            "[team]\nname = \"demo\"\nfinish = \"manual\"\n[[member]]\nname = \"ada\"\n",
+        );
         let mut lead = stage.command(binary());
         let lead = lead.env("PHALANX_STOPPOINT", "spawn.intended").args(["up", &manifest]);
-        let mut lead = lead.stdout(Stdio::null()).stderr(Stdio::null()).spawn().expect("phalanx runs");
+        let mut lead =
+            lead.stdout(Stdio::null()).stderr(Stdio::null()).spawn().expect("phalanx runs");
         wait_for("the team", || stage.root().join("teams/demo/config.json").exists().then_some(()));
         wait_for("the lead to stop", || (state(&stage) == "stopped").then_some(()));
         stage.phalanx(&["rules", "deny", "Bash(rm:*)"]).expect(0);
         let began = Instant::now();
         let run = stage.phalanx(command);
         assert!(run.code == 0 || run.code == 3, "its only member has not started yet: {run:?}");
-        assert!(began.elapsed() < Duration::from_secs(20), "it waited for no lock: {:?}", began.elapsed());
+        assert!(
+            began.elapsed() < Duration::from_secs(20),
+            "it waited for no lock: {:?}",
+            began.elapsed()
+        );
         assert!(command[0] == "down" || state(&stage) == "stopped", "it is stopped again");
         let pid = lead.id().to_string();
-        assert!(std::process::Command::new("kill").args(["-KILL", &pid]).status().expect("kill").success());
+        assert!(
+            std::process::Command::new("kill")
+                .args(["-KILL", &pid])
+                .status()
+                .expect("kill")
+                .success()
+        );
         lead.wait().expect("its end");
         if stage.root().join("teams/demo").exists() {
             stage.phalanx(&["down", "--force"]).expect(0);

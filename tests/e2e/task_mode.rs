@@ -79,8 +79,12 @@ fn tk_05_each_task_is_a_run_of_its_own_and_ends_with_it() {
     assert!(up.stderr.contains("runs of `dev` work in one checkout, "), "TK-09: {up:?}");
     two_at_work(&stage);
     let status = stage.phalanx(&["--json", "status"]).expect(0).json();
-    let seen = |n: usize| (status["members"][n]["state"].clone(), status["members"][n]["task"].clone());
-    assert_eq!([seen(0), seen(1)], [(json!("working"), json!("1")), (json!("working"), json!("2"))]);
+    let seen =
+        |n: usize| (status["members"][n]["state"].clone(), status["members"][n]["task"].clone());
+    assert_eq!(
+        [seen(0), seen(1)],
+        [(json!("working"), json!("1")), (json!("working"), json!("2"))]
+    );
     go(&stage);
     wait_for("all to be over", || {
         (count(&stage, "task_completed") == 3 && count(&stage, "task_failed") == 1).then_some(())
@@ -100,10 +104,17 @@ fn tk_05_each_task_is_a_run_of_its_own_and_ends_with_it() {
         let about = |text: &&str| text.contains(" ran once") && text.contains(task);
         all.filter(about).filter(|text| text.contains("done: Be short.\n\nTask #")).count()
     };
-    let ends = ["task #1 is completed", "task #2 is completed", "task #3 has failed", "task #4 is completed"];
+    let ends = [
+        "task #1 is completed",
+        "task #2 is completed",
+        "task #3 has failed",
+        "task #4 is completed",
+    ];
     assert_eq!(ends.map(answers), [1; 4], "{mail}");
     for id in 1..=4 {
-        let log = fs::read_to_string(stage.root().join(format!("teams/alpha/phalanx/logs/task.{id}.log")));
+        let log = fs::read_to_string(
+            stage.root().join(format!("teams/alpha/phalanx/logs/task.{id}.log")),
+        );
         assert!(log.expect("each run's own").contains(&format!("done: Be short.\n\nTask #{id}: ")));
     }
     assert_eq!(stage.phalanx(&["--json", "status"]).expect(0).json()["members"], json!([]));
@@ -122,7 +133,9 @@ fn cr_05_runs_outlive_their_lead_and_are_not_started_twice() {
     let up = stage.phalanx(&["--json", "up", &manifest, "--detach", "--keep"]).expect(0).json();
     two_at_work(&stage);
     let pid = up["lead_pid"].to_string();
-    assert!(std::process::Command::new("kill").args(["-9", &pid]).status().expect("kill").success());
+    assert!(
+        std::process::Command::new("kill").args(["-9", &pid]).status().expect("kill").success()
+    );
     let lead = stage.start(&["adopt"]);
     wait_for("the next lead", || {
         let seen = stage.phalanx(&["--json", "status"]).expect(0).json()["lead"]["pid"].to_string();
@@ -141,14 +154,20 @@ fn cr_05_runs_outlive_their_lead_and_are_not_started_twice() {
 #[test]
 #[cfg(debug_assertions)]
 fn cr_05_whoever_starts_a_run_may_die_anywhere() {
-    for point in
-        ["spawn.kept", "spawn.claimed", "spawn.placed", "spawn.noted", "spawn.proven", "spawn.accepted"]
-    {
+    for point in [
+        "spawn.kept",
+        "spawn.claimed",
+        "spawn.placed",
+        "spawn.noted",
+        "spawn.proven",
+        "spawn.accepted",
+    ] {
         let stage = stage();
         go(&stage);
         let manifest = manifest(&stage, "tasks-done", &["one"]);
         let mut command = stage.command(binary());
-        let run = command.env("PHALANX_FAILPOINT", point).args(["up", &manifest, "--keep"]).output();
+        let run =
+            command.env("PHALANX_FAILPOINT", point).args(["up", &manifest, "--keep"]).output();
         let run = Run::from(run.expect("phalanx runs"));
         assert_eq!(run.code, -1, "up does not pass {point}: {run:?}");
         stage.phalanx(&["adopt"]).expect(0);
@@ -187,14 +206,22 @@ fn cr_01_a_run_that_is_killed_gives_its_task_to_another_one() {
     stage.phalanx(&["up", &manifest, "--detach"]).expect(0);
     stage.wait_event("alpha", "member_ready", "dev-1");
     wait_for("the first run", || (begun(&stage).len() == 1).then_some(()));
-    let record = fs::read(stage.root().join("teams/alpha/phalanx/members/dev-1.json")).expect("record");
+    let record =
+        fs::read(stage.root().join("teams/alpha/phalanx/members/dev-1.json")).expect("record");
     let record: Value = serde_json::from_slice(&record).expect("json");
     let launcher = record["start"]["launcher"]["pid"].to_string();
-    assert!(std::process::Command::new("kill").args(["-9", &launcher]).status().expect("kill").success());
+    assert!(
+        std::process::Command::new("kill")
+            .args(["-9", &launcher])
+            .status()
+            .expect("kill")
+            .success()
+    );
     stage.wait_event("alpha", "task_released", "1");
     wait_for("the second run", || (begun(&stage).len() == 2).then_some(()));
     // A child of the program has its command line until it executes another.
-    let programs = || stage.processes().iter().filter(|line| line.contains("until [ -e go ]")).count();
+    let programs =
+        || stage.processes().iter().filter(|line| line.contains("until [ -e go ]")).count();
     wait_for("the end of the first run", || (programs() == 1).then_some(()));
     go(&stage);
     stage.wait_event("alpha", "task_completed", "1");
@@ -274,12 +301,17 @@ fn who_is_task_only_never_stands() {
     let tail = task(&stage, "1")["metadata"]["phalanx"]["outcome"]["tail"].clone();
     assert_eq!(tail, format!("in {} as b", stage.at("work/sub").display()));
     assert_eq!(stage.wait_event("alpha", "task_completed", "2")["member"], "eve");
-    assert_eq!(fs::read_to_string(stage.at("work/begun")).expect("begun"), "Look.\n\nTask #2: Looks\n");
-    let refused = stage.phalanx(&["spawn", "max", "--role", "scout", "--profile", "asker"]).expect(2);
+    assert_eq!(
+        fs::read_to_string(stage.at("work/begun")).expect("begun"),
+        "Look.\n\nTask #2: Looks\n"
+    );
+    let refused =
+        stage.phalanx(&["spawn", "max", "--role", "scout", "--profile", "asker"]).expect(2);
     assert!(refused.stderr.contains("role `scout` is task-only"), "{refused:?}");
     wait_for("only ada stands", || {
         let status = stage.phalanx(&["--json", "status"]).expect(0).json();
-        (status["members"].as_array()?.len() == 1 && status["members"][0]["name"] == "ada").then_some(())
+        (status["members"].as_array()?.len() == 1 && status["members"][0]["name"] == "ada")
+            .then_some(())
     });
     stage.phalanx(&["down"]).expect(0);
     stage.assert_clean();
@@ -301,11 +333,13 @@ fn what_cannot_be_one_run_is_refused() {
         ("profile = \"mute\"", "profile `mute` has no one-shot form"),
         ("profile = \"asker\"\ntask_only = true\nstart = \"now\"", "both `task_only` and `start`"),
     ];
-    let mute = ASKER.lines().filter(|line| !line.starts_with("once")).collect::<Vec<_>>().join("\n");
+    let mute =
+        ASKER.lines().filter(|line| !line.starts_with("once")).collect::<Vec<_>>().join("\n");
     stage.profile("mute", &mute);
     for (member, expected) in table {
-        let text =
-            format!("[team]\nname = \"alpha\"\nmode = \"task\"\n[[member]]\nname = \"dev\"\n{member}\n");
+        let text = format!(
+            "[team]\nname = \"alpha\"\nmode = \"task\"\n[[member]]\nname = \"dev\"\n{member}\n"
+        );
         let run = stage.phalanx(&["up", &stage.file("bad.toml", &text)]).expect(2);
         assert!(run.stderr.contains(expected), "{run:?}");
     }

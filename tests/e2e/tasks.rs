@@ -32,7 +32,10 @@ fn tasks_are_edited_and_deleted() {
         (&Value::Array(vec![]), &Value::Array(vec![]))
     );
     let kinds: Vec<Value> = stage.journal("demo").into_iter().map(|e| e["event"].clone()).collect();
-    assert!(kinds.contains(&"task_deleted".into()) && kinds.contains(&"task_updated".into()), "{kinds:?}");
+    assert!(
+        kinds.contains(&"task_deleted".into()) && kinds.contains(&"task_updated".into()),
+        "{kinds:?}"
+    );
 }
 
 /// A native member: on the roster, not started by phalanx, reads its mailbox.
@@ -61,7 +64,8 @@ fn a_new_owner_is_told_unless_it_is_its_own_doing() {
     assert_eq!((&news["type"], &news["taskId"]), (&"task_assignment".into(), &"1".into()));
     assert_eq!((&news["assignedBy"], &news["subject"]), (&"team-lead".into(), &"one".into()));
     let journal = stage.journal("demo");
-    let first = |what: &str, is: &str| journal.iter().find(|e| e[what] == is || e["detail"][what] == is);
+    let first =
+        |what: &str, is: &str| journal.iter().find(|e| e[what] == is || e["detail"][what] == is);
     let (sent, updated) = (first("kind", "task_assignment"), first("event", "task_updated"));
     assert_eq!(sent.expect("told")["cause"], updated.expect("told")["id"]);
     stage.phalanx(&["task", "create", "two", "--owner", "ada"]).expect(0);
@@ -83,7 +87,8 @@ fn tk_07_a_lead_tells_what_strangers_did_to_tasks() {
     // Only what the lead has seen can vanish: a change that it tells is the proof that it has looked.
     let file = |id: u32| stage.root().join(format!("tasks/demo/{id}.json"));
     let edit = |id: u32, key: &str, value: &str| {
-        let mut task: Value = serde_json::from_slice(&fs::read(file(id)).expect("read")).expect("json");
+        let mut task: Value =
+            serde_json::from_slice(&fs::read(file(id)).expect("read")).expect("json");
         task[key] = value.into();
         fs::write(file(id), serde_json::to_string_pretty(&task).expect("text")).expect("write");
     };
@@ -132,7 +137,8 @@ fn the_events_of_a_task_are_a_chain() {
     stage.phalanx(&["task", "create", "T", "--", "true"]).expect(0);
     stage.phalanx(&["spawn", "ada"]).expect(0);
     stage.wait_event("alpha", "task_completed", "1");
-    let told: Vec<Value> = stage.journal("alpha").into_iter().filter(|e| e["task"] == "1").collect();
+    let told: Vec<Value> =
+        stage.journal("alpha").into_iter().filter(|e| e["task"] == "1").collect();
     let names: Vec<&str> = told.iter().filter_map(|e| e["event"].as_str()).collect();
     assert_eq!(names, ["task_created", "task_claimed", "task_completed"]);
     assert_eq!(told[0].get("cause"), None);
@@ -150,7 +156,9 @@ fn a_failed_task_is_retried_and_reported_again() {
     let stage = Stage::without_tmux();
     stage.phalanx(&["team", "create", "demo"]).expect(0);
     let lead = stage.start(&["lead"]);
-    stage.phalanx(&["task", "create", "T", "--", "sh", "-c", "echo no such page; test -e fixed"]).expect(0);
+    stage
+        .phalanx(&["task", "create", "T", "--", "sh", "-c", "echo no such page; test -e fixed"])
+        .expect(0);
     stage.phalanx(&["task", "create", "open"]).expect(0);
     stage.phalanx(&["spawn", "ada"]).expect(0);
     let reports = || {
@@ -216,10 +224,21 @@ fn task_update_changes_every_field() {
     for subject in ["one", "two", "three"] {
         stage.phalanx(&["task", "create", subject, "--metadata", r#"{"a": 1, "b": 2}"#]).expect(0);
     }
-    let changes = ["--subject", "zwei", "--description", "d", "--active-form", "Zweiing", "--priority", "-3"];
-    let more =
-        ["--role", "coder", "--file", "a", "b", "--type", "bug", "--metadata", r#"{"a": null, "c": [1]}"#];
-    let run = ["--cwd", "sub", "--env", "X=1", "--blocked-by", "1", "--blocks", "3", "--owner", "ada"];
+    let changes =
+        ["--subject", "zwei", "--description", "d", "--active-form", "Zweiing", "--priority", "-3"];
+    let more = [
+        "--role",
+        "coder",
+        "--file",
+        "a",
+        "b",
+        "--type",
+        "bug",
+        "--metadata",
+        r#"{"a": null, "c": [1]}"#,
+    ];
+    let run =
+        ["--cwd", "sub", "--env", "X=1", "--blocked-by", "1", "--blocks", "3", "--owner", "ada"];
     let all = [&["task", "update", "2"], &changes[..], &more, &run, &["--", "echo", "hi"]].concat();
     stage.phalanx(&all).expect(0);
     let task = get(&stage, "2");
@@ -239,11 +258,26 @@ fn task_update_changes_every_field() {
     assert_eq!((&ours["run"], &ours["env"]["X"]), (&vec!["echo", "hi"].into(), &"1".into()));
     assert_eq!(ours["cwd"], stage.at("work/sub").to_string_lossy().as_ref());
     let metadata = &task["metadata"];
-    assert_eq!((metadata.get("a"), &metadata["b"], &metadata["type"]), (None, &2.into(), &"bug".into()));
+    assert_eq!(
+        (metadata.get("a"), &metadata["b"], &metadata["type"]),
+        (None, &2.into(), &"bug".into())
+    );
     assert_eq!(metadata["c"], serde_json::json!([1]));
     assert_eq!(get(&stage, "3")["blockedBy"], serde_json::json!(["2"]));
     stage
-        .phalanx(&["task", "update", "2", "--active-form", "", "--role", "", "--cwd", "", "--file", ""])
+        .phalanx(&[
+            "task",
+            "update",
+            "2",
+            "--active-form",
+            "",
+            "--role",
+            "",
+            "--cwd",
+            "",
+            "--file",
+            "",
+        ])
         .expect(0);
     let task = get(&stage, "2");
     let ours = &task["metadata"]["phalanx"];
@@ -251,8 +285,9 @@ fn task_update_changes_every_field() {
         (task.get("activeForm"), ours.get("role"), ours.get("cwd"), ours.get("files")),
         (None, None, None, None)
     );
-    let blocked =
-        stage.phalanx(&["task", "update", "2", "--status", "in_progress", "--subject", "x"]).expect(4);
+    let blocked = stage
+        .phalanx(&["task", "update", "2", "--status", "in_progress", "--subject", "x"])
+        .expect(4);
     assert!(blocked.stderr.contains("task 2 is blocked by 1 (blocked)"), "{blocked:?}");
     assert_eq!(get(&stage, "2")["subject"], "zwei", "a refused update changes nothing");
     let circle = stage.phalanx(&["task", "update", "3", "--blocks", "1"]).expect(4);
@@ -328,12 +363,24 @@ fn a_running_task_is_shown_by_its_active_form() {
     stage.phalanx(&["team", "create", "demo"]).expect(0);
     native(&stage, "ada");
     stage
-        .phalanx(&["task", "create", "Write docs", "--active-form", "Writing \u{1b}docs", "--owner", "ada"])
+        .phalanx(&[
+            "task",
+            "create",
+            "Write docs",
+            "--active-form",
+            "Writing \u{1b}docs",
+            "--owner",
+            "ada",
+        ])
         .expect(0);
     let shown = |verb: &[&str]| stage.phalanx(verb).expect(0).stdout;
     assert!(shown(&["task", "list"]).contains("Write docs"));
     stage.phalanx(&["--as", "ada", "task", "claim", "1"]).expect(0);
-    assert!(shown(&["task", "list"]).contains("Writing \u{241b}docs"), "{}", shown(&["task", "list"]));
+    assert!(
+        shown(&["task", "list"]).contains("Writing \u{241b}docs"),
+        "{}",
+        shown(&["task", "list"])
+    );
     assert!(shown(&["status"]).contains("#1 Writing \u{241b}docs"), "{}", shown(&["status"]));
     let status = stage.phalanx(&["--json", "status"]).expect(0).json();
     assert_eq!(status["members"][0]["activity"], "Writing \u{1b}docs");

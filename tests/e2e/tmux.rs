@@ -112,10 +112,13 @@ fn tmux_ly_03_members_beyond_a_window_overflow_into_further_ones() {
     }
     let manifest = stage.file("crowd.toml", &text);
     stage.phalanx(&["up", &manifest, "--detach"]).expect(0);
-    let sizes =
-        stage.tmux(&["list-panes", "-a", "-F", "#{window_id} #{pane_width} #{pane_height}"]).expect("server");
-    let rows: Vec<Vec<u32>> =
-        sizes.lines().map(|l| l.split(' ').skip(1).map(|n| n.parse().expect("number")).collect()).collect();
+    let sizes = stage
+        .tmux(&["list-panes", "-a", "-F", "#{window_id} #{pane_width} #{pane_height}"])
+        .expect("server");
+    let rows: Vec<Vec<u32>> = sizes
+        .lines()
+        .map(|l| l.split(' ').skip(1).map(|n| n.parse().expect("number")).collect())
+        .collect();
     assert_eq!(rows.len(), 20);
     for row in &rows {
         assert!(row[0] >= 40 && row[1] >= 10, "{sizes}");
@@ -134,12 +137,14 @@ fn tmux_sd_05_bystanders_are_not_touched() {
             .tmux(&["new-session", "-d", "-s", &format!("phalanx-five{n}"), "sleep", "300"])
             .expect("session");
     }
-    let before =
-        stage.tmux(&["list-panes", "-a", "-F", "#{pane_id} #{pane_pid} #{session_name}"]).expect("server");
+    let before = stage
+        .tmux(&["list-panes", "-a", "-F", "#{pane_id} #{pane_pid} #{session_name}"])
+        .expect("server");
     let manifest = stage.file("five.toml", FIVE);
     stage.phalanx(&["up", &manifest]).expect(0);
-    let after =
-        stage.tmux(&["list-panes", "-a", "-F", "#{pane_id} #{pane_pid} #{session_name}"]).expect("server");
+    let after = stage
+        .tmux(&["list-panes", "-a", "-F", "#{pane_id} #{pane_pid} #{session_name}"])
+        .expect("server");
     assert_eq!(before, after);
 }
 
@@ -176,16 +181,19 @@ run = ["sh", "-c", "until [ -e go ]; do sleep 0.05; done"]
 #[test]
 fn tmux_ly_04_a_lead_in_a_pane_has_its_members_beside_it() {
     let stage = Stage::new();
-    let wide = ["new-session", "-d", "-s", "mine", "-x", "200", "-y", "50", "--", "env", "sleep", "300"];
+    let wide =
+        ["new-session", "-d", "-s", "mine", "-x", "200", "-y", "50", "--", "env", "sleep", "300"];
     stage.tmux(&wide).expect("a session");
-    let tmux =
-        stage.tmux(&["display-message", "-p", "-t", "=mine:", "#{socket_path},#{pid},0"]).expect("server");
+    let tmux = stage
+        .tmux(&["display-message", "-p", "-t", "=mine:", "#{socket_path},#{pid},0"])
+        .expect("server");
     stage.phalanx(&["team", "create", "side"]).expect(0);
     let mut command = stage.command(crate::harness::binary());
     command.args(["spawn", "bob", "-t", "side", "--layout", "split", "--", "sleep", "300"]);
     let output = command.env("TMUX", tmux.trim()).env("TMUX_PANE", "%0").output().expect("runs");
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-    let panes = || stage.tmux(&["list-panes", "-t", "=mine:", "-F", "#{pane_width} #{@phalanx_name}"]);
+    let panes =
+        || stage.tmux(&["list-panes", "-t", "=mine:", "-F", "#{pane_width} #{@phalanx_name}"]);
     assert_eq!(panes().expect("panes").trim(), "100 \n99 bob");
     stage.phalanx(&["shutdown", "bob", "-t", "side"]).expect(0);
     assert_eq!(panes().expect("panes").trim(), "200");
@@ -206,8 +214,10 @@ fn tmux_a_team_stays_on_the_server_that_it_was_given() {
         let made = stage.phalanx(&["--json", "spawn", name]).expect(0).json();
         assert_eq!(made["backend"], json!("tmux"));
     }
-    let there =
-        stage.command("tmux").args(["-S", &other, "list-panes", "-a", "-F", "#{@phalanx_name}"]).output();
+    let there = stage
+        .command("tmux")
+        .args(["-S", &other, "list-panes", "-a", "-F", "#{@phalanx_name}"])
+        .output();
     let there = String::from_utf8_lossy(&there.expect("tmux").stdout).into_owned();
     assert_eq!(there.lines().collect::<Vec<_>>(), ["ada", "ben"]);
     assert_eq!(stage.panes(), Vec::<String>::new(), "nothing on the default server");

@@ -54,7 +54,9 @@ fn comparable(report: &Value) -> Value {
         .as_array()
         .expect("tasks")
         .iter()
-        .map(|t| json!([t["id"], t["key"], t["subject"], t["state"], t["exit_code"], t["blocked_by"]]))
+        .map(|t| {
+            json!([t["id"], t["key"], t["subject"], t["state"], t["exit_code"], t["blocked_by"]])
+        })
         .collect();
     json!({"team": report["team"], "success": report["success"], "members": members, "tasks": tasks})
 }
@@ -86,7 +88,11 @@ fn tmux_up_outside_tmux_runs_to_a_clean_end() {
     let report = run.json();
     assert_eq!(comparable(&report), expected());
     assert_eq!(backend_of(&report), "tmux");
-    assert!(run.stderr.lines().any(|l| l.contains("phalanx attach")), "how to watch is said: {}", run.stderr);
+    assert!(
+        run.stderr.lines().any(|l| l.contains("phalanx attach")),
+        "how to watch is said: {}",
+        run.stderr
+    );
     assert!(stage.at("work/tested.txt").exists());
     stage.assert_clean();
 }
@@ -122,7 +128,8 @@ fn tmux_up_inside_tmux_uses_a_window_of_its_own_in_that_session() {
         .expect("session");
     let ended = wait_for("up to end inside tmux", || std::fs::read_to_string(&code).ok());
     let text = |path: &std::path::Path| std::fs::read_to_string(path).expect("output");
-    let run = Run { code: ended.trim().parse().expect("code"), stdout: text(&out), stderr: text(&err) };
+    let run =
+        Run { code: ended.trim().parse().expect("code"), stdout: text(&out), stderr: text(&err) };
     let run = run.expect(0);
     assert_eq!(comparable(&run.json()), expected());
     assert_eq!(backend_of(&run.json()), "tmux");
@@ -165,8 +172,12 @@ after = ["bad"]
     stage.assert_clean();
     let report = stage.phalanx(&["--json", "up", &manifest]).expect(1).json();
     assert_eq!(report["success"], json!(false));
-    let states: Vec<&str> =
-        report["tasks"].as_array().expect("tasks").iter().filter_map(|t| t["state"].as_str()).collect();
+    let states: Vec<&str> = report["tasks"]
+        .as_array()
+        .expect("tasks")
+        .iter()
+        .filter_map(|t| t["state"].as_str())
+        .collect();
     assert_eq!(states, ["completed", "failed", "pending"]);
     assert_eq!(report["tasks"][2]["blocked_by"], json!(["2"]));
     stage.assert_clean();
@@ -177,7 +188,8 @@ fn keep_leaves_the_finished_team_on_disk() {
     let stage = Stage::without_tmux();
     let manifest = stage.file("checks.toml", CHECKS);
     stage.phalanx(&["up", &manifest, "--keep"]).expect(0);
-    let tasks = stage.phalanx(&["--json", "task", "list", "--all", "-t", "checks"]).expect(0).json();
+    let tasks =
+        stage.phalanx(&["--json", "task", "list", "--all", "-t", "checks"]).expect(0).json();
     assert_eq!(tasks.as_array().map(Vec::len), Some(4));
     assert_eq!(tasks[0]["status"], json!("completed"));
     assert_eq!(tasks[0]["metadata"]["phalanx"]["outcome"]["exit_code"], json!(0));
@@ -229,12 +241,19 @@ fn tmux_the_demo_inspects_this_repository_and_ends_with_0() {
         let home = || std::env::var_os("HOME").map(|home| std::path::Path::new(&home).join(folder));
         up.envs(std::env::var_os(name).or(home().map(Into::into)).map(|value| (name, value)));
     }
-    let up = up.args(["up", "fixtures/teams/inspect.toml"]).current_dir(root).output().expect("phalanx runs");
+    let up = up
+        .args(["up", "fixtures/teams/inspect.toml"])
+        .current_dir(root)
+        .output()
+        .expect("phalanx runs");
     let run = Run::from(up).expect(0);
     assert!(run.stdout.starts_with("inspect  10 completed  in "), "{}", run.stdout);
     let (_, table) = run.stdout.split_once("Summary of all checks\n").expect("its output");
-    let checks: Vec<&str> = table.lines().filter_map(|line| line.split_whitespace().next()).collect();
-    for check in ["languages", "files", "links", "markers", "licences", "duplicates", "history", "objects"] {
+    let checks: Vec<&str> =
+        table.lines().filter_map(|line| line.split_whitespace().next()).collect();
+    for check in
+        ["languages", "files", "links", "markers", "licences", "duplicates", "history", "objects"]
+    {
         assert!(checks.contains(&check), "{check}: {}", run.stdout);
     }
     assert!(table.contains("none broken"), "this repository's own links are right: {table}");
@@ -247,24 +266,30 @@ fn the_demo_runs_without_git_and_cargo_metadata() {
     let stage = Stage::without_tmux();
     let root = std::path::Path::new(env!("CARGO_MANIFEST_DIR"));
     for program in [
-        "awk", "xargs", "find", "grep", "sort", "sed", "head", "tail", "cut", "tr", "wc", "mkdir", "mv",
-        "basename", "date",
+        "awk", "xargs", "find", "grep", "sort", "sed", "head", "tail", "cut", "tr", "wc", "mkdir",
+        "mv", "basename", "date",
     ] {
-        let found = crate::harness::which(program, &std::env::var("PATH").expect("PATH")).expect("installed");
+        let found = crate::harness::which(program, &std::env::var("PATH").expect("PATH"))
+            .expect("installed");
         std::os::unix::fs::symlink(found, stage.at("bin").join(program)).expect("symlink");
     }
     // A directory without git that has two broken links.
     let teams = stage.at("work/fixtures/teams/inspect");
     std::fs::create_dir_all(&teams).expect("dir");
-    for entry in std::fs::read_dir(root.join("fixtures/teams/inspect")).expect("scripts").flatten() {
+    for entry in std::fs::read_dir(root.join("fixtures/teams/inspect")).expect("scripts").flatten()
+    {
         std::fs::copy(entry.path(), teams.join(entry.file_name())).expect("copied");
     }
     std::fs::copy(root.join("Cargo.lock"), stage.at("work/Cargo.lock")).expect("copied");
     stage.file("README.md", "# Here\n[there](docs/gone.md) [here](#here) [nowhere](#nowhere)\n");
-    let manifest = std::fs::read_to_string(root.join("fixtures/teams/inspect.toml")).expect("manifest");
+    let manifest =
+        std::fs::read_to_string(root.join("fixtures/teams/inspect.toml")).expect("manifest");
     let run = stage.phalanx(&["up", &stage.file("inspect.toml", &manifest)]).expect(0);
-    for part in ["not a git checkout", "not known: cargo", "3 links on 1 pages, 2 broken, first README.md:2:"]
-    {
+    for part in [
+        "not a git checkout",
+        "not known: cargo",
+        "3 links on 1 pages, 2 broken, first README.md:2:",
+    ] {
         assert!(run.stdout.contains(part), "{part}: {}", run.stdout);
     }
     stage.assert_clean();

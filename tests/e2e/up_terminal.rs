@@ -56,7 +56,9 @@ impl Terminal {
             .expect("a session");
         stage.tmux(&["set", "-g", "status", "off"]).expect("no status line");
         stage.tmux(&["resize-window", "-t", "mine:", "-x", &x, "-y", &y]).expect("resized");
-        let ids = stage.tmux(&["display", "-p", "-t", "mine:", "#{pane_id} #{pane_tty}"]).expect("the pane");
+        let ids = stage
+            .tmux(&["display", "-p", "-t", "mine:", "#{pane_id} #{pane_tty}"])
+            .expect("the pane");
         let (pane, tty) = ids.trim().split_once(' ').expect("two words");
         let terminal = Terminal { pane: pane.to_owned(), tty: tty.to_owned(), stage };
         wait_for("the prompt", || terminal.screen().contains(['$', '#']).then_some(()));
@@ -68,7 +70,8 @@ impl Terminal {
         self.keys(&["phalanx up team.toml; echo end=$?", "Enter"]);
         wait_for("three members at work", || {
             let screen = self.screen();
-            (screen.contains("#1 ") && screen.contains("#2 ") && screen.contains("#3 ")).then_some(())
+            (screen.contains("#1 ") && screen.contains("#2 ") && screen.contains("#3 "))
+                .then_some(())
         });
     }
 
@@ -180,7 +183,10 @@ fn tmux_up_fits_the_terminal_after_a_resize() {
     let terminal = Terminal::new(120, 20);
     terminal.up();
     for (columns, rows) in [("40", "20"), ("100", "10"), ("33", "10"), ("80", "24")] {
-        terminal.stage.tmux(&["resize-window", "-t", "mine:", "-x", columns, "-y", rows]).expect("resized");
+        terminal
+            .stage
+            .tmux(&["resize-window", "-t", "mine:", "-x", columns, "-y", rows])
+            .expect("resized");
         terminal.next_frames();
         let lines = terminal.lines();
         let frame = &lines[lines.len().saturating_sub(5)..];
@@ -207,11 +213,14 @@ fn tmux_ctrl_c_and_term_end_up_and_give_the_terminal_back() {
                 terminal.keys(&["C-c"]);
                 return;
             }
-            let sent = Command::new("kill").args(["-TERM", &terminal.pid_of_up()]).status().expect("kill");
+            let sent =
+                Command::new("kill").args(["-TERM", &terminal.pid_of_up()]).status().expect("kill");
             assert!(sent.success());
         };
         stop();
-        wait_for("the hint", || terminal.screen().contains("Ctrl-C again ends it by force").then_some(()));
+        wait_for("the hint", || {
+            terminal.screen().contains("Ctrl-C again ends it by force").then_some(())
+        });
         stop();
         let all = terminal.ended(130);
         assert!(!all.contains('─') && !all.contains("^C"), "{all}");

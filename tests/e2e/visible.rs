@@ -6,8 +6,10 @@ use crate::harness::{Stage, wait_for};
 
 /// A worker under a lead that was killed.
 fn orphaned(stage: &Stage) -> String {
-    let manifest =
-        stage.file("demo.toml", "[team]\nname = \"demo\"\nfinish = \"manual\"\n[[member]]\nname = \"ada\"\n");
+    let manifest = stage.file(
+        "demo.toml",
+        "[team]\nname = \"demo\"\nfinish = \"manual\"\n[[member]]\nname = \"ada\"\n",
+    );
     let up = stage.start(&["up", &manifest]);
     stage.wait_event("demo", "member_ready", "ada");
     let pid = up.pid();
@@ -41,7 +43,10 @@ fn sd_04_up_after_a_killed_lead_names_it_and_the_ways_on() {
     let stage = Stage::without_tmux();
     let pid = orphaned(&stage);
     let again = stage.phalanx(&["up", &stage.at("work/demo.toml").to_string_lossy()]).expect(4);
-    assert!(again.stderr.contains(&format!("its lead {pid} died, its members run on")), "{again:?}");
+    assert!(
+        again.stderr.contains(&format!("its lead {pid} died, its members run on")),
+        "{again:?}"
+    );
     for way in ["phalanx adopt -t demo", "phalanx down -t demo"] {
         assert!(again.stderr.contains(way), "{again:?}");
     }
@@ -60,11 +65,18 @@ fn tmux_status_lists_members_that_left_until_their_next_run() {
     stage.tmux(&["kill-pane", "-t", pane.as_str().expect("a pane")]).expect("closed");
     stage.wait_event("demo", "member_left", "ada");
     let left = stage.phalanx(&["--json", "status"]).expect(0).json()["left"].clone();
-    assert_eq!((&left[0]["name"], &left[1]), (&json!("ada"), &json!(null)), "bob was asked to end: {left}");
+    assert_eq!(
+        (&left[0]["name"], &left[1]),
+        (&json!("ada"), &json!(null)),
+        "bob was asked to end: {left}"
+    );
     assert_eq!(left[0]["reason"], json!("pane closed from outside"), "{left}");
     let status = stage.phalanx(&["status"]).expect(0).stdout;
     let line = status.lines().find(|line| line.starts_with("ada")).expect("ada's line");
-    assert!(line.contains("pane closed from outside") && line.ends_with("`phalanx resume ada`"), "{status}");
+    assert!(
+        line.contains("pane closed from outside") && line.ends_with("`phalanx resume ada`"),
+        "{status}"
+    );
     stage.phalanx(&["resume", "ada"]).expect(0);
     assert_eq!(stage.phalanx(&["--json", "status"]).expect(0).json()["left"], json!([]));
     stage.phalanx(&["down"]).expect(0);
@@ -104,7 +116,8 @@ fn events_are_sentences_with_relative_or_absolute_times() {
     stage.wait_event("demo", "task_completed", "1");
     let events = stage.phalanx(&["events"]).expect(0).stdout;
     let words = events.split_whitespace().collect::<Vec<_>>().join(" ");
-    for sentence in ["team created", "ada is to be started as worker", "ada runs", "ada completed #1 Build ("]
+    for sentence in
+        ["team created", "ada is to be started as worker", "ada runs", "ada completed #1 Build ("]
     {
         assert!(words.contains(sentence), "{sentence} in {events}");
     }
@@ -130,7 +143,10 @@ fn inbox_shows_protocol_messages_as_sentences_with_and_without_a_lead() {
     wait_for("the lead to handle the mail and report", || Some(inbox()).filter(handled));
     stage.phalanx(&["inbox"]).expect(0);
     let none = stage.phalanx(&["inbox"]).expect(0);
-    assert!(none.stderr.contains("no unread messages") && none.stderr.contains("--since 1h"), "{none:?}");
+    assert!(
+        none.stderr.contains("no unread messages") && none.stderr.contains("--since 1h"),
+        "{none:?}"
+    );
     let past = stage.phalanx(&["inbox", "--since", "1h"]).expect(0).stdout;
     assert!(past.contains("is idle") && !past.contains('{'), "{past}");
     assert_eq!(stage.phalanx(&["inbox", "--since", "2100-01-01T00:00:00Z"]).expect(0).stdout, "");

@@ -10,8 +10,7 @@ use crate::harness::{Stage, wait_for};
 #[test]
 fn up_refuses_a_task_that_no_member_can_do_with_its_line() {
     let stage = Stage::without_tmux();
-    let head =
-        "[team]\nname = \"demo\"\n[[member]]\nname = \"ada\"\n[[task]]\nkey = \"t\"\nsubject = \"T\"\n";
+    let head = "[team]\nname = \"demo\"\n[[member]]\nname = \"ada\"\n[[task]]\nkey = \"t\"\nsubject = \"T\"\n";
     let table = [
         ("", ":6:7: no member can do task `t`: it has no `run`, and workers only run commands"),
         (
@@ -21,7 +20,8 @@ fn up_refuses_a_task_that_no_member_can_do_with_its_line() {
         ("owner = \"ada\"\n", ":8:9: task `t` has no `run`, and its owner `ada` is a worker"),
     ];
     for (rest, words) in table {
-        let run = stage.phalanx(&["up", &stage.file("team.toml", &format!("{head}{rest}"))]).expect(2);
+        let run =
+            stage.phalanx(&["up", &stage.file("team.toml", &format!("{head}{rest}"))]).expect(2);
         assert!(run.stderr.contains(&format!("team.toml{words}")), "{run:?}");
     }
     stage.assert_clean();
@@ -54,8 +54,12 @@ fn status_says_why_each_task_waits() {
     assert!(owner.starts_with("owner is busy with #1 for "), "{owner}");
     assert_eq!(got[4], json!("no command, only workers here"));
     let shown = stage.phalanx(&["status"]).expect(0).stdout;
-    for words in ["blocked by #1", "no free member", "owner is busy with #1", "no command, only workers here"]
-    {
+    for words in [
+        "blocked by #1",
+        "no free member",
+        "owner is busy with #1",
+        "no command, only workers here",
+    ] {
         assert!(shown.contains(words), "{words} in {shown}");
     }
     assert!(shown.lines().all(|line| line.chars().count() <= 80), "{shown}");
@@ -94,7 +98,10 @@ fn a_wait_says_what_for_and_how_long_at_most() {
     stage.phalanx(&["team", "create", "demo"]).expect(0);
     stage.phalanx(&["task", "create", "Never done"]).expect(0);
     let wait = |args: &[&str]| {
-        stage.phalanx(&[args, &["wait", "--until", "task=1", "--timeout", "3"]].concat()).expect(5).stderr
+        stage
+            .phalanx(&[args, &["wait", "--until", "task=1", "--timeout", "3"]].concat())
+            .expect(5)
+            .stderr
     };
     assert!(wait(&[]).contains("waiting for task #1 to end, at most 3 s"));
     assert!(!wait(&["-q"]).contains("waiting for"));
@@ -106,7 +113,15 @@ fn down_names_the_busy_members_that_it_waits_for() {
     let stage = Stage::without_tmux();
     stage.phalanx(&["team", "create", "demo"]).expect(0);
     stage.phalanx(&["spawn", "ann"]).expect(0);
-    let run = ["task", "create", "Run the tests", "--", "sh", "-c", "until [ -e go ]; do sleep 0.05; done"];
+    let run = [
+        "task",
+        "create",
+        "Run the tests",
+        "--",
+        "sh",
+        "-c",
+        "until [ -e go ]; do sleep 0.05; done",
+    ];
     stage.phalanx(&run).expect(0);
     stage.wait_event("demo", "task_claimed", "1");
     // A launcher and a worker that are stopped answer nothing.
@@ -126,7 +141,8 @@ fn down_names_the_busy_members_that_it_waits_for() {
 fn an_interrupted_up_says_how_many_members_it_asks_and_how_long() {
     let stage = Stage::without_tmux();
     let member = |name: &str| format!("[[member]]\nname = \"{name}\"\n");
-    let text = format!("[team]\nname = \"demo\"\nfinish = \"manual\"\n{}{}", member("ada"), member("bob"));
+    let text =
+        format!("[team]\nname = \"demo\"\nfinish = \"manual\"\n{}{}", member("ada"), member("bob"));
     let up = stage.start(&["up", &stage.file("demo.toml", &text)]);
     stage.wait_event("demo", "member_ready", "ada");
     stage.wait_event("demo", "member_ready", "bob");

@@ -9,10 +9,15 @@ use crate::harness::{Background, Stage, wait_for};
 /// A team led here, with a member that does as its words say.
 fn led(stage: &Stage, more: &str, words: &[&str]) -> Background {
     fake::install(stage);
-    let manifest = format!("[team]\nname = \"alpha\"\nfinish = \"manual\"\nbackend = \"pty\"\n{more}\n");
+    let manifest =
+        format!("[team]\nname = \"alpha\"\nfinish = \"manual\"\nbackend = \"pty\"\n{more}\n");
     let lead = stage.start(&["up", &stage.file("team.toml", &manifest)]);
-    wait_for("the lead", || stage.journal("alpha").into_iter().find(|e| e["event"] == "lead_started"));
-    stage.phalanx(&[&["spawn", "ada", "--profile", "fake", "--", "approve"], words].concat()).expect(0);
+    wait_for("the lead", || {
+        stage.journal("alpha").into_iter().find(|e| e["event"] == "lead_started")
+    });
+    stage
+        .phalanx(&[&["spawn", "ada", "--profile", "fake", "--", "approve"], words].concat())
+        .expect(0);
     lead
 }
 
@@ -47,9 +52,12 @@ fn pm_07_a_program_revises_its_plan_and_begins_when_it_is_approved() {
     let stage = Stage::without_tmux();
     let lead = led(&stage, "", &["--plans"]);
     waits(&stage, "plan-1");
-    stage.phalanx(&["answer", "plan-1", "--reject", "--reason", "leave the schema alone"]).expect(0);
+    stage
+        .phalanx(&["answer", "plan-1", "--reject", "--reason", "leave the schema alone"])
+        .expect(0);
     waits(&stage, "plan-2");
-    let revised = stage.phalanx(&["--json", "requests"]).expect(0).json()[0]["body"]["planContent"].clone();
+    let revised =
+        stage.phalanx(&["--json", "requests"]).expect(0).json()[0]["body"]["planContent"].clone();
     assert_eq!(
         revised,
         json!("# Move the parser\n1. Move the files.\n2. As you said: leave the schema alone.")
@@ -85,8 +93,13 @@ fn pm_04_a_program_is_told_of_a_rule_a_person_a_denial_and_a_deadline() {
     let by = |r: &Value| (r["state"].clone(), r["by"].clone());
     assert_eq!(
         all.as_array().expect("a list").iter().map(by).collect::<Vec<_>>(),
-        [("allowed", "rule"), ("allowed", "team-lead"), ("denied", "team-lead"), ("timed_out", "nobody")]
-            .map(|(state, by)| (json!(state), json!(by)))
+        [
+            ("allowed", "rule"),
+            ("allowed", "team-lead"),
+            ("denied", "team-lead"),
+            ("timed_out", "nobody")
+        ]
+        .map(|(state, by)| (json!(state), json!(by)))
     );
     down(&stage, lead);
 }

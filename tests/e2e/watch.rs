@@ -14,7 +14,8 @@ fn tmux_ly_12_the_watched_table_follows_and_leaves_the_terminal_as_it_was() {
     stage.phalanx(&["spawn", "ada", "--backend", "pty"]).expect(0);
     // The person's terminal: a pane of 80 columns whose shell says when the watch is over.
     let script = format!("{} status --watch -t alpha; echo over=$?; exec sleep 300", binary());
-    let session = ["new-session", "-d", "-x", "80", "-y", "24", "-P", "-F", "#{pane_id}", "bash", "-c"];
+    let session =
+        ["new-session", "-d", "-x", "80", "-y", "24", "-P", "-F", "#{pane_id}", "bash", "-c"];
     let pane = stage.tmux(&[&session[..], &[&script]].concat()).expect("a pane").trim().to_owned();
     let screen = || stage.tmux(&["capture-pane", "-p", "-t", &pane]).expect("screen");
     wait_for("ada on the screen", || screen().contains("ada").then_some(()));
@@ -28,12 +29,15 @@ fn tmux_ly_12_the_watched_table_follows_and_leaves_the_terminal_as_it_was() {
         heads.is_some_and(|heads| heads.contains("STATE") && !heads.contains("PID")).then_some(())
     });
     stage.phalanx(&["shutdown", "bob"]).expect(0);
-    wait_for("bob off the screen", || (!screen().contains("bob") && screen().contains("ada")).then_some(()));
+    wait_for("bob off the screen", || {
+        (!screen().contains("bob") && screen().contains("ada")).then_some(())
+    });
     stage.phalanx(&["down"]).expect(0);
     wait_for("the end", || screen().contains("over=0").then_some(()));
     let left = screen();
     assert!(left.contains("team alpha is deleted") && !left.contains("ada"), "{left}");
-    let flags = ["display-message", "-p", "-t", &pane, "#{cursor_flag} #{wrap_flag} #{alternate_on}"];
+    let flags =
+        ["display-message", "-p", "-t", &pane, "#{cursor_flag} #{wrap_flag} #{alternate_on}"];
     assert_eq!(stage.tmux(&flags).expect("flags").trim(), "1 1 0");
 }
 
@@ -51,7 +55,9 @@ fn watched_documents_come_one_for_each_change() {
     };
     wait_for("the first document", || (documents().len() == 1).then_some(()));
     stage.phalanx(&["spawn", "ada"]).expect(0);
-    wait_for("ada idle", || documents().last().filter(|d| d["members"][0]["state"] == "idle").map(drop));
+    wait_for("ada idle", || {
+        documents().last().filter(|d| d["members"][0]["state"] == "idle").map(drop)
+    });
     let before = documents().len();
     // Time alone is no change: a second one that idles makes a document, and the first one's age makes none.
     stage.phalanx(&["task", "create", "One"]).expect(0);

@@ -21,7 +21,10 @@ fn phalanx_alone_shows_the_next_steps_and_the_teams() {
     assert!(page.stdout.lines().all(|line| line.chars().count() < 80), "{page:?}");
     let document = stage.phalanx(&["--json"]).expect(0).json();
     assert_eq!(document["next"], json!(next));
-    assert_eq!(document["teams"][0], json!({ "name": "demo", "members": 1, "lead": null, "problem": null }));
+    assert_eq!(
+        document["teams"][0],
+        json!({ "name": "demo", "members": 1, "lead": null, "problem": null })
+    );
     stage.phalanx(&["down"]).expect(0);
 }
 
@@ -45,20 +48,30 @@ fn init_writes_a_manifest_that_runs_and_keeps_it() {
     fs::create_dir(&work).expect("dir");
     let phalanx = |args: &[&str]| {
         let mut command = stage.command(crate::harness::binary());
-        crate::harness::Run::from(command.current_dir(&work).args(args).output().expect("phalanx runs"))
+        crate::harness::Run::from(
+            command.current_dir(&work).args(args).output().expect("phalanx runs"),
+        )
     };
     let made = phalanx(&["--json", "init"]).expect(0).json();
-    let expected = json!({ "file": "team.toml", "team_name": "my-site", "next": "phalanx up team.toml" });
+    let expected =
+        json!({ "file": "team.toml", "team_name": "my-site", "next": "phalanx up team.toml" });
     assert_eq!(made, expected);
     let written = fs::read_to_string(work.join("team.toml")).expect("a manifest");
     let again = phalanx(&["--json", "init"]).expect(4);
-    assert!(again.json()["error"]["hint"].as_str().is_some_and(|hint| hint.contains("phalanx up team.toml")));
+    assert!(
+        again.json()["error"]["hint"]
+            .as_str()
+            .is_some_and(|hint| hint.contains("phalanx up team.toml"))
+    );
     assert_eq!(fs::read_to_string(work.join("team.toml")).expect("kept"), written);
     phalanx(&["init", "other.toml"]).expect(0);
     let page = phalanx(&[]).expect(0);
     assert!(page.stdout.contains("phalanx up team.toml"), "{page:?}");
     let report = phalanx(&["--json", "up", "team.toml", "--backend", "pty"]).expect(0).json();
-    assert_eq!((report["team"].as_str(), report["success"].as_bool()), (Some("my-site"), Some(true)));
+    assert_eq!(
+        (report["team"].as_str(), report["success"].as_bool()),
+        (Some("my-site"), Some(true))
+    );
     stage.assert_clean();
 }
 
@@ -83,7 +96,10 @@ fn verbs_that_people_type_by_habit_do_what_they_mean() {
     assert_eq!(removed["team_name"], json!("demo"));
     let version = stage.phalanx(&["--json", "version"]).expect(0).json();
     let shown = stage.phalanx(&["--version"]).expect(0).stdout;
-    assert_eq!(shown.trim(), format!("phalanx {}", version["version"].as_str().expect("a version")));
+    assert_eq!(
+        shown.trim(),
+        format!("phalanx {}", version["version"].as_str().expect("a version"))
+    );
     assert_eq!(stage.phalanx(&["version"]).expect(0).stdout, shown);
     stage.assert_clean();
 }

@@ -25,7 +25,8 @@ fn stage() -> Stage {
 }
 
 fn git(stage: &Stage, dir: &str, args: &[&str]) -> String {
-    let output = stage.command("git").args(args).current_dir(stage.at(dir)).output().expect("git runs");
+    let output =
+        stage.command("git").args(args).current_dir(stage.at(dir)).output().expect("git runs");
     assert!(output.status.success(), "{args:?}: {}", String::from_utf8_lossy(&output.stderr));
     String::from_utf8_lossy(&output.stdout).into_owned()
 }
@@ -86,7 +87,9 @@ fn en_07_the_end_of_the_team_loses_no_work() {
     let names = ["clean", "merged", "dirty", "unmerged", "locked"];
     for name in names {
         let tail = ["--", "sleep", "300"];
-        stage.phalanx(&[&["spawn", name, "--backend", "pty", "--worktree"][..], &tail].concat()).expect(0);
+        stage
+            .phalanx(&[&["spawn", name, "--backend", "pty", "--worktree"][..], &tail].concat())
+            .expect(0);
     }
     let dir = |name: &str| format!("work/.worktrees/alpha-{name}");
     for name in ["merged", "unmerged"] {
@@ -103,7 +106,12 @@ fn en_07_the_end_of_the_team_loses_no_work() {
     for name in names {
         let stays = ["dirty", "unmerged", "locked"].contains(&name);
         assert_eq!(place(&stage, name).exists(), stays, "{name}");
-        assert_eq!(down.stderr.contains(&format!("of `{name}` stays")), stays, "{name}: {}", down.stderr);
+        assert_eq!(
+            down.stderr.contains(&format!("of `{name}` stays")),
+            stays,
+            "{name}: {}",
+            down.stderr
+        );
     }
     let work = fs::read_to_string(place(&stage, "dirty").join("work.txt")).expect("the work");
     assert_eq!(work, "hours of it");
@@ -118,9 +126,10 @@ fn sp_09_a_failed_start_takes_its_worktree_back() {
     let stage = stage();
     stage.profile("settled", SETTLED);
     let spawn = ["spawn", "bob", "--profile", "settled", "--backend", "pty", "--worktree", "--"];
-    for (command, said) in
-        [(&["sh", "-c", "exit 7"][..], "exit code 7"), (&["no-such-program", "x"], "no-such-program")]
-    {
+    for (command, said) in [
+        (&["sh", "-c", "exit 7"][..], "exit code 7"),
+        (&["no-such-program", "x"], "no-such-program"),
+    ] {
         let run = stage.phalanx(&[&spawn[..], command].concat()).expect(1);
         assert!(run.stderr.contains(said), "{run:?}");
         assert!(!place(&stage, "bob").exists());
@@ -148,7 +157,8 @@ fn where_no_worktree_can_be_made_nothing_is_started() {
     stage.phalanx(&["team", "create", "alpha"]).expect(0);
     let run = stage.phalanx(&["spawn", "bob", "--worktree", "--", "sleep", "300"]).expect(2);
     assert!(run.stderr.contains("is not in a git repository"), "{run:?}");
-    let manifest = "[team]\nname = \"beta\"\n[[member]]\nname = \"bob\"\nrun = [\"true\"]\nworktree = true\n";
+    let manifest =
+        "[team]\nname = \"beta\"\n[[member]]\nname = \"bob\"\nrun = [\"true\"]\nworktree = true\n";
     let file = stage.file("m.toml", manifest);
     let run = stage.phalanx(&["up", &file]).expect(2);
     assert!(run.stderr.contains("is not in a git repository"), "{run:?}");
@@ -178,7 +188,9 @@ fn a_manifest_says_how_worktrees_are_made() {
 #[test]
 fn what_a_merge_would_come_to_is_told_and_not_done() {
     let stage = stage();
-    stage.phalanx(&["spawn", "bob", "--backend", "pty", "--worktree=feat/x", "--", "sleep", "300"]).expect(0);
+    stage
+        .phalanx(&["spawn", "bob", "--backend", "pty", "--worktree=feat/x", "--", "sleep", "300"])
+        .expect(0);
     let path = place(&stage, "bob");
     fs::write(path.join("a.txt"), "theirs\n").expect("a file");
     let diff = stage.phalanx(&["worktree", "diff", "bob"]).expect(0).stdout;
@@ -219,7 +231,10 @@ fn tk_09_two_agents_in_one_checkout_are_warned_of() {
     let said = agent("cleo", &[]);
     assert!(said.contains("warning: `ann` and `cleo` work in one checkout"), "{said}");
     let warned = stage.wait_event("alpha", "warning", "cleo");
-    assert!(warned["detail"]["text"].as_str().is_some_and(|text| text.contains("--worktree")), "{warned}");
+    assert!(
+        warned["detail"]["text"].as_str().is_some_and(|text| text.contains("--worktree")),
+        "{warned}"
+    );
     stage.phalanx(&["down", "--force"]).expect(0);
     stage.assert_clean();
 }
@@ -234,7 +249,9 @@ fn en_07_who_is_resumed_goes_on_in_its_worktree() {
     let path = place(&stage, "bob");
     wait_for("the program has looked", || path.join("where").exists().then_some(()));
     let record = stage.root().join("teams/alpha/phalanx/members/bob.json");
-    let record = || -> Value { serde_json::from_slice(&fs::read(&record).expect("a record")).expect("json") };
+    let record = || -> Value {
+        serde_json::from_slice(&fs::read(&record).expect("a record")).expect("json")
+    };
     let pid = record()["start"]["program"]["pid"].to_string();
     assert!(stage.command("kill").arg(&pid).status().expect("kill runs").success());
     wait_for("bob has ended", || record().get("exit").is_some().then_some(()));

@@ -37,7 +37,8 @@ impl Cast {
         let head = ["spawn", "ada", "--profile", "fake", "--backend", self.backend];
         let tail = ["--", FAKE_TUI, log.as_str()];
         let switches = self.switches.iter().map(String::as_str);
-        let words: Vec<&str> = head.iter().chain(options).chain(&tail).copied().chain(switches).collect();
+        let words: Vec<&str> =
+            head.iter().chain(options).chain(&tail).copied().chain(switches).collect();
         self.stage.phalanx(&words).expect(0);
     }
 
@@ -91,7 +92,8 @@ fn bodies(turns: &[Value], gap: &str) -> Vec<String> {
         let turn = turn.as_str().expect("a turn");
         assert!(turn.starts_with(&head), "somebody else's text: {turn:?}");
         for part in turn.split(head.as_str()).skip(1) {
-            let (body, _) = part.rsplit_once(&format!("{gap}</teammate-message>")).expect("an envelope");
+            let (body, _) =
+                part.rsplit_once(&format!("{gap}</teammate-message>")).expect("an envelope");
             bodies.push(match body.split_once(" bytes long. Read it from the file ") {
                 Some((_, file)) => fs::read_to_string(file).expect("the pointer leads somewhere"),
                 None => body.to_owned(),
@@ -107,7 +109,8 @@ struct Dice(u64);
 impl Dice {
     /// A number below `limit`.
     fn roll(&mut self, limit: u64) -> u64 {
-        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        self.0 =
+            self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         (self.0 >> 33) % limit
     }
 
@@ -121,8 +124,20 @@ impl Dice {
 /// Texts of 1 B to 64 KB, of any characters; each tells its number.
 fn text(n: usize) -> String {
     const SIZES: [usize; 8] = [1, 9, 60, 300, 1200, 40, 4500, 65_000];
-    const ALPHABET: [&str; 12] =
-        ["a", "Zürich ", "\n", "日本", "🦀", "\"'$(x)`;", "\t", "<b>&amp;", "e\u{301}", " ", "#{x}", "-- "];
+    const ALPHABET: [&str; 12] = [
+        "a",
+        "Zürich ",
+        "\n",
+        "日本",
+        "🦀",
+        "\"'$(x)`;",
+        "\t",
+        "<b>&amp;",
+        "e\u{301}",
+        " ",
+        "#{x}",
+        "-- ",
+    ];
     let mut text = format!("{n}:");
     let mut dice = Dice(n as u64);
     for i in 0.. {
@@ -157,7 +172,10 @@ fn deliver(switches: &[&str], count: usize) -> [usize; 4] {
         sent.iter().filter(|text| times(text) > 1).count(),
         sent.iter().filter(|text| times(text) == 0).count(),
     ];
-    println!("{switches:?}: sent, observed, duplicated, lost = {counts:?}, {} turns", cast.log().len());
+    println!(
+        "{switches:?}: sent, observed, duplicated, lost = {counts:?}, {} turns",
+        cast.log().len()
+    );
     assert_eq!(got, sent, "{switches:?}: byte for byte, in order");
     cast.end();
     counts
@@ -220,7 +238,12 @@ fn wrap_tmux_msg_11_a_persons_draft_is_left_alone() {
         cast.send(&format!("message {round}"));
         cast.type_in_pane(" goes on");
         wait_for("the draft to be left alone", || {
-            let draft = cast.stage.phalanx(&["peek", "ada"]).expect(0).stdout.contains("> my draft goes on");
+            let draft = cast
+                .stage
+                .phalanx(&["peek", "ada"])
+                .expect(0)
+                .stdout
+                .contains("> my draft goes on");
             (draft && cast.record()["state"] == "idle").then_some(())
         });
         assert_eq!((cast.log().len(), cast.unread()), (2 * round, 1), "nothing was submitted");
@@ -268,17 +291,23 @@ fn wrap_msg_03_a_wrapper_may_die_at_each_step() {
         cast.stage.phalanx(&["shutdown", "ada", "--force"]).expect(0);
         cast.spawn(&["--env", &format!("MEMBER_FAILPOINT={point}")]);
         cast.send("once");
-        wait_for(&format!("{point}: the run to be over"), || cast.record()["exit"].is_object().then_some(()));
+        wait_for(&format!("{point}: the run to be over"), || {
+            cast.record()["exit"].is_object().then_some(())
+        });
         let before = cast.bodies();
         match point {
             "wrap.typed" | "wrap.staged" => assert!(before.is_empty(), "{point}: {before:?}"),
-            "wrap.submitted" => assert!(before.is_empty() || before == ["once"], "{point}: {before:?}"),
+            "wrap.submitted" => {
+                assert!(before.is_empty() || before == ["once"], "{point}: {before:?}")
+            }
             _ => assert_eq!(before, ["once"], "{point}"),
         }
         cast.stage.phalanx(&["shutdown", "ada", "--force"]).expect(0);
         cast.spawn(&[]);
         cast.send("last");
-        wait_for(&format!("{point}: the mail in the next run"), || (cast.unread() == 0).then_some(()));
+        wait_for(&format!("{point}: the mail in the next run"), || {
+            (cast.unread() == 0).then_some(())
+        });
         let after = &cast.bodies()[before.len()..];
         assert_eq!(after, &["once", "last"][1 - next..], "{point}");
         cast.end();
@@ -311,10 +340,14 @@ fn wrap_msg_09_what_cannot_be_typed_is_a_pointer() {
     wait_for("the messages", || (cast.unread() == 0).then_some(()));
     assert_eq!(cast.bodies(), texts);
     let typed: String = cast.log().iter().map(|turn| turn.as_str().expect("a turn")).collect();
-    assert!(typed.contains(&texts[0]) && !typed.contains("yyy") && !typed.contains('\u{1b}'), "{typed}");
-    let letters = fs::read_dir(cast.stage.root().join("teams/alpha/phalanx/letters/ada")).expect("letters");
-    let modes =
-        letters.map(|file| file.expect("a file").metadata().expect("there").permissions().mode() & 0o777);
+    assert!(
+        typed.contains(&texts[0]) && !typed.contains("yyy") && !typed.contains('\u{1b}'),
+        "{typed}"
+    );
+    let letters =
+        fs::read_dir(cast.stage.root().join("teams/alpha/phalanx/letters/ada")).expect("letters");
+    let modes = letters
+        .map(|file| file.expect("a file").metadata().expect("there").permissions().mode() & 0o777);
     assert_eq!(modes.collect::<Vec<_>>(), [0o600, 0o600]);
     cast.end();
 }
@@ -344,7 +377,8 @@ fn wrap_tmux_msg_11_a_person_types_at_random_meanwhile() {
         .log()
         .into_iter()
         .partition(|turn| turn.as_str().is_some_and(|text| text.starts_with("<teammate-message")));
-    let lines: Vec<Value> = (0..lines).map(|n| json!(format!("line {n} goes on and ends"))).collect();
+    let lines: Vec<Value> =
+        (0..lines).map(|n| json!(format!("line {n} goes on and ends"))).collect();
     assert_eq!(theirs, lines);
     assert_eq!(bodies(&ours, "\n"), sent);
     cast.end();
@@ -363,7 +397,8 @@ fn wrap_msg_08_what_is_not_submitted_is_not_delivered() {
     cast.send("hello");
     let said = cast.stage.wait_event("alpha", "message_undelivered", "ada");
     assert_eq!(said["detail"]["reason"], "the submit key had no effect");
-    let tries = cast.stage.journal("alpha").iter().filter(|e| e["event"] == "message_submitted").count();
+    let tries =
+        cast.stage.journal("alpha").iter().filter(|e| e["event"] == "message_submitted").count();
     assert_eq!((tries, cast.unread(), cast.log().len()), (3, 1, 0));
     let reason = wait_for("the reason", || cast.record()["reason"].as_str().map(str::to_owned));
     assert_eq!(reason, "blocked: undelivered: the submit key had no effect");
@@ -387,7 +422,9 @@ impl Cast {
         let pane = pane.unwrap_or_else(|| panic!("no pane: {}", self.record()["placement"]));
         let sent = match keys {
             "\r" => self.stage.tmux(&["-S", &self.socket(), "send-keys", "-t", &pane, "Enter"]),
-            keys => self.stage.tmux(&["-S", &self.socket(), "send-keys", "-t", &pane, "-l", "--", keys]),
+            keys => {
+                self.stage.tmux(&["-S", &self.socket(), "send-keys", "-t", &pane, "-l", "--", keys])
+            }
         };
         sent.expect("tmux takes keys");
     }

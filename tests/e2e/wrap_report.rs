@@ -12,7 +12,8 @@ fn wrapped() -> Stage {
     stage.fake_tui(|sheet| sheet);
     stage.phalanx(&["team", "create", "alpha"]).expect(0);
     let log = stage.at("log").display().to_string();
-    let words = ["spawn", "ada", "--profile", "fake", "--backend", "pty", "--", FAKE_TUI, &log, "slowly"];
+    let words =
+        ["spawn", "ada", "--profile", "fake", "--backend", "pty", "--", FAKE_TUI, &log, "slowly"];
     stage.phalanx(&words).expect(0);
     stage
 }
@@ -21,9 +22,11 @@ fn wrapped() -> Stage {
 fn reports(stage: &Stage, count: usize) -> Vec<Value> {
     wait_for(&format!("{count} reports"), || {
         let mail = stage.phalanx(&["--json", "inbox", "team-lead", "--all"]).expect(0).json();
-        let texts = mail.as_array().expect("entries").iter().filter_map(|entry| entry["text"].as_str());
+        let texts =
+            mail.as_array().expect("entries").iter().filter_map(|entry| entry["text"].as_str());
         let read = texts.filter_map(|text| serde_json::from_str::<Value>(text).ok());
-        let reports: Vec<Value> = read.filter(|message| message["type"] == "idle_notification").collect();
+        let reports: Vec<Value> =
+            read.filter(|message| message["type"] == "idle_notification").collect();
         (reports.len() == count).then_some(reports)
     })
 }
@@ -35,15 +38,22 @@ fn wrap_msg_04_the_end_of_a_turn_is_reported_with_what_came_of_it() {
     let stage = wrapped();
     stage.phalanx(&["spawn", "bob", "--backend", "pty"]).expect(0);
     stage.phalanx(&["task", "create", "the parser"]).expect(0);
-    for words in
-        [&["task", "claim", "1"][..], &["task", "complete", "1"], &["send", "bob", "the parser\nis done"]]
-    {
+    for words in [
+        &["task", "claim", "1"][..],
+        &["task", "complete", "1"],
+        &["send", "bob", "the parser\nis done"],
+    ] {
         stage.phalanx(&[&["--as", "ada"], words].concat()).expect(0);
     }
     stage.phalanx(&["send", "ada", "hello there"]).expect(0);
     let first = reports(&stage, 1).remove(0);
     assert_eq!(
-        (&first["from"], &first["idleReason"], &first["completedTaskId"], &first["completedStatus"]),
+        (
+            &first["from"],
+            &first["idleReason"],
+            &first["completedTaskId"],
+            &first["completedStatus"]
+        ),
         (&json!("ada"), &json!("available"), &json!("1"), &json!("success"))
     );
     let summary = first["summary"].as_str().expect("a summary");
@@ -54,7 +64,10 @@ fn wrap_msg_04_the_end_of_a_turn_is_reported_with_what_came_of_it() {
     stage.phalanx(&["send", "ada", "and again"]).expect(0);
     let second = reports(&stage, 2).remove(1);
     let summary = second["summary"].as_str().expect("a summary");
-    assert!(second["completedTaskId"].is_null() && !summary.contains("bob"), "each thing once: {second}");
+    assert!(
+        second["completedTaskId"].is_null() && !summary.contains("bob"),
+        "each thing once: {second}"
+    );
     stage.phalanx(&["down", "--force"]).expect(0);
     stage.assert_clean();
 }
@@ -64,7 +77,8 @@ fn wrap_msg_04_the_end_of_a_turn_is_reported_with_what_came_of_it() {
 #[test]
 fn wrap_msg_04_a_hook_tells_the_last_words_and_harms_nobody() {
     let stage = wrapped();
-    let record = fs::read(stage.root().join("teams/alpha/phalanx/members/ada.json")).expect("a record");
+    let record =
+        fs::read(stage.root().join("teams/alpha/phalanx/members/ada.json")).expect("a record");
     let record: Value = serde_json::from_slice(&record).expect("json");
     let hook = |run: &str, told: &str| {
         let mut command = stage.command(binary());
@@ -76,8 +90,9 @@ fn wrap_msg_04_a_hook_tells_the_last_words_and_harms_nobody() {
             "{output:?}"
         );
     };
-    let said =
-        |words: &str| json!({"type": "agent-turn-complete", "last-assistant-message": words}).to_string();
+    let said = |words: &str| {
+        json!({"type": "agent-turn-complete", "last-assistant-message": words}).to_string()
+    };
     stage.phalanx(&["send", "ada", "hello there"]).expect(0);
     hook(record["incarnation"].as_str().expect("a run"), &said("All\u{1b}[2J done."));
     for stranger in ["00000000-0000-4000-8000-000000000001", "no run", ""] {
@@ -86,9 +101,12 @@ fn wrap_msg_04_a_hook_tells_the_last_words_and_harms_nobody() {
     hook(record["incarnation"].as_str().expect("a run"), "{");
     let report = reports(&stage, 1).remove(0);
     assert_eq!(report["summary"], json!("All␛[2J done."));
-    for outside in
-        [&["hook", "{"][..], &["hook", &said("x")], &["hook"], &["-t", "nowhere", "hook", &said("x")]]
-    {
+    for outside in [
+        &["hook", "{"][..],
+        &["hook", &said("x")],
+        &["hook"],
+        &["-t", "nowhere", "hook", &said("x")],
+    ] {
         let run = stage.phalanx(outside).expect(0);
         assert_eq!((run.stdout.as_str(), run.stderr.as_str()), ("", ""));
     }

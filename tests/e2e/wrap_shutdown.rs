@@ -11,7 +11,8 @@ fn team(switch: &str) -> Stage {
     stage.fake_tui(|sheet| format!("shutdown = \"ask\"\n{sheet}"));
     stage.phalanx(&["team", "create", "alpha"]).expect(0);
     let log = stage.at("log").display().to_string();
-    let words = ["spawn", "ada", "--profile", "fake", "--backend", "pty", "--", FAKE_TUI, &log, switch];
+    let words =
+        ["spawn", "ada", "--profile", "fake", "--backend", "pty", "--", FAKE_TUI, &log, switch];
     stage.phalanx(&words).expect(0);
     stage
 }
@@ -32,7 +33,8 @@ fn wrap_sd_02_an_agent_that_is_asked_agrees() {
 #[test]
 fn wrap_sd_02_an_agent_that_is_asked_refuses() {
     let stage = team("refuses");
-    let refused = stage.phalanx(&["--json", "shutdown", "ada", "--deadline", "30"]).expect(4).json();
+    let refused =
+        stage.phalanx(&["--json", "shutdown", "ada", "--deadline", "30"]).expect(4).json();
     assert_eq!(refused[0]["outcome"], "rejected");
     assert!(refused.to_string().contains("what is left to do"), "in its own words: {refused}");
     stage.phalanx(&["shutdown", "ada", "--force"]).expect(0);

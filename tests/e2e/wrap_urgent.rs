@@ -30,7 +30,8 @@ fn wrap_msg_13_an_urgent_message_breaks_off_the_turn() {
     stage.phalanx(&["send", "ada", "--urgent", "stop that"]).expect(0);
     let log = wait_for("three lines", || {
         let text = fs::read_to_string(stage.at("log")).unwrap_or_default();
-        let lines: Vec<Value> = text.lines().filter_map(|line| serde_json::from_str(line).ok()).collect();
+        let lines: Vec<Value> =
+            text.lines().filter_map(|line| serde_json::from_str(line).ok()).collect();
         (lines.len() == 3).then_some(lines)
     });
     assert_eq!(log[1], json!({"broke_off": true}));
@@ -46,9 +47,14 @@ fn wrap_msg_13_an_urgent_message_breaks_off_the_turn() {
 fn wrap_msg_13_urgent_is_refused_where_nothing_can_be_broken_off() {
     let stage = stage(|profile| profile.replace("interrupt = \"\\u0018\"\n", ""));
     stage.phalanx(&["spawn", "bob", "--backend", "pty"]).expect(0);
-    for (name, why) in [("ada", "profile `fake` has no `interrupt`"), ("bob", "profile `worker` is native")] {
+    for (name, why) in
+        [("ada", "profile `fake` has no `interrupt`"), ("bob", "profile `worker` is native")]
+    {
         let refused = stage.phalanx(&["send", name, "--urgent", "stop"]).expect(4);
-        assert!(refused.stderr.contains(why) && refused.stderr.contains("without `--urgent`"), "{refused:?}");
+        assert!(
+            refused.stderr.contains(why) && refused.stderr.contains("without `--urgent`"),
+            "{refused:?}"
+        );
         let shown = stage.phalanx(&["--json", "inbox", name, "--all"]).expect(0).json();
         assert_eq!(shown, json!([]), "{name}");
     }

@@ -111,7 +111,8 @@ impl Mutator {
     /// Mostly a small one; one in 64 fills all there may be.
     fn bomb(&mut self, bytes: &mut Vec<u8>, at: usize) {
         let unit = *self.pick(&BOMBS);
-        let times = if self.below(64) == 0 { self.longest / unit.len() } else { 1 + self.below(400) };
+        let times =
+            if self.below(64) == 0 { self.longest / unit.len() } else { 1 + self.below(400) };
         insert(bytes, at, unit.repeat(times).as_bytes());
     }
 }

@@ -54,7 +54,8 @@ pub(crate) fn helper(name: &str, words: &[&str]) -> Peer {
 
 /// The same, to be started with [`Peer::start`].
 pub(crate) fn helping(name: &str, words: &[&str]) -> Command {
-    let mut command = Command::new(std::env::current_exe().expect("a running test has an executable"));
+    let mut command =
+        Command::new(std::env::current_exe().expect("a running test has an executable"));
     command.args([name, "--exact", "--ignored", "--nocapture", "--test-threads=1"]);
     command.env(WORDS, words.join("\n"));
     command
@@ -81,7 +82,9 @@ impl Peer {
     pub(crate) fn said(&self) -> Vec<String> {
         let all = self.lines.lock().expect("no reader panics");
         // The harness prints `test NAME ... ` before what the test says, on the same line.
-        all.iter().filter_map(|line| line.split_once("> ").map(|(_, said)| said.to_owned())).collect()
+        all.iter()
+            .filter_map(|line| line.split_once("> ").map(|(_, said)| said.to_owned()))
+            .collect()
     }
 
     /// All that it has printed so far.
@@ -121,7 +124,10 @@ impl Drop for Peer {
     }
 }
 
-fn collect(pipe: impl std::io::Read + Send + 'static, into: &Arc<Mutex<Vec<String>>>) -> JoinHandle<()> {
+fn collect(
+    pipe: impl std::io::Read + Send + 'static,
+    into: &Arc<Mutex<Vec<String>>>,
+) -> JoinHandle<()> {
     let into = Arc::clone(into);
     thread::spawn(move || {
         for line in BufReader::new(pipe).lines().map_while(Result::ok) {

@@ -35,8 +35,7 @@ impl Member {
 
     /// Somebody attaches and gets to see `first`.
     fn seat(&self, first: &str) -> Seat {
-        let line =
-            "stty -a > before; printf mine; $PHALANX attach alice; echo \"<$?>\"; stty -a > after; read x";
+        let line = "stty -a > before; printf mine; $PHALANX attach alice; echo \"<$?>\"; stty -a > after; read x";
         let seat = Seat::new(&self.bench, line);
         seat.shows(first);
         seat
@@ -57,7 +56,8 @@ impl Member {
     fn phalanx(&self, args: &[&str]) -> String {
         let mut command = Command::new(env!("CARGO_BIN_EXE_phalanx"));
         command.args(args).env_clear().env("PATH", "/usr/bin:/bin");
-        let output = command.env("PHALANX_TEAM", TEAM).env("PHALANX_CONFIG_DIR", self.bench.root()).output();
+        let output =
+            command.env("PHALANX_TEAM", TEAM).env("PHALANX_CONFIG_DIR", self.bench.root()).output();
         String::from_utf8(output.expect("phalanx was built").stdout).expect("text")
     }
 
@@ -73,7 +73,8 @@ fn vt100_default_modes() -> Vec<u8> {
 
 #[test]
 fn a_person_sees_types_and_detaches() {
-    let member = Member::run("printf '\\033[1mwho? '; read name; echo hello $name; read again; echo $again");
+    let member =
+        Member::run("printf '\\033[1mwho? '; read name; echo hello $name; read again; echo $again");
     let mut seat = member.seat("who?");
     assert!(!seat.screen().contains("mine"), "the person's own screen is put aside");
     seat.types(b"bob\r");
@@ -82,7 +83,11 @@ fn a_person_sees_types_and_detaches() {
     member.is_given_back(&mut seat, "<0>");
     assert!(seat.screen().contains("detached from alice, which goes on"), "{}", seat.screen());
     let seat = member.seat("hello bob");
-    assert!(seat.screen().contains("who? bob"), "what was there before is drawn again: {}", seat.screen());
+    assert!(
+        seat.screen().contains("who? bob"),
+        "what was there before is drawn again: {}",
+        seat.screen()
+    );
     assert_eq!(member.terminate(), 128 + 15);
 }
 
@@ -167,7 +172,8 @@ fn a_signal_gives_the_terminal_back() {
 
 #[test]
 fn a_stuck_viewer_holds_nobody_up() {
-    let member = Member::run("read x; head -c 5000000 /dev/zero | tr '\\0' x; echo; echo end; read x");
+    let member =
+        Member::run("read x; head -c 5000000 /dev/zero | tr '\\0' x; echo; echo end; read x");
     let mut stuck = UnixStream::connect(member.socket()).expect("it listens");
     std::io::Write::write_all(&mut stuck, b"A\0\0\0\x04\0\x18\0\x50").expect("it listens");
     let mut seat = Seat::new(&member.bench, "$PHALANX attach alice; echo \"<$?>\"; read x");
@@ -220,7 +226,8 @@ fn peek_is_the_live_screen_and_afterwards_the_log() {
     let (bench, launcher) = (member.bench, member.launcher);
     kill(Pid::from_raw(bench.launcher()), Signal::SIGTERM).expect("it runs");
     code(launcher);
-    let member = Member { launcher: Detached(Command::new("true").spawn().expect("it is there")), bench };
+    let member =
+        Member { launcher: Detached(Command::new("true").spawn().expect("it is there")), bench };
     assert_eq!(member.phalanx(&["peek", "alice"]), "from the log\nready\n", "from the log");
 }
 
@@ -260,9 +267,9 @@ fn sec_07_another_user_is_turned_away() {
             .map(PathBuf::from),
     );
     // As if the modes had not held: only the peer's credentials are left.
-    opened
-        .iter()
-        .for_each(|path| fs::set_permissions(path, fs::Permissions::from_mode(0o777)).expect("ours"));
+    opened.iter().for_each(|path| {
+        fs::set_permissions(path, fs::Permissions::from_mode(0o777)).expect("ours")
+    });
     let ask = "use IO::Socket::UNIX; $SIG{PIPE} = q(IGNORE); my $s = IO::Socket::UNIX->new(Peer => $ARGV[0]) or die; \
                syswrite $s, \"L\\0\\0\\0\\4\\0\\0\\0\\5\"; my $n = sysread $s, my $b, 99; print defined $n ? $n : 0";
     let asked = |uid: u32| {
@@ -300,8 +307,11 @@ fn pt_05_a_long_path_moves_the_socket_and_attach_finds_it() {
 fn a_member_does_not_attach_to_itself() {
     let bench = Bench::new("idle");
     let mut order = own(&bench, "read x; $PHALANX attach alice; echo \"<$?>\"; read x");
-    let more =
-        [("PHALANX", env!("CARGO_BIN_EXE_phalanx")), ("PHALANX_TEAM", TEAM), ("PHALANX_INCARNATION", RUN)];
+    let more = [
+        ("PHALANX", env!("CARGO_BIN_EXE_phalanx")),
+        ("PHALANX_TEAM", TEAM),
+        ("PHALANX_INCARNATION", RUN),
+    ];
     order.env.extend(more.map(|(name, value)| (name.into(), value.into())));
     order.env.push(("PHALANX_CONFIG_DIR".into(), bench.root().into()));
     let launcher = detached(&bench, &order);

@@ -68,9 +68,11 @@ impl Bench {
         let bench = Bench { root: dir.path().join(root), dir };
         let ours = ["members", "requests", "specs", "logs", "quarantine", "gates"];
         let dirs = ours.map(|name| bench.ours(name)).into_iter();
-        let dirs = dirs.chain([bench.team().join("inboxes"), bench.root().join("tasks").join(TEAM)]);
+        let dirs =
+            dirs.chain([bench.team().join("inboxes"), bench.root().join("tasks").join(TEAM)]);
         dirs.chain([bench.path("work")]).for_each(|dir| fs::create_dir_all(dir).expect("writable"));
-        let team = json!({ "name": TEAM, "createdAt": 1, "leadAgentId": "team-lead@crew", "members": [] });
+        let team =
+            json!({ "name": TEAM, "createdAt": 1, "leadAgentId": "team-lead@crew", "members": [] });
         write(&bench.team().join("config.json"), &team);
         bench.put_record(RUN, state);
         bench
@@ -138,7 +140,8 @@ impl Bench {
         let start = self.part("start");
         let mut record = self.record();
         record["backend"] = json!("pty");
-        record["placement"] = json!({ "pty": { "launcher": start["launcher"], "log": self.log() } });
+        record["placement"] =
+            json!({ "pty": { "launcher": start["launcher"], "log": self.log() } });
         write(&self.record_file(), &record);
     }
 
@@ -146,9 +149,12 @@ impl Bench {
     pub(crate) fn viewer(&self) -> i32 {
         let root = [b"PHALANX_CONFIG_DIR=".as_slice(), self.root().as_os_str().as_bytes()].concat();
         // Others come and go meanwhile.
-        let read = |pid: i32, file: &str| fs::read(format!("/proc/{pid}/{file}")).unwrap_or_default();
-        let has = |bytes: Vec<u8>, word: &[u8]| bytes.split(|byte| *byte == 0).any(|found| found == word);
-        let is_it = |pid: &i32| has(read(*pid, "cmdline"), b"attach") && has(read(*pid, "environ"), &root);
+        let read =
+            |pid: i32, file: &str| fs::read(format!("/proc/{pid}/{file}")).unwrap_or_default();
+        let has =
+            |bytes: Vec<u8>, word: &[u8]| bytes.split(|byte| *byte == 0).any(|found| found == word);
+        let is_it =
+            |pid: &i32| has(read(*pid, "cmdline"), b"attach") && has(read(*pid, "environ"), &root);
         let mut found = None;
         until("an attach", || {
             let pids = fs::read_dir("/proc").expect("linux").flatten();

@@ -17,8 +17,10 @@ fn cycles(short: usize) -> usize {
 
 /// Descriptors, those among them that are terminals, and threads of a process.
 fn held(pid: i32) -> (usize, usize, usize) {
-    let count = |what: &str| fs::read_dir(format!("/proc/{pid}/{what}")).map(Iterator::count).unwrap_or(0);
-    let is_terminal = |path: &&PathBuf| path.starts_with("/dev/pts") || *path == Path::new("/dev/ptmx");
+    let count =
+        |what: &str| fs::read_dir(format!("/proc/{pid}/{what}")).map(Iterator::count).unwrap_or(0);
+    let is_terminal =
+        |path: &&PathBuf| path.starts_with("/dev/pts") || *path == Path::new("/dev/ptmx");
     (count("fd"), links(pid).iter().filter(is_terminal).count(), count("task"))
 }
 
@@ -67,8 +69,10 @@ fn pf_03_viewers_that_come_and_go_leave_nothing_in_the_launcher() {
         stream.read_exact(&mut [0; 5]).expect("the first words");
     };
     // Its start record is written under a lock, which is a descriptor, too.
-    let is_log = |path: &PathBuf| *path == bench.log() || *path == bench.log().with_extension("log.times");
-    let files = || links(pid).into_iter().filter(|path| path.starts_with(bench.team()) && !is_log(path));
+    let is_log =
+        |path: &PathBuf| *path == bench.log() || *path == bench.log().with_extension("log.times");
+    let files =
+        || links(pid).into_iter().filter(|path| path.starts_with(bench.team()) && !is_log(path));
     until("its record is written", || files().count() == 0 && held(pid).2 == 3);
     let before = held(pid);
     for at in 0..cycles(100) {
@@ -77,7 +81,9 @@ fn pf_03_viewers_that_come_and_go_leave_nothing_in_the_launcher() {
             // Hostile ones: gone before a word, in the middle of one, and with nonsense.
             drop(UnixStream::connect(&socket).expect("it listens"));
             let _ = UnixStream::connect(&socket).expect("it listens").write_all(b"A\0\0");
-            let _ = UnixStream::connect(&socket).expect("it listens").write_all(b"GET / HTTP/1.1\r\n\r\n");
+            let _ = UnixStream::connect(&socket)
+                .expect("it listens")
+                .write_all(b"GET / HTTP/1.1\r\n\r\n");
         }
         until("room for another", || held(pid).2 < 20);
     }

@@ -93,8 +93,8 @@ fn cr_01_a_killed_program_is_on_record_as_killed() {
 #[test]
 fn cr_03_a_program_may_end_as_it_likes_when_told() {
     let bench = Bench::new("idle");
-    let mut launcher =
-        bench.launch(&bench.sh("trap 'exit 0' TERM; echo $$ > ready; while :; do sleep 0.01; done"));
+    let mut launcher = bench
+        .launch(&bench.sh("trap 'exit 0' TERM; echo $$ > ready; while :; do sleep 0.01; done"));
     bench.number("ready");
     launcher.signal(Signal::SIGTERM);
     assert_eq!(launcher.code(), 0);
@@ -104,8 +104,7 @@ fn cr_03_a_program_may_end_as_it_likes_when_told() {
 #[test]
 fn a_second_term_does_no_harm() {
     let bench = Bench::new("idle");
-    let script =
-        "trap 'echo $$ > told' TERM; echo $$ > ready; while [ ! -s told ]; do sleep 0.01; done; exit 6";
+    let script = "trap 'echo $$ > told' TERM; echo $$ > ready; while [ ! -s told ]; do sleep 0.01; done; exit 6";
     let mut launcher = bench.launch(&bench.sh(script));
     bench.number("ready");
     launcher.signal(Signal::SIGTERM);

@@ -54,7 +54,8 @@ fn what_the_program_prints_is_in_the_log_and_its_owners_alone() {
     let bench = Bench::new("idle");
     fs::write(bench.log(), "an earlier run").expect("writable");
     fs::write(bench.log().with_extension("log.1"), "and its older part").expect("writable");
-    let script = "test -t 0 && test -t 1 && test -t 2 && echo terminal; stty size; tty; echo $TERM; exit 4";
+    let script =
+        "test -t 0 && test -t 1 && test -t 2 && echo terminal; stty size; tty; echo $TERM; exit 4";
     assert_eq!(code(detached(&bench, &own(&bench, script))), 4);
     let tty = bench.part("start")["tty"].as_str().expect("a name").to_owned();
     assert_eq!(text(&bench.log()), format!("terminal\r\n50 200\r\n{tty}\r\nxterm-256color\r\n"));
@@ -71,9 +72,13 @@ fn en_03_nothing_of_the_launchers_place_goes_on() {
     let mut found = words(program, "environ");
     found.sort();
     let secret = format!("SECRET={}", crate::bench::CANARY);
-    assert_eq!(found, [b"PATH=/usr/bin:/bin".as_slice(), secret.as_bytes(), b"TERM=xterm-256color"]);
+    assert_eq!(
+        found,
+        [b"PATH=/usr/bin:/bin".as_slice(), secret.as_bytes(), b"TERM=xterm-256color"]
+    );
     let launching = bench.part("start")["launcher"]["pid"].as_i64().expect("a number");
-    kill(Pid::from_raw(i32::try_from(launching).expect("a pid")), Signal::SIGTERM).expect("it runs");
+    kill(Pid::from_raw(i32::try_from(launching).expect("a pid")), Signal::SIGTERM)
+        .expect("it runs");
     assert_eq!(code(launcher), 128 + 15);
     assert!(is_dead(program));
 }
@@ -96,7 +101,10 @@ fn sp_09_why_it_never_ran_is_in_the_log() {
     order.linger_ms = 100;
     assert_eq!(code(detached(&bench, &order)), 127);
     let file = bench.path("work").join("./not-there");
-    assert_eq!(text(&bench.log()), format!("phalanx: program {} does not exist\r\n", file.display()));
+    assert_eq!(
+        text(&bench.log()),
+        format!("phalanx: program {} does not exist\r\n", file.display())
+    );
 }
 
 #[test]
@@ -104,7 +112,10 @@ fn a_log_does_not_grow_for_ever() {
     const LIMIT: u64 = 8 * 1024 * 1024;
     let bench = Bench::new("idle");
     assert_eq!(
-        code(detached(&bench, &own(&bench, "head -c 9000000 /dev/zero | tr '\\0' x; echo; echo end"))),
+        code(detached(
+            &bench,
+            &own(&bench, "head -c 9000000 /dev/zero | tr '\\0' x; echo; echo end")
+        )),
         0
     );
     let len = |path: &std::path::Path| fs::metadata(path).expect("it is there").len();

@@ -84,7 +84,10 @@ impl Seat {
     }
 
     pub(crate) fn types(&mut self, keys: &[u8]) {
-        self.keyboard.write_all(keys).and_then(|()| self.keyboard.flush()).expect("the terminal is open");
+        self.keyboard
+            .write_all(keys)
+            .and_then(|()| self.keyboard.flush())
+            .expect("the terminal is open");
     }
 
     pub(crate) fn resize(&self, rows: u16, cols: u16) {

@@ -67,7 +67,8 @@ struct Model {
 impl Model {
     /// A blocker that vanished blocks no more.
     fn is_blocked(&self, id: u64) -> bool {
-        let open = |blocker: &u64| self.tasks.get(blocker).is_some_and(|task| task.state != "completed");
+        let open =
+            |blocker: &u64| self.tasks.get(blocker).is_some_and(|task| task.state != "completed");
         self.tasks[&id].after.iter().any(open)
     }
 
@@ -87,7 +88,8 @@ impl Model {
             return None;
         }
         let free = |owner: Option<&str>| {
-            let mut ids = self.tasks.iter().filter(|(_, task)| task.owner == owner).map(|(id, _)| *id);
+            let mut ids =
+                self.tasks.iter().filter(|(_, task)| task.owner == owner).map(|(id, _)| *id);
             ids.find(|id| self.claim(*id, who).is_ok())
         };
         free(Some(who)).or_else(|| free(None))
@@ -97,7 +99,9 @@ impl Model {
         let Some(task) = self.tasks.get(&id) else { return false };
         let allowed = who == "team-lead" || task.owner == Some(who);
         let free = ending == "failed" || !self.is_blocked(id);
-        allowed && free && (task.state == "in_progress" || (task.state == "pending" && ending == "completed"))
+        allowed
+            && free
+            && (task.state == "in_progress" || (task.state == "pending" && ending == "completed"))
     }
 
     fn can_move(&self) -> bool {
@@ -132,13 +136,18 @@ impl Run {
             Act::Create(batch) => self.create(batch),
             Act::CreateDangling => {
                 let missing = self.model.last_id + 50;
-                let refused = drive::create_tasks(team, &[(vec![], vec![]), (vec![missing], vec![])]);
+                let refused =
+                    drive::create_tasks(team, &[(vec![], vec![]), (vec![missing], vec![])]);
                 assert_eq!(refused, Err("task_not_found".to_owned()));
             }
             Act::Claim(at, who) => {
                 let (id, who) = (self.task(*at), name(*who));
                 let expected = self.model.claim(id, who);
-                assert_eq!(drive::claim(team, id, who), expected.map_err(str::to_owned), "{id} by {who}");
+                assert_eq!(
+                    drive::claim(team, id, who),
+                    expected.map_err(str::to_owned),
+                    "{id} by {who}"
+                );
                 if expected.is_ok() {
                     self.model.set(id, "in_progress", Some(who));
                 }
@@ -146,7 +155,9 @@ impl Run {
             Act::ClaimNext(who) => {
                 let expected = self.model.next(name(*who));
                 assert_eq!(team.claim_next(name(*who)), Ok(expected), "by {}", name(*who));
-                expected.into_iter().for_each(|id| self.model.set(id, "in_progress", Some(name(*who))));
+                expected
+                    .into_iter()
+                    .for_each(|id| self.model.set(id, "in_progress", Some(name(*who))));
             }
             Act::Complete(at, who) => self.end(*at, name(*who), "completed"),
             Act::Fail(at, who) => self.end(*at, name(*who), "failed"),
@@ -179,7 +190,8 @@ impl Run {
         for (id, (on_board, before)) in ids.iter().zip(&asked) {
             assert!(*id > self.model.last_id, "id {id} was given out before");
             self.model.last_id = *id;
-            let after = on_board.iter().copied().chain(before.iter().map(|place| ids[*place])).collect();
+            let after =
+                on_board.iter().copied().chain(before.iter().map(|place| ids[*place])).collect();
             self.model.tasks.insert(*id, Known { state: "pending", owner: None, after });
         }
     }
@@ -187,7 +199,8 @@ impl Run {
     fn end(&mut self, at: Index, who: &'static str, ending: &'static str) {
         let (id, team) = (self.task(at), &self.place.team);
         let expected = self.model.may_end(id, who, ending);
-        let ended = if ending == "failed" { drive::fail(team, id, who) } else { team.complete(id, who) };
+        let ended =
+            if ending == "failed" { drive::fail(team, id, who) } else { team.complete(id, who) };
         assert_eq!(ended.is_ok(), expected, "{id} {ending} by {who}: {ended:?}");
         if expected {
             let owner = self.model.tasks[&id].owner;
@@ -196,7 +209,9 @@ impl Run {
     }
 
     fn release(&mut self, who: &'static str) {
-        let held = |task: &Known| task.owner == Some(who) && matches!(task.state, "pending" | "in_progress");
+        let held = |task: &Known| {
+            task.owner == Some(who) && matches!(task.state, "pending" | "in_progress")
+        };
         let expected: Vec<u64> =
             self.model.tasks.iter().filter(|(_, task)| held(task)).map(|(id, _)| *id).collect();
         assert_eq!(drive::release(&self.place.team, who), Ok(expected.clone()));
@@ -214,8 +229,9 @@ impl Run {
         let (rows, can_move) = drive::board(&self.place.team).expect("readable");
         assert_eq!(can_move, self.model.can_move(), "{rows:?}");
         let short = |row: &Row| (row.0, row.1, row.2.clone(), row.4.clone());
-        let known =
-            |(id, task): (&u64, &Known)| (*id, task.state, task.owner.map(str::to_owned), task.after.clone());
+        let known = |(id, task): (&u64, &Known)| {
+            (*id, task.state, task.owner.map(str::to_owned), task.after.clone())
+        };
         let (found, expected): (Vec<_>, Vec<_>) =
             (rows.iter().map(short).collect(), self.model.tasks.iter().map(known).collect());
         assert_eq!(found, expected);
@@ -226,8 +242,10 @@ impl Run {
     fn check_edges(&self, rows: &[Row]) {
         let rows: BTreeMap<u64, &Row> = rows.iter().map(|row| (row.0, row)).collect();
         for (id, row) in &rows {
-            let forth = row.3.iter().filter_map(|other| rows.get(other)).all(|other| other.4.contains(id));
-            let back = row.4.iter().filter_map(|other| rows.get(other)).all(|other| other.3.contains(id));
+            let forth =
+                row.3.iter().filter_map(|other| rows.get(other)).all(|other| other.4.contains(id));
+            let back =
+                row.4.iter().filter_map(|other| rows.get(other)).all(|other| other.3.contains(id));
             assert!(forth && back, "an edge of {id} has one end only: {rows:?}");
         }
     }

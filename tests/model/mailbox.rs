@@ -60,7 +60,8 @@ impl Run {
     /// without an id are one message.
     fn chosen(&self, at: &[Index]) -> (Vec<String>, Vec<usize>) {
         let entries = self.entries();
-        let mut ids: Vec<String> = self.places(at).iter().map(|place| entries[*place].0.clone()).collect();
+        let mut ids: Vec<String> =
+            self.places(at).iter().map(|place| entries[*place].0.clone()).collect();
         ids.push("nobody has this id".to_owned());
         let hit = (0..entries.len()).filter(|place| ids.contains(&entries[*place].0)).collect();
         (ids, hit)
@@ -86,7 +87,9 @@ impl Run {
                 let mut place = 0..;
                 self.known.retain(|_| place.next().is_some_and(|place| !hit.contains(&place)));
             }
-            Act::ForeignMark(_) | Act::ForeignRemove(_) | Act::ForeignAppend(_) => self.foreign(act),
+            Act::ForeignMark(_) | Act::ForeignRemove(_) | Act::ForeignAppend(_) => {
+                self.foreign(act)
+            }
         }
     }
 
@@ -107,7 +110,9 @@ impl Run {
             Act::ForeignAppend(text) => {
                 // An entry without an id is known by sender, time and text: no two are sent at one time.
                 let timestamp = format!("t{}", self.acts);
-                file.push(json!({"from": "old", "text": text, "timestamp": timestamp, "read": false}));
+                file.push(
+                    json!({"from": "old", "text": text, "timestamp": timestamp, "read": false}),
+                );
                 self.known.push((None, "old".to_owned(), text.clone(), false));
             }
             Act::Append(_) | Act::Mark(_) | Act::Remove(_) => (),

@@ -40,10 +40,15 @@ const TOKENS: [&str; 15] = [
 ];
 
 fn json() -> impl Strategy<Value = Json> {
-    let leaf =
-        prop_oneof![proptest::sample::select(&TOKENS[..]).prop_map(Json::Token), text().prop_map(Json::Text)];
+    let leaf = prop_oneof![
+        proptest::sample::select(&TOKENS[..]).prop_map(Json::Token),
+        text().prop_map(Json::Text)
+    ];
     leaf.prop_recursive(3, 24, 4, |inner| {
-        prop_oneof![vec(inner.clone(), 0..4).prop_map(Json::List), pairs(inner, 4).prop_map(Json::Map)]
+        prop_oneof![
+            vec(inner.clone(), 0..4).prop_map(Json::List),
+            pairs(inner, 4).prop_map(Json::Map)
+        ]
     })
 }
 
@@ -54,7 +59,8 @@ fn text() -> impl Strategy<Value = String> {
 /// Unknown keys, none of them twice.
 fn pairs(value: impl Strategy<Value = Json>, most: usize) -> impl Strategy<Value = Pairs> {
     let unique = |(place, (key, value)): (usize, (String, Json))| (format!("{place}{key}"), value);
-    vec((text(), value), 0..most).prop_map(move |list| list.into_iter().enumerate().map(unique).collect())
+    vec((text(), value), 0..most)
+        .prop_map(move |list| list.into_iter().enumerate().map(unique).collect())
 }
 
 fn strangers() -> impl Strategy<Value = Pairs> {
@@ -65,7 +71,9 @@ fn render(json: &Json, depth: usize, out: &mut String) {
     match json {
         Json::Token(token) => out.push_str(token),
         Json::Text(text) => quote(text, out),
-        Json::List(list) => block(out, '[', ']', depth, list, |item, out| render(item, depth + 1, out)),
+        Json::List(list) => {
+            block(out, '[', ']', depth, list, |item, out| render(item, depth + 1, out))
+        }
         Json::Map(pairs) => block(out, '{', '}', depth, pairs, |(key, value), out| {
             quote(key, out);
             out.push_str(": ");
@@ -134,12 +142,18 @@ fn mixed(known: Pairs) -> impl Strategy<Value = Pairs> {
 }
 
 fn changed(pairs: &Pairs, key: &str, value: &Json) -> Pairs {
-    let one = |(k, v): &(String, Json)| (k.clone(), if k == key { value.clone() } else { v.clone() });
+    let one =
+        |(k, v): &(String, Json)| (k.clone(), if k == key { value.clone() } else { v.clone() });
     pairs.iter().map(one).collect()
 }
 
 fn entry(id: &'static str) -> impl Strategy<Value = Pairs> {
-    mixed(vec![field("from", "ann"), field("text", "x\ty"), token("read", "false"), field("msg_id", id)])
+    mixed(vec![
+        field("from", "ann"),
+        field("text", "x\ty"),
+        token("read", "false"),
+        field("msg_id", id),
+    ])
 }
 
 fn task() -> impl Strategy<Value = (Pairs, Pairs, Pairs)> {
@@ -219,7 +233,8 @@ proptest! {
 #[test]
 fn an_exponent_without_a_sign_gets_one() {
     let place = Place::new();
-    let file = |numbers: &str| format!("[\n  {{\n    \"n\": [{numbers}],\n    \"msg_id\": \"a\"\n  }}\n]");
+    let file =
+        |numbers: &str| format!("[\n  {{\n    \"n\": [{numbers}],\n    \"msg_id\": \"a\"\n  }}\n]");
     fs::write(place.inbox("bob"), file("1e3, 1E3, 1E-3")).expect("writable");
     place.team.mark("bob", &["a".to_owned()]).expect("usable");
     let text = fs::read_to_string(place.inbox("bob")).expect("readable");

@@ -127,7 +127,11 @@ fn an_os_call_outside_sys_is_caught() {
         caught(rules::fences, "src/ops/send.rs", text);
         passes(rules::fences, "src/sys/any.rs", text);
     }
-    assert_eq!(breaks(rules::fences, "src/ops/send.rs", "use std::*;"), 2, "fs and env both come in");
+    assert_eq!(
+        breaks(rules::fences, "src/ops/send.rs", "use std::*;"),
+        2,
+        "fs and env both come in"
+    );
     passes(rules::fences, "tests/any.rs", "use std::fs; fn f() { std::env::var(n); }");
 }
 
@@ -171,9 +175,17 @@ fn a_shell_is_caught() {
         caught(rules::shells, "src/ops/send.rs", text);
         passes(rules::shells, "src/ops/send/tests.rs", text);
         passes(rules::shells, "src/hooks/run.rs", text);
-        passes(rules::shells, "src/ops/send.rs", &format!("#[cfg(test)]\nmod tests {{\n{text}\n}}"));
+        passes(
+            rules::shells,
+            "src/ops/send.rs",
+            &format!("#[cfg(test)]\nmod tests {{\n{text}\n}}"),
+        );
         caught(rules::shells, "src/ops/send.rs", &format!("#[cfg(test)]\nmod tests;\n{text}"));
-        caught(rules::shells, "src/ops/send.rs", &format!("#[cfg(not(test))]\nmod run {{ {text} }}"));
+        caught(
+            rules::shells,
+            "src/ops/send.rs",
+            &format!("#[cfg(not(test))]\nmod run {{ {text} }}"),
+        );
     }
     passes(
         rules::shells,
@@ -243,9 +255,15 @@ fn a_page_with_another_table_is_caught() {
 
 #[test]
 fn a_message_names_the_line_the_rule_and_the_remedy() {
-    let file =
-        File::new("src/store/mailbox.rs", "//! x\n\nuse crate::{\n    model::id,\n    backend::x,\n};\n");
+    let file = File::new(
+        "src/store/mailbox.rs",
+        "//! x\n\nuse crate::{\n    model::id,\n    backend::x,\n};\n",
+    );
     let message = rules::imports(&file).iter().map(ToString::to_string).collect::<String>();
-    assert!(message.starts_with("src/store/mailbox.rs:5: import direction: `store` must not know `backend`"));
+    assert!(
+        message.starts_with(
+            "src/store/mailbox.rs:5: import direction: `store` must not know `backend`"
+        )
+    );
     assert!(message.contains("\n    do: "), "{message}");
 }

@@ -25,8 +25,8 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
 ];
 
 const EVERYTHING: &[&str] = &[
-    "model", "sys", "profile", "store", "backend", "worktree", "hooks", "ops", "lead", "teammate", "ui",
-    "mcp",
+    "model", "sys", "profile", "store", "backend", "worktree", "hooks", "ops", "lead", "teammate",
+    "ui", "mcp",
 ];
 
 /// The composition roots: they name every folder in order to put the program together, and `drive` to let benches and
@@ -128,7 +128,11 @@ pub(crate) struct Problem {
 
 impl fmt::Display for Problem {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}:{}: {}: {}\n    do: {}", self.file, self.line, self.rule, self.found, self.remedy)
+        write!(
+            f,
+            "{}:{}: {}: {}\n    do: {}",
+            self.file, self.line, self.rule, self.found, self.remedy
+        )
     }
 }
 
@@ -147,8 +151,7 @@ pub(crate) fn imports(file: &File) -> Vec<Problem> {
     let here = module(&file.name).swap_remove(0);
     let Some((_, below)) = MAY_IMPORT.iter().find(|(folder, _)| *folder == here) else {
         let found = format!("folder `{here}` is not in the table");
-        let remedy =
-            "put the file into a known folder, or extend MAY_IMPORT and docs/architecture.md on purpose";
+        let remedy = "put the file into a known folder, or extend MAY_IMPORT and docs/architecture.md on purpose";
         return vec![file.problem(1, RULE, found, remedy)];
     };
     let judge = |path: &Path| {
@@ -184,15 +187,19 @@ pub(crate) fn fences(file: &File) -> Vec<Problem> {
     if !file.is_source() {
         return Vec::new();
     }
-    let breaks =
-        FENCES.iter().filter(|(_, inside, _)| !file.is_under(inside)).flat_map(|(fenced, inside, remedy)| {
+    let breaks = FENCES.iter().filter(|(_, inside, _)| !file.is_under(inside)).flat_map(
+        |(fenced, inside, remedy)| {
             let hits = file.paths.iter().filter(move |path| spells(&path.segments, fenced));
             hits.map(move |path| {
-                let found =
-                    format!("`{}` belongs in {} only", path.segments.join("::"), inside.join(" and "));
+                let found = format!(
+                    "`{}` belongs in {} only",
+                    path.segments.join("::"),
+                    inside.join(" and ")
+                );
                 file.problem(path.line, "fence", found, remedy)
             })
-        });
+        },
+    );
     let unsafes = file.tokens.iter().filter(|t| t.is("unsafe") && !file.is_under(SYS)).map(|t| {
         file.problem(
             t.line,
@@ -226,16 +233,24 @@ pub(crate) fn shells(file: &File) -> Vec<Problem> {
         return Vec::new();
     }
     let texts: Vec<(usize, &Token, &str)> = (file.tokens.iter().enumerate())
-        .filter(|(_, t)| !in_tests.iter().any(|lines: &RangeInclusive<usize>| lines.contains(&t.line)))
-        .filter_map(
-            |(at, t)| if let Kind::Text(text) = &t.kind { Some((at, t, text.as_str())) } else { None },
-        )
+        .filter(|(_, t)| {
+            !in_tests.iter().any(|lines: &RangeInclusive<usize>| lines.contains(&t.line))
+        })
+        .filter_map(|(at, t)| {
+            if let Kind::Text(text) = &t.kind { Some((at, t, text.as_str())) } else { None }
+        })
         .collect();
     let report = |line| {
         let remedy = "run the program's argv directly through sys::exec";
-        file.problem(line, "no shell (SEC-11)", "a command is handed to a shell as text".into(), remedy)
+        file.problem(
+            line,
+            "no shell (SEC-11)",
+            "a command is handed to a shell as text".into(),
+            remedy,
+        )
     };
-    let in_one = texts.iter().filter(|(_, _, text)| is_shell_line(text)).map(|(_, t, _)| report(t.line));
+    let in_one =
+        texts.iter().filter(|(_, _, text)| is_shell_line(text)).map(|(_, t, _)| report(t.line));
     // `Command::new("sh").arg("-c")`, `["bash", "-c", …]`: two literals with little between them.
     let in_two = texts.windows(2).filter(|pair| {
         let close = pair[1].0 - pair[0].0 <= 10;
@@ -270,7 +285,12 @@ pub(crate) fn form(file: &File) -> Vec<Problem> {
     let lines = file.text.lines().count();
     if lines > LONGEST_FILE {
         let found = format!("{lines} lines, {LONGEST_FILE} are allowed");
-        problems.push(file.problem(LONGEST_FILE + 1, "file form", found, "split it: it tells two stories"));
+        problems.push(file.problem(
+            LONGEST_FILE + 1,
+            "file form",
+            found,
+            "split it: it tells two stories",
+        ));
     }
     problems
 }
@@ -281,7 +301,12 @@ pub(crate) fn leftovers(file: &File) -> Vec<Problem> {
     let tokens = &file.tokens;
     let unfinished = tokens.windows(2).filter(|pair| pair[1].mark('!')).filter_map(|pair| {
         let name = ["todo", "unimplemented", "dbg"].into_iter().find(|name| pair[0].is(name))?;
-        Some(file.problem(pair[0].line, RULE, format!("`{name}!` in the tree"), "finish it or take it out"))
+        Some(file.problem(
+            pair[0].line,
+            RULE,
+            format!("`{name}!` in the tree"),
+            "finish it or take it out",
+        ))
     });
     let attributes = scan::attributes(tokens)
         .into_iter()
@@ -348,12 +373,12 @@ pub(crate) fn table(page: &str) -> Vec<Problem> {
     };
     let absent = demanded.iter().filter(|row| !shown.iter().any(|line| line.starts_with(*row)));
     let absent = absent.map(|row| problem(1, format!("the row `{row}` is missing")));
-    let extra = page
-        .lines()
-        .enumerate()
-        .filter(|(_, line)| line.starts_with("| `") && !demanded.iter().any(|row| line.starts_with(row)));
-    let extra =
-        extra.map(|(at, line)| problem(at + 1, format!("the row `{line}` is not what the test enforces")));
+    let extra = page.lines().enumerate().filter(|(_, line)| {
+        line.starts_with("| `") && !demanded.iter().any(|row| line.starts_with(row))
+    });
+    let extra = extra.map(|(at, line)| {
+        problem(at + 1, format!("the row `{line}` is not what the test enforces"))
+    });
     unique(absent.chain(extra))
 }
 

@@ -207,7 +207,8 @@ pub(crate) fn paths(tokens: &[Token], module: &[String]) -> Vec<Path> {
         } else if let Some(start) = path_start(tokens, at) {
             let mut spelled = Vec::new();
             at = tree(tokens, start, &[], &mut spelled);
-            let here: Vec<_> = module.iter().chain(inline.iter().map(|(_, name)| name)).cloned().collect();
+            let here: Vec<_> =
+                module.iter().chain(inline.iter().map(|(_, name)| name)).cloned().collect();
             found.extend(spelled.into_iter().map(|(line, segments)| {
                 let from_root = from_root(&segments, &here);
                 Path { line, segments, from_root }
@@ -239,13 +240,19 @@ fn path_start(tokens: &[Token], at: usize) -> Option<usize> {
     let is_tail = before(1).is_some_and(|t| t.kind == Kind::Step)
         && before(2).is_some_and(|t| t.mark('>') || matches!(t.kind, Kind::Word(_)));
     // `pub(in super::super)` names an ancestor only: it imports nothing.
-    let is_visibility =
-        before(1).is_some_and(|t| t.is("in")) && before(2).is_some_and(|t| t.mark('(')) && word == "super";
+    let is_visibility = before(1).is_some_and(|t| t.is("in"))
+        && before(2).is_some_and(|t| t.mark('('))
+        && word == "super";
     (goes_on && !is_tail && !is_visibility).then_some(at)
 }
 
 /// Reads one branch of a use tree (or a plain path) at `at`; gives the index behind it.
-fn tree(tokens: &[Token], mut at: usize, prefix: &[String], found: &mut Vec<(usize, Vec<String>)>) -> usize {
+fn tree(
+    tokens: &[Token],
+    mut at: usize,
+    prefix: &[String],
+    found: &mut Vec<(usize, Vec<String>)>,
+) -> usize {
     let mut segments = prefix.to_vec();
     let mut line = tokens.get(at).map_or(0, |t| t.line);
     while let Some(token) = tokens.get(at) {
@@ -274,7 +281,12 @@ fn tree(tokens: &[Token], mut at: usize, prefix: &[String], found: &mut Vec<(usi
 }
 
 /// Reads the branches between the braces of a use tree, `at` being behind the opening one.
-fn group(tokens: &[Token], mut at: usize, prefix: &[String], found: &mut Vec<(usize, Vec<String>)>) -> usize {
+fn group(
+    tokens: &[Token],
+    mut at: usize,
+    prefix: &[String],
+    found: &mut Vec<(usize, Vec<String>)>,
+) -> usize {
     while at < tokens.len() && !tokens[at].mark('}') {
         at = tree(tokens, at, prefix, found);
         // ` as name` follows a branch; stepping over the rest also ends on text that is no use tree at all.
@@ -337,7 +349,8 @@ pub(crate) fn test_lines(tokens: &[Token]) -> Vec<std::ops::RangeInclusive<usize
         named(0, "cfg") && (named(1, "test") || (named(1, "all") && named(2, "test")))
     };
     let item = |inside: std::ops::Range<usize>| {
-        let body = (inside.end..tokens.len()).find(|at| tokens[*at].mark('{') || tokens[*at].mark(';'))?;
+        let body =
+            (inside.end..tokens.len()).find(|at| tokens[*at].mark('{') || tokens[*at].mark(';'))?;
         let end = if tokens[body].mark('{') { closing(tokens, body) } else { body };
         Some(tokens[inside.start].line..=tokens.get(end).map_or(usize::MAX, |t| t.line))
     };

@@ -53,7 +53,9 @@ pub(super) fn call<T: DeserializeOwned>(
     match (output.code, output.signal) {
         (Some(0), _) => read(&output.stdout),
         (Some(NOT_THERE), _) => Err(Fault::NotThere),
-        (Some(code), _) => Err(Fault::Failed(format!("failed with exit code {code}{}", stderr(&output)))),
+        (Some(code), _) => {
+            Err(Fault::Failed(format!("failed with exit code {code}{}", stderr(&output))))
+        }
         (None, signal) => {
             let signal = signal.unwrap_or_default();
             Err(Fault::Failed(format!("was killed by signal {signal}{}", stderr(&output))))
@@ -64,7 +66,9 @@ pub(super) fn call<T: DeserializeOwned>(
 fn not_run(e: &ExecError) -> String {
     match e {
         ExecError::NotFound { .. } => "cannot be found".to_owned(),
-        ExecError::Deadline { after_ms, .. } => format!("did not answer within {after_ms} ms and was killed"),
+        ExecError::Deadline { after_ms, .. } => {
+            format!("did not answer within {after_ms} ms and was killed")
+        }
         ExecError::Directory { source, .. } | ExecError::Io { source, .. } => {
             format!("cannot be run: {source}")
         }
@@ -118,9 +122,13 @@ mod tests {
     #[test]
     fn sp_08_answers_are_read_and_garbage_is_named() {
         let verdicts: Verdicts =
-            read(br#" {"version": 1, "verdicts": ["owned", "gone"], "new": 7} "#).expect("an answer");
+            read(br#" {"version": 1, "verdicts": ["owned", "gone"], "new": 7} "#)
+                .expect("an answer");
         assert_eq!(verdicts.verdicts, [Word::Owned, Word::Gone]);
-        assert_eq!(read::<Done>(br#"{"version":1,"unsupported":true}"#).expect_err("no"), Fault::Unsupported);
+        assert_eq!(
+            read::<Done>(br#"{"version":1,"unsupported":true}"#).expect_err("no"),
+            Fault::Unsupported
+        );
         for (said, named) in [
             (&b""[..], "EOF"),
             (b"zsh: \x1b[31mno", "zsh"),

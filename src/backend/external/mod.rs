@@ -21,8 +21,8 @@ use crate::model::text;
 use crate::sys::clock::{self, Deadline};
 use call::{Fault, call};
 use contract::{
-    Done, Labels, Launches, More, OneLabel, OneLaunch, OnePlace, OnePlaced, Place, Placed, Places, Screen,
-    Verb, Verdicts, Word,
+    Done, Labels, Launches, More, OneLabel, OneLaunch, OnePlace, OnePlaced, Place, Placed, Places,
+    Screen, Verb, Verdicts, Word,
 };
 
 /// A longer id is refused, in bytes.
@@ -153,7 +153,11 @@ impl External {
         BackendError::External { call: format!("{} {}", self.program, verb.as_str()), problem }
     }
 
-    fn placed(&self, answer: OnePlaced, ids: &mut HashSet<String>) -> Result<Placement, BackendError> {
+    fn placed(
+        &self,
+        answer: OnePlaced,
+        ids: &mut HashSet<String>,
+    ) -> Result<Placement, BackendError> {
         let problem = match (answer.id, answer.error) {
             (_, Some(error)) => text::short(&error, LONGEST_WORDS),
             (None, None) => "answered with neither an id nor an error".to_owned(),
@@ -222,15 +226,20 @@ impl Backend for External {
     fn place(&self, launches: &[Launch]) -> Vec<Result<Placement, BackendError>> {
         let mut ids = HashSet::new();
         let placed: Vec<_> = match self.ask_places(launches) {
-            Ok(answers) => answers.into_iter().map(|answer| self.placed(answer, &mut ids)).collect(),
-            Err(fault) => launches.iter().map(|_| Err(self.failed(Verb::Place, fault.clone()))).collect(),
+            Ok(answers) => {
+                answers.into_iter().map(|answer| self.placed(answer, &mut ids)).collect()
+            }
+            Err(fault) => {
+                launches.iter().map(|_| Err(self.failed(Verb::Place, fault.clone()))).collect()
+            }
         };
         self.label_placed(launches, &placed);
         placed
     }
 
     fn verify_all(&self, marks: &[Mark<'_>]) -> Vec<Verdict> {
-        let known: Vec<Result<Place<'_>, Verdict>> = marks.iter().map(|mark| self.place_of(*mark)).collect();
+        let known: Vec<Result<Place<'_>, Verdict>> =
+            marks.iter().map(|mark| self.place_of(*mark)).collect();
         let asked: Vec<Place<'_>> = known.iter().flatten().copied().collect();
         let mut said = self.verdicts(asked).into_iter();
         let mut next = || said.next().unwrap_or(Verdict::Unknown { reason: NO_ANSWER.to_owned() });
@@ -252,9 +261,18 @@ impl Backend for External {
         marks.iter().zip(before).map(answer).collect()
     }
 
-    fn screen(&self, placement: &Placement, token: &str, lines: usize) -> Result<String, BackendError> {
-        let screen: Screen =
-            self.ask_about(Verb::Screen, placement, token, More { lines: Some(lines), ..More::default() })?;
+    fn screen(
+        &self,
+        placement: &Placement,
+        token: &str,
+        lines: usize,
+    ) -> Result<String, BackendError> {
+        let screen: Screen = self.ask_about(
+            Verb::Screen,
+            placement,
+            token,
+            More { lines: Some(lines), ..More::default() },
+        )?;
         Ok(text::last_lines(&text::plain(&screen.text), lines))
     }
 
@@ -270,15 +288,22 @@ impl Backend for External {
     }
 
     fn hide(&self, placement: &Placement, token: &str) -> Result<Placement, BackendError> {
-        self.ask_about(Verb::Hide, placement, token, More::default()).map(|Done {}| placement.clone())
+        self.ask_about(Verb::Hide, placement, token, More::default())
+            .map(|Done {}| placement.clone())
     }
 
     fn show(&self, placement: &Placement, token: &str) -> Result<Placement, BackendError> {
-        self.ask_about(Verb::Show, placement, token, More::default()).map(|Done {}| placement.clone())
+        self.ask_about(Verb::Show, placement, token, More::default())
+            .map(|Done {}| placement.clone())
     }
 
     /// The modes of its terminal are not known here.
-    fn write_input(&self, placement: &Placement, token: &str, input: &Input) -> Result<(), BackendError> {
+    fn write_input(
+        &self,
+        placement: &Placement,
+        token: &str,
+        input: &Input,
+    ) -> Result<(), BackendError> {
         let bytes = input.bytes(Modes::default());
         let text = String::from_utf8_lossy(&bytes);
         let more = More { text: Some(&text), ..More::default() };
@@ -286,7 +311,8 @@ impl Backend for External {
     }
 
     fn label(&self, labels: &[(Mark<'_>, Label)]) {
-        let labels: Vec<OneLabel<'_>> = labels.iter().filter_map(|one| self.label_of(one)).collect();
+        let labels: Vec<OneLabel<'_>> =
+            labels.iter().filter_map(|one| self.label_of(one)).collect();
         if !labels.is_empty() {
             // For the eye only; by the tokens the program knows what is not ours.
             let _ = self.ask::<Done>(Verb::Label, &Labels { labels });

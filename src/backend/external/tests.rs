@@ -36,18 +36,25 @@ impl Bench {
     }
 
     fn says(&self, verb: &str, answer: &Value) {
-        fs::write_atomic(&self.dir.path().join(format!("said.{verb}")), answer.to_string().as_bytes())
-            .expect("writable");
+        fs::write_atomic(
+            &self.dir.path().join(format!("said.{verb}")),
+            answer.to_string().as_bytes(),
+        )
+        .expect("writable");
     }
 
     fn ends(&self, verb: &str, code: i32) {
-        fs::write_atomic(&self.dir.path().join(format!("code.{verb}")), code.to_string().as_bytes())
-            .expect("writable");
+        fs::write_atomic(
+            &self.dir.path().join(format!("code.{verb}")),
+            code.to_string().as_bytes(),
+        )
+        .expect("writable");
     }
 
     /// What the program was asked last; none if it was not.
     fn asked(&self, verb: &str) -> Option<Value> {
-        let bytes = fs::read(&self.dir.path().join(format!("asked.{verb}")), 1 << 20).expect("readable")?;
+        let bytes =
+            fs::read(&self.dir.path().join(format!("asked.{verb}")), 1 << 20).expect("readable")?;
         Some(serde_json::from_slice(&bytes).expect("one document"))
     }
 
@@ -64,15 +71,22 @@ impl Bench {
 fn launch(member: &str, token: &str) -> Launch {
     let argv = ["/bin/phalanx", "exec", "/spec $(x)"].map(OsString::from).to_vec();
     let label = Label { name: member.to_owned(), ..Label::default() };
-    Launch { member: MemberName::new(member).expect("a name"), token: token.to_owned(), argv, label }
+    Launch {
+        member: MemberName::new(member).expect("a name"),
+        token: token.to_owned(),
+        argv,
+        label,
+    }
 }
 
 #[test]
 fn place_says_what_is_to_be_started_and_keeps_ids_and_words() {
     let bench = Bench::new();
     let words = "tab 3\u{1b}[1m";
-    bench
-        .says("place", &json!({"version": 1, "places": [{"id": "-x\n", "watch": words}, {"error": "full"}]}));
+    bench.says(
+        "place",
+        &json!({"version": 1, "places": [{"id": "-x\n", "watch": words}, {"error": "full"}]}),
+    );
     let placed = bench.external.place(&[launch("ada", "t1"), launch("bob", "t2")]);
     let argv = ["/bin/phalanx", "exec", "/spec $(x)"];
     assert_eq!(
@@ -102,9 +116,11 @@ fn sd_06_an_id_is_given_once() {
 #[test]
 fn sd_05_only_owned_places_are_closed() {
     let bench = Bench::new();
-    let elsewhere = Placement::Exec(ExecPlace { program: "/other".into(), id: "d".into(), watch: None });
+    let elsewhere =
+        Placement::Exec(ExecPlace { program: "/other".into(), id: "d".into(), watch: None });
     let places = [bench.place("a"), elsewhere, bench.place("b"), bench.place("c")];
-    let marks: Vec<Mark<'_>> = places.iter().map(|placement| Mark { placement, token: "t" }).collect();
+    let marks: Vec<Mark<'_>> =
+        places.iter().map(|placement| Mark { placement, token: "t" }).collect();
     bench.verdicts(&["foreign", "gone", "unknown"]);
     let closed = bench.external.close_all(&marks);
     assert_eq!(bench.asked("close"), None);
@@ -114,8 +130,10 @@ fn sd_05_only_owned_places_are_closed() {
             {"id": "a", "token": "t"}, {"id": "b", "token": "t"}, {"id": "c", "token": "t"},
         ]}))
     );
-    let told: Vec<String> =
-        closed.iter().map(|c| c.as_ref().map_or_else(ToString::to_string, ToString::to_string)).collect();
+    let told: Vec<String> = closed
+        .iter()
+        .map(|c| c.as_ref().map_or_else(ToString::to_string, ToString::to_string))
+        .collect();
     assert!(told[0].contains("was not touched: foreign"), "{told:?}");
     assert!(told[1].contains("does not belong to"), "{told:?}");
     assert_eq!(told[2], "gone");
@@ -130,7 +148,10 @@ fn sd_02_closing_is_looked_at() {
     bench.says("close", &json!({"version": 1}));
     let still = bench.external.close(&bench.place("a"), "t").expect_err("it stays");
     assert!(matches!(still, BackendError::StillThere { .. }), "{still}");
-    assert_eq!(bench.asked("close"), Some(json!({"version": 1, "places": [{"id": "a", "token": "t"}]})));
+    assert_eq!(
+        bench.asked("close"),
+        Some(json!({"version": 1, "places": [{"id": "a", "token": "t"}]}))
+    );
     bench.ends("close", 7);
     let failed = bench.external.close(&bench.place("a"), "t").expect_err("it fails").to_string();
     assert!(failed.ends_with("program close` failed with exit code 7"), "{failed}");
@@ -158,7 +179,8 @@ fn one_place_is_proven_before_it_is_shown() {
 #[test]
 fn what_a_program_has_not_is_refused_by_name() {
     let bench = Bench::new();
-    let (place, one) = (bench.place("a"), json!({"version": 1, "place": {"id": "a", "token": "t"}}));
+    let (place, one) =
+        (bench.place("a"), json!({"version": 1, "place": {"id": "a", "token": "t"}}));
     bench.verdicts(&["owned"]);
     for verb in ["focus", "hide", "show"] {
         let call = || match verb {

@@ -104,14 +104,24 @@ impl Iterm2 {
             NOT_OURS => Verdict::Foreign { difference: "terminal or token".to_owned() },
             _ => return Err(osa::unreadable(script, &answer)),
         };
-        Err(BackendError::NotOurs { place: Placement::Iterm2(session.clone()).to_string(), verdict })
+        Err(BackendError::NotOurs {
+            place: Placement::Iterm2(session.clone()).to_string(),
+            verdict,
+        })
     }
 
     /// The same for whatever placement.
-    fn on_placement(&self, script: &Script, mark: Mark<'_>, more: &[&str]) -> Result<String, BackendError> {
+    fn on_placement(
+        &self,
+        script: &Script,
+        mark: Mark<'_>,
+        more: &[&str],
+    ) -> Result<String, BackendError> {
         match iterm_session(mark.placement) {
             Ok(session) => self.on(script, session, mark.token, more),
-            Err(verdict) => Err(BackendError::NotOurs { place: mark.placement.to_string(), verdict }),
+            Err(verdict) => {
+                Err(BackendError::NotOurs { place: mark.placement.to_string(), verdict })
+            }
         }
     }
 
@@ -129,9 +139,12 @@ impl Iterm2 {
         loop {
             match self.verify_one(session, token) {
                 Verdict::Gone => return Ok(Verdict::Owned),
-                Verdict::Owned | Verdict::Foreign { .. } | Verdict::Unknown { .. } if deadline.expired() => {
+                Verdict::Owned | Verdict::Foreign { .. } | Verdict::Unknown { .. }
+                    if deadline.expired() =>
+                {
                     let place = Placement::Iterm2(session.clone()).to_string();
-                    let waited_ms = u64::try_from(deadline.elapsed().as_millis()).unwrap_or(u64::MAX);
+                    let waited_ms =
+                        u64::try_from(deadline.elapsed().as_millis()).unwrap_or(u64::MAX);
                     return Err(problem.unwrap_or(BackendError::StillThere { place, waited_ms }));
                 }
                 Verdict::Owned | Verdict::Foreign { .. } | Verdict::Unknown { .. } => (),
@@ -175,7 +188,9 @@ impl Backend for Iterm2 {
 
     fn close_all(&self, marks: &[Mark<'_>]) -> Vec<Result<Verdict, BackendError>> {
         let close = |mark: &Mark<'_>| match (iterm_session(mark.placement), mark.token) {
-            (Err(verdict), _) => Err(BackendError::NotOurs { place: mark.placement.to_string(), verdict }),
+            (Err(verdict), _) => {
+                Err(BackendError::NotOurs { place: mark.placement.to_string(), verdict })
+            }
             (Ok(_), "") => {
                 let verdict = Verdict::Unknown { reason: "no token is recorded".to_owned() };
                 Err(BackendError::NotOurs { place: mark.placement.to_string(), verdict })
@@ -185,7 +200,12 @@ impl Backend for Iterm2 {
         marks.iter().map(close).collect()
     }
 
-    fn screen(&self, placement: &Placement, token: &str, lines: usize) -> Result<String, BackendError> {
+    fn screen(
+        &self,
+        placement: &Placement,
+        token: &str,
+        lines: usize,
+    ) -> Result<String, BackendError> {
         let shown = self.on_placement(&CONTENTS, Mark { placement, token }, &[])?;
         Ok(text::last_lines(&shown, lines))
     }
@@ -203,7 +223,12 @@ impl Backend for Iterm2 {
 
     /// iTerm2 tells no script which modes the terminal is in: keys are those of a terminal that was
     /// just opened.
-    fn write_input(&self, placement: &Placement, token: &str, input: &Input) -> Result<(), BackendError> {
+    fn write_input(
+        &self,
+        placement: &Placement,
+        token: &str,
+        input: &Input,
+    ) -> Result<(), BackendError> {
         let bytes = input.bytes(Modes::default());
         let text = String::from_utf8_lossy(&bytes);
         self.on_placement(&WRITE, Mark { placement, token }, &[&text]).map(drop)

@@ -16,7 +16,8 @@ const ANSWER_WITHIN: Duration = Duration::from_secs(10);
 /// What to do when iTerm2 does not answer in time.
 const SILENT: &str = "check whether iTerm2 or macOS shows a dialog, and answer it";
 /// What to do when it has no such session.
-const GONE: &str = "the session was closed in the meantime: run the command again in an iTerm2 session";
+const GONE: &str =
+    "the session was closed in the meantime: run the command again in an iTerm2 session";
 /// What to do when iTerm2 does not run.
 const START: &str = "start iTerm2 and run the command again in one of its sessions";
 
@@ -44,9 +45,9 @@ impl Osa {
             ExecError::Deadline { after_ms, .. } => {
                 refused(script, None, format!("no answer within {after_ms} ms"), Some(SILENT))
             }
-            other @ (ExecError::NotFound { .. } | ExecError::Directory { .. } | ExecError::Io { .. }) => {
-                BackendError::Exec(other)
-            }
+            other @ (ExecError::NotFound { .. }
+            | ExecError::Directory { .. }
+            | ExecError::Io { .. }) => BackendError::Exec(other),
         })?;
         if output.code != Some(0) {
             let stderr = String::from_utf8_lossy(&output.stderr);
@@ -68,7 +69,12 @@ pub(super) fn unreadable(script: &Script, answer: &str) -> BackendError {
     refused(script, None, format!("it answered {:?}", text::short(answer, 80)), advice(-1708))
 }
 
-fn refused(script: &Script, code: Option<i32>, said: String, advice: Option<&'static str>) -> BackendError {
+fn refused(
+    script: &Script,
+    code: Option<i32>,
+    said: String,
+    advice: Option<&'static str>,
+) -> BackendError {
     BackendError::Iterm2 { doing: script.doing, code, said, advice }
 }
 
@@ -80,8 +86,10 @@ fn complaint(stderr: &str) -> (Option<i32>, String) {
         .unwrap_or("it failed without an error message")
         .trim();
     let said = line.split_once("error: ").map_or(line, |(_, said)| said);
-    let code =
-        line.strip_suffix(')').and_then(|rest| rest.rsplit_once('(')).and_then(|(_, code)| code.parse().ok());
+    let code = line
+        .strip_suffix(')')
+        .and_then(|rest| rest.rsplit_once('('))
+        .and_then(|(_, code)| code.parse().ok());
     (code, text::short(said, 300))
 }
 
@@ -96,7 +104,9 @@ fn advice(code: i32) -> Option<&'static str> {
         -1712 => Some(SILENT),
         -128 => Some("a dialog was cancelled: run the command again and allow it"),
         -1708 | -10000 => Some("update iTerm2: this version does not understand phalanx's scripts"),
-        -2740 | -2741 | -10814 | -43 => Some("install iTerm2 (https://iterm2.com), or use `--backend auto`"),
+        -2740 | -2741 | -10814 | -43 => {
+            Some("install iTerm2 (https://iterm2.com), or use `--backend auto`")
+        }
         _ => None,
     }
 }

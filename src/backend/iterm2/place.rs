@@ -77,7 +77,14 @@ fn from_any(
 
 fn row(session: &ItermSession, launch: &Launch, tag: &str) -> Row {
     let ItermSession { session_id: id, tty } = session.clone();
-    Row { id, tty, rows: 0, window: String::new(), token: launch.token.clone(), team: tag.to_owned() }
+    Row {
+        id,
+        tty,
+        rows: 0,
+        window: String::new(),
+        token: launch.token.clone(),
+        team: tag.to_owned(),
+    }
 }
 
 fn from(
@@ -87,7 +94,8 @@ fn from(
     launch: &Launch,
     command: &str,
 ) -> Result<Tried, BackendError> {
-    let args = [anchor, way.word(), command, &launch.token, &iterm2.home.tag, launch.member.as_str()];
+    let args =
+        [anchor, way.word(), command, &launch.token, &iterm2.home.tag, launch.member.as_str()];
     let answer = match iterm2.osa.run(&PLACE, &args) {
         Err(problem) if osa::is_gone(&problem) => return made(iterm2, launch),
         other => other?,

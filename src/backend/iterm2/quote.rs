@@ -68,8 +68,12 @@ mod tests {
 
     #[test]
     fn sec_09_paths_with_everything_in_them_arrive() {
-        let words =
-            ["/Users/it's me/a b/ü 한글 🙂/~x/$HOME/`id`/$(id);#{x}/phalanx", "exec", "~/a\tb\nc", ""];
+        let words = [
+            "/Users/it's me/a b/ü 한글 🙂/~x/$HOME/`id`/$(id);#{x}/phalanx",
+            "exec",
+            "~/a\tb\nc",
+            "",
+        ];
         let words: Vec<String> = words.map(str::to_owned).to_vec();
         let line = command(&os(&words)).expect("it can be said");
         assert_eq!(split(&line), words);
@@ -81,8 +85,11 @@ mod tests {
     #[test]
     fn sec_09_what_cannot_be_said_is_refused_and_named() {
         use std::os::unix::ffi::OsStringExt;
-        for bad in [OsString::from("/a\\b"), OsString::from("\\(x)"), OsString::from_vec(vec![b'/', 0xff])] {
-            let problem = command(&["exec".into(), bad]).expect_err("it would arrive as something else");
+        for bad in
+            [OsString::from("/a\\b"), OsString::from("\\(x)"), OsString::from_vec(vec![b'/', 0xff])]
+        {
+            let problem =
+                command(&["exec".into(), bad]).expect_err("it would arrive as something else");
             assert!(problem.contains("without backslashes"), "{problem}");
         }
     }

@@ -216,8 +216,13 @@ mod tests {
             assert_eq!(script.text, golden, "{}", script.doing);
             assert!(script.text.is_ascii(), "{}", script.doing);
             assert_eq!(script.text.contains("write"), script == WRITE, "{}", script.doing);
-            let asks = script.text.find("is not running then return").expect("asks whether iTerm2 runs");
-            assert!(asks < script.text.find("tell application").expect("tells it"), "{}", script.doing);
+            let asks =
+                script.text.find("is not running then return").expect("asks whether iTerm2 runs");
+            assert!(
+                asks < script.text.find("tell application").expect("tells it"),
+                "{}",
+                script.doing
+            );
         }
     }
 }

@@ -55,7 +55,9 @@ pub(super) fn verdict(rows: Option<&[Row]>, session: &ItermSession, token: &str)
     let foreign = |difference: &str| Verdict::Foreign { difference: difference.to_owned() };
     match rows.iter().find(|row| row.id == session.session_id) {
         None => Verdict::Gone,
-        Some(_) if token.is_empty() => Verdict::Unknown { reason: "no token is recorded".to_owned() },
+        Some(_) if token.is_empty() => {
+            Verdict::Unknown { reason: "no token is recorded".to_owned() }
+        }
         Some(row) if row.token != token => foreign("token"),
         Some(row) if row.tty.is_empty() => {
             Verdict::Unknown { reason: "iTerm2 does not report its terminal".to_owned() }
@@ -68,10 +70,15 @@ pub(super) fn verdict(rows: Option<&[Row]>, session: &ItermSession, token: &str)
 /// The session that the caller stands in: the one on the caller's own terminal. A variable such as
 /// `$ITERM_SESSION_ID` is inherited by whoever; it only decides between two that claim the same terminal, of which
 /// one has ended (PT-03).
-pub(super) fn of_caller<'r>(rows: &'r [Row], tty: Option<&str>, hint: Option<&str>) -> Option<&'r Row> {
+pub(super) fn of_caller<'r>(
+    rows: &'r [Row],
+    tty: Option<&str>,
+    hint: Option<&str>,
+) -> Option<&'r Row> {
     let tty = tty?;
     let mut there = rows.iter().filter(|row| row.tty == tty);
-    let hinted = there.clone().find(|row| hint.is_some_and(|hint| hint.ends_with(&format!(":{}", row.id))));
+    let hinted =
+        there.clone().find(|row| hint.is_some_and(|hint| hint.ends_with(&format!(":{}", row.id))));
     hinted.or_else(|| there.next())
 }
 
@@ -97,12 +104,19 @@ impl Way {
 /// From which sessions, and how, the next one can be made, the best first (LY-04, LY-08): the tallest of this team's
 /// own is split, so that the caller's keeps its size; the first one stands at the caller's right. If the caller has no
 /// session (any more), any of the team's will do.
-pub(super) fn anchors(rows: &[Row], caller: Option<&Row>, team: &str, layout: Layout) -> Vec<(String, Way)> {
-    let near = |row: &&Row| row.team == team && caller.is_none_or(|caller| caller.window == row.window);
+pub(super) fn anchors(
+    rows: &[Row],
+    caller: Option<&Row>,
+    team: &str,
+    layout: Layout,
+) -> Vec<(String, Way)> {
+    let near =
+        |row: &&Row| row.team == team && caller.is_none_or(|caller| caller.window == row.window);
     let mut ours: Vec<&Row> = rows.iter().filter(near).collect();
     ours.sort_by_key(|row| std::cmp::Reverse(row.rows));
     let pair = |row: &Row, way| (row.id.clone(), way);
-    let split = |row: &&Row| pair(row, if row.rows < 2 * FEWEST_ROWS { Way::Tab } else { Way::Below });
+    let split =
+        |row: &&Row| pair(row, if row.rows < 2 * FEWEST_ROWS { Way::Tab } else { Way::Below });
     match layout {
         // Splits of the caller's tab are what iTerm2 has for both.
         Layout::Panes | Layout::Split => {
@@ -173,10 +187,15 @@ mod tests {
     /// PT-03: only the terminal tells; the variable may be anybody's.
     #[test]
     fn pt_03_the_caller_is_known_by_its_terminal() {
-        let rows = [a_row("A", "a", 50, "", ""), a_row("B", "b", 50, "", ""), a_row("C", "b", 50, "", "")];
+        let rows =
+            [a_row("A", "a", 50, "", ""), a_row("B", "b", 50, "", ""), a_row("C", "b", 50, "", "")];
         let found = |tty, hint| of_caller(&rows, tty, hint).map(|row| row.id.as_str());
         assert_eq!(found(Some("/dev/a"), Some("w0t0p0:A-0000000")), Some("A-0000000"));
-        assert_eq!(found(Some("/dev/b"), Some("w0t0p0:A-0000000")), Some("B-0000000"), "a stale variable");
+        assert_eq!(
+            found(Some("/dev/b"), Some("w0t0p0:A-0000000")),
+            Some("B-0000000"),
+            "a stale variable"
+        );
         assert_eq!(found(Some("/dev/b"), Some("w0t0p0:C-0000000")), Some("C-0000000"));
         assert_eq!(found(Some("/dev/b"), Some("C-0000000")), Some("B-0000000"));
         assert_eq!(found(Some("/dev/x"), Some("w0t0p0:A-0000000")), None);
@@ -195,11 +214,18 @@ mod tests {
         let ask = |rows: &[&Row], caller: Option<&Row>, layout| {
             let rows: Vec<Row> = rows.iter().map(|row| (*row).clone()).collect();
             let word = |(id, way): (String, Way)| format!("{} {}", &id[..1], way.word());
-            anchors(&rows, caller, "t/1", layout).into_iter().map(word).collect::<Vec<_>>().join(", ")
+            anchors(&rows, caller, "t/1", layout)
+                .into_iter()
+                .map(word)
+                .collect::<Vec<_>>()
+                .join(", ")
         };
         let (split, tabs) = (Layout::Split, Layout::Windows);
         assert_eq!(ask(&[&leader, &other], Some(&leader), split), "L right");
-        assert_eq!(ask(&[&leader, &a, &b, &far], Some(&leader), Layout::Panes), "B below, A below, L right");
+        assert_eq!(
+            ask(&[&leader, &a, &b, &far], Some(&leader), Layout::Panes),
+            "B below, A below, L right"
+        );
         assert_eq!(ask(&[&a, &b, &other, &far], None, split), "F below, B below, A below");
         assert_eq!(ask(&[&leader, &small], Some(&leader), split), "S tab, L right");
         assert_eq!(ask(&[&leader, &a], Some(&leader), tabs), "L tab, A tab");

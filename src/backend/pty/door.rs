@@ -37,7 +37,9 @@ impl Door {
         let started = thread.spawn(move || welcome(&waiting, &hub, &guests));
         match started {
             Ok(_) => Ok(Door { listener }),
-            Err(source) => Err(FsError::Io { op: "serve", path: listener.path().to_owned(), source }),
+            Err(source) => {
+                Err(FsError::Io { op: "serve", path: listener.path().to_owned(), source })
+            }
         }
     }
 
@@ -70,7 +72,8 @@ fn bind(places: &[PathBuf]) -> Result<Listener, FsError> {
                 path: path.clone(),
                 reason: format!("its path is longer than {LONGEST_PATH} bytes"),
             }),
-            false => private_dir(path.parent().unwrap_or(Path::new("/"))).and_then(|()| Listener::bind(path)),
+            false => private_dir(path.parent().unwrap_or(Path::new("/")))
+                .and_then(|()| Listener::bind(path)),
         };
         match made {
             Ok(listener) => return Ok(listener),
@@ -175,7 +178,10 @@ mod tests {
     fn pt_05_a_long_path_goes_to_a_short_private_directory() {
         let long = PathBuf::from(format!("/home/{}/sockets/run", "x".repeat(100)));
         let found = places(long.clone(), Some(Path::new("/run/user/7")), 7);
-        assert_eq!(found, [long.clone(), "/run/user/7/phalanx/run".into(), "/tmp/phalanx-7/run".into()]);
+        assert_eq!(
+            found,
+            [long.clone(), "/run/user/7/phalanx/run".into(), "/tmp/phalanx-7/run".into()]
+        );
         for none in [None, Some(Path::new("")), Some(Path::new("relative"))] {
             assert_eq!(places(long.clone(), none, 7), [long.clone(), "/tmp/phalanx-7/run".into()]);
         }

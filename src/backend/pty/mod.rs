@@ -94,7 +94,9 @@ impl Backend for Pty {
     fn verify_all(&self, marks: &[Mark<'_>]) -> Vec<Verdict> {
         marks
             .iter()
-            .map(|mark| hold_of(mark.placement).map_or_else(|other| other, |hold| verdict(hold.launcher)))
+            .map(|mark| {
+                hold_of(mark.placement).map_or_else(|other| other, |hold| verdict(hold.launcher))
+            })
             .collect()
     }
 
@@ -102,13 +104,20 @@ impl Backend for Pty {
         marks.iter().map(|mark| close(mark.placement)).collect()
     }
 
-    fn screen(&self, placement: &Placement, _token: &str, lines: usize) -> Result<String, BackendError> {
+    fn screen(
+        &self,
+        placement: &Placement,
+        _token: &str,
+        lines: usize,
+    ) -> Result<String, BackendError> {
         let hold = hold_of(placement).map_err(|verdict| not_ours(placement, verdict))?;
         Ok(screen::last_lines(Path::new(&hold.log), (ROWS, COLS), lines)?)
     }
 
     fn how_to_watch(&self, placement: &Placement) -> String {
-        let Ok(hold) = hold_of(placement) else { return "it has no terminal that phalanx owns".to_owned() };
+        let Ok(hold) = hold_of(placement) else {
+            return "it has no terminal that phalanx owns".to_owned();
+        };
         let member = Path::new(&hold.log).file_stem().unwrap_or_default();
         match self.terminal {
             true => format!("phalanx attach {}", member.to_string_lossy()),
@@ -135,7 +144,9 @@ fn close(placement: &Placement) -> Result<Verdict, BackendError> {
     match verdict(hold.launcher) {
         Verdict::Owned => end(hold.launcher).map(|()| Verdict::Owned),
         Verdict::Gone => Ok(Verdict::Gone),
-        other @ (Verdict::Foreign { .. } | Verdict::Unknown { .. }) => Err(not_ours(placement, other)),
+        other @ (Verdict::Foreign { .. } | Verdict::Unknown { .. }) => {
+            Err(not_ours(placement, other))
+        }
     }
 }
 

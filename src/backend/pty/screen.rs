@@ -60,14 +60,19 @@ impl Live {
     /// Makes any terminal of this size show the same, with the same modes: cursor, keypad, paste, mouse.
     pub(crate) fn repaint(&mut self) -> Vec<u8> {
         let mut bytes = AFRESH.to_vec();
-        bytes.extend(self.guarded(|terminal| terminal.screen().state_formatted()).unwrap_or_default());
+        bytes.extend(
+            self.guarded(|terminal| terminal.screen().state_formatted()).unwrap_or_default(),
+        );
         bytes
     }
 
     /// The modes that change what typing sends.
     pub(crate) fn modes(&self) -> Modes {
         let screen = self.terminal.screen();
-        Modes { application_cursor: screen.application_cursor(), bracketed_paste: screen.bracketed_paste() }
+        Modes {
+            application_cursor: screen.application_cursor(),
+            bracketed_paste: screen.bracketed_paste(),
+        }
     }
 
     /// The last `lines` lines with anything on them, without trailing blanks.
@@ -148,8 +153,11 @@ mod tests {
     #[test]
     fn lines_that_have_scrolled_away_are_found() {
         let text = numbered(0..100);
-        let wanted = |range: std::ops::Range<usize>| numbered(range).replace('\r', "").trim_end().to_owned();
-        for (lines, first) in [(1, 99), (4, 96), (5, 95), (6, 94), (7, 93), (20, 80), (100, 0), (500, 0)] {
+        let wanted =
+            |range: std::ops::Range<usize>| numbered(range).replace('\r', "").trim_end().to_owned();
+        for (lines, first) in
+            [(1, 99), (4, 96), (5, 95), (6, 94), (7, 93), (20, 80), (100, 0), (500, 0)]
+        {
             assert_eq!(draw(text.as_bytes(), SIZE, lines), wanted(first..100), "{lines}");
         }
         assert_eq!(draw(b"", SIZE, 20), "");
@@ -212,7 +220,8 @@ mod tests {
     fn a_program_that_changes_screens_leaves_the_persons_alone() {
         let mut live = Live::new((5, 20));
         live.process(b"main");
-        let mut outer = follow(&mut live, &[b"\x1b[?1049h\x1b[Hmenu", b"\x1b[?10", b"49lafter\x1b]0;cut"]);
+        let mut outer =
+            follow(&mut live, &[b"\x1b[?1049h\x1b[Hmenu", b"\x1b[?10", b"49lafter\x1b]0;cut"]);
         assert_eq!(outer.screen().contents(), "mainafter");
         outer.process(b"\x1b\\\x1b[?1049l");
         assert_eq!(outer.screen().contents(), "the person's own");

@@ -24,7 +24,8 @@ impl Bench {
     fn new() -> Bench {
         let dir = tempfile::tempdir().expect("a temporary directory");
         let logs = dir.path().to_owned();
-        let env = vec![("PATH".into(), "/usr/bin:/bin".into()), ("OF_LAUNCHER".into(), "yes".into())];
+        let env =
+            vec![("PATH".into(), "/usr/bin:/bin".into()), ("OF_LAUNCHER".into(), "yes".into())];
         let pty = Pty::new(env, move |name| logs.join(format!("{name}.log")));
         Bench { dir, pty, placed: std::cell::RefCell::default() }
     }
@@ -36,15 +37,16 @@ impl Bench {
     }
 
     fn place(&self, script: &str) -> Placement {
-        let placed = self.pty.place(&[Self::launch("alice", script)]).remove(0).expect("sh is there");
+        let placed =
+            self.pty.place(&[Self::launch("alice", script)]).remove(0).expect("sh is there");
         self.placed.borrow_mut().push(process(placed.launcher().expect("known at once")));
         placed
     }
 
     fn wait_for(&self, file: &str) -> String {
         let path = self.dir.path().join(file);
-        let changes =
-            crate::sys::watch::Changes::on(&[self.dir.path().to_owned()]).expect("inotify works here");
+        let changes = crate::sys::watch::Changes::on(&[self.dir.path().to_owned()])
+            .expect("inotify works here");
         let deadline = crate::sys::clock::Deadline::after(Duration::from_secs(60));
         loop {
             let bytes = fs::read(&path, 1024).expect("readable").unwrap_or_default();
@@ -60,7 +62,8 @@ impl Bench {
 #[test]
 fn a_launcher_is_placed_verified_and_closed() {
     let bench = Bench::new();
-    let script = format!("cd {}; echo $OF_LAUNCHER $(pwd) > up; sleep 60", bench.dir.path().display());
+    let script =
+        format!("cd {}; echo $OF_LAUNCHER $(pwd) > up; sleep 60", bench.dir.path().display());
     let placement = bench.place(&script);
     assert_eq!(bench.wait_for("up"), format!("yes {}\n", bench.dir.path().display()));
     assert_eq!(placement.backend(), BackendKind::Pty);
@@ -74,7 +77,9 @@ fn a_launcher_is_placed_verified_and_closed() {
 #[test]
 fn a_reused_pid_is_gone_and_not_touched() {
     let bench = Bench::new();
-    let Placement::Pty(hold) = bench.place("sleep 60") else { panic!("another backend's placement") };
+    let Placement::Pty(hold) = bench.place("sleep 60") else {
+        panic!("another backend's placement")
+    };
     let other = ProcessId { start: hold.launcher.start + 1, ..hold.launcher };
     let placement = Placement::Pty(PtyHold { launcher: other, log: hold.log });
     assert_eq!(bench.pty.verify(&placement, "t"), Verdict::Gone);
@@ -94,15 +99,18 @@ fn a_launcher_that_does_not_listen_is_ended_with_its_tree() {
     let below = proc::descendants(placement.launcher().expect("known at once").pid);
     assert_eq!(bench.pty.close(&placement, "t").expect("it is ours"), Verdict::Owned);
     assert_eq!(bench.pty.verify(&placement, "t"), Verdict::Gone);
-    assert!(below.iter().all(|process| proc::liveness(process.pid, process.start) == Liveness::Dead));
+    assert!(
+        below.iter().all(|process| proc::liveness(process.pid, process.start) == Liveness::Dead)
+    );
 }
 
 #[test]
 fn what_a_launcher_says_before_it_has_a_log_is_on_the_screen() {
     let bench = Bench::new();
-    let placed = bench
-        .pty
-        .place(&[Bench::launch("bob", "echo 'no spec' >&2; exit 125"), Bench::launch("eve", "sleep 60")]);
+    let placed = bench.pty.place(&[
+        Bench::launch("bob", "echo 'no spec' >&2; exit 125"),
+        Bench::launch("eve", "sleep 60"),
+    ]);
     // It may have been gone before we could look at it.
     let log = bench.wait_for("bob.log");
     assert_eq!(log, "no spec\n");

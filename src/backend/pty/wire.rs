@@ -106,9 +106,10 @@ impl Tell {
             b'T' => String::from_utf8(payload).ok().map(Tell::Lines),
             b'D' => payload.is_empty().then_some(Tell::Typed),
             b'E' => match payload.as_slice() {
-                [a, code @ .., b, w, x, y, z] if code.len() == 4 => {
-                    Some(Tell::Ended(End { code: known(*a, code), signal: known(*b, &[*w, *x, *y, *z]) }))
-                }
+                [a, code @ .., b, w, x, y, z] if code.len() == 4 => Some(Tell::Ended(End {
+                    code: known(*a, code),
+                    signal: known(*b, &[*w, *x, *y, *z]),
+                })),
                 _ => None,
             },
             _ => None,
@@ -182,7 +183,9 @@ mod tests {
             Ask::Keys(b"\x1b[A\x00\xff".to_vec()),
             Ask::Keys(Vec::new()),
             Ask::Input(Input::Text(Text::parse("-x ü\n;").expect("a text"))),
-            Ask::Input(Input::Keys(["C-c", "Up", "Space", "é"].map(|k| k.parse().expect("a key")).to_vec())),
+            Ask::Input(Input::Keys(
+                ["C-c", "Up", "Space", "é"].map(|k| k.parse().expect("a key")).to_vec(),
+            )),
             Ask::Size { rows: 1, cols: u16::MAX },
         ];
         let mut wire = Vec::new();

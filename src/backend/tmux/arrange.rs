@@ -85,8 +85,13 @@ mod tests {
 
     #[test]
     fn ly_04_a_column_leaves_the_lead_the_bigger_half() {
-        let table =
-            [((80, 24), None), ((81, 24), Some(40)), ((200, 50), Some(99)), ((200, 9), None), ((0, 0), None)];
+        let table = [
+            ((80, 24), None),
+            ((81, 24), Some(40)),
+            ((200, 50), Some(99)),
+            ((200, 9), None),
+            ((0, 0), None),
+        ];
         for ((width, height), expected) in table {
             assert_eq!(column(Size { width, height }), expected, "{width}x{height}");
         }

@@ -30,7 +30,13 @@ impl Call<'_> {
 
 /// Tells every terminal that looks at a session with a pane that bears one of these tokens, or with the pane `lead`. What
 /// cannot be asked or told is passed over.
-pub(crate) fn call(program: &Path, socket: &Path, tokens: &[String], lead: Option<&str>, call: &Call<'_>) {
+pub(crate) fn call(
+    program: &Path,
+    socket: &Path,
+    tokens: &[String],
+    lead: Option<&str>,
+    call: &Call<'_>,
+) {
     let server = Server { program, socket: Some(socket) };
     let found = server.ask(&verb::panes().then(verb::clients())).lines;
     let lead = lead.and_then(PaneId::parse);

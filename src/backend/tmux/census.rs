@@ -51,7 +51,8 @@ pub(crate) fn census(program: &Path, socket: &Path) -> Result<Option<Census>, Ba
     };
     let about = words(DisplayMessage::new().print().message(FORMAT).build());
     let option = Unit::new(["show-options", "-g", UNATTACHED].map(OsString::from));
-    let answer = Server { program, socket: Some(socket) }.ask(&about.then(option).then(verb::panes()));
+    let answer =
+        Server { program, socket: Some(socket) }.ask(&about.then(option).then(verb::panes()));
     let Some(found) = answer.lines.iter().find_map(|line| head(line, socket, &answer.lines)) else {
         return match answer.problem {
             Some(BackendError::Exec(error)) => Err(error.into()),
@@ -66,7 +67,11 @@ pub(crate) fn census(program: &Path, socket: &Path) -> Result<Option<Census>, Ba
 ///
 /// # Errors
 /// tmux cannot be run, or does not answer in time. A server that is not there has no panes.
-pub(crate) fn has_pane(program: &Path, socket: Option<&Path>, id: &str) -> Result<bool, BackendError> {
+pub(crate) fn has_pane(
+    program: &Path,
+    socket: Option<&Path>,
+    id: &str,
+) -> Result<bool, BackendError> {
     let answer = Server { program, socket }.ask(&verb::panes());
     if let Some(BackendError::Exec(error)) = answer.problem {
         return Err(error.into());

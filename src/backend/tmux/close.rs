@@ -62,13 +62,17 @@ fn close_owned(
     let Some((_, first)) = left.first() else { return Vec::new() };
     let pid = first.recorded.server.pid;
     let going: Vec<PaneId> = left.iter().map(|(_, claim)| claim.id).collect();
-    let restored: Vec<Unit> = before.alone_before(&going).map(|pane| verb::alone_again(pane, pid)).collect();
+    let restored: Vec<Unit> =
+        before.alone_before(&going).map(|pane| verb::alone_again(pane, pid)).collect();
     let deadline = Deadline::after(CLOSED_WITHIN);
     let mut pause = FIRST_PAUSE;
     loop {
         // Told again each time: whatever tore the last call apart, the proof makes it harmless.
-        let tell = |(_, claim): &(usize, Claim<'_>)| verb::close(claim.id, pid, &Proof::Token(&claim.token));
-        let mut seen = look(server, left.iter().map(tell).chain(restored.iter().cloned()).collect());
+        let tell = |(_, claim): &(usize, Claim<'_>)| {
+            verb::close(claim.id, pid, &Proof::Token(&claim.token))
+        };
+        let mut seen =
+            look(server, left.iter().map(tell).chain(restored.iter().cloned()).collect());
         left.retain(|(_, claim)| match verdict(claim, &seen) {
             Verdict::Gone | Verdict::Foreign { .. } => false,
             // With its last pane the server ends; until it has, it cannot be asked (SD-13).
@@ -78,7 +82,10 @@ fn close_owned(
             let waited_ms = u64::try_from(deadline.elapsed().as_millis()).unwrap_or(u64::MAX);
             let still_there = |(nth, claim): (usize, Claim<'_>)| {
                 let reason = spread(&mut seen.problem);
-                (nth, reason.unwrap_or(BackendError::StillThere { place: claim.place(), waited_ms }))
+                (
+                    nth,
+                    reason.unwrap_or(BackendError::StillThere { place: claim.place(), waited_ms }),
+                )
             };
             return left.into_iter().map(still_there).collect();
         }

@@ -48,7 +48,8 @@ tmux_id!(SessionId, '$', "The id of a session, `$1`: unique while its server liv
 
 /// A decimal number without sign, spaces or leading zeros.
 fn number(text: &str) -> Option<u32> {
-    let plain = text.bytes().all(|byte| byte.is_ascii_digit()) && (text == "0" || !text.starts_with('0'));
+    let plain =
+        text.bytes().all(|byte| byte.is_ascii_digit()) && (text == "0" || !text.starts_with('0'));
     if plain { text.parse().ok() } else { None }
 }
 
@@ -65,7 +66,8 @@ impl Plain {
 
     /// Makes any text one, for people to read.
     pub(super) fn from_text(text: &str) -> Plain {
-        let word: String = text.chars().take(200).map(|c| if is_plain(c) { c } else { '_' }).collect();
+        let word: String =
+            text.chars().take(200).map(|c| if is_plain(c) { c } else { '_' }).collect();
         Plain(if word.is_empty() { "_".to_owned() } else { word })
     }
 
@@ -130,7 +132,9 @@ fn quoted(word: &OsStr) -> OsString {
         match byte {
             b'"' | b'\\' | b'$' | b'~' => text.extend([b'\\', *byte]),
             b'\n' => text.extend(b"\\n"),
-            control if control.is_ascii_control() => text.extend(format!("\\{control:03o}").into_bytes()),
+            control if control.is_ascii_control() => {
+                text.extend(format!("\\{control:03o}").into_bytes())
+            }
             plain => text.push(*plain),
         }
     }
@@ -193,7 +197,8 @@ impl Server<'_> {
 
     fn call(&self, units: &[Unit], stdin: Vec<u8>) -> (Answer, bool) {
         let command = exec::Command { stdin, ..self.command(units) };
-        let failed = |problem| Answer { units: units.len(), lines: Vec::new(), problem: Some(problem) };
+        let failed =
+            |problem| Answer { units: units.len(), lines: Vec::new(), problem: Some(problem) };
         if units.iter().map(Unit::bytes).sum::<usize>() > CALL_BYTES {
             let stderr = format!("the command is longer than {CALL_BYTES} bytes");
             return (failed(BackendError::Refused { command: shown(&command.args), stderr }), true);
@@ -250,7 +255,9 @@ pub(super) fn spread(reason: &mut Option<BackendError>) -> Option<BackendError> 
         Some(BackendError::Refused { command, stderr }) => {
             Some(BackendError::Refused { command: command.clone(), stderr: stderr.clone() })
         }
-        Some(other) => Some(BackendError::Unavailable { program: "tmux", problem: other.to_string() }),
+        Some(other) => {
+            Some(BackendError::Unavailable { program: "tmux", problem: other.to_string() })
+        }
         None => None,
     };
     std::mem::replace(reason, next)
@@ -275,9 +282,21 @@ mod tests {
 
     #[test]
     fn sd_07_only_ids_are_targets() {
-        for hostile in
-            ["", " ", "%", "%-1", "% 1", "%1 ", "%01", "%+1", "last", "%1.2", "@1", "%4294967296", "=x"]
-        {
+        for hostile in [
+            "",
+            " ",
+            "%",
+            "%-1",
+            "% 1",
+            "%1 ",
+            "%01",
+            "%+1",
+            "last",
+            "%1.2",
+            "@1",
+            "%4294967296",
+            "=x",
+        ] {
             assert_eq!(PaneId::parse(hostile), None, "{hostile:?}");
         }
         assert_eq!(PaneId::parse("%0").map(|id| id.to_string()).as_deref(), Some("%0"));
@@ -288,7 +307,9 @@ mod tests {
 
     #[test]
     fn sec_02_plain_words_mean_nothing_to_tmux() {
-        for hostile in ["", "#(touch x)", "a b", "a;", "#{pane_id}", "a:b", "a.b", "ü", "a\n", "%1", "=x"] {
+        for hostile in
+            ["", "#(touch x)", "a b", "a;", "#{pane_id}", "a:b", "a.b", "ü", "a\n", "%1", "=x"]
+        {
             assert_eq!(Plain::parse(hostile), None, "{hostile:?}");
             assert!(Plain::parse(Plain::from_text(hostile).as_str()).is_some(), "{hostile:?}");
         }
@@ -297,8 +318,14 @@ mod tests {
 
     #[test]
     fn sec_01_only_a_final_semicolon_is_escaped() {
-        let table =
-            [("a;", "a\\;"), (";", "\\;"), ("a\\;", "a\\\\;"), (";;", ";\\;"), ("a;b", "a;b"), ("", "")];
+        let table = [
+            ("a;", "a\\;"),
+            (";", "\\;"),
+            ("a\\;", "a\\\\;"),
+            (";;", ";\\;"),
+            ("a;b", "a;b"),
+            ("", ""),
+        ];
         for (given, sent) in table {
             assert_eq!(escaped(OsString::from(given)), OsString::from(sent));
         }

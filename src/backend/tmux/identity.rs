@@ -45,8 +45,8 @@ impl<'p> Claim<'p> {
         };
         let id = PaneId::parse(&recorded.pane_id)
             .ok_or_else(|| unknown(format!("{:?} is not the id of a pane", recorded.pane_id)))?;
-        let token =
-            Plain::parse(mark.token).ok_or_else(|| unknown("the recorded token is invalid".to_owned()))?;
+        let token = Plain::parse(mark.token)
+            .ok_or_else(|| unknown("the recorded token is invalid".to_owned()))?;
         if recorded.socket.is_empty() {
             return Err(unknown("no socket is recorded".to_owned()));
         }
@@ -81,10 +81,15 @@ pub(super) struct Look {
 
 impl Look {
     /// The panes that are shown alone in a window of which others, these, will go: each going would end that (LY-05).
-    pub(super) fn alone_before<'l>(&'l self, going: &'l [PaneId]) -> impl Iterator<Item = PaneId> + 'l {
-        let shrinks = |window| self.panes.iter().any(|row| row.window == window && going.contains(&row.id));
-        let alone =
-            move |row: &&PaneRow| row.zoomed && row.active && !going.contains(&row.id) && shrinks(row.window);
+    pub(super) fn alone_before<'l>(
+        &'l self,
+        going: &'l [PaneId],
+    ) -> impl Iterator<Item = PaneId> + 'l {
+        let shrinks =
+            |window| self.panes.iter().any(|row| row.window == window && going.contains(&row.id));
+        let alone = move |row: &&PaneRow| {
+            row.zoomed && row.active && !going.contains(&row.id) && shrinks(row.window)
+        };
         self.panes.iter().filter(alone).map(|row| row.id)
     }
 }
@@ -129,7 +134,11 @@ pub(super) fn look(server: &Server<'_>, mut before: Vec<Unit>) -> Look {
     }
     // A server that was told to stay without sessions has no panes either, and says it in this way.
     let problem = problem.filter(|problem| !problem.to_string().ends_with("no current target"));
-    Look { server: rows(&lines).first().map(|row: &ServerRow| row.pid), panes: rows(&lines), problem }
+    Look {
+        server: rows(&lines).first().map(|row: &ServerRow| row.pid),
+        panes: rows(&lines),
+        problem,
+    }
 }
 
 /// What the look says about one pane.
@@ -160,7 +169,9 @@ fn judge(claim: &Claim<'_>, look: &Look, fate: impl Fn(ProcessId) -> Fate) -> Ve
         (Some(pid), Fate::Alive) => {
             format!("another tmux server ({pid}) now owns the socket of the server that created it")
         }
-        (None, Fate::Alive) => format!("its tmux server is running but does not answer: {}", trouble()),
+        (None, Fate::Alive) => {
+            format!("its tmux server is running but does not answer: {}", trouble())
+        }
         (_, Fate::Unknown) => "the system cannot say whether its tmux server is running".to_owned(),
     };
     Verdict::Unknown { reason }
@@ -218,12 +229,18 @@ mod tests {
         row.into_iter().next()
     }
 
-    fn word(server: Option<i32>, pane: Option<PaneRow>, fates: (Fate, Fate), trouble: bool) -> &'static str {
+    fn word(
+        server: Option<i32>,
+        pane: Option<PaneRow>,
+        fates: (Fate, Fate),
+        trouble: bool,
+    ) -> &'static str {
         let problem = BackendError::Unavailable { program: "tmux", problem: "trouble".to_owned() };
         let panes = pane.into_iter().collect();
         let look = Look { server, panes, problem: trouble.then_some(problem) };
         let placement = Placement::Tmux(recorded());
-        let claim = Claim::of(&Mark { placement: &placement, token: "tok" }).expect("a good record");
+        let claim =
+            Claim::of(&Mark { placement: &placement, token: "tok" }).expect("a good record");
         let fate = |process| if process == SERVER { fates.0 } else { fates.1 };
         match judge(&claim, &look, fate) {
             Verdict::Owned => "owned",
@@ -274,7 +291,11 @@ mod tests {
             (None, Alive, "gone"),
         ];
         for (pane, fate, expected) in table {
-            assert_eq!(word(Some(100), pane.clone(), (Alive, fate), false), expected, "{pane:?} {fate:?}");
+            assert_eq!(
+                word(Some(100), pane.clone(), (Alive, fate), false),
+                expected,
+                "{pane:?} {fate:?}"
+            );
         }
         assert_eq!(
             word(Some(100), None, (Alive, Alive), true),

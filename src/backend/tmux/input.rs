@@ -33,12 +33,15 @@ pub(super) fn write(program: &Path, claim: &Claim<'_>, input: &Input) -> Result<
     }
     let place = claim.place();
     let Some(row) = rows::<InputRow>(&answer.lines).into_iter().next() else {
-        let verdict = Verdict::Foreign { difference: "identity, which changed a moment ago".to_owned() };
+        let verdict =
+            Verdict::Foreign { difference: "identity, which changed a moment ago".to_owned() };
         return Err(BackendError::NotOurs { place, verdict });
     };
     let problem = match row {
         InputRow { dead: true, .. } => "its program has ended",
-        InputRow { off: true, .. } => "its input is switched off (`tmux select-pane -e` switches it on)",
+        InputRow { off: true, .. } => {
+            "its input is switched off (`tmux select-pane -e` switches it on)"
+        }
         InputRow { synchronized: true, .. } => {
             "synchronize-panes is on, so the input would reach its neighbours (`tmux setw synchronize-panes off`)"
         }

@@ -37,9 +37,11 @@ pub(super) fn label(program: &Path, labels: &[(Mark<'_>, Label)]) {
 
 /// Sets what the border of a pane says.
 pub(super) fn unit(pane: PaneId, label: &Label) -> Unit {
-    let plain =
-        |text: &str| if text.is_empty() { String::new() } else { Plain::from_text(text).as_str().to_owned() };
-    let color = label.color.as_deref().and_then(|asked| COLORS.iter().find(|(name, _)| *name == asked));
+    let plain = |text: &str| {
+        if text.is_empty() { String::new() } else { Plain::from_text(text).as_str().to_owned() }
+    };
+    let color =
+        label.color.as_deref().and_then(|asked| COLORS.iter().find(|(name, _)| *name == asked));
     verb::label(
         pane,
         &Plain::from_text(&label.name),

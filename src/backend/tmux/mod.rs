@@ -47,7 +47,11 @@ impl Tmux {
     }
 
     /// The claim to a placement that is proven ours.
-    fn owned<'p>(&self, placement: &'p Placement, token: &'p str) -> Result<Claim<'p>, BackendError> {
+    fn owned<'p>(
+        &self,
+        placement: &'p Placement,
+        token: &'p str,
+    ) -> Result<Claim<'p>, BackendError> {
         let not_ours = |verdict| BackendError::NotOurs { place: placement.to_string(), verdict };
         let mark = Mark { placement, token };
         let claim = Claim::of(&mark).map_err(not_ours)?;
@@ -79,7 +83,12 @@ impl Backend for Tmux {
         close::close_all(&self.home.program, marks)
     }
 
-    fn screen(&self, placement: &Placement, token: &str, lines: usize) -> Result<String, BackendError> {
+    fn screen(
+        &self,
+        placement: &Placement,
+        token: &str,
+        lines: usize,
+    ) -> Result<String, BackendError> {
         let claim = self.owned(placement, token)?;
         let answer = claim.server(&self.home.program).ask(&verb::capture(claim.id, lines));
         match answer.problem {
@@ -91,7 +100,9 @@ impl Backend for Tmux {
     fn how_to_watch(&self, placement: &Placement) -> String {
         match placement {
             Placement::Tmux(pane) => watch(&self.home, pane),
-            Placement::Iterm2(_) | Placement::Pty(_) | Placement::Exec(_) => "it has no tmux pane".to_owned(),
+            Placement::Iterm2(_) | Placement::Pty(_) | Placement::Exec(_) => {
+                "it has no tmux pane".to_owned()
+            }
         }
     }
 
@@ -107,7 +118,12 @@ impl Backend for Tmux {
         view::show(&self.home, &self.owned(placement, token)?)
     }
 
-    fn write_input(&self, placement: &Placement, token: &str, input: &Input) -> Result<(), BackendError> {
+    fn write_input(
+        &self,
+        placement: &Placement,
+        token: &str,
+        input: &Input,
+    ) -> Result<(), BackendError> {
         input::write(&self.home.program, &self.owned(placement, token)?, input)
     }
 
@@ -127,11 +143,15 @@ fn watch(home: &TmuxHome, pane: &TmuxPane) -> String {
     let own = survey::team_name(&home.team);
     let detached = pane.session_name.strip_prefix(own.as_str()).is_some_and(|rest| {
         rest.is_empty()
-            || rest.strip_prefix('-').is_some_and(|nth| nth.bytes().all(|byte| byte.is_ascii_digit()))
+            || rest
+                .strip_prefix('-')
+                .is_some_and(|nth| nth.bytes().all(|byte| byte.is_ascii_digit()))
     });
     if home.inside.is_some() && !detached {
         let TmuxPane { window_id, window_name, .. } = pane;
-        return format!("window `{window_name}` of this tmux session (`tmux select-window -t {window_id}`)");
+        return format!(
+            "window `{window_name}` of this tmux session (`tmux select-window -t {window_id}`)"
+        );
     }
     let target = if detached { format!("={}", pane.session_name) } else { pane.session_id.clone() };
     let mut words = vec!["tmux"];

@@ -105,7 +105,8 @@ impl<'a> Batch<'a> {
         let mut barren = 0;
         let mut waiting = self.waiting();
         while !waiting.is_empty() && barren < BARREN_ROUNDS {
-            let round = survey(self.home, &self.server).and_then(|survey| self.round(&survey, &waiting));
+            let round =
+                survey(self.home, &self.server).and_then(|survey| self.round(&survey, &waiting));
             let left = self.waiting();
             barren = if left.len() < waiting.len() { 0 } else { barren + 1 };
             waiting = left;
@@ -122,7 +123,8 @@ impl<'a> Batch<'a> {
         let (beside, waiting) = waiting.split_at(side.map_or(0, |side| side.free(waiting.len())));
         let (room, most): (Vec<usize>, usize) = match self.home.layout {
             Layout::Panes | Layout::Split => {
-                let free = |room: &Room| if self.crowded.contains(&room.id) { 0 } else { room.free };
+                let free =
+                    |room: &Room| if self.crowded.contains(&room.id) { 0 } else { room.free };
                 (survey.rooms.iter().map(free).collect(), self.most(survey))
             }
             Layout::Windows => (Vec::new(), 1),
@@ -160,7 +162,11 @@ impl<'a> Batch<'a> {
 
     /// How many a new window holds.
     fn most(&self, survey: &Survey) -> usize {
-        if survey.arranged { 1 + stack(&[survey.size.height], MANY)[0] } else { capacity(survey.size) }
+        if survey.arranged {
+            1 + stack(&[survey.size.height], MANY)[0]
+        } else {
+            capacity(survey.size)
+        }
     }
 
     /// The first of the column beside the lead.
@@ -189,7 +195,8 @@ impl<'a> Batch<'a> {
         let mut steps = Vec::new();
         for ((pane, height), more) in panes.iter().zip(stack(&heights, guests.len())) {
             let edge = Edge::Below { rows: part(*height, more + 1) };
-            steps.extend(queue.by_ref().take(more).map(|guest| self.cut(*guest, *pane, edge, spot)));
+            steps
+                .extend(queue.by_ref().take(more).map(|guest| self.cut(*guest, *pane, edge, spot)));
         }
         steps
     }
@@ -200,7 +207,13 @@ impl<'a> Batch<'a> {
 
     fn step(&self, guest: usize, unit: Unit, spot: Spot<'_>) -> Step {
         let window_name = spot.name.to_owned();
-        Step { guest: Some(guest), split: Some(spot.window), window_name, beside: spot.beside, unit }
+        Step {
+            guest: Some(guest),
+            split: Some(spot.window),
+            window_name,
+            beside: spot.beside,
+            unit,
+        }
     }
 
     /// A window for each group, with the first of the group in it.
@@ -232,7 +245,9 @@ impl<'a> Batch<'a> {
     fn window_name(&self, guest: usize) -> Plain {
         match self.home.layout {
             Layout::Panes | Layout::Split => team_name(&self.home.team),
-            Layout::Windows => team_name(&format!("{}-{}", self.home.team, self.guests[guest].member)),
+            Layout::Windows => {
+                team_name(&format!("{}-{}", self.home.team, self.guests[guest].member))
+            }
         }
     }
 
@@ -256,7 +271,11 @@ impl<'a> Batch<'a> {
     }
 
     fn split(&self, guest: usize, window: WindowId, name: &str) -> Step {
-        self.step(guest, verb::split(window, self.guests[guest].argv), Spot { window, name, beside: false })
+        self.step(
+            guest,
+            verb::split(window, self.guests[guest].argv),
+            Spot { window, name, beside: false },
+        )
     }
 
     /// Sends the steps and seats whoever got a pane. A call stops at the first command that fails, so its rows belong
@@ -302,7 +321,11 @@ impl<'a> Batch<'a> {
             State::Seated(ref seat) => {
                 let found = there.iter().find(|row| row.id == seat.row.pane);
                 prove(home, &guest, seat, found).map(Placement::Tmux).map_err(|error| {
-                    discard.push(verb::close(seat.row.pane, seat.row.server, &Proof::Process(seat.row.pid)));
+                    discard.push(verb::close(
+                        seat.row.pane,
+                        seat.row.server,
+                        &Proof::Process(seat.row.pid),
+                    ));
                     spread(&mut silence).unwrap_or(error)
                 })
             }
@@ -320,7 +343,11 @@ impl<'a> Batch<'a> {
                 let marks = verb::own_pane(seat.row.pane, &guest.token);
                 let marks = marks.then(label::unit(seat.row.pane, guest.label));
                 let tag = Plain::from_text(&self.home.tag);
-                Some(if seat.beside { marks.then(verb::own_beside(seat.row.pane, &tag)) } else { marks })
+                Some(if seat.beside {
+                    marks.then(verb::own_beside(seat.row.pane, &tag))
+                } else {
+                    marks
+                })
             }
             State::Waiting | State::Refused(_) => None,
         });
@@ -328,7 +355,8 @@ impl<'a> Batch<'a> {
         if seats.is_empty() {
             return Ok(Vec::new());
         }
-        let units: Vec<Unit> = self.changes.iter().cloned().chain(seats).chain([verb::panes()]).collect();
+        let units: Vec<Unit> =
+            self.changes.iter().cloned().chain(seats).chain([verb::panes()]).collect();
         let mut there = Vec::new();
         for answer in self.server.run(&units) {
             if let Some(BackendError::Exec(error)) = answer.problem {

@@ -23,11 +23,14 @@ pub(crate) fn probe(program: &Path) -> Result<(), String> {
     };
     let wanted = format!("tmux {}.{} or later is needed (`apt install tmux`)", OLDEST.0, OLDEST.1);
     let shown = program.display();
-    let output = exec::run(&command, ANSWER_WITHIN).map_err(|error| format!("{error}; {wanted}"))?;
+    let output =
+        exec::run(&command, ANSWER_WITHIN).map_err(|error| format!("{error}; {wanted}"))?;
     let said = String::from_utf8_lossy(&output.stdout);
     let line = said.lines().next().unwrap_or_default();
     match version(line) {
-        Some(Version::Number(number)) if number < OLDEST => Err(format!("{shown} is {line:?}; {wanted}")),
+        Some(Version::Number(number)) if number < OLDEST => {
+            Err(format!("{shown} is {line:?}; {wanted}"))
+        }
         Some(Version::Number(_) | Version::Named) if output.code == Some(0) => Ok(()),
         Some(Version::Number(_) | Version::Named) | None => {
             Err(format!("{shown} answers `-V` with {line:?}; {wanted}"))

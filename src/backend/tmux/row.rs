@@ -157,7 +157,11 @@ impl Row for SessionRow {
     fn read(fields: &str) -> Option<Self> {
         let mut field = fields.splitn(3, ' ');
         let mut next = || field.next();
-        Some(SessionRow { id: SessionId::parse(next()?)?, tag: next()?.to_owned(), name: next()?.to_owned() })
+        Some(SessionRow {
+            id: SessionId::parse(next()?)?,
+            tag: next()?.to_owned(),
+            name: next()?.to_owned(),
+        })
     }
 }
 
@@ -237,14 +241,16 @@ mod tests {
 
     #[test]
     fn pt_06_what_hooks_print_is_passed_over() {
-        let said = lines("hello from a hook\nphx-server 17\nphx-servers 18\nphx-server\nphx-server x\n");
+        let said =
+            lines("hello from a hook\nphx-server 17\nphx-servers 18\nphx-server\nphx-server x\n");
         assert_eq!(rows::<ServerRow>(&said), [ServerRow { pid: 17 }]);
     }
 
     #[test]
     fn pt_04_free_text_stands_last_and_empty_fields_keep_their_place() {
         let said = lines("phx-session $1  my own session\nphx-session $2 tag-1 phalanx-demo");
-        let read: Vec<_> = rows::<SessionRow>(&said).into_iter().map(|row| (row.tag, row.name)).collect();
+        let read: Vec<_> =
+            rows::<SessionRow>(&said).into_iter().map(|row| (row.tag, row.name)).collect();
         let expected = [("", "my own session"), ("tag-1", "phalanx-demo")];
         assert_eq!(read, expected.map(|(tag, name)| (tag.to_owned(), name.to_owned())));
         let made = rows::<MadeRow>(&lines("phx-made 9 %1 10 @2 $3 200 50 /tmp/my dir/s"));

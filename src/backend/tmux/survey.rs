@@ -131,7 +131,8 @@ pub(super) fn survey(home: &TmuxHome, server: &Server<'_>) -> Result<Survey, Bac
     let tag = Plain::from_text(&home.tag);
     let (ground, size) = match own {
         Some(own) => {
-            let name = sessions.iter().find(|row| row.id == own.session).map(|row| row.name.clone());
+            let name =
+                sessions.iter().find(|row| row.id == own.session).map(|row| row.name.clone());
             let ground = Ground::There { id: own.session, name: name.unwrap_or_default() };
             (ground, own.room)
         }
@@ -149,7 +150,10 @@ fn side(own: &PaneRow, tag: &Plain, panes: &[PaneRow], windows: &[WindowRow]) ->
         return None;
     }
     let ours = |row: &&PaneRow| {
-        row.window == own.window && row.session == own.session && row.beside == tag.as_str() && !row.dead
+        row.window == own.window
+            && row.session == own.session
+            && row.beside == tag.as_str()
+            && !row.dead
     };
     let there: Vec<(PaneId, usize)> =
         panes.iter().filter(ours).map(|row| (row.id, row.size.height)).collect();

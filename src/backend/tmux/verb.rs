@@ -4,10 +4,10 @@
 use std::ffi::OsString;
 
 use tmux_interface::{
-    BreakPane, CapturePane, CopyMode, DeleteBuffer, DisplayMessage, IfShell, JoinPane, KillPane, ListClients,
-    ListPanes, ListSessions, ListWindows, LoadBuffer, NewSession, NewWindow, PaneSize, PasteBuffer,
-    RenameWindow, ResizePane, SelectLayout, SelectPane, SelectWindow, SendKeys, SetOption, SplitWindow,
-    SwitchClient, TmuxCommand,
+    BreakPane, CapturePane, CopyMode, DeleteBuffer, DisplayMessage, IfShell, JoinPane, KillPane,
+    ListClients, ListPanes, ListSessions, ListWindows, LoadBuffer, NewSession, NewWindow, PaneSize,
+    PasteBuffer, RenameWindow, ResizePane, SelectLayout, SelectPane, SelectWindow, SendKeys,
+    SetOption, SplitWindow, SwitchClient, TmuxCommand,
 };
 
 use super::arrange::Size;
@@ -94,7 +94,13 @@ fn maker(command: &TmuxCommand<'_>, argv: &[OsString]) -> Unit {
 
 /// A detached session with one window and one pane. It survives being looked at by nobody, whatever the user's
 /// configuration says: that has to be settled before our client goes.
-pub(super) fn new_session(name: &Plain, window: &Plain, tag: &Plain, size: Size, argv: &[OsString]) -> Unit {
+pub(super) fn new_session(
+    name: &Plain,
+    window: &Plain,
+    tag: &Plain,
+    size: Size,
+    argv: &[OsString],
+) -> Unit {
     let command = NewSession::new()
         .detached()
         .print()
@@ -109,7 +115,9 @@ pub(super) fn new_session(name: &Plain, window: &Plain, tag: &Plain, size: Size,
     let option = |option, value| {
         unit(&SetOption::new().target_pane(made.target()).option(option).value(value).build())
     };
-    maker(&command, argv).then(option("destroy-unattached", "off")).then(option(SESSION, tag.as_str()))
+    maker(&command, argv)
+        .then(option("destroy-unattached", "off"))
+        .then(option(SESSION, tag.as_str()))
 }
 
 /// A window that takes no focus (LY-05), at the next free index.
@@ -191,22 +199,26 @@ pub(super) fn own_pane(pane: PaneId, token: &Plain) -> Unit {
 /// shows the label if the window has borders with text (LY-07).
 pub(super) fn own_beside(pane: PaneId, tag: &Plain) -> Unit {
     let settled = PANE_OPTIONS.map(|(name, value)| pane_option(pane, name, value));
-    let marked =
-        pane_option(pane, BESIDE, tag.as_str()).then(pane_option(pane, "pane-border-format", BORDER));
+    let marked = pane_option(pane, BESIDE, tag.as_str()).then(pane_option(
+        pane,
+        "pane-border-format",
+        BORDER,
+    ));
     all(settled, marked)
 }
 
 /// Sets what the border of a pane says.
 pub(super) fn label(pane: PaneId, name: &Plain, role: &str, state: &str, color: &str) -> Unit {
-    let rest =
-        [(ROLE, role), (STATE, state), (COLOR, color)].map(|(name, value)| pane_option(pane, name, value));
+    let rest = [(ROLE, role), (STATE, state), (COLOR, color)]
+        .map(|(name, value)| pane_option(pane, name, value));
     all(rest, pane_option(pane, NAME, name.as_str()))
 }
 
 /// Puts a pane into a window of its own, which is marked as hidden: nobody looks at it unless they go there. One that
 /// was alone keeps its window, and that keeps the team's mark.
 pub(super) fn hide(pane: PaneId, session: SessionId, window: &Plain, tag: &Plain) -> Unit {
-    let away = BreakPane::new().detached().src_pane(pane.to_string()).dst_window(format!("{session}:"));
+    let away =
+        BreakPane::new().detached().src_pane(pane.to_string()).dst_window(format!("{session}:"));
     let away = unit(&away.window_name(window.as_str()).build());
     // A pane is a window's target too: the one that it is in now.
     let option = |option, value| {
@@ -221,7 +233,9 @@ pub(super) fn hide(pane: PaneId, session: SessionId, window: &Plain, tag: &Plain
 pub(super) fn join(pane: PaneId, target: &str, edge: Option<Edge>) -> Unit {
     let join = JoinPane::new().detached().src_pane(pane.to_string()).dst_pane(target.to_owned());
     match edge {
-        Some(Edge::Right { columns }) => unit(&join.horizontal().size(&PaneSize::Size(columns)).build()),
+        Some(Edge::Right { columns }) => {
+            unit(&join.horizontal().size(&PaneSize::Size(columns)).build())
+        }
         Some(Edge::Below { rows }) => unit(&join.vertical().size(&PaneSize::Size(rows)).build()),
         None => unit(&join.horizontal().build()),
     }
@@ -229,7 +243,8 @@ pub(super) fn join(pane: PaneId, target: &str, edge: Option<Edge>) -> Unit {
 
 /// Makes the window of a hidden pane one to be seen.
 pub(super) fn unhide(window: WindowId, name: &Plain) -> Unit {
-    let unset = SetOption::new().quiet().window().unset().target_pane(window.to_string()).option(HIDDEN);
+    let unset =
+        SetOption::new().quiet().window().unset().target_pane(window.to_string()).option(HIDDEN);
     let rename = RenameWindow::new().target_window(window.to_string()).new_name(name.as_str());
     unit(&unset.build()).then(unit(&rename.build()))
 }
@@ -237,12 +252,14 @@ pub(super) fn unhide(window: WindowId, name: &Plain) -> Unit {
 /// Makes a pane the active one of its session; a window that shows one pane alone shows this one alone.
 pub(super) fn select(pane: PaneId) -> Unit {
     let window = SelectWindow::new().target_window(pane.to_string());
-    unit(&window.build()).then(unit(&SelectPane::new().keep_zoomed().target_pane(pane.to_string()).build()))
+    unit(&window.build())
+        .then(unit(&SelectPane::new().keep_zoomed().target_pane(pane.to_string()).build()))
 }
 
 /// Turns a terminal to the session of a pane.
 pub(super) fn switch(client: &str, pane: PaneId) -> Unit {
-    let switch = SwitchClient::new().target_client(client.to_owned()).target_session(pane.to_string());
+    let switch =
+        SwitchClient::new().target_client(client.to_owned()).target_session(pane.to_string());
     unit(&switch.build())
 }
 
@@ -263,7 +280,8 @@ pub(super) fn guarded(pane: PaneId, server: i32, proof: &Proof<'_>, unit: &Unit)
         Proof::Process(pid) => format!("#{{==:#{{pane_pid}},{pid}}}"),
     };
     let condition = format!("#{{&&:#{{==:#{{pid}},{server}}},{proven}}}");
-    let command = IfShell::new().not_execute().target_pane(pane.to_string()).shell_command(condition);
+    let command =
+        IfShell::new().not_execute().target_pane(pane.to_string()).shell_command(condition);
     let mut all = words(&command.build());
     all.push(unit.text());
     Unit::new(all)
@@ -279,7 +297,8 @@ pub(super) fn close(pane: PaneId, server: i32, proof: &Proof<'_>) -> Unit {
 pub(super) fn alone_again(pane: PaneId, server: i32) -> Unit {
     let condition = format!("#{{&&:#{{==:#{{pid}},{server}}},#{{?window_zoomed_flag,0,1}}}}");
     let zoom = unit(&ResizePane::new().zoom().target_pane(pane.to_string()).build());
-    let command = IfShell::new().not_execute().target_pane(pane.to_string()).shell_command(condition);
+    let command =
+        IfShell::new().not_execute().target_pane(pane.to_string()).shell_command(condition);
     let mut all = words(&command.build());
     all.push(zoom.text());
     Unit::new(all)
@@ -287,7 +306,8 @@ pub(super) fn alone_again(pane: PaneId, server: i32) -> Unit {
 
 /// The text of a pane: what is seen and `lines` lines above it.
 pub(super) fn capture(pane: PaneId, lines: usize) -> Unit {
-    let command = CapturePane::new().stdout().start_line(format!("-{lines}")).target_pane(pane.to_string());
+    let command =
+        CapturePane::new().stdout().start_line(format!("-{lines}")).target_pane(pane.to_string());
     unit(&command.build())
 }
 
@@ -320,12 +340,15 @@ pub(super) fn press(pane: PaneId, keys: &[Key]) -> Unit {
 /// no other: the pane is not dead, takes input, and is not synchronized with its neighbours. A pane
 /// in copy mode leaves it, since that would swallow keys (MSG-10).
 pub(super) fn if_open(pane: PaneId, unit: &Unit) -> Unit {
-    let row = DisplayMessage::new().print().target_pane(pane.to_string()).message(row::INPUT).build();
+    let row =
+        DisplayMessage::new().print().target_pane(pane.to_string()).message(row::INPUT).build();
     let condition = "#{?#{||:#{pane_dead},#{||:#{pane_input_off},#{pane_synchronized}}},0,1}";
     let check = IfShell::new().not_execute().target_pane(pane.to_string()).shell_command(condition);
     let mut all = words(&check.build());
     all.push(
-        self::unit(&CopyMode::new().cancel().target_pane(pane.to_string()).build()).then(unit.clone()).text(),
+        self::unit(&CopyMode::new().cancel().target_pane(pane.to_string()).build())
+            .then(unit.clone())
+            .text(),
     );
     self::unit(&row).then(Unit::new(all))
 }

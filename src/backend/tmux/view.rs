@@ -18,7 +18,8 @@ pub(super) fn focus(home: &TmuxHome, claim: &Claim<'_>) -> Result<(), BackendErr
     let session = find(&around, claim)?.session;
     let inside = home.inside.as_deref().and_then(PaneId::parse);
     let here = around.panes.iter().find(|row| Some(row.id) == inside);
-    let ours = around.clients.iter().filter(|row| here.is_some_and(|here| here.session == row.session));
+    let ours =
+        around.clients.iter().filter(|row| here.is_some_and(|here| here.session == row.session));
     let unit = match ours.max_by_key(|row| row.activity) {
         Some(client) if client.session != session => {
             verb::select(claim.id).then(verb::switch(&client.name, claim.id))
@@ -78,7 +79,11 @@ fn back_beside(claim: &Claim<'_>, side: &Side) -> Option<Unit> {
             let heights: Vec<usize> = panes.iter().map(|(_, height)| *height).collect();
             let nth = stack(&heights, 1).iter().position(|more| *more > 0)?;
             let (pane, height) = panes[nth];
-            Some(verb::join(claim.id, &pane.to_string(), Some(Edge::Below { rows: part(height, 2) })))
+            Some(verb::join(
+                claim.id,
+                &pane.to_string(),
+                Some(Edge::Below { rows: part(height, 2) }),
+            ))
         }
     }
 }
@@ -102,7 +107,11 @@ fn window<'s>(around: &'s Survey, row: &PaneRow) -> Option<&'s WindowRow> {
 }
 
 /// The placement as it is now.
-fn whereabouts(home: &TmuxHome, server: &Server<'_>, claim: &Claim<'_>) -> Result<Placement, BackendError> {
+fn whereabouts(
+    home: &TmuxHome,
+    server: &Server<'_>,
+    claim: &Claim<'_>,
+) -> Result<Placement, BackendError> {
     let around = survey(home, server)?;
     let row = find(&around, claim)?;
     let session = around.sessions.iter().find(|session| session.id == row.session);

@@ -19,18 +19,29 @@ impl Driver<'_> {
     pub(super) fn carry_out(&mut self, effect: &Effect) -> Result<(), OpsError> {
         match effect {
             Effect::WatchExit { name, incarnation, process } => {
-                sources::watch_exit(name.clone(), incarnation.clone(), *process, self.signals.clone());
+                sources::watch_exit(
+                    name.clone(),
+                    incarnation.clone(),
+                    *process,
+                    self.signals.clone(),
+                );
             }
             // If it has ended, there is no label; nothing else is lost.
             Effect::Label { runs } => drop(self.labels.send(runs.clone())),
             Effect::Acknowledge { ids } => ops::inbox::heard(self.team, ids)?,
-            Effect::AskShutdown { names, reason, force } => self.ask_shutdown(names, reason, *force)?,
+            Effect::AskShutdown { names, reason, force } => {
+                self.ask_shutdown(names, reason, *force)?
+            }
             Effect::Start { kind, orders } => {
                 starter::start(self.ctx, self.team, *kind, orders, self.signals.clone());
             }
-            Effect::Terminate { name, incarnation, agreed } => self.terminate(name, incarnation, *agreed)?,
+            Effect::Terminate { name, incarnation, agreed } => {
+                self.terminate(name, incarnation, *agreed)?
+            }
             Effect::Retire(retirements) => ops::retire::retire(self.team, retirements)?,
-            Effect::Agree { request, parting } => ops::shutdown::agreed(self.team, request, parting)?,
+            Effect::Agree { request, parting } => {
+                ops::shutdown::agreed(self.team, request, parting)?
+            }
             Effect::Resolve { request, outcome, answer } => {
                 ops::shutdown::resolve(self.team, request, *outcome, answer.as_deref())?;
             }
@@ -46,7 +57,8 @@ impl Driver<'_> {
             }
             Effect::CheckActivity { name, incarnation } => self.check_activity(name, incarnation),
             Effect::NoteRestart { member, failures, delay_ms } => {
-                let note = Note::of(EventKind::RestartDelayed).member(member).with("failures", *failures);
+                let note =
+                    Note::of(EventKind::RestartDelayed).member(member).with("failures", *failures);
                 let delay = delay_ms.iter().fold(note, |note, delay| note.with("delay_ms", *delay));
                 ops::events::note(self.team, delay)?;
             }
@@ -56,11 +68,15 @@ impl Driver<'_> {
                 let (about, name) = (Some(name.clone()), name.clone());
                 self.beside(about, move |ctx, team| ops::resume::start_again(ctx, team, &name));
             }
-            Effect::PutBack { name, incarnation } => ops::presence::put_back(self.team, name, incarnation)?,
+            Effect::PutBack { name, incarnation } => {
+                ops::presence::put_back(self.team, name, incarnation)?
+            }
             Effect::Look { name, incarnation } => {
                 let (name, incarnation) = (name.clone(), incarnation.clone());
                 let about = Some(name.clone());
-                self.beside(about, move |ctx, team| ops::rest::look(ctx, team, &name, &incarnation));
+                self.beside(about, move |ctx, team| {
+                    ops::rest::look(ctx, team, &name, &incarnation)
+                });
             }
             Effect::Announce { id, step } => {
                 let (id, step) = (id.clone(), *step);
@@ -69,9 +85,13 @@ impl Driver<'_> {
             Effect::Remind { name, incarnation, task, step } => {
                 ops::remind::remind(self.team, name, incarnation, *task, *step)?;
             }
-            Effect::Heard { name, incarnation } => ops::remind::heard(self.team, name, incarnation)?,
+            Effect::Heard { name, incarnation } => {
+                ops::remind::heard(self.team, name, incarnation)?
+            }
             Effect::Report(tasks) => ops::results::report(self.team, tasks)?,
-            Effect::Hook(occasion) => self.hooks.iter().for_each(|hooks| hooks.run(occasion.clone())),
+            Effect::Hook(occasion) => {
+                self.hooks.iter().for_each(|hooks| hooks.run(occasion.clone()))
+            }
             Effect::Tell(drift) => ops::task::tell(self.team, drift.clone())?,
             Effect::TellFreed(tasks) => ops::task::tell_freed(self.team, tasks)?,
             Effect::Warn { member, text } => {
@@ -82,15 +102,24 @@ impl Driver<'_> {
         Ok(())
     }
 
-    fn ask_shutdown(&self, names: &[MemberName], reason: &str, force: bool) -> Result<(), OpsError> {
-        let wish =
-            ops::shutdown::Wish { reason: Some(reason.to_owned()), deadline_s: STOP_DEADLINE_S, force };
+    fn ask_shutdown(
+        &self,
+        names: &[MemberName],
+        reason: &str,
+        force: bool,
+    ) -> Result<(), OpsError> {
+        let wish = ops::shutdown::Wish {
+            reason: Some(reason.to_owned()),
+            deadline_s: STOP_DEADLINE_S,
+            force,
+        };
         ops::shutdown::ask(self.team, &MemberName::lead(), names, &wish)?;
         Ok(())
     }
 
     fn check_activity(&self, name: &MemberName, incarnation: &Incarnation) {
-        let (name, incarnation, signals) = (name.clone(), incarnation.clone(), self.signals.clone());
+        let (name, incarnation, signals) =
+            (name.clone(), incarnation.clone(), self.signals.clone());
         let about = Some(name.clone());
         self.beside(about, move |ctx, team| {
             if let Some(fingerprint) = ops::health::fingerprint(ctx, team, &name, &incarnation)? {
@@ -119,12 +148,21 @@ impl Driver<'_> {
         })
     }
 
-    fn terminate(&self, name: &MemberName, incarnation: &Incarnation, agreed: bool) -> Result<(), OpsError> {
+    fn terminate(
+        &self,
+        name: &MemberName,
+        incarnation: &Incarnation,
+        agreed: bool,
+    ) -> Result<(), OpsError> {
         let record = ops::status::record(self.team, name)?.filter(|r| r.is(incarnation));
         let manner = if agreed { Manner::Agreed } else { Manner::Told };
         let ending = record.map(|record| Ending { record, manner });
         // It ends only after the driver.
-        let _ = self.terminator.send(Due { name: name.clone(), incarnation: incarnation.clone(), ending });
+        let _ = self.terminator.send(Due {
+            name: name.clone(),
+            incarnation: incarnation.clone(),
+            ending,
+        });
         Ok(())
     }
 }

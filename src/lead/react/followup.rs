@@ -26,21 +26,36 @@ pub(super) fn see_filed(state: &mut State, open: &[Question]) {
 }
 
 /// A task that was changed in any way is one that something is heard of.
-pub(super) fn see_board(state: &mut State, board: &Board, now: Timestamp, effects: &mut Vec<Effect>) {
+pub(super) fn see_board(
+    state: &mut State,
+    board: &Board,
+    now: Timestamp,
+    effects: &mut Vec<Effect>,
+) {
     let Some(before) = &state.seen else { return };
     let changed = |task: &TaskId| before.board.tasks.get(task) != board.tasks.get(task);
-    let quiet = state.members.iter().filter(|(_, view)| view.quiet.is_some_and(|quiet| changed(&quiet.task)));
+    let quiet = state
+        .members
+        .iter()
+        .filter(|(_, view)| view.quiet.is_some_and(|quiet| changed(&quiet.task)));
     let heard: Vec<MemberName> = quiet.map(|(name, _)| name.clone()).collect();
     heard.iter().for_each(|name| hear(state, name, now, effects));
 }
 
 /// Whatever an owner writes to the lead is a sign of life, but for the news that it rests: it rests with its task undone.
-pub(super) fn see_mail(state: &mut State, mail: &[Envelope], now: Timestamp, effects: &mut Vec<Effect>) {
+pub(super) fn see_mail(
+    state: &mut State,
+    mail: &[Envelope],
+    now: Timestamp,
+    effects: &mut Vec<Effect>,
+) {
     if state.followup.is_none() {
         return;
     }
     for envelope in mail {
-        let Some(name) = state.members.keys().find(|name| name.clashes_with(&envelope.from)).cloned() else {
+        let Some(name) =
+            state.members.keys().find(|name| name.clashes_with(&envelope.from)).cloned()
+        else {
             continue;
         };
         let Some(at) = Timestamp::parse(&envelope.timestamp) else { continue };
@@ -51,7 +66,12 @@ pub(super) fn see_mail(state: &mut State, mail: &[Envelope], now: Timestamp, eff
 }
 
 /// So is what it writes to others, and what it asks.
-pub(super) fn see_spoken(state: &mut State, spoken: &[Spoken], now: Timestamp, effects: &mut Vec<Effect>) {
+pub(super) fn see_spoken(
+    state: &mut State,
+    spoken: &[Spoken],
+    now: Timestamp,
+    effects: &mut Vec<Effect>,
+) {
     for one in spoken {
         hear(state, &one.member, one.at.min(now), effects);
     }
@@ -98,11 +118,13 @@ fn announce(state: &mut State, now: Timestamp, effects: &mut Vec<Effect>) {
 }
 
 fn remind_owners(state: &mut State, now: Timestamp, effects: &mut Vec<Effect>) {
-    let (Some(followup), Some(seen), Phase::Leading) = (state.followup, &state.seen, state.phase) else {
+    let (Some(followup), Some(seen), Phase::Leading) = (state.followup, &state.seen, state.phase)
+    else {
         return;
     };
     let tasks = &seen.board.tasks;
-    let begun: Vec<&Task> = tasks.values().filter(|task| task.state == TaskState::InProgress).collect();
+    let begun: Vec<&Task> =
+        tasks.values().filter(|task| task.state == TaskState::InProgress).collect();
     for (name, view) in &mut state.members {
         let Some(task) = owed(&begun, name, view) else {
             if let Some(quiet) = view.quiet.take() {
@@ -133,14 +155,19 @@ fn owed(begun: &[&Task], name: &MemberName, view: &View) -> Option<TaskId> {
     if !is_up || !matches!(view.state, MemberState::Idle | MemberState::Working) {
         return None;
     }
-    begun.iter().find(|task| task.is_owned_by(name) && task.extra.run.is_empty()).map(|task| task.id)
+    begun
+        .iter()
+        .find(|task| task.is_owned_by(name) && task.extra.run.is_empty())
+        .map(|task| task.id)
 }
 
 /// When the next one is due.
 pub(in crate::lead) fn next_reminder(state: &State) -> Option<Timestamp> {
     let followup = state.followup.filter(|_| state.phase == Phase::Leading)?;
-    let requests = state.told.values().flatten().filter_map(|told| followup.next(told.times, told.at));
-    let quiet = state.members.values().filter(|view| view.ending.is_none()).filter_map(|view| view.quiet);
+    let requests =
+        state.told.values().flatten().filter_map(|told| followup.next(told.times, told.at));
+    let quiet =
+        state.members.values().filter(|view| view.ending.is_none()).filter_map(|view| view.quiet);
     let owners = quiet.filter_map(|quiet| followup.next(quiet.times, quiet.since));
     requests.chain(owners).map(|(at, _)| at).min()
 }

@@ -26,7 +26,10 @@ pub(super) fn check(state: &mut State, now: Timestamp, effects: &mut Vec<Effect>
         let activity = view.activity.get_or_insert(Activity::new(now));
         if now.since(activity.checked_at) >= interval(rule) {
             activity.checked_at = now;
-            effects.push(Effect::CheckActivity { name: name.clone(), incarnation: view.incarnation.clone() });
+            effects.push(Effect::CheckActivity {
+                name: name.clone(),
+                incarnation: view.incarnation.clone(),
+            });
         }
     }
 }
@@ -51,7 +54,8 @@ pub(super) fn see_activity(
     effects: &mut Vec<Effect>,
 ) {
     let (Some(rule), Some(seen)) = (state.hang, &state.seen) else { return };
-    let Some(view) = state.members.get_mut(name).filter(|view| view.incarnation == *incarnation) else {
+    let Some(view) = state.members.get_mut(name).filter(|view| view.incarnation == *incarnation)
+    else {
         return;
     };
     let Some(task) = task_of(seen, name, view) else { return };
@@ -88,6 +92,7 @@ fn health(name: &MemberName, incarnation: &Incarnation, silence: Option<Silence>
 
 /// The time of the next check.
 pub(in crate::lead) fn next_check(state: &State) -> Option<Timestamp> {
-    let checked = state.members.values().filter_map(|view| Some(view.activity.as_ref()?.checked_at));
+    let checked =
+        state.members.values().filter_map(|view| Some(view.activity.as_ref()?.checked_at));
     Some(checked.min()?.plus_ms(interval(state.hang?)))
 }

@@ -16,7 +16,9 @@ pub(super) fn watch(state: &mut State, now: Timestamp, effects: &mut Vec<Effect>
     if state.seen.is_none() {
         return;
     }
-    for (name, view) in state.members.iter_mut().filter(|(_, view)| view.watched && view.ending.is_none()) {
+    for (name, view) in
+        state.members.iter_mut().filter(|(_, view)| view.watched && view.ending.is_none())
+    {
         let Some(task) = owed(view) else {
             view.owes_since = None;
             if std::mem::take(&mut view.unresponsive) {

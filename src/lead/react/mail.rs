@@ -108,13 +108,22 @@ fn rest(state: &mut State, envelope: &Envelope, effects: &mut Vec<Effect>) {
     let rests = view.state.is_up() && view.state.after(Cause::Rest) == Some(MemberState::Idle);
     if rests && !asks && !old {
         view.state = MemberState::Idle;
-        effects.push(Effect::MoveOn { name: name.clone(), incarnation, cause: Cause::Rest, reason: None });
+        effects.push(Effect::MoveOn {
+            name: name.clone(),
+            incarnation,
+            cause: Cause::Rest,
+            reason: None,
+        });
     }
     if view.refused
         && let Phase::Stopping { force, .. } = state.phase
     {
         view.refused = false;
-        effects.push(Effect::AskShutdown { names: vec![name], reason: "the team ends".to_owned(), force });
+        effects.push(Effect::AskShutdown {
+            names: vec![name],
+            reason: "the team ends".to_owned(),
+            force,
+        });
     }
 }
 

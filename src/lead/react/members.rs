@@ -65,7 +65,9 @@ pub(super) fn see_roster(state: &State, listed: &BTreeSet<MemberName>, effects: 
         return;
     }
     let lives = |view: &View| view.watched && view.ending.is_none();
-    for (name, view) in state.members.iter().filter(|(name, view)| lives(view) && !listed.contains(*name)) {
+    for (name, view) in
+        state.members.iter().filter(|(name, view)| lives(view) && !listed.contains(*name))
+    {
         effects.push(Effect::PutBack { name: name.clone(), incarnation: view.incarnation.clone() });
     }
 }
@@ -125,14 +127,18 @@ fn join_stopping(state: &State, effects: &mut Vec<Effect>) {
 
 /// A process is gone. If nobody had asked for it, its work is given back at once.
 pub(super) fn see_exit(state: &mut State, record: &MemberRecord, effects: &mut Vec<Effect>) {
-    let Some(view) = state.members.get(&record.name).filter(|v| record.is(&v.incarnation)) else { return };
+    let Some(view) = state.members.get(&record.name).filter(|v| record.is(&v.incarnation)) else {
+        return;
+    };
     if view.ending.is_some() {
         return;
     }
-    let cause = record.exit.as_ref().map_or(Cause::Vanished, |exit| Cause::Ended { code: exit.code });
+    let cause =
+        record.exit.as_ref().map_or(Cause::Vanished, |exit| Cause::Ended { code: exit.code });
     let reason = record.end_reason();
-    let request =
-        state.request_for(&record.name, &record.incarnation).map(|r| (r.id.clone(), ShutdownOutcome::Gone));
+    let request = state
+        .request_for(&record.name, &record.incarnation)
+        .map(|r| (r.id.clone(), ShutdownOutcome::Gone));
     begin(state, &record.name, false, ending(cause, &reason, request), effects);
 }
 

@@ -35,17 +35,23 @@ pub(super) fn see(
 /// somebody else has taken the message out of the mailbox. What stood there before changes nothing: it may be answered,
 /// and the table not know it yet.
 pub(super) fn see_filed(state: &mut State, open: &[Filed], effects: &mut Vec<Effect>) {
-    let before = std::mem::replace(&mut state.filed, open.iter().map(|filed| filed.id.to_string()).collect());
+    let before = std::mem::replace(
+        &mut state.filed,
+        open.iter().map(|filed| filed.id.to_string()).collect(),
+    );
     for filed in open.iter().filter(|filed| !before.contains(filed.id.as_str())) {
         let asking = state.members.get(&filed.from);
-        if asking.is_none_or(|view| filed.incarnation.as_ref().is_some_and(|run| *run != view.incarnation)) {
+        if asking.is_none_or(|view| {
+            filed.incarnation.as_ref().is_some_and(|run| *run != view.incarnation)
+        }) {
             continue;
         }
         let cause = match filed.kind {
             QuestionKind::Plan => Cause::PlanSent,
             QuestionKind::Permission | QuestionKind::Sandbox => Cause::PermissionAsked,
         };
-        let question = Question { member: filed.from.clone(), request_id: filed.id.to_string(), cause };
+        let question =
+            Question { member: filed.from.clone(), request_id: filed.id.to_string(), cause };
         state.questions.insert(filed.msg_id.clone(), question);
         wait_on(state, &filed.from, effects);
     }

@@ -19,13 +19,15 @@ pub(super) fn look(state: &mut State, now: Timestamp, effects: &mut Vec<Effect>)
     for (name, view) in &mut state.members {
         if due(view).is_some_and(|at| at <= now) {
             view.looked_at = Some(now);
-            effects.push(Effect::Look { name: name.clone(), incarnation: view.incarnation.clone() });
+            effects
+                .push(Effect::Look { name: name.clone(), incarnation: view.incarnation.clone() });
         }
     }
 }
 
 fn due(view: &View) -> Option<Timestamp> {
-    let works = view.native && view.watched && view.ending.is_none() && view.state == MemberState::Working;
+    let works =
+        view.native && view.watched && view.ending.is_none() && view.state == MemberState::Working;
     works.then(|| match view.looked_at {
         None => view.state_since.plus_ms(FIRST_MS),
         Some(at) => at.plus_ms(AGAIN_MS),

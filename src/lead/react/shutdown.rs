@@ -11,7 +11,11 @@ use crate::model::time::Timestamp;
 const AGREED: &str = "shut down as agreed";
 const NO_REASON: &str = "no reason given";
 
-pub(super) fn see_requests(state: &mut State, requests: Vec<ShutdownRequest>, effects: &mut Vec<Effect>) {
+pub(super) fn see_requests(
+    state: &mut State,
+    requests: Vec<ShutdownRequest>,
+    effects: &mut Vec<Effect>,
+) {
     state.requests_seen = true;
     state.open.retain(|id, _| requests.iter().any(|r| r.id == *id && r.is_open()));
     for request in requests.into_iter().filter(ShutdownRequest::is_open) {
@@ -31,7 +35,8 @@ pub(super) fn carry_open(state: &mut State, effects: &mut Vec<Effect>) {
 
 /// What an open request asks for at this moment.
 fn carry(state: &mut State, request: &ShutdownRequest, effects: &mut Vec<Effect>) {
-    let view = state.members.get_mut(&request.member).filter(|v| v.incarnation == request.incarnation);
+    let view =
+        state.members.get_mut(&request.member).filter(|v| v.incarnation == request.incarnation);
     let Some(view) = view else {
         if state.members_seen {
             effects.push(resolve(&request.id, ShutdownOutcome::Gone, None));
@@ -64,7 +69,11 @@ fn carry(state: &mut State, request: &ShutdownRequest, effects: &mut Vec<Effect>
     }
 }
 
-pub(super) fn ending(cause: Cause, reason: &str, request: Option<(RequestId, ShutdownOutcome)>) -> Ending {
+pub(super) fn ending(
+    cause: Cause,
+    reason: &str,
+    request: Option<(RequestId, ShutdownOutcome)>,
+) -> Ending {
     Ending { cause, reason: reason.to_owned(), request }
 }
 
@@ -77,24 +86,37 @@ pub(super) fn begin(
 ) {
     let Some(view) = state.members.get_mut(name) else { return };
     view.ending = Some(ending);
-    effects.push(Effect::Terminate { name: name.clone(), incarnation: view.incarnation.clone(), agreed });
+    effects.push(Effect::Terminate {
+        name: name.clone(),
+        incarnation: view.incarnation.clone(),
+        agreed,
+    });
 }
 
-pub(super) fn resolve(request: &RequestId, outcome: ShutdownOutcome, answer: Option<String>) -> Effect {
+pub(super) fn resolve(
+    request: &RequestId,
+    outcome: ShutdownOutcome,
+    answer: Option<String>,
+) -> Effect {
     Effect::Resolve { request: request.clone(), outcome, answer }
 }
 
 /// The request that this answer belongs to. Only the run that was asked may answer, and only once (SD-10, SD-11).
 pub(super) fn answered(state: &State, from: &str, id: &str) -> Result<ShutdownRequest, String> {
     let request = state.open.values().find(|r| r.id.as_str() == id);
-    let request = request.ok_or_else(|| format!("a reply to `{id}`, which is not an open request"))?;
+    let request =
+        request.ok_or_else(|| format!("a reply to `{id}`, which is not an open request"))?;
     if !request.member.clashes_with(from) {
-        return Err(format!("a reply to `{id}` from `{from}`; the request was sent to `{}`", request.member));
+        return Err(format!(
+            "a reply to `{id}` from `{from}`; the request was sent to `{}`",
+            request.member
+        ));
     }
     match state.members.get(&request.member) {
-        Some(view) if view.incarnation != request.incarnation => {
-            Err(format!("a reply to `{id}`, which was sent to an earlier run of `{}`", request.member))
-        }
+        Some(view) if view.incarnation != request.incarnation => Err(format!(
+            "a reply to `{id}`, which was sent to an earlier run of `{}`",
+            request.member
+        )),
         Some(view) if view.ending.is_some() => Err(format!("a second reply to `{id}`")),
         Some(_) => Ok(request.clone()),
         None => Err(format!("a reply to `{id}` from a member that has exited")),
@@ -128,7 +150,12 @@ pub(super) fn refuse(
     let reason = Some(reason.unwrap_or_else(|| NO_REASON.to_owned()));
     state.open.remove(&request.id);
     let (name, incarnation) = (request.member.clone(), request.incarnation.clone());
-    effects.push(Effect::MoveOn { name, incarnation, cause: Cause::Refused, reason: reason.clone() });
+    effects.push(Effect::MoveOn {
+        name,
+        incarnation,
+        cause: Cause::Refused,
+        reason: reason.clone(),
+    });
     effects.push(resolve(&request.id, ShutdownOutcome::Rejected, reason));
     if let Some(view) = state.members.get_mut(&request.member) {
         view.state = MemberState::Working;
@@ -140,9 +167,11 @@ pub(super) fn refuse(
 
 /// Requests whose time is up are carried out without consent (SD-01).
 pub(super) fn pass_time(state: &mut State, now: Timestamp, effects: &mut Vec<Effect>) {
-    let due: Vec<ShutdownRequest> = state.open.values().filter(|r| r.deadline_at <= now).cloned().collect();
+    let due: Vec<ShutdownRequest> =
+        state.open.values().filter(|r| r.deadline_at <= now).cloned().collect();
     for request in due {
-        let waits = |v: &&View| v.incarnation == request.incarnation && v.ending.is_none() && !v.stuck;
+        let waits =
+            |v: &&View| v.incarnation == request.incarnation && v.ending.is_none() && !v.stuck;
         if state.members.get(&request.member).filter(waits).is_some() {
             let with = Some((request.id.clone(), ShutdownOutcome::TimedOut));
             begin(
@@ -176,7 +205,8 @@ pub(super) fn ask_all(state: &State, reason: &str, force: bool, effects: &mut Ve
         let asked = request.is_some_and(|r| r.force || !force);
         view.ending.is_none() && !view.stuck && !asked && (force || !view.refused)
     };
-    let names: Vec<MemberName> = state.members.iter().filter(wants).map(|(name, _)| name.clone()).collect();
+    let names: Vec<MemberName> =
+        state.members.iter().filter(wants).map(|(name, _)| name.clone()).collect();
     if !names.is_empty() {
         effects.push(Effect::AskShutdown { names, reason: reason.to_owned(), force });
     }

@@ -50,7 +50,9 @@ impl Kind {
     pub(super) fn see_board(&mut self, board: &Board) {
         self.asked_for = match self.template.demand {
             Demand::Standing => None,
-            Demand::WhenNeeded | Demand::Scaled(_) | Demand::PerTask(_) => Some(self.template.wanted(board)),
+            Demand::WhenNeeded | Demand::Scaled(_) | Demand::PerTask(_) => {
+                Some(self.template.wanted(board))
+            }
         };
     }
 
@@ -158,8 +160,10 @@ fn deferred(state: &mut State, nth: usize, now: Timestamp) -> usize {
 fn takers(state: &State, nth: usize) -> usize {
     let (Some(seen), kind) = (&state.seen, &state.kinds[nth]) else { return 0 };
     let is_free = |(name, view): &(&MemberName, &View)| {
-        let rests =
-            view.state == MemberState::Idle && view.watched && view.ending.is_none() && !view.dismissed;
+        let rests = view.state == MemberState::Idle
+            && view.watched
+            && view.ending.is_none()
+            && !view.dismissed;
         rests && view.runs_commands && view.kind != Some(nth) && seen.work_of(name).is_none()
     };
     let mut roles: Vec<_> =
@@ -169,7 +173,8 @@ fn takers(state: &State, nth: usize) -> usize {
     }
     let before = roles.len();
     for task in seen.board.pending() {
-        let is_open = task.owner.is_none() && !task.extra.run.is_empty() && seen.board.is_free(task);
+        let is_open =
+            task.owner.is_none() && !task.extra.run.is_empty() && seen.board.is_free(task);
         if is_open && kind.template.is_for_it(&kind.names, task) {
             let at = roles.iter().position(|role| task.fits(*role));
             at.map(|at| roles.swap_remove(at));
@@ -184,7 +189,8 @@ fn dispatch(state: &mut State, nth: usize, now: Timestamp, effects: &mut Vec<Eff
     if kind.asked_for.is_none_or(|asked| asked == 0) || !kind.may_start(Some(seen), now) {
         return;
     }
-    let of_kind = state.members.iter().filter(|(_, view)| view.kind == Some(nth)).map(|(name, _)| name);
+    let of_kind =
+        state.members.iter().filter(|(_, view)| view.kind == Some(nth)).map(|(name, _)| name);
     let busy = of_kind.chain(&kind.starting).cloned().collect();
     let taken = state.kinds.iter().flat_map(|kind| kind.dispatched.values().copied()).collect();
     let orders = kind.template.dispatch(&seen.board, &busy, &taken);
@@ -218,7 +224,8 @@ pub(super) fn see_left(state: &mut State, record: &MemberRecord) {
 fn start(state: &mut State, nth: usize, lacking: usize, effects: &mut Vec<Effect>) {
     let (kind, members) = (&mut state.kinds[nth], &state.members);
     let taken = |name: &&MemberName| {
-        kind.starting.contains(name) || members.keys().any(|there| there.clashes_with(name.as_str()))
+        kind.starting.contains(name)
+            || members.keys().any(|there| there.clashes_with(name.as_str()))
     };
     let free = kind.names.iter().filter(|name| !taken(name));
     let names: Vec<MemberName> = free.take(lacking).cloned().collect();
@@ -248,7 +255,11 @@ fn dismiss(state: &mut State, nth: usize, surplus: usize, effects: &mut Vec<Effe
         }
     }
     if !names.is_empty() {
-        effects.push(Effect::AskShutdown { names, reason: "no work for it".to_owned(), force: false });
+        effects.push(Effect::AskShutdown {
+            names,
+            reason: "no work for it".to_owned(),
+            force: false,
+        });
     }
 }
 
@@ -288,7 +299,10 @@ pub(super) fn see_started(
     for (name, problem) in failures {
         kind.note_failure(0, now);
         let state = kind.breaker(&name, now);
-        effects.push(Effect::Warn { member: Some(name), text: format!("could not be started: {problem}") });
+        effects.push(Effect::Warn {
+            member: Some(name),
+            text: format!("could not be started: {problem}"),
+        });
         effects.push(state);
     }
 }
@@ -302,7 +316,8 @@ pub(super) fn see_end(
     now: Timestamp,
     effects: &mut Vec<Effect>,
 ) {
-    let failed = cause == Cause::Vanished || matches!(cause, Cause::Ended { code } if code != Some(0));
+    let failed =
+        cause == Cause::Vanished || matches!(cause, Cause::Ended { code } if code != Some(0));
     let Some(nth) = state.maker(name) else { return };
     let kind = &mut state.kinds[nth];
     kind.owed = failed;

@@ -193,7 +193,11 @@ fn msg_03_a_message_seen_again_is_acted_upon_once() {
     assert_eq!(again, [Effect::Acknowledge { ids: vec!["m1".to_owned()] }]);
     let second = react(&mut state, mail("ann", "m2", &approval("shutdown-5@ann")), NOW);
     assert_eq!((terminates(&second).len(), warns(&second)), (0, 1));
-    assert_eq!(state.handled, ["m2".to_owned()].into(), "what is marked is not remembered for ever");
+    assert_eq!(
+        state.handled,
+        ["m2".to_owned()].into(),
+        "what is marked is not remembered for ever"
+    );
 }
 
 #[test]
@@ -213,7 +217,8 @@ fn sd_01_silence_ends_at_the_deadline() {
     let due = react(&mut state, Event::Tick, NOW.plus_ms(30_000));
     assert_eq!(terminates(&due), [("ann".to_owned(), false)]);
     assert_eq!(react(&mut state, Event::Tick, NOW.plus_ms(31_000)), []);
-    let late = react(&mut state, mail("ann", "m1", &approval("shutdown-5@ann")), NOW.plus_ms(31_000));
+    let late =
+        react(&mut state, mail("ann", "m1", &approval("shutdown-5@ann")), NOW.plus_ms(31_000));
     assert_eq!((terminates(&late).len(), warns(&late)), (0, 1));
     let closed = react(&mut state, terminated("ann", 1, Ok(())), NOW.plus_ms(32_000));
     assert_eq!(resolves(&closed), [ShutdownOutcome::TimedOut]);
@@ -246,7 +251,13 @@ fn cr_01_a_member_that_vanishes_is_retired_and_its_request_is_gone() {
     for (exit, cause) in [
         (None, Cause::Vanished),
         (
-            Some(ExitRecord { code: Some(3), signal: None, problem: None, no_terminal: false, at: NOW }),
+            Some(ExitRecord {
+                code: Some(3),
+                signal: None,
+                problem: None,
+                no_terminal: false,
+                at: NOW,
+            }),
             Cause::Ended { code: Some(3) },
         ),
     ] {
@@ -316,14 +327,19 @@ fn a_team_without_anybody_left_ends() {
 
 #[test]
 fn a_stop_asks_all_and_a_second_one_forces() {
-    let mut state = leading(Finish::Manual, &[record("ann", 1, "worker"), record("bob", 2, "worker")]);
+    let mut state =
+        leading(Finish::Manual, &[record("ann", 1, "worker"), record("bob", 2, "worker")]);
     let names = vec![who("ann"), who("bob")];
     let first = react(&mut state, Event::Stop { force: false }, NOW);
     assert!(
         matches!(&first[..], [Effect::AskShutdown { names: n, force: false, .. }] if *n == names),
         "{first:?}"
     );
-    react(&mut state, Event::Requests(vec![request("ann", 1, false), request("bob", 2, false)]), NOW);
+    react(
+        &mut state,
+        Event::Requests(vec![request("ann", 1, false), request("bob", 2, false)]),
+        NOW,
+    );
     let second = react(&mut state, Event::Stop { force: true }, NOW);
     assert!(
         matches!(&second[..], [Effect::AskShutdown { names: n, force: true, .. }] if *n == names),
@@ -345,7 +361,10 @@ fn one_that_refused_a_stop_is_asked_again_when_it_rests() {
     assert!(!refused.iter().any(|e| matches!(e, Effect::AskShutdown { .. })), "{refused:?}");
     assert_eq!(state.end(), None);
     let rests = react(&mut state, mail("ann", "m2", &idle()), NOW);
-    assert!(rests.iter().any(|e| matches!(e, Effect::AskShutdown { force: false, .. })), "{rests:?}");
+    assert!(
+        rests.iter().any(|e| matches!(e, Effect::AskShutdown { force: false, .. })),
+        "{rests:?}"
+    );
 }
 
 #[test]
@@ -372,7 +391,11 @@ fn a_member_that_cannot_be_ended_does_not_hold_the_lead_for_ever() {
 fn a_verb_that_coordinates_itself_ends_with_its_requests() {
     let wanted = request("ann", 1, false);
     let mut state = State::new(Goal::Carry([wanted.id.clone()].into()), Vec::new());
-    react(&mut state, Event::Members(vec![record("ann", 1, "worker"), record("bob", 2, "worker")]), NOW);
+    react(
+        &mut state,
+        Event::Members(vec![record("ann", 1, "worker"), record("bob", 2, "worker")]),
+        NOW,
+    );
     assert_eq!(state.end(), None);
     react(&mut state, Event::Requests(vec![wanted]), NOW);
     react(&mut state, mail("ann", "m1", &approval("shutdown-5@ann")), NOW);
@@ -391,7 +414,8 @@ fn a_deleted_team_ends_its_lead() {
 #[test]
 fn tk_07_a_task_that_others_took_away_is_told_once() {
     let mut state = leading(Finish::Manual, &[]);
-    let with = Board { tasks: [(TaskId(1), Task::new(TaskId(1), "s", "d"))].into(), ..Board::default() };
+    let with =
+        Board { tasks: [(TaskId(1), Task::new(TaskId(1), "s", "d"))].into(), ..Board::default() };
     assert_eq!(react(&mut state, Event::Board(with), NOW), []);
     let gone = Effect::Tell(Drift::Vanished { id: TaskId(1), subject: "s".to_owned() });
     assert_eq!(react(&mut state, Event::Board(Board::default()), NOW), [gone]);
@@ -410,7 +434,10 @@ fn a_label_follows_the_state_and_only_the_state() {
     };
     let mut labelled = |record: &MemberRecord| {
         let effects = react(&mut state, Event::Members(vec![record.clone()]), NOW);
-        effects.into_iter().filter(|effect| matches!(effect, Effect::Label { .. })).collect::<Vec<_>>()
+        effects
+            .into_iter()
+            .filter(|effect| matches!(effect, Effect::Label { .. }))
+            .collect::<Vec<_>>()
     };
     for now in [MemberState::Starting, MemberState::Idle, MemberState::Working] {
         let record = placed(now);
@@ -433,11 +460,18 @@ fn what_members_have_done_is_told_once_and_together() {
     use TaskState::{Completed, Failed, InProgress};
     let later = NOW.plus_ms(1000);
     assert_eq!(look(&mut state, &[Completed, InProgress], later), []);
-    assert_eq!(look(&mut state, &[Completed, Failed], NOW), [], "another one may end together with these");
+    assert_eq!(
+        look(&mut state, &[Completed, Failed], NOW),
+        [],
+        "another one may end together with these"
+    );
     assert_eq!(state.next_tick(), Some(later));
     assert_eq!(react(&mut state, Event::Tick, later), [Effect::Report(vec![TaskId(1), TaskId(2)])]);
     assert_eq!(look(&mut state, &[Completed, Failed], later), []);
-    assert_eq!(look(&mut state, &[Completed, Failed, Completed], later), [Effect::Report(vec![TaskId(3)])]);
+    assert_eq!(
+        look(&mut state, &[Completed, Failed, Completed], later),
+        [Effect::Report(vec![TaskId(3)])]
+    );
     let mut ending = leading(Finish::TasksDone, &[record("ann", 1, "worker")]);
     assert_eq!(look(&mut ending, &[Completed], later), [], "the team's report says it");
 }

@@ -21,7 +21,8 @@ pub(crate) struct ClaudeHooks {
 /// # Errors
 /// A text that is no JSON object.
 pub(crate) fn read_claude(text: &str) -> Result<ClaudeHooks, String> {
-    let settings: Object = serde_json::from_str(text).map_err(|e| format!("not a JSON object: {e}"))?;
+    let settings: Object =
+        serde_json::from_str(text).map_err(|e| format!("not a JSON object: {e}"))?;
     let mut read = ClaudeHooks {
         disabled: settings.get("disableAllHooks").and_then(Value::as_bool).unwrap_or(false),
         ..ClaudeHooks::default()
@@ -34,7 +35,9 @@ pub(crate) fn read_claude(text: &str) -> Result<ClaudeHooks, String> {
     for (word, event) in HookEvent::ALL {
         match hooks.get(word) {
             None => {}
-            Some(Value::Array(groups)) => groups.iter().for_each(|group| read_group(event, group, &mut read)),
+            Some(Value::Array(groups)) => {
+                groups.iter().for_each(|group| read_group(event, group, &mut read))
+            }
             Some(_) => read.problems.push(format!("`{word}` is not a list")),
         }
     }
@@ -65,11 +68,15 @@ fn read_hook(event: HookEvent, matcher: Option<Matcher>, hook: &Value) -> Result
     match text("type") {
         Some("command") => {}
         Some(other) => {
-            return Err(format!("is of the type `{}`, which phalanx does not run", other.escape_debug()));
+            return Err(format!(
+                "is of the type `{}`, which phalanx does not run",
+                other.escape_debug()
+            ));
         }
         None => return Err("has no `type`".to_owned()),
     }
-    let command = text("command").filter(|command| !command.trim().is_empty() && !command.contains('\0'));
+    let command =
+        text("command").filter(|command| !command.trim().is_empty() && !command.contains('\0'));
     let command = command.ok_or("has no `command`")?;
     let timeout_s = match hook.get("timeout") {
         None => TIMEOUT_S,

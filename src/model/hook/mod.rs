@@ -152,7 +152,8 @@ impl TryFrom<String> for Matcher {
     type Error = String;
 
     fn try_from(text: String) -> Result<Matcher, String> {
-        expression(&text).map_err(|_| format!("is no regular expression: `{}`", text.escape_debug()))?;
+        expression(&text)
+            .map_err(|_| format!("is no regular expression: `{}`", text.escape_debug()))?;
         Ok(Matcher(text))
     }
 }

@@ -45,11 +45,17 @@ fn read_hook(section: &Section, faults: &mut Faults) -> Option<Hook> {
     Some(Hook { event: event?, matcher, run: Words::Program(run?), timeout_s })
 }
 
-fn read_matcher(section: &Section, event: Option<HookEvent>, faults: &mut Faults) -> Option<Matcher> {
+fn read_matcher(
+    section: &Section,
+    event: Option<HookEvent>,
+    faults: &mut Faults,
+) -> Option<Matcher> {
     let text = section.text("matcher", faults)?;
     if let Some(event) = event.filter(|event| !event.has_matcher()) {
-        let said =
-            format!("`matcher` in [[hook]] has no meaning for {}: it runs for every one", event.as_str());
+        let said = format!(
+            "`matcher` in [[hook]] has no meaning for {}: it runs for every one",
+            event.as_str()
+        );
         faults.add(&text.span(), said);
     }
     match Matcher::parse(text.get_ref()) {

@@ -120,7 +120,9 @@ fn check_cycles(tasks: &[TaskDraft], keys: &BTreeMap<&str, usize>, faults: &mut 
         .collect();
     let Some(cycle) = find_cycle(&waits) else { return };
     // The place is the reference by which the first task of the circle is bound to the next.
-    let (Some(first), next) = (cycle.first().copied(), cycle.get(1).or(cycle.first())) else { return };
+    let (Some(first), next) = (cycle.first().copied(), cycle.get(1).or(cycle.first())) else {
+        return;
+    };
     let place = waits[first].iter().find(|(at, _)| Some(at) == next).map(|(_, span)| span.clone());
     let place = place.unwrap_or_else(|| tasks[first].key.clone());
     if cycle.len() == 1 {

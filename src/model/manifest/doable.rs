@@ -45,18 +45,24 @@ fn check_owned(draft: &Draft, task: &TaskDraft, owner: &str, faults: &mut Faults
 fn check_free(draft: &Draft, task: &TaskDraft, faults: &mut Faults) {
     let key = &task.spec.key;
     if draft.members.is_empty() {
-        faults.add(&task.key, format!("no member can do task `{key}`: the manifest has no [[member]]"));
+        faults.add(
+            &task.key,
+            format!("no member can do task `{key}`: the manifest has no [[member]]"),
+        );
         return;
     }
     let suiting: Vec<&MemberDraft> = draft.members.iter().filter(|one| fits(one, task)).collect();
     if let Some(role) = task.role.as_ref().filter(|_| suiting.is_empty()) {
-        let said =
-            format!("task `{key}` is for the role `{}`, which no member has", role.get_ref().escape_debug());
+        let said = format!(
+            "task `{key}` is for the role `{}`, which no member has",
+            role.get_ref().escape_debug()
+        );
         let roles = draft.members.iter().filter_map(|one| one.spec.role.as_deref());
         faults.add_with(&role.span(), said, nearest(role.get_ref(), roles));
         return;
     }
-    let of_role = task.spec.role.as_deref().map(|role| format!(" of role `{}`", role.escape_debug()));
+    let of_role =
+        task.spec.role.as_deref().map(|role| format!(" of role `{}`", role.escape_debug()));
     let of_role = of_role.unwrap_or_default();
     let wanted = if task.spec.run.is_some() { Ability::Commands } else { Ability::Prompts };
     let able: Vec<&&MemberDraft> =
@@ -135,7 +141,10 @@ mod tests {
 
     #[test]
     fn a_task_without_members_is_refused() {
-        assert_eq!(fault(&task(RUN)), "4:7: no member can do task `t`: the manifest has no [[member]]");
+        assert_eq!(
+            fault(&task(RUN)),
+            "4:7: no member can do task `t`: the manifest has no [[member]]"
+        );
     }
 
     #[test]
@@ -196,7 +205,10 @@ mod tests {
     fn a_member_that_comes_with_the_work_counts_if_it_comes() {
         assert_eq!(fault(&(member("dev", "scale = { max = 2 }\n") + &task(RUN))), "");
         assert_eq!(
-            fault(&(member("dev", "scale = { max = 2 }\n") + &task("run = [\"true\"]\nowner = \"dev-2\"\n"))),
+            fault(
+                &(member("dev", "scale = { max = 2 }\n")
+                    + &task("run = [\"true\"]\nowner = \"dev-2\"\n"))
+            ),
             ""
         );
         assert_eq!(fault(&(member("qa", "start = \"when-needed\"\n") + &task(RUN))), "");

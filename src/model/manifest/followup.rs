@@ -20,7 +20,8 @@ const MODES: [(&str, Escalation); 2] = [
 pub(super) fn read_followup(section: &Section, faults: &mut Faults) -> Option<Followup> {
     let interval_ms = read_interval(section, faults);
     let max_reminders = read_reminders(section, faults).unwrap_or(MAX_REMINDERS);
-    let escalation = section.choice(MODE, &MODES, faults).map(|mode| *mode.get_ref()).unwrap_or_default();
+    let escalation =
+        section.choice(MODE, &MODES, faults).map(|mode| *mode.get_ref()).unwrap_or_default();
     for key in [REMINDERS, MODE].into_iter().filter(|_| section.value(INTERVAL).is_none()) {
         if let Some(value) = section.value(key) {
             faults.add(
@@ -55,8 +56,10 @@ fn read_interval(section: &Section, faults: &mut Faults) -> Option<u64> {
         )]
         Some(ms) => Some(ms as u64),
         None => {
-            let said =
-                format!("`{INTERVAL}` in {} must be more than 0, and at most {LONGEST}", section.title);
+            let said = format!(
+                "`{INTERVAL}` in {} must be more than 0, and at most {LONGEST}",
+                section.title
+            );
             faults.add(&value.span(), said);
             None
         }
@@ -67,7 +70,10 @@ fn read_reminders(section: &Section, faults: &mut Faults) -> Option<u32> {
     let number = section.integer(REMINDERS, faults)?;
     let count = u32::try_from(*number.get_ref()).ok().filter(|count| *count <= 1000);
     if count.is_none() {
-        faults.add(&number.span(), format!("`{REMINDERS}` in {} must be between 0 and 1000", section.title));
+        faults.add(
+            &number.span(),
+            format!("`{REMINDERS}` in {} must be between 0 and 1000", section.title),
+        );
     }
     count
 }
@@ -87,7 +93,8 @@ mod tests {
         for (minutes, interval_ms) in
             [("30", 1_800_000), ("0.5", 30_000), ("0x10", 960_000), ("525600", 31_536_000_000)]
         {
-            let expected = Followup { interval_ms, max_reminders: 3, escalation: Escalation::NotifyLead };
+            let expected =
+                Followup { interval_ms, max_reminders: 3, escalation: Escalation::NotifyLead };
             assert_eq!(read(&format!("followup_interval_minutes = {minutes}")), Ok(Some(expected)));
         }
         assert_eq!(read(""), Ok(None));
@@ -110,7 +117,10 @@ mod tests {
                 "known: `notify_lead`, `fail_task`",
             ),
             ("followup_max_reminders = 3", "has no effect without `followup_interval_minutes`"),
-            ("escalation_mode = \"fail_task\"", "has no effect without `followup_interval_minutes`"),
+            (
+                "escalation_mode = \"fail_task\"",
+                "has no effect without `followup_interval_minutes`",
+            ),
             // Of seed 001, and left out (docs/decisions.md).
             ("escalation_actions = [\"x\"]", "unknown key"),
         ];

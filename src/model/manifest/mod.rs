@@ -63,7 +63,8 @@ impl Manifest {
     }
 
     fn parse_as(form: Form, text: &str) -> Result<Manifest, SheetError> {
-        let table = toml::de::DeTable::parse(text).map_err(|error| SheetError::syntax(text, &error))?;
+        let table =
+            toml::de::DeTable::parse(text).map_err(|error| SheetError::syntax(text, &error))?;
         let mut faults = Faults::default();
         let draft = sections::read(form, table.get_ref(), &mut faults);
         faults.into_result(text)?;

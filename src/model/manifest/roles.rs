@@ -9,8 +9,16 @@ use crate::model::team::COLORS;
 use super::rules::read_patterns;
 use super::sections::{inner, read_mode};
 
-const ROLE: [&str; 8] =
-    ["description", "prompt", "model", "mode", "color", "task_only", "allowed_tools", "disallowed_tools"];
+const ROLE: [&str; 8] = [
+    "description",
+    "prompt",
+    "model",
+    "mode",
+    "color",
+    "task_only",
+    "allowed_tools",
+    "disallowed_tools",
+];
 
 /// All roles of the manifest, with the tools of `[defaults]`.
 pub(super) fn read_roles(root: &Section, tools: Tools, faults: &mut Faults) -> Roles {
@@ -46,7 +54,8 @@ fn read_role(section: &Section, faults: &mut Faults) -> Role {
 
 /// `allowed_tools` and `disallowed_tools`.
 pub(super) fn read_tools(section: &Section, faults: &mut Faults) -> Tools {
-    let allowed = section.value("allowed_tools").map(|_| read_patterns(section, "allowed_tools", faults));
+    let allowed =
+        section.value("allowed_tools").map(|_| read_patterns(section, "allowed_tools", faults));
     Tools { allowed, disallowed: read_patterns(section, "disallowed_tools", faults) }
 }
 
@@ -75,7 +84,10 @@ mod tests {
         );
         assert_eq!(names(&scout.tools.disallowed), ["Edit"]);
         let (team, alice) = (&manifest.roles.tools, &manifest.members[0].tools);
-        assert_eq!((names(&team.disallowed), team.allowed.as_deref()), (vec!["WebSearch".to_owned()], None));
+        assert_eq!(
+            (names(&team.disallowed), team.allowed.as_deref()),
+            (vec!["WebSearch".to_owned()], None)
+        );
         assert_eq!(names(alice.allowed.as_deref().expect("a list")), ["Read", "Edit"]);
     }
 

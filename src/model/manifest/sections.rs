@@ -17,7 +17,9 @@ use crate::model::placement::Layout;
 use crate::model::role::Roles;
 use crate::model::rules::TeamRules;
 use crate::model::settings::{self, BackendChoice, OnHang, Privacy};
-use crate::model::sheet::{self, At, Faults, Section, check_member_name, check_name, check_pattern};
+use crate::model::sheet::{
+    self, At, Faults, Section, check_member_name, check_name, check_pattern,
+};
 use crate::model::waiting::Ability;
 use crate::model::worktree::{Rules, Wish, check_branch, check_inside};
 
@@ -55,7 +57,8 @@ pub(super) const TEAM: [&str; 19] = [
 ];
 const ENV: [&str; 2] = ["allow", "deny"];
 const WORKTREE: [&str; 3] = ["dir", "copy", "setup"];
-const DEFAULTS: [&str; 7] = ["profile", "cwd", "model", "mode", "env", "allowed_tools", "disallowed_tools"];
+const DEFAULTS: [&str; 7] =
+    ["profile", "cwd", "model", "mode", "env", "allowed_tools", "disallowed_tools"];
 const MEMBER: [&str; 19] = [
     "name",
     "role",
@@ -98,11 +101,18 @@ const TASK: [&str; 13] = [
     "show_output",
 ];
 
-const FINISHES: [(&str, Finish); 2] = [("tasks-done", Finish::TasksDone), ("manual", Finish::Manual)];
+const FINISHES: [(&str, Finish); 2] =
+    [("tasks-done", Finish::TasksDone), ("manual", Finish::Manual)];
 const TEAM_MODES: [(&str, TeamMode); 3] =
     [("teammate", TeamMode::Teammate), ("task", TeamMode::Task), ("auto", TeamMode::Auto)];
-const MODES: [Mode; 6] =
-    [Mode::Default, Mode::AcceptEdits, Mode::BypassPermissions, Mode::Plan, Mode::Delegate, Mode::DontAsk];
+const MODES: [Mode; 6] = [
+    Mode::Default,
+    Mode::AcceptEdits,
+    Mode::BypassPermissions,
+    Mode::Plan,
+    Mode::Delegate,
+    Mode::DontAsk,
+];
 
 const DEFAULT_MAX_MEMBERS: usize = 8;
 
@@ -167,11 +177,13 @@ pub(super) fn read(form: Form, table: &DeTable, faults: &mut Faults) -> Draft {
     let inherited = root.table("defaults", "[defaults]", &DEFAULTS, faults);
     let (defaults, tools) = (read_defaults(&inherited, faults), read_tools(&inherited, faults));
     let env = root.table("env", "[env]", &ENV, faults);
-    let env = EnvSection { allow: patterns(&env, "allow", faults), deny: patterns(&env, "deny", faults) };
+    let env =
+        EnvSection { allow: patterns(&env, "allow", faults), deny: patterns(&env, "deny", faults) };
     let members = root.tables("member", "[[member]]", &MEMBER, faults);
     let tasks = root.tables("task", "[[task]]", &TASK, faults);
     Draft {
-        team: team.unwrap_or_else(|| read_team(form, &Section::absent("[team]"), &mut Faults::default())),
+        team: team
+            .unwrap_or_else(|| read_team(form, &Section::absent("[team]"), &mut Faults::default())),
         env,
         worktree: read_worktrees(&root.table("worktree", "[worktree]", &WORKTREE, faults), faults),
         hooks: read_hooks(&root, faults),
@@ -185,9 +197,11 @@ pub(super) fn read(form: Form, table: &DeTable, faults: &mut Faults) -> Draft {
 
 fn read_team(form: Form, section: &Section, faults: &mut Faults) -> TeamSection {
     let (name, finish, max_members) = match form {
-        Form::Manifest => {
-            (owned(section.required_name("name", check_name, faults)), Finish::TasksDone, DEFAULT_MAX_MEMBERS)
-        }
+        Form::Manifest => (
+            owned(section.required_name("name", check_name, faults)),
+            Finish::TasksDone,
+            DEFAULT_MAX_MEMBERS,
+        ),
         Form::Settings => (String::new(), Finish::Manual, settings::MAX_MEMBERS),
     };
     TeamSection {
@@ -255,8 +269,12 @@ fn read_wish(section: &Section, faults: &mut Faults) -> Option<Wish> {
     let value = section.value("worktree")?;
     match value.get_ref() {
         DeValue::Boolean(wished) => wished.then_some(Wish::Own),
-        DeValue::String(_) => inner(section.name("worktree", check_branch, faults)).map(Wish::Branch),
-        other => section.refuse("worktree", value, "true, false or the name of a branch", other, faults),
+        DeValue::String(_) => {
+            inner(section.name("worktree", check_branch, faults)).map(Wish::Branch)
+        }
+        other => {
+            section.refuse("worktree", value, "true, false or the name of a branch", other, faults)
+        }
     }
 }
 
@@ -270,7 +288,8 @@ fn read_member(section: &Section, defaults: &Defaults, faults: &mut Faults) -> M
     let inherited = if run.is_some() { SHELL } else { defaults.profile.as_str() };
     let mut env = defaults.env.clone();
     env.extend(section.variables("[member.env]", faults));
-    let profile = inner(section.name("profile", check_name, faults)).unwrap_or(inherited.to_owned());
+    let profile =
+        inner(section.name("profile", check_name, faults)).unwrap_or(inherited.to_owned());
     let default_model = defaults.model.clone().filter(|_| ability(&profile) == Ability::Prompts);
     let spec = MemberSpec {
         name: owned(name),
@@ -303,7 +322,10 @@ fn read_scale(section: &Section, faults: &mut Faults) -> Option<Scale> {
     let min = read_count(&scale, "min", 0, faults).unwrap_or(0);
     let max = read_count(&scale, "max", 1, faults).unwrap_or(MAX.max(min));
     if max < min {
-        faults.add(&value.span(), format!("`max` in [member.scale] is {max}, less than `min`, {min}"));
+        faults.add(
+            &value.span(),
+            format!("`max` in [member.scale] is {max}, less than `min`, {min}"),
+        );
     }
     Some(Scale { min, max })
 }
@@ -312,13 +334,15 @@ fn read_count(section: &Section, key: &str, least: usize, faults: &mut Faults) -
     let number = section.integer(key, faults)?;
     let count = usize::try_from(*number.get_ref()).ok().filter(|count| *count >= least);
     if count.is_none() {
-        faults.add(&number.span(), format!("`{key}` in {} must be at least {least}", section.title));
+        faults
+            .add(&number.span(), format!("`{key}` in {} must be at least {least}", section.title));
     }
     count
 }
 
 fn read_seconds(section: &Section, key: &str, default: u64, faults: &mut Faults) -> u64 {
-    read_count(section, key, 1, faults).map_or(default, |seconds| u64::try_from(seconds).unwrap_or(u64::MAX))
+    read_count(section, key, 1, faults)
+        .map_or(default, |seconds| u64::try_from(seconds).unwrap_or(u64::MAX))
 }
 
 /// Keys that cannot stand together.
@@ -330,7 +354,8 @@ fn refuse_contradictions(section: &Section, faults: &mut Faults) {
     if let DeValue::String(word) = profile.get_ref()
         && word != SHELL
     {
-        let said = format!("a member with `run` uses the profile `shell`, not `{}`", word.escape_debug());
+        let said =
+            format!("a member with `run` uses the profile `shell`, not `{}`", word.escape_debug());
         faults.add(&profile.span(), said);
     }
 }
@@ -348,8 +373,7 @@ fn refuse_when_needed_scale(section: &Section, faults: &mut Faults) {
     if let (Some(_), Some(branch)) = (section.value("scale"), section.value("worktree"))
         && matches!(branch.get_ref(), DeValue::String(_))
     {
-        let said =
-            "[[member]] combines `scale` with a single branch: write `worktree = true` to give each its own";
+        let said = "[[member]] combines `scale` with a single branch: write `worktree = true` to give each its own";
         faults.add(&branch.span(), said);
     }
     if let (Some(start), Some(_)) = (section.value("start"), section.value("scale")) {
@@ -362,7 +386,8 @@ fn refuse_when_needed_scale(section: &Section, faults: &mut Faults) {
 
 /// What says how a standing member is started means nothing for one that is never there.
 fn refuse_standing_task_only(section: &Section, faults: &mut Faults) {
-    let marked = section.value("task_only").filter(|v| matches!(v.get_ref(), DeValue::Boolean(true)));
+    let marked =
+        section.value("task_only").filter(|v| matches!(v.get_ref(), DeValue::Boolean(true)));
     let Some(task_only) = marked else { return };
     for key in ["start", "restart", "plan", "run"] {
         if section.value(key).is_some() {

@@ -40,7 +40,8 @@ pub(crate) const KEYS: [(&str, &str); 16] = [
 ];
 
 /// The sections beside `[team]`; `member` only has members that the lead starts by itself.
-pub(crate) const SECTIONS: [&str; 7] = ["env", "rules", "role", "defaults", "worktree", "hook", "member"];
+pub(crate) const SECTIONS: [&str; 7] =
+    ["env", "rules", "role", "defaults", "worktree", "hook", "member"];
 
 /// The settings as a document. Members stand under their names, so that a key can lead to one.
 pub(crate) fn document(settings: &Settings) -> Table {
@@ -49,11 +50,14 @@ pub(crate) fn document(settings: &Settings) -> Table {
     let env = lists([("allow", settings.env.allow.clone()), ("deny", settings.env.deny.clone())]);
     put(&mut document, "env", env);
     put(&mut document, "rules", rules(settings));
-    let roles = settings.roles.named.iter().map(|(name, of)| (name.clone(), Value::Table(role(of))));
+    let roles =
+        settings.roles.named.iter().map(|(name, of)| (name.clone(), Value::Table(role(of))));
     put(&mut document, "role", roles.collect());
     put(&mut document, "defaults", tools(&settings.roles.tools));
-    let mut worktree =
-        lists([("copy", settings.worktree.copy.clone()), ("setup", settings.worktree.setup.clone())]);
+    let mut worktree = lists([
+        ("copy", settings.worktree.copy.clone()),
+        ("setup", settings.worktree.setup.clone()),
+    ]);
     put_text(&mut worktree, "dir", settings.worktree.dir.as_deref());
     put(&mut document, "worktree", worktree);
     let hooks: Vec<Value> = settings.hooks.iter().filter_map(hook).collect();
@@ -64,10 +68,9 @@ pub(crate) fn document(settings: &Settings) -> Table {
         let first = template.names().first().map(ToString::to_string).unwrap_or_default();
         settings.rules.members.get(&first).cloned().unwrap_or_default()
     };
-    let members = settings
-        .templates
-        .iter()
-        .map(|template| (template.order.name.clone(), Value::Table(member(template, &of_name(template)))));
+    let members = settings.templates.iter().map(|template| {
+        (template.order.name.clone(), Value::Table(member(template, &of_name(template))))
+    });
     put(&mut document, "member", members.collect());
     document
 }
@@ -79,7 +82,8 @@ pub(crate) fn document(settings: &Settings) -> Table {
 pub(crate) fn assignment(key: &str, value: &str) -> Result<Table, String> {
     let path = path(key)?;
     let parsed: Option<Table> = toml::from_str(&format!("value = {value}")).ok();
-    let parsed = parsed.filter(|table| table.len() == 1).and_then(|mut table| table.remove("value"));
+    let parsed =
+        parsed.filter(|table| table.len() == 1).and_then(|mut table| table.remove("value"));
     let value = parsed.unwrap_or_else(|| Value::String(value.to_owned()));
     let nest = |inner: Value, key: &String| Value::Table(Table::from_iter([(key.clone(), inner)]));
     match path.iter().rev().fold(value, nest) {
@@ -95,7 +99,9 @@ pub(crate) fn path(key: &str) -> Result<Vec<String>, String> {
     let (mut at, mut steps) = (Value::Table(parsed), Vec::new());
     while let Value::Table(table) = at {
         let mut entries = table.into_iter();
-        let (Some((step, inner)), None) = (entries.next(), entries.next()) else { return Err(problem()) };
+        let (Some((step, inner)), None) = (entries.next(), entries.next()) else {
+            return Err(problem());
+        };
         steps.push(step);
         at = inner;
     }
@@ -119,8 +125,9 @@ pub(crate) fn merge(document: &mut Table, change: Table) {
 /// Takes a key out of a document; whether it was there.
 pub(crate) fn remove(document: &mut Table, path: &[String]) -> bool {
     let Some((last, above)) = path.split_last() else { return false };
-    let inner =
-        above.iter().try_fold(document, |table, step| table.get_mut(step).and_then(Value::as_table_mut));
+    let inner = above
+        .iter()
+        .try_fold(document, |table, step| table.get_mut(step).and_then(Value::as_table_mut));
     inner.is_some_and(|table| table.remove(last).is_some())
 }
 
@@ -172,7 +179,8 @@ pub(crate) fn flatten(document: &Table) -> BTreeMap<String, String> {
 
 fn flatten_into(prefix: &str, table: &Table, flat: &mut BTreeMap<String, String>) {
     for (key, value) in table {
-        let plain = !key.is_empty() && key.chars().all(|c| c.is_ascii_alphanumeric() || c == '-' || c == '_');
+        let plain = !key.is_empty()
+            && key.chars().all(|c| c.is_ascii_alphanumeric() || c == '-' || c == '_');
         let key = if plain { key.clone() } else { Value::String(key.clone()).to_string() };
         let key = if prefix.is_empty() { key } else { format!("{prefix}.{key}") };
         match value {
@@ -185,7 +193,9 @@ fn flatten_into(prefix: &str, table: &Table, flat: &mut BTreeMap<String, String>
 /// A value as `team set` takes it: plain words need no quotes.
 fn shown(value: &Value) -> String {
     match value {
-        Value::String(text) if text.chars().all(|c| c.is_ascii_alphabetic() || "-_:/".contains(c)) => {
+        Value::String(text)
+            if text.chars().all(|c| c.is_ascii_alphabetic() || "-_:/".contains(c)) =>
+        {
             text.clone()
         }
         other => other.to_string(),
@@ -194,8 +204,10 @@ fn shown(value: &Value) -> String {
 
 fn team(settings: &Settings) -> Table {
     let word = |word: &str| Value::String(word.to_owned());
-    let layout =
-        Layout::ALL.iter().find(|(_, layout)| *layout == settings.layout).map_or("panes", |(word, _)| word);
+    let layout = Layout::ALL
+        .iter()
+        .find(|(_, layout)| *layout == settings.layout)
+        .map_or("panes", |(word, _)| word);
     let privacy = Privacy::ALL
         .iter()
         .find(|(_, privacy)| *privacy == settings.privacy)
@@ -238,7 +250,8 @@ fn minutes(ms: u64) -> Value {
 
 fn rules(settings: &Settings) -> Table {
     let mut table = rule_set(&settings.rules.team);
-    let roles = settings.rules.roles.iter().map(|(name, of)| (name.clone(), Value::Table(rule_set(of))));
+    let roles =
+        settings.rules.roles.iter().map(|(name, of)| (name.clone(), Value::Table(rule_set(of))));
     put(&mut table, "role", roles.collect());
     table
 }
@@ -368,7 +381,8 @@ mod tests {
     }
     #[test]
     fn an_assignment_is_a_path_and_a_toml_value_or_a_text() {
-        let of = |key, value| assignment(key, value).map(|table| table.to_string().trim().to_owned());
+        let of =
+            |key, value| assignment(key, value).map(|table| table.to_string().trim().to_owned());
         assert_eq!(of("max_members", "3").as_deref(), Ok("[team]\nmax_members = 3"));
         assert_eq!(of("team.finish", "manual").as_deref(), Ok("[team]\nfinish = \"manual\""));
         assert_eq!(of("env.deny", "[\"A\"]").as_deref(), Ok("[env]\ndeny = [\"A\"]"));

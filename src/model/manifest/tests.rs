@@ -51,7 +51,10 @@ fn the_smallest_manifest_has_the_defaults() {
         limits: Limits { max_per_link: 3, max_per_member: 5 },
     };
     assert_eq!(manifest.team, team);
-    assert_eq!((manifest.defaults.profile.as_str(), manifest.defaults.cwd.as_str()), ("worker", "."));
+    assert_eq!(
+        (manifest.defaults.profile.as_str(), manifest.defaults.cwd.as_str()),
+        ("worker", ".")
+    );
     assert_eq!(manifest.env, EnvSection::default());
     assert_eq!((manifest.members.len(), manifest.tasks.len()), (0, 0));
 }
@@ -71,7 +74,9 @@ fn the_team_that_checks_this_repository() {
         [("fmt", vec![]), ("clippy", vec!["fmt"]), ("docs", vec!["fmt"]), ("unit", vec!["clippy"])];
     assert_eq!(graph, expected);
     assert_eq!(manifest.tasks[2].env.get("RUSTDOCFLAGS").map(String::as_str), Some("-D warnings"));
-    assert!(manifest.tasks.iter().all(|task| task.run.as_ref().is_some_and(|run| run[0] == "cargo")));
+    assert!(
+        manifest.tasks.iter().all(|task| task.run.as_ref().is_some_and(|run| run[0] == "cargo"))
+    );
 }
 
 #[test]
@@ -83,7 +88,8 @@ fn every_key_is_read() {
     assert_eq!(manifest.team.max_members, 4);
     assert_eq!((manifest.team.answer_within, manifest.team.notify.len()), (600, 2));
     assert_eq!(manifest.team.unresponsive_after, 90);
-    let followup = Followup { interval_ms: 30_000, max_reminders: 2, escalation: Escalation::FailTask };
+    let followup =
+        Followup { interval_ms: 30_000, max_reminders: 2, escalation: Escalation::FailTask };
     assert_eq!(manifest.team.followup, Some(followup));
     let words = |rules: &[Rule]| rules.iter().cloned().map(String::from).collect::<Vec<_>>();
     assert_eq!(words(&manifest.rules.team.deny), ["Bash(git push:*)", "Read(~/.ssh/**)"]);
@@ -96,15 +102,21 @@ fn every_key_is_read() {
     assert_eq!(manifest.env.deny, ["*"]);
     let [begin, done] = manifest.hooks.as_slice() else { panic!("two hooks") };
     assert!(
-        begin.is_for(HookEvent::SubagentStart, "tester") && !begin.is_for(HookEvent::SubagentStart, "dev")
+        begin.is_for(HookEvent::SubagentStart, "tester")
+            && !begin.is_for(HookEvent::SubagentStart, "dev")
     );
     assert_eq!((done.event, done.timeout_s), (HookEvent::TaskCompleted, 120));
     assert_eq!(done.run, Words::Program(["cargo", "test", "--quiet"].map(str::to_owned).to_vec()));
     let worktree = &manifest.worktree;
-    assert_eq!((worktree.dir.as_deref(), worktree.copy.join(" ")), (Some("../trees"), ".env".to_owned()));
+    assert_eq!(
+        (worktree.dir.as_deref(), worktree.copy.join(" ")),
+        (Some("../trees"), ".env".to_owned())
+    );
     assert_eq!(worktree.setup, ["npm", "ci"]);
     assert_eq!(manifest.members[0].worktree, Some(Wish::Own));
-    let [alice, bob, dev, qa, asker, log] = manifest.members.as_slice() else { panic!("six members") };
+    let [alice, bob, dev, qa, asker, log] = manifest.members.as_slice() else {
+        panic!("six members")
+    };
     assert_eq!(manifest.team.mode, TeamMode::Auto);
     assert_eq!(manifest.team.limits, Limits { max_per_link: 2, max_per_member: 4 });
     assert!(asker.task_only && !bob.task_only && manifest.roles.named["scout"].task_only);
@@ -123,7 +135,10 @@ fn every_key_is_read() {
     assert_eq!(dev.scale, Some(Scale { min: 1, max: 2 }));
     assert!(!log.restart && !log.when_needed && log.scale.is_none());
     assert_eq!(log.profile, "shell");
-    assert_eq!(log.run.as_deref(), Some(["tail", "-f", "build.log", ""].map(str::to_owned).as_slice()));
+    assert_eq!(
+        log.run.as_deref(),
+        Some(["tail", "-f", "build.log", ""].map(str::to_owned).as_slice())
+    );
     let [fmt, test] = manifest.tasks.as_slice() else { panic!("two tasks") };
     assert_eq!((fmt.priority, fmt.owner.as_deref()), (Some(-16), Some("alice")));
     assert_eq!((fmt.role.as_deref(), test.role.as_deref()), (Some("tester"), None));
@@ -140,8 +155,14 @@ fn a_pattern_that_is_none_is_refused_where_it_stands() {
         fault_in("[rules]\nallow = [\"Bash(git:*)\", \"Bash(git\"]\n"),
         "4:25: the pattern `Bash(git` has no `)` at its end"
     );
-    assert_eq!(fault_in("[rules]\nalow = []\n"), "4:1: unknown key `alow` in [rules]; did you mean `allow`?");
-    assert_eq!(fault_in("answer_within = 0\n"), "3:17: `answer_within` in [team] must be at least 1");
+    assert_eq!(
+        fault_in("[rules]\nalow = []\n"),
+        "4:1: unknown key `alow` in [rules]; did you mean `allow`?"
+    );
+    assert_eq!(
+        fault_in("answer_within = 0\n"),
+        "3:17: `answer_within` in [team] must be at least 1"
+    );
 }
 
 #[test]
@@ -153,7 +174,10 @@ fn what_says_when_a_member_is_started_must_fit_together() {
     );
     assert_eq!(member("scale = { max = 0 }\n"), "5:17: `max` in [member.scale] must be at least 1");
     assert_eq!(member("scale = { most = 3 }\n"), "5:11: unknown key `most` in [member.scale]");
-    assert_eq!(member("start = \"later\"\n"), "5:9: unknown start `later`; known: `now`, `when-needed`");
+    assert_eq!(
+        member("start = \"later\"\n"),
+        "5:9: unknown start `later`; known: `now`, `when-needed`"
+    );
     assert_eq!(
         member("start = \"when-needed\"\nscale = {}\n"),
         "5:9: [[member]] has both `start` and `scale`; `scale.min` sets how many start at once"
@@ -180,7 +204,8 @@ fn unknown_keys_name_the_nearest_known_one() {
         fault_in("\n[[member]]\nnaem = \"a\"\n"),
         "5:1: unknown key `naem` in [[member]]; did you mean `name`?"
     );
-    let error = Manifest::parse("[team]\nname = \"t\"\n\n[[member]]\nname = \"a\"\nprofil = \"x\"\n");
+    let error =
+        Manifest::parse("[team]\nname = \"t\"\n\n[[member]]\nname = \"a\"\nprofil = \"x\"\n");
     let expected = SheetError {
         line: 6,
         column: 1,
@@ -222,7 +247,10 @@ fn unknown_keys_get_other_hints() {
 #[test]
 fn wrong_types_of_sections() {
     assert_eq!(fault("team = 1\n"), "1:8: `team` must be a table, [team], not an integer");
-    assert_eq!(fault("[team]\nname = 7\n"), "2:8: `name` in [team] must be a string, not an integer");
+    assert_eq!(
+        fault("[team]\nname = 7\n"),
+        "2:8: `name` in [team] must be a string, not an integer"
+    );
     assert_eq!(
         fault("member = [1]\n[team]\nname = \"t\"\n"),
         "1:11: `member` must be a list of tables, [[member]], not an integer"
@@ -276,7 +304,10 @@ fn what_must_be_there() {
     assert_eq!(fault_in("\n[[member]]\nrole = \"r\"\n"), "4:1: [[member]] has no `name`");
     assert_eq!(fault_in("[[task]]\nsubject = \"s\"\n"), "3:1: [[task]] has no `key`");
     assert_eq!(fault_in("[[task]]\nkey = \"a\"\n"), "3:1: [[task]] has no `subject`");
-    assert_eq!(fault_in("[[task]]\nkey = \"a\"\nsubject = \" \"\n"), "5:11: `subject` in [[task]] is empty");
+    assert_eq!(
+        fault_in("[[task]]\nkey = \"a\"\nsubject = \" \"\n"),
+        "5:11: `subject` in [[task]] is empty"
+    );
     assert_eq!(
         fault_in("[[task]]\nkey = \"a\"\nsubject = \"s\"\nrun = []\n"),
         "6:7: `run` in [[task]] is empty"
@@ -318,11 +349,15 @@ fn worktrees_are_wished_for_by_member() {
     let wishes: Vec<_> = good(&text).members.into_iter().map(|member| member.worktree).collect();
     assert_eq!(wishes, [Some(Wish::Own), Some(Wish::Branch("feat/x".to_owned())), None]);
     let fault = |line: &str| fault_in(&format!("[[member]]\nname = \"a\"\n{line}\n"));
-    assert!(fault("worktree = 1").contains("must be true, false or the name of a branch, not an integer"));
+    assert!(
+        fault("worktree = 1")
+            .contains("must be true, false or the name of a branch, not an integer")
+    );
     assert!(fault("worktree = \"-f\"").contains("is not a valid git branch name"));
     assert!(fault("scale = {}\nworktree = \"x\"").contains("a single branch"));
     assert!(
-        fault("work_tree = true").contains("unknown key `work_tree` in [[member]]; did you mean `worktree`?")
+        fault("work_tree = true")
+            .contains("unknown key `work_tree` in [[member]]; did you mean `worktree`?")
     );
     assert!(fault_in("[worktree]\ncopy = [\"../x\"]\n").contains("a file inside the repository"));
     assert!(fault_in("[worktree]\nsetup = \"make\"\n").contains("must be a list of strings"));
@@ -331,7 +366,10 @@ fn worktrees_are_wished_for_by_member() {
 #[test]
 fn bad_names() {
     let rule = "is not a name: use letters, digits, `-` and `_`, starting with a letter or digit, at most 64 characters";
-    assert_eq!(fault("[team]\nname = \"My Demo!\"\n"), format!("2:8: `name` in [team]: `My Demo!` {rule}"));
+    assert_eq!(
+        fault("[team]\nname = \"My Demo!\"\n"),
+        format!("2:8: `name` in [team]: `My Demo!` {rule}")
+    );
     assert_eq!(
         fault_in("[[member]]\nname = \"../x\\n\"\n"),
         format!("4:8: `name` in [[member]]: `../x\\n` {rule}")
@@ -373,7 +411,8 @@ fn keys_that_contradict_each_other() {
         fault_in("[[member]]\nname = \"a\"\nrun = [\"x\"]\nprofile = \"claude\"\n"),
         "6:11: a member with `run` uses the profile `shell`, not `claude`"
     );
-    let shell = "[team]\nname = \"t\"\n[[member]]\nname = \"a\"\nrun = [\"x\"]\nprofile = \"shell\"\n";
+    let shell =
+        "[team]\nname = \"t\"\n[[member]]\nname = \"a\"\nrun = [\"x\"]\nprofile = \"shell\"\n";
     assert_eq!(good(shell).members[0].profile, "shell");
 }
 
@@ -383,13 +422,18 @@ fn names_that_clash() {
         names.iter().map(|name| format!("[[member]]\nname = \"{name}\"\n")).collect()
     };
     assert_eq!(fault_in(&members(&["a", "b", "a"])), "8:8: two members are named `a`");
-    assert_eq!(fault_in(&members(&["Ada", "ada"])), "6:8: members `Ada` and `ada` differ only in case");
+    assert_eq!(
+        fault_in(&members(&["Ada", "ada"])),
+        "6:8: members `Ada` and `ada` differ only in case"
+    );
     assert_eq!(
         fault(&format!("[team]\nname = \"t\"\nmax_members = 1\n{}", members(&["a", "b", "c"]))),
         "6:1: 3 members, but `max_members` is 1"
     );
     assert_eq!(
-        fault_in("[[task]]\nkey = \"a\"\nsubject = \"s\"\n[[task]]\nkey = \"a\"\nsubject = \"s\"\n"),
+        fault_in(
+            "[[task]]\nkey = \"a\"\nsubject = \"s\"\n[[task]]\nkey = \"a\"\nsubject = \"s\"\n"
+        ),
         "7:7: two tasks have the key `a`"
     );
 }

@@ -46,7 +46,10 @@ impl<'a> Fields<'a> {
     }
 
     /// An object that is the point of the message.
-    pub(super) fn required_object(&self, names: &[&'static str]) -> Result<Map<String, Value>, Problem> {
+    pub(super) fn required_object(
+        &self,
+        names: &[&'static str],
+    ) -> Result<Map<String, Value>, Problem> {
         let expected = "an object";
         let value = self.required(names)?;
         value.as_object().cloned().ok_or(Problem::WrongType { field: first(names), expected })
@@ -123,13 +126,22 @@ mod tests {
         let map = object(r#"{"empty": "", "number": 3, "yes": "true"}"#);
         let fields = Fields(&map);
         let said = |problem: Problem| problem.to_string();
-        assert_eq!(fields.required_text(&["absent"]).map_err(said), Err("`absent` is missing".to_owned()));
-        assert_eq!(fields.required_text(&["empty"]).map_err(said), Err("`empty` is empty".to_owned()));
+        assert_eq!(
+            fields.required_text(&["absent"]).map_err(said),
+            Err("`absent` is missing".to_owned())
+        );
+        assert_eq!(
+            fields.required_text(&["empty"]).map_err(said),
+            Err("`empty` is empty".to_owned())
+        );
         assert_eq!(
             fields.required_text(&["number"]).map_err(said),
             Err("`number` is not a string".to_owned())
         );
-        assert_eq!(fields.required_bool(&["yes"]).map_err(said), Err("`yes` is not a boolean".to_owned()));
+        assert_eq!(
+            fields.required_bool(&["yes"]).map_err(said),
+            Err("`yes` is not a boolean".to_owned())
+        );
     }
 
     #[test]

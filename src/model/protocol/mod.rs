@@ -96,9 +96,9 @@ impl Message {
             | Message::PermissionRequest(_)
             | Message::SandboxPermissionRequest(_)
             | Message::Malformed { .. } => AtTheLead::Loop,
-            Message::IdleNotification(_) | Message::TaskCompleted(_) | Message::TeammateTerminated(_) => {
-                AtTheLead::Both
-            }
+            Message::IdleNotification(_)
+            | Message::TaskCompleted(_)
+            | Message::TeammateTerminated(_) => AtTheLead::Both,
             Message::ShutdownRequest(_)
             | Message::PlanApprovalResponse(_)
             | Message::PermissionResponse(_)
@@ -212,10 +212,16 @@ fn read(kind: &str, fields: &Fields) -> Option<Result<Message, Problem>> {
         ShutdownRequest::KIND => ShutdownRequest::read(fields).map(Message::ShutdownRequest),
         ShutdownApproved::KIND => ShutdownApproved::read(fields).map(Message::ShutdownApproved),
         ShutdownRejected::KIND => ShutdownRejected::read(fields).map(Message::ShutdownRejected),
-        PlanApprovalRequest::KIND => PlanApprovalRequest::read(fields).map(Message::PlanApprovalRequest),
-        PlanApprovalResponse::KIND => PlanApprovalResponse::read(fields).map(Message::PlanApprovalResponse),
+        PlanApprovalRequest::KIND => {
+            PlanApprovalRequest::read(fields).map(Message::PlanApprovalRequest)
+        }
+        PlanApprovalResponse::KIND => {
+            PlanApprovalResponse::read(fields).map(Message::PlanApprovalResponse)
+        }
         PermissionRequest::KIND => PermissionRequest::read(fields).map(Message::PermissionRequest),
-        PermissionResponse::KIND => PermissionResponse::read(fields).map(Message::PermissionResponse),
+        PermissionResponse::KIND => {
+            PermissionResponse::read(fields).map(Message::PermissionResponse)
+        }
         SandboxPermissionRequest::KIND => {
             SandboxPermissionRequest::read(fields).map(Message::SandboxPermissionRequest)
         }
@@ -225,9 +231,13 @@ fn read(kind: &str, fields: &Fields) -> Option<Result<Message, Problem>> {
         IdleNotification::KIND => IdleNotification::read(fields).map(Message::IdleNotification),
         TaskAssignment::KIND => TaskAssignment::read(fields).map(Message::TaskAssignment),
         TaskCompleted::KIND => TaskCompleted::read(fields).map(Message::TaskCompleted),
-        TeamPermissionUpdate::KIND => TeamPermissionUpdate::read(fields).map(Message::TeamPermissionUpdate),
+        TeamPermissionUpdate::KIND => {
+            TeamPermissionUpdate::read(fields).map(Message::TeamPermissionUpdate)
+        }
         ModeSetRequest::KIND => ModeSetRequest::read(fields).map(Message::ModeSetRequest),
-        TeammateTerminated::KIND => TeammateTerminated::read(fields).map(Message::TeammateTerminated),
+        TeammateTerminated::KIND => {
+            TeammateTerminated::read(fields).map(Message::TeammateTerminated)
+        }
         _ => return None,
     };
     Some(message)

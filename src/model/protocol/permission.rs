@@ -38,7 +38,8 @@ pub(crate) enum AnsweredBy {
 }
 
 impl AnsweredBy {
-    const ALL: [(&'static str, AnsweredBy); 2] = [("keys", AnsweredBy::Keys), ("pane", AnsweredBy::Pane)];
+    const ALL: [(&'static str, AnsweredBy); 2] =
+        [("keys", AnsweredBy::Keys), ("pane", AnsweredBy::Pane)];
 
     /// As it is written on the wire.
     pub(crate) fn as_str(self) -> &'static str {
@@ -61,9 +62,9 @@ impl PermissionRequest {
             description: fields.text(&["description"]),
             input: fields.get(&["input"]).cloned().unwrap_or_else(|| Value::Object(Map::new())),
             permission_suggestions: fields.list(&["permission_suggestions"]),
-            answered_by: fields
-                .text(&["answered_by"])
-                .and_then(|word| AnsweredBy::ALL.iter().find(|(known, _)| *known == word).map(|(_, by)| *by)),
+            answered_by: fields.text(&["answered_by"]).and_then(|word| {
+                AnsweredBy::ALL.iter().find(|(known, _)| *known == word).map(|(_, by)| *by)
+            }),
         })
     }
 
@@ -128,7 +129,10 @@ impl PermissionResponse {
                 if let Some(input) = updated_input {
                     response.insert("updated_input".to_owned(), input.clone());
                 }
-                response.insert("permission_updates".to_owned(), Value::from(permission_updates.clone()));
+                response.insert(
+                    "permission_updates".to_owned(),
+                    Value::from(permission_updates.clone()),
+                );
                 object.put("subtype", "success").put("response", response)
             }
             PermissionVerdict::Denied { error } => {
@@ -147,8 +151,12 @@ fn read_subtype(fields: &Fields) -> Result<PermissionVerdict, Problem> {
         "success" if fields.get(&["response"]).is_some() => {
             Ok(allowed(&Fields(&fields.required_object(&["response"])?)))
         }
-        "success" => Ok(PermissionVerdict::Allowed { updated_input: None, permission_updates: Vec::new() }),
-        "error" => Ok(PermissionVerdict::Denied { error: fields.text(&["error"]).unwrap_or_default() }),
+        "success" => {
+            Ok(PermissionVerdict::Allowed { updated_input: None, permission_updates: Vec::new() })
+        }
+        "error" => {
+            Ok(PermissionVerdict::Denied { error: fields.text(&["error"]).unwrap_or_default() })
+        }
         _ => Err(Problem::UnknownWord { field: "subtype", word: subtype }),
     }
 }
@@ -157,7 +165,9 @@ fn read_decision(fields: &Fields) -> Result<PermissionVerdict, Problem> {
     let decision = fields.required_text(&["decision"])?;
     match decision.as_str() {
         "approved" => Ok(allowed(fields)),
-        "rejected" => Ok(PermissionVerdict::Denied { error: fields.text(&["feedback"]).unwrap_or_default() }),
+        "rejected" => {
+            Ok(PermissionVerdict::Denied { error: fields.text(&["feedback"]).unwrap_or_default() })
+        }
         _ => Err(Problem::UnknownWord { field: "decision", word: decision }),
     }
 }
@@ -268,7 +278,10 @@ impl ModeSetRequest {
     }
 
     pub(super) fn write(&self) -> Map<String, Value> {
-        Writer::new(Self::KIND).put("mode", self.mode.as_str()).put_some("from", self.from.as_deref()).done()
+        Writer::new(Self::KIND)
+            .put("mode", self.mode.as_str())
+            .put_some("from", self.from.as_deref())
+            .done()
     }
 }
 
@@ -278,14 +291,18 @@ mod tests {
     use super::*;
 
     fn verdict(rest: &str) -> PermissionVerdict {
-        match Message::parse(&format!(r#"{{"type":"permission_response","request_id":"perm-1-a",{rest}}}"#)) {
+        match Message::parse(&format!(
+            r#"{{"type":"permission_response","request_id":"perm-1-a",{rest}}}"#
+        )) {
             Message::PermissionResponse(response) => response.verdict,
             other => panic!("not an answer: {other:?}"),
         }
     }
 
     fn problem(rest: &str) -> String {
-        match Message::parse(&format!(r#"{{"type":"permission_response","request_id":"perm-1-a",{rest}}}"#)) {
+        match Message::parse(&format!(
+            r#"{{"type":"permission_response","request_id":"perm-1-a",{rest}}}"#
+        )) {
             Message::Malformed { problem, .. } => problem,
             other => panic!("taken for a message: {other:?}"),
         }
@@ -305,13 +322,19 @@ mod tests {
         assert_eq!(problem(r#""response":{}"#), "`subtype` is missing");
         assert_eq!(problem(r#""subtype":"yes""#), "`subtype` is an unknown word: \"yes\"");
         assert_eq!(problem(r#""subtype":true,"decision":"approved""#), "`subtype` is not a string");
-        assert_eq!(problem(r#""subtype":"success","response":"ls""#), "`response` is not an object");
+        assert_eq!(
+            problem(r#""subtype":"success","response":"ls""#),
+            "`response` is not an object"
+        );
         assert_eq!(problem(r#""decision":"maybe""#), "`decision` is an unknown word: \"maybe\"");
     }
 
     #[test]
     fn a_denial_needs_no_reason() {
-        assert_eq!(verdict(r#""subtype":"error""#), PermissionVerdict::Denied { error: String::new() });
+        assert_eq!(
+            verdict(r#""subtype":"error""#),
+            PermissionVerdict::Denied { error: String::new() }
+        );
     }
 
     #[test]

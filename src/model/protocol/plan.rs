@@ -98,20 +98,24 @@ mod tests {
     #[test]
     fn nothing_but_a_boolean_decides() {
         for approved in ["\"true\"", "1", "null", "[]"] {
-            let text =
-                format!(r#"{{"type":"plan_approval_response","requestId":"p","approved":{approved}}}"#);
+            let text = format!(
+                r#"{{"type":"plan_approval_response","requestId":"p","approved":{approved}}}"#
+            );
             assert!(matches!(Message::parse(&text), Message::Malformed { .. }), "{text}");
         }
         let tool_input = r#"{"type":"plan_approval_response","requestId":"p","approve":true}"#;
-        let Message::Malformed { problem, .. } = Message::parse(tool_input) else { panic!("decided") };
+        let Message::Malformed { problem, .. } = Message::parse(tool_input) else {
+            panic!("decided")
+        };
         assert_eq!(problem, "`approved` is missing");
     }
 
     #[test]
     fn a_mode_of_a_newer_release_does_not_undo_the_approval() {
-        let text =
-            r#"{"type":"plan_approval_response","requestId":"p","approved":true,"permissionMode":"auto"}"#;
-        let Message::PlanApprovalResponse(answer) = Message::parse(text) else { panic!("not an answer") };
+        let text = r#"{"type":"plan_approval_response","requestId":"p","approved":true,"permissionMode":"auto"}"#;
+        let Message::PlanApprovalResponse(answer) = Message::parse(text) else {
+            panic!("not an answer")
+        };
         assert!(answer.approved);
         assert_eq!(answer.permission_mode.as_deref(), Some("auto"));
     }

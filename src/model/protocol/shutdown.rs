@@ -197,7 +197,9 @@ mod tests {
     fn our_own_fields_survive_and_odd_ones_are_dropped() {
         let odd = r#"{"type":"shutdown_approved","requestId":"s","status":"tidy","pending_work":["a",1],
             "artifacts_committed":"yes","timestamp":17}"#;
-        let Message::ShutdownApproved(approved) = Message::parse(odd) else { panic!("not an approval") };
+        let Message::ShutdownApproved(approved) = Message::parse(odd) else {
+            panic!("not an approval")
+        };
         assert_eq!(approved.status, None);
         assert_eq!(approved.pending_work, ["a"]);
         assert_eq!(approved.artifacts_committed, None);
@@ -207,7 +209,9 @@ mod tests {
     #[test]
     fn a_deadline_is_whole_seconds_or_nothing() {
         let deadline = |value: &str| {
-            let text = format!(r#"{{"type":"shutdown_request","requestId":"s","deadline_seconds":{value}}}"#);
+            let text = format!(
+                r#"{{"type":"shutdown_request","requestId":"s","deadline_seconds":{value}}}"#
+            );
             match Message::parse(&text) {
                 Message::ShutdownRequest(request) => request.deadline_seconds,
                 other => panic!("not a request: {other:?}"),

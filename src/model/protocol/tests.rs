@@ -39,7 +39,10 @@ fn golden_files_survive_with_their_key_order() {
     for (kind, text) in GOLDEN {
         let message = Message::parse(text);
         assert_eq!(message.kind(), kind);
-        assert!(!matches!(message, Message::Unknown { .. } | Message::Malformed { .. }), "{message:?}");
+        assert!(
+            !matches!(message, Message::Unknown { .. } | Message::Malformed { .. }),
+            "{message:?}"
+        );
         assert_eq!(message.to_text(), compact(text));
         assert_eq!(Message::parse(&message.to_text()), message);
     }
@@ -55,8 +58,9 @@ fn a_denied_permission_has_its_own_golden_file() {
 
 #[test]
 fn the_text_of_both_mailbox_forms_is_plain() {
-    let entries: Vec<Value> = serde_json::from_str(include_str!("../../../fixtures/wire/message.json"))
-        .expect("the mailbox is an array");
+    let entries: Vec<Value> =
+        serde_json::from_str(include_str!("../../../fixtures/wire/message.json"))
+            .expect("the mailbox is an array");
     assert_eq!(entries.len(), 2);
     for entry in entries {
         let text = entry["text"].as_str().expect("an entry has a text");
@@ -96,8 +100,11 @@ fn what_is_too_long_or_too_deep_is_text() {
     let room = MAX_PROTOCOL_BYTES - with_reason("").len();
     assert!(matches!(Message::parse(&with_reason(&"x".repeat(room))), Message::ShutdownRequest(_)));
     assert!(matches!(Message::parse(&with_reason(&"x".repeat(room + 1))), Message::Text(_)));
-    let deep =
-        format!(r#"{{"type":"idle_notification","result":{}{}}}"#, "[".repeat(100_000), "]".repeat(100_000));
+    let deep = format!(
+        r#"{{"type":"idle_notification","result":{}{}}}"#,
+        "[".repeat(100_000),
+        "]".repeat(100_000)
+    );
     assert!(matches!(Message::parse(&deep), Message::Text(_)));
 }
 
@@ -110,8 +117,9 @@ fn the_marks_that_serde_json_uses_inside_do_no_harm() {
         r#"{"$serde_json::private::Number":"x"}"#,
         r#"{"$serde_json::private::RawValue":"[1,"}"#,
     ] {
-        let message =
-            Message::parse(&format!(r#"{{"type":"shutdown_request","requestId":"s","reason":{inner}}}"#));
+        let message = Message::parse(&format!(
+            r#"{{"type":"shutdown_request","requestId":"s","reason":{inner}}}"#
+        ));
         assert!(matches!(message, Message::ShutdownRequest(_) | Message::Text(_)), "{message:?}");
         assert_eq!(Message::parse(&message.to_text()), message);
     }
@@ -177,7 +185,11 @@ fn who_may_say_what() {
     for ((kind, text), speakers) in GOLDEN.iter().zip(allowed) {
         let message = Message::parse(text);
         for speaker in [Lead, Member, System] {
-            assert_eq!(may_say(speaker, &message), speakers.contains(&speaker), "{speaker:?} {kind}");
+            assert_eq!(
+                may_say(speaker, &message),
+                speakers.contains(&speaker),
+                "{speaker:?} {kind}"
+            );
         }
     }
     for text in ["hello", r#"{"type":"party_invitation"}"#, r#"{"type":"shutdown_request"}"#] {
@@ -209,7 +221,8 @@ fn json() -> impl Strategy<Value = Value> {
 fn damaged() -> impl Strategy<Value = String> {
     (0..GOLDEN.len(), prop::collection::vec((any::<prop::sample::Index>(), json()), 0..4)).prop_map(
         |(nth, changes)| {
-            let mut value: Value = serde_json::from_str(GOLDEN[nth].1).expect("a golden file is JSON");
+            let mut value: Value =
+                serde_json::from_str(GOLDEN[nth].1).expect("a golden file is JSON");
             if let Some(object) = value.as_object_mut() {
                 let keys: Vec<String> = object.keys().cloned().collect();
                 for (which, other) in changes {

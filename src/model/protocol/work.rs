@@ -84,6 +84,9 @@ mod tests {
         else {
             panic!("taken for a message")
         };
-        assert_eq!((kind.as_str(), problem.as_str()), ("task_completed", "`taskId` is not a string"));
+        assert_eq!(
+            (kind.as_str(), problem.as_str()),
+            ("task_completed", "`taskId` is not a string")
+        );
     }
 }

@@ -21,8 +21,12 @@ impl Field {
     /// A text; none when it is blank.
     pub(super) fn word(&self) -> Result<Option<String>, String> {
         match &self.value {
-            Value::Text(text) if text.contains('\0') => Err(self.fault("it contains a NUL character")),
-            Value::Text(text) => Ok(Some(text.trim()).filter(|text| !text.is_empty()).map(str::to_owned)),
+            Value::Text(text) if text.contains('\0') => {
+                Err(self.fault("it contains a NUL character"))
+            }
+            Value::Text(text) => {
+                Ok(Some(text.trim()).filter(|text| !text.is_empty()).map(str::to_owned))
+            }
             Value::List(_) | Value::Nested => Err(self.fault("not a text")),
         }
     }
@@ -68,7 +72,8 @@ fn fields(lines: &[&str]) -> Result<Vec<Field>, String> {
         if line.trim().is_empty() || line.trim_start().starts_with('#') {
             continue;
         }
-        let (key, first) = line.split_once(':').ok_or_else(|| format!("line {number}: not a field"))?;
+        let (key, first) =
+            line.split_once(':').ok_or_else(|| format!("line {number}: not a field"))?;
         let named = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';
         if key.is_empty() || !key.chars().all(named) {
             return Err(format!("line {number}: `{}` is not a field name", key.escape_debug()));
@@ -91,7 +96,8 @@ fn belongs(line: &str) -> bool {
 }
 
 fn value(first: &str, more: &[&str]) -> Result<Value, String> {
-    let block = |joint| Value::Text(more.iter().map(|line| line.trim()).collect::<Vec<_>>().join(joint));
+    let block =
+        |joint| Value::Text(more.iter().map(|line| line.trim()).collect::<Vec<_>>().join(joint));
     match first.chars().next() {
         Some('|') => Ok(block("\n")),
         Some('>') => Ok(block(" ")),
@@ -113,13 +119,18 @@ fn value(first: &str, more: &[&str]) -> Result<Value, String> {
 
 /// A value that begins on the next line: a list, or something deeper.
 fn below(more: &[&str]) -> Result<Value, String> {
-    let lines =
-        || more.iter().map(|line| line.trim()).filter(|line| !line.is_empty() && !line.starts_with('#'));
+    let lines = || {
+        more.iter()
+            .map(|line| line.trim())
+            .filter(|line| !line.is_empty() && !line.starts_with('#'))
+    };
     let item = |line: &str| line.strip_prefix('-').map(|item| item.trim().to_owned());
     let list: Option<Vec<String>> = lines().map(item).collect();
     match list {
         Some(list) if list.is_empty() => Ok(Value::Text(String::new())),
-        Some(list) => list.iter().map(|item| scalar(item)).collect::<Result<_, _>>().map(Value::List),
+        Some(list) => {
+            list.iter().map(|item| scalar(item)).collect::<Result<_, _>>().map(Value::List)
+        }
         None => Ok(Value::Nested),
     }
 }

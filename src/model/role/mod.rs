@@ -15,8 +15,16 @@ use super::team::COLORS;
 use front::{Field, Value};
 
 /// Roles that are only a name (seed 004, agent types): nothing has to be written for them.
-pub(crate) const PLAIN: [&str; 8] =
-    ["engineer", "reviewer", "tester", "architect", "deployer", "researcher", "teammate", "general-purpose"];
+pub(crate) const PLAIN: [&str; 8] = [
+    "engineer",
+    "reviewer",
+    "tester",
+    "architect",
+    "deployer",
+    "researcher",
+    "teammate",
+    "general-purpose",
+];
 
 /// What a team's members can be for, beside what agent files say.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -78,7 +86,12 @@ impl Tools {
     pub(crate) fn or(self, parent: &Tools) -> Tools {
         let mut disallowed = self.disallowed;
         disallowed.extend(
-            parent.disallowed.iter().filter(|rule| !disallowed.contains(rule)).cloned().collect::<Vec<_>>(),
+            parent
+                .disallowed
+                .iter()
+                .filter(|rule| !disallowed.contains(rule))
+                .cloned()
+                .collect::<Vec<_>>(),
         );
         Tools { allowed: self.allowed.or_else(|| parent.allowed.clone()), disallowed }
     }
@@ -91,7 +104,9 @@ impl Tools {
 
     /// The allowed ones without those that are denied as a whole.
     pub(crate) fn settled(mut self) -> Tools {
-        let denied = |rule: &Rule| self.disallowed.iter().any(|no| no.is_whole() && no.tool() == rule.tool());
+        let denied = |rule: &Rule| {
+            self.disallowed.iter().any(|no| no.is_whole() && no.tool() == rule.tool())
+        };
         if let Some(allowed) = &mut self.allowed {
             allowed.retain(|rule| !denied(rule));
         }
@@ -121,7 +136,9 @@ impl AgentFile {
                 "name" => name = field.word()?,
                 "description" => role.description = field.word()?,
                 "model" => role.model = field.word()?.filter(|model| model != "inherit"),
-                "permissionMode" => role.mode = field.word()?.map(|word| mode(field, &word)).transpose()?,
+                "permissionMode" => {
+                    role.mode = field.word()?.map(|word| mode(field, &word)).transpose()?
+                }
                 "color" => role.color = field.word()?.map(|word| color(field, word)).transpose()?,
                 "tools" => role.tools.allowed = tools(field)?,
                 "disallowedTools" => role.tools.disallowed = tools(field)?.unwrap_or_default(),
@@ -164,5 +181,7 @@ fn tools(field: &Field) -> Result<Option<Vec<Rule>>, String> {
     }
     let words = words.iter().filter(|word| !word.trim().is_empty());
     let rules: Result<Vec<_>, String> = words.map(|word| Rule::parse_list(word)).collect();
-    rules.map(|rules| Some(rules.concat())).map_err(|said| field.fault(&said.escape_debug().to_string()))
+    rules
+        .map(|rules| Some(rules.concat()))
+        .map_err(|said| field.fault(&said.escape_debug().to_string()))
 }

@@ -24,7 +24,10 @@ fn id_02_every_field_of_an_agent_file_is_read_and_others_are_named() {
     let role = &file.role;
     assert_eq!(role.description.as_deref(), Some("Use this: it reads, and 'judges'"));
     assert_eq!(role.prompt.as_deref(), Some("You review.\n\n--- not a line of the head"));
-    assert_eq!(names(role.tools.allowed.as_deref().expect("a list")), ["Read", "Grep", "Bash(git log:*)"]);
+    assert_eq!(
+        names(role.tools.allowed.as_deref().expect("a list")),
+        ["Read", "Grep", "Bash(git log:*)"]
+    );
     assert_eq!(names(&role.tools.disallowed), ["Edit", "Write"]);
     assert_eq!(
         (role.model.as_deref(), role.color.as_deref(), role.mode),
@@ -42,8 +45,9 @@ fn the_forms_of_a_value() {
     assert_eq!(role("tools:").tools.allowed, Some(Vec::new()), "none at all is not all");
     let list = role("tools: [Read, 'Bash(git log:*, x)', \"Grep\"]").tools.allowed.expect("a list");
     assert_eq!(names(&list), ["Read", "Bash(git log:*, x)", "Grep"]);
-    let said =
-        |fields: &str| read(&format!("---\nname: x\n{fields}\n---\n")).role.description.expect("words");
+    let said = |fields: &str| {
+        read(&format!("---\nname: x\n{fields}\n---\n")).role.description.expect("words")
+    };
     assert_eq!(said("description: |\n  one\n  two"), "one\ntwo");
     assert_eq!(said("description: >-\n  one\n  two"), "one two");
     assert_eq!(said("description: one\n  two"), "one two");
@@ -90,8 +94,9 @@ proptest! {
 /// ID-02: base, then allowed, less what is denied, else inherited (seed 004).
 #[test]
 fn id_02_tools_come_from_the_nearest_list_and_every_denial_holds() {
-    let rules =
-        |text: &str| if text.is_empty() { Vec::new() } else { Rule::parse_list(text).expect("patterns") };
+    let rules = |text: &str| {
+        if text.is_empty() { Vec::new() } else { Rule::parse_list(text).expect("patterns") }
+    };
     let tools = |allowed: Option<&str>, disallowed: &str| Tools {
         allowed: allowed.map(rules),
         disallowed: rules(disallowed),
@@ -110,7 +115,10 @@ fn id_02_tools_come_from_the_nearest_list_and_every_denial_holds() {
     ];
     for (own, parent, allowed, disallowed) in table {
         let got = own.or(&parent).settled();
-        assert_eq!(got.allowed.as_deref().map(|list| names(list).join(",")), allowed.map(str::to_owned));
+        assert_eq!(
+            got.allowed.as_deref().map(|list| names(list).join(",")),
+            allowed.map(str::to_owned)
+        );
         assert_eq!(names(&got.disallowed).join(","), disallowed);
     }
 }

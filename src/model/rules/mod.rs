@@ -38,9 +38,12 @@ impl Rule {
             None => (text, None),
         };
         let named = |c: char| c.is_ascii_alphanumeric() || "_-.".contains(c);
-        let stem = tool.strip_suffix("__*").filter(|stem| stem.starts_with("mcp__")).unwrap_or(tool);
+        let stem =
+            tool.strip_suffix("__*").filter(|stem| stem.starts_with("mcp__")).unwrap_or(tool);
         if stem.is_empty() || !stem.chars().all(named) {
-            return Err("names no tool; write `Bash(git:*)`, `Edit`, `mcp__server__tool`".to_owned());
+            return Err(
+                "names no tool; write `Bash(git:*)`, `Edit`, `mcp__server__tool`".to_owned()
+            );
         }
         let rule = Rule { tool: tool.to_owned(), spec: spec.map(str::to_owned) };
         pattern::check(&rule).map(|()| rule)
@@ -82,7 +85,10 @@ impl Rule {
             }
         }
         parts.push(&text[from..]);
-        parts.iter().map(|part| Rule::parse(part).map_err(|e| format!("`{}` {e}", part.trim()))).collect()
+        parts
+            .iter()
+            .map(|part| Rule::parse(part).map_err(|e| format!("`{}` {e}", part.trim())))
+            .collect()
     }
 }
 
@@ -214,7 +220,10 @@ impl TeamRules {
     /// The rules for a member, with whose they are.
     pub(crate) fn of(&self, member: &MemberName, role: Option<&str>) -> Vec<(String, &RuleSet)> {
         let mut sets = vec![("the team".to_owned(), &self.team)];
-        let roles = self.roles.iter().filter(|(name, _)| role.is_some_and(|r| r.eq_ignore_ascii_case(name)));
+        let roles = self
+            .roles
+            .iter()
+            .filter(|(name, _)| role.is_some_and(|r| r.eq_ignore_ascii_case(name)));
         sets.extend(roles.map(|(name, set)| (format!("role {name}"), set)));
         let members = self.members.iter().filter(|(name, _)| member.clashes_with(name));
         sets.extend(members.map(|(name, set)| (format!("member {name}"), set)));
@@ -262,20 +271,28 @@ pub(crate) fn judge(sets: &[(String, &RuleSet)], used: &Use) -> Judgement {
     if wary.any(|rule| act.fits(rule) != Fit::No) {
         return Judgement::Ask;
     }
-    let all: Vec<(&str, &Rule)> =
-        sets.iter().flat_map(|(whose, set)| set.allow.iter().map(|rule| (whose.as_str(), rule))).collect();
+    let all: Vec<(&str, &Rule)> = sets
+        .iter()
+        .flat_map(|(whose, set)| set.allow.iter().map(|rule| (whose.as_str(), rule)))
+        .collect();
     let Some(rules) = act.allowed_by(&all) else { return Judgement::Ask };
-    let named = rules.iter().map(|(whose, rule)| format!("{} of {whose}", String::from((*rule).clone())));
+    let named =
+        rules.iter().map(|(whose, rule)| format!("{} of {whose}", String::from((*rule).clone())));
     let mut named: Vec<String> = named.collect();
     named.dedup();
-    Judgement::Allow { rule: format!("allow {}", named.join(", ")), updates: session_updates(sets, &rules) }
+    Judgement::Allow {
+        rule: format!("allow {}", named.join(", ")),
+        updates: session_updates(sets, &rules),
+    }
 }
 
 /// The rules that allowed it, for the member's program to apply by itself. Only where nothing of that tool is denied
 /// or asked: its program would not know of that.
 fn session_updates(sets: &[(String, &RuleSet)], rules: &[(&str, &Rule)]) -> Vec<Value> {
     let mut wary = sets.iter().flat_map(|(_, set)| set.deny.iter().chain(&set.ask));
-    if wary.any(|rule| rules.iter().any(|(_, allowed)| pattern::same_family(&rule.tool, &allowed.tool))) {
+    if wary.any(|rule| {
+        rules.iter().any(|(_, allowed)| pattern::same_family(&rule.tool, &allowed.tool))
+    }) {
         return Vec::new();
     }
     let mut rules: Vec<Rule> = rules.iter().map(|(_, rule)| (*rule).clone()).collect();

@@ -80,7 +80,8 @@ impl<'a> Act<'a> {
             tool if EDITORS.contains(&tool) || READERS.contains(&tool) => {
                 let given = ["file_path", "notebook_path", "path"].iter().find_map(|key| text(key));
                 let path = given.filter(|p| p.len() <= LONGEST && !p.starts_with('~'));
-                let rough = |p: &str| p.split('/').any(|part| part == "..") || p.contains(char::is_control);
+                let rough =
+                    |p: &str| p.split('/').any(|part| part == "..") || p.contains(char::is_control);
                 What::File {
                     path: path.map(|p| absolute(used.cwd, p)),
                     tidy: path.is_some_and(|p| !rough(p)),
@@ -124,10 +125,14 @@ impl<'a> Act<'a> {
     }
 
     /// The patterns that allow all of it beyond doubt, one for each part.
-    pub(super) fn allowed_by<'r>(&self, rules: &[(&'r str, &'r Rule)]) -> Option<Vec<(&'r str, &'r Rule)>> {
+    pub(super) fn allowed_by<'r>(
+        &self,
+        rules: &[(&'r str, &'r Rule)],
+    ) -> Option<Vec<(&'r str, &'r Rule)>> {
         let find = |fits: &dyn Fn(Option<&str>) -> bool| {
-            let fits =
-                |(_, rule): &&(&str, &Rule)| names(&rule.tool, self.used.tool) && fits(rule.spec.as_deref());
+            let fits = |(_, rule): &&(&str, &Rule)| {
+                names(&rule.tool, self.used.tool) && fits(rule.spec.as_deref())
+            };
             rules.iter().find(fits).copied()
         };
         match &self.what {
@@ -215,7 +220,9 @@ impl<'s> Command<'s> {
 /// `*` stands for any characters.
 fn word_fits(pattern: &str, word: &str) -> bool {
     let mut pieces: VecDeque<&str> = pattern.split('*').collect();
-    let (Some(first), last) = (pieces.pop_front(), pieces.pop_back()) else { return pattern == word };
+    let (Some(first), last) = (pieces.pop_front(), pieces.pop_back()) else {
+        return pattern == word;
+    };
     let Some(last) = last else { return pattern == word };
     let Some(mut rest) = word.strip_prefix(first).and_then(|rest| rest.strip_suffix(last)) else {
         return false;
@@ -233,7 +240,11 @@ fn word_fits(pattern: &str, word: &str) -> bool {
 /// `./x` and `a/x` are the working directory's; a bare name is meant in any directory below, or anywhere if it forbids.
 fn globs(spec: &str, used: &Use, forbids: bool) -> Vec<String> {
     if let Some(rest) = spec.strip_prefix('~') {
-        return used.home.map(|home| absolute(home, rest.trim_start_matches('/'))).into_iter().collect();
+        return used
+            .home
+            .map(|home| absolute(home, rest.trim_start_matches('/')))
+            .into_iter()
+            .collect();
     }
     if spec.starts_with('/') {
         return vec![absolute("/", spec.trim_start_matches('/'))];

@@ -5,11 +5,11 @@
 const DEEPEST: u8 = 8;
 /// Words that run, or may run, what stands behind them.
 const RUNNERS: [&str; 48] = [
-    "!", "{", "if", "then", "else", "elif", "while", "until", "do", "for", "case", "function", "select",
-    "time", "coproc", "eval", "exec", "command", "builtin", "source", ".", "trap", "env", "sudo", "doas",
-    "su", "sh", "bash", "dash", "zsh", "ksh", "fish", "busybox", "nohup", "setsid", "nice", "ionice",
-    "timeout", "stdbuf", "xargs", "parallel", "find", "watch", "script", "chroot", "unshare", "ssh",
-    "strace",
+    "!", "{", "if", "then", "else", "elif", "while", "until", "do", "for", "case", "function",
+    "select", "time", "coproc", "eval", "exec", "command", "builtin", "source", ".", "trap", "env",
+    "sudo", "doas", "su", "sh", "bash", "dash", "zsh", "ksh", "fish", "busybox", "nohup", "setsid",
+    "nice", "ionice", "timeout", "stdbuf", "xargs", "parallel", "find", "watch", "script",
+    "chroot", "unshare", "ssh", "strace",
 ];
 
 /// One word, without its quotes.
@@ -44,7 +44,8 @@ pub(super) fn split(text: &str) -> Line {
 }
 
 fn nested(text: &str, depth: u8) -> Line {
-    let mut reader = Reader { chars: text.chars().collect(), at: 0, depth, parts: Vec::new(), clear: true };
+    let mut reader =
+        Reader { chars: text.chars().collect(), at: 0, depth, parts: Vec::new(), clear: true };
     reader.list(None);
     reader.clear &= !reader.parts.is_empty();
     let mut line = Line { clear: reader.clear, parts: Vec::new() };
@@ -289,7 +290,8 @@ mod tests {
     use super::*;
 
     fn words(line: &Line) -> Vec<String> {
-        let text = |part: &Part| part.words.iter().map(|w| w.text.as_str()).collect::<Vec<_>>().join("|");
+        let text =
+            |part: &Part| part.words.iter().map(|w| w.text.as_str()).collect::<Vec<_>>().join("|");
         line.parts.iter().filter(|part| !part.hidden).map(text).collect()
     }
 
@@ -353,10 +355,13 @@ mod tests {
 
     #[test]
     fn what_a_runner_runs_is_seen() {
-        for text in ["bash -c 'x; rm -rf y'", "sudo sh -c \"rm -rf y\"", "eval 'eval \"rm -rf y\"'"] {
+        for text in ["bash -c 'x; rm -rf y'", "sudo sh -c \"rm -rf y\"", "eval 'eval \"rm -rf y\"'"]
+        {
             let line = split(text);
-            let seen =
-                line.parts.iter().any(|p| p.words.iter().map(|w| w.text.as_str()).eq(["rm", "-rf", "y"]));
+            let seen = line
+                .parts
+                .iter()
+                .any(|p| p.words.iter().map(|w| w.text.as_str()).eq(["rm", "-rf", "y"]));
             assert!(seen, "{text}: {line:?}");
         }
     }

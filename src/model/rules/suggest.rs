@@ -49,7 +49,9 @@ fn commands(line: &Line) -> Option<Vec<Rule>> {
 /// None for words that a pattern cannot hold as they are, or would take for more than themselves.
 fn command(part: &Part) -> Option<Rule> {
     let is_exact = |word: &Word| {
-        !word.hazy && !word.text.is_empty() && !word.text.contains(|c: char| c == '*' || c.is_whitespace())
+        !word.hazy
+            && !word.text.is_empty()
+            && !word.text.contains(|c: char| c == '*' || c.is_whitespace())
     };
     if !part.words.iter().all(is_exact) {
         return None;
@@ -82,7 +84,10 @@ mod tests {
             bash("make test && git status"),
             Some(vec!["Bash(make test)".into(), "Bash(git status)".into()])
         );
-        assert_eq!(suggested("Write", &json!({"file_path": "src/a.rs"})), one("Edit(//w/src/a.rs)"));
+        assert_eq!(
+            suggested("Write", &json!({"file_path": "src/a.rs"})),
+            one("Edit(//w/src/a.rs)")
+        );
         assert_eq!(suggested("Grep", &json!({"path": "/etc"})), one("Read(//etc)"));
         assert_eq!(
             suggested("WebFetch", &json!({"url": "https://docs.rs/x"})),

@@ -5,7 +5,9 @@ use proptest::prelude::*;
 use super::*;
 
 fn set(deny: &str, ask: &str, allow: &str) -> RuleSet {
-    let list = |text: &str| if text.is_empty() { Vec::new() } else { Rule::parse_list(text).expect("rules") };
+    let list = |text: &str| {
+        if text.is_empty() { Vec::new() } else { Rule::parse_list(text).expect("rules") }
+    };
     RuleSet { deny: list(deny), ask: list(ask), allow: list(allow) }
 }
 
@@ -139,15 +141,26 @@ fn team_role_and_member_hold_together_and_the_rule_is_named() {
         let input = json!({"command": command});
         judge(&sets, &Use { tool: "Bash", input: &input, home: None, cwd: "/w" })
     };
-    assert_eq!(of("git push"), Judgement::Deny { rule: "deny Bash(git push:*) of member ada".to_owned() });
+    assert_eq!(
+        of("git push"),
+        Judgement::Deny { rule: "deny Bash(git push:*) of member ada".to_owned() }
+    );
     let both = "allow Bash(git:*) of the team, Bash(cargo test:*) of role tester".to_owned();
-    assert_eq!(of("git diff && cargo test x"), Judgement::Allow { rule: both, updates: Vec::new() });
+    assert_eq!(
+        of("git diff && cargo test x"),
+        Judgement::Allow { rule: both, updates: Vec::new() }
+    );
     let bob = MemberName::new("bob").expect("name");
     let input = json!({"command": "git push"});
-    let said = judge(&rules.of(&bob, None), &Use { tool: "Bash", input: &input, home: None, cwd: "/w" });
-    let updates = vec![json!({"type": "addRules", "rules": [{"toolName": "Bash", "ruleContent": "git:*"}],
+    let said =
+        judge(&rules.of(&bob, None), &Use { tool: "Bash", input: &input, home: None, cwd: "/w" });
+    let updates =
+        vec![json!({"type": "addRules", "rules": [{"toolName": "Bash", "ruleContent": "git:*"}],
         "behavior": "allow", "destination": "session"})];
-    assert_eq!(said, Judgement::Allow { rule: "allow Bash(git:*) of the team".to_owned(), updates });
+    assert_eq!(
+        said,
+        Judgement::Allow { rule: "allow Bash(git:*) of the team".to_owned(), updates }
+    );
 }
 
 #[test]
@@ -166,7 +179,9 @@ fn patterns_that_cannot_be_understood_are_refused() {
     ] {
         assert!(Rule::parse_list(bad).is_err(), "{bad}");
     }
-    for good in ["Bash(git:*)", "Read(~/**)", "Edit", "mcp__a__b", "mcp__a__*", "WebFetch(domain:x)"] {
+    for good in
+        ["Bash(git:*)", "Read(~/**)", "Edit", "mcp__a__b", "mcp__a__*", "WebFetch(domain:x)"]
+    {
         let rule = Rule::parse(good).expect(good);
         assert_eq!(String::from(rule), good);
     }
@@ -176,9 +191,9 @@ fn patterns_that_cannot_be_understood_are_refused() {
 /// Words and signs that a shell command can be made of.
 fn pieces() -> impl Strategy<Value = String> {
     let piece = prop::sample::select(vec![
-        "git", "push", "status", "rm", "-rf", "ls", " ", " ", " ", ";", "&&", "|", "\n", "&", "$(", ")", "(",
-        "`", "'", "\"", "\\", "$X", "${X}", "${", "}", "{", ">", "<", "2>&1", "#", "*", "~", "bash -c",
-        "sudo", "eval", "X=1", "\t", "\r", "é", "!", "=", "do", "/bin/",
+        "git", "push", "status", "rm", "-rf", "ls", " ", " ", " ", ";", "&&", "|", "\n", "&", "$(",
+        ")", "(", "`", "'", "\"", "\\", "$X", "${X}", "${", "}", "{", ">", "<", "2>&1", "#", "*",
+        "~", "bash -c", "sudo", "eval", "X=1", "\t", "\r", "é", "!", "=", "do", "/bin/",
     ]);
     prop::collection::vec(piece, 0..24).prop_map(|pieces| pieces.concat())
 }

@@ -26,7 +26,9 @@ impl SheetError {
     pub(crate) fn syntax(text: &str, error: &toml::de::Error) -> SheetError {
         let span = error.span().unwrap_or(0..0);
         let message = match error.message() {
-            "duplicate key" => format!("duplicate key `{}`", text.get(span.clone()).unwrap_or_default()),
+            "duplicate key" => {
+                format!("duplicate key `{}`", text.get(span.clone()).unwrap_or_default())
+            }
             // What the parser says to every bare word in the place of a value.
             said if said.starts_with("invalid boolean") => {
                 "not a valid value; strings need quotes".to_owned()
@@ -103,7 +105,9 @@ pub(crate) fn nearest<'w>(word: &str, known: impl IntoIterator<Item = &'w str>) 
         .into_iter()
         .map(|known| (strsim::damerau_levenshtein(&word, &known.to_lowercase()), known))
         // A word of one or two letters is within one mistake of too many others.
-        .filter(|(distance, known)| *distance <= allowed && *distance < known.chars().count().min(word.len()))
+        .filter(|(distance, known)| {
+            *distance <= allowed && *distance < known.chars().count().min(word.len())
+        })
         // Of two equally near ones the one of the same length: letters are swapped more often than lost.
         .min_by_key(|(distance, known)| (*distance, known.len().abs_diff(word.len())))
         .map(|(_, known)| known)

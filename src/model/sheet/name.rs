@@ -9,10 +9,15 @@ const RESERVED: [&str; 4] = ["team-lead", "lead", "system", "user"];
 /// The rule for everything phalanx names: `^[A-Za-z0-9][A-Za-z0-9_-]{0,63}$` (protocol.md section 1). The
 /// error ends a sentence: `` `name` … ``.
 pub(crate) fn check_name(name: &str) -> Result<(), String> {
-    let rule = "use letters, digits, `-` and `_`, starting with a letter or digit, at most 64 characters";
+    let rule =
+        "use letters, digits, `-` and `_`, starting with a letter or digit, at most 64 characters";
     let inside = name.chars().all(|c| c.is_ascii_alphanumeric() || c == '-' || c == '_');
     let start = name.starts_with(|c: char| c.is_ascii_alphanumeric());
-    if inside && start && name.len() <= MAX { Ok(()) } else { Err(format!("is not a name: {rule}")) }
+    if inside && start && name.len() <= MAX {
+        Ok(())
+    } else {
+        Err(format!("is not a name: {rule}"))
+    }
 }
 
 /// The rule for members: a name, and not one that already means somebody.
@@ -51,7 +56,9 @@ mod tests {
         for good in ["a", "Ada", "7", "a-b_c", "x".repeat(64).as_str()] {
             assert_eq!(check_name(good), Ok(()), "{good}");
         }
-        for bad in ["", "-a", "_a", "a b", "a/b", "..", "a@b", "é", "a\0", "a\n", "x".repeat(65).as_str()] {
+        for bad in
+            ["", "-a", "_a", "a b", "a/b", "..", "a@b", "é", "a\0", "a\n", "x".repeat(65).as_str()]
+        {
             assert!(check_name(bad).is_err(), "{bad:?}");
         }
     }

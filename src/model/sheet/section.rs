@@ -74,7 +74,9 @@ impl<'t> Section<'t> {
         faults: &mut Faults,
     ) -> Section<'t> {
         let value = self.value(key);
-        value.and_then(|value| Section::open(title, value, known, faults)).unwrap_or(Section::absent(title))
+        value
+            .and_then(|value| Section::open(title, value, known, faults))
+            .unwrap_or(Section::absent(title))
     }
 
     /// The entries of a list of tables.
@@ -88,8 +90,12 @@ impl<'t> Section<'t> {
         let Some(value) = self.value(key) else { return Vec::new() };
         let DeValue::Array(array) = value.get_ref() else {
             // `[member]` in the place of `[[member]]` is the mistake to expect.
-            let found = if matches!(value.get_ref(), DeValue::Table(_)) { "one table" } else { "a value" };
-            faults.add(&value.span(), format!("`{key}` must be a list of tables, {title}, not {found}"));
+            let found =
+                if matches!(value.get_ref(), DeValue::Table(_)) { "one table" } else { "a value" };
+            faults.add(
+                &value.span(),
+                format!("`{key}` must be a list of tables, {title}, not {found}"),
+            );
             return Vec::new();
         };
         array.iter().filter_map(|entry| Section::open(title, entry, known, faults)).collect()
@@ -186,7 +192,9 @@ impl<'t> Section<'t> {
         faults: &mut Faults,
     ) -> Option<At<T>> {
         let word = self.word(key, faults)?;
-        if let Some((_, choice)) = choices.iter().find(|(known, _)| *known == word.get_ref().as_str()) {
+        if let Some((_, choice)) =
+            choices.iter().find(|(known, _)| *known == word.get_ref().as_str())
+        {
             return Some(Spanned::new(word.span(), *choice));
         }
         let known: Vec<&str> = choices.iter().map(|(known, _)| *known).collect();
@@ -229,10 +237,13 @@ impl<'t> Section<'t> {
         for item in array {
             match item.get_ref() {
                 DeValue::String(text) if text.contains('\0') => {
-                    let said = format!("`{key}` in {} must not contain a NUL character", self.title);
+                    let said =
+                        format!("`{key}` in {} must not contain a NUL character", self.title);
                     faults.add(&item.span(), said);
                 }
-                DeValue::String(text) => list.push(Spanned::new(item.span(), text.clone().into_owned())),
+                DeValue::String(text) => {
+                    list.push(Spanned::new(item.span(), text.clone().into_owned()))
+                }
                 other => {
                     self.refuse::<()>(key, item, "a list of strings", other, faults);
                 }
@@ -257,11 +268,13 @@ impl<'t> Section<'t> {
     pub(crate) fn command(&self, key: &str, faults: &mut Faults) -> Option<Vec<String>> {
         let value = self.value(key)?;
         if let DeValue::String(_) = value.get_ref() {
-            let said = "must be a list of strings (program and arguments); it is not run by a shell";
+            let said =
+                "must be a list of strings (program and arguments); it is not run by a shell";
             faults.add(&value.span(), format!("`{key}` in {} {said}", self.title));
             return None;
         }
-        let list: Vec<String> = self.list(key, faults).into_iter().map(Spanned::into_inner).collect();
+        let list: Vec<String> =
+            self.list(key, faults).into_iter().map(Spanned::into_inner).collect();
         let DeValue::Array(array) = value.get_ref() else { return None };
         if array.is_empty() {
             faults.add(&value.span(), format!("`{key}` in {} is empty", self.title));
@@ -272,7 +285,11 @@ impl<'t> Section<'t> {
     }
 
     /// A table of environment variables. `title` is what the table is called in messages.
-    pub(crate) fn variables(&self, title: &'static str, faults: &mut Faults) -> BTreeMap<String, String> {
+    pub(crate) fn variables(
+        &self,
+        title: &'static str,
+        faults: &mut Faults,
+    ) -> BTreeMap<String, String> {
         self.entries("env", title, name::check_variable, faults)
     }
 
@@ -293,11 +310,15 @@ impl<'t> Section<'t> {
         let mut variables = BTreeMap::new();
         for key in table.keys() {
             if let Err(said) = rule(key.get_ref()) {
-                faults.add(&key.span(), format!("`{}` in {title} {said}", key.get_ref().escape_debug()));
+                faults.add(
+                    &key.span(),
+                    format!("`{}` in {title} {said}", key.get_ref().escape_debug()),
+                );
             }
             let Some(text) = inner.text(key.get_ref(), faults) else { continue };
             if text.get_ref().contains('\0') {
-                let said = format!("`{}` in {title} must not contain a NUL character", key.get_ref());
+                let said =
+                    format!("`{}` in {title} must not contain a NUL character", key.get_ref());
                 faults.add(&text.span(), said);
             }
             variables.insert(key.get_ref().to_string(), text.into_inner());
@@ -315,7 +336,8 @@ impl<'t> Section<'t> {
         faults: &mut Faults,
     ) -> Option<T> {
         let found = describe(found);
-        faults.add(&value.span(), format!("`{key}` in {} must be {wanted}, not {found}", self.title));
+        faults
+            .add(&value.span(), format!("`{key}` in {} must be {wanted}, not {found}", self.title));
         None
     }
 }
@@ -323,7 +345,8 @@ impl<'t> Section<'t> {
 /// Says that a word is none of the known ones, and which is nearest.
 pub(crate) fn unknown(key: &str, word: &At<String>, known: &[&'static str], faults: &mut Faults) {
     let all: Vec<String> = known.iter().map(|known| format!("`{known}`")).collect();
-    let said = format!("unknown {key} `{}`; known: {}", word.get_ref().escape_debug(), all.join(", "));
+    let said =
+        format!("unknown {key} `{}`; known: {}", word.get_ref().escape_debug(), all.join(", "));
     faults.add_with(&word.span(), said, nearest(word.get_ref(), known.iter().copied()));
 }
 
@@ -339,8 +362,10 @@ fn refuse_strange_keys(
         let word: &str = key.get_ref();
         if !known.contains(&word) {
             strange = true;
-            let synonym = SYNONYMS.iter().find(|(other, ours)| *other == word && known.contains(ours));
-            let meant = synonym.map(|(_, ours)| *ours).or_else(|| nearest(word, known.iter().copied()));
+            let synonym =
+                SYNONYMS.iter().find(|(other, ours)| *other == word && known.contains(ours));
+            let meant =
+                synonym.map(|(_, ours)| *ours).or_else(|| nearest(word, known.iter().copied()));
             let hint = match meant {
                 None if title == "[env]" => "; variables are set in [defaults.env]",
                 _ => "",
@@ -354,7 +379,11 @@ fn refuse_strange_keys(
 
 /// How a section is written, judged by the brackets of its title.
 fn wanted(title: &str) -> String {
-    if title.starts_with("[[") { format!("a list of tables, {title}") } else { format!("a table, {title}") }
+    if title.starts_with("[[") {
+        format!("a list of tables, {title}")
+    } else {
+        format!("a table, {title}")
+    }
 }
 
 /// What a value is, with its article.

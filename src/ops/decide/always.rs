@@ -20,7 +20,11 @@ pub(super) struct Lasting {
 /// # Errors
 /// A question on a screen, a plan, a use that no rule fits alone, and one that other rules deny or
 /// have asked every time.
-pub(super) fn rules_for(ctx: &Context, team: &TeamStore, question: &Question) -> Result<Lasting, OpsError> {
+pub(super) fn rules_for(
+    ctx: &Context,
+    team: &TeamStore,
+    question: &Question,
+) -> Result<Lasting, OpsError> {
     let refused = |problem: &str, hint: &'static str| {
         let problem = format!("`--always` is not possible: {problem}");
         Err(OpsError::AnswerRefused { id: question.id.clone(), problem, hint })

@@ -69,9 +69,10 @@ impl Finding {
         }
         match mend() {
             Ok(true) => Finding { fixed: true, ..offered },
-            Ok(false) => {
-                Finding { failure: Some("it is in use again and was left alone".to_owned()), ..offered }
-            }
+            Ok(false) => Finding {
+                failure: Some("it is in use again and was left alone".to_owned()),
+                ..offered
+            },
             Err(e) => Finding { failure: Some(e.to_string()), ..offered },
         }
     }
@@ -104,7 +105,9 @@ pub(crate) fn doctor(ctx: &Context, fix: bool) -> Result<Checked, OpsError> {
     findings.extend(surroundings::common(ctx, fix)?);
     for team in &teams {
         // One that cannot be read must not hide what is wrong with the others.
-        findings.extend(teams::team(ctx, team, fix).unwrap_or_else(|e| vec![teams::unreadable(team, &e)]));
+        findings.extend(
+            teams::team(ctx, team, fix).unwrap_or_else(|e| vec![teams::unreadable(team, &e)]),
+        );
     }
     for team in ctx.store.without_team_file().unwrap_or_default() {
         findings.push(teams::without_file(&team));

@@ -42,7 +42,12 @@ enum Owner<'a> {
 }
 
 /// All panes with a token that belong to nobody, and launchers in no pane that do.
-pub(super) fn orphans(ctx: &Context, servers: &Servers, teams: &[TeamStore], fix: bool) -> Vec<Finding> {
+pub(super) fn orphans(
+    ctx: &Context,
+    servers: &Servers,
+    teams: &[TeamStore],
+    fix: bool,
+) -> Vec<Finding> {
     let running = launchers(&ctx.caller.exe);
     let mut known = Vec::new();
     for team in teams {
@@ -61,7 +66,8 @@ pub(super) fn orphans(ctx: &Context, servers: &Servers, teams: &[TeamStore], fix
         panes.map(|resident| resident.pane.pane.pid).any(|pid| pid == launcher.process.pid)
     };
     let lost = running.iter().filter(|l| l.root == ctx.store.root()).filter(|l| !in_pane(l));
-    found.extend(lost.filter(|launcher| is_orphan(launcher)).map(|launcher| process(launcher, fix)));
+    found
+        .extend(lost.filter(|launcher| is_orphan(launcher)).map(|launcher| process(launcher, fix)));
     found
 }
 
@@ -86,7 +92,8 @@ pub(crate) fn end_lost_runs(ctx: &Context, team: &TeamStore) -> Vec<Finding> {
     let servers = surroundings::servers(ctx);
     let end = |launcher: &Launcher| {
         let is_in = |census: &&Census| census.server.pid == launcher.parent;
-        let mut residents = servers.census.iter().filter(is_in).flat_map(|census| &census.residents);
+        let mut residents =
+            servers.census.iter().filter(is_in).flat_map(|census| &census.residents);
         match residents.find(|resident| is_process(launcher, resident.pane.pane)) {
             Some(resident) => pane(ctx, resident, &Owner::Orphan(launcher), true),
             None => Some(process(launcher, true)),
@@ -104,7 +111,9 @@ fn owner<'a>(
     let same = |known: &&Known| match &known.record.placement {
         Some(Placement::Tmux(pane)) => {
             let is_it = pane.server == census.server && pane.pane_id == resident.pane.pane_id;
-            is_it && pane.pane.pid == resident.pane.pane.pid && known.record.mark() == resident.token
+            is_it
+                && pane.pane.pid == resident.pane.pane.pid
+                && known.record.mark() == resident.token
         }
         Some(Placement::Iterm2(_) | Placement::Pty(_) | Placement::Exec(_)) | None => false,
     };
@@ -112,9 +121,9 @@ fn owner<'a>(
         return if known.record.state.is_over() { Owner::Over(known) } else { Owner::Team };
     }
     // tmux itself must have started it: nobody else can make a child of its server.
-    let launcher = running
-        .iter()
-        .find(|launcher| is_process(launcher, resident.pane.pane) && launcher.parent == census.server.pid);
+    let launcher = running.iter().find(|launcher| {
+        is_process(launcher, resident.pane.pane) && launcher.parent == census.server.pid
+    });
     match launcher {
         Some(launcher) if is_orphan(launcher) => Owner::Orphan(launcher),
         Some(_) => Owner::Team,
@@ -148,12 +157,15 @@ fn pane(ctx: &Context, resident: &Resident, owner: &Owner, fix: bool) -> Option<
             }))
         }
         Owner::Orphan(launcher) if launcher.root == ctx.store.root() => {
-            let what =
-                format!("a launcher of team `{}` runs in it, but no team has it on record", launcher.team);
+            let what = format!(
+                "a launcher of team `{}` runs in it, but no team has it on record",
+                launcher.team
+            );
             Some(tell("orphan_pane", what).mend(fix, || close(ctx, resident, launcher)))
         }
         Owner::Orphan(launcher) => {
-            let what = format!("a launcher of team `{}` of another config root runs in it", launcher.team);
+            let what =
+                format!("a launcher of team `{}` of another config root runs in it", launcher.team);
             let root = launcher.root.to_string_lossy();
             let root = shlex::try_quote(&root).unwrap_or(root.clone());
             Some(tell("orphan_pane", what).advise(format!("phalanx --config-dir {root} doctor")))
@@ -180,7 +192,8 @@ fn close(ctx: &Context, resident: &Resident, launcher: &Launcher) -> Result<bool
         return Ok(false);
     }
     let ended = end(launcher);
-    let program = backends::tmux_program(ctx).map_err(|problem| OpsError::NotEnded { what: problem })?;
+    let program =
+        backends::tmux_program(ctx).map_err(|problem| OpsError::NotEnded { what: problem })?;
     let home = TmuxHome {
         program,
         socket: Some(PathBuf::from(&resident.pane.socket)),

@@ -17,7 +17,10 @@ use crate::sys::knock::{Knock, knock};
 
 /// What has been seen of servers of these versions (SP-14).
 const QUIRKS: [(&str, &str); 2] = [
-    ("3.3", "`select-layout` and `kill-session` have crashed servers of this version (tmux#3450, tmux#3658)"),
+    (
+        "3.3",
+        "`select-layout` and `kill-session` have crashed servers of this version (tmux#3450, tmux#3658)",
+    ),
     ("3.4", "sizes in percent fail on detached sessions; phalanx does not use them"),
 ];
 
@@ -30,16 +33,17 @@ pub(super) struct Servers {
 /// Every server that a team of ours is on, the caller's own, and the default one.
 pub(super) fn servers(ctx: &Context) -> Servers {
     let mut found = Servers { census: Vec::new(), findings: Vec::new() };
-    let program = match backends::tmux_program(ctx).and_then(|p| tmux::probe(&p).map(|()| p)) {
-        Ok(program) => program,
-        Err(problem) => {
-            let finding = Finding::new("tmux_missing", Severity::Warning, problem, "PATH");
-            found.findings.push(
-                finding.advise("install tmux 3.2 or later; without it members run on phalanx's own PTYs"),
-            );
-            return found;
-        }
-    };
+    let program =
+        match backends::tmux_program(ctx).and_then(|p| tmux::probe(&p).map(|()| p)) {
+            Ok(program) => program,
+            Err(problem) => {
+                let finding = Finding::new("tmux_missing", Severity::Warning, problem, "PATH");
+                found.findings.push(finding.advise(
+                    "install tmux 3.2 or later; without it members run on phalanx's own PTYs",
+                ));
+                return found;
+            }
+        };
     for (socket, in_use) in sockets(ctx) {
         found.ask(&program, &socket, in_use);
     }
@@ -49,15 +53,21 @@ pub(super) fn servers(ctx: &Context) -> Servers {
 /// Each socket once, with whether a team of ours is on it.
 fn sockets(ctx: &Context) -> Vec<(PathBuf, bool)> {
     let mut ours = BTreeSet::new();
-    for team in ctx.store.teams().unwrap_or_default().iter().filter_map(|name| ctx.store.team(name).ok()) {
+    for team in
+        ctx.store.teams().unwrap_or_default().iter().filter_map(|name| ctx.store.team(name).ok())
+    {
         let records = team.member_records().unwrap_or_default();
-        let running: Vec<_> = records.into_iter().filter(|record| !record.state.is_over()).collect();
-        ours.extend(ps::sockets(&team, &running).unwrap_or_default().into_iter().map(PathBuf::from));
+        let running: Vec<_> =
+            records.into_iter().filter(|record| !record.state.is_over()).collect();
+        ours.extend(
+            ps::sockets(&team, &running).unwrap_or_default().into_iter().map(PathBuf::from),
+        );
     }
     let own = backends::inside(ctx).map(|inside| inside.socket);
     let dir = ctx.caller.var("TMUX_TMPDIR").unwrap_or(OsStr::new("/tmp"));
     let default = Path::new(dir).join(format!("tmux-{}", env::effective_uid())).join("default");
-    let others: BTreeSet<PathBuf> = own.into_iter().chain([default]).filter(|s| !ours.contains(s)).collect();
+    let others: BTreeSet<PathBuf> =
+        own.into_iter().chain([default]).filter(|s| !ours.contains(s)).collect();
     ours.into_iter().map(|s| (s, true)).chain(others.into_iter().map(|s| (s, false))).collect()
 }
 
@@ -89,7 +99,12 @@ impl Servers {
             ),
             Knock::Unknown(words) => {
                 let what = format!("cannot determine whether tmux is listening: {words}");
-                tell("tmux_no_answer", Severity::Problem, &what, "check whether that tmux server hangs");
+                tell(
+                    "tmux_no_answer",
+                    Severity::Problem,
+                    &what,
+                    "check whether that tmux server hangs",
+                );
             }
             Knock::Answered => self.count(program, socket),
         }
@@ -104,7 +119,8 @@ impl Servers {
             }
             Ok(_) => {}
             Err(e) => {
-                let finding = Finding::new("tmux_no_answer", Severity::Problem, e.to_string(), place);
+                let finding =
+                    Finding::new("tmux_no_answer", Severity::Problem, e.to_string(), place);
                 self.findings.push(finding.advise("check whether that tmux server hangs"));
             }
         }
@@ -114,7 +130,8 @@ impl Servers {
 fn quirks(census: &Census, place: &str) -> Vec<Finding> {
     let mut found = Vec::new();
     let note = |id, what: String| Finding::new(id, Severity::Note, what, place);
-    if let Some((_, words)) = QUIRKS.iter().find(|(version, _)| census.version.starts_with(version)) {
+    if let Some((_, words)) = QUIRKS.iter().find(|(version, _)| census.version.starts_with(version))
+    {
         found.push(note("tmux_version", format!("tmux {}: {words}", census.version)));
     }
     if !census.exit_empty {
@@ -122,8 +139,7 @@ fn quirks(census: &Census, place: &str) -> Vec<Finding> {
         found.push(note("tmux_exit_empty", what.to_owned()));
     }
     if census.destroy_unattached {
-        let what =
-            "`destroy-unattached` is on: detached sessions are destroyed; phalanx turns it off for its own";
+        let what = "`destroy-unattached` is on: detached sessions are destroyed; phalanx turns it off for its own";
         found.push(note("tmux_destroy_unattached", what.to_owned()));
     }
     found
@@ -134,21 +150,21 @@ pub(super) fn machine(ctx: &Context) -> Vec<Finding> {
     let mut found = Vec::new();
     let os = env::os();
     if !matches!(os, "linux" | "macos") {
-        let what = "phalanx runs on Linux and macOS; on this system it cannot identify processes reliably";
+        let what =
+            "phalanx runs on Linux and macOS; on this system it cannot identify processes reliably";
         found.push(Finding::new("unsupported_os", Severity::Problem, what, os));
     }
     let hinted = ["ITERM_SESSION_ID", "LC_TERMINAL", "TERM_PROGRAM"];
     let is_iterm = |name: &&str| {
-        ctx.caller
-            .var(name)
-            .is_some_and(|v| *name == "ITERM_SESSION_ID" || v.to_string_lossy().starts_with("iTerm"))
+        ctx.caller.var(name).is_some_and(|v| {
+            *name == "ITERM_SESSION_ID" || v.to_string_lossy().starts_with("iTerm")
+        })
     };
     let path = ctx.caller.var("PATH");
     if hinted.iter().any(is_iterm)
         && env::find_program(OsStr::new("osascript"), path, Path::new("/")).is_some()
     {
-        let what =
-            "macOS asks once whether this terminal may control iTerm2; a denial appears as error -1743";
+        let what = "macOS asks once whether this terminal may control iTerm2; a denial appears as error -1743";
         let fix = "System Settings > Privacy & Security > Automation: allow iTerm2";
         found.push(Finding::new("iterm2_permission", Severity::Note, what, "iTerm2").advise(fix));
     }

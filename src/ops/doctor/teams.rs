@@ -56,9 +56,11 @@ fn state(ctx: &Context, team: &TeamStore, fix: bool) -> Result<Vec<Finding>, Ops
             let awaited = records.iter().any(|r| r.is(incarnation) && !r.state.is_over());
             *age > if awaited { SPEC_TAKEN } else { SPEC_WRITTEN }
         }
-        Left::Lock { .. } | Left::Socket | Left::Quarantined | Left::Open { .. } | Left::NotOurs { .. } => {
-            true
-        }
+        Left::Lock { .. }
+        | Left::Socket
+        | Left::Quarantined
+        | Left::Open { .. }
+        | Left::NotOurs { .. } => true,
     };
     let clear = |left: &Leftover| {
         let cleared = team.clear(left)?;
@@ -68,10 +70,12 @@ fn state(ctx: &Context, team: &TeamStore, fix: bool) -> Result<Vec<Finding>, Ops
         Ok(cleared)
     };
     let ours = team.is_ours();
-    found.extend(team.leftovers()?.iter().filter(lost).map(|left| leftover(left, fix, ours, clear)));
+    found
+        .extend(team.leftovers()?.iter().filter(lost).map(|left| leftover(left, fix, ours, clear)));
     let torn = team.torn_lines()?;
     if torn > 0 {
-        let what = format!("{torn} lines of the journal are not JSON: writes of them were cut short");
+        let what =
+            format!("{torn} lines of the journal are not JSON: writes of them were cut short");
         let place = team.journal_file().to_string_lossy().into_owned();
         found.push(Finding::new("torn_journal", Severity::Note, what, place));
     }
@@ -88,9 +92,11 @@ fn state(ctx: &Context, team: &TeamStore, fix: bool) -> Result<Vec<Finding>, Ops
 fn hooks(ctx: &Context, team: &TeamStore) -> Vec<Finding> {
     let hooks = hooks::configured(ctx, team);
     let place = team.team_file().to_string_lossy().into_owned();
-    let known = hooks.listed().map(|(what, source)| Finding::new("hook", Severity::Note, what, source));
+    let known =
+        hooks.listed().map(|(what, source)| Finding::new("hook", Severity::Note, what, source));
     let not = hooks.warnings.iter();
-    let not = not.map(|text| Finding::new("hook_not_run", Severity::Warning, text.as_str(), place.as_str()));
+    let not = not
+        .map(|text| Finding::new("hook_not_run", Severity::Warning, text.as_str(), place.as_str()));
     known.chain(not).collect()
 }
 
@@ -115,7 +121,9 @@ fn repaired(team: &TeamStore, what: &str, place: &str) -> Result<(), OpsError> {
 
 /// A lead that died: what it left, and whom.
 fn lead(team: &TeamStore, records: &[MemberRecord], fix: bool) -> Result<Vec<Finding>, OpsError> {
-    let Some(lead) = ps::lead(team)?.filter(|lead| lead.alive == Life::Dead) else { return Ok(Vec::new()) };
+    let Some(lead) = ps::lead(team)?.filter(|lead| lead.alive == Life::Dead) else {
+        return Ok(Vec::new());
+    };
     let (name, place) = (team.name(), format!("process {}", lead.pid));
     let live = records.iter().filter(|r| status::liveness(r) == Liveness::Alive).count();
     if live > 0 {

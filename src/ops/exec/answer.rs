@@ -91,7 +91,8 @@ fn fail(run: &Run, id: TaskId, outcome: &Outcome) -> Result<String, OpsError> {
 
 fn words(member: &str, exit: &ExitRecord, done: Option<&str>, printed: &str, log: &str) -> String {
     let done = done.map(|done| format!(" {}.", done.trim_end_matches('.'))).unwrap_or_default();
-    let how = format!("{member} ran once, without a terminal, and has ended: {}.{done}", exit.describe());
+    let how =
+        format!("{member} ran once, without a terminal, and has ended: {}.{done}", exit.describe());
     match printed {
         "" => format!("{how} It printed nothing."),
         printed => format!("{how} The end of what it printed (all of it: {log}):\n\n{printed}"),

@@ -76,7 +76,8 @@ mod tests {
     #[test]
     fn sp_09_only_before_the_proof_is_a_screen_held() {
         use MemberState::{
-            Completed, Disappeared, Failed, Idle, Killed, Pending, ShutdownRequested, Starting, Working,
+            Completed, Disappeared, Failed, Idle, Killed, Pending, ShutdownRequested, Starting,
+            Working,
         };
         assert!([Pending, Starting].into_iter().all(is_awaited));
         let after = [Working, Idle, ShutdownRequested, Completed, Failed, Killed, Disappeared];

@@ -50,8 +50,9 @@ pub(crate) fn exec(path: &Path) -> i32 {
         }
     };
     let opened = run.open_log();
-    let started =
-        opened.and_then(|()| program::of(&run.order)).and_then(|program| output::start(&program, &run));
+    let started = opened
+        .and_then(|()| program::of(&run.order))
+        .and_then(|program| output::start(&program, &run));
     match started {
         Ok((child, output)) => attend(&run, child, output),
         Err(problem) => never_ran(&run, &problem),
@@ -76,8 +77,11 @@ fn attend(run: &Run, child: Process, mut output: Output) -> i32 {
     let record = record(exit);
     let awaited = run.note_exit(record.clone());
     output.farewell(exit);
-    let left =
-        proc::end_tree(Process::current(), false, if told { REST_GRACE_WHEN_TOLD } else { REST_GRACE });
+    let left = proc::end_tree(
+        Process::current(),
+        false,
+        if told { REST_GRACE_WHEN_TOLD } else { REST_GRACE },
+    );
     run.warn_of(&left);
     output.wait_end(LAST_WORDS);
     if !told {
@@ -110,7 +114,13 @@ fn never_ran(run: &Run, problem: &Problem) -> i32 {
 }
 
 fn record(exit: Exit) -> ExitRecord {
-    ExitRecord { code: exit.code, signal: exit.signal, problem: None, no_terminal: false, at: now() }
+    ExitRecord {
+        code: exit.code,
+        signal: exit.signal,
+        problem: None,
+        no_terminal: false,
+        at: now(),
+    }
 }
 
 fn exit_code(exit: Exit) -> i32 {

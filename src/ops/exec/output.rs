@@ -158,8 +158,12 @@ mod tests {
     #[test]
     fn everything_up_to_a_closed_terminal_is_kept() {
         let interrupted = Err(io::Error::from(ErrorKind::Interrupted));
-        let script =
-            vec![Ok(&b"one "[..]), interrupted, Ok(b"\xfftwo"), Err(io::Error::from_raw_os_error(5))];
+        let script = vec![
+            Ok(&b"one "[..]),
+            interrupted,
+            Ok(b"\xfftwo"),
+            Err(io::Error::from_raw_os_error(5)),
+        ];
         let mut kept = Vec::new();
         copy(&mut Script(script), |bytes| kept.extend_from_slice(bytes));
         assert_eq!(kept, b"one \xfftwo");

@@ -52,10 +52,13 @@ pub(super) fn of(order: &Order) -> Result<Program, Problem> {
     // We enter it as well: the start record is to say what getcwd says (EN-06).
     env::enter_dir(&order.cwd).map_err(|e| cannot_enter(&order.cwd, &e))?;
     let environment = environment(&order.env, &order.terminal, env::var);
-    let name =
-        order.argv.first().ok_or_else(|| Problem::not_runnable("the command line is empty".to_owned()))?;
+    let name = order
+        .argv
+        .first()
+        .ok_or_else(|| Problem::not_runnable("the command line is empty".to_owned()))?;
     let search = value(&environment, "PATH");
-    let found = env::find_program(name, search, &order.cwd).ok_or_else(|| not_found(name, &order.cwd))?;
+    let found =
+        env::find_program(name, search, &order.cwd).ok_or_else(|| not_found(name, &order.cwd))?;
     // A relative entry of PATH gives a relative file, which exec would search once more.
     let path = order.cwd.join(found);
     Ok(Program { path, argv: order.argv.clone(), cwd: order.cwd.clone(), env: environment })
@@ -73,7 +76,9 @@ fn environment(
     own: impl Fn(&str) -> Option<OsString>,
 ) -> Vec<(OsString, OsString)> {
     let given: Vec<(&str, OsString)> = match terminal {
-        Terminal::Pane => FROM_PANE.into_iter().filter_map(|name| Some((name, own(name)?))).collect(),
+        Terminal::Pane => {
+            FROM_PANE.into_iter().filter_map(|name| Some((name, own(name)?))).collect()
+        }
         Terminal::Own { .. } => vec![("TERM", OWN_TERM.into())],
         Terminal::Once { .. } => vec![("TERM", NO_TERM.into())],
     };
@@ -96,7 +101,10 @@ fn cannot_enter(dir: &Path, error: &fs::FsError) -> Problem {
 fn not_found(name: &OsStr, cwd: &Path) -> Problem {
     let shown = name.to_string_lossy();
     if !shown.contains('/') {
-        return Problem::new(NOT_FOUND, format!("program `{shown}` is not in the PATH of the environment"));
+        return Problem::new(
+            NOT_FOUND,
+            format!("program `{shown}` is not in the PATH of the environment"),
+        );
     }
     let path = cwd.join(name);
     if fs::exists(&path) {
@@ -113,9 +121,10 @@ pub(super) fn refused(program: &Program, error: &ExecError) -> Problem {
             NOT_FOUND,
             format!("program {path} cannot be run: it, or its interpreter, does not exist"),
         ),
-        ExecError::Directory { cwd, source, .. } => {
-            Problem::not_runnable(format!("directory {} cannot be entered: {source}", cwd.display()))
-        }
+        ExecError::Directory { cwd, source, .. } => Problem::not_runnable(format!(
+            "directory {} cannot be entered: {source}",
+            cwd.display()
+        )),
         ExecError::Deadline { .. } | ExecError::Io { .. } => {
             Problem::not_runnable(format!("program {path} cannot be run: {}", cause(error)))
         }
@@ -146,7 +155,12 @@ mod tests {
 
     /// The launcher's own variables: a pane's three and what must not leak.
     fn own(name: &str) -> Option<OsString> {
-        let known = [("TMUX", "/s,1,0"), ("TMUX_PANE", "%3"), ("TERM", "tmux-256color"), ("CLAUDECODE", "1")];
+        let known = [
+            ("TMUX", "/s,1,0"),
+            ("TMUX_PANE", "%3"),
+            ("TERM", "tmux-256color"),
+            ("CLAUDECODE", "1"),
+        ];
         known.iter().find(|(n, _)| *n == name).map(|(_, v)| OsString::from(v))
     }
 
@@ -154,7 +168,11 @@ mod tests {
     fn en_01_en_03_a_pane_adds_its_own_three_and_nothing_else() {
         let ordered = vars(&[("PATH", "/bin"), ("KEY", "k")]);
         let mut expected = ordered.clone();
-        expected.extend(vars(&[("TMUX", "/s,1,0"), ("TMUX_PANE", "%3"), ("TERM", "tmux-256color")]));
+        expected.extend(vars(&[
+            ("TMUX", "/s,1,0"),
+            ("TMUX_PANE", "%3"),
+            ("TERM", "tmux-256color"),
+        ]));
         assert_eq!(environment(&ordered, &Terminal::Pane, own), expected);
         assert_eq!(environment(&ordered, &Terminal::Pane, |_| None), ordered);
     }
@@ -184,11 +202,18 @@ mod tests {
     fn sp_09_missing_programs_are_told_apart() {
         let dir = tempfile::tempdir().expect("a temporary directory");
         let missing = not_found(OsStr::new("x"), dir.path());
-        assert_eq!(missing, Problem::new(127, "program `x` is not in the PATH of the environment".into()));
+        assert_eq!(
+            missing,
+            Problem::new(127, "program `x` is not in the PATH of the environment".into())
+        );
         let gone = not_found(OsStr::new("/no/such"), dir.path());
         assert_eq!(gone, Problem::new(127, "program /no/such does not exist".into()));
         let plain = not_found(dir.path().as_os_str(), Path::new("/"));
-        assert_eq!((plain.code, plain.text.ends_with("is not an executable file")), (126, true), "{plain:?}");
+        assert_eq!(
+            (plain.code, plain.text.ends_with("is not an executable file")),
+            (126, true),
+            "{plain:?}"
+        );
     }
 
     #[test]
@@ -211,7 +236,10 @@ mod tests {
         };
         let source = std::io::Error::other("argument list too long");
         let told = refused(&program, &ExecError::Io { argv: program.argv.clone(), source });
-        assert_eq!(told, Problem::new(126, "program /bin/x cannot be run: argument list too long".into()));
+        assert_eq!(
+            told,
+            Problem::new(126, "program /bin/x cannot be run: argument list too long".into())
+        );
         let told = refused(&program, &ExecError::NotFound { program: "/bin/x".into() });
         assert_eq!(told.code, 127);
     }

@@ -54,10 +54,14 @@ impl Run {
     /// Takes the spec at `path`, which is unlinked by that (SEC-06), and finds the run's record.
     pub(super) fn take(path: &Path) -> Result<Run, String> {
         let spec = take_spec(path).map_err(|e| e.to_string())?;
-        let spec =
-            spec.ok_or_else(|| format!("there is no spec at {}: its run has begun already", path.display()))?;
+        let spec = spec.ok_or_else(|| {
+            format!("there is no spec at {}: its run has begun already", path.display())
+        })?;
         if spec.format != SPEC_FORMAT {
-            return Err(format!("the spec has form {}, this phalanx knows form {SPEC_FORMAT}", spec.format));
+            return Err(format!(
+                "the spec has form {}, this phalanx knows form {SPEC_FORMAT}",
+                spec.format
+            ));
         }
         let root = PathBuf::from(spec.config_root.clone().into_os());
         let team = Store::at(&root).team(&spec.team).map_err(|e| e.to_string())?;
@@ -86,8 +90,8 @@ impl Run {
             Terminal::Pane => return Ok(()),
         };
         let fresh = Log::fresh(Path::new(log), LOG_LIMIT);
-        let fresh =
-            fresh.map_err(|e| Problem::not_runnable(format!("what it prints cannot be kept: {e}")))?;
+        let fresh = fresh
+            .map_err(|e| Problem::not_runnable(format!("what it prints cannot be kept: {e}")))?;
         self.log = Some(Arc::new(Mutex::new(fresh)));
         Ok(())
     }
@@ -143,7 +147,8 @@ impl Run {
     /// Reports in the journal that a program ended although no shutdown was under way: without a lead
     /// nothing else would. A one-shot run is meant to end, and its launcher reports that elsewhere.
     fn report_exit(&self, record: &MemberRecord, exit: &ExitRecord) {
-        let shutting_down = record.state.is_over() || record.state == MemberState::ShutdownRequested;
+        let shutting_down =
+            record.state.is_over() || record.state == MemberState::ShutdownRequested;
         let Some(start) = record.start.as_ref().filter(|_| !shutting_down) else { return };
         if matches!(self.order.terminal, Terminal::Once { .. }) {
             return;
@@ -164,8 +169,10 @@ impl Run {
         if !self.team.exists() {
             return Err(format!("team `{}` is no more", self.team.name()));
         }
-        let changed =
-            self.team.change_record(&self.member, &self.incarnation, edit).map_err(|e| e.to_string())?;
+        let changed = self
+            .team
+            .change_record(&self.member, &self.incarnation, edit)
+            .map_err(|e| e.to_string())?;
         changed.ok_or_else(|| format!("`{}` has no record of this run any more", self.member))
     }
 

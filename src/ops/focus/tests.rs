@@ -74,7 +74,12 @@ impl Backend for Fake {
         Vec::new()
     }
 
-    fn screen(&self, _placement: &Placement, _token: &str, _lines: usize) -> Result<String, BackendError> {
+    fn screen(
+        &self,
+        _placement: &Placement,
+        _token: &str,
+        _lines: usize,
+    ) -> Result<String, BackendError> {
         Ok(String::new())
     }
 
@@ -173,7 +178,8 @@ fn a_pane_that_a_person_moved_back_by_hand_is_hidden_again() {
     assert!(turn_now(&team, &fake, Sight::Hidden).expect("hidden"));
     let name = MemberName::new("ada").expect("name");
     let run = record("ada").incarnation;
-    team.change_record(&name, &run, |record| record.placement = Some(placement("@0"))).expect("moved");
+    team.change_record(&name, &run, |record| record.placement = Some(placement("@0")))
+        .expect("moved");
     assert!(turn_now(&team, &fake, Sight::Hidden).expect("hidden again"));
     assert_eq!((hidden(&team), window(&team)), (vec![PANE.to_owned()], "@9".to_owned()));
 }

@@ -56,7 +56,8 @@ impl Stage {
                 exe: "/proc/self/exe".into(),
             },
         };
-        let team = team::create(&ctx, "demo", "", None, &Settings::by_hand(8), false).expect("a team");
+        let team =
+            team::create(&ctx, "demo", "", None, &Settings::by_hand(8), false).expect("a team");
         // As if it were called by a member.
         let vars = [("PHALANX_TOKEN", "secret"), ("PHALANX_AGENT_NAME", "bob")];
         ctx.caller.env.extend(vars.map(|(name, value)| (name.into(), value.into())));
@@ -138,15 +139,23 @@ fn en_04_a_hook_knows_whom_it_is_about() {
     let env = stage.text("env").expect("it ran");
     let has = |line: &str| env.lines().any(|known| known == line);
     assert!(
-        has("PHALANX_AGENT_NAME=ada") && has("PHALANX_AGENT_ID=ada@demo") && has("PHALANX_TEAM=demo"),
+        has("PHALANX_AGENT_NAME=ada")
+            && has("PHALANX_AGENT_ID=ada@demo")
+            && has("PHALANX_TEAM=demo"),
         "{env}"
     );
-    assert!(has(&format!("CLAUDE_PROJECT_DIR={cwd}")) && has("PHALANX_HOOK=SubagentStart"), "{env}");
+    assert!(
+        has(&format!("CLAUDE_PROJECT_DIR={cwd}")) && has("PHALANX_HOOK=SubagentStart"),
+        "{env}"
+    );
     assert!(!env.contains("secret") && !env.contains("bob"), "{env}");
     assert_eq!(stage.text("not-meant"), None);
     assert_eq!(stage.mail(), ["Hook SubagentStart: hello"]);
     let [first, second] = stage.ran().try_into().expect("two hooks ran");
-    assert_eq!((first.cause.as_deref(), &first.detail["outcome"]), (Some("the-event"), &json!("done")));
+    assert_eq!(
+        (first.cause.as_deref(), &first.detail["outcome"]),
+        (Some("the-event"), &json!("done"))
+    );
     assert_eq!(second.detail["run"], json!("touch claudes-start"));
 }
 
@@ -193,17 +202,22 @@ fn hooks_run_no_hooks() {
 #[test]
 fn a_completion_is_asked_about_before_it_is_written() {
     let stage = Stage::new("/opt/worker");
-    let new = NewTask { subject: "Do".to_owned(), description: "it".to_owned(), ..NewTask::default() };
+    let new =
+        NewTask { subject: "Do".to_owned(), description: "it".to_owned(), ..NewTask::default() };
     let id = task::create(&stage.ctx, &stage.team, &[new]).expect("a task")[0].id;
     let hooks = configured(&stage.ctx, &stage.team);
-    let complete = |who: &MemberName| task::complete(&stage.ctx, &stage.team, &hooks, id, who, None);
+    let complete =
+        |who: &MemberName| task::complete(&stage.ctx, &stage.team, &hooks, id, who, None);
     // What is refused anyway no hook is asked about.
     assert!(complete(&name("bob")).is_err_and(|e| !matches!(e, OpsError::HookRefused { .. })));
     assert_eq!(stage.text("asked"), None);
     task::claim(&stage.ctx, &stage.team, id).expect("claimed");
     stage.sh("echo 'write the tests' > bad");
     let refused = complete(&MemberName::lead()).err().map(|e| e.to_string());
-    assert_eq!(refused.as_deref(), Some("task 1 was not completed; a hook rejected it: write the tests"));
+    assert_eq!(
+        refused.as_deref(),
+        Some("task 1 was not completed; a hook rejected it: write the tests")
+    );
     let told: Value = serde_json::from_str(&stage.text("asked").expect("it ran")).expect("json");
     let told = ["task_id", "task_subject", "task_description", "teammate_name", "team_name"]
         .map(|key| told[key].clone());
@@ -214,9 +228,13 @@ fn a_completion_is_asked_about_before_it_is_written() {
     let done = complete(&MemberName::lead()).expect("exit 3 holds nothing up");
     assert_eq!(done.complaints.len(), 1, "{:?}", done.complaints);
     assert!(done.complaints[0].ends_with("exit code 3"), "{:?}", done.complaints);
-    let outcomes: Vec<Value> = stage.ran().iter().map(|event| event.detail["outcome"].clone()).collect();
+    let outcomes: Vec<Value> =
+        stage.ran().iter().map(|event| event.detail["outcome"].clone()).collect();
     assert_eq!(outcomes, ["held", "failed"]);
-    assert!(stage.team.endable(id, &MemberName::lead(), Ending::Completed, None).is_err(), "it is over");
+    assert!(
+        stage.team.endable(id, &MemberName::lead(), Ending::Completed, None).is_err(),
+        "it is over"
+    );
 }
 
 #[test]
@@ -227,8 +245,10 @@ fn starts_that_no_lead_saw_are_heard_of_once() {
         unheard_starts(&stage.team, &events).expect("readable")
     };
     assert_eq!(unheard(), []);
-    let ready = stage.team.record(Note::of(EventKind::MemberReady).member(&name("ada"))).expect("noted");
-    let expected = Occasion { event: HookEvent::SubagentStart, member: name("ada"), cause: ready.id.clone() };
+    let ready =
+        stage.team.record(Note::of(EventKind::MemberReady).member(&name("ada"))).expect("noted");
+    let expected =
+        Occasion { event: HookEvent::SubagentStart, member: name("ada"), cause: ready.id.clone() };
     assert_eq!(unheard(), [expected]);
     stage.team.record(Note::of(EventKind::HookRan).because(&ready.id)).expect("noted");
     assert_eq!(unheard(), []);

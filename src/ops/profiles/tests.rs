@@ -23,8 +23,9 @@ fn recording(program: &str, name: &str) -> Vec<u8> {
 }
 
 fn expected(program: &str) -> toml::Table {
-    let bytes =
-        fs::read(&folder(program).join("expected.toml"), 1 << 20).expect("readable").expect("verdicts");
+    let bytes = fs::read(&folder(program).join("expected.toml"), 1 << 20)
+        .expect("readable")
+        .expect("verdicts");
     String::from_utf8(bytes).expect("text").parse().expect("TOML")
 }
 
@@ -58,9 +59,16 @@ fn pm_01_pm_02_en_05_every_recording_of_a_real_program_gets_its_verdict() {
                 Composer::Holds(text) => format!("holds {text}"),
                 Composer::Unknown => "unknown".to_owned(),
             };
-            let word = |key: &str| wanted.get(key).and_then(toml::Value::as_str).expect("a word").to_owned();
+            let word = |key: &str| {
+                wanted.get(key).and_then(toml::Value::as_str).expect("a word").to_owned()
+            };
             let got = [found.state.to_string(), found.rule, composer];
-            assert_eq!(got, ["state", "rule", "composer"].map(word), "{program}/{name}: {}", found.evidence);
+            assert_eq!(
+                got,
+                ["state", "rule", "composer"].map(word),
+                "{program}/{name}: {}",
+                found.evidence
+            );
         }
     }
 }
@@ -97,7 +105,8 @@ fn pm_02_a_start_is_never_taken_for_readiness_on_the_way() {
     for program in RECORDED {
         for (name, wanted) in recordings(program) {
             let state = wanted.get("state").and_then(toml::Value::as_str).expect("a state");
-            let walls = ["dialog:theme", "dialog:api-key", "dialog:notes", "dialog:trust", "dialog:bypass"];
+            let walls =
+                ["dialog:theme", "dialog:api-key", "dialog:notes", "dialog:trust", "dialog:bypass"];
             if !walls.contains(&state) && !["needs_login", "unknown"].contains(&state) {
                 continue;
             }
@@ -106,7 +115,12 @@ fn pm_02_a_start_is_never_taken_for_readiness_on_the_way() {
             for chunk in recording(program, &name).chunks(64) {
                 screen.feed(chunk);
                 let found = judge(&profile, &screen.look(60_000));
-                assert!(!found.state.takes_input(), "{program}/{name}: {} by {}", found.state, found.rule);
+                assert!(
+                    !found.state.takes_input(),
+                    "{program}/{name}: {} by {}",
+                    found.state,
+                    found.rule
+                );
                 looked += 1;
             }
         }
@@ -116,7 +130,8 @@ fn pm_02_a_start_is_never_taken_for_readiness_on_the_way() {
 
 fn stage() -> (tempfile::TempDir, Context) {
     let dir = tempfile::tempdir().expect("a directory");
-    let caller = Caller { env: Vec::new(), cwd: dir.path().to_owned(), exe: PathBuf::from("/bin/phalanx") };
+    let caller =
+        Caller { env: Vec::new(), cwd: dir.path().to_owned(), exe: PathBuf::from("/bin/phalanx") };
     let ctx = Context { store: Store::at(dir.path()), speaker: MemberName::lead(), caller };
     (dir, ctx)
 }
@@ -152,7 +167,8 @@ fn a_profile_that_cannot_be_read_says_where_and_stops_nothing_else() {
     );
     let listed = list(&ctx).expect("a list");
     assert_eq!(listed.iter().filter(|one| one.profile.is_err()).count(), 1);
-    let OpsError::NoSuchProfile { nearest, known, .. } = find(&ctx, "codx").expect_err("none") else {
+    let OpsError::NoSuchProfile { nearest, known, .. } = find(&ctx, "codx").expect_err("none")
+    else {
         panic!("another error")
     };
     assert_eq!((nearest.as_deref(), known.len()), (Some("codex"), 8));
@@ -162,7 +178,8 @@ fn a_profile_that_cannot_be_read_says_where_and_stops_nothing_else() {
 #[test]
 fn a_trial_shows_what_is_seen_and_leaves_nothing() {
     let (dir, mut ctx) = stage();
-    ctx.caller.env = vec![("PATH".into(), "/usr/bin:/bin".into()), ("TMPDIR".into(), dir.path().into())];
+    ctx.caller.env =
+        vec![("PATH".into(), "/usr/bin:/bin".into()), ("TMPDIR".into(), dir.path().into())];
     let rules = "[[rule]]\nname = \"hi\"\nstate = \"idle\"\nmatch = ['^hello']\n";
     let text = format!("{}{rules}", OWN.replace("\"mine\"]]", "\"echo\", \"hello\"]]"));
     let trial = Trial {
@@ -172,7 +189,8 @@ fn a_trial_shows_what_is_seen_and_leaves_nothing() {
         size: (5, 40),
     };
     let mut seen = Vec::new();
-    let ended = watch(&ctx, &trial, &mut |one| seen.push(one.finding.state.to_string())).expect("a trial");
+    let ended =
+        watch(&ctx, &trial, &mut |one| seen.push(one.finding.state.to_string())).expect("a trial");
     assert!(ended);
     assert_eq!(seen.last().map(String::as_str), Some("idle"), "{seen:?}");
     assert_eq!(fs::list(dir.path()).expect("readable"), Vec::<String>::new());

@@ -47,7 +47,11 @@ pub(crate) struct Sighting {
 ///
 /// # Errors
 /// The program cannot be found or started.
-pub(crate) fn watch(ctx: &Context, trial: &Trial, seen: &mut dyn FnMut(Sighting)) -> Result<bool, OpsError> {
+pub(crate) fn watch(
+    ctx: &Context,
+    trial: &Trial,
+    seen: &mut dyn FnMut(Sighting),
+) -> Result<bool, OpsError> {
     let place = ctx.caller.var("TMPDIR").map_or(PathBuf::from("/tmp"), PathBuf::from);
     let scratch = place.join(format!("phalanx-trial-{}", rand::uuid()));
     fs::private_dir(&scratch)?;
@@ -74,12 +78,14 @@ fn run(
 }
 
 fn program(ctx: &Context, trial: &Trial, scratch: &Path) -> Result<Program, OpsError> {
-    let mut values = Values::from([(Names::Phalanx, vec![ctx.caller.exe.to_string_lossy().into_owned()])]);
+    let mut values =
+        Values::from([(Names::Phalanx, vec![ctx.caller.exe.to_string_lossy().into_owned()])]);
     if !trial.command.is_empty() {
         values.insert(Names::Command, trial.command.clone());
     }
     let argv = profile::fill(&trial.profile.launch.argv, &values);
-    let usage = |problem: String, hint: &str| OpsError::Usage { problem, hint: Some(hint.to_owned()) };
+    let usage =
+        |problem: String, hint: &str| OpsError::Usage { problem, hint: Some(hint.to_owned()) };
     let Some(name) = argv.first() else {
         let problem = format!("profile `{}` needs a command line", trial.profile.name);
         return Err(usage(problem, "put it after `--`"));
@@ -87,9 +93,16 @@ fn program(ctx: &Context, trial: &Trial, scratch: &Path) -> Result<Program, OpsE
     let mut env = environ::compose(&ctx.caller.env, &EnvRules::default(), &[], &[]);
     env.push(("TERM".into(), "xterm-256color".into()));
     env.push(("PWD".into(), scratch.into()));
-    let path = find_program(OsStr::new(name), ctx.caller.var("PATH"), scratch)
-        .ok_or_else(|| usage(format!("cannot find the program {name}"), "install it, or set PATH"))?;
-    Ok(Program { path, argv: argv.iter().map(OsString::from).collect(), cwd: scratch.to_owned(), env })
+    let path =
+        find_program(OsStr::new(name), ctx.caller.var("PATH"), scratch).ok_or_else(|| {
+            usage(format!("cannot find the program {name}"), "install it, or set PATH")
+        })?;
+    Ok(Program {
+        path,
+        argv: argv.iter().map(OsString::from).collect(),
+        cwd: scratch.to_owned(),
+        env,
+    })
 }
 
 fn listen(mut reader: Box<dyn Read + Send>) -> Receiver<Vec<u8>> {

@@ -51,12 +51,16 @@ pub(crate) struct Job {
 
 /// What the task asks for, seen from the caller's directory and environment.
 pub(crate) fn job(caller: &Caller, task: &Task, alone: bool) -> Job {
-    let cwd = task.extra.cwd.as_ref().map_or_else(|| caller.cwd.clone(), |cwd| caller.cwd.join(cwd));
+    let cwd =
+        task.extra.cwd.as_ref().map_or_else(|| caller.cwd.clone(), |cwd| caller.cwd.join(cwd));
     let mut env = caller.env.clone();
     let own = [("PHALANX_TASK_ID".to_owned(), task.id.to_string())];
     // A task file is anybody's to write: it may not take another's identity.
-    let extra =
-        task.extra.env.iter().filter(|(name, value)| environ::may_be_set(name) && !value.contains('\0'));
+    let extra = task
+        .extra
+        .env
+        .iter()
+        .filter(|(name, value)| environ::may_be_set(name) && !value.contains('\0'));
     for (name, value) in extra.map(|(name, value)| (name.clone(), value.clone())).chain(own) {
         env.retain(|(known, _)| known != OsStr::new(&name));
         env.push((name.into(), value.into()));
@@ -99,7 +103,8 @@ impl Canceller {
 pub(crate) fn start(job: &Job, screen: &Screen) -> Result<Running, String> {
     let program = program(job)?;
     let begun = Deadline::after(Duration::MAX);
-    let (process, master) = child::spawn_on_pty(&program, job.size.0, job.size.1).map_err(|e| in_full(&e))?;
+    let (process, master) =
+        child::spawn_on_pty(&program, job.size.0, job.size.1).map_err(|e| in_full(&e))?;
     let relay = master.reader().and_then(|reader| Relay::start(reader, screen.clone()));
     let relay = relay.map_err(|e| {
         proc::end_tree(process, true, Duration::ZERO);

@@ -55,7 +55,9 @@ impl Relay {
         while self.ended.recv_timeout(QUIET) == Err(RecvTimeoutError::Timeout) {
             let now = self.shared.moves.load(Ordering::SeqCst);
             let quiet = std::mem::replace(&mut moves, now) == now;
-            let paused = self.shared.showing.load(Ordering::SeqCst) && quiet && !hurry.load(Ordering::SeqCst);
+            let paused = self.shared.showing.load(Ordering::SeqCst)
+                && quiet
+                && !hurry.load(Ordering::SeqCst);
             if !paused && (quiet || limit.expired()) {
                 break;
             }

@@ -35,7 +35,8 @@ impl Tail {
     pub(in crate::ops) fn text(mut self) -> String {
         self.trim();
         // The first line may begin in the middle of a character or of an escape.
-        let whole = self.bytes.iter().position(|b| *b == b'\n').filter(|_| self.cut).map_or(0, |at| at + 1);
+        let whole =
+            self.bytes.iter().position(|b| *b == b'\n').filter(|_| self.cut).map_or(0, |at| at + 1);
         text::last_lines(&plain(&String::from_utf8_lossy(&self.bytes[whole..])), LINES)
     }
 }

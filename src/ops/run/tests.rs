@@ -9,8 +9,12 @@ use crate::sys::proc::{Liveness, liveness};
 use crate::sys::{env, exec};
 
 fn caller(cwd: &Path) -> Caller {
-    let env =
-        [("PATH", "/usr/local/bin:/usr/bin:/bin"), ("TERM", "xterm"), ("MINE", "kept"), ("PWD", "/nowhere")];
+    let env = [
+        ("PATH", "/usr/local/bin:/usr/bin:/bin"),
+        ("TERM", "xterm"),
+        ("MINE", "kept"),
+        ("PWD", "/nowhere"),
+    ];
     Caller {
         env: env.iter().map(|(name, value)| (name.into(), value.into())).collect(),
         cwd: cwd.to_owned(),
@@ -64,7 +68,8 @@ fn exit_codes_and_signals_are_told_apart() {
 
 #[test]
 fn output_is_shown_as_it_is_and_kept_as_plain_text() {
-    let (outcome, film) = run(&script("test -t 1 && printf '\\033[31mred\\033[0m\\nlast' && stty size"));
+    let (outcome, film) =
+        run(&script("test -t 1 && printf '\\033[31mred\\033[0m\\nlast' && stty size"));
     assert_eq!(film.text(), "\u{1b}[31mred\u{1b}[0m\r\nlast50 200\r\n");
     assert_eq!(outcome.tail, "red\nlast50 200");
 }
@@ -85,7 +90,12 @@ fn directory_and_environment_are_the_tasks() {
     fs::create_dir_exclusive(&dir.path().join("inner")).expect("a directory");
     let mut asked = script("pwd; echo $MINE $EXTRA $PHALANX_TASK_ID.$PHALANX_TOKEN.");
     asked.extra.cwd = Some("inner".to_owned());
-    let extra = [("EXTRA", "given"), ("PHALANX_TOKEN", "stolen"), ("PHALANX_TASK_ID", "8"), ("no=name", "x")];
+    let extra = [
+        ("EXTRA", "given"),
+        ("PHALANX_TOKEN", "stolen"),
+        ("PHALANX_TASK_ID", "8"),
+        ("no=name", "x"),
+    ];
     asked.extra.env = extra.iter().map(|(n, v)| ((*n).to_owned(), (*v).to_owned())).collect();
     let (outcome, _) = run_in(&asked, dir.path());
     let inner = fs::canonical(&dir.path().join("inner")).expect("there");
@@ -122,7 +132,8 @@ fn what_stays_in_the_background_is_ended() {
 }
 
 /// Starts a program in a session of its own, which has said its pid before the command ends.
-const LOST: &str = "setsid sh -c 'echo $$; echo > up; exec sleep 60' & until test -e up; do sleep 0.01; done";
+const LOST: &str =
+    "setsid sh -c 'echo $$; echo > up; exec sleep 60' & until test -e up; do sleep 0.01; done";
 
 #[test]
 fn a_grandchild_that_got_away_with_the_terminal_is_not_waited_for() {

@@ -53,7 +53,8 @@ impl Faller {
     }
 
     fn give_up(self) -> OpsError {
-        let tried = self.tried.iter().map(|(tier, why)| format!("{}: {why}", tier.as_str())).collect();
+        let tried =
+            self.tried.iter().map(|(tier, why)| format!("{}: {why}", tier.as_str())).collect();
         OpsError::NoTierLeft { name: self.name, tried }
     }
 }
@@ -86,7 +87,8 @@ pub(super) fn descend(
     let (mut settled, mut fallbacks) = (Settled::new(), Vec::new());
     loop {
         let failed = sort(trying, tier, came, &mut settled);
-        let next = (!failed.is_empty()).then(|| tier.next(|| backends::stands_in_iterm2(ctx).is_ok()));
+        let next =
+            (!failed.is_empty()).then(|| tier.next(|| backends::stands_in_iterm2(ctx).is_ok()));
         let Some(next) = next.flatten() else {
             settled.extend(failed.into_iter().map(|one| (one.nth, Err(one.give_up()))));
             break;
@@ -117,7 +119,8 @@ fn batch(
         results.iter().flatten().filter_map(|one| MemberName::existing(&one.name).ok()).collect();
     let found = housing::warnings(team, &new.iter().collect::<Vec<_>>());
     // They run; that nobody could look where is no failure of theirs.
-    let mut warnings = found.unwrap_or_else(|e| vec![format!("nobody knows who shares a checkout: {e}")]);
+    let mut warnings =
+        found.unwrap_or_else(|e| vec![format!("nobody knows who shares a checkout: {e}")]);
     warnings.extend(said.iter().map(|(name, text)| format!("`{name}`: {text}")));
     Batch { chosen, fallbacks, results, warnings }
 }
@@ -222,7 +225,8 @@ fn tell(team: &TeamStore, going: &[Faller], from: Tier, to: Tier) -> Vec<Fallbac
     };
     let fallbacks: Vec<Fallback> = going.iter().map(fallback).collect();
     let notes = going.iter().zip(&fallbacks).map(|(one, fallback)| {
-        let note = Note::of(EventKind::MemberFallback).member(&one.name).with("reason", &*fallback.reason);
+        let note =
+            Note::of(EventKind::MemberFallback).member(&one.name).with("reason", &*fallback.reason);
         let note = note.with("from", from.as_str()).with("to", to.as_str());
         Note { cause: one.asked.clone(), ..note }
     });

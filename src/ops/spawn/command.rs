@@ -55,7 +55,13 @@ pub(super) fn new_session(draft: &Draft) -> Option<String> {
 
 /// What `member` is told of its team, which is `known` with all that are started with it. One that goes on with a session
 /// was told when that began.
-pub(super) fn told(ctx: &Context, roles: &Roles, draft: &Draft, known: &Team, member: &Member) -> Told {
+pub(super) fn told(
+    ctx: &Context,
+    roles: &Roles,
+    draft: &Draft,
+    known: &Team,
+    member: &Member,
+) -> Told {
     let order = &draft.part.order;
     let new = order.session.is_none();
     let is_briefed = new && draft.profile.launch.brief != Brief::None;
@@ -114,7 +120,8 @@ pub(super) fn check(order: &Order, profile: &Profile) -> Result<(), OpsError> {
 /// Checks that a member of this profile can be held to a plan; returns what a person should know.
 pub(super) fn check_plan(order: &Order, profile: &Profile) -> Result<Option<String>, OpsError> {
     let name = &profile.name;
-    let usage = |problem: String, hint: &str| Err(OpsError::Usage { problem, hint: Some(hint.to_owned()) });
+    let usage =
+        |problem: String, hint: &str| Err(OpsError::Usage { problem, hint: Some(hint.to_owned()) });
     let is_agent = profile.reads_mail && !profile.needs_command();
     match profile.runs {
         // phalanx's own worker asks before each task.
@@ -128,8 +135,9 @@ pub(super) fn check_plan(order: &Order, profile: &Profile) -> Result<Option<Stri
             "`{name}` has no mode for planning: only its brief asks it to submit a plan first"
         ))),
         Runs::Wrapped if order.mode.is_some() => {
-            let problem =
-                format!("profile `{name}` plans in a mode of its own, which it keeps while it runs");
+            let problem = format!(
+                "profile `{name}` plans in a mode of its own, which it keeps while it runs"
+            );
             usage(problem, "omit `--mode` or `--plan`")
         }
         Runs::Wrapped => Ok(None),
@@ -189,7 +197,9 @@ fn values(
     let one = |value: &str| Some(vec![value.to_owned()]);
     let value = |name: Names| match name {
         Names::Model => order.model.as_deref().and_then(one),
-        Names::Mode => order.mode.and_then(|mode| draft.profile.mode_words(mode)).map(<[String]>::to_vec),
+        Names::Mode => {
+            order.mode.and_then(|mode| draft.profile.mode_words(mode)).map(<[String]>::to_vec)
+        }
         Names::Plan => draft.plan.then(|| profile.plan.clone()),
         Names::Prompt => told.first.as_deref().and_then(one),
         Names::Brief => told.brief.as_deref().and_then(one),
@@ -197,13 +207,16 @@ fn values(
         Names::AgentName => one(member.name.as_str()),
         Names::Team => one(team.name().as_str()),
         Names::Color => member.color.as_deref().and_then(one),
-        Names::Session => Some(launch.lead_session).filter(|session| !session.is_empty()).and_then(one),
+        Names::Session => {
+            Some(launch.lead_session).filter(|session| !session.is_empty()).and_then(one)
+        }
         Names::NewSession => launch.new_session.as_deref().and_then(one),
         Names::Role => order.role.as_deref().and_then(one),
         Names::Agents => draft.part.agents.as_deref().and_then(one),
-        Names::AllowedTools => {
-            tools.allowed.as_deref().and_then(|allowed| one(&whole_tools(allowed, &profile.keep_tools)))
-        }
+        Names::AllowedTools => tools
+            .allowed
+            .as_deref()
+            .and_then(|allowed| one(&whole_tools(allowed, &profile.keep_tools))),
         Names::DisallowedTools => {
             let words: Vec<String> = tools.disallowed.iter().cloned().map(String::from).collect();
             (!words.is_empty()).then(|| vec![words.join(",")])
@@ -259,7 +272,8 @@ mod tests {
         let given = |root: &Path, own: Option<&Path>| {
             let own = own.map(|own| ("CLAUDE_CONFIG_DIR".into(), own.into()));
             let env = own.into_iter().chain([("HOME".into(), home.clone().into())]).collect();
-            let caller = Caller { env, cwd: dir.path().to_owned(), exe: PathBuf::from("/bin/phalanx") };
+            let caller =
+                Caller { env, cwd: dir.path().to_owned(), exe: PathBuf::from("/bin/phalanx") };
             config_dir(&caller, root)
         };
         assert_eq!(given(&usual, None), None);

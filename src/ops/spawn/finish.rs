@@ -31,7 +31,11 @@ pub(in crate::ops) struct Finished {
 }
 
 /// Brings all of them to an end; the journal is told that it was because of the event `cause`.
-pub(in crate::ops) fn finish(ctx: &Context, team: &TeamStore, cause: &str) -> Result<Finished, OpsError> {
+pub(in crate::ops) fn finish(
+    ctx: &Context,
+    team: &TeamStore,
+    cause: &str,
+) -> Result<Finished, OpsError> {
     let news = prove::News::of(team)?;
     let half: Vec<MemberRecord> = team.member_records()?.into_iter().filter(is_left).collect();
     if half.is_empty() {
@@ -123,7 +127,9 @@ fn take_in(team: &TeamStore, one: &Underway, proof: prove::Proof) -> Result<(), 
     let record = &one.prepared.record;
     let pid = match proof {
         prove::Proof::Runs { pid, .. } => pid,
-        prove::Proof::Fails { reason, why } => return Err(prove::failure(record, &reason, why, "")),
+        prove::Proof::Fails { reason, why } => {
+            return Err(prove::failure(record, &reason, why, ""));
+        }
     };
     let chosen = Chosen { backend: record.backend, why: String::new(), auto: false };
     let chosen = record.wish.task.is_none().then_some(&chosen);
@@ -138,13 +144,15 @@ fn take_in(team: &TeamStore, one: &Underway, proof: prove::Proof) -> Result<(), 
 /// Takes its prompt and what it was told of its tasks out of its mailbox, read or not, so that a later start is not told
 /// twice. True: nothing else is in there.
 fn take_prompt_back(team: &TeamStore, record: &MemberRecord) -> Result<bool, OpsError> {
-    let (mailbox, lead, asked_at) = (team.mailbox(&record.name), MemberName::lead(), record.asked_at.iso());
+    let (mailbox, lead, asked_at) =
+        (team.mailbox(&record.name), MemberName::lead(), record.asked_at.iso());
     let is_first = |e: &&Envelope| {
         let is_ours = e.from == lead.as_str() && e.timestamp >= asked_at;
         let is_prompt = Some(&e.text) == record.wish.prompt.as_ref();
         is_ours && (is_prompt || matches!(Message::parse(&e.text), Message::TaskAssignment(_)))
     };
-    let first: Vec<String> = mailbox.entries()?.iter().filter(is_first).map(|e| e.msg_id.clone()).collect();
+    let first: Vec<String> =
+        mailbox.entries()?.iter().filter(is_first).map(|e| e.msg_id.clone()).collect();
     mailbox.remove(&first)?;
     Ok(mailbox.all()?.is_empty())
 }

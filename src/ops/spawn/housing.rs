@@ -24,7 +24,11 @@ pub(super) struct Site {
 
 impl Site {
     /// None where no worktree is wished for.
-    pub(super) fn find(ctx: &Context, wish: Option<&Wish>, cwd: &str) -> Result<Option<Site>, OpsError> {
+    pub(super) fn find(
+        ctx: &Context,
+        wish: Option<&Wish>,
+        cwd: &str,
+    ) -> Result<Option<Site>, OpsError> {
         let Some(wish) = wish else { return Ok(None) };
         let repository = Repository::find(Path::new(cwd), &ctx.caller.env)?;
         Ok(Some(Site { repository, wish: wish.clone() }))
@@ -32,7 +36,8 @@ impl Site {
 
     /// Writes into an entry where its member will work.
     pub(super) fn house(&self, team: &TeamStore, rules: &Rules, member: &mut Member) {
-        let place = self.repository.place(rules.dir.as_deref(), &worktree::title(team, &member.name));
+        let place =
+            self.repository.place(rules.dir.as_deref(), &worktree::title(team, &member.name));
         member.cwd = place.to_string_lossy().into_owned();
         member.worktree_path = Some(member.cwd.clone());
     }
@@ -65,7 +70,12 @@ pub(super) fn furnish(
 }
 
 /// Takes back the worktrees of a batch that does not come to be.
-pub(super) fn abandon(ctx: &Context, team: &TeamStore, members: &[Member], made: &[Option<Checkout>]) {
+pub(super) fn abandon(
+    ctx: &Context,
+    team: &TeamStore,
+    members: &[Member],
+    made: &[Option<Checkout>],
+) {
     for (member, made) in members.iter().zip(made) {
         // What stays is on record with the team, and the first failure is the one to be told.
         let _ = made.as_ref().map(|made| worktree::abandon(ctx, team, &member.name, made));
@@ -98,7 +108,9 @@ pub(super) fn warnings(team: &TeamStore, new: &[&MemberName]) -> Result<Vec<Stri
                 member.name,
                 checkout.display()
             );
-            team.record(Note::of(EventKind::Warning).member(&member.name).with("text", text.as_str()))?;
+            team.record(
+                Note::of(EventKind::Warning).member(&member.name).with("text", text.as_str()),
+            )?;
             warnings.push(text);
         }
         housed.push((member.name.clone(), checkout));

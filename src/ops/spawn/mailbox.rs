@@ -11,14 +11,19 @@ use crate::sys::rand;
 
 /// Makes the mailbox, takes stale control messages out of the way (SD-10), and puts the prompt in, all before the
 /// program starts. True: there was no mailbox before.
-pub(super) fn ready(team: &TeamStore, member: &Member, prompt: Option<&str>) -> Result<bool, OpsError> {
+pub(super) fn ready(
+    team: &TeamStore,
+    member: &Member,
+    prompt: Option<&str>,
+) -> Result<bool, OpsError> {
     let mailbox = team.mailbox(&member.name);
     let lead = MemberName::lead();
     let prompt = prompt.map(|text| Envelope::new(lead.as_str(), text, rand::uuid(), now()));
     if mailbox.found_with(prompt.as_ref())? {
         return Ok(true);
     }
-    let stale: Vec<String> = mailbox.unread()?.into_iter().filter(is_control).map(|e| e.msg_id).collect();
+    let stale: Vec<String> =
+        mailbox.unread()?.into_iter().filter(is_control).map(|e| e.msg_id).collect();
     mailbox.mark_read(&stale)?;
     prompt.map_or(Ok(()), |prompt| mailbox.append(&prompt))?;
     Ok(false)

@@ -173,7 +173,8 @@ pub(crate) fn spawn(
 ) -> Result<Batch, OpsError> {
     depth::must_allow(ctx)?;
     let roles = roles::of(team)?;
-    let drafts = orders.iter().map(|o| prepare::draft(ctx, &roles, o)).collect::<Result<Vec<_>, _>>()?;
+    let drafts =
+        orders.iter().map(|o| prepare::draft(ctx, &roles, o)).collect::<Result<Vec<_>, _>>()?;
     prepare::check_modes(ctx, team, &drafts)?;
     let chosen = backends::choose_backend(ctx, team, terms.backend.clone())?;
     cascade::descend(ctx, team, &roles, drafts, chosen, terms)
@@ -189,7 +190,8 @@ pub(crate) fn for_lead(
     orders: &[Order],
     deadline: Duration,
 ) -> Result<Vec<Result<Spawned, OpsError>>, OpsError> {
-    let terms = Terms { backend: None, until: StartedWhen::Ready, deadline, unique: false, layout: None };
+    let terms =
+        Terms { backend: None, until: StartedWhen::Ready, deadline, unique: false, layout: None };
     match orders.iter().all(|order| order.task.is_some()) {
         true => once::dispatch(ctx, team, orders, &terms),
         false => Ok(spawn(ctx, team, orders, &terms)?.results),
@@ -219,7 +221,9 @@ fn attempt(
     let placed = backend.place(&launches);
     failpoint::hit("spawn.placed");
     let underway = note_places(team, prepared, placed);
-    if let Err(e) = note_panes(team, &underway, chosen).and_then(|()| persist_boxes(team, &underway)) {
+    if let Err(e) =
+        note_panes(team, &underway, chosen).and_then(|()| persist_boxes(team, &underway))
+    {
         let all: Vec<undo::Failed> = underway.iter().map(|one| (&one.prepared, &e)).collect();
         undo::undo(ctx, team, &all);
         return Err(e);
@@ -231,7 +235,12 @@ fn attempt(
 }
 
 /// Opens what a tier needs.
-fn open(ctx: &Context, team: &TeamStore, tier: Tier, terms: &Terms) -> Result<Box<dyn Backend>, OpsError> {
+fn open(
+    ctx: &Context,
+    team: &TeamStore,
+    tier: Tier,
+    terms: &Terms,
+) -> Result<Box<dyn Backend>, OpsError> {
     match tier {
         Tier::Place(kind) => backends::open(ctx, team, kind, terms.backend.as_ref(), terms.layout),
         Tier::Once => Ok(backends::once(ctx, team, None)),
@@ -257,7 +266,9 @@ fn note_places(
             // If the record cannot be written the proof will not be found there either, and the start is undone.
             let _ = presence::placed(team, name, run, placement);
             let note = Note::of(EventKind::MemberPlaced).because(&one.asked).member(name);
-            let note = note.with("incarnation", run.as_str()).with("backend", placement.backend().as_str());
+            let note = note
+                .with("incarnation", run.as_str())
+                .with("backend", placement.backend().as_str());
             notes.push(note.with("pane", placement.pane_id()));
         }
         underway.push(Underway { prepared: one, place });
@@ -276,9 +287,15 @@ fn persist_boxes(team: &TeamStore, underway: &[Underway]) -> Result<(), OpsError
 
 /// Writes the pane ids into the team file, and what was chosen into the settings: once for the batch, and not what it
 /// had to fall back to, so that later members try what was chosen first.
-fn note_panes(team: &TeamStore, underway: &[Underway], chosen: Option<&Chosen>) -> Result<(), OpsError> {
-    let placed: Vec<(&Member, &Placement)> =
-        underway.iter().filter_map(|u| Some((&u.prepared.member, u.place.as_ref().ok()?))).collect();
+fn note_panes(
+    team: &TeamStore,
+    underway: &[Underway],
+    chosen: Option<&Chosen>,
+) -> Result<(), OpsError> {
+    let placed: Vec<(&Member, &Placement)> = underway
+        .iter()
+        .filter_map(|u| Some((&u.prepared.member, u.place.as_ref().ok()?)))
+        .collect();
     if placed.is_empty() {
         return Ok(());
     }
@@ -292,7 +309,11 @@ fn note_panes(team: &TeamStore, underway: &[Underway], chosen: Option<&Chosen>) 
 }
 
 /// Keeps the backend of the first members for later ones. A later explicit choice is not kept.
-fn keep_choice(team: &TeamStore, placed: &[(&Member, &Placement)], chosen: &Chosen) -> Result<(), OpsError> {
+fn keep_choice(
+    team: &TeamStore,
+    placed: &[(&Member, &Placement)],
+    chosen: &Chosen,
+) -> Result<(), OpsError> {
     let socket = placed.iter().find_map(|(_, p)| match p {
         Placement::Tmux(pane) => Some(pane.socket.clone()),
         Placement::Iterm2(_) | Placement::Pty(_) | Placement::Exec(_) => None,
@@ -301,7 +322,8 @@ fn keep_choice(team: &TeamStore, placed: &[(&Member, &Placement)], chosen: &Chos
         Placement::Exec(place) => Some(BackendChoice::Exec(place.program.clone())),
         Placement::Tmux(_) | Placement::Iterm2(_) | Placement::Pty(_) => None,
     });
-    let settled = |s: &Settings| s.chosen.is_some() && (s.tmux_socket.is_some() || socket.is_none());
+    let settled =
+        |s: &Settings| s.chosen.is_some() && (s.tmux_socket.is_some() || socket.is_none());
     if team.settings()?.as_ref().is_some_and(settled) {
         return Ok(());
     }
@@ -334,9 +356,11 @@ fn conclude(
     };
     // The journal is for looking back; that they run stands in their records.
     let _ = team.record_all(batch.iter().zip(&results).filter_map(ready).collect());
-    let failed = batch.iter().zip(&results).filter_map(|(one, result)| Some((one, result.as_ref().err()?)));
+    let failed =
+        batch.iter().zip(&results).filter_map(|(one, result)| Some((one, result.as_ref().err()?)));
     undo::undo(ctx, team, &failed.collect::<Vec<undo::Failed>>());
-    let attempt = |(one, result): (Prepared, _)| Attempt { name: one.record.name, asked: one.asked, result };
+    let attempt =
+        |(one, result): (Prepared, _)| Attempt { name: one.record.name, asked: one.asked, result };
     batch.into_iter().zip(results).map(attempt).collect()
 }
 

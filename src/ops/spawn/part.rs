@@ -25,7 +25,8 @@ pub(super) struct Part {
 /// Fills in what `order` leaves open from its role and from what all in the team have in common.
 pub(super) fn fill(order: &Order, found: Option<Found>, common: &Tools, profile: &Profile) -> Part {
     let (order, tools) = (order.clone(), order.tools.clone());
-    let mut part = Part { order, color: None, tools, agents: None, duty: None, warnings: Vec::new() };
+    let mut part =
+        Part { order, color: None, tools, agents: None, duty: None, warnings: Vec::new() };
     if let Some(found) = found {
         cast(&mut part, found, profile);
     }
@@ -57,10 +58,12 @@ fn cast(part: &mut Part, Found { name, role, source }: Found, profile: &Profile)
         }
     }
     if let Source::File(path, unknown) = &source {
-        let said = |field: &String| format!("{}: `{}` is not applied", path.display(), text::line(field));
+        let said =
+            |field: &String| format!("{}: `{}` is not applied", path.display(), text::line(field));
         part.warnings.extend(unknown.iter().map(said));
     }
-    part.agents = (at_home && source == Source::Manifest).then(|| definition(&name, &role)).flatten();
+    part.agents =
+        (at_home && source == Source::Manifest).then(|| definition(&name, &role)).flatten();
     part.duty = role.prompt.filter(|_| !at_home);
     part.color = role.color;
     part.tools = std::mem::take(&mut part.tools).or(&role.tools);
@@ -69,20 +72,30 @@ fn cast(part: &mut Part, Found { name, role, source }: Found, profile: &Profile)
 /// In the form of Claude Code's `--agents`. Model and tools have flags of their own.
 fn definition(name: &str, role: &Role) -> Option<String> {
     let prompt = role.prompt.as_deref()?;
-    let description = role.description.as_deref().filter(|words| !words.trim().is_empty()).unwrap_or(name);
+    let description =
+        role.description.as_deref().filter(|words| !words.trim().is_empty()).unwrap_or(name);
     Some(json!({ name: { "description": description, "prompt": prompt } }).to_string())
 }
 
 /// What this program cannot be held to.
 fn unenforced(tools: &Tools, profile: &Profile) -> Vec<String> {
-    let words = |rules: &[Rule]| rules.iter().cloned().map(String::from).collect::<Vec<_>>().join(", ");
+    let words =
+        |rules: &[Rule]| rules.iter().cloned().map(String::from).collect::<Vec<_>>().join(", ");
     let mut said = Vec::new();
     if let Some(allowed) = &tools.allowed {
         let narrow: Vec<Rule> = allowed.iter().filter(|rule| !rule.is_whole()).cloned().collect();
         if !profile.takes(Names::AllowedTools) {
-            said.push(format!("`{}` cannot be held to these tools: {}", profile.name, words(allowed)));
+            said.push(format!(
+                "`{}` cannot be held to these tools: {}",
+                profile.name,
+                words(allowed)
+            ));
         } else if !narrow.is_empty() {
-            said.push(format!("`{}` is held to whole tools, not to {}", profile.name, words(&narrow)));
+            said.push(format!(
+                "`{}` is held to whole tools, not to {}",
+                profile.name,
+                words(&narrow)
+            ));
         }
     }
     if !tools.disallowed.is_empty() && !profile.takes(Names::DisallowedTools) {

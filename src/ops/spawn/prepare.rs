@@ -74,15 +74,22 @@ pub(super) fn draft(ctx: &Context, roles: &Roles, order: &Order) -> Result<Draft
         draft.part.warnings.extend(command::check_plan(&draft.part.order, &draft.profile)?);
     }
     match &draft.part.order.role {
-        Some(role) if roles.named.get(role).is_some_and(|role| role.task_only) => Err(OpsError::Usage {
-            problem: format!("role `{}` is task-only: nobody stands in it", text::line(role)),
-            hint: Some("make a task for it; the lead starts a run for each".to_owned()),
-        }),
+        Some(role) if roles.named.get(role).is_some_and(|role| role.task_only) => {
+            Err(OpsError::Usage {
+                problem: format!("role `{}` is task-only: nobody stands in it", text::line(role)),
+                hint: Some("make a task for it; the lead starts a run for each".to_owned()),
+            })
+        }
         Some(_) | None => Ok(draft),
     }
 }
 
-fn draft_as(ctx: &Context, roles: &Roles, order: &Order, profile: Profile) -> Result<Draft, OpsError> {
+fn draft_as(
+    ctx: &Context,
+    roles: &Roles,
+    order: &Order,
+    profile: Profile,
+) -> Result<Draft, OpsError> {
     let name = MemberName::new(&order.name)?;
     let cwd = ctx.caller.cwd.join(order.cwd.as_deref().unwrap_or("."));
     let cwd = cwd.components().collect::<std::path::PathBuf>();
@@ -105,7 +112,11 @@ fn draft_as(ctx: &Context, roles: &Roles, order: &Order, profile: Profile) -> Re
 ///
 /// # Errors
 /// [`OpsError::NotAllowed`].
-pub(super) fn check_modes(ctx: &Context, team: &TeamStore, drafts: &[Draft]) -> Result<(), OpsError> {
+pub(super) fn check_modes(
+    ctx: &Context,
+    team: &TeamStore,
+    drafts: &[Draft],
+) -> Result<(), OpsError> {
     for mode in drafts.iter().filter_map(|draft| draft.part.order.mode) {
         claude_settings::must_be_enabled(ctx, team, mode)?;
     }
@@ -125,7 +136,8 @@ pub(super) fn draft_once(ctx: &Context, roles: &Roles, order: &Order) -> Result<
     }
     let whole = profile_of(ctx, order)?;
     let name = whole.name.clone();
-    let once = whole.once().ok_or_else(|| missing(format!("profile `{name}` has no one-shot form")))?;
+    let once =
+        whole.once().ok_or_else(|| missing(format!("profile `{name}` has no one-shot form")))?;
     let mut draft = draft_as(ctx, roles, order, once)?;
     // A command line has no plans.
     let is_agent = !draft.profile.needs_command();
@@ -137,7 +149,8 @@ pub(super) fn draft_once(ctx: &Context, roles: &Roles, order: &Order) -> Result<
     }
     let untold = |_: &Mode| is_agent && !draft.profile.takes(Names::Mode);
     if let Some(mode) = draft.part.order.mode.filter(untold) {
-        let said = format!("the one-shot form of `{name}` is not told its mode, `{}`", mode.as_str());
+        let said =
+            format!("the one-shot form of `{name}` is not told its mode, `{}`", mode.as_str());
         draft.part.warnings.push(said);
     }
     Ok(draft)
@@ -149,7 +162,12 @@ fn profile_of(ctx: &Context, order: &Order) -> Result<Profile, OpsError> {
 }
 
 /// How a draft would be started, as the team stands now.
-pub(super) fn plan(ctx: &Context, team: &TeamStore, draft: &Draft, unique: bool) -> Result<Plan, OpsError> {
+pub(super) fn plan(
+    ctx: &Context,
+    team: &TeamStore,
+    draft: &Draft,
+    unique: bool,
+) -> Result<Plan, OpsError> {
     let mut found = team.team()?;
     let name = if unique { free_name(&found, &draft.name)? } else { draft.name.clone() };
     if let Some(holder) = found.member(&name) {
@@ -267,7 +285,8 @@ fn join(
             if known.teammates().count() >= max {
                 return Err(StoreError::TeamFull { team: team.name().clone(), max });
             }
-            let name = if terms.unique { free_name(&known, &draft.name)? } else { draft.name.clone() };
+            let name =
+                if terms.unique { free_name(&known, &draft.name)? } else { draft.name.clone() };
             let member = entry(team, &known, draft, name, backend.kind(), worktrees);
             roster.join(&member)?;
             known.members.push(member.clone());
@@ -275,11 +294,14 @@ fn join(
         }
         let mut joined = Vec::new();
         for (draft, member) in drafts.iter().zip(members) {
-            joined.push(fill(common, draft, member, &known, backend, terms.until).map_err(|e| {
-                let nothing = StoreError::NoSuchTeam { name: team.name().to_string(), known: Vec::new() };
-                fault = Some(e);
-                nothing
-            })?);
+            joined.push(fill(common, draft, member, &known, backend, terms.until).map_err(
+                |e| {
+                    let nothing =
+                        StoreError::NoSuchTeam { name: team.name().to_string(), known: Vec::new() };
+                    fault = Some(e);
+                    nothing
+                },
+            )?);
         }
         for (one, _) in &joined {
             begun.push((one.record.name.clone(), one.record.incarnation.clone()));
@@ -320,7 +342,9 @@ fn entry(
     let (allowed_tools, disallowed_tools) = draft.part.tools.words();
     let mut member = Member {
         agent_id: agent_id(&name, team.name()),
-        agent_type: Some(draft.part.order.role.clone().unwrap_or_else(|| "general-purpose".to_owned())),
+        agent_type: Some(
+            draft.part.order.role.clone().unwrap_or_else(|| "general-purpose".to_owned()),
+        ),
         model: draft.part.order.model.clone(),
         prompt: draft.part.order.prompt.clone(),
         color: Some(draft.part.color.clone().unwrap_or_else(|| known.next_color().to_owned())),
@@ -363,23 +387,42 @@ fn fill(
     let (token, label) = (record.mark().to_owned(), label::of(&record));
     let launch = Launch { member: member.name.clone(), token, argv, label };
     let ready = match (until, draft.profile.ready) {
-        (StartedWhen::Running, Ready::Hello | Ready::Screen | Ready::Settled { .. }) => Ready::Running,
+        (StartedWhen::Running, Ready::Hello | Ready::Screen | Ready::Settled { .. }) => {
+            Ready::Running
+        }
         (_, ready) => ready,
     };
     let asked = rand::uuid();
     let first = told.first;
     Ok((
-        Prepared { member, record, ready, launch, asked, first, new_mailbox: false, new_checkout: None },
+        Prepared {
+            member,
+            record,
+            ready,
+            launch,
+            asked,
+            first,
+            new_mailbox: false,
+            new_checkout: None,
+        },
         spec,
     ))
 }
 
 /// What the launcher and the program will look for.
-fn write(common: &Common, drafts: &[Draft], batch: &mut [Prepared], specs: &[Spec]) -> Result<(), OpsError> {
+fn write(
+    common: &Common,
+    drafts: &[Draft],
+    batch: &mut [Prepared],
+    specs: &[Spec],
+) -> Result<(), OpsError> {
     let asked = |one: &Prepared| {
         let note = Note::of(EventKind::MemberAsked).member(&one.member.name);
         let note = note.with("incarnation", one.record.incarnation.as_str());
-        Note { id: Some(one.asked.clone()), ..note.with("profile", one.record.wish.profile.as_str()) }
+        Note {
+            id: Some(one.asked.clone()),
+            ..note.with("profile", one.record.wish.profile.as_str())
+        }
     };
     common.team.record_all(batch.iter().map(asked).collect())?;
     for ((draft, one), spec) in drafts.iter().zip(&mut *batch).zip(specs) {
@@ -481,20 +524,27 @@ fn environment(
     member: &Member,
     identity: &[(String, String)],
 ) -> Vec<(OsString, OsString)> {
-    let mut own = EnvRules { allow: draft.profile.launch.allow.clone(), deny: command.without.clone() };
+    let mut own =
+        EnvRules { allow: draft.profile.launch.allow.clone(), deny: command.without.clone() };
     if member.worktree_path.is_some() {
         // With these its git would work on the caller's checkout (EN-07).
         own.deny.extend(MISLEADING.map(str::to_owned));
     }
     let asking = environ::compose(&common.ctx.caller.env, &own, &[], &[]);
-    let extra: Vec<(String, String)> = command.env.iter().chain(&draft.part.order.env).cloned().collect();
+    let extra: Vec<(String, String)> =
+        command.env.iter().chain(&draft.part.order.env).cloned().collect();
     let mut env = environ::compose(&asking, &common.rules, &extra, identity);
     env.push(("PWD".into(), member.cwd.clone().into()));
     env
 }
 
 /// What every teammate is told of itself (protocol.md, section 7).
-fn identity(common: &Common, member: &Member, incarnation: &str, token: &str) -> Vec<(String, String)> {
+fn identity(
+    common: &Common,
+    member: &Member,
+    incarnation: &str,
+    token: &str,
+) -> Vec<(String, String)> {
     let team = common.team;
     let pairs = [
         ("PHALANX_TEAM", team.name().to_string()),

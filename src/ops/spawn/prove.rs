@@ -63,7 +63,12 @@ impl News {
 }
 
 /// Waits for all of the batch at once.
-pub(super) fn prove(team: &TeamStore, underway: &[Underway], news: &News, limit: Duration) -> Vec<Proof> {
+pub(super) fn prove(
+    team: &TeamStore,
+    underway: &[Underway],
+    news: &News,
+    limit: Duration,
+) -> Vec<Proof> {
     let deadline = Deadline::after(limit);
     let mut proofs: Vec<Option<Proof>> = underway.iter().map(|_| None).collect();
     let mut changed = None;
@@ -79,7 +84,9 @@ pub(super) fn prove(team: &TeamStore, underway: &[Underway], news: &News, limit:
             }
             match look(team, one) {
                 Look::Settled(found) => *proof = Some(found),
-                Look::Wait(at_most) if at_most < sweep.remaining() => sweep = Deadline::after(at_most),
+                Look::Wait(at_most) if at_most < sweep.remaining() => {
+                    sweep = Deadline::after(at_most)
+                }
                 Look::Wait(_) => {}
             }
         }
@@ -123,7 +130,8 @@ fn look(team: &TeamStore, underway: &Underway) -> Look {
         return Look::Settled(ended(exit));
     }
     let launcher = record.launcher().or_else(|| placement.launcher());
-    if !may_be_over && launcher.is_some_and(|it| proc::liveness(it.pid, it.start) == Liveness::Dead) {
+    if !may_be_over && launcher.is_some_and(|it| proc::liveness(it.pid, it.start) == Liveness::Dead)
+    {
         // It may have written its last word between our two looks.
         let last = team.member_record(&one.record.name).ok().flatten().and_then(|r| r.exit);
         let silent = || no_launcher("its launcher was gone before it said anything");
@@ -162,7 +170,9 @@ fn elsewhere(start: &StartRecord, placement: &Placement) -> Option<String> {
 
 fn ready(record: &MemberRecord, rule: Ready) -> Look {
     match (&record.start, left_until_ready(record, rule)) {
-        (Some(start), None) => Look::Settled(Proof::Runs { pid: start.program.pid, cwd: start.cwd.clone() }),
+        (Some(start), None) => {
+            Look::Settled(Proof::Runs { pid: start.program.pid, cwd: start.cwd.clone() })
+        }
         (_, left) => Look::Wait(left.unwrap_or(GLANCE)),
     }
 }
@@ -219,7 +229,13 @@ mod tests {
     fn pf_03_only_a_missing_terminal_is_the_places_fault() {
         for (no_terminal, expected) in [(true, Why::Place), (false, Why::Program)] {
             let problem = Some("no terminal left".to_owned());
-            let exit = ExitRecord { code: Some(126), signal: None, problem, no_terminal, at: Timestamp(0) };
+            let exit = ExitRecord {
+                code: Some(126),
+                signal: None,
+                problem,
+                no_terminal,
+                at: Timestamp(0),
+            };
             match ended(&exit) {
                 Proof::Fails { reason, why } => {
                     assert_eq!((reason.as_str(), why), ("no terminal left", expected))

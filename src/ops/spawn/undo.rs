@@ -18,8 +18,10 @@ pub(super) fn undo(ctx: &Context, team: &TeamStore, failed: &[Failed]) {
     if failed.is_empty() {
         return;
     }
-    let endings: Vec<Ending> =
-        failed.iter().map(|(one, _)| Ending { record: latest(team, one), manner: Manner::Told }).collect();
+    let endings: Vec<Ending> = failed
+        .iter()
+        .map(|(one, _)| Ending { record: latest(team, one), manner: Manner::Told })
+        .collect();
     let ended = terminate::terminate_all(ctx, team, &endings);
     let mut left: Vec<Vec<String>> = failed.iter().map(|_| Vec::new()).collect();
     for (((one, _), ended), left) in failed.iter().zip(ended).zip(&mut left) {
@@ -34,7 +36,8 @@ pub(super) fn undo(ctx: &Context, team: &TeamStore, failed: &[Failed]) {
         }
     }
     let names: Vec<_> = failed.iter().map(|(one, _)| &one.record.name).collect();
-    let off = team.change_roster(|roster| Ok(names.iter().filter(|name| roster.leave(name)).count()));
+    let off =
+        team.change_roster(|roster| Ok(names.iter().filter(|name| roster.leave(name)).count()));
     if let Err(e) = off {
         left.iter_mut().for_each(|left| left.push(format!("roster: {e}")));
     }

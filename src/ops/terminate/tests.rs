@@ -46,7 +46,11 @@ impl Backend for Oracle {
 
     fn verify_all(&self, marks: &[Mark<'_>]) -> Vec<Verdict> {
         self.asked.lock().expect("no panics in here").push(marks.len());
-        self.answers.lock().expect("no panics in here").pop_front().expect("a question that was foreseen")
+        self.answers
+            .lock()
+            .expect("no panics in here")
+            .pop_front()
+            .expect("a question that was foreseen")
     }
 
     fn close_all(&self, marks: &[Mark<'_>]) -> Vec<Result<Verdict, BackendError>> {
@@ -105,7 +109,11 @@ fn verdicts(team: &TeamStore) -> Vec<String> {
     let events = team.events_from(0).expect("events").0;
     let said = events.iter().filter(|e| e.event == EventKind::PlacementVerdict);
     said.map(|e| {
-        format!("{} {}", e.member.as_ref().expect("whose"), e.detail["verdict"].as_str().unwrap_or(""))
+        format!(
+            "{} {}",
+            e.member.as_ref().expect("whose"),
+            e.detail["verdict"].as_str().unwrap_or("")
+        )
     })
     .collect()
 }
@@ -115,8 +123,10 @@ fn sd_05_sd_13_a_batch_is_one_question_and_closes_only_what_is_proven_ours() {
     let (_dir, team) = team();
     let unknown = || Verdict::Unknown { reason: "no answer".to_owned() };
     let foreign = || Verdict::Foreign { difference: "its process".to_owned() };
-    let oracle =
-        Oracle::that_says(&[&[Verdict::Gone, Verdict::Owned, unknown(), foreign()], &[Verdict::Gone]]);
+    let oracle = Oracle::that_says(&[
+        &[Verdict::Gone, Verdict::Owned, unknown(), foreign()],
+        &[Verdict::Gone],
+    ]);
     let batch = ["ann", "bob", "cat", "dan"].map(ended);
     let results = end(&team, &oracle, &batch);
     assert!(results.iter().all(Result::is_ok), "{results:?}");
@@ -129,7 +139,8 @@ fn sd_05_sd_13_a_batch_is_one_question_and_closes_only_what_is_proven_ours() {
 #[test]
 fn a_run_that_was_never_placed_is_ended_already() {
     let (dir, team) = team();
-    let caller = super::super::context::Caller { env: Vec::new(), cwd: "/".into(), exe: "/x".into() };
+    let caller =
+        super::super::context::Caller { env: Vec::new(), cwd: "/".into(), exe: "/x".into() };
     let store = Store::at(dir.path());
     let ctx = Context { store, speaker: MemberName::lead(), caller };
     let mut never = ended("ann");

@@ -2,7 +2,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::{Ending, add, begin, document, finish, may_edit, may_end, may_touch, must_be_free, transition};
+use super::{
+    Ending, add, begin, document, finish, may_edit, may_end, may_touch, must_be_free, transition,
+};
 use crate::model::board::{Board, Refusal};
 use crate::model::id::{MemberName, TaskId};
 use crate::model::limits::Limits;
@@ -246,7 +248,9 @@ impl TeamStore {
         let task = self.remove_task(id, who, force)?;
         // After the file: an edge to a task that is gone blocks nobody, a lost edge to one that is there would free.
         let board = self.board()?;
-        for other in board.tasks.values().filter(|t| t.blocks.contains(&id) || t.blocked_by.contains(&id)) {
+        for other in
+            board.tasks.values().filter(|t| t.blocks.contains(&id) || t.blocked_by.contains(&id))
+        {
             self.change_task(other.id, |found| {
                 found.blocks.retain(|b| *b != id);
                 found.blocked_by.retain(|b| *b != id);
@@ -282,12 +286,20 @@ impl TeamStore {
 
     pub(super) fn deleted_tasks(&self) -> Result<BTreeSet<TaskId>, StoreError> {
         let bytes = fs::read(&self.layout.deleted_tasks(), MAX_LIST)?.unwrap_or_default();
-        Ok(String::from_utf8_lossy(&bytes).lines().filter_map(|line| TaskId::parse(line).ok()).collect())
+        Ok(String::from_utf8_lossy(&bytes)
+            .lines()
+            .filter_map(|line| TaskId::parse(line).ok())
+            .collect())
     }
 }
 
 /// Draws the new edges on the board that we hold, one after the other, so that they are checked against each other.
-fn link(board: &mut Board, id: TaskId, who: &MemberName, changes: &Changes) -> Result<(), StoreError> {
+fn link(
+    board: &mut Board,
+    id: TaskId,
+    who: &MemberName,
+    changes: &Changes,
+) -> Result<(), StoreError> {
     if let Some(task) = board.tasks.get_mut(&id) {
         task.blocked_by.retain(|b| !changes.unblock.contains(b));
     }
@@ -322,14 +334,21 @@ fn may_begin(board: &mut Board, planned: &Task) -> Result<(), StoreError> {
 /// Whether a new owner may be given one more.
 fn admit(board: &Board, task: &Task, by: &MemberName, changes: &Changes) -> Result<(), StoreError> {
     match (&changes.owner, changes.limits) {
-        (Some(Owner::Member(owner)), Some(limits)) if !task.is_owned_by(owner) && !task.state.is_over() => {
+        (Some(Owner::Member(owner)), Some(limits))
+            if !task.is_owned_by(owner) && !task.state.is_over() =>
+        {
             Ok(limits.admit(board.work(), owner, by)?)
         }
         (Some(_) | None, _) => Ok(()),
     }
 }
 
-fn edit(task: &mut Task, who: &MemberName, changes: &Changes, now: Timestamp) -> Result<(), StoreError> {
+fn edit(
+    task: &mut Task,
+    who: &MemberName,
+    changes: &Changes,
+    now: Timestamp,
+) -> Result<(), StoreError> {
     if changes.status == Some(Status::Pending) && task.state == TaskState::Failed {
         reopen(task)?;
     }

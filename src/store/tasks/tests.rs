@@ -14,8 +14,10 @@ use crate::store::{Ending, StoreError, TeamStore};
 /// A team with so many tasks, each of which waits for the one before.
 fn chain(count: usize) -> (TempDir, TeamStore) {
     let (dir, team) = fresh();
-    let task =
-        |n: usize| NewTask { after: n.checked_sub(1).into_iter().collect(), ..command(&format!("t{n}")) };
+    let task = |n: usize| NewTask {
+        after: n.checked_sub(1).into_iter().collect(),
+        ..command(&format!("t{n}"))
+    };
     let batch: Vec<NewTask> = (0..count).map(task).collect();
     team.create_tasks(&batch, "team-lead", NOW).expect("tasks");
     (dir, team)
@@ -36,7 +38,10 @@ fn tk_07_a_deleted_task_leaves_no_edge_and_its_id_stays_used() {
     let (_dir, team) = chain(3);
     let before = team.board().expect("board");
     let early = team.delete_task(TaskId(2), &lead(), false);
-    assert!(matches!(early, Err(StoreError::NotOver { state: TaskState::Pending, .. })), "{early:?}");
+    assert!(
+        matches!(early, Err(StoreError::NotOver { state: TaskState::Pending, .. })),
+        "{early:?}"
+    );
     team.delete_task(TaskId(2), &lead(), true).expect("delete");
     assert_eq!((edges(&team, 1), edges(&team, 3)), ((vec![], vec![]), (vec![], vec![])));
     team.delete_task(TaskId(3), &lead(), true).expect("delete");
@@ -60,13 +65,21 @@ fn tk_06_only_the_owner_and_the_lead_edit_and_delete() {
         assert!(matches!(ended, Err(StoreError::NotYours { .. })));
         assert_eq!(team.update_task(TaskId(1), &name, &renamed, NOW).is_ok(), may, "{name}");
         let deleted = team.delete_task(TaskId(1), &name, false);
-        assert_eq!(matches!(deleted, Err(StoreError::NotYours { .. })), !may, "{name}: {deleted:?}");
+        assert_eq!(
+            matches!(deleted, Err(StoreError::NotYours { .. })),
+            !may,
+            "{name}: {deleted:?}"
+        );
         assert!(deleted.is_err());
     }
     team.end_task(TaskId(1), &who("bob"), Ending::Completed, None, NOW).expect("end");
     let moved = Changes { owner: Some(Owner::Nobody), ..Changes::default() };
-    assert!(matches!(team.update_task(TaskId(1), &lead(), &moved, NOW), Err(StoreError::Over { .. })));
-    team.update_task(TaskId(1), &lead(), &renamed, NOW).expect("a task that is over can be renamed");
+    assert!(matches!(
+        team.update_task(TaskId(1), &lead(), &moved, NOW),
+        Err(StoreError::Over { .. })
+    ));
+    team.update_task(TaskId(1), &lead(), &renamed, NOW)
+        .expect("a task that is over can be renamed");
     team.delete_task(TaskId(1), &who("bob"), false).expect("delete");
 }
 
@@ -76,11 +89,15 @@ fn tk_06_a_member_takes_a_free_task_and_decides_about_one_that_it_created() {
     team.create_tasks(&[command("one"), command("two")], "ann", NOW).expect("tasks");
     let (ann, bob) = (who("ann"), who("bob"));
     let renamed = Changes { subject: Some("new".to_owned()), ..Changes::default() };
-    let taken = |by: &MemberName| Changes { owner: Some(Owner::Member(by.clone())), ..Changes::default() };
+    let taken =
+        |by: &MemberName| Changes { owner: Some(Owner::Member(by.clone())), ..Changes::default() };
     let is_refused = |result| matches!(result, Err(StoreError::NotYours { .. }));
     team.update_task(TaskId(1), &ann, &renamed, NOW).expect("its creator renames it");
     assert!(is_refused(team.update_task(TaskId(1), &bob, &renamed, NOW)));
-    assert!(is_refused(team.update_task(TaskId(1), &bob, &taken(&who("eve")), NOW)), "only for itself");
+    assert!(
+        is_refused(team.update_task(TaskId(1), &bob, &taken(&who("eve")), NOW)),
+        "only for itself"
+    );
     let done = Changes { status: Some(Status::Completed), ..Changes::default() };
     assert!(is_refused(team.update_task(TaskId(1), &ann, &done, NOW)), "it does not own it");
     let begun = Changes { status: Some(Status::InProgress), ..taken(&bob) };
@@ -106,7 +123,9 @@ fn tk_03_a_task_with_open_blockers_is_not_completed() {
     .expect("owner");
     let done = Changes { status: Some(Status::Completed), ..Changes::default() };
     let is_blocked = |error: Option<StoreError>| match error {
-        Some(StoreError::Refused(Refusal::Blocked { id, by })) => (id, by) == (TaskId(2), vec![TaskId(1)]),
+        Some(StoreError::Refused(Refusal::Blocked { id, by })) => {
+            (id, by) == (TaskId(2), vec![TaskId(1)])
+        }
         _ => false,
     };
     assert!(is_blocked(team.update_task(TaskId(2), &lead(), &done, NOW).err()));
@@ -153,7 +172,10 @@ fn tk_08_a_task_that_is_given_to_another_begins_anew() {
     let late = team.end_task(TaskId(1), &who("bob"), Ending::Completed, None, NOW);
     assert!(matches!(late, Err(StoreError::NotYours { .. })));
     assert_eq!(team.claim_next(&who("bob"), None, NOW).expect("look"), None);
-    assert_eq!(team.claim_next(&who("ann"), None, NOW).expect("claim").map(|t| t.id), Some(TaskId(1)));
+    assert_eq!(
+        team.claim_next(&who("ann"), None, NOW).expect("claim").map(|t| t.id),
+        Some(TaskId(1))
+    );
 }
 
 /// TK-07: a program that knows nothing of us rewrites and deletes task files under us.
@@ -176,7 +198,9 @@ fn tk_07_foreign_hands_are_seen() {
         .iter()
         .map(|d| match d {
             Drift::Vanished { id, .. } => format!("{id} vanished"),
-            Drift::Changed { id, status, .. } => format!("{id} {}", status.as_deref().unwrap_or("?")),
+            Drift::Changed { id, status, .. } => {
+                format!("{id} {}", status.as_deref().unwrap_or("?"))
+            }
             Drift::Rewritten { id, fields, .. } => format!("{id} {fields:?}"),
         })
         .collect();
@@ -194,9 +218,12 @@ fn tk_07_a_task_file_at_or_beyond_the_id_limit_does_not_block_creation() {
     let (_dir, team) = chain(2);
     for name in ["9007199254740991", "18446744073709551615", "99999999999999999999"] {
         let path = team.layout.tasks().join(format!("{name}.json"));
-        fs::write_atomic(&path, br#"{"subject":"theirs","status":"pending"}"#).expect("a foreign hand");
+        fs::write_atomic(&path, br#"{"subject":"theirs","status":"pending"}"#)
+            .expect("a foreign hand");
     }
-    let made = team.create_tasks(&[NewTask::default(), NewTask::default()], "team-lead", NOW).expect("tasks");
+    let made = team
+        .create_tasks(&[NewTask::default(), NewTask::default()], "team-lead", NOW)
+        .expect("tasks");
     assert_eq!(made.iter().map(|task| task.id.0).collect::<Vec<_>>(), [3, 4]);
     let board = team.board().expect("board");
     assert_eq!(board.tasks.keys().map(|id| id.0).collect::<Vec<_>>(), [1, 2, 3, 4, TaskId::MAX.0]);

@@ -103,7 +103,9 @@ fn pf_01_a_message_is_found_wherever_it_has_gone() {
     let all = fill(&team, "bob", 10_000);
     let mailbox = team.mailbox(&who("bob"));
     mailbox.acknowledge(&all).expect("acknowledged");
-    mailbox.append(&message("alice", "quotes m-17 and \"msgId\":\"m-18\"", "late \"one\"")).expect("append");
+    mailbox
+        .append(&message("alice", "quotes m-17 and \"msgId\":\"m-18\"", "late \"one\""))
+        .expect("append");
     for id in ["m-0", "m-5000", "m-9967", "m-9999", "late \"one\""] {
         assert_eq!(mailbox.find(id).expect("read").expect(id).msg_id, id);
     }
@@ -187,7 +189,10 @@ fn a_box_of_another_program_is_appended_to_and_not_rewritten() {
     let (_dir, team) = fresh();
     assert!(team.mailbox(&MemberName::lead()).is_read_by_us().expect("readable"));
     fs::remove_file(&team.layout.settings()).expect("there");
-    assert!(!team.mailbox(&MemberName::lead()).is_read_by_us().expect("readable"), "Claude Code leads");
+    assert!(
+        !team.mailbox(&MemberName::lead()).is_read_by_us().expect("readable"),
+        "Claude Code leads"
+    );
 }
 
 #[test]
@@ -281,7 +286,8 @@ fn msg_07_files_that_are_no_mailbox_are_refused_and_left() {
     let nul = "\0".repeat(4096);
     for bad in ["{}", "17", "\"[]\"", "null", deep.as_str(), nul.as_str(), "\u{feff}[]", ""] {
         let (_dir, team) = fresh();
-        let (mailbox, path) = (team.mailbox(&MemberName::lead()), team.layout.inbox(&MemberName::lead()));
+        let (mailbox, path) =
+            (team.mailbox(&MemberName::lead()), team.layout.inbox(&MemberName::lead()));
         fs::write_atomic(&path, bad.as_bytes()).expect("write");
         let about = &bad[..bad.len().min(8)];
         let results = [
@@ -301,11 +307,15 @@ fn msg_07_files_that_are_no_mailbox_are_refused_and_left() {
 #[test]
 fn a_file_beyond_all_measure_is_not_read_and_left() {
     let (_dir, team) = fresh();
-    let (mailbox, path) = (team.mailbox(&MemberName::lead()), team.layout.inbox(&MemberName::lead()));
+    let (mailbox, path) =
+        (team.mailbox(&MemberName::lead()), team.layout.inbox(&MemberName::lead()));
     let huge = vec![b' '; 100 << 20];
     fs::write_atomic(&path, &huge).expect("write");
     for result in [mailbox.append(&message("bob", "hi", "1")), mailbox.entries().map(drop)] {
-        assert!(matches!(result, Err(StoreError::File(fs::FsError::TooLarge { .. }))), "{result:?}");
+        assert!(
+            matches!(result, Err(StoreError::File(fs::FsError::TooLarge { .. }))),
+            "{result:?}"
+        );
     }
     assert_eq!(fs::len(&path).expect("there"), Some(100 << 20));
 }
@@ -313,7 +323,8 @@ fn a_file_beyond_all_measure_is_not_read_and_left() {
 #[test]
 fn a_box_never_grows_beyond_what_is_read() {
     let (_dir, team) = fresh();
-    let (mailbox, path) = (team.mailbox(&MemberName::lead()), team.layout.inbox(&MemberName::lead()));
+    let (mailbox, path) =
+        (team.mailbox(&MemberName::lead()), team.layout.inbox(&MemberName::lead()));
     let mut nearly = vec![b' '; (64 << 20) - 10];
     nearly[0] = b'[';
     nearly.extend_from_slice(b"\"x\"\n]");
@@ -334,6 +345,9 @@ fn msg_07_a_cut_emoji_is_read_and_stays_as_it_was() {
     let mailbox = team.mailbox(&who("bob"));
     mailbox.append(&message("alice", "hello", "id-1")).expect("appended");
     let unread = mailbox.unread().expect("readable");
-    assert_eq!(unread.iter().map(|e| e.text.as_str()).collect::<Vec<_>>(), ["so \u{fffd}", "hello"]);
+    assert_eq!(
+        unread.iter().map(|e| e.text.as_str()).collect::<Vec<_>>(),
+        ["so \u{fffd}", "hello"]
+    );
     assert!(raw(&path).starts_with(&format!("[{theirs},")), "an append touches nothing else");
 }

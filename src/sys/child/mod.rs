@@ -41,7 +41,10 @@ impl Program {
         if let Some((name, args)) = self.argv.split_first() {
             command.arg0(name).args(args);
         }
-        command.current_dir(&self.cwd).env_clear().envs(self.env.iter().map(|(name, value)| (name, value)));
+        command
+            .current_dir(&self.cwd)
+            .env_clear()
+            .envs(self.env.iter().map(|(name, value)| (name, value)));
         command
     }
 
@@ -53,7 +56,8 @@ impl Program {
 
     fn started(&self, child: &Child) -> Result<Process, ExecError> {
         let process = i32::try_from(child.id()).ok().and_then(Process::of_child);
-        process.ok_or_else(|| self.failure(io::Error::other("the new process is missing from /proc")))
+        process
+            .ok_or_else(|| self.failure(io::Error::other("the new process is missing from /proc")))
     }
 }
 

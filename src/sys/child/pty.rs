@@ -3,7 +3,10 @@
 //! portable-pty opens and sizes the terminal, but does not start the program: its own start always sets SHELL, goes
 //! to $HOME when the directory is missing, and closes the pipe through which std reports a failed exec.
 
-#![expect(unsafe_code, reason = "taking a terminal, asking its size, borrowing the master's descriptor")]
+#![expect(
+    unsafe_code,
+    reason = "taking a terminal, asking its size, borrowing the master's descriptor"
+)]
 
 use std::fmt;
 use std::fs::{File, OpenOptions};
@@ -107,7 +110,8 @@ pub(crate) fn open_pty(rows: u16, cols: u16) -> io::Result<(PtyMaster, File)> {
     let mut options = OpenOptions::new();
     let slave = options.read(true).write(true).custom_flags(libc::O_NOCTTY).open(name)?;
     drop(keeper);
-    let fd = master.as_raw_fd().ok_or_else(|| io::Error::other("the new terminal has no descriptor"))?;
+    let fd =
+        master.as_raw_fd().ok_or_else(|| io::Error::other("the new terminal has no descriptor"))?;
     // SAFETY: `master` owns the descriptor and lives past this statement.
     let writer = unsafe { BorrowedFd::borrow_raw(fd) }.try_clone_to_owned()?;
     Ok((PtyMaster { master: Mutex::new(master), writer: File::from(writer) }, slave))
@@ -115,7 +119,8 @@ pub(crate) fn open_pty(rows: u16, cols: u16) -> io::Result<(PtyMaster, File)> {
 
 /// Why there is no terminal to be had: portable-pty gives the system's word as text only, so the system is asked again.
 fn no_terminal(told: io::Error) -> io::Error {
-    let asked = OpenOptions::new().read(true).write(true).custom_flags(libc::O_NOCTTY).open("/dev/ptmx");
+    let asked =
+        OpenOptions::new().read(true).write(true).custom_flags(libc::O_NOCTTY).open("/dev/ptmx");
     asked.err().map_or(told, advised)
 }
 

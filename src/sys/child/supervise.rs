@@ -190,7 +190,8 @@ fn next_status() -> Result<Option<(i32, ExitStatus)>, Errno> {
 /// Continues a child that was stopped (Ctrl-Z, or reading a terminal that it had lost).
 fn resume(child: Process) {
     let group = Pid::from_raw(child.pid);
-    if let Some(terminal) = Terminal::open().filter(|terminal| terminal.is_ours() || terminal.is_abandoned())
+    if let Some(terminal) =
+        Terminal::open().filter(|terminal| terminal.is_ours() || terminal.is_abandoned())
     {
         let _: io::Result<()> = terminal.give_to(group);
     }

@@ -16,8 +16,12 @@ pub(super) struct Terminal {
 impl Terminal {
     /// `None` when we have no controlling terminal.
     pub(super) fn open() -> Option<Terminal> {
-        let tty =
-            OpenOptions::new().read(true).write(true).custom_flags(libc::O_NOCTTY).open("/dev/tty").ok()?;
+        let tty = OpenOptions::new()
+            .read(true)
+            .write(true)
+            .custom_flags(libc::O_NOCTTY)
+            .open("/dev/tty")
+            .ok()?;
         Some(Terminal { tty })
     }
 

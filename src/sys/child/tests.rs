@@ -18,7 +18,11 @@ use nix::sys::wait::{WaitStatus, waitpid};
 fn sh(script: &str, dir: &Path) -> Program {
     Program {
         path: "/bin/sh".into(),
-        argv: ["sh", "-c", script, "sh"].into_iter().map(OsString::from).chain([dir.into()]).collect(),
+        argv: ["sh", "-c", script, "sh"]
+            .into_iter()
+            .map(OsString::from)
+            .chain([dir.into()])
+            .collect(),
         cwd: dir.to_owned(),
         env: vec![("PATH".into(), "/usr/bin:/bin".into()), ("ODD".into(), "a b'\n#(x)".into())],
     }
@@ -152,8 +156,10 @@ fn a_child_that_ignores_term_is_killed_after_its_time() {
 
 #[test]
 fn a_swallowed_signal_does_nothing() {
-    let launcher =
-        Launcher::start("echo 1 > $1/ready; while [ ! -e $1/go ]; do sleep 0.01; done; exit 4", "swallow");
+    let launcher = Launcher::start(
+        "echo 1 > $1/ready; while [ ! -e $1/go ]; do sleep 0.01; done; exit 4",
+        "swallow",
+    );
     number_in(&launcher.file("ready"));
     launcher.signal(libc::SIGTERM);
     until("it was seen", || text(&launcher.file("seen")).contains("15"));
@@ -166,7 +172,11 @@ fn orphans_end_with_the_launcher_and_are_reaped() {
     let script = "(setsid sh -c 'trap \"\" HUP TERM; echo $$ > $1/orphan; while :; do sleep 60; done' sh $1 &); \
                   (true &); while [ ! -s $1/orphan ]; do sleep 0.01; done; exit 3";
     let launcher = Launcher::start(script, "pass");
-    assert_eq!(launcher.exit(), "Some(3) None 0 \"\"", "the last field lists children that were not reaped");
+    assert_eq!(
+        launcher.exit(),
+        "Some(3) None 0 \"\"",
+        "the last field lists children that were not reaped"
+    );
     assert!(is_dead(number_in(&launcher.file("orphan"))));
 }
 
@@ -183,12 +193,16 @@ fn the_child_starts_with_clean_signals_and_exact_surroundings() {
     let launcher = Launcher::start(script, "pass");
     assert_eq!(launcher.exit(), "Some(0) None 0 \"\"");
     let env = text(&launcher.file("env"));
-    assert!(env.contains("ODD=a b'\n#(x)\n") && !env.contains("SYS_TEST") && !env.contains("HOME="), "{env}");
+    assert!(
+        env.contains("ODD=a b'\n#(x)\n") && !env.contains("SYS_TEST") && !env.contains("HOME="),
+        "{env}"
+    );
     assert_eq!(text(&launcher.file("pwd")).trim(), launcher.dir.path().display().to_string());
     let signals = text(&launcher.file("signals"));
     let masks: Vec<&str> = signals.lines().filter_map(|line| line.split('\t').nth(1)).collect();
     // 32 and 33 belong to the C library, which lets nobody touch them.
-    let unusual = |mask: &&str| u64::from_str_radix(mask, 16).expect("hexadecimal") & !(0b11 << 31) != 0;
+    let unusual =
+        |mask: &&str| u64::from_str_radix(mask, 16).expect("hexadecimal") & !(0b11 << 31) != 0;
     assert!(masks.len() == 2 && !masks.iter().any(unusual), "{signals}");
     let ids = text(&launcher.file("ids"));
     let ids: Vec<&str> = ids.split_whitespace().collect();
@@ -241,7 +255,10 @@ fn a_program_on_a_pty_sees_a_terminal_of_the_right_size() {
     screen.shows("vne");
     let (pid, shown) = (process.pid, screen.text().replace('\r', ""));
     assert!(shown.starts_with("tty\n31 97\n"), "{shown}");
-    assert!(shown.contains(&format!("{pid} {pid} {pid}\n")), "leads session, group and foreground: {shown}");
+    assert!(
+        shown.contains(&format!("{pid} {pid} {pid}\n")),
+        "leads session, group and foreground: {shown}"
+    );
     assert!(!shown.contains("SHELL=") && !shown.contains("HOME="), "{shown}");
     fs::write(dir.path().join("stop"), "").expect("writable");
     master.write_all(b"hello\n").expect("open");
@@ -253,8 +270,7 @@ fn a_program_on_a_pty_sees_a_terminal_of_the_right_size() {
 #[test]
 fn dropping_the_master_hangs_up_and_types_nothing() {
     let dir = dir();
-    let script =
-        "trap 'exit 8' HUP; echo ready; if read line; then echo \"read:$line\" > $1/typed; fi; sleep 60";
+    let script = "trap 'exit 8' HUP; echo ready; if read line; then echo \"read:$line\" > $1/typed; fi; sleep 60";
     let (process, master) = spawn_on_pty(&sh(script, dir.path()), 24, 80).expect("sh is there");
     let mut reader = master.reader().expect("descriptors are left");
     let mut first = [0; 5];
@@ -296,7 +312,8 @@ fn launcher_on_pty(script: &str, dir: &Path) -> (Process, PtyMaster, Screen) {
     let test = helper("sys::child::tests::helper_launches");
     let mut program = sh("", dir);
     program.path = test.get_program().into();
-    program.argv = std::iter::once(test.get_program()).chain(test.get_args()).map(OsString::from).collect();
+    program.argv =
+        std::iter::once(test.get_program()).chain(test.get_args()).map(OsString::from).collect();
     let extra = [("SYS_TEST_DIR", dir.as_os_str()), ("SYS_TEST_SCRIPT", script.as_ref())];
     program.env.extend(extra.map(|(name, value)| (name.into(), value.into())));
     program.env.push(("SYS_TEST_FORWARD".into(), "pass".into()));

@@ -21,7 +21,8 @@ pub(crate) fn spawn_detached(
     cwd: &Path,
     log: Option<&Path>,
 ) -> Result<i32, ExecError> {
-    let argv: Vec<OsString> = std::iter::once(program.to_owned()).chain(args.iter().cloned()).collect();
+    let argv: Vec<OsString> =
+        std::iter::once(program.to_owned()).chain(args.iter().cloned()).collect();
     let fail = |source| ExecError::Io { argv: argv.clone(), source };
     let mut command = Command::new(program);
     command.args(args).current_dir(cwd).stdin(Stdio::null());
@@ -33,7 +34,8 @@ pub(crate) fn spawn_detached(
     let (mut pid_reader, pid_writer) = io::pipe().map_err(fail)?;
     let pid_fd = pid_writer.as_raw_fd();
     start_fresh(&mut command, move || fork_again(pid_fd));
-    let mut middle = command.spawn().map_err(|source| ExecError::start(argv.clone(), Some(cwd), source))?;
+    let mut middle =
+        command.spawn().map_err(|source| ExecError::start(argv.clone(), Some(cwd), source))?;
     // The middle process has forked and gone; std has waited until the last one was executed.
     middle.wait().map_err(fail)?;
     drop(pid_writer);

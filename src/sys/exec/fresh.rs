@@ -52,8 +52,9 @@ fn default_dispositions() {
 /// Marks descriptors close-on-exec instead of closing them: std reports a failed exec through one of them.
 fn close_rest_on_exec() {
     // SAFETY: takes integers only.
-    let marked =
-        unsafe { libc::syscall(libc::SYS_close_range, 3, libc::c_uint::MAX, libc::CLOSE_RANGE_CLOEXEC) };
+    let marked = unsafe {
+        libc::syscall(libc::SYS_close_range, 3, libc::c_uint::MAX, libc::CLOSE_RANGE_CLOEXEC)
+    };
     if marked != 0 {
         // Kernels before 5.11, some sandboxes.
         mark_each_close_on_exec();

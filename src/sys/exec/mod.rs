@@ -87,7 +87,9 @@ impl ExecError {
             return ExecError::Directory { argv, cwd: cwd.to_owned(), source };
         }
         match (source.kind(), argv.first()) {
-            (io::ErrorKind::NotFound, Some(program)) => ExecError::NotFound { program: program.clone() },
+            (io::ErrorKind::NotFound, Some(program)) => {
+                ExecError::NotFound { program: program.clone() }
+            }
             _ => ExecError::Io { argv, source },
         }
     }
@@ -127,7 +129,8 @@ pub(crate) fn run(cmd: &Command, deadline: Duration) -> Result<Output, ExecError
 /// Turns this process into another program, with our terminal, directory and environment. Comes back only if that
 /// fails.
 pub(crate) fn become_program(program: &OsStr, args: &[OsString]) -> ExecError {
-    let argv: Vec<OsString> = std::iter::once(program.to_owned()).chain(args.iter().cloned()).collect();
+    let argv: Vec<OsString> =
+        std::iter::once(program.to_owned()).chain(args.iter().cloned()).collect();
     let source = process::Command::new(program).args(args).exec();
     ExecError::start(argv, None, source)
 }
@@ -159,7 +162,8 @@ fn kill_group(child: &mut Child) {
         let _ = killpg(Pid::from_raw(pid), Signal::SIGKILL);
         // In case that it left its group.
         let _ = child.kill();
-        let in_time = proc::Process::of_child(pid).is_none_or(|child| proc::wait_exit(child, REAPED_WITHIN));
+        let in_time =
+            proc::Process::of_child(pid).is_none_or(|child| proc::wait_exit(child, REAPED_WITHIN));
         // Only a process stuck in the kernel is still there now; waiting for it would lose the deadline.
         if !in_time {
             return;

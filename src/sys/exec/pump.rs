@@ -36,7 +36,8 @@ pub(super) struct Pump<'a> {
 
 impl<'a> Pump<'a> {
     pub(super) fn new(child: &mut Child, input: &'a [u8]) -> Pump<'a> {
-        let (stdin, stdout, stderr) = (child.stdin.take(), child.stdout.take(), child.stderr.take());
+        let (stdin, stdout, stderr) =
+            (child.stdin.take(), child.stdout.take(), child.stderr.take());
         Pump { stdin, input, stdout, stderr, out: Vec::new(), err: Vec::new() }
     }
 

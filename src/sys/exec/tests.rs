@@ -53,7 +53,8 @@ fn streams_are_bounded_and_the_child_still_ends() {
 #[test]
 fn env_and_cwd_are_as_given() {
     let env = vec![("ONLY".into(), "a b\n'".into()), ("PATH".into(), "/usr/bin:/bin".into())];
-    let command = Command { env: Some(env), cwd: Some("/usr/bin".into()), ..sh("pwd; /usr/bin/env") };
+    let command =
+        Command { env: Some(env), cwd: Some("/usr/bin".into()), ..sh("pwd; /usr/bin/env") };
     let text = String::from_utf8(run(&command, LONG).expect("it ends").stdout).expect("text");
     assert!(text.starts_with("/usr/bin\n") && text.contains("ONLY=a b\n'"), "{text}");
     assert!(!text.contains("HOME="), "{text}");
@@ -83,7 +84,8 @@ fn the_deadline_kills_the_group_and_leaves_no_zombie() {
         dir.path().display()
     );
     let running = thread::spawn(move || run(&sh(&script), Duration::from_secs(5)));
-    let (leader, child) = (number_in(&dir.path().join("leader")), number_in(&dir.path().join("child")));
+    let (leader, child) =
+        (number_in(&dir.path().join("leader")), number_in(&dir.path().join("child")));
     let error = running.join().expect("no panic").expect_err("it sleeps");
     assert!(matches!(error, ExecError::Deadline { after_ms: 5000, .. }), "{error}");
     assert!(error.to_string().contains("within 5000 ms"), "{error}");
@@ -146,9 +148,11 @@ fn a_detached_process_is_alone_and_logged() {
     let log = dir.path().join("log");
     // An inherited descriptor that is not close-on-exec, as a careless parent would leave us.
     let leak = fs::File::open("/dev/zero").expect("readable");
-    nix::fcntl::fcntl(&leak, nix::fcntl::FcntlArg::F_SETFD(nix::fcntl::FdFlag::empty())).expect("open");
+    nix::fcntl::fcntl(&leak, nix::fcntl::FcntlArg::F_SETFD(nix::fcntl::FdFlag::empty()))
+        .expect("open");
     let args: [OsString; 2] = ["-c".into(), SELF_PORTRAIT.into()];
-    let pid = spawn_detached(OsStr::new("sh"), &args, None, dir.path(), Some(&log)).expect("sh is there");
+    let pid =
+        spawn_detached(OsStr::new("sh"), &args, None, dir.path(), Some(&log)).expect("sh is there");
     let said = || fs::read_to_string(&log).unwrap_or_default();
     until("it has said all", || said().ends_with("over\n"));
     assert!(said().starts_with(&format!("pid {pid}\nsid {pid}\n")), "{}", said());
@@ -170,7 +174,8 @@ fn a_detached_process_is_alone_and_logged() {
 fn a_detached_process_that_cannot_start_is_an_error() {
     let missing = spawn_detached(OsStr::new("/no/such/program"), &[], None, Path::new("/"), None);
     assert!(matches!(missing, Err(ExecError::NotFound { .. })), "{missing:?}");
-    let nowhere = spawn_detached(OsStr::new("true"), &[], Some(&[]), Path::new("/no/such/dir"), None);
+    let nowhere =
+        spawn_detached(OsStr::new("true"), &[], Some(&[]), Path::new("/no/such/dir"), None);
     assert!(matches!(nowhere, Err(ExecError::Directory { .. })), "{nowhere:?}");
     let dir = tempfile::tempdir().expect("a temporary directory");
     let script = dir.path().join("script");
@@ -196,7 +201,8 @@ fn a_detached_process_survives_its_parent() {
 #[ignore = "helper process of a_detached_process_survives_its_parent"]
 fn helper_detaches() {
     let dir = PathBuf::from(std::env::var_os("SYS_TEST_DIR").expect("helpers are run by a test"));
-    let pid = spawn_detached(OsStr::new("sleep"), &["66".into()], None, &dir, None).expect("sleep is there");
+    let pid = spawn_detached(OsStr::new("sleep"), &["66".into()], None, &dir, None)
+        .expect("sleep is there");
     fs::write(dir.join("pid"), format!("{pid}\n")).expect("writable");
     super::super::clock::sleep(LONG);
 }

@@ -53,7 +53,9 @@ pub(crate) fn about(path: &Path) -> Result<Option<About>> {
 /// Refuses a symbolic link; anything else, and nothing at all, passes.
 pub(crate) fn refuse_link(path: &Path) -> Result<()> {
     match fs::symlink_metadata(path) {
-        Ok(meta) if meta.is_symlink() => Err(FsError::refused("use", path, "it is a symbolic link")),
+        Ok(meta) if meta.is_symlink() => {
+            Err(FsError::refused("use", path, "it is a symbolic link"))
+        }
         _ => Ok(()),
     }
 }

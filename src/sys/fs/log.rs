@@ -45,7 +45,9 @@ impl Log {
             (self.len, self.timed_at) = (0, None);
         }
         self.record_time();
-        self.file.write_all(bytes).map_err(|source| FsError::io("append to", &self.path, source))?;
+        self.file
+            .write_all(bytes)
+            .map_err(|source| FsError::io("append to", &self.path, source))?;
         self.len += bytes.len() as u64;
         Ok(())
     }

@@ -20,8 +20,8 @@ pub(crate) use log::{Log, older, times_of};
 pub(crate) use spare::{Spare, settle};
 pub(super) use write::open_append;
 pub(crate) use write::{
-    Sync, append_durable, append_line, append_lines, create_new, create_with, exchange, overwrite, persist,
-    replace_if, sweep_temporary, sync_dir_of, write_atomic,
+    Sync, append_durable, append_line, append_lines, create_new, create_with, exchange, overwrite,
+    persist, replace_if, sweep_temporary, sync_dir_of, write_atomic,
 };
 
 /// Why a file operation did not happen. `op` is a verb phrase that reads before the path: "read", "list".
@@ -122,7 +122,8 @@ pub(crate) struct Open {
 /// Like [`read`], and says what was read.
 pub(crate) fn read_identified(path: &Path, limit: u64) -> Result<Option<Contents>> {
     let Some(mut file) = open_to_read(path)? else { return Ok(None) };
-    let identity = Identity::of(&file.metadata().map_err(|source| FsError::io("read", path, source))?);
+    let identity =
+        Identity::of(&file.metadata().map_err(|source| FsError::io("read", path, source))?);
     // Said before a byte is held: a file of the wrong size costs nothing.
     if identity.len > limit {
         return Err(FsError::TooLarge { path: path.to_owned(), limit });
@@ -143,7 +144,8 @@ pub(crate) fn read_identified(path: &Path, limit: u64) -> Result<Option<Contents
 pub(crate) fn read_range(path: &Path, offset: u64, max: u64) -> Result<Vec<u8>> {
     let Some(mut file) = open_to_read(path)? else { return Ok(Vec::new()) };
     let mut bytes = Vec::new();
-    let read = file.seek(SeekFrom::Start(offset)).and_then(|_| file.take(max).read_to_end(&mut bytes));
+    let read =
+        file.seek(SeekFrom::Start(offset)).and_then(|_| file.take(max).read_to_end(&mut bytes));
     read.map_err(|source| FsError::io("read", path, source))?;
     Ok(bytes)
 }
@@ -201,9 +203,14 @@ fn open_to_read(path: &Path) -> Result<Option<File>> {
 }
 
 /// Opens with `options` and proves that it got a regular file by its own name.
-pub(super) fn open_regular(op: &'static str, path: &Path, options: &mut OpenOptions) -> Result<File> {
+pub(super) fn open_regular(
+    op: &'static str,
+    path: &Path,
+    options: &mut OpenOptions,
+) -> Result<File> {
     // O_NONBLOCK: opening a planted FIFO must fail the check below, not hang. It means nothing for regular files.
-    let opened = options.custom_flags(libc::O_NOFOLLOW | libc::O_NONBLOCK | libc::O_CLOEXEC).open(path);
+    let opened =
+        options.custom_flags(libc::O_NOFOLLOW | libc::O_NONBLOCK | libc::O_CLOEXEC).open(path);
     let file = opened.map_err(|source| match source.raw_os_error() {
         Some(libc::ELOOP) => FsError::refused(op, path, "it is a symbolic link"),
         // A FIFO without a reader, opened for writing.

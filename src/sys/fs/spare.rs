@@ -53,7 +53,8 @@ impl<'a> Spare<'a> {
         let live = identity(target).ok()??;
         let open = || {
             let mut options = OpenOptions::new();
-            open_regular("write", path, options.read(true).write(true).create(true).mode(PRIVATE)).ok()
+            open_regular("write", path, options.read(true).write(true).create(true).mode(PRIVATE))
+                .ok()
         };
         if let Some(file) = open()
             && is_nobodys(&file, &live)
@@ -182,15 +183,23 @@ mod tests {
     fn contents_change_places_and_no_file_is_made() {
         let long = [b"x".repeat(3 * PAGE), b"y".repeat(PAGE), b"1".to_vec()].concat();
         let longer = [b"x".repeat(3 * PAGE), b"z".repeat(PAGE), b"12".to_vec()].concat();
-        let news =
-            [b"".to_vec(), b"a".to_vec(), long.clone(), longer, long[..3 * PAGE].to_vec(), b"]".to_vec()];
+        let news = [
+            b"".to_vec(),
+            b"a".to_vec(),
+            long.clone(),
+            longer,
+            long[..3 * PAGE].to_vec(),
+            b"]".to_vec(),
+        ];
         let place = Place::with(b"live", &long);
-        let inodes = || [&place.target, &place.spare].map(|path| fs::metadata(path).expect("there").ino());
+        let inodes =
+            || [&place.target, &place.spare].map(|path| fs::metadata(path).expect("there").ino());
         let [mut live, mut old] = [b"live".to_vec(), long];
         for new in news {
             let before = inodes();
             let spare = place.open().expect("nobody has it");
-            let published = spare.exchange_if(&place.target, &new, Sync::Bytes, || true).expect("written");
+            let published =
+                spare.exchange_if(&place.target, &new, Sync::Bytes, || true).expect("written");
             assert_eq!(published, identity(&place.target).expect("readable"));
             assert_eq!(inodes(), [before[1], before[0]]);
             (old, live) = (live, new);
@@ -203,7 +212,10 @@ mod tests {
     fn what_is_not_to_be_published_is_not() {
         let place = Place::with(b"live", b"spare");
         let spare = place.open().expect("nobody has it");
-        assert_eq!(spare.exchange_if(&place.target, b"new", Sync::Entry, || false).expect("written"), None);
+        assert_eq!(
+            spare.exchange_if(&place.target, b"new", Sync::Entry, || false).expect("written"),
+            None
+        );
         assert_eq!(place.contents()[0], b"live");
     }
 
@@ -226,16 +238,24 @@ mod tests {
             assert_eq!(has, "spare");
         }
         let copy = place.spare.with_extension("copy");
-        fs::write(&place.spare, "spare").and_then(|()| fs::hard_link(&place.spare, &copy)).expect("writable");
+        fs::write(&place.spare, "spare")
+            .and_then(|()| fs::hard_link(&place.spare, &copy))
+            .expect("writable");
         publish(b"newer");
-        assert_eq!(fs::read(&copy).expect("readable"), b"spare", "a backup made of links keeps what it has");
+        assert_eq!(
+            fs::read(&copy).expect("readable"),
+            b"spare",
+            "a backup made of links keeps what it has"
+        );
         // As a power cut can leave it: two names, one file.
         fs::remove_file(&place.spare)
             .and_then(|()| fs::hard_link(&place.target, &place.spare))
             .expect("writable");
         publish(b"newest");
         assert_eq!(place.contents(), [b"newest".to_vec(), b"newer".to_vec()]);
-        fs::remove_file(&place.spare).and_then(|()| symlink(&copy, &place.spare)).expect("writable");
+        fs::remove_file(&place.spare)
+            .and_then(|()| symlink(&copy, &place.spare))
+            .expect("writable");
         publish(b"last");
         assert_eq!(fs::read(&copy).expect("readable"), b"spare");
     }
@@ -254,9 +274,12 @@ mod tests {
         let spare = place.open().expect("nobody has it");
         let reader = thread::scope(|scope| {
             let reader = scope.spawn(|| fs::read(&place.spare).expect("readable"));
-            let blocked = || fs::read_to_string("/proc/locks").expect("readable").contains("BREAKING");
+            let blocked =
+                || fs::read_to_string("/proc/locks").expect("readable").contains("BREAKING");
             crate::sys::testing::until("the reader waits", blocked);
-            spare.exchange_if(&place.target, b"new and whole", Sync::Bytes, || true).expect("written");
+            spare
+                .exchange_if(&place.target, b"new and whole", Sync::Bytes, || true)
+                .expect("written");
             reader.join().expect("no panic")
         });
         assert_eq!(reader, b"new and whole");

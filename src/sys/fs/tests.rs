@@ -53,7 +53,8 @@ fn reads_whole_files_and_knows_missing_ones() {
 #[test]
 fn reading_refuses_links_directories_and_pipes() {
     let dir = dir();
-    let (real, link, fifo) = (dir.path().join("real"), dir.path().join("link"), dir.path().join("fifo"));
+    let (real, link, fifo) =
+        (dir.path().join("real"), dir.path().join("link"), dir.path().join("fifo"));
     fs::write(&real, "secret").expect("writable");
     symlink(&real, &link).expect("writable");
     nix::unistd::mkfifo(&fifo, nix::sys::stat::Mode::S_IRWXU).expect("writable");
@@ -85,7 +86,8 @@ fn atomic_write_replaces_and_leaves_nothing_behind() {
     write_atomic(&file, b"two").expect("writable");
     assert_eq!(fs::read(&file).expect("readable"), b"two");
     assert_eq!(replace_if(&file, b"three", Sync::Entry, || false).expect("writable"), None);
-    let written = replace_if(&file, b"four", Sync::Bytes, || names(dir.path()).len() == 2).expect("writable");
+    let written =
+        replace_if(&file, b"four", Sync::Bytes, || names(dir.path()).len() == 2).expect("writable");
     assert_eq!(written, identity(&file).expect("readable"));
     assert!(written.is_some());
     assert_eq!(fs::read(&file).expect("readable"), b"four");
@@ -100,8 +102,9 @@ fn a_failed_write_leaves_the_old_file_and_no_temporary_one() {
     fs::write(taken.join("inner"), "").expect("writable");
     assert!(matches!(write_atomic(&taken, b"x"), Err(FsError::Io { op: "replace", .. })));
     let file = dir.path().join("f");
-    let panicking =
-        thread::spawn(move || replace_if(&file, b"x", Sync::Entry, || panic!("the caller's check failed")));
+    let panicking = thread::spawn(move || {
+        replace_if(&file, b"x", Sync::Entry, || panic!("the caller's check failed"))
+    });
     assert!(panicking.join().is_err());
     assert_eq!(names(dir.path()), ["taken"]);
     assert!(write_atomic(Path::new("/"), b"x").is_err());
@@ -161,7 +164,10 @@ fn lines_of_several_processes_never_mix() {
     assert_eq!(text.lines().count(), WRITERS * LINES);
     for line in text.lines() {
         let first = &line[..1];
-        assert!(line.len() == 3000 && line.chars().all(|c| c.to_string() == first), "torn: {line:.60}");
+        assert!(
+            line.len() == 3000 && line.chars().all(|c| c.to_string() == first),
+            "torn: {line:.60}"
+        );
     }
 }
 

@@ -47,7 +47,8 @@ pub(crate) fn replace_if(
 ) -> Result<Option<Identity>> {
     let mut temp = Temp::create(path)?;
     temp.fill(bytes, sync).map_err(|source| FsError::io("write", &temp.path, source))?;
-    let identity = temp.file.metadata().map_err(|source| FsError::io("look at", &temp.path, source))?;
+    let identity =
+        temp.file.metadata().map_err(|source| FsError::io("look at", &temp.path, source))?;
     failpoint::hit("rename.before");
     if !check() {
         return Ok(None);
@@ -103,7 +104,8 @@ pub(crate) fn sweep_temporary(path: &Path) {
 
 fn is_older(entry: &fs::DirEntry, than: Duration) -> bool {
     let written = entry.metadata().and_then(|meta| meta.modified());
-    written.is_ok_and(|written| SystemTime::now().duration_since(written).is_ok_and(|age| age > than))
+    written
+        .is_ok_and(|written| SystemTime::now().duration_since(written).is_ok_and(|age| age > than))
 }
 
 /// Like [`append_lines`], for one.
@@ -137,8 +139,11 @@ pub(crate) fn append_lines(path: &Path, lines: &[Vec<u8>]) -> Result<()> {
 pub(crate) fn overwrite(path: &Path, bytes: &[u8]) -> Result<()> {
     let mut options = OpenOptions::new();
     // Not truncated: ext4 would write the file out to the disk at its close.
-    let mut file =
-        open_regular("write", path, options.write(true).create(true).truncate(false).mode(PRIVATE))?;
+    let mut file = open_regular(
+        "write",
+        path,
+        options.write(true).create(true).truncate(false).mode(PRIVATE),
+    )?;
     file.write_all(bytes).map_err(|source| FsError::io("write", path, source))
 }
 

@@ -121,7 +121,8 @@ impl<D: Disk> Claim<D> {
     }
 
     fn is_ours(&self) -> bool {
-        let (Ok(there), Ok(made)) = (self.disk.look(&self.path), self.disk.look_at(&self.dir)) else {
+        let (Ok(there), Ok(made)) = (self.disk.look(&self.path), self.disk.look_at(&self.dir))
+        else {
             return false;
         };
         there.id == made.id
@@ -192,7 +193,12 @@ fn keeps_marks<D: Disk>(disk: &D, lock: &Path) -> bool {
 /// Gives the directory back if it is ours, also when it was taken from us a moment ago: what was moved aside is looked
 /// at before it is kept or removed. The name is always the same, since a later release replaces what a killed one left
 /// there.
-fn release<D: Disk>(disk: &D, lock: &Path, afterwards: Afterwards, is_ours: impl Fn(&Seen) -> bool) {
+fn release<D: Disk>(
+    disk: &D,
+    lock: &Path,
+    afterwards: Afterwards,
+    is_ours: impl Fn(&Seen) -> bool,
+) {
     let aside = spare_of(lock);
     if disk.rename(lock, &aside).is_err() {
         return;
@@ -231,7 +237,11 @@ fn reclaim_if_stale<D: Disk>(disk: &D, lock: &Path) -> Result<bool, LockError> {
     finish_reclaim(disk, lock, &aside)
 }
 
-pub(super) fn finish_reclaim<D: Disk>(disk: &D, lock: &Path, aside: &Path) -> Result<bool, LockError> {
+pub(super) fn finish_reclaim<D: Disk>(
+    disk: &D,
+    lock: &Path,
+    aside: &Path,
+) -> Result<bool, LockError> {
     // Between our look and our rename a foreign program may have reclaimed, too: then we hold its fresh lock.
     if staleness(disk, aside)? != Some(true) {
         put_back(disk, aside, lock);

@@ -77,11 +77,20 @@ impl PeerLock<'_> {
 }
 
 /// Behind the gate.
-fn claim(target: &Path, afterwards: Afterwards, deadline: Deadline) -> Result<Claim<Real>, LockError> {
+fn claim(
+    target: &Path,
+    afterwards: Afterwards,
+    deadline: Deadline,
+) -> Result<Claim<Real>, LockError> {
     let path = lock_path(target)?;
     let backoff = Backoff::new(Duration::from_millis(1), Duration::from_millis(20));
     let report = Report::default();
-    match Claim::take(Real, &path, afterwards, &mut Until { path: &path, deadline, backoff, report })? {
+    match Claim::take(
+        Real,
+        &path,
+        afterwards,
+        &mut Until { path: &path, deadline, backoff, report },
+    )? {
         Some(claim) => Ok(claim),
         None => Err(LockError::timeout(&path, &deadline, describe(&path))),
     }
@@ -101,7 +110,8 @@ impl Until<'_> {
     fn holder(&self) -> (Holder, Duration) {
         let seen = Real.look(self.path).ok();
         let age = seen.map(|seen| Real.now().duration_since(seen.stamp).unwrap_or_default());
-        let is_gone = seen.is_some_and(|seen| seen.is_marked) || age.is_some_and(|age| age > REFRESH + LATE);
+        let is_gone =
+            seen.is_some_and(|seen| seen.is_marked) || age.is_some_and(|age| age > REFRESH + LATE);
         if is_gone { (Holder::Gone, STALE) } else { (Holder::OtherProgram, self.deadline.length()) }
     }
 }
@@ -125,7 +135,8 @@ fn lock_path(target: &Path) -> Result<PathBuf, LockError> {
     let real = match fs::canonicalize(target) {
         Ok(real) => real,
         Err(error) if error.kind() == io::ErrorKind::NotFound => {
-            let name = target.file_name().ok_or_else(|| fail(io::ErrorKind::InvalidInput.into()))?;
+            let name =
+                target.file_name().ok_or_else(|| fail(io::ErrorKind::InvalidInput.into()))?;
             let parent = target.parent().filter(|parent| !parent.as_os_str().is_empty());
             fs::canonicalize(parent.unwrap_or(Path::new("."))).map_err(fail)?.join(name)
         }

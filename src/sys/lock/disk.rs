@@ -96,5 +96,10 @@ impl Disk for Real {
 
 fn seen(meta: &Metadata) -> io::Result<Seen> {
     let is_marked = meta.mode() & OWNER_WRITES == 0;
-    Ok(Seen { is_dir: meta.is_dir(), id: (meta.dev(), meta.ino()), stamp: meta.modified()?, is_marked })
+    Ok(Seen {
+        is_dir: meta.is_dir(),
+        id: (meta.dev(), meta.ino()),
+        stamp: meta.modified()?,
+        is_marked,
+    })
 }

@@ -57,7 +57,8 @@ impl Gate {
                 let wanted = open_file(&next)?;
                 turn = try_lock(&wanted, &next)?.then_some(wanted);
             }
-            report.update(path, &deadline, || (Holder::Process(holder_of(&file)), deadline.length()));
+            report
+                .update(path, &deadline, || (Holder::Process(holder_of(&file)), deadline.length()));
             backoff.pause(&deadline);
         }
     }
@@ -89,11 +90,15 @@ fn try_lock(file: &File, path: &Path) -> Result<bool, LockError> {
 fn open_file(path: &Path) -> Result<File, LockError> {
     let fail = |source| LockError::io(path, source);
     if path.as_os_str().as_encoded_bytes().ends_with(b".lock") {
-        return Err(fail(io::Error::new(io::ErrorKind::InvalidInput, "a gate must not be named *.lock")));
+        return Err(fail(io::Error::new(
+            io::ErrorKind::InvalidInput,
+            "a gate must not be named *.lock",
+        )));
     }
     // Opened for writing, since over NFS a flock becomes a record lock that needs it.
     let mut options = OpenOptions::new();
-    let opened = open_regular("open", path, options.read(true).write(true).create(true).mode(0o600));
+    let opened =
+        open_regular("open", path, options.read(true).write(true).create(true).mode(0o600));
     let file = opened.map_err(|error| fail(io::Error::other(error)))?;
     let mode = file.metadata().map_err(fail)?.permissions().mode() & 0o777;
     if mode != 0o600 {
@@ -107,7 +112,9 @@ fn open_file(path: &Path) -> Result<File, LockError> {
 /// list is read up to three times.
 fn holder_of(file: &File) -> Option<String> {
     let inode = file.metadata().ok()?.ino().to_string();
-    let find = || fs::read_to_string("/proc/locks").ok()?.lines().find_map(|line| flock_holder(line, &inode));
+    let find = || {
+        fs::read_to_string("/proc/locks").ok()?.lines().find_map(|line| flock_holder(line, &inode))
+    };
     let pid = (0..3).find_map(|_| find())?;
     let name = fs::read_to_string(format!("/proc/{pid}/comm")).unwrap_or_default();
     Some(format!("process {pid} ({})", name.trim()))
@@ -116,14 +123,15 @@ fn holder_of(file: &File) -> Option<String> {
 /// Returns true if this process holds a gate in the directory, by the kernel's list of locks.
 /// `besides` does not count.
 pub(crate) fn holds_gate_in(dir: &Path, besides: &Path, pid: i32) -> bool {
-    let files = fs::read_dir(dir).into_iter().flatten().flatten().filter(|file| file.path() != besides);
+    let files =
+        fs::read_dir(dir).into_iter().flatten().flatten().filter(|file| file.path() != besides);
     let inodes: Vec<String> =
         files.filter_map(|file| Some(file.metadata().ok()?.ino().to_string())).collect();
     let locks = fs::read_to_string("/proc/locks").unwrap_or_default();
     let is_held = |inode: &String| {
-        locks
-            .lines()
-            .any(|line| flock_holder(line, inode).is_some_and(|holder| i64::from(holder) == i64::from(pid)))
+        locks.lines().any(|line| {
+            flock_holder(line, inode).is_some_and(|holder| i64::from(holder) == i64::from(pid))
+        })
     };
     inodes.iter().any(is_held)
 }

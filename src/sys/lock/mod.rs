@@ -71,7 +71,8 @@ impl Backoff {
     /// Sleeps once, but never past the deadline.
     fn pause(&mut self, deadline: &Deadline) {
         let half = self.next / 2;
-        let jitter = Duration::from_nanos(rand::below(u64::try_from(half.as_nanos()).unwrap_or(u64::MAX)));
+        let jitter =
+            Duration::from_nanos(rand::below(u64::try_from(half.as_nanos()).unwrap_or(u64::MAX)));
         clock::sleep((half + jitter).min(deadline.remaining()));
         self.next = (self.next * 2).min(self.longest);
     }

@@ -64,7 +64,10 @@ fn a_directory_lock_is_there_and_gone() {
     let place = Place::new();
     let lock = place.acquire(PATIENCE).expect("free");
     assert!(place.lock_dir().is_dir());
-    assert!(fs::read_dir(place.lock_dir()).expect("readable").next().is_none(), "must stay empty for Node");
+    assert!(
+        fs::read_dir(place.lock_dir()).expect("readable").next().is_none(),
+        "must stay empty for Node"
+    );
     assert!(lock.still_ours());
     let error = place.acquire(SOON).expect_err("held");
     assert!(error.to_string().contains("gate"), "{error}");
@@ -98,8 +101,8 @@ const ROUNDS: usize = 40;
 fn count_up(dir: &Path) {
     let file = dir.join("box.json");
     for _ in 0..ROUNDS {
-        let lock =
-            DirLock::acquire(&file, &dir.join("gate"), Afterwards::Kept, PATIENCE).expect("it comes free");
+        let lock = DirLock::acquire(&file, &dir.join("gate"), Afterwards::Kept, PATIENCE)
+            .expect("it comes free");
         let count: usize = fs::read_to_string(&file).expect("readable").parse().expect("a number");
         thread::yield_now();
         fs::write(&file, (count + 1).to_string()).expect("writable");
@@ -190,7 +193,10 @@ fn a_fresh_lock_caught_in_reclaiming_goes_back() {
     let newer = fs::metadata(place.lock_dir()).and_then(|meta| meta.modified()).expect("exists");
     assert!(!claim::finish_reclaim(&Real, &place.lock_dir(), &aside).expect("usable"));
     assert_eq!(place.names(), ["box.json.lock"]);
-    assert_eq!(fs::metadata(place.lock_dir()).and_then(|meta| meta.modified()).expect("exists"), newer);
+    assert_eq!(
+        fs::metadata(place.lock_dir()).and_then(|meta| meta.modified()).expect("exists"),
+        newer
+    );
 }
 
 #[test]
@@ -207,7 +213,9 @@ fn what_is_no_empty_directory_gives_a_clear_error() {
     let place = Place::new();
     fs::write(place.lock_dir(), "").expect("writable");
     let error = place.acquire(PATIENCE).expect_err("a file is in the way");
-    assert!(matches!(&error, LockError::Io { source, .. } if source.kind() == io::ErrorKind::NotADirectory));
+    assert!(
+        matches!(&error, LockError::Io { source, .. } if source.kind() == io::ErrorKind::NotADirectory)
+    );
 }
 
 #[test]
@@ -234,7 +242,8 @@ fn a_lock_stamped_by_somebody_else_is_not_ours_to_publish_under() {
 fn long_holders_stamp_when_due_and_only_then() {
     let place = Place::new();
     let lock = place.acquire(PATIENCE).expect("free");
-    let stamped = || fs::metadata(place.lock_dir()).and_then(|meta| meta.modified()).expect("exists");
+    let stamped =
+        || fs::metadata(place.lock_dir()).and_then(|meta| meta.modified()).expect("exists");
     let fresh = stamped();
     assert!(lock.still_ours());
     assert_eq!(stamped(), fresh);
@@ -340,7 +349,8 @@ fn claim_of(
     act: std::rc::Rc<dyn Fn()>,
     afterwards: Afterwards,
 ) -> Option<claim::Claim<Meddled>> {
-    claim::Claim::take(Meddled { before, act }, &place.lock_dir(), afterwards, &mut Hasty).expect("usable")
+    claim::Claim::take(Meddled { before, act }, &place.lock_dir(), afterwards, &mut Hasty)
+        .expect("usable")
 }
 
 // Found by the model: `a_peer_that_removes_in_place_is_not_taken_for_us`.
@@ -386,12 +396,14 @@ fn inode(path: &Path) -> u64 {
 #[test]
 fn the_directory_that_was_kept_is_the_next_holders_and_as_fresh_as_a_new_one() {
     let place = Place::new();
-    let kept = || claim_of(&place, "never", std::rc::Rc::new(|| ()), Afterwards::Kept).expect("free");
+    let kept =
+        || claim_of(&place, "never", std::rc::Rc::new(|| ()), Afterwards::Kept).expect("free");
     // `never` keeps no modes, so nothing lies aside that is known to be ours: it is made anew.
     drop(kept());
     let spare = place.dir.path().join(SPARE);
     let acquire = || {
-        DirLock::acquire(&place.target(), &place.gate(), Afterwards::Kept, PATIENCE).expect("it comes free")
+        DirLock::acquire(&place.target(), &place.gate(), Afterwards::Kept, PATIENCE)
+            .expect("it comes free")
     };
     drop(acquire());
     let first = inode(&spare);
@@ -399,8 +411,12 @@ fn the_directory_that_was_kept_is_the_next_holders_and_as_fresh_as_a_new_one() {
     let lock = acquire();
     assert_eq!(place.names(), ["box.json.lock", "gate"]);
     assert_eq!(inode(&place.lock_dir()), first, "no other was made");
-    let age = fs::metadata(place.lock_dir()).and_then(|meta| meta.modified()).expect("exists").elapsed();
-    assert!(age.is_ok_and(|age| age < Duration::from_secs(30)), "others would take it for abandoned");
+    let age =
+        fs::metadata(place.lock_dir()).and_then(|meta| meta.modified()).expect("exists").elapsed();
+    assert!(
+        age.is_ok_and(|age| age < Duration::from_secs(30)),
+        "others would take it for abandoned"
+    );
     assert!(lock.still_ours());
     drop(lock);
     assert_eq!((place.names(), inode(&spare)), (vec![SPARE.to_owned(), "gate".to_owned()], first));
@@ -412,7 +428,8 @@ fn a_foreign_lock_that_a_killed_release_moved_aside_is_not_used() {
     let spare = place.dir.path().join(SPARE);
     fs::create_dir(&spare).expect("writable");
     let foreign = inode(&spare);
-    let lock = DirLock::acquire(&place.target(), &place.gate(), Afterwards::Kept, PATIENCE).expect("free");
+    let lock =
+        DirLock::acquire(&place.target(), &place.gate(), Afterwards::Kept, PATIENCE).expect("free");
     assert_ne!(inode(&place.lock_dir()), foreign);
     drop(lock);
     assert_ne!(inode(&spare), foreign, "ours has taken its place");
@@ -421,7 +438,9 @@ fn a_foreign_lock_that_a_killed_release_moved_aside_is_not_used() {
 #[test]
 fn a_peer_that_was_faster_keeps_its_lock_and_we_our_spare() {
     let place = Place::new();
-    drop(DirLock::acquire(&place.target(), &place.gate(), Afterwards::Kept, PATIENCE).expect("free"));
+    drop(
+        DirLock::acquire(&place.target(), &place.gate(), Afterwards::Kept, PATIENCE).expect("free"),
+    );
     let lock = place.lock_dir();
     let act = std::rc::Rc::new(move || fs::create_dir(&lock).expect("free"));
     assert!(claim_of(&place, "rename_to_free", act, Afterwards::Kept).is_none());
@@ -446,6 +465,7 @@ fn links_lead_to_the_same_lock() {
     fs::write(place.target(), "").expect("writable");
     let alias = place.dir.path().join("alias.json");
     symlink(place.target(), &alias).expect("writable");
-    let _lock = DirLock::acquire(&alias, &place.gate(), Afterwards::Removed, PATIENCE).expect("free");
+    let _lock =
+        DirLock::acquire(&alias, &place.gate(), Afterwards::Removed, PATIENCE).expect("free");
     assert!(place.lock_dir().is_dir(), "the key is the real path, as for Node");
 }

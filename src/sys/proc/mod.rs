@@ -167,7 +167,8 @@ pub(crate) fn wait_exit(process: Process, limit: Duration) -> bool {
         if deadline.expired() {
             return false;
         }
-        let waited = handle.as_ref().map(|handle| ready::readable(handle.as_fd(), deadline.remaining()));
+        let waited =
+            handle.as_ref().map(|handle| ready::readable(handle.as_fd(), deadline.remaining()));
         if !matches!(waited, Some(Ok(_))) {
             clock::sleep(deadline.remaining().min(Duration::from_millis(5)));
         }

@@ -29,7 +29,9 @@ impl Running {
     /// A variable of the environment that it was started with.
     pub(crate) fn var(&self, name: &str) -> Option<OsString> {
         let environ = fs::read(self.place().join("environ")).ok()?;
-        let value = |word: &[u8]| word.strip_prefix(name.as_bytes())?.strip_prefix(b"=").map(<[u8]>::to_vec);
+        let value = |word: &[u8]| {
+            word.strip_prefix(name.as_bytes())?.strip_prefix(b"=").map(<[u8]>::to_vec)
+        };
         environ.split(|byte| *byte == 0).find_map(value).map(OsString::from_vec)
     }
 
@@ -41,7 +43,11 @@ impl Running {
 /// All processes of this user, zombies and those that the system hides aside.
 pub(crate) fn of_this_user() -> Vec<Running> {
     let us = env::effective_uid();
-    table::all().into_iter().filter(|stat| !stat.ended).filter_map(|stat| running(&stat, us)).collect()
+    table::all()
+        .into_iter()
+        .filter(|stat| !stat.ended)
+        .filter_map(|stat| running(&stat, us))
+        .collect()
 }
 
 fn running(stat: &table::Stat, us: u32) -> Option<Running> {

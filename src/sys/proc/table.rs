@@ -84,7 +84,11 @@ mod tests {
     fn names_with_spaces_and_parentheses_do_not_shift_fields() {
         for name in ["sh", "a b", "a) S 1 2 3", "((", "))", ") R 1 (", ""] {
             let stat = Stat::parse(4711, format!("4711 ({name}) {TAIL}").as_bytes()).expect(name);
-            assert_eq!((stat.ppid, stat.session, stat.tty, stat.start), (17, 4700, 34816, 987_654), "{name}");
+            assert_eq!(
+                (stat.ppid, stat.session, stat.tty, stat.start),
+                (17, 4700, 34816, 987_654),
+                "{name}"
+            );
             assert!(!stat.ended);
         }
         let raw = [b"4711 (\xff\xfe) ".as_slice(), TAIL.as_bytes()].concat();
@@ -97,7 +101,8 @@ mod tests {
         assert!(zombie.ended);
         assert!(!zombie.stopped);
         for (letter, stopped) in [("T", true), ("t", false), ("S", false), ("R", false)] {
-            let stat = Stat::parse(1, format!("1 (x) {letter}{}", &TAIL[1..]).as_bytes()).expect("complete");
+            let stat = Stat::parse(1, format!("1 (x) {letter}{}", &TAIL[1..]).as_bytes())
+                .expect("complete");
             assert_eq!(stat.stopped, stopped, "{letter}");
         }
         assert_eq!(Stat::parse(1, b"1 (x) S 17 4711"), None);

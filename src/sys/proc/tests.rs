@@ -97,7 +97,8 @@ fn a_program_with_a_hostile_name_is_read_right() {
 #[test]
 fn descendants_are_the_whole_tree_below() {
     let dir = tempfile::tempdir().expect("a temporary directory");
-    let child = script("sh -c 'sleep 60 & echo $! > \"$1/leaf\"; wait' sh \"$1\" & wait", dir.path());
+    let child =
+        script("sh -c 'sleep 60 & echo $! > \"$1/leaf\"; wait' sh \"$1\" & wait", dir.path());
     let leaf = number_in(&dir.path().join("leaf"));
     let below = descendants(child.pid());
     assert_eq!(below.len(), 2, "{below:?}");
@@ -195,7 +196,8 @@ fn orphans_in_a_session_of_the_tree_belong_to_it() {
     let dir = tempfile::tempdir().expect("a temporary directory");
     // The orphan's parent ends at once: by parent alone nothing leads from the session's leader to it.
     let text = "(sh -c 'echo $$ > \"$1/orphan\"; sleep 60' sh \"$1\" &); exec sleep 60";
-    let child = Guarded::spawn(Command::new("setsid").args(["sh", "-c", text, "sh"]).arg(dir.path()));
+    let child =
+        Guarded::spawn(Command::new("setsid").args(["sh", "-c", text, "sh"]).arg(dir.path()));
     let orphan = number_in(&dir.path().join("orphan"));
     until("it is an orphan", || Stat::of(orphan).is_ok_and(|stat| stat.ppid != child.pid()));
     assert_eq!(end_tree(of(&child), true, LONG), []);
@@ -206,11 +208,13 @@ fn orphans_in_a_session_of_the_tree_belong_to_it() {
 fn a_tree_that_keeps_forking_is_ended() {
     let dir = tempfile::tempdir().expect("a temporary directory");
     let text = "trap '' TERM HUP; echo $$ > \"$1/up\"; while :; do sh -c 'trap \"\" TERM HUP; sleep 60' & sleep 0.005; done";
-    let child = Guarded::spawn(Command::new("setsid").args(["sh", "-c", text, "sh"]).arg(dir.path()));
+    let child =
+        Guarded::spawn(Command::new("setsid").args(["sh", "-c", text, "sh"]).arg(dir.path()));
     number_in(&dir.path().join("up"));
     let session = child.pid();
     assert_eq!(end_tree(of(&child), true, Duration::from_millis(100)), []);
-    let left: Vec<Stat> = table::all().into_iter().filter(|s| s.session == session && !s.ended).collect();
+    let left: Vec<Stat> =
+        table::all().into_iter().filter(|s| s.session == session && !s.ended).collect();
     assert_eq!(left, []);
 }
 
@@ -224,7 +228,9 @@ fn sd_09_a_mark_finds_what_no_root_holds_together() {
         "(setsid sh -c 'trap \"\" HUP TERM; echo $$ > \"$1/daemon\"; while :; do sleep 60; done' sh \"$1\" &)
                 (setsid nohup env -i sh -c 'echo $$ > \"$1/bare\"; sleep 60' sh \"$1\" > /dev/null 2>&1) &
                 sleep 60 & wait";
-    let child = Guarded::spawn(Command::new("sh").args(["-c", text, "sh"]).arg(dir.path()).env(name, value));
+    let child = Guarded::spawn(
+        Command::new("sh").args(["-c", text, "sh"]).arg(dir.path()).env(name, value),
+    );
     // `bare` has wiped its environment, but its parent has not.
     let escaped = ["daemon", "bare"].map(|file| number_in(&dir.path().join(file)));
     let us = Process::current();

@@ -92,7 +92,15 @@ struct Tree<'a> {
 impl<'a> Tree<'a> {
     fn new(root: Option<Process>, include_root: bool, marks: &'a [String]) -> Tree<'a> {
         let (caller, known) = (Pid::this().as_raw(), root.into_iter().collect());
-        Tree { root, include_root, marks, caller, known, leaders: HashSet::new(), told: HashSet::new() }
+        Tree {
+            root,
+            include_root,
+            marks,
+            caller,
+            known,
+            leaders: HashSet::new(),
+            told: HashSet::new(),
+        }
     }
 
     /// The whole sequence; gives those that are still there.
@@ -136,9 +144,14 @@ impl<'a> Tree<'a> {
         self.leaders.extend(leaders);
         // A dead leader's number stays taken while its session lives; once another process has it, forget it.
         let taken: HashMap<i32, u64> = table.iter().map(|stat| (stat.pid, stat.start)).collect();
-        self.leaders.retain(|leader| taken.get(&leader.pid).is_none_or(|start| *start == leader.start));
+        self.leaders
+            .retain(|leader| taken.get(&leader.pid).is_none_or(|start| *start == leader.start));
         let sessions: HashSet<i32> = self.leaders.iter().map(|leader| leader.pid).collect();
-        table.iter().filter(|stat| !stat.ended && sessions.contains(&stat.session)).map(process).collect()
+        table
+            .iter()
+            .filter(|stat| !stat.ended && sessions.contains(&stat.session))
+            .map(process)
+            .collect()
     }
 
     fn marked(&self, table: &[Stat]) -> Vec<Process> {
@@ -146,7 +159,8 @@ impl<'a> Tree<'a> {
             return Vec::new();
         }
         let is_new = |stat: &&Stat| !stat.ended && !self.known.contains(&process(stat));
-        let marked = table.iter().filter(is_new).filter(|stat| table::has_word(stat.pid, self.marks));
+        let marked =
+            table.iter().filter(is_new).filter(|stat| table::has_word(stat.pid, self.marks));
         marked.map(process).collect()
     }
 
@@ -164,7 +178,8 @@ impl<'a> Tree<'a> {
 
     /// Does `act` to everyone to whom this phase has not done it yet.
     fn tell_new_ones(&mut self, act: fn(Process)) {
-        let new: Vec<Process> = self.targets().filter(|process| !self.told.contains(process)).collect();
+        let new: Vec<Process> =
+            self.targets().filter(|process| !self.told.contains(process)).collect();
         for process in new {
             act(process);
             self.told.insert(process);
@@ -239,7 +254,8 @@ fn below(roots: &[Process], table: &[Stat]) -> Vec<Process> {
         children.entry(stat.ppid).or_default().push(stat);
     }
     let present: HashSet<Process> = table.iter().map(process).collect();
-    let mut found: Vec<Process> = roots.iter().copied().filter(|root| present.contains(root)).collect();
+    let mut found: Vec<Process> =
+        roots.iter().copied().filter(|root| present.contains(root)).collect();
     let mut seen: HashSet<Process> = found.iter().copied().collect();
     let given = found.len();
     let mut next = 0;

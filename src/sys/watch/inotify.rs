@@ -11,7 +11,9 @@ use std::time::{Duration, Instant};
 
 use nix::errno::Errno;
 use nix::poll::{PollFd, PollFlags};
-use nix::sys::inotify::{AddWatchFlags, InitFlags, Inotify as Instance, InotifyEvent, WatchDescriptor};
+use nix::sys::inotify::{
+    AddWatchFlags, InitFlags, Inotify as Instance, InotifyEvent, WatchDescriptor,
+};
 
 use super::super::ready;
 use super::is_passing;
@@ -40,9 +42,12 @@ type Dirs = Arc<Mutex<Vec<(WatchDescriptor, PathBuf)>>>;
 impl Inotify {
     /// `tell` gets the path of each changed entry on a thread of its own; none: notices were lost, and anything may
     /// have changed.
-    pub(super) fn new(tell: impl Fn(Option<&Path>) -> bool + Send + 'static) -> io::Result<Inotify> {
+    pub(super) fn new(
+        tell: impl Fn(Option<&Path>) -> bool + Send + 'static,
+    ) -> io::Result<Inotify> {
         let instance = Instance::init(InitFlags::IN_CLOEXEC | InitFlags::IN_NONBLOCK);
-        let instance = Arc::new(instance.map_err(|e| limit(e, Errno::EMFILE, "max_user_instances"))?);
+        let instance =
+            Arc::new(instance.map_err(|e| limit(e, Errno::EMFILE, "max_user_instances"))?);
         let dirs = Dirs::default();
         let (ended, alive) = pipe()?;
         let eye = Eye { instance: Arc::clone(&instance), dirs: Arc::clone(&dirs), ended };
@@ -100,8 +105,8 @@ impl Eye {
 
     /// False: nobody wants to know any more.
     fn wait(&self) -> bool {
-        let mut fds =
-            [self.instance.as_fd(), self.ended.as_fd()].map(|fd| PollFd::new(fd, PollFlags::POLLIN));
+        let mut fds = [self.instance.as_fd(), self.ended.as_fd()]
+            .map(|fd| PollFd::new(fd, PollFlags::POLLIN));
         // What cannot be waited for is over, too; whoever watches has a sweep beside it.
         ready::any(&mut fds, LONG).is_ok() && !is_over(&fds[1])
     }

@@ -71,7 +71,8 @@ impl Stage {
         let dir = tempfile::tempdir().expect("a temporary directory");
         let ctx = context(dir.path());
         let team = ops::team::create(&ctx, "checks", "", None, &settings(), false).expect("a team");
-        let me = Identity { name: MemberName::new("ann").expect("name"), incarnation: incarnation(1) };
+        let me =
+            Identity { name: MemberName::new("ann").expect("name"), incarnation: incarnation(1) };
         let stage = Stage { dir, ctx, team, me, film: Film::default() };
         stage.team.change_roster(|roster| roster.join(&stage.member())).expect("on the roster");
         stage.begin(1);
@@ -108,8 +109,11 @@ impl Stage {
     /// Tasks that each run a script; each comes after those whose places are named.
     fn tasks(&self, scripts: &[(&str, &[usize])]) {
         let new = |(script, after): &(&str, &[usize])| {
-            let mut task =
-                NewTask { subject: "Do it".to_owned(), after: after.to_vec(), ..NewTask::default() };
+            let mut task = NewTask {
+                subject: "Do it".to_owned(),
+                after: after.to_vec(),
+                ..NewTask::default()
+            };
             task.extra.run = ["sh", "-c", script].map(str::to_owned).to_vec();
             task
         };
@@ -127,30 +131,41 @@ impl Stage {
     fn accept(&self) {
         until("the hello", || self.record().ready_at.is_some());
         let (name, incarnation) = (&self.me.name, &self.me.incarnation);
-        ops::presence::move_on(&self.team, name, incarnation, Cause::Ready, None).expect("accepted");
+        ops::presence::move_on(&self.team, name, incarnation, Cause::Ready, None)
+            .expect("accepted");
     }
 
     fn start(&self) -> (JoinHandle<i32>, UnboundedSender<Wake>) {
         let (wakes, incoming) = unbounded_channel();
-        let station = Station { screen: self.film.screen(), alone: false, wakes: wakes.clone(), incoming };
+        let station =
+            Station { screen: self.film.screen(), alone: false, wakes: wakes.clone(), incoming };
         let (ctx, team, me) = (self.ctx.clone(), self.team.clone(), self.me.clone());
         let working = std::thread::spawn(move || {
             let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
-            runtime.expect("a runtime").block_on(work(&ctx, &team, &me, station)).expect("it can begin")
+            runtime
+                .expect("a runtime")
+                .block_on(work(&ctx, &team, &me, station))
+                .expect("it can begin")
         });
         (working, wakes)
     }
 
     fn wait_task(&self, id: u64) -> TaskState {
         let until = Until::Task(TaskId(id));
-        ops::wait::wait(&self.ctx, &self.team, &[], false, &until, Some(PATIENCE)).expect("its end");
+        ops::wait::wait(&self.ctx, &self.team, &[], false, &until, Some(PATIENCE))
+            .expect("its end");
         ops::task::get(&self.team, TaskId(id)).expect("a task").state
     }
 
     fn ask_to_end(&self, deadline_s: u64) {
         let wish = ops::shutdown::Wish { reason: None, deadline_s, force: false };
-        ops::shutdown::ask(&self.team, &MemberName::lead(), std::slice::from_ref(&self.me.name), &wish)
-            .expect("asked");
+        ops::shutdown::ask(
+            &self.team,
+            &MemberName::lead(),
+            std::slice::from_ref(&self.me.name),
+            &wish,
+        )
+        .expect("asked");
     }
 
     /// The kinds of what the lead has been sent, in order.
@@ -175,7 +190,8 @@ impl Stage {
     fn process_in(&self, name: &str) -> Process {
         let mut found = None;
         until("a pid in a file", || {
-            let bytes = crate::sys::fs::read(&self.file(name), 64).ok().flatten().unwrap_or_default();
+            let bytes =
+                crate::sys::fs::read(&self.file(name), 64).ok().flatten().unwrap_or_default();
             let text = String::from_utf8_lossy(&bytes).into_owned();
             found = text.strip_suffix('\n').and_then(|pid| pid.parse().ok()).and_then(Process::of);
             found.is_some()
@@ -247,7 +263,10 @@ fn a_signal_ends_the_command_and_leaves_the_task_to_the_lead() {
     stage.wait_up();
     wakes.send(Wake::Signal(Signal::Terminate)).expect("it listens");
     assert_eq!(working.join().expect("no panic"), 143);
-    assert_eq!(ops::task::get(&stage.team, TaskId(1)).expect("a task").state, TaskState::InProgress);
+    assert_eq!(
+        ops::task::get(&stage.team, TaskId(1)).expect("a task").state,
+        TaskState::InProgress
+    );
     assert!(stage.film.text().contains("── task #1 interrupted"), "{}", stage.film.text());
 }
 
@@ -294,7 +313,8 @@ fn a_worker_process_hears_its_signals_and_leaves_nothing_behind() {
     stage.tasks(&[(script, &[])]);
     let root = stage.dir.path().to_owned();
     let working = std::thread::spawn(move || {
-        let words = ["teammate::driver::tests::helper_works", "--exact", "--ignored", "--nocapture"];
+        let words =
+            ["teammate::driver::tests::helper_works", "--exact", "--ignored", "--nocapture"];
         let command = exec::Command {
             program: env::current_exe().expect("a running test has a program").into(),
             args: words.iter().map(OsString::from).collect(),
@@ -320,6 +340,7 @@ fn helper_works() {
     let ctx = context(&cwd);
     let team = ctx.store.team(&TeamName::new("checks").expect("name")).expect("a team");
     let me = Identity { name: MemberName::new("ann").expect("name"), incarnation: incarnation(1) };
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
+    let runtime =
+        tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
     assert_eq!(runtime.block_on(worker(&ctx, &team, me)).expect("it can begin"), 143);
 }

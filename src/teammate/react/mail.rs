@@ -54,7 +54,9 @@ fn handle(
         }
         // The board says what it is about; this only wakes.
         Message::TaskAssignment(_) => state.claim_due = true,
-        Message::ShutdownRequest(asked) => hear(state, &envelope.from, asked, requests, now, effects),
+        Message::ShutdownRequest(asked) => {
+            hear(state, &envelope.from, asked, requests, now, effects)
+        }
         // Only the lead approves (SEC-04).
         Message::PlanApprovalResponse(answer) if envelope.from == LEAD => {
             super::hear_plan(state, answer, effects);
@@ -91,8 +93,11 @@ fn hear(
 ) {
     match valid(&state.me, &state.honoured, from, asked, requests) {
         Ok(request) => {
-            let reason =
-                asked.reason.as_ref().map(|reason| format!(": {}", text::line(reason))).unwrap_or_default();
+            let reason = asked
+                .reason
+                .as_ref()
+                .map(|reason| format!(": {}", text::line(reason)))
+                .unwrap_or_default();
             effects.push(Effect::Print(format!("{LEAD} requests shutdown{reason}")));
             state.honoured.insert(request.id.clone());
             state.pending.push(pending(request, now));
@@ -123,7 +128,10 @@ pub(in crate::teammate) fn valid(
     requests: &Requests,
 ) -> Result<request::ShutdownRequest, String> {
     if from != LEAD {
-        return Err(format!("it came from `{}`; only {LEAD} may request a shutdown", text::line(from)));
+        return Err(format!(
+            "it came from `{}`; only {LEAD} may request a shutdown",
+            text::line(from)
+        ));
     }
     let request = match requests.get(&asked.request_id) {
         Some(found) => found.clone()?,

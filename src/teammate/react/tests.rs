@@ -55,7 +55,8 @@ fn busy() -> State {
 }
 
 fn ended(code: i32) -> Event {
-    let outcome = Outcome { exit_code: Some(code), signal: None, tail: "t".to_owned(), elapsed_ms: 3200 };
+    let outcome =
+        Outcome { exit_code: Some(code), signal: None, tail: "t".to_owned(), elapsed_ms: 3200 };
     Event::CommandEnded { task: TaskId(3), outcome }
 }
 
@@ -73,7 +74,8 @@ fn on_file(requests: &[ShutdownRequest]) -> Requests {
 }
 
 fn mail(messages: &[(&str, &str, &str)]) -> Event {
-    let of = |(id, from, text): &(&str, &str, &str)| Envelope::new(from, text, (*id).to_owned(), NOW);
+    let of =
+        |(id, from, text): &(&str, &str, &str)| Envelope::new(from, text, (*id).to_owned(), NOW);
     Event::Mail { mail: messages.iter().map(of).collect(), requests: Requests::new() }
 }
 
@@ -136,7 +138,10 @@ fn proposed() -> (State, String) {
     let Some(Effect::Do(Errand::Say(said))) = effects.last() else { panic!("{effects:?}") };
     let Message::PlanApprovalRequest(plan) = &**said else { panic!("{said:?}") };
     let content = plan.plan_content.as_deref().unwrap_or_default();
-    assert!(content.contains("task #3: Run the tests") && content.contains("cargo test"), "{content}");
+    assert!(
+        content.contains("task #3: Run the tests") && content.contains("cargo test"),
+        "{content}"
+    );
     let id = plan.request_id.clone();
     assert!(!effects.iter().any(|effect| matches!(effect, Effect::Run(_))), "{effects:?}");
     assert_eq!(react(&mut state, Event::Done(Ok(())), NOW), []);
@@ -254,17 +259,26 @@ fn sd_10_sd_11_requests_that_are_not_for_this_run_are_ignored() {
     let closed = ShutdownRequest { outcome: Some(ShutdownOutcome::Gone), ..request(30) };
     let mut unfiled = asks("team-lead", &request(30));
     if let Event::Mail { requests, .. } = &mut unfiled {
-        requests.insert("shutdown-5@ann".to_owned(), Err("there is no request `shutdown-5@ann`".to_owned()));
+        requests.insert(
+            "shutdown-5@ann".to_owned(),
+            Err("there is no request `shutdown-5@ann`".to_owned()),
+        );
     }
     let table = [
         (
             asks("team-lead", &ShutdownRequest { incarnation: run(1), ..request(30) }),
             "it was sent to an earlier run",
         ),
-        (asks("team-lead", &ShutdownRequest { member: other, ..request(30) }), "it was sent to `bob`"),
+        (
+            asks("team-lead", &ShutdownRequest { member: other, ..request(30) }),
+            "it was sent to `bob`",
+        ),
         (asks("team-lead", &closed), "it has been answered"),
         (asks("bob", &request(30)), "it came from `bob`; only team-lead may request a shutdown"),
-        (asks("Team-Lead", &request(30)), "it came from `Team-Lead`; only team-lead may request a shutdown"),
+        (
+            asks("Team-Lead", &request(30)),
+            "it came from `Team-Lead`; only team-lead may request a shutdown",
+        ),
         (unfiled, "there is no request `shutdown-5@ann`"),
     ];
     for (event, problem) in table {
@@ -272,7 +286,8 @@ fn sd_10_sd_11_requests_that_are_not_for_this_run_are_ignored() {
             let effects = react(&mut state, event.clone(), NOW);
             let text = format!("ignored shutdown request `shutdown-5@ann`: {problem}");
             let ids = vec!["m-shutdown-5@ann".to_owned()];
-            let expected = [Effect::Print(text.clone()), Effect::Warn(text), Effect::Acknowledge(ids)];
+            let expected =
+                [Effect::Print(text.clone()), Effect::Warn(text), Effect::Acknowledge(ids)];
             assert_eq!(effects, expected);
             assert_eq!((state.end(), to_say(&state)), (None, vec![]));
         }
@@ -286,7 +301,10 @@ fn a_busy_worker_finishes_in_time_and_agrees() {
     assert_eq!(to_say(&state), Vec::<&str>::new());
     assert_eq!(state.next_tick(), Some(NOW.plus_ms(28_000)));
     let later = NOW.plus_ms(27_999);
-    assert!(matches!(react(&mut state, ended(0), later)[..], [Effect::Print(_), Effect::EndTask { .. }]));
+    assert!(matches!(
+        react(&mut state, ended(0), later)[..],
+        [Effect::Print(_), Effect::EndTask { .. }]
+    ));
     react(&mut state, Event::TaskEnded(Ok(())), later);
     assert_eq!(to_say(&state), ["completed", "approved"]);
     assert_eq!(say_all(&mut state, later), []);
@@ -310,7 +328,8 @@ fn a_busy_worker_says_no_when_the_time_is_up_works_on_and_may_be_asked_again() {
     assert_eq!(say_all(&mut state, late), []);
     assert_eq!((state.end(), state.next_tick()), (None, None));
 
-    let again = ShutdownRequest { id: RequestId::parse("shutdown-6@ann").expect("id"), ..request(100) };
+    let again =
+        ShutdownRequest { id: RequestId::parse("shutdown-6@ann").expect("id"), ..request(100) };
     react(&mut state, asks("team-lead", &again), late);
     react(&mut state, ended(0), late);
     react(&mut state, Event::TaskEnded(Ok(())), late);
@@ -339,7 +358,10 @@ fn a_request_is_honoured_once_and_dropped_when_somebody_ends_it() {
     let Event::Mail { mut mail, requests } = asks("team-lead", &request(30)) else { return };
     mail[0].msg_id = "another".to_owned();
     let effects = react(&mut state, Event::Mail { mail, requests }, NOW);
-    assert_eq!(warns(&effects), ["ignored shutdown request `shutdown-5@ann`: it has been answered"]);
+    assert_eq!(
+        warns(&effects),
+        ["ignored shutdown request `shutdown-5@ann`: it has been answered"]
+    );
 
     assert_eq!(state.pending().count(), 1);
     react(&mut state, Event::Requests(on_file(&[request(30)])), NOW);
@@ -401,7 +423,10 @@ fn msg_12_the_lead_hears_of_idleness_once_per_edge() {
         completed_status: Some("success".to_owned()),
         ..IdleNotification::default()
     };
-    let said = [Errand::MoveOn(Cause::Rest, None), Errand::Say(Box::new(Message::IdleNotification(notice)))];
+    let said = [
+        Errand::MoveOn(Cause::Rest, None),
+        Errand::Say(Box::new(Message::IdleNotification(notice))),
+    ];
     assert_eq!(state.errands, said);
     say_all(&mut state, NOW);
     // Looking in vain again is no edge either.
@@ -430,7 +455,9 @@ fn a_command_that_fails_fails_its_task_and_says_how() {
         assert_eq!(react(&mut state, Event::TaskEnded(Ok(())), NOW), [Effect::LookAtMail]);
         react(&mut state, mail(&[]), NOW);
         react(&mut state, Event::Claimed(Ok(None)), NOW);
-        let Some(Errand::Say(said)) = state.errands.back() else { panic!("nothing said: {state:?}") };
+        let Some(Errand::Say(said)) = state.errands.back() else {
+            panic!("nothing said: {state:?}")
+        };
         let Message::IdleNotification(notice) = &**said else { panic!("no notice: {said:?}") };
         assert_eq!(notice.idle_reason.as_deref(), Some("failed"));
         assert_eq!(notice.completed_status.as_deref(), Some("failed"));
@@ -480,8 +507,10 @@ fn failing_claims_and_mail_are_tried_again_and_a_clock_that_goes_back_is_survive
 
 #[test]
 fn messages_are_shown_once_and_acknowledged_after_that() {
-    let mode =
-        Message::ModeSetRequest(ModeSetRequest { mode: Mode::Plan, from: Some("team-lead".to_owned()) });
+    let mode = Message::ModeSetRequest(ModeSetRequest {
+        mode: Mode::Plan,
+        from: Some("team-lead".to_owned()),
+    });
     let given = Message::TaskAssignment(TaskAssignment {
         task_id: "3".to_owned(),
         subject: None,

@@ -128,7 +128,8 @@ fn file(state: &mut State, dialog: Dialog, now: Timestamp) {
     let run = state.me.incarnation.as_str();
     let id = format!("perm-{}-{}", now.0, &run[..8]);
     let id = RequestId::parse(&id).expect("digits, letters and hyphens are safe");
-    let by = if state.answers.contains_key(&dialog.rule) { AnsweredBy::Keys } else { AnsweredBy::Pane };
+    let by =
+        if state.answers.contains_key(&dialog.rule) { AnsweredBy::Keys } else { AnsweredBy::Pane };
     let asked = PermissionRequest {
         request_id: id.to_string(),
         agent_id: Some(state.me.name.to_string()),
@@ -148,7 +149,9 @@ fn file(state: &mut State, dialog: Dialog, now: Timestamp) {
 fn close(state: &mut State, gone: Request) {
     match gone.stage {
         Stage::Open => state.errands.push_back(Errand::Withdraw(gone.id)),
-        Stage::Decided(_) | Stage::Typing(_) => state.errands.push_back(Errand::Typed(gone.id, Typed::Gone)),
+        Stage::Decided(_) | Stage::Typing(_) => {
+            state.errands.push_back(Errand::Typed(gone.id, Typed::Gone))
+        }
         Stage::Typed(_) => state.errands.push_back(Errand::Typed(gone.id, Typed::Taken)),
         Stage::Stuck => {}
     }

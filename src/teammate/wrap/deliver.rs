@@ -56,7 +56,9 @@ fn begin(state: &mut State, sight: &Sight, now: Timestamp, effects: &mut Vec<Eff
     let alone = state.hand_at.is_none_or(|at| now.since(at) >= HAND_MS);
     let rested = state.rest_until.is_none_or(|until| until <= now);
     let stays = !state.agreed && state.leaving.is_none();
-    if !(state.accepted && stays && sight.is_free() && still && alone && rested) || state.waiting.is_empty() {
+    if !(state.accepted && stays && sight.is_free() && still && alone && rested)
+        || state.waiting.is_empty()
+    {
         return;
     }
     state.rest_until = None;
@@ -80,7 +82,13 @@ fn one_turn(waiting: &[Envelope], most: usize) -> &[Envelope] {
 }
 
 /// The submit key goes by itself, once the text stands in the composer and the program is done with it.
-fn staged(state: &mut State, sight: &Sight, at: Timestamp, now: Timestamp, effects: &mut Vec<Effect>) {
+fn staged(
+    state: &mut State,
+    sight: &Sight,
+    at: Timestamp,
+    now: Timestamp,
+    effects: &mut Vec<Effect>,
+) {
     let digested = now.since(sight.since.max(at)) >= state.paste.settle_ms;
     if sight.rests() && sight.holds_text() && digested {
         return submit(state, 1, now, effects);
@@ -97,12 +105,23 @@ fn staged(state: &mut State, sight: &Sight, at: Timestamp, now: Timestamp, effec
 }
 
 /// A program that was given its first prompt when it was started begins with that after it has shown its empty composer.
-fn left(state: &mut State, sight: &Sight, at: Timestamp, now: Timestamp, effects: &mut Vec<Effect>) {
+fn left(
+    state: &mut State,
+    sight: &Sight,
+    at: Timestamp,
+    now: Timestamp,
+    effects: &mut Vec<Effect>,
+) {
     let by_hand = state.hand_at.is_some_and(|hand| hand >= at);
     if !sight.holds_text() {
         stuck(state, sight, at, now, effects);
     } else if by_hand {
-        stick(state, "it was typed as the program started working, and then a person typed", now, effects);
+        stick(
+            state,
+            "it was typed as the program started working, and then a person typed",
+            now,
+            effects,
+        );
     } else if sight.rests() && now.since(sight.since) >= state.paste.settle_ms {
         submit(state, 1, now, effects);
     }
@@ -138,7 +157,13 @@ fn submitted(
 
 /// A person may have done anything meanwhile: only the text itself, seen on the screen after it stood in the composer,
 /// proves that it was taken. It may have been taken unseen, so it is never typed again (MSG-03).
-fn stuck(state: &mut State, sight: &Sight, at: Timestamp, now: Timestamp, effects: &mut Vec<Effect>) {
+fn stuck(
+    state: &mut State,
+    sight: &Sight,
+    at: Timestamp,
+    now: Timestamp,
+    effects: &mut Vec<Effect>,
+) {
     let stood = state.turn.as_ref().is_some_and(|turn| turn.stood);
     if sight.holds_text() || !(sight.works() || sight.is_free()) {
         return;
@@ -189,7 +214,13 @@ fn observed(state: &mut State, effects: &mut Vec<Effect>) {
 }
 
 /// The text could not be made, and nothing was typed.
-fn give_up(state: &mut State, ids: &[String], why: String, now: Timestamp, effects: &mut Vec<Effect>) {
+fn give_up(
+    state: &mut State,
+    ids: &[String],
+    why: String,
+    now: Timestamp,
+    effects: &mut Vec<Effect>,
+) {
     state.turn = None;
     state.rest_until = Some(now.plus_ms(LONG_PAUSE_MS));
     note(EventKind::MessageUndelivered, ids, Some(&why), effects);

@@ -305,7 +305,9 @@ impl Driver<'_> {
                 marked.err().map(|e| self.failed(&e, Event::NotMarked))
             }
             Effect::LookAtMail => Some(self.mail()),
-            Effect::Stage(mail) => self.stage(&mail).err().map(|refusal| Event::Staged(Err(refusal))),
+            Effect::Stage(mail) => {
+                self.stage(&mail).err().map(|refusal| Event::Staged(Err(refusal)))
+            }
             Effect::Submit => {
                 failpoint::hit("wrap.staged");
                 // It is held already, unless the text had to wait for the program.
@@ -321,7 +323,9 @@ impl Driver<'_> {
             Effect::Interrupt => {
                 // Who sends is told when there is no such key.
                 let keys = self.profile.keys.interrupt.clone().unwrap_or_default();
-                Some(Event::Interrupted(self.key(keys, |finding| finding.state == ScreenState::Working)))
+                Some(Event::Interrupted(
+                    self.key(keys, |finding| finding.state == ScreenState::Working),
+                ))
             }
             Effect::Release => {
                 self.station.release_keyboard();
@@ -357,16 +361,21 @@ impl Driver<'_> {
 
     /// The end of a turn with what came of it: the task that was ended, the last message to a peer, and what stands on
     /// the screen. And where the next turn begins.
-    fn report(&self, notice: IdleNotification) -> Result<(IdleNotification, (u64, Timestamp)), OpsError> {
+    fn report(
+        &self,
+        notice: IdleNotification,
+    ) -> Result<(IdleNotification, (u64, Timestamp)), OpsError> {
         let (offset, since) = self.turn_from;
         let now = ops::now();
         let (deeds, at) = ops::turn::deeds(self.team, &self.me.name, since, offset)?;
-        let screen = || profile::last_words(&self.profile, &self.station.look(), LAST_ROWS).join("\n");
+        let screen =
+            || profile::last_words(&self.profile, &self.station.look(), LAST_ROWS).join("\n");
         let words = deeds.last_words.unwrap_or_else(screen);
         let parts: Vec<String> =
             deeds.told.into_iter().chain([words].into_iter().filter(|w| !w.is_empty())).collect();
         let summary = Some(bounded(&parts.join("\n"))).filter(|summary| !summary.is_empty());
-        let completed_status = deeds.task.map(|(_, well)| if well { "success" } else { "failed" }.to_owned());
+        let completed_status =
+            deeds.task.map(|(_, well)| if well { "success" } else { "failed" }.to_owned());
         let completed_task_id = deeds.task.map(|(id, _)| id.to_string());
         Ok((IdleNotification { summary, completed_task_id, completed_status, ..notice }, (at, now)))
     }
@@ -401,8 +410,10 @@ impl Driver<'_> {
         let paste = self.profile.paste;
         let bracketed = paste.bracketed && self.station.look().bracketed_paste;
         let manner = Manner { bracketed, most_bytes: paste.most_bytes };
-        let rendered =
-            mail.iter().map(|envelope| self.render(manner, envelope)).collect::<Result<Vec<_>, _>>();
+        let rendered = mail
+            .iter()
+            .map(|envelope| self.render(manner, envelope))
+            .collect::<Result<Vec<_>, _>>();
         let rendered = rendered.map_err(|e| Refusal::Failed(desk::failure(&e)))?;
         self.mark = turn::mark(&rendered);
         let gap = if bracketed { Duration::ZERO } else { Duration::from_millis(paste.gap_ms) };

@@ -10,7 +10,9 @@ use super::state::{Seat, State};
 use super::station::Wake;
 use crate::model::envelope::Envelope;
 use crate::model::id::MemberName;
-use crate::model::protocol::{AtTheLead, IdleNotification, Message, Speaker, TaskCompleted, may_say};
+use crate::model::protocol::{
+    AtTheLead, IdleNotification, Message, Speaker, TaskCompleted, may_say,
+};
 use crate::model::text;
 use crate::ops::{self, Context, OpsError, Team};
 use crate::sys::signal::Signal;
@@ -96,21 +98,25 @@ pub(super) fn in_words(envelope: Envelope) -> Envelope {
 }
 
 fn rests(notice: &IdleNotification) -> String {
-    let IdleNotification { summary, completed_task_id, completed_status, failure_reason, .. } = notice;
+    let IdleNotification { summary, completed_task_id, completed_status, failure_reason, .. } =
+        notice;
     let task = completed_task_id.as_deref().map(|id| {
-        let status = completed_status.as_deref().map(|word| format!(" ({word})")).unwrap_or_default();
+        let status =
+            completed_status.as_deref().map(|word| format!(" ({word})")).unwrap_or_default();
         format!(" My last task: #{id}{status}.")
     });
     let failure = failure_reason.as_deref().map(|why| format!(" I failed: {why}."));
     // On one line: not every program takes several.
-    let said = summary.as_deref().map(|words| words.split_whitespace().collect::<Vec<_>>().join(" "));
+    let said =
+        summary.as_deref().map(|words| words.split_whitespace().collect::<Vec<_>>().join(" "));
     let said = said.map(|words| format!(" Result of my turn: {words}"));
     let whole = ["I am idle.".to_owned()].into_iter().chain(task).chain(failure).chain(said);
     text::short(&whole.collect::<String>(), WORDS)
 }
 
 fn completed(news: &TaskCompleted) -> String {
-    let subject = news.task_subject.as_deref().map(|words| format!(": {words}")).unwrap_or_default();
+    let subject =
+        news.task_subject.as_deref().map(|words| format!(": {words}")).unwrap_or_default();
     text::short(&format!("I completed task #{}{subject}.", news.task_id), WORDS)
 }
 

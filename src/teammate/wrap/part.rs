@@ -40,7 +40,8 @@ pub(super) fn in_words(envelope: Envelope) -> Envelope {
 
 fn plan_words(answer: &PlanApprovalResponse) -> String {
     let id = &answer.request_id;
-    let said = answer.feedback.as_deref().map(|said| format!(": {}", one_line(said))).unwrap_or_default();
+    let said =
+        answer.feedback.as_deref().map(|said| format!(": {}", one_line(said))).unwrap_or_default();
     match answer.approved {
         true => format!("Your plan `{id}` is approved{said}. Carry it out now."),
         false => format!(
@@ -70,7 +71,10 @@ fn one_line(said: &str) -> String {
 
 fn shutdown_words(asked: ShutdownRequest) -> String {
     let id = asked.request_id;
-    let why = asked.reason.map(|reason| format!(": {}", text::short(&reason, REASON))).unwrap_or_default();
+    let why = asked
+        .reason
+        .map(|reason| format!(": {}", text::short(&reason, REASON)))
+        .unwrap_or_default();
     let limit = asked.deadline_seconds.map(|s| format!(" within {s} s")).unwrap_or_default();
     // On one line: not every program takes several.
     format!(

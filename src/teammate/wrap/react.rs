@@ -40,7 +40,8 @@ pub(crate) fn react(state: &mut State, event: Event, now: Timestamp) -> Vec<Effe
         Event::NoMail(failure) => {
             complain(state, &failure, now, &mut effects);
             state.mail_due = true;
-            state.pause_until = Some(now.plus_ms(if failure.lasting { LONG_PAUSE_MS } else { PAUSE_MS }));
+            state.pause_until =
+                Some(now.plus_ms(if failure.lasting { LONG_PAUSE_MS } else { PAUSE_MS }));
         }
         Event::NotMarked(failure) => {
             state.mail_due |= !failure.lasting;
@@ -69,7 +70,9 @@ pub(crate) fn react(state: &mut State, event: Event, now: Timestamp) -> Vec<Effe
 
 fn see(state: &mut State, finding: Finding, shown: bool, now: Timestamp) {
     // What a spinner writes beside it changes all the time, and nothing with it.
-    let same = |old: &Sight| old.finding.state == finding.state && old.finding.composer == finding.composer;
+    let same = |old: &Sight| {
+        old.finding.state == finding.state && old.finding.composer == finding.composer
+    };
     let since = state.sight.as_ref().filter(|old| same(old)).map_or(now, |old| old.since);
     ask::see(state, &finding, now);
     state.sight = Some(Sight { finding, shown, since });
@@ -107,7 +110,12 @@ fn complain(state: &mut State, failure: &Failure, now: Timestamp, effects: &mut 
     }
 }
 
-fn see_done(state: &mut State, result: Result<(), Failure>, now: Timestamp, effects: &mut Vec<Effect>) {
+fn see_done(
+    state: &mut State,
+    result: Result<(), Failure>,
+    now: Timestamp,
+    effects: &mut Vec<Effect>,
+) {
     state.asked = false;
     match result {
         Ok(()) => {
@@ -177,7 +185,9 @@ fn is_for_program(
             return !ask::hear(state, &answer.request_id, &answer.verdict);
         }
         Message::PermissionResponse(_) => return true,
-        Message::ShutdownRequest(asked) => return hear(state, envelope, asked, requests, now, effects),
+        Message::ShutdownRequest(asked) => {
+            return hear(state, envelope, asked, requests, now, effects);
+        }
         Message::ShutdownApproved(_)
         | Message::ShutdownRejected(_)
         | Message::PlanApprovalRequest(_)
@@ -273,7 +283,8 @@ fn settle(state: &mut State, now: Timestamp, effects: &mut Vec<Effect>) {
 
 /// A dialog that comes up under a text of ours is a person's: he needs the keyboard.
 fn unlock_for_a_person(state: &mut State, now: Timestamp, effects: &mut Vec<Effect>) {
-    let blocked = state.sight.as_ref().and_then(Sight::life).filter(|life| matches!(life, Life::Blocked(_)));
+    let blocked =
+        state.sight.as_ref().and_then(Sight::life).filter(|life| matches!(life, Life::Blocked(_)));
     let typed = |step| matches!(step, Step::Staged | Step::Submitted(_));
     if blocked.is_some() && state.turn.as_ref().is_some_and(|turn| typed(turn.step)) {
         deliver::stick(state, "a dialog opened", now, effects);
@@ -286,8 +297,10 @@ fn tell(state: &mut State, now: Timestamp) {
     if now.since(sight.since) < BELIEF_MS {
         return;
     }
-    let stuck = state.undelivered.as_ref().map(|why| Life::Blocked(format!("blocked: undelivered: {why}")));
-    let life = sight.life().map(|life| if life == Life::Idle { stuck.unwrap_or(life) } else { life });
+    let stuck =
+        state.undelivered.as_ref().map(|why| Life::Blocked(format!("blocked: undelivered: {why}")));
+    let life =
+        sight.life().map(|life| if life == Life::Idle { stuck.unwrap_or(life) } else { life });
     let Some(life) = life else { return };
     let is_new = match (&state.told, &life) {
         // What else is written beside a dialog may change while it stands.
@@ -337,7 +350,8 @@ fn speak(state: &mut State, life: &Life, now: Timestamp) {
 fn answer_requests(state: &mut State, now: Timestamp) {
     let Some(sight) = state.sight.as_ref().filter(|_| !state.pending.is_empty()) else { return };
     let still = now.since(sight.since) >= BELIEF_MS;
-    let idle = sight.is_free() && still && state.turn.as_ref().is_none_or(|turn| turn.step == Step::Stuck);
+    let idle =
+        sight.is_free() && still && state.turn.as_ref().is_none_or(|turn| turn.step == Step::Stuck);
     let excuse = excuse(sight);
     let (due, open): (Vec<Pending>, Vec<Pending>) =
         std::mem::take(&mut state.pending).into_iter().partition(|p| idle || p.answer_by <= now);

@@ -236,11 +236,16 @@ impl State {
         times.extend(self.leaving.map(|leaving| leaving.by));
         times.extend(self.pause_until);
         times.extend(self.rest_until.filter(|_| !self.waiting.is_empty()));
-        times.extend(self.hand_at.filter(|_| !self.waiting.is_empty()).map(|at| at.plus_ms(HAND_MS)));
-        let spans =
-            |from: Timestamp, spans: &[u64]| spans.iter().map(|ms| from.plus_ms(*ms)).collect::<Vec<_>>();
         times.extend(
-            self.sight.iter().flat_map(|sight| spans(sight.since, &[BELIEF_MS, self.paste.settle_ms])),
+            self.hand_at.filter(|_| !self.waiting.is_empty()).map(|at| at.plus_ms(HAND_MS)),
+        );
+        let spans = |from: Timestamp, spans: &[u64]| {
+            spans.iter().map(|ms| from.plus_ms(*ms)).collect::<Vec<_>>()
+        };
+        times.extend(
+            self.sight
+                .iter()
+                .flat_map(|sight| spans(sight.since, &[BELIEF_MS, self.paste.settle_ms])),
         );
         times.extend(ask::next_times(self));
         let turn = [self.paste.settle_ms, RETRY_MS, APPEAR_MS, OBSERVE_MS];

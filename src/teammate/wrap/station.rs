@@ -109,13 +109,18 @@ pub(super) struct Station {
 impl Station {
     /// Starts the program on a terminal of the size of ours and joins the two. To be called in the first thread before
     /// there are others. `answers`: nobody stands behind our terminal who would answer the program's questions to it.
-    pub(super) fn open(program: &Program, answers: bool, wakes: &Sender<Wake>) -> Result<Station, String> {
+    pub(super) fn open(
+        program: &Program,
+        answers: bool,
+        wakes: &Sender<Wake>,
+    ) -> Result<Station, String> {
         let raw = RawTerminal::enter().map_err(|e| format!("no terminal: {e}"))?;
         let display = Display::open().map_err(|e| format!("cannot write to the terminal: {e}"))?;
         let (rows, cols) = own_size().unwrap_or(SIZE);
         let started = child::spawn_on_pty(program, rows, cols);
         let (process, master) = started.map_err(|e| chain(&e))?;
-        let joined = Station::join(process, Arc::new(master), (raw, display), (rows, cols), answers, wakes);
+        let joined =
+            Station::join(process, Arc::new(master), (raw, display), (rows, cols), answers, wakes);
         joined.map_err(|e| {
             proc::end_tree(process, true, Duration::ZERO);
             child::wait(process);
@@ -147,8 +152,12 @@ impl Station {
 
         let typing = (Arc::clone(&master), wakes.clone());
         start("typist", move || type_all(&jobs, &typing.0, &typing.1))?;
-        let show =
-            Show { display, drawn: Arc::clone(&drawn), ending: Arc::clone(&ending), wakes: wakes.clone() };
+        let show = Show {
+            display,
+            drawn: Arc::clone(&drawn),
+            ending: Arc::clone(&ending),
+            wakes: wakes.clone(),
+        };
         start("output", move || {
             show.all(reader);
             // Nobody may be waiting any more.
@@ -208,7 +217,8 @@ impl Station {
 
     /// The same with a pause between characters, and [`Wake::Put`] at the end.
     pub(super) fn type_text(&self, text: Vec<u8>, gap: Duration) {
-        let _ = self.typist.send(if gap.is_zero() { Job::Keys(text) } else { Job::Slowly(text, gap) });
+        let _ =
+            self.typist.send(if gap.is_zero() { Job::Keys(text) } else { Job::Slowly(text, gap) });
         let _ = self.typist.send(Job::Tell(Wake::Put));
     }
 
@@ -263,7 +273,8 @@ impl Show {
                 // EIO: nobody has the terminal open any more.
                 Err(_) => return,
             };
-            shown = shown && self.display.show(bytes, &|| self.ending.load(Ordering::SeqCst)).is_ok();
+            shown =
+                shown && self.display.show(bytes, &|| self.ending.load(Ordering::SeqCst)).is_ok();
             self.draw(bytes);
         }
     }
@@ -303,7 +314,8 @@ impl Ear {
                 Ok(Input::Keys(keys)) => self.keys(keys),
                 Ok(Input::Signal(WINCH)) => self.resize(),
                 Ok(Input::Signal(sig)) => {
-                    let signal = if sig == HUP || sig == QUIT { Signal::Hangup } else { Signal::Terminate };
+                    let signal =
+                        if sig == HUP || sig == QUIT { Signal::Hangup } else { Signal::Terminate };
                     let _ = self.wakes.send(Wake::Signal(signal));
                 }
                 Ok(Input::Other) => return,
@@ -408,13 +420,25 @@ mod tests {
 
     #[test]
     fn msg_11_what_a_terminal_says_by_itself_is_no_hand() {
-        for report in
-            [&b"\x1b[12;40R"[..], b"\x1b[?62;22c", b"\x1b[I", b"\x1b]11;rgb:0/0/0\x1b\\", b"\x1b[0n\x1b[?6c"]
-        {
+        for report in [
+            &b"\x1b[12;40R"[..],
+            b"\x1b[?62;22c",
+            b"\x1b[I",
+            b"\x1b]11;rgb:0/0/0\x1b\\",
+            b"\x1b[0n\x1b[?6c",
+        ] {
             assert!(is_report(report), "{report:?}");
         }
-        for hand in [&b"a"[..], b"\x1b", b"\x1b[A", b"\r", b"\x1b[200~x\x1b[201~", b"\x1bOP", b"x\x1b[I", b""]
-        {
+        for hand in [
+            &b"a"[..],
+            b"\x1b",
+            b"\x1b[A",
+            b"\r",
+            b"\x1b[200~x\x1b[201~",
+            b"\x1bOP",
+            b"x\x1b[I",
+            b"",
+        ] {
             assert!(!is_report(hand), "{hand:?}");
         }
     }

@@ -68,7 +68,8 @@ impl Stand {
 }
 
 fn seen(state: ScreenState, composer: Composer, shown: bool) -> Event {
-    let finding = Finding { state, rule: "r".to_owned(), evidence: "e".to_owned(), composer, asked: None };
+    let finding =
+        Finding { state, rule: "r".to_owned(), evidence: "e".to_owned(), composer, asked: None };
     Event::Seen { finding, shown }
 }
 
@@ -110,7 +111,10 @@ fn msg_08_the_submit_key_is_typed_three_times_and_no_more() {
     let mut stand = Stand::submitted();
     for _ in 0..2 {
         assert_eq!(stand.at(1499, Event::Tick), []);
-        assert_eq!(stand.at(1, Event::Tick), [note(EventKind::MessageSubmitted, None), Effect::Submit]);
+        assert_eq!(
+            stand.at(1, Event::Tick),
+            [note(EventKind::MessageSubmitted, None), Effect::Submit]
+        );
     }
     let why = "the submit key had no effect";
     let given_up = stand.at(1500, Event::Tick);
@@ -137,7 +141,11 @@ fn msg_03_a_text_that_vanishes_is_told_and_not_typed_again() {
         assert_eq!(told[2..], [remark]);
         assert_eq!(stand.at(0, Event::Done(Ok(()))), []);
         assert_eq!(stand.at(3_600_000, Event::Tick), [], "{why}");
-        assert_eq!(stand.at(0, mail(&["hi", "ho"])), [Effect::Stage(vec![envelope("ho")])], "{why}");
+        assert_eq!(
+            stand.at(0, mail(&["hi", "ho"])),
+            [Effect::Stage(vec![envelope("ho")])],
+            "{why}"
+        );
         assert_eq!(stand.at(0, mail(&["hi", "ho"])), [], "{why}");
     }
 }
@@ -209,7 +217,10 @@ fn pm_01_a_dialog_under_a_staged_text_gets_no_key() {
     let mut stand = Stand::staged();
     let dialog = || ScreenState::Dialog("trust".to_owned());
     let effects = stand.see(5, dialog(), Composer::Unknown);
-    assert_eq!(effects, [note(EventKind::MessageUndelivered, Some("a dialog opened")), Effect::Release]);
+    assert_eq!(
+        effects,
+        [note(EventKind::MessageUndelivered, Some("a dialog opened")), Effect::Release]
+    );
     let told = Errand::Remark(Some("blocked: dialog:trust (rule r: e)".to_owned()));
     assert_eq!(stand.at(300, Event::Tick), [Effect::Do(told)]);
     assert_eq!(stand.at(0, Event::Done(Ok(()))), []);

@@ -50,9 +50,12 @@ impl Manner {
         match self.bracketed {
             // A terminal sends a line break of a paste as the key for it.
             true => [PASTE[0], &text.replace('\n', "\r"), PASTE[1]].concat().into_bytes(),
-            false => {
-                text.split('\n').filter(|line| !line.is_empty()).collect::<Vec<_>>().join(" ").into_bytes()
-            }
+            false => text
+                .split('\n')
+                .filter(|line| !line.is_empty())
+                .collect::<Vec<_>>()
+                .join(" ")
+                .into_bytes(),
         }
     }
 }
@@ -83,7 +86,9 @@ fn is_old(c: char) -> bool {
     static OLD: LazyLock<Vec<(char, char)>> = LazyLock::new(|| {
         let class = regex_syntax::parse(r"\p{Age=8.0}").expect("a property that is compiled in");
         match class.into_kind() {
-            HirKind::Class(Class::Unicode(class)) => class.iter().map(|r| (r.start(), r.end())).collect(),
+            HirKind::Class(Class::Unicode(class)) => {
+                class.iter().map(|r| (r.start(), r.end())).collect()
+            }
             _ => unreachable!("a property of characters is a class of them"),
         }
     });
@@ -126,7 +131,9 @@ mod tests {
         for key in ["\x1b[201~\rrm", "a\rb", "\u{9b}2J", "\x03", "\x7f", "\0"] {
             assert!(!paste.takes(key) && !plain.takes(key), "{key:?}");
         }
-        assert!(paste.takes("two\nlines\tü") && !plain.takes("two\nlines") && plain.takes("one ü line"));
+        assert!(
+            paste.takes("two\nlines\tü") && !plain.takes("two\nlines") && plain.takes("one ü line")
+        );
         assert!(paste.takes(&"x".repeat(100)) && !paste.takes(&"x".repeat(101)));
     }
 
@@ -137,7 +144,9 @@ mod tests {
             String::from_utf8(manner.keys(&rendered)).expect("text")
         };
         let pasted = two(Manner { bracketed: true, most_bytes: 100 });
-        let one = |text: &str| format!("<teammate-message teammate_id=\"bob\">\r{text}\r</teammate-message>");
+        let one = |text: &str| {
+            format!("<teammate-message teammate_id=\"bob\">\r{text}\r</teammate-message>")
+        };
         assert_eq!(pasted, format!("\x1b[200~{}\r\r{}\x1b[201~", one("one"), one("two")));
         let typed = two(Manner { bracketed: false, most_bytes: 100 });
         assert!(!typed.chars().any(char::is_control), "{typed:?}");

@@ -15,7 +15,8 @@ fn fresh(state: &State) -> impl Iterator<Item = &Envelope> {
 
 /// Whether there is one, and the program can be given the key now.
 pub(super) fn attend(state: &mut State, now: Timestamp, effects: &mut Vec<Effect>) {
-    let working = |sight: &super::state::Sight| sight.works() && now.since(sight.since) >= BELIEF_MS;
+    let working =
+        |sight: &super::state::Sight| sight.works() && now.since(sight.since) >= BELIEF_MS;
     let alone = state.hand_at.is_none_or(|at| now.since(at) >= HAND_MS);
     let free = state.accepted && state.turn.is_none() && !state.interrupting && !state.agreed;
     if alone && free && state.sight.as_ref().is_some_and(working) && fresh(state).next().is_some() {
@@ -25,7 +26,12 @@ pub(super) fn attend(state: &mut State, now: Timestamp, effects: &mut Vec<Effect
 }
 
 /// What came of the key.
-pub(super) fn see_interrupted(state: &mut State, keyed: Keyed, now: Timestamp, effects: &mut Vec<Effect>) {
+pub(super) fn see_interrupted(
+    state: &mut State,
+    keyed: Keyed,
+    now: Timestamp,
+    effects: &mut Vec<Effect>,
+) {
     state.interrupting = false;
     match keyed {
         Keyed::Typed => {
@@ -54,7 +60,10 @@ mod tests {
     fn seen(state: ScreenState) -> Event {
         let composer = if state == ScreenState::Idle { Composer::Empty } else { Composer::Unknown };
         let (rule, evidence) = ("r".to_owned(), "e".to_owned());
-        Event::Seen { finding: Finding { state, rule, evidence, composer, asked: None }, shown: false }
+        Event::Seen {
+            finding: Finding { state, rule, evidence, composer, asked: None },
+            shown: false,
+        }
     }
 
     /// An accepted wrapper whose program shows this, with one message for it.
@@ -82,18 +91,31 @@ mod tests {
     #[test]
     fn msg_13_an_urgent_message_breaks_off_a_turn_once() {
         let mut state = stand(ScreenState::Working, true);
-        assert!(!interrupts(&mut state, Event::Tick, START.plus_ms(299)), "a flicker is not believed");
+        assert!(
+            !interrupts(&mut state, Event::Tick, START.plus_ms(299)),
+            "a flicker is not believed"
+        );
         assert!(interrupts(&mut state, Event::Tick, START.plus_ms(300)));
         assert!(!interrupts(&mut state, Event::Tick, START.plus_ms(301)), "under way");
         let noted = react(&mut state, Event::Interrupted(Keyed::Typed), START.plus_ms(310));
-        let note = Effect::Note { kind: EventKind::TurnInterrupted, ids: vec!["m".to_owned()], reason: None };
+        let note = Effect::Note {
+            kind: EventKind::TurnInterrupted,
+            ids: vec!["m".to_owned()],
+            reason: None,
+        };
         assert!(noted.contains(&note), "{noted:?}");
         assert!(!interrupts(&mut state, Event::Tick, START.plus_ms(60_000)), "once");
         let staged = [seen(ScreenState::Idle), Event::Tick]
             .map(|event| react(&mut state, event, START.plus_ms(60_100)));
-        let staged =
-            staged.into_iter().flatten().chain(react(&mut state, Event::Tick, START.plus_ms(60_300)));
-        assert!(staged.into_iter().any(|effect| matches!(effect, Effect::Stage(_))), "then it goes in");
+        let staged = staged.into_iter().flatten().chain(react(
+            &mut state,
+            Event::Tick,
+            START.plus_ms(60_300),
+        ));
+        assert!(
+            staged.into_iter().any(|effect| matches!(effect, Effect::Stage(_))),
+            "then it goes in"
+        );
     }
 
     #[test]

@@ -33,7 +33,8 @@ impl Mac {
         let leader = ItermSession { session_id: String::new(), tty: String::new() };
         let mut mac = Mac { dir, leader };
         let program = mac.path("osascript").into();
-        let start = exec::Command { program, args: vec!["--emulate".into()], ..exec::Command::default() };
+        let start =
+            exec::Command { program, args: vec!["--emulate".into()], ..exec::Command::default() };
         let output = exec::run(&start, PATIENCE).expect("python3 is there");
         assert_eq!(output.code, Some(0), "{}", String::from_utf8_lossy(&output.stderr));
         mac.leader = mac.open("sleep");
@@ -94,7 +95,8 @@ impl Mac {
 
     pub(super) fn session(&self, placement: &Placement) -> Value {
         let all = self.op("sessions", &[]);
-        let found = all.as_array().expect("a list").iter().find(|s| s["id"] == json!(placement.pane_id()));
+        let found =
+            all.as_array().expect("a list").iter().find(|s| s["id"] == json!(placement.pane_id()));
         found.cloned().unwrap_or(Value::Null)
     }
 
@@ -113,7 +115,12 @@ pub(super) fn launch(member: &str, script: &str) -> Launch {
     let script = format!("{script}; exec sleep 600");
     let argv = ["/bin/sh", "-c", &script].map(OsString::from).to_vec();
     let label = Label { name: member.to_owned(), ..Label::default() };
-    Launch { member: MemberName::new(member).expect("a name"), token: format!("token-{member}"), argv, label }
+    Launch {
+        member: MemberName::new(member).expect("a name"),
+        token: format!("token-{member}"),
+        argv,
+        label,
+    }
 }
 
 pub(super) fn place_one(iterm2: &Iterm2, member: &str) -> Result<Placement, BackendError> {

@@ -55,10 +55,16 @@ fn ly_04_the_leader_keeps_its_place() {
         assert!(places.iter().any(|place| place.pane_id() == anchor), "{anchors:?}");
         assert!(["below", "tab"].contains(&way.as_str()), "{anchors:?}");
     }
-    assert!(anchors.iter().any(|(_, way)| way == "tab"), "50 rows are not enough for seven: {anchors:?}");
+    assert!(
+        anchors.iter().any(|(_, way)| way == "tab"),
+        "50 rows are not enough for seven: {anchors:?}"
+    );
     assert_eq!(mac.calls("survey").len(), 1, "all in one go");
-    let marks: Vec<Mark<'_>> =
-        places.iter().zip(&launches).map(|(placement, l)| Mark { placement, token: &l.token }).collect();
+    let marks: Vec<Mark<'_>> = places
+        .iter()
+        .zip(&launches)
+        .map(|(placement, l)| Mark { placement, token: &l.token })
+        .collect();
     assert_eq!(iterm2.verify_all(&marks), vec![Verdict::Owned; 7]);
     for closed in iterm2.close_all(&marks) {
         assert_eq!(closed.expect("ours"), Verdict::Owned);
@@ -118,12 +124,16 @@ fn sec_09_sec_02_words_and_names_arrive_as_they_are() {
     let launch = Launch { member, token: "tok".to_owned(), argv, label: Label::default() };
     let place = iterm2.place(&[launch]).remove(0).expect("placed");
     until("the words", || fs::exists(&said));
-    let words = String::from_utf8(fs::read(&said, 1 << 16).expect("readable").expect("there")).expect("text");
+    let words = String::from_utf8(fs::read(&said, 1 << 16).expect("readable").expect("there"))
+        .expect("text");
     assert_eq!(words.split_terminator('\u{1f}').collect::<Vec<_>>(), hostile);
     for role in &hostile {
         iterm2.label(&[(Mark { placement: &place, token: "tok" }, a_label("\\(system)", role))]);
         let name = mac.session(&place)["name"].as_str().expect("a name").to_owned();
-        assert!(!name.contains('\\') && !name.contains('\u{1b}') && !name.contains('\n'), "{name:?}");
+        assert!(
+            !name.contains('\\') && !name.contains('\u{1b}') && !name.contains('\n'),
+            "{name:?}"
+        );
     }
     assert!(!fs::exists(&canary));
 }
@@ -151,6 +161,8 @@ fn pt_03_the_probe_knows_a_session_by_its_terminal() {
     mac.op("stop", &[]);
     assert!(ask(&mac.leader.tty).expect_err("not there").contains("not running"));
     assert!(
-        probe(mac.path("no-such-program"), "/dev/x").expect_err("nothing there").contains("no-such-program")
+        probe(mac.path("no-such-program"), "/dev/x")
+            .expect_err("nothing there")
+            .contains("no-such-program")
     );
 }

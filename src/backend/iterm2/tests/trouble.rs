@@ -92,7 +92,10 @@ fn ly_09_every_refusal_becomes_advice() {
     assert!(mac.others().is_empty());
     mac.fail("survey", "-1712", 1);
     let place = Placement::Iterm2(mac.leader.clone());
-    assert!(matches!(iterm2.verify(&place, "x"), Verdict::Unknown { .. }), "no answer proves nothing");
+    assert!(
+        matches!(iterm2.verify(&place, "x"), Verdict::Unknown { .. }),
+        "no answer proves nothing"
+    );
 }
 
 /// LY-09: no answer in time, with and without a session made.
@@ -119,7 +122,10 @@ fn ly_09_a_wrong_id_is_never_touched() {
     mac.fail("place", "wrong-id", 1);
     let place = place_one(&iterm2, "ada").expect("as far as can be seen here");
     assert_eq!(place.pane_id(), mac.leader.session_id);
-    assert_eq!(iterm2.verify(&place, "token-ada"), Verdict::Foreign { difference: "token".to_owned() });
+    assert_eq!(
+        iterm2.verify(&place, "token-ada"),
+        Verdict::Foreign { difference: "token".to_owned() }
+    );
     let problem = iterm2.close(&place, "token-ada").expect_err("it is the leader's");
     assert!(matches!(problem, BackendError::NotOurs { .. }), "{problem:?}");
     iterm2.focus(&place, "token-ada").expect_err("not ours");
@@ -147,7 +153,10 @@ fn ly_10_what_stays_is_reported() {
     assert_eq!(asked, places.each_ref().map(|place| place.pane_id().to_owned()));
     assert_eq!(mac.others().len(), 1);
     mac.fail("close", "-1728", 1);
-    assert!(iterm2.close(&places[0], "token-ada").is_err(), "it is still there, whatever the words");
+    assert!(
+        iterm2.close(&places[0], "token-ada").is_err(),
+        "it is still there, whatever the words"
+    );
     assert_eq!(iterm2.close(&places[0], "token-ada").expect("ours"), Verdict::Owned);
 }
 
@@ -156,15 +165,21 @@ fn ly_10_what_stays_is_reported() {
 fn a_replaced_session_is_foreign() {
     let mac = Mac::new();
     let iterm2 = mac.backend(Layout::Split);
-    let (ada, ben) = (place_one(&iterm2, "ada").expect("placed"), place_one(&iterm2, "ben").expect("placed"));
+    let (ada, ben) =
+        (place_one(&iterm2, "ada").expect("placed"), place_one(&iterm2, "ben").expect("placed"));
     mac.op("replace", &[ada.pane_id()]);
     mac.op("forget", &[ben.pane_id()]);
     for (place, token) in [(&ada, "token-ada"), (&ben, "token-ben")] {
         assert!(matches!(iterm2.verify(place, token), Verdict::Foreign { .. }));
         iterm2.close(place, token).expect_err("not ours any more");
-        assert!(matches!(iterm2.close(place, ""), Err(BackendError::NotOurs { .. })), "an empty token");
+        assert!(
+            matches!(iterm2.close(place, ""), Err(BackendError::NotOurs { .. })),
+            "an empty token"
+        );
     }
-    let Placement::Iterm2(session) = place_one(&iterm2, "cem").expect("placed") else { panic!("not iTerm2") };
+    let Placement::Iterm2(session) = place_one(&iterm2, "cem").expect("placed") else {
+        panic!("not iTerm2")
+    };
     let elsewhere = Placement::Iterm2(ItermSession { tty: "/dev/ttys999".to_owned(), ..session });
     assert!(matches!(iterm2.verify(&elsewhere, "token-cem"), Verdict::Foreign { .. }));
     iterm2.close(&elsewhere, "token-cem").expect_err("another terminal");
@@ -180,7 +195,8 @@ fn an_ended_session_that_stays_is_closed() {
     let mut short = launch("ada", ":");
     short.argv = ["/bin/sh", "-c", "exit 0"].map(Into::into).to_vec();
     let place = iterm2.place(&[short]).remove(0).expect("placed");
-    let pid = mac.session(&place)["pid"].as_i64().and_then(|pid| i32::try_from(pid).ok()).expect("a pid");
+    let pid =
+        mac.session(&place)["pid"].as_i64().and_then(|pid| i32::try_from(pid).ok()).expect("a pid");
     until("its end", || Process::of(pid).is_none());
     assert_eq!(iterm2.verify(&place, "token-ada"), Verdict::Owned);
     assert_eq!(iterm2.close(&place, "token-ada").expect("ours"), Verdict::Owned);
@@ -197,7 +213,10 @@ fn an_iterm2_that_was_quit_has_nothing_of_ours() {
     assert_eq!(iterm2.verify(&place, "token-ada"), Verdict::Gone);
     assert_eq!(iterm2.close(&place, "token-ada").expect("nothing to do"), Verdict::Gone);
     let problem = place_one(&iterm2, "ben").expect_err("nothing to split");
-    assert!(problem.to_string().contains("not running") && hint(&problem).contains("start"), "{problem:?}");
+    assert!(
+        problem.to_string().contains("not running") && hint(&problem).contains("start"),
+        "{problem:?}"
+    );
 }
 
 /// A terminal that comes late is waited for.
@@ -214,8 +233,10 @@ fn a_session_without_a_terminal_yet() {
 #[test]
 fn the_emulator_ends_with_its_directory() {
     let mac = Mac::new();
-    let leader =
-        mac.op("sessions", &[])[0]["pid"].as_i64().and_then(|pid| i32::try_from(pid).ok()).expect("a pid");
+    let leader = mac.op("sessions", &[])[0]["pid"]
+        .as_i64()
+        .and_then(|pid| i32::try_from(pid).ok())
+        .expect("a pid");
     assert!(Process::of(leader).is_some());
     assert!(fs::remove_dir_all(mac.dir.path()).expect("ours"));
     until("the end of its sessions", || Process::of(leader).is_none());

@@ -3,7 +3,9 @@
 use super::super::Tmux;
 use super::super::command::{PaneId, Server, Unit};
 use super::super::verb::{self, Proof};
-use super::harness::{Lab, all_closed, exists, launch, launches, marks, pane, placed, traced, until};
+use super::harness::{
+    Lab, all_closed, exists, launch, launches, marks, pane, placed, traced, until,
+};
 use crate::backend::{Backend, BackendError, Mark, TmuxHome};
 use crate::model::placement::{Layout, Placement, Verdict};
 
@@ -14,7 +16,9 @@ fn sixteen_panes_are_looked_at_in_one_process_and_closed_in_three() {
     let all = launches(16);
     let places = placed(&tmux, &all);
     let before = lab.calls();
-    assert!(tmux.verify_all(&marks(&places, &all)).iter().all(|verdict| *verdict == Verdict::Owned));
+    assert!(
+        tmux.verify_all(&marks(&places, &all)).iter().all(|verdict| *verdict == Verdict::Owned)
+    );
     assert_eq!(lab.calls() - before, 1);
     all_closed(&tmux, &places, &all);
     // One more where the server was not done at once.
@@ -52,7 +56,8 @@ fn sd_05_each_answer_of_a_batch_is_the_one_for_itself() {
         mark(&places[3], all[3].token.as_str()),
     ];
     let verdicts = tmux.verify_all(&asked);
-    let alone: Vec<Verdict> = asked.iter().map(|mark| tmux.verify(mark.placement, mark.token)).collect();
+    let alone: Vec<Verdict> =
+        asked.iter().map(|mark| tmux.verify(mark.placement, mark.token)).collect();
     assert_eq!(verdicts, alone);
     let word = |result: &Result<Verdict, BackendError>| match result {
         Ok(Verdict::Owned) => "closed",
@@ -96,7 +101,8 @@ fn sp_15_a_tmux_that_lies_or_lacks_a_verb_closes_nothing_and_says_so() {
         ("lies", "exit 0", "is still there"),
         ("lacks", "echo 'unknown command: if-shell' >&2; exit 1", "unknown command: if-shell"),
     ] {
-        let text = format!("#!/bin/sh\ncase \"$*\" in *if-shell*) {answer};; esac\nexec tmux \"$@\"\n");
+        let text =
+            format!("#!/bin/sh\ncase \"$*\" in *if-shell*) {answer};; esac\nexec tmux \"$@\"\n");
         let fake = Tmux::new(TmuxHome { program: lab.script(name, &text), ..lab.home("demo") });
         for result in fake.close_all(&marks(&places, &all)) {
             let text = result.expect_err("not closed").to_string();
@@ -116,7 +122,9 @@ fn ly_03_sixty_four_at_80x24_get_their_places_and_leave_none_behind() {
         let before = view();
         let all = launches(64);
         let places = placed(&tmux, &all);
-        assert!(tmux.verify_all(&marks(&places, &all)).iter().all(|verdict| *verdict == Verdict::Owned));
+        assert!(
+            tmux.verify_all(&marks(&places, &all)).iter().all(|verdict| *verdict == Verdict::Owned)
+        );
         assert_eq!(lab.panes().len(), 65);
         assert_eq!(view(), before, "no room for a column of a useful width beside the lead");
         all_closed(&tmux, &places, &all);
@@ -132,7 +140,8 @@ fn sec_01_words_of_an_inner_command_arrive_byte_for_byte() {
     let canary = lab.path("canary");
     let mut words: Vec<String> = HOSTILE.chars().map(String::from).collect();
     words.extend(HOSTILE.chars().flat_map(|a| HOSTILE.chars().map(move |b| format!("{a}{b}"))));
-    words.extend(["", "do it;", "#(touch x)", "~root/x", "$HOME", "\u{1b}[201~"].map(str::to_owned));
+    words
+        .extend(["", "do it;", "#(touch x)", "~root/x", "$HOME", "\u{1b}[201~"].map(str::to_owned));
     words.push(format!("; run-shell 'touch {}' ;", canary.display()));
     let ids = lab.field("%0", "#{pid} #{pane_pid}");
     let (server, process) = ids.split_once(' ').expect("two");
@@ -141,9 +150,9 @@ fn sec_01_words_of_an_inner_command_arrive_byte_for_byte() {
     let tmux = Server { program: "tmux".as_ref(), socket: Some(&lab.socket) };
     for (nth, some) in words.chunks(150).enumerate() {
         let out = lab.path(&format!("out{nth}"));
-        let text =
-            "out=$1; shift; printf '%s\\0' \"$@\" > \"$out.new\"; mv \"$out.new\" \"$out\"; exec sleep 300";
-        let head = ["new-window", "-d", "-t", "$0:", "--", "/bin/sh", "-c", text, "sh"].map(str::to_owned);
+        let text = "out=$1; shift; printf '%s\\0' \"$@\" > \"$out.new\"; mv \"$out.new\" \"$out\"; exec sleep 300";
+        let head =
+            ["new-window", "-d", "-t", "$0:", "--", "/bin/sh", "-c", text, "sh"].map(str::to_owned);
         let all = head.into_iter().chain([out.display().to_string()]).chain(some.iter().cloned());
         let inner = Unit::new(all.map(Into::into));
         let answer = tmux.ask(&verb::guarded(lead, server.parse().expect("a pid"), &proof, &inner));

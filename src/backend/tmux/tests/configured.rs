@@ -38,7 +38,21 @@ fn pt_06_ly_01_a_team_inside_a_nasty_configuration() {
     let lab = Lab::empty();
     lab.boot(Some("nasty.conf"));
     let keep = ["set-option", "-t", "=main:", "destroy-unattached", "off"];
-    let main = ["new-session", "-d", "-s", "main", "-x", "120", "-y", "40", "--", "env", "sleep", "300", ";"];
+    let main = [
+        "new-session",
+        "-d",
+        "-s",
+        "main",
+        "-x",
+        "120",
+        "-y",
+        "40",
+        "--",
+        "env",
+        "sleep",
+        "300",
+        ";",
+    ];
     lab.tmux(&[&main[..], &keep].concat());
     lab.attach("main");
     let caller = lab.panes().remove(0);
@@ -58,7 +72,8 @@ fn pt_06_ly_01_a_team_inside_a_nasty_configuration() {
 #[test]
 fn pt_04_a_bare_environment_and_the_c_locale() {
     let lab = Lab::empty();
-    let bare = lab.script("bare", "#!/bin/sh\nexec env -i LC_ALL=C PATH=/usr/bin:/bin tmux \"$@\"\n");
+    let bare =
+        lab.script("bare", "#!/bin/sh\nexec env -i LC_ALL=C PATH=/usr/bin:/bin tmux \"$@\"\n");
     lab.boot(None);
     lab.tmux(&["new-session", "-d", "-s", "söße x", "-n", "a\tb", "--", "env", "sleep", "300"]);
     let tmux = Tmux::new(TmuxHome { program: bare, ..lab.home_in("demo", "%0") });
@@ -67,7 +82,11 @@ fn pt_04_a_bare_environment_and_the_c_locale() {
     assert_eq!(pane(&places[0]).session_name, "söße x");
     let more = launches(1);
     let later = placed(&tmux, &more);
-    assert_eq!(pane(&later[0]).window_id, pane(&places[2]).window_id, "two fit, so one window has room");
+    assert_eq!(
+        pane(&later[0]).window_id,
+        pane(&places[2]).window_id,
+        "two fit, so one window has room"
+    );
     let hidden = tmux.hide(&later[0], &more[0].token).expect("hidden");
     assert_eq!(pane(&hidden).session_name, "söße x");
     tmux.show(&hidden, &more[0].token).expect("shown");
@@ -107,7 +126,10 @@ fn pf_05_a_tmux_that_hangs_is_an_error_in_time() {
         });
         scope.spawn(|| {
             let problem = probe(&hangs).expect_err("it hangs");
-            assert!(problem.contains("3000 ms") && problem.contains("apt install tmux"), "{problem}");
+            assert!(
+                problem.contains("3000 ms") && problem.contains("apt install tmux"),
+                "{problem}"
+            );
         });
     });
     let calls = lab.text("hangs.calls").lines().count();
@@ -132,7 +154,10 @@ fn pf_05_a_batch_waits_for_two_calls_of_a_tmux_that_hangs_half_way() {
         "the batch waits for two calls, not for one per member"
     );
     for result in &results {
-        assert!(result.as_ref().expect_err("not marked").to_string().contains("5000 ms"), "{results:?}");
+        assert!(
+            result.as_ref().expect_err("not marked").to_string().contains("5000 ms"),
+            "{results:?}"
+        );
     }
 }
 
@@ -164,14 +189,17 @@ fn sp_03_what_tmux_says_is_in_the_error() {
     let tmux = Tmux::new(TmuxHome { socket: Some(deep), ..lab.home("demo") });
     for result in tmux.place(&launches(2)) {
         match result {
-            Err(BackendError::Refused { stderr, .. }) => assert!(stderr.contains("too long"), "{stderr}"),
+            Err(BackendError::Refused { stderr, .. }) => {
+                assert!(stderr.contains("too long"), "{stderr}")
+            }
             other => panic!("{other:?}"),
         }
     }
     let lies = lab.script("lies", "#!/bin/sh\nexit 0\n");
     let tmux = Tmux::new(TmuxHome { program: lies, ..lab.home("demo") });
     assert!(tmux.place(&launches(2)).iter().all(Result::is_err), "SP-15: rc 0 and no pane");
-    let missing = Tmux::new(TmuxHome { program: PathBuf::from("/no/such/tmux"), ..lab.home("demo") });
+    let missing =
+        Tmux::new(TmuxHome { program: PathBuf::from("/no/such/tmux"), ..lab.home("demo") });
     let results = missing.place(&launches(1));
     assert!(
         results[0].as_ref().is_err_and(|error| error.to_string().contains("/no/such/tmux")),
@@ -185,7 +213,12 @@ fn sp_03_a_batch_beyond_one_call_arrives_whole() {
     let lab = Lab::start(None);
     let long = "x".repeat(3_000);
     let all: Vec<_> = (0..16)
-        .map(|nth| super::harness::launch_of(&format!("m{nth}"), &["/bin/sh", "-c", "exec sleep 300", &long]))
+        .map(|nth| {
+            super::harness::launch_of(
+                &format!("m{nth}"),
+                &["/bin/sh", "-c", "exec sleep 300", &long],
+            )
+        })
         .collect();
     let tmux = Tmux::new(lab.home("demo"));
     let places = placed(&tmux, &all);
@@ -194,7 +227,10 @@ fn sp_03_a_batch_beyond_one_call_arrives_whole() {
         assert_eq!(words, format!("{} {}", launch.member, launch.token));
     }
     let huge = launch("huge");
-    let huge = crate::backend::Launch { argv: vec!["/bin/echo".into(), "x".repeat(20_000).into()], ..huge };
+    let huge = crate::backend::Launch {
+        argv: vec!["/bin/echo".into(), "x".repeat(20_000).into()],
+        ..huge
+    };
     let results = tmux.place(&[launch("before"), huge, launch("behind")]);
     let good: Vec<bool> = results.iter().map(Result::is_ok).collect();
     assert_eq!(good, [true, false, true]);
@@ -217,7 +253,9 @@ fn sp_06_odd_shells_and_odd_paths_do_not_matter() {
             .map(|nth| super::harness::launch_of(&format!("m{nth}"), &[launcher, "it's", "a;"]))
             .collect();
         let places = placed(&tmux, &all);
-        assert!(tmux.verify_all(&marks(&places, &all)).iter().all(|verdict| *verdict == Verdict::Owned));
+        assert!(
+            tmux.verify_all(&marks(&places, &all)).iter().all(|verdict| *verdict == Verdict::Owned)
+        );
         all_closed(&tmux, &places, &all);
     }
     assert!(!exists(&asked), "{}", lab.text("asked"));
@@ -246,7 +284,8 @@ fn pf_05_labels_and_a_batch_wait_for_one_call_of_a_tmux_that_hangs() {
     let text = "#!/bin/sh\ncase \"$*\" in *if-shell*) echo call >> \"$0.calls\"; exec sleep 60;; esac\nexec tmux \"$@\"\n";
     let hangs = Tmux::new(TmuxHome { program: lab.script("hangs", text), ..lab.home("demo") });
     let label = Label { name: "x".to_owned(), role: None, state: "x".to_owned(), color: None };
-    let labels: Vec<_> = marks(&places, &all).into_iter().map(|mark| (mark, label.clone())).collect();
+    let labels: Vec<_> =
+        marks(&places, &all).into_iter().map(|mark| (mark, label.clone())).collect();
     std::thread::scope(|scope| {
         scope.spawn(|| hangs.label(&labels));
         scope.spawn(|| {
@@ -256,6 +295,10 @@ fn pf_05_labels_and_a_batch_wait_for_one_call_of_a_tmux_that_hangs() {
             }
         });
     });
-    assert_eq!(lab.text("hangs.calls").lines().count(), 2, "labels and the batch wait for one call each");
+    assert_eq!(
+        lab.text("hangs.calls").lines().count(),
+        2,
+        "labels and the batch wait for one call each"
+    );
     all_closed(&tmux, &places, &all);
 }

@@ -40,7 +40,20 @@ impl Lab {
     pub(super) fn start(conf: Option<&str>) -> Lab {
         let lab = Lab::empty();
         lab.boot(conf);
-        lab.tmux(&["new-session", "-d", "-s", "main", "-x", "80", "-y", "24", "--", "env", "sleep", "300"]);
+        lab.tmux(&[
+            "new-session",
+            "-d",
+            "-s",
+            "main",
+            "-x",
+            "80",
+            "-y",
+            "24",
+            "--",
+            "env",
+            "sleep",
+            "300",
+        ]);
         lab
     }
 
@@ -48,7 +61,20 @@ impl Lab {
     pub(super) fn wide() -> Lab {
         let lab = Lab::empty();
         lab.boot(None);
-        lab.tmux(&["new-session", "-d", "-s", "main", "-x", "200", "-y", "50", "--", "env", "sleep", "300"]);
+        lab.tmux(&[
+            "new-session",
+            "-d",
+            "-s",
+            "main",
+            "-x",
+            "200",
+            "-y",
+            "50",
+            "--",
+            "env",
+            "sleep",
+            "300",
+        ]);
         lab
     }
 
@@ -56,7 +82,18 @@ impl Lab {
     pub(super) fn boot(&self, conf: Option<&str>) {
         let conf = conf.map_or_else(|| "/dev/null".to_owned(), |name| format!("{FIXTURES}/{name}"));
         let socket = self.socket.to_str().expect("utf-8");
-        let words = ["-f", &conf, "-S", socket, "start-server", ";", "set-option", "-s", "exit-empty", "off"];
+        let words = [
+            "-f",
+            &conf,
+            "-S",
+            socket,
+            "start-server",
+            ";",
+            "set-option",
+            "-s",
+            "exit-empty",
+            "off",
+        ];
         let output = run("tmux", &words);
         assert_eq!(output.code, Some(0), "{}", String::from_utf8_lossy(&output.stderr));
     }
@@ -98,17 +135,22 @@ impl Lab {
 
     /// A real client of 80x24 that looks at `session`.
     pub(super) fn attach(&self, session: &str) {
-        let (outer, inner) = (self.outer.to_str().expect("utf-8"), self.socket.to_str().expect("utf-8"));
-        let head = ["-f", "/dev/null", "-S", outer, "new-session", "-d", "-x", "80", "-y", "24", "--"];
+        let (outer, inner) =
+            (self.outer.to_str().expect("utf-8"), self.socket.to_str().expect("utf-8"));
+        let head =
+            ["-f", "/dev/null", "-S", outer, "new-session", "-d", "-x", "80", "-y", "24", "--"];
         let tail = ["env", "-u", "TMUX", "tmux", "-u", "-S", inner, "attach", "-t", session];
         let output = run("tmux", &[&head[..], &tail[..]].concat());
         assert_eq!(output.code, Some(0), "{}", String::from_utf8_lossy(&output.stderr));
-        until("a client is attached", || self.tmux(&["list-clients", "-t", session]).contains("80x24"));
+        until("a client is attached", || {
+            self.tmux(&["list-clients", "-t", session]).contains("80x24")
+        });
     }
 
     /// A client in control mode that looks at `session`, as iTerm2 does with `tmux -CC`.
     pub(super) fn attach_control(&self, session: &str) {
-        let (outer, inner) = (self.outer.to_str().expect("utf-8"), self.socket.to_str().expect("utf-8"));
+        let (outer, inner) =
+            (self.outer.to_str().expect("utf-8"), self.socket.to_str().expect("utf-8"));
         let head = ["-f", "/dev/null", "-S", outer, "new-session", "-d", "--"];
         let tail = ["env", "-u", "TMUX", "tmux", "-u", "-S", inner, "-C", "attach", "-t", session];
         assert_eq!(run("tmux", &[&head[..], &tail[..]].concat()).code, Some(0));
@@ -172,7 +214,8 @@ impl Drop for Lab {
 /// Runs any helper program.
 pub(super) fn run(program: &str, words: &[&str]) -> exec::Output {
     let args = words.iter().map(OsString::from).collect();
-    let command = exec::Command { program: OsString::from(program), args, ..exec::Command::default() };
+    let command =
+        exec::Command { program: OsString::from(program), args, ..exec::Command::default() };
     exec::run(&command, PATIENCE).expect("the helper program runs")
 }
 
@@ -191,7 +234,11 @@ pub(super) fn launch_of(member: &str, argv: &[&str]) -> Launch {
         member: MemberName::existing(member).expect("a name"),
         token: format!("tok-{}", crate::sys::rand::token()),
         argv: argv.iter().map(OsString::from).collect(),
-        label: Label { name: member.to_owned(), role: Some("tester".to_owned()), ..Label::default() },
+        label: Label {
+            name: member.to_owned(),
+            role: Some("tester".to_owned()),
+            ..Label::default()
+        },
     }
 }
 
@@ -226,7 +273,8 @@ pub(super) fn closed(tmux: &Tmux, placement: &Placement, launch: &Launch) {
 
 /// What the backend is asked about them.
 pub(super) fn marks<'a>(places: &'a [Placement], launches: &'a [Launch]) -> Vec<Mark<'a>> {
-    let mark = |(placement, launch): (&'a Placement, &'a Launch)| Mark { placement, token: &launch.token };
+    let mark =
+        |(placement, launch): (&'a Placement, &'a Launch)| Mark { placement, token: &launch.token };
     places.iter().zip(launches).map(mark).collect()
 }
 

@@ -3,7 +3,9 @@
 use std::path::PathBuf;
 
 use super::super::Tmux;
-use super::harness::{Lab, closed, exists, launch, launch_of, launches, pane, placed, refused, run, until};
+use super::harness::{
+    Lab, closed, exists, launch, launch_of, launches, pane, placed, refused, run, until,
+};
 use crate::backend::{Backend, Label, Mark, TmuxHome};
 use crate::model::placement::{Placement, ProcessId, PtyHold, TmuxPane, Verdict};
 use crate::sys::proc::{Liveness, Process, liveness, wait_exit};
@@ -27,7 +29,10 @@ fn is_foreign(verdict: &Verdict) -> bool {
 fn kill_server(place: &Placement) {
     let server = pane(place).server;
     run("/bin/kill", &["-KILL", &server.pid.to_string()]);
-    assert!(wait_exit(Process { pid: server.pid, start: server.start }, std::time::Duration::from_secs(60)));
+    assert!(wait_exit(
+        Process { pid: server.pid, start: server.start },
+        std::time::Duration::from_secs(60)
+    ));
 }
 
 #[test]
@@ -40,10 +45,12 @@ fn sd_05_twenty_bystanders_with_the_same_program_stay() {
     for nth in 0..20 {
         // Some of them in our own window.
         let target = if nth < 4 { window.as_str() } else { "=main:" };
-        let words: &[&str] = if nth < 10 { &["split-window", "-d", "-h"] } else { &["new-window", "-d"] };
+        let words: &[&str] =
+            if nth < 10 { &["split-window", "-d", "-h"] } else { &["new-window", "-d"] };
         let tail = ["-t", target, "--", "/usr/bin/env", "sleep", "300"];
         let target_is_index = words[0] == "new-window";
-        let tail = if target_is_index { [&["-t", "=main:"], &tail[2..]].concat() } else { tail.to_vec() };
+        let tail =
+            if target_is_index { [&["-t", "=main:"], &tail[2..]].concat() } else { tail.to_vec() };
         lab.tmux(&[words, &tail].concat());
         let tiled = if target_is_index { "=main:" } else { target };
         lab.tmux(&["select-layout", "-t", tiled, "tiled"]);
@@ -106,7 +113,8 @@ fn each_part_of_the_identity_counts() {
     assert_eq!(tmux.close(&older_server, token).expect("its server has ended"), Verdict::Gone);
     // A server that lives, but is not the one behind the socket.
     let us = Process::current();
-    let other_server = changed(place, |pane| pane.server = ProcessId { pid: us.pid, start: us.start });
+    let other_server =
+        changed(place, |pane| pane.server = ProcessId { pid: us.pid, start: us.start });
     assert!(is_unknown(&refused(&tmux, &other_server, token)));
     let other_socket = changed(place, |pane| pane.socket = "/nonexistent/socket".to_owned());
     assert!(is_unknown(&refused(&tmux, &other_socket, token)));
@@ -276,6 +284,7 @@ fn a_server_without_sessions_has_no_panes() {
     assert_eq!(tmux.close(&places[0], &all[0].token).expect("gone"), Verdict::Gone);
     let again = placed(&tmux, &all);
     assert_eq!(tmux.verify(&again[0], &all[0].token), Verdict::Owned);
-    let missing = Tmux::new(TmuxHome { program: PathBuf::from("/no/such/tmux"), ..lab.home("demo") });
+    let missing =
+        Tmux::new(TmuxHome { program: PathBuf::from("/no/such/tmux"), ..lab.home("demo") });
     assert!(is_unknown(&refused(&missing, &again[0], &all[0].token)));
 }

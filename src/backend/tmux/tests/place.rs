@@ -21,8 +21,14 @@ fn sp_05_panes_land_beside_the_caller_not_in_the_newest_session() {
     let all = launches(3);
     let places = placed(&tmux, &all);
     for (place, launch) in places.iter().zip(&all) {
-        assert_eq!((pane(place).session_id.as_str(), pane(place).session_name.as_str()), ("$0", "main"));
-        assert_eq!(lab.field(&pane(place).pane_id, "#{session_name} #{window_name}"), "main phalanx-demo");
+        assert_eq!(
+            (pane(place).session_id.as_str(), pane(place).session_name.as_str()),
+            ("$0", "main")
+        );
+        assert_eq!(
+            lab.field(&pane(place).pane_id, "#{session_name} #{window_name}"),
+            "main phalanx-demo"
+        );
         assert_eq!(tmux.verify(place, &launch.token), Verdict::Owned);
     }
     let own_window = lab.field(&caller, "#{window_id}");
@@ -44,13 +50,19 @@ fn sp_01_the_launch_is_argv_and_every_target_an_id() {
     let trace = lab.text("trace");
     assert!(!trace.contains("send-keys") && !trace.contains("respawn"), "{trace}");
     let words: Vec<&str> = trace.lines().collect();
-    let targets: Vec<&str> = words.windows(2).filter(|pair| pair[0] == "-t").map(|pair| pair[1]).collect();
-    let is_id =
-        |word: &&str| word.trim_end_matches(':')[1..].parse::<u32>().is_ok() && "%@$".contains(&word[..1]);
+    let targets: Vec<&str> =
+        words.windows(2).filter(|pair| pair[0] == "-t").map(|pair| pair[1]).collect();
+    let is_id = |word: &&str| {
+        word.trim_end_matches(':')[1..].parse::<u32>().is_ok() && "%@$".contains(&word[..1])
+    };
     assert!(targets.len() > 10 && targets.iter().all(is_id), "{targets:?}");
-    let starts = words.windows(3).filter(|three| three == &["/usr/bin/env", "sleep", "300"]).count();
+    let starts =
+        words.windows(3).filter(|three| three == &["/usr/bin/env", "sleep", "300"]).count();
     assert_eq!(starts, 5);
-    assert!(words.windows(3).all(|three| three[0] != "CALL" || three[1..] == ["-u", "-S"]), "{trace}");
+    assert!(
+        words.windows(3).all(|three| three[0] != "CALL" || three[1..] == ["-u", "-S"]),
+        "{trace}"
+    );
 }
 
 #[test]
@@ -58,7 +70,8 @@ fn sixteen_panes_take_few_processes() {
     let lab = Lab::start(None);
     let tmux = Tmux::new(TmuxHome { program: traced(&lab), ..lab.home("demo") });
     let places = placed(&tmux, &launches(16));
-    let windows: BTreeSet<&str> = places.iter().map(|place| pane(place).window_id.as_str()).collect();
+    let windows: BTreeSet<&str> =
+        places.iter().map(|place| pane(place).window_id.as_str()).collect();
     assert_eq!((windows.len(), lab.calls()), (1, 4), "look, window, splits, marks");
 }
 
@@ -66,14 +79,17 @@ fn sixteen_panes_take_few_processes() {
 #[test]
 fn one_pane_takes_three_processes_and_has_its_label() {
     let lab = Lab::start(None);
-    let tmux = Tmux::new(TmuxHome { program: traced(&lab), layout: Layout::Windows, ..lab.home("demo") });
+    let tmux =
+        Tmux::new(TmuxHome { program: traced(&lab), layout: Layout::Windows, ..lab.home("demo") });
     let split = Tmux::new(TmuxHome { program: traced(&lab), ..lab.home("split") });
     for (nth, tmux) in [&tmux, &tmux, &split, &split].into_iter().enumerate() {
         let (before, launch) = (lab.calls(), launch(&format!("m{nth}")));
         let places = placed(tmux, std::slice::from_ref(&launch));
         assert_eq!(lab.calls() - before, 3, "m{nth}");
-        let said =
-            lab.field(&pane(&places[0]).pane_id, "#{@phalanx_name} #{@phalanx_role} #{remain-on-exit}");
+        let said = lab.field(
+            &pane(&places[0]).pane_id,
+            "#{@phalanx_name} #{@phalanx_role} #{remain-on-exit}",
+        );
         assert_eq!(said, format!("m{nth} tester off"));
     }
 }
@@ -87,17 +103,27 @@ fn a_detached_team_has_a_session_of_its_own_that_grows() {
     for place in first.iter().chain(&second) {
         let TmuxPaneNames { session, window } = names(place);
         assert_eq!((session, window), ("phalanx-demo", "phalanx-demo"));
-        assert_eq!(pane(place).window_id, pane(&first[0]).window_id, "room is used before a window is made");
+        assert_eq!(
+            pane(place).window_id,
+            pane(&first[0]).window_id,
+            "room is used before a window is made"
+        );
     }
     assert_eq!(lab.field(&pane(&first[0]).pane_id, "#{window_width}x#{window_height}"), "200x50");
-    let sizes =
-        lab.tmux(&["list-panes", "-t", &pane(&first[0]).window_id, "-F", "#{pane_width} #{pane_height}"]);
+    let sizes = lab.tmux(&[
+        "list-panes",
+        "-t",
+        &pane(&first[0]).window_id,
+        "-F",
+        "#{pane_width} #{pane_height}",
+    ]);
     for size in sizes.lines() {
         let mut size = size.split(' ').map(|n| n.parse::<usize>().expect("number"));
         assert!(size.next() >= Some(40) && size.next() >= Some(10), "{sizes}");
     }
     let third = placed(&tmux, &launches(30));
-    let windows: BTreeSet<&str> = third.iter().map(|place| pane(place).window_id.as_str()).collect();
+    let windows: BTreeSet<&str> =
+        third.iter().map(|place| pane(place).window_id.as_str()).collect();
     assert_eq!(windows.len(), 3, "eleven more fit into the first");
     assert!(third.iter().all(|place| names(place).session == "phalanx-demo"));
     assert_eq!(lab.field("=main:", "#{window_panes}"), "1");
@@ -144,7 +170,8 @@ fn ly_03_forty_in_a_small_session_overflow_and_nobody_is_lost() {
     let places = placed(&tmux, &all);
     let ids: BTreeSet<&str> = places.iter().map(|place| pane(place).pane_id.as_str()).collect();
     assert_eq!((ids.len(), lab.panes().len()), (40, 41));
-    let sizes = lab.tmux(&["list-windows", "-a", "-F", "#{window_panes} #{window_width}x#{window_height}"]);
+    let sizes =
+        lab.tmux(&["list-windows", "-a", "-F", "#{window_panes} #{window_width}x#{window_height}"]);
     assert!(sizes.lines().all(|line| line == "2 80x24" || line == "1 80x24"), "{sizes}");
     let last = places.last().zip(all.last()).expect("forty");
     assert_eq!(tmux.verify(last.0, &last.1.token), Verdict::Owned);
@@ -174,7 +201,10 @@ fn one_window_each_if_asked_for() {
     assert_eq!(names(&places[1]).window, "phalanx-demo-bob");
     let third = placed(&tmux, &[launch("carol")]);
     assert_eq!(names(&third[0]).session, "phalanx-demo");
-    assert_eq!(lab.tmux(&["list-windows", "-t", "=phalanx-demo", "-F", "#{window_panes}"]), "1\n1\n1");
+    assert_eq!(
+        lab.tmux(&["list-windows", "-t", "=phalanx-demo", "-F", "#{window_panes}"]),
+        "1\n1\n1"
+    );
 }
 
 #[test]
@@ -183,7 +213,8 @@ fn ly_05_focus_zoom_and_window_of_the_user_stay() {
     lab.tmux(&["split-window", "-t", "=main:", "--", "env", "sleep", "300"]);
     lab.tmux(&["resize-pane", "-Z", "-t", "=main:"]);
     lab.attach("main");
-    let view = || lab.field("=main:", "#{window_id} #{pane_id} #{window_zoomed_flag} #{window_layout}");
+    let view =
+        || lab.field("=main:", "#{window_id} #{pane_id} #{window_zoomed_flag} #{window_layout}");
     let before = view();
     let tmux = Tmux::new(lab.home_in("demo", "%0"));
     let all = launches(5);
@@ -213,7 +244,8 @@ fn ly_06_one_change_of_size_per_batch() {
     let lab = Lab::start(None);
     let (log, ready) = (lab.path("winch"), lab.path("ready"));
     let text = "trap 'echo w >> \"$0\"' WINCH; echo x > \"$1\"; while :; do sleep 0.01; done";
-    let argv = ["/bin/sh", "-c", text, log.to_str().expect("utf-8"), ready.to_str().expect("utf-8")];
+    let argv =
+        ["/bin/sh", "-c", text, log.to_str().expect("utf-8"), ready.to_str().expect("utf-8")];
     let tmux = Tmux::new(lab.home("demo"));
     let watcher = placed(&tmux, &[launch_of("watcher", &argv)]);
     until("the watcher is ready", || !lab.text("ready").is_empty());
@@ -222,7 +254,9 @@ fn ly_06_one_change_of_size_per_batch() {
     assert_eq!(pane(&places[7]).window_id, pane(&watcher[0]).window_id);
     until("the watcher has heard", || lab.text("winch").lines().count() > before);
     let marker = placed(&tmux, &launches(1));
-    until("the last one is there", || !lab.field(&pane(&marker[0]).pane_id, "#{pane_width}").is_empty());
+    until("the last one is there", || {
+        !lab.field(&pane(&marker[0]).pane_id, "#{pane_width}").is_empty()
+    });
     let heard = lab.text("winch").lines().count() - before;
     assert!(heard <= 3, "{heard} changes of size in two batches");
 }
@@ -250,7 +284,14 @@ fn ly_07_options_of_others_stay() {
     let places = placed(&tmux, &all);
     assert_eq!(options(), before);
     assert_eq!(
-        lab.tmux(&["show-options", "-w", "-v", "-t", &pane(&places[0]).window_id, "remain-on-exit"]),
+        lab.tmux(&[
+            "show-options",
+            "-w",
+            "-v",
+            "-t",
+            &pane(&places[0]).window_id,
+            "remain-on-exit"
+        ]),
         "off"
     );
     for (place, launch) in places.iter().zip(&all) {
@@ -280,7 +321,9 @@ fn sp_09_sp_10_a_launcher_that_ends_at_once_leaves_nothing_and_harms_nobody() {
             }
             (_, Err(BackendError::LauncherGone { .. })) => (),
             // It had not ended yet when we looked; its pane then goes by itself.
-            (_, Ok(place)) => until("its pane goes", || tmux.verify(place, &launch.token) == Verdict::Gone),
+            (_, Ok(place)) => {
+                until("its pane goes", || tmux.verify(place, &launch.token) == Verdict::Gone)
+            }
             (_, Err(other)) => panic!("{other}"),
         }
     }
@@ -298,7 +341,9 @@ fn sp_09_a_launcher_that_ends_at_once_on_a_server_of_its_own() {
         let ends = launch_of("ends", &["/no/such/launcher", "x"]);
         match &tmux.place(std::slice::from_ref(&ends))[..] {
             [Err(BackendError::LauncherGone { member })] => assert_eq!(member, &ends.member),
-            [Ok(place)] => until("its pane goes", || tmux.verify(place, &ends.token) == Verdict::Gone),
+            [Ok(place)] => {
+                until("its pane goes", || tmux.verify(place, &ends.token) == Verdict::Gone)
+            }
             other => panic!("{other:?}"),
         }
         until("nothing is left", || lab.panes().is_empty());
@@ -322,8 +367,7 @@ fn sp_06_words_arrive_as_they_are() {
         "",
     ];
     let out = lab.path("words");
-    let text =
-        "out=$1; shift; printf '%s\\n' \"$@\" > \"$out.new\"; mv \"$out.new\" \"$out\"; exec sleep 300";
+    let text = "out=$1; shift; printf '%s\\n' \"$@\" > \"$out.new\"; mv \"$out.new\" \"$out\"; exec sleep 300";
     let head = ["/bin/sh", "-c", text, "sh", out.to_str().expect("utf-8")];
     let argv = [&head[..], &words[..]].concat();
     let tmux = Tmux::new(lab.home("demo"));
@@ -350,7 +394,8 @@ fn sec_02_names_run_nothing() {
     let bad = launch("bob");
     let tmux = Tmux::new(lab.home("demo"));
     for token in ["", "a b", "#{pane_id}", "x;"] {
-        let results = tmux.place(&[crate::backend::Launch { token: token.to_owned(), ..bad.clone() }]);
+        let results =
+            tmux.place(&[crate::backend::Launch { token: token.to_owned(), ..bad.clone() }]);
         assert!(matches!(results[..], [Err(BackendError::Refused { .. })]), "{token:?}");
     }
     let short = tmux.place(&[launch_of("bob", &["/bin/true"])]);
@@ -385,7 +430,10 @@ fn the_screen_and_how_to_watch_it() {
     assert_eq!((screen(2).as_str(), screen(99).as_str()), ("two\nthree ü", "one\ntwo\nthree ü"));
     assert!(matches!(tmux.screen(&places[0], "other", 5), Err(BackendError::NotOurs { .. })));
     let socket = lab.socket.display();
-    assert_eq!(tmux.how_to_watch(&places[0]), format!("tmux -S {socket} attach -t '=phalanx-demo'"));
+    assert_eq!(
+        tmux.how_to_watch(&places[0]),
+        format!("tmux -S {socket} attach -t '=phalanx-demo'")
+    );
     lab.attach("=phalanx-demo");
     let default = Tmux::new(TmuxHome { socket: None, ..lab.home("demo") });
     assert_eq!(default.how_to_watch(&places[0]), "tmux attach -t '=phalanx-demo'");

@@ -25,7 +25,20 @@ fn ly_04_members_share_a_column_and_nobody_elses_pane_changes() {
     let lab = Lab::wide();
     // The user's own: one below the lead, one at the right of both.
     lab.tmux(&["split-window", "-d", "-v", "-l", "12", "-t", "%0", "--", "env", "sleep", "300"]);
-    lab.tmux(&["split-window", "-d", "-h", "-f", "-l", "40", "-t", "%0", "--", "env", "sleep", "300"]);
+    lab.tmux(&[
+        "split-window",
+        "-d",
+        "-h",
+        "-f",
+        "-l",
+        "40",
+        "-t",
+        "%0",
+        "--",
+        "env",
+        "sleep",
+        "300",
+    ]);
     let user = || (cell(&lab, "%1"), cell(&lab, "%2"));
     let (before, layout) = (user(), lab.field("%0", "#{window_layout}"));
     assert_eq!(cell(&lab, "%0"), "@0 159x37+0+0");
@@ -43,7 +56,11 @@ fn ly_04_members_share_a_column_and_nobody_elses_pane_changes() {
     assert_eq!((user(), cell(&lab, "%0")), (before.clone(), chosen));
     let in_window =
         |places: &[Placement]| places.iter().filter(|place| pane(place).window_id == "@0").count();
-    assert_eq!((in_window(&first), in_window(&second)), (2, 0), "three of ten rows do not fit into 37");
+    assert_eq!(
+        (in_window(&first), in_window(&second)),
+        (2, 0),
+        "three of ten rows do not fit into 37"
+    );
     assert_eq!(lab.field("%0", "#{pane_active} #{window_active}"), "1 1", "LY-05");
     all_closed(&tmux, &second, &two);
     all_closed(&tmux, &first, &one);
@@ -99,7 +116,8 @@ fn ly_02_members_that_the_user_moved_are_left_where_they_are() {
         "sleep",
         "300",
     ]);
-    let foreign = lab.panes().into_iter().find(|id| id != "%0" && !ids(&places).contains(&id.as_str()));
+    let foreign =
+        lab.panes().into_iter().find(|id| id != "%0" && !ids(&places).contains(&id.as_str()));
     let foreign = foreign.expect("the user's");
     let before = (cell(&lab, &foreign), cell(&lab, "%0"), cell(&lab, &moved));
     let more = launches(1);
@@ -116,7 +134,9 @@ fn ly_05_a_lead_that_is_zoomed_stays_zoomed() {
     lab.tmux(&["split-window", "-d", "-t", "%0", "--", "env", "sleep", "300"]);
     lab.tmux(&["resize-pane", "-Z", "-t", "%0"]);
     lab.attach("main");
-    let view = || lab.field("%0", "#{window_zoomed_flag} #{pane_active} #{window_active} #{window_layout}");
+    let view = || {
+        lab.field("%0", "#{window_zoomed_flag} #{pane_active} #{window_active} #{window_layout}")
+    };
     let before = view();
     let tmux = split(&lab, "%0");
     let all = launches(2);
@@ -149,9 +169,12 @@ fn ly_06_the_lead_is_resized_once_by_its_first_members_and_by_no_others() {
     let lab = Lab::wide();
     let (log, ready) = (lab.path("winch"), lab.path("ready"));
     let text = "trap 'echo w >> \"$0\"' WINCH; echo x > \"$1\"; while :; do sleep 0.01; done";
-    let words = ["/bin/sh", "-c", text, log.to_str().expect("utf-8"), ready.to_str().expect("utf-8")];
-    let lead = lab
-        .tmux(&[&["new-window", "-d", "-P", "-F", "#{pane_id}", "-t", "main:", "--"], &words[..]].concat());
+    let words =
+        ["/bin/sh", "-c", text, log.to_str().expect("utf-8"), ready.to_str().expect("utf-8")];
+    let lead = lab.tmux(
+        &[&["new-window", "-d", "-P", "-F", "#{pane_id}", "-t", "main:", "--"], &words[..]]
+            .concat(),
+    );
     until("the lead is ready", || !lab.text("ready").is_empty());
     let before = lab.text("winch").lines().count();
     let tmux = split(&lab, &lead);
@@ -222,7 +245,21 @@ fn ly_11_two_lives_of_a_team_under_a_client_that_arranges_panes_itself() {
 fn pt_06_ly_01_beside_a_lead_under_a_nasty_configuration() {
     let lab = Lab::empty();
     lab.boot(Some("nasty.conf"));
-    let main = ["new-session", "-d", "-s", "main", "-x", "200", "-y", "50", "--", "env", "sleep", "300", ";"];
+    let main = [
+        "new-session",
+        "-d",
+        "-s",
+        "main",
+        "-x",
+        "200",
+        "-y",
+        "50",
+        "--",
+        "env",
+        "sleep",
+        "300",
+        ";",
+    ];
     let keep = ["set-option", "-t", "=main:", "destroy-unattached", "off"];
     lab.tmux(&[&main[..], &keep].concat());
     let lead = lab.panes().remove(0);
@@ -231,7 +268,11 @@ fn pt_06_ly_01_beside_a_lead_under_a_nasty_configuration() {
     let places = placed(&tmux, &all);
     assert!(places.iter().any(|place| pane(place).window_id == lab.field(&lead, "#{window_id}")));
     for id in ids(&places) {
-        assert_eq!(lab.field(id, "#{pane_synchronized}"), "0", "keys for the lead go to nobody else");
+        assert_eq!(
+            lab.field(id, "#{pane_synchronized}"),
+            "0",
+            "keys for the lead go to nobody else"
+        );
     }
     all_closed(&tmux, &places, &all);
     assert_eq!(lab.panes(), [lead]);

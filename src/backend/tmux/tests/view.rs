@@ -81,8 +81,10 @@ fn ly_07_a_label_beside_the_lead_changes_the_members_border_only() {
     let lab = Lab::wide();
     lab.tmux(&["set-option", "-w", "-t", "@0", "pane-border-status", "top"]);
     lab.tmux(&["set-option", "-w", "-t", "@0", "pane-border-format", "the user's own"]);
-    let options =
-        || lab.tmux(&["show-options", "-w", "-t", "@0"]) + &lab.tmux(&["show-options", "-p", "-t", "%0"]);
+    let options = || {
+        lab.tmux(&["show-options", "-w", "-t", "@0"])
+            + &lab.tmux(&["show-options", "-p", "-t", "%0"])
+    };
     let before = options();
     let tmux = Tmux::new(TmuxHome { layout: Layout::Split, ..lab.home_in("demo", "%0") });
     let all = launches(1);
@@ -158,12 +160,17 @@ fn focus_brings_a_pane_before_the_eyes_of_who_is_there() {
     let nobody = focus(&tmux, 0).expect_err("nobody looks");
     assert!(matches!(nobody, BackendError::CannotDo { verb: "focus", .. }), "{nobody}");
     lab.attach("main");
-    let seen = || lab.tmux(&["list-clients", "-F", "#{session_name} #{pane_id} #{window_zoomed_flag}"]);
+    let seen =
+        || lab.tmux(&["list-clients", "-F", "#{session_name} #{pane_id} #{window_zoomed_flag}"]);
     focus(&tmux, 1).expect("focused");
     assert_eq!(seen(), format!("main {} 0", pane(&places[1]).pane_id));
     lab.tmux(&["resize-pane", "-Z", "-t", &pane(&places[1]).pane_id]);
     focus(&tmux, 0).expect("focused");
-    assert_eq!(seen(), format!("main {} 1", pane(&places[0]).pane_id), "a zoomed window stays zoomed");
+    assert_eq!(
+        seen(),
+        format!("main {} 1", pane(&places[0]).pane_id),
+        "a zoomed window stays zoomed"
+    );
     // In a session of its own: the terminal is taken there.
     let detached = Tmux::new(lab.home("other"));
     let far = launches(1);

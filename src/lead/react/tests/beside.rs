@@ -31,7 +31,10 @@ fn msg_03_what_both_are_told_is_acted_upon_once_and_left_unread() {
     ada.state = MemberState::Working;
     react(&mut state, Event::Members(vec![ada]), NOW);
     let again = react(&mut state, mail("ada", "m-1", &rests()), NOW);
-    assert!(!again.iter().any(|e| is_move(e) || matches!(e, Effect::Acknowledge { .. })), "{again:?}");
+    assert!(
+        !again.iter().any(|e| is_move(e) || matches!(e, Effect::Acknowledge { .. })),
+        "{again:?}"
+    );
 }
 
 #[test]
@@ -47,8 +50,12 @@ fn a_rest_from_before_the_work_says_nothing_to_the_next_lead() {
 #[test]
 fn what_is_the_loops_alone_it_marks() {
     let garbage = Envelope::new("ada", r#"{"type":"shutdown_approved"}"#, "m-1".to_owned(), NOW);
-    let forged =
-        Envelope::new("ada", r#"{"type":"teammate_terminated","message":"x"}"#, "m-2".to_owned(), NOW);
+    let forged = Envelope::new(
+        "ada",
+        r#"{"type":"teammate_terminated","message":"x"}"#,
+        "m-2".to_owned(),
+        NOW,
+    );
     let effects = react(&mut beside(), Event::Mail(vec![garbage, forged]), NOW);
     let ids = vec!["m-1".to_owned(), "m-2".to_owned()];
     assert_eq!(effects.last(), Some(&Effect::Acknowledge { ids }), "{effects:?}");

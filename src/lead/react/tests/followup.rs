@@ -87,7 +87,9 @@ fn heard(effects: &[Effect]) -> bool {
 /// PM-03: a request is told of at once, and once; with reminders again at their times, and then no more.
 #[test]
 fn pm_03_a_request_is_announced_once_reminded_of_and_escalated() {
-    for (followup, expected) in [(None, ["A", "", "", "", ""]), (Some(TWO), ["A", "1", "2", "E", ""])] {
+    for (followup, expected) in
+        [(None, ["A", "", "", "", ""]), (Some(TWO), ["A", "1", "2", "E", ""])]
+    {
         let mut state = lead(followup, ann());
         let first = react(&mut state, Event::Filed(vec![question("p", None)]), NOW);
         assert_eq!(said(&first), expected[0]);
@@ -116,17 +118,30 @@ fn what_is_answered_is_not_reminded_of() {
 /// A lead that takes over goes on where the last one was: nothing is said twice, and nothing is forgotten.
 #[test]
 fn a_later_lead_goes_on_with_requests_where_the_last_one_was() {
-    let table =
-        [(None, "A", "1"), (Some(0), "", "1"), (Some(1), "", "2"), (Some(2), "", "E"), (Some(3), "", "")];
+    let table = [
+        (None, "A", "1"),
+        (Some(0), "", "1"),
+        (Some(1), "", "2"),
+        (Some(2), "", "E"),
+        (Some(3), "", ""),
+    ];
     for (times, first, next) in table {
         let mut state = lead(Some(TWO), ann());
         let told = times.map(|times| Told { times, at: NOW });
         let filed = react(&mut state, Event::Filed(vec![question("p", told)]), NOW);
-        assert_eq!((said(&filed).as_str(), tick(&mut state, at(1)).as_str()), (first, next), "{times:?}");
+        assert_eq!(
+            (said(&filed).as_str(), tick(&mut state, at(1)).as_str()),
+            (first, next),
+            "{times:?}"
+        );
     }
     // Long after the last one: what is due is said once, not once for each interval that has gone.
     let mut state = lead(Some(TWO), ann());
-    let late = react(&mut state, Event::Filed(vec![question("p", Some(Told { times: 0, at: NOW }))]), at(50));
+    let late = react(
+        &mut state,
+        Event::Filed(vec![question("p", Some(Told { times: 0, at: NOW }))]),
+        at(50),
+    );
     assert_eq!((said(&late).as_str(), tick(&mut state, at(50)).as_str()), ("1", ""));
 }
 
@@ -154,7 +169,8 @@ fn the_owner_of_a_silent_task_is_reminded_and_then_it_is_escalated() {
 /// begin anew with it.
 #[test]
 fn signs_of_life() {
-    let spoken = |from: &str| Event::Spoken(vec![Spoken { member: who(from), at: Timestamp(at(2).0 - 1) }]);
+    let spoken =
+        |from: &str| Event::Spoken(vec![Spoken { member: who(from), at: Timestamp(at(2).0 - 1) }]);
     let wrote = |from: &str, message: &Message| {
         let at = Timestamp(at(2).0 - 1);
         Event::Mail(vec![Envelope::new(from, &message.to_text(), "m".to_owned(), at)])
@@ -190,7 +206,10 @@ fn an_old_message_is_no_new_sign() {
     for nth in 1..=3 {
         let old = Envelope::new("ann", "begun", "m".to_owned(), NOW);
         react(&mut state, Event::Mail(vec![old]), Timestamp(at(nth).0 - 1));
-        assert_eq!(tick(&mut state, at(nth)), ["1", "2", "E"][usize::try_from(nth).expect("small") - 1]);
+        assert_eq!(
+            tick(&mut state, at(nth)),
+            ["1", "2", "E"][usize::try_from(nth).expect("small") - 1]
+        );
     }
 }
 
@@ -241,7 +260,8 @@ fn the_count_ends_with_the_debt() {
 #[test]
 fn a_later_lead_goes_on_with_tasks_where_the_last_one_was() {
     for (task, times, next) in [(1, 1, "2"), (1, 2, "E"), (1, 3, ""), (2, 2, "1")] {
-        let member = MemberRecord { reminded: Some(Reminded { task: TaskId(task), times }), ..ann() };
+        let member =
+            MemberRecord { reminded: Some(Reminded { task: TaskId(task), times }), ..ann() };
         let mut state = lead(Some(TWO), member);
         assert_eq!(
             said(&react(&mut state, board(as_it_is), at(50))),
@@ -260,7 +280,8 @@ fn a_team_that_ends_is_not_reminded() {
     assert_eq!(tick(&mut state, at(5)), "");
     assert_eq!(said(&react(&mut state, Event::Filed(vec![question("p", None)]), at(5))), "A");
     assert_eq!(tick(&mut state, at(6)), "");
-    let mut state = State::new(Goal::Carry([RequestId::shutdown(5, &who("ann"))].into()), Vec::new());
+    let mut state =
+        State::new(Goal::Carry([RequestId::shutdown(5, &who("ann"))].into()), Vec::new());
     react(&mut state, Event::Members(vec![ann()]), NOW);
     assert_eq!(said(&react(&mut state, Event::Filed(vec![question("p", None)]), NOW)), "");
 }

@@ -89,7 +89,9 @@ fn a_member_that_hangs_is_ended_and_started_again() {
     assert!(effects.contains(&ended) && effects.len() == 2, "{effects:?}");
     let over = Terminated { name: who("ann"), incarnation: run(1), result: Ok(()) };
     let effects = react(&mut state, Event::Terminated(vec![over]), NOW.plus_ms(60_000));
-    let [Effect::Retire(retired), Effect::Resume(name)] = effects.as_slice() else { panic!("{effects:?}") };
+    let [Effect::Retire(retired), Effect::Resume(name)] = effects.as_slice() else {
+        panic!("{effects:?}")
+    };
     assert_eq!((name, retired[0].cause), (&who("ann"), Cause::Ended { code: None }));
     assert_eq!(retired[0].reason, "it showed no activity for 40s with task #1");
 }

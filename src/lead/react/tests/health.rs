@@ -36,7 +36,10 @@ fn cr_02_msg_13_a_silent_member_is_told_of_once_and_never_ended() {
     assert_eq!(state.next_tick(), Some(NOW.plus_ms(PATIENCE_MS)), "the driver wakes for it");
     assert_eq!(react(&mut state, Event::Tick, NOW.plus_ms(PATIENCE_MS - 1)), []);
     let effects = react(&mut state, Event::Tick, NOW.plus_ms(PATIENCE_MS));
-    assert_eq!(health(&effects), [Some(Silence::NotStarted { task: TaskId(1), for_ms: PATIENCE_MS })]);
+    assert_eq!(
+        health(&effects),
+        [Some(Silence::NotStarted { task: TaskId(1), for_ms: PATIENCE_MS })]
+    );
     assert_eq!(effects.len(), 1, "no end, no request: {effects:?}");
     assert_eq!(state.next_tick(), None);
     for later in [1, PATIENCE_MS, 100 * PATIENCE_MS] {

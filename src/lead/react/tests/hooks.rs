@@ -65,7 +65,10 @@ fn who_rested_before_the_lead_came_has_not_just_begun_to() {
     let mut known = lead();
     known.resting.insert(who("ann"));
     assert_eq!(heard(&mut known, vec![state("idle")]), []);
-    assert_eq!(heard(&mut lead(), vec![state("idle")]), [(HookEvent::TeammateIdle, "0".to_owned())]);
+    assert_eq!(
+        heard(&mut lead(), vec![state("idle")]),
+        [(HookEvent::TeammateIdle, "0".to_owned())]
+    );
     let news = vec![Note::of(EventKind::TaskCompleted), Note::of(EventKind::MessageSent)];
     assert_eq!(heard(&mut known, news), []);
 }

@@ -11,7 +11,9 @@ fn plan(id: &str) -> Message {
 }
 
 fn permission(id: &str) -> Message {
-    Message::parse(&format!(r#"{{"type":"permission_request","request_id":"{id}","tool_name":"Bash"}}"#))
+    Message::parse(&format!(
+        r#"{{"type":"permission_request","request_id":"{id}","tool_name":"Bash"}}"#
+    ))
 }
 
 fn host(id: &str) -> Message {
@@ -21,8 +23,9 @@ fn host(id: &str) -> Message {
 }
 
 fn unread(messages: &[(&str, &Message)]) -> Event {
-    let envelope =
-        |(id, message): &(&str, &Message)| Envelope::new("ann", &message.to_text(), (*id).to_owned(), NOW);
+    let envelope = |(id, message): &(&str, &Message)| {
+        Envelope::new("ann", &message.to_text(), (*id).to_owned(), NOW)
+    };
     Event::Mail(messages.iter().map(envelope).collect())
 }
 
@@ -44,7 +47,11 @@ fn filed(id: &str, from: &str, n: u8) -> Question {
 }
 
 fn answer(from: &str, member: &str, id: &str) -> Event {
-    Event::Answers(vec![Answer { member: who(member), from: from.to_owned(), request_id: id.to_owned() }])
+    Event::Answers(vec![Answer {
+        member: who(member),
+        from: from.to_owned(),
+        request_id: id.to_owned(),
+    }])
 }
 
 fn moves(effects: &[Effect]) -> Vec<Cause> {
@@ -66,17 +73,23 @@ fn pm_07_whoever_asks_waits_until_the_lead_answers_and_the_message_stays_unread(
         (permission("q"), Cause::PermissionAsked),
         (host("q"), Cause::PermissionAsked),
     ] {
-        let mut state = leading(Finish::Manual, &[record("ann", 1, "worker"), record("bob", 2, "worker")]);
+        let mut state =
+            leading(Finish::Manual, &[record("ann", 1, "worker"), record("bob", 2, "worker")]);
         let asks = react(&mut state, unread(&[("m1", &question)]), NOW);
         assert_eq!((moves(&asks), acknowledges(&asks)), (vec![cause], false), "{question:?}");
         let again = react(&mut state, unread(&[("m1", &question)]), NOW);
         assert_eq!(again, [], "once per message");
-        for stranger in
-            [answer("bob", "ann", "q"), answer("team-lead", "ann", "other"), answer("team-lead", "bob", "q")]
-        {
+        for stranger in [
+            answer("bob", "ann", "q"),
+            answer("team-lead", "ann", "other"),
+            answer("team-lead", "bob", "q"),
+        ] {
             assert_eq!(moves(&react(&mut state, stranger.clone(), NOW)), [], "{stranger:?}");
         }
-        assert_eq!(moves(&react(&mut state, answer("team-lead", "ann", "q"), NOW)), [Cause::Answered]);
+        assert_eq!(
+            moves(&react(&mut state, answer("team-lead", "ann", "q"), NOW)),
+            [Cause::Answered]
+        );
         let late = react(&mut state, answer("team-lead", "ann", "q"), NOW);
         assert_eq!(moves(&late), [], "it was answered");
     }
@@ -123,11 +136,14 @@ fn one_that_asks_while_it_starts_waits_once_it_is_up() {
     let comes = || Event::Members(vec![up.clone()]);
     let mail = || unread(&[("m1", &plan("q"))]);
     let table = || Event::Filed(vec![filed("q", "ann", 1)]);
-    for told in
-        [[mail(), table(), comes()], [comes(), mail(), table()], [table(), comes(), Event::Mail(vec![])]]
-    {
+    for told in [
+        [mail(), table(), comes()],
+        [comes(), mail(), table()],
+        [table(), comes(), Event::Mail(vec![])],
+    ] {
         let mut state = leading(Finish::Manual, &[starting.clone()]);
-        let seen: Vec<Effect> = told.iter().flat_map(|event| react(&mut state, event.clone(), NOW)).collect();
+        let seen: Vec<Effect> =
+            told.iter().flat_map(|event| react(&mut state, event.clone(), NOW)).collect();
         assert_eq!(moves(&seen), [Cause::PlanSent], "{told:?}");
         for again in [table(), Event::Members(vec![waiting.clone()]), mail()] {
             assert_eq!(moves(&react(&mut state, again, NOW)), [], "{told:?}");
@@ -161,11 +177,17 @@ fn pm_07_one_that_waits_can_be_stopped_and_waits_on_if_it_refuses() {
         react(&mut state, Event::Stop { force: false }, NOW);
         let asked = react(&mut state, Event::Requests(vec![request("ann", 1, false)]), NOW);
         assert_eq!(moves(&asked), [Cause::Asked], "{question:?}");
-        let refused =
-            react(&mut state, unread(&[("m1", &question), ("m2", &rejection("shutdown-5@ann"))]), NOW);
+        let refused = react(
+            &mut state,
+            unread(&[("m1", &question), ("m2", &rejection("shutdown-5@ann"))]),
+            NOW,
+        );
         assert_eq!(moves(&refused), [vec![Cause::Refused], waits].concat(), "{question:?}");
         let forced = react(&mut state, Event::Stop { force: true }, NOW);
-        assert!(forced.iter().any(|e| matches!(e, Effect::AskShutdown { force: true, .. })), "{forced:?}");
+        assert!(
+            forced.iter().any(|e| matches!(e, Effect::AskShutdown { force: true, .. })),
+            "{forced:?}"
+        );
         react(&mut state, Event::Requests(vec![request("ann", 1, true)]), NOW);
         react(&mut state, terminated("ann", 1, Ok(())), NOW);
         assert_eq!(state.end(), Some(End::Stopped), "{question:?}");
@@ -176,8 +198,8 @@ fn pm_07_one_that_waits_can_be_stopped_and_waits_on_if_it_refuses() {
 #[test]
 fn the_journal_tells_of_answers() {
     let said = |kind: &str, id: Option<&str>| {
-        let note =
-            crate::model::event::Note::of(crate::model::event::EventKind::MessageSent).member(&who("ann"));
+        let note = crate::model::event::Note::of(crate::model::event::EventKind::MessageSent)
+            .member(&who("ann"));
         let note = note.with("from", "team-lead").with("kind", kind);
         let note = id.iter().fold(note, |note, id| note.with("request_id", *id));
         crate::model::event::Event {

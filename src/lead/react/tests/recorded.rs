@@ -56,12 +56,16 @@ impl Recorded {
                     self.retired.extend(of.into_iter().map(|one| (one.incarnation, one.reason)));
                 }
                 Effect::Resolve { request: id, outcome, .. } => {
-                    let asked = self.requests.iter_mut().find(|r| r.id == id).expect("it was asked");
+                    let asked =
+                        self.requests.iter_mut().find(|r| r.id == id).expect("it was asked");
                     assert!(asked.outcome.replace(outcome).is_none(), "{id} ends twice");
                     self.resolved.push((id.to_string(), outcome.as_str()));
                 }
                 Effect::Acknowledge { ids } => {
-                    self.mail.iter_mut().filter(|m| ids.contains(&m.msg_id)).for_each(|m| m.read = true);
+                    self.mail
+                        .iter_mut()
+                        .filter(|m| ids.contains(&m.msg_id))
+                        .for_each(|m| m.read = true);
                 }
                 _ => {}
             }
@@ -102,7 +106,9 @@ impl Recorded {
             EventKind::TaskClaimed => self.change_task(event, TaskState::InProgress),
             EventKind::TaskCompleted => self.change_task(event, TaskState::Completed),
             EventKind::TaskFailed => self.change_task(event, TaskState::Failed),
-            EventKind::TaskReleased | EventKind::TaskRetried => self.change_task(event, TaskState::Pending),
+            EventKind::TaskReleased | EventKind::TaskRetried => {
+                self.change_task(event, TaskState::Pending)
+            }
             _ => {}
         }
     }
@@ -113,7 +119,8 @@ impl Recorded {
         let mut fresh = record(name.as_str(), 1, &profile);
         fresh.incarnation = Incarnation::parse(&detail(event, "incarnation")).expect("a run");
         fresh.wish.reads_mail = Some(profile != "shell");
-        (fresh.state, fresh.state_since, fresh.asked_at) = (MemberState::Starting, event.at, event.at);
+        (fresh.state, fresh.state_since, fresh.asked_at) =
+            (MemberState::Starting, event.at, event.at);
         self.records.retain(|r| r.name != name);
         self.records.push(fresh);
         self.look();
@@ -145,7 +152,10 @@ impl Recorded {
             let exit = Some(exit).filter(|exit| exit.code.is_some() || exit.signal.is_some());
             self.step(Event::Exited(Box::new(MemberRecord { exit, ..record.clone() })));
         }
-        assert!(self.due.contains(&record.incarnation), "it was ended, and here it is not: {event:?}");
+        assert!(
+            self.due.contains(&record.incarnation),
+            "it was ended, and here it is not: {event:?}"
+        );
         let MemberRecord { name, incarnation, .. } = record;
         self.step(Event::Terminated(vec![Terminated { name, incarnation, result: Ok(()) }]));
     }
@@ -184,7 +194,8 @@ impl Recorded {
                 let name = event.member.clone().expect("whom");
                 let (asked_at, deadline_at) = (event.at, event.at.plus_ms(seconds * 1000));
                 let asked = request(name.as_str(), 1, force);
-                let asked = ShutdownRequest { id, incarnation: run, asked_at, deadline_at, ..asked };
+                let asked =
+                    ShutdownRequest { id, incarnation: run, asked_at, deadline_at, ..asked };
                 self.requests.push(asked);
             }
         }
@@ -253,7 +264,11 @@ fn what_was_decided_in_a_real_run_is_decided_again_and_nothing_else() {
     assert_eq!(decided, ended);
     assert_eq!(recorded.retired.len(), said(EventKind::MemberLeft).count());
     assert_eq!(recorded.due.len(), recorded.retired.len(), "nobody is ended twice");
-    assert!(recorded.state.members.is_empty() && recorded.state.open.is_empty(), "{:?}", recorded.state);
+    assert!(
+        recorded.state.members.is_empty() && recorded.state.open.is_empty(),
+        "{:?}",
+        recorded.state
+    );
 }
 
 /// What the recording is worth: it holds every way to end.
@@ -272,5 +287,8 @@ fn the_recorded_run_holds_what_it_was_recorded_for() {
     for reason in ["exit code 3", "signal 9", "shut down as agreed", "did not answer in time"] {
         assert!(reasons.iter().any(|said| said == reason), "{reason}: {reasons:?}");
     }
-    assert!(!DAY.contains("/tmp") && !DAY.contains("/home") && !DAY.contains("/root"), "a machine's path");
+    assert!(
+        !DAY.contains("/tmp") && !DAY.contains("/home") && !DAY.contains("/root"),
+        "a machine's path"
+    );
 }

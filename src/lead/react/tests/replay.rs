@@ -62,7 +62,8 @@ impl World {
         self.runs += 1;
         let mut fresh = record(name.as_str(), 1, profile);
         fresh.incarnation = sample::run(self.runs);
-        (fresh.state, fresh.state_since, fresh.asked_at) = (MemberState::Starting, self.now, self.now);
+        (fresh.state, fresh.state_since, fresh.asked_at) =
+            (MemberState::Starting, self.now, self.now);
         self.records.retain(|r| r.name != *name);
         self.records.push(fresh);
         true
@@ -91,7 +92,8 @@ impl World {
         }
         let mut asked = request(name.as_str(), 1, force);
         asked.id = RequestId::shutdown(self.now.0 + self.requests.len() as u64, name);
-        (asked.incarnation, asked.asked_at, asked.deadline_at) = (run.1, self.now, self.now.plus_ms(ms));
+        (asked.incarnation, asked.asked_at, asked.deadline_at) =
+            (run.1, self.now, self.now.plus_ms(ms));
         self.requests.push(asked);
     }
 
@@ -102,7 +104,8 @@ impl World {
 
     /// Mail of all kinds, from those who may and those who may not; about any request that there ever was.
     fn speak(&mut self, nth: u8, what: u8, about: u8) {
-        let from = ["ann", "bob", "dev-1", "dev-2", "team-lead", "system", "nobody"][usize::from(nth) % 7];
+        let from =
+            ["ann", "bob", "dev-1", "dev-2", "team-lead", "system", "nobody"][usize::from(nth) % 7];
         let request = match self.requests.len() {
             0 => "shutdown-99@ann".to_owned(),
             all => self.requests[usize::from(about) % all].id.to_string(),
@@ -112,9 +115,13 @@ impl World {
             2 => rejection(&request).to_text(),
             3 | 4 => idle().to_text(),
             5 => {
-                format!(r##"{{"type":"plan_approval_request","requestId":"p{about}","planContent":"# x"}}"##)
+                format!(
+                    r##"{{"type":"plan_approval_request","requestId":"p{about}","planContent":"# x"}}"##
+                )
             }
-            6 => format!(r#"{{"type":"permission_request","request_id":"q{about}","tool_name":"Bash"}}"#),
+            6 => format!(
+                r#"{{"type":"permission_request","request_id":"q{about}","tool_name":"Bash"}}"#
+            ),
             7 => r#"{"type":"shutdown_approved","requestId":"#.to_owned(),
             _ => "hello".to_owned(),
         };
@@ -156,7 +163,12 @@ impl World {
     /// One deed; the lead hears of most of them only when it looks.
     fn deed(&mut self, (deed, a, b): (u8, u8, u8)) -> Option<Event> {
         match deed % 20 {
-            0 => drop(self.begin(&who(NAMES[usize::from(a) % 4]), ["worker", "shell"][usize::from(b) % 2])),
+            0 => {
+                drop(self.begin(
+                    &who(NAMES[usize::from(a) % 4]),
+                    ["worker", "shell"][usize::from(b) % 2],
+                ))
+            }
             1 | 2 => self.advance(a, Cause::Ready),
             3 => self.advance(a, [Cause::Work, Cause::Rest, Cause::PlanSent][usize::from(b) % 3]),
             4 => self.ask(&who(NAMES[usize::from(a) % 4]), b.is_multiple_of(4), u64::from(b) * 200),
@@ -166,7 +178,9 @@ impl World {
             9 => self.filed.clear(),
             10 => return Some(Event::Members(self.records.clone())),
             11 => return Some(Event::Requests(self.requests.clone())),
-            12 => return Some(Event::Mail(self.mail.iter().filter(|m| !m.read).cloned().collect())),
+            12 => {
+                return Some(Event::Mail(self.mail.iter().filter(|m| !m.read).cloned().collect()));
+            }
             13 => return Some(Event::Board(self.board.clone())),
             14 => return Some(Event::Filed(self.filed.clone())),
             15 => return self.record(a).cloned().map(|record| Event::Exited(Box::new(record))),
@@ -227,7 +241,10 @@ impl World {
                 assert!(self.watched.insert((name, incarnation)), "one run is watched twice");
             }
             Effect::Acknowledge { ids } => {
-                self.mail.iter_mut().filter(|m| ids.contains(&m.msg_id)).for_each(|m| m.read = true);
+                self.mail
+                    .iter_mut()
+                    .filter(|m| ids.contains(&m.msg_id))
+                    .for_each(|m| m.read = true);
             }
             Effect::AskShutdown { names, force, .. } => {
                 names.iter().for_each(|name| self.ask(name, force, 30_000));
@@ -252,11 +269,13 @@ impl World {
                 }
             }
             Effect::Agree { request, .. } => {
-                let of_id = self.requests.iter_mut().find(|r| r.id == request).expect("it was asked");
+                let of_id =
+                    self.requests.iter_mut().find(|r| r.id == request).expect("it was asked");
                 of_id.agreed_at = Some(self.now);
             }
             Effect::Resolve { request, outcome, .. } => {
-                let of_id = self.requests.iter_mut().find(|r| r.id == request).expect("it was asked");
+                let of_id =
+                    self.requests.iter_mut().find(|r| r.id == request).expect("it was asked");
                 assert!(of_id.outcome.replace(outcome).is_none(), "{request} ends twice");
             }
             Effect::MoveOn { name, incarnation, cause, .. } => {
@@ -300,9 +319,16 @@ impl World {
         let ending: BTreeSet<Run> =
             state.members.iter().filter(|(_, view)| view.ending.is_some()).map(run).collect();
         assert_eq!(ending, self.due.iter().cloned().collect(), "who is being ended");
-        let starting: BTreeSet<&MemberName> = state.kinds.iter().flat_map(|kind| &kind.starting).collect();
-        assert_eq!(starting, self.starting.iter().flat_map(|(_, names)| names).collect(), "who is started");
-        for (name, view) in state.members.iter().filter(|(_, view)| view.watched && view.ending.is_none()) {
+        let starting: BTreeSet<&MemberName> =
+            state.kinds.iter().flat_map(|kind| &kind.starting).collect();
+        assert_eq!(
+            starting,
+            self.starting.iter().flat_map(|(_, names)| names).collect(),
+            "who is started"
+        );
+        for (name, view) in
+            state.members.iter().filter(|(_, view)| view.watched && view.ending.is_none())
+        {
             let owes = state.seen.as_ref().is_some_and(|seen| owes(&seen.board, name, view));
             assert_eq!(view.owes_since.is_some(), owes, "{name}: {view:?}");
             assert!(!view.unresponsive || owes, "{name}");
@@ -314,7 +340,8 @@ impl World {
         for (id, open) in &state.open {
             let filed = self.requests.iter().find(|r| r.id == *id).expect("somebody asked");
             assert!(filed.is_open() && filed.incarnation == open.incarnation, "{id} has ended");
-            let waits = state.members.get(&open.member).is_some_and(|v| v.ending.is_none() && !v.stuck);
+            let waits =
+                state.members.get(&open.member).is_some_and(|v| v.ending.is_none() && !v.stuck);
             let wakes = state.next_tick().is_some_and(|at| at <= open.deadline_at);
             assert!(!waits || wakes, "nobody looks after {id}");
         }
@@ -339,11 +366,17 @@ pub(super) fn compare_derived(state: &State) {
         let begins = |board: &Board, id: &TaskId| {
             board.tasks[id].is_owned_by(name) && board.may_claim(*id, name, true).is_ok()
         };
-        let given = board.and_then(|board| board.tasks.keys().copied().find(|id| begins(board, id)));
+        let given =
+            board.and_then(|board| board.tasks.keys().copied().find(|id| begins(board, id)));
         assert_eq!(view.given, given, "{name}");
     }
     for kind in state.kinds.iter().filter(|kind| kind.template.demand != Demand::Standing) {
-        assert_eq!(kind.asked_for, board.map(|board| kind.template.wanted(board)), "{:?}", kind.template);
+        assert_eq!(
+            kind.asked_for,
+            board.map(|board| kind.template.wanted(board)),
+            "{:?}",
+            kind.template
+        );
     }
     assert_eq!(state.seen.as_ref().map(|seen| seen.can_move), board.map(Board::can_move));
 }
@@ -370,8 +403,10 @@ fn rank(phase: Phase) -> (u8, bool) {
 }
 
 fn templates() -> Vec<Template> {
-    let template =
-        |name: &str, demand| Template { order: Order { name: name.to_owned(), ..Order::default() }, demand };
+    let template = |name: &str, demand| Template {
+        order: Order { name: name.to_owned(), ..Order::default() },
+        demand,
+    };
     vec![
         template("ann", Demand::Standing),
         template("bob", Demand::WhenNeeded),

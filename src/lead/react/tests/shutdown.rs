@@ -44,15 +44,26 @@ fn table() -> Vec<Case> {
     use ShutdownOutcome::{Closed, Gone, Rejected, TimedOut};
     let (agreed, told): (&[_], &[_]) = (&[("ann", true)], &[("ann", false)]);
     let mut exited = record("ann", 2, "worker");
-    exited.exit =
-        Some(ExitRecord { code: Some(1), signal: None, problem: None, no_terminal: false, at: NOW });
+    exited.exit = Some(ExitRecord {
+        code: Some(1),
+        signal: None,
+        problem: None,
+        no_terminal: false,
+        at: NOW,
+    });
     vec![
         case("approved", vec![yes_from("ann", ASKED), gone()], agreed, &[Closed], 0),
         case("rejected with a reason", vec![no(r#","reason":"busy""#)], &[], &[Rejected], 0),
         case("rejected without a reason", vec![no("")], &[], &[Rejected], 1),
         case("rejected with an empty reason", vec![no(r#","reason":"  ""#)], &[], &[Rejected], 1),
         case("no answer", vec![gone()], told, &[TimedOut], 0),
-        case("prose", vec![said("ann", "Acknowledged, shutting down."), gone()], told, &[TimedOut], 0),
+        case(
+            "prose",
+            vec![said("ann", "Acknowledged, shutting down."), gone()],
+            told,
+            &[TimedOut],
+            0,
+        ),
         case(
             "an approval without an id",
             vec![said("ann", r#"{"type":"shutdown_approved"}"#), gone()],
@@ -60,7 +71,13 @@ fn table() -> Vec<Case> {
             &[TimedOut],
             1,
         ),
-        case("half a JSON", vec![said("ann", r#"{"type":"shutdown_appr"#), gone()], told, &[TimedOut], 0),
+        case(
+            "half a JSON",
+            vec![said("ann", r#"{"type":"shutdown_appr"#), gone()],
+            told,
+            &[TimedOut],
+            0,
+        ),
         case(
             "a tool's word",
             vec![said("ann", r#"{"type":"shutdown_response","approve":true}"#), gone()],
@@ -75,7 +92,13 @@ fn table() -> Vec<Case> {
             &[TimedOut],
             1,
         ),
-        case("an approval by somebody else", vec![yes_from("bob", ASKED), gone()], told, &[TimedOut], 1),
+        case(
+            "an approval by somebody else",
+            vec![yes_from("bob", ASKED), gone()],
+            told,
+            &[TimedOut],
+            1,
+        ),
         case(
             "an approval in the lead's own name",
             vec![yes_from("team-lead", ASKED), gone()],
@@ -111,7 +134,13 @@ fn table() -> Vec<Case> {
             &[Closed],
             1,
         ),
-        case("it dies instead of answering", vec![Event::Exited(Box::new(exited)), gone()], told, &[Gone], 0),
+        case(
+            "it dies instead of answering",
+            vec![Event::Exited(Box::new(exited)), gone()],
+            told,
+            &[Gone],
+            0,
+        ),
         case(
             "it approves and cannot be ended",
             vec![yes_from("ann", ASKED), terminated("ann", 2, Err("x".to_owned()))],
@@ -165,7 +194,8 @@ fn sd_10_an_approval_by_a_former_run_ends_nobody() {
 
 #[test]
 fn a_request_that_has_ended_is_not_answered_any_more() {
-    let old = ShutdownRequest { outcome: Some(ShutdownOutcome::Rejected), ..request("ann", 2, false) };
+    let old =
+        ShutdownRequest { outcome: Some(ShutdownOutcome::Rejected), ..request("ann", 2, false) };
     let mut state = asked(&[record("ann", 2, "worker")], old);
     let effects = react(&mut state, yes_from("ann", ASKED), NOW);
     assert_eq!((terminates(&effects), resolves(&effects), warns(&effects)), (vec![], vec![], 1));
@@ -201,9 +231,11 @@ fn pm_07_sd_03_a_shutdown_in_every_state_of_a_run() {
         for force in [false, true] {
             for answers in [false, true] {
                 let mut state = leading(Finish::Manual, &[ann.clone()]);
-                let effects = react(&mut state, Event::Requests(vec![request("ann", 2, force)]), NOW);
+                let effects =
+                    react(&mut state, Event::Requests(vec![request("ann", 2, force)]), NOW);
                 let what = format!("{now:?}, force {force}, answers {answers}: {effects:?}");
-                let moved = effects.iter().any(|e| matches!(e, Effect::MoveOn { cause: Cause::Asked, .. }));
+                let moved =
+                    effects.iter().any(|e| matches!(e, Effect::MoveOn { cause: Cause::Asked, .. }));
                 assert_eq!(moved, !force && now.is_up() && now != S::ShutdownRequested, "{what}");
                 let then = match answers {
                     true => react(&mut state, yes_from("ann", ASKED), NOW),

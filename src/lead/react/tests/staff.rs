@@ -60,9 +60,20 @@ fn as_many_are_started_as_there_is_work_for_and_each_once() {
     let scaled = Demand::Scaled(Scale { min: 0, max: 3 });
     let (mut state, effects) = staffed(vec![kind("dev", scaled)], &[record("ann", 1, "worker")], 2);
     assert_eq!(started(&effects), ["dev-1", "dev-2"]);
-    assert_eq!(started(&react(&mut state, Event::Board(free(2)), NOW)), [""; 0], "they are on their way");
-    assert_eq!(started(&react(&mut state, Event::Board(free(9)), NOW)), ["dev-3"], "and no more than three");
-    assert_eq!(started(&react(&mut state, came_up(&["dev-1", "dev-2"], &[]), NOW)), ["dev-1", "dev-2"]);
+    assert_eq!(
+        started(&react(&mut state, Event::Board(free(2)), NOW)),
+        [""; 0],
+        "they are on their way"
+    );
+    assert_eq!(
+        started(&react(&mut state, Event::Board(free(9)), NOW)),
+        ["dev-3"],
+        "and no more than three"
+    );
+    assert_eq!(
+        started(&react(&mut state, came_up(&["dev-1", "dev-2"], &[]), NOW)),
+        ["dev-1", "dev-2"]
+    );
 }
 
 /// Tasks that carry a command.
@@ -135,7 +146,8 @@ fn a_member_that_waits_for_its_first_task_is_started_with_it() {
 
 #[test]
 fn what_fails_is_started_again_with_growing_pauses_and_not_for_ever() {
-    let (mut state, _) = staffed(vec![kind("ann", Demand::Standing)], &[record("ann", 1, "worker")], 0);
+    let (mut state, _) =
+        staffed(vec![kind("ann", Demand::Standing)], &[record("ann", 1, "worker")], 0);
     let mut now = NOW;
     for failure in 1_u8..=5 {
         let mut gone = record("ann", failure, "worker");
@@ -170,15 +182,25 @@ fn what_fails_is_started_again_with_growing_pauses_and_not_for_ever() {
 fn a_member_that_was_asked_to_end_or_ended_well_is_not_started_again() {
     for ending in ["asked", "well"] {
         let mut ann = record("ann", 1, "worker");
-        let (mut state, _) = staffed(vec![kind("ann", Demand::Standing)], std::slice::from_ref(&ann), 0);
+        let (mut state, _) =
+            staffed(vec![kind("ann", Demand::Standing)], std::slice::from_ref(&ann), 0);
         if ending == "asked" {
             react(&mut state, Event::Requests(vec![request("ann", 1, true)]), NOW);
         } else {
-            ann.exit =
-                Some(ExitRecord { code: Some(0), signal: None, problem: None, no_terminal: false, at: NOW });
+            ann.exit = Some(ExitRecord {
+                code: Some(0),
+                signal: None,
+                problem: None,
+                no_terminal: false,
+                at: NOW,
+            });
             react(&mut state, Event::Exited(Box::new(ann)), NOW);
         }
-        assert_eq!(started(&react(&mut state, terminated("ann", 1, Ok(())), NOW)), [""; 0], "{ending}");
+        assert_eq!(
+            started(&react(&mut state, terminated("ann", 1, Ok(())), NOW)),
+            [""; 0],
+            "{ending}"
+        );
         assert_eq!(state.next_tick(), None);
     }
 }
@@ -209,7 +231,10 @@ fn a_team_does_not_end_while_somebody_is_on_the_way() {
 fn nobody_comes_in_the_place_of_one_that_a_person_asked_to_end() {
     let scaled = Demand::Scaled(Scale { min: 1, max: 3 });
     let (mut state, _) = staffed(vec![kind("dev", scaled)], &[record("dev-1", 1, "worker")], 1);
-    assert_eq!(started(&react(&mut state, Event::Requests(vec![request("dev-1", 1, true)]), NOW)), [""; 0]);
+    assert_eq!(
+        started(&react(&mut state, Event::Requests(vec![request("dev-1", 1, true)]), NOW)),
+        [""; 0]
+    );
     assert_eq!(started(&react(&mut state, terminated("dev-1", 1, Ok(())), NOW)), [""; 0]);
     assert_eq!(started(&react(&mut state, Event::Tick, NOW)), [""; 0]);
     assert_eq!(
@@ -293,7 +318,11 @@ fn runs_that_cannot_be_started_end_the_team_and_one_that_ends_begins_the_count_a
         let failed = react(&mut state, came_up(&["dev-1"], &[("dev-1", "no")]), at);
         assert_eq!(started(&failed), [""; 0], "{round}");
         at = state.next_tick().unwrap_or(at);
-        assert_eq!(started(&react(&mut state, Event::Tick, at)).len(), usize::from(round < 5), "{round}");
+        assert_eq!(
+            started(&react(&mut state, Event::Tick, at)).len(),
+            usize::from(round < 5),
+            "{round}"
+        );
     }
     assert_eq!(state.end(), Some(End::TasksOver), "nobody is left to do it");
     let (mut state, _) = per_task(Finish::Manual, 3);
@@ -302,7 +331,13 @@ fn runs_that_cannot_be_started_end_the_team_and_one_that_ends_begins_the_count_a
     react(&mut state, Event::Members(vec![run.clone()]), NOW);
     (run.state, run.exit) = (
         MemberState::Failed,
-        Some(ExitRecord { code: Some(3), signal: None, problem: None, no_terminal: false, at: NOW }),
+        Some(ExitRecord {
+            code: Some(3),
+            signal: None,
+            problem: None,
+            no_terminal: false,
+            at: NOW,
+        }),
     );
     let ended = react(&mut state, Event::Members(vec![run]), NOW);
     assert_eq!(started(&ended), ["dev-1", "dev-2"], "without a pause");

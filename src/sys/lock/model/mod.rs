@@ -263,7 +263,8 @@ fn a_dead_holder_is_outlived_within_the_stale_time() {
 fn two_dead_holders_in_a_row_are_outlived_within_the_deadline() {
     explore("two dead", 300, || {
         let limit = u64::try_from(LOCK_DEADLINE.as_millis()).expect("small");
-        let third: Role = Box::new(move |actor| drop(acquire(&actor, limit).expect("both are outlived")));
+        let third: Role =
+            Box::new(move |actor| drop(acquire(&actor, limit).expect("both are outlived")));
         let world = play(vec![(0, doomed()), (0, doomed()), (0, third)], None);
         assert_free(&world, 2 * STALE_MS + POLL);
     });

@@ -80,7 +80,8 @@ impl Node {
     fn update(&self, stamp: u64) -> Option<u64> {
         let seen = self.actor.look(Path::new(LOCK)).ok()?;
         let fresh = self.actor.world.now_ms();
-        (stamp_of(&seen) == stamp && self.actor.touch(Path::new(LOCK), fresh).is_ok()).then_some(fresh)
+        (stamp_of(&seen) == stamp && self.actor.touch(Path::new(LOCK), fresh).is_ok())
+            .then_some(fresh)
     }
 }
 

@@ -46,7 +46,8 @@ impl State {
     }
 
     fn seen(&self, inode: u64) -> Seen {
-        let stamp = UNIX_EPOCH + Duration::from_millis(self.stamps.get(&inode).copied().unwrap_or_default());
+        let stamp = UNIX_EPOCH
+            + Duration::from_millis(self.stamps.get(&inode).copied().unwrap_or_default());
         Seen { is_dir: true, id: (1, inode), stamp, is_marked: self.marked.contains(&inode) }
     }
 
@@ -187,7 +188,10 @@ impl Actor {
 
     fn perhaps_suspended(&self) {
         let left = self.suspensions.load(Ordering::Relaxed);
-        if left == 0 || self.world.state().alone == Some(self.id) || thread_rng().gen_range(0..6) != 0 {
+        if left == 0
+            || self.world.state().alone == Some(self.id)
+            || thread_rng().gen_range(0..6) != 0
+        {
             return;
         }
         self.suspensions.store(left - 1, Ordering::Relaxed);

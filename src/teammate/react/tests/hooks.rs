@@ -7,9 +7,17 @@ use super::*;
 #[test]
 fn a_refused_completion_is_a_failed_task() {
     let mut state = busy();
-    let outcome =
-        |exit_code, tail: &str| Outcome { exit_code, signal: None, tail: tail.to_owned(), elapsed_ms: 3200 };
-    let done = Effect::EndTask { task: TaskId(3), ending: Ending::Completed, outcome: outcome(Some(0), "t") };
+    let outcome = |exit_code, tail: &str| Outcome {
+        exit_code,
+        signal: None,
+        tail: tail.to_owned(),
+        elapsed_ms: 3200,
+    };
+    let done = Effect::EndTask {
+        task: TaskId(3),
+        ending: Ending::Completed,
+        outcome: outcome(Some(0), "t"),
+    };
     assert_eq!(react(&mut state, ended(0), NOW)[1..], [done]);
     // While the hooks think, all else goes on; nothing is done twice, and no other task is taken.
     assert_eq!(react(&mut state, Event::Held, NOW), []);
@@ -17,7 +25,8 @@ fn a_refused_completion_is_a_failed_task() {
     assert_eq!(react(&mut state, Event::Board, NOW), []);
     let said = "task 3 is not completed, a hook refuses it: no tests";
     let effects = react(&mut state, Event::Refused(said.to_owned()), NOW);
-    let failed = Effect::EndTask { task: TaskId(3), ending: Ending::Failed, outcome: outcome(None, said) };
+    let failed =
+        Effect::EndTask { task: TaskId(3), ending: Ending::Failed, outcome: outcome(None, said) };
     assert_eq!(effects, [Effect::Print(said.to_owned()), failed]);
     let effects = react(&mut state, Event::TaskEnded(Ok(())), NOW);
     assert!(!effects.iter().any(|e| matches!(e, Effect::Do(Errand::Say(_)))), "{effects:?}");

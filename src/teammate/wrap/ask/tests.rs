@@ -78,7 +78,9 @@ impl Stand {
                 }
             }
         }
-        said.retain(|errand| !matches!(errand, Errand::Hello | Errand::Remark(_) | Errand::MoveOn(..)));
+        said.retain(|errand| {
+            !matches!(errand, Errand::Hello | Errand::Remark(_) | Errand::MoveOn(..))
+        });
         (said, typed)
     }
 }
@@ -99,7 +101,8 @@ fn working() -> Event {
 
 fn seen(state: ScreenState, rule: &str, asked: Option<Asked>) -> Event {
     let composer = Composer::Unknown;
-    let finding = Finding { state, rule: rule.to_owned(), evidence: "e".to_owned(), composer, asked };
+    let finding =
+        Finding { state, rule: rule.to_owned(), evidence: "e".to_owned(), composer, asked };
     Event::Seen { finding, shown: false }
 }
 
@@ -108,8 +111,10 @@ fn answer(from: &str, id: &RequestId, allowed: bool) -> Event {
         true => PermissionVerdict::Allowed { updated_input: None, permission_updates: Vec::new() },
         false => PermissionVerdict::Denied { error: String::new() },
     };
-    let message = Message::PermissionResponse(PermissionResponse { request_id: id.to_string(), verdict });
-    let envelope = Envelope::new(from, &message.to_text(), format!("{from}-{allowed}"), Timestamp(1));
+    let message =
+        Message::PermissionResponse(PermissionResponse { request_id: id.to_string(), verdict });
+    let envelope =
+        Envelope::new(from, &message.to_text(), format!("{from}-{allowed}"), Timestamp(1));
     Event::Mail { mail: vec![envelope], requests: [].into() }
 }
 
@@ -121,7 +126,10 @@ fn pm_04_what_was_decided_is_typed_and_its_outcome_told() {
         assert_eq!(stand.at(0, answer("team-lead", &id, allowed)), ([].into(), [keys(key)].into()));
         assert_eq!(stand.at(0, Event::Answered(Keyed::Typed)), ([].into(), [].into()));
         assert_eq!(stand.at(0, working()).0, []);
-        assert_eq!(stand.at(300, Event::Tick), ([Errand::Typed(id, Typed::Taken)].into(), [].into()));
+        assert_eq!(
+            stand.at(300, Event::Tick),
+            ([Errand::Typed(id, Typed::Taken)].into(), [].into())
+        );
     }
 }
 

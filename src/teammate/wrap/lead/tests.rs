@@ -26,8 +26,13 @@ fn at_rest() -> State {
     let paste = Paste { bracketed: true, gap_ms: 0, settle_ms: 100, most_bytes: 4096 };
     let mut state = State::new(me, paste).on(Seat::Lead);
     let (rule, evidence) = ("r".to_owned(), "e".to_owned());
-    let finding =
-        Finding { state: ScreenState::Idle, rule, evidence, composer: Composer::Empty, asked: None };
+    let finding = Finding {
+        state: ScreenState::Idle,
+        rule,
+        evidence,
+        composer: Composer::Empty,
+        asked: None,
+    };
     assert_eq!(react(&mut state, Event::Tick, START), [Effect::LookAtMail]);
     assert_eq!(react(&mut state, Event::Seen { finding, shown: false }, START), []);
     state
@@ -63,7 +68,9 @@ fn each_kind_of_message_has_its_reader() {
     for (from, text, is_told) in told {
         let effects = react(&mut at_rest(), mail(vec![envelope(from, text)]), START.plus_ms(500));
         match is_told {
-            true => assert!(matches!(effects.as_slice(), [Effect::Stage(_)]), "{text}: {effects:?}"),
+            true => {
+                assert!(matches!(effects.as_slice(), [Effect::Stage(_)]), "{text}: {effects:?}")
+            }
             false => assert_eq!(effects, [], "{text} is the loop's to mark"),
         }
     }
@@ -73,7 +80,10 @@ fn each_kind_of_message_has_its_reader() {
 fn news_of_members_are_told_in_words() {
     let said = |from: &str, text: &str| in_words(envelope(from, text)).text;
     let rests = r#"{"type":"idle_notification","summary":"two\ntests fail","completedTaskId":"3","completedStatus":"failed"}"#;
-    assert_eq!(said("ada", rests), "I am idle. My last task: #3 (failed). Result of my turn: two tests fail");
+    assert_eq!(
+        said("ada", rests),
+        "I am idle. My last task: #3 (failed). Result of my turn: two tests fail"
+    );
     assert_eq!(said("ada", r#"{"type":"idle_notification"}"#), "I am idle.");
     let done = r#"{"type":"task_completed","taskId":"3","taskSubject":"Build"}"#;
     assert_eq!(said("ada", done), "I completed task #3: Build.");

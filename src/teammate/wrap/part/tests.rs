@@ -37,7 +37,8 @@ fn asked(now: ScreenState) -> (State, Vec<Effect>) {
     react(&mut state, Event::Accepted(MemberState::Idle), START);
     react(&mut state, seen(now), START);
     let mail = vec![Envelope::new("team-lead", &wire(), "m-1".to_owned(), START)];
-    let effects = react(&mut state, Event::Mail { mail, requests: on_file(|_| {}) }, START.plus_ms(500));
+    let effects =
+        react(&mut state, Event::Mail { mail, requests: on_file(|_| {}) }, START.plus_ms(500));
     (state, effects)
 }
 
@@ -103,7 +104,9 @@ fn sd_02_an_agent_at_rest_is_asked_in_words_and_nobody_answers_for_it() {
     let (mut state, effects) = asked(ScreenState::Idle);
     let Some(Effect::Stage(mail)) = effects.first() else { panic!("{effects:?}") };
     assert_eq!((mail[0].msg_id.as_str(), mail[0].from.as_str()), ("m-1", "team-lead"));
-    for part in ["phalanx answer shutdown-1@ann --approve", "--reject --reason", "within 30 s", ": done"] {
+    for part in
+        ["phalanx answer shutdown-1@ann --approve", "--reject --reason", "within 30 s", ": done"]
+    {
         assert!(mail[0].text.contains(part), "{part}: {}", mail[0].text);
     }
     assert!(!mail[0].text.contains('\n'), "one line: {}", mail[0].text);
@@ -130,7 +133,10 @@ fn sd_02_an_agent_that_cannot_be_asked_is_spoken_for_before_the_deadline() {
     assert_eq!(rejections(&state), ["it could not be queried: working: building"]);
     react(&mut state, seen(ScreenState::Idle), due);
     let later = react(&mut state, Event::Tick, due.plus_ms(1000));
-    assert!(!later.iter().any(|effect| matches!(effect, Effect::Stage(_))), "it is over: {later:?}");
+    assert!(
+        !later.iter().any(|effect| matches!(effect, Effect::Stage(_))),
+        "it is over: {later:?}"
+    );
 }
 
 #[test]
@@ -146,8 +152,10 @@ fn sd_02_an_agent_that_has_agreed_goes_by_its_own_keys_at_rest() {
 
 #[test]
 fn answers_of_the_lead_are_put_into_words() {
-    let said = |from: &str, text: &str| in_words(Envelope::new(from, text, "m".to_owned(), START)).text;
-    let plan = |rest: &str| format!(r#"{{"type":"plan_approval_response","requestId":"p-1",{rest}}}"#);
+    let said =
+        |from: &str, text: &str| in_words(Envelope::new(from, text, "m".to_owned(), START)).text;
+    let plan =
+        |rest: &str| format!(r#"{{"type":"plan_approval_response","requestId":"p-1",{rest}}}"#);
     assert_eq!(
         said("team-lead", &plan(r#""approved":true"#)),
         "Your plan `p-1` is approved. Carry it out now."
@@ -162,7 +170,8 @@ fn answers_of_the_lead_are_put_into_words() {
         said("team-lead", allowed),
         r#"Your request `q` is allowed, with this input: {"command":"make"}."#
     );
-    let denied = r#"{"type":"permission_response","request_id":"q","subtype":"error","error":"no"}"#;
+    let denied =
+        r#"{"type":"permission_response","request_id":"q","subtype":"error","error":"no"}"#;
     assert_eq!(said("team-lead", denied), "Your request `q` is denied: no. Do not do it.");
     assert_eq!(said("bob", denied), denied, "only the lead answers");
 }
