@@ -106,7 +106,9 @@ fn rest(state: &mut State, envelope: &Envelope, effects: &mut Vec<Effect>) {
     // A program can rest while its plan or its question lies unread: then it still waits.
     let asks = state.questions.values().any(|question| question.member == name);
     let rests = view.state.is_up() && view.state.after(Cause::Rest) == Some(MemberState::Idle);
-    if rests && !asks && !old {
+    // Workers and wrappers record their state themselves before they send this, and may have begun the
+    // next task since.
+    if view.native && rests && !asks && !old {
         view.state = MemberState::Idle;
         effects.push(Effect::MoveOn {
             name: name.clone(),

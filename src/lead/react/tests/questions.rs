@@ -108,7 +108,7 @@ fn one_that_asked_two_things_waits_for_both() {
 /// A native member rests between its question and the answer; once the question was read, its rest is one.
 #[test]
 fn one_that_rests_waits_while_its_question_is_unread() {
-    let mut state = leading(Finish::Manual, &[record("ann", 1, "worker")]);
+    let mut state = leading(Finish::Manual, &[record("ann", 1, "claude")]);
     let (question, rest) = (plan("q"), idle());
     let both = react(&mut state, unread(&[("m1", &question), ("m2", &rest)]), NOW);
     assert_eq!(moves(&both), [Cause::PlanSent]);

@@ -164,10 +164,10 @@ impl World {
     fn deed(&mut self, (deed, a, b): (u8, u8, u8)) -> Option<Event> {
         match deed % 20 {
             0 => {
-                drop(self.begin(
+                self.begin(
                     &who(NAMES[usize::from(a) % 4]),
                     ["worker", "shell"][usize::from(b) % 2],
-                ))
+                );
             }
             1 | 2 => self.advance(a, Cause::Ready),
             3 => self.advance(a, [Cause::Work, Cause::Rest, Cause::PlanSent][usize::from(b) % 3]),
