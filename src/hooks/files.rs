@@ -1,5 +1,5 @@
-//! Where hooks are written down, and which of them may run: a user's own always, a project's only if the user trusts the
-//! project. What cannot be read is a warning and stops nothing.
+//! Finds configured hooks: a user's own always count, a project's only if the user trusts the
+//! project. A file that cannot be read adds a warning and never an error.
 
 use std::path::{Path, PathBuf};
 
@@ -7,24 +7,25 @@ use crate::model::hook::{ClaudeHooks, Hook, OwnHooks, read_claude, read_own};
 use crate::sys::env;
 use crate::sys::fs;
 
-/// A larger file holds no settings.
+/// Size limit of a settings file, in bytes; `fs::read` rejects a larger one.
 const LARGEST: u64 = 1 << 20;
-/// Writable for everybody.
+/// The mode bit that lets every user write to a file.
 const OTHERS_WRITE: u32 = 0o002;
 
-/// The files that hooks can stand in.
+/// The files that may configure hooks.
 #[derive(Debug, Clone)]
 pub(crate) struct Places {
     /// `<config root>/phalanx/hooks.toml`.
     pub(crate) own: PathBuf,
     /// `<config root>/settings.json`.
     pub(crate) user: PathBuf,
-    /// The project's directory, with `.claude/settings.json` and `.claude/settings.local.json` in it.
+    /// The project's directory, which may hold `.claude/settings.json` and
+    /// `.claude/settings.local.json`.
     pub(crate) project: Option<PathBuf>,
 }
 
 impl Places {
-    /// The settings files in the project's directory.
+    /// The paths of the project's settings files, whether or not they exist.
     pub(crate) fn project_settings(&self) -> Vec<PathBuf> {
         let dir = self.project.iter().map(|project| project.join(".claude"));
         dir.flat_map(|dir| ["settings.json", "settings.local.json"].map(|file| dir.join(file)))
@@ -32,23 +33,25 @@ impl Places {
     }
 }
 
-/// A hook and where it stands.
+/// A hook and the file that configures it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Known {
     pub(crate) hook: Hook,
+    /// The path of the file, for messages.
     pub(crate) source: String,
-    /// It stands in a settings file of Claude's, which a native Claude reads itself.
+    /// True if the file is one of Claude's settings files, which a native Claude teammate reads
+    /// itself.
     pub(crate) of_claude: bool,
 }
 
-/// All that was found.
+/// The hooks that may run, and a warning for each file or entry that was skipped.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(crate) struct Found {
     pub(crate) hooks: Vec<Known>,
     pub(crate) warnings: Vec<String>,
 }
 
-/// Reads them all: the user's own file, the user's settings, the project's settings.
+/// Reads the user's own file, the user's settings and the project's settings, in this order.
 pub(crate) fn find(places: &Places) -> Found {
     let mut found = Found::default();
     let own = own_hooks(&places.own, &mut found);
@@ -60,7 +63,7 @@ pub(crate) fn find(places: &Places) -> Found {
         let source = path.display().to_string();
         found.warnings.extend(read.problems.iter().map(|problem| format!("{source}: {problem}")));
         for hook in read.hooks {
-            // The same line in two files is meant once, as with Claude.
+            // Like Claude, runs a hook once that is configured identically in two files.
             if !found.hooks.iter().any(|known| known.of_claude && known.hook == hook) {
                 found.hooks.push(Known { hook, source: source.clone(), of_claude: true });
             }
@@ -89,7 +92,7 @@ fn own_hooks(path: &Path, found: &mut Found) -> OwnHooks {
     own
 }
 
-/// Claude's settings files that may be heard.
+/// Reads those of Claude's settings files whose hooks may run.
 fn settings(places: &Places, trusted: &[String], found: &mut Found) -> Vec<(PathBuf, ClaudeHooks)> {
     let mut heard: Vec<(PathBuf, ClaudeHooks)> = claude_hooks(&places.user, found)
         .map(|read| (places.user.clone(), read))
@@ -98,7 +101,7 @@ fn settings(places: &Places, trusted: &[String], found: &mut Found) -> Vec<(Path
     let Some(project) = &places.project else { return heard };
     let trusts = trusts(trusted, project);
     for path in places.project_settings() {
-        // At home the project's settings are the user's.
+        // If the project is the home directory, its settings file is the user's.
         if fs::canonical(&path).ok() == fs::canonical(&places.user).ok() {
             continue;
         }
@@ -128,7 +131,7 @@ fn claude_hooks(path: &Path, found: &mut Found) -> Option<ClaudeHooks> {
     }
 }
 
-/// Whether the project is one of the trusted directories, or lies in one.
+/// Returns true if the project is one of the trusted directories or lies below one.
 fn trusts(trusted: &[String], project: &Path) -> bool {
     let Ok(project) = fs::canonical(project) else { return false };
     trusted
@@ -143,11 +146,13 @@ pub(crate) fn is_trusted(places: &Places) -> bool {
     places.project.as_ref().is_some_and(|project| trusts(&own.trusted, project))
 }
 
-/// Reads a text file that no other user can have written (SEC-07). A link to one is followed: people
-/// keep such files elsewhere.
+/// Reads a text file that only its owner or root can have written (SEC-07). Follows symbolic links,
+/// because users keep such files elsewhere. Returns `None` if there is no file.
 ///
 /// # Errors
-/// The owner, the mode, a broken link, or the text is not as it must be.
+/// A message if the path is a broken symbolic link or no regular file, if the file belongs to a
+/// user other than the effective user and root, is world-writable, larger than the limit or not
+/// UTF-8, or if an I/O operation fails.
 pub(crate) fn read(path: &Path) -> Result<Option<String>, String> {
     let Ok(real) = fs::canonical(path) else {
         return if fs::exists(path) {

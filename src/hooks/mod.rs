@@ -1,5 +1,5 @@
-//! Hooks: finds the commands that a user has configured, and runs one with a deadline and bounded output. Knows no teams,
-//! and not what follows from how a command ended.
+//! Hooks: finds the commands that a user has configured and runs one with a deadline and bounded
+//! output. The caller interprets the result.
 
 mod files;
 mod run;

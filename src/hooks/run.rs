@@ -1,5 +1,5 @@
-//! Runs one hook to its end: its own process group, no terminal, the event as JSON on stdin, a deadline, bounded output.
-//! What a hook does can take time and nothing else from whoever calls this.
+//! Runs one hook to completion, with the event as JSON on stdin, in its own process group and
+//! without a terminal. A deadline and an output limit bound what a hook can cost its caller.
 
 use std::ffi::OsString;
 use std::path::Path;
@@ -12,48 +12,49 @@ use crate::model::text;
 use crate::sys::exec::{self, Command, ExecError};
 use crate::sys::{clock, proc, rand};
 
-/// What is kept of each stream, characters.
+/// Characters kept of each output stream.
 const LONGEST: usize = 10_000;
-/// How long what a hook has started may take to end once the hook is over its time.
+/// Grace period for the processes of a hook that timed out: those still alive after it are killed.
 const GRACE: Duration = Duration::from_millis(500);
-/// The variable that all of one run have in common.
+/// Environment variable that holds the id of one run.
 const MARK: &str = "PHALANX_HOOK_RUN";
-/// The one that all runs of one owner have in common.
+/// Environment variable that holds the owner's id, which all runs of one owner share.
 const OWNER: &str = "PHALANX_HOOK_OWNER";
 
-/// What a hook is run with.
+/// The input and surroundings of one hook run.
 #[derive(Debug)]
 pub(crate) struct Call<'a> {
+    /// The event; written to the hook's stdin as JSON.
     pub(crate) input: &'a Value,
-    /// The whole environment.
+    /// The complete environment: nothing is inherited from this process.
     pub(crate) env: &'a [(OsString, OsString)],
     pub(crate) cwd: &'a Path,
-    /// Who has it run: random, for [`end_all`].
+    /// Random id of the caller, by which [`end_all`] finds its runs.
     pub(crate) owner: &'a str,
 }
 
-/// How it ended.
+/// The way a hook ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum End {
     Code(i32),
     Signal(i32),
-    /// It was ended, with all that it had started.
+    /// The deadline passed; the hook and all processes that it started were terminated.
     TimedOut,
-    /// It could not be started; why.
+    /// The hook could not be started; holds the reason.
     NotRun(String),
 }
 
-/// What came of a hook.
+/// The result of one hook run.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Ran {
     pub(crate) end: End,
-    /// Without escape sequences, cut to 10 000 characters; so is `stderr`.
+    /// Without escape sequences, cut to 10,000 characters; so is `stderr`.
     pub(crate) stdout: String,
     pub(crate) stderr: String,
     pub(crate) elapsed_ms: u64,
 }
 
-/// Runs the hook; comes back when it has ended, or soon after its time.
+/// Runs the hook and waits until it exits or its timeout has passed.
 pub(crate) fn run(hook: &Hook, call: &Call) -> Ran {
     let mark = rand::uuid();
     let command = command(hook, call, &mark);
@@ -68,7 +69,8 @@ pub(crate) fn run(hook: &Hook, call: &Call) -> Ran {
             (end, readable(&output.stdout), readable(&output.stderr))
         }
         Err(ExecError::Deadline { .. }) => {
-            // Its group is dead; what has left the group still bears the mark.
+            // The process group is dead; processes that left it still carry the mark in their
+            // environment.
             proc::end_marked(&[format!("{MARK}={mark}")], GRACE);
             (End::TimedOut, String::new(), String::new())
         }
@@ -79,7 +81,7 @@ pub(crate) fn run(hook: &Hook, call: &Call) -> Ran {
     Ran { end, stdout, stderr, elapsed_ms: clock::now_ms().saturating_sub(begun) }
 }
 
-/// Ends all that runs for this owner, as their time would; each [`run`] then comes back soon.
+/// Terminates all running hooks of this owner; each pending [`run`] then returns soon.
 pub(crate) fn end_all(owner: &str) {
     proc::end_marked(&[format!("{OWNER}={owner}")], GRACE);
 }
@@ -90,7 +92,7 @@ fn command(hook: &Hook, call: &Call, mark: &str) -> Command {
             let mut words = argv.iter().map(OsString::from);
             (words.next().unwrap_or_default(), words.collect())
         }
-        // The one place where a shell gets a text: the user wrote it for one, and nothing is put into it.
+        // The only use of a shell: the user wrote this line for one, and nothing is interpolated.
         Words::Line(line) => ("sh".into(), vec!["-c".into(), line.into()]),
     };
     let mut env = call.env.to_vec();
@@ -104,9 +106,9 @@ fn command(hook: &Hook, call: &Call, mark: &str) -> Command {
     }
 }
 
-/// What a hook printed, fit for a mailbox and the journal.
+/// Makes a hook's output safe for a mailbox and the journal.
 fn readable(bytes: &[u8]) -> String {
-    // A character has four bytes at most; what is not going to be kept is not looked at.
+    // A character takes at most four bytes in UTF-8; bytes beyond the limit are not decoded.
     let head = &bytes[..bytes.len().min(4 * LONGEST)];
     let plain = text::plain(&String::from_utf8_lossy(head));
     let plain = plain.trim();

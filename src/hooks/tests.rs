@@ -1,4 +1,4 @@
-//! Hooks as real processes, and the files they stand in on a real disk.
+//! Tests with real hook processes and real settings files.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -78,20 +78,21 @@ fn lines(found: &Found) -> Vec<String> {
 }
 
 #[test]
-fn a_hook_gets_its_input_its_environment_and_its_directory() {
+fn hook_receives_input_environment_and_directory() {
     let place = Place::new();
     let ran = place.line("cat; echo \"/$ONLY/$HOME/\"; pwd; echo why >&2; exit 2");
     let expected = format!("{{\"teammate_name\":\"ada\"}}/me//\n{}", place.0.path().display());
     assert_eq!((ran.end, ran.stdout, ran.stderr), (End::Code(2), expected, "why".to_owned()));
     place.file("app/hello", "#!/bin/sh\necho \"$0 $#\"\n");
     place.sh("chmod 755 app/hello");
-    // A relative program is meant from the hook's directory, and its words stay words.
+    // A relative program path is resolved against the hook's directory; its arguments are not
+    // expanded.
     let words = ["app/hello", "a b", "$ONLY"].map(str::to_owned).to_vec();
     assert_eq!(place.run(Words::Program(words), 30).stdout, "app/hello 2");
 }
 
 #[test]
-fn what_a_hook_prints_is_bounded_and_harmless() {
+fn hook_output_is_truncated_and_stripped_of_escapes() {
     let place = Place::new();
     let ran = place.line("printf '\\033[31mred\\033]0;t\\007\\377' >&2; kill -9 $$");
     assert_eq!((ran.end, ran.stderr.as_str()), (End::Signal(9), "red\u{fffd}"));
@@ -100,7 +101,7 @@ fn what_a_hook_prints_is_bounded_and_harmless() {
 }
 
 #[test]
-fn what_cannot_be_run_says_why() {
+fn hook_that_cannot_start_reports_the_reason() {
     let place = Place::new();
     let end = |program: &str| place.run(Words::Program(vec![program.to_owned()]), 30).end;
     assert_eq!(end("no-such-hook"), End::NotRun("cannot find the program no-such-hook".to_owned()));
@@ -109,9 +110,9 @@ fn what_cannot_be_run_says_why() {
     assert!(said.starts_with("cannot run app/plain: Permission denied"), "{said}");
 }
 
-/// Its group is not all: what it has put into sessions of their own goes too, and nothing keeps us.
+/// Processes that moved to a session of their own are terminated too, and do not delay the caller.
 #[test]
-fn a_hook_that_hangs_is_ended_with_all_that_it_has_started() {
+fn timed_out_hook_is_killed_with_its_descendants() {
     let place = Place::new();
     let ran = place.run(
         Words::Line(
@@ -130,7 +131,7 @@ fn a_hook_that_hangs_is_ended_with_all_that_it_has_started() {
 }
 
 #[test]
-fn all_files_are_read_and_a_line_counts_once() {
+fn hooks_of_all_files_are_merged_without_duplicates() {
     let place = Place::new();
     let own = format!(
         "trusted = [\"{}\"]\n[[hook]]\nevent = \"TeammateIdle\"\nrun = [\"own\"]\n",
@@ -149,19 +150,19 @@ fn all_files_are_read_and_a_line_counts_once() {
         found.hooks.iter().map(|known| known.of_claude).collect::<Vec<_>>(),
         [false, true, true]
     );
-    // What lies in a trusted directory is trusted as well.
+    // A subdirectory of a trusted directory is trusted as well.
     place.file("app/sub/.claude/settings.json", &idle("sub"));
     assert_eq!(lines(&place.find("app/sub")), ["own", "user", "sub"]);
     place.file("app/.claude/settings.local.json", r#"{"disableAllHooks": true}"#);
     assert_eq!(lines(&place.find("app")), ["own"], "ours are not Claude's to switch off");
-    // A home directory: the project's settings are the user's.
+    // If the project is the home directory, its settings file is the user's.
     place.sh("rm app/.claude/settings*; ln -s ../../root/settings.json app/.claude/settings.json");
     assert_eq!(lines(&place.find("app")), ["own", "user"]);
 }
 
-/// A directory that somebody was given must not run commands because a lead was started in it.
+/// Starting a lead in an untrusted directory must not run commands from that directory.
 #[test]
-fn a_project_that_is_not_trusted_runs_nothing() {
+fn untrusted_project_hooks_are_disabled() {
     let place = Place::new();
     place.file("app/.claude/settings.json", &idle("evil"));
     let app = place.at("app").display().to_string();
@@ -171,7 +172,7 @@ fn a_project_that_is_not_trusted_runs_nothing() {
     );
     let found = place.find("app");
     assert_eq!((found.hooks, found.warnings), (vec![], vec![warning]));
-    // Neither the name's beginning nor the parent's trust in a sibling counts.
+    // Neither a path prefix that ends inside a name nor trust in a subdirectory counts.
     place.file(
         "root/hooks.toml",
         &format!("trusted = [\"{app}/sub\", \"{}\"]\n", &app[..app.len() - 1]),
@@ -181,9 +182,10 @@ fn a_project_that_is_not_trusted_runs_nothing() {
     assert_eq!(place.find("app"), Found::default(), "nothing of it is meant for phalanx");
 }
 
-/// SEC-07: what others can write is not run. A link to a file of one's own is.
+/// SEC-07: a hooks file that others can write to is ignored; a symbolic link to the user's own file
+/// works.
 #[test]
-fn files_that_cannot_be_read_are_warnings() {
+fn unreadable_hook_files_become_warnings() {
     let place = Place::new();
     for (text, said) in [
         ("{", "not a JSON object: "),

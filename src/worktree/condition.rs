@@ -1,4 +1,5 @@
-//! How a worktree stands, and its removal when nothing would be lost. Git is asked each time; nothing is remembered.
+//! Reports the condition of a worktree and removes one if no work would be lost. Queries git each
+//! time and caches nothing.
 
 use std::path::Path;
 
@@ -7,33 +8,34 @@ use super::{Repository, WorktreeError};
 use crate::model::worktree::{Checkout, Condition};
 use crate::sys::fs;
 
-/// What became of a worktree that was to be removed.
+/// The outcome of a removal.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Removed {
-    /// It is gone. With the branch that it has left behind, where that is not gone too.
+    /// The worktree no longer exists. `branch_left` is its branch if git refused to delete it.
     Gone { branch_left: Option<String> },
-    /// It stays as it is, and why.
+    /// The worktree was left unchanged; `why` is the reason.
     Kept { why: String },
 }
 
-/// One worktree as git lists it.
+/// One worktree, as `git worktree list --porcelain` reports it.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct Listed {
     pub(super) path: String,
     head: Option<String>,
-    /// None when HEAD is detached.
+    /// The branch without `refs/heads/`; `None` if HEAD is detached.
     branch: Option<String>,
+    /// The reason of the lock, which may be empty.
     locked: Option<String>,
     pub(super) bare: bool,
 }
 
-/// All worktrees of a repository, the main one first.
+/// Lists all worktrees of a repository, the main one first.
 pub(super) fn listed(git: &Git) -> Result<Vec<Listed>, WorktreeError> {
     let text = git.get("list the worktrees", &["worktree", "list", "--porcelain", "-z"])?;
     Ok(parse(&text))
 }
 
-/// `key value` NUL …, an empty record ends a worktree.
+/// Parses `key value` fields that end with NUL; an empty field ends a worktree.
 fn parse(text: &str) -> Vec<Listed> {
     let mut all: Vec<Listed> = Vec::new();
     for field in text.split('\0') {
@@ -57,10 +59,11 @@ fn parse(text: &str) -> Vec<Listed> {
 }
 
 impl Repository {
-    /// How a worktree stands.
+    /// Returns the condition of a worktree.
     ///
     /// # Errors
-    /// Git does not answer: nothing is known then, and nothing may be removed.
+    /// [`WorktreeError::Exec`] if git cannot be run or times out, [`WorktreeError::Git`] if it
+    /// fails. The condition is unknown then, so the worktree must not be removed.
     pub(crate) fn condition(&self, checkout: &Checkout) -> Result<Condition, WorktreeError> {
         let path = Path::new(&checkout.path);
         let all = listed(&self.git)?;
@@ -93,7 +96,7 @@ impl Repository {
         })
     }
 
-    /// How many files are changed, staged or new; in submodules too.
+    /// Counts the files that are changed, staged or untracked, including those in submodules.
     pub(super) fn uncommitted(&self, path: &Path) -> Result<usize, WorktreeError> {
         let args =
             ["status", "--porcelain", "-z", "--untracked-files=all", "--ignore-submodules=none"];
@@ -101,11 +104,12 @@ impl Repository {
         Ok(text.split('\0').filter(|entry| !entry.is_empty()).count())
     }
 
-    /// How many commits no other branch has: those of its HEAD, which may be detached, and those of its branch.
+    /// Counts the commits that no other branch contains, both from the worktree's HEAD, which may
+    /// be detached, and from its branch.
     fn own_commits(&self, checkout: &Checkout, one: &Listed) -> Result<usize, WorktreeError> {
         let own = format!("refs/heads/{}", checkout.branch);
         let has_branch = self.git.ask(&["rev-parse", "--verify", "--quiet", &own])?.is_some();
-        // A member may have gone on under a branch of its own making.
+        // A member may have switched to a branch that it created itself.
         let exclude = [Some(&checkout.branch), one.branch.as_ref()].into_iter().flatten();
         let exclude: Vec<String> = exclude.map(|branch| format!("--exclude={branch}")).collect();
         let mut args = vec!["rev-list", "--count"];
@@ -121,11 +125,12 @@ impl Repository {
         })
     }
 
-    /// Removes a worktree if nothing is lost with it, and the branch that was made for it. Git has the last word: it
-    /// is never told to force anything.
+    /// Removes a worktree if no work would be lost, and the branch that was created for it. Never
+    /// uses `--force`, so that git can still refuse.
     ///
     /// # Errors
-    /// Git does not answer; then nothing was removed.
+    /// [`WorktreeError::Exec`] if git cannot be run or times out, [`WorktreeError::Git`] if the
+    /// worktree's condition cannot be determined.
     pub(crate) fn remove(&self, checkout: &Checkout) -> Result<Removed, WorktreeError> {
         let condition = self.condition(checkout)?;
         if let Some(why) = condition.keeps() {
@@ -143,7 +148,8 @@ impl Repository {
         {
             return Ok(Removed::Gone { branch_left: None });
         }
-        // Without force: git refuses where the branch is not merged into what it compares with.
+        // Without `--force`, git refuses to delete a branch that is not merged into its upstream or
+        // HEAD.
         let gone = self.git.call(&["branch", "--quiet", "-d", &checkout.branch])?.code == Some(0);
         Ok(Removed::Gone { branch_left: (!gone).then(|| checkout.branch.clone()) })
     }

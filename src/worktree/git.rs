@@ -1,4 +1,4 @@
-//! Calls of git: in one directory, never through a shell, with a deadline, its own words kept. Knows no worktrees.
+//! Runs git in one directory, without a shell and with a deadline. Errors carry git's own message.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -7,10 +7,11 @@ use std::time::Duration;
 use super::WorktreeError;
 use crate::sys::exec::{self, Command, Output};
 
-/// A large repository on a slow disk takes its time to be checked out.
+/// Checking out a large repository on a slow disk can take minutes.
 const DEADLINE: Duration = Duration::from_secs(300);
 
-/// What would point git at another repository or index than that of its directory. A git hook sets some of these.
+/// Variables that make git use a repository or index other than that of its directory. A git hook
+/// runs with some of them set.
 pub(crate) const MISLEADING: [&str; 8] = [
     "GIT_DIR",
     "GIT_WORK_TREE",
@@ -22,7 +23,7 @@ pub(crate) const MISLEADING: [&str; 8] = [
     "GIT_PREFIX",
 ];
 
-/// An environment.
+/// Environment variables, as name and value.
 pub(super) type Env = Vec<(OsString, OsString)>;
 
 /// Git in one directory.
@@ -33,7 +34,8 @@ pub(super) struct Git {
 }
 
 impl Git {
-    /// With the caller's environment, less what would mislead it; it speaks English and asks nobody anything.
+    /// Git with the caller's environment, without [`MISLEADING`] variables. Its messages are in
+    /// English, and it never prompts.
     pub(super) fn new(dir: &Path, caller: &[(OsString, OsString)]) -> Git {
         let ours = [("LC_ALL", "C"), ("GIT_TERMINAL_PROMPT", "0"), ("GIT_OPTIONAL_LOCKS", "0")];
         let replaced = |name: &OsString| {
@@ -44,17 +46,17 @@ impl Git {
         Git { dir: dir.to_owned(), env }
     }
 
-    /// The same git in another directory.
+    /// Returns the same git for another directory.
     pub(super) fn at(&self, dir: &Path) -> Git {
         Git { dir: dir.to_owned(), env: self.env.clone() }
     }
 
-    /// The environment that it is called with.
+    /// The environment that git runs with.
     pub(super) fn env(&self) -> &Env {
         &self.env
     }
 
-    /// One call, whatever it comes to.
+    /// Runs git and returns its output, whatever the exit status.
     pub(super) fn call(&self, args: &[&str]) -> Result<Output, WorktreeError> {
         let command = Command {
             program: "git".into(),
@@ -66,7 +68,8 @@ impl Git {
         Ok(exec::run(&command, DEADLINE)?)
     }
 
-    /// A call that has to succeed: what it said on stdout. `what` ends the sentence "cannot …".
+    /// Runs git and returns its stdout; an exit status other than 0 is an error. `what` completes
+    /// the sentence "cannot …".
     pub(super) fn get(&self, what: &str, args: &[&str]) -> Result<String, WorktreeError> {
         let output = self.call(args)?;
         match output.code {
@@ -75,7 +78,8 @@ impl Git {
         }
     }
 
-    /// A question: the answer's one line, or none where git says no.
+    /// Runs git as a query: returns its output without the final newline, or `None` if the exit
+    /// status is not 0.
     pub(super) fn ask(&self, args: &[&str]) -> Result<Option<String>, WorktreeError> {
         let output = self.call(args)?;
         let line = String::from_utf8_lossy(&output.stdout).trim_end_matches('\n').to_owned();
@@ -83,7 +87,7 @@ impl Git {
     }
 }
 
-/// Git's own reason: its last line that is not a hint.
+/// Builds the error of a failed call from git's last line on stderr that is not a hint.
 pub(super) fn refused(what: &str, output: &Output) -> WorktreeError {
     let stderr = String::from_utf8_lossy(&output.stderr);
     let said = stderr.lines().rfind(|line| !line.trim().is_empty() && !line.starts_with("hint:"));

@@ -1,4 +1,5 @@
-//! Making a worktree: git's part, what git must not see, what the member needs beside it. What fails is taken back.
+//! Creates a worktree, hides it from the repository's status and prepares it for its member. If a
+//! step fails, the worktree is removed again.
 
 use std::path::Path;
 use std::time::Duration;
@@ -9,17 +10,21 @@ use crate::model::worktree::{Checkout, Rules, Wish};
 use crate::sys::exec::{self, Command};
 use crate::sys::fs;
 
-/// Packages may have to be fetched.
+/// Timeout of the setup command, which may have to download packages.
 const SETUP: Duration = Duration::from_secs(600);
-/// A larger file is not copied.
+/// Size limit of a file to be copied, in bytes; a larger one is an error.
 const LARGEST: u64 = 64 * 1024 * 1024;
 
 impl Repository {
-    /// Makes a worktree at `path` and all that the rules say; `name` is the branch of one that wishes for its own.
+    /// Creates a worktree at `path`, copies files and runs the setup command as `rules` say. `name`
+    /// is the name of the new branch for [`Wish::Own`].
     ///
     /// # Errors
-    /// Something is there already, the branch is taken or checked out elsewhere, a file or the setup fails. Nothing of
-    /// it is left then.
+    /// [`WorktreeError::Taken`] if something exists at `path`, [`WorktreeError::BranchTaken`] if
+    /// the branch `name` exists, [`WorktreeError::Git`] if git refuses (for example because the
+    /// branch is checked out elsewhere), [`WorktreeError::Copy`] and [`WorktreeError::Setup`] if a
+    /// file or the setup command fails. After a failed copy or setup, the worktree and its new
+    /// branch are removed.
     pub(crate) fn make(
         &self,
         path: &Path,
@@ -57,7 +62,7 @@ impl Repository {
     }
 
     fn furnish(&self, made: Checkout, rules: &Rules) -> Result<Checkout, WorktreeError> {
-        // As git and `getcwd` name it: with links resolved.
+        // With symbolic links resolved, as git and `getcwd` report the path.
         let path = fs::canonical(Path::new(&made.path))?;
         let there = self.git.at(&path);
         let base = there.get("ask for the commit of a worktree", &["rev-parse", "HEAD"])?;
@@ -67,18 +72,18 @@ impl Repository {
         Ok(Checkout { path, base: base.trim_end().to_owned(), ..made })
     }
 
-    /// What is made here seconds ago, and nobody but our own setup has been in: the only place where git is told to
-    /// remove a worktree whatever is in it.
+    /// Removes a worktree created moments ago, in which nothing but our own setup has run. This is
+    /// the only forced removal.
     fn take_back(&self, made: &Checkout) {
-        // The first failure is the one to be told.
+        // The caller reports the error that led here; a second one would hide it.
         let _ = self.git.call(&["worktree", "remove", "--force", &made.path]);
         if made.new_branch {
             let _ = self.git.call(&["branch", "--quiet", "-D", &made.branch]);
         }
     }
 
-    /// Puts the directory of the worktrees into the repository's own list of what git does not see: the user's
-    /// `.gitignore` is not ours.
+    /// Adds the directory of the worktrees to `info/exclude` of the repository, because
+    /// `.gitignore` belongs to the user.
     fn hide(&self, path: &Path) -> Result<(), WorktreeError> {
         let hidden = path.parent().filter(|dir| *dir != self.top).unwrap_or(path);
         let Ok(inside) = hidden.strip_prefix(&self.top) else { return Ok(()) };
@@ -106,7 +111,7 @@ impl Repository {
         Ok(fs::write_atomic(file, &text)?)
     }
 
-    /// Copies one file; what the checkout has already stays.
+    /// Copies one file from the main working directory, unless the checkout already has it.
     fn copy(&self, path: &Path, file: &str) -> Result<(), WorktreeError> {
         let fail = |problem: String| WorktreeError::Copy { file: file.to_owned(), problem };
         let bytes = fs::read(&self.top.join(file), LARGEST).map_err(|e| fail(e.to_string()))?;
@@ -114,7 +119,7 @@ impl Repository {
             bytes.ok_or_else(|| fail(format!("{} has no such file", self.top.display())))?;
         let target = path.join(file);
         let dir = target.parent().unwrap_or(path);
-        // A directory that the checkout has may be a link to anywhere.
+        // A directory in the checkout may be a symbolic link to any place outside.
         let there = dir.ancestors().find(|dir| fs::exists(dir)).unwrap_or(path);
         let real = fs::canonical(there).map_err(|e| fail(e.to_string()))?;
         if !real.starts_with(path) {

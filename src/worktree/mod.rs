@@ -1,5 +1,5 @@
-//! A git worktree per member, through git itself: finds the repository, makes a checkout, tells how it stands, removes
-//! it. Nothing is ever forced that could hold anybody's work (EN-07). Knows neither teams nor members.
+//! Git worktrees for members: finds the repository, creates a checkout, reports its condition and
+//! removes it. Removal is never forced where work could be lost (EN-07).
 
 mod condition;
 mod git;
@@ -20,7 +20,7 @@ use git::Git;
 pub(crate) use git::MISLEADING;
 pub(crate) use preview::Preview;
 
-/// Why git did not do what was asked. Its own words are kept.
+/// A failed worktree operation, with git's own message where git refused.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum WorktreeError {
     #[error("{dir} is not in a git repository")]
@@ -29,10 +29,10 @@ pub(crate) enum WorktreeError {
     Bare { dir: String },
     #[error("the repository {dir} has no commit yet")]
     Unborn { dir: String },
-    /// Something is there that this team did not make.
+    /// The path exists, and this team did not create it.
     #[error("{path} is there already, and is not a worktree that this team made")]
     Taken { path: String },
-    /// A branch of the member's name, and what is in it is not known to be wanted.
+    /// The member's branch exists, and its commits may be unrelated to this team.
     #[error("there is a branch `{branch}` already")]
     BranchTaken { branch: String },
     #[error("cannot {what}: {said}")]
@@ -47,7 +47,7 @@ pub(crate) enum WorktreeError {
     File(#[from] FsError),
 }
 
-/// A repository with its main working directory.
+/// A repository, with its main working directory.
 #[derive(Debug, Clone)]
 pub(crate) struct Repository {
     git: Git,
@@ -55,11 +55,13 @@ pub(crate) struct Repository {
 }
 
 impl Repository {
-    /// The repository that this directory is in. Of one that is a worktree itself it is the main one: a worktree inside
-    /// a worktree would be removed with it.
+    /// Finds the repository that contains this directory. From inside a worktree, returns the main
+    /// repository, because a worktree inside a worktree would be removed with the outer one.
     ///
     /// # Errors
-    /// No repository, a bare one, one without a commit, no git.
+    /// [`WorktreeError::NotARepository`], [`WorktreeError::Bare`] or [`WorktreeError::Unborn`] if
+    /// the directory has no usable repository, [`WorktreeError::Exec`] if git cannot be run,
+    /// [`WorktreeError::Git`] if it fails.
     pub(crate) fn find(
         dir: &Path,
         caller: &[(OsString, OsString)],
@@ -89,15 +91,16 @@ impl Repository {
         Ok(Repository { git, top })
     }
 
-    /// The repository that a worktree of ours was made from, whatever has become of it.
+    /// Returns the repository that a checkout was made from, without checking that it still exists.
     pub(crate) fn at(top: &Path, caller: &[(OsString, OsString)]) -> Repository {
         Repository { git: Git::new(top, caller), top: top.to_owned() }
     }
 
-    /// Where a worktree of this name lies.
+    /// The path for a worktree of this name, below `dir` (relative to the repository) or the
+    /// default.
     pub(crate) fn place(&self, dir: Option<&str>, name: &str) -> PathBuf {
         let mut place = PathBuf::new();
-        // `..` is taken out here: what lies inside the repository must be seen to do so.
+        // Removes `..` lexically, so that a path inside the repository is recognised as such.
         for part in self.top.join(dir.unwrap_or(DIR)).join(name).components() {
             match part {
                 Component::ParentDir => drop(place.pop()),
@@ -107,7 +110,7 @@ impl Repository {
                 }
             }
         }
-        // As `getcwd` will name it.
+        // The path that `getcwd` will report.
         match place.parent().and_then(|dir| fs::canonical(dir).ok()) {
             Some(dir) => dir.join(name),
             None => place,
@@ -115,7 +118,8 @@ impl Repository {
     }
 }
 
-/// The checkout that a directory lies in, told by its `.git` (TK-09). Asks no git, so that it costs next to nothing.
+/// Finds the checkout that contains a directory by its `.git` entry (TK-09). Does not run git, so
+/// it is cheap.
 pub(crate) fn checkout_of(dir: &Path) -> Option<PathBuf> {
     let dir = fs::canonical(dir).ok()?;
     dir.ancestors().find(|dir| fs::exists(&dir.join(".git"))).map(Path::to_owned)

@@ -1,4 +1,5 @@
-//! What a member has changed, and whether it would merge. Changes nothing.
+//! Shows what a member has changed and tries the merge, without changing the repository's branches
+//! or files.
 
 use std::path::Path;
 
@@ -6,25 +7,26 @@ use super::git;
 use super::{Repository, WorktreeError};
 use crate::model::worktree::Checkout;
 
-/// What a merge would come to.
+/// The expected result of a merge.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Preview {
-    /// What it would be merged into: the branch of the main working directory, or its commit.
+    /// The merge target: the branch of the main working directory, or its abbreviated commit.
     pub(crate) into: String,
-    /// How many commits it would bring.
+    /// Number of commits that the merge would add.
     pub(crate) commits: usize,
-    /// Files in which both sides changed the same; empty: it merges.
+    /// Files with conflicting changes; empty if the merge succeeds.
     pub(crate) conflicts: Vec<String>,
-    /// Files that are not committed and would not come along.
+    /// Number of files with uncommitted changes, which the merge would not include.
     pub(crate) uncommitted: usize,
 }
 
 impl Repository {
-    /// All that changed since the member's branch left the main one, committed or not, as git shows it. New files that
-    /// git was not told of are not in it.
+    /// Returns all changes since the member's branch diverged from the main one, committed or not,
+    /// as `git diff` prints them. Untracked files are not included.
     ///
     /// # Errors
-    /// Git cannot compare.
+    /// [`WorktreeError::Exec`] if git cannot be run or times out, [`WorktreeError::Git`] if it
+    /// fails.
     pub(crate) fn diff(&self, checkout: &Checkout) -> Result<String, WorktreeError> {
         let there = self.git.at(Path::new(&checkout.path));
         let main = self.git.get("ask for the main commit", &["rev-parse", "HEAD"])?;
@@ -33,10 +35,11 @@ impl Repository {
         there.get("compare", &["diff", "--no-ext-diff", "--no-color", &base, "--"])
     }
 
-    /// Whether the member's commits would merge into what the main working directory is on.
+    /// Tries to merge the member's commits into the commit of the main working directory.
     ///
     /// # Errors
-    /// Git cannot try: it is older than 2.38, or the two have no commit in common.
+    /// [`WorktreeError::Git`] if git cannot try the merge: it is older than 2.38, or the two
+    /// histories are unrelated. [`WorktreeError::Exec`] if git cannot be run or times out.
     pub(crate) fn preview(&self, checkout: &Checkout) -> Result<Preview, WorktreeError> {
         let what = "try the merge";
         let there = self.git.at(Path::new(&checkout.path));
@@ -52,7 +55,7 @@ impl Repository {
         let output = self.git.call(&tried)?;
         let conflicts = match output.code {
             Some(0) => Vec::new(),
-            // The tree comes first, then the files.
+            // With -z, the id of the tree comes first, then the conflicting files.
             Some(1) => {
                 let text = String::from_utf8_lossy(&output.stdout);
                 text.split('\0')

@@ -1,4 +1,4 @@
-//! Real git in directories of the test's own: what is made, how it stands, what may go and what has to stay.
+//! Tests with real git repositories in temporary directories.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -14,7 +14,7 @@ fn write(path: impl AsRef<Path>, text: &str) {
     fs::write_atomic(path.as_ref(), text.as_bytes()).expect("a file");
 }
 
-/// The text of a file; none if it is not there.
+/// Reads a file; `None` if it does not exist.
 fn read(path: impl AsRef<Path>) -> Option<String> {
     let bytes = fs::read(path.as_ref(), 1 << 20).expect("readable")?;
     Some(String::from_utf8(bytes).expect("text"))
@@ -24,19 +24,19 @@ fn mkdir(path: impl AsRef<Path>) {
     fs::private_dir(path.as_ref()).expect("a directory");
 }
 
-/// Removes a directory with all that is in it.
+/// Removes a directory with its contents.
 fn rm(path: impl AsRef<Path>) {
     assert!(fs::remove_dir_all(path.as_ref()).expect("removed"));
 }
 
-/// A repository with one commit, known to no other git configuration than its own.
+/// A repository with one commit, isolated from the git configuration of the user and the system.
 struct Lab {
     dir: TempDir,
     top: PathBuf,
 }
 
 impl Lab {
-    /// In a directory of this name.
+    /// Creates the repository in a directory of this name.
     fn named(name: &str) -> Lab {
         let dir = tempfile::tempdir().expect("a directory");
         let top = fs::canonical(dir.path()).expect("it is there").join(name);
@@ -99,7 +99,7 @@ impl Lab {
         self.make(&Wish::Own).expect("a worktree")
     }
 
-    /// A commit in this directory.
+    /// Writes a file in the checkout `dir` and commits it.
     fn commit(&self, dir: &str, file: &str, text: &str) {
         let dir = Path::new(dir);
         write(dir.join(file), text);
@@ -115,7 +115,7 @@ impl Lab {
         self.repository().remove(checkout).expect("git answers")
     }
 
-    /// Asserts that it stays as it is.
+    /// Asserts the condition of the worktree, and that `remove` leaves it alone.
     fn stays(&self, checkout: &Checkout, condition: &Condition) {
         assert_eq!(self.condition(checkout), *condition);
         assert!(matches!(self.remove(checkout), Removed::Kept { .. }), "{condition:?}");
@@ -136,7 +136,7 @@ impl Lab {
 }
 
 #[test]
-fn a_worktree_is_made_on_its_own_branch_and_hidden_from_git() {
+fn worktree_has_its_own_branch_and_is_hidden_from_git_status() {
     let lab = Lab::new();
     let made = lab.made();
     assert_eq!(Path::new(&made.path), lab.top.join(".worktrees/demo-bob"));
@@ -152,7 +152,7 @@ fn a_worktree_is_made_on_its_own_branch_and_hidden_from_git() {
 }
 
 #[test]
-fn en_07_clean_goes_with_its_branch() {
+fn en_07_clean_worktree_is_removed_with_its_branch() {
     let lab = Lab::new();
     let made = lab.made();
     assert_eq!(lab.condition(&made), Condition::Clean);
@@ -167,7 +167,7 @@ fn en_07_clean_goes_with_its_branch() {
 }
 
 #[test]
-fn en_07_dirty_stays_whatever_kind_of_dirt_it_is() {
+fn en_07_worktree_with_uncommitted_files_is_kept() {
     let lab = Lab::new();
     let made = lab.made();
     let file = |name: &str| Path::new(&made.path).join(name);
@@ -176,7 +176,7 @@ fn en_07_dirty_stays_whatever_kind_of_dirt_it_is() {
     lab.git_in(Path::new(&made.path), &["add", "new.txt"]);
     write(file("a.txt"), "changed\n");
     lab.stays(&made, &Condition::Dirty { files: 2 });
-    // What the user does not want to be shown is work all the same.
+    // Untracked files count even if the user's configuration hides them from `git status`.
     lab.git(&["config", "status.showUntrackedFiles", "no"]);
     lab.git_in(Path::new(&made.path), &["reset", "--quiet", "--hard"]);
     write(file("new.txt"), "x");
@@ -185,7 +185,7 @@ fn en_07_dirty_stays_whatever_kind_of_dirt_it_is() {
 }
 
 #[test]
-fn en_07_unmerged_stays_and_merged_goes() {
+fn en_07_unmerged_worktree_is_kept_and_merged_one_removed() {
     let lab = Lab::new();
     let made = lab.made();
     lab.commit(&made.path, "b.txt", "b");
@@ -197,9 +197,9 @@ fn en_07_unmerged_stays_and_merged_goes() {
     assert!(!lab.has_branch("demo-bob"));
 }
 
-/// EN-07: commits on a detached HEAD or on another branch than the one it was given count as well.
+/// EN-07: commits on a detached HEAD or on another branch than the worktree's own count as well.
 #[test]
-fn en_07_commits_beside_the_branch_stay() {
+fn en_07_commits_outside_the_own_branch_keep_the_worktree() {
     let lab = Lab::new();
     let made = lab.made();
     lab.git_in(Path::new(&made.path), &["checkout", "--quiet", "--detach"]);
@@ -213,7 +213,7 @@ fn en_07_commits_beside_the_branch_stay() {
 }
 
 #[test]
-fn en_07_locked_stays() {
+fn en_07_locked_worktree_is_kept() {
     let lab = Lab::new();
     let made = lab.made();
     lab.git(&["worktree", "lock", "--reason", "on a stick", &made.path]);
@@ -222,9 +222,9 @@ fn en_07_locked_stays() {
     lab.goes(&made);
 }
 
-/// EN-07: a directory that somebody removed; its commits, on the branch or not, keep what is left of it.
+/// EN-07: the entry of a deleted directory is removed, unless commits exist only there.
 #[test]
-fn en_07_missing_goes_unless_it_had_commits() {
+fn en_07_missing_worktree_is_removed_unless_it_had_commits() {
     let lab = Lab::new();
     let made = lab.made();
     rm(&made.path);
@@ -239,7 +239,7 @@ fn en_07_missing_goes_unless_it_had_commits() {
 }
 
 #[test]
-fn en_07_what_git_knows_nothing_of_stays() {
+fn en_07_directory_unknown_to_git_is_kept() {
     let lab = Lab::new();
     let made = lab.made();
     lab.git(&["worktree", "remove", &made.path]);
@@ -251,9 +251,10 @@ fn en_07_what_git_knows_nothing_of_stays() {
     assert!(matches!(lab.make(&Wish::Own), Err(WorktreeError::Taken { .. })));
 }
 
-/// EN-07: a worktree inside a worktree would go with it; from inside one, the next is made beside it.
+/// EN-07: removing a worktree would remove one inside it. A worktree created from inside another is
+/// placed beside it.
 #[test]
-fn en_07_nested_stays_and_is_not_made_by_us() {
+fn en_07_worktree_with_a_nested_one_is_kept() {
     let lab = Lab::new();
     let made = lab.made();
     let from_inside = Repository::find(Path::new(&made.path), &lab.env()).expect("a repository");
@@ -265,7 +266,7 @@ fn en_07_nested_stays_and_is_not_made_by_us() {
 }
 
 #[test]
-fn en_07_submodules_keep_it() {
+fn en_07_worktree_with_submodules_is_kept() {
     let lab = Lab::new();
     let other = Lab::named("other");
     let allowed = ["-c", "protocol.file.allow=always", "submodule", "--quiet"];
@@ -274,14 +275,14 @@ fn en_07_submodules_keep_it() {
     lab.git(&["commit", "--quiet", "-m", "sub"]);
     let made = lab.made();
     lab.git_in(Path::new(&made.path), &[&allowed[..], &["update", "--init"]].concat());
-    // Git itself does not remove a worktree with submodules, and is not forced to.
+    // Without `--force`, git refuses to remove a worktree with submodules.
     lab.stays(&made, &Condition::Clean);
     write(Path::new(&made.path).join("sub/a.txt"), "changed");
     lab.stays(&made, &Condition::Dirty { files: 1 });
 }
 
 #[test]
-fn what_is_no_repository_is_refused_with_its_reason() {
+fn unusable_repositories_are_refused_with_a_reason() {
     let lab = Lab::new();
     let outside = lab.dir.path().join("plain");
     mkdir(&outside);
@@ -300,7 +301,7 @@ fn what_is_no_repository_is_refused_with_its_reason() {
 }
 
 #[test]
-fn branches_that_exist_are_gone_on_with_only_when_named() {
+fn existing_branch_is_reused_only_when_named() {
     let lab = Lab::new();
     lab.git(&["branch", "demo-bob"]);
     assert!(matches!(lab.make(&Wish::Own), Err(WorktreeError::BranchTaken { .. })));
@@ -316,9 +317,10 @@ fn branches_that_exist_are_gone_on_with_only_when_named() {
     assert!(!fs::exists(&lab.top.join(".worktrees/demo-bob")));
 }
 
-/// SEC-02, SEC-11: nothing in a path is taken apart by a shell, by git's patterns or by git's options.
+/// SEC-02, SEC-11: no character in a path is interpreted by a shell, by git's patterns or as an
+/// option of git.
 #[test]
-fn en_06_directories_with_odd_characters() {
+fn en_06_paths_with_special_characters_work() {
     for name in [
         "with space",
         "#(touch x)",
@@ -341,7 +343,7 @@ fn en_06_directories_with_odd_characters() {
 }
 
 #[test]
-fn a_directory_outside_is_not_put_into_the_list_of_the_repository() {
+fn worktree_outside_the_repository_is_not_added_to_exclude() {
     let lab = Lab::new();
     let repository = lab.repository();
     let rules = Rules { dir: Some("../trees".to_owned()), ..Rules::default() };
@@ -354,7 +356,7 @@ fn a_directory_outside_is_not_put_into_the_list_of_the_repository() {
 }
 
 #[test]
-fn files_are_copied_and_the_setup_runs_in_it() {
+fn files_are_copied_and_setup_runs_in_the_worktree() {
     let lab = Lab::new();
     write(lab.top.join(".git/info/exclude"), ".env\nconf/\nmade\n");
     write(lab.top.join(".env"), "KEY=1");
@@ -388,7 +390,7 @@ fn files_are_copied_and_the_setup_runs_in_it() {
 }
 
 #[test]
-fn a_copied_file_does_not_leave_through_a_link() {
+fn copy_through_a_symlink_out_of_the_worktree_is_refused() {
     let lab = Lab::new();
     let outside = lab.dir.path().join("outside");
     mkdir(&outside);
@@ -405,9 +407,9 @@ fn a_copied_file_does_not_leave_through_a_link() {
     assert!(!fs::exists(&outside.join("f")));
 }
 
-/// EN-07: a hook of git runs with these, and would have everything done to its own index.
+/// EN-07: a git hook runs with these variables, which would redirect git to the hook's own index.
 #[test]
-fn en_07_variables_that_mislead_git_are_not_passed_on() {
+fn en_07_misleading_git_variables_are_removed() {
     let (lab, other) = (Lab::new(), Lab::named("other"));
     let mut env = lab.env();
     for name in MISLEADING {
@@ -418,7 +420,7 @@ fn en_07_variables_that_mislead_git_are_not_passed_on() {
 }
 
 #[test]
-fn diff_and_preview_tell_without_changing_anything() {
+fn diff_and_preview_leave_the_repository_unchanged() {
     let lab = Lab::new();
     let made = lab.made();
     lab.commit(&made.path, "a.txt", "one\nTWO\nthree\n");
@@ -439,7 +441,7 @@ fn diff_and_preview_tell_without_changing_anything() {
 }
 
 #[test]
-fn tk_09_a_checkout_is_found_from_any_directory_in_it() {
+fn tk_09_checkout_is_found_from_any_subdirectory() {
     let lab = Lab::new();
     let made = lab.made();
     let sub = lab.top.join("sub");
