@@ -1,40 +1,40 @@
-//! Which backend a team gets: a pure function of what was asked and of what works here (SP-07). Probing is not its
-//! business. So is what comes next when a backend fails while a member is started (seed 002: fallback cascade).
+//! Chooses a team's backend from the setting and from what works here (SP-07), and the next one
+//! when a spawn fails. Pure functions; the caller does the probing.
 
 use crate::model::placement::BackendKind;
 use crate::model::settings::BackendChoice;
 
-/// What is known about this place.
+/// The properties of the caller's environment on which the choice depends.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Facts {
-    /// The asking process stands inside tmux.
+    /// The calling process runs inside tmux.
     pub(crate) inside_tmux: bool,
-    /// tmux answers; or why it does not.
+    /// tmux works; otherwise the reason why it does not.
     pub(crate) tmux: Result<(), String>,
-    /// The asking process's own terminal is a live session of iTerm2; or why it is not.
+    /// The caller's terminal is a live iTerm2 session; otherwise the reason why it is not.
     pub(crate) iterm2: Result<(), String>,
 }
 
-/// What was chosen, and why, in words for people.
+/// The chosen backend and the reason, as a phrase for the user.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Chosen {
     pub(crate) backend: BackendKind,
     pub(crate) why: String,
-    /// Nobody asked for this one: another may take its place.
+    /// The user did not request this backend, so a fallback may replace it.
     pub(crate) auto: bool,
 }
 
 /// A step of the fallback cascade.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Tier {
-    /// A place of this backend.
+    /// A placement of this backend.
     Place(BackendKind),
-    /// No place at all: the program answers its prompt once, without a terminal, and ends.
+    /// No placement: the program answers its prompt once, without a terminal, and exits.
     Once,
 }
 
 impl Tier {
-    /// The word for people and the journal.
+    /// The name of the tier in messages and in the journal.
     pub(crate) fn as_str(self) -> &'static str {
         match self {
             Tier::Place(backend) => backend.as_str(),
@@ -42,8 +42,8 @@ impl Tier {
         }
     }
 
-    /// What is tried when this one has failed: tmux, then iTerm2 where this terminal is one of its sessions, then our
-    /// own PTYs, then one run without any. Never one twice.
+    /// Returns the tier to try after this one failed: tmux, then iTerm2 if this terminal is one of
+    /// its sessions, then our own PTYs, then one run without a terminal. No tier is tried twice.
     pub(crate) fn next(self, in_iterm2: impl FnOnce() -> bool) -> Option<Tier> {
         match self {
             Tier::Place(BackendKind::Tmux) if in_iterm2() => Some(Tier::Place(BackendKind::Iterm2)),
@@ -51,22 +51,23 @@ impl Tier {
                 Some(Tier::Place(BackendKind::Pty))
             }
             Tier::Place(BackendKind::Pty) => Some(Tier::Once),
-            // A program of somebody else's is always asked for.
+            // An external program is always an explicit choice, so nothing replaces it.
             Tier::Place(BackendKind::Exec) | Tier::Once => None,
         }
     }
 }
 
-/// An explicit choice never falls back; `auto` takes the tmux that it stands in, else the iTerm2 that it stands in,
-/// else tmux in the background, else its own PTYs.
+/// Chooses a backend. An explicit choice never falls back. `auto` takes the tmux that the caller
+/// runs in, else the iTerm2 session that it runs in, else tmux in the background, else our own
+/// PTYs.
 ///
 /// # Errors
-/// Why the backend that was asked for does not work here.
+/// The reason why the requested backend does not work here; `auto` always succeeds.
 pub(crate) fn choose(asked: &BackendChoice, facts: &Facts) -> Result<Chosen, String> {
     let auto = *asked == BackendChoice::Auto;
     let chosen = |backend, why: &str| Ok(Chosen { backend, why: why.to_owned(), auto });
     match asked {
-        // Its program is looked for where its path is needed: when the backend is opened.
+        // Opening the backend checks that the program exists.
         BackendChoice::Exec(_) => chosen(BackendKind::Exec, "as requested"),
         BackendChoice::Tmux => {
             facts.tmux.clone().and_then(|()| chosen(BackendKind::Tmux, "as requested"))
@@ -86,8 +87,9 @@ pub(crate) fn choose(asked: &BackendChoice, facts: &Facts) -> Result<Chosen, Str
     }
 }
 
-/// What the environment says of iTerm2. All of it is inherited by whoever (PT-03): it decides only whether asking
-/// iTerm2 itself is worth a process, and perhaps a question of macOS to the person.
+/// Environment variables that hint at iTerm2. Any descendant process inherits them (PT-03), so they
+/// decide only whether to query iTerm2, which costs a process and may make macOS show a permission
+/// dialog.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct Signs<'a> {
     /// `$SSH_CONNECTION` or `$SSH_TTY` is set.
@@ -99,17 +101,17 @@ pub(crate) struct Signs<'a> {
     pub(crate) lc_terminal: Option<&'a str>,
 }
 
-/// Whether iTerm2 shall be asked if this terminal is one of its sessions.
+/// Decides whether to query iTerm2 for this terminal.
 ///
 /// # Errors
-/// Why not.
+/// The reason why this terminal cannot be an iTerm2 session.
 pub(crate) fn may_be_iterm2(signs: &Signs<'_>) -> Result<(), String> {
     match signs {
-        // `LC_TERMINAL` travels over ssh: that iTerm2 is on another machine.
+        // ssh forwards `LC_TERMINAL`, so that iTerm2 runs on another machine.
         Signs { ssh: true, .. } => Err("this is an SSH session".to_owned()),
         Signs { tmux: true, .. } => Err("this terminal is in tmux".to_owned()),
         Signs { term_program: Some("iTerm.app"), .. } => Ok(()),
-        // A terminal that was started from iTerm2 inherits the rest, but names itself.
+        // A terminal started from iTerm2 inherits the other variables, but sets this one itself.
         Signs { term_program: Some(other), .. } => Err(format!("this terminal is {other:?}")),
         Signs { iterm_session_id: Some(_), .. } | Signs { lc_terminal: Some("iTerm2"), .. } => {
             Ok(())
@@ -122,9 +124,9 @@ pub(crate) fn may_be_iterm2(signs: &Signs<'_>) -> Result<(), String> {
 mod tests {
     use super::*;
 
-    /// SP-07: setting × inside tmux × tmux works × iTerm2.
+    /// SP-07: every combination of setting, caller inside tmux, tmux works, and iTerm2.
     #[test]
-    fn sp_07_the_table_of_choices() {
+    fn sp_07_backend_follows_setting_and_environment() {
         use BackendChoice::{Auto, Iterm2, Pty, Tmux};
         let (t, i, p) =
             (Some(BackendKind::Tmux), Some(BackendKind::Iterm2), Some(BackendKind::Pty));
@@ -167,9 +169,9 @@ mod tests {
         }
     }
 
-    /// SP-08: the cascade goes down only, and each tier is there once.
+    /// SP-08: the cascade only descends, and each tier occurs once.
     #[test]
-    fn sp_08_the_tiers_of_the_cascade() {
+    fn sp_08_fallback_tiers_are_tried_in_order_and_once() {
         let walk = |from, iterm2: bool| {
             let next = |tier: &Tier| tier.next(|| iterm2);
             std::iter::successors(Some(Tier::Place(from)), next)
@@ -183,9 +185,9 @@ mod tests {
         assert_eq!(walk(BackendKind::Exec, true), ["exec"]);
     }
 
-    /// PT-03: what is inherited, carried over ssh, nested or left over.
+    /// PT-03: variables that are inherited, forwarded by ssh, nested or left over.
     #[test]
-    fn pt_03_the_table_of_environments() {
+    fn pt_03_iterm2_is_queried_only_in_plausible_environments() {
         let none = Signs::default();
         let iterm = Signs {
             term_program: Some("iTerm.app"),

@@ -1,5 +1,5 @@
-//! What makes and closes placements: tmux panes, iTerm2 sessions, own PTYs and programs of somebody else's behind one
-//! trait. Knows nothing of the store, of messages, tasks or of what agents' programs are.
+//! Creates, verifies and closes placements: tmux panes, iTerm2 sessions, our own PTYs and external
+//! programs behind one trait. Backends do not access the store, messages or tasks.
 
 pub(crate) mod choose;
 pub(crate) mod external;
@@ -15,77 +15,78 @@ use crate::model::input::Input;
 use crate::model::placement::{BackendKind, Placement, Verdict};
 use crate::model::spec::Terminal;
 
-/// One launcher to be given a place.
+/// One launcher to be placed.
 #[derive(Debug, Clone)]
 pub(crate) struct Launch {
     pub(crate) member: MemberName,
-    /// Random; what is placed carries it (`@phalanx_token`).
+    /// Random; the placement carries it, in tmux as `@phalanx_token`.
     pub(crate) token: String,
-    /// The launcher's command line: always at least two words, none of them from a user (SP-01).
+    /// The launcher's command line: at least two words, none of them supplied by a user (SP-01).
     pub(crate) argv: Vec<OsString>,
-    /// Shown beside the placement from the beginning.
+    /// The label that the placement shows from the start.
     pub(crate) label: Label,
 }
 
-/// A placement and the token that proves it ours.
+/// A recorded placement and the token that proves it ours.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Mark<'a> {
     pub(crate) placement: &'a Placement,
     pub(crate) token: &'a str,
 }
 
-/// What a person is shown beside a placement.
+/// The text that a person sees beside a placement.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Label {
     pub(crate) name: String,
     pub(crate) role: Option<String>,
-    /// The word of its state; empty where no lead keeps it up to date.
+    /// The word for the member's state; empty if no lead updates it.
     pub(crate) state: String,
-    /// One of the team file's colours.
+    /// The name of one of the team file's colours.
     pub(crate) color: Option<String>,
 }
 
-/// Why a backend could not do what was asked.
+/// The reason why a backend failed.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum BackendError {
-    /// The program behind the backend is not there or does not work.
+    /// The program behind the backend is missing or does not work.
     #[error("{program} does not work here: {problem}")]
     Unavailable { program: &'static str, problem: String },
-    /// A tmux command was refused; its own words are kept.
+    /// tmux rejected a command; `stderr` is its own message.
     #[error("tmux refused `{command}`: {stderr}")]
     Refused { command: String, stderr: String },
-    /// tmux answered something that cannot be read.
+    /// tmux gave an answer that could not be parsed.
     #[error("tmux answered `{command}` with {answer:?}")]
     Unreadable { command: String, answer: String },
-    /// A script was refused, or not answered in time; iTerm2's or the system's own words are kept.
+    /// iTerm2 rejected a script or timed out; `said` is the message of iTerm2 or macOS.
     #[error("iTerm2 cannot {doing}: {said}")]
     Iterm2 {
+        /// The attempted action, to follow "cannot".
         doing: &'static str,
-        /// Apple's number of the error, e.g. -1743.
+        /// Apple's error number, such as -1743.
         code: Option<i32>,
         said: String,
-        /// What a person can do about it.
+        /// An instruction for the user.
         advice: Option<&'static str>,
     },
-    /// The command could not be run, or ran out of time.
+    /// A command could not be run, or timed out.
     #[error(transparent)]
     Exec(#[from] crate::sys::exec::ExecError),
-    /// The launcher had ended before it could be found.
+    /// The launcher exited before it could be identified.
     #[error("the launcher of {member} exited at once")]
     LauncherGone { member: MemberName },
-    /// Closing was asked for something that is not proven ours.
+    /// The operation requires a placement that is proven ours; nothing was changed.
     #[error("{place} was not touched: {verdict}")]
     NotOurs { place: String, verdict: Verdict },
-    /// It was told to end and is still there.
+    /// The placement was told to close and still exists.
     #[error("{place} is still there after {waited_ms} ms")]
     StillThere { place: String, waited_ms: u64 },
-    /// The terminal is ours and takes no input as it stands.
+    /// The placement is ours, but its terminal does not accept input at present.
     #[error("{place} takes no input: {problem}")]
     NoInput { place: String, problem: &'static str },
-    /// The backend has no such thing.
+    /// The backend does not support the operation.
     #[error("the {} backend cannot {verb} a member", backend.as_str())]
     CannotDo { backend: BackendKind, verb: &'static str },
-    /// A program of somebody else's did not do what was asked; its own words are kept, fit to print.
+    /// An external program failed; `problem` may quote its message, cleaned for printing.
     #[error("`{call}` {problem}")]
     External { call: String, problem: String },
     /// A file of the placement could not be read.
@@ -94,7 +95,7 @@ pub(crate) enum BackendError {
 }
 
 impl BackendError {
-    /// What to do about it, where there is something to say.
+    /// An instruction for the user, if there is one.
     pub(crate) fn hint(&self) -> Option<String> {
         match self {
             BackendError::Iterm2 { advice, .. } => advice.map(str::to_owned),
@@ -113,35 +114,36 @@ impl BackendError {
     }
 }
 
-/// The primitive verbs of a backend. Each works on one placement and proves whose it is before it does harm.
+/// The operations of a backend. Each verifies that a placement is ours before it changes anything.
 pub(crate) trait Backend: Send + Sync {
-    /// Which one this is.
     fn kind(&self) -> BackendKind;
 
-    /// Which terminal the launcher of `member` shall use.
+    /// The terminal that the launcher of `member` uses.
     fn terminal(&self, member: &MemberName) -> Terminal;
 
-    /// Starts the launchers as one batch and shows their labels; one answer each, in order. A failed
-    /// one leaves nothing behind.
+    /// Starts the launchers as one batch and shows their labels. Returns one result per launch, in
+    /// order; a failed launch leaves nothing behind.
     fn place(&self, launches: &[Launch]) -> Vec<Result<Placement, BackendError>>;
 
-    /// Whether each placement is still there and still ours; one answer each, in order.
+    /// Checks that each placement exists and is ours. Returns one verdict per mark, in order.
     fn verify_all(&self, marks: &[Mark<'_>]) -> Vec<Verdict>;
 
-    /// Closes each placement that is proven ours and waits until it is gone; one answer each, in order: the verdict that
-    /// was acted upon, `Owned` (closed now) or `Gone` (was closed already).
+    /// Closes each placement that is proven ours and waits until it is gone. Returns one result per
+    /// mark, in order: `Owned` if this call closed it, `Gone` if it no longer existed.
     ///
     /// # Errors
-    /// [`BackendError::NotOurs`] if it is foreign or cannot be asked; then nothing was touched.
+    /// [`BackendError::NotOurs`] if the placement is foreign or its verdict is unknown; nothing was
+    /// changed then. [`BackendError::StillThere`] if it does not disappear in time, or the error
+    /// that kept it from closing.
     fn close_all(&self, marks: &[Mark<'_>]) -> Vec<Result<Verdict, BackendError>>;
 
-    /// [`Backend::verify_all`] for one.
+    /// [`Backend::verify_all`] for one placement.
     fn verify(&self, placement: &Placement, token: &str) -> Verdict {
         let answer = self.verify_all(&[Mark { placement, token }]).pop();
         answer.unwrap_or(Verdict::Unknown { reason: "the backend did not answer".to_owned() })
     }
 
-    /// [`Backend::close_all`] for one.
+    /// [`Backend::close_all`] for one placement.
     fn close(&self, placement: &Placement, token: &str) -> Result<Verdict, BackendError> {
         let answer = self.close_all(&[Mark { placement, token }]).pop();
         answer.unwrap_or_else(|| {
@@ -150,7 +152,7 @@ pub(crate) trait Backend: Send + Sync {
         })
     }
 
-    /// The last `lines` lines of its screen, as plain text.
+    /// Returns the last `lines` lines of its screen as plain text.
     fn screen(
         &self,
         placement: &Placement,
@@ -158,38 +160,39 @@ pub(crate) trait Backend: Send + Sync {
         lines: usize,
     ) -> Result<String, BackendError>;
 
-    /// How a person gets to see it: a command line or a few words.
+    /// Tells a person where to watch the placement: a command line or a short description.
     fn how_to_watch(&self, placement: &Placement) -> String;
 
-    /// Brings the placement before the person's eyes, where a terminal shows it already.
+    /// Brings the placement to the front of a terminal that already shows it.
     ///
     /// # Errors
-    /// [`BackendError::CannotDo`] where there is nothing to bring forward.
+    /// [`BackendError::CannotDo`] if the backend cannot bring a placement to the front.
     fn focus(&self, _placement: &Placement, _token: &str) -> Result<(), BackendError> {
         Err(BackendError::CannotDo { backend: self.kind(), verb: "focus" })
     }
 
-    /// Takes the placement out of sight, still running. Gives where it is now.
+    /// Moves the placement out of sight; its program keeps running. Returns the new placement.
     ///
     /// # Errors
-    /// [`BackendError::CannotDo`] where nothing can be out of sight.
+    /// [`BackendError::CannotDo`] if the backend cannot hide placements.
     fn hide(&self, _placement: &Placement, _token: &str) -> Result<Placement, BackendError> {
         Err(BackendError::CannotDo { backend: self.kind(), verb: "hide" })
     }
 
-    /// Puts a hidden placement back beside the others. Gives where it is now.
+    /// Moves a hidden placement back beside the others. Returns the new placement.
     ///
     /// # Errors
-    /// [`BackendError::CannotDo`] where nothing can be out of sight.
+    /// [`BackendError::CannotDo`] if the backend cannot hide placements.
     fn show(&self, _placement: &Placement, _token: &str) -> Result<Placement, BackendError> {
         Err(BackendError::CannotDo { backend: self.kind(), verb: "show" })
     }
 
-    /// Writes input to the program in the placement, as if a person had typed it there.
+    /// Writes input to the program in the placement, as if a person had typed it.
     ///
     /// # Errors
-    /// [`BackendError::NotOurs`] if it is not proven ours and [`BackendError::NoInput`] if it takes
-    /// no input; nothing was written then. [`BackendError::CannotDo`] where nothing can be typed.
+    /// [`BackendError::NotOurs`] if the placement is not proven ours and [`BackendError::NoInput`]
+    /// if it does not accept input; nothing was written then. [`BackendError::CannotDo`] if the
+    /// backend does not support input.
     fn write_input(
         &self,
         _placement: &Placement,
@@ -199,11 +202,11 @@ pub(crate) trait Backend: Send + Sync {
         Err(BackendError::CannotDo { backend: self.kind(), verb: "type into" })
     }
 
-    /// Shows name, role and state beside each placement that is ours. What cannot be labelled is left as it is: a label
-    /// is for the eye only.
+    /// Shows name, role and state beside each placement that is ours. Failures are ignored, because
+    /// nothing depends on a label.
     fn label(&self, _labels: &[(Mark<'_>, Label)]) {}
 
-    /// Shows the labels of launches that were just placed, for a backend that needs a separate call.
+    /// Shows the labels of new placements, for a backend that needs a separate call.
     fn label_placed(&self, launches: &[Launch], placed: &[Result<Placement, BackendError>]) {
         let labels = launches.iter().zip(placed).filter_map(|(launch, placement)| {
             let mark = Mark { placement: placement.as_ref().ok()?, token: &launch.token };
@@ -213,19 +216,20 @@ pub(crate) trait Backend: Send + Sync {
     }
 }
 
-/// Where the team's panes go.
+/// The location of a team's panes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct TmuxHome {
-    /// `tmux` as found in the caller's `PATH`.
+    /// The path of `tmux`, from the caller's `PATH`.
     pub(crate) program: PathBuf,
-    /// The server's socket: from the caller's `$TMUX` or the team's settings; none for the default server.
+    /// The server's socket, from the caller's `$TMUX` or the team's settings; `None` is the default
+    /// server.
     pub(crate) socket: Option<PathBuf>,
-    /// The caller's own pane (`$TMUX_PANE`), when it stands inside that server.
+    /// The caller's own pane (`$TMUX_PANE`), if the caller runs inside that server.
     pub(crate) inside: Option<String>,
-    /// The team's name: names the window and the detached session.
+    /// The team's name, from which the names of the window and of the detached session are made.
     pub(crate) team: String,
-    /// What marks windows as this team's (`@phalanx_team`): name and a random part, so that an older team of the
-    /// same name is not taken for it.
+    /// Marks windows as this team's (`@phalanx_team`): the name and a random part, so that an older
+    /// team of the same name is not mistaken for it.
     pub(crate) tag: String,
     pub(crate) layout: crate::model::placement::Layout,
 }

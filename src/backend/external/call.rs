@@ -1,5 +1,5 @@
-//! One call of a program of somebody else's: a verb and a JSON document in, a JSON document out, within a deadline.
-//! Believes nothing that comes back; refuses to know what the verbs are for.
+//! Runs an external backend program once: a verb as argument, a JSON document on stdin, a JSON
+//! document on stdout, within a deadline. Validates everything that the program returns.
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -12,23 +12,23 @@ use super::contract::{Head, Request, VERSION, Verb};
 use crate::model::text;
 use crate::sys::exec::{self, Command, ExecError, Output};
 
-/// How long one call may take; then the program's process group is ended.
+/// Deadline of one call; the program's process group is killed after it.
 const DEADLINE: Duration = Duration::from_secs(5);
-/// A longer answer is not read.
+/// Size limit of an answer, in bytes.
 const LONGEST_ANSWER: usize = 1 << 20;
-/// How much of what the program said stands in an error, in characters.
+/// Length limit of the program's output quoted in an error, in characters.
 const QUOTED: usize = 300;
-/// Exit code: the one place that was asked about is not there.
+/// Exit code by which the program reports that the place does not exist.
 const NOT_THERE: i32 = 3;
 
-/// Why a call came to nothing.
+/// The reason why a call failed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Fault {
-    /// The place is not there.
+    /// The place does not exist.
     NotThere,
-    /// The program has no such verb.
+    /// The program does not support the verb.
     Unsupported,
-    /// How it failed, to follow its name in a sentence.
+    /// A description that follows the program's name in a sentence.
     Failed(String),
 }
 
@@ -45,7 +45,7 @@ pub(super) fn call<T: DeserializeOwned>(
         program: program.into(),
         args: vec![verb.as_str().into()],
         env: Some(env.to_vec()),
-        // Wherever we are asked from, it is called the same way.
+        // A fixed directory, so that the call does not depend on the caller's.
         cwd: Some(PathBuf::from("/")),
         stdin,
     };
@@ -75,7 +75,7 @@ fn not_run(e: &ExecError) -> String {
     }
 }
 
-/// The last words of a program that failed: tracebacks tell the reason last.
+/// The last lines of stderr, where a traceback has its reason.
 fn stderr(output: &Output) -> String {
     let said = String::from_utf8_lossy(&output.stderr);
     let said = text::short(&text::last_lines(&said, 3), QUOTED);
@@ -120,7 +120,7 @@ mod tests {
     }
 
     #[test]
-    fn sp_08_answers_are_read_and_garbage_is_named() {
+    fn sp_08_answers_are_parsed_and_invalid_ones_quoted() {
         let verdicts: Verdicts =
             read(br#" {"version": 1, "verdicts": ["owned", "gone"], "new": 7} "#)
                 .expect("an answer");

@@ -1,14 +1,14 @@
-//! What is said to a program of somebody else's and what it may answer, as JSON (docs/backends.md). Shapes only: what
-//! an answer is worth, `mod.rs` judges. Fields are only ever added; anything else makes a new [`VERSION`].
+//! JSON types of the contract with external backend programs (docs/backends.md). A version only
+//! gains fields; any other change needs a new [`VERSION`].
 
 use serde::{Deserialize, Serialize};
 
 use crate::model::placement::Layout;
 
-/// The form of requests and answers; both carry it.
+/// The version of the contract, in every request and answer.
 pub(super) const VERSION: u64 = 1;
 
-/// A verb of the contract, as the program's only argument.
+/// A verb of the contract, passed as the program's only argument.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Verb {
     Place,
@@ -23,7 +23,7 @@ pub(super) enum Verb {
 }
 
 impl Verb {
-    /// The word.
+    /// The verb as it appears on the command line.
     pub(super) fn as_str(self) -> &'static str {
         match self {
             Verb::Place => "place",
@@ -39,7 +39,7 @@ impl Verb {
     }
 }
 
-/// What every request looks like: the version beside what the verb needs.
+/// A request: the version and the fields of the verb.
 #[derive(Debug, Serialize)]
 pub(super) struct Request<'a, T> {
     pub(super) version: u64,
@@ -47,7 +47,7 @@ pub(super) struct Request<'a, T> {
     pub(super) body: &'a T,
 }
 
-/// `place`
+/// The request of `place`.
 #[derive(Debug, Serialize)]
 pub(super) struct Launches<'a> {
     pub(super) team: &'a str,
@@ -55,27 +55,30 @@ pub(super) struct Launches<'a> {
     pub(super) launches: Vec<OneLaunch<'a>>,
 }
 
+/// One launcher to be started.
 #[derive(Debug, Serialize)]
 pub(super) struct OneLaunch<'a> {
     pub(super) member: &'a str,
+    /// Proves the place ours in later requests.
     pub(super) token: &'a str,
+    /// The command line to run in the new place, without a shell.
     pub(super) argv: Vec<&'a str>,
 }
 
-/// A place that the program made, and the token that it was given for it.
+/// A place that the program created, with the token that it received for it.
 #[derive(Debug, Clone, Copy, Serialize)]
 pub(super) struct Place<'a> {
     pub(super) id: &'a str,
     pub(super) token: &'a str,
 }
 
-/// `verify`, `close`
+/// The request of `verify` and `close`.
 #[derive(Debug, Serialize)]
 pub(super) struct Places<'a> {
     pub(super) places: Vec<Place<'a>>,
 }
 
-/// `focus`, `hide`, `show`; with `lines` `screen`, with `text` `input`.
+/// The request of `focus`, `hide` and `show`, of `screen` with `lines`, and of `input` with `text`.
 #[derive(Debug, Serialize)]
 pub(super) struct OnePlace<'a> {
     pub(super) place: Place<'a>,
@@ -83,21 +86,24 @@ pub(super) struct OnePlace<'a> {
     pub(super) more: More<'a>,
 }
 
-/// The arguments of the verbs about one place that have any.
+/// The optional arguments of verbs for one place.
 #[derive(Debug, Default, Serialize)]
 pub(super) struct More<'a> {
+    /// For `screen`: the number of lines to return.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) lines: Option<usize>,
+    /// For `input`: the text to write, with the codes of keys.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) text: Option<&'a str>,
 }
 
-/// `label`
+/// The request of `label`.
 #[derive(Debug, Serialize)]
 pub(super) struct Labels<'a> {
     pub(super) labels: Vec<OneLabel<'a>>,
 }
 
+/// A place and the label that it should show.
 #[derive(Debug, Serialize)]
 pub(super) struct OneLabel<'a> {
     #[serde(flatten)]
@@ -108,30 +114,32 @@ pub(super) struct OneLabel<'a> {
     pub(super) color: Option<&'a str>,
 }
 
-/// What every answer may say before anything else.
+/// The fields that every answer may have; parsed first.
 #[derive(Debug, Deserialize)]
 pub(super) struct Head {
     pub(super) version: u64,
-    /// The program has no such verb.
+    /// The program does not support the verb.
     #[serde(default)]
     pub(super) unsupported: bool,
 }
 
-/// To `place`: one for each launch, in order.
+/// The answer to `place`: one entry per launch, in order.
 #[derive(Debug, Deserialize)]
 pub(super) struct Placed {
     pub(super) places: Vec<OnePlaced>,
 }
 
-/// Either an id or an error.
+/// Either the id of a new place or an error.
 #[derive(Debug, Deserialize)]
 pub(super) struct OnePlaced {
+    /// Opaque; repeated to the program in later requests.
     pub(super) id: Option<String>,
+    /// Tells a person where to watch the place.
     pub(super) watch: Option<String>,
     pub(super) error: Option<String>,
 }
 
-/// To `verify`: one for each place, in order.
+/// The answer to `verify`: one entry per place, in order.
 #[derive(Debug, Deserialize)]
 pub(super) struct Verdicts {
     pub(super) verdicts: Vec<Word>,
@@ -147,12 +155,12 @@ pub(super) enum Word {
     Unknown,
 }
 
-/// To `screen`.
+/// The answer to `screen`.
 #[derive(Debug, Deserialize)]
 pub(super) struct Screen {
     pub(super) text: String,
 }
 
-/// To what has nothing to tell.
+/// The answer to verbs that return nothing.
 #[derive(Debug, Deserialize)]
 pub(super) struct Done {}

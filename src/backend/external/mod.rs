@@ -1,6 +1,7 @@
-//! Places made by a program of somebody else's, for terminals that we do not know (docs/backends.md). The program is
-//! not trusted: its ids mean nothing here, its words are cut and made fit to print, and what ends a member is its
-//! launcher's own pid and start time, which it has no part in. It only makes, shows and closes places.
+//! Backend that delegates placements to an external program (docs/backends.md), for terminals that
+//! phalanx does not support itself. The program is not trusted: its ids are opaque, its messages
+//! are truncated and sanitised, and a member is terminated by its launcher's own pid and start
+//! time.
 
 mod call;
 mod contract;
@@ -25,31 +26,33 @@ use contract::{
     Screen, Verb, Verdicts, Word,
 };
 
-/// A longer id is refused, in bytes.
+/// Length limit of an id, in bytes; a longer one is refused.
 const LONGEST_ID: usize = 256;
-/// How much of a program's words for people is kept, in characters.
+/// Length limit of the program's messages, in characters; the rest is cut off.
 const LONGEST_WORDS: usize = 200;
-/// How long a place that was closed may stay.
+/// Time that a closed placement may take to disappear.
 const CLOSED_WITHIN: Duration = Duration::from_secs(3);
-/// The first pause between two looks, doubled each time.
+/// The first pause between two checks; it doubles each time.
 const FIRST_PAUSE: Duration = Duration::from_millis(20);
 
-/// The backend behind a program of somebody else's.
+/// The backend of one external program.
 #[derive(Debug, Clone)]
 pub(crate) struct External {
-    /// Its full path.
+    /// The program's full path.
     pub(crate) program: String,
-    /// The environment of whoever asks.
+    /// The caller's environment, which the program inherits.
     pub(crate) env: Vec<(OsString, OsString)>,
     pub(crate) team: String,
     pub(crate) layout: Layout,
 }
 
 impl External {
-    /// Whether the program answers and speaks our version of the contract: it is asked about no places at all.
+    /// Checks that the program answers and supports our version of the contract, by a `verify`
+    /// request without places.
     ///
     /// # Errors
-    /// What it did instead.
+    /// [`BackendError::External`] with the program's failure, [`BackendError::CannotDo`] if it does
+    /// not support `verify`.
     pub(crate) fn probe(&self) -> Result<(), BackendError> {
         self.ask_verdicts(Vec::new()).map(drop).map_err(|fault| self.failed(Verb::Verify, fault))
     }
@@ -73,7 +76,7 @@ impl External {
         all_answered(asked, verdicts, "verdicts")
     }
 
-    /// A verb on one place, once it is proven ours.
+    /// Sends a verb for one placement, after verifying that it is ours.
     fn ask_about<T: DeserializeOwned>(
         &self,
         verb: Verb,
@@ -131,7 +134,7 @@ impl External {
             return Vec::new();
         }
         let places = owned.iter().filter_map(|mark| self.place_of(*mark).ok()).collect();
-        // Whatever it answers, only a look tells whether the places are gone.
+        // Only a new `verify` shows whether the placements are gone, whatever `close` returned.
         let fault = self.ask::<Done>(Verb::Close, &Places { places }).err();
         let judge = |(mark, verdict): (&Mark<'_>, Verdict)| match (is_no_more(&verdict), &fault) {
             (true, _) => Ok(Verdict::Owned),
@@ -164,7 +167,7 @@ impl External {
             (Some(id), None) if id.is_empty() || id.len() > LONGEST_ID => {
                 format!("answered with an id of {} bytes; 1 to {LONGEST_ID} are possible", id.len())
             }
-            // Two members in one place: closing the one would end the other.
+            // With two members in one placement, closing one would terminate the other.
             (Some(id), None) if !ids.insert(id.clone()) => {
                 format!("answered with the id {id:?} for two places")
             }
@@ -176,7 +179,8 @@ impl External {
         Err(self.failed(Verb::Place, Fault::Failed(problem)))
     }
 
-    /// Looks until none of `marks` may still be there, or the time is up; gives the last verdicts.
+    /// Polls until no placement of `marks` can still exist or the deadline passes; returns the last
+    /// verdicts.
     fn wait_gone(&self, marks: &[Mark<'_>]) -> Vec<Verdict> {
         let deadline = Deadline::after(CLOSED_WITHIN);
         let mut pause = FIRST_PAUSE;
@@ -199,7 +203,8 @@ fn one_launch(launch: &Launch) -> Option<OneLaunch<'_>> {
     Some(OneLaunch { member: launch.member.as_str(), token: &launch.token, argv })
 }
 
-/// Answers are matched by their order: with one too few or too many, none can be.
+/// Checks the number of answers. They are matched by position, so one too few or too many
+/// invalidates all of them.
 fn all_answered<T>(asked: usize, answers: Vec<T>, what: &str) -> Result<Vec<T>, Fault> {
     match answers.len() {
         len if len == asked => Ok(answers),
@@ -297,7 +302,8 @@ impl Backend for External {
             .map(|Done {}| placement.clone())
     }
 
-    /// The modes of its terminal are not known here.
+    /// Sends keys in their default encoding, because the modes of the program's terminal are
+    /// unknown.
     fn write_input(
         &self,
         placement: &Placement,
@@ -314,7 +320,7 @@ impl Backend for External {
         let labels: Vec<OneLabel<'_>> =
             labels.iter().filter_map(|one| self.label_of(one)).collect();
         if !labels.is_empty() {
-            // For the eye only; by the tokens the program knows what is not ours.
+            // A failed label is ignored. The program recognises foreign places by their tokens.
             let _ = self.ask::<Done>(Verb::Label, &Labels { labels });
         }
     }

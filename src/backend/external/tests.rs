@@ -1,5 +1,5 @@
-//! Tests against a script that answers what the test has written down: the contract's requests word for word, and what
-//! follows from each answer. Whole lives are in `tests/e2e/exec_backend.rs`.
+//! Tests against a script that records requests and gives prepared answers.
+//! `tests/e2e/exec_backend.rs` covers whole life cycles.
 
 use serde_json::{Value, json};
 
@@ -20,7 +20,8 @@ impl Bench {
             "#!/bin/sh\ncat >'{at}'/asked.\"$1\"\ncode=$(cat '{at}'/code.\"$1\" 2>/dev/null)\ncat '{at}'/said.\"$1\"\nexit ${{code:-0}}\n"
         );
         let program = dir.path().join("program");
-        // The shell writes it, so that no descriptor of ours can keep it busy.
+        // The shell writes the script, so that no descriptor of this process makes its execution
+        // fail with ETXTBSY.
         let words = ["-c", "printf '%s' \"$1\" >\"$2\" && chmod 700 \"$2\"", "sh", &script];
         let mut args: Vec<OsString> = words.map(OsString::from).to_vec();
         args.push(program.clone().into());
@@ -51,7 +52,7 @@ impl Bench {
         .expect("writable");
     }
 
-    /// What the program was asked last; none if it was not.
+    /// Returns the last request for this verb; `None` if there was none.
     fn asked(&self, verb: &str) -> Option<Value> {
         let bytes =
             fs::read(&self.dir.path().join(format!("asked.{verb}")), 1 << 20).expect("readable")?;
@@ -80,7 +81,7 @@ fn launch(member: &str, token: &str) -> Launch {
 }
 
 #[test]
-fn place_says_what_is_to_be_started_and_keeps_ids_and_words() {
+fn place_sends_launches_and_keeps_ids_and_watch_text() {
     let bench = Bench::new();
     let words = "tab 3\u{1b}[1m";
     bench.says(
@@ -102,9 +103,9 @@ fn place_says_what_is_to_be_started_and_keeps_ids_and_words() {
     assert!(problem.ends_with("program place` full"), "{problem}");
 }
 
-/// SD-06: two members in one place would end together.
+/// SD-06: closing one of two members in the same place would terminate both.
 #[test]
-fn sd_06_an_id_is_given_once() {
+fn sd_06_duplicate_place_id_is_refused() {
     let bench = Bench::new();
     bench.says("place", &json!({"version": 1, "places": [{"id": "same"}, {"id": "same"}]}));
     let placed = bench.external.place(&[launch("ada", "t1"), launch("bob", "t2")]);
@@ -112,7 +113,7 @@ fn sd_06_an_id_is_given_once() {
     assert!(placed[1].as_ref().expect_err("taken").to_string().contains("for two places"));
 }
 
-/// SD-05: only what is owned is closed, and each place is answered for in its order.
+/// SD-05: only owned places are closed, and the results are in the order of the request.
 #[test]
 fn sd_05_only_owned_places_are_closed() {
     let bench = Bench::new();
@@ -140,9 +141,9 @@ fn sd_05_only_owned_places_are_closed() {
     assert!(told[3].contains("could not determine"), "{told:?}");
 }
 
-/// SD-02: "closed" is believed when the place is gone, and a failure is told with the program's words.
+/// SD-02: a close succeeds only once the place is gone; a failure quotes the program.
 #[test]
-fn sd_02_closing_is_looked_at() {
+fn sd_02_close_succeeds_only_once_the_place_is_gone() {
     let bench = Bench::new();
     bench.verdicts(&["owned"]);
     bench.says("close", &json!({"version": 1}));
@@ -158,7 +159,7 @@ fn sd_02_closing_is_looked_at() {
 }
 
 #[test]
-fn one_place_is_proven_before_it_is_shown() {
+fn screen_requires_an_owned_place() {
     let bench = Bench::new();
     let place = bench.place("a");
     bench.verdicts(&["foreign"]);
@@ -177,7 +178,7 @@ fn one_place_is_proven_before_it_is_shown() {
 }
 
 #[test]
-fn what_a_program_has_not_is_refused_by_name() {
+fn unsupported_verb_is_refused_by_name() {
     let bench = Bench::new();
     let (place, one) =
         (bench.place("a"), json!({"version": 1, "place": {"id": "a", "token": "t"}}));
@@ -198,7 +199,7 @@ fn what_a_program_has_not_is_refused_by_name() {
 }
 
 #[test]
-fn labels_go_out_in_one_call() {
+fn labels_are_sent_in_one_call() {
     let bench = Bench::new();
     let place = bench.place("a");
     let label = Label {

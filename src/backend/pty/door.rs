@@ -1,5 +1,5 @@
-//! The launcher's end of the socket: makes it where a path is short enough (PT-05), takes viewers in and serves each
-//! from threads of its own. Knows nothing of what they are shown.
+//! The launcher's side of the socket: binds it at a path that is short enough (PT-05), accepts
+//! viewers and serves each from threads of its own.
 
 use std::io;
 use std::net::Shutdown;
@@ -16,20 +16,20 @@ use crate::sys::clock;
 use crate::sys::fs::{FsError, private_dir};
 use crate::sys::socket::{LONGEST_PATH, Listener};
 
-/// More connections at once are closed again: each costs two threads.
+/// Limit of simultaneous connections, each of which costs two threads; further ones are closed.
 const MOST: usize = 32;
-/// A connection that says nothing for so long is no viewer.
+/// Timeout for a client's first message.
 const FIRST_WORD: Duration = Duration::from_secs(5);
-/// The pause after a connection that could not be taken, as when descriptors have run out.
+/// Pause after a failed `accept`, for example when file descriptors have run out.
 const PAUSE: Duration = Duration::from_millis(100);
 
-/// An open door; dropping it closes it and removes the socket.
+/// A listening socket; dropping it stops the server and removes the socket.
 pub(crate) struct Door {
     listener: Arc<Listener>,
 }
 
 impl Door {
-    /// Opens it at the first of `places` that can hold a socket, and serves `hub` there.
+    /// Binds the first of `places` that can hold a socket and serves `hub` there.
     pub(crate) fn open(places: &[PathBuf], hub: &Arc<Hub>) -> Result<Door, FsError> {
         let listener = Arc::new(bind(places)?);
         let (waiting, hub, guests) = (listener.clone(), hub.clone(), Arc::new(AtomicUsize::new(0)));
@@ -43,7 +43,7 @@ impl Door {
         }
     }
 
-    /// Where the socket is.
+    /// The path of the socket.
     pub(crate) fn path(&self) -> &Path {
         self.listener.path()
     }
@@ -55,7 +55,8 @@ impl Drop for Door {
     }
 }
 
-/// Where the socket may be, best first: at `wish`, else in a short private directory.
+/// The candidate paths of the socket, best first: `wish`, then the same name in short private
+/// directories.
 pub(crate) fn places(wish: PathBuf, runtime_dir: Option<&Path>, uid: u32) -> Vec<PathBuf> {
     let name = wish.file_name().unwrap_or_default().to_owned();
     let runtime_dir = runtime_dir.filter(|dir| dir.is_absolute()).map(|dir| dir.join("phalanx"));
@@ -88,7 +89,7 @@ fn bind(places: &[PathBuf]) -> Result<Listener, FsError> {
     }))
 }
 
-/// Takes everybody in until the door is closed.
+/// Accepts connections until the listener is closed.
 fn welcome(listener: &Listener, hub: &Arc<Hub>, guests: &Arc<AtomicUsize>) {
     loop {
         match listener.accept() {
@@ -96,24 +97,24 @@ fn welcome(listener: &Listener, hub: &Arc<Hub>, guests: &Arc<AtomicUsize>) {
                 guests.fetch_add(1, Ordering::Relaxed);
                 let (served, done) = (hub.clone(), guests.clone());
                 let thread = thread::Builder::new().name("viewer".to_owned()).spawn(move || {
-                    // How a conversation breaks off is the viewer's to tell.
+                    // The client reports a broken connection.
                     let _ = serve(stream, &served);
                     done.fetch_sub(1, Ordering::Relaxed);
                 });
                 if thread.is_err() {
-                    // The stream has been closed with the closure that held it.
+                    // The closure that owned the stream was dropped, which closed it.
                     guests.fetch_sub(1, Ordering::Relaxed);
                 }
             }
             Ok(_) => (),
-            // What shutting it down gives.
+            // The error of `accept` after the listener was shut down.
             Err(e) if e.kind() == io::ErrorKind::InvalidInput => return,
             Err(_) => clock::sleep(PAUSE),
         }
     }
 }
 
-/// One conversation, to its end.
+/// Serves one connection to its end.
 fn serve(mut stream: UnixStream, hub: &Arc<Hub>) -> io::Result<()> {
     stream.set_read_timeout(Some(FIRST_WORD))?;
     match Ask::read(&mut stream)? {
@@ -137,7 +138,7 @@ fn serve(mut stream: UnixStream, hub: &Arc<Hub>) -> io::Result<()> {
     }
 }
 
-/// Shows from a thread of its own and listens in this one.
+/// Sends output from a thread of its own and reads the viewer's messages in this one.
 fn attend(mut stream: &UnixStream, hub: &Arc<Hub>, id: ViewerId) -> io::Result<()> {
     let (mut to, shown) = (stream.try_clone()?, hub.clone());
     let showing = thread::Builder::new().name("viewer-out".to_owned()).spawn(move || {
@@ -148,12 +149,12 @@ fn attend(mut stream: &UnixStream, hub: &Arc<Hub>, id: ViewerId) -> io::Result<(
             }
         }
         shown.leave(id);
-        // Ends the reading, too.
+        // Also ends the read in the other thread.
         let _ = to.shutdown(Shutdown::Both);
     })?;
     let listened = listen(&mut stream, hub);
     hub.leave(id);
-    // It may be in the middle of a write that nobody takes.
+    // The output thread may be blocked in a write that the viewer does not read.
     let _ = stream.shutdown(Shutdown::Both);
     let _ = showing.join();
     listened
@@ -175,7 +176,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn pt_05_a_long_path_goes_to_a_short_private_directory() {
+    fn pt_05_long_socket_path_falls_back_to_a_short_directory() {
         let long = PathBuf::from(format!("/home/{}/sockets/run", "x".repeat(100)));
         let found = places(long.clone(), Some(Path::new("/run/user/7")), 7);
         assert_eq!(
@@ -194,7 +195,7 @@ mod tests {
     }
 
     #[test]
-    fn sec_07_a_planted_directory_is_not_used() {
+    fn sec_07_symlinked_socket_directory_is_refused() {
         let dir = tempfile::tempdir().expect("a temporary directory");
         let (planted, real) = (dir.path().join("planted"), dir.path().join("real"));
         private_dir(&real).expect("writable");

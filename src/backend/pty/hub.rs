@@ -1,5 +1,5 @@
-//! One program's terminal and those who look at it. What the program prints never waits for a viewer: who is too slow
-//! gets the screen as it then is instead of what he missed. Knows neither sockets nor logs.
+//! One program's terminal and its viewers. The program's output never waits for a viewer: a viewer
+//! that falls behind gets the current screen instead of the output that it missed.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -12,18 +12,18 @@ use crate::model::input::Input;
 use crate::sys::child::PtyMaster;
 use crate::sys::clock::Deadline;
 
-/// How far a viewer may fall behind, in bytes.
+/// Limit of a viewer's unsent output, in bytes.
 const PENDING: usize = 256 * 1024;
 
-/// A viewer's number, never used twice.
+/// The id of a viewer; never reused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct ViewerId(u64);
 
-/// What a viewer has not been given yet.
+/// The output that a viewer has not received yet.
 #[derive(Debug)]
 enum Outbox {
     Bytes(Vec<u8>),
-    /// It is new, or it fell too far behind: the whole screen.
+    /// The whole screen: the viewer is new or fell too far behind.
     Screen,
 }
 
@@ -34,10 +34,10 @@ struct State {
     end: Option<End>,
 }
 
-/// The terminal, shared between the thread that reads it and those of the viewers.
+/// The terminal, shared by the thread that reads it and the viewers' threads.
 pub(crate) struct Hub {
     master: PtyMaster,
-    /// Its size while nobody is attached.
+    /// Rows and columns while no viewer is attached.
     home: (u16, u16),
     state: Mutex<State>,
     changed: Condvar,
@@ -49,12 +49,12 @@ impl Hub {
         Hub { master, home, state: Mutex::new(state), changed: Condvar::new() }
     }
 
-    /// The name of the program's terminal.
+    /// The name of the program's terminal device.
     pub(crate) fn tty_name(&self) -> Option<String> {
         self.master.tty_name()
     }
 
-    /// The program has printed this.
+    /// Draws the program's output and queues it for all viewers.
     pub(crate) fn feed(&self, bytes: &[u8]) {
         let mut state = self.state();
         let afresh = state.screen.process(bytes);
@@ -70,7 +70,8 @@ impl Hub {
         self.changed.notify_all();
     }
 
-    /// The program has ended. Waits until all viewers were told, but no longer than `limit`.
+    /// Notifies the viewers that the program has exited. Waits until all of them have left, at most
+    /// `limit`.
     pub(crate) fn end(&self, end: End, limit: Duration) {
         let deadline = Deadline::after(limit);
         let mut state = self.state();
@@ -82,23 +83,24 @@ impl Hub {
         }
     }
 
-    /// The last lines of the screen as it is now.
+    /// Returns the last lines of the current screen.
     pub(super) fn lines(&self, lines: usize) -> String {
         self.state().screen.lines(lines)
     }
 
-    /// Types on the program's keyboard. Blocks while the program does not read it.
+    /// Writes keys to the terminal. Blocks while the program does not read its input.
     pub(super) fn type_in(&self, keys: &[u8]) -> io::Result<()> {
         self.master.write_all(keys)
     }
 
-    /// Types what this input is in the terminal's present modes. Blocks as [`Hub::type_in`] does.
+    /// Writes input in the encoding of the terminal's current modes. Blocks as [`Hub::type_in`]
+    /// does.
     pub(super) fn input(&self, input: &Input) -> io::Result<()> {
         let bytes = input.bytes(self.state().screen.modes());
         self.type_in(&bytes)
     }
 
-    /// Somebody looks, on a terminal of this size, which becomes that of the program.
+    /// Adds a viewer. The program's terminal takes the size of the viewer's, in rows and columns.
     pub(super) fn join(&self, size: (u16, u16)) -> ViewerId {
         let mut state = self.state();
         let id = ViewerId(state.next);
@@ -108,20 +110,21 @@ impl Hub {
         id
     }
 
-    /// A viewer's terminal has another size. Whoever said a size last is right; the others see what fits.
+    /// Handles a new size of a viewer's terminal. The latest size wins; other viewers see the part
+    /// that fits.
     pub(super) fn resize(&self, size: (u16, u16)) {
         self.resize_to(&mut self.state(), size);
     }
 
     fn resize_to(&self, state: &mut State, size: (u16, u16)) {
         let Some((rows, cols)) = state.screen.resize(size) else { return };
-        // A terminal that cannot be resized shows too much or too little, and nothing worse.
+        // If this fails, the program only draws for a wrong size.
         let _ = self.master.resize(rows, cols);
         state.viewers.values_mut().for_each(|outbox| *outbox = Outbox::Screen);
         self.changed.notify_all();
     }
 
-    /// The next words for a viewer, waited for; none once it has left.
+    /// Waits for the next message to a viewer; `None` once the viewer has left.
     pub(super) fn next(&self, id: ViewerId) -> Option<Tell> {
         let mut state = self.state();
         loop {
@@ -144,8 +147,8 @@ impl Hub {
         }
     }
 
-    /// A viewer has gone; twice is harmless. When it was the last one, the terminal gets its own size back, by which its
-    /// log can be read.
+    /// Removes a viewer; idempotent. After the last one, the terminal returns to its own size, for
+    /// which its log is drawn.
     pub(super) fn leave(&self, id: ViewerId) {
         let mut state = self.state();
         if state.viewers.remove(&id).is_some() && state.viewers.is_empty() && state.end.is_none() {
@@ -155,7 +158,8 @@ impl Hub {
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
-        // The one thing under this lock that may panic is caught within.
+        // The code under this lock that may panic is the terminal emulator, and `Live` catches its
+        // panics.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

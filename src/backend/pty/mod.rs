@@ -1,5 +1,5 @@
-//! Own PTYs, each held by the launcher of its member: a process that outlives us, keeps what the program prints in a log
-//! and lets viewers in at a socket. Knows nothing of what the launcher does besides.
+//! PTYs of our own, each held by the launcher of its member. The launcher outlives the process that
+//! spawned it, logs the program's output and serves viewers on a socket.
 
 mod door;
 mod hub;
@@ -25,28 +25,29 @@ pub(crate) use screen::LIVE_SCROLLBACK;
 pub(crate) use viewer::{Viewer, peek, write_input};
 pub(crate) use wire::{End, Tell};
 
-/// Size of the terminals, in character cells: wide, so that a log reads well.
+/// Size of the terminals, in character cells. The width keeps logs readable.
 const ROWS: u16 = 50;
 const COLS: u16 = 200;
 
-/// How long a launcher that was told may take to end its program's tree and itself.
+/// Time that a launcher gets after SIGTERM to terminate its program's process tree and exit.
 const LAUNCHER_END: Duration = Duration::from_secs(4);
-/// How long its processes get between TERM and KILL if it does not do it.
+/// Time between SIGTERM and SIGKILL for the process tree of a launcher that did not exit.
 const TREE_GRACE: Duration = Duration::from_secs(1);
 
 type LogOf = Box<dyn Fn(&MemberName) -> PathBuf + Send + Sync>;
 
-/// The backend that needs nothing but ourselves.
+/// The backend that needs no other program.
 pub(crate) struct Pty {
-    /// The launchers' environment; that of their programs stands in their specs.
+    /// The launchers' environment; that of their programs is in their specs.
     env: Vec<(OsString, OsString)>,
     log_of: LogOf,
-    /// Launchers hold a terminal for their programs.
+    /// True if launchers hold a terminal for their programs.
     terminal: bool,
 }
 
 impl Pty {
-    /// `env` is the launchers' own environment, `log_of` tells where the log of a member lies.
+    /// Creates the backend. `env` is the launchers' own environment; `log_of` returns the log path
+    /// of a member.
     pub(crate) fn new(
         env: Vec<(OsString, OsString)>,
         log_of: impl Fn(&MemberName) -> PathBuf + Send + Sync + 'static,
@@ -54,7 +55,7 @@ impl Pty {
         Pty { env, log_of: Box::new(log_of), terminal: true }
     }
 
-    /// The same without the terminals: what is placed answers once, into its log.
+    /// Creates the backend without terminals: a placed program answers once, into its log.
     pub(crate) fn without_terminal(
         env: Vec<(OsString, OsString)>,
         log_of: impl Fn(&MemberName) -> PathBuf + Send + Sync + 'static,
@@ -66,7 +67,7 @@ impl Pty {
         let gone = || BackendError::LauncherGone { member: launch.member.clone() };
         let (program, args) = launch.argv.split_first().ok_or_else(gone)?;
         let log = (self.log_of)(&launch.member);
-        // Its standard error, too: there it says why it could not even read its spec. It needs no directory.
+        // stderr goes to the log too, where the launcher reports that it could not read its spec.
         let pid = spawn_detached(program, args, Some(&self.env), Path::new("/"), Some(&log))?;
         let launcher = Process::of(pid).ok_or_else(gone)?;
         let launcher = ProcessId { pid: launcher.pid, start: launcher.start };
@@ -158,7 +159,8 @@ fn name(launcher: ProcessId) -> String {
     format!("the launcher (process {})", launcher.pid)
 }
 
-/// Pid and start time are the whole identity: there is no server that could have given the id to another.
+/// Judges by pid and start time alone: there is no server that could have assigned the id to
+/// another placement.
 fn verdict(launcher: ProcessId) -> Verdict {
     match proc::liveness(launcher.pid, launcher.start) {
         Liveness::Alive => Verdict::Owned,
@@ -169,7 +171,8 @@ fn verdict(launcher: ProcessId) -> Verdict {
     }
 }
 
-/// Tells the launcher to end, which ends its program's tree; if it does not, ends the tree from here.
+/// Signals the launcher to terminate its program's process tree and exit; if it does not,
+/// terminates the tree from here.
 fn end(launcher: ProcessId) -> Result<(), BackendError> {
     proc::signal(process(launcher), TERM);
     if !proc::wait_exit(process(launcher), LAUNCHER_END) {

@@ -1,5 +1,4 @@
-//! What a terminal shows, from the bytes that its program printed: all along, or from the end of a log. Knows no
-//! processes.
+//! Computes what a terminal shows from its program's output: live, or from the end of a log.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
@@ -7,23 +6,24 @@ use std::path::Path;
 use crate::model::input::Modes;
 use crate::sys::fs::{self, FsError};
 
-/// So much of the log's end is drawn. What a program drew before that has been drawn over or has scrolled away.
+/// Bytes at the end of the log that are drawn. Earlier output has been overwritten or has scrolled
+/// off.
 const TAIL: u64 = 256 * 1024;
-/// Lines that are kept after they have left the screen at its top.
+/// Lines kept after they have scrolled off the top of the screen.
 const SCROLLBACK: usize = 10_000;
 
-/// The same for a screen that is kept up to date in memory: at 200 columns these are 3 MB.
+/// [`SCROLLBACK`] for a live screen in memory: at 200 columns, this takes 3 MB.
 pub(crate) const LIVE_SCROLLBACK: usize = 500;
 
-/// Sizes beyond these cost memory and show nobody anything.
+/// Smallest and largest size. A larger terminal would cost memory without benefit.
 const ROWS: (u16, u16) = (1, 500);
 const COLS: (u16, u16) = (2, 1000);
 
-/// Ends whatever sequence the terminal is in the middle of, and has it use its second screen, so that what the person had
-/// on the first stays.
+/// Aborts an incomplete escape sequence and switches to the alternate screen, so that the content
+/// of the person's primary screen is kept.
 const AFRESH: &[u8] = b"\x18\x1b[?1049h";
 
-/// A screen that follows its program.
+/// A screen that follows its program's output.
 pub(crate) struct Live {
     terminal: vt100::Parser,
 }
@@ -39,15 +39,16 @@ impl Live {
         self.terminal.screen().size()
     }
 
-    /// Draws what the program printed. True: a terminal that follows it has to be given [`Live::repaint`] instead of
-    /// these bytes, because they lead to the other one of the program's two screens; followers stay on their second.
+    /// Draws the program's output. Returns true if the program switched between its primary and its
+    /// alternate screen: a terminal that follows must then get [`Live::repaint`] instead of these
+    /// bytes, because followers stay on their alternate screen.
     pub(crate) fn process(&mut self, bytes: &[u8]) -> bool {
         let before = self.terminal.screen().alternate_screen();
         self.guarded(|terminal| terminal.process(bytes));
         before != self.terminal.screen().alternate_screen()
     }
 
-    /// Takes another size, or the nearest one that makes sense; gives it if it is a new one.
+    /// Takes another size, clamped to the limits; returns it if it differs from the current one.
     pub(crate) fn resize(&mut self, (rows, cols): (u16, u16)) -> Option<(u16, u16)> {
         let size = (rows.clamp(ROWS.0, ROWS.1), cols.clamp(COLS.0, COLS.1));
         if size == self.size() {
@@ -57,7 +58,8 @@ impl Live {
         Some(size)
     }
 
-    /// Makes any terminal of this size show the same, with the same modes: cursor, keypad, paste, mouse.
+    /// Returns bytes that make a terminal of this size show the same, with the same modes: cursor,
+    /// keypad, paste, mouse.
     pub(crate) fn repaint(&mut self) -> Vec<u8> {
         let mut bytes = AFRESH.to_vec();
         bytes.extend(
@@ -66,7 +68,7 @@ impl Live {
         bytes
     }
 
-    /// The modes that change what typing sends.
+    /// The modes that affect the encoding of input.
     pub(crate) fn modes(&self) -> Modes {
         let screen = self.terminal.screen();
         Modes {
@@ -75,7 +77,7 @@ impl Live {
         }
     }
 
-    /// The last `lines` lines with anything on them, without trailing blanks.
+    /// Returns the last `lines` lines up to the last non-blank one, without trailing blanks.
     pub(crate) fn lines(&mut self, lines: usize) -> String {
         self.guarded(|terminal| {
             let found = last(terminal, lines);
@@ -85,8 +87,8 @@ impl Live {
         .unwrap_or_default()
     }
 
-    /// Nothing that a program prints may end the thread that takes it: the program would stop with it. A terminal that
-    /// failed begins anew, empty.
+    /// Runs `work` and catches its panics: if hostile output ended the thread that reads it, the
+    /// program would block. After a panic, the screen restarts empty.
     fn guarded<T>(&mut self, work: impl FnOnce(&mut vt100::Parser) -> T) -> Option<T> {
         let size = self.size();
         let done = catch_unwind(AssertUnwindSafe(|| work(&mut self.terminal))).ok();
@@ -97,12 +99,13 @@ impl Live {
     }
 }
 
-/// The last lines with anything on them, of a terminal of `size` (rows, columns), without trailing blanks.
+/// Draws the end of a log on a terminal of `size` (rows, columns) and returns its last lines up to
+/// the last non-blank one, without trailing blanks.
 pub(super) fn last_lines(log: &Path, size: (u16, u16), lines: usize) -> Result<String, FsError> {
     let mut bytes = fs::read_tail(log, TAIL)?;
     let missing = TAIL.saturating_sub(bytes.len() as u64);
     if missing > 0 {
-        // The log may have been begun anew a moment ago.
+        // The log may have been rotated a moment ago.
         let before = fs::read_tail(&fs::older(log), missing)?;
         bytes.splice(..0, before);
     }
@@ -151,7 +154,7 @@ mod tests {
     }
 
     #[test]
-    fn lines_that_have_scrolled_away_are_found() {
+    fn scrolled_off_lines_are_returned() {
         let text = numbered(0..100);
         let wanted =
             |range: std::ops::Range<usize>| numbered(range).replace('\r', "").trim_end().to_owned();
@@ -172,18 +175,18 @@ mod tests {
     }
 
     #[test]
-    fn a_full_screen_program_is_shown_as_it_stands() {
+    fn alternate_screen_content_is_shown() {
         let drawn = draw(b"before\r\n\x1b[?1049h\x1b[Hmenu\r\nold\x1b[2;1Hnew", SIZE, 20);
         assert_eq!(drawn, "menu\nnew");
     }
 
     #[test]
-    fn a_cut_sequence_and_bytes_that_are_no_text_do_no_harm() {
+    fn truncated_sequences_and_invalid_utf8_are_tolerated() {
         assert_eq!(draw(b";31mx\xff\xfe\r\n\xe2\x82", SIZE, 20).lines().count(), 1);
     }
 
     #[test]
-    fn a_log_begun_anew_continues_the_older_one() {
+    fn rotated_log_continues_the_older_one() {
         let dir = tempfile::tempdir().expect("a temporary directory");
         let log = dir.path().join("a.log");
         assert_eq!(last_lines(&log, SIZE, 20).expect("a missing log is empty"), "");
@@ -192,7 +195,7 @@ mod tests {
         assert_eq!(last_lines(&log, SIZE, 20).expect("readable"), "one\ntwo");
     }
 
-    /// A second terminal that is shown what followers are shown.
+    /// Returns a second terminal that receives what a follower receives.
     fn follow(live: &mut Live, parts: &[&[u8]]) -> vt100::Parser {
         let (rows, cols) = live.size();
         let mut outer = vt100::Parser::new(rows, cols, 0);
@@ -206,7 +209,7 @@ mod tests {
     }
 
     #[test]
-    fn a_follower_sees_what_the_program_drew_before_and_since() {
+    fn follower_sees_earlier_and_later_output() {
         let mut live = Live::new((5, 20));
         live.process(b"\x1b[31mred\x1b[0m\r\n\x1b[?2004h\x1b[?1000h\x1b[?1006h\x1b[?1h> ");
         let mut outer = follow(&mut live, &[b"typed"]);
@@ -217,7 +220,7 @@ mod tests {
     }
 
     #[test]
-    fn a_program_that_changes_screens_leaves_the_persons_alone() {
+    fn screen_switches_keep_the_followers_primary_screen() {
         let mut live = Live::new((5, 20));
         live.process(b"main");
         let mut outer =
@@ -228,7 +231,7 @@ mod tests {
     }
 
     #[test]
-    fn no_size_and_no_output_harms_a_screen() {
+    fn extreme_sizes_and_hostile_output_are_harmless() {
         let mut live = Live::new((0, 0));
         let hostile: [&[u8]; 5] = [
             b"\x1b[999999999;999999999H\xe4\xb8\xad\xe4\xb8\xad\x1b[99999S\x1b[99999T\x1b[99999L\x1b[99999M",

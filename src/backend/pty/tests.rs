@@ -11,7 +11,7 @@ struct Bench {
     placed: std::cell::RefCell<Vec<Process>>,
 }
 
-/// Whatever a test does, nothing of it stays behind.
+/// Terminates all launchers, even if the test panics.
 impl Drop for Bench {
     fn drop(&mut self) {
         for launcher in self.placed.borrow().iter() {
@@ -60,7 +60,7 @@ impl Bench {
 }
 
 #[test]
-fn a_launcher_is_placed_verified_and_closed() {
+fn launcher_is_placed_verified_and_closed() {
     let bench = Bench::new();
     let script =
         format!("cd {}; echo $OF_LAUNCHER $(pwd) > up; sleep 60", bench.dir.path().display());
@@ -75,7 +75,7 @@ fn a_launcher_is_placed_verified_and_closed() {
 }
 
 #[test]
-fn a_reused_pid_is_gone_and_not_touched() {
+fn reused_pid_is_gone_and_not_signalled() {
     let bench = Bench::new();
     let Placement::Pty(hold) = bench.place("sleep 60") else {
         panic!("another backend's placement")
@@ -88,7 +88,7 @@ fn a_reused_pid_is_gone_and_not_touched() {
 }
 
 #[test]
-fn a_launcher_that_does_not_listen_is_ended_with_its_tree() {
+fn launcher_that_ignores_sigterm_is_killed_with_its_tree() {
     let bench = Bench::new();
     let script = format!(
         "trap '' TERM HUP; cd {}; echo $$ > up; while :; do sleep 60; done",
@@ -105,13 +105,13 @@ fn a_launcher_that_does_not_listen_is_ended_with_its_tree() {
 }
 
 #[test]
-fn what_a_launcher_says_before_it_has_a_log_is_on_the_screen() {
+fn early_stderr_of_a_launcher_is_on_its_screen() {
     let bench = Bench::new();
     let placed = bench.pty.place(&[
         Bench::launch("bob", "echo 'no spec' >&2; exit 125"),
         Bench::launch("eve", "sleep 60"),
     ]);
-    // It may have been gone before we could look at it.
+    // The result for bob does not matter: the launcher may have exited before it was identified.
     let log = bench.wait_for("bob.log");
     assert_eq!(log, "no spec\n");
     let eve = placed[1].as_ref().expect("sh is there");
@@ -124,7 +124,7 @@ fn what_a_launcher_says_before_it_has_a_log_is_on_the_screen() {
 }
 
 #[test]
-fn sp_09_a_program_that_is_not_there_leaves_no_placement() {
+fn sp_09_missing_program_leaves_no_placement() {
     let bench = Bench::new();
     let mut launch = Bench::launch("alice", "");
     launch.argv = vec!["/no/such/program".into(), "exec".into()];
@@ -133,7 +133,7 @@ fn sp_09_a_program_that_is_not_there_leaves_no_placement() {
 }
 
 #[test]
-fn another_backends_placement_is_left_alone() {
+fn placement_of_another_backend_is_not_touched() {
     let bench = Bench::new();
     let none = ProcessId { pid: 1, start: 1 };
     let pane = Placement::Tmux(TmuxPane {

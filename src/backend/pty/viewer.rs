@@ -1,4 +1,4 @@
-//! The viewer's end of a launcher's socket. Knows nothing of the terminal that it is shown on.
+//! The viewer's side of a launcher's socket.
 
 use std::io;
 use std::net::Shutdown;
@@ -11,10 +11,10 @@ use super::wire::{Ask, Tell};
 use crate::model::input::Input;
 use crate::sys::socket;
 
-/// How long a launcher may take to answer, or to take a key.
+/// Timeout for a launcher's answer and for writing to it.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// The last lines of a screen, as its launcher has it.
+/// Returns the last lines of the screen that the launcher at this socket keeps.
 pub(crate) fn peek(socket: &Path, lines: usize) -> io::Result<String> {
     let mut stream = socket::connect(socket)?;
     stream.set_read_timeout(Some(PATIENCE))?;
@@ -27,7 +27,7 @@ pub(crate) fn peek(socket: &Path, lines: usize) -> io::Result<String> {
     }
 }
 
-/// Types on the terminal that the launcher at this socket holds.
+/// Writes input to the terminal that the launcher at this socket holds.
 pub(crate) fn write_input(socket: &Path, input: &Input) -> io::Result<()> {
     let mut stream = socket::connect(socket)?;
     stream.set_write_timeout(Some(PATIENCE))?;
@@ -35,7 +35,7 @@ pub(crate) fn write_input(socket: &Path, input: &Input) -> io::Result<()> {
     Ask::Input(input.clone()).write(&mut stream)?;
     match Tell::read(&mut stream) {
         Ok(Some(Tell::Typed)) => Ok(()),
-        // A launcher of an older build ends the conversation without a word.
+        // A launcher of an older build closes the connection without an answer.
         Ok(_) => Err(io::Error::other("its launcher does not take input this way")),
         Err(e) if matches!(e.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut) => {
             let waited = PATIENCE.as_secs();
@@ -52,7 +52,7 @@ pub(crate) struct Viewer {
 }
 
 impl Viewer {
-    /// Joins those who look already. The terminal takes the size of ours.
+    /// Connects as a viewer. The program's terminal takes this size.
     pub(crate) fn attach(socket: &Path, (rows, cols): (u16, u16)) -> io::Result<Viewer> {
         let mut stream = socket::connect(socket)?;
         stream.set_write_timeout(Some(PATIENCE))?;
@@ -60,29 +60,29 @@ impl Viewer {
         Ok(Viewer { stream })
     }
 
-    /// A second handle on the connection, for another thread.
+    /// Returns a second handle on the connection, for another thread.
     pub(crate) fn try_clone(&self) -> io::Result<Viewer> {
         Ok(Viewer { stream: self.stream.try_clone()? })
     }
 
-    /// What is to be seen next, waited for; none when the connection has ended.
+    /// Waits for the next message; `None` at the end of the connection.
     pub(crate) fn next(&mut self) -> io::Result<Option<Tell>> {
         Tell::read(&mut self.stream)
     }
 
-    /// Types. An error when the program has not read its keyboard for long.
+    /// Sends keys. Fails if the program has not read its input for the whole timeout.
     pub(crate) fn type_in(&mut self, keys: Vec<u8>) -> io::Result<()> {
         Ask::Keys(keys).write(&mut self.stream)
     }
 
-    /// Our terminal has another size.
+    /// Reports a new size of the viewer's terminal.
     pub(crate) fn resize(&mut self, (rows, cols): (u16, u16)) -> io::Result<()> {
         Ask::Size { rows, cols }.write(&mut self.stream)
     }
 
-    /// Ends the connection for all handles.
+    /// Closes the connection for all handles.
     pub(crate) fn leave(&self) {
-        // It has ended already if this fails.
+        // Fails only if the connection is closed already.
         let _ = self.stream.shutdown(Shutdown::Both);
     }
 }

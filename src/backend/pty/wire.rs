@@ -1,45 +1,46 @@
-//! What a launcher and a viewer say to each other over the socket: frames of one byte of kind, four of length (big
-//! endian) and the payload. Both ends are one build of phalanx or two near ones; a frame that is not understood ends
-//! the conversation.
+//! Messages between launcher and viewer: frames of one byte for the kind, a big-endian `u32` length
+//! and the payload. Both ends are the same or nearly the same build, so an unknown frame ends the
+//! connection.
 
 use std::io::{self, Read, Write};
 
 use crate::model::input::{Input, Key, Text};
 
-/// A longer payload is no frame of ours.
+/// Size limit of a payload, in bytes.
 const LONGEST: usize = 4 * 1024 * 1024;
-/// Before the payload.
+/// Bytes before the payload.
 const HEAD: usize = 5;
 
-/// From a viewer.
+/// A message from a viewer.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Ask {
-    /// The first word of one who stays: shows him everything from now on, on a terminal of this size.
+    /// First message of a viewer that stays: requests all output from now on, for a terminal of
+    /// this size.
     Attach { rows: u16, cols: u16 },
-    /// The only word of one who wants the last lines of the screen once.
+    /// Only message of a client that requests the last lines of the screen once.
     Lines(u32),
-    /// Typed on the viewer's terminal.
+    /// Keys typed on the viewer's terminal.
     Keys(Vec<u8>),
-    /// The only word of a process that types without looking.
+    /// Only message of a client that types without watching.
     Input(Input),
-    /// The viewer's terminal has another size.
+    /// The new size of the viewer's terminal.
     Size { rows: u16, cols: u16 },
 }
 
-/// From a launcher.
+/// A message from a launcher.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Tell {
-    /// For the terminal, as it is.
+    /// Bytes to write to the viewer's terminal unchanged.
     Output(Vec<u8>),
-    /// The answer to [`Ask::Lines`]: plain text, cells with control characters never are in it.
+    /// The answer to [`Ask::Lines`]: plain text without control characters.
     Lines(String),
-    /// The answer to [`Ask::Input`]: all of it was written to the program's terminal.
+    /// The answer to [`Ask::Input`]: all of the input was written to the program's terminal.
     Typed,
-    /// The program has ended.
+    /// The program has exited.
     Ended(End),
 }
 
-/// How a program ended; neither is there when nobody knows.
+/// The exit status of a program; both fields are `None` if it is unknown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct End {
     pub(crate) code: Option<i32>,
@@ -47,7 +48,7 @@ pub(crate) struct End {
 }
 
 impl Ask {
-    /// Writes it in one go.
+    /// Writes the message in one call.
     pub(crate) fn write(&self, to: &mut dyn Write) -> io::Result<()> {
         match self {
             Ask::Attach { rows, cols } => frame(to, b'A', &pair(*rows, *cols)),
@@ -62,7 +63,7 @@ impl Ask {
         }
     }
 
-    /// The next one; none at the end of the stream.
+    /// Reads the next message; `None` at the end of the stream.
     pub(crate) fn read(from: &mut dyn Read) -> io::Result<Option<Ask>> {
         let Some((kind, payload)) = unframe(from)? else { return Ok(None) };
         let size = || payload.first_chunk::<4>().filter(|_| payload.len() == 4);
@@ -88,7 +89,7 @@ impl Ask {
 }
 
 impl Tell {
-    /// Writes it in one go.
+    /// Writes the message in one call.
     pub(crate) fn write(&self, to: &mut dyn Write) -> io::Result<()> {
         match self {
             Tell::Output(bytes) => frame(to, b'O', bytes),
@@ -98,7 +99,7 @@ impl Tell {
         }
     }
 
-    /// The next one; none at the end of the stream.
+    /// Reads the next message; `None` at the end of the stream.
     pub(crate) fn read(from: &mut dyn Read) -> io::Result<Option<Tell>> {
         let Some((kind, payload)) = unframe(from)? else { return Ok(None) };
         let tell = match kind {
@@ -131,7 +132,7 @@ fn pair(rows: u16, cols: u16) -> [u8; 4] {
     [a, b, c, d]
 }
 
-/// A byte that says whether it is there, and the number.
+/// Encodes an optional number: a byte that is 1 if it is present, then the number.
 fn number(number: Option<i32>) -> Vec<u8> {
     [&[u8::from(number.is_some())][..], &number.unwrap_or(0).to_be_bytes()].concat()
 }
@@ -151,7 +152,8 @@ fn frame(to: &mut dyn Write, kind: u8, payload: &[u8]) -> io::Result<()> {
 
 fn unframe(from: &mut dyn Read) -> io::Result<Option<(u8, Vec<u8>)>> {
     let mut head = [0; HEAD];
-    // Byte by byte for the first: an end between two frames is none of the stream's faults.
+    // Read apart from the rest of the head, because the end of the stream between two frames is no
+    // error.
     loop {
         match from.read(&mut head[..1]) {
             Ok(0) => return Ok(None),
@@ -176,7 +178,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_word_survives_the_way() {
+    fn every_message_survives_a_round_trip() {
         let asks = [
             Ask::Attach { rows: 24, cols: 513 },
             Ask::Lines(70_000),
@@ -211,7 +213,7 @@ mod tests {
     }
 
     #[test]
-    fn garbage_is_an_error_and_costs_no_memory() {
+    fn invalid_frames_are_errors_without_large_allocations() {
         let bad: [&[u8]; 9] = [
             b"A\0\0\0\x03abc",
             b"Z\0\0\0\0",
