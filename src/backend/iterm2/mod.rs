@@ -1,5 +1,5 @@
-//! Sessions of iTerm2, beside the caller's own, through AppleScript. Never touches one that does
-//! not carry our token.
+//! Sessions of iTerm2 beside the caller's own, controlled through AppleScript. Acts only on
+//! sessions that carry our token.
 
 mod osa;
 mod place;
@@ -24,25 +24,25 @@ use osa::Osa;
 use script::{CLOSE, CONTENTS, DONE, FOCUS, NAME, NOT_FOUND, NOT_OURS, NOT_RUNNING, Script, WRITE};
 use survey::Row;
 
-/// How long iTerm2 may take to answer whether the caller stands in it.
+/// Timeout for the check whether the caller runs in iTerm2.
 const PROBED_WITHIN: Duration = Duration::from_secs(3);
-/// How long a session may take to get its terminal, or to go when it was told to.
+/// Time that a session may take to get its terminal, or to disappear after it was closed.
 const SETTLED_WITHIN: Duration = Duration::from_secs(3);
-/// The pause between two looks meanwhile.
+/// The pause between two checks.
 const PAUSE: Duration = Duration::from_millis(50);
-/// Longest name that a session is given, in characters.
+/// Length limit of a session's name, in characters.
 const LONGEST_NAME: usize = 60;
 
-/// Where the team's sessions go.
+/// The location of a team's sessions.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct ItermHome {
-    /// `osascript` as found in the caller's `PATH`.
+    /// The path of `osascript`, from the caller's `PATH`.
     pub(crate) program: PathBuf,
-    /// The caller's own terminal, if it has one.
+    /// The caller's terminal device, if it has one.
     pub(crate) tty: Option<String>,
-    /// `$ITERM_SESSION_ID` (`w0t1p2:UUID`), which need not be the caller's.
+    /// `$ITERM_SESSION_ID` (`w0t1p2:UUID`); may be inherited and belong to another session.
     pub(crate) hint: Option<String>,
-    /// What marks sessions as this team's (`user.phalanx_team`).
+    /// Marks sessions as this team's (`user.phalanx_team`).
     pub(crate) tag: String,
     pub(crate) layout: Layout,
 }
@@ -54,10 +54,10 @@ pub(crate) struct Iterm2 {
     osa: Osa,
 }
 
-/// Whether the caller's terminal is a live session of a running iTerm2. Does not start it.
+/// Checks that the caller's terminal is a live session of a running iTerm2. Does not start iTerm2.
 ///
 /// # Errors
-/// Why it is not, with what to do.
+/// The reason why it is not, with an instruction for the user.
 pub(crate) fn probe(program: PathBuf, tty: &str) -> Result<(), String> {
     let osa = Osa { within: PROBED_WITHIN, ..Osa::new(program) };
     let rows = ask(&osa).map_err(|error| match error.hint() {
@@ -76,7 +76,7 @@ fn ask(osa: &Osa) -> Result<Option<Vec<Row>>, BackendError> {
 }
 
 impl Iterm2 {
-    /// For a team whose sessions shall stand beside `home`.
+    /// Creates the backend of a team whose sessions go to `home`.
     pub(crate) fn new(home: ItermHome) -> Iterm2 {
         let osa = Osa::new(home.program.clone());
         Iterm2 { home, osa }
@@ -86,8 +86,8 @@ impl Iterm2 {
         ask(&self.osa)
     }
 
-    /// Runs a script about one session, which itself compares id, terminal and token before it does anything. Gives
-    /// what stands below `done`.
+    /// Runs a script for one session. The script itself compares id, terminal and token before it
+    /// acts. Returns the lines of its answer after the first, which is `done`.
     fn on(
         &self,
         script: &Script,
@@ -110,7 +110,7 @@ impl Iterm2 {
         })
     }
 
-    /// The same for whatever placement.
+    /// Runs [`Iterm2::on`] for a placement, which must be an iTerm2 session.
     fn on_placement(
         &self,
         script: &Script,
@@ -125,14 +125,17 @@ impl Iterm2 {
         }
     }
 
-    /// Closes a session that is proven ours and waits until it is gone; what stays is told (LY-10).
+    /// Closes a session that is proven ours and waits until it is gone; one that stays is an error
+    /// (LY-10).
     fn close_one(&self, session: &ItermSession, token: &str) -> Result<Verdict, BackendError> {
         let asked = self.on(&CLOSE, session, token, &[]);
         let problem = match asked {
             Ok(_) => None,
             Err(BackendError::NotOurs { verdict: Verdict::Gone, .. }) => return Ok(Verdict::Gone),
             Err(error @ BackendError::NotOurs { .. }) => return Err(error),
-            // The last session of a window takes its objects along; whether it has gone, only a look tells.
+            // Closing the last session of a window also removes the objects that the script uses,
+            // so that it may fail after the close. Only the survey shows whether the session is
+            // gone.
             Err(error) => Some(error),
         };
         let deadline = Deadline::after(SETTLED_WITHIN);
@@ -221,8 +224,8 @@ impl Backend for Iterm2 {
         self.on_placement(&FOCUS, Mark { placement, token }, &[]).map(drop)
     }
 
-    /// iTerm2 tells no script which modes the terminal is in: keys are those of a terminal that was
-    /// just opened.
+    /// iTerm2 does not report a terminal's modes to scripts, so keys are sent in their default
+    /// encoding.
     fn write_input(
         &self,
         placement: &Placement,
@@ -250,7 +253,8 @@ fn iterm_session(placement: &Placement) -> Result<&ItermSession, Verdict> {
     }
 }
 
-/// `ada · tester · idle`. iTerm2 evaluates `\(…)` in a name, so no backslash gets there (SEC-02).
+/// Formats a label as `ada · tester · idle`. iTerm2 evaluates `\(…)` in a name, so backslashes are
+/// replaced (SEC-02).
 fn name(label: &Label) -> String {
     let parts = [Some(&label.name), label.role.as_ref(), Some(&label.state)];
     let words: Vec<&str> = parts.into_iter().flatten().map(String::as_str).collect();

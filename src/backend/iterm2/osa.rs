@@ -1,5 +1,5 @@
-//! The one gate to `osascript`: script on stdin, data as arguments, a deadline, its error kept and turned into advice
-//! (LY-09). Knows no session.
+//! Runs `osascript`: the script on stdin, data as arguments, with a deadline. Turns its errors into
+//! advice for the user (LY-09).
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -10,18 +10,18 @@ use super::script::Script;
 use crate::model::text;
 use crate::sys::exec::{self, ExecError};
 
-/// How long one script may take.
+/// Timeout of one script.
 const ANSWER_WITHIN: Duration = Duration::from_secs(10);
 
-/// What to do when iTerm2 does not answer in time.
+/// Advice if iTerm2 does not answer in time.
 const SILENT: &str = "check whether iTerm2 or macOS shows a dialog, and answer it";
-/// What to do when it has no such session.
+/// Advice if iTerm2 has no such session.
 const GONE: &str =
     "the session was closed in the meantime: run the command again in an iTerm2 session";
-/// What to do when iTerm2 does not run.
+/// Advice if iTerm2 does not run.
 const START: &str = "start iTerm2 and run the command again in one of its sessions";
 
-/// `osascript`, as found in the caller's `PATH`.
+/// The `osascript` program and the timeout of its scripts.
 #[derive(Debug, Clone)]
 pub(super) struct Osa {
     pub(super) program: PathBuf,
@@ -33,7 +33,7 @@ impl Osa {
         Osa { program, within: ANSWER_WITHIN }
     }
 
-    /// Runs a script and gives its answer.
+    /// Runs a script and returns its answer.
     pub(super) fn run(&self, script: &Script, args: &[&str]) -> Result<String, BackendError> {
         let command = exec::Command {
             program: self.program.clone().into(),
@@ -59,12 +59,12 @@ impl Osa {
     }
 }
 
-/// That iTerm2 does not run.
+/// The error if iTerm2 does not run.
 pub(super) fn not_running(script: &Script) -> BackendError {
     refused(script, None, "it is not running".to_owned(), Some(START))
 }
 
-/// An answer that no script of ours gives.
+/// The error for an answer that no script of ours gives.
 pub(super) fn unreadable(script: &Script, answer: &str) -> BackendError {
     refused(script, None, format!("it answered {:?}", text::short(answer, 80)), advice(-1708))
 }
@@ -78,7 +78,8 @@ fn refused(
     BackendError::Iterm2 { doing: script.doing, code, said, advice }
 }
 
-/// The number and the words of `120:155: execution error: iTerm got an error: Can’t get session. (-1728)`.
+/// Extracts number and message from a line such as `120:155: execution error: iTerm got an error:
+/// Can’t get session. (-1728)`.
 fn complaint(stderr: &str) -> (Option<i32>, String) {
     let line = stderr
         .lines()
@@ -93,7 +94,7 @@ fn complaint(stderr: &str) -> (Option<i32>, String) {
     (code, text::short(said, 300))
 }
 
-/// What a person can do about an error number of Apple's.
+/// Advice for one of Apple's error numbers.
 fn advice(code: i32) -> Option<&'static str> {
     match code {
         -1743 => Some(
@@ -111,7 +112,7 @@ fn advice(code: i32) -> Option<&'static str> {
     }
 }
 
-/// Whether the error says that an object is not there (any more).
+/// Returns true if the error reports that an object does not exist or no longer exists.
 pub(super) fn is_gone(error: &BackendError) -> bool {
     matches!(error, BackendError::Iterm2 { code: Some(-1719 | -1728), .. })
 }
@@ -121,7 +122,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn ly_09_every_error_code_has_its_advice() {
+    fn ly_09_every_error_code_has_advice() {
         let table = [
             (-1743, "Automation"),
             (-1728, "closed in the meantime"),

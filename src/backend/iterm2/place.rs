@@ -1,5 +1,5 @@
-//! Making sessions: each one a split of one that is there, with the launcher as its command. Refuses to type, and to
-//! leave behind what it cannot answer for.
+//! Opens sessions, each as a split or tab of an existing session, with the launcher as its command.
+//! Nothing is typed, and a failed launch leaves no session behind.
 
 use super::super::{BackendError, Launch};
 use super::script::{NOT_FOUND, NOT_RUNNING, PLACE};
@@ -8,14 +8,15 @@ use super::{Iterm2, osa, quote};
 use crate::model::placement::{ItermSession, Placement};
 use crate::sys::clock::{self, Deadline};
 
-/// What became of one try.
+/// The outcome of one attempt.
 enum Tried {
     Placed(ItermSession),
-    /// The session that was to be split is not there any more.
+    /// The session to be split no longer exists.
     AnchorGone,
 }
 
-/// Starts the launchers one after another; the sessions are listed once, and again when an anchor has gone (LY-08).
+/// Starts the launchers one after another. Sessions are listed once per batch, and again after an
+/// anchor has gone (LY-08) or a launch has failed.
 pub(super) fn place(iterm2: &Iterm2, launches: &[Launch]) -> Vec<Result<Placement, BackendError>> {
     let mut rows: Option<Vec<Row>> = None;
     let one = |launch: &Launch| {
@@ -35,7 +36,7 @@ fn place_one(
 ) -> Result<ItermSession, BackendError> {
     let command = quote::command(&launch.argv)
         .map_err(|problem| BackendError::Unavailable { program: "iTerm2", problem })?;
-    // What was known may be stale; what is asked now is not.
+    // The list of a previous launch may be stale, so a second attempt uses a new one.
     if let Some(known) = rows.as_mut()
         && let Some(session) = from_any(iterm2, known, launch, &command)?
     {
@@ -50,7 +51,7 @@ fn place_one(
     })
 }
 
-/// Tries one anchor after another; none if all have gone.
+/// Tries one anchor after another; `None` if none of them exists any longer.
 fn from_any(
     iterm2: &Iterm2,
     rows: &mut Vec<Row>,
@@ -112,8 +113,9 @@ fn from(
     }
 }
 
-/// "Not there" may be about the anchor or, after the split, about something in its course: then the token tells, and
-/// no second session is made for the same launcher (SP-11).
+/// Handles "no such object", which may refer to the anchor or to an object used after the split.
+/// The token shows whether the session exists, so that no second one is opened for the same
+/// launcher (SP-11).
 fn made(iterm2: &Iterm2, launch: &Launch) -> Result<Tried, BackendError> {
     let rows = iterm2.survey()?.unwrap_or_default();
     match rows.into_iter().find(|row| row.token == launch.token) {
@@ -122,7 +124,7 @@ fn made(iterm2: &Iterm2, launch: &Launch) -> Result<Tried, BackendError> {
     }
 }
 
-/// A session may be there before its program has a terminal.
+/// Waits for a session's terminal device, which may appear after the session.
 fn wait_tty(iterm2: &Iterm2, id: &str) -> Result<ItermSession, BackendError> {
     let deadline = Deadline::after(super::SETTLED_WITHIN);
     loop {
@@ -144,12 +146,13 @@ fn wait_tty(iterm2: &Iterm2, id: &str) -> Result<ItermSession, BackendError> {
     }
 }
 
-/// A failed start may have made its session all the same, when only the answer was lost. The token finds it.
+/// Closes a session that a failed launch opened, as happens if only the answer was lost. Finds it
+/// by its token.
 fn sweep(iterm2: &Iterm2, launch: &Launch) {
     let rows = iterm2.survey().ok().flatten().unwrap_or_default();
     for row in rows.into_iter().filter(|row| row.token == launch.token) {
         let session = ItermSession { session_id: row.id, tty: row.tty };
-        // If that fails, too, the launcher finds its spec gone and ends, and the session with it.
+        // If this fails too, the launcher finds its spec missing and exits, which ends the session.
         let _ = iterm2.close_one(&session, &launch.token);
     }
 }

@@ -1,15 +1,16 @@
-//! The launcher's command line as iTerm2 takes it. iTerm2 splits the text of `command` itself, by a rule that is not a
-//! shell's and has changed over its versions; nothing is expanded but what is named here (facts from its sources:
-//! `componentsInShellCommand`, `computeArgvForCommand`). So only what every version reads alike is written.
+//! Encodes the launcher's command line for iTerm2, which splits the text of `command` by a rule
+//! that is not a shell's and differs between its versions. Uses only syntax that all versions parse
+//! alike, according to iTerm2's sources (`componentsInShellCommand`, `computeArgvForCommand`).
 
 use std::ffi::{OsStr, OsString};
 
-/// Joins the words. Each stands in double quotes, in which a blank, an apostrophe and a tilde are themselves; a double
-/// quote stands in single quotes. `$$` would begin a variable that iTerm2 asks the person for: the quotes are closed
-/// and opened again between the two.
+/// Joins the words. Each is in double quotes, between which blanks, apostrophes and tildes are
+/// literal; a double quote itself is in single quotes. `$$` would begin a variable that iTerm2
+/// prompts for, so the double quotes are closed and reopened between the two dollar signs.
 ///
 /// # Errors
-/// Which word cannot be said: a backslash means something else in each version, and in single quotes, too.
+/// A message for a word that cannot be encoded: not UTF-8, or with a NUL or a backslash. The
+/// meaning of a backslash depends on the version, even in single quotes.
 pub(super) fn command(argv: &[OsString]) -> Result<String, String> {
     let words: Result<Vec<String>, String> = argv.iter().map(|word| self::word(word)).collect();
     Ok(words?.join(" "))
@@ -29,7 +30,8 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// iTerm2's rule since it knows single quotes. A backslash never comes here, so escapes are left out.
+    /// The rule of iTerm2 versions that support single quotes. Escapes are omitted, because
+    /// `command` never emits a backslash.
     fn split(text: &str) -> Vec<String> {
         assert!(!text.contains("$$"), "iTerm2 would ask for a variable: {text}");
         let (mut words, mut word, mut quote) = (Vec::new(), None::<String>, None);
@@ -48,7 +50,7 @@ mod tests {
         words
     }
 
-    /// The older rule: an apostrophe is an apostrophe.
+    /// The older rule, in which an apostrophe is an ordinary character.
     fn split_of_old(text: &str) -> Vec<String> {
         let apart: Vec<&str> = text.split('"').collect();
         let mut words = vec![String::new()];
@@ -67,7 +69,7 @@ mod tests {
     }
 
     #[test]
-    fn sec_09_paths_with_everything_in_them_arrive() {
+    fn sec_09_special_characters_survive_quoting() {
         let words = [
             "/Users/it's me/a b/ü 한글 🙂/~x/$HOME/`id`/$(id);#{x}/phalanx",
             "exec",
@@ -83,7 +85,7 @@ mod tests {
     }
 
     #[test]
-    fn sec_09_what_cannot_be_said_is_refused_and_named() {
+    fn sec_09_unencodable_words_are_refused_with_advice() {
         use std::os::unix::ffi::OsStringExt;
         for bad in
             [OsString::from("/a\\b"), OsString::from("\\(x)"), OsString::from_vec(vec![b'/', 0xff])]
@@ -98,7 +100,7 @@ mod tests {
         #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
 
         #[test]
-        fn sec_09_any_words_arrive_as_they_were(words in proptest::collection::vec("[^\\\\\0]{0,24}|[\"'$ ]{0,8}", 1..4)) {
+        fn sec_09_any_words_survive_quoting(words in proptest::collection::vec("[^\\\\\0]{0,24}|[\"'$ ]{0,8}", 1..4)) {
             let line = command(&os(&words)).expect("no backslash");
             prop_assert_eq!(split(&line), words);
             prop_assert!(!line.contains('\\'));

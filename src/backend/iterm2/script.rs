@@ -1,24 +1,25 @@
-//! What is said to iTerm2: constant texts, every datum an argument of `on run argv` (SEC-09). Their copies under
-//! `fixtures/osascript` show a change of them in the diff. Knows nothing of who runs them.
+//! The scripts for iTerm2: constant texts that take all data as arguments of `on run argv`
+//! (SEC-09). Copies in `fixtures/osascript` make changes visible in a diff.
 //!
-//! Three habits of AppleScript shape them. `tell application` would start iTerm2, so each asks first whether it runs.
-//! Within `tell`, iTerm2's own words win (`tab` is a class there), so every name of ours begins with `x`. A variable
-//! that is not set is `missing value`, and `as text` makes two words of that.
+//! Three properties of AppleScript shape them. `tell application` would start iTerm2, so each
+//! script first checks whether it runs. Within `tell`, iTerm2's own terms take precedence (`tab` is
+//! a class there), so every name of ours begins with `x`. A variable that is not set is `missing
+//! value`, and `as text` turns that into two words.
 
-/// A script and what it is for, as in "cannot …".
+/// A script, and the action that it performs, to follow "cannot".
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Script {
     pub(super) doing: &'static str,
     pub(super) text: &'static str,
 }
 
-/// What every script answers when iTerm2 does not run.
+/// The answer of every script if iTerm2 does not run.
 pub(super) const NOT_RUNNING: &str = "not-running";
-/// What a script about one session answers when that is not there.
+/// The answer of a script for one session if there is no such session.
 pub(super) const NOT_FOUND: &str = "not-found";
-/// What it answers when its terminal or its token is another.
+/// The answer of a script for one session if its terminal or token differs.
 pub(super) const NOT_OURS: &str = "not-ours";
-/// The first line when it was done.
+/// The first line of the answer of a script for one session after it has acted.
 pub(super) const DONE: &str = "done";
 
 macro_rules! lines {
@@ -31,7 +32,7 @@ macro_rules! head {
     };
 }
 
-/// Looks at every session there is, as `xSes` in `xTab` in `xWin`.
+/// Loops over all sessions, as `xSes` in `xTab` in `xWin`.
 macro_rules! each_session {
     ($body:expr) => {
         concat!(
@@ -47,7 +48,8 @@ macro_rules! each_session {
     };
 }
 
-/// Does `$body` to the session of this id if terminal and token are as expected: id, terminal, token, then `$more`.
+/// Runs `$body` for the session of the given id if its terminal and token match. The arguments are
+/// id, terminal, token, then `$more`.
 macro_rules! own_session {
     ($more:literal, $body:expr) => {
         concat!(
@@ -71,8 +73,8 @@ macro_rules! own_session {
     };
 }
 
-/// All sessions. No arguments. Answers `running` and one line each: id, terminal, rows, window's id, token, team;
-/// separated by tabs.
+/// Lists all sessions. No arguments. The answer is `running`, then one line for each session: id,
+/// terminal, rows, window id, token and team, separated by tabs.
 pub(super) const SURVEY: Script = Script {
     doing: "list its sessions",
     text: concat!(
@@ -102,9 +104,10 @@ pub(super) const SURVEY: Script = Script {
     ),
 };
 
-/// A new session. Arguments: the anchor's id, `right`, `below` or `tab`, the command, token, team, name. Answers
-/// `placed`, id and terminal (which may be empty for a moment), separated by tabs. A session that cannot be given its
-/// token is closed again; a new tab does not keep the keyboard.
+/// Opens a session. Arguments: the anchor's id, `right`, `below` or `tab`, the command, token,
+/// team, name. The answer is `placed`, id and terminal, separated by tabs; the terminal may be
+/// empty at first. A session whose token cannot be set is closed again. A new tab does not keep the
+/// keyboard focus.
 pub(super) const PLACE: Script = Script {
     doing: "open a session for it",
     text: concat!(
@@ -151,7 +154,7 @@ pub(super) const CLOSE: Script = Script {
     text: own_session!("", lines!["\t\t\t\t\t\ttell xSes to close" "\t\t\t\t\t\treturn \"done\""]),
 };
 
-/// What a session of ours shows, from the second line of the answer on.
+/// Returns the screen of a session of ours, from the second line of the answer on.
 pub(super) const CONTENTS: Script = Script {
     doing: "show its screen",
     text: own_session!(
@@ -178,7 +181,7 @@ pub(super) const FOCUS: Script = Script {
     ),
 };
 
-/// Names a session of ours. One more argument: the name.
+/// Sets the name of a session of ours. Additional argument: the name.
 pub(super) const NAME: Script = Script {
     doing: "name its session",
     text: own_session!(
@@ -187,7 +190,8 @@ pub(super) const NAME: Script = Script {
     ),
 };
 
-/// Writes to the program in a session of ours. One more argument: the text, with the codes of keys.
+/// Writes to the program in a session of ours. Additional argument: the text, with the codes of
+/// keys.
 pub(super) const WRITE: Script = Script {
     doing: "type into its session",
     text: own_session!(
@@ -200,9 +204,10 @@ pub(super) const WRITE: Script = Script {
 mod tests {
     use super::*;
 
-    /// LY-09, SEC-09: the texts are the golden ones, in ASCII (osascript guesses the encoding), and no launch is typed.
+    /// LY-09, SEC-09: the scripts match the golden files, are ASCII (osascript guesses the
+    /// encoding), and never type a launcher's command line.
     #[test]
-    fn ly_09_sec_09_the_scripts_are_the_golden_ones() {
+    fn ly_09_sec_09_scripts_match_the_golden_files() {
         let golden = [
             (SURVEY, include_str!("../../../fixtures/osascript/survey.applescript")),
             (PLACE, include_str!("../../../fixtures/osascript/place.applescript")),

@@ -1,27 +1,31 @@
-//! What iTerm2 says of all its sessions, and what follows from it: whose one is, which is the caller's, where the next
-//! one goes. Pure: asking is the business of others.
+//! Evaluates iTerm2's list of sessions: the verdict on a recorded session, the caller's own
+//! session, and the anchors for the next one. Pure functions.
 
 use super::super::BackendError;
 use super::osa;
 use super::script::{NOT_RUNNING, SURVEY};
 use crate::model::placement::{ItermSession, Layout, Verdict};
 
-/// A split below is refused if it left fewer rows than this: the next session gets a tab of its own.
+/// Fewest rows that a split may leave; below that, the next session gets a tab of its own.
 const FEWEST_ROWS: u32 = 8;
 
-/// One session. What others put into their variables may be odd and spoils nobody else's row.
+/// One session. Other programs' variables may hold any text; a malformed value affects only its own
+/// row.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Row {
     pub(super) id: String,
-    /// Empty while there is none yet.
+    /// The terminal device; empty if there is none yet.
     pub(super) tty: String,
+    /// The height of the session, in lines.
     pub(super) rows: u32,
     pub(super) window: String,
+    /// The token in `user.phalanx_token`; empty if the session is not ours.
     pub(super) token: String,
+    /// The tag in `user.phalanx_team`; empty if the session belongs to no team.
     pub(super) team: String,
 }
 
-/// The sessions of a running iTerm2; none if it does not run.
+/// Parses the answer of [`SURVEY`]; `None` if iTerm2 does not run.
 pub(super) fn read(answer: &str) -> Result<Option<Vec<Row>>, BackendError> {
     let mut lines = answer.lines();
     match lines.next() {
@@ -39,7 +43,7 @@ fn row(line: &str) -> Option<Row> {
     is_id(&id).then(|| Row { id, tty, rows: rows.parse().unwrap_or(0), window, token, team })
 }
 
-/// A UUID in iTerm2; anything that could not be one is not taken for an id.
+/// Returns true if the text can be a session id, which is a UUID.
 pub(super) fn is_id(text: &str) -> bool {
     (8..=64).contains(&text.len()) && text.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'-')
 }
@@ -48,9 +52,9 @@ pub(super) fn is_tty(text: &str) -> bool {
     text.starts_with("/dev/") && !text.contains(char::is_whitespace)
 }
 
-/// Whose a recorded session is (protocol.md, section 8): same id, same token, same terminal.
+/// The verdict on a recorded session: id, token and terminal must match.
 pub(super) fn verdict(rows: Option<&[Row]>, session: &ItermSession, token: &str) -> Verdict {
-    // A session does not outlive iTerm2 on any screen; its processes are judged by their own identity.
+    // No session outlives iTerm2. Its processes may, but are judged by their own identity.
     let Some(rows) = rows else { return Verdict::Gone };
     let foreign = |difference: &str| Verdict::Foreign { difference: difference.to_owned() };
     match rows.iter().find(|row| row.id == session.session_id) {
@@ -67,9 +71,9 @@ pub(super) fn verdict(rows: Option<&[Row]>, session: &ItermSession, token: &str)
     }
 }
 
-/// The session that the caller stands in: the one on the caller's own terminal. A variable such as
-/// `$ITERM_SESSION_ID` is inherited by whoever; it only decides between two that claim the same terminal, of which
-/// one has ended (PT-03).
+/// Finds the caller's session by the caller's own terminal. `$ITERM_SESSION_ID` may be inherited
+/// from another session; it only decides between two sessions that claim the same terminal, one of
+/// which has ended (PT-03).
 pub(super) fn of_caller<'r>(
     rows: &'r [Row],
     tty: Option<&str>,
@@ -82,7 +86,7 @@ pub(super) fn of_caller<'r>(
     hinted.or_else(|| there.next())
 }
 
-/// How a session comes to be.
+/// The way to open a session.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Way {
     Right,
@@ -91,7 +95,7 @@ pub(super) enum Way {
 }
 
 impl Way {
-    /// The word in the script's arguments.
+    /// The script argument for it.
     pub(super) fn word(self) -> &'static str {
         match self {
             Way::Right => "right",
@@ -101,9 +105,10 @@ impl Way {
     }
 }
 
-/// From which sessions, and how, the next one can be made, the best first (LY-04, LY-08): the tallest of this team's
-/// own is split, so that the caller's keeps its size; the first one stands at the caller's right. If the caller has no
-/// session (any more), any of the team's will do.
+/// Lists the sessions from which the next one can be opened, with the way to do it, best first
+/// (LY-04, LY-08). The tallest session of the team is split, so that the caller's keeps its size;
+/// the caller's own is split to the right for the first member. Without a caller's session,
+/// sessions of the team in any window qualify.
 pub(super) fn anchors(
     rows: &[Row],
     caller: Option<&Row>,
@@ -118,7 +123,7 @@ pub(super) fn anchors(
     let split =
         |row: &&Row| pair(row, if row.rows < 2 * FEWEST_ROWS { Way::Tab } else { Way::Below });
     match layout {
-        // Splits of the caller's tab are what iTerm2 has for both.
+        // iTerm2 splits the caller's tab in both layouts.
         Layout::Panes | Layout::Split => {
             ours.iter().map(split).chain(caller.map(|caller| pair(caller, Way::Right))).collect()
         }
@@ -126,7 +131,7 @@ pub(super) fn anchors(
     }
 }
 
-/// Notes in `rows` what was made from `anchor`, so that the next one need not ask.
+/// Adds the session that was made from `anchor` to `rows`, so that the next one needs no survey.
 pub(super) fn note(rows: &mut Vec<Row>, anchor: &str, way: Way, mut made: Row) {
     let tallest = rows.iter().map(|row| row.rows).max().unwrap_or(0);
     let Some(beside) = rows.iter_mut().find(|row| row.id == anchor) else { return };
@@ -148,7 +153,7 @@ mod tests {
     }
 
     #[test]
-    fn answers_are_read_whatever_stands_in_them() {
+    fn survey_tolerates_malformed_fields() {
         let answer = "running\nA-000000\t/dev/ttys001\t50\t7\t\t\nB-000000\tmissing value\t?\t7\tto\tken\nnext\tline\n\nC-000000\t/dev/ttys003\t24\t8\ttok\tteam/1";
         let rows = read(answer).expect("readable").expect("running");
         let ids: Vec<&str> = rows.iter().map(|row| row.id.as_str()).collect();
@@ -162,7 +167,7 @@ mod tests {
     }
 
     #[test]
-    fn the_table_of_verdicts() {
+    fn verdict_requires_matching_id_token_and_terminal() {
         let session = ItermSession { session_id: "A-0000000".to_owned(), tty: "/dev/a".to_owned() };
         let word = |rows: Option<&[Row]>, token: &str| match verdict(rows, &session, token) {
             Verdict::Owned => "owned",
@@ -184,9 +189,9 @@ mod tests {
         assert_eq!(word(None, "tok"), "gone");
     }
 
-    /// PT-03: only the terminal tells; the variable may be anybody's.
+    /// PT-03: only the terminal identifies a session; the variable may belong to another one.
     #[test]
-    fn pt_03_the_caller_is_known_by_its_terminal() {
+    fn pt_03_caller_is_identified_by_its_terminal() {
         let rows =
             [a_row("A", "a", 50, "", ""), a_row("B", "b", 50, "", ""), a_row("C", "b", 50, "", "")];
         let found = |tty, hint| of_caller(&rows, tty, hint).map(|row| row.id.as_str());
@@ -202,9 +207,9 @@ mod tests {
         assert_eq!(found(None, Some("w0t0p0:A-0000000")), None);
     }
 
-    /// LY-04, LY-08: where the next one goes.
+    /// LY-04, LY-08: the anchors of the next session, best first.
     #[test]
-    fn ly_04_ly_08_the_order_of_anchors() {
+    fn ly_04_ly_08_anchors_are_tried_tallest_first() {
         let leader = a_row("L", "l", 60, "", "");
         let (a, b) = (a_row("A", "a", 20, "x", "t/1"), a_row("B", "b", 40, "y", "t/1"));
         let other = a_row("O", "o", 60, "z", "u/1");
@@ -233,7 +238,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_made_counts_for_the_next_one() {
+    fn new_session_is_an_anchor_for_the_next_one() {
         let mut rows = vec![a_row("L", "l", 60, "", "")];
         let made = |id| a_row(id, "x", 0, "x", "t/1");
         note(&mut rows, "L-0000000", Way::Right, made("A"));

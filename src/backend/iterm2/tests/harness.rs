@@ -1,5 +1,6 @@
-//! An iTerm2 for the tests of this folder: the emulator in `fixtures/osascript`, with one window in which the leader
-//! stands. Its sessions are real programs on real terminals; it ends with its directory.
+//! Emulated iTerm2 for the tests of this folder: the program in `fixtures/osascript`, with one
+//! window for the leader. Its sessions are real programs on real terminals; it exits when its
+//! directory is removed.
 
 use std::ffi::OsString;
 use std::io::{BufRead, BufReader, Write};
@@ -17,7 +18,7 @@ use crate::model::placement::{ItermSession, Layout, Placement};
 use crate::sys::clock::{self, Deadline};
 use crate::sys::{exec, fs};
 
-/// How long any test waits for something that must happen.
+/// Time limit of every wait.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 pub(super) struct Mac {
@@ -41,7 +42,7 @@ impl Mac {
         mac
     }
 
-    /// A window in which this program runs for as long as the test.
+    /// Opens a window that runs this program for 600 seconds.
     pub(super) fn open(&self, program: &str) -> ItermSession {
         let made = self.op("open", &[program, "600"]);
         let text = |key: &str| made[key].as_str().expect("text").to_owned();
@@ -52,7 +53,7 @@ impl Mac {
         self.dir.path().join(name)
     }
 
-    /// Works the emulator; see its `control`.
+    /// Sends a command to the emulator; see its `control`.
     pub(super) fn op(&self, op: &str, args: &[&str]) -> Value {
         let mut stream = UnixStream::connect(self.path("s")).expect("the emulator runs");
         stream.set_read_timeout(Some(PATIENCE)).expect("a socket");
@@ -63,12 +64,12 @@ impl Mac {
         answer.get("value").cloned().unwrap_or_else(|| panic!("{op} {args:?}: {answer}"))
     }
 
-    /// Lets `verb` fail in this way, so many times.
+    /// Makes the next `times` calls of `verb` fail in this way.
     pub(super) fn fail(&self, verb: &str, mode: &str, times: u32) {
         self.op("fail", &[&json!({ verb: [mode, times] }).to_string()]);
     }
 
-    /// The backend of the team `demo`, led from the leader's session.
+    /// The backend of the team `demo`, whose lead runs in the leader's session.
     pub(super) fn backend(&self, layout: Layout) -> Iterm2 {
         self.backend_at(Some(&self.leader), layout)
     }
@@ -81,12 +82,12 @@ impl Mac {
             tag: "demo/1/uuid".to_owned(),
             layout,
         });
-        // A busy machine may take its time to start Python.
+        // Starting Python takes time on a busy machine.
         iterm2.osa.within = PATIENCE;
         iterm2
     }
 
-    /// All sessions but the leader's.
+    /// All sessions except the leader's.
     pub(super) fn others(&self) -> Vec<Value> {
         let all = self.op("sessions", &[]);
         let others = all.as_array().expect("a list").iter();
@@ -100,7 +101,7 @@ impl Mac {
         found.cloned().unwrap_or(Value::Null)
     }
 
-    /// The arguments of every run of this script so far.
+    /// The arguments of all calls of this script so far.
     pub(super) fn calls(&self, verb: &str) -> Vec<Vec<String>> {
         let log = fs::read(&self.path("log"), 1 << 24).expect("readable").unwrap_or_default();
         let text = String::from_utf8(log).expect("text");
@@ -110,7 +111,7 @@ impl Mac {
     }
 }
 
-/// A launcher of this token that waits, after `script`.
+/// A launcher with a token of its own, which runs `script` and then sleeps.
 pub(super) fn launch(member: &str, script: &str) -> Launch {
     let script = format!("{script}; exec sleep 600");
     let argv = ["/bin/sh", "-c", &script].map(OsString::from).to_vec();

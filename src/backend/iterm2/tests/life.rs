@@ -1,4 +1,4 @@
-//! What goes well: the life of a session, where it goes, and what arrives in it.
+//! Success paths: the life cycle of a session, its location, and the arguments that reach it.
 
 use std::ffi::OsString;
 
@@ -18,7 +18,7 @@ fn a_label(name: &str, role: &str) -> Label {
 }
 
 #[test]
-fn a_session_is_made_shown_named_and_closed() {
+fn session_is_opened_shown_named_and_closed() {
     let mac = Mac::new();
     let iterm2 = mac.backend(Layout::Split);
     assert_eq!(iterm2.kind(), BackendKind::Iterm2);
@@ -39,9 +39,10 @@ fn a_session_is_made_shown_named_and_closed() {
     assert!(mac.others().is_empty());
 }
 
-/// LY-04: the leader's session is split once, then ours; what gets too low goes to a tab.
+/// LY-04: the leader's session is split once, then those of members; a session too low to split
+/// gets a tab beside it.
 #[test]
-fn ly_04_the_leader_keeps_its_place() {
+fn ly_04_leader_session_is_split_only_once() {
     let mac = Mac::new();
     let bystander = mac.open("sleep");
     let iterm2 = mac.backend(Layout::Panes);
@@ -75,7 +76,7 @@ fn ly_04_the_leader_keeps_its_place() {
 }
 
 #[test]
-fn windows_are_tabs() {
+fn windows_layout_opens_tabs() {
     let mac = Mac::new();
     let iterm2 = mac.backend(Layout::Windows);
     let tabs: Vec<_> = ["ada", "ben"]
@@ -84,9 +85,9 @@ fn windows_are_tabs() {
     assert_eq!(tabs, [json!(1), json!(2)]);
 }
 
-/// SEC-09, SEC-02: the launcher's words arrive byte for byte, and nothing on the way is evaluated.
+/// SEC-09, SEC-02: the launcher's arguments arrive byte for byte, and none of them is evaluated.
 #[test]
-fn sec_09_sec_02_words_and_names_arrive_as_they_are() {
+fn sec_09_sec_02_arguments_and_names_are_not_evaluated() {
     let mac = Mac::new();
     let canary = mac.path("canary");
     let touch = format!("touch {}", canary.display());
@@ -138,9 +139,9 @@ fn sec_09_sec_02_words_and_names_arrive_as_they_are() {
     assert!(!fs::exists(&canary));
 }
 
-/// SEC-09: a word that iTerm2 would read as something else never gets there.
+/// SEC-09: a word that iTerm2 would read differently is refused before it is sent.
 #[test]
-fn sec_09_a_word_that_cannot_be_said_is_refused() {
+fn sec_09_unencodable_argument_is_refused() {
     let mac = Mac::new();
     let mut bad = launch("ada", ":");
     bad.argv[0] = "/a\\(b)".into();
@@ -149,9 +150,9 @@ fn sec_09_a_word_that_cannot_be_said_is_refused() {
     assert!(mac.calls("place").is_empty());
 }
 
-/// PT-03: only the terminal of a live session counts.
+/// PT-03: the caller is in iTerm2 only if its terminal belongs to a live session.
 #[test]
-fn pt_03_the_probe_knows_a_session_by_its_terminal() {
+fn pt_03_probe_identifies_a_session_by_its_terminal() {
     let mac = Mac::new();
     let ask = |tty: &str| probe(mac.path("osascript"), tty);
     assert_eq!(ask(&mac.leader.tty), Ok(()));

@@ -1,4 +1,5 @@
-//! Tests against the emulator in `fixtures/osascript`: no iTerm2 and no macOS is at hand (docs/backends.md).
+//! Tests against the emulator in `fixtures/osascript`, because neither iTerm2 nor macOS is
+//! available.
 
 mod harness;
 mod life;

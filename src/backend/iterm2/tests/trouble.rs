@@ -1,4 +1,4 @@
-//! What goes wrong, each known way: LY-08, LY-09, LY-10.
+//! Failure paths: LY-08, LY-09, LY-10.
 
 use std::time::Duration;
 
@@ -14,9 +14,10 @@ fn hint(problem: &BackendError) -> String {
     problem.hint().unwrap_or_default()
 }
 
-/// LY-08: the leader's session goes: any of ours will do; none of ours either: an error that says so.
+/// LY-08: after the leader's session has closed, a member's is split; after those, the launch fails
+/// with a reason.
 #[test]
-fn ly_08_a_lost_anchor_is_replaced() {
+fn ly_08_lost_anchor_is_replaced() {
     let mac = Mac::new();
     let iterm2 = mac.backend(Layout::Split);
     let ada = place_one(&iterm2, "ada").expect("placed");
@@ -31,9 +32,10 @@ fn ly_08_a_lost_anchor_is_replaced() {
     assert!(hint(&problem).contains("outside tmux"), "{problem:?}");
 }
 
-/// LY-08: it goes between the look and the split, with either of iTerm2's ways to say so.
+/// LY-08: the anchor closes between the survey and the split; iTerm2 reports that with either of
+/// two codes.
 #[test]
-fn ly_08_an_anchor_that_goes_meanwhile() {
+fn ly_08_anchor_that_closes_before_the_split_is_replaced() {
     let mac = Mac::new();
     let iterm2 = mac.backend(Layout::Split);
     place_one(&iterm2, "ada").expect("placed");
@@ -44,7 +46,7 @@ fn ly_08_an_anchor_that_goes_meanwhile() {
         let [.., lost, taken] = &calls[..] else { panic!("two tries: {calls:?}") };
         assert_ne!(lost[0], taken[0], "another anchor");
     }
-    // Within a batch what was listed before is stale: it is listed again.
+    // In a batch, the list of sessions becomes stale and is read again.
     let launches = ["cem", "dan"].map(|name| launch(name, ":"));
     mac.fail("place", "-1728", 4);
     let before = mac.calls("survey").len();
@@ -53,9 +55,9 @@ fn ly_08_an_anchor_that_goes_meanwhile() {
     assert!(mac.calls("survey").len() > before + 1);
 }
 
-/// SP-11: "not there" after the split has been made is not a reason to make another one.
+/// SP-11: "no such object" after a successful split must not cause a second one.
 #[test]
-fn sp_11_a_half_done_split_is_not_repeated() {
+fn sp_11_half_done_split_is_not_repeated() {
     let mac = Mac::new();
     let iterm2 = mac.backend(Layout::Split);
     mac.fail("place", "half-done", 1);
@@ -64,9 +66,9 @@ fn sp_11_a_half_done_split_is_not_repeated() {
     assert_eq!((mac.others().len(), mac.calls("place").len()), (1, 1));
 }
 
-/// LY-09: every code becomes advice, and nothing is left.
+/// LY-09: every error code yields advice, and no session is left.
 #[test]
-fn ly_09_every_refusal_becomes_advice() {
+fn ly_09_every_error_yields_advice() {
     let mac = Mac::new();
     let iterm2 = mac.backend(Layout::Split);
     let table = [
@@ -98,9 +100,9 @@ fn ly_09_every_refusal_becomes_advice() {
     );
 }
 
-/// LY-09: no answer in time, with and without a session made.
+/// LY-09: a timeout, before and after a session was opened.
 #[test]
-fn ly_09_no_answer_leaves_nothing_behind() {
+fn ly_09_timeout_leaves_no_session_behind() {
     let mac = Mac::new();
     let mut iterm2 = mac.backend(Layout::Split);
     iterm2.osa.within = Duration::from_secs(6);
@@ -114,9 +116,9 @@ fn ly_09_no_answer_leaves_nothing_behind() {
     assert_eq!(mac.calls("close").len(), 1, "the one that had been made");
 }
 
-/// LY-09: the id of another session is not ours, whatever it was given as.
+/// LY-09: a session is not ours just because iTerm2 returned its id for a new one.
 #[test]
-fn ly_09_a_wrong_id_is_never_touched() {
+fn ly_09_session_returned_by_mistake_is_not_touched() {
     let mac = Mac::new();
     let iterm2 = mac.backend(Layout::Split);
     mac.fail("place", "wrong-id", 1);
@@ -133,9 +135,9 @@ fn ly_09_a_wrong_id_is_never_touched() {
     assert_ne!(mac.session(&place), json!(null));
 }
 
-/// LY-10: each member's session gets its close; what stays is reported by its id.
+/// LY-10: each member's session is closed; one that stays is reported by its id.
 #[test]
-fn ly_10_what_stays_is_reported() {
+fn ly_10_session_that_does_not_close_is_reported() {
     let mac = Mac::new();
     let iterm2 = mac.backend(Layout::Split);
     let names = ["ada", "ben", "cem"];
@@ -160,9 +162,9 @@ fn ly_10_what_stays_is_reported() {
     assert_eq!(iterm2.close(&places[0], "token-ada").expect("ours"), Verdict::Owned);
 }
 
-/// Protocol, section 8: a session with another program, without our token, or of another backend is not touched.
+/// A session with another program, without our token, or of another backend is not touched.
 #[test]
-fn a_replaced_session_is_foreign() {
+fn replaced_session_is_foreign() {
     let mac = Mac::new();
     let iterm2 = mac.backend(Layout::Split);
     let (ada, ben) =
@@ -186,9 +188,9 @@ fn a_replaced_session_is_foreign() {
     assert_eq!(mac.others().len(), 3);
 }
 
-/// A profile may keep what has ended on the screen: that is closed, too.
+/// A profile may keep an ended session on the screen; it is closed as well.
 #[test]
-fn an_ended_session_that_stays_is_closed() {
+fn ended_session_kept_on_screen_is_closed() {
     let mac = Mac::new();
     mac.op("keep", &[]);
     let iterm2 = mac.backend(Layout::Split);
@@ -203,9 +205,9 @@ fn an_ended_session_that_stays_is_closed() {
     assert!(mac.others().is_empty());
 }
 
-/// iTerm2 was quit: nothing is there, and nothing starts it again.
+/// After iTerm2 quits, all sessions count as gone, and no script starts it again.
 #[test]
-fn an_iterm2_that_was_quit_has_nothing_of_ours() {
+fn sessions_are_gone_after_iterm2_quits() {
     let mac = Mac::new();
     let iterm2 = mac.backend(Layout::Split);
     let place = place_one(&iterm2, "ada").expect("placed");
@@ -219,9 +221,9 @@ fn an_iterm2_that_was_quit_has_nothing_of_ours() {
     );
 }
 
-/// A terminal that comes late is waited for.
+/// A terminal that appears late is waited for.
 #[test]
-fn a_session_without_a_terminal_yet() {
+fn session_waits_for_its_terminal() {
     let mac = Mac::new();
     let iterm2 = mac.backend(Layout::Split);
     mac.fail("place", "no-tty", 1);
@@ -229,9 +231,9 @@ fn a_session_without_a_terminal_yet() {
     assert_eq!(iterm2.verify(&place, "token-ada"), Verdict::Owned);
 }
 
-/// The emulator itself: no test leaves one behind.
+/// The emulator itself: no test leaves one running.
 #[test]
-fn the_emulator_ends_with_its_directory() {
+fn emulator_exits_with_its_directory() {
     let mac = Mac::new();
     let leader = mac.op("sessions", &[])[0]["pid"]
         .as_i64()
