@@ -187,7 +187,7 @@ mod tests {
 
     /// PT-03: variables that are inherited, forwarded by ssh, nested or left over.
     #[test]
-    fn pt_03_iterm2_is_queried_only_in_plausible_environments() {
+    fn pt_03_only_plausible_environments_are_probed() {
         let none = Signs::default();
         let iterm = Signs {
             term_program: Some("iTerm.app"),

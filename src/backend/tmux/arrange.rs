@@ -1,5 +1,5 @@
-//! How many panes a window can hold, and which windows a batch of new ones goes to: pure arithmetic. Refuses to know
-//! tmux's commands.
+//! Arithmetic of panes: how many a window can hold, and which windows a batch goes to. No tmux
+//! commands.
 
 /// The smallest useful pane (LY-04).
 const LEAST: Size = Size { width: 40, height: 10 };
@@ -11,22 +11,23 @@ pub(super) struct Size {
     pub(super) height: usize,
 }
 
-/// Which windows get how many.
+/// The distribution of a batch of panes over windows.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Shares {
-    /// For each window that is there.
+    /// Number of panes for each existing window.
     pub(super) there: Vec<usize>,
-    /// For each window to be made: at least one.
+    /// Number of panes for each new window: at least one.
     pub(super) new: Vec<usize>,
 }
 
-/// The most panes that are still of a useful size when tmux tiles them; a window holds one in any case.
+/// The largest number of tiled panes that are all of a useful size; at least one.
 pub(super) fn capacity(window: Size) -> usize {
     (2..).take_while(|count| fits(window, *count)).last().unwrap_or(1)
 }
 
-/// tmux's `tiled` adds a row first, then a column, until all fit; a separator stands between panes, and a border
-/// with the name above the first row.
+/// Checks that `count` tiled panes are of a useful size. tmux's `tiled` layout adds a row first,
+/// then a column, until all panes fit. A separator stands between panes, and a border with the name
+/// above the first row.
 fn fits(window: Size, count: usize) -> bool {
     let (mut rows, mut columns) = (1, 1);
     while rows * columns < count {
@@ -40,7 +41,8 @@ fn fits(window: Size, count: usize) -> bool {
     width > LEAST.width && height > LEAST.height
 }
 
-/// Fills the room that is there, in order; the rest goes evenly to as few new windows as can hold it.
+/// Fills the free places of existing windows in order, then spreads the rest evenly over as few new
+/// windows as possible.
 pub(super) fn share(count: usize, room: &[usize], capacity: usize) -> Shares {
     let mut rest = count;
     let mut take = |room: &usize| {
@@ -54,15 +56,15 @@ pub(super) fn share(count: usize, room: &[usize], capacity: usize) -> Shares {
     Shares { there, new }
 }
 
-/// How wide a column beside a pane of this width gets: the smaller half, so that the lead keeps the bigger one. None
-/// where one of them would be too narrow (LY-04).
+/// The width of a column beside the lead's pane: the smaller half, so that the lead keeps the
+/// larger one. `None` if either would be too narrow or the pane is too low (LY-04).
 pub(super) fn column(lead: Size) -> Option<usize> {
     let width = lead.width.saturating_sub(1) / 2;
     (width >= LEAST.width && lead.height >= LEAST.height).then_some(width)
 }
 
-/// How many panes more each pane of a column is cut for, at most `count` in all: always the one whose parts stay
-/// tallest, and none below a useful height.
+/// The number of additional panes to cut from each pane of a column, at most `count` in all. Always
+/// cuts the pane whose parts stay tallest, and never below a useful height.
 pub(super) fn stack(heights: &[usize], count: usize) -> Vec<usize> {
     let mut more = vec![0; heights.len()];
     for _ in 0..count {
@@ -74,7 +76,8 @@ pub(super) fn stack(heights: &[usize], count: usize) -> Vec<usize> {
     more
 }
 
-/// The rows of each part when a pane is cut into so many; a line stands between them.
+/// The height of each part, in rows, if a pane is cut into `parts`; a separator line stands between
+/// them.
 pub(super) fn part(height: usize, parts: usize) -> usize {
     height.saturating_sub(parts - 1) / parts
 }
@@ -84,7 +87,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn ly_04_a_column_leaves_the_lead_the_bigger_half() {
+    fn ly_04_column_leaves_the_lead_the_larger_half() {
         let table = [
             ((80, 24), None),
             ((81, 24), Some(40)),
@@ -98,7 +101,7 @@ mod tests {
     }
 
     #[test]
-    fn ly_03_a_column_is_cut_evenly_and_never_too_low() {
+    fn ly_03_column_is_cut_evenly_down_to_a_useful_height() {
         assert_eq!(stack(&[50], 2), [2]);
         assert_eq!(stack(&[50], 9), [3], "four of eleven rows and three lines");
         assert_eq!(stack(&[24, 24], 3), [1, 1]);
@@ -127,7 +130,7 @@ mod tests {
     }
 
     #[test]
-    fn ly_03_nobody_is_lost() {
+    fn ly_03_every_member_is_assigned_a_window() {
         let shared = |count, room: &[usize], capacity, there: &[usize], new: &[usize]| {
             let expected = Shares { there: there.to_vec(), new: new.to_vec() };
             assert_eq!(share(count, room, capacity), expected, "{count} {room:?} {capacity}");
@@ -142,7 +145,7 @@ mod tests {
     }
 
     #[test]
-    fn sizes_of_new_windows_never_exceed_the_capacity() {
+    fn new_windows_never_exceed_the_capacity() {
         for count in 0..200 {
             for capacity in 1..20 {
                 let shares = share(count, &[3], capacity);

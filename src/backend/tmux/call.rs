@@ -1,5 +1,6 @@
-//! A line for the people who look at a team, in the status line of their terminals. Moves nothing, takes no focus, and says
-//! nothing in anybody's words but ours (SEC-02): what is printed there is a format.
+//! Shows a notice about a pending request in the status line of a team's terminals, without moving
+//! the focus. tmux format-expands the notice, so it holds only our own words and [`Plain`] names
+//! (SEC-02).
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -8,14 +9,14 @@ use super::command::{PaneId, Plain, Server, SessionId, Unit};
 use super::row::{ClientRow, PaneRow, rows};
 use super::verb;
 
-/// Who wants what.
+/// A request that a member is waiting for.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Call<'a> {
     pub(crate) team: &'a str,
     pub(crate) member: &'a str,
-    /// A word of ours.
+    /// The kind of the request; a word of ours, never a user's.
     pub(crate) kind: &'static str,
-    /// It was said before.
+    /// The request was announced before.
     pub(crate) again: bool,
 }
 
@@ -28,8 +29,8 @@ impl Call<'_> {
     }
 }
 
-/// Tells every terminal that looks at a session with a pane that bears one of these tokens, or with the pane `lead`. What
-/// cannot be asked or told is passed over.
+/// Shows the notice on every terminal attached to a session with a pane that carries one of these
+/// tokens, or with the pane `lead`. Ignores errors.
 pub(crate) fn call(
     program: &Path,
     socket: &Path,
@@ -43,7 +44,7 @@ pub(crate) fn call(
     let ours = |row: &PaneRow| Some(row.id) == lead || tokens.contains(&row.token);
     let sessions: BTreeSet<SessionId> =
         rows::<PaneRow>(&found).into_iter().filter(ours).map(|row| row.session).collect();
-    // A terminal that arranges panes itself has no status line.
+    // A client in control mode has no status line.
     let looks = |row: &ClientRow| sessions.contains(&row.session) && !row.control;
     let words = call.words();
     let units: Vec<Unit> = rows::<ClientRow>(&found)
@@ -59,7 +60,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn sec_02_nothing_in_the_words_means_anything_to_a_format() {
+    fn sec_02_notice_contains_no_format_syntax() {
         let hostile = "#(touch x)#{pane_id}#[fg=red]%H\u{1b}[2J;";
         let call = Call { team: hostile, member: hostile, kind: "plan", again: true };
         assert!(!call.words().contains(['#', '%', '\u{1b}', ';', '{']), "{}", call.words());

@@ -1,4 +1,5 @@
-//! Everybody on one server, for whoever looks for what was forgotten there. Reads, and refuses to judge or to change.
+//! Lists the panes of one server that carry a token, to find those left behind. Judges and changes
+//! nothing.
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -13,37 +14,39 @@ use crate::backend::BackendError;
 use crate::model::placement::{ProcessId, TmuxPane};
 use crate::sys::proc::Process;
 
-/// About the server; a server's options stand in formats under their own names.
+/// Format of the row about the server. Formats can refer to server options by name.
 const FORMAT: &str = "phx-census #{pid} #{version} #{?exit-empty,on,off}";
-/// In a format it would be that of some session, and phalanx turns it off for its own.
+/// Read with `show-options -g` instead: in a format, the name would yield the value of some
+/// session, and phalanx turns the option off for its own.
 const UNATTACHED: &str = "destroy-unattached";
 
-/// What one server has.
+/// The state of one server.
 #[derive(Debug, Clone)]
 pub(crate) struct Census {
     pub(crate) server: ProcessId,
-    /// As the server says it, e.g. `3.3a`.
+    /// As the server reports it, such as `3.3a`.
     pub(crate) version: String,
-    /// The server ends with its last session.
+    /// The server exits with its last session.
     pub(crate) exit_empty: bool,
-    /// Sessions end when nobody looks at them.
+    /// Sessions are destroyed when no client is attached.
     pub(crate) destroy_unattached: bool,
     /// Panes that carry a token, each once.
     pub(crate) residents: Vec<Resident>,
 }
 
-/// A pane that says it is ours. Anybody can say so.
+/// A pane that carries a token. Any process can set one, so it proves nothing.
 #[derive(Debug, Clone)]
 pub(crate) struct Resident {
-    /// Session and window are not looked at: a pane is the same wherever it is moved to.
+    /// Without window and names, because a pane keeps its identity wherever it is moved. The start
+    /// time of its process is 0 if that no longer runs.
     pub(crate) pane: TmuxPane,
     pub(crate) token: String,
 }
 
-/// Asks the server at `socket`; none if it has no sessions or is not there.
+/// Lists the panes of the server at `socket`; `None` if it has no sessions or does not exist.
 ///
 /// # Errors
-/// tmux cannot be run, or does not answer in time.
+/// [`BackendError::Exec`] if tmux cannot be run or times out.
 pub(crate) fn census(program: &Path, socket: &Path) -> Result<Option<Census>, BackendError> {
     let words = |command: TmuxCommand<'_>| {
         let words = command.to_vec();
@@ -56,17 +59,18 @@ pub(crate) fn census(program: &Path, socket: &Path) -> Result<Option<Census>, Ba
     let Some(found) = answer.lines.iter().find_map(|line| head(line, socket, &answer.lines)) else {
         return match answer.problem {
             Some(BackendError::Exec(error)) => Err(error.into()),
-            // It says so where it has no sessions, and where it is just ending.
+            // tmux fails if there is no server or no session, and while the server exits.
             Some(_) | None => Ok(None),
         };
     };
     Ok(Some(found))
 }
 
-/// Whether the server at `socket` (none: the default one) has a pane of this id in which something runs.
+/// Checks whether the server at `socket` (`None`: the default one) has a pane of this id with a
+/// running program. A server that does not exist has no panes.
 ///
 /// # Errors
-/// tmux cannot be run, or does not answer in time. A server that is not there has no panes.
+/// [`BackendError::Exec`] if tmux cannot be run or times out.
 pub(crate) fn has_pane(
     program: &Path,
     socket: Option<&Path>,
@@ -87,7 +91,7 @@ fn head(line: &str, socket: &Path, lines: &[String]) -> Option<Census> {
     let (version, exit_empty) = (next()?.to_owned(), next()? == "on");
     let option = lines.iter().find_map(|line| line.strip_prefix(UNATTACHED));
     let destroy_unattached = option.is_some_and(|value| !matches!(value.trim(), "off" | "0" | ""));
-    // By id: a pane is listed once for each session that shows it.
+    // Keyed by id, because a pane is listed once for each session that shows it.
     let mut residents = BTreeMap::new();
     for row in rows::<PaneRow>(lines).into_iter().filter(|row| !row.token.is_empty()) {
         let start = Process::of(row.pid).map_or(0, |process| process.start);

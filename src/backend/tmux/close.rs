@@ -1,5 +1,5 @@
-//! Closing panes: all of a server at once, each under its own proof, and seen to be gone. Refuses to close what is not
-//! proven ours.
+//! Closes panes, all those of a server in one call, and waits until they are gone. The server
+//! checks each pane's identity in the step that closes it.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -12,12 +12,13 @@ use crate::backend::{BackendError, Mark};
 use crate::model::placement::Verdict;
 use crate::sys::clock::{self, Deadline};
 
-/// How long panes that were told to close may stay.
+/// Time that panes may take to disappear.
 const CLOSED_WITHIN: Duration = Duration::from_secs(3);
-/// The first pause between two looks, doubled each time.
+/// The first pause between two checks; it doubles each time.
 const FIRST_PAUSE: Duration = Duration::from_millis(5);
 
-/// Closes all that are proven ours. Two tmux processes for each server: one looks, one closes and looks again.
+/// Closes all panes that are proven ours. Takes two tmux processes per server: one lists the panes,
+/// one closes them and lists them again.
 pub(super) fn close_all(program: &Path, marks: &[Mark<'_>]) -> Vec<Result<Verdict, BackendError>> {
     let mut results = Vec::new();
     let mut servers: BTreeMap<&str, Vec<(usize, Claim<'_>)>> = BTreeMap::new();
@@ -53,7 +54,7 @@ pub(super) fn close_all(program: &Path, marks: &[Mark<'_>]) -> Vec<Result<Verdic
     results
 }
 
-/// Closes the panes of one server. Gives those that are still there when the time is up, and why.
+/// Closes the panes of one server. Returns those that still exist at the deadline, with the reason.
 fn close_owned(
     server: &Server<'_>,
     before: &Look,
@@ -67,7 +68,8 @@ fn close_owned(
     let deadline = Deadline::after(CLOSED_WITHIN);
     let mut pause = FIRST_PAUSE;
     loop {
-        // Told again each time: whatever tore the last call apart, the proof makes it harmless.
+        // Repeated in each round in case the last call was cut short; the proof makes repetition
+        // harmless.
         let tell = |(_, claim): &(usize, Claim<'_>)| {
             verb::close(claim.id, pid, &Proof::Token(&claim.token))
         };
@@ -75,7 +77,7 @@ fn close_owned(
             look(server, left.iter().map(tell).chain(restored.iter().cloned()).collect());
         left.retain(|(_, claim)| match verdict(claim, &seen) {
             Verdict::Gone | Verdict::Foreign { .. } => false,
-            // With its last pane the server ends; until it has, it cannot be asked (SD-13).
+            // The server exits with its last pane and cannot be queried while it does so (SD-13).
             Verdict::Owned | Verdict::Unknown { .. } => true,
         });
         if left.is_empty() || deadline.expired() {

@@ -1,6 +1,5 @@
-//! The gate: every word that goes to tmux passes here (architecture, invariant 2). It decides which server is meant,
-//! escapes what tmux would take for a separator, keeps each call small, bounds its time and keeps what tmux said. It
-//! refuses to know why a command is sent; which commands there are stands in `verb`.
+//! The only path to tmux: selects the server, escapes separators, limits the size and the time of
+//! each call, and keeps tmux's error message. The commands themselves are in `verb`.
 
 use std::ffi::{OsStr, OsString};
 use std::fmt;
@@ -12,15 +11,15 @@ use crate::backend::BackendError;
 use crate::model::environ;
 use crate::sys::{env, exec};
 
-/// How long one tmux process may take (PF-05).
+/// Timeout of one tmux process (PF-05).
 const ANSWER_WITHIN: Duration = Duration::from_secs(5);
-/// The most bytes of words in one call. tmux refuses above 16,310 (SP-03).
+/// Size limit of a call's words, in bytes. tmux refuses more than 16,310 (SP-03).
 const CALL_BYTES: usize = 12_000;
-/// How much of a command line stands in an error.
+/// Length limit of a command line quoted in an error, in characters.
 const SHOWN_CHARS: usize = 300;
 
-/// Makes the type of one kind of tmux id. It holds a number, so that nothing but an id can become a target: the
-/// empty word, `%`, `%-1` or a name would hit whatever is active (SD-07).
+/// Defines the type of one kind of tmux id. It holds a number, so that only an id can become a
+/// target: tmux would resolve an empty word, `%`, `%-1` or a name to whatever is active (SD-07).
 macro_rules! tmux_id {
     ($name:ident, $sigil:literal, $what:literal) => {
         #[doc = $what]
@@ -28,7 +27,7 @@ macro_rules! tmux_id {
         pub(super) struct $name(u32);
 
         impl $name {
-            /// Takes the form that tmux prints, and no other.
+            /// Parses the form that tmux prints, and no other.
             pub(super) fn parse(text: &str) -> Option<Self> {
                 number(text.strip_prefix($sigil)?).map(Self)
             }
@@ -46,32 +45,32 @@ tmux_id!(PaneId, '%', "The id of a pane, `%1`: unique while its server lives.");
 tmux_id!(WindowId, '@', "The id of a window, `@1`: unique while its server lives.");
 tmux_id!(SessionId, '$', "The id of a session, `$1`: unique while its server lives.");
 
-/// A decimal number without sign, spaces or leading zeros.
+/// Parses a decimal number without sign, spaces or leading zeros.
 fn number(text: &str) -> Option<u32> {
     let plain =
         text.bytes().all(|byte| byte.is_ascii_digit()) && (text == "0" || !text.starts_with('0'));
     if plain { text.parse().ok() } else { None }
 }
 
-/// A word of letters, digits, `_` and `-`: it means nothing to tmux's formats, styles, targets and parser (SEC-02).
+/// A word of ASCII letters, digits, `_` and `-`. It has no special meaning in tmux's formats,
+/// styles, targets and command parser (SEC-02).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Plain(String);
 
 impl Plain {
-    /// Takes the word if it is one.
+    /// Returns the word if it is plain and has 1 to 200 characters.
     pub(super) fn parse(text: &str) -> Option<Plain> {
         let fits = (1..=200).contains(&text.len()) && text.chars().all(is_plain);
         fits.then(|| Plain(text.to_owned()))
     }
 
-    /// Makes any text one, for people to read.
+    /// Makes a plain word of any text, for people to read: replaces other characters by `_`.
     pub(super) fn from_text(text: &str) -> Plain {
         let word: String =
             text.chars().take(200).map(|c| if is_plain(c) { c } else { '_' }).collect();
         Plain(if word.is_empty() { "_".to_owned() } else { word })
     }
 
-    /// The word.
     pub(super) fn as_str(&self) -> &str {
         &self.0
     }
@@ -81,25 +80,25 @@ fn is_plain(c: char) -> bool {
     c.is_ascii_alphanumeric() || c == '_' || c == '-'
 }
 
-/// What tmux takes as one: a command, or several that must not be torn apart by the limit of a call.
+/// A command, or several that the size limit of a call must not separate.
 #[derive(Debug, Clone)]
 pub(super) struct Unit {
     commands: Vec<Vec<OsString>>,
 }
 
 impl Unit {
-    /// One command of these words; each arrives in tmux as it stands here.
+    /// A unit of one command; tmux receives each word unchanged.
     pub(super) fn new(words: impl IntoIterator<Item = OsString>) -> Unit {
         Unit { commands: vec![words.into_iter().collect()] }
     }
 
-    /// Both, one after the other; the second only if the first worked.
+    /// Appends `next`, which tmux runs only if the commands before it succeed.
     pub(super) fn then(mut self, next: Unit) -> Unit {
         self.commands.extend(next.commands);
         self
     }
 
-    /// As the text of a command inside of another one: tmux parses it into the same words.
+    /// The unit as one argument of another command; tmux parses it into the same words.
     pub(super) fn text(&self) -> OsString {
         let command = |words: &Vec<OsString>| {
             words.iter().map(|word| quoted(word)).collect::<Vec<_>>().join(OsStr::new(" "))
@@ -107,7 +106,7 @@ impl Unit {
         self.commands.iter().map(command).collect::<Vec<_>>().join(OsStr::new(" ; "))
     }
 
-    /// As words of an argv.
+    /// The unit as arguments of the `tmux` program.
     fn args(&self) -> Vec<OsString> {
         let mut args = Vec::new();
         for command in &self.commands {
@@ -120,12 +119,13 @@ impl Unit {
     }
 
     fn bytes(&self) -> usize {
-        // Each word travels with its NUL; the separator to the next unit takes two.
+        // Each word is followed by a NUL; the separator before the next unit takes two bytes.
         self.args().iter().map(|word| word.len() + 1).sum::<usize>() + 2
     }
 }
 
-/// A word between double quotes, for tmux's own parser. Without the `~` escaped, it would be a home directory there.
+/// Encloses a word in double quotes for tmux's own parser, where an unescaped `~` would expand to a
+/// home directory.
 fn quoted(word: &OsStr) -> OsString {
     let mut text = vec![b'"'];
     for byte in word.as_bytes() {
@@ -142,8 +142,8 @@ fn quoted(word: &OsStr) -> OsString {
     OsString::from_vec(text)
 }
 
-/// A word that ends in `;` would end the command and let the next word begin another (SEC-01). tmux undoes exactly
-/// one backslash before the last `;`.
+/// Escapes a final `;`, which would end the command and let the next word begin another (SEC-01).
+/// tmux removes exactly one backslash before a final `;`.
 fn escaped(word: OsString) -> OsString {
     let mut bytes = word.into_vec();
     if bytes.last() == Some(&b';') {
@@ -152,17 +152,18 @@ fn escaped(word: OsString) -> OsString {
     OsString::from_vec(bytes)
 }
 
-/// What one tmux process said.
+/// The output of one tmux process.
 #[derive(Debug)]
 pub(super) struct Answer {
-    /// How many units, of those not answered before, went into this call.
+    /// The number of units in this call. The answers of a run cover its units in order.
     pub(super) units: usize,
     pub(super) lines: Vec<String>,
-    /// It ended badly. The user's hooks run inside our call and may fail on their own: `lines` tell what worked.
+    /// Set if the call failed. The user's hooks run inside our call and may fail on their own;
+    /// `lines` show which commands succeeded.
     pub(super) problem: Option<BackendError>,
 }
 
-/// One tmux server, by its socket; none is the user's default server.
+/// One tmux server, by its socket; without one, the user's default server.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Server<'a> {
     pub(super) program: &'a Path,
@@ -170,8 +171,8 @@ pub(super) struct Server<'a> {
 }
 
 impl Server<'_> {
-    /// Sends the units in as few processes as the limit permits. An answer that was not to be had ends it; the
-    /// units behind have then not been sent.
+    /// Sends the units in as few processes as the size limit allows. Stops after a process that
+    /// could not be run or timed out; the remaining units are then not sent.
     pub(super) fn run(&self, units: &[Unit]) -> Vec<Answer> {
         let mut answers = Vec::new();
         let mut rest = units;
@@ -190,7 +191,7 @@ impl Server<'_> {
         self.ask_with(unit, Vec::new())
     }
 
-    /// Sends one unit that reads `stdin`.
+    /// Sends one unit, with `stdin` as the input of its commands.
     pub(super) fn ask_with(&self, unit: &Unit, stdin: Vec<u8>) -> Answer {
         self.call(std::slice::from_ref(unit), stdin).0
     }
@@ -219,7 +220,8 @@ impl Server<'_> {
         let mut args = vec![OsString::from("-u")];
         match self.socket {
             Some(path) => args.extend([OsString::from("-S"), path.as_os_str().to_owned()]),
-            // Naming the default server keeps an inherited `TMUX` from choosing another; TMUX_TMPDIR still counts.
+            // Without `-L`, an inherited `TMUX` would select another server; TMUX_TMPDIR still
+            // applies.
             None => args.extend(["-L", "default"].map(OsString::from)),
         }
         for (nth, unit) in units.iter().enumerate() {
@@ -233,13 +235,13 @@ impl Server<'_> {
     }
 }
 
-/// A server that starts with this call gives what it inherits to every pane that anybody opens in it later: who we are,
-/// and what we prove it with, is not for them.
+/// Our environment without the variables that identify a member: a server started by this call
+/// passes what it inherits to every pane that is opened later.
 fn environment() -> Vec<(OsString, OsString)> {
     env::vars().into_iter().filter(|(name, _)| !environ::is_identity(name)).collect()
 }
 
-/// How many of the units go into one call: at least one.
+/// The number of units that fit into one call: at least one.
 fn fitting(units: &[Unit]) -> usize {
     let mut bytes = 0;
     let within = units.iter().take_while(|unit| {
@@ -249,7 +251,7 @@ fn fitting(units: &[Unit]) -> usize {
     within.count().max(1)
 }
 
-/// One reason for several: each call gives one to report, as long as there is one.
+/// Takes the error and leaves a copy, so that several results can report the same reason.
 pub(super) fn spread(reason: &mut Option<BackendError>) -> Option<BackendError> {
     let next = match reason {
         Some(BackendError::Refused { command, stderr }) => {
@@ -263,7 +265,7 @@ pub(super) fn spread(reason: &mut Option<BackendError>) -> Option<BackendError> 
     std::mem::replace(reason, next)
 }
 
-/// The words for an error, not for a shell.
+/// Joins the words for an error message; not quoted for a shell.
 fn shown(words: &[OsString]) -> String {
     let line = words.join(OsStr::from_bytes(b" ")).to_string_lossy().into_owned();
     match line.char_indices().nth(SHOWN_CHARS) {
@@ -349,7 +351,7 @@ mod tests {
     }
 
     #[test]
-    fn the_server_is_always_named() {
+    fn every_call_names_its_server() {
         let words = |socket| {
             let server = Server { program: Path::new("tmux"), socket };
             shown(&server.command(&[unit(&["a", "b;"]), unit(&["c"])]).args)

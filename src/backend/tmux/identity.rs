@@ -1,5 +1,5 @@
-//! Whether a recorded pane is still there and still ours (protocol.md, section 8; SD-06, CR-11). Where it is, what it
-//! is called and whether it is seen do not matter: people swap, move, zoom and rename. Refuses to act on what it finds.
+//! Decides whether a recorded pane still exists and is ours (SD-06, CR-11). Its location, name and
+//! visibility do not matter, because people swap, move, zoom and rename panes.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -12,20 +12,20 @@ use crate::backend::{BackendError, Mark};
 use crate::model::placement::{Placement, ProcessId, TmuxPane, Verdict};
 use crate::sys::proc::{self, Liveness, Process};
 
-/// What a server that is ending gets to be gone.
+/// Time that an exiting server gets to disappear.
 const LEAVING: Duration = Duration::from_secs(1);
 
-/// What has become of a recorded process.
+/// The state of a recorded process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Fate {
     Alive,
     Gone,
-    /// Its pid belongs to another one.
+    /// Its pid now belongs to another process.
     Replaced,
     Unknown,
 }
 
-/// A recorded pane that may be asked about: what is no id and no token never reaches tmux (SD-07).
+/// A recorded pane with a valid id, token and socket; other records never reach tmux (SD-07).
 #[derive(Debug, Clone)]
 pub(super) struct Claim<'p> {
     pub(super) recorded: &'p TmuxPane,
@@ -34,7 +34,10 @@ pub(super) struct Claim<'p> {
 }
 
 impl<'p> Claim<'p> {
-    /// Reads the record; else the verdict on it.
+    /// Validates the record of a placement.
+    ///
+    /// # Errors
+    /// The verdict on an invalid record or on a placement of another backend.
     pub(super) fn of(mark: &Mark<'p>) -> Result<Claim<'p>, Verdict> {
         let unknown = |reason: String| Verdict::Unknown { reason };
         let recorded = match mark.placement {
@@ -53,34 +56,35 @@ impl<'p> Claim<'p> {
         Ok(Claim { recorded, id, token })
     }
 
-    /// The server that it was made by.
+    /// The server that created the pane.
     pub(super) fn server(&self, program: &'p Path) -> Server<'p> {
         Server { program, socket: Some(Path::new(&self.recorded.socket)) }
     }
 
-    /// For errors: as its placement says it.
+    /// The description of the placement in errors.
     pub(super) fn place(&self) -> String {
         Placement::Tmux(self.recorded.clone()).to_string()
     }
 
-    /// The same command, done only to the pane that was claimed.
+    /// Makes `unit` conditional on the identity of the claimed pane.
     pub(super) fn guarded(&self, unit: &Unit) -> Unit {
         verb::guarded(self.id, self.recorded.server.pid, &Proof::Token(&self.token), unit)
     }
 }
 
-/// What a server says about its panes.
+/// The panes of a server, as listed by one call.
 #[derive(Debug)]
 pub(super) struct Look {
-    /// Pid of the server that answered.
+    /// The pid of the server that answered.
     server: Option<i32>,
     panes: Vec<PaneRow>,
-    /// Why not all of the answer came.
+    /// Set if the answer may be incomplete.
     pub(super) problem: Option<BackendError>,
 }
 
 impl Look {
-    /// The panes that are shown alone in a window of which others, these, will go: each going would end that (LY-05).
+    /// The zoomed panes of windows in which panes of `going` will close: each close would end the
+    /// zoom (LY-05).
     pub(super) fn alone_before<'l>(
         &'l self,
         going: &'l [PaneId],
@@ -94,7 +98,7 @@ impl Look {
     }
 }
 
-/// Asks the panes' own servers, each once, in one tmux process.
+/// Judges all marks, with one tmux process for each server.
 pub(super) fn verify_all(program: &Path, marks: &[Mark<'_>]) -> Vec<Verdict> {
     let mut looks: BTreeMap<&str, Look> = BTreeMap::new();
     let mut verdicts = Vec::new();
@@ -110,7 +114,8 @@ pub(super) fn verify_all(program: &Path, marks: &[Mark<'_>]) -> Vec<Verdict> {
     verdicts
 }
 
-/// A server that ends while it is asked says no more than that; whether it has, its process tells a moment later (SD-13).
+/// Lists the panes of a claim's server. A server that exits during the call reports only that, so
+/// its process is given time to disappear before it is judged (SD-13).
 fn look_once(claim: &Claim<'_>, program: &Path) -> Look {
     let seen = look(&claim.server(program), Vec::new());
     if seen
@@ -124,7 +129,7 @@ fn look_once(claim: &Claim<'_>, program: &Path) -> Look {
     seen
 }
 
-/// Looks at all panes of a server, in the same process after `before`.
+/// Lists all panes of a server, in the same process and after the commands `before`.
 pub(super) fn look(server: &Server<'_>, mut before: Vec<Unit>) -> Look {
     before.push(verb::server().then(verb::panes()));
     let (mut lines, mut problem) = (Vec::new(), None);
@@ -132,7 +137,7 @@ pub(super) fn look(server: &Server<'_>, mut before: Vec<Unit>) -> Look {
         lines.extend(answer.lines);
         problem = answer.problem.or(problem);
     }
-    // A server that was told to stay without sessions has no panes either, and says it in this way.
+    // A server with `exit-empty` off and without sessions reports its lack of panes as this error.
     let problem = problem.filter(|problem| !problem.to_string().ends_with("no current target"));
     Look {
         server: rows(&lines).first().map(|row: &ServerRow| row.pid),
@@ -141,7 +146,7 @@ pub(super) fn look(server: &Server<'_>, mut before: Vec<Unit>) -> Look {
     }
 }
 
-/// What the look says about one pane.
+/// The verdict on one pane.
 pub(super) fn verdict(claim: &Claim<'_>, look: &Look) -> Verdict {
     judge(claim, look, fate)
 }
@@ -160,12 +165,12 @@ fn judge(claim: &Claim<'_>, look: &Look, fate: impl Fn(ProcessId) -> Fate) -> Ve
     let cut = || "the answer was cut short".to_owned();
     let trouble = || look.problem.as_ref().map_or_else(cut, BackendError::to_string);
     let reason = match (look.server, fate(recorded.server)) {
-        // A pane does not outlive its server, whoever has the socket now.
+        // A pane does not outlive its server, whichever server owns the socket now.
         (_, Fate::Gone | Fate::Replaced) => return Verdict::Gone,
         (Some(pid), Fate::Alive) if pid == recorded.server.pid => {
             return judge_pane(claim, look, fate);
         }
-        // It may live on behind a socket that was removed or taken (CR-11).
+        // The recorded server may still run behind a socket that was removed or replaced (CR-11).
         (Some(pid), Fate::Alive) => {
             format!("another tmux server ({pid}) now owns the socket of the server that created it")
         }
@@ -193,7 +198,8 @@ fn judge_pane(claim: &Claim<'_>, look: &Look, fate: impl Fn(ProcessId) -> Fate) 
         return foreign("process");
     }
     match (fate(claim.recorded.pane), row.dead) {
-        // The launcher may be gone and the pane still open: kept by `remain-on-exit` or held by its children.
+        // The pane may outlive the launcher: kept by `remain-on-exit`, or because children hold its
+        // terminal.
         (Fate::Alive, false) | (Fate::Gone, _) | (Fate::Replaced, true) => Verdict::Owned,
         (Fate::Replaced, false) => foreign("start of the process"),
         (Fate::Alive, true) => unknown("tmux reports its process as dead, but it is running"),
@@ -251,10 +257,11 @@ mod tests {
     }
 
     #[test]
-    fn sd_06_cr_11_the_table_of_servers() {
+    fn sd_06_cr_11_verdict_depends_on_the_server() {
         use Fate::{Alive, Gone, Replaced, Unknown};
         let table = [
-            // who answers, fate of the recorded server, verdict when the pane's row is as recorded
+            // server that answers, fate of the recorded server, verdict if the pane's row is as
+            // recorded
             (Some(100), Alive, "owned"),
             (Some(100), Gone, "gone"),
             (Some(100), Replaced, "gone"),
@@ -275,7 +282,7 @@ mod tests {
     }
 
     #[test]
-    fn sd_05_the_table_of_panes() {
+    fn sd_05_verdict_depends_on_token_and_process() {
         use Fate::{Alive, Gone, Replaced, Unknown};
         let table = [
             (seen(200, false, "tok"), Alive, "owned"),

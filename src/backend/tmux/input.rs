@@ -12,8 +12,8 @@ use crate::model::input::Input;
 use crate::model::placement::Verdict;
 use crate::sys::rand;
 
-/// Writes the input, or nothing. A text goes through a paste buffer: its bytes do not appear in a
-/// command, and tmux writes them to this pane alone, whatever mode it is in.
+/// Writes all of the input or nothing. A text goes through a paste buffer: its bytes do not appear
+/// in a command, and tmux writes them to this pane alone, whatever mode it is in.
 pub(super) fn write(program: &Path, claim: &Claim<'_>, input: &Input) -> Result<(), BackendError> {
     let server = claim.server(program);
     let answer = match input {

@@ -1,5 +1,5 @@
-//! What the borders of the panes say: name, role and state, in the member's colour. Refuses to put a user's text where
-//! tmux would read more than text in it (SEC-02).
+//! Labels in the borders of panes: name, role and state in the member's colour. Users' texts are
+//! reduced to [`Plain`] words, because tmux expands formats in a border (SEC-02).
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -9,7 +9,7 @@ use super::identity::Claim;
 use super::verb;
 use crate::backend::{Label, Mark};
 
-/// The team file's colours, as tmux calls them.
+/// The team file's colours and their names in tmux.
 const COLORS: [(&str, &str); 8] = [
     ("blue", "blue"),
     ("green", "green"),
@@ -21,8 +21,8 @@ const COLORS: [(&str, &str); 8] = [
     ("red", "red"),
 ];
 
-/// Labels the panes that are ours, with one tmux process for each server. Each is proven by the server itself, in the
-/// same step. What it answers does not matter: nothing is decided by a label.
+/// Labels the panes that are ours, with one tmux process per server. The server checks each pane's
+/// identity in the same step. Answers are ignored, because nothing depends on a label.
 pub(super) fn label(program: &Path, labels: &[(Mark<'_>, Label)]) {
     let mut servers: BTreeMap<&str, (Claim<'_>, Vec<Unit>)> = BTreeMap::new();
     for (mark, label) in labels {
@@ -35,7 +35,7 @@ pub(super) fn label(program: &Path, labels: &[(Mark<'_>, Label)]) {
     }
 }
 
-/// Sets what the border of a pane says.
+/// Builds the command that sets the label of a pane.
 pub(super) fn unit(pane: PaneId, label: &Label) -> Unit {
     let plain = |text: &str| {
         if text.is_empty() { String::new() } else { Plain::from_text(text).as_str().to_owned() }

@@ -1,9 +1,9 @@
-//! Panes of a tmux server. Refuses to know what runs in them, and to touch what it has not made.
+//! Panes of a tmux server. Acts only on panes that it has created and that carry the team's token.
 //!
-//! Every call is a process of its own, and a batch is one call. A client in control mode that stays attached was
-//! measured and left out: it saves a few milliseconds when sixteen panes close and one or two per batch of labels,
-//! and costs a client in the user's session, a second way of quoting, and replies that cannot be counted: what
-//! `if-shell` runs answers too.
+//! Each call is a tmux process of its own, and a batch is one call. A persistent client in control
+//! mode was measured and rejected: it saves a few milliseconds when sixteen panes close and one or
+//! two per batch of labels, but it adds a client to the user's session and a second quoting rule,
+//! and its replies cannot be counted, because commands run by `if-shell` reply too.
 
 mod arrange;
 mod call;
@@ -41,12 +41,12 @@ pub(crate) struct Tmux {
 }
 
 impl Tmux {
-    /// For a team whose panes shall go to `home`.
+    /// Creates the backend of a team whose panes go to `home`.
     pub(crate) fn new(home: TmuxHome) -> Tmux {
         Tmux { home }
     }
 
-    /// The claim to a placement that is proven ours.
+    /// Returns the claim to a placement that is proven ours.
     fn owned<'p>(
         &self,
         placement: &'p Placement,
@@ -132,13 +132,14 @@ impl Backend for Tmux {
     }
 }
 
-/// The last `count` lines, without the empty rows below the text.
+/// Joins the last `count` lines, ignoring blank rows below the text.
 fn last_lines(lines: &[String], count: usize) -> String {
     let end = lines.iter().rposition(|line| !line.trim().is_empty()).map_or(0, |last| last + 1);
     lines[end.saturating_sub(count)..end].join("\n")
 }
 
-/// In the caller's own session its window has a name in the status line; elsewhere a client has to be attached.
+/// Tells where to watch a pane: a window of the caller's own session, or else a command that
+/// attaches to the session.
 fn watch(home: &TmuxHome, pane: &TmuxPane) -> String {
     let own = survey::team_name(&home.team);
     let detached = pane.session_name.strip_prefix(own.as_str()).is_some_and(|rest| {
@@ -159,6 +160,6 @@ fn watch(home: &TmuxHome, pane: &TmuxPane) -> String {
         words.extend(["-S", &pane.socket]);
     }
     words.extend(["attach", "-t", &target]);
-    // NUL cannot stand in what tmux printed.
+    // Joining fails only for a NUL, which tmux does not print.
     shlex::try_join(words).unwrap_or_else(|_| format!("tmux session {target}"))
 }

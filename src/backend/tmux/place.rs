@@ -1,10 +1,9 @@
-//! Placing launchers: few tmux processes, and none of the panes ever lost from sight. Refuses to know what launchers
-//! do.
+//! Places launchers in few tmux processes and accounts for every pane that it creates.
 //!
-//! One round is at most three processes: a survey; the new windows and the new column beside the
-//! lead, each with its first launcher; the other launchers as splits. A last process marks and labels
-//! all panes and proves that they are there. One launcher thus takes three in all. What found no room
-//! goes into the next round.
+//! One round takes at most three processes: a survey; the new windows and the new column beside the
+//! lead, each with its first launcher; the other launchers as splits. A last process marks and
+//! labels all panes and lists them as proof. A single launcher thus takes three processes in all.
+//! Launchers that found no room go into the next round.
 
 use std::collections::BTreeSet;
 use std::ffi::OsString;
@@ -21,19 +20,19 @@ use crate::model::id::MemberName;
 use crate::model::placement::{Layout, Placement, ProcessId, TmuxPane};
 use crate::sys::proc::Process;
 
-/// More than any window holds.
+/// More panes than any window holds.
 const MANY: usize = 1_000;
-/// How many rounds in a row may get nobody a place.
+/// Number of consecutive rounds without a new pane after which placement stops.
 const BARREN_ROUNDS: usize = 2;
 
-/// Starts the launchers; one answer each, in order.
+/// Places the launchers; returns one result per launch, in order.
 pub(super) fn place(home: &TmuxHome, launches: &[Launch]) -> Vec<Result<Placement, BackendError>> {
     let mut batch = Batch::new(home, launches);
     batch.seat_all();
     batch.finish()
 }
 
-/// A launcher on its way.
+/// A launcher to be placed.
 struct Guest<'a> {
     member: &'a MemberName,
     argv: &'a [OsString],
@@ -45,23 +44,23 @@ struct Guest<'a> {
 enum State {
     Waiting,
     Seated(Seat),
-    /// Refused before tmux ran.
+    /// Invalid; tmux was not run for it.
     Refused(BackendError),
 }
 
-/// A pane that was made.
+/// A pane that was created.
 struct Seat {
     row: MadeRow,
     window_name: String,
     session_name: String,
-    /// In the lead's own window.
+    /// The pane is in the lead's own window.
     beside: bool,
 }
 
-/// One step of a call: what is sent, and who gets the pane that it makes.
+/// One step of a call: the commands, and the launcher that gets the new pane.
 struct Step {
     guest: Option<usize>,
-    /// The window that is to take one more; none when it makes its own.
+    /// The existing window that gets the pane; `None` if the step creates a window.
     split: Option<WindowId>,
     window_name: String,
     beside: bool,
@@ -73,7 +72,7 @@ struct Step {
 struct Spot<'s> {
     window: WindowId,
     name: &'s str,
-    /// It is the lead's own.
+    /// The window is the lead's own.
     beside: bool,
 }
 
@@ -81,11 +80,11 @@ struct Batch<'a> {
     home: &'a TmuxHome,
     server: Server<'a>,
     guests: Vec<Guest<'a>>,
-    /// Windows that refused a pane.
+    /// Windows in which a split failed.
     crowded: BTreeSet<WindowId>,
-    /// Changes that make no pane and are sent together with the marks.
+    /// Commands that create no pane and are sent together with the marks.
     changes: Vec<Unit>,
-    /// The last reason why somebody has no place.
+    /// The last error that kept a launcher from its pane.
     trouble: Option<BackendError>,
 }
 
@@ -117,7 +116,7 @@ impl<'a> Batch<'a> {
         }
     }
 
-    /// Gives places to as many of the waiting as it can.
+    /// Places as many of the waiting launchers as there is room for.
     fn round(&mut self, survey: &Survey, waiting: &[usize]) -> Result<(), BackendError> {
         let side = survey.side.as_ref().filter(|side| self.takes(side));
         let (beside, waiting) = waiting.split_at(side.map_or(0, |side| side.free(waiting.len())));
@@ -155,12 +154,12 @@ impl<'a> Batch<'a> {
         self.send(survey, splits)
     }
 
-    /// Whether members go beside the lead.
+    /// Returns true if members go beside the lead.
     fn takes(&self, side: &Side) -> bool {
         self.home.layout == Layout::Split && !self.crowded.contains(&side.window)
     }
 
-    /// How many a new window holds.
+    /// The number of panes that a new window holds.
     fn most(&self, survey: &Survey) -> usize {
         if survey.arranged {
             1 + stack(&[survey.size.height], MANY)[0]
@@ -169,13 +168,13 @@ impl<'a> Batch<'a> {
         }
     }
 
-    /// The first of the column beside the lead.
+    /// Creates the first pane of the column beside the lead.
     fn column(&self, side: &Side, beside: &[usize]) -> Option<Step> {
         let Column::New { lead, columns, .. } = &side.column else { return None };
         Some(self.cut(*beside.first()?, *lead, Edge::Right { columns: *columns }, side.spot()))
     }
 
-    /// The others of the column.
+    /// Adds the remaining panes of the column beside the lead.
     fn lengthen(&self, side: &Side, beside: &[usize]) -> Vec<Step> {
         match (&side.column, beside.split_first()) {
             (Column::There(panes), _) => self.pile(panes, beside, side.spot()),
@@ -187,8 +186,8 @@ impl<'a> Batch<'a> {
         }
     }
 
-    /// Cuts panes of ours into equal parts, one below the other. Each cut goes below the pane that is cut, so that
-    /// all targets are known before.
+    /// Cuts panes of ours into equal parts, one below the other. Each cut goes below the pane that
+    /// is cut, so that all targets are known in advance.
     fn pile(&self, panes: &[(PaneId, usize)], guests: &[usize], spot: Spot<'_>) -> Vec<Step> {
         let heights: Vec<usize> = panes.iter().map(|(_, height)| *height).collect();
         let mut queue = guests.iter();
@@ -216,7 +215,7 @@ impl<'a> Batch<'a> {
         }
     }
 
-    /// A window for each group, with the first of the group in it.
+    /// Creates a window for each group, with the group's first launcher in it.
     fn windows(&self, survey: &Survey, groups: &[Vec<usize>]) -> Vec<Step> {
         let firsts = groups.iter().filter_map(|group| group.first().copied());
         let step = |(nth, guest): (usize, usize)| {
@@ -251,7 +250,8 @@ impl<'a> Batch<'a> {
         }
     }
 
-    /// Makes a new window the team's, and puts the rest of its group into it, as many as it really can hold.
+    /// Marks a new window as the team's and adds the rest of its group, as many as fit into its
+    /// actual size.
     fn furnish(&self, survey: &Survey, group: &[usize]) -> Vec<Step> {
         let Some((first, rest)) = group.split_first() else { return Vec::new() };
         let State::Seated(seat) = &self.guests[*first].state else { return Vec::new() };
@@ -278,8 +278,8 @@ impl<'a> Batch<'a> {
         )
     }
 
-    /// Sends the steps and seats whoever got a pane. A call stops at the first command that fails, so its rows belong
-    /// to its first steps.
+    /// Sends the steps and records the new panes. A call stops at the first command that fails, so
+    /// its rows belong to its first steps.
     fn send(&mut self, survey: &Survey, steps: Vec<Step>) -> Result<(), BackendError> {
         let units: Vec<Unit> = steps.iter().map(|step| step.unit.clone()).collect();
         let mut steps = steps.into_iter();
@@ -298,7 +298,7 @@ impl<'a> Batch<'a> {
                 }
             }
             match answer.problem {
-                // What was made in this call cannot be known; nothing more is started.
+                // The panes created by this call cannot be determined, so no more are started.
                 Some(BackendError::Exec(error)) => return Err(error.into()),
                 Some(problem) => self.trouble = Some(problem),
                 None => (),
@@ -307,7 +307,8 @@ impl<'a> Batch<'a> {
         Ok(())
     }
 
-    /// Marks all panes, and takes a last look: only what is there, alive and marked is a placement.
+    /// Marks all panes and lists them: only a pane that exists, runs its launcher and carries its
+    /// token is a placement.
     fn finish(self) -> Vec<Result<Placement, BackendError>> {
         let (there, mut silence) = match self.mark() {
             Ok(there) => (there, None),
@@ -331,12 +332,15 @@ impl<'a> Batch<'a> {
             }
         };
         let results = guests.into_iter().map(&mut settle).collect();
-        // A pane that has gone by itself fails no proof that would stop the call.
+        // A pane that no longer exists fails its proof without an error, so the call continues.
         server.run(&discard);
         results
     }
 
-    /// Gives what is there afterwards; an error when tmux does not answer.
+    /// Marks and labels the new panes and returns all panes of the server.
+    ///
+    /// # Errors
+    /// [`BackendError::Exec`] if tmux cannot be run or times out.
     fn mark(&self) -> Result<Vec<PaneRow>, BackendError> {
         let seats = self.guests.iter().filter_map(|guest| match &guest.state {
             State::Seated(seat) => {
@@ -375,7 +379,7 @@ impl Side {
 }
 
 impl Step {
-    /// One that makes no pane.
+    /// A step that creates no pane.
     fn change(unit: Unit) -> Step {
         Step { guest: None, split: None, window_name: String::new(), beside: false, unit }
     }
@@ -394,7 +398,7 @@ fn guest(launch: &Launch) -> Guest<'_> {
     let token = Plain::parse(&launch.token);
     let state = match (&token, launch.argv.len()) {
         (None, _) => refused("the token must be letters and digits"),
-        // One word alone would go through a shell (SP-06).
+        // tmux would pass a single word to a shell (SP-06).
         (Some(_), 0 | 1) => refused("the launcher's command line is too short"),
         (Some(_), _) => State::Waiting,
     };
@@ -402,7 +406,7 @@ fn guest(launch: &Launch) -> Guest<'_> {
     Guest { member: &launch.member, argv: &launch.argv, label: &launch.label, token, state }
 }
 
-/// The whole identity of the pane, if every part of it can be had.
+/// Builds the complete identity of a pane; fails if any part of it is missing.
 fn prove(
     home: &TmuxHome,
     guest: &Guest<'_>,
@@ -417,7 +421,8 @@ fn prove(
     }
     let pane = process(seat.row.pid).ok_or_else(gone)?;
     let server = process(seat.row.server).ok_or_else(gone)?;
-    // The server knows its socket as whoever started it gave it; what we reached it by is sure to work.
+    // The server reports its socket as it was given at the server's start. The path that this call
+    // used is known to work.
     let asked = home.socket.as_deref().and_then(Path::to_str).map(str::to_owned);
     Ok(TmuxPane {
         socket: asked.unwrap_or_else(|| seat.row.socket.clone()),

@@ -6,15 +6,15 @@ use std::time::Duration;
 
 use crate::sys::exec;
 
-/// How long `tmux -V` may take.
+/// Timeout of `tmux -V`.
 const ANSWER_WITHIN: Duration = Duration::from_secs(3);
-/// The oldest version with all that is used: `list-panes -f`, `-e`, pane options.
+/// The oldest version with all features in use: `list-panes -f`, `-e`, pane options.
 const OLDEST: (u32, u32) = (3, 2);
 
-/// Asks `program` for its version.
+/// Runs `program -V` and checks the version.
 ///
 /// # Errors
-/// What is wrong, for people, with what to install.
+/// The problem, as a message for the user that names the package to install.
 pub(crate) fn probe(program: &Path) -> Result<(), String> {
     let command = exec::Command {
         program: program.as_os_str().to_owned(),
@@ -40,11 +40,11 @@ pub(crate) fn probe(program: &Path) -> Result<(), String> {
 
 enum Version {
     Number((u32, u32)),
-    /// Built from the head of its development, or part of OpenBSD.
+    /// Built from the development head, or part of OpenBSD.
     Named,
 }
 
-/// Reads `tmux 3.3a`, `tmux next-3.7`, `tmux openbsd-7.8`, `tmux master`.
+/// Parses `tmux 3.3a`, `tmux next-3.7`, `tmux openbsd-7.8`, `tmux master`.
 fn version(line: &str) -> Option<Version> {
     let name = line.strip_prefix("tmux ")?.trim();
     if name == "master" || name.starts_with("openbsd-") {
@@ -60,7 +60,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn sp_14_versions_are_read() {
+    fn sp_14_tmux_versions_are_parsed() {
         let table = [
             ("tmux 3.3a", Some((3, 3))),
             ("tmux 3.2", Some((3, 2))),

@@ -1,6 +1,6 @@
-//! The rows that tmux prints for us: formats and their reading. Each begins with a word of its own, because the user's
-//! hooks print into the same stream. Fields are ids, numbers and our own options, between spaces; the one field that
-//! is free text stands last (PT-04). Refuses to know what a row means for a team.
+//! Rows that tmux prints for us: formats and parsers. Each row begins with a word of its own,
+//! because the user's hooks print to the same stream. Fields are ids, numbers and our own options,
+//! separated by spaces; a field of free text comes last (PT-04).
 
 use super::arrange::Size;
 use super::command::{PaneId, SessionId, WindowId};
@@ -25,16 +25,20 @@ pub(super) struct ServerRow {
     pub(super) pid: i32,
 }
 
-/// A pane at its birth.
+/// A pane that was just created.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct MadeRow {
+    /// Pid of the server.
     pub(super) server: i32,
     pub(super) pane: PaneId,
+    /// Pid of the pane's program.
     pub(super) pid: i32,
     pub(super) window: WindowId,
     pub(super) session: SessionId,
+    /// Columns and rows of the pane's window.
     pub(super) width: usize,
     pub(super) height: usize,
+    /// The server's path of its socket.
     pub(super) socket: String,
 }
 
@@ -42,12 +46,12 @@ pub(super) struct MadeRow {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct SessionRow {
     pub(super) id: SessionId,
-    /// Empty when it is nobody's.
+    /// The tag of the team that owns the session; empty if none does.
     pub(super) tag: String,
     pub(super) name: String,
 }
 
-/// A window, as seen in one session.
+/// A window, once for each session that contains it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct WindowRow {
     pub(super) id: WindowId,
@@ -56,68 +60,68 @@ pub(super) struct WindowRow {
     pub(super) height: usize,
     pub(super) panes: usize,
     pub(super) zoomed: bool,
-    /// The tag of the team that has hidden a pane there; else empty.
+    /// The tag of the team whose hidden pane the window holds; empty if it holds none.
     pub(super) hidden: String,
-    /// Empty when it is nobody's.
+    /// The tag of the team that owns the window; empty if none does.
     pub(super) tag: String,
     pub(super) name: String,
 }
 
-/// A pane, as seen in one session.
+/// A pane, once for each session that contains it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct PaneRow {
     pub(super) id: PaneId,
-    /// What tmux started there; stays when that has ended.
+    /// Pid of the program that tmux started in the pane; kept after that has exited.
     pub(super) pid: i32,
-    /// Its program has ended and the pane was kept (`remain-on-exit`).
+    /// The program has exited and the pane was kept (`remain-on-exit`).
     pub(super) dead: bool,
     pub(super) session: SessionId,
     pub(super) window: WindowId,
     /// The size of its window.
     pub(super) room: Size,
     pub(super) size: Size,
-    /// Its window shows one pane alone.
+    /// Its window is zoomed: it shows its active pane alone.
     pub(super) zoomed: bool,
-    /// It is its window's active one.
+    /// The pane is the active one of its window.
     pub(super) active: bool,
-    /// The tag of the team that put it beside its lead; else empty.
+    /// The tag of the team that placed the pane beside its lead; empty if none did.
     pub(super) beside: String,
-    /// Empty when it is nobody's.
+    /// Empty if no team owns the pane.
     pub(super) token: String,
 }
 
-/// The input of a pane at the moment in which it was written to.
+/// The state of a pane's input at the moment of the write.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct InputRow {
-    /// Its program has ended and the pane was kept.
+    /// The program has exited and the pane was kept.
     pub(super) dead: bool,
-    /// A person has switched its input off (`select-pane -d`).
+    /// A person has disabled its input (`select-pane -d`).
     pub(super) off: bool,
-    /// Keys go to the other panes of its window too (`synchronize-panes`).
+    /// Keys also go to the other panes of its window (`synchronize-panes`).
     pub(super) synchronized: bool,
 }
 
-/// A terminal that looks at a session.
+/// A terminal attached to a session.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct ClientRow {
     pub(super) session: SessionId,
-    /// It arranges panes itself (`tmux -CC`).
+    /// A client in control mode, which arranges panes itself (`tmux -CC`).
     pub(super) control: bool,
-    /// When its person last did something.
+    /// The time of its last activity, in seconds since 1970.
     pub(super) activity: u64,
     pub(super) name: String,
 }
 
 /// One kind of row.
 pub(super) trait Row: Sized {
-    /// The format, whose first word tells this kind from others.
+    /// The tmux format; its first word identifies the kind.
     const FORMAT: &'static str;
 
-    /// Reads the fields behind the first word.
+    /// Parses the fields after the first word.
     fn read(fields: &str) -> Option<Self>;
 }
 
-/// All rows of one kind, in order; other lines are passed over.
+/// Returns all rows of one kind, in order; skips other lines.
 pub(super) fn rows<R: Row>(lines: &[String]) -> Vec<R> {
     let kind = R::FORMAT.split(' ').next().unwrap_or_default();
     let fields = lines.iter().filter_map(|line| line.strip_prefix(kind)?.strip_prefix(' '));
@@ -240,14 +244,14 @@ mod tests {
     }
 
     #[test]
-    fn pt_06_what_hooks_print_is_passed_over() {
+    fn pt_06_output_of_hooks_is_skipped() {
         let said =
             lines("hello from a hook\nphx-server 17\nphx-servers 18\nphx-server\nphx-server x\n");
         assert_eq!(rows::<ServerRow>(&said), [ServerRow { pid: 17 }]);
     }
 
     #[test]
-    fn pt_04_free_text_stands_last_and_empty_fields_keep_their_place() {
+    fn pt_04_free_text_comes_last_and_empty_fields_are_kept() {
         let said = lines("phx-session $1  my own session\nphx-session $2 tag-1 phalanx-demo");
         let read: Vec<_> =
             rows::<SessionRow>(&said).into_iter().map(|row| (row.tag, row.name)).collect();

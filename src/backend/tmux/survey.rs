@@ -1,4 +1,5 @@
-//! Where a team's next panes go: what the server has, in one tmux process. Refuses to change anything.
+//! Finds where a team's next panes go, from one tmux process that lists the server's contents.
+//! Changes nothing.
 
 use super::arrange::{Size, capacity, column, stack};
 use super::command::{PaneId, Plain, Server, SessionId, WindowId};
@@ -6,7 +7,7 @@ use super::row::{ClientRow, PaneRow, ServerRow, SessionRow, WindowRow, rows};
 use super::verb::{self, Inside};
 use crate::backend::{BackendError, TmuxHome};
 
-/// The size of a session that nobody looks at: its programs shall not think that they have no room (PM-02).
+/// The size of a detached session, large enough for programs that adapt to their terminal (PM-02).
 const DETACHED: Size = Size { width: 200, height: 50 };
 
 /// The session for the team's panes.
@@ -16,12 +17,12 @@ pub(super) enum Ground {
         id: SessionId,
         name: String,
     },
-    /// There is none yet; this name is free.
+    /// The session does not exist yet; this name is free.
     Free(Plain),
 }
 
 impl Ground {
-    /// Where a window goes once the session is there.
+    /// The target of new windows once the session exists.
     pub(super) fn inside(&self) -> Inside {
         match self {
             Ground::There { id, .. } => Inside::Session(*id),
@@ -45,15 +46,16 @@ impl Ground {
     }
 }
 
-/// A window of the team's that may take more.
+/// A window of the team that may have room for more panes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Room {
     pub(super) id: WindowId,
     pub(super) name: String,
+    /// Number of panes that still fit.
     pub(super) free: usize,
 }
 
-/// A place in the lead's own window.
+/// Space for members in the lead's own window.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Side {
     pub(super) window: WindowId,
@@ -62,7 +64,7 @@ pub(super) struct Side {
 }
 
 impl Side {
-    /// How many of `count` find room.
+    /// The number of members, at most `count`, that fit.
     pub(super) fn free(&self, count: usize) -> usize {
         match &self.column {
             Column::New { rows, .. } if count > 0 => 1 + stack(&[*rows], count - 1)[0],
@@ -75,26 +77,28 @@ impl Side {
     }
 }
 
-/// The team's panes at the right of the lead's.
+/// The team's panes to the right of the lead's.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Column {
-    /// None yet: this many columns of the lead's pane would be theirs.
+    /// There are none yet: a column would take `columns` of the pane `lead`, which has `rows` rows.
     New { lead: PaneId, columns: usize, rows: usize },
-    /// These, with their heights.
+    /// The existing panes, with their heights in rows.
     There(Vec<(PaneId, usize)>),
 }
 
-/// All that has to be known to place panes.
+/// The state of the server, as far as it matters for new panes.
 #[derive(Debug, Clone)]
 pub(super) struct Survey {
     pub(super) ground: Ground,
-    /// What a new window will measure, as far as can be told.
+    /// The expected size of a new window.
     pub(super) size: Size,
+    /// The team's windows in the session.
     pub(super) rooms: Vec<Room>,
-    /// None outside of tmux, in a window that shows one pane alone (a split would undo that, LY-05), and where there
-    /// is no room.
+    /// `None` if the caller is outside tmux, if its window is zoomed (a split would end the zoom,
+    /// LY-05), or if there is no room.
     pub(super) side: Option<Side>,
-    /// A terminal that looks at the session arranges panes itself (`tmux -CC`, LY-11).
+    /// A client in control mode (`tmux -CC`), which arranges panes itself, is attached to the
+    /// session (LY-11).
     pub(super) arranged: bool,
     pub(super) panes: Vec<PaneRow>,
     pub(super) clients: Vec<ClientRow>,
@@ -102,10 +106,12 @@ pub(super) struct Survey {
     pub(super) windows: Vec<WindowRow>,
 }
 
-/// Looks around. Beside the caller's own pane if it stands in one (SP-05), else in the team's own session.
+/// Lists the server's contents. New panes go beside the caller's own pane if it has one (SP-05),
+/// else into the team's own session.
 ///
 /// # Errors
-/// The caller stands in a tmux that does not answer, or tmux cannot be run.
+/// [`BackendError::Exec`] if tmux cannot be run or times out. The error of tmux if the caller runs
+/// in a server that does not answer.
 pub(super) fn survey(home: &TmuxHome, server: &Server<'_>) -> Result<Survey, BackendError> {
     let inside = home.inside.as_deref().and_then(PaneId::parse);
     let answer = server.ask(
@@ -118,9 +124,11 @@ pub(super) fn survey(home: &TmuxHome, server: &Server<'_>) -> Result<Survey, Bac
     let reached = !rows::<ServerRow>(&answer.lines).is_empty();
     match answer.problem {
         Some(BackendError::Exec(error)) => return Err(error.into()),
-        // Starting a second server behind the back of the caller's own would hide the team from it (CR-11).
+        // A second server, started instead of the caller's own, would hide the team from it
+        // (CR-11).
         Some(problem) if !reached && inside.is_some() => return Err(problem),
-        // No server: the first session will start it. A half answer costs a window more at worst.
+        // Without a server, the first session starts one. A partial answer costs at worst an
+        // additional window.
         Some(_) | None => (),
     }
     let lines = &answer.lines;
@@ -144,7 +152,7 @@ pub(super) fn survey(home: &TmuxHome, server: &Server<'_>) -> Result<Survey, Bac
     Ok(Survey { ground, size, rooms, side, arranged, panes, clients, sessions, windows })
 }
 
-/// Room beside the lead. Only its own pane and the team's are ever cut (LY-04).
+/// Finds space in the lead's window. Only the lead's pane and the team's are ever split (LY-04).
 fn side(own: &PaneRow, tag: &Plain, panes: &[PaneRow], windows: &[WindowRow]) -> Option<Side> {
     if own.zoomed {
         return None;
@@ -166,8 +174,8 @@ fn side(own: &PaneRow, tag: &Plain, panes: &[PaneRow], windows: &[WindowRow]) ->
     Some(Side { window: own.window, name: name.unwrap_or_default(), column })
 }
 
-/// The team's own session, or a name for it that is free. A session of the same name that is not marked as this
-/// team's belongs to somebody else.
+/// Returns the team's own session, or a free name for it. A session with that name but without this
+/// team's tag belongs to another team or to the user.
 fn detached(home: &TmuxHome, tag: &Plain, sessions: &[SessionRow]) -> Ground {
     if let Some(row) = sessions.iter().find(|row| row.tag == tag.as_str()) {
         return Ground::There { id: row.id, name: row.name.clone() };
@@ -187,8 +195,8 @@ pub(super) fn team_name(team: &str) -> Plain {
     Plain::from_text(&format!("phalanx-{team}"))
 }
 
-/// The team's windows in its session. One that a person has zoomed is left alone: a split
-/// would undo that (LY-05); and so is one that is hidden.
+/// Lists the team's windows in its session, without hidden ones and those that a person has zoomed,
+/// because a split would end the zoom (LY-05).
 fn rooms(ground: &Ground, tag: &Plain, windows: &[WindowRow]) -> Vec<Room> {
     let Ground::There { id, .. } = ground else { return Vec::new() };
     let takes = |row: &&WindowRow| {

@@ -1,5 +1,5 @@
-//! The tmux commands that phalanx uses, all of them: each typed, each with an explicit target. Refuses to know when
-//! they are used. What the user's configuration says about new panes is answered here, and only for our own.
+//! All tmux commands that phalanx uses, each typed and with an explicit target. Options that
+//! override the user's configuration are set here, and only on our own sessions, windows and panes.
 
 use std::ffi::OsString;
 
@@ -17,45 +17,49 @@ use crate::model::input::Key;
 
 /// The pane option that proves a pane ours.
 const TOKEN: &str = "@phalanx_token";
-/// Pane options for the border: what a person is to know of the member.
+/// Pane options that the border shows.
 const NAME: &str = "@phalanx_name";
 const ROLE: &str = "@phalanx_role";
 const STATE: &str = "@phalanx_state";
 const COLOR: &str = "@phalanx_color";
-/// The pane option with the team's tag, of panes beside the lead. Not [`TEAM`]: a window without an option is asked
-/// for its active pane's, and the lead's window would pass for the team's.
+/// The pane option with the team's tag, for panes beside the lead. It is not [`TEAM`]: tmux looks
+/// up an option that a window lacks in its active pane, so the lead's window would pass for the
+/// team's.
 const BESIDE: &str = "@phalanx_beside";
-/// The window option of a window that holds a hidden pane, with the team's tag.
+/// The window option with the team's tag, for a window that holds a hidden pane.
 const HIDDEN: &str = "@phalanx_hidden";
-/// The window option that tells whose window it is.
+/// The window option with the tag of the team that owns the window.
 const TEAM: &str = "@phalanx_team";
-/// The session option that tells whose session it is. A name of its own: formats look for an option in the active
-/// pane and its window before the session.
+/// The session option with the tag of the team that owns the session. It has a name of its own,
+/// because formats look up an option in the active pane and its window before the session.
 const SESSION: &str = "@phalanx_session";
-/// Windows of ours, against what the user's configuration may say (PT-06): their names stay, nobody's keys go to all
-/// of them, and a pane goes when its launcher ends.
+/// Options of our windows that override the user's configuration (PT-06): window names do not
+/// change, keys are not sent to all panes, and a pane closes when its launcher exits.
 const WINDOW_OPTIONS: [(&str, &str); 4] = [
     ("automatic-rename", "off"),
     ("allow-rename", "off"),
     ("synchronize-panes", "off"),
     ("remain-on-exit", "off"),
 ];
-/// The same for panes of ours in a window that is not: what a pane can have of its own.
+/// [`WINDOW_OPTIONS`] for our panes in a window that is not ours, as far as they are pane options.
 const PANE_OPTIONS: [(&str, &str); 3] =
     [("allow-rename", "off"), ("synchronize-panes", "off"), ("remain-on-exit", "off")];
-/// An option in a format is not expanded again (SEC-02).
+/// The format of a pane's border. tmux does not expand the value of an option again (SEC-02).
 const BORDER: &str = "#[fg=#{?@phalanx_color,#{@phalanx_color},default}] #{@phalanx_name}\
                       #{?@phalanx_role, (#{@phalanx_role}),}#{?@phalanx_state, #{@phalanx_state},} #[default]";
-/// How long a message stays. The panes of that terminal stand still meanwhile (seen in 3.3a): not for long, therefore.
+/// Display time of a notice, in milliseconds. Short, because tmux 3.3a does not update the panes of
+/// that terminal meanwhile.
 const SHOWN_MS: usize = 2_000;
-/// Never a user's directory: `-c` is format-expanded (SEC-02). The launcher changes directory itself.
+/// The start directory of new panes; never a user's, because tmux format-expands `-c` (SEC-02). The
+/// launcher changes directory itself.
 const DIRECTORY: &str = "/";
 
-/// Where a new window goes.
+/// The session that gets a new window.
 #[derive(Debug, Clone)]
 pub(super) enum Inside {
     Session(SessionId),
-    /// The session that the same call has made under this name: its id is not known yet. `=` matches no prefix.
+    /// The session that the same call creates under this name; its id is not known yet. The target
+    /// begins with `=`, which requires an exact match.
     JustMade(Plain),
 }
 
@@ -68,7 +72,7 @@ impl Inside {
     }
 }
 
-/// Where a pane is cut from another one, and how much.
+/// The edge of a pane from which a new one is cut, and the size of the new one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Edge {
     Right { columns: usize },
@@ -83,8 +87,8 @@ fn words(command: &TmuxCommand<'_>) -> Vec<OsString> {
     command.to_vec().iter().map(|word| OsString::from(word.as_ref())).collect()
 }
 
-/// A command that starts `argv` in a pane of its own and prints a row about it. Two words or more are executed as
-/// they are, without a shell (SP-06).
+/// A command that starts `argv` in a new pane and prints a row about it. tmux executes two or more
+/// words directly, without a shell (SP-06).
 fn maker(command: &TmuxCommand<'_>, argv: &[OsString]) -> Unit {
     let mut all = words(command);
     all.push(OsString::from("--"));
@@ -92,8 +96,8 @@ fn maker(command: &TmuxCommand<'_>, argv: &[OsString]) -> Unit {
     Unit::new(all)
 }
 
-/// A detached session with one window and one pane. It survives being looked at by nobody, whatever the user's
-/// configuration says: that has to be settled before our client goes.
+/// Creates a detached session with one window and one pane. Disables `destroy-unattached` in the
+/// same call, since the user's configuration may enable it and no client stays attached.
 pub(super) fn new_session(
     name: &Plain,
     window: &Plain,
@@ -120,7 +124,7 @@ pub(super) fn new_session(
         .then(option(SESSION, tag.as_str()))
 }
 
-/// A window that takes no focus (LY-05), at the next free index.
+/// Creates a window at the next free index, without moving the focus (LY-05).
 pub(super) fn new_window(inside: &Inside, window: &Plain, argv: &[OsString]) -> Unit {
     let command = NewWindow::new()
         .detached()
@@ -133,8 +137,9 @@ pub(super) fn new_window(inside: &Inside, window: &Plain, argv: &[OsString]) -> 
     maker(&command, argv)
 }
 
-/// One pane more in a window of ours; the arrangement afterwards makes room for the next. All happens in one turn of
-/// the server, so that programs in the window see one change of size, not many (LY-06).
+/// Adds a pane to a window of ours, then tiles the window to make room for the next. All commands
+/// of a call run in one turn of the server, so that programs in the window see one change of size,
+/// not many (LY-06).
 pub(super) fn split(window: WindowId, argv: &[OsString]) -> Unit {
     let command = SplitWindow::new()
         .detached()
@@ -147,7 +152,8 @@ pub(super) fn split(window: WindowId, argv: &[OsString]) -> Unit {
     maker(&command, argv).then(tile(window))
 }
 
-/// A pane more, cut from the lower or right edge of another one; no third pane changes its size (LY-04).
+/// Cuts a new pane from the right or lower edge of another one. No third pane changes its size
+/// (LY-04).
 pub(super) fn cut(from: PaneId, edge: Edge, argv: &[OsString]) -> Unit {
     let split = SplitWindow::new().detached().print().start_directory(DIRECTORY).format(row::MADE);
     let split = split.target_pane(from.to_string());
@@ -158,18 +164,19 @@ pub(super) fn cut(from: PaneId, edge: Edge, argv: &[OsString]) -> Unit {
     maker(&split.size(&size).build(), argv)
 }
 
-/// Gives the panes of a window of ours equal shares: a person may have left none to the one that is split.
+/// Tiles a window of ours. Before a split, this gives space to the pane to be split, which a person
+/// may have made too small.
 pub(super) fn tile(window: WindowId) -> Unit {
     unit(&SelectLayout::new().target_pane(window.to_string()).layout_name("tiled").build())
 }
 
-/// Sets an option of a pane. One that has gone in the meantime is passed over (`-q`).
+/// Sets an option of a pane. `-q` suppresses the error if the pane no longer exists.
 fn pane_option(pane: PaneId, option: &'static str, value: &str) -> Unit {
     let set = SetOption::new().quiet().pane().target_pane(pane.to_string());
     unit(&set.option(option).value(value.to_owned()).build())
 }
 
-/// Sets an option of a window, in the same way.
+/// Sets an option of a window, with `-q` as well.
 fn window_option(window: WindowId, option: &'static str, value: &str) -> Unit {
     let set = SetOption::new().quiet().window().target_pane(window.to_string());
     unit(&set.option(option).value(value.to_owned()).build())
@@ -179,7 +186,7 @@ fn all(units: impl IntoIterator<Item = Unit>, first: Unit) -> Unit {
     units.into_iter().fold(first, Unit::then)
 }
 
-/// Marks a window as the team's and settles what the user's configuration may have said.
+/// Marks a window as the team's and overrides the user's configuration there.
 pub(super) fn own_window(window: WindowId, tag: &Plain, border: bool) -> Unit {
     let settled = WINDOW_OPTIONS.map(|(name, value)| window_option(window, name, value));
     let marked = all(settled, window_option(window, TEAM, tag.as_str()));
@@ -190,13 +197,13 @@ pub(super) fn own_window(window: WindowId, tag: &Plain, border: bool) -> Unit {
     marked.then(status).then(window_option(window, "pane-border-format", BORDER))
 }
 
-/// Marks a pane.
+/// Marks a pane with its token.
 pub(super) fn own_pane(pane: PaneId, token: &Plain) -> Unit {
     pane_option(pane, TOKEN, token.as_str())
 }
 
-/// Marks a pane that stands beside the lead, in a window that is not ours: only its own options are set. Its border
-/// shows the label if the window has borders with text (LY-07).
+/// Marks a pane beside the lead, in a window that is not ours: sets pane options only. Its border
+/// shows the label if the window's borders show text (LY-07).
 pub(super) fn own_beside(pane: PaneId, tag: &Plain) -> Unit {
     let settled = PANE_OPTIONS.map(|(name, value)| pane_option(pane, name, value));
     let marked = pane_option(pane, BESIDE, tag.as_str()).then(pane_option(
@@ -207,20 +214,20 @@ pub(super) fn own_beside(pane: PaneId, tag: &Plain) -> Unit {
     all(settled, marked)
 }
 
-/// Sets what the border of a pane says.
+/// Sets the label of a pane.
 pub(super) fn label(pane: PaneId, name: &Plain, role: &str, state: &str, color: &str) -> Unit {
     let rest = [(ROLE, role), (STATE, state), (COLOR, color)]
         .map(|(name, value)| pane_option(pane, name, value));
     all(rest, pane_option(pane, NAME, name.as_str()))
 }
 
-/// Puts a pane into a window of its own, which is marked as hidden: nobody looks at it unless they go there. One that
-/// was alone keeps its window, and that keeps the team's mark.
+/// Moves a pane into a window of its own that is marked as hidden. A pane that was alone in its
+/// window keeps that window, with the team's mark.
 pub(super) fn hide(pane: PaneId, session: SessionId, window: &Plain, tag: &Plain) -> Unit {
     let away =
         BreakPane::new().detached().src_pane(pane.to_string()).dst_window(format!("{session}:"));
     let away = unit(&away.window_name(window.as_str()).build());
-    // A pane is a window's target too: the one that it is in now.
+    // A pane as target of a window option selects its current window.
     let option = |option, value| {
         let set = SetOption::new().quiet().window().target_pane(pane.to_string());
         unit(&set.option(option).value(value).build())
@@ -229,7 +236,7 @@ pub(super) fn hide(pane: PaneId, session: SessionId, window: &Plain, tag: &Plain
     away.then(all(settled, option(HIDDEN, tag.as_str())))
 }
 
-/// Puts a hidden pane beside others.
+/// Moves a hidden pane beside another one.
 pub(super) fn join(pane: PaneId, target: &str, edge: Option<Edge>) -> Unit {
     let join = JoinPane::new().detached().src_pane(pane.to_string()).dst_pane(target.to_owned());
     match edge {
@@ -241,7 +248,7 @@ pub(super) fn join(pane: PaneId, target: &str, edge: Option<Edge>) -> Unit {
     }
 }
 
-/// Makes the window of a hidden pane one to be seen.
+/// Removes the hidden mark from a window and renames it.
 pub(super) fn unhide(window: WindowId, name: &Plain) -> Unit {
     let unset =
         SetOption::new().quiet().window().unset().target_pane(window.to_string()).option(HIDDEN);
@@ -249,31 +256,33 @@ pub(super) fn unhide(window: WindowId, name: &Plain) -> Unit {
     unit(&unset.build()).then(unit(&rename.build()))
 }
 
-/// Makes a pane the active one of its session; a window that shows one pane alone shows this one alone.
+/// Makes a pane the active one of its session. If its window is zoomed, the pane is zoomed instead
+/// of the previous one.
 pub(super) fn select(pane: PaneId) -> Unit {
     let window = SelectWindow::new().target_window(pane.to_string());
     unit(&window.build())
         .then(unit(&SelectPane::new().keep_zoomed().target_pane(pane.to_string()).build()))
 }
 
-/// Turns a terminal to the session of a pane.
+/// Switches a client to the session of a pane.
 pub(super) fn switch(client: &str, pane: PaneId) -> Unit {
     let switch =
         SwitchClient::new().target_client(client.to_owned()).target_session(pane.to_string());
     unit(&switch.build())
 }
 
-/// What must be true of a pane, in the eyes of the server that is told to close it.
+/// The condition under which the server acts on a pane.
 #[derive(Debug, Clone)]
 pub(super) enum Proof<'a> {
+    /// The pane carries this token.
     Token(&'a Plain),
-    /// For a pane that has no token yet.
+    /// The pane runs this pid; for a pane without a token yet.
     Process(i32),
 }
 
-/// Does it if the pane is the right one of the right server. The server checks and acts in one step: no other server
-/// can have taken the socket, and no other pane the id, in between (SD-06). A pane that has gone fails the proof
-/// without an error.
+/// Runs `unit` if the pane is the right one of the right server. The server checks and acts in one
+/// step, so that neither the socket nor the pane id can change hands in between (SD-06). A pane
+/// that no longer exists fails the check without an error.
 pub(super) fn guarded(pane: PaneId, server: i32, proof: &Proof<'_>, unit: &Unit) -> Unit {
     let proven = match proof {
         Proof::Token(token) => format!("#{{==:#{{{TOKEN}}},{}}}", token.as_str()),
@@ -293,7 +302,7 @@ pub(super) fn close(pane: PaneId, server: i32, proof: &Proof<'_>) -> Unit {
     guarded(pane, server, proof, &unit(&kill.build()))
 }
 
-/// Shows a pane alone in its window again, as a person had it before another pane of it went.
+/// Zooms a pane again after the close of another pane has ended its zoom.
 pub(super) fn alone_again(pane: PaneId, server: i32) -> Unit {
     let condition = format!("#{{&&:#{{==:#{{pid}},{server}}},#{{?window_zoomed_flag,0,1}}}}");
     let zoom = unit(&ResizePane::new().zoom().target_pane(pane.to_string()).build());
@@ -304,7 +313,7 @@ pub(super) fn alone_again(pane: PaneId, server: i32) -> Unit {
     Unit::new(all)
 }
 
-/// The text of a pane: what is seen and `lines` lines above it.
+/// Captures the visible text of a pane and `lines` lines above it.
 pub(super) fn capture(pane: PaneId, lines: usize) -> Unit {
     let command =
         CapturePane::new().stdout().start_line(format!("-{lines}")).target_pane(pane.to_string());
@@ -321,8 +330,8 @@ pub(super) fn unload(buffer: &Plain) -> Unit {
     unit(&DeleteBuffer::new().buffer_name(buffer.as_str()).build())
 }
 
-/// Writes a paste buffer to the program in a pane, a line break as Enter; `bracketed` if the
-/// program asked for that.
+/// Writes a paste buffer to the program in a pane, with a line break as Enter. `bracketed` adds the
+/// codes of a bracketed paste if the program has enabled them.
 pub(super) fn paste(pane: PaneId, buffer: &Plain, bracketed: bool) -> Unit {
     let paste = PasteBuffer::new().buffer_name(buffer.as_str()).target_pane(pane.to_string());
     unit(&if bracketed { paste.bracket_codes() } else { paste }.build())
@@ -336,9 +345,9 @@ pub(super) fn press(pane: PaneId, keys: &[Key]) -> Unit {
     Unit::new(all)
 }
 
-/// Prints a row about the input of a pane and does `unit` if that can reach this pane's program and
-/// no other: the pane is not dead, takes input, and is not synchronized with its neighbours. A pane
-/// in copy mode leaves it, since that would swallow keys (MSG-10).
+/// Prints a row about the input of a pane, then runs `unit` if it reaches this pane's program and
+/// no other: the pane is not dead, its input is enabled, and it is not synchronized with its
+/// neighbours. Ends copy mode first, since that would swallow keys (MSG-10).
 pub(super) fn if_open(pane: PaneId, unit: &Unit) -> Unit {
     let row =
         DisplayMessage::new().print().target_pane(pane.to_string()).message(row::INPUT).build();
@@ -353,35 +362,36 @@ pub(super) fn if_open(pane: PaneId, unit: &Unit) -> Unit {
     self::unit(&row).then(Unit::new(all))
 }
 
-/// Shows `words` in the status line of a terminal, or until a key is pressed: longer than the usual 0.75 s, since nobody looks
-/// there all the time. Nothing in them may mean anything to a format.
+/// Shows `words` in the status line of a client until a key is pressed, at most [`SHOWN_MS`]. That
+/// is longer than the default of 0.75 s, so that the notice is seen. tmux format-expands `words`,
+/// so they must not contain formats.
 pub(super) fn tell(client: &str, words: &str) -> Unit {
     let tell = DisplayMessage::new().target_client(client.to_owned()).delay(SHOWN_MS);
     unit(&tell.message(words.to_owned()).build())
 }
 
-/// A row about the server.
+/// Prints a row about the server.
 pub(super) fn server() -> Unit {
     unit(&DisplayMessage::new().print().message(row::SERVER).build())
 }
 
-/// A row for each session.
+/// Prints a row for each session.
 pub(super) fn sessions() -> Unit {
     unit(&ListSessions::new().format(row::SESSION).build())
 }
 
-/// A row for each window of each session.
+/// Prints a row for each window of each session.
 pub(super) fn windows() -> Unit {
     unit(&ListWindows::new().all().format(row::WINDOW).build())
 }
 
-/// A row for each terminal that looks at a session.
+/// Prints a row for each attached client.
 pub(super) fn clients() -> Unit {
     unit(&ListClients::new().format(row::CLIENT).build())
 }
 
-/// A row for each pane, for each session that it can be seen in. A target would not say whether it is there (crates
-/// 1.5).
+/// Prints a row for each pane, once per session that contains it. Lists all of them, because a
+/// target does not show whether the pane exists.
 pub(super) fn panes() -> Unit {
     unit(&ListPanes::new().all().format(row::PANE).build())
 }

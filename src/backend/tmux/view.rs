@@ -1,5 +1,5 @@
-//! What a person gets to see of a pane that is there: to the front, out of sight, and back. Each is done under the
-//! pane's proof. Refuses to make or to end anything.
+//! Brings an existing pane to the front, hides it and shows it again. The server checks the pane's
+//! identity in the same step.
 
 use super::arrange::{part, stack};
 use super::command::{PaneId, Plain, Server, Unit};
@@ -10,8 +10,8 @@ use super::verb::{self, Edge};
 use crate::backend::{BackendError, TmuxHome};
 use crate::model::placement::{BackendKind, Placement, TmuxPane, Verdict};
 
-/// Brings the pane before the eyes of whoever looks at its session; the person who stands in another session of the
-/// same server is taken there.
+/// Brings the pane to the front of the terminals that show its session. If the caller's own
+/// terminal shows another session of the same server, switches it there.
 pub(super) fn focus(home: &TmuxHome, claim: &Claim<'_>) -> Result<(), BackendError> {
     let server = claim.server(&home.program);
     let around = survey(home, &server)?;
@@ -31,7 +31,7 @@ pub(super) fn focus(home: &TmuxHome, claim: &Claim<'_>) -> Result<(), BackendErr
     act(&server, claim, &unit)
 }
 
-/// Puts the pane into a window of its own, at the end of its session, where nobody is looking.
+/// Moves the pane into a window of its own, at the end of its session and in the background.
 pub(super) fn hide(home: &TmuxHome, claim: &Claim<'_>) -> Result<Placement, BackendError> {
     let server = claim.server(&home.program);
     let around = survey(home, &server)?;
@@ -44,8 +44,9 @@ pub(super) fn hide(home: &TmuxHome, claim: &Claim<'_>) -> Result<Placement, Back
     whereabouts(home, &server, claim)
 }
 
-/// Puts a hidden pane back: beside the lead if it came from there, else into a window of the team's. One that had a
-/// window of its own has it again; where no window has room, the hidden one becomes the team's.
+/// Moves a hidden pane back: beside the lead if it came from there, else into a window of the team.
+/// A pane that was alone in its window keeps it; if no window has room, the hidden window becomes
+/// the team's.
 pub(super) fn show(home: &TmuxHome, claim: &Claim<'_>) -> Result<Placement, BackendError> {
     let server = claim.server(&home.program);
     let around = survey(home, &server)?;
@@ -88,7 +89,7 @@ fn back_beside(claim: &Claim<'_>, side: &Side) -> Option<Unit> {
     }
 }
 
-/// Does it under the proof, in the server.
+/// Runs `unit` if the claim still holds; the server checks that in the same step.
 fn act(server: &Server<'_>, claim: &Claim<'_>, unit: &Unit) -> Result<(), BackendError> {
     server.ask(&claim.guarded(unit)).problem.map_or(Ok(()), Err)
 }
@@ -106,7 +107,7 @@ fn window<'s>(around: &'s Survey, row: &PaneRow) -> Option<&'s WindowRow> {
     around.windows.iter().find(|window| window.id == row.window)
 }
 
-/// The placement as it is now.
+/// Returns the current placement of the claimed pane.
 fn whereabouts(
     home: &TmuxHome,
     server: &Server<'_>,

@@ -1,4 +1,4 @@
-//! Many panes at once: looked at and closed in few tmux processes, each with the answer it would have got alone.
+//! Batches of panes: few tmux processes, and the same result for each pane as in a call of its own.
 
 use super::super::Tmux;
 use super::super::command::{PaneId, Server, Unit};
@@ -10,7 +10,7 @@ use crate::backend::{Backend, BackendError, Mark, TmuxHome};
 use crate::model::placement::{Layout, Placement, Verdict};
 
 #[test]
-fn sixteen_panes_are_looked_at_in_one_process_and_closed_in_three() {
+fn sixteen_panes_are_verified_in_one_process_and_closed_in_three() {
     let lab = Lab::start(None);
     let tmux = Tmux::new(TmuxHome { program: traced(&lab), ..lab.home("demo") });
     let all = launches(16);
@@ -21,7 +21,7 @@ fn sixteen_panes_are_looked_at_in_one_process_and_closed_in_three() {
     );
     assert_eq!(lab.calls() - before, 1);
     all_closed(&tmux, &places, &all);
-    // One more where the server was not done at once.
+    // A fourth process if the server had not finished when it was asked.
     assert!(lab.calls() - before <= 4, "{}", lab.calls() - before);
     assert_eq!(lab.panes(), ["%0"]);
     for result in tmux.close_all(&marks(&places, &all)) {
@@ -30,7 +30,7 @@ fn sixteen_panes_are_looked_at_in_one_process_and_closed_in_three() {
 }
 
 #[test]
-fn sd_05_each_answer_of_a_batch_is_the_one_for_itself() {
+fn sd_05_batch_results_match_those_of_single_calls() {
     let (lab, other) = (Lab::start(None), Lab::start(None));
     let (tmux, elsewhere) = (Tmux::new(lab.home("demo")), Tmux::new(other.home("demo")));
     let all = launches(5);
@@ -76,7 +76,7 @@ fn sd_05_each_answer_of_a_batch_is_the_one_for_itself() {
 }
 
 #[test]
-fn sd_06_a_pane_that_goes_in_between_keeps_the_others_from_nothing() {
+fn sd_06_vanished_pane_does_not_stop_the_close_of_others() {
     let lab = Lab::start(None);
     let tmux = Tmux::new(lab.home("demo"));
     let all = launches(6);
@@ -91,7 +91,7 @@ fn sd_06_a_pane_that_goes_in_between_keeps_the_others_from_nothing() {
 }
 
 #[test]
-fn sp_15_a_tmux_that_lies_or_lacks_a_verb_closes_nothing_and_says_so() {
+fn sp_15_close_through_a_faulty_tmux_is_reported_as_failed() {
     let lab = Lab::start(None);
     let tmux = Tmux::new(lab.home("demo"));
     let all = launches(3);
@@ -114,7 +114,7 @@ fn sp_15_a_tmux_that_lies_or_lacks_a_verb_closes_nothing_and_says_so() {
 }
 
 #[test]
-fn ly_03_sixty_four_at_80x24_get_their_places_and_leave_none_behind() {
+fn ly_03_sixty_four_members_fit_at_80x24_and_close_completely() {
     let lab = Lab::start(None);
     for layout in [Layout::Panes, Layout::Split] {
         let tmux = Tmux::new(TmuxHome { layout, ..lab.home_in("demo", "%0") });
@@ -132,7 +132,8 @@ fn ly_03_sixty_four_at_80x24_get_their_places_and_leave_none_behind() {
     }
 }
 
-/// Every word of one or two of these, through tmux's own parser: the text of a command inside of a command.
+/// Passes every word of one or two of these characters through tmux's own parser, as the text of an
+/// inner command.
 #[test]
 fn sec_01_words_of_an_inner_command_arrive_byte_for_byte() {
     const HOSTILE: &str = "\"\\$~;#{}' \n\t\u{1b}\u{7f}%()*ü&|<>=-H1,:";

@@ -1,4 +1,5 @@
-//! Under hostile circumstances: the user's configuration, a bare environment, a tmux that hangs, lies or is missing.
+//! Adverse environments: the user's configuration, a bare environment, and a tmux that hangs, lies
+//! or is missing.
 
 use std::path::{Path, PathBuf};
 
@@ -11,7 +12,7 @@ use crate::backend::{Backend, BackendError, Label, TmuxHome};
 use crate::model::placement::{Layout, Verdict};
 
 #[test]
-fn pt_06_a_detached_team_lives_under_a_nasty_configuration() {
+fn pt_06_detached_team_works_under_a_hostile_configuration() {
     let lab = Lab::empty();
     lab.boot(Some("nasty.conf"));
     let tmux = Tmux::new(lab.home("demo"));
@@ -28,13 +29,14 @@ fn pt_06_a_detached_team_lives_under_a_nasty_configuration() {
         closed(&tmux, place, launch);
     }
     assert_eq!(lab.panes().len(), 2);
-    // A launcher that ends by itself takes its pane along, whatever `remain-on-exit` says elsewhere.
+    // A launcher that exits by itself takes its pane along, whatever the global `remain-on-exit`
+    // is.
     run("/bin/kill", &["-KILL", &pane(&later[0]).pane.pid.to_string()]);
     until("its pane goes", || lab.panes().len() == 1);
 }
 
 #[test]
-fn pt_06_ly_01_a_team_inside_a_nasty_configuration() {
+fn pt_06_ly_01_team_inside_tmux_works_under_a_hostile_configuration() {
     let lab = Lab::empty();
     lab.boot(Some("nasty.conf"));
     let keep = ["set-option", "-t", "=main:", "destroy-unattached", "off"];
@@ -70,7 +72,7 @@ fn pt_06_ly_01_a_team_inside_a_nasty_configuration() {
 }
 
 #[test]
-fn pt_04_a_bare_environment_and_the_c_locale() {
+fn pt_04_bare_environment_and_c_locale_work() {
     let lab = Lab::empty();
     let bare =
         lab.script("bare", "#!/bin/sh\nexec env -i LC_ALL=C PATH=/usr/bin:/bin tmux \"$@\"\n");
@@ -96,7 +98,7 @@ fn pt_04_a_bare_environment_and_the_c_locale() {
 }
 
 #[test]
-fn a_caller_whose_pane_has_gone_gets_a_detached_session() {
+fn caller_without_a_live_pane_gets_a_detached_session() {
     let lab = Lab::start(None);
     for inside in ["%99", "", "main"] {
         let tmux = Tmux::new(lab.home_in(&format!("t{}", inside.len()), inside));
@@ -106,7 +108,7 @@ fn a_caller_whose_pane_has_gone_gets_a_detached_session() {
 }
 
 #[test]
-fn pf_05_a_tmux_that_hangs_is_an_error_in_time() {
+fn pf_05_hanging_tmux_is_a_timeout_error() {
     let lab = Lab::start(None);
     let hangs = lab.script("hangs", "#!/bin/sh\necho call >> \"$0.calls\"\nexec sleep 60\n");
     let well = Tmux::new(lab.home("demo"));
@@ -138,9 +140,9 @@ fn pf_05_a_tmux_that_hangs_is_an_error_in_time() {
 }
 
 #[test]
-fn pf_05_a_batch_waits_for_two_calls_of_a_tmux_that_hangs_half_way() {
+fn pf_05_place_waits_for_two_calls_of_a_tmux_that_hangs_midway() {
     let lab = Lab::start(None);
-    // It makes the panes and hangs when they are to be marked.
+    // Creates the panes, and hangs when they are to be marked.
     let text = "#!/bin/sh\ncase \"$*\" in *@phalanx_token*token-*|*if-shell*) echo call >> \"$0.calls\"; exec sleep 60;; esac\nexec tmux \"$@\"\n";
     let tmux = Tmux::new(TmuxHome { program: lab.script("half", text), ..lab.home("demo") });
     let mut all = launches(6);
@@ -162,7 +164,7 @@ fn pf_05_a_batch_waits_for_two_calls_of_a_tmux_that_hangs_half_way() {
 }
 
 #[test]
-fn sp_08_the_probe_says_what_is_wrong() {
+fn sp_08_probe_reports_the_problem() {
     let lab = Lab::empty();
     assert_eq!(probe(Path::new("tmux")), Ok(()));
     let wrapper = lab.script("wrapper", "#!/bin/sh\nexec tmux \"$@\"\n");
@@ -182,9 +184,9 @@ fn sp_08_the_probe_says_what_is_wrong() {
 }
 
 #[test]
-fn sp_03_what_tmux_says_is_in_the_error() {
+fn sp_03_errors_quote_tmux() {
     let lab = Lab::empty();
-    // PT-05: longer than a socket's path may be.
+    // PT-05: longer than the path of a socket may be.
     let deep = lab.path(&"d".repeat(120));
     let tmux = Tmux::new(TmuxHome { socket: Some(deep), ..lab.home("demo") });
     for result in tmux.place(&launches(2)) {
@@ -209,7 +211,7 @@ fn sp_03_what_tmux_says_is_in_the_error() {
 }
 
 #[test]
-fn sp_03_a_batch_beyond_one_call_arrives_whole() {
+fn sp_03_batch_larger_than_one_call_is_placed_completely() {
     let lab = Lab::start(None);
     let long = "x".repeat(3_000);
     let all: Vec<_> = (0..16)
@@ -236,9 +238,9 @@ fn sp_03_a_batch_beyond_one_call_arrives_whole() {
     assert_eq!(good, [true, false, true]);
 }
 
-/// SP-02, SP-06: whatever the login shell is, it is not asked; and the launcher may live anywhere.
+/// SP-02, SP-06: the login shell is never run, and the launcher's path may contain any characters.
 #[test]
-fn sp_06_odd_shells_and_odd_paths_do_not_matter() {
+fn sp_06_login_shell_and_launcher_path_do_not_matter() {
     let lab = Lab::start(None);
     let asked = lab.path("asked");
     let text = format!("#!/bin/sh\necho \"$0 $*\" >> '{}'\nexit 1\n", asked.display());
@@ -262,9 +264,9 @@ fn sp_06_odd_shells_and_odd_paths_do_not_matter() {
 }
 
 #[test]
-fn pt_07_a_socket_that_nobody_answers_is_named() {
+fn pt_07_dead_socket_is_named_in_the_error() {
     let lab = Lab::start(None);
-    // A server that was killed leaves its socket behind.
+    // A killed server leaves its socket file behind.
     let pid = lab.field("%0", "#{pid}");
     run("/bin/kill", &["-KILL", &pid]);
     until("the server has gone", || lab.try_tmux(&["list-sessions"]).code != Some(0));
@@ -276,7 +278,7 @@ fn pt_07_a_socket_that_nobody_answers_is_named() {
 }
 
 #[test]
-fn pf_05_labels_and_a_batch_wait_for_one_call_of_a_tmux_that_hangs() {
+fn pf_05_labels_and_close_wait_for_one_call_of_a_hanging_tmux() {
     let lab = Lab::start(None);
     let tmux = Tmux::new(lab.home("demo"));
     let all = launches(6);

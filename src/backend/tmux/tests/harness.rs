@@ -1,5 +1,5 @@
-//! A laboratory for the tests of this folder: tmux servers on private sockets, real clients, and programs that stand
-//! in for launchers. It never touches the default server and ends each server by its own socket.
+//! Test laboratory: tmux servers on private sockets, real clients, and programs that stand in for
+//! launchers. Never touches the default server; kills each server by its own socket.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -14,29 +14,29 @@ use crate::model::placement::{Layout, Placement, TmuxPane, Verdict};
 use crate::sys::clock::{self, Deadline};
 use crate::sys::{exec, fs};
 
-/// How long any test waits for something that must happen.
+/// Time limit of every wait.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// Where the fixtures are.
+/// The directory of the fixtures.
 pub(super) const FIXTURES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/fixtures/tmux");
 
-/// One private server (or the place for one).
+/// One private server, or the location for one.
 pub(super) struct Lab {
     dir: TempDir,
     pub(super) socket: PathBuf,
-    /// A second server, whose pane shows a client of the first.
+    /// The socket of a second server, whose pane runs a client of the first.
     outer: PathBuf,
 }
 
 impl Lab {
-    /// A place for a server that is not there yet.
+    /// A location without a server.
     pub(super) fn empty() -> Lab {
         let dir = tempfile::tempdir().expect("a directory for the sockets");
         let (socket, outer) = (dir.path().join("s"), dir.path().join("outer"));
         Lab { dir, socket, outer }
     }
 
-    /// A server with the session `main` of 80x24, under a configuration from the fixtures or none.
+    /// A server with the session `main` of 80x24, with a configuration from the fixtures or none.
     pub(super) fn start(conf: Option<&str>) -> Lab {
         let lab = Lab::empty();
         lab.boot(conf);
@@ -78,7 +78,7 @@ impl Lab {
         lab
     }
 
-    /// A server without sessions.
+    /// Starts the server without sessions.
     pub(super) fn boot(&self, conf: Option<&str>) {
         let conf = conf.map_or_else(|| "/dev/null".to_owned(), |name| format!("{FIXTURES}/{name}"));
         let socket = self.socket.to_str().expect("utf-8");
@@ -103,7 +103,7 @@ impl Lab {
         self.dir.path().join(name)
     }
 
-    /// Runs a tmux command that must work, and gives what it printed.
+    /// Runs a tmux command that must succeed, and returns its output.
     pub(super) fn tmux(&self, words: &[&str]) -> String {
         let output = self.try_tmux(words);
         let stderr = String::from_utf8_lossy(&output.stderr);
@@ -117,12 +117,12 @@ impl Lab {
         run("tmux", &all)
     }
 
-    /// One field of a pane, a window or a session.
+    /// Expands a format for a pane, a window or a session.
     pub(super) fn field(&self, target: &str, format: &str) -> String {
         self.tmux(&["display-message", "-p", "-t", target, format])
     }
 
-    /// All panes of the server.
+    /// The ids of all panes of the server.
     pub(super) fn panes(&self) -> Vec<String> {
         let listed = self.try_tmux(&["list-panes", "-a", "-F", "#{pane_id}"]);
         let mut ids: Vec<String> =
@@ -133,7 +133,7 @@ impl Lab {
         ids
     }
 
-    /// A real client of 80x24 that looks at `session`.
+    /// Attaches a real client of 80x24 to `session`.
     pub(super) fn attach(&self, session: &str) {
         let (outer, inner) =
             (self.outer.to_str().expect("utf-8"), self.socket.to_str().expect("utf-8"));
@@ -147,7 +147,7 @@ impl Lab {
         });
     }
 
-    /// A client in control mode that looks at `session`, as iTerm2 does with `tmux -CC`.
+    /// Attaches a client in control mode to `session`, as iTerm2 does with `tmux -CC`.
     pub(super) fn attach_control(&self, session: &str) {
         let (outer, inner) =
             (self.outer.to_str().expect("utf-8"), self.socket.to_str().expect("utf-8"));
@@ -158,19 +158,19 @@ impl Lab {
         until("a client in control mode is attached", || modes().contains('1'));
     }
 
-    /// What the client of `attach` shows, with its colours.
+    /// The screen of the client of [`Lab::attach`], with its colours.
     pub(super) fn shown(&self) -> String {
         let outer = self.outer.to_str().expect("utf-8");
         let output = run("tmux", &["-u", "-S", outer, "capture-pane", "-e", "-p"]);
         String::from_utf8_lossy(&output.stdout).into_owned()
     }
 
-    /// How many tmux processes a [`traced`] tmux has started.
+    /// Number of processes that a [`traced`] tmux has started.
     pub(super) fn calls(&self) -> usize {
         self.text("trace").lines().filter(|line| *line == "CALL").count()
     }
 
-    /// The home of a team outside of tmux.
+    /// The home of a team outside tmux.
     pub(super) fn home(&self, team: &str) -> TmuxHome {
         TmuxHome {
             program: PathBuf::from("tmux"),
@@ -182,12 +182,13 @@ impl Lab {
         }
     }
 
-    /// The home of a team whose lead stands in `pane`.
+    /// The home of a team whose lead runs in `pane`.
     pub(super) fn home_in(&self, team: &str, pane: &str) -> TmuxHome {
         TmuxHome { inside: Some(pane.to_owned()), ..self.home(team) }
     }
 
-    /// An executable file; the shell writes it, so that no descriptor of ours can keep it busy.
+    /// Writes an executable file. The shell does it, so that no descriptor of this process makes
+    /// its execution fail with ETXTBSY.
     pub(super) fn script(&self, name: &str, text: &str) -> PathBuf {
         let path = self.path(name);
         let words = ["-c", "printf '%s' \"$1\" > \"$2\" && chmod 755 \"$2\"", "sh", text];
@@ -196,7 +197,7 @@ impl Lab {
         path
     }
 
-    /// The text of a file inside; empty when it is not there.
+    /// The text of a file in the laboratory; empty if it does not exist.
     pub(super) fn text(&self, name: &str) -> String {
         let bytes = fs::read(&self.path(name), 1 << 20).expect("readable").unwrap_or_default();
         String::from_utf8(bytes).expect("utf-8")
@@ -219,7 +220,7 @@ pub(super) fn run(program: &str, words: &[&str]) -> exec::Output {
     exec::run(&command, PATIENCE).expect("the helper program runs")
 }
 
-/// Polls `condition` until it holds; panics with `what` when it does not.
+/// Polls `condition` until it holds; panics with `what` at the time limit.
 pub(super) fn until(what: &str, mut condition: impl FnMut() -> bool) {
     let deadline = Deadline::after(PATIENCE);
     while !condition() {
@@ -228,7 +229,7 @@ pub(super) fn until(what: &str, mut condition: impl FnMut() -> bool) {
     }
 }
 
-/// A launcher that does what `argv` does.
+/// A launcher that runs `argv`.
 pub(super) fn launch_of(member: &str, argv: &[&str]) -> Launch {
     Launch {
         member: MemberName::existing(member).expect("a name"),
@@ -242,17 +243,17 @@ pub(super) fn launch_of(member: &str, argv: &[&str]) -> Launch {
     }
 }
 
-/// A launcher that stays.
+/// A launcher that keeps running.
 pub(super) fn launch(member: &str) -> Launch {
     launch_of(member, &["/usr/bin/env", "sleep", "300"])
 }
 
-/// Launchers that stay.
+/// Launchers that keep running.
 pub(super) fn launches(count: usize) -> Vec<Launch> {
     (0..count).map(|nth| launch(&format!("m{nth}"))).collect()
 }
 
-/// Places them all; each must get its place.
+/// Places all launchers, each of which must succeed.
 pub(super) fn placed(tmux: &Tmux, launches: &[Launch]) -> Vec<Placement> {
     tmux.place(launches).into_iter().map(|result| result.expect("a place")).collect()
 }
@@ -265,27 +266,27 @@ pub(super) fn pane(placement: &Placement) -> &TmuxPane {
     }
 }
 
-/// Closes it; it must have been there.
+/// Closes a placement that must still exist.
 pub(super) fn closed(tmux: &Tmux, placement: &Placement, launch: &Launch) {
     assert_eq!(tmux.close(placement, &launch.token).expect("closed"), Verdict::Owned);
     assert_eq!(tmux.verify(placement, &launch.token), Verdict::Gone);
 }
 
-/// What the backend is asked about them.
+/// The marks of these placements.
 pub(super) fn marks<'a>(places: &'a [Placement], launches: &'a [Launch]) -> Vec<Mark<'a>> {
     let mark =
         |(placement, launch): (&'a Placement, &'a Launch)| Mark { placement, token: &launch.token };
     places.iter().zip(launches).map(mark).collect()
 }
 
-/// Closes all; each must have been there.
+/// Closes placements that must all still exist.
 pub(super) fn all_closed(tmux: &Tmux, places: &[Placement], launches: &[Launch]) {
     for result in tmux.close_all(&marks(places, launches)) {
         assert_eq!(result.expect("closed"), Verdict::Owned);
     }
 }
 
-/// The close was refused.
+/// Asserts that closing is refused, and returns the verdict.
 pub(super) fn refused(tmux: &Tmux, placement: &Placement, token: &str) -> Verdict {
     match tmux.close(placement, token) {
         Err(BackendError::NotOurs { verdict, .. }) => verdict,
@@ -293,7 +294,7 @@ pub(super) fn refused(tmux: &Tmux, placement: &Placement, token: &str) -> Verdic
     }
 }
 
-/// A tmux that writes down each word it gets, then does it.
+/// A tmux that records each of its arguments before it runs.
 pub(super) fn traced(lab: &Lab) -> PathBuf {
     let log = lab.path("trace");
     let log = log.to_str().expect("utf-8");
@@ -301,7 +302,7 @@ pub(super) fn traced(lab: &Lab) -> PathBuf {
     lab.script("traced", &text)
 }
 
-/// Whether a file is there.
+/// Returns true if a file exists.
 pub(super) fn exists(path: &Path) -> bool {
     fs::exists(path)
 }

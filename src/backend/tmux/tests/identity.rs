@@ -1,4 +1,4 @@
-//! What is ours, foreign, gone or unknown, and that nothing is closed unless it is proven ours: against a real tmux.
+//! Verdicts on panes of a real tmux: only a pane that is proven ours is closed.
 
 use std::path::PathBuf;
 
@@ -10,7 +10,7 @@ use crate::backend::{Backend, Label, Mark, TmuxHome};
 use crate::model::placement::{Placement, ProcessId, PtyHold, TmuxPane, Verdict};
 use crate::sys::proc::{Liveness, Process, liveness, wait_exit};
 
-/// The placement with one part of it changed.
+/// Returns a copy of the placement with one part changed.
 fn changed(placement: &Placement, change: impl FnOnce(&mut TmuxPane)) -> Placement {
     let mut pane = pane(placement).clone();
     change(&mut pane);
@@ -25,7 +25,7 @@ fn is_foreign(verdict: &Verdict) -> bool {
     matches!(verdict, Verdict::Foreign { .. })
 }
 
-/// Ends a server the hard way and waits until it has gone.
+/// Kills a server with SIGKILL and waits until it has exited.
 fn kill_server(place: &Placement) {
     let server = pane(place).server;
     run("/bin/kill", &["-KILL", &server.pid.to_string()]);
@@ -36,14 +36,14 @@ fn kill_server(place: &Placement) {
 }
 
 #[test]
-fn sd_05_twenty_bystanders_with_the_same_program_stay() {
+fn sd_05_bystanders_with_the_same_program_are_not_closed() {
     let lab = Lab::start(None);
     let tmux = Tmux::new(lab.home("demo"));
     let all = launches(3);
     let places = placed(&tmux, &all);
     let window = pane(&places[0]).window_id.clone();
     for nth in 0..20 {
-        // Some of them in our own window.
+        // Some of them are in our own window.
         let target = if nth < 4 { window.as_str() } else { "=main:" };
         let words: &[&str] =
             if nth < 10 { &["split-window", "-d", "-h"] } else { &["new-window", "-d"] };
@@ -67,7 +67,7 @@ fn sd_05_twenty_bystanders_with_the_same_program_stay() {
 }
 
 #[test]
-fn sd_06_after_a_restart_of_the_server_the_same_ids_are_not_ours() {
+fn sd_06_ids_of_a_restarted_server_are_not_ours() {
     let lab = Lab::empty();
     lab.boot(None);
     let tmux = Tmux::new(lab.home("demo"));
@@ -77,7 +77,7 @@ fn sd_06_after_a_restart_of_the_server_the_same_ids_are_not_ours() {
     lab.boot(None);
     lab.tmux(&["new-session", "-d", "-s", "phalanx-demo", "--", "env", "sleep", "300"]);
     lab.tmux(&["split-window", "-d", "-t", "=phalanx-demo:", "--", "env", "sleep", "300"]);
-    // Even one that says it is ours.
+    // Even a matching token does not make it ours.
     lab.tmux(&["set-option", "-p", "-t", "%1", "@phalanx_token", &all[1].token]);
     let before = lab.panes();
     assert_eq!(before, ["%0", "%1"]);
@@ -95,7 +95,7 @@ fn sd_06_after_a_restart_of_the_server_the_same_ids_are_not_ours() {
 }
 
 #[test]
-fn each_part_of_the_identity_counts() {
+fn every_part_of_the_identity_must_match() {
     let lab = Lab::start(None);
     let tmux = Tmux::new(lab.home("demo"));
     let all = launches(2);
@@ -111,7 +111,7 @@ fn each_part_of_the_identity_counts() {
     assert!(is_foreign(&refused(&tmux, &wrong_start, token)));
     let older_server = changed(place, |pane| pane.server.start -= 1);
     assert_eq!(tmux.close(&older_server, token).expect("its server has ended"), Verdict::Gone);
-    // A server that lives, but is not the one behind the socket.
+    // A process that runs, but is not the server behind the socket.
     let us = Process::current();
     let other_server =
         changed(place, |pane| pane.server = ProcessId { pid: us.pid, start: us.start });
@@ -163,7 +163,7 @@ fn sd_07_hostile_ids_are_refused_before_tmux_runs() {
 }
 
 #[test]
-fn cr_11_a_socket_that_disappears_means_unknown_not_gone() {
+fn cr_11_missing_socket_is_unknown_not_gone() {
     let lab = Lab::start(None);
     let tmux = Tmux::new(lab.home("demo"));
     let all = launches(1);
@@ -173,11 +173,11 @@ fn cr_11_a_socket_that_disappears_means_unknown_not_gone() {
     crate::sys::fs::rename(&lab.socket, &aside).expect("moved");
     assert!(is_unknown(&refused(&tmux, place, token)));
     assert!(tmux.screen(place, token, 5).is_err());
-    // A lead whose own tmux cannot be reached starts no other one.
+    // A lead whose own tmux cannot be reached does not start another server.
     let inside = Tmux::new(lab.home_in("demo", "%0"));
     assert!(inside.place(&launches(2)).iter().all(Result::is_err));
     assert!(!exists(&lab.socket));
-    // Another server on the socket does not make the first one dead.
+    // Another server on the socket does not prove that the first one has exited.
     lab.boot(None);
     lab.tmux(&["new-session", "-d", "-s", "x", "--", "env", "sleep", "300"]);
     assert!(is_unknown(&refused(&tmux, place, token)));
@@ -215,7 +215,7 @@ fn ly_02_swapped_moved_renamed_and_zoomed_panes_are_still_ours() {
 }
 
 #[test]
-fn sd_13_the_last_pane_may_end_the_server() {
+fn sd_13_closing_the_last_pane_may_end_the_server() {
     let lab = Lab::empty();
     let tmux = Tmux::new(lab.home("demo"));
     let all = launches(2);
@@ -229,7 +229,7 @@ fn sd_13_the_last_pane_may_end_the_server() {
 }
 
 #[test]
-fn cr_03_a_dead_pane_that_was_kept_is_still_ours_to_close() {
+fn cr_03_dead_pane_that_was_kept_can_be_closed() {
     let lab = Lab::start(None);
     let tmux = Tmux::new(lab.home("demo"));
     let all = launches(2);
@@ -241,7 +241,7 @@ fn cr_03_a_dead_pane_that_was_kept_is_still_ours_to_close() {
     until("tmux knows", || lab.field(id, "#{pane_dead}") == "1");
     assert_eq!(tmux.verify(place, &launch.token), Verdict::Owned);
     closed(&tmux, place, launch);
-    // What a person starts in it afterwards is not.
+    // A program that a person starts in our pane afterwards is not ours.
     let id = pane(&places[1]).pane_id.as_str();
     lab.tmux(&["respawn-pane", "-k", "-t", id, "--", "/usr/bin/env", "sleep", "300"]);
     assert!(is_foreign(&refused(&tmux, &places[1], &all[1].token)));
@@ -249,7 +249,7 @@ fn cr_03_a_dead_pane_that_was_kept_is_still_ours_to_close() {
 }
 
 #[test]
-fn sd_09_a_dead_launcher_is_ours_until_its_pane_has_gone_whatever_its_children_do() {
+fn sd_09_pane_of_a_dead_launcher_is_ours_until_it_closes() {
     let lab = Lab::start(None);
     let tmux = Tmux::new(lab.home("demo"));
     let ready = lab.path("ready");
@@ -273,7 +273,7 @@ fn sd_09_a_dead_launcher_is_ours_until_its_pane_has_gone_whatever_its_children_d
 }
 
 #[test]
-fn a_server_without_sessions_has_no_panes() {
+fn server_without_sessions_has_no_panes() {
     let lab = Lab::empty();
     lab.boot(None);
     let tmux = Tmux::new(lab.home("demo"));

@@ -1,4 +1,4 @@
-//! The tests that need a real tmux: what is placed where, what is ours, and under which circumstances.
+//! Tests with a real tmux.
 
 mod batch;
 mod configured;

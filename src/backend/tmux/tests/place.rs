@@ -1,4 +1,4 @@
-//! Placing, watching and closing, each against a real tmux: where panes land, and what of the user's stays as it was.
+//! Placing, watching and closing panes: where they land, and what of the user's stays unchanged.
 
 use std::collections::BTreeSet;
 
@@ -10,7 +10,7 @@ use crate::model::placement::{Layout, Placement, Verdict};
 use crate::model::spec::Terminal;
 
 #[test]
-fn sp_05_panes_land_beside_the_caller_not_in_the_newest_session() {
+fn sp_05_panes_go_to_the_callers_session_not_the_newest() {
     let lab = Lab::start(None);
     let caller = lab.field("=main:", "#{pane_id}");
     for name in ["middle", "newest"] {
@@ -39,7 +39,7 @@ fn sp_05_panes_land_beside_the_caller_not_in_the_newest_session() {
 }
 
 #[test]
-fn sp_01_the_launch_is_argv_and_every_target_an_id() {
+fn sp_01_launches_are_argv_and_targets_are_ids() {
     let lab = Lab::start(None);
     let home = TmuxHome { program: traced(&lab), ..lab.home_in("demo", "%0") };
     let tmux = Tmux::new(home);
@@ -66,7 +66,7 @@ fn sp_01_the_launch_is_argv_and_every_target_an_id() {
 }
 
 #[test]
-fn sixteen_panes_take_few_processes() {
+fn sixteen_panes_are_placed_in_four_processes() {
     let lab = Lab::start(None);
     let tmux = Tmux::new(TmuxHome { program: traced(&lab), ..lab.home("demo") });
     let places = placed(&tmux, &launches(16));
@@ -75,9 +75,10 @@ fn sixteen_panes_take_few_processes() {
     assert_eq!((windows.len(), lab.calls()), (1, 4), "look, window, splits, marks");
 }
 
-/// With a session, a window or a split to make: survey, placement, marks.
+/// The three processes are survey, placement and marks, whether a session, a window or a split is
+/// created.
 #[test]
-fn one_pane_takes_three_processes_and_has_its_label() {
+fn one_pane_is_placed_and_labelled_in_three_processes() {
     let lab = Lab::start(None);
     let tmux =
         Tmux::new(TmuxHome { program: traced(&lab), layout: Layout::Windows, ..lab.home("demo") });
@@ -95,7 +96,7 @@ fn one_pane_takes_three_processes_and_has_its_label() {
 }
 
 #[test]
-fn a_detached_team_has_a_session_of_its_own_that_grows() {
+fn detached_team_gets_a_session_that_grows() {
     let lab = Lab::start(None);
     let tmux = Tmux::new(lab.home("demo"));
     let first = placed(&tmux, &launches(2));
@@ -139,7 +140,7 @@ fn names(place: &Placement) -> TmuxPaneNames<'_> {
 }
 
 #[test]
-fn sd_07_neighbours_with_such_names_keep_theirs() {
+fn sd_07_sessions_with_similar_names_are_not_touched() {
     let lab = Lab::start(None);
     for name in ["phalanx-bill", "phalanx-billing", "phalanx-bill-2"] {
         lab.tmux(&["new-session", "-d", "-s", name, "--", "env", "sleep", "300"]);
@@ -149,7 +150,7 @@ fn sd_07_neighbours_with_such_names_keep_theirs() {
     let all = launches(2);
     let places = placed(&tmux, &all);
     assert_eq!(names(&places[0]).session, "phalanx-bill-3");
-    // Another team of the same name is another team.
+    // Another team with the same name has a tag of its own.
     let other = Tmux::new(TmuxHome { tag: "bill-0000".to_owned(), ..lab.home("bill") });
     let others = placed(&other, &launches(1));
     assert_eq!(names(&others[0]).session, "phalanx-bill-4");
@@ -163,7 +164,7 @@ fn sd_07_neighbours_with_such_names_keep_theirs() {
 }
 
 #[test]
-fn ly_03_forty_in_a_small_session_overflow_and_nobody_is_lost() {
+fn ly_03_forty_members_overflow_a_small_session_into_windows() {
     let lab = Lab::start(None);
     let tmux = Tmux::new(lab.home_in("demo", "%0"));
     let all = launches(40);
@@ -178,7 +179,7 @@ fn ly_03_forty_in_a_small_session_overflow_and_nobody_is_lost() {
 }
 
 #[test]
-fn ly_03_no_space_for_a_new_pane_is_made_or_found_elsewhere() {
+fn ly_03_crowded_window_is_tiled_or_replaced_by_a_new_one() {
     let lab = Lab::start(None);
     let tmux = Tmux::new(lab.home("demo"));
     let first = placed(&tmux, &launches(3));
@@ -193,7 +194,7 @@ fn ly_03_no_space_for_a_new_pane_is_made_or_found_elsewhere() {
 }
 
 #[test]
-fn one_window_each_if_asked_for() {
+fn windows_layout_gives_each_member_a_window() {
     let lab = Lab::start(None);
     let tmux = Tmux::new(TmuxHome { layout: Layout::Windows, ..lab.home("demo") });
     let places = placed(&tmux, &[launch("alice"), launch("bob")]);
@@ -208,7 +209,7 @@ fn one_window_each_if_asked_for() {
 }
 
 #[test]
-fn ly_05_focus_zoom_and_window_of_the_user_stay() {
+fn ly_05_focus_zoom_and_window_of_the_user_are_kept() {
     let lab = Lab::start(None);
     lab.tmux(&["split-window", "-t", "=main:", "--", "env", "sleep", "300"]);
     lab.tmux(&["resize-pane", "-Z", "-t", "=main:"]);
@@ -228,7 +229,7 @@ fn ly_05_focus_zoom_and_window_of_the_user_stay() {
 }
 
 #[test]
-fn ly_05_a_window_of_ours_that_is_zoomed_stays_zoomed() {
+fn ly_05_zoomed_team_window_stays_zoomed() {
     let lab = Lab::start(None);
     let tmux = Tmux::new(lab.home("demo"));
     let places = placed(&tmux, &launches(2));
@@ -262,7 +263,7 @@ fn ly_06_one_change_of_size_per_batch() {
 }
 
 #[test]
-fn ly_07_options_of_others_stay() {
+fn ly_07_options_of_the_user_are_kept() {
     let lab = Lab::start(None);
     lab.tmux(&["split-window", "-d", "-t", "=main:", "--", "env", "sleep", "300"]);
     let options = || {
@@ -301,7 +302,7 @@ fn ly_07_options_of_others_stay() {
 }
 
 #[test]
-fn sp_09_sp_10_a_launcher_that_ends_at_once_leaves_nothing_and_harms_nobody() {
+fn sp_09_sp_10_launcher_that_exits_at_once_leaves_no_pane() {
     let lab = Lab::start(None);
     lab.tmux(&["set-option", "-g", "-w", "remain-on-exit", "on"]);
     let tmux = Tmux::new(lab.home("demo"));
@@ -320,7 +321,7 @@ fn sp_09_sp_10_a_launcher_that_ends_at_once_leaves_nothing_and_harms_nobody() {
                 assert_eq!(tmux.verify(place, &launch.token), Verdict::Owned);
             }
             (_, Err(BackendError::LauncherGone { .. })) => (),
-            // It had not ended yet when we looked; its pane then goes by itself.
+            // The program was still running when it was checked; its pane closes by itself.
             (_, Ok(place)) => {
                 until("its pane goes", || tmux.verify(place, &launch.token) == Verdict::Gone)
             }
@@ -331,7 +332,7 @@ fn sp_09_sp_10_a_launcher_that_ends_at_once_leaves_nothing_and_harms_nobody() {
 }
 
 #[test]
-fn sp_09_a_launcher_that_ends_at_once_on_a_server_of_its_own() {
+fn sp_09_launcher_that_exits_at_once_on_a_new_server_leaves_no_pane() {
     for conf in [None, Some("nasty.conf")] {
         let lab = Lab::empty();
         if conf.is_some() {
@@ -351,7 +352,7 @@ fn sp_09_a_launcher_that_ends_at_once_on_a_server_of_its_own() {
 }
 
 #[test]
-fn sp_06_words_arrive_as_they_are() {
+fn sp_06_arguments_arrive_unchanged() {
     let lab = Lab::start(None);
     let canary = lab.path("canary");
     let words = [
@@ -378,7 +379,7 @@ fn sp_06_words_arrive_as_they_are() {
 }
 
 #[test]
-fn sec_02_names_run_nothing() {
+fn sec_02_hostile_names_execute_nothing() {
     let lab = Lab::start(None);
     let canary = lab.path("canary");
     let hostile = format!("x#(touch {}) #{{E:@x}};", canary.display());
@@ -403,7 +404,7 @@ fn sec_02_names_run_nothing() {
 }
 
 #[test]
-fn two_spawners_at_once_share_the_session() {
+fn concurrent_spawners_share_the_session() {
     let lab = Lab::start(None);
     let tmux = Tmux::new(lab.home("demo"));
     let (one, two) = (launches(6), launches(6));
@@ -419,7 +420,7 @@ fn two_spawners_at_once_share_the_session() {
 }
 
 #[test]
-fn the_screen_and_how_to_watch_it() {
+fn screen_text_and_watch_command_are_returned() {
     let lab = Lab::start(None);
     let argv = ["/bin/sh", "-c", "printf 'one\\ntwo\\nthree ü\\n\\n'; exec sleep 300"];
     let talker = launch_of("talker", &argv);

@@ -1,4 +1,5 @@
-//! Panes beside the lead in its own window: what is the user's keeps its size, its options and its focus.
+//! Panes beside the lead in its own window: the user's panes keep their size, their options and the
+//! focus.
 
 use std::collections::BTreeSet;
 
@@ -11,7 +12,7 @@ fn split(lab: &Lab, lead: &str) -> Tmux {
     Tmux::new(TmuxHome { layout: Layout::Split, ..lab.home_in("demo", lead) })
 }
 
-/// Place and size of a pane.
+/// The window, size and position of a pane.
 fn cell(lab: &Lab, id: &str) -> String {
     lab.field(id, "#{window_id} #{pane_width}x#{pane_height}+#{pane_left}+#{pane_top}")
 }
@@ -21,9 +22,9 @@ fn ids(places: &[Placement]) -> Vec<&str> {
 }
 
 #[test]
-fn ly_04_members_share_a_column_and_nobody_elses_pane_changes() {
+fn ly_04_members_share_a_column_and_other_panes_keep_their_size() {
     let lab = Lab::wide();
-    // The user's own: one below the lead, one at the right of both.
+    // The user's panes: one below the lead, one to the right of both.
     lab.tmux(&["split-window", "-d", "-v", "-l", "12", "-t", "%0", "--", "env", "sleep", "300"]);
     lab.tmux(&[
         "split-window",
@@ -48,7 +49,7 @@ fn ly_04_members_share_a_column_and_nobody_elses_pane_changes() {
     assert_eq!((user(), cell(&lab, "%0").as_str()), (before.clone(), "@0 79x37+0+0"));
     let cells: BTreeSet<String> = ids(&first).iter().map(|id| cell(&lab, id)).collect();
     assert_eq!(cells, BTreeSet::from(["@0 79x18+80+0".to_owned(), "@0 79x18+80+19".to_owned()]));
-    // The lead's choice of size stays as it is.
+    // A size that the user chose for the lead's pane is kept.
     lab.tmux(&["resize-pane", "-t", "%0", "-x", "100"]);
     let chosen = cell(&lab, "%0");
     let two = launches(3);
@@ -68,7 +69,7 @@ fn ly_04_members_share_a_column_and_nobody_elses_pane_changes() {
 }
 
 #[test]
-fn ly_03_what_finds_no_room_beside_the_lead_goes_to_windows() {
+fn ly_03_members_without_room_beside_the_lead_go_to_windows() {
     let lab = Lab::wide();
     let tmux = split(&lab, "%0");
     let all = launches(11);
@@ -84,18 +85,18 @@ fn ly_03_what_finds_no_room_beside_the_lead_goes_to_windows() {
     }
     assert_eq!(size("%0", "#{pane_width}"), 100, "the bigger half");
     assert!(elsewhere.iter().all(|place| pane(place).window_name == "phalanx-demo"));
-    // One that has gone makes room for the next.
+    // A closed pane makes room for the next.
     all_closed(&tmux, &places[1..2], &all[1..2]);
     let next = placed(&tmux, &launches(1));
     assert_eq!(pane(&next[0]).window_id, "@0");
     assert_eq!(size("%0", "#{pane_width}"), 100);
-    // Outside of tmux there is no lead to stand beside.
+    // Outside tmux, there is no lead's pane to split.
     let outside = Tmux::new(TmuxHome { layout: Layout::Split, ..lab.home("other") });
     assert_eq!(pane(&placed(&outside, &launches(1))[0]).session_name, "phalanx-other");
 }
 
 #[test]
-fn ly_02_members_that_the_user_moved_are_left_where_they_are() {
+fn ly_02_panes_that_the_user_moved_are_left_there() {
     let lab = Lab::wide();
     let tmux = split(&lab, "%0");
     let all = launches(3);
@@ -129,7 +130,7 @@ fn ly_02_members_that_the_user_moved_are_left_where_they_are() {
 }
 
 #[test]
-fn ly_05_a_lead_that_is_zoomed_stays_zoomed() {
+fn ly_05_zoomed_lead_stays_zoomed() {
     let lab = Lab::wide();
     lab.tmux(&["split-window", "-d", "-t", "%0", "--", "env", "sleep", "300"]);
     lab.tmux(&["resize-pane", "-Z", "-t", "%0"]);
@@ -148,7 +149,7 @@ fn ly_05_a_lead_that_is_zoomed_stays_zoomed() {
 }
 
 #[test]
-fn ly_05_a_lead_that_was_zoomed_beside_its_members_stays_so_when_they_close() {
+fn ly_05_zoomed_lead_stays_zoomed_when_members_close() {
     let lab = Lab::wide();
     let tmux = split(&lab, "%0");
     let all = launches(3);
@@ -159,13 +160,13 @@ fn ly_05_a_lead_that_was_zoomed_beside_its_members_stays_so_when_they_close() {
     assert_eq!(view(), "1 1 1");
     all_closed(&tmux, &places[..2], &all[..2]);
     assert_eq!(view(), "1 1 1");
-    // The last one leaves nothing to be hidden behind the lead.
+    // After the last close, the lead is the only pane, so that no zoom remains.
     all_closed(&tmux, &places[2..], &all[2..]);
     assert_eq!(lab.panes(), ["%0"]);
 }
 
 #[test]
-fn ly_06_the_lead_is_resized_once_by_its_first_members_and_by_no_others() {
+fn ly_06_lead_is_resized_only_once_by_its_first_members() {
     let lab = Lab::wide();
     let (log, ready) = (lab.path("winch"), lab.path("ready"));
     let text = "trap 'echo w >> \"$0\"' WINCH; echo x > \"$1\"; while :; do sleep 0.01; done";
@@ -188,7 +189,7 @@ fn ly_06_the_lead_is_resized_once_by_its_first_members_and_by_no_others() {
 }
 
 #[test]
-fn ly_07_in_the_leads_window_only_our_panes_have_options() {
+fn ly_07_only_our_panes_get_options_in_the_leads_window() {
     let lab = Lab::wide();
     lab.tmux(&["split-window", "-d", "-t", "%0", "--", "env", "sleep", "300"]);
     let options = || {
@@ -208,7 +209,7 @@ fn ly_07_in_the_leads_window_only_our_panes_have_options() {
     let places = placed(&tmux, &all);
     let own = lab.tmux(&["show-options", "-p", "-t", ids(&places)[0]]);
     assert!(own.contains("synchronize-panes off") && own.contains("remain-on-exit off"), "{own}");
-    // The lead's window does not pass for the team's, even with a member's pane active in it.
+    // The lead's window does not pass for the team's, even while a member's pane is active in it.
     lab.tmux(&["select-pane", "-t", ids(&places)[0]]);
     let layout = lab.field("%0", "#{pane_width}x#{pane_height}");
     let panes = Tmux::new(lab.home_in("demo", "%0"));
@@ -222,7 +223,7 @@ fn ly_07_in_the_leads_window_only_our_panes_have_options() {
 }
 
 #[test]
-fn ly_11_two_lives_of_a_team_under_a_client_that_arranges_panes_itself() {
+fn ly_11_control_mode_client_never_gets_select_layout() {
     let lab = Lab::wide();
     lab.attach_control("main");
     for layout in [Layout::Panes, Layout::Split, Layout::Windows] {
@@ -242,7 +243,7 @@ fn ly_11_two_lives_of_a_team_under_a_client_that_arranges_panes_itself() {
 }
 
 #[test]
-fn pt_06_ly_01_beside_a_lead_under_a_nasty_configuration() {
+fn pt_06_ly_01_split_beside_the_lead_under_a_hostile_configuration() {
     let lab = Lab::empty();
     lab.boot(Some("nasty.conf"));
     let main = [

@@ -1,4 +1,4 @@
-//! What is seen: labels in the borders, panes brought forward, hidden and shown again.
+//! Labels in borders, and panes that are focused, hidden and shown again.
 
 use super::super::Tmux;
 use super::harness::{
@@ -15,7 +15,7 @@ fn label(name: &str, role: Option<&str>, state: &str, color: &str) -> Label {
 const SAID: &str = "#{@phalanx_name}/#{@phalanx_role}/#{@phalanx_state}/#{@phalanx_color}";
 
 #[test]
-fn labels_of_a_batch_take_one_process_and_stand_in_the_border() {
+fn labels_of_a_batch_take_one_process_and_show_in_borders() {
     let lab = Lab::start(None);
     let tmux = Tmux::new(TmuxHome { program: traced(&lab), ..lab.home_in("demo", "%0") });
     let all = launches(4);
@@ -43,7 +43,7 @@ fn labels_of_a_batch_take_one_process_and_stand_in_the_border() {
 }
 
 #[test]
-fn sec_02_labels_run_nothing_whatever_they_say() {
+fn sec_02_hostile_labels_execute_nothing() {
     let lab = Lab::start(None);
     let canary = lab.path("canary");
     let tmux = Tmux::new(lab.home("demo"));
@@ -77,7 +77,7 @@ fn sec_02_labels_run_nothing_whatever_they_say() {
 }
 
 #[test]
-fn ly_07_a_label_beside_the_lead_changes_the_members_border_only() {
+fn ly_07_label_beside_the_lead_changes_only_the_members_border() {
     let lab = Lab::wide();
     lab.tmux(&["set-option", "-w", "-t", "@0", "pane-border-status", "top"]);
     lab.tmux(&["set-option", "-w", "-t", "@0", "pane-border-format", "the user's own"]);
@@ -98,7 +98,7 @@ fn ly_07_a_label_beside_the_lead_changes_the_members_border_only() {
 }
 
 #[test]
-fn a_pane_is_hidden_and_shown_and_stays_the_same() {
+fn hidden_pane_keeps_its_identity_when_shown_again() {
     let lab = Lab::wide();
     for layout in [Layout::Panes, Layout::Split, Layout::Windows] {
         let tmux = Tmux::new(TmuxHome { layout, ..lab.home_in("demo", "%0") });
@@ -118,7 +118,7 @@ fn a_pane_is_hidden_and_shown_and_stays_the_same() {
             format!("1 {}", pane(&hidden).window_id)
         );
         assert_eq!(tmux.hide(&hidden, token).expect("again"), hidden);
-        // What is hidden makes no room for others.
+        // A hidden window does not offer room to new panes.
         let more = launches(1);
         let next = placed(&tmux, &more);
         assert_ne!(pane(&next[0]).window_id, pane(&hidden).window_id);
@@ -136,7 +136,7 @@ fn a_pane_is_hidden_and_shown_and_stays_the_same() {
 }
 
 #[test]
-fn ly_04_the_last_of_a_column_gives_the_lead_its_width_back_while_hidden() {
+fn ly_04_lead_regains_its_width_while_the_last_member_is_hidden() {
     let lab = Lab::wide();
     let tmux = Tmux::new(TmuxHome { layout: Layout::Split, ..lab.home_in("demo", "%0") });
     let all = launches(1);
@@ -145,13 +145,13 @@ fn ly_04_the_last_of_a_column_gives_the_lead_its_width_back_while_hidden() {
     assert_eq!(width(), "100");
     let hidden = tmux.hide(&places[0], &all[0].token).expect("hidden");
     assert_eq!(width(), "200");
-    // The verb that shows it again need not know the layout.
+    // `show` works without knowing the layout.
     let shown = Tmux::new(lab.home_in("demo", "%0")).show(&hidden, &all[0].token).expect("shown");
     assert_eq!((pane(&shown).window_id.as_str(), width().as_str()), ("@0", "100"));
 }
 
 #[test]
-fn focus_brings_a_pane_before_the_eyes_of_who_is_there() {
+fn focus_selects_the_pane_on_an_attached_client() {
     let lab = Lab::start(None);
     let tmux = Tmux::new(lab.home_in("demo", "%0"));
     let all = launches(2);
@@ -171,7 +171,7 @@ fn focus_brings_a_pane_before_the_eyes_of_who_is_there() {
         format!("main {} 1", pane(&places[0]).pane_id),
         "a zoomed window stays zoomed"
     );
-    // In a session of its own: the terminal is taken there.
+    // For a pane in another session, the client switches to that session.
     let detached = Tmux::new(lab.home("other"));
     let far = launches(1);
     let place = placed(&detached, &far);
@@ -179,9 +179,10 @@ fn focus_brings_a_pane_before_the_eyes_of_who_is_there() {
     assert_eq!(seen(), format!("phalanx-other {} 0", pane(&place[0]).pane_id));
 }
 
-/// SD-05, LY-04: the same program in our windows and in others; none is touched by any verb, nor by a refused one.
+/// SD-05, LY-04: panes with the same program in our windows and in others are not touched by any
+/// operation, whether it succeeds or is refused.
 #[test]
-fn sd_05_bystanders_stay_as_they_are_under_every_verb() {
+fn sd_05_no_operation_touches_bystanders() {
     let lab = Lab::wide();
     let tmux = Tmux::new(lab.home_in("demo", "%0"));
     let all = launches(2);
@@ -226,7 +227,7 @@ fn sd_05_bystanders_stay_as_they_are_under_every_verb() {
 }
 
 #[test]
-fn pt_06_hidden_and_shown_under_a_nasty_configuration() {
+fn pt_06_hide_and_show_work_under_a_hostile_configuration() {
     let lab = Lab::empty();
     lab.boot(Some("nasty.conf"));
     let tmux = Tmux::new(lab.home("demo"));
