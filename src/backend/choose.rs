@@ -7,7 +7,6 @@ use crate::model::settings::BackendChoice;
 /// The properties of the caller's environment on which the choice depends.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Facts {
-    /// The calling process runs inside tmux.
     pub(crate) inside_tmux: bool,
     /// tmux works; otherwise the reason why it does not.
     pub(crate) tmux: Result<(), String>,
@@ -27,7 +26,6 @@ pub(crate) struct Chosen {
 /// A step of the fallback cascade.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Tier {
-    /// A placement of this backend.
     Place(BackendKind),
     /// No placement: the program answers its prompt once, without a terminal, and exits.
     Once,
@@ -62,7 +60,7 @@ impl Tier {
 /// PTYs.
 ///
 /// # Errors
-/// The reason why the requested backend does not work here; `auto` always succeeds.
+/// Returns the reason why the requested backend does not work here; `auto` always succeeds.
 pub(crate) fn choose(asked: &BackendChoice, facts: &Facts) -> Result<Chosen, String> {
     let auto = *asked == BackendChoice::Auto;
     let chosen = |backend, why: &str| Ok(Chosen { backend, why: why.to_owned(), auto });
@@ -104,10 +102,10 @@ pub(crate) struct Signs<'a> {
 /// Decides whether to query iTerm2 for this terminal.
 ///
 /// # Errors
-/// The reason why this terminal cannot be an iTerm2 session.
+/// Returns the reason why this terminal cannot be an iTerm2 session.
 pub(crate) fn may_be_iterm2(signs: &Signs<'_>) -> Result<(), String> {
     match signs {
-        // ssh forwards `LC_TERMINAL`, so that iTerm2 runs on another machine.
+        // ssh forwards `LC_TERMINAL`; the iTerm2 that set it runs on another machine.
         Signs { ssh: true, .. } => Err("this is an SSH session".to_owned()),
         Signs { tmux: true, .. } => Err("this terminal is in tmux".to_owned()),
         Signs { term_program: Some("iTerm.app"), .. } => Ok(()),

@@ -45,7 +45,6 @@ pub(crate) struct Label {
     pub(crate) color: Option<String>,
 }
 
-/// The reason why a backend failed.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum BackendError {
     /// The program behind the backend is missing or does not work.
@@ -83,7 +82,6 @@ pub(crate) enum BackendError {
     /// The placement is ours, but its terminal does not accept input at present.
     #[error("{place} takes no input: {problem}")]
     NoInput { place: String, problem: &'static str },
-    /// The backend does not support the operation.
     #[error("the {} backend cannot {verb} a member", backend.as_str())]
     CannotDo { backend: BackendKind, verb: &'static str },
     /// An external program failed; `problem` may quote its message, cleaned for printing.

@@ -9,7 +9,6 @@ use crate::sys::fs;
 
 /// Size limit of a settings file, in bytes; `fs::read` rejects a larger one.
 const LARGEST: u64 = 1 << 20;
-/// The mode bit that lets every user write to a file.
 const OTHERS_WRITE: u32 = 0o002;
 
 /// The files that may configure hooks.
@@ -146,8 +145,9 @@ pub(crate) fn is_trusted(places: &Places) -> bool {
     places.project.as_ref().is_some_and(|project| trusts(&own.trusted, project))
 }
 
-/// Reads a text file that only its owner or root can have written (SEC-07). Follows symbolic links,
-/// because users keep such files elsewhere. Returns `None` if there is no file.
+/// Reads a text file that belongs to the user or to root and is not world-writable (SEC-07).
+/// Follows symbolic links, because users keep such files elsewhere. Returns `None` if the file does
+/// not exist.
 ///
 /// # Errors
 /// A message if the path is a broken symbolic link or no regular file, if the file belongs to a

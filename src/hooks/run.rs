@@ -33,7 +33,6 @@ pub(crate) struct Call<'a> {
     pub(crate) owner: &'a str,
 }
 
-/// The way a hook ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum End {
     Code(i32),
@@ -44,7 +43,6 @@ pub(crate) enum End {
     NotRun(String),
 }
 
-/// The result of one hook run.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Ran {
     pub(crate) end: End,

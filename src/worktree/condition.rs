@@ -8,7 +8,6 @@ use super::{Repository, WorktreeError};
 use crate::model::worktree::{Checkout, Condition};
 use crate::sys::fs;
 
-/// The outcome of a removal.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Removed {
     /// The worktree no longer exists. `branch_left` is its branch if git refused to delete it.
@@ -59,7 +58,7 @@ fn parse(text: &str) -> Vec<Listed> {
 }
 
 impl Repository {
-    /// Returns the condition of a worktree.
+    /// Determines the condition of a worktree.
     ///
     /// # Errors
     /// [`WorktreeError::Exec`] if git cannot be run or times out, [`WorktreeError::Git`] if it
@@ -129,8 +128,9 @@ impl Repository {
     /// uses `--force`, so that git can still refuse.
     ///
     /// # Errors
-    /// [`WorktreeError::Exec`] if git cannot be run or times out, [`WorktreeError::Git`] if the
-    /// worktree's condition cannot be determined.
+    /// [`WorktreeError::Git`] if the worktree's condition cannot be determined; nothing was removed
+    /// then. [`WorktreeError::Exec`] if git cannot be run or times out, at worst between the
+    /// removal of the worktree and that of its branch.
     pub(crate) fn remove(&self, checkout: &Checkout) -> Result<Removed, WorktreeError> {
         let condition = self.condition(checkout)?;
         if let Some(why) = condition.keeps() {

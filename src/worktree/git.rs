@@ -23,7 +23,6 @@ pub(crate) const MISLEADING: [&str; 8] = [
     "GIT_PREFIX",
 ];
 
-/// Environment variables, as name and value.
 pub(super) type Env = Vec<(OsString, OsString)>;
 
 /// Git in one directory.
@@ -46,12 +45,10 @@ impl Git {
         Git { dir: dir.to_owned(), env }
     }
 
-    /// Returns the same git for another directory.
     pub(super) fn at(&self, dir: &Path) -> Git {
         Git { dir: dir.to_owned(), env: self.env.clone() }
     }
 
-    /// The environment that git runs with.
     pub(super) fn env(&self) -> &Env {
         &self.env
     }

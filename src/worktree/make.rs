@@ -23,8 +23,9 @@ impl Repository {
     /// [`WorktreeError::Taken`] if something exists at `path`, [`WorktreeError::BranchTaken`] if
     /// the branch `name` exists, [`WorktreeError::Git`] if git refuses (for example because the
     /// branch is checked out elsewhere), [`WorktreeError::Copy`] and [`WorktreeError::Setup`] if a
-    /// file or the setup command fails. After a failed copy or setup, the worktree and its new
-    /// branch are removed.
+    /// file or the setup command fails, [`WorktreeError::Exec`] and [`WorktreeError::File`] if git
+    /// or a file operation fails. After a failed copy or setup, the worktree and its new branch are
+    /// removed.
     pub(crate) fn make(
         &self,
         path: &Path,

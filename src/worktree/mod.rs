@@ -35,6 +35,7 @@ pub(crate) enum WorktreeError {
     /// The member's branch exists, and its commits may be unrelated to this team.
     #[error("there is a branch `{branch}` already")]
     BranchTaken { branch: String },
+    /// Git failed; `said` is its own message.
     #[error("cannot {what}: {said}")]
     Git { what: String, said: String },
     #[error("`{file}` cannot be copied into the worktree: {problem}")]
@@ -96,8 +97,8 @@ impl Repository {
         Repository { git: Git::new(top, caller), top: top.to_owned() }
     }
 
-    /// The path for a worktree of this name, below `dir` (relative to the repository) or the
-    /// default.
+    /// The path for a worktree of this name, below `dir` (relative to the repository) or, without
+    /// one, below [`DIR`].
     pub(crate) fn place(&self, dir: Option<&str>, name: &str) -> PathBuf {
         let mut place = PathBuf::new();
         // Removes `..` lexically, so that a path inside the repository is recognised as such.

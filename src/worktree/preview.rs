@@ -1,5 +1,4 @@
-//! Shows what a member has changed and tries the merge, without changing the repository's branches
-//! or files.
+//! Shows what a member has changed and tries the merge, without changing branches or files.
 
 use std::path::Path;
 

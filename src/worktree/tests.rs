@@ -24,7 +24,6 @@ fn mkdir(path: impl AsRef<Path>) {
     fs::private_dir(path.as_ref()).expect("a directory");
 }
 
-/// Removes a directory with its contents.
 fn rm(path: impl AsRef<Path>) {
     assert!(fs::remove_dir_all(path.as_ref()).expect("removed"));
 }

@@ -21,10 +21,8 @@ const QUOTED: usize = 300;
 /// Exit code by which the program reports that the place does not exist.
 const NOT_THERE: i32 = 3;
 
-/// The reason why a call failed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Fault {
-    /// The place does not exist.
     NotThere,
     /// The program does not support the verb.
     Unsupported,

@@ -23,7 +23,6 @@ pub(super) enum Verb {
 }
 
 impl Verb {
-    /// The verb as it appears on the command line.
     pub(super) fn as_str(self) -> &'static str {
         match self {
             Verb::Place => "place",
@@ -39,7 +38,6 @@ impl Verb {
     }
 }
 
-/// A request: the version and the fields of the verb.
 #[derive(Debug, Serialize)]
 pub(super) struct Request<'a, T> {
     pub(super) version: u64,
@@ -55,7 +53,6 @@ pub(super) struct Launches<'a> {
     pub(super) launches: Vec<OneLaunch<'a>>,
 }
 
-/// One launcher to be started.
 #[derive(Debug, Serialize)]
 pub(super) struct OneLaunch<'a> {
     pub(super) member: &'a str,
@@ -103,7 +100,6 @@ pub(super) struct Labels<'a> {
     pub(super) labels: Vec<OneLabel<'a>>,
 }
 
-/// A place and the label that it should show.
 #[derive(Debug, Serialize)]
 pub(super) struct OneLabel<'a> {
     #[serde(flatten)]
@@ -145,7 +141,6 @@ pub(super) struct Verdicts {
     pub(super) verdicts: Vec<Word>,
 }
 
-/// The program's verdict on a place.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub(super) enum Word {

@@ -35,10 +35,9 @@ const CLOSED_WITHIN: Duration = Duration::from_secs(3);
 /// The first pause between two checks; it doubles each time.
 const FIRST_PAUSE: Duration = Duration::from_millis(20);
 
-/// The backend of one external program.
 #[derive(Debug, Clone)]
 pub(crate) struct External {
-    /// The program's full path.
+    /// The full path.
     pub(crate) program: String,
     /// The caller's environment, which the program inherits.
     pub(crate) env: Vec<(OsString, OsString)>,

@@ -28,7 +28,6 @@ use survey::Row;
 const PROBED_WITHIN: Duration = Duration::from_secs(3);
 /// Time that a session may take to get its terminal, or to disappear after it was closed.
 const SETTLED_WITHIN: Duration = Duration::from_secs(3);
-/// The pause between two checks.
 const PAUSE: Duration = Duration::from_millis(50);
 /// Length limit of a session's name, in characters.
 const LONGEST_NAME: usize = 60;
@@ -47,7 +46,6 @@ pub(crate) struct ItermHome {
     pub(crate) layout: Layout,
 }
 
-/// The iTerm2 backend of one team.
 #[derive(Debug, Clone)]
 pub(crate) struct Iterm2 {
     home: ItermHome,
@@ -57,7 +55,7 @@ pub(crate) struct Iterm2 {
 /// Checks that the caller's terminal is a live session of a running iTerm2. Does not start iTerm2.
 ///
 /// # Errors
-/// The reason why it is not, with an instruction for the user.
+/// Returns the reason why it is not, with an instruction for the user.
 pub(crate) fn probe(program: PathBuf, tty: &str) -> Result<(), String> {
     let osa = Osa { within: PROBED_WITHIN, ..Osa::new(program) };
     let rows = ask(&osa).map_err(|error| match error.hint() {
@@ -76,7 +74,6 @@ fn ask(osa: &Osa) -> Result<Option<Vec<Row>>, BackendError> {
 }
 
 impl Iterm2 {
-    /// Creates the backend of a team whose sessions go to `home`.
     pub(crate) fn new(home: ItermHome) -> Iterm2 {
         let osa = Osa::new(home.program.clone());
         Iterm2 { home, osa }

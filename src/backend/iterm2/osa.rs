@@ -33,7 +33,6 @@ impl Osa {
         Osa { program, within: ANSWER_WITHIN }
     }
 
-    /// Runs a script and returns its answer.
     pub(super) fn run(&self, script: &Script, args: &[&str]) -> Result<String, BackendError> {
         let command = exec::Command {
             program: self.program.clone().into(),
@@ -59,7 +58,6 @@ impl Osa {
     }
 }
 
-/// The error if iTerm2 does not run.
 pub(super) fn not_running(script: &Script) -> BackendError {
     refused(script, None, "it is not running".to_owned(), Some(START))
 }
@@ -94,7 +92,6 @@ fn complaint(stderr: &str) -> (Option<i32>, String) {
     (code, text::short(said, 300))
 }
 
-/// Advice for one of Apple's error numbers.
 fn advice(code: i32) -> Option<&'static str> {
     match code {
         -1743 => Some(

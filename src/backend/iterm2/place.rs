@@ -8,10 +8,8 @@ use super::{Iterm2, osa, quote};
 use crate::model::placement::{ItermSession, Placement};
 use crate::sys::clock::{self, Deadline};
 
-/// The outcome of one attempt.
 enum Tried {
     Placed(ItermSession),
-    /// The session to be split no longer exists.
     AnchorGone,
 }
 

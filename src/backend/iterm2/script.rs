@@ -148,7 +148,6 @@ pub(super) const PLACE: Script = Script {
     ),
 };
 
-/// Closes a session of ours.
 pub(super) const CLOSE: Script = Script {
     doing: "close its session",
     text: own_session!("", lines!["\t\t\t\t\t\ttell xSes to close" "\t\t\t\t\t\treturn \"done\""]),
@@ -166,7 +165,6 @@ pub(super) const CONTENTS: Script = Script {
     ),
 };
 
-/// Brings a session of ours to the front.
 pub(super) const FOCUS: Script = Script {
     doing: "bring its session to the front",
     text: own_session!(

@@ -18,6 +18,7 @@ pub(super) struct Row {
     pub(super) tty: String,
     /// The height of the session, in lines.
     pub(super) rows: u32,
+    /// The id of the session's window.
     pub(super) window: String,
     /// The token in `user.phalanx_token`; empty if the session is not ours.
     pub(super) token: String,
@@ -86,7 +87,7 @@ pub(super) fn of_caller<'r>(
     hinted.or_else(|| there.next())
 }
 
-/// The way to open a session.
+/// The way to open a session from its anchor.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Way {
     Right,
@@ -95,7 +96,6 @@ pub(super) enum Way {
 }
 
 impl Way {
-    /// The script argument for it.
     pub(super) fn word(self) -> &'static str {
         match self {
             Way::Right => "right",

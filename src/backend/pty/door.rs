@@ -43,7 +43,6 @@ impl Door {
         }
     }
 
-    /// The path of the socket.
     pub(crate) fn path(&self) -> &Path {
         self.listener.path()
     }
@@ -114,7 +113,6 @@ fn welcome(listener: &Listener, hub: &Arc<Hub>, guests: &Arc<AtomicUsize>) {
     }
 }
 
-/// Serves one connection to its end.
 fn serve(mut stream: UnixStream, hub: &Arc<Hub>) -> io::Result<()> {
     stream.set_read_timeout(Some(FIRST_WORD))?;
     match Ask::read(&mut stream)? {

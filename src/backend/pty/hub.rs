@@ -49,7 +49,6 @@ impl Hub {
         Hub { master, home, state: Mutex::new(state), changed: Condvar::new() }
     }
 
-    /// The name of the program's terminal device.
     pub(crate) fn tty_name(&self) -> Option<String> {
         self.master.tty_name()
     }
@@ -83,7 +82,6 @@ impl Hub {
         }
     }
 
-    /// Returns the last lines of the current screen.
     pub(super) fn lines(&self, lines: usize) -> String {
         self.state().screen.lines(lines)
     }

@@ -23,7 +23,6 @@ const COLS: (u16, u16) = (2, 1000);
 /// of the person's primary screen is kept.
 const AFRESH: &[u8] = b"\x18\x1b[?1049h";
 
-/// A screen that follows its program's output.
 pub(crate) struct Live {
     terminal: vt100::Parser,
 }

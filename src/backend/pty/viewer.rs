@@ -60,7 +60,6 @@ impl Viewer {
         Ok(Viewer { stream })
     }
 
-    /// Returns a second handle on the connection, for another thread.
     pub(crate) fn try_clone(&self) -> io::Result<Viewer> {
         Ok(Viewer { stream: self.stream.try_clone()? })
     }
@@ -75,7 +74,6 @@ impl Viewer {
         Ask::Keys(keys).write(&mut self.stream)
     }
 
-    /// Reports a new size of the viewer's terminal.
     pub(crate) fn resize(&mut self, (rows, cols): (u16, u16)) -> io::Result<()> {
         Ask::Size { rows, cols }.write(&mut self.stream)
     }

@@ -23,7 +23,7 @@ pub(crate) enum Ask {
     Keys(Vec<u8>),
     /// Only message of a client that types without watching.
     Input(Input),
-    /// The new size of the viewer's terminal.
+    /// The viewer's terminal has a new size.
     Size { rows: u16, cols: u16 },
 }
 
@@ -32,11 +32,10 @@ pub(crate) enum Ask {
 pub(crate) enum Tell {
     /// Bytes to write to the viewer's terminal unchanged.
     Output(Vec<u8>),
-    /// The answer to [`Ask::Lines`]: plain text without control characters.
+    /// The answer to [`Ask::Lines`]: plain text without control characters except line breaks.
     Lines(String),
     /// The answer to [`Ask::Input`]: all of the input was written to the program's terminal.
     Typed,
-    /// The program has exited.
     Ended(End),
 }
 

@@ -1,5 +1,4 @@
-//! Arithmetic of panes: how many a window can hold, and which windows a batch goes to. No tmux
-//! commands.
+//! Pure arithmetic of panes: how many a window can hold, and which windows a batch goes to.
 
 /// The smallest useful pane (LY-04).
 const LEAST: Size = Size { width: 40, height: 10 };

@@ -1,5 +1,4 @@
-//! Lists the panes of one server that carry a token, to find those left behind. Judges and changes
-//! nothing.
+//! Lists the panes of one server that carry a token, to find those left behind.
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;

@@ -45,7 +45,6 @@ tmux_id!(PaneId, '%', "The id of a pane, `%1`: unique while its server lives.");
 tmux_id!(WindowId, '@', "The id of a window, `@1`: unique while its server lives.");
 tmux_id!(SessionId, '$', "The id of a session, `$1`: unique while its server lives.");
 
-/// Parses a decimal number without sign, spaces or leading zeros.
 fn number(text: &str) -> Option<u32> {
     let plain =
         text.bytes().all(|byte| byte.is_ascii_digit()) && (text == "0" || !text.starts_with('0'));
@@ -152,7 +151,6 @@ fn escaped(word: OsString) -> OsString {
     OsString::from_vec(bytes)
 }
 
-/// The output of one tmux process.
 #[derive(Debug)]
 pub(super) struct Answer {
     /// The number of units in this call. The answers of a run cover its units in order.
@@ -186,7 +184,6 @@ impl Server<'_> {
         answers
     }
 
-    /// Sends one unit.
     pub(super) fn ask(&self, unit: &Unit) -> Answer {
         self.ask_with(unit, Vec::new())
     }

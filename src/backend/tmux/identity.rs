@@ -37,7 +37,7 @@ impl<'p> Claim<'p> {
     /// Validates the record of a placement.
     ///
     /// # Errors
-    /// The verdict on an invalid record or on a placement of another backend.
+    /// Returns the verdict on an invalid record or on a placement of another backend.
     pub(super) fn of(mark: &Mark<'p>) -> Result<Claim<'p>, Verdict> {
         let unknown = |reason: String| Verdict::Unknown { reason };
         let recorded = match mark.placement {
@@ -56,12 +56,10 @@ impl<'p> Claim<'p> {
         Ok(Claim { recorded, id, token })
     }
 
-    /// The server that created the pane.
     pub(super) fn server(&self, program: &'p Path) -> Server<'p> {
         Server { program, socket: Some(Path::new(&self.recorded.socket)) }
     }
 
-    /// The description of the placement in errors.
     pub(super) fn place(&self) -> String {
         Placement::Tmux(self.recorded.clone()).to_string()
     }
@@ -75,7 +73,7 @@ impl<'p> Claim<'p> {
 /// The panes of a server, as listed by one call.
 #[derive(Debug)]
 pub(super) struct Look {
-    /// The pid of the server that answered.
+    /// Pid of the server that answered.
     server: Option<i32>,
     panes: Vec<PaneRow>,
     /// Set if the answer may be incomplete.
@@ -146,7 +144,6 @@ pub(super) fn look(server: &Server<'_>, mut before: Vec<Unit>) -> Look {
     }
 }
 
-/// The verdict on one pane.
 pub(super) fn verdict(claim: &Claim<'_>, look: &Look) -> Verdict {
     judge(claim, look, fate)
 }

@@ -9,7 +9,6 @@ use super::identity::Claim;
 use super::verb;
 use crate::backend::{Label, Mark};
 
-/// The team file's colours and their names in tmux.
 const COLORS: [(&str, &str); 8] = [
     ("blue", "blue"),
     ("green", "green"),

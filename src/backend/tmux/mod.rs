@@ -34,14 +34,12 @@ pub(crate) use call::{Call, call};
 pub(crate) use census::{Census, Resident, census, has_pane};
 pub(crate) use probe::probe;
 
-/// The tmux backend of one team.
 #[derive(Debug, Clone)]
 pub(crate) struct Tmux {
     home: TmuxHome,
 }
 
 impl Tmux {
-    /// Creates the backend of a team whose panes go to `home`.
     pub(crate) fn new(home: TmuxHome) -> Tmux {
         Tmux { home }
     }

@@ -67,7 +67,6 @@ struct Step {
     unit: Unit,
 }
 
-/// A window that takes panes.
 #[derive(Clone, Copy)]
 struct Spot<'s> {
     window: WindowId,

@@ -6,7 +6,6 @@ use std::time::Duration;
 
 use crate::sys::exec;
 
-/// Timeout of `tmux -V`.
 const ANSWER_WITHIN: Duration = Duration::from_secs(3);
 /// The oldest version with all features in use: `list-panes -f`, `-e`, pane options.
 const OLDEST: (u32, u32) = (3, 2);
@@ -14,7 +13,7 @@ const OLDEST: (u32, u32) = (3, 2);
 /// Runs `program -V` and checks the version.
 ///
 /// # Errors
-/// The problem, as a message for the user that names the package to install.
+/// Returns the problem, as a message for the user that names the package to install.
 pub(crate) fn probe(program: &Path) -> Result<(), String> {
     let command = exec::Command {
         program: program.as_os_str().to_owned(),

@@ -25,7 +25,6 @@ pub(super) struct ServerRow {
     pub(super) pid: i32,
 }
 
-/// A pane that was just created.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct MadeRow {
     /// Pid of the server.
@@ -42,7 +41,6 @@ pub(super) struct MadeRow {
     pub(super) socket: String,
 }
 
-/// A session.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct SessionRow {
     pub(super) id: SessionId,
@@ -58,6 +56,7 @@ pub(super) struct WindowRow {
     pub(super) session: SessionId,
     pub(super) width: usize,
     pub(super) height: usize,
+    /// Number of panes in the window.
     pub(super) panes: usize,
     pub(super) zoomed: bool,
     /// The tag of the team whose hidden pane the window holds; empty if it holds none.
@@ -82,7 +81,6 @@ pub(super) struct PaneRow {
     pub(super) size: Size,
     /// Its window is zoomed: it shows its active pane alone.
     pub(super) zoomed: bool,
-    /// The pane is the active one of its window.
     pub(super) active: bool,
     /// The tag of the team that placed the pane beside its lead; empty if none did.
     pub(super) beside: String,
@@ -112,7 +110,6 @@ pub(super) struct ClientRow {
     pub(super) name: String,
 }
 
-/// One kind of row.
 pub(super) trait Row: Sized {
     /// The tmux format; its first word identifies the kind.
     const FORMAT: &'static str;

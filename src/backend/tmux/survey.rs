@@ -1,5 +1,5 @@
-//! Finds where a team's next panes go, from one tmux process that lists the server's contents.
-//! Changes nothing.
+//! Finds room for a team's next panes, from one read-only tmux process that lists the server's
+//! contents.
 
 use super::arrange::{Size, capacity, column, stack};
 use super::command::{PaneId, Plain, Server, SessionId, WindowId};
@@ -10,7 +10,7 @@ use crate::backend::{BackendError, TmuxHome};
 /// The size of a detached session, large enough for programs that adapt to their terminal (PM-02).
 const DETACHED: Size = Size { width: 200, height: 50 };
 
-/// The session for the team's panes.
+/// The session for the team's new panes.
 #[derive(Debug, Clone)]
 pub(super) enum Ground {
     There {
@@ -37,7 +37,6 @@ impl Ground {
         }
     }
 
-    /// The session's name.
     pub(super) fn name(&self) -> &str {
         match self {
             Ground::There { name, .. } => name,
@@ -95,7 +94,7 @@ pub(super) struct Survey {
     /// The team's windows in the session.
     pub(super) rooms: Vec<Room>,
     /// `None` if the caller is outside tmux, if its window is zoomed (a split would end the zoom,
-    /// LY-05), or if there is no room.
+    /// LY-05), or if there is too little space.
     pub(super) side: Option<Side>,
     /// A client in control mode (`tmux -CC`), which arranges panes itself, is attached to the
     /// session (LY-11).

@@ -176,7 +176,6 @@ fn pane_option(pane: PaneId, option: &'static str, value: &str) -> Unit {
     unit(&set.option(option).value(value.to_owned()).build())
 }
 
-/// Sets an option of a window, with `-q` as well.
 fn window_option(window: WindowId, option: &'static str, value: &str) -> Unit {
     let set = SetOption::new().quiet().window().target_pane(window.to_string());
     unit(&set.option(option).value(value.to_owned()).build())
@@ -197,7 +196,6 @@ pub(super) fn own_window(window: WindowId, tag: &Plain, border: bool) -> Unit {
     marked.then(status).then(window_option(window, "pane-border-format", BORDER))
 }
 
-/// Marks a pane with its token.
 pub(super) fn own_pane(pane: PaneId, token: &Plain) -> Unit {
     pane_option(pane, TOKEN, token.as_str())
 }
@@ -214,7 +212,6 @@ pub(super) fn own_beside(pane: PaneId, tag: &Plain) -> Unit {
     all(settled, marked)
 }
 
-/// Sets the label of a pane.
 pub(super) fn label(pane: PaneId, name: &Plain, role: &str, state: &str, color: &str) -> Unit {
     let rest = [(ROLE, role), (STATE, state), (COLOR, color)]
         .map(|(name, value)| pane_option(pane, name, value));
@@ -274,7 +271,6 @@ pub(super) fn switch(client: &str, pane: PaneId) -> Unit {
 /// The condition under which the server acts on a pane.
 #[derive(Debug, Clone)]
 pub(super) enum Proof<'a> {
-    /// The pane carries this token.
     Token(&'a Plain),
     /// The pane runs this pid; for a pane without a token yet.
     Process(i32),
@@ -296,7 +292,7 @@ pub(super) fn guarded(pane: PaneId, server: i32, proof: &Proof<'_>, unit: &Unit)
     Unit::new(all)
 }
 
-/// Closes a pane if it is the right one.
+/// Closes a pane if the proof holds.
 pub(super) fn close(pane: PaneId, server: i32, proof: &Proof<'_>) -> Unit {
     let kill = KillPane::new().target_pane(pane.to_string());
     guarded(pane, server, proof, &unit(&kill.build()))
@@ -325,7 +321,6 @@ pub(super) fn load(buffer: &Plain) -> Unit {
     unit(&LoadBuffer::new().buffer_name(buffer.as_str()).path("-").build())
 }
 
-/// Removes a paste buffer.
 pub(super) fn unload(buffer: &Plain) -> Unit {
     unit(&DeleteBuffer::new().buffer_name(buffer.as_str()).build())
 }
@@ -337,7 +332,6 @@ pub(super) fn paste(pane: PaneId, buffer: &Plain, bracketed: bool) -> Unit {
     unit(&if bracketed { paste.bracket_codes() } else { paste }.build())
 }
 
-/// Presses keys in a pane, by their names.
 pub(super) fn press(pane: PaneId, keys: &[Key]) -> Unit {
     let mut all = words(&SendKeys::new().target_pane(pane.to_string()).build());
     all.push(OsString::from("--"));

@@ -64,7 +64,7 @@ impl Mac {
         answer.get("value").cloned().unwrap_or_else(|| panic!("{op} {args:?}: {answer}"))
     }
 
-    /// Makes the next `times` calls of `verb` fail in this way.
+    /// Makes the next `times` calls of `verb` fail in the way `mode`.
     pub(super) fn fail(&self, verb: &str, mode: &str, times: u32) {
         self.op("fail", &[&json!({ verb: [mode, times] }).to_string()]);
     }
@@ -87,7 +87,6 @@ impl Mac {
         iterm2
     }
 
-    /// All sessions except the leader's.
     pub(super) fn others(&self) -> Vec<Value> {
         let all = self.op("sessions", &[]);
         let others = all.as_array().expect("a list").iter();
@@ -101,7 +100,6 @@ impl Mac {
         found.cloned().unwrap_or(Value::Null)
     }
 
-    /// The arguments of all calls of this script so far.
     pub(super) fn calls(&self, verb: &str) -> Vec<Vec<String>> {
         let log = fs::read(&self.path("log"), 1 << 24).expect("readable").unwrap_or_default();
         let text = String::from_utf8(log).expect("text");

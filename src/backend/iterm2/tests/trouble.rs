@@ -14,8 +14,8 @@ fn hint(problem: &BackendError) -> String {
     problem.hint().unwrap_or_default()
 }
 
-/// LY-08: after the leader's session has closed, a member's is split; after those, the launch fails
-/// with a reason.
+/// LY-08: after the leader's session has closed, a member's is split; after the members' sessions
+/// have closed too, the launch fails with a reason.
 #[test]
 fn ly_08_lost_anchor_is_replaced() {
     let mac = Mac::new();

@@ -17,7 +17,6 @@ use crate::sys::{exec, fs};
 /// Time limit of every wait.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// The directory of the fixtures.
 pub(super) const FIXTURES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/fixtures/tmux");
 
 /// One private server, or the location for one.
@@ -98,7 +97,6 @@ impl Lab {
         assert_eq!(output.code, Some(0), "{}", String::from_utf8_lossy(&output.stderr));
     }
 
-    /// A path inside this laboratory.
     pub(super) fn path(&self, name: &str) -> PathBuf {
         self.dir.path().join(name)
     }
@@ -122,7 +120,6 @@ impl Lab {
         self.tmux(&["display-message", "-p", "-t", target, format])
     }
 
-    /// The ids of all panes of the server.
     pub(super) fn panes(&self) -> Vec<String> {
         let listed = self.try_tmux(&["list-panes", "-a", "-F", "#{pane_id}"]);
         let mut ids: Vec<String> =
@@ -170,7 +167,6 @@ impl Lab {
         self.text("trace").lines().filter(|line| *line == "CALL").count()
     }
 
-    /// The home of a team outside tmux.
     pub(super) fn home(&self, team: &str) -> TmuxHome {
         TmuxHome {
             program: PathBuf::from("tmux"),
@@ -212,7 +208,6 @@ impl Drop for Lab {
     }
 }
 
-/// Runs any helper program.
 pub(super) fn run(program: &str, words: &[&str]) -> exec::Output {
     let args = words.iter().map(OsString::from).collect();
     let command =
@@ -229,7 +224,6 @@ pub(super) fn until(what: &str, mut condition: impl FnMut() -> bool) {
     }
 }
 
-/// A launcher that runs `argv`.
 pub(super) fn launch_of(member: &str, argv: &[&str]) -> Launch {
     Launch {
         member: MemberName::existing(member).expect("a name"),
@@ -248,7 +242,6 @@ pub(super) fn launch(member: &str) -> Launch {
     launch_of(member, &["/usr/bin/env", "sleep", "300"])
 }
 
-/// Launchers that keep running.
 pub(super) fn launches(count: usize) -> Vec<Launch> {
     (0..count).map(|nth| launch(&format!("m{nth}"))).collect()
 }
@@ -258,7 +251,6 @@ pub(super) fn placed(tmux: &Tmux, launches: &[Launch]) -> Vec<Placement> {
     tmux.place(launches).into_iter().map(|result| result.expect("a place")).collect()
 }
 
-/// The tmux part of a placement.
 pub(super) fn pane(placement: &Placement) -> &TmuxPane {
     match placement {
         Placement::Tmux(pane) => pane,
@@ -272,7 +264,6 @@ pub(super) fn closed(tmux: &Tmux, placement: &Placement, launch: &Launch) {
     assert_eq!(tmux.verify(placement, &launch.token), Verdict::Gone);
 }
 
-/// The marks of these placements.
 pub(super) fn marks<'a>(places: &'a [Placement], launches: &'a [Launch]) -> Vec<Mark<'a>> {
     let mark =
         |(placement, launch): (&'a Placement, &'a Launch)| Mark { placement, token: &launch.token };
@@ -302,7 +293,6 @@ pub(super) fn traced(lab: &Lab) -> PathBuf {
     lab.script("traced", &text)
 }
 
-/// Returns true if a file exists.
 pub(super) fn exists(path: &Path) -> bool {
     fs::exists(path)
 }

@@ -25,7 +25,6 @@ fn is_foreign(verdict: &Verdict) -> bool {
     matches!(verdict, Verdict::Foreign { .. })
 }
 
-/// Kills a server with SIGKILL and waits until it has exited.
 fn kill_server(place: &Placement) {
     let server = pane(place).server;
     run("/bin/kill", &["-KILL", &server.pid.to_string()]);
