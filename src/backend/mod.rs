@@ -76,7 +76,7 @@ pub(crate) enum BackendError {
     /// The operation requires a placement that is proven ours; nothing was changed.
     #[error("{place} was not touched: {verdict}")]
     NotOurs { place: String, verdict: Verdict },
-    /// The placement was told to close and still exists.
+    /// The placement still exists after its close was requested.
     #[error("{place} is still there after {waited_ms} ms")]
     StillThere { place: String, waited_ms: u64 },
     /// The placement is ours, but its terminal does not accept input at present.

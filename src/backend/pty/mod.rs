@@ -159,7 +159,7 @@ fn name(launcher: ProcessId) -> String {
     format!("the launcher (process {})", launcher.pid)
 }
 
-/// Judges by pid and start time alone: there is no server that could have assigned the id to
+/// Judges by pid and start time alone, because no server exists that could have assigned the id to
 /// another placement.
 fn verdict(launcher: ProcessId) -> Verdict {
     match proc::liveness(launcher.pid, launcher.start) {

@@ -58,7 +58,7 @@ pub(crate) fn census(program: &Path, socket: &Path) -> Result<Option<Census>, Ba
     let Some(found) = answer.lines.iter().find_map(|line| head(line, socket, &answer.lines)) else {
         return match answer.problem {
             Some(BackendError::Exec(error)) => Err(error.into()),
-            // tmux fails if there is no server or no session, and while the server exits.
+            // tmux fails without a server or sessions, and while the server exits.
             Some(_) | None => Ok(None),
         };
     };

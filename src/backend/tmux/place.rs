@@ -297,7 +297,7 @@ impl<'a> Batch<'a> {
                 }
             }
             match answer.problem {
-                // The panes created by this call cannot be determined, so no more are started.
+                // The panes created by this call cannot be determined, so placement stops.
                 Some(BackendError::Exec(error)) => return Err(error.into()),
                 Some(problem) => self.trouble = Some(problem),
                 None => (),

@@ -90,7 +90,7 @@ fn ly_03_members_without_room_beside_the_lead_go_to_windows() {
     let next = placed(&tmux, &launches(1));
     assert_eq!(pane(&next[0]).window_id, "@0");
     assert_eq!(size("%0", "#{pane_width}"), 100);
-    // Outside tmux, there is no lead's pane to split.
+    // Outside tmux, the lead has no pane to split.
     let outside = Tmux::new(TmuxHome { layout: Layout::Split, ..lab.home("other") });
     assert_eq!(pane(&placed(&outside, &launches(1))[0]).session_name, "phalanx-other");
 }
