@@ -1,5 +1,5 @@
-//! What did not go as it should when members were shut down (seed 002, the verification checklist). Judges what it is
-//! told; looks at no file and asks no git.
+//! Findings of the check that follows a member's shutdown, for example uncommitted work. The caller
+//! supplies the state of the git work tree.
 
 use serde::{Deserialize, Serialize};
 
@@ -8,50 +8,50 @@ use super::protocol::ShutdownStatus;
 use super::request::{ShutdownOutcome, ShutdownRequest};
 use super::text;
 
-/// How many files are named.
+/// Maximum number of changed files to name.
 const NAMED: usize = 5;
-/// A text of somebody else's is cut to so many characters.
+/// Maximum length of text from members or git, in characters.
 const LONGEST: usize = 300;
 
-/// What kind of thing went wrong.
+/// The kind of a finding.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum DeviationKind {
-    /// It is not gone: it said no, or it could not be ended.
+    /// The member still runs: it rejected the shutdown or could not be terminated.
     StillThere,
-    /// It was ended without an answer.
+    /// The member did not answer in time and was terminated.
     TimedOut,
-    /// It went before its work was done.
+    /// The member exited with unfinished work.
     InProgress,
-    /// It says that something went wrong while it shut down.
+    /// The member reported an error during its shutdown.
     Error,
-    /// What it made is not committed.
+    /// The member left uncommitted changes.
     Uncommitted,
-    /// It says that what it made is committed, and that could not be checked.
+    /// The member reported its work as committed, but this could not be verified.
     Unchecked,
 }
 
-/// One thing that went wrong with one member.
+/// One finding about one member.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Deviation {
     pub(crate) name: MemberName,
     pub(crate) kind: DeviationKind,
-    /// In words, lower case, without a full stop.
+    /// Readable message: lower case, no full stop.
     pub(crate) text: String,
 }
 
-/// What git says of a directory.
+/// State of a git work tree.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum WorkTree {
     Clean,
-    /// These files are changed or unknown to it.
+    /// Changed or untracked files.
     Dirty(Vec<String>),
-    /// It could not say; why.
+    /// Git could not determine the state; holds the reason.
     Unknown(String),
 }
 
-/// What is to be told of a shutdown that has ended. `look` is asked only where the member says that its artifacts are
-/// committed.
+/// Returns the findings for a shutdown that has ended. Calls `look` only if the member reported its
+/// artifacts as committed.
 pub(crate) fn of(request: &ShutdownRequest, look: impl FnOnce() -> WorkTree) -> Vec<Deviation> {
     let found = [outcome(request), status(request), artifacts(request, look)];
     let deviation = |(kind, text)| Deviation { name: request.member.clone(), kind, text };
@@ -60,7 +60,7 @@ pub(crate) fn of(request: &ShutdownRequest, look: impl FnOnce() -> WorkTree) -> 
 
 type Found = Option<(DeviationKind, String)>;
 
-/// Everybody must have answered, run out of time, or been ended by force.
+/// Checks that the member answered, timed out, or was terminated.
 fn outcome(request: &ShutdownRequest) -> Found {
     let said = request.answer.as_deref().map(|answer| text::short(answer, LONGEST));
     match request.outcome? {
@@ -72,7 +72,7 @@ fn outcome(request: &ShutdownRequest) -> Found {
                 format!("rejected the shutdown and is still running{why}"),
             ))
         }
-        // Its time ran out and it could not be ended either: then there is a reason for it.
+        // A timed-out request has an answer only if termination failed; it holds that error.
         ShutdownOutcome::TimedOut => Some(match said {
             Some(why) => (DeviationKind::StillThere, why),
             None => {
@@ -164,12 +164,12 @@ mod tests {
         Parting { status: Some(status), pending_work, artifacts_committed: committed }
     }
 
-    /// A request, what git would say, and what is told: kind and a part of the text.
+    /// A request, the state of the work tree, and the expected findings: kind and an excerpt of the
+    /// message.
     type Row = (ShutdownRequest, WorkTree, &'static [(DeviationKind, &'static str)]);
 
-    /// Seed 002, phase 2, point 7: everybody is accounted for, what is said to be committed is looked at, the rest is told.
     #[test]
-    fn the_checklist_as_a_table() {
+    fn each_shutdown_outcome_yields_its_findings() {
         use DeviationKind as K;
         use ShutdownOutcome::{Closed, Forced, Gone, Rejected, TimedOut};
         use ShutdownStatus as S;
@@ -233,7 +233,7 @@ mod tests {
     }
 
     #[test]
-    fn what_nobody_claims_is_not_looked_at() {
+    fn work_tree_is_only_inspected_if_reported_as_committed() {
         let never = || -> WorkTree { panic!("looked at without need") };
         for committed in [None, Some(false)] {
             of(
@@ -248,7 +248,7 @@ mod tests {
     }
 
     #[test]
-    fn a_long_list_of_pending_work_is_cut() {
+    fn long_pending_work_is_truncated() {
         let much = "x".repeat(5000);
         let found = of(
             &request(

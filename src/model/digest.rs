@@ -1,6 +1,8 @@
-//! A short name for bytes that is the same in every process and release. Not a guard against forgery.
+//! A fingerprint of byte strings that is stable across processes and releases. It is not a
+//! cryptographic hash.
 
-/// FNV-1a, 128 bits, over the parts with a separator between them, as 32 hex digits.
+/// Returns the 128-bit FNV-1a hash of the parts, each followed by a separator byte, as 32 hex
+/// digits.
 pub(crate) fn of(parts: &[&[u8]]) -> String {
     const PRIME: u128 = 0x0000_0000_0100_0000_0000_0000_0000_013b;
     let mut hash: u128 = 0x6c62_272e_07bb_0142_62b8_2175_6295_c58d;
@@ -17,7 +19,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn parts_do_not_run_into_each_other() {
+    fn parts_are_separated() {
         assert_eq!(of(&[b"ab", b"c"]), of(&[b"ab", b"c"]));
         assert_ne!(of(&[b"ab", b"c"]), of(&[b"a", b"bc"]));
         assert_ne!(of(&[b"a"]), of(&[b"a", b""]));

@@ -1,5 +1,5 @@
-//! What strangers did to the board between two looks at it (TK-07). Pure: it compares; who says it, and where, is not
-//! known here. A change that phalanx wrote over before anybody looked is not seen.
+//! Changes that other programs made to the task board between two snapshots (TK-07). A foreign
+//! change that phalanx overwrote between the snapshots is not detected.
 
 use std::collections::BTreeSet;
 
@@ -7,12 +7,15 @@ use super::board::Board;
 use super::id::TaskId;
 use super::task::{Task, TaskState};
 
-/// What became of one task by another program's hand.
+/// A change to one task by another program.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Drift {
-    /// Its file is gone, and phalanx did not delete it.
+    /// The task file is gone, and phalanx did not delete it.
     Vanished { id: TaskId, subject: String },
-    /// It moved on: another program claims, completes or gives back tasks like this. `fields`: what else it touched.
+    /// The change takes nothing from phalanx: the status or the owner changed, as when another
+    /// program claims, completes or releases a task, or phalanx never wrote the task. `status` and
+    /// `owner` hold new values, an empty `owner` meaning none; `fields` lists the other changed
+    /// fields.
     Changed {
         id: TaskId,
         subject: String,
@@ -20,7 +23,7 @@ pub(crate) enum Drift {
         owner: Option<String>,
         fields: Vec<String>,
     },
-    /// What phalanx had written was replaced.
+    /// A field that phalanx had written was replaced. `fields` lists all changed fields.
     Rewritten { id: TaskId, subject: String, fields: Vec<String> },
 }
 
@@ -34,8 +37,9 @@ impl Drift {
     }
 }
 
-/// The tasks that can be begun because of what others did: they were blocked `before`, by a task that others ended or
-/// took away, or by an edge that others cut. Each once, whatever came together (TK-04).
+/// Returns the pending tasks that foreign changes unblocked: tasks that were blocked in `before`
+/// and either had their own edges cut or lost a blocker to a foreign change. Each task is listed
+/// once (TK-04).
 pub(crate) fn freed(before: &Board, now: &Board, drifts: &[Drift]) -> Vec<TaskId> {
     let touched: BTreeSet<TaskId> = drifts.iter().map(Drift::id).collect();
     let is_freed = |task: &&Task| {
@@ -50,7 +54,8 @@ pub(crate) fn freed(before: &Board, now: &Board, drifts: &[Drift]) -> Vec<TaskId
     pending.filter(is_freed).map(|task| task.id).collect()
 }
 
-/// What others did from `before` to `now`. A task that was not there before has nothing to be compared with.
+/// Returns the foreign changes from `before` to `now`. New tasks are ignored, as there is nothing
+/// to compare them with.
 pub(crate) fn between(before: &Board, now: &Board) -> Vec<Drift> {
     let mut found = Vec::new();
     for (id, was) in &before.tasks {
@@ -71,7 +76,7 @@ fn changed(was: &Task, is: &Task) -> Option<Drift> {
     }
     let (id, subject) = (is.id, was.subject.clone());
     let moves = |field: &String| field == "status" || field == "owner";
-    // A task that phalanx never wrote to belongs to the others: whatever they do to it, nothing of ours is lost.
+    // Phalanx has written nothing to an unsealed task, so no change to it loses phalanx's data.
     if was.extra.seal.is_some() && !fields.iter().all(moves) {
         return Some(Drift::Rewritten { id, subject, fields });
     }
@@ -81,7 +86,7 @@ fn changed(was: &Task, is: &Task) -> Option<Drift> {
     Some(Drift::Changed { id, subject, status, owner, fields })
 }
 
-/// The wire's names of what differs.
+/// Returns the wire names of the fields that differ.
 fn touched(was: &Task, is: &Task, lost: bool) -> Vec<String> {
     let differs = [
         ("subject", was.subject != is.subject),
@@ -101,7 +106,7 @@ mod tests {
     use super::*;
     use crate::model::task::TaskState;
 
-    /// As it reads back after phalanx wrote it.
+    /// The task as read back after phalanx wrote it.
     fn sealed(task: &Task) -> Task {
         Task::read(task.id, &task.to_object())
     }
@@ -115,7 +120,7 @@ mod tests {
     }
 
     #[test]
-    fn tk_07_what_vanished_is_told_what_was_deleted_or_cannot_be_read_is_not() {
+    fn tk_07_vanished_task_is_reported_but_not_deleted_or_unreadable_one() {
         let before = board(&[Task::new(TaskId(3), "s", "d")]);
         let gone = Drift::Vanished { id: TaskId(3), subject: "s".to_owned() };
         assert_eq!(between(&before, &Board::default()), [gone]);
@@ -126,9 +131,10 @@ mod tests {
         assert_eq!(between(&before, &unreadable), []);
     }
 
-    /// TK-04: by what strangers end, take away or cut, however many do so together; not by what blocked nothing before.
+    /// TK-04: a task counts as freed however many foreign changes coincide, but only if it was
+    /// blocked before.
     #[test]
-    fn tk_04_what_strangers_free_is_found_once() {
+    fn tk_04_task_freed_by_foreign_changes_is_found_once() {
         let (mut one, two) = (Task::new(TaskId(1), "s", "d"), Task::new(TaskId(2), "s", "d"));
         let mut behind = Task::new(TaskId(3), "s", "d");
         behind.blocked_by = vec![one.id, two.id];
@@ -163,12 +169,12 @@ mod tests {
     }
 
     #[test]
-    fn our_own_changes_are_no_news_and_foreign_ones_are_told_once() {
+    fn own_changes_are_ignored_and_foreign_ones_reported_once() {
         let was = sealed(&Task::new(TaskId(1), "s", "d"));
         let mut ours = was.clone();
         (ours.state, ours.owner) = (TaskState::InProgress, Some("ann".to_owned()));
         assert_eq!(one(&was, &sealed(&ours)), []);
-        // The same change with the old seal: somebody else made it.
+        // The same change under the old seal was made by another program.
         let moved = Drift::Changed {
             id: TaskId(1),
             subject: "s".to_owned(),
@@ -181,7 +187,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_a_move_is_a_rewrite_unless_the_task_was_never_ours() {
+    fn edits_to_unsealed_task_are_changes_and_to_sealed_task_rewrites() {
         let native = Task::new(TaskId(1), "s", "d");
         let mut other = native.clone();
         other.description = "e".to_owned();

@@ -1,5 +1,5 @@
-//! Names and ids: validated on the way in, also when they come from disk (SEC-08). Knows nothing of paths beyond
-//! which characters are safe inside one.
+//! Validated names and ids. Values read from disk are validated as well, because they become parts
+//! of paths (SEC-08).
 
 use std::fmt;
 
@@ -7,38 +7,39 @@ use serde::{Deserialize, Serialize};
 
 use super::sheet::nearest;
 
-/// The name of every lead, in the roster and as mailbox.
+/// Name of every lead, in the roster and as its mailbox.
 pub(crate) const LEAD: &str = "team-lead";
-/// Names that a teammate may not take: they are addresses with a meaning of their own (ID-06).
+/// Names that a teammate may not take, because they are addresses with a meaning of their own
+/// (ID-06).
 const RESERVED: [&str; 5] = [LEAD, "lead", "system", "user", "all"];
 
-/// The longest name that phalanx creates, in bytes.
+/// Maximum length of a name that phalanx creates, in bytes.
 const MAX_NAME: usize = 64;
 
-/// Why a name or an id was refused. The text states the rule.
+/// Validation failure of a name or an id. The message states the rule.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum IdError {
-    /// A name that phalanx would create and that breaks the rule.
+    /// A name for a new team or member breaks the naming rule.
     #[error(
         "{what} name {given:?} is not allowed: 1 to 64 characters of a-z, A-Z, 0-9, `_` and `-`, the first a letter or a digit"
     )]
     Name { what: &'static str, given: String },
-    /// A name with a meaning of its own.
+    /// A name for a new member has a meaning of its own.
     #[error("{given:?} is reserved and cannot name a teammate")]
     Reserved { given: String },
-    /// A name found on disk that could not be a single path component.
+    /// A name read from disk is unsafe as a path component.
     #[error("{what} {given:?} found on disk is not safe to use as a file name")]
     Unsafe { what: &'static str, given: String },
-    /// A task id that is not a decimal number within the limit.
+    /// A task id is not a decimal number from 1 to [`TaskId::MAX`].
     #[error("task id {given:?} is not a number from 1 to {}", TaskId::MAX)]
     TaskId { given: String },
-    /// An incarnation that is not a uuid.
+    /// An incarnation is not a UUID.
     #[error("incarnation {given:?} is not a uuid")]
     Incarnation { given: String },
 }
 
 impl IdError {
-    /// A name that follows the rule and resembles the one that was refused.
+    /// Returns a valid name that resembles the refused one.
     pub(crate) fn alternative(&self) -> Option<String> {
         match self {
             IdError::Name { what: "team", given } => {
@@ -53,7 +54,8 @@ impl IdError {
     }
 }
 
-/// The parts of `given` that a name may have, joined by `-`; none if no letter or digit is left.
+/// Returns `given` with each run of forbidden characters replaced by `-`, or `None` if no valid
+/// name is left.
 pub(crate) fn allowed_name(given: &str) -> Option<String> {
     let parts = given.split(|c: char| !c.is_ascii_alphanumeric() && c != '_');
     let joined = parts.filter(|part| !part.is_empty()).collect::<Vec<_>>().join("-");
@@ -62,7 +64,7 @@ pub(crate) fn allowed_name(given: &str) -> Option<String> {
     follows_rule(&name).then_some(name)
 }
 
-/// The name among `known` that `given` probably means: the same in another case or with other
+/// Returns the name in `known` that `given` probably means: one that differs only in case or
 /// separators, else the nearest by edit distance.
 pub(crate) fn nearest_name<'n>(given: &str, known: &[&'n str]) -> Option<&'n str> {
     let folded = sanitize_team(given);
@@ -70,7 +72,8 @@ pub(crate) fn nearest_name<'n>(given: &str, known: &[&'n str]) -> Option<&'n str
     same.or_else(|| nearest(given, known.iter().copied()))
 }
 
-/// The rule for every name that phalanx creates (protocol.md, section 1).
+/// Checks the rule for names that phalanx creates: 1 to 64 of `a-z A-Z 0-9 _ -`, starting with a
+/// letter or a digit.
 fn follows_rule(name: &str) -> bool {
     let mut chars = name.chars();
     let first_ok = chars.next().is_some_and(|c| c.is_ascii_alphanumeric());
@@ -79,7 +82,8 @@ fn follows_rule(name: &str) -> bool {
         && chars.all(|c| c.is_ascii_alphanumeric() || c == '_' || c == '-')
 }
 
-/// What may stand as one path component: not empty, no separator, no control character, no dot name, not long.
+/// Returns true if `name` is safe as a single path component: non-empty, at most 200 bytes, no
+/// separator or control character, and no leading `.` or `-`.
 fn is_safe_component(name: &str) -> bool {
     !name.is_empty()
         && name.len() <= 200
@@ -88,11 +92,11 @@ fn is_safe_component(name: &str) -> bool {
         && !name.chars().any(|c| c.is_control() || c == '/' || c == '\\')
 }
 
-/// Gives a string newtype its reading, showing and serde forms; `$parse` validates what comes from disk.
+/// Implements `as_str`, `Display` and serde for a string newtype. `$parse` validates deserialized
+/// values.
 macro_rules! text_id {
     ($name:ident, $parse:path) => {
         impl $name {
-            /// The id as text.
             pub(crate) fn as_str(&self) -> &str {
                 &self.0
             }
@@ -116,12 +120,16 @@ macro_rules! text_id {
     };
 }
 
-/// A team's name in its sanitized form: what phalanx writes everywhere and what its directory is called.
+/// A team name in its sanitized form, which phalanx writes everywhere and which names the team's
+/// directory.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) struct TeamName(String);
 
 impl TeamName {
-    /// A name for a team to be made. It must follow the rule; it is then sanitized.
+    /// Validates and sanitizes the name of a new team.
+    ///
+    /// # Errors
+    /// [`IdError::Name`] if the name breaks the naming rule.
     pub(crate) fn new(given: &str) -> Result<Self, IdError> {
         if !follows_rule(given) {
             return Err(IdError::Name { what: "team", given: given.to_owned() });
@@ -129,7 +137,12 @@ impl TeamName {
         Ok(Self(sanitize_team(given)))
     }
 
-    /// The name of a team that may already exist under any name Claude Code gave it (observed: `My Demo!` lives in `my-demo-`).
+    /// Sanitizes the name of an existing team, which may be any name that Claude Code accepted: it
+    /// stores `My Demo!` in `my-demo-`.
+    ///
+    /// # Errors
+    /// [`IdError::Unsafe`] if the name is empty, longer than 200 bytes, or contains a control
+    /// character.
     pub(crate) fn existing(given: &str) -> Result<Self, IdError> {
         let unsafe_name = || IdError::Unsafe { what: "team name", given: given.to_owned() };
         if given.is_empty() || given.len() > 200 || given.chars().any(char::is_control) {
@@ -139,7 +152,8 @@ impl TeamName {
     }
 }
 
-/// Every character outside `[a-zA-Z0-9]` becomes `-`, then lower case (protocol.md, section 1).
+/// Replaces every character outside `[a-zA-Z0-9]` by `-` and converts to lower case, as Claude Code
+/// does.
 fn sanitize_team(name: &str) -> String {
     name.chars()
         .map(|c| if c.is_ascii_alphanumeric() { c.to_ascii_lowercase() } else { '-' })
@@ -148,12 +162,16 @@ fn sanitize_team(name: &str) -> String {
 
 text_id!(TeamName, TeamName::existing);
 
-/// A member's name: unique in its team without regard to case.
+/// A member's name, unique within its team without regard to case.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) struct MemberName(String);
 
 impl MemberName {
-    /// A name for a teammate to be made.
+    /// Validates the name of a new teammate.
+    ///
+    /// # Errors
+    /// [`IdError::Name`] if the name breaks the naming rule, [`IdError::Reserved`] if it is
+    /// reserved.
     pub(crate) fn new(given: &str) -> Result<Self, IdError> {
         if !follows_rule(given) {
             return Err(IdError::Name { what: "member", given: given.to_owned() });
@@ -164,7 +182,11 @@ impl MemberName {
         Ok(Self(given.to_owned()))
     }
 
-    /// A name read from a file or given as an address: anything that is safe as a file name. `lead` means the lead (ID-06).
+    /// Validates a name from a file or an address: any name that is safe as a file name. `lead` is
+    /// an alias of the lead's name (ID-06).
+    ///
+    /// # Errors
+    /// [`IdError::Unsafe`] if the name is unsafe as a file name.
     pub(crate) fn existing(given: &str) -> Result<Self, IdError> {
         if given.eq_ignore_ascii_case("lead") {
             return Ok(Self::lead());
@@ -175,27 +197,26 @@ impl MemberName {
         Ok(Self(given.to_owned()))
     }
 
-    /// The lead's name.
+    /// Returns the lead's name.
     pub(crate) fn lead() -> Self {
         Self(LEAD.to_owned())
     }
 
-    /// Whether this is the lead.
     pub(crate) fn is_lead(&self) -> bool {
         self.0 == LEAD
     }
 
-    /// Whether both names would share one file on some file system (ID-05).
+    /// Returns true if both names map to the same file on a case-insensitive file system (ID-05).
     pub(crate) fn clashes_with(&self, other: &str) -> bool {
         self.0.eq_ignore_ascii_case(other)
     }
 
-    /// What all names that clash with this one have in common.
+    /// Returns the lower-case form, which is equal for all names that clash.
     pub(crate) fn folded(&self) -> String {
         self.0.to_ascii_lowercase()
     }
 
-    /// The name as it stands in file names: `@` becomes `-`.
+    /// Returns the form used in file names: `@` becomes `-`.
     pub(crate) fn file_stem(&self) -> String {
         self.0.replace('@', "-")
     }
@@ -203,21 +224,24 @@ impl MemberName {
 
 text_id!(MemberName, MemberName::existing);
 
-/// The form `NAME@TEAM`.
+/// Returns the agent id, `NAME@TEAM`.
 pub(crate) fn agent_id(name: &MemberName, team: &TeamName) -> String {
     format!("{name}@{team}")
 }
 
-/// A task's id: a decimal number that grows and is never reused; a string on the wire.
+/// A task id: a decimal number that increases and is never reused. It is a string on the wire.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) struct TaskId(pub(crate) u64);
 
 impl TaskId {
-    /// The largest integer that JavaScript counts up exactly; Claude Code derives the next id from
+    /// The largest integer that JavaScript represents exactly. Claude Code derives the next id from
     /// the largest one.
     pub(crate) const MAX: TaskId = TaskId((1 << 53) - 1);
 
-    /// Parses the decimal form without sign, spaces or leading zeros, up to [`TaskId::MAX`].
+    /// Parses the decimal form without sign, spaces or leading zeros.
+    ///
+    /// # Errors
+    /// [`IdError::TaskId`] if the form is different or the number exceeds [`TaskId::MAX`].
     pub(crate) fn parse(given: &str) -> Result<Self, IdError> {
         let refused = || IdError::TaskId { given: given.to_owned() };
         let plain = !given.is_empty()
@@ -248,12 +272,15 @@ impl<'de> Deserialize<'de> for TaskId {
     }
 }
 
-/// The id of a request that waits for an answer (protocol.md, section 5): `shutdown-<ms>@<name>` and the like.
+/// The id of a request that awaits an answer, for example `shutdown-<ms>@<name>`.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) struct RequestId(String);
 
 impl RequestId {
-    /// Takes an id from the wire or from the command line.
+    /// Validates an id from the wire or the command line.
+    ///
+    /// # Errors
+    /// [`IdError::Unsafe`] if the id is unsafe as a file name.
     pub(crate) fn parse(given: &str) -> Result<Self, IdError> {
         if !is_safe_component(given) {
             return Err(IdError::Unsafe { what: "request id", given: given.to_owned() });
@@ -261,17 +288,17 @@ impl RequestId {
         Ok(Self(given.to_owned()))
     }
 
-    /// The id of a shutdown request made at `ms` (epoch milliseconds).
+    /// Returns the id of a shutdown request sent at `ms` (milliseconds since the epoch).
     pub(crate) fn shutdown(ms: u64, name: &MemberName) -> Self {
         Self(format!("shutdown-{ms}@{name}"))
     }
 
-    /// Whether it has the form of a shutdown request's.
+    /// Returns true for ids of shutdown requests.
     pub(crate) fn is_shutdown(&self) -> bool {
         self.0.starts_with("shutdown-")
     }
 
-    /// The id as it stands in file names.
+    /// Returns the form used in file names: `@` becomes `-`.
     pub(crate) fn file_stem(&self) -> String {
         self.0.replace('@', "-")
     }
@@ -279,12 +306,15 @@ impl RequestId {
 
 text_id!(RequestId, RequestId::parse);
 
-/// One run of a member: a uuid that is new at each start (protocol.md, section 8).
+/// One run of a member: a UUID that is new at each start.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) struct Incarnation(String);
 
 impl Incarnation {
-    /// Takes the 36-character uuid form.
+    /// Validates the 36-character UUID form.
+    ///
+    /// # Errors
+    /// [`IdError::Incarnation`] if the form is different.
     pub(crate) fn parse(given: &str) -> Result<Self, IdError> {
         let shaped = given.len() == 36 && given.bytes().all(|b| b.is_ascii_hexdigit() || b == b'-');
         if !shaped {
@@ -300,7 +330,7 @@ text_id!(Incarnation, Incarnation::parse);
 mod tests {
     use super::*;
 
-    /// SEC-08, SEC-02: names that a shell, a path or tmux would read as something else.
+    /// SEC-08, SEC-02: names with a meaning to a shell, a path or tmux.
     const HOSTILE: [&str; 17] = [
         "",
         "a/b",
@@ -322,7 +352,7 @@ mod tests {
     ];
 
     #[test]
-    fn sec_08_created_names_follow_the_rule() {
+    fn sec_08_new_names_must_follow_the_rule() {
         for name in HOSTILE {
             assert!(TeamName::new(name).is_err(), "team {name:?}");
             assert!(MemberName::new(name).is_err(), "member {name:?}");
@@ -342,20 +372,20 @@ mod tests {
     }
 
     #[test]
-    fn id_06_the_lead_has_one_name() {
+    fn id_06_lead_is_an_alias_and_its_names_are_reserved() {
         assert!(MemberName::existing("lead").expect("alias").is_lead());
         assert!(MemberName::new("Team-Lead").is_err());
         assert!(MemberName::new("LEAD").is_err());
     }
 
     #[test]
-    fn observed_team_directory_names() {
+    fn team_names_are_sanitized_like_claude_code_does() {
         assert_eq!(TeamName::existing("My Demo!").expect("any name").as_str(), "my-demo-");
         assert_eq!(TeamName::new("My_Team").expect("rule").as_str(), "my-team");
     }
 
     #[test]
-    fn a_refused_name_comes_with_an_allowed_one() {
+    fn refused_name_suggests_an_allowed_one() {
         let long = "a".repeat(70);
         let table = [
             ("My Team!", Some("my-team")),
@@ -375,7 +405,7 @@ mod tests {
     }
 
     #[test]
-    fn the_nearest_name_ignores_case_and_separators_first() {
+    fn nearest_name_prefers_matches_ignoring_case_and_separators() {
         let known = ["my-site", "mysite", "ann", "Anna", "team-lead"];
         let table = [
             ("MY-SITE", Some("my-site")),
@@ -394,7 +424,7 @@ mod tests {
     }
 
     #[test]
-    fn observed_form_of_a_shutdown_request() {
+    fn shutdown_request_id_has_the_observed_form() {
         let id = RequestId::shutdown(1_795_214_628_804, &MemberName::new("alice").expect("name"));
         assert_eq!(id.as_str(), "shutdown-1795214628804@alice");
         assert_eq!(id.file_stem(), "shutdown-1795214628804-alice");

@@ -1,12 +1,12 @@
-//! Text and keys for a member's terminal: parsed and validated, and as the bytes that a terminal
-//! sends to its program. Knows no terminal and no backend.
+//! Text and keys for a member's terminal: validation, and the bytes that an xterm-compatible
+//! terminal would send.
 
 use std::fmt;
 use std::str::FromStr;
 
 use super::sheet::nearest;
 
-/// Keys with a name, as tmux spells them.
+/// Named keys, spelled as in tmux.
 const NAMED: [(&str, Named); 16] = [
     ("Enter", Named::Enter),
     ("Escape", Named::Escape),
@@ -25,7 +25,7 @@ const NAMED: [(&str, Named); 16] = [
     ("Home", Named::Cursor('H')),
     ("End", Named::Cursor('F')),
 ];
-/// Second names of keys.
+/// Alternative names of keys, and the tmux names they stand for.
 const ALIASES: [(&str, &str); 6] = [
     ("PageUp", "PPage"),
     ("PgUp", "PPage"),
@@ -34,26 +34,26 @@ const ALIASES: [(&str, &str); 6] = [
     ("Insert", "IC"),
     ("Delete", "DC"),
 ];
-/// `F5` to `F12`; the first four have codes of their own.
+/// Escape codes of `F5` to `F12`. `F1` to `F4` are encoded with letters instead.
 const FUNCTION_CODES: [u8; 8] = [15, 17, 18, 19, 20, 21, 23, 24];
 
-/// Input for a terminal.
+/// Input to send to a terminal.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Input {
     Text(Text),
     Keys(Vec<Key>),
 }
 
-/// A text without control characters except line breaks.
+/// Non-empty text whose only control characters are line breaks.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Text(String);
 
-/// The modes of a terminal that change what a key or a paste sends.
+/// Terminal modes that change the bytes a key or a paste sends.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct Modes {
     /// Cursor keys send `ESC O A` instead of `ESC [ A` (DECCKM).
     pub(crate) application_cursor: bool,
-    /// A paste is enclosed in `ESC [200~` and `ESC [201~`.
+    /// A paste is wrapped in `ESC [200~` and `ESC [201~`.
     pub(crate) bracketed_paste: bool,
 }
 
@@ -79,7 +79,7 @@ enum Base {
     Named(Named),
 }
 
-/// One key with its modifiers: `C-c`, `M-x`, `S-Up`, `Enter`, `a`.
+/// A key with its modifiers: `C-c`, `M-x`, `S-Up`, `Enter`, `a`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Key {
     base: Base,
@@ -89,10 +89,11 @@ pub(crate) struct Key {
 }
 
 impl Text {
-    /// Takes a text as it is.
+    /// Validates a text.
     ///
     /// # Errors
-    /// The problem, to stand behind "TEXT".
+    /// Fails if the text is empty or contains a control character other than a line break. The
+    /// message is a predicate that follows "TEXT".
     pub(crate) fn parse(text: &str) -> Result<Text, String> {
         if text.is_empty() {
             return Err("is empty".to_owned());
@@ -103,24 +104,23 @@ impl Text {
         }
     }
 
-    /// The text.
     pub(crate) fn as_str(&self) -> &str {
         &self.0
     }
 
-    /// Returns true for a text with line breaks, which is pasted; a single line is typed.
+    /// Returns true for text with line breaks, which is pasted. A single line is typed.
     pub(crate) fn is_block(&self) -> bool {
         self.0.contains('\n')
     }
 }
 
 impl Input {
-    /// The key that ends a line.
+    /// The `Enter` key, which submits a line.
     pub(crate) fn enter() -> Input {
         Input::Keys(vec![Key::plain(Base::Named(Named::Enter))])
     }
 
-    /// The bytes that a terminal in these modes sends.
+    /// Encodes the input as a terminal in these modes would send it.
     pub(crate) fn bytes(&self, modes: Modes) -> Vec<u8> {
         match self {
             Input::Keys(keys) => keys.iter().flat_map(|key| key.bytes(modes)).collect(),
@@ -180,7 +180,7 @@ fn utf8(c: char) -> Vec<u8> {
     c.to_string().into_bytes()
 }
 
-/// The control code of a character that has one.
+/// Returns the control code of a character for which [`has_control`] is true.
 fn control(c: char) -> u8 {
     if c == '?' { 0x7f } else { c.to_ascii_uppercase() as u8 & 0x1f }
 }
@@ -204,7 +204,7 @@ fn function(nth: u8, modifier: u8) -> String {
 impl FromStr for Key {
     type Err = String;
 
-    /// Reads the name of a key as tmux writes it; letters of names may be of either case.
+    /// Parses a key name as tmux spells it. Names are matched case-insensitively.
     fn from_str(word: &str) -> Result<Key, String> {
         let (mut ctrl, mut meta, mut shift) = (false, false, false);
         let mut rest = word;
@@ -284,7 +284,7 @@ fn unknown(word: &str, rest: &str) -> String {
 }
 
 impl fmt::Display for Key {
-    /// Writes the name as tmux reads it.
+    /// Writes the name in a form that tmux accepts.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for (held, prefix) in [(self.ctrl, "C-"), (self.meta, "M-"), (self.shift, "S-")] {
             if held {
@@ -315,7 +315,7 @@ mod tests {
     }
 
     #[test]
-    fn keys_send_what_an_xterm_sends() {
+    fn keys_are_encoded_as_xterm_does() {
         let table: [(&str, &[u8]); 30] = [
             ("a", b"a"),
             ("é", "é".as_bytes()),
@@ -357,7 +357,7 @@ mod tests {
     }
 
     #[test]
-    fn key_names_are_written_as_tmux_reads_them() {
+    fn key_names_are_displayed_in_tmux_spelling() {
         for (given, name) in
             [("pgdn", "NPage"), ("c-m-up", "C-M-Up"), ("f7", "F7"), ("M--", "M--"), ("X", "X")]
         {
@@ -367,7 +367,7 @@ mod tests {
     }
 
     #[test]
-    fn unknown_keys_are_refused_with_the_nearest_one() {
+    fn unknown_keys_are_refused_with_a_suggestion() {
         let refusal = |word: &str| word.parse::<Key>().expect_err("no key");
         assert_eq!(refusal("Entre"), "\"Entre\" is not a key; did you mean `Enter`?");
         assert_eq!(refusal("Ctrl-C"), "\"Ctrl-C\" is not a key; did you mean `C-c`?");
@@ -382,7 +382,7 @@ mod tests {
     }
 
     #[test]
-    fn a_text_is_sent_byte_for_byte_and_a_line_break_as_enter() {
+    fn text_is_sent_verbatim_and_line_breaks_as_enter() {
         let text = |text: &str| Input::Text(Text::parse(text).expect("a text"));
         let odd = "-x; #{pane_id} $HOME ~ ü \u{1f600} \\;";
         assert_eq!(text(odd).bytes(Modes::default()), odd.as_bytes());
@@ -393,7 +393,7 @@ mod tests {
     }
 
     #[test]
-    fn control_characters_in_a_text_are_refused() {
+    fn control_characters_in_text_are_refused() {
         for (given, found) in
             [("a\u{3}", "U+0003"), ("\t", "U+0009"), ("a\r\n", "U+000D"), ("\u{9b}", "U+009B")]
         {

@@ -1,4 +1,5 @@
-//! The nouns of the domain, pure: no files, no clock, no processes, no terminals.
+//! Domain types and the rules over them. Everything here is pure: it accesses no files, clocks,
+//! processes or terminals.
 
 pub(crate) mod board;
 pub(crate) mod brief;

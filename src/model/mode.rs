@@ -1,32 +1,32 @@
-//! Permission modes of an agent program. Which flag a program needs for a mode is its profile's business.
+//! Permission modes of agent programs. A profile maps each mode to its program's flags.
 
 use serde::{Deserialize, Serialize};
 
-/// The six permission modes (seed 004, section 7; the spelling is the wire's).
+/// The six permission modes of Claude Code, in its spelling.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) enum Mode {
-    /// Asks for what is not allowed yet.
+    /// Asks about everything that is not yet allowed.
     #[serde(rename = "default")]
     Default,
-    /// File edits go through unasked.
+    /// Allows file edits without asking.
     #[serde(rename = "acceptEdits")]
     AcceptEdits,
-    /// Nothing is asked.
+    /// Allows everything without asking.
     #[serde(rename = "bypassPermissions")]
     BypassPermissions,
-    /// Reads only, until a plan is approved.
+    /// Only reads, until a plan is approved.
     #[serde(rename = "plan")]
     Plan,
-    /// Leads only: team and task tools.
+    /// For leads only: allows team and task tools.
     #[serde(rename = "delegate")]
     Delegate,
-    /// What is not allowed already is denied unasked.
+    /// Denies without asking everything that is not yet allowed.
     #[serde(rename = "dontAsk")]
     DontAsk,
 }
 
 impl Mode {
-    /// All modes, in the order of the documentation.
+    /// All modes, in the order in which they are documented.
     pub(crate) const ALL: [Mode; 6] = [
         Mode::Default,
         Mode::AcceptEdits,
@@ -36,7 +36,7 @@ impl Mode {
         Mode::DontAsk,
     ];
 
-    /// The wire's spelling.
+    /// The spelling on the wire.
     pub(crate) fn as_str(self) -> &'static str {
         match self {
             Mode::Default => "default",
@@ -48,12 +48,13 @@ impl Mode {
         }
     }
 
-    /// Reads the wire's spelling.
+    /// Parses the spelling on the wire.
     pub(crate) fn parse(text: &str) -> Option<Mode> {
         Mode::ALL.into_iter().find(|m| m.as_str() == text)
     }
 
-    /// How much goes through unasked in it. A lead puts nobody above itself (PM-06).
+    /// Ranks modes by how much they allow without asking. A lead cannot grant a mode that ranks
+    /// above its own (PM-06).
     pub(crate) fn reach(self) -> u8 {
         match self {
             Mode::Plan | Mode::Delegate => 0,

@@ -1,5 +1,4 @@
-//! A teammate that is wanted, and one that is wanted only while there is work for it. How it is started is not known
-//! here.
+//! Orders for teammates to start, and templates from which the lead creates orders on demand.
 
 use std::collections::BTreeSet;
 
@@ -13,15 +12,16 @@ use super::task::{Task, TaskState};
 use super::waiting::Ability;
 use super::worktree;
 
-/// Uptime after which a failure of a restarted member is not counted with the failures before it.
+/// Uptime after which a failure of a restarted member no longer counts as consecutive.
 pub(crate) const WELL_AFTER_MS: u64 = 60_000;
 
-/// The profile of phalanx itself, which runs what tasks carry.
+/// Profile of phalanx's own worker, which runs the commands of tasks.
 pub(crate) const WORKER: &str = "worker";
-/// The profile of any command line.
+/// Profile for an arbitrary command line.
 pub(crate) const SHELL: &str = "shell";
 
-/// The tasks that a member of this profile can do. A profile of the user's own counts as an agent's.
+/// Returns the kind of tasks that members with this profile can do. User-defined profiles count as
+/// agents.
 pub(crate) fn ability(profile: &str) -> Ability {
     match profile {
         WORKER => Ability::Commands,
@@ -30,58 +30,58 @@ pub(crate) fn ability(profile: &str) -> Ability {
     }
 }
 
-/// A teammate that is wanted.
+/// A teammate to start.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub(crate) struct Order {
     pub(crate) name: String,
-    /// With a command line and no profile: `shell`.
+    /// `None` means `shell` if there is a `command`.
     pub(crate) profile: Option<String>,
     pub(crate) role: Option<String>,
     pub(crate) model: Option<String>,
     pub(crate) mode: Option<Mode>,
-    /// It must have a plan approved before it works.
+    /// The member must have a plan approved before it works.
     pub(crate) plan: bool,
     pub(crate) prompt: Option<String>,
-    /// A session of its program's own to go on with.
+    /// Session of the member's program to resume.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) session: Option<String>,
-    /// Relative to the caller's directory.
+    /// Relative to the caller's working directory.
     pub(crate) cwd: Option<String>,
-    /// It works in a git worktree of its own, made from the repository that its directory is in.
+    /// Creates a git worktree for the member, from the repository that `cwd` is in.
     pub(crate) worktree: Option<worktree::Wish>,
     pub(crate) tools: Tools,
     pub(crate) env: Vec<(String, String)>,
     pub(crate) command: Vec<String>,
-    /// It is one run for this task, and no standing member.
+    /// The order is for a single run of this task, not for a standing member.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) task: Option<TaskId>,
 }
 
-/// How many of a kind there shall be (seed 002, dynamic scaling).
+/// Bounds on the number of members created from a template.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Scale {
-    /// So many, even with nothing to do.
+    /// Number of members to keep even without work.
     pub(crate) min: usize,
     pub(crate) max: usize,
 }
 
-/// When members of a kind are wanted.
+/// Conditions under which members of a template are started.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub(crate) enum Demand {
-    /// Always: the one member is started again when it fails.
+    /// Always one member, restarted when it fails.
     Standing,
-    /// The one member, as soon as there is a task that it could begin.
+    /// One member, started as soon as a task is available to it.
     WhenNeeded,
-    /// As many as there is work for, `NAME-1` and on.
+    /// One member per available task within the bounds, named `NAME-1`, `NAME-2`, and so on.
     Scaled(Scale),
-    /// Never: each task is a run of its own (seed 002, task mode). So many at once, `NAME-1` and on; none: one after
-    /// the other, each under the name itself.
+    /// No standing members: each task gets its own run. `Some(n)` allows `n` concurrent runs named
+    /// `NAME-1` to `NAME-n`; `None` runs tasks one at a time under the plain name.
     PerTask(Option<usize>),
 }
 
-/// What members of a kind are made from.
+/// A template for members of one kind.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Template {
     pub(crate) order: Order,
@@ -89,7 +89,7 @@ pub(crate) struct Template {
 }
 
 impl Template {
-    /// The names that its members can have.
+    /// Returns all names that members of this template can have.
     pub(crate) fn names(&self) -> Vec<MemberName> {
         let counted = |max| (1..=max).map(|n| format!("{}-{n}", self.order.name)).collect();
         let names = match self.demand {
@@ -101,23 +101,23 @@ impl Template {
         names.iter().filter_map(|name| MemberName::new(name).ok()).collect()
     }
 
-    /// Whether a member of this name is made from it.
+    /// Returns true if a member of this name belongs to this template.
     pub(crate) fn makes(&self, name: &MemberName) -> bool {
         self.names().iter().any(|ours| ours.clashes_with(name.as_str()))
     }
 
-    /// An order for one more.
+    /// Returns an order for a member of this name.
     pub(crate) fn order(&self, name: &MemberName) -> Order {
         Order { name: name.to_string(), ..self.order.clone() }
     }
 
-    /// Whether each task is a run of its own.
+    /// Returns true if each task gets its own run.
     pub(crate) fn is_per_task(&self) -> bool {
         matches!(self.demand, Demand::PerTask(_))
     }
 
-    /// An order for one run that does this task. What a task tells a worker to run is run as it is; other programs are
-    /// given the task as their prompt.
+    /// Returns an order for one run of `task` under `name`. A worker runs the task's command; any
+    /// other program receives the task as its prompt.
     pub(crate) fn order_for(&self, name: &MemberName, task: &Task) -> Order {
         let order = Order { task: Some(task.id), ..self.order(name) };
         if self.takes_commands() {
@@ -140,7 +140,8 @@ impl Template {
         Order { prompt: Some(parts.join("\n\n")), ..order }
     }
 
-    /// An order as for some task, to see whether it could be carried out.
+    /// Returns a representative order, used to check whether the template's orders can be carried
+    /// out.
     pub(crate) fn sample(&self) -> Order {
         let mut task = Task::new(TaskId(0), "any", "");
         task.extra.run.push("true".to_owned());
@@ -150,8 +151,9 @@ impl Template {
         }
     }
 
-    /// The runs to be started now: as many as there are names that are not `busy` and tasks that can be begun and are not
-    /// `taken`. Tasks assigned to one of the names come first, each part in the order of claims.
+    /// Returns the runs to start now: one per free name, for tasks that are unblocked and not
+    /// `taken`. Tasks assigned to one of the template's names come first; within each group tasks
+    /// keep claim order.
     pub(crate) fn dispatch(
         &self,
         board: &Board,
@@ -183,15 +185,17 @@ impl Template {
         orders
     }
 
-    /// Only phalanx's own worker runs what tasks carry, and it does nothing else.
+    /// Returns true if members run the commands of tasks. Only phalanx's worker does, and it does
+    /// nothing else.
     pub(crate) fn takes_commands(&self) -> bool {
         self.order.command.is_empty() && self.order.profile.as_deref().unwrap_or(WORKER) == WORKER
     }
 
-    /// Whether a member of the kind, who can have these names, may take the task when it is pending.
+    /// Returns true if a member of this template, which can have these `names`, may take the task
+    /// once it is pending.
     pub(crate) fn is_for_it(&self, names: &[MemberName], task: &Task) -> bool {
         let role = self.order.role.as_deref();
-        // One that is there for its role alone does not come for what anybody can do.
+        // An on-demand member with a role is not started for tasks that any role may take.
         let waits_for_role = self.demand == Demand::WhenNeeded && role.is_some();
         let suits = task.fits(role) && (task.extra.role.is_some() || !waits_for_role);
         let able = !self.is_per_task() || self.takes_commands() != task.extra.run.is_empty();
@@ -199,8 +203,8 @@ impl Template {
         able && (ours || task.owner.is_none() && suits)
     }
 
-    /// How many there should be: one for each task in hand and for each that one of them could begin now, within
-    /// bounds.
+    /// Returns the wanted number of members: one per task in progress or available to them, clamped
+    /// to the bounds.
     pub(crate) fn wanted(&self, board: &Board) -> usize {
         let (min, max) = match self.demand {
             Demand::Standing => (1, 1),
@@ -241,7 +245,7 @@ mod tests {
     }
 
     #[test]
-    fn as_many_as_there_is_work_for_within_bounds() {
+    fn wanted_members_follow_available_work_within_bounds() {
         use TaskState::{Completed, Failed, InProgress, Pending};
         type Tasks = &'static [(TaskState, Option<&'static str>, Option<&'static str>)];
         let five = template(Demand::Scaled(Scale { min: 1, max: 5 }));
@@ -277,7 +281,7 @@ mod tests {
     }
 
     #[test]
-    fn names_are_counted() {
+    fn scaled_members_get_numbered_names() {
         let names = |template: Template| {
             template.names().iter().map(MemberName::to_string).collect::<Vec<_>>()
         };
@@ -299,7 +303,7 @@ mod tests {
     }
 
     #[test]
-    fn each_task_is_dispatched_to_a_free_name_what_is_assigned_first() {
+    fn tasks_go_to_free_names_and_assigned_tasks_go_first() {
         use TaskState::{Completed, Failed, InProgress, Pending};
         let mut dev = template(Demand::PerTask(Some(2)));
         dev.order.profile = Some("claude".to_owned());
@@ -342,7 +346,7 @@ mod tests {
     }
 
     #[test]
-    fn a_worker_runs_what_tasks_carry_and_other_programs_are_told_the_task() {
+    fn worker_runs_task_command_and_agent_gets_task_as_prompt() {
         let mut all = board(&[(TaskState::Pending, None, None); 2]);
         let task = all.tasks.get_mut(&TaskId(2)).expect("a task");
         task.extra.run = vec!["make".to_owned()];

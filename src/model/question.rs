@@ -1,5 +1,5 @@
-//! What a member asks its lead: may I carry this plan out, use this tool so, reach this host? As data: what was asked,
-//! by which run, until when, and what came of it. Nothing here is allowed by default, and what is decided stays so.
+//! Requests that members send to their lead: to approve a plan, use a tool, or reach a host.
+//! Nothing is allowed by default, and a decision is final.
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -13,20 +13,20 @@ use super::protocol::{
 };
 use super::time::Timestamp;
 
-/// What is asked for.
+/// The kind of a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum QuestionKind {
-    /// A plan is to be approved.
+    /// Approval of a plan.
     Plan,
     /// One use of a tool.
     Permission,
-    /// A network host.
+    /// Access to a network host.
     Sandbox,
 }
 
 impl QuestionKind {
-    /// The word for people and for `--json`.
+    /// The name in tables and in `--json`.
     pub(crate) fn as_str(self) -> &'static str {
         match self {
             QuestionKind::Plan => "plan",
@@ -36,7 +36,7 @@ impl QuestionKind {
     }
 }
 
-/// A message that asks something.
+/// A message that requests a decision.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Ask {
     Plan(PlanApprovalRequest),
@@ -45,7 +45,7 @@ pub(crate) enum Ask {
 }
 
 impl Ask {
-    /// What a message asks; none if it asks nothing of this kind.
+    /// Extracts the request from a message; `None` if the message is of another kind.
     pub(crate) fn of(message: Message) -> Option<Ask> {
         match message {
             Message::PlanApprovalRequest(plan) => Some(Ask::Plan(plan)),
@@ -69,7 +69,6 @@ impl Ask {
         }
     }
 
-    /// What kind of question it is.
     pub(crate) fn kind(&self) -> QuestionKind {
         match self {
             Ask::Plan(_) => QuestionKind::Plan,
@@ -78,7 +77,7 @@ impl Ask {
         }
     }
 
-    /// The member's id for it, as it came.
+    /// The member's id for the request, as received.
     pub(crate) fn request_id(&self) -> &str {
         match self {
             Ask::Plan(plan) => &plan.request_id,
@@ -88,22 +87,22 @@ impl Ask {
     }
 }
 
-/// What came of it (PM-04): five different things.
+/// The outcome of a request (PM-04).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Outcome {
     Allowed,
     Denied,
-    /// Nobody answered in time. That is nobody's no.
+    /// No answer arrived in time. This is distinct from a denial.
     TimedOut,
-    /// Somebody answered after that; the member was not told.
+    /// An answer arrived after the deadline; the member was not notified.
     AnsweredTooLate,
-    /// The run that asked is over, or asked before the run that there is now.
+    /// The run that asked is over or was superseded by a new one.
     AskerGone,
 }
 
 impl Outcome {
-    /// The word for people and for `--json`.
+    /// The name in tables and in `--json`.
     pub(crate) fn as_str(self) -> &'static str {
         match self {
             Outcome::Allowed => "allowed",
@@ -115,20 +114,20 @@ impl Outcome {
     }
 }
 
-/// What became of the keys that answer a dialog of a wrapped program.
+/// The result of typing an answer into the dialog of a wrapped program.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Typed {
-    /// They were typed, and the dialog went.
+    /// The keys were typed and the dialog closed.
     Taken,
-    /// The dialog had gone before: nothing was typed.
+    /// The dialog had already closed; nothing was typed.
     Gone,
-    /// They were typed; the dialog is still open.
+    /// The keys were typed, but the dialog is still open.
     Stays,
 }
 
 impl Typed {
-    /// The word for `--json`.
+    /// The name in `--json`.
     pub(crate) fn as_str(self) -> &'static str {
         match self {
             Typed::Taken => "taken",
@@ -137,12 +136,12 @@ impl Typed {
         }
     }
 
-    /// Reads the word.
+    /// Parses the name in `--json`.
     pub(crate) fn parse(word: &str) -> Option<Typed> {
         [Typed::Taken, Typed::Gone, Typed::Stays].into_iter().find(|typed| typed.as_str() == word)
     }
 
-    /// For people.
+    /// A description for people.
     pub(crate) fn describe(self) -> &'static str {
         match self {
             Typed::Taken => "typed; the dialog closed",
@@ -152,74 +151,76 @@ impl Typed {
     }
 }
 
-/// How a question ended, and through whom.
+/// The decision that ended a request.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Decision {
     pub(crate) outcome: Outcome,
-    /// Who decided: a member's name, `rule`, or `nobody`.
+    /// A member's name, `rule`, or `nobody`.
     pub(crate) by: String,
-    /// The rule that decided, and where it stands: `allow Bash(git:*) of the team`.
+    /// The rule that decided and its origin, for example `allow Bash(git:*) of the team`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) rule: Option<String>,
     pub(crate) at: Timestamp,
-    /// For the member to read.
+    /// Explanation for the member.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) reason: Option<String>,
-    /// The mode to go on in, after a plan.
+    /// Mode in which the member continues after a plan is approved.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) mode: Option<Mode>,
-    /// Rules that the member may apply itself from now on; Claude Code's own form.
+    /// Permission updates that the member may apply itself, in Claude Code's format.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) updates: Vec<Value>,
-    /// The input that replaces the one in the request.
+    /// Tool input that replaces the one in the request.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) input: Option<Value>,
-    /// The id that the answer has in the member's mailbox; none where there is nobody to read one.
+    /// Message id of the answer in the member's mailbox; `None` if no member is left to read it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) reply: Option<String>,
     /// The answer is in the mailbox.
     #[serde(default)]
     pub(crate) sent: bool,
-    /// What its wrapper has made of that; none: nothing yet, or the program reads its answers itself.
+    /// Result reported by the member's wrapper; `None` if there is none yet, or if the program
+    /// reads answers itself.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) typed: Option<Typed>,
 }
 
-/// One question.
+/// One request and its decision.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Question {
-    /// Form of this file.
+    /// Format version of the file.
     pub(crate) format: u32,
     pub(crate) id: RequestId,
     pub(crate) kind: QuestionKind,
     pub(crate) from: MemberName,
-    /// The run that asked; none for a member that phalanx did not start.
+    /// The run that asked; `None` for a member that phalanx did not start.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) incarnation: Option<Incarnation>,
-    /// The message that asked: the same one makes no second question.
+    /// Id of the message that asked; a message creates at most one request.
     pub(crate) msg_id: String,
-    /// When it was taken out of the mailbox.
+    /// Time at which the message was taken out of the mailbox.
     pub(crate) asked_at: Timestamp,
-    /// From here on nobody's answer counts.
+    /// Answers from this time on are ignored.
     pub(crate) deadline_at: Timestamp,
-    /// How often whoever decides was told of it; none: not yet.
+    /// Reminders sent so far to whoever decides; `None` before the first notification.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) told: Option<Told>,
-    /// The message as it came.
+    /// The message as received.
     pub(crate) message: String,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) decision: Option<Decision>,
-    /// The journal's event of the asking.
+    /// Id of the journal event that recorded the request.
     pub(crate) event: String,
 }
 
 impl Question {
-    /// What was asked, as it came; none only if the file was tampered with.
+    /// Parses the message; `None` only if the file was tampered with.
     pub(crate) fn ask(&self) -> Option<Ask> {
         Ask::of(Message::parse(&self.message))
     }
 
-    /// How the answer gets into a program that asks on its screen; none: it reads the answer itself.
+    /// How an answer reaches a program that asks on its screen; `None` if the program reads answers
+    /// itself.
     pub(crate) fn answered_by(&self) -> Option<AnsweredBy> {
         match self.ask()? {
             Ask::Permission(tool) => tool.answered_by,
@@ -227,27 +228,26 @@ impl Question {
         }
     }
 
-    /// Whether nobody has decided yet.
     pub(crate) fn is_open(&self) -> bool {
         self.decision.is_none()
     }
 
-    /// Whether its answer has still to be put into the member's mailbox.
+    /// Returns true if the answer has yet to be put into the member's mailbox.
     pub(crate) fn is_unsent(&self) -> bool {
         self.decision.as_ref().is_some_and(|d| d.reply.is_some() && !d.sent)
     }
 
-    /// Whether nothing more is to be done about it.
+    /// Returns true if no work is left for this request.
     pub(crate) fn is_settled(&self) -> bool {
         !self.is_open() && !self.is_unsent()
     }
 
-    /// `pending`, or the word of its outcome.
+    /// `pending`, or the name of the outcome.
     pub(crate) fn state(&self) -> &'static str {
         self.decision.as_ref().map_or("pending", |d| d.outcome.as_str())
     }
 
-    /// What it is about, for people; foreign text.
+    /// A one-line description for people. It contains unsanitized text from the member.
     pub(crate) fn summary(&self) -> String {
         match self.ask() {
             Some(Ask::Plan(plan)) => {
@@ -264,7 +264,8 @@ impl Question {
                 let keys = ["command", "file_path", "path", "notebook_path", "url"];
                 let what =
                     keys.iter().find_map(|key| tool.input.get(key)?.as_str().map(str::to_owned));
-                // What its program asks the user stands there as a list; the first question tells what it is about (PM-05).
+                // Questions to the user come as a list; the first one describes the request
+                // (PM-05).
                 let asked = || {
                     tool.input
                         .get("questions")?
@@ -289,7 +290,7 @@ impl Question {
         }
     }
 
-    /// The answer for the member's mailbox, in the form of the wire; none while there is nothing to say.
+    /// Returns the answer for the member's mailbox; `None` while there is no decision.
     pub(crate) fn reply(&self) -> Option<Message> {
         let decision = self.decision.as_ref()?;
         let request_id = self.id.to_string();

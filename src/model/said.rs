@@ -1,27 +1,28 @@
-//! What programs say of themselves through the hooks they have: the end of a turn, and their last words in it. Others' forms,
-//! read as far as they are understood.
+//! End-of-turn reports that agent programs send through their hooks, parsed leniently because other
+//! projects own their formats.
 
 use serde_json::Value;
 
-/// What a program reports.
+/// The end of an agent's turn.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct TurnEnd {
-    /// The agent's last message, as it wrote it; empty if the program does not say.
+    /// The agent's last message verbatim; empty if the program does not report it.
     pub(crate) last_words: String,
-    /// The program's own session, in a form that can stand on its command line; none where it does not say.
+    /// The program's session id, validated to be safe on its command line; `None` if missing or
+    /// invalid.
     pub(crate) session: Option<String>,
-    /// It was the member's conversation. codex reports in the same way what it asks a model beside it, titles for instance,
-    /// each in a session of its own (seen with 0.169.0).
+    /// The turn belongs to the member's conversation. codex 0.169.0 sends the same report for
+    /// auxiliary model calls, such as generating a title, each with its own session id.
     pub(crate) is_own: bool,
 }
 
-/// What a member is told begins so: its mail, and what it has to know of its team.
+/// Prefixes of the prompts that phalanx sends to a member: its mail and its team context.
 const OURS: [&str; 2] = ["<teammate-message", "<system_context>"];
 
-/// The longest id of a session that is believed, bytes.
+/// Maximum length of a session id, in bytes.
 const LONGEST_ID: usize = 128;
 
-/// Whether this can be the id of a session, and nothing else: not an option, not a path.
+/// Returns true if `word` can be a session id and cannot be mistaken for an option or a path.
 fn is_id(word: &str) -> bool {
     let plain = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'-' || byte == b'_';
     word.len() <= LONGEST_ID
@@ -30,8 +31,8 @@ fn is_id(word: &str) -> bool {
 }
 
 impl TurnEnd {
-    /// Reads what codex gives its `notify` program as an argument, and Claude Code its `Stop` hook on stdin. None: it is
-    /// something else.
+    /// Parses the argument that codex passes to its `notify` program, or the stdin of Claude Code's
+    /// `Stop` hook. Returns `None` for any other text.
     pub(crate) fn parse(text: &str) -> Option<TurnEnd> {
         let told: Value = serde_json::from_str(text).ok()?;
         let word = |key: &str| told.get(key).and_then(Value::as_str);
@@ -59,7 +60,7 @@ mod tests {
     }
 
     #[test]
-    fn the_forms_of_codex_and_of_claude() {
+    fn last_message_is_read_from_codex_and_claude_reports() {
         let codex = r#"{"type":"agent-turn-complete","turn-id":"1","input-messages":["hi"],"last-assistant-message":"Done."}"#;
         assert_eq!(said(codex).as_deref(), Some("Done."));
         let claude = r#"{"session_id":"s","hook_event_name":"Stop","stop_hook_active":false,"last_assistant_message":"Ok."}"#;
@@ -71,7 +72,7 @@ mod tests {
     }
 
     #[test]
-    fn sec_03_a_session_is_a_word_and_no_option() {
+    fn sec_03_session_id_cannot_be_an_option_or_a_path() {
         let session = |id: &str| {
             let told = serde_json::json!({ "type": "agent-turn-complete", "thread-id": id });
             TurnEnd::parse(&told.to_string()).expect("an end").session
@@ -84,9 +85,10 @@ mod tests {
         assert_eq!(TurnEnd::parse(claude).expect("an end").session.as_deref(), Some("s-1"));
     }
 
-    /// The title of a conversation, as codex 0.169.0 asks for it, and the conversation itself.
+    /// The inputs follow what codex 0.169.0 reports for a title request and for the conversation
+    /// itself.
     #[test]
-    fn msg_04_what_is_asked_beside_the_conversation_is_not_it() {
+    fn msg_04_auxiliary_model_call_is_not_the_members_turn() {
         let is_own = |asked: &[&str]| {
             let told = serde_json::json!({ "type": "agent-turn-complete", "thread-id": "t", "input-messages": asked });
             TurnEnd::parse(&told.to_string()).expect("an end").is_own
@@ -104,7 +106,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_something_else_says_nothing() {
+    fn other_events_and_invalid_json_are_ignored() {
         for other in
             ["", "{", "[]", "17", "null", r#"{"type":17}"#, r#"{"hook_event_name":"Notification"}"#]
         {
