@@ -1,5 +1,5 @@
-//! The rules over several tasks: who may claim what, what is blocked, which edges would close a circle. Pure; the
-//! store applies the answers under its locks.
+//! Rules over several tasks: who may claim what, what is blocked, and which edges would close a
+//! cycle. The store applies the answers under its locks.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -7,17 +7,18 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use super::id::{MemberName, TaskId};
 use super::task::{Task, TaskState};
 
-/// All tasks of a team that could be read, and the ids of those that could not.
+/// All readable tasks of a team, and the ids of the unreadable ones.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(crate) struct Board {
     pub(crate) tasks: BTreeMap<TaskId, Task>,
-    /// Files that are there but could not be read: they block whoever waits for them (TK-03, fail closed).
+    /// Tasks whose files exist but could not be read. They block their dependants: fail closed
+    /// (TK-03).
     pub(crate) unreadable: BTreeSet<TaskId>,
     /// Tasks that phalanx deleted.
     pub(crate) deleted: BTreeSet<TaskId>,
 }
 
-/// Why a claim was refused; in this order of checks (protocol.md, section 6).
+/// Why a claim was refused, in the order of the checks.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum Refusal {
     #[error("task {0} does not exist")]
@@ -35,7 +36,7 @@ pub(crate) enum Refusal {
 }
 
 impl Refusal {
-    /// The wire's word for the refusal.
+    /// The refusal's code on the wire.
     pub(crate) fn code(&self) -> &'static str {
         match self {
             Refusal::TaskNotFound(_) => "task_not_found",
@@ -53,22 +54,22 @@ fn list(ids: &[TaskId]) -> String {
 }
 
 impl Board {
-    /// The tasks that members work on: all but those that another program keeps for itself.
+    /// Returns the tasks that members work on: all except those internal to another program.
     pub(crate) fn work(&self) -> impl Iterator<Item = &Task> {
         self.tasks.values().filter(|task| !task.is_internal())
     }
 
-    /// The pending tasks in the order in which they are claimed: higher priority first, then the
-    /// lower id.
+    /// Returns the pending tasks in claim order: higher priority first, then lower id.
     pub(crate) fn pending(&self) -> Vec<&Task> {
         let mut pending: Vec<&Task> =
             self.work().filter(|task| task.state == TaskState::Pending).collect();
-        // The sort is stable, and the tasks come by id.
+        // The sort is stable and tasks are iterated by id.
         pending.sort_by_key(|task| Reverse(task.extra.priority.unwrap_or(0)));
         pending
     }
 
-    /// The blockers of a task that are still open. A blocker whose file is gone was deleted and blocks no more.
+    /// Returns the open blockers of a task. A blocker without a file was deleted and no longer
+    /// blocks.
     pub(crate) fn open_blockers(&self, task: &Task) -> Vec<TaskId> {
         let open = |id: &TaskId| match self.tasks.get(id) {
             Some(blocker) => !blocker.state.frees_dependants(),
@@ -77,7 +78,11 @@ impl Board {
         task.blocked_by.iter().copied().filter(open).collect()
     }
 
-    /// Whether `who` may start on task `id` now. A task that `who` owns already, but has not started, is theirs to claim.
+    /// Checks whether `who` may start task `id` now. A pending task that `who` already owns may be
+    /// claimed. `busy_check` refuses members that have another task in progress.
+    ///
+    /// # Errors
+    /// The first applicable [`Refusal`], in the order of its variants.
     pub(crate) fn may_claim(
         &self,
         id: TaskId,
@@ -111,12 +116,12 @@ impl Board {
         }
     }
 
-    /// The task that `who` works on.
+    /// Returns the task that `who` has in progress.
     pub(crate) fn work_of(&self, who: &MemberName) -> Option<TaskId> {
         self.work().find(|t| t.state == TaskState::InProgress && t.is_owned_by(who)).map(|t| t.id)
     }
 
-    /// The task in progress of each owner, by the owner's name in lower case.
+    /// Returns the task in progress of each owner, by the owner's name in lower case.
     pub(crate) fn working(&self) -> BTreeMap<String, TaskId> {
         let mut working = BTreeMap::new();
         for task in self.work().filter(|task| task.state == TaskState::InProgress) {
@@ -129,7 +134,8 @@ impl Board {
         working
     }
 
-    /// Who was given a task that they could begin now, in lower case, and the first such task of each.
+    /// Returns, by owner name in lower case, the first assigned task that the owner could begin
+    /// now.
     pub(crate) fn given(&self) -> BTreeMap<String, TaskId> {
         let mut given = BTreeMap::new();
         for task in self.pending() {
@@ -143,13 +149,13 @@ impl Board {
         given
     }
 
-    /// The task that a worker of this role claims next: first those assigned to it, then those
-    /// without an owner that are for its role or for any. Only tasks that carry a command count.
+    /// Returns the next task for a worker with this role: assigned tasks first, then unowned tasks
+    /// for its role or for any role. Only tasks with a command count.
     pub(crate) fn next_for_worker(&self, who: &MemberName, role: Option<&str>) -> Option<TaskId> {
         self.all_for_worker(who, role).next().map(|t| t.id)
     }
 
-    /// Returns that task and the ones after it, in order.
+    /// Returns all tasks available to a worker, in the order of [`Board::next_for_worker`].
     pub(crate) fn all_for_worker<'a>(
         &'a self,
         who: &'a MemberName,
@@ -163,14 +169,16 @@ impl Board {
         mine.into_iter().chain(free).filter(|t| self.is_free(t))
     }
 
-    /// Whether nothing that is still to be done stands in the way of a task.
+    /// Returns true if no open blocker and no file overlap prevents the task from starting.
     pub(crate) fn is_free(&self, task: &Task) -> bool {
         self.open_blockers(task).is_empty() && self.overlap(task).is_none()
     }
 
-    /// The circle that would close if `blocker` had to come before `task`: from `task` on, each before the next.
+    /// Returns the cycle that making `blocker` a blocker of `task` would close. It starts with
+    /// `task`; each element blocks the next.
     pub(crate) fn circle(&self, task: TaskId, blocker: TaskId) -> Option<Vec<TaskId>> {
-        // Walked against the edges from the blocker; each task remembers what it comes before.
+        // Breadth-first search from the blocker against the edges. `before` maps each task to the
+        // one it blocks.
         let mut before = BTreeMap::from([(blocker, task)]);
         let mut open = VecDeque::from([blocker]);
         while let Some(at) = open.pop_front() {
@@ -193,8 +201,8 @@ impl Board {
         None
     }
 
-    /// Whether anything is running or can be started now. If not, waiting longer changes nothing: whatever is pending
-    /// hangs on something that failed, on a file that cannot be read, or on a circle.
+    /// Returns true if a task is running or can be started. If not, waiting is pointless: all
+    /// pending tasks depend on a failed task, an unreadable file, or a cycle.
     pub(crate) fn can_move(&self) -> bool {
         self.work().any(|t| match t.state {
             TaskState::InProgress => true,
@@ -203,7 +211,7 @@ impl Board {
         })
     }
 
-    /// The tasks that became free because `id` was resolved.
+    /// Returns the tasks that became unblocked when `id` was resolved.
     pub(crate) fn freed_by(&self, id: TaskId) -> Vec<TaskId> {
         let waits = |t: &&Task| t.state == TaskState::Pending && t.blocked_by.contains(&id);
         self.tasks
@@ -214,7 +222,7 @@ impl Board {
             .collect()
     }
 
-    /// The running task that may touch the same files.
+    /// Returns the running task that may touch the same files.
     pub(super) fn overlap(&self, task: &Task) -> Option<TaskId> {
         if task.extra.files.is_empty() {
             return None;
@@ -225,7 +233,7 @@ impl Board {
     }
 }
 
-/// Whether two tasks may touch the same file.
+/// Returns true if two tasks may touch the same file.
 pub(super) fn share_files(a: &Task, b: &Task) -> bool {
     patterns_meet(&a.extra.files, &b.extra.files)
 }
@@ -234,8 +242,8 @@ fn patterns_meet(a: &[String], b: &[String]) -> bool {
     a.iter().any(|x| b.iter().any(|y| meet(x, y)))
 }
 
-/// Whether two path patterns can name one file. Decided by the parts before the first wildcard, so it may say yes
-/// where a closer look would say no; it never says no where the answer is yes.
+/// Returns true if two path patterns may match the same file. Compares only the parts before the
+/// first wildcard, so false positives are possible, false negatives are not.
 fn meet(a: &str, b: &str) -> bool {
     let literal = |p: &str| {
         p.find(['*', '?', '[', '{']).map_or((p.to_owned(), false), |at| (p[..at].to_owned(), true))
@@ -257,7 +265,7 @@ mod tests {
         MemberName::new(name).expect("name")
     }
 
-    /// A board of tasks 1..=n with edges (blocker, task); every task carries a command.
+    /// A board of tasks 1..=n with edges (blocker, task). Each task has a command.
     fn board(n: u64, edges: &[(u64, u64)]) -> Board {
         let mut board = Board::default();
         for id in 1..=n {
@@ -279,7 +287,7 @@ mod tests {
     }
 
     #[test]
-    fn claims_are_refused_in_the_documented_order() {
+    fn claim_refusals_follow_the_documented_order() {
         let mut b = board(4, &[(1, 2)]);
         let code = |b: &Board, id: u64, busy| {
             b.may_claim(TaskId(id), &who("ann"), busy).err().map(|r| r.code())
@@ -302,7 +310,7 @@ mod tests {
     }
 
     #[test]
-    fn tk_02_owners_are_compared_whole() {
+    fn tk_02_owners_are_not_compared_by_prefix() {
         let mut b = board(1, &[]);
         set(&mut b, 1, TaskState::Pending, Some("Writer-2"));
         assert!(b.may_claim(TaskId(1), &who("Writer"), false).is_err());
@@ -310,7 +318,7 @@ mod tests {
     }
 
     #[test]
-    fn tk_03_failed_and_unreadable_blockers_hold_deleted_ones_do_not() {
+    fn tk_03_failed_and_unreadable_blockers_block_deleted_do_not() {
         let mut b = board(2, &[(1, 2)]);
         set(&mut b, 1, TaskState::Failed, None);
         assert_eq!(b.next_for_worker(&who("ann"), None), None);
@@ -322,7 +330,7 @@ mod tests {
     }
 
     #[test]
-    fn a_worker_takes_its_own_first_then_the_lowest_free() {
+    fn worker_claims_assigned_tasks_first_then_the_lowest_id() {
         let mut b = board(3, &[]);
         set(&mut b, 3, TaskState::Pending, Some("ann"));
         assert_eq!(b.next_for_worker(&who("ann"), None), Some(TaskId(3)));
@@ -348,7 +356,7 @@ mod tests {
     }
 
     #[test]
-    fn internal_tasks_are_neither_claimed_nor_waited_for() {
+    fn internal_tasks_are_ignored() {
         let mut b = board(2, &[]);
         set(&mut b, 1, TaskState::InProgress, Some("ann"));
         set(&mut b, 2, TaskState::Pending, Some("ann"));
@@ -361,20 +369,20 @@ mod tests {
     }
 
     #[test]
-    fn freed_tasks_are_found() {
+    fn completion_unblocks_direct_dependants() {
         let mut b = board(3, &[(1, 2), (2, 3)]);
         set(&mut b, 1, TaskState::Completed, None);
         assert_eq!(b.freed_by(TaskId(1)), vec![TaskId(2)]);
     }
 
     #[test]
-    fn a_circle_made_by_a_foreign_hand_does_not_hang() {
+    fn foreign_cycle_does_not_hang() {
         let b = board(2, &[(1, 2), (2, 1)]);
         assert!(!b.can_move());
     }
 
     #[test]
-    fn tk_03_an_edge_that_would_close_a_circle_names_it() {
+    fn tk_03_edge_that_would_close_a_cycle_names_the_cycle() {
         let b = board(6, &[(1, 2), (2, 3), (1, 3), (4, 3), (3, 6)]);
         let circle = |task, blocker| b.circle(TaskId(task), TaskId(blocker));
         assert_eq!(circle(1, 3), Some(vec![TaskId(1), TaskId(3)]));
@@ -391,7 +399,7 @@ mod tests {
     }
 
     #[test]
-    fn patterns_meet_on_the_safe_side() {
+    fn pattern_overlap_has_no_false_negatives() {
         assert!(meet("src/**", "src/a.rs"));
         assert!(meet("src/a.rs", "src/a.rs"));
         assert!(!meet("src/a.rs", "src/b.rs"));

@@ -1,13 +1,13 @@
-//! The environment of a teammate: that of the process that asked for it, less the markers of another place, plus its
-//! identity (EN-01 to EN-04). Pure: whose environment it is, the caller says.
+//! The environment of a teammate: the requesting process's environment without variables that
+//! describe its terminal or session, plus the teammate's identity (EN-01 to EN-04).
 
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;
 
 use serde::{Deserialize, Serialize};
 
-/// Variables that tell of the place where the asking process stands; they would lie in another one. A trailing `*`
-/// stands for any ending.
+/// Variables that describe the requesting process's terminal or session and would be wrong in
+/// another. A trailing `*` matches any suffix.
 const MARKERS: [&str; 27] = [
     "TMUX*",
     "TERM",
@@ -38,17 +38,19 @@ const MARKERS: [&str; 27] = [
     "SHLVL",
 ];
 
-/// Which of the asking process's variables go on. Empty lists: all of them.
+/// Filters for the variables of the requesting process. Empty lists pass all of them. A trailing
+/// `*` matches any suffix.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub(crate) struct EnvRules {
-    /// If not empty, only these go on.
+    /// If not empty, only these variables pass.
     pub(crate) allow: Vec<String>,
-    /// These do not.
+    /// These variables never pass.
     pub(crate) deny: Vec<String>,
 }
 
-/// Makes the environment; later parts win: the asking process's own (filtered), `extra`, `identity`.
+/// Builds the environment from the filtered `asking`, `extra` and `identity`. Later parts override
+/// earlier ones.
 pub(crate) fn compose(
     asking: &[(OsString, OsString)],
     rules: &EnvRules,
@@ -76,7 +78,7 @@ fn matches_any<'a>(name: &OsStr, patterns: impl Iterator<Item = &'a str>) -> boo
     })
 }
 
-/// Whether a name can be an environment variable's: `[A-Za-z_][A-Za-z0-9_]*`, and not the identity's.
+/// Returns true for names matching `[A-Za-z_][A-Za-z0-9_]*` that do not belong to the identity.
 pub(crate) fn may_be_set(name: &str) -> bool {
     let mut chars = name.chars();
     chars.next().is_some_and(|c| c.is_ascii_alphabetic() || c == '_')
@@ -84,7 +86,8 @@ pub(crate) fn may_be_set(name: &str) -> bool {
         && !is_identity(OsStr::new(name))
 }
 
-/// Whether a variable says who a process is in a team, or proves it: it is for that process, and not for what it starts.
+/// Returns true for variables that state or prove a process's identity in a team. They must not be
+/// passed on to child processes.
 pub(crate) fn is_identity(name: &OsStr) -> bool {
     name.as_encoded_bytes().starts_with(b"PHALANX_")
 }
@@ -102,7 +105,7 @@ mod tests {
     }
 
     #[test]
-    fn en_01_en_03_all_goes_on_but_the_markers_of_another_place() {
+    fn en_01_en_03_environment_passes_except_terminal_markers() {
         let asking = vars(&[
             ("PATH", "/bin"),
             ("API_KEY", "k"),
@@ -128,7 +131,7 @@ mod tests {
     }
 
     #[test]
-    fn rules_narrow_and_extras_win() {
+    fn rules_filter_and_extra_variables_override() {
         let asking =
             vars(&[("PATH", "/bin"), ("AWS_KEY", "k"), ("AWS_SECRET", "s"), ("HOME", "/h")]);
         let rules = EnvRules {
@@ -140,7 +143,7 @@ mod tests {
     }
 
     #[test]
-    fn names_that_may_be_set() {
+    fn invalid_and_identity_names_cannot_be_set() {
         for bad in ["", "1A", "A-B", "A=B", "A B", "PHALANX_TOKEN", "A\0"] {
             assert!(!may_be_set(bad), "{bad:?}");
         }

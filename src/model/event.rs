@@ -1,4 +1,4 @@
-//! What happens to a team, as one line of the journal each. Where the journal lies, the store knows.
+//! Events in the life of a team, each stored as one line of the journal.
 
 use serde::{Deserialize, Serialize};
 
@@ -7,7 +7,7 @@ use super::task::Task;
 use super::time::Timestamp;
 use super::wire::Object;
 
-/// The names of events; `docs/events.md` lists them with their details.
+/// Kinds of events. `docs/events.md` lists them with their details.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum EventKind {
@@ -68,7 +68,7 @@ pub(crate) enum EventKind {
 }
 
 impl EventKind {
-    /// The word in the journal.
+    /// The name in the journal.
     pub(crate) fn as_str(self) -> &'static str {
         match self {
             EventKind::TeamCreated => "team_created",
@@ -132,9 +132,9 @@ impl EventKind {
 /// One line of the journal.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Event {
-    /// Random; other events name it as their cause.
+    /// Random id; other events refer to it as their cause.
     pub(crate) id: String,
-    /// The event that led to this one.
+    /// Id of the event that led to this one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) cause: Option<String>,
     pub(crate) at: Timestamp,
@@ -144,15 +144,15 @@ pub(crate) struct Event {
     pub(crate) member: Option<MemberName>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) task: Option<TaskId>,
-    /// More, by kind.
+    /// Further details, depending on the kind.
     #[serde(default, skip_serializing_if = "Object::is_empty")]
     pub(crate) detail: Object,
 }
 
-/// An event about to be written: the journal adds id, time and team.
+/// An event to be recorded. The journal adds time and team, and the id if there is none.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Note {
-    /// Where it had to be known beforehand; else the journal makes one.
+    /// Set if the id had to be known beforehand; otherwise the journal generates one.
     pub(crate) id: Option<String>,
     pub(crate) event: EventKind,
     pub(crate) cause: Option<String>,
@@ -162,22 +162,22 @@ pub(crate) struct Note {
 }
 
 impl Note {
-    /// A note of this kind and nothing else.
+    /// Returns a note of this kind without details.
     pub(crate) fn of(event: EventKind) -> Note {
         Note { id: None, event, cause: None, member: None, task: None, detail: Object::new() }
     }
 
-    /// About this member.
+    /// Sets the member.
     pub(crate) fn member(self, name: &MemberName) -> Note {
         Note { member: Some(name.clone()), ..self }
     }
 
-    /// About this task.
+    /// Sets the task.
     pub(crate) fn task(self, id: TaskId) -> Note {
         Note { task: Some(id), ..self }
     }
 
-    /// About what has just happened to this task.
+    /// Returns a note about a change to `task`, with the event id and cause stored in the task.
     pub(crate) fn of_task(event: EventKind, task: &Task) -> Note {
         let (id, cause) = (task.extra.event.clone(), task.extra.cause.clone());
         let note = Note { id, cause, task: Some(task.id), ..Note::of(event) };
@@ -188,12 +188,12 @@ impl Note {
         }
     }
 
-    /// Because of that event.
+    /// Sets the id of the event that caused this one.
     pub(crate) fn because(self, cause: &str) -> Note {
         Note { cause: Some(cause.to_owned()), ..self }
     }
 
-    /// With one detail more.
+    /// Adds a detail.
     pub(crate) fn with(mut self, key: &str, value: impl Into<serde_json::Value>) -> Note {
         self.detail.insert(key.to_owned(), value.into());
         self

@@ -1,5 +1,4 @@
-//! The life of a member as one table: which state follows which cause, and what goes with it. `docs/lifecycle.md`
-//! shows the same table. Knows neither processes nor files.
+//! The member lifecycle as a transition table. `docs/lifecycle.md` shows the same table.
 
 use serde::{Deserialize, Serialize};
 
@@ -8,71 +7,71 @@ use MemberState::{
     ShutdownRequested, Starting, Working,
 };
 
-/// What a member is doing, as far as is known.
+/// The last known state of a member.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum MemberState {
-    /// Meant to be started; nothing runs yet.
+    /// To be started; nothing runs yet.
     Pending,
-    /// Its launcher was given to a backend; it has not proven that it runs.
+    /// Its launcher was handed to a backend but has not yet proven that it runs.
     Starting,
-    /// Runs and works on something.
+    /// Runs and has work.
     Working,
-    /// Runs and has nothing to do.
+    /// Runs and has no work.
     Idle,
-    /// Runs and waits for somebody to approve its plan.
+    /// Runs and waits for approval of its plan.
     AwaitingPlan,
-    /// Runs and waits for somebody to permit what it wants to do.
+    /// Runs and waits for a permission.
     AwaitingPermission,
     /// Was asked to shut down and has not answered.
     ShutdownRequested,
-    /// Ended by the handshake, or its program ended by itself with code 0.
+    /// Ended by the shutdown handshake, or its program exited with code 0.
     Completed,
-    /// Its program ended by itself with another code, or never came up.
+    /// Its program exited with another code or a signal, or failed to start.
     Failed,
-    /// Was ended by phalanx without its consent.
+    /// Was terminated by phalanx without its consent.
     Killed,
-    /// Its process is gone and nobody had asked for it.
+    /// Its process disappeared without a request.
     Disappeared,
 }
 
-/// What makes a member change its state.
+/// The cause of a state change.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Cause {
-    /// The backend was given the launcher.
+    /// The backend received the launcher.
     Placed,
-    /// It proved that it runs.
+    /// The member proved that it runs.
     Ready,
-    /// It took up work.
+    /// The member began work.
     Work,
-    /// It has no work.
+    /// The member has no more work.
     Rest,
-    /// It sent a plan.
+    /// The member submitted a plan.
     PlanSent,
-    /// It asked for a permission.
+    /// The member asked for a permission.
     PermissionAsked,
-    /// Its plan or its question was answered, or ran out.
+    /// The member's plan or request was answered or timed out.
     Answered,
-    /// The lead asked it to shut down.
+    /// The lead asked the member to shut down.
     Asked,
-    /// It said no, or the request ran out.
+    /// The member rejected the shutdown, or the request timed out.
     Refused,
-    /// It agreed, and its placement is gone.
+    /// The member agreed to shut down, and its placement is gone.
     Released,
-    /// Its program ended by itself with this code (none: by a signal).
+    /// The program exited with this code; `None` if a signal killed it.
     Ended { code: Option<i32> },
-    /// phalanx ended it.
+    /// Phalanx terminated the member.
     Forced,
-    /// Its process is gone without an exit record of its own doing.
+    /// The process is gone and left no exit record.
     Vanished,
 }
 
-/// One line of the table: from any of these states, by this cause, to that one.
+/// A row of the table: in any of the `from` states, `cause` leads to `to`.
 struct Line {
     from: &'static [MemberState],
     cause: &'static str,
     to: MemberState,
-    /// What else happens then, for the page.
+    /// Side effects, for `docs/lifecycle.md`.
     follows: &'static str,
 }
 
@@ -84,7 +83,7 @@ const LIVING: [MemberState; 7] =
 const GIVEN_BACK: &str =
     "off the roster; its tasks are free again; the lead's mailbox gets a notice";
 
-/// Every transition there is. What is not here changes nothing.
+/// All transitions. Any other combination of state and cause changes nothing.
 const TABLE: [Line; 16] = [
     line(&[Pending], "placed", Starting, "the record holds the placement"),
     line(&[Starting], "ready", Idle, "it counts as a member; its prompt is in its mailbox"),
@@ -124,7 +123,7 @@ const fn line(
 }
 
 impl Cause {
-    /// The word in the table.
+    /// The name in the table.
     fn word(self) -> &'static str {
         match self {
             Cause::Placed => "placed",
@@ -146,7 +145,7 @@ impl Cause {
 }
 
 impl MemberState {
-    /// The word for people and for `--json`.
+    /// The name in tables and in `--json`.
     pub(crate) fn as_str(self) -> &'static str {
         match self {
             Pending => "pending",
@@ -163,23 +162,23 @@ impl MemberState {
         }
     }
 
-    /// Whether the member's run is over.
     pub(crate) fn is_over(self) -> bool {
         !LIVING.contains(&self)
     }
 
-    /// Whether it has proven that it runs, and its run is not over.
+    /// Returns true if the member has proven that it runs and its run is not over.
     pub(crate) fn is_up(self) -> bool {
         UP.contains(&self)
     }
 
-    /// What can happen to a member in this state: the cause, the next state, and what else follows, in words.
+    /// Returns the transitions from this state: cause, next state, and side effects.
     pub(crate) fn ways_on(self) -> impl Iterator<Item = (&'static str, MemberState, &'static str)> {
         let from_here = move |line: &&Line| line.from.contains(&self);
         TABLE.iter().filter(from_here).map(|line| (line.cause, line.to, line.follows))
     }
 
-    /// The state after `cause`; none where the cause changes nothing (what is over stays over).
+    /// Returns the state after `cause`; `None` if the cause changes nothing, as for a run that is
+    /// over.
     pub(crate) fn after(self, cause: Cause) -> Option<MemberState> {
         let word = cause.word();
         TABLE
@@ -225,7 +224,7 @@ mod tests {
     ];
 
     #[test]
-    fn what_is_over_stays_over() {
+    fn terminal_states_have_no_transitions() {
         for state in ALL.into_iter().filter(|s| s.is_over()) {
             assert!(CAUSES.into_iter().all(|cause| state.after(cause).is_none()), "{state:?}");
             assert!(!state.is_up());
@@ -233,7 +232,7 @@ mod tests {
     }
 
     #[test]
-    fn every_run_that_is_not_over_can_end_in_each_way() {
+    fn every_live_state_can_end_in_each_way() {
         for state in ALL.into_iter().filter(|s| !s.is_over()) {
             let ends =
                 CAUSES.into_iter().filter_map(|cause| state.after(cause)).filter(|s| s.is_over());
@@ -244,9 +243,9 @@ mod tests {
         }
     }
 
-    /// Each line decides on its own: no state has two ways to go by one cause, and none leads to where it starts.
+    /// No state has two transitions for one cause or a transition to itself.
     #[test]
-    fn the_table_is_unambiguous() {
+    fn transition_table_is_unambiguous() {
         for state in ALL {
             for cause in CAUSES {
                 let lines =
@@ -259,9 +258,8 @@ mod tests {
         assert!(TABLE.iter().all(known), "a cause that nobody has");
     }
 
-    /// The page shows what is done.
     #[test]
-    fn the_page_shows_the_table() {
+    fn lifecycle_page_shows_the_table() {
         let words = |states: &[MemberState]| {
             states
                 .iter()
@@ -285,7 +283,7 @@ mod tests {
     }
 
     #[test]
-    fn pm_07_a_member_that_waits_for_an_answer_can_be_asked_to_end() {
+    fn pm_07_member_awaiting_an_answer_can_be_asked_to_shut_down() {
         for waiting in [AwaitingPlan, AwaitingPermission] {
             assert_eq!(waiting.after(Cause::Asked), Some(ShutdownRequested));
             assert_eq!(waiting.after(Cause::Answered), Some(Working));
@@ -293,7 +291,7 @@ mod tests {
     }
 
     #[test]
-    fn the_common_walk() {
+    fn common_path_leads_from_pending_to_completed() {
         let walk = [
             (Cause::Placed, Starting),
             (Cause::Ready, Idle),
@@ -312,13 +310,13 @@ mod tests {
     }
 
     #[test]
-    fn msg_12_rest_is_an_edge() {
+    fn msg_12_rest_changes_state_only_once() {
         assert_eq!(Working.after(Cause::Rest), Some(Idle));
         assert_eq!(Idle.after(Cause::Rest), None);
     }
 
     #[test]
-    fn ends_are_told_apart() {
+    fn exit_code_signal_and_disappearance_are_distinguished() {
         assert_eq!(Working.after(Cause::Ended { code: Some(7) }), Some(Failed));
         assert_eq!(Working.after(Cause::Ended { code: None }), Some(Failed));
         assert_eq!(Idle.after(Cause::Ended { code: Some(0) }), Some(Completed));

@@ -1,15 +1,15 @@
-//! Where a member runs: its placement and the proof that the placement is ours (protocol.md, section 8). How
-//! placements are made and asked, the backends know.
+//! Placements: where a member runs, and the data that proves which place it is. Backends create and
+//! probe them.
 
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-/// The word in the team file for a member without a pane that other programs know, both as its
-/// backend and as its pane.
+/// The value in the team file, as backend and as pane, for members without a tmux or iTerm2 pane.
 pub(crate) const IN_PROCESS: &str = "in-process";
 
-/// A process told apart from a later one with the same pid by its start time.
+/// A process identified by pid and start time, which tells it apart from a later process with the
+/// same pid.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub(crate) struct ProcessId {
     pub(crate) pid: i32,
@@ -18,26 +18,26 @@ pub(crate) struct ProcessId {
 }
 
 impl ProcessId {
-    /// Proven gone, whoever has its pid now.
+    /// Returns an id that matches no running process.
     pub(crate) fn of_another_boot(self) -> ProcessId {
-        // No process starts that late.
+        // No process can start this late.
         ProcessId { start: u64::MAX, ..self }
     }
 }
 
-/// What makes placements.
+/// The kind of backend that created a placement.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum BackendKind {
     Tmux,
     Iterm2,
     Pty,
-    /// A program of somebody else's.
+    /// An external program chosen by the user.
     Exec,
 }
 
 impl BackendKind {
-    /// The word on the command line and in `--json`.
+    /// The name on the command line and in `--json`.
     pub(crate) fn as_str(self) -> &'static str {
         match self {
             BackendKind::Tmux => "tmux",
@@ -47,7 +47,7 @@ impl BackendKind {
         }
     }
 
-    /// `backendType` in the team file.
+    /// The value of `backendType` in the team file.
     pub(crate) fn wire(self) -> &'static str {
         match self {
             BackendKind::Tmux => "tmux",
@@ -57,7 +57,7 @@ impl BackendKind {
     }
 }
 
-/// A tmux pane with all that proves which one it is.
+/// A tmux pane with the data that identifies it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct TmuxPane {
     /// Path of the server's socket.
@@ -71,35 +71,36 @@ pub(crate) struct TmuxPane {
     pub(crate) window_name: String,
     /// `%1`
     pub(crate) pane_id: String,
-    /// The process that tmux started in the pane: our launcher.
+    /// The process that tmux started in the pane: the launcher.
     pub(crate) pane: ProcessId,
 }
 
-/// A PTY held by the member's own launcher process.
+/// A PTY held by the member's launcher.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct PtyHold {
     pub(crate) launcher: ProcessId,
-    /// File that keeps what the program printed.
+    /// File that keeps the program's output.
     pub(crate) log: String,
 }
 
-/// A session of iTerm2: one split of a tab.
+/// An iTerm2 session: one split of a tab.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct ItermSession {
-    /// What the split gave back: a UUID.
+    /// UUID returned when the split was created.
     pub(crate) session_id: String,
-    /// The session's terminal, e.g. `/dev/ttys003`: our launcher's, as its start record must say.
+    /// The session's terminal, for example `/dev/ttys003`. It must match the launcher's start
+    /// record.
     pub(crate) tty: String,
 }
 
-/// A place that a program of somebody else's made.
+/// A place created by an external backend program.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct ExecPlace {
-    /// The program's full path, so that whoever leads the team later calls the same one.
+    /// Full path of the program, so that a later lead calls the same one.
     pub(crate) program: String,
-    /// Its own name for the place. It means nothing to us.
+    /// The program's opaque id of the place.
     pub(crate) id: String,
-    /// Its words for how a person gets to see the place, fit to print.
+    /// The program's instructions for viewing the place, sanitized for display.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) watch: Option<String>,
 }
@@ -115,7 +116,7 @@ pub(crate) enum Placement {
 }
 
 impl Placement {
-    /// Which backend made it.
+    /// Returns the backend that created the placement.
     pub(crate) fn backend(&self) -> BackendKind {
         match self {
             Placement::Tmux(_) => BackendKind::Tmux,
@@ -125,7 +126,7 @@ impl Placement {
         }
     }
 
-    /// `tmuxPaneId` in the team file: the pane's id, or [`IN_PROCESS`].
+    /// Returns `tmuxPaneId` for the team file: the pane's id, or [`IN_PROCESS`].
     pub(crate) fn roster_pane(&self) -> &str {
         match self.pane_id() {
             "" => IN_PROCESS,
@@ -133,7 +134,7 @@ impl Placement {
         }
     }
 
-    /// The id of the tmux pane or iTerm2 session; empty for other places.
+    /// Returns the id of the tmux pane or iTerm2 session; empty for other places.
     pub(crate) fn pane_id(&self) -> &str {
         match self {
             Placement::Tmux(pane) => &pane.pane_id,
@@ -142,7 +143,7 @@ impl Placement {
         }
     }
 
-    /// The same place with processes that are proven gone.
+    /// Returns the placement with process ids that match no running process.
     pub(crate) fn of_another_boot(self) -> Placement {
         match self {
             Placement::Tmux(pane) => {
@@ -157,7 +158,8 @@ impl Placement {
         }
     }
 
-    /// The launcher's process, which leads all that the member runs; none where only its own start record tells.
+    /// Returns the launcher's process id if the placement holds it; otherwise only the start record
+    /// does.
     pub(crate) fn launcher(&self) -> Option<ProcessId> {
         match self {
             Placement::Tmux(pane) => Some(pane.pane),
@@ -181,18 +183,18 @@ impl fmt::Display for Placement {
     }
 }
 
-/// What a look at a placement said. Only [`Verdict::Owned`] permits closing it, only [`Verdict::Gone`] and
-/// [`Verdict::Foreign`] permit believing that ours is no more (architecture, invariants 3 and 5).
+/// The result of probing a placement. Only [`Verdict::Owned`] permits closing it; only
+/// [`Verdict::Gone`] and [`Verdict::Foreign`] prove that the member's placement no longer exists.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum Verdict {
     /// Every part of the identity matches.
     Owned,
-    /// Something else has its id now.
+    /// Another pane or session now has its id.
     Foreign { difference: String },
-    /// It is not there any more.
+    /// It no longer exists.
     Gone,
-    /// It could not be asked.
+    /// The probe failed.
     Unknown { reason: String },
 }
 
@@ -207,21 +209,21 @@ impl fmt::Display for Verdict {
     }
 }
 
-/// How panes are arranged.
+/// The arrangement of panes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum Layout {
-    /// Side by side in windows of the team's own.
+    /// Side by side in windows of the team.
     #[default]
     Panes,
-    /// One window each.
+    /// One window per member.
     Windows,
-    /// Beside the lead, in its own window.
+    /// Next to the lead, in the lead's own window.
     Split,
 }
 
 impl Layout {
-    /// Every one, with its word in manifests and on the command line.
+    /// All layouts with their names in manifests and on the command line.
     pub(crate) const ALL: [(&str, Layout); 3] =
         [("panes", Layout::Panes), ("windows", Layout::Windows), ("split", Layout::Split)];
 }

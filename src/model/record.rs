@@ -1,5 +1,5 @@
-//! What phalanx keeps of each run of a member in `phalanx/members/<name>.json` (protocol.md, section 8): the wish, the
-//! placement, the start, the readiness and the end, each written by whoever knows it.
+//! The record of each run of a member, stored in `phalanx/members/<name>.json`. The spawner, the
+//! launcher and the lead each write the parts that they know.
 
 use serde::{Deserialize, Serialize};
 
@@ -12,15 +12,16 @@ use super::role::Tools;
 use super::team::Member;
 use super::time::{self, Timestamp};
 
-/// How a member was asked for: enough to start it again.
+/// How a member was requested: enough to start it again.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Wish {
     pub(crate) profile: String,
-    /// What the profile said at the start (MSG-16). Older records do not say; ask [`MemberRecord::reads_mail`].
+    /// The profile's setting at the start (MSG-16). Missing in older records; use
+    /// [`MemberRecord::reads_mail`].
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) reads_mail: Option<bool>,
-    /// The program is a member by itself: nothing of ours reads its mailbox for it or says what it does. Older records do
-    /// not say; ask [`MemberRecord::is_native`].
+    /// The program is a team member without phalanx: it reads its own mailbox and reports its own
+    /// state. Missing in older records; use [`MemberRecord::is_native`].
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) native: Option<bool>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -33,17 +34,18 @@ pub(crate) struct Wish {
     pub(crate) plan: bool,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) prompt: Option<String>,
-    /// The one task that the run is for.
+    /// The only task of the run, if it was started for one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) task: Option<TaskId>,
-    /// Those of its role and its team among them.
+    /// Includes the tools of its role and its team.
     #[serde(default, skip_serializing_if = "Tools::is_empty")]
     pub(crate) tools: Tools,
     /// The program and its arguments.
     pub(crate) argv: Vec<String>,
     pub(crate) cwd: String,
     pub(crate) color: String,
-    /// What was set for it alone. May hold secrets: the file is readable by its owner only.
+    /// Variables set for this member only. They may hold secrets, so the file is readable by its
+    /// owner only.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) env: Vec<(String, String)>,
 }
@@ -55,32 +57,32 @@ pub(crate) struct StartRecord {
     pub(crate) program: ProcessId,
     /// Name of the program's terminal, e.g. `/dev/pts/3`.
     pub(crate) tty: Option<String>,
-    /// Where the launcher listens for those who want to see and use a terminal that it holds itself.
+    /// Socket of the launcher's terminal server, if the launcher holds the terminal itself.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) socket: Option<String>,
-    /// What `getcwd` said in the launcher (EN-06).
+    /// The launcher's `getcwd` (EN-06).
     pub(crate) cwd: String,
     pub(crate) at: Timestamp,
 }
 
-/// Written by the launcher when the program has ended, or could not be started.
+/// Written by the launcher when the program has exited or could not be started.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(crate) struct ExitRecord {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) code: Option<i32>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) signal: Option<i32>,
-    /// Why the program never ran: its file, its directory, the kernel's word.
+    /// Why the program never ran: the file, the directory, or the kernel's error.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) problem: Option<String>,
-    /// That was because its terminal could not be made: in another place it might run.
+    /// The cause was that no terminal could be created, so another backend might work.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub(crate) no_terminal: bool,
     pub(crate) at: Timestamp,
 }
 
 impl ExitRecord {
-    /// `exit code 7`, `signal 9`, or why it never ran.
+    /// Describes the exit: `exit code 7`, `signal 9`, or why the program never ran.
     pub(crate) fn describe(&self) -> String {
         match (&self.problem, self.code, self.signal) {
             (Some(problem), _, _) => problem.clone(),
@@ -91,12 +93,12 @@ impl ExitRecord {
     }
 }
 
-/// The reason of a run whose pane was closed.
+/// Reason given for a run whose pane was closed.
 const CLOSED: &str = "pane closed from outside";
-/// SIGHUP.
+/// `SIGHUP`.
 const HANGUP: i32 = 1;
 
-/// Describes the end of a program: `exited with code 7 after 50 ms`.
+/// Describes the exit of a program: `exited with code 7 after 50 ms`.
 pub(crate) fn ending(code: Option<i32>, signal: Option<i32>, ran_ms: u64) -> String {
     let how = match (code, signal) {
         (Some(code), _) => format!("exited with code {code}"),
@@ -110,24 +112,25 @@ pub(crate) fn ending(code: Option<i32>, signal: Option<i32>, ran_ms: u64) -> Str
 /// One run of a member.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(crate) struct MemberRecord {
-    /// Form of this file; a newer one is read and not written.
+    /// Format version of the file. Files of a newer version are read but not written.
     pub(crate) format: u32,
     pub(crate) name: MemberName,
     pub(crate) incarnation: Incarnation,
-    /// Random; its processes carry it as `PHALANX_TOKEN`. A process that has it acts as the member.
+    /// Random secret that the member's processes carry as `PHALANX_TOKEN`. It authorizes a process
+    /// to act as the member.
     pub(crate) token: String,
-    /// Random; marks its pane or session, where others can read it (`@phalanx_token`). Empty in records of earlier
-    /// versions, which marked it with `token`.
+    /// Random mark on the member's pane or session (`@phalanx_token`). Other users can read it, so
+    /// it differs from `token`. Empty in records of older versions, which used `token` as the mark.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub(crate) nonce: String,
     pub(crate) state: MemberState,
-    /// Why it is in this state, for people.
+    /// Why the member is in this state, for people.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) reason: Option<String>,
     pub(crate) state_since: Timestamp,
     pub(crate) backend: BackendKind,
     pub(crate) wish: Wish,
-    /// Who starts it. Older records do not say.
+    /// The process that starts the member. Missing in older records.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) spawner: Option<ProcessId>,
     pub(crate) asked_at: Timestamp,
@@ -139,36 +142,37 @@ pub(crate) struct MemberRecord {
     pub(crate) ready_at: Option<Timestamp>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) exit: Option<ExitRecord>,
-    /// What it has owed an answer to for too long, and what its screen says meanwhile; none: it answers.
+    /// What the member has owed a response to for too long and what its screen shows; `None` while
+    /// it responds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) unresponsive: Option<String>,
-    /// How often it was reminded of its task since it last gave a sign of life.
+    /// Reminders about its current task since its last activity.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) reminded: Option<Reminded>,
-    /// The session of its program's own that it is in, as far as that is known: chosen for it, gone on with, or told by its
-    /// hook.
+    /// The program's own session, if known: chosen at the start, resumed, or reported by its hook.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) session: Option<String>,
-    /// The boot of this machine that its processes belong to. Older records, and systems that have none, do not say.
+    /// Boot id of the machine when the run was started. Missing in older records and on systems
+    /// without one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) boot_id: Option<String>,
 }
 
-/// The form that this phalanx writes.
+/// Format version that this release writes.
 pub(crate) const FORMAT: u32 = 1;
 
 impl MemberRecord {
-    /// The word that marks its pane or session.
+    /// Returns the mark on the member's pane or session.
     pub(crate) fn mark(&self) -> &str {
         if self.nonce.is_empty() { &self.token } else { &self.nonce }
     }
 
-    /// The process that leads all that the member runs, as far as it is known.
+    /// Returns the launcher, the root of the member's process tree, if known.
     pub(crate) fn launcher(&self) -> Option<ProcessId> {
         self.start.as_ref().map(|s| s.launcher).or_else(|| self.placement.as_ref()?.launcher())
     }
 
-    /// Describes the end of its program; none while it runs.
+    /// Describes the program's exit; `None` while it runs.
     pub(crate) fn ending(&self) -> Option<String> {
         let exit = self.exit.as_ref()?;
         if self.was_hung_up() {
@@ -178,7 +182,7 @@ impl MemberRecord {
         Some(exit.problem.clone().unwrap_or_else(|| ending(exit.code, exit.signal, ran_ms())))
     }
 
-    /// The reason, for the journal, of a run that ended without a request.
+    /// Returns the reason, for the journal, of a run that ended without a request.
     pub(crate) fn end_reason(&self) -> String {
         match &self.exit {
             Some(_) if self.was_hung_up() => CLOSED.to_owned(),
@@ -187,8 +191,8 @@ impl MemberRecord {
         }
     }
 
-    /// Returns true if its pane was closed: the terminal hangs up on the program, which ends by that signal
-    /// or with a shell's exit code for it.
+    /// Returns true if the member's pane was closed. The terminal then hangs up on the program,
+    /// which dies of `SIGHUP` or exits with the shell's code for that signal.
     fn was_hung_up(&self) -> bool {
         let in_pane = matches!(self.placement, Some(Placement::Tmux(_) | Placement::Iterm2(_)));
         let hung_up =
@@ -196,8 +200,8 @@ impl MemberRecord {
         in_pane && self.exit.as_ref().is_some_and(hung_up)
     }
 
-    /// The record as it is to be taken in this boot: start times count from a boot on, so that after another one a process
-    /// could have the pid and the start time that a member's had.
+    /// Returns the record as it is to be read during boot `boot`. Start times count from the boot,
+    /// so in another boot an unrelated process may match a recorded pid and start time.
     pub(crate) fn seen_in(self, boot: &str) -> MemberRecord {
         if boot.is_empty() || self.boot_id.as_deref().is_none_or(|own| own == boot) {
             return self;
@@ -212,18 +216,21 @@ impl MemberRecord {
         MemberRecord { start, spawner, placement, ..self }
     }
 
-    /// Whether the member can be written to, and asked to end: its program reads the mailbox, or its wrapper does.
+    /// Returns true if the member can receive messages and shutdown requests, through its program
+    /// or its wrapper.
     pub(crate) fn reads_mail(&self) -> bool {
-        // Before profiles were data there were two, and one of them read.
+        // Records without the field predate configurable profiles: of the two then, only `shell`
+        // did not read.
         self.wish.reads_mail.unwrap_or(self.wish.profile != "shell")
     }
 
-    /// Whether its program speaks for itself in the team's files.
+    /// Returns true if the program maintains its own state in the team's files.
     pub(crate) fn is_native(&self) -> bool {
         self.wish.native.unwrap_or(self.wish.profile == "claude")
     }
 
-    /// Its entry in the team file, as far as the record tells: not which pane it has, nor whether it is at work.
+    /// Returns the member's entry in the team file, without its pane and activity, which the record
+    /// does not hold.
     pub(crate) fn to_member(&self, team: &TeamName) -> Member {
         let wish = &self.wish;
         let (allowed_tools, disallowed_tools) = wish.tools.words();
@@ -247,7 +254,6 @@ impl MemberRecord {
         }
     }
 
-    /// Whether this run belongs to `incarnation`.
     pub(crate) fn is(&self, incarnation: &Incarnation) -> bool {
         self.incarnation == *incarnation
     }
@@ -259,7 +265,7 @@ mod tests {
     use crate::model::placement::TmuxPane;
 
     #[test]
-    fn a_record_survives_the_round_trip() {
+    fn record_round_trips_through_json() {
         let process = ProcessId { pid: 7, start: 99 };
         let record = MemberRecord {
             format: FORMAT,
@@ -327,14 +333,14 @@ mod tests {
     }
 
     #[test]
-    fn an_ending_names_code_or_signal_and_the_time_it_ran() {
+    fn ending_names_code_or_signal_and_uptime() {
         assert_eq!(ending(Some(7), None, 50), "exited with code 7 after 50 ms");
         assert_eq!(ending(Some(0), None, 12_300), "exited with code 0 after 12s");
         assert_eq!(ending(None, Some(9), 1_500), "was ended by signal 9 after 1.5s");
     }
 
     #[test]
-    fn a_hangup_in_a_pane_is_a_pane_that_was_closed() {
+    fn hangup_in_a_pane_means_the_pane_was_closed() {
         let record = |exit: serde_json::Value, backend: &str| -> MemberRecord {
             let process = serde_json::json!({"pid": 7, "start": 9});
             let placement = serde_json::json!({"tmux": {"socket": "/s", "server": process, "session_id": "$0",
@@ -358,7 +364,7 @@ mod tests {
     }
 
     #[test]
-    fn msg_16_an_older_record_reads_mail_unless_it_is_a_shell() {
+    fn msg_16_older_record_reads_mail_unless_it_is_a_shell() {
         for (profile, said, reads) in [
             ("worker", None, true),
             ("shell", None, false),

@@ -1,5 +1,5 @@
-//! What a launcher is told: the contents of the spec file that is a pane's only argument (SP-01, SP-03, SEC-06). It
-//! is data from one run of phalanx to the next; nobody else reads it.
+//! The launcher's spec file. Its path is the only argument on a pane's command line, so no secret
+//! and no user text is ever put there (SP-01, SP-03, SEC-06).
 
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use super::id::{Incarnation, MemberName, TeamName};
 
-/// A word of the operating system: text where it is UTF-8, bytes where it is not, so that nothing is bent on the way.
+/// An OS string: text if it is valid UTF-8, otherwise bytes, so that it round-trips exactly.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum Word {
@@ -17,7 +17,6 @@ pub(crate) enum Word {
 }
 
 impl Word {
-    /// Takes any word.
     pub(crate) fn of(word: &OsStr) -> Word {
         match word.to_str() {
             Some(text) => Word::Text(text.to_owned()),
@@ -25,7 +24,6 @@ impl Word {
         }
     }
 
-    /// Gives it back as it was.
     pub(crate) fn into_os(self) -> OsString {
         match self {
             Word::Text(text) => OsString::from(text),
@@ -34,36 +32,39 @@ impl Word {
     }
 }
 
-/// Which terminal the program gets.
+/// The terminal that the program runs in.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum Terminal {
-    /// The one the launcher stands in: a pane.
+    /// The launcher's own terminal: a pane.
     Pane,
-    /// One that the launcher makes; what the program prints goes to `log`.
+    /// A PTY created by the launcher. Output is appended to `log`.
     Own { rows: u16, cols: u16, log: String },
-    /// None: the program reads nothing, what it prints goes to `log` and is its answer to the lead; then it leaves.
+    /// No terminal: a single run without stdin. Output goes to `log` and is sent to the lead as the
+    /// answer; then the member leaves.
     Once { log: String },
 }
 
-/// Everything the launcher needs; nothing of it ever stands on a command line.
+/// Everything the launcher needs.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Spec {
+    /// Format version of the file.
     pub(crate) format: u32,
-    /// The config root, to find the store by.
+    /// The config root, used to locate the store.
     pub(crate) config_root: Word,
     pub(crate) team: TeamName,
     pub(crate) member: MemberName,
     pub(crate) incarnation: Incarnation,
+    /// The member's secret (`PHALANX_TOKEN`).
     pub(crate) token: String,
-    /// The program and its arguments; the program is looked up in the `PATH` of `env`.
+    /// The program and its arguments. The program is looked up in the `PATH` of `env`.
     pub(crate) argv: Vec<Word>,
     pub(crate) cwd: Word,
-    /// The whole environment, but for what the pane itself gives.
+    /// The whole environment, except for the variables that the pane sets.
     pub(crate) env: Vec<(Word, Word)>,
     pub(crate) terminal: Terminal,
-    /// A program that dies sooner than this after its start was never up: the launcher then holds the screen until
-    /// the spawner has looked, at most `linger_ms`.
+    /// If the program exits within this time, it failed to start: the launcher then keeps the
+    /// screen open until the spawner has read it, for at most this long. Milliseconds.
     pub(crate) linger_ms: u64,
 }
 
@@ -72,7 +73,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn words_that_are_not_utf8_survive() {
+    fn non_utf8_words_round_trip() {
         for bytes in [&b"plain"[..], b"\xff\xfe", "ü #(x) $(y);".as_bytes()] {
             let word = Word::of(OsStr::from_bytes(bytes));
             let text = serde_json::to_string(&word).expect("json");

@@ -1,12 +1,13 @@
-//! Foreign text made fit to print: every name, message, screen line and path that somebody else wrote passes here
-//! before it reaches a terminal (SEC-10). Knows no terminal.
+//! Sanitizes foreign text for display. Every name, message, screen line and path from another
+//! program passes through here before it reaches a terminal (SEC-10).
 
-/// One line: control characters (escapes, line breaks, C1, bidirectional overrides) become visible marks, nothing is dropped silently.
+/// Returns the text as one line. Control characters (escapes, line breaks, C1, bidirectional
+/// overrides) are replaced by visible marks, so nothing is dropped silently.
 pub(crate) fn line(foreign: &str) -> String {
     foreign.chars().map(visible).collect()
 }
 
-/// Several lines: as [`line()`], but line breaks stay.
+/// Returns the text with its line breaks; each line is treated as by [`line()`].
 pub(crate) fn block(foreign: &str) -> String {
     foreign
         .split('\n')
@@ -15,8 +16,9 @@ pub(crate) fn block(foreign: &str) -> String {
         .join("\n")
 }
 
-/// What a program printed for a terminal, as plain text: escape sequences and carriage returns are taken out, what a
-/// line was overwritten with is what stays. Other control characters become visible marks.
+/// Converts terminal output to plain text: removes escape sequences, and applies carriage returns
+/// and backspaces so that overwritten text disappears. Other control characters become visible
+/// marks.
 pub(crate) fn plain(printed: &str) -> String {
     let mut out = String::with_capacity(printed.len());
     let mut chars = printed.chars().peekable();
@@ -34,8 +36,8 @@ pub(crate) fn plain(printed: &str) -> String {
     out
 }
 
-/// Passes over the rest of an escape sequence: CSI up to its final byte, OSC and its like up to their terminator, others
-/// one character.
+/// Skips the rest of an escape sequence: CSI up to its final byte, OSC and other string sequences
+/// up to their terminator, others by one character.
 fn skip_sequence(chars: &mut std::iter::Peekable<std::str::Chars>) {
     match chars.next() {
         Some('[') => {
@@ -60,7 +62,7 @@ fn skip_sequence(chars: &mut std::iter::Peekable<std::str::Chars>) {
     }
 }
 
-/// One line of at most `max` characters, cut with `…`.
+/// Returns one line of at most `max` characters; longer text ends with `…`.
 pub(crate) fn short(foreign: &str, max: usize) -> String {
     let mut shown: String = line(foreign).chars().take(max + 1).collect();
     if shown.chars().count() > max {
@@ -70,7 +72,7 @@ pub(crate) fn short(foreign: &str, max: usize) -> String {
     shown
 }
 
-/// The last `max` lines, without the empty ones at the end.
+/// Returns the last `max` lines, not counting trailing empty ones.
 pub(crate) fn last_lines(text: &str, max: usize) -> String {
     let lines: Vec<&str> = text.trim_end().lines().collect();
     lines[lines.len().saturating_sub(max)..].join("\n")
@@ -95,7 +97,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn sec_10_nothing_printed_holds_an_escape() {
+    fn sec_10_output_contains_no_control_characters() {
         let hostile = "a\u{1b}]0;title\u{7}b\r\nc\u{9b}2Jd\u{202e}e\u{7f}";
         for shown in [line(hostile), block(hostile), short(hostile, 8)] {
             assert!(!shown.chars().any(|c| c.is_control() && c != '\n'), "{shown:?}");
@@ -104,7 +106,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_printed_for_a_terminal_reads_as_text() {
+    fn terminal_output_becomes_plain_text() {
         let printed = "\u{1b}[1;31mred\u{1b}[0m\r\n50%\r100%\n\u{1b}]0;title\u{7}a\u{1b}]8;;x\u{1b}\\b\u{1b}(Bc\u{9b}d";
         assert_eq!(plain(printed), "red\n100%\nabc\u{fffd}d");
         assert_eq!(plain("cut\u{1b}["), "cut");
@@ -112,7 +114,7 @@ mod tests {
     }
 
     #[test]
-    fn cuts_and_tails() {
+    fn short_truncates_and_last_lines_skips_trailing_blanks() {
         assert_eq!(short("abcdef", 4), "abc…");
         assert_eq!(short("abcd", 4), "abcd");
         assert_eq!(last_lines("1\n2\n3\n\n\n", 2), "2\n3");

@@ -1,18 +1,19 @@
-//! What a change on disk was about, for loops that look again at just that.
+//! Topics of change notifications, which let an event loop reload only the part of a team that
+//! changed.
 
-/// A part of a team that changed.
+/// The part of a team that changed.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Topic {
     Roster,
-    /// A mailbox, by its owner's name as it stands in file names.
+    /// A mailbox, by its owner's name in the form used in file names.
     Mail(String),
-    /// One member's record, by its name as it stands in file names.
+    /// One member's record, by its name in the form used in file names.
     Member(String),
     Members,
     Requests,
     Tasks,
     Settings,
     Journal,
-    /// Anything: look at everything again.
+    /// Any part may have changed; reload everything.
     Everything,
 }

@@ -1,4 +1,4 @@
-//! The reason why a pending task does not run. Pure: the board, the members and the time are given.
+//! Explains why a pending task does not run.
 
 use std::fmt;
 
@@ -12,56 +12,56 @@ use super::time::{Timestamp, human};
 /// The kind of tasks that a program can do.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Ability {
-    /// Runs the commands that tasks carry: phalanx's worker.
+    /// Runs the commands of tasks: phalanx's worker.
     Commands,
-    /// Reads a task and works on it: an agent.
+    /// Reads tasks and works on them: an agent.
     Prompts,
-    /// Does no tasks: a plain command.
+    /// Does not do tasks: an arbitrary command.
     Nothing,
 }
 
-/// A member that is on the team, or that the lead starts when there is work for it.
+/// A member that could do a task: it is on the team, or the lead starts it on demand.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Candidate {
     pub(crate) name: MemberName,
     pub(crate) role: Option<String>,
     pub(crate) ability: Ability,
-    /// It runs; else the lead starts it on demand.
+    /// True if the member runs; false if the lead would start it on demand.
     pub(crate) is_here: bool,
 }
 
 /// Why a pending task does not run.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Waiting {
-    /// These tasks come first; the flag is set for those that failed.
+    /// By these tasks; the flag marks those that failed.
     Blocked(Vec<(TaskId, bool)>),
-    /// A running task may touch the same files.
+    /// By the running task given, which may touch the same files.
     Files(TaskId),
-    /// Its owner is not on the team.
+    /// The owner is not on the team.
     OwnerGone,
-    /// Its owner has had another task in hand for so many milliseconds.
+    /// The owner has been busy with another task for this many milliseconds.
     OwnerBusy {
         with: TaskId,
         for_ms: u64,
     },
-    /// Its owner is free and has not begun it.
+    /// The owner is free but has not begun the task.
     OwnerIdle,
     NoMembers,
     NoRole(String),
-    /// The task has no command, and every member in question only runs commands.
+    /// The task has no command, and all candidates only run commands.
     NoCommand,
-    /// The task has a command, and no member in question runs commands.
+    /// The task has a command, and no candidate runs commands.
     NoWorker,
-    /// All members that could do it are busy; of this role, where it asks for one.
+    /// All candidates are busy. Holds the role, if the task requires one.
     NoneFree(Option<String>),
-    /// The lead starts a member for it; the flag is set where there is a lead.
+    /// The lead has yet to start a member for the task; false if there is no lead.
     Start(bool),
-    /// A free member can claim it, and has not.
+    /// A free member could claim the task but has not done so.
     Unclaimed,
 }
 
 impl Waiting {
-    /// The word for programs.
+    /// The name in `--json`.
     pub(crate) fn kind(&self) -> &'static str {
         match self {
             Waiting::Blocked(_) => "blocked",
@@ -108,7 +108,7 @@ impl fmt::Display for Waiting {
     }
 }
 
-/// A reason as `--json` gives it.
+/// A reason as shown in `--json`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub(crate) struct WaitsFor {
     pub(crate) kind: &'static str,
@@ -121,7 +121,8 @@ impl From<Waiting> for WaitsFor {
     }
 }
 
-/// Returns why `task` waits; none unless it is pending.
+/// Returns why `task` waits; `None` unless it is pending. `crew` holds all candidates; `is_led`
+/// says whether the team has a lead.
 pub(crate) fn why(
     board: &Board,
     task: &Task,
@@ -157,7 +158,7 @@ fn of_owned(
     now: Timestamp,
 ) -> Waiting {
     let found = crew.iter().find(|one| one.name.clashes_with(owner));
-    // The lead owns tasks without being a member, and decides itself when it begins them.
+    // The lead may own tasks without being a candidate. It decides itself when to begin them.
     if MemberName::existing(owner).is_ok_and(|name| name.is_lead()) {
         return Waiting::OwnerIdle;
     }
@@ -216,7 +217,7 @@ mod tests {
         Candidate { name, role: role.map(str::to_owned), ability, is_here }
     }
 
-    /// Four tasks with a command each: #1 is in progress with ada since 60 s.
+    /// Four tasks with a command each; #1 has been in progress with ada for 60 s.
     fn board() -> Board {
         let mut board = Board::default();
         for id in 1..=4 {
@@ -239,7 +240,7 @@ mod tests {
     }
 
     #[test]
-    fn the_reason_of_a_task_without_an_owner() {
+    fn unowned_task_waits_for_a_suitable_member() {
         use Ability::{Commands, Nothing, Prompts};
         let ada = || one("ada", None, Commands, true);
         let wants = |role: &str| {
@@ -273,7 +274,7 @@ mod tests {
     }
 
     #[test]
-    fn the_reason_of_a_task_with_an_owner() {
+    fn owned_task_waits_for_its_owner() {
         let ada = one("ada", None, Ability::Commands, true);
         let bob = one("bob", None, Ability::Commands, true);
         let owned = |owner: &str| {
@@ -291,7 +292,7 @@ mod tests {
     }
 
     #[test]
-    fn blockers_and_files_come_before_members() {
+    fn blockers_and_files_take_precedence_over_members() {
         let mut board = board();
         board.tasks.get_mut(&TaskId(3)).expect("a task").state = TaskState::Failed;
         board.tasks.get_mut(&TaskId(2)).expect("a task").blocked_by = vec![TaskId(1), TaskId(3)];
