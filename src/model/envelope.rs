@@ -1,4 +1,4 @@
-//! One entry of a mailbox (protocol.md, section 4). What its text says, `protocol` knows; where it lies, the store.
+//! One entry of a mailbox. `protocol` parses its text.
 
 use serde_json::Value;
 
@@ -6,7 +6,7 @@ use super::digest;
 use super::time::Timestamp;
 use super::wire::{self, Object};
 
-/// A message may have this many bytes of text; more belongs in a file (MSG-04, PF-01).
+/// Maximum size of a message's text in bytes. Larger content belongs in a file (MSG-04, PF-01).
 pub(crate) const MAX_TEXT: usize = 1024 * 1024;
 
 /// One entry of a mailbox.
@@ -15,18 +15,18 @@ pub(crate) struct Envelope {
     pub(crate) from: String,
     pub(crate) text: String,
     pub(crate) summary: Option<String>,
-    /// ISO form, as the sender wrote it.
+    /// ISO 8601, as written by the sender.
     pub(crate) timestamp: String,
     pub(crate) color: Option<String>,
     pub(crate) read: bool,
     /// The sender's id, or one derived from sender, time and text.
     pub(crate) msg_id: String,
-    /// Ours: what the reader does is to be broken off for it.
+    /// A phalanx extension: the reader's current turn is interrupted for this message.
     pub(crate) urgent: bool,
 }
 
 impl Envelope {
-    /// A new entry as phalanx sends it.
+    /// Creates an unread message.
     pub(crate) fn new(from: &str, text: &str, msg_id: String, now: Timestamp) -> Envelope {
         Envelope {
             from: from.to_owned(),
@@ -40,12 +40,13 @@ impl Envelope {
         }
     }
 
-    /// The same with a summary and the sender's colour.
+    /// Sets the summary and the sender's colour.
     pub(crate) fn with(self, summary: Option<&str>, color: Option<&str>) -> Envelope {
         Envelope { summary: summary.map(str::to_owned), color: color.map(str::to_owned), ..self }
     }
 
-    /// Reads an entry of any release; an entry without a `from` or `text` is shown as what it is, not dropped.
+    /// Parses an entry of any release. An entry without `text` keeps its JSON as text, so that it
+    /// is shown and not dropped.
     pub(crate) fn read(entry: &Value) -> Envelope {
         let none = Object::new();
         let object = entry.as_object().unwrap_or(&none);
@@ -70,7 +71,8 @@ impl Envelope {
         }
     }
 
-    /// The entry in the order of keys that Claude Code 2.1.329 writes; 2.1.34 passes over the keys it does not know.
+    /// Returns the entry with keys in the order that Claude Code 2.1.329 writes. Claude Code 2.1.34
+    /// ignores keys that it does not know.
     pub(crate) fn to_entry(&self) -> Object {
         let mut entry = Object::new();
         wire::put(&mut entry, "from", self.from.as_str());
@@ -95,7 +97,7 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn an_entry_survives_the_round_trip() {
+    fn entry_round_trips_in_wire_key_order() {
         let sent = Envelope::new("alice", "hello", "id-1".to_owned(), Timestamp(5))
             .with(Some("hi"), Some("blue"));
         let entry = sent.to_entry();
@@ -110,7 +112,7 @@ mod tests {
     }
 
     #[test]
-    fn an_entry_without_an_id_gets_a_stable_one() {
+    fn entry_without_id_gets_a_stable_one() {
         let entry =
             |text: &str| json!({"from": "a", "text": text, "timestamp": "t", "read": false});
         let first = Envelope::read(&entry("x")).msg_id;
@@ -119,7 +121,7 @@ mod tests {
     }
 
     #[test]
-    fn msg_07_a_malformed_entry_is_shown_not_dropped() {
+    fn msg_07_malformed_entry_is_shown_not_dropped() {
         assert_eq!(Envelope::read(&json!(17)).text, "17");
         assert_eq!(Envelope::read(&json!({"from": 3})).text, r#"{"from":3}"#);
     }

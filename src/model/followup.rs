@@ -1,24 +1,24 @@
-//! When somebody who owes an answer or progress is reminded, and what follows when that was in vain (seed 001, section 10).
-//! Pure; who owes what is for the lead to know.
+//! The schedule of reminders for overdue answers and silent tasks, and the escalation that follows.
+//! The lead tracks who owes what.
 
 use serde::{Deserialize, Serialize};
 
 use super::id::TaskId;
 use super::time::Timestamp;
 
-/// What is done about a silent task in the end (`escalation_mode`).
+/// The final action for a silent task (`escalation_mode`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Escalation {
-    /// The lead is told, and nothing else is done.
+    /// Notifies the lead only.
     #[default]
     NotifyLead,
-    /// The task fails, and the lead is told.
+    /// Fails the task and notifies the lead.
     FailTask,
 }
 
 impl Escalation {
-    /// The word in the manifest and in the journal.
+    /// The name in the manifest and in the journal.
     pub(crate) const fn as_str(self) -> &'static str {
         match self {
             Escalation::NotifyLead => "notify_lead",
@@ -27,29 +27,30 @@ impl Escalation {
     }
 }
 
-/// How a team is reminded.
+/// Reminder settings of a team.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Followup {
-    /// From the question, or the last sign of life, to the first reminder, and from one to the next; not 0.
+    /// Time from the request or the last activity to the first reminder, and between reminders.
+    /// Milliseconds, not 0.
     pub(crate) interval_ms: u64,
-    /// So many; another interval after the last one it is escalated.
+    /// Number of reminders. The escalation follows one interval after the last.
     pub(crate) max_reminders: u32,
     pub(crate) escalation: Escalation,
 }
 
-/// How many reminders there are where the manifest does not say.
+/// Default number of reminders.
 pub(crate) const MAX_REMINDERS: u32 = 3;
 
-/// What is to be said now.
+/// The next notification to send.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Step {
-    /// It was not said before.
+    /// The initial notification.
     First,
     Reminder {
         nth: u32,
         of: u32,
     },
-    /// All reminders were in vain.
+    /// All reminders went unanswered.
     Escalation {
         after: u32,
         mode: Escalation,
@@ -57,7 +58,7 @@ pub(crate) enum Step {
 }
 
 impl Step {
-    /// The number under which it is written down, so that nobody says it a second time.
+    /// The number recorded for this step, so that it is not sent twice.
     pub(crate) fn times(self) -> u32 {
         match self {
             Step::First => 0,
@@ -68,7 +69,8 @@ impl Step {
 }
 
 impl Followup {
-    /// What is said next after it was said so many times, and when; none: no more.
+    /// Returns the step after `times` was recorded at `last`, and when it is due; `None` after the
+    /// escalation.
     pub(crate) fn next(&self, times: u32, last: Timestamp) -> Option<(Timestamp, Step)> {
         let of = self.max_reminders;
         let step = match times.cmp(&of) {
@@ -79,25 +81,25 @@ impl Followup {
         Some((last.plus_ms(self.interval_ms), step))
     }
 
-    /// The same, if its time has come.
+    /// Returns the next step if it is due at `now`.
     pub(crate) fn due(&self, times: u32, last: Timestamp, now: Timestamp) -> Option<Step> {
         self.next(times, last).filter(|(at, _)| *at <= now).map(|(_, step)| step)
     }
 }
 
-/// How often a request was told of, and when last.
+/// The last notification sent about a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Told {
-    /// [`Step::times`] of what was said last.
+    /// [`Step::times`] of the last step sent.
     pub(crate) times: u32,
     pub(crate) at: Timestamp,
 }
 
-/// How often a member was reminded of the task that it works on.
+/// The last reminder sent to a member about its current task.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Reminded {
     pub(crate) task: TaskId,
-    /// [`Step::times`] of what was said last; at least 1.
+    /// [`Step::times`] of the last step sent; at least 1.
     pub(crate) times: u32,
 }
 
@@ -105,9 +107,9 @@ pub(crate) struct Reminded {
 mod tests {
     use super::*;
 
-    /// Every step of a team with two reminders, and of one that escalates at once.
+    /// A team with two reminders, and one that escalates at once.
     #[test]
-    fn reminders_then_the_escalation_then_nothing() {
+    fn reminders_end_with_one_escalation() {
         let last = Timestamp(1_000);
         for (max_reminders, expected) in [(2, "12E-"), (0, "E---")] {
             let followup =
@@ -129,7 +131,7 @@ mod tests {
     }
 
     #[test]
-    fn each_step_is_written_down_under_a_number_of_its_own() {
+    fn each_step_is_recorded_under_a_distinct_number() {
         let followup =
             Followup { interval_ms: 1, max_reminders: 3, escalation: Escalation::NotifyLead };
         let mut times = Step::First.times();

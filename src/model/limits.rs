@@ -1,18 +1,18 @@
-//! How many tasks of one member may be open at once (seed 001, concurrency limits). A task is open for its owner from
-//! when it is given to it, or taken by it, until it is over; one that is blocked counts, for it is the owner's already.
+//! Limits on the open tasks assigned to one member. A task counts for its owner from its assignment
+//! or claim until it is over, even while it is blocked.
 
 use serde::{Deserialize, Serialize};
 
 use super::id::{MemberName, TaskId};
 use super::task::Task;
 
-/// The most that a member is given. What it takes by itself is refused to nobody.
+/// Limits on assignments by others. Tasks that a member claims itself are never refused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub(crate) struct Limits {
-    /// Open tasks that one and the same has given to a member.
+    /// Open tasks that one assigner may have given to a member.
     pub(crate) max_per_link: usize,
-    /// Open tasks of a member, whoever gave them to it.
+    /// Open tasks of a member, whoever assigned them.
     pub(crate) max_per_member: usize,
 }
 
@@ -22,19 +22,19 @@ impl Default for Limits {
     }
 }
 
-/// A member that has as much to do as it may have.
+/// A member that has reached a limit.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Full {
     pub(crate) owner: MemberName,
-    /// What is open, as far as it counts.
+    /// Tasks that count towards the limit.
     pub(crate) open: Vec<TaskId>,
     pub(crate) limit: usize,
-    /// Whose tasks these are, where only those of one count.
+    /// The assigner, if only tasks from one assigner count.
     pub(crate) from: Option<MemberName>,
 }
 
 impl Full {
-    /// The setting that says how much it may have.
+    /// Returns the name of the setting that holds the limit.
     pub(crate) fn key(&self) -> &'static str {
         match self.from {
             Some(_) => "max_per_link",
@@ -44,10 +44,11 @@ impl Full {
 }
 
 impl Limits {
-    /// Whether `by` may give one more task to `owner`, who has these `tasks`, and others'.
+    /// Checks whether `by` may assign one more task to `owner`. `tasks` may include tasks of other
+    /// owners.
     ///
     /// # Errors
-    /// What stands in the way.
+    /// [`Full`] if `owner` has reached the limit per assigner or the total limit.
     pub(crate) fn admit<'a>(
         self,
         tasks: impl Iterator<Item = &'a Task>,
@@ -77,7 +78,7 @@ mod tests {
     }
 
     #[test]
-    fn a_member_is_given_so_much_by_one_and_so_much_by_all() {
+    fn open_tasks_are_limited_per_assigner_and_in_total() {
         use TaskState::{Cancelled, Completed, Failed, InProgress, Pending};
         const LEAD: Option<&str> = Some("team-lead");
         type Tasks = &'static [(TaskState, &'static str, Option<&'static str>)];

@@ -1,4 +1,4 @@
-//! How a team did, in the end: what `up` prints and gives as JSON.
+//! The final report of a team, which `up` prints or returns as JSON.
 
 use serde::Serialize;
 
@@ -9,7 +9,7 @@ use super::placement::BackendKind;
 use super::request::{Parting, ShutdownOutcome};
 use super::task::TaskState;
 
-/// The end of one member.
+/// Final state of one member.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub(crate) struct MemberReport {
     pub(crate) name: MemberName,
@@ -17,16 +17,16 @@ pub(crate) struct MemberReport {
     pub(crate) backend: BackendKind,
     pub(crate) state: MemberState,
     pub(crate) reason: Option<String>,
-    /// How its shutdown ended, if it was asked.
+    /// Outcome of its shutdown, if one was requested.
     pub(crate) shutdown: Option<ShutdownOutcome>,
     #[serde(flatten)]
     pub(crate) parting: Parting,
     pub(crate) exit_code: Option<i32>,
-    /// How many tasks it brought to their end.
+    /// Number of tasks that it completed or failed.
     pub(crate) tasks: usize,
 }
 
-/// The end of one task.
+/// Final state of one task.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub(crate) struct TaskReport {
     pub(crate) id: TaskId,
@@ -36,13 +36,13 @@ pub(crate) struct TaskReport {
     pub(crate) by: Option<String>,
     pub(crate) exit_code: Option<i32>,
     pub(crate) elapsed_ms: Option<u64>,
-    /// The last lines of a task that failed, and of one whose output is to be shown.
+    /// Last lines of output, for a failed task or one with `show_output`.
     pub(crate) tail: Option<String>,
-    /// What still blocked it, for a task that never ran.
+    /// Blockers still open, for a task that never ran.
     pub(crate) blocked_by: Vec<TaskId>,
 }
 
-/// The end of a team.
+/// Final report of a team.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub(crate) struct Report {
     pub(crate) team: TeamName,
@@ -50,6 +50,6 @@ pub(crate) struct Report {
     pub(crate) elapsed_ms: u64,
     pub(crate) members: Vec<MemberReport>,
     pub(crate) tasks: Vec<TaskReport>,
-    /// What did not go as it should when members were shut down.
+    /// Findings of the shutdown checks.
     pub(crate) deviations: Vec<Deviation>,
 }

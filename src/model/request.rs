@@ -1,5 +1,5 @@
-//! A request that waits for an answer: today the shutdown of a member. It is also the order by which a verb hands
-//! over to a running lead: whoever leads sees it, carries it out, and writes how it ended.
+//! Shutdown requests of members. The file is also how a command delegates a shutdown to the running
+//! lead, which carries it out and records the outcome.
 
 use serde::{Deserialize, Serialize};
 
@@ -9,24 +9,24 @@ use super::protocol::{ShutdownApproved, ShutdownStatus};
 use super::text;
 use super::time::Timestamp;
 
-/// How a shutdown ended (product.md, `shutdown`).
+/// The outcome of a shutdown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum ShutdownOutcome {
-    /// The member agreed and its placement is gone.
+    /// The member agreed, and its placement is gone.
     Closed,
-    /// The member said no and lives on.
+    /// The member rejected the request and still runs.
     Rejected,
-    /// No answer in time; it was ended.
+    /// The member did not answer in time and was terminated.
     TimedOut,
-    /// Ended without waiting, as asked.
+    /// The member was terminated at once, as requested.
     Forced,
-    /// It was gone already.
+    /// The member was already gone.
     Gone,
 }
 
 impl ShutdownOutcome {
-    /// The word for people and for `--json`.
+    /// The name in tables and in `--json`.
     pub(crate) fn as_str(self) -> &'static str {
         match self {
             ShutdownOutcome::Closed => "closed",
@@ -38,17 +38,18 @@ impl ShutdownOutcome {
     }
 }
 
-/// So much of what a member says of its work is kept.
+/// Maximum number of `pending_work` entries kept.
 const MOST_PENDING: usize = 100;
-/// And of each of these so many characters.
+/// Maximum length of an entry, in characters.
 const LONGEST: usize = 500;
 
-/// In which state a member says it leaves its work (seed 002). A member that says nothing of it leaves all three open.
+/// The state in which a member reports to leave its work. Each part is missing if the member does
+/// not report it.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Parting {
     #[serde(default)]
     pub(crate) status: Option<ShutdownStatus>,
-    /// What is left to do, in its own words.
+    /// Remaining work in the member's words.
     #[serde(default)]
     pub(crate) pending_work: Vec<String>,
     #[serde(default)]
@@ -63,47 +64,49 @@ impl From<ShutdownApproved> for Parting {
     }
 }
 
-/// A shutdown that was asked of one run of one member.
+/// A shutdown requested of one run of a member.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(crate) struct ShutdownRequest {
-    /// Form of this file.
+    /// Format version of the file.
     pub(crate) format: u32,
     pub(crate) id: RequestId,
     pub(crate) member: MemberName,
-    /// Only this run may answer (SD-10).
+    /// The run that was asked; answers from other runs are ignored (SD-10).
     pub(crate) incarnation: Incarnation,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) reason: Option<String>,
     pub(crate) asked_at: Timestamp,
-    /// From here on it is ended without its consent.
+    /// Time at which the member is terminated without its consent.
     pub(crate) deadline_at: Timestamp,
-    /// Skip the waiting.
+    /// Terminate the member without waiting for an answer.
     #[serde(default)]
     pub(crate) force: bool,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) outcome: Option<ShutdownOutcome>,
-    /// What the member gave as reason, or what went wrong.
+    /// The reason given by the member, or the error that occurred.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) answer: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) ended_at: Option<Timestamp>,
-    /// When the lead heard that the member agrees; from then on whoever leads carries it out.
+    /// Time at which the lead received the member's approval. From then on any lead carries out the
+    /// shutdown.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) agreed_at: Option<Timestamp>,
     #[serde(flatten)]
     pub(crate) parting: Parting,
-    /// Where the member worked: what it says of its artifacts is checked there.
+    /// The member's working directory, in which its claims about committed artifacts are verified.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) cwd: Option<String>,
-    /// What did not go as it should; none until it was verified.
+    /// Findings of the shutdown check; `None` until it was done.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) deviations: Option<Vec<Deviation>>,
-    /// The journal's event of the asking: the cause of the event that tells the outcome.
+    /// Id of the journal event for the request. The event for the outcome names it as its cause.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) event: Option<String>,
 }
 
-/// Of each run the request that was made last, in the given order: an answer to an earlier one counts no more.
+/// Returns the last request for each run, in the given order. An answer to an earlier request no
+/// longer counts.
 pub(crate) fn latest(requests: Vec<ShutdownRequest>) -> Vec<ShutdownRequest> {
     let mut latest: Vec<ShutdownRequest> = Vec::new();
     for request in requests {
@@ -114,12 +117,11 @@ pub(crate) fn latest(requests: Vec<ShutdownRequest>) -> Vec<ShutdownRequest> {
 }
 
 impl ShutdownRequest {
-    /// Whether nobody has brought it to an end yet.
     pub(crate) fn is_open(&self) -> bool {
         self.outcome.is_none()
     }
 
-    /// Whether it has ended, and nothing of it is left to be told.
+    /// Returns true if the shutdown has ended and was verified without findings.
     pub(crate) fn is_settled(&self) -> bool {
         !self.is_open() && self.deviations.as_ref().is_some_and(Vec::is_empty)
     }

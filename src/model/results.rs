@@ -1,5 +1,5 @@
-//! What members have done, in one text for their lead: tasks that ended together are told of together (seed 001,
-//! "Parallel Delegation Batching"). Pure.
+//! Reports to the lead about ended tasks. Tasks that ended shortly after one another are reported
+//! together.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -9,16 +9,17 @@ use super::task::{Task, TaskState};
 use super::text;
 use super::time::{Timestamp, human};
 
-/// Whoever ends a task within this time after another has ended it together with that one. Milliseconds.
+/// Time to wait after the last task ended before reporting, so that tasks ending together share one
+/// report. Milliseconds.
 pub(crate) const TOGETHER_MS: u64 = 1000;
-/// How much of what a failed task has printed is repeated.
+// Limits of the output quoted from a failed task: lines, and characters per line.
 const TAIL_LINES: usize = 5;
 const TAIL_CHARS: usize = 500;
-/// Of more tasks only the number is told.
+/// Maximum number of tasks listed; further ones are only counted.
 const MOST: usize = 100;
 
-/// The tasks that have ended since the last report, and when they may be told of; none as long as others are in work.
-/// What phalanx did not bring to its end is for those who did.
+/// Returns the unreported ended tasks and the earliest time to report them; `None` while any task
+/// is in progress. Tasks that another program ended have no `ended_at` and are not reported.
 pub(crate) fn ended(
     board: &Board,
     reported: &BTreeSet<TaskId>,
@@ -32,7 +33,7 @@ pub(crate) fn ended(
     Some((times.into_iter().max()?.plus_ms(TOGETHER_MS), ids))
 }
 
-/// The heading and the whole text of a report about these tasks.
+/// Returns the heading and the full text of a report about these tasks.
 pub(crate) fn report(board: &Board, ids: &[TaskId]) -> (String, String) {
     let tasks: Vec<&Task> = ids.iter().filter_map(|id| board.tasks.get(id)).collect();
     let completed = tasks.iter().filter(|task| task.state == TaskState::Completed).count();
@@ -132,7 +133,7 @@ mod tests {
     }
 
     #[test]
-    fn what_ends_together_is_told_of_once_nothing_is_in_work() {
+    fn tasks_ended_together_are_reported_once_none_is_in_progress() {
         let none = BTreeSet::new();
         let done = [task(1, TaskState::Completed, "ann"), task(2, TaskState::Failed, "bob")];
         let (all, later) = (board(done.to_vec()), NOW.plus_ms(TOGETHER_MS));
@@ -147,7 +148,7 @@ mod tests {
     }
 
     #[test]
-    fn a_report_is_by_member_and_says_what_comes_next() {
+    fn report_groups_by_member_and_names_next_steps() {
         let mut failed = task(2, TaskState::Failed, "bob");
         let tail = "one\ntwo\n\u{1b}[31mthree\nfour\nfive\nsix\n".to_owned();
         failed.extra.outcome =
@@ -178,7 +179,7 @@ mod tests {
     }
 
     #[test]
-    fn all_failed_and_all_done_are_said_as_such() {
+    fn heading_says_when_all_tasks_failed_or_completed() {
         let lost =
             board(vec![task(1, TaskState::Failed, "ann"), task(2, TaskState::Failed, "ann")]);
         let (heading, text) = report(&lost, &[TaskId(1), TaskId(2)]);

@@ -1,4 +1,4 @@
-//! Nouns for tests, with nothing in them but what a test is about.
+//! Minimal domain values for tests.
 
 use super::id::{Incarnation, MemberName, RequestId};
 use super::lifecycle::MemberState;
@@ -7,12 +7,12 @@ use super::record::{FORMAT, MemberRecord, Wish};
 use super::request::{Parting, ShutdownRequest};
 use super::time::Timestamp;
 
-/// The `n`th of all runs.
+/// Returns a distinct incarnation for each `n`.
 pub(crate) fn run(n: u64) -> Incarnation {
     Incarnation::parse(&format!("00000000-0000-4000-8000-{n:012}")).expect("uuid")
 }
 
-/// A run that was asked for, and that nothing is known of yet.
+/// Returns the record of a starting run without placement, start or exit.
 pub(crate) fn record(
     name: &str,
     incarnation: Incarnation,
@@ -58,7 +58,7 @@ pub(crate) fn record(
     }
 }
 
-/// A shutdown that was asked of a run, and that nobody has answered.
+/// Returns an open shutdown request.
 pub(crate) fn shutdown(
     id: RequestId,
     member: &str,

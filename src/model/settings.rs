@@ -1,5 +1,5 @@
-//! What phalanx keeps of a team beside the team file, in `phalanx/team.json`: how it is run. The manifest or the
-//! command line set it once; whoever leads the team later reads it.
+//! Settings of a team, stored in `phalanx/team.json` beside the team file. The manifest or the
+//! command line sets them, and every later lead reads them.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -17,52 +17,53 @@ use super::role::Roles;
 use super::rules::TeamRules;
 use super::worktree::{Checkout, Rules};
 
-/// When a lead takes its team to the end by itself.
+/// When a lead ends its team by itself.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub(crate) enum Finish {
-    /// When no task is running and none can be started.
+    /// Once no task is running and none can be started.
     TasksDone,
-    /// Only when told.
+    /// Only on request.
     #[default]
     Manual,
 }
 
-/// Readers of a member's output, by `logs` and `peek`.
+/// Who may read a member's output with `logs` and `peek`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum Privacy {
-    /// Every teammate.
+    /// All teammates.
     #[default]
     Open,
-    /// The member itself and the lead.
+    /// Only the member itself and the lead.
     Own,
 }
 
 impl Privacy {
-    /// Every one, with its word in manifests.
+    /// All values with their names in manifests.
     pub(crate) const ALL: [(&str, Privacy); 2] = [("open", Privacy::Open), ("own", Privacy::Own)];
 }
 
-/// The lead's action for a member that hangs: it has a task in progress and shows no activity.
+/// The lead's reaction to a member that hangs, that is, has a task in progress but shows no
+/// activity.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum OnHang {
-    /// Tells the lead's mailbox.
+    /// Notifies the lead.
     #[default]
     Report,
-    /// Kills the member and starts it again.
+    /// Kills and restarts the member.
     Restart,
-    /// Makes its tasks free for other members.
+    /// Releases its tasks to other members.
     Release,
 }
 
 impl OnHang {
-    /// Every one, with its word in manifests.
+    /// All values with their names in manifests.
     pub(crate) const ALL: [(&str, OnHang); 3] =
         [("report", OnHang::Report), ("restart", OnHang::Restart), ("release", OnHang::Release)];
 
-    /// The word in manifests.
+    /// The name in manifests.
     pub(crate) fn as_str(self) -> &'static str {
         OnHang::ALL
             .into_iter()
@@ -71,25 +72,25 @@ impl OnHang {
     }
 }
 
-/// Which backend was asked for: `auto`, `tmux`, `iterm2`, `pty`, or `exec:PROGRAM`.
+/// The requested backend: `auto`, `tmux`, `iterm2`, `pty`, or `exec:PROGRAM`.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub(crate) enum BackendChoice {
-    /// The best that works; what was chosen is said in one line.
+    /// The best available backend. The choice is reported in one line.
     #[default]
     Auto,
     Tmux,
     Iterm2,
     Pty,
-    /// This program, found in `PATH` or by its path.
+    /// An external program, found by its path or in `PATH`.
     Exec(String),
 }
 
 impl BackendChoice {
-    /// Every form, for messages.
+    /// All forms, for messages.
     pub(crate) const FORMS: [&str; 5] = ["auto", "tmux", "iterm2", "pty", "exec:PROGRAM"];
 
-    /// Reads the word; none when it is not one of [`BackendChoice::FORMS`].
+    /// Parses one of [`BackendChoice::FORMS`].
     pub(crate) fn parse(word: &str) -> Option<BackendChoice> {
         Some(match word {
             "auto" => BackendChoice::Auto,
@@ -129,90 +130,91 @@ impl fmt::Display for BackendChoice {
     }
 }
 
-/// The form of the file that this phalanx writes.
+/// Format version that this release writes.
 const FORMAT: u32 = 1;
 
-/// Limit of members for a team that is built by hand: it stops a script that runs away.
+/// Member limit of a team created by hand. It stops runaway scripts.
 pub(crate) const MAX_MEMBERS: usize = 256;
 
-/// Seed 002, "Health Tracking".
+/// Default of [`Settings::unresponsive_after_s`].
 pub(crate) const fn unresponsive_after_s() -> u64 {
     60
 }
 
-/// A quarter of an hour: a build can be silent for long.
+/// Default of [`Settings::hang_after_s`]: 15 minutes, since a build can be silent for long.
 pub(crate) const fn hang_after_s() -> u64 {
     900
 }
 
-/// An hour: a person may be at lunch.
+/// Default of [`Settings::answer_within_s`]: an hour, to allow for a person's absence.
 pub(crate) const fn answer_within_s() -> u64 {
     3600
 }
 
-/// How a team is run.
+/// Settings of a team.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Settings {
-    /// Form of this file.
+    /// Format version of the file.
     pub(crate) format: u32,
-    /// What was asked for. A program of somebody else's that was used stands here by its full path.
+    /// The requested backend. An external program is stored by its full path once it was used.
     pub(crate) backend: BackendChoice,
-    /// What `auto` came to at the first spawn; later members follow.
+    /// Result of `auto` at the first spawn, which later spawns reuse.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) chosen: Option<BackendKind>,
-    /// Socket of the team's tmux server, once one was used.
+    /// Socket of the team's tmux server, once it has one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) tmux_socket: Option<String>,
     #[serde(default)]
     pub(crate) layout: Layout,
     pub(crate) finish: Finish,
-    /// The team stays on disk when it has come to its end.
+    /// Keep the team's files after it has ended.
     #[serde(default)]
     pub(crate) keep: bool,
     pub(crate) max_members: usize,
-    /// How deep teams may be nested: 1, none of its teammates leads others.
+    /// Maximum nesting depth of teams. With 1, teammates cannot lead teams of their own.
     #[serde(default = "one")]
     pub(crate) max_depth: usize,
     #[serde(default)]
     pub(crate) privacy: Privacy,
-    /// A member that owes an answer for so long is unresponsive; seconds.
+    /// Time after which a member that owes an answer counts as unresponsive. Seconds.
     #[serde(default = "unresponsive_after_s")]
     pub(crate) unresponsive_after_s: u64,
     #[serde(default)]
     pub(crate) on_hang: OnHang,
-    /// Seconds without activity after which a member with a task in progress hangs.
+    /// Time without activity after which a member with a task in progress counts as hanging.
+    /// Seconds.
     #[serde(default = "hang_after_s")]
     pub(crate) hang_after_s: u64,
-    /// How much one member is given at once.
+    /// Limits on tasks assigned to one member.
     #[serde(default)]
     pub(crate) limits: Limits,
     #[serde(default)]
     pub(crate) env: EnvRules,
-    /// What members may do unasked, must not do, and must ask for.
+    /// Permission rules for members.
     #[serde(default, skip_serializing_if = "TeamRules::is_empty")]
     pub(crate) rules: TeamRules,
-    /// What its members can be for, beside what agent files say.
+    /// Roles defined in the manifest, in addition to agent files.
     #[serde(default, skip_serializing_if = "Roles::is_empty")]
     pub(crate) roles: Roles,
-    /// How long what members ask can be answered.
+    /// Time within which members' requests can be answered. Seconds.
     #[serde(default = "answer_within_s")]
     pub(crate) answer_within_s: u64,
-    /// A program of the user's that is told of each request that waits for a person, and its arguments.
+    /// Program and arguments to run for each request that waits for a person.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) notify: Vec<String>,
-    /// How who owes an answer or progress is reminded; none: not at all.
+    /// Reminder settings; `None` disables reminders.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) followup: Option<Followup>,
-    /// What the manifest has run when something happens.
+    /// Hooks defined in the manifest.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) hooks: Vec<Hook>,
-    /// Who is started by the lead itself.
+    /// Templates of the members that the lead starts itself.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) templates: Vec<Template>,
-    /// How members' worktrees are made.
+    /// Settings for members' worktrees.
     #[serde(default)]
     pub(crate) worktree: Rules,
-    /// The worktrees that were made and not removed, by member; their members may have left.
+    /// Existing worktrees by member. A worktree may outlive its member.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub(crate) checkouts: BTreeMap<MemberName, Checkout>,
 }
@@ -222,8 +224,8 @@ fn one() -> usize {
 }
 
 impl Settings {
-    /// The default settings, with this limit of members. The team runs until it is asked to end,
-    /// and its files stay.
+    /// Returns the settings of a team created by hand: it runs until it is asked to end, and keeps
+    /// its files.
     pub(crate) fn by_hand(max_members: usize) -> Settings {
         Settings {
             format: FORMAT,

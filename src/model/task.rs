@@ -1,5 +1,5 @@
-//! A task: the wire form that a Claude reader understands, and what only phalanx knows under `metadata.phalanx`
-//! (protocol.md, section 6). Rules over several tasks are in `board`.
+//! A task: the wire form that Claude Code reads, and phalanx's own data under `metadata.phalanx`.
+//! Rules over several tasks are in `board`.
 
 use std::collections::BTreeMap;
 
@@ -13,11 +13,13 @@ use super::wire::{self, Object};
 
 mod quick;
 
-/// What a task is in. The wire has three words only; the rest lives in `metadata.phalanx.state`.
+/// The state of a task. The wire distinguishes only three; `metadata.phalanx.state` holds the full
+/// state.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum TaskState {
-    /// To do. Whether a blocker is open is computed from the edges, not stored.
+    /// Not started. Blocked tasks are pending too: whether a blocker is open is computed from the
+    /// edges, not stored.
     Pending,
     InProgress,
     Completed,
@@ -26,7 +28,7 @@ pub(crate) enum TaskState {
 }
 
 impl TaskState {
-    /// The wire's word (protocol.md, section 6).
+    /// The state on the wire, which shows failed tasks as pending and cancelled tasks as completed.
     pub(crate) fn wire(self) -> &'static str {
         match self {
             TaskState::Pending | TaskState::Failed => "pending",
@@ -35,7 +37,7 @@ impl TaskState {
         }
     }
 
-    /// The word for people and for `--json`.
+    /// The name in tables and in `--json`.
     pub(crate) fn as_str(self) -> &'static str {
         match self {
             TaskState::Pending => "pending",
@@ -46,17 +48,18 @@ impl TaskState {
         }
     }
 
-    /// Whether a task in this state frees those that wait for it.
+    /// Returns true if a task in this state no longer blocks its dependants.
     pub(crate) fn frees_dependants(self) -> bool {
         matches!(self, TaskState::Completed | TaskState::Cancelled)
     }
 
-    /// Whether nothing more happens to the task by itself.
+    /// Returns true if the state only changes on request.
     pub(crate) fn is_over(self) -> bool {
         matches!(self, TaskState::Completed | TaskState::Failed | TaskState::Cancelled)
     }
 
-    /// The legal transitions: work starts and ends, a release or a retry goes back, what is completed stays so.
+    /// Returns true for legal transitions. A release or a retry leads back to pending; completed
+    /// and cancelled are final.
     pub(crate) fn may_become(self, next: TaskState) -> bool {
         use TaskState::{Cancelled, Completed, Failed, InProgress, Pending};
         match self {
@@ -68,45 +71,45 @@ impl TaskState {
     }
 }
 
-/// How the command of a task ended.
+/// The result of a task's command.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Outcome {
-    /// Exit code; none if a signal ended it or it could not start.
+    /// `None` if a signal killed the command or it could not start.
     pub(crate) exit_code: Option<i32>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) signal: Option<i32>,
-    /// The last lines it printed, or why it could not start.
+    /// Last lines of output, or why the command could not start.
     #[serde(default)]
     pub(crate) tail: String,
     pub(crate) elapsed_ms: u64,
 }
 
-/// What lives under `metadata.phalanx`.
+/// Phalanx's data about a task, stored under `metadata.phalanx`.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub(crate) struct Extra {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) state: Option<TaskState>,
-    /// The manifest's name for the task.
+    /// The task's key in the manifest.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) key: Option<String>,
-    /// What a worker runs.
+    /// Command for a worker: program and arguments.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub(crate) run: Vec<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) cwd: Option<String>,
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub(crate) env: BTreeMap<String, String>,
-    /// Which role it is for; none: any.
+    /// Required role of the owner; `None` means any.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) role: Option<String>,
-    /// Path patterns that the task will touch.
+    /// Patterns of the paths that the task may touch.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub(crate) files: Vec<String>,
-    /// Tasks of a higher priority are claimed first; none counts as 0.
+    /// Tasks with a higher priority are claimed first; `None` counts as 0.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) priority: Option<i64>,
-    /// The team's final report repeats what the task printed.
+    /// Include the command's output in the team's final report.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub(crate) show_output: bool,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -117,26 +120,27 @@ pub(crate) struct Extra {
     pub(crate) claimed_at: Option<Timestamp>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) ended_at: Option<Timestamp>,
-    /// Who completed or failed it; the owner may have left since.
+    /// The member that completed or failed the task; the owner may have changed since.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) ended_by: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) outcome: Option<Outcome>,
-    /// Who gave it to its owner; none if the owner took it.
+    /// The assigner; `None` if the owner claimed the task.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) assigned_by: Option<String>,
-    /// Its owner was named by somebody else and has not been told yet.
+    /// The owner was assigned by another member and has yet to be notified.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub(crate) untold: bool,
-    /// How often the task went back to pending because its owner left.
+    /// How often the task was released because its owner left.
     #[serde(skip_serializing_if = "is_zero")]
     pub(crate) released: u32,
-    /// The journal's latest event about the task, and the one before it: each names the other as its cause.
+    /// Id of the latest journal event about the task. `cause` is the one before it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) event: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) cause: Option<String>,
-    /// The digest of the wire part as phalanx last wrote it: another one means that somebody else wrote since (TK-07).
+    /// Digest of the wire fields as phalanx last wrote them. A mismatch means that another program
+    /// changed them (TK-07).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) seal: Option<String>,
 }
@@ -158,12 +162,11 @@ pub(crate) struct Task {
     pub(crate) blocked_by: Vec<TaskId>,
     pub(crate) owner: Option<String>,
     pub(crate) extra: Extra,
-    /// What others keep under `metadata`, without our own part.
+    /// Metadata of other programs, without the `phalanx` key.
     pub(crate) metadata: Object,
 }
 
 impl Task {
-    /// A new pending task.
     pub(crate) fn new(id: TaskId, subject: &str, description: &str) -> Task {
         Task {
             id,
@@ -179,7 +182,7 @@ impl Task {
         }
     }
 
-    /// Reads a task file's object. `id` is the file's name: it wins over what the file says.
+    /// Reads a task file. `id` comes from the file name and overrides the `id` inside the file.
     pub(crate) fn read(id: TaskId, file: &Object) -> Task {
         let mut metadata = wire::object(file, "metadata").cloned().unwrap_or_default();
         let stored = metadata.shift_remove("phalanx");
@@ -198,8 +201,9 @@ impl Task {
         }
     }
 
-    /// Writes the task into its object: keys in the observed order when new, in their place when there, strangers kept.
-    /// A field that means what is to be written is left, so that what others put there in a form of their own survives.
+    /// Writes the task into `file`. New keys are added in the order in which Claude Code writes
+    /// them; existing and unknown keys keep their places. A field is only replaced if its parsed
+    /// value changed, so unusual forms written by other programs survive.
     pub(crate) fn write(&self, file: &mut Object) {
         let ids =
             |list: &[TaskId]| list.iter().map(|id| Value::from(id.to_string())).collect::<Vec<_>>();
@@ -235,7 +239,7 @@ impl Task {
         self.write_extra(file);
     }
 
-    /// Writes the keys of others that differ from what is `there`.
+    /// Writes the changes of other programs' metadata relative to `there`.
     fn write_metadata(&self, there: &Object, file: &mut Object) {
         let Some(metadata) = file.get_mut("metadata").and_then(Value::as_object_mut) else {
             return;
@@ -264,24 +268,25 @@ impl Task {
             Some(stored) => overlay(stored, ours),
             None => wire::put(metadata, "phalanx", ours),
         }
-        // No place is left for what is not an object, but it is not ours to throw away.
+        // A `metadata` value that is not an object belongs to another program, so it is kept under
+        // another key.
         if !displaced.is_null() {
             wire::put(metadata, "displaced", displaced);
         }
     }
 
-    /// The task in wire form, for `--json`.
+    /// Returns the task in wire form, for `--json`.
     pub(crate) fn to_object(&self) -> Object {
         let mut object = Object::new();
         self.write(&mut object);
         object
     }
 
-    /// A digest of what other programs see and may change.
+    /// Returns a digest of the fields that other programs see and may change.
     pub(crate) fn digest(&self) -> String {
         let ids = |list: &[TaskId]| list.iter().map(|id| format!("{id},")).collect::<String>();
         let (blocks, blocked_by) = (ids(&self.blocks), ids(&self.blocked_by));
-        // A field that is not there is told from an empty one by its leading mark.
+        // The mark distinguishes an empty field from a missing one.
         let maybe = |field: Option<&str>| field.map(|f| format!("+{f}")).unwrap_or_default();
         let (active, owner) = (maybe(self.active_form.as_deref()), maybe(self.owner.as_deref()));
         let parts = [
@@ -296,46 +301,48 @@ impl Task {
         digest::of(&parts.map(str::as_bytes))
     }
 
-    /// Whether the wire part is as phalanx last wrote it; none if phalanx never wrote it.
+    /// Returns whether the wire fields are as phalanx last wrote them; `None` if phalanx never
+    /// wrote them.
     pub(crate) fn seal_holds(&self) -> Option<bool> {
         self.extra.seal.as_ref().map(|seal| *seal == self.digest())
     }
 
-    /// Something happened to it that the journal will tell as event `id`; what it told before is the cause.
+    /// Sets the id of the next journal event about the task; the previous event becomes its cause.
     pub(crate) fn goes_on(&mut self, id: String) {
         self.extra.cause = self.extra.event.replace(id);
     }
 
-    /// True if another program keeps the task for itself (`metadata._internal`): members do not
-    /// work on it.
+    /// Returns true for tasks that another program reserves for itself (`metadata._internal`).
+    /// Members do not work on them.
     pub(crate) fn is_internal(&self) -> bool {
         wire::flag(&self.metadata, "_internal") == Some(true)
     }
 
-    /// The text that lists show: the active form while the task is in progress, else the subject.
+    /// Returns the text for lists: the active form while the task is in progress, else the subject.
     pub(crate) fn title(&self) -> &str {
         let active = self.active_form.as_deref().filter(|form| !form.trim().is_empty());
         active.filter(|_| self.state == TaskState::InProgress).unwrap_or(&self.subject)
     }
 
-    /// Whether a member of this role may take it.
+    /// Returns true if a member of this role may take the task.
     pub(crate) fn fits(&self, role: Option<&str>) -> bool {
         let wanted = self.extra.role.as_deref();
         wanted.is_none_or(|wanted| role.is_some_and(|role| role.eq_ignore_ascii_case(wanted)))
     }
 
-    /// Whether `name` owns it; names are compared whole, never by prefix (ID-04, TK-02).
+    /// Returns true if `name` owns the task. Names are compared whole, never by prefix (ID-04,
+    /// TK-02).
     pub(crate) fn is_owned_by(&self, name: &MemberName) -> bool {
         self.owner_name().is_some_and(|owner| name.clashes_with(owner))
     }
 
-    /// Who owns it, without the team that may stand behind the name.
+    /// Returns the owner's name without a `@TEAM` suffix.
     pub(crate) fn owner_name(&self) -> Option<&str> {
         self.owner.as_deref().map(|owner| owner.split_once('@').map_or(owner, |(name, _)| name))
     }
 }
 
-/// The known keys of [`Extra`]; a newer phalanx may have put others beside them.
+/// The known keys of [`Extra`]. Other keys, written by a newer release, are preserved.
 const EXTRA_KEYS: [&str; 20] = [
     "role",
     "event",
@@ -376,7 +383,8 @@ fn overlay(stored: &mut Object, ours: Object) {
     }
 }
 
-/// The wire's word wins where a foreign writer changed it; our finer word counts only if it maps to the same wire word.
+/// Combines the wire state with phalanx's. The wire state wins if another program changed it:
+/// phalanx's finer state counts only if it maps to the same wire state.
 fn state_of(wire_word: Option<&str>, ours: Option<TaskState>) -> TaskState {
     let plain = match wire_word {
         Some("in_progress") => TaskState::InProgress,
@@ -394,7 +402,7 @@ fn edges(file: &Object, key: &str) -> Vec<TaskId> {
 mod tests {
     use super::*;
 
-    /// The file as text, without the seal, which the tests below need not know.
+    /// The file as text without the seal.
     fn unsealed(mut file: Object) -> String {
         let ours = file
             .get_mut("metadata")
@@ -408,7 +416,7 @@ mod tests {
     }
 
     #[test]
-    fn the_seal_breaks_with_the_wire_part_and_with_nothing_else() {
+    fn seal_breaks_only_when_wire_fields_change() {
         let mut task = Task::new(TaskId(1), "s", "d");
         assert_eq!(task.seal_holds(), None);
         let mut file = task.to_object();
@@ -428,7 +436,7 @@ mod tests {
     }
 
     #[test]
-    fn a_claude_task_keeps_its_strangers_and_its_order() {
+    fn unknown_fields_and_key_order_of_a_claude_task_are_kept() {
         let before = r#"{"id":"3","subject":"s","zeta":{"n":1.50},"description":"d","status":"pending","blocks":["4"],"blockedBy":[],"metadata":{"theirs":true}}"#;
         let mut file: Object = serde_json::from_str(before).expect("json");
         let mut task = Task::read(TaskId(3), &file);
@@ -442,7 +450,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_field_of_ours_by_its_type_survives_until_it_is_changed() {
+    fn fields_of_unexpected_type_survive_until_changed() {
         let odd = r#"{"id":"3","subject":{"rich":"s"},"description":7,"activeForm":[1],"status":"waiting","blocks":["4","x"],"blockedBy":"5","owner":{"name":"bob"},"metadata":"note"}"#;
         let mut file: Object = serde_json::from_str(odd).expect("json");
         let mut task = Task::read(TaskId(3), &file);
@@ -466,7 +474,7 @@ mod tests {
     }
 
     #[test]
-    fn metadata_of_others_is_in_the_wire_form_and_ours_stays_ours() {
+    fn foreign_metadata_is_written_beside_phalanx_data() {
         let mut task = Task::new(TaskId(1), "s", "d");
         task.metadata = serde_json::from_str(r#"{"type":"bug","n":[1]}"#).expect("json");
         let file = task.to_object();
@@ -479,7 +487,7 @@ mod tests {
     }
 
     #[test]
-    fn changed_metadata_is_written_and_the_rest_keeps_its_form() {
+    fn changed_metadata_is_written_and_the_rest_is_untouched() {
         let before = r#"{"id":"1","metadata":{"keep":1.50,"drop":1,"phalanx":{"newer":1}}}"#;
         let mut file: Object = serde_json::from_str(before).expect("json");
         let mut task = Task::read(TaskId(1), &file);
@@ -493,7 +501,7 @@ mod tests {
     }
 
     #[test]
-    fn the_wire_has_three_words_and_a_foreign_change_wins() {
+    fn foreign_change_of_wire_state_overrides_stored_state() {
         assert_eq!(state_of(Some("pending"), Some(TaskState::Failed)), TaskState::Failed);
         assert_eq!(state_of(Some("completed"), Some(TaskState::Cancelled)), TaskState::Cancelled);
         assert_eq!(state_of(Some("completed"), Some(TaskState::Failed)), TaskState::Completed);
@@ -502,7 +510,7 @@ mod tests {
     }
 
     #[test]
-    fn extra_fields_of_a_newer_phalanx_survive() {
+    fn fields_of_a_newer_phalanx_survive() {
         let mut file: Object = serde_json::from_str(
             r#"{"id":"1","metadata":{"phalanx":{"state":"pending","newer":[1],"ended_by":"x"}}}"#,
         )
@@ -518,7 +526,7 @@ mod tests {
     }
 
     #[test]
-    fn the_title_is_the_active_form_while_the_task_runs() {
+    fn title_is_the_active_form_while_in_progress() {
         let mut task = Task::new(TaskId(1), "Write docs", "");
         task.state = TaskState::InProgress;
         assert_eq!(task.title(), "Write docs");
@@ -529,7 +537,7 @@ mod tests {
     }
 
     #[test]
-    fn only_a_true_internal_mark_makes_a_task_internal() {
+    fn only_boolean_true_marks_a_task_as_internal() {
         for (metadata, internal) in
             [(r#"{"_internal":true}"#, true), (r#"{"_internal":"true"}"#, false), ("{}", false)]
         {
@@ -540,7 +548,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_over_stays_over() {
+    fn completed_tasks_cannot_change_state() {
         use TaskState::{Cancelled, Completed, Failed, InProgress, Pending};
         for next in [Pending, InProgress, Failed, Cancelled] {
             assert!(!Completed.may_become(next));

@@ -1,5 +1,4 @@
-//! The team file's nouns: team and member, as Claude Code writes them (protocol.md, section 3). Which file that is,
-//! and how it is locked, the store knows.
+//! The team file's types, team and member, as Claude Code writes them.
 
 use serde_json::{Value, json};
 
@@ -8,14 +7,15 @@ use super::mode::Mode;
 use super::time::Timestamp;
 use super::wire::{self, Object};
 
-/// Colours in the order in which members get them (observed for a first and second teammate: blue, green).
+/// Colours in the order in which members get them. Claude Code was observed to start with blue and
+/// green.
 pub(crate) const COLORS: [&str; 8] =
     ["blue", "green", "yellow", "purple", "orange", "pink", "cyan", "red"];
 
-/// A team as read from its file. Only what phalanx uses; the file keeps the rest.
+/// A team as read from its file, without the fields that phalanx does not use.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Team {
-    /// The name in the file; may differ from the directory's (observed).
+    /// The name in the file, which may differ from the directory's.
     pub(crate) name: String,
     pub(crate) description: Option<String>,
     pub(crate) created_at: Timestamp,
@@ -23,22 +23,23 @@ pub(crate) struct Team {
     pub(crate) lead_session_id: Option<String>,
     pub(crate) lead_process: Option<LeadProcess>,
     pub(crate) members: Vec<Member>,
-    /// The pane ids of members that are out of sight.
+    /// Pane ids of hidden members.
     pub(crate) hidden_pane_ids: Vec<String>,
 }
 
-/// The process that says it leads (`leadProcess`; observed with 2.1.329 and 2.1.330).
+/// The process that claims to lead the team (`leadProcess`; observed with Claude Code 2.1.329 and
+/// 2.1.330).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct LeadProcess {
     pub(crate) pid: i32,
-    /// Names the processes among which `pid` is counted: host and pid namespace.
+    /// The host and pid namespace in which `pid` is valid.
     pub(crate) pid_space: String,
     pub(crate) claimed_at: Timestamp,
-    /// Linux: field 22 of `/proc/PID/stat`, in decimal.
+    /// Start time of the process; on Linux field 22 of `/proc/PID/stat`, in decimal.
     pub(crate) proc_start: Option<String>,
 }
 
-/// A member entry of the team file; the lead is one too.
+/// A member's entry in the team file. The lead has one as well.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Member {
     pub(crate) name: MemberName,
@@ -49,15 +50,15 @@ pub(crate) struct Member {
     pub(crate) color: Option<String>,
     pub(crate) plan_mode_required: bool,
     pub(crate) mode: Option<Mode>,
-    /// The tools it may use, and no others (`allowedTools`).
+    /// The only tools that it may use (`allowedTools`); `None` means all.
     pub(crate) allowed_tools: Option<Vec<String>>,
-    /// The tools it may not use (`disallowedTools`).
+    /// Tools that it must not use (`disallowedTools`).
     pub(crate) disallowed_tools: Vec<String>,
     pub(crate) joined_at: Timestamp,
-    /// tmux `%id`, iTerm2 session id, or empty.
+    /// tmux pane id (`%1`), iTerm2 session id, or empty.
     pub(crate) pane_id: String,
     pub(crate) cwd: String,
-    /// The git worktree of its own that it works in.
+    /// The member's own git worktree, if it has one.
     pub(crate) worktree_path: Option<String>,
     /// `tmux`, `in-process`, `iterm2`.
     pub(crate) backend_type: Option<String>,
@@ -65,7 +66,7 @@ pub(crate) struct Member {
 }
 
 impl Team {
-    /// Reads the team file's object. Entries whose name could not be a file name are left out (SEC-08).
+    /// Reads the team file. Members whose names are unsafe as file names are skipped (SEC-08).
     pub(crate) fn read(file: &Object) -> Team {
         let entries =
             file.get("members").and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
@@ -81,7 +82,8 @@ impl Team {
         }
     }
 
-    /// The object of a new team whose only member is its lead, in the observed key order.
+    /// Returns the object of a new team with only its lead, with keys in the order that Claude Code
+    /// writes.
     pub(crate) fn found(
         name: &TeamName,
         description: &str,
@@ -105,17 +107,18 @@ impl Team {
         file
     }
 
-    /// The member of this name, without regard to case.
+    /// Finds a member by name, ignoring case.
     pub(crate) fn member(&self, name: &MemberName) -> Option<&Member> {
         self.members.iter().find(|m| m.name.clashes_with(name.as_str()))
     }
 
-    /// All members but the lead.
+    /// Returns all members except the lead.
     pub(crate) fn teammates(&self) -> impl Iterator<Item = &Member> {
         self.members.iter().filter(|m| !m.name.is_lead())
     }
 
-    /// The colour for a next teammate: the least used, the first of these in the order of [`COLORS`].
+    /// Returns the least used colour for the next teammate; ties are resolved in the order of
+    /// [`COLORS`].
     pub(crate) fn next_color(&self) -> &'static str {
         let used =
             |color: &str| self.members.iter().filter(|m| m.color.as_deref() == Some(color)).count();
@@ -124,7 +127,7 @@ impl Team {
 }
 
 impl LeadProcess {
-    /// Reads the object; none if it does not say which process is meant.
+    /// Reads the object; `None` if it does not identify a process.
     fn read(object: &Object) -> Option<LeadProcess> {
         Some(LeadProcess {
             pid: wire::number(object, "pid")
@@ -136,7 +139,7 @@ impl LeadProcess {
         })
     }
 
-    /// The object in the observed key order.
+    /// Returns the object with keys in the order that Claude Code writes.
     pub(crate) fn to_object(&self) -> Object {
         let mut object = Object::new();
         wire::put(&mut object, "pid", self.pid);
@@ -148,7 +151,7 @@ impl LeadProcess {
 }
 
 impl Member {
-    /// Reads one entry; none if it has no usable name.
+    /// Reads one entry; `None` if it has no safe name.
     pub(crate) fn read(entry: &Object) -> Option<Member> {
         let name = MemberName::existing(&wire::text(entry, "name")?).ok()?;
         Some(Member {
@@ -173,7 +176,7 @@ impl Member {
         })
     }
 
-    /// The entry of a teammate that joins, in the observed key order.
+    /// Returns the entry of a new teammate with keys in the order that Claude Code writes.
     pub(crate) fn to_entry(&self) -> Object {
         let mut entry = Object::new();
         wire::put(&mut entry, "agentId", self.agent_id.as_str());
@@ -208,7 +211,7 @@ mod tests {
     }
 
     #[test]
-    fn a_new_team_has_the_observed_keys_in_order() {
+    fn new_team_has_claude_codes_keys_in_order() {
         let file = team();
         let keys: Vec<&str> = file.keys().map(String::as_str).collect();
         assert_eq!(
@@ -221,7 +224,7 @@ mod tests {
     }
 
     #[test]
-    fn the_lead_process_is_read_as_it_is_written() {
+    fn lead_process_round_trips_and_malformed_ones_are_ignored() {
         let lead = LeadProcess {
             pid: 7,
             pid_space: "host#pid:[1]".to_owned(),
@@ -243,7 +246,7 @@ mod tests {
     }
 
     #[test]
-    fn colours_go_round_by_least_use() {
+    fn next_colour_is_the_least_used() {
         let mut read = Team::read(&team());
         let mut given = Vec::new();
         for i in 0..9 {
@@ -262,7 +265,7 @@ mod tests {
     }
 
     #[test]
-    fn sec_08_entries_with_unsafe_names_are_not_members() {
+    fn sec_08_entries_with_unsafe_names_are_skipped() {
         let mut file = team();
         let hostile = json!([{"name": "../x"}, {"name": 7}, {"agentId": "no name"}, "text", {"name": "ok", "joinedAt": "soon"}]);
         file.insert("members".to_owned(), hostile);

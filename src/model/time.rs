@@ -1,9 +1,10 @@
-//! Points in time as the wire writes them. Never asks a clock: whoever needs "now" is given it.
+//! Timestamps and durations in wire and display formats. Never reads a clock: callers pass the
+//! current time.
 
 use jiff::Timestamp as Instant;
 use serde::{Deserialize, Serialize};
 
-/// Milliseconds since the epoch, UTC.
+/// Milliseconds since the Unix epoch.
 #[derive(
     Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize,
 )]
@@ -11,7 +12,8 @@ use serde::{Deserialize, Serialize};
 pub(crate) struct Timestamp(pub(crate) u64);
 
 impl Timestamp {
-    /// The form that JavaScript's `toISOString` writes: `2026-11-20T22:43:51.440Z`, always with three decimals.
+    /// Formats like JavaScript's `toISOString`: `2026-11-20T22:43:51.440Z`, always with three
+    /// decimals.
     pub(crate) fn iso(self) -> String {
         let ms = i64::try_from(self.0).unwrap_or(i64::MAX);
         Instant::from_millisecond(ms)
@@ -19,29 +21,28 @@ impl Timestamp {
             .unwrap_or_else(|_| format!("{}ms", self.0))
     }
 
-    /// Reads what [`Timestamp::iso`] and other programs write (RFC 3339); none for anything else.
+    /// Parses RFC 3339, which includes the output of [`Timestamp::iso`]; `None` for other text and
+    /// times before 1970.
     pub(crate) fn parse(text: &str) -> Option<Timestamp> {
         let at = text.parse::<Instant>().ok()?;
         u64::try_from(at.as_millisecond()).ok().map(Timestamp)
     }
 
-    /// Milliseconds from `earlier` to here; 0 if the clock went back.
+    /// Returns the milliseconds since `earlier`, or 0 if the clock went backwards.
     pub(crate) fn since(self, earlier: Timestamp) -> u64 {
         self.0.saturating_sub(earlier.0)
     }
 
-    /// This point plus so many milliseconds.
     pub(crate) fn plus_ms(self, ms: u64) -> Timestamp {
         Timestamp(self.0.saturating_add(ms))
     }
 
-    /// So much earlier.
     pub(crate) fn minus_ms(self, ms: u64) -> Timestamp {
         Timestamp(self.0.saturating_sub(ms))
     }
 }
 
-/// A span for people: `0.4s`, `12s`, `3m04s`, `2h05m`.
+/// Formats a duration for people: `0.4s`, `12s`, `3m04s`, `2h05m`.
 pub(crate) fn human(ms: u64) -> String {
     let seconds = ms / 1000;
     match seconds {
@@ -52,7 +53,7 @@ pub(crate) fn human(ms: u64) -> String {
     }
 }
 
-/// A distance into the past for people: `now`, `12s ago`, `2m ago`, `3h ago`, `5d ago`.
+/// Formats an age for people: `now`, `12s ago`, `2m ago`, `3h ago`, `5d ago`.
 pub(crate) fn ago(ms: u64) -> String {
     let seconds = ms / 1000;
     match seconds {
@@ -64,8 +65,8 @@ pub(crate) fn ago(ms: u64) -> String {
     }
 }
 
-/// Reads a point in time as a person writes it: RFC 3339, or a span back from `now` in one unit
-/// (`90s`, `10m`, `2h`, `1d`).
+/// Parses a time given by a user: RFC 3339, or an age relative to `now` with one unit (`90s`,
+/// `10m`, `2h`, `1d`).
 pub(crate) fn parse_since(text: &str, now: Timestamp) -> Option<Timestamp> {
     const UNITS: [(char, u64); 4] =
         [('s', 1000), ('m', 60_000), ('h', 3_600_000), ('d', 86_400_000)];
@@ -81,7 +82,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn points_in_time_as_people_write_them() {
+    fn parse_since_accepts_ages_and_rfc_3339() {
         let now = Timestamp(1_795_214_631_440);
         assert_eq!(parse_since("90s", now), Some(now.minus_ms(90_000)));
         assert_eq!(parse_since("2h", now), Some(now.minus_ms(7_200_000)));
@@ -92,7 +93,7 @@ mod tests {
     }
 
     #[test]
-    fn iso_keeps_three_decimals() {
+    fn iso_format_keeps_three_decimals() {
         assert_eq!(Timestamp(1_795_214_631_440).iso(), "2026-11-20T22:43:51.440Z");
         assert_eq!(Timestamp(0).iso(), "1970-01-01T00:00:00.000Z");
         assert_eq!(
@@ -106,7 +107,7 @@ mod tests {
     }
 
     #[test]
-    fn spans_for_people() {
+    fn durations_are_formatted_for_people() {
         assert_eq!(human(430), "0.4s");
         assert_eq!(human(12_900), "12s");
         assert_eq!(human(184_000), "3m04s");
@@ -114,7 +115,7 @@ mod tests {
     }
 
     #[test]
-    fn distances_into_the_past() {
+    fn ages_are_formatted_for_people() {
         let table = [
             (999, "now"),
             (12_900, "12s ago"),
@@ -128,7 +129,7 @@ mod tests {
     }
 
     #[test]
-    fn a_time_is_read_as_a_span_or_as_a_date() {
+    fn parse_since_rejects_overflow_and_malformed_ages() {
         let now = Timestamp(1_795_214_631_440);
         assert_eq!(parse_since("90s", now), Some(now.minus_ms(90_000)));
         assert_eq!(parse_since("2h", now), Some(now.minus_ms(7_200_000)));

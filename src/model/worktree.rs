@@ -1,72 +1,72 @@
-//! A git worktree of a member's own: what is wished for, how such are made, and what was made. Knows no git.
+//! Git worktrees of members: the requested branch, the team's settings, and the worktrees created.
 
 use serde::{Deserialize, Serialize};
 
-/// A checkout of its own, and on which branch.
+/// The branch requested for a member's worktree.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub(crate) enum Wish {
-    /// A new branch, named after team and member.
+    /// A new branch named after the team and the member.
     Own,
-    /// This branch: gone on with where it exists, else made.
+    /// This branch, created if it does not exist.
     Branch(String),
 }
 
-/// How the worktrees of a team are made (`[worktree]` in the manifest).
+/// Settings for the worktrees of a team (`[worktree]` in the manifest).
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Rules {
-    /// Where they lie, relative to the repository; else `.worktrees`.
+    /// Parent directory, relative to the repository; `None` means [`DIR`].
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) dir: Option<String>,
-    /// Files that git does not have and the member needs, relative to the repository.
+    /// Untracked files to copy into a new worktree, relative to the repository.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) copy: Vec<String>,
-    /// Program and arguments, run in a new worktree before its member starts. Empty: nothing is run.
+    /// Program and arguments to run in a new worktree before its member starts; nothing if empty.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) setup: Vec<String>,
 }
 
-/// The directory in the repository that worktrees are made in when nothing else was said.
+/// Default parent directory of worktrees, relative to the repository.
 pub(crate) const DIR: &str = ".worktrees";
 
-/// A worktree that phalanx made. All paths are absolute.
+/// A worktree that phalanx created. All paths are absolute.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Checkout {
     /// The repository's main working directory.
     pub(crate) repository: String,
     pub(crate) path: String,
     pub(crate) branch: String,
-    /// The commit that it began with.
+    /// Commit that the worktree started from.
     pub(crate) base: String,
-    /// Its branch was made for it, and goes with it.
+    /// The branch was created for the worktree and is deleted with it.
     pub(crate) new_branch: bool,
 }
 
-/// How a worktree stands: whether it can be removed without losing anything (EN-07).
+/// Condition of a worktree, which decides whether it can be removed without losing work (EN-07).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Condition {
-    /// Neither commits of its own nor uncommitted work.
+    /// No commits beyond `base` and no uncommitted changes.
     Clean,
-    /// All its commits are in another branch too.
+    /// All its commits are on another branch as well.
     Merged,
-    /// So many files are changed or new.
+    /// Some files are changed or untracked.
     Dirty { files: usize },
-    /// So many commits are in no other branch.
+    /// Some commits are on no other branch.
     Unmerged { commits: usize },
-    /// Somebody locked it, and said why or nothing.
+    /// The worktree is locked; `reason` may be empty.
     Locked { reason: String },
-    /// Another worktree lies inside it.
+    /// Another worktree lies inside this one.
     Nested { other: String },
-    /// The directory is gone, and it has no commits of its own.
+    /// The directory is missing, and the branch has no commits of its own.
     Missing,
-    /// Git does not know of a worktree there, but something is there.
+    /// Something exists at the path, but git knows no worktree there.
     Foreign,
-    /// Neither git nor the disk has it any more.
+    /// Neither git nor the file system has it.
     Gone,
 }
 
 impl Condition {
-    /// One word, for tables and JSON.
+    /// The name in tables and JSON.
     pub(crate) fn word(&self) -> &'static str {
         match self {
             Condition::Clean => "clean",
@@ -81,7 +81,7 @@ impl Condition {
         }
     }
 
-    /// Why it must stay; none if it may go.
+    /// Returns why the worktree must be kept; `None` if it can be removed.
     pub(crate) fn keeps(&self) -> Option<String> {
         match self {
             Condition::Clean | Condition::Merged | Condition::Missing | Condition::Gone => None,
@@ -97,7 +97,10 @@ impl Condition {
     }
 }
 
-/// The rule for branches, as `git check-ref-format` has it. The error ends a sentence: `` `branch` … ``.
+/// Checks a branch name by the rules of `git check-ref-format`.
+///
+/// # Errors
+/// Fails if the name is invalid. The message is a predicate that follows the name of the key.
 pub(crate) fn check_branch(name: &str) -> Result<(), String> {
     let strange = |c: char| c.is_control() || c.is_whitespace() || "~^:?*[\\".contains(c);
     let bad = name.is_empty()
@@ -111,7 +114,11 @@ pub(crate) fn check_branch(name: &str) -> Result<(), String> {
     if bad { Err("is not a valid git branch name".to_owned()) } else { Ok(()) }
 }
 
-/// The rule for files to be copied: inside the repository, whatever it is. The error ends a sentence.
+/// Checks the path of a file to copy: it must be inside the repository and outside of `.git`.
+///
+/// # Errors
+/// Fails if the path is absolute, has an empty, `.`, `..` or `.git` component, or contains a
+/// control character. The message is a predicate that follows the name of the key.
 pub(crate) fn check_inside(path: &str) -> Result<(), String> {
     let plain = path
         .split('/')
@@ -127,7 +134,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn branches_are_those_that_git_allows() {
+    fn branch_names_follow_git_rules() {
         for good in ["main", "feat/x", "a-b_c.d", "öäü", "x@y", "#1", "it's", "$(x)"] {
             assert_eq!(check_branch(good), Ok(()), "{good}");
         }
@@ -164,7 +171,7 @@ mod tests {
     }
 
     #[test]
-    fn files_to_copy_lie_inside() {
+    fn files_to_copy_must_be_inside_the_repository() {
         for good in [".env", "config/local.toml", "a b"] {
             assert_eq!(check_inside(good), Ok(()), "{good}");
         }
@@ -176,7 +183,7 @@ mod tests {
     }
 
     #[test]
-    fn en_07_only_what_loses_nothing_may_go() {
+    fn en_07_only_worktrees_without_unsaved_work_can_be_removed() {
         let may_go = [Condition::Clean, Condition::Merged, Condition::Missing, Condition::Gone];
         assert!(may_go.iter().all(|condition| condition.keeps().is_none()));
         let must_stay = [
