@@ -1,25 +1,26 @@
-//! Hooks in the form of Claude's `settings.json`: what of it phalanx can run, and what it cannot, said. Everything else in
-//! such a file is none of its business.
+//! Parses hooks in the format of Claude Code's `settings.json`. Unsupported hooks are reported;
+//! other settings are ignored.
 
 use serde_json::Value;
 
 use super::{Hook, HookEvent, LONGEST_S, Matcher, TIMEOUT_S, Words};
 use crate::model::wire::Object;
 
-/// What a settings file says of hooks.
+/// Hooks from a settings file.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(crate) struct ClaudeHooks {
     pub(crate) hooks: Vec<Hook>,
-    /// What of it was passed over, and why.
+    /// Reasons for each part that was skipped.
     pub(crate) problems: Vec<String>,
-    /// `disableAllHooks`: no hook of any settings file is to run.
+    /// `disableAllHooks`: hooks of all settings files are disabled.
     pub(crate) disabled: bool,
 }
 
-/// Reads `{"hooks": {EVENT: [{"matcher", "hooks": [{"type": "command", "command", "timeout"}]}]}}`.
+/// Parses `{"hooks": {EVENT: [{"matcher", "hooks": [{"type": "command", "command",
+/// "timeout"}]}]}}`.
 ///
 /// # Errors
-/// A text that is no JSON object.
+/// Fails if the text is not a JSON object.
 pub(crate) fn read_claude(text: &str) -> Result<ClaudeHooks, String> {
     let settings: Object =
         serde_json::from_str(text).map_err(|e| format!("not a JSON object: {e}"))?;
@@ -49,7 +50,7 @@ fn read_group(event: HookEvent, group: &Value, read: &mut ClaudeHooks) {
     let Some(hooks) = group.get("hooks").and_then(Value::as_array) else {
         return read.problems.push(format!("an entry of `{word}` has no list `hooks`"));
     };
-    // As with Claude, whose other events have matchers and these two do not.
+    // Claude Code ignores a `matcher` on these events as well.
     let given = group.get("matcher").and_then(Value::as_str).filter(|_| event.has_matcher());
     let matcher = match Matcher::parse(given.unwrap_or_default()) {
         Ok(matcher) => matcher,
@@ -80,7 +81,7 @@ fn read_hook(event: HookEvent, matcher: Option<Matcher>, hook: &Value) -> Result
     let command = command.ok_or("has no `command`")?;
     let timeout_s = match hook.get("timeout") {
         None => TIMEOUT_S,
-        // Fractions of seconds are written, too.
+        // Fractional seconds occur in practice.
         Some(given) => match given.as_f64() {
             Some(seconds) if seconds > 0.0 => whole_seconds(seconds),
             Some(_) | None => return Err("has a `timeout` that is no number of seconds".to_owned()),
@@ -89,7 +90,7 @@ fn read_hook(event: HookEvent, matcher: Option<Matcher>, hook: &Value) -> Result
     Ok(Hook { event, matcher, run: Words::Line(command.to_owned()), timeout_s })
 }
 
-/// Rounded up, and no longer than any hook may run.
+/// Rounds up to whole seconds, at most [`LONGEST_S`].
 fn whole_seconds(seconds: f64) -> u64 {
     (1..LONGEST_S).find(|whole| *whole as f64 >= seconds).unwrap_or(LONGEST_S)
 }

@@ -1,5 +1,5 @@
-//! The commands that a user has run when something happens in a team (protocol.md, section 9): when, whether, and what
-//! their exit code means. Knows no files and runs nothing.
+//! User-defined commands that run on events of a team: their event, the agents they apply to, and
+//! the meaning of their exit codes.
 
 mod claude;
 mod sheet;
@@ -12,26 +12,26 @@ use serde::{Deserialize, Serialize};
 pub(crate) use claude::{ClaudeHooks, read_claude};
 pub(crate) use sheet::{OwnHooks, read_hooks, read_own};
 
-/// How long a hook may run that does not say, seconds.
+/// Default timeout of a hook, in seconds.
 const TIMEOUT_S: u64 = 60;
-/// How long any may run, seconds.
+/// Maximum timeout of a hook, in seconds.
 const LONGEST_S: u64 = 3600;
 
-/// When a hook runs.
+/// The event that triggers a hook.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub(crate) enum HookEvent {
-    /// A member has proven that it runs.
+    /// A member proved that it runs.
     SubagentStart,
-    /// A member's run is over.
+    /// A member's run ended.
     SubagentStop,
-    /// A member has nothing to do any more.
+    /// A member became idle.
     TeammateIdle,
     /// A task is about to be completed.
     TaskCompleted,
 }
 
 impl HookEvent {
-    /// As they are written everywhere.
+    /// All events with their names in every configuration format.
     pub(crate) const ALL: [(&'static str, HookEvent); 4] = [
         ("SubagentStart", HookEvent::SubagentStart),
         ("SubagentStop", HookEvent::SubagentStop),
@@ -39,7 +39,7 @@ impl HookEvent {
         ("TaskCompleted", HookEvent::TaskCompleted),
     ];
 
-    /// The word for it.
+    /// The name in every configuration format.
     pub(crate) fn as_str(self) -> &'static str {
         match self {
             HookEvent::SubagentStart => "SubagentStart",
@@ -49,7 +49,7 @@ impl HookEvent {
         }
     }
 
-    /// Whether its hooks can be meant for some kinds of agents only.
+    /// Returns true if hooks of this event may be limited to certain agent types.
     fn has_matcher(self) -> bool {
         match self {
             HookEvent::SubagentStart | HookEvent::SubagentStop => true,
@@ -57,7 +57,7 @@ impl HookEvent {
         }
     }
 
-    /// What follows from a hook that ended with this code.
+    /// Returns the consequence of a hook's exit code.
     pub(crate) fn verdict(self, code: i32) -> Verdict {
         match (code, self) {
             (0, HookEvent::SubagentStart) => Verdict::Show,
@@ -65,36 +65,38 @@ impl HookEvent {
                 Verdict::Nothing
             }
             (2, HookEvent::TeammateIdle | HookEvent::TaskCompleted) => Verdict::Hold,
-            // When phalanx hears of the end of a run there is nobody left who could go on.
+            // Includes exit code 2 of SubagentStop: the agent has already exited and cannot
+            // continue.
             (_, _) => Verdict::Complain,
         }
     }
 }
 
-/// What follows from a hook.
+/// The consequence of a hook's exit code.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Verdict {
     Nothing,
-    /// Its stdout is for the agent.
+    /// Pass the hook's stdout to the agent.
     Show,
-    /// Its stderr is for the agent, which goes on: the task is not completed, the teammate is not done.
+    /// Pass the hook's stderr to the agent, which continues: the task is not completed, the
+    /// teammate not idle.
     Hold,
-    /// Its stderr is for the user, and nothing else follows.
+    /// Show the hook's stderr to the user, without further effect.
     Complain,
 }
 
-/// What is run.
+/// The command of a hook.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(untagged)]
 pub(crate) enum Words {
     /// Program and arguments.
     Program(Vec<String>),
-    /// A line for `sh`, as Claude's settings have it.
+    /// A command line for `sh`, as in Claude Code's settings.
     Line(String),
 }
 
 impl Words {
-    /// For people.
+    /// Returns the command as text for display.
     pub(crate) fn shown(&self) -> String {
         match self {
             Words::Program(argv) => argv.join(" "),
@@ -103,36 +105,37 @@ impl Words {
     }
 }
 
-/// One command and when to run it.
+/// A command and the condition under which it runs.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Hook {
     pub(crate) event: HookEvent,
-    /// Only for agents of a type that it fits; none: for all.
+    /// Limits the hook to certain agent types; `None` means all.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) matcher: Option<Matcher>,
     pub(crate) run: Words,
-    /// Then it is ended with all that it has started, seconds.
+    /// Time after which the hook and all its child processes are terminated, in seconds.
     pub(crate) timeout_s: u64,
 }
 
 impl Hook {
-    /// Whether it is to run on this event of an agent of this type.
+    /// Returns true if the hook runs on this event for an agent of this type.
     pub(crate) fn is_for(&self, event: HookEvent, agent_type: &str) -> bool {
         self.event == event && self.matcher.as_ref().is_none_or(|matcher| matcher.fits(agent_type))
     }
 }
 
-/// Which types of agents a hook is for, in Claude's form: names between `|`, or a regular expression that is found
-/// somewhere in the type.
+/// The agent types that a hook applies to, in Claude Code's format: names separated by `|`, or a
+/// regular expression that matches anywhere in the type.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub(crate) struct Matcher(String);
 
 impl Matcher {
-    /// None for the words that mean all: nothing, and `*`.
+    /// Parses a matcher. Returns `None` for the empty string and `*`, which match all types.
     ///
     /// # Errors
-    /// What is wrong with the expression; it ends a sentence: `` `matcher` … ``.
+    /// Fails if the text is not a valid regular expression or compiles to more than 1 MiB. The
+    /// message is a predicate that follows `` `matcher` ``.
     pub(crate) fn parse(text: &str) -> Result<Option<Matcher>, String> {
         if text.is_empty() || text == "*" {
             return Ok(None);
@@ -169,6 +172,6 @@ fn is_names(text: &str) -> bool {
 }
 
 fn expression(text: &str) -> Result<regex::Regex, regex::Error> {
-    // What somebody wrote must not take our memory.
+    // The limit bounds the memory that an expression from a configuration file can use.
     RegexBuilder::new(text).size_limit(1 << 20).build()
 }

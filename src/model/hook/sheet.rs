@@ -1,4 +1,4 @@
-//! Hooks in phalanx's own form: `[[hook]]` of a manifest and of `hooks.toml`. Knows not where those files lie.
+//! Parses hooks in phalanx's own format: `[[hook]]` in a manifest or in `hooks.toml`.
 
 use super::{Hook, HookEvent, LONGEST_S, Matcher, TIMEOUT_S, Words};
 use crate::model::sheet::{At, Faults, Section, SheetError};
@@ -7,18 +7,18 @@ use crate::model::sheet::{At, Faults, Section, SheetError};
 const HOOK: [&str; 4] = ["event", "matcher", "run", "timeout"];
 const ROOT: [&str; 2] = ["trusted", "hook"];
 
-/// A user's `hooks.toml`.
+/// The contents of a user's `hooks.toml`.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(crate) struct OwnHooks {
     pub(crate) hooks: Vec<Hook>,
-    /// The directories of projects whose own settings may have commands run.
+    /// Directories of projects whose Claude Code settings may run hooks.
     pub(crate) trusted: Vec<String>,
 }
 
-/// Reads a whole `hooks.toml`.
+/// Parses a `hooks.toml`.
 ///
 /// # Errors
-/// The first fault, with its place.
+/// The first fault with its position: invalid TOML, an unknown key, or an invalid value.
 pub(crate) fn read_own(text: &str) -> Result<OwnHooks, SheetError> {
     let table = toml::de::DeTable::parse(text).map_err(|error| SheetError::syntax(text, &error))?;
     let mut faults = Faults::default();
@@ -29,7 +29,7 @@ pub(crate) fn read_own(text: &str) -> Result<OwnHooks, SheetError> {
     Ok(OwnHooks { hooks, trusted: trusted.into_iter().map(At::into_inner).collect() })
 }
 
-/// The `[[hook]]`s of a sheet.
+/// Reads the `[[hook]]` tables of a sheet and adds their faults to `faults`.
 pub(crate) fn read_hooks(root: &Section, faults: &mut Faults) -> Vec<Hook> {
     let sections = root.tables("hook", "[[hook]]", &HOOK, faults);
     sections.iter().filter_map(|section| read_hook(section, faults)).collect()

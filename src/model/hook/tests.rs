@@ -1,4 +1,4 @@
-//! What exit codes mean, whom matchers fit, and what is read of each form.
+//! Tests of exit codes, matchers, and both configuration formats.
 
 use super::*;
 
@@ -10,9 +10,10 @@ fn matcher(text: &str) -> Option<Matcher> {
     Matcher::parse(text).expect("an expression")
 }
 
-/// The table of protocol.md, section 9; SubagentStop's exit 2 comes too late for its agent (docs/hooks.md).
+/// Exit code 2 of SubagentStop has no effect on its agent, which has already exited
+/// (docs/hooks.md).
 #[test]
-fn exit_codes_mean_what_the_contract_says() {
+fn exit_codes_lead_to_the_documented_verdicts() {
     use HookEvent::{SubagentStart, SubagentStop, TaskCompleted, TeammateIdle};
     use Verdict::{Complain, Hold, Nothing, Show};
     let table = [
@@ -28,7 +29,7 @@ fn exit_codes_mean_what_the_contract_says() {
 }
 
 #[test]
-fn events_have_one_word_everywhere() {
+fn events_have_the_same_name_in_all_formats() {
     for (word, event) in HookEvent::ALL {
         assert_eq!(event.as_str(), word);
         assert_eq!(serde_json::to_value(event).expect("json"), word);
@@ -36,7 +37,7 @@ fn events_have_one_word_everywhere() {
 }
 
 #[test]
-fn matchers_fit_names_or_expressions() {
+fn matchers_accept_names_or_expressions() {
     let fits = |text: &str, kind: &str| matcher(text).is_none_or(|matcher| matcher.fits(kind));
     for (text, kind, expected) in [
         ("", "tester", true),
@@ -54,12 +55,12 @@ fn matchers_fit_names_or_expressions() {
         assert_eq!(fits(text, kind), expected, "{text:?} {kind:?}");
     }
     assert!(Matcher::parse("(").is_err());
-    // One that would be huge is refused where it is read.
+    // An expression that would compile to a huge program is refused when it is parsed.
     assert!(Matcher::parse("(a{1000}){1000}").is_err());
 }
 
 #[test]
-fn a_hook_is_for_one_event_and_its_agents() {
+fn hook_applies_to_one_event_and_matching_agents() {
     let hook = Hook {
         event: HookEvent::SubagentStart,
         matcher: matcher("tester"),
@@ -75,7 +76,7 @@ fn a_hook_is_for_one_event_and_its_agents() {
 }
 
 #[test]
-fn our_own_form() {
+fn own_format_is_parsed() {
     let text = "trusted = [\"/src/app\"]\n[[hook]]\nevent = \"TaskCompleted\"\nrun = [\"check\", \"a b\"]\n\
         timeout = 5\n[[hook]]\nevent = \"SubagentStop\"\nmatcher = \"dev|qa\"\nrun = [\"bye\"]\n";
     let read = own(text).expect("hooks");
@@ -100,7 +101,7 @@ fn our_own_form() {
 }
 
 #[test]
-fn faults_of_our_own_form_have_their_place() {
+fn faults_in_own_format_have_positions() {
     for (text, said) in [
         ("[[hook]]\nrun = [\"x\"]\n", "1:1: [[hook]] has no `event`"),
         ("[[hook]]\nevent = \"TeammateIdle\"\n", "1:1: [[hook]] has no `run`"),
@@ -137,7 +138,7 @@ fn faults_of_our_own_form_have_their_place() {
 }
 
 #[test]
-fn claudes_form() {
+fn claude_format_is_parsed() {
     let text = r#"{"model": "opus", "hooks": {
         "PreToolUse": [{"matcher": "Bash", "hooks": [{"type": "command", "command": "no"}]}],
         "SubagentStart": [{"matcher": "tester|dev", "hooks": [
@@ -163,9 +164,9 @@ fn claudes_form() {
     assert!(read_claude(r#"{"disableAllHooks": true}"#).expect("settings").disabled);
 }
 
-/// What is wrong is passed over and said; what is right beside it is read.
+/// Invalid parts are reported and skipped; valid parts next to them are read.
 #[test]
-fn what_is_wrong_in_claudes_form_is_said() {
+fn invalid_parts_of_claude_format_are_reported() {
     let of = |hooks: &str| read_claude(&format!(r#"{{"hooks": {hooks}}}"#)).expect("an object");
     for (hooks, said) in [
         ("7", "`hooks` is not an object"),

@@ -1,9 +1,10 @@
-//! The head of an agent file: the few forms of YAML that such heads are written in. What goes deeper is seen and not read.
+//! Parses the front matter of an agent file: a small subset of YAML. Deeper structures are
+//! recognized but not parsed.
 
-/// One field of a head.
+/// One field of the front matter.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Field {
-    /// From 1.
+    /// Line number, starting at 1.
     line: usize,
     pub(super) key: String,
     pub(super) value: Value,
@@ -13,12 +14,15 @@ pub(super) struct Field {
 pub(super) enum Value {
     Text(String),
     List(Vec<String>),
-    /// Something deeper.
+    /// A deeper structure, which is not parsed.
     Nested,
 }
 
 impl Field {
-    /// A text; none when it is blank.
+    /// Returns the trimmed text; `None` if it is blank.
+    ///
+    /// # Errors
+    /// Fails if the value is not a text or contains a NUL character.
     pub(super) fn word(&self) -> Result<Option<String>, String> {
         match &self.value {
             Value::Text(text) if text.contains('\0') => {
@@ -31,16 +35,17 @@ impl Field {
         }
     }
 
-    /// What is wrong with this field.
+    /// Formats an error about this field.
     pub(super) fn fault(&self, said: &str) -> String {
         format!("line {}: `{}`: {said}", self.line, self.key)
     }
 }
 
-/// The fields of the head, and what follows it.
+/// Splits a file into the fields of its front matter and the text that follows.
 ///
 /// # Errors
-/// No head, one without an end, a line that is no field, a field that is there twice.
+/// Fails if the front matter is missing or not closed, a line is not a field, a field occurs twice,
+/// or a value is malformed.
 pub(super) fn split(text: &str) -> Result<(Vec<Field>, &str), String> {
     let text = text.trim_start_matches('\u{feff}');
     let mut lines = Vec::new();
@@ -56,7 +61,7 @@ pub(super) fn split(text: &str) -> Result<(Vec<Field>, &str), String> {
     }
     match lines.is_empty() {
         true => Err("it does not start with a `---` line".to_owned()),
-        // Without a newline at its end the last line has not been looked at.
+        // The last line has no newline, so the loop has not seen it.
         false if rest.trim_end() == "---" => Ok((fields(&lines[1..])?, "")),
         false => Err("its front matter has no closing `---` line".to_owned()),
     }
@@ -66,7 +71,7 @@ fn fields(lines: &[&str]) -> Result<Vec<Field>, String> {
     let mut fields: Vec<Field> = Vec::new();
     let mut at = 0;
     while let Some(line) = lines.get(at) {
-        // The first line of the file is no field.
+        // `lines` starts at line 2, after the opening `---`.
         let number = at + 2;
         at += 1;
         if line.trim().is_empty() || line.trim_start().starts_with('#') {
@@ -90,7 +95,7 @@ fn fields(lines: &[&str]) -> Result<Vec<Field>, String> {
     Ok(fields)
 }
 
-/// Whether a line goes on with the field above it.
+/// Returns true if a line continues the field above it.
 fn belongs(line: &str) -> bool {
     line.is_empty() || line.starts_with([' ', '\t']) || line.starts_with("- ") || line == "-"
 }
@@ -104,7 +109,7 @@ fn value(first: &str, more: &[&str]) -> Result<Value, String> {
         Some('[') => Ok(Value::List(inline(first)?)),
         Some('{' | '&' | '*' | '!') if first != "*" => Ok(Value::Nested),
         None | Some('#') => below(more),
-        // A plain text may go on in lines further in.
+        // A plain scalar may continue on the following lines.
         Some(_) => {
             let whole: Vec<&str> = [first]
                 .into_iter()
@@ -117,7 +122,7 @@ fn value(first: &str, more: &[&str]) -> Result<Value, String> {
     }
 }
 
-/// A value that begins on the next line: a list, or something deeper.
+/// Parses a value that starts on the next line: a list or a deeper structure.
 fn below(more: &[&str]) -> Result<Value, String> {
     let lines = || {
         more.iter()
@@ -135,7 +140,7 @@ fn below(more: &[&str]) -> Result<Value, String> {
     }
 }
 
-/// `[a, "b, c", Bash(d, e)]`: commas inside quotes and brackets part nothing.
+/// Parses `[a, "b, c", Bash(d, e)]`. Commas inside quotes and parentheses do not separate items.
 fn inline(text: &str) -> Result<Vec<String>, String> {
     let inner = text.strip_prefix('[').and_then(|text| text.trim_end().strip_suffix(']'));
     let inner = inner.ok_or("its list is not closed on the same line")?;
@@ -157,7 +162,7 @@ fn inline(text: &str) -> Result<Vec<String>, String> {
     items.iter().map(|item| item.trim()).filter(|item| !item.is_empty()).map(scalar).collect()
 }
 
-/// A text as it is, or in quotes.
+/// Parses a scalar, plain or in quotes.
 fn scalar(text: &str) -> Result<String, String> {
     let closed = || "its quotes do not close".to_owned();
     if text.starts_with('"') {

@@ -1,5 +1,5 @@
-//! What a teammate is for: its prompt, model, mode, colour and tools. Read from an agent file of Claude Code, or from the
-//! manifest. Knows no directories and no programs.
+//! Roles of teammates: prompt, model, mode, colour and tools, as defined in an agent file of Claude
+//! Code or in the manifest.
 
 mod front;
 #[cfg(test)]
@@ -14,7 +14,7 @@ use super::rules::Rule;
 use super::team::COLORS;
 use front::{Field, Value};
 
-/// Roles that are only a name (seed 004, agent types): nothing has to be written for them.
+/// Roles that need no definition: they are only names.
 pub(crate) const PLAIN: [&str; 8] = [
     "engineer",
     "reviewer",
@@ -26,29 +26,29 @@ pub(crate) const PLAIN: [&str; 8] = [
     "general-purpose",
 ];
 
-/// What a team's members can be for, beside what agent files say.
+/// Roles and tools defined by a team, in addition to agent files.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub(crate) struct Roles {
     pub(crate) named: BTreeMap<String, Role>,
-    /// For whoever has no list of its own and none by its role.
+    /// Tools of members that have no list of their own or from their role.
     pub(crate) tools: Tools,
 }
 
 impl Roles {
-    /// Whether nothing is said.
     pub(crate) fn is_empty(&self) -> bool {
         *self == Roles::default()
     }
 }
 
-/// What a teammate is for. What is not said is left to whoever asks for it.
+/// Settings of a teammate with this role. Missing settings are left to whoever requests the
+/// teammate.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub(crate) struct Role {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) description: Option<String>,
-    /// What its program is told beside its work.
+    /// System prompt in addition to the member's task.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) prompt: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -58,31 +58,31 @@ pub(crate) struct Role {
     /// One of [`COLORS`].
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) color: Option<String>,
-    /// Whoever is for this is no standing member: each task is a run of its own (seed 002, task-only agents).
+    /// Members with this role are not standing members: each task gets its own run.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub(crate) task_only: bool,
     pub(crate) tools: Tools,
 }
 
-/// Which tools a program may use.
+/// Tools that a program may use.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub(crate) struct Tools {
-    /// Only these; none: all that there are.
+    /// The only allowed tools; `None` means all.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) allowed: Option<Vec<Rule>>,
-    /// Not these, whatever else is said.
+    /// Forbidden tools; they override everything else.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub(crate) disallowed: Vec<Rule>,
 }
 
 impl Tools {
-    /// Whether nothing is said.
     pub(crate) fn is_empty(&self) -> bool {
         *self == Tools::default()
     }
 
-    /// These, and where they say nothing those of `parent`. What either denies is denied (seed 004, resolution order).
+    /// Falls back to `parent` for a missing list of allowed tools, and combines both lists of
+    /// forbidden tools.
     pub(crate) fn or(self, parent: &Tools) -> Tools {
         let mut disallowed = self.disallowed;
         disallowed.extend(
@@ -96,13 +96,13 @@ impl Tools {
         Tools { allowed: self.allowed.or_else(|| parent.allowed.clone()), disallowed }
     }
 
-    /// Returns the lists as the team file has them: `allowedTools`, `disallowedTools`.
+    /// Returns the lists for the team file: `allowedTools` and `disallowedTools`.
     pub(crate) fn words(&self) -> (Option<Vec<String>>, Vec<String>) {
         let words = |rules: &[Rule]| rules.iter().cloned().map(String::from).collect();
         (self.allowed.as_deref().map(words), words(&self.disallowed))
     }
 
-    /// The allowed ones without those that are denied as a whole.
+    /// Removes tools that are forbidden entirely from the allowed ones.
     pub(crate) fn settled(mut self) -> Tools {
         let denied = |rule: &Rule| {
             self.disallowed.iter().any(|no| no.is_whole() && no.tool() == rule.tool())
@@ -119,15 +119,17 @@ impl Tools {
 pub(crate) struct AgentFile {
     pub(crate) name: String,
     pub(crate) role: Role,
-    /// Its fields that mean nothing here.
+    /// Names of fields that phalanx does not use.
     pub(crate) unknown: Vec<String>,
 }
 
 impl AgentFile {
-    /// Reads the text of a file: fields between two lines `---`, then the prompt.
+    /// Parses an agent file: fields between two `---` lines, followed by the prompt.
     ///
     /// # Errors
-    /// What is wrong, with the line. A field that restricts and cannot be understood is an error, not a warning (ID-02).
+    /// Fails, naming the line where possible, if the front matter is malformed, a field has an
+    /// invalid value, or `name` or `description` is missing. A restricting field that cannot be
+    /// understood is an error, never skipped (ID-02).
     pub(crate) fn parse(text: &str) -> Result<AgentFile, String> {
         let (fields, body) = front::split(text)?;
         let (mut name, mut role, mut unknown) = (None, Role::default(), Vec::new());
@@ -148,7 +150,7 @@ impl AgentFile {
         role.prompt = Some(body.trim()).filter(|body| !body.is_empty()).map(str::to_owned);
         let name = name.ok_or("it has no `name`")?;
         if role.description.is_none() {
-            // Claude Code passes such a file over, and the role with it.
+            // Claude Code skips such a file, and with it the role.
             return Err("it has no `description`".to_owned());
         }
         Ok(AgentFile { name, role, unknown })
@@ -169,7 +171,7 @@ fn color(field: &Field, word: String) -> Result<String, String> {
     }
 }
 
-/// A list, or words with commas between them; none for `*`, which is all.
+/// Parses a list or comma-separated words; `None` for `*`, which allows all tools.
 fn tools(field: &Field) -> Result<Option<Vec<Rule>>, String> {
     let words = match &field.value {
         Value::Text(text) => vec![text.clone()],

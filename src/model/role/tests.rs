@@ -1,4 +1,4 @@
-//! Agent files as they are found, and as somebody might plant them.
+//! Tests of agent files, both realistic and malicious.
 
 use proptest::prelude::*;
 
@@ -13,7 +13,7 @@ fn names(rules: &[Rule]) -> Vec<String> {
 }
 
 #[test]
-fn id_02_every_field_of_an_agent_file_is_read_and_others_are_named() {
+fn id_02_agent_file_fields_are_read_and_unknown_ones_listed() {
     let file = read(
         "\u{feff}---\r\nname: reviewer\r\ndescription: Use this: it reads, and 'judges' # often\r\n\
          tools: Read, Grep, Bash(git log:*)\ndisallowedTools:\n  - Edit\n  - \"Write\"\n# why\n\nmodel: sonnet\n\
@@ -37,7 +37,7 @@ fn id_02_every_field_of_an_agent_file_is_read_and_others_are_named() {
 }
 
 #[test]
-fn the_forms_of_a_value() {
+fn yaml_value_forms_are_parsed() {
     let role = |fields: &str| read(&format!("---\nname: x\ndescription: d\n{fields}\n---")).role;
     assert_eq!(role("model: inherit").model, None);
     assert_eq!(role("tools: '*'").tools.allowed, None);
@@ -55,9 +55,9 @@ fn the_forms_of_a_value() {
     assert_eq!(said("description: 'it''s'"), "it's");
 }
 
-/// ID-02: what restricts and cannot be understood is never passed over.
+/// ID-02: a restricting field that cannot be understood is never skipped.
 #[test]
-fn id_02_what_cannot_be_understood_is_refused() {
+fn id_02_malformed_agent_files_are_refused() {
     let table = [
         ("no head", "it does not start"),
         ("", "it does not start"),
@@ -83,17 +83,17 @@ fn id_02_what_cannot_be_understood_is_refused() {
 }
 
 proptest! {
-    /// Whatever stands in a file, it is read or refused.
+    /// Any text is either parsed or refused; none causes a panic.
     #[test]
-    fn no_text_is_the_end_of_us(text in ".{0,200}", head in "[-a-z:|>\\[\\]{}'\"#,() \\n\\t\\PC]{0,200}") {
+    fn parsing_never_panics(text in ".{0,200}", head in "[-a-z:|>\\[\\]{}'\"#,() \\n\\t\\PC]{0,200}") {
         let _ = AgentFile::parse(&text);
         let _ = AgentFile::parse(&format!("---\n{head}\n---\n{text}"));
     }
 }
 
-/// ID-02: base, then allowed, less what is denied, else inherited (seed 004).
+/// ID-02: the resolution order is the own list or else the parent's, minus every denied tool.
 #[test]
-fn id_02_tools_come_from_the_nearest_list_and_every_denial_holds() {
+fn id_02_nearest_allow_list_applies_and_all_denials_hold() {
     let rules = |text: &str| {
         if text.is_empty() { Vec::new() } else { Rule::parse_list(text).expect("patterns") }
     };

@@ -1,5 +1,5 @@
-//! Rules that answer permission requests: lists of what is denied, what a person is asked, and what is allowed, in
-//! Claude Code's pattern form. Pure. What no rule allows beyond doubt is asked; a denial is never overridden.
+//! Rules that answer permission requests: deny, ask and allow lists in Claude Code's pattern
+//! format. A use that is not clearly allowed is asked, and a denial is never overridden.
 
 mod pattern;
 mod shell;
@@ -15,7 +15,8 @@ use super::id::MemberName;
 use pattern::{Act, Fit};
 pub(crate) use suggest::{suggest, updates};
 
-/// One pattern: a tool, and perhaps what it is used for. `Bash(git:*)`, `Edit`, `WebFetch(domain:example.org)`.
+/// A pattern for a tool and optionally its input: `Bash(git:*)`, `Edit`,
+/// `WebFetch(domain:example.org)`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub(crate) struct Rule {
@@ -24,10 +25,11 @@ pub(crate) struct Rule {
 }
 
 impl Rule {
-    /// Reads one pattern.
+    /// Parses one pattern.
     ///
     /// # Errors
-    /// What is wrong with it, to stand behind the pattern itself.
+    /// Fails if the pattern names no tool, has no closing `)`, or its content is not supported for
+    /// the tool. The message is a predicate that follows the pattern.
     pub(crate) fn parse(text: &str) -> Result<Rule, String> {
         let text = text.trim();
         let (tool, spec) = match text.split_once('(') {
@@ -49,7 +51,7 @@ impl Rule {
         pattern::check(&rule).map(|()| rule)
     }
 
-    /// As it stands in an update of permissions (observed).
+    /// Returns the rule's form in a permission update, as observed in Claude Code.
     pub(crate) fn entry(&self) -> Value {
         match &self.spec {
             Some(spec) => json!({"toolName": self.tool, "ruleContent": spec}),
@@ -57,20 +59,19 @@ impl Rule {
         }
     }
 
-    /// The tool that it is about.
     pub(crate) fn tool(&self) -> &str {
         &self.tool
     }
 
-    /// Whether it is about all that the tool can do.
+    /// Returns true if the rule covers all uses of the tool.
     pub(crate) fn is_whole(&self) -> bool {
         self.spec.is_none()
     }
 
-    /// Reads patterns with commas between them, as Claude Code's command line has them.
+    /// Parses comma-separated patterns, as on Claude Code's command line.
     ///
     /// # Errors
-    /// The pattern and what is wrong with it.
+    /// Fails at the first invalid pattern. The message includes the pattern.
     pub(crate) fn parse_list(text: &str) -> Result<Vec<Rule>, String> {
         let (mut depth, mut from, mut parts) = (0_usize, 0, Vec::new());
         for (at, c) in text.char_indices() {
@@ -106,7 +107,7 @@ impl TryFrom<String> for Rule {
     }
 }
 
-/// Which list of a rule set.
+/// A list of a rule set.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum List {
     Deny,
@@ -115,10 +116,10 @@ pub(crate) enum List {
 }
 
 impl List {
-    /// In the order in which they are looked at.
+    /// All lists in the order in which they are evaluated.
     pub(crate) const ALL: [List; 3] = [List::Deny, List::Ask, List::Allow];
 
-    /// The wire's spelling, and that of the manifest.
+    /// The name on the wire and in the manifest.
     pub(crate) fn as_str(self) -> &'static str {
         match self {
             List::Deny => "deny",
@@ -128,7 +129,7 @@ impl List {
     }
 }
 
-/// The rules of a team, a role or a member. Looked at in the order deny, ask, allow.
+/// Rules of a team, a role or a member, evaluated in the order deny, ask, allow.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub(crate) struct RuleSet {
@@ -141,7 +142,6 @@ pub(crate) struct RuleSet {
 }
 
 impl RuleSet {
-    /// One of its lists.
     pub(crate) fn list(&self, which: List) -> &[Rule] {
         match which {
             List::Deny => &self.deny,
@@ -150,7 +150,7 @@ impl RuleSet {
         }
     }
 
-    /// Adds rules to a list; gives those that were not there.
+    /// Adds rules to a list and returns those that were new.
     pub(crate) fn add(&mut self, to: List, rules: &[Rule]) -> Vec<Rule> {
         let list = self.list_mut(to);
         let before = list.len();
@@ -162,10 +162,10 @@ impl RuleSet {
         list[before..].to_vec()
     }
 
-    /// Takes rules out of a list, all of them or, where one is not there, none.
+    /// Removes rules from a list, or none of them if one is missing.
     ///
     /// # Errors
-    /// The first that is not there.
+    /// The first rule that is not in the list.
     pub(crate) fn remove(&mut self, from: List, rules: &[Rule]) -> Result<(), Rule> {
         let list = self.list_mut(from);
         match rules.iter().find(|rule| !list.contains(rule)) {
@@ -186,7 +186,8 @@ impl RuleSet {
     }
 }
 
-/// All rules of a team: those of the team, of a role and of a member hold together.
+/// All rules of a team. The rules of the team, of a member's role and of the member itself apply
+/// together.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub(crate) struct TeamRules {
@@ -198,26 +199,25 @@ pub(crate) struct TeamRules {
 }
 
 impl TeamRules {
-    /// Whether there are none.
     pub(crate) fn is_empty(&self) -> bool {
         *self == TeamRules::default()
     }
 
-    /// Every set, with whose it is.
+    /// Returns every set with the name of its owner.
     pub(crate) fn all(&self) -> impl Iterator<Item = (String, &RuleSet)> {
         let roles = self.roles.iter().map(|(name, set)| (format!("role {name}"), set));
         let members = self.members.iter().map(|(name, set)| (format!("member {name}"), set));
         std::iter::once(("the team".to_owned(), &self.team)).chain(roles).chain(members)
     }
 
-    /// Whether a program that is told of this permission, and of nothing else, would know all there is to know: nothing
-    /// of the same tool is denied or asked, for anybody.
+    /// Returns true if a program that knows only this permission would decide like phalanx: no set
+    /// denies or asks about uses of the same tool.
     pub(crate) fn allows_plainly(&self, allowed: &Rule) -> bool {
         let mut wary = self.all().flat_map(|(_, set)| set.deny.iter().chain(&set.ask));
         !wary.any(|rule| pattern::same_family(&rule.tool, &allowed.tool))
     }
 
-    /// The rules for a member, with whose they are.
+    /// Returns the sets that apply to a member, each with the name of its owner.
     pub(crate) fn of(&self, member: &MemberName, role: Option<&str>) -> Vec<(String, &RuleSet)> {
         let mut sets = vec![("the team".to_owned(), &self.team)];
         let roles = self
@@ -231,21 +231,22 @@ impl TeamRules {
     }
 }
 
-/// One use of a tool.
+/// A single use of a tool.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Use<'a> {
     pub(crate) tool: &'a str,
     pub(crate) input: &'a Value,
-    /// Whose `~` is meant.
+    /// Home directory that `~` in patterns stands for.
     pub(crate) home: Option<&'a str>,
-    /// The member's working directory.
+    /// Working directory of the member.
     pub(crate) cwd: &'a str,
 }
 
-/// What the rules say.
+/// The result of evaluating the rules.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Judgement {
-    /// Every part of it is allowed; `updates` tells the member's program so, where that says no more than this.
+    /// Every part of the use is allowed. `updates` lets the member's program apply the rules
+    /// itself; it is empty if the program would then allow more than phalanx does.
     Allow {
         rule: String,
         updates: Vec<Value>,
@@ -253,11 +254,11 @@ pub(crate) enum Judgement {
     Deny {
         rule: String,
     },
-    /// A person decides.
+    /// A person must decide.
     Ask,
 }
 
-/// What `sets` say of one use. A denial in any of them wins over whatever another allows.
+/// Evaluates one use against `sets`. A denial in any set overrides permissions in all others.
 pub(crate) fn judge(sets: &[(String, &RuleSet)], used: &Use) -> Judgement {
     let act = Act::of(used);
     let deny = |(whose, set): &(String, &RuleSet)| {
@@ -286,8 +287,8 @@ pub(crate) fn judge(sets: &[(String, &RuleSet)], used: &Use) -> Judgement {
     }
 }
 
-/// The rules that allowed it, for the member's program to apply by itself. Only where nothing of that tool is denied
-/// or asked: its program would not know of that.
+/// Returns updates with the rules that allowed the use. They are empty if any set denies or asks
+/// about the same tool, because the program does not know of those rules.
 fn session_updates(sets: &[(String, &RuleSet)], rules: &[(&str, &Rule)]) -> Vec<Value> {
     let mut wary = sets.iter().flat_map(|(_, set)| set.deny.iter().chain(&set.ask));
     if wary.any(|rule| {

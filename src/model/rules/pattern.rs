@@ -1,5 +1,5 @@
-//! Whether one pattern fits one use of a tool: yes, no, or not to be told. For what forbids, a pattern reaches as far
-//! as it may; for what allows, no further than it must.
+//! Matches a pattern against a tool use, with three results: yes, no or maybe. Denying patterns
+//! match as broadly as possible, allowing patterns as narrowly as possible.
 
 use std::collections::VecDeque;
 
@@ -8,14 +8,14 @@ use serde_json::Value;
 use super::shell::{self, Line, Part, Word};
 use super::{Rule, Use};
 
-/// Longer paths and words are not compared.
+/// Maximum length of a pattern or a path to compare, in bytes.
 const LONGEST: usize = 4096;
-/// Tools that change files; `Edit(…)` speaks of all of them.
+/// Tools that change files, all covered by `Edit(…)`.
 const EDITORS: [&str; 4] = ["Edit", "Write", "MultiEdit", "NotebookEdit"];
-/// Tools that read files; `Read(…)` speaks of all of them.
+/// Tools that read files, all covered by `Read(…)`.
 const READERS: [&str; 5] = ["Read", "Grep", "Glob", "LS", "NotebookRead"];
 
-/// How a pattern fits.
+/// The result of matching a pattern.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Fit {
     No,
@@ -23,21 +23,28 @@ pub(super) enum Fit {
     Yes,
 }
 
-/// What a tool is used for, as far as patterns can speak of it.
+/// The target of a tool use, as far as patterns can describe it.
 pub(super) enum What {
     Shell(Line),
-    File { path: Option<String>, tidy: bool },
+    File {
+        path: Option<String>,
+        /// False if the path may lead elsewhere than it appears to.
+        tidy: bool,
+    },
     Host(Option<String>),
     Other,
 }
 
-/// One use, read once for all patterns.
+/// A tool use, parsed once for all patterns.
 pub(super) struct Act<'a> {
     used: &'a Use<'a>,
     what: What,
 }
 
-/// Refuses a pattern that could not be understood, instead of one that never fits.
+/// Rejects patterns that would otherwise silently never match.
+///
+/// # Errors
+/// Fails with a predicate that follows the pattern.
 pub(super) fn check(rule: &Rule) -> Result<(), String> {
     let Some(spec) = &rule.spec else { return Ok(()) };
     if spec.len() > LONGEST || spec.contains(char::is_control) {
@@ -59,7 +66,7 @@ pub(super) fn changes_files(tool: &str) -> bool {
     EDITORS.contains(&tool)
 }
 
-/// Whether a pattern of one tool may speak of uses of the other.
+/// Returns true if patterns for one tool may also cover uses of the other.
 pub(super) fn same_family(one: &str, other: &str) -> bool {
     let both = |family: &[&str]| family.contains(&one) && family.contains(&other);
     let server = |name: &str| name.split("__").take(2).collect::<Vec<_>>().join("__");
@@ -75,7 +82,7 @@ impl<'a> Act<'a> {
         let what = match used.tool {
             "Bash" => What::Shell(shell::split(text("command").unwrap_or_default())),
             "WebFetch" => What::Host(text("url").and_then(host)),
-            // Its pattern may lead anywhere.
+            // The glob pattern may lead to any directory.
             "Glob" => What::File { path: None, tidy: false },
             tool if EDITORS.contains(&tool) || READERS.contains(&tool) => {
                 let given = ["file_path", "notebook_path", "path"].iter().find_map(|key| text(key));
@@ -92,12 +99,13 @@ impl<'a> Act<'a> {
         Act { used, what }
     }
 
-    /// The target of the use.
+    /// Returns the target of the use.
     pub(super) fn what(&self) -> &What {
         &self.what
     }
 
-    /// How far a pattern that forbids, or wants to be asked, fits any part of it.
+    /// Matches a denying or asking pattern against all parts of the use, and returns the strongest
+    /// match.
     pub(super) fn fits(&self, rule: &Rule) -> Fit {
         if !names(&rule.tool, self.used.tool) {
             return Fit::No;
@@ -124,7 +132,7 @@ impl<'a> Act<'a> {
         }
     }
 
-    /// The patterns that allow all of it beyond doubt, one for each part.
+    /// Returns a clearly matching pattern for each part of the use; `None` if any part has none.
     pub(super) fn allowed_by<'r>(
         &self,
         rules: &[(&'r str, &'r Rule)],
@@ -141,7 +149,7 @@ impl<'a> Act<'a> {
                 let parts = line.parts.iter().filter(|part| !part.hidden);
                 let allows = |part: &Part| {
                     find(&|spec| match spec {
-                        // What runs other commands is allowed by name or not at all.
+                        // Commands that run other commands must be allowed by name.
                         None => !part.runner,
                         Some(spec) => Command::of(spec).fits(&part.words, false) == Fit::Yes,
                     })
@@ -161,7 +169,7 @@ fn one<T>(found: Option<T>) -> Option<Vec<T>> {
     found.map(|found| vec![found])
 }
 
-/// Whether a pattern's tool is, or speaks of, this one.
+/// Returns true if the pattern's tool is, or covers, `tool`.
 fn names(pattern: &str, tool: &str) -> bool {
     if let Some(rest) = tool.strip_prefix(pattern.trim_end_matches('*').trim_end_matches("__"))
         && pattern.starts_with("mcp__")
@@ -174,7 +182,7 @@ fn names(pattern: &str, tool: &str) -> bool {
         || (pattern == "Read" && READERS.contains(&tool))
 }
 
-/// A pattern of a shell command: words, and whether others may follow.
+/// A pattern for a shell command: its words, and whether further words may follow.
 struct Command<'s> {
     words: Vec<&'s str>,
     open: bool,
@@ -189,13 +197,14 @@ impl<'s> Command<'s> {
         Command { words: stem.split_ascii_whitespace().collect(), open }
     }
 
-    /// Whether it fits the command, or one that a runner may run.
+    /// Matches the command itself or any command that a runner may run.
     fn fits_somewhere(&self, part: &Part) -> Fit {
         let starts = if part.runner { part.words.len() } else { 1 };
         (0..starts).map(|from| self.fits(&part.words[from..], true)).max().unwrap_or(Fit::No)
     }
 
-    /// `wide`: a program is also meant by its path.
+    /// Matches the words of a command. With `wide`, a program given by its path matches its base
+    /// name.
     fn fits(&self, words: &[Word], wide: bool) -> Fit {
         for (at, pattern) in self.words.iter().enumerate() {
             let Some(word) = words.get(at) else { return Fit::No };
@@ -217,7 +226,7 @@ impl<'s> Command<'s> {
     }
 }
 
-/// `*` stands for any characters.
+/// Matches a word against a pattern in which `*` stands for any characters.
 fn word_fits(pattern: &str, word: &str) -> bool {
     let mut pieces: VecDeque<&str> = pattern.split('*').collect();
     let (Some(first), last) = (pieces.pop_front(), pieces.pop_back()) else {
@@ -236,8 +245,9 @@ fn word_fits(pattern: &str, word: &str) -> bool {
     true
 }
 
-/// The absolute patterns that a file pattern stands for. `~/x` is the home directory's, `/x` and `//x` are absolute,
-/// `./x` and `a/x` are the working directory's; a bare name is meant in any directory below, or anywhere if it forbids.
+/// Expands a file pattern to absolute ones: `~/x` is relative to the home directory, `/x` and `//x`
+/// are absolute, `./x` and `a/x` are relative to the working directory. A bare name matches in any
+/// directory below the working directory, or, if it `forbids`, anywhere.
 fn globs(spec: &str, used: &Use, forbids: bool) -> Vec<String> {
     if let Some(rest) = spec.strip_prefix('~') {
         return used
@@ -255,7 +265,7 @@ fn globs(spec: &str, used: &Use, forbids: bool) -> Vec<String> {
     vec![format!("{}/**/{spec}", if forbids { "" } else { used.cwd.trim_end_matches('/') })]
 }
 
-/// A path without `.`, `..` and doubled slashes.
+/// Resolves `.`, `..` and repeated slashes lexically.
 fn absolute(base: &str, path: &str) -> String {
     let whole = if path.starts_with('/') { path.to_owned() } else { format!("{base}/{path}") };
     let mut parts: Vec<&str> = Vec::new();
@@ -269,11 +279,13 @@ fn absolute(base: &str, path: &str) -> String {
     format!("/{}", parts.join("/"))
 }
 
-/// `**` stands for any number of directories, `*` for characters of one name.
+/// Matches a path against a pattern in which `**` stands for any number of directories and `*` for
+/// characters of one name.
 fn path_fits(pattern: &str, path: &str) -> bool {
     let patterns: Vec<&str> = pattern.split('/').collect();
     let names: Vec<&str> = path.split('/').collect();
-    // Which beginnings of the pattern fit the path so far: no pattern takes longer than pattern times path.
+    // Tracks which prefixes of the pattern match the path so far, which bounds the time by pattern
+    // times path length.
     let mut reach = vec![false; patterns.len() + 1];
     reach[0] = true;
     skip_stars(&patterns, &mut reach);
@@ -299,7 +311,7 @@ fn skip_stars(patterns: &[&str], reach: &mut [bool]) {
     }
 }
 
-/// The host that a web address leads to; none if that is not plain.
+/// Returns the host of an HTTP URL; `None` if it is not unambiguous.
 fn host(url: &str) -> Option<String> {
     let rest = url.strip_prefix("https://").or_else(|| url.strip_prefix("http://"))?;
     let authority = rest.split(['/', '?', '#']).next().unwrap_or_default();

@@ -1,9 +1,9 @@
-//! A shell's command line taken apart into the simple commands that it would run, as far as that can be told without
-//! running it. What cannot be told is said to be unclear; it is never guessed in favour of anything.
+//! Splits a shell command line into the simple commands that it would run, without running it. A
+//! line whose commands cannot be determined is marked as unclear, never guessed.
 
-/// Commands in commands are followed this deep.
+/// Maximum depth of nested commands.
 const DEEPEST: u8 = 8;
-/// Words that run, or may run, what stands behind them.
+/// Words that run, or may run, the words after them as a command.
 const RUNNERS: [&str; 48] = [
     "!", "{", "if", "then", "else", "elif", "while", "until", "do", "for", "case", "function",
     "select", "time", "coproc", "eval", "exec", "command", "builtin", "source", ".", "trap", "env",
@@ -12,33 +12,33 @@ const RUNNERS: [&str; 48] = [
     "chroot", "unshare", "ssh", "strace",
 ];
 
-/// One word, without its quotes.
+/// A word without its quotes.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct Word {
     pub(super) text: String,
-    /// The shell will put something else in its place: a variable, a pattern, the output of a command.
+    /// The shell expands the word: it contains a variable, a glob or a command substitution.
     pub(super) hazy: bool,
 }
 
-/// One simple command.
+/// A simple command.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Part {
     pub(super) words: Vec<Word>,
-    /// It runs what its later words say.
+    /// The command may run its later words as a command.
     pub(super) runner: bool,
-    /// It stands inside a word of a runner: of interest only to whoever looks for what is forbidden.
+    /// The command was found inside a word of a runner. It matters for denials only.
     pub(super) hidden: bool,
 }
 
-/// A command line.
+/// A parsed command line.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Line {
     pub(super) parts: Vec<Part>,
-    /// These parts are all that will run.
+    /// True if `parts` lists everything that will run.
     pub(super) clear: bool,
 }
 
-/// Takes a command line apart.
+/// Splits a command line.
 pub(super) fn split(text: &str) -> Line {
     nested(text, 0)
 }
@@ -55,10 +55,10 @@ fn nested(text: &str, depth: u8) -> Line {
     line
 }
 
-/// Adds a simple command, and what it may run in turn.
+/// Adds a simple command and the commands that it may run.
 fn take_in(line: &mut Line, mut words: Vec<Word>, depth: u8) {
     while words.first().is_some_and(is_assignment) {
-        // PATH=… or LD_PRELOAD=… make another command of it.
+        // Assignments such as PATH=… or LD_PRELOAD=… change which program runs.
         line.clear = false;
         words.remove(0);
     }
@@ -96,7 +96,7 @@ struct Reader {
     clear: bool,
 }
 
-/// The command that is being read.
+/// State of the command being parsed.
 #[derive(Default)]
 struct Open {
     words: Vec<Word>,
@@ -128,7 +128,7 @@ impl Reader {
         self.chars.get(self.at).copied()
     }
 
-    /// Reads commands up to `end`, or up to the end of the text.
+    /// Parses commands up to `end`, or up to the end of the text.
     fn list(&mut self, end: Option<char>) {
         let mut open = Open::default();
         loop {
@@ -165,7 +165,7 @@ impl Reader {
     }
 
     fn plain(&mut self, c: char, open: &mut Open) {
-        // A comment ends where the shell thinks it does, which its options decide.
+        // Whether `#` starts a comment depends on shell options.
         self.clear &= !(c.is_control() || c == '#' && open.word.is_none());
         let starts = open.word.is_none();
         open.push(c);
@@ -227,13 +227,13 @@ impl Reader {
                 self.depth -= 1;
             }
             Some('{') => self.braces(),
-            // Its own rules of quoting; or too deep.
+            // `$'…'` has its own quoting rules; `$(` here exceeds the maximum depth.
             Some('\'' | '(') => self.clear = false,
             Some(_) | None => {}
         }
     }
 
-    /// `${NAME}` and nothing cleverer.
+    /// Parses `${NAME}`. Any other parameter expansion makes the line unclear.
     fn braces(&mut self) {
         self.at += 1;
         while self.peek().is_some_and(in_name) {
@@ -267,7 +267,8 @@ impl Reader {
         }
     }
 
-    /// Output that goes nowhere, or where other output goes, is harmless. Any other redirection touches a file.
+    /// Skips redirections of output to `/dev/null` or another descriptor, which are harmless. Any
+    /// other redirection touches a file and makes the line unclear.
     fn redirection(&mut self, c: char, open: &mut Open) {
         if open.word.as_ref().is_some_and(|word| word.text.chars().all(|c| c.is_ascii_digit())) {
             open.word = None;
@@ -296,7 +297,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_clear_is_taken_apart() {
+    fn clear_lines_are_split_into_commands() {
         let table: [(&str, &[&str]); 11] = [
             ("git status", &["git|status"]),
             ("git add . && git commit -m 'a; b'", &["git|add|.", "git|commit|-m|a; b"]),
@@ -318,7 +319,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_clear_is_said_to_be() {
+    fn unclear_lines_are_marked() {
         for text in [
             "",
             "  ",
@@ -354,7 +355,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_runner_runs_is_seen() {
+    fn commands_inside_runner_arguments_are_found() {
         for text in ["bash -c 'x; rm -rf y'", "sudo sh -c \"rm -rf y\"", "eval 'eval \"rm -rf y\"'"]
         {
             let line = split(text);

@@ -1,5 +1,5 @@
-//! The narrowest rules that allow one use of a tool again. A rule is suggested only if it fits
-//! nothing but that very command, file or host, or one tool of an MCP server.
+//! Suggests the narrowest rules that would allow a use again. A suggested rule covers only that
+//! exact command, file or host, or a single tool of an MCP server.
 
 use serde_json::Value;
 
@@ -7,14 +7,14 @@ use super::pattern::{Act, What};
 use super::shell::{Line, Part, Word};
 use super::{Judgement, Rule, RuleSet, Use, judge};
 
-/// The rules that together allow `used`, by themselves; none where a rule would reach further than
-/// this use.
+/// Returns rules that together allow `used` on their own; `None` if they would allow more than this
+/// use.
 pub(crate) fn suggest(used: &Use) -> Option<Vec<Rule>> {
     let act = Act::of(used);
     let rules = match act.what() {
         What::Shell(line) => commands(line)?,
         What::File { path: Some(path), tidy: true } if !path.contains('*') => {
-            // Claude Code takes a path with one slash for one below its settings.
+            // Claude Code resolves a path with a single slash relative to its settings directory.
             vec![Rule::parse(&format!("{}(/{path})", family(used.tool))).ok()?]
         }
         What::Host(Some(host)) => vec![Rule::parse(&format!("WebFetch(domain:{host})")).ok()?],
@@ -26,7 +26,7 @@ pub(crate) fn suggest(used: &Use) -> Option<Vec<Rule>> {
     matches!(judged, Judgement::Allow { .. }).then_some(rules)
 }
 
-/// The update that adds `rules` to a program's session, in Claude Code's form.
+/// Returns the permission update, in Claude Code's format, that adds `rules` to a session.
 pub(crate) fn updates(rules: &[Rule]) -> Vec<Value> {
     let entries: Vec<Value> = rules.iter().map(Rule::entry).collect();
     vec![
@@ -34,7 +34,7 @@ pub(crate) fn updates(rules: &[Rule]) -> Vec<Value> {
     ]
 }
 
-/// A rule for each command of the line, word for word.
+/// Returns one literal rule for each command of the line.
 fn commands(line: &Line) -> Option<Vec<Rule>> {
     let mut rules: Vec<Rule> = Vec::new();
     for part in line.parts.iter().filter(|part| !part.hidden) {
@@ -46,7 +46,7 @@ fn commands(line: &Line) -> Option<Vec<Rule>> {
     (line.clear && !rules.is_empty()).then_some(rules)
 }
 
-/// None for words that a pattern cannot hold as they are, or would take for more than themselves.
+/// Returns a literal rule; `None` if a pattern cannot express a word literally.
 fn command(part: &Part) -> Option<Rule> {
     let is_exact = |word: &Word| {
         !word.hazy
@@ -75,7 +75,7 @@ mod tests {
     }
 
     #[test]
-    fn the_rule_is_for_this_very_command_file_or_host() {
+    fn suggested_rule_covers_exactly_the_given_use() {
         let bash = |command: &str| suggested("Bash", &json!({ "command": command }));
         let one = |rule: &str| Some(vec![rule.to_owned()]);
         assert_eq!(bash("make test"), one("Bash(make test)"));
@@ -97,7 +97,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_suggested_that_would_reach_further() {
+    fn no_rule_is_suggested_if_it_would_allow_more() {
         for command in [
             "git commit -m 'a b'",
             "ls *.rs",

@@ -1,4 +1,4 @@
-//! The rules: what fits, what does not, and that nothing gets past a denial.
+//! Tests of permission rules, in particular that no command evades a denial.
 
 use proptest::prelude::*;
 
@@ -28,7 +28,7 @@ fn bash(set: &RuleSet, command: &str) -> &'static str {
 }
 
 #[test]
-fn commands_are_allowed_only_if_every_part_is() {
+fn command_line_is_allowed_only_if_every_command_is() {
     let rules = set(
         "Bash(git push:*), Bash(rm:*)",
         "Bash(git commit:*)",
@@ -74,7 +74,7 @@ fn commands_are_allowed_only_if_every_part_is() {
 }
 
 #[test]
-fn a_bare_tool_allows_what_is_clear_and_runs_nothing_else() {
+fn bare_tool_allows_clear_commands_but_no_runners() {
     let rules = set("Bash(rm:*)", "", "Bash");
     for (command, expected) in [
         ("make all", "allow"),
@@ -92,7 +92,7 @@ fn a_bare_tool_allows_what_is_clear_and_runs_nothing_else() {
 }
 
 #[test]
-fn paths_hosts_and_servers() {
+fn path_host_and_mcp_patterns_are_matched() {
     let rules = set(
         "Read(~/.ssh/**), Read(.env), mcp__shell",
         "Edit(/etc/**)",
@@ -131,7 +131,7 @@ fn paths_hosts_and_servers() {
 }
 
 #[test]
-fn team_role_and_member_hold_together_and_the_rule_is_named() {
+fn team_role_and_member_rules_combine_and_are_named() {
     let mut rules = TeamRules { team: set("", "", "Bash(git:*)"), ..TeamRules::default() };
     rules.roles.insert("tester".to_owned(), set("", "", "Bash(cargo test:*)"));
     rules.members.insert("ada".to_owned(), set("Bash(git push:*)", "", ""));
@@ -164,7 +164,7 @@ fn team_role_and_member_hold_together_and_the_rule_is_named() {
 }
 
 #[test]
-fn patterns_that_cannot_be_understood_are_refused() {
+fn invalid_patterns_are_refused() {
     for bad in [
         "",
         "(x)",
@@ -188,7 +188,7 @@ fn patterns_that_cannot_be_understood_are_refused() {
     assert_eq!(Rule::parse_list("Bash(a, b), Edit").expect("two").len(), 2);
 }
 
-/// Words and signs that a shell command can be made of.
+/// Fragments of shell commands.
 fn pieces() -> impl Strategy<Value = String> {
     let piece = prop::sample::select(vec![
         "git", "push", "status", "rm", "-rf", "ls", " ", " ", " ", ";", "&&", "|", "\n", "&", "$(",
@@ -199,17 +199,18 @@ fn pieces() -> impl Strategy<Value = String> {
 }
 
 proptest! {
-    /// Whatever stands around it, a forbidden command that stands there unquoted is never allowed.
+    /// A denied command that stands unquoted on its own line is never allowed, whatever surrounds
+    /// it.
     #[test]
-    fn no_denial_is_ever_overridden(before in pieces(), after in pieces(), allow in "[a-z]{1,8}") {
+    fn denial_is_never_overridden(before in pieces(), after in pieces(), allow in "[a-z]{1,8}") {
         let before = before.replace(['\'', '"', '\\'], " ");
         let rules = set("Bash(rm:*)", "", &format!("Bash, Bash({allow}:*), Bash(bash:*), Bash(sudo:*), Bash(git:*)"));
         prop_assert_ne!(bash(&rules, &format!("{before}\nrm -rf x\n{after}")), "allow");
     }
 
-    /// With a list of what is allowed, nothing else gets through: every command word of what is allowed is on it.
+    /// Everything in an allowed line is on the allow list.
     #[test]
-    fn what_is_allowed_is_on_the_list(command in pieces()) {
+    fn only_listed_commands_are_allowed(command in pieces()) {
         let rules = set("", "", "Bash(git:*), Bash(ls:*)");
         if bash(&rules, &command) == "allow" {
             let line = shell::split(&command);
@@ -220,9 +221,9 @@ proptest! {
         }
     }
 
-    /// A denial or a question added to any rules never makes them allow more.
+    /// Adding deny rules never allows more.
     #[test]
-    fn more_denials_never_allow_more(command in pieces(), deny in prop::sample::select(vec!["Bash(git:*)", "Bash(ls)", "Bash"])) {
+    fn adding_denials_never_allows_more(command in pieces(), deny in prop::sample::select(vec!["Bash(git:*)", "Bash(ls)", "Bash"])) {
         let without = set("Bash(rm:*)", "", "Bash(git:*), Bash(ls:*), Bash");
         let with = set(&format!("Bash(rm:*), {deny}"), "", "Bash(git:*), Bash(ls:*), Bash");
         if bash(&with, &command) == "allow" {
@@ -230,7 +231,6 @@ proptest! {
         }
     }
 
-    /// Nothing that can be written down makes the judging panic.
     #[test]
     fn hostile_input_never_panics(tool in "\\PC{0,20}", text in "\\PC{0,200}") {
         let rules = set("Bash(rm:*), Read(~/**)", "Edit(/etc/**)", "Bash(git:*), Read(*.rs), WebFetch(domain:*.x.org)");
