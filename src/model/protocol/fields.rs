@@ -1,14 +1,15 @@
-//! Reading and writing the fields of one protocol object: which spellings are taken, what counts as absent,
-//! in which order keys are written. Knows no kind of message.
+//! Reads and writes the fields of a protocol object, including alternative spellings and the order
+//! of keys.
 //!
-//! A **required** field that is missing, `null`, empty or of another type makes the message malformed. An
-//! **optional** field of another type counts as absent, since fields change between releases and a new form
-//! of a remark must not take the effect of a whole shutdown away; the few optional fields that would *widen*
-//! what is allowed if they were overlooked are read strictly by their owners.
+//! A **required** field that is missing, `null`, empty or of another type makes the message
+//! malformed. An **optional** field of another type counts as missing: fields change between
+//! releases, and a new form of a remark must not make a whole shutdown ineffective. The few
+//! optional fields that would *widen* permissions if ignored are parsed strictly by the messages
+//! that have them.
 
 use serde_json::{Map, Value};
 
-/// Why an object with a known `type` is not a message of that kind.
+/// The reason why an object with a known `type` is malformed.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum Problem {
     #[error("`{0}` is missing")]
@@ -21,17 +22,17 @@ pub(crate) enum Problem {
     UnknownWord { field: &'static str, word: String },
 }
 
-/// The object being read. A field is asked for by its observed spelling, followed by those that are read as
-/// well; the first one that is there and not `null` counts.
+/// The object being read. Each field is looked up by its observed spelling, then by alternatives;
+/// the first that is present and not `null` counts.
 pub(super) struct Fields<'a>(pub(super) &'a Map<String, Value>);
 
 impl<'a> Fields<'a> {
-    /// The field, unless it is missing or `null` (what JavaScript writes for "nothing").
+    /// Returns the field, unless it is missing or `null`, which JavaScript writes for "nothing".
     pub(super) fn get(&self, names: &[&'static str]) -> Option<&'a Value> {
         names.iter().filter_map(|name| self.0.get(*name)).find(|value| !value.is_null())
     }
 
-    /// A word without which the message means nothing.
+    /// Returns a required, non-empty string.
     pub(super) fn required_text(&self, names: &[&'static str]) -> Result<String, Problem> {
         let value = self.required(names)?;
         let field = first(names);
@@ -39,13 +40,14 @@ impl<'a> Fields<'a> {
         if text.is_empty() { Err(Problem::Empty(field)) } else { Ok(text.to_owned()) }
     }
 
-    /// A decision. Nothing but a JSON boolean is taken: `"true"` and `1` decide nothing.
+    /// Returns a required boolean. Other types such as `"true"` or `1` are refused, since the field
+    /// is a decision.
     pub(super) fn required_bool(&self, names: &[&'static str]) -> Result<bool, Problem> {
         let expected = "a boolean";
         self.required(names)?.as_bool().ok_or(Problem::WrongType { field: first(names), expected })
     }
 
-    /// An object that is the point of the message.
+    /// Returns a required object.
     pub(super) fn required_object(
         &self,
         names: &[&'static str],
@@ -55,12 +57,12 @@ impl<'a> Fields<'a> {
         value.as_object().cloned().ok_or(Problem::WrongType { field: first(names), expected })
     }
 
-    /// A remark, or nothing.
+    /// Returns an optional string.
     pub(super) fn text(&self, names: &[&'static str]) -> Option<String> {
         self.get(names)?.as_str().map(str::to_owned)
     }
 
-    /// A list of anything; empty when it is not there.
+    /// Returns an optional array; empty if missing.
     pub(super) fn list(&self, names: &[&'static str]) -> Vec<Value> {
         self.get(names).and_then(Value::as_array).cloned().unwrap_or_default()
     }
@@ -70,29 +72,29 @@ impl<'a> Fields<'a> {
     }
 }
 
-/// The observed spelling, the one that problems name.
+/// Returns the observed spelling, which errors refer to.
 fn first(names: &[&'static str]) -> &'static str {
     names.first().copied().unwrap_or_default()
 }
 
-/// The object being written: keys stand in the order in which they are put.
+/// The object being written. Keys keep the order in which they are added.
 pub(super) struct Writer(Map<String, Value>);
 
 impl Writer {
-    /// An object that starts with its `type`.
+    /// Creates an object that starts with its `type`.
     pub(super) fn new(kind: &str) -> Writer {
         let mut map = Map::new();
         map.insert("type".to_owned(), Value::from(kind));
         Writer(map)
     }
 
-    /// A field that is always written.
+    /// Adds a field.
     pub(super) fn put(mut self, name: &str, value: impl Into<Value>) -> Writer {
         self.0.insert(name.to_owned(), value.into());
         self
     }
 
-    /// A field that is left out when there is nothing to say, as JavaScript leaves out `undefined`.
+    /// Adds a field unless there is no value, as JavaScript omits `undefined`.
     pub(super) fn put_some(self, name: &str, value: Option<impl Into<Value>>) -> Writer {
         match value {
             Some(value) => self.put(name, value),
@@ -100,7 +102,7 @@ impl Writer {
         }
     }
 
-    /// The object.
+    /// Returns the object.
     pub(super) fn done(self) -> Map<String, Value> {
         self.0
     }
@@ -115,14 +117,14 @@ mod tests {
     }
 
     #[test]
-    fn null_counts_as_absent_and_the_next_spelling_is_tried() {
+    fn null_counts_as_missing_and_the_next_spelling_is_tried() {
         let map = object(r#"{"requestId": null, "request_id": "perm-1"}"#);
         let names = ["requestId", "request_id"];
         assert_eq!(Fields(&map).required_text(&names), Ok("perm-1".to_owned()));
     }
 
     #[test]
-    fn a_required_field_says_what_is_wrong_with_it() {
+    fn invalid_required_field_is_explained() {
         let map = object(r#"{"empty": "", "number": 3, "yes": "true"}"#);
         let fields = Fields(&map);
         let said = |problem: Problem| problem.to_string();
@@ -145,7 +147,7 @@ mod tests {
     }
 
     #[test]
-    fn an_optional_field_of_another_type_counts_as_absent() {
+    fn optional_field_of_another_type_counts_as_missing() {
         let map = object(r#"{"reason": 5, "list": "x"}"#);
         assert_eq!(Fields(&map).text(&["reason"]), None);
         assert_eq!(Fields(&map).list(&["list"]), Vec::<Value>::new());

@@ -1,9 +1,6 @@
-//! Protocol messages: what the `text` of a mailbox entry says (protocol.md section 5). Pure text ↔ data, and
-//! who has the say in what. Knows nothing of mailboxes, pending requests, incarnations, or of what happens
-//! next.
-//!
-//! Reading never fails: whatever is not a protocol message is text, whatever only claims to be one is
-//! [`Message::Malformed`].
+//! Protocol messages in the `text` of mailbox entries: parsing, writing, and who may send which.
+//! Parsing never fails: text that is not a protocol message is plain text, and a message without
+//! its required fields is [`Message::Malformed`].
 
 mod fields;
 mod permission;
@@ -28,11 +25,11 @@ pub(crate) use render::{push_attribute, render_for_agent, without_tag};
 pub(crate) use shutdown::{ShutdownApproved, ShutdownRejected, ShutdownRequest, ShutdownStatus};
 pub(crate) use work::{TaskAssignment, TaskCompleted};
 
-/// Longer texts are not looked into, bytes. A plan is a few KiB; a log pasted into a mail need not be parsed
-/// to be shown.
+/// Maximum length of text that is parsed as JSON, in bytes. Plans are a few KiB; a log pasted into
+/// a message is shown without being parsed.
 pub(crate) const MAX_PROTOCOL_BYTES: usize = 1 << 20;
 
-/// What one mailbox entry says.
+/// The content of one mailbox entry.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Message {
     ShutdownRequest(ShutdownRequest),
@@ -50,30 +47,30 @@ pub(crate) enum Message {
     TeamPermissionUpdate(TeamPermissionUpdate),
     ModeSetRequest(ModeSetRequest),
     TeammateTerminated(TeammateTerminated),
-    /// Plain text: everything that is not, as a whole, one JSON object with a `type`.
+    /// Plain text: anything that is not exactly one JSON object with a `type`.
     Text(String),
-    /// An object of a kind that we do not know: shown as it is, without effect.
+    /// An object of an unknown kind: shown verbatim, without effect.
     Unknown {
-        /// Its `type`.
+        /// The value of `type`.
         kind: String,
-        /// The whole text as it came.
+        /// The text as received.
         raw: String,
     },
-    /// An object of a known kind that lacks what makes it one: shown and journalled, without effect.
+    /// An object of a known kind that lacks a required field: shown and journaled, without effect.
     Malformed {
-        /// Its `type`.
+        /// The value of `type`.
         kind: String,
-        /// What is wrong, lower case, without a full stop.
+        /// Description of the defect: lower case, no full stop.
         problem: String,
-        /// The whole text as it came.
+        /// The text as received.
         raw: String,
     },
 }
 
 impl Message {
-    /// What this text says. Only a text that is one JSON object from end to end (white space around it aside)
-    /// can be a protocol message; JSON inside a longer text is text, and so is what is too long or too deeply
-    /// nested to read.
+    /// Parses the text of an entry. Only text that is a single JSON object, apart from surrounding
+    /// white space, is a protocol message. JSON within longer text is plain text, as is text that
+    /// is too long or too deeply nested.
     pub(crate) fn parse(text: &str) -> Message {
         match typed_object(text) {
             None => Message::Text(text.to_owned()),
@@ -87,7 +84,7 @@ impl Message {
         }
     }
 
-    /// Who sees to it when it comes to the lead.
+    /// Returns which reader handles the message in the lead's mailbox.
     pub(crate) fn at_the_lead(&self) -> AtTheLead {
         match self {
             Message::ShutdownApproved(_)
@@ -111,7 +108,8 @@ impl Message {
         }
     }
 
-    /// Whether it is for a lead's loop to act upon: a person may see it, and takes it from nobody.
+    /// Returns true if the lead's loop acts on the message. A person who reads it must not mark it
+    /// as read.
     pub(crate) fn is_for_the_loop(&self) -> bool {
         match self.at_the_lead() {
             AtTheLead::Loop | AtTheLead::Both => true,
@@ -119,8 +117,8 @@ impl Message {
         }
     }
 
-    /// The text to put into a mailbox: compact JSON with the keys in their observed order; for what is not
-    /// ours to write, the text as it came.
+    /// Returns the text for a mailbox: compact JSON with keys in the order that Claude Code writes,
+    /// or the text as received if the message is not of a known kind.
     pub(crate) fn to_text(&self) -> String {
         let object = match self {
             Message::ShutdownRequest(message) => message.write(),
@@ -145,7 +143,7 @@ impl Message {
         Value::Object(object).to_string()
     }
 
-    /// The id of the request that it is, or answers.
+    /// Returns the id of the request that the message makes or answers.
     pub(crate) fn request_id(&self) -> Option<&str> {
         match self {
             Message::ShutdownRequest(message) => Some(&message.request_id),
@@ -169,7 +167,7 @@ impl Message {
         }
     }
 
-    /// The name of the kind on the wire; `message` for plain text.
+    /// Returns the value of `type`; `message` for plain text.
     pub(crate) fn kind(&self) -> &str {
         match self {
             Message::ShutdownRequest(_) => ShutdownRequest::KIND,
@@ -193,8 +191,8 @@ impl Message {
     }
 }
 
-/// The object and its `type`, if the whole text is one. serde_json stops at a nesting of 128, and of two
-/// equal keys the last counts, as in Node.
+/// Parses the text as one object with a `type`. serde_json limits nesting to 128 levels; of
+/// duplicate keys the last wins, as in Node.
 fn typed_object(text: &str) -> Option<(String, Map<String, Value>)> {
     let trimmed = text.trim();
     if text.len() > MAX_PROTOCOL_BYTES || !trimmed.starts_with('{') {
@@ -205,8 +203,9 @@ fn typed_object(text: &str) -> Option<(String, Map<String, Value>)> {
     Some((kind, object))
 }
 
-/// The message of this kind; `None` when the kind is not one of ours. `shutdown_response` is not: it is the
-/// input of a tool, and on the wire it has become an approval or a rejection.
+/// Parses a message of this kind; `None` for unknown kinds. `shutdown_response` is unknown on
+/// purpose: it is the input of a tool of Claude Code, which sends an approval or a rejection
+/// instead.
 fn read(kind: &str, fields: &Fields) -> Option<Result<Message, Problem>> {
     let message = match kind {
         ShutdownRequest::KIND => ShutdownRequest::read(fields).map(Message::ShutdownRequest),
@@ -243,30 +242,31 @@ fn read(kind: &str, fields: &Fields) -> Option<Result<Message, Problem>> {
     Some(message)
 }
 
-/// Who sees to a message in the lead's mailbox.
+/// The reader that handles a message in the lead's mailbox.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum AtTheLead {
-    /// The lead's loop, and it marks it as read.
+    /// The lead's loop, which marks the message as read.
     Loop,
-    /// The loop acts upon it, and a program in the lead's place is told of it: then that marks it as read, else the loop.
+    /// The loop acts on it and an agent lead is shown it. The agent lead, if there is one, marks it
+    /// as read, otherwise the loop does.
     Both,
-    /// Whoever reads the mailbox: a person, or a program in the lead's place.
+    /// The reader of the mailbox: a person or an agent lead.
     Reader,
 }
 
-/// In which capacity an entry was sent. Set by whoever delivers it, from the transport; never from the text.
+/// The role of a sender, determined from the transport and never from the text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Speaker {
     /// The lead of this team.
     Lead,
     /// Any other member.
     Member,
-    /// The machinery itself (`from` is `system`).
+    /// Phalanx or Claude Code itself (`from` is `system`).
     System,
 }
 
 impl Speaker {
-    /// By the name that an entry of a mailbox bears.
+    /// Returns the role for the `from` of a mailbox entry.
     pub(crate) fn named(from: &str) -> Speaker {
         match MemberName::existing(from) {
             Ok(name) if name.is_lead() => Speaker::Lead,
@@ -276,10 +276,10 @@ impl Speaker {
     }
 }
 
-/// May this speaker say this at all? Whether the request is open, and answered by the member and the
-/// incarnation that it names, is asked elsewhere. What has no effect may be said by anybody; so may the news
-/// of an assignment, since a native member that gives a task away writes it too, and the task file alone says
-/// whose task it is.
+/// Returns true if the speaker may send this kind of message at all. Other code checks whether the
+/// request is open and whether the right member and incarnation answers it. Anyone may send
+/// messages without effect. Members may send task assignments, because native members do so when
+/// they reassign a task; the task file alone determines the owner.
 pub(crate) fn may_say(speaker: Speaker, message: &Message) -> bool {
     match message {
         Message::ShutdownRequest(_)

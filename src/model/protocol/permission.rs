@@ -1,37 +1,39 @@
-//! What a member may do, as data: single permissions, network hosts, updates for the whole team, and the
-//! permission mode. Knows nothing of who is asked, how long, or who is believed.
+//! Permission messages: requests to use a tool or reach a host, rules for the whole team, and
+//! changes of the permission mode.
 
 use serde_json::{Map, Value};
 
 use super::fields::{Fields, Problem, Writer};
 use crate::model::mode::Mode;
 
-/// Tool permissions are written in snake case on the wire, hosts in camel case; both are read for both.
+// Requests for tools use snake case on the wire, requests for hosts camel case. Both spellings are
+// read for both.
 const REQUEST_ID: [&str; 2] = ["request_id", "requestId"];
 const HOST_REQUEST_ID: [&str; 2] = ["requestId", "request_id"];
 
-/// Member → lead: may I use this tool so? (seeds 000, 003, 004; observed)
+/// Member → lead: asks for permission to use a tool with this input.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct PermissionRequest {
     /// `perm-<ms>-<rand>` (observed).
     pub(crate) request_id: String,
-    /// Observed to be the bare name, not `name@team`.
+    /// The plain name, not `name@team` (observed).
     pub(crate) agent_id: Option<String>,
     pub(crate) tool_name: String,
     pub(crate) tool_use_id: Option<String>,
     pub(crate) description: Option<String>,
-    /// What the tool would be called with; an empty object when the member did not say.
+    /// The tool's input; an empty object if the member did not send it.
     pub(crate) input: Value,
-    /// Rules that the member proposes, so that it need not ask again; their form is Claude Code's own.
+    /// Rules proposed by the member so that it need not ask again, in Claude Code's format.
     pub(crate) permission_suggestions: Vec<Value>,
-    /// Ours: a wrapper has read the question from its program's screen. None: the program asks itself.
+    /// A phalanx extension: set if a wrapper read the question from its program's screen. `None` if
+    /// the program itself asks.
     pub(crate) answered_by: Option<AnsweredBy>,
 }
 
-/// How an answer gets into a program that asks on its screen.
+/// How an answer reaches a program that asks on its screen.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum AnsweredBy {
-    /// The wrapper types the keys that its profile has for it.
+    /// The wrapper types the keys defined in its profile.
     Keys,
     /// Only a person in the program's pane can answer.
     Pane,
@@ -41,7 +43,7 @@ impl AnsweredBy {
     const ALL: [(&'static str, AnsweredBy); 2] =
         [("keys", AnsweredBy::Keys), ("pane", AnsweredBy::Pane)];
 
-    /// As it is written on the wire.
+    /// The name on the wire.
     pub(crate) fn as_str(self) -> &'static str {
         match self {
             AnsweredBy::Keys => "keys",
@@ -82,28 +84,28 @@ impl PermissionRequest {
     }
 }
 
-/// Lead → member: the answer to a [`PermissionRequest`] (seeds 000, 003; observed).
+/// Lead → member: answers a [`PermissionRequest`].
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct PermissionResponse {
-    /// The id of the request that is answered.
+    /// Id of the answered request.
     pub(crate) request_id: String,
     pub(crate) verdict: PermissionVerdict,
 }
 
-/// What was decided about one use of a tool.
+/// The decision about one use of a tool.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum PermissionVerdict {
     /// Wire: `subtype: "success"`.
     Allowed {
-        /// What the tool is to be called with. Write the input of the request when nothing is changed, since
-        /// native answers carry it.
+        /// The tool's input to use. Writers repeat the requested input if it is unchanged, as
+        /// Claude Code does.
         updated_input: Option<Value>,
-        /// Rules from now on; Claude Code's own form.
+        /// Permission updates for the session, in Claude Code's format.
         permission_updates: Vec<Value>,
     },
     /// Wire: `subtype: "error"`.
     Denied {
-        /// Why, for the agent to read; empty when the lead did not say.
+        /// Reason for the agent; empty if the lead gave none.
         error: String,
     },
 }
@@ -113,7 +115,7 @@ impl PermissionResponse {
 
     pub(super) fn read(fields: &Fields) -> Result<Self, Problem> {
         let request_id = fields.required_text(&REQUEST_ID)?;
-        // Seed 004 prints an older form that has `decision` in the place of `subtype`.
+        // An older form has `decision` instead of `subtype`.
         let verdict = match fields.get(&["subtype"]) {
             None if fields.get(&["decision"]).is_some() => read_decision(fields)?,
             _ => read_subtype(fields)?,
@@ -146,8 +148,8 @@ impl PermissionResponse {
 fn read_subtype(fields: &Fields) -> Result<PermissionVerdict, Problem> {
     let subtype = fields.required_text(&["subtype"])?;
     match subtype.as_str() {
-        // Read strictly: whoever decided may have changed the input, and an unreadable change must not turn
-        // into leave to run the original.
+        // Parsed strictly: the lead may have changed the input, and an unreadable change must not
+        // // permit the original input.
         "success" if fields.get(&["response"]).is_some() => {
             Ok(allowed(&Fields(&fields.required_object(&["response"])?)))
         }
@@ -179,7 +181,7 @@ fn allowed(fields: &Fields) -> PermissionVerdict {
     }
 }
 
-/// Member → lead: may I reach this host? (seed 003, observed)
+/// Member → lead: asks for permission to reach a network host.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct SandboxPermissionRequest {
     pub(crate) request_id: String,
@@ -205,10 +207,10 @@ impl SandboxPermissionRequest {
     }
 }
 
-/// Lead → member: the answer to a [`SandboxPermissionRequest`].
+/// Lead → member: answers a [`SandboxPermissionRequest`].
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct SandboxPermissionResponse {
-    /// The id of the request that is answered.
+    /// Id of the answered request.
     pub(crate) request_id: String,
     pub(crate) host: Option<String>,
     pub(crate) allow: bool,
@@ -234,10 +236,10 @@ impl SandboxPermissionResponse {
     }
 }
 
-/// Lead → all: a rule that holds for everybody from now on (seed 003).
+/// Lead → all members: adds a permission rule for the whole team.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct TeamPermissionUpdate {
-    /// Claude Code's own form, carried unread.
+    /// In Claude Code's format, passed through without being parsed.
     pub(crate) permission_update: Map<String, Value>,
     pub(crate) tool_name: Option<String>,
 }
@@ -260,10 +262,10 @@ impl TeamPermissionUpdate {
     }
 }
 
-/// Lead → member: work in this permission mode from now on (seed 003, observed).
+/// Lead → member: switches to another permission mode.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct ModeSetRequest {
-    /// A word that is no known mode makes the message malformed: it asks for nothing that we could do.
+    /// An unknown mode makes the message malformed, since it could not be applied.
     pub(crate) mode: Mode,
     pub(crate) from: Option<String>,
 }
@@ -309,7 +311,7 @@ mod tests {
     }
 
     #[test]
-    fn the_older_form_of_an_answer_is_read() {
+    fn older_form_of_an_answer_is_read() {
         let denied = PermissionVerdict::Denied { error: "not now".to_owned() };
         assert_eq!(verdict(r#""decision":"rejected","feedback":"not now""#), denied);
         let updated_input = Some(serde_json::json!({"command": "ls"}));
@@ -318,7 +320,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_unclear_allows_anything() {
+    fn unclear_answers_never_allow() {
         assert_eq!(problem(r#""response":{}"#), "`subtype` is missing");
         assert_eq!(problem(r#""subtype":"yes""#), "`subtype` is an unknown word: \"yes\"");
         assert_eq!(problem(r#""subtype":true,"decision":"approved""#), "`subtype` is not a string");
@@ -330,7 +332,7 @@ mod tests {
     }
 
     #[test]
-    fn a_denial_needs_no_reason() {
+    fn denial_without_a_reason_is_read() {
         assert_eq!(
             verdict(r#""subtype":"error""#),
             PermissionVerdict::Denied { error: String::new() }
@@ -338,7 +340,7 @@ mod tests {
     }
 
     #[test]
-    fn a_request_keeps_numbers_and_key_order_of_its_input() {
+    fn request_keeps_numbers_and_key_order_of_its_input() {
         let text = concat!(
             r#"{"type":"permission_request","request_id":"perm-1-a","tool_name":"T","#,
             r#""input":{"z":1.10,"a":12345678901234567890123},"permission_suggestions":[]}"#
@@ -347,7 +349,7 @@ mod tests {
     }
 
     #[test]
-    fn an_unknown_mode_has_no_effect() {
+    fn unknown_mode_is_malformed() {
         let Message::Malformed { problem, .. } =
             Message::parse(r#"{"type":"mode_set_request","mode":"root"}"#)
         else {

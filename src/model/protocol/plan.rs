@@ -1,5 +1,5 @@
-//! Plan approval as data: a member in plan mode asks, the lead answers. Knows nothing of who is believed, and
-//! approves nothing by default: an answer without a boolean `approved` is malformed.
+//! Messages for plan approval: a member in plan mode asks, the lead answers. An answer without a
+//! boolean `approved` is malformed, so nothing is approved by default.
 
 use serde_json::{Map, Value};
 
@@ -7,22 +7,22 @@ use super::fields::{Fields, Problem, Writer};
 use crate::model::id::{MemberName, TeamName};
 use crate::model::time::Timestamp;
 
-/// Returns a new id for a plan of this member: `plan_approval-<ms>@<name>@<team>`.
+/// Returns a new request id for a plan: `plan_approval-<ms>@<name>@<team>`.
 pub(crate) fn plan_request_id(name: &MemberName, team: &TeamName, now: Timestamp) -> String {
     format!("plan_approval-{}@{name}@{team}", now.0)
 }
 
 const REQUEST_ID: [&str; 2] = ["requestId", "request_id"];
 
-/// Member → lead: may I do this? (seed 004, observed)
+/// Member → lead: asks for approval of a plan.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct PlanApprovalRequest {
     pub(crate) from: Option<String>,
-    /// RFC 3339, UTC, milliseconds.
+    /// RFC 3339, UTC, with milliseconds.
     pub(crate) timestamp: Option<String>,
-    /// Where the member wrote the plan, as an absolute path of its machine.
+    /// Absolute path of the plan's file on the member's machine.
     pub(crate) plan_file_path: Option<String>,
-    /// The whole plan, Markdown.
+    /// The whole plan in Markdown.
     pub(crate) plan_content: Option<String>,
     /// `plan_approval-<ms>@<name>@<team>` (observed).
     pub(crate) request_id: String,
@@ -52,18 +52,18 @@ impl PlanApprovalRequest {
     }
 }
 
-/// Lead → member: go ahead, or revise (seeds 000, 004; observed).
+/// Lead → member: approves the plan or asks for changes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct PlanApprovalResponse {
-    /// The id of the request that is answered.
+    /// Id of the answered request.
     pub(crate) request_id: String,
     pub(crate) approved: bool,
-    /// What to change; on a rejection.
+    /// The requested changes, if the plan is rejected.
     pub(crate) feedback: Option<String>,
     pub(crate) timestamp: Option<String>,
-    /// The mode to work in from now on; on an approval. Kept as the word it is, because an approval with a
-    /// mode of a newer release is still an approval: whoever acts on it parses it and leaves the mode alone
-    /// if it is unknown.
+    /// The permission mode to switch to, if the plan is approved. Kept as text, because an approval
+    /// that names a mode of a newer release is still an approval: the recipient ignores a mode that
+    /// it does not know.
     pub(crate) permission_mode: Option<String>,
 }
 
@@ -96,7 +96,7 @@ mod tests {
     use super::super::Message;
 
     #[test]
-    fn nothing_but_a_boolean_decides() {
+    fn only_a_boolean_approves_or_rejects() {
         for approved in ["\"true\"", "1", "null", "[]"] {
             let text = format!(
                 r#"{{"type":"plan_approval_response","requestId":"p","approved":{approved}}}"#
@@ -111,7 +111,7 @@ mod tests {
     }
 
     #[test]
-    fn a_mode_of_a_newer_release_does_not_undo_the_approval() {
+    fn unknown_mode_does_not_invalidate_an_approval() {
         let text = r#"{"type":"plan_approval_response","requestId":"p","approved":true,"permissionMode":"auto"}"#;
         let Message::PlanApprovalResponse(answer) = Message::parse(text) else {
             panic!("not an answer")

@@ -1,32 +1,31 @@
-//! Who is there, as data: a member has nothing to do, a member is gone. Knows nothing of how that was found
-//! out.
+//! Notifications that a member is idle or has terminated.
 
 use serde_json::{Map, Value};
 
 use super::fields::{Fields, Problem, Writer};
 
-/// Member → lead: my turn is over (seeds 000, 003, 004; observed). No field is required.
+/// Member → lead: the member's turn is over. All fields are optional.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(crate) struct IdleNotification {
     pub(crate) from: Option<String>,
-    /// RFC 3339, UTC, milliseconds.
+    /// RFC 3339, UTC, with milliseconds.
     pub(crate) timestamp: Option<String>,
-    /// Observed: `available`. An open set of words.
+    /// An open set of words; `available` was observed.
     pub(crate) idle_reason: Option<String>,
-    /// What the member last told a peer, in a few words.
+    /// Short summary of the member's last message to a peer.
     pub(crate) summary: Option<String>,
     pub(crate) completed_task_id: Option<String>,
-    /// An open set of words; seed 004 has `success` and `failed`.
+    /// An open set of words, for example `success` and `failed`.
     pub(crate) completed_status: Option<String>,
     pub(crate) failure_reason: Option<String>,
-    /// Since 2.1.329; carried unread.
+    /// Written since Claude Code 2.1.329; passed through without being parsed.
     pub(crate) result: Option<Value>,
 }
 
 impl IdleNotification {
     pub(crate) const KIND: &'static str = "idle_notification";
 
-    /// Never fails; the signature is that of every other kind.
+    /// Never fails. The signature matches that of all other kinds.
     pub(super) fn read(fields: &Fields) -> Result<Self, Problem> {
         Ok(IdleNotification {
             from: fields.text(&["from"]),
@@ -54,11 +53,11 @@ impl IdleNotification {
     }
 }
 
-/// System → lead: a member's process is gone (seed 003; observed: the envelope's `from` is `system`).
+/// System → lead: a member's process is gone. The `from` of its envelope is `system`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct TeammateTerminated {
-    /// A sentence for people, observed as `alice has shut down.`; it names the member but is not parsed for
-    /// it.
+    /// A sentence for people, such as `alice has shut down.`. It names the member but is not
+    /// parsed.
     pub(crate) message: String,
 }
 
@@ -79,7 +78,7 @@ mod tests {
     use super::super::Message;
 
     #[test]
-    fn a_bare_idle_notification_is_one() {
+    fn idle_notification_needs_no_fields() {
         let text = r#"{"type":"idle_notification"}"#;
         assert!(matches!(Message::parse(text), Message::IdleNotification(_)));
         assert_eq!(Message::parse(text).to_text(), text);

@@ -1,15 +1,15 @@
-//! The shutdown handshake as data: asked for by the lead, approved or rejected by the member. Knows nothing
-//! of panes being closed, deadlines running out or who is believed.
+//! Messages of the shutdown handshake: the lead requests a shutdown, the member approves or rejects
+//! it.
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use super::fields::{Fields, Problem, Writer};
 
-/// Both spellings occur in the seeds; the first is the one observed on the wire for shutdowns and plans.
+// The first spelling is the one that Claude Code uses for shutdowns and plans.
 const REQUEST_ID: [&str; 2] = ["requestId", "request_id"];
 
-/// What all three begin with; an approval has no reason.
+/// Fields shared by all three messages. An approval has no reason.
 struct Head {
     request_id: String,
     from: Option<String>,
@@ -28,7 +28,7 @@ impl Head {
     }
 }
 
-/// The fields of a [`Head`], in the observed order.
+/// Starts an object with the fields of a [`Head`], in the order that Claude Code writes.
 fn begin(
     kind: &str,
     request_id: &str,
@@ -43,16 +43,17 @@ fn begin(
         .put_some("timestamp", timestamp.as_deref())
 }
 
-/// Lead → member: please finish and go (seeds 000, 003, 004; observed).
+/// Lead → member: asks the member to finish and exit.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct ShutdownRequest {
     /// `shutdown-<ms>@<name>` (observed).
     pub(crate) request_id: String,
     pub(crate) from: Option<String>,
     pub(crate) reason: Option<String>,
-    /// RFC 3339, UTC, milliseconds.
+    /// RFC 3339, UTC, with milliseconds.
     pub(crate) timestamp: Option<String>,
-    /// How long the lead will wait, in seconds. Ours (seed 002); a native member ignores it.
+    /// Time that the lead waits for an answer, in seconds. A phalanx extension that native members
+    /// ignore.
     pub(crate) deadline_seconds: Option<u64>,
 }
 
@@ -78,15 +79,15 @@ impl ShutdownRequest {
     }
 }
 
-/// In which state a member leaves its work (seed 002).
+/// The state in which a member leaves its work.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum ShutdownStatus {
-    /// The work is done, nothing is left lying about.
+    /// The work is done and nothing needs cleanup.
     Clean,
-    /// The member could not finish in time; `pending_work` says what is left.
+    /// The work is unfinished; `pending_work` lists the rest.
     InProgress,
-    /// Something went wrong while shutting down.
+    /// An error occurred during the shutdown.
     Error,
 }
 
@@ -112,19 +113,21 @@ impl ShutdownStatus {
     }
 }
 
-/// Member → lead: I am going (seeds 000, 004; observed). The last three fields are ours (seed 002).
+/// Member → lead: agrees to exit. `status`, `pending_work` and `artifacts_committed` are phalanx
+/// extensions.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct ShutdownApproved {
-    /// The id of the request that is answered.
+    /// Id of the answered request.
     pub(crate) request_id: String,
     pub(crate) from: Option<String>,
     pub(crate) timestamp: Option<String>,
-    /// Where the member believes it runs: a statement to show, never a pane to close.
+    /// The pane that the member believes it runs in. For display only: it must not be used to close
+    /// a pane.
     pub(crate) pane_id: Option<String>,
     /// `tmux`, `in-process`, `iterm2`.
     pub(crate) backend_type: Option<String>,
     pub(crate) status: Option<ShutdownStatus>,
-    /// What is left to do, in the member's words; entries that are not strings are passed over.
+    /// Remaining work in the member's words. Entries that are not strings are skipped.
     pub(crate) pending_work: Vec<String>,
     pub(crate) artifacts_committed: Option<bool>,
 }
@@ -159,13 +162,13 @@ impl ShutdownApproved {
     }
 }
 
-/// Member → lead: I stay, and this is why (seeds 000, 004).
+/// Member → lead: refuses to exit.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct ShutdownRejected {
-    /// The id of the request that is answered.
+    /// Id of the answered request.
     pub(crate) request_id: String,
     pub(crate) from: Option<String>,
-    /// Always written by native members; a refusal without one is a refusal all the same.
+    /// Native members always send a reason, but a rejection without one is valid.
     pub(crate) reason: Option<String>,
     pub(crate) timestamp: Option<String>,
 }
@@ -188,13 +191,13 @@ mod tests {
     use super::super::Message;
 
     #[test]
-    fn the_other_spelling_of_the_id_is_read_and_the_observed_one_written() {
+    fn both_id_spellings_are_read_and_the_observed_one_is_written() {
         let message = Message::parse(r#"{"type":"shutdown_rejected","request_id":"shutdown-1@a"}"#);
         assert_eq!(message.to_text(), r#"{"type":"shutdown_rejected","requestId":"shutdown-1@a"}"#);
     }
 
     #[test]
-    fn our_own_fields_survive_and_odd_ones_are_dropped() {
+    fn optional_fields_of_unexpected_type_are_dropped() {
         let odd = r#"{"type":"shutdown_approved","requestId":"s","status":"tidy","pending_work":["a",1],
             "artifacts_committed":"yes","timestamp":17}"#;
         let Message::ShutdownApproved(approved) = Message::parse(odd) else {
@@ -207,7 +210,7 @@ mod tests {
     }
 
     #[test]
-    fn a_deadline_is_whole_seconds_or_nothing() {
+    fn deadline_is_whole_seconds_or_missing() {
         let deadline = |value: &str| {
             let text = format!(
                 r#"{{"type":"shutdown_request","requestId":"s","deadline_seconds":{value}}}"#

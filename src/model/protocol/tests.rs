@@ -1,10 +1,11 @@
-//! Tests of the protocol as a whole: golden files, what is no message, who may say what.
+//! Tests of the protocol as a whole: golden files, texts that are not messages, and permitted
+//! senders.
 
 use proptest::prelude::*;
 
 use super::*;
 
-/// A golden file: the kind, and the text as it would stand in a mailbox entry, pretty printed.
+/// A golden file: the kind, and the pretty-printed text of a mailbox entry.
 macro_rules! golden {
     ($($kind:literal),* $(,)?) => {
         [$(($kind, include_str!(concat!("../../../fixtures/wire/", $kind, ".json")))),*]
@@ -29,13 +30,13 @@ const GOLDEN: [(&str, &str); 15] = golden![
     "teammate_terminated",
 ];
 
-/// The same JSON without white space, keys in their order.
+/// The same JSON without white space, with keys in their original order.
 fn compact(text: &str) -> String {
     serde_json::from_str::<Value>(text).expect("a golden file is JSON").to_string()
 }
 
 #[test]
-fn golden_files_survive_with_their_key_order() {
+fn golden_files_round_trip_with_their_key_order() {
     for (kind, text) in GOLDEN {
         let message = Message::parse(text);
         assert_eq!(message.kind(), kind);
@@ -49,7 +50,7 @@ fn golden_files_survive_with_their_key_order() {
 }
 
 #[test]
-fn a_denied_permission_has_its_own_golden_file() {
+fn denied_permission_round_trips() {
     let text = include_str!("../../../fixtures/wire/permission_response_error.json");
     let message = Message::parse(text);
     assert!(matches!(message, Message::PermissionResponse(_)), "{message:?}");
@@ -57,7 +58,7 @@ fn a_denied_permission_has_its_own_golden_file() {
 }
 
 #[test]
-fn the_text_of_both_mailbox_forms_is_plain() {
+fn text_of_both_mailbox_forms_is_plain() {
     let entries: Vec<Value> =
         serde_json::from_str(include_str!("../../../fixtures/wire/message.json"))
             .expect("the mailbox is an array");
@@ -70,7 +71,7 @@ fn the_text_of_both_mailbox_forms_is_plain() {
 }
 
 #[test]
-fn only_a_whole_text_is_a_message() {
+fn only_a_single_json_object_is_a_message() {
     let request = r#"{"type":"shutdown_request","requestId":"shutdown-1@a"}"#;
     assert!(matches!(Message::parse(&format!(" \n{request}\t\n")), Message::ShutdownRequest(_)));
     for text in [
@@ -93,7 +94,7 @@ fn only_a_whole_text_is_a_message() {
 }
 
 #[test]
-fn what_is_too_long_or_too_deep_is_text() {
+fn too_long_or_too_deeply_nested_json_is_text() {
     let with_reason = |reason: &str| {
         format!(r#"{{"type":"shutdown_request","requestId":"shutdown-1@a","reason":"{reason}"}}"#)
     };
@@ -109,9 +110,9 @@ fn what_is_too_long_or_too_deep_is_text() {
 }
 
 #[test]
-fn the_marks_that_serde_json_uses_inside_do_no_harm() {
-    // An object with one of these keys is taken for a number or for raw JSON by serde_json itself; Node sees
-    // an object.
+fn serde_json_internal_keys_do_no_harm() {
+    // serde_json takes an object with one of these keys for a number or for raw JSON. Node sees an
+    // object.
     for inner in [
         r#"{"$serde_json::private::Number":"7"}"#,
         r#"{"$serde_json::private::Number":"x"}"#,
@@ -126,7 +127,7 @@ fn the_marks_that_serde_json_uses_inside_do_no_harm() {
 }
 
 #[test]
-fn an_unknown_kind_is_carried_as_it_is() {
+fn unknown_kind_is_kept_verbatim() {
     for kind in ["party_invitation", "shutdown_response", "message", ""] {
         let raw = format!(" {{ \"type\": \"{kind}\", \"n\": 1.0 }}\n");
         let message = Message::parse(&raw);
@@ -136,7 +137,7 @@ fn an_unknown_kind_is_carried_as_it_is() {
 }
 
 #[test]
-fn each_kind_is_malformed_without_what_makes_it_one() {
+fn each_kind_is_malformed_without_its_required_field() {
     let missing = [
         ("shutdown_request", "`requestId` is missing"),
         ("shutdown_approved", "`requestId` is missing"),
@@ -163,7 +164,7 @@ fn each_kind_is_malformed_without_what_makes_it_one() {
 }
 
 #[test]
-fn who_may_say_what() {
+fn senders_are_limited_by_message_kind() {
     use Speaker::{Lead, Member, System};
     let allowed: [&[Speaker]; 15] = [
         &[Lead],
@@ -199,7 +200,7 @@ fn who_may_say_what() {
     }
 }
 
-/// JSON of any shape, a few levels deep.
+/// Arbitrary JSON, a few levels deep.
 fn json() -> impl Strategy<Value = Value> {
     let leaf = prop_oneof![
         Just(Value::Null),
@@ -217,7 +218,7 @@ fn json() -> impl Strategy<Value = Value> {
     })
 }
 
-/// A golden message some of whose fields have been replaced by anything.
+/// A golden message with some fields replaced by arbitrary JSON.
 fn damaged() -> impl Strategy<Value = String> {
     (0..GOLDEN.len(), prop::collection::vec((any::<prop::sample::Index>(), json()), 0..4)).prop_map(
         |(nth, changes)| {
@@ -244,7 +245,7 @@ proptest! {
     }
 
     #[test]
-    fn what_we_write_we_read_back(text in prop_oneof![damaged(), json().prop_map(|v| v.to_string())]) {
+    fn written_messages_are_read_back_unchanged(text in prop_oneof![damaged(), json().prop_map(|v| v.to_string())]) {
         let message = Message::parse(&text);
         prop_assert_eq!(Message::parse(&message.to_text()), message);
     }

@@ -1,14 +1,14 @@
-//! News about tasks, as data: one was given to a member, one was finished. Knows nothing of the board; the
-//! task file is the truth, these messages only wake whoever should look.
+//! Notifications about assigned and completed tasks. The task file is authoritative; these messages
+//! only wake the recipient.
 
 use serde_json::{Map, Value};
 
 use super::fields::{Fields, Problem, Writer};
 
-/// To the new owner of a task (seed 003; observed: written when an owner is set).
+/// Notifies the new owner of a task. Claude Code was observed to send it when an owner is set.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct TaskAssignment {
-    /// Decimal, as a string.
+    /// Decimal number as a string.
     pub(crate) task_id: String,
     pub(crate) subject: Option<String>,
     pub(crate) description: Option<String>,
@@ -41,11 +41,11 @@ impl TaskAssignment {
     }
 }
 
-/// Member → lead: this task is done (seeds 000, 004).
+/// Member → lead: the task is completed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct TaskCompleted {
     pub(crate) from: Option<String>,
-    /// Decimal, as a string.
+    /// Decimal number as a string.
     pub(crate) task_id: String,
     pub(crate) task_subject: Option<String>,
     pub(crate) timestamp: Option<String>,
@@ -78,7 +78,7 @@ mod tests {
     use super::super::Message;
 
     #[test]
-    fn a_task_is_named_by_a_string() {
+    fn task_id_must_be_a_string() {
         let Message::Malformed { kind, problem, .. } =
             Message::parse(r#"{"type":"task_completed","taskId":3}"#)
         else {
