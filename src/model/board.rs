@@ -18,7 +18,7 @@ pub(crate) struct Board {
     pub(crate) deleted: BTreeSet<TaskId>,
 }
 
-/// Why a claim was refused, in the order of the checks.
+/// The reason for refusing a claim. Variants are in the order of the checks.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum Refusal {
     #[error("task {0} does not exist")]

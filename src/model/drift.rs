@@ -174,7 +174,7 @@ mod tests {
         let mut ours = was.clone();
         (ours.state, ours.owner) = (TaskState::InProgress, Some("ann".to_owned()));
         assert_eq!(one(&was, &sealed(&ours)), []);
-        // The same change under the old seal was made by another program.
+        // The change with the old seal: another program made it.
         let moved = Drift::Changed {
             id: TaskId(1),
             subject: "s".to_owned(),

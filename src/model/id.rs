@@ -54,8 +54,8 @@ impl IdError {
     }
 }
 
-/// Returns `given` with each run of forbidden characters replaced by `-`, or `None` if no valid
-/// name is left.
+/// Returns `given` with each run of forbidden characters replaced by `-` and truncated to the
+/// maximum length, or `None` if no valid name is left.
 pub(crate) fn allowed_name(given: &str) -> Option<String> {
     let parts = given.split(|c: char| !c.is_ascii_alphanumeric() && c != '_');
     let joined = parts.filter(|part| !part.is_empty()).collect::<Vec<_>>().join("-");

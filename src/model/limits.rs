@@ -12,7 +12,7 @@ use super::task::Task;
 pub(crate) struct Limits {
     /// Open tasks that one assigner may have given to a member.
     pub(crate) max_per_link: usize,
-    /// Open tasks of a member, whoever assigned them.
+    /// Open tasks of a member, assigned or claimed.
     pub(crate) max_per_member: usize,
 }
 

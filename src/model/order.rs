@@ -35,7 +35,7 @@ pub(crate) fn ability(profile: &str) -> Ability {
 #[serde(default)]
 pub(crate) struct Order {
     pub(crate) name: String,
-    /// `None` means `shell` if there is a `command`.
+    /// `None` means `shell` if there is a `command`, else `worker`.
     pub(crate) profile: Option<String>,
     pub(crate) role: Option<String>,
     pub(crate) model: Option<String>,
@@ -52,6 +52,7 @@ pub(crate) struct Order {
     pub(crate) worktree: Option<worktree::Wish>,
     pub(crate) tools: Tools,
     pub(crate) env: Vec<(String, String)>,
+    /// Program and arguments, for profiles such as `shell` that need them.
     pub(crate) command: Vec<String>,
     /// The order is for a single run of this task, not for a standing member.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -151,9 +152,9 @@ impl Template {
         }
     }
 
-    /// Returns the runs to start now: one per free name, for tasks that are unblocked and not
-    /// `taken`. Tasks assigned to one of the template's names come first; within each group tasks
-    /// keep claim order.
+    /// Returns the runs to start now: at most one per name that is not `busy`, for tasks that can
+    /// start and are not `taken`. Tasks assigned to one of the names come first; within each group
+    /// tasks keep claim order.
     pub(crate) fn dispatch(
         &self,
         board: &Board,

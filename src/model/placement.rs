@@ -105,7 +105,7 @@ pub(crate) struct ExecPlace {
     pub(crate) watch: Option<String>,
 }
 
-/// Where a member runs.
+/// The place where a member runs.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum Placement {

@@ -200,9 +200,9 @@ pub(crate) struct Question {
     pub(crate) msg_id: String,
     /// Time at which the message was taken out of the mailbox.
     pub(crate) asked_at: Timestamp,
-    /// Answers from this time on are ignored.
+    /// Answers from this time on do not count.
     pub(crate) deadline_at: Timestamp,
-    /// Reminders sent so far to whoever decides; `None` before the first notification.
+    /// The last notification sent about the request; `None` before the first.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) told: Option<Told>,
     /// The message as received.
@@ -219,8 +219,8 @@ impl Question {
         Ask::of(Message::parse(&self.message))
     }
 
-    /// How an answer reaches a program that asks on its screen; `None` if the program reads answers
-    /// itself.
+    /// Returns the way in which an answer reaches a program that asks on its screen; `None` if the
+    /// program reads answers itself.
     pub(crate) fn answered_by(&self) -> Option<AnsweredBy> {
         match self.ask()? {
             Ask::Permission(tool) => tool.answered_by,

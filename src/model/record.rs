@@ -12,7 +12,7 @@ use super::role::Tools;
 use super::team::Member;
 use super::time::{self, Timestamp};
 
-/// How a member was requested: enough to start it again.
+/// The request for a member, complete enough to start it again.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Wish {
     pub(crate) profile: String,
@@ -72,7 +72,7 @@ pub(crate) struct ExitRecord {
     pub(crate) code: Option<i32>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) signal: Option<i32>,
-    /// Why the program never ran: the file, the directory, or the kernel's error.
+    /// Reason why the program never ran: the file, the directory, or the kernel's error.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) problem: Option<String>,
     /// The cause was that no terminal could be created, so another backend might work.
@@ -119,12 +119,12 @@ pub(crate) struct MemberRecord {
     /// Random secret that the member's processes carry as `PHALANX_TOKEN`. It authorizes a process
     /// to act as the member.
     pub(crate) token: String,
-    /// Random mark on the member's pane or session (`@phalanx_token`). Other users can read it, so
-    /// it differs from `token`. Empty in records of older versions, which used `token` as the mark.
+    /// Random mark on the member's pane or session (`@phalanx_token`). Other programs can read it
+    /// there, so it differs from `token`. Empty in records of older versions, which used `token`.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub(crate) nonce: String,
     pub(crate) state: MemberState,
-    /// Why the member is in this state, for people.
+    /// Reason for the state, for people.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) reason: Option<String>,
     pub(crate) state_since: Timestamp,
@@ -133,17 +133,19 @@ pub(crate) struct MemberRecord {
     /// The process that starts the member. Missing in older records.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) spawner: Option<ProcessId>,
+    /// Time at which the start was requested.
     pub(crate) asked_at: Timestamp,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) placement: Option<Placement>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) start: Option<StartRecord>,
+    /// Time at which the member proved that it runs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) ready_at: Option<Timestamp>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) exit: Option<ExitRecord>,
-    /// What the member has owed a response to for too long and what its screen shows; `None` while
-    /// it responds.
+    /// Description of an overdue response and of what the screen shows; `None` while the member
+    /// responds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) unresponsive: Option<String>,
     /// Reminders about its current task since its last activity.

@@ -30,9 +30,11 @@ pub(crate) struct MemberReport {
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub(crate) struct TaskReport {
     pub(crate) id: TaskId,
+    /// The task's key in the manifest.
     pub(crate) key: Option<String>,
     pub(crate) subject: String,
     pub(crate) state: TaskState,
+    /// The member that completed or failed the task.
     pub(crate) by: Option<String>,
     pub(crate) exit_code: Option<i32>,
     pub(crate) elapsed_ms: Option<u64>,

@@ -17,7 +17,7 @@ use super::role::Roles;
 use super::rules::TeamRules;
 use super::worktree::{Checkout, Rules};
 
-/// When a lead ends its team by itself.
+/// The condition on which a lead ends its team by itself.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub(crate) enum Finish {
@@ -28,7 +28,7 @@ pub(crate) enum Finish {
     Manual,
 }
 
-/// Who may read a member's output with `logs` and `peek`.
+/// The members that may read a member's output with `logs` and `peek`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum Privacy {

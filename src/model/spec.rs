@@ -38,7 +38,7 @@ impl Word {
 pub(crate) enum Terminal {
     /// The launcher's own terminal: a pane.
     Pane,
-    /// A PTY created by the launcher. Output is appended to `log`.
+    /// A PTY created by the launcher. Output goes to `log`.
     Own { rows: u16, cols: u16, log: String },
     /// No terminal: a single run without stdin. Output goes to `log` and is sent to the lead as the
     /// answer; then the member leaves.

@@ -131,7 +131,7 @@ pub(crate) struct Extra {
     /// The owner was assigned by another member and has yet to be notified.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub(crate) untold: bool,
-    /// How often the task was released because its owner left.
+    /// Number of times that the task was released because its owner left.
     #[serde(skip_serializing_if = "is_zero")]
     pub(crate) released: u32,
     /// Id of the latest journal event about the task. `cause` is the one before it.
@@ -239,7 +239,7 @@ impl Task {
         self.write_extra(file);
     }
 
-    /// Writes the changes of other programs' metadata relative to `there`.
+    /// Writes the keys of other programs that differ from `there`, and removes missing ones.
     fn write_metadata(&self, there: &Object, file: &mut Object) {
         let Some(metadata) = file.get_mut("metadata").and_then(Value::as_object_mut) else {
             return;

@@ -1,8 +1,8 @@
 //! Sanitizes foreign text for display. Every name, message, screen line and path from another
 //! program passes through here before it reaches a terminal (SEC-10).
 
-/// Returns the text as one line. Control characters (escapes, line breaks, C1, bidirectional
-/// overrides) are replaced by visible marks, so nothing is dropped silently.
+/// Returns the text as one line. Tabs become spaces; other control characters (escapes, line
+/// breaks, C1, bidirectional overrides) become visible marks, so nothing is dropped silently.
 pub(crate) fn line(foreign: &str) -> String {
     foreign.chars().map(visible).collect()
 }
@@ -16,9 +16,9 @@ pub(crate) fn block(foreign: &str) -> String {
         .join("\n")
 }
 
-/// Converts terminal output to plain text: removes escape sequences, and applies carriage returns
-/// and backspaces so that overwritten text disappears. Other control characters become visible
-/// marks.
+/// Converts terminal output to plain text: removes escape sequences and bells, and applies carriage
+/// returns and backspaces so that overwritten text disappears. Other control characters are treated
+/// as by [`line()`].
 pub(crate) fn plain(printed: &str) -> String {
     let mut out = String::with_capacity(printed.len());
     let mut chars = printed.chars().peekable();

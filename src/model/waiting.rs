@@ -30,12 +30,12 @@ pub(crate) struct Candidate {
     pub(crate) is_here: bool,
 }
 
-/// Why a pending task does not run.
+/// The reason why a pending task does not run.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Waiting {
-    /// By these tasks; the flag marks those that failed.
+    /// These tasks block it; the flag marks those that failed.
     Blocked(Vec<(TaskId, bool)>),
-    /// By the running task given, which may touch the same files.
+    /// This running task may touch the same files.
     Files(TaskId),
     /// The owner is not on the team.
     OwnerGone,
@@ -47,6 +47,7 @@ pub(crate) enum Waiting {
     /// The owner is free but has not begun the task.
     OwnerIdle,
     NoMembers,
+    /// No candidate has the required role.
     NoRole(String),
     /// The task has no command, and all candidates only run commands.
     NoCommand,
@@ -54,7 +55,7 @@ pub(crate) enum Waiting {
     NoWorker,
     /// All candidates are busy. Holds the role, if the task requires one.
     NoneFree(Option<String>),
-    /// The lead has yet to start a member for the task; false if there is no lead.
+    /// A member must be started for the task; the flag says whether there is a lead to do so.
     Start(bool),
     /// A free member could claim the task but has not done so.
     Unclaimed,

@@ -97,7 +97,7 @@ impl Condition {
     }
 }
 
-/// Checks a branch name by the rules of `git check-ref-format`.
+/// Checks a branch name: at most 200 bytes, and valid by the rules of `git check-ref-format`.
 ///
 /// # Errors
 /// Fails if the name is invalid. The message is a predicate that follows the name of the key.

@@ -108,8 +108,8 @@ impl Message {
         }
     }
 
-    /// Returns true if the lead's loop acts on the message. A person who reads it must not mark it
-    /// as read.
+    /// Returns true if the lead's loop acts on the message. While a loop runs, reading the lead's
+    /// inbox must not mark such a message as read.
     pub(crate) fn is_for_the_loop(&self) -> bool {
         match self.at_the_lead() {
             AtTheLead::Loop | AtTheLead::Both => true,

@@ -30,7 +30,7 @@ pub(crate) struct PermissionRequest {
     pub(crate) answered_by: Option<AnsweredBy>,
 }
 
-/// How an answer reaches a program that asks on its screen.
+/// The way in which an answer reaches a program that asks on its screen.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum AnsweredBy {
     /// The wrapper types the keys defined in its profile.
@@ -149,7 +149,7 @@ fn read_subtype(fields: &Fields) -> Result<PermissionVerdict, Problem> {
     let subtype = fields.required_text(&["subtype"])?;
     match subtype.as_str() {
         // Parsed strictly: the lead may have changed the input, and an unreadable change must not
-        // // permit the original input.
+        // permit the original input.
         "success" if fields.get(&["response"]).is_some() => {
             Ok(allowed(&Fields(&fields.required_object(&["response"])?)))
         }

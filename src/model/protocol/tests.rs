@@ -30,7 +30,7 @@ const GOLDEN: [(&str, &str); 15] = golden![
     "teammate_terminated",
 ];
 
-/// The same JSON without white space, with keys in their original order.
+/// Removes white space from JSON and keeps the order of keys.
 fn compact(text: &str) -> String {
     serde_json::from_str::<Value>(text).expect("a golden file is JSON").to_string()
 }

@@ -13,7 +13,7 @@ pub(crate) struct TaskAssignment {
     pub(crate) subject: Option<String>,
     pub(crate) description: Option<String>,
     pub(crate) assigned_by: Option<String>,
-    /// RFC 3339, UTC, milliseconds.
+    /// RFC 3339, UTC, with milliseconds.
     pub(crate) timestamp: Option<String>,
 }
 

@@ -30,6 +30,7 @@ pub(crate) const PLAIN: [&str; 8] = [
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub(crate) struct Roles {
+    /// By role name.
     pub(crate) named: BTreeMap<String, Role>,
     /// Tools of members that have no list of their own or from their role.
     pub(crate) tools: Tools,
@@ -41,14 +42,13 @@ impl Roles {
     }
 }
 
-/// Settings of a teammate with this role. Missing settings are left to whoever requests the
-/// teammate.
+/// Settings of teammates with this role. The request for a teammate supplies missing ones.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub(crate) struct Role {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) description: Option<String>,
-    /// System prompt in addition to the member's task.
+    /// Instructions for the member's program, in addition to its task.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) prompt: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -192,8 +192,10 @@ impl RuleSet {
 #[serde(default)]
 pub(crate) struct TeamRules {
     pub(crate) team: RuleSet,
+    /// By role name.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub(crate) roles: BTreeMap<String, RuleSet>,
+    /// By member name.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub(crate) members: BTreeMap<String, RuleSet>,
 }

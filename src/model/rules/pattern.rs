@@ -44,7 +44,8 @@ pub(super) struct Act<'a> {
 /// Rejects patterns that would otherwise silently never match.
 ///
 /// # Errors
-/// Fails with a predicate that follows the pattern.
+/// Fails if the pattern is too long, contains control characters, or has a form that its tool does
+/// not support. The message is a predicate that follows the pattern.
 pub(super) fn check(rule: &Rule) -> Result<(), String> {
     let Some(spec) = &rule.spec else { return Ok(()) };
     if spec.len() > LONGEST || spec.contains(char::is_control) {

@@ -165,7 +165,7 @@ impl Reader {
     }
 
     fn plain(&mut self, c: char, open: &mut Open) {
-        // Whether `#` starts a comment depends on shell options.
+        // Shell options decide whether `#` starts a comment.
         self.clear &= !(c.is_control() || c == '#' && open.word.is_none());
         let starts = open.word.is_none();
         open.push(c);
