@@ -13,7 +13,6 @@ const NAMED: usize = 5;
 /// Maximum length of text from members or git, in characters.
 const LONGEST: usize = 300;
 
-/// The kind of a finding.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum DeviationKind {
@@ -31,7 +30,6 @@ pub(crate) enum DeviationKind {
     Unchecked,
 }
 
-/// One finding about one member.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Deviation {
     pub(crate) name: MemberName,
@@ -40,7 +38,6 @@ pub(crate) struct Deviation {
     pub(crate) text: String,
 }
 
-/// State of a git work tree.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum WorkTree {
     Clean,

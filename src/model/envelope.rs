@@ -9,7 +9,6 @@ use super::wire::{self, Object};
 /// Maximum size of a message's text in bytes. Larger content belongs in a file (MSG-04, PF-01).
 pub(crate) const MAX_TEXT: usize = 1024 * 1024;
 
-/// One entry of a mailbox.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Envelope {
     pub(crate) from: String,
@@ -40,7 +39,6 @@ impl Envelope {
         }
     }
 
-    /// Sets the summary and the sender's colour.
     pub(crate) fn with(self, summary: Option<&str>, color: Option<&str>) -> Envelope {
         Envelope { summary: summary.map(str::to_owned), color: color.map(str::to_owned), ..self }
     }

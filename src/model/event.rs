@@ -129,7 +129,6 @@ impl EventKind {
     }
 }
 
-/// One line of the journal.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Event {
     /// Random id; other events refer to it as their cause.
@@ -167,12 +166,10 @@ impl Note {
         Note { id: None, event, cause: None, member: None, task: None, detail: Object::new() }
     }
 
-    /// Sets the member.
     pub(crate) fn member(self, name: &MemberName) -> Note {
         Note { member: Some(name.clone()), ..self }
     }
 
-    /// Sets the task.
     pub(crate) fn task(self, id: TaskId) -> Note {
         Note { task: Some(id), ..self }
     }
@@ -193,7 +190,6 @@ impl Note {
         Note { cause: Some(cause.to_owned()), ..self }
     }
 
-    /// Adds a detail.
     pub(crate) fn with(mut self, key: &str, value: impl Into<serde_json::Value>) -> Note {
         self.detail.insert(key.to_owned(), value.into());
         self

@@ -197,7 +197,6 @@ impl MemberName {
         Ok(Self(given.to_owned()))
     }
 
-    /// Returns the lead's name.
     pub(crate) fn lead() -> Self {
         Self(LEAD.to_owned())
     }
@@ -293,7 +292,6 @@ impl RequestId {
         Self(format!("shutdown-{ms}@{name}"))
     }
 
-    /// Returns true for ids of shutdown requests.
     pub(crate) fn is_shutdown(&self) -> bool {
         self.0.starts_with("shutdown-")
     }

@@ -34,7 +34,6 @@ pub(crate) struct Full {
 }
 
 impl Full {
-    /// Returns the name of the setting that holds the limit.
     pub(crate) fn key(&self) -> &'static str {
         match self.from {
             Some(_) => "max_per_link",

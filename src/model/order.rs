@@ -82,7 +82,6 @@ pub(crate) enum Demand {
     PerTask(Option<usize>),
 }
 
-/// A template for members of one kind.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Template {
     pub(crate) order: Order,
@@ -107,12 +106,10 @@ impl Template {
         self.names().iter().any(|ours| ours.clashes_with(name.as_str()))
     }
 
-    /// Returns an order for a member of this name.
     pub(crate) fn order(&self, name: &MemberName) -> Order {
         Order { name: name.to_string(), ..self.order.clone() }
     }
 
-    /// Returns true if each task gets its own run.
     pub(crate) fn is_per_task(&self) -> bool {
         matches!(self.demand, Demand::PerTask(_))
     }

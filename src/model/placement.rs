@@ -105,7 +105,6 @@ pub(crate) struct ExecPlace {
     pub(crate) watch: Option<String>,
 }
 
-/// The place where a member runs.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum Placement {
@@ -116,7 +115,6 @@ pub(crate) enum Placement {
 }
 
 impl Placement {
-    /// Returns the backend that created the placement.
     pub(crate) fn backend(&self) -> BackendKind {
         match self {
             Placement::Tmux(_) => BackendKind::Tmux,
@@ -169,7 +167,6 @@ impl Placement {
     }
 }
 
-/// For errors and reports.
 impl fmt::Display for Placement {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {

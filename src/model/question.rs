@@ -13,7 +13,6 @@ use super::protocol::{
 };
 use super::time::Timestamp;
 
-/// The kind of a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum QuestionKind {
@@ -185,7 +184,6 @@ pub(crate) struct Decision {
     pub(crate) typed: Option<Typed>,
 }
 
-/// One request and its decision.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Question {
     /// Format version of the file.

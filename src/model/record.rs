@@ -95,7 +95,6 @@ impl ExitRecord {
 
 /// Reason given for a run whose pane was closed.
 const CLOSED: &str = "pane closed from outside";
-/// `SIGHUP`.
 const HANGUP: i32 = 1;
 
 /// Describes the exit of a program: `exited with code 7 after 50 ms`.
@@ -109,7 +108,6 @@ pub(crate) fn ending(code: Option<i32>, signal: Option<i32>, ran_ms: u64) -> Str
     format!("{how} after {span}")
 }
 
-/// One run of a member.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(crate) struct MemberRecord {
     /// Format version of the file. Files of a newer version are read but not written.

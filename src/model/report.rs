@@ -9,7 +9,6 @@ use super::placement::BackendKind;
 use super::request::{Parting, ShutdownOutcome};
 use super::task::TaskState;
 
-/// Final state of one member.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub(crate) struct MemberReport {
     pub(crate) name: MemberName,
@@ -26,7 +25,6 @@ pub(crate) struct MemberReport {
     pub(crate) tasks: usize,
 }
 
-/// Final state of one task.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub(crate) struct TaskReport {
     pub(crate) id: TaskId,
@@ -44,7 +42,6 @@ pub(crate) struct TaskReport {
     pub(crate) blocked_by: Vec<TaskId>,
 }
 
-/// Final report of a team.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub(crate) struct Report {
     pub(crate) team: TeamName,

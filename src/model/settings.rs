@@ -151,7 +151,6 @@ pub(crate) const fn answer_within_s() -> u64 {
     3600
 }
 
-/// Settings of a team.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Settings {
     /// Format version of the file.

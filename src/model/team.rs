@@ -112,7 +112,6 @@ impl Team {
         self.members.iter().find(|m| m.name.clashes_with(name.as_str()))
     }
 
-    /// Returns all members except the lead.
     pub(crate) fn teammates(&self) -> impl Iterator<Item = &Member> {
         self.members.iter().filter(|m| !m.name.is_lead())
     }

@@ -37,7 +37,6 @@ pub(crate) enum Waiting {
     Blocked(Vec<(TaskId, bool)>),
     /// This running task may touch the same files.
     Files(TaskId),
-    /// The owner is not on the team.
     OwnerGone,
     /// The owner has been busy with another task for this many milliseconds.
     OwnerBusy {

@@ -66,7 +66,6 @@ pub(crate) enum Condition {
 }
 
 impl Condition {
-    /// The name in tables and JSON.
     pub(crate) fn word(&self) -> &'static str {
         match self {
             Condition::Clean => "clean",

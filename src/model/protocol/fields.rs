@@ -88,7 +88,6 @@ impl Writer {
         Writer(map)
     }
 
-    /// Adds a field.
     pub(super) fn put(mut self, name: &str, value: impl Into<Value>) -> Writer {
         self.0.insert(name.to_owned(), value.into());
         self
@@ -102,7 +101,6 @@ impl Writer {
         }
     }
 
-    /// Returns the object.
     pub(super) fn done(self) -> Map<String, Value> {
         self.0
     }

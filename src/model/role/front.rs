@@ -1,7 +1,6 @@
 //! Parses the front matter of an agent file: a small subset of YAML. Deeper structures are
 //! recognized but not parsed.
 
-/// One field of the front matter.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Field {
     /// Line number, starting at 1.
@@ -35,7 +34,6 @@ impl Field {
         }
     }
 
-    /// Formats an error about this field.
     pub(super) fn fault(&self, said: &str) -> String {
         format!("line {}: `{}`: {said}", self.line, self.key)
     }

@@ -114,7 +114,6 @@ impl Tools {
     }
 }
 
-/// An agent file of Claude Code.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct AgentFile {
     pub(crate) name: String,

@@ -107,7 +107,6 @@ impl TryFrom<String> for Rule {
     }
 }
 
-/// A list of a rule set.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum List {
     Deny,

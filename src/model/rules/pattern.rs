@@ -23,7 +23,6 @@ pub(super) enum Fit {
     Yes,
 }
 
-/// The target of a tool use, as far as patterns can describe it.
 pub(super) enum What {
     Shell(Line),
     File {
@@ -100,7 +99,6 @@ impl<'a> Act<'a> {
         Act { used, what }
     }
 
-    /// Returns the target of the use.
     pub(super) fn what(&self) -> &What {
         &self.what
     }

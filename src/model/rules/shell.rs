@@ -20,7 +20,6 @@ pub(super) struct Word {
     pub(super) hazy: bool,
 }
 
-/// A simple command.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Part {
     pub(super) words: Vec<Word>,
@@ -30,7 +29,6 @@ pub(super) struct Part {
     pub(super) hidden: bool,
 }
 
-/// A parsed command line.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Line {
     pub(super) parts: Vec<Part>,
@@ -38,7 +36,6 @@ pub(super) struct Line {
     pub(super) clear: bool,
 }
 
-/// Splits a command line.
 pub(super) fn split(text: &str) -> Line {
     nested(text, 0)
 }
