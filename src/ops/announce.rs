@@ -1,6 +1,6 @@
-//! A request that waits for a person is told of: at the terminals that look at the team, by the user's own program, and by
-//! a line of the journal, which the lead's own terminal rings for. Each time once, also when the lead dies in between: it
-//! is written down before it is done. Nothing of it keeps the request from being answered.
+//! Announces a request that waits for a person: in tmux, through the team's `notify` command, and
+//! in the journal. Each step is persisted before it is carried out, so that a lead that crashes in
+//! between never repeats it.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -22,12 +22,13 @@ use crate::model::text;
 use crate::store::{StoreError, TeamStore};
 use crate::sys::exec::{self, Command};
 
-/// How long the user's program may take.
+/// Time limit of the `notify` command.
 const DEADLINE: Duration = Duration::from_secs(10);
-/// How much of what a member writes stands in a message.
+/// Characters of a request's summary that a message quotes.
 const LONGEST: usize = 200;
 
-/// Tells of it, unless that was done or it waits no more; comes back when the user's program has ended.
+/// Announces `step` of the request, unless it was announced before or the request is decided.
+/// Returns when the `notify` command has ended.
 pub(crate) fn announce(
     ctx: &Context,
     team: &TeamStore,
@@ -41,14 +42,14 @@ pub(crate) fn announce(
         let message = Message::Text(words(&question));
         send::say(team, &system, &MemberName::lead(), &message, Some(question.event.clone()))?;
     }
-    // Side by side: each may hang, and nobody is to hear of it late because of the other.
+    // Concurrently: tmux or the command may hang, and must not delay the other.
     thread::scope(|scope| {
         scope.spawn(|| call_in_tmux(ctx, team, &question, step));
         run_notify(team, &question, step)
     })
 }
 
-/// Writes down that it is said now; the question, if that is so.
+/// Persists `step` as announced. Returns the question, or `None` if there is nothing to announce.
 fn note(team: &TeamStore, id: &RequestId, step: Step) -> Result<Option<Question>, OpsError> {
     let told = Told { times: step.times(), at: now() };
     let noted = team.change_question(id, |question| {
@@ -75,7 +76,7 @@ fn news(question: &Question, step: Step) -> Note {
     counted(note.with("summary", question.summary()), step)
 }
 
-/// The same with how many reminders there were.
+/// Adds the reminder counts of `step` to a note.
 pub(super) fn counted(note: Note, step: Step) -> Note {
     match step {
         Step::First => note,
@@ -93,14 +94,16 @@ fn words(question: &Question) -> String {
     )
 }
 
-/// Where the team, or its lead, is to be seen on one tmux server.
+/// The panes of one tmux server whose viewers are notified: those of members, by their marks, and
+/// the caller's own.
 #[derive(Default)]
 struct Seen {
     tokens: Vec<String>,
     pane: Option<String>,
 }
 
-/// What cannot be asked or read shows nothing, and that is all: the request is told of elsewhere, too.
+/// Shows the announcement on the tmux clients that display the team. Errors are ignored: the
+/// request is announced in other ways, too.
 fn call_in_tmux(ctx: &Context, team: &TeamStore, question: &Question, step: Step) {
     let Ok(program) = backends::tmux_program(ctx) else { return };
     let mut servers: BTreeMap<PathBuf, Seen> = BTreeMap::new();
@@ -127,8 +130,8 @@ fn call_in_tmux(ctx: &Context, team: &TeamStore, question: &Question, step: Step
     }
 }
 
-/// Runs the team's `notify` command, if it has one, with the request as JSON on stdin. What it does with that is its affair:
-/// it has a deadline, and harms nothing when it hangs, fails or floods.
+/// Runs the team's `notify` command, if it has one, with the request as JSON on stdin. A command
+/// that hangs, fails or floods is a warning in the journal and affects nothing else.
 fn run_notify(team: &TeamStore, question: &Question, step: Step) -> Result<(), OpsError> {
     let argv = team.settings()?.map(|settings| settings.notify).unwrap_or_default();
     let Some((program, args)) = argv.split_first() else { return Ok(()) };

@@ -1,4 +1,4 @@
-//! `answer`: a member's word on what it was asked. Carrying out what follows is the lead's.
+//! `answer`: a member's reply to a request that it received. The lead acts on the reply.
 
 use serde::Serialize;
 
@@ -10,17 +10,17 @@ use crate::model::protocol::{Message, ShutdownApproved, ShutdownRejected};
 use crate::model::request::{Parting, ShutdownRequest};
 use crate::store::TeamStore;
 
-/// Yes or no, and what goes with it.
+/// A member's reply.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Answer {
-    /// What a member that is to end says of its work.
+    /// The member agrees to shut down; the state in which it leaves its work.
     Approve(Parting),
     Reject {
         reason: String,
     },
 }
 
-/// What `answer` gives.
+/// The output of `answer`.
 #[derive(Debug, Clone, Serialize)]
 pub(crate) struct Answered {
     pub(crate) success: bool,
@@ -29,15 +29,17 @@ pub(crate) struct Answered {
     pub(crate) msg_id: String,
 }
 
-/// Requests that can be answered.
+/// Requests that a member can answer.
 enum Asked {
     Shutdown(ShutdownRequest),
 }
 
-/// Answers a request in the name of the speaker.
+/// Sends the speaker's answer to the lead.
 ///
 /// # Errors
-/// Only who was asked may answer, only that run of it, and only once (SD-10, SD-11); nothing is sent then.
+/// [`OpsError::NoSuchRequest`] for an unknown id; [`OpsError::NotYours`] for a speaker other than
+/// the member or incarnation that was asked (SD-10, SD-11); [`OpsError::Answered`] for a request
+/// that is answered or closed. Nothing is sent then.
 pub(crate) fn answer(
     ctx: &Context,
     team: &TeamStore,
@@ -66,7 +68,7 @@ fn must_be_asked(ctx: &Context, request: &ShutdownRequest) -> Result<(), OpsErro
     if !request.member.clashes_with(ctx.speaker.as_str()) {
         return refused(format!("it was sent to `{}`", request.member));
     }
-    // Whoever speaks for a member from elsewhere has no run of its own.
+    // A caller that acts for the member from outside has no incarnation of its own.
     let run = ctx.caller.var("PHALANX_INCARNATION").map(|run| run.to_string_lossy().into_owned());
     if run.is_some_and(|run| run != request.incarnation.as_str()) {
         return refused("it was sent to another run of this member".to_owned());

@@ -15,10 +15,10 @@ use crate::model::question::Outcome;
 use crate::store::{StoreError, TeamStore};
 use crate::sys::rand;
 
-/// The longest time between two looks at a request: it can time out without a change on disk.
+/// The poll interval: a request can time out without a change on disk.
 const SWEEP: Duration = Duration::from_millis(500);
 
-/// The use of a tool that a member asks for.
+/// A tool use that a member asks permission for.
 #[derive(Debug, Clone)]
 pub(crate) struct ToolUse {
     pub(crate) tool: String,
@@ -63,12 +63,13 @@ pub(crate) fn submit_plan(
     Ok(Sent { request_id: RequestId::parse(&request_id)?, state: "pending", input: None })
 }
 
-/// Asks the lead to allow the use of a tool. For a member that reads mail the answer arrives as a
-/// message; any other waits for it here.
+/// Asks the lead to allow the use of a tool. A member that reads mail receives the answer as a
+/// message; for any other the call blocks until the answer.
 ///
 /// # Errors
-/// [`OpsError::Usage`] for the lead; [`OpsError::NoAnswerHere`] for a member that would wait in a team
-/// that phalanx did not make; [`OpsError::RequestDenied`], [`OpsError::RequestTimedOut`].
+/// [`OpsError::Usage`] for the lead; [`OpsError::NoAnswerHere`] for a member that would block in a
+/// team that phalanx did not create; [`OpsError::RequestDenied`] if the lead denies it;
+/// [`OpsError::RequestTimedOut`] if it expires, or the caller's run ends, without an answer.
 pub(crate) fn ask_permission(
     ctx: &Context,
     team: &TeamStore,
@@ -107,8 +108,8 @@ fn asker(ctx: &Context) -> Result<&MemberName, OpsError> {
     Ok(&ctx.speaker)
 }
 
-/// Waits until the request is decided. Without a running lead this process files it and lets it time
-/// out, as `requests` does.
+/// Waits until the request is decided. Without a running lead, this process files the request and
+/// expires it, as `requests` does.
 fn answer(ctx: &Context, team: &TeamStore, id: RequestId) -> Result<Sent, OpsError> {
     let changes = team.changes()?;
     loop {

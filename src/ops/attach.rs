@@ -1,5 +1,6 @@
-//! `attach`: what brings a member's screen to the caller's terminal: a tmux command line, or the socket of a launcher.
-//! Only ids stand in the command line, and only those of a placement that is proven ours.
+//! `attach`: shows a member's screen on the caller's terminal, by a tmux command line or a
+//! launcher's socket. The command line holds ids only, and only those of a placement that is proven
+//! ours.
 
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
@@ -19,18 +20,19 @@ pub(crate) use crate::backend::pty::{End, Tell, Viewer};
 /// The way to a member's screen.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Attach {
-    /// A program and its arguments, to be run on the caller's terminal.
+    /// A program and its arguments, to run on the caller's terminal.
     Tmux { program: PathBuf, args: Vec<OsString> },
-    /// A terminal that its launcher holds, for a [`Viewer`].
+    /// A PTY that the member's launcher holds; a [`Viewer`] connects to its socket.
     Own { name: MemberName, socket: PathBuf },
 }
 
-/// How to get to the screen of `name`; without a name to the team's tmux window, or where it has none to the first
-/// member on a PTY of ours. In tmux: from inside the same server by switching, else by attaching.
+/// Returns the way to the screen of `name`. Without a name, it is the first member in tmux, or if
+/// there is none the first on a PTY of phalanx. Inside the same tmux server the command switches
+/// the client; elsewhere it attaches.
 ///
 /// # Errors
-/// [`OpsError::NothingToAttach`] if no member has a terminal that is there and ours, [`OpsError::NotAttachable`] if the
-/// one that was named has none.
+/// [`OpsError::NothingToAttach`] if no member has a terminal that is proven ours;
+/// [`OpsError::NotAttachable`] if the named member has none.
 pub(crate) fn attach(
     ctx: &Context,
     team: &TeamStore,
@@ -70,7 +72,7 @@ fn way_to(ctx: &Context, team: &TeamStore, record: &MemberRecord) -> Result<Atta
     }
     let caller = ctx.caller.var("PHALANX_INCARNATION").and_then(OsStr::to_str);
     match placement {
-        // Each word on it would come back to it as another one.
+        // The viewer's output would feed back into the terminal that it shows.
         Placement::Pty(_) if caller == Some(record.incarnation.as_str()) => {
             Err(not("this is its own terminal".to_owned()))
         }
@@ -109,7 +111,7 @@ mod tests {
     use crate::model::placement::ProcessId;
 
     #[test]
-    fn only_the_socket_and_ids_stand_in_the_command() {
+    fn command_contains_only_the_socket_and_ids() {
         let process = ProcessId { pid: 1, start: 1 };
         let pane = TmuxPane {
             socket: "/tmp/s".to_owned(),

@@ -1,5 +1,5 @@
-//! The permissions of teammates in their team. Every face calls [`enter`] before it does anything in a team, so that
-//! one table decides; docs/security.md shows it.
+//! Permissions of teammates in their team. Every entry point calls [`enter`] before it acts in a
+//! team, so that one table decides; docs/security.md shows it.
 
 use std::ffi::OsStr;
 
@@ -11,7 +11,7 @@ use crate::model::id::{MemberName, TeamName};
 use crate::model::settings::Privacy;
 use crate::store::TeamStore;
 
-/// An action of a command in a team.
+/// An action in a team. docs/security.md lists the commands that perform each.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Action {
     Look,
@@ -41,11 +41,11 @@ pub(crate) enum Action {
     Serve,
 }
 
-/// Members that may use a command. The lead may use all of them.
+/// The members that may perform an action. The lead may perform all of them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Grant {
     Everyone,
-    /// A teammate may do it to what is its own.
+    /// A teammate may perform it on itself only.
     Owner,
     /// As [`Grant::Owner`] in a team with `privacy = "own"`, otherwise everyone.
     ByPrivacy,
@@ -82,7 +82,7 @@ impl Action {
         Action::Repair,
     ];
 
-    /// The commands that do it, as docs/security.md names them.
+    /// The commands that perform the action, as docs/security.md lists them.
     #[cfg(test)]
     fn commands(self) -> &'static str {
         match self {
@@ -116,7 +116,7 @@ impl Action {
         }
     }
 
-    /// The words for the action, followed by the name of a member where it concerns one.
+    /// Returns the action as a verb phrase; with `to_member`, a member's name follows it.
     fn deed(self, to_member: bool) -> &'static str {
         match (self, to_member) {
             (Action::Look, _) => "look at the team",
@@ -192,11 +192,13 @@ fn may(speaker: &MemberName, action: Action, targets: &[MemberName], privacy: Pr
     }
 }
 
-/// Lets the caller do this to these members, or, without any, to the team as a whole.
+/// Checks that the caller may perform the action on these members, or, without any, on the team as
+/// a whole. A refused attempt is journaled.
 ///
 /// # Errors
-/// A caller that carries another member's token, a speaker that is not in the team, and what a teammate may not do.
-/// The journal names who tried.
+/// [`OpsError::NotTheSpeaker`] for a caller that carries another member's token;
+/// [`StoreError::NoSuchMember`](crate::store::StoreError::NoSuchMember) for a speaker that is not
+/// on the team; [`OpsError::NotPermitted`] for an action that is not granted.
 pub(crate) fn enter(
     ctx: &Context,
     team: &TeamStore,
@@ -220,10 +222,10 @@ pub(crate) fn enter(
     Err(refusal)
 }
 
-/// Lets the caller repair teams, which is not for the teammates of any.
+/// Checks that the caller may repair teams, which no teammate may.
 ///
 /// # Errors
-/// As [`enter`], by the team that the caller is a member of.
+/// As [`enter`], for the team that the caller is a member of.
 pub(crate) fn enter_repair(ctx: &Context) -> Result<(), OpsError> {
     let own = ctx.caller.var("PHALANX_TEAM").and_then(OsStr::to_str);
     let own = own
@@ -245,7 +247,8 @@ mod tests {
         MemberName::existing(name).expect("a name")
     }
 
-    /// A row of the page: the lead, a teammate to itself, and to another or the team.
+    /// A row of docs/security.md: the lead, a teammate on itself, a teammate on another or on the
+    /// team.
     fn row(action: Action) -> String {
         let yes = |speaker: &str, targets: &[&str], privacy| {
             let targets: Vec<MemberName> = targets.iter().map(|target| name(target)).collect();
@@ -269,7 +272,7 @@ mod tests {
     }
 
     #[test]
-    fn the_page_shows_the_table() {
+    fn security_page_shows_the_permission_table() {
         let rows: Vec<String> = Action::ALL.into_iter().map(row).collect();
         assert!(
             PAGE.contains(&rows.join("\n")),
@@ -279,7 +282,7 @@ mod tests {
     }
 
     #[test]
-    fn an_action_on_several_members_is_owned_only_if_all_are_the_speaker() {
+    fn action_on_several_members_is_own_only_if_all_are_the_speaker() {
         let ann = name("ann");
         let may = |targets: &[MemberName]| may(&ann, Action::Shutdown, targets, Privacy::Open);
         assert!(may(std::slice::from_ref(&ann)) && may(&[ann.clone(), ann.clone()]));

@@ -1,4 +1,4 @@
-//! Which backend a team uses, and the one that a placement belongs to.
+//! Chooses the backend of a team and opens the one that a placement belongs to.
 
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
@@ -18,7 +18,7 @@ use crate::store::TeamStore;
 use crate::sys::child::open_pty;
 use crate::sys::env::{find_program, tty_name};
 
-/// The caller's own place in tmux, from `$TMUX` (`socket,pid,session`) and `$TMUX_PANE`.
+/// The caller's own tmux pane, from `$TMUX` (`socket,pid,session`) and `$TMUX_PANE`.
 pub(super) struct Inside {
     pub(super) socket: PathBuf,
     pub(super) pane: String,
@@ -27,7 +27,7 @@ pub(super) struct Inside {
 pub(super) fn inside(ctx: &Context) -> Option<Inside> {
     let tmux = ctx.caller.var("TMUX")?.to_str()?;
     let pane = ctx.caller.var("TMUX_PANE")?.to_str()?;
-    // The socket's path may hold commas itself: pid and session are the last two parts.
+    // Split from the right, since the socket's path may contain commas.
     let socket = tmux.rsplitn(3, ',').nth(2)?;
     Some(Inside { socket: PathBuf::from(socket), pane: pane.to_owned() })
 }
@@ -36,14 +36,15 @@ pub(super) fn tmux_program(ctx: &Context) -> Result<PathBuf, String> {
     program(ctx, "tmux")
 }
 
-/// A program in the caller's `PATH`.
+/// Finds a program in the caller's `PATH`.
 fn program(ctx: &Context, name: &str) -> Result<PathBuf, String> {
     let found = find_program(OsStr::new(name), ctx.caller.var("PATH"), Path::new("/"));
     found.ok_or_else(|| format!("`{name}` is not on PATH"))
 }
 
-/// Whether a tmux pane of this id lives on the team's server, on the caller's, or on the default one. One that cannot be
-/// asked about may live; without tmux there are no panes.
+/// Returns true if a tmux pane with this id is open on the team's server, the caller's or the
+/// default one. A server that does not respond counts as having it; without tmux there are no
+/// panes.
 pub(super) fn tmux_pane_lives(ctx: &Context, team: &TeamStore, id: &str) -> Result<bool, OpsError> {
     let Ok(program) = tmux_program(ctx) else { return Ok(false) };
     let own = team.settings()?.and_then(|settings| settings.tmux_socket).map(PathBuf::from);
@@ -51,7 +52,8 @@ pub(super) fn tmux_pane_lives(ctx: &Context, team: &TeamStore, id: &str) -> Resu
     Ok(sockets.iter().any(|socket| tmux::has_pane(&program, socket.as_deref(), id).unwrap_or(true)))
 }
 
-/// Chooses the team's backend: what an earlier spawn chose stays, what is asked for here wins.
+/// Chooses the team's backend: `asked` if given, else the backend that an earlier spawn chose, else
+/// by the settings.
 pub(crate) fn choose_backend(
     ctx: &Context,
     team: &TeamStore,
@@ -69,10 +71,10 @@ pub(crate) fn choose_backend(
         .map_err(|problem| OpsError::BackendUnavailable { backend: asked, problem })
 }
 
-/// Whether members can stand in a team that `asked` for this backend, and which backend that is and why.
+/// Checks that members can be placed by this backend, and returns the backend that results.
 ///
 /// # Errors
-/// Why none can.
+/// The reason why no members can be placed, for people.
 pub(crate) fn stands(ctx: &Context, asked: &BackendChoice) -> Result<Chosen, String> {
     let chosen = choose(asked, &facts(ctx, asked))?;
     if let BackendChoice::Exec(program) = asked {
@@ -101,7 +103,8 @@ fn facts(ctx: &Context, asked: &BackendChoice) -> Facts {
     Facts { inside_tmux, tmux, iterm2 }
 }
 
-/// Whether the caller's terminal is a live session of iTerm2; iTerm2 is asked only where something points to it.
+/// Checks that the caller's terminal is a live session of iTerm2. Queries iTerm2 only if the
+/// environment points to it.
 pub(super) fn stands_in_iterm2(ctx: &Context) -> Result<(), String> {
     let text = |name: &str| ctx.caller.var(name).and_then(OsStr::to_str);
     may_be_iterm2(&Signs {
@@ -115,17 +118,17 @@ pub(super) fn stands_in_iterm2(ctx: &Context) -> Result<(), String> {
     iterm2::probe(program(ctx, "osascript")?, &tty)
 }
 
-/// A backend, and where it does its work.
+/// A backend and the server or program that it works with.
 enum Home {
-    /// At this socket; else where the caller stands, else at the default one.
+    /// The server at this socket; without one the caller's, else the default.
     Tmux(Option<PathBuf>),
     Iterm2,
     Pty,
-    /// Behind this program.
+    /// Path of the external program.
     Exec(String),
 }
 
-/// Opens a backend to place members of `team`; `asked` is what this batch asked for.
+/// Opens a backend to place members of `team`; `asked` is the backend requested for this batch.
 pub(crate) fn open(
     ctx: &Context,
     team: &TeamStore,
@@ -148,7 +151,8 @@ pub(crate) fn open(
     open_at(ctx, team, home, layout)
 }
 
-/// What starts a launcher without any place, for a program that answers once, or is run for one task.
+/// Opens the backend that starts launchers without a terminal, for a program that answers its
+/// prompt once or that runs for one task.
 pub(super) fn once(ctx: &Context, team: &TeamStore, task: Option<TaskId>) -> Box<dyn Backend> {
     let team = team.clone();
     let log = move |name: &MemberName| task.map_or_else(|| team.log(name), |id| team.task_log(id));
@@ -164,7 +168,7 @@ fn program_of(choice: &BackendChoice) -> Option<&str> {
     }
 }
 
-/// Finds a program of somebody else's and makes sure that it answers, before anything is given to it (SP-08).
+/// Finds an external backend program and probes it before it is given any work (SP-08).
 fn open_program(
     ctx: &Context,
     team: &TeamStore,
@@ -183,7 +187,7 @@ fn open_program(
     Ok(Box::new(backend))
 }
 
-/// A program by its path or in the caller's `PATH`.
+/// Finds a program by its path or in the caller's `PATH`.
 fn program_at(ctx: &Context, program: &str) -> Result<PathBuf, String> {
     let found = find_program(OsStr::new(program), ctx.caller.var("PATH"), &ctx.caller.cwd);
     let place = if program.contains('/') { "an executable file" } else { "on PATH" };
@@ -230,7 +234,8 @@ fn open_at(
                 layout,
             })))
         }
-        // Not looked for: if it has gone, its verdict is `unknown`, and the processes are ended without it.
+        // Not probed: if the program is gone its verdict is `unknown`, and the processes are ended
+        // without it.
         Home::Exec(program) => Ok(Box::new(external(ctx, team, program, layout))),
         Home::Pty => {
             let team = team.clone();
@@ -257,7 +262,7 @@ fn open_at(
     }
 }
 
-/// What marks placements as this team's, and not as those of an older team of the same name.
+/// Returns the tag that tells this team's placements from those of an older team of the same name.
 fn tag(team: &TeamStore) -> Result<String, OpsError> {
     let found = team.team()?;
     let session = found.lead_session_id.unwrap_or_default();

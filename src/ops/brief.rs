@@ -1,4 +1,4 @@
-//! `brief`: what a program has to know of the team that it is in.
+//! `brief`: the text that introduces a program to its team.
 
 use std::path::Path;
 
@@ -11,11 +11,12 @@ use crate::model::record::MemberRecord;
 use crate::profile::Names;
 use crate::store::{StoreError, TeamStore};
 
-/// The text for a member; for the speaker where none is named. A speaker that is not in the team gets the one for whoever
-/// is in none, and so does everybody where there is no team.
+/// Returns the text for the named member, or without a name for the speaker. A speaker that is not
+/// on the team, and any caller without a team, gets the text for programs outside a team.
 ///
 /// # Errors
-/// A named member that is not on the team, a team that cannot be read.
+/// [`StoreError::NoSuchMember`] for a named member that is not on the team; a team that cannot be
+/// read.
 pub(crate) fn brief(
     ctx: &Context,
     team: Option<&TeamStore>,
@@ -39,7 +40,8 @@ pub(crate) fn brief(
     }
 }
 
-/// What a member's role has to say to it, unless its program takes roles itself. A role that has gone since says nothing.
+/// Returns the prompt of the member's role, unless its program loads roles itself. A role that no
+/// longer exists has none.
 fn role(ctx: &Context, team: &TeamStore, record: &MemberRecord) -> Option<String> {
     let wish = &record.wish;
     let at_home =

@@ -1,5 +1,5 @@
-//! Makes a team usable whose files are broken: each of them is moved into the quarantine, and the
-//! verbs then work on the team as on any other, from its member records and processes.
+//! Repairs a team whose files are broken: moves each of them into quarantine, so that the verbs
+//! work again from the member records and processes.
 
 use std::path::PathBuf;
 
@@ -12,15 +12,15 @@ use crate::model::wire::Object;
 use crate::store::{Broken, TeamStore};
 use crate::sys::rand;
 
-/// A file behind an unreadable directory shows up in the round after.
+/// Passes over the files; those behind an unreadable directory show up in the next pass.
 const ROUNDS: usize = 3;
 
-/// A broken path that no longer stands in the way.
+/// A broken path that was repaired or moved away.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct SetAside {
     pub(crate) path: PathBuf,
     pub(crate) problem: String,
-    /// None: it can be used again, and stayed where it was.
+    /// `None` if the path became usable again and stayed where it was.
     pub(crate) moved_to: Option<PathBuf>,
 }
 
@@ -33,13 +33,13 @@ pub(crate) fn restore_missing(ctx: &Context, name: &TeamName) -> Result<Option<P
     }
 }
 
-/// The team file of a team of which nothing is known.
+/// Returns a team file for a team of which nothing else is known.
 fn founding(ctx: &Context, name: &TeamName) -> Object {
     let cwd = ctx.caller.cwd.to_string_lossy();
     Team::found(name, "", LEAD, &rand::uuid(), &cwd, now())
 }
 
-/// Sets aside everything of the team that is broken, for a team that is about to end.
+/// Sets aside all broken files of a team that is about to end.
 pub(crate) fn set_aside_all(ctx: &Context, team: &TeamStore) -> Result<Vec<SetAside>, OpsError> {
     let mut done = Vec::new();
     for _ in 0..ROUNDS {
@@ -65,7 +65,7 @@ pub(super) fn set_aside(
         let moved_to = team.set_aside(one, &founding)?;
         done.push(SetAside { path: one.path.clone(), problem: one.problem.clone(), moved_to });
     }
-    // The journal may have been one of them.
+    // Last, since the journal may be one of the broken files.
     team.record_all(done.iter().filter_map(note).collect())?;
     Ok(done)
 }

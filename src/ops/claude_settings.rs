@@ -67,7 +67,7 @@ fn disabled_by(path: &Path) -> Option<String> {
 
 /// Returns the directories outside their own that members may work in: those of the organisation's
 /// and the user's settings, and those of the project's settings if the user trusts the project.
-/// Files that cannot be read name none.
+/// Files that cannot be read are skipped.
 pub(super) fn additional_directories(
     ctx: &Context,
     team: &TeamStore,

@@ -1,5 +1,5 @@
-//! What every verb needs to know about the process that asks. `cli` fills it in; nobody below reads environment or
-//! configuration.
+//! The store, speaker and calling process that every verb takes. `cli` fills them in; nothing below
+//! it reads the environment or the configuration.
 
 use std::ffi::{OsStr, OsString};
 use std::path::PathBuf;
@@ -9,24 +9,24 @@ use crate::model::time::Timestamp;
 use crate::store::Store;
 use crate::sys::clock;
 
-/// The asking process.
+/// The calling process.
 #[derive(Debug, Clone)]
 pub(crate) struct Caller {
     pub(crate) env: Vec<(OsString, OsString)>,
     pub(crate) cwd: PathBuf,
-    /// This program's own file: what launchers and workers are started from.
+    /// Path of the phalanx executable, from which launchers and workers are started.
     pub(crate) exe: PathBuf,
 }
 
 impl Caller {
-    /// A variable of the asking process; one that is set to nothing counts as unset.
+    /// Returns a variable of the caller's environment; an empty one counts as unset.
     pub(crate) fn var(&self, name: &str) -> Option<&OsStr> {
         let found = self.env.iter().find(|(n, _)| n == name).map(|(_, v)| v.as_os_str());
         found.filter(|v| !v.is_empty())
     }
 }
 
-/// Where a verb works, who speaks, and who asks.
+/// The store that a verb works on, the member that it acts for, and the caller.
 #[derive(Debug, Clone)]
 pub(crate) struct Context {
     pub(crate) store: Store,
@@ -34,7 +34,6 @@ pub(crate) struct Context {
     pub(crate) caller: Caller,
 }
 
-/// The time of day.
 pub(crate) fn now() -> Timestamp {
     Timestamp(clock::now_ms())
 }

@@ -1,6 +1,5 @@
-//! `requests` and `answer`: what members ask is taken out of the lead's mailbox, filed, judged by the team's rules, shown
-//! to a person, and answered in the lead's name. The lead does so as it runs; without one, each of these verbs does.
-//! Nothing is allowed by default, and nothing is answered twice.
+//! `requests` and `answer`: files what members ask and answers it once, by rule, timeout or person.
+//! Nothing is allowed by default. A running lead calls [`attend`]; without one, these verbs do.
 
 mod always;
 mod limit;
@@ -27,37 +26,31 @@ use crate::model::time::Timestamp;
 use crate::store::{StoreError, TeamStore};
 use crate::sys::rand;
 
-/// The form of question files.
 const FORMAT: u32 = 1;
-/// Who decided, where it was no member.
 const BY_RULE: &str = "rule";
 const BY_NOBODY: &str = "nobody";
-/// What a member is told when its time ran out: it is not a person's no (PM-04).
+/// Distinguishes a timeout from a person's rejection (PM-04).
 const TIMED_OUT: &str =
     "the request timed out without an answer; this is not a rejection, and you may ask again";
 
-/// How a person answers.
 #[derive(Debug, Clone)]
 pub(crate) struct Answer {
     pub(crate) approve: bool,
     pub(crate) reason: Option<String>,
-    /// The mode to go on in; plans only.
+    /// The mode to continue in; plans only.
     pub(crate) mode: Option<Mode>,
-    /// The input to go on with; permissions only.
+    /// The input to continue with; permissions only.
     pub(crate) input: Option<Map<String, Value>>,
-    /// Allow the same from now on.
     pub(crate) always: bool,
 }
 
-/// The result of an answer.
 #[derive(Debug, Clone)]
 pub(crate) struct Answered {
     pub(crate) question: Question,
-    /// The rules that the answer added to the team's.
     pub(crate) added: Vec<Rule>,
 }
 
-/// A request as it is shown (product.md, `requests`).
+/// A request as `requests` shows it.
 #[derive(Debug, Clone, Serialize)]
 pub(crate) struct Shown {
     pub(crate) request_id: RequestId,
@@ -65,29 +58,26 @@ pub(crate) struct Shown {
     pub(crate) from: MemberName,
     pub(crate) state: &'static str,
     pub(crate) age_ms: u64,
-    /// What it is about; foreign text.
     pub(crate) summary: String,
-    /// The message as it came; for a shutdown its reason.
+    /// The message as received; for a shutdown its reason.
     pub(crate) body: Value,
-    /// The run that asked, or was asked.
+    /// The incarnation that asked, or that was asked to shut down.
     pub(crate) incarnation: Option<String>,
-    /// The input that the answer gave back in place of the one in `body`.
+    /// Input that the answer put in place of the one in `body`.
     pub(crate) updated_input: Option<Value>,
-    /// How long it can still be answered.
     pub(crate) left_ms: Option<u64>,
     pub(crate) by: Option<String>,
     pub(crate) rule: Option<String>,
     pub(crate) reason: Option<String>,
-    /// How the answer gets in, where a wrapper has read the question from its program's screen: `keys` or `pane`.
+    /// How an answer reaches a dialog that a wrapper read from the screen: `keys` or `pane`.
     pub(crate) answered_by: Option<&'static str>,
-    /// What became of the keys.
     pub(crate) typed: Option<Typed>,
 }
 
-/// Sees to everything that members ask: new questions are filed, those that a rule, the time or the end of their member
-/// decides are decided, answers that a crash kept back are sent. Gives those that wait for a person, oldest first.
+/// Files new requests, decides those that a rule, a timeout or the end of their run settles, and
+/// sends answers that a crash delayed. Returns those that wait for a person, oldest first.
 pub(crate) fn attend(ctx: &Context, team: &TeamStore) -> Result<Vec<Question>, OpsError> {
-    // Without settings another program leads this team: its mail is its own.
+    // Without settings, another program leads this team and reads its own mail.
     let Some(settings) = team.settings()? else { return Ok(Vec::new()) };
     let within_ms = settings.answer_within_s.saturating_mul(1000);
     file_mail(ctx, team, &settings.rules, within_ms)?;
@@ -109,7 +99,7 @@ pub(crate) fn attend(ctx: &Context, team: &TeamStore) -> Result<Vec<Question>, O
     Ok(waiting)
 }
 
-/// What can be answered, or with `all` whatever was ever asked, shutdowns too; oldest first.
+/// Returns the open requests, or with `all` every request, shutdowns included; oldest first.
 pub(crate) fn requests(ctx: &Context, team: &TeamStore, all: bool) -> Result<Vec<Shown>, OpsError> {
     attend(ctx, team)?;
     let at = now();
@@ -121,10 +111,7 @@ pub(crate) fn requests(ctx: &Context, team: &TeamStore, all: bool) -> Result<Vec
     Ok(shown)
 }
 
-/// One request, open or not.
-///
-/// # Errors
-/// [`OpsError::NoSuchRequest`] with the id that may have been meant.
+/// Returns one request, open or not. The error for an unknown id suggests the nearest one.
 pub(crate) fn request(ctx: &Context, team: &TeamStore, id: &RequestId) -> Result<Shown, OpsError> {
     attend(ctx, team)?;
     if id.is_shutdown() {
@@ -133,7 +120,7 @@ pub(crate) fn request(ctx: &Context, team: &TeamStore, id: &RequestId) -> Result
     Ok(show(known(team, id, team.question(id))?, now()))
 }
 
-/// Adds to the error about an id the one that may have been meant.
+/// Adds the nearest known id to the error about an unknown one.
 pub(super) fn known<T>(
     team: &TeamStore,
     id: &RequestId,
@@ -208,11 +195,8 @@ fn show_shutdown(request: ShutdownRequest, at: Timestamp) -> Shown {
     }
 }
 
-/// A person's answer to one question.
-///
-/// # Errors
-/// No such request; one that was decided before, ran out of time, or whose run is gone; a mode that the lead may not
-/// give; an input or a lasting rule where there can be none.
+/// Answers one request for a person. Fails if the request is unknown, decided or answerable only in
+/// its pane, if the lead may not grant the mode, or if it takes no input or lasting rule.
 pub(crate) fn answer(
     ctx: &Context,
     team: &TeamStore,
@@ -240,8 +224,7 @@ pub(crate) fn answer(
     };
     let question = settle(team, id, &decision)?;
     match &question.decision {
-        // Not before: a lead that runs would answer by the new rule, and this answer would come
-        // second.
+        // Only now: a running lead would answer by the new rule first.
         Some(made) if made.reply == decision.reply => {
             let added = match lasting.rules.as_slice() {
                 [] => Vec::new(),
@@ -259,7 +242,7 @@ pub(crate) fn answer(
     }
 }
 
-/// That somebody would have answered is written down; the member has long been told that nobody did.
+/// Records that an answer came too late; the member already received the timeout.
 fn too_late(ctx: &Context, team: &TeamStore, question: &Question) -> Result<OpsError, OpsError> {
     let by = ctx.speaker.to_string();
     team.change_question(&question.id, |question| {
@@ -278,8 +261,7 @@ fn too_late(ctx: &Context, team: &TeamStore, question: &Question) -> Result<OpsE
     })
 }
 
-/// The mode that goes with an approval: the one that is asked for, else the lead's own; never plan or delegate, never
-/// one that reaches further than the lead's (PM-06). A lead without a mode is a person, who may give any other.
+/// A lead without a mode is a person, who may grant any but plan and delegate (PM-06).
 fn mode_for(
     ctx: &Context,
     team: &TeamStore,
@@ -307,7 +289,6 @@ fn mode_for(
     }
 }
 
-/// The input that an approval gives back. A screen's question has none that could be changed.
 fn input_for(question: &Question, answer: &Answer) -> Result<Option<Value>, OpsError> {
     let Some(input) = &answer.input else { return Ok(None) };
     let problem = match (question.kind, question.answered_by()) {
@@ -325,8 +306,7 @@ fn input_for(question: &Question, answer: &Answer) -> Result<Option<Value>, OpsE
     })
 }
 
-/// The lead's own mode, where the team file says one. One that plans or delegates lets others work as by default, as
-/// Claude Code does.
+/// Returns the lead's mode in the team file; plan and delegate count as default, as in Claude Code.
 pub(super) fn lead_mode(team: &TeamStore) -> Result<Option<Mode>, OpsError> {
     let own = team.team()?.member(&MemberName::lead()).and_then(|lead| lead.mode);
     Ok(own.map(|mode| if mode.reach() == 0 { Mode::Default } else { mode }))
@@ -343,7 +323,6 @@ fn may_give(own: Option<Mode>, mode: Mode) -> Result<(), OpsError> {
     Err(OpsError::NotAllowed { problem })
 }
 
-/// Why a lead cannot give this mode.
 pub(super) fn above(own: Mode, mode: Mode) -> String {
     format!(
         "mode `{}` is more permissive than the lead's own mode, `{}`",
@@ -352,8 +331,7 @@ pub(super) fn above(own: Mode, mode: Mode) -> String {
     )
 }
 
-/// Takes the members' questions out of the lead's mailbox. Each is filed before its message is acknowledged: after a
-/// crash in between the message is found again, and its question is there already.
+/// Files each request in the lead's mailbox before it acknowledges the message: a crash loses none.
 fn file_mail(
     ctx: &Context,
     team: &TeamStore,
@@ -364,7 +342,7 @@ fn file_mail(
     for envelope in team.mailbox(&lead).unread()? {
         let message = Message::parse(&envelope.text);
         let Ok(from) = MemberName::existing(&envelope.from) else { continue };
-        // What is said by somebody who may not is the loop's to complain about.
+        // The lead's loop warns of senders that may not send this.
         let speaker = if from.is_lead() { Speaker::Lead } else { Speaker::Member };
         let system = from.as_str() == "system";
         if system || !may_say(speaker, &message) {
@@ -400,7 +378,7 @@ fn file(
         format: FORMAT,
         id,
         kind: ask.kind(),
-        // As the roster spells it: its mailbox bears that name.
+        // The roster's spelling, which is also the name of the mailbox.
         from: asker.as_ref().map_or(given, |asker| asker.member.name.clone()),
         incarnation: here.and_then(|asker| asker.record.as_ref().map(|r| r.incarnation.clone())),
         msg_id: envelope.msg_id.clone(),
@@ -441,7 +419,7 @@ fn file(
     Ok(())
 }
 
-/// An id is honoured once. The same message again is no second question, only a crash that is made good.
+/// Ignores a second request with the same id; the same message again is redelivery after a crash.
 fn refuse_second(team: &TeamStore, question: &Question) -> Result<(), OpsError> {
     match team.question(&question.id) {
         Ok(first) if first.msg_id == question.msg_id => Ok(()),
@@ -458,15 +436,14 @@ fn warn(team: &TeamStore, from: &MemberName, text: String) -> Result<(), OpsErro
     Ok(())
 }
 
-/// A member that is there to be answered.
 struct Asker {
     member: Member,
     record: Option<MemberRecord>,
-    /// Since when this run can have asked.
+    /// Requests sent before this time are those of an earlier run.
     since: Timestamp,
 }
 
-/// None: it is not on the team, or its run is over.
+/// Returns `None` for a member that is not on the team, or whose run is over.
 fn asker(team: &TeamStore, name: &MemberName) -> Result<Option<Asker>, OpsError> {
     let Some(member) = team.team()?.member(name).cloned() else { return Ok(None) };
     let record = team.member_record(&member.name)?;
@@ -477,19 +454,17 @@ fn asker(team: &TeamStore, name: &MemberName) -> Result<Option<Asker>, OpsError>
     Ok(Some(Asker { member, record, since }))
 }
 
-/// The rules that hold for a member.
 fn rules_of<'r>(rules: &'r TeamRules, asker: &Asker) -> Vec<(String, &'r RuleSet)> {
     let role =
         asker.record.as_ref().and_then(|r| r.wish.role.clone()).or(asker.member.agent_type.clone());
     rules.of(&asker.member.name, role.as_deref())
 }
 
-/// The tool and its input that rules judge; none for a plan.
 fn tool_use(question: &Question) -> Option<(String, Value)> {
     match question.ask()? {
         Ask::Permission(tool) => Some((tool.tool_name, tool.input)),
         Ask::Sandbox(asked) => {
-            // Only what is a host and nothing else is one that a rule can know.
+            // Rules match plain host names only.
             let plain = !asked.host.contains(['/', '?', '#']);
             let url = if plain { format!("https://{}/", asked.host) } else { String::new() };
             Some(("WebFetch".to_owned(), serde_json::json!({ "url": url })))
@@ -498,7 +473,7 @@ fn tool_use(question: &Question) -> Option<(String, Value)> {
     }
 }
 
-/// What decides an open question without a person; none if nothing does.
+/// Decides an open question without a person; `None` if only a person can.
 fn verdict(
     ctx: &Context,
     team: &TeamStore,
@@ -513,11 +488,11 @@ fn verdict(
         let decision = decision(Outcome::TimedOut, BY_NOBODY);
         return Ok(Some(match question.answered_by() {
             None => Decision { reason: Some(TIMED_OUT.to_owned()), ..decision },
-            // Its program waits on: there is no key for that nobody has answered.
+            // No reply: its program keeps waiting, and no key stands for a timeout.
             Some(_) => Decision { reply: None, ..decision },
         }));
     }
-    // What a screen shows may be a part of what is to be done, and no rule is to judge by a part.
+    // A screen may show only a part of the action, so no rule judges it.
     if question.answered_by().is_some() {
         return Ok(None);
     }
@@ -554,12 +529,11 @@ pub(super) fn decision(outcome: Outcome, by: &str) -> Decision {
     }
 }
 
-/// Nobody is left to be told.
 fn gone() -> Decision {
     Decision { reply: None, ..decision(Outcome::AskerGone, BY_NOBODY) }
 }
 
-/// Decides a question, unless it is decided, and sends the answer. Gives the question as it is then.
+/// Decides a question and sends the answer, unless it is decided already. Returns it as it is now.
 pub(super) fn settle(
     team: &TeamStore,
     id: &RequestId,
@@ -580,7 +554,7 @@ pub(super) fn settle(
     Ok(question)
 }
 
-/// Puts the answer into the member's mailbox, once, and lets it go on.
+/// Appends the answer to the member's mailbox, once, and ends the member's waiting state.
 fn send(team: &TeamStore, id: &RequestId) -> Result<(), OpsError> {
     let question = team.question(id)?;
     let reply = question.decision.as_ref().and_then(|decision| decision.reply.clone());
@@ -597,7 +571,7 @@ fn send(team: &TeamStore, id: &RequestId) -> Result<(), OpsError> {
     go_on(team, question)
 }
 
-/// Who has got an answer, or needs none any more, goes on, unless another question of its is open.
+/// Ends the waiting state of the asking member, unless another request of it is open.
 pub(super) fn go_on(team: &TeamStore, question: Question) -> Result<(), OpsError> {
     let others = team.questions()?.into_iter().any(|q| q.is_open() && q.from == question.from);
     if let Some(incarnation) = question.incarnation.filter(|_| !others) {
@@ -606,7 +580,6 @@ pub(super) fn go_on(team: &TeamStore, question: Question) -> Result<(), OpsError
     Ok(())
 }
 
-/// What the journal is told of a decision.
 pub(super) fn news(question: &Question) -> Note {
     let note = Note::of(EventKind::RequestDecided).because(&question.event).member(&question.from);
     let mut note =

@@ -1,5 +1,5 @@
-//! Teams inside teams: a teammate starts nobody, unless its team says how deep that may go. A rule for those who keep
-//! to it, not a wall: whoever changes its own environment gets around it.
+//! Nesting of teams: a teammate starts no members unless its team's `max_depth` allows it. This is
+//! a convention, not a security boundary: a process can change its own environment.
 
 use std::path::Path;
 
@@ -8,18 +8,18 @@ use super::error::OpsError;
 use crate::model::id::{MemberName, TeamName};
 use crate::store::Store;
 
-/// How deep a process stands: 0 outside of all teams, 1 for a teammate of such a process.
+/// Returns the caller's depth: 0 outside all teams, 1 for a teammate of such a process.
 pub(super) fn depth(ctx: &Context) -> usize {
     let said = ctx.caller.var("PHALANX_DEPTH").and_then(|word| word.to_str()?.parse().ok());
     said.unwrap_or_else(|| usize::from(teammate(ctx).is_some()))
 }
 
-/// Where the teammates of this process stand.
+/// Returns the depth of teammates that this process starts.
 pub(super) fn below(ctx: &Context) -> usize {
     depth(ctx).saturating_add(1)
 }
 
-/// Whether the asking process may make a team or start a teammate.
+/// Checks that the caller may create a team or start a teammate.
 ///
 /// # Errors
 /// [`OpsError::Nested`] for a teammate whose team does not allow that.
@@ -33,22 +33,24 @@ pub(super) fn must_allow(ctx: &Context) -> Result<(), OpsError> {
     Err(OpsError::Nested { name, team, depth, max })
 }
 
-/// Whether the asking process may make a team that allows this depth: from within a team, only what that one allows.
+/// Checks that the caller may create a team that allows this depth. From within a team, the limit
+/// of the caller's own team applies.
 ///
 /// # Errors
-/// [`OpsError::TooDeep`] where it would lift the limit of its own team.
+/// [`OpsError::TooDeep`] if `wanted` exceeds that limit.
 pub(super) fn must_keep_within(ctx: &Context, wanted: usize) -> Result<(), OpsError> {
     let max = allowed(ctx);
     if depth(ctx) == 0 || wanted <= max { Ok(()) } else { Err(OpsError::TooDeep { wanted, max }) }
 }
 
-/// Who the asking process is, by the environment that its launcher gave it.
+/// Returns the teammate that the caller is, by the environment that its launcher set.
 fn teammate(ctx: &Context) -> Option<MemberName> {
     let name = ctx.caller.var("PHALANX_AGENT_NAME")?.to_str()?;
     MemberName::existing(name).ok().filter(|name| !name.is_lead())
 }
 
-/// What the teammate's own team says, wherever the other team is to be. Without its word: none is nested.
+/// Returns the limit of the teammate's own team, whichever team the command works on. Without a
+/// readable limit it is 1: no nesting.
 fn allowed(ctx: &Context) -> usize {
     let own = || {
         let root = ctx.caller.var("PHALANX_CONFIG_DIR").map_or(ctx.store.root(), Path::new);

@@ -1,5 +1,5 @@
-//! Dialogs of wrapped programs, as requests: what their wrappers write about them, and what became of an answer. How a
-//! dialog is found and typed into is not known here.
+//! Dialogs of wrapped programs as requests: withdraws a request whose dialog closed, and records
+//! whether an answer could be typed. Wrappers find the dialogs and type the keys.
 
 use std::time::Duration;
 
@@ -12,13 +12,13 @@ use crate::model::question::{Decision, Outcome, Question, Typed};
 use crate::store::{StoreError, TeamStore};
 use crate::sys::clock::Deadline;
 
-/// Who ended a request whose dialog went without an answer of ours.
+/// `Decision::by` of a request whose dialog closed without an answer from phalanx.
 pub(super) const BY_PANE: &str = "pane";
-/// A notification can be lost.
+/// The poll interval, in case a change notification is lost.
 const SWEEP: Duration = Duration::from_millis(500);
 
-/// A dialog has left the screen before anybody answered here: a person has answered it in the pane, or the program has
-/// taken it back. Nobody asks any more, and what was chosen is not known.
+/// Closes a request whose dialog left the screen before it was answered here: a person answered it
+/// in the pane, or the program withdrew it. The choice is unknown, and no reply is sent.
 pub(crate) fn withdraw(ctx: &Context, team: &TeamStore, id: &RequestId) -> Result<(), OpsError> {
     // Its message may still lie in the lead's mailbox.
     decide::attend(ctx, team)?;
@@ -33,7 +33,7 @@ pub(crate) fn withdraw(ctx: &Context, team: &TeamStore, id: &RequestId) -> Resul
     }
 }
 
-/// What became of the keys of an answer.
+/// Records the result of typing an answer's keys.
 pub(crate) fn typed(team: &TeamStore, id: &RequestId, typed: Typed) -> Result<(), OpsError> {
     let question = team.change_question(id, |question| {
         if let Some(decision) = &mut question.decision {
@@ -50,7 +50,7 @@ pub(crate) fn typed(team: &TeamStore, id: &RequestId, typed: Typed) -> Result<()
     Ok(())
 }
 
-/// Where another program leads the team, its requests are its own affair.
+/// Ignores a missing request: in a team that another program leads, none are filed.
 fn none_filed(e: OpsError) -> Result<(), OpsError> {
     match e {
         OpsError::Store(StoreError::NoSuchRequest { .. }) => Ok(()),
@@ -58,10 +58,10 @@ fn none_filed(e: OpsError) -> Result<(), OpsError> {
     }
 }
 
-/// Waits until it is known what became of the keys.
+/// Waits until the result of typing the answer's keys is recorded.
 ///
 /// # Errors
-/// [`OpsError::Deadline`] names what was waited for.
+/// [`OpsError::Deadline`] if that takes longer than `limit`.
 pub(crate) fn outcome(
     team: &TeamStore,
     question: &Question,

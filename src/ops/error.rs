@@ -1,4 +1,4 @@
-//! What a verb can fail with: the failure itself, which exit code it means, and what to type next.
+//! Errors of the verbs, with the class that gives the exit code and a hint for the user.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -14,10 +14,10 @@ use crate::store::StoreError;
 use crate::sys::fs::FsError;
 use crate::worktree::WorktreeError;
 
-/// The way on where no team exists.
+/// The hint for commands that need a team where none exists.
 pub(crate) const NO_TEAM: &str = "create one: `phalanx up MANIFEST` or `phalanx team create NAME`";
 
-/// Classes of failure; the exit codes of product.md.
+/// Classes of failure; each has an exit code of its own.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Kind {
     Failed,
@@ -28,7 +28,7 @@ pub(crate) enum Kind {
     Backend,
 }
 
-/// Why a verb did not do what was asked.
+/// An error of a verb.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum OpsError {
     #[error(transparent)]
@@ -39,28 +39,28 @@ pub(crate) enum OpsError {
     Name(#[from] IdError),
     #[error(transparent)]
     File(#[from] FsError),
-    /// The backend that was asked for does not work here.
+    /// The requested backend does not work here.
     #[error("backend `{backend}` is not available: {problem}")]
     BackendUnavailable { backend: BackendChoice, problem: String },
     #[error("profile `{name}` does not exist")]
     NoSuchProfile { name: String, known: Vec<String>, nearest: Option<String> },
-    /// A user's profile that cannot be read.
+    /// A user's profile that cannot be parsed.
     #[error("{}:{source}", file.display())]
     Profile { file: PathBuf, source: SheetError },
     #[error("role `{}` does not exist", name.escape_debug())]
     NoSuchRole { name: String, known: Vec<String>, nearest: Option<String> },
-    /// An agent file, or a directory of such, that cannot be read.
+    /// An agent file, or a directory of agent files, that cannot be read.
     #[error("{}: {problem}", file.display())]
     Role { file: PathBuf, problem: String },
     #[error("{problem}")]
     Usage { problem: String, hint: Option<String> },
-    /// A member did not come up; nothing of it is left.
+    /// The member's program did not start; all that was created for it was removed.
     #[error("`{name}` did not start: {reason}{}", screen_block(screen))]
     StartFailed { name: MemberName, reason: String, screen: String },
-    /// The place was made, and nothing began to run in it.
+    /// The placement was created, but its launcher did not start.
     #[error("`{name}` did not start: {reason}{}", screen_block(screen))]
     NoLauncher { name: MemberName, reason: String, screen: String },
-    /// The cascade has come to its end.
+    /// All tiers of the fallback cascade failed.
     #[error("`{name}` could not be started in any way: {}", tried.join("; "))]
     NoTierLeft { name: MemberName, tried: Vec<String> },
     #[error("`{name}` did not start within {seconds} s{}", screen_block(screen))]
@@ -68,17 +68,17 @@ pub(crate) enum OpsError {
         name: MemberName,
         seconds: u64,
         screen: String,
-        /// Not even its launcher has said anything.
+        /// True if not even the launcher has reported.
         silent: bool,
     },
     #[error("team `{team}` has live members: {}", names(members))]
     LiveMembers { team: TeamName, members: Vec<MemberName> },
-    /// A teammate wants to start others.
+    /// A teammate tried to start members beyond the allowed depth.
     #[error(
         "`{name}` is a teammate and may not start members: team `{team}` allows a depth of {max}, this would be depth {depth}"
     )]
     Nested { name: MemberName, team: String, depth: usize, max: usize },
-    /// A team made from within another is to let its members go deeper than that one does.
+    /// A team created by a teammate would allow deeper nesting than the teammate's own team.
     #[error("`max_depth = {wanted}` exceeds the limit of the parent team: {max}")]
     TooDeep { wanted: usize, max: usize },
     #[error("team `{team}` is led by process {pid}")]
@@ -91,32 +91,33 @@ pub(crate) enum OpsError {
         if signs.is_empty() { ", which does not record its process".to_owned() } else { format!(": {}", signs.join("; ")) }
     )]
     MayBeLed { team: TeamName, signs: Vec<String>, adopting: bool },
-    /// The name is in use; whether somebody is behind it decides what can be done.
+    /// The team name is in use; the hint depends on whether the team still runs.
     #[error("team `{team}` already exists{}", taken(*alive, *dead_lead))]
     TeamTaken {
         team: TeamName,
+        /// True if a lead or a member runs, or if that is unknown.
         alive: bool,
-        /// The process of its last lead, if that died and no other leads.
+        /// Pid of the last lead, if it died and no other leads.
         dead_lead: Option<i32>,
     },
     #[error("`{name}` runs a plain command and reads no mail")]
     ReadsNoMail { name: MemberName },
     #[error("`{name}` cannot be interrupted: {why}")]
     NotInterruptible { name: MemberName, why: String },
-    /// Its terminal is ours, and what was to be typed there could not be.
+    /// phalanx could not write to the member's terminal.
     #[error("cannot type into `{name}`: {why}")]
     NoInput { name: MemberName, why: String },
     #[error("`{name}` was not started by phalanx")]
     NotOurMember { name: MemberName },
     #[error("no member of team `{team}` has a terminal to show")]
     NothingToAttach { team: TeamName, members: Vec<MemberName> },
-    /// A verb would have moved or shown something that is not proven ours.
+    /// The placement is not proven to be the member's, so it is left alone.
     #[error("{place} of `{name}` is not touched: {verdict}")]
     NotProven { name: MemberName, place: String, verdict: Verdict },
-    /// A run that is over has no place any more.
+    /// The member has no placement yet, or its run is over.
     #[error("`{name}` has no placement to {verb}: {why}")]
     NoPlace { name: MemberName, verb: &'static str, why: String },
-    /// The backend of this member has no such verb.
+    /// The member's backend does not support this verb.
     #[error(transparent)]
     CannotDo(BackendError),
     #[error("`{name}` has no terminal to show: {reason}")]
@@ -129,55 +130,55 @@ pub(crate) enum OpsError {
     NoWorktree { name: MemberName, known: Vec<MemberName> },
     #[error("worktree {path} is in use: `{name}` is still running")]
     WorktreeInUse { name: MemberName, path: String },
-    /// A start was taken back, and its worktree holds something by now.
+    /// The worktree of a start that was rolled back has content by now.
     #[error("{path} was kept: {why}")]
     WorktreeStays { path: String, why: String },
     #[error("team `{team}` was not created by phalanx, so phalanx manages no worktrees for it")]
     NoWorktreesHere { team: TeamName },
-    /// Only the member that was asked may answer, and only the run that was asked (SD-10, SD-11).
+    /// Only the member and incarnation that were asked may answer (SD-10, SD-11).
     #[error("`{speaker}` may not answer `{id}`: {why}")]
     NotYours { speaker: MemberName, id: RequestId, why: String },
     #[error("request `{id}` is closed: {why}")]
     Answered { id: RequestId, why: String },
-    /// What a teammate may not do (SEC-04); `whom` is the member that it was to be done to.
+    /// A teammate may not do this (SEC-04); `whom` is the member it would affect.
     #[error("`{speaker}` may not {deed}{}; only the lead may", of_whom(whom.as_ref()))]
     NotPermitted { speaker: MemberName, deed: &'static str, whom: Option<MemberName> },
     #[error("the team has no rule `{rule}` in `{list}`")]
     NoSuchRule { rule: String, list: &'static str },
-    /// A request is honoured once.
+    /// The request is already decided; each is answered only once.
     #[error("request `{id}` cannot be answered: {}", decided(state, by, at))]
     Decided { id: RequestId, state: &'static str, by: String, at: String },
-    /// The program asks on its screen, and its profile has no keys for that.
+    /// The program asks on its screen, and its profile has no keys to answer with.
     #[error(
         "request `{id}` can only be answered in the pane of `{name}`: its profile has no keys for this dialog"
     )]
     OnlyInThePane { id: RequestId, name: MemberName },
-    /// The request is there, and this answer is not one that it can have.
+    /// The request exists, but cannot take this answer.
     #[error("request `{id}`: {problem}")]
     AnswerRefused { id: RequestId, problem: String, hint: &'static str },
     #[error("there is no request `{id}`")]
     NoSuchRequest { id: RequestId, nearest: Option<String> },
-    /// Not wrong in itself, and not to be had.
+    /// A permission mode that is valid, but disabled or above the lead's own.
     #[error("{problem}")]
     NotAllowed { problem: String },
-    /// The answer to `ask permission`.
+    /// The answer to `ask permission` was no.
     #[error("request `{id}` was denied{}", because(reason.as_deref()))]
     RequestDenied { id: RequestId, reason: Option<String> },
     #[error("request `{id}` was not answered: {}", state.replace('_', " "))]
     RequestTimedOut { id: RequestId, state: &'static str },
-    /// The lead is another program, whose answers are messages.
+    /// The lead is another program, which answers by messages only.
     #[error("the lead of team `{team}` answers by messages, and this member reads none")]
     NoAnswerHere { team: TeamName },
-    /// `mode` for a program that is given its mode at its start only.
+    /// `mode` for a program that takes its mode only at start.
     #[error("`{name}` cannot change its mode while it runs: `{profile}` is given it at its start")]
     FixedMode { name: MemberName, profile: String },
-    /// The user's own command says no.
+    /// A hook of the user rejected the completion.
     #[error("task {task} was not completed; a hook rejected it: {said}")]
     HookRefused { task: TaskId, said: String },
     #[error("{what} within {} s", .limit.as_secs_f64())]
     Deadline { what: String, limit: Duration },
-    /// The lead holds the lease, and another process must not carry the requests out without
-    /// `--force`.
+    /// The lead is stopped but holds the lease, so another process must not carry the requests out
+    /// without `--force`.
     #[error(
         "the lead of team `{team}`, process {pid}, is stopped and has not ended the members within {} s",
         .limit.as_secs_f64()
@@ -196,12 +197,12 @@ fn taken(alive: bool, dead_lead: Option<i32>) -> String {
     }
 }
 
-/// Whose token it is, for people.
+/// Describes the owner of a token.
 pub(super) fn holder(owner: Option<&MemberName>) -> String {
     owner.map_or("a run that has ended".to_owned(), |name| format!("`{name}`"))
 }
 
-/// Foreign text, on one line.
+/// `reason` is foreign text: escaped and put on one line.
 fn because(reason: Option<&str>) -> String {
     reason.map(|said| format!(": {}", crate::model::text::line(said))).unwrap_or_default()
 }
@@ -227,7 +228,7 @@ fn decided(state: &str, by: &str, at: &str) -> String {
     }
 }
 
-/// Names as a list for people.
+/// Joins names with commas.
 pub(crate) fn names(list: &[MemberName]) -> String {
     list.iter().map(MemberName::to_string).collect::<Vec<_>>().join(", ")
 }
@@ -243,12 +244,11 @@ impl From<StoreError> for OpsError {
 }
 
 impl OpsError {
-    /// Whether a claim was refused: somebody else has changed the board meanwhile.
+    /// Returns true for a claim that was refused because the board had changed.
     pub(crate) fn is_refused_claim(&self) -> bool {
         matches!(self, OpsError::Store(StoreError::Refused(_)))
     }
 
-    /// The class of the failure.
     pub(crate) fn kind(&self) -> Kind {
         match self {
             OpsError::Store(e) => store_kind(e),
@@ -256,7 +256,7 @@ impl OpsError {
             | OpsError::BackendUnavailable { .. }
             | OpsError::NoLauncher { .. }
             | OpsError::NoTierLeft { .. } => Kind::Backend,
-            // A config root that cannot be written is a place where no team can be (issue 2, bad input).
+            // Without a writable config root there is no place for a team.
             OpsError::File(_) => Kind::Backend,
             OpsError::Name(_)
             | OpsError::NoSuchProfile { .. }
@@ -308,7 +308,7 @@ impl OpsError {
         }
     }
 
-    /// What to do about it, where there is something to say.
+    /// Returns the next step for the user, if there is one.
     pub(crate) fn hint(&self) -> Option<String> {
         match self {
             OpsError::Store(e) => store_hint(e),
@@ -446,7 +446,7 @@ impl OpsError {
     }
 }
 
-/// What may have been meant, and all that there is.
+/// Lists the known names, after a suggestion of the nearest.
 fn meant(nearest: &Option<String>, what: &str, known: &[String]) -> String {
     let known =
         known.iter().map(|name| crate::model::text::line(name)).collect::<Vec<_>>().join(", ");

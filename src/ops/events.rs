@@ -7,10 +7,10 @@ use crate::model::topic::Topic;
 use crate::store::TeamStore;
 use crate::sys::watch::Watch;
 
-/// What is said, once, where [`Watch::is_polling`].
+/// Warning shown once if [`Watch::is_polling`].
 pub(crate) const POLLING: &str = "the team is on a network file system: phalanx polls for changes every 2 s instead of being told";
 
-/// Tells of every change of the team's files, until the watch is dropped.
+/// Calls `on_change` for every change of the team's files until the watch is dropped.
 pub(crate) fn watch(
     team: &TeamStore,
     on_change: impl Fn(Topic) + Send + 'static,
@@ -18,7 +18,7 @@ pub(crate) fn watch(
     Ok(team.watch(on_change)?)
 }
 
-/// Like [`watch`], only of what may concern this teammate.
+/// Like [`watch`], for changes that may concern this teammate only.
 pub(crate) fn watch_as(
     team: &TeamStore,
     name: &MemberName,
@@ -27,12 +27,12 @@ pub(crate) fn watch_as(
     Ok(team.watch_as(name, on_change)?)
 }
 
-/// Writes one event.
+/// Appends one event to the journal.
 pub(crate) fn note(team: &TeamStore, note: Note) -> Result<Event, OpsError> {
     Ok(team.record(note)?)
 }
 
-/// The events from byte `offset` on, and where to go on.
+/// Returns the events from byte `offset` on, and the offset to continue from.
 pub(crate) fn from(team: &TeamStore, offset: u64) -> Result<(Vec<Event>, u64), OpsError> {
     Ok(team.events_from(offset)?)
 }

@@ -1,5 +1,5 @@
-//! One file per verb: the only place where store, backends and profiles meet. Knows nothing of command lines,
-//! screens or loops.
+//! One file per verb; the only layer in which store, backends and profiles meet. Nothing here
+//! depends on the command line, on the screen or on the lead's loop.
 
 pub(crate) mod announce;
 pub(crate) mod answer;
@@ -67,6 +67,6 @@ pub(crate) mod worktree;
 pub(crate) use context::{Caller, Context, now};
 pub(crate) use error::{Kind, NO_TEAM, OpsError};
 
-/// A team, as the loops and faces hold it: something to hand to a verb.
+/// The handle of a team's files that `cli` and `lead` pass to the verbs.
 pub(crate) use crate::store::TeamStore as Team;
 pub(crate) use crate::store::{Ending, Lease, NewTask, Store, TaskChanges, TaskOwner, TaskStatus};
