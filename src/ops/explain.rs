@@ -1,5 +1,5 @@
-//! `explain`: why a member is said to be in its state, each fact with where it was read, and what would change it.
-//! Looks only; decides nothing that another verb does not decide in the same way.
+//! `explain`: the evidence for a member's state, each fact with its source, and what would change
+//! the state. Read-only; states are computed by the same code as in the other verbs.
 
 use std::path::Path;
 
@@ -21,15 +21,15 @@ use crate::model::wire;
 use crate::store::{StoreError, TeamStore};
 use crate::sys::proc;
 
-/// How many of the last verdicts are told.
+/// Number of placement verdicts that are shown.
 const VERDICTS: usize = 3;
 
-/// One thing that is known.
+/// A fact about a member.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub(crate) struct Fact {
     pub(crate) what: &'static str,
     pub(crate) value: String,
-    /// A file with the field in it, or who was asked.
+    /// A file and a field in it, or the system that was queried.
     pub(crate) source: String,
 }
 
@@ -39,15 +39,16 @@ pub(crate) struct Delivery {
     pub(crate) msg_id: String,
     pub(crate) from: String,
     pub(crate) to: String,
-    /// What kind of message: `message`, or a protocol message's type.
+    /// `message`, or the type of a protocol message.
     pub(crate) kind: String,
     pub(crate) age_ms: u64,
-    /// Whether its reader has had it.
+    /// True if the recipient has received it.
     pub(crate) handed_over: bool,
+    /// Path of the recipient's mailbox.
     pub(crate) source: String,
 }
 
-/// Something from the journal.
+/// An event of the journal.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub(crate) struct Happened {
     pub(crate) event: String,
@@ -55,7 +56,7 @@ pub(crate) struct Happened {
     pub(crate) detail: serde_json::Value,
 }
 
-/// What `explain` gives.
+/// The output of `explain`.
 #[derive(Debug, Clone, Serialize)]
 pub(crate) struct Explained {
     pub(crate) team: TeamName,
@@ -66,21 +67,21 @@ pub(crate) struct Explained {
     pub(crate) facts: Vec<Fact>,
     pub(crate) last_event: Option<Happened>,
     pub(crate) last_delivery: Option<Delivery>,
-    /// The last verdicts on its placement that somebody acted upon, the latest last.
+    /// The last placement verdicts that a verb acted on, oldest first.
     pub(crate) verdicts: Vec<Happened>,
-    /// Requests that wait for it.
+    /// Open requests to the member and from it: kind and id.
     pub(crate) requests: Vec<String>,
-    /// What it works on: id and subject.
+    /// The task that it works on: id and subject.
     pub(crate) task: Option<String>,
-    /// What would change its state.
+    /// Events that would change its state, and commands that do.
     pub(crate) next: Vec<String>,
-    /// The directory that most of the sources lie in.
+    /// The directory of most of the sources.
     pub(crate) dir: String,
-    /// Where the events were read.
+    /// Path of the journal.
     pub(crate) journal: String,
 }
 
-/// Everything about one member.
+/// Collects the evidence about one member.
 pub(crate) fn explain(
     ctx: &Context,
     team: &TeamStore,
@@ -131,7 +132,7 @@ pub(crate) fn explain(
     })
 }
 
-/// A member that has left is explained from its record: that is when people ask.
+/// Falls back to the record of a member that has left, since that is when people ask.
 fn name_and_state(
     found: Option<&MemberStatus>,
     record: Option<&MemberRecord>,
@@ -180,7 +181,7 @@ fn because(state: &str, record: Option<&MemberRecord>) -> String {
     format!("{words}{reason}")
 }
 
-/// What its backend says now; none where it has no place or its run is over.
+/// Queries the backend for the placement's verdict; returns it with the name of what was queried.
 fn verdict(ctx: &Context, team: &TeamStore, record: &MemberRecord) -> Option<(String, String)> {
     let placement = record.placement.as_ref()?;
     let asked = match placement {
@@ -232,7 +233,8 @@ fn facts(
     Ok(facts)
 }
 
-/// The circuit breaker of a member that the lead restarts, while it counts failures.
+/// Returns the failure count of the circuit breaker, for a member that the lead restarts; `None`
+/// while there are no failures, and once the member has been up long enough.
 fn restarts(team: &TeamStore, about: &[&Event]) -> Option<Fact> {
     let last = about.iter().rposition(|event| event.event == EventKind::RestartDelayed)?;
     let ready = about[last..].iter().find(|event| event.event == EventKind::MemberReady);
@@ -259,7 +261,7 @@ fn restarts(team: &TeamStore, about: &[&Event]) -> Option<Fact> {
     })
 }
 
-/// What the team file says of it.
+/// Returns the facts from the team file.
 fn on_roster(team: &TeamStore, name: &MemberName) -> Result<Vec<Fact>, OpsError> {
     let (file, roster) = (shown(&team.team_file()), team.team()?);
     let fact = |what, value: &str, key| Fact {
@@ -294,7 +296,8 @@ fn stat(id: ProcessId) -> String {
     format!("/proc/{}/stat, start time {}", id.pid, id.start)
 }
 
-/// The latest of what was sent to it and by it, by the journal; whether it was handed over, by the mailbox.
+/// Finds the latest message to or from the member in the journal. The mailbox tells if it was
+/// received.
 fn last_delivery(
     team: &TeamStore,
     name: &MemberName,
@@ -326,7 +329,7 @@ fn task(team: &TeamStore, name: &MemberName) -> Result<Option<String>, OpsError>
     Ok(task.map(|task| format!("#{} {}", task.id, task.subject)))
 }
 
-/// A cause of the lifecycle table as a sentence about the member.
+/// Phrases a cause of the lifecycle table as a clause about the member.
 fn in_words(cause: &str) -> &str {
     match cause {
         "placed" => "it gets its terminal",
@@ -377,7 +380,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_cause_of_a_running_member_is_a_sentence() {
+    fn every_cause_of_a_running_member_has_words() {
         for state in [
             MemberState::Pending,
             MemberState::Starting,

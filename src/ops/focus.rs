@@ -1,5 +1,5 @@
-//! `focus`, `hide` and `show`: a member's place before the eyes of a person, or out of them. A place is moved only with
-//! proof that it is ours, and the team file says at any time what is out of sight.
+//! `focus`, `hide` and `show`: brings a member's pane into view or takes it out of view. A pane is
+//! moved only if it is proven ours, and the team file always lists the hidden panes.
 
 use serde::Serialize;
 
@@ -13,7 +13,7 @@ use crate::model::placement::{Placement, Verdict};
 use crate::model::record::MemberRecord;
 use crate::store::{StoreError, TeamStore};
 
-/// Where a place is to be.
+/// The wanted visibility of a pane.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Sight {
     Hidden,
@@ -36,17 +36,17 @@ impl Sight {
     }
 }
 
-/// What `hide` and `show` give.
+/// The output of `hide` and `show`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub(crate) struct Turned {
     pub(crate) name: MemberName,
     pub(crate) pane: String,
     pub(crate) hidden: bool,
-    /// False: it was so already.
+    /// False if the pane was in that state already.
     pub(crate) changed: bool,
 }
 
-/// Brings a member's place forward; gives its pane's id.
+/// Brings a member's pane to the front. Returns the pane's id.
 pub(crate) fn focus(
     ctx: &Context,
     team: &TeamStore,
@@ -59,7 +59,7 @@ pub(crate) fn focus(
     Ok(placement.pane_id().to_owned())
 }
 
-/// Puts a member's place out of sight, or back. Done twice, the second time changes nothing.
+/// Hides or shows a member's pane. Idempotent.
 pub(crate) fn turn(
     ctx: &Context,
     team: &TeamStore,
@@ -71,7 +71,7 @@ pub(crate) fn turn(
     turn_with(team, &record, &placement, backend.as_ref(), sight)
 }
 
-/// The record of a member that runs, with its place.
+/// Returns the record and the placement of a running member.
 pub(super) fn placed(
     team: &TeamStore,
     name: &MemberName,
@@ -100,7 +100,7 @@ pub(super) fn placed(
     }
 }
 
-/// Refuses a place that is not proven to be the member's.
+/// Checks that the placement is proven to be the member's.
 pub(super) fn prove(
     record: &MemberRecord,
     placement: &Placement,
@@ -115,7 +115,8 @@ pub(super) fn prove(
     }
 }
 
-/// What the team file calls the place. One without a name there could not be found again by anybody.
+/// Returns the id that the team file lists hidden panes by. Refuses a placement without one: a
+/// hidden pane that is not listed could not be shown again.
 fn id_of(placement: &Placement, sight: Sight) -> Result<&str, OpsError> {
     let refused = BackendError::CannotDo { backend: placement.backend(), verb: sight.verb() };
     Some(placement.pane_id()).filter(|id| !id.is_empty()).ok_or(OpsError::CannotDo(refused))
@@ -128,8 +129,8 @@ fn refusal(error: BackendError) -> OpsError {
     }
 }
 
-/// Moves the place while the roster is locked, so that nobody turns it back in between; if what follows fails, it is
-/// moved back.
+/// Moves the pane under the roster lock, so that no other process moves it back in between. If a
+/// later step fails, the pane is moved back.
 fn turn_with(
     team: &TeamStore,
     record: &MemberRecord,
@@ -141,8 +142,8 @@ fn turn_with(
     prove(record, placement, backend)?;
     let mut now = None;
     let published = team.change_roster(|roster| {
-        // Once only: the file may be read again because somebody else wrote it meanwhile. And always: a person may have
-        // moved it by hand since the file was written.
+        // Once: this closure is run again if another process wrote the file meanwhile. And even if
+        // the file has that state already: a person may have moved the pane by hand.
         if now.is_none() {
             match go(backend, placement, record.mark(), sight) {
                 Ok(there) => now = Some(there),
@@ -169,7 +170,7 @@ fn turn_with(
     Ok(Turned { name: record.name.clone(), pane: pane.to_owned(), hidden, changed })
 }
 
-/// What the record said, and the team file where it was changed.
+/// Restores the placement in the record and, if it was changed, the team file.
 fn restore(
     team: &TeamStore,
     record: &MemberRecord,
@@ -200,7 +201,8 @@ fn go(
     }
 }
 
-/// Puts it back where it was, if it was moved; the failure is what is told, with what could not be undone.
+/// Moves the pane back if it was moved. Returns `failure`, with the error of the move if that
+/// fails.
 fn undo(
     record: &MemberRecord,
     moved: Option<&Placement>,
@@ -217,7 +219,7 @@ fn undo(
     }
 }
 
-/// The record says where it is now, the journal that it was moved.
+/// Writes the new placement to the record and journals the move.
 fn note(
     team: &TeamStore,
     record: &MemberRecord,

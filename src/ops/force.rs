@@ -17,12 +17,12 @@ use crate::store::TeamStore;
 use crate::sys::clock::{Deadline, sleep};
 use crate::sys::proc::{self, Process};
 
-/// Number of times that the lead is continued, and how long at most each time.
+/// Maximum number of times that the lead is continued, and the time limit of each.
 const TRIES: usize = 20;
 const MOMENT: Duration = Duration::from_millis(500);
 
-/// Makes a stopped lead release the team's locks that it was stopped with, which would block every
-/// step: it is continued until it holds none, and stopped again.
+/// Makes a stopped lead release the team's locks, which would block every step: continues the lead
+/// until it holds none, then stops it again.
 pub(crate) fn release_locks(team: &TeamStore) -> Result<(), OpsError> {
     let Some(lead) = lease::stopped_process(team)? else { return Ok(()) };
     let lead = Process { pid: lead.pid, start: lead.start };
@@ -46,7 +46,7 @@ pub(crate) fn release_locks(team: &TeamStore) -> Result<(), OpsError> {
     Ok(())
 }
 
-/// Carries out the open ones of these requests. Returns all of them as they stand then.
+/// Carries out those of the requests that are open. Returns all of them in their current state.
 pub(crate) fn end_members(
     ctx: &Context,
     team: &TeamStore,

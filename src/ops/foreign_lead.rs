@@ -19,7 +19,7 @@ use crate::sys::proc::{self, Running};
 pub(super) const UNSEEN: &str =
     "a lead of another user, in another container or on another host is not visible from here";
 
-/// The program that makes teams of this form.
+/// The program that creates teams without a record of their lead.
 const PROGRAM: &str = "claude";
 /// The option that only its teammates have.
 const TEAMMATE: &str = "--agent-id";
@@ -36,7 +36,7 @@ pub(super) fn is_unnamed(team: &TeamStore) -> Result<bool, OpsError> {
     Ok(!events.iter().any(|event| event.event == EventKind::LeadAdopted))
 }
 
-/// Returns the signs that the lead may live: a process, its open pane, a recent write.
+/// Returns the signs that the lead may be running: a process, its open pane, a recent write.
 pub(super) fn signs(ctx: &Context, team: &TeamStore) -> Result<Vec<String>, OpsError> {
     let file = team.team()?;
     let lead = file.members.iter().find(|member| member.name.is_lead());
@@ -54,7 +54,7 @@ pub(super) fn signs(ctx: &Context, team: &TeamStore) -> Result<Vec<String>, OpsE
     Ok([process, pane, write].into_iter().flatten().collect())
 }
 
-/// The time that an exiting process has to be gone.
+/// Time limit for a process that seems to be exiting.
 const EXITING: Duration = Duration::from_millis(200);
 
 /// Finds a process with the lead's session, or one that runs the lead's program in its directory.
@@ -78,7 +78,7 @@ fn process_sign(team: &TeamStore, file: &Team, lead: &Member) -> Option<String> 
             return None;
         }
         let (cwd, root) = (running.cwd(), config_root(&running));
-        // A process that is exiting has neither any more.
+        // An exiting process no longer has either.
         if (cwd.is_none() || root.is_none()) && proc::wait_exit(running.process, EXITING) {
             return None;
         }
@@ -93,7 +93,7 @@ fn runs_program(running: &Running) -> bool {
     running.argv.iter().take(2).any(|word| Path::new(word).file_name() == Some(OsStr::new(PROGRAM)))
 }
 
-/// The config root by the variables of the process; none if it has none of them.
+/// Returns the config root by the environment of the process, if that names one.
 fn config_root(running: &Running) -> Option<PathBuf> {
     let named = running.var("CLAUDE_CONFIG_DIR").filter(|dir| !dir.is_empty()).map(PathBuf::from);
     named.or_else(|| running.var("HOME").map(|home| Path::new(&home).join(".claude")))

@@ -1,5 +1,5 @@
-//! Requests that came to their end long ago leave the table; the journal has them for good. The newest stay, so that a second
-//! answer, or one that comes too late, is told what became of the first.
+//! Prunes requests that ended long ago; the journal keeps them for good. The newest stay, so that a
+//! second or late answer is told how the request ended.
 
 use super::error::OpsError;
 use crate::model::question::Question;
@@ -7,12 +7,12 @@ use crate::model::request::ShutdownRequest;
 use crate::model::time::Timestamp;
 use crate::store::TeamStore;
 
-/// So many of each sort stay.
+/// Ended requests of each kind that stay.
 const KEPT: usize = 256;
-/// With so many the older ones go: not at each one more.
+/// Number above which requests are pruned; higher than [`KEPT`], so that not every request prunes.
 const FULL: usize = 2 * KEPT;
 
-/// Clears the table of what members have asked, of which this is all.
+/// Prunes the questions of members; `all` are all of the team.
 pub(super) fn questions(team: &TeamStore, all: &[Question]) -> Result<(), OpsError> {
     let settled = all.iter().filter(|question| question.is_settled());
     let at = |question: &Question| {
@@ -24,7 +24,7 @@ pub(super) fn questions(team: &TeamStore, all: &[Question]) -> Result<(), OpsErr
     Ok(())
 }
 
-/// Clears the table of shutdowns; those of runs that are their member's last are part of the team's report, and stay.
+/// Prunes shutdown requests. Those of each member's last run stay for the team's report.
 pub(super) fn shutdowns(team: &TeamStore) -> Result<(), OpsError> {
     let all = team.requests()?;
     if all.len() <= FULL {
@@ -40,7 +40,7 @@ pub(super) fn shutdowns(team: &TeamStore) -> Result<(), OpsError> {
     Ok(())
 }
 
-/// Those that are too many, once they are far too many.
+/// Returns all but the newest [`KEPT`] entries, once there are more than [`FULL`].
 fn oldest<T>(mut over: Vec<&T>, at: impl Fn(&T) -> Timestamp) -> Vec<&T> {
     if over.len() <= FULL {
         return Vec::new();
@@ -55,7 +55,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_newest_stay_and_nothing_goes_before_there_are_far_too_many() {
+    fn newest_stay_and_pruning_starts_above_the_limit() {
         let times: Vec<u64> = (0..=FULL as u64).rev().collect();
         let at = |time: &u64| Timestamp(*time);
         let goes: Vec<u64> = oldest(times.iter().collect(), at).into_iter().copied().collect();

@@ -1,4 +1,4 @@
-//! Members that are silent: what is recorded and told of one, and its fingerprint of activity.
+//! Unresponsive members: records and reports a silence, and computes a fingerprint of activity.
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 
@@ -15,9 +15,9 @@ use crate::model::time;
 use crate::store::TeamStore;
 use crate::sys::rand;
 
-/// Number of lines of a screen that are compared.
+/// Number of screen lines that the fingerprint covers.
 const SCREEN: usize = 200;
-/// How much of the last line of a screen is repeated.
+/// Characters of the screen's last line that a report quotes.
 const LONGEST: usize = 160;
 
 /// A silence that has lasted for the set time.
@@ -25,7 +25,7 @@ const LONGEST: usize = 160;
 pub(crate) enum Silence {
     /// The member was given the task and has not started it.
     NotStarted { task: TaskId, for_ms: u64 },
-    /// The task is in progress, and nothing has changed; the action that follows.
+    /// The task is in progress, and nothing has changed; `on_hang` follows.
     Hang { task: TaskId, for_ms: u64, on_hang: OnHang },
 }
 
@@ -37,8 +37,8 @@ impl Silence {
     }
 }
 
-/// Records a silence, or its end, in the run's record and the journal, and tells the lead's mailbox
-/// of a silence. A later run of the name is left alone.
+/// Records a silence, or its end, in the run's record and the journal, and reports a silence to the
+/// lead's mailbox. A later run of the name is left alone.
 ///
 /// # Errors
 /// A record, journal or mailbox that cannot be written.
@@ -112,7 +112,7 @@ fn words(name: &MemberName, silence: Silence, reason: &str) -> String {
 }
 
 /// Computes a fingerprint of the member's activity: its screen, the mail that it has read, and the
-/// task that it works on. None if the screen cannot be read or the run is over: then nothing is known.
+/// task that it works on. `None` if the screen cannot be read, or if another run has begun.
 ///
 /// # Errors
 /// A mailbox or board that cannot be read.
@@ -134,7 +134,7 @@ pub(crate) fn fingerprint(
     Ok(Some(hasher.finish()))
 }
 
-/// The last line that it shows, as far as that is to be had: a server that does not answer says nothing about the member.
+/// Quotes the last line of the screen. An unreadable screen is no evidence about the member.
 fn screen(ctx: &Context, team: &TeamStore, name: &MemberName) -> String {
     match output::peek(ctx, team, name, 5) {
         Ok(screen) => match screen.lines().rev().find(|line| !line.trim().is_empty()) {

@@ -1,5 +1,5 @@
-//! The user's hooks (protocol.md, section 9): which there are for a team, what each is told, and what follows from how it
-//! ends. A hook can take its whole time: whoever must not wait calls this on a thread of its own.
+//! The user's hooks: which ones a team has, their input, and the effect of their result. A hook may
+//! use its whole timeout, so callers that must not block run it on a separate thread.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -23,51 +23,51 @@ use crate::model::text;
 use crate::store::TeamStore;
 use crate::sys::{fs, rand};
 
-/// Set for hooks. What runs in one runs no hooks: they would call each other for ever.
+/// Set for hooks. A phalanx command inside a hook runs no hooks, which would recurse without end.
 const INSIDE: &str = "PHALANX_HOOK";
-/// The type of an agent that was given no role.
+/// Type of an agent without a role.
 const NO_ROLE: &str = "general-purpose";
-/// The program that runs the hooks of its settings by itself.
+/// The program that runs the hooks of its settings itself.
 const CLAUDE: &str = "claude";
-/// How much of what a hook said is kept in the journal, characters.
+/// Characters of a hook's output that the journal keeps.
 const TOLD: usize = 500;
 
-/// The hooks of a team as they were read; what is changed in the files afterwards does not count.
+/// The hooks of a team as they were read; later changes of the files have no effect.
 #[derive(Debug, Clone)]
 pub(crate) struct Hooks {
     known: Vec<Known>,
-    /// What could not be read, or may not run.
+    /// Hooks and files that could not be read or may not run.
     pub(crate) warnings: Vec<String>,
-    /// Where they run: the directory that the team was made in.
+    /// The working directory of hooks: that of the lead.
     project: PathBuf,
-    /// What marks all that runs for this reading of them.
+    /// Marks the processes of these hooks, so that they can be ended.
     owner: String,
-    /// They were ended before their time: none begins any more, and none has let anything pass.
+    /// Set once the hooks were ended: no other hook starts, and no completion is approved.
     stopped: Arc<AtomicBool>,
 }
 
-/// Something that happened to a member, for its hooks.
+/// An event of a member for which hooks run.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Occasion {
     pub(crate) event: HookEvent,
     pub(crate) member: MemberName,
-    /// The event of the journal that it was.
+    /// Id of the journal event.
     pub(crate) cause: String,
 }
 
-/// What a hook is to be told, and about whom.
+/// The input of a hook and the member that it is about.
 struct Telling<'a> {
     event: HookEvent,
     member: &'a MemberName,
     agent_type: &'a str,
     task: Option<TaskId>,
     cause: Option<&'a str>,
-    /// Those of Claude's settings are left to the member's own program.
+    /// True if the member's program runs the hooks of Claude's settings itself.
     runs_its_own: bool,
     input: Value,
 }
 
-/// Reads the team's hooks: the manifest's, the user's, the project's. What cannot be read is a warning.
+/// Reads the hooks of the manifest, the user and the project. Unreadable files become warnings.
 pub(crate) fn configured(ctx: &Context, team: &TeamStore) -> Hooks {
     let places = places(ctx, team);
     let here = places.project.clone().unwrap_or_else(|| ctx.caller.cwd.clone());
@@ -93,7 +93,7 @@ pub(crate) fn configured(ctx: &Context, team: &TeamStore) -> Hooks {
     Hooks { known: manifest.chain(found.hooks).collect(), warnings, ..none }
 }
 
-/// Returns the settings files of the user, and of the project: the directory in which the lead works.
+/// Returns the settings files of the user and of the project, which is the lead's directory.
 pub(super) fn places(ctx: &Context, team: &TeamStore) -> Places {
     let lead = team
         .team()
@@ -104,12 +104,12 @@ pub(super) fn places(ctx: &Context, team: &TeamStore) -> Places {
 }
 
 impl Hooks {
-    /// Whether there is any at all.
+    /// Returns true if no hooks are configured.
     pub(crate) fn is_empty(&self) -> bool {
         self.known.is_empty()
     }
 
-    /// All that run, in words, and where each stands.
+    /// Returns a description and the source of each hook.
     pub(super) fn listed(&self) -> impl Iterator<Item = (String, &str)> {
         let words = |known: &Known| {
             format!("{} runs `{}`", known.hook.event.as_str(), known.hook.run.shown())
@@ -117,7 +117,7 @@ impl Hooks {
         self.known.iter().map(move |known| (words(known), known.source.as_str()))
     }
 
-    /// Ends those that run now: whoever had them run is about to go.
+    /// Ends the hooks that run, before the process that started them exits.
     pub(crate) fn end_all(&self) {
         self.stopped.store(true, Ordering::SeqCst);
         hooks::end_all(&self.owner);
@@ -127,13 +127,13 @@ impl Hooks {
         self.stopped.load(Ordering::SeqCst)
     }
 
-    /// Whether somebody has to be asked before a task is completed.
+    /// Returns true if a hook must approve the completion of tasks.
     pub(crate) fn guard_tasks(&self) -> bool {
         self.known.iter().any(|known| known.hook.event == HookEvent::TaskCompleted)
     }
 }
 
-/// The starts of members that run, of which no hook has heard yet: there was no lead then.
+/// Returns the starts of running members for which no hook ran, because there was no lead then.
 pub(crate) fn unheard_starts(
     team: &TeamStore,
     events: &[Event],
@@ -153,10 +153,10 @@ pub(crate) fn unheard_starts(
     Ok(starts)
 }
 
-/// Runs the hooks for something that happened to a member, and does what follows from them.
+/// Runs the hooks for an event of a member and applies their verdicts.
 ///
 /// # Errors
-/// A team that cannot be read or written. What goes wrong with a hook is a warning in the journal.
+/// A team that cannot be read or written. A failing hook is only a warning in the journal.
 pub(crate) fn attend(
     ctx: &Context,
     team: &TeamStore,
@@ -184,10 +184,10 @@ pub(crate) fn attend(
     Ok(())
 }
 
-/// Asks the hooks whether the task may be completed; gives what is to be said to the user.
+/// Runs the hooks that can reject the completion of a task. Returns warnings for the user.
 ///
 /// # Errors
-/// [`OpsError::HookRefused`], in the words of the hook.
+/// [`OpsError::HookRefused`], with the hook's stderr, if a hook rejects it or the hooks were ended.
 pub(super) fn before_completion(
     ctx: &Context,
     team: &TeamStore,
@@ -225,7 +225,7 @@ pub(super) fn before_completion(
     Ok(complaints)
 }
 
-/// What section 9 has the hooks of members told.
+/// Returns the input of a member's hooks, as docs/hooks.md defines it.
 fn input(team: &TeamStore, hooks: &Hooks, event: HookEvent, record: &MemberRecord) -> Value {
     let agent_type = record.wish.role.as_deref().unwrap_or(NO_ROLE);
     let mut input = match event {
@@ -245,7 +245,8 @@ fn input(team: &TeamStore, hooks: &Hooks, event: HookEvent, record: &MemberRecor
     input
 }
 
-/// Runs all hooks that this is for, one after the other, up to the first that refuses a completion. Each is journalled.
+/// Runs all matching hooks in sequence, up to the first that rejects a completion, and journals
+/// each.
 fn run_all(
     ctx: &Context,
     team: &TeamStore,
@@ -279,8 +280,9 @@ fn run_all(
     Ok(all)
 }
 
-/// The caller's own environment, less what would make the hook somebody else, plus whom it is about (EN-04). The token
-/// stays here: what a hook does it does as the user's command, not as the proven member (SEC-04).
+/// Returns the caller's environment with the identity of the member that the hook is about (EN-04).
+/// The token is left out: a hook acts as the user's command, not as the authenticated member
+/// (SEC-04).
 fn environment(
     ctx: &Context,
     team: &TeamStore,
@@ -305,7 +307,8 @@ fn environment(
     env
 }
 
-/// How a hook ended, for the journal; what went wrong is a warning beside it, which every face shows.
+/// Returns the journal entries of a hook's run; a failure adds a warning, which every front end
+/// shows.
 fn news(telling: &Telling, known: &Known, ran: &Ran, verdict: Verdict) -> Vec<Note> {
     let about = |kind| Note {
         cause: telling.cause.map(str::to_owned),
@@ -343,7 +346,7 @@ fn outcome(ran: &Ran, verdict: Verdict) -> &'static str {
     }
 }
 
-/// What the user is told of a hook that went wrong.
+/// Describes a failed hook for the user.
 fn complaint(event: HookEvent, source: &str, ran: &Ran) -> String {
     let how = match &ran.end {
         End::Code(code) => format!("exit code {code}"),
@@ -359,8 +362,9 @@ fn or_nothing(said: &str) -> &str {
     if said.is_empty() { "it gave no reason" } else { said }
 }
 
-/// Puts a hook's words into the member's mailbox, if somebody reads it. They never begin as a protocol message does, so
-/// that what a hook repeats of others controls nobody (SEC-05).
+/// Sends a hook's output to the member's mailbox, if the member reads mail. The prefix keeps the
+/// output from being parsed as a protocol message, so that text quoted by a hook controls no member
+/// (SEC-05).
 fn tell(
     team: &TeamStore,
     member: &MemberName,
@@ -374,7 +378,7 @@ fn tell(
     send::say(team, &MemberName::lead(), member, &words, None).map(drop)
 }
 
-/// A native Claude runs the hooks of its own settings.
+/// Returns true for Claude Code, which runs the hooks of its settings itself.
 fn is_claude(record: &MemberRecord) -> bool {
     let program = record.wish.argv.first().map(Path::new).and_then(Path::file_name);
     program.is_some_and(|program| program == CLAUDE)

@@ -1,5 +1,5 @@
-//! `inbox`: what a member has been sent. Reading and marking are two steps, so that a message is marked only after
-//! its reader has it (invariant 4).
+//! `inbox`: the messages of a member. Reading and acknowledging are separate steps, so that a
+//! message is marked only after its reader has it.
 
 use std::path::PathBuf;
 
@@ -11,18 +11,17 @@ use crate::model::id::MemberName;
 use crate::model::protocol::Message;
 use crate::store::{StoreError, TeamStore};
 
-/// What happens to messages once they were handed over.
+/// The treatment of messages after they were handed over.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Afterwards {
     /// They stay unread.
     Leave,
     /// They stay, marked as read.
     Mark,
-    /// They are removed.
     Remove,
 }
 
-/// The messages of `owner`: the unread ones, or all.
+/// Returns the unread messages of `owner`, or with `all` every message.
 pub(crate) fn look(
     team: &TeamStore,
     owner: &MemberName,
@@ -42,8 +41,9 @@ pub(crate) fn look(
     Ok(if all { mailbox.all()? } else { mailbox.unread()? })
 }
 
-/// Says that `messages` were handed over to their reader; gives those of which that is so. What a loop has to act upon
-/// stays unread while one leads: whoever looks at its mail must not take an answer out of its hands.
+/// Marks or removes messages that were handed over to their reader, and returns them. While a lead
+/// runs, messages for its loop stay unread and are not returned: reading the lead's mail by hand
+/// must not take an answer away from it.
 pub(crate) fn settle(
     team: &TeamStore,
     owner: &MemberName,
@@ -67,7 +67,7 @@ pub(crate) fn settle(
     Ok(messages)
 }
 
-/// Says that the messages of these ids were acted upon.
+/// Acknowledges messages that were acted upon.
 pub(crate) fn acknowledge(
     team: &TeamStore,
     owner: &MemberName,
@@ -77,7 +77,8 @@ pub(crate) fn acknowledge(
     say_handled(team, owner, fresh)
 }
 
-/// Says that these messages to the lead were acted upon. Whoever leads marks them in its mailbox a moment later.
+/// Records that messages to the lead were acted upon. A running lead marks them in its mailbox a
+/// moment later; without one they are marked here.
 pub(crate) fn heard(team: &TeamStore, ids: &[String]) -> Result<(), OpsError> {
     let lead = MemberName::lead();
     let fresh = team.mailbox(&lead).hand_over(ids)?;
@@ -85,12 +86,12 @@ pub(crate) fn heard(team: &TeamStore, ids: &[String]) -> Result<(), OpsError> {
     if lease::is_led(team)? { Ok(()) } else { mark(team) }
 }
 
-/// Marks in the lead's mailbox what was acted upon.
+/// Marks the messages in the lead's mailbox that are on record as acted upon.
 pub(crate) fn mark(team: &TeamStore) -> Result<(), OpsError> {
     Ok(team.mailbox(&MemberName::lead()).mark_handed()?)
 }
 
-/// Two that read the same mail at once, or one that reads it again, are told of once.
+/// Journals messages that are handled for the first time; concurrent or repeated reads add nothing.
 fn say_handled(team: &TeamStore, owner: &MemberName, fresh: Vec<String>) -> Result<(), OpsError> {
     if !fresh.is_empty() {
         team.record(Note::of(EventKind::MessageHandled).member(owner).with("msg_ids", fresh))?;
@@ -98,7 +99,7 @@ fn say_handled(team: &TeamStore, owner: &MemberName, fresh: Vec<String>) -> Resu
     Ok(())
 }
 
-/// Writes the text of a message that cannot be typed into a file; gives its path.
+/// Writes the text of a message that cannot be typed to a file. Returns the file's path.
 pub(crate) fn put_aside(
     team: &TeamStore,
     owner: &MemberName,
@@ -107,7 +108,8 @@ pub(crate) fn put_aside(
     Ok(team.mailbox(owner).put_aside(envelope)?)
 }
 
-/// Whether `owner` is given its messages by phalanx; else its own program reads its mailbox.
+/// Returns true if phalanx delivers the messages of `owner`; otherwise its program reads the
+/// mailbox.
 pub(crate) fn is_read_by_us(team: &TeamStore, owner: &MemberName) -> Result<bool, OpsError> {
     Ok(team.mailbox(owner).is_read_by_us()?)
 }

@@ -1,5 +1,5 @@
-//! `type` and `keys`: input for the terminal of any member, as if a person had typed it there. Only
-//! the lead may, and only into a terminal that is proven to be the member's.
+//! `type` and `keys`: input for the terminal of any member, as if a person had typed it there. A
+//! terminal must be proven to be the member's.
 
 use std::path::Path;
 use std::time::Duration;
@@ -21,11 +21,12 @@ use crate::sys::clock;
 /// within 120 ms for a part of a paste (MSG-08).
 const BEFORE_ENTER: Duration = Duration::from_millis(200);
 
-/// Types a text, and then Enter if `enter` is set. Returns how many bytes the text has.
+/// Types a text, and then presses Enter if `enter` is set. Returns the length of the text in bytes.
 ///
 /// # Errors
-/// A speaker who is not the lead, a member that has ended or is not proven ours, a terminal that
-/// takes no input.
+/// [`OpsError::NoPlace`] for a member that has ended or has no placement; [`OpsError::NotProven`]
+/// if the placement is not proven ours; [`OpsError::NoInput`] or [`OpsError::CannotDo`] if the
+/// terminal takes no input.
 pub(crate) fn type_text(
     ctx: &Context,
     team: &TeamStore,
@@ -61,7 +62,7 @@ pub(crate) fn press(
     Ok(())
 }
 
-/// A member that runs, and its place.
+/// A running member and its placement.
 struct Target {
     record: MemberRecord,
     placement: Placement,
@@ -99,7 +100,7 @@ impl Target {
         OpsError::NoInput { name: self.record.name.clone(), why: why.to_owned() }
     }
 
-    /// The event of the typing. What was typed may be a secret, and is not part of it.
+    /// Returns the event of the input, without the input itself: that may be a secret.
     fn note(&self, ctx: &Context) -> Note {
         Note::of(EventKind::Typed).member(&self.record.name).with("by", ctx.speaker.as_str())
     }

@@ -1,4 +1,4 @@
-//! `label`: what stands beside a member's placement, for the eye. Nothing depends on it, so nothing fails by it.
+//! Labels beside the placements of members, for people. Cosmetic only: errors are ignored.
 
 use std::collections::BTreeMap;
 
@@ -9,7 +9,7 @@ use crate::model::placement::Placement;
 use crate::model::record::MemberRecord;
 use crate::store::TeamStore;
 
-/// Shows name, role and state of these runs.
+/// Shows the name, role and state of these runs.
 pub(crate) fn label(ctx: &Context, team: &TeamStore, runs: &[MemberRecord]) {
     let mut groups: BTreeMap<(&str, &str), Vec<(Mark<'_>, Label)>> = BTreeMap::new();
     for run in runs {
@@ -28,7 +28,7 @@ pub(crate) fn label(ctx: &Context, team: &TeamStore, runs: &[MemberRecord]) {
     }
 }
 
-/// Name, role and colour of a run, without its state: only a lead keeps that up to date.
+/// Returns the label of a run without its state, which only a lead keeps up to date.
 pub(super) fn of(run: &MemberRecord) -> Label {
     Label {
         name: run.name.to_string(),
@@ -38,7 +38,7 @@ pub(super) fn of(run: &MemberRecord) -> Label {
     }
 }
 
-/// What tells backends apart: their kind, and the program where each may have its own.
+/// Returns the key that distinguishes backends: their kind and, for external ones, their program.
 fn maker(placement: &Placement) -> (&str, &str) {
     let program = match placement {
         Placement::Exec(place) => place.program.as_str(),

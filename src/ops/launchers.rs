@@ -1,5 +1,5 @@
-//! The launchers that run on this machine for this user, by what the system says of them: which config root, team and
-//! run each one serves. Refuses to end any.
+//! Finds the launchers of this user on this machine in the process table, with the config root,
+//! team and run that each serves.
 
 use std::path::{Path, PathBuf};
 
@@ -7,7 +7,7 @@ use crate::model::id::{Incarnation, TeamName};
 use crate::store::spec_of;
 use crate::sys::proc::{self, Process, Running};
 
-/// What the kernel puts behind the name of a program whose file was replaced.
+/// Suffix that the kernel appends to the path of an executable whose file was replaced.
 const REPLACED: &str = " (deleted)";
 
 /// A process that was started as `phalanx exec SPEC` and runs phalanx.
@@ -20,13 +20,14 @@ pub(super) struct Launcher {
     pub(super) incarnation: Incarnation,
 }
 
-/// All of them, of every config root. `exe` is our own program: one of another name is not taken for ours.
+/// Returns the launchers of every config root. `exe` is the running phalanx; a process whose
+/// executable has another name is not taken for a launcher.
 pub(super) fn launchers(exe: &Path) -> Vec<Launcher> {
     proc::of_this_user().iter().filter_map(|running| launcher(running, exe)).collect()
 }
 
-/// Its command line alone would prove nothing, a process may write what it likes there: the kernel has to say that it
-/// runs the file that the command line begins with, under our program's name.
+/// A command line alone proves nothing, since a process can overwrite its own. The kernel must
+/// report that the process runs the file at the start of the command line, under the name of `exe`.
 fn launcher(running: &Running, exe: &Path) -> Option<Launcher> {
     let [program, verb, spec] = running.argv.as_slice() else { return None };
     let runs = running.exe.to_str()?;
@@ -55,7 +56,7 @@ mod tests {
     }
 
     #[test]
-    fn sd_05_only_the_very_form_of_a_launch_counts() {
+    fn sd_05_only_exact_launch_command_lines_count() {
         assert!(seen("/bin/phalanx", &["/bin/phalanx", "exec", SPEC]));
         assert!(seen("/old/phalanx (deleted)", &["/old/phalanx", "exec", SPEC]));
         for (exe, argv) in [

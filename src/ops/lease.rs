@@ -1,4 +1,4 @@
-//! The right to lead a team: one process at a time, phalanx or another program.
+//! The right to lead a team: one process at a time, of phalanx or of another program.
 
 use super::context::{Context, now};
 use super::error::OpsError;
@@ -10,24 +10,24 @@ use crate::store::{LeadRecord, Lease, TeamStore};
 use crate::sys::env;
 use crate::sys::proc::{self, Liveness, Process};
 
-/// A program that is not phalanx and says in the team file that it leads.
+/// A lead that is not phalanx, as recorded in the team file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Stranger {
     pub(crate) lead: LeadProcess,
-    /// Alive, or not to be seen from here: then it may live.
+    /// Alive, or unknown: a process that is not visible from here may be running.
     pub(crate) liveness: Liveness,
 }
 
-/// Takes the lease for this process, to bring single requests to their end. A team may be led by another program
-/// meanwhile: what phalanx started is still for phalanx to end.
+/// Takes the lease for this process. Another program may lead the team meanwhile, because phalanx
+/// must always be able to end what it started; [`may_lead`] checks for other programs.
 ///
 /// # Errors
-/// [`OpsError::LedByAnother`] names the phalanx that holds it.
+/// [`OpsError::LedByAnother`] if another phalanx holds the lease.
 pub(crate) fn take(team: &TeamStore) -> Result<Lease, OpsError> {
     take_with(team, None)
 }
 
-/// The same for a lead that runs a program in its place, which speaks for it with this token.
+/// As [`take`], for a lead that runs an agent program, which authenticates by this token.
 pub(super) fn take_with(team: &TeamStore, token: Option<String>) -> Result<Lease, OpsError> {
     let me = Process::current();
     let record = LeadRecord {
@@ -47,10 +47,10 @@ pub(super) fn take_with(team: &TeamStore, token: Option<String>) -> Result<Lease
     }
 }
 
-/// Whether no phalanx leads the team, without taking the lease.
+/// Checks that no phalanx leads the team, without taking the lease.
 ///
 /// # Errors
-/// [`OpsError::LedByAnother`] names the one that does.
+/// [`OpsError::LedByAnother`] if one does.
 pub(crate) fn must_be_unheld(team: &TeamStore) -> Result<(), OpsError> {
     holder(team)?.map_or(Ok(()), |pid| Err(led_by_another(team, pid)))
 }
@@ -59,10 +59,10 @@ fn led_by_another(team: &TeamStore, pid: i32) -> OpsError {
     OpsError::LedByAnother { team: team.name().clone(), pid }
 }
 
-/// Whether this process may lead the team, as far as other programs go.
+/// Checks that the team file names no other program as the lead.
 ///
 /// # Errors
-/// [`OpsError::LedByStranger`] if one of them leads, or may.
+/// [`OpsError::LedByStranger`] if another program leads the team, or may.
 pub(crate) fn must_be_free(team: &TeamStore) -> Result<(), OpsError> {
     match stranger(team)? {
         None => Ok(()),
@@ -115,10 +115,10 @@ pub(crate) fn may_adopt(
     }
 }
 
-/// Says in the team file, where other programs look, that this process leads.
+/// Records this process in the team file as the lead, for other programs to see.
 pub(crate) fn announce(team: &TeamStore) -> Result<(), OpsError> {
     if foreign_lead::is_unnamed(team)? {
-        // Later leads need not rule the other program out again.
+        // So that later leads need not rule out the other program again.
         team.record(Note::of(EventKind::LeadAdopted).with("pid", Process::current().pid))?;
     }
     if let Some(Stranger { lead, .. }) = stranger(team)? {
@@ -133,7 +133,7 @@ pub(crate) fn announce(team: &TeamStore) -> Result<(), OpsError> {
     Ok(())
 }
 
-/// Takes back what [`announce`] said.
+/// Removes the record of [`announce`].
 pub(crate) fn withdraw(team: &TeamStore) -> Result<(), OpsError> {
     team.change_roster(|roster| {
         if roster.team().lead_process.as_ref().is_some_and(is_this_process) {
@@ -144,10 +144,10 @@ pub(crate) fn withdraw(team: &TeamStore) -> Result<(), OpsError> {
     Ok(())
 }
 
-/// The program that leads the team without being phalanx; none if it is proven gone, or never was.
+/// Returns the lead on record that is not phalanx; `None` without one, or if it is proven dead.
 pub(crate) fn stranger(team: &TeamStore) -> Result<Option<Stranger>, OpsError> {
-    // Before the team file, out of which a lead that ends takes itself first. One that was killed is not gone as soon as
-    // it leads no more.
+    // Read before the team file, which an exiting lead clears before its own record. The last lead,
+    // not the current one: a killed lead loses the lease before its process is gone.
     let ours = team.last_lead()?;
     let is_ours = |lead: &LeadProcess| ours.as_ref().is_some_and(|ours| is_of(lead, ours.process));
     let said = team.team()?.lead_process.filter(|lead| !is_this_process(lead));
@@ -156,7 +156,7 @@ pub(crate) fn stranger(team: &TeamStore) -> Result<Option<Stranger>, OpsError> {
     Ok((liveness != Liveness::Dead).then_some(Stranger { lead, liveness }))
 }
 
-/// Returns whether the process on record as the lead is alive.
+/// Returns the liveness of the process on record as the lead.
 pub(super) fn liveness(lead: &LeadProcess) -> Liveness {
     match process(lead) {
         Some(process) => proc::liveness(process.pid, process.start),
@@ -165,8 +165,8 @@ pub(super) fn liveness(lead: &LeadProcess) -> Liveness {
     }
 }
 
-/// The process on record as the lead; none if it runs on another host or in another container. A
-/// record without a start time means the process that has the pid now; none if there is none.
+/// Returns the process on record as the lead; `None` if it runs on another host or in another
+/// container. Without a recorded start time, it is the process that has the pid now.
 pub(super) fn process(lead: &LeadProcess) -> Option<Process> {
     if lead.pid_space != env::pid_space() {
         return None;
@@ -192,8 +192,8 @@ fn is_of(lead: &LeadProcess, process: ProcessId) -> bool {
     same && lead.pid_space == env::pid_space()
 }
 
-/// Returns the process of the phalanx that leads the team if it is stopped (`SIGSTOP`, Ctrl-Z). It
-/// holds the lease, and carries out nothing until it is continued.
+/// Returns the pid of the phalanx that leads the team, if it is stopped (`SIGSTOP`, Ctrl-Z). It
+/// holds the lease and carries out nothing until it is continued.
 pub(crate) fn stopped(team: &TeamStore) -> Result<Option<i32>, OpsError> {
     Ok(stopped_process(team)?.map(|process| process.pid))
 }
@@ -204,12 +204,12 @@ pub(super) fn stopped_process(team: &TeamStore) -> Result<Option<ProcessId>, Ops
     Ok(lead.filter(|process| proc::is_stopped(process.pid, process.start)))
 }
 
-/// Whether some phalanx leads the team.
+/// Returns true if a phalanx leads the team.
 pub(crate) fn is_led(team: &TeamStore) -> Result<bool, OpsError> {
     Ok(team.current_lead()?.is_some())
 }
 
-/// The phalanx that leads the team; none if none does.
+/// Returns the pid of the phalanx that leads the team, if there is one.
 pub(crate) fn holder(team: &TeamStore) -> Result<Option<i32>, OpsError> {
     Ok(team.current_lead()?.map(|lead| lead.process.pid))
 }
