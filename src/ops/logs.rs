@@ -17,18 +17,18 @@ use crate::sys::proc::Liveness;
 const CHUNK: u64 = 1024 * 1024;
 /// The number of lines read from a screen and its history.
 const SCREEN_LINES: usize = 2000;
-/// A longer record of times is not read: a log has at most one entry for each of its bytes.
+/// A larger file of times is not read: a log has at most one entry for each of its bytes.
 const TIMES_LIMIT: u64 = 256 * 1024 * 1024;
 
 /// One line of output, fit to print.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Line {
-    /// When its beginning was printed, to the second; none where that is not recorded.
+    /// Time when its first byte was printed, to the second; `None` if not recorded.
     pub(crate) time: Option<Timestamp>,
     pub(crate) text: String,
 }
 
-/// The output of one member, read from its beginning on.
+/// The output of one member, read from its start.
 #[derive(Debug)]
 pub(crate) struct Reader {
     pub(crate) name: MemberName,
@@ -47,7 +47,7 @@ enum Source {
 #[derive(Debug)]
 struct Log {
     path: PathBuf,
-    /// The older log has been read; nothing of the present one before `at` is left to read.
+    /// True once the older log was read; from then on `at` counts in the current one.
     begun: bool,
     at: u64,
     /// The beginning of a line that is not complete yet.
@@ -80,8 +80,8 @@ impl Reader {
         matches!(self.source, Source::Screen(_))
     }
 
-    /// Whether the times of its lines are recorded. A program without a terminal writes to its log
-    /// itself, and no screen has times.
+    /// Returns true if the times of its lines are recorded. They are not for a program without a
+    /// terminal, which writes its log itself, nor for a screen.
     ///
     /// # Errors
     /// A log that cannot be read.
@@ -91,7 +91,7 @@ impl Reader {
         Ok(is_empty(path)? || !is_empty(&times_of(path))?)
     }
 
-    /// Whether the member may still print.
+    /// Returns true while the member may still print.
     pub(crate) fn is_live(&self, team: &TeamStore) -> bool {
         let record = status::record(team, &self.name).ok().flatten();
         record.is_some_and(|record| {
@@ -99,7 +99,7 @@ impl Reader {
         })
     }
 
-    /// The lines that are new since the last call; with `all` also one that is not complete.
+    /// Returns the lines that are new since the last call; with `all` also an incomplete last line.
     ///
     /// # Errors
     /// A log or a screen that cannot be read.
@@ -113,7 +113,7 @@ impl Reader {
             Source::Log(log) => log.read(all),
             Source::Screen(before) => {
                 let screen = match output::peek(ctx, team, &self.name, SCREEN_LINES) {
-                    // Its pane went with it between two looks.
+                    // The member's pane closed between two reads.
                     Err(_) if all && !before.is_empty() => return Ok(Vec::new()),
                     other => other?,
                 };
@@ -134,7 +134,8 @@ impl Log {
             self.drain(&full, &mut lines)?;
             self.at = 0;
         } else if fs::len(&self.path)?.unwrap_or(0) < self.at {
-            // It was full, and is the older one now; or another run has begun, and there is none.
+            // The log was rotated and is the older one now; or another run began, and there is
+            // none.
             self.drain(&full, &mut lines)?;
             self.at = 0;
         }
@@ -179,7 +180,8 @@ fn line(bytes: &[u8], time: Option<Timestamp>) -> Line {
     Line { time, text: text.trim_end_matches('\n').to_owned() }
 }
 
-/// From which byte on a log was written when: `MILLISECONDS OFFSET` a line, in order.
+/// The times at which a log was written, by byte offset. The file has one line `MILLISECONDS
+/// OFFSET` for each, in order.
 struct Times(Vec<(u64, Timestamp)>);
 
 impl Times {
@@ -199,8 +201,9 @@ impl Times {
     }
 }
 
-/// The lines of a screen that it did not show before: those after the longest end of the earlier
-/// picture that the new one begins with. The last line of the earlier one may have grown since.
+/// Returns the lines that a screen did not show before: those after the longest suffix of the
+/// earlier screen that the new one begins with. All lines, if the last line of the earlier screen
+/// has grown.
 fn fresh(before: &str, after: &str) -> Vec<String> {
     let (old, new): (Vec<&str>, Vec<&str>) = (before.lines().collect(), after.lines().collect());
     let overlap = (0..=old.len().min(new.len())).rev().find(|n| old[old.len() - n..] == new[..*n]);
@@ -225,7 +228,7 @@ mod tests {
     }
 
     #[test]
-    fn lines_have_the_time_of_their_beginning_and_come_when_complete() {
+    fn lines_are_returned_once_complete_with_their_start_time() {
         let dir = tempfile::tempdir().expect("a temporary directory");
         let path = dir.path().join("a.log");
         put(&path, "one\r\ntw");
@@ -239,7 +242,7 @@ mod tests {
     }
 
     #[test]
-    fn a_log_that_was_full_is_read_to_its_end_in_the_older_one() {
+    fn rotated_log_is_read_to_its_end() {
         let dir = tempfile::tempdir().expect("a temporary directory");
         let path = dir.path().join("a.log");
         put(&older(&path), "zero\n");
@@ -254,7 +257,7 @@ mod tests {
     }
 
     #[test]
-    fn a_screen_that_scrolled_gives_its_new_lines() {
+    fn scrolled_screen_returns_only_its_new_lines() {
         assert_eq!(fresh("", "a\nb"), ["a", "b"]);
         assert_eq!(fresh("a\nb\nc", "b\nc\nd"), ["d"]);
         assert_eq!(fresh("a\nb", "a\nb"), Vec::<String>::new());

@@ -1,5 +1,5 @@
-//! From a manifest to what the verbs take: settings, orders and tasks. Pure but for the prompt files, which the caller
-//! reads.
+//! Converts a manifest to settings, orders and tasks for the verbs. The caller reads the prompt
+//! files.
 
 use std::path::Path;
 
@@ -16,7 +16,7 @@ use crate::model::task::Extra;
 use crate::store::NewTask;
 use crate::worktree::checkout_of;
 
-/// How the team is run; what the command line says about the backend wins.
+/// Returns the settings of the team. `backend`, from the command line, overrides the manifest.
 pub(crate) fn settings(
     manifest: &Manifest,
     backend: Option<BackendChoice>,
@@ -49,7 +49,8 @@ pub(crate) fn settings(
     })
 }
 
-/// The team's rules with those of its members; a scaled member's are those of each that it stands for.
+/// Returns the team's rules with those of its members; those of a scaled member hold for each
+/// instance.
 fn rules(manifest: &Manifest) -> TeamRules {
     let mut rules = manifest.rules.clone();
     for member in manifest.members.iter().filter(|member| member.rules != RuleSet::default()) {
@@ -62,15 +63,17 @@ fn rules(manifest: &Manifest) -> TeamRules {
     rules
 }
 
-/// Who is wanted: at once, and when there is work or a failure.
+/// The members to start.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Wanted {
+    /// Started at once.
     pub(crate) orders: Vec<Order>,
+    /// Started by the lead, when there is work or after a failure.
     pub(crate) templates: Vec<Template>,
 }
 
-/// The members to be started, in a team of task mode with `tasks_only`; `read` gives the text of a prompt file. Relative
-/// directories are meant from `here`.
+/// Returns the members to start; with `tasks_only`, for task mode, each task is a run of its own.
+/// `read` returns the text of a prompt file. Directories are relative to `here`.
 pub(crate) fn wanted<E>(
     manifest: &Manifest,
     tasks_only: bool,
@@ -130,12 +133,12 @@ fn order<E>(
     })
 }
 
-/// A directory as seen from `here`, without detours.
+/// Resolves a directory against `here`, without `.` components.
 fn plain(here: &Path, cwd: &str) -> String {
     here.join(cwd).components().collect::<std::path::PathBuf>().to_string_lossy().into_owned()
 }
 
-/// The tasks as one batch; relative directories are meant from `here`.
+/// Returns the tasks as one batch; directories are relative to `here`.
 pub(crate) fn tasks(manifest: &Manifest, here: &Path) -> Result<Vec<NewTask>, OpsError> {
     manifest.tasks.iter().map(|task| new_task(manifest, task, here)).collect()
 }
@@ -147,7 +150,7 @@ fn new_task(manifest: &Manifest, task: &TaskSpec, here: &Path) -> Result<NewTask
         description: task.description.clone().unwrap_or_default(),
         active_form: task.active_form.clone(),
         owner: task.owner.as_deref().map(MemberName::new).transpose()?,
-        // Keys without a task were refused when the manifest was read.
+        // Keys without a task were rejected when the manifest was parsed.
         after: task.after.iter().filter_map(place).collect(),
         extra: Extra {
             key: Some(task.key.clone()),
@@ -164,7 +167,8 @@ fn new_task(manifest: &Manifest, task: &TaskSpec, here: &Path) -> Result<NewTask
     })
 }
 
-/// Whether the team is one of task mode, and the line that says so and why; none where nothing was asked for.
+/// Returns true for task mode, and a line that names the mode and the reason; no line for the
+/// default mode.
 pub(crate) fn mode(
     ctx: &Context,
     manifest: &Manifest,
@@ -185,7 +189,7 @@ pub(crate) fn mode(
     }
 }
 
-/// One warning for each kind of which several runs work at once in one checkout (TK-09).
+/// Returns a warning for each member whose concurrent runs would share one checkout (TK-09).
 pub(crate) fn crowds(templates: &[Template]) -> Vec<String> {
     let crowd = |template: &Template| {
         let several = matches!(template.demand, Demand::PerTask(Some(most)) if most > 1);
@@ -203,7 +207,7 @@ pub(crate) fn crowds(templates: &[Template]) -> Vec<String> {
     templates.iter().filter_map(crowd).collect()
 }
 
-/// Refuses members that cannot be one run for each task.
+/// Rejects members that cannot be one run per task.
 pub(crate) fn check_task_mode(manifest: &Manifest) -> Result<(), OpsError> {
     let cannot = |member: &&MemberSpec| member.run.is_some() || member.plan;
     let Some(member) = manifest.members.iter().find(cannot) else { return Ok(()) };
@@ -252,7 +256,7 @@ priority = 2
     }
 
     #[test]
-    fn settings_say_how_the_team_is_run() {
+    fn settings_take_the_backend_of_the_command_line_first() {
         let got = settings(&manifest(), Some(BackendChoice::Pty), true).expect("settings");
         assert_eq!(
             (got.backend, got.layout, got.finish),
@@ -282,7 +286,7 @@ priority = 2
     }
 
     #[test]
-    fn members_that_come_with_the_work_are_templates() {
+    fn members_that_the_lead_starts_are_templates() {
         let text = "[team]\nname = \"x\"\nmax_members = 3\n[[member]]\nname = \"dev\"\nscale = { min = 2 }\n\
             [[member]]\nname = \"qa\"\nstart = \"when-needed\"\n[[member]]\nname = \"old\"\nrestart = \"on-failure\"\n";
         let manifest = Manifest::parse(text).expect("manifest");
@@ -295,7 +299,7 @@ priority = 2
     }
 
     #[test]
-    fn tasks_keep_key_place_and_owner() {
+    fn tasks_keep_key_directory_dependencies_and_owner() {
         let got = tasks(&manifest(), Path::new("/w")).expect("tasks");
         assert_eq!(got[0].extra.key.as_deref(), Some("fmt"));
         assert_eq!(got[0].extra.cwd.as_deref(), Some("/w/sub"));

@@ -17,17 +17,17 @@ use crate::store::{StoreError, TeamStore};
 pub(crate) struct ModeChange {
     pub(crate) name: MemberName,
     pub(crate) mode: Mode,
-    /// The message that asks its program to change. None for the lead, which is not asked.
+    /// Id of the message that asks its program to change; `None` for the lead, which is not asked.
     pub(crate) msg_id: Option<String>,
 }
 
-/// Changes the mode of one member, or without a name of all whose program changes its mode while it
-/// runs.
+/// Changes the mode of one member; without a name, of all whose programs can change it while they
+/// run.
 ///
 /// # Errors
-/// [`OpsError::NotAllowed`] for a mode that is the lead's alone or more permissive than the lead's
-/// (PM-06), or disabled; [`OpsError::FixedMode`] for a member whose program is given its mode at its start;
-/// [`StoreError::NoSuchMember`]. Nothing is changed then.
+/// [`OpsError::NotAllowed`] for a mode that is disabled, only for leads, or more permissive than
+/// the lead's (PM-06); [`OpsError::FixedMode`] for a member whose program takes its mode only at
+/// start; [`StoreError::NoSuchMember`] for an unknown name. Nothing is changed then.
 pub(crate) fn set(
     ctx: &Context,
     team: &TeamStore,
@@ -49,7 +49,7 @@ pub(crate) fn set(
     targets(team, name)?.into_iter().map(|name| ask(team, name, mode)).collect()
 }
 
-/// An agent lead does not widen its own permissions: a person does.
+/// An agent lead may not widen its own permissions; a person may.
 fn set_lead(ctx: &Context, team: &TeamStore, mode: Mode) -> Result<ModeChange, OpsError> {
     let is_agent = ctx.caller.var("PHALANX_TOKEN").is_some();
     if let Some(own) = lead_mode(team)?.filter(|own| is_agent && mode.reach() > own.reach()) {
@@ -87,7 +87,7 @@ fn targets(team: &TeamStore, name: Option<&MemberName>) -> Result<Vec<MemberName
     }
 }
 
-/// The profile of a member whose program is given its mode at its start only. Only native members
+/// Returns the profile of a member whose program takes its mode only at start. Only native members
 /// read `mode_set_request`; a member that phalanx did not start counts as one.
 fn fixed_by(team: &TeamStore, name: &MemberName) -> Result<Option<String>, OpsError> {
     let is_fixed =

@@ -1,14 +1,15 @@
-//! Exact names of members: a name that differs from a member's only in case names no member, for every verb alike.
+//! Exact names of members: in every verb, a name that differs from a member's only in case names no
+//! member.
 
 use super::error::OpsError;
 use crate::model::id::MemberName;
 use crate::store::{StoreError, TeamStore};
 
-/// Refuses a name that differs from that of a present or former member only in case. Unknown names pass: the verbs
-/// know which of them they accept.
+/// Rejects a name that differs from that of a present or former member only in case. Unknown names
+/// pass, since each verb decides which of them it accepts.
 ///
 /// # Errors
-/// [`StoreError::NoSuchMember`], whose hint names the member.
+/// [`StoreError::NoSuchMember`] for such a name; its hint names the member.
 pub(crate) fn must_be_exact(team: &TeamStore, name: &MemberName) -> Result<(), OpsError> {
     let mut known: Vec<MemberName> =
         team.team()?.members.into_iter().map(|member| member.name).collect();

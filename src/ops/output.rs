@@ -10,7 +10,7 @@ use crate::model::id::MemberName;
 use crate::model::record::MemberRecord;
 use crate::store::{StoreError, TeamStore};
 
-/// The last `lines` lines of a member's screen.
+/// Returns the last `lines` lines of a member's screen.
 pub(crate) fn peek(
     ctx: &Context,
     team: &TeamStore,
@@ -30,13 +30,14 @@ pub(crate) fn peek(
     Ok(backend.screen(placement, record.mark(), lines)?)
 }
 
-/// The screen as its launcher has it, if that runs and holds so many lines; else its log is the next best thing.
+/// Returns the screen from the launcher, if that runs and keeps that many lines; otherwise the log
+/// is the best source.
 fn live(record: &MemberRecord, lines: usize) -> Option<String> {
     let socket = record.start.as_ref()?.socket.as_ref()?;
     (lines <= pty::LIVE_SCROLLBACK).then(|| pty::peek(Path::new(socket), lines).ok()).flatten()
 }
 
-/// The record of a member that is to be looked at.
+/// Returns the record of a member that phalanx started.
 pub(super) fn record(team: &TeamStore, name: &MemberName) -> Result<MemberRecord, OpsError> {
     if let Some(record) = team.member_record(name)? {
         return Ok(record);

@@ -1,5 +1,5 @@
-//! What the owner of a task is told, by whatever way the task became its own: once that it has it (TK-01), and once that
-//! it can begin when what blocked it is over (TK-04). Nobody is told of its own doing.
+//! Notifies the owner of a task that it was assigned (TK-01), and that it can start because nothing
+//! blocks it any longer (TK-04). A member is not notified of its own actions.
 
 use super::context::now;
 use super::error::OpsError;
@@ -10,8 +10,8 @@ use crate::model::task::{Task, TaskState};
 use crate::store::TeamStore;
 use crate::sys::failpoint;
 
-/// Whether a new owner of a task is to be told: not of its own doing, and only if it reads what it is told. One that is
-/// still to come is told when it starts.
+/// Returns true if a new owner must be notified: if it did not assign the task itself, is on the
+/// team and reads mail. A member that is still to start is notified at its start.
 pub(super) fn hears(
     team: &TeamStore,
     by: &MemberName,
@@ -20,8 +20,8 @@ pub(super) fn hears(
     Ok(owner != by && team.team()?.member(owner).is_some() && reads_mail(team, owner)?)
 }
 
-/// Tells the new owner of a task. The message has the id of the task's event: whoever comes after one that died here sees
-/// by it whether it was said.
+/// Notifies the new owner of a task. The message has the id of the task's event, so that recovery
+/// after a crash can tell if it was sent.
 pub(super) fn tell(team: &TeamStore, task: &Task, by: &MemberName) -> Result<(), OpsError> {
     let (Some(owner), Some(event)) = (&task.owner, &task.extra.event) else { return Ok(()) };
     let owner = MemberName::existing(owner)?;
@@ -30,7 +30,7 @@ pub(super) fn tell(team: &TeamStore, task: &Task, by: &MemberName) -> Result<(),
     Ok(team.owner_is_told(task.id)?)
 }
 
-/// Tells the owners that whoever named them did not live to tell; gives their tasks.
+/// Sends the notifications that crashed processes did not send. Returns the tasks.
 pub(super) fn tell_all(team: &TeamStore) -> Result<Vec<TaskId>, OpsError> {
     let roster = team.team()?;
     let mut told = Vec::new();
@@ -50,7 +50,8 @@ pub(super) fn tell_all(team: &TeamStore) -> Result<Vec<TaskId>, OpsError> {
     Ok(told)
 }
 
-/// Tells members that start of what is theirs; their mailboxes exist. An earlier run may have been told: this one was not.
+/// Notifies members that start of the tasks that they own. Their mailboxes exist. An earlier run
+/// may have been notified, but this one was not.
 pub(super) fn catch_up(team: &TeamStore, names: &[&MemberName]) -> Result<(), OpsError> {
     let (board, lead) = (team.board()?, MemberName::lead());
     let owned = board.tasks.values().filter(|task| task.owner.is_some() && !task.state.is_over());
@@ -67,7 +68,7 @@ pub(super) fn catch_up(team: &TeamStore, names: &[&MemberName]) -> Result<(), Op
     Ok(())
 }
 
-/// Tells the owners of tasks that nothing blocks any more.
+/// Notifies the owners of these tasks that nothing blocks them any longer.
 pub(super) fn freed(team: &TeamStore, by: &MemberName, tasks: &[TaskId]) -> Result<(), OpsError> {
     for id in tasks {
         let Some(task) = team.task(*id)?.filter(|task| task.state == TaskState::Pending) else {
@@ -75,7 +76,7 @@ pub(super) fn freed(team: &TeamStore, by: &MemberName, tasks: &[TaskId]) -> Resu
         };
         let owner = task.owner.as_deref().and_then(|name| MemberName::existing(name).ok());
         let Some(owner) = owner.filter(|owner| owner != by) else { continue };
-        // Whoever has left is told nothing; what it held is given back.
+        // An owner that has left is not notified, since its tasks are released.
         if team.team()?.member(&owner).is_none() || !reads_mail(team, &owner)? {
             continue;
         }

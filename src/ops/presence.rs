@@ -1,4 +1,4 @@
-//! What a teammate says of itself: that it is up, that it works, that it rests.
+//! Reports of a teammate about itself (ready, working, idle) and the state changes that follow.
 
 use super::context::now;
 use super::error::OpsError;
@@ -10,7 +10,8 @@ use crate::model::record::MemberRecord;
 use crate::model::team::Member;
 use crate::store::TeamStore;
 
-/// The hello of a program that has found its mailbox (ID-03). False: this run is no longer the latest one.
+/// Records that the program has found its mailbox (ID-03). Returns false if this is not the latest
+/// run.
 pub(crate) fn hello(
     team: &TeamStore,
     name: &MemberName,
@@ -20,7 +21,7 @@ pub(crate) fn hello(
     Ok(known.is_some())
 }
 
-/// A backend has started its launcher. The journal is told by the spawner.
+/// Records that a backend has started the launcher. The spawner journals it.
 pub(crate) fn placed(
     team: &TeamStore,
     name: &MemberName,
@@ -34,16 +35,15 @@ pub(crate) fn placed(
     Ok(())
 }
 
-/// The spawner has its proof: from here on the member is the team's, and one that was started for a task
-/// works on it. The journal is told by the spawner; the roster
-/// says already whether it rests.
+/// Records that the spawner has verified the start: the member is now on the team, and one that was
+/// started for a task works on it. The spawner journals it; the roster has the activity already.
 pub(crate) fn accept(
     team: &TeamStore,
     name: &MemberName,
     incarnation: &Incarnation,
 ) -> Result<(), OpsError> {
     team.change_record(name, incarnation, |record| {
-        // What its wrapper has said of it stays true: it may run and stand before a dialog.
+        // The wrapper's reason stays: the program may be up and show a dialog.
         let reason = record.reason.clone();
         step(record, Cause::Ready, reason.as_deref());
         if let Some(task) = record.wish.task {
@@ -53,8 +53,8 @@ pub(crate) fn accept(
     Ok(())
 }
 
-/// Says why a run is as it is, without a step in its life: a wrapped program that stands before a dialog. None: there is
-/// nothing to say any more.
+/// Sets the reason for a run's state without a transition, such as a dialog of a wrapped program.
+/// `None` clears it.
 pub(crate) fn remark(
     team: &TeamStore,
     name: &MemberName,
@@ -68,8 +68,8 @@ pub(crate) fn remark(
     state.map_or(Ok(()), |state| Ok(team.record(news(name, state, reason)).map(drop)?))
 }
 
-/// Takes a start back: a launcher that has not written its start record will not run its program. Gives the record as
-/// it is then; none if there is none of this run.
+/// Rolls a start back: a launcher without a start record will then not run its program. Returns the
+/// record after the change; `None` if it is not of this run.
 pub(crate) fn withdraw(
     team: &TeamStore,
     name: &MemberName,
@@ -81,7 +81,8 @@ pub(crate) fn withdraw(
     })?)
 }
 
-/// A run is over; the new state if there was a change. The journal and the roster are told by whoever retires it.
+/// Records that a run is over. Returns the new state if it changed. The caller journals it and
+/// updates the roster.
 pub(crate) fn end(
     team: &TeamStore,
     name: &MemberName,
@@ -92,13 +93,13 @@ pub(crate) fn end(
     Ok(team.change_record(name, incarnation, |record| step(record, cause, Some(reason)))?.flatten())
 }
 
-/// Whether a message to this member has somebody to read it: its latest run is up, and reads mail.
+/// Returns true if a message to this member has a reader: its latest run is up, and reads mail.
 pub(super) fn reads(team: &TeamStore, name: &MemberName) -> Result<bool, OpsError> {
     let record = team.member_record(name)?;
     Ok(record.is_some_and(|record| record.state.is_up() && record.reads_mail()))
 }
 
-/// What the journal is told of a new state.
+/// Returns the journal entry of a new state.
 pub(crate) fn news(name: &MemberName, state: MemberState, reason: Option<&str>) -> Note {
     let note = Note::of(EventKind::MemberState).member(name).with("state", state.as_str());
     match reason {
@@ -107,7 +108,7 @@ pub(crate) fn news(name: &MemberName, state: MemberState, reason: Option<&str>) 
     }
 }
 
-/// One step in a record; the new state if there was a change.
+/// Applies a transition to a record. Returns the new state if it changed.
 fn step(record: &mut MemberRecord, cause: Cause, reason: Option<&str>) -> Option<MemberState> {
     let next = record.state.after(cause)?;
     record.state = next;
@@ -116,7 +117,8 @@ fn step(record: &mut MemberRecord, cause: Cause, reason: Option<&str>) -> Option
     Some(next)
 }
 
-/// Moves a member on in its life; gives the new state if there was a change. `isActive` in the team file follows.
+/// Applies a transition to a member, in its record, the journal and `isActive` in the team file.
+/// Returns the new state if it changed.
 pub(crate) fn move_on(
     team: &TeamStore,
     name: &MemberName,
@@ -126,23 +128,23 @@ pub(crate) fn move_on(
 ) -> Result<Option<MemberState>, OpsError> {
     let change = |record: &mut MemberRecord| {
         if cause == Cause::Work && record.state == MemberState::Working {
-            // The next task without a rest in between: the state stays, what it works on does not.
+            // The next task began without an idle phase: the state stays, the reason changes.
             record.reason = reason.map(str::to_owned);
         }
         step(record, cause, reason)
     };
     let Some(Some(next)) = team.change_record(name, incarnation, change)? else { return Ok(None) };
     team.record(news(name, next, reason))?;
-    // Whoever waits for an answer has work in hand. A request to end changes nothing of what it does.
+    // A member that waits for an answer is active. A shutdown request does not change its activity.
     if next.is_up() && next != MemberState::ShutdownRequested {
         team.change_roster(|roster| Ok(roster.set(name, "isActive", next != MemberState::Idle)))?;
     }
     Ok(Some(next))
 }
 
-/// Puts a member that runs back on the team: a program that took no lock has written the team file as it was before it
-/// joined (ID-07; observed: Claude Code 2.1.34). The run's record is looked at under the roster's lock, under which whoever
-/// takes it off has ended it before.
+/// Puts a running member back on the roster: a program that took no lock wrote the team file as it
+/// was before the member joined (ID-07; observed: Claude Code 2.1.34). The record is read under the
+/// roster's lock; a process that removes a member ends its record before it takes that lock.
 pub(crate) fn put_back(
     team: &TeamStore,
     name: &MemberName,

@@ -1,4 +1,4 @@
-//! The profiles there are: the built-in ones, and the users' own, read anew each time they are needed.
+//! Profiles: the built-in ones, and the user's own, which are read again at each use.
 
 mod trial;
 
@@ -12,7 +12,7 @@ use crate::sys::fs;
 
 pub(crate) use trial::{Trial, watch};
 
-/// A larger file is no profile.
+/// Size limit of a profile file, in bytes.
 const LARGEST: u64 = 256 * 1024;
 const ENDING: &str = ".toml";
 
@@ -20,32 +20,33 @@ const ENDING: &str = ".toml";
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Source {
     Builtin,
-    /// A user's file; it stands in the place of a built-in profile of the same name.
+    /// A user's file, which overrides a built-in profile of the same name.
     File(PathBuf),
 }
 
-/// A profile by name, readable or not.
+/// A profile by name, whether it can be parsed or not.
 #[derive(Debug)]
 pub(crate) struct Listed {
     pub(crate) name: String,
     pub(crate) source: Source,
-    /// Its text, as far as it could be read.
+    /// Its text; empty if it cannot be read.
     pub(crate) sheet: String,
     pub(crate) profile: Result<Profile, OpsError>,
 }
 
-/// The profile of this name; a user's own wins.
+/// Returns the profile of this name; a user's own overrides a built-in one.
 ///
 /// # Errors
-/// No such profile, or a file that is not one.
+/// [`OpsError::NoSuchProfile`] for an unknown name; [`OpsError::Usage`] for a file that cannot be
+/// read, [`OpsError::Profile`] for one that cannot be parsed.
 pub(crate) fn find(ctx: &Context, name: &str) -> Result<Profile, OpsError> {
     listed(ctx, name)?.profile
 }
 
-/// The profile of this name with its source.
+/// Returns the profile of this name with its source, even if it cannot be parsed.
 ///
 /// # Errors
-/// No such profile.
+/// [`OpsError::NoSuchProfile`] for an unknown name.
 pub(crate) fn listed(ctx: &Context, name: &str) -> Result<Listed, OpsError> {
     let own = own_names(ctx)?;
     let name = name.to_owned();
@@ -76,10 +77,10 @@ pub(crate) fn listed(ctx: &Context, name: &str) -> Result<Listed, OpsError> {
     }
 }
 
-/// All profiles, by name.
+/// Returns all profiles, sorted by name.
 ///
 /// # Errors
-/// A directory that cannot be read.
+/// A profile directory that cannot be read.
 pub(crate) fn list(ctx: &Context) -> Result<Vec<Listed>, OpsError> {
     names(&own_names(ctx)?).iter().map(|name| listed(ctx, name)).collect()
 }
@@ -92,7 +93,7 @@ fn names(own: &[String]) -> Vec<String> {
     names
 }
 
-/// The names of the files that can be profiles; others are passed over.
+/// Returns the names of the files that can be profiles; other files are skipped.
 fn own_names(ctx: &Context) -> Result<Vec<String>, OpsError> {
     let files = fs::list(&ctx.store.profiles())?;
     let name = |file: &String| file.strip_suffix(ENDING).map(str::to_owned);

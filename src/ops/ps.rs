@@ -1,5 +1,6 @@
-//! `ps`: every team on this machine, whoever leads it: those under the config root, and those of other config roots for
-//! which a launcher of this user runs. A team of another root that has no launcher running is not found.
+//! `ps`: every team on this machine, whichever program leads it: those under the config root, and
+//! those of other roots for which a launcher of this user runs. A team of another root without a
+//! running launcher is not found.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -18,7 +19,7 @@ use crate::model::time::Timestamp;
 use crate::store::{Store, StoreError, TeamStore};
 use crate::sys::proc::Liveness;
 
-/// Whether a process lives, as a word.
+/// Liveness of a process, as a word in `--json`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum Life {
@@ -37,44 +38,45 @@ impl From<Liveness> for Life {
     }
 }
 
-/// Whoever leads a team, or led it and died.
+/// The lead of a team, or its last lead if that died.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub(crate) struct LeadSeen {
     pub(crate) pid: i32,
     pub(crate) alive: Life,
     /// `phalanx` or `claude`.
     pub(crate) program: &'static str,
+    /// Time since which it leads, ISO 8601.
     pub(crate) since: String,
 }
 
-/// A member, and whether its processes live.
+/// A member and the liveness of its processes.
 #[derive(Debug, Clone, Serialize)]
 pub(crate) struct MemberSeen {
     #[serde(flatten)]
     pub(crate) status: MemberStatus,
-    /// None where phalanx did not start it and nobody wrote down which process it is.
+    /// `None` for a member that phalanx did not start, whose process is not on record.
     pub(crate) alive: Option<Life>,
     /// Socket of the tmux server that its pane is in.
     pub(crate) socket: Option<String>,
 }
 
-/// A team of this machine.
+/// A team on this machine.
 #[derive(Debug, Clone, Serialize)]
 pub(crate) struct Seen {
-    /// The config root that it lies under.
+    /// The config root of the team.
     pub(crate) root: PathBuf,
     pub(crate) team: TeamName,
     pub(crate) lead: Option<LeadSeen>,
     pub(crate) members: Vec<MemberSeen>,
     pub(crate) tasks: TaskCounts,
     pub(crate) requests: usize,
-    /// Every tmux socket that its members are or were on, and the one that its next ones go to.
+    /// The tmux sockets that its members are or were on, and the one for its next members.
     pub(crate) sockets: BTreeSet<String>,
-    /// Why the rest is missing: its files cannot be read.
+    /// The reason why the other fields are empty: files that cannot be read.
     pub(crate) problem: Option<String>,
 }
 
-/// All teams: first those under our own root.
+/// Returns all teams; those under the caller's config root come first.
 pub(crate) fn ps(ctx: &Context) -> Result<Vec<Seen>, OpsError> {
     let mut teams: Vec<TeamStore> =
         ctx.store.teams()?.iter().filter_map(|name| ctx.store.team(name).ok()).collect();
@@ -82,7 +84,7 @@ pub(crate) fn ps(ctx: &Context) -> Result<Vec<Seen>, OpsError> {
     Ok(teams.iter().map(seen).collect())
 }
 
-/// Teams of other roots that a launcher of ours works for.
+/// Returns the teams of other config roots for which a launcher runs.
 fn elsewhere(ctx: &Context) -> Vec<TeamStore> {
     let mut found: BTreeMap<(PathBuf, TeamName), TeamStore> = BTreeMap::new();
     for launcher in launchers(&ctx.caller.exe) {
@@ -95,12 +97,12 @@ fn elsewhere(ctx: &Context) -> Vec<TeamStore> {
     found.into_values().collect()
 }
 
-/// The other config root under which a team of this name has members running.
+/// Returns the other config root under which a team of this name has running members.
 pub(crate) fn root_of(ctx: &Context, name: &TeamName) -> Option<PathBuf> {
     elsewhere(ctx).into_iter().find(|team| team.name() == name).map(|team| team.root().to_owned())
 }
 
-/// One team; what cannot be read of it is said, and does not hide the others.
+/// Reads one team. An unreadable team is returned with its problem and does not hide the others.
 fn seen(team: &TeamStore) -> Seen {
     look(team).unwrap_or_else(|e| Seen {
         root: team.root().to_owned(),
@@ -143,7 +145,7 @@ fn socket(record: &MemberRecord) -> Option<String> {
     }
 }
 
-/// Who leads: by our lease, which its holder proves by holding it, else by Claude Code's entry in the team file.
+/// Returns the lead: the holder of the lease of phalanx, else the program named in the team file.
 pub(super) fn lead(team: &TeamStore) -> Result<Option<LeadSeen>, OpsError> {
     let ours = |pid, alive, since: Timestamp| LeadSeen {
         pid,
@@ -155,7 +157,7 @@ pub(super) fn lead(team: &TeamStore) -> Result<Option<LeadSeen>, OpsError> {
         return Ok(Some(ours(lead.process.pid, Life::Alive, lead.since)));
     }
     let dead = team.dead_lead()?;
-    // What a phalanx that was killed has left in the team file is still its word, not another program's.
+    // An entry that a killed phalanx left in the team file is not that of another program.
     let said = team.team()?.lead_process;
     let stranger =
         said.filter(|lead| dead.as_ref().is_none_or(|dead| dead.process.pid != lead.pid));
@@ -166,7 +168,7 @@ pub(super) fn lead(team: &TeamStore) -> Result<Option<LeadSeen>, OpsError> {
     Ok(dead.map(|lead| ours(lead.process.pid, Life::Dead, lead.since)))
 }
 
-/// The tmux sockets that a team's members are or were on, and the one that its next ones go to.
+/// Returns the tmux sockets that a team's members are or were on, and the one for its next members.
 pub(super) fn sockets<'r>(
     team: &TeamStore,
     records: impl IntoIterator<Item = &'r MemberRecord>,
@@ -175,10 +177,11 @@ pub(super) fn sockets<'r>(
     Ok(records.into_iter().filter_map(socket).chain(settled).collect())
 }
 
-/// Whether a team of this name under `root` knows the run: then what serves it is nobody's orphan.
+/// Returns true if a team of this name under `root` knows the run; its processes are no orphans
+/// then.
 pub(super) fn is_known(root: &Path, name: &TeamName, incarnation: &Incarnation) -> bool {
     let records = Store::at(root).team(name).and_then(|team| team.member_records());
-    // What cannot be read may well know it.
+    // A team that cannot be read may know it.
     records.map_or_else(
         |e| !matches!(e, StoreError::NoSuchTeam { .. }),
         |records| records.iter().any(|record| record.is(incarnation)),

@@ -1,5 +1,6 @@
-//! What whoever leads does first: verbs that died half-way are brought to their end, so that the loop finds nothing but
-//! runs that live and runs that are over. Every step may be done again, also if this process dies in it.
+//! Recovery, which every lead runs first: completes or rolls back verbs that crashed half-way, so
+//! that the loop finds only runs that are alive and runs that are over. Every step is idempotent,
+//! also if this process crashes in it.
 
 use super::context::Context;
 use super::error::OpsError;
@@ -17,24 +18,24 @@ use crate::store::TeamStore;
 use crate::sys::proc::{self, Liveness};
 use crate::sys::rand;
 
-/// What was put right.
+/// The repairs that were made.
 #[derive(Debug, Default)]
 struct Recovered {
     starts: Finished,
-    /// Runs that were over and whose end was not complete.
+    /// Runs that were over, but not completely retired.
     retired: Vec<MemberName>,
-    /// Tasks of members that have ended.
+    /// Tasks released from members that have ended.
     released: Vec<TaskId>,
-    /// Tasks whose end was not told.
+    /// Tasks whose end had not been announced.
     ended: Vec<TaskId>,
-    /// Tasks whose owners were told of them.
+    /// Tasks whose owners had not been notified.
     assigned: Vec<TaskId>,
 }
 
-/// Finishes or undoes what dead processes have begun; the journal is told what that was.
+/// Completes or rolls back what dead processes have begun, and journals the repairs.
 ///
 /// # Errors
-/// A store that cannot be read or written. What was done until then stays done.
+/// A store that cannot be read or written. Repairs made until then stay.
 pub(crate) fn recover(ctx: &Context, team: &TeamStore) -> Result<(), OpsError> {
     let id = rand::uuid();
     let mut done = Recovered { starts: spawn::finish(ctx, team, &id)?, ..Recovered::default() };
@@ -46,13 +47,13 @@ pub(crate) fn recover(ctx: &Context, team: &TeamStore) -> Result<(), OpsError> {
     sweep(team)
 }
 
-/// Clears away what killed processes have left in everybody's way, and shutdowns that ended long ago.
+/// Frees locks of killed processes and prunes shutdowns that ended long ago.
 pub(crate) fn sweep(team: &TeamStore) -> Result<(), OpsError> {
     forget::shutdowns(team)?;
     Ok(team.free_stale_locks()?)
 }
 
-/// Runs that are over by their records, and that nobody is busy with.
+/// Returns the runs that are over by their records, and whose spawners are gone.
 fn ended(team: &TeamStore) -> Result<Vec<(MemberRecord, Retirement)>, OpsError> {
     let left = |record: &MemberRecord| {
         record.spawner.is_none_or(|it| proc::liveness(it.pid, it.start) != Liveness::Alive)
@@ -63,7 +64,7 @@ fn ended(team: &TeamStore) -> Result<Vec<(MemberRecord, Retirement)>, OpsError> 
         .collect())
 }
 
-/// How a run that has ended came to its end; none while it is not over.
+/// Returns the way in which a run ended; `None` while it is not over.
 fn retirement(record: &MemberRecord) -> Option<Retirement> {
     let cause = match record.state {
         MemberState::Completed => Cause::Released,
@@ -89,7 +90,8 @@ fn retirement(record: &MemberRecord) -> Option<Retirement> {
     })
 }
 
-/// Whoever is still on the team, and not any more: its place is closed if it is proven ours, then it leaves as others do.
+/// Retires the runs that are over but still on the roster. A placement is closed only if it is
+/// proven ours.
 fn complete(
     ctx: &Context,
     team: &TeamStore,
@@ -120,7 +122,7 @@ fn complete(
     Ok(())
 }
 
-/// Of whoever has left the team: its tasks are free, and the lead's mailbox says that it has gone.
+/// Releases the tasks of members that have left the roster, and notifies the lead of those members.
 fn give_back(
     team: &TeamStore,
     over: &[(MemberRecord, Retirement)],
@@ -143,7 +145,7 @@ fn give_back(
         }
     }
     done.ended = task::say_ends(team, &ended, &journal)?;
-    // Who told the lead's mailbox and died before it told the journal has said it: it is not said again.
+    // A process may have crashed between the lead's mailbox and the journal: no second notice then.
     let (mailbox, mut unsaid) = (team.mailbox(&MemberName::lead()), Vec::new());
     for one in &untold {
         if mailbox.find(one.0.incarnation.as_str())?.is_none() {
@@ -154,7 +156,8 @@ fn give_back(
     retire::note(team, &untold)
 }
 
-/// Whether the journal has the end of this run: of one that never was the team's there is nothing to be told.
+/// Returns true if the journal has the end of this run, or if the run was never ready: then there
+/// is nothing to announce.
 fn is_told(journal: &[Event], record: &MemberRecord) -> bool {
     let about = |kind| {
         move |event: &&Event| event.event == kind && event.member.as_ref() == Some(&record.name)

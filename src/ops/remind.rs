@@ -1,5 +1,6 @@
-//! The owner of a task of which nothing is heard is reminded of it; when that was in vain, what the team wants is done. What is
-//! said is written down first: a lead that dies in between leaves one reminder out, and no lead says one twice.
+//! Reminds the owner of a task that has had no update, and then escalates as the team's settings
+//! say. Each step is persisted before it is sent: a lead that crashes in between skips one
+//! reminder, and no lead sends one twice.
 
 use super::announce::counted;
 use super::error::OpsError;
@@ -13,13 +14,14 @@ use crate::model::text;
 use crate::store::{Ending, TeamStore};
 use crate::sys::rand;
 
-/// How much of a subject is repeated.
+/// Characters of a task's subject that a reminder quotes.
 const SUBJECT: usize = 120;
 
-/// Reminds the run of its task, or escalates. Of a task that is over meanwhile, or somebody else's, nothing is said.
+/// Reminds the member of its task, or escalates. Does nothing if the task is over or has another
+/// owner.
 ///
 /// # Errors
-/// What cannot be written.
+/// A board, record, mailbox or journal that cannot be read or written.
 pub(crate) fn remind(
     team: &TeamStore,
     name: &MemberName,
@@ -32,7 +34,8 @@ pub(crate) fn remind(
         return Ok(());
     }
     if let Step::Escalation { mode: Escalation::FailTask, .. } = step {
-        // Before it is noted: whoever finds it undone does it, and whoever finds it done does nothing.
+        // Before the step is persisted: after a crash in between, the next lead finds the task
+        // failed.
         task::end(team, id, &MemberName::lead(), Ending::Failed, None)?;
     }
     let reminded = Some(Reminded { task: id, times: step.times() });
@@ -53,7 +56,7 @@ pub(crate) fn remind(
     Ok(())
 }
 
-/// Something was heard: the reminders begin anew.
+/// Resets the reminders after an update.
 pub(crate) fn heard(
     team: &TeamStore,
     name: &MemberName,
@@ -63,7 +66,7 @@ pub(crate) fn heard(
     Ok(())
 }
 
-/// Who is told what.
+/// Returns the recipients of a step and their messages.
 fn words(name: &MemberName, task: &Task, step: Step) -> Vec<(MemberName, String)> {
     let id = task.id;
     let called = format!("task #{id} ({})", text::short(&task.subject, SUBJECT));

@@ -1,4 +1,4 @@
-//! The end of a team in one document, made while its files are still there.
+//! The final report of a team, made while its files still exist.
 
 use super::error::OpsError;
 use crate::model::board::Board;
@@ -9,13 +9,14 @@ use crate::model::task::{Task, TaskState};
 use crate::model::text;
 use crate::store::{StoreError, TeamStore};
 
-/// Maximum number of output lines that the report repeats of a failed task.
+/// Number of output lines of a failed task that the report repeats.
 const TAIL_LINES: usize = 20;
 
-/// Reports what has become of members and tasks. Success: every task completed (or was cancelled).
+/// Reports the outcome of members and tasks. Success means that every task was completed or
+/// cancelled.
 ///
 /// # Errors
-/// [`StoreError::NoSuchTeam`] for a team that is deleted meanwhile: its board would look empty.
+/// [`StoreError::NoSuchTeam`] for a team that was deleted meanwhile: its board would look empty.
 pub(crate) fn report(team: &TeamStore, elapsed_ms: u64) -> Result<Report, OpsError> {
     let board = team.board()?;
     let requests = request::latest(team.requests()?);

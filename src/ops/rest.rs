@@ -1,6 +1,6 @@
-//! A native program that rests and has not said so, seen on its screen. Claude Code 2.1.34 that starts while another one
-//! writes the team file in place does not know its team: it reads its mail and works, and never says that it rests
-//! (observed).
+//! Detects on its screen that a native program is idle but has not reported it. Claude Code 2.1.34
+//! that starts while another program writes the team file in place does not find its team: it reads
+//! its mail and works, but never reports that it is idle (observed).
 
 use std::time::Duration;
 
@@ -14,15 +14,16 @@ use crate::profile::{Look, Profile, ScreenState, judge, last_words};
 use crate::store::TeamStore;
 use crate::sys::clock::sleep;
 
-/// Between two steps of its work a program can look for a moment as if it rested.
+/// Pause between the two reads: between two steps of its work a program can look idle for a moment.
 const STILL: Duration = Duration::from_millis(1500);
-/// More than any screen has.
+/// More lines than any screen has.
 const LINES: usize = 200;
 
-/// Looks twice; a run that by its profile rests both times, and has said nothing in between, does.
+/// Reads the screen twice. A run that its profile judges idle both times, with the same text and no
+/// report in between, becomes idle.
 ///
 /// # Errors
-/// No such profile any more; its screen cannot be read.
+/// A profile that no longer exists; a screen that cannot be read.
 pub(crate) fn look(
     ctx: &Context,
     team: &TeamStore,
@@ -54,7 +55,8 @@ pub(crate) fn look(
     Ok(())
 }
 
-/// All that a screen says, if it shows that the program rests. Below its composer it may give hints, one after the other.
+/// Returns the text above the composer, if the screen shows that the program is idle. Hints below
+/// the composer may change while it is.
 fn words_at_rest(profile: &Profile, screen: &str) -> Option<Vec<String>> {
     let look = Look::of_text(screen);
     (judge(profile, &look).state == ScreenState::Idle).then(|| last_words(profile, &look, LINES))

@@ -1,4 +1,5 @@
-//! What members have done, told to the lead's mailbox in one message when the last of those at work has ended.
+//! Reports the results of members to the lead's mailbox, in one message once the last of those at
+//! work has ended.
 
 use std::collections::BTreeSet;
 
@@ -11,10 +12,10 @@ use crate::model::id::{MemberName, TaskId};
 use crate::model::results;
 use crate::store::TeamStore;
 
-/// What the journal calls such a message.
+/// Kind of this message in the journal.
 const KIND: &str = "results";
 
-/// The tasks that earlier leads reported and that were not retried since.
+/// Returns the tasks that earlier leads reported and that were not retried since.
 pub(crate) fn reported(team: &TeamStore) -> Result<BTreeSet<TaskId>, OpsError> {
     let mut reported = BTreeSet::new();
     for event in super::events::from(team, 0)?.0 {
@@ -31,8 +32,8 @@ pub(crate) fn reported(team: &TeamStore) -> Result<BTreeSet<TaskId>, OpsError> {
     Ok(reported)
 }
 
-/// Tells the lead of these tasks. A lead that died between the message and the journal tells it again; the id of the
-/// message keeps it from being there twice.
+/// Reports these tasks to the lead. After a crash between the message and the journal it is called
+/// again; the id of the message prevents a duplicate.
 pub(crate) fn report(team: &TeamStore, ids: &[TaskId]) -> Result<(), OpsError> {
     let board = team.board()?;
     let (heading, text) = results::report(&board, ids);
@@ -50,7 +51,7 @@ pub(crate) fn report(team: &TeamStore, ids: &[TaskId]) -> Result<(), OpsError> {
     Ok(())
 }
 
-/// The same for the same ends of the same tasks.
+/// Returns the same id for the same ends of the same tasks.
 fn msg_id(board: &Board, ids: &[TaskId]) -> String {
     let ended = ids.iter().filter_map(|id| board.tasks.get(id)?.extra.ended_at);
     let last = ended.max().map_or(0, |at| at.0);

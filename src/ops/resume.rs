@@ -1,5 +1,5 @@
-//! `resume`: members whose runs ended without being asked to are started again as they were, with what their program
-//! needs to go on.
+//! `resume`: restarts members whose runs ended without a request, as they were, with what their
+//! programs need to continue.
 
 use std::fmt::Write as _;
 use std::time::Duration;
@@ -19,13 +19,13 @@ use crate::model::{text, wire};
 use crate::store::{StoreError, TeamStore};
 use crate::sys::proc::Liveness;
 
-/// The time that a member has to prove that it runs.
+/// Time limit for a restarted member to prove that it runs.
 const START: Duration = Duration::from_secs(30);
-/// So many of the last events of its run are told to a member that is started again.
+/// Number of events of the last run that a restarted member's prompt lists.
 const TOLD: usize = 12;
-/// What stands between its first message and what it is told of its last run.
+/// Separates the first prompt from the summary of the last run.
 const AGAIN: &str = "You have been restarted.";
-/// The events of its run that it is told of.
+/// The events that the summary lists, with their verbs.
 const TASKS: [(EventKind, &str); 4] = [
     (EventKind::TaskClaimed, "began"),
     (EventKind::TaskCompleted, "completed"),
@@ -33,20 +33,22 @@ const TASKS: [(EventKind, &str); 4] = [
     (EventKind::TaskReleased, "gave back"),
 ];
 
-/// How a member is started again.
+/// The orders to restart a member.
 #[derive(Debug)]
 pub(crate) struct Again {
     pub(crate) order: Order,
-    /// If the session that phalanx knows of cannot be gone on with: from its beginning. None where nobody chose but whoever
-    /// asked.
+    /// The order to start without the known session, if that cannot be resumed. `None` if no
+    /// session is known, or if the caller chose one.
     pub(crate) anew: Option<Order>,
 }
 
-/// Orders for those that are to be started again: `names`, or all that failed or vanished. What their runs have left is
-/// cleared away, so that their names are free.
+/// Returns the orders to restart `names`, or without names all members that failed or disappeared.
+/// Retires what is left of their runs, so that their names are free.
 ///
 /// # Errors
-/// A name that nobody has or had; one that runs; a session for a program that cannot go on with one.
+/// [`StoreError::NoSuchMember`] for an unknown name, [`OpsError::NotOurMember`] for a member that
+/// phalanx did not start, [`StoreError::MemberTaken`] for one that runs; a profile that no longer
+/// exists; a run that cannot be retired.
 pub(crate) fn orders(
     ctx: &Context,
     team: &TeamStore,
@@ -67,7 +69,7 @@ pub(crate) fn orders(
         Ok(Again { order: from(session.or(known.as_deref()))?, anew })
     };
     let orders = records.iter().map(again).collect::<Result<Vec<_>, OpsError>>()?;
-    // Whoever is still on the team is taken off before it comes again; a lead that does the same does no harm.
+    // Members still on the roster are retired before their restart; a lead may safely do so, too.
     let roster = team.team()?;
     for record in records.iter().filter(|record| roster.member(&record.name).is_some()) {
         retire::take_off(ctx, team, record)?;
@@ -75,10 +77,10 @@ pub(crate) fn orders(
     Ok(orders)
 }
 
-/// Starts one member again as it was, in its last session if that can be resumed.
+/// Restarts one member as it was, in its last session if that can be resumed.
 ///
 /// # Errors
-/// As [`orders`], or what kept it from starting.
+/// As [`orders`]; the error of a start that failed.
 pub(crate) fn start_again(
     ctx: &Context,
     team: &TeamStore,
@@ -97,9 +99,10 @@ pub(crate) fn start_again(
     Ok(())
 }
 
-/// Nobody had asked for its end: it failed, vanished, or went down with the machine.
+/// Returns true for a run that ended without a request: it failed, disappeared, or ended with the
+/// machine.
 fn fell(record: &MemberRecord) -> bool {
-    // What was run for one task is run again with its task.
+    // A run for one task is started again with its task.
     if record.wish.task.is_some() {
         return false;
     }
@@ -109,7 +112,7 @@ fn fell(record: &MemberRecord) -> bool {
     }
 }
 
-/// Its program has ended, also where its launcher still sees to what that has left.
+/// Returns true if the program has ended, even while its launcher still cleans up after it.
 fn is_gone(record: &MemberRecord) -> bool {
     record.exit.is_some() || status::liveness(record) == Liveness::Dead
 }
@@ -124,7 +127,7 @@ fn ended(team: &TeamStore, name: &MemberName) -> Result<MemberRecord, OpsError> 
     }
 }
 
-/// The session that its last run was in, where its program can go on with one.
+/// Returns the session of the last run, if its program can resume one.
 fn known(ctx: &Context, record: &MemberRecord) -> Result<Option<String>, OpsError> {
     let Some(session) = &record.session else { return Ok(None) };
     let profile = profiles::find(ctx, &record.wish.profile)?;
@@ -141,7 +144,7 @@ fn order(
     let again = same(ctx, record, housed)?;
     let first = again.prompt.as_deref();
     let prompt = match session {
-        // Kept for a start without the session; it is not said again.
+        // Kept for a start without the session; a resumed program does not receive it again.
         Some(_) => first.map(str::to_owned),
         None if record.reads_mail() => Some(told(first, record, journal)),
         None => first.map(str::to_owned),
@@ -149,7 +152,7 @@ fn order(
     Ok(Order { prompt, session: session.map(str::to_owned), ..again })
 }
 
-/// The order that the member's last run was started by.
+/// Returns the order that started the member's last run.
 pub(super) fn same(
     ctx: &Context,
     record: &MemberRecord,
@@ -170,7 +173,7 @@ pub(super) fn same(
         plan: wish.plan,
         prompt: first.map(str::to_owned),
         session: None,
-        // A worktree is asked for at its repository, and the one that it had is gone on with.
+        // A worktree is requested for its repository, and the existing one is reused.
         cwd: Some(housed.map_or(&wish.cwd, |had| &had.repository).clone()),
         worktree: housed.map(|had| Wish::Branch(had.branch.clone())),
         tools: wish.tools.clone(),
@@ -180,12 +183,12 @@ pub(super) fn same(
     })
 }
 
-/// Its first message, and what the journal has of its last run.
+/// Returns the first prompt with a summary of the last run from the journal.
 fn told(first: Option<&str>, record: &MemberRecord, journal: &[Event]) -> String {
     let of_run = |e: &&Event| e.member.as_ref() == Some(&record.name) && e.at >= record.asked_at;
     let mut lines: Vec<String> = journal.iter().filter(of_run).filter_map(line).collect();
     lines.drain(..lines.len().saturating_sub(TOLD));
-    // Of a run that nobody has closed, the reason is that of what it was doing.
+    // While the record is not closed, its reason is about the work, not about the end.
     let reason = record.reason.as_deref().filter(|_| record.state.is_over());
     let reason = reason.unwrap_or("its process is gone");
     let mut whole = first.map(|first| format!("{first}\n\n")).unwrap_or_default();
