@@ -1,5 +1,5 @@
-//! What follows when members' runs are over: off the roster, their tasks given back, everybody who counts told. Every
-//! step may be done again without harm.
+//! Retires runs that are over: removes the members from the roster, releases their tasks, and
+//! notifies the lead and the journal. Every step is idempotent.
 
 use super::context::Context;
 use super::error::OpsError;
@@ -15,7 +15,7 @@ use crate::model::text;
 use crate::store::{StoreError, TeamStore};
 use crate::sys::failpoint;
 
-/// Between what a process does last and its end there is no more than this.
+/// Upper bound of the time between the last action of a process and its exit.
 const LAST_WORDS_MS: u64 = 10_000;
 
 /// Number of tasks that a notice names, and the characters of each subject.
@@ -31,10 +31,10 @@ pub(crate) struct Retirement {
     pub(crate) reason: String,
 }
 
-/// Takes members off the team after their placements are proven gone.
+/// Retires members whose placements are proven gone.
 ///
 /// # Errors
-/// The first one; whom it does not concern is retired all the same.
+/// The first error. The members that it does not concern are retired all the same.
 pub(crate) fn retire(team: &TeamStore, retirements: &[Retirement]) -> Result<(), OpsError> {
     let mut trouble = Ok(());
     let (mut news, mut ended) = (Vec::new(), Vec::new());
@@ -50,7 +50,8 @@ pub(crate) fn retire(team: &TeamStore, retirements: &[Retirement]) -> Result<(),
     team.record_all(news)?;
     failpoint::hit("retire.ended");
     let left = team.change_roster(|roster| {
-        // Under this lock: a namesake may run already or begin now, whose entry and tasks these would be (SD-10).
+        // Under this lock: a newer run of the name may have begun, whose entry and tasks these
+        // would be (SD-10).
         let leave = |one: &&Retirement| Ok(is_latest(team, one)?.then(|| roster.leave(&one.name)));
         ended.iter().map(leave).collect::<Result<Vec<Option<bool>>, _>>()
     })?;
@@ -68,13 +69,14 @@ pub(crate) fn retire(team: &TeamStore, retirements: &[Retirement]) -> Result<(),
     trouble.and(tell(team, &gone))
 }
 
-/// Gives back what it had begun or was to do, and says what it has ended and did not live to say; gives what was given back.
+/// Releases the member's tasks, and announces the tasks that it ended without announcing them.
+/// Returns the released tasks.
 fn settle_tasks(team: &TeamStore, one: &Retirement) -> Result<Vec<Task>, OpsError> {
     let (released, board) = task::release(team, &one.name)?;
     if let Some(record) =
         team.member_record(&one.name)?.filter(|record| record.is(&one.incarnation))
     {
-        // The end of its process is close behind what it died over.
+        // A process exits soon after the action that ended a task.
         let since = record.exit.map_or(record.asked_at, |exit| exit.at.minus_ms(LAST_WORDS_MS));
         let ended = task::ended_by(&board, &one.name, since);
         if let Some(first) = ended.iter().filter_map(|task| task.extra.ended_at).min() {
@@ -84,7 +86,7 @@ fn settle_tasks(team: &TeamStore, one: &Retirement) -> Result<Vec<Task>, OpsErro
     Ok(released)
 }
 
-/// A run whose processes are gone: its place is closed if it is proven ours, then it leaves as under a lead.
+/// Retires a run whose processes are gone. Its placement is closed first, if it is proven ours.
 pub(super) fn take_off(
     ctx: &Context,
     team: &TeamStore,
@@ -98,7 +100,7 @@ pub(super) fn take_off(
     retire(team, &[Retirement { name, incarnation, cause, reason }])
 }
 
-/// Brings the run's record to its end; gives what the journal is to be told.
+/// Ends the run's record. Returns the journal entry, if the state changed.
 fn end(team: &TeamStore, one: &Retirement) -> Result<Option<Note>, OpsError> {
     let next = presence::end(team, &one.name, &one.incarnation, one.cause, &one.reason)?;
     Ok(next.map(|state| presence::news(&one.name, state, Some(&one.reason))))
@@ -108,15 +110,15 @@ fn is_latest(team: &TeamStore, one: &Retirement) -> Result<bool, StoreError> {
     Ok(team.member_record(&one.name)?.is_none_or(|record| record.is(&one.incarnation)))
 }
 
-/// The notices to the lead's mailbox, in the observed form, and to the journal.
+/// Sends the notices to the lead's mailbox, in the form that Claude Code uses, and to the journal.
 pub(super) fn tell(team: &TeamStore, gone: &[(&Retirement, Vec<Task>)]) -> Result<(), OpsError> {
     notify(team, gone)?;
     failpoint::hit("retire.noticed");
     note(team, gone)
 }
 
-/// A run leaves once: its event and the notice of it have its own id. Whoever comes after one that died in between finds
-/// the notice by that.
+/// Sends the notices to the lead's mailbox. A run leaves once, so its notice and its event have the
+/// incarnation as id; recovery finds by that id a notice that was sent before a crash.
 pub(super) fn notify(team: &TeamStore, gone: &[(&Retirement, Vec<Task>)]) -> Result<(), OpsError> {
     if gone.is_empty() {
         return Ok(());
@@ -129,7 +131,7 @@ pub(super) fn notify(team: &TeamStore, gone: &[(&Retirement, Vec<Task>)]) -> Res
     send::say_all(team, &system, &MemberName::lead(), &notices)
 }
 
-/// Says in the journal that they have left.
+/// Journals that the members have left.
 pub(super) fn note(team: &TeamStore, gone: &[(&Retirement, Vec<Task>)]) -> Result<(), OpsError> {
     let left = gone.iter().map(|(one, released)| {
         let given_back = released.iter().map(|task| task.id.to_string()).collect::<Vec<_>>();
@@ -141,7 +143,8 @@ pub(super) fn note(team: &TeamStore, gone: &[(&Retirement, Vec<Task>)]) -> Resul
     Ok(())
 }
 
-/// The notice of a run that is over: why, which tasks are free again, and what the lead can do.
+/// Returns the notice of a run that is over: the reason, the released tasks, and what the lead can
+/// do.
 fn notice(one: &Retirement, released: &[Task]) -> Message {
     let Retirement { name, cause, reason, .. } = one;
     let was_ended = matches!(cause, Cause::Released | Cause::Forced);
@@ -196,7 +199,7 @@ mod tests {
     }
 
     #[test]
-    fn a_notice_names_the_released_tasks_and_what_to_do() {
+    fn notice_names_released_tasks_and_next_steps() {
         let tasks: Vec<Task> = (1..=7).map(|id| Task::new(TaskId(id), "Build\nit", "")).collect();
         let said = |one: &Retirement, tasks: &[Task]| match notice(one, tasks) {
             Message::TeammateTerminated(news) => news.message,
@@ -216,9 +219,9 @@ mod tests {
         assert!(said(&gone(Cause::Forced), &tasks).contains("#5 \"Build␊it\", 2 more."));
     }
 
-    /// SD-10: a run of the same name that begins while the one before is taken off the team keeps its place on it.
+    /// SD-10: a run that begins while an earlier run of the name is retired stays on the roster.
     #[test]
-    fn sd_10_the_next_run_that_begins_meanwhile_stays_on_the_team() {
+    fn sd_10_run_begun_during_retirement_stays_on_the_roster() {
         let dir = tempfile::tempdir().expect("a temporary directory");
         let name = TeamName::new("demo").expect("name");
         let file = Team::found(&name, "", "team-lead", "session", "/", AT);

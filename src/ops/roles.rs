@@ -1,5 +1,5 @@
-//! The roles there are: those of the team's manifest, and the agent files of Claude Code, read anew each time they are
-//! needed. The team's own win, then the project's, then the user's.
+//! Roles: those of the team's manifest, and the agent files of Claude Code, which are read again at
+//! each use. The team's own override the project's, and those the user's.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -13,13 +13,13 @@ use crate::store::TeamStore;
 use crate::sys::fs::{self, FsError};
 use crate::worktree::checkout_of;
 
-/// A larger file is no role.
+/// Size limit of an agent file, in bytes.
 const LARGEST: u64 = 256 * 1024;
 const ENDING: &str = ".md";
-/// Where a project keeps its agent files.
+/// A project's directory of agent files.
 const PROJECT: &str = ".claude/agents";
 
-/// A role, and where it was found.
+/// A role and its source.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Found {
     pub(crate) name: String,
@@ -30,13 +30,13 @@ pub(crate) struct Found {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Source {
     Manifest,
-    /// An agent file, and its fields that mean nothing here.
+    /// An agent file, and its fields that phalanx ignores.
     File(PathBuf, Vec<String>),
-    /// One that is only a name.
+    /// A role that is only a name.
     Plain,
 }
 
-/// The roles of a team's manifest; none where the team was not made by us.
+/// Returns the roles of a team's manifest; none for a team that phalanx did not create.
 pub(crate) fn of(team: &TeamStore) -> Result<Roles, OpsError> {
     Ok(team.settings()?.map(|settings| settings.roles).unwrap_or_default())
 }
@@ -58,10 +58,11 @@ pub(crate) fn descriptions(ctx: &Context, own: &Roles, team: &Team) -> BTreeMap<
     found
 }
 
-/// The role of this name for a member that works in `cwd`.
+/// Returns the role of this name for a member that works in `cwd`.
 ///
 /// # Errors
-/// No such role; an agent file that would be it and cannot be read.
+/// [`OpsError::NoSuchRole`] for an unknown name; [`OpsError::Role`] for a directory of agent files,
+/// or the agent file of this name, that cannot be read.
 pub(crate) fn find(ctx: &Context, own: &Roles, name: &str, cwd: &Path) -> Result<Found, OpsError> {
     let found = |role, source| Found { name: name.to_owned(), role, source };
     if let Some(role) = own.named.get(name) {
@@ -82,7 +83,7 @@ pub(crate) fn find(ctx: &Context, own: &Roles, name: &str, cwd: &Path) -> Result
                 Err(problem) if file.strip_suffix(ENDING) == Some(name) => {
                     return Err(OpsError::Role { file: path, problem });
                 }
-                // Somebody else's fault, and none that this member would feel.
+                // A broken agent file of another name does not concern this member.
                 Err(_) => {}
             }
         }
@@ -96,11 +97,12 @@ pub(crate) fn find(ctx: &Context, own: &Roles, name: &str, cwd: &Path) -> Result
     Err(OpsError::NoSuchRole { name: name.to_owned(), known, nearest })
 }
 
-/// The directories with agent files, the nearest first: from the member's own up to its repository's, then the user's.
-/// Links in a project's lead nowhere outside of it, for others may have put them there.
+/// Returns the directories of agent files, nearest first: from `cwd` up to the top of its
+/// repository, then the user's. Each project directory comes with the repository, outside which its
+/// links must not point: others may have put them there.
 fn places(ctx: &Context, cwd: &Path) -> Vec<(PathBuf, Option<PathBuf>)> {
     let mut places = Vec::new();
-    // A directory that is not there is the launcher's to complain about.
+    // The launcher reports a directory that does not exist.
     if let Ok(cwd) = fs::canonical(cwd) {
         let top = checkout_of(&cwd).unwrap_or_else(|| cwd.clone());
         let home = ctx.caller.var("HOME").and_then(|home| fs::canonical(Path::new(home)).ok());

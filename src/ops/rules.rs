@@ -1,5 +1,6 @@
-//! `rules`: the team's rules as they are, and a rule more or less while the team runs. Of one more the members' programs are
-//! told (`team_permission_update`, protocol.md section 5); there is no message that takes one back.
+//! `rules`: lists the team's rules, and adds or removes some while the team runs. The members'
+//! programs are notified of additions (`team_permission_update`); there is no message for a
+//! removal.
 
 use serde::Serialize;
 use serde_json::{Map, Value, json};
@@ -13,29 +14,30 @@ use crate::model::rules::{List, Rule, TeamRules};
 use crate::profile::Names;
 use crate::store::TeamStore;
 
-/// What became of a change.
+/// The result of an addition.
 #[derive(Debug, Clone, Serialize)]
 pub(crate) struct Changed {
-    /// The rules that were not there before.
+    /// Rules that the team did not have before.
     pub(crate) added: Vec<Rule>,
-    /// Whose programs were told.
+    /// Members whose programs were notified.
     pub(crate) told: Vec<MemberName>,
-    /// Rules that no program was told: it would know of the permission and not of what is denied beside it.
+    /// Rules of which no program was notified: it would know the permission, but not the rules that
+    /// deny a part of it.
     pub(crate) kept_back: Vec<Rule>,
 }
 
-/// The rules of a team, of its roles and of its members.
+/// Returns the rules of a team, of its roles and of its members.
 ///
 /// # Errors
-/// A team that another program made, which keeps none.
+/// [`OpsError::Usage`] for a team that another program created, which has no rules.
 pub(crate) fn list(team: &TeamStore) -> Result<TeamRules, OpsError> {
     team.settings()?.map(|settings| settings.rules).ok_or_else(|| no_rules_here(team))
 }
 
-/// Adds rules to the team's. They hold from now on, also for what waits for a person.
+/// Adds rules to the team's. They apply at once, also to requests that wait for a person.
 ///
 /// # Errors
-/// A team that another program made. Nothing is changed then.
+/// As [`list`]. Nothing is changed then.
 pub(crate) fn add(
     ctx: &Context,
     team: &TeamStore,
@@ -57,18 +59,20 @@ pub(crate) fn add(
     Ok(Changed { added, told, kept_back })
 }
 
-/// What became of a removal.
+/// The result of a removal.
 #[derive(Debug, Clone, Serialize)]
 pub(crate) struct Removed {
     pub(crate) removed: Vec<Rule>,
-    /// Whose programs may have been told of them, and keep to them until they are started again.
+    /// Members whose programs may know the rules, and apply them until they are restarted.
     pub(crate) kept_by: Vec<MemberName>,
 }
 
-/// Takes rules out of the team's. They hold no more from now on, also for what waits for a person.
+/// Removes rules from the team's. They no longer apply, also not to requests that wait for a
+/// person.
 ///
 /// # Errors
-/// As [`add`]; a rule that is not there. Nothing is changed then.
+/// As [`list`]; [`OpsError::NoSuchRule`] for a rule that the team does not have. Nothing is changed
+/// then.
 pub(crate) fn remove(
     ctx: &Context,
     team: &TeamStore,
@@ -88,8 +92,8 @@ pub(crate) fn remove(
     Ok(Removed { removed: rules.to_vec(), kept_by })
 }
 
-/// Every rule of one message has the same behaviour; `toolName` is that of the first (seen in the code of 2.1.34: it is
-/// only shown there).
+/// Returns the message for these rules. All rules of a message share one behaviour; `toolName` is
+/// that of the first, which Claude Code 2.1.34 only displays (by its code).
 fn update(to: List, rules: &[Rule]) -> Message {
     let mut body = Map::new();
     body.insert("type".to_owned(), json!("addRules"));
@@ -100,7 +104,7 @@ fn update(to: List, rules: &[Rule]) -> Message {
     Message::TeamPermissionUpdate(TeamPermissionUpdate { permission_update: body, tool_name })
 }
 
-/// Tells every member whose program knows such rules. For the others phalanx keeps them.
+/// Notifies every member whose program accepts such rules; phalanx applies them for the others.
 fn broadcast(
     ctx: &Context,
     team: &TeamStore,
@@ -116,7 +120,7 @@ fn broadcast(
     Ok(told)
 }
 
-/// One that phalanx did not start is a native agent, and does.
+/// A member that phalanx did not start is a native agent, which accepts rules.
 fn knows_rules(ctx: &Context, team: &TeamStore, name: &MemberName) -> Result<bool, OpsError> {
     let Some(record) = team.member_record(name)? else { return Ok(true) };
     let profile = profiles::find(ctx, &record.wish.profile);

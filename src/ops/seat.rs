@@ -1,5 +1,5 @@
-//! The program in the lead's place (`lead -- CMD`): what it is started with, and what it is told that its mailbox does
-//! not say. Knows no terminals.
+//! The agent lead: a program that leads the team (`lead -- CMD`). Provides its command line and
+//! environment, and the messages that brief it and pass on questions.
 
 use std::ffi::OsString;
 use std::path::Path;
@@ -18,35 +18,38 @@ use crate::profile::{self, Brief, Names, Profile, Values};
 use crate::store::{Lease, TeamStore};
 use crate::sys::rand;
 
-/// What the names of its briefings begin with, in the lead's mailbox.
+/// Prefix of the message ids of briefings in the lead's mailbox.
 const BRIEF: &str = "brief-";
-/// So much of what is asked is repeated, characters.
+/// Characters of a request's summary that a message quotes.
 const SUMMARY: usize = 500;
 
-/// A program that is to have the lead's place.
+/// A program that is to lead the team.
 #[derive(Debug)]
 pub(crate) struct Seat {
     pub(crate) profile: Profile,
-    /// The given command line, with what its profile adds to tell it of its team.
+    /// The given command line, with the arguments that pass the briefing if its profile has such.
     pub(crate) argv: Vec<String>,
-    /// Its whole environment: the caller's, and who it is.
+    /// Its whole environment: the caller's, with the identity of the lead.
     pub(crate) env: Vec<(OsString, OsString)>,
     pub(crate) incarnation: Incarnation,
-    /// What it is told of its team in its first turn.
+    /// The briefing for its first turn, if the command line does not pass it.
     first: Option<String>,
 }
 
 impl Seat {
-    /// Whether mail can be typed into it; else its screen is not understood, and it reads `phalanx inbox` by itself.
+    /// Returns true if mail can be typed into the program. Otherwise its profile does not describe
+    /// its screen, and the program has to run `phalanx inbox`.
     pub(crate) fn is_told(&self) -> bool {
         self.profile.composer.is_some() && !self.profile.rules.is_empty()
     }
 }
 
-/// Takes the lease for this process with a program in its place.
+/// Takes the lease for this process, with an agent lead.
 ///
 /// # Errors
-/// Somebody else leads; a teammate that may start nobody; a named profile that there is not.
+/// [`OpsError::Nested`] for a teammate that may not start members; [`OpsError::NoSuchProfile`] for
+/// an unknown profile; [`OpsError::LedByAnother`], [`OpsError::LedByStranger`] or
+/// [`OpsError::MayBeLed`] if the team is led, or may be.
 pub(crate) fn take(
     ctx: &Context,
     team: &TeamStore,
@@ -68,7 +71,7 @@ pub(crate) fn take(
     Ok((lease, Seat { profile, argv, env, incarnation, first }))
 }
 
-/// The profile that is named, else that of the program's name; one that nobody knows is any command line.
+/// Returns the named profile, else the one named like the program, else that of a plain command.
 fn profile_name(
     ctx: &Context,
     named: Option<&str>,
@@ -83,8 +86,8 @@ fn profile_name(
     Ok(if known { program } else { profile::SHELL.to_owned() })
 }
 
-/// The command line and the first turn. Whoever reads its mailbox by itself is told of its team as a teammate; in the
-/// lead's place nobody tells it but we.
+/// Returns the command line and the first turn. A program that reads its mailbox itself briefs its
+/// teammates, but not a lead, so phalanx sends that briefing.
 fn told(profile: &Profile, command: &[String], brief: String) -> (Vec<String>, Option<String>) {
     let argv = command.to_vec();
     match profile.launch.brief {
@@ -102,7 +105,7 @@ fn told(profile: &Profile, command: &[String], brief: String) -> (Vec<String>, O
     }
 }
 
-/// It stands where the caller does, so that it has all that the caller has; what it speaks with is its own.
+/// Returns the caller's whole environment, with the identity and the token of the agent lead.
 fn environment(
     ctx: &Context,
     team: &TeamStore,
@@ -123,8 +126,8 @@ fn environment(
     asking.chain(own.map(|(name, value): (&str, OsString)| (name.into(), value))).collect()
 }
 
-/// Puts what the program is told of its team into the lead's mailbox. What an earlier program was not told any more is
-/// not for this one.
+/// Sends the briefing to the lead's mailbox. Unread briefings of an earlier program are
+/// acknowledged, because they are not meant for this one.
 pub(crate) fn brief_program(team: &TeamStore, seat: &Seat) -> Result<(), OpsError> {
     let Some(text) = &seat.first else { return Ok(()) };
     let lead = MemberName::lead();
@@ -137,7 +140,7 @@ pub(crate) fn brief_program(team: &TeamStore, seat: &Seat) -> Result<(), OpsErro
     say(team, format!("{BRIEF}{}", seat.incarnation), "your team", text)
 }
 
-/// Tells the program in the lead's place of a question that waits for an answer; once, whoever leads meanwhile.
+/// Sends an open question to the agent lead, once, also if another process takes over the lead.
 pub(crate) fn tell(team: &TeamStore, question: &Question) -> Result<(), OpsError> {
     let id = format!("asked-{}", question.msg_id);
     if team.mailbox(&MemberName::lead()).find(&id)?.is_some() {
@@ -152,7 +155,8 @@ fn say(team: &TeamStore, id: String, summary: &str, text: &str) -> Result<(), Op
     Ok(())
 }
 
-/// What is asked, and how it is answered. On one line but for a plan: not every program takes several.
+/// Describes a question and how to answer it. On one line except for a plan, since not every
+/// program accepts several.
 fn words(question: &Question) -> String {
     let (from, id) = (&question.from, &question.id);
     let answer = format!(
@@ -179,7 +183,7 @@ fn words(question: &Question) -> String {
 mod tests {
     use super::*;
 
-    /// The command line and the first turn of a program with this profile.
+    /// Returns the command line and the first turn of a program with this profile.
     fn told_by(profile: &Profile) -> (Vec<String>, Option<String>) {
         told(profile, &["agent".to_owned(), "-x".to_owned()], "BRIEF".to_owned())
     }
@@ -189,7 +193,7 @@ mod tests {
     }
 
     #[test]
-    fn id_02_the_briefing_goes_in_as_the_profile_says() {
+    fn id_02_briefing_is_passed_as_the_profile_says() {
         let as_given = ["agent", "-x"];
         let sheet = "about = \"x\"\nruns = \"native\"\n[launch]\nargv = [[\"agent\"], [\"--system\", \"{brief}\"], [\"{mode}\"]]\n\
                      prompt = \"mailbox\"\nbrief = \"argv\"\n[ready]\nwhen = \"settled\"\n";
@@ -199,7 +203,7 @@ mod tests {
             (argv.as_slice(), first),
             (["agent", "-x", "--system", "BRIEF"].map(str::to_owned).as_slice(), None)
         );
-        // Claude Code tells its teammates itself, and no lead.
+        // Claude Code briefs its teammates itself, but not a lead.
         for name in ["codex", "gemini", "claude"] {
             let (argv, first) = told_by(&builtin(name));
             assert_eq!(

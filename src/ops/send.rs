@@ -1,4 +1,5 @@
-//! `send` and `broadcast`: a message into a mailbox. What was stored is said to be stored, no more (MSG-04).
+//! `send` and `broadcast`: puts a message into mailboxes. The output claims that it was stored, not
+//! that it was read (MSG-04).
 
 use serde::Serialize;
 
@@ -14,7 +15,7 @@ use crate::profile::Runs;
 use crate::store::{StoreError, TeamStore};
 use crate::sys::rand;
 
-/// Where a message went (product.md, `send`).
+/// Sender, recipient and content of a message.
 #[derive(Debug, Clone, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Routing {
@@ -26,7 +27,7 @@ pub(crate) struct Routing {
     pub(crate) content: String,
 }
 
-/// What `send` gives.
+/// The output of `send`.
 #[derive(Debug, Clone, Serialize)]
 pub(crate) struct Sent {
     pub(crate) success: bool,
@@ -35,7 +36,7 @@ pub(crate) struct Sent {
     pub(crate) routing: Routing,
 }
 
-/// What `broadcast` gives.
+/// The output of `broadcast`.
 #[derive(Debug, Clone, Serialize)]
 pub(crate) struct Broadcast {
     pub(crate) success: bool,
@@ -46,8 +47,9 @@ pub(crate) struct Broadcast {
 /// Sends a text from the speaker to one member.
 ///
 /// # Errors
-/// A name that is not on the roster is an error with the names that are; no file is made for it (MSG-05). An urgent one is
-/// refused where nothing can break off the program's work.
+/// [`StoreError::NoSuchMember`] for a name that is not on the roster; no file is created for it
+/// (MSG-05). [`OpsError::ReadsNoMail`] for a member without a mailbox reader;
+/// [`OpsError::NotInterruptible`] for an urgent message to a program that cannot be interrupted.
 pub(crate) fn send(
     ctx: &Context,
     team: &TeamStore,
@@ -100,7 +102,8 @@ pub(crate) fn broadcast(
     Ok(Broadcast { success: true, message, recipients })
 }
 
-/// Puts a protocol message into a mailbox in the name of `from`, because of an event of the journal where one is known.
+/// Sends a protocol message from `from`, with the id of the journal event that caused it, if known.
+/// Returns the message's id.
 pub(crate) fn say(
     team: &TeamStore,
     from: &MemberName,
@@ -115,7 +118,7 @@ pub(crate) fn say(
     append(team, to, envelope, cause)
 }
 
-/// Puts what a teammate has to say into its lead's mailbox. Its cause is the event of what it speaks of.
+/// Sends a teammate's message to its lead, with the event of the message's subject as the cause.
 pub(crate) fn report(
     team: &TeamStore,
     from: &MemberName,
@@ -124,7 +127,8 @@ pub(crate) fn report(
     say(team, from, &MemberName::lead(), message, cause_of(team, message))
 }
 
-/// The request that is answered, the task that is over; none for what nothing in the journal led to.
+/// Returns the event of the request that is answered or of the task that is over; `None` for other
+/// messages.
 fn cause_of(team: &TeamStore, message: &Message) -> Option<String> {
     let request = |id: &str| team.request(&RequestId::parse(id).ok()?).ok()?.event;
     match message {
@@ -151,8 +155,8 @@ fn cause_of(team: &TeamStore, message: &Message) -> Option<String> {
     }
 }
 
-/// Puts several protocol messages of `from` into one mailbox at once, each because of an event of the journal; a message
-/// has the id of its event, so that it can be seen whether it was said.
+/// Sends several protocol messages from `from` to one mailbox at once, each with the journal event
+/// that caused it. A message has the id of its event, so that it can be found again after a crash.
 pub(crate) fn say_all(
     team: &TeamStore,
     from: &MemberName,
@@ -195,7 +199,7 @@ fn append(
     cause: Option<String>,
 ) -> Result<String, OpsError> {
     team.mailbox(to).append(&envelope)?;
-    // Whoever sends the text of a protocol message as it is has said the same.
+    // Parsed, because a sender can pass the text of a protocol message.
     let message = Message::parse(&envelope.text);
     let note = Note { cause, ..Note::of(EventKind::MessageSent) }
         .member(to)
@@ -214,8 +218,7 @@ fn find<'a>(team: &TeamStore, roster: &'a Team, name: &MemberName) -> Result<&'a
     })
 }
 
-/// A member whose program reads no mailbox cannot be written to (MSG-16). One that phalanx did not start is a native
-/// agent, and reads.
+/// Rejects a member whose program reads no mailbox (MSG-16).
 fn must_read_mail(team: &TeamStore, target: &Member) -> Result<(), OpsError> {
     match reads_mail(team, &target.name)? {
         true => Ok(()),
@@ -223,7 +226,7 @@ fn must_read_mail(team: &TeamStore, target: &Member) -> Result<(), OpsError> {
     }
 }
 
-/// Only the wrapper of a program that has a key for it can break off its work.
+/// Only the wrapper of a program whose profile has an interrupt key can interrupt its work.
 fn must_be_interruptible(
     ctx: &Context,
     team: &TeamStore,
@@ -245,7 +248,8 @@ fn must_be_interruptible(
     }
 }
 
-/// Whether a mailbox has a reader.
+/// Returns true if the member's mailbox has a reader. A member that phalanx did not start is a
+/// native agent, which reads it.
 pub(super) fn reads_mail(team: &TeamStore, name: &MemberName) -> Result<bool, OpsError> {
     let record = team.member_record(name)?;
     Ok(record.is_none_or(|record| record.reads_mail()))

@@ -13,7 +13,7 @@ use crate::model::order::{Order, Template};
 use crate::model::settings::Settings;
 use crate::store::TeamStore;
 
-/// A change of some settings: keys with their values, and keys that go back to their defaults.
+/// A change of some settings: keys with their values, and keys to reset to their defaults.
 #[derive(Debug, Default)]
 pub(crate) struct Change {
     pub(crate) set: Vec<(String, String)>,
@@ -29,7 +29,7 @@ impl Change {
             .collect()
     }
 
-    /// The values as one document.
+    /// Returns the values as one document.
     fn document(&self) -> Result<Table, OpsError> {
         let mut document = Table::new();
         for (key, value) in &self.set {
@@ -40,24 +40,24 @@ impl Change {
     }
 }
 
-/// Reads the file of a prompt.
+/// Reads a prompt file.
 pub(crate) type ReadPrompt<'a> = &'a mut dyn FnMut(&str) -> Result<String, OpsError>;
 
-/// The settings of a team as a document.
+/// Returns the settings of a team as a document.
 ///
 /// # Errors
-/// A team that another program made, which has none.
+/// [`OpsError::Usage`] for a team that another program created, which has none.
 pub(crate) fn document(team: &TeamStore) -> Result<Table, OpsError> {
     Ok(settings::document(&known(team)?))
 }
 
-/// The document of a team that was made without any settings.
+/// Returns the document of a team that was created without any settings.
 pub(crate) fn defaults() -> Table {
     settings::document(&Settings::by_hand(crate::model::settings::MAX_MEMBERS))
 }
 
-/// `base` with the settings of a checked file laid over it. In a team of task mode, with
-/// `tasks_only`, each task of a member is a run of its own.
+/// Returns `base` with the settings of a checked file laid over it. With `tasks_only`, for task
+/// mode, each task of a member is a run of its own.
 pub(crate) fn from_file(
     ctx: &Context,
     base: &Settings,
@@ -70,10 +70,11 @@ pub(crate) fn from_file(
     plan(ctx, base, document, tasks_only, read)
 }
 
-/// Changes settings, all or none. A lead that runs reads them again.
+/// Changes settings, all or none. A running lead reads them again.
 ///
 /// # Errors
-/// A key or a value that a manifest may not have either. Nothing is changed then.
+/// [`OpsError::Usage`] for a key or a value that a manifest may not have either, or that is fixed
+/// once the team exists. Nothing is changed then.
 pub(crate) fn set(
     ctx: &Context,
     team: &TeamStore,
@@ -118,7 +119,7 @@ fn known(team: &TeamStore) -> Result<Settings, OpsError> {
     })
 }
 
-/// Settings from a whole document; what no document has stays as it is in `current`.
+/// Returns the settings of a whole document; what a document cannot hold is kept from `current`.
 fn plan(
     ctx: &Context,
     current: &Settings,
@@ -133,7 +134,7 @@ fn plan(
     })?;
     let mut templates =
         manifest::wanted(&wanted, tasks_only, &ctx.caller.cwd, &mut *read)?.templates;
-    // A document sorts members by name; the lead serves them in the order in which they came.
+    // A document sorts members by name; the lead serves them in the order in which they were added.
     let known: Vec<&String> =
         current.templates.iter().map(|template| &template.order.name).collect();
     templates.sort_by_key(|of| {
@@ -176,8 +177,8 @@ fn plan(
     })
 }
 
-/// Members that are on the team and that the change is about: they keep the order that they were
-/// started by.
+/// Returns the orders of started members that the change names but that have no template, as a
+/// basis for the change.
 fn present(
     ctx: &Context,
     team: &TeamStore,
@@ -202,7 +203,7 @@ fn present(
     })
 }
 
-/// Keys that a manifest has and a team that exists cannot change.
+/// Rejects keys that a manifest has, but that an existing team cannot change.
 fn must_be_settable(change: &Table) -> Result<(), OpsError> {
     let key = |section: &str, keys: &[&str], among: bool| {
         let table = change.get(section).and_then(toml::Value::as_table)?;
@@ -225,7 +226,7 @@ fn must_be_settable(change: &Table) -> Result<(), OpsError> {
     }
 }
 
-/// Keys of `[team]` that are known may be missing: they have their defaults already.
+/// Removes a key. A known key of `[team]` may be missing, since it has its default already.
 fn remove(document: &mut Table, path: &[String]) -> Result<(), OpsError> {
     let is_known =
         matches!(path, [team, key] if team == "team" && KEYS.iter().any(|(known, _)| known == key));
@@ -247,9 +248,9 @@ mod tests {
     use super::*;
     use crate::model::manifest::Manifest;
 
-    /// Every key of a manifest survives: what is shown and set is what was read.
+    /// Every key of a manifest survives the round trip.
     #[test]
-    fn a_document_reads_as_the_settings_that_it_was_made_from() {
+    fn settings_survive_the_round_trip_through_a_document() {
         let every_key = include_str!("../../fixtures/manifests/every_key.toml");
         let runs = "[team]\nname = \"x\"\n[[member]]\nname = \"dev\"\nscale = { max = 3 }\n[[member]]\nname = \"qa\"\n";
         let read = |text: &str, tasks_only: bool| {
@@ -283,7 +284,7 @@ mod tests {
     }
 
     #[test]
-    fn defaults_read_as_they_are() {
+    fn defaults_survive_the_round_trip_through_a_document() {
         let base = Settings::by_hand(crate::model::settings::MAX_MEMBERS);
         let parsed = settings::read(settings::document(&base)).expect("settings");
         assert_eq!(manifest::settings(&parsed, None, true).expect("settings"), base);

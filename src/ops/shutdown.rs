@@ -1,5 +1,5 @@
-//! `shutdown`: asking members to end. This verb files the request and puts it into the mailbox; carrying it out to the
-//! end is the lead's, whoever that is (SD-01).
+//! `shutdown`: asks members to end. This verb files the request and sends it to the mailbox; the
+//! lead carries it out (SD-01).
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -22,25 +22,26 @@ use crate::sys::clock::Deadline;
 use crate::sys::hands::side_by_side;
 use crate::sys::{failpoint, rand};
 
-/// So many mailboxes are written at once.
+/// Maximum number of mailboxes that are written at once.
 const AT_ONCE: usize = 16;
 
-/// Members that are named in the words about a wait; the others are counted.
+/// Number of members that the progress message names; the others are counted.
 const NAMED: usize = 4;
-/// Characters of a task's subject in these words.
+/// Characters of a task's subject in the progress message.
 const NAMED_SUBJECT: usize = 30;
 
-/// How a shutdown is asked for.
+/// The options of a shutdown.
 #[derive(Debug, Clone)]
 pub(crate) struct Wish {
     pub(crate) reason: Option<String>,
     pub(crate) deadline_s: u64,
-    /// Skip the waiting.
+    /// End the members without asking them.
     pub(crate) force: bool,
 }
 
-/// Files a request of `asker` for each of `names`. A second request for the same run gives the first one back, so that
-/// asking twice does no harm; `force` hurries it. A member that asks for its own end has agreed to it.
+/// Files a request of `asker` for each of `names`. A second request for the same run returns the
+/// first, so that asking twice does no harm; `force` is added to it. A member that asks for its own
+/// end has agreed to it.
 pub(crate) fn ask(
     team: &TeamStore,
     asker: &MemberName,
@@ -75,8 +76,8 @@ pub(crate) fn ask(
     Ok(asked)
 }
 
-/// The members that have not ended yet of these requests, what they are busy with, and how long they have; none once all
-/// have ended.
+/// Returns the progress message: the members that have not ended, their tasks, and the time limit.
+/// `None` once all have ended.
 pub(crate) fn awaited(
     team: &TeamStore,
     ids: &BTreeSet<RequestId>,
@@ -114,7 +115,7 @@ fn awaited_words(
     format!("waiting for {} to end, up to {seconds} s{stopped}", names.join(", "))
 }
 
-/// A second request for the same run is the first one, hurried if that is wished now.
+/// Returns the earlier request for the same run, with `force` if that is wanted now.
 fn hurry(
     team: &TeamStore,
     earlier: &ShutdownRequest,
@@ -126,7 +127,8 @@ fn hurry(
     Ok(team.request(&earlier.id)?)
 }
 
-/// Side by side: each message is waited for on its way to the disk, and the disk takes many at a time.
+/// Sends the new requests concurrently: each append waits for the disk, which handles many at a
+/// time.
 fn send_all(
     team: &TeamStore,
     new: &[(&MemberRecord, ShutdownRequest)],
@@ -152,7 +154,8 @@ pub(super) fn record_of(team: &TeamStore, name: &MemberName) -> Result<MemberRec
     }
 }
 
-/// Asks the member, if it can be asked and is to be; tells the journal.
+/// Sends the request to the member, unless it is forced, agreed or over, or the member reads no
+/// mail. Journals the request.
 fn tell(
     team: &TeamStore,
     record: &MemberRecord,
@@ -185,7 +188,7 @@ fn tell(
     }
     team.record(Note { id: request.event.clone(), ..note })?;
     match request.outcome {
-        // Of one that is over nobody has to hear anything: its request has ended as it was filed.
+        // The run was over, so the request ended as it was filed.
         Some(outcome) => note_end(team, request, outcome),
         None => Ok(()),
     }
@@ -210,7 +213,7 @@ fn file(
 ) -> Result<ShutdownRequest, OpsError> {
     let asked_at = now();
     let over = record.state.is_over();
-    // Two requests for one name in one millisecond get different ids.
+    // Requests for one name in the same millisecond need different ids.
     for offset in 0.. {
         let request = ShutdownRequest {
             format: 1,
@@ -237,7 +240,7 @@ fn file(
     unreachable!("some millisecond is free");
 }
 
-/// Writes how a request ended. What has ended stays as it ended: a request is honoured once.
+/// Records the outcome of a request. Only the first outcome counts.
 pub(crate) fn resolve(
     team: &TeamStore,
     id: &RequestId,
@@ -278,7 +281,8 @@ fn with_parting(note: Note, parting: &Parting) -> Note {
     }
 }
 
-/// Writes that the member agrees, and what it said of its work: a lead that takes over from here on carries it out.
+/// Records that the member agrees, and how it leaves its work. A lead that takes over later carries
+/// the request out from there.
 pub(crate) fn agreed(team: &TeamStore, id: &RequestId, parting: &Parting) -> Result<(), OpsError> {
     team.change_request(id, |request| {
         if request.is_open() {
@@ -289,53 +293,52 @@ pub(crate) fn agreed(team: &TeamStore, id: &RequestId, parting: &Parting) -> Res
     Ok(())
 }
 
-/// All requests, oldest first.
+/// Returns all requests, oldest first.
 pub(crate) fn requests(team: &TeamStore) -> Result<Vec<ShutdownRequest>, OpsError> {
     Ok(team.requests()?)
 }
 
-/// One request.
 pub(crate) fn request(team: &TeamStore, id: &RequestId) -> Result<ShutdownRequest, OpsError> {
     Ok(team.request(id)?)
 }
 
-/// How one shutdown ended (product.md, `shutdown`).
+/// The outcome of one shutdown.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub(crate) struct Ended {
     pub(crate) name: MemberName,
     /// The word of its outcome; `requested` while it has none.
     pub(crate) outcome: &'static str,
     pub(crate) request_id: RequestId,
-    /// What the member said, or what went wrong.
+    /// The member's answer, or the error.
     pub(crate) reason: Option<String>,
     pub(crate) elapsed_ms: Option<u64>,
     #[serde(flatten)]
     pub(crate) parting: Parting,
-    /// What did not go as it should; empty before it was verified, too.
+    /// Deviations that verification found; also empty before verification.
     pub(crate) deviations: Vec<Deviation>,
 }
 
 /// Time beyond the members' deadline that a running lead may need to end them.
 const MARGIN: Duration = Duration::from_secs(20);
 
-/// What a wait for others to carry requests out came to.
+/// The result of waiting for a lead to carry requests out.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Awaited {
-    /// All of them have ended.
+    /// All requests have ended.
     Ended,
-    /// Nobody leads any more: whoever waits may take over.
+    /// No phalanx leads the team any longer; the caller may take over.
     LeadGone,
-    /// The lead is stopped, and the requests are to be carried out by force.
+    /// The lead is stopped, and the requests are forced.
     LeadStopped,
-    /// The team was deleted, which needs all its members to have ended.
+    /// The team was deleted, which implies that all its members have ended.
     TeamGone,
 }
 
-/// A lead can die without writing anything; it is looked after this often.
+/// The poll interval: a lead can die without writing anything.
 const SWEEP: Duration = Duration::from_millis(500);
 
-/// Waits until whoever leads the team has brought these requests to their end. They are updated as they are seen: of a
-/// team that is deleted right afterwards nothing is left to be read.
+/// Waits until the team's lead has carried these requests out. Updates them at each poll, since a
+/// team that is deleted right afterwards leaves nothing to read.
 ///
 /// # Errors
 /// [`OpsError::Deadline`] if a running lead has not carried them out [`MARGIN`] after `limit`, the
@@ -380,7 +383,7 @@ fn await_step(
     if !team.exists() {
         return Ok(Some(Awaited::TeamGone));
     }
-    // Looked at before the requests: a lead that ends in between has written what it did.
+    // Read before the requests: a lead that exits in between has written its results.
     let (led, stopped) = (lease::is_led(team)?, lease::stopped(team)?.is_some());
     for request in requests.iter_mut().filter(|r| r.is_open()) {
         *request = team.request(&request.id)?;
@@ -396,7 +399,8 @@ fn await_step(
     })
 }
 
-/// How these requests stand now. Of a team that was deleted meanwhile all members have ended.
+/// Returns the outcomes of these requests. All members of a team that was deleted meanwhile have
+/// ended.
 pub(crate) fn outcomes(
     team: &TeamStore,
     requests: &[ShutdownRequest],
@@ -424,8 +428,8 @@ fn outcome(team: &TeamStore, asked: &ShutdownRequest) -> Result<Ended, OpsError>
     })
 }
 
-/// The teammates that can be asked: those that were started by phalanx and are on the roster, or still live. The
-/// second list has those that phalanx did not start.
+/// Returns the teammates that can be asked to end: those that phalanx started and that are on the
+/// roster or alive. The second list has those that phalanx did not start.
 pub(crate) fn everybody(team: &TeamStore) -> Result<(Vec<MemberName>, Vec<MemberName>), OpsError> {
     let mut ours = super::status::live_members(team)?;
     let mut others = Vec::new();
@@ -444,7 +448,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn members_that_are_waited_for_are_named_with_their_work() {
+    fn progress_message_names_members_and_their_tasks() {
         let one = |name: &str, work: Option<&str>| {
             (MemberName::new(name).expect("name"), work.map(str::to_owned))
         };

@@ -1,5 +1,5 @@
-//! Who may speak as whom: a process that carries a member's token speaks as that member and as nobody else (SEC-04). What
-//! this cannot hold back is said in docs/security.md.
+//! Authentication of the speaker: a process with a member's token acts as that member only
+//! (SEC-04). docs/security.md lists what this cannot prevent.
 
 use std::ffi::OsStr;
 
@@ -10,17 +10,19 @@ use crate::model::event::{EventKind, Note};
 use crate::model::id::{MemberName, TeamName};
 use crate::store::{StoreError, TeamStore};
 
-/// Compares the speaker with the caller's `PHALANX_TOKEN`. Without a token the speaker is the lead or on the roster.
+/// Checks the speaker against the caller's `PHALANX_TOKEN`. Without a token, the speaker must be
+/// the lead or on the roster.
 ///
 /// # Errors
-/// The token is another member's of this team, or that of a run which is not the member's latest any more. The journal is
-/// told. [`StoreError::NoSuchMember`] for a speaker that the team does not have.
+/// [`OpsError::NotTheSpeaker`] for the token of another member of this team, or of a run that is
+/// not the member's latest; the attempt is journaled. [`StoreError::NoSuchMember`] for a speaker
+/// that is not on the team.
 pub(super) fn check(ctx: &Context, team: &TeamStore) -> Result<(), OpsError> {
     let Some(token) = ctx.caller.var("PHALANX_TOKEN") else {
         return must_be_here(team, &ctx.speaker);
     };
     let holds = |given: &str| token == OsStr::new(given);
-    // The usual case costs one read.
+    // The common case costs one read.
     if team.member_record(&ctx.speaker)?.is_some_and(|record| holds(&record.token)) {
         return Ok(());
     }
@@ -32,7 +34,7 @@ pub(super) fn check(ctx: &Context, team: &TeamStore) -> Result<(), OpsError> {
         team.member_records()?.into_iter().find(|record| holds(&record.token)).map(|r| r.name);
     let owner = of_member.or_else(|| of_lead.then(MemberName::lead));
     if owner.is_none() && !is_member_here(ctx, team) {
-        // A member of another team, whose token means nothing in this one: it may well have made it.
+        // A member of another team, whose token means nothing here; it may have created this team.
         return must_be_here(team, &ctx.speaker);
     }
     let who = holder(owner.as_ref());
@@ -55,7 +57,7 @@ fn must_be_here(team: &TeamStore, speaker: &MemberName) -> Result<(), OpsError> 
     Err(StoreError::NoSuchMember { team: team.name().clone(), name: speaker.clone(), known }.into())
 }
 
-/// Whether the caller's own variables say that it is a member of this very team.
+/// Returns true if the caller's environment makes it a member of this team.
 fn is_member_here(ctx: &Context, team: &TeamStore) -> bool {
     let named = ctx
         .caller

@@ -1,4 +1,4 @@
-//! `status`: how a team stands, from its files and from the processes themselves.
+//! `status`: the state of a team, from its files and from the processes themselves.
 
 use std::time::Duration;
 
@@ -22,25 +22,29 @@ use crate::model::waiting::{self, Ability, Candidate, WaitsFor};
 use crate::store::{LeadRecord, TeamStore};
 use crate::sys::proc::{self, Liveness, Process};
 
-/// How long a launcher that has done its work may take to be gone.
+/// Time limit for a launcher that has finished its work to exit.
 pub(super) const LEAVING: Duration = Duration::from_secs(2);
 
-/// Who leads.
+/// The lead of a team.
 #[derive(Debug, Clone, Serialize)]
 pub(crate) struct LeadStatus {
     pub(crate) pid: i32,
     pub(crate) host: String,
+    /// Time since which it leads, ISO 8601.
     pub(crate) since: String,
-    /// Milliseconds since then.
+    /// Milliseconds since `since`.
     pub(crate) age_ms: u64,
-    /// `running`, or `stopped` by a signal: then it carries out nothing until it is continued.
+    /// `running`, or `stopped` by a signal: a stopped lead carries out nothing until it is
+    /// continued.
     pub(crate) state: &'static str,
 }
 
-/// One member.
+/// A member of a team.
 #[derive(Debug, Clone, Serialize)]
 pub(crate) struct MemberStatus {
     pub(crate) name: MemberName,
+    /// A word of the lifecycle, or `unresponsive`, `running` (a plain command) or `active` (not
+    /// started by phalanx).
     pub(crate) state: String,
     pub(crate) reason: Option<String>,
     pub(crate) role: Option<String>,
@@ -53,11 +57,11 @@ pub(crate) struct MemberStatus {
     pub(crate) task: Option<TaskId>,
     /// The title of that task: its active form, else its subject.
     pub(crate) activity: Option<String>,
-    /// For how long it has been idle.
+    /// Time for which it has been idle; `None` for a plain command.
     pub(crate) idle_ms: Option<u64>,
 }
 
-/// A member that is no longer on the team, and whose last run ended without being asked to.
+/// A member that has left the roster and whose last run ended without a request.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub(crate) struct LeftStatus {
     pub(crate) name: MemberName,
@@ -65,24 +69,24 @@ pub(crate) struct LeftStatus {
     pub(crate) reason: Option<String>,
     /// Milliseconds since its run ended.
     pub(crate) age_ms: u64,
-    /// Its run ended without a request: `resume` starts it again by default.
+    /// True if `resume` restarts it by default: its run failed or disappeared.
     pub(crate) resumable: bool,
 }
 
-/// One task.
+/// A task of a team.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub(crate) struct TaskStatus {
     pub(crate) id: TaskId,
     pub(crate) subject: String,
     pub(crate) state: TaskState,
     pub(crate) owner: Option<String>,
-    /// Milliseconds for which it has run, or ran.
+    /// Milliseconds since its start, or its duration once it has ended.
     pub(crate) elapsed_ms: Option<u64>,
-    /// Why it does not run yet.
+    /// The reason why it has not started.
     pub(crate) waits_for: Option<WaitsFor>,
 }
 
-/// How many tasks are in each state.
+/// The number of tasks in each state.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub(crate) struct TaskCounts {
     pub(crate) pending: usize,
@@ -92,7 +96,7 @@ pub(crate) struct TaskCounts {
     pub(crate) cancelled: usize,
 }
 
-/// A team.
+/// The state of a team.
 #[derive(Debug, Clone, Serialize)]
 pub(crate) struct Status {
     pub(crate) team: TeamName,
@@ -100,14 +104,15 @@ pub(crate) struct Status {
     /// The last lead, if it died and none has followed.
     pub(crate) dead_lead: Option<LeadSeen>,
     pub(crate) members: Vec<MemberStatus>,
+    /// Members that left without a request, latest first.
     pub(crate) left: Vec<LeftStatus>,
     pub(crate) tasks: TaskCounts,
     pub(crate) task_list: Vec<TaskStatus>,
-    /// Requests that wait for an answer.
+    /// Number of requests that wait for an answer.
     pub(crate) requests: usize,
 }
 
-/// Whether the processes of this run are there; unknown while it was never placed.
+/// Returns the liveness of the run's launcher; unknown if it was never placed.
 pub(crate) fn liveness(record: &MemberRecord) -> Liveness {
     match record.launcher() {
         Some(launcher) => proc::liveness(launcher.pid, launcher.start),
@@ -120,12 +125,12 @@ fn has_ended(record: &MemberRecord) -> bool {
     !record.state.is_over() && (record.exit.is_some() || liveness(record) == Liveness::Dead)
 }
 
-/// The records of all runs that the team remembers.
+/// Returns the records of all members, also of those that have left.
 pub(crate) fn records(team: &TeamStore) -> Result<Vec<MemberRecord>, OpsError> {
     Ok(team.member_records()?)
 }
 
-/// The record of one member's latest run.
+/// Returns the record of a member's latest run.
 pub(crate) fn record(
     team: &TeamStore,
     name: &MemberName,
@@ -133,7 +138,7 @@ pub(crate) fn record(
     Ok(team.member_record(name)?)
 }
 
-/// The members whose processes live, or may live.
+/// Returns the members whose processes are alive, or may be.
 pub(crate) fn live_members(team: &TeamStore) -> Result<Vec<MemberName>, OpsError> {
     let alive = |r: &MemberRecord| match liveness(r) {
         Liveness::Alive => true,
@@ -143,7 +148,7 @@ pub(crate) fn live_members(team: &TeamStore) -> Result<Vec<MemberName>, OpsError
     Ok(team.member_records()?.into_iter().filter(alive).map(|r| r.name).collect())
 }
 
-/// Waits for launchers that have taken their member off the team by themselves, and have only to end.
+/// Waits for launchers that have retired their members themselves and only have to exit.
 pub(crate) fn see_off(team: &TeamStore) -> Result<(), OpsError> {
     for record in team.member_records()?.iter().filter(|record| record.state.is_over()) {
         if let Some(launcher) = record.launcher() {
@@ -153,8 +158,8 @@ pub(crate) fn see_off(team: &TeamStore) -> Result<(), OpsError> {
     Ok(())
 }
 
-/// Reads the state of the team. Members that left without being asked to are listed apart, until the next run of their
-/// name; others that left are not shown (LY-12).
+/// Reads the state of the team. Members that left without a request are listed separately until
+/// their name runs again; others that left are omitted (LY-12).
 pub(crate) fn status(team: &TeamStore) -> Result<Status, OpsError> {
     let roster = team.team()?;
     let board = team.board()?;
@@ -233,7 +238,8 @@ fn task_status(board: &Board, task: &Task, crew: &[Candidate], is_led: bool) -> 
     }
 }
 
-/// The members that can be given tasks: those whose runs live, and those that the lead starts on demand.
+/// Returns the members that can be given tasks: those that run, and those that the lead starts on
+/// demand.
 fn crew(roster: &Team, records: &[MemberRecord], templates: &[Template]) -> Vec<Candidate> {
     let record =
         |name: &MemberName| records.iter().find(|record| record.name.clashes_with(name.as_str()));
@@ -267,8 +273,8 @@ fn ability_of(record: &MemberRecord) -> Ability {
     }
 }
 
-/// The members that are not on the team and whose last run ended without being asked to, the latest first. A run for one
-/// task that it completed is not among them.
+/// Returns the members that have left and whose last run ended without a request, latest first. A
+/// run for one task that it completed is omitted.
 fn left(roster: &Team, records: &[MemberRecord], requests: &[ShutdownRequest]) -> Vec<LeftStatus> {
     let is_asked = |record: &MemberRecord| {
         let outcomes =
@@ -297,13 +303,13 @@ fn left_status(record: &MemberRecord, now: Timestamp) -> LeftStatus {
     }
 }
 
-/// Why a run is in its state.
+/// Returns the reason for a run's state.
 fn reason(record: &MemberRecord) -> Option<String> {
     let ending = record.ending().filter(|_| has_ended(record));
     ending.or_else(|| record.unresponsive.clone()).or_else(|| record.reason.clone())
 }
 
-/// Whoever leads: a phalanx, else the program that says so in the team file and is not proven gone.
+/// Returns the lead: a phalanx, else the program named in the team file unless it is proven dead.
 fn lead(team: &TeamStore) -> Result<Option<LeadStatus>, OpsError> {
     let status = |pid, host, since: Timestamp, is_stopped| LeadStatus {
         pid,
@@ -330,7 +336,8 @@ fn lead(team: &TeamStore) -> Result<Option<LeadStatus>, OpsError> {
     }))
 }
 
-/// A run whose process is gone is shown as such at once, even if no lead has noticed yet (CR-01).
+/// Returns the state of a member. A run whose process is gone is shown as such even before a lead
+/// notices (CR-01).
 fn state_word(record: Option<&MemberRecord>, is_active: Option<bool>) -> String {
     match record {
         Some(record) if has_ended(record) => {
@@ -338,16 +345,16 @@ fn state_word(record: Option<&MemberRecord>, is_active: Option<bool>) -> String 
             let next = record.state.after(ended.unwrap_or(Cause::Vanished));
             next.unwrap_or(MemberState::Disappeared).as_str().to_owned()
         }
-        // It lives; what it does not do is answer.
+        // Alive, but it does not respond.
         Some(record) if !record.state.is_over() && record.unresponsive.is_some() => {
             "unresponsive".to_owned()
         }
-        // A plain command takes no work: it is never idle.
+        // A plain command takes no work, so it is never idle.
         Some(record) if record.state == MemberState::Idle && !record.reads_mail() => {
             "running".to_owned()
         }
         Some(record) => record.state.as_str().to_owned(),
-        // Not started by phalanx: the team file is all there is.
+        // Not started by phalanx, so only the team file describes it.
         None => if is_active == Some(false) { "idle" } else { "active" }.to_owned(),
     }
 }

@@ -13,7 +13,8 @@ use crate::model::time::Timestamp;
 use crate::store::{StoreError, TeamStore};
 use crate::sys::{proc, rand};
 
-/// Makes a team whose lead is the caller. With `unique`, a taken name gets the next free ending `-2`, `-3` …
+/// Creates a team whose lead is the caller. With `unique`, a taken name gets the next free suffix
+/// (`-2`, `-3` …).
 pub(crate) fn create(
     ctx: &Context,
     name: &str,
@@ -50,7 +51,8 @@ pub(crate) fn create(
     unreachable!("the endings are not exhausted before the names are too long");
 }
 
-/// A team whose lead and members are gone does not block its name without a word (SD-04).
+/// Returns the error for a taken name. It tells whether the team still runs, so that a dead team
+/// does not block its name without an explanation (SD-04).
 fn taken(ctx: &Context, name: TeamName) -> OpsError {
     let look = || -> Result<(bool, Option<i32>), OpsError> {
         let team = ctx.store.team(&name)?;
@@ -58,7 +60,7 @@ fn taken(ctx: &Context, name: TeamName) -> OpsError {
         let lead = ps::lead(&team)?.filter(|lead| !led && lead.alive == ps::Life::Dead);
         Ok((led || !status::live_members(&team)?.is_empty(), lead.map(|lead| lead.pid)))
     };
-    // What cannot be looked at may live.
+    // A team that cannot be read may be running.
     let (alive, dead_lead) = look().unwrap_or((true, None));
     OpsError::TeamTaken { team: name, alive, dead_lead }
 }
@@ -73,7 +75,7 @@ pub(crate) struct Listed {
     pub(crate) lead_pid: Option<i32>,
 }
 
-/// All teams under the config root. One whose file cannot be read is named all the same.
+/// Returns all teams under the config root. A team whose file cannot be read is listed by its name.
 pub(crate) fn list(ctx: &Context) -> Result<Vec<Listed>, OpsError> {
     let mut found = Vec::new();
     for name in ctx.store.teams()? {
@@ -91,24 +93,24 @@ pub(crate) fn list(ctx: &Context) -> Result<Vec<Listed>, OpsError> {
     Ok(found)
 }
 
-/// A team as the page of `phalanx` shows it.
+/// A team as the start page of `phalanx` shows it.
 #[derive(Debug, Clone, serde::Serialize)]
 pub(crate) struct TeamGlance {
     pub(crate) name: TeamName,
     pub(crate) members: usize,
     pub(crate) lead: Option<LeadSeen>,
-    /// Why the rest is missing: its files cannot be read.
+    /// The reason why the other fields are empty: files that cannot be read.
     pub(crate) problem: Option<String>,
 }
 
-/// The teams under the config root, and how many more there are than were read.
+/// The teams under the config root that were read, and the number of those that were not.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Overview {
     pub(crate) teams: Vec<TeamGlance>,
     pub(crate) more: usize,
 }
 
-/// The first `most` teams. Never fails: a team that cannot be read carries its problem.
+/// Reads the first `most` teams. Never fails: a team that cannot be read carries its problem.
 pub(crate) fn overview(ctx: &Context, most: usize) -> Overview {
     let mut names = ctx.store.teams().unwrap_or_default();
     let more = names.len().saturating_sub(most);
@@ -127,18 +129,17 @@ fn glance(ctx: &Context, name: TeamName) -> TeamGlance {
     }
 }
 
-/// The time at which the team was created.
 pub(crate) fn created_at(team: &TeamStore) -> Result<Timestamp, OpsError> {
     Ok(team.team()?.created_at)
 }
 
-/// Finishes a deletion of this team that was cut short; whether there was one.
+/// Completes an interrupted deletion of this team. Returns true if there was one.
 pub(crate) fn finish_deletion(ctx: &Context, name: &TeamName) -> Result<bool, OpsError> {
     Ok(ctx.store.finish_deletion(name)?)
 }
 
-/// Members that phalanx did not start and whose tmux panes live, as far as can be seen from here. They are never closed:
-/// nothing proves whose they are (SD-05).
+/// Returns the members that phalanx did not start and whose tmux panes are open, as far as visible
+/// from here. Such panes are never closed, because nothing proves whose they are (SD-05).
 pub(crate) fn living_strangers(
     ctx: &Context,
     team: &TeamStore,
@@ -153,8 +154,8 @@ pub(crate) fn living_strangers(
     Ok(living)
 }
 
-/// Deletes a team whose members have all ended. Liveness comes from processes, not from the roster (SD-04). Gives the
-/// worktrees that stay, since something would be lost with them.
+/// Deletes a team whose members have all ended, by the state of the processes and not by the roster
+/// (SD-04). Returns the worktrees that stay because work would be lost with them.
 pub(crate) fn delete(ctx: &Context, team: &TeamStore) -> Result<Vec<Removal>, OpsError> {
     lease::must_be_free(team)?;
     status::see_off(team)?;
@@ -164,14 +165,14 @@ pub(crate) fn delete(ctx: &Context, team: &TeamStore) -> Result<Vec<Removal>, Op
     }
     must_have_no_lost_run(ctx, team)?;
     let kept = worktree::clear(ctx, team)?;
-    // The last line of a journal that goes with the team: for whoever follows it.
+    // The last line of a journal that is deleted with the team, for processes that follow it.
     team.record(Note::of(EventKind::TeamDeleted))?;
     team.delete()?;
     Ok(kept)
 }
 
-/// A run whose record is lost would outlive its team. One that has just left may need a moment to
-/// end.
+/// Rejects a team with a process that no record names: it would outlive the team. A process that
+/// has just finished may need a moment to exit.
 fn must_have_no_lost_run(ctx: &Context, team: &TeamStore) -> Result<(), OpsError> {
     for process in doctor::lost_runs(ctx, team) {
         if !proc::wait_exit(process, status::LEAVING) {
