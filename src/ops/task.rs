@@ -21,7 +21,7 @@ use crate::store::{
 };
 use crate::sys::failpoint;
 
-/// Puts tasks on the board, all or none.
+/// Adds tasks to the board, all or none, and notifies their owners.
 pub(crate) fn create(
     ctx: &Context,
     team: &TeamStore,
@@ -44,7 +44,8 @@ pub(crate) fn create(
     Ok(tasks)
 }
 
-/// As [`create`], for a team whose members are still to come: owners are not looked up.
+/// As [`create`], for a team whose members are still to start: owners are neither checked nor
+/// notified.
 pub(crate) fn lay_out(
     ctx: &Context,
     team: &TeamStore,
@@ -57,7 +58,8 @@ pub(crate) fn lay_out(
     Ok(tasks)
 }
 
-/// How much a member may be given at once; what it gives to itself is not counted.
+/// Returns the limits on what a member may be assigned at once. What it assigns to itself is
+/// exempt.
 fn limits(
     team: &TeamStore,
     by: &MemberName,
@@ -69,7 +71,7 @@ fn limits(
     Ok(Some(team.settings()?.map(|settings| settings.limits).unwrap_or_default()))
 }
 
-/// Somebody of this name is on the team, or is started when there is work for it.
+/// Checks that a member of this name is on the team, or is started when there is work for it.
 fn must_be_member(team: &TeamStore, name: &MemberName) -> Result<(), OpsError> {
     let roster = team.team()?;
     let comes = |settings: Settings| settings.templates.iter().any(|template| template.makes(name));
@@ -80,10 +82,11 @@ fn must_be_member(team: &TeamStore, name: &MemberName) -> Result<(), OpsError> {
     Err(StoreError::NoSuchMember { team: team.name().clone(), name: name.clone(), known }.into())
 }
 
-/// Edits a task. A new owner is notified, and so is the present one if the task can be begun now.
+/// Edits a task. A new owner is notified, and so is the present one if the task can start now.
 ///
 /// # Errors
-/// [`OpsError::HookRefused`] where the edit completes the task and a hook refuses that.
+/// [`OpsError::HookRefused`] if the edit completes the task and a hook rejects that;
+/// [`StoreError::NoSuchMember`] for an unknown owner.
 pub(crate) fn update(
     ctx: &Context,
     team: &TeamStore,
@@ -121,7 +124,7 @@ pub(crate) fn update(
     Ok(Completed { task, freed, complaints })
 }
 
-/// Journals an edit: a change of the status as the verb for it would, other fields as
+/// Journals an edit: a change of the status as the verb for it does, other fields as
 /// `task_updated`.
 fn note_update(
     ctx: &Context,
@@ -134,7 +137,7 @@ fn note_update(
     let moved = task.state != before.state;
     let of_status = changes.status.filter(|_| moved);
     if of_status.is_none() || !fields.is_empty() {
-        // The event that the task names is that of its status.
+        // The event id on the task belongs to the change of its status.
         let note = match of_status {
             None => Note::of_task(EventKind::TaskUpdated, task),
             Some(_) => Note::of(EventKind::TaskUpdated)
@@ -161,8 +164,8 @@ fn note_update(
     }
 }
 
-/// Makes a failed task pending again. A member that it was assigned to and that is still there
-/// keeps it and is notified; else any member may claim it.
+/// Makes a failed task pending again. A member that it was assigned to keeps it and is notified, if
+/// still there; otherwise any member may claim it.
 pub(crate) fn retry(ctx: &Context, team: &TeamStore, id: TaskId) -> Result<Task, OpsError> {
     let task = get(team, id)?;
     let assigned = task.owner_name().filter(|_| task.extra.assigned_by.is_some());
@@ -178,7 +181,7 @@ pub(crate) fn retry(ctx: &Context, team: &TeamStore, id: TaskId) -> Result<Task,
     Ok(task)
 }
 
-/// Journals a retry with the outcome that the task has no longer.
+/// Journals a retry with the outcome that the retry removes from the task.
 fn note_retry(team: &TeamStore, before: &Task, task: &Task, by: &str) -> Result<(), OpsError> {
     let note = Note::of_task(EventKind::TaskRetried, task).with("by", by);
     let failure = serde_json::to_value(&before.extra.outcome).unwrap_or_default();
@@ -187,7 +190,7 @@ fn note_retry(team: &TeamStore, before: &Task, task: &Task, by: &str) -> Result<
     Ok(())
 }
 
-/// Deletes a task; what only it had blocked can be begun.
+/// Deletes a task, and notifies the owners of tasks that only it had blocked.
 pub(crate) fn delete(
     ctx: &Context,
     team: &TeamStore,
@@ -201,13 +204,13 @@ pub(crate) fn delete(
     Ok(task)
 }
 
-/// Journals what another program did to a task.
+/// Journals what another program changed in a task.
 pub(crate) fn tell(team: &TeamStore, drift: Drift) -> Result<(), OpsError> {
     team.record(told(drift))?;
     Ok(())
 }
 
-/// Tells the owners of tasks that another program has freed (TK-04).
+/// Notifies the owners of tasks that another program has unblocked (TK-04).
 pub(crate) fn tell_freed(team: &TeamStore, tasks: &[TaskId]) -> Result<(), OpsError> {
     owners::freed(team, &MemberName::lead(), tasks)
 }
@@ -231,29 +234,27 @@ fn told(drift: Drift) -> Note {
     }
 }
 
-/// The board.
 pub(crate) fn board(team: &TeamStore) -> Result<Board, OpsError> {
     Ok(team.board()?)
 }
 
-/// One task.
 pub(crate) fn get(team: &TeamStore, id: TaskId) -> Result<Task, OpsError> {
     Ok(team.task(id)?.ok_or(StoreError::Refused(Refusal::TaskNotFound(id)))?)
 }
 
-/// The speaker takes one task.
+/// Claims a task for the speaker.
 pub(crate) fn claim(ctx: &Context, team: &TeamStore, id: TaskId) -> Result<Task, OpsError> {
     claim_for(team, id, &ctx.speaker)
 }
 
-/// One task is taken for a member.
+/// Claims a task for a member.
 pub(super) fn claim_for(team: &TeamStore, id: TaskId, who: &MemberName) -> Result<Task, OpsError> {
     let task = team.claim(id, who, now())?;
     note_claim(team, &task, who)?;
     Ok(task)
 }
 
-/// A worker takes what it should do next in its role, if there is anything.
+/// Claims the next task for a worker of this role, if there is one.
 pub(crate) fn claim_next(
     team: &TeamStore,
     who: &MemberName,
@@ -281,8 +282,8 @@ fn note_claim(team: &TeamStore, task: &Task, who: &MemberName) -> Result<(), Ops
     Ok(())
 }
 
-/// Brings a task to its end: completed, or failed with how its command ended. Gives the task and those it freed, whose
-/// owners are told.
+/// Ends a task: completed, or failed with the outcome of its command. Returns the task and those
+/// that it unblocked, whose owners are notified.
 pub(crate) fn end(
     team: &TeamStore,
     id: TaskId,
@@ -296,7 +297,8 @@ pub(crate) fn end(
     Ok((task, freed))
 }
 
-/// Journals that a task is over, and notifies the lead and the owners of the tasks that it freed.
+/// Journals that a task is over, and notifies the lead and the owners of the tasks that it
+/// unblocked.
 fn say_end(
     team: &TeamStore,
     task: &Task,
@@ -321,7 +323,7 @@ fn say_end(
     owners::freed(team, who, freed)
 }
 
-/// Writes `task_completed` to the lead's mailbox, once: the message has the id of the task's event.
+/// Sends `task_completed` to the lead's mailbox, once: the message has the id of the task's event.
 /// The end of a command or of a run reaches the lead in other messages already.
 fn notify_lead(team: &TeamStore, task: &Task, who: &MemberName) -> Result<(), OpsError> {
     let by_hand = task.state == TaskState::Completed && task.extra.outcome.is_none();
@@ -341,7 +343,7 @@ fn notify_lead(team: &TeamStore, task: &Task, who: &MemberName) -> Result<(), Op
     say_all(team, who, &lead, &[(news, event)])
 }
 
-/// The tasks that `who` has brought to their end since then.
+/// Returns the tasks that `who` has ended since then.
 pub(super) fn ended_by<'b>(board: &'b Board, who: &MemberName, since: Timestamp) -> Vec<&'b Task> {
     let is_it = |task: &&Task| {
         let by_it = task.extra.ended_by.as_deref() == Some(who.as_str());
@@ -350,7 +352,8 @@ pub(super) fn ended_by<'b>(board: &'b Board, who: &MemberName, since: Timestamp)
     board.tasks.values().filter(is_it).collect()
 }
 
-/// Says of ended tasks what whoever ended them, and lives no more, has not come to say. Gives them.
+/// Announces ended tasks whose end is not in the journal, because the process that ended them
+/// crashed. Returns them.
 pub(super) fn say_ends(
     team: &TeamStore,
     ended: &[&Task],
@@ -374,20 +377,21 @@ pub(super) fn say_ends(
     Ok(told)
 }
 
-/// A task that was completed.
+/// A task after `update` or `complete`.
 #[derive(Debug)]
 pub(crate) struct Completed {
     pub(crate) task: Task,
     /// Tasks that can start now.
     pub(crate) freed: Vec<TaskId>,
-    /// What went wrong with hooks.
+    /// Problems with hooks, for the user.
     pub(crate) complaints: Vec<String>,
 }
 
-/// Completes a task, if the hooks let it.
+/// Completes a task, if the hooks allow it.
 ///
 /// # Errors
-/// [`OpsError::HookRefused`] in a hook's own words. What could not be completed anyway no hook is asked about.
+/// [`OpsError::HookRefused`], with the hook's stderr, if a hook rejects it. No hook runs for a task
+/// that could not be completed anyway.
 pub(crate) fn complete(
     ctx: &Context,
     team: &TeamStore,
@@ -410,7 +414,7 @@ pub(crate) fn release_absent(team: &TeamStore, who: &MemberName) -> Result<(), O
     }
 }
 
-/// Gives back what a member held when it left; gives that, and the board as it was before.
+/// Releases what a member held when it left. Returns that, and the board as it was before.
 pub(crate) fn release(team: &TeamStore, who: &MemberName) -> Result<(Vec<Task>, Board), OpsError> {
     let (released, board) = team.release_tasks_of(who)?;
     failpoint::hit("task.released");

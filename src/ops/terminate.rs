@@ -1,6 +1,6 @@
-//! Ending runs of members for good: their processes, then their placements, each only with proof that it is ours. What
-//! is due together goes together: all launchers are told before one is waited for, and a backend is asked about all of
-//! its placements at once.
+//! Ends runs of members for good: their processes, then their placements, each only if proven ours.
+//! Runs are ended together: all launchers are signalled before one is waited for, and a backend
+//! verifies all of its placements at once.
 
 use std::collections::BTreeMap;
 use std::thread;
@@ -18,24 +18,24 @@ use crate::sys::clock::{self, Deadline};
 use crate::sys::proc::{self, Liveness, Process};
 use crate::sys::signal::TERM;
 
-/// How long a program that has agreed may take to end by itself.
+/// Time limit for a program that has agreed to exit by itself.
 const OWN_END: Duration = Duration::from_millis(700);
-/// How long the launcher may take to end the tree once it was told.
+/// Time limit for a launcher to end the process tree after its signal.
 const LAUNCHER_END: Duration = Duration::from_secs(4);
-/// How long processes get between TERM and KILL if the launcher does not do it.
+/// Time between TERM and KILL for processes that the launcher does not end.
 const TREE_GRACE: Duration = Duration::from_secs(1);
 
-/// How long a backend may be unable to say whose a placement is.
+/// Time limit for a backend that cannot tell whose a placement is.
 const UNKNOWN_FOR: Duration = Duration::from_secs(3);
-/// The pause between two looks meanwhile.
+/// The pause between two queries meanwhile.
 const UNKNOWN_PAUSE: Duration = Duration::from_millis(20);
 
-/// How gently to go about it.
+/// The way in which a run is ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Manner {
-    /// It has agreed: let it end by itself first.
+    /// The member has agreed: its program may exit by itself first.
     Agreed,
-    /// It is told at once.
+    /// The launcher is signalled at once.
     Told,
 }
 
@@ -46,11 +46,12 @@ pub(crate) struct Ending {
     pub(crate) manner: Manner,
 }
 
-/// Ends the processes and closes the placements of these runs; one answer each, in order. Done twice, the second time
-/// finds them gone.
+/// Ends the processes and closes the placements of these runs. Returns one result for each, in
+/// order. Idempotent.
 ///
 /// # Errors
-/// A placement that cannot be proven ours is not touched, unless its processes are proven dead already.
+/// [`OpsError::NotEnded`] for a process that still runs. The backend's error for a placement that
+/// is not proven ours, which is left alone. A foreign placement whose launcher is dead is no error.
 pub(crate) fn terminate_all(
     ctx: &Context,
     team: &TeamStore,
@@ -65,7 +66,7 @@ pub(crate) fn terminate_all(
         }
     }
     let unplaced: Vec<One<'_>> = endings.iter().enumerate().filter_map(One::unplaced).collect();
-    // A backend can fail after it has started a launcher, which is then known by its start record alone.
+    // A backend can fail after it has started a launcher, which only the start record names then.
     end_processes(&unplaced);
     for one in &unplaced {
         results[one.nth] = Some(one.ended());
@@ -73,7 +74,7 @@ pub(crate) fn terminate_all(
     results.into_iter().map(|result| result.unwrap_or(Ok(()))).collect()
 }
 
-/// [`terminate_all`] for one.
+/// Ends one run, as [`terminate_all`] does.
 pub(crate) fn terminate(
     ctx: &Context,
     team: &TeamStore,
@@ -84,10 +85,10 @@ pub(crate) fn terminate(
     terminate_all(ctx, team, &[ending]).pop().unwrap_or(Ok(()))
 }
 
-/// One run of those that share a backend.
+/// A run in a group that shares a backend.
 #[derive(Debug, Clone, Copy)]
 struct One<'a> {
-    /// Its place in the answer.
+    /// Index of its result.
     nth: usize,
     record: &'a MemberRecord,
     manner: Manner,
@@ -98,13 +99,13 @@ impl<'a> One<'a> {
         record.placement.is_none().then_some(One { nth, record, manner: *manner })
     }
 
-    /// None without a placement.
+    /// Returns `None` without a placement.
     fn mark(&self) -> Option<Mark<'a>> {
         let placement = self.record.placement.as_ref()?;
         Some(Mark { placement, token: self.record.mark() })
     }
 
-    /// Whether its processes are gone.
+    /// Checks that its processes are gone.
     fn ended(&self) -> Result<(), OpsError> {
         let processes = [self.launcher(), self.program()].into_iter().flatten();
         match processes.into_iter().find(|process| !is_dead(*process)) {
@@ -126,7 +127,7 @@ impl<'a> One<'a> {
 
 type Results = [Option<Result<(), OpsError>>];
 
-/// Those whose placements one backend can be asked about.
+/// Groups the runs whose placements one backend can verify together.
 fn groups(endings: &[Ending]) -> Vec<Vec<One<'_>>> {
     let mut groups: BTreeMap<(&str, &str), Vec<One<'_>>> = BTreeMap::new();
     for (nth, Ending { record, manner }) in endings.iter().enumerate() {
@@ -149,14 +150,16 @@ fn end_group(team: &TeamStore, backend: &dyn Backend, group: &[One<'_>], results
     {
         proc::wait_exit(process(launcher), own_end.remaining());
     }
-    // Of a launcher that has ended by itself the placement is looked at once, when it is closed.
+    // The placement of a launcher that has exited by itself is verified only once, when it is
+    // closed.
     let (ended, alive): (Vec<One<'_>>, Vec<One<'_>>) =
         group.iter().partition(|one| one.launcher().is_some_and(is_dead));
     if let Err(e) = look(team, backend, &alive) {
-        // A look that is not on record is none: nothing is touched.
+        // Aborts if the verdicts could not be journaled, so that nothing is closed without a
+        // record.
         return settle(results, group.iter().map(|one| one.nth), Err(e));
     }
-    // Pid and start time prove the launchers on their own; the placement's proof is needed only to close it.
+    // Pid and start time prove the launchers ours. A verdict is needed only to close the placement.
     end_processes(group);
     let closed = close_all(team, backend, group, &ended);
     for (one, closed) in group.iter().zip(closed) {
@@ -164,7 +167,7 @@ fn end_group(team: &TeamStore, backend: &dyn Backend, group: &[One<'_>], results
     }
 }
 
-/// Asks whose the placements are and puts the answers on record.
+/// Verifies the placements and journals the verdicts.
 fn look(team: &TeamStore, backend: &dyn Backend, group: &[One<'_>]) -> Result<(), OpsError> {
     if group.is_empty() {
         return Ok(());
@@ -177,9 +180,10 @@ fn marks<'a>(group: &[One<'a>]) -> Vec<Mark<'a>> {
     group.iter().filter_map(One::mark).collect()
 }
 
-/// Tells the launchers, which end their programs' trees; where one does not, ends the tree from here.
+/// Signals the launchers, which end the trees of their programs. Ends the tree of one that does
+/// not.
 fn end_processes(group: &[One<'_>]) {
-    // Who was dead already and had left no word may have been killed from outside.
+    // A launcher that was dead already and left no exit record may have been killed from outside.
     let killed =
         group.iter().filter(|one| one.record.exit.is_none() && one.launcher().is_some_and(is_dead));
     let killed: Vec<String> =
@@ -191,22 +195,22 @@ fn end_processes(group: &[One<'_>]) {
     for launcher in group.iter().filter_map(One::launcher) {
         proc::wait_exit(process(launcher), deadline.remaining());
     }
-    // A launcher that was killed from outside could not take its program along.
+    // A launcher that was killed from outside could not end its program.
     let left = group.iter().flat_map(|one| [one.launcher(), one.program()]).flatten();
     let left: Vec<ProcessId> = left.filter(|process| !is_dead(*process)).collect();
-    // Side by side: each may take its whole grace.
+    // Concurrently: each may take its whole grace time.
     thread::scope(|scope| {
         for stubborn in left {
             scope.spawn(move || proc::end_tree(process(stubborn), true, TREE_GRACE));
         }
     });
-    // Nor what had left the program's own tree; that still has its run in its environment (SD-09).
+    // Processes that had left the program's tree still have the run in their environment (SD-09).
     proc::end_marked(&killed, TREE_GRACE);
 }
 
-/// Closes the placements that are proven ours. A server that ends with its last pane cannot be asked for a moment
-/// (SD-13): that is waited out before it counts as unknown.
-/// Of the `unseen` the verdict is not on record yet.
+/// Closes the placements that are proven ours. A server that exits with its last pane cannot be
+/// queried for a moment (SD-13), so unknown verdicts are retried until [`UNKNOWN_FOR`] has passed.
+/// The verdicts of the `unseen` are not journaled yet.
 fn close_all(
     team: &TeamStore,
     backend: &dyn Backend,
@@ -263,7 +267,7 @@ fn close_ours(
     }
 }
 
-/// The same answer for several; an error for the first of them, and its words for the others.
+/// Sets the same result for several runs: an error for the first, and its text for the others.
 fn settle(results: &mut Results, those: impl Iterator<Item = usize>, told: Result<(), OpsError>) {
     let text = told.as_ref().err().map(OpsError::to_string);
     let mut first = told.err();

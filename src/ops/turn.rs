@@ -1,4 +1,4 @@
-//! What a member did in a turn, for the report to its lead at the end of it. How a turn is seen to end is not known here.
+//! The actions of a member in a turn, for the report to its lead at the end of the turn.
 
 use super::error::OpsError;
 use crate::model::event::{Event, EventKind, Note};
@@ -9,24 +9,24 @@ use crate::model::time::Timestamp;
 use crate::model::wire;
 use crate::store::TeamStore;
 
-/// So much of a message is repeated, characters.
+/// Characters of a message that a report quotes.
 const LONGEST: usize = 80;
 
-/// So much of a program's last words is kept, characters.
+/// Characters of a program's last words that are kept.
 const LAST_WORDS: usize = 4000;
 
-/// What the journal has of a member since some moment.
+/// The actions of a member since some time, from the journal.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Deeds {
-    /// The last task that it brought to its end; whether well.
+    /// The last task that it ended; true if it was completed.
     pub(crate) task: Option<(TaskId, bool)>,
-    /// The last message that it sent to a peer, as `[to bob] what it says`.
+    /// The last message that it sent to a peer, as `[to bob] TEXT`.
     pub(crate) told: Option<String>,
-    /// What its program gave as its last words, where it has a hook for that.
+    /// The last words of its program, if that has a hook for them.
     pub(crate) last_words: Option<String>,
 }
 
-/// The program of this run says that its turn is over. What a former run says is passed over.
+/// Records that the program of this run has ended its turn. Reports of an earlier run are ignored.
 pub(crate) fn ended(
     team: &TeamStore,
     name: &MemberName,
@@ -37,7 +37,8 @@ pub(crate) fn ended(
         return Ok(());
     };
     let is_other = end.session.is_some() && end.session != record.session;
-    // What a program asks a model beside its conversation has a session of its own, and is no turn of the member's.
+    // A program's requests to a model outside its conversation have sessions of their own, and are
+    // not turns of the member.
     if is_other && record.session.is_some() && !end.is_own {
         return Ok(());
     }
@@ -49,7 +50,8 @@ pub(crate) fn ended(
     Ok(())
 }
 
-/// What `name` did since `since`, and where in the journal to go on; `offset`: where it was left.
+/// Returns the actions of `name` since `since`, from byte `offset` of the journal on, and the
+/// offset to continue from.
 pub(crate) fn deeds(
     team: &TeamStore,
     name: &MemberName,
@@ -74,7 +76,8 @@ pub(crate) fn deeds(
     Ok((deeds, at))
 }
 
-/// A message of this member to a peer: who it was for, and how it begins, as far as it is still there.
+/// Returns the recipient and the beginning of a message from this member to a peer, without the
+/// text if the message is gone.
 fn told(team: &TeamStore, event: &Event, name: &MemberName) -> Result<Option<String>, OpsError> {
     let detail = |key: &str| wire::text(&event.detail, key);
     let Some(peer) = event.member.as_ref().filter(|to| !to.is_lead()) else { return Ok(None) };

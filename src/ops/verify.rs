@@ -1,5 +1,6 @@
-//! The checklist after a shutdown: everybody has answered, run out of time or been ended by force, and what members say
-//! they have committed is committed. What is not so is a deviation: in the request, in the journal, in every report.
+//! The checklist after a shutdown: every member has answered, timed out or been forced, and work
+//! that members report as committed is committed. A finding is a deviation, recorded in the
+//! request, in the journal and in every report.
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -15,17 +16,18 @@ use crate::model::text;
 use crate::store::TeamStore;
 use crate::sys::exec::{self, Command};
 
-/// How long git may take for one directory.
+/// Time limit of git for one directory.
 const GIT: Duration = Duration::from_secs(5);
 
-/// Verifies the last request of each member that has ended or said no, as far as nobody has done so yet.
+/// Verifies the last request of each member that has ended or refused, unless it was verified
+/// before.
 pub(crate) fn verify_all(ctx: &Context, team: &TeamStore) -> Result<(), OpsError> {
     let mut requests = request::latest(team.requests()?);
     verify(ctx, team, &mut requests)
 }
 
-/// Verifies these requests, each once; those that are still open are left out. Of a team that is gone they are judged as
-/// they were last seen.
+/// Verifies these requests, each once; open ones are skipped. If the team was deleted, they are
+/// judged as last read.
 pub(crate) fn verify(
     ctx: &Context,
     team: &TeamStore,
@@ -55,7 +57,7 @@ pub(crate) fn verify(
     tell(team, told)
 }
 
-/// Whether this is the first verdict on the request.
+/// Writes the verdict to the request. Returns true if it is the first.
 fn write(team: &TeamStore, verified: &ShutdownRequest) -> Result<bool, OpsError> {
     let mut first = false;
     let written = team.change_request(&verified.id, |request| {
@@ -83,12 +85,13 @@ fn tell(team: &TeamStore, (ids, found): (Vec<String>, Vec<Deviation>)) -> Result
     Ok(())
 }
 
-/// What git shows in a directory. It is run without locks, so that it disturbs nobody who works there.
+/// Returns git's status of a directory. git runs without optional locks, so that it does not
+/// disturb other processes that use the repository.
 fn git_status(ctx: &Context, cwd: &str) -> WorkTree {
-    // A variable that names a repository would win over the directory.
+    // A variable that names a repository would override the directory.
     let own = |name: &OsString| !name.to_string_lossy().starts_with("GIT_");
     let env = ctx.caller.env.iter().filter(|(name, _)| own(name)).cloned();
-    // What git says when there is no repository is looked for below, in English.
+    // git's message for a missing repository is matched below, in English.
     let env = env.chain([("LC_ALL".into(), "C".into())]);
     let words = ["--no-optional-locks", "-c", "core.fsmonitor=false", "status", "--porcelain"];
     let command = Command {

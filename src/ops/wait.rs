@@ -1,4 +1,4 @@
-//! `wait`: for scripts that go on when something has come about.
+//! `wait`: blocks a script until members or a task reach a state.
 
 use std::time::Duration;
 
@@ -13,33 +13,36 @@ use crate::store::{StoreError, TeamStore};
 use crate::sys::clock::Deadline;
 use crate::sys::proc::Liveness;
 
-/// What is waited for.
+/// The state that is waited for.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Until {
     /// The member is ready as its profile defines it.
     Ready,
-    /// It has nothing to do.
+    /// It is idle and has no task.
     Idle,
     /// It has ended.
     Gone,
-    /// The task has come to its end.
+    /// The task has ended.
     Task(TaskId),
 }
 
-/// What ended the wait: the members, or the task, with their state.
+/// A member, or the task, that has reached the state.
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
+/// Name of the member, or id of the task.
 pub(crate) struct Came {
     pub(crate) name: String,
     pub(crate) state: String,
 }
 
-/// Looks again whenever files change, and at least this often, since a process can end without writing anything.
+/// The poll interval: a process can end without writing anything.
 const SWEEP: Duration = Duration::from_millis(500);
 
-/// Waits until all of `names` (with `any`: one of them) are there.
+/// Waits until all of `names`, or with `any` one of them, have reached the state.
 ///
 /// # Errors
-/// [`OpsError::Deadline`] names what was waited for.
+/// [`OpsError::Deadline`] if that takes longer than `limit`; [`OpsError::NotEnded`] for a member
+/// that has ended and so can no longer become ready or idle; [`StoreError::NoSuchMember`] for an
+/// unknown name.
 pub(crate) fn wait(
     ctx: &Context,
     team: &TeamStore,
@@ -66,7 +69,7 @@ pub(crate) fn wait(
     }
 }
 
-/// The words for a person who waits: what for, and how long at most.
+/// Describes the wait and its limit for a person.
 pub(crate) fn words(
     names: &[MemberName],
     any: bool,
@@ -150,7 +153,7 @@ fn member_came(
     };
     let has_ended = gone || record.exit.is_some();
     match (until, reached) {
-        // No process has noted its end in the record yet, whose state is therefore stale.
+        // No process has recorded its end yet, so the recorded state is stale.
         (Until::Gone, true) if !record.state.is_over() => Ok(Some("gone")),
         (Until::Gone, true) => Ok(Some(record.state.as_str())),
         // It can no longer become ready or idle.
@@ -166,16 +169,16 @@ fn member_came(
     }
 }
 
-/// Returns true for a run that is ready as its profile defines it. `spawn --until running` accepts a
-/// member before that.
+/// Returns true for a run that is ready as its profile defines it. `spawn --until running` accepts
+/// a member before that.
 fn is_ready(ctx: &Context, record: &MemberRecord) -> bool {
     let Ok(profile) = profiles::find(ctx, &record.wish.profile) else { return true };
-    // The one-shot form of a program says nothing while it runs.
+    // A one-shot run reports nothing until it ends.
     let once = profile.reads_mail && !record.reads_mail();
     once || spawn::left_until_ready(record, profile.ready).is_none()
 }
 
-/// Gives the state word of a task's end as success or not, for exit codes.
+/// Returns false for a task that ended without success; for exit codes.
 pub(crate) fn is_good(came: &Came, until: &Until) -> bool {
     !matches!(until, Until::Task(_)) || came.state == TaskState::Completed.as_str()
 }
@@ -185,7 +188,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_wait_says_what_for_and_how_long_at_most() {
+    fn wait_message_names_the_goal_and_the_limit() {
         let names: Vec<MemberName> =
             ["ann", "bob"].iter().map(|name| MemberName::new(name).expect("name")).collect();
         let half = Some(Duration::from_millis(2500));

@@ -1,5 +1,6 @@
-//! `worktree`: the git worktrees of a team's members. They are made by `spawn` and go with the team, or when told to, if
-//! nothing is lost with them (EN-07); what stays is named with the reason.
+//! `worktree`: the git worktrees of a team's members. `spawn` creates them; they are removed with
+//! the team or on request, unless work would be lost (EN-07). One that stays is reported with the
+//! reason.
 
 use std::path::Path;
 
@@ -16,31 +17,31 @@ use crate::worktree::{Removed, Repository};
 
 pub(crate) use crate::worktree::Preview;
 
-/// A member's worktree and how it stands.
+/// A member's worktree and its condition.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Standing {
     pub(crate) name: MemberName,
     pub(crate) checkout: Checkout,
-    /// Or why git could not tell.
+    /// The condition, or the reason why git could not tell.
     pub(crate) condition: Result<Condition, String>,
 }
 
-/// What became of one that was to be removed.
+/// The result of removing a worktree.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub(crate) struct Removal {
     pub(crate) name: MemberName,
     pub(crate) path: String,
     pub(crate) removed: bool,
-    /// Why it stays.
+    /// The reason why it stays.
     pub(crate) why: Option<String>,
-    /// The branch of a removed one, where it stays.
+    /// The branch of a removed worktree, if the branch stays.
     pub(crate) branch_left: Option<String>,
 }
 
-/// The worktrees of the team, by member; also of members that have left.
+/// Returns the worktrees of the team by member, also of members that have left.
 ///
 /// # Errors
-/// The team's files cannot be read.
+/// Files of the team that cannot be read.
 pub(crate) fn list(ctx: &Context, team: &TeamStore) -> Result<Vec<Standing>, OpsError> {
     let all = team.settings()?.map(|settings| settings.checkouts).unwrap_or_default();
     let standing = |(name, checkout): (MemberName, Checkout)| {
@@ -50,19 +51,19 @@ pub(crate) fn list(ctx: &Context, team: &TeamStore) -> Result<Vec<Standing>, Ops
     Ok(all.into_iter().map(standing).collect())
 }
 
-/// What a member has changed, as git shows it.
+/// Returns the changes of a member, as git shows them.
 ///
 /// # Errors
-/// It has no worktree, git cannot compare.
+/// [`OpsError::NoWorktree`] for a member without one; [`OpsError::Worktree`] if git cannot compare.
 pub(crate) fn diff(ctx: &Context, team: &TeamStore, name: &MemberName) -> Result<String, OpsError> {
     let checkout = of(team, name)?;
     Ok(repository(ctx, &checkout).diff(&checkout)?)
 }
 
-/// Whether a member's commits would merge. Nothing is merged.
+/// Tries whether a member's commits would merge, without merging them.
 ///
 /// # Errors
-/// It has no worktree, git cannot try.
+/// [`OpsError::NoWorktree`] for a member without one; [`OpsError::Worktree`] if git cannot try.
 pub(crate) fn preview(
     ctx: &Context,
     team: &TeamStore,
@@ -72,10 +73,11 @@ pub(crate) fn preview(
     Ok(repository(ctx, &checkout).preview(&checkout)?)
 }
 
-/// Removes the worktree of a member that has ended, unless something would be lost.
+/// Removes the worktree of a member that has ended, unless work would be lost.
 ///
 /// # Errors
-/// It has none, it is in use, git does not answer.
+/// [`OpsError::NoWorktree`] for a member without one; [`OpsError::WorktreeInUse`] while the member
+/// runs; [`OpsError::Worktree`] if git fails.
 pub(crate) fn remove(
     ctx: &Context,
     team: &TeamStore,
@@ -88,7 +90,8 @@ pub(crate) fn remove(
     drop_one(ctx, team, name, &checkout)
 }
 
-/// Removes all that can be removed without losing anything; gives those that stay. One that git cannot tell about stays.
+/// Removes all worktrees without which no work is lost. Returns those that stay, or whose branch
+/// stays. One whose condition git cannot tell stays.
 pub(super) fn clear(ctx: &Context, team: &TeamStore) -> Result<Vec<Removal>, OpsError> {
     let all = team.settings()?.map(|settings| settings.checkouts).unwrap_or_default();
     let removal = |(name, checkout): (&MemberName, &Checkout)| {
@@ -136,15 +139,16 @@ fn repository(ctx: &Context, checkout: &Checkout) -> Repository {
     Repository::at(Path::new(&checkout.repository), &ctx.caller.env)
 }
 
-/// What a member's worktree and its branch are called.
+/// Returns the name of a member's worktree and of its branch.
 pub(super) fn title(team: &TeamStore, name: &MemberName) -> String {
     format!("{}-{name}", team.name())
 }
 
-/// A worktree for a member that is about to start: the one that it had, else a new one. True: it is new.
+/// Returns the worktree for a member that is about to start: its earlier one, else a new one. The
+/// flag is true for a new one.
 ///
 /// # Errors
-/// It cannot be made; nothing of it is left then.
+/// [`OpsError::Worktree`] if it cannot be created; nothing of it is left then.
 pub(super) fn furnish(
     team: &TeamStore,
     repository: &Repository,
@@ -171,10 +175,11 @@ pub(super) fn furnish(
     Ok((made, true))
 }
 
-/// Takes back a worktree whose member did not start.
+/// Removes the worktree of a member that did not start.
 ///
 /// # Errors
-/// It holds something by now, or git does not answer: it stays, on record.
+/// [`OpsError::WorktreeStays`] if it has content by now, [`OpsError::Worktree`] if git fails; the
+/// worktree then stays on record.
 pub(super) fn abandon(
     ctx: &Context,
     team: &TeamStore,
