@@ -1,6 +1,6 @@
 //! Announces a request that waits for a person: in tmux, through the team's `notify` command, and
-//! in the journal. Each step is persisted before it is carried out, so that a lead that crashes in
-//! between never repeats it.
+//! in the journal, for which the lead's terminal rings. Each step is persisted before it is carried
+//! out, so that a lead that takes over after a crash never repeats it.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;

@@ -39,8 +39,8 @@ pub(crate) struct Sent {
 /// Sends the speaker's plan to the lead. The answer arrives as a message.
 ///
 /// # Errors
-/// [`OpsError::Usage`] for the lead, which approves plans; [`OpsError::ReadsNoMail`] for a member that
-/// would not see the answer.
+/// [`OpsError::Usage`] for the lead, which approves plans; [`OpsError::ReadsNoMail`] for a member
+/// that would not see the answer.
 pub(crate) fn submit_plan(
     ctx: &Context,
     team: &TeamStore,

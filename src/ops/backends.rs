@@ -262,7 +262,8 @@ fn open_at(
     }
 }
 
-/// Returns the tag that tells this team's placements from those of an older team of the same name.
+/// Returns the tag that distinguishes this team's placements from those of an older team of its
+/// name.
 fn tag(team: &TeamStore) -> Result<String, OpsError> {
     let found = team.team()?;
     let session = found.lead_session_id.unwrap_or_default();

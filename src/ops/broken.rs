@@ -12,7 +12,7 @@ use crate::model::wire::Object;
 use crate::store::{Broken, TeamStore};
 use crate::sys::rand;
 
-/// Passes over the files; those behind an unreadable directory show up in the next pass.
+/// Number of passes: files behind an unreadable directory show up only in the next one.
 const ROUNDS: usize = 3;
 
 /// A broken path that was repaired or moved away.

@@ -69,7 +69,7 @@ pub(crate) struct Shown {
     pub(crate) by: Option<String>,
     pub(crate) rule: Option<String>,
     pub(crate) reason: Option<String>,
-    /// How an answer reaches a dialog that a wrapper read from the screen: `keys` or `pane`.
+    /// The way to answer a dialog that a wrapper read from the screen: `keys` or `pane`.
     pub(crate) answered_by: Option<&'static str>,
     pub(crate) typed: Option<Typed>,
 }
@@ -261,7 +261,7 @@ fn too_late(ctx: &Context, team: &TeamStore, question: &Question) -> Result<OpsE
     })
 }
 
-/// A lead without a mode is a person, who may grant any but plan and delegate (PM-06).
+/// Grants no more than the lead's own mode (PM-06). A lead without a mode is a person.
 fn mode_for(
     ctx: &Context,
     team: &TeamStore,

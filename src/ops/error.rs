@@ -256,7 +256,7 @@ impl OpsError {
             | OpsError::BackendUnavailable { .. }
             | OpsError::NoLauncher { .. }
             | OpsError::NoTierLeft { .. } => Kind::Backend,
-            // Without a writable config root there is no place for a team.
+            // No team can be stored without a writable config root.
             OpsError::File(_) => Kind::Backend,
             OpsError::Name(_)
             | OpsError::NoSuchProfile { .. }

@@ -1,5 +1,5 @@
 //! Prunes requests that ended long ago; the journal keeps them for good. The newest stay, so that a
-//! second or late answer is told how the request ended.
+//! second or late answer reports how the request ended.
 
 use super::error::OpsError;
 use crate::model::question::Question;
@@ -9,7 +9,7 @@ use crate::store::TeamStore;
 
 /// Ended requests of each kind that stay.
 const KEPT: usize = 256;
-/// Number above which requests are pruned; higher than [`KEPT`], so that not every request prunes.
+/// Pruning starts above this number. The gap to [`KEPT`] keeps it from running for each request.
 const FULL: usize = 2 * KEPT;
 
 /// Prunes the questions of members; `all` are all of the team.

@@ -134,7 +134,7 @@ pub(crate) fn fingerprint(
     Ok(Some(hasher.finish()))
 }
 
-/// Quotes the last line of the screen. An unreadable screen is no evidence about the member.
+/// Quotes the last line of the screen. That a screen cannot be read says nothing about the member.
 fn screen(ctx: &Context, team: &TeamStore, name: &MemberName) -> String {
     match output::peek(ctx, team, name, 5) {
         Ok(screen) => match screen.lines().rev().find(|line| !line.trim().is_empty()) {

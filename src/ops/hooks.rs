@@ -117,7 +117,7 @@ impl Hooks {
         self.known.iter().map(move |known| (words(known), known.source.as_str()))
     }
 
-    /// Ends the hooks that run, before the process that started them exits.
+    /// Ends the running hooks before the process that started them exits.
     pub(crate) fn end_all(&self) {
         self.stopped.store(true, Ordering::SeqCst);
         hooks::end_all(&self.owner);

@@ -18,8 +18,8 @@ pub(crate) struct Stranger {
     pub(crate) liveness: Liveness,
 }
 
-/// Takes the lease for this process. Another program may lead the team meanwhile, because phalanx
-/// must always be able to end what it started; [`may_lead`] checks for other programs.
+/// Takes the lease for this process. Does not check whether another program leads the team
+/// ([`may_lead`] does), because phalanx must always be able to end what it started.
 ///
 /// # Errors
 /// [`OpsError::LedByAnother`] if another phalanx holds the lease.

@@ -180,8 +180,8 @@ fn line(bytes: &[u8], time: Option<Timestamp>) -> Line {
     Line { time, text: text.trim_end_matches('\n').to_owned() }
 }
 
-/// The times at which a log was written, by byte offset. The file has one line `MILLISECONDS
-/// OFFSET` for each, in order.
+/// The times at which a log was written, by byte offset; in the file, lines `MILLISECONDS OFFSET`
+/// in order.
 struct Times(Vec<(u64, Timestamp)>);
 
 impl Times {

@@ -36,7 +36,8 @@ pub(crate) fn placed(
 }
 
 /// Records that the spawner has verified the start: the member is now on the team, and one that was
-/// started for a task works on it. The spawner journals it; the roster has the activity already.
+/// started for a task works on it. The spawner journals it; `isActive` on the roster is set
+/// already.
 pub(crate) fn accept(
     team: &TeamStore,
     name: &MemberName,

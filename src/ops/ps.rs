@@ -177,8 +177,8 @@ pub(super) fn sockets<'r>(
     Ok(records.into_iter().filter_map(socket).chain(settled).collect())
 }
 
-/// Returns true if a team of this name under `root` knows the run; its processes are no orphans
-/// then.
+/// Returns true if a team of this name under `root` knows the run, whose processes are then not
+/// orphans.
 pub(super) fn is_known(root: &Path, name: &TeamName, incarnation: &Incarnation) -> bool {
     let records = Store::at(root).team(name).and_then(|team| team.member_records());
     // A team that cannot be read may know it.

@@ -1,6 +1,6 @@
 //! Recovery, which every lead runs first: completes or rolls back verbs that crashed half-way, so
 //! that the loop finds only runs that are alive and runs that are over. Every step is idempotent,
-//! also if this process crashes in it.
+//! so a crash during recovery is recovered from in the same way.
 
 use super::context::Context;
 use super::error::OpsError;
@@ -122,7 +122,7 @@ fn complete(
     Ok(())
 }
 
-/// Releases the tasks of members that have left the roster, and notifies the lead of those members.
+/// Releases the tasks of members that have left the roster, and notifies the lead that they left.
 fn give_back(
     team: &TeamStore,
     over: &[(MemberRecord, Retirement)],
@@ -145,7 +145,7 @@ fn give_back(
         }
     }
     done.ended = task::say_ends(team, &ended, &journal)?;
-    // A process may have crashed between the lead's mailbox and the journal: no second notice then.
+    // Sends no second notice for a process that crashed between the lead's mailbox and the journal.
     let (mailbox, mut unsaid) = (team.mailbox(&MemberName::lead()), Vec::new());
     for one in &untold {
         if mailbox.find(one.0.incarnation.as_str())?.is_none() {

@@ -17,7 +17,7 @@ use crate::sys::rand;
 /// Characters of a task's subject that a reminder quotes.
 const SUBJECT: usize = 120;
 
-/// Reminds the member of its task, or escalates. Does nothing if the task is over or has another
+/// Reminds the member of its task, or escalates. Has no effect if the task is over or has another
 /// owner.
 ///
 /// # Errors

@@ -1,6 +1,6 @@
-//! Detects on its screen that a native program is idle but has not reported it. Claude Code 2.1.34
-//! that starts while another program writes the team file in place does not find its team: it reads
-//! its mail and works, but never reports that it is idle (observed).
+//! Detects native programs that are idle but have not reported it, by their screens. If Claude Code
+//! 2.1.34 starts while another program writes the team file in place, it does not find its team: it
+//! reads its mail and works, but never reports that it is idle (observed).
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! Reports the results of members to the lead's mailbox, in one message once the last of those at
+//! Reports the results of members to the lead's mailbox, in one message when the last member at
 //! work has ended.
 
 use std::collections::BTreeSet;

@@ -1,5 +1,5 @@
 //! Roles: those of the team's manifest, and the agent files of Claude Code, which are read again at
-//! each use. The team's own override the project's, and those the user's.
+//! each use. A team's role overrides the project's of that name, which overrides the user's.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};

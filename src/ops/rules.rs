@@ -67,7 +67,7 @@ pub(crate) struct Removed {
     pub(crate) kept_by: Vec<MemberName>,
 }
 
-/// Removes rules from the team's. They no longer apply, also not to requests that wait for a
+/// Removes rules from the team's. They no longer apply, not even to requests that wait for a
 /// person.
 ///
 /// # Errors

@@ -57,7 +57,7 @@ pub(crate) struct MemberStatus {
     pub(crate) task: Option<TaskId>,
     /// The title of that task: its active form, else its subject.
     pub(crate) activity: Option<String>,
-    /// Time for which it has been idle; `None` for a plain command.
+    /// Milliseconds for which it has been idle.
     pub(crate) idle_ms: Option<u64>,
 }
 

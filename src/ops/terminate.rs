@@ -51,7 +51,8 @@ pub(crate) struct Ending {
 ///
 /// # Errors
 /// [`OpsError::NotEnded`] for a process that still runs. The backend's error for a placement that
-/// is not proven ours, which is left alone. A foreign placement whose launcher is dead is no error.
+/// is not proven ours, which is left alone. A foreign placement counts as closed if its launcher is
+/// dead.
 pub(crate) fn terminate_all(
     ctx: &Context,
     team: &TeamStore,

@@ -28,8 +28,8 @@ pub(crate) enum Until {
 
 /// A member, or the task, that has reached the state.
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
-/// Name of the member, or id of the task.
 pub(crate) struct Came {
+    /// Name of the member, or id of the task.
     pub(crate) name: String,
     pub(crate) state: String,
 }

@@ -60,7 +60,7 @@ pub(crate) fn diff(ctx: &Context, team: &TeamStore, name: &MemberName) -> Result
     Ok(repository(ctx, &checkout).diff(&checkout)?)
 }
 
-/// Tries whether a member's commits would merge, without merging them.
+/// Checks whether a member's commits would merge, without merging them.
 ///
 /// # Errors
 /// [`OpsError::NoWorktree`] for a member without one; [`OpsError::Worktree`] if git cannot try.
@@ -90,7 +90,7 @@ pub(crate) fn remove(
     drop_one(ctx, team, name, &checkout)
 }
 
-/// Removes all worktrees without which no work is lost. Returns those that stay, or whose branch
+/// Removes all worktrees whose removal loses no work. Returns those that stay, or whose branch
 /// stays. One whose condition git cannot tell stays.
 pub(super) fn clear(ctx: &Context, team: &TeamStore) -> Result<Vec<Removal>, OpsError> {
     let all = team.settings()?.map(|settings| settings.checkouts).unwrap_or_default();
