@@ -1,4 +1,4 @@
-//! `answer --always`: the rules that allow the same use of a tool from now on.
+//! `answer --always`: derives permission rules that allow the same use of a tool from now on.
 
 use super::{Asker, asker, rules_of, tool_use};
 use crate::model::question::Question;
@@ -8,7 +8,7 @@ use crate::ops::error::OpsError;
 use crate::store::TeamStore;
 use serde_json::Value;
 
-/// Rules for the team, and the updates for the program of the member that asked.
+/// New rules of the team, and the permission updates to send to the asking member's program.
 #[derive(Debug, Default)]
 pub(super) struct Lasting {
     pub(super) rules: Vec<Rule>,
@@ -18,8 +18,10 @@ pub(super) struct Lasting {
 /// Derives the narrowest rules that allow the request.
 ///
 /// # Errors
-/// A question on a screen, a plan, a use that no rule fits alone, and one that other rules deny or
-/// have asked every time.
+///
+/// [`OpsError::AnswerRefused`] if the question is on the program's screen or is about a plan, if no
+/// rule matches only this use, or if another rule denies the use or requires a question every time.
+/// Otherwise a failed read of the store.
 pub(super) fn rules_for(
     ctx: &Context,
     team: &TeamStore,

@@ -1,5 +1,5 @@
-//! `doctor`: what is wrong with the teams of this config root and with what they stand on. Without `fix` nothing is
-//! changed. With it only what is proven ours, and harmless to clear, is cleared; everything else is for a person.
+//! `doctor`: reports problems of the teams in this config root and of their environment. `--fix`
+//! repairs only what is proven to belong to phalanx and is safe to remove.
 
 mod orphans;
 mod surroundings;
@@ -15,33 +15,34 @@ use super::context::Context;
 use super::error::OpsError;
 use crate::store::TeamStore;
 
-/// How much a finding matters.
+/// The severity of a finding.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum Severity {
-    /// Good to know; nothing has to be done.
+    /// Information; no action is needed.
     Note,
-    /// Something was left behind, or works worse than it could.
+    /// A leftover, or something that works with restrictions.
     Warning,
-    /// Something does not work, or runs and belongs to nobody: it needs somebody.
+    /// Something does not work, or runs without an owner: a person must act.
     Problem,
 }
 
-/// One thing that was found.
+/// One reported problem or observation.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub(crate) struct Finding {
-    /// Stable, for scripts: `orphan_pane`, `stale_lock` …
+    /// Stable identifier for scripts, for example `orphan_pane` or `stale_lock`.
     pub(crate) id: &'static str,
     pub(crate) severity: Severity,
+    /// Description for people.
     pub(crate) what: String,
-    /// A path, a socket, a process.
+    /// A path, a socket or a process.
     #[serde(rename = "where")]
     pub(crate) place: String,
-    /// The command to type, or in words what to do.
+    /// The command to run, or a description of what to do.
     pub(crate) fix: Option<String>,
-    /// Whether it was put right in this run.
+    /// Set if this run repaired it.
     pub(crate) fixed: bool,
-    /// Why it was not, though that was tried.
+    /// The reason why the repair failed, if it was attempted.
     pub(crate) failure: Option<String>,
 }
 
@@ -56,12 +57,13 @@ impl Finding {
         Finding { id, severity, what, place, fix: None, fixed: false, failure: None }
     }
 
-    /// With what a person can do.
+    /// Adds the advice shown to the user.
     fn advise(self, fix: impl Into<String>) -> Finding {
         Finding { fix: Some(fix.into()), ..self }
     }
 
-    /// Something that `--fix` can put right; with `fix` it does so now.
+    /// Offers `--fix`; if `fix` is set, runs `mend` now. `Ok(false)` from `mend` means the object
+    /// is in use again.
     fn mend(self, fix: bool, mend: impl FnOnce() -> Result<bool, OpsError>) -> Finding {
         let offered = self.advise("phalanx doctor --fix");
         if !fix {
@@ -77,34 +79,41 @@ impl Finding {
         }
     }
 
-    /// Whether a person has to do something.
+    /// Returns whether a person has to act.
     pub(crate) fn is_open(&self) -> bool {
         self.severity == Severity::Problem && !self.fixed
     }
 }
 
-/// What `doctor` gives.
+/// The result of `doctor`.
 #[derive(Debug, Clone, Serialize)]
 pub(crate) struct Checked {
-    /// What was looked at: teams and tmux servers.
+    /// Number of teams checked.
     pub(crate) teams: usize,
+    /// Number of tmux servers checked.
     pub(crate) servers: usize,
-    /// What was put right last; the worst first.
+    /// Repaired findings last; within each group the most severe first.
     pub(crate) findings: Vec<Finding>,
 }
 
-/// Looks at everything; with `fix`, puts right what is ours to put right.
+/// Checks all teams, servers and shared directories; with `fix`, repairs what phalanx owns.
+///
+/// # Errors
+///
+/// The shared directories of the config root cannot be listed. A team that cannot be read becomes a
+/// finding instead.
 pub(crate) fn doctor(ctx: &Context, fix: bool) -> Result<Checked, OpsError> {
-    // The servers come first: whoever makes a pane writes down beforehand that it will.
+    // Read servers before records: a spawner writes its record before it creates the pane, so every
+    // pane seen here has its record in the later read.
     let servers = surroundings::servers(ctx);
-    // A directory of all teams that cannot be listed is reported below.
+    // If the directory of teams cannot be listed, `common` reports it.
     let names = ctx.store.teams().unwrap_or_default();
     let teams: Vec<TeamStore> = names.iter().filter_map(|name| ctx.store.team(name).ok()).collect();
     let mut findings = servers.findings.clone();
     findings.extend(surroundings::machine(ctx));
     findings.extend(surroundings::common(ctx, fix)?);
     for team in &teams {
-        // One that cannot be read must not hide what is wrong with the others.
+        // An unreadable team must not hide the findings of other teams.
         findings.extend(
             teams::team(ctx, team, fix).unwrap_or_else(|e| vec![teams::unreadable(team, &e)]),
         );

@@ -1,6 +1,6 @@
-//! Panes and launchers that belong to no team. One is closed only with a proof that nobody else can give: a record of
-//! ours that names this very pane, or a launcher of ours in it. A token alone proves nothing: anybody may set the option
-//! (SD-05).
+//! Finds panes and launchers that belong to no team. A pane is closed only if a record names
+//! exactly this pane or one of our launchers runs in it; a token alone proves nothing, because any
+//! program can set the option (SD-05).
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -20,28 +20,28 @@ use crate::model::record::MemberRecord;
 use crate::store::TeamStore;
 use crate::sys::proc::{self, Process};
 
-/// How long processes get between TERM and KILL.
+/// Time between SIGTERM and SIGKILL.
 const GRACE: Duration = Duration::from_secs(2);
 
-/// What was recorded about a run, and where.
+/// A member record and the team that holds it.
 struct Known<'a> {
     team: &'a TeamStore,
     record: MemberRecord,
 }
 
-/// Whose a pane with a token is.
+/// The owner of a pane that carries a token.
 enum Owner<'a> {
-    /// A run that goes on, or one of another config root: none of our business.
+    /// A run that is still active, or a run of another config root: not to be touched.
     Team,
-    /// A run of ours that is over.
+    /// A recorded run that has ended.
     Over(&'a Known<'a>),
-    /// A launcher of ours that serves nobody any more.
+    /// One of our launchers that no record names.
     Orphan(&'a Launcher),
-    /// Somebody who set the option.
+    /// Unknown: another program may have set the option.
     Stranger,
 }
 
-/// All panes with a token that belong to nobody, and launchers in no pane that do.
+/// Reports panes with a token but no owner, and orphaned launchers outside of any pane.
 pub(super) fn orphans(
     ctx: &Context,
     servers: &Servers,
@@ -71,7 +71,7 @@ pub(super) fn orphans(
     found
 }
 
-/// The launchers of one team that none of its records names.
+/// Returns the launchers of one team that no record names.
 pub(crate) fn lost_runs(ctx: &Context, team: &TeamStore) -> Vec<Process> {
     launchers_of(ctx, team).into_iter().map(|launcher| launcher.process).collect()
 }
@@ -83,7 +83,7 @@ fn launchers_of(ctx: &Context, team: &TeamStore) -> Vec<Launcher> {
     running
 }
 
-/// Ends the runs of one team that none of its records names, and closes their panes.
+/// Ends the runs of one team that no record names, and closes their panes.
 pub(crate) fn end_lost_runs(ctx: &Context, team: &TeamStore) -> Vec<Finding> {
     let lost = launchers_of(ctx, team);
     if lost.is_empty() {
@@ -120,7 +120,7 @@ fn owner<'a>(
     if let Some(known) = known.iter().find(same) {
         return if known.record.state.is_over() { Owner::Over(known) } else { Owner::Team };
     }
-    // tmux itself must have started it: nobody else can make a child of its server.
+    // The pane's process must be a child of the tmux server: no other program can create one.
     let launcher = running.iter().find(|launcher| {
         is_process(launcher, resident.pane.pane) && launcher.parent == census.server.pid
     });
@@ -135,7 +135,7 @@ fn is_process(launcher: &Launcher, id: ProcessId) -> bool {
     launcher.process.pid == id.pid && launcher.process.start == id.start
 }
 
-/// Whether no team knows the run, wherever it lies.
+/// Returns whether no team, in whichever config root, has this run on record.
 fn is_orphan(launcher: &Launcher) -> bool {
     !ps::is_known(&launcher.root, &launcher.team, &launcher.incarnation)
 }
@@ -186,7 +186,7 @@ fn by_hand(resident: &Resident) -> String {
     format!("check what runs there; to close it: {line}")
 }
 
-/// The processes first, as everywhere; then the pane, if it did not go with them.
+/// Ends the processes first, then closes the pane if it still exists.
 fn close(ctx: &Context, resident: &Resident, launcher: &Launcher) -> Result<bool, OpsError> {
     if !is_orphan(launcher) {
         return Ok(false);
@@ -213,8 +213,8 @@ fn process(launcher: &Launcher, fix: bool) -> Finding {
         .mend(fix, || Ok(is_orphan(launcher) && end(launcher)))
 }
 
-/// Ends the launcher's tree, and what has left the tree and still carries the run in its
-/// environment.
+/// Ends the launcher's process tree, and processes that left the tree but still carry the
+/// incarnation in their environment. Returns whether none is left.
 fn end(launcher: &Launcher) -> bool {
     let marks = [format!("PHALANX_INCARNATION={}", launcher.incarnation)];
     let mut left = proc::end_tree(launcher.process, true, GRACE);

@@ -1,4 +1,5 @@
-//! What teams stand on: the system, tmux and its servers, iTerm2, the directories that all teams share.
+//! Checks the environment of teams: the system, tmux and its servers, iTerm2, and the directories
+//! that all teams share.
 
 use std::collections::BTreeSet;
 use std::ffi::OsStr;
@@ -15,7 +16,7 @@ use crate::store::Broken;
 use crate::sys::env;
 use crate::sys::knock::{Knock, knock};
 
-/// What has been seen of servers of these versions (SP-14).
+/// Known defects of tmux versions, by version prefix (SP-14).
 const QUIRKS: [(&str, &str); 2] = [
     (
         "3.3",
@@ -24,13 +25,14 @@ const QUIRKS: [(&str, &str); 2] = [
     ("3.4", "sizes in percent fail on detached sessions; phalanx does not use them"),
 ];
 
-/// The tmux servers that answered, and what is wrong with them or with those that did not.
+/// The tmux servers that answered, and findings about all that were probed.
 pub(super) struct Servers {
     pub(super) census: Vec<Census>,
     pub(super) findings: Vec<Finding>,
 }
 
-/// Every server that a team of ours is on, the caller's own, and the default one.
+/// Probes every server that hosts members of our teams, the caller's own server and the default
+/// one.
 pub(super) fn servers(ctx: &Context) -> Servers {
     let mut found = Servers { census: Vec::new(), findings: Vec::new() };
     let program =
@@ -50,7 +52,7 @@ pub(super) fn servers(ctx: &Context) -> Servers {
     found
 }
 
-/// Each socket once, with whether a team of ours is on it.
+/// Returns each socket once, with whether it hosts members of our teams.
 fn sockets(ctx: &Context) -> Vec<(PathBuf, bool)> {
     let mut ours = BTreeSet::new();
     for team in
@@ -145,7 +147,7 @@ fn quirks(census: &Census, place: &str) -> Vec<Finding> {
     found
 }
 
-/// The system itself.
+/// Checks the operating system and the terminal.
 pub(super) fn machine(ctx: &Context) -> Vec<Finding> {
     let mut found = Vec::new();
     let os = env::os();
@@ -171,7 +173,7 @@ pub(super) fn machine(ctx: &Context) -> Vec<Finding> {
     found
 }
 
-/// The directories that all teams share.
+/// Checks the directories that all teams share.
 pub(super) fn common(ctx: &Context, fix: bool) -> Result<Vec<Finding>, OpsError> {
     let clear = |left: &_| Ok(ctx.store.clear(left)?);
     let mut found: Vec<Finding> = ctx.store.broken().iter().map(unusable).collect();
@@ -179,7 +181,8 @@ pub(super) fn common(ctx: &Context, fix: bool) -> Result<Vec<Finding>, OpsError>
     Ok(found)
 }
 
-/// A directory that all teams share and that cannot be used: nothing of it is phalanx's to move.
+/// Describes an unusable shared directory. It is not repaired, because it may not belong to
+/// phalanx.
 fn unusable(broken: &Broken) -> Finding {
     let place = broken.path.to_string_lossy().into_owned();
     let dir = quoted(&place);

@@ -1,4 +1,4 @@
-//! What is wrong with one team: its lead, its members, its files.
+//! Checks one team: its lead, its members and its files.
 
 use std::time::Duration;
 
@@ -16,12 +16,14 @@ use crate::model::time;
 use crate::store::{Broken, Left, Leftover, TeamStore};
 use crate::sys::proc::Liveness;
 
-/// No launcher takes longer to read its spec.
+/// Upper bound for the time from a start request until its launcher has read the spec.
 const SPEC_TAKEN: Duration = Duration::from_secs(600);
-/// The record of a run is there before its spec: one of this age without a record has no spawner any more.
+/// A spawner writes the record before the spec. A spec of this age without a record has no spawner
+/// any longer.
 const SPEC_WRITTEN: Duration = Duration::from_secs(10);
 
-/// Everything about one team. What its broken files hide comes to light once they are set aside.
+/// Checks everything about one team. Problems behind unreadable files appear only after those files
+/// have been set aside.
 pub(super) fn team(ctx: &Context, team: &TeamStore, fix: bool) -> Result<Vec<Finding>, OpsError> {
     let mut found: Vec<Finding> =
         team.broken().iter().map(|broken| unusable(ctx, team, broken, fix)).collect();
@@ -33,7 +35,7 @@ pub(super) fn team(ctx: &Context, team: &TeamStore, fix: bool) -> Result<Vec<Fin
     Ok(found)
 }
 
-/// A path of the team that cannot be used.
+/// Describes a file of the team that cannot be used; with `fix`, sets it aside.
 fn unusable(ctx: &Context, team: &TeamStore, broken: &Broken, fix: bool) -> Finding {
     let place = broken.path.to_string_lossy().into_owned();
     let finding = Finding::new("unreadable", Severity::Problem, broken.problem.as_str(), place);
@@ -46,7 +48,7 @@ fn unusable(ctx: &Context, team: &TeamStore, broken: &Broken, fix: bool) -> Find
     })
 }
 
-/// Its lead, its members, what was left in its directories.
+/// Checks the lead, the members, the leftover files and the journal.
 fn state(ctx: &Context, team: &TeamStore, fix: bool) -> Result<Vec<Finding>, OpsError> {
     let records = team.member_records()?;
     let mut found = lead(team, &records, fix)?;
@@ -88,7 +90,7 @@ fn state(ctx: &Context, team: &TeamStore, fix: bool) -> Result<Vec<Finding>, Ops
     Ok(found)
 }
 
-/// Which commands of the user's run for the team, and which were meant to and do not.
+/// Lists the configured hooks, and warns of those that cannot run.
 fn hooks(ctx: &Context, team: &TeamStore) -> Vec<Finding> {
     let hooks = hooks::configured(ctx, team);
     let place = team.team_file().to_string_lossy().into_owned();
@@ -100,14 +102,14 @@ fn hooks(ctx: &Context, team: &TeamStore) -> Vec<Finding> {
     known.chain(not).collect()
 }
 
-/// A team whose files cannot be read.
+/// Describes a team whose files cannot be read.
 pub(super) fn unreadable(team: &TeamStore, error: &OpsError) -> Finding {
     let place = team.team_file().to_string_lossy().into_owned();
     let fix = format!("phalanx down --force -t {}", team.name());
     Finding::new("unreadable", Severity::Problem, error.to_string(), place).advise(fix)
 }
 
-/// A directory of a team whose team file is missing: no other verb finds it.
+/// Describes a team directory without a team file: no other command lists it.
 pub(super) fn without_file(team: &TeamStore) -> Finding {
     let place = team.team_file().to_string_lossy().into_owned();
     let fix = format!("phalanx down --force -t {}", team.name());
@@ -119,7 +121,7 @@ fn repaired(team: &TeamStore, what: &str, place: &str) -> Result<(), OpsError> {
     Ok(())
 }
 
-/// A lead that died: what it left, and whom.
+/// Reports a dead lead with the members it left running, or only its stale lease.
 fn lead(team: &TeamStore, records: &[MemberRecord], fix: bool) -> Result<Vec<Finding>, OpsError> {
     let Some(lead) = ps::lead(team)?.filter(|lead| lead.alive == Life::Dead) else {
         return Ok(Vec::new());
@@ -143,7 +145,7 @@ fn lead(team: &TeamStore, records: &[MemberRecord], fix: bool) -> Result<Vec<Fin
     })])
 }
 
-/// Members that are on the roster and proven dead. While somebody leads, that is the lead's to see to.
+/// Reports members on the roster whose processes are gone. A live lead removes them itself.
 fn members(
     ctx: &Context,
     team: &TeamStore,
@@ -170,14 +172,15 @@ fn members(
     Ok(records.iter().filter(on_team).filter(dead).map(finding).collect())
 }
 
-/// What a lead would do.
+/// Removes a dead member from the roster, as a lead would.
 fn take_off(ctx: &Context, team: &TeamStore, record: &MemberRecord) -> Result<bool, OpsError> {
     retire::take_off(ctx, team, record)?;
     repaired(team, "dead_member", record.name.as_str())?;
     Ok(true)
 }
 
-/// Words for what was left. What another program made (`ours` is false) is only told.
+/// Describes a leftover file. If `ours` is false, another program created it and an open mode is
+/// only reported.
 pub(super) fn leftover(
     left: &Leftover,
     fix: bool,
