@@ -1,6 +1,6 @@
-//! The one-shot run, the last tier of the fallback cascade and the only one of task mode: the task that it was for is
-//! brought to its end, what the program printed goes to the lead as a message from the member, and then the member leaves
-//! the team. Does nothing for programs that have a terminal.
+//! Finishes a one-shot run, which is the last tier of the backend fallback and the only kind in
+//! task mode: completes or fails its task, sends the output to the lead, and takes the member off
+//! the team.
 
 use std::path::{Path, PathBuf};
 
@@ -19,10 +19,11 @@ use crate::model::task::Outcome;
 use crate::store::{Ending, Store};
 use crate::sys::{env, fs};
 
-/// So much of the end of the log is looked at, bytes.
+/// Number of bytes read from the end of the log.
 const TAIL: u64 = 64 * 1024;
 
-/// Ends its task, if it was for one, and sends the lead how it ended and what it printed last.
+/// Ends the run's task, if it has one, and sends the exit status and the end of the output to the
+/// lead.
 pub(super) fn give(run: &Run, exit: &ExitRecord) {
     let Terminal::Once { log } = &run.order.terminal else { return };
     if !run.team.exists() {
@@ -32,7 +33,7 @@ pub(super) fn give(run: &Run, exit: &ExitRecord) {
     tail.push(&fs::read_tail(Path::new(log), TAIL).unwrap_or_default());
     let text = tail.text();
     let printed = text.trim_end();
-    // Without its record nobody knows what it was for; its task is given back when it leaves.
+    // Without the record the task is unknown; it is released when the member leaves.
     let record = run.team.member_record(&run.member).ok().flatten();
     let done = record.and_then(|record| settle(run, &record, exit, printed));
     let message = Message::Text(words(run.member.as_str(), exit, done.as_deref(), printed, log));
@@ -41,7 +42,7 @@ pub(super) fn give(run: &Run, exit: &ExitRecord) {
     }
 }
 
-/// Completes the task that it was for, or lets it fail, by how the program ended; what became of it in words.
+/// Completes or fails the task according to the exit status. Returns a description of the result.
 fn settle(run: &Run, record: &MemberRecord, exit: &ExitRecord, printed: &str) -> Option<String> {
     let id = record.wish.task?;
     let begun = record.start.as_ref().map_or(record.asked_at, |start| start.at);
@@ -74,7 +75,7 @@ fn complete(run: &Run, id: TaskId, outcome: &Outcome) -> Result<String, OpsError
             done.complaints.iter().for_each(|complaint| run.say(complaint));
             Ok(format!("task #{id} is completed"))
         }
-        // There is nobody left who could do better.
+        // The program has exited and cannot satisfy the hook, so the task fails.
         Err(OpsError::HookRefused { said, .. }) => {
             let tail = format!("{}\na hook refuses it: {said}", outcome.tail);
             let failed = fail(run, id, &Outcome { tail, ..outcome.clone() })?;
@@ -99,7 +100,7 @@ fn words(member: &str, exit: &ExitRecord, done: Option<&str>, printed: &str, log
     }
 }
 
-/// Takes the member off the team: there is nobody behind the name any more.
+/// Takes the member off the team, since its program has exited.
 pub(super) fn leave(run: &Run, exit: &ExitRecord) {
     if !matches!(run.order.terminal, Terminal::Once { .. }) || !run.team.exists() {
         return;

@@ -1,5 +1,5 @@
-//! Holds the terminal of a program that was never up until its spawner has looked at the screen (SP-09): a pane whose
-//! launcher ends is gone, and its last words with it.
+//! Keeps the terminal of a program that failed to start open until its spawner has read the screen
+//! (SP-09): a pane closes with its launcher, and the error output would be lost.
 
 use std::sync::mpsc::{Sender, channel};
 use std::thread;
@@ -11,33 +11,34 @@ use crate::sys::child::Supervisor;
 use crate::sys::clock::Deadline;
 use crate::sys::signal::{HUP, INT, QUIT, TERM};
 
-/// The record is looked at this often although its changes are told: they may be told late or never.
+/// Poll interval for the record. Change notifications may be late or missing.
 const GLANCE: Duration = Duration::from_millis(250);
-/// How long one wait for a signal lasts; the next one follows.
+/// Timeout of one wait for a signal, repeated in a loop.
 const LISTEN: Duration = Duration::from_secs(60);
 
-/// What ends a wait before its time.
+/// The event that ended a wait early.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Woken {
-    /// Somebody wants us to end.
+    /// A signal asked the launcher to exit.
     Told,
-    /// Something about the team has changed.
+    /// Files of the team changed.
     Changed,
 }
 
-/// Whether a spawner may still be waiting for a proof from a member in this state.
+/// Returns whether a spawner may still wait for a member in this state to come up.
 pub(super) fn is_awaited(state: MemberState) -> bool {
     !state.is_up() && !state.is_over()
 }
 
-/// Waits while the spawner is `awaited`: until we are told to end, the record has gone or moved on, or the time is up.
+/// Blocks while the spawner is `awaited`: until a signal arrives, the record is gone or has
+/// advanced, or the linger time has passed.
 pub(super) fn hold(run: &Run, awaited: bool) {
     if !awaited || run.linger.is_zero() {
         return;
     }
     let (sender, woken) = channel();
     let told = sender.clone();
-    // Without one or the other the wait still ends by itself.
+    // Both threads are optional: the deadline and the poll end the wait without them.
     let _ = thread::Builder::new().name("signals".to_owned()).spawn(move || listen(&told));
     let changed = sender.clone();
     let _watch = run.team.watch(move |_| {
@@ -49,12 +50,12 @@ pub(super) fn hold(run: &Run, awaited: bool) {
             return;
         }
     }
-    // Lives until here: a channel without senders would not wait.
+    // Keeps the channel connected: `recv_timeout` on a disconnected one returns at once.
     drop(sender);
 }
 
 fn still_awaited(run: &Run) -> bool {
-    // A record that cannot be read has gone as far as a spawner is concerned.
+    // An unreadable record counts as gone.
     let record = run.team.member_record(&run.member).ok().flatten();
     record.is_some_and(|record| record.is(&run.incarnation) && is_awaited(record.state))
 }
@@ -62,7 +63,7 @@ fn still_awaited(run: &Run) -> bool {
 fn listen(told: &Sender<Woken>) {
     loop {
         if let Some(HUP | INT | QUIT | TERM) = Supervisor::next_signal(LISTEN) {
-            // Fails only when nobody waits any more.
+            // Fails only after `hold` has returned.
             let _ = told.send(Woken::Told);
             return;
         }
@@ -74,7 +75,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn sp_09_only_before_the_proof_is_a_screen_held() {
+    fn sp_09_the_screen_is_held_only_before_the_member_is_up() {
         use MemberState::{
             Completed, Disappeared, Failed, Idle, Killed, Pending, ShutdownRequested, Starting,
             Working,

@@ -1,6 +1,6 @@
-//! The launcher, `phalanx exec SPEC`: what a placement runs instead of a shell line (SP-01). It reads its spec, sets
-//! directory and environment, proves in the member's record that the program runs, stays with it, writes how it ended,
-//! and leaves nothing of it behind. Knows nothing of backends: it stands in whatever they gave it.
+//! The launcher, `phalanx exec SPEC`, which placements start instead of a shell line (SP-01). It
+//! reads its spec, starts the program, records its start and exit, and ends all processes the
+//! program leaves behind.
 
 mod answer;
 mod linger;
@@ -20,27 +20,29 @@ use output::Output;
 use program::Problem;
 use run::{Run, complain};
 
-/// How long the program gets after it was told to end.
+/// Time between forwarding a termination signal and killing the program.
 const KILL_AFTER: Duration = Duration::from_secs(2);
-/// How long what the program left behind gets before it is killed.
+/// Time that processes left behind by the program get before SIGKILL.
 const REST_GRACE: Duration = Duration::from_secs(1);
-/// The same when we were told to end: the program's own grace has been spent, and somebody waits for us.
+/// The same after a termination signal: the program's own grace has been used, and the sender is
+/// waiting.
 const REST_GRACE_WHEN_TOLD: Duration = Duration::from_millis(500);
-/// How long to wait for the program's last words on a terminal of its own. A child that it left behind may hold the
-/// terminal open, so that no end of it comes.
+/// Time to wait for remaining output on the launcher's own pty. A child that the program left
+/// behind may keep the pty open, so that no EOF arrives.
 const LAST_WORDS: Duration = Duration::from_millis(100);
 
-/// The launcher's own exit code when it could not do its work.
+/// The launcher's exit code if it failed itself.
 const OWN_FAILURE: i32 = 125;
-/// Added to a signal's number to make an exit code of it, as shells do.
+/// Added to a signal number to form an exit code, as shells do.
 const BY_SIGNAL: i32 = 128;
 
-/// Runs the program of the spec at `path` to its end and gives the exit code for this process. To be called in the
-/// first thread, before there are others.
+/// Runs the program of the spec at `path` until it exits, and returns the exit code for this
+/// process. Must be called on the main thread before other threads exist.
 pub(crate) fn exec(path: &Path) -> i32 {
-    // First of all: from here on nothing but KILL can end us between the program's start and its record.
+    // Must come first: from here on only SIGKILL can end the launcher between the start of the
+    // program and its record.
     Supervisor::block_signals();
-    // Where there is no such thing, what the program leaves behind is still found by its sessions.
+    // Where subreapers do not exist, leftover processes are found by their sessions.
     proc::become_subreaper();
     let mut run = match Run::take(path) {
         Ok(run) => run,
@@ -59,10 +61,11 @@ pub(crate) fn exec(path: &Path) -> i32 {
     }
 }
 
-/// Stays with the running program.
+/// Supervises the running program until it exits.
 fn attend(run: &Run, child: Process, mut output: Output) -> i32 {
     if let Err(problem) = run.note_start(child, &output) {
-        // Nobody would ever know of it: the team or this run is no more.
+        // The run cannot be recorded because the team or the record is gone: end it, so that no
+        // unrecorded program keeps running.
         run.say(&format!("ended again: {problem}"));
         proc::end_tree(Process::current(), false, REST_GRACE_WHEN_TOLD);
         return OWN_FAILURE;
@@ -94,8 +97,9 @@ fn attend(run: &Run, child: Process, mut output: Output) -> i32 {
     exit_code(exit)
 }
 
-/// What a signal from outside means to the program. The keyboard's own never come here: the program's group has the
-/// foreground. Nor do changes of a terminal's size: its own group is told by the terminal.
+/// Decides whether a signal received by the launcher is forwarded. Signals typed on the keyboard do
+/// not arrive here, since the program's process group is in the foreground. SIGWINCH is dropped
+/// because the terminal sends it to that group as well.
 fn answer(sig: i32) -> Forward {
     if sig == WINCH { Forward::Swallow } else { Forward::Pass }
 }
@@ -133,14 +137,14 @@ mod tests {
     use crate::sys::signal::{INT, QUIT};
 
     #[test]
-    fn exit_codes_are_those_of_shells() {
+    fn exit_codes_follow_shell_convention() {
         assert_eq!(exit_code(Exit { code: Some(7), signal: None }), 7);
         assert_eq!(exit_code(Exit { code: None, signal: Some(9) }), 137);
         assert_eq!(exit_code(Exit { code: None, signal: None }), OWN_FAILURE);
     }
 
     #[test]
-    fn only_changes_of_size_are_kept_from_the_program() {
+    fn only_sigwinch_is_not_forwarded() {
         assert_eq!([HUP, INT, QUIT, TERM].map(answer), [Forward::Pass; 4]);
         assert_eq!(answer(WINCH), Forward::Swallow);
     }

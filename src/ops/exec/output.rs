@@ -1,5 +1,5 @@
-//! Starts the program on its terminal; where the terminal is ours, keeps what it prints and lets viewers in. Refuses to
-//! interpret it.
+//! Starts the program on its terminal. On a pty of our own it logs the output and serves it to
+//! viewers, without interpreting it.
 
 use std::io::{self, ErrorKind, Read};
 use std::path::Path;
@@ -16,28 +16,34 @@ use crate::sys::child::{Exit, Program, PtyMaster, open_pty, spawn_foreground, sp
 use crate::sys::env;
 use crate::sys::proc::{self, Process};
 
-/// How much is taken from the terminal at once.
+/// Maximum number of bytes per read from the terminal.
 const CHUNK: usize = 64 * 1024;
-/// How long viewers may take to be told of the end.
+/// Time allowed for sending the exit status to viewers.
 const FAREWELL: Duration = Duration::from_millis(500);
 
-/// The program's terminal while it runs.
+/// The terminal of the running program.
 pub(super) enum Output {
-    /// The one that we stand in, if any.
+    /// The terminal the launcher itself runs in, if any.
     Pane,
-    /// Ours.
+    /// A pty of our own.
     Own(Own),
 }
 
-/// A terminal of ours. Dropping it would hang up on the program.
+/// A pty of our own. Dropping it hangs up on the program.
 pub(super) struct Own {
     hub: Arc<Hub>,
-    /// None where no socket could be made: the log says why, and the program does without viewers.
+    /// None if no socket could be created: the log holds the reason, and the program runs without
+    /// viewers.
     door: Option<Door>,
+    /// Receives one message after the last output was copied.
     ended: Receiver<()>,
 }
 
 /// Starts the program.
+///
+/// # Errors
+///
+/// No pty could be opened, the program could not be executed, or its output cannot be logged.
 pub(super) fn start(program: &Program, run: &Run) -> Result<(Process, Output), Problem> {
     match (&run.order.terminal, &run.log) {
         (Terminal::Own { rows, cols, .. }, Some(log)) => {
@@ -51,7 +57,7 @@ pub(super) fn start(program: &Program, run: &Run) -> Result<(Process, Output), P
                 }
             }
         }
-        // Without a terminal our own outputs are the log.
+        // Without a pty the launcher's own stdout and stderr already go to the log.
         (Terminal::Own { .. } | Terminal::Pane | Terminal::Once { .. }, _) => {
             let child = spawn_foreground(program).map_err(|e| refused(program, &e))?;
             Ok((child, Output::Pane))
@@ -68,7 +74,7 @@ impl Output {
         }
     }
 
-    /// Where viewers are let in.
+    /// The socket on which viewers attach.
     pub(super) fn socket(&self) -> Option<&Path> {
         match self {
             Output::Pane => None,
@@ -76,7 +82,8 @@ impl Output {
         }
     }
 
-    /// Waits until all that was printed is kept; not for ever, since anybody may hold the terminal open.
+    /// Waits until all output has been copied, at most `limit`: any process may hold the terminal
+    /// open.
     pub(super) fn wait_end(&self, limit: Duration) {
         match self {
             Output::Pane => (),
@@ -86,7 +93,7 @@ impl Output {
         }
     }
 
-    /// Tells the viewers how the program ended, and lets no more of them in.
+    /// Sends the exit status to all viewers and stops accepting new ones.
     pub(super) fn farewell(&mut self, exit: Exit) {
         match self {
             Output::Pane => (),
@@ -99,8 +106,8 @@ impl Output {
 }
 
 impl Own {
-    /// Copies the terminal's output into the log and to the viewers from a thread of its own, whose end is told on the
-    /// channel.
+    /// Copies the output into the log and to the viewers on a thread, which signals its end on
+    /// `ended`.
     fn of(master: PtyMaster, size: (u16, u16), log: SharedLog, run: &Run) -> io::Result<Own> {
         let mut reader = master.reader()?;
         let hub = Arc::new(Hub::new(master, size));
@@ -108,11 +115,11 @@ impl Own {
         let shown = hub.clone();
         thread::Builder::new().name("output".to_owned()).spawn(move || {
             copy(&mut reader, |bytes| {
-                // What cannot be written is lost: a full disk must not stop the program.
+                // A failed write, for example on a full disk, must not stop the program.
                 let _ = log.lock().unwrap_or_else(PoisonError::into_inner).append(bytes);
                 shown.feed(bytes);
             });
-            // Nobody may be waiting any more.
+            // Fails if `Own` has been dropped.
             let _ = sender.send(());
         })?;
         let runtime_dir = env::var("XDG_RUNTIME_DIR");
@@ -126,7 +133,7 @@ impl Own {
     }
 }
 
-/// Until the end of the terminal.
+/// Reads until the terminal is closed.
 fn copy(reader: &mut dyn Read, mut take: impl FnMut(&[u8])) {
     let mut buffer = vec![0; CHUNK];
     loop {
@@ -134,7 +141,7 @@ fn copy(reader: &mut dyn Read, mut take: impl FnMut(&[u8])) {
             Ok(0) => return,
             Ok(count) => take(&buffer[..count]),
             Err(e) if e.kind() == ErrorKind::Interrupted => (),
-            // EIO: nobody has the terminal open any more.
+            // EIO: the last process that had the terminal open has closed it.
             Err(_) => return,
         }
     }
@@ -144,7 +151,7 @@ fn copy(reader: &mut dyn Read, mut take: impl FnMut(&[u8])) {
 mod tests {
     use super::*;
 
-    /// Gives a word, an interruption, a word, and then the error of a closed terminal.
+    /// A reader that returns the scripted results in order.
     struct Script(Vec<io::Result<&'static [u8]>>);
 
     impl Read for Script {
@@ -156,7 +163,7 @@ mod tests {
     }
 
     #[test]
-    fn everything_up_to_a_closed_terminal_is_kept() {
+    fn output_is_kept_up_to_eio_of_a_closed_terminal() {
         let interrupted = Err(io::Error::from(ErrorKind::Interrupted));
         let script = vec![
             Ok(&b"one "[..]),

@@ -1,5 +1,5 @@
-//! Makes of what was ordered what can be run: directory, program file, environment; or says why it cannot (SP-09,
-//! EN-01 to EN-07).
+//! Turns a launch order into an executable program: directory, program file and environment, or the
+//! reason why it cannot run (SP-09, EN-01 to EN-07).
 
 use std::error::Error;
 use std::ffi::{OsStr, OsString};
@@ -11,25 +11,25 @@ use crate::sys::child::Program;
 use crate::sys::exec::ExecError;
 use crate::sys::{env, fs};
 
-/// What a pane gives to the program in it; everything else comes from the spec.
+/// Variables taken from the pane; all others come from the spec.
 const FROM_PANE: [&str; 3] = ["TMUX", "TMUX_PANE", "TERM"];
-/// What programs on a terminal of ours are told: the log is read as one of these.
+/// `TERM` for programs on a pty of our own; the log is read as output for this terminal type.
 const OWN_TERM: &str = "xterm-256color";
-/// What a program without any is told.
+/// `TERM` for programs without a terminal.
 const NO_TERM: &str = "dumb";
 
-/// Exit codes of shells: nothing of that name, and something that cannot be run.
+/// Exit codes of shells for a missing program and for one that cannot be executed.
 const NOT_FOUND: i32 = 127;
 const NOT_RUNNABLE: i32 = 126;
 
-/// Why the program never ran.
+/// The reason why the program did not start.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Problem {
-    /// For people; goes into the exit record.
+    /// Description for people, also stored in the exit record.
     pub(super) text: String,
     /// The launcher's exit code.
     pub(super) code: i32,
-    /// It has no terminal, and none could be made.
+    /// Set if no pty could be opened.
     pub(super) no_terminal: bool,
 }
 
@@ -48,8 +48,13 @@ impl Problem {
 }
 
 /// Enters the directory, finds the program and composes its environment.
+///
+/// # Errors
+///
+/// The directory cannot be entered, the command line is empty, or the program is not found.
 pub(super) fn of(order: &Order) -> Result<Program, Problem> {
-    // We enter it as well: the start record is to say what getcwd says (EN-06).
+    // The launcher enters the directory too, so that its start record shows getcwd's result
+    // (EN-06).
     env::enter_dir(&order.cwd).map_err(|e| cannot_enter(&order.cwd, &e))?;
     let environment = environment(&order.env, &order.terminal, env::var);
     let name = order
@@ -59,17 +64,17 @@ pub(super) fn of(order: &Order) -> Result<Program, Problem> {
     let search = value(&environment, "PATH");
     let found =
         env::find_program(name, search, &order.cwd).ok_or_else(|| not_found(name, &order.cwd))?;
-    // A relative entry of PATH gives a relative file, which exec would search once more.
+    // A relative PATH entry yields a relative path, which exec would search for again.
     let path = order.cwd.join(found);
     Ok(Program { path, argv: order.argv.clone(), cwd: order.cwd.clone(), env: environment })
 }
 
 fn value<'a>(environment: &'a [(OsString, OsString)], name: &str) -> Option<&'a OsStr> {
-    // As in any environment made from a list: the last one counts.
+    // The last entry of a duplicate name wins.
     environment.iter().rev().find(|(known, _)| known == name).map(|(_, value)| value.as_os_str())
 }
 
-/// Adds what the terminal gives to what was ordered; what was ordered stays.
+/// Adds the terminal's variables to the ordered ones. Ordered variables take precedence.
 fn environment(
     ordered: &[(OsString, OsString)],
     terminal: &Terminal,
@@ -113,7 +118,7 @@ fn not_found(name: &OsStr, cwd: &Path) -> Problem {
     Problem::new(NOT_FOUND, format!("program {} does not exist", path.display()))
 }
 
-/// What the system said when the program was to be executed. Never the arguments: they may hold what is secret.
+/// Describes an exec failure. Never includes the arguments, which may contain secrets.
 pub(super) fn refused(program: &Program, error: &ExecError) -> Problem {
     let path = program.path.display();
     match error {
@@ -131,7 +136,7 @@ pub(super) fn refused(program: &Program, error: &ExecError) -> Problem {
     }
 }
 
-/// The innermost reason.
+/// Returns the innermost source of an error.
 fn cause(error: &dyn Error) -> String {
     let mut inner = error;
     while let Some(source) = inner.source() {
@@ -153,7 +158,7 @@ mod tests {
         Terminal::Own { rows: 50, cols: 200, log: String::new() }
     }
 
-    /// The launcher's own variables: a pane's three and what must not leak.
+    /// The launcher's own environment: three variables of the pane and one that must not leak.
     fn own(name: &str) -> Option<OsString> {
         let known = [
             ("TMUX", "/s,1,0"),
@@ -165,7 +170,7 @@ mod tests {
     }
 
     #[test]
-    fn en_01_en_03_a_pane_adds_its_own_three_and_nothing_else() {
+    fn en_01_en_03_a_pane_adds_only_its_three_variables() {
         let ordered = vars(&[("PATH", "/bin"), ("KEY", "k")]);
         let mut expected = ordered.clone();
         expected.extend(vars(&[
@@ -178,13 +183,13 @@ mod tests {
     }
 
     #[test]
-    fn an_own_terminal_is_an_xterm_and_no_tmux() {
+    fn own_terminal_sets_term_to_xterm_and_no_tmux_variables() {
         let expected = vars(&[("A", "1"), ("TERM", "xterm-256color")]);
         assert_eq!(environment(&vars(&[("A", "1")]), &own_terminal(), own), expected);
     }
 
     #[test]
-    fn what_was_ordered_stays() {
+    fn ordered_variables_take_precedence() {
         let ordered = vars(&[("TERM", "dumb"), ("TMUX", "")]);
         assert_eq!(environment(&ordered, &own_terminal(), own), ordered);
         let mut expected = ordered.clone();
@@ -193,13 +198,13 @@ mod tests {
     }
 
     #[test]
-    fn the_last_of_two_values_counts() {
+    fn last_of_duplicate_variables_wins() {
         assert_eq!(value(&vars(&[("PATH", "/a"), ("PATH", "/b")]), "PATH"), Some(OsStr::new("/b")));
         assert_eq!(value(&[], "PATH"), None);
     }
 
     #[test]
-    fn sp_09_missing_programs_are_told_apart() {
+    fn sp_09_missing_and_unexecutable_programs_differ() {
         let dir = tempfile::tempdir().expect("a temporary directory");
         let missing = not_found(OsStr::new("x"), dir.path());
         assert_eq!(
@@ -217,7 +222,7 @@ mod tests {
     }
 
     #[test]
-    fn en_06_missing_directories_are_told_apart() {
+    fn en_06_missing_directory_and_plain_file_differ() {
         let error = env::enter_dir(Path::new("/no/such")).expect_err("there is none");
         let gone = cannot_enter(Path::new("/no/such"), &error);
         assert_eq!(gone, Problem::new(126, "directory /no/such does not exist".into()));
@@ -227,7 +232,7 @@ mod tests {
     }
 
     #[test]
-    fn sec_06_the_systems_no_is_given_without_the_arguments() {
+    fn sec_06_exec_error_is_reported_without_arguments() {
         let program = Program {
             path: PathBuf::from("/bin/x"),
             argv: vec!["x".into(), "s3cret".into()],

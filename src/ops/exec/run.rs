@@ -1,4 +1,5 @@
-//! The run that a launcher was made for: its spec, taken from disk once, and its place in the store.
+//! The run that a launcher serves: its spec, which is removed from disk when read, and its member
+//! record.
 
 use std::ffi::OsString;
 use std::io::{self, Write};
@@ -22,12 +23,12 @@ use crate::sys::env;
 use crate::sys::fs::Log;
 use crate::sys::proc::Process;
 
-/// The form of a spec that this phalanx understands.
+/// The version of the spec format that this build understands.
 const SPEC_FORMAT: u32 = 1;
-/// A log that gets longer than this makes room for a new one.
+/// Size in bytes above which a log is rotated.
 const LOG_LIMIT: u64 = 8 * 1024 * 1024;
 
-/// What is to be run, in the operating system's words.
+/// The program to run, in the operating system's string types.
 #[derive(Debug)]
 pub(super) struct Order {
     pub(super) argv: Vec<OsString>,
@@ -36,22 +37,28 @@ pub(super) struct Order {
     pub(super) terminal: Terminal,
 }
 
-/// Where the program's screen is kept when it has no pane.
+/// The log that keeps the program's output when it has no pane.
 pub(super) type SharedLog = Arc<Mutex<Log>>;
 
-/// One run of a member, seen from its launcher.
+/// One run of a member, as its launcher sees it.
 pub(super) struct Run {
     pub(super) order: Order,
     pub(super) team: TeamStore,
     pub(super) member: MemberName,
     pub(super) incarnation: Incarnation,
+    /// Maximum time to keep the terminal open after a failed start.
     pub(super) linger: Duration,
-    /// None in a pane, and before it was opened.
+    /// None in a pane, and until [`Run::open_log`] succeeds.
     pub(super) log: Option<SharedLog>,
 }
 
 impl Run {
-    /// Takes the spec at `path`, which is unlinked by that (SEC-06), and finds the run's record.
+    /// Reads and unlinks the spec at `path` (SEC-06), then checks the run's record.
+    ///
+    /// # Errors
+    ///
+    /// The spec is missing, unreadable or of another format, or the record is missing, is over, or
+    /// belongs to a later run.
     pub(super) fn take(path: &Path) -> Result<Run, String> {
         let spec = take_spec(path).map_err(|e| e.to_string())?;
         let spec = spec.ok_or_else(|| {
@@ -83,7 +90,12 @@ impl Run {
         Run { order, team, member: spec.member, incarnation: spec.incarnation, linger, log: None }
     }
 
-    /// Opens the log where there is one. Not before the run is known to be the latest: the log is the member's.
+    /// Opens the log, if the terminal has one. Call it only after [`Run::take`] has confirmed that
+    /// this run is the latest, because all runs of a member share one log.
+    ///
+    /// # Errors
+    ///
+    /// The log cannot be created.
     pub(super) fn open_log(&mut self) -> Result<(), Problem> {
         let log = match &self.order.terminal {
             Terminal::Own { log, .. } | Terminal::Once { log } => log,
@@ -96,7 +108,8 @@ impl Run {
         Ok(())
     }
 
-    /// A launcher that comes too late must not run its program: nobody would look after it.
+    /// Rejects a run that has been superseded or has ended: a late launcher must not start a
+    /// program that no record tracks.
     fn check(&self, record: Option<&MemberRecord>) -> Result<(), String> {
         match record {
             Some(record) if !record.is(&self.incarnation) => {
@@ -112,7 +125,11 @@ impl Run {
         }
     }
 
-    /// Writes that the program runs; an error if nobody wants this run any more.
+    /// Records that the program runs.
+    ///
+    /// # Errors
+    ///
+    /// The record is gone, over or of a later run, or it cannot be written.
     pub(super) fn note_start(&self, program: Process, output: &Output) -> Result<(), String> {
         let cwd = env::current_dir().unwrap_or_else(|_| self.order.cwd.clone());
         let start = StartRecord {
@@ -126,7 +143,8 @@ impl Run {
         self.change(|record| self.check(Some(record)).map(|()| record.start = Some(start.clone())))?
     }
 
-    /// Writes how the program ended, or why it never ran. True: the spawner has not taken its proof yet.
+    /// Records the exit status or the reason why the program did not start. Returns true if the
+    /// spawner has not yet confirmed the start.
     pub(super) fn note_exit(&self, exit: ExitRecord) -> bool {
         let written = self.change(|record| {
             record.exit = Some(exit.clone());
@@ -144,8 +162,8 @@ impl Run {
         }
     }
 
-    /// Reports in the journal that a program ended although no shutdown was under way: without a lead
-    /// nothing else would. A one-shot run is meant to end, and its launcher reports that elsewhere.
+    /// Journals an exit outside of a shutdown: without a lead no other process would. A one-shot
+    /// run is expected to exit and is reported by `answer`.
     fn report_exit(&self, record: &MemberRecord, exit: &ExitRecord) {
         let shutting_down =
             record.state.is_over() || record.state == MemberState::ShutdownRequested;
@@ -156,7 +174,7 @@ impl Run {
         let note = Note::of(EventKind::MemberExited).member(&self.member);
         let note = note.with("incarnation", self.incarnation.as_str());
         let note = note.with("elapsed_ms", exit.at.since(start.at));
-        // The journal is for looking back; that it ended stands in its record.
+        // Best effort: the exit is already in the record.
         let _ = self.team.record(match (exit.code, exit.signal) {
             (Some(code), _) => note.with("exit_code", code),
             (None, Some(signal)) => note.with("signal", signal),
@@ -165,7 +183,7 @@ impl Run {
     }
 
     fn change<T>(&self, edit: impl FnMut(&mut MemberRecord) -> T) -> Result<T, String> {
-        // The store would make directories anew for a team that was deleted.
+        // The store would recreate the directories of a deleted team.
         if !self.team.exists() {
             return Err(format!("team `{}` is no more", self.team.name()));
         }
@@ -176,7 +194,7 @@ impl Run {
         changed.ok_or_else(|| format!("`{}` has no record of this run any more", self.member))
     }
 
-    /// Leaves a word about processes that could not be ended.
+    /// Journals a warning about processes that could not be ended.
     pub(super) fn warn_of(&self, left: &[Process]) {
         if left.is_empty() || !self.team.exists() {
             return;
@@ -187,16 +205,16 @@ impl Run {
             .with("incarnation", self.incarnation.as_str())
             .with("problem", "processes of an ended program are still there")
             .with("pids", pids);
-        // The journal is for looking back; there is nobody to tell of its own troubles.
+        // Best effort: a failed journal write has no other place to be reported.
         let _ = self.team.record(note);
     }
 
-    /// Puts a line where the program's screen is looked at.
+    /// Appends a line to the log, or writes it to standard error if there is none.
     pub(super) fn say(&self, line: &str) {
         match &self.log {
             Some(log) => {
                 let mut log = log.lock().unwrap_or_else(PoisonError::into_inner);
-                // A log that cannot be written has no place where that could be said.
+                // A failed write to the log has no other place to be reported.
                 let _ = log.append(spoken(line).as_bytes());
             }
             None => complain(line),
@@ -208,12 +226,13 @@ fn process_id(process: Process) -> ProcessId {
     ProcessId { pid: process.pid, start: process.start }
 }
 
-/// Puts a line on standard error. Not with `eprintln!`, which panics when the terminal has gone.
+/// Writes a line to standard error. `eprintln!` would panic if the terminal is gone.
 pub(super) fn complain(line: &str) {
     let _ = io::stderr().write_all(spoken(line).as_bytes());
 }
 
-/// With a carriage return: the program may have left the terminal in raw mode, and a log is read as a screen.
+/// Formats a line with a carriage return: the program may have left the terminal in raw mode, and a
+/// log is replayed as a screen.
 fn spoken(line: &str) -> String {
     format!("phalanx: {}\r\n", text::line(line))
 }
