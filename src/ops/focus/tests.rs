@@ -1,4 +1,5 @@
-//! A team on disk and a backend that only remembers: file, record, journal and place stay in step.
+//! Hiding and showing against a team on disk and a fake backend: team file, record, journal and
+//! placement stay consistent.
 
 use std::path::Path;
 use std::sync::Mutex;
@@ -20,10 +21,10 @@ use crate::sys::fs;
 
 const PANE: &str = "%7";
 
-/// What the fake does right after it has moved the place.
+/// Runs right after the fake has moved the pane.
 type Sabotage = Box<dyn Fn() + Send + Sync>;
 
-/// One pane, in the team's window or in another.
+/// A fake backend with one pane, in the team's window or in another.
 struct Fake {
     window: Mutex<String>,
     verdict: Verdict,
@@ -119,7 +120,7 @@ fn record(name: &str) -> MemberRecord {
     }
 }
 
-/// A team with ada in pane %7.
+/// Creates a team with ada in pane %7.
 fn stage() -> (TempDir, TeamStore, MemberRecord) {
     let dir = tempfile::tempdir().expect("tempdir");
     let name = TeamName::new("demo").expect("name");
@@ -159,7 +160,7 @@ fn told(team: &TeamStore) -> Vec<EventKind> {
 }
 
 #[test]
-fn hide_and_show_keep_file_record_and_journal_in_step_and_are_idempotent() {
+fn hide_and_show_update_file_record_and_journal_and_are_idempotent() {
     let (_dir, team, _) = stage();
     let fake = Fake::new();
     assert!(turn_now(&team, &fake, Sight::Hidden).expect("hidden"));
@@ -172,7 +173,7 @@ fn hide_and_show_keep_file_record_and_journal_in_step_and_are_idempotent() {
 }
 
 #[test]
-fn a_pane_that_a_person_moved_back_by_hand_is_hidden_again() {
+fn a_pane_moved_back_by_hand_is_hidden_again() {
     let (_dir, team, _) = stage();
     let fake = Fake::new();
     assert!(turn_now(&team, &fake, Sight::Hidden).expect("hidden"));
@@ -185,7 +186,7 @@ fn a_pane_that_a_person_moved_back_by_hand_is_hidden_again() {
 }
 
 #[test]
-fn sd_05_what_is_not_proven_ours_is_not_moved() {
+fn sd_05_an_unproven_pane_is_not_moved() {
     let (_dir, team, _) = stage();
     for verdict in [
         Verdict::Gone,
@@ -200,7 +201,7 @@ fn sd_05_what_is_not_proven_ours_is_not_moved() {
 }
 
 #[test]
-fn a_place_goes_back_when_the_lock_cannot_be_had_before_the_file_is_written() {
+fn a_pane_moves_back_if_the_team_file_lock_fails() {
     let (dir, team, _) = stage();
     let lock = dir.path().join("root/teams/demo/config.json.lock");
     let spoil = move || fs::write_atomic(&lock, b"no directory").expect("writable");
@@ -212,7 +213,7 @@ fn a_place_goes_back_when_the_lock_cannot_be_had_before_the_file_is_written() {
 }
 
 #[test]
-fn a_place_goes_back_when_the_journal_cannot_be_written() {
+fn a_pane_moves_back_if_the_journal_cannot_be_written() {
     let (dir, team, _) = stage();
     let journal = dir.path().join("root/teams/demo/phalanx/journal.jsonl");
     let spoil = move || drop(fs::create_dir_exclusive(&journal));
@@ -223,7 +224,7 @@ fn a_place_goes_back_when_the_journal_cannot_be_written() {
 }
 
 #[test]
-fn a_place_without_an_id_cannot_be_hidden() {
+fn a_placement_without_an_id_cannot_be_hidden() {
     let (_dir, team, record) = stage();
     let log = Path::new("/log").to_string_lossy().into_owned();
     let hold = Placement::Pty(PtyHold { launcher: ProcessId { pid: 1, start: 1 }, log });
@@ -232,7 +233,7 @@ fn a_place_without_an_id_cannot_be_hidden() {
 }
 
 #[test]
-fn the_pane_of_a_member_that_leaves_is_not_hidden_any_more() {
+fn a_member_that_leaves_is_removed_from_the_hidden_panes() {
     let (_dir, team, _) = stage();
     turn_now(&team, &Fake::new(), Sight::Hidden).expect("hidden");
     team.change_roster(|roster| Ok(roster.leave(&MemberName::new("ada")?))).expect("left");

@@ -1,4 +1,4 @@
-//! What hooks are told, what follows from them, and whose are whose: real files, real commands.
+//! Input, effects and sources of hooks, with real files and real commands.
 
 use std::time::Duration;
 
@@ -44,7 +44,7 @@ fn name(name: &str) -> MemberName {
 }
 
 impl Stage {
-    /// A team with `ada`, who was started with this program and rests.
+    /// Creates a team with the idle member `ada`, which was started with `program`.
     fn new(program: &str) -> Stage {
         let dir = tempfile::tempdir().expect("a temporary directory");
         let mut ctx = Context {
@@ -58,7 +58,7 @@ impl Stage {
         };
         let team =
             team::create(&ctx, "demo", "", None, &Settings::by_hand(8), false).expect("a team");
-        // As if it were called by a member.
+        // Simulates a call by another member.
         let vars = [("PHALANX_TOKEN", "secret"), ("PHALANX_AGENT_NAME", "bob")];
         ctx.caller.env.extend(vars.map(|(name, value)| (name.into(), value.into())));
         let [own, user] = ctx.store.hook_files();
@@ -127,9 +127,10 @@ impl Stage {
     }
 }
 
-/// EN-04: who and which team stand in its environment; SEC-04: the token does not, nor somebody else's name.
+/// EN-04: the hook's environment names the member and its team. SEC-04: it holds neither the
+/// caller's token nor its name.
 #[test]
-fn en_04_a_hook_knows_whom_it_is_about() {
+fn en_04_hook_input_and_environment_name_the_member() {
     let stage = Stage::new("/opt/worker");
     stage.attend(HookEvent::SubagentStart);
     let told: Value = serde_json::from_str(&stage.text("told").expect("it ran")).expect("json");
@@ -159,9 +160,9 @@ fn en_04_a_hook_knows_whom_it_is_about() {
     assert_eq!(second.detail["run"], json!("touch claudes-start"));
 }
 
-/// SEC-05: what a hook repeats of others is a text, never a message of the lead.
+/// SEC-05: hook output that looks like a protocol message is delivered as plain text.
 #[test]
-fn sec_05_exit_2_sends_a_resting_member_back_to_work_in_plain_words() {
+fn sec_05_exit_2_sends_hook_output_to_an_idle_member_as_text() {
     let stage = Stage::new("/opt/worker");
     stage.attend(HookEvent::TeammateIdle);
     let [said] = stage.mail().try_into().expect("one message");
@@ -170,19 +171,19 @@ fn sec_05_exit_2_sends_a_resting_member_back_to_work_in_plain_words() {
     assert!(stage.text("claudes").is_some(), "a worker reads no settings of Claude's");
 }
 
-/// A native Claude runs the hooks of its settings by itself, and knows nothing of ours.
+/// A native Claude runs the hooks of its own settings and does not read phalanx's.
 #[test]
 fn no_hook_runs_twice_for_a_native_claude() {
     let stage = Stage::new("/opt/claude");
     stage.attend(HookEvent::TeammateIdle);
     assert_eq!((stage.text("own").is_some(), stage.text("claudes").is_some()), (true, false));
-    // Nobody else tells of the start of a process of its own.
+    // Claude does not report its own start, so phalanx runs that hook.
     stage.attend(HookEvent::SubagentStart);
     assert!(stage.text("claudes-start").is_some());
 }
 
 #[test]
-fn a_member_that_has_left_is_not_written_to() {
+fn a_member_that_has_left_receives_no_hook_output() {
     let stage = Stage::new("/opt/worker");
     let run = stage.team.member_record(&name("ada")).expect("readable").expect("ada").incarnation;
     let over = |record: &mut MemberRecord| record.state = MemberState::Completed;
@@ -200,7 +201,7 @@ fn hooks_run_no_hooks() {
 }
 
 #[test]
-fn a_completion_is_asked_about_before_it_is_written() {
+fn the_completion_hook_runs_before_the_task_is_completed() {
     let stage = Stage::new("/opt/worker");
     let new =
         NewTask { subject: "Do".to_owned(), description: "it".to_owned(), ..NewTask::default() };
@@ -208,7 +209,7 @@ fn a_completion_is_asked_about_before_it_is_written() {
     let hooks = configured(&stage.ctx, &stage.team);
     let complete =
         |who: &MemberName| task::complete(&stage.ctx, &stage.team, &hooks, id, who, None);
-    // What is refused anyway no hook is asked about.
+    // A completion that is refused anyway runs no hook.
     assert!(complete(&name("bob")).is_err_and(|e| !matches!(e, OpsError::HookRefused { .. })));
     assert_eq!(stage.text("asked"), None);
     task::claim(&stage.ctx, &stage.team, id).expect("claimed");
@@ -238,7 +239,7 @@ fn a_completion_is_asked_about_before_it_is_written() {
 }
 
 #[test]
-fn starts_that_no_lead_saw_are_heard_of_once() {
+fn starts_without_a_lead_are_reported_once() {
     let stage = Stage::new("/opt/worker");
     let unheard = || {
         let (events, _) = stage.team.events_from(0).expect("readable");
@@ -254,9 +255,9 @@ fn starts_that_no_lead_saw_are_heard_of_once() {
     assert_eq!(unheard(), []);
 }
 
-/// One that was ended before its time has not said yes.
+/// An interrupted hook counts as a refusal.
 #[test]
-fn what_was_interrupted_lets_nothing_pass() {
+fn an_interrupted_completion_hook_refuses() {
     let stage = Stage::new("/opt/worker");
     let new = NewTask { subject: "Do".to_owned(), ..NewTask::default() };
     let id = task::create(&stage.ctx, &stage.team, &[new]).expect("a task")[0].id;

@@ -1,4 +1,4 @@
-//! The built-in profiles against recordings of the real programs, and users' own files.
+//! The built-in profiles against recordings of the real programs, and profiles of users.
 
 use std::path::PathBuf;
 
@@ -10,7 +10,7 @@ use crate::ops::Caller;
 use crate::profile::{Composer, Finding, Screen, judge};
 use crate::store::Store;
 
-/// The programs of which there are recordings.
+/// The programs with recordings under `fixtures/screens`.
 const RECORDED: [&str; 5] = ["claude", "codex", "gemini", "opencode", "aider"];
 
 fn folder(program: &str) -> PathBuf {
@@ -29,7 +29,7 @@ fn expected(program: &str) -> toml::Table {
     String::from_utf8(bytes).expect("text").parse().expect("TOML")
 }
 
-/// The recordings and their tables, in the order of their names.
+/// Returns the recordings and their expected verdicts, sorted by name.
 fn recordings(program: &str) -> Vec<(String, toml::Table)> {
     let table = |(name, value): (String, toml::Value)| Some((name, value.as_table()?.clone()));
     expected(program).into_iter().filter_map(table).collect()
@@ -41,10 +41,10 @@ fn verdict(program: &str, bytes: &[u8]) -> Finding {
     judge(&profile::builtin(program).expect("built in"), &screen.look(60_000))
 }
 
-/// PM-01, PM-02, EN-05, MSG-11: each wall of a first start, each dialog, the missing login and a draft in the composer
-/// are recognised on what the real programs drew.
+/// PM-01, PM-02, EN-05, MSG-11: the profiles recognise each first-start dialog, other dialogs, a
+/// missing login and a draft in the composer on output of the real programs.
 #[test]
-fn pm_01_pm_02_en_05_every_recording_of_a_real_program_gets_its_verdict() {
+fn pm_01_pm_02_en_05_every_recording_gets_its_expected_verdict() {
     for program in RECORDED {
         let files = fs::list(&folder(program)).expect("readable");
         let files: Vec<&str> = files.iter().filter_map(|file| file.strip_suffix(".ansi")).collect();
@@ -76,9 +76,10 @@ fn pm_01_pm_02_en_05_every_recording_of_a_real_program_gets_its_verdict() {
 proptest! {
     #![proptest_config(ProptestConfig { failure_persistence: None, cases: 24, ..ProptestConfig::default() })]
 
-    /// Of real programs' output, one behind the other, much at once is not drawn; nobody can tell.
+    /// Large chunks skip intermediate drawing; the resulting screen must be the same as byte by
+    /// byte.
     #[test]
-    fn a_recording_that_is_fed_much_at_once_shows_the_same(
+    fn a_recording_fed_in_large_chunks_shows_the_same_screen(
         order in proptest::collection::vec(
             proptest::sample::select(RECORDED.to_vec()).prop_flat_map(|program| {
                 let names: Vec<String> = recordings(program).into_iter().map(|(name, _)| name).collect();
@@ -97,10 +98,10 @@ proptest! {
     }
 }
 
-/// PM-02: on the way to a wall, or to a composer that does nothing yet, a program never looks as if it took input, at
-/// whatever byte one looks.
+/// PM-02: while a program draws a first-start dialog, or a composer that does not work yet, no
+/// prefix of its output counts as ready for input.
 #[test]
-fn pm_02_a_start_is_never_taken_for_readiness_on_the_way() {
+fn pm_02_no_prefix_of_a_start_counts_as_ready() {
     let mut looked = 0;
     for program in RECORDED {
         for (name, wanted) in recordings(program) {
@@ -144,7 +145,7 @@ fn write(ctx: &Context, name: &str, text: &str) {
 const OWN: &str = "about = \"mine\"\n[launch]\nargv = [[\"mine\"]]\n";
 
 #[test]
-fn a_users_own_profile_wins_and_is_read_anew_each_time() {
+fn a_user_profile_overrides_a_builtin_and_is_reread_each_time() {
     let (_dir, ctx) = stage();
     assert_eq!(list(&ctx).expect("a list").len(), 7);
     assert_eq!(find(&ctx, "codex").expect("built in").about, "Codex CLI of OpenAI, wrapped");
@@ -157,7 +158,7 @@ fn a_users_own_profile_wins_and_is_read_anew_each_time() {
 }
 
 #[test]
-fn a_profile_that_cannot_be_read_says_where_and_stops_nothing_else() {
+fn an_invalid_profile_reports_its_position_and_hides_no_other() {
     let (_dir, ctx) = stage();
     write(&ctx, "bad.toml", "abuot = 1\n");
     let said = find(&ctx, "bad").expect_err("a fault").to_string();
@@ -176,7 +177,7 @@ fn a_profile_that_cannot_be_read_says_where_and_stops_nothing_else() {
 }
 
 #[test]
-fn a_trial_shows_what_is_seen_and_leaves_nothing() {
+fn a_trial_reports_screen_states_and_removes_its_directory() {
     let (dir, mut ctx) = stage();
     ctx.caller.env =
         vec![("PATH".into(), "/usr/bin:/bin".into()), ("TMPDIR".into(), dir.path().into())];

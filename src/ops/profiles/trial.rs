@@ -1,5 +1,5 @@
-//! A program started on a terminal of ours, only to be looked at: what its profile sees there, as time goes by. Types
-//! nothing but the answers that a terminal owes.
+//! Runs a program on a pty of our own and reports what its profile detects on the screen over time.
+//! Sends no input except replies to terminal queries.
 
 use std::ffi::{OsStr, OsString};
 use std::io::Read;
@@ -17,36 +17,40 @@ use crate::sys::clock::Deadline;
 use crate::sys::env::find_program;
 use crate::sys::{fs, proc, rand};
 
-/// A screen is judged when nothing came for so long, for it is not drawn to the end before …
+/// Silence after which a screen is judged: before that it may be half drawn.
 const STILL: Duration = Duration::from_millis(40);
-/// … and this often while a program never rests.
+/// Interval of judgements while a program prints without a pause.
 const RESTLESS: Duration = Duration::from_millis(400);
+/// Time between SIGTERM and SIGKILL.
 const GRACE: Duration = Duration::from_secs(1);
 
-/// What is tried, and how long.
+/// The parameters of a trial run.
 #[derive(Debug, Clone)]
 pub(crate) struct Trial {
     pub(crate) profile: Profile,
-    /// For a profile that needs a command line.
+    /// The command line for a profile that requires one; otherwise empty.
     pub(crate) command: Vec<String>,
+    /// Time limit of the run.
     pub(crate) length: Duration,
     /// Rows and columns.
     pub(crate) size: (u16, u16),
 }
 
-/// What was seen anew.
+/// A change of the detected state.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Sighting {
-    /// Since the start.
+    /// Milliseconds since the start.
     pub(crate) at_ms: u64,
     pub(crate) finding: Finding,
 }
 
-/// Starts the program in an empty directory, tells of each change of what is seen, and ends it. True: it had ended by
-/// itself.
+/// Starts the program in an empty directory, reports each change of the detected state, and ends
+/// the program. Returns true if the program exited by itself.
 ///
 /// # Errors
-/// The program cannot be found or started.
+///
+/// The program cannot be found or started, its terminal cannot be read, or the scratch directory
+/// cannot be created or removed.
 pub(crate) fn watch(
     ctx: &Context,
     trial: &Trial,
@@ -107,7 +111,7 @@ fn program(ctx: &Context, trial: &Trial, scratch: &Path) -> Result<Program, OpsE
 
 fn listen(mut reader: Box<dyn Read + Send>) -> Receiver<Vec<u8>> {
     let (sender, receiver) = mpsc::sync_channel(64);
-    // Ends with the terminal, or when nobody listens any more.
+    // Ends with the terminal, or when the receiver has been dropped.
     thread::spawn(move || {
         let mut buffer = [0; 8192];
         while let Ok(read @ 1..) = reader.read(&mut buffer) {
@@ -119,7 +123,7 @@ fn listen(mut reader: Box<dyn Read + Send>) -> Receiver<Vec<u8>> {
     receiver
 }
 
-/// True: the program closed its terminal before the time was over.
+/// Feeds the screen until the time limit. Returns true if the program closed its terminal before.
 fn follow(
     trial: &Trial,
     master: &PtyMaster,
@@ -135,7 +139,7 @@ fn follow(
         if let Ok(bytes) = &got {
             screen.feed(bytes);
             quiet = Deadline::after(trial.length);
-            // A program that does not read its input is none that waits for this.
+            // Best effort: a program that does not read its input does not wait for the replies.
             let _ = master.write_all(&screen.take_answers());
         }
         let due = got.is_err() || judged.elapsed() >= RESTLESS;

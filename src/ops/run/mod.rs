@@ -1,5 +1,5 @@
-//! Running the command of a task on a terminal of its own: its output goes to the pane as it comes, its end into a
-//! record, and nothing of it stays behind. Knows nothing of boards and mail.
+//! Runs the command of a task on its own pty: relays the output to the pane, records the outcome,
+//! and ends all processes the command leaves behind.
 
 mod relay;
 mod screen;
@@ -27,16 +27,16 @@ use crate::sys::env::find_program;
 use crate::sys::fs;
 use crate::sys::proc::{self, Process};
 
-/// The size of the command's terminal where ours has none: rows, columns.
+/// Rows and columns of the command's terminal if ours reports no size.
 const SIZE: (u16, u16) = (50, 200);
-/// How long a command that is cancelled gets between TERM and KILL.
+/// Time between SIGTERM and SIGKILL for a cancelled command.
 const CANCEL_GRACE: Duration = Duration::from_secs(2);
-/// The same for what a command left behind.
+/// The same for processes that a command left behind.
 const LEFTOVER_GRACE: Duration = Duration::from_secs(1);
-/// What a keyboard sends for the end of input.
+/// Ctrl-D, which a terminal in cooked mode turns into EOF.
 const END_OF_INPUT: &[u8] = b"\x04";
 
-/// A command, completely described.
+/// The complete description of a command.
 #[derive(Debug, Clone)]
 pub(crate) struct Job {
     pub(crate) argv: Vec<String>,
@@ -44,18 +44,18 @@ pub(crate) struct Job {
     pub(crate) env: Vec<(OsString, OsString)>,
     /// Rows and columns of its terminal.
     pub(crate) size: (u16, u16),
-    /// This process has no other children and adopts orphans: then all that is below it afterwards was the
-    /// command's, even what has left its session.
+    /// Set if this process has no other children and is a subreaper: then all its remaining
+    /// descendants came from the command, even those that left its session.
     pub(crate) alone: bool,
 }
 
-/// What the task asks for, seen from the caller's directory and environment.
+/// Builds the job of a task from the caller's directory and environment.
 pub(crate) fn job(caller: &Caller, task: &Task, alone: bool) -> Job {
     let cwd =
         task.extra.cwd.as_ref().map_or_else(|| caller.cwd.clone(), |cwd| caller.cwd.join(cwd));
     let mut env = caller.env.clone();
     let own = [("PHALANX_TASK_ID".to_owned(), task.id.to_string())];
-    // A task file is anybody's to write: it may not take another's identity.
+    // Any program can write a task file, so it must not override the identity variables.
     let extra = task
         .extra
         .env
@@ -65,12 +65,12 @@ pub(crate) fn job(caller: &Caller, task: &Task, alone: bool) -> Job {
         env.retain(|(known, _)| known != OsStr::new(&name));
         env.push((name.into(), value.into()));
     }
-    // It names our own directory, not the command's.
+    // PWD names the caller's directory, not the command's.
     env.retain(|(name, _)| name != OsStr::new("PWD"));
     Job { argv: task.extra.run.clone(), cwd, env, size: child::own_size().unwrap_or(SIZE), alone }
 }
 
-/// A command that runs. It has to be waited for.
+/// A running command. Call [`Running::wait`] to reap it.
 #[must_use]
 pub(crate) struct Running {
     process: Process,
@@ -81,7 +81,7 @@ pub(crate) struct Running {
     alone: bool,
 }
 
-/// Ends a running command, from another thread than the one that waits for it.
+/// Ends a running command from another thread than the waiting one.
 #[derive(Debug, Clone)]
 pub(crate) struct Canceller {
     process: Process,
@@ -89,7 +89,8 @@ pub(crate) struct Canceller {
 }
 
 impl Canceller {
-    /// Ends the command's whole tree: TERM, two seconds of grace, KILL. Blocks that long. Harmless when it has ended.
+    /// Ends the command's process tree: SIGTERM, two seconds of grace, SIGKILL. Blocks that long.
+    /// Has no effect if the command has exited.
     pub(crate) fn cancel(&self) {
         self.cancelled.store(true, Ordering::SeqCst);
         proc::end_tree(self.process, true, CANCEL_GRACE);
@@ -99,7 +100,9 @@ impl Canceller {
 /// Starts the command; its output goes to `screen`.
 ///
 /// # Errors
-/// Why it cannot run, for people.
+///
+/// A description for people if the program or its directory is missing, or the pty cannot be opened
+/// or read.
 pub(crate) fn start(job: &Job, screen: &Screen) -> Result<Running, String> {
     let program = program(job)?;
     let begun = Deadline::after(Duration::MAX);
@@ -111,20 +114,21 @@ pub(crate) fn start(job: &Job, screen: &Screen) -> Result<Running, String> {
         child::wait(process);
         format!("cannot read its terminal: {e}")
     })?;
-    // Nobody types into it: who reads finds the end of input instead of waiting for ever.
+    // The command has no input: programs that read it get EOF instead of blocking.
     let _ = master.write_all(END_OF_INPUT);
     Ok(Running { process, master, relay, begun, cancelled: Arc::default(), alone: job.alone })
 }
 
-/// How a command ended that never ran.
+/// Returns the outcome of a command that could not be started.
 pub(crate) fn never_ran(reason: String) -> Outcome {
     Outcome { exit_code: None, signal: None, tail: reason, elapsed_ms: 0 }
 }
 
-/// What is to be started for a job, its program found in the job's own `PATH`.
+/// Resolves a job to a program, which is looked up in the job's own `PATH`.
 ///
 /// # Errors
-/// Why it cannot run, for people.
+///
+/// A description for people if the command is empty, or its directory or program does not exist.
 pub(crate) fn program(job: &Job) -> Result<Program, String> {
     let name = job.argv.first().ok_or("the task carries no command")?;
     if !fs::is_dir(&job.cwd) {
@@ -151,24 +155,25 @@ fn in_full(error: &dyn Error) -> String {
 }
 
 impl Running {
-    /// What ends it.
+    /// Returns a handle that cancels the command.
     pub(crate) fn canceller(&self) -> Canceller {
         Canceller { process: self.process, cancelled: Arc::clone(&self.cancelled) }
     }
 
-    /// Stays until the command has ended, ends what it left behind, and gives the outcome. Blocks; not for an async
-    /// runtime's thread.
+    /// Waits for the command to exit, ends the processes it left behind, and returns the outcome.
+    /// Blocks the thread, so it must not run on an async executor.
     pub(crate) fn wait(self) -> Outcome {
         while !proc::wait_exit(self.process, Duration::MAX) {}
         let elapsed_ms = u64::try_from(self.begun.elapsed().as_millis()).unwrap_or(u64::MAX);
-        // First the tree, then the status: while the dead leader still has its number, its session can be found.
+        // End the tree before reaping: while the leader is a zombie, its pid is not reused and its
+        // session can still be found.
         proc::end_tree(self.process, true, LEFTOVER_GRACE);
         let exit = child::wait(self.process);
         if self.alone {
             proc::end_tree(Process::current(), false, LEFTOVER_GRACE);
         }
         let tail = self.relay.finish(&self.cancelled);
-        // Until now: hanging up earlier would cost the command its last words.
+        // Dropping the master hangs up the terminal, which would discard output not yet read.
         drop(self.master);
         Outcome { exit_code: exit.code, signal: exit.signal, tail, elapsed_ms }
     }

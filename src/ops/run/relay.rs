@@ -1,5 +1,5 @@
-//! The thread between a command's terminal and the pane. Knows how to stop listening when somebody else holds the
-//! terminal open.
+//! The thread that copies a command's output to the pane. It stops in bounded time even if another
+//! process keeps the terminal open.
 
 use std::io::{ErrorKind, Read};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -12,25 +12,27 @@ use super::screen::Screen;
 use super::tail::Tail;
 use crate::sys::clock::Deadline;
 
-/// With the command's processes gone, this long without a byte means that no more will come.
+/// After the command's processes have ended, silence of this length means that no more output will
+/// come.
 const QUIET: Duration = Duration::from_millis(300);
-/// No stranger who keeps writing to the terminal is listened to for longer than this.
+/// Upper bound for output of other processes that keep writing to the terminal.
 const LAST_WORDS: Duration = Duration::from_secs(2);
 
 /// The relay of one command's output.
 pub(super) struct Relay {
     shared: Arc<Shared>,
-    /// Hangs up when the thread has come to the end of the output.
+    /// Disconnects when the thread has reached the end of the output.
     ended: Receiver<()>,
 }
 
 #[derive(Default)]
 struct Shared {
     tail: Mutex<Tail>,
-    /// Counts what was read, and what was shown.
+    /// Incremented after each read and after each write to the pane.
     moves: AtomicU64,
+    /// Set while a write to the pane is in progress; it blocks if the pane is paused.
     showing: AtomicBool,
-    /// Nobody wants to hear any more.
+    /// Set when further output is to be discarded.
     deaf: AtomicBool,
 }
 
@@ -46,9 +48,10 @@ impl Relay {
             .map(|_| Relay { shared, ended })
     }
 
-    /// Waits for the rest of the output and gives its last lines. Call it when the command's processes are gone: then
-    /// the terminal is hung up, unless somebody got away with it, and that one is left alone after a moment. A pane
-    /// that a person has paused is waited for, unless `hurry`.
+    /// Waits for the rest of the output and returns its last lines. Call it after the command's
+    /// processes have ended: then the terminal is hung up, unless an escaped process still holds
+    /// it, which is given up on after `LAST_WORDS`. A paused pane is waited for without a limit,
+    /// unless `hurry` is set.
     pub(super) fn finish(self, hurry: &AtomicBool) -> String {
         let limit = Deadline::after(LAST_WORDS);
         let mut moves = self.shared.moves.load(Ordering::SeqCst);
@@ -68,7 +71,7 @@ impl Relay {
 }
 
 impl Shared {
-    /// `_held` is dropped with the thread's end, whatever ends it.
+    /// Copies output until EOF. `_held` disconnects `ended` on every exit, even a panic.
     fn run(&self, mut reader: Box<dyn Read + Send>, screen: &Screen, _held: Sender<()>) {
         let mut buffer = vec![0; 64 * 1024];
         loop {
@@ -76,7 +79,7 @@ impl Shared {
                 Ok(0) => return,
                 Ok(read) => read,
                 Err(e) if e.kind() == ErrorKind::Interrupted => continue,
-                // A terminal that nobody has open any more says EIO.
+                // EIO: no process has the terminal open any longer.
                 Err(_) => return,
             };
             self.moves.fetch_add(1, Ordering::SeqCst);

@@ -1,16 +1,16 @@
-//! What a worker shows in its pane: its commands' output as it comes, and lines of its own that never run into it.
-//! Knows nothing of tasks.
+//! The pane of a worker: command output as it arrives, and phalanx's own messages on separate
+//! lines.
 
 use std::io::{self, Write};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use crate::model::text;
 
-/// Colours off, cursor visible: what a command that was interrupted may have left otherwise.
+/// Resets colours and shows the cursor, in case an interrupted command left them changed.
 const RESET: &[u8] = b"\x1b[0m\x1b[?25h";
 const ESCAPE: u8 = 0x1b;
 
-/// The pane, shared between whoever relays output and whoever has something to say.
+/// A handle to the pane, shared by the output relay and the sources of messages.
 #[derive(Clone)]
 pub(crate) struct Screen {
     inner: Arc<Mutex<Inner>>,
@@ -18,24 +18,24 @@ pub(crate) struct Screen {
 
 struct Inner {
     out: Box<dyn Write + Send>,
-    /// Whether the last byte ended a line.
+    /// Set if the last byte written was a newline.
     at_line_start: bool,
-    /// Whether a command has sent escapes since the last line of our own.
+    /// Set if the command has sent escapes since the last message.
     styled: bool,
 }
 
 impl Screen {
-    /// Our standard output.
+    /// A screen on standard output.
     pub(crate) fn stdout() -> Screen {
         Screen::on(Box::new(io::stdout()))
     }
 
-    /// Anything that bytes can be written to.
+    /// A screen on any writer.
     pub(crate) fn on(out: Box<dyn Write + Send>) -> Screen {
         Screen { inner: Arc::new(Mutex::new(Inner { out, at_line_start: true, styled: false })) }
     }
 
-    /// Shows output of a command, byte for byte.
+    /// Writes command output unchanged.
     pub(super) fn relay(&self, bytes: &[u8]) {
         let mut inner = self.lock();
         let Some(last) = bytes.last() else { return };
@@ -44,7 +44,7 @@ impl Screen {
         inner.write(bytes);
     }
 
-    /// Shows a text of our own on lines of its own; what is not fit to print in it becomes visible marks.
+    /// Writes a message on lines of its own; control characters are replaced with visible symbols.
     pub(crate) fn line(&self, said: &str) {
         let mut inner = self.lock();
         let mut bytes = Vec::new();
@@ -61,14 +61,14 @@ impl Screen {
     }
 
     fn lock(&self) -> MutexGuard<'_, Inner> {
-        // A writer that panicked has at worst left a line unfinished.
+        // A writer that panicked leaves at most an unfinished line.
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl Inner {
     fn write(&mut self, bytes: &[u8]) {
-        // A terminal that is gone cannot be told so; the work goes on, and a hang-up says it in its own way.
+        // Ignored: the work continues without a terminal, and SIGHUP reports its loss.
         let _ = self.out.write_all(bytes).and_then(|()| self.out.flush());
     }
 }
@@ -77,7 +77,7 @@ impl Inner {
 pub(crate) mod tests {
     use super::*;
 
-    /// A screen whose bytes can be looked at.
+    /// A screen that records its bytes.
     #[derive(Clone, Default)]
     pub(crate) struct Film(Arc<Mutex<Vec<u8>>>);
 
@@ -107,7 +107,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn our_lines_stand_alone_and_undo_colours() {
+    fn messages_start_on_a_new_line_and_reset_colours() {
         let film = Film::default();
         let screen = film.screen();
         screen.line("one");

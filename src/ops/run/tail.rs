@@ -1,24 +1,26 @@
-//! The end of what a command printed, as plain text: what a record keeps of it. Knows a terminal's language just well
-//! enough to leave it out.
+//! The end of a command's output as plain text, for its record. Interprets terminal escapes only as
+//! far as needed to remove them.
 
 use crate::model::text;
 
-/// How much of the output is kept, bytes.
+/// Number of bytes kept.
 const KEPT: usize = 16 * 1024;
-/// How many lines of that go into the record.
+/// Number of lines stored in the record.
 const LINES: usize = 50;
 
-/// The last bytes of a stream.
+/// A buffer of the last bytes of a stream.
 #[derive(Debug, Default)]
 pub(in crate::ops) struct Tail {
     bytes: Vec<u8>,
+    /// Set if bytes were dropped from the front.
     cut: bool,
 }
 
 impl Tail {
     pub(in crate::ops) fn push(&mut self, bytes: &[u8]) {
         self.bytes.extend_from_slice(bytes);
-        // Not at every push: moving the rest down costs as much as it keeps.
+        // Trim only at twice the size: draining moves all remaining bytes, which would be costly
+        // per push.
         if self.bytes.len() > 2 * KEPT {
             self.trim();
         }
@@ -31,33 +33,34 @@ impl Tail {
         }
     }
 
-    /// The last lines as plain text.
+    /// Returns the last lines as plain text.
     pub(in crate::ops) fn text(mut self) -> String {
         self.trim();
-        // The first line may begin in the middle of a character or of an escape.
+        // After a cut the first line may begin inside a character or an escape sequence.
         let whole =
             self.bytes.iter().position(|b| *b == b'\n').filter(|_| self.cut).map_or(0, |at| at + 1);
         text::last_lines(&plain(&String::from_utf8_lossy(&self.bytes[whole..])), LINES)
     }
 }
 
-/// Where in an escape sequence (ECMA-48) the reader stands.
+/// Parser state within an escape sequence (ECMA-48).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum At {
     Text,
     /// After ESC.
     Escape,
-    /// After ESC and an intermediate: one final character follows.
+    /// After ESC and an intermediate byte: one final byte follows.
     Intermediate,
-    /// After ESC `[`: parameters, then a final character.
+    /// After ESC `[`: parameters, then a final byte.
     Control,
-    /// A title or the like, up to BEL or ESC `\`.
+    /// In a string such as a title, terminated by BEL or ESC `\`.
     Words,
-    /// After an ESC within those.
+    /// After an ESC inside a string.
     WordsEscape,
 }
 
-/// What would stand on the screen: escapes left out, `\r` and backspace overwriting as on a terminal.
+/// Renders output as plain text: removes escapes; `\r` and backspace move the column, as on a
+/// terminal.
 fn plain(output: &str) -> String {
     let mut page = Page::default();
     let mut at = At::Text;
@@ -73,7 +76,7 @@ fn plain(output: &str) -> String {
             },
             At::Intermediate => At::Text,
             At::Control => page.control(c),
-            // An unfinished title must not swallow the rest of the output.
+            // An unterminated title must not swallow the rest of the output.
             At::Words | At::WordsEscape if c == '\n' => page.take(c),
             At::Words | At::WordsEscape => match c {
                 '\x07' | '\u{9c}' => At::Text,
@@ -92,7 +95,7 @@ struct Page {
     done: String,
     line: Vec<char>,
     column: usize,
-    /// Of the control that is being read.
+    /// Parameter bytes of the current control sequence.
     parameters: String,
 }
 
@@ -120,7 +123,7 @@ impl Page {
         At::Text
     }
 
-    /// The next character of a control.
+    /// Processes the next character of a control sequence.
     fn control(&mut self, c: char) -> At {
         match c {
             '@'..='~' => self.apply(c),
@@ -134,7 +137,7 @@ impl Page {
         if c == '\x1b' { At::Escape } else { At::Text }
     }
 
-    /// Of all controls only "erase in line" matters to plain text: progress bars use it.
+    /// Applies a control sequence. Only "erase in line" affects plain text; progress bars use it.
     fn apply(&mut self, function: char) {
         match (function, self.parameters.as_str()) {
             ('K', "" | "0") => self.line.truncate(self.column),
@@ -152,7 +155,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn output_reads_as_it_stood_on_the_screen() {
+    fn escapes_are_removed_and_cursor_moves_applied() {
         let table = [
             ("plain", "plain"),
             ("a\r\nb\r\n", "a\nb\n"),
@@ -184,7 +187,7 @@ mod tests {
     }
 
     #[test]
-    fn one_line_longer_than_all_that_is_kept_is_not_lost() {
+    fn a_single_line_longer_than_the_buffer_is_not_lost() {
         let mut tail = Tail::default();
         tail.push(&[b'x'; 5 * KEPT]);
         assert_eq!(tail.text().len(), KEPT);

@@ -1,4 +1,4 @@
-//! Real commands on real terminals.
+//! Real commands on real ptys.
 
 use std::path::Path;
 use std::time::Duration;
@@ -41,7 +41,7 @@ fn run(task: &Task) -> (Outcome, Film) {
     run_in(task, dir.path())
 }
 
-/// With a fixed size: the tests may themselves be run on a terminal.
+/// Builds a job with a fixed size, since the tests may themselves run on a terminal.
 fn job_in(cwd: &Path, task: &Task) -> Job {
     Job { size: SIZE, ..job(&caller(cwd), task, false) }
 }
@@ -56,7 +56,7 @@ fn run_in(task: &Task, cwd: &Path) -> (Outcome, Film) {
 }
 
 #[test]
-fn exit_codes_and_signals_are_told_apart() {
+fn outcome_has_either_exit_code_or_signal() {
     let ends = |text: &str| {
         let (outcome, _) = run(&script(text));
         (outcome.exit_code, outcome.signal)
@@ -67,7 +67,7 @@ fn exit_codes_and_signals_are_told_apart() {
 }
 
 #[test]
-fn output_is_shown_as_it_is_and_kept_as_plain_text() {
+fn output_is_relayed_unchanged_and_stored_as_plain_text() {
     let (outcome, film) =
         run(&script("test -t 1 && printf '\\033[31mred\\033[0m\\nlast' && stty size"));
     assert_eq!(film.text(), "\u{1b}[31mred\u{1b}[0m\r\nlast50 200\r\n");
@@ -75,17 +75,17 @@ fn output_is_shown_as_it_is_and_kept_as_plain_text() {
 }
 
 #[test]
-fn a_megabyte_is_relayed_whole_and_its_end_is_kept() {
+fn a_megabyte_is_relayed_completely_and_its_end_is_kept() {
     let (outcome, film) = run(&script("yes 0123456789abcde | head -c 1048576; echo the end"));
     assert_eq!(outcome.exit_code, Some(0));
-    // Each of the 65536 lines ends in two bytes on a terminal.
+    // The pty turns each of the 65536 newlines into two bytes.
     assert_eq!(film.bytes().len(), 1_048_576 + 65_536 + "the end\r\n".len());
     assert_eq!(outcome.tail.lines().count(), 50);
     assert!(outcome.tail.ends_with("0123456789abcde\nthe end"), "{}", outcome.tail);
 }
 
 #[test]
-fn directory_and_environment_are_the_tasks() {
+fn directory_and_environment_come_from_the_task() {
     let dir = dir();
     fs::create_dir_exclusive(&dir.path().join("inner")).expect("a directory");
     let mut asked = script("pwd; echo $MINE $EXTRA $PHALANX_TASK_ID.$PHALANX_TOKEN.");
@@ -103,7 +103,7 @@ fn directory_and_environment_are_the_tasks() {
 }
 
 #[test]
-fn what_cannot_run_says_why() {
+fn a_command_that_cannot_run_reports_the_reason() {
     let (missing, _) = run(&task(&["phalanx-no-such-program"]));
     assert_eq!(missing, never_ran("cannot find the program phalanx-no-such-program".to_owned()));
     let mut nowhere = task(&["true"]);
@@ -113,31 +113,31 @@ fn what_cannot_run_says_why() {
 }
 
 #[test]
-fn who_reads_finds_the_end_of_input() {
+fn a_command_that_reads_input_gets_eof() {
     assert_eq!(run(&task(&["cat"])).0.exit_code, Some(0));
 }
 
-/// The process whose pid the command printed last.
+/// Returns the pid that the command printed last.
 fn printed_process(outcome: &Outcome) -> i32 {
     let last = outcome.tail.lines().last().and_then(|line| line.parse().ok());
     last.unwrap_or_else(|| panic!("no pid in {outcome:?}"))
 }
 
 #[test]
-fn what_stays_in_the_background_is_ended() {
+fn background_processes_are_ended() {
     let (outcome, _) = run(&script("trap '' HUP; sleep 60 & echo $!"));
     assert_eq!(outcome.exit_code, Some(0));
     assert_eq!(Process::of(printed_process(&outcome)), None);
     assert!(outcome.elapsed_ms < 10_000, "{outcome:?}");
 }
 
-/// Starts a program in a session of its own, which has said its pid before the command ends.
+/// Starts a program in a session of its own, which prints its pid before the command exits.
 const LOST: &str =
     "setsid sh -c 'echo $$; echo > up; exec sleep 60' & until test -e up; do sleep 0.01; done";
 
 #[test]
-fn a_grandchild_that_got_away_with_the_terminal_is_not_waited_for() {
-    // In a session of its own and with a dead parent it belongs to nobody; only `alone` finds it.
+fn a_grandchild_that_holds_the_terminal_is_not_waited_for() {
+    // In its own session and with a dead parent, only the `alone` mode finds it.
     let clock = Deadline::after(Duration::from_secs(60));
     let (outcome, _) = run(&script(LOST));
     assert_eq!(outcome.exit_code, Some(0));
@@ -163,7 +163,7 @@ fn a_cancelled_command_ends_with_its_tree() {
 
 #[test]
 fn alone_even_what_left_the_session_is_ended() {
-    // In a process of its own: it ends everything below itself.
+    // Runs in a separate process, because `alone` ends all descendants of its process.
     let words = ["ops::run::tests::helper_runs_alone", "--exact", "--ignored", "--test-threads=1"];
     let command = exec::Command {
         program: env::current_exe().expect("a running test has a program").into(),

@@ -1,4 +1,4 @@
-//! A batch against a backend that says what it is told to say.
+//! Termination of a batch against a backend with scripted verdicts.
 
 use std::collections::VecDeque;
 use std::sync::Mutex;
@@ -16,7 +16,7 @@ use crate::model::team::Team;
 use crate::model::time::Timestamp;
 use crate::store::Store;
 
-/// Gives each answer once, and remembers how many it was asked about.
+/// Returns each scripted answer once, and records the size of each query.
 #[derive(Default)]
 struct Oracle {
     answers: Mutex<VecDeque<Vec<Verdict>>>,
@@ -79,7 +79,7 @@ fn team() -> (TempDir, TeamStore) {
     (dir, team)
 }
 
-/// A run whose launcher has ended: no process has this start time.
+/// Builds a run whose launcher has exited: no process has this start time.
 fn ended(token: &str) -> Ending {
     let dead = json!({"pid": 1, "start": u64::MAX});
     let record = json!({
@@ -119,7 +119,7 @@ fn verdicts(team: &TeamStore) -> Vec<String> {
 }
 
 #[test]
-fn sd_05_sd_13_a_batch_is_one_question_and_closes_only_what_is_proven_ours() {
+fn sd_05_sd_13_a_batch_is_one_query_and_closes_only_owned_placements() {
     let (_dir, team) = team();
     let unknown = || Verdict::Unknown { reason: "no answer".to_owned() };
     let foreign = || Verdict::Foreign { difference: "its process".to_owned() };
@@ -137,7 +137,7 @@ fn sd_05_sd_13_a_batch_is_one_question_and_closes_only_what_is_proven_ours() {
 }
 
 #[test]
-fn a_run_that_was_never_placed_is_ended_already() {
+fn a_run_that_was_never_placed_ends_without_a_query() {
     let (dir, team) = team();
     let caller =
         super::super::context::Caller { env: Vec::new(), cwd: "/".into(), exe: "/x".into() };
