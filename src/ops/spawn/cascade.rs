@@ -1,5 +1,6 @@
-//! The fallback cascade (seed 002): whom the chosen backend fails while it is started gets the next tier, each once, until
-//! it runs or none is left. Only where nobody asked for a backend (SP-08), and never because of the program itself.
+//! The backend fallback: members that the chosen backend could not start are retried on the next
+//! tier, until they run or no tier is left. Applies only if the user did not choose the backend
+//! (SP-08), and not to failures of the program itself.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -17,13 +18,13 @@ use crate::model::role::Roles;
 use crate::model::text;
 use crate::store::TeamStore;
 
-/// A member that goes on to the next tier. Shown as `[FALLBACK] reason: from → to for member`.
+/// The move of one member to the next tier. Displayed as `[FALLBACK] reason: from → to for member`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Fallback {
     pub(crate) member: MemberName,
     pub(crate) from: Tier,
     pub(crate) to: Tier,
-    /// One line.
+    /// The failure on the previous tier, as one line.
     pub(crate) reason: String,
 }
 
@@ -34,15 +35,15 @@ impl fmt::Display for Fallback {
     }
 }
 
-/// One order on its way down.
+/// An order that is being tried on one tier after another.
 struct Faller {
-    /// Its place in the batch.
+    /// Index in the batch.
     nth: usize,
     order: Order,
     name: MemberName,
-    /// Each tier that failed, and why, in one line.
+    /// The tiers that failed, each with the reason as one line.
     tried: Vec<(Tier, String)>,
-    /// The journal event of the latest attempt.
+    /// Id of the journal event of the latest attempt.
     asked: Option<String>,
 }
 
@@ -59,10 +60,13 @@ impl Faller {
     }
 }
 
-/// Starts `drafts`: as chosen and, where nobody asked for that, down the tiers.
+/// Starts `drafts` on the chosen backend and, if that was not the user's explicit choice, retries
+/// failures on the following tiers.
 ///
 /// # Errors
-/// As [`super::spawn`]; once one of the batch may run, each has its own result.
+///
+/// As for [`super::spawn`]. Once one member of the batch may run, failures are in the results
+/// instead.
 pub(super) fn descend(
     ctx: &Context,
     team: &TeamStore,
@@ -106,7 +110,7 @@ pub(super) fn descend(
     Ok(batch(team, chosen, fallbacks, settled.into_values().collect(), &said))
 }
 
-/// With what a person should know of those that run.
+/// Builds the batch result and adds the warnings about its running members.
 fn batch(
     team: &TeamStore,
     chosen: Chosen,
@@ -118,23 +122,23 @@ fn batch(
     let new: Vec<MemberName> =
         results.iter().flatten().filter_map(|one| MemberName::existing(&one.name).ok()).collect();
     let found = housing::warnings(team, &new.iter().collect::<Vec<_>>());
-    // They run; that nobody could look where is no failure of theirs.
+    // Failing to detect shared checkouts is only worth a warning, since the members run.
     let mut warnings =
         found.unwrap_or_else(|e| vec![format!("nobody knows who shares a checkout: {e}")]);
     warnings.extend(said.iter().map(|(name, text)| format!("`{name}`: {text}")));
     Batch { chosen, fallbacks, results, warnings }
 }
 
-/// Says in the journal what there is to be said.
+/// Journals the warnings.
 pub(super) fn note(team: &TeamStore, said: &[(MemberName, String)]) {
     let note = |(name, text): &(MemberName, String)| {
         Note::of(EventKind::Warning).member(name).with("text", text.as_str())
     };
-    // The journal is for looking back.
+    // Best effort: the journal is a history only.
     let _ = team.record_all(said.iter().map(note).collect());
 }
 
-/// What there is to be said of drafts, by member.
+/// Returns the warnings of drafts, with the member each belongs to.
 pub(super) fn said(drafts: &[Draft]) -> Vec<(MemberName, String)> {
     let of = |draft: &Draft| {
         let name = draft.name.clone();
@@ -149,7 +153,7 @@ fn faller((nth, draft): (usize, Draft)) -> Faller {
 
 type Settled = BTreeMap<usize, Result<Spawned, OpsError>>;
 
-/// Puts aside who runs, and who would fail anywhere; gives those that the place has failed.
+/// Moves final results into `settled` and returns the orders whose backend failed.
 fn sort(
     trying: Vec<Faller>,
     tier: Tier,
@@ -178,7 +182,7 @@ fn sort(
     failed
 }
 
-/// Whether another place might do what this one could not.
+/// Returns whether the failure may not occur on another backend.
 fn is_the_places_fault(failure: &OpsError) -> bool {
     matches!(
         failure,
@@ -189,7 +193,7 @@ fn is_the_places_fault(failure: &OpsError) -> bool {
     )
 }
 
-/// Drafts them for the next tier. Who cannot go there has come to the end.
+/// Prepares drafts for the next tier. An order without a form for that tier gets its final error.
 fn draft_for(
     ctx: &Context,
     roles: &Roles,
@@ -217,7 +221,7 @@ fn draft_for(
     (going, drafts)
 }
 
-/// The journal hears of it before it is tried.
+/// Journals the fallbacks before the next tier is tried, and returns them.
 fn tell(team: &TeamStore, going: &[Faller], from: Tier, to: Tier) -> Vec<Fallback> {
     let fallback = |one: &Faller| {
         let reason = one.tried.last().map(|(_, why)| why.clone()).unwrap_or_default();
@@ -230,7 +234,7 @@ fn tell(team: &TeamStore, going: &[Faller], from: Tier, to: Tier) -> Vec<Fallbac
         let note = note.with("from", from.as_str()).with("to", to.as_str());
         Note { cause: one.asked.clone(), ..note }
     });
-    // The journal is for looking back.
+    // Best effort: the journal is a history only.
     let _ = team.record_all(notes.collect());
     fallbacks
 }

@@ -1,5 +1,4 @@
-//! What a teammate's program is started with: the words and variables of its profile, filled in. Places nothing and
-//! writes nothing.
+//! Builds a teammate's command line and environment changes from its profile. Has no side effects.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -19,42 +18,42 @@ use crate::profile::{self, Brief, Names, Profile, Runs, Values};
 use crate::store::TeamStore;
 use crate::sys::{fs, rand};
 
-/// A command line, and what it does to the environment.
+/// A command line and its changes to the environment.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Command {
     pub(super) argv: Vec<String>,
     pub(super) env: Vec<(String, String)>,
-    /// Variables that must not be inherited.
+    /// Names of variables that must not be inherited.
     pub(super) without: Vec<String>,
 }
 
-/// What a teammate is told before its work, and how its first message reads.
+/// The briefing and the first message of a teammate.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct Told {
-    /// For its command line.
+    /// The text for the `brief` value of the command line.
     brief: Option<String>,
     pub(super) first: Option<String>,
 }
 
-/// Values for a command line that are not in the order.
+/// Values for the command line that are not part of the order.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct LaunchContext<'a> {
-    /// The lead's session; empty if it has none.
+    /// The lead's session id; empty if it has none.
     pub(super) lead_session: &'a str,
-    /// An id for a new session of its own, if its profile has a place for one.
+    /// Id for a new session, if the profile accepts one.
     pub(super) new_session: Option<String>,
-    /// Directories outside its own that it may work in.
+    /// Directories besides its working directory that the member may access.
     pub(super) add_dirs: &'a [String],
 }
 
-/// Chooses the id of the session that a program begins, where it can be told one.
+/// Generates an id for the new session of a program that accepts one.
 pub(super) fn new_session(draft: &Draft) -> Option<String> {
     let begins = draft.part.order.session.is_none() && draft.profile.takes(Names::NewSession);
     begins.then(rand::uuid)
 }
 
-/// What `member` is told of its team, which is `known` with all that are started with it. One that goes on with a session
-/// was told when that began.
+/// Composes the briefing and first message of `member`. `known` is the team including all members
+/// of the batch. A resumed session got both when it began.
 pub(super) fn told(
     ctx: &Context,
     roles: &Roles,
@@ -73,7 +72,7 @@ pub(super) fn told(
     match draft.profile.launch.brief {
         Brief::Argv => Told { brief: text, first: prompt },
         Brief::FirstMessage => Told { brief: None, first: both(text, prompt) },
-        // It is told nothing of its team, but what it is for.
+        // A run for one task gets no team briefing, but its role's instructions.
         Brief::None if order.task.is_some() => {
             Told { brief: None, first: both(draft.part.duty.clone(), prompt) }
         }
@@ -81,13 +80,19 @@ pub(super) fn told(
     }
 }
 
-/// One after the other, as far as there is any.
+/// Joins the texts that exist with an empty line.
 fn both(first: Option<String>, then: Option<String>) -> Option<String> {
     let parts: Vec<String> = first.into_iter().chain(then).collect();
     (!parts.is_empty()).then(|| parts.join("\n\n"))
 }
 
-/// Refuses what this program cannot be told, instead of starting it without (ID-01, PM-06).
+/// Rejects options that the profile cannot pass to its program, instead of dropping them (ID-01,
+/// PM-06).
+///
+/// # Errors
+///
+/// [`OpsError::Usage`] if a command line is missing or not accepted, or the profile has no word for
+/// the model, the session or the mode.
 pub(super) fn check(order: &Order, profile: &Profile) -> Result<(), OpsError> {
     let name = &profile.name;
     let usage = |problem: String, hint: String| Err(OpsError::Usage { problem, hint: Some(hint) });
@@ -117,14 +122,20 @@ pub(super) fn check(order: &Order, profile: &Profile) -> Result<(), OpsError> {
     }
 }
 
-/// Checks that a member of this profile can be held to a plan; returns what a person should know.
+/// Checks that a member of this profile can be made to plan first. Returns a warning if only its
+/// briefing asks for it.
+///
+/// # Errors
+///
+/// [`OpsError::Usage`] if the profile has no way to require a plan, or its plan mode conflicts with
+/// the ordered mode.
 pub(super) fn check_plan(order: &Order, profile: &Profile) -> Result<Option<String>, OpsError> {
     let name = &profile.name;
     let usage =
         |problem: String, hint: &str| Err(OpsError::Usage { problem, hint: Some(hint.to_owned()) });
     let is_agent = profile.reads_mail && !profile.needs_command();
     match profile.runs {
-        // phalanx's own worker asks before each task.
+        // The built-in worker asks for approval before each task.
         Runs::Native if profile.takes(Names::Phalanx) => Ok(None),
         Runs::Native if !is_agent || profile.launch.plan.is_empty() => {
             let problem = format!("profile `{name}` cannot be held to a plan");
@@ -144,7 +155,11 @@ pub(super) fn check_plan(order: &Order, profile: &Profile) -> Result<Option<Stri
     }
 }
 
-/// Fills a profile's words in for a member.
+/// Fills the profile's templates with the values of a member.
+///
+/// # Errors
+///
+/// [`OpsError::Usage`] if the command line comes out empty.
 pub(super) fn command(
     ctx: &Context,
     team: &TeamStore,
@@ -176,7 +191,8 @@ pub(super) fn command(
     })
 }
 
-/// What the launcher starts: the program itself, or the wrapper, which finds the program in the record.
+/// Returns the launcher's argv: the program itself, or the wrapper, which reads the program from
+/// the member's record.
 pub(super) fn started(ctx: &Context, draft: &Draft, command: &Command) -> Vec<Word> {
     match draft.profile.runs {
         Runs::Native => command.argv.iter().map(|word| Word::of(word.as_ref())).collect(),
@@ -232,7 +248,7 @@ fn values(
     Names::ALL.into_iter().filter_map(|(_, name)| Some((name, value(name)?))).collect()
 }
 
-/// The names of tools, each once, with commas between them.
+/// Joins the names of the tools with commas, without duplicates.
 fn whole_tools(allowed: &[Rule], kept: &[String]) -> String {
     let mut names: Vec<&str> =
         allowed.iter().map(Rule::tool).chain(kept.iter().map(String::as_str)).collect();
@@ -241,11 +257,11 @@ fn whole_tools(allowed: &[Rule], kept: &[String]) -> String {
     names.join(",")
 }
 
-/// The value of `CLAUDE_CONFIG_DIR` for a member of a team under `root`. None for `~/.claude`,
-/// unless the caller's own variable names it: claude reads other files in that directory when the
-/// variable is set.
+/// Returns the value of `CLAUDE_CONFIG_DIR` for a member of a team under `root`. None for
+/// `~/.claude`, unless the caller's own variable names it: claude reads other files in that
+/// directory when the variable is set.
 fn config_dir(caller: &Caller, root: &Path) -> Option<PathBuf> {
-    // The root of a team is never a link; the directory that the caller names may be one.
+    // A team's root is already canonical; the caller's variable may name a symlink to it.
     let is_root = |dir: &PathBuf| dir == root || fs::canonical(dir).is_ok_and(|real| real == root);
     let named = caller.var("CLAUDE_CONFIG_DIR").map(|dir| caller.cwd.join(dir));
     let default = caller.var("HOME").map(|home| Path::new(home).join(".claude"));
@@ -261,7 +277,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn en_02_a_callers_config_dir_is_passed_on_for_the_root_it_names() {
+    fn en_02_config_dir_is_passed_on_if_it_names_the_root() {
         let dir = tempfile::tempdir().expect("a home");
         let (home, other) = (dir.path().join("home"), dir.path().join("other"));
         let usual = home.join(".claude");

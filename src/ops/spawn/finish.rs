@@ -1,5 +1,5 @@
-//! Starts that a process which died has left half done: the teammate is taken in if it runs, else all of it is taken
-//! back (SD-03).
+//! Completes starts whose spawner died: accepts the members that run and rolls back the others
+//! (SD-03).
 
 use std::time::Duration;
 
@@ -20,17 +20,24 @@ use crate::profile::Ready;
 use crate::store::TeamStore;
 use crate::sys::proc::{self, Liveness};
 
-/// How long a teammate that was being started gets to prove that it runs.
+/// Time limit for interrupted starts to become ready.
 const PROOF: Duration = Duration::from_secs(5);
 
-/// What became of starts that were left half done.
+/// The outcome of interrupted starts.
 #[derive(Debug, Default)]
 pub(in crate::ops) struct Finished {
+    /// Members that run and are now on the team.
     pub(in crate::ops) taken_in: Vec<MemberName>,
+    /// Members whose start was rolled back.
     pub(in crate::ops) taken_back: Vec<MemberName>,
 }
 
-/// Brings all of them to an end; the journal is told that it was because of the event `cause`.
+/// Accepts or rolls back all interrupted starts. `cause` is the journal event id they are
+/// attributed to.
+///
+/// # Errors
+///
+/// The store cannot be read or written, or changes to records cannot be watched.
 pub(in crate::ops) fn finish(
     ctx: &Context,
     team: &TeamStore,
@@ -73,14 +80,16 @@ pub(in crate::ops) fn finish(
     Ok(finished)
 }
 
-/// Only whoever is proven dead has left it: a live one goes on by itself, and older records do not say who it was.
+/// Returns whether the start was interrupted: its spawner is proven dead. A live spawner continues
+/// by itself, and old records do not name theirs.
 fn is_left(record: &MemberRecord) -> bool {
     let starts = matches!(record.state, MemberState::Pending | MemberState::Starting);
     starts && record.spawner.is_some_and(|it| proc::liveness(it.pid, it.start) == Liveness::Dead)
 }
 
-/// A run for one task has no place but its launcher's, which says itself who it is: whoever died before it could note that
-/// has not to have the task done twice.
+/// Restores the placement of a run for one task from its launcher's start record. Its spawner may
+/// have died before writing the placement, and without one the start would be rolled back and the
+/// task done twice.
 fn seat(team: &TeamStore, record: &mut MemberRecord) -> Result<(), OpsError> {
     let (Some(task), Some(start)) = (record.wish.task, &record.start) else { return Ok(()) };
     if record.placement.is_none() {
@@ -92,7 +101,8 @@ fn seat(team: &TeamStore, record: &mut MemberRecord) -> Result<(), OpsError> {
     Ok(())
 }
 
-/// As its spawner had it; and why it cannot be taken in: without its profile nobody can say when it is ready.
+/// Rebuilds the spawner's state from the record. Also returns an error if the profile is missing,
+/// since readiness is then undefined.
 fn prepared(
     ctx: &Context,
     team: &TeamStore,
@@ -100,14 +110,14 @@ fn prepared(
     cause: &str,
 ) -> Result<(Prepared, Option<OpsError>), OpsError> {
     let (ready, problem) = match profiles::find(ctx, &record.wish.profile) {
-        // A run for one task may have been over soon: that it has begun is enough.
+        // A run for one task may end quickly, so its start record is sufficient.
         _ if record.wish.task.is_some() => (Ready::Begun, None),
         Ok(profile) => (profile.ready, None),
         Err(e) => (Ready::Hello, Some(e)),
     };
     let on_roster = team.team()?.member(&record.name).cloned();
     let member = on_roster.unwrap_or_else(|| record.to_member(team.name()));
-    // It was launched, or never will be.
+    // The launch is not executed again; it only completes the structure.
     let (token, label) = (record.mark().to_owned(), label::of(&record));
     let launch = Launch { member: record.name.clone(), token, argv: Vec::new(), label };
     let one = Prepared {
@@ -141,8 +151,8 @@ fn take_in(team: &TeamStore, one: &Underway, proof: prove::Proof) -> Result<(), 
     Ok(())
 }
 
-/// Takes its prompt and what it was told of its tasks out of its mailbox, read or not, so that a later start is not told
-/// twice. True: nothing else is in there.
+/// Removes the prompt and task assignments from the mailbox, read or not, so that a later start
+/// does not deliver them twice. Returns true if the mailbox is now empty.
 fn take_prompt_back(team: &TeamStore, record: &MemberRecord) -> Result<bool, OpsError> {
     let (mailbox, lead, asked_at) =
         (team.mailbox(&record.name), MemberName::lead(), record.asked_at.iso());

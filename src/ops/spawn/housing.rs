@@ -1,5 +1,5 @@
-//! Where a teammate works: a git worktree of its own, if it wishes for one; and a word of warning where two agents share
-//! a checkout without one (TK-09).
+//! Working directories of teammates: creates their git worktrees and warns when two agents share a
+//! checkout (TK-09).
 
 use std::path::{Path, PathBuf};
 
@@ -16,14 +16,18 @@ use crate::profile::{SHELL, WORKER};
 use crate::store::TeamStore;
 use crate::worktree::{Repository, checkout_of};
 
-/// The worktree that a draft wishes for, and where it will be made from.
+/// The requested worktree of a draft, and the repository it is made from.
 pub(super) struct Site {
     repository: Repository,
     wish: Wish,
 }
 
 impl Site {
-    /// None where no worktree is wished for.
+    /// Finds the repository for a requested worktree. Returns none if none is requested.
+    ///
+    /// # Errors
+    ///
+    /// `cwd` is not in a git repository, or git cannot be run.
     pub(super) fn find(
         ctx: &Context,
         wish: Option<&Wish>,
@@ -34,7 +38,7 @@ impl Site {
         Ok(Some(Site { repository, wish: wish.clone() }))
     }
 
-    /// Writes into an entry where its member will work.
+    /// Sets the member's working directory to its worktree.
     pub(super) fn house(&self, team: &TeamStore, rules: &Rules, member: &mut Member) {
         let place =
             self.repository.place(rules.dir.as_deref(), &worktree::title(team, &member.name));
@@ -43,8 +47,12 @@ impl Site {
     }
 }
 
-/// Makes the worktrees of a batch; each stands beside its draft if it is new. If one cannot be made, the others are
-/// taken back.
+/// Creates the worktrees of a batch. Returns, per draft, the checkout if it is new. If one fails,
+/// those already created are removed.
+///
+/// # Errors
+///
+/// The first worktree that could not be created.
 pub(super) fn furnish(
     ctx: &Context,
     team: &TeamStore,
@@ -69,7 +77,7 @@ pub(super) fn furnish(
     Ok(made)
 }
 
-/// Takes back the worktrees of a batch that does not come to be.
+/// Removes the new worktrees of a batch that could not be prepared.
 pub(super) fn abandon(
     ctx: &Context,
     team: &TeamStore,
@@ -77,19 +85,24 @@ pub(super) fn abandon(
     made: &[Option<Checkout>],
 ) {
     for (member, made) in members.iter().zip(made) {
-        // What stays is on record with the team, and the first failure is the one to be told.
+        // Ignored: a remaining worktree is on record with the team, and the caller returns the
+        // first failure.
         let _ = made.as_ref().map(|made| worktree::abandon(ctx, team, &member.name, made));
     }
 }
 
-/// Whether a start record shows another directory than the member's worktree (EN-06, EN-07).
+/// Reports a start record whose directory differs from the member's worktree (EN-06, EN-07).
 pub(super) fn astray(cwd: &str, member: &Member) -> Option<String> {
     let worktree = member.worktree_path.as_deref().filter(|worktree| *worktree != cwd)?;
     Some(format!("it runs in {cwd}, not in its worktree {worktree}"))
 }
 
-/// One warning for each of these new members that works in the checkout of another one. Who runs given commands only,
-/// and is no agent that changes files as it likes, does not count.
+/// Returns and journals a warning for each new member that shares a checkout with another. Members
+/// that only run given commands do not count, because they do not edit files on their own.
+///
+/// # Errors
+///
+/// The store cannot be read, or the journal cannot be written.
 pub(super) fn warnings(team: &TeamStore, new: &[&MemberName]) -> Result<Vec<String>, OpsError> {
     let mut housed: Vec<(MemberName, PathBuf)> = Vec::new();
     let mut warnings = Vec::new();
@@ -98,7 +111,7 @@ pub(super) fn warnings(team: &TeamStore, new: &[&MemberName]) -> Result<Vec<Stri
             continue;
         }
         let Some(checkout) = checkout_of(Path::new(&member.cwd)) else { continue };
-        // Joined in this order, so that the one that was there first is named first.
+        // Members are visited in the order of joining, so `other` is the one that was there first.
         if let Some((other, _)) = housed.iter().find(|(_, known)| *known == checkout)
             && new.contains(&&member.name)
         {

@@ -1,4 +1,4 @@
-//! The mailbox that a teammate begins with.
+//! The initial mailbox of a teammate.
 
 use super::super::context::now;
 use super::super::error::OpsError;
@@ -9,8 +9,12 @@ use crate::model::team::Member;
 use crate::store::TeamStore;
 use crate::sys::rand;
 
-/// Makes the mailbox, takes stale control messages out of the way (SD-10), and puts the prompt in, all before the
-/// program starts. True: there was no mailbox before.
+/// Creates the mailbox, marks stale control messages of an existing one as read (SD-10) and appends
+/// the prompt. Must run before the program starts. Returns true if the mailbox is new.
+///
+/// # Errors
+///
+/// The mailbox cannot be locked, read or written.
 pub(super) fn ready(
     team: &TeamStore,
     member: &Member,

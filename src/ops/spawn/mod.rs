@@ -1,5 +1,6 @@
-//! `spawn`: starts teammates and proves that they run. Intent first, then roster, prompt, spec, placement, proof;
-//! what fails is undone in reverse and leaves nothing behind (SP-09, SD-03).
+//! `spawn`: starts teammates and waits until they are proven to run. Writes in the order record,
+//! roster, prompt, spec, placement; a failure is rolled back in reverse and leaves nothing behind
+//! (SP-09, SD-03).
 
 mod cascade;
 mod command;
@@ -38,35 +39,36 @@ use crate::sys::failpoint;
 pub(super) use finish::{Finished, finish};
 pub(super) use prove::left_until_ready;
 
-/// The point that a start waits for.
+/// The point at which a start counts as successful.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum StartedWhen {
-    /// Its launcher has recorded the program's process.
+    /// The launcher has recorded the program's process.
     Running,
-    /// It is ready as its profile defines it.
+    /// The member is ready as its profile defines it.
     Ready,
 }
 
 impl StartedWhen {
-    /// The words of `--until`.
+    /// The values of `--until`.
     pub(crate) const ALL: [(&'static str, StartedWhen); 2] =
         [("running", StartedWhen::Running), ("ready", StartedWhen::Ready)];
 }
 
-/// How a batch is started.
+/// Options of a batch.
 #[derive(Debug, Clone)]
 pub(crate) struct Terms {
+    /// None: the team's own choice, or automatic.
     pub(crate) backend: Option<BackendChoice>,
     pub(crate) until: StartedWhen,
-    /// Time limit of the batch until then.
+    /// Time limit until all members have reached that point.
     pub(crate) deadline: Duration,
-    /// A taken name gets an ending instead of being refused.
+    /// A taken name gets a numeric suffix instead of being rejected.
     pub(crate) unique: bool,
-    /// Else as the team's settings say.
+    /// None: as in the team's settings.
     pub(crate) layout: Option<Layout>,
 }
 
-/// A teammate that runs (product.md, `spawn`).
+/// A running teammate, as `spawn --json` prints it.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub(crate) struct Spawned {
     pub(crate) teammate_id: String,
@@ -82,14 +84,15 @@ pub(crate) struct Spawned {
     pub(crate) tmux_pane_id: Option<String>,
     pub(crate) backend: BackendKind,
     pub(crate) incarnation: String,
+    /// Pid of the program, not of its launcher.
     pub(crate) pid: i32,
     pub(crate) cwd: String,
-    /// How a person gets to see it.
+    /// A command or description of how to view the member.
     #[serde(skip)]
     pub(crate) watch: String,
 }
 
-/// How a teammate would be started.
+/// The result of `--dry-run`: how a teammate would be started.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub(crate) struct Plan {
     pub(crate) name: String,
@@ -99,56 +102,63 @@ pub(crate) struct Plan {
     pub(crate) runs: &'static str,
     pub(crate) argv: Vec<String>,
     pub(crate) cwd: String,
-    /// Only the names: values can be secrets.
+    /// Names only, because values may be secrets.
     pub(crate) env: Vec<String>,
     pub(crate) model: Option<String>,
     pub(crate) mode: Option<Mode>,
     pub(crate) role: Option<String>,
-    /// How the first prompt goes in: `mailbox`, `argv` or `typed`; none without a prompt.
+    /// Delivery of the first prompt: `mailbox`, `argv` or `typed`. None without a prompt.
     pub(crate) prompt: Option<&'static str>,
-    /// How it is told of its team: `argv` or `first-message`; none: it is not.
+    /// Delivery of the team briefing: `argv` or `first-message`. None if there is no briefing.
     pub(crate) brief: Option<&'static str>,
-    /// What of its role it could not be held to.
+    /// Parts of the role that this program cannot enforce.
     pub(crate) warnings: Vec<String>,
 }
 
 pub(crate) use cascade::Fallback;
 
-/// What became of a batch: which backend it got, who had to do with another way, and one answer for each order.
+/// The result of a batch.
 pub(crate) struct Batch {
+    /// The backend chosen first.
     pub(crate) chosen: Chosen,
+    /// Members that another tier had to start.
     pub(crate) fallbacks: Vec<Fallback>,
+    /// One result per order, in the order of the batch.
     pub(crate) results: Vec<Result<Spawned, OpsError>>,
-    /// What a person should know, and nothing was refused for.
+    /// Messages for the user about members that run nevertheless.
     pub(crate) warnings: Vec<String>,
 }
 
-/// A teammate on its way: everything is written, nothing runs yet.
+/// A teammate whose files are all written and whose launcher is not yet started.
 struct Prepared {
     member: Member,
     record: crate::model::record::MemberRecord,
     ready: Ready,
     launch: Launch,
-    /// The journal event that all that follows goes back to.
+    /// Id of the journal event that later events refer to as their cause.
     asked: String,
-    /// Its first message.
+    /// The first message, with the briefing if that goes in the same way.
     first: Option<String>,
-    /// Its mailbox was made for it, and goes with it if it does not come up.
+    /// Set if the mailbox was created by this start and is to be removed on failure.
     new_mailbox: bool,
-    /// Its worktree was made for it, and goes with it if it does not come up.
+    /// The worktree, if it was created by this start and is to be removed on failure.
     new_checkout: Option<Checkout>,
 }
 
-/// Whether these orders could be carried out as far as they themselves say: names, roles, profiles, command lines.
-/// Nothing is touched.
+/// Validates orders without side effects: names, roles, profiles and command lines.
+///
+/// # Errors
+///
+/// The first invalid order.
 pub(crate) fn check(ctx: &Context, roles: &Roles, orders: &[Order]) -> Result<(), OpsError> {
     orders.iter().try_for_each(|order| prepare::draft(ctx, roles, order).map(drop))
 }
 
-/// What a start would run: nothing is written, placed or started.
+/// Returns the start that `spawn` would perform, without writing or starting anything.
 ///
 /// # Errors
-/// What is wrong with the order, a taken name, a store that cannot be read.
+///
+/// The order is invalid, the name is taken, the mode is not allowed, or the store cannot be read.
 pub(crate) fn dry_run(
     ctx: &Context,
     team: &TeamStore,
@@ -160,11 +170,12 @@ pub(crate) fn dry_run(
     prepare::plan(ctx, team, &draft, unique)
 }
 
-/// Starts all of `orders` in one go.
+/// Starts all of `orders` as one batch.
 ///
 /// # Errors
-/// What concerns the whole batch (no backend, a taken name) fails before anything is started; what concerns one
-/// teammate stands in its own result.
+///
+/// Failures of the whole batch, for example no usable backend or a taken name, are returned before
+/// anything is started. Failures of one teammate are in its own result.
 pub(crate) fn spawn(
     ctx: &Context,
     team: &TeamStore,
@@ -180,10 +191,11 @@ pub(crate) fn spawn(
     cascade::descend(ctx, team, &roles, drafts, chosen, terms)
 }
 
-/// Starts whom a lead wants, each order with a result of its own: standing members, or runs for one task each.
+/// Starts members on behalf of a lead: standing members, or runs for one task each.
 ///
 /// # Errors
-/// What concerns all of them.
+///
+/// Failures that concern all orders; others are in the results.
 pub(crate) fn for_lead(
     ctx: &Context,
     team: &TeamStore,
@@ -201,12 +213,12 @@ pub(crate) fn for_lead(
 /// One attempt to start a teammate.
 struct Attempt {
     name: MemberName,
-    /// The journal event that it began with.
+    /// Id of the journal event of the request.
     asked: String,
     result: Result<Spawned, OpsError>,
 }
 
-/// Starts all of `drafts` in one way; what fails is taken back.
+/// Starts all of `drafts` on one backend, and rolls back those that fail.
 fn attempt(
     ctx: &Context,
     team: &TeamStore,
@@ -234,7 +246,7 @@ fn attempt(
     Ok(conclude(ctx, team, backend, underway, proofs))
 }
 
-/// Opens what a tier needs.
+/// Opens the backend of a tier.
 fn open(
     ctx: &Context,
     team: &TeamStore,
@@ -247,7 +259,7 @@ fn open(
     }
 }
 
-/// A teammate whose launcher was given to the backend, or was not.
+/// A teammate after the backend was asked to place it.
 struct Underway {
     prepared: Prepared,
     place: Result<Placement, BackendError>,
@@ -263,7 +275,7 @@ fn note_places(
         if let Ok(placement) = &place {
             one.record.placement = Some(placement.clone());
             let (name, run) = (&one.record.name, &one.record.incarnation);
-            // If the record cannot be written the proof will not be found there either, and the start is undone.
+            // Without the placement in the record the proof fails, and the start is rolled back.
             let _ = presence::placed(team, name, run, placement);
             let note = Note::of(EventKind::MemberPlaced).because(&one.asked).member(name);
             let note = note
@@ -273,20 +285,20 @@ fn note_places(
         }
         underway.push(Underway { prepared: one, place });
     }
-    // The journal is for looking back.
+    // Best effort: the journal is a history only.
     let _ = team.record_all(notes);
     underway
 }
 
-/// Brings the new mailboxes to the disk, while their owners start.
+/// Fsyncs the new mailboxes while their owners start.
 fn persist_boxes(team: &TeamStore, underway: &[Underway]) -> Result<(), OpsError> {
     let new = underway.iter().filter(|one| one.place.is_ok() && one.prepared.new_mailbox);
     let owners: Vec<_> = new.map(|one| &one.prepared.record.name).collect();
     Ok(team.persist_boxes(&owners)?)
 }
 
-/// Writes the pane ids into the team file, and what was chosen into the settings: once for the batch, and not what it
-/// had to fall back to, so that later members try what was chosen first.
+/// Writes the pane ids into the team file and the chosen backend into the settings. `chosen` is
+/// none on fallback tiers, so that later members try the original choice first.
 fn note_panes(
     team: &TeamStore,
     underway: &[Underway],
@@ -308,7 +320,7 @@ fn note_panes(
     chosen.map_or(Ok(()), |chosen| keep_choice(team, &placed, chosen))
 }
 
-/// Keeps the backend of the first members for later ones. A later explicit choice is not kept.
+/// Stores the backend of the first members for later ones. A later explicit choice is not stored.
 fn keep_choice(
     team: &TeamStore,
     placed: &[(&Member, &Placement)],
@@ -337,7 +349,7 @@ fn keep_choice(
     Ok(())
 }
 
-/// Takes in those that run, and takes back those that do not.
+/// Accepts the members that run and rolls back the others.
 fn conclude(
     ctx: &Context,
     team: &TeamStore,
@@ -354,7 +366,7 @@ fn conclude(
         let note = Note::of(EventKind::MemberReady).because(&one.asked).member(&one.record.name);
         Some(note.with("pid", result.as_ref().ok()?.pid))
     };
-    // The journal is for looking back; that they run stands in their records.
+    // Best effort: the records already show that they run.
     let _ = team.record_all(batch.iter().zip(&results).filter_map(ready).collect());
     let failed =
         batch.iter().zip(&results).filter_map(|(one, result)| Some((one, result.as_ref().err()?)));

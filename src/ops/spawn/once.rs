@@ -1,5 +1,5 @@
-//! Runs of one task each (seed 002, task mode): the one-shot form of a program, as in the last tier of the cascade, started
-//! like any teammate, with its task claimed in its name before it runs. What it comes to, its launcher sees to.
+//! Runs for one task each (task mode): the one-shot form of a program, with its task claimed in its
+//! name before it starts. Its launcher reports the outcome.
 
 use super::super::backends;
 use super::super::context::Context;
@@ -9,11 +9,13 @@ use crate::model::order::Order;
 use crate::model::role::Roles;
 use crate::store::TeamStore;
 
-/// Starts a run for the task of each of `orders`, one after the other: a task that somebody else has taken meanwhile is no
-/// matter of the others'.
+/// Starts a run for the task of each order, one after another, so that a task claimed by another
+/// member in the meantime fails only its own order.
 ///
 /// # Errors
-/// What concerns all of them; what concerns one stands in its own result.
+///
+/// The nesting depth forbids a start, or the roles cannot be read. Other failures are in the
+/// results.
 pub(super) fn dispatch(
     ctx: &Context,
     team: &TeamStore,

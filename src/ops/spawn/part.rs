@@ -1,4 +1,4 @@
-//! What an order leaves open, filled in from its role (ID-02). Places nothing and writes nothing.
+//! Merges an order with its role (ID-02). Has no side effects.
 
 use serde_json::json;
 
@@ -9,20 +9,20 @@ use crate::model::rules::Rule;
 use crate::model::text;
 use crate::profile::{Names, Profile};
 
-/// An order with all that its role says.
+/// An order after its role has been applied.
 pub(super) struct Part {
     pub(super) order: Order,
     pub(super) color: Option<String>,
     pub(super) tools: Tools,
-    /// The role as JSON, for a program that takes such and does not find it by itself.
+    /// The role as JSON, for a program that accepts roles but cannot find this one itself.
     pub(super) agents: Option<String>,
-    /// What the role has to say, for a program that takes no roles.
+    /// The role's instructions, for a program that accepts no roles.
     pub(super) duty: Option<String>,
-    /// What a person should know.
+    /// Messages for the user.
     pub(super) warnings: Vec<String>,
 }
 
-/// Fills in what `order` leaves open from its role and from what all in the team have in common.
+/// Fills the gaps of `order` from its role, then from the tool rules common to the team.
 pub(super) fn fill(order: &Order, found: Option<Found>, common: &Tools, profile: &Profile) -> Part {
     let (order, tools) = (order.clone(), order.tools.clone());
     let mut part =
@@ -35,7 +35,8 @@ pub(super) fn fill(order: &Order, found: Option<Found>, common: &Tools, profile:
     part
 }
 
-/// What an agent file says and this program cannot do is a warning: the file was written for another one.
+/// Applies the role. Settings of an agent file that this program does not support cause warnings,
+/// because such files are written for another program.
 fn cast(part: &mut Part, Found { name, role, source }: Found, profile: &Profile) {
     let (shown, program) = (text::line(&name), &profile.name);
     let mut warn = |said: String| part.warnings.push(format!("role `{shown}`: {said}"));
@@ -69,7 +70,7 @@ fn cast(part: &mut Part, Found { name, role, source }: Found, profile: &Profile)
     part.tools = std::mem::take(&mut part.tools).or(&role.tools);
 }
 
-/// In the form of Claude Code's `--agents`. Model and tools have flags of their own.
+/// Formats the role for Claude Code's `--agents`. Model and tools have separate flags.
 fn definition(name: &str, role: &Role) -> Option<String> {
     let prompt = role.prompt.as_deref()?;
     let description =
@@ -77,7 +78,7 @@ fn definition(name: &str, role: &Role) -> Option<String> {
     Some(json!({ name: { "description": description, "prompt": prompt } }).to_string())
 }
 
-/// What this program cannot be held to.
+/// Returns warnings about tool rules that this program cannot enforce.
 fn unenforced(tools: &Tools, profile: &Profile) -> Vec<String> {
     let words =
         |rules: &[Rule]| rules.iter().cloned().map(String::from).collect::<Vec<_>>().join(", ");

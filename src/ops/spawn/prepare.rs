@@ -1,4 +1,4 @@
-//! The first half of a spawn: everything that is written before a process runs.
+//! The first half of a spawn: validates orders and writes all files before a process starts.
 
 use std::ffi::OsString;
 use std::path::Path;
@@ -31,40 +31,46 @@ use crate::sys::proc::Process;
 use crate::sys::{env, failpoint, rand};
 use crate::worktree::MISLEADING;
 
-/// How long a launcher holds the screen of a program that was never up.
+/// Time in milliseconds a launcher keeps the screen of a program that failed to start.
 const LINGER_MS: u64 = 3000;
 
-/// With `true` every teammate must have a plan approved before it works (seed 004).
+/// If `true` in the caller's environment, every teammate must have a plan approved before it works.
 const PLAN_REQUIRED: &str = "CLAUDE_CODE_PLAN_MODE_REQUIRED";
 
-/// An order whose words are all valid; names may still be taken.
+/// A validated order. Its name may still be taken.
 pub(super) struct Draft {
-    /// The order with what its role says.
+    /// The order merged with its role.
     pub(super) part: Part,
     pub(super) name: MemberName,
     pub(super) profile: Profile,
     cwd: String,
-    /// It must have a plan approved before it works.
+    /// Set if the member must have a plan approved before it works.
     pub(super) plan: bool,
-    /// Where its worktree is made from, if it is to have one.
+    /// The source of its worktree, if one is requested.
     pub(super) site: Option<Site>,
 }
 
 impl Draft {
-    /// Whether it has something to begin with: a prompt, or a message that tells it of its team. One that goes on with a
-    /// session was told when that began.
+    /// Returns whether the member gets a first message: a prompt or the team briefing. A resumed
+    /// session got both when it began.
     fn is_told(&self) -> bool {
         let briefed = self.profile.launch.brief == Brief::FirstMessage;
         (self.part.order.prompt.is_some() || briefed) && self.part.order.session.is_none()
     }
 
-    /// Whether it has something to do as soon as it is up. A worker shows what it is told, and works at tasks only.
+    /// Returns whether the member works as soon as it is up. A worker only shows its first message
+    /// and works on tasks.
     fn begins_at_once(&self) -> bool {
         (self.is_told() && self.profile.name != profile::WORKER) || self.part.order.task.is_some()
     }
 }
 
-/// Checks an order on its own.
+/// Validates one order without looking at the team.
+///
+/// # Errors
+///
+/// The name, role, profile, command line, environment or worktree is invalid, or the role is
+/// reserved for tasks.
 pub(super) fn draft(ctx: &Context, roles: &Roles, order: &Order) -> Result<Draft, OpsError> {
     if order.task.is_some() {
         return draft_once(ctx, roles, order);
@@ -107,11 +113,12 @@ fn draft_as(
     Ok(Draft { part, name, profile, cwd, plan, site })
 }
 
-/// Checks that no mode is more permissive than the lead's (PM-06) or disabled. A lead without a mode
-/// is a person, who may give any.
+/// Checks that no mode is disabled or more permissive than the lead's (PM-06). A lead without a
+/// mode is a person, who may grant any.
 ///
 /// # Errors
-/// [`OpsError::NotAllowed`].
+///
+/// [`OpsError::NotAllowed`] for a mode above the lead's. Errors of the settings check pass through.
 pub(super) fn check_modes(
     ctx: &Context,
     team: &TeamStore,
@@ -128,7 +135,12 @@ pub(super) fn check_modes(
     }
 }
 
-/// The same for a run without a place: the one-shot form of its program, with its prompt.
+/// Validates an order for a one-shot run: the one-shot form of its program, with its prompt.
+///
+/// # Errors
+///
+/// As for [`draft`]; also if there is no prompt and no task, if the profile has no one-shot form,
+/// or if a plan is required.
 pub(super) fn draft_once(ctx: &Context, roles: &Roles, order: &Order) -> Result<Draft, OpsError> {
     let missing = |problem| OpsError::Usage { problem, hint: None };
     if order.prompt.is_none() && order.task.is_none() {
@@ -139,7 +151,7 @@ pub(super) fn draft_once(ctx: &Context, roles: &Roles, order: &Order) -> Result<
     let once =
         whole.once().ok_or_else(|| missing(format!("profile `{name}` has no one-shot form")))?;
     let mut draft = draft_as(ctx, roles, order, once)?;
-    // A command line has no plans.
+    // A plain command line makes no plans.
     let is_agent = !draft.profile.needs_command();
     if draft.plan && is_agent {
         return Err(missing(format!(
@@ -161,7 +173,11 @@ fn profile_of(ctx: &Context, order: &Order) -> Result<Profile, OpsError> {
     profiles::find(ctx, order.profile.as_deref().unwrap_or(default))
 }
 
-/// How a draft would be started, as the team stands now.
+/// Computes how a draft would be started with the team's current members.
+///
+/// # Errors
+///
+/// The name is taken, the command line is empty, or the store cannot be read.
 pub(super) fn plan(
     ctx: &Context,
     team: &TeamStore,
@@ -203,15 +219,15 @@ pub(super) fn plan(
     })
 }
 
-/// What all of a batch have in common, read once.
+/// State shared by a batch, read once.
 struct Common<'a> {
     ctx: &'a Context,
     team: &'a TeamStore,
     rules: EnvRules,
     roles: Roles,
-    /// The lead's session.
+    /// The lead's session id.
     session: String,
-    /// Directories that members may work in beside their own.
+    /// Directories besides their own that members may access.
     add_dirs: Vec<String>,
 }
 
@@ -222,7 +238,12 @@ impl Common<'_> {
     }
 }
 
-/// Writes records, roster entries, prompts and specs. If any of it fails, what was written is taken back.
+/// Writes records, roster entries, prompts and specs. Rolls back everything if one write fails.
+///
+/// # Errors
+///
+/// A name is taken, the team is full, worktrees are not available, a task is already claimed, or a
+/// file cannot be written.
 pub(super) fn prepare(
     ctx: &Context,
     team: &TeamStore,
@@ -252,7 +273,7 @@ pub(super) fn prepare(
     Ok(batch)
 }
 
-/// Makes the worktrees that the batch wishes for; none of these is left if one fails.
+/// Creates the requested worktrees; if one fails, none of them remains.
 fn house(
     common: &Common,
     drafts: &[Draft],
@@ -265,8 +286,8 @@ fn house(
     Ok(())
 }
 
-/// Puts all of the batch on the roster, in one change. Their records are begun before that, under its lock: whoever
-/// finds an entry finds out whose it is, also if this process dies in between (SD-03).
+/// Adds the batch to the roster in one change. The records are written first, under the roster
+/// lock, so that each entry has a record even if this process dies in between (SD-03).
 fn join(
     common: &Common,
     drafts: &[Draft],
@@ -277,7 +298,8 @@ fn join(
     let team = common.team;
     let (mut fault, mut begun) = (None, Vec::new());
     let joined = team.change_roster(|roster| {
-        // An earlier pass may have begun other ones.
+        // The closure runs again if Claude Code, which takes no lock, rewrote the file: remove the
+        // records of the previous pass.
         forget(team, &mut begun);
         let mut known = roster.team();
         let mut members = Vec::new();
@@ -316,7 +338,7 @@ fn join(
     })
 }
 
-/// Takes back records that were begun. What cannot be removed now is seen by the next lead.
+/// Removes records that were begun. Records that cannot be removed now are found by the next lead.
 fn forget(team: &TeamStore, begun: &mut Vec<(MemberName, Incarnation)>) {
     begun.drain(..).for_each(|(name, run)| drop(team.forget_record(&name, &run)));
 }
@@ -357,7 +379,7 @@ fn entry(
         cwd: draft.cwd.clone(),
         worktree_path: None,
         backend_type: Some(backend.wire().to_owned()),
-        // Until it works it does not.
+        // Idle until it has its first work.
         is_active: Some(draft.begins_at_once()),
         name,
     };
@@ -367,7 +389,7 @@ fn entry(
     member
 }
 
-/// A teammate as it shall be, and what its launcher is told; nothing of it is written.
+/// Composes the member, its record and its launch spec in memory.
 fn fill(
     common: &Common,
     draft: &Draft,
@@ -409,7 +431,7 @@ fn fill(
     ))
 }
 
-/// What the launcher and the program will look for.
+/// Writes mailboxes, specs and task claims, which the launcher and the program read.
 fn write(
     common: &Common,
     drafts: &[Draft],
@@ -515,8 +537,8 @@ fn spec(
     }
 }
 
-/// The whole environment: the caller's as far as team and profile let it through, the profile's own, the order's,
-/// the identity.
+/// Composes the environment: the caller's, filtered by team and profile, then the profile's own
+/// variables, the order's and the identity.
 fn environment(
     common: &Common,
     draft: &Draft,
@@ -527,7 +549,7 @@ fn environment(
     let mut own =
         EnvRules { allow: draft.profile.launch.allow.clone(), deny: command.without.clone() };
     if member.worktree_path.is_some() {
-        // With these its git would work on the caller's checkout (EN-07).
+        // These variables would make its git work on the caller's checkout (EN-07).
         own.deny.extend(MISLEADING.map(str::to_owned));
     }
     let asking = environ::compose(&common.ctx.caller.env, &own, &[], &[]);
@@ -538,7 +560,7 @@ fn environment(
     env
 }
 
-/// What every teammate is told of itself (protocol.md, section 7).
+/// Returns the variables that identify a teammate to its own program.
 fn identity(
     common: &Common,
     member: &Member,

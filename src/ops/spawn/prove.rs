@@ -1,4 +1,5 @@
-//! The proof that a teammate runs: its launcher's start record, and what its profile asks for beyond that.
+//! Confirms that a teammate runs: requires its launcher's start record and the readiness that its
+//! profile defines.
 
 use std::collections::BTreeSet;
 use std::sync::mpsc::{Receiver, channel};
@@ -18,42 +19,49 @@ use crate::sys::clock::Deadline;
 use crate::sys::proc::{self, Liveness};
 use crate::sys::watch::Watch;
 
-/// A launcher can die without a word; it is looked after this often.
+/// Poll interval: a launcher can die without writing its record.
 const GLANCE: Duration = Duration::from_millis(100);
 
-/// Whether a teammate runs.
+/// The result of waiting for a start.
 pub(super) enum Proof {
     Runs { pid: i32, cwd: String },
     Fails { reason: String, why: Why },
 }
 
-/// Whose fault it is that a teammate does not run.
+/// The cause of a failed start.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Why {
-    /// The program's, or the order's: it would be the same anywhere.
+    /// The program or the order: it would fail on any backend.
     Program,
-    /// The place's: its launcher was gone without a word, or had no terminal.
+    /// The backend: the launcher died without an exit record, or had no terminal.
     Place,
-    /// Nobody's, perhaps: it may only have been too slow. `silent`: not even its launcher has said anything.
+    /// The deadline passed. `silent`: not even a start record was written.
     Late { silent: bool },
 }
 
-/// Tells whose records change, so that one change does not make all of them be read.
+/// Reports the members whose records change, so that one change does not cause all records to be
+/// read.
 pub(super) struct News {
     changed: Receiver<Topic>,
     _watch: Watch,
 }
 
 impl News {
-    /// To be taken before anything is started, then nothing is missed.
+    /// Subscribes to the team's records. Call it before anything is started, so that no change is
+    /// missed.
+    ///
+    /// # Errors
+    ///
+    /// The records cannot be watched.
     pub(super) fn of(team: &TeamStore) -> Result<News, OpsError> {
         let (sender, changed) = channel();
-        // Fails only when nobody wants to know any more.
+        // Fails only after the receiver has been dropped.
         let watch = team.watch_records(move |topic| drop(sender.send(topic)))?;
         Ok(News { changed, _watch: watch })
     }
 
-    /// Whom to look at: those that changed, at once or within `limit`; none: everybody.
+    /// Waits up to `limit` for changes. Returns the file stems of the changed records, or none if
+    /// all are to be checked.
     fn wait(&self, limit: Duration) -> Option<BTreeSet<String>> {
         let first = self.changed.recv_timeout(limit).ok()?;
         let topics = std::iter::once(first).chain(self.changed.try_iter());
@@ -62,7 +70,7 @@ impl News {
     }
 }
 
-/// Waits for all of the batch at once.
+/// Waits for the whole batch until `limit`. Returns one proof per member.
 pub(super) fn prove(
     team: &TeamStore,
     underway: &[Underway],
@@ -102,7 +110,7 @@ pub(super) fn prove(
     proofs.into_iter().zip(underway).map(|(p, one)| p.unwrap_or_else(|| late(one))).collect()
 }
 
-/// A record that cannot be read does not say that the launcher never came.
+/// Returns whether the launcher may have started: false only if a readable record has no start.
 fn has_begun(team: &TeamStore, one: &Underway) -> bool {
     team.member_record(&one.prepared.record.name).is_ok_and(|r| r.is_none_or(|r| r.start.is_some()))
 }
@@ -113,7 +121,7 @@ fn is_due(changed: Option<&BTreeSet<String>>, one: &Prepared) -> bool {
 
 enum Look {
     Settled(Proof),
-    /// Look again when something changed, and at the latest after this.
+    /// Check again after a change, and at the latest after this time.
     Wait(Duration),
 }
 
@@ -132,7 +140,7 @@ fn look(team: &TeamStore, underway: &Underway) -> Look {
     let launcher = record.launcher().or_else(|| placement.launcher());
     if !may_be_over && launcher.is_some_and(|it| proc::liveness(it.pid, it.start) == Liveness::Dead)
     {
-        // It may have written its last word between our two looks.
+        // The exit record may have been written between the read above and the liveness check.
         let last = team.member_record(&one.record.name).ok().flatten().and_then(|r| r.exit);
         let silent = || no_launcher("its launcher was gone before it said anything");
         return Look::Settled(last.as_ref().map_or_else(silent, ended));
@@ -157,7 +165,8 @@ fn may_be_over(record: &MemberRecord, rule: Ready) -> bool {
         }
 }
 
-/// iTerm2 gives no process for a session: that ours runs in it, only its own terminal tells (protocol.md, section 8).
+/// Compares the tty for iTerm2: it does not report a session's process, so only the tty proves that
+/// ours runs there.
 fn elsewhere(start: &StartRecord, placement: &Placement) -> Option<String> {
     match placement {
         Placement::Iterm2(session) if start.tty.as_ref() != Some(&session.tty) => {
@@ -177,7 +186,8 @@ fn ready(record: &MemberRecord, rule: Ready) -> Look {
     }
 }
 
-/// Returns the time after which a run that is not ready has to be checked again; none once it is ready.
+/// Returns the time after which a run that is not ready has to be checked again; none once it is
+/// ready.
 pub(in crate::ops) fn left_until_ready(record: &MemberRecord, rule: Ready) -> Option<Duration> {
     let Some(start) = &record.start else { return Some(GLANCE) };
     match rule {
@@ -205,7 +215,7 @@ fn no_launcher(reason: &str) -> Proof {
     Proof::Fails { reason: reason.to_owned(), why: Why::Place }
 }
 
-/// The error for a teammate that does not run, with the last lines of its screen made fit to print.
+/// Builds the error for a failed start, with the last 20 lines of its screen in printable form.
 pub(super) fn failure(record: &MemberRecord, reason: &str, why: Why, screen: &str) -> OpsError {
     let screen = text::block(&text::last_lines(screen, 20));
     let (name, reason) = (record.name.clone(), text::line(reason));
@@ -224,7 +234,8 @@ mod tests {
     use super::*;
     use crate::model::time::Timestamp;
 
-    /// PF-03: a machine without terminals is the place's fault, and one that cannot run the program the program's.
+    /// PF-03: a host without free ptys is the backend's fault; an executable that cannot run is the
+    /// program's.
     #[test]
     fn pf_03_only_a_missing_terminal_is_the_places_fault() {
         for (no_terminal, expected) in [(true, Why::Place), (false, Why::Program)] {

@@ -1,5 +1,5 @@
-//! Taking back spawns that failed, in reverse: placement, spec, mailbox, roster entry, record. Every step is tried,
-//! whatever the others came to.
+//! Rolls back failed spawns in reverse order: placement, spec, mailbox, roster entry, record. Every
+//! step is attempted even if others fail.
 
 use super::super::context::Context;
 use super::super::error::OpsError;
@@ -10,10 +10,10 @@ use crate::model::event::{EventKind, Note};
 use crate::model::record::MemberRecord;
 use crate::store::TeamStore;
 
-/// A spawn that is taken back, and why.
+/// A spawn to roll back, and the reason.
 pub(super) type Failed<'a> = (&'a Prepared, &'a OpsError);
 
-/// Takes back what the failed ones left, and says in the journal why and what could not be taken back.
+/// Rolls back the failed spawns, and journals the reason and the steps that failed.
 pub(super) fn undo(ctx: &Context, team: &TeamStore, failed: &[Failed]) {
     if failed.is_empty() {
         return;
@@ -47,18 +47,20 @@ pub(super) fn undo(ctx: &Context, team: &TeamStore, failed: &[Failed]) {
         note(left, "record", forgotten.map_err(OpsError::from));
     }
     let notes = failed.iter().zip(left).map(|((one, failure), left)| told(one, failure, left));
-    // The journal is for looking back; the failures themselves go to the caller.
+    // Best effort: the caller gets the failures themselves.
     let _ = team.record_all(notes.collect());
 }
 
-/// The launcher may have written since which processes it has; from here on it starts nothing any more, so that one
-/// without a placement, too, is either known by its start record or ends itself.
+/// Withdraws the record and returns its latest version, which may hold the launcher's start record.
+/// After this the launcher no longer starts a program, so a run without a placement either has a
+/// start record or exits by itself.
 fn latest(team: &TeamStore, one: &Prepared) -> MemberRecord {
     let latest = presence::withdraw(team, &one.record.name, &one.record.incarnation).ok().flatten();
     latest.unwrap_or_else(|| one.record.clone())
 }
 
-/// A worker takes a task as soon as it is up. What only waits for its owner goes on waiting.
+/// Returns a task in progress to the board, since a worker claims one as soon as it is up. Tasks
+/// that only wait for this owner stay assigned.
 fn release(team: &TeamStore, one: &Prepared) -> Result<(), OpsError> {
     match task::board(team)?.work_of(&one.record.name) {
         Some(_) => task::release(team, &one.record.name).map(drop),
