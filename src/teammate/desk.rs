@@ -1,5 +1,5 @@
-//! What a teammate's loop reads and writes about itself: its mail, the requests it speaks of, its words to others. Knows
-//! nothing of what either loop makes of that.
+//! Reads and writes that the worker's and the wrapper's loop have in common: mail, shutdown
+//! requests and outbound operations.
 
 use super::effect::Errand;
 use super::event::{Failure, Requests};
@@ -8,14 +8,18 @@ use crate::model::id::{Incarnation, MemberName, RequestId};
 use crate::model::protocol::Message;
 use crate::ops::{self, Context, Kind, OpsError, Team};
 
-/// Which run of which member this process is.
+/// The member and run that this process serves.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Identity {
     pub(crate) name: MemberName,
     pub(crate) incarnation: Incarnation,
 }
 
-/// Does an errand. False: another run now uses this name.
+/// Executes an outbound operation. Returns false if a later run now uses this name.
+///
+/// # Errors
+///
+/// The operation failed; [`failure`] tells whether a retry can help.
 pub(super) fn run_errand(
     ctx: &Context,
     team: &Team,
@@ -38,15 +42,19 @@ pub(super) fn run_errand(
     Ok(true)
 }
 
-/// The unread mail, oldest first, with the requests that it speaks of.
+/// Returns the unread mail, oldest first, with the shutdown requests that it refers to.
+///
+/// # Errors
+///
+/// The mailbox cannot be read.
 pub(super) fn mail(team: &Team, name: &MemberName) -> Result<(Vec<Envelope>, Requests), OpsError> {
     let mail = ops::inbox::look(team, name, false)?;
-    // After the mail: a request is on file before it is sent.
+    // Requests are read after the mail, because a request is filed before its message is sent.
     let requests = requests(team, mail.iter().filter_map(asked_in));
     Ok((mail, requests))
 }
 
-/// The requests of these ids, as they are now.
+/// Reads the current state of the requests with these ids.
 pub(super) fn requests(team: &Team, ids: impl IntoIterator<Item = String>) -> Requests {
     let look = |id: &String| {
         let known = RequestId::parse(id).map_err(OpsError::from);
@@ -55,7 +63,7 @@ pub(super) fn requests(team: &Team, ids: impl IntoIterator<Item = String>) -> Re
     ids.into_iter().map(|id| (id.clone(), look(&id))).collect()
 }
 
-/// Whether trying again can help.
+/// Classifies an error by whether a retry can help.
 pub(super) fn failure(e: &OpsError) -> Failure {
     let lasting = match e.kind() {
         Kind::NotFound | Kind::Refused | Kind::Usage => true,
@@ -64,7 +72,7 @@ pub(super) fn failure(e: &OpsError) -> Failure {
     Failure { text: e.to_string(), lasting }
 }
 
-/// The request that a message speaks of.
+/// Returns the id of the shutdown request in a message.
 fn asked_in(envelope: &Envelope) -> Option<String> {
     let Message::ShutdownRequest(asked) = Message::parse(&envelope.text) else { return None };
     Some(asked.request_id)

@@ -1,4 +1,5 @@
-//! The shell around a worker's step: reads what changed, steps, carries out. It decides nothing.
+//! The I/O shell around the worker's pure step function: turns changes into events and executes the
+//! resulting effects.
 
 use std::collections::VecDeque;
 use std::thread;
@@ -22,15 +23,15 @@ use crate::ops::task::Completed;
 use crate::ops::{self, Context, Ending, OpsError, Team};
 use crate::sys::proc;
 
-/// With nothing to do, everything is looked at again this often: a notification can be lost.
+/// Interval of full checks while idle, since a change notification can be lost.
 const SWEEP: Duration = Duration::from_secs(60);
-/// The same where changes cannot be watched at all.
+/// The same if changes cannot be watched.
 const BLIND_SWEEP: Duration = Duration::from_secs(5);
 
-/// What surrounds a worker: given, so that tests can give something else.
+/// The worker's surroundings, which tests replace.
 struct Station {
     screen: Screen,
-    /// This process adopts orphans and runs nothing but the worker's commands.
+    /// Set if this process is a subreaper and runs nothing but the worker's commands.
     alone: bool,
     wakes: UnboundedSender<Wake>,
     incoming: UnboundedReceiver<Wake>,
@@ -40,7 +41,7 @@ struct Driver<'a> {
     ctx: &'a Context,
     team: &'a Team,
     me: &'a Identity,
-    /// Which tasks are for it.
+    /// Limits the tasks that the worker may claim.
     role: Option<String>,
     state: State,
     screen: Screen,
@@ -49,11 +50,13 @@ struct Driver<'a> {
     running: Option<Canceller>,
 }
 
-/// Works for the team until it is agreed or told to end; gives the exit code. Takes over the process: its signals,
-/// its standard output, and the orphans below it.
+/// Runs the worker until it agrees to a shutdown or is told to exit, and returns the exit code.
+/// Takes over the process: its signals, its standard output and orphaned descendants.
 ///
 /// # Errors
-/// Only what makes working impossible from the start. What goes wrong later is said in the pane and tried again.
+///
+/// The member's record cannot be read at the start. Later failures are printed in the pane and
+/// retried.
 pub(crate) async fn worker(ctx: &Context, team: &Team, me: Identity) -> Result<i32, OpsError> {
     let (wakes, incoming) = unbounded_channel();
     sources::hear_signals(wakes.clone());
@@ -69,7 +72,7 @@ async fn work(
 ) -> Result<i32, OpsError> {
     let Station { screen, alone, wakes, mut incoming } = station;
     let changed = wakes.clone();
-    // The watch comes before the first look, so that nothing falls in between.
+    // Subscribe before the first read, so that no change is missed between them.
     let watch = ops::events::watch_as(team, &me.name, move |topic| {
         drop(changed.send(Wake::Changed(topic)))
     });
@@ -127,7 +130,7 @@ impl Driver<'_> {
         }
     }
 
-    /// Looks again at what the change was about and steps over it.
+    /// Reads what `topic` covers and steps with the resulting event.
     fn look(&mut self, topic: &Topic) {
         if self.state.end().is_some() {
             return;
@@ -137,7 +140,7 @@ impl Driver<'_> {
         }
         match topic {
             Topic::Journal | Topic::Settings => {}
-            // Of interest only while we are not on it and therefore have no mail.
+            // Relevant only while the member is not on the roster and therefore cannot read mail.
             Topic::Roster if !self.state.waits_for_mail() => {}
             Topic::Mail(owner) if *owner != self.me.name.file_stem() => {}
             Topic::Roster | Topic::Mail(_) => {
@@ -153,7 +156,7 @@ impl Driver<'_> {
                 }
             }
             Topic::Tasks => self.step(Event::Board),
-            // Mail first: whoever is asked to end takes no new task.
+            // Mail first: a worker asked to shut down must not claim another task.
             Topic::Everything => {
                 let mail = Topic::Mail(self.me.name.file_stem());
                 [Topic::Members, Topic::Requests, mail, Topic::Tasks]
@@ -164,12 +167,12 @@ impl Driver<'_> {
     }
 
     fn look_at_record(&mut self) {
-        // A record that cannot be read now says nothing of another run.
+        // An unreadable record does not prove that another run has replaced this one.
         let Ok(Some(record)) = ops::status::record(self.team, &self.me.name) else { return };
         if !record.is(&self.me.incarnation) {
             return self.step(replaced());
         }
-        // A start that is taken back is over before its process is: such a run begins nothing.
+        // A withdrawn start may still run for a moment; such a run must not begin work.
         if record.state.is_up() {
             self.step(Event::Accepted);
         }
@@ -184,9 +187,9 @@ impl Driver<'_> {
         }
     }
 
-    /// Carries out one effect; gives what is to be reported of it at once.
+    /// Executes one effect. Returns its event if the result is known at once.
     fn carry_out(&mut self, effect: Effect) -> Option<Event> {
-        // The store would make directories anew for a team that was taken away.
+        // The store would recreate the directories of a deleted team.
         if needs_team(&effect) && !self.team.exists() {
             return Some(gone());
         }
@@ -194,7 +197,7 @@ impl Driver<'_> {
             Effect::Print(text) => self.screen.line(&text),
             Effect::Warn(text) => {
                 let note = Note::of(EventKind::Warning).member(&self.me.name).with("text", text);
-                // It is in the pane already; a journal that cannot be written must not stop the work.
+                // Best effort: the warning is also in the pane.
                 let _ = ops::events::note(self.team, note);
             }
             Effect::Acknowledge(ids) => {
@@ -224,7 +227,8 @@ impl Driver<'_> {
         None
     }
 
-    /// Where hooks have to be asked it is done on a thread of its own: they can take long, and mail goes on coming.
+    /// Completes the task, on a separate thread if hooks guard it: they can take long, and mail
+    /// must still be handled.
     fn complete(&self, task: TaskId, outcome: Outcome) -> Option<Event> {
         let (ctx, team, who) = (self.ctx.clone(), self.team.clone(), self.me.name.clone());
         let hooks = ops::hooks::configured(&ctx, &team);
@@ -237,7 +241,7 @@ impl Driver<'_> {
         }
         let wakes = self.wakes.clone();
         let asking = thread::Builder::new().name("hooks".to_owned()).spawn(move || {
-            // Fails only when the worker has gone without waiting for it.
+            // Fails only if the worker has exited without waiting.
             let _ = wakes.send(Wake::Completed(Box::new(complete())));
         });
         Some(match asking {
@@ -268,7 +272,7 @@ impl Driver<'_> {
         }
     }
 
-    /// The report of a failure; a team that was taken away explains every one.
+    /// Returns the event for a failure. A deleted team replaces every other reason.
     fn failed(&self, e: &OpsError, report: impl FnOnce(Failure) -> Event) -> Event {
         failed(self.team, e, report)
     }
@@ -280,8 +284,8 @@ impl Driver<'_> {
         }
     }
 
-    /// Starts the command; its end comes as a wake. Threads, not the runtime's: those would keep the process from
-    /// ending when a terminal blocks.
+    /// Starts the command; its exit arrives as a [`Wake`]. Uses threads instead of the runtime's
+    /// blocking pool, which would keep the process from exiting while a terminal blocks.
     fn run(&mut self, task: Task) -> Option<Event> {
         let job = run::job(&self.ctx.caller, &task, self.alone);
         let task = task.id;
@@ -295,11 +299,12 @@ impl Driver<'_> {
         let wakes = self.wakes.clone();
         let waiting = thread::Builder::new().name("command".to_owned()).spawn(move || {
             let outcome = running.wait();
-            // Fails only when the worker has gone without waiting for it.
+            // Fails only if the worker has exited without waiting.
             let _ = wakes.send(Wake::CommandEnded { task, outcome });
         });
         if let Err(e) = waiting {
-            // The terminal was hung up when `running` went with the closure; this makes sure.
+            // Dropping `running` with the closure hung up the terminal; cancelling also ends
+            // processes that ignore SIGHUP.
             canceller.cancel();
             let outcome = run::never_ran(format!("cannot be waited for: {e}"));
             return Some(Event::CommandEnded { task, outcome });
@@ -308,8 +313,8 @@ impl Driver<'_> {
         None
     }
 
-    /// On a thread of its own: it takes seconds with a stubborn command. Where there is none to be had, the terminal's
-    /// hang-up at our end has to do.
+    /// Cancels the command on a separate thread, since a stubborn command takes seconds. If no
+    /// thread can be started, the hang-up of the terminal at exit ends the command.
     fn cancel(&self) {
         if let Some(canceller) = self.running.clone() {
             let _ =

@@ -1,4 +1,4 @@
-//! What a worker can do. The driver carries effects out in order; it decides nothing.
+//! Effects of a worker's step, which the driver executes in order.
 
 use crate::model::id::{RequestId, TaskId};
 use crate::model::lifecycle::Cause;
@@ -7,44 +7,44 @@ use crate::model::question::Typed;
 use crate::model::task::{Outcome, Task};
 use crate::ops::Ending;
 
-/// A word to others that must not be lost: it is tried again, in order, until it is said.
+/// An operation on the store that must not be lost: retried in order until it succeeds.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Errand {
-    /// This run is up.
+    /// Record that this run is up.
     Hello,
-    /// To the lead.
+    /// Send a message to the lead.
     Say(Box<Message>),
-    /// On in life, and why.
+    /// Change the member's state, with an optional reason.
     MoveOn(Cause, Option<String>),
-    /// Why it is as it is, without a step in life; none: there is nothing to say any more.
+    /// Set or clear the reason shown with the state, without changing the state.
     Remark(Option<String>),
-    /// The dialog that asked has gone without an answer.
+    /// Withdraw a question whose dialog has disappeared without an answer.
     Withdraw(RequestId),
-    /// What became of the keys that answer a dialog.
+    /// Report the outcome of typing the answer to a dialog.
     Typed(RequestId, Typed),
 }
 
-/// Something to do.
+/// An action of the driver.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Effect {
-    /// Show a text in the pane.
+    /// Print a text in the pane.
     Print(String),
-    /// Say in the journal that something is odd.
+    /// Journal a warning.
     Warn(String),
-    /// These messages were handled.
+    /// Mark these messages as read.
     Acknowledge(Vec<String>),
-    /// Reports `Mail` or `NoMail`.
+    /// Read the mail. Reports `Mail` or `NoMail`.
     LookAtMail,
-    /// Reports `Claimed`.
+    /// Claim the next task. Reports `Claimed`.
     Claim,
-    /// Read a claimed task again before it is begun. Reports `Rechecked`.
+    /// Read a claimed task again before it is started. Reports `Rechecked`.
     Recheck(TaskId),
     /// Start the task's command. Reports `CommandEnded`.
     Run(Box<Task>),
-    /// End the running command with all that belongs to it.
+    /// End the running command with its process tree.
     Cancel,
-    /// Write how the task ended. Reports `TaskEnded`.
+    /// Record the outcome of the task. Reports `TaskEnded`, or `Held` first if hooks are asked.
     EndTask { task: TaskId, ending: Ending, outcome: Outcome },
-    /// Reports `Done`.
+    /// Execute an outbound operation. Reports `Done`.
     Do(Errand),
 }

@@ -1,4 +1,4 @@
-//! What a worker can be told. Each event carries all that is needed to react to it.
+//! Events of a worker. Each carries all data needed to react to it.
 
 use std::collections::BTreeMap;
 
@@ -8,51 +8,51 @@ use crate::model::request::ShutdownRequest;
 use crate::model::task::{Outcome, Task};
 use crate::sys::signal::Signal;
 
-/// The request files behind the ids that were named, or why there is none.
+/// Request files by id, or the reason why a request could not be read.
 pub(crate) type Requests = BTreeMap<String, Result<ShutdownRequest, String>>;
 
-/// Why something did not come about.
+/// A failed operation.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Failure {
     pub(crate) text: String,
-    /// Trying again changes nothing.
+    /// Set if a retry cannot help.
     pub(crate) lasting: bool,
 }
 
-/// Something that happened.
+/// An input of the worker's step.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Event {
-    /// The worker's unread mail, oldest first, with the requests it speaks of. The same message may come again until
-    /// it is acknowledged.
+    /// The unread mail, oldest first, with the requests that it refers to. A message is repeated
+    /// until it is acknowledged.
     Mail { mail: Vec<Envelope>, requests: Requests },
     /// The mail could not be read.
     NoMail(Failure),
-    /// Messages could not be marked; they will be seen again.
+    /// Messages could not be marked as read; they will be repeated.
     NotMarked(Failure),
-    /// The requests that wait for an answer, as they are now.
+    /// The current state of the unanswered requests.
     Requests(Requests),
-    /// Whoever started this run has seen that it is up, and knows where it stands.
+    /// The spawner has confirmed that this run is up and has recorded its placement.
     Accepted,
-    /// Something about the tasks has changed.
+    /// The task board changed.
     Board,
-    /// What came of `Claim`.
+    /// The result of `Claim`; none: no task is available.
     Claimed(Result<Option<Box<Task>>, Failure>),
-    /// The result of `Recheck`; none: the task is no longer this worker's.
+    /// The result of `Recheck`; none: the task is no longer assigned to this worker.
     Rechecked(Result<Option<Box<Task>>, Failure>),
-    /// The command of a task has ended, or could not be started.
+    /// The command of a task has exited, or could not be started.
     CommandEnded { task: TaskId, outcome: Outcome },
-    /// What came of `EndTask`.
+    /// The result of `EndTask`.
     TaskEnded(Result<(), Failure>),
-    /// `EndTask` takes its time: hooks are asked first.
+    /// `EndTask` is waiting for hooks.
     Held,
-    /// A hook refuses the completion that `EndTask` was to write; why.
+    /// A hook refused the completion, with its reason.
     Refused(String),
-    /// What came of `Do`.
+    /// The result of `Do`.
     Done(Result<(), Failure>),
-    /// There is nothing to work for any more; why.
+    /// The team is gone or another run has taken over, with the reason.
     Over(String),
-    /// Somebody wants this process to end.
+    /// A signal asks this process to exit.
     Signal(Signal),
-    /// Time has passed.
+    /// A deadline has passed.
     Tick,
 }

@@ -1,6 +1,6 @@
-//! The loops of teammates: event → react → effects. The built-in worker claims tasks that carry a command, runs them in
-//! its pane, reports, and answers when it is asked to end. The wrapper stands around a program that knows nothing of us.
-//! Knows no file forms, no backends, no faces.
+//! The loops of teammates, each a pure step function with a driver. The built-in worker claims
+//! tasks that carry a command and runs them in its pane; the wrapper runs a program that does not
+//! speak the team protocol.
 
 mod desk;
 mod driver;

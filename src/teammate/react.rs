@@ -1,4 +1,4 @@
-//! A worker's decisions: one pure step over what it knows, what happened, and the time (invariant 7).
+//! The worker's step: a pure function of its state, an event and the time.
 
 pub(super) mod mail;
 
@@ -16,14 +16,14 @@ use crate::model::text;
 use crate::model::time::{Timestamp, human};
 use crate::ops::Ending;
 
-/// After a failure nothing is tried for this long.
+/// Delay before a retry, in milliseconds.
 const PAUSE_MS: u64 = 1000;
-/// The same when the mail cannot be had at all.
+/// Delay after the mailbox could not be read for a lasting reason, in milliseconds.
 const LONG_PAUSE_MS: u64 = 60_000;
-/// How long a cancelled command has to be gone.
+/// Time until a worker exits although its cancelled command still runs, in milliseconds.
 const LEAVE_MS: u64 = 6000;
 
-/// Takes in what happened and says what is to be done.
+/// Applies an event to the state and returns the effects to execute.
 pub(crate) fn react(state: &mut State, event: Event, now: Timestamp) -> Vec<Effect> {
     let mut effects = Vec::new();
     match event {
@@ -36,7 +36,8 @@ pub(crate) fn react(state: &mut State, event: Event, now: Timestamp) -> Vec<Effe
         Event::NoMail(failure) => {
             reported(state, Asked::Mail);
             complain(state, &failure, now, &mut effects);
-            // Who cannot be told to end takes no work. What lasts is over when the roster says so.
+            // A worker that cannot receive a shutdown request must not claim tasks. If the cause is
+            // lasting, the roster has to change first.
             state.mail_due = true;
             state.pause_until =
                 Some(now.plus_ms(if failure.lasting { LONG_PAUSE_MS } else { PAUSE_MS }));
@@ -79,7 +80,7 @@ fn reported(state: &mut State, what: Asked) {
     }
 }
 
-/// Says what failed, once, and waits a little before anything is tried again.
+/// Prints a failure once, and delays the next attempt if a retry can help.
 fn complain(state: &mut State, failure: &Failure, now: Timestamp, effects: &mut Vec<Effect>) {
     if !failure.lasting {
         state.pause_until = Some(now.plus_ms(PAUSE_MS));
@@ -90,7 +91,7 @@ fn complain(state: &mut State, failure: &Failure, now: Timestamp, effects: &mut 
     }
 }
 
-/// A request that somebody else has brought to its end needs no answer any more.
+/// Drops requests that have ended without this worker's answer.
 fn see_requests(state: &mut State, requests: &Requests) {
     state.pending.retain(|pending| !pending.is_ended(requests));
 }
@@ -116,7 +117,7 @@ fn see_claim(
     }
 }
 
-/// Asks the lead whether the task may be run.
+/// Asks the lead to approve the task.
 fn propose(state: &mut State, task: &Task, now: Timestamp, effects: &mut Vec<Effect>) {
     let (job, me) = (Job::of(task, now), &state.me);
     let request_id = protocol::plan_request_id(&me.name, &me.team, now);
@@ -140,7 +141,8 @@ fn propose(state: &mut State, task: &Task, now: Timestamp, effects: &mut Vec<Eff
     state.work = Work::Proposed(job, request_id);
 }
 
-/// Handles the answer to a plan: an approved task is begun if it is still this worker's, a rejected one has failed.
+/// Handles the answer to a plan: an approved task is read again before it starts, a rejected one
+/// fails.
 fn hear_plan(state: &mut State, answer: &PlanApprovalResponse, effects: &mut Vec<Effect>) {
     let Work::Proposed(job, id) = &state.work else { return };
     if *id != answer.request_id {
@@ -192,7 +194,7 @@ fn begin(state: &mut State, task: Box<Task>, now: Timestamp, effects: &mut Vec<E
     state.work = Work::Running(job);
 }
 
-/// There is nothing to do; the lead is told when there was before.
+/// Becomes idle. The lead is notified only if the worker was busy before.
 fn rest(state: &mut State, now: Timestamp, effects: &mut Vec<Effect>) {
     if std::mem::replace(&mut state.rested, true) {
         return;
@@ -236,12 +238,12 @@ fn see_command_end(
         Some(reason) => format!("failed: {reason}"),
     };
     effects.push(Effect::Print(format!("── task #{task} {how}")));
-    // Whoever ends this run gives the task back: it has not failed.
+    // An interrupted task has not failed: the process that ends this run releases it.
     state.work =
         if state.leaving.is_some() { Work::Idle } else { Work::Ending(job.clone(), outcome) };
 }
 
-/// What went wrong with the command, if so.
+/// Returns the reason if the command failed.
 fn failure_of(outcome: &Outcome) -> Option<String> {
     match (outcome.exit_code, outcome.signal) {
         (Some(0), _) => None,
@@ -274,7 +276,7 @@ fn see_task_end(
             }
             state.last = Some(Finished { id: job.id, failure });
         }
-        // The task has vanished or changed hands meanwhile.
+        // The task was deleted or reassigned in the meantime.
         Err(lost) if lost.lasting => {
             let text =
                 format!("task #{} ended, but its result was not recorded: {}", job.id, lost.text);
@@ -284,12 +286,13 @@ fn see_task_end(
         Err(late) => return complain(state, &late, now, effects),
     }
     state.work = Work::Idle;
-    // A request to end may be waiting: it is heard before more work is taken.
+    // Check for a shutdown request before claiming more work.
     state.mail_due = true;
     state.claim_due = true;
 }
 
-/// The command did well, and somebody finds that not enough: a worker cannot go on with it, so that the task has failed.
+/// Handles a hook's refusal after a successful command: the worker cannot improve the result, so
+/// the task fails.
 fn see_refusal(state: &mut State, said: String, effects: &mut Vec<Effect>) {
     state.held = false;
     let Work::Ending(_, outcome) = &mut state.work else { return };
@@ -320,7 +323,7 @@ fn see_done(
     }
 }
 
-/// Goes without having been asked; a running command is ended first.
+/// Exits without a shutdown request, after cancelling a running command.
 fn leave(state: &mut State, code: i32, now: Timestamp, effects: &mut Vec<Effect>) {
     if state.leaving.is_some() {
         return;
@@ -331,7 +334,7 @@ fn leave(state: &mut State, code: i32, now: Timestamp, effects: &mut Vec<Effect>
     }
 }
 
-/// What is to be done next, one thing at a time.
+/// Chooses the next effect; at most one operation is outstanding.
 fn settle(state: &mut State, now: Timestamp, effects: &mut Vec<Effect>) {
     if state.end.is_some() {
         return;
@@ -342,7 +345,7 @@ fn settle(state: &mut State, now: Timestamp, effects: &mut Vec<Effect>) {
         return;
     }
     answer_requests(state, now);
-    // A clock that was set back must not make a pause of a year.
+    // Ignores a pause that is too far ahead, because the clock was set back.
     let pauses = |until: Timestamp| now < until && until.since(now) <= LONG_PAUSE_MS;
     if state.asked.is_some() || state.pause_until.is_some_and(pauses) {
         return;
@@ -381,12 +384,13 @@ fn next(state: &mut State) -> Option<(Asked, Effect)> {
     (free && state.claim_due).then_some((Asked::Claim, Effect::Claim))
 }
 
-/// An idle worker agrees. A busy one waits as long as it may, since the task can end in time, and then says no.
+/// Answers shutdown requests. An idle worker agrees; a busy one waits until shortly before the
+/// deadline, since the task may end in time, and then declines.
 fn answer_requests(state: &mut State, now: Timestamp) {
     let from = Some(state.me.name.to_string());
     let timestamp = Some(now.iso());
     match &state.work {
-        // What is being claimed may be given to it: then it is busy.
+        // The outstanding claim may yield a task, which makes the worker busy.
         Work::Idle if state.asked == Some(Asked::Claim) => {}
         Work::Idle | Work::Proposed(..) | Work::Approved(_) => {
             for pending in std::mem::take(&mut state.pending) {

@@ -1,4 +1,4 @@
-//! Where a worker's events come from: changes on disk, its command's end, signals, time.
+//! Event sources of a worker: file changes, the exit of its command, and signals.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -11,7 +11,7 @@ use crate::model::task::Outcome;
 use crate::model::topic::Topic;
 use crate::sys::signal::{Signal, Signals};
 
-/// What reaches the driver before it has been looked at.
+/// A raw input of the driver, before it is turned into an event.
 #[derive(Debug)]
 pub(super) enum Wake {
     Changed(Topic),
@@ -19,23 +19,24 @@ pub(super) enum Wake {
         task: TaskId,
         outcome: Outcome,
     },
-    /// What came of a task's completion, about which hooks were asked.
+    /// The result of a completion that waited for hooks.
     Completed(Box<Event>),
     Signal(Signal),
 }
 
-/// From now on the signals that ask this process to end come as wakes. Where they cannot be caught they end it as
-/// they end any program.
+/// Forwards termination signals as wakes. If handlers cannot be installed, the signals keep their
+/// default action.
 pub(super) fn hear_signals(wakes: UnboundedSender<Wake>) {
     let Ok(mut signals) = Signals::new() else { return };
     tokio::spawn(async move { while wakes.send(Wake::Signal(signals.recv().await)).is_ok() {} });
 }
 
-/// How long to listen for our own end when our command was ended by a signal.
+/// Time to wait for a signal to this process after the command was ended by one.
 const OWN_END: Duration = Duration::from_millis(200);
 
-/// Whoever ends us ends what we run too, and word of the command can come first. A signal that follows at once is put
-/// before it: then the task is given back, and not taken for failed.
+/// Moves signals before other wakes, and waits briefly for one if a signal ended the command: a
+/// signal to the whole group reaches the command too, and its exit may be reported first. With the
+/// signal first the task is released instead of failed.
 pub(super) async fn hear_own_end_first(
     mut wakes: Vec<Wake>,
     receiver: &mut UnboundedReceiver<Wake>,
@@ -55,7 +56,7 @@ pub(super) async fn hear_own_end_first(
     wakes
 }
 
-/// Takes what has piled up behind `first`: changes once each, the rest in order.
+/// Drains the queue behind `first`: each changed topic once, other wakes in order.
 pub(super) fn drain(
     first: Wake,
     receiver: &mut UnboundedReceiver<Wake>,

@@ -1,4 +1,4 @@
-//! What a worker knows.
+//! The state of a worker.
 
 use std::collections::{BTreeSet, VecDeque};
 
@@ -10,25 +10,26 @@ use crate::model::task::{Outcome, Task};
 use crate::model::text;
 use crate::model::time::{Timestamp, human};
 
-/// Who the worker is, and where.
+/// The identity and placement of the worker.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Me {
     pub(crate) name: MemberName,
     pub(crate) incarnation: Incarnation,
     pub(crate) team: TeamName,
-    /// The pane it believes to stand in (`$TMUX_PANE`).
+    /// The pane according to `$TMUX_PANE`.
     pub(crate) pane: Option<String>,
-    /// The team file's word for its backend.
+    /// The backend's name in the team file.
     pub(crate) backend: &'static str,
 }
 
-/// A task in hand.
+/// The current task.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Job {
     pub(super) id: TaskId,
     pub(super) subject: String,
-    /// The command as one line for people.
+    /// The command as one line, shortened for display.
     pub(super) command: String,
+    /// Time of the claim.
     pub(super) since: Timestamp,
 }
 
@@ -44,12 +45,12 @@ impl Job {
         }
     }
 
-    /// `task #3 Run the tests`, as one line.
+    /// Formats as `task #3 Run the tests`, on one line.
     pub(super) fn title(&self) -> String {
         format!("task #{} {}", self.id, text::short(&self.subject, 120))
     }
 
-    /// Why a worker with this task stays.
+    /// Returns the reason for declining a shutdown.
     pub(super) fn excuse(&self, now: Timestamp) -> String {
         format!(
             "busy with task #{} ({}), running for {}",
@@ -60,21 +61,21 @@ impl Job {
     }
 }
 
-/// What the worker is at.
+/// The stage of the current work.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum Work {
     Idle,
-    /// The task is claimed, and the plan of this request id waits for the lead.
+    /// The task is claimed; the plan with this request id awaits approval.
     Proposed(Job, String),
-    /// The plan was approved; the task is begun if it is still this worker's.
+    /// The plan is approved; the task starts if it is still assigned to this worker.
     Approved(Job),
-    /// The command runs.
+    /// The command is running.
     Running(Job),
-    /// The command has ended, and the board does not know it yet.
+    /// The command has exited; the outcome is not yet on the board.
     Ending(Job, Outcome),
 }
 
-/// What the driver was asked for and has not reported on; one thing at a time.
+/// The outstanding operation of the driver; at most one at a time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Asked {
     Mail,
@@ -84,75 +85,80 @@ pub(super) enum Asked {
     Errand,
 }
 
-/// A request to end that has not been answered.
+/// An unanswered shutdown request.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Pending {
     pub(super) request: ShutdownRequest,
-    /// A worker that is still busy then says no.
+    /// A worker that is still busy declines at this time.
     pub(super) answer_by: Timestamp,
 }
 
 impl Pending {
-    /// Whether somebody else has brought it to its end: it needs no answer any more.
+    /// Returns whether the request has ended in another way and needs no answer.
     pub(super) fn is_ended(&self, requests: &Requests) -> bool {
         let found = requests.get(self.request.id.as_str());
         found.is_some_and(|found| found.as_ref().is_ok_and(|request| !request.is_open()))
     }
 }
 
-/// The task that was brought to its end last; what went wrong with it, if so.
+/// The last finished task.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Finished {
     pub(super) id: TaskId,
+    /// The reason if it failed.
     pub(super) failure: Option<String>,
 }
 
-/// It was told to end without being asked.
+/// The worker was told to exit, by a signal or because the team is gone.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Leaving {
+    /// Exit code.
     pub(super) code: i32,
-    /// The command has until then to be gone.
+    /// Time limit for the command to exit.
     pub(super) by: Timestamp,
 }
 
-/// All that a worker knows.
+/// The complete state of a worker.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct State {
     pub(super) me: Me,
-    /// It runs no task before the lead has approved that.
+    /// Set if the lead must approve each task before it runs.
     pub(super) needs_approval: bool,
     pub(super) work: Work,
     pub(super) asked: Option<Asked>,
-    /// Hooks think about the end of the task in hand; all but that goes on.
+    /// Set while hooks decide on the current task; everything else continues.
     pub(super) held: bool,
-    /// Words that have not been said yet, in order.
+    /// Outbound operations not yet completed, in order.
     pub(super) errands: VecDeque<Errand>,
+    /// Shutdown requests that await an answer.
     pub(super) pending: Vec<Pending>,
-    /// Requests that were honoured in this run; none is honoured twice.
+    /// Requests accepted in this run; each is accepted only once.
     pub(super) honoured: BTreeSet<RequestId>,
-    /// Messages that were handled; they may be seen again until they are marked.
+    /// Handled messages, which may be repeated until they are marked as read.
     pub(super) handled: BTreeSet<String>,
-    /// The mail has to be looked at before anything is claimed.
+    /// The mail has to be read before anything is claimed.
     pub(super) mail_due: bool,
+    /// The board may have a task to claim.
     pub(super) claim_due: bool,
-    /// It counts as a member. A start may still be taken back, and until then nobody watches over what it does:
-    /// nothing is begun.
+    /// Set once the spawner has confirmed the start. Before that the start may still be rolled
+    /// back, and no process would supervise its work, so nothing is begun.
     pub(super) accepted: bool,
-    /// The lead knows that there is nothing to do (MSG-12: it is told once per edge).
+    /// The lead has been notified that the worker is idle (MSG-12: once per transition).
     pub(super) rested: bool,
     pub(super) last: Option<Finished>,
-    /// Something failed: nothing is tried before this.
+    /// After a failure, nothing is attempted before this time.
     pub(super) pause_until: Option<Timestamp>,
-    /// What failed last; the same is not complained of twice in a row.
+    /// The last failure printed, to avoid repeating it.
     pub(super) complaint: Option<String>,
-    /// It has agreed to end: once this is said, it does.
+    /// The worker has agreed to a shutdown and exits once its answer is sent.
     pub(super) agreed: bool,
     pub(super) leaving: Option<Leaving>,
+    /// The exit code, once the worker is done.
     pub(super) end: Option<i32>,
 }
 
 impl State {
-    /// A worker that has just started.
+    /// The initial state.
     pub(crate) fn new(me: Me, needs_approval: bool) -> State {
         State {
             me,
@@ -177,31 +183,31 @@ impl State {
         }
     }
 
-    /// The exit code, once it is time to go.
+    /// The exit code, once the worker is done.
     pub(crate) fn end(&self) -> Option<i32> {
         self.end
     }
 
-    /// When it wants to be told that time has passed.
+    /// The time of the next `Tick`, if any.
     pub(crate) fn next_tick(&self) -> Option<Timestamp> {
         if let Some(leaving) = self.leaving {
             return Some(leaving.by);
         }
-        // While it pauses nothing is done, whatever is due.
+        // During a pause no deadline is handled.
         self.pause_until.or_else(|| self.pending.iter().map(|p| p.answer_by).min())
     }
 
-    /// Whether it does nothing before it has seen its mail.
+    /// Returns whether mail has to be read before anything else.
     pub(crate) fn waits_for_mail(&self) -> bool {
         self.mail_due
     }
 
-    /// The requests that wait for an answer.
+    /// Ids of the requests that await an answer.
     pub(crate) fn pending(&self) -> impl Iterator<Item = &RequestId> {
         self.pending.iter().map(|p| &p.request.id)
     }
 
-    /// Its name and its team, for the first words of a line.
+    /// Member and team, as a prefix for printed lines.
     pub(crate) fn who(&self) -> String {
         format!("{} of {}", self.me.name, self.me.team)
     }

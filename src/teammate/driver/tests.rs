@@ -1,4 +1,5 @@
-//! A worker against real files and real commands. It runs in a thread of its own; the test is everybody else.
+//! A worker with real files and real commands. It runs on its own thread; the test plays the other
+//! processes.
 
 use std::ffi::OsString;
 use std::path::Path;
@@ -25,7 +26,7 @@ use crate::sys::signal::{Signal, TERM};
 use crate::sys::{env, exec};
 
 const PATIENCE: Duration = Duration::from_secs(60);
-/// Says that it runs, and goes on until it is told.
+/// A script that signals its start through a file and runs until told to stop.
 const WAITS: &str = "echo > up; until test -e go; do sleep 0.01; done";
 
 struct Stage {
@@ -66,7 +67,7 @@ fn context(dir: &Path) -> Context {
 }
 
 impl Stage {
-    /// A team with its worker `ann`, who is up but does not work yet.
+    /// Creates a team with the worker `ann`, whose run is recorded but not started.
     fn new() -> Stage {
         let dir = tempfile::tempdir().expect("a temporary directory");
         let ctx = context(dir.path());
@@ -100,13 +101,13 @@ impl Stage {
         }
     }
 
-    /// The record of Ann's `n`th run, which is starting.
+    /// Records the start of ann's `n`th run.
     fn begin(&self, n: u8) {
         let record = sample::record(self.me.name.as_str(), incarnation(n), "worker", Timestamp(1));
         self.team.begin_record(&record).expect("a record");
     }
 
-    /// Tasks that each run a script; each comes after those whose places are named.
+    /// Creates tasks that each run a script, after the tasks at the given indices.
     fn tasks(&self, scripts: &[(&str, &[usize])]) {
         let new = |(script, after): &(&str, &[usize])| {
             let mut task = NewTask {
@@ -121,7 +122,7 @@ impl Stage {
         ops::task::create(&self.ctx, &self.team, &batch).expect("tasks");
     }
 
-    /// Starts the worker and accepts it once it has said hello, as a spawner does.
+    /// Starts the worker and accepts it once it has reported itself up, as a spawner does.
     fn start_and_accept(&self) -> (JoinHandle<i32>, UnboundedSender<Wake>) {
         let worker = self.start();
         self.accept();
@@ -168,7 +169,7 @@ impl Stage {
         .expect("asked");
     }
 
-    /// The kinds of what the lead has been sent, in order.
+    /// Returns the kinds of the lead's messages, in order.
     fn told(&self) -> Vec<String> {
         let mail = ops::inbox::look(&self.team, &MemberName::lead(), true).expect("mail");
         mail.iter().map(|e| Message::parse(&e.text).kind().to_owned()).collect()
@@ -186,7 +187,7 @@ impl Stage {
         self.dir.path().join(name)
     }
 
-    /// The process whose pid a script has written into a file.
+    /// Waits for a pid in a file and returns its process.
     fn process_in(&self, name: &str) -> Process {
         let mut found = None;
         until("a pid in a file", || {
@@ -209,7 +210,7 @@ impl Stage {
 }
 
 #[test]
-fn tasks_are_done_in_order_reported_and_the_worker_goes_when_asked() {
+fn tasks_run_in_order_and_the_worker_exits_on_request() {
     let stage = Stage::new();
     stage.tasks(&[("echo one", &[]), ("echo two; exit 3", &[0]), ("echo never", &[1])]);
     let (working, _wakes) = stage.start_and_accept();
@@ -239,7 +240,7 @@ fn tasks_are_done_in_order_reported_and_the_worker_goes_when_asked() {
 }
 
 #[test]
-fn work_that_comes_later_wakes_it_and_a_request_waits_for_its_end() {
+fn a_later_task_wakes_the_worker_and_delays_its_shutdown() {
     let stage = Stage::new();
     let (working, _wakes) = stage.start_and_accept();
     stage.tasks(&[(WAITS, &[]), ("echo more", &[])]);
@@ -251,12 +252,12 @@ fn work_that_comes_later_wakes_it_and_a_request_waits_for_its_end() {
     stage.say_go();
     assert_eq!(working.join().expect("no panic"), 0);
     assert_eq!(stage.told(), ["task_completed", "shutdown_approved"]);
-    // It took no more work once it was asked.
+    // It claimed nothing after the request.
     assert_eq!(ops::task::get(&stage.team, TaskId(2)).expect("a task").state, TaskState::Pending);
 }
 
 #[test]
-fn a_signal_ends_the_command_and_leaves_the_task_to_the_lead() {
+fn a_signal_ends_the_command_and_leaves_the_task_in_progress() {
     let stage = Stage::new();
     stage.tasks(&[(WAITS, &[])]);
     let (working, wakes) = stage.start_and_accept();
@@ -271,7 +272,7 @@ fn a_signal_ends_the_command_and_leaves_the_task_to_the_lead() {
 }
 
 #[test]
-fn a_task_that_was_taken_away_meanwhile_is_let_go() {
+fn a_task_reassigned_while_running_is_given_up() {
     let stage = Stage::new();
     stage.tasks(&[(WAITS, &[])]);
     let (working, _wakes) = stage.start_and_accept();
@@ -287,7 +288,7 @@ fn a_task_that_was_taken_away_meanwhile_is_let_go() {
 }
 
 #[test]
-fn a_run_that_is_no_longer_the_latest_goes_at_once() {
+fn a_superseded_run_exits_at_once() {
     let stage = Stage::new();
     stage.begin(2);
     stage.tasks(&[("echo one", &[])]);
@@ -297,7 +298,7 @@ fn a_run_that_is_no_longer_the_latest_goes_at_once() {
 }
 
 #[test]
-fn a_team_that_is_taken_away_takes_its_worker_along() {
+fn a_worker_exits_when_its_team_is_deleted() {
     let stage = Stage::new();
     let (working, _wakes) = stage.start_and_accept();
     stage.team.delete().expect("deleted");
@@ -307,7 +308,7 @@ fn a_team_that_is_taken_away_takes_its_worker_along() {
 #[test]
 fn a_worker_process_hears_its_signals_and_leaves_nothing_behind() {
     let stage = Stage::new();
-    // The shell's parent is the worker; what left the session has only the worker to find it.
+    // The shell's parent is the worker; only the worker finds the process that left the session.
     let script = "setsid sh -c 'echo $$ > lost; exec sleep 60' & until test -s lost; do sleep 0.01; done; \
                   echo $PPID > up; exec sleep 60";
     stage.tasks(&[(script, &[])]);

@@ -1,4 +1,4 @@
-//! What a worker makes of its mail.
+//! Mail handling of the worker.
 
 use std::collections::BTreeSet;
 
@@ -12,9 +12,9 @@ use crate::model::request;
 use crate::model::text;
 use crate::model::time::Timestamp;
 
-/// A busy worker says no this long before the lead's patience ends.
+/// A busy worker declines this long before the request's deadline, in milliseconds.
 const MARGIN_MS: u64 = 2000;
-/// With less than this to go it says no at once.
+/// If less time than this is left, it declines at once.
 const SHORT_MS: u64 = 5000;
 
 /// Handles each message once and acknowledges it.
@@ -52,12 +52,12 @@ fn handle(
         | Message::Malformed { raw: words, .. } => {
             effects.push(Effect::Print(format!("message from {from}: {words}")));
         }
-        // The board says what it is about; this only wakes.
+        // The task itself is on the board; the message only triggers a claim.
         Message::TaskAssignment(_) => state.claim_due = true,
         Message::ShutdownRequest(asked) => {
             hear(state, &envelope.from, asked, requests, now, effects)
         }
-        // Only the lead approves (SEC-04).
+        // Only the lead may approve (SEC-04).
         Message::PlanApprovalResponse(answer) if envelope.from == LEAD => {
             super::hear_plan(state, answer, effects);
         }
@@ -82,7 +82,7 @@ fn handle(
     }
 }
 
-/// Takes a request to end, if it is one that this run has to answer.
+/// Accepts a shutdown request if it is valid for this run.
 fn hear(
     state: &mut State,
     from: &str,
@@ -111,15 +111,20 @@ fn hear(
     }
 }
 
-/// A request that waits for its answer; somebody who is busy says no a little before the lead's patience ends.
+/// Wraps a request with the time for the answer: shortly before its deadline, or at once if little
+/// time is left.
 pub(in crate::teammate) fn pending(request: request::ShutdownRequest, now: Timestamp) -> Pending {
     let left = request.deadline_at.since(now);
     let wait = if left < SHORT_MS { 0 } else { left - MARGIN_MS };
     Pending { request, answer_by: now.plus_ms(wait) }
 }
 
-/// Only the lead asks, only this run answers, and each request only once (SD-10, SD-11). The request's file is the
-/// truth; the message only tells of it.
+/// Validates a shutdown request: only the lead may send one, and only the run it names answers,
+/// once (SD-10, SD-11). The request file is authoritative; the message only refers to it.
+///
+/// # Errors
+///
+/// The reason for ignoring the request, for display.
 pub(in crate::teammate) fn valid(
     me: &Me,
     honoured: &BTreeSet<RequestId>,

@@ -1,4 +1,4 @@
-//! The step, as tables: what a worker knows, what happens, what it does.
+//! The worker's step, as tables of state, event and effects.
 
 use super::*;
 use crate::model::envelope::Envelope;
@@ -18,7 +18,7 @@ fn run(n: u8) -> Incarnation {
     sample::run(n.into())
 }
 
-/// A worker in its second run that has said hello, seen its mail and found nothing to do.
+/// A worker in its second run that has reported itself up, read its mail and found no task.
 fn idle() -> State {
     let me = Me {
         name: MemberName::new("ann").expect("name"),
@@ -42,7 +42,7 @@ fn task(id: u64) -> Box<Task> {
     Box::new(task)
 }
 
-/// A worker whose command for task 3 runs.
+/// A worker that runs the command of task 3.
 fn busy() -> State {
     let mut state = idle();
     assert_eq!(react(&mut state, Event::Board, NOW), [Effect::Claim]);
@@ -79,7 +79,7 @@ fn mail(messages: &[(&str, &str, &str)]) -> Event {
     Event::Mail { mail: messages.iter().map(of).collect(), requests: Requests::new() }
 }
 
-/// The mail that tells of `request`, which is on file.
+/// Mail with a message about `request`, which is on file.
 fn asks(from: &str, request: &ShutdownRequest) -> Event {
     let message = Message::ShutdownRequest(protocol::ShutdownRequest {
         request_id: request.id.to_string(),
@@ -92,7 +92,7 @@ fn asks(from: &str, request: &ShutdownRequest) -> Event {
     Event::Mail { mail: vec![envelope], requests: on_file(std::slice::from_ref(request)) }
 }
 
-/// The kinds of the messages among the errands that are still open, in order.
+/// Returns the kinds of the queued messages, in order.
 fn to_say(state: &State) -> Vec<&str> {
     let said = |errand: &Errand| match errand {
         Errand::Say(message) => Some((**message).clone()),
@@ -109,7 +109,7 @@ fn to_say(state: &State) -> Vec<&str> {
     state.errands.iter().filter_map(said).map(kind).collect()
 }
 
-/// Lets every errand succeed; gives what else is done on the way.
+/// Completes all outbound operations and returns the other effects.
 fn say_all(state: &mut State, now: Timestamp) -> Vec<Effect> {
     let mut effects = Vec::new();
     while !state.errands.is_empty() {
@@ -129,7 +129,7 @@ fn warns(effects: &[Effect]) -> Vec<&str> {
     texts
 }
 
-/// A worker that needs approval and has proposed to run task 3; the id of its plan.
+/// A worker that awaits approval to run task 3, and the id of its plan.
 fn proposed() -> (State, String) {
     let mut state = idle();
     state.needs_approval = true;
@@ -160,7 +160,7 @@ fn plan_answer(from: &str, id: &str, approved: bool) -> Event {
 }
 
 #[test]
-fn an_approved_task_is_read_again_and_begun() {
+fn an_approved_task_is_read_again_and_started() {
     let (mut state, id) = proposed();
     for (from, id) in [("bob", id.as_str()), ("team-lead", "plan_approval-1@ann@checks")] {
         let effects = react(&mut state, plan_answer(from, id, true), NOW);
@@ -179,7 +179,7 @@ fn an_approved_task_is_read_again_and_begun() {
 }
 
 #[test]
-fn an_approved_task_of_another_member_is_not_begun() {
+fn an_approved_task_of_another_member_is_not_started() {
     let (mut state, id) = proposed();
     react(&mut state, plan_answer("team-lead", &id, true), NOW);
     let effects = react(&mut state, Event::Rechecked(Ok(None)), NOW);
@@ -198,7 +198,7 @@ fn a_rejected_plan_fails_its_task_with_the_reason() {
 }
 
 #[test]
-fn nothing_is_begun_before_the_start_is_accepted_but_a_request_is_heard() {
+fn before_acceptance_no_task_starts_but_shutdown_requests_are_answered() {
     let mut state = State::new(idle().me, false);
     react(&mut state, Event::Tick, NOW);
     react(&mut state, Event::Done(Ok(())), NOW);
@@ -209,7 +209,7 @@ fn nothing_is_begun_before_the_start_is_accepted_but_a_request_is_heard() {
 }
 
 #[test]
-fn an_idle_worker_agrees_and_goes() {
+fn an_idle_worker_agrees_to_a_shutdown_and_exits() {
     let mut state = idle();
     let effects = react(&mut state, asks("team-lead", &request(30)), NOW);
     let expected = ShutdownApproved {
@@ -232,20 +232,20 @@ fn an_idle_worker_agrees_and_goes() {
         ]
     );
     assert_eq!(state.end(), None);
-    // Nothing is begun any more once it has agreed.
+    // After its agreement the worker claims nothing.
     assert_eq!(react(&mut state, Event::Board, NOW), []);
     assert_eq!(react(&mut state, Event::Done(Ok(())), NOW), []);
     assert_eq!(state.end(), Some(0));
 }
 
 #[test]
-fn an_agreement_that_cannot_be_said_is_said_later() {
+fn a_failed_agreement_is_retried_until_it_is_sent() {
     let mut state = idle();
     react(&mut state, asks("team-lead", &request(30)), NOW);
     let effects = react(&mut state, Event::Done(Err(failure(false))), NOW);
     assert_eq!(effects, [Effect::Print("ann of checks: no luck".to_owned())]);
     assert_eq!((state.end(), state.next_tick()), (None, Some(NOW.plus_ms(1000))));
-    // The same complaint is not printed again.
+    // The same failure is not printed again.
     assert_eq!(react(&mut state, Event::Tick, NOW.plus_ms(1000)).len(), 1);
     assert_eq!(react(&mut state, Event::Done(Err(failure(false))), NOW.plus_ms(1000)), []);
     assert_eq!(react(&mut state, Event::Tick, NOW.plus_ms(2000)).len(), 1);
@@ -254,7 +254,7 @@ fn an_agreement_that_cannot_be_said_is_said_later() {
 }
 
 #[test]
-fn sd_10_sd_11_requests_that_are_not_for_this_run_are_ignored() {
+fn sd_10_sd_11_requests_for_other_runs_are_ignored() {
     let other = MemberName::new("bob").expect("name");
     let closed = ShutdownRequest { outcome: Some(ShutdownOutcome::Gone), ..request(30) };
     let mut unfiled = asks("team-lead", &request(30));
@@ -295,7 +295,7 @@ fn sd_10_sd_11_requests_that_are_not_for_this_run_are_ignored() {
 }
 
 #[test]
-fn a_busy_worker_finishes_in_time_and_agrees() {
+fn a_busy_worker_that_finishes_in_time_agrees() {
     let mut state = busy();
     react(&mut state, asks("team-lead", &request(30)), NOW);
     assert_eq!(to_say(&state), Vec::<&str>::new());
@@ -312,7 +312,7 @@ fn a_busy_worker_finishes_in_time_and_agrees() {
 }
 
 #[test]
-fn a_busy_worker_says_no_when_the_time_is_up_works_on_and_may_be_asked_again() {
+fn a_busy_worker_declines_at_the_deadline_and_can_be_asked_again() {
     let mut state = busy();
     react(&mut state, asks("team-lead", &request(43)), NOW);
     let late = NOW.plus_ms(41_000);
@@ -339,7 +339,7 @@ fn a_busy_worker_says_no_when_the_time_is_up_works_on_and_may_be_asked_again() {
 }
 
 #[test]
-fn a_request_that_leaves_no_time_is_refused_at_once() {
+fn a_busy_worker_declines_a_short_deadline_at_once() {
     for (deadline_s, refused) in [(0, true), (4, true), (5, false)] {
         let mut state = busy();
         react(&mut state, asks("team-lead", &request(deadline_s)), NOW);
@@ -348,13 +348,13 @@ fn a_request_that_leaves_no_time_is_refused_at_once() {
 }
 
 #[test]
-fn a_request_is_honoured_once_and_dropped_when_somebody_ends_it() {
+fn a_request_is_accepted_once_and_dropped_when_it_ends() {
     let mut state = busy();
     react(&mut state, asks("team-lead", &request(30)), NOW);
-    // The same message, seen again before it was marked: acknowledged, not handled.
+    // A repeated message is acknowledged but not handled.
     let again = react(&mut state, asks("team-lead", &request(30)), NOW);
     assert_eq!(again, [Effect::Acknowledge(vec!["m-shutdown-5@ann".to_owned()])]);
-    // Another message about the same request.
+    // A different message about the same request.
     let Event::Mail { mut mail, requests } = asks("team-lead", &request(30)) else { return };
     mail[0].msg_id = "another".to_owned();
     let effects = react(&mut state, Event::Mail { mail, requests }, NOW);
@@ -372,7 +372,7 @@ fn a_request_is_honoured_once_and_dropped_when_somebody_ends_it() {
 }
 
 #[test]
-fn a_request_that_meets_a_claim_waits_for_what_comes_of_it() {
+fn a_request_during_a_claim_waits_for_its_result() {
     for (claimed, answer) in [(None, vec!["approved"]), (Some(task(3)), vec![])] {
         let mut state = idle();
         assert_eq!(react(&mut state, Event::Board, NOW), [Effect::Claim]);
@@ -384,25 +384,25 @@ fn a_request_that_meets_a_claim_waits_for_what_comes_of_it() {
 }
 
 #[test]
-fn mail_comes_before_the_next_claim() {
+fn mail_is_read_before_the_next_claim() {
     let mut state = busy();
     react(&mut state, ended(0), NOW);
     react(&mut state, Event::TaskEnded(Ok(())), NOW);
     assert_eq!(say_all(&mut state, NOW), [Effect::LookAtMail]);
-    // News of the board does not get ahead of it.
+    // A change of the board does not start a claim first.
     assert_eq!(react(&mut state, Event::Board, NOW), []);
     react(&mut state, asks("team-lead", &request(30)), NOW);
     assert_eq!(to_say(&state), ["approved"]);
 }
 
 #[test]
-fn msg_12_the_lead_hears_of_idleness_once_per_edge() {
+fn msg_12_the_lead_is_notified_once_per_transition_to_idle() {
     let mut state = busy();
     react(&mut state, ended(0), NOW);
     react(&mut state, Event::TaskEnded(Ok(())), NOW);
     say_all(&mut state, NOW);
     assert_eq!(react(&mut state, mail(&[]), NOW), [Effect::Claim]);
-    // Straight on with the next one: no edge.
+    // The next task follows at once: no transition to idle.
     react(&mut state, Event::Claimed(Ok(Some(task(4)))), NOW);
     assert_eq!(to_say(&state), Vec::<&str>::new());
     say_all(&mut state, NOW);
@@ -429,7 +429,7 @@ fn msg_12_the_lead_hears_of_idleness_once_per_edge() {
     ];
     assert_eq!(state.errands, said);
     say_all(&mut state, NOW);
-    // Looking in vain again is no edge either.
+    // Claims without a result are no transition either.
     for _ in 0..3 {
         assert_eq!(react(&mut state, Event::Board, NOW), [Effect::Claim]);
         assert_eq!(react(&mut state, Event::Claimed(Ok(None)), NOW), []);
@@ -437,7 +437,7 @@ fn msg_12_the_lead_hears_of_idleness_once_per_edge() {
 }
 
 #[test]
-fn a_command_that_fails_fails_its_task_and_says_how() {
+fn a_failed_command_fails_its_task_with_the_reason() {
     let table = [
         (Some(1), None, "exit code 1 after 3.2s", "exit code 1"),
         (None, Some(9), "signal 9 after 3.2s", "signal 9"),
@@ -451,7 +451,7 @@ fn a_command_that_fails_fails_its_task_and_says_how() {
         let end = Effect::EndTask { task: TaskId(3), ending: Ending::Failed, outcome };
         let footer = Effect::Print(format!("── task #3 failed: {shown}"));
         assert_eq!(react(&mut state, ended, NOW), [footer, end]);
-        // No news of a completion; the end of the work says it.
+        // No completion message; the idle notification carries the failure.
         assert_eq!(react(&mut state, Event::TaskEnded(Ok(())), NOW), [Effect::LookAtMail]);
         react(&mut state, mail(&[]), NOW);
         react(&mut state, Event::Claimed(Ok(None)), NOW);
@@ -466,7 +466,7 @@ fn a_command_that_fails_fails_its_task_and_says_how() {
 }
 
 #[test]
-fn the_end_of_a_task_that_changed_hands_is_no_end_of_the_worker() {
+fn a_reassigned_task_does_not_stop_the_worker() {
     let mut state = busy();
     react(&mut state, ended(0), NOW);
     let effects = react(&mut state, Event::TaskEnded(Err(failure(true))), NOW);
@@ -476,20 +476,20 @@ fn the_end_of_a_task_that_changed_hands_is_no_end_of_the_worker() {
 }
 
 #[test]
-fn an_end_that_cannot_be_written_is_written_later() {
+fn a_failed_write_of_the_outcome_is_retried() {
     let mut state = busy();
     react(&mut state, ended(0), NOW);
     react(&mut state, Event::TaskEnded(Err(failure(false))), NOW);
     assert_eq!(react(&mut state, Event::Tick, NOW.plus_ms(999)), []);
     let effects = react(&mut state, Event::Tick, NOW.plus_ms(1000));
     assert!(matches!(effects[..], [Effect::EndTask { .. }]), "{effects:?}");
-    // The worker counts as busy meanwhile.
+    // Until then the worker counts as busy.
     let soon = react(&mut state, asks("team-lead", &request(3)), NOW.plus_ms(1000));
     assert_eq!((soon.len(), to_say(&state)), (2, vec!["rejected"]));
 }
 
 #[test]
-fn failing_claims_and_mail_are_tried_again_and_a_clock_that_goes_back_is_survived() {
+fn failed_claims_and_mail_are_retried_even_if_the_clock_goes_back() {
     let mut state = idle();
     react(&mut state, Event::Board, NOW);
     react(&mut state, Event::Claimed(Err(failure(false))), NOW);
@@ -500,13 +500,13 @@ fn failing_claims_and_mail_are_tried_again_and_a_clock_that_goes_back_is_survive
 
     let mut state = idle();
     react(&mut state, Event::NoMail(failure(true)), NOW);
-    // Who cannot be told to end takes no work.
+    // A worker that cannot receive shutdown requests claims nothing.
     assert_eq!(react(&mut state, Event::Board, NOW), []);
     assert_eq!(react(&mut state, mail(&[]), NOW), [Effect::Claim]);
 }
 
 #[test]
-fn messages_are_shown_once_and_acknowledged_after_that() {
+fn messages_are_printed_once_and_acknowledged_each_time() {
     let mode = Message::ModeSetRequest(ModeSetRequest {
         mode: Mode::Plan,
         from: Some("team-lead".to_owned()),
@@ -542,7 +542,7 @@ fn messages_are_shown_once_and_acknowledged_after_that() {
 }
 
 #[test]
-fn a_signal_ends_the_command_but_fails_no_task() {
+fn a_signal_cancels_the_command_but_does_not_fail_the_task() {
     let table = [(Signal::Hangup, 129), (Signal::Interrupt, 130), (Signal::Terminate, 143)];
     for (signal, code) in table {
         let mut state = idle();
@@ -557,7 +557,7 @@ fn a_signal_ends_the_command_but_fails_no_task() {
         assert_eq!(effects, [Effect::Print("── task #3 interrupted after 2.0s".to_owned())]);
         assert_eq!(state.end(), Some(code));
     }
-    // A command that cannot be ended does not keep the worker.
+    // A command that does not end must not keep the worker from exiting.
     let mut state = busy();
     react(&mut state, Event::Signal(Signal::Terminate), NOW);
     assert_eq!(state.next_tick(), Some(NOW.plus_ms(6000)));
@@ -566,7 +566,7 @@ fn a_signal_ends_the_command_but_fails_no_task() {
 }
 
 #[test]
-fn without_a_team_or_a_name_there_is_nothing_to_do() {
+fn the_worker_exits_when_its_team_is_gone() {
     let mut state = busy();
     let over = || Event::Over("the team is gone".to_owned());
     let said = Effect::Print("ann of checks: the team is gone".to_owned());

@@ -1,11 +1,11 @@
-//! A completion that a hook refuses.
+//! Completions refused by a hook.
 
 use super::*;
 
-/// The worker cannot do better than its command did: the task has failed, with the hook's words, and nothing is said to be
-/// completed.
+/// The worker cannot improve the command's result: the task fails with the hook's reason, and no
+/// completion is reported.
 #[test]
-fn a_refused_completion_is_a_failed_task() {
+fn a_refused_completion_fails_the_task() {
     let mut state = busy();
     let outcome = |exit_code, tail: &str| Outcome {
         exit_code,
@@ -19,7 +19,7 @@ fn a_refused_completion_is_a_failed_task() {
         outcome: outcome(Some(0), "t"),
     };
     assert_eq!(react(&mut state, ended(0), NOW)[1..], [done]);
-    // While the hooks think, all else goes on; nothing is done twice, and no other task is taken.
+    // While the hooks run, mail is handled, but nothing is done twice and no task is claimed.
     assert_eq!(react(&mut state, Event::Held, NOW), []);
     assert_eq!(react(&mut state, mail(&[("1", "bob", "hi")]), NOW).len(), 2);
     assert_eq!(react(&mut state, Event::Board, NOW), []);
