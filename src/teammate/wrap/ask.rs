@@ -1,5 +1,6 @@
-//! Dialogs of the program that the team is asked about: filed as requests, answered by the profile's keys while what was
-//! decided upon is still on the screen, and given up when it is not. Nothing is answered that nobody has decided (PM-01).
+//! Dialogs of the program: files them as requests to the team, types the decision while the same
+//! dialog is on the screen, and withdraws the request when it is not. Never answers without a
+//! decision (PM-01).
 
 use super::super::effect::Errand;
 use super::effect::Effect;
@@ -11,12 +12,12 @@ use crate::model::question::Typed;
 use crate::model::time::Timestamp;
 use crate::profile::{Asked, Finding, ScreenState};
 
-/// The dialog that is a request in any case; others are when their rule has keys.
+/// The dialog that is always filed as a request; others are if their rule has keys.
 const PERMISSION: &str = "permission";
-/// So long a dialog may take to go after its keys were typed.
+/// Milliseconds a dialog may take to disappear after its keys were typed.
 const TAKE_MS: u64 = 10_000;
 
-/// A dialog: two are the same when one rule found the same words.
+/// A dialog. Two are equal if the same rule found the same text.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Dialog {
     pub(super) rule: String,
@@ -24,27 +25,28 @@ pub(crate) struct Dialog {
 }
 
 impl Dialog {
-    /// The dialog that a screen shows.
+    /// Returns the dialog that a screen shows.
     pub(super) fn on(finding: &Finding) -> Option<Dialog> {
         finding.asked.clone().map(|asked| Dialog { rule: finding.rule.clone(), asked })
     }
 }
 
-/// How far the answer is.
+/// The stage of an answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Stage {
-    /// Nobody has decided.
+    /// No decision yet.
     Open,
-    /// Allowed, or denied, and not typed yet.
+    /// Allowed (true) or denied, not yet typed.
     Decided(bool),
-    /// The driver looks at the screen once more, and types.
+    /// The driver judges the screen again and types.
     Typing(bool),
+    /// Typed at this time.
     Typed(Timestamp),
-    /// It was typed, and nothing happened: a person has to look. It is not typed again.
+    /// Typed without effect: a person has to look at it, and the keys are not typed again.
     Stuck,
 }
 
-/// A dialog that the team was asked about.
+/// A dialog filed as a request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Request {
     id: RequestId,
@@ -52,18 +54,19 @@ struct Request {
     stage: Stage,
 }
 
-/// What is known of the program's dialogs.
+/// The state of the program's dialogs.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Dialogs {
-    /// What the screen shows, since when.
+    /// The dialog on the screen.
     shown: Option<Dialog>,
+    /// Time since when `shown` is unchanged.
     since: Timestamp,
     request: Option<Request>,
-    /// All requests of this run, by number: answers to them are not for the program.
+    /// All requests of this run, whose answers are never typed as mail.
     filed: Vec<RequestId>,
 }
 
-/// Takes in what the screen shows now.
+/// Updates the dialog on the screen.
 pub(super) fn see(state: &mut State, finding: &Finding, now: Timestamp) {
     let shown = Dialog::on(finding);
     if shown != state.dialogs.shown {
@@ -71,7 +74,7 @@ pub(super) fn see(state: &mut State, finding: &Finding, now: Timestamp) {
     }
 }
 
-/// Whether a message is the answer to a dialog; if so it is taken in.
+/// Handles a response if it answers a dialog of this run. Returns whether it does.
 pub(super) fn hear(state: &mut State, request_id: &str, verdict: &PermissionVerdict) -> bool {
     let Some(id) = state.dialogs.filed.iter().find(|id| id.as_str() == request_id).cloned() else {
         return false;
@@ -88,7 +91,7 @@ pub(super) fn hear(state: &mut State, request_id: &str, verdict: &PermissionVerd
     true
 }
 
-/// What comes next for the dialog that is there, and for the one that was asked about.
+/// Advances the open request and files a new dialog.
 pub(super) fn attend(state: &mut State, now: Timestamp, effects: &mut Vec<Effect>) {
     if now.since(state.dialogs.since) < BELIEF_MS || !state.accepted {
         return;
@@ -105,7 +108,7 @@ pub(super) fn attend(state: &mut State, now: Timestamp, effects: &mut Vec<Effect
     }
 }
 
-/// When something has to be looked at again, if it does.
+/// The times at which [`attend`] has to run again.
 pub(super) fn next_times(state: &State) -> Vec<Timestamp> {
     let dialogs = &state.dialogs;
     let Some(request) = &dialogs.request else { return vec![dialogs.since.plus_ms(BELIEF_MS)] };
@@ -145,7 +148,7 @@ fn file(state: &mut State, dialog: Dialog, now: Timestamp) {
     state.dialogs.request = Some(Request { id, dialog, stage: Stage::Open });
 }
 
-/// The dialog is not there any more.
+/// Ends a request whose dialog has disappeared.
 fn close(state: &mut State, gone: Request) {
     match gone.stage {
         Stage::Open => state.errands.push_back(Errand::Withdraw(gone.id)),
@@ -159,7 +162,7 @@ fn close(state: &mut State, gone: Request) {
 
 fn answer(state: &mut State, now: Timestamp, effects: &mut Vec<Effect>) {
     let alone = state.hand_at.is_none_or(|at| now.since(at) >= HAND_MS);
-    // A text of ours that is just being typed has the keyboard.
+    // The keyboard is in use while a message is being typed.
     let free = !state.turn.as_ref().is_some_and(|turn| turn.step == Step::Typing);
     let Some(request) = &mut state.dialogs.request else { return };
     match request.stage {
@@ -178,7 +181,7 @@ fn answer(state: &mut State, now: Timestamp, effects: &mut Vec<Effect>) {
     }
 }
 
-/// What came of the typing.
+/// Handles the result of typing the answer.
 pub(super) fn see_answered(state: &mut State, keyed: Keyed, now: Timestamp) {
     let Some(request) = &mut state.dialogs.request else { return };
     let Stage::Typing(allowed) = request.stage else { return };
@@ -189,7 +192,7 @@ pub(super) fn see_answered(state: &mut State, keyed: Keyed, now: Timestamp) {
     match keyed {
         Keyed::Typed => {}
         Keyed::Hand => state.hand_at = Some(now),
-        // Until the next look at the screen nothing is there to be typed into.
+        // Treat the dialog as gone until the screen is judged again.
         Keyed::Gone => (state.dialogs.shown, state.dialogs.since) = (None, now),
     }
 }

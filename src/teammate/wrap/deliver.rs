@@ -1,5 +1,6 @@
-//! How mail gets into the program: staged, submitted, observed, or not (MSG-08, MSG-11). Nothing is typed into a screen
-//! that is not understood, and nothing counts as delivered before it is seen.
+//! Delivery of mail to the program: staged, submitted, then observed or given up (MSG-08, MSG-11).
+//! Nothing is typed into a screen that no rule recognises, and a message counts as delivered only
+//! once its turn is seen.
 
 use super::effect::Effect;
 use super::event::Refusal;
@@ -10,10 +11,10 @@ use crate::model::envelope::Envelope;
 use crate::model::event::EventKind;
 use crate::model::time::Timestamp;
 
-/// An envelope, or a pointer to a file, takes about so many bytes.
+/// Estimated size in bytes of an envelope, or of a message that points to a file.
 const AROUND: usize = 256;
 
-/// What comes next for the messages in hand, or whether there are some to be taken in hand.
+/// Advances the current delivery, or begins one for waiting messages.
 pub(super) fn deliver(state: &mut State, now: Timestamp, effects: &mut Vec<Effect>) {
     let Some(sight) = state.sight.clone() else { return };
     let Some(turn) = &mut state.turn else { return begin(state, &sight, now, effects) };
@@ -27,7 +28,7 @@ pub(super) fn deliver(state: &mut State, now: Timestamp, effects: &mut Vec<Effec
     }
 }
 
-/// What came of the typing.
+/// Handles the result of typing.
 pub(super) fn see_staged(
     state: &mut State,
     result: Result<(), Refusal>,
@@ -68,7 +69,8 @@ fn begin(state: &mut State, sight: &Sight, now: Timestamp, effects: &mut Vec<Eff
     effects.push(Effect::Stage(mail));
 }
 
-/// As many as make a text that is not too long to be typed, at least one; what is itself too long becomes a pointer.
+/// Returns the messages of one turn: as many as fit into `most` bytes, at least one. A longer text
+/// counts only as its pointer to a file.
 fn one_turn(waiting: &[Envelope], most: usize) -> &[Envelope] {
     let mut left = most;
     let fits = |envelope: &&Envelope| {
@@ -81,7 +83,7 @@ fn one_turn(waiting: &[Envelope], most: usize) -> &[Envelope] {
     &waiting[..count.clamp(1, waiting.len())]
 }
 
-/// The submit key goes by itself, once the text stands in the composer and the program is done with it.
+/// Types the submit key separately, once the text is in the composer and the screen has settled.
 fn staged(
     state: &mut State,
     sight: &Sight,
@@ -104,7 +106,8 @@ fn staged(
     }
 }
 
-/// A program that was given its first prompt when it was started begins with that after it has shown its empty composer.
+/// Waits until a program that began to work by itself is idle again. A program with a first prompt
+/// starts on it after it has shown an empty composer.
 fn left(
     state: &mut State,
     sight: &Sight,
@@ -155,8 +158,9 @@ fn submitted(
     }
 }
 
-/// A person may have done anything meanwhile: only the text itself, seen on the screen after it stood in the composer,
-/// proves that it was taken. It may have been taken unseen, so it is never typed again (MSG-03).
+/// Watches a text that is left to the user, who may have done anything with it. It counts as
+/// delivered only if it was in the composer and then appears on the screen or starts a turn. It may
+/// also have been taken unseen, so it is never typed again (MSG-03).
 fn stuck(
     state: &mut State,
     sight: &Sight,
@@ -173,7 +177,8 @@ fn stuck(
         return observed(state, effects);
     }
     let more = state.waiting.iter().any(|envelope| !is_in_hand(state, &envelope.msg_id));
-    // Where the text is to be seen, the composer may hold it against all appearances: the next would be added to it.
+    // If the text is visible, the composer may still hold it despite being recognised as empty, and
+    // the next text would be appended to it.
     if more && sight.is_free() && !sight.shown && now.since(sight.since.max(at)) >= OBSERVE_MS {
         put_by(state);
         begin(state, sight, now, effects);
@@ -184,15 +189,15 @@ fn is_in_hand(state: &State, id: &String) -> bool {
     state.turn.as_ref().is_some_and(|turn| turn.ids.contains(id))
 }
 
-/// Makes room for the mail behind it.
+/// Ends the delivery without a result, so that other mail can be delivered.
 fn put_by(state: &mut State) {
     let Some(turn) = state.turn.take() else { return };
     state.waiting.retain(|envelope| !turn.ids.contains(&envelope.msg_id));
     state.unseen.extend(turn.ids);
 }
 
-/// What is still unread of the mail. What somebody has taken out of the mailbox is not for the program any more, and a
-/// person settles by that what was not seen to arrive.
+/// Drops messages that are no longer unread: mail removed from the mailbox is not typed, and a user
+/// who reads a message settles its uncertain delivery.
 pub(super) fn keep_unread(state: &mut State, is_unread: impl Fn(&String) -> bool) {
     let under_way = state.turn.as_ref().filter(|turn| turn.step != Step::Stuck);
     let ids = under_way.map_or(Vec::new(), |turn| turn.ids.clone());
@@ -213,7 +218,7 @@ fn observed(state: &mut State, effects: &mut Vec<Effect>) {
     effects.extend([Effect::Release, Effect::Acknowledge(turn.ids)]);
 }
 
-/// The text could not be made, and nothing was typed.
+/// Handles a failure to compose the text; nothing was typed.
 fn give_up(
     state: &mut State,
     ids: &[String],
@@ -228,7 +233,7 @@ fn give_up(
     effects.push(Effect::Release);
 }
 
-/// Leaves the text to a person, and watches what becomes of it.
+/// Leaves the typed text to the user and keeps watching the screen.
 pub(super) fn stick(state: &mut State, why: &str, now: Timestamp, effects: &mut Vec<Effect>) {
     let Some(turn) = &mut state.turn else { return };
     (turn.step, turn.at) = (Step::Stuck, now);

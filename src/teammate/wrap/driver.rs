@@ -1,4 +1,5 @@
-//! The shell around a wrapper's step: looks at the screen and at what changed, steps, carries out. It decides nothing.
+//! The I/O shell around the wrapper's pure step function: judges the screen, turns changes into
+//! events and executes the resulting effects.
 
 use std::collections::VecDeque;
 use std::ffi::OsString;
@@ -30,17 +31,17 @@ use crate::profile::{self, Finding, Profile, ScreenState};
 use crate::sys::clock::Deadline;
 use crate::sys::{failpoint, memory};
 
-/// A screen is judged when nothing came for so long, for it is not drawn to the end before …
+/// Silence after which a screen is judged: before that it may be half drawn.
 const STILL: Duration = Duration::from_millis(10);
-/// … and this often while a program never rests.
+/// Interval of judgements while a program prints without a pause.
 const RESTLESS: Duration = Duration::from_millis(250);
-/// With nothing to do, everything is looked at again this often: a notification can be lost.
+/// Interval of full checks while idle, since a change notification can be lost.
 const SWEEP: Duration = Duration::from_secs(60);
-/// So many rows of the screen are told at the end of a turn, …
+/// Number of screen rows reported at the end of a turn.
 const LAST_ROWS: usize = 5;
-/// … and of it all so many characters.
+/// Maximum length of the whole summary, in characters.
 const SUMMARY: usize = 600;
-/// The same where changes cannot be watched at all.
+/// Interval of full checks if changes cannot be watched.
 const BLIND_SWEEP: Duration = Duration::from_secs(5);
 
 pub(super) struct Driver<'a> {
@@ -50,23 +51,26 @@ pub(super) struct Driver<'a> {
     profile: Profile,
     state: State,
     station: Station,
-    /// What was typed last, as it is looked for on the screen.
+    /// The text to look for on the screen, from the last message typed.
     mark: Option<String>,
-    /// Something was drawn since the screen was judged.
+    /// Set if output arrived since the screen was judged.
     drawn: bool,
-    /// Where its turn began: in the journal, and when.
+    /// The start of the current turn: offset in the journal, and time.
     turn_from: (u64, Timestamp),
-    /// Since it was judged, and how long nothing had been drawn then.
+    /// Time since the last judgement.
     judged: Deadline,
+    /// Time without output, as of the last judgement.
     judged_quiet: Duration,
     wakes: Sender<Wake>,
 }
 
-/// Starts the program of this run on a terminal of its own and stays with it to its end; gives the exit code. To be called
-/// in the first thread before there are others.
+/// Starts the program of this run on a pty and serves it until it exits. Returns the exit code.
+/// Must be called on the main thread before other threads exist.
 ///
 /// # Errors
-/// Only what makes it impossible from the start.
+///
+/// The record belongs to a later run, the profile is missing, or the program or its terminal cannot
+/// be opened. Later failures do not end the wrapper.
 pub(crate) fn wrap(ctx: &Context, team: &Team, me: &Identity) -> Result<i32, OpsError> {
     let record = ops::status::record(team, &me.name)?.filter(|record| record.is(&me.incarnation));
     let Some(record) = record else {
@@ -79,7 +83,7 @@ pub(crate) fn wrap(ctx: &Context, team: &Team, me: &Identity) -> Result<i32, Ops
         argv: record.wish.argv.clone(),
         env: ctx.caller.env.clone(),
         seat: Seat::Teammate,
-        // In a pane tmux or iTerm2 answers the program's questions to its terminal.
+        // In a pane, tmux or iTerm2 answers the program's terminal queries.
         answers: record.backend == BackendKind::Pty,
         pane: ctx.caller.var("TMUX_PANE").map(|pane| pane.to_string_lossy().into_owned()),
         backend: record.backend.wire(),
@@ -88,20 +92,27 @@ pub(crate) fn wrap(ctx: &Context, team: &Team, me: &Identity) -> Result<i32, Ops
     Ok(driver.run(&incoming))
 }
 
-/// A program that is to be started, and as whom.
+/// Parameters for starting a wrapped program.
 pub(super) struct Start {
     pub(super) me: Identity,
     pub(super) profile: Profile,
     pub(super) argv: Vec<String>,
     pub(super) env: Vec<(OsString, OsString)>,
     pub(super) seat: Seat,
-    /// Nobody stands behind our terminal who would answer the program's questions to it.
+    /// Set if the wrapper must answer terminal queries itself, because no terminal emulator is
+    /// attached.
     pub(super) answers: bool,
+    /// The pane according to `$TMUX_PANE`.
     pub(super) pane: Option<String>,
+    /// The backend's name in the team file.
     pub(super) backend: &'static str,
 }
 
-/// Starts the program; also gives what wakes its driver.
+/// Starts the program. Also returns both ends of the driver's wake channel.
+///
+/// # Errors
+///
+/// The program is not found, or a terminal cannot be opened.
 pub(super) fn open<'a>(
     ctx: &'a Context,
     team: &'a Team,
@@ -136,7 +147,7 @@ pub(super) fn open<'a>(
 impl Driver<'_> {
     pub(super) fn run(mut self, incoming: &Receiver<Wake>) -> i32 {
         let changed = self.wakes.clone();
-        // The watch comes before the first look, so that nothing falls in between.
+        // Subscribe before the first read, so that no change is missed between them.
         let watch = ops::events::watch_as(self.team, &self.me.name, move |topic| {
             drop(changed.send(Wake::Changed(topic)))
         });
@@ -152,7 +163,8 @@ impl Driver<'_> {
             let judge_in = self.judge_in();
             let wait = [tick, judge_in].into_iter().flatten().fold(sweep, Duration::min);
             if tick.is_none() && judge_in.is_none() {
-                // There is one of us for each member, and most of them rest.
+                // One wrapper runs per member and most are idle, so idle ones release the pages of
+                // their code.
                 memory::drop_code();
             }
             match incoming.recv_timeout(wait) {
@@ -164,15 +176,15 @@ impl Driver<'_> {
                     self.judge_if_due();
                     self.step(Event::Tick);
                 }
-                // We hold a sender ourselves.
+                // Cannot happen: the driver holds a sender itself.
                 Err(RecvTimeoutError::Disconnected) => return 1,
             }
             self.judge_if_due();
         }
     }
 
-    /// What has piled up meanwhile comes first: a screen is judged as it is at the end of it. What changed is looked at
-    /// last, and once: a crowd that writes without a pause keeps nobody from seeing the screen.
+    /// Handles all queued wakes, then reads each changed topic once. Topics come last, so that
+    /// frequent file changes do not delay the screen.
     fn take_all(&mut self, first: Wake, incoming: &Receiver<Wake>) {
         let mut topics = Vec::new();
         for wake in std::iter::once(first).chain(incoming.try_iter()) {
@@ -198,7 +210,7 @@ impl Driver<'_> {
         }
     }
 
-    /// When the screen is to be judged; none while it can say nothing new.
+    /// Returns the time until the next judgement; none while it could not differ from the last.
     fn judge_in(&self) -> Option<Duration> {
         let quiet = self.station.quiet();
         if self.drawn {
@@ -220,7 +232,7 @@ impl Driver<'_> {
         self.step(Event::Seen { finding, shown });
     }
 
-    /// Looks again at what the change was about and steps over it.
+    /// Reads what `topic` covers and steps with the resulting event.
     fn look(&mut self, topic: &Topic) {
         if !self.team.exists() {
             return self.step(Event::Over);
@@ -230,7 +242,8 @@ impl Driver<'_> {
             Topic::Mail(owner) if *owner != self.me.name.file_stem() => {}
             Topic::Roster | Topic::Mail(_) => {
                 let event = self.mail();
-                // A long mailbox takes its time, and what time has run out is decided by what the screen shows now.
+                // Reading a long mailbox takes time, and timeouts must be decided on the current
+                // screen.
                 self.judge_if_due();
                 self.step(event);
             }
@@ -251,12 +264,12 @@ impl Driver<'_> {
     }
 
     fn look_at_record(&mut self) {
-        // A record that cannot be read now says nothing of another run.
+        // An unreadable record does not prove that another run has replaced this one.
         let Ok(Some(record)) = ops::status::record(self.team, &self.me.name) else { return };
         if !record.is(&self.me.incarnation) {
             return self.step(Event::Over);
         }
-        // A start that is taken back is over before its process is: such a run is given nothing.
+        // A withdrawn start may still run for a moment; such a run must not receive mail.
         if record.state.is_up() {
             self.step(Event::Accepted(record.state));
         }
@@ -269,7 +282,7 @@ impl Driver<'_> {
         }
     }
 
-    /// The report of a failure; a team that was taken away explains every one.
+    /// Returns the event for a failure. A deleted team replaces every other reason.
     fn failed(&self, e: &OpsError, report: impl FnOnce(Failure) -> Event) -> Event {
         if !self.team.exists() { Event::Over } else { report(desk::failure(e)) }
     }
@@ -283,7 +296,7 @@ impl Driver<'_> {
         }
     }
 
-    /// Carries out one effect; gives what is to be reported of it at once.
+    /// Executes one effect. Returns its event if the result is known at once.
     fn carry_out(&mut self, effect: Effect) -> Option<Event> {
         match effect {
             Effect::Warn(text) => {
@@ -310,7 +323,8 @@ impl Driver<'_> {
             }
             Effect::Submit => {
                 failpoint::hit("wrap.staged");
-                // It is held already, unless the text had to wait for the program.
+                // Usually held since staging, but released while a text waited for a working
+                // program.
                 self.station.hold_keyboard(Duration::from_millis(HAND_MS));
                 self.station.type_in(self.profile.keys.submit.clone().into_bytes());
                 failpoint::hit("wrap.submitted");
@@ -321,7 +335,7 @@ impl Driver<'_> {
                 Some(Event::Answered(self.key(keys, fits)))
             }
             Effect::Interrupt => {
-                // Who sends is told when there is no such key.
+                // May be empty: senders of urgent messages are told if the profile has no such key.
                 let keys = self.profile.keys.interrupt.clone().unwrap_or_default();
                 Some(Event::Interrupted(
                     self.key(keys, |finding| finding.state == ScreenState::Working),
@@ -359,8 +373,13 @@ impl Driver<'_> {
         Ok(said)
     }
 
-    /// The end of a turn with what came of it: the task that was ended, the last message to a peer, and what stands on
-    /// the screen. And where the next turn begins.
+    /// Adds the result of the turn to an idle notification: the task that ended, the last message
+    /// to a peer, and the program's last words or else the end of its screen. Also returns the
+    /// start of the next turn.
+    ///
+    /// # Errors
+    ///
+    /// The journal cannot be read.
     fn report(
         &self,
         notice: IdleNotification,
@@ -381,13 +400,13 @@ impl Driver<'_> {
     }
 
     fn note(&self, note: Note) {
-        // The journal is for looking back; a delivery does not wait for it. A team that has gone is not made anew.
+        // Best effort: the journal is a history only. A deleted team is not recreated.
         if self.team.exists() {
             let _ = ops::events::note(self.team, note.member(&self.me.name));
         }
     }
 
-    /// Types these keys, if the screen still shows what they are for, and nobody else types.
+    /// Types the keys if no person is typing and the screen still fits them.
     fn key(&mut self, keys: String, fits: impl Fn(&Finding) -> bool) -> Keyed {
         if !self.station.hold_keyboard(Duration::from_millis(HAND_MS)) {
             return Keyed::Hand;
@@ -397,12 +416,16 @@ impl Driver<'_> {
             self.station.type_in(keys.into_bytes());
         }
         self.station.release_keyboard();
-        // What it shows instead is to be told.
+        // The new screen content has to be judged.
         self.drawn |= !here;
         if here { Keyed::Typed } else { Keyed::Gone }
     }
 
-    /// Types the messages into the composer. Reports later that they are typed.
+    /// Starts typing the messages into the composer. Completion is reported as [`Wake::Put`].
+    ///
+    /// # Errors
+    ///
+    /// A person is typing, or a long text cannot be written to a file.
     fn stage(&mut self, mail: &[Envelope]) -> Result<(), Refusal> {
         if !self.station.hold_keyboard(Duration::from_millis(HAND_MS)) {
             return Err(Refusal::Hand);
@@ -430,7 +453,7 @@ impl Driver<'_> {
     }
 }
 
-/// Fit to be shown, and cut in front: the end is the news.
+/// Makes a text printable and keeps its end, which has the latest information.
 fn bounded(said: &str) -> String {
     let said = text::block(said);
     let over = said.chars().count().saturating_sub(SUMMARY);

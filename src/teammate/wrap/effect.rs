@@ -1,33 +1,34 @@
-//! What a wrapper can do. The driver carries effects out in order; it decides nothing.
+//! Effects of a wrapper's step, which the driver executes in order.
 
 use super::super::effect::Errand;
 use super::ask::Dialog;
 use crate::model::envelope::Envelope;
 use crate::model::event::EventKind;
 
-/// Something to do.
+/// An action of the driver.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Effect {
-    /// Say in the journal that something is odd.
+    /// Journal a warning.
     Warn(String),
-    /// Say in the journal how far these messages are; why not further.
+    /// Journal the progress of these messages, with a reason if they were not delivered.
     Note { kind: EventKind, ids: Vec<String>, reason: Option<String> },
-    /// These messages were handled.
+    /// Mark these messages as read.
     Acknowledge(Vec<String>),
-    /// Reports `Mail` or `NoMail`.
+    /// Read the mail. Reports `Mail` or `NoMail`.
     LookAtMail,
-    /// Hold the keyboard back and type these messages as one text, without the submit key. Reports `Staged`.
+    /// Hold back keyboard input and type these messages as one text, without the submit key.
+    /// Reports `Staged`.
     Stage(Vec<Envelope>),
     /// Type the submit key.
     Submit,
-    /// Type these keys, if this dialog is what the screen shows. Reports `Answered`.
+    /// Type the keys if the screen shows this dialog. Reports `Answered`.
     Answer { dialog: Dialog, keys: String },
-    /// Type the key that breaks off a turn, if the program is at work. Reports `Interrupted`.
+    /// Type the interrupt key if the program is working. Reports `Interrupted`.
     Interrupt,
-    /// Let the keyboard through again, with what was typed meanwhile.
+    /// Pass keyboard input through again, beginning with what was held back.
     Release,
-    /// End the program: by its own keys if it takes any now, then by signals. Reports `Ended`.
+    /// End the program: with its quit keys if `keys` is set, then with signals. Reports `Ended`.
     End { keys: bool },
-    /// Reports `Done`.
+    /// Execute an outbound operation. Reports `Done`.
     Do(Errand),
 }

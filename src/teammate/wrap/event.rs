@@ -1,4 +1,4 @@
-//! What a wrapper can be told. Each event carries all that is needed to react to it.
+//! Events of a wrapper. Each carries all data needed to react to it.
 
 use super::super::event::{Failure, Requests};
 use crate::model::envelope::Envelope;
@@ -6,57 +6,58 @@ use crate::model::lifecycle::MemberState;
 use crate::profile::Finding;
 use crate::sys::signal::Signal;
 
-/// Why nothing was typed.
+/// The reason why a text was not typed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Refusal {
-    /// A person is at the keyboard (MSG-11).
+    /// A person is typing (MSG-11).
     Hand,
-    /// The text could not be made.
+    /// The text could not be composed.
     Failed(Failure),
 }
 
-/// What came of keys that are for one moment of the screen.
+/// The result of typing keys that fit only a certain screen.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Keyed {
     Typed,
-    /// The screen shows something else by now.
+    /// The screen has changed in the meantime.
     Gone,
-    /// A person is at the keyboard.
+    /// A person is typing.
     Hand,
 }
 
-/// Something that happened.
+/// An input of the wrapper's step.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Event {
-    /// The screen was looked at. `shown`: what was typed last stands on it, in the composer or elsewhere.
+    /// The screen was judged. `shown`: the last typed text is visible, in the composer or
+    /// elsewhere.
     Seen { finding: Finding, shown: bool },
     /// A person has typed.
     Hand,
-    /// The unread mail, oldest first, with the requests it speaks of. The same message may come again until it is
-    /// acknowledged.
+    /// The unread mail, oldest first, with the requests that it refers to. A message is repeated
+    /// until it is acknowledged.
     Mail { mail: Vec<Envelope>, requests: Requests },
     /// The mail could not be read.
     NoMail(Failure),
-    /// Messages could not be marked; they will be seen again.
+    /// Messages could not be marked as read; they will be repeated.
     NotMarked(Failure),
-    /// The requests that wait for an answer, as they are now.
+    /// The current state of the unanswered requests.
     Requests(Requests),
-    /// Whoever started this run has seen that it is up; what its record says of it.
+    /// The spawner has confirmed that this run is up; the state in its record.
     Accepted(MemberState),
-    /// What came of `Stage`: the program has been given the text.
+    /// The result of `Stage`: the text was typed or refused.
     Staged(Result<(), Refusal>),
-    /// What came of `Answer`.
+    /// The result of `Answer`.
     Answered(Keyed),
-    /// What came of `Interrupt`.
+    /// The result of `Interrupt`.
     Interrupted(Keyed),
-    /// What came of `Do`.
+    /// The result of `Do`.
     Done(Result<(), Failure>),
-    /// The program has ended with this exit code.
+    /// The program has exited with this code.
     Ended(i32),
-    /// There is nothing to work for any more.
+    /// The team is gone or another run has taken over.
     Over,
-    /// Somebody wants this process to end.
+    /// A signal asks this process to exit.
     Signal(Signal),
-    /// Time has passed.
+    /// A deadline has passed.
     Tick,
 }

@@ -1,5 +1,5 @@
-//! The program in the lead's place: what of the lead's mail it is told, and in which words. The rest is the lead's loop's,
-//! which runs beside it; nothing of the lead's life, requests and end is decided here.
+//! The agent lead: runs a program as the team's lead and types the lead's mail into it. The lead's
+//! own loop, which runs beside it, handles everything else.
 
 use std::sync::mpsc::{Receiver, Sender};
 
@@ -17,20 +17,22 @@ use crate::model::text;
 use crate::ops::{self, Context, OpsError, Team};
 use crate::sys::signal::Signal;
 
-/// So much of what a member says of its turn is repeated, characters.
+/// Maximum length of a member's report, in characters.
 const WORDS: usize = 2000;
 
-/// A program that runs in the lead's place.
+/// A running agent lead.
 pub(crate) struct Seated<'a> {
     driver: Driver<'a>,
     incoming: Receiver<Wake>,
     wakes: Sender<Wake>,
 }
 
-/// Starts the program on a terminal of its own, in our terminal. To be called in the first thread before there are others.
+/// Starts the program on a pty inside our terminal. Must be called on the main thread before other
+/// threads exist.
 ///
 /// # Errors
-/// There is no terminal to stand in, or the program cannot run.
+///
+/// There is no terminal, or the program cannot run.
 pub(crate) fn seat<'a>(
     ctx: &'a Context,
     team: &'a Team,
@@ -52,27 +54,28 @@ pub(crate) fn seat<'a>(
 }
 
 impl Seated<'_> {
-    /// Stays with the program to its end; gives its exit code, or that of the signal that ended us.
+    /// Serves the program until it exits. Returns its exit code, or that of the signal that ended
+    /// the wrapper.
     pub(crate) fn stay(self) -> i32 {
         self.driver.run(&self.incoming)
     }
 
-    /// What ends the program from another thread.
+    /// Returns a function that ends the program from another thread.
     pub(crate) fn ender(&self) -> impl FnOnce() + Send + 'static {
         let wakes = self.wakes.clone();
-        // It may have ended already.
+        // Fails if the program has exited already.
         move || drop(wakes.send(Wake::Signal(Signal::Terminate)))
     }
 }
 
-/// Whether the program is told of this message. What nobody may say, and what only the loop understands, the loop puts
-/// away.
+/// Returns whether the message is typed into the program. The lead's loop handles the other kinds,
+/// and discards messages that their sender is not allowed to send.
 pub(super) fn is_for_program(envelope: &Envelope) -> bool {
     let message = Message::parse(&envelope.text);
     message.at_the_lead() != AtTheLead::Loop && may_say(Speaker::named(&envelope.from), &message)
 }
 
-/// A message as the program is to read it: news of members in words, any other as it is.
+/// Rewrites news of members as plain text; other messages are unchanged.
 pub(super) fn in_words(envelope: Envelope) -> Envelope {
     let words = match Message::parse(&envelope.text) {
         Message::IdleNotification(notice) => rests(&notice),
@@ -106,7 +109,7 @@ fn rests(notice: &IdleNotification) -> String {
         format!(" My last task: #{id}{status}.")
     });
     let failure = failure_reason.as_deref().map(|why| format!(" I failed: {why}."));
-    // On one line: not every program takes several.
+    // On one line: some programs accept no line breaks.
     let said =
         summary.as_deref().map(|words| words.split_whitespace().collect::<Vec<_>>().join(" "));
     let said = said.map(|words| format!(" Result of my turn: {words}"));
@@ -120,7 +123,8 @@ fn completed(news: &TaskCompleted) -> String {
     text::short(&format!("I completed task #{}{subject}.", news.task_id), WORDS)
 }
 
-/// The team has gone. The program is a person's, and goes on without: nothing is typed any more.
+/// Handles the end of the team: the program belongs to the user and continues, but nothing more is
+/// typed.
 pub(super) fn let_go(state: &mut State, effects: &mut Vec<Effect>) {
     state.waiting.clear();
     if state.turn.take().is_some() {

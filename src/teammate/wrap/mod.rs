@@ -1,5 +1,5 @@
-//! The wrapper's loop: a program that knows nothing of us has a terminal that we hold; its screen is watched by the rules
-//! of its profile, and its mail is typed into it. Decides in [`react`]; knows no file forms, no backends, no faces.
+//! The wrapper: runs a program that does not speak the team protocol on a pty, watches its screen
+//! with the rules of its profile, and types its mail. All decisions are in [`react`].
 
 mod ask;
 mod deliver;

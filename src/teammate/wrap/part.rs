@@ -1,5 +1,6 @@
-//! Requests to end that are the agent's to answer: put to it as a turn, with the words for the answer (`shutdown = "ask"`).
-//! What cannot be put to it is refused in its name, so that nobody waits for an answer that cannot come.
+//! Shutdown requests that the agent answers itself (`shutdown = "ask"`): prompts it with the
+//! commands for the answer. A request that cannot reach it before the deadline is declined on its
+//! behalf.
 
 use super::super::effect::Errand;
 use super::super::event::Requests;
@@ -15,19 +16,18 @@ use crate::model::protocol::{
 use crate::model::text;
 use crate::model::time::Timestamp;
 
-/// So much of a reason is repeated, characters.
+/// Maximum length of a reason, in characters.
 const REASON: usize = 500;
 
-/// A request that goes to the program, or has gone.
+/// A shutdown request that the agent is to answer.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Put {
     pub(super) pending: Pending,
-    /// The message that asks.
+    /// Id of the message with the request.
     pub(super) msg_id: String,
 }
 
-/// Returns a message as the program reads it: a request to end and the lead's answers in words, any
-/// other as it is.
+/// Rewrites shutdown requests and the lead's answers as plain text; other messages are unchanged.
 pub(super) fn in_words(envelope: Envelope) -> Envelope {
     let text = match Message::parse(&envelope.text) {
         Message::ShutdownRequest(asked) => shutdown_words(asked),
@@ -64,7 +64,7 @@ fn permission_words(answer: &PermissionResponse) -> String {
     }
 }
 
-/// Not every program takes several lines.
+/// Joins the text to one line, since some programs accept no line breaks.
 fn one_line(said: &str) -> String {
     text::short(&said.split_whitespace().collect::<Vec<_>>().join(" "), REASON)
 }
@@ -76,7 +76,7 @@ fn shutdown_words(asked: ShutdownRequest) -> String {
         .map(|reason| format!(": {}", text::short(&reason, REASON)))
         .unwrap_or_default();
     let limit = asked.deadline_seconds.map(|s| format!(" within {s} s")).unwrap_or_default();
-    // On one line: not every program takes several.
+    // On one line: some programs accept no line breaks.
     format!(
         "You are asked to shut down and leave the team{why}. Answer{limit} with one of these commands: \
          `phalanx answer {id} --approve` when your work can be left as it is, or \
@@ -84,17 +84,17 @@ fn shutdown_words(asked: ShutdownRequest) -> String {
     )
 }
 
-/// What the requests have come to: the agent has agreed, or somebody has ended them.
+/// Updates the requests: notes the agent's agreement and drops requests that have ended.
 pub(super) fn see(state: &mut State, requests: &Requests) {
     let found = |put: &Put| requests.get(put.pending.request.id.as_str())?.as_ref().ok();
-    // While it works its lead ends it; at rest it can go by its own keys.
+    // A working program is ended by the lead; an idle one can quit by its own keys.
     let at_rest = state.sight.as_ref().is_some_and(super::state::Sight::is_free);
     state.agreed |=
         at_rest && state.put.iter().filter_map(found).any(|r| r.is_open() && r.agreed_at.is_some());
     state.put.retain(|put| found(put).is_none_or(|request| request.is_open()));
 }
 
-/// Shortly before its deadline a request that has not reached the program is refused.
+/// Declines a request whose deadline is near and which has not reached the program.
 pub(super) fn attend(state: &mut State, now: Timestamp, effects: &mut Vec<Effect>) {
     let in_hand = |put: &Put| {
         let turn = state.turn.as_ref().is_some_and(|turn| turn.ids.contains(&put.msg_id));

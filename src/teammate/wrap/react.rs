@@ -1,4 +1,4 @@
-//! A wrapper's decisions: one pure step over what it knows, what happened, and the time (invariant 7).
+//! The wrapper's step: a pure function of its state, an event and the time.
 
 use super::super::effect::Errand;
 use super::super::event::{Failure, Requests};
@@ -22,12 +22,12 @@ use crate::model::text;
 use crate::model::time::Timestamp;
 use crate::profile::{Finding, ShutdownPolicy};
 
-/// After a failure nothing is tried for this long.
+/// Delay before a retry, in milliseconds.
 const PAUSE_MS: u64 = 1000;
-/// How long a program has to be gone, by its own keys and by signals.
+/// Time in milliseconds for the program to exit, by its own keys and by signals.
 const LEAVE_MS: u64 = 10_000;
 
-/// Takes in what happened and says what is to be done.
+/// Applies an event to the state and returns the effects to execute.
 pub(crate) fn react(state: &mut State, event: Event, now: Timestamp) -> Vec<Effect> {
     let mut effects = Vec::new();
     match event {
@@ -69,7 +69,7 @@ pub(crate) fn react(state: &mut State, event: Event, now: Timestamp) -> Vec<Effe
 }
 
 fn see(state: &mut State, finding: Finding, shown: bool, now: Timestamp) {
-    // What a spinner writes beside it changes all the time, and nothing with it.
+    // Ignores rule and evidence: a spinner's text changes all the time without a change of state.
     let same = |old: &Sight| {
         old.finding.state == finding.state && old.finding.composer == finding.composer
     };
@@ -78,7 +78,8 @@ fn see(state: &mut State, finding: Finding, shown: bool, now: Timestamp) {
     state.sight = Some(Sight { finding, shown, since });
 }
 
-/// What it was told last is what its record says; others write there, too: the spawner, and whoever hears a refusal.
+/// Adopts the recorded state as the last one reported. The spawner, and the process that handles a
+/// declined shutdown, write the record too.
 fn accept(state: &mut State, recorded: MemberState) {
     let first = !std::mem::replace(&mut state.accepted, true);
     if !(first || state.errands.is_empty()) || matches!(state.told, Some(Life::Blocked(_))) {
@@ -99,7 +100,8 @@ fn accept(state: &mut State, recorded: MemberState) {
     }
 }
 
-/// Says what failed, once, and waits a little before anything is tried again. Not on the screen: that is the program's.
+/// Journals a failure once, and delays the next attempt if a retry can help. The pane belongs to
+/// the program, so nothing is printed.
 fn complain(state: &mut State, failure: &Failure, now: Timestamp, effects: &mut Vec<Effect>) {
     if !failure.lasting {
         state.pause_until = Some(now.plus_ms(PAUSE_MS));
@@ -131,7 +133,8 @@ fn see_done(
     }
 }
 
-/// Sorts the mail: what is for us is answered, what is for the program waits, what is for nobody is put away.
+/// Sorts the mail: the wrapper answers its own messages, the program's wait for delivery, and the
+/// rest is marked as read.
 fn read(
     state: &mut State,
     mail: Vec<Envelope>,
@@ -147,7 +150,7 @@ fn read(
             continue;
         }
         if state.seat == Seat::Lead && !state.handled.contains(&envelope.msg_id) {
-            // What is not for the program is the loop's to mark.
+            // The lead's loop marks all other messages as read.
             state.waiting.extend(lead::is_for_program(&envelope).then(|| lead::in_words(envelope)));
         } else if state.handled.contains(&envelope.msg_id)
             || !is_for_program(state, &envelope, requests, now, effects)
@@ -180,7 +183,7 @@ fn is_for_program(
         | Message::TeammateTerminated(_)
         | Message::PlanApprovalResponse(_)
         | Message::SandboxPermissionResponse(_) => return true,
-        // Only the lead answers (SEC-04).
+        // Only the lead may answer (SEC-04).
         Message::PermissionResponse(answer) if envelope.from == LEAD => {
             return !ask::hear(state, &answer.request_id, &answer.verdict);
         }
@@ -206,7 +209,7 @@ fn is_for_program(
     false
 }
 
-/// Takes a request to end; whether it is for the program.
+/// Accepts a valid shutdown request. Returns whether the program is to be asked.
 fn hear(
     state: &mut State,
     envelope: &Envelope,
@@ -242,7 +245,7 @@ fn leave(state: &mut State, code: i32, now: Timestamp, effects: &mut Vec<Effect>
     }
 }
 
-/// What follows from what is known now.
+/// Derives the next effects from the current state.
 fn settle(state: &mut State, now: Timestamp, effects: &mut Vec<Effect>) {
     if let Some(leaving) = state.leaving {
         if leaving.by <= now {
@@ -272,7 +275,7 @@ fn settle(state: &mut State, now: Timestamp, effects: &mut Vec<Effect>) {
         effects.push(Effect::Do(errand.clone()));
     } else if state.agreed {
         state.leaving = Some(Leaving { code: 0, by: now.plus_ms(LEAVE_MS) });
-        // Keys would answer whatever else stands there (PM-01).
+        // Anywhere else the keys would answer whatever is on the screen (PM-01).
         let keys = state.sight.as_ref().is_some_and(Sight::is_free);
         effects.push(Effect::End { keys });
     } else if state.mail_due {
@@ -281,7 +284,7 @@ fn settle(state: &mut State, now: Timestamp, effects: &mut Vec<Effect>) {
     }
 }
 
-/// A dialog that comes up under a text of ours is a person's: he needs the keyboard.
+/// Releases the keyboard when a dialog opens over a typed text, since a person has to answer it.
 fn unlock_for_a_person(state: &mut State, now: Timestamp, effects: &mut Vec<Effect>) {
     let blocked =
         state.sight.as_ref().and_then(Sight::life).filter(|life| matches!(life, Life::Blocked(_)));
@@ -291,7 +294,8 @@ fn unlock_for_a_person(state: &mut State, now: Timestamp, effects: &mut Vec<Effe
     }
 }
 
-/// Tells the record what the screen has shown for a while; the lead hears of the edge to idle (MSG-12).
+/// Queues reports of a screen state that has lasted long enough. The lead is notified of
+/// transitions to idle only (MSG-12).
 fn tell(state: &mut State, now: Timestamp) {
     let Some(sight) = &state.sight else { return };
     if now.since(sight.since) < BELIEF_MS {
@@ -303,7 +307,7 @@ fn tell(state: &mut State, now: Timestamp) {
         sight.life().map(|life| if life == Life::Idle { stuck.unwrap_or(life) } else { life });
     let Some(life) = life else { return };
     let is_new = match (&state.told, &life) {
-        // What else is written beside a dialog may change while it stands.
+        // The evidence beside a dialog may change while it is open.
         (Some(Life::Blocked(before)), Life::Blocked(now)) => head(before) != head(now),
         (before, now) => before.as_ref() != Some(now),
     };
@@ -316,7 +320,7 @@ fn tell(state: &mut State, now: Timestamp) {
     }
 }
 
-/// `blocked: dialog trust (rule trust`.
+/// Returns the part of a reason before the rule, for example `blocked: dialog:trust`.
 fn head(reason: &str) -> &str {
     reason.rsplit_once(" (rule ").map_or(reason, |(head, _)| head)
 }
@@ -328,7 +332,7 @@ fn speak(state: &mut State, life: &Life, now: Timestamp) {
     }
     match life {
         Life::Blocked(reason) => state.errands.push_back(Errand::Remark(Some(reason.clone()))),
-        // Before it is accepted the spawner moves it on.
+        // Until acceptance the spawner changes the state.
         Life::Idle | Life::Working if !state.accepted => {}
         Life::Working => state.errands.push_back(Errand::MoveOn(Cause::Work, None)),
         Life::Idle => {
@@ -346,7 +350,8 @@ fn speak(state: &mut State, life: &Life, now: Timestamp) {
     }
 }
 
-/// An idle program agrees. Any other waits as long as it may, since its turn can end in time, and then says no.
+/// Answers shutdown requests. An idle program agrees; a busy one waits until shortly before the
+/// deadline, since its turn may end in time, and then declines.
 fn answer_requests(state: &mut State, now: Timestamp) {
     let Some(sight) = state.sight.as_ref().filter(|_| !state.pending.is_empty()) else { return };
     let still = now.since(sight.since) >= BELIEF_MS;
@@ -376,7 +381,7 @@ fn answer_requests(state: &mut State, now: Timestamp) {
     }
 }
 
-/// Why a program that is asked to end stays.
+/// Returns the reason for declining a shutdown.
 pub(super) fn excuse(sight: &Sight) -> String {
     match sight.life() {
         Some(Life::Blocked(reason)) => reason,

@@ -1,4 +1,4 @@
-//! What a wrapper knows.
+//! The state of a wrapper.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
@@ -11,71 +11,75 @@ use crate::model::id::RequestId;
 use crate::model::time::Timestamp;
 use crate::profile::{Answer, Composer, Finding, Paste, Profile, ScreenState, ShutdownPolicy};
 
-/// A person who has typed nothing for so long is not at it (MSG-11).
+/// Milliseconds without a keystroke after which a person counts as not typing (MSG-11).
 pub(super) const HAND_MS: u64 = 2000;
-/// A screen that shows something for so long is believed; less is a flicker.
+/// Milliseconds a screen state must last to be reported; a shorter one counts as flicker.
 pub(super) const BELIEF_MS: u64 = 300;
-/// So long a text may take to appear in the composer.
+/// Milliseconds a typed text may take to appear in the composer.
 pub(super) const APPEAR_MS: u64 = 10_000;
-/// A text that still stands in the composer so long after the submit key was not taken.
+/// Milliseconds after which a text still in the composer shows that the submit key had no effect.
 pub(super) const RETRY_MS: u64 = 1500;
-/// So long a turn may take to be seen after the composer took the text.
+/// Milliseconds a turn may take to be seen after the submit key.
 pub(super) const OBSERVE_MS: u64 = 10_000;
-/// How often the submit key is typed for one text.
+/// Maximum number of submit keys for one text.
 pub(super) const TRIES: u8 = 3;
-/// After a text could not be made nothing is tried for this long.
+/// Delay in milliseconds after a text could not be composed.
 pub(super) const LONG_PAUSE_MS: u64 = 60_000;
 
-/// How far the messages in hand are.
+/// The stage of a delivery.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Step {
-    /// The driver types them.
+    /// The driver is typing the text.
     Typing,
-    /// They are typed, and not submitted.
+    /// The text is typed but not submitted.
     Staged,
-    /// The same, and the program has begun to work by itself: they are submitted when it rests, if nobody has typed.
+    /// Staged, but the program began to work by itself: to be submitted when it is idle, unless a
+    /// person types first.
     Left,
-    /// The submit key was typed so many times.
+    /// The submit key was typed this many times.
     Submitted(u8),
-    /// It was typed as often as it may be, or a person has taken over: nothing more is typed, only watched.
+    /// The attempts are used up or a person has taken over: nothing more is typed, only watched.
     Stuck,
 }
 
-/// Messages on their way into the program.
+/// A delivery in progress.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Turn {
+    /// Ids of the messages.
     pub(super) ids: Vec<String>,
     pub(super) step: Step,
-    /// When this step began.
+    /// Time when this step began.
     pub(super) at: Timestamp,
-    /// Their text was seen in the composer.
+    /// Set once the text was seen in the composer.
     pub(super) stood: bool,
 }
 
-/// What the program's screen shows, as far as anybody outside is told.
+/// The activity derived from the screen, as reported to the team.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Life {
     Idle,
     Working,
-    /// It needs a person; why.
+    /// A person is needed, with the reason.
     Blocked(String),
 }
 
-/// The screen, and since when it shows that.
+/// The latest judgement of the screen.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Sight {
     pub(super) finding: Finding,
+    /// The last typed text is visible.
     pub(super) shown: bool,
+    /// Time since when state and composer are unchanged.
     pub(super) since: Timestamp,
 }
 
 impl Sight {
-    /// It waits for input and nothing stands in its composer.
+    /// Returns whether the program waits for input with an empty composer.
     pub(super) fn is_free(&self) -> bool {
         self.rests() && self.finding.composer == Composer::Empty
     }
 
-    /// It waits for input.
+    /// Returns whether the program waits for input.
     pub(super) fn rests(&self) -> bool {
         matches!(self.finding.state, ScreenState::Idle | ScreenState::Ready)
     }
@@ -88,7 +92,7 @@ impl Sight {
         matches!(self.finding.composer, Composer::Holds(_))
     }
 
-    /// None: it cannot be told.
+    /// Returns the activity; none if the screen is not recognised.
     pub(super) fn life(&self) -> Option<Life> {
         let Finding { state, rule, evidence, .. } = &self.finding;
         match state {
@@ -104,80 +108,89 @@ impl Sight {
     }
 }
 
-/// It was told to end.
+/// The wrapper was told to exit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Leaving {
+    /// Exit code of the wrapper.
     pub(super) code: i32,
-    /// The program has until then to be gone.
+    /// Time limit for the program to exit.
     pub(super) by: Timestamp,
 }
 
-/// Whose program it is.
+/// The role of the wrapped program in the team.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Seat {
     Teammate,
-    /// The lead itself: the lead's loop sees to the rest.
+    /// An agent lead; the lead's own loop handles everything except mail for the agent.
     Lead,
 }
 
-/// All that a wrapper knows.
+/// The complete state of a wrapper.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct State {
     pub(super) me: Me,
     pub(super) seat: Seat,
-    /// The team has gone, and the program goes on.
+    /// Set if the team is gone but the agent lead continues.
     pub(super) teamless: bool,
-    /// As its profile says.
+    /// Paste settings of the profile.
     pub(super) paste: Paste,
-    /// As its profile says.
+    /// Keys that answer dialogs, by rule of the profile.
     pub(super) answers: BTreeMap<String, Answer>,
-    /// As its profile says.
+    /// Shutdown policy of the profile.
     pub(super) shutdown: ShutdownPolicy,
     pub(super) sight: Option<Sight>,
     pub(super) dialogs: Dialogs,
-    /// When a person has typed last.
+    /// Time when a person last typed.
     pub(super) hand_at: Option<Timestamp>,
-    /// What the record was told last; none: nothing yet.
+    /// The activity last reported to the record.
     pub(super) told: Option<Life>,
-    /// Its hello was said, or is about to be.
+    /// Set once the hello has been queued.
     pub(super) up: bool,
-    /// It counts as a member. A start may still be taken back, and until then nothing is typed.
+    /// Set once the spawner has confirmed the start. Before that the start may be rolled back, and
+    /// nothing is typed.
     pub(super) accepted: bool,
     /// Mail for the program, oldest first.
     pub(super) waiting: Vec<Envelope>,
+    /// The delivery in progress.
     pub(super) turn: Option<Turn>,
-    /// The driver types the key that breaks off a turn.
+    /// Set while the driver types the interrupt key.
     pub(super) interrupting: bool,
-    /// Urgent messages that a turn was broken off for.
+    /// Urgent messages for which a turn has been interrupted.
     pub(super) interrupted: BTreeSet<String>,
-    /// Was typed and not seen to arrive, and other mail came: it stays unread, and is not typed again in this run.
+    /// Messages typed without a visible result before other mail was delivered. They stay unread
+    /// and are not typed again in this run.
     pub(super) unseen: BTreeSet<String>,
-    /// Why the mail that was typed last cannot be said to be delivered.
+    /// The reason why the last delivery failed or is uncertain.
     pub(super) undelivered: Option<String>,
-    /// Nothing is typed before this.
+    /// No delivery begins before this time.
     pub(super) rest_until: Option<Timestamp>,
-    /// Words that have not been said yet, in order.
+    /// Outbound operations not yet completed, in order.
     pub(super) errands: VecDeque<Errand>,
-    /// The driver is at an errand.
+    /// Set while the driver executes an outbound operation.
     pub(super) asked: bool,
+    /// The mail has to be read.
     pub(super) mail_due: bool,
-    /// Something failed: no errand and no look at the mail before this.
+    /// After a failure, no outbound operation and no read of the mail before this time.
     pub(super) pause_until: Option<Timestamp>,
-    /// What failed last; the same is not complained of twice in a row.
+    /// The last failure reported, to avoid repeating it.
     pub(super) complaint: Option<String>,
+    /// Messages that need no further delivery; they may be repeated until they are marked as read.
     pub(super) handled: BTreeSet<String>,
+    /// Shutdown requests that the wrapper answers itself.
     pub(super) pending: Vec<Pending>,
-    /// Requests to end that are the agent's to answer.
+    /// Shutdown requests that the agent answers.
     pub(super) put: Vec<Put>,
+    /// Requests accepted in this run; each is accepted only once.
     pub(super) honoured: BTreeSet<RequestId>,
-    /// It has agreed to end: once this is said, it does.
+    /// Shutdown was agreed to; the program is ended once all messages are sent.
     pub(super) agreed: bool,
     pub(super) leaving: Option<Leaving>,
+    /// The exit code, once the wrapper is done.
     pub(super) end: Option<i32>,
 }
 
 impl State {
-    /// A wrapper that has just started its program.
+    /// The initial state, after the program was started.
     pub(crate) fn new(me: Me, paste: Paste) -> State {
         State {
             me,
@@ -214,22 +227,22 @@ impl State {
         }
     }
 
-    /// With what its profile says of dialogs and of its end.
+    /// Applies the profile's settings for dialogs and shutdown.
     pub(crate) fn by(self, profile: &Profile) -> State {
         State { answers: profile.answers.clone(), shutdown: profile.shutdown, ..self }
     }
 
-    /// In this place. The lead's program needs nobody to accept it.
+    /// Sets the role. An agent lead needs no spawner to accept it.
     pub(crate) fn on(self, seat: Seat) -> State {
         State { accepted: self.accepted || seat == Seat::Lead, seat, ..self }
     }
 
-    /// The exit code, once it is time to go.
+    /// The exit code, once the wrapper is done.
     pub(crate) fn end(&self) -> Option<i32> {
         self.end
     }
 
-    /// When it wants to be told that time has passed; none while nothing depends on it.
+    /// The time of the next `Tick`; none while no deadline is pending.
     pub(crate) fn next_tick(&self, now: Timestamp) -> Option<Timestamp> {
         let mut times: Vec<Timestamp> = self.pending.iter().map(|p| p.answer_by).collect();
         times.extend(self.put.iter().map(|put| put.pending.answer_by));
@@ -256,7 +269,7 @@ impl State {
         times.into_iter().filter(|at| *at > now).min()
     }
 
-    /// The requests that wait for an answer.
+    /// Ids of the requests that await an answer.
     pub(crate) fn pending(&self) -> impl Iterator<Item = &RequestId> {
         self.pending.iter().chain(self.put.iter().map(|put| &put.pending)).map(|p| &p.request.id)
     }

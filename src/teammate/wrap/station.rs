@@ -1,5 +1,5 @@
-//! The two terminals and the threads between them: what the program prints goes to our terminal as it comes, what is typed
-//! there goes to the program, unless the driver holds it back. Refuses to decide anything.
+//! Relays between the program's pty and our terminal on several threads: output is displayed as it
+//! arrives, keyboard input goes to the program unless the driver holds it back.
 
 use std::io::{self, PipeReader, PipeWriter, Read};
 use std::os::fd::AsFd;
@@ -18,63 +18,68 @@ use crate::sys::proc::{self, Process};
 use crate::sys::signal::{HUP, QUIT, Signal, WINCH};
 use crate::sys::tty::{Display, Input, RawTerminal};
 
-/// Where our terminal does not tell its size.
+/// Rows and columns if our terminal reports no size.
 const SIZE: (u16, u16) = (50, 200);
-/// How much is taken from the program at once.
+/// Maximum number of bytes per read from the program.
 const CHUNK: usize = 64 * 1024;
-/// So much of what it printed may wait to be drawn: the more at once, the cheaper.
+/// Number of bytes buffered before they are parsed: larger batches are cheaper.
 const BACKLOG: usize = 256 * 1024;
-/// The longest question to a terminal, bytes.
+/// Maximum length of a terminal query in bytes.
 const QUESTION: usize = 16;
-/// How long the program's last words are waited for: a child that it left behind may hold the terminal open.
+/// Time to wait for remaining output after exit: a child that the program left behind may keep the
+/// pty open.
 const LAST_WORDS: Duration = Duration::from_millis(100);
-/// What the program left behind gets so long between TERM and KILL, and the program itself when it is ended.
+/// Time between SIGTERM and SIGKILL, for the program and for processes it left behind.
 const GRACE: Duration = Duration::from_secs(1);
-/// Between two keys that end the program, and how long it gets after the last.
+/// Pause between two quit keys.
 const QUIT_GAP: Duration = Duration::from_millis(300);
+/// Time that the program gets to exit after the last quit key.
 const QUIT_GRACE: Duration = Duration::from_secs(3);
 
-/// What reaches the driver before it has been looked at.
+/// A raw input of the driver, before it is turned into an event.
 #[derive(Debug)]
 pub(super) enum Wake {
-    /// The program has printed something.
+    /// The program has produced output.
     Drawn,
     /// A person has typed.
     Hand,
-    /// All that was to be typed before this has been.
+    /// All text queued before this has been typed.
     Put,
     Changed(Topic),
     Signal(Signal),
-    /// The program has ended, with this exit code.
+    /// The program has exited with this code.
     Ended(i32),
 }
 
-/// What the typist is given.
+/// A job of the typing thread.
 enum Job {
     Keys(Vec<u8>),
-    /// One character after the other.
+    /// Type one character at a time with this pause.
     Slowly(Vec<u8>, Duration),
+    /// Send the wake once the jobs before it are done.
     Tell(Wake),
 }
 
-/// What the program has drawn, and when.
+/// The program's screen and unparsed output.
 struct Drawn {
     screen: Screen,
-    /// Printed and not on the screen yet.
+    /// Output that is not yet parsed into the screen.
     backlog: Vec<u8>,
-    /// The driver was told of that.
+    /// Set if the driver has been notified since its last look.
     told: bool,
-    /// Where nobody else answers the program's questions to its terminal: who types the answers.
+    /// Types the answers to terminal queries, if no terminal emulator does.
     answers: Option<Sender<Job>>,
+    /// Measures the time since the last output.
     last: Deadline,
 }
 
 impl Drawn {
-    /// Draws what waits, and answers what it asks.
+    /// Parses the backlog and answers terminal queries in it.
     fn catch_up(&mut self) {
         let (screen, backlog) = (&mut self.screen, &self.backlog);
         if catch_unwind(AssertUnwindSafe(|| screen.feed(backlog))).is_err() {
-            // What vt100 cannot take must not cost the program its terminal: it is not understood until it draws anew.
+            // Input that makes vt100 panic must not end the program: start with an empty screen,
+            // which is unrecognised until it is redrawn.
             let (rows, cols) = own_size().unwrap_or(SIZE);
             self.screen = Screen::new(rows, cols);
         }
@@ -86,29 +91,35 @@ impl Drawn {
     }
 }
 
-/// The keyboard's state.
+/// The state of keyboard input.
 struct Keyboard {
-    /// Keys that wait until the driver has done typing; none: they pass.
+    /// Keys held back while the driver types; none if they pass through.
     held: Option<Vec<u8>>,
-    /// Since a person has typed.
+    /// Measures the time since a person last typed.
     last: Option<Deadline>,
 }
 
-/// A running program between its terminal and ours.
+/// A running program, connected to our terminal.
 pub(super) struct Station {
     process: Process,
     drawn: Arc<Mutex<Drawn>>,
     keyboard: Arc<Mutex<Keyboard>>,
     typist: Sender<Job>,
+    /// Set when the program is to end; stops blocked output to our terminal.
     ending: Arc<AtomicBool>,
-    /// Closing it ends the keyboard's thread, which puts our terminal back.
+    /// Closing it stops the keyboard thread, which restores our terminal.
     stop: Option<PipeWriter>,
     hearing: Option<JoinHandle<()>>,
 }
 
 impl Station {
-    /// Starts the program on a terminal of the size of ours and joins the two. To be called in the first thread before
-    /// there are others. `answers`: nobody stands behind our terminal who would answer the program's questions to it.
+    /// Starts the program on a pty of our terminal's size and connects the two. Must be called on
+    /// the main thread before other threads exist. `answers`: answer terminal queries, since no
+    /// terminal emulator is attached.
+    ///
+    /// # Errors
+    ///
+    /// Our terminal cannot be opened, or the program cannot be started.
     pub(super) fn open(
         program: &Program,
         answers: bool,
@@ -160,7 +171,7 @@ impl Station {
         };
         start("output", move || {
             show.all(reader);
-            // Nobody may be waiting any more.
+            // Fails if `see_end` no longer waits.
             let _ = over.send(());
         })?;
         let tell = wakes.clone();
@@ -178,7 +189,7 @@ impl Station {
         Ok(Station { process, drawn, keyboard, typist, ending, stop: Some(stop), hearing })
     }
 
-    /// What is to be seen now, and for how long nothing was drawn.
+    /// Returns the current screen, and how long there has been no output.
     pub(super) fn look(&self) -> Look {
         let mut drawn = lock(&self.drawn);
         drawn.catch_up();
@@ -186,12 +197,13 @@ impl Station {
         drawn.screen.look(ms(drawn.last.elapsed()))
     }
 
-    /// How long nothing was drawn.
+    /// Returns the time since the last output.
     pub(super) fn quiet(&self) -> Duration {
         lock(&self.drawn).last.elapsed()
     }
 
-    /// From now on what a person types waits. False: one has typed within `limit`, and goes on.
+    /// Holds back keyboard input. Returns false if a person has typed within `limit`; then nothing
+    /// is held.
     pub(super) fn hold_keyboard(&self, limit: Duration) -> bool {
         let mut keyboard = lock(&self.keyboard);
         if keyboard.last.is_some_and(|last| last.elapsed() < limit) {
@@ -201,7 +213,7 @@ impl Station {
         true
     }
 
-    /// What a person has typed meanwhile goes to the program, and from now on it does so at once.
+    /// Passes keyboard input through again, beginning with what was held back.
     pub(super) fn release_keyboard(&self) {
         let mut keyboard = lock(&self.keyboard);
         if let Some(held) = keyboard.held.take().filter(|held| !held.is_empty()) {
@@ -209,20 +221,20 @@ impl Station {
         }
     }
 
-    /// Types these keys. Does not wait for the program to read them.
+    /// Queues keys for typing. Does not wait for the program to read them.
     pub(super) fn type_in(&self, keys: Vec<u8>) {
-        // Fails only when the terminal has gone, which is told elsewhere.
+        // Fails only if the terminal is gone, which is reported elsewhere.
         let _ = self.typist.send(Job::Keys(keys));
     }
 
-    /// The same with a pause between characters, and [`Wake::Put`] at the end.
+    /// Queues text with a pause between characters. Sends [`Wake::Put`] when it is typed.
     pub(super) fn type_text(&self, text: Vec<u8>, gap: Duration) {
         let _ =
             self.typist.send(if gap.is_zero() { Job::Keys(text) } else { Job::Slowly(text, gap) });
         let _ = self.typist.send(Job::Tell(Wake::Put));
     }
 
-    /// Ends the program, by these keys and then by signals; its end is told by [`Wake::Ended`].
+    /// Ends the program with the given keys, then with signals. [`Wake::Ended`] reports its exit.
     pub(super) fn end(&self, keys: Vec<String>) {
         self.ending.store(true, Ordering::SeqCst);
         let (process, typist) = (self.process, self.typist.clone());
@@ -236,7 +248,7 @@ impl Station {
                 proc::end_tree(process, true, GRACE);
             }
         };
-        // Where there is no thread to be had, the terminal's hang-up at our end has to do.
+        // If no thread can be started, the hang-up of the pty at our exit ends the program.
         let _ = start("end", end);
     }
 }
@@ -246,13 +258,13 @@ impl Drop for Station {
         self.ending.store(true, Ordering::SeqCst);
         self.stop = None;
         if let Some(hearing) = self.hearing.take() {
-            // A thread that panicked has put the terminal back, too.
+            // A keyboard thread that panicked has restored the terminal as well.
             let _ = hearing.join();
         }
     }
 }
 
-/// The thread that shows what the program prints.
+/// State of the output thread.
 struct Show {
     display: Display,
     drawn: Arc<Mutex<Drawn>>,
@@ -261,7 +273,8 @@ struct Show {
 }
 
 impl Show {
-    /// Until the end of the program's terminal. Ours may go before it: then it is only watched.
+    /// Relays output until the pty is closed. If our terminal closes first, the screen is still
+    /// tracked.
     fn all(&self, mut reader: Box<dyn Read + Send>) {
         let mut buffer = vec![0; CHUNK];
         let mut shown = true;
@@ -270,7 +283,7 @@ impl Show {
                 Ok(0) => return,
                 Ok(count) => &buffer[..count],
                 Err(e) if e.kind() == io::ErrorKind::Interrupted => continue,
-                // EIO: nobody has the terminal open any more.
+                // EIO: no process has the pty open any longer.
                 Err(_) => return,
             };
             shown =
@@ -279,12 +292,13 @@ impl Show {
         }
     }
 
-    /// For our own screen; at once where the program waits for an answer.
+    /// Buffers output for the screen. Parses at once if the program waits for the answer to a
+    /// query.
     fn draw(&self, bytes: &[u8]) {
         let mut drawn = lock(&self.drawn);
         drawn.last = Deadline::after(Duration::MAX);
         drawn.backlog.extend_from_slice(bytes);
-        // A question may have come in two pieces.
+        // A query may be split across two reads.
         let from = drawn.backlog.len().saturating_sub(bytes.len() + QUESTION);
         let asks = drawn.answers.is_some() && Screen::asks(&drawn.backlog[from..]);
         if asks || drawn.backlog.len() >= BACKLOG {
@@ -296,7 +310,7 @@ impl Show {
     }
 }
 
-/// The thread that listens to our terminal and to signals.
+/// State of the thread that reads our terminal and signals.
 struct Ear {
     raw: RawTerminal,
     stopped: PipeReader,
@@ -335,7 +349,7 @@ impl Ear {
             let _ = self.wakes.send(Wake::Hand);
         }
         match &mut keyboard.held {
-            // The program waits for what its terminal reports.
+            // Terminal reports are never held back, because the program waits for them.
             Some(held) if by_hand => held.extend(keys),
             Some(_) | None => drop(self.typist.send(Job::Keys(keys))),
         }
@@ -343,7 +357,7 @@ impl Ear {
 
     fn resize(&self) {
         let Some((rows, cols)) = own_size() else { return };
-        // A terminal that has gone has no size.
+        // Fails only if the terminal is gone.
         let _ = self.master.resize(rows, cols);
         let mut drawn = lock(&self.drawn);
         drawn.catch_up();
@@ -352,7 +366,7 @@ impl Ear {
     }
 }
 
-/// Whether nobody typed this: answers of the terminal to the program's questions, and its focus.
+/// Returns whether the input comes from the terminal itself: answers to queries, and focus events.
 fn is_report(bytes: &[u8]) -> bool {
     let report = |piece: &[u8]| match piece {
         [b']' | b'P', ..] | [b'\\'] => true,
@@ -367,7 +381,7 @@ fn is_report(bytes: &[u8]) -> bool {
 
 fn type_all(jobs: &Receiver<Job>, master: &PtyMaster, wakes: &Sender<Wake>) {
     for job in jobs {
-        // What cannot be typed has no reader any more, which is told elsewhere.
+        // A write fails only if the program is gone, which is reported elsewhere.
         match job {
             Job::Keys(keys) => drop(master.write_all(&keys)),
             Job::Slowly(text, gap) => {
@@ -381,10 +395,12 @@ fn type_all(jobs: &Receiver<Job>, master: &PtyMaster, wakes: &Sender<Wake>) {
     }
 }
 
-/// Stays with the program; ends what it left behind; gives the exit code for this process.
+/// Waits for the program to exit and ends the processes it left behind. Returns the exit code for
+/// this process.
 fn see_end(process: Process, printed: &Receiver<()>) -> i32 {
     while !proc::wait_exit(process, Duration::MAX) {}
-    // First the tree, then the status: while the dead leader still has its number, its session can be found.
+    // End the tree before reaping: while the leader is a zombie, its pid is not reused and its
+    // session can still be found.
     proc::end_tree(process, true, GRACE);
     let exit = child::wait(process);
     let _ = printed.recv_timeout(LAST_WORDS);
@@ -396,7 +412,7 @@ fn start(name: &str, run: impl FnOnce() + Send + 'static) -> io::Result<JoinHand
 }
 
 fn lock<T>(of: &Mutex<T>) -> MutexGuard<'_, T> {
-    // No panic under these locks leaves anything half done.
+    // A panic under these locks leaves no inconsistent state.
     of.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
@@ -419,7 +435,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn msg_11_what_a_terminal_says_by_itself_is_no_hand() {
+    fn msg_11_terminal_reports_do_not_count_as_typing() {
         for report in [
             &b"\x1b[12;40R"[..],
             b"\x1b[?62;22c",

@@ -1,4 +1,4 @@
-//! The step, as tables: what a wrapper knows, what happens, what it does.
+//! The wrapper's step, as tables of state, event and effects.
 
 use super::super::effect::Errand;
 use super::super::state::Me;
@@ -20,7 +20,7 @@ struct Stand {
 }
 
 impl Stand {
-    /// An accepted member whose program rests, and which has told so.
+    /// An accepted member whose program is idle and whose state has been reported.
     fn idle() -> Stand {
         let me = Me {
             name: MemberName::new("ann").expect("name"),
@@ -48,7 +48,7 @@ impl Stand {
         stand
     }
 
-    /// The same with the submit key typed once.
+    /// The same after the submit key was typed once.
     fn submitted() -> Stand {
         let mut stand = Stand::staged();
         assert_eq!(stand.see(10, ScreenState::Idle, holds()), []);
@@ -94,7 +94,7 @@ fn delivered() -> [Effect; 2] {
 }
 
 #[test]
-fn msg_08_a_message_counts_when_the_turn_is_seen() {
+fn msg_08_a_message_is_delivered_once_its_turn_is_seen() {
     let mut stand = Stand::submitted();
     assert_eq!(
         stand.see(10, ScreenState::Idle, Composer::Empty),
@@ -107,7 +107,7 @@ fn msg_08_a_message_counts_when_the_turn_is_seen() {
 }
 
 #[test]
-fn msg_08_the_submit_key_is_typed_three_times_and_no_more() {
+fn msg_08_the_submit_key_is_typed_at_most_three_times() {
     let mut stand = Stand::submitted();
     for _ in 0..2 {
         assert_eq!(stand.at(1499, Event::Tick), []);
@@ -126,10 +126,10 @@ fn msg_08_the_submit_key_is_typed_three_times_and_no_more() {
     assert_eq!(stand.at(0, seen(ScreenState::Working, Composer::Empty, true))[..2], delivered());
 }
 
-/// MSG-03: whatever becomes of a text, it is typed once. What was not seen to arrive is told, stays unread, and lets
-/// the mail behind it pass.
+/// MSG-03: a text is typed once. If its delivery is not seen, it is reported, stays unread, and
+/// does not block later mail.
 #[test]
-fn msg_03_a_text_that_vanishes_is_told_and_not_typed_again() {
+fn msg_03_a_text_that_vanishes_is_reported_and_not_retyped() {
     for (mut stand, why) in [
         (Stand::staged(), "the text was typed but did not appear in the composer"),
         (Stand::submitted(), "the submit key was pressed, but no turn started"),
@@ -150,9 +150,9 @@ fn msg_03_a_text_that_vanishes_is_told_and_not_typed_again() {
     }
 }
 
-/// MSG-03: a turn that begins late, with nobody at the keyboard, is ours.
+/// MSG-03: a turn that starts late counts as ours if no person has typed since.
 #[test]
-fn msg_03_a_turn_that_is_seen_late_counts() {
+fn msg_03_a_turn_that_starts_late_counts_as_delivery() {
     let mut stand = Stand::submitted();
     stand.see(10, ScreenState::Idle, Composer::Empty);
     stand.at(10_000, Event::Tick);
@@ -165,10 +165,11 @@ fn msg_03_a_turn_that_is_seen_late_counts() {
     assert!(!effects.contains(&delivered()[1]), "that turn may be a person's: {effects:?}");
 }
 
-/// MSG-08: a program that begins to work by itself under a staged text, as with the prompt it was started with, is given
-/// the submit key when it rests; in between the keyboard is a person's, and who types then has the text.
+/// MSG-08: if the program starts to work by itself while a text is staged, for example on its first
+/// prompt, the submit key follows when it is idle. In the meantime a person may type, and then owns
+/// the text.
 #[test]
-fn msg_08_a_text_under_which_the_program_begins_to_work_is_submitted_when_it_rests() {
+fn msg_08_a_staged_text_is_submitted_after_the_program_has_worked() {
     let mut stand = Stand::staged();
     stand.see(10, ScreenState::Working, holds());
     stand.at(300, Event::Tick);
@@ -185,8 +186,8 @@ fn msg_08_a_text_under_which_the_program_begins_to_work_is_submitted_when_it_res
     assert_eq!(by_hand.at(0, Event::Hand), told);
 }
 
-/// MSG-03: a text that is on the screen may stand in a composer that is misread; neither does it count as delivered,
-/// nor is another typed behind it. A person who has read the mail settles it.
+/// MSG-03: a text visible on the screen may be in a composer that is misread as empty. It does not
+/// count as delivered and no other text is typed after it, until a person reads the message.
 #[test]
 fn msg_03_a_text_in_a_misread_composer_waits_for_a_person() {
     let mut stand = Stand::staged();
@@ -199,7 +200,7 @@ fn msg_03_a_text_in_a_misread_composer_waits_for_a_person() {
 }
 
 #[test]
-fn msg_11_nothing_is_typed_while_a_person_types_or_has_typed() {
+fn msg_11_nothing_is_typed_while_a_person_types_or_left_a_draft() {
     let mut stand = Stand::idle();
     assert_eq!(stand.at(0, Event::Hand), []);
     assert_eq!(stand.at(0, mail(&["hi"])), []);
@@ -213,7 +214,7 @@ fn msg_11_nothing_is_typed_while_a_person_types_or_has_typed() {
 }
 
 #[test]
-fn pm_01_a_dialog_under_a_staged_text_gets_no_key() {
+fn pm_01_a_dialog_over_a_staged_text_gets_no_key() {
     let mut stand = Stand::staged();
     let dialog = || ScreenState::Dialog("trust".to_owned());
     let effects = stand.see(5, dialog(), Composer::Unknown);
@@ -228,7 +229,7 @@ fn pm_01_a_dialog_under_a_staged_text_gets_no_key() {
 }
 
 #[test]
-fn nothing_is_typed_into_a_screen_that_is_not_understood() {
+fn nothing_is_typed_into_a_screen_in_another_state() {
     for (state, composer) in [
         (ScreenState::Unknown, Composer::Unknown),
         (ScreenState::Idle, Composer::Unknown),
@@ -245,7 +246,7 @@ fn nothing_is_typed_into_a_screen_that_is_not_understood() {
 }
 
 #[test]
-fn msg_12_each_edge_is_told_once() {
+fn msg_12_each_transition_is_reported_once() {
     let mut stand = Stand::idle();
     assert_eq!(stand.see(0, ScreenState::Working, Composer::Empty), []);
     assert_eq!(stand.at(299, Event::Tick), [], "a flicker is not believed");
@@ -261,7 +262,7 @@ fn msg_12_each_edge_is_told_once() {
 }
 
 #[test]
-fn msg_03_a_message_that_is_seen_again_is_not_typed_again() {
+fn msg_03_a_repeated_message_is_not_typed_again() {
     let mut stand = Stand::submitted();
     assert_eq!(stand.at(1, mail(&["hi"])), []);
     assert_eq!(stand.at(10, seen(ScreenState::Idle, Composer::Empty, true)), delivered());

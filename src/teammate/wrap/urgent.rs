@@ -1,5 +1,5 @@
-//! Urgent messages: the turn under way is broken off by the profile's key, once for each. Nothing but a program at work gets
-//! that key: in a dialog it would be an answer.
+//! Urgent messages: interrupts the current turn with the profile's key, once per message. Only a
+//! working program gets the key, since a dialog would take it as an answer.
 
 use super::effect::Effect;
 use super::event::Keyed;
@@ -8,12 +8,12 @@ use crate::model::envelope::Envelope;
 use crate::model::event::EventKind;
 use crate::model::time::Timestamp;
 
-/// The urgent messages that nothing was broken off for yet.
+/// The urgent messages without an interrupt so far.
 fn fresh(state: &State) -> impl Iterator<Item = &Envelope> {
     state.waiting.iter().filter(|mail| mail.urgent && !state.interrupted.contains(&mail.msg_id))
 }
 
-/// Whether there is one, and the program can be given the key now.
+/// Interrupts the turn if an urgent message waits and no person is typing.
 pub(super) fn attend(state: &mut State, now: Timestamp, effects: &mut Vec<Effect>) {
     let working =
         |sight: &super::state::Sight| sight.works() && now.since(sight.since) >= BELIEF_MS;
@@ -25,7 +25,7 @@ pub(super) fn attend(state: &mut State, now: Timestamp, effects: &mut Vec<Effect
     }
 }
 
-/// What came of the key.
+/// Handles the result of typing the interrupt key.
 pub(super) fn see_interrupted(
     state: &mut State,
     keyed: Keyed,
@@ -40,7 +40,7 @@ pub(super) fn see_interrupted(
             effects.push(Effect::Note { kind: EventKind::TurnInterrupted, ids, reason: None });
         }
         Keyed::Hand => state.hand_at = Some(now),
-        // It is at something else, and the next look at the screen says at what.
+        // The screen has changed; the next judgement shows to what.
         Keyed::Gone => state.sight = None,
     }
 }
@@ -66,7 +66,7 @@ mod tests {
         }
     }
 
-    /// An accepted wrapper whose program shows this, with one message for it.
+    /// An accepted wrapper whose program shows `shows`, with one waiting message.
     fn stand(shows: ScreenState, urgent: bool) -> State {
         let me = Me {
             name: MemberName::new("ann").expect("name"),
@@ -89,7 +89,7 @@ mod tests {
     }
 
     #[test]
-    fn msg_13_an_urgent_message_breaks_off_a_turn_once() {
+    fn msg_13_an_urgent_message_interrupts_a_turn_once() {
         let mut state = stand(ScreenState::Working, true);
         assert!(
             !interrupts(&mut state, Event::Tick, START.plus_ms(299)),
@@ -119,7 +119,7 @@ mod tests {
     }
 
     #[test]
-    fn pm_01_the_key_is_for_a_program_at_work_and_nobody_else_at_the_keyboard() {
+    fn pm_01_only_a_working_program_is_interrupted_while_nobody_types() {
         let dialog = ScreenState::Dialog("permission".to_owned());
         for shows in [ScreenState::Idle, ScreenState::Unknown, dialog, ScreenState::NeedsLogin] {
             let mut state = stand(shows.clone(), true);
@@ -133,7 +133,7 @@ mod tests {
         react(&mut state, Event::Hand, START.plus_ms(1));
         assert!(!interrupts(&mut state, Event::Tick, START.plus_ms(2000)));
         assert!(interrupts(&mut state, Event::Tick, START.plus_ms(2001)));
-        // A dialog came up in between: it is tried again once the program is at work.
+        // After a dialog in between, the interrupt is retried once the program works again.
         assert!(
             !interrupts(&mut state, Event::Interrupted(Keyed::Gone), START.plus_ms(2002)),
             "first a look"

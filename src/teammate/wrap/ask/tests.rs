@@ -1,4 +1,4 @@
-//! Dialogs, as tables: what the screen shows, who decides, what is typed and what is told.
+//! Dialogs, as tables of screens, decisions, keys and reports.
 
 use std::collections::BTreeMap;
 
@@ -17,7 +17,7 @@ use crate::model::question::Typed;
 use crate::model::time::Timestamp;
 use crate::profile::{Answer, Asked, Composer, Finding, Paste, ScreenState};
 
-/// A wrapper with its own clock, whose errands succeed at once.
+/// A wrapper with its own clock, whose outbound operations succeed at once.
 struct Stand {
     state: State,
     now: Timestamp,
@@ -41,7 +41,7 @@ impl Stand {
         stand
     }
 
-    /// The same with a dialog that the team was asked about.
+    /// The same with a dialog filed as a request.
     fn asking() -> (Stand, RequestId) {
         let mut stand = Stand::new();
         assert_eq!(stand.at(0, dialog("run", "ls")), ([].into(), [].into()));
@@ -54,14 +54,14 @@ impl Stand {
         (stand, id)
     }
 
-    /// The same with the keys for yes under way.
+    /// The same while the keys for approval are being typed.
     fn typing() -> (Stand, RequestId) {
         let (mut stand, id) = Stand::asking();
         assert_eq!(stand.at(0, answer("team-lead", &id, true)).1, [keys("y")]);
         (stand, id)
     }
 
-    /// What is said about dialogs, and what is typed into them.
+    /// Returns the operations and keys concerning dialogs.
     fn at(&mut self, after: u64, event: Event) -> (Vec<Errand>, Vec<Effect>) {
         self.now = self.now.plus_ms(after);
         let (mut said, mut typed) = (Vec::new(), Vec::new());
@@ -119,7 +119,7 @@ fn answer(from: &str, id: &RequestId, allowed: bool) -> Event {
 }
 
 #[test]
-fn pm_04_what_was_decided_is_typed_and_its_outcome_told() {
+fn pm_04_the_decision_is_typed_and_its_outcome_reported() {
     for (allowed, key) in [(true, "y"), (false, "n")] {
         let (mut stand, id) = Stand::asking();
         assert_eq!(stand.at(60_000, Event::Tick), ([].into(), [].into()), "nothing by default");
@@ -142,7 +142,7 @@ fn sec_04_only_the_lead_answers_and_only_this_request() {
 }
 
 #[test]
-fn pm_01_keys_are_typed_only_into_the_dialog_that_was_decided_upon() {
+fn pm_01_keys_are_typed_only_into_the_dialog_they_answer() {
     for next in [dialog("run", "rm -rf /"), dialog("other", "ls"), working()] {
         let (mut stand, id) = Stand::asking();
         stand.at(0, next.clone());
@@ -152,7 +152,7 @@ fn pm_01_keys_are_typed_only_into_the_dialog_that_was_decided_upon() {
         let asks_anew = matches!(said.get(1), Some(Errand::Say(_)));
         assert_eq!(asks_anew, next != working(), "{next:?}");
     }
-    // The driver has looked once more, and it was not there: it is not asked again and again.
+    // The driver found the dialog gone when it judged the screen again; it does not retry.
     let (mut stand, id) = Stand::typing();
     assert_eq!(stand.at(0, Event::Answered(Keyed::Gone)).1, []);
     assert_eq!(stand.at(0, working()).1, []);
@@ -160,18 +160,18 @@ fn pm_01_keys_are_typed_only_into_the_dialog_that_was_decided_upon() {
 }
 
 #[test]
-fn pm_04_a_dialog_that_goes_by_itself_is_withdrawn() {
+fn pm_04_a_dialog_that_disappears_is_withdrawn() {
     let (mut stand, id) = Stand::asking();
     stand.at(0, working());
     assert_eq!(stand.at(299, Event::Tick).0, [], "a flicker is not believed");
     assert_eq!(stand.at(1, Event::Tick).0, [Errand::Withdraw(id.clone())]);
-    // Its answer comes too late, and is not for the program either.
+    // A late answer is reported as such and not typed into the program.
     assert_eq!(stand.at(0, answer("team-lead", &id, true)).0, [Errand::Typed(id, Typed::Gone)]);
     assert_eq!(stand.state.waiting, []);
 }
 
 #[test]
-fn msg_11_a_person_at_the_keyboard_comes_first() {
+fn msg_11_keys_wait_while_a_person_types() {
     let (mut stand, id) = Stand::asking();
     stand.at(0, Event::Hand);
     assert_eq!(stand.at(0, answer("team-lead", &id, true)).1, []);
@@ -193,7 +193,7 @@ fn pm_04_keys_are_typed_once() {
 }
 
 #[test]
-fn pm_03_a_permission_without_keys_is_for_the_pane_and_other_dialogs_are_no_requests() {
+fn pm_03_a_dialog_without_keys_is_answered_in_the_pane() {
     let mut stand = Stand::new();
     stand.at(0, dialog("other", "ls"));
     let (said, _) = stand.at(300, Event::Tick);

@@ -1,4 +1,4 @@
-//! What of the lead's mail its program is told, and what it is not.
+//! The agent lead's mail: which messages are typed into its program.
 
 use super::super::super::state::Me;
 use super::super::event::Event;
@@ -14,7 +14,7 @@ fn envelope(from: &str, text: &str) -> Envelope {
     Envelope::new(from, text, text.to_owned(), START)
 }
 
-/// A program in the lead's place that rests, and whose screen was seen to do so for a while.
+/// An agent lead whose screen has been idle long enough to be believed.
 fn at_rest() -> State {
     let me = Me {
         name: MemberName::lead(),
@@ -42,9 +42,9 @@ fn mail(mail: Vec<Envelope>) -> Event {
     Event::Mail { mail, requests: [].into() }
 }
 
-/// Each kind has one who marks it as read: what the loop marks is not typed, what is typed the loop leaves.
+/// Each kind has exactly one reader: either the lead's loop marks it as read, or it is typed.
 #[test]
-fn each_kind_of_message_has_its_reader() {
+fn each_kind_of_message_has_one_reader() {
     let told = [
         ("ada", r#"{"type":"idle_notification","summary":"two tests fail"}"#, true),
         ("ada", r#"{"type":"task_completed","taskId":"3","taskSubject":"Build"}"#, true),
@@ -59,7 +59,7 @@ fn each_kind_of_message_has_its_reader() {
         ("ada", r#"{"type":"permission_request","request_id":"p-1","tool_name":"Bash"}"#, false),
         ("ada", r#"{"type":"sandbox_permission_request","requestId":"p-1","host":"h"}"#, false),
         ("ada", r#"{"type":"shutdown_approved"}"#, false),
-        // What they may not say.
+        // Kinds that the sender is not allowed to send.
         ("ada", r#"{"type":"teammate_terminated","message":"bob has shut down."}"#, false),
         ("ada", r#"{"type":"shutdown_request","requestId":"shutdown-1@team-lead"}"#, false),
         ("ada", r#"{"type":"mode_set_request","mode":"bypassPermissions"}"#, false),
@@ -77,7 +77,7 @@ fn each_kind_of_message_has_its_reader() {
 }
 
 #[test]
-fn news_of_members_are_told_in_words() {
+fn news_of_members_become_plain_text() {
     let said = |from: &str, text: &str| in_words(envelope(from, text)).text;
     let rests = r#"{"type":"idle_notification","summary":"two\ntests fail","completedTaskId":"3","completedStatus":"failed"}"#;
     assert_eq!(
@@ -92,9 +92,9 @@ fn news_of_members_are_told_in_words() {
     assert_eq!(said("ada", "as it is\n"), "as it is\n");
 }
 
-/// MSG-03: who has been told of a message marks it again instead of being told again.
+/// MSG-03: a message that was delivered already is marked again, not typed again.
 #[test]
-fn msg_03_what_was_told_is_marked_and_not_typed_again() {
+fn msg_03_a_delivered_message_is_marked_and_not_typed_again() {
     let mut state = at_rest();
     state.handled.insert("hi".to_owned());
     let effects = react(&mut state, mail(vec![envelope("ada", "hi")]), START.plus_ms(500));

@@ -1,4 +1,5 @@
-//! Requests to end, put to the agent: what it reads, who answers when it cannot be asked.
+//! Shutdown requests that the agent answers: its prompt, and the answer on its behalf if it cannot
+//! be asked.
 
 use std::collections::BTreeMap;
 
@@ -30,7 +31,7 @@ fn me() -> Me {
     }
 }
 
-/// An accepted wrapper with a request to end before it.
+/// An accepted wrapper that has received a shutdown request.
 fn asked(now: ScreenState) -> (State, Vec<Effect>) {
     let paste = Paste { bracketed: true, gap_ms: 0, settle_ms: 100, most_bytes: 4096 };
     let mut state = State { shutdown: ShutdownPolicy::Ask, ..State::new(me(), paste) };
@@ -100,7 +101,7 @@ fn rejections(state: &State) -> Vec<String> {
 }
 
 #[test]
-fn sd_02_an_agent_at_rest_is_asked_in_words_and_nobody_answers_for_it() {
+fn sd_02_an_idle_agent_is_prompted_and_not_answered_for() {
     let (mut state, effects) = asked(ScreenState::Idle);
     let Some(Effect::Stage(mail)) = effects.first() else { panic!("{effects:?}") };
     assert_eq!((mail[0].msg_id.as_str(), mail[0].from.as_str()), ("m-1", "team-lead"));
@@ -122,7 +123,7 @@ fn sd_02_an_agent_at_rest_is_asked_in_words_and_nobody_answers_for_it() {
 }
 
 #[test]
-fn sd_02_an_agent_that_cannot_be_asked_is_spoken_for_before_the_deadline() {
+fn sd_02_an_unreachable_agent_is_answered_for_before_the_deadline() {
     let (mut state, effects) = asked(ScreenState::Working);
     assert!(!effects.iter().any(|effect| matches!(effect, Effect::Stage(_))), "{effects:?}");
     let due = state.put[0].pending.answer_by;
@@ -140,7 +141,7 @@ fn sd_02_an_agent_that_cannot_be_asked_is_spoken_for_before_the_deadline() {
 }
 
 #[test]
-fn sd_02_an_agent_that_has_agreed_goes_by_its_own_keys_at_rest() {
+fn sd_02_an_agent_that_agreed_quits_by_its_keys_only_when_idle() {
     let (mut state, _) = asked(ScreenState::Idle);
     state.turn = None;
     react(&mut state, Event::Requests(on_file(|r| r.agreed_at = Some(START))), START.plus_ms(900));
@@ -151,7 +152,7 @@ fn sd_02_an_agent_that_has_agreed_goes_by_its_own_keys_at_rest() {
 }
 
 #[test]
-fn answers_of_the_lead_are_put_into_words() {
+fn answers_of_the_lead_become_plain_text() {
     let said =
         |from: &str, text: &str| in_words(Envelope::new(from, text, "m".to_owned(), START)).text;
     let plan =
@@ -177,7 +178,7 @@ fn answers_of_the_lead_are_put_into_words() {
 }
 
 #[test]
-fn other_messages_stay_as_they_are() {
+fn other_messages_are_unchanged() {
     let plain = Envelope::new("bob", "{\"type\":\"else\"}", "m".to_owned(), START);
     assert_eq!(in_words(plain.clone()), plain);
 }
