@@ -1,5 +1,5 @@
-//! Reads and writes that the worker's and the wrapper's loop have in common: mail, shutdown
-//! requests and outbound operations.
+//! I/O shared by the loops of the worker and the wrapper: mail, shutdown requests and outbound
+//! operations.
 
 use super::effect::Errand;
 use super::event::{Failure, Requests};

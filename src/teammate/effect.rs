@@ -43,7 +43,8 @@ pub(crate) enum Effect {
     Run(Box<Task>),
     /// End the running command with its process tree.
     Cancel,
-    /// Record the outcome of the task. Reports `TaskEnded`, or `Held` first if hooks are asked.
+    /// Record the outcome of the task. Reports `TaskEnded`; if hooks guard it, first `Held`, and
+    /// `Refused` if one of them objects.
     EndTask { task: TaskId, ending: Ending, outcome: Outcome },
     /// Execute an outbound operation. Reports `Done`.
     Do(Errand),

@@ -36,8 +36,8 @@ pub(crate) fn react(state: &mut State, event: Event, now: Timestamp) -> Vec<Effe
         Event::NoMail(failure) => {
             reported(state, Asked::Mail);
             complain(state, &failure, now, &mut effects);
-            // A worker that cannot receive a shutdown request must not claim tasks. If the cause is
-            // lasting, the roster has to change first.
+            // A worker that cannot receive a shutdown request must not claim tasks. A lasting
+            // failure ends with a change of the roster.
             state.mail_due = true;
             state.pause_until =
                 Some(now.plus_ms(if failure.lasting { LONG_PAUSE_MS } else { PAUSE_MS }));

@@ -35,8 +35,8 @@ pub(super) fn hear_signals(wakes: UnboundedSender<Wake>) {
 const OWN_END: Duration = Duration::from_millis(200);
 
 /// Moves signals before other wakes, and waits briefly for one if a signal ended the command: a
-/// signal to the whole group reaches the command too, and its exit may be reported first. With the
-/// signal first the task is released instead of failed.
+/// process that ends the worker also ends its command, and the command's exit may be reported
+/// first. With the signal first, the task is released instead of failed.
 pub(super) async fn hear_own_end_first(
     mut wakes: Vec<Wake>,
     receiver: &mut UnboundedReceiver<Wake>,

@@ -16,7 +16,7 @@ use crate::model::time;
 use crate::store::{Broken, Left, Leftover, TeamStore};
 use crate::sys::proc::Liveness;
 
-/// Upper bound for the time from a start request until its launcher has read the spec.
+/// Upper bound for the time until a launcher has read its spec.
 const SPEC_TAKEN: Duration = Duration::from_secs(600);
 /// A spawner writes the record before the spec. A spec of this age without a record has no spawner
 /// any longer.

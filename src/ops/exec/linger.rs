@@ -38,7 +38,7 @@ pub(super) fn hold(run: &Run, awaited: bool) {
     }
     let (sender, woken) = channel();
     let told = sender.clone();
-    // Both threads are optional: the deadline and the poll end the wait without them.
+    // The signal thread and the watch are optional: the deadline and the poll end the wait too.
     let _ = thread::Builder::new().name("signals".to_owned()).spawn(move || listen(&told));
     let changed = sender.clone();
     let _watch = run.team.watch(move |_| {

@@ -177,7 +177,7 @@ fn no_hook_runs_twice_for_a_native_claude() {
     let stage = Stage::new("/opt/claude");
     stage.attend(HookEvent::TeammateIdle);
     assert_eq!((stage.text("own").is_some(), stage.text("claudes").is_some()), (true, false));
-    // Claude does not report its own start, so phalanx runs that hook.
+    // A Claude in its own process does not run this hook for itself, so phalanx does.
     stage.attend(HookEvent::SubagentStart);
     assert!(stage.text("claudes-start").is_some());
 }

@@ -173,7 +173,7 @@ impl Running {
             proc::end_tree(Process::current(), false, LEFTOVER_GRACE);
         }
         let tail = self.relay.finish(&self.cancelled);
-        // Dropping the master hangs up the terminal, which would discard output not yet read.
+        // Dropped only now: hanging up the terminal earlier would discard output not yet read.
         drop(self.master);
         Outcome { exit_code: exit.code, signal: exit.signal, tail, elapsed_ms }
     }

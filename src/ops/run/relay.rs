@@ -15,7 +15,7 @@ use crate::sys::clock::Deadline;
 /// After the command's processes have ended, silence of this length means that no more output will
 /// come.
 const QUIET: Duration = Duration::from_millis(300);
-/// Upper bound for output of other processes that keep writing to the terminal.
+/// Time limit for output of escaped processes that keep writing to the terminal.
 const LAST_WORDS: Duration = Duration::from_secs(2);
 
 /// The relay of one command's output.
@@ -50,8 +50,8 @@ impl Relay {
 
     /// Waits for the rest of the output and returns its last lines. Call it after the command's
     /// processes have ended: then the terminal is hung up, unless an escaped process still holds
-    /// it, which is given up on after `LAST_WORDS`. A paused pane is waited for without a limit,
-    /// unless `hurry` is set.
+    /// it; such a process is waited for at most `LAST_WORDS`. A paused pane is waited for without a
+    /// limit, unless `hurry` is set.
     pub(super) fn finish(self, hurry: &AtomicBool) -> String {
         let limit = Deadline::after(LAST_WORDS);
         let mut moves = self.shared.moves.load(Ordering::SeqCst);

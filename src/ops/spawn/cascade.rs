@@ -182,7 +182,7 @@ fn sort(
     failed
 }
 
-/// Returns whether the failure may not occur on another backend.
+/// Returns whether another backend may succeed where this one failed.
 fn is_the_places_fault(failure: &OpsError) -> bool {
     matches!(
         failure,

@@ -32,6 +32,7 @@ pub(super) struct Command {
 pub(super) struct Told {
     /// The text for the `brief` value of the command line.
     brief: Option<String>,
+    /// The first message, delivered as the profile's `prompt` setting says.
     pub(super) first: Option<String>,
 }
 

@@ -242,8 +242,8 @@ impl Common<'_> {
 ///
 /// # Errors
 ///
-/// A name is taken, the team is full, worktrees are not available, a task is already claimed, or a
-/// file cannot be written.
+/// A name is taken, the team is full, the team cannot have worktrees, a task is already claimed, or
+/// a file cannot be written.
 pub(super) fn prepare(
     ctx: &Context,
     team: &TeamStore,

@@ -137,7 +137,7 @@ fn sd_05_sd_13_a_batch_is_one_query_and_closes_only_owned_placements() {
 }
 
 #[test]
-fn a_run_that_was_never_placed_ends_without_a_query() {
+fn a_run_that_was_never_placed_ends_without_a_verdict() {
     let (dir, team) = team();
     let caller =
         super::super::context::Caller { env: Vec::new(), cwd: "/".into(), exe: "/x".into() };

@@ -335,7 +335,8 @@ impl Driver<'_> {
                 Some(Event::Answered(self.key(keys, fits)))
             }
             Effect::Interrupt => {
-                // May be empty: senders of urgent messages are told if the profile has no such key.
+                // May be empty: the sender of an urgent message is warned if the profile has no
+                // such key.
                 let keys = self.profile.keys.interrupt.clone().unwrap_or_default();
                 Some(Event::Interrupted(
                     self.key(keys, |finding| finding.state == ScreenState::Working),

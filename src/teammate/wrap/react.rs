@@ -133,8 +133,8 @@ fn see_done(
     }
 }
 
-/// Sorts the mail: the wrapper answers its own messages, the program's wait for delivery, and the
-/// rest is marked as read.
+/// Sorts the mail: handles shutdown requests and answers to dialogs, queues messages for the
+/// program, and marks the rest as read.
 fn read(
     state: &mut State,
     mail: Vec<Envelope>,

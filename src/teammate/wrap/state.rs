@@ -144,7 +144,7 @@ pub(crate) struct State {
     pub(super) hand_at: Option<Timestamp>,
     /// The activity last reported to the record.
     pub(super) told: Option<Life>,
-    /// Set once the hello has been queued.
+    /// Set once [`Errand::Hello`] has been queued.
     pub(super) up: bool,
     /// Set once the spawner has confirmed the start. Before that the start may be rolled back, and
     /// nothing is typed.

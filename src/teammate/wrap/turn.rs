@@ -63,9 +63,9 @@ impl Manner {
     }
 }
 
-/// Returns the text to search for after typing: the end of the last message's body. Only characters
-/// that [`counts`] accepts are compared, since screens wrap lines anywhere and add frames and
-/// bullets.
+/// Returns the text to search for after typing: the end of the last message, without its closing
+/// tag. Only characters that [`counts`] accepts are compared, since screens wrap lines anywhere and
+/// add frames and bullets.
 pub(super) fn mark(rendered: &[String]) -> Option<String> {
     let last = rendered.last()?;
     let body = last.strip_suffix("\n</teammate-message>").unwrap_or(last);

@@ -14,7 +14,7 @@ fn envelope(from: &str, text: &str) -> Envelope {
     Envelope::new(from, text, text.to_owned(), START)
 }
 
-/// An agent lead whose screen has been idle long enough to be believed.
+/// An agent lead whose screen shows an idle program.
 fn at_rest() -> State {
     let me = Me {
         name: MemberName::lead(),
