@@ -237,7 +237,7 @@ mod tests {
     /// PF-03: a host without free ptys is the backend's fault; an executable that cannot run is the
     /// program's.
     #[test]
-    fn pf_03_only_a_missing_terminal_is_the_places_fault() {
+    fn pf_03_only_a_missing_terminal_is_blamed_on_the_backend() {
         for (no_terminal, expected) in [(true, Why::Place), (false, Why::Program)] {
             let problem = Some("no terminal left".to_owned());
             let exit = ExitRecord {

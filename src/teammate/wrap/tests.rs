@@ -229,7 +229,7 @@ fn pm_01_a_dialog_over_a_staged_text_gets_no_key() {
 }
 
 #[test]
-fn nothing_is_typed_into_a_screen_in_another_state() {
+fn nothing_is_typed_unless_idle_with_an_empty_composer() {
     for (state, composer) in [
         (ScreenState::Unknown, Composer::Unknown),
         (ScreenState::Idle, Composer::Unknown),

@@ -119,7 +119,7 @@ mod tests {
     }
 
     #[test]
-    fn pm_01_only_a_working_program_is_interrupted_while_nobody_types() {
+    fn pm_01_only_a_working_program_is_interrupted_if_no_person_types() {
         let dialog = ScreenState::Dialog("permission".to_owned());
         for shows in [ScreenState::Idle, ScreenState::Unknown, dialog, ScreenState::NeedsLogin] {
             let mut state = stand(shows.clone(), true);
