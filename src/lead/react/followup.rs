@@ -1,5 +1,5 @@
-//! Who is reminded, and when: of requests that wait, whoever decides; of tasks that are in progress and that nothing is
-//! heard of, their owners (seed 001, section 10). `docs/decisions.md` has the rule.
+//! Reminders: pending requests are announced again to those who decide them, and owners of silent
+//! tasks in progress are reminded. `docs/decisions.md` has the rules.
 
 use crate::lead::effect::Effect;
 use crate::lead::event::Spoken;
@@ -14,7 +14,8 @@ use crate::model::question::Question;
 use crate::model::task::{Task, TaskState};
 use crate::model::time::Timestamp;
 
-/// What waits for an answer, and how often that was said. What is on its way to be said the files do not know yet.
+/// Updates the announcements of the open questions. An announcement that is still on its way is not
+/// in the files yet, so the higher count wins.
 pub(super) fn see_filed(state: &mut State, open: &[Question]) {
     let before = std::mem::take(&mut state.told);
     let told = |question: &Question| {
@@ -25,7 +26,7 @@ pub(super) fn see_filed(state: &mut State, open: &[Question]) {
     state.told = open.iter().map(told).collect();
 }
 
-/// A task that was changed in any way is one that something is heard of.
+/// Treats any change of a task as a sign of life.
 pub(super) fn see_board(
     state: &mut State,
     board: &Board,
@@ -42,7 +43,8 @@ pub(super) fn see_board(
     heard.iter().for_each(|name| hear(state, name, now, effects));
 }
 
-/// Whatever an owner writes to the lead is a sign of life, but for the news that it rests: it rests with its task undone.
+/// Treats mail from an owner as a sign of life. Idle notifications do not count: the member is idle
+/// while its task is not done.
 pub(super) fn see_mail(
     state: &mut State,
     mail: &[Envelope],
@@ -65,7 +67,7 @@ pub(super) fn see_mail(
     }
 }
 
-/// So is what it writes to others, and what it asks.
+/// Treats messages to other members, and questions, as signs of life.
 pub(super) fn see_spoken(
     state: &mut State,
     spoken: &[Spoken],
@@ -77,7 +79,7 @@ pub(super) fn see_spoken(
     }
 }
 
-/// The same sign may be seen again.
+/// Restarts the count of reminders, unless the sign of life was seen before.
 fn hear(state: &mut State, name: &MemberName, at: Timestamp, effects: &mut Vec<Effect>) {
     let Some(view) = state.members.get_mut(name) else { return };
     if let Some(quiet) = view.quiet.filter(|quiet| quiet.since < at) {
@@ -86,14 +88,14 @@ fn hear(state: &mut State, name: &MemberName, at: Timestamp, effects: &mut Vec<E
     }
 }
 
-/// Of whoever was reminded it is written down that this begins anew.
+/// Resets the persisted reminder counter of a member that was reminded.
 fn forget(name: &MemberName, view: &View, quiet: Quiet, effects: &mut Vec<Effect>) {
     if quiet.times > 0 {
         effects.push(Effect::Heard { name: name.clone(), incarnation: view.incarnation.clone() });
     }
 }
 
-/// Says what is to be said now.
+/// Requests the announcements and reminders that are due.
 pub(super) fn follow_up(state: &mut State, now: Timestamp, effects: &mut Vec<Effect>) {
     if !state.leads() {
         return;
@@ -102,7 +104,7 @@ pub(super) fn follow_up(state: &mut State, now: Timestamp, effects: &mut Vec<Eff
     remind_owners(state, now, effects);
 }
 
-/// A request is told of at once, whatever the team's reminders are.
+/// Announces pending requests. The first announcement does not depend on the team's reminders.
 fn announce(state: &mut State, now: Timestamp, effects: &mut Vec<Effect>) {
     let followup = state.followup.filter(|_| state.phase == Phase::Leading);
     for (id, told) in &mut state.told {
@@ -136,7 +138,7 @@ fn remind_owners(state: &mut State, now: Timestamp, effects: &mut Vec<Effect>) {
         let quiet = view.quiet.filter(|quiet| quiet.task == task).unwrap_or(Quiet {
             task,
             since: now,
-            // An earlier lead may have said it so often.
+            // An earlier lead may have sent reminders already.
             times: before.map_or(0, |before| before.times),
         });
         view.quiet = Some(quiet);
@@ -148,8 +150,8 @@ fn remind_owners(state: &mut State, now: Timestamp, effects: &mut Vec<Effect>) {
     }
 }
 
-/// The task that a member is at and owes news of: not one that waits itself for somebody's word, and not the command of a
-/// worker, which ends by itself and reads nothing.
+/// Returns the task that a member is expected to report on. Members that wait for an answer owe no
+/// report, nor does a worker that runs a task's command: it exits by itself and reads no messages.
 fn owed(begun: &[&Task], name: &MemberName, view: &View) -> Option<TaskId> {
     let is_up = view.watched && view.ending.is_none() && view.reads_mail;
     if !is_up || !matches!(view.state, MemberState::Idle | MemberState::Working) {
@@ -161,7 +163,7 @@ fn owed(begun: &[&Task], name: &MemberName, view: &View) -> Option<TaskId> {
         .map(|task| task.id)
 }
 
-/// When the next one is due.
+/// Returns the time of the next announcement or reminder.
 pub(in crate::lead) fn next_reminder(state: &State) -> Option<Timestamp> {
     let followup = state.followup.filter(|_| state.phase == Phase::Leading)?;
     let requests =

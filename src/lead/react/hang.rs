@@ -1,5 +1,5 @@
-//! Members that hang: they have a task in progress, and neither their screen nor their mail nor the
-//! task has changed for the set time.
+//! Hang detection: a member hangs if it has a task in progress, and its screen, its mail and the
+//! task have not changed for the configured time.
 
 use super::shutdown::{begin, ending};
 use crate::lead::effect::Effect;
@@ -10,9 +10,9 @@ use crate::model::settings::OnHang;
 use crate::model::time::{Timestamp, human};
 use crate::ops::health::Silence;
 
-/// Number of checks in the set time.
+/// Number of checks in the configured time.
 const CHECKS: u64 = 4;
-/// The longest time between two checks.
+/// Maximum time between two checks.
 const INTERVAL_MS: u64 = 60_000;
 
 /// Requests a check of the members that are due.
@@ -38,13 +38,13 @@ fn interval(rule: HangRule) -> u64 {
     (rule.after_ms / CHECKS).clamp(1, INTERVAL_MS)
 }
 
-/// The task that the member works on. One that waits for an answer does not hang.
+/// Returns the task that the member works on. A member that waits for an answer does not hang.
 fn task_of(seen: &Seen, name: &MemberName, view: &View) -> Option<TaskId> {
     let works = matches!(view.state, MemberState::Idle | MemberState::Working);
     seen.work_of(name).filter(|_| works && view.watched && view.ending.is_none())
 }
 
-/// Handles the result of a check: equal fingerprints mean that nothing has changed.
+/// Handles the result of a check: equal fingerprints mean no activity.
 pub(super) fn see_activity(
     state: &mut State,
     name: &MemberName,
@@ -90,7 +90,7 @@ fn health(name: &MemberName, incarnation: &Incarnation, silence: Option<Silence>
     Effect::Health { name: name.clone(), incarnation: incarnation.clone(), silence }
 }
 
-/// The time of the next check.
+/// Returns the time of the next check.
 pub(in crate::lead) fn next_check(state: &State) -> Option<Timestamp> {
     let checked =
         state.members.values().filter_map(|view| Some(view.activity.as_ref()?.checked_at));

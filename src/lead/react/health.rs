@@ -1,5 +1,5 @@
-//! Who owes an answer, and for how long (seed 002: health tracking). A member that is silent is told of, once each time,
-//! and never ended for it: only one that is gone is acted upon (CR-02).
+//! Detection of members that do not start their assigned task. A silent member is reported once
+//! each time and never terminated for it: only exited members are acted upon (CR-02).
 
 use crate::lead::effect::Effect;
 use crate::lead::state::{State, View};
@@ -8,7 +8,7 @@ use crate::model::lifecycle::MemberState;
 use crate::model::time::Timestamp;
 use crate::ops::health::Silence;
 
-/// Sees who has owed an answer for too long, and who answers again.
+/// Reports members whose answer is overdue, and those that answer again.
 pub(super) fn watch(state: &mut State, now: Timestamp, effects: &mut Vec<Effect>) {
     if !state.leads() {
         return;
@@ -34,8 +34,8 @@ pub(super) fn watch(state: &mut State, now: Timestamp, effects: &mut Vec<Effect>
     }
 }
 
-/// The task that was given to a member that could begin it now and has not. A shutdown that it was asked for has its own
-/// deadline, and one that waits for a plan or a permission is owed the answer itself.
+/// Returns the assigned task that a member could start but has not. A requested shutdown has a
+/// deadline of its own, and a member that waits for a plan or permission is owed an answer itself.
 fn owed(view: &View) -> Option<TaskId> {
     let hears = view.reads_mail && matches!(view.state, MemberState::Idle | MemberState::Working);
     view.given.filter(|_| hears)
@@ -45,7 +45,7 @@ fn said(name: &MemberName, view: &View, silence: Option<Silence>) -> Effect {
     Effect::Health { name: name.clone(), incarnation: view.incarnation.clone(), silence }
 }
 
-/// When the next one has been silent for too long.
+/// Returns the time at which the next answer becomes overdue.
 pub(in crate::lead) fn next_silence(state: &State) -> Option<Timestamp> {
     let waits = state.members.values().filter(|view| !view.unresponsive && view.ending.is_none());
     waits.filter_map(|view| Some(view.owes_since?.plus_ms(state.unresponsive_after_ms))).min()

@@ -1,5 +1,5 @@
-//! Which events of the journal the user's hooks are to hear of. A rest is an edge: what is said of a member that rests
-//! already is no second one.
+//! Maps journal events to the user's hooks. `TeammateIdle` is edge-triggered: a repeated idle state
+//! of a member triggers no second hook.
 
 use crate::lead::effect::Effect;
 use crate::lead::state::State;

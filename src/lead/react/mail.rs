@@ -1,4 +1,4 @@
-//! The lead's mail: what it says, who may say it, and what follows.
+//! Handles the lead's mail: checks the sender's authority and applies each message.
 
 use std::collections::BTreeSet;
 
@@ -14,7 +14,7 @@ use crate::model::protocol::{AtTheLead, Message, Speaker, may_say};
 pub(super) fn read_mail(state: &mut State, mail: Vec<Envelope>, effects: &mut Vec<Effect>) {
     let mut done = Vec::new();
     questions::keep_unread(state, &mail);
-    // What is not unread any more cannot come again.
+    // A message that is no longer unread cannot come again.
     let unread: BTreeSet<&String> = mail.iter().filter(|e| !e.read).map(|e| &e.msg_id).collect();
     state.handled.retain(|id| unread.contains(id));
     for envelope in mail.into_iter().filter(|e| !e.read) {
@@ -32,13 +32,13 @@ pub(super) fn read_mail(state: &mut State, mail: Vec<Envelope>, effects: &mut Ve
     }
 }
 
-/// Whether a program in the lead's place is told of this message, too, and marks it as read.
+/// Returns whether an agent lead gets this message too, and marks it as read.
 fn is_left(envelope: &Envelope) -> bool {
     let message = Message::parse(&envelope.text);
     message.at_the_lead() == AtTheLead::Both && may_say(Speaker::named(&envelope.from), &message)
 }
 
-/// Acts on one message; false if it is for somebody else to read: a text, a plan, a question.
+/// Acts on one message. Returns false if it is left to a reader: a text, a plan or a question.
 fn act_on(state: &mut State, envelope: &Envelope, effects: &mut Vec<Effect>) -> bool {
     let message = Message::parse(&envelope.text);
     if !may_say(Speaker::named(&envelope.from), &message) {
@@ -96,14 +96,15 @@ fn act_on(state: &mut State, envelope: &Envelope, effects: &mut Vec<Effect>) -> 
     }
 }
 
-/// A member has nothing to do: one that refused to end before is asked again.
+/// Handles an idle notification. A member that rejected its shutdown is asked again.
 fn rest(state: &mut State, envelope: &Envelope, effects: &mut Vec<Effect>) {
     let of_sender = |(name, _): &(&MemberName, &mut View)| name.clashes_with(&envelope.from);
     let Some((name, view)) = state.members.iter_mut().find(of_sender) else { return };
-    // A message that a program has not been told of yet is there for the next lead, too: of an earlier rest.
+    // Beside an agent lead a handled message can stay unread; a later lead must not take it for
+    // news.
     let old = state.beside_program && envelope.timestamp < view.state_since.iso();
     let (name, incarnation) = (name.clone(), view.incarnation.clone());
-    // A program can rest while its plan or its question lies unread: then it still waits.
+    // A program can be idle while its plan or question is unread: it still waits.
     let asks = state.questions.values().any(|question| question.member == name);
     let rests = view.state.is_up() && view.state.after(Cause::Rest) == Some(MemberState::Idle);
     // Workers and wrappers record their state themselves before they send this, and may have begun the

@@ -1,4 +1,4 @@
-//! Who is there: members that come up, end, and are gone.
+//! Handles members that start, exit and vanish.
 
 use std::collections::BTreeSet;
 
@@ -16,8 +16,8 @@ use crate::model::time::Timestamp;
 use crate::model::waiting::Ability;
 use crate::ops::retire::Retirement;
 
-/// Members that have proven themselves are watched. One that still starts is known, so that it can be asked to end
-/// (SD-03), but whether it comes up is for whoever spawns it to see.
+/// Takes over the records of all members. Only members that have proven themselves are watched: a
+/// starting member can be asked to shut down (SD-03), but its spawner checks that it comes up.
 pub(super) fn see_members(state: &mut State, records: &[MemberRecord], effects: &mut Vec<Effect>) {
     state.members_seen = true;
     let (mut runs, mut came_up) = (Vec::new(), Vec::new());
@@ -48,7 +48,7 @@ pub(super) fn see_members(state: &mut State, records: &[MemberRecord], effects: 
             came_up.push(record.name.clone());
         }
     }
-    // Who asked something while it started waits from now on.
+    // Members that asked a question while starting wait from now on.
     came_up.iter().for_each(|name| questions::wait_on(state, name, effects));
     if !runs.is_empty() {
         effects.push(Effect::Label { runs });
@@ -59,7 +59,7 @@ pub(super) fn see_members(state: &mut State, records: &[MemberRecord], effects: 
     shutdown::carry_open(state, effects);
 }
 
-/// Whoever has come up is on the team until its run is over.
+/// Adds running members back that are missing in the team file.
 pub(super) fn see_roster(state: &State, listed: &BTreeSet<MemberName>, effects: &mut Vec<Effect>) {
     if !state.leads() {
         return;
@@ -72,12 +72,12 @@ pub(super) fn see_roster(state: &State, listed: &BTreeSet<MemberName>, effects: 
     }
 }
 
-/// A run that is over, and that nobody here has ended.
+/// Handles a run that was ended by another process.
 fn see_over(state: &mut State, record: &MemberRecord) {
     let view = state.members.get(&record.name);
     if let Some(view) = view.filter(|v| record.is(&v.incarnation) && v.ending.is_none()) {
-        // `--force` ended it while this process was stopped. As after any request, no other member
-        // takes its place.
+        // `--force` ended it while this process was suspended. As after any request, it is not
+        // replaced.
         let was_forced = view.watched && record.state == MemberState::Killed;
         state.members.remove(&record.name);
         staff::see_left(state, record);
@@ -118,14 +118,15 @@ fn view_of(state: &State, record: &MemberRecord) -> View {
     }
 }
 
-/// A member that joins a team that is being stopped is stopped too.
+/// Stops members that join a stopping team.
 fn join_stopping(state: &State, effects: &mut Vec<Effect>) {
     if let Phase::Stopping { force, .. } = state.phase {
         ask_all(state, "the team ends", force, effects);
     }
 }
 
-/// A process is gone. If nobody had asked for it, its work is given back at once.
+/// Handles the exit of a process. An exit that was not requested ends the run, which releases its
+/// tasks.
 pub(super) fn see_exit(state: &mut State, record: &MemberRecord, effects: &mut Vec<Effect>) {
     let Some(view) = state.members.get(&record.name).filter(|v| record.is(&v.incarnation)) else {
         return;
@@ -155,7 +156,7 @@ pub(super) fn see_terminated(
     if !retirements.is_empty() {
         effects.push(Effect::Retire(retirements));
     }
-    // Whoever asked for an end hears of it when it is complete.
+    // The requester is notified only after the run has been retired.
     effects.append(&mut rest);
 }
 
@@ -174,7 +175,7 @@ fn see_end(
             state.members.remove(&name);
             questions::forget(state, &name);
             staff::see_end(state, &name, ending.cause, since, now, effects);
-            // A member of a kind is started again as the kind needs it.
+            // A member of a kind is restarted by its kind.
             if restarts && state.maker(&name).is_none() && state.phase == Phase::Leading {
                 effects.push(Effect::Resume(name.clone()));
             }

@@ -1,5 +1,5 @@
-//! Plans and questions of members: who waits for an answer, and for how long. Gives no answers; the messages stay unread
-//! for whoever does.
+//! Tracks which members wait for an answer to a plan or question. The lead gives no answers; the
+//! messages stay unread for those who do.
 
 use crate::lead::effect::Effect;
 use crate::lead::event::Answer;
@@ -10,7 +10,7 @@ use crate::model::lifecycle::Cause;
 use crate::model::protocol::Speaker;
 use crate::model::question::{Question as Filed, QuestionKind};
 
-/// A member asks. Seen again it changes nothing.
+/// Handles a question of a member. Idempotent.
 pub(super) fn see(
     state: &mut State,
     envelope: &Envelope,
@@ -20,7 +20,7 @@ pub(super) fn see(
 ) {
     let asking = state.members.iter().find(|(name, _)| name.clashes_with(&envelope.from));
     let Some((name, view)) = asking else { return };
-    // What it asked before it went on, it does not wait for: a lead that comes later finds the message unread, too.
+    // The member has moved on since it asked. A later lead still finds the message unread.
     let old = envelope.timestamp < view.state_since.iso();
     if old || state.questions.contains_key(&envelope.msg_id) {
         return;
@@ -31,9 +31,9 @@ pub(super) fn see(
     wait_on(state, &member, effects);
 }
 
-/// What stands open in the table its member waits for in any case, also if it asked before it counted as ready, or if
-/// somebody else has taken the message out of the mailbox. What stood there before changes nothing: it may be answered,
-/// and the table not know it yet.
+/// Handles newly filed questions: the member waits even if it asked before it was ready, or if
+/// another process has taken the message out of the mailbox. Questions that were filed before are
+/// skipped: one may have been answered without the table showing it yet.
 pub(super) fn see_filed(state: &mut State, open: &[Filed], effects: &mut Vec<Effect>) {
     let before = std::mem::replace(
         &mut state.filed,
@@ -57,7 +57,7 @@ pub(super) fn see_filed(state: &mut State, open: &[Filed], effects: &mut Vec<Eff
     }
 }
 
-/// Puts a member that has asked something into the state of waiting for it.
+/// Moves a member with an open question into the waiting state.
 pub(super) fn wait_on(state: &mut State, member: &MemberName, effects: &mut Vec<Effect>) {
     let asked = state.questions.values().find(|question| question.member == *member);
     if let Some(cause) = asked.map(|question| question.cause) {
@@ -65,8 +65,8 @@ pub(super) fn wait_on(state: &mut State, member: &MemberName, effects: &mut Vec<
     }
 }
 
-/// A message that somebody has read, and that is not filed, is in hands other than ours: how long its sender waits, its
-/// next words tell.
+/// Drops questions that were read and are not filed: another process handles them, and the member's
+/// next message shows whether it still waits.
 pub(super) fn keep_unread(state: &mut State, unread: &[Envelope]) {
     let filed = &state.filed;
     let waits = |id: &String, question: &Question| {
@@ -76,7 +76,7 @@ pub(super) fn keep_unread(state: &mut State, unread: &[Envelope]) {
     state.questions.retain(|id, question| waits(id, question));
 }
 
-/// Only the lead answers. One that has asked two things waits for both.
+/// Handles answers, which only the lead may give. A member with two open questions waits for both.
 pub(super) fn see_answers(state: &mut State, answers: &[Answer], effects: &mut Vec<Effect>) {
     for answer in answers.iter().filter(|answer| Speaker::named(&answer.from) == Speaker::Lead) {
         let of_member = |question: &Question| question.member == answer.member;
@@ -87,7 +87,7 @@ pub(super) fn see_answers(state: &mut State, answers: &[Answer], effects: &mut V
     }
 }
 
-/// Its run is over: it waits for nothing.
+/// Drops the questions of a member whose run is over.
 pub(super) fn forget(state: &mut State, member: &MemberName) {
     state.questions.retain(|_, question| question.member != *member);
 }

@@ -1,17 +1,18 @@
-//! Whose screen is looked at: a native member says by itself that it rests, and one that does not would be at work for
-//! ever. Looking is slow, and most have said so long before.
+//! Schedules screen checks of native members that have not reported idle; without them such a
+//! member would count as working indefinitely. A check is slow, so the first one waits until most
+//! have reported.
 
 use crate::lead::effect::Effect;
 use crate::lead::state::{State, View};
 use crate::model::lifecycle::MemberState;
 use crate::model::time::Timestamp;
 
-/// From the beginning of its work to the first look.
+/// Time from the start of the work to the first check, in ms.
 const FIRST_MS: u64 = 15_000;
-/// From one look to the next.
+/// Time between two checks, in ms.
 const AGAIN_MS: u64 = 20_000;
 
-/// Has those looked at who are due.
+/// Requests the checks that are due.
 pub(super) fn look(state: &mut State, now: Timestamp, effects: &mut Vec<Effect>) {
     if !state.leads() {
         return;
@@ -34,7 +35,7 @@ fn due(view: &View) -> Option<Timestamp> {
     })
 }
 
-/// When the next one is due.
+/// Returns the time of the next check.
 pub(in crate::lead) fn next_look(state: &State) -> Option<Timestamp> {
     state.members.values().filter(|_| state.leads()).filter_map(due).min()
 }

@@ -1,4 +1,4 @@
-//! Settings that change while the team is led.
+//! Applies settings that change while the team has a lead.
 
 use std::collections::BTreeMap;
 
@@ -6,12 +6,12 @@ use crate::lead::state::{Goal, HangRule, Kind, State};
 use crate::model::id::MemberName;
 use crate::model::settings::Settings;
 
-/// Takes over what differs. Members that run stay as they were started.
+/// Applies the differences. Running members keep the settings of their start.
 pub(super) fn see_settings(state: &mut State, before: &Settings, now: Settings) {
     state.followup = now.followup;
     state.unresponsive_after_ms = now.unresponsive_after_s.saturating_mul(1000);
     state.hang = Some(HangRule::new(now.on_hang, now.hang_after_s));
-    // A program in the lead's place says itself when the work is done.
+    // An agent lead decides itself when the work is done.
     if let Goal::Lead(finish) = &mut state.goal
         && before.finish != now.finish
         && !state.beside_program
@@ -37,7 +37,7 @@ pub(super) fn see_settings(state: &mut State, before: &Settings, now: Settings) 
         state.members.keys().map(|name| (name.clone(), state.maker(name))).collect();
     for (name, nth) in made {
         if let Some(view) = state.members.get_mut(&name) {
-            // A member beyond a smaller scale still counts as one of its kind, so that it is
+            // A member beyond a reduced scale still counts as one of its kind, so that it is
             // dismissed.
             let old = view.kind.filter(|old| !state.kinds[*old].retired);
             view.kind = nth.or(old);
@@ -45,7 +45,8 @@ pub(super) fn see_settings(state: &mut State, before: &Settings, now: Settings) 
     }
 }
 
-/// The kind that makes each name, by the name in lower case. Of two kinds the first does.
+/// Returns the index of the kind that makes each name, by the name in lower case. The first of
+/// several kinds wins.
 pub(in crate::lead) fn makers(kinds: &[Kind]) -> BTreeMap<String, usize> {
     let mut makers = BTreeMap::new();
     for (nth, kind) in kinds.iter().enumerate().filter(|(_, kind)| !kind.retired) {

@@ -1,4 +1,5 @@
-//! Requests to end: asking, hearing the answer, keeping the time, carrying it out (SD-01).
+//! Shutdown requests: asks members, handles their replies, watches the deadlines and terminates the
+//! runs (SD-01).
 
 use super::{questions, staff};
 use crate::lead::effect::Effect;
@@ -26,14 +27,14 @@ pub(super) fn see_requests(
     }
 }
 
-/// Members may have come so far that what is asked of them can go on.
+/// Continues the open requests after a change of the members.
 pub(super) fn carry_open(state: &mut State, effects: &mut Vec<Effect>) {
     for request in state.open.values().cloned().collect::<Vec<_>>() {
         carry(state, &request, effects);
     }
 }
 
-/// What an open request asks for at this moment.
+/// Takes the next step of an open request.
 fn carry(state: &mut State, request: &ShutdownRequest, effects: &mut Vec<Effect>) {
     let view =
         state.members.get_mut(&request.member).filter(|v| v.incarnation == request.incarnation);
@@ -48,12 +49,12 @@ fn carry(state: &mut State, request: &ShutdownRequest, effects: &mut Vec<Effect>
         return;
     }
     let end = if request.agreed_at.is_some() {
-        // An earlier lead has heard it, and did not live to carry it out.
+        // An earlier lead recorded the consent and died before terminating the run.
         Some((true, Cause::Released, AGREED, ShutdownOutcome::Closed))
     } else if request.force {
         Some((false, Cause::Forced, "ended by force", ShutdownOutcome::Forced))
     } else if !view.reads_mail {
-        // It cannot be asked, so it need not agree.
+        // It reads no mail, so it cannot be asked for consent.
         Some((false, Cause::Released, "shut down", ShutdownOutcome::Closed))
     } else {
         None
@@ -101,7 +102,13 @@ pub(super) fn resolve(
     Effect::Resolve { request: request.clone(), outcome, answer }
 }
 
-/// The request that this answer belongs to. Only the run that was asked may answer, and only once (SD-10, SD-11).
+/// Returns the request that a reply belongs to. Only the run that was asked may reply, and only
+/// once (SD-10, SD-11).
+///
+/// # Errors
+///
+/// Returns the text of a warning if the reply does not belong to an open request of its sender's
+/// run.
 pub(super) fn answered(state: &State, from: &str, id: &str) -> Result<ShutdownRequest, String> {
     let request = state.open.values().find(|r| r.id.as_str() == id);
     let request =
@@ -123,7 +130,7 @@ pub(super) fn answered(state: &State, from: &str, id: &str) -> Result<ShutdownRe
     }
 }
 
-/// Ends a member that agrees, and keeps what it says of its work.
+/// Terminates a member that consents, and records the report on its work.
 pub(super) fn agree(
     state: &mut State,
     request: &ShutdownRequest,
@@ -135,7 +142,7 @@ pub(super) fn agree(
     effects.push(Effect::Agree { request: request.id.clone(), parting });
 }
 
-/// A refusal needs a reason; one without is a refusal all the same, and odd.
+/// Handles a rejection. One without a reason is valid, but journaled as a warning.
 pub(super) fn refuse(
     state: &mut State,
     request: &ShutdownRequest,
@@ -159,13 +166,14 @@ pub(super) fn refuse(
     effects.push(resolve(&request.id, ShutdownOutcome::Rejected, reason));
     if let Some(view) = state.members.get_mut(&request.member) {
         view.state = MemberState::Working;
-        // A refusal from before the stop must not keep the member from being asked when the team stops.
+        // A rejection from before the stop does not exempt the member from being asked when the
+        // team stops.
         view.refused = matches!(state.phase, Phase::Stopping { .. });
     }
     questions::wait_on(state, &request.member, effects);
 }
 
-/// Requests whose time is up are carried out without consent (SD-01).
+/// Terminates members whose requests have passed their deadline, without consent (SD-01).
 pub(super) fn pass_time(state: &mut State, now: Timestamp, effects: &mut Vec<Effect>) {
     let due: Vec<ShutdownRequest> =
         state.open.values().filter(|r| r.deadline_at <= now).cloned().collect();

@@ -1,5 +1,5 @@
-//! Members that come and go with the work, and those that are started again when they fail: how many there should be,
-//! and when the next may be started (seed 002: dynamic scaling, circuit breaker).
+//! Scales members with the work and restarts failed ones: the number of members that each kind
+//! needs, and the back-off between starts.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -12,12 +12,13 @@ use crate::model::order::{Demand, Template, WELL_AFTER_MS};
 use crate::model::record::MemberRecord;
 use crate::model::time::Timestamp;
 
-/// After so many failures in a row nobody of the kind is started any more.
+/// Consecutive failures after which no member of the kind is started any more.
 const PATIENCE: u32 = 5;
-/// The pause after the first failure; doubled each time.
+/// Back-off after the first failure, in ms; doubles with each further failure.
 const FIRST_PAUSE_MS: u64 = 1000;
 
-/// The time that a member outside a kind has to claim a task before one of the kind is started for it.
+/// Time in ms that a member outside a kind has to claim a task before one of the kind is started
+/// for it.
 const TAKE_MS: u64 = 2000;
 
 impl Kind {
@@ -39,14 +40,14 @@ impl Kind {
         }
     }
 
-    /// Takes over another template. What failed before says nothing of it.
+    /// Takes over a changed template. Earlier failures do not count against it.
     pub(super) fn adopt(&mut self, template: Template) {
         self.names = template.names();
         self.template = template;
         (self.failures, self.not_before) = (0, None);
     }
 
-    /// What the board asks for.
+    /// Updates the number of members that the board requires.
     pub(super) fn see_board(&mut self, board: &Board) {
         self.asked_for = match self.template.demand {
             Demand::Standing => None,
@@ -60,8 +61,8 @@ impl Kind {
         !self.is_closed(seen) && self.not_before.is_none_or(|at| at <= now)
     }
 
-    /// True if time alone does not open it: it failed too often, a person asked one to end, or the
-    /// settings no longer have it.
+    /// Returns whether time alone does not reopen the kind: it failed too often, a shutdown of one
+    /// of its members was requested, or the settings no longer contain it.
     fn is_closed(&self, seen: Option<&Seen>) -> bool {
         self.retired || self.gave_up() || self.held.is_some_and(|held| newest(seen) <= held)
     }
@@ -70,19 +71,20 @@ impl Kind {
         self.failures >= PATIENCE
     }
 
-    /// A member of the kind failed, or could not be started; it had lived for so long.
+    /// Counts a failed run or start; `lived_ms` is the uptime of the run.
     fn note_failure(&mut self, lived_ms: u64, now: Timestamp) {
         self.failures = if lived_ms >= WELL_AFTER_MS { 1 } else { self.failures + 1 };
         self.not_before = Some(now.plus_ms(FIRST_PAUSE_MS << (self.failures - 1).min(PATIENCE)));
     }
 
-    /// The state of the circuit breaker, for the journal.
+    /// Returns the journal effect with the state of the circuit breaker.
     fn breaker(&self, member: &MemberName, now: Timestamp) -> Effect {
         let delay = self.not_before.filter(|_| !self.gave_up()).map(|at| at.since(now));
         Effect::NoteRestart { member: member.clone(), failures: self.failures, delay_ms: delay }
     }
 
-    /// How many there should be, where so many are there; none known while the board was not seen.
+    /// Returns the required number of members, given the current one; `None` before the first read
+    /// of the board.
     fn wanted(&self, there: usize) -> Option<usize> {
         match self.template.demand {
             Demand::Standing => Some(usize::from(self.owed || there > 0)),
@@ -90,13 +92,13 @@ impl Kind {
         }
     }
 
-    /// Whether one is to be started sooner or later, where so many are there.
+    /// Returns whether members are missing that will be started sooner or later.
     fn lacks(&self, there: usize, seen: Option<&Seen>) -> bool {
         !self.is_closed(seen) && self.wanted(there).is_some_and(|wanted| wanted > there)
     }
 }
 
-/// How many members of each kind there are.
+/// Returns the number of members of each kind.
 fn headcount(state: &State) -> Vec<usize> {
     let mut heads = vec![0; state.kinds.len()];
     for nth in state.members.values().filter_map(|view| view.kind) {
@@ -105,13 +107,13 @@ fn headcount(state: &State) -> Vec<usize> {
     heads
 }
 
-/// Starts who is missing and dismisses who is not needed.
+/// Starts missing members and dismisses surplus ones.
 pub(super) fn staff(state: &mut State, now: Timestamp, effects: &mut Vec<Effect>) {
     if !state.leads() || state.phase != Phase::Leading || !state.members_seen {
         return;
     }
     for (nth, there) in headcount(state).into_iter().enumerate() {
-        // A pause that is over would be due for ever.
+        // An expired back-off would make every tick due at once.
         state.kinds[nth].not_before.take_if(|at| *at <= now);
         let kind = &state.kinds[nth];
         if kind.retired {
@@ -137,8 +139,8 @@ pub(super) fn staff(state: &mut State, now: Timestamp, effects: &mut Vec<Effect>
     }
 }
 
-/// Returns the number of starts that wait for a short time, because members outside the kind can take
-/// its tasks.
+/// Returns the number of starts to defer for a short time, because members outside the kind can
+/// take its tasks.
 fn deferred(state: &mut State, nth: usize, now: Timestamp) -> usize {
     if state.kinds[nth].has_deferred {
         return 0;
@@ -156,7 +158,8 @@ fn deferred(state: &mut State, nth: usize, now: Timestamp) -> usize {
     0
 }
 
-/// Returns the number of free tasks of the kind that idle workers outside the kind are about to claim.
+/// Returns the number of free tasks of the kind that idle workers outside the kind are about to
+/// claim.
 fn takers(state: &State, nth: usize) -> usize {
     let (Some(seen), kind) = (&state.seen, &state.kinds[nth]) else { return 0 };
     let is_free = |(name, view): &(&MemberName, &View)| {
@@ -183,7 +186,8 @@ fn takers(state: &State, nth: usize) -> usize {
     before - roles.len()
 }
 
-/// Starts a run for each task that can be begun, as far as there is room; nobody is dismissed, for each ends with its task.
+/// Starts a run for each task that can be started, up to the limit of the kind. Each run ends with
+/// its task, so none is dismissed.
 fn dispatch(state: &mut State, nth: usize, now: Timestamp, effects: &mut Vec<Effect>) {
     let (Some(seen), kind) = (&state.seen, &state.kinds[nth]) else { return };
     if kind.asked_for.is_none_or(|asked| asked == 0) || !kind.may_start(Some(seen), now) {
@@ -206,13 +210,14 @@ fn dispatch(state: &mut State, nth: usize, now: Timestamp, effects: &mut Vec<Eff
     effects.push(Effect::Start { kind: nth, orders });
 }
 
-/// Whether a run that was for one task is still there, if only to leave.
+/// Returns whether a run for a single task still exists, even one that is ending.
 pub(super) fn has_runs(state: &State) -> bool {
     let mut kinds = state.members.values().filter_map(|view| state.kinds.get(view.kind?));
     kinds.any(|kind| kind.template.is_per_task())
 }
 
-/// A run has left by itself: one that was for a task has brought it to its end, so its kind is well.
+/// Handles a run that ended by itself. A run for a single task has completed it, so its kind is
+/// healthy.
 pub(super) fn see_left(state: &mut State, record: &MemberRecord) {
     let Some(nth) = state.maker(&record.name) else { return };
     let kind = &mut state.kinds[nth];
@@ -236,7 +241,7 @@ fn start(state: &mut State, nth: usize, lacking: usize, effects: &mut Vec<Effect
     }
 }
 
-/// Asks as many as are too many to end, of those that have nothing to do; each once in its run.
+/// Asks surplus idle members to shut down, each at most once per run.
 fn dismiss(state: &mut State, nth: usize, surplus: usize, effects: &mut Vec<Effect>) {
     let seen = state.seen.as_ref();
     let rests = |name: &MemberName, view: &View| {
@@ -263,7 +268,8 @@ fn dismiss(state: &mut State, nth: usize, surplus: usize, effects: &mut Vec<Effe
     }
 }
 
-/// A request that is not the lead's own wants a member to end: others do not come in its place.
+/// Suspends starts of the kind after a shutdown request that is not the lead's own: the member must
+/// not be replaced.
 pub(super) fn hold(state: &mut State, name: &MemberName) {
     if state.members.get(name).is_some_and(|view| view.dismissed) {
         return;
@@ -278,7 +284,7 @@ fn newest(seen: Option<&Seen>) -> TaskId {
     seen.and_then(|seen| seen.board.tasks.keys().next_back().copied()).unwrap_or(TaskId(0))
 }
 
-/// What came of `Start`.
+/// Handles the results of `Start`.
 pub(super) fn see_started(
     state: &mut State,
     nth: usize,
@@ -307,7 +313,7 @@ pub(super) fn see_started(
     }
 }
 
-/// A run is over. One that failed may be followed by another.
+/// Handles the end of a run. A failed one is owed a replacement.
 pub(super) fn see_end(
     state: &mut State,
     name: &MemberName,
@@ -327,7 +333,7 @@ pub(super) fn see_end(
     }
 }
 
-/// A run that had failed before this lead began.
+/// Handles a run that failed before this lead began.
 pub(super) fn see_past_end(state: &mut State, record: &MemberRecord) {
     let failed = matches!(record.state, MemberState::Failed | MemberState::Disappeared);
     if let Some(nth) = state.maker(&record.name) {
@@ -336,7 +342,7 @@ pub(super) fn see_past_end(state: &mut State, record: &MemberRecord) {
     }
 }
 
-/// A run that another process started, as `resume` does, resets the circuit breaker of its kind.
+/// Resets the circuit breaker of a kind after a start by another process, such as `resume`.
 pub(super) fn see_new_run(state: &mut State, name: &MemberName, effects: &mut Vec<Effect>) {
     let Some(nth) = state.maker(name) else { return };
     let kind = &mut state.kinds[nth];
@@ -347,14 +353,14 @@ pub(super) fn see_new_run(state: &mut State, name: &MemberName, effects: &mut Ve
     }
 }
 
-/// Whether somebody is on the way, or will be.
+/// Returns whether a member is being started or will be.
 pub(super) fn grows(state: &State) -> bool {
     let heads = headcount(state);
     let mut kinds = state.kinds.iter().zip(heads);
     kinds.any(|(kind, there)| kind.lacks(there, state.seen.as_ref()) || !kind.starting.is_empty())
 }
 
-/// When the next start is due that waits for its pause.
+/// Returns the time of the next start that waits for its back-off or deferral.
 pub(in crate::lead) fn next_start(state: &State) -> Option<Timestamp> {
     let kinds = state.kinds.iter().zip(headcount(state));
     let waits = kinds.filter(|(kind, there)| kind.lacks(*there, state.seen.as_ref()));
