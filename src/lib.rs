@@ -1,5 +1,5 @@
-//! phalanx leads teams of command-line agents side by side. This library is the program's body; it exports only
-//! what `main.rs` and the benches need, so that dead code is seen.
+//! phalanx leads teams of command-line agents. This library is the body of the program; it exports
+//! only what `main.rs` and the benches need, so that the compiler reports dead code.
 
 pub(crate) mod backend;
 mod cli;
@@ -15,7 +15,7 @@ pub(crate) mod teammate;
 mod ui;
 pub(crate) mod worktree;
 
-/// Runs the program with this process's own arguments; gives its exit code.
+/// Runs the program with the arguments of this process and returns its exit code.
 #[must_use]
 pub fn run() -> std::process::ExitCode {
     cli::run()

@@ -1,4 +1,4 @@
-//! The `phalanx` program: everything is in the library.
+//! The `phalanx` program; all code is in the library.
 
 use std::process::ExitCode;
 

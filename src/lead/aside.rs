@@ -1,10 +1,14 @@
-//! What is done beside the lead's loop, and what is told of it when it fails. Decides nothing.
+//! Runs blocking work outside the lead's loop and journals failures as warnings.
 
 use crate::model::event::{EventKind, Note};
 use crate::ops::{self, Context, OpsError, Team};
 
-/// Does something that may take its time beside the loop that hears signals. What goes wrong with it keeps nobody from
-/// leading or from ending: it is told.
+/// Runs `run` on a blocking thread so that the loop keeps handling signals. A failure is journaled
+/// as a warning and does not stop the lead.
+///
+/// # Errors
+///
+/// Returns an error if the warning cannot be journaled.
 pub(super) async fn attempt(
     ctx: &Context,
     team: &Team,

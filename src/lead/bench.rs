@@ -1,4 +1,4 @@
-//! What the step costs, for the benches: a full team at rest and what its lead hears.
+//! Benchmark of the lead's step function: a full team at rest and the events that its lead handles.
 
 use serde_json::json;
 
@@ -19,15 +19,15 @@ const TASKS: u64 = 200;
 const NOW: Timestamp = Timestamp(0);
 const REST: &str = r#"{"type":"idle_notification","from":"m1","idleReason":"available"}"#;
 
-/// A lead of 50 members, each started again when it fails, with 200 tasks, and what it is about to hear.
+/// A lead of 50 standing members with 200 tasks, and the events that it is about to handle.
 pub(crate) struct Rehearsal {
     state: State,
     events: Vec<Event>,
 }
 
 impl Rehearsal {
-    /// So many events, as the driver makes them when members say that they rest: with each message it looks at all records
-    /// and requests, too; and time passes.
+    /// Prepares `count` events in the mix that the driver produces when members report idle: each
+    /// message comes with a read of all records and requests, and with ticks.
     pub(crate) fn of(count: usize) -> Rehearsal {
         let mut state =
             State::new(Goal::Lead(Finish::Manual), (0..MEMBERS).map(template).collect());
@@ -47,7 +47,7 @@ impl Rehearsal {
         Rehearsal { state, events: (0..count).map(event).collect() }
     }
 
-    /// Hears all of it; the number of effects.
+    /// Handles all events and returns the number of effects.
     pub(crate) fn play(mut self) -> usize {
         self.events.into_iter().map(|event| react(&mut self.state, event, NOW).len()).sum()
     }
@@ -71,7 +71,7 @@ fn record(n: usize) -> Option<MemberRecord> {
     serde_json::from_value(record).ok()
 }
 
-/// Half of the work is done.
+/// Every second task is completed.
 fn board() -> Board {
     let task = |id: TaskId| {
         let state = if id.0.is_multiple_of(2) { TaskState::Completed } else { TaskState::Pending };
@@ -85,7 +85,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_team_is_a_full_one_and_its_mail_is_acted_upon() {
+    fn rehearsal_has_all_members_and_acknowledges_each_message() {
         assert_eq!((0..MEMBERS).filter_map(record).count(), MEMBERS);
         assert_eq!(Rehearsal::of(100).play(), 20, "each message is acknowledged");
     }

@@ -1,4 +1,5 @@
-//! The shell around the lead's step: reads what changed, steps, carries out. It decides nothing.
+//! The I/O shell around the lead's pure step: reads what changed, calls `react`, carries out the
+//! effects. All decisions are made in `react`.
 
 mod carry;
 
@@ -30,36 +31,39 @@ use crate::ops::{self, Context, Lease, OpsError, Team};
 use crate::sys::clock::Deadline;
 use crate::sys::fs;
 
-/// Everything is looked at again this often, however much there is to do: a notification can be lost.
+/// Interval of the full re-read of the team's files, even under load: a file notification can be
+/// lost.
 const SWEEP: Duration = Duration::from_secs(60);
-/// A lead marks in its mailbox what it has acted upon when that has not changed for so long, or has all the time.
+/// Delay before handled messages are marked as read in the lead's mailbox, counted from its last
+/// change.
 const STILL: Duration = Duration::from_secs(1);
+/// The same delay for a mailbox that keeps changing, counted from the first unmarked change.
 const NEVER_STILL: Duration = Duration::from_secs(5);
-/// The team file's identity is compared this often. Notices alone do not do: a program that stops
-/// with the file open and empty causes none.
+/// Interval of the comparison of the team file's identity. File notifications alone are not enough:
+/// a program that stops with the file open and truncated causes none.
 const TEAM_FILE_CHECK: Duration = Duration::from_millis(500);
-/// Between one look that fails and the next one.
+/// Delay after a failed read before the next one.
 const AGAIN: Duration = Duration::from_millis(100);
 
-/// A person's wish that this come to an end.
+/// A person's request to stop the lead.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Stop {
     Gracefully,
     ByForce,
-    /// Only the lead: members run on.
+    /// Stops only the lead; members keep running.
     Leaving,
 }
 
-/// A lead about to run.
+/// The parameters of a lead that is about to run.
 pub(crate) struct Lead<'a> {
     pub(crate) ctx: &'a Context,
     pub(crate) team: &'a Team,
     /// Held until the lead has ended.
     pub(crate) lease: Lease,
     pub(crate) goal: Goal,
-    /// A program has the lead's place, and is told of what comes to the lead.
+    /// An agent lead runs beside this loop and gets the lead's messages.
     pub(crate) beside_program: bool,
-    /// Journal events before this byte are not reported.
+    /// Journal offset in bytes; earlier events are not reported.
     pub(crate) journal_from: u64,
 }
 
@@ -71,33 +75,35 @@ struct Driver<'a> {
     labels: UnboundedSender<Vec<MemberRecord>>,
     terminator: UnboundedSender<Due>,
     journal_at: u64,
-    /// The questions that it was told of.
+    /// Questions that the agent lead has been notified of.
     asked: BTreeSet<RequestId>,
-    /// When the first of the open questions runs out.
+    /// The earliest deadline of the open questions.
     due: Option<Timestamp>,
-    /// Until everything is looked at again.
+    /// Time of the next full re-read.
     sweep: Deadline,
-    /// Until the team file is compared again with what was last seen of it.
+    /// Time of the next comparison of the team file's identity.
     team_file_check: Deadline,
-    /// The last team file that was read, if it is whole and remembered.
+    /// Identity of the last team file that was read, if it was complete and has been remembered.
     team_file: Option<fs::Identity>,
-    /// Writes a torn team file whole.
+    /// The task that repairs a torn team file.
     restorer: Option<JoinHandle<()>>,
-    /// Until what was acted upon is marked in its mailbox, if that has changed; and at the latest.
+    /// Deadlines for marking handled messages in the mailbox: after the mailbox stopped changing,
+    /// and at the latest. `None` if there is nothing to mark.
     mark: Option<(Deadline, Deadline)>,
-    /// What could not be read or written at the last look.
+    /// The last reported read or write failure, so that it is reported once.
     problem: Option<String>,
-    /// As they were last read; none where another program has made the team.
+    /// The settings as last read; `None` if another program created the team.
     settings: Option<Settings>,
-    /// None where the user has none.
+    /// `None` if the user has no hooks.
     hooks: Option<Hooks>,
     report: &'a mut dyn FnMut(&Noted),
 }
 
-/// Leads until the goal is reached; `report` gets every event of the journal as it comes.
+/// Leads until the goal is reached; passes each new journal event to `report`.
 ///
 /// # Errors
-/// Only what makes leading impossible. What goes wrong with one member is a warning in the journal.
+/// Returns an error if the journal cannot be watched or written, or the lease cannot be announced.
+/// A failure of one member is a warning in the journal instead.
 pub(crate) async fn lead(
     lead: Lead<'_>,
     stops: &mut UnboundedReceiver<Stop>,
@@ -105,7 +111,7 @@ pub(crate) async fn lead(
 ) -> Result<End, OpsError> {
     let (signals, mut incoming) = unbounded_channel();
     let changed = signals.clone();
-    // The watch comes before the first look, so that nothing falls in between.
+    // The watch starts before the first read, so that no change is missed in between.
     let watch =
         ops::events::watch(lead.team, move |topic| drop(changed.send(Signal::Changed(topic))))?;
     if watch.is_polling() {
@@ -121,7 +127,7 @@ pub(crate) async fn lead(
     Ok(end)
 }
 
-/// What is known before anything was looked at.
+/// Builds the initial state from the settings and the results reported by earlier leads.
 fn known(team: &Team, goal: Goal, settings: Option<Settings>) -> Result<State, OpsError> {
     let state = match settings {
         Some(settings) => {
@@ -140,7 +146,8 @@ fn known(team: &Team, goal: Goal, settings: Option<Settings>) -> Result<State, O
 }
 
 impl<'a> Driver<'a> {
-    /// Who leads begins with what others have left half done; that can mean to wait for members to come up.
+    /// A lead first recovers what earlier processes left unfinished; that can mean waiting for
+    /// members that are starting.
     async fn begin(
         lead: &Lead<'a>,
         signals: UnboundedSender<Signal>,
@@ -176,7 +183,8 @@ impl<'a> Driver<'a> {
         };
         driver.find_hooks()?;
         if let Err(e) = driver.look(&Topic::Everything) {
-            // A verb says what it cannot read. A lead outlives it: its team may run already.
+            // A short-lived command reports the error to its caller. A lead retries: its team may
+            // already be running.
             if !leads {
                 return Err(e);
             }
@@ -186,11 +194,13 @@ impl<'a> Driver<'a> {
         Ok(driver)
     }
 
-    /// Once the end is reached: what is left to be heard is heard, and a lead goes through what it has ended.
+    /// Runs after the goal is reached: reports the remaining events, waits for hooks, and verifies
+    /// the shutdown.
     async fn finish(&mut self, stops: &mut UnboundedReceiver<Stop>) -> Result<End, OpsError> {
         if self.state.leads() {
             let team = self.team.clone();
-            // Runs that leave by themselves say so in the journal. If it cannot be seen, whoever deletes the team looks again.
+            // Runs that end by themselves are journaled by their launchers. A failure is harmless
+            // here: deleting the team waits for the launchers again.
             let _ = tokio::task::spawn_blocking(move || ops::status::see_off(&team)).await;
         }
         self.look(&Topic::Journal)?;
@@ -202,7 +212,7 @@ impl<'a> Driver<'a> {
             hooks.finish(stops).await;
             self.look(&Topic::Journal)?;
         }
-        // What cannot be marked now is with the next that is acted upon.
+        // Messages that cannot be marked now are marked together with the next ones.
         let _ = self.mark();
         if self.state.leads() {
             let failed = "the shutdown cannot be verified";
@@ -256,7 +266,7 @@ impl<'a> Driver<'a> {
         Ok(())
     }
 
-    /// What has piled up, each on its own.
+    /// Handles all queued signals one by one.
     fn take_all(
         &mut self,
         first: Signal,
@@ -266,7 +276,7 @@ impl<'a> Driver<'a> {
         let mut done = Ok(());
         for signal in topics.into_iter().map(Signal::Changed).chain(others) {
             if let Err(e) = self.take(signal.clone()) {
-                // Nothing of it is lost: it comes again. What can be seen to meanwhile does not wait for it.
+                // A failed signal is queued again and does not delay the other signals.
                 drop(self.signals.send(signal));
                 done = Err(e);
             }
@@ -274,7 +284,8 @@ impl<'a> Driver<'a> {
         done
     }
 
-    /// What cannot be read or written now must not end the team: it is told, once, and looked at again.
+    /// Handles a failed read or write without ending the lead: journals it once and pauses before
+    /// the retry.
     async fn outlive(&mut self, done: Result<(), OpsError>) -> Result<(), OpsError> {
         let Err(e) = done else {
             self.problem = None;
@@ -288,12 +299,12 @@ impl<'a> Driver<'a> {
             warn(self.team, text.as_str())?;
         }
         self.problem = Some(text);
-        // What is due and cannot be done stays due.
+        // Without the pause an overdue timer that keeps failing would spin.
         tokio::time::sleep(AGAIN).await;
         Ok(())
     }
 
-    /// Only who leads has hooks run for members.
+    /// Reads the hooks of the team. Only a lead runs hooks.
     fn find_hooks(&mut self) -> Result<(), OpsError> {
         if self.state.leads()
             && let Some((hooks, news)) = Hooks::start(self.ctx, self.team)?
@@ -318,13 +329,13 @@ impl<'a> Driver<'a> {
     fn sweep(&mut self) -> Result<(), OpsError> {
         self.sweep = Deadline::after(SWEEP);
         if self.state.leads() {
-            // What cannot be cleared away now is tried again.
+            // A failed cleanup is retried at the next sweep.
             let _ = ops::recover::sweep(self.team);
         }
         self.look(&Topic::Everything)
     }
 
-    /// Reads again what the change was about and steps over it.
+    /// Reads the files of a topic again and steps over them.
     fn look(&mut self, topic: &Topic) -> Result<(), OpsError> {
         if !self.team.exists() {
             return self.step(Event::TeamGone);
@@ -336,12 +347,13 @@ impl<'a> Driver<'a> {
                 self.look(&Topic::Members)?;
                 let latest = self.mark.map_or(Deadline::after(NEVER_STILL), |(_, latest)| latest);
                 self.mark = Some((Deadline::after(STILL), latest));
-                // Who asks is known to wait before its question is taken out of the mailbox.
+                // The mailbox is read before questions are filed, because filing takes them out of
+                // it.
                 self.look_at_mail()?;
                 self.attend()
             }
             Topic::Members | Topic::Member(_) => {
-                // Who has ended waits for nothing any more.
+                // Questions of members that have exited are closed first.
                 let attended = self.due.map_or(Ok(()), |_| self.attend());
                 let records = ops::status::records(self.team)?;
                 self.step(Event::Members(records))?;
@@ -373,7 +385,7 @@ impl<'a> Driver<'a> {
         }
         self.settings = Some(now.clone());
         if before.hooks != now.hooks {
-            // Events until now are for the hooks of before, which end what they have begun.
+            // Earlier events belong to the old hooks, which finish what they have started.
             self.look_at_journal()?;
             self.hooks = Hooks::start(self.ctx, self.team)?.map(|(hooks, _)| hooks);
         }
@@ -387,8 +399,8 @@ impl<'a> Driver<'a> {
         let file = self.team.team_file_now()?;
         self.team_file = file.identity.filter(|_| file.is_remembered);
         let Some(team) = file.team() else {
-            // A program that reads a torn team file does not know its team. Writers may still be at
-            // it, and are waited for.
+            // A program that reads a torn team file does not find its team. The restorer waits for
+            // writers that may still be active, so it runs on a thread of its own.
             if self.restorer.as_ref().is_none_or(JoinHandle::is_finished) {
                 let restorer = self.beside(None, |_, team| Ok(team.restore_team_file()?));
                 self.restorer = Some(restorer);
@@ -396,7 +408,7 @@ impl<'a> Driver<'a> {
             return Ok(());
         };
         self.step(Event::Roster(team.members.into_iter().map(|member| member.name).collect()))?;
-        // Only after the step, which restores members that another program has written out.
+        // The step comes first: it restores members that another program has removed.
         if !file.is_remembered && self.team.remember_team_file(&file)? {
             self.team_file = file.identity;
         }
@@ -410,7 +422,7 @@ impl<'a> Driver<'a> {
         }
     }
 
-    /// Sees to what members ask. If that fails, nothing else waits for it.
+    /// Files and expires the members' questions.
     fn attend(&mut self) -> Result<(), OpsError> {
         if !self.state.leads() {
             return Ok(());
@@ -423,7 +435,7 @@ impl<'a> Driver<'a> {
         self.step(Event::Filed(waiting))
     }
 
-    /// Each question once, whoever leads meanwhile.
+    /// Notifies the agent lead of each question once, also across a change of the lead.
     fn tell_program(&mut self, waiting: &[Question]) -> Result<(), OpsError> {
         self.asked.retain(|id| waiting.iter().any(|question| question.id == *id));
         for question in waiting {
@@ -436,7 +448,8 @@ impl<'a> Driver<'a> {
     }
 
     fn look_at_mail(&mut self) -> Result<(), OpsError> {
-        // The answer to what was asked a moment ago may be here already: the request is heard of first.
+        // The reply to a request that was just filed may already be here, so requests are read
+        // first.
         let requests = ops::shutdown::requests(self.team)?;
         self.step(Event::Requests(requests))?;
         let mail = ops::inbox::look(self.team, &MemberName::lead(), false)?;
@@ -445,7 +458,8 @@ impl<'a> Driver<'a> {
 
     fn look_at_tasks(&mut self) -> Result<(), OpsError> {
         let board = ops::task::board(self.team)?;
-        // A team that is taken away while it is looked at has not lost its tasks to a stranger.
+        // The files of a team that is being deleted disappear; that is no change by another
+        // program.
         match self.team.exists() {
             true => self.step(Event::Board(board)),
             false => self.step(Event::TeamGone),
@@ -468,7 +482,7 @@ impl<'a> Driver<'a> {
         if answers.is_empty() {
             return Ok(());
         }
-        // What is answered may have been asked a moment ago: the question is heard first.
+        // The answered question may have been sent a moment ago, so the mailbox is read first.
         self.look(&Topic::Mail(MemberName::lead().file_stem()))?;
         self.step(Event::Answers(answers))
     }
@@ -487,7 +501,7 @@ impl<'a> Driver<'a> {
                 if !self.team.exists() {
                     return self.step(Event::TeamGone);
                 }
-                // Its last words came before its end: they are heard first.
+                // The last messages of the run precede its exit, so they are read first.
                 self.look(&Topic::Mail(MemberName::lead().file_stem()))?;
                 match ops::status::record(self.team, &name)?.filter(|r| r.is(&incarnation)) {
                     Some(record) => self.step(Event::Exited(Box::new(record))),
@@ -502,7 +516,7 @@ impl<'a> Driver<'a> {
             if let Err(e) = self.carry_out(&effect)
                 && self.team.exists()
             {
-                // One effect that fails must not end the team; what it left undone is seen at the next look.
+                // A failed effect must not end the team; the next read shows what is still undone.
                 warn(self.team, format!("{effect:?}: {e}"))?;
             }
         }

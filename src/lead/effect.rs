@@ -1,4 +1,4 @@
-//! What the lead can do. The driver carries effects out in order; it decides nothing.
+//! The effects that the lead's step requests. The driver carries them out in order.
 
 use crate::model::drift::Drift;
 use crate::model::followup::Step;
@@ -12,60 +12,64 @@ use crate::ops::health::Silence;
 use crate::ops::hooks::Occasion;
 use crate::ops::retire::Retirement;
 
-/// Something to do.
+/// An action for the driver.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Effect {
-    /// Tell when this process is gone.
+    /// Sends `Exited` when this process ends.
     WatchExit { name: MemberName, incarnation: Incarnation, process: ProcessId },
-    /// Show beside their placements which state these runs are in.
+    /// Shows the states of these runs in the labels of their placements.
     Label { runs: Vec<MemberRecord> },
-    /// These messages were acted upon.
+    /// Records that these messages were handled.
     Acknowledge { ids: Vec<String> },
-    /// Ask these members to shut down.
+    /// Asks these members to shut down.
     AskShutdown { names: Vec<MemberName>, reason: String, force: bool },
-    /// End the run and close its placement; `agreed`: let it end by itself first. Reports `Terminated`.
+    /// Terminates the run and closes its placement; with `agreed` the program may exit by itself
+    /// first. Reports `Terminated`.
     Terminate { name: MemberName, incarnation: Incarnation, agreed: bool },
-    /// Start these members of a kind. Reports `Started`.
+    /// Starts these members of a kind. Reports `Started`.
     Start { kind: usize, orders: Vec<Order> },
-    /// The runs are proven over: off the roster, tasks given back, notices sent.
+    /// Removes runs that are proven over from the roster, releases their tasks and sends the
+    /// notices.
     Retire(Vec<Retirement>),
-    /// Write down that the member agrees to this request, and what it says of its work.
+    /// Records the member's consent to this request and its report on its work.
     Agree { request: RequestId, parting: Parting },
-    /// Bring a request to its end.
+    /// Closes a request.
     Resolve { request: RequestId, outcome: ShutdownOutcome, answer: Option<String> },
-    /// Move a member on in its life.
+    /// Applies a transition of the member's life cycle.
     MoveOn { name: MemberName, incarnation: Incarnation, cause: Cause, reason: Option<String> },
-    /// Record that the member is silent, or no longer is, in its record, the journal and the lead's mailbox.
+    /// Records that the member is silent (`None`: no longer), in its record, the journal and the
+    /// lead's mailbox.
     Health { name: MemberName, incarnation: Incarnation, silence: Option<Silence> },
-    /// Compute the fingerprint of the member's activity. Reports `Activity`.
+    /// Computes the fingerprint of the member's activity. Reports `Activity`.
     CheckActivity { name: MemberName, incarnation: Incarnation },
-    /// Make the tasks of the member free for others; it keeps running.
+    /// Releases the tasks of the member, which keeps running.
     Release(MemberName),
-    /// Release the tasks of an owner that has no run, if it is not on the team either.
+    /// Releases the tasks of an owner that has no run, unless it is on the roster.
     ReleaseAbsent(MemberName),
-    /// Journal the circuit breaker of a restarted member: its failures in a row, and the time until the next start;
-    /// none: it is not started again. No failures: it was reset.
+    /// Journals the circuit breaker of a restarted member: its consecutive failures and the delay
+    /// until the next start (`None`: not started again). Zero failures mean that it was reset.
     NoteRestart { member: MemberName, failures: u32, delay_ms: Option<u64> },
-    /// Start the member again as it was; its last run has left the team.
+    /// Starts the member again with its last settings, after its last run has left the team.
     Resume(MemberName),
-    /// Another program has written it out of the team file: put it back.
+    /// Adds a member back to the team file after another program has removed it.
     PutBack { name: MemberName, incarnation: Incarnation },
-    /// Look at its screen, whether it rests and has not said so.
+    /// Checks on the screen whether the member is idle without having reported it.
     Look { name: MemberName, incarnation: Incarnation },
-    /// Tell whoever decides that this request waits.
+    /// Announces a pending request to the person or program that decides it.
     Announce { id: RequestId, step: Step },
-    /// Tell the owner of a task that nothing is heard of it; or, in the end, what the team wants done then.
+    /// Reminds the owner of a silent task, or carries out the escalation that the team has
+    /// configured.
     Remind { name: MemberName, incarnation: Incarnation, task: TaskId, step: Step },
-    /// Something was heard of whoever was reminded.
+    /// Resets the persisted reminder counter of the member.
     Heard { name: MemberName, incarnation: Incarnation },
-    /// Tell the lead's mailbox what came of these tasks.
+    /// Reports the results of these tasks to the lead's mailbox.
     Report(Vec<TaskId>),
-    /// Say in the journal what another program did to a task.
+    /// Journals a change that another program made to a task.
     Tell(Drift),
-    /// Tell the owners of these tasks that another program has freed them.
+    /// Notifies the owners of these tasks that another program has released them.
     TellFreed(Vec<TaskId>),
-    /// Have the user's hooks run for this.
+    /// Runs the user's hooks for this occasion.
     Hook(Occasion),
-    /// Say in the journal that something is odd.
+    /// Journals a warning.
     Warn { member: Option<MemberName>, text: String },
 }

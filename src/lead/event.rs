@@ -1,4 +1,4 @@
-//! What the lead can be told. Each event carries all that is needed to react to it.
+//! The events that the lead's step handles. Each carries all data that is needed to react to it.
 
 use std::collections::BTreeSet;
 
@@ -17,7 +17,7 @@ use crate::model::request::ShutdownRequest;
 use crate::model::settings::Settings;
 use crate::model::time::Timestamp;
 
-/// A run that was to be ended: its placement is proven gone, or why not.
+/// The result of `Effect::Terminate`: the placement is proven closed, or the reason why not.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Terminated {
     pub(crate) name: MemberName,
@@ -34,7 +34,7 @@ pub(crate) struct Answer {
 }
 
 impl Answer {
-    /// The answer that this line of the journal tells of, if it does.
+    /// Returns the answer that a journal event records, if any.
     pub(crate) fn told_by(event: &Noted) -> Option<Answer> {
         let text = |key: &str| event.detail.get(key).and_then(Value::as_str);
         let answers =
@@ -47,7 +47,7 @@ impl Answer {
     }
 }
 
-/// A member has said something of its own accord.
+/// A sign of life: a member has sent a message or filed a request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Spoken {
     pub(crate) member: MemberName,
@@ -55,7 +55,8 @@ pub(crate) struct Spoken {
 }
 
 impl Spoken {
-    /// What this line of the journal tells of, if it does. That it rests a program says without being asked.
+    /// Returns the sign of life that a journal event records, if any. Idle notifications do not
+    /// count: a program sends them without being asked.
     pub(crate) fn told_by(event: &Noted) -> Option<Spoken> {
         let text = |key: &str| event.detail.get(key).and_then(Value::as_str);
         let member = if event.event == EventKind::RequestFiled {
@@ -69,40 +70,39 @@ impl Spoken {
     }
 }
 
-/// Something that happened.
+/// An input of the lead's step.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Event {
-    /// Who is on the team, by its file.
+    /// The members in the team file.
     Roster(BTreeSet<MemberName>),
-    /// The unread mail of the lead, oldest first; the same message may come again until it is acknowledged.
+    /// The unread mail of the lead, oldest first. A message is repeated until it is acknowledged.
     Mail(Vec<Envelope>),
-    /// The records of all members' latest runs.
+    /// The record of each member's latest run.
     Members(Vec<MemberRecord>),
     /// All shutdown requests.
     Requests(Vec<ShutdownRequest>),
-    /// The board.
     Board(Board),
-    /// The team's settings changed.
+    /// The settings changed.
     Settings { before: Box<Settings>, now: Box<Settings> },
-    /// Members were given answers to what they had asked.
+    /// Members were sent answers to their plans or questions.
     Answers(Vec<Answer>),
-    /// Members have said something, to whomever.
+    /// Members have shown signs of life.
     Spoken(Vec<Spoken>),
-    /// The launcher of this run is gone; the record was read after that.
+    /// The launcher of this run has exited; the record was read after that.
     Exited(Box<MemberRecord>),
-    /// Effects `Terminate` have ended, those that were carried out together.
+    /// The results of `Terminate` effects that were carried out as one batch.
     Terminated(Vec<Terminated>),
-    /// The effect `Start` has ended: who could not be started, and why.
+    /// The result of `Start`: the members that could not be started, each with the reason.
     Started { kind: usize, names: Vec<MemberName>, failures: Vec<(MemberName, String)> },
-    /// A person wants it to end: gracefully, or at once.
+    /// A person stops the team, gracefully or by force.
     Stop { force: bool },
-    /// A person wants the lead to end, and the members to run on.
+    /// A person stops the lead only; the members keep running.
     Leave,
-    /// The team is no longer on disk.
+    /// The team no longer exists on disk.
     TeamGone,
-    /// What members have asked, was filed, and waits for an answer: all of it.
+    /// All filed questions that wait for an answer.
     Filed(Vec<Question>),
-    /// What the journal tells, where there are hooks that may want to hear of it.
+    /// New journal events; sent only if the team has hooks.
     Journal(Vec<Noted>),
     /// The result of `CheckActivity`.
     Activity { name: MemberName, incarnation: Incarnation, fingerprint: u64 },

@@ -1,5 +1,5 @@
-//! The user's hooks beside the lead's loop: which events they are to hear of is decided in `react`, and here they run, some
-//! at a time, however long they take. Decides nothing.
+//! Runs the user's hooks outside the lead's loop, a limited number at a time. `react` decides which
+//! events trigger a hook.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -12,16 +12,17 @@ use crate::model::event::{Event, EventKind, Note};
 use crate::ops::hooks::{self, Occasion};
 use crate::ops::{self, Context, OpsError, Team};
 
-/// How many run at once: one that hangs does not hold up the others, and a large team does not fill the machine.
+/// Maximum number of concurrent hooks: a hanging one does not block the others, and a large team
+/// does not overload the machine.
 const AT_ONCE: usize = 4;
-/// How long a lead that has reached its end waits for hooks that have not.
+/// Time that a lead which has reached its end waits for running hooks.
 const LAST_ONES: Duration = Duration::from_secs(30);
-/// How long it may take to end them then.
+/// Time limit for killing the hooks after that.
 const ENDED_WITHIN: Duration = Duration::from_secs(5);
 
-/// The hooks of a team that is being led.
+/// The hooks of a team that has a lead.
 pub(super) struct Hooks {
-    /// Up to here the journal has been looked at for them.
+    /// Journal offset in bytes up to which events were read for hooks.
     at: u64,
     due: UnboundedSender<Occasion>,
     runner: JoinHandle<()>,
@@ -29,8 +30,13 @@ pub(super) struct Hooks {
 }
 
 impl Hooks {
-    /// Reads which there are; none if there are none. Gives also the events since this process took the lead: they count
-    /// as news.
+    /// Reads the configured hooks; returns `None` if there are none. Also returns the events since
+    /// this process became the lead, which count as new.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the journal or a record cannot be read, or a warning cannot be
+    /// journaled.
     pub(super) fn start(
         ctx: &Context,
         team: &Team,
@@ -47,7 +53,7 @@ impl Hooks {
         let fresh = events.split_off(began.unwrap_or(events.len()));
         let (due, incoming) = unbounded_channel();
         for start in hooks::unheard_starts(team, &events)? {
-            // It ends only after us.
+            // The runner outlives this sender.
             let _ = due.send(start);
         }
         let found = Arc::new(found);
@@ -55,20 +61,21 @@ impl Hooks {
         Ok(Some((Hooks { at, due, runner, found }, fresh)))
     }
 
-    /// What happened since the last look.
+    /// Returns the events since the last read.
     pub(super) fn news(&mut self, team: &Team) -> Result<Vec<Event>, OpsError> {
         let (events, at) = ops::events::from(team, self.at)?;
         self.at = at;
         Ok(events)
     }
 
-    /// Has them run for this, whenever there is room.
+    /// Queues the hooks for this occasion.
     pub(super) fn run(&self, occasion: Occasion) {
-        // It ends only after us.
+        // The runner outlives this sender.
         let _ = self.due.send(occasion);
     }
 
-    /// Waits for those that are underway, unless a person does not want to; then none is left running.
+    /// Waits for queued and running hooks, up to a limit or until a person stops the wait; kills
+    /// the rest.
     pub(super) async fn finish(self, stops: &mut UnboundedReceiver<Stop>) {
         let Hooks { due, mut runner, found, .. } = self;
         drop(due);
@@ -77,10 +84,10 @@ impl Hooks {
             Some(_) = stops.recv() => {}
             () = tokio::time::sleep(LAST_ONES) => {}
         }
-        // What has not begun does not begin any more.
+        // Drops the queued hooks.
         runner.abort();
         let underway = tokio::task::spawn_blocking(move || found.end_all());
-        // What cannot be ended must not keep the lead.
+        // A hook that cannot be killed must not block the lead.
         let _ = tokio::time::timeout(ENDED_WITHIN, underway).await;
     }
 }
@@ -111,7 +118,7 @@ fn attend(ctx: &Context, team: &Team, hooks: &hooks::Hooks, occasion: &Occasion)
     {
         let text = format!("hook {}: {e}", occasion.event.as_str());
         let note = Note::of(EventKind::Warning).member(&occasion.member).with("text", text);
-        // The journal is for looking back.
+        // The warning is best effort: the journal is only a history.
         let _ = ops::events::note(team, note);
     }
 }

@@ -1,5 +1,5 @@
-//! Labels on a thread of their own: a backend that hangs keeps no lead waiting, and what piles up meanwhile is shown
-//! once, as it is then.
+//! Updates labels on a thread of its own, so that a hanging backend does not block the lead. Queued
+//! updates are merged to the latest state of each member.
 
 use std::collections::BTreeMap;
 
@@ -9,7 +9,7 @@ use crate::model::id::MemberName;
 use crate::model::record::MemberRecord;
 use crate::ops::{self, Context, Team};
 
-/// Labels what it is sent, until the sender is dropped.
+/// Starts the label thread, which ends when the sender is dropped.
 pub(super) fn labeller(ctx: &Context, team: &Team) -> UnboundedSender<Vec<MemberRecord>> {
     let (sender, mut wanted) = unbounded_channel();
     let (ctx, team) = (ctx.clone(), team.clone());
@@ -22,7 +22,7 @@ pub(super) fn labeller(ctx: &Context, team: &Team) -> UnboundedSender<Vec<Member
     sender
 }
 
-/// Takes what has piled up behind `first`: of each member what was sent last.
+/// Merges `first` with all queued records; the last record of each member wins.
 fn latest(
     first: Vec<MemberRecord>,
     wanted: &mut UnboundedReceiver<Vec<MemberRecord>>,

@@ -1,5 +1,5 @@
-//! The lead's loop: event → react → effects. It brings shutdowns to their end, notices members that vanish, gives
-//! their work back, and takes a finished team down. Knows no file forms, no tmux, no faces.
+//! The lead's loop: event → react → effects. It carries shutdowns through, detects members that
+//! exit or vanish, releases their tasks, and stops a finished team.
 
 mod aside;
 mod bench;

@@ -1,4 +1,4 @@
-//! The lead's decisions: one pure step over what it knows, what happened, and the time (invariant 7).
+//! The lead's decisions: one pure function of its state, an event and the time.
 
 mod followup;
 mod hang;
@@ -31,11 +31,12 @@ pub(super) use rest::next_look;
 pub(super) use settings::makers;
 pub(super) use staff::next_start;
 
-/// Takes in what happened and says what is to be done; once its work is over, nothing: that is for whoever leads next.
+/// Applies an event to the state and returns the effects. After the end of the lead's work only
+/// hooks still react; all else is left to the next lead.
 pub(crate) fn react(state: &mut State, event: Event, now: Timestamp) -> Vec<Effect> {
     let mut effects = Vec::new();
     if state.end().is_some() {
-        // Of what has happened until then the user's hooks still hear.
+        // The user's hooks still run for events until then.
         if let Event::Journal(events) = event {
             hooks::see_journal(state, events, &mut effects);
         }
@@ -85,7 +86,7 @@ pub(crate) fn react(state: &mut State, event: Event, now: Timestamp) -> Vec<Effe
     effects
 }
 
-/// What others did to tasks since the last look is told (TK-07).
+/// Journals what other programs did to tasks since the last read (TK-07).
 fn see_board(state: &mut State, board: Board, effects: &mut Vec<Effect>) {
     if let Some(before) = &state.seen {
         let drifts = drift::between(&before.board, &board);
@@ -112,7 +113,8 @@ fn see_board(state: &mut State, board: Board, effects: &mut Vec<Effect>) {
     state.seen = Some(seen);
 }
 
-/// Requests a look at owners of open tasks that have no run: another program may have written any name.
+/// Requests the release of open tasks whose owners have no run: another program may have written
+/// any name.
 fn release_absent(state: &State, board: &Board, effects: &mut Vec<Effect>) {
     let open = board.work().filter(|task| !task.state.is_over());
     let owners: BTreeSet<MemberName> =
@@ -124,7 +126,7 @@ fn release_absent(state: &State, board: &Board, effects: &mut Vec<Effect>) {
     effects.extend(owners.into_iter().filter(is_absent).map(Effect::ReleaseAbsent));
 }
 
-/// What members have done is told in one piece, when nobody is at work any more.
+/// Reports the results of tasks in one message, once no member is at work.
 fn report(state: &mut State, now: Timestamp, effects: &mut Vec<Effect>) {
     if let Some((_, ids)) = state.results.take_if(|(at, _)| *at <= now) {
         state.reported.extend(&ids);
@@ -132,7 +134,7 @@ fn report(state: &mut State, now: Timestamp, effects: &mut Vec<Effect>) {
     }
 }
 
-/// Whether the goal is reached.
+/// Ends the lead's work if its goal is reached.
 fn settle(state: &mut State, effects: &mut Vec<Effect>) {
     if let (Goal::Carry(requests), Phase::Leading) = (&state.goal, state.phase) {
         if state.requests_seen && requests.iter().all(|id| !state.open.contains_key(id)) {
@@ -154,7 +156,8 @@ fn settle(state: &mut State, effects: &mut Vec<Effect>) {
     }
 }
 
-/// No task can be begun any more, or there is nobody left to do it.
+/// Returns whether no task can be started any more, or no member is left or will be started to do
+/// it.
 fn nothing_moves(state: &State) -> bool {
     let nobody = state.members.is_empty() && !staff::grows(state);
     let over = !staff::has_runs(state);

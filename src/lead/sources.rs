@@ -1,4 +1,4 @@
-//! Where the lead's events come from: changes on disk, processes that end, a person's signals, time.
+//! Sources of the lead's events: changes on disk, processes that exit, results of background work.
 
 use std::collections::BTreeSet;
 
@@ -10,7 +10,7 @@ use crate::model::placement::ProcessId;
 use crate::model::topic::Topic;
 use crate::sys::proc::{self, Process};
 
-/// What reaches the driver before it has been looked at.
+/// A raw notification that the driver turns into an event.
 #[derive(Debug, Clone)]
 pub(super) enum Signal {
     Changed(Topic),
@@ -20,7 +20,7 @@ pub(super) enum Signal {
     Started { kind: usize, names: Vec<MemberName>, failures: Vec<(MemberName, String)> },
 }
 
-/// Reports when the process is gone; at once, if it is gone already.
+/// Reports the exit of the process, at once if it has already exited.
 pub(super) fn watch_exit(
     name: MemberName,
     incarnation: Incarnation,
@@ -29,12 +29,12 @@ pub(super) fn watch_exit(
 ) {
     tokio::spawn(async move {
         proc::exited(Process { pid: process.pid, start: process.start }).await;
-        // The driver may have ended: then nobody wants to know.
+        // The driver may have ended.
         let _ = signals.send(Signal::Exited { name, incarnation });
     });
 }
 
-/// Takes what has piled up behind `first`: changes once each, the rest in order.
+/// Takes all queued signals: changes are deduplicated, the rest keeps its order.
 pub(super) fn drain(
     first: Signal,
     receiver: &mut UnboundedReceiver<Signal>,

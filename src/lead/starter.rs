@@ -1,4 +1,5 @@
-//! Starts members beside the lead's loop: each has to prove that it runs, and others are heard meanwhile. Decides nothing.
+//! Starts members outside the lead's loop: waiting for each to prove that it runs would block other
+//! events.
 
 use std::time::Duration;
 
@@ -11,10 +12,10 @@ use crate::model::topic::Topic;
 use crate::ops::spawn;
 use crate::ops::{Context, Team};
 
-/// How long a member may take to prove that it runs.
+/// Time limit for a member to prove that it runs.
 const DEADLINE: Duration = Duration::from_secs(30);
 
-/// Starts these members of a kind on a thread of its own, which reports `Started`.
+/// Starts these members on a blocking thread, which reports `Started`.
 pub(super) fn start(
     ctx: &Context,
     team: &Team,
@@ -31,17 +32,19 @@ pub(super) fn start(
                 .iter()
                 .zip(results)
                 .filter_map(|(name, result)| Some((name.clone(), result.err()?)))
-                // The board is looked at again, and says what is to be done.
+                // Another member has claimed the task. The board is read again and decides the next
+                // start.
                 .filter(|(_, e)| !e.is_refused_claim())
                 .map(|(name, e)| (name, e.to_string()))
                 .collect(),
             Err(e) => names.iter().map(|name| (name.clone(), e.to_string())).collect(),
         };
-        // Who was started, and for which tasks, is seen before they count as underway no more.
+        // The new runs and their tasks must be read before `Started` removes them from the pending
+        // starts.
         for topic in [Topic::Members, Topic::Tasks] {
             let _ = signals.send(Signal::Changed(topic));
         }
-        // The driver may have ended: then nobody wants to know.
+        // The driver may have ended.
         let _ = signals.send(Signal::Started { kind, names, failures });
     });
 }

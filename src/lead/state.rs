@@ -1,4 +1,4 @@
-//! What the lead knows. Everything here follows from events; nothing is read from anywhere.
+//! The state of the lead. It changes only through events and does no I/O.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -12,35 +12,35 @@ use crate::model::request::{ShutdownOutcome, ShutdownRequest};
 use crate::model::settings::{Finish, OnHang};
 use crate::model::time::Timestamp;
 
-/// What the lead is to do.
+/// The task of the lead.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Goal {
-    /// Lead until told otherwise, or until the tasks are over.
+    /// Leads until stopped, or until all tasks are over.
     Lead(Finish),
-    /// Only bring these requests to their end: a verb does its own coordinating.
+    /// Only carries these requests through, for a command that coordinates its own shutdown.
     Carry(BTreeSet<RequestId>),
 }
 
-/// Why the lead's work is over.
+/// The reason why the lead's work is over.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum End {
-    /// Nothing can move on the board, and all members have ended.
+    /// No task on the board can proceed, and all members have ended.
     TasksOver,
-    /// A person stopped it, and all members have ended.
+    /// A person stopped the team, and all members have ended.
     Stopped,
-    /// The requests it was to carry have ended.
+    /// All requests that were to be carried have ended.
     Carried,
-    /// A person ended the lead, and nobody else.
+    /// A person stopped only the lead.
     Left,
-    /// The team was deleted by somebody.
+    /// The team was deleted.
     TeamGone,
 }
 
-/// How far the lead has come.
+/// The phase of the lead's work.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Phase {
     Leading,
-    /// All members are to end; then it ends like this.
+    /// All members are being stopped; `end` applies once they have ended.
     Stopping {
         end: End,
         force: bool,
@@ -48,7 +48,7 @@ pub(super) enum Phase {
     Done(End),
 }
 
-/// A run that is being ended, and what is to be said of it afterwards.
+/// A run that is being terminated, and the notice that follows.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Ending {
     pub(super) cause: Cause,
@@ -56,56 +56,58 @@ pub(super) struct Ending {
     pub(super) request: Option<(RequestId, ShutdownOutcome)>,
 }
 
-/// A living member.
+/// The lead's view of a running member.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct View {
     pub(super) incarnation: Incarnation,
     pub(super) state: MemberState,
     pub(super) state_since: Timestamp,
-    /// The state that its placement shows.
+    /// The state in the label of its placement.
     pub(super) shown: Option<MemberState>,
     pub(super) reads_mail: bool,
-    /// It claims tasks with a command by itself.
+    /// It claims tasks by itself and runs their commands.
     pub(super) runs_commands: bool,
     pub(super) role: Option<String>,
-    /// It has proven that it runs, and its end is looked out for.
+    /// It has proven that it runs, and its process is watched for exit.
     pub(super) watched: bool,
     pub(super) ending: Option<Ending>,
-    /// It said no to the shutdown of a stopping team; it is asked again when it rests.
+    /// It rejected the shutdown of a stopping team; it is asked again when it is idle.
     pub(super) refused: bool,
-    /// It could not be ended; why.
+    /// It could not be terminated.
     pub(super) stuck: bool,
-    /// It was asked to end because no work for it; whatever it says, it is not asked for that again.
+    /// It was asked to shut down for lack of work; it is not asked for that again, whatever it
+    /// answers.
     pub(super) dismissed: bool,
-    /// Since when it runs, as far as is known.
+    /// Start of the run, as far as known.
     pub(super) since: Timestamp,
-    /// Since when it owes an answer.
+    /// Start of the time that it has owed an answer.
     pub(super) owes_since: Option<Timestamp>,
-    /// It has owed one for too long, and that was said.
+    /// It has owed an answer for too long, and that was reported.
     pub(super) unresponsive: bool,
-    /// Signs of activity, while it has a task in progress.
+    /// Signs of activity while it has a task in progress.
     pub(super) activity: Option<Activity>,
-    /// It is ended because it hangs, and is started again.
+    /// It is terminated because it hangs, and is then started again.
     pub(super) restarts: bool,
-    /// The kind that it was made from: its place in `State::kinds`.
+    /// The index in `State::kinds` of the kind that it was made from.
     pub(super) kind: Option<usize>,
-    /// The task on the board that was given to it, and that it could begin.
+    /// The task that was assigned to it and that it could start.
     pub(super) given: Option<TaskId>,
-    /// The task that it works on, since nothing was heard of it.
+    /// The task that it works on, and since when the task is silent.
     pub(super) quiet: Option<Quiet>,
-    /// Nothing of ours says what it does: a screen that rests is all there is, should it keep silent.
+    /// No launcher hook of phalanx reports its state: if it does not report idle, only its screen
+    /// shows it.
     pub(super) native: bool,
-    /// It has said nothing of its end of work for a while; its screen was looked at then.
+    /// The last check of its screen, if it has not reported idle for a while.
     pub(super) looked_at: Option<Timestamp>,
-    /// What an earlier lead has reminded it of, until that is looked at.
+    /// The reminders by an earlier lead, until they are taken over.
     pub(super) reminded: Option<Reminded>,
 }
 
-/// The action for members that hang, and when.
+/// The action for hanging members and its threshold.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct HangRule {
     pub(super) action: OnHang,
-    /// The time without activity.
+    /// Minimum time without activity.
     pub(super) after_ms: u64,
 }
 
@@ -115,12 +117,13 @@ impl HangRule {
     }
 }
 
-/// The activity of a member: its screen, the mail that it has read and its task, as one fingerprint.
+/// The activity of a member, as one fingerprint of its screen, the mail that it has read and its
+/// task.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Activity {
-    /// None before the first check.
+    /// `None` before the first check.
     pub(super) fingerprint: Option<u64>,
-    /// The last change.
+    /// Time of the last change.
     pub(super) since: Timestamp,
     pub(super) checked_at: Timestamp,
     /// The hang was reported.
@@ -133,13 +136,14 @@ impl Activity {
     }
 }
 
-/// The board as it was last seen, and what follows from it alone: worked out when it is seen, not at each step.
+/// A snapshot of the board with values derived from it, computed once per read instead of at each
+/// step.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Seen {
     pub(super) board: Board,
-    /// Whether anything is running or can be begun.
+    /// A task is in progress or can be started.
     pub(super) can_move: bool,
-    /// Who was given a task that could be begun, in lower case, and the first such task.
+    /// The first task that each owner was given and could start, by the owner's name in lower case.
     pub(super) given: BTreeMap<String, TaskId>,
     /// The task in progress of each owner, by the owner's name in lower case.
     pub(super) working: BTreeMap<String, TaskId>,
@@ -155,17 +159,17 @@ impl Seen {
     }
 }
 
-/// How long nothing has been heard of a task.
+/// The silence of a task in progress.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Quiet {
     pub(super) task: TaskId,
-    /// The last sign of life, or the last reminder.
+    /// Time of the last sign of life or the last reminder.
     pub(super) since: Timestamp,
-    /// How many reminders there were since the last sign of life.
+    /// Number of reminders since the last sign of life.
     pub(super) times: u32,
 }
 
-/// A plan or a question of a member that lies unread with the lead.
+/// An unread plan or question of a member in the lead's mailbox.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Question {
     pub(super) member: MemberName,
@@ -174,37 +178,40 @@ pub(super) struct Question {
     pub(super) cause: Cause,
 }
 
-/// Members that are made from one template.
+/// The members that are made from one template.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Kind {
     pub(super) template: Template,
-    /// Those that they can have.
+    /// All names that its members can have.
     pub(super) names: Vec<MemberName>,
-    /// How many the board asks for; none known while it was not seen, and for a standing member.
+    /// Number of members that the board requires; `None` before the first read of the board, and
+    /// for a standing member.
     pub(super) asked_for: Option<usize>,
-    /// Told to the driver to be started, and nothing heard yet.
+    /// Members that the driver was asked to start, without a result so far.
     pub(super) starting: BTreeSet<MemberName>,
-    /// The tasks of those, where each is started for one.
+    /// The task of each starting member that is started for one task.
     pub(super) dispatched: BTreeMap<MemberName, TaskId>,
-    /// Started by this lead, and their records not seen yet.
+    /// Members started by this lead whose records have not been read yet.
     pub(super) expected: BTreeSet<MemberName>,
-    /// In a row.
+    /// Consecutive failures.
     pub(super) failures: u32,
-    /// The next start waits until then.
+    /// Earliest time of the next start, after a failure.
     pub(super) not_before: Option<Timestamp>,
-    /// The next start waits until then for a member outside the kind to take the task.
+    /// Time until which the next start is deferred, so that a member outside the kind can take the
+    /// task.
     pub(super) defers_until: Option<Timestamp>,
-    /// No member outside the kind has taken it.
+    /// The deferral has expired: no member outside the kind has taken the task.
     pub(super) has_deferred: bool,
-    /// The last of them failed.
+    /// The last standing member failed and is to be replaced.
     pub(super) owed: bool,
-    /// Somebody has asked one of them to end: nobody is started until there is a task with a higher id than this.
+    /// A shutdown of one of its members was requested: none is started until a task with a higher
+    /// id exists.
     pub(super) held: Option<TaskId>,
-    /// The settings no longer have it: no member is started or dismissed.
+    /// The settings no longer contain it: no member is started or dismissed.
     pub(super) retired: bool,
 }
 
-/// All that the lead knows.
+/// The complete state of the lead.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct State {
     pub(super) goal: Goal,
@@ -212,39 +219,39 @@ pub(crate) struct State {
     pub(super) members: BTreeMap<MemberName, View>,
     /// Requests that have not ended.
     pub(super) open: BTreeMap<RequestId, ShutdownRequest>,
-    /// None until the board was seen.
+    /// `None` before the first read of the board.
     pub(super) seen: Option<Seen>,
-    /// The tasks that the lead was told the results of.
+    /// Tasks whose results were reported to the lead's mailbox.
     pub(super) reported: BTreeSet<TaskId>,
-    /// Those that it is to be told of together, and when, if none begins meanwhile.
+    /// Tasks to be reported together, and when, if none is started meanwhile.
     pub(super) results: Option<(Timestamp, Vec<TaskId>)>,
     pub(super) members_seen: bool,
     pub(super) requests_seen: bool,
-    /// Ids of questions that stand in the table of requests, open.
+    /// Ids of the open questions in the table of requests.
     pub(super) filed: BTreeSet<String>,
-    /// How often whoever decides was told of each of the open questions; none: not yet.
+    /// The last announcement of each open question; `None` if it was not announced yet.
     pub(super) told: BTreeMap<RequestId, Option<Told>>,
-    /// None: nobody is reminded of anything.
+    /// `None` if the team has no reminders.
     pub(super) followup: Option<Followup>,
     pub(super) kinds: Vec<Kind>,
-    /// Which kind makes a name, by the name in lower case.
+    /// The index of the kind that makes a name, by the name in lower case.
     pub(super) makers: BTreeMap<String, usize>,
-    /// How long a member may owe an answer, ms.
+    /// Time after which an owed answer is overdue, in ms.
     pub(super) unresponsive_after_ms: u64,
-    /// The rule for members that hang; none: they are not looked for.
+    /// The rule for hanging members; `None` if there is no detection.
     pub(super) hang: Option<HangRule>,
-    /// A program has the lead's place, and is told of what comes to the lead.
+    /// An agent lead runs beside this loop and gets the lead's messages.
     pub(super) beside_program: bool,
-    /// Messages that were acted upon; they may be seen again until they are marked.
+    /// Ids of handled messages, which may be read again until they are marked.
     pub(super) handled: BTreeSet<String>,
-    /// Who is known to rest, by the journal; kept only where there are hooks.
+    /// Members that are idle according to the journal; filled only if the team has hooks.
     pub(super) resting: BTreeSet<MemberName>,
     /// By the id of the message.
     pub(super) questions: BTreeMap<String, Question>,
 }
 
 impl State {
-    /// A lead that knows nothing yet.
+    /// Creates the state of a lead that has handled no event yet.
     pub(crate) fn new(goal: Goal, templates: Vec<Template>) -> State {
         let kinds: Vec<Kind> = templates.into_iter().map(Kind::new).collect();
         State {
@@ -271,42 +278,43 @@ impl State {
         }
     }
 
-    /// The same with another patience.
+    /// Sets the time after which an owed answer is overdue.
     pub(crate) fn unresponsive_after(self, seconds: u64) -> State {
         State { unresponsive_after_ms: seconds.saturating_mul(1000), ..self }
     }
 
-    /// Returns the state with this rule for members that hang.
+    /// Sets the rule for hanging members.
     pub(crate) fn on_hang(self, on_hang: OnHang, after_s: u64) -> State {
         State { hang: Some(HangRule::new(on_hang, after_s)), ..self }
     }
 
-    /// The same with reminders.
+    /// Sets the reminders.
     pub(crate) fn with_followup(self, followup: Option<Followup>) -> State {
         State { followup, ..self }
     }
 
-    /// The same beside a program that is told of what comes to the lead.
+    /// Sets whether an agent lead gets the lead's messages.
     pub(crate) fn beside_program(self, is_told: bool) -> State {
         State { beside_program: is_told, ..self }
     }
 
-    /// Whether it is there for what members do and ask; a verb that only carries its own requests is not.
+    /// Returns whether this is a full lead. A command that only carries its own requests is not.
     pub(super) fn leads(&self) -> bool {
         matches!(self.goal, Goal::Lead(_))
     }
 
-    /// Whether it tells the lead's mailbox of results. The report of a team that ends with its tasks says the same, and more.
+    /// Returns whether results go to the lead's mailbox. With `TasksDone` the final report of the
+    /// team contains them.
     pub(crate) fn wants_reports(&self) -> bool {
         self.goal == Goal::Lead(Finish::Manual)
     }
 
-    /// The same with what was told before.
+    /// Sets the tasks that were reported before.
     pub(crate) fn with_reported(self, reported: BTreeSet<TaskId>) -> State {
         State { reported, ..self }
     }
 
-    /// How it ended, once it has.
+    /// Returns how the lead's work ended, or `None` if it goes on.
     pub(crate) fn end(&self) -> Option<End> {
         match self.phase {
             Phase::Done(end) => Some(end),
@@ -314,7 +322,7 @@ impl State {
         }
     }
 
-    /// When it wants to be told that time has passed.
+    /// Returns the time of the next required tick.
     pub(crate) fn next_tick(&self) -> Option<Timestamp> {
         let waiting = |r: &&ShutdownRequest| {
             self.members.get(&r.member).is_some_and(|v| v.ending.is_none() && !v.stuck)
@@ -331,12 +339,12 @@ impl State {
             .min()
     }
 
-    /// The kind that makes members of this name.
+    /// Returns the index of the kind that makes members of this name.
     pub(super) fn maker(&self, name: &MemberName) -> Option<usize> {
         self.makers.get(&name.folded()).copied()
     }
 
-    /// The open request for this run.
+    /// Returns the open request for this run.
     pub(super) fn request_for(
         &self,
         name: &MemberName,

@@ -1,4 +1,5 @@
-//! Ends runs beside the lead's loop: it can take seconds, and others end meanwhile. Decides nothing.
+//! Terminates runs outside the lead's loop, in batches: a termination can take seconds, and other
+//! runs end meanwhile.
 
 use std::time::Duration;
 
@@ -12,20 +13,21 @@ use crate::ops::terminate::{Ending, terminate_all};
 use crate::ops::{Context, Team};
 use crate::sys::failpoint;
 
-/// Those who are asked to end together become due one after the other: the first waits so long for the others.
+/// Time to gather a batch: members that are asked to shut down together become due one after the
+/// other.
 const GATHER: Duration = Duration::from_millis(5);
-/// What becomes due while a batch is underway makes the next batch. One that takes longer than this does not hold up
-/// the next one.
+/// Time that the next batch waits for the running one. A batch that takes longer does not delay the
+/// next.
 const HEAD_START: Duration = Duration::from_millis(200);
 
-/// A run to be ended; without an ending there is nothing left of it.
+/// A run to be terminated; `ending` is `None` if no trace of it is left.
 pub(super) struct Due {
     pub(super) name: MemberName,
     pub(super) incarnation: Incarnation,
     pub(super) ending: Option<Ending>,
 }
 
-/// Starts the terminator; it ends when nobody can send it anything any more.
+/// Starts the terminator, which ends when its last sender is dropped.
 pub(super) fn start(
     ctx: &Context,
     team: &Team,
@@ -49,14 +51,14 @@ async fn end_in_batches(
                 batch.push(next);
             }
         });
-        // In time only when nobody can send any more.
+        // The timeout normally expires; the receiver closes only when all senders are dropped.
         let _ = gathered.await;
         let (ctx, team, signals) = (ctx.clone(), team.clone(), signals.clone());
         let ended = tokio::task::spawn_blocking(move || {
-            // The driver may have ended: then nobody wants to know.
+            // The driver may have ended.
             let _ = signals.send(Signal::Terminated(end(&ctx, &team, batch)));
         });
-        // Whether in time or not: it reports by itself.
+        // The batch reports its results by itself, also after this timeout.
         let _ = timeout(HEAD_START, ended).await;
     }
 }

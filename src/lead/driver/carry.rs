@@ -1,4 +1,4 @@
-//! What comes of the lead's effects: each is given to whoever does it. Decides nothing.
+//! Carries out the lead's effects, each through the module in charge of it.
 
 use tokio::task::JoinHandle;
 
@@ -12,7 +12,7 @@ use crate::model::id::{Incarnation, MemberName};
 use crate::ops::terminate::{Ending, Manner};
 use crate::ops::{self, Context, OpsError, Team};
 
-/// How long members get to end when the lead stops them by itself.
+/// Shutdown deadline for members that the lead stops by itself, in seconds.
 pub(crate) const STOP_DEADLINE_S: u64 = 30;
 
 impl Driver<'_> {
@@ -26,7 +26,7 @@ impl Driver<'_> {
                     self.signals.clone(),
                 );
             }
-            // If it has ended, there is no label; nothing else is lost.
+            // If the label thread has ended, the only loss is the label.
             Effect::Label { runs } => drop(self.labels.send(runs.clone())),
             Effect::Acknowledge { ids } => ops::inbox::heard(self.team, ids)?,
             Effect::AskShutdown { names, reason, force } => {
@@ -130,7 +130,8 @@ impl Driver<'_> {
         });
     }
 
-    /// On a thread of its own: what is asked there may hang.
+    /// Runs `work` on a blocking thread, because what it calls may hang. A failure is a warning in
+    /// the journal.
     pub(super) fn beside(
         &self,
         about: Option<MemberName>,
@@ -141,7 +142,7 @@ impl Driver<'_> {
             if let Err(e) = work(&ctx, &team)
                 && team.exists()
             {
-                // The journal is for looking back.
+                // The warning is best effort: the journal is only a history.
                 let note = Note::of(EventKind::Warning).with("text", e.to_string());
                 let _ = ops::events::note(&team, Note { member: about, ..note });
             }
@@ -157,7 +158,7 @@ impl Driver<'_> {
         let record = ops::status::record(self.team, name)?.filter(|r| r.is(incarnation));
         let manner = if agreed { Manner::Agreed } else { Manner::Told };
         let ending = record.map(|record| Ending { record, manner });
-        // It ends only after the driver.
+        // The terminator outlives the driver, so sending cannot fail.
         let _ = self.terminator.send(Due {
             name: name.clone(),
             incarnation: incarnation.clone(),
