@@ -102,8 +102,8 @@ struct Driver<'a> {
 /// Leads until the goal is reached; passes each new journal event to `report`.
 ///
 /// # Errors
-/// Returns an error if the journal cannot be watched or written, or the lease cannot be announced.
-/// A failure of one member is a warning in the journal instead.
+/// Returns an error if the team cannot be watched, its settings cannot be read at the start, or the
+/// journal cannot be written. A failure of one member is a warning in the journal instead.
 pub(crate) async fn lead(
     lead: Lead<'_>,
     stops: &mut UnboundedReceiver<Stop>,

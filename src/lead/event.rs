@@ -81,6 +81,7 @@ pub(crate) enum Event {
     Members(Vec<MemberRecord>),
     /// All shutdown requests.
     Requests(Vec<ShutdownRequest>),
+    /// A new snapshot of the board.
     Board(Board),
     /// The settings changed.
     Settings { before: Box<Settings>, now: Box<Settings> },

@@ -94,8 +94,8 @@ pub(super) struct View {
     pub(super) given: Option<TaskId>,
     /// The task that it works on, and since when the task is silent.
     pub(super) quiet: Option<Quiet>,
-    /// No launcher hook of phalanx reports its state: if it does not report idle, only its screen
-    /// shows it.
+    /// Its program writes its own state to the team's files; if it fails to report idle, only its
+    /// screen shows it.
     pub(super) native: bool,
     /// The last check of its screen, if it has not reported idle for a while.
     pub(super) looked_at: Option<Timestamp>,
