@@ -1,4 +1,4 @@
-//! The step, as tables: what the lead knows, what happens, what it does.
+//! Tests of the step: given a state, an event has these effects.
 
 use super::*;
 use crate::lead::event::Terminated;
@@ -35,7 +35,7 @@ fn run(n: u8) -> Incarnation {
     sample::run(n.into())
 }
 
-/// A member that has proven that it runs, in its `n`th run.
+/// The record of a member in its `n`th run that has proven that it runs.
 fn record(name: &str, n: u8, profile: &str) -> MemberRecord {
     let process = ProcessId { pid: 1000 + i32::from(n), start: 7 };
     let start = StartRecord {
@@ -89,7 +89,7 @@ fn idle() -> Message {
     Message::parse(r#"{"type":"idle_notification","from":"ann","idleReason":"available"}"#)
 }
 
-/// A lead with these members; the effects of getting to know them are left out.
+/// A lead with these members; the effects of their first records are dropped.
 fn leading(finish: Finish, members: &[MemberRecord]) -> State {
     let mut state = State::new(Goal::Lead(finish), Vec::new());
     react(&mut state, Event::Members(members.to_vec()), NOW);
@@ -121,7 +121,7 @@ fn terminated(name: &str, n: u8, result: Result<(), String>) -> Event {
 }
 
 #[test]
-fn a_member_is_watched_once_it_has_proven_itself() {
+fn member_is_watched_once_it_has_proven_itself() {
     let mut state = State::new(Goal::Lead(Finish::Manual), Vec::new());
     let mut starting = record("ann", 1, "worker");
     starting.state = MemberState::Starting;
@@ -138,7 +138,7 @@ fn a_member_is_watched_once_it_has_proven_itself() {
 }
 
 #[test]
-fn sd_03_one_that_still_starts_is_not_taken_for_gone() {
+fn sd_03_starting_member_is_not_gone_and_ends_at_the_deadline() {
     let mut starting = record("ann", 1, "worker");
     starting.state = MemberState::Starting;
     let mut state = leading(Finish::Manual, &[starting]);
@@ -148,7 +148,7 @@ fn sd_03_one_that_still_starts_is_not_taken_for_gone() {
 }
 
 #[test]
-fn sd_02_an_approval_leads_to_a_closed_placement_and_only_then_to_an_outcome() {
+fn sd_02_approved_request_is_resolved_after_its_placement_closed() {
     let mut state = leading(Finish::Manual, &[record("ann", 1, "worker")]);
     let asked = react(&mut state, Event::Requests(vec![request("ann", 1, false)]), NOW);
     assert!(matches!(asked[..], [Effect::MoveOn { cause: Cause::Asked, .. }]), "{asked:?}");
@@ -161,7 +161,7 @@ fn sd_02_an_approval_leads_to_a_closed_placement_and_only_then_to_an_outcome() {
 }
 
 #[test]
-fn sd_10_sd_11_answers_that_do_not_count() {
+fn sd_10_sd_11_invalid_approvals_are_ignored_with_a_warning() {
     let known = [record("ann", 2, "worker"), record("bob", 1, "worker")];
     let table: [(&str, &str, ShutdownRequest); 4] = [
         ("an unknown request", "shutdown-99@ann", request("ann", 2, false)),
@@ -185,7 +185,7 @@ fn sd_10_sd_11_answers_that_do_not_count() {
 }
 
 #[test]
-fn msg_03_a_message_seen_again_is_acted_upon_once() {
+fn msg_03_repeated_message_is_handled_once() {
     let mut state = leading(Finish::Manual, &[record("ann", 1, "worker")]);
     react(&mut state, Event::Requests(vec![request("ann", 1, false)]), NOW);
     react(&mut state, mail("ann", "m1", &approval("shutdown-5@ann")), NOW);
@@ -201,7 +201,7 @@ fn msg_03_a_message_seen_again_is_acted_upon_once() {
 }
 
 #[test]
-fn a_text_for_the_lead_stays_unread() {
+fn text_for_the_lead_stays_unread() {
     let mut state = leading(Finish::Manual, &[record("ann", 1, "worker")]);
     for text in ["hello", r#"see {"type":"shutdown_approved","requestId":"shutdown-5@ann"}"#] {
         assert_eq!(react(&mut state, mail("ann", "m1", &Message::Text(text.to_owned())), NOW), []);
@@ -209,7 +209,7 @@ fn a_text_for_the_lead_stays_unread() {
 }
 
 #[test]
-fn sd_01_silence_ends_at_the_deadline() {
+fn sd_01_silent_member_is_terminated_at_the_deadline() {
     let mut state = leading(Finish::Manual, &[record("ann", 1, "worker")]);
     react(&mut state, Event::Requests(vec![request("ann", 1, false)]), NOW);
     assert_eq!(state.next_tick(), Some(NOW.plus_ms(30_000)));
@@ -225,7 +225,7 @@ fn sd_01_silence_ends_at_the_deadline() {
 }
 
 #[test]
-fn force_and_programs_without_a_mailbox_are_not_asked() {
+fn forced_requests_and_members_without_mail_are_terminated_unasked() {
     for (profile, force, outcome) in
         [("worker", true, ShutdownOutcome::Forced), ("shell", false, ShutdownOutcome::Closed)]
     {
@@ -237,7 +237,7 @@ fn force_and_programs_without_a_mailbox_are_not_asked() {
 }
 
 #[test]
-fn a_rejection_ends_the_request_and_not_the_member() {
+fn rejection_closes_the_request_and_keeps_the_member() {
     let mut state = leading(Finish::Manual, &[record("ann", 1, "worker")]);
     react(&mut state, Event::Requests(vec![request("ann", 1, false)]), NOW);
     let effects = react(&mut state, mail("ann", "m1", &rejection("shutdown-5@ann")), NOW);
@@ -247,7 +247,7 @@ fn a_rejection_ends_the_request_and_not_the_member() {
 }
 
 #[test]
-fn cr_01_a_member_that_vanishes_is_retired_and_its_request_is_gone() {
+fn cr_01_vanished_member_is_retired_and_its_request_resolved() {
     for (exit, cause) in [
         (None, Cause::Vanished),
         (
@@ -275,14 +275,14 @@ fn cr_01_a_member_that_vanishes_is_retired_and_its_request_is_gone() {
 }
 
 #[test]
-fn the_end_of_an_earlier_run_does_not_touch_the_next() {
+fn end_of_an_earlier_run_does_not_affect_the_next() {
     let mut state = leading(Finish::Manual, &[record("ann", 2, "worker")]);
     assert_eq!(react(&mut state, Event::Exited(Box::new(record("ann", 1, "worker"))), NOW), []);
     assert_eq!(react(&mut state, terminated("ann", 1, Ok(())), NOW), []);
 }
 
 #[test]
-fn a_request_for_a_run_that_is_over_is_gone() {
+fn request_for_a_finished_run_resolves_as_gone() {
     let mut state = leading(Finish::Manual, &[]);
     let effects = react(&mut state, Event::Requests(vec![request("ann", 1, false)]), NOW);
     assert_eq!(resolves(&effects), [ShutdownOutcome::Gone]);
@@ -299,7 +299,7 @@ fn board(states: &[TaskState]) -> Event {
 }
 
 #[test]
-fn a_team_whose_tasks_are_over_is_taken_down() {
+fn team_stops_when_all_tasks_are_over() {
     use TaskState::{Completed, Failed, InProgress, Pending};
     for (states, over) in [
         (vec![Completed, Failed], true),
@@ -317,7 +317,7 @@ fn a_team_whose_tasks_are_over_is_taken_down() {
 }
 
 #[test]
-fn a_team_without_anybody_left_ends() {
+fn team_ends_when_its_last_member_is_gone() {
     let mut state = leading(Finish::TasksDone, &[record("ann", 1, "worker")]);
     react(&mut state, board(&[TaskState::Pending]), NOW);
     react(&mut state, Event::Exited(Box::new(record("ann", 1, "worker"))), NOW);
@@ -326,7 +326,7 @@ fn a_team_without_anybody_left_ends() {
 }
 
 #[test]
-fn a_stop_asks_all_and_a_second_one_forces() {
+fn stop_asks_all_members_and_a_second_stop_forces() {
     let mut state =
         leading(Finish::Manual, &[record("ann", 1, "worker"), record("bob", 2, "worker")]);
     let names = vec![who("ann"), who("bob")];
@@ -353,7 +353,7 @@ fn a_stop_asks_all_and_a_second_one_forces() {
 }
 
 #[test]
-fn one_that_refused_a_stop_is_asked_again_when_it_rests() {
+fn member_that_rejected_a_stop_is_asked_again_when_idle() {
     let mut state = leading(Finish::Manual, &[record("ann", 1, "worker")]);
     react(&mut state, Event::Stop { force: false }, NOW);
     react(&mut state, Event::Requests(vec![request("ann", 1, false)]), NOW);
@@ -368,7 +368,7 @@ fn one_that_refused_a_stop_is_asked_again_when_it_rests() {
 }
 
 #[test]
-fn one_that_refused_before_the_stop_is_asked_when_the_team_stops() {
+fn earlier_rejection_does_not_exempt_a_member_from_a_stop() {
     let mut state = leading(Finish::Manual, &[record("ann", 1, "worker")]);
     react(&mut state, Event::Requests(vec![request("ann", 1, false)]), NOW);
     react(&mut state, mail("ann", "m1", &rejection("shutdown-5@ann")), NOW);
@@ -377,7 +377,7 @@ fn one_that_refused_before_the_stop_is_asked_when_the_team_stops() {
 }
 
 #[test]
-fn a_member_that_cannot_be_ended_does_not_hold_the_lead_for_ever() {
+fn member_that_cannot_be_terminated_does_not_block_the_stop() {
     let mut state = leading(Finish::Manual, &[record("ann", 1, "worker")]);
     react(&mut state, Event::Stop { force: true }, NOW);
     react(&mut state, Event::Requests(vec![request("ann", 1, true)]), NOW);
@@ -388,7 +388,7 @@ fn a_member_that_cannot_be_ended_does_not_hold_the_lead_for_ever() {
 }
 
 #[test]
-fn a_verb_that_coordinates_itself_ends_with_its_requests() {
+fn carrier_ends_when_its_requests_are_resolved() {
     let wanted = request("ann", 1, false);
     let mut state = State::new(Goal::Carry([wanted.id.clone()].into()), Vec::new());
     react(
@@ -405,14 +405,14 @@ fn a_verb_that_coordinates_itself_ends_with_its_requests() {
 }
 
 #[test]
-fn a_deleted_team_ends_its_lead() {
+fn deleted_team_ends_its_lead() {
     let mut state = leading(Finish::Manual, &[record("ann", 1, "worker")]);
     react(&mut state, Event::TeamGone, NOW);
     assert_eq!(state.end(), Some(End::TeamGone));
 }
 
 #[test]
-fn tk_07_a_task_that_others_took_away_is_told_once() {
+fn tk_07_task_deleted_by_another_program_is_journaled_once() {
     let mut state = leading(Finish::Manual, &[]);
     let with =
         Board { tasks: [(TaskId(1), Task::new(TaskId(1), "s", "d"))].into(), ..Board::default() };
@@ -423,7 +423,7 @@ fn tk_07_a_task_that_others_took_away_is_told_once() {
 }
 
 #[test]
-fn a_label_follows_the_state_and_only_the_state() {
+fn label_is_updated_only_on_state_changes() {
     let mut state = State::new(Goal::Lead(Finish::Manual), Vec::new());
     let placed = |state| {
         let mut record = record("alice", 1, "worker");
@@ -448,7 +448,7 @@ fn a_label_follows_the_state_and_only_the_state() {
 }
 
 #[test]
-fn what_members_have_done_is_told_once_and_together() {
+fn results_are_reported_once_and_in_one_message() {
     let mut state = leading(Finish::Manual, &[record("ann", 1, "worker")]);
     let look = |state: &mut State, states: &[TaskState], at: Timestamp| {
         let Event::Board(mut board) = board(states) else { panic!("a board") };

@@ -1,4 +1,4 @@
-//! A program has the lead's place: what it is told, it marks.
+//! An agent lead beside the loop: it marks the messages that it gets as read itself.
 
 use super::*;
 use crate::lead::state::Goal;
@@ -7,7 +7,7 @@ fn rests() -> Message {
     Message::IdleNotification(Default::default())
 }
 
-/// A lead beside a program, with one member at work since `NOW`.
+/// A lead with an agent lead and one member at work since `NOW`.
 fn beside() -> State {
     let mut state = State::new(Goal::Lead(Finish::Manual), Vec::new()).beside_program(true);
     let mut ada = record("ada", 1, "claude");
@@ -21,12 +21,12 @@ fn is_move(effect: &Effect) -> bool {
 }
 
 #[test]
-fn msg_03_what_both_are_told_is_acted_upon_once_and_left_unread() {
+fn msg_03_message_for_both_is_handled_once_and_left_unread() {
     let mut state = beside();
     let first = react(&mut state, mail("ada", "m-1", &rests()), NOW);
     assert!(first.iter().any(is_move), "{first:?}");
     assert!(!first.iter().any(|effect| matches!(effect, Effect::Acknowledge { .. })), "{first:?}");
-    // It is at work again when the same message is seen again.
+    // The member works again when the same message is read again.
     let mut ada = record("ada", 1, "claude");
     ada.state = MemberState::Working;
     react(&mut state, Event::Members(vec![ada]), NOW);
@@ -38,7 +38,7 @@ fn msg_03_what_both_are_told_is_acted_upon_once_and_left_unread() {
 }
 
 #[test]
-fn a_rest_from_before_the_work_says_nothing_to_the_next_lead() {
+fn idle_notification_older_than_the_work_is_ignored() {
     let mut state = State::new(Goal::Lead(Finish::Manual), Vec::new()).beside_program(true);
     let mut ada = record("ada", 1, "claude");
     (ada.state, ada.state_since) = (MemberState::Working, NOW.plus_ms(1));
@@ -48,7 +48,7 @@ fn a_rest_from_before_the_work_says_nothing_to_the_next_lead() {
 }
 
 #[test]
-fn what_is_the_loops_alone_it_marks() {
+fn messages_for_the_loop_alone_are_acknowledged() {
     let garbage = Envelope::new("ada", r#"{"type":"shutdown_approved"}"#, "m-1".to_owned(), NOW);
     let forged = Envelope::new(
         "ada",

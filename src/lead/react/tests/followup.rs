@@ -1,4 +1,4 @@
-//! Who is reminded of what and when, on a clock of the test's own.
+//! Reminders, on a simulated clock.
 
 use super::*;
 use crate::lead::event::Spoken;
@@ -37,7 +37,7 @@ fn board(change: Change) -> Event {
 
 fn as_it_is(_: &mut Task) {}
 
-/// A lead of ann, who is at task 1.
+/// A lead with the member `ann`, who works on task 1.
 fn at_work(member: MemberRecord) -> State {
     let mut state = lead(Some(TWO), member);
     react(&mut state, board(as_it_is), NOW);
@@ -61,7 +61,8 @@ fn question(id: &str, told: Option<Told>) -> Question {
     }
 }
 
-/// `A` announced, `1`, `2` reminded, `E` escalated; of requests and of tasks alike.
+/// The steps as text: `A` announcement, `1` and `2` reminders, `E` escalation; for requests and
+/// tasks alike.
 fn said(effects: &[Effect]) -> String {
     let steps = effects.iter().filter_map(|effect| match effect {
         Effect::Announce { step, .. } | Effect::Remind { step, .. } => Some(*step),
@@ -84,16 +85,16 @@ fn heard(effects: &[Effect]) -> bool {
     effects.iter().any(|effect| matches!(effect, Effect::Heard { .. }))
 }
 
-/// PM-03: a request is told of at once, and once; with reminders again at their times, and then no more.
+/// PM-03: a request is announced at once, and once; its reminders are finite.
 #[test]
-fn pm_03_a_request_is_announced_once_reminded_of_and_escalated() {
+fn pm_03_request_is_announced_once_then_reminded_and_escalated() {
     for (followup, expected) in
         [(None, ["A", "", "", "", ""]), (Some(TWO), ["A", "1", "2", "E", ""])]
     {
         let mut state = lead(followup, ann());
         let first = react(&mut state, Event::Filed(vec![question("p", None)]), NOW);
         assert_eq!(said(&first), expected[0]);
-        // The table does not know of it yet.
+        // The announcement is not persisted yet.
         assert_eq!(said(&react(&mut state, Event::Filed(vec![question("p", None)]), NOW)), "");
         for (nth, expected) in expected.into_iter().enumerate().skip(1) {
             let now = at(nth as u64);
@@ -108,16 +109,16 @@ fn pm_03_a_request_is_announced_once_reminded_of_and_escalated() {
 }
 
 #[test]
-fn what_is_answered_is_not_reminded_of() {
+fn answered_questions_get_no_reminders() {
     let mut state = lead(Some(TWO), ann());
     react(&mut state, Event::Filed(vec![question("p", None), question("q", None)]), NOW);
     react(&mut state, Event::Filed(vec![question("q", None)]), NOW);
     assert_eq!(tick(&mut state, at(1)), "1");
 }
 
-/// A lead that takes over goes on where the last one was: nothing is said twice, and nothing is forgotten.
+/// A new lead continues where the last one stopped: it neither repeats nor skips a reminder.
 #[test]
-fn a_later_lead_goes_on_with_requests_where_the_last_one_was() {
+fn new_lead_continues_the_reminders_of_requests() {
     let table = [
         (None, "A", "1"),
         (Some(0), "", "1"),
@@ -135,7 +136,8 @@ fn a_later_lead_goes_on_with_requests_where_the_last_one_was() {
             "{times:?}"
         );
     }
-    // Long after the last one: what is due is said once, not once for each interval that has gone.
+    // Long after the last reminder the next one is due once, not once for each interval that has
+    // passed.
     let mut state = lead(Some(TWO), ann());
     let late = react(
         &mut state,
@@ -146,7 +148,7 @@ fn a_later_lead_goes_on_with_requests_where_the_last_one_was() {
 }
 
 #[test]
-fn the_owner_of_a_silent_task_is_reminded_and_then_it_is_escalated() {
+fn owner_of_a_silent_task_is_reminded_then_the_task_escalated() {
     let mut state = at_work(ann());
     for (nth, expected) in [(1, "1"), (2, "2"), (3, "E"), (4, ""), (100, "")] {
         let now = at(nth);
@@ -165,10 +167,9 @@ fn the_owner_of_a_silent_task_is_reminded_and_then_it_is_escalated() {
     assert_eq!(effects, [Effect::Remind { name, incarnation, task, step }]);
 }
 
-/// What counts as a sign of life: each line is an event right before the second reminder is due, and whether the reminders
-/// begin anew with it.
+/// Each row is an event right before the second reminder is due, and whether it restarts the count.
 #[test]
-fn signs_of_life() {
+fn signs_of_life_restart_the_reminders() {
     let spoken =
         |from: &str| Event::Spoken(vec![Spoken { member: who(from), at: Timestamp(at(2).0 - 1) }]);
     let wrote = |from: &str, message: &Message| {
@@ -199,9 +200,9 @@ fn signs_of_life() {
     }
 }
 
-/// An old message that still lies unread is no sign of life, however often it is seen.
+/// An old unread message does not count as a sign of life, however often it is read.
 #[test]
-fn an_old_message_is_no_new_sign() {
+fn old_unread_message_does_not_count_as_a_sign_of_life() {
     let mut state = at_work(ann());
     for nth in 1..=3 {
         let old = Envelope::new("ann", "begun", "m".to_owned(), NOW);
@@ -214,7 +215,7 @@ fn an_old_message_is_no_new_sign() {
 }
 
 #[test]
-fn who_owes_no_news_is_left_alone() {
+fn members_that_owe_no_report_get_no_reminders() {
     let state_of = |state: MemberState| MemberRecord { state, ..ann() };
     let table: [(&str, MemberRecord, Change); 6] = [
         ("it waits for a plan", state_of(MemberState::AwaitingPlan), as_it_is),
@@ -239,9 +240,9 @@ fn who_owes_no_news_is_left_alone() {
     );
 }
 
-/// What is over, or waits for an answer, ends the count; it begins anew.
+/// A completed task, or a member that waits for an answer, resets the count.
 #[test]
-fn the_count_ends_with_the_debt() {
+fn reminder_count_resets_when_no_report_is_owed() {
     let mut waits = ann();
     waits.state = MemberState::AwaitingPermission;
     for end in [board(|task| task.state = TaskState::Completed), Event::Members(vec![waits])] {
@@ -258,7 +259,7 @@ fn the_count_ends_with_the_debt() {
 }
 
 #[test]
-fn a_later_lead_goes_on_with_tasks_where_the_last_one_was() {
+fn new_lead_continues_the_reminders_of_tasks() {
     for (task, times, next) in [(1, 1, "2"), (1, 2, "E"), (1, 3, ""), (2, 2, "1")] {
         let member =
             MemberRecord { reminded: Some(Reminded { task: TaskId(task), times }), ..ann() };
@@ -272,9 +273,10 @@ fn a_later_lead_goes_on_with_tasks_where_the_last_one_was() {
     }
 }
 
-/// Who stops its team, or only carries a shutdown, reminds nobody of tasks; a request is still told of.
+/// A stopping team, or a lead that only carries a shutdown, sends no reminders of tasks. A request
+/// is still announced.
 #[test]
-fn a_team_that_ends_is_not_reminded() {
+fn stopping_team_sends_no_reminders() {
     let mut state = at_work(ann());
     react(&mut state, Event::Stop { force: false }, NOW);
     assert_eq!(tick(&mut state, at(5)), "");

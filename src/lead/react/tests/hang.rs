@@ -1,4 +1,4 @@
-//! Members that hang, on the test's own clock.
+//! Hang detection, on a simulated clock.
 
 use super::*;
 use crate::model::settings::OnHang;
@@ -7,7 +7,7 @@ use crate::ops::health::Silence;
 const AFTER_S: u64 = 40;
 const CHECK_MS: u64 = 10_000;
 
-/// A lead of ann, who works on task 1 since `NOW`.
+/// A lead with the member `ann`, who has worked on task 1 since `NOW`.
 fn at_work(on_hang: OnHang) -> State {
     let mut state = State::new(Goal::Lead(Finish::Manual), Vec::new()).on_hang(on_hang, AFTER_S);
     react(&mut state, Event::Requests(Vec::new()), NOW);
@@ -38,7 +38,8 @@ fn health(silence: Option<Silence>) -> Effect {
     Effect::Health { name: who("ann"), incarnation: run(1), silence }
 }
 
-/// Lets four checks find the same fingerprint; returns the effects of the last.
+/// Runs checks with the same fingerprint until the hang is reported; returns the effects of the
+/// last one.
 fn hang(state: &mut State) -> Vec<Effect> {
     let mut effects = Vec::new();
     for n in 1..=5 {
@@ -51,7 +52,7 @@ fn hang(state: &mut State) -> Vec<Effect> {
 }
 
 #[test]
-fn a_member_that_hangs_is_reported_once_and_again_after_a_sign_of_life() {
+fn hang_is_reported_once_and_cleared_by_a_sign_of_life() {
     let mut state = at_work(OnHang::Report);
     assert_eq!(state.next_tick(), Some(NOW.plus_ms(CHECK_MS)));
     let on_hang = OnHang::Report;
@@ -65,7 +66,7 @@ fn a_member_that_hangs_is_reported_once_and_again_after_a_sign_of_life() {
 }
 
 #[test]
-fn a_change_a_wait_for_an_answer_and_the_end_of_the_task_start_the_time_anew() {
+fn change_question_and_task_end_restart_the_hang_timer() {
     let mut state = at_work(OnHang::Report);
     for n in 1..20 {
         let at = NOW.plus_ms(n * CHECK_MS);
@@ -82,7 +83,7 @@ fn a_change_a_wait_for_an_answer_and_the_end_of_the_task_start_the_time_anew() {
 }
 
 #[test]
-fn a_member_that_hangs_is_ended_and_started_again() {
+fn hanging_member_is_terminated_and_restarted() {
     let mut state = at_work(OnHang::Restart);
     let effects = hang(&mut state);
     let ended = Effect::Terminate { name: who("ann"), incarnation: run(1), agreed: false };
@@ -97,7 +98,7 @@ fn a_member_that_hangs_is_ended_and_started_again() {
 }
 
 #[test]
-fn the_tasks_of_a_member_that_hangs_are_released() {
+fn tasks_of_a_hanging_member_are_released() {
     let mut state = at_work(OnHang::Release);
     let effects = hang(&mut state);
     assert!(effects.contains(&Effect::Release(who("ann"))) && effects.len() == 2, "{effects:?}");

@@ -1,11 +1,11 @@
-//! Who owes an answer, on a clock of the test's own.
+//! Overdue answers, on a simulated clock.
 
 use super::*;
 use crate::ops::health::Silence;
 
 const PATIENCE_MS: u64 = 60_000;
 
-/// A lead of ann, who is given task 1.
+/// A lead with the member `ann`, who is assigned task 1.
 fn assigned() -> State {
     let mut state = State::new(Goal::Lead(Finish::Manual), Vec::new());
     react(&mut state, Event::Requests(Vec::new()), NOW);
@@ -29,9 +29,9 @@ fn health(effects: &[Effect]) -> Vec<Option<Silence>> {
     said.collect()
 }
 
-/// CR-02, MSG-13: silence is told of, once, at its time; nothing is done to who is silent.
+/// CR-02, MSG-13: silence is reported once, at its time, and has no other effect.
 #[test]
-fn cr_02_msg_13_a_silent_member_is_told_of_once_and_never_ended() {
+fn cr_02_msg_13_silent_member_is_reported_once_and_not_terminated() {
     let mut state = assigned();
     assert_eq!(state.next_tick(), Some(NOW.plus_ms(PATIENCE_MS)), "the driver wakes for it");
     assert_eq!(react(&mut state, Event::Tick, NOW.plus_ms(PATIENCE_MS - 1)), []);
@@ -47,9 +47,9 @@ fn cr_02_msg_13_a_silent_member_is_told_of_once_and_never_ended() {
     }
 }
 
-/// ID-07: whoever runs is on the team, whatever another program has made of its file.
+/// ID-07: a running member stays on the roster, whatever another program writes to the team file.
 #[test]
-fn id_07_only_who_runs_and_is_not_being_ended_is_put_back() {
+fn id_07_only_running_members_are_put_back_on_the_roster() {
     let mut starts = record("bob", 2, "worker");
     starts.state = MemberState::Starting;
     let mut state = assigned();
@@ -65,20 +65,20 @@ fn id_07_only_who_runs_and_is_not_being_ended_is_put_back() {
 }
 
 #[test]
-fn who_begins_its_task_owes_nothing_and_may_take_its_time() {
+fn member_that_started_its_task_owes_no_answer() {
     let mut state = assigned();
     let at = NOW.plus_ms(PATIENCE_MS - 1);
     react(&mut state, Event::Board(board(TaskState::InProgress)), at);
     assert_eq!(health(&react(&mut state, Event::Tick, at.plus_ms(100 * PATIENCE_MS))), []);
-    // Given back to it, its time begins anew.
+    // The released task is assigned to `ann` again: the time restarts.
     react(&mut state, Event::Board(board(TaskState::Pending)), at);
     assert_eq!(health(&react(&mut state, Event::Tick, at.plus_ms(PATIENCE_MS - 1))), []);
     assert_eq!(health(&react(&mut state, Event::Tick, at.plus_ms(PATIENCE_MS))).len(), 1);
 }
 
-/// MSG-12: an answer is an edge back; the next silence is another one.
+/// MSG-12: an answer ends the silence; the next silence is reported again.
 #[test]
-fn msg_12_an_answer_ends_it_and_the_next_silence_is_told_again() {
+fn msg_12_next_silence_after_an_answer_is_reported_again() {
     let mut state = assigned();
     let late = NOW.plus_ms(PATIENCE_MS);
     react(&mut state, Event::Tick, late);
@@ -89,9 +89,9 @@ fn msg_12_an_answer_ends_it_and_the_next_silence_is_told_again() {
     assert_eq!(health(&react(&mut state, Event::Tick, late.plus_ms(PATIENCE_MS))).len(), 1);
 }
 
-/// Who reads no mail, waits for somebody's word, or cannot begin yet owes nothing.
+/// Members that read no mail, wait for an answer, or whose task is blocked owe nothing.
 #[test]
-fn who_cannot_answer_owes_nothing() {
+fn members_that_cannot_answer_owe_nothing() {
     let mut waits = record("ann", 1, "worker");
     waits.state = MemberState::AwaitingPlan;
     for ann in [waits, record("ann", 1, "shell")] {
@@ -108,9 +108,9 @@ fn who_cannot_answer_owes_nothing() {
     assert_eq!(health(&react(&mut state, Event::Tick, NOW.plus_ms(PATIENCE_MS))), []);
 }
 
-/// A lead that comes later knows from the record what its predecessor has said.
+/// A later lead takes from the record what its predecessor reported.
 #[test]
-fn a_later_lead_says_it_no_second_time_and_tells_of_the_answer() {
+fn later_lead_does_not_repeat_the_report_but_reports_the_answer() {
     let mut silent = record("ann", 1, "worker");
     silent.unresponsive = Some("task #1 was given to it".to_owned());
     let mut state = State::new(Goal::Lead(Finish::Manual), Vec::new());

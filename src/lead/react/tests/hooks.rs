@@ -1,11 +1,11 @@
-//! Which events the hooks hear of.
+//! The journal events that trigger hooks.
 
 use super::*;
 use crate::model::event::{Event as Noted, EventKind, Note};
 use crate::model::hook::HookEvent;
 use crate::model::id::TeamName;
 
-/// The event of this number about Ann.
+/// The `n`th journal event about `ann`.
 fn noted(n: usize, note: Note) -> Noted {
     let team = TeamName::new("checks").expect("name");
     let Note { event, cause, task, detail, .. } = note.member(&who("ann"));
@@ -16,7 +16,7 @@ fn state(word: &str) -> Note {
     Note::of(EventKind::MemberState).with("state", word)
 }
 
-/// The hooks that run for these events: which, and because of which event.
+/// The hooks that run for these events, each with the id of the event that triggered it.
 fn heard(state: &mut State, notes: Vec<Note>) -> Vec<(HookEvent, String)> {
     let events = notes.into_iter().enumerate().map(|(n, note)| noted(n, note)).collect();
     let effects = react(state, Event::Journal(events), NOW).into_iter();
@@ -35,9 +35,10 @@ fn lead() -> State {
     State::new(Goal::Lead(Finish::Manual), Vec::new())
 }
 
-/// MSG-12: a rest is an edge. What a wrapper remarks about a member that rests is none.
+/// MSG-12: the idle hook is edge-triggered. A repeated idle state, or a remark about an idle
+/// member, does not trigger it.
 #[test]
-fn msg_12_hooks_hear_of_starts_rests_and_ends_once_each() {
+fn msg_12_hooks_run_once_per_start_idle_and_end() {
     let of = Note::of;
     let notes = vec![
         of(EventKind::MemberAsked),
@@ -61,7 +62,7 @@ fn msg_12_hooks_hear_of_starts_rests_and_ends_once_each() {
 }
 
 #[test]
-fn who_rested_before_the_lead_came_has_not_just_begun_to() {
+fn member_idle_before_the_lead_started_triggers_no_hook() {
     let mut known = lead();
     known.resting.insert(who("ann"));
     assert_eq!(heard(&mut known, vec![state("idle")]), []);

@@ -67,7 +67,7 @@ fn acknowledges(effects: &[Effect]) -> bool {
 }
 
 #[test]
-fn pm_07_whoever_asks_waits_until_the_lead_answers_and_the_message_stays_unread() {
+fn pm_07_member_waits_for_the_leads_answer_and_its_mail_stays_unread() {
     for (question, cause) in [
         (plan("q"), Cause::PlanSent),
         (permission("q"), Cause::PermissionAsked),
@@ -96,7 +96,7 @@ fn pm_07_whoever_asks_waits_until_the_lead_answers_and_the_message_stays_unread(
 }
 
 #[test]
-fn one_that_asked_two_things_waits_for_both() {
+fn member_with_two_questions_waits_for_both_answers() {
     let mut state = leading(Finish::Manual, &[record("ann", 1, "worker")]);
     let (first, second) = (permission("p1"), permission("p2"));
     let asks = react(&mut state, unread(&[("m1", &first), ("m2", &second)]), NOW);
@@ -105,9 +105,10 @@ fn one_that_asked_two_things_waits_for_both() {
     assert_eq!(moves(&react(&mut state, answer("team-lead", "ann", "p1"), NOW)), [Cause::Answered]);
 }
 
-/// A native member rests between its question and the answer; once the question was read, its rest is one.
+/// A native member reports idle between its question and the answer. Once the question was read,
+/// the report is valid.
 #[test]
-fn one_that_rests_waits_while_its_question_is_unread() {
+fn idle_member_waits_while_its_question_is_unread() {
     let mut state = leading(Finish::Manual, &[record("ann", 1, "claude")]);
     let (question, rest) = (plan("q"), idle());
     let both = react(&mut state, unread(&[("m1", &question), ("m2", &rest)]), NOW);
@@ -117,16 +118,17 @@ fn one_that_rests_waits_while_its_question_is_unread() {
 }
 
 #[test]
-fn a_lead_that_comes_later_is_not_misled_by_an_old_question() {
+fn later_lead_ignores_an_old_question() {
     let mut ann = record("ann", 1, "worker");
     (ann.state, ann.state_since) = (MemberState::Working, NOW.plus_ms(1));
     let mut state = leading(Finish::Manual, &[ann]);
     assert_eq!(react(&mut state, unread(&[("m1", &plan("q"))]), NOW), []);
 }
 
-/// Some ask before they count as ready; the lead may hear of any of it first, and somebody else may file it.
+/// Some members ask before they are ready. The lead may read the record, the mail and the table in
+/// any order, and another process may have filed the question.
 #[test]
-fn one_that_asks_while_it_starts_waits_once_it_is_up() {
+fn question_of_a_starting_member_is_kept_until_it_is_ready() {
     let mut starting = record("ann", 1, "worker");
     starting.state = MemberState::Starting;
     let mut up = record("ann", 1, "worker");
@@ -161,15 +163,15 @@ fn one_that_asks_while_it_starts_waits_once_it_is_up() {
 }
 
 #[test]
-fn a_question_of_nobody_we_know_moves_nobody() {
+fn question_of_an_unknown_sender_is_ignored() {
     let mut state = leading(Finish::Manual, &[]);
     assert_eq!(react(&mut state, unread(&[("m1", &plan("q"))]), NOW), []);
     assert!(state.questions.is_empty());
 }
 
-/// PM-07: a stop works while it waits; one that says no goes on waiting.
+/// PM-07: a waiting member can be stopped; if it rejects the shutdown it waits on.
 #[test]
-fn pm_07_one_that_waits_can_be_stopped_and_waits_on_if_it_refuses() {
+fn pm_07_waiting_member_can_be_stopped_and_waits_on_after_a_rejection() {
     for question in [plan("q"), permission("q"), host("q")] {
         let mut state = leading(Finish::Manual, &[record("ann", 1, "worker")]);
         let asks = react(&mut state, unread(&[("m1", &question)]), NOW);
@@ -196,7 +198,7 @@ fn pm_07_one_that_waits_can_be_stopped_and_waits_on_if_it_refuses() {
 }
 
 #[test]
-fn the_journal_tells_of_answers() {
+fn answers_are_parsed_from_the_journal() {
     let said = |kind: &str, id: Option<&str>| {
         let note = crate::model::event::Note::of(crate::model::event::EventKind::MessageSent)
             .member(&who("ann"));

@@ -1,5 +1,6 @@
-//! The journal of a real run through the step: what was decided then is decided again, and nothing else. It was recorded
-//! from the binary with `fixtures/fake-agent`; `docs/endurance.md` says what a journal does not tell.
+//! Replays the journal of a real run through the step, which must make the same decisions again.
+//! The journal was recorded from the binary with `fixtures/fake-agent`; `docs/endurance.md` lists
+//! what it does not contain.
 
 use serde_json::Value;
 
@@ -11,7 +12,7 @@ use crate::model::wire;
 
 const DAY: &str = include_str!("../../../../fixtures/journals/day.jsonl");
 
-/// What the lead saw of its team, put together again from what the journal says of it.
+/// The team as the lead saw it, rebuilt from the journal.
 struct Recorded {
     state: State,
     now: Timestamp,
@@ -20,7 +21,8 @@ struct Recorded {
     mail: Vec<Envelope>,
     filed: Vec<Question>,
     board: Board,
-    /// What the step has decided: who is to be ended, whose run is over and why, how requests end.
+    /// The decisions of the step: `due` runs to terminate, `retired` runs with reasons, `resolved`
+    /// requests with outcomes.
     due: Vec<Incarnation>,
     retired: Vec<(Incarnation, String)>,
     resolved: Vec<(String, &'static str)>,
@@ -83,7 +85,7 @@ impl Recorded {
     }
 
     fn hear(&mut self, event: &Noted) {
-        // Whatever was due before this came was done before it.
+        // Timers that expired before this event ran before it.
         while let Some(due) = self.state.next_tick().filter(|due| *due <= event.at) {
             self.now = due;
             self.step(Event::Tick);
@@ -129,7 +131,7 @@ impl Recorded {
     fn move_on(&mut self, event: &Noted) {
         let said = detail(event, "state");
         let state: MemberState = serde_json::from_value(Value::from(said)).expect("a state");
-        // A run that is over was ended before it was said to be.
+        // A run was terminated before its final state was journaled.
         if state.is_over() {
             self.end(event);
         }
@@ -138,7 +140,8 @@ impl Recorded {
         self.look();
     }
 
-    /// Nobody says in the journal when a process was seen to be gone; why it went is said as its run leaves.
+    /// The journal does not record when a process was found gone; the reason follows when the run
+    /// is retired.
     fn end(&mut self, event: &Noted) {
         let record = self.record(event).clone();
         if self.retired.iter().any(|(run, _)| *run == record.incarnation) {
@@ -247,9 +250,10 @@ fn journal() -> Vec<Noted> {
     DAY.lines().map(|line| serde_json::from_str(line).expect("an event")).collect()
 }
 
-/// SD-01, SD-02, SD-10, CR-01: members that agree, refuse, garble, keep silent, agree twice, crash and fail.
+/// SD-01, SD-02, SD-10, CR-01: members that consent, reject, send garbage, keep silent, consent
+/// twice, crash and fail.
 #[test]
-fn what_was_decided_in_a_real_run_is_decided_again_and_nothing_else() {
+fn replayed_journal_leads_to_the_same_decisions() {
     let journal = journal();
     let mut recorded = Recorded::begin();
     journal.iter().for_each(|event| recorded.hear(event));
@@ -271,9 +275,9 @@ fn what_was_decided_in_a_real_run_is_decided_again_and_nothing_else() {
     );
 }
 
-/// What the recording is worth: it holds every way to end.
+/// Guards the value of the recording: it contains every way to end.
 #[test]
-fn the_recorded_run_holds_what_it_was_recorded_for() {
+fn recorded_run_contains_every_way_to_end() {
     let journal = journal();
     let said = |kind: EventKind, key: &str| -> Vec<String> {
         let of = journal.iter().filter(|event| event.event == kind);

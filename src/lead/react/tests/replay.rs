@@ -1,5 +1,6 @@
-//! Whatever happens, in whatever order: random deeds in a small world that carries effects out as the driver does. After
-//! each step an oracle works out anew what the lead should know, and what it does must fit what it was told.
+//! Random events in a small world that carries effects out as the driver does. After each step an
+//! oracle recomputes the state that the lead should have, and checks each effect against the events
+//! before it.
 
 use std::collections::BTreeSet;
 
@@ -14,7 +15,7 @@ use crate::model::question::{Question, QuestionKind};
 const NAMES: [&str; 4] = ["ann", "bob", "dev-1", "dev-2"];
 type Run = (MemberName, Incarnation);
 
-/// What the team's files, processes and people would be, and what of the lead's doing is still under way.
+/// The simulated files, processes and people of a team, and the unfinished effects of the lead.
 struct World {
     now: Timestamp,
     records: Vec<MemberRecord>,
@@ -23,9 +24,9 @@ struct World {
     filed: Vec<Question>,
     board: Board,
     runs: u64,
-    /// Told to be ended.
+    /// Runs with an unfinished `Terminate`.
     due: Vec<Run>,
-    /// Told to be started.
+    /// Unfinished `Start` effects: the kind and its members.
     starting: Vec<(usize, Vec<MemberName>)>,
     watched: BTreeSet<Run>,
     retired: BTreeSet<Run>,
@@ -54,7 +55,7 @@ impl World {
         }
     }
 
-    /// A run begins, if the name is free.
+    /// Starts a run, unless the name is taken.
     fn begin(&mut self, name: &MemberName, profile: &str) -> bool {
         if self.records.iter().any(|r| r.name == *name && !r.state.is_over()) {
             return false;
@@ -102,7 +103,7 @@ impl World {
         self.mail.push(Envelope::new(from, text, id, self.now));
     }
 
-    /// Mail of all kinds, from those who may and those who may not; about any request that there ever was.
+    /// Posts mail of any kind from authorized and unauthorized senders, about any request so far.
     fn speak(&mut self, nth: u8, what: u8, about: u8) {
         let from =
             ["ann", "bob", "dev-1", "dev-2", "team-lead", "system", "nobody"][usize::from(nth) % 7];
@@ -128,7 +129,7 @@ impl World {
         self.post(from, &text);
     }
 
-    /// What `attend` does before the mail is looked at.
+    /// Files a question, as `attend` does before the mail is read.
     fn file(&mut self, about: u8) {
         let Some(record) = self.record(about).cloned() else { return };
         self.filed.push(Question {
@@ -160,7 +161,7 @@ impl World {
         }
     }
 
-    /// One deed; the lead hears of most of them only when it looks.
+    /// Performs one random action. The lead learns of most of them only with its next read.
     fn deed(&mut self, (deed, a, b): (u8, u8, u8)) -> Option<Event> {
         match deed % 20 {
             0 => {
@@ -191,7 +192,8 @@ impl World {
         None
     }
 
-    /// Something that was told to be ended has ended or not; or the word of it comes unasked.
+    /// Reports the end of a run that is being terminated, as success or failure; or an unexpected
+    /// one.
     fn terminate(&mut self, a: u8, b: u8) -> Event {
         let unasked = self.record(a).map(|r| run_of(r)).unwrap_or((who("ann"), sample::run(99)));
         let (name, incarnation) = match self.due.is_empty() {
@@ -314,7 +316,7 @@ impl World {
         }
     }
 
-    /// What follows from what happened must be what the lead keeps.
+    /// Compares the lead's state with what follows from the events so far.
     fn compare(&self, state: &State) {
         let ending: BTreeSet<Run> =
             state.members.iter().filter(|(_, view)| view.ending.is_some()).map(run).collect();
@@ -347,7 +349,7 @@ impl World {
         }
     }
 
-    /// Once its mail was read, a question is one that lies there unread, or stands in the table.
+    /// After a read of the mail each tracked question is unread or filed.
     fn compare_questions(&self, state: &State) {
         for (id, question) in &state.questions {
             let posted = self.mail.iter().any(|m| !m.read && m.msg_id == *id);
@@ -356,7 +358,7 @@ impl World {
     }
 }
 
-/// What is worked out when its causes change must be what it would be if it were worked out now.
+/// Compares incrementally updated values with values that are computed from scratch.
 pub(super) fn compare_derived(state: &State) {
     let board = state.seen.as_ref().map(|seen| &seen.board);
     for (name, view) in &state.members {
@@ -385,7 +387,7 @@ fn run((name, view): (&MemberName, &View)) -> Run {
     (name.clone(), view.incarnation.clone())
 }
 
-/// It was given something that it could begin now.
+/// Returns whether the member was given a task that it could start now.
 fn owes(board: &Board, name: &MemberName, view: &View) -> bool {
     let mine = |task: &&Task| task.owner.as_deref() == Some(name.as_str());
     let busy = board.tasks.values().filter(mine).any(|task| task.state == TaskState::InProgress);
@@ -445,10 +447,11 @@ fn live(finish: Finish, deeds: Vec<(u8, u8, u8)>) {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 2000, failure_persistence: None, ..ProptestConfig::default() })]
 
-    /// SD-10, SD-11, CR-01, MSG-03: no run is ended twice at a time, retired before it has ended, or retired twice; no
-    /// request ends twice or is forgotten; nothing happens after the end.
+    /// SD-10, SD-11, CR-01, MSG-03: no run is terminated twice at a time, retired before it has
+    /// ended, or retired twice; no request is resolved twice or forgotten; nothing happens after
+    /// the end.
     #[test]
-    fn whatever_happens_the_lead_knows_what_follows_from_it(
+    fn random_events_keep_the_state_consistent(
         manual in any::<bool>(),
         deeds in proptest::collection::vec(any::<(u8, u8, u8)>(), 0..150),
     ) {

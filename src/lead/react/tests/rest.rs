@@ -1,4 +1,4 @@
-//! Whose screen is looked at, on a clock of the test's own.
+//! Screen checks of native members, on a simulated clock.
 
 use super::*;
 
@@ -10,7 +10,7 @@ fn looks(effects: &[Effect]) -> usize {
     effects.iter().filter(|effect| matches!(effect, Effect::Look { .. })).count()
 }
 
-/// A lead of these members.
+/// A lead with these members.
 fn lead(members: Vec<MemberRecord>) -> State {
     let mut state = State::new(Goal::Lead(Finish::Manual), Vec::new());
     react(&mut state, Event::Requests(Vec::new()), NOW);
@@ -19,7 +19,7 @@ fn lead(members: Vec<MemberRecord>) -> State {
 }
 
 #[test]
-fn msg_13_a_native_member_that_does_not_say_that_it_rests_is_looked_at_now_and_then() {
+fn msg_13_screen_of_a_native_member_is_checked_until_it_reports_idle() {
     let mut state = lead(vec![working("ann", "claude")]);
     let first = NOW.plus_ms(15_000);
     assert_eq!(state.next_tick(), Some(first), "the driver wakes for it");
@@ -28,14 +28,14 @@ fn msg_13_a_native_member_that_does_not_say_that_it_rests_is_looked_at_now_and_t
     assert_eq!(react(&mut state, Event::Tick, first), look);
     assert_eq!(react(&mut state, Event::Tick, first.plus_ms(19_999)), []);
     assert_eq!(react(&mut state, Event::Tick, first.plus_ms(20_000)), look);
-    // Its next work is another one.
+    // The next period of work restarts the schedule.
     let again = MemberRecord { state_since: first.plus_ms(70_000), ..working("ann", "claude") };
     react(&mut state, Event::Members(vec![again]), first.plus_ms(70_000));
     assert_eq!(state.next_tick(), Some(first.plus_ms(85_000)));
 }
 
 #[test]
-fn nobody_else_is_looked_at() {
+fn only_working_native_members_have_their_screens_checked() {
     let rests = record("ann", 1, "claude");
     let told_by_us = working("bob", "codex");
     let mut starts = working("cid", "claude");
@@ -46,7 +46,7 @@ fn nobody_else_is_looked_at() {
 }
 
 #[test]
-fn who_says_it_in_time_is_not_looked_at() {
+fn member_that_reports_idle_in_time_is_not_checked() {
     let mut state = lead(vec![working("ann", "claude")]);
     react(
         &mut state,

@@ -1,12 +1,12 @@
-//! The cases of a shutdown as a table: what comes, what is done, how it ends (issue 5, item 1).
+//! The cases of a shutdown as a table: the replies, their effects and the outcome.
 
 use super::*;
 
-/// What one case says: the steps after the request of `ann`'s second run was seen, and what has to come of them.
+/// The steps after the request to `ann`'s second run was read, and their expected results.
 struct Case {
     name: &'static str,
     steps: Vec<Event>,
-    /// Who is ended, and whether it had agreed.
+    /// The terminated members, each with its consent.
     ends: &'static [(&'static str, bool)],
     outcomes: &'static [ShutdownOutcome],
     warnings: usize,
@@ -151,23 +151,25 @@ fn table() -> Vec<Case> {
     ]
 }
 
-/// Everybody is known and `ann` was asked; what happened up to then is left out.
+/// A lead that knows these members and has read the request; the effects so far are dropped.
 fn asked(members: &[MemberRecord], request: ShutdownRequest) -> State {
     let mut state = leading(Finish::Manual, members);
     react(&mut state, Event::Requests(vec![request]), NOW);
     state
 }
 
-/// SD-01, SD-02, SD-10, SD-11. Whoever has not been ended when the steps are over is ended at the deadline.
+/// SD-01, SD-02, SD-10, SD-11: a run that the steps have not terminated is terminated at the
+/// deadline.
 #[test]
-fn sd_01_sd_02_sd_10_sd_11_the_answers_to_a_request() {
+fn sd_01_sd_02_sd_10_sd_11_replies_to_a_request_have_their_outcomes() {
     let team = [record("ann", 2, "worker"), record("bob", 1, "worker")];
     for Case { name, steps, ends, outcomes, warnings } in table() {
         let mut state = asked(&team, request("ann", 2, false));
         let mut effects = Vec::new();
         let late = NOW.plus_ms(30_000);
         for step in steps {
-            // The end of what was never begun comes only after the deadline has begun it.
+            // A run that no step has terminated is terminated by the deadline before its end can be
+            // reported.
             if matches!(step, Event::Terminated(_)) {
                 effects.extend(react(&mut state, Event::Tick, late));
             }
@@ -184,7 +186,7 @@ fn sd_01_sd_02_sd_10_sd_11_the_answers_to_a_request() {
 }
 
 #[test]
-fn sd_10_an_approval_by_a_former_run_ends_nobody() {
+fn sd_10_approval_by_an_earlier_run_is_ignored() {
     let team = [record("ann", 2, "worker")];
     let mut state = asked(&team, request("ann", 1, false));
     let effects = react(&mut state, yes_from("ann", ASKED), NOW);
@@ -193,7 +195,7 @@ fn sd_10_an_approval_by_a_former_run_ends_nobody() {
 }
 
 #[test]
-fn a_request_that_has_ended_is_not_answered_any_more() {
+fn reply_to_a_resolved_request_is_ignored() {
     let old =
         ShutdownRequest { outcome: Some(ShutdownOutcome::Rejected), ..request("ann", 2, false) };
     let mut state = asked(&[record("ann", 2, "worker")], old);
@@ -202,7 +204,7 @@ fn a_request_that_has_ended_is_not_answered_any_more() {
 }
 
 #[test]
-fn a_rejection_without_a_reason_says_so() {
+fn rejection_without_a_reason_is_recorded_as_such() {
     let mut state = asked(&[record("ann", 2, "worker")], request("ann", 2, false));
     let effects = react(&mut state, no(""), NOW);
     let answers = effects.iter().filter_map(|e| match e {
@@ -212,9 +214,9 @@ fn a_rejection_without_a_reason_says_so() {
     assert_eq!(answers.collect::<Vec<_>>(), ["no reason given"]);
 }
 
-/// SD-01, SD-03, PM-07: whatever a member is doing, it can be asked, agree, and run out of time.
+/// SD-01, SD-03, PM-07: in any state a member can be asked, consent, and miss the deadline.
 #[test]
-fn pm_07_sd_03_a_shutdown_in_every_state_of_a_run() {
+fn pm_07_sd_03_shutdown_works_in_every_state_of_a_run() {
     use MemberState as S;
     let states = [
         S::Pending,
@@ -255,7 +257,7 @@ fn pm_07_sd_03_a_shutdown_in_every_state_of_a_run() {
 }
 
 #[test]
-fn sd_03_one_that_comes_up_after_it_was_asked_is_shown_as_asked() {
+fn sd_03_member_that_becomes_ready_is_shown_as_asked() {
     let mut ann = record("ann", 2, "worker");
     ann.state = MemberState::Starting;
     let mut state = asked(&[ann.clone()], request("ann", 2, false));
@@ -265,7 +267,7 @@ fn sd_03_one_that_comes_up_after_it_was_asked_is_shown_as_asked() {
 }
 
 #[test]
-fn one_that_is_dead_already_is_gone() {
+fn request_to_a_dead_member_resolves_as_gone() {
     let mut ann = record("ann", 2, "worker");
     ann.state = MemberState::Disappeared;
     let mut state = leading(Finish::Manual, &[ann]);
@@ -274,7 +276,7 @@ fn one_that_is_dead_already_is_gone() {
 }
 
 #[test]
-fn what_a_member_says_of_its_work_is_kept() {
+fn report_in_an_approval_is_recorded() {
     let text = format!(
         r#"{{"type":"shutdown_approved","requestId":"{ASKED}","status":"in_progress","pending_work":["the tests"],"artifacts_committed":true}}"#
     );
@@ -289,9 +291,10 @@ fn what_a_member_says_of_its_work_is_kept() {
     assert!(effects.contains(&Effect::Agree { request, parting }), "{effects:?}");
 }
 
-/// CR-05: the lead that heard the approval died before it carried it out; its message is read and will not come again.
+/// CR-05: the lead that recorded the consent died before terminating the run; the message is read
+/// and does not come again.
 #[test]
-fn the_next_lead_carries_out_what_was_agreed() {
+fn next_lead_terminates_a_member_that_consented() {
     let agreed = ShutdownRequest { agreed_at: Some(NOW), ..request("ann", 2, false) };
     let mut state = leading(Finish::Manual, &[record("ann", 2, "worker")]);
     let effects = react(&mut state, Event::Requests(vec![agreed]), NOW);

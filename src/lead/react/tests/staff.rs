@@ -1,4 +1,4 @@
-//! Members that come and go with the work, and come again when they fail.
+//! Members that scale with the work, and restarts of failed members.
 
 use super::*;
 use crate::model::order::{Demand, Order, Scale, Template};
@@ -7,7 +7,7 @@ fn kind(name: &str, demand: Demand) -> Template {
     Template { order: Order { name: name.to_owned(), ..Order::default() }, demand }
 }
 
-/// A lead of a team with these templates, these members and so many free tasks.
+/// A lead with these templates, members and free tasks.
 fn staffed(templates: Vec<Template>, members: &[MemberRecord], tasks: u64) -> (State, Vec<Effect>) {
     let mut state = State::new(Goal::Lead(Finish::Manual), templates);
     react(&mut state, Event::Requests(Vec::new()), NOW);
@@ -40,7 +40,8 @@ fn asked(effects: &[Effect]) -> Vec<String> {
     names.flatten().map(MemberName::to_string).collect()
 }
 
-/// The states of circuit breakers that are journaled: failures in a row, time until the next start.
+/// The journaled states of circuit breakers: consecutive failures, and the delay of the next start
+/// in ms.
 fn breakers(effects: &[Effect]) -> Vec<(u32, Option<u64>)> {
     let states = effects.iter().filter_map(|effect| match effect {
         Effect::NoteRestart { failures, delay_ms, .. } => Some((*failures, *delay_ms)),
@@ -56,7 +57,7 @@ fn came_up(names: &[&str], failures: &[(&str, &str)]) -> Event {
 }
 
 #[test]
-fn as_many_are_started_as_there_is_work_for_and_each_once() {
+fn members_are_started_once_and_up_to_the_amount_of_work() {
     let scaled = Demand::Scaled(Scale { min: 0, max: 3 });
     let (mut state, effects) = staffed(vec![kind("dev", scaled)], &[record("ann", 1, "worker")], 2);
     assert_eq!(started(&effects), ["dev-1", "dev-2"]);
@@ -76,7 +77,7 @@ fn as_many_are_started_as_there_is_work_for_and_each_once() {
     );
 }
 
-/// Tasks that carry a command.
+/// Tasks with a command.
 fn with_commands(tasks: u64) -> Board {
     let mut board = free(tasks);
     board.tasks.values_mut().for_each(|task| task.extra.run = vec!["true".to_owned()]);
@@ -84,14 +85,14 @@ fn with_commands(tasks: u64) -> Board {
 }
 
 #[test]
-fn no_member_is_started_for_a_task_that_an_idle_worker_takes() {
+fn start_is_deferred_for_a_task_that_an_idle_worker_can_take() {
     let scaled = Demand::Scaled(Scale { min: 0, max: 3 });
     let (mut state, _) = staffed(vec![kind("dev", scaled)], &[record("ann", 1, "worker")], 0);
     let effects = react(&mut state, Event::Board(with_commands(2)), NOW);
     assert_eq!(started(&effects), ["dev-1"], "ann takes the other task");
     assert_eq!(state.next_tick(), Some(NOW.plus_ms(2000)));
     react(&mut state, came_up(&["dev-1"], &[]), NOW);
-    // Neither has claimed anything in time.
+    // Neither member has claimed a task in time.
     let members = [record("ann", 1, "worker"), record("dev-1", 2, "worker")];
     react(&mut state, Event::Members(members.to_vec()), NOW);
     assert_eq!(started(&react(&mut state, Event::Tick, NOW.plus_ms(1999))), [""; 0]);
@@ -99,7 +100,7 @@ fn no_member_is_started_for_a_task_that_an_idle_worker_takes() {
 }
 
 #[test]
-fn a_worker_of_another_role_defers_no_start() {
+fn worker_of_another_role_defers_no_start() {
     let scaled = Demand::Scaled(Scale { min: 0, max: 3 });
     let mut board = with_commands(1);
     board.tasks.values_mut().for_each(|task| task.extra.role = Some("coder".to_owned()));
@@ -110,7 +111,7 @@ fn a_worker_of_another_role_defers_no_start() {
 }
 
 #[test]
-fn who_is_not_needed_is_asked_to_end_once_and_only_when_idle() {
+fn surplus_members_are_asked_to_end_once_and_only_when_idle() {
     let scaled = Demand::Scaled(Scale { min: 1, max: 3 });
     let members = [1, 2, 3].map(|n| record(&format!("dev-{n}"), n, "worker"));
     let mut board = free(1);
@@ -126,7 +127,7 @@ fn who_is_not_needed_is_asked_to_end_once_and_only_when_idle() {
 }
 
 #[test]
-fn a_member_that_waits_for_its_first_task_is_started_with_it() {
+fn member_is_started_when_its_first_task_is_unblocked() {
     let (mut state, effects) = staffed(vec![kind("qa", Demand::WhenNeeded)], &[], 0);
     assert_eq!(started(&effects), [""; 0]);
     let mut waiting = free(2);
@@ -145,7 +146,7 @@ fn a_member_that_waits_for_its_first_task_is_started_with_it() {
 }
 
 #[test]
-fn what_fails_is_started_again_with_growing_pauses_and_not_for_ever() {
+fn failed_member_is_restarted_with_back_off_up_to_a_limit() {
     let (mut state, _) =
         staffed(vec![kind("ann", Demand::Standing)], &[record("ann", 1, "worker")], 0);
     let mut now = NOW;
@@ -160,7 +161,7 @@ fn what_fails_is_started_again_with_growing_pauses_and_not_for_ever() {
             assert_eq!(breakers(&effects), [(5, None)]);
             assert_eq!(state.next_tick(), None);
             assert_eq!(started(&react(&mut state, Event::Tick, now.plus_ms(1_000_000))), [""; 0]);
-            // `resume` starts it by hand.
+            // `resume` starts it manually.
             let effects = react(&mut state, Event::Members(vec![record("ann", 6, "worker")]), now);
             assert_eq!(breakers(&effects), [(0, None)]);
             let gone = record("ann", 6, "worker");
@@ -179,7 +180,7 @@ fn what_fails_is_started_again_with_growing_pauses_and_not_for_ever() {
 }
 
 #[test]
-fn a_member_that_was_asked_to_end_or_ended_well_is_not_started_again() {
+fn member_that_was_asked_to_end_or_succeeded_is_not_restarted() {
     for ending in ["asked", "well"] {
         let mut ann = record("ann", 1, "worker");
         let (mut state, _) =
@@ -206,7 +207,7 @@ fn a_member_that_was_asked_to_end_or_ended_well_is_not_started_again() {
 }
 
 #[test]
-fn a_failed_start_is_tried_again_later() {
+fn failed_start_is_retried_after_a_delay() {
     let (mut state, effects) = staffed(vec![kind("qa", Demand::WhenNeeded)], &[], 1);
     assert_eq!(started(&effects), ["qa"]);
     let effects = react(&mut state, came_up(&["qa"], &[("qa", "no such file")]), NOW);
@@ -215,7 +216,7 @@ fn a_failed_start_is_tried_again_later() {
 }
 
 #[test]
-fn a_team_does_not_end_while_somebody_is_on_the_way() {
+fn team_does_not_end_while_a_member_is_starting() {
     let mut state = State::new(Goal::Lead(Finish::TasksDone), vec![kind("qa", Demand::WhenNeeded)]);
     react(&mut state, Event::Requests(Vec::new()), NOW);
     react(&mut state, Event::Board(free(1)), NOW);
@@ -228,7 +229,7 @@ fn a_team_does_not_end_while_somebody_is_on_the_way() {
 }
 
 #[test]
-fn nobody_comes_in_the_place_of_one_that_a_person_asked_to_end() {
+fn member_that_a_person_asked_to_end_is_not_replaced() {
     let scaled = Demand::Scaled(Scale { min: 1, max: 3 });
     let (mut state, _) = staffed(vec![kind("dev", scaled)], &[record("dev-1", 1, "worker")], 1);
     assert_eq!(
@@ -245,7 +246,7 @@ fn nobody_comes_in_the_place_of_one_that_a_person_asked_to_end() {
 }
 
 #[test]
-fn no_member_replaces_one_that_was_forced_to_end_while_the_lead_was_stopped() {
+fn member_forced_to_end_while_the_lead_was_suspended_is_not_replaced() {
     let scaled = Demand::Scaled(Scale { min: 1, max: 3 });
     let mut dev = record("dev-1", 1, "worker");
     let (mut state, _) = staffed(vec![kind("dev", scaled)], std::slice::from_ref(&dev), 1);
@@ -256,7 +257,7 @@ fn no_member_replaces_one_that_was_forced_to_end_while_the_lead_was_stopped() {
     assert_eq!(started(&effects), ["dev-1", "dev-2"], "a new task opens it");
 }
 
-/// A lead of a kind whose tasks are runs of their own, two at once.
+/// A lead with a kind that has one run per task, two at once.
 fn per_task(finish: Finish, tasks: u64) -> (State, Vec<Effect>) {
     let mut template = kind("dev", Demand::PerTask(Some(2)));
     template.order.profile = Some("claude".to_owned());
@@ -274,7 +275,7 @@ fn of(name: &str, state: TaskState, tasks: u64) -> Board {
 }
 
 #[test]
-fn tk_01_a_task_is_dispatched_once_however_often_the_board_is_seen() {
+fn tk_01_task_is_dispatched_once_across_board_reads() {
     let (mut state, effects) = per_task(Finish::Manual, 3);
     assert_eq!(started(&effects), ["dev-1", "dev-2"]);
     assert_eq!(
@@ -295,7 +296,7 @@ fn tk_01_a_task_is_dispatched_once_however_often_the_board_is_seen() {
 }
 
 #[test]
-fn a_run_whose_task_is_over_is_left_to_end_by_itself() {
+fn run_whose_task_is_over_ends_by_itself() {
     let (mut state, _) = per_task(Finish::TasksDone, 1);
     let mut run = record("dev-1", 1, "claude");
     run.state = MemberState::Idle;
@@ -310,7 +311,7 @@ fn a_run_whose_task_is_over_is_left_to_end_by_itself() {
 }
 
 #[test]
-fn runs_that_cannot_be_started_end_the_team_and_one_that_ends_begins_the_count_anew() {
+fn failed_starts_end_the_team_and_a_finished_run_resets_the_count() {
     let (mut state, _) = per_task(Finish::TasksDone, 1);
     let mut at = NOW;
     for round in 1..=5 {
@@ -344,7 +345,7 @@ fn runs_that_cannot_be_started_end_the_team_and_one_that_ends_begins_the_count_a
 }
 
 #[test]
-fn a_pause_that_is_over_is_not_waited_for_again() {
+fn expired_back_off_requires_no_further_tick() {
     let (mut state, _) = per_task(Finish::Manual, 1);
     react(&mut state, came_up(&["dev-1"], &[("dev-1", "no")]), NOW);
     let again = state.next_tick().expect("a pause");
