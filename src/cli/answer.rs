@@ -1,4 +1,4 @@
-//! `answer`: who may answer what, the verbs know.
+//! `answer`: approves or rejects a request. The operations check who may answer which request.
 
 use std::time::Duration;
 
@@ -18,7 +18,7 @@ use crate::ops::answer::Answer;
 use crate::ops::authority::Action;
 use crate::ops::decide::Answered;
 
-/// How long it may take until an answer was typed into a program, and its dialog was seen to go.
+/// Time limit for typing an answer into a program and seeing its dialog close.
 const TYPING: Duration = Duration::from_secs(20);
 
 pub(super) fn answer(setup: &Setup, args: args_answer::Answer) -> Done {
@@ -29,7 +29,7 @@ pub(super) fn answer(setup: &Setup, args: args_answer::Answer) -> Done {
     }
 }
 
-/// A member's word on its own end.
+/// A member's reply to a request for its own shutdown.
 fn part(setup: &Setup, id: &RequestId, args: args_answer::Answer) -> Done {
     if args.input.is_some() || args.always {
         let hint = "`--input` and `--always` answer a permission";
@@ -41,7 +41,7 @@ fn part(setup: &Setup, id: &RequestId, args: args_answer::Answer) -> Done {
     Ok(Exit::DONE)
 }
 
-/// The lead's word on what a member wants.
+/// The lead's decision on a plan or permission.
 fn decide(setup: &Setup, id: &RequestId, args: args_answer::Answer) -> Done {
     let team = setup.team(Action::Decide)?;
     let answer = ops::decide::Answer {

@@ -49,7 +49,7 @@ Exit codes: 0 done, 1 failed, 2 wrong usage, 3 not found, 4 refused, 5 timed out
 pub(super) struct Cli {
     #[command(flatten)]
     pub(super) global: Global,
-    /// Absent for `phalanx` alone, which shows its short page.
+    /// Absent for plain `phalanx`, which prints an overview.
     #[command(subcommand)]
     pub(super) verb: Option<Verb>,
 }
@@ -96,7 +96,7 @@ impl ValueEnum for Color {
     }
 }
 
-/// The verbs.
+/// The subcommands.
 #[derive(Debug, Subcommand)]
 pub(super) enum Verb {
     Init(Init),
@@ -340,7 +340,7 @@ pub(super) struct Spawn {
     /// First message.
     #[arg(long, value_name = "TEXT", conflicts_with = "prompt_file")]
     pub(super) prompt: Option<String>,
-    /// File with the first message; - reads stdin.
+    /// The subcommands for teams.
     #[arg(long, value_name = "FILE")]
     pub(super) prompt_file: Option<PathBuf>,
     /// Working directory [default: the current one].
@@ -398,7 +398,8 @@ pub(super) enum Format {
 #[derive(Debug, Args)]
 #[command(after_help = "Example:\n  phalanx inbox --follow")]
 pub(super) struct Inbox {
-    /// Member whose mailbox is shown [default: the caller]; of others nothing is marked.
+    /// Member whose mailbox is shown [default: the caller]; messages of other members are not
+    /// marked.
     pub(super) name: Option<String>,
     /// Include messages that were read before.
     #[arg(long)]
@@ -481,7 +482,7 @@ pub(super) struct Events {
 /// Show a team: its lead, members, former members, tasks and why they wait.
 #[derive(Debug, Args)]
 pub(super) struct Status {
-    /// Include completed tasks and all former members when there are many.
+    /// Include completed tasks, and all former members.
     #[arg(short, long)]
     pub(super) all: bool,
     /// Keep it up to date until the team is deleted.
@@ -572,13 +573,13 @@ pub(super) fn mode() -> impl TypedValueParser<Value = Mode> {
         .map(|word| Mode::parse(&word).unwrap_or(Mode::Default))
 }
 
-/// `NAME=VALUE`; whether the name may be set, the verb knows.
+/// Parses `NAME=VALUE`. The operation checks whether the name may be set.
 pub(super) fn variable(given: &str) -> Result<(String, String), String> {
     let (name, value) = given.split_once('=').ok_or("write it as NAME=VALUE")?;
     Ok((name.to_owned(), value.to_owned()))
 }
 
-/// Seconds, with decimals if need be.
+/// Parses a number of seconds, with optional decimals.
 pub(super) fn seconds(given: &str) -> Result<Duration, String> {
     let number: f64 = given.parse().map_err(|_| "not a number of seconds".to_owned())?;
     Duration::try_from_secs_f64(number).map_err(|_| "not a number of seconds".to_owned())

@@ -7,7 +7,7 @@ use serde_json::{Map, Value};
 
 use super::args_answer::object;
 
-/// Verbs about the caller's plan.
+/// The subcommands about the caller's plan.
 #[derive(Debug, Subcommand)]
 pub(super) enum PlanVerb {
     /// Submit a plan to the lead; its answer arrives as a message.
@@ -22,7 +22,7 @@ pub(super) enum PlanVerb {
     },
 }
 
-/// Verbs for questions to the lead.
+/// The subcommands for questions to the lead.
 #[derive(Debug, Subcommand)]
 pub(super) enum AskVerb {
     Permission(Permission),

@@ -7,7 +7,7 @@ use clap::{Args, Subcommand};
 
 use super::args::seconds;
 
-/// The verbs for profiles.
+/// The subcommands for profiles.
 #[derive(Debug, Subcommand)]
 pub(super) enum ProfileVerb {
     /// List all profiles.

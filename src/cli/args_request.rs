@@ -22,7 +22,7 @@ pub(super) struct Requests {
     pub(super) verb: Option<RequestsVerb>,
 }
 
-/// Verbs about one request.
+/// The subcommands about one request.
 #[derive(Debug, Subcommand)]
 pub(super) enum RequestsVerb {
     /// Show one request in full: the plan, the command, the edit as a diff, the question.

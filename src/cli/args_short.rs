@@ -1,4 +1,4 @@
-//! The command line of the short verbs: `init`, `ls`, `rm`, `kill`, `restart`.
+//! The command lines of `init`, `rm`, `kill` and `restart`.
 
 use std::path::PathBuf;
 

@@ -1,4 +1,4 @@
-//! The command line of the task verbs.
+//! The command line of the `task` subcommands.
 
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Args, Subcommand};
@@ -8,7 +8,7 @@ use crate::model::id::TaskId;
 use crate::model::wire::Object;
 use crate::ops::TaskStatus;
 
-/// The verbs for tasks.
+/// The subcommands for tasks.
 #[derive(Debug, Subcommand)]
 pub(super) enum TaskVerb {
     Create(Box<Create>),
@@ -165,7 +165,7 @@ fn metadata(given: &str) -> Result<Object, String> {
     }
 }
 
-/// A task's id, with or without the `#` that it is shown with.
+/// Parses a task id, with or without the `#` that output puts before it.
 pub(super) fn task_id(given: &str) -> Result<TaskId, String> {
     TaskId::parse(given.strip_prefix('#').unwrap_or(given)).map_err(|e| e.to_string())
 }

@@ -1,11 +1,11 @@
-//! The command line of the worktree verbs.
+//! The command line of the `worktree` subcommands.
 
 use clap::{Args, Subcommand};
 
 use super::args::Named;
 use crate::model::worktree::{Wish, check_branch};
 
-/// The verbs for worktrees.
+/// The subcommands for worktrees.
 #[derive(Debug, Subcommand)]
 pub(super) enum WorktreeVerb {
     /// List the worktrees and whether they can be removed without loss.
@@ -34,7 +34,7 @@ pub(super) struct Merge {
     pub(super) dry_run: bool,
 }
 
-/// Parses a branch; an empty one means a new branch.
+/// Parses a branch; an empty value means a new branch.
 pub(super) fn wish(given: &str) -> Result<Wish, String> {
     match given {
         "" => Ok(Wish::Own),

@@ -1,4 +1,4 @@
-//! `plan submit` and `ask permission`: a member asks the lead.
+//! `plan submit` and `ask permission`: questions of a member to the lead.
 
 use std::path::Path;
 

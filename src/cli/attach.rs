@@ -1,4 +1,4 @@
-//! `attach` and `peek`: seeing what members do.
+//! `attach` and `peek`: show the screens of members.
 
 use serde_json::{Value, json};
 

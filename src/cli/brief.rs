@@ -1,4 +1,4 @@
-//! `brief`: the description of its team for a program.
+//! `brief`: prints the description of a team for the prompt of an agent.
 
 use clap::Args;
 use serde_json::json;
@@ -17,7 +17,7 @@ pub(super) struct Brief {
 }
 
 pub(super) fn brief(setup: &Setup, args: &Brief) -> Done {
-    // Where there is no team at all, that is what a program should be told.
+    // Without any team the brief says so instead of failing.
     let nowhere = setup.named_team(None)?.is_none() && setup.ctx.store.teams()?.is_empty();
     let text = if nowhere && args.name.is_none() {
         ops::brief::brief(&setup.ctx, None, None)?

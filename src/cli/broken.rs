@@ -1,11 +1,11 @@
-//! The first step of `down --force` and `team delete --force`: whatever of the team is broken is
-//! set aside and named, and runs without a record are ended.
+//! The first step of `down --force` and `team delete --force`: moves broken files of the team
+//! aside, reports them, and terminates runs without a record.
 
 use super::fail::Failure;
 use super::setup::Setup;
 use crate::ops::{self, OpsError, Team};
 
-/// Restores the team file of the team that the options name, if only that is missing.
+/// Restores a missing team file, if the rest of the named team exists.
 pub(super) fn restore_missing(setup: &Setup, given: Option<&str>) -> Result<(), Failure> {
     if let Some(name) = setup.named_team(given)?
         && let Some(path) = ops::broken::restore_missing(&setup.ctx, &name)?

@@ -1,6 +1,6 @@
-//! Completion of command lines: the shell calls the program with `$PHALANX_COMPLETE` and the words
-//! typed so far, and the program offers names from the store. It takes no lock and prints no error:
-//! where nothing can be read, nothing is offered.
+//! Shell completion: the shell calls the program with `$PHALANX_COMPLETE` and the words typed so
+//! far, and the program offers names from the store. It takes no lock and prints no error;
+//! unreadable files yield no candidates.
 
 use std::ffi::OsString;
 
@@ -23,22 +23,22 @@ use crate::model::text;
 use crate::ops::{self, Team};
 use crate::sys::env;
 
-/// The variable by which a shell asks.
+/// The variable that marks a call by a shell.
 const ASKED: &str = "PHALANX_COMPLETE";
-/// No explanation beside a candidate is longer.
+/// Maximum length of the description beside a candidate, in characters.
 const HELP: usize = 60;
 
-/// Answers a shell that asks for completions; false where none does.
+/// Answers a shell that requests completions; returns false if none does.
 pub(super) fn answered(args: &[OsString]) -> bool {
     if env::var(ASKED).is_none() {
         return false;
     }
     let asked = CompleteEnv::with_factory(command).var(ASKED).bin("phalanx").completer("phalanx");
-    // A person at a prompt has no use for an error.
+    // An error message would clutter the prompt.
     asked.try_complete(args, env::current_dir().ok().as_deref()).unwrap_or(true)
 }
 
-/// Prints the script by which a shell asks.
+/// Prints the script that registers the completion with a shell.
 pub(super) fn register(out: &Out, shell: &str) -> Done {
     let shells = Shells::builtins();
     let Some(shell) = shells.completer(shell) else {
@@ -70,8 +70,8 @@ enum Names {
     Waits,
 }
 
-/// The names that an argument of a verb takes; none where any text is good, or a name that is not
-/// taken yet.
+/// Returns the kind of names that an argument of a verb takes; `None` for free text and for new
+/// names.
 fn names(verb: &[&str], arg: &str) -> Option<Names> {
     match (verb, arg) {
         (_, "team") => Some(Names::Teams),
@@ -90,10 +90,10 @@ fn names(verb: &[&str], arg: &str) -> Option<Names> {
     }
 }
 
-/// The definition of the command line, with what its arguments name.
+/// Returns the command-line definition with completions attached.
 fn command() -> Command {
     let mut command = visible();
-    // Adds `--help`, and the global options to every verb.
+    // Adds `--help` and the global options to every verb.
     command.build();
     equip(command, &mut Vec::new())
 }
@@ -109,7 +109,7 @@ fn equip(command: Command, verb: &mut Vec<String>) -> Command {
     })
 }
 
-/// A hidden option is offered where nothing else fits: an empty word gets names, a dash the options.
+/// Hides options, so that the shell offers them only after a dash; an empty word gets names.
 fn equip_arg(verb: &[&str], arg: Arg) -> Arg {
     let is_option = !arg.is_positional();
     let arg = arg.hide(is_option);
@@ -123,7 +123,7 @@ fn equip_arg(verb: &[&str], arg: Arg) -> Arg {
     }
 }
 
-/// The candidates of one kind, for the team that the words typed so far mean.
+/// Returns the candidates of one kind, for the team that the words typed so far select.
 fn offer(names: Names) -> Vec<CompletionCandidate> {
     let plain = |words: &[&str]| words.iter().filter_map(|word| candidate(word, "")).collect();
     let found = match names {
@@ -142,7 +142,7 @@ fn offer(names: Names) -> Vec<CompletionCandidate> {
     found.unwrap_or_default()
 }
 
-/// A candidate that no shell reads as anything but one word; none for other names.
+/// Returns a candidate, or `None` for a name that a shell would not read as one word.
 fn candidate(name: &str, help: &str) -> Option<CompletionCandidate> {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_.@:=".contains(c);
     let usable = !name.is_empty() && !name.starts_with('-') && name.chars().all(is_plain);
@@ -189,7 +189,7 @@ fn profiles(setup: &Setup) -> Option<Vec<CompletionCandidate>> {
     Some(listed.iter().filter_map(|profile| candidate(&profile.name, "")).collect())
 }
 
-/// Roles that have only a name are offered without a team, too.
+/// Built-in roles without settings are offered even if there is no team.
 fn roles() -> Vec<CompletionCandidate> {
     let own = meant().and_then(|team| ops::roles::of(&team).ok()).unwrap_or_default().named;
     let of_team = own
@@ -205,25 +205,24 @@ fn meant() -> Option<Team> {
     setup()?.meant().ok()
 }
 
-/// The surroundings as the verb itself would see them.
+/// Returns the setup that the verb itself would use.
 fn setup() -> Option<Setup> {
     let words =
         typed(&env::args(), env::var("_CLAP_COMPLETE_INDEX").as_deref().and_then(|n| n.to_str()));
     Setup::new(&globals(&words), Out::new(false, true, false, Color::Never)).ok()
 }
 
-/// The words before the one that is completed: the shell puts them behind `--`.
+/// Returns the words before the completed one; the shell passes them after `--`.
 fn typed(args: &[OsString], index: Option<&str>) -> Vec<String> {
     let words: Vec<&OsString> = args.iter().skip_while(|word| *word != "--").skip(1).collect();
     let before = index.and_then(|n| n.parse().ok()).unwrap_or(words.len().saturating_sub(1));
     words.iter().take(before).map(|word| word.to_string_lossy().into_owned()).collect()
 }
 
-/// The options among these words that say which team is meant. The rest of the line may be in any
-/// state.
+/// Parses the options that select the team. The rest of the line may be incomplete.
 fn globals(words: &[String]) -> Global {
     let mut global = Global::default();
-    // bash takes `--team=NAME` apart at the sign.
+    // bash splits `--team=NAME` at the equals sign.
     let mut words = words.iter().filter(|word| *word != "=");
     while let Some(word) = words.next() {
         let (option, value) = match word.split_once('=') {
@@ -252,7 +251,7 @@ mod tests {
     }
 
     #[test]
-    fn the_team_and_the_root_are_read_from_the_line() {
+    fn team_and_config_dir_are_parsed_from_the_line() {
         for line in [
             "send -t demo",
             "-tdemo send",
@@ -268,7 +267,7 @@ mod tests {
     }
 
     #[test]
-    fn only_the_words_before_the_cursor_count() {
+    fn only_words_before_the_cursor_are_used() {
         let args: Vec<OsString> =
             ["phalanx", "--", "phalanx", "send", "a", "-t", "x"].map(OsString::from).into();
         assert_eq!(typed(&args, Some("2")), ["phalanx", "send"]);
@@ -284,10 +283,9 @@ mod tests {
         assert_eq!(shown.get_help().map(ToString::to_string).as_deref(), Some("Say \u{241b}[31m"));
     }
 
-    /// Every argument that takes a name says which: one that is renamed or added has to be looked
-    /// at.
+    /// A renamed or added argument that takes a name must be listed in `names`.
     #[test]
-    fn every_argument_for_a_name_is_completed() {
+    fn every_argument_that_takes_a_name_is_completed() {
         fn visit(command: &Command, verb: &mut Vec<String>, missing: &mut Vec<String>) {
             let words: Vec<&str> = verb.iter().map(String::as_str).collect();
             for arg in command.get_arguments() {

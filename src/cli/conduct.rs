@@ -1,5 +1,5 @@
-//! Leading a team from this process while a person watches and may want to stop it: what `up`, `lead` and the verbs
-//! that end members share.
+//! Leads a team in this process while a person watches and may stop it; shared by `up`, `lead` and
+//! the commands that shut members down.
 
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeSet;
@@ -27,48 +27,48 @@ use crate::sys::signal::{self, Signals, TerminalSignal, TerminalSignals};
 use crate::sys::{env, lock};
 use crate::ui::{Notice, Style, View};
 
-/// Interval at which the frame is drawn again when nothing happens.
+/// Interval of redraws when nothing happens.
 const REDRAW: Duration = Duration::from_millis(250);
-/// The pause before it is drawn when something does: events come in groups.
+/// Delay of a redraw after an event, because events come in bursts.
 const PAUSE: Duration = Duration::from_millis(40);
 
-/// A team being led here, and whoever watches.
+/// A team that this process leads, with its display and its reaction to signals.
 pub(super) struct Desk<'a> {
     ctx: &'a Context,
     team: &'a Team,
     out: &'a Out,
-    /// A program has the lead's place, and this terminal; whether it is told of what comes to the lead.
+    /// Set if an agent lead owns this terminal; true if it gets the lead's messages.
     seated: Option<bool>,
     view: RefCell<View>,
     begun: Timestamp,
     on_exit: OnExit,
-    /// How many signals came that are to end the members.
+    /// Number of signals that asked to stop the members.
     heard: Cell<u32>,
     stops: UnboundedSender<Stop>,
-    /// Something happened that the frame does not show yet.
+    /// Notified when an event is not on display yet.
     news: Notify,
-    /// The command that shows the members at work.
+    /// The command that shows the members' screens.
     watch: RefCell<Option<String>>,
-    /// Members came or went.
+    /// Notified when members leave or are asked to.
     moved: Notify,
-    /// Up to here the journal is part of the picture.
+    /// Journal offset in bytes up to which events are on display.
     journal_at: Cell<u64>,
-    /// The report as it was when members last came or went: the team may vanish before its end.
+    /// The report as of the last change of the members, in case the team is deleted before its end.
     last: RefCell<Option<Report>>,
 }
 
-/// How a team that was led here ended.
+/// The result of leading a team.
 pub(super) struct Conclusion {
     pub(super) end: End,
-    /// As it stood at the end; of a team that somebody else deleted, as it was last seen.
+    /// The final report; the last known one if another process deleted the team.
     pub(super) report: Option<Report>,
-    /// Why its files could not be removed.
+    /// The reason why the team's files could not be removed.
     pub(super) left: Option<Failure>,
     pub(super) interrupted: bool,
 }
 
 impl<'a> Desk<'a> {
-    /// The second part is what [`Desk::lead`] needs to hear of signals.
+    /// Creates the session. [`Desk::lead`] needs the returned receiver of stop requests.
     pub(super) fn new(
         setup: &'a Setup,
         team: &'a Team,
@@ -100,22 +100,24 @@ impl<'a> Desk<'a> {
         Ok((desk, wishes))
     }
 
-    /// The same behind a program that has the terminal: without a word, until [`Desk::unveil`].
+    /// Returns the session for an agent lead, which owns the terminal: silent until
+    /// [`Desk::unveil`].
     pub(super) fn behind(self, is_told: bool) -> Desk<'a> {
         let view = RefCell::new(View::new(Style::Silent, self.begun, self.out.talk));
         Desk { seated: Some(is_told), view, ..self }
     }
 
-    /// The program has left the terminal: from now on what happens is told, and what follows of its end is done.
+    /// Resumes output after the agent lead has left the terminal, and handles its exit like a
+    /// signal.
     pub(super) fn unveil(&self) {
         let style =
             if self.out.quiet { Style::Silent } else { Style::Plain { all: self.out.verbose } };
         let mut view = View::new(style, self.begun, self.out.talk);
-        // What cannot be read now only makes the lines poorer.
+        // Without the journal the lines only lack context.
         view.past(
             &ops::events::from(self.team, 0).map_or_else(|_| Vec::new(), |(events, _)| events),
         );
-        // The program may have left the cursor anywhere.
+        // The agent lead may have left the cursor in the middle of a line.
         view.say("");
         self.view.replace(view);
         self.color_members();
@@ -123,27 +125,27 @@ impl<'a> Desk<'a> {
         let _ = self.wish().map(|wish| self.stops.send(wish));
     }
 
-    /// Whether a person wants the team to end.
+    /// Returns whether a person has asked to stop the members.
     pub(super) fn interrupted(&self) -> bool {
         self.heard.get() > 0
     }
 
-    /// Whether there is a picture, and not lines.
+    /// Returns whether the display is a live frame rather than lines.
     pub(super) fn is_live(&self) -> bool {
         self.view.borrow().is_live()
     }
 
-    /// Says something beside the picture.
+    /// Prints a line outside the frame.
     pub(super) fn say(&self, words: &str) {
         self.view.borrow_mut().say(words);
     }
 
-    /// Sets the command that the frame names for seeing the members at work.
+    /// Sets the command that the frame names for watching the members.
     pub(super) fn watch(&self, how: String) {
         self.watch.replace(Some(how));
     }
 
-    /// The commands and keys of use while the team is led, most important first.
+    /// Returns useful commands and keys, most important first.
     fn hints(&self) -> Vec<String> {
         let name = self.team.name();
         let stop = match (self.interrupted(), self.on_exit) {
@@ -156,7 +158,7 @@ impl<'a> Desk<'a> {
         watch.into_iter().chain([stop.to_owned(), format!("phalanx status -t {name}")]).collect()
     }
 
-    /// Takes in without a word what happened up to now.
+    /// Adds past events to the display without printing them.
     pub(super) fn catch_up(&self) -> Result<(), Failure> {
         let (events, at) = ops::events::from(self.team, self.journal_at.get())?;
         self.journal_at.set(at);
@@ -172,7 +174,8 @@ impl<'a> Desk<'a> {
         self.view.borrow_mut().end();
     }
 
-    /// Does `work`, which tells of no events itself, while signals are heard and the picture is kept up to date.
+    /// Runs `work`, which reports no events itself, while handling signals and updating the
+    /// display.
     pub(super) async fn attend<T>(
         &self,
         signals: &mut Signals,
@@ -201,17 +204,17 @@ impl<'a> Desk<'a> {
     async fn listen(&self, signals: &mut Signals) -> Infallible {
         loop {
             signals.recv().await;
-            // The lead may have ended already; then nothing is left to be stopped.
+            // The lead may have ended already; then there is nothing to stop.
             let _ = self.wish().map(|wish| self.stops.send(wish));
         }
     }
 
-    /// What a signal means here; none: nothing (SD-12).
+    /// Returns the request that a signal stands for, or `None` if it has no effect (SD-12).
     fn wish(&self) -> Option<Stop> {
         if self.on_exit == OnExit::Detach {
             return Some(Stop::Leaving);
         }
-        // Who cannot be looked at may live.
+        // If the members cannot be listed, some may be alive.
         let live = ops::status::live_members(self.team).ok();
         if self.on_exit == OnExit::Refuse && live.as_ref().is_none_or(|live| !live.is_empty()) {
             self.say(&format!(
@@ -241,12 +244,12 @@ impl<'a> Desk<'a> {
             std::future::pending::<()>().await;
         }
         loop {
-            // What cannot be read now is read the next time, or by the lead.
+            // A failed read is repeated at the next redraw; the lead reports persistent failures.
             let _ = if follow { self.catch_up() } else { Ok(()) };
             let hints = self.hints();
             self.view.borrow_mut().hint(hints);
             self.view.borrow_mut().draw(ops::now());
-            // Several events that come at once are drawn once.
+            // A burst of events is drawn once.
             tokio::select! {
                 () = self.news.notified() => tokio::time::sleep(PAUSE).await,
                 () = tokio::time::sleep(REDRAW) => {}
@@ -254,10 +257,10 @@ impl<'a> Desk<'a> {
         }
     }
 
-    /// Gives the terminal back whenever this process is stopped or ended from it, and draws for its
-    /// new size.
+    /// Restores the terminal when this process is suspended or quits from the keyboard, and redraws
+    /// after a change of its size.
     async fn follow_terminal(&self) -> Infallible {
-        // Without these signals the frame is drawn all the same.
+        // Without these signals the frame still works.
         let Some(mut signals) = self.is_live().then(TerminalSignals::new).and_then(Result::ok)
         else {
             return std::future::pending().await;
@@ -269,7 +272,8 @@ impl<'a> Desk<'a> {
                 TerminalSignal::Suspend => {
                     self.view.borrow_mut().suspend();
                     let _ = signal::act_by_default(signal);
-                    // Before anything is drawn; the signal that continued the process comes later.
+                    // The frame must be set up before the next redraw; the `SIGCONT` of this
+                    // resumption arrives later.
                     self.view.borrow_mut().resume();
                     resumed = true;
                 }
@@ -285,16 +289,17 @@ impl<'a> Desk<'a> {
         }
     }
 
-    /// The team can be taken away with all its files: what is to be told of it then has to be known before.
+    /// Saves a report whenever members leave: if the team is deleted, its files are gone before the
+    /// final report is made.
     async fn keep_report(&self) -> Infallible {
         loop {
-            // Members mostly leave together.
+            // The notification coalesces members that leave together.
             self.moved.notified().await;
             self.remember();
         }
     }
 
-    /// Leads the team until the goal is reached, removes it unless it is to be kept.
+    /// Leads the team until its goal is reached, then removes it unless it is to be kept.
     pub(super) async fn lead(
         &self,
         signals: &mut Signals,
@@ -303,12 +308,12 @@ impl<'a> Desk<'a> {
     ) -> Result<Conclusion, Failure> {
         self.remember();
         if self.is_live() {
-            // Part of the picture, not news.
+            // Past events belong to the frame and are not reported as new.
             self.catch_up()?;
         }
         let settings = self.team.settings()?;
         let finish = settings.as_ref().map(|s| s.finish).unwrap_or_default();
-        // A program in the lead's place says itself when the work is done.
+        // An agent lead decides itself when the work is done.
         let finish = self.seated.map_or(finish, |_| Finish::Manual);
         let (goal, journal_from) = (Goal::Lead(finish), self.journal_at.get());
         let beside_program = self.seated == Some(true);
@@ -319,7 +324,7 @@ impl<'a> Desk<'a> {
         self.close();
         let end = match end {
             Ok(end) => end,
-            // Files that vanish while they are read: the team was deleted at this very moment.
+            // The files vanish during a read if the team is deleted at this moment.
             Err(_) if !self.team.exists() => End::TeamGone,
             Err(e) => return Err(e.into()),
         };
@@ -345,7 +350,7 @@ impl<'a> Desk<'a> {
     }
 
     fn color_members(&self) {
-        // Without the team file there are no colours, and that is all.
+        // Without the team file only the colours are missing.
         let Ok(roster) = self.team.team() else { return };
         let mut view = self.view.borrow_mut();
         roster.teammates().for_each(|member| view.color(&member.name, member.color.as_deref()));
@@ -374,7 +379,12 @@ impl<'a> Desk<'a> {
     }
 }
 
-/// Removes a team; one that somebody else has removed meanwhile is removed. Worktrees that stay are named.
+/// Deletes a team and reports the worktrees that stay. A team that is already gone counts as
+/// deleted.
+///
+/// # Errors
+///
+/// Returns an error if the team still exists and cannot be deleted.
 pub(super) fn remove(ctx: &Context, team: &Team, say: impl FnMut(&str)) -> Result<(), Failure> {
     match ops::team::delete(ctx, team) {
         Err(e) if team.exists() => Err(e.into()),
@@ -386,7 +396,7 @@ pub(super) fn remove(ctx: &Context, team: &Team, say: impl FnMut(&str)) -> Resul
     }
 }
 
-/// Brings these requests to their end from here.
+/// Carries these shutdown requests through in this process.
 pub(super) async fn carry(
     ctx: &Context,
     team: &Team,
@@ -400,13 +410,13 @@ pub(super) async fn carry(
     lead(order, &mut wishes, &mut |_| {}).await
 }
 
-/// The notification that our terminal knows.
+/// Returns the kind of desktop notification that this terminal supports.
 fn notice() -> Notice {
     let term = env::var("TERM").map(|term| term.to_string_lossy().into_owned());
     Notice::of(term.as_deref(), env::var("VTE_VERSION").is_some())
 }
 
-/// The words for whoever sits at the terminal, where an event is to bring them there: a request waits, or waits on.
+/// Returns the text of a notification for the person at the terminal, if a request is waiting.
 fn calling(event: &Event) -> Option<String> {
     use EventKind::{Escalated, Reminded, RequestAnnounced};
     if !matches!(event.event, RequestAnnounced | Reminded | Escalated) {

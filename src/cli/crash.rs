@@ -1,4 +1,4 @@
-//! A fault of phalanx itself: one line instead of a backtrace, and a terminal that can be used again.
+//! Panics of phalanx: prints one line instead of a backtrace.
 
 use std::io::{self, Write};
 use std::panic::{self, PanicHookInfo};
@@ -7,10 +7,10 @@ use std::sync::{Mutex, PoisonError};
 use super::fail::{Class, Told, exhausted};
 use crate::model::text;
 
-/// What the last panic said.
+/// The message of the last panic.
 static LAST: Mutex<String> = Mutex::new(String::new());
 
-/// From now on a panic is told in one line.
+/// Installs the panic hook.
 pub(super) fn watch() {
     panic::set_hook(Box::new(|info| {
         let said = said(info);
@@ -19,12 +19,13 @@ pub(super) fn watch() {
     }));
 }
 
-/// The last panic as a failure.
+/// Returns the last panic as a failure.
 pub(super) fn last() -> Told {
     told(&LAST.lock().unwrap_or_else(PoisonError::into_inner))
 }
 
-/// Some libraries panic when the system refuses a thread or a file; phalanx is not at fault then.
+/// Converts a panic message. Some libraries panic when the system refuses a thread or a file; that
+/// is not a bug in phalanx.
 fn told(said: &str) -> Told {
     if let Some(limit) = exhausted(said) {
         let hint = Some("raise the limit, or end other programs".to_owned());
@@ -49,7 +50,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_fault_is_one_line_of_kind_internal() {
+    fn panic_is_an_internal_error_on_one_line() {
         let told = told(&text::line("bad\nthing"));
         assert_eq!(told.text().lines().count(), 2, "{}", told.text());
         assert_eq!(
@@ -59,7 +60,7 @@ mod tests {
     }
 
     #[test]
-    fn an_exhausted_limit_is_named_and_is_not_a_fault() {
+    fn exhausted_limit_is_named_and_is_not_an_internal_error() {
         let thread = "OS can't spawn worker thread: Resource temporarily unavailable (os error 11) at x.rs:1";
         let file = "failed to create UnixStream: Os { code: 24, message: \"Too many open files\" } at x.rs:1";
         for (said, limit) in [(thread, "no more processes"), (file, "no more open files")] {

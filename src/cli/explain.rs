@@ -1,4 +1,4 @@
-//! `explain`: why a member's state is what it is.
+//! `explain`: shows the facts behind a member's state.
 
 use super::fail::Exit;
 use super::setup::Setup;

@@ -1,4 +1,4 @@
-//! Failures as a person and a script get them: a class with its exit code, a message and a hint. Knows no verb.
+//! Failures as people and scripts see them: a class with its exit code, a message and a hint.
 
 use std::error::Error;
 use std::io;
@@ -12,7 +12,7 @@ use crate::store::StoreError;
 use crate::sys::exec::ExecError;
 use crate::sys::fs::FsError;
 
-/// Classes of failure (product.md): the word in `--json` and the exit code.
+/// The classes of failures.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Class {
     Failed,
@@ -26,7 +26,7 @@ pub(super) enum Class {
 }
 
 impl Class {
-    /// The word in `--json`.
+    /// Returns the `error.kind` in JSON output.
     pub(super) fn word(self) -> &'static str {
         match self {
             Class::Failed => "failed",
@@ -40,7 +40,6 @@ impl Class {
         }
     }
 
-    /// The exit code.
     pub(super) fn code(self) -> u8 {
         match self {
             Class::Failed => 1,
@@ -68,35 +67,35 @@ impl From<Kind> for Class {
     }
 }
 
-/// How a verb ended that said all it had to say.
+/// The exit code of a verb that needs no further message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Exit(pub(super) u8);
 
 impl Exit {
     pub(super) const DONE: Exit = Exit(0);
 
-    /// The exit code of a class, for a verb whose output says what went wrong.
+    /// Returns the exit code of a class, for a verb whose output already describes the failure.
     pub(super) fn of(class: Class) -> Exit {
         Exit(class.code())
     }
 }
 
-/// A failure to be told.
+/// A failure with a message for the user.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Told {
     pub(super) class: Class,
-    /// Lower case, no full stop; further lines are a screen or a list.
+    /// Starts in lower case and has no full stop; further lines are a screen or a list.
     pub(super) message: String,
     pub(super) hint: Option<String>,
 }
 
-/// Why a verb has nothing to give.
+/// The reason why a verb has no result.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Failure {
     Told(Told),
-    /// A person ended a stream that has no end of its own: nothing needs to be said.
+    /// A person interrupted a stream that has no end of its own; no message is needed.
     StreamEnded,
-    /// Whoever read our output has gone: nobody is there to be told.
+    /// The reader of the output has closed it, so a message would reach no one.
     OutputClosed,
 }
 
@@ -113,7 +112,6 @@ impl Failure {
         Failure::new(Class::Interrupted, message, hint)
     }
 
-    /// The exit code.
     pub(super) fn exit(&self) -> Exit {
         match self {
             Failure::Told(told) => Exit::of(told.class),
@@ -124,7 +122,7 @@ impl Failure {
 }
 
 impl Told {
-    /// What stands on stderr: `error: …`, further lines indented, `hint: …`.
+    /// Formats the failure for stderr: `error: …`, further lines indented, `hint: …`.
     pub(super) fn text(&self) -> String {
         let mut lines = Vec::new();
         for (at, line) in text::block(&self.message).lines().enumerate() {
@@ -136,7 +134,7 @@ impl Told {
         lines.join("\n")
     }
 
-    /// What stands on stdout with `--json`.
+    /// Formats the failure for stdout with `--json`.
     pub(super) fn document(&self) -> Value {
         json!({ "error": { "kind": self.class.word(), "message": self.message, "hint": self.hint } })
     }
@@ -181,7 +179,7 @@ impl From<io::Error> for Failure {
     }
 }
 
-/// An error with what caused it, in one line.
+/// Formats an error with its causes on one line.
 pub(super) fn chain(error: &dyn Error) -> String {
     let mut whole = error.to_string();
     let mut cause = error.source();
@@ -195,7 +193,7 @@ pub(super) fn chain(error: &dyn Error) -> String {
     whole
 }
 
-/// The limit of the user or the machine that the system's words speak of.
+/// Returns the description of the resource limit that a system error refers to, if any.
 pub(super) fn exhausted(words: &str) -> Option<&'static str> {
     let limits = [
         ("Resource temporarily unavailable", "no more processes are allowed (see `ulimit -u`)"),
@@ -204,7 +202,8 @@ pub(super) fn exhausted(words: &str) -> Option<&'static str> {
     limits.into_iter().find(|(said, _)| words.contains(said)).map(|(_, limit)| limit)
 }
 
-/// The system's words in our form: `No such file or directory (os error 2)` is `no such file or directory`.
+/// Rewrites a system error in our style: `No such file or directory (os error 2)` becomes `no such
+/// file or directory`.
 pub(super) fn plain_words(words: &str) -> String {
     if let Some(limit) = exhausted(words) {
         return limit.to_owned();
@@ -227,7 +226,7 @@ mod tests {
     use crate::model::id::{MemberName, TaskId, TeamName};
 
     #[test]
-    fn every_class_has_its_code_and_its_word() {
+    fn every_class_has_its_exit_code_and_kind() {
         let table = [
             (Class::Failed, 1, "failed"),
             (Class::Usage, 2, "usage"),
@@ -244,7 +243,7 @@ mod tests {
     }
 
     #[test]
-    fn failures_of_verbs_keep_their_class() {
+    fn operation_errors_map_to_their_exit_codes() {
         let team = || TeamName::new("demo").expect("name");
         let name = || MemberName::new("bob").expect("name");
         let table: [(OpsError, u8); 9] = [
@@ -280,7 +279,7 @@ mod tests {
     }
 
     #[test]
-    fn the_form_on_stderr_and_in_json() {
+    fn failure_is_formatted_for_stderr_and_json() {
         let told = Told {
             class: Class::Refused,
             message: "it is so\nlast \u{1b}[1mline".to_owned(),
@@ -295,7 +294,7 @@ mod tests {
     }
 
     #[test]
-    fn causes_are_told_once_and_in_our_form() {
+    fn causes_are_listed_once_and_in_our_style() {
         let source = io::Error::from_raw_os_error(2);
         let error = FsError::Io { op: "read", path: "/x".into(), source };
         assert_eq!(chain(&error), "cannot read /x: no such file or directory");

@@ -1,4 +1,4 @@
-//! `focus`, `hide` and `show`: where a member's pane is to be seen.
+//! `focus`, `hide` and `show`: control the pane of a member.
 
 use serde_json::json;
 

@@ -1,4 +1,4 @@
-//! `phalanx` without a verb: what the program is, the teams that exist, and the next commands to type.
+//! Plain `phalanx`: lists the existing teams and suggests the next commands.
 
 use serde_json::json;
 
@@ -10,12 +10,12 @@ use crate::ops::team::{Overview, TeamGlance};
 use crate::sys::fs;
 use crate::{ops, ui};
 
-/// The manifest that `init` writes and that a directory is expected to have.
+/// The default manifest, written by `init`.
 pub(super) const MANIFEST: &str = "team.toml";
-/// More teams are counted, not read: this page must never be slow.
+/// Maximum number of teams that are read; further ones are only counted, to keep this page fast.
 const SHOWN: usize = 10;
 
-/// Shows the page; without a setup (no home directory) the page of a machine without teams.
+/// Shows the page. Without a setup (no home directory) it is the page of a machine without teams.
 pub(super) fn home(setup: Option<&Setup>, out: &Out) -> Done {
     let overview = setup.map(|setup| ops::team::overview(&setup.ctx, SHOWN)).unwrap_or_default();
     let steps = steps(
@@ -28,7 +28,7 @@ pub(super) fn home(setup: Option<&Setup>, out: &Out) -> Done {
     Ok(Exit::DONE)
 }
 
-/// The next commands and what each does.
+/// Returns the suggested commands and the effect of each.
 fn steps(overview: &Overview, has_manifest: bool) -> Vec<(String, &'static str)> {
     let step = |command: String, what: &'static str| (command, what);
     let readable = |team: &&TeamGlance| team.problem.is_none();
@@ -79,7 +79,7 @@ mod tests {
     }
 
     #[test]
-    fn next_steps_follow_from_what_exists() {
+    fn suggested_commands_depend_on_teams_and_manifest() {
         assert_eq!(commands(vec![], false), ["init", "up team.toml", "team create NAME"]);
         assert_eq!(commands(vec![], true), ["up team.toml", "init FILE", "team create NAME"]);
         assert_eq!(

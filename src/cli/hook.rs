@@ -1,5 +1,5 @@
-//! `hook`: what a program's own hook has to say of its turn. Whatever it is given, and wherever it runs, it does its program
-//! no harm: it prints nothing and ends well.
+//! `hook`: receives the end of a turn from a program's own hook. It never disturbs the program: it
+//! prints nothing and exits with 0 whatever its input.
 
 use clap::Args;
 
@@ -25,7 +25,7 @@ pub(super) struct Hook {
 }
 
 pub(super) fn hook(global: &Global, args: Hook) -> Exit {
-    // A hook that fails would be shown to the program's user, or keep its agent from ending its turn.
+    // A failing hook would be shown to the program's user, or keep the agent from ending its turn.
     let _ = report(global, args);
     Exit::DONE
 }

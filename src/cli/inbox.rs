@@ -1,4 +1,5 @@
-//! `inbox`: messages are shown first and marked only then, so that none is lost on the way to its reader.
+//! `inbox`: shows messages and marks them only afterwards, so that none is lost before it was
+//! shown.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -19,7 +20,7 @@ use crate::ops::{self, OpsError, Team};
 use crate::sys::env;
 use crate::ui;
 
-/// Everything is looked at again this often: a notification can be lost.
+/// Interval of the full re-read while following: a file notification can be lost.
 const SWEEP: Duration = Duration::from_secs(60);
 
 /// A mailbox and how its messages are shown.
@@ -29,12 +30,12 @@ struct Reader {
     out: Out,
     format: Format,
     follow: bool,
-    /// Messages that were read before are shown, too; with a time, those sent since then.
+    /// The messages to include that were read before.
     past: Past,
     afterwards: Afterwards,
 }
 
-/// The messages that are shown of those that were read before.
+/// The selection of messages that were read before.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Past {
     Unread,
@@ -79,7 +80,8 @@ fn past(args: &args::Inbox) -> Result<Past, Failure> {
     }
 }
 
-/// Who looks into somebody else's mailbox does not take the mail from its owner, unless that is asked for.
+/// Returns what happens to messages after they were shown. Another member's mailbox is left alone
+/// unless removal is requested.
 fn afterwards(args: &args::Inbox, own: bool) -> Afterwards {
     match (args.peek, args.consume) {
         (true, _) => Afterwards::Leave,
@@ -89,7 +91,12 @@ fn afterwards(args: &args::Inbox, own: bool) -> Afterwards {
     }
 }
 
-/// Another program's mailbox is emptied by nobody but its owner.
+/// Checks that phalanx reads this mailbox. A program's own mailbox may only be emptied by its
+/// owner.
+///
+/// # Errors
+///
+/// Returns a refusal if the owner's program reads its mailbox itself.
 fn may_be_emptied(team: &Team, owner: &MemberName) -> Result<(), Failure> {
     if ops::inbox::is_read_by_us(team, owner)? {
         return Ok(());
@@ -109,13 +116,13 @@ impl Reader {
     fn messages(&self, past: Past) -> Result<Vec<Envelope>, OpsError> {
         let mut messages = look(&self.team, &self.owner, past != Past::Unread)?;
         if let Past::Since(at) = past {
-            // A message without a readable time may be from any time.
+            // A message without a valid timestamp may be recent, so it is included.
             messages.retain(|m| Timestamp::parse(&m.timestamp).is_none_or(|sent| sent >= at));
         }
         Ok(messages)
     }
 
-    /// Shows messages as they come, until the team is gone.
+    /// Shows messages as they arrive, until the team is gone.
     fn follow(&self) -> Done {
         let mut seen = BTreeSet::new();
         let changes = self.team.changes().map_err(OpsError::from)?;
@@ -154,7 +161,7 @@ impl Reader {
     }
 
     fn settle(&self, messages: &[Envelope]) -> Result<(), Failure> {
-        // What was read before is not marked again.
+        // Messages that were read before need no second mark.
         let fresh = |m: &&Envelope| self.afterwards == Afterwards::Remove || !m.read;
         let shown: Vec<Envelope> = messages.iter().filter(fresh).cloned().collect();
         settle(&self.team, &self.owner, shown, self.afterwards)?;
@@ -178,7 +185,7 @@ impl Reader {
         }
     }
 
-    /// The words for an empty result, with the option that shows the messages that were handled.
+    /// Returns the line for an empty result; it names the option that shows read messages.
     fn nothing(&self) -> String {
         let handled = look(&self.team, &self.owner, true).map_or(0, |all| all.len());
         let name = if self.owner.is_lead() { String::new() } else { format!(" {}", self.owner) };
@@ -196,7 +203,7 @@ impl Reader {
         }
     }
 
-    /// Blocks of text with an empty line between them; in a stream, after each.
+    /// Prints blocks separated by an empty line; a stream also ends with one.
     fn blocks(&self, blocks: Vec<String>) -> Result<(), Failure> {
         if blocks.is_empty() && !self.follow {
             self.out.say(&self.nothing());
@@ -206,7 +213,8 @@ impl Reader {
     }
 }
 
-/// The form for an agent's prompt. Into a pipe it goes as it is; a terminal gets it fit to print.
+/// Formats a message for an agent's prompt. A pipe gets it verbatim, a terminal without control
+/// characters.
 fn as_xml(message: &Envelope) -> String {
     let (color, summary) = (message.color.as_deref(), message.summary.as_deref());
     let whole = render_for_agent(&message.from, color, summary, &message.text);

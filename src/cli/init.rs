@@ -9,7 +9,7 @@ use super::out::Out;
 use crate::model::id::allowed_name;
 use crate::sys::{env, fs};
 
-/// The name of the team where the directory's own cannot be one.
+/// The team name to use if the directory's name is not valid.
 const FALLBACK: &str = "my-team";
 
 pub(super) fn init(out: &Out, args: &Init) -> Done {
@@ -32,7 +32,8 @@ pub(super) fn init(out: &Out, args: &Init) -> Done {
     Ok(Exit::DONE)
 }
 
-/// Workers and tasks that work in any directory, and what a reader will want to change first.
+/// Returns a manifest whose tasks work in any directory, with the settings that users change first as
+/// comments.
 fn manifest(team: &str, next: &str) -> String {
     format!(
         r#"# A team for phalanx. It runs as it is:
@@ -90,7 +91,7 @@ mod tests {
     use crate::model::manifest::Manifest;
 
     #[test]
-    fn the_manifest_is_valid_also_with_its_agent() {
+    fn manifest_is_valid_with_and_without_its_agent() {
         let text = manifest("demo", "phalanx up team.toml");
         let plain = Manifest::parse(&text).expect("valid");
         assert_eq!((plain.team.name.as_str(), plain.tasks.len()), ("demo", 3));

@@ -1,4 +1,4 @@
-//! `type` and `keys`: input for a member's terminal.
+//! `type` and `keys`: send input to a member's terminal.
 
 use serde_json::json;
 

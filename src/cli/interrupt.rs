@@ -1,4 +1,4 @@
-//! Work that may take long, and a person who may not want to wait for its end.
+//! Runs long work that a person can interrupt with a signal.
 
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::thread;
@@ -9,13 +9,17 @@ use tokio::sync::oneshot;
 use super::fail::{Class, Failure};
 use crate::sys::signal::Signals;
 
-/// A runtime for one verb. Its time is this thread's time.
+/// Creates a single-threaded runtime for one verb.
 pub(super) fn runtime() -> Result<Runtime, Failure> {
     Ok(Builder::new_current_thread().enable_all().build()?)
 }
 
-/// Runs `work` on a thread of its own until it ends or a signal asks us to; then `interrupted` is told, and the work is
-/// left where it stands: only what may be broken off at any moment is to be run like this.
+/// Runs `work` on a thread of its own until it ends or a signal arrives. On a signal it returns
+/// `interrupted` and abandons the work, so `work` must be safe to stop at any point.
+///
+/// # Errors
+///
+/// Returns the error of `work`, `interrupted` after a signal, or the failure to start a thread.
 pub(super) fn breakable<T: Send + 'static>(
     interrupted: Failure,
     work: impl FnOnce() -> Result<T, Failure> + Send + 'static,
@@ -28,13 +32,17 @@ pub(super) fn breakable<T: Send + 'static>(
             _signal = signals.recv() => Err(interrupted),
         }
     });
-    // Not waited for: the thread may be in the middle of a long wait, and the process is about to end.
+    // Not waited for: the thread may be blocked for long, and the process is about to exit.
     runtime.shutdown_background();
     result
 }
 
-/// Runs blocking work on a thread beside the loop; a panic in it goes on here. The runtime cannot be
-/// asked for the thread: it panics if the system refuses one.
+/// Runs blocking work on a new thread; a panic in it resumes here. `spawn_blocking` is not used
+/// because it panics if the system refuses a thread.
+///
+/// # Errors
+///
+/// Returns the error of `work`, or the failure to start the thread.
 pub(super) async fn aside<T: Send + 'static>(
     work: impl FnOnce() -> Result<T, Failure> + Send + 'static,
 ) -> Result<T, Failure> {

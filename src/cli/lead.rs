@@ -1,4 +1,4 @@
-//! `lead` and `adopt`: lead a team that exists, here or in the background.
+//! `lead` and `adopt`: lead an existing team, in the foreground or in the background.
 
 use std::ffi::OsString;
 use std::time::Duration;
@@ -27,14 +27,14 @@ use crate::sys::proc::Process;
 use crate::sys::signal::Signals;
 use crate::ui;
 
-/// Checks for a lead of another program. Returns what the check could not see.
+/// Checks for a lead of another program. Returns a warning about what it could not check.
 type CheckLead<'a> = &'a dyn Fn(&Team) -> Result<Option<&'static str>, OpsError>;
 
-/// How long a lead in the background may take to take over.
+/// Time limit for a background lead to acquire the lease.
 const TAKEN_OVER: Duration = Duration::from_secs(5);
-/// It can die without changing a file; it is looked after this often.
+/// Interval of checks for its exit, which need not change any file.
 const GLANCE: Duration = Duration::from_millis(50);
-/// How much of its log is repeated when it does.
+/// Number of bytes of its log that are searched for its last lines.
 const LOG_TAIL: u64 = 4096;
 
 pub(super) fn lead(setup: &Setup, args: &args_lead::Lead) -> Done {
@@ -54,7 +54,7 @@ pub(super) fn adopt(setup: &Setup, args: &args_lead::Adopt) -> Done {
 
 fn go(setup: &Setup, team: &Team, check: CheckLead<'_>, verb: &[&str], how: &Leading) -> Done {
     if how.detach {
-        // Whoever leads already is named here, not in a log.
+        // These errors must reach the caller and not only the background lead's log.
         let unseen = check(team)?;
         ops::lease::must_be_unheld(team)?;
         unseen.iter().for_each(|unseen| setup.out.say(unseen));
@@ -68,7 +68,8 @@ fn go(setup: &Setup, team: &Team, check: CheckLead<'_>, verb: &[&str], how: &Lea
     }
     let runtime = interrupt::runtime()?;
     let conclusion = runtime.block_on(async {
-        // Before anybody can see that it leads, and send one.
+        // Handlers are installed before the lease makes this process visible as the lead: from then
+        // on it may be signalled.
         let mut signals = Signals::new()?;
         let unseen = check(team)?;
         let lease = ops::lease::take(team)?;
@@ -82,7 +83,7 @@ fn go(setup: &Setup, team: &Team, check: CheckLead<'_>, verb: &[&str], how: &Lea
     told(setup, team, &conclusion?)
 }
 
-/// Says how the lead ended; gives the exit code for it.
+/// Reports the end of the lead and returns the exit code.
 pub(super) fn told(setup: &Setup, team: &Team, conclusion: &Conclusion) -> Done {
     match conclusion.end {
         End::TeamGone => {
@@ -114,8 +115,8 @@ fn meaning(policy: OnExit) -> &'static str {
     }
 }
 
-/// Shows how a team ended; gives the exit code for it. `rerun` is the command that runs the same
-/// team again.
+/// Prints the final report of a team and returns the exit code. `rerun` is the command that runs
+/// the same team again.
 pub(super) fn tell(out: &Out, team: &Team, conclusion: &Conclusion, rerun: Option<&str>) -> Done {
     let success = conclusion.report.as_ref().is_some_and(|report| report.success);
     if let Some(report) = &conclusion.report {
@@ -142,8 +143,8 @@ pub(super) fn tell(out: &Out, team: &Team, conclusion: &Conclusion, rerun: Optio
     })
 }
 
-/// The command that shows more of a report: of a team that stays, its board; else a run that keeps
-/// the team.
+/// Returns the command that shows more than the report: one for the board if the team stays, else a
+/// run that keeps the team.
 fn more(team: &Team, report: &Report, rerun: Option<&str>) -> Option<String> {
     let failed = report.tasks.iter().find(|task| task.state == TaskState::Failed);
     match (failed, rerun) {
@@ -158,10 +159,11 @@ fn more(team: &Team, report: &Report, rerun: Option<&str>) -> Option<String> {
     }
 }
 
-/// Starts a lead in the background and waits until it holds the lease; gives its process id.
+/// Starts a lead in the background, waits until it holds the lease, and returns its process id.
 ///
 /// # Errors
-/// [`OpsError::LedByAnother`] if somebody else was faster.
+/// [`OpsError::LedByAnother`] if another process acquired the lease first; a failure with the log's
+/// last lines if the lead exits; a timeout after [`TAKEN_OVER`].
 pub(super) fn background(setup: &Setup, team: &Team, verb: &[&str]) -> Result<i32, Failure> {
     let ctx = &setup.ctx;
     let log = team.lead_log();
@@ -175,7 +177,7 @@ pub(super) fn background(setup: &Setup, team: &Team, verb: &[&str]) -> Result<i3
     let _notice =
         Notice::of(&setup.out, format!("waiting for process {pid} to take over, up to {limit} s"));
     loop {
-        // A short run can be over before it was seen to lead.
+        // A short run can be over before the lease was seen.
         if !team.exists() || ops::lease::holder(team)? == Some(pid) {
             return Ok(pid);
         }

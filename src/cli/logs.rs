@@ -1,4 +1,4 @@
-//! `logs`: the output of members, each line behind its member's name.
+//! `logs`: prints the output of members, prefixed with their names.
 
 use std::time::Duration;
 
@@ -17,11 +17,12 @@ use crate::ops::{Context, Team, status};
 use crate::sys::clock;
 use crate::ui;
 
-/// The pause between two reads while following: no change of a log is reported.
+/// Interval of reads while following, because changes of logs are not notified.
 const PAUSE: Duration = Duration::from_millis(250);
-/// A screen costs more to read: once in so many rounds.
+/// Number of intervals between two reads of a pane's screen, which cost more than reads of a log.
 const SCREEN_ROUNDS: u64 = 4;
-/// Times are recorded once a second, so a line may be younger than its time by this.
+/// Maximum error of a recorded time: times are recorded once a second, and a line may be younger
+/// than its time.
 const ACCURACY_MS: u64 = 1000;
 
 pub(super) fn logs(setup: &Setup, args: args::Logs) -> Done {
@@ -50,10 +51,10 @@ struct Stream {
     ctx: Context,
     team: Team,
     out: Out,
-    /// The members named on the command line; none means all, also members that join later.
+    /// The members named on the command line. Empty means all, including those that join later.
     names: Vec<MemberName>,
     since: Option<Timestamp>,
-    /// The number of earlier lines shown of each member.
+    /// The number of earlier lines to show of each member.
     tail: Option<usize>,
     follow: bool,
     readers: Vec<Reader>,
@@ -66,7 +67,7 @@ impl Stream {
         for round in 0.. {
             let before = self.readers.len();
             self.admit()?;
-            // Asked before reading: what a member printed before its end is then read.
+            // Checked before the read, so that output up to the exit is not missed.
             let live: Vec<bool> = self.readers.iter().map(|reader| self.is_live(reader)).collect();
             let mut lines = Vec::new();
             for (at, live) in live.iter().enumerate() {
@@ -76,7 +77,7 @@ impl Stream {
                     lines.extend(read.into_iter().map(|line| (at, line)));
                 }
             }
-            // Stable: what has no time stays where its member put it.
+            // The sort is stable: lines without a time keep their order.
             lines.sort_by_key(|(_, line)| line.time);
             self.print(&lines)?;
             if !live.contains(&true) {
@@ -95,7 +96,7 @@ impl Stream {
         self.follow && !self.left_out.contains(&reader.name) && reader.is_live(&self.team)
     }
 
-    /// Opens the output of members that are not read yet.
+    /// Opens the output of members that are not being read yet.
     fn admit(&mut self) -> Result<(), Failure> {
         let mut names = self.names.clone();
         if names.is_empty() && self.team.exists() {
@@ -129,13 +130,13 @@ impl Stream {
         self.left_out.push(name);
     }
 
-    /// Reads the new lines of one member; the first read applies `--since` and `-n`.
+    /// Reads the new lines of a member; the first read applies `--since` and `-n`.
     fn read(&mut self, at: usize, all: bool, is_new: bool) -> Result<Vec<Line>, Failure> {
         if self.left_out.contains(&self.readers[at].name) {
             return Ok(Vec::new());
         }
         let mut lines = match self.readers[at].read(&self.ctx, &self.team, all) {
-            // The screens of members that have ended are gone.
+            // The screens of exited members are gone.
             Err(e) if is_new && self.names.is_empty() => {
                 let name = self.readers[at].name.clone();
                 self.leave_out(name.clone(), &format!("{name}: {e}"));

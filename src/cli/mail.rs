@@ -27,7 +27,7 @@ pub(super) fn broadcast(setup: &Setup, args: &args::Broadcast) -> Done {
     Ok(Exit::DONE)
 }
 
-/// The text as given, or all of stdin without its last line break.
+/// Returns the given text, or all of stdin without its final line break.
 fn text(given: Option<&str>) -> Result<String, Failure> {
     let text = match given {
         Some(text) if text != "-" => text.to_owned(),

@@ -1,4 +1,4 @@
-//! `man` and `version`: forms of the command line's own definition.
+//! `man` and `version`: output generated from the command-line definition.
 
 use clap::{Command, CommandFactory};
 use serde_json::json;
@@ -8,10 +8,10 @@ use super::args::Cli;
 use super::fail::{Exit, Failure};
 use super::out::Out;
 
-/// The page of the verb that `words` name; none for phalanx itself.
+/// Prints the manual page of the verb that `words` name, or of phalanx if there are none.
 pub(super) fn man(out: &Out, words: &[String]) -> Done {
     let mut command = visible();
-    // Names the pages: `phalanx-team-create`.
+    // Sets the page names, such as `phalanx-team-create`.
     command.build();
     let found = words.iter().try_fold(&command, |command, word| command.find_subcommand(word));
     let Some(found) = found else {
@@ -26,7 +26,7 @@ pub(super) fn man(out: &Out, words: &[String]) -> Done {
     Ok(Exit::DONE)
 }
 
-/// The definition without the verbs that are not for people.
+/// Returns the definition without hidden verbs.
 pub(super) fn visible() -> Command {
     let full = Cli::command();
     let verbs = full.get_subcommands().filter(|verb| !verb.is_hide_set()).cloned();
@@ -38,7 +38,7 @@ pub(super) fn visible() -> Command {
         .subcommands(verbs)
 }
 
-/// The program's name and version.
+/// Prints the program's name and version.
 pub(super) fn version(out: &Out) -> Done {
     let version = env!("CARGO_PKG_VERSION");
     out.give(&json!({ "name": "phalanx", "version": version }), || format!("phalanx {version}"))?;

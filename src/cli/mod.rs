@@ -1,5 +1,5 @@
-//! The command line: parses it, gathers what surrounds the process, calls a verb, tells how it went. Decides nothing
-//! about teams. The only place that reads environment and settings.
+//! The command line: parses arguments, builds the context, calls an operation and reports its
+//! result. Only this module reads environment variables and options.
 
 mod answer;
 mod args;
@@ -72,10 +72,10 @@ use setup::Setup;
 use crate::ops;
 use crate::sys::{env, lock, memory};
 
-/// What a verb comes to.
+/// The result of a verb.
 type Done = Result<Exit, Failure>;
 
-/// Runs the program; gives its exit code.
+/// Runs the program and returns its exit code.
 pub(crate) fn run() -> ExitCode {
     let args = env::args();
     if complete::answered(&args) {
@@ -84,7 +84,7 @@ pub(crate) fn run() -> ExitCode {
     memory::share_free();
     let json = wants_json(&args);
     crash::watch();
-    // What is left behind by a panic is not looked at again: the process ends.
+    // The process exits after a panic, so no broken state is used.
     let exit = match catch_unwind(AssertUnwindSafe(|| start(args, json))) {
         Ok(exit) => exit,
         Err(_) => {
@@ -97,7 +97,7 @@ pub(crate) fn run() -> ExitCode {
     ExitCode::from(exit.0)
 }
 
-/// Whether JSON is wanted, also where the command line cannot be parsed.
+/// Returns whether `--json` is given, even if the command line cannot be parsed.
 fn wants_json(args: &[OsString]) -> bool {
     args.iter().take_while(|word| *word != "--").any(|word| word == "--json")
 }
@@ -117,7 +117,7 @@ fn start(args: Vec<OsString>, json: bool) -> Exit {
         }
     };
     if let Some(Verb::Exec { spec }) = &cli.verb {
-        // The launcher gets by with its spec: nothing else of this process matters to it.
+        // The launcher needs nothing but its spec.
         return Exit(u8::try_from(ops::exec::exec(spec)).unwrap_or(1));
     }
     let global = &cli.global;
@@ -146,7 +146,7 @@ fn start(args: Vec<OsString>, json: bool) -> Exit {
     }
 }
 
-/// Returns true if the terminal belongs to a program that the verb runs.
+/// Returns whether the terminal belongs to a program that the verb runs.
 fn has_other_terminal(verb: &Verb) -> bool {
     match verb {
         Verb::Lead(args) => !args.command.is_empty(),
@@ -154,8 +154,8 @@ fn has_other_terminal(verb: &Verb) -> bool {
     }
 }
 
-/// What phalanx itself starts, two processes for each member and many at once: building the whole command line to
-/// parse these words would be most of what they do before they are up.
+/// Parses the commands that phalanx itself runs, two processes for each member and many at once.
+/// Building the full clap definition would be most of their start-up time.
 fn own(args: &[OsString]) -> Option<Cli> {
     let verb = match args {
         [_, verb, spec] if verb == "exec" && Path::new(spec).is_absolute() => {
@@ -220,7 +220,7 @@ fn perform(setup: &Setup, verb: Verb) -> Done {
         Verb::Hide(args) => focus::hide(setup, &args),
         Verb::Show(args) => focus::show(setup, &args),
         Verb::Brief(args) => brief::brief(setup, &args),
-        // Done before there is a setup, which can fail.
+        // Handled before the setup, which can fail.
         Verb::Init(_)
         | Verb::Hook(_)
         | Verb::Completions { .. }

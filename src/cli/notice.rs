@@ -1,4 +1,4 @@
-//! Words on stderr about a wait, once it has lasted two seconds, and again when they change.
+//! Notices on stderr about a wait, after two seconds and whenever the text changes.
 
 use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
 use std::thread::{self, JoinHandle};
@@ -7,19 +7,19 @@ use std::time::Duration;
 use super::out::Out;
 use crate::sys::lock::{Holder, LongWait};
 
-/// A wait that is over sooner is not mentioned.
+/// Minimum duration of a wait that is reported.
 const SILENCE: Duration = Duration::from_secs(2);
-/// Pause between two computations of the words.
+/// Interval at which the text is computed again.
 const AGAIN: Duration = Duration::from_secs(3);
 
-/// A wait that is being watched, until it is dropped.
+/// Watches a wait until it is dropped.
 pub(super) struct Notice {
     stop: Option<Sender<()>>,
     thread: Option<JoinHandle<()>>,
 }
 
 impl Notice {
-    /// Begins to watch a wait; `words` says what for and how long at most, or nothing.
+    /// Starts to watch a wait; `words` returns what is awaited and for how long at most, or `None`.
     pub(super) fn begin(
         out: &Out,
         mut words: impl FnMut() -> Option<String> + Send + 'static,
@@ -37,19 +37,19 @@ impl Notice {
                 }
             }
         };
-        // Without the thread the wait is only silent.
+        // Without the thread there is only no notice.
         let thread = thread::Builder::new().name("notice".to_owned()).spawn(watch).ok();
         Notice { stop: Some(stop), thread }
     }
 
-    /// Begins to watch a wait with words that do not change.
+    /// Starts to watch a wait with a fixed text.
     pub(super) fn of(out: &Out, words: String) -> Notice {
         Notice::begin(out, move || Some(words.clone()))
     }
 }
 
 impl Drop for Notice {
-    /// Joins the thread: no words appear behind the output that follows.
+    /// Joins the thread, so that no notice appears after the following output.
     fn drop(&mut self) {
         drop(self.stop.take());
         if let Some(thread) = self.thread.take() {
@@ -58,7 +58,7 @@ impl Drop for Notice {
     }
 }
 
-/// The words about a wait for a lock.
+/// Returns the text about a wait for a lock.
 pub(super) fn lock_words(wait: &LongWait) -> String {
     let (seconds, path) = (wait.at_most.as_secs(), wait.resource.display());
     let what = match &wait.holder {
@@ -75,7 +75,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_wait_for_a_lock_names_its_holder_and_its_limit() {
+    fn lock_notice_names_the_holder_and_the_limit() {
         let words = |holder, seconds| {
             let at_most = Duration::from_secs(seconds);
             lock_words(&LongWait { resource: "/t/a.lock".into(), holder, at_most })

@@ -1,4 +1,4 @@
-//! Where words go: stdout is data, stderr is talk. Knows no verb.
+//! Output: stdout is for data, stderr for messages.
 
 use std::ffi::OsStr;
 use std::io::{self, Write};
@@ -10,10 +10,10 @@ use super::fail::{Class, Failure, Told};
 use crate::sys::env;
 use crate::ui::Paint;
 
-/// The width of a page that is not shown on a terminal.
+/// Page width in columns if stdout is not a terminal.
 const WIDTH: usize = 80;
 
-/// When colours are used.
+/// The policy for colours.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(super) enum Color {
     #[default]
@@ -22,15 +22,15 @@ pub(super) enum Color {
     Never,
 }
 
-/// How this run speaks.
+/// The output options of this run.
 #[derive(Debug, Clone)]
 pub(super) struct Out {
     pub(super) json: bool,
     pub(super) quiet: bool,
     pub(super) verbose: bool,
-    /// For stdout.
+    /// Colours on stdout.
     pub(super) paint: Paint,
-    /// For stderr.
+    /// Colours on stderr.
     pub(super) talk: Paint,
 }
 
@@ -48,13 +48,13 @@ impl Out {
         Out { json, quiet, verbose, paint, talk }
     }
 
-    /// Characters in a line of stdout; 80 unless it is a terminal.
+    /// Returns the line width of stdout in columns; 80 unless it is a terminal.
     pub(super) fn width(&self) -> usize {
         let size = terminal::size().ok().filter(|(width, _)| env::stdout_is_tty() && *width > 0);
         size.map_or(WIDTH, |(width, _)| usize::from(width))
     }
 
-    /// Writes text to stdout and sees it out; a missing last line break is added.
+    /// Writes text to stdout and flushes it; adds a missing final line break.
     pub(super) fn data(&self, text: &str) -> Result<(), Failure> {
         if text.is_empty() {
             return Ok(());
@@ -68,7 +68,7 @@ impl Out {
         Ok(())
     }
 
-    /// Writes one document to stdout, on one line.
+    /// Writes one JSON document to stdout, on one line.
     pub(super) fn document(&self, item: &impl Serialize) -> Result<(), Failure> {
         let text = serde_json::to_string(item).map_err(|e| {
             Failure::new(Class::Internal, format!("cannot be written as JSON: {e}"), None)
@@ -76,7 +76,7 @@ impl Out {
         self.data(&text)
     }
 
-    /// The document with `--json`, else the words.
+    /// Writes the document with `--json`, else the text.
     pub(super) fn give(
         &self,
         item: &impl Serialize,
@@ -85,7 +85,7 @@ impl Out {
         if self.json { self.document(item) } else { self.data(&words()) }
     }
 
-    /// Reports that a verb succeeded: the document with `--json`, else the words unless `--quiet`.
+    /// Reports success: the document with `--json`, else the text unless `--quiet` is given.
     pub(super) fn confirm(
         &self,
         item: &impl Serialize,
@@ -94,7 +94,8 @@ impl Out {
         self.outcome(item, true, words)
     }
 
-    /// Like [`Out::confirm`], for a verb that can fail in part: failures are shown with `--quiet` too.
+    /// Like [`Out::confirm`], for a verb that can fail in part: failures are shown even with
+    /// `--quiet`.
     pub(super) fn outcome(
         &self,
         item: &impl Serialize,
@@ -104,31 +105,31 @@ impl Out {
         if good && self.quiet && !self.json { Ok(()) } else { self.give(item, words) }
     }
 
-    /// Says something to whoever watches; not with `--quiet`.
+    /// Writes a message to stderr, unless `--quiet` is given.
     pub(super) fn say(&self, words: &str) {
         if !self.quiet {
             talk(words);
         }
     }
 
-    /// Tells of a failure: on stderr, and with `--json` on stdout too.
+    /// Reports a failure on stderr, and with `--json` on stdout too.
     pub(super) fn tell(&self, failure: &Failure) {
         if let Failure::Told(told) = failure {
             self.complain(told);
             if self.json {
-                // Nobody may be reading any more; the exit code says it all the same.
+                // The reader may be gone; the exit code still reports the failure.
                 let _ = self.document(&told.document());
             }
         }
     }
 
-    /// Tells of a failure on stderr only, where stdout has its document already.
+    /// Reports a failure on stderr only, when stdout already has its document.
     pub(super) fn complain(&self, told: &Told) {
         talk(&told.text());
     }
 }
 
-/// A line on stderr; if nobody is there to read it, so be it.
+/// Writes a line to stderr and ignores failures to do so.
 fn talk(words: &str) {
     let _ = writeln!(io::stderr().lock(), "{words}");
 }

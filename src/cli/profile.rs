@@ -1,4 +1,4 @@
-//! The profile verbs: which there are, how one is written, what it sees.
+//! The `profile` subcommands: list, show and test profiles.
 
 use std::path::Path;
 
@@ -14,9 +14,9 @@ use crate::profile::{Composer, Finding, Profile, Screen, judge};
 use crate::sys::fs;
 use crate::ui;
 
-/// A larger recording is not read.
+/// Maximum size of a recording, in bytes.
 const LARGEST: u64 = 16 * 1024 * 1024;
-/// A recording stands still.
+/// Time without output to assume for a recording, in ms.
 const AT_REST_MS: u64 = 60_000;
 
 pub(super) fn profile(setup: &Setup, verb: ProfileVerb) -> Done {
@@ -94,7 +94,7 @@ fn recording(file: &Path) -> Result<Vec<u8>, Failure> {
 fn watch(setup: &Setup, profile: Profile, args: Test) -> Result<(), Failure> {
     let trial =
         Trial { profile, command: args.command, length: args.length, size: (args.rows, args.cols) };
-    // Nobody reads any more: the program is ended at its time all the same.
+    // A closed reader does not stop the trial; the program is still ended after its time.
     let mut told = Ok(());
     let ended = profiles::watch(&setup.ctx, &trial, &mut |seen| {
         let document = json!({ "at_ms": seen.at_ms, "finding": seen.finding });
@@ -117,7 +117,7 @@ fn watch(setup: &Setup, profile: Profile, args: Test) -> Result<(), Failure> {
     told
 }
 
-/// `idle by rule composer: › Ask Codex …; composer empty`.
+/// Formats a finding, such as `idle by rule composer: › Ask Codex …; composer empty`.
 fn line(finding: &Finding) -> String {
     let rule =
         if finding.rule.is_empty() { String::new() } else { format!(" by rule {}", finding.rule) };

@@ -1,4 +1,4 @@
-//! `ps`: every team on this machine.
+//! `ps`: lists every team on this machine.
 
 use super::Done;
 use super::fail::Exit;

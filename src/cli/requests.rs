@@ -33,7 +33,7 @@ pub(super) fn request_id(given: &str) -> Result<RequestId, Failure> {
 }
 
 pub(super) fn mode(setup: &Setup, args: &SetMode) -> Done {
-    // With `--all` the only word is the mode.
+    // With `--all` the only positional argument is the mode.
     let (given, word) = match (args.all, &args.name, args.mode) {
         (true, Some(word), None) => (None, Mode::parse(word).ok_or(word.clone())),
         (false, Some(name), Some(mode)) => (Some(name), Ok(mode)),
