@@ -1,4 +1,4 @@
-//! `resume` and `restart`: members are started again as they were.
+//! `resume` and `restart`: start members again with their last settings.
 
 use std::time::Duration;
 
@@ -16,7 +16,7 @@ use crate::ops::resume::Again;
 use crate::ops::spawn::{Spawned, StartedWhen, Terms};
 use crate::ops::{self, OpsError, Team};
 
-/// Deadline for a restarted member to prove that it runs.
+/// Time limit for a restarted member to prove that it runs.
 const START: Duration = Duration::from_secs(30);
 
 pub(super) fn resume(setup: &Setup, args: &Resume) -> Done {
@@ -30,7 +30,7 @@ pub(super) fn resume(setup: &Setup, args: &Resume) -> Done {
     start_again(setup, &team, &names, args.session.as_deref(), args.deadline)
 }
 
-/// Stops members that run, then starts all of them again.
+/// Stops running members, then starts all of them again.
 pub(super) fn restart(setup: &Setup, args: &Restart) -> Done {
     let (team, names) = setup.members(&args.names, Action::Restart)?;
     let (stopped, refused) = shutdown::stop(setup, &team, args, &names)?;
@@ -84,17 +84,18 @@ fn start_again(
     Ok(interrupted.or(worst).map_or(Exit::DONE, Exit::of))
 }
 
-/// What came of one member.
+/// The result of starting one member again.
 struct Start {
     name: String,
-    /// The session that it goes on with.
+    /// The session that its program continues.
     session: Option<String>,
-    /// Why it does not go on with the one that was known.
+    /// The reason why the known session could not be resumed.
     lost: Option<String>,
     result: Result<Spawned, OpsError>,
 }
 
-/// Starts all of them; whose session cannot be gone on with, from its beginning. Also whether a person broke it off.
+/// Starts all members, with a new session if the known one cannot be resumed. Also returns whether
+/// a signal interrupted the start.
 async fn begin(
     setup: &Setup,
     team: &Team,

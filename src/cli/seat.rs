@@ -1,4 +1,4 @@
-//! `lead -- CMD`: a program has the lead's place and the terminal; the lead's loop runs behind it, without a word.
+//! `lead -- CMD`: an agent lead owns the terminal; the lead's loop runs silently behind it.
 
 use std::thread;
 
@@ -19,14 +19,14 @@ use crate::teammate;
 pub(super) fn lead(setup: &Setup, args: &Lead) -> Done {
     let team = setup.team(Action::Lead)?;
     let (lease, seat) = ops::seat::take(&setup.ctx, &team, args.profile.as_deref(), &args.command)?;
-    // Before there is another thread: this one has the terminal.
+    // The program takes over the terminal from this thread, so no other thread may exist yet.
     let program = teammate::seat(&setup.ctx, &team, &seat)?;
     let (over, end) = oneshot::channel();
     let (code, concluded) = thread::scope(|scope| {
         let (end_program, policy, team, seat) = (program.ender(), args.how.on_exit, &team, &seat);
         let loop_of_lead = move || {
             let concluded = lead_behind(setup, team, seat, policy, lease, end);
-            // Nobody leads any more: a program that does not know it must not go on.
+            // Without a loop there is no lead, so the agent lead must not continue unaware of it.
             if concluded.is_err() {
                 end_program();
             }
@@ -36,7 +36,7 @@ pub(super) fn lead(setup: &Setup, args: &Lead) -> Done {
             thread::Builder::new().name("lead".to_owned()).spawn_scoped(scope, loop_of_lead)?;
         let code = program.stay();
         tty::let_signals_through();
-        // It may have ended already: the team has gone.
+        // The loop has ended already if the team is gone.
         let _ = over.send(());
         let concluded = leading.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
         Ok::<_, Failure>((code, concluded))
@@ -47,7 +47,8 @@ pub(super) fn lead(setup: &Setup, args: &Lead) -> Done {
     Ok(if conclusion.left.is_some() { exit } else { of_program })
 }
 
-/// Leads until the team has gone, or until what follows of the program's end is done.
+/// Runs the lead's loop until the team is gone, or until the exit of the agent lead has been
+/// handled.
 fn lead_behind(
     setup: &Setup,
     team: &Team,
@@ -59,13 +60,14 @@ fn lead_behind(
     ops::seat::brief_program(team, seat)?;
     let runtime = interrupt::runtime()?;
     let conclusion = runtime.block_on(async {
-        // As long as the program has the terminal they come to it; from then on here.
+        // While the agent lead has the terminal, its process gets the signals; afterwards this one
+        // does.
         let mut signals = Signals::new()?;
         let (desk, wishes) = Desk::new(setup, team, policy)?;
         let desk = desk.behind(seat.is_told());
         desk.catch_up()?;
         let follow = async {
-            // Gone without a word means gone, too.
+            // A dropped sender also means that the agent lead has exited.
             let _ = end.await;
             desk.unveil();
             std::future::pending().await

@@ -1,4 +1,5 @@
-//! Who asks, where teams are kept, and which team is meant: from options, variables and defaults, in this order.
+//! The context of a verb: caller, config root and team, from options, environment variables and
+//! defaults, in this order.
 
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
@@ -14,11 +15,11 @@ use crate::ops::{self, Caller, Context, Store, Team};
 use crate::store::StoreError;
 use crate::sys::{env, fs};
 
-/// All that a verb needs beside its own options.
+/// The context that a verb needs besides its own options.
 pub(super) struct Setup {
     pub(super) ctx: Context,
     pub(super) out: Out,
-    /// The teams that `--team` and `--as NAME@TEAM` name.
+    /// The team names given by `--team` and `--as NAME@TEAM`.
     asked: Vec<String>,
     /// The team that the verb has opened.
     opened: OnceLock<Team>,
@@ -37,7 +38,7 @@ impl Setup {
         Ok(Setup { ctx, out, asked, opened: OnceLock::new() })
     }
 
-    /// The failure of a verb, or the reason for it: another process has deleted the team meanwhile.
+    /// Replaces the failure of a verb if its cause is that another process has deleted the team.
     pub(super) fn unless_gone(&self, failure: Failure) -> Failure {
         let Some(team) = self.opened.get().filter(|team| !team.exists()) else { return failure };
         let follows = [Class::Failed, Class::NotFound, Class::Deadline, Class::Backend];
@@ -48,7 +49,7 @@ impl Setup {
         Failure::new(Class::NotFound, format!("team {} is gone", team.name()), hint)
     }
 
-    /// The team that is meant, for an action on the team as a whole.
+    /// Opens the team that the options name, for an action on the team as a whole.
     pub(super) fn team(&self, action: Action) -> Result<Team, Failure> {
         self.team_called(None, action)
     }
@@ -58,7 +59,7 @@ impl Setup {
         self.enter(self.resolve(given.as_slice())?, action, &[])
     }
 
-    /// The member that `given` names, as NAME or NAME@TEAM, and its team.
+    /// Resolves the member that `given` names, as NAME or NAME@TEAM, and its team.
     pub(super) fn member(
         &self,
         given: &str,
@@ -68,7 +69,8 @@ impl Setup {
         names.pop().map(|name| (team, name)).ok_or_else(|| not_a_name(given))
     }
 
-    /// Resolves several members of one team, for an action on them; without any, on the team.
+    /// Resolves several members of one team for an action on them, or on the team if there are
+    /// none.
     pub(super) fn members<S: AsRef<str>>(
         &self,
         given: &[S],
@@ -81,7 +83,8 @@ impl Setup {
         Ok((self.enter(team, action, &names)?, names))
     }
 
-    /// The team of these addresses, and their names, which are not looked up.
+    /// Splits these addresses of one team; opens the team and returns the names without looking
+    /// them up.
     pub(super) fn addressed<'g>(
         &self,
         given: &[&'g str],
@@ -102,7 +105,7 @@ impl Setup {
         Ok(self.opened.get_or_init(|| team).clone())
     }
 
-    /// The team that the options name, without a check of the speaker.
+    /// Opens the team that the options name, without checking the speaker's authority.
     pub(super) fn meant(&self) -> Result<Team, Failure> {
         self.resolve(&[])
     }
@@ -133,7 +136,8 @@ impl Setup {
         }
     }
 
-    /// The error for a team that the config root does not have; the hint names another root that has it.
+    /// Returns the error for a team that the config root does not have; its hint names another root
+    /// that does.
     fn not_here(&self, name: &TeamName, error: StoreError) -> Failure {
         let is_missing = matches!(error, StoreError::NoSuchTeam { .. });
         let root = is_missing.then(|| ops::ps::root_of(&self.ctx, name)).flatten();
@@ -149,7 +153,7 @@ impl Setup {
         }
     }
 
-    /// The absolute form of a path from the command line.
+    /// Returns the absolute form of a path from the command line.
     pub(super) fn absolute(&self, path: &Path) -> Result<String, Failure> {
         let full: PathBuf = self.ctx.caller.cwd.join(path).components().collect();
         full.into_os_string().into_string().map_err(|path| {
@@ -157,12 +161,17 @@ impl Setup {
         })
     }
 
-    /// The name of the team that the options or `given` ask for; the team may not exist.
+    /// Returns the team name that the options or `given` select; the team may not exist.
     pub(super) fn named_team(&self, given: Option<&str>) -> Result<Option<TeamName>, Failure> {
         self.one_team(given.as_slice())
     }
 
-    /// The one team that the options and `addresses` name; without any, that of the environment.
+    /// Returns the one team name that the options and `addresses` select, else that of the
+    /// environment.
+    ///
+    /// # Errors
+    ///
+    /// Returns a usage error if they name two teams or an invalid name.
     fn one_team(&self, addresses: &[&str]) -> Result<Option<TeamName>, Failure> {
         let mut found: Option<TeamName> = None;
         for given in self.asked.iter().map(String::as_str).chain(addresses.iter().copied()) {
@@ -190,7 +199,7 @@ impl Setup {
     }
 }
 
-/// A member as it is addressed: NAME, or NAME@TEAM.
+/// Splits the address of a member: NAME or NAME@TEAM.
 fn split_address(given: &str) -> (&str, Option<&str>) {
     match given.rsplit_once('@') {
         Some((name, team)) if !name.is_empty() && !team.is_empty() => (name, Some(team)),
@@ -198,7 +207,7 @@ fn split_address(given: &str) -> (&str, Option<&str>) {
     }
 }
 
-/// Parses the value of `--since`: an RFC 3339 time, or a span back from now.
+/// Parses the value of `--since`: an RFC 3339 time, or a time span before now.
 pub(super) fn since(given: &str) -> Result<Timestamp, Failure> {
     parse_since(given, ops::now()).ok_or_else(|| {
         let hint =
@@ -236,8 +245,8 @@ fn root(flag: Option<&Path>, caller: &Caller, home: Option<PathBuf>) -> Result<P
     }
 }
 
-/// Resolves a root that is a symbolic link: dotfile managers keep `~/.claude` elsewhere. A link to
-/// another user's directory is refused; below the root no link is followed.
+/// Resolves a root that is a symbolic link, because dotfile managers keep `~/.claude` elsewhere. A
+/// link to another user's directory is refused; below the root no link is followed.
 fn real_root(root: PathBuf) -> Result<PathBuf, Failure> {
     if !fs::about(&root)?.is_some_and(|about| about.kind == fs::Kind::Link) {
         return Ok(root);
@@ -259,7 +268,7 @@ fn real_root(root: PathBuf) -> Result<PathBuf, Failure> {
     }
 }
 
-/// Returns true if the options name another team than the one that the caller is a member of.
+/// Returns whether the options name another team than the caller's own.
 fn is_elsewhere(store: &Store, asked: Option<&str>, caller: &Caller) -> bool {
     let root = caller.var("PHALANX_CONFIG_DIR").is_none_or(|root| root == store.root().as_os_str());
     let own = caller.var("PHALANX_TEAM").map(OsStr::to_string_lossy);
@@ -272,8 +281,8 @@ fn is_elsewhere(store: &Store, asked: Option<&str>, caller: &Caller) -> bool {
     }
 }
 
-/// The member to act as, and the team that it is named with. The identity of a teammate holds in its own team only:
-/// elsewhere it acts as the lead unless `--as` names another.
+/// Returns the member to act as, and the team of its address. A teammate's identity is valid only
+/// in its own team: elsewhere it acts as the lead unless `--as` is given.
 fn speaker(
     flag: Option<&str>,
     caller: &Caller,
@@ -291,7 +300,7 @@ fn speaker(
     }
 }
 
-/// A variable that only a teammate's own process has.
+/// Returns a variable that only a teammate's process has.
 pub(super) fn identity_var(ctx: &Context, name: &str) -> Result<String, Failure> {
     let value = ctx.caller.var(name).and_then(OsStr::to_str).map(str::to_owned);
     value.ok_or_else(|| {
@@ -310,7 +319,7 @@ mod tests {
     }
 
     #[test]
-    fn the_root_is_the_first_that_is_named_and_absolute() {
+    fn config_root_is_the_first_one_given_and_absolute() {
         let dir = tempfile::tempdir().expect("a home");
         let home = || Some(dir.path().to_owned());
         let both = [("PHALANX_CONFIG_DIR", "p"), ("CLAUDE_CONFIG_DIR", "/c")];
@@ -328,7 +337,7 @@ mod tests {
     }
 
     #[test]
-    fn the_speaker_is_the_lead_unless_somebody_else_is_named() {
+    fn speaker_is_the_lead_unless_another_member_is_named() {
         let vars = [("PHALANX_AGENT_NAME", "ada")];
         let name = |flag, vars: &[(&str, &str)]| {
             speaker(flag, &caller(vars), false).map(|(n, _)| n.to_string()).ok()
@@ -343,7 +352,7 @@ mod tests {
     }
 
     #[test]
-    fn a_member_can_be_addressed_with_its_team() {
+    fn member_can_be_addressed_with_its_team() {
         assert_eq!(split_address("ann@demo"), ("ann", Some("demo")));
         assert_eq!(split_address("team-lead@My Demo!"), ("team-lead", Some("My Demo!")));
         assert_eq!(split_address("ann"), ("ann", None));

@@ -1,5 +1,5 @@
-//! `shutdown` and `down`: members are asked to end, and whoever leads brings it about; if nobody leads, this process
-//! does.
+//! `shutdown` and `down`: ask members to shut down and wait. The team's lead carries the requests
+//! through; without a lead this process does.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -23,8 +23,9 @@ use crate::sys::fs;
 use crate::sys::signal::Signals;
 use crate::ui;
 
-/// How long a lead may take to remove its team once all members have ended.
+/// Time limit for a lead to remove its team after all members have ended.
 const CLEARED: Duration = Duration::from_secs(3);
+/// Interval of checks whether the lead has removed the team.
 const GLANCE: Duration = Duration::from_millis(100);
 
 pub(super) fn shutdown(setup: &Setup, args: &args::Shutdown) -> Done {
@@ -82,7 +83,7 @@ pub(super) fn down(setup: &Setup, args: &args::Down) -> Done {
 /// The summary of a run, for `down --report`.
 struct RunReport {
     path: PathBuf,
-    /// The team as it was before its members were asked to end: its lead may delete it afterwards.
+    /// The report before the shutdown requests, because the lead may delete the team afterwards.
     before: Report,
 }
 
@@ -125,7 +126,7 @@ fn read_report(team: &Team) -> Result<Report, Failure> {
     Ok(ops::report::report(team, age)?)
 }
 
-/// Ends members by force, to delete their team.
+/// Kills all members of a team that is to be deleted.
 pub(super) fn end_all_by_force(setup: &Setup, team: &Team) -> Result<(), Failure> {
     let names = everybody(setup, team)?;
     let wish = Wish { reason: Some("the team is deleted".to_owned()), deadline_s: 30, force: true };
@@ -133,8 +134,8 @@ pub(super) fn end_all_by_force(setup: &Setup, team: &Team) -> Result<(), Failure
     Ok(())
 }
 
-/// Stops these members before they are started again. Returns those that have stopped, and an exit
-/// code if others refused or could not be ended; these are reported on stderr.
+/// Stops members before a restart. Returns the stopped ones, and an exit code if others refused or
+/// could not be terminated; those are reported on stderr.
 pub(super) fn stop(
     setup: &Setup,
     team: &Team,
@@ -184,8 +185,13 @@ fn end(
     Ok(ops::shutdown::outcomes(team, &requests)?)
 }
 
-/// Sees the requests to their end: by waiting for the team's lead, or by leading for so long. Gives them as they were
-/// last seen.
+/// Waits for the requests to be resolved by the team's lead, or carries them through as a temporary
+/// lead. Returns the requests as last read.
+///
+/// # Errors
+///
+/// Returns `Interrupted` on a signal, and any failure to acquire the lease or to wait while the
+/// team exists.
 pub(super) fn settle(
     setup: &Setup,
     team: &Team,
@@ -208,7 +214,7 @@ pub(super) fn settle(
     settled
 }
 
-/// Names the members that have not ended, and what they are busy with.
+/// Starts a notice that names the members that have not ended, and what each waits for.
 pub(super) fn notice_of(setup: &Setup, team: &Team, requests: &[ShutdownRequest]) -> Notice {
     let ids: BTreeSet<RequestId> = requests.iter().map(|request| request.id.clone()).collect();
     let team = team.clone();
@@ -222,7 +228,8 @@ async fn see_through(
     limit: Duration,
 ) -> Result<Vec<ShutdownRequest>, Failure> {
     loop {
-        // Who is seen to lead is not waited for, as a glance at the lease would be.
+        // `is_led` is checked first because `take` would wait for a lease that is only briefly
+        // held.
         let taken = match ops::lease::is_led(team) {
             Ok(true) => Ok(None),
             Ok(false) => ops::lease::take(team).map(Some),
@@ -257,7 +264,7 @@ async fn see_through(
     }
 }
 
-/// Lets a lead that removes its team by itself do so, so that it can report on it first.
+/// Lets a lead that removes its team by itself do so, so that it can print its report first.
 fn give_way(setup: &Setup, team: &Team) -> Result<(), Failure> {
     let ends_itself = || -> Result<bool, OpsError> {
         let own_end = team.settings()?.is_some_and(|s| s.finish == Finish::TasksDone && !s.keep);
@@ -273,7 +280,7 @@ fn give_way(setup: &Setup, team: &Team) -> Result<(), Failure> {
         match (ends_itself(), team.changes()) {
             (Ok(true), Ok(changes)) => drop(changes.wait(GLANCE)),
             (Ok(false), _) => break,
-            // Files that vanish while they are read: it is being removed.
+            // The files vanish during a read while the team is being removed.
             (Err(_), _) | (_, Err(_)) if !team.exists() => break,
             (Err(e), _) => return Err(e.into()),
             (_, Err(e)) => return Err(e.into()),
@@ -288,7 +295,7 @@ fn give(setup: &Setup, ended: &[Ended]) -> Result<(), Failure> {
     setup.out.outcome(&ended, exit(ended) == Exit::DONE, words)
 }
 
-/// Its time ran out and it could not be ended either: then there is a reason for it.
+/// Returns whether a member could not be terminated after its deadline; only then it has a reason.
 fn is_stuck(one: &Ended) -> bool {
     one.outcome == "timed_out" && one.reason.is_some()
 }
@@ -309,7 +316,7 @@ mod tests {
     use crate::model::request::Parting;
 
     #[test]
-    fn the_worst_outcome_decides_the_exit_code() {
+    fn worst_outcome_decides_the_exit_code() {
         let one = |outcome: &'static str, reason: Option<&str>| Ended {
             name: MemberName::new("ada").expect("name"),
             outcome,

@@ -1,4 +1,4 @@
-//! `spawn`: one teammate, or several as one batch.
+//! `spawn`: starts one or several members as one batch.
 
 use std::io::Read;
 use std::path::Path;
@@ -24,7 +24,7 @@ use crate::ops::{self, OpsError, Team};
 use crate::sys::env;
 use crate::sys::signal::Signals;
 
-/// A text larger than this is not read.
+/// Maximum size of a text from a file or stdin, in bytes.
 const MAX_TEXT: u64 = 16 * 1024 * 1024;
 
 pub(super) fn spawn(setup: &Setup, mut args: args::Spawn) -> Done {
@@ -65,7 +65,7 @@ pub(super) fn spawn(setup: &Setup, mut args: args::Spawn) -> Done {
     report(setup, &team, &names, batch.results)
 }
 
-/// Refuses a name that is given twice, and one branch for several worktrees.
+/// Rejects a name that is given twice, and one branch for several worktrees.
 fn check_names(args: &args::Spawn) -> Result<(), Failure> {
     let twice = |nth: usize| {
         args.names[..nth].iter().any(|name| name.eq_ignore_ascii_case(&args.names[nth]))
@@ -102,7 +102,7 @@ fn show_plans(setup: &Setup, team: &Team, orders: &[Order], unique: bool) -> Don
     Ok(Exit::DONE)
 }
 
-/// Prints what became of each member. A single one is the document, or the failure, itself.
+/// Prints the result of each member. A single result is printed as the document or failure itself.
 fn report(
     setup: &Setup,
     team: &Team,
@@ -145,7 +145,8 @@ fn report(
     Ok(failures.first().map_or(Exit::DONE, |told| Exit::of(told.class)))
 }
 
-/// One fact a line. The command line is quoted as for a shell, to be read; none is ever used.
+/// Formats a plan with one fact per line. The command line is quoted as for a shell, for reading
+/// only; no shell runs it.
 fn plan_lines(plan: &Plan) -> String {
     let words: Vec<_> = plan.argv.iter().map(String::as_str).collect();
     let argv = shlex::try_join(words.iter().copied()).unwrap_or_else(|_| words.join(" "));
@@ -171,7 +172,7 @@ fn plan_lines(plan: &Plan) -> String {
         .join("\n")
 }
 
-/// One order for each name; they differ in nothing else.
+/// Returns one order for each name; all other fields are equal.
 fn orders(args: args::Spawn) -> Result<Vec<Order>, Failure> {
     let prompt = match args.prompt_file {
         Some(file) => Some(text_from("prompt", &file)?),
@@ -200,7 +201,7 @@ fn orders(args: args::Spawn) -> Result<Vec<Order>, Failure> {
     Ok(args.names.into_iter().map(|name| Order { name, ..common.clone() }).collect())
 }
 
-/// Reads a text from a file, or from stdin for `-`; `what` it is, for errors.
+/// Reads a text from a file, or from stdin for `-`; `what` names it in errors.
 pub(super) fn text_from(what: &str, file: &Path) -> Result<String, Failure> {
     if file == Path::new("-") {
         return stdin();
@@ -210,7 +211,7 @@ pub(super) fn text_from(what: &str, file: &Path) -> Result<String, Failure> {
     })
 }
 
-/// All of stdin; never waits for a person to type.
+/// Reads all of stdin. Fails on a terminal instead of waiting for a person to type.
 pub(super) fn stdin() -> Result<String, Failure> {
     if env::stdin_is_tty() {
         return Err(Failure::usage("there is no text", "give it as an argument, or pipe it in"));
@@ -221,7 +222,8 @@ pub(super) fn stdin() -> Result<String, Failure> {
         .map_err(|_| Failure::usage("stdin is not UTF-8 text", "convert it first"))
 }
 
-/// A start can take its time and cannot be broken off in the middle: a signal is kept until it has ended.
+/// Starts members. A start cannot be interrupted in the middle, so signals are deferred; the flag
+/// returned tells whether there was one.
 pub(super) async fn start(
     setup: &Setup,
     team: &Team,
@@ -245,7 +247,7 @@ pub(super) async fn start(
     }
 }
 
-/// Names the members that have to start.
+/// Starts a notice about the members that are starting.
 pub(super) fn proof_notice(setup: &Setup, orders: &[Order], limit: Duration) -> Notice {
     let seconds = limit.as_secs();
     let words = match orders {
@@ -255,7 +257,7 @@ pub(super) fn proof_notice(setup: &Setup, orders: &[Order], limit: Duration) -> 
     Notice::of(&setup.out, words)
 }
 
-/// Ends members whose start was interrupted.
+/// Kills the members of an interrupted start.
 fn end_again(setup: &Setup, team: &Team, started: &[&Spawned]) -> Failure {
     let names: Vec<&str> = started.iter().map(|one| one.name.as_str()).collect();
     let hint = Some(format!(
@@ -279,7 +281,7 @@ fn end_again(setup: &Setup, team: &Team, started: &[&Spawned]) -> Failure {
     }
 }
 
-/// Where a member runs: `ada runs in %3 (tmux, window phalanx-demo)`.
+/// Describes where a member runs: `ada runs in %3 (tmux, window phalanx-demo)`.
 fn line(one: &Spawned) -> String {
     match (one.backend, &one.tmux_pane_id, &one.tmux_window_name) {
         (BackendKind::Tmux, Some(pane), Some(window)) => {

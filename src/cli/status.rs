@@ -1,4 +1,4 @@
-//! `status`, `wait` and `events`: looking at a team.
+//! `status`, `wait` and `events`: read-only commands about a team.
 
 use std::time::Duration;
 
@@ -15,7 +15,7 @@ use crate::ops::{self, Context, OpsError, Team};
 use crate::sys::env;
 use crate::ui;
 
-/// Everything is looked at again this often: a notification can be lost.
+/// Interval of the full re-read while following: a file notification can be lost.
 const SWEEP: Duration = Duration::from_secs(60);
 
 pub(super) fn status(setup: &Setup, all: bool) -> Done {
@@ -24,7 +24,7 @@ pub(super) fn status(setup: &Setup, all: bool) -> Done {
     Ok(Exit::DONE)
 }
 
-/// The room for a page on stdout.
+/// Returns the size and style of a page on stdout.
 pub(super) fn frame(out: &Out, all: bool) -> ui::Frame {
     ui::Frame { width: out.width(), all, paint: out.paint }
 }
@@ -44,7 +44,7 @@ pub(super) fn wait(setup: &Setup, args: args::Wait) -> Done {
     Ok(if good { Exit::DONE } else { Exit::of(Class::Failed) })
 }
 
-/// The members to wait for: those named, or all.
+/// Returns the members to wait for: the named ones, or all.
 fn names(
     team: &Team,
     args: &args::Wait,
@@ -70,7 +70,7 @@ fn wait_for(
 ) -> Result<Vec<Came>, Failure> {
     match ops::wait::wait(ctx, team, names, args.any, &args.until, args.timeout) {
         Ok(came) => Ok(came),
-        // A team can only be deleted when its members have ended.
+        // A team is only deleted after its members have ended.
         Err(_) if args.until == Until::Gone && !team.exists() => Ok(names
             .iter()
             .map(|name| Came { name: name.to_string(), state: "gone".to_owned() })

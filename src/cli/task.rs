@@ -1,4 +1,4 @@
-//! The task verbs.
+//! The `task` subcommands.
 
 use std::cmp::Reverse;
 use std::path::Path;
@@ -60,8 +60,8 @@ pub(super) fn task(setup: &Setup, verb: TaskVerb) -> Done {
     }
 }
 
-/// Runs a verb that asks hooks. They can take long: a signal ends them, and the task is left as it
-/// is.
+/// Runs a verb that calls hooks. They can take long, so a signal kills them and leaves the task
+/// unchanged.
 fn guarded(
     setup: &Setup,
     team: &Team,
@@ -80,7 +80,7 @@ fn guarded(
     done
 }
 
-/// Says what was done to a task, which tasks can start because of it, and what hooks had to say.
+/// Prints the change of a task, the tasks that it unblocked and the messages of hooks.
 fn changed(setup: &Setup, done: &Completed, words: &str) -> Done {
     done.complaints.iter().for_each(|complaint| setup.out.say(complaint));
     let free = done.freed.iter().map(|id| format!("#{id}")).collect::<Vec<_>>().join(", ");
@@ -135,7 +135,7 @@ fn update(setup: &Setup, team: &Team, args: Update, owner: Option<MemberName>) -
     changed(setup, &done, &format!("task {id} is {word}"))
 }
 
-/// The metadata with the type as its key `type`.
+/// Returns the metadata with the task's type under the key `type`.
 fn metadata(given: Option<Object>, kind: Option<String>) -> Object {
     let mut metadata = given.unwrap_or_default();
     if let Some(kind) = kind {

@@ -1,4 +1,4 @@
-//! The team verbs.
+//! The `team` subcommands.
 
 use std::path::Path;
 
@@ -18,7 +18,7 @@ use crate::ops::settings::Change;
 use crate::ops::{self, OpsError};
 use crate::ui;
 
-/// A team to be made.
+/// The parameters of a new team.
 pub(super) struct New {
     pub(super) name: String,
     pub(super) description: Option<String>,
@@ -33,7 +33,7 @@ pub(super) fn create(
     file: Option<&Path>,
 ) -> Done {
     let tmux_socket = tmux_socket.map(|path| setup.absolute(path)).transpose()?;
-    // A lead that is started for it later leads it; whoever made it deletes it.
+    // A lead that is started later must not delete the team, which belongs to its creator.
     let base = Settings { tmux_socket, ..Settings::by_hand(MAX_MEMBERS) };
     let (settings, described) = match file {
         Some(file) => from_file(setup, &base, file)?,
@@ -54,7 +54,7 @@ pub(super) fn create(
     Ok(Exit::DONE)
 }
 
-/// The settings that a file lays over `base`, and the description that it has.
+/// Returns the settings of a file on top of `base`, and the description in the file.
 fn from_file(
     setup: &Setup,
     base: &Settings,
@@ -85,7 +85,7 @@ fn from_file(
     Ok((settings, manifest.team.description))
 }
 
-/// Reads the prompt file of a member.
+/// Returns a function that reads a member's prompt file.
 fn prompt_reader(setup: &Setup) -> impl FnMut(&str) -> Result<String, OpsError> {
     let here = setup.ctx.caller.cwd.clone();
     move |file| {
@@ -125,7 +125,7 @@ pub(super) fn set(setup: &Setup, args: &SetTeam) -> Done {
     Ok(Exit::DONE)
 }
 
-/// The changes, a line each.
+/// Formats the changes, one per line.
 fn changes(team: &TeamName, change: &Change) -> String {
     let set = change.set.iter().map(|(key, value)| format!("{key} = {}", text::short(value, 60)));
     let unset = change.unset.iter().map(|key| format!("{key} has its default again"));

@@ -1,4 +1,4 @@
-//! The command line: each verb parsed, and what must not pass.
+//! Parsing of the command line: each verb, and invalid input.
 
 use std::ffi::OsString;
 use std::time::Duration;
@@ -34,12 +34,12 @@ fn refused(line: &str) -> bool {
 }
 
 #[test]
-fn the_definition_is_sound() {
+fn definition_passes_the_checks_of_clap() {
     Cli::command().debug_assert();
 }
 
 #[test]
-fn global_options_stand_before_and_after_the_verb() {
+fn global_options_are_accepted_before_and_after_the_verb() {
     for line in [
         "-t demo --as ada --json --config-dir /c status -v --color never",
         "status --team demo --as=ada --json --config-dir /c --verbose --color=never",
@@ -57,7 +57,7 @@ fn global_options_stand_before_and_after_the_verb() {
 }
 
 #[test]
-fn up_down_and_lead() {
+fn up_down_lead_and_adopt_are_parsed() {
     let Verb::Up(up) = verb("up m.toml --detach --keep --backend pty") else {
         panic!("another verb")
     };
@@ -89,7 +89,7 @@ fn up_down_and_lead() {
 }
 
 #[test]
-fn team_verbs() {
+fn team_verbs_are_parsed() {
     let line = "team create demo --description d --agent-type lead --unique";
     let Verb::Team(TeamVerb::Create {
         name,
@@ -154,7 +154,7 @@ fn spawn_takes_a_command_line_only_after_two_dashes() {
 }
 
 #[test]
-fn mail_verbs() {
+fn mail_verbs_are_parsed() {
     let Verb::Send(send) = verb("send ada 'hi there' --summary s") else { panic!("another verb") };
     assert_eq!(
         (send.to.as_str(), send.text.as_deref(), send.summary.as_deref()),
@@ -180,7 +180,7 @@ fn mail_verbs() {
 }
 
 #[test]
-fn task_verbs() {
+fn task_verbs_are_parsed() {
     let line = "task create 'Run it' --description d --active-form a --owner ada --blocked-by 1 '#2' --blocked-by 3,4 \
                 --priority -2 --file 'a/**' --file b --type bug --metadata '{\"k\": 1}' -- cargo test --all";
     let Verb::Task(TaskVerb::Create(create)) = verb(line) else { panic!("another verb") };
@@ -212,7 +212,7 @@ fn task_verbs() {
 }
 
 #[test]
-fn shutdown_names_somebody_or_all() {
+fn shutdown_requires_names_or_all() {
     let Verb::Shutdown(some) = verb("shutdown ada ben --reason r --no-wait") else {
         panic!("another verb")
     };
@@ -225,7 +225,7 @@ fn shutdown_names_somebody_or_all() {
 }
 
 #[test]
-fn looking_and_waiting() {
+fn read_only_and_wait_verbs_are_parsed() {
     let table = [
         ("ready", Until::Ready),
         ("idle", Until::Idle),
@@ -284,14 +284,14 @@ fn looking_and_waiting() {
 }
 
 #[test]
-fn json_is_known_before_the_line_is_parsed() {
+fn json_is_detected_on_an_invalid_line() {
     let words = |line: &str| line.split(' ').map(OsString::from).collect::<Vec<_>>();
     assert!(wants_json(&words("phalanx nonsense --json")));
     assert!(!wants_json(&words("phalanx spawn x -- prog --json")));
 }
 
 #[test]
-fn what_members_ask() {
+fn request_verbs_are_parsed() {
     let Verb::Requests(requests) = verb("requests --all") else { panic!("another verb") };
     assert!(requests.all);
     let Verb::Answer(answer) = verb("answer p-1@ada --approve --mode acceptEdits --reason ok")

@@ -1,4 +1,4 @@
-//! `up`: a team from a manifest, from its beginning to its end.
+//! `up`: runs a team from a manifest, from its creation to its end.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -21,22 +21,22 @@ use crate::ops::{self, Lease, NewTask, Team};
 use crate::sys::fs;
 use crate::sys::signal::Signals;
 
-/// A manifest larger than this is none.
+/// Maximum size of a manifest, in bytes.
 pub(super) const MAX_MANIFEST: u64 = 4 * 1024 * 1024;
-/// How long members may take to prove that they run.
+/// Time limit for members to prove that they run.
 const START: std::time::Duration = std::time::Duration::from_secs(30);
-/// How long members may take to end when the start of the team is taken back.
+/// Shutdown deadline in seconds for members of a team whose start failed.
 const BACK_S: u64 = 10;
 
-/// What a manifest asks for.
+/// The contents of a manifest, checked and resolved.
 struct Plan {
     name: String,
     description: String,
     settings: Settings,
     orders: Vec<Order>,
-    /// Nobody stands: each task is a run of its own.
+    /// No member is permanent: each task is a run of its own.
     tasks_only: bool,
-    /// Why that is so, or is not, and what else a person should know.
+    /// Messages for the user: the reason for the mode, and warnings.
     said: Vec<String>,
     tasks: Vec<NewTask>,
 }
@@ -49,7 +49,7 @@ pub(super) fn up(setup: &Setup, args: &args::Up) -> Done {
     done
 }
 
-/// Reads the manifest and checks all that can be checked before anything is made.
+/// Reads the manifest and checks everything that can be checked before anything is created.
 fn plan(setup: &Setup, args: &args::Up) -> Result<Plan, Failure> {
     let shown = args.manifest.display();
     let text = read_text(&args.manifest, MAX_MANIFEST).map_err(|problem| {
@@ -90,11 +90,15 @@ fn plan(setup: &Setup, args: &args::Up) -> Result<Plan, Failure> {
     Ok(plan)
 }
 
-/// A text file; a link to one is followed.
+/// Reads a text file; follows a symbolic link.
+///
+/// # Errors
+///
+/// Returns the problem without the path, which callers add.
 pub(super) fn read_text(path: &Path, limit: u64) -> Result<String, String> {
     let bytes = fs::canonical(path).and_then(|path| fs::read(&path, limit));
     let bytes = bytes.map_err(|e| match &e {
-        // The path is named by whoever tells of this.
+        // Callers name the path.
         fs::FsError::Io { source, .. } => plain_words(&source.to_string()),
         fs::FsError::Refused { reason, .. } => reason.clone(),
         fs::FsError::TooLarge { .. } => e.to_string(),
@@ -104,7 +108,7 @@ pub(super) fn read_text(path: &Path, limit: u64) -> Result<String, String> {
 }
 
 async fn run(setup: &Setup, args: &args::Up, plan: Plan) -> Done {
-    // From here on a signal does not end us: what was begun is ended in order.
+    // From here on signals are handled, so that everything that was started is ended in order.
     let mut signals = Signals::new()?;
     let ctx = &setup.ctx;
     let team = ops::team::create(ctx, &plan.name, &plan.description, None, &plan.settings, false)?;
@@ -117,7 +121,7 @@ async fn run(setup: &Setup, args: &args::Up, plan: Plan) -> Done {
         }
     };
     let (desk, wishes) = Desk::new(setup, &team, OnExit::Stop)?;
-    // Where lines are printed, the lead reads the journal from its beginning and tells of fallbacks by itself.
+    // With line output the lead reads the journal from its start and reports the fallbacks itself.
     let told = args.detach || desk.is_live();
     let started = desk.attend(&mut signals, start(setup, &team, plan, &desk, told)).await;
     let spawned = match started {
@@ -150,7 +154,8 @@ fn stopped() -> Failure {
     Failure::interrupted("interrupted while the team was started", None)
 }
 
-/// Makes the tasks and starts the members, all in one go, and says with `told` who had to fall back. A failure comes with those that run all the same.
+/// Creates the tasks and starts the members in one batch. With `told` it reports backend fallbacks.
+/// On failure it also returns the members that run nevertheless.
 async fn start(
     setup: &Setup,
     team: &Team,
@@ -160,7 +165,7 @@ async fn start(
 ) -> Result<Vec<Spawned>, (Vec<Spawned>, Failure)> {
     let (ctx, store) = (setup.ctx.clone(), team.clone());
     plan.said.iter().for_each(|line| desk.say(line));
-    // The picture shows the members as they start.
+    // The frame shows the members as they start.
     let _notice = (!desk.is_live()).then(|| spawn::proof_notice(setup, &plan.orders, START));
     let batch = interrupt::aside(move || {
         if !plan.tasks.is_empty() {
@@ -202,12 +207,12 @@ async fn start(
     Err((spawned, Failure::new(class, message, hint)))
 }
 
-/// How to watch the team, and where it runs and why.
+/// Tells how to watch the team, where it runs and why.
 fn announce(desk: &Desk<'_>, team: &Team, spawned: &[Spawned], why: &str) {
     let Some(first) = spawned.first() else { return };
     let how = how_to_watch(team, first);
     if desk.is_live() {
-        // Short enough for one line, and it also leads to a window of this session.
+        // Short enough for the frame, and it also leads to a window of this session.
         let is_tmux = first.backend == BackendKind::Tmux;
         desk.watch(if is_tmux { format!("phalanx attach -t {}", team.name()) } else { how });
         return;
@@ -216,7 +221,8 @@ fn announce(desk: &Desk<'_>, team: &Team, spawned: &[Spawned], why: &str) {
     desk.say(&format!("backend {}: {why}", first.backend.as_str()));
 }
 
-/// Where a person sees the team: a window of the session that they are in, else a command of ours.
+/// Returns where to see the team: the window if it is in the user's tmux session, else a phalanx
+/// command.
 pub(super) fn how_to_watch(team: &Team, one: &Spawned) -> String {
     match one.backend {
         BackendKind::Tmux if one.watch.starts_with("window") => one.watch.clone(),
@@ -226,7 +232,7 @@ pub(super) fn how_to_watch(team: &Team, one: &Spawned) -> String {
     }
 }
 
-/// Ends what was started of a team that did not come up as a whole, and removes it.
+/// Kills the members of a team that did not start completely, and removes the team.
 async fn take_back(setup: &Setup, team: &Team, lease: Lease, spawned: &[Spawned]) {
     let ended = end_started(setup, team, lease, spawned).await;
     if let Err(Failure::Told(told)) =

@@ -1,16 +1,16 @@
-//! Errors of the argument parser in the form of all other errors.
+//! Converts errors of the argument parser to failures.
 
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 
 use super::fail::{Class, Failure};
 use crate::model::text;
 
-/// True for a request for help or the version.
+/// Returns whether help or the version was requested.
 pub(super) fn is_wish(error: &clap::Error) -> bool {
     matches!(error.kind(), ErrorKind::DisplayHelp | ErrorKind::DisplayVersion)
 }
 
-/// The failure: clap's first paragraph is the message, its tip or the usage line the hint.
+/// Converts an error: clap's first paragraph becomes the message, its tip or usage line the hint.
 pub(super) fn failure(error: &clap::Error) -> Failure {
     match (error.kind(), error.get(ContextKind::InvalidSubcommand)) {
         (ErrorKind::InvalidSubcommand, Some(ContextValue::String(word))) => {
@@ -38,7 +38,8 @@ fn no_such_verb(error: &clap::Error, word: &str) -> Failure {
     Failure::new(Class::Usage, format!("unknown command `{}`", text::line(word)), Some(hint))
 }
 
-/// Reports a verb that needs another one after it, as `phalanx team`; clap renders its help text instead.
+/// Reports a verb that needs a subcommand, such as `phalanx team`; clap renders its help text
+/// instead.
 fn incomplete(help: &str) -> Failure {
     let usage =
         help.lines().find_map(|line| line.trim().strip_prefix("Usage: ")).unwrap_or_default();
@@ -84,7 +85,7 @@ mod tests {
     }
 
     #[test]
-    fn mistakes_are_told_in_one_line_with_a_way_on() {
+    fn parse_errors_are_one_line_with_a_hint() {
         let table = [
             (
                 &["phalanx", "spawn"][..],
@@ -125,7 +126,7 @@ mod tests {
     }
 
     #[test]
-    fn an_unknown_verb_suggests_the_nearest() {
+    fn unknown_verb_suggests_the_nearest_ones() {
         for (word, hint) in [
             ("statsu", "did you mean `status`?"),
             ("spwan", "did you mean `spawn` or `plan`?"),
@@ -141,7 +142,7 @@ mod tests {
     }
 
     #[test]
-    fn a_group_of_verbs_alone_is_incomplete() {
+    fn verb_group_without_a_subcommand_is_rejected() {
         for group in ["team", "task", "profile", "worktree"] {
             let told = told(&["phalanx", group]);
             assert_eq!(told.message, format!("`phalanx {group}` needs a command after it"));

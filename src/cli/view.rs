@@ -1,5 +1,5 @@
-//! A member's terminal on ours: what it shows comes here as it is, what is typed here goes there, until one side ends it.
-//! Whatever happens, the person gets his terminal back as it was.
+//! Relays a member's terminal: its output goes to this terminal, and typed keys go to the member,
+//! until one side ends it. The terminal is always restored afterwards.
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
@@ -19,24 +19,25 @@ use crate::sys::clock::Deadline;
 use crate::sys::signal::WINCH;
 use crate::sys::tty::{Display, Input, RawTerminal};
 
-/// Ctrl-] as terminals send it: plainly, in the kitty protocol, and with xterm's modifyOtherKeys; a program may have
-/// turned these on.
+/// Ctrl-] as terminals send it: plain, in the kitty protocol, and with xterm's modifyOtherKeys. The
+/// member's program may have enabled the last two.
 const DETACH: [&[u8]; 3] = [b"\x1d", b"\x1b[93;5u", b"\x1b[27;5;93~"];
 
-/// Where a terminal does not tell its size.
+/// Fallback for a terminal that does not report its size: rows, columns.
 const SIZE: (u16, u16) = (24, 80);
-/// How long our own words wait for a terminal that takes nothing.
+/// Time limit for writing our own sequences to a terminal that accepts no output.
 const PARTING: Duration = Duration::from_secs(1);
 
-/// Keeps the title and goes to the second screen, so that what stands on the first is there afterwards.
+/// Saves the title and switches to the alternate screen, so that the main screen is kept.
 const ENTER: &str = "\x1b[22;2t\x1b[?1049h";
-/// Takes back every mode that a program may have set: a sequence cut short, keyboard protocols, keypad, mouse, focus,
-/// paste, synchronised output, scroll region, margins, wrapping, insertion, character set, cursor; then the second screen.
+/// Resets every mode that a program may have set: an unfinished sequence, keyboard protocols,
+/// keypad, mouse, focus, paste, synchronised output, origin mode, margins, scroll region, wrapping,
+/// insertion, character set, cursor; then leaves the alternate screen and restores the title.
 const LEAVE: &str = "\x18\x1b[=0;1u\x1b[>4;0m\x1b[?1l\x1b>\x1b[?9l\x1b[?1000l\x1b[?1002l\x1b[?1003l\x1b[?1005l\x1b[?1006l\
                      \x1b[?1015l\x1b[?1004l\x1b[?2004l\x1b[?2026l\x1b[?6l\x1b[?69l\x1b[r\x1b[?7h\x1b[4l\x1b(B\x0f\x1b[0 q\
                      \x1b[?1049l\x1b[m\x1b[?25h\x1b[23;2t";
 
-/// How it ended.
+/// The reason why the relay ended.
 #[derive(Debug, PartialEq, Eq)]
 enum Parting {
     Detached,
@@ -45,7 +46,7 @@ enum Parting {
     Told(i32),
 }
 
-/// Shows the terminal behind `socket` until somebody ends it.
+/// Shows the terminal behind `socket` until it ends or a person detaches.
 pub(super) fn view(out: &Out, member: &MemberName, socket: &Path) -> Done {
     let lost = |e: &io::Error| {
         let hint = format!(
@@ -79,7 +80,7 @@ fn described(end: End) -> String {
     }
 }
 
-/// The terminal while it is lent: dropped in every case, a panic included.
+/// The terminal in raw mode; restored on drop, also after a panic.
 struct Lent {
     raw: RawTerminal,
     display: Display,
@@ -100,7 +101,7 @@ impl Lent {
 
 impl Drop for Lent {
     fn drop(&mut self) {
-        // A terminal that has gone needs nothing.
+        // A terminal that is gone needs no reset.
         let _ = self.say(LEAVE);
     }
 }
@@ -112,14 +113,14 @@ fn relay(mut viewer: Viewer, member: &MemberName) -> io::Result<Parting> {
     let (mut shown, display, gone) =
         (viewer.try_clone()?, terminal.display.try_clone()?, left.clone());
     let showing = thread::Builder::new().name("show".to_owned()).spawn(move || {
-        // Closed by the end of this thread, for which the other one waits.
+        // Dropped at the end of this thread, which wakes the input loop.
         let _alive = alive;
         show_all(&mut shown, &display, &|| gone.load(Ordering::Relaxed))
     })?;
     let parting = listen(&terminal.raw, &mut viewer, over.as_fd());
     left.store(true, Ordering::Relaxed);
     viewer.leave();
-    // Nothing may be drawn after the last words of ours.
+    // Joined so that no output follows the closing message.
     let said = showing.join().ok();
     match parting? {
         Some(parting) => Ok(parting),
@@ -127,7 +128,7 @@ fn relay(mut viewer: Viewer, member: &MemberName) -> io::Result<Parting> {
     }
 }
 
-/// Shows what comes until it ends.
+/// Shows the member's output until it ends.
 fn show_all(viewer: &mut Viewer, display: &Display, give_up: &dyn Fn() -> bool) -> Parting {
     loop {
         match viewer.next() {
@@ -145,7 +146,7 @@ fn show_all(viewer: &mut Viewer, display: &Display, give_up: &dyn Fn() -> bool) 
     }
 }
 
-/// Types what is typed until this side or the other ends it; none: the other did.
+/// Forwards typed keys until one side ends the relay; returns `None` if the member's side did.
 fn listen(
     terminal: &RawTerminal,
     viewer: &mut Viewer,
@@ -161,7 +162,8 @@ fn listen(
                 let detach = detach_at(&keys);
                 keys.truncate(detach.unwrap_or(keys.len()));
                 if !keys.is_empty() && viewer.type_in(keys).is_err() {
-                    // It has ended, which the other thread says better, or it does not read.
+                    // Either the member has ended, which the output thread reports, or its launcher
+                    // does not read.
                     return Ok(None);
                 }
                 if detach.is_some() {
@@ -172,7 +174,7 @@ fn listen(
     }
 }
 
-/// Where the first detach key stands in what was typed.
+/// Returns the position of the first detach key.
 fn detach_at(keys: &[u8]) -> Option<usize> {
     let at = |key: &&[u8]| keys.windows(key.len()).position(|part| part == *key);
     DETACH.iter().filter_map(at).min()
@@ -183,7 +185,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_detach_key_is_found_in_every_form() {
+    fn detach_key_is_found_in_every_encoding() {
         let table: [(&[u8], Option<usize>); 6] = [
             (b"", None),
             (b"abc\x1b[93;6u", None),
@@ -198,7 +200,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_program_left_set_is_taken_back() {
+    fn modes_set_by_a_program_are_reset() {
         let mut person = vt100::Parser::new(5, 20, 0);
         person.process(b"mine\r\n");
         let before = person.screen().state_formatted();

@@ -1,4 +1,4 @@
-//! `status --watch`: how a team stands, again whenever that changes, until the team is deleted.
+//! `status --watch`: prints the status again whenever it changes, until the team is deleted.
 
 use std::time::Duration;
 
@@ -16,7 +16,8 @@ use crate::sys::watch::Changes;
 use crate::sys::{clock, env};
 use crate::ui;
 
-/// Looked at again at least this often: a process can end without writing anything, and what is idle grows older.
+/// Maximum interval between two reads: a process can exit without writing a file, and idle times
+/// grow.
 const SWEEP: Duration = Duration::from_secs(1);
 
 pub(super) fn watch(setup: &Setup, all: bool) -> Done {
@@ -25,8 +26,8 @@ pub(super) fn watch(setup: &Setup, all: bool) -> Done {
 }
 
 fn follow(team: &Team, out: &Out, all: bool) -> Done {
-    // Subscribed before the first look, then nothing is missed.
-    // A team that another program made may lack directories of ours: then there is the sweep.
+    // Subscribed before the first read, so that no change is missed. In a team that another program
+    // made some directories may be missing; then only the interval applies.
     let changes = team.changes().ok();
     if changes.as_ref().is_some_and(Changes::is_polling) {
         out.say(ops::events::POLLING);
@@ -36,7 +37,7 @@ fn follow(team: &Team, out: &Out, all: bool) -> Done {
     loop {
         let status = match ops::status::status(team) {
             Ok(status) => status,
-            // It went between two looks.
+            // The team was deleted between two reads.
             Err(_) if !team.exists() => return gone(team, out, screen.as_mut()),
             Err(e) => return Err(e.into()),
         };
@@ -54,7 +55,7 @@ fn follow(team: &Team, out: &Out, all: bool) -> Done {
     }
 }
 
-/// Pictures are told apart by an empty line, documents by their own.
+/// Prints a status. Text pages are separated by an empty line.
 fn show(status: &Status, first: bool, out: &Out, all: bool) -> Result<(), Failure> {
     if !first && !out.json {
         out.data("\n")?;
@@ -62,7 +63,7 @@ fn show(status: &Status, first: bool, out: &Out, all: bool) -> Result<(), Failur
     out.give(status, || ui::status(status, frame(out, all)))
 }
 
-/// After its end a team has no members and no lead: nobody is left standing on the screen (LY-12).
+/// Replaces the screen at the end, because a deleted team has no members and no lead (LY-12).
 fn gone(team: &Team, out: &Out, screen: Option<&mut ui::Redraw>) -> Done {
     let words = format!("team {} is deleted", team.name());
     match screen {
@@ -72,7 +73,7 @@ fn gone(team: &Team, out: &Out, screen: Option<&mut ui::Redraw>) -> Done {
     Ok(Exit::DONE)
 }
 
-/// What counts as a change: everything but the time that passes.
+/// Returns the status without the fields that only grow with time, to compare snapshots.
 fn without_time(status: &Status) -> Result<Value, Failure> {
     let mut value = serde_json::to_value(status)
         .map_err(|e| Failure::new(Class::Internal, e.to_string(), None))?;
@@ -81,7 +82,7 @@ fn without_time(status: &Status) -> Result<Value, Failure> {
             one[field].take();
         }
     }
-    // The reason why a task waits can say for how long; its kind does not.
+    // The text of a wait reason can include a duration; its kind cannot.
     for task in value["task_list"].as_array_mut().into_iter().flatten() {
         if let Some(text) = task.pointer_mut("/waits_for/text") {
             text.take();

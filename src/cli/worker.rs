@@ -1,5 +1,5 @@
-//! The hidden `worker` and `wrap`: the built-in teammate and the wrapper of a foreign one, which learn from their
-//! environment who they are.
+//! The hidden `worker` and `wrap` commands: the built-in teammate, and the wrapper of a program
+//! that is not native. Both read their identity from the environment.
 
 use super::fail::{Class, Exit, Failure};
 use super::setup::{Setup, identity_var};
@@ -21,7 +21,7 @@ pub(super) fn wrap(setup: &Setup) -> Done {
     Ok(exit(teammate::wrap(&setup.ctx, &team, &me)?))
 }
 
-/// Whose process this is, by its environment.
+/// Returns the identity of this process from its environment.
 pub(super) fn identity(setup: &Setup) -> Result<Identity, Failure> {
     let name = MemberName::existing(&identity_var(&setup.ctx, "PHALANX_AGENT_NAME")?)?;
     let incarnation = Incarnation::parse(&identity_var(&setup.ctx, "PHALANX_INCARNATION")?)?;

@@ -1,4 +1,4 @@
-//! The worktree verbs.
+//! The `worktree` subcommands.
 
 use serde_json::{Value, json};
 
@@ -32,7 +32,7 @@ fn list(setup: &Setup) -> Done {
     Ok(Exit::DONE)
 }
 
-/// One word for how it stands, and why it has to stay.
+/// Returns the condition as one word, and the reason why the worktree must be kept.
 fn standing(one: &Standing) -> (&'static str, Option<String>) {
     match &one.condition {
         Ok(condition) => (condition.word(), condition.keeps()),
@@ -107,7 +107,7 @@ fn line(one: &Removal) -> String {
     }
 }
 
-/// Names the worktrees that outlive their team.
+/// Reports the worktrees that outlive their team.
 pub(super) fn tell_kept(kept: &[Removal], mut say: impl FnMut(&str)) {
     kept.iter().for_each(|one| say(&line(one)));
 }
