@@ -61,7 +61,8 @@ pub(super) struct Global {
     /// Team to use [default: $PHALANX_TEAM, else the only team].
     #[arg(short, long, global = true, value_name = "NAME")]
     pub(super) team: Option<String>,
-    /// Directory that holds the teams [default: $PHALANX_CONFIG_DIR, $CLAUDE_CONFIG_DIR, ~/.claude].
+    /// Directory that holds the teams [default: $PHALANX_CONFIG_DIR, $CLAUDE_CONFIG_DIR,
+    /// ~/.claude].
     #[arg(long, global = true, value_name = "DIR")]
     pub(super) config_dir: Option<PathBuf>,
     /// Member to act as [default: $PHALANX_AGENT_NAME, else team-lead].
@@ -328,7 +329,8 @@ pub(super) struct Spawn {
     /// Permission mode.
     #[arg(long, value_parser = mode(), value_name = "MODE")]
     pub(super) mode: Option<Mode>,
-    /// Tools that it may use, and no others: names or patterns with commas between them; repeatable.
+    /// Tools that it may use, and no others: names or patterns with commas between them;
+    /// repeatable.
     #[arg(long, value_parser = Rule::parse_list, value_name = "TOOLS")]
     pub(super) allowed_tools: Vec<Vec<Rule>>,
     /// Tools that it may not use; repeatable.

@@ -6,7 +6,8 @@ use clap::{Args, ValueEnum};
 
 use super::args::seconds;
 
-/// Effect of a signal to the lead (Ctrl-C, TERM, or HUP when its terminal is closed) on the members (SD-12).
+/// The effect of a signal to the lead (Ctrl-C, TERM, or HUP when its terminal is closed) on the
+/// members (SD-12).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(super) enum OnExit {
     /// Ask them to stop; the second signal kills them.

@@ -8,7 +8,8 @@ use super::args::Shutdown;
 
 /// Write a commented manifest that runs as it is.
 ///
-/// Its team is named after the current directory. An existing file is never overwritten: exit code 4.
+/// Its team is named after the current directory. An existing file is never overwritten: exit
+/// code 4.
 #[derive(Debug, Args)]
 #[command(after_help = "Example:\n  phalanx init && phalanx up team.toml")]
 pub(super) struct Init {
@@ -50,8 +51,8 @@ impl From<Kill> for Shutdown {
 
 /// Stop members and start them again as they were.
 ///
-/// Role, model, directory and command line stay. A running member is asked to stop first, as by `shutdown`; a
-/// stopped one is started as by `resume`.
+/// Role, model, directory and command line stay. A running member is asked to stop first, as by
+/// `shutdown`; a stopped one is started as by `resume`.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  phalanx restart ada\n  phalanx restart ada ben --force\n\n\
     Exits with 4 if a member refuses to stop; it keeps running.")]

@@ -15,8 +15,8 @@ use crate::ops::authority::Action;
 
 /// Receive the end of a turn from a program's hook; not for people.
 ///
-/// Reads the JSON that codex passes to `notify` and Claude Code to its `Stop` hook, and ignores anything else.
-/// Prints nothing and always exits with 0.
+/// Reads the JSON that codex passes to `notify` and Claude Code to its `Stop` hook, and ignores
+/// anything else. Prints nothing and always exits with 0.
 #[derive(Debug, Args)]
 pub(super) struct Hook {
     /// The JSON [default: read from stdin].

@@ -32,8 +32,7 @@ pub(super) fn init(out: &Out, args: &Init) -> Done {
     Ok(Exit::DONE)
 }
 
-/// Returns a manifest whose tasks work in any directory, with the settings that users change first as
-/// comments.
+/// Returns a manifest whose tasks work in any directory; comments show what users change first.
 fn manifest(team: &str, next: &str) -> String {
     format!(
         r#"# A team for phalanx. It runs as it is:

@@ -228,8 +228,8 @@ async fn see_through(
     limit: Duration,
 ) -> Result<Vec<ShutdownRequest>, Failure> {
     loop {
-        // `is_led` is checked first because `take` would wait for a lease that is only briefly
-        // held.
+        // `is_led` comes first: `take` would wait for the holder, which may only be inspecting the
+        // lease.
         let taken = match ops::lease::is_led(team) {
             Ok(true) => Ok(None),
             Ok(false) => ops::lease::take(team).map(Some),

@@ -4,7 +4,7 @@ use super::paint::{Paint, Tint};
 use crate::model::text;
 use crate::ops::doctor::{Checked, Finding, Severity};
 
-/// The word and the colour of each severity.
+/// The label and colour of each severity.
 const SEVERITIES: [(Severity, &str, Tint); 3] = [
     (Severity::Problem, "problem", Tint::Bad),
     (Severity::Warning, "warning", Tint::Warn),
@@ -13,7 +13,8 @@ const SEVERITIES: [(Severity, &str, Tint); 3] = [
 /// Indentation of everything after the severity.
 const INDENT: &str = "         ";
 
-/// One paragraph for each finding, then a summary. Notes that require no action appear only when `verbose`.
+/// Formats one paragraph for each finding, then a summary. Notes that require no action appear only
+/// when `verbose`.
 pub(crate) fn doctor(checked: &Checked, verbose: bool, paint: Paint) -> String {
     let shown =
         |finding: &&Finding| verbose || finding.severity != Severity::Note || finding.fix.is_some();

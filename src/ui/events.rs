@@ -1,4 +1,4 @@
-//! Events of the journal as sentences: `2m ago  ada  completed #1 Check the format (2.1s)`. Pure; the time is given.
+//! Formats journal events as sentences: `2m ago  ada  completed #1 Check the format (2.1s)`.
 
 use super::life::{member_word, span};
 use super::paint::{Paint, Tint};
@@ -8,21 +8,21 @@ use crate::model::lifecycle::MemberState;
 use crate::model::time::{self, Timestamp};
 use crate::model::{text, wire};
 
-/// The width of a time such as `59m ago`.
+/// The column width of a time such as `59m ago`.
 const WHEN: usize = 8;
 
-/// The form in which events are shown.
+/// The format of event lines.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct EventFrame {
     pub(crate) now: Timestamp,
-    /// Times are points in time, and not distances from now.
+    /// Times are absolute, not relative to `now`.
     pub(crate) absolute: bool,
-    /// Characters in a line, where lines are cut.
+    /// Maximum number of characters in a line.
     pub(crate) width: Option<usize>,
     pub(crate) paint: Paint,
 }
 
-/// A line for each of these events.
+/// Formats one line for each event.
 pub(crate) fn event_lines(events: &[Event], frame: EventFrame) -> String {
     let name =
         |event: &Event| event.member.as_ref().map(|n| text::line(n.as_str())).unwrap_or_default();
@@ -46,14 +46,14 @@ fn when(at: Timestamp, frame: EventFrame) -> String {
     if frame.absolute { at.iso() } else { format!("{:>WHEN$}", time::ago(frame.now.since(at))) }
 }
 
-/// The predicate of a sentence about an event; its member is the subject.
+/// Returns the predicate of a sentence whose subject is the event's member.
 pub(super) fn sentence(event: &Event) -> String {
     let words = plain::words(event).unwrap_or_else(|| quiet_words(event));
     let took = wire::number(&event.detail, "elapsed_ms").filter(|_| plain::is_end(event));
     words + &took.map(|ms| format!(" ({})", span(ms))).unwrap_or_default()
 }
 
-/// The words of events that are of no interest while a team is watched.
+/// Returns the text of events that are not shown while a team is watched.
 fn quiet_words(event: &Event) -> String {
     use EventKind as Kind;
     let part = |key| plain::detail(event, key).filter(|words| !words.is_empty());
@@ -121,7 +121,7 @@ fn quiet_words(event: &Event) -> String {
                 (part("hook").unwrap_or_default(), some("outcome", ": ").replace('_', " "));
             format!("hook {hook}{outcome}")
         }
-        // These have words in any case.
+        // `plain::words` always has a text for these.
         Kind::MemberReady
         | Kind::MemberStartFailed
         | Kind::MemberFallback
@@ -192,7 +192,7 @@ mod tests {
     }
 
     #[test]
-    fn a_run_as_sentences_with_relative_times() {
+    fn run_is_formatted_as_sentences_with_relative_times() {
         assert_eq!(
             event_lines(&run(), frame(None)),
             "  2m ago       created #1 Check the format\n\
@@ -210,7 +210,7 @@ mod tests {
     }
 
     #[test]
-    fn lines_are_cut_to_the_terminal() {
+    fn lines_are_cut_to_the_terminal_width() {
         let text = event_lines(&run(), frame(Some(30)));
         assert!(text.lines().all(|line| line.chars().count() <= 30), "{text}");
         assert!(text.contains("completed #1 C…"), "{text}");
@@ -227,7 +227,7 @@ mod tests {
     }
 
     #[test]
-    fn quiet_events_are_sentences_too() {
+    fn events_hidden_while_watching_are_sentences_too() {
         let ada = name("ada");
         let of = |kind| Note::of(kind).member(&ada);
         let table = [

@@ -1,4 +1,4 @@
-//! Why a member is in its state: facts, each with where it was read. Pure.
+//! The page of `explain`: the facts behind a member's state, each with its source.
 
 use serde_json::Value;
 
@@ -7,12 +7,12 @@ use super::status::state_tint;
 use crate::model::{text, time};
 use crate::ops::explain::{Delivery, Explained, Happened};
 
-/// Where what is said begins.
+/// The column at which values begin.
 const COLUMN: usize = 11;
-/// A line that would be longer is made two.
+/// Maximum width of a line; a longer entry takes two lines.
 const WIDTH: usize = 80;
 
-/// The page about one member.
+/// Formats the page about one member.
 pub(crate) fn explain(found: &Explained, paint: Paint) -> String {
     let name = paint.put(Tint::Bold, &text::line(found.name.as_str()));
     let state = paint.put(state_tint(&found.state), &found.state.replace('_', " "));
@@ -50,13 +50,13 @@ pub(crate) fn explain(found: &Explained, paint: Paint) -> String {
 
 struct Page {
     lines: Vec<String>,
-    /// Left away in front of a source.
+    /// The team's directory, which is omitted from the paths of sources.
     dir: String,
     paint: Paint,
 }
 
 impl Page {
-    /// What, its value, and dim, behind it or below, where that was read.
+    /// Adds an entry, with the dimmed source behind the value or on the next line.
     fn entry(&mut self, what: &str, value: &str, source: &str) {
         let mut line = format!("{what:<COLUMN$} {}", text::line(value));
         let source = text::line(source.strip_prefix(&self.dir).unwrap_or(source));
@@ -77,7 +77,7 @@ impl Page {
 
 fn happened(event: &Happened) -> String {
     let details = event.detail.as_object().into_iter().flatten();
-    // A run's id says nothing to people, and stands among the facts.
+    // The run's id is already among the facts.
     let shown = details.filter(|(key, _)| key.as_str() != "incarnation");
     let words: Vec<String> = shown
         .filter_map(|(key, value)| Some(format!("{key} {}", text::short(&plain(value)?, 60))))
@@ -86,7 +86,7 @@ fn happened(event: &Happened) -> String {
     format!("{} {}{details}", event.event.replace('_', " "), time::ago(event.age_ms))
 }
 
-/// A detail without the marks of JSON; none for an empty list.
+/// Formats a detail without JSON syntax; returns `None` for an empty list.
 fn plain(value: &Value) -> Option<String> {
     match value {
         Value::String(words) => Some(words.clone()),

@@ -1,11 +1,11 @@
-//! Words for spans of time and for states, the same on every page.
+//! Common texts and colours for time spans and states.
 
 use super::paint::Tint;
 use crate::model::lifecycle::MemberState;
 use crate::model::task::TaskState;
 use crate::model::time;
 
-/// A span with a tenth of a second while that is of interest: `2.1s`, `12.3s`, `3m04s`.
+/// Formats a time span, below a minute with tenths of a second: `2.1s`, `12.3s`, `3m04s`.
 pub(crate) fn span(ms: u64) -> String {
     match ms {
         0..60_000 => format!("{}.{}s", ms / 1000, ms % 1000 / 100),
@@ -13,7 +13,7 @@ pub(crate) fn span(ms: u64) -> String {
     }
 }
 
-/// How a member's state looks.
+/// Returns the colour of a member's state.
 pub(super) fn member_tint(state: MemberState) -> Tint {
     match state {
         MemberState::Pending
@@ -28,7 +28,7 @@ pub(super) fn member_tint(state: MemberState) -> Tint {
     }
 }
 
-/// A state's word for people.
+/// Returns the label of a member's state.
 pub(super) fn member_word(state: MemberState) -> &'static str {
     match state {
         MemberState::ShutdownRequested => "asked to end",
@@ -45,7 +45,7 @@ pub(super) fn member_word(state: MemberState) -> &'static str {
     }
 }
 
-/// A state's word for people.
+/// Returns the label of a task's state.
 pub(super) fn task_word(state: TaskState) -> &'static str {
     match state {
         TaskState::InProgress => "in progress",
@@ -55,7 +55,7 @@ pub(super) fn task_word(state: TaskState) -> &'static str {
     }
 }
 
-/// A state's sign and look in a list.
+/// Returns the symbol and colour of a task's state in a list.
 pub(super) fn task_mark(state: TaskState) -> (&'static str, Tint) {
     match state {
         TaskState::Pending => ("·", Tint::Dim),
@@ -71,7 +71,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn spans() {
+    fn spans_below_a_minute_have_tenths() {
         assert_eq!(span(2_140), "2.1s");
         assert_eq!(span(12_399), "12.3s");
         assert_eq!(span(184_000), "3m04s");

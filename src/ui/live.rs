@@ -24,14 +24,14 @@ impl Live {
         Live { shared: Arc::new(Mutex::new(shared)), echo: None }
     }
 
-    /// Turns the echo of keys off until the frame is removed.
+    /// Turns off the echo of keys until the frame is removed.
     pub(super) fn take_terminal(&mut self) {
         if self.echo.is_none() {
             self.echo = EchoOff::enter();
         }
     }
 
-    /// Draws this frame in the place of the last one, unless another job has the terminal.
+    /// Replaces the last frame by this one, unless another job has the terminal.
     pub(super) fn draw(&mut self, frame: String) {
         let mut shared = lock(&self.shared);
         if tty::is_background() {
@@ -42,12 +42,12 @@ impl Live {
         shared.put("");
     }
 
-    /// Prints lines above the frame; they stay.
+    /// Prints permanent lines above the frame.
     pub(super) fn say(&mut self, lines: &str) {
         lock(&self.shared).say(lines);
     }
 
-    /// Prints lines above the frame from any thread.
+    /// Returns a function that prints lines above the frame from any thread.
     pub(super) fn speaker(&self) -> impl Fn(&str) + Send + Sync + 'static {
         let shared = Arc::clone(&self.shared);
         move |lines| lock(&shared).say(lines)
@@ -60,16 +60,16 @@ impl Live {
         shared.put("");
     }
 
-    /// Gives the terminal back before the process is stopped.
+    /// Restores the terminal before the process is suspended.
     pub(super) fn suspend(&mut self) {
         self.clear();
         self.echo = None;
     }
 
-    /// Takes the terminal again after the process was stopped; a shell may have written to it.
+    /// Takes the terminal again after a suspension; a shell may have written to it.
     pub(super) fn resume(&mut self) {
         lock(&self.shared).redraw.forget();
-        // Dropped first: the modes to restore at the end are those with the echo on.
+        // Dropped first, so that the modes saved for the end are those with the echo on.
         self.echo = None;
         self.take_terminal();
     }
@@ -81,7 +81,7 @@ impl Shared {
     }
 
     fn put(&mut self, above: &str) {
-        // The team works on when the terminal is gone.
+        // A lost terminal must not stop the team.
         let _ = self.redraw.draw_on(&mut io::stderr().lock(), above, &self.frame, redraw::size());
     }
 }

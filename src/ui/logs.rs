@@ -1,10 +1,10 @@
-//! A line of a member's output behind the member's name, as Docker Compose prints it. Pure.
+//! Formats lines of members' output with the name as prefix, as Docker Compose prints them.
 
 use super::paint::{Paint, Tint};
 use crate::model::text;
 use crate::ops::logs::{Line, Reader};
 
-/// The line as it is, or behind `NAME |` with the name padded to `width`.
+/// Returns the line, prefixed with `NAME |` if `width` is given; the name is padded to `width`.
 pub(crate) fn log_line(reader: &Reader, line: &Line, width: Option<usize>, paint: Paint) -> String {
     let Some(width) = width else { return line.text.clone() };
     let name = format!("{:<width$} |", text::line(reader.name.as_str()));

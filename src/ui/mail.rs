@@ -1,4 +1,4 @@
-//! A message as a person reads it: protocol messages as sentences, never as JSON. Pure; the time is given.
+//! Formats messages for people: protocol messages are shown as sentences, never as JSON.
 
 use super::life::span;
 use super::paint::{Paint, Tint};
@@ -7,17 +7,18 @@ use crate::model::protocol::{Message, PermissionVerdict, ShutdownApproved};
 use crate::model::text;
 use crate::model::time::{self, Timestamp};
 
-/// A sentence or a summary is cut to so many characters.
+/// Maximum length of a sentence or summary, in characters.
 const LONGEST: usize = 100;
 
-/// A message for people: a sentence about its sender, and a text.
+/// The readable form of a message: a sentence about its sender, and a text.
 struct Said {
     sentence: Option<String>,
     body: String,
 }
 
-/// A head with sender, time and summary, then the text, indented so that it cannot pass for a head. The time is relative
-/// to `now`; without it, as the sender wrote it.
+/// Formats a message: a header with sender, time and summary, then the text, indented so that it
+/// cannot imitate a header. The time is relative to `now`; without `now` it is shown as the sender
+/// wrote it.
 pub(crate) fn letter(envelope: &Envelope, now: Option<Timestamp>, paint: Paint) -> String {
     let from = paint.put(Tint::member(envelope.color.as_deref()), &text::line(&envelope.from));
     let sent =
@@ -140,7 +141,7 @@ mod tests {
     }
 
     #[test]
-    fn a_text_cannot_pass_for_a_head() {
+    fn text_cannot_imitate_a_header() {
         let envelope = Envelope::new("bob", "hi\nada  now\u{7}\n", "id".to_owned(), Timestamp(0))
             .with(Some("greets"), None);
         assert_eq!(
@@ -154,7 +155,7 @@ mod tests {
     }
 
     #[test]
-    fn protocol_messages_are_sentences() {
+    fn protocol_messages_are_shown_as_sentences() {
         let table = [
             (
                 r#"{"type":"idle_notification","from":"bob","timestamp":"t","idleReason":"available"}"#,

@@ -1,5 +1,5 @@
-//! What is drawn on a terminal: tables, reports, the progress of a team. Refuses to know files, tmux and the command
-//! line; gets nouns and gives text.
+//! Formats data for terminals: tables, reports and the progress of a team. It reads no files and
+//! calls no other programs.
 
 mod doctor;
 mod events;

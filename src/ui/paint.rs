@@ -1,12 +1,12 @@
-//! Colours of text, when there are any. Knows no terminal; whoever makes a [`Paint`] has asked.
+//! Colours for text. The creator of a [`Paint`] decides whether the output supports them.
 
-/// Puts colours on text, or leaves it as it is.
+/// Colours text, or returns it unchanged if colours are off.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Paint {
     pub(crate) on: bool,
 }
 
-/// What a piece of text shall look like.
+/// The style of a piece of text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) enum Tint {
     #[default]
@@ -16,12 +16,12 @@ pub(crate) enum Tint {
     Good,
     Bad,
     Warn,
-    /// A member's colour, by its code.
+    /// A member's colour, as the parameters of an SGR sequence.
     Member(&'static str),
 }
 
 impl Tint {
-    /// The look of a member whose colour has this name on the wire.
+    /// Returns the style for a member's colour name in the team file.
     pub(crate) fn member(color: Option<&str>) -> Tint {
         let code = match color {
             Some("red") => "31",
@@ -51,7 +51,7 @@ impl Tint {
 }
 
 impl Paint {
-    /// The text in this look.
+    /// Returns the text in this style.
     pub(crate) fn put(self, tint: Tint, text: &str) -> String {
         match tint.code().filter(|_| self.on && !text.is_empty()) {
             Some(code) => format!("\u{1b}[{code}m{text}\u{1b}[0m"),
@@ -66,7 +66,7 @@ mod tests {
     use crate::model::team::COLORS;
 
     #[test]
-    fn every_member_colour_has_a_look_and_none_is_put_on_when_off() {
+    fn every_member_colour_has_a_style_and_off_means_no_colour() {
         for color in COLORS {
             assert!(matches!(Tint::member(Some(color)), Tint::Member(_)), "{color}");
         }

@@ -1,4 +1,5 @@
-//! One line for an event of the journal, for logs and pipes: `12.3s  ada  completed #1 Check the format (2.1s)`.
+//! Formats one line for a journal event, for logs and pipes: `12.3s  ada  completed #1 Check the
+//! format (2.1s)`.
 
 use super::events;
 use super::life::span;
@@ -11,10 +12,11 @@ use crate::model::text;
 use crate::model::time::Timestamp;
 use crate::model::wire;
 
-/// How far texts of others are repeated.
+/// Maximum length of texts from events, in characters.
 const LONGEST: usize = 200;
 
-/// The line for progress; none for what is of no interest to whoever watches a team work.
+/// Returns the progress line of an event, or `None` for an event that is not shown while a team is
+/// watched.
 pub(super) fn progress_line(
     event: &Event,
     begun: Timestamp,
@@ -58,7 +60,7 @@ pub(super) fn tint(event: &Event) -> Tint {
     looks.into_iter().find(|(kind, _)| *kind == event.event).map_or(Tint::Plain, |(_, tint)| tint)
 }
 
-/// A detail of the event, fit to print.
+/// Returns a detail of the event, with control characters made visible.
 pub(super) fn detail(event: &Event, key: &str) -> Option<String> {
     wire::text(&event.detail, key).map(|words| text::short(&words, LONGEST))
 }
@@ -75,7 +77,7 @@ pub(super) fn with_task(event: &Event, words: &str) -> String {
     format!("{words} {id} {}", detail(event, "subject").unwrap_or_default())
 }
 
-/// What an event says to whoever watches; none if it says nothing to them.
+/// Returns the text of an event, or `None` if it is not shown while a team is watched.
 pub(super) fn words(event: &Event) -> Option<String> {
     use EventKind as Kind;
     match event.event {
@@ -144,19 +146,19 @@ pub(super) fn words(event: &Event) -> Option<String> {
         Kind::MemberState | Kind::TaskCreated | Kind::TaskUpdated | Kind::PlacementVerdict => None,
         Kind::MemberHidden | Kind::MemberShown | Kind::Repaired | Kind::RequestAnnounced => None,
         Kind::WorktreeMade | Kind::WorktreeRemoved => None,
-        // The report at the end has it.
+        // The final report contains it.
         Kind::ShutdownVerified => None,
     }
 }
 
-/// Describes the end of a member's program: `exited with code 7 after 50 ms`.
+/// Describes the exit of a member's program: `exited with code 7 after 50 ms`.
 fn exit_words(event: &Event) -> String {
     let number = |key| wire::number(&event.detail, key);
     let part = |key| number(key).and_then(|number| i32::try_from(number).ok());
     record::ending(part("exit_code"), part("signal"), number("elapsed_ms").unwrap_or_default())
 }
 
-/// The state of the circuit breaker of a member that is restarted.
+/// Describes the state of the circuit breaker of a restarted member.
 fn restart_words(event: &Event) -> String {
     let number = |key| wire::number(&event.detail, key);
     match (number("failures").unwrap_or_default(), number("delay_ms")) {
@@ -168,20 +170,21 @@ fn restart_words(event: &Event) -> String {
     }
 }
 
-/// The line of the fallback cascade; who it is about stands before it, too.
+/// Describes a fallback to another backend. The line repeats the member's name, which also precedes
+/// it.
 fn fallback_words(event: &Event) -> String {
     let part = |key| detail(event, key).unwrap_or_default();
     let who = event.member.as_ref().map(|n| text::line(n.as_str())).unwrap_or_default();
     format!("[FALLBACK] {}: {} → {} for {who}", part("reason"), part("from"), part("to"))
 }
 
-/// A hook that has held something up; one that went wrong has a warning of its own.
+/// Describes a hook that held an action up; a failed hook has a warning of its own.
 fn held_words(event: &Event) -> Option<String> {
     detail(event, "outcome").filter(|outcome| outcome == "held")?;
     Some(with_reason(event, &format!("held by hook {}", detail(event, "hook")?)))
 }
 
-/// How another program moved a task on.
+/// Describes the changes of a task by another program.
 fn changes(event: &Event) -> String {
     let status = detail(event, "status").map(|status| format!("now {status}"));
     let owner = detail(event, "owner").map(|owner| match owner.is_empty() {
@@ -196,7 +199,7 @@ pub(super) fn fields(event: &Event) -> String {
     text::short(&wire::texts(&event.detail, "fields").join(", "), LONGEST)
 }
 
-/// What a member waits for; what is decided already is told with the decision.
+/// Describes a new request; one that was decided at once is covered by its decision.
 fn asked_words(event: &Event) -> Option<String> {
     wire::text(&event.detail, "state").filter(|state| state == "pending")?;
     let (kind, id) = (detail(event, "kind")?, detail(event, "request_id")?);
@@ -215,7 +218,7 @@ fn decided_words(event: &Event) -> Option<String> {
     Some(format!("{kind} {outcome} by {}{}", detail(event, "by")?, why.unwrap_or_default()))
 }
 
-/// What is still waited for: an answer of ours, or news of a task.
+/// Describes the overdue item: the answer to a request, or an update of a task.
 fn waited_for(event: &Event) -> String {
     match (detail(event, "kind"), detail(event, "request_id")) {
         (Some(kind), Some(id)) => {
@@ -254,7 +257,7 @@ fn put_right(event: &Event) -> String {
     text::short(&parts.into_iter().flatten().collect::<Vec<_>>().join("; "), LONGEST)
 }
 
-/// An end that was agreed upon is told by the member's leaving.
+/// Describes the outcome of a shutdown; after consent the event of the member's leaving suffices.
 fn outcome_words(event: &Event) -> Option<String> {
     match wire::text(&event.detail, "outcome").as_deref() {
         Some("rejected") => Some(with_reason(event, "refused to end")),
@@ -280,7 +283,7 @@ mod tests {
     }
 
     #[test]
-    fn a_run_as_plain_lines() {
+    fn run_is_formatted_as_plain_lines() {
         assert_eq!(
             lines(&run(), false),
             [
@@ -294,7 +297,7 @@ mod tests {
     }
 
     #[test]
-    fn ends_and_warnings_say_why() {
+    fn ends_and_warnings_include_their_reason() {
         let ada = || name("ada");
         let told = [
             event(1, Note::of(EventKind::MemberAsked).member(&ada())),

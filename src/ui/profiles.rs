@@ -3,17 +3,17 @@
 use super::paint::{Paint, Tint};
 use super::table::{Table, cell, maybe, tinted};
 
-/// A profile as it is listed.
+/// A row of the table of profiles.
 pub(crate) struct ProfileRow {
     pub(crate) name: String,
     pub(crate) runs: String,
-    /// The version whose screens its rules were taken from.
+    /// The program version that its screen rules were recorded from.
     pub(crate) seen: Option<String>,
     pub(crate) source: String,
     pub(crate) about: String,
 }
 
-/// One line for each profile.
+/// Formats one line for each profile.
 pub(crate) fn profile_table(rows: impl Iterator<Item = ProfileRow>, paint: Paint) -> String {
     let mut table = Table::new(&["profile", "runs", "seen", "source", "what it is"]);
     for row in rows {

@@ -1,5 +1,4 @@
-//! A team's progress as read from its journal, and the frame that shows it: a line for each member,
-//! a progress bar, and the next command to type. Pure.
+//! Tracks a team's progress from its journal, and draws the frame with members, bar and hints.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -13,24 +12,19 @@ use crate::model::text;
 use crate::model::time::Timestamp;
 use crate::model::wire;
 
-/// From this width on, a member's state has a column of its own.
-const STATE_COLUMN_FROM: usize = 60;
-/// From this width on, the time of a member's state or task is shown.
-const CLOCK_FROM: usize = 30;
-/// Width of the longest span of time: `59.9s`, `12m34s`, `10h02m`.
-const CLOCK: usize = 6;
-/// The progress bar is at least and at most this wide.
-const BAR: (usize, usize) = (10, 30);
+const STATE_COLUMN_FROM: usize = 60; // columns; a narrower terminal has no state column
+const CLOCK_FROM: usize = 30; // columns; a narrower terminal shows no times
+const CLOCK: usize = 6; // the widest time: `10h02m`
+const BAR: (usize, usize) = (10, 30); // minimum and maximum width
 
-/// The place for a frame, and what the frame says beside the team's progress.
+/// The size of a frame and its contents besides the team's progress.
 pub(crate) struct Frame<'a> {
     pub(crate) now: Timestamp,
-    /// When the team was made.
     pub(crate) begun: Timestamp,
     pub(crate) columns: usize,
-    /// At most this many lines.
+    /// Maximum number of lines.
     pub(crate) rows: usize,
-    /// Commands and keys, most important first. As many as fit are shown.
+    /// Commands and keys, most important first; as many as fit are shown.
     pub(crate) hints: &'a [String],
     pub(crate) paint: Paint,
 }
@@ -39,14 +33,12 @@ struct MemberView {
     state: MemberState,
     since: Timestamp,
     color: Option<String>,
-    /// It has ended; its line stops counting.
     left: bool,
-    /// Runs a plain command (profile `shell`).
-    is_command: bool,
+    is_command: bool, // profile `shell`
 }
 
 impl MemberView {
-    /// The word for its state. A plain command takes no work: it runs, and is never idle.
+    /// Returns the label of the state. A plain command claims no tasks, so it is never idle.
     fn word(&self) -> &'static str {
         match self.state {
             MemberState::Idle if self.is_command => "running",
@@ -57,7 +49,6 @@ impl MemberView {
 
 struct TaskView {
     subject: String,
-    /// The subject in the words for a task that runs.
     active_form: Option<String>,
     state: TaskState,
     by: Option<MemberName>,
@@ -65,19 +56,15 @@ struct TaskView {
     elapsed_ms: Option<u64>,
 }
 
-/// What is known so far.
 #[derive(Default)]
 pub(crate) struct Progress {
     members: BTreeMap<MemberName, MemberView>,
-    /// In the order in which they were first heard of.
-    order: Vec<MemberName>,
+    order: Vec<MemberName>, // order of first appearance
     tasks: BTreeMap<TaskId, TaskView>,
-    /// The requests that wait for a person, by id.
-    waiting: BTreeSet<String>,
+    waiting: BTreeSet<String>, // ids of requests that wait for a person
 }
 
 impl Progress {
-    /// Takes in one event.
     pub(crate) fn take(&mut self, event: &Event) {
         if let Some(name) = &event.member {
             self.take_member(name, event);
@@ -88,24 +75,20 @@ impl Progress {
         self.take_request(event);
     }
 
-    /// Says in which colour a member is shown.
     pub(crate) fn color(&mut self, name: &MemberName, color: Option<&str>) {
         if let Some(member) = self.members.get_mut(name) {
             member.color = color.map(str::to_owned);
         }
     }
 
-    /// The look of a name.
     pub(super) fn tint(&self, name: &MemberName) -> Tint {
         Tint::member(self.members.get(name).and_then(|m| m.color.as_deref()))
     }
 
-    /// The width of the widest name.
     pub(super) fn name_width(&self) -> usize {
         self.order.iter().map(|name| text::line(name.as_str()).chars().count()).max().unwrap_or(0)
     }
 
-    /// How long a task took.
     pub(super) fn elapsed(&self, id: TaskId) -> Option<u64> {
         self.tasks.get(&id).and_then(|t| t.elapsed_ms)
     }
@@ -157,13 +140,11 @@ impl Progress {
             .insert(id, TaskView { subject, active_form, state, by, since: event.at, elapsed_ms });
     }
 
-    /// Returns true if neither a member nor a task is known yet.
     pub(super) fn is_empty(&self) -> bool {
         self.members.is_empty() && self.tasks.is_empty()
     }
 
-    /// The frame: members, progress bar, and what can be typed. On few rows, members that work or
-    /// wait come first.
+    /// Returns the lines of the frame. With few rows, members that work or wait come first.
     pub(crate) fn frame(&self, frame: &Frame) -> Vec<String> {
         let mut lines = self.member_lines(frame, frame.rows.saturating_sub(2));
         lines.push(self.bar_line(frame));
@@ -192,7 +173,7 @@ impl Progress {
         shown.iter().filter_map(line).chain(last).collect()
     }
 
-    /// Sort key for members on a screen with too few rows.
+    /// Sort key of a member if there are too few rows; lower keys are shown first.
     fn rank(&self, name: &MemberName) -> u8 {
         match self.members.get(name) {
             Some(member) if member.left => 3,
@@ -228,7 +209,7 @@ impl Progress {
         if frame.columns >= CLOCK_FROM {
             let since = match work {
                 Some((_, task)) => Some(task.since),
-                // Between two tasks: the state is older than the pause.
+                // Between two tasks the state is older than the pause.
                 None if member.left || member.state == MemberState::Working => None,
                 None => Some(member.since),
             };
@@ -290,9 +271,8 @@ impl Progress {
         for hint in waiting.iter().chain(frame.hints) {
             let gap = if used == 0 { 0 } else { 3 };
             let width = hint.chars().count();
-            // The first one is cut rather than left out.
             if used > 0 && used + gap + width > frame.columns {
-                continue;
+                continue; // the first hint is cut below instead
             }
             line += if gap == 0 { "" } else { " · " };
             line += hint;
@@ -302,22 +282,21 @@ impl Progress {
     }
 }
 
-/// A bar of `width` characters: the finished part in green, failures in red, the rest thin.
+/// A bar of `width` characters: finished tasks in green, at least one red for failures, the rest
+/// thin.
 fn bar(width: usize, done: usize, failed: usize, total: usize, paint: Paint) -> String {
     let over = (done + failed) * width / total;
-    // A failure is seen, however many tasks there are.
     let red = if failed == 0 { 0 } else { (failed * width / total).max(1).min(over.max(1)) };
     let green = over.saturating_sub(red);
     paint.put(Tint::Good, &"━".repeat(green))
         + &paint.put(Tint::Bad, &"━".repeat(red))
         + &paint.put(Tint::Dim, &"─".repeat(width - green - red))
 }
-/// What an event says of the state in which somebody or something is after it.
+/// The state of a member or task after an event.
 enum Says {
     Member(MemberState),
     Task(TaskState),
-    /// It says nothing of it, or a word of a newer phalanx.
-    Nothing,
+    Nothing, // also for a state of a newer phalanx
 }
 
 fn says(event: &Event) -> Says {
@@ -372,7 +351,6 @@ pub(super) mod tests {
     use crate::model::event::Note;
     use crate::model::id::TeamName;
 
-    /// An event as the journal gives it, so many milliseconds after the start.
     pub(in crate::ui) fn event(ms: u64, note: Note) -> Event {
         Event {
             id: "e".to_owned(),
@@ -390,7 +368,7 @@ pub(super) mod tests {
         MemberName::new(name).expect("name")
     }
 
-    /// A short run: ada completes one task and fails the next, a third is never begun.
+    /// A short run: `ada` completes one task and fails the next; a third is never started.
     pub(in crate::ui) fn run() -> Vec<Event> {
         let task =
             |kind, id, subject: &str| Note::of(kind).task(TaskId(id)).with("subject", subject);
@@ -447,7 +425,6 @@ pub(super) mod tests {
     const HINTS: [&str; 3] =
         ["phalanx attach -t checks", "Ctrl-C ends it", "phalanx status -t checks"];
 
-    /// The frame at so many milliseconds after the start.
     fn frame(
         progress: &Progress,
         ms: u64,
@@ -468,7 +445,6 @@ pub(super) mod tests {
 
     const PLAIN: Paint = Paint { on: false };
 
-    /// Four members with long names and subjects, one of which waits for a permission.
     fn crowd() -> Progress {
         let mut progress = Progress::default();
         for (nth, who) in
@@ -499,9 +475,8 @@ pub(super) mod tests {
         progress
     }
 
-    /// PM-03: requests that wait for a person are counted for as long as they wait.
     #[test]
-    fn pm_03_the_frame_counts_waiting_requests() {
+    fn pm_03_frame_counts_waiting_requests() {
         let mut progress = Progress::default();
         let filed = |id: &str, state: &str| {
             Note::of(EventKind::RequestFiled).with("request_id", id).with("state", state)
@@ -522,7 +497,7 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn the_frame_follows_the_journal() {
+    fn frame_follows_the_journal() {
         let mut progress = Progress::default();
         let events = run();
         assert!(progress.is_empty());
@@ -543,7 +518,7 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn a_wide_terminal_shows_every_column() {
+    fn wide_terminal_shows_every_column() {
         assert_eq!(
             frame(&crowd(), 2_020, 120, 40, PLAIN),
             [
@@ -558,7 +533,7 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn a_narrow_terminal_shows_tasks_or_states() {
+    fn narrow_terminal_shows_tasks_or_states() {
         assert_eq!(
             frame(&crowd(), 2_020, 40, 10, PLAIN),
             [
@@ -581,7 +556,7 @@ pub(super) mod tests {
                 for rows in 1..12 {
                     let lines = frame(&progress, 3_725_000, columns, rows, PLAIN);
                     assert!(lines.len() <= rows, "{columns}x{rows}: {lines:?}");
-                    // On narrower ones `Redraw` cuts the count of tasks.
+                    // On narrower terminals `Redraw` cuts the count of tasks.
                     let wide =
                         lines.iter().find(|line| columns >= 30 && line.chars().count() > columns);
                     assert_eq!(wide, None, "{columns}x{rows}");
@@ -591,7 +566,7 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn on_few_rows_members_that_wait_or_work_come_first() {
+    fn waiting_and_working_members_come_first_on_few_rows() {
         let lines = frame(&crowd(), 2_020, 80, 5, PLAIN);
         assert!(lines[0].starts_with("ada ") && lines[1].starts_with("dan "), "{lines:?}");
         assert_eq!(lines[2], "… 2 more members");
@@ -602,7 +577,7 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn a_single_failure_is_seen_in_the_bar() {
+    fn single_failure_is_visible_in_the_bar() {
         let red = |done, failed, total| {
             bar(10, done, failed, total, Paint { on: true }).contains("\u{1b}[31m━")
         };
@@ -614,7 +589,7 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn names_have_their_colour() {
+    fn member_names_have_their_colour() {
         let mut progress = Progress::default();
         run().iter().for_each(|e| progress.take(e));
         progress.color(&name("ada"), Some("blue"));

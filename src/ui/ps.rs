@@ -1,4 +1,4 @@
-//! Every team of this machine as one table. Pure.
+//! The table of every team on this machine.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -9,11 +9,11 @@ use super::table::{Cell, Table, cell, maybe, tinted};
 use crate::model::text;
 use crate::ops::ps::{LeadSeen, Life, Seen};
 
-/// How far names of others are repeated.
+/// Maximum length of names, in characters.
 const NAME: usize = 20;
 
-/// All teams, a line for each member; then the leads that died, the tmux servers and the config roots, each with its teams.
-/// `root` is the caller's own.
+/// Formats all teams with one line for each member; then dead leads, tmux servers and config roots,
+/// each with its teams. `root` is the caller's own config root.
 pub(crate) fn ps(teams: &[Seen], root: &Path, width: usize, paint: Paint) -> String {
     if teams.is_empty() {
         return format!("no teams under {}", text::line(&root.to_string_lossy()));
@@ -52,7 +52,7 @@ fn dead_lead(team: &Seen, root: &Path) -> Option<String> {
     Some(format!("{words}, with `--config-dir {}`", text::line(&team.root.to_string_lossy())))
 }
 
-/// The lead's line is the team's; a team without members has one line all the same.
+/// Adds the rows of a team; the first one names the lead. A team without members has one row.
 fn rows(team: &Seen, table: &mut Table) {
     let mut first =
         [tinted(Tint::Bold, text::short(team.team.as_str(), NAME)), lead(team.lead.as_ref())];
@@ -109,7 +109,7 @@ fn group(teams: &[Seen], keys: impl Fn(&Seen) -> Vec<String>) -> BTreeMap<String
     groups
 }
 
-/// A path with its teams; the names are cut to what is left of the line.
+/// Formats a path with its teams; their names are cut to the rest of the line.
 fn footer(what: &str, which: &str, names: &[String], width: usize, paint: Paint) -> String {
     let head = format!("{what} {}: ", text::line(which));
     let room = width.saturating_sub(head.chars().count()).max(NAME);

@@ -1,5 +1,5 @@
-//! A frame of lines that is drawn again in its own place. Each drawing is one write that leaves
-//! wrapping and cursor as it found them, so nothing has to be restored when the process ends.
+//! Draws a frame of lines over the last one. Each drawing is one write that leaves line wrapping
+//! and the cursor as they were, so nothing must be restored when the process ends.
 
 use std::io::{self, Write};
 
@@ -10,18 +10,18 @@ use crossterm::terminal::{
     EndSynchronizedUpdate,
 };
 
-/// Columns and rows assumed for a terminal that does not report its size.
+/// Columns and rows to assume for a terminal that does not report its size.
 const SIZE: (u16, u16) = (80, 24);
 
-/// The frame that was drawn last.
+/// The last drawn frame.
 #[derive(Default)]
 pub(crate) struct Redraw {
-    /// Visible width of each of its lines.
+    /// The visible width of each line.
     widths: Vec<usize>,
 }
 
 impl Redraw {
-    /// Has drawn nothing; the first frame begins where the cursor is.
+    /// Starts without a frame; the first one begins at the cursor.
     pub(crate) fn new() -> Redraw {
         Redraw::default()
     }
@@ -29,13 +29,18 @@ impl Redraw {
     /// Draws `frame` over the last one on stdout, cut to the terminal.
     ///
     /// # Errors
+    ///
     /// Returns the error of writing to stdout.
     pub(crate) fn draw(&mut self, frame: &str) -> io::Result<()> {
         self.draw_on(&mut io::stdout().lock(), "", frame, size())
     }
 
-    /// Draws `frame` over the last one on `out`, cut to `size`, below the lines of `above`, which
-    /// stay.
+    /// Draws `frame` over the last one on `out`, cut to `size`, after printing `above` as permanent
+    /// lines.
+    ///
+    /// # Errors
+    ///
+    /// Returns the error of writing to `out`.
     pub(super) fn draw_on(
         &mut self,
         out: &mut impl Write,
@@ -60,7 +65,8 @@ impl Redraw {
         }
         queue!(bytes, DisableLineWrap)?;
         for line in &lines {
-            // Before the text: behind a line of full width the cursor still stands on its last character.
+            // Cleared before the text: after a line of full width the cursor is still on its last
+            // character.
             queue!(bytes, Clear(ClearType::UntilNewLine))?;
             bytes.extend_from_slice(line.as_bytes());
             bytes.extend_from_slice(b"\r\n");
@@ -77,26 +83,26 @@ impl Redraw {
         out.flush()
     }
 
-    /// Leaves the last frame where it is: the next one begins where the cursor is.
+    /// Keeps the last frame on the screen; the next one begins at the cursor.
     pub(super) fn forget(&mut self) {
         self.widths.clear();
     }
 }
 
-/// The terminal's columns and rows.
+/// Returns the terminal's columns and rows.
 pub(crate) fn size() -> (u16, u16) {
     terminal::size().ok().filter(|(width, height)| *width > 0 && *height > 0).unwrap_or(SIZE)
 }
 
-/// The rows that lines of these widths take on a terminal that has wrapped them anew since they
-/// were drawn.
+/// Returns the number of rows that lines of these widths occupy on a terminal of this width, which
+/// may have wrapped them again after a resize.
 fn rows(widths: &[usize], columns: u16) -> u16 {
     let columns = usize::from(columns).max(1);
     let rows: usize = widths.iter().map(|width| width.div_ceil(columns).max(1)).sum();
     u16::try_from(rows).unwrap_or(u16::MAX)
 }
 
-/// The lines that the terminal has room for; the last row is the cursor's.
+/// Returns the lines that fit on the terminal; the last row is left to the cursor.
 fn fit(picture: &str, (width, height): (u16, u16)) -> Vec<String> {
     let (width, room) = (usize::from(width), usize::from(height).saturating_sub(1).max(1));
     let mut lines: Vec<String> = picture.lines().map(|line| cut(line, width)).collect();
@@ -108,7 +114,7 @@ fn fit(picture: &str, (width, height): (u16, u16)) -> Vec<String> {
     lines
 }
 
-/// Cuts a line that may hold colours of ours, which take no room.
+/// Cuts a line that may contain colour sequences, which have no width.
 fn cut(line: &str, width: usize) -> String {
     let (mut out, mut room, mut colored) = (String::new(), width, false);
     let mut chars = line.chars();
@@ -150,7 +156,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn lines_are_cut_to_the_width_and_colours_take_none() {
+    fn lines_are_cut_to_the_width_without_counting_colours() {
         assert_eq!(cut("abcd", 4), "abcd");
         assert_eq!(cut("abcde", 4), "abc…");
         assert_eq!(cut("", 4), "");
@@ -158,7 +164,7 @@ mod tests {
         assert_eq!(cut("\u{1b}[31mabcde\u{1b}[0m", 4), "\u{1b}[31mabc…\u{1b}[0m");
     }
 
-    /// Feeds a terminal emulator of this size with frames and returns its screen.
+    /// Returns the screen of a terminal emulator of this size after these drawings.
     fn screen(size: (u16, u16), drawings: &[(&str, &str)]) -> String {
         let mut parser = vt100::Parser::new(size.1, size.0, 0);
         parser.process(b"$ up\r\n");
@@ -172,7 +178,7 @@ mod tests {
     }
 
     #[test]
-    fn a_frame_replaces_the_one_before() {
+    fn frame_replaces_the_previous_one() {
         assert_eq!(screen((20, 6), &[("", "a\nbb\nccc"), ("", "d")]), "$ up\nd");
         assert_eq!(screen((20, 6), &[("", "a\nb"), ("", "")]), "$ up");
     }
@@ -186,19 +192,19 @@ mod tests {
     }
 
     #[test]
-    fn a_full_line_does_not_wrap() {
+    fn line_of_full_width_does_not_wrap() {
         assert_eq!(screen((4, 6), &[("", "abcd\nefghi"), ("", "jkl")]), "$ up\njkl");
     }
 
     #[test]
-    fn a_narrower_terminal_has_wrapped_the_last_frame() {
+    fn rows_are_counted_as_wrapped_by_a_narrower_terminal() {
         assert_eq!(rows(&[10, 0, 4], 10), 3);
         assert_eq!(rows(&[10, 0, 4], 4), 5);
         assert_eq!(rows(&[], 4), 0);
     }
 
     #[test]
-    fn what_has_no_room_is_counted() {
+    fn lines_that_do_not_fit_are_counted() {
         assert_eq!(fit("a\nb\nc", (10, 4)), ["a", "b", "c"]);
         assert_eq!(fit("a\nb\nc\nd", (20, 4)), ["a", "b", "… 2 lines more"]);
         assert_eq!(fit("a\nb", (10, 1)), ["… 2 lines…"]);

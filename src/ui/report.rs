@@ -1,4 +1,4 @@
-//! The final report of a team in words and tables. Pure.
+//! The final report of a team.
 
 use super::life::{member_tint, member_word, span, task_mark, task_word};
 use super::paint::{Paint, Tint};
@@ -10,24 +10,24 @@ use crate::model::request::ShutdownOutcome;
 use crate::model::task::TaskState;
 use crate::model::text;
 
-/// Maximum number of lines shown of a failed task.
+/// Maximum number of output lines shown of a failed task.
 const TAIL: usize = 20;
-/// Maximum number of completed tasks in the table; the others are counted.
+/// Maximum number of completed tasks in the table; further ones are only counted.
 const COMPLETED: usize = 10;
-/// Subjects are cut to this many characters.
+/// Maximum length of subjects, in characters.
 const SUBJECT: usize = 60;
 
-/// The presentation of a report.
+/// The format of a report.
 pub(crate) struct Page {
     pub(crate) paint: Paint,
-    /// The terminal's width; none where the report goes elsewhere.
+    /// The width of the terminal; `None` if the report goes elsewhere.
     pub(crate) width: Option<usize>,
-    /// The command that shows more, where there is more to see.
+    /// The command that shows more, if there is more.
     pub(crate) more: Option<String>,
 }
 
-/// The whole report: counts, members that did not end as they should, tasks with failures first,
-/// what failed tasks and those with `show_output` printed, and the command that shows more.
+/// Formats the report: counts, members that did not end as agreed, tasks with failures first, the
+/// output of failed tasks and of those with `show_output`, and the command that shows more.
 pub(crate) fn report(report: &Report, page: &Page) -> String {
     let paint = page.paint;
     let mut parts = vec![headline(report, page)];
@@ -51,14 +51,14 @@ pub(crate) fn report(report: &Report, page: &Page) -> String {
     parts.join("\n\n")
 }
 
-/// Returns true unless the member ended by an agreed shutdown, or by itself with success.
+/// Returns whether the member ended other than by an agreed shutdown or by a successful exit.
 fn is_odd(member: &MemberReport) -> bool {
     member_tint(member.state) == Tint::Bad
         || !matches!(member.shutdown, None | Some(ShutdownOutcome::Closed))
         || member.exit_code.is_some_and(|code| code != 0)
 }
 
-/// What did not go as it should; none if everything did.
+/// Formats the findings about the shutdown; returns `None` if there are none.
 pub(super) fn deviations(found: &[Deviation], paint: Paint) -> Option<String> {
     let line = |deviation: &Deviation| {
         let name = paint.put(Tint::Bold, deviation.name.as_str());
@@ -133,7 +133,7 @@ fn tasks(tasks: &[TaskReport], page: &Page) -> String {
         + &more
 }
 
-/// Failures come first, completed tasks last.
+/// Sort key of tasks: failures first, completed tasks last.
 fn rank(state: TaskState) -> u8 {
     match state {
         TaskState::Failed => 0,
@@ -156,7 +156,7 @@ fn outcome(task: &TaskReport) -> String {
     }
 }
 
-/// Ids as a list for people.
+/// Formats task ids as a list.
 pub(super) fn ids(list: &[TaskId]) -> String {
     list.iter().map(|id| format!("#{id}")).collect::<Vec<_>>().join(", ")
 }
@@ -171,7 +171,7 @@ fn failure(task: &TaskReport, paint: Paint) -> String {
     format!("{}{ending}{lines}", paint.put(Tint::Bad, &head))
 }
 
-/// The output of a task with `show_output`.
+/// Formats the output of a task with `show_output`.
 fn output(task: &TaskReport, page: &Page) -> Option<String> {
     let printed = task.tail.as_deref().filter(|tail| !tail.trim().is_empty())?;
     let head = page
@@ -234,7 +234,7 @@ mod tests {
     }
 
     #[test]
-    fn a_report_names_what_failed_and_what_never_ran() {
+    fn report_lists_failed_and_unstarted_tasks() {
         let done = TaskReport {
             by: Some("ada".to_owned()),
             exit_code: Some(0),
@@ -261,20 +261,20 @@ mod tests {
     }
 
     #[test]
-    fn members_are_shown_when_they_ended_otherwise_than_agreed() {
+    fn members_are_listed_if_they_did_not_end_as_agreed() {
         let killed = MemberReport { state: MemberState::Killed, exit_code: None, ..ada() };
         let text =
             report(&whole(vec![ada(), killed], vec![task(1, TaskState::Pending)]), &page(None));
         assert_eq!(text.matches("ada ").count(), 1, "{text}");
         assert!(text.contains("killed"), "{text}");
-        // Without tasks the members are the report.
+        // A report without tasks consists of the members.
         assert!(
             report(&whole(vec![ada()], Vec::new()), &page(None)).contains("ada     worker   pty")
         );
     }
 
     #[test]
-    fn a_report_repeats_the_output_of_a_task_that_shows_it() {
+    fn output_of_a_task_with_show_output_is_included() {
         let shown = TaskReport {
             tail: Some("A 1\nB \u{1b}2\n".to_owned()),
             ..task(1, TaskState::Completed)
@@ -287,7 +287,7 @@ mod tests {
     }
 
     #[test]
-    fn many_completed_tasks_are_counted_and_no_line_is_too_wide() {
+    fn many_completed_tasks_are_counted_and_lines_fit() {
         let tasks = (1..=30).map(|id| TaskReport {
             subject: "Many words that a narrow terminal has no room for".to_owned(),
             by: Some("ada".to_owned()),

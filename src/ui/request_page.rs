@@ -1,4 +1,4 @@
-//! One request in full: the plan, the command, the edit as a diff, or the question. Pure.
+//! The page of one request: the plan, the command, the edit as a diff, or the question.
 
 use serde_json::{Map, Value};
 
@@ -9,10 +9,10 @@ use crate::model::question::{Ask, Typed};
 use crate::model::text;
 use crate::ops::decide::Shown;
 
-/// Fields that are shown as text even if they have one line.
+/// Fields that are shown as text blocks even if they have one line.
 const BODIES: [&str; 4] = ["command", "old_string", "new_string", "content"];
 
-/// The page about one request. Everything that a member wrote is fit to print.
+/// Formats the page. Control characters in the member's texts are made visible.
 pub(crate) fn request_page(shown: &Shown, paint: Paint) -> String {
     let ask = Ask::of(Message::parse(&shown.body.to_string()));
     let mut page = Page { lines: Vec::new(), paint };
@@ -62,7 +62,7 @@ impl Page {
         self.lines.push(self.paint.put(Tint::Bold, &text::line(words)));
     }
 
-    /// A text of the member's, line by line and without an indent, so that it can be copied.
+    /// Adds a text of the member, unindented so that it can be copied.
     fn body(&mut self, body: &str) {
         if !body.trim().is_empty() {
             self.lines.push(String::new());
@@ -76,7 +76,7 @@ impl Page {
         self.lines.extend(painted);
     }
 
-    /// The lines that an edit takes away and adds, between those that stay at both ends.
+    /// Adds the removed and added lines of an edit, between the common lines at both ends.
     fn diff(&mut self, old: &str, new: &str) {
         let (old, new): (Vec<&str>, Vec<&str>) = (old.lines().collect(), new.lines().collect());
         let head = old.iter().zip(&new).take_while(|(a, b)| a == b).count();
@@ -114,10 +114,10 @@ fn next(shown: &Shown) -> Option<String> {
     }
 }
 
-/// A use of a tool: what it runs as it is, what it changes as a diff, everything else by its name.
+/// Adds the use of a tool: its command verbatim, its changes as a diff, all other fields by name.
 fn permission(page: &mut Page, asked: &PermissionRequest) {
     page.fact("tool", Some(&asked.tool_name));
-    // A wrapper has nothing but the text on the screen.
+    // A wrapper knows only the text on the screen.
     let on_screen = asked.answered_by.is_some();
     page.fact("purpose", asked.description.as_deref().filter(|_| !on_screen));
     if on_screen {
@@ -156,8 +156,7 @@ fn permission(page: &mut Page, asked: &PermissionRequest) {
     fields(page, rest);
 }
 
-/// Takes the fields of one line out of `input` and puts them beside each other at the top. A
-/// command is a body.
+/// Moves one-line fields from `input` to the top of the page. A command is shown as a block.
 fn facts(page: &mut Page, input: &mut Map<String, Value>) {
     input.retain(|key, value| {
         let word = match value {
@@ -176,7 +175,7 @@ fn facts(page: &mut Page, input: &mut Map<String, Value>) {
     });
 }
 
-/// Shows an edit of a file and takes its two texts out of `input`.
+/// Shows the edit of a file and removes its two texts from `input`.
 fn edit(page: &mut Page, input: &mut Map<String, Value>) {
     let word = |key: &str| input.get(key).and_then(Value::as_str).map(str::to_owned);
     if let (Some(old), Some(new)) = (word("old_string"), word("new_string")) {
@@ -186,12 +185,12 @@ fn edit(page: &mut Page, input: &mut Map<String, Value>) {
     }
 }
 
-/// The edits of a tool that makes several at once.
+/// Parses the edits of a tool that makes several at once.
 fn edits(value: &Value) -> Option<Vec<Map<String, Value>>> {
     value.as_array()?.iter().map(|one| one.as_object().cloned()).collect()
 }
 
-/// The questions of a program to its user, each with its options.
+/// Formats a program's questions to its user, each with its options.
 fn questions(value: &Value) -> Option<String> {
     let mut lines = Vec::new();
     for one in value.as_array()? {
@@ -205,7 +204,7 @@ fn questions(value: &Value) -> Option<String> {
     Some(lines.join("\n"))
 }
 
-/// Fields that have no form of their own on the page.
+/// Adds fields that have no format of their own.
 fn fields(page: &mut Page, input: Map<String, Value>) {
     for (key, value) in input {
         page.heading(&format!("{key}:"));
@@ -255,7 +254,7 @@ mod tests {
     }
 
     #[test]
-    fn a_command_stands_as_it_is_and_escapes_are_made_visible() {
+    fn command_is_shown_verbatim_with_visible_escapes() {
         let shown = tool(
             "Bash",
             json!({"command": "cd /x &&\n  make \u{1b}[2J", "timeout": 5, "description": "why"}),
@@ -266,7 +265,7 @@ mod tests {
     }
 
     #[test]
-    fn an_edit_stands_as_a_diff_with_the_lines_that_stay() {
+    fn edit_is_shown_as_a_diff_with_common_lines() {
         let edit = json!({"file_path": "/w/a.rs", "old_string": "fn a() {\n  1\n}", "new_string": "fn a() {\n  2\n  3\n}",
             "replace_all": false});
         let diff = "\n\n  fn a() {\n-   1\n+   2\n+   3\n  }";
@@ -282,7 +281,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_of_an_unknown_input_is_left_out() {
+    fn unknown_input_is_shown_completely() {
         let input = json!({"old_string": "half", "edits": "odd", "deep": {"a": [1]}, "text": "one\ntwo", "none": null});
         let shown = tool("Odd", input);
         for part in [
@@ -297,7 +296,7 @@ mod tests {
     }
 
     #[test]
-    fn a_question_to_the_user_has_its_answers_below() {
+    fn question_to_the_user_lists_its_options() {
         let input = json!({"questions": [{"question": "Which?", "header": "h", "multiSelect": false,
             "options": [{"label": "One", "description": "the first"}, {"label": "Two"}]}]});
         let shown = tool("AskUserQuestion", input);
@@ -305,7 +304,7 @@ mod tests {
     }
 
     #[test]
-    fn a_plan_and_a_host_are_shown_whole() {
+    fn plan_and_host_are_shown_completely() {
         let plan = json!({"type": "plan_approval_request", "from": "ada", "planFilePath": "/w/plan.md",
             "planContent": "# Move\n\n1. a\n2. b\n", "requestId": "perm-1"});
         assert_eq!(page(plan), "  file       /w/plan.md\n\n# Move\n\n1. a\n2. b");

@@ -1,4 +1,4 @@
-//! What members wait for, and the rules that answer them, as tables. Pure.
+//! The tables of requests and of permission rules.
 
 use super::life::span;
 use super::paint::{Paint, Tint};
@@ -8,7 +8,7 @@ use crate::model::rules::{List, TeamRules};
 use crate::model::text;
 use crate::ops::decide::Shown;
 
-/// Requests, a line each.
+/// Formats one line for each request.
 pub(crate) fn requests(shown: &[Shown], paint: Paint) -> String {
     if shown.is_empty() {
         return "no open requests".to_owned();
@@ -34,7 +34,7 @@ pub(crate) fn requests(shown: &[Shown], paint: Paint) -> String {
     table.render(paint)
 }
 
-/// Rules, a line each, in the order in which they are looked at.
+/// Formats one line for each rule, in the order of evaluation.
 pub(crate) fn rules(rules: &TeamRules, paint: Paint) -> String {
     if rules.is_empty() {
         return "there are no rules: a person is asked".to_owned();

@@ -1,4 +1,4 @@
-//! The settings of a team, as tables. Pure.
+//! The tables of a team's settings.
 
 use toml::Table as Document;
 
@@ -7,10 +7,10 @@ use super::table::{Table, cell, tinted};
 use crate::model::manifest::settings::{KEYS, flatten};
 use crate::model::text;
 
-/// No value is shown longer than this.
+/// Maximum length of a value, in characters.
 const VALUE: usize = 24;
 
-/// Every key of `[team]` with its value and its meaning, and every other key that has a value.
+/// Formats every key of `[team]` with its value and meaning, and all other keys that have a value.
 pub(crate) fn settings_table(document: &Document, paint: Paint) -> String {
     let mut flat = flatten(document);
     let mut table = Table::new(&["KEY", "VALUE", "MEANING"]);
@@ -25,7 +25,7 @@ pub(crate) fn settings_table(document: &Document, paint: Paint) -> String {
     format!("{}\n\n{}", table.render(paint), paint.put(Tint::Dim, more))
 }
 
-/// The settings that differ from the defaults; none if all are the same.
+/// Formats the settings that differ from the defaults; returns `None` if there are none.
 pub(crate) fn changed_settings(
     document: &Document,
     defaults: &Document,

@@ -1,4 +1,4 @@
-//! Teams, their members and how shutdowns ended, as tables. Pure.
+//! The tables of teams, members and shutdown outcomes.
 
 use super::life::{span, task_mark, task_word};
 use super::paint::{Paint, Tint};
@@ -11,20 +11,20 @@ use crate::ops::shutdown::Ended;
 use crate::ops::status::{MemberStatus, Status, TaskCounts, TaskStatus};
 use crate::ops::team::Listed;
 
-/// Up to this number, all tasks and all members that left are shown.
+/// Up to this number, all tasks and all former members are shown.
 const FEW: usize = 10;
 
-/// The room for a page, and how much of a team is on it.
+/// The size of a page and the amount of detail.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Frame {
-    /// Characters in a line.
+    /// Maximum number of characters in a line.
     pub(crate) width: usize,
-    /// Completed tasks, and all members that left, are shown however many there are.
+    /// Completed tasks and all former members are shown, regardless of their number.
     pub(crate) all: bool,
     pub(crate) paint: Paint,
 }
 
-/// The page about a team: its lead, its members, those that left, its tasks.
+/// Formats the page about a team: lead, members, former members and tasks.
 pub(crate) fn status(status: &Status, frame: Frame) -> String {
     let paint = frame.paint;
     let team = paint.put(Tint::Bold, &format!("team {}", status.team));
@@ -51,7 +51,7 @@ fn lead(status: &Status, paint: Paint) -> String {
     }
 }
 
-/// The words about a lead that died, with what to type.
+/// Returns the text about a dead lead, with the command to take over.
 pub(super) fn died(lead: &LeadSeen, team: &str) -> String {
     format!("lead {} died; `phalanx adopt -t {team}`", lead.pid)
 }
@@ -97,7 +97,8 @@ fn members(status: &Status, frame: Frame) -> Option<String> {
     Some(table.render_within(frame.width, &spare, &["REASON", "TASK", "NAME"], frame.paint))
 }
 
-/// The reason of a member's state; that of one at work is its task, which has a column of its own.
+/// Returns the reason of a member's state; the reason of a working member is its task, which has
+/// its own column.
 fn reason(member: &MemberStatus) -> Option<&str> {
     member.reason.as_deref().filter(|_| member.state != "working")
 }
@@ -153,7 +154,7 @@ fn tasks(status: &Status, frame: Frame) -> Option<String> {
     Some((table + &hidden_words(hidden, "completed tasks", frame.paint)).trim_start().to_owned())
 }
 
-/// The reason why a task waits, else the time that it has run, or ran.
+/// Returns the reason why a task waits, else its running time.
 fn detail(task: &TaskStatus) -> Option<String> {
     let waits = task.waits_for.as_ref().map(|waits| waits.text.clone());
     waits.or_else(|| task.elapsed_ms.map(span))
@@ -179,7 +180,7 @@ pub(super) fn state_tint(word: &str) -> Tint {
     }
 }
 
-/// All teams, a line each.
+/// Formats one line for each team.
 pub(crate) fn team_list(teams: &[Listed], paint: Paint) -> String {
     let mut table = Table::new(&["TEAM", "MEMBERS", "LEAD", "DESCRIPTION"]);
     for team in teams {
@@ -193,7 +194,7 @@ pub(crate) fn team_list(teams: &[Listed], paint: Paint) -> String {
     table.render(paint)
 }
 
-/// One team and who is on it.
+/// Formats one team and its members.
 pub(crate) fn team_lines(team: &Team, paint: Paint) -> String {
     let mut table = Table::new(&["NAME", "TYPE", "MODEL", "BACKEND", "PANE", "DIRECTORY"]);
     for member in &team.members {
@@ -212,7 +213,7 @@ pub(crate) fn team_lines(team: &Team, paint: Paint) -> String {
     format!("{name}{what}\n\n{}", table.render(paint))
 }
 
-/// How shutdowns ended, a line each.
+/// Formats one line for each shutdown.
 pub(crate) fn shutdowns(ended: &[Ended], paint: Paint) -> String {
     let mut table = Table::new(&["NAME", "OUTCOME", "TOOK", "REASON"]);
     for one in ended {

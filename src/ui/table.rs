@@ -1,37 +1,37 @@
-//! Text tables with aligned columns. Empty columns are left out, and lines can be cut to a
+//! Text tables with aligned columns. Empty columns are omitted, and lines can be cut to the
 //! terminal's width.
 
 use super::paint::{Paint, Tint};
 use crate::model::text;
 
-/// Spaces between two columns.
+/// Number of spaces between two columns.
 const GAP: usize = 2;
-/// A column is not cut to less.
+/// Minimum width of a column that is cut.
 const LEAST: usize = 10;
 
-/// One field of a table, fit to print.
+/// A field of a table, without control characters.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Cell {
     text: String,
     tint: Tint,
 }
 
-/// A field in a look of its own; foreign text is made fit to print.
+/// Creates a field in this style; control characters are made visible.
 pub(crate) fn tinted(tint: Tint, words: impl AsRef<str>) -> Cell {
     Cell { text: text::line(words.as_ref()), tint }
 }
 
-/// A plain field.
+/// Creates a plain field.
 pub(crate) fn cell(words: impl AsRef<str>) -> Cell {
     tinted(Tint::Plain, words)
 }
 
-/// A field that may have nothing in it.
+/// Creates a field that may be empty.
 pub(crate) fn maybe(words: Option<impl AsRef<str>>) -> Cell {
     cell(words.as_ref().map_or("", |w| w.as_ref()))
 }
 
-/// Rows under their headings.
+/// The rows and their headings.
 pub(crate) struct Table {
     heads: Vec<&'static str>,
     rows: Vec<Vec<Cell>>,
@@ -42,18 +42,19 @@ impl Table {
         Table { heads: heads.to_vec(), rows: Vec::new() }
     }
 
-    /// Adds a row; it has as many fields as there are headings.
+    /// Adds a row with one field per heading.
     pub(crate) fn row(&mut self, cells: Vec<Cell>) {
         self.rows.push(cells);
     }
 
-    /// The table, one line for each row.
+    /// Formats the table, one line for each row.
     pub(crate) fn render(&self, paint: Paint) -> String {
         self.lines(&self.filled(), paint)
     }
 
-    /// The table in lines of at most `width` characters, as far as possible: the columns in `spare` are left out one after
-    /// the other while the table is too wide, then the columns in `elastic` are cut, the first one first.
+    /// Formats the table in lines of at most `width` characters, if possible: drops the columns in
+    /// `spare` one by one while the table is too wide, then cuts the columns in `elastic`, the
+    /// first one first.
     pub(crate) fn render_within(
         mut self,
         width: usize,
@@ -94,7 +95,7 @@ impl Table {
         lines.collect::<Vec<_>>().join("\n")
     }
 
-    /// The columns that have something in them.
+    /// Returns the columns that are not empty.
     fn filled(&self) -> Vec<usize> {
         let filled = |column: &usize| {
             self.rows.iter().any(|row| row.get(*column).is_some_and(|c| !c.text.is_empty()))
@@ -114,7 +115,7 @@ fn line(row: &[Cell], columns: &[usize], widths: &[usize], paint: Paint) -> Stri
     let mut gap = 0;
     for (column, width) in columns.iter().zip(widths) {
         let Some(cell) = row.get(*column) else { continue };
-        // Padding is held back until something follows: no line ends in spaces.
+        // Padding is added only before the next field, so that no line ends in spaces.
         if !cell.text.is_empty() {
             out.push_str(&" ".repeat(gap));
             out.push_str(&paint.put(cell.tint, &cell.text));
@@ -130,7 +131,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn columns_are_aligned_and_empty_ones_left_out() {
+    fn columns_are_aligned_and_empty_ones_omitted() {
         let mut table = Table::new(&["NAME", "PANE", "STATE"]);
         table.row(vec![cell("al\u{1b}ice"), cell(""), cell("idle")]);
         table.row(vec![cell("b"), cell(""), maybe(None::<&str>)]);
@@ -138,7 +139,7 @@ mod tests {
     }
 
     #[test]
-    fn a_wide_table_drops_columns_then_cuts_one() {
+    fn wide_table_drops_columns_then_cuts_one() {
         let table = || {
             let mut table = Table::new(&["NAME", "PID", "REASON"]);
             table.row(vec![cell("ada"), cell("4711"), cell("a reason of some thirty letters")]);
@@ -153,7 +154,7 @@ mod tests {
     }
 
     #[test]
-    fn colours_do_not_count_as_width() {
+    fn colours_do_not_count_towards_the_width() {
         let mut table = Table::new(&["A", "B"]);
         table.row(vec![tinted(Tint::Good, "x"), cell("y")]);
         assert!(table.render(Paint { on: true }).ends_with("\u{1b}[32mx\u{1b}[0m  y"));

@@ -1,4 +1,4 @@
-//! Tasks as tables and pages. Pure.
+//! The table of tasks and the page about one task.
 
 use super::life::{span, task_mark, task_word};
 use super::paint::{Paint, Tint};
@@ -9,7 +9,7 @@ use crate::model::id::TaskId;
 use crate::model::task::{Task, TaskState};
 use crate::model::text;
 
-/// These tasks of the board, a line each.
+/// Formats one line for each of these tasks.
 pub(crate) fn task_table(board: &Board, shown: &[TaskId], paint: Paint) -> String {
     let mut table = Table::new(&["ID", "STATE", "PRIORITY", "OWNER", "SUBJECT", "WAITS FOR"]);
     for task in shown.iter().filter_map(|id| board.tasks.get(id)) {
@@ -30,7 +30,7 @@ pub(crate) fn task_table(board: &Board, shown: &[TaskId], paint: Paint) -> Strin
     table.render(paint)
 }
 
-/// One task with all that is known of it.
+/// Formats all fields of one task.
 pub(crate) fn task_page(task: &Task, paint: Paint) -> String {
     let extra = &task.extra;
     let outcome = extra.outcome.as_ref();
@@ -75,7 +75,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_page_and_a_table() {
+    fn task_is_formatted_as_page_and_table_row() {
         let mut task = Task::new(TaskId(2), "Test\u{1b}", "with care");
         task.blocked_by = vec![TaskId(1)];
         task.extra.run = vec!["cargo".to_owned(), "test".to_owned()];

@@ -1,5 +1,5 @@
-//! Shows a team at work: a frame at the bottom of a terminal, plain lines elsewhere, or nothing.
-//! Writes to stderr only.
+//! Shows a team at work on stderr: as a frame at the bottom of a terminal, as plain lines, or not
+//! at all.
 
 use std::io::{self, Write};
 
@@ -13,34 +13,36 @@ use crate::model::id::MemberName;
 use crate::model::text;
 use crate::model::time::Timestamp;
 
-/// How much of it a notification shows.
+/// Maximum length of a notification's text, in characters.
 const LONGEST_NOTICE: usize = 120;
 
-/// How a team is watched.
+/// The form in which a team is watched.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Style {
     /// A frame at the bottom of the terminal.
     Live,
-    /// A line for each thing that happens; with `all`, for everything.
+    /// A line for each noteworthy event; with `all`, for every event.
     Plain {
         all: bool,
     },
     Silent,
 }
 
-/// How a terminal is made to show a notification. It gets one form: those that know both would show two.
+/// The escape sequence for a desktop notification. Only one is sent, because terminals that support
+/// both would show two notifications.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Notice {
-    /// `OSC 9 ; TEXT`: iTerm2 and those that follow it.
+    /// `OSC 9 ; TEXT`: iTerm2 and compatible terminals.
     Osc9,
-    /// `OSC 777 ; notify ; TITLE ; TEXT`: rxvt, foot and what is made with VTE.
+    /// `OSC 777 ; notify ; TITLE ; TEXT`: rxvt, foot and terminals based on VTE.
     Osc777,
-    /// It knows no sequences.
+    /// The terminal supports neither.
     Bell,
 }
 
 impl Notice {
-    /// By the variables that terminals set.
+    /// Chooses the sequence by the variables that terminals set: `TERM`, and whether `VTE_VERSION`
+    /// exists.
     pub(crate) fn of(term: Option<&str>, vte: bool) -> Notice {
         match term {
             None | Some("dumb") => Notice::Bell,
@@ -61,18 +63,18 @@ impl Notice {
     }
 }
 
-/// A team being watched.
+/// A team that is being watched.
 pub(crate) struct View {
     style: Style,
     live: Option<Live>,
     progress: Progress,
     begun: Timestamp,
-    /// The last lines of the frame: what can be typed, most important first.
+    /// The last lines of the frame: useful commands, most important first.
     hints: Vec<String>,
     paint: Paint,
 }
 
-/// Returns true if an event of this kind is printed above the frame.
+/// Returns whether events of this kind are printed above the frame.
 fn is_warning(kind: EventKind) -> bool {
     use EventKind::{
         Escalated, FileQuarantined, MemberFallback, MemberHealth, MemberStartFailed, Reminded,
@@ -95,18 +97,18 @@ fn is_warning(kind: EventKind) -> bool {
 }
 
 impl View {
-    /// `begun`: what the times in plain lines count from.
+    /// Creates a view; times in plain lines count from `begun`.
     pub(crate) fn new(style: Style, begun: Timestamp, paint: Paint) -> View {
         let live = (style == Style::Live).then(Live::new);
         View { style, live, progress: Progress::default(), begun, hints: Vec::new(), paint }
     }
 
-    /// Takes in what happened before anybody watched.
+    /// Adds events from before the view was created, without showing them.
     pub(crate) fn past(&mut self, events: &[Event]) {
         events.iter().for_each(|event| self.progress.take(event));
     }
 
-    /// Shows what happened.
+    /// Adds an event and shows it.
     pub(crate) fn event(&mut self, event: &Event) {
         self.progress.take(event);
         let (all, wanted) = match self.style {
@@ -122,17 +124,17 @@ impl View {
         }
     }
 
-    /// Says in which colour a member is shown.
+    /// Sets the colour of a member.
     pub(crate) fn color(&mut self, name: &MemberName, color: Option<&str>) {
         self.progress.color(name, color);
     }
 
-    /// Replaces what the frame says can be typed.
+    /// Replaces the hints of the frame.
     pub(crate) fn hint(&mut self, hints: Vec<String>) {
         self.hints = hints;
     }
 
-    /// Draws the frame as it is now, unless nothing is known of the team yet.
+    /// Draws the current frame, unless nothing is known about the team yet.
     pub(crate) fn draw(&mut self, now: Timestamp) {
         let Some(live) = &mut self.live else { return };
         if self.progress.is_empty() {
@@ -143,7 +145,7 @@ impl View {
             now,
             begun: self.begun,
             columns: columns.into(),
-            // The last row is the cursor's.
+            // The last row is left to the cursor.
             rows: usize::from(rows).saturating_sub(1),
             hints: &self.hints,
             paint: self.paint,
@@ -151,54 +153,55 @@ impl View {
         live.draw(frame.join("\n"));
     }
 
-    /// Keeps typed keys off the screen while there is a frame.
+    /// Keeps typed keys off the screen while a frame is shown.
     pub(crate) fn take_terminal(&mut self) {
         if let Some(live) = &mut self.live {
             live.take_terminal();
         }
     }
 
-    /// Gives the terminal back before the process is stopped.
+    /// Restores the terminal before the process is suspended.
     pub(crate) fn suspend(&mut self) {
         if let Some(live) = &mut self.live {
             live.suspend();
         }
     }
 
-    /// Takes the terminal again after the process was stopped.
+    /// Takes the terminal again after a suspension.
     pub(crate) fn resume(&mut self) {
         if let Some(live) = &mut self.live {
             live.resume();
         }
     }
 
-    /// Says something beside the events.
+    /// Prints a line that is not an event.
     pub(crate) fn say(&mut self, words: &str) {
         if self.style != Style::Silent {
             self.put(words);
         }
     }
 
-    /// Calls whoever sits at the terminal, wherever it is out of sight: by the notification that it knows, and by the bell.
-    /// Only where stderr is a terminal.
+    /// Alerts the person at the terminal with a notification and the bell, even if the window is
+    /// hidden. Callers check that stderr is a terminal.
     pub(crate) fn call(&self, words: &str, notice: Notice) {
         if self.style != Style::Silent {
-            // Nobody may be there to hear it.
+            // A lost terminal must not stop the team.
             let _ = io::stderr().lock().write_all(notice.sequence(words).as_bytes());
         }
     }
 
-    /// Prints lines beside the frame from any thread; none where there is no frame.
+    /// Returns a function that prints lines above the frame from any thread; `None` without a
+    /// frame.
     pub(crate) fn speaker(&self) -> Option<impl Fn(&str) + Send + Sync + 'static> {
         self.live.as_ref().map(Live::speaker)
     }
 
-    /// Returns true if there is a frame to be drawn again as time passes.
+    /// Returns whether there is a frame, which must be redrawn as time passes.
     pub(crate) fn is_live(&self) -> bool {
         self.live.is_some()
     }
 
-    /// Removes the frame and gives the terminal back.
+    /// Removes the frame and restores the terminal.
     pub(crate) fn end(&mut self) {
         if let Some(mut live) = self.live.take() {
             live.clear();
@@ -208,15 +211,15 @@ impl View {
     fn put(&mut self, line: &str) {
         match &mut self.live {
             Some(live) => live.say(line),
-            // Nobody may be there to read it; the team works on all the same.
+            // A lost terminal must not stop the team.
             None => drop(writeln!(io::stderr().lock(), "{line}")),
         }
     }
 }
 
 impl Drop for View {
-    /// Gives the terminal back on every way out. After a panic the frame stays, because the message
-    /// stands below it.
+    /// Restores the terminal on every exit path. After a panic the frame stays, because the message
+    /// is below it.
     fn drop(&mut self) {
         if !std::thread::panicking() {
             self.end();
@@ -228,9 +231,9 @@ impl Drop for View {
 mod tests {
     use super::*;
 
-    /// SEC-10: what a member writes ends no sequence and begins none, and does not fill the screen.
+    /// SEC-10: a member's text neither ends nor starts a sequence, and does not fill the screen.
     #[test]
-    fn sec_10_a_notification_is_one_sequence_and_a_bell() {
+    fn sec_10_notification_is_one_sequence_and_a_bell() {
         let hostile =
             format!("rm\u{1b}\\\u{7}\u{9c}\u{1b}]52;c;AAAA\u{7}\r\n{}", "x".repeat(10_000));
         for (notice, begins) in
@@ -248,7 +251,7 @@ mod tests {
     }
 
     #[test]
-    fn a_terminal_gets_the_notification_that_it_knows() {
+    fn notification_sequence_is_chosen_by_terminal() {
         let table = [
             (Some("xterm-256color"), false, Notice::Osc9),
             (Some("xterm-256color"), true, Notice::Osc777),

@@ -3,17 +3,17 @@
 use super::paint::{Paint, Tint};
 use super::table::{Table, cell, maybe, tinted};
 
-/// A worktree as it is listed.
+/// A row of the table of worktrees.
 pub(crate) struct WorktreeRow {
     pub(crate) name: String,
     pub(crate) branch: String,
     pub(crate) condition: &'static str,
-    /// Why it has to stay.
+    /// The reason why it must be kept.
     pub(crate) keeps: Option<String>,
     pub(crate) path: String,
 }
 
-/// One line for each worktree.
+/// Formats one line for each worktree.
 pub(crate) fn worktree_table(rows: impl Iterator<Item = WorktreeRow>, paint: Paint) -> String {
     let mut table = Table::new(&["member", "branch", "stands", "keeps it", "path"]);
     for row in rows {
