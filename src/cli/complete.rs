@@ -189,7 +189,7 @@ fn profiles(setup: &Setup) -> Option<Vec<CompletionCandidate>> {
     Some(listed.iter().filter_map(|profile| candidate(&profile.name, "")).collect())
 }
 
-/// Built-in roles without settings are offered even if there is no team.
+/// Built-in roles that have only a name are offered even without a team.
 fn roles() -> Vec<CompletionCandidate> {
     let own = meant().and_then(|team| ops::roles::of(&team).ok()).unwrap_or_default().named;
     let of_team = own

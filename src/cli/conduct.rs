@@ -383,7 +383,6 @@ impl<'a> Desk<'a> {
 /// deleted.
 ///
 /// # Errors
-///
 /// Returns an error if the team still exists and cannot be deleted.
 pub(super) fn remove(ctx: &Context, team: &Team, say: impl FnMut(&str)) -> Result<(), Failure> {
     match ops::team::delete(ctx, team) {

@@ -95,7 +95,6 @@ fn afterwards(args: &args::Inbox, own: bool) -> Afterwards {
 /// owner.
 ///
 /// # Errors
-///
 /// Returns a refusal if the owner's program reads its mailbox itself.
 fn may_be_emptied(team: &Team, owner: &MemberName) -> Result<(), Failure> {
     if ops::inbox::is_read_by_us(team, owner)? {

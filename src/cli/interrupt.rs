@@ -18,7 +18,6 @@ pub(super) fn runtime() -> Result<Runtime, Failure> {
 /// `interrupted` and abandons the work, so `work` must be safe to stop at any point.
 ///
 /// # Errors
-///
 /// Returns the error of `work`, `interrupted` after a signal, or the failure to start a thread.
 pub(super) fn breakable<T: Send + 'static>(
     interrupted: Failure,
@@ -41,7 +40,6 @@ pub(super) fn breakable<T: Send + 'static>(
 /// because it panics if the system refuses a thread.
 ///
 /// # Errors
-///
 /// Returns the error of `work`, or the failure to start the thread.
 pub(super) async fn aside<T: Send + 'static>(
     work: impl FnOnce() -> Result<T, Failure> + Send + 'static,

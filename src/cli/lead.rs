@@ -162,8 +162,8 @@ fn more(team: &Team, report: &Report, rerun: Option<&str>) -> Option<String> {
 /// Starts a lead in the background, waits until it holds the lease, and returns its process id.
 ///
 /// # Errors
-/// [`OpsError::LedByAnother`] if another process acquired the lease first; a failure with the log's
-/// last lines if the lead exits; a timeout after [`TAKEN_OVER`].
+/// Returns [`OpsError::LedByAnother`] if another process acquired the lease first, a failure with
+/// the log's last lines if the lead exits, and a timeout after [`TAKEN_OVER`].
 pub(super) fn background(setup: &Setup, team: &Team, verb: &[&str]) -> Result<i32, Failure> {
     let ctx = &setup.ctx;
     let log = team.lead_log();

@@ -37,7 +37,7 @@ impl Notice {
                 }
             }
         };
-        // Without the thread there is only no notice.
+        // Without the thread the wait only goes unreported.
         let thread = thread::Builder::new().name("notice".to_owned()).spawn(watch).ok();
         Notice { stop: Some(stop), thread }
     }

@@ -170,7 +170,6 @@ impl Setup {
     /// environment.
     ///
     /// # Errors
-    ///
     /// Returns a usage error if they name two teams or an invalid name.
     fn one_team(&self, addresses: &[&str]) -> Result<Option<TeamName>, Failure> {
         let mut found: Option<TeamName> = None;

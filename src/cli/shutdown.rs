@@ -189,7 +189,6 @@ fn end(
 /// lead. Returns the requests as last read.
 ///
 /// # Errors
-///
 /// Returns `Interrupted` on a signal, and any failure to acquire the lease or to wait while the
 /// team exists.
 pub(super) fn settle(

@@ -93,7 +93,6 @@ fn plan(setup: &Setup, args: &args::Up) -> Result<Plan, Failure> {
 /// Reads a text file; follows a symbolic link.
 ///
 /// # Errors
-///
 /// Returns the problem without the path, which callers add.
 pub(super) fn read_text(path: &Path, limit: u64) -> Result<String, String> {
     let bytes = fs::canonical(path).and_then(|path| fs::read(&path, limit));

@@ -7,7 +7,6 @@ use crate::ops::{self, Context, OpsError, Team};
 /// as a warning and does not stop the lead.
 ///
 /// # Errors
-///
 /// Returns an error if the warning cannot be journaled.
 pub(super) async fn attempt(
     ctx: &Context,

@@ -37,7 +37,7 @@ const SWEEP: Duration = Duration::from_secs(60);
 /// Delay before handled messages are marked as read in the lead's mailbox, counted from its last
 /// change.
 const STILL: Duration = Duration::from_secs(1);
-/// The same delay for a mailbox that keeps changing, counted from the first unmarked change.
+/// Maximum delay for a mailbox that keeps changing, counted from the first unmarked change.
 const NEVER_STILL: Duration = Duration::from_secs(5);
 /// Interval of the comparison of the team file's identity. File notifications alone are not enough:
 /// a program that stops with the file open and truncated causes none.
@@ -422,7 +422,8 @@ impl<'a> Driver<'a> {
         }
     }
 
-    /// Files and expires the members' questions.
+    /// Files and expires the members' questions. Callers do their own work before they return its
+    /// failure.
     fn attend(&mut self) -> Result<(), OpsError> {
         if !self.state.leads() {
             return Ok(());
@@ -458,8 +459,8 @@ impl<'a> Driver<'a> {
 
     fn look_at_tasks(&mut self) -> Result<(), OpsError> {
         let board = ops::task::board(self.team)?;
-        // The files of a team that is being deleted disappear; that is no change by another
-        // program.
+        // The files of a team that is being deleted disappear; another program did not
+        // delete them.
         match self.team.exists() {
             true => self.step(Event::Board(board)),
             false => self.step(Event::TeamGone),

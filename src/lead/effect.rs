@@ -15,7 +15,7 @@ use crate::ops::retire::Retirement;
 /// An action for the driver.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Effect {
-    /// Sends `Exited` when this process ends.
+    /// Watches this process. Reports `Exited` when it ends.
     WatchExit { name: MemberName, incarnation: Incarnation, process: ProcessId },
     /// Shows the states of these runs in the labels of their placements.
     Label { runs: Vec<MemberRecord> },

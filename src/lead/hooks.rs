@@ -34,7 +34,6 @@ impl Hooks {
     /// this process became the lead, which count as new.
     ///
     /// # Errors
-    ///
     /// Returns an error if the journal or a record cannot be read, or a warning cannot be
     /// journaled.
     pub(super) fn start(

@@ -36,7 +36,7 @@ pub(super) use staff::next_start;
 pub(crate) fn react(state: &mut State, event: Event, now: Timestamp) -> Vec<Effect> {
     let mut effects = Vec::new();
     if state.end().is_some() {
-        // The user's hooks still run for events until then.
+        // The user's hooks still run for events up to the end.
         if let Event::Journal(events) = event {
             hooks::see_journal(state, events, &mut effects);
         }

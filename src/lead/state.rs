@@ -238,7 +238,7 @@ pub(crate) struct State {
     pub(super) makers: BTreeMap<String, usize>,
     /// Time after which an owed answer is overdue, in ms.
     pub(super) unresponsive_after_ms: u64,
-    /// The rule for hanging members; `None` if there is no detection.
+    /// The rule for hanging members; `None` turns the detection off.
     pub(super) hang: Option<HangRule>,
     /// An agent lead runs beside this loop and gets the lead's messages.
     pub(super) beside_program: bool,

@@ -29,7 +29,6 @@ impl Redraw {
     /// Draws `frame` over the last one on stdout, cut to the terminal.
     ///
     /// # Errors
-    ///
     /// Returns the error of writing to stdout.
     pub(crate) fn draw(&mut self, frame: &str) -> io::Result<()> {
         self.draw_on(&mut io::stdout().lock(), "", frame, size())
@@ -39,7 +38,6 @@ impl Redraw {
     /// lines.
     ///
     /// # Errors
-    ///
     /// Returns the error of writing to `out`.
     pub(super) fn draw_on(
         &mut self,

@@ -59,7 +59,7 @@ pub(super) fn see_members(state: &mut State, records: &[MemberRecord], effects: 
     shutdown::carry_open(state, effects);
 }
 
-/// Adds running members back that are missing in the team file.
+/// Restores running members that are missing in the team file.
 pub(super) fn see_roster(state: &State, listed: &BTreeSet<MemberName>, effects: &mut Vec<Effect>) {
     if !state.leads() {
         return;
@@ -72,7 +72,7 @@ pub(super) fn see_roster(state: &State, listed: &BTreeSet<MemberName>, effects: 
     }
 }
 
-/// Handles a run that was ended by another process.
+/// Handles a run that is over without having been terminated by this lead.
 fn see_over(state: &mut State, record: &MemberRecord) {
     let view = state.members.get(&record.name);
     if let Some(view) = view.filter(|v| record.is(&v.incarnation) && v.ending.is_none()) {

@@ -106,7 +106,6 @@ pub(super) fn resolve(
 /// once (SD-10, SD-11).
 ///
 /// # Errors
-///
 /// Returns the text of a warning if the reply does not belong to an open request of its sender's
 /// run.
 pub(super) fn answered(state: &State, from: &str, id: &str) -> Result<ShutdownRequest, String> {

@@ -216,8 +216,8 @@ pub(super) fn has_runs(state: &State) -> bool {
     kinds.any(|kind| kind.template.is_per_task())
 }
 
-/// Handles a run that ended by itself. A run for a single task has completed it, so its kind is
-/// healthy.
+/// Handles a run that ended by itself. A run for a single task ends when the task does, so its kind
+/// is healthy.
 pub(super) fn see_left(state: &mut State, record: &MemberRecord) {
     let Some(nth) = state.maker(&record.name) else { return };
     let kind = &mut state.kinds[nth];
