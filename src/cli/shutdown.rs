@@ -294,7 +294,8 @@ fn give(setup: &Setup, ended: &[Ended]) -> Result<(), Failure> {
     setup.out.outcome(&ended, exit(ended) == Exit::DONE, words)
 }
 
-/// Returns whether a member could not be terminated after its deadline; only then it has a reason.
+/// Returns whether a member could not be terminated after its deadline; only then is there a
+/// reason.
 fn is_stuck(one: &Ended) -> bool {
     one.outcome == "timed_out" && one.reason.is_some()
 }
