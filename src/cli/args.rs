@@ -97,7 +97,6 @@ impl ValueEnum for Color {
     }
 }
 
-/// The subcommands.
 #[derive(Debug, Subcommand)]
 pub(super) enum Verb {
     Init(Init),
@@ -245,7 +244,6 @@ pub(super) struct Down {
     pub(super) report: Option<PathBuf>,
 }
 
-/// The verbs for teams.
 #[derive(Debug, Subcommand)]
 pub(super) enum TeamVerb {
     /// Create a team without members.
@@ -342,7 +340,7 @@ pub(super) struct Spawn {
     /// First message.
     #[arg(long, value_name = "TEXT", conflicts_with = "prompt_file")]
     pub(super) prompt: Option<String>,
-    /// The subcommands for teams.
+    /// File with the first message; - reads stdin.
     #[arg(long, value_name = "FILE")]
     pub(super) prompt_file: Option<PathBuf>,
     /// Working directory [default: the current one].

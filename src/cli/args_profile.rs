@@ -7,7 +7,6 @@ use clap::{Args, Subcommand};
 
 use super::args::seconds;
 
-/// The subcommands for profiles.
 #[derive(Debug, Subcommand)]
 pub(super) enum ProfileVerb {
     /// List all profiles.

@@ -8,7 +8,6 @@ use crate::model::id::TaskId;
 use crate::model::wire::Object;
 use crate::ops::TaskStatus;
 
-/// The subcommands for tasks.
 #[derive(Debug, Subcommand)]
 pub(super) enum TaskVerb {
     Create(Box<Create>),

@@ -5,7 +5,6 @@ use clap::{Args, Subcommand};
 use super::args::Named;
 use crate::model::worktree::{Wish, check_branch};
 
-/// The subcommands for worktrees.
 #[derive(Debug, Subcommand)]
 pub(super) enum WorktreeVerb {
     /// List the worktrees and whether they can be removed without loss.

@@ -169,7 +169,6 @@ impl<'a> Desk<'a> {
         Ok(())
     }
 
-    /// Removes the frame.
     pub(super) fn close(&self) {
         self.view.borrow_mut().end();
     }

@@ -7,10 +7,8 @@ use std::sync::{Mutex, PoisonError};
 use super::fail::{Class, Told, exhausted};
 use crate::model::text;
 
-/// The message of the last panic.
 static LAST: Mutex<String> = Mutex::new(String::new());
 
-/// Installs the panic hook.
 pub(super) fn watch() {
     panic::set_hook(Box::new(|info| {
         let said = said(info);
@@ -19,7 +17,6 @@ pub(super) fn watch() {
     }));
 }
 
-/// Returns the last panic as a failure.
 pub(super) fn last() -> Told {
     told(&LAST.lock().unwrap_or_else(PoisonError::into_inner))
 }

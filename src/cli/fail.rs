@@ -12,7 +12,6 @@ use crate::store::StoreError;
 use crate::sys::exec::ExecError;
 use crate::sys::fs::FsError;
 
-/// The classes of failures.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Class {
     Failed,

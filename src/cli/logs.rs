@@ -46,7 +46,6 @@ pub(super) fn logs(setup: &Setup, args: args::Logs) -> Done {
     }
 }
 
-/// The output of several members as one stream.
 struct Stream {
     ctx: Context,
     team: Team,

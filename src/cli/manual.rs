@@ -38,7 +38,6 @@ pub(super) fn visible() -> Command {
         .subcommands(verbs)
 }
 
-/// Prints the program's name and version.
 pub(super) fn version(out: &Out) -> Done {
     let version = env!("CARGO_PKG_VERSION");
     out.give(&json!({ "name": "phalanx", "version": version }), || format!("phalanx {version}"))?;

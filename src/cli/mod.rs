@@ -72,7 +72,6 @@ use setup::Setup;
 use crate::ops;
 use crate::sys::{env, lock, memory};
 
-/// The result of a verb.
 type Done = Result<Exit, Failure>;
 
 /// Runs the program and returns its exit code.

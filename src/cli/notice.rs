@@ -42,7 +42,6 @@ impl Notice {
         Notice { stop: Some(stop), thread }
     }
 
-    /// Starts to watch a wait with a fixed text.
     pub(super) fn of(out: &Out, words: String) -> Notice {
         Notice::begin(out, move || Some(words.clone()))
     }
@@ -58,7 +57,6 @@ impl Drop for Notice {
     }
 }
 
-/// Returns the text about a wait for a lock.
 pub(super) fn lock_words(wait: &LongWait) -> String {
     let (seconds, path) = (wait.at_most.as_secs(), wait.resource.display());
     let what = match &wait.holder {

@@ -28,7 +28,6 @@ pub(super) struct Out {
     pub(super) json: bool,
     pub(super) quiet: bool,
     pub(super) verbose: bool,
-    /// Colours on stdout.
     pub(super) paint: Paint,
     /// Colours on stderr.
     pub(super) talk: Paint,

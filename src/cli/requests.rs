@@ -24,7 +24,6 @@ pub(super) fn requests(setup: &Setup, args: &Requests) -> Done {
     Ok(Exit::DONE)
 }
 
-/// Parses the id of a request.
 pub(super) fn request_id(given: &str) -> Result<RequestId, Failure> {
     RequestId::parse(given).map_err(|_| {
         let hint = "see what waits with `phalanx requests`";

@@ -18,7 +18,6 @@ use crate::ops::settings::Change;
 use crate::ops::{self, OpsError};
 use crate::ui;
 
-/// The parameters of a new team.
 pub(super) struct New {
     pub(super) name: String,
     pub(super) description: Option<String>,
@@ -125,7 +124,6 @@ pub(super) fn set(setup: &Setup, args: &SetTeam) -> Done {
     Ok(Exit::DONE)
 }
 
-/// Formats the changes, one per line.
 fn changes(team: &TeamName, change: &Change) -> String {
     let set = change.set.iter().map(|(key, value)| format!("{key} = {}", text::short(value, 60)));
     let unset = change.unset.iter().map(|key| format!("{key} has its default again"));

@@ -128,7 +128,6 @@ fn relay(mut viewer: Viewer, member: &MemberName) -> io::Result<Parting> {
     }
 }
 
-/// Shows the member's output until it ends.
 fn show_all(viewer: &mut Viewer, display: &Display, give_up: &dyn Fn() -> bool) -> Parting {
     loop {
         match viewer.next() {
@@ -174,7 +173,6 @@ fn listen(
     }
 }
 
-/// Returns the position of the first detach key.
 fn detach_at(keys: &[u8]) -> Option<usize> {
     let at = |key: &&[u8]| keys.windows(key.len()).position(|part| part == *key);
     DETACH.iter().filter_map(at).min()

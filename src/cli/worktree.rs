@@ -107,7 +107,6 @@ fn line(one: &Removal) -> String {
     }
 }
 
-/// Reports the worktrees that outlive their team.
 pub(super) fn tell_kept(kept: &[Removal], mut say: impl FnMut(&str)) {
     kept.iter().for_each(|one| say(&line(one)));
 }

@@ -60,14 +60,12 @@ impl Hooks {
         Ok(Some((Hooks { at, due, runner, found }, fresh)))
     }
 
-    /// Returns the events since the last read.
     pub(super) fn news(&mut self, team: &Team) -> Result<Vec<Event>, OpsError> {
         let (events, at) = ops::events::from(team, self.at)?;
         self.at = at;
         Ok(events)
     }
 
-    /// Queues the hooks for this occasion.
     pub(super) fn run(&self, occasion: Occasion) {
         // The runner outlives this sender.
         let _ = self.due.send(occasion);

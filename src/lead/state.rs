@@ -32,11 +32,9 @@ pub(crate) enum End {
     Carried,
     /// A person stopped only the lead.
     Left,
-    /// The team was deleted.
     TeamGone,
 }
 
-/// The phase of the lead's work.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Phase {
     Leading,
@@ -123,10 +121,8 @@ impl HangRule {
 pub(super) struct Activity {
     /// `None` before the first check.
     pub(super) fingerprint: Option<u64>,
-    /// Time of the last change.
     pub(super) since: Timestamp,
     pub(super) checked_at: Timestamp,
-    /// The hang was reported.
     pub(super) is_reported: bool,
 }
 
@@ -211,13 +207,11 @@ pub(super) struct Kind {
     pub(super) retired: bool,
 }
 
-/// The complete state of the lead.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct State {
     pub(super) goal: Goal,
     pub(super) phase: Phase,
     pub(super) members: BTreeMap<MemberName, View>,
-    /// Requests that have not ended.
     pub(super) open: BTreeMap<RequestId, ShutdownRequest>,
     /// `None` before the first read of the board.
     pub(super) seen: Option<Seen>,
@@ -251,7 +245,6 @@ pub(crate) struct State {
 }
 
 impl State {
-    /// Creates the state of a lead that has handled no event yet.
     pub(crate) fn new(goal: Goal, templates: Vec<Template>) -> State {
         let kinds: Vec<Kind> = templates.into_iter().map(Kind::new).collect();
         State {
@@ -278,17 +271,14 @@ impl State {
         }
     }
 
-    /// Sets the time after which an owed answer is overdue.
     pub(crate) fn unresponsive_after(self, seconds: u64) -> State {
         State { unresponsive_after_ms: seconds.saturating_mul(1000), ..self }
     }
 
-    /// Sets the rule for hanging members.
     pub(crate) fn on_hang(self, on_hang: OnHang, after_s: u64) -> State {
         State { hang: Some(HangRule::new(on_hang, after_s)), ..self }
     }
 
-    /// Sets the reminders.
     pub(crate) fn with_followup(self, followup: Option<Followup>) -> State {
         State { followup, ..self }
     }
@@ -309,7 +299,6 @@ impl State {
         self.goal == Goal::Lead(Finish::Manual)
     }
 
-    /// Sets the tasks that were reported before.
     pub(crate) fn with_reported(self, reported: BTreeSet<TaskId>) -> State {
         State { reported, ..self }
     }
@@ -344,7 +333,6 @@ impl State {
         self.makers.get(&name.folded()).copied()
     }
 
-    /// Returns the open request for this run.
     pub(super) fn request_for(
         &self,
         name: &MemberName,

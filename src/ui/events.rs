@@ -11,7 +11,6 @@ use crate::model::{text, wire};
 /// The column width of a time such as `59m ago`.
 const WHEN: usize = 8;
 
-/// The format of event lines.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct EventFrame {
     pub(crate) now: Timestamp,
@@ -22,7 +21,6 @@ pub(crate) struct EventFrame {
     pub(crate) paint: Paint,
 }
 
-/// Formats one line for each event.
 pub(crate) fn event_lines(events: &[Event], frame: EventFrame) -> String {
     let name =
         |event: &Event| event.member.as_ref().map(|n| text::line(n.as_str())).unwrap_or_default();

@@ -12,7 +12,6 @@ const COLUMN: usize = 11;
 /// Maximum width of a line; a longer entry takes two lines.
 const WIDTH: usize = 80;
 
-/// Formats the page about one member.
 pub(crate) fn explain(found: &Explained, paint: Paint) -> String {
     let name = paint.put(Tint::Bold, &text::line(found.name.as_str()));
     let state = paint.put(state_tint(&found.state), &found.state.replace('_', " "));

@@ -13,7 +13,6 @@ pub(crate) fn span(ms: u64) -> String {
     }
 }
 
-/// Returns the colour of a member's state.
 pub(super) fn member_tint(state: MemberState) -> Tint {
     match state {
         MemberState::Pending
@@ -28,7 +27,6 @@ pub(super) fn member_tint(state: MemberState) -> Tint {
     }
 }
 
-/// Returns the label of a member's state.
 pub(super) fn member_word(state: MemberState) -> &'static str {
     match state {
         MemberState::ShutdownRequested => "asked to end",
@@ -45,7 +43,6 @@ pub(super) fn member_word(state: MemberState) -> &'static str {
     }
 }
 
-/// Returns the label of a task's state.
 pub(super) fn task_word(state: TaskState) -> &'static str {
     match state {
         TaskState::InProgress => "in progress",

@@ -53,7 +53,6 @@ impl Live {
         move |lines| lock(&shared).say(lines)
     }
 
-    /// Removes the frame.
     pub(super) fn clear(&mut self) {
         let mut shared = lock(&self.shared);
         shared.frame.clear();

@@ -51,7 +51,6 @@ impl Tint {
 }
 
 impl Paint {
-    /// Returns the text in this style.
     pub(crate) fn put(self, tint: Tint, text: &str) -> String {
         match tint.code().filter(|_| self.on && !text.is_empty()) {
             Some(code) => format!("\u{1b}[{code}m{text}\u{1b}[0m"),

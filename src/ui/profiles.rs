@@ -3,7 +3,6 @@
 use super::paint::{Paint, Tint};
 use super::table::{Table, cell, maybe, tinted};
 
-/// A row of the table of profiles.
 pub(crate) struct ProfileRow {
     pub(crate) name: String,
     pub(crate) runs: String,
@@ -13,7 +12,6 @@ pub(crate) struct ProfileRow {
     pub(crate) about: String,
 }
 
-/// Formats one line for each profile.
 pub(crate) fn profile_table(rows: impl Iterator<Item = ProfileRow>, paint: Paint) -> String {
     let mut table = Table::new(&["profile", "runs", "seen", "source", "what it is"]);
     for row in rows {

@@ -13,7 +13,6 @@ use crossterm::terminal::{
 /// Columns and rows to assume for a terminal that does not report its size.
 const SIZE: (u16, u16) = (80, 24);
 
-/// The last drawn frame.
 #[derive(Default)]
 pub(crate) struct Redraw {
     /// The visible width of each line.
@@ -87,7 +86,6 @@ impl Redraw {
     }
 }
 
-/// Returns the terminal's columns and rows.
 pub(crate) fn size() -> (u16, u16) {
     terminal::size().ok().filter(|(width, height)| *width > 0 && *height > 0).unwrap_or(SIZE)
 }

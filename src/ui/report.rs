@@ -17,7 +17,6 @@ const COMPLETED: usize = 10;
 /// Maximum length of subjects, in characters.
 const SUBJECT: usize = 60;
 
-/// The format of a report.
 pub(crate) struct Page {
     pub(crate) paint: Paint,
     /// The width of the terminal; `None` if the report goes elsewhere.
@@ -156,7 +155,6 @@ fn outcome(task: &TaskReport) -> String {
     }
 }
 
-/// Formats task ids as a list.
 pub(super) fn ids(list: &[TaskId]) -> String {
     list.iter().map(|id| format!("#{id}")).collect::<Vec<_>>().join(", ")
 }

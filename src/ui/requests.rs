@@ -8,7 +8,6 @@ use crate::model::rules::{List, TeamRules};
 use crate::model::text;
 use crate::ops::decide::Shown;
 
-/// Formats one line for each request.
 pub(crate) fn requests(shown: &[Shown], paint: Paint) -> String {
     if shown.is_empty() {
         return "no open requests".to_owned();

@@ -180,7 +180,6 @@ pub(super) fn state_tint(word: &str) -> Tint {
     }
 }
 
-/// Formats one line for each team.
 pub(crate) fn team_list(teams: &[Listed], paint: Paint) -> String {
     let mut table = Table::new(&["TEAM", "MEMBERS", "LEAD", "DESCRIPTION"]);
     for team in teams {
@@ -194,7 +193,6 @@ pub(crate) fn team_list(teams: &[Listed], paint: Paint) -> String {
     table.render(paint)
 }
 
-/// Formats one team and its members.
 pub(crate) fn team_lines(team: &Team, paint: Paint) -> String {
     let mut table = Table::new(&["NAME", "TYPE", "MODEL", "BACKEND", "PANE", "DIRECTORY"]);
     for member in &team.members {
@@ -213,7 +211,6 @@ pub(crate) fn team_lines(team: &Team, paint: Paint) -> String {
     format!("{name}{what}\n\n{}", table.render(paint))
 }
 
-/// Formats one line for each shutdown.
 pub(crate) fn shutdowns(ended: &[Ended], paint: Paint) -> String {
     let mut table = Table::new(&["NAME", "OUTCOME", "TOOK", "REASON"]);
     for one in ended {

@@ -4,7 +4,6 @@
 use super::paint::{Paint, Tint};
 use crate::model::text;
 
-/// Number of spaces between two columns.
 const GAP: usize = 2;
 /// Minimum width of a column that is cut.
 const LEAST: usize = 10;
@@ -21,7 +20,6 @@ pub(crate) fn tinted(tint: Tint, words: impl AsRef<str>) -> Cell {
     Cell { text: text::line(words.as_ref()), tint }
 }
 
-/// Creates a plain field.
 pub(crate) fn cell(words: impl AsRef<str>) -> Cell {
     tinted(Tint::Plain, words)
 }
@@ -31,7 +29,6 @@ pub(crate) fn maybe(words: Option<impl AsRef<str>>) -> Cell {
     cell(words.as_ref().map_or("", |w| w.as_ref()))
 }
 
-/// The rows and their headings.
 pub(crate) struct Table {
     heads: Vec<&'static str>,
     rows: Vec<Vec<Cell>>,

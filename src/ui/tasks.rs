@@ -9,7 +9,6 @@ use crate::model::id::TaskId;
 use crate::model::task::{Task, TaskState};
 use crate::model::text;
 
-/// Formats one line for each of these tasks.
 pub(crate) fn task_table(board: &Board, shown: &[TaskId], paint: Paint) -> String {
     let mut table = Table::new(&["ID", "STATE", "PRIORITY", "OWNER", "SUBJECT", "WAITS FOR"]);
     for task in shown.iter().filter_map(|id| board.tasks.get(id)) {
@@ -30,7 +29,6 @@ pub(crate) fn task_table(board: &Board, shown: &[TaskId], paint: Paint) -> Strin
     table.render(paint)
 }
 
-/// Formats all fields of one task.
 pub(crate) fn task_page(task: &Task, paint: Paint) -> String {
     let extra = &task.extra;
     let outcome = extra.outcome.as_ref();

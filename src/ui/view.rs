@@ -63,7 +63,6 @@ impl Notice {
     }
 }
 
-/// A team that is being watched.
 pub(crate) struct View {
     style: Style,
     live: Option<Live>,
@@ -108,7 +107,6 @@ impl View {
         events.iter().for_each(|event| self.progress.take(event));
     }
 
-    /// Adds an event and shows it.
     pub(crate) fn event(&mut self, event: &Event) {
         self.progress.take(event);
         let (all, wanted) = match self.style {
@@ -124,12 +122,10 @@ impl View {
         }
     }
 
-    /// Sets the colour of a member.
     pub(crate) fn color(&mut self, name: &MemberName, color: Option<&str>) {
         self.progress.color(name, color);
     }
 
-    /// Replaces the hints of the frame.
     pub(crate) fn hint(&mut self, hints: Vec<String>) {
         self.hints = hints;
     }

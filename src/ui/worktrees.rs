@@ -3,7 +3,6 @@
 use super::paint::{Paint, Tint};
 use super::table::{Table, cell, maybe, tinted};
 
-/// A row of the table of worktrees.
 pub(crate) struct WorktreeRow {
     pub(crate) name: String,
     pub(crate) branch: String,
@@ -13,7 +12,6 @@ pub(crate) struct WorktreeRow {
     pub(crate) path: String,
 }
 
-/// Formats one line for each worktree.
 pub(crate) fn worktree_table(rows: impl Iterator<Item = WorktreeRow>, paint: Paint) -> String {
     let mut table = Table::new(&["member", "branch", "stands", "keeps it", "path"]);
     for row in rows {

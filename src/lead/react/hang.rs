@@ -15,7 +15,6 @@ const CHECKS: u64 = 4;
 /// Maximum time between two checks.
 const INTERVAL_MS: u64 = 60_000;
 
-/// Requests a check of the members that are due.
 pub(super) fn check(state: &mut State, now: Timestamp, effects: &mut Vec<Effect>) {
     let (true, Some(rule), Some(seen)) = (state.leads(), state.hang, &state.seen) else { return };
     for (name, view) in &mut state.members {
@@ -90,7 +89,6 @@ fn health(name: &MemberName, incarnation: &Incarnation, silence: Option<Silence>
     Effect::Health { name: name.clone(), incarnation: incarnation.clone(), silence }
 }
 
-/// Returns the time of the next check.
 pub(in crate::lead) fn next_check(state: &State) -> Option<Timestamp> {
     let checked =
         state.members.values().filter_map(|view| Some(view.activity.as_ref()?.checked_at));

@@ -12,7 +12,6 @@ const FIRST_MS: u64 = 15_000;
 /// Time between two checks, in ms.
 const AGAIN_MS: u64 = 20_000;
 
-/// Requests the checks that are due.
 pub(super) fn look(state: &mut State, now: Timestamp, effects: &mut Vec<Effect>) {
     if !state.leads() {
         return;
@@ -35,7 +34,6 @@ fn due(view: &View) -> Option<Timestamp> {
     })
 }
 
-/// Returns the time of the next check.
 pub(in crate::lead) fn next_look(state: &State) -> Option<Timestamp> {
     state.members.values().filter(|_| state.leads()).filter_map(due).min()
 }

@@ -98,7 +98,6 @@ impl Kind {
     }
 }
 
-/// Returns the number of members of each kind.
 fn headcount(state: &State) -> Vec<usize> {
     let mut heads = vec![0; state.kinds.len()];
     for nth in state.members.values().filter_map(|view| view.kind) {

@@ -10,7 +10,6 @@ fn looks(effects: &[Effect]) -> usize {
     effects.iter().filter(|effect| matches!(effect, Effect::Look { .. })).count()
 }
 
-/// A lead with these members.
 fn lead(members: Vec<MemberRecord>) -> State {
     let mut state = State::new(Goal::Lead(Finish::Manual), Vec::new());
     react(&mut state, Event::Requests(Vec::new()), NOW);

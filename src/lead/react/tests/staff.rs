@@ -77,7 +77,6 @@ fn members_are_started_once_and_up_to_the_amount_of_work() {
     );
 }
 
-/// Tasks with a command.
 fn with_commands(tasks: u64) -> Board {
     let mut board = free(tasks);
     board.tasks.values_mut().for_each(|task| task.extra.run = vec!["true".to_owned()]);
