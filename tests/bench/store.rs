@@ -1,6 +1,6 @@
-//! What the store costs, against Node with the lock that Claude Code uses, in one run: `cargo bench --bench store`.
-//! Writers are processes of their own: this program again, or `tests/interop/peer.js`. No figure makes it fail; a
-//! lost or doubled message does.
+//! Benchmarks the store against Node with the lock library that Claude Code uses: `cargo bench
+//! --bench store`. Writers are separate processes: this binary again, or `tests/interop/peer.js`.
+//! Slow figures do not fail the run; a lost or duplicated message does.
 
 #![allow(clippy::disallowed_methods, reason = "benches drive the real system")]
 
@@ -30,7 +30,7 @@ fn number(text: &str) -> usize {
     text.parse().expect("a number")
 }
 
-/// Waits until the parent lets all children go at once: start-up is not part of the figure.
+/// Blocks until the parent releases all children at once, so that start-up is not measured.
 fn barrier() {
     println!("ready");
     let mut line = String::new();
@@ -94,8 +94,8 @@ fn node(args: &[&str]) -> Command {
     command
 }
 
-/// Starts all, waits until each is ready, lets them go, and gives the seconds until the last has ended, and what they
-/// printed after that.
+/// Starts all commands, waits until each is ready and releases them. Returns the seconds until the
+/// last one exited, and each one's output after the release.
 fn race(commands: Vec<Command>) -> (f64, Vec<String>) {
     let start = |mut command: Command| {
         let mut child =
@@ -119,7 +119,8 @@ fn race(commands: Vec<Command>) -> (f64, Vec<String>) {
     (began.elapsed().as_secs_f64(), said)
 }
 
-/// Appends per second by so many writers; every message must be there once, in order per sender.
+/// Returns the appends per second of `writers` concurrent writers, after checking that every
+/// message arrived once and in order per sender.
 fn appends(filled: usize, writers: usize, total: usize, peer: bool) -> f64 {
     let stage = Stage::new(filled);
     let (root, inbox) =
@@ -193,7 +194,7 @@ fn read_row() {
     for _ in 0..3 {
         let fresh = Stage::new(0);
         let full = Stage::new(10_000);
-        // Boxes that phalanx reads are kept short; it reads those of the members that it has a record of.
+        // phalanx compacts only the mailboxes of members that it has a record of.
         for stage in [&fresh, &full] {
             stage.team.begin("bob").expect("record");
         }
@@ -208,7 +209,7 @@ fn read_row() {
     );
 }
 
-/// A foreign hand renames a new box into place; how long until a follower has the entry.
+/// Measures the delay from a foreign rename of a mailbox until a follower reads the new entry.
 fn wake_row() {
     let stage = Stage::new(0);
     let mut follower = stage.team.follow().expect("follow");

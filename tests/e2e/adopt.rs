@@ -1,5 +1,5 @@
-//! A lead that is gone is replaced: by one adopter, without pushing anybody aside, and nothing that was said is lost or
-//! heard twice.
+//! Adoption of a team whose lead is gone: exactly one adopter wins, a live lead is never replaced,
+//! and no mail is lost or delivered twice.
 
 use std::os::unix::process::CommandExt as _;
 use std::process::Stdio;
@@ -30,7 +30,7 @@ fn orphaned(stage: &Stage) {
 }
 
 #[test]
-fn cr_05_a_team_whose_lead_was_killed_is_adopted_and_goes_on() {
+fn cr_05_team_of_killed_lead_is_adopted_and_continues() {
     let stage = Stage::without_tmux();
     orphaned(&stage);
     stage.phalanx(&["send", LEAD, "are you there?", "--as", "ada"]).expect(0);
@@ -51,7 +51,7 @@ fn cr_05_a_team_whose_lead_was_killed_is_adopted_and_goes_on() {
 }
 
 #[test]
-fn cr_05_of_two_adopters_one_wins() {
+fn cr_05_exactly_one_concurrent_adopter_wins() {
     let stage = Stage::without_tmux();
     orphaned(&stage);
     let start = || {
@@ -73,13 +73,14 @@ fn cr_05_of_two_adopters_one_wins() {
     stage.assert_clean();
 }
 
-/// The lead's session: a word that no process of another test has on its command line.
+/// The lead's session id, unique to this test so that no other test's process has it on its command
+/// line.
 fn session_of(stage: &Stage) -> String {
     format!("session of {}", stage.root().display())
 }
 
-/// A team as Claude Code 2.1.330 leaves it when it is killed: no files of phalanx. Version 2.1.34
-/// writes no `leadProcess`: null.
+/// Writes a team as Claude Code 2.1.330 leaves it when killed, without any phalanx files. With
+/// `lead` null there is no `leadProcess`, as in version 2.1.34.
 fn of_claude(stage: &Stage, lead: &Value) {
     let team = stage.root().join("teams/demo");
     std::fs::create_dir_all(team.join("inboxes")).expect("dir");
@@ -101,9 +102,10 @@ fn of_claude(stage: &Stage, lead: &Value) {
 }
 
 #[test]
-fn cr_04_a_team_that_claude_code_made_is_adopted_and_its_mail_arrives_once() {
+fn cr_04_claude_code_team_is_adopted_and_its_mail_arrives_once() {
     let stage = Stage::without_tmux();
-    // Another host's process cannot be checked: `--force` is a person's word that it has ended.
+    // A process on another host cannot be checked; `--force` is the user's assertion that it has
+    // ended.
     of_claude(&stage, &json!({ "pid": 1, "pidSpace": "elsewhere", "claimedAt": 1 }));
     for verb in ["lead", "adopt"] {
         let run = stage.phalanx(&[verb, "--detach"]).expect(4);
@@ -121,7 +123,7 @@ fn cr_04_a_team_that_claude_code_made_is_adopted_and_its_mail_arrives_once() {
 }
 
 #[test]
-fn cr_05_another_programs_living_lead_is_not_pushed_aside() {
+fn cr_05_live_lead_of_another_program_is_not_replaced() {
     let stage = Stage::without_tmux();
     let mut program = stage.command("sleep").arg("300").spawn().expect("sleep");
     let host = std::fs::read_to_string("/proc/sys/kernel/hostname").expect("host");
@@ -137,7 +139,7 @@ fn cr_05_another_programs_living_lead_is_not_pushed_aside() {
     stage.assert_clean();
 }
 
-/// Makes the files of the team look as if nothing had been written for an hour.
+/// Backdates the team file and the lead mailbox by an hour.
 fn age(stage: &Stage) {
     let then = SystemTime::now() - Duration::from_secs(3600);
     let team = stage.root().join("teams/demo");
@@ -151,7 +153,7 @@ fn lead_mail(stage: &Stage) -> String {
 }
 
 #[test]
-fn cr_04_a_lead_that_is_not_on_record_is_not_replaced_while_signs_show_it() {
+fn cr_04_unrecorded_lead_is_not_replaced_while_it_may_be_alive() {
     let stage = Stage::without_tmux();
     of_claude(&stage, &Value::Null);
     let mail = lead_mail(&stage);
@@ -184,7 +186,7 @@ fn cr_04_a_lead_that_is_not_on_record_is_not_replaced_while_signs_show_it() {
 }
 
 #[test]
-fn cr_04_programs_that_cannot_be_the_lead_do_not_block_an_adoption() {
+fn cr_04_unrelated_claude_processes_do_not_block_adoption() {
     let stage = Stage::without_tmux();
     of_claude(&stage, &Value::Null);
     age(&stage);
@@ -199,7 +201,7 @@ fn cr_04_programs_that_cannot_be_the_lead_do_not_block_an_adoption() {
     wait_for("the lead", || lead_of(&stage));
     lead.signal("INT");
     lead.end().expect(0);
-    // Once it is adopted, the team is phalanx's, also after a lead that left it.
+    // An adopted team belongs to phalanx, even after the adopting lead has detached.
     stage.phalanx(&["lead", "--detach"]).expect(0);
     stage.phalanx(&["down"]).expect(0);
     for other in &mut others {
@@ -210,12 +212,13 @@ fn cr_04_programs_that_cannot_be_the_lead_do_not_block_an_adoption() {
 }
 
 #[test]
-fn cr_04_force_adopts_a_team_whose_lead_may_live() {
+fn cr_04_force_adopts_team_whose_lead_may_be_alive() {
     let stage = Stage::without_tmux();
     of_claude(&stage, &Value::Null);
     stage.phalanx(&["adopt", "--detach"]).expect(4);
     stage.phalanx(&["adopt", "--force", "--detach"]).expect(0);
-    // The lead records it once it holds the lease, which is all that `--detach` waits for.
+    // The lead journals the adoption after it has acquired the lease, which is all that `--detach`
+    // waits for.
     let adopted = wait_for("the adoption on record", || {
         stage.journal("demo").into_iter().find(|event| event["event"] == "lead_adopted")
     });
@@ -225,7 +228,7 @@ fn cr_04_force_adopts_a_team_whose_lead_may_live() {
 }
 
 #[test]
-fn cr_04_the_open_pane_of_a_lead_is_a_sign_of_it() {
+fn cr_04_open_pane_of_the_lead_blocks_adoption() {
     let stage = Stage::new();
     stage.tmux(&["-f", "/dev/null", "new-session", "-d", "sleep 300"]).expect("a session");
     let pane =
@@ -246,7 +249,7 @@ fn cr_04_the_open_pane_of_a_lead_is_a_sign_of_it() {
 }
 
 #[test]
-fn sd_12_a_lead_detaches_stops_or_refuses_as_it_was_told() {
+fn sd_12_lead_on_exit_detaches_refuses_or_stops() {
     let stage = Stage::without_tmux();
     for signal in ["INT", "HUP"] {
         orphaned(&stage);

@@ -1,4 +1,5 @@
-//! How a request that waits comes to a person: the lead's own terminal, and those that look at the team in tmux.
+//! Notifications of pending requests: on the lead's own terminal and in tmux clients that view the
+//! team.
 
 use std::io::Read;
 use std::sync::{Arc, Mutex};
@@ -9,10 +10,10 @@ use serde_json::json;
 
 use crate::harness::{Stage, binary, wait_for};
 
-/// A program on a terminal of its own, and all that it has sent there.
+/// A program on its own PTY, with everything that it has written there.
 struct Terminal {
     child: Box<dyn Child + Send + Sync>,
-    /// Held: without it the terminal is gone.
+    /// Keeps the PTY open.
     _master: Box<dyn MasterPty + Send>,
     shown: Arc<Mutex<Vec<u8>>>,
 }
@@ -54,7 +55,7 @@ impl Drop for Terminal {
     }
 }
 
-/// A member asks something hostile.
+/// Files a permission request of `ada` whose command holds control characters and tmux formats.
 fn ask(stage: &Stage, id: &str) {
     let canary = stage.at("canary").display().to_string();
     let hostile = format!("make\u{1b}\\\u{7}\u{1b}]52;c;QUJD\u{7}#(touch {canary}) %H #[fg=red]");
@@ -63,9 +64,10 @@ fn ask(stage: &Stage, id: &str) {
     stage.phalanx(&["--as", "ada", "send", "team-lead", &question.to_string()]).expect(0);
 }
 
-/// PM-03, SEC-10: the bell and one notification, of the form that the terminal knows, with nothing hostile left in it.
+/// PM-03, SEC-10: the terminal gets the bell and one notification in the escape sequence that it
+/// supports, free of control characters from the request.
 #[test]
-fn pm_03_sec_10_the_leads_terminal_rings_and_shows_a_notification() {
+fn pm_03_sec_10_request_rings_and_notifies_the_leads_terminal() {
     for (env, begins) in [
         (&[][..], "\u{1b}]9;ada asks for"),
         (&[("VTE_VERSION", "7600")][..], "\u{1b}]777;notify;phalanx;ada asks for"),
@@ -96,10 +98,11 @@ fn pm_03_sec_10_the_leads_terminal_rings_and_shows_a_notification() {
     }
 }
 
-/// PM-03, SEC-02: whoever looks at the team's session is told in its status line; focus and panes stay as they are, who looks
-/// at something else is not disturbed, and what the member wrote reaches no format.
+/// PM-03, SEC-02: clients attached to the team's session see the request in the status line. Focus
+/// and panes do not change, other clients see nothing, and the member's text is not expanded as a
+/// tmux format.
 #[test]
-fn tmux_pm_03_sec_02_who_looks_at_the_team_is_told_and_nobody_else() {
+fn tmux_pm_03_sec_02_only_clients_viewing_the_team_are_notified() {
     let stage = Stage::new();
     let manifest = "[team]\nname = \"alpha\"\nfinish = \"manual\"\nbackend = \"tmux\"\n[[member]]\nname = \"ada\"\n";
     let lead = stage.start(&["up", &stage.file("team.toml", manifest)]);
@@ -134,9 +137,9 @@ fn tmux_pm_03_sec_02_who_looks_at_the_team_is_told_and_nobody_else() {
     stage.assert_clean();
 }
 
-/// PM-03: members without panes are told of where their lead is looked at.
+/// PM-03: for members without panes, clients that view the lead's pane are notified.
 #[test]
-fn tmux_pm_03_who_looks_at_the_lead_is_told() {
+fn tmux_pm_03_clients_viewing_the_lead_are_notified() {
     let stage = Stage::new();
     stage.phalanx(&["team", "create", "alpha"]).expect(0);
     stage.phalanx(&["spawn", "ada", "--backend", "pty"]).expect(0);

@@ -1,4 +1,4 @@
-//! Requests read in full, and answers with an edited input or a lasting rule.
+//! Requests shown in full, and answers with an edited input or a permanent rule.
 
 use serde_json::json;
 
@@ -45,7 +45,7 @@ fn requests_show_prints_the_whole_plan_and_the_diff_of_an_edit() {
 }
 
 #[test]
-fn unknown_request_id_suggests_the_one_that_was_meant() {
+fn unknown_request_id_suggests_the_closest_id() {
     let stage = Stage::without_tmux();
     team(&stage);
     ask(&stage, &permission("perm-1795214628804-k2j", "make"));
@@ -66,7 +66,7 @@ fn unknown_request_id_suggests_the_one_that_was_meant() {
 }
 
 #[test]
-fn approval_gives_back_the_edited_input() {
+fn approval_returns_the_edited_input() {
     let stage = Stage::without_tmux();
     team(&stage);
     ask(&stage, &permission("perm-1", "git push --force"));
@@ -124,7 +124,7 @@ fn always_adds_the_narrowest_rule_and_the_next_request_is_allowed() {
 }
 
 #[test]
-fn always_is_refused_where_no_rule_would_be_narrow_or_hold() {
+fn always_is_refused_when_no_narrow_rule_would_apply() {
     let stage = Stage::without_tmux();
     team(&stage);
     stage.phalanx(&["rules", "ask", "Bash(git push:*)"]).expect(0);

@@ -1,11 +1,12 @@
-//! What a teammate may do: each command with the environment of a member that was really started, against a live team.
+//! Commands that a teammate may run. Each runs with the environment of a really spawned member,
+//! against a live team.
 
 use serde_json::{Value, json};
 
 use crate::harness::{Run, Stage, binary, wait_for};
 use crate::speaker::{Env, as_teammate, spawn};
 
-/// A team `alpha` with a lead, ann and bob; ann's variables.
+/// Creates team `alpha` with a lead, ann and bob. Returns ann's environment variables.
 fn team(stage: &Stage) -> Env {
     stage.phalanx(&["team", "create", "alpha"]).expect(0);
     let ann = spawn(stage, "ann");
@@ -20,7 +21,8 @@ fn warnings(stage: &Stage) -> Vec<String> {
     journal.filter_map(|event| event["detail"]["text"].as_str().map(str::to_owned)).collect()
 }
 
-/// What only the lead may do, and what only a member itself and the lead may do, as ann tries it.
+/// Commands reserved for the lead, or for the lead and the member concerned, as ann runs them; each
+/// with the action named in the refusal.
 const REFUSED: [(&[&str], &str); 33] = [
     (&["shutdown", "bob"], "end `bob`"),
     (&["shutdown", "bob", "--force"], "end `bob`"),
@@ -58,7 +60,7 @@ const REFUSED: [(&[&str], &str); 33] = [
 ];
 
 #[test]
-fn sec_04_a_teammate_is_refused_what_is_the_leads_or_anothers() {
+fn sec_04_teammate_is_refused_commands_on_the_team_or_other_members() {
     let stage = Stage::new();
     let ann = team(&stage);
     for (args, deed) in REFUSED {
@@ -68,7 +70,7 @@ fn sec_04_a_teammate_is_refused_what_is_the_leads_or_anothers() {
         assert_eq!(warnings(&stage).last(), Some(&said), "{args:?}");
     }
     assert_eq!(warnings(&stage).len(), REFUSED.len());
-    // Nothing of it was done.
+    // None of the refused commands had an effect.
     let status = stage.phalanx(&["--json", "status"]).expect(0).json();
     let states =
         status["members"].as_array().expect("members").iter().map(|m| (&m["name"], &m["state"]));
@@ -81,14 +83,14 @@ fn sec_04_a_teammate_is_refused_what_is_the_leads_or_anothers() {
     );
     let requests = stage.phalanx(&["--json", "requests", "--all"]).expect(0).json();
     assert_eq!(requests, json!([]));
-    // The person without a token may do all of it.
+    // A user without a member token may run all of them.
     stage.phalanx(&["shutdown", "bob"]).expect(0);
     stage.phalanx(&["down", "--force"]).expect(0);
     stage.assert_clean();
 }
 
 #[test]
-fn sec_04_a_teammate_looks_talks_and_works() {
+fn sec_04_teammate_may_inspect_send_and_work_on_tasks() {
     let stage = Stage::new();
     let ann = team(&stage);
     let allowed: [&[&str]; 15] = [
@@ -123,9 +125,10 @@ fn sec_04_a_teammate_looks_talks_and_works() {
     stage.assert_clean();
 }
 
-/// What a member does to itself is done in its own name: no message claims to be the lead's.
+/// A member's shutdown of itself is recorded under its own name; no message claims to come from the
+/// lead.
 #[test]
-fn sec_04_a_teammate_may_end_itself() {
+fn sec_04_teammate_may_shut_itself_down() {
     let stage = Stage::new();
     team(&stage);
     stage.phalanx(&["lead", "--detach"]).expect(0);
@@ -139,7 +142,7 @@ fn sec_04_a_teammate_may_end_itself() {
 }
 
 #[test]
-fn id_08_a_name_that_is_not_on_the_roster_writes_nothing() {
+fn id_08_name_not_on_the_roster_is_refused_and_writes_nothing() {
     let stage = Stage::new();
     team(&stage);
     stage.phalanx(&["task", "create", "One"]).expect(0);
@@ -160,7 +163,7 @@ fn id_08_a_name_that_is_not_on_the_roster_writes_nothing() {
     stage.assert_clean();
 }
 
-/// Starts an agent in the lead's place, and returns its variables.
+/// Starts an agent lead and returns its environment variables.
 fn agent_lead(stage: &Stage) -> Env {
     let file = stage.at("work").join("lead.env");
     let script = "env | grep ^PHALANX_ >lead.new; mv lead.new lead.env; exec sleep 300";
@@ -172,9 +175,10 @@ fn agent_lead(stage: &Stage) -> Env {
     pairs.map(|(name, value)| (name.to_owned(), value.to_owned())).collect()
 }
 
-/// Runs the same commands as the program of `lead -- CMD`. Commands that end the team get a team of their own.
+/// Runs the same commands as the program of `lead -- CMD`. Each command that ends the team gets a
+/// team of its own.
 #[test]
-fn tmux_sec_04_an_agent_that_leads_may_do_all_that_the_lead_may() {
+fn tmux_sec_04_agent_lead_may_run_every_lead_command() {
     let (last, first): (Vec<_>, Vec<_>) = REFUSED
         .iter()
         .map(|(args, _)| *args)

@@ -1,4 +1,4 @@
-//! Bad input: refused with the rule and the remedy, nothing made, nothing half done.
+//! Bad input is refused with the rule and a remedy, and leaves nothing behind.
 
 use std::fs;
 
@@ -7,7 +7,7 @@ use serde_json::json;
 use crate::harness::Stage;
 
 #[test]
-fn sec_02_sec_08_hostile_names_are_refused_before_anything_happens() {
+fn sec_02_sec_08_hostile_names_are_refused_without_side_effects() {
     let stage = Stage::new();
     let long = "a".repeat(65);
     let canary = stage.at("canary");
@@ -47,7 +47,7 @@ fn sec_02_sec_08_hostile_names_are_refused_before_anything_happens() {
 }
 
 #[test]
-fn a_taken_name_is_refused_in_any_case() {
+fn taken_name_is_refused_whatever_its_case() {
     let stage = Stage::without_tmux();
     stage.phalanx(&["team", "create", "Alpha"]).expect(0);
     let run = stage.phalanx(&["--json", "team", "create", "ALPHA"]).expect(4);
@@ -63,7 +63,7 @@ fn a_taken_name_is_refused_in_any_case() {
 }
 
 #[test]
-fn a_manifest_error_has_file_line_column_and_the_nearest_key() {
+fn manifest_error_names_file_line_column_and_nearest_key() {
     let stage = Stage::new();
     let manifest = stage.file("bad.toml", "[team]\nname = \"x\"\n\n[[member]]\nnaem = \"ada\"\n");
     let run = stage.phalanx(&["up", &manifest]).expect(2);
@@ -74,7 +74,7 @@ fn a_manifest_error_has_file_line_column_and_the_nearest_key() {
 }
 
 #[test]
-fn msg_05_a_message_to_nobody_names_who_is_there() {
+fn msg_05_message_to_unknown_member_lists_the_roster() {
     let stage = Stage::without_tmux();
     stage.phalanx(&["team", "create", "alpha"]).expect(0);
     stage.phalanx(&["spawn", "bob"]).expect(0);
@@ -89,7 +89,7 @@ fn msg_05_a_message_to_nobody_names_who_is_there() {
 }
 
 #[test]
-fn a_config_root_that_cannot_be_made_is_exit_6() {
+fn uncreatable_config_root_exits_6() {
     let stage = Stage::new();
     let file = stage.file("file", "not a directory");
     let run = stage
@@ -111,7 +111,7 @@ fn sp_07_an_explicit_backend_never_falls_back() {
 }
 
 #[test]
-fn usage_errors_are_exit_2_in_both_forms() {
+fn usage_errors_exit_2_with_and_without_json() {
     let stage = Stage::new();
     assert!(stage.phalanx(&["frobnicate"]).expect(2).stderr.contains("frobnicate"));
     assert_eq!(

@@ -1,4 +1,4 @@
-//! `brief`: the text follows the roster, and who asks.
+//! `brief`: the text depends on the current roster and on the caller.
 
 use std::fs;
 
@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use crate::harness::{FAKE_TUI, Stage, wait_for};
 
-/// CR-06: an agent that has forgotten its team gets it back with one command.
+/// CR-06: an agent that lost its context recovers its team context with one command.
 #[test]
 fn the_brief_follows_the_roster() {
     let stage = Stage::without_tmux();
@@ -33,8 +33,8 @@ fn the_brief_follows_the_roster() {
     stage.assert_clean();
 }
 
-/// EN-04, ID-02: a wrapped program is told of its team and its role once, before its first prompt and in the same message;
-/// whoever is started with it is in it already.
+/// EN-04, ID-02: a wrapped program gets its team and role once, in the same message as its first
+/// prompt and before it. Members started by the same `up` are already listed.
 #[test]
 fn en_04_a_wrapped_program_is_briefed_in_its_first_message() {
     let stage = Stage::new();
@@ -66,7 +66,7 @@ fn en_04_a_wrapped_program_is_briefed_in_its_first_message() {
         assert!(first.contains(words), "{words} is not in {first}");
     }
     assert!(first.contains("</system_context>\n\nbegin here"), "{first}");
-    // A change of the roster wakes nobody, and nobody is told twice.
+    // A roster change sends no message, and the brief is not repeated.
     stage.phalanx(&["spawn", "eve", "--backend", "pty"]).expect(0);
     stage.phalanx(&["send", "ada", "second words"]).expect(0);
     let second = turn(1);
@@ -75,10 +75,10 @@ fn en_04_a_wrapped_program_is_briefed_in_its_first_message() {
     stage.assert_clean();
 }
 
-/// The text goes in as the profile says: on the command line, once; not at all to Claude Code, which tells its teammates
-/// itself; and not to what is no agent.
+/// The brief is passed as the profile specifies: once on the command line; not at all for Claude
+/// Code, which briefs its teammates itself, and for plain commands.
 #[test]
-fn the_brief_goes_in_as_the_profile_says() {
+fn brief_is_passed_as_the_profile_specifies() {
     let stage = Stage::without_tmux();
     stage.phalanx(&["team", "create", "alpha"]).expect(0);
     let sheet = "about = \"x\"\nruns = \"native\"\n[launch]\nargv = [[\"agent\"], [\"--append-system-prompt\", \"{brief}\"]]\n\

@@ -1,5 +1,5 @@
-//! Teams with broken files: a FIFO, a directory, cut or missing content. They end all the same, and
-//! `doctor` names what is broken together with a command that helps.
+//! Teams with broken files: a FIFO, a directory, truncated or missing content. `--force` still ends
+//! them, and `doctor` names each broken file with a command that repairs it.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -14,7 +14,7 @@ use crate::harness::{Run, Stage, wait_for, which};
 
 const FORCED: [&[&str]; 2] = [&["down", "--force"], &["team", "delete", "--force"]];
 
-/// A way in which a path breaks.
+/// A kind of damage to a path.
 #[derive(Debug, Clone, Copy)]
 enum Damage {
     Fifo,
@@ -48,7 +48,7 @@ fn mkfifo(path: &Path) {
     assert!(Command::new(program).arg(path).status().expect("mkfifo").success());
 }
 
-/// A team `alpha` with one member that runs for long.
+/// Creates team `alpha` with one long-running member.
 fn team() -> Stage {
     let stage = Stage::without_tmux();
     stage.phalanx(&["team", "create", "alpha"]).expect(0);
@@ -69,7 +69,7 @@ fn unreadable(run: &Run) -> Vec<Value> {
     findings.into_iter().filter(|finding| finding["id"] == "unreadable").collect()
 }
 
-/// Everything that may break, and how.
+/// All combinations of path and damage under test.
 fn damages() -> Vec<(&'static str, Damage)> {
     use Damage::{Cut, Directory, Empty, Fifo};
     let mut all = Vec::new();
@@ -101,7 +101,7 @@ fn damages() -> Vec<(&'static str, Damage)> {
 }
 
 #[test]
-fn a_team_with_any_broken_file_ends_by_force_and_the_file_is_named() {
+fn force_ends_team_with_any_broken_file_and_names_the_file() {
     for verb in FORCED {
         for (path, damage) in damages() {
             let stage = team();
@@ -118,9 +118,9 @@ fn a_team_with_any_broken_file_ends_by_force_and_the_file_is_named() {
     }
 }
 
-/// Nothing is written through a link, and what lies behind it stays.
+/// phalanx writes nothing through a symlink, and the target directory keeps its content.
 #[test]
-fn sec_07_a_linked_directory_is_refused_and_the_team_ends_by_force() {
+fn sec_07_symlinked_directory_is_refused_and_force_ends_the_team() {
     for path in ["inboxes", "tasks", "phalanx/requests"] {
         let stage = team();
         let (dir, elsewhere) = (alpha(&stage, path), stage.at("elsewhere"));
@@ -146,7 +146,7 @@ fn sec_07_a_linked_directory_is_refused_and_the_team_ends_by_force() {
     }
 }
 
-/// The files in a directory, each with what it holds.
+/// Returns the files in a directory with their content.
 fn contents(dir: &Path) -> BTreeMap<String, Vec<u8>> {
     let entries = fs::read_dir(dir).expect("a directory").flatten();
     let files = entries.filter(|entry| entry.path().is_file());
@@ -160,9 +160,9 @@ fn contents(dir: &Path) -> BTreeMap<String, Vec<u8>> {
         .collect()
 }
 
-/// Both copies of the roster are gone, and all records: only the processes are left.
+/// Both copies of the roster and all records are unreadable; only the processes remain as evidence.
 #[test]
-fn a_team_of_which_nothing_is_readable_ends_by_force() {
+fn force_ends_team_without_readable_state() {
     for verb in FORCED {
         let stage = team();
         for path in
@@ -176,9 +176,9 @@ fn a_team_of_which_nothing_is_readable_ends_by_force() {
 }
 
 #[test]
-fn a_run_without_a_record_is_ended_by_force_and_blocks_the_end_otherwise() {
+fn unrecorded_run_blocks_down_and_is_ended_by_force() {
     let stage = team();
-    // The command line of a launcher alone proves nothing.
+    // Decoy: the command line of a launcher is not proof of ownership.
     let spec = alpha(&stage, "phalanx/specs/00000000-0000-4000-8000-000000000000.json");
     let script = format!("exec -a {} tee exec {}", crate::harness::binary(), spec.display());
     let mut bystander = Command::new("bash");
@@ -202,9 +202,9 @@ fn a_run_without_a_record_is_ended_by_force_and_blocks_the_end_otherwise() {
     stage.assert_clean();
 }
 
-/// SD-05: the pane of the lost run is closed, and the user's own is left alone.
+/// SD-05: the pane of the unrecorded run is closed; the user's own pane stays.
 #[test]
-fn tmux_sd_05_a_run_without_a_record_is_ended_with_its_pane() {
+fn tmux_sd_05_force_ends_unrecorded_run_and_closes_its_pane() {
     let stage = Stage::new();
     stage.tmux(&["new-session", "-d", "-s", "mine", "sleep", "300"]).expect("session");
     stage.phalanx(&["team", "create", "alpha"]).expect(0);
@@ -221,7 +221,7 @@ fn tmux_sd_05_a_run_without_a_record_is_ended_with_its_pane() {
 }
 
 #[test]
-fn a_team_with_a_live_lead_ends_by_force_when_its_files_break() {
+fn force_ends_team_with_live_lead_and_broken_files() {
     for path in [
         "config.json",
         "inboxes/team-lead.json",
@@ -240,9 +240,9 @@ fn a_team_with_a_live_lead_ends_by_force_when_its_files_break() {
     }
 }
 
-/// Each advice is a command that runs, and after it the finding is gone.
+/// Each advice is a runnable command that resolves its finding.
 #[test]
-fn doctor_names_every_broken_file_and_its_advice_helps() {
+fn doctor_names_every_broken_file_and_its_advice_repairs_it() {
     for (path, damage) in damages() {
         let stage = team();
         let broken = alpha(&stage, path);
@@ -272,7 +272,7 @@ fn doctor_names_every_broken_file_and_its_advice_helps() {
 }
 
 #[test]
-fn a_directory_of_all_teams_that_cannot_be_listed_is_a_problem() {
+fn doctor_reports_a_teams_directory_that_cannot_be_listed() {
     let stage = Stage::without_tmux();
     stage.phalanx(&["team", "create", "alpha"]).expect(0);
     let teams = stage.root().join("teams");
@@ -289,9 +289,9 @@ fn a_directory_of_all_teams_that_cannot_be_listed_is_a_problem() {
     stage.phalanx(&["down"]).expect(0);
 }
 
-/// Root reads every file regardless of its mode: as root, nothing is reported.
+/// Root can read files of any mode, so nothing is reported as root.
 #[test]
-fn files_without_permission_are_found_and_made_readable() {
+fn doctor_fix_makes_unreadable_files_readable() {
     let stage = team();
     let paths = ["inboxes/ada.json", "phalanx/journal.jsonl", "phalanx/members", "config.json"];
     let paths = paths.map(|path| alpha(&stage, path));
@@ -307,9 +307,9 @@ fn files_without_permission_are_found_and_made_readable() {
     stage.assert_clean();
 }
 
-/// TK-07: such a file blocks nothing, is named, and can be moved aside.
+/// TK-07: an id above the limit does not block new tasks, is reported, and can be quarantined.
 #[test]
-fn tk_07_a_task_file_beyond_the_id_limit_is_reported_and_blocks_nothing() {
+fn tk_07_task_file_beyond_id_limit_is_reported_and_blocks_nothing() {
     let stage = Stage::without_tmux();
     stage.phalanx(&["team", "create", "alpha"]).expect(0);
     let names = ["18446744073709551615.json", "99999999999999999999.json"];
@@ -332,10 +332,10 @@ fn tk_07_a_task_file_beyond_the_id_limit_is_reported_and_blocks_nothing() {
     stage.assert_clean();
 }
 
-/// A writer that dies leaves the team file cut; the one that stops with the file open gives no
-/// notice of it.
+/// A dying writer can leave the team file truncated. A writer that stops while it holds the file
+/// open triggers no close notification.
 #[test]
-fn a_live_lead_restores_a_torn_team_file_within_a_second() {
+fn live_lead_restores_a_torn_team_file() {
     let stage = team();
     let lead = stage.start(&["lead"]);
     let file = alpha(&stage, "config.json");
@@ -362,13 +362,13 @@ fn a_live_lead_restores_a_torn_team_file_within_a_second() {
 }
 
 #[test]
-fn a_team_without_its_team_file_is_named_and_ends_by_force() {
+fn doctor_names_team_without_team_file_and_force_ends_it() {
     for command in FORCED {
         let stage = team();
         let dir = stage.root().join("teams/alpha");
         fs::remove_file(dir.join("config.json")).expect("removed");
         stage.phalanx(&[&["-t", "alpha"], command].concat()).expect(3);
-        // A directory this old is not being created.
+        // A directory without a team file counts as being created while it is young.
         let old = fs::FileTimes::new()
             .set_modified(std::time::SystemTime::now() - Duration::from_secs(60));
         fs::File::open(&dir).and_then(|file| file.set_times(old)).expect("ours");

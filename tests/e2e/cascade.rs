@@ -1,10 +1,11 @@
-//! The fallback cascade: a backend that nobody asked for and that fails while a member is started gives way to the next.
+//! Fallback cascade: a backend that was chosen automatically and fails during a spawn is replaced
+//! by the next tier.
 
 use serde_json::{Value, json};
 
 use crate::harness::{Run, SETTLED, Stage, binary, wait_for, which};
 
-/// A profile that lives until it is ended, and has a one-shot form.
+/// A profile that runs until it is ended and has a one-shot form.
 const ASKER: &str = r#"
 about = "answers"
 runs = "native"
@@ -18,7 +19,8 @@ when = "settled"
 settle_ms = 100
 "#;
 
-/// Puts a tmux first in the `PATH` that fails whenever the shell condition holds; `$n` is the number of the call.
+/// Puts a `tmux` first on `PATH` that fails while the shell condition holds; `$n` is the number of
+/// the call.
 fn failing(stage: &mut Stage, condition: &str) {
     let real = which("tmux", stage.path()).expect("tmux");
     let count = stage.at("count");
@@ -35,7 +37,7 @@ fn fallbacks(stage: &Stage, team: &str) -> Vec<Value> {
     stage.journal(team).into_iter().filter(|e| e["event"] == "member_fallback").collect()
 }
 
-/// Runs phalanx where no launcher gets a terminal of its own: it dies when it opens one.
+/// Runs phalanx with a failpoint that kills each launcher when it opens its PTY.
 fn without_terminals(stage: &Stage, args: &[&str]) -> Run {
     let mut command = stage.command(binary());
     Run::from(
@@ -52,9 +54,9 @@ fn chosen(stage: &Stage, team: &str) -> Value {
     serde_json::from_slice::<Value>(&settings.expect("settings")).expect("json")["chosen"].clone()
 }
 
-/// SP-08: whichever of its calls is the first to fail, the member runs in the end, in one place only.
+/// SP-08: whichever tmux call fails first, the member ends up running, and in one place only.
 #[test]
-fn tmux_sp_08_a_tmux_that_begins_to_fail_gives_way_to_a_pty() {
+fn tmux_sp_08_failing_tmux_falls_back_to_pty() {
     let mut stage = Stage::new();
     failing(&mut stage, "[ -e broken ] && [ \"$n\" -ge \"$(cat broken)\" ]");
     stage.phalanx(&["team", "create", "alpha"]).expect(0);
@@ -97,9 +99,9 @@ fn tmux_sp_08_a_tmux_that_begins_to_fail_gives_way_to_a_pty() {
     stage.assert_clean();
 }
 
-/// SP-08: what was asked for is refused, never replaced; a program that fails is no reason to go elsewhere.
+/// SP-08: an explicit backend is never replaced, and a failing program does not trigger a fallback.
 #[test]
-fn tmux_sp_08_an_explicit_choice_and_a_failing_program_never_fall_back() {
+fn tmux_sp_08_explicit_backend_and_failing_program_never_fall_back() {
     let mut stage = Stage::new();
     failing(&mut stage, "[ -e broken ]");
     stage.phalanx(&["team", "create", "alpha"]).expect(0);
@@ -127,9 +129,9 @@ fn tmux_sp_08_an_explicit_choice_and_a_failing_program_never_fall_back() {
     stage.assert_clean();
 }
 
-/// Seed 002, department isolation: that one team falls back changes nothing for another.
+/// The fallback of one team does not affect another.
 #[test]
-fn tmux_each_team_falls_back_for_itself() {
+fn tmux_each_team_falls_back_independently() {
     let mut stage = Stage::new();
     failing(&mut stage, "case \"$*\" in *phalanx-alpha*) true;; *) false;; esac");
     for team in ["alpha", "beta"] {
@@ -145,9 +147,10 @@ fn tmux_each_team_falls_back_for_itself() {
     stage.assert_clean();
 }
 
-/// The last tier: one run without a terminal, whose answer reaches the lead; then the member is gone.
+/// The last tier is one run without a terminal, whose output is mailed to the lead; the member then
+/// leaves.
 #[test]
-fn without_any_place_a_program_answers_once() {
+fn program_runs_one_shot_when_every_backend_fails() {
     let stage = Stage::without_tmux();
     stage.phalanx(&["team", "create", "alpha"]).expect(0);
     stage.profile("asker", ASKER);
@@ -174,16 +177,16 @@ fn without_any_place_a_program_answers_once() {
     stage.assert_clean();
 }
 
-/// The end of the cascade is one error that names every tier; nothing is left.
+/// When all tiers fail, one error names them all and nothing is left behind.
 #[test]
-fn sp_08_when_no_tier_is_left_the_error_names_them_all() {
+fn sp_08_error_names_every_tier_when_all_fail() {
     let stage = Stage::without_tmux();
     stage.phalanx(&["team", "create", "alpha"]).expect(0);
     let run = without_terminals(&stage, &["spawn", "bob", "--prompt", "x"]).expect(6);
     assert!(run.stderr.contains("`bob` could not be started in any way: pty: "), "{run:?}");
     assert!(run.stderr.contains("; one-shot: profile `worker` has no one-shot form"), "{run:?}");
     assert_eq!(stage.phalanx(&["--json", "status"]).expect(0).json()["members"], json!([]));
-    // Asked for: not even the first step down.
+    // An explicit backend does not fall back even one tier.
     let run =
         without_terminals(&stage, &["spawn", "bob", "--backend", "pty", "--prompt", "x"]).expect(6);
     assert!(!run.stderr.contains("one-shot"), "{run:?}");

@@ -1,10 +1,10 @@
-//! Permissions in Claude Code's settings files that bind what phalanx starts.
+//! Permission settings in Claude Code's settings files that apply to members started by phalanx.
 
 use std::fs;
 
 use crate::harness::{NATIVE, Run, Stage, binary, wait_for};
 
-/// A team with a native member `ada`.
+/// Creates a team with a native member `ada`.
 fn team(stage: &Stage) {
     stage.profile("native", NATIVE);
     stage.phalanx(&["team", "create", "alpha"]).expect(0);
@@ -16,7 +16,7 @@ fn end(stage: &Stage) {
     stage.assert_clean();
 }
 
-/// Each command that would put a program into the mode.
+/// Runs each command that would switch a program to `bypassPermissions`.
 fn bypasses(stage: &Stage) -> [Run; 3] {
     stage.phalanx(&["--as", "ada", "send", "team-lead", PLAN]).expect(0);
     [
@@ -32,7 +32,7 @@ const PLAN: &str = r#"{"type":"plan_approval_request","from":"ada","timestamp":"
 const DISABLED: &str = r#"{"permissions": {"disableBypassPermissionsMode": "disable"}}"#;
 
 #[test]
-fn pm_06_a_settings_file_disables_the_mode_that_asks_nothing() {
+fn pm_06_settings_file_disables_bypass_permissions_mode() {
     let stage = Stage::without_tmux();
     team(&stage);
     let project = stage.at("work").join(".claude");
@@ -59,7 +59,7 @@ fn pm_06_a_settings_file_disables_the_mode_that_asks_nothing() {
 }
 
 #[test]
-fn pm_06_a_variable_disables_the_mode_that_asks_nothing() {
+fn pm_06_variable_disables_bypass_permissions_mode() {
     let stage = Stage::without_tmux();
     team(&stage);
     for (value, code) in [("false", 4), ("true", 0)] {
@@ -108,7 +108,7 @@ fn additional_directories_of_trusted_settings_are_passed_on() {
     end(&stage);
 }
 
-/// A profile that takes directories, of a program that writes down its arguments.
+/// A profile that accepts extra directories; its program writes its arguments to a file.
 const WIDE: &str = "about = \"takes directories\"\nruns = \"native\"\nreads_mail = false\n[launch]\n\
     argv = [[\"sh\", \"-c\", 'echo \"$@\" >argv; exec sleep 300', \"sh\"], [\"--add-dir\", \"{add_dir}\"]]\n\
     prompt = \"mailbox\"\n[ready]\nwhen = \"running\"\n";

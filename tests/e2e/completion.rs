@@ -1,5 +1,4 @@
-//! Completion in real shells: a line is typed in a terminal, and what the shell makes of it is read
-//! from its screen.
+//! Shell completion, tested by typing a line into a real shell and reading its screen.
 
 use std::fs::OpenOptions;
 use std::io::Write;
@@ -7,7 +6,7 @@ use std::path::Path;
 
 use crate::harness::{Stage, binary, wait_for, which};
 
-/// Two teams with a member, tasks and a hostile name each.
+/// Creates two teams with a member and tasks each; one task subject holds an escape sequence.
 fn stage() -> Stage {
     let stage = Stage::new();
     for (team, member) in [("demo", "ada"), ("other", "zoe")] {
@@ -52,7 +51,7 @@ impl<'a> Terminal<'a> {
         self.stage.tmux(&["capture-pane", "-p", "-t", self.name]).unwrap_or_default()
     }
 
-    /// Types a line, lets the shell complete it, and waits until the screen has what is expected.
+    /// Types a line, presses Tab `tabs` times, and waits until the screen contains `expected`.
     fn completes(&self, line: &str, tabs: usize, expected: &[&str]) {
         self.type_keys(&["-l", line]);
         (0..tabs).for_each(|_| self.type_keys(&["Tab"]));
@@ -65,13 +64,14 @@ impl<'a> Terminal<'a> {
             },
         );
         assert!(!last.contains("error") && !last.contains("exec"), "{last}");
-        // Not C-c: the terminal discards what is typed right before and after it.
+        // C-c would make the terminal discard input typed right before and after it.
         self.type_keys(&["C-e", "C-u", "clear", "Enter"]);
         wait_for("a clear screen", || (!self.screen().contains(line.trim())).then_some(()));
     }
 }
 
-/// Completes names of every kind in one shell; what `shows` says stands beside candidates.
+/// Completes names of every kind in one shell. `shows_help`: the shell shows descriptions beside
+/// the candidates.
 fn walk(name: &str, shell: &str, setup: &[&str], shows_help: bool) {
     let stage = stage();
     if which(name, stage.path()).is_none() {
@@ -105,18 +105,18 @@ fn walk(name: &str, shell: &str, setup: &[&str], shows_help: bool) {
 }
 
 #[test]
-fn bash_completes_names_of_the_store() {
+fn bash_completes_names_from_the_store() {
     walk("bash", "bash --norc --noprofile", &["source <(phalanx completions bash)"], false);
 }
 
 #[test]
-fn zsh_completes_names_of_the_store() {
+fn zsh_completes_names_from_the_store() {
     let setup = ["autoload -U compinit && compinit -u -D", "source <(phalanx completions zsh)"];
     walk("zsh", "zsh -f", &setup, true);
 }
 
 #[test]
-fn fish_completes_names_of_the_store() {
+fn fish_completes_names_from_the_store() {
     walk("fish", "fish --no-config", &["phalanx completions fish | source"], true);
 }
 
@@ -143,7 +143,7 @@ fn every_shell_gets_a_script_and_no_hidden_verb_is_offered() {
 }
 
 #[test]
-fn a_completer_that_finds_nothing_is_silent() {
+fn completion_is_silent_on_errors_and_skips_hostile_names() {
     let stage = Stage::without_tmux();
     let complete = |words: &[&str]| {
         let mut command = stage.command(binary());

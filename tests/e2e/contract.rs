@@ -1,4 +1,5 @@
-//! The contract of every verb: quiet is quiet, JSON is JSON, exit codes are the same everywhere, limits are named.
+//! Conventions that every verb follows: `--quiet`, `--json`, exit codes, and errors that name the
+//! exhausted limit.
 
 use std::fs;
 use std::os::unix::fs::symlink;
@@ -8,7 +9,7 @@ use serde_json::{Value, json};
 use crate::harness::{Run, Stage, binary, wait_for};
 
 #[test]
-fn no_team_is_exit_3_for_every_verb() {
+fn every_verb_exits_3_without_a_team() {
     let stage = Stage::without_tmux();
     let verbs: [&[&str]; 26] = [
         &["status"],
@@ -46,7 +47,7 @@ fn no_team_is_exit_3_for_every_verb() {
 }
 
 #[test]
-fn quiet_verbs_confirm_nothing_and_still_give_data() {
+fn quiet_omits_confirmations_and_keeps_data() {
     let stage = Stage::without_tmux();
     let silent = |args: &[&str]| {
         let run = stage.phalanx(&[&["-q"], args].concat()).expect(0);
@@ -85,7 +86,7 @@ fn quiet_verbs_confirm_nothing_and_still_give_data() {
 }
 
 #[test]
-fn json_is_json_for_every_verb() {
+fn json_output_is_valid_for_every_verb() {
     let stage = Stage::without_tmux();
     let given = |args: &[&str]| stage.phalanx(&[&["--json"], args].concat()).expect(0).json();
     given(&["team", "create", "demo"]);
@@ -135,7 +136,7 @@ fn json_is_json_for_every_verb() {
 }
 
 #[test]
-fn later_members_get_what_the_first_ones_got() {
+fn later_members_get_the_teams_chosen_backend() {
     let stage = Stage::new();
     stage.phalanx(&["team", "create", "demo"]).expect(0);
     let spawn = |args: &[&str]| {
@@ -150,7 +151,7 @@ fn later_members_get_what_the_first_ones_got() {
 }
 
 #[test]
-fn a_timeout_is_named_as_it_was_given() {
+fn timeout_error_repeats_the_given_duration() {
     let stage = Stage::without_tmux();
     stage.phalanx(&["team", "create", "demo"]).expect(0);
     stage.phalanx(&["spawn", "ann"]).expect(0);
@@ -161,7 +162,7 @@ fn a_timeout_is_named_as_it_was_given() {
     stage.phalanx(&["down"]).expect(0);
 }
 
-/// Runs phalanx without a config root of the stage's own.
+/// Runs phalanx with the default config root under `home`.
 fn at_home(stage: &Stage, home: &std::path::Path, args: &[&str]) -> Run {
     let mut command = stage.command(binary());
     command.env_remove("PHALANX_CONFIG_DIR").env("HOME", home).args(args);
@@ -169,7 +170,7 @@ fn at_home(stage: &Stage, home: &std::path::Path, args: &[&str]) -> Run {
 }
 
 #[test]
-fn a_home_that_does_not_exist_is_not_created() {
+fn missing_home_is_not_created() {
     let stage = Stage::without_tmux();
     let home = stage.at("no-home");
     let run = at_home(&stage, &home, &["--json", "team", "create", "demo"]).expect(6);
@@ -179,7 +180,7 @@ fn a_home_that_does_not_exist_is_not_created() {
 }
 
 #[test]
-fn a_linked_config_root_works_for_every_verb() {
+fn symlinked_config_root_works_for_every_verb() {
     let stage = Stage::without_tmux();
     let (home, real) = (stage.at("home"), stage.at("dotfiles"));
     fs::create_dir(&real).expect("dir");
@@ -193,34 +194,36 @@ fn a_linked_config_root_works_for_every_verb() {
     phalanx(&["task", "create", "x", "--", "true"]).expect(0);
     phalanx(&["wait", "--until", "task=1"]).expect(0);
     phalanx(&["restart", "ann"]).expect(0);
-    // Claude Code keeps its state elsewhere as soon as the variable is set, even to the usual place.
+    // Setting CLAUDE_CONFIG_DIR moves parts of the state of Claude Code, even when it names the
+    // default directory.
     let native =
         phalanx(&["--json", "spawn", "cleo", "--profile", "claude", "--dry-run"]).expect(0).json();
     assert!(!native["env"].to_string().contains("CLAUDE_CONFIG_DIR"), "{native}");
     phalanx(&["doctor"]).expect(0);
     phalanx(&["down"]).expect(0);
     assert_eq!(fs::read_dir(real.join("teams")).expect("teams").count(), 0);
-    // Below the root links stay refused.
+    // Symlinks below the root are still refused.
     let elsewhere = stage.at("elsewhere");
     fs::create_dir(&elsewhere).expect("dir");
     fs::remove_dir(real.join("tasks")).expect("empty");
     symlink(&elsewhere, real.join("tasks")).expect("link");
     assert!(phalanx(&["team", "create", "demo"]).expect(6).stderr.contains("symbolic link"));
-    // A link to nothing is named, and nothing is made for it.
+    // A dangling root symlink is reported, and its target is not created.
     fs::remove_dir_all(&real).expect("removed");
     let dangling = phalanx(&["team", "create", "demo"]).expect(6);
     assert!(dangling.stderr.contains(".claude") && !real.exists(), "{dangling:?}");
 }
 
 #[test]
-fn an_exhausted_limit_of_open_files_is_named() {
+fn exhausted_open_file_limit_is_named() {
     let stage = Stage::without_tmux();
     stage.phalanx(&["team", "create", "demo"]).expect(0);
     for limit in [6, 8] {
         let line = format!("ulimit -n {limit}; exec {} --json wait --until idle", binary());
         let output = stage.command("bash").args(["-c", &line]).output().expect("bash runs");
         let run = Run::from(output);
-        // The number of files that the verb needs differs by system; a failure has to name the limit.
+        // How many files the verb opens differs by system; if it fails, the error must name the
+        // limit.
         let named = run.stdout.contains("no more open files") && run.code != 70;
         assert!(run.code == 0 || named, "{limit}: {run:?}");
     }
@@ -228,7 +231,7 @@ fn an_exhausted_limit_of_open_files_is_named() {
 }
 
 #[test]
-fn a_spawn_whose_team_is_deleted_says_that_it_is_gone() {
+fn spawn_reports_that_its_team_was_deleted() {
     let stage = Stage::without_tmux();
     stage.profile(
         "slow",
@@ -241,7 +244,7 @@ fn a_spawn_whose_team_is_deleted_says_that_it_is_gone() {
     wait_for("the spawn to wait for its member alone", || {
         fs::read_to_string(&settings).ok().filter(|text| text.contains("\"chosen\""))
     });
-    // Stopped, so that it cannot see its member end before its team is gone.
+    // Stopped, so that the spawn cannot notice the end of its member before the team is gone.
     spawn.signal("STOP");
     stage.phalanx(&["down", "--force"]).expect(0);
     spawn.signal("CONT");

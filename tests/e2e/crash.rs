@@ -1,13 +1,14 @@
-//! A process of ours is killed at each effect of starting, ending, retiring and deleting; then somebody adopts the team.
-//! Nothing runs that no team knows of, each message arrives once, work is done once, and the team can be taken down. A
-//! matrix of all of it is printed with `--nocapture`.
+//! A phalanx process is killed at each step of starting, ending and deleting, then another process
+//! adopts the team. Nothing keeps running unrecorded, each message arrives once, each task runs
+//! once, and `down` succeeds. `--nocapture` prints the matrix of outcomes.
 #![cfg(debug_assertions)]
 
 use serde_json::{Value, json};
 
 use crate::harness::{Run, Stage, binary, wait_for};
 
-/// Where a start can be cut off, and what the adopter makes of it.
+/// Failpoints of a spawn, and how the adopter resolves each: rolled back, taken over, or nothing to
+/// do.
 const STARTS: [(&str, &str); 8] = [
     ("spawn.intended", "taken_back"),
     ("spawn.joined", "taken_back"),
@@ -18,7 +19,7 @@ const STARTS: [(&str, &str); 8] = [
     ("spawn.proven", "taken_in"),
     ("spawn.accepted", "-"),
 ];
-/// Where the lead can be cut off while it ends a member.
+/// Failpoints of ending a member.
 const ENDS: [&str; 8] = [
     "shutdown.filed",
     "shutdown.asked",
@@ -29,13 +30,13 @@ const ENDS: [&str; 8] = [
     "retire.released",
     "retire.noticed",
 ];
-/// Where whoever names an owner for a task can be cut off, and whether the adopter has to tell the owner.
+/// Failpoints of assigning a task, and whether the adopter must still notify the owner.
 const ASSIGNS: [(&str, bool); 3] =
     [("assign.owned", true), ("assign.noted", true), ("assign.said", false)];
 const LEAD: &str = "team-lead";
 const PROMPT: &str = "your first words";
 
-/// A run of phalanx that is to die at a point.
+/// Runs phalanx and asserts that it dies at the failpoint.
 fn dies(stage: &Stage, point: &str, args: &[&str]) {
     let mut command = stage.command(binary());
     command.env("PHALANX_FAILPOINT", point).args(args);
@@ -51,7 +52,7 @@ fn events(stage: &Stage, kind: &str) -> Vec<Value> {
     stage.journal("demo").into_iter().filter(|e| e["event"] == kind).collect()
 }
 
-/// What the adopter says that it has put right.
+/// The detail of the adopter's `recovered` event; null if it repaired nothing.
 fn recovered(stage: &Stage) -> Value {
     wait_for("the adopter leads", || {
         let ready = stage.phalanx(&["--json", "status"]).expect(0).json();
@@ -64,7 +65,7 @@ fn messages(stage: &Stage, of: &str, words: &str) -> usize {
     stage.phalanx(&["--json", "inbox", of, "--all"]).expect(0).stdout.matches(words).count()
 }
 
-/// The task of the team appends a line to a file, so that it can be seen how often it was done.
+/// Creates a task; scripts append a line to the file `done`, so that executions can be counted.
 fn task(stage: &Stage, script: &str) {
     stage.phalanx(&["task", "create", "Counts", "--", "sh", "-c", script]).expect(0);
 }
@@ -73,7 +74,7 @@ fn done(stage: &Stage) -> usize {
     std::fs::read_to_string(stage.at("work/done")).unwrap_or_default().lines().count()
 }
 
-/// Taken down, nothing of the team is left.
+/// Takes the team down and asserts that nothing is left.
 fn down(stage: &Stage) {
     stage.phalanx(&["down"]).expect(0);
     stage.assert_clean();
@@ -93,7 +94,7 @@ fn killed_start(stage: &Stage, point: &str, expected: &str) -> String {
         });
     }
     if expected == "taken_back" {
-        // Its name is free, and the next one of that name is told once.
+        // The name is free again, and the new member gets its prompt once.
         stage.phalanx(&["spawn", "bob", "--prompt", PROMPT]).expect(0);
     }
     assert_eq!(messages(stage, "bob", PROMPT), 1, "{point}");
@@ -106,7 +107,7 @@ fn killed_start(stage: &Stage, point: &str, expected: &str) -> String {
 }
 
 #[test]
-fn sd_03_cr_05_whoever_starts_a_member_may_die_anywhere() {
+fn sd_03_cr_05_adopter_recovers_a_spawn_killed_at_any_point() {
     println!("{:<18} a start that was cut off there is", "killed at");
     for (point, expected) in STARTS {
         let stage = Stage::without_tmux();
@@ -115,7 +116,7 @@ fn sd_03_cr_05_whoever_starts_a_member_may_die_anywhere() {
 }
 
 #[test]
-fn tmux_sd_03_cr_05_whoever_starts_a_member_in_a_pane_may_die_anywhere() {
+fn tmux_sd_03_cr_05_adopter_recovers_a_killed_spawn_in_a_pane() {
     for (point, expected) in
         STARTS.into_iter().filter(|(point, _)| point.len() == "spawn.placed".len())
     {
@@ -124,7 +125,7 @@ fn tmux_sd_03_cr_05_whoever_starts_a_member_in_a_pane_may_die_anywhere() {
     }
 }
 
-/// The lead ends ada, who works on the task, and dies at `point`.
+/// The lead ends ada, who is running the task, and dies at `point`.
 fn killed_end(stage: &Stage, point: &str) -> String {
     stage.phalanx(&["team", "create", "demo"]).expect(0);
     stage.phalanx(&["spawn", "ada"]).expect(0);
@@ -152,7 +153,7 @@ fn killed_end(stage: &Stage, point: &str) -> String {
             (free && status["requests"] == json!(0)).then_some(())
         },
     );
-    // The task is done once, by the next one.
+    // The next member runs the task once.
     stage.phalanx(&["spawn", "bob"]).expect(0);
     stage.wait_event("demo", "task_completed", "1");
     assert_eq!(done(stage), 1, "{point}");
@@ -167,7 +168,7 @@ fn killed_end(stage: &Stage, point: &str) -> String {
 }
 
 #[test]
-fn sd_03_cr_05_whoever_ends_a_member_may_die_anywhere() {
+fn sd_03_cr_05_adopter_completes_a_shutdown_killed_at_any_point() {
     println!("{:<18} put right", "killed at");
     for point in ENDS {
         let stage = Stage::without_tmux();
@@ -176,14 +177,14 @@ fn sd_03_cr_05_whoever_ends_a_member_may_die_anywhere() {
 }
 
 #[test]
-fn tmux_sd_03_cr_05_whoever_ends_a_member_in_a_pane_may_die_anywhere() {
+fn tmux_sd_03_cr_05_adopter_completes_a_killed_shutdown_in_a_pane() {
     for point in ["terminate.ended", "retire.left"] {
         let stage = Stage::new();
         println!("{point:<18} {}", killed_end(&stage, point));
     }
 }
 
-/// A lead that starts members as there is work for them dies at `point` while it does so.
+/// A lead that scales up for pending work dies at `point`.
 fn killed_staff(stage: &Stage, point: &str) -> String {
     let text = "[team]\nname = \"demo\"\nfinish = \"manual\"\n[[member]]\nname = \"dev\"\nscale = { max = 1 }\n";
     let manifest = stage.file("demo.toml", text);
@@ -207,7 +208,7 @@ fn killed_staff(stage: &Stage, point: &str) -> String {
 }
 
 #[test]
-fn sd_03_cr_05_a_lead_that_starts_members_may_die_anywhere() {
+fn sd_03_cr_05_adopter_recovers_a_lead_killed_while_scaling_up() {
     println!("{:<18} put right", "killed at");
     for (point, _) in STARTS {
         let stage = Stage::without_tmux();
@@ -216,13 +217,13 @@ fn sd_03_cr_05_a_lead_that_starts_members_may_die_anywhere() {
 }
 
 #[test]
-fn msg_03_cr_05_whoever_assigns_a_task_may_die_anywhere_and_its_owner_is_told_once() {
+fn msg_03_cr_05_owner_is_notified_once_if_the_assigner_dies() {
     println!("{:<18} told by", "killed at");
     for (point, untold) in ASSIGNS {
         let stage = Stage::without_tmux();
         stage.phalanx(&["team", "create", "demo"]).expect(0);
         stage.phalanx(&["spawn", "bob"]).expect(0);
-        // Without a command it waits for whoever owns it.
+        // A task without a command waits for its owner.
         stage.phalanx(&["task", "create", "Think"]).expect(0);
         dies(&stage, point, &["task", "update", "1", "--owner", "bob"]);
         assert_eq!(messages(&stage, "bob", "task_assignment"), usize::from(!untold), "{point}");
@@ -230,7 +231,7 @@ fn msg_03_cr_05_whoever_assigns_a_task_may_die_anywhere_and_its_owner_is_told_on
         wait_for(&format!("{point}: bob is told"), || {
             (messages(&stage, "bob", "task_assignment") == 1).then_some(())
         });
-        // The journal has it a moment after the mailbox.
+        // The journal is written a moment after the mailbox.
         let told = if untold { json!(["1"]) } else { Value::Null };
         wait_for(&format!("{point}: the journal to say who told him"), || {
             (recovered(&stage)["assigned"] == told).then_some(())
@@ -246,9 +247,10 @@ fn msg_03_cr_05_whoever_assigns_a_task_may_die_anywhere_and_its_owner_is_told_on
     }
 }
 
-/// TK-01, TK-04: a worker dies when its task is over and nobody has been told; a lead that is there tells it, else the next.
+/// TK-01, TK-04: a worker dies after its task ended and before anyone was notified. The running
+/// lead announces the completion, or else the next one does.
 #[test]
-fn tk_01_tk_04_cr_05_whoever_ends_a_task_may_die_before_it_says_so() {
+fn tk_01_tk_04_cr_05_task_end_is_announced_once_if_the_worker_dies() {
     for led in [true, false] {
         let stage = Stage::without_tmux();
         stage.phalanx(&["team", "create", "demo"]).expect(0);
@@ -261,7 +263,7 @@ fn tk_01_tk_04_cr_05_whoever_ends_a_task_may_die_before_it_says_so() {
         stage
             .phalanx(&["task", "create", "Counts", "--owner", "ada", "--", "sh", "-c", counts])
             .expect(0);
-        // Without a command it waits for whoever owns it.
+        // A task without a command waits for its owner.
         stage.phalanx(&["task", "create", "Think"]).expect(0);
         stage.phalanx(&["task", "update", "2", "--owner", "bob", "--blocked-by", "1"]).expect(0);
         std::fs::write(stage.at("work/go"), "").expect("go");
@@ -287,7 +289,7 @@ fn tk_01_tk_04_cr_05_whoever_ends_a_task_may_die_before_it_says_so() {
     }
 }
 
-/// One lead after the other: what was put right is not put right again.
+/// Replaces the lead once more; repairs are not repeated.
 fn adopt_again(stage: &Stage) {
     let lead = || stage.phalanx(&["--json", "status"]).expect(0).json()["lead"]["pid"].as_i64();
     let first = wait_for("a lead", lead).to_string();
@@ -297,9 +299,9 @@ fn adopt_again(stage: &Stage) {
     wait_for("the next lead", lead);
 }
 
-/// The same for work: whoever gives it dies, and it is done once.
+/// The assigner of a runnable task dies; the task is run once.
 #[test]
-fn cr_05_work_that_was_being_assigned_is_done_once() {
+fn cr_05_task_runs_once_if_the_assigner_dies() {
     for point in ["assign.noted", "assign.said"] {
         let stage = Stage::without_tmux();
         stage.phalanx(&["team", "create", "demo"]).expect(0);
@@ -318,7 +320,7 @@ fn cr_05_work_that_was_being_assigned_is_done_once() {
 }
 
 #[test]
-fn sd_04_whoever_deletes_a_team_may_die_between_its_parts() {
+fn sd_04_next_delete_finishes_a_killed_delete() {
     for point in ["delete.moved", "delete.moved:2"] {
         let stage = Stage::without_tmux();
         stage.phalanx(&["team", "create", "demo"]).expect(0);

@@ -1,14 +1,15 @@
-//! `team delete`: who lives is asked of processes, and nothing is touched before it refuses (SD-04).
+//! `team delete` decides by the live processes which members are alive, and has no effect when it
+//! refuses (SD-04).
 
 use serde_json::{Value, json};
 
 use crate::harness::{Stage, wait_for};
 
-/// A team of one on tmux, whose member is as `make` leaves it.
+/// A team with one tmux member in the state that `make` sets up.
 struct Row {
     state: &'static str,
     make: fn(&Stage),
-    /// The exit code of a plain delete, and whether it names the member.
+    /// The exit code of `team delete` without `--force`; 4 means that the error names the member.
     plain: i32,
 }
 
@@ -21,7 +22,7 @@ const TABLE: [Row; 6] = [
     Row { state: "foreign with a living pane", make: foreign, plain: 4 },
 ];
 
-/// What was done to the team or its member so far.
+/// The journaled actions on the team or its member so far.
 fn acts(stage: &Stage) -> Vec<String> {
     let acts =
         ["shutdown_requested", "placement_verdict", "member_left", "task_released", "team_deleted"];
@@ -70,7 +71,8 @@ fn dead(stage: &Stage) {
     have_ended(start);
 }
 
-/// Waits for the end of a run's processes. One that is about to exit shows no command line any more.
+/// Waits for the processes of a run to exit. Reads `/proc/PID/stat`, because an exiting process
+/// already has an empty command line.
 fn have_ended(start: &Value) {
     let has_ended = |process: &str| {
         let stat = std::fs::read_to_string(format!("/proc/{}/stat", start[process]["pid"]))
@@ -89,7 +91,7 @@ fn missing(stage: &Stage) {
     have_ended(start);
 }
 
-/// A native member that phalanx did not start: a pane, and an entry of the team file.
+/// Adds a native member that phalanx did not start: a pane and an entry in the team file.
 fn foreign(stage: &Stage) {
     stage.tmux(&["new-session", "-d", "-s", "theirs", "sleep 600"]).expect("session");
     let pane =
@@ -106,7 +108,7 @@ fn foreign(stage: &Stage) {
 }
 
 #[test]
-fn tmux_sd_04_delete_asks_processes_and_touches_nothing_before_it_refuses() {
+fn tmux_sd_04_delete_refuses_live_members_without_side_effects() {
     for Row { state, make, plain } in TABLE {
         let stage = Stage::new();
         stage.phalanx(&["team", "create", "alpha"]).expect(0);
@@ -125,7 +127,7 @@ fn tmux_sd_04_delete_asks_processes_and_touches_nothing_before_it_refuses() {
 }
 
 #[test]
-fn tmux_sd_04_sd_05_delete_by_force_ends_what_is_ours_and_leaves_what_is_not() {
+fn tmux_sd_04_sd_05_force_delete_leaves_foreign_members_alone() {
     for Row { state, make, .. } in TABLE {
         let stage = Stage::new();
         stage.phalanx(&["team", "create", "alpha"]).expect(0);
@@ -138,9 +140,9 @@ fn tmux_sd_04_sd_05_delete_by_force_ends_what_is_ours_and_leaves_what_is_not() {
     }
 }
 
-/// `down` neither asks nor closes a stranger: the team stays.
+/// `down` neither asks a foreign member to exit nor closes its pane; the team stays.
 #[test]
-fn tmux_sd_04_down_leaves_the_team_of_a_living_stranger() {
+fn tmux_sd_04_down_refuses_while_a_foreign_member_lives() {
     let stage = Stage::new();
     stage.phalanx(&["team", "create", "alpha"]).expect(0);
     foreign(&stage);
@@ -151,7 +153,7 @@ fn tmux_sd_04_down_leaves_the_team_of_a_living_stranger() {
 }
 
 #[test]
-fn down_writes_a_summary_of_the_run_before_the_team_is_gone() {
+fn down_writes_the_report_before_deleting_the_team() {
     let stage = Stage::without_tmux();
     let manifest = "[team]\nname = \"site\"\nfinish = \"manual\"\n[[member]]\nname = \"ann\"\n[[task]]\nkey = \"build\"\n\
                     subject = \"Build the site\"\nrun = [\"sh\", \"-c\", \"echo broken; exit 3\"]\n";

@@ -1,4 +1,5 @@
-//! Dialogs of wrapped programs as requests: `fixtures/fake-tui` asks, and its log says which keys it was really given.
+//! Dialogs of wrapped programs as requests: `fixtures/fake-tui` opens them and logs which keys it
+//! received.
 
 use std::fs;
 
@@ -6,14 +7,14 @@ use serde_json::{Value, json};
 
 use crate::harness::{Background, FAKE_TUI, Stage, wait_for};
 
-/// A team led here with one wrapped member, `ada`, that is asked to run `ls -l`.
+/// A team with a foreground lead and one wrapped member, `ada`, that is asked to run `ls -l`.
 struct Cast {
     stage: Stage,
     lead: Background,
 }
 
 impl Cast {
-    /// `team`: more lines for the manifest. `profile`: what becomes of the profile's text.
+    /// `team` is appended to the manifest; `profile` edits the text of the profile.
     fn new(backend: &str, team: &str, switch: Option<&str>, profile: fn(String) -> String) -> Cast {
         let stage = Stage::new();
         let words: Vec<String> = [FAKE_TUI.to_owned(), stage.at("log").display().to_string()]
@@ -32,14 +33,14 @@ impl Cast {
         Cast { stage, lead }
     }
 
-    /// What the program was asked and given.
+    /// The questions of the program and the keys that it received.
     fn keys(&self) -> Vec<Value> {
         let text = fs::read_to_string(self.stage.at("log")).unwrap_or_default();
         let turns = text.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
         turns.filter(Value::is_object).collect()
     }
 
-    /// What it was asked to do itself is none of them.
+    /// All requests but those for shutdown.
     fn requests(&self) -> Vec<Value> {
         let all = self.stage.phalanx(&["--json", "requests", "--all"]).expect(0).json();
         all.as_array()
@@ -50,7 +51,7 @@ impl Cast {
             .collect()
     }
 
-    /// The one request there is, once it is in this state.
+    /// Waits until the only request is in this state.
     fn request(&self, state: &str) -> Value {
         wait_for(&format!("a request that is {state}"), || {
             let requests = self.requests();
@@ -70,7 +71,7 @@ impl Cast {
         self.stage.phalanx(&["--json", "status"]).expect(0).json()["members"][0].clone()
     }
 
-    /// A person types in its tmux pane.
+    /// Types into the tmux pane of the member, as a user would.
     fn type_in_pane(&self, keys: &str) {
         let file = self.stage.root().join("teams/alpha/phalanx/members/ada.json");
         let record: Value =
@@ -98,10 +99,10 @@ fn without_answers(profile: String) -> String {
     profile.replace("[answers.command]\nallow = \"y\"\ndeny = \"n\"\n", "")
 }
 
-/// PM-03, PM-04: the dialog is asked about once, waits for a person whatever the rules allow, and gets just the key of
-/// what was decided.
+/// PM-03, PM-04: a dialog becomes one request, waits for a user whatever the rules allow, and gets
+/// only the key of the decision.
 #[test]
-fn pm_04_a_dialog_is_allowed_and_denied_by_its_keys() {
+fn pm_04_dialog_is_answered_with_its_allow_or_deny_key() {
     for (verdict, key, state) in [("--approve", "y", "allowed"), ("--reject", "n", "denied")] {
         let cast =
             Cast::new("pty", "[rules]\nallow = [\"Shell\", \"Bash\", \"command\"]", None, as_it_is);
@@ -139,9 +140,9 @@ fn pm_04_a_dialog_is_allowed_and_denied_by_its_keys() {
     }
 }
 
-/// PM-04: a person in the pane was quicker. What was chosen there is not known, and nobody waits any more.
+/// PM-04: a user answered first, in the pane. The choice is unknown, and the request is closed.
 #[test]
-fn tmux_pm_04_a_dialog_answered_in_the_pane_is_no_request_any_more() {
+fn tmux_pm_04_answering_a_dialog_in_its_pane_closes_the_request() {
     let cast = Cast::new("tmux", "", None, as_it_is);
     let request = cast.request("pending");
     cast.type_in_pane("y");
@@ -152,15 +153,15 @@ fn tmux_pm_04_a_dialog_answered_in_the_pane_is_no_request_any_more() {
     assert!(refused.stderr.contains("it was answered in the pane, or withdrawn"), "{refused:?}");
     wait_for("it to go on", || (cast.state()["state"] == "idle").then_some(()));
     assert_eq!(cast.keys(), [json!({"asked": "ls -l", "key": "y"})], "only the person's key");
-    // The same question again is another request.
+    // Asking again creates a new request.
     cast.stage.phalanx(&["send", "ada", "run ls -l;"]).expect(0);
     wait_for("the second request", || (cast.requests().len() == 2).then_some(()));
     drop(cast.end());
 }
 
-/// PM-04: its program has ended: there is nobody to be answered, and nothing is typed for the next run.
+/// PM-04: the program has exited, so the request is closed and nothing is typed into the next run.
 #[test]
-fn pm_04_a_dialog_whose_program_has_ended_is_no_request_any_more() {
+fn pm_04_request_closes_when_the_program_of_its_dialog_exits() {
     let cast = Cast::new("pty", "", None, as_it_is);
     let request = cast.request("pending");
     cast.stage.phalanx(&["shutdown", "ada", "--force"]).expect(0);
@@ -173,9 +174,10 @@ fn pm_04_a_dialog_whose_program_has_ended_is_no_request_any_more() {
     drop(cast.end());
 }
 
-/// PM-03: where the profile has no keys, the request says where it can be answered, and only there.
+/// PM-03: if the profile defines no keys, the request says that it can only be answered in the
+/// pane.
 #[test]
-fn tmux_pm_03_without_keys_a_dialog_is_for_its_pane_only() {
+fn tmux_pm_03_dialog_without_keys_is_answerable_only_in_its_pane() {
     let cast = Cast::new("tmux", "", None, without_answers);
     let request = cast.request("pending");
     assert_eq!(request["summary"], json!("only in its pane: Shell: ls -l"));
@@ -187,9 +189,9 @@ fn tmux_pm_03_without_keys_a_dialog_is_for_its_pane_only() {
     assert!(!cast.end().contains("phalanx answer"), "what cannot be answered is not offered");
 }
 
-/// PM-04: keys that do nothing are typed once, and what came of them is said.
+/// PM-04: keys that leave the dialog open are typed once, and the outcome is reported.
 #[test]
-fn pm_04_keys_that_do_nothing_are_typed_once() {
+fn pm_04_ineffective_keys_are_typed_once() {
     let cast = Cast::new("pty", "", Some("stubborn"), as_it_is);
     let (told, _) = cast.answer("--approve", 1);
     assert_eq!(told, "ada: allowed: typed; the dialog is still open\n");
@@ -197,9 +199,9 @@ fn pm_04_keys_that_do_nothing_are_typed_once() {
     drop(cast.end());
 }
 
-/// PM-04: that nobody has answered is nobody's no: the dialog is left as it is.
+/// PM-04: a timeout is not a denial; the dialog is left open.
 #[test]
-fn pm_04_a_dialog_that_nobody_answers_gets_no_key() {
+fn pm_04_unanswered_dialog_times_out_without_a_key() {
     let cast = Cast::new("pty", "answer_within = 1", None, as_it_is);
     let request = cast.request("timed_out");
     let id = request["request_id"].as_str().expect("an id");

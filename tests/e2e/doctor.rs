@@ -1,4 +1,4 @@
-//! `doctor`: finds what was left, puts right what is ours, and leaves everything else alone.
+//! `doctor` finds leftovers, repairs those that are proven ours, and leaves everything else alone.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -15,7 +15,7 @@ fn doctor(stage: &Stage, fix: bool) -> Run {
     stage.phalanx(if fix { &["--json", "doctor", "--fix"] } else { &["--json", "doctor"] })
 }
 
-/// The findings of this id.
+/// The findings with this id.
 fn found(run: &Run, id: &str) -> Vec<Value> {
     let findings = run.json()["findings"].as_array().cloned().expect("findings");
     findings.into_iter().filter(|finding| finding["id"] == id).collect()
@@ -32,7 +32,7 @@ fn panes(stage: &Stage) -> String {
         .expect("server")
 }
 
-/// SD-05: 20 panes of others, one with a token that it made up and one with the token of a living member.
+/// SD-05: 20 foreign panes, one with a made-up token and one with the token of a live member.
 #[test]
 fn tmux_sd_05_doctor_fix_touches_no_bystander() {
     let stage = Stage::new();
@@ -42,13 +42,14 @@ fn tmux_sd_05_doctor_fix_touches_no_bystander() {
     let token =
         stage.tmux(&["display-message", "-p", "-t", &ada, "#{@phalanx_token}"]).expect("token");
     for n in 0..20 {
-        // Its command line is word for word that of a launcher; only the kernel knows that it is `tee`.
+        // Its command line equals that of a launcher; only `/proc` shows that the executable is
+        // `tee`.
         let spec = format!("00000000-0000-4000-8000-0000000000{n:02}.json");
         let spec = stage.root().join("teams/alpha/phalanx/specs").join(spec);
         let script = format!("exec -a {} tee exec {}", binary(), spec.display());
         let dir = stage.at("work").to_string_lossy().into_owned();
         let words = ["-d", "-P", "-F", "#{pane_id}", "-c", &dir, "bash", "-c", &script];
-        // Beside our own pane, as long as there is room.
+        // Beside our own pane while there is room, then in new windows.
         let beside = stage.tmux(&[&["split-window", "-t", &ada], &words[..]].concat());
         let pane =
             beside.or_else(|| stage.tmux(&[&["new-window"], &words[..]].concat())).expect("a pane");
@@ -79,9 +80,9 @@ fn tmux_sd_05_doctor_fix_touches_no_bystander() {
     assert_eq!(panes(&stage).lines().count(), 20, "down takes its own pane and no other");
 }
 
-/// SD-08: the team's files are gone, its member runs on in its pane.
+/// SD-08: the team's files are gone and its member still runs in its pane.
 #[test]
-fn tmux_sd_08_an_orphan_pane_is_found_and_closed_with_proof() {
+fn tmux_sd_08_proven_orphan_pane_is_found_and_closed() {
     let stage = Stage::new();
     stage.tmux(&["new-session", "-d", "-s", "mine", "sleep", "300"]).expect("session");
     stage.phalanx(&["team", "create", "alpha"]).expect(0);
@@ -114,9 +115,9 @@ fn tmux_sd_08_an_orphan_pane_is_found_and_closed_with_proof() {
     stage.phalanx(&["down", "-t", "other"]).expect(0);
 }
 
-/// SD-02: a run that its record says is over, whose pane stayed.
+/// SD-02: the record says that the run is over, but the pane is still open.
 #[test]
-fn tmux_sd_02_a_pane_that_outlived_its_run_is_closed() {
+fn tmux_sd_02_pane_that_outlived_its_run_is_closed() {
     let stage = Stage::new();
     stage.tmux(&["new-session", "-d", "-s", "mine", "sleep", "300"]).expect("session");
     stage.phalanx(&["team", "create", "alpha"]).expect(0);
@@ -133,7 +134,7 @@ fn tmux_sd_02_a_pane_that_outlived_its_run_is_closed() {
 }
 
 #[test]
-fn sd_08_an_orphan_without_a_pane_is_found_and_ended() {
+fn sd_08_orphan_without_a_pane_is_found_and_ended() {
     let stage = Stage::without_tmux();
     stage.phalanx(&["team", "create", "alpha"]).expect(0);
     let made = stage.phalanx(&["--json", "spawn", "ada", "--", "sleep", "600"]).expect(0).json();
@@ -148,9 +149,9 @@ fn sd_08_an_orphan_without_a_pane_is_found_and_ended() {
     );
 }
 
-/// PT-07: connecting refused, or not permitted, is named as such.
+/// PT-07: a missing socket and a refused connection are reported separately.
 #[test]
-fn tmux_pt_07_sockets_that_refuse_are_named() {
+fn tmux_pt_07_missing_and_dead_sockets_are_reported() {
     let stage = Stage::new();
     stage.phalanx(&["team", "create", "alpha"]).expect(0);
     stage.phalanx(&["spawn", "ada"]).expect(0);
@@ -171,9 +172,9 @@ fn tmux_pt_07_sockets_that_refuse_are_named() {
     stage.assert_clean();
 }
 
-/// SP-14: what is known of a server's version and options is said; a tmux that is too old is a warning.
+/// SP-14: risky server versions and options are reported; a tmux that is too old is a warning.
 #[test]
-fn tmux_sp_14_versions_and_options_are_told() {
+fn tmux_sp_14_old_versions_and_risky_options_are_reported() {
     let mut stage = Stage::new();
     fs::write(stage.at("home/.tmux.conf"), "set -g exit-empty off\nset -g destroy-unattached on\n")
         .expect("conf");
@@ -198,9 +199,9 @@ fn tmux_sp_14_versions_and_options_are_told() {
     );
 }
 
-/// CR-08, SEC-06, SEC-07: locks, sockets, specs and modes.
+/// CR-08, SEC-06, SEC-07: stale locks, dead sockets, leftover specs and open modes.
 #[test]
-fn what_dead_processes_left_is_found_and_cleared() {
+fn leftovers_of_dead_processes_are_found_and_removed() {
     let stage = Stage::without_tmux();
     stage.phalanx(&["team", "create", "alpha"]).expect(0);
     let team = stage.root().join("teams/alpha");
@@ -248,7 +249,7 @@ fn what_dead_processes_left_is_found_and_cleared() {
 }
 
 #[test]
-fn sec_07_a_link_where_a_directory_should_be_is_a_problem_and_stays() {
+fn sec_07_symlinked_directory_is_reported_and_left_in_place() {
     let stage = Stage::without_tmux();
     stage.phalanx(&["team", "create", "alpha"]).expect(0);
     let (inboxes, elsewhere) = (stage.root().join("teams/alpha/inboxes"), stage.at("elsewhere"));
@@ -264,7 +265,7 @@ fn sec_07_a_link_where_a_directory_should_be_is_a_problem_and_stays() {
 }
 
 #[test]
-fn sd_08_a_dead_lead_and_a_dead_member_are_found() {
+fn sd_08_dead_lead_and_dead_member_are_found() {
     let stage = Stage::without_tmux();
     stage.phalanx(&["team", "create", "alpha"]).expect(0);
     stage.phalanx(&["spawn", "ada"]).expect(0);

@@ -1,5 +1,6 @@
-//! A backend of somebody else's: the worked example for kitty against a fake kitty, and programs that misbehave in
-//! every way. What a program says is never what ends a member, and never reaches a shell or the terminal as it is.
+//! Third-party backends: the worked example for kitty against a fake kitty, and programs that
+//! misbehave in many ways. A backend's output never decides whether a member has ended, and never
+//! reaches a shell or the terminal unescaped.
 
 use std::process::{Child, Command, Stdio};
 
@@ -9,7 +10,7 @@ use crate::harness::{Run, Stage, wait_for};
 
 const FIXTURES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/fixtures/backend-kitty");
 
-/// A stage with a fake kitty that has one window: the user's own, and the focus is there.
+/// A stage with a fake kitty that has one focused window, the user's own.
 struct Kitty {
     stage: Stage,
     server: Child,
@@ -19,13 +20,14 @@ impl Kitty {
     fn new() -> Kitty {
         let mut stage = Stage::new();
         let address = format!("unix:{}", stage.at("kitty").display());
-        // What it needs to find its terminal is the program's own business: a later lead may stand elsewhere.
+        // The wrapper carries the program's environment, because a later lead may run elsewhere.
         let path = format!("PATH='{}':$PATH", stage.at("bin").display());
         let wrapper = format!(
             "#!/bin/sh\n{path} KITTY_LISTEN_ON={address} exec '{FIXTURES}/phalanx-kitty' \"$@\"\n"
         );
         stage.shadow("phalanx-kitty", &wrapper);
-        // A `python3` that is a version manager's shim takes as long to start as all the rest together.
+        // A version manager's shim for `python3` takes as long to start as everything else
+        // together.
         let real =
             stage.command("python3").args(["-c", "import sys; print(sys.executable)"]).output();
         let real = String::from_utf8(real.expect("python3 is there").stdout).expect("a path");
@@ -49,15 +51,15 @@ impl Kitty {
         kitty
     }
 
-    /// The same with a program `bad`: `cases` are arms of a `case` over the verb, all others go to the example, which
-    /// they may call themselves as `phalanx-kitty VERB`.
+    /// Adds a backend program `bad`. `cases` are arms of a `case` over the verb; other verbs go to
+    /// the example, which arms may call as `phalanx-kitty VERB`.
     fn with_bad(cases: &str) -> Kitty {
         let kitty = Kitty::new();
         kitty.bad(cases);
         kitty
     }
 
-    /// Gives `bad` other `cases`.
+    /// Replaces the `cases` of `bad`.
     fn bad(&self, cases: &str) {
         let script = format!(
             "#!/bin/sh\necho \"$# $1\" >>'{}'\ncase $1 in\n{cases}\n*) exec phalanx-kitty \"$1\" ;;\nesac\n",
@@ -66,7 +68,7 @@ impl Kitty {
         self.stage.script(&self.stage.at("bin/bad"), &script);
     }
 
-    /// Asks the fake kitty; none if it refuses.
+    /// Runs a remote-control command; `None` if the fake kitty refuses it.
     fn kitten(&self, words: &[&str]) -> Option<String> {
         let mut command = self.stage.command(&format!("{FIXTURES}/fake-kitten"));
         let address = format!("unix:{}", self.stage.at("kitty").display());
@@ -93,7 +95,7 @@ impl Kitty {
             .count()
     }
 
-    /// The user's window stands there alone, untouched, and has the focus; nobody of the team is left.
+    /// Asserts that the user's window is the only one, unchanged and focused.
     fn assert_untouched(&self) {
         wait_for("only the user's window", || (self.windows().len() == 1).then_some(()));
         let left = self.windows();
@@ -103,7 +105,7 @@ impl Kitty {
         );
     }
 
-    /// After a spawn that failed: nothing of it is left, neither on disk nor running.
+    /// Asserts that a failed spawn left nothing, neither on disk nor running.
     fn assert_nothing_left(&self, case: &str) {
         self.assert_untouched();
         assert_eq!(self.member_records(), 0, "{case}");
@@ -116,7 +118,7 @@ impl Kitty {
         wait_for(&format!("no launcher after: {case}"), || (!launchers()).then_some(()));
     }
 
-    /// Ends the terminal and looks that all is clean.
+    /// Ends the fake kitty and asserts that nothing is left.
     fn end(mut self) {
         self.assert_untouched();
         let pid = self.server.id().to_string();
@@ -139,9 +141,9 @@ fn no_escape(run: &Run) {
     }
 }
 
-/// The contract as a whole: every verb of a team's life through the example.
+/// Every verb of a member's lifecycle, through the example backend.
 #[test]
-fn exec_backend_ly_05_a_whole_life_in_a_terminal_that_we_do_not_know() {
+fn exec_backend_ly_05_example_backend_runs_a_full_lifecycle() {
     let kitty = Kitty::new();
     let stage = &kitty.stage;
     let ada = stage
@@ -149,7 +151,7 @@ fn exec_backend_ly_05_a_whole_life_in_a_terminal_that_we_do_not_know() {
         .expect(0)
         .json();
     assert_eq!((&ada["backend"], &ada["tmux_pane_id"]), (&json!("exec"), &json!(null)));
-    // A later one goes to the same program, wherever it is asked for from.
+    // A later spawn uses the same program, even with another `PATH`.
     let mut later = stage.command(crate::harness::binary());
     let words = ["spawn", "log", "--", "sh", "-c", "echo hello from log; exec sleep 300"];
     let log = later.env("PATH", "/usr/bin:/bin").args(words).output().expect("phalanx");
@@ -165,9 +167,9 @@ fn exec_backend_ly_05_a_whole_life_in_a_terminal_that_we_do_not_know() {
     let windows = kitty.windows();
     assert_eq!(windows.len(), 3);
     assert!(windows[1]["user_vars"]["phalanx_token"].as_str().is_some_and(|t| !t.is_empty()));
-    // LY-05: the focus stays where the user is.
+    // LY-05: the focus stays on the user's window.
     assert_eq!(windows[0]["is_focused"], json!(true));
-    // SP-01, SEC-06: what is started is our launcher with a spec's path, and nothing else.
+    // SP-01, SEC-06: the command line is our launcher with the path of a spec, and nothing else.
     let argv = windows[2]["cmdline"].as_array().expect("argv");
     assert!(
         argv.len() == 3 && argv[1] == "exec" && !windows[2].to_string().contains("hello from"),
@@ -206,9 +208,10 @@ fn exec_backend_ly_05_a_whole_life_in_a_terminal_that_we_do_not_know() {
     kitty.end();
 }
 
-/// SP-07, SP-08: an explicit choice never falls back, and what is wrong with the program is named.
+/// SP-07, SP-08: an explicit choice never falls back, and the error says what is wrong with the
+/// program.
 #[test]
-fn exec_backend_sp_08_a_program_that_does_not_answer_is_named_before_anything_is_made() {
+fn exec_backend_sp_08_unusable_program_is_refused_before_the_spawn() {
     let kitty = Kitty::new();
     let stage = &kitty.stage;
     std::fs::write(stage.at("work/plain"), "#!/bin/sh\n").expect("file");
@@ -245,7 +248,7 @@ fn exec_backend_sp_08_a_program_that_does_not_answer_is_named_before_anything_is
 
 /// SP-09, SD-03: whatever `place` answers, a launcher that it started does not outlive the failure.
 #[test]
-fn exec_backend_sp_09_what_place_gets_wrong_leaves_nothing() {
+fn exec_backend_sp_09_failed_place_leaves_nothing_behind() {
     let kitty = Kitty::new();
     for (case, named) in [
         ("placed; echo done", "invalid answer"),
@@ -275,9 +278,9 @@ fn exec_backend_sp_09_what_place_gets_wrong_leaves_nothing() {
     kitty.end();
 }
 
-/// SD-05, SD-06: a program that hands out the window of somebody else does not get it closed.
+/// SD-05, SD-06: a backend that returns the user's window as a placement does not get it closed.
 #[test]
-fn exec_backend_sd_05_a_place_that_is_not_ours_is_not_touched() {
+fn exec_backend_sd_05_foreign_placement_is_not_closed() {
     let kitty = Kitty::with_bad(
         "place) printf '{\"version\":1,\"places\":[{\"id\":\"unix:%s#1\"}]}' \"${0%/bin/bad}/kitty\" ;;",
     );
@@ -293,8 +296,8 @@ fn exec_backend_sd_05_a_place_that_is_not_ours_is_not_touched() {
     kitty.end();
 }
 
-/// Answers `place` with what the test wrote down and says of every place that it has gone. Each request to `verify` is a
-/// line of `asked`.
+/// Answers `place` from a file that the test writes, and reports every placement as gone. Appends
+/// each `verify` request to `asked`.
 const HOSTILE: &str = r#"
 place) phalanx-kitty place >/dev/null; cat "${0%bad}answer" ;;
 verify)
@@ -306,10 +309,11 @@ verify)
     echo >>"${0%bad}asked" ;;
 "#;
 
-/// SEC-10, SEC-11: ids and words of a program are never a command line, and never reach the terminal as they are.
-/// SD-02: it says at once that its places are gone; the processes are ended all the same.
+/// SEC-10, SEC-11: ids and messages of a backend are never part of a command line and reach the
+/// terminal only escaped. SD-02: the member's processes are ended although the backend reports its
+/// placement as gone.
 #[test]
-fn exec_backend_sec_10_hostile_ids_stay_words() {
+fn exec_backend_sec_10_hostile_ids_are_not_executed_or_printed_raw() {
     for id in [
         "-x",
         "a\\nb",
@@ -347,10 +351,10 @@ fn exec_backend_sec_10_hostile_ids_stay_words() {
     }
 }
 
-/// SD-02, CR-02: a program that says "closed" and "owned" for ever, that hangs, or that has gone: the member's processes
-/// are ended, the failure is told, and the team can be deleted.
+/// SD-02, CR-02: a backend answers "closed" while the placement stays, hangs, or is missing. The
+/// member's processes are ended, the failure is reported, and the team can be deleted.
 #[test]
-fn exec_backend_sd_02_a_program_that_does_not_close_is_found_out() {
+fn exec_backend_sd_02_failed_close_is_reported_and_the_member_ends() {
     for (case, named) in [
         ("echo '{\"version\":1,\"verdicts\":[\"owned\"]}'", "still there after"),
         ("echo '{\"version\":1,\"verdicts\":[\"unknown\"]}'", "could not determine it"),
@@ -371,9 +375,9 @@ fn exec_backend_sd_02_a_program_that_does_not_close_is_found_out() {
     }
 }
 
-/// A verb that the program has not is refused by name; everything else goes on.
+/// An unsupported verb is refused by name; everything else works.
 #[test]
-fn exec_backend_optional_verbs_are_refused_by_name() {
+fn exec_backend_unsupported_verbs_are_refused_by_name() {
     let kitty = Kitty::with_bad("screen|input) echo '{\"version\":1,\"unsupported\":true}' ;;");
     kitty.spawn_bad("ada").expect(0);
     let run = kitty.stage.phalanx(&["peek", "ada"]).expect(6);
@@ -385,9 +389,10 @@ fn exec_backend_optional_verbs_are_refused_by_name() {
     kitty.end();
 }
 
-/// The check that people run on a program of their own passes the example and finds what is wrong with another.
+/// The check script for third-party backends passes the example and reports what is wrong with
+/// another program.
 #[test]
-fn exec_backend_the_check_finds_what_is_wrong() {
+fn exec_backend_check_script_reports_a_broken_backend() {
     let kitty = Kitty::with_bad("close) echo '{\"version\":1}' ;;");
     let check = |program: &str| {
         let mut command = kitty.stage.command(&format!("{FIXTURES}/check"));

@@ -4,14 +4,14 @@ use serde_json::{Value, json};
 
 use crate::harness::Stage;
 
-/// The fact of this name.
+/// Returns the fact with this name.
 fn fact<'a>(found: &'a Value, what: &str) -> &'a Value {
     let facts = found["facts"].as_array().expect("facts");
     facts.iter().find(|fact| fact["what"] == what).unwrap_or_else(|| panic!("no {what}: {found}"))
 }
 
 #[test]
-fn tmux_explain_gives_facts_with_their_sources() {
+fn tmux_explain_lists_facts_with_their_sources() {
     let stage = Stage::new();
     stage.phalanx(&["team", "create", "alpha"]).expect(0);
     let made = stage.phalanx(&["--json", "spawn", "ada"]).expect(0).json();
@@ -54,7 +54,7 @@ fn tmux_explain_gives_facts_with_their_sources() {
 }
 
 #[test]
-fn explain_tells_what_was_said_and_whether_it_was_heard() {
+fn explain_shows_the_last_delivery_and_works_after_the_end() {
     let stage = Stage::without_tmux();
     stage.phalanx(&["team", "create", "alpha"]).expect(0);
     stage.phalanx(&["spawn", "ada"]).expect(0);
@@ -66,7 +66,7 @@ fn explain_tells_what_was_said_and_whether_it_was_heard() {
     });
     assert_eq!((&delivery()["from"], &delivery()["to"]), (&json!("team-lead"), &json!("ada")));
     stage.phalanx(&["shutdown", "ada"]).expect(0);
-    // Off the team, and explained all the same: that is when people ask.
+    // Members that have left are explained too; that is when users ask.
     let found = stage.phalanx(&["--json", "explain", "ada"]).expect(0).json();
     assert_eq!(found["state"], json!("completed"), "{found}");
     assert_eq!(fact(&found, "roster")["value"], json!("no longer on the roster"));
@@ -76,7 +76,7 @@ fn explain_tells_what_was_said_and_whether_it_was_heard() {
     stage.phalanx(&["down"]).expect(0);
 }
 
-/// SEC-10: what others wrote into files of ours reaches the terminal without a control character.
+/// SEC-10: foreign text in our files reaches the terminal without control characters.
 #[test]
 fn sec_10_explain_and_doctor_print_no_control_characters() {
     let stage = Stage::without_tmux();
@@ -102,7 +102,7 @@ fn sec_10_explain_and_doctor_print_no_control_characters() {
 }
 
 #[test]
-fn what_has_no_pane_is_neither_hidden_nor_shown_nor_focused() {
+fn focus_hide_and_show_are_refused_without_a_pane() {
     let stage = Stage::without_tmux();
     stage.phalanx(&["team", "create", "alpha"]).expect(0);
     stage.phalanx(&["spawn", "ada"]).expect(0);
@@ -127,9 +127,9 @@ fn what_has_no_pane_is_neither_hidden_nor_shown_nor_focused() {
     stage.phalanx(&["down"]).expect(0);
 }
 
-/// SD-06: the pane of a member whose token is not its own any more is not brought forward or moved.
+/// SD-06: a pane whose token no longer matches the member is neither focused nor moved.
 #[test]
-fn tmux_sd_06_a_pane_that_is_not_proven_ours_is_not_touched() {
+fn tmux_sd_06_unproven_pane_is_not_focused_or_moved() {
     let stage = Stage::new();
     stage.phalanx(&["team", "create", "alpha"]).expect(0);
     let made = stage.phalanx(&["--json", "spawn", "ada"]).expect(0).json();
@@ -150,7 +150,7 @@ fn tmux_sd_06_a_pane_that_is_not_proven_ours_is_not_touched() {
 }
 
 #[test]
-fn manual_pages_are_made_of_the_definition() {
+fn manual_pages_are_generated_from_the_cli_definition() {
     let stage = Stage::without_tmux();
     let page = stage.phalanx(&["man"]).expect(0).stdout;
     assert!(page.contains(".TH phalanx 1"), "{page}");
@@ -163,9 +163,10 @@ fn manual_pages_are_made_of_the_definition() {
     assert!(stage.phalanx(&["man", "nothing"]).expect(2).stderr.contains("nothing"));
 }
 
-/// Out of sight, and back beside the others; the team file says which, and done twice nothing happens.
+/// Hides a pane and shows it again beside the others. The team file records which panes are hidden,
+/// and repeating a verb changes nothing.
 #[test]
-fn tmux_a_pane_is_hidden_and_shown_again_in_step_with_the_team_file() {
+fn tmux_hide_and_show_move_the_pane_and_update_the_team_file() {
     let stage = Stage::new();
     stage.phalanx(&["team", "create", "alpha"]).expect(0);
     let pane = |name: &str| -> String {
@@ -197,9 +198,9 @@ fn tmux_a_pane_is_hidden_and_shown_again_in_step_with_the_team_file() {
         assert_eq!(hidden(), if is_hidden { json!([ada]) } else { json!([]) });
         assert_eq!(ask(&ada, "#{pane_pid}"), pid, "it runs on");
     }
-    // No terminal shows this server: nothing can be brought forward on it.
+    // No client is attached to this server, so no pane can be focused.
     assert!(stage.phalanx(&["focus", "ben"]).expect(4).stderr.contains("phalanx attach"));
-    // Hidden or not, it ends like any other.
+    // A hidden member ends like any other.
     stage.phalanx(&["hide", "ada"]).expect(0);
     stage.phalanx(&["down"]).expect(0);
     stage.assert_clean();

@@ -1,15 +1,16 @@
-//! `fixtures/fake-agent` as a profile: a member that reads its mailbox and does as its command line says.
+//! `fixtures/fake-agent` as a profile: a member that reads its mailbox and follows the instructions
+//! on its command line.
 
 use crate::harness::Stage;
 
-/// Makes the profile `fake`, whose command line is the agent's.
+/// Installs the profile `fake`, whose command line is passed to the agent.
 pub fn install(stage: &Stage) {
     profile(stage, "fake", &["{command}"]);
 }
 
-/// Makes a profile whose agents are always told the same.
+/// Installs a profile whose agents always get the same instructions.
 pub fn profile(stage: &Stage, name: &str, words: &[&str]) {
-    // What is in the PATH may be a script that needs the PATH itself.
+    // The `python3` on `PATH` may be a shim that needs `PATH` itself.
     let python = std::process::Command::new("python3")
         .args(["-c", "import sys; print(sys.executable)"])
         .output();
