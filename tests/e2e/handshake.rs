@@ -1,4 +1,4 @@
-//! Shutdowns of a program that answers in every way there is: `fixtures/fake-agent`.
+//! Shutdowns of members that answer in every possible way, played by `fixtures/fake-agent`.
 
 use std::fs;
 use std::time::{Duration, SystemTime};
@@ -32,7 +32,7 @@ fn kinds(one: &Value) -> Vec<&str> {
         .collect()
 }
 
-/// Each member, what it does, how its shutdown ends, and what deviates.
+/// Name of the member, its instructions, the outcome of its shutdown, and the deviations reported.
 const WAYS: [(&str, &[&str], &str, &[&str]); 9] = [
     ("agrees", &["approve"], "closed", &[]),
     ("silent", &["never"], "timed_out", &["timed_out"]),
@@ -45,7 +45,8 @@ const WAYS: [(&str, &[&str], &str, &[&str]); 9] = [
     ("refuser", &["reject-then-approve"], "rejected", &["still_there"]),
 ];
 
-/// SD-01, SD-02, SD-11: whatever they say, all have ended within the deadline and the grace, and nothing of them is left.
+/// SD-01, SD-02, SD-11: however the members answer, all have ended within the deadline and the
+/// grace period, and nothing of them is left.
 fn all_ways(stage: &Stage, backend: &str) {
     team(stage);
     for (name, words, _, _) in WAYS {
@@ -85,12 +86,12 @@ fn all_ways(stage: &Stage, backend: &str) {
 }
 
 #[test]
-fn sd_01_sd_02_every_way_to_answer_ends_in_time() {
+fn sd_01_sd_02_shutdown_ends_in_time_however_members_answer() {
     all_ways(&Stage::without_tmux(), "pty");
 }
 
 #[test]
-fn tmux_sd_01_sd_02_every_way_to_answer_ends_in_time_and_no_pane_is_left() {
+fn tmux_sd_01_sd_02_shutdown_ends_in_time_and_leaves_no_pane() {
     all_ways(&Stage::new(), "tmux");
 }
 
@@ -99,9 +100,9 @@ fn git(stage: &Stage, dir: &str, words: &[&str]) {
     assert!(done.status.success(), "{done:?}");
 }
 
-/// What members say of their work, and what git says of it.
+/// Compares what members report about their work with the state of their git repositories.
 #[test]
-fn what_members_leave_is_verified_and_told() {
+fn shutdown_verifies_reported_work_against_git() {
     let stage = Stage::new();
     team(&stage);
     let at = |name: &str| stage.at("work").join(name).to_string_lossy().into_owned();
@@ -155,9 +156,10 @@ fn what_members_leave_is_verified_and_told() {
     stage.phalanx(&["down"]).expect(0);
 }
 
-/// PM-07: who asks waits and is shown so; an answer of the lead ends that; a stop works meanwhile.
+/// PM-07: a member with an open question is shown as waiting; an answer from the lead ends that,
+/// and a shutdown works meanwhile.
 #[test]
-fn pm_07_members_wait_for_answers_and_can_be_stopped_meanwhile() {
+fn pm_07_members_that_await_answers_can_be_shut_down() {
     let stage = Stage::without_tmux();
     team(&stage);
     stage.phalanx(&["lead", "--detach"]).expect(0);
@@ -204,9 +206,10 @@ fn pm_07_members_wait_for_answers_and_can_be_stopped_meanwhile() {
     stage.phalanx(&["down"]).expect(0);
 }
 
-/// SD-10, SD-11: who was not asked, or is another run, says nothing that counts, and is told so.
+/// SD-10, SD-11: an answer from a member that was not asked, or from another run, is refused and
+/// not sent.
 #[test]
-fn sd_10_sd_11_only_who_was_asked_can_answer() {
+fn sd_10_sd_11_only_the_asked_run_can_answer_a_shutdown() {
     let stage = Stage::without_tmux();
     team(&stage);
     spawn(&stage, "ann", "pty", &["never"]);
@@ -244,9 +247,10 @@ fn sd_10_sd_11_only_who_was_asked_can_answer() {
     stage.phalanx(&["down"]).expect(0);
 }
 
-/// PM-04, SD-11: an answer to a shutdown that comes too late is told so, and ends nobody: also not the next run of the name.
+/// PM-04, SD-11: an answer after the deadline is refused and ends no member, not even the next run
+/// with the same name.
 #[test]
-fn pm_04_sd_11_a_shutdown_is_answered_too_late() {
+fn pm_04_sd_11_late_answer_to_a_shutdown_is_refused() {
     let stage = Stage::without_tmux();
     team(&stage);
     spawn(&stage, "ann", "pty", &["never"]);
@@ -272,9 +276,9 @@ fn pm_04_sd_11_a_shutdown_is_answered_too_late() {
     stage.phalanx(&["down", "--force"]).expect(0);
 }
 
-/// `up` reports what deviates at the end, on the terminal and as JSON.
+/// `up` reports deviations at its end, on the terminal and as JSON.
 #[test]
-fn the_report_of_up_has_the_deviations() {
+fn up_reports_shutdown_deviations() {
     let stage = Stage::without_tmux();
     fake::install(&stage);
     let manifest = stage.file(
@@ -294,10 +298,11 @@ fn the_report_of_up_has_the_deviations() {
     assert_eq!(of(&report["members"], "ada")["status"], json!("clean"));
 }
 
-/// MSG-03: a member that asks for the lead's mailbox once and then gives up (observed: Claude Code 2.1.34) writes again
-/// right after it has written: the lead acts at once, and keeps others out to mark it only later.
+/// MSG-03: Claude Code 2.1.34 tries once for the lock of the lead's mailbox, then gives up, and
+/// often writes again right after a message. The lead therefore acts on a message at once, but
+/// takes the lock to mark it read only later.
 #[test]
-fn msg_03_the_lead_is_in_nobodys_way_right_after_a_message() {
+fn msg_03_lead_does_not_lock_its_mailbox_right_after_a_message() {
     let stage = Stage::without_tmux();
     team(&stage);
     stage.phalanx(&["lead", "--detach"]).expect(0);

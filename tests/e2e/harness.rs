@@ -1,4 +1,5 @@
-//! A stage of its own for each test: config root, home, tmux server. When it goes, nothing of it may be left.
+//! An isolated stage per test: its own config root, home directory and tmux server. A stage leaves
+//! nothing behind when dropped.
 
 use std::fs;
 use std::io::Read;
@@ -11,17 +12,18 @@ use std::time::{Duration, Instant};
 use serde_json::Value;
 use tempfile::TempDir;
 
-/// The limit of every wait: far above what anything takes, so that a busy machine fails no test.
+/// The limit of every wait, far above what any operation takes, so that no test fails on a busy
+/// machine.
 pub const PATIENCE: Duration = Duration::from_secs(60);
 
-/// A program that plays an agent's and logs each turn that it is given.
+/// A program that emulates the TUI of an agent and logs each turn that it gets.
 pub const FAKE_TUI: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/fixtures/fake-tui/fake-tui");
 
-/// A profile of any command line that is a member once it has run for a while.
+/// A profile for any command line whose member is ready once it has run for a while.
 pub const SETTLED: &str = "about = \"has to run for a while\"\nruns = \"native\"\nreads_mail = false\n[launch]\n\
                            argv = [[\"{command}\"]]\nprompt = \"mailbox\"\n[ready]\nwhen = \"settled\"\n";
 
-/// A profile of any command line that is taken for an agent that reads its mailbox itself.
+/// A profile for any command line that is treated as an agent that reads its own mailbox.
 pub const NATIVE: &str = "about = \"reads its mailbox\"\nruns = \"native\"\nreads_mail = true\n[launch]\n\
                           argv = [[\"{command}\"]]\nprompt = \"mailbox\"\nbrief = \"none\"\n[ready]\n\
                           when = \"running\"\n";
@@ -31,7 +33,7 @@ pub struct Stage {
     path: String,
 }
 
-/// What a run of phalanx came to.
+/// The result of a run of phalanx.
 #[derive(Debug)]
 pub struct Run {
     pub code: i32,
@@ -40,12 +42,12 @@ pub struct Run {
 }
 
 impl Run {
-    /// The one JSON document on stdout.
+    /// Parses stdout as one JSON document.
     pub fn json(&self) -> Value {
         serde_json::from_str(&self.stdout).unwrap_or_else(|e| panic!("no JSON ({e}): {self:?}"))
     }
 
-    /// The same, after checking the exit code.
+    /// Asserts the exit code.
     pub fn expect(self, code: i32) -> Run {
         assert_eq!(self.code, code, "{self:?}");
         self
@@ -66,12 +68,12 @@ pub fn binary() -> &'static str {
     env!("CARGO_BIN_EXE_phalanx")
 }
 
-/// Calls `look` until it gives something, or fails the test naming what was waited for.
+/// Calls `look` until it returns a value. Panics after [`PATIENCE`], naming what it waited for.
 pub fn wait_for<T>(what: &str, look: impl FnMut() -> Option<T>) -> T {
     wait_within(PATIENCE, what, look)
 }
 
-/// The same with a limit of its own.
+/// Like [`wait_for`], with the given limit.
 pub fn wait_within<T>(limit: Duration, what: &str, mut look: impl FnMut() -> Option<T>) -> T {
     let began = Instant::now();
     loop {
@@ -85,7 +87,7 @@ pub fn wait_within<T>(limit: Duration, what: &str, mut look: impl FnMut() -> Opt
 }
 
 impl Stage {
-    /// A stage with tmux in its `PATH`.
+    /// Creates a stage with tmux on its `PATH`.
     pub fn new() -> Stage {
         let dir = tempfile::Builder::new().prefix("phx").tempdir_in("/tmp").expect("tempdir");
         for sub in ["home", "tmux", "bin", "work"] {
@@ -95,7 +97,7 @@ impl Stage {
         Stage { dir, path }
     }
 
-    /// A stage whose `PATH` holds everything but tmux.
+    /// Creates a stage whose `PATH` holds only common tools, without tmux.
     pub fn without_tmux() -> Stage {
         let mut stage = Stage::new();
         let bin = stage.at("bin");
@@ -111,7 +113,7 @@ impl Stage {
         stage
     }
 
-    /// Puts a program of this text in front of the `PATH`.
+    /// Installs a script that shadows `program` on the `PATH`.
     pub fn shadow(&mut self, program: &str, script: &str) {
         let path = self.at("bin").join(program);
         self.script(&path, script);
@@ -137,27 +139,27 @@ impl Stage {
         &self.path
     }
 
-    /// Writes a file below the working directory and gives its path.
+    /// Writes a file in the working directory and returns its path.
     pub fn file(&self, name: &str, text: &str) -> String {
         let path = self.at("work").join(name);
         fs::write(&path, text).expect("file");
         path.to_string_lossy().into_owned()
     }
 
-    /// A profile of the user's own.
+    /// Writes a user profile.
     pub fn profile(&self, name: &str, text: &str) {
         let profiles = self.root().join("phalanx/profiles");
         fs::create_dir_all(&profiles).expect("profiles");
         fs::write(profiles.join(format!("{name}.toml")), text).expect("profile");
     }
 
-    /// The profile `fake` of [`FAKE_TUI`], as `edit` makes it.
+    /// Writes the profile `fake` of [`FAKE_TUI`], modified by `edit`.
     pub fn fake_tui(&self, edit: impl FnOnce(String) -> String) {
         let sheet = fs::read_to_string(Path::new(FAKE_TUI).with_file_name("fake.toml"));
         self.profile("fake", &edit(sheet.expect("profile")));
     }
 
-    /// A command with this stage's environment and nothing else.
+    /// Returns a command with only this stage's environment.
     pub fn command(&self, program: &str) -> Command {
         let mut command = Command::new(program);
         command
@@ -173,13 +175,13 @@ impl Stage {
         command
     }
 
-    /// A run of phalanx to its end.
+    /// Runs phalanx to completion.
     pub fn phalanx(&self, args: &[&str]) -> Run {
         let mut command = self.command(binary());
         Run::from(command.args(args).output().expect("phalanx runs"))
     }
 
-    /// A run of phalanx in the background.
+    /// Starts phalanx in the background.
     pub fn start(&self, args: &[&str]) -> Background {
         let mut command = self.command(binary());
         command.args(args).stdout(Stdio::piped()).stderr(Stdio::piped());
@@ -189,7 +191,7 @@ impl Stage {
         Background { child, stdout, stderr }
     }
 
-    /// Asks this stage's tmux server; none if it refuses.
+    /// Runs a tmux command on this stage's server; `None` if it fails.
     pub fn tmux(&self, args: &[&str]) -> Option<String> {
         let mut command = self.command("tmux");
         let output = command.arg("-u").args(args).output().ok()?;
@@ -203,7 +205,8 @@ impl Stage {
         listed.unwrap_or_default().lines().map(str::to_owned).collect()
     }
 
-    /// Command lines of all processes that know this stage by their environment or arguments, tmux's server aside.
+    /// Returns pid and command line of each process that has this stage's directory in its
+    /// environment or arguments, except tmux servers.
     pub fn processes(&self) -> Vec<String> {
         let mark = self.dir.path().to_string_lossy().into_owned();
         let mut found = Vec::new();
@@ -223,7 +226,7 @@ impl Stage {
         found
     }
 
-    /// Fails unless nothing of any team is left: no file, no lock, no pane of ours, no process.
+    /// Asserts that no team has left a file, lock, pane or process.
     pub fn assert_clean(&self) {
         for part in ["teams", "tasks"] {
             let dir = self.root().join(part);
@@ -241,7 +244,7 @@ impl Stage {
         wait_for("all processes of the test to end", || self.processes().is_empty().then_some(()));
     }
 
-    /// The team's journal as it stands.
+    /// Reads the team's journal.
     pub fn journal(&self, team: &str) -> Vec<Value> {
         let path = self.root().join("teams").join(team).join("phalanx/journal.jsonl");
         let text = fs::read_to_string(path).unwrap_or_default();
@@ -260,7 +263,7 @@ impl Stage {
 
 impl Drop for Stage {
     fn drop(&mut self) {
-        // Only servers whose socket lies in this stage's own directory.
+        // Kills only servers whose socket lies in this stage's directory.
         for entry in fs::read_dir(self.at("tmux")).into_iter().flatten().flatten() {
             for socket in fs::read_dir(entry.path()).into_iter().flatten().flatten() {
                 let _ = Command::new("tmux")
@@ -271,7 +274,8 @@ impl Drop for Stage {
                     .output();
             }
         }
-        // What a failed test left running knows this stage's directory, which no other process does.
+        // Kills processes that a failed test left running. Only they mention this stage's
+        // directory.
         for line in self.processes() {
             if let Some(pid) = line.split(' ').next().filter(|_| std::thread::panicking()) {
                 let _ = Command::new("kill").args(["-9", pid]).output();
@@ -280,7 +284,7 @@ impl Drop for Stage {
     }
 }
 
-/// A run of phalanx that goes on while the test does something else; killed when dropped.
+/// A background run of phalanx; killed when dropped.
 pub struct Background {
     child: Child,
     stdout: Drain,
@@ -304,7 +308,7 @@ impl Background {
         wait_for(text, || self.stdout.text().contains(text).then_some(()));
     }
 
-    /// Waits for its end.
+    /// Waits until the process exits.
     pub fn end(mut self) -> Run {
         let status = wait_for("phalanx to end", || self.child.try_wait().expect("wait"));
         Run {
@@ -322,7 +326,7 @@ impl Drop for Background {
     }
 }
 
-/// Reads a pipe on a thread of its own, so that a long report cannot block the process.
+/// Reads a pipe on a separate thread, so that a long report cannot block the process.
 struct Drain {
     read: Arc<Mutex<Vec<u8>>>,
     thread: Option<JoinHandle<()>>,
@@ -345,7 +349,7 @@ impl Drain {
         String::from_utf8_lossy(&self.read.lock().expect("not poisoned")).into_owned()
     }
 
-    /// Everything up to the end of the pipe.
+    /// Returns everything up to the end of the pipe.
     fn rest(&mut self) -> String {
         if let Some(thread) = self.thread.take() {
             thread.join().expect("drained");

@@ -1,4 +1,4 @@
-//! Health: a member that owes an answer is told of, and is never ended for it.
+//! Health of members: an unresponsive member is reported, and ended only if `on_hang` says so.
 
 use serde_json::{Value, json};
 
@@ -9,7 +9,7 @@ use crate::harness::{Stage, wait_for};
 const QUICK: &str = "[team]\nname = \"quick\"\nfinish = \"manual\"\nunresponsive_after = 1\n[[member]]\nname = \"ada\"\n\
                      profile = \"mute\"\n";
 
-/// A program that could read its mail and does not.
+/// A program that never reads its mail.
 const MUTE: &str = r#"
 about = "says nothing"
 runs = "native"
@@ -25,9 +25,10 @@ fn ada(stage: &Stage) -> Value {
     stage.phalanx(&["--json", "status"]).expect(0).json()["members"][0].clone()
 }
 
-/// CR-02, CR-07: a program that hangs is unresponsive, lives on, and owes nothing any more once the task is taken from it.
+/// CR-02, CR-07: a hanging program is reported as unresponsive and keeps running. It recovers once
+/// its task is taken away, because no answer is due any more.
 #[test]
-fn cr_02_a_member_that_hangs_is_told_of_and_lives() {
+fn cr_02_unresponsive_member_is_reported_and_keeps_running() {
     let stage = Stage::without_tmux();
     stage.profile("mute", MUTE);
     let manifest = stage.file("quick.toml", QUICK);
@@ -69,8 +70,8 @@ fn cr_02_a_member_that_hangs_is_told_of_and_lives() {
     stage.assert_clean();
 }
 
-/// Programs that say nothing of themselves: ann rests and gives hints meanwhile, bob is busy, and cid always looks as if
-/// it rested, but says more and more.
+/// Programs that never report their state: ann is idle while a hint line changes, bob shows a busy
+/// line, and cid shows an idle screen but keeps printing.
 const SILENT: &str = r#"
 about = "says nothing of what it does"
 runs = "native"
@@ -99,10 +100,10 @@ state = "idle"
 match = ['^>$']
 "#;
 
-/// A native member whose end of work nobody hears of rests when its screen does (observed: Claude Code 2.1.34 that did
-/// not find its team at its start); one that is at it is left alone.
+/// A native member that never reports idle is taken as idle when its screen is (observed: Claude
+/// Code 2.1.34 that did not find its team at start-up). A working member is left alone.
 #[test]
-fn tmux_msg_13_a_native_member_that_never_says_that_it_rests_is_seen_to_rest() {
+fn tmux_msg_13_native_member_without_idle_reports_is_polled_by_screen() {
     let stage = Stage::new();
     stage.profile("silent", SILENT);
     stage.phalanx(&["team", "create", "quick"]).expect(0);
@@ -124,7 +125,7 @@ fn tmux_msg_13_a_native_member_that_never_says_that_it_rests_is_seen_to_rest() {
     };
     let rests = json!({"state": "idle", "reason": "its screen shows that it rests"});
     wait_for("ann to rest", || states("ann").contains(&rests).then_some(()));
-    // They were asked to work before her, and so looked at before.
+    // Both were polled before ann, because they were asked to work first.
     for name in ["bob", "cid"] {
         assert!(!states(name).contains(&rests), "{:?}", states(name));
         assert_eq!(states(name).last().expect("it works")["state"], "working");
@@ -133,9 +134,9 @@ fn tmux_msg_13_a_native_member_that_never_says_that_it_rests_is_seen_to_rest() {
     stage.assert_clean();
 }
 
-/// Two programs have written the team file at once: it is whole again before the next one reads it.
+/// Two concurrent writers have torn the team file. The lead restores it.
 #[test]
-fn id_07_a_lead_mends_the_team_file_that_two_programs_tore() {
+fn id_07_lead_repairs_a_torn_team_file() {
     let stage = Stage::without_tmux();
     stage.phalanx(&["team", "create", "quick"]).expect(0);
     stage.phalanx(&["lead", "--detach"]).expect(0);
@@ -151,9 +152,9 @@ fn id_07_a_lead_mends_the_team_file_that_two_programs_tore() {
     stage.assert_clean();
 }
 
-/// ID-07: a program that takes no lock writes the team file as it had read it before a member joined.
+/// ID-07: a program that takes no lock writes back the team file as it was before a member joined.
 #[test]
-fn id_07_a_lead_puts_back_whom_another_program_wrote_out_of_the_team_file() {
+fn id_07_lead_restores_a_member_that_another_program_dropped() {
     for known in [true, false] {
         let stage = Stage::without_tmux();
         stage.phalanx(&["team", "create", "quick"]).expect(0);
@@ -169,19 +170,20 @@ fn id_07_a_lead_puts_back_whom_another_program_wrote_out_of_the_team_file() {
             serde_json::from_slice(&fs::read(&file).expect("the team")).expect("json");
         before["members"].as_array_mut().expect("members").retain(|member| member["name"] != "ada");
         if !known {
-            // Something of ours was written in between.
+            // As if phalanx had written the file in between, so that its last copy lacks the entry.
             let last = stage.root().join("teams/quick/phalanx/config.last.json");
             fs::write(last, before.to_string()).expect("written");
         }
         fs::write(&file, serde_json::to_string_pretty(&before).expect("json")).expect("written");
         let mut back = wait_for("its entry", entry);
         if !known {
-            // That is not in its record, and is the time at which it was asked for.
+            // The join time is not in the member record; the lead uses the time of the spawn
+            // request.
             back["joinedAt"] = whole["joinedAt"].clone();
         }
         assert_eq!(back, whole, "known: {known}");
         stage.wait_event("quick", "warning", "ada");
-        // Whoever is taken off stays off.
+        // A member that was shut down is not restored.
         stage.phalanx(&["shutdown", "ada"]).expect(0);
         stage.wait_event("quick", "member_left", "ada");
         stage.phalanx(&["down"]).expect(0);
@@ -189,7 +191,7 @@ fn id_07_a_lead_puts_back_whom_another_program_wrote_out_of_the_team_file() {
     }
 }
 
-/// A worker whose task prints nothing for long, and a second one.
+/// A worker whose task prints nothing for long, with the given `on_hang` policy.
 fn hanging(on_hang: &str) -> String {
     format!(
         "[team]\nname = \"quick\"\nfinish = \"manual\"\nbackend = \"pty\"\nhang_after = 1\non_hang = \"{on_hang}\"\n\
@@ -203,7 +205,7 @@ fn begun(stage: &Stage) -> usize {
 }
 
 #[test]
-fn cr_02_a_member_that_hangs_is_reported_with_its_task() {
+fn cr_02_hanging_member_is_reported_with_its_task() {
     let stage = Stage::without_tmux();
     stage.phalanx(&["up", &stage.file("quick.toml", &hanging("report")), "--detach"]).expect(0);
     let told = stage.wait_event("quick", "member_health", "ada");
@@ -218,7 +220,7 @@ fn cr_02_a_member_that_hangs_is_reported_with_its_task() {
 }
 
 #[test]
-fn cr_02_a_member_that_hangs_is_killed_and_started_again() {
+fn cr_02_hanging_member_is_killed_and_restarted() {
     let stage = Stage::without_tmux();
     stage.phalanx(&["up", &stage.file("quick.toml", &hanging("restart")), "--detach"]).expect(0);
     wait_for("the first run", || (begun(&stage) == 1).then_some(()));
@@ -235,7 +237,7 @@ fn cr_02_a_member_that_hangs_is_killed_and_started_again() {
 }
 
 #[test]
-fn cr_02_the_task_of_a_member_that_hangs_goes_to_another() {
+fn cr_02_task_of_a_hanging_member_goes_to_another() {
     let stage = Stage::without_tmux();
     stage.phalanx(&["up", &stage.file("quick.toml", &hanging("release")), "--detach"]).expect(0);
     wait_for("the first run", || (begun(&stage) == 1).then_some(()));

@@ -1,4 +1,5 @@
-//! The user's hooks: each form of configuration, each way to end badly, and a lead that goes on at its pace.
+//! User hooks: every form of configuration, every kind of failure, and a lead that is not delayed
+//! by them.
 
 use std::fs;
 
@@ -6,7 +7,7 @@ use serde_json::{Value, json};
 
 use crate::harness::{Stage, wait_for};
 
-/// The hooks that have run, as `event outcome`.
+/// Returns the journaled hook runs as `event outcome`.
 fn ran(stage: &Stage, team: &str) -> Vec<String> {
     let word = |e: &Value, key: &str| e["detail"][key].as_str().unwrap_or("?").to_owned();
     let events = stage.journal(team).into_iter().filter(|e| e["event"] == "hook_ran");
@@ -19,7 +20,7 @@ fn settings(event: &str, command: &str) -> String {
 }
 
 #[test]
-fn hooks_of_every_form_run() {
+fn hooks_from_every_source_run() {
     let stage = Stage::without_tmux();
     let own = format!(
         "trusted = [\"{}\"]\n[[hook]]\nevent = \"TeammateIdle\"\nrun = [\"sh\", \"-c\", \"echo again >&2; exit 2\"]\n",
@@ -69,10 +70,10 @@ fn hooks_of_every_form_run() {
     stage.assert_clean();
 }
 
-/// Hooks that hang, flood, die, cannot be run or leave daemons behind: each is told of with how it ended, the lead goes on
-/// meanwhile, and nothing is left.
+/// Hooks that hang, flood the pipe, die, cannot be run or leave daemons behind. Each is reported
+/// with its outcome, the lead keeps working, and nothing is left.
 #[test]
-fn hooks_that_misbehave_harm_nothing() {
+fn misbehaving_hooks_are_reported_and_do_not_delay_the_lead() {
     let stage = Stage::new();
     let hook = |event: &str, run: &str| {
         format!("[[hook]]\nevent = \"{event}\"\nrun = {run}\ntimeout = 15\n")
@@ -93,7 +94,7 @@ fn hooks_that_misbehave_harm_nothing() {
     let manifest = stage.file("bad.toml", &text);
     stage.phalanx(&["up", &manifest, "--detach"]).expect(0);
     wait_for("the first four", || (ran(&stage, "bad").len() == 4).then_some(()));
-    // The fifth floods the pipe and hangs; the lead carries out a shutdown meanwhile.
+    // The fifth hook floods its pipe and hangs; the lead carries out a shutdown meanwhile.
     stage.phalanx(&["shutdown", "ada"]).expect(0);
     assert_eq!(ran(&stage, "bad").len(), 4, "the hook still runs");
     wait_for("the fifth", || (ran(&stage, "bad").len() == 5).then_some(()));
@@ -118,9 +119,9 @@ fn hooks_that_misbehave_harm_nothing() {
     stage.assert_clean();
 }
 
-/// `up` that has come to its end lets the last hooks finish, and does not wait for ever.
+/// A finishing `up` waits for the last hooks, with a limit.
 #[test]
-fn the_last_hooks_are_heard() {
+fn up_waits_for_the_last_hooks() {
     let stage = Stage::without_tmux();
     let manifest = stage.file(
         "last.toml",
@@ -135,7 +136,7 @@ fn the_last_hooks_are_heard() {
 }
 
 #[test]
-fn a_worker_answers_while_a_hook_thinks_about_its_task() {
+fn worker_answers_shutdown_while_a_hook_runs() {
     let stage = Stage::without_tmux();
     let manifest = stage.file(
         "think.toml",
@@ -156,9 +157,10 @@ fn a_worker_answers_while_a_hook_thinks_about_its_task() {
     stage.assert_clean();
 }
 
-/// Without a lead, by hand: the refusal is an exit code and words; a hook that goes wrong is a line on stderr.
+/// Without a lead, a rejection by a hook is an exit code and a message; a failing hook is a warning
+/// on stderr.
 #[test]
-fn a_completion_by_hand_is_refused_with_the_hooks_words() {
+fn hook_rejection_of_a_manual_completion_is_shown() {
     let stage = Stage::new();
     stage.phalanx(&["team", "create", "demo"]).expect(0);
     fs::create_dir_all(stage.root().join("phalanx")).expect("dir");
@@ -180,7 +182,7 @@ fn a_completion_by_hand_is_refused_with_the_hooks_words() {
                     hint: fix what the hook reports, then run `phalanx task complete 1` again\n";
     assert_eq!(refused.stderr, expected);
     assert_eq!(stage.phalanx(&["--json", "task", "get", "1"]).json()["status"], "in_progress");
-    // A hook that completes the task itself does not call itself for ever.
+    // A hook that completes the task itself is not run recursively.
     let runs = stage.at("runs");
     let complete = format!("'{}' task complete 1 --as team-lead", crate::harness::binary());
     with(&format!("echo run >> '{}'; {complete}", runs.display()));
@@ -202,9 +204,9 @@ fn a_completion_by_hand_is_refused_with_the_hooks_words() {
     assert!(done.stderr.contains("hooks.toml:2:1: unknown key `evnt`"), "{done:?}");
 }
 
-/// Whoever has hooks run and is told to go takes them along, daemons included.
+/// A process that is interrupted while hooks run ends them, including their daemons.
 #[test]
-fn a_signal_ends_the_hooks_that_run() {
+fn signal_ends_running_hooks_and_their_daemons() {
     let stage = Stage::new();
     stage.phalanx(&["team", "create", "demo"]).expect(0);
     fs::create_dir_all(stage.root().join("phalanx")).expect("dir");
@@ -228,7 +230,7 @@ fn a_signal_ends_the_hooks_that_run() {
     stage.phalanx(&["spawn", "ada", "--backend", "pty"]).expect(0);
     let lead = stage.start(&["lead", "--on-exit", "detach"]);
     wait_for("the start is made up for", || stage.at("work/begun").exists().then_some(()));
-    // The first one has the lead leave, the second one ends its patience.
+    // The first signal makes the lead leave; the second makes it stop waiting for hooks.
     lead.signal("INT");
     wait_for("the lead to have heard", || {
         lead.signal("INT");

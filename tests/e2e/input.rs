@@ -1,4 +1,5 @@
-//! `type` and `keys`: what reaches the program of a member on every backend, and what is refused.
+//! `type` and `keys`: the bytes that reach the program on each backend, and the inputs that are
+//! refused.
 
 use std::fs;
 
@@ -6,11 +7,11 @@ use serde_json::json;
 
 use crate::harness::{Stage, wait_for};
 
-/// Words that some layer on the way would change: quotes, formats, separators, options, wide
+/// Text that some layer on the way might alter: quotes, formats, separators, options, wide
 /// characters.
 const ODD: &str = "-n; #{pane_id} #(true) $HOME ~ `x` \"q\" 'q' \\; %1 ü 漢 \u{1f600};";
 
-/// A stage with a team whose member `raw` writes every byte that it reads to the file `got`.
+/// Creates a team whose member `raw` writes every byte that it reads to the file `got-raw`.
 fn reader(backend: &str) -> Stage {
     let stage = Stage::new();
     stage.phalanx(&["team", "create", "alpha"]).expect(0);
@@ -18,7 +19,7 @@ fn reader(backend: &str) -> Stage {
     stage
 }
 
-/// A member in a terminal without echo that first prints `modes`.
+/// Spawns a member on a terminal without echo that first prints `modes`.
 fn spawn_reader(stage: &Stage, name: &str, backend: &str, modes: &str) {
     let script = format!(
         "stty raw -echo; printf '{modes}ready'; exec cat >>'{}'",
@@ -151,7 +152,7 @@ fn tmux_sd_06_foreign_pane_with_the_same_id_gets_nothing() {
     let stage = reader("tmux");
     let pane = stage.phalanx(&["--json", "status"]).expect(0).json()["members"][0]["pane"].clone();
     let pane = pane.as_str().expect("a pane");
-    // Same server, same id, same token: another process.
+    // Same server, pane id and token, but another process.
     let script = format!(
         "stty raw -echo; printf foreign; exec cat >>'{}'",
         stage.at("work/foreign").display()
@@ -171,7 +172,7 @@ fn tmux_sd_06_foreign_pane_with_the_same_id_gets_nothing() {
 }
 
 #[test]
-fn only_the_lead_may_type_and_only_into_a_member_that_runs() {
+fn only_the_lead_may_type_and_only_into_running_members() {
     let stage = reader("pty");
     stage.phalanx(&["spawn", "bob"]).expect(0);
     for input in [["--as", "bob", "type", "raw", "x"], ["--as", "bob", "keys", "raw", "x"]] {
@@ -203,7 +204,7 @@ fn control_characters_and_unknown_keys_are_refused_with_a_hint() {
 }
 
 #[test]
-fn send_to_a_plain_command_names_type() {
+fn send_to_a_plain_command_suggests_type() {
     let stage = reader("pty");
     let refused = stage.phalanx(&["send", "raw", "hello"]).expect(4);
     assert!(
@@ -214,7 +215,7 @@ fn send_to_a_plain_command_names_type() {
 }
 
 #[test]
-fn pty_program_that_reads_nothing_is_an_error_and_no_hang() {
+fn pty_typing_fails_if_the_program_does_not_read() {
     let stage = Stage::new();
     stage.phalanx(&["team", "create", "alpha"]).expect(0);
     let script = "stty raw -echo; printf ready; exec sleep 300";

@@ -1,5 +1,5 @@
-//! Teams in iTerm2, which the emulator in `fixtures/osascript` plays: sessions are real programs on real terminals, and
-//! the leader stands in one of them. Neither iTerm2 nor macOS was at hand (docs/backends.md).
+//! Teams in iTerm2, emulated by `fixtures/osascript`: sessions are real programs on real terminals,
+//! and the lead runs in one of them. Not verified against a real iTerm2 (docs/backends.md).
 
 use std::fs::{self, File};
 use std::io::{BufRead, BufReader, Write};
@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 
 use crate::harness::{Run, Stage, binary, wait_for};
 
-/// Opening a terminal must not make it the test's own.
+/// `O_NOCTTY`: opening a terminal must not make it the controlling terminal of the test.
 const O_NOCTTY: i32 = 0o400;
 
 struct Mac {
@@ -20,7 +20,7 @@ struct Mac {
 }
 
 impl Mac {
-    /// An iTerm2 with one window, in which `program` runs.
+    /// Starts an emulated iTerm2 with one window that runs `program`.
     fn running(program: &[&str]) -> Mac {
         let mut stage = Stage::new();
         fs::create_dir(stage.at("iterm")).expect("dir");
@@ -40,7 +40,7 @@ impl Mac {
         Mac::running(&["sleep", "600"])
     }
 
-    /// Works the emulator; see its `control`.
+    /// Sends a control operation to the emulator; see its `control`.
     fn op(&self, op: &str, args: &[&str]) -> Value {
         let mut stream = UnixStream::connect(self.stage.at("iterm/s")).expect("the emulator runs");
         writeln!(stream, "{}", json!({ "op": op, "args": args })).expect("it listens");
@@ -62,7 +62,7 @@ impl Mac {
         self.leader["id"].as_str().expect("an id").to_owned()
     }
 
-    /// The scripts that were run so far: verb and arguments.
+    /// The scripts that have run so far: verb and arguments.
     fn calls(&self) -> Vec<(String, Vec<String>)> {
         let log = fs::read_to_string(self.stage.at("iterm/log")).unwrap_or_default();
         let calls = log.lines().map(|line| serde_json::from_str::<Value>(line).expect("json"));
@@ -73,7 +73,8 @@ impl Mac {
         calls.map(pair).collect()
     }
 
-    /// A phalanx on the leader's terminal, in the environment that iTerm2 gives its sessions.
+    /// Returns a phalanx command on the lead's terminal, with the environment that iTerm2 gives its
+    /// sessions.
     fn command(&self, args: &[&str]) -> Command {
         let tty = self.leader["tty"].as_str().expect("a terminal");
         let tty: File = fs::OpenOptions::new()
@@ -96,7 +97,8 @@ impl Mac {
         Run::from(self.command(args).output().expect("phalanx runs"))
     }
 
-    /// Fails unless only `expected` sessions are left, and then nothing of phalanx or the emulator.
+    /// Asserts that only `expected` sessions are left, then quits the emulator and asserts that
+    /// nothing else is.
     fn assert_clean(self, expected: usize) {
         let left = self.sessions();
         assert_eq!(left.len(), expected, "{left:?}");
@@ -105,9 +107,10 @@ impl Mac {
     }
 }
 
-/// A whole life on the leader's own terminal: created, chosen by `auto`, written to, looked at, shut down, deleted.
+/// A full lifecycle on the lead's own terminal: team created, iTerm2 chosen by `auto`, mail sent,
+/// screen read, member shut down, team deleted.
 #[test]
-fn iterm2_a_whole_life_inside_a_session() {
+fn iterm2_full_lifecycle_inside_a_session() {
     let mac = Mac::running(&["sleep", "600"]);
     let script = mac.stage.at("life.sh");
     let text = format!(
@@ -145,13 +148,13 @@ fn iterm2_a_whole_life_inside_a_session() {
     mac.assert_clean(1);
 }
 
-/// The record says where it runs; the team file names the session.
+/// The record and the team file name the session.
 #[test]
-fn iterm2_the_placement_is_the_session_of_the_split() {
+fn iterm2_placement_is_the_session_of_the_split() {
     let mac = Mac::new();
     mac.phalanx(&["team", "create", "alpha"]).expect(0);
     let mut spawn = mac.command(&["--json", "spawn", "ada", "--backend", "iterm2"]);
-    // PT-03: left over from a session that has gone; the terminal tells.
+    // PT-03: a stale variable of a session that is gone; the terminal decides.
     spawn.env("ITERM_SESSION_ID", "w9t9p9:00000000-0000-0000-0000-000000000000");
     let made = Run::from(spawn.output().expect("phalanx runs")).expect(0).json();
     let placed = mac.calls().into_iter().find(|(verb, _)| verb == "place").expect("a split");
@@ -173,16 +176,16 @@ fn iterm2_the_placement_is_the_session_of_the_split() {
     mac.assert_clean(1);
 }
 
-/// The session's name begins with the member's; its role and state follow.
+/// Whether the session is named after the member; role and state may follow.
 fn is_named(session: &Value, member: &str) -> bool {
     let name = session["name"].as_str().unwrap_or_default();
     name == member || name.starts_with(&format!("{member} · "))
 }
 
-/// SP-07, PT-03: an explicit choice is done or refused with what to do, never replaced; the environment alone is
-/// never believed.
+/// SP-07, PT-03: an explicit choice is carried out or refused with a hint, never replaced.
+/// Environment variables alone are not trusted.
 #[test]
-fn iterm2_sp_07_pt_03_an_explicit_choice_is_never_replaced() {
+fn iterm2_sp_07_pt_03_explicit_choice_is_never_replaced() {
     let mac = Mac::new();
     mac.phalanx(&["team", "create", "alpha"]).expect(0);
     let refused = |change: &[(&str, Option<&str>)], because: &str| {
@@ -208,7 +211,7 @@ fn iterm2_sp_07_pt_03_an_explicit_choice_is_never_replaced() {
     refused(&[], "Automation");
     mac.fail("*", "-600", 1);
     refused(&[], "start iTerm2");
-    // All of the environment is iTerm2's, and the terminal is another one.
+    // The environment is iTerm2's, but the terminal is not.
     let mut elsewhere = mac.stage.command("python3");
     let on_a_terminal =
         "import os, pty, sys; sys.exit(os.waitstatus_to_exitcode(pty.spawn(sys.argv[1:])))";
@@ -219,15 +222,15 @@ fn iterm2_sp_07_pt_03_an_explicit_choice_is_never_replaced() {
     let run = Run::from(elsewhere.output().expect("python3 runs")).expect(6);
     assert!(run.stdout.contains("is no session of iTerm2"), "{run:?}");
     mac.op("stop", &[]);
-    // Nothing came of any of it.
+    // None of the refused spawns had an effect.
     assert_eq!(mac.stage.phalanx(&["--json", "status"]).expect(0).json()["members"], json!([]));
     mac.stage.phalanx(&["team", "delete"]).expect(0);
     mac.assert_clean(0);
 }
 
-/// SP-07, PT-03: over ssh `auto` does not even ask.
+/// SP-07, PT-03: over SSH, `auto` does not query iTerm2.
 #[test]
-fn iterm2_tmux_pt_03_auto_is_not_fooled_by_what_ssh_carries() {
+fn iterm2_tmux_pt_03_auto_ignores_iterm2_variables_over_ssh() {
     let mac = Mac::new();
     mac.phalanx(&["team", "create", "alpha"]).expect(0);
     let mut over_ssh = mac.command(&["--json", "spawn", "ada"]);
@@ -239,9 +242,10 @@ fn iterm2_tmux_pt_03_auto_is_not_fooled_by_what_ssh_carries() {
     mac.assert_clean(1);
 }
 
-/// LY-08: the leader's session is closed; the next spawn, from wherever, finds one of ours, and else says so.
+/// LY-08: after the lead's session is closed, the next spawn splits a session of a member. Without
+/// any, it falls back and says so.
 #[test]
-fn iterm2_ly_08_a_stale_anchor_is_recovered_from() {
+fn iterm2_ly_08_spawn_recovers_from_a_closed_lead_session() {
     let mac = Mac::new();
     mac.phalanx(&["team", "create", "alpha"]).expect(0);
     mac.phalanx(&["spawn", "ada"]).expect(0);
@@ -258,9 +262,9 @@ fn iterm2_ly_08_a_stale_anchor_is_recovered_from() {
     mac.assert_clean(0);
 }
 
-/// LY-09: an id that is another session's is found out by the terminal, and that session stays as it is.
+/// LY-09: the terminal exposes the id of another session, and that session is left alone.
 #[test]
-fn iterm2_ly_09_the_id_of_another_session_is_found_out() {
+fn iterm2_ly_09_id_of_another_session_is_detected() {
     let mac = Mac::new();
     mac.phalanx(&["team", "create", "alpha"]).expect(0);
     mac.fail("place", "wrong-id", 1);
@@ -275,7 +279,7 @@ fn iterm2_ly_09_the_id_of_another_session_is_found_out() {
 }
 
 #[test]
-fn iterm2_typed_input_reaches_only_the_session_that_is_ours() {
+fn iterm2_typed_input_reaches_only_our_session() {
     let mac = Mac::new();
     mac.phalanx(&["team", "create", "alpha"]).expect(0);
     let got = mac.stage.at("work/got");
@@ -300,9 +304,10 @@ fn iterm2_typed_input_reaches_only_the_session_that_is_ours() {
     mac.assert_clean(1);
 }
 
-/// LY-09: what iTerm2 refuses becomes advice, with the exit code of a backend, and nothing is left.
+/// LY-09: each refusal of iTerm2 becomes a hint with the exit code of a backend failure, and
+/// nothing is left.
 #[test]
-fn iterm2_ly_09_refusals_become_advice() {
+fn iterm2_ly_09_refusals_come_with_a_hint() {
     let mac = Mac::new();
     mac.phalanx(&["team", "create", "alpha"]).expect(0);
     for (mode, hint) in
@@ -317,9 +322,9 @@ fn iterm2_ly_09_refusals_become_advice() {
     mac.assert_clean(1);
 }
 
-/// LY-10: a session that does not go is reported by its id.
+/// LY-10: a session that does not close is reported by its id.
 #[test]
-fn iterm2_ly_10_leftovers_are_reported() {
+fn iterm2_ly_10_sessions_that_do_not_close_are_reported() {
     let mac = Mac::new();
     mac.op("keep", &[]);
     mac.phalanx(&["team", "create", "alpha"]).expect(0);
@@ -335,9 +340,10 @@ fn iterm2_ly_10_leftovers_are_reported() {
     mac.assert_clean(1);
 }
 
-/// SEC-09, SEC-02: odd names of everything that may have one; nothing of it is evaluated, all of it arrives.
+/// SEC-09, SEC-02: hostile directory names, roles and arguments arrive unchanged, and nothing in
+/// them is evaluated.
 #[test]
-fn iterm2_sec_09_hostile_names_arrive_and_run_nothing() {
+fn iterm2_sec_09_hostile_names_arrive_unchanged_and_unevaluated() {
     let mac = Mac::new();
     let canary = mac.stage.at("canary");
     let odd =
@@ -391,7 +397,7 @@ fn iterm2_sec_09_hostile_names_arrive_and_run_nothing() {
         assert!(!mac.stage.at(dir).join("canary").exists(), "in {dir:?}");
     }
     assert!(!work.join("canary").exists());
-    // The role is shown in the session's name, as data of a constant script, and nowhere else.
+    // The role appears only in the session's name, passed as an argument to a constant script.
     for (_, args) in mac.calls().into_iter().filter(|(verb, _)| verb != "name") {
         assert!(!args.iter().any(|word| word.contains("do shell script")), "{args:?}");
     }

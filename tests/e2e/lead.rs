@@ -1,4 +1,4 @@
-//! The lead: one at a time, notices who vanishes, hears signals.
+//! The lead: one per team; it notices members that vanish and handles signals.
 
 use std::fs;
 use std::process::Command;
@@ -8,7 +8,7 @@ use serde_json::json;
 use crate::fake;
 use crate::harness::{Stage, wait_for};
 
-/// Two workers; one task that waits until a file appears, so that the test decides when it ends.
+/// Two workers and one task that waits for a file, so that the test decides when it ends.
 const WAITING: &str = r#"
 [team]
 name = "waiting"
@@ -23,7 +23,7 @@ run = ["sh", "-c", "until [ -e go ]; do sleep 0.05; done"]
 "#;
 
 #[test]
-fn tmux_cr_01_a_pane_killed_from_outside_is_noticed_and_its_task_done_by_another() {
+fn tmux_cr_01_task_of_a_killed_pane_is_done_by_another_member() {
     let stage = Stage::new();
     let manifest = stage.file("waiting.toml", WAITING);
     let up = stage.start(&["--json", "up", &manifest]);
@@ -54,7 +54,7 @@ fn tmux_cr_01_a_pane_killed_from_outside_is_noticed_and_its_task_done_by_another
 }
 
 #[test]
-fn cr_01_a_launcher_killed_with_sigkill_is_noticed_too() {
+fn cr_01_launcher_killed_with_sigkill_is_noticed() {
     let stage = Stage::without_tmux();
     let manifest = stage.file("waiting.toml", WAITING);
     let up = stage.start(&["--json", "up", &manifest]);
@@ -81,7 +81,7 @@ fn cr_01_a_launcher_killed_with_sigkill_is_noticed_too() {
 }
 
 #[test]
-fn two_leads_for_one_team_the_second_is_refused() {
+fn second_lead_of_a_team_is_refused() {
     let stage = Stage::without_tmux();
     let manifest = stage.file("waiting.toml", WAITING);
     let up = stage.start(&["up", &manifest]);
@@ -94,7 +94,7 @@ fn two_leads_for_one_team_the_second_is_refused() {
 }
 
 #[test]
-fn one_interrupt_is_graceful_two_are_force() {
+fn first_interrupt_shuts_down_gracefully_and_second_forces() {
     let stage = Stage::without_tmux();
     let manifest = stage.file("waiting.toml", WAITING);
     let up = stage.start(&["up", &manifest]);
@@ -109,7 +109,7 @@ fn one_interrupt_is_graceful_two_are_force() {
 }
 
 #[test]
-fn a_terminated_up_ends_its_idle_team() {
+fn terminated_up_ends_its_idle_team() {
     for signal in ["TERM", "HUP"] {
         let stage = Stage::without_tmux();
         let manifest = stage.file(
@@ -144,22 +144,22 @@ fn sd_08_members_outlive_a_killed_lead_and_down_ends_them() {
     stage.assert_clean();
 }
 
-/// Observed with Claude Code 2.1.34, which writes its team file in place: a lead outlives a file that it cannot read.
+/// Claude Code 2.1.34 writes its team file in place, so the lead must survive an unreadable file.
 #[test]
-fn a_lead_outlives_a_team_file_that_is_broken_for_a_while() {
+fn lead_survives_a_temporarily_broken_team_file() {
     let stage = Stage::without_tmux();
     stage.phalanx(&["team", "create", "alpha"]).expect(0);
     let ada = stage.phalanx(&["--json", "spawn", "ada"]).expect(0).json();
     stage.phalanx(&["spawn", "ben"]).expect(0);
     let lead = stage.start(&["lead"]);
-    // An answer that nobody asked for: that it complains of it shows that it is at its work.
+    // An unsolicited answer: the warning about it shows that the lead is running.
     let stray = r#"{"type":"shutdown_approved","requestId":"shutdown-1@ben","from":"ben"}"#;
     stage.phalanx(&["--as", "ben", "send", "team-lead", stray]).expect(0);
     stage.wait_event("alpha", "warning", "ben");
     let file = stage.root().join("teams/alpha/config.json");
     let whole = fs::read(&file).expect("read");
     fs::write(&file, "not json").expect("write");
-    // The lead has to read who there is.
+    // The end of ada makes the lead read the roster.
     Command::new("kill").args(["-KILL", &ada["pid"].to_string()]).status().expect("kill");
     let about = |e: &serde_json::Value| {
         e["detail"]["text"].as_str().is_some_and(|t| t.contains("config.json"))
@@ -172,10 +172,10 @@ fn a_lead_outlives_a_team_file_that_is_broken_for_a_while() {
     lead.end().expect(130);
 }
 
-/// What the lead cannot see to holds nothing else up, and comes again: without its mailbox it cannot hear the last words of a
-/// member that has died, and carries out a shutdown all the same.
+/// An operation that the lead cannot perform now delays no other and is retried: without its
+/// mailbox it cannot read the last messages of a dead member, but it still carries out a shutdown.
 #[test]
-fn what_the_lead_cannot_see_to_now_holds_nothing_up_and_comes_again() {
+fn failed_lead_operation_is_retried_and_delays_no_other() {
     let stage = Stage::without_tmux();
     stage.phalanx(&["team", "create", "alpha"]).expect(0);
     let ada = stage.phalanx(&["--json", "spawn", "ada"]).expect(0).json();
@@ -209,9 +209,10 @@ fn what_the_lead_cannot_see_to_now_holds_nothing_up_and_comes_again() {
     lead.end().expect(130);
 }
 
-/// SD-02, MSG-03: who looks at the lead's mail does not take an answer out of the hands of its loop.
+/// SD-02, MSG-03: a user who reads the lead's mail does not take an answer away from its event
+/// loop.
 #[test]
-fn sd_02_an_answer_that_a_person_saw_first_still_counts() {
+fn sd_02_answer_that_the_user_read_first_still_counts() {
     let stage = Stage::without_tmux();
     fake::install(&stage);
     stage.phalanx(&["team", "create", "demo"]).expect(0);

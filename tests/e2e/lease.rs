@@ -1,5 +1,5 @@
-//! Who leads: other programs that say so in the team file are respected while they may live, and nobody's remains
-//! block a name.
+//! The lease: a lead that another program records in the team file is respected while it may be
+//! alive, and leftovers of dead leads do not block a name.
 
 use std::path::PathBuf;
 use std::process::Child;
@@ -17,7 +17,7 @@ fn read(stage: &Stage) -> Value {
         .expect("json")
 }
 
-/// Says in the team file that this process leads, in the form of Claude Code 2.1.330.
+/// Records this process as the lead in the team file, in the format of Claude Code 2.1.330.
 fn claim(stage: &Stage, pid: u32, space: &str, start: Option<&str>) {
     let mut file = read(stage);
     file["leadProcess"] =
@@ -50,7 +50,7 @@ fn end(mut program: Child) {
 }
 
 #[test]
-fn another_programs_lead_is_respected_until_it_is_gone() {
+fn lead_of_another_program_is_respected_until_it_exits() {
     let stage = Stage::without_tmux();
     stage.phalanx(&["team", "create", "demo"]).expect(0);
     let program = another_program(&stage);
@@ -71,18 +71,18 @@ fn another_programs_lead_is_respected_until_it_is_gone() {
 }
 
 #[test]
-fn a_pid_of_another_host_or_run_is_not_taken_for_that_program() {
+fn lead_pid_of_another_host_or_process_is_not_trusted() {
     let stage = Stage::without_tmux();
     stage.phalanx(&["team", "create", "demo"]).expect(0);
     let program = another_program(&stage);
-    // Nobody can tell from here whether it lives.
+    // From this host, the process cannot be checked.
     claim(&stage, program.id(), "elsewhere", None);
     let run = stage.phalanx(&["lead", "--detach"]).expect(4);
     assert!(
         run.stderr.contains("is not visible from this host") && run.stderr.contains("adopt"),
         "{run:?}"
     );
-    // The pid is in use again, by another process than the one that led.
+    // The pid is reused: the lead was another process.
     claim(&stage, program.id(), &space(), Some("1"));
     stage.phalanx(&["lead", "--detach"]).expect(0);
     stage.phalanx(&["down"]).expect(0);
@@ -91,7 +91,7 @@ fn a_pid_of_another_host_or_run_is_not_taken_for_that_program() {
 }
 
 #[test]
-fn who_leads_stands_in_the_team_file_as_long_as_it_does() {
+fn lead_records_its_process_in_the_team_file() {
     let stage = Stage::without_tmux();
     stage.phalanx(&["team", "create", "demo"]).expect(0);
     let lead = stage.phalanx(&["--json", "lead", "--detach"]).expect(0).json();
@@ -107,9 +107,9 @@ fn who_leads_stands_in_the_team_file_as_long_as_it_does() {
     stage.assert_clean();
 }
 
-/// The kernel takes a killed lead's lease back a moment before the process is seen to be gone.
+/// The kernel releases the lease of a killed lead a moment before its process is seen to be gone.
 #[test]
-fn cr_01_a_lead_that_is_dying_is_not_another_program() {
+fn cr_01_dying_lead_is_not_taken_for_another_program() {
     let stage = Stage::without_tmux();
     stage.phalanx(&["team", "create", "demo"]).expect(0);
     let dying = another_program(&stage);
@@ -120,7 +120,7 @@ fn cr_01_a_lead_that_is_dying_is_not_another_program() {
         wait_for("it says that it leads", || read(&stage).get("leadProcess").cloned());
         lead.signal("KILL");
         drop(lead);
-        // A process takes its place that is in no hurry to be gone.
+        // Stands in for the dead lead: a process that is still alive.
         let mut said: Value =
             serde_json::from_slice(&std::fs::read(&record).expect("record")).expect("json");
         said["process"] =
@@ -141,7 +141,7 @@ fn cr_01_a_lead_that_is_dying_is_not_another_program() {
 }
 
 #[test]
-fn sd_04_a_team_that_nobody_leads_does_not_block_its_name_silently() {
+fn sd_04_create_of_a_leaderless_team_suggests_remedies() {
     let stage = Stage::without_tmux();
     stage.phalanx(&["team", "create", "demo"]).expect(0);
     let run = stage.phalanx(&["team", "create", "demo"]).expect(4);
@@ -154,7 +154,7 @@ fn sd_04_a_team_that_nobody_leads_does_not_block_its_name_silently() {
 }
 
 #[test]
-fn sd_04_a_deletion_that_was_cut_short_is_finished_by_the_next() {
+fn sd_04_interrupted_deletion_is_finished_by_the_next() {
     let stage = Stage::without_tmux();
     stage.phalanx(&["team", "create", "demo"]).expect(0);
     stage.phalanx(&["task", "create", "old work"]).expect(0);

@@ -1,5 +1,5 @@
-//! What a team may take of its machine: how many members there are, how many start at once, what it costs while nobody
-//! does anything.
+//! Limits of a team: the number of members, concurrent spawns, and no tmux calls while all members
+//! are idle.
 
 use std::fs;
 
@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use crate::harness::{Background, Run, Stage, wait_for, which};
 
-/// Many `spawn`s at once, each a process of its own; how each ended.
+/// Runs `count` concurrent `spawn` processes and returns their results.
 fn spawn_at_once(stage: &Stage, count: usize) -> Vec<Run> {
     let spawn = |n: usize| {
         let name = format!("m{n}");
@@ -27,9 +27,9 @@ fn manual(stage: &Stage, name: &str, more: &str) {
     stage.phalanx(&["up", &stage.file("team.toml", &text), "--detach"]).expect(0);
 }
 
-/// PF-02, PF-07: no more come than the team may have, however many ask at once, and who is refused is told what to do.
+/// PF-02, PF-07: concurrent spawns do not exceed `max_members`, and each refusal names the setting.
 #[test]
-fn pf_02_pf_07_nobody_comes_above_the_most_members_however_many_ask_at_once() {
+fn pf_02_pf_07_concurrent_spawns_do_not_exceed_max_members() {
     let stage = Stage::without_tmux();
     manual(&stage, "small", "max_members = 3\n[[member]]\nname = \"ada\"\n");
     let runs = spawn_at_once(&stage, 8);
@@ -43,9 +43,9 @@ fn pf_02_pf_07_nobody_comes_above_the_most_members_however_many_ask_at_once() {
     stage.assert_clean();
 }
 
-/// PF-08: forty starts at once wait for each other at the team's locks, and none of them in vain.
+/// PF-08: forty concurrent spawns contend for the team's locks, and all succeed.
 #[test]
-fn pf_08_forty_starts_at_once_all_come_up() {
+fn pf_08_forty_concurrent_spawns_all_succeed() {
     let stage = Stage::without_tmux();
     manual(&stage, "crowd", "max_members = 40\n");
     for run in spawn_at_once(&stage, 40) {
@@ -59,7 +59,7 @@ fn pf_08_forty_starts_at_once_all_come_up() {
 /// PF-06: no tmux process is started while all members are idle. `scripts/bench --limits` prints
 /// the lead's CPU time.
 #[test]
-fn tmux_pf_06_members_that_rest_are_not_asked_after() {
+fn tmux_pf_06_idle_members_cause_no_tmux_calls() {
     let mut stage = Stage::new();
     let calls = stage.at("calls");
     let tmux = which("tmux", stage.path()).expect("tmux");
@@ -68,7 +68,7 @@ fn tmux_pf_06_members_that_rest_are_not_asked_after() {
     stage.shadow("tmux", &script);
     let names: String = (0..10).map(|n| format!("[[member]]\nname = \"m{n}\"\n")).collect();
     manual(&stage, "rest", &format!("backend = \"tmux\"\nmax_members = 10\n{names}"));
-    // Nobody takes it: it has no command.
+    // A task without a command, so that no worker claims it.
     stage.phalanx(&["task", "create", "never"]).expect(0);
     let count = || fs::read_to_string(&calls).expect("calls").lines().count();
     let pass = |seconds: &str| {

@@ -28,7 +28,7 @@ fn end(stage: &Stage) {
 }
 
 #[test]
-fn logs_of_all_members_have_aligned_prefixes_and_stay_after_their_end() {
+fn logs_have_aligned_prefixes_and_outlive_their_members() {
     let stage = team(
         "pty",
         &[("ann", "echo one; echo two; read line"), ("benjamin", "echo three; exec sleep 300")],
@@ -58,7 +58,7 @@ fn logs_of_all_members_have_aligned_prefixes_and_stay_after_their_end() {
 }
 
 #[test]
-fn logs_since_shows_only_younger_lines_in_the_order_of_their_times() {
+fn logs_since_shows_newer_lines_in_order_of_time() {
     let stage = team(
         "pty",
         &[("ann", "echo old; echo new; read line"), ("ben", "echo between; read line")],
@@ -81,14 +81,14 @@ fn logs_since_shows_only_younger_lines_in_the_order_of_their_times() {
 }
 
 #[test]
-fn logs_follow_shows_members_that_come_later_and_ends_with_the_last() {
+fn logs_follow_includes_later_members_and_ends_with_the_last() {
     let stage = team("pty", &[("ann", "echo one; read line; echo bye")]);
     let follow = stage.start(&["logs", "-f"]);
     stage
         .phalanx(&["spawn", "ben", "--backend", "pty", "--", "sh", "-c", "echo two; read line"])
         .expect(0);
     wait_lines(&stage, &["logs"], 2);
-    // It has to be seen before it ends: a reader that comes later reads its log all the same.
+    // ann needs to be followed before she ends; the log of ben is read even if he ends first.
     stage.phalanx(&["keys", "ann", "Enter"]).expect(0);
     stage.phalanx(&["keys", "ben", "Enter"]).expect(0);
     let shown = follow.end().expect(0).stdout;
@@ -99,7 +99,7 @@ fn logs_follow_shows_members_that_come_later_and_ends_with_the_last() {
 }
 
 #[test]
-fn logs_follow_that_is_interrupted_is_exit_130() {
+fn interrupted_logs_follow_exits_130() {
     let stage = team("pty", &[("ann", "echo one; exec sleep 300")]);
     let out = stage.at("work/out");
     let mut follow = stage.command("sh");
@@ -127,7 +127,7 @@ fn logs_follow_that_is_interrupted_is_exit_130() {
 }
 
 #[test]
-fn tmux_logs_of_panes_have_no_times_and_say_so() {
+fn tmux_logs_since_is_refused_because_panes_have_no_times() {
     let stage =
         team("tmux", &[("ann", "echo one; exec sleep 300"), ("ben", "echo two; exec sleep 300")]);
     let shown = wait_lines(&stage, &["logs"], 2);

@@ -1,4 +1,4 @@
-//! Whole walks: the real binary, real tmux on a server of the test's own, real processes.
+//! End-to-end tests with the real binary, real processes, and a tmux server per test.
 
 #![allow(clippy::disallowed_methods, reason = "tests drive the real system")]
 #![allow(unreachable_pub, reason = "the modules of a test binary are nobody's interface")]

@@ -1,4 +1,4 @@
-//! Exact names: a team or a member is found by its own name, and a name that is nearly right comes with a hint.
+//! Exact names: teams and members are found only by their exact name; a near miss gets a hint.
 
 use std::fs;
 
@@ -6,7 +6,7 @@ use serde_json::json;
 
 use crate::harness::{Run, Stage};
 
-/// A stage with a team `my-site` and its member `ann`.
+/// Creates team `my-site` with member `ann`.
 fn site() -> Stage {
     let stage = Stage::without_tmux();
     stage.phalanx(&["team", "create", "my-site"]).expect(0);
@@ -14,7 +14,7 @@ fn site() -> Stage {
     stage
 }
 
-/// A team as Claude Code makes it: the directory has another name than the team.
+/// Writes a team as Claude Code does: its directory is named differently from the team.
 fn claude_team(stage: &Stage) {
     let dir = stage.root().join("teams/my-demo-");
     fs::create_dir_all(dir.join("inboxes")).expect("dir");
@@ -30,7 +30,7 @@ fn is_hinted(run: &Run, name: &str) {
 }
 
 #[test]
-fn a_team_is_not_found_under_a_similar_name() {
+fn team_is_not_found_under_a_similar_name() {
     let stage = site();
     for given in ["MY-SITE", "my/site", "my site", "my-sit"] {
         for verb in [&["status"][..], &["down"], &["team", "delete"], &["lead"], &["task", "list"]]
@@ -48,7 +48,7 @@ fn a_team_is_not_found_under_a_similar_name() {
 }
 
 #[test]
-fn the_variable_names_a_team_exactly_too() {
+fn team_variable_needs_the_exact_name() {
     let stage = site();
     let status = |team: &str| {
         let mut command = stage.command(crate::harness::binary());
@@ -61,7 +61,7 @@ fn the_variable_names_a_team_exactly_too() {
 }
 
 #[test]
-fn a_team_of_claude_code_has_two_exact_names() {
+fn claude_code_team_is_found_by_team_or_directory_name() {
     let stage = Stage::without_tmux();
     claude_team(&stage);
     for name in ["My Demo!", "my-demo-"] {
@@ -75,7 +75,7 @@ fn a_team_of_claude_code_has_two_exact_names() {
 }
 
 #[test]
-fn a_member_is_not_found_under_another_case_by_any_verb() {
+fn no_verb_finds_a_member_in_another_case() {
     let stage = site();
     let verbs: [&[&str]; 23] = [
         &["send", "ANN", "hello"],
@@ -108,14 +108,14 @@ fn a_member_is_not_found_under_another_case_by_any_verb() {
         is_hinted(&run, "ann");
     }
     stage.phalanx(&["shutdown", "ann"]).expect(0);
-    // A former member keeps its name.
+    // A former member is still known by its exact name only.
     is_hinted(&stage.phalanx(&["resume", "Ann"]).expect(3), "ann");
     stage.phalanx(&["down"]).expect(0);
     stage.assert_clean();
 }
 
 #[test]
-fn a_member_is_found_by_name_and_team() {
+fn member_is_found_by_name_at_team() {
     let stage = site();
     stage.phalanx(&["team", "create", "other"]).expect(0);
     stage.phalanx(&["status"]).expect(2);
@@ -136,7 +136,7 @@ fn a_member_is_found_by_name_and_team() {
 }
 
 #[test]
-fn a_refused_name_is_answered_with_an_allowed_one() {
+fn refused_name_comes_with_an_allowed_one() {
     let stage = site();
     let run = stage.phalanx(&["--json", "team", "create", "My Team!"]).expect(2);
     assert_eq!(run.json()["error"]["hint"], json!("use `my-team`"));

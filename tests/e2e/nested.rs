@@ -1,10 +1,10 @@
-//! Teams inside teams are refused, unless the team says how deep they may go.
+//! Nested teams are refused unless the team sets `max_depth`.
 
 use serde_json::json;
 
 use crate::harness::{Run, Stage, binary, wait_for};
 
-/// A run of phalanx inside teammate ada of team demo.
+/// Runs phalanx as teammate ada of team demo.
 fn as_ada(stage: &Stage, depth: &str, args: &[&str]) -> Run {
     let mut command = stage.command(binary());
     command
@@ -22,7 +22,7 @@ fn team(stage: &Stage, depth: &str) {
 }
 
 #[test]
-fn sp_11_a_teammate_starts_nobody() {
+fn sp_11_teammate_may_not_spawn_or_create_teams() {
     let stage = Stage::without_tmux();
     team(&stage, "");
     let manifest =
@@ -35,14 +35,14 @@ fn sp_11_a_teammate_starts_nobody() {
         );
         assert_eq!(run.json()["error"]["kind"], json!("refused"));
     }
-    // Elsewhere neither: the word of its own team counts.
+    // Another config root does not lift the limit of the own team.
     let mut command = stage.command(binary());
     command.env("PHALANX_AGENT_NAME", "ada").env("PHALANX_TEAM", "demo");
     let elsewhere = stage.at("elsewhere");
     command.arg("--config-dir").arg(&elsewhere).args(["team", "create", "other"]);
     Run::from(command.output().expect("phalanx runs")).expect(4);
     assert!(!elsewhere.exists());
-    // What a teammate may do is not affected, and whoever speaks for the lead is none.
+    // Other commands of a teammate still work.
     as_ada(&stage, "1", &["send", "team-lead", "I need bob"]).expect(0);
     let teams = stage.phalanx(&["--json", "team", "list"]).expect(0).json();
     assert_eq!(teams.as_array().map(Vec::len), Some(1));
@@ -52,7 +52,7 @@ fn sp_11_a_teammate_starts_nobody() {
 }
 
 #[test]
-fn as_deep_as_the_team_says_and_each_member_knows_how_deep_it_stands() {
+fn max_depth_limits_nesting_and_members_get_their_depth() {
     let stage = Stage::without_tmux();
     team(&stage, "max_depth = 2\n");
     as_ada(&stage, "2", &["spawn", "bob"]).expect(4);
@@ -69,9 +69,10 @@ fn as_deep_as_the_team_says_and_each_member_knows_how_deep_it_stands() {
     stage.assert_clean();
 }
 
-/// SP-11: nor does a teammate lead with a program, which could start others; unless its team lets it go deeper.
+/// SP-11: a teammate may not run an agent lead, which could spawn members, unless the team allows
+/// deeper nesting.
 #[test]
-fn sp_11_a_teammate_leads_with_no_program() {
+fn sp_11_teammate_may_not_run_an_agent_lead() {
     for (depth, code, says) in
         [("", 4, "`ada` is a teammate"), ("max_depth = 2\n", 1, "no terminal")]
     {
@@ -86,9 +87,9 @@ fn sp_11_a_teammate_leads_with_no_program() {
     }
 }
 
-/// SP-11: a team that is made from within another does not lift the limit of that one.
+/// SP-11: a nested team cannot raise the limit of its parent.
 #[test]
-fn sp_11_a_nested_team_goes_no_deeper_than_its_own() {
+fn sp_11_nested_team_cannot_raise_the_parents_max_depth() {
     let stage = Stage::without_tmux();
     team(&stage, "max_depth = 2\n");
     let other = |depth: usize| {

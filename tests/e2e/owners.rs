@@ -1,4 +1,4 @@
-//! What the owners of tasks are told.
+//! Notifications to the owners of tasks.
 
 use std::fs;
 
@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use crate::harness::{Stage, wait_for};
 
-/// A profile whose program leaves its mailbox alone.
+/// Installs a profile whose program never reads its mailbox.
 fn install(stage: &Stage) {
     let text = "about = \"reads nothing\"\nruns = \"native\"\nreads_mail = true\n\
                 [launch]\nargv = [[\"sleep\", \"600\"]]\nprompt = \"mailbox\"\n\
@@ -14,8 +14,8 @@ fn install(stage: &Stage) {
     stage.profile("mute", text);
 }
 
-/// Members that own the tasks of another program. The lead would take a task from an owner that is
-/// not on the team, and so write the file beside the test.
+/// Members that own the tasks written by another program. The lead would release a task whose owner
+/// is not on the team, and so race with the test for the file.
 const NATIVES: [&str; 2] = ["bob", "cid"];
 
 fn with_ada() -> Stage {
@@ -26,7 +26,7 @@ fn with_ada() -> Stage {
     stage
 }
 
-/// Lets members have as much to do as the tests below give them.
+/// Raises the task limits beyond what the tests assign.
 fn raise_limits(stage: &Stage) {
     let file = stage.root().join("teams/alpha/phalanx/team.json");
     let mut settings: Value =
@@ -35,13 +35,13 @@ fn raise_limits(stage: &Stage) {
     fs::write(&file, settings.to_string()).expect("write");
 }
 
-/// The texts in a mailbox, of any time.
+/// All texts in a mailbox, read or unread.
 fn told(stage: &Stage, name: &str) -> Vec<Value> {
     let mail = stage.phalanx(&["--json", "inbox", name, "--peek", "--all"]).expect(0).json();
     mail.as_array().expect("a list").iter().map(|one| one["text"].clone()).collect()
 }
 
-/// The ids of the tasks that a member was told to be its own.
+/// The ids in the assignment messages that a member received.
 fn assigned(stage: &Stage, name: &str) -> Vec<Value> {
     let news = |text: &Value| serde_json::from_str::<Value>(text.as_str()?).ok();
     let texts = told(stage, name);
@@ -49,7 +49,7 @@ fn assigned(stage: &Stage, name: &str) -> Vec<Value> {
     news.map(|news| news["taskId"].clone()).collect()
 }
 
-/// How often a member was told that a task of its own can begin.
+/// How often a member was notified that its task is unblocked.
 fn freed(stage: &Stage, name: &str, task: u32) -> usize {
     let head = format!("Task #{task} ");
     let is = |text: &&Value| {
@@ -59,9 +59,9 @@ fn freed(stage: &Stage, name: &str, task: u32) -> usize {
     told(stage, name).iter().filter(is).count()
 }
 
-/// TK-01: in a manifest, at its creation, later, and back from another.
+/// TK-01: in the manifest, at creation, later, and when a task is assigned back.
 #[test]
-fn tk_01_each_way_of_assigning_is_told_once() {
+fn tk_01_each_assignment_notifies_the_owner_once() {
     let stage = Stage::without_tmux();
     install(&stage);
     let manifest = stage.file(
@@ -87,9 +87,10 @@ fn tk_01_each_way_of_assigning_is_told_once() {
     stage.phalanx(&["down", "--force"]).expect(0);
 }
 
-/// TK-04: by the end of the last blocker, by taking the edge away, by deleting what blocks; and not by its own doing.
+/// TK-04: when the last blocker completes, the dependency is removed, or the blocker is deleted;
+/// not when the owner itself completed the blocker.
 #[test]
-fn tk_04_an_owner_is_told_once_when_nothing_blocks_its_task_any_more() {
+fn tk_04_owner_is_notified_once_when_its_task_is_unblocked() {
     let stage = with_ada();
     raise_limits(&stage);
     for (subject, blockers) in
@@ -114,9 +115,9 @@ fn tk_04_an_owner_is_told_once_when_nothing_blocks_its_task_any_more() {
     stage.phalanx(&["down", "--force"]).expect(0);
 }
 
-/// TK-04: two that end the last two blockers at the same time.
+/// TK-04: two processes complete the last two blockers concurrently.
 #[test]
-fn tk_04_who_ends_the_last_blocker_tells_and_nobody_else() {
+fn tk_04_concurrent_completions_notify_the_owner_once() {
     let stage = with_ada();
     raise_limits(&stage);
     for round in 0..8 {
@@ -135,9 +136,9 @@ fn tk_04_who_ends_the_last_blocker_tells_and_nobody_else() {
     stage.phalanx(&["down", "--force"]).expect(0);
 }
 
-/// TK-04: a program that knows nothing of phalanx completes a task under a running lead.
+/// TK-04: another program completes a task while a lead runs.
 #[test]
-fn tk_04_a_lead_tells_whom_a_stranger_has_freed() {
+fn tk_04_lead_notifies_owner_unblocked_by_another_program() {
     let stage = with_ada();
     for name in NATIVES {
         stage.phalanx(&["spawn", name, "--profile", "mute"]).expect(0);
@@ -153,7 +154,8 @@ fn tk_04_a_lead_tells_whom_a_stranger_has_freed() {
         task[key] = value.into();
         fs::write(&file, serde_json::to_string_pretty(&task).expect("text")).expect("write");
     };
-    // The lead can only notice a change to what it has seen: one that it notices proves that it has looked.
+    // The lead notices a change only after it has read the task; a reported change proves that it
+    // has.
     let mut round = 0;
     wait_for("the lead to notice a change", || {
         edit("owner", NATIVES[round % 2].to_owned());
@@ -171,9 +173,9 @@ fn tk_04_a_lead_tells_whom_a_stranger_has_freed() {
     stage.phalanx(&["down", "--force"]).expect(0);
 }
 
-/// TK-04: the same when it takes the blockers away, however many at once.
+/// TK-04: another program deletes the blockers one by one.
 #[test]
-fn tk_04_a_lead_tells_whom_vanished_tasks_had_blocked() {
+fn tk_04_lead_notifies_owner_unblocked_by_vanished_tasks() {
     let stage = with_ada();
     for name in NATIVES {
         stage.phalanx(&["spawn", name, "--profile", "mute"]).expect(0);
@@ -205,9 +207,9 @@ fn tk_04_a_lead_tells_whom_vanished_tasks_had_blocked() {
     stage.assert_clean();
 }
 
-/// Seed 001, concurrency limits: by one, and by all together; what is refused is not half done.
+/// Limits per assigner and per owner. A refused assignment has no effect.
 #[test]
-fn a_member_is_given_so_much_at_once_and_no_more() {
+fn assignments_beyond_the_task_limits_are_refused() {
     let stage = with_ada();
     let create =
         |by: &str| stage.phalanx(&["--as", by, "task", "create", "more", "--owner", "ada"]);
@@ -246,9 +248,9 @@ fn a_member_is_given_so_much_at_once_and_no_more() {
     stage.assert_clean();
 }
 
-/// The same of several that give at the same time: the limit is looked at under the lock.
+/// Concurrent assigners: the limit is checked under the lock.
 #[test]
-fn givers_at_the_same_time_do_not_pass_the_limit_together() {
+fn concurrent_assignments_do_not_exceed_the_limit() {
     let stage = with_ada();
     let all: Vec<_> =
         (0..6).map(|_| stage.start(&["task", "create", "more", "--owner", "ada"])).collect();
@@ -260,7 +262,7 @@ fn givers_at_the_same_time_do_not_pass_the_limit_together() {
 
 /// TK-08: another program can write any name as the owner.
 #[test]
-fn a_running_lead_releases_the_task_of_an_owner_that_is_not_on_the_team() {
+fn lead_releases_a_task_whose_owner_is_not_on_the_team() {
     let stage = Stage::without_tmux();
     let text = "[team]\nname = \"alpha\"\nfinish = \"manual\"\nbackend = \"pty\"\n[[member]]\nname = \"ann\"\n";
     stage.phalanx(&["up", &stage.file("alpha.toml", text), "--detach"]).expect(0);

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use crate::harness::{FAKE_TUI, NATIVE, Run, SETTLED, Stage, binary, wait_for};
 use crate::speaker::{Env, as_teammate, spawn};
 
-/// The open requests, once there is one.
+/// Waits for an open request and returns it.
 fn open(stage: &Stage) -> Value {
     wait_for("a request", || {
         let open = stage.phalanx(&["--json", "requests"]).expect(0).json();
@@ -22,7 +22,7 @@ fn end(stage: &Stage) {
 }
 
 #[test]
-fn a_worker_waits_for_approval_before_it_runs_a_task() {
+fn worker_waits_for_plan_approval_before_running_a_task() {
     let stage = Stage::without_tmux();
     stage.phalanx(&["team", "create", "alpha"]).expect(0);
     stage.phalanx(&["spawn", "ann", "--plan"]).expect(0);
@@ -67,7 +67,7 @@ fn a_worker_waits_for_approval_before_it_runs_a_task() {
 }
 
 #[test]
-fn a_wrapped_program_is_briefed_submits_its_plan_and_gets_the_answer() {
+fn wrapped_program_submits_its_plan_and_gets_the_answer() {
     let stage = Stage::new();
     stage.fake_tui(|sheet| sheet.replace("brief = \"none\"", "brief = \"first-message\""));
     stage.phalanx(&["team", "create", "alpha"]).expect(0);
@@ -103,7 +103,7 @@ fn a_wrapped_program_is_briefed_submits_its_plan_and_gets_the_answer() {
 }
 
 #[test]
-fn a_plan_is_refused_for_programs_that_cannot_be_held_to_one() {
+fn plan_flag_is_refused_for_profiles_that_cannot_enforce_it() {
     let stage = Stage::without_tmux();
     stage.profile("native", NATIVE);
     stage.profile("settled", SETTLED);
@@ -129,7 +129,7 @@ fn a_plan_is_refused_for_programs_that_cannot_be_held_to_one() {
 }
 
 #[test]
-fn a_plain_command_waits_for_its_permission() {
+fn ask_permission_blocks_a_plain_command_until_answered() {
     let stage = Stage::new();
     stage.phalanx(&["team", "create", "alpha"]).expect(0);
     let env: Env = spawn(&stage, "deployer");
@@ -174,7 +174,7 @@ fn a_plain_command_waits_for_its_permission() {
             _ => assert!(run.stderr.contains("was denied: not today"), "{run:?}"),
         }
     }
-    // A rule decides at once.
+    // A rule decides immediately.
     stage.phalanx(&["rules", "deny", "Bash(git push:*)"]).expect(0);
     let run = over(ask(&["git push origin"])).expect(4);
     assert!(run.stderr.contains("was denied"), "{run:?}");
@@ -184,7 +184,7 @@ fn a_plain_command_waits_for_its_permission() {
 }
 
 #[test]
-fn a_member_that_reads_mail_gets_the_answer_as_a_message() {
+fn member_that_reads_mail_gets_the_answer_as_a_message() {
     let stage = Stage::without_tmux();
     stage.profile("native", NATIVE);
     stage.phalanx(&["team", "create", "alpha"]).expect(0);
@@ -209,9 +209,9 @@ fn a_member_that_reads_mail_gets_the_answer_as_a_message() {
     end(&stage);
 }
 
-/// A member asks in its own name only.
+/// A member can ask only in its own name.
 #[test]
-fn sec_04_a_teammate_asks_as_itself() {
+fn sec_04_teammate_asks_only_in_its_own_name() {
     let stage = Stage::new();
     stage.phalanx(&["team", "create", "alpha"]).expect(0);
     let env = spawn(&stage, "ann");

@@ -1,13 +1,13 @@
-//! Profiles from the command line: what would be started, what is started, what is refused.
+//! Profiles on the command line: dry runs, launched command lines, and refusals.
 
 use serde_json::json;
 
 use crate::harness::{Stage, wait_for};
 
-/// ID-01, ID-02, PM-06, EN-04: the native command line is that of protocol.md section 7, each flag once; what was not
-/// asked for is not there.
+/// ID-01, ID-02, PM-06, EN-04: the native command line has each flag of docs/protocol.md once, and
+/// no flag that was not asked for.
 #[test]
-fn id_01_id_02_the_native_command_line_has_each_flag_once() {
+fn id_01_id_02_native_command_line_has_each_flag_once() {
     let stage = Stage::new();
     stage.phalanx(&["team", "create", "alpha"]).expect(0);
     let dry = |more: &[&str]| {
@@ -41,7 +41,7 @@ fn id_01_id_02_the_native_command_line_has_each_flag_once() {
         "blue",
     ];
     assert_eq!(words[..11], [&["claude"][..], &flags, &["--parent-session-id", session]].concat());
-    // Its own session has an id that we know (CR-05).
+    // phalanx chooses the session id, so that it can resume the session (CR-05).
     assert_eq!((words[11], words[12].len(), words.len()), ("--session-id", 36, 13));
     assert_eq!(
         (&plain["model"], &plain["mode"], &plain["prompt"]),
@@ -93,10 +93,10 @@ fn id_01_id_02_the_native_command_line_has_each_flag_once() {
     assert!(stage.panes().is_empty(), "nothing was started");
 }
 
-/// EN-02, ID-01: what the program really gets, seen by the program: its words, the variables, the prompt in its mailbox
-/// before it starts.
+/// EN-02, ID-01: the arguments, variables and prompt as the program sees them; the prompt is in its
+/// mailbox before it starts.
 #[test]
-fn en_02_a_native_claude_gets_its_words_and_variables() {
+fn en_02_native_claude_gets_its_arguments_and_variables() {
     let mut stage = Stage::new();
     let out = stage.at("seen");
     let script = format!(
@@ -133,10 +133,10 @@ fn en_02_a_native_claude_gets_its_words_and_variables() {
     stage.assert_clean();
 }
 
-/// EN-02: in the default config root claude reads other files when CLAUDE_CONFIG_DIR names it. A
-/// member therefore sees the variable exactly when its caller did.
+/// EN-02: in the default config root, Claude Code reads other files when CLAUDE_CONFIG_DIR is set,
+/// even to that root. A member therefore gets the variable exactly when its caller had it.
 #[test]
-fn en_02_in_the_default_root_a_member_gets_the_callers_variable() {
+fn en_02_member_in_the_default_root_gets_the_callers_variable() {
     let stage = Stage::new();
     let root = stage.at("home").join(".claude");
     let root = root.to_str().expect("a path in UTF-8");
@@ -165,9 +165,9 @@ fn en_02_in_the_default_root_a_member_gets_the_callers_variable() {
     assert!(!is_set(&[("CLAUDE_CONFIG_DIR", "/elsewhere"), ("PHALANX_CONFIG_DIR", root)], &[]));
 }
 
-/// ID-01, PM-06: what a program cannot be told is refused, not left out.
+/// ID-01, PM-06: an option that the profile cannot pass on is refused, not dropped.
 #[test]
-fn pm_06_what_a_profile_cannot_pass_on_is_refused() {
+fn pm_06_option_that_a_profile_cannot_pass_on_is_refused() {
     let stage = Stage::new();
     stage.phalanx(&["team", "create", "alpha"]).expect(0);
     let codex = ["spawn", "ada", "--profile", "codex"];

@@ -1,4 +1,4 @@
-//! `ps`: every team on this machine, wherever its members are.
+//! `ps` lists every team on this machine, on any socket and in any config root.
 
 use std::path::Path;
 
@@ -6,14 +6,13 @@ use serde_json::{Value, json};
 
 use crate::harness::{Stage, binary, wait_for};
 
-/// The teams under one root: other tests on this machine have teams of their own.
+/// Returns the teams under `root`; concurrent tests have teams of their own.
 fn ps(stage: &Stage, root: &Path) -> Vec<Value> {
     let all = stage.phalanx(&["--json", "ps"]).expect(0).json();
     let of = |team: &&Value| team["root"] == json!(root.to_string_lossy());
     all.as_array().expect("teams").iter().filter(of).cloned().collect()
 }
 
-/// SD-08: `ps` lists every team on every socket.
 #[test]
 fn tmux_sd_08_ps_lists_every_team_on_every_socket() {
     let stage = Stage::new();
@@ -37,7 +36,7 @@ fn tmux_sd_08_ps_lists_every_team_on_every_socket() {
     ]);
     let said = String::from_utf8(inside.output().expect("tmux").stdout).expect("text");
     let (server, pane) = said.trim().split_once(' ').expect("pid and pane");
-    // As if asked from a pane of the other server.
+    // Spawns as if from a pane of the other server.
     let mut spawn = stage.command(binary());
     spawn.env("TMUX", format!("{socket},{server},0")).env("TMUX_PANE", pane);
     assert!(spawn.args(["spawn", "bob", "-t", "beta"]).status().expect("phalanx").success());
@@ -67,9 +66,9 @@ fn tmux_sd_08_ps_lists_every_team_on_every_socket() {
     stage.assert_clean();
 }
 
-/// A member whose config root is another one is found by its launcher.
+/// A member in another config root is found by the command line of its launcher.
 #[test]
-fn sd_08_teams_of_other_config_roots_are_found_by_their_launchers() {
+fn sd_08_ps_finds_teams_of_other_config_roots_by_their_launchers() {
     let stage = Stage::without_tmux();
     let (root, other) = (stage.at("other"), stage.at("other").to_string_lossy().into_owned());
     stage.phalanx(&["--config-dir", &other, "team", "create", "far"]).expect(0);
@@ -83,7 +82,7 @@ fn sd_08_teams_of_other_config_roots_are_found_by_their_launchers() {
 }
 
 #[test]
-fn a_team_of_claude_code_and_one_that_cannot_be_read_hide_nobody() {
+fn ps_lists_claude_code_and_unreadable_teams() {
     let stage = Stage::without_tmux();
     let me = std::process::id();
     let write = |team: &str, text: &str| {
@@ -114,7 +113,7 @@ fn a_team_of_claude_code_and_one_that_cannot_be_read_hide_nobody() {
         "a pid of another machine proves nothing"
     );
     assert_eq!(teams[1]["members"][0]["alive"], json!(null));
-    // SEC-10: what others wrote reaches the terminal without a control character.
+    // SEC-10: foreign text reaches the terminal without control characters.
     let text = stage.phalanx(&["ps", "--color", "never"]).expect(0).stdout;
     assert!(text.contains("ann") && !text.chars().any(|c| c.is_control() && c != '\n'), "{text:?}");
     let mut gone = std::process::Command::new("true").spawn().expect("true");
@@ -125,7 +124,7 @@ fn a_team_of_claude_code_and_one_that_cannot_be_read_hide_nobody() {
 }
 
 #[test]
-fn sd_08_a_lead_that_died_is_shown_as_dead() {
+fn sd_08_ps_shows_a_killed_lead_as_dead() {
     let stage = Stage::without_tmux();
     stage.phalanx(&["team", "create", "alpha"]).expect(0);
     let lead = stage.start(&["lead"]);

@@ -1,11 +1,12 @@
-//! Reminders and escalation (seed 001, section 10), with seconds for minutes: of requests to whoever decides, of tasks to
-//! their owners, and never twice.
+//! Reminders and escalation, with seconds for minutes: about open requests to the user and about
+//! tasks to their owners, each sent once.
 
 use serde_json::{Value, json};
 
 use crate::harness::{Background, Stage, wait_for};
 
-/// `ada` is a worker: she reads her mail, and takes no task by herself that has no command. Reminders come after a second.
+/// Starts a team with the worker `ada`, who reads mail but runs no task without a command.
+/// Reminders are due after one second.
 fn led(stage: &Stage, more: &str) -> Background {
     let text = format!(
         "[team]\nname = \"alpha\"\nfinish = \"manual\"\nbackend = \"pty\"\nfollowup_interval_minutes = 0.0166\n{more}\n\
@@ -41,9 +42,10 @@ fn down(stage: &Stage, lead: Background) -> String {
     said
 }
 
-/// PM-03: told of once, reminded of twice, escalated once, also when the lead is killed in between; the request waits on.
+/// PM-03: announced once, reminded twice, escalated once, even if the lead is killed in between;
+/// the request stays open.
 #[test]
-fn pm_03_a_request_is_reminded_of_and_escalated_and_no_lead_says_it_again() {
+fn pm_03_reminders_and_escalation_are_sent_once_across_leads() {
     let stage = Stage::without_tmux();
     let told = stage.at("told");
     let notify = format!("notify = [\"sh\", \"-c\", \"cat >>{0}; echo >>{0}\"]", told.display());
@@ -77,9 +79,9 @@ fn pm_03_a_request_is_reminded_of_and_escalated_and_no_lead_says_it_again() {
     );
 }
 
-/// A task that nothing is heard of fails in the end, if the team wants that; its owner and the lead are told.
+/// With `fail_task`, a task without updates finally fails; its owner and the lead are notified.
 #[test]
-fn a_silent_task_is_reminded_of_and_fails() {
+fn task_without_updates_is_reminded_and_fails() {
     let stage = Stage::without_tmux();
     let lead = led(&stage, "followup_max_reminders = 2\nescalation_mode = \"fail_task\"");
     stage.phalanx(&["task", "create", "Write it"]).expect(0);
@@ -108,9 +110,10 @@ fn a_silent_task_is_reminded_of_and_fails() {
     drop(down(&stage, lead));
 }
 
-/// By default nothing is done to the task but to tell the lead of it; and who says something is not reminded.
+/// By default an escalation only notifies the lead, and a message from the owner restarts the
+/// reminders.
 #[test]
-fn a_word_from_the_owner_ends_the_reminders_and_the_lead_is_only_told() {
+fn message_from_the_owner_restarts_the_reminders() {
     let stage = Stage::without_tmux();
     let lead = led(&stage, "followup_max_reminders = 1");
     stage.phalanx(&["task", "create", "Write it"]).expect(0);

@@ -1,4 +1,5 @@
-//! What members ask, from the mailbox to the answer: the five outcomes for each kind (PM-03, PM-04), rules, plans.
+//! Requests of members from the mailbox to the answer: the five outcomes for each kind (PM-03,
+//! PM-04), rules, plans.
 
 use serde_json::{Value, json};
 
@@ -6,7 +7,7 @@ use crate::harness::{Background, NATIVE, Stage, wait_for};
 
 const KINDS: [&str; 3] = ["plan", "permission", "sandbox"];
 
-/// What a member writes when it asks (protocol.md, section 5).
+/// The message with which a member asks (docs/protocol.md).
 fn wire(kind: &str, id: &str) -> Value {
     match kind {
         "plan" => {
@@ -24,7 +25,7 @@ pub fn permission(id: &str, command: &str) -> Value {
         "permission_suggestions": []})
 }
 
-/// The word by which the member's program knows the answer.
+/// The type of the answer message.
 fn reply_kind(kind: &str) -> &'static str {
     match kind {
         "plan" => "plan_approval_response",
@@ -37,7 +38,7 @@ pub fn ask(stage: &Stage, message: &Value) {
     stage.phalanx(&["--as", "ada", "send", "team-lead", &message.to_string()]).expect(0);
 }
 
-/// All answers in ada's mailbox, as they stand on the wire.
+/// All answers in ada's mailbox, in wire format.
 pub fn replies(stage: &Stage) -> Vec<Value> {
     let inbox = stage.phalanx(&["--json", "inbox", "ada", "--all"]).expect(0).json();
     let texts = inbox.as_array().expect("entries").iter().filter(|e| e["from"] == "team-lead");
@@ -60,7 +61,7 @@ pub fn team(stage: &Stage) {
     stage.phalanx(&["spawn", "ada"]).expect(0);
 }
 
-/// A team that is led here, with more lines for its manifest.
+/// Starts a team with a foreground lead; `team` and `more` are added to the manifest.
 fn led(stage: &Stage, team: &str, more: &str) -> Background {
     let text = format!(
         "[team]\nname = \"alpha\"\nfinish = \"manual\"\nbackend = \"pty\"\n{team}\n{more}\n[[member]]\nname = \"ada\"\nrole = \"tester\"\n"
@@ -77,7 +78,7 @@ fn down(stage: &Stage, lead: Background) {
 }
 
 #[test]
-fn pm_04_allowed_each_kind_in_the_form_of_the_wire_and_once() {
+fn pm_04_approval_of_each_kind_is_sent_once_in_wire_format() {
     let stage = Stage::without_tmux();
     team(&stage);
     for kind in KINDS {
@@ -121,7 +122,7 @@ fn pm_04_allowed_each_kind_in_the_form_of_the_wire_and_once() {
 }
 
 #[test]
-fn pm_04_denied_each_kind_with_the_reason() {
+fn pm_04_denial_of_each_kind_carries_the_reason() {
     let stage = Stage::without_tmux();
     team(&stage);
     for kind in KINDS {
@@ -138,7 +139,7 @@ fn pm_04_denied_each_kind_with_the_reason() {
 }
 
 #[test]
-fn pm_04_timed_out_and_answered_too_late_are_not_a_no() {
+fn pm_04_timeout_and_late_answer_are_not_rejections() {
     let stage = Stage::without_tmux();
     let lead = led(&stage, "answer_within = 1", "");
     for kind in KINDS {
@@ -165,7 +166,7 @@ fn pm_04_timed_out_and_answered_too_late_are_not_a_no() {
 }
 
 #[test]
-fn pm_04_the_asker_is_gone_each_kind() {
+fn pm_04_requests_of_each_kind_close_when_the_asker_is_gone() {
     let stage = Stage::without_tmux();
     team(&stage);
     for kind in KINDS {
@@ -175,7 +176,7 @@ fn pm_04_the_asker_is_gone_each_kind() {
         stage.phalanx(&["--json", "requests"]).expect(0).json().as_array().map(Vec::len),
         Some(3)
     );
-    // Written by the first run, found when the second one is there.
+    // Sent by the first run, filed only when the second run exists.
     ask(&stage, &permission("late", "ls"));
     stage.phalanx(&["shutdown", "ada", "--force"]).expect(0);
     stage.phalanx(&["spawn", "ada"]).expect(0);
@@ -190,7 +191,7 @@ fn pm_04_the_asker_is_gone_each_kind() {
 }
 
 #[test]
-fn pm_07_a_plan_is_rejected_revised_and_approved_and_wakes_its_member_once() {
+fn pm_07_plan_is_rejected_revised_and_approved() {
     let stage = Stage::without_tmux();
     let lead = led(&stage, "", "");
     ask(&stage, &wire("plan", "plan-1"));
@@ -224,7 +225,7 @@ fn pm_07_a_plan_is_rejected_revised_and_approved_and_wakes_its_member_once() {
 }
 
 #[test]
-fn pm_07_a_member_that_waits_for_a_plan_can_be_shut_down() {
+fn pm_07_member_that_awaits_a_plan_can_be_shut_down() {
     let stage = Stage::without_tmux();
     let lead = led(&stage, "", "");
     ask(&stage, &wire("plan", "plan-1"));
@@ -237,7 +238,7 @@ fn pm_07_a_member_that_waits_for_a_plan_can_be_shut_down() {
 }
 
 #[test]
-fn rules_decide_and_are_named_and_the_rest_is_asked() {
+fn rules_decide_requests_and_the_rest_waits_for_the_user() {
     let stage = Stage::without_tmux();
     let rules = "[rules]\ndeny = [\"WebFetch(domain:docs.rs)\"]\nallow = [\"Bash(git:*), Bash(ls)\"]\n\
         [rules.role.tester]\ndeny = [\"Bash(git push:*)\"]\n";
@@ -265,7 +266,7 @@ fn rules_decide_and_are_named_and_the_rest_is_asked() {
 }
 
 #[test]
-fn pm_03_the_notify_command_receives_a_new_request() {
+fn pm_03_notify_command_receives_a_new_request() {
     let stage = Stage::without_tmux();
     let notify = format!("notify = [\"sh\", \"-c\", \"cat >{}\"]", stage.at("told").display());
     let lead = led(&stage, &notify, "");
@@ -283,10 +284,10 @@ fn pm_03_the_notify_command_receives_a_new_request() {
     assert!(said.contains("phalanx answer perm-1 --approve") && !said.contains('\u{1b}'), "{said}");
 }
 
-/// PM-05: a question of the program to its user goes the same way as any other: it is announced in its own words, waits for a
-/// person whatever the rules allow besides, and the answer reaches the member.
+/// PM-05: a question of the program to its user is handled like any request: it is announced with
+/// its text, waits for the user whatever the rules allow, and the answer reaches the member.
 #[test]
-fn pm_05_a_question_to_the_user_reaches_a_person() {
+fn pm_05_question_to_the_user_is_never_decided_by_rules() {
     let stage = Stage::without_tmux();
     let lead = led(&stage, "", "[rules]\nallow = [\"Bash\"]");
     let question = json!({"type": "permission_request", "request_id": "ask-1", "agent_id": "ada",
@@ -309,7 +310,7 @@ fn pm_05_a_question_to_the_user_reaches_a_person() {
 }
 
 #[test]
-fn an_answer_works_after_the_lead_was_killed() {
+fn answer_works_after_the_lead_was_killed() {
     let stage = Stage::without_tmux();
     let lead = led(&stage, "", "");
     ask(&stage, &permission("perm-1", "make"));
@@ -329,14 +330,14 @@ fn an_answer_works_after_the_lead_was_killed() {
 }
 
 #[test]
-fn a_question_that_was_filed_and_not_acknowledged_is_one_question() {
+fn request_filed_twice_is_one_request() {
     let stage = Stage::without_tmux();
     team(&stage);
     ask(&stage, &permission("perm-1", "make"));
     let inbox = stage.root().join("teams/alpha/inboxes/team-lead.json");
     let before = std::fs::read(&inbox).expect("mailbox");
     stage.phalanx(&["requests"]).expect(0);
-    // As a crash right after the filing leaves it.
+    // The state after a crash right after the request was filed.
     std::fs::write(&inbox, before).expect("mailbox");
     std::fs::remove_file(stage.root().join("teams/alpha/phalanx/handed/team-lead.jsonl"))
         .expect("record");
@@ -353,10 +354,10 @@ fn a_question_that_was_filed_and_not_acknowledged_is_one_question() {
     stage.phalanx(&["down", "--force"]).expect(0);
 }
 
-/// The table does not grow for ever: what was decided long ago is in the journal alone, and what was decided of late still
-/// answers for itself.
+/// The request table is bounded: requests decided long ago remain only in the journal, recent ones
+/// can still be looked up.
 #[test]
-fn requests_that_were_decided_long_ago_leave_the_table() {
+fn old_decided_requests_are_pruned() {
     const MANY: u64 = 513;
     let stage = Stage::without_tmux();
     team(&stage);
@@ -364,7 +365,7 @@ fn requests_that_were_decided_long_ago_leave_the_table() {
     ask(&stage, &wire("plan", "open"));
     ask(&stage, &permission("perm-0", "make"));
     stage.phalanx(&["requests"]).expect(0);
-    // As if the same had been asked again and again.
+    // As if the same request had been made many times.
     let file =
         |nth: u64| stage.root().join(format!("teams/alpha/phalanx/requests/asked.perm-{nth}.json"));
     let first: Value =
@@ -397,7 +398,7 @@ fn requests_that_were_decided_long_ago_leave_the_table() {
 }
 
 #[test]
-fn sec_04_only_the_lead_decides() {
+fn sec_04_only_the_lead_may_decide_requests() {
     let stage = Stage::without_tmux();
     team(&stage);
     ask(&stage, &permission("perm-1", "make"));
@@ -408,7 +409,7 @@ fn sec_04_only_the_lead_decides() {
     stage.phalanx(&["answer", "perm-1"]).expect(2);
     stage.phalanx(&["answer", "perm-1", "--approve", "--mode", "plan"]).expect(2);
     assert_eq!(request(&stage, "perm-1")["state"], json!("pending"));
-    // Said in the lead's own name, or inside a text, it asks for nothing (SEC-05).
+    // In the lead's own name, or quoted in a text, the message is not a request (SEC-05).
     stage.phalanx(&["send", "team-lead", &permission("own", "make").to_string()]).expect(0);
     ask(&stage, &json!(format!("please: {}", permission("quoted", "make"))));
     let all = stage.phalanx(&["--json", "requests", "--all"]).expect(0).json();
@@ -417,7 +418,7 @@ fn sec_04_only_the_lead_decides() {
 }
 
 #[test]
-fn pm_06_modes_at_run_time_and_plan_mode_for_all() {
+fn pm_06_mode_changes_running_members_that_support_it() {
     let stage = Stage::without_tmux();
     stage.phalanx(&["team", "create", "alpha"]).expect(0);
     let mut spawn = stage.command(crate::harness::binary());
@@ -466,7 +467,7 @@ fn pm_06_modes_at_run_time_and_plan_mode_for_all() {
     stage.phalanx(&["down", "--force"]).expect(0);
 }
 
-/// The mailboxes' locks as they are a minute after their holder was killed.
+/// Backdates all mailbox locks, as if their holder had been killed over a minute ago.
 fn age_locks(stage: &Stage) {
     let old = std::time::SystemTime::now() - std::time::Duration::from_secs(100);
     let old = std::fs::FileTimes::new().set_modified(old);
@@ -479,10 +480,11 @@ fn age_locks(stage: &Stage) {
     }
 }
 
-/// Killed at every step between the message and the answer, it is taken up by the next one: one question, one answer.
+/// A process killed at any step between request and answer is replaced by the next one: one
+/// request, one answer.
 #[cfg(debug_assertions)]
 #[test]
-fn pm_07_killed_at_any_step_the_answer_is_given_once() {
+fn pm_07_answer_is_given_once_after_a_kill_at_any_step() {
     let stage = Stage::without_tmux();
     team(&stage);
     let mut killed = 0;
@@ -518,9 +520,9 @@ fn pm_07_killed_at_any_step_the_answer_is_given_once() {
     stage.phalanx(&["down", "--force"]).expect(0);
 }
 
-/// Observed: an agent that asks for its plan to be approved again and again, hundreds of times.
+/// Observed: an agent that submitted its plan for approval hundreds of times in a loop.
 #[test]
-fn who_asks_in_a_circle_is_told_to_wait() {
+fn excess_open_requests_of_a_member_are_denied() {
     let stage = Stage::without_tmux();
     team(&stage);
     for n in 0..40 {

@@ -1,4 +1,4 @@
-//! What the lead is told of its members' work.
+//! Reports of finished tasks to the lead.
 
 use serde_json::{Value, json};
 
@@ -20,9 +20,8 @@ fn waiting(stage: &Stage, ids: &[&str]) {
     });
 }
 
-/// Seed 001, "Parallel Delegation Batching"; seed 000, section 10.
 #[test]
-fn what_ends_together_is_one_message_and_no_lead_tells_it_again() {
+fn tasks_that_end_together_are_reported_once_in_one_message() {
     let stage = Stage::without_tmux();
     stage.phalanx(&["team", "create", "alpha"]).expect(0);
     stage.phalanx(&["task", "create", "quick", "--", "true"]).expect(0);
