@@ -1,5 +1,5 @@
-//! Processes that are killed at every step of every write, and what the next one finds: JSON everywhere, each message
-//! once, no lock that stays, nothing left lying. A matrix of all of it is printed with `--nocapture`.
+//! Kills a process at every step of every write and checks what the next process finds: valid JSON,
+//! each message once, no lock and no temporary file left. `--nocapture` prints the matrix.
 #![cfg(debug_assertions)]
 #![allow(clippy::disallowed_methods, reason = "tests drive the real system")]
 
@@ -25,12 +25,12 @@ const POINTS: [&str; 9] = [
     "archive.appended",
     "journal.appended",
 ];
-/// No operation passes one point more often than this.
+/// Upper bound on how often an operation passes one point.
 const PASSES: u32 = 64;
-/// Enough to make the mailbox move what was read into its archive.
+/// Enough messages to make the mailbox archive those that were read.
 const MANY: usize = 70;
 
-/// What is done by the process that dies, and again by the one that comes after it.
+/// An operation of the process that dies, repeated by the next one.
 type Operation = (&'static str, fn(&Team) -> Result<(), String>);
 
 const OPERATIONS: [Operation; 12] = [
@@ -72,7 +72,7 @@ const OPERATIONS: [Operation; 12] = [
     }),
 ];
 
-/// Tells the test, which reads our output, that the message of this id is settled.
+/// Reports to the test, on stdout, that the message with this id is settled.
 fn said(id: &str) {
     println!("said {id}");
 }
@@ -94,7 +94,7 @@ fn helper_operates() {
     operate(&Team::open(&root, "demo").expect("a team")).expect("it is done");
 }
 
-/// One team on disk, in memory where there is such a place: this is about processes, not about power cuts.
+/// A team on disk, in memory if possible: the tests are about processes, not about power loss.
 struct Stage {
     dir: TempDir,
 }
@@ -126,8 +126,8 @@ impl Stage {
         self.root().join(format!("teams/demo/inboxes/{name}.json"))
     }
 
-    /// Does `operation` in a process that dies at the `nth` pass of `point`. None: it got through; else what it had
-    /// said until then.
+    /// Runs `operation` in a process that dies at the `nth` pass of `point`. Returns the ids that
+    /// it reported until then, or `None` if it completed.
     fn die(&self, operation: &str, point: &str, nth: u32) -> Option<Vec<String>> {
         let mut command =
             Command::new(std::env::current_exe().expect("a running test has an executable"));
@@ -148,12 +148,12 @@ impl Stage {
         }
         let complaint = String::from_utf8_lossy(&output.stderr);
         assert_eq!(output.status.signal(), Some(9), "{operation} at {point}: {text}{complaint}");
-        // The first line may come behind the name of the test.
+        // The first line may follow the name of the test on the same line.
         let words = text.lines().filter_map(|line| line.split("said ").nth(1));
         Some(words.map(str::to_owned).collect())
     }
 
-    /// Every file below the root.
+    /// Returns every file below the root.
     fn files(&self) -> Vec<PathBuf> {
         let (mut files, mut dirs) = (Vec::new(), vec![self.root().to_owned()]);
         while let Some(dir) = dirs.pop() {
@@ -165,8 +165,8 @@ impl Stage {
         files
     }
 
-    /// A minute passes for every lock, its holder being dead, and for what was left of files that never came to be:
-    /// nobody writes those again.
+    /// Backdates every lock, since its holder is dead, and the temporary files of files that were
+    /// never created, since nothing else cleans those up.
     fn age_what_was_left(&self) {
         let old = FileTimes::new().set_modified(SystemTime::now() - Duration::from_secs(100));
         let dirs =
@@ -180,7 +180,7 @@ impl Stage {
         }
     }
 
-    /// What must be true of the files at any moment.
+    /// Asserts that every JSON file parses, which must hold at any moment.
     fn assert_whole(&self, about: &str) {
         for path in
             self.files().into_iter().filter(|path| path.extension().is_some_and(|e| e == "json"))
@@ -196,7 +196,8 @@ impl Stage {
         }
     }
 
-    /// What must be true once the operation was done again.
+    /// Asserts that no lock, temporary or quarantined file is left, which must hold once the
+    /// operation was repeated.
     fn assert_tidy(&self, about: &str) {
         let left =
             self.files().into_iter().filter(|path| path.extension().is_some_and(|e| e == "tmp"));
@@ -215,7 +216,7 @@ impl Stage {
         );
     }
 
-    /// Each message once, and none of the `settled` ones unread.
+    /// Asserts that each message exists once and that no `settled` one is unread.
     fn assert_mail(&self, team: &Team, operation: &str, settled: &[String], about: &str) {
         for owner in ["bob", "ned"] {
             let unread = team.unread(owner).expect("unread");
@@ -240,7 +241,7 @@ impl Stage {
     }
 }
 
-/// True for the temporary file (`.NAME.UUID.tmp`) of a file that is not there.
+/// Whether the path is the temporary file (`.NAME.UUID.tmp`) of a file that does not exist.
 fn is_orphan(path: &Path) -> bool {
     let name = path.file_name().unwrap_or_default().to_string_lossy();
     let stem = name
@@ -250,7 +251,7 @@ fn is_orphan(path: &Path) -> bool {
     stem.is_some_and(|(stem, _uuid)| !path.with_file_name(stem).exists())
 }
 
-/// Kills `operation` at each pass of `point`; gives how often it could be.
+/// Kills `operation` at each pass of `point`; returns the number of kills.
 fn kill_at_each_pass((operation, again): Operation, point: &str) -> u32 {
     for nth in 1..=PASSES {
         let stage = Stage::new();
@@ -266,7 +267,7 @@ fn kill_at_each_pass((operation, again): Operation, point: &str) -> u32 {
         let (sent, gone) =
             (usize::from(operation == "append") * 3, usize::from(operation == "remove") * 2);
         assert!(messages(&team) + gone >= before + sent, "{about}");
-        // The next write to a mailbox is what sweeps it; doing the same again may have had nothing to write.
+        // Repeating the operation may write nothing; the next append to a mailbox cleans it up.
         for owner in team.teammates().expect("a roster") {
             team.append(&owner, "alice", "and now", "last").expect("the lock is free");
         }
@@ -298,7 +299,7 @@ fn a_process_may_die_anywhere() {
 }
 
 #[test]
-fn a_foreign_writer_that_puts_an_old_state_back_makes_nothing_unread() {
+fn restoring_an_old_mailbox_makes_no_read_message_unread() {
     let stage = Stage::new();
     let team = Team::open(stage.root(), "demo").expect("a team");
     let old = fs::read(stage.inbox("bob")).expect("readable");

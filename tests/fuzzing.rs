@@ -1,7 +1,8 @@
-//! Hostile bytes for everything that reads what others wrote, from a mutator with a fixed seed: no panic, and every
-//! answer within a second. The same doors as the targets of cargo-fuzz in `tests/fuzz`, for machines without it.
+//! Feeds mutated bytes to every parser of foreign files, from a fixed seed: no panic, and every
+//! result within a second. It covers the same entry points as the cargo-fuzz targets in
+//! `tests/fuzz`, for machines without cargo-fuzz.
 //!
-//! `PHALANX_FUZZ_SECONDS` says for how long in all (6), `PHALANX_FUZZ_SEED` from which seed.
+//! `PHALANX_FUZZ_SECONDS` sets the total time (6), `PHALANX_FUZZ_SEED` the seed.
 #![allow(clippy::disallowed_methods, reason = "tests drive the real system")]
 
 mod gear;
@@ -49,7 +50,7 @@ struct Place {
 }
 
 impl Place {
-    /// A team with a member that has mail, and two tasks.
+    /// Creates a team with a member that has mail, and two tasks.
     fn new() -> Place {
         let dir = tempfile::tempdir().expect("a temporary directory");
         let team = Team::create(&dir.path().join("root"), "fuzz").expect("a new team");
@@ -76,7 +77,8 @@ fn json_seeds() -> Vec<Vec<u8>> {
     files("wire").into_iter().chain(ours).collect()
 }
 
-/// Feeds mutants to one door until the time is over; gives how many, and how many of them were right.
+/// Feeds mutants to one entry point until the time is over. Returns how many, and how many of them
+/// parsed.
 fn feed(name: &str, door: Door, seeds: &[Vec<u8>], time: Duration, seed: u64) -> (u64, u64) {
     let mut mutator = Mutator::new(seed, LONGEST);
     let begun = Instant::now();
@@ -93,7 +95,7 @@ fn feed(name: &str, door: Door, seeds: &[Vec<u8>], time: Duration, seed: u64) ->
     (fed, right)
 }
 
-/// What this thread has worked so far: a machine that is busy with something else makes no parser slow.
+/// The CPU time of this thread; wall-clock time would make a parser look slow on a busy machine.
 fn time_on_cpu() -> Duration {
     let stat = fs::read_to_string("/proc/thread-self/schedstat").expect("Linux");
     Duration::from_nanos(
@@ -102,7 +104,7 @@ fn time_on_cpu() -> Duration {
 }
 
 fn try_one(name: &str, door: Door, input: &[u8], seed: u64, number: u64) -> bool {
-    // Slow once may be the machine; slow three times is the parser.
+    // One slow attempt may be the machine; three are the parser.
     for attempt in 0..3 {
         let begun = time_on_cpu();
         let answer = panic::catch_unwind(AssertUnwindSafe(|| door(input)));
@@ -132,9 +134,8 @@ fn hostile_bytes_neither_panic_nor_hang() {
     }
 }
 
-/// What a bomb of the size limit does to each door.
 #[test]
-fn a_mebibyte_of_one_thing_is_answered_in_time() {
+fn one_mebibyte_of_a_repeated_fragment_is_parsed_in_time() {
     let toml = ["a={", "[[", "[a.", "a.", "\"", "'''", "a=1\n", "[a]\n", "x=[", "#", "\\u0041"];
     for unit in mutate::BOMBS.iter().chain(&toml).step_by(gear::sized(3, 1)) {
         let bomb = unit.repeat(LONGEST / unit.len());
@@ -146,7 +147,7 @@ fn a_mebibyte_of_one_thing_is_answered_in_time() {
     }
 }
 
-/// 100 MB, in which one unit is repeated between a head and a tail.
+/// Writes a 100 MB file that repeats one byte between head and tail.
 fn write_huge(path: &Path, head: &str, unit: u8, tail: &str) {
     let mut file = fs::File::create(path).expect("writable");
     file.write_all(head.as_bytes()).expect("room");
@@ -156,7 +157,7 @@ fn write_huge(path: &Path, head: &str, unit: u8, tail: &str) {
 }
 
 #[test]
-fn msg_07_huge_files_give_an_answer_and_stay() {
+fn msg_07_huge_files_are_refused_and_left_in_place() {
     let place = Place::new();
     write_huge(&place.path(INBOX), "[{\"from\":\"a\",\"text\":\"", b'x', "\"}]");
     assert!(place.team.entries("bob").is_err_and(|error| error.contains("larger than")));

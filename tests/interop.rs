@@ -1,5 +1,6 @@
-//! phalanx and Node on the same files, with the lock package that Claude Code uses, in its real form. Without the package
-//! the tests are reported as skipped, and fail in CI; `scripts/test` installs it.
+//! phalanx and Node on the same files, with the unmodified lock package that Claude Code uses.
+//! Without the package the tests are reported as skipped, and fail in CI; `scripts/test` installs
+//! it.
 #![allow(clippy::disallowed_methods, reason = "tests drive the real system")]
 
 mod gear;
@@ -26,7 +27,7 @@ struct Stage {
     team: Team,
 }
 
-/// A team with one mailbox; none if the package is missing.
+/// Creates a team with one mailbox; `None` if the package is missing.
 fn stage() -> Option<Stage> {
     if !here().join("node_modules/proper-lockfile").is_dir() {
         gear::skip_without(
@@ -61,14 +62,14 @@ fn path(file: &Path) -> &str {
     file.to_str().expect("text")
 }
 
-/// A Node process that holds the lock of a file.
+/// Starts a Node process that holds the lock of a file.
 fn node_holder(file: &Path) -> Peer {
     let peer = node(&["hold", path(file)]);
     wait_for("Node to hold the lock", || peer.printed().contains(&"held".to_owned()).then_some(()));
     peer
 }
 
-/// A helper that stops at the failpoint `point`; it has stopped there when this returns.
+/// Starts a helper that stops at the failpoint `point`, and waits until it has stopped.
 fn stopping_helper(name: &str, words: &[&str], point: &str) -> Peer {
     let peer = Peer::start(helping(name, words).env("PHALANX_STOPPOINT", point));
     let stat = format!("/proc/{}/stat", peer.pid());
@@ -79,7 +80,7 @@ fn stopping_helper(name: &str, words: &[&str], point: &str) -> Peer {
     peer
 }
 
-/// A phalanx process that holds the lock of the roster in order to add `name`, and is stopped.
+/// Starts a phalanx process that holds the roster lock to add `name`, stopped there.
 fn our_holder(root: &Path, name: &str) -> Peer {
     let peer = stopping_helper("join_the_roster", &[path(root), name], "lock.taken");
     assert!(lock_of(&roster(root)).is_dir());
@@ -114,7 +115,8 @@ fn compact_mail() {
     for n in 0..words[1].parse::<u32>().expect("count") {
         let entries = team.entries("bob").expect("entries");
         if n % 2 == 0 {
-            // From the front, as Node's marker and compactor do: so what is taken out keeps its order.
+            // From the front, as Node's marker and compactor do, so that removed messages keep
+            // their order.
             let some: Vec<String> = entries.into_iter().take(20).map(|e| e.0).collect();
             team.mark("bob", &some).expect("mark");
             continue;
@@ -125,7 +127,8 @@ fn compact_mail() {
     }
 }
 
-/// Looks into the lock directory until `over`; how often it saw the lock, and how often something in it.
+/// Polls the lock directory until `over`. Returns how often it saw the lock, and how often the
+/// directory had content.
 fn look_into(lock: &Path, over: &AtomicBool) -> (u64, u64) {
     let (mut seen, mut filled) = (0, 0);
     while !over.load(Ordering::Relaxed) {
@@ -138,7 +141,8 @@ fn look_into(lock: &Path, over: &AtomicBool) -> (u64, u64) {
     (seen, filled)
 }
 
-/// All writers, markers and compactors of one mailbox at once: the writers' names, and what was taken out, in order.
+/// Runs all writers, markers and compactors of one mailbox concurrently. Returns the names of the
+/// writers and the removed messages, in order.
 fn mixed_storm(root: &Path, each: &str) -> (Vec<String>, Vec<Vec<String>>) {
     let file = inbox(root);
     let (mut writers, mut names) = (Vec::new(), Vec::new());
@@ -160,11 +164,12 @@ fn mixed_storm(root: &Path, each: &str) -> (Vec<String>, Vec<Vec<String>>) {
     (names, vec![node_took, others[2].said()])
 }
 
-/// MSG-06, CR-09: both kinds of writers, markers and compactors on one mailbox.
+/// MSG-06, CR-09: writers, markers and compactors of both kinds share one mailbox.
 #[test]
 fn mixed_writers_lose_nothing() {
     let Some(stage) = stage() else { return };
-    // `PHALANX_LONG=1` takes a minute and a half, and the time grows with the square: 3 is more than ten minutes.
+    // `PHALANX_LONG=1` takes a minute and a half. The time grows with the square: 3 takes more than
+    // ten minutes.
     let long = std::env::var("PHALANX_LONG").ok().map(|times| times.parse().unwrap_or(1));
     let each = long.map_or(50, |times: u64| 1000 * times);
     let lock = lock_of(&inbox(&stage.root));
@@ -176,7 +181,7 @@ fn mixed_writers_lose_nothing() {
         over.store(true, Ordering::Relaxed);
         (storm.expect("storm"), watcher.join().expect("watcher"))
     });
-    // What phalanx has moved to the archive is there, too.
+    // Includes what phalanx has archived.
     let left: Vec<String> =
         stage.team.all("bob").expect("entries").into_iter().map(|e| e.0).collect();
     let count = |lists: &[&Vec<String>]| {
@@ -191,7 +196,7 @@ fn mixed_writers_lose_nothing() {
         names.iter().flat_map(|w| (0..each).map(move |n| format!("{w}-{n}"))).collect();
     let times = count(&[&taken[0], &taken[1], &left]);
     let lost = expected.iter().filter(|id| !times.contains_key(id.as_str())).count();
-    // Ours removes by id: what Node was quicker to take out is in both lists, and that is fine.
+    // phalanx removes by id; a message that Node removed first is in both lists, which is fine.
     let twice = count(&[&taken[0], &left])
         .values()
         .chain(count(&[&taken[1], &left]).values())
@@ -217,9 +222,10 @@ fn mixed_writers_lose_nothing() {
     assert!(!lock.exists());
 }
 
-/// What others write while a holder of ours is taken for dead stays; the holder is refused (CR-08, CR-09).
+/// CR-08, CR-09: while a stopped holder of ours is presumed dead, writes of others stay, and the
+/// holder is refused when it continues.
 #[test]
-fn a_stopped_holder_of_ours_overwrites_nothing() {
+fn stopped_phalanx_holder_overwrites_nothing() {
     let Some(stage) = stage() else { return };
     let (file, lock) = (roster(&stage.root), lock_of(&roster(&stage.root)));
     let mut ours = our_holder(&stage.root, "ann");
@@ -243,10 +249,10 @@ fn a_stopped_holder_of_ours_overwrites_nothing() {
     stage.team.join("ann").expect("again");
 }
 
-/// Claude Code 2.1.34 asks for a lock once: whoever of us waits for its disk must not be in its way, and what it writes
-/// meanwhile stays (MSG-06).
+/// MSG-06: Claude Code 2.1.34 tries once for a lock. A phalanx process that waits for its disk must
+/// not hold it, and must keep what Claude Code writes meanwhile.
 #[test]
-fn msg_06_a_writer_of_ours_is_in_nobodys_way_before_it_publishes() {
+fn msg_06_phalanx_writer_holds_no_lock_before_it_publishes() {
     let Some(stage) = stage() else { return };
     let file = inbox(&stage.root);
     stage.team.append("bob", "ann", "first", "0").expect("append");
@@ -268,9 +274,10 @@ fn msg_06_a_writer_of_ours_is_in_nobodys_way_before_it_publishes() {
     }
 }
 
-/// A Node holder that was stopped too long loses its lock to us, and waking up it harms nothing that we did.
+/// A Node holder that was stopped too long loses its lock to phalanx, and does no harm when it
+/// continues.
 #[test]
-fn a_stopped_holder_of_theirs_is_outlived() {
+fn stopped_node_holder_loses_its_lock_when_stale() {
     let Some(stage) = stage() else { return };
     let (file, lock) = (inbox(&stage.root), lock_of(&inbox(&stage.root)));
     let mut theirs = node_holder(&file);
@@ -281,7 +288,8 @@ fn a_stopped_holder_of_theirs_is_outlived() {
     theirs.end();
     stage.team.append("bob", "ann", "two", "2").expect("append");
     assert_eq!(stage.team.entries("bob").expect("entries").len(), 2);
-    // It wakes up while we hold the lock that was its: proper-lockfile then removes ours, and we must notice.
+    // When it continues while phalanx holds the lock, proper-lockfile removes the lock, and phalanx
+    // must notice.
     let mut theirs = node_holder(&roster(&stage.root));
     theirs.signal(Signal::SIGSTOP);
     assert!(age(&lock_of(&roster(&stage.root))));
@@ -297,7 +305,7 @@ fn a_stopped_holder_of_theirs_is_outlived() {
     assert_eq!(stage.team.teammates().expect("roster").contains(&"ann".to_owned()), joined);
 }
 
-/// Appends in the background once `free` has been called; before that the message must not appear.
+/// Appends in a thread and asserts that nothing is written before `free` has been called.
 fn waits_until(team: &Team, id: &str, free: impl FnOnce()) {
     let has = |id: &str| team.entries("bob").expect("entries").iter().any(|e| e.0 == id);
     thread::scope(|scope| {
@@ -313,9 +321,9 @@ fn waits_until(team: &Team, id: &str, free: impl FnOnce()) {
     assert!(has(id));
 }
 
-/// A holder that was killed is taken over when it is stale and not before, by either side from either side.
+/// Each side takes over a lock of a killed holder of the other side, but only once it is stale.
 #[test]
-fn dead_holders_are_taken_over_when_stale() {
+fn locks_of_dead_holders_are_taken_over_only_when_stale() {
     let Some(stage) = stage() else { return };
     let lock = lock_of(&inbox(&stage.root));
     let dead = node_holder(&inbox(&stage.root));
@@ -337,9 +345,10 @@ fn dead_holders_are_taken_over_when_stale() {
     stage.team.join("ann").expect("join");
 }
 
-/// CR-09: a config root behind a symbolic link is the same root, for locks too, in all four ways.
+/// CR-09: locks exclude each other also through a symlink to the config root, in all four
+/// combinations.
 #[test]
-fn symlinked_roots_exclude_each_other() {
+fn locks_exclude_each_other_through_a_symlinked_root() {
     let Some(stage) = stage() else { return };
     let link = stage.root.with_file_name("link");
     std::os::unix::fs::symlink(&stage.root, &link).expect("symlink");
@@ -360,9 +369,9 @@ fn symlinked_roots_exclude_each_other() {
     }
 }
 
-/// CR-09: while a Node holder lives and refreshes, nothing that we do compromises its lock.
+/// CR-09: phalanx never compromises the lock of a live Node holder that refreshes it.
 #[test]
-fn a_living_node_holder_is_left_alone() {
+fn live_node_holder_keeps_its_lock() {
     let Some(stage) = stage() else { return };
     let lock = lock_of(&inbox(&stage.root));
     let stamp =
@@ -374,9 +383,9 @@ fn a_living_node_holder_is_left_alone() {
         .collect();
     let refreshed =
         wait_for("Node to refresh its lock", || Some(stamp()).filter(|now| *now != first));
-    // It is in use for as long as Node says, and it may be a little ahead of the clock.
+    // The lock counts as fresh as of its stamp, which may be slightly ahead of the clock.
     assert!(refreshed < SystemTime::now() + Duration::from_secs(2));
-    // Some more tries of ours fall into the time after.
+    // Time for some more attempts of phalanx.
     let began = Instant::now();
     let some = Duration::from_millis(200 + below(200));
     wait_for("some more tries", || (began.elapsed() > some).then_some(()));
@@ -397,10 +406,10 @@ fn phalanx(root: &Path, args: &[&str]) -> Command {
     command
 }
 
-/// ID-07: the lead keeps the team file whole, and its readers neither fail nor report a write that
-/// is under way.
+/// ID-07: the lead repairs the team file, and readers neither fail on nor report a write in
+/// progress.
 #[test]
-fn id_07_no_torn_team_file_lasts_for_a_second() {
+fn id_07_torn_team_file_is_repaired_within_a_second() {
     let Some(stage) = stage() else { return };
     let root = &stage.root;
     let mut lead = Peer::start(&mut phalanx(root, &["lead", "-t", "mixed"]));

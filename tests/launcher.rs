@@ -1,5 +1,5 @@
-//! The launcher as its members see it: `phalanx exec SPEC` on a real terminal, with real programs. Judges what is on
-//! record, on the screen and in the process table.
+//! The launcher, `phalanx exec SPEC`, on a real terminal with real programs. Checks records,
+//! screens and the process table.
 #![allow(clippy::disallowed_methods, reason = "tests drive the real system")]
 
 #[path = "launcher/attaching.rs"]
@@ -25,7 +25,7 @@ use bench::{
 use nix::sys::signal::Signal;
 
 #[test]
-fn sp_01_the_start_record_says_who_runs_where() {
+fn sp_01_start_record_names_processes_terminal_and_directory() {
     let bench = Bench::new("idle");
     let linked = bench.path("linked");
     std::os::unix::fs::symlink(bench.path("work"), &linked).expect("writable");
@@ -61,7 +61,7 @@ fn sp_01_the_start_record_says_who_runs_where() {
 }
 
 #[test]
-fn sec_06_the_spec_is_read_once_and_seen_by_nobody() {
+fn sec_06_spec_is_read_once_and_leaks_no_secret() {
     let bench = Bench::new("idle");
     let spec = bench.spec(&bench.sh("read line"));
     let mut launcher = Launcher::start(&spec);
@@ -88,7 +88,7 @@ fn sp_12_standard_streams_are_a_terminal() {
 }
 
 #[test]
-fn sp_03_en_01_en_03_the_environment_is_exactly_what_was_asked_for() {
+fn sp_03_en_01_en_03_program_gets_exactly_the_requested_environment() {
     let bench = Bench::new("idle");
     let mut order = bench.sh("read line");
     let long = "x".repeat(64 * 1024);
@@ -153,7 +153,7 @@ fn sp_02_arguments_arrive_byte_for_byte() {
 }
 
 #[test]
-fn sp_09_a_missing_program_is_on_record_and_on_the_screen() {
+fn sp_09_missing_program_is_recorded_and_shown() {
     let bench = Bench::new("starting");
     let mut launcher = bench.launch(&bench.order(&["no-such-program", "with", CANARY]));
     let exit = bench.part("exit");
@@ -168,7 +168,7 @@ fn sp_09_a_missing_program_is_on_record_and_on_the_screen() {
 }
 
 #[test]
-fn en_06_a_missing_directory_is_on_record_and_on_the_screen() {
+fn en_06_missing_directory_is_recorded_and_shown() {
     let bench = Bench::new("pending");
     let mut order = bench.sh("echo ran > /dev/tty");
     order.cwd = bench.path("nowhere");
@@ -183,7 +183,7 @@ fn en_06_a_missing_directory_is_on_record_and_on_the_screen() {
 }
 
 #[test]
-fn sp_09_a_program_that_ends_before_the_proof_is_held_for_the_spawner() {
+fn sp_09_terminal_of_an_early_exit_is_held_for_the_spawner() {
     for script in ["echo last words; exit 7", "echo last words; sleep 0.05; exit 7"] {
         let bench = Bench::new("starting");
         let mut launcher = bench.launch(&bench.sh(script));
@@ -198,7 +198,7 @@ fn sp_09_a_program_that_ends_before_the_proof_is_held_for_the_spawner() {
 }
 
 #[test]
-fn sp_09_the_hold_ends_with_its_reason() {
+fn sp_09_hold_ends_when_the_record_moves_on() {
     let moves: [fn(&Bench); 3] = [
         |bench| bench.put_record(RUN, "failed"),
         |bench| bench.put_record(OTHER_RUN, "starting"),
@@ -215,7 +215,7 @@ fn sp_09_the_hold_ends_with_its_reason() {
 }
 
 #[test]
-fn sp_09_the_hold_ends_by_itself() {
+fn sp_09_hold_times_out() {
     let bench = Bench::new("starting");
     let mut order = bench.sh("exit 3");
     order.linger_ms = 300;
@@ -223,7 +223,7 @@ fn sp_09_the_hold_ends_by_itself() {
 }
 
 #[test]
-fn after_the_proof_nothing_is_held() {
+fn no_hold_after_the_member_is_ready() {
     for state in ["idle", "working", "shutdown_requested"] {
         let bench = Bench::new(state);
         assert_eq!(bench.launch(&bench.sh("exit 0")).code(), 0, "{state}");
@@ -232,7 +232,7 @@ fn after_the_proof_nothing_is_held() {
 }
 
 #[test]
-fn a_launcher_that_nobody_wants_any_more_runs_nothing() {
+fn launcher_of_a_stale_run_starts_nothing() {
     type Change = fn(&Bench);
     let stale: [(Change, &str); 4] = [
         (|bench| bench.put_record(OTHER_RUN, "starting"), "has a later run"),
@@ -252,9 +252,9 @@ fn a_launcher_that_nobody_wants_any_more_runs_nothing() {
 }
 
 #[test]
-fn a_run_that_was_replaced_during_its_start_is_ended_again() {
+fn run_replaced_during_its_start_is_ended() {
     let bench = Bench::new("starting");
-    // Holds the launcher back between its program's start and its start record.
+    // Blocks the launcher between the start of its program and its start record.
     let gate =
         fs::File::create(bench.ours("gates").join(format!("member-{MEMBER}"))).expect("writable");
     gate.lock().expect("nobody has it");
@@ -274,7 +274,7 @@ fn a_run_that_was_replaced_during_its_start_is_ended_again() {
 }
 
 #[test]
-fn a_team_that_was_deleted_does_not_come_back() {
+fn launcher_does_not_recreate_a_deleted_team() {
     let bench = Bench::new("idle");
     let mut launcher = bench.launch(&bench.sh("read line"));
     bench.program();
@@ -285,7 +285,7 @@ fn a_team_that_was_deleted_does_not_come_back() {
 }
 
 #[test]
-fn the_keyboard_is_the_programs() {
+fn launcher_leaves_sigint_to_the_program() {
     let bench = Bench::new("idle");
     let mut launcher = bench
         .launch(&bench.sh("trap 'echo interrupted' INT; echo ready; read line; read line; exit 4"));

@@ -1,4 +1,5 @@
-//! The store against models in memory: random sequences of what members do, and what a foreign hand does meanwhile.
+//! Compares the store with in-memory models under random operations of members and of foreign
+//! writers.
 #![allow(clippy::disallowed_methods, reason = "tests drive the real system")]
 
 #[path = "model/board.rs"]
@@ -13,7 +14,7 @@ use std::path::PathBuf;
 use phalanx::drive::Team;
 use proptest::test_runner::Config;
 
-/// A team of ann, bob and cid under a root of its own.
+/// A team of ann, bob and cid in its own root.
 struct Place {
     dir: tempfile::TempDir,
     team: Team,
@@ -23,7 +24,7 @@ const MEMBERS: [&str; 3] = ["ann", "bob", "cid"];
 
 impl Place {
     fn new() -> Place {
-        // In memory where there is such a place: what is proven here is not that the disk keeps what it is given.
+        // In memory if possible: the tests are not about durability.
         let dir = tempfile::tempdir_in("/dev/shm").or_else(|_| tempfile::tempdir());
         let dir = dir.expect("a temporary directory");
         let team = Team::create(&dir.path().join("root"), "model").expect("a new team");
@@ -48,7 +49,8 @@ impl Place {
     }
 }
 
-/// So many cases, from a fixed seed unless PROPTEST_RNG_SEED says otherwise, and no file of failures.
+/// Configures `cases` cases from a fixed seed, unless PROPTEST_RNG_SEED is set, without a failure
+/// file.
 fn cases(cases: u32) -> Config {
     let rng_seed = proptest::test_runner::RngSeed::Fixed(20_261_121);
     Config {

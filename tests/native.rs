@@ -1,5 +1,6 @@
-//! Real Claude Code, from npm, as native teammates of a team of ours: prompts, mail, permissions, plans, modes and the
-//! end (EN-02, PM-03, PM-04, PM-07, SD-02). Without a network: in namespaces of its own, against a stand-in of its API.
+//! Real Claude Code from npm as native teammates: prompts, mail, permissions, plans, modes and
+//! shutdown (EN-02, PM-03, PM-04, PM-07, SD-02). Runs without a network, in its own namespaces,
+//! against a stand-in of its API.
 #![allow(clippy::disallowed_methods, reason = "tests drive the real system")]
 
 mod gear;
@@ -7,11 +8,12 @@ mod gear;
 use std::path::Path;
 use std::process::Command;
 
-/// New namespaces of the network, mounts and processes; what is left of them ends with the first process.
+/// unshare(1) options for new network, mount and pid namespaces; remaining processes end with the
+/// first one.
 const APART: [&str; 5] = ["-nm", "--pid", "--fork", "--kill-child", "--mount-proc"];
 
 #[test]
-fn tmux_native_claude_lives_in_a_team_from_its_prompt_to_its_end() {
+fn tmux_native_claude_completes_a_lifecycle_in_a_team() {
     if !gear::is_full() {
         return gear::skip("Claude Code itself runs with --full");
     }

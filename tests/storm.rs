@@ -1,5 +1,6 @@
-//! Many processes on one team, killed at random points: what was said to be done is done, once, and readers without a
-//! lock see whole files. `PHALANX_LONG=1` makes each storm several times as long.
+//! Many processes on one team, killed at random points: acknowledged operations took effect exactly
+//! once, and readers without a lock see whole files. `PHALANX_LONG=1` makes each storm several
+//! times as long.
 #![allow(clippy::disallowed_methods, reason = "tests drive the real system")]
 
 #[path = "storm/death.rs"]
@@ -25,7 +26,7 @@ fn is_long() -> bool {
     std::env::var_os("PHALANX_LONG").is_some()
 }
 
-/// `few`, or five times as many in the long form.
+/// `few`, or five times as many with `PHALANX_LONG`.
 fn scaled(few: u64) -> u64 {
     if is_long() { few * 5 } else { few }
 }
@@ -41,7 +42,8 @@ fn team_told(words: &[String]) -> Team {
     Team::open(Path::new(&words[0]), "storm").expect("team")
 }
 
-/// Reads a file about a thousand times a second until `over`; how often it was read, and how often it was not JSON.
+/// Reads a file about a thousand times a second until `over`. Returns the number of reads, and how
+/// many did not parse as JSON.
 fn watch(file: &Path, over: &AtomicBool) -> (u64, u64) {
     let (mut reads, mut broken, mut ghost) = (0, 0, Ghost::default());
     while !over.load(Ordering::Relaxed) {
@@ -54,7 +56,7 @@ fn watch(file: &Path, over: &AtomicBool) -> (u64, u64) {
     (reads, broken)
 }
 
-/// Runs the storm while a reader without a lock watches the file.
+/// Runs the storm while a reader without a lock polls the file.
 fn watched<T>(file: &Path, storm: impl FnOnce() -> T) -> T {
     let over = AtomicBool::new(false);
     thread::scope(|scope| {
@@ -88,7 +90,7 @@ fn join_and_leave() {
     }
 }
 
-/// ID-07: joining and leaving at once, with deaths in the middle of it.
+/// ID-07: concurrent joins and leaves, with kills in between.
 #[test]
 fn id_07_joins_leaves_and_kills() {
     let (_dir, root, team) = fresh();
@@ -105,12 +107,12 @@ fn id_07_joins_leaves_and_kills() {
         let mut victims: BTreeSet<String> = BTreeSet::new();
         let began = Instant::now();
         while victims.len() < count / 3 && began.elapsed() < Duration::from_secs(seconds) {
-            // Every other one is one that holds the lock, if it can be caught.
+            // Every other victim is a lock holder, if one can be caught.
             let holder =
                 peers.iter().position(|(_, p)| killed % 2 == 1 && p.holds(&lock_of(&file)));
             let any = usize::try_from(below(count as u64)).expect("small");
             let (name, peer) = &mut peers[holder.unwrap_or(any)];
-            // One that has not begun tells nothing by its death.
+            // The death of a process that has not started proves nothing.
             if victims.contains(name) || peer.said().len() < 2 || peer.is_over() {
                 thread::park_timeout(Duration::from_millis(5));
                 continue;
@@ -124,7 +126,7 @@ fn id_07_joins_leaves_and_kills() {
                 Some("out") => assert!(!there, "{name} had left"),
                 _ => {}
             }
-            // What the lead does with a member that vanished.
+            // As the lead does with a member that vanished.
             team.leave(name).expect("leave");
         }
         for (name, peer) in &mut peers {
@@ -170,7 +172,7 @@ fn remove_mail() {
     let team = team_told(&told());
     loop {
         let read = team.entries("bob").expect("entries").into_iter().filter(|e| e.3);
-        // Some stay, so that their order can be looked at.
+        // Some messages stay, so that their order can be checked.
         let some: Vec<String> = read.filter(|e| !e.2.ends_with(['2', '7'])).map(|e| e.0).collect();
         if !some.is_empty() {
             some.iter().for_each(|id| say(&format!("removes {id}")));
@@ -186,7 +188,8 @@ fn ids(peers: &[Peer], verb: &str) -> BTreeSet<String> {
     said.filter_map(|line| line.strip_prefix(verb).map(|id| id.trim().to_owned())).collect()
 }
 
-/// MSG-06: what was said to be stored is there once, or was removed by the remover; order per sender holds.
+/// MSG-06: each message reported as stored exists once or was removed by the remover, in order per
+/// sender.
 #[test]
 fn msg_06_writers_markers_removers_and_kills() {
     let (_dir, root, team) = fresh();
@@ -231,7 +234,7 @@ fn msg_06_writers_markers_removers_and_kills() {
         }
         (writing, removers)
     });
-    // With the archive: a reader's box is kept short.
+    // Includes the archive, because read messages are moved there.
     let left = team.all("bob").expect("entries");
     let mut times: BTreeMap<&str, u32> = BTreeMap::new();
     left.iter().for_each(|e| *times.entry(&e.0).or_default() += 1);
@@ -271,7 +274,7 @@ fn claim_tasks() {
     let words = told();
     let (team, me) = (team_told(&words), &words[1]);
     say("ready");
-    // All begin at once: when the parent closes the pipe.
+    // All claimers start together, when the parent closes the pipe.
     std::io::copy(&mut std::io::stdin(), &mut std::io::sink()).expect("pipe");
     while let Some(id) = patiently(|| team.claim_next(me)) {
         say(&format!("claimed {id}"));
@@ -279,7 +282,7 @@ fn claim_tasks() {
     }
 }
 
-/// Tries again after the deadline of a lock: on a busy machine one of many claimers can miss it.
+/// Retries after a lock timeout, which one of many claimers can hit on a busy machine.
 fn patiently<T>(mut act: impl FnMut() -> Result<T, String>) -> T {
     loop {
         match act() {
@@ -289,7 +292,7 @@ fn patiently<T>(mut act: impl FnMut() -> Result<T, String>) -> T {
     }
 }
 
-/// TK-02: claimers racing for the same tasks.
+/// TK-02: each task is claimed by exactly one of the racing claimers.
 #[test]
 fn tk_02_many_claimers() {
     let (_dir, root, team) = fresh();
@@ -299,7 +302,7 @@ fn tk_02_many_claimers() {
     let mut peers: Vec<Peer> = (0..claimers).map(start).collect();
     wait_for("all claimers", || peers.iter().all(|p| !p.said().is_empty()).then_some(()));
     let began = Instant::now();
-    // Closed all at once: whoever still waited for its turn would come late.
+    // Releases all pipes before waiting for any process, so that none starts late.
     peers.iter_mut().for_each(Peer::release);
     for peer in &mut peers {
         assert!(peer.end(), "{:?}", peer.printed());
@@ -339,7 +342,7 @@ fn all_under_an_umask() {
     team.delete_task(id).expect("delete");
 }
 
-/// SEC-07: whatever the umask, nobody else can read a thing.
+/// SEC-07: whatever the umask, no other user can read anything.
 #[test]
 fn sec_07_no_umask_opens_the_tree() {
     for umask in ["000", "022", "077"] {
@@ -349,7 +352,7 @@ fn sec_07_no_umask_opens_the_tree() {
         let (mut open, mut seen) = (vec![dir.path().join("deep")], 0);
         while let Some(path) = open.pop() {
             let meta = fs::symlink_metadata(&path).expect("look");
-            // Nobody has anything to write into a lock directory, not even its owner.
+            // Nothing is ever written into a lock directory, not even by its owner.
             let is_lock = path.extension().is_some_and(|e| e == "released");
             let wanted = match meta.is_dir() {
                 true if is_lock => 0o500,

@@ -1,5 +1,5 @@
-//! The rules of the house as tests: import direction, the seams to the OS, file form, the visible top level.
-//! Judges the text of the source tree only; `docs/architecture.md` says why the rules are what they are.
+//! Architecture rules as tests on the source text: import direction, access to the OS, file form,
+//! top-level names. `docs/architecture.md` gives the reasons.
 #![allow(clippy::disallowed_methods, reason = "tests drive the real system")]
 
 #[path = "tidy/catches.rs"]
@@ -21,7 +21,7 @@ fn imports_go_down_only() {
 }
 
 #[test]
-fn the_page_shows_the_table_that_is_enforced() {
+fn architecture_page_shows_the_enforced_import_table() {
     let page = root().join("docs/architecture.md");
     judge(rules::table(
         &fs::read_to_string(&page).unwrap_or_else(|e| panic!("read {}: {e}", page.display())),
@@ -29,7 +29,7 @@ fn the_page_shows_the_table_that_is_enforced() {
 }
 
 #[test]
-fn the_os_is_reached_through_sys_and_each_library_from_its_place() {
+fn os_calls_and_libraries_are_used_only_in_their_folders() {
     every_file(rules::fences);
 }
 
@@ -39,25 +39,25 @@ fn no_command_goes_through_a_shell() {
 }
 
 #[test]
-fn files_open_with_their_purpose_and_stay_short() {
+fn files_start_with_a_module_doc_and_stay_short() {
     every_file(rules::form);
 }
 
 #[test]
-fn nothing_is_left_half_done_or_silenced_without_a_reason() {
+fn no_unfinished_code_and_no_lint_silenced_without_reason() {
     every_file(rules::leftovers);
 }
 
 #[test]
-fn the_visible_top_level_is_the_fixed_list() {
+fn visible_top_level_matches_the_fixed_list() {
     judge(rules::top_level(&top_level_names()));
 }
 
-/// Runs one rule over all of `src` and `tests` and shows every break at once.
+/// Runs one rule over all of `src` and `tests` and reports every violation.
 fn every_file(rule: fn(&File) -> Vec<Problem>) {
     let files: Vec<_> =
         ["src", "tests"].iter().flat_map(|folder| sources(&root().join(folder))).collect();
-    // A walk that finds nothing would pass everything.
+    // Without this check, finding no files would pass.
     assert!(
         files.iter().any(|f| f.name == "src/lib.rs"),
         "src/lib.rs not found under {}",
@@ -66,16 +66,16 @@ fn every_file(rule: fn(&File) -> Vec<Problem>) {
     judge(files.iter().flat_map(rule).collect());
 }
 
-/// Where a page says which test shows something, there is such a test.
+/// Every test that a page under `docs` names exists.
 #[test]
-fn the_tests_that_the_pages_name_are_there() {
+fn tests_named_in_the_docs_exist() {
     let files: Vec<_> =
         ["src", "tests"].iter().flat_map(|folder| sources(&root().join(folder))).collect();
     let pages = entries(&root().join("docs"))
         .into_iter()
         .filter(|path| path.extension().is_some_and(|e| e == "md"));
     let text: String = pages.map(|path| fs::read_to_string(path).expect("a page")).collect();
-    // Nothing else on the pages has a name as long as a sentence.
+    // Only test names have five or more parts.
     let is_long = |name: &&str| name.split('_').filter(|part| !part.is_empty()).count() >= 5;
     let name = |word: &str| word.rsplit("::").next().filter(is_long).map(str::to_owned);
     let is_plain = |word: &&str| {
@@ -127,8 +127,8 @@ fn entries(folder: &Path) -> Vec<PathBuf> {
     paths
 }
 
-/// What a visitor sees: git's view where there is one (ignored files are not part of the repository), else the
-/// folder itself, as in an unpacked release.
+/// The visible top-level names: from git if available, without ignored files, else from the folder,
+/// as in an unpacked release.
 fn top_level_names() -> Vec<String> {
     let git = ["ls-files", "-z", "--cached", "--others", "--exclude-standard"];
     let listed = Command::new("git").args(git).current_dir(root()).output();
@@ -139,7 +139,7 @@ fn top_level_names() -> Vec<String> {
             text.split('\0').filter_map(|path| Some(path.split('/').next()?.to_owned())).collect()
         })
         .unwrap_or_default();
-    // A file that git still lists but that was just removed is no longer there to be seen.
+    // Git still lists a file that was just deleted.
     names.retain(|name| !name.is_empty() && root().join(name).exists());
     if names.is_empty() {
         let name = |path: &PathBuf| Some(path.file_name()?.to_string_lossy().into_owned());

@@ -1,4 +1,4 @@
-//! Members whose runs ended without being asked to are started again.
+//! `resume`: members whose runs failed or vanished are started again.
 
 use serde_json::{Value, json};
 
@@ -13,7 +13,7 @@ fn is_gone(pid: &Value) -> bool {
     !std::path::Path::new(&format!("/proc/{pid}")).exists()
 }
 
-/// Ends a member's processes as a machine that goes down does: nobody writes a last word.
+/// Kills the processes of a member, as a crash of the machine would: nothing records the end.
 fn fell(stage: &Stage, name: &str) {
     let start = record(stage, name)["start"].clone();
     for process in ["launcher", "program"] {
@@ -27,7 +27,7 @@ fn fell(stage: &Stage, name: &str) {
 }
 
 #[test]
-fn cr_05_whoever_failed_or_vanished_is_started_again_as_it_was() {
+fn cr_05_resume_restarts_failed_and_vanished_members() {
     let stage = Stage::without_tmux();
     stage.phalanx(&["team", "create", "demo"]).expect(0);
     assert_eq!(stage.phalanx(&["--json", "resume"]).expect(0).json(), json!([]));
@@ -40,7 +40,7 @@ fn cr_05_whoever_failed_or_vanished_is_started_again_as_it_was() {
     stage.phalanx(&["spawn", "cleo"]).expect(0);
     stage.phalanx(&["task", "create", "Waits", "--", "sleep", "300"]).expect(0);
     stage.phalanx(&["shutdown", "ben", "--force"]).expect(0);
-    // If it was ben who had begun it, somebody else has it now.
+    // If ben had claimed the task, another member claims it after his end.
     let worker = wait_for("a worker", || {
         let claimed = stage.journal("demo").into_iter().rfind(|e| e["event"] == "task_claimed")?;
         claimed["member"].as_str().filter(|name| *name != "ben").map(str::to_owned)
@@ -67,7 +67,7 @@ fn cr_05_whoever_failed_or_vanished_is_started_again_as_it_was() {
     assert!(mail.contains("Your previous run ended: its process is gone."), "{mail}");
     assert_eq!(mail.contains("began #1 Waits"), worker == "ada", "its own events: {mail}");
 
-    // A second time the summary is that of the last run alone.
+    // After a second restart, the prompt holds only the summary of the last run.
     fell(&stage, "ada");
     stage.phalanx(&["resume", "ada"]).expect(0);
     let wish = record(&stage, "ada")["wish"]["prompt"].as_str().expect("prompt").to_owned();
@@ -86,7 +86,7 @@ fn cr_05_whoever_failed_or_vanished_is_started_again_as_it_was() {
 }
 
 #[test]
-fn a_program_that_can_goes_on_with_its_session() {
+fn resume_continues_the_session_of_a_program_that_supports_it() {
     let stage = Stage::without_tmux();
     let profile = "about = \"keeps sessions\"\nruns = \"native\"\nreads_mail = false\n[launch]\n\
         argv = [[\"sh\", \"-c\", \"echo fresh; exec sleep 300\"]]\nprompt = \"mailbox\"\n\
@@ -102,7 +102,7 @@ fn a_program_that_can_goes_on_with_its_session() {
         logs.contains("session").then_some(logs)
     });
     assert!(printed.contains("session=s-17.") && !printed.contains("fresh"), "{printed}");
-    // It is known from then on; only a start without any is a beginning.
+    // The session is remembered; only a new spawn without a session starts fresh.
     fell(&stage, "ada");
     let again = stage.phalanx(&["--json", "resume"]).expect(0).json();
     assert_eq!(again[0]["session"], "s-17");
@@ -119,7 +119,7 @@ fn a_program_that_can_goes_on_with_its_session() {
     stage.assert_clean();
 }
 
-/// A profile for a program that takes an id for its session, and goes on with one that it has kept in `kept`.
+/// A profile for a program that accepts a session id and can resume a session.
 const CHOSEN: &str = r#"about = "is told its session"
 runs = "native"
 reads_mail = true
@@ -132,10 +132,11 @@ when = "settled"
 settle_ms = 300
 "#;
 
-/// CR-05: the session is chosen at the start and gone on with, model and all; its first message is not said again. Where
-/// that fails the member begins anew, with a summary.
+/// CR-05: phalanx chooses the session id at the spawn and resumes that session with the same model,
+/// without repeating the first message. If resuming fails, the member starts a new session with a
+/// summary.
 #[test]
-fn cr_05_a_session_that_was_chosen_is_gone_on_with() {
+fn cr_05_resume_continues_the_chosen_session_or_starts_a_new_one() {
     let stage = Stage::without_tmux();
     stage.profile("chosen", CHOSEN);
     stage.phalanx(&["team", "create", "demo"]).expect(0);
@@ -166,16 +167,16 @@ fn cr_05_a_session_that_was_chosen_is_gone_on_with() {
     assert_eq!(said().lines().last(), Some(format!("fresh {fresh}.").as_str()));
     let mail = stage.phalanx(&["--json", "inbox", "ada", "--all", "--peek"]).expect(0).stdout;
     assert!(mail.contains("FIRST\\n\\nYou have been restarted."), "{mail}");
-    // What a person has chosen is never replaced.
+    // A session that the user chose is never replaced.
     fell(&stage, "ada");
     stage.phalanx(&["resume", "ada", "--session", "mine"]).expect(1);
     stage.phalanx(&["down", "--force"]).expect(0);
     stage.assert_clean();
 }
 
-/// CR-05: a program whose hook tells its session goes on with that one.
+/// CR-05: a program whose hook reports its session id is resumed with that session.
 #[test]
-fn cr_05_a_session_that_a_hook_told_is_gone_on_with() {
+fn cr_05_resume_continues_the_session_that_a_hook_reported() {
     let stage = Stage::without_tmux();
     let sheet = r#"about = "tells its session"
 runs = "native"
@@ -199,7 +200,7 @@ settle_ms = 300
         std::fs::exists(stage.at("work/said")).expect("looked").then_some(())
     });
     assert_eq!(record(&stage, "ada")["session"], "t-9");
-    // A turn beside its conversation is none of its turns: the third report is put by.
+    // A turn outside the conversation does not count: the third report is ignored.
     assert_eq!(stage.journal("demo").iter().filter(|e| e["event"] == "turn_ended").count(), 2);
     fell(&stage, "ada");
     assert_eq!(stage.phalanx(&["--json", "resume"]).expect(0).json()[0]["session"], "t-9");

@@ -1,4 +1,4 @@
-//! Roles: agent files of Claude Code and those of the manifest, and what a program is told of them.
+//! Roles from the agent files of Claude Code and from the manifest, and how they reach the program.
 
 use std::fs;
 use std::path::Path;
@@ -16,7 +16,7 @@ fn agent(dir: &Path, file: &str, text: &str) {
     fs::write(dir.join(file), text).expect("agent file");
 }
 
-/// A stage whose `claude` writes down what it is told.
+/// A stage whose `claude` writes its arguments to a file.
 fn with_claude() -> Stage {
     let mut stage = Stage::new();
     let out = stage.at("seen");
@@ -28,7 +28,7 @@ fn with_claude() -> Stage {
     stage
 }
 
-/// What it was told, word by word.
+/// Waits for the arguments of `claude`.
 fn seen(stage: &Stage) -> Vec<String> {
     let seen = wait_for("the program's words", || fs::read_to_string(stage.at("seen")).ok());
     seen.lines().map(str::to_owned).collect()
@@ -39,17 +39,18 @@ fn words(plan: &Value) -> Vec<String> {
     argv.filter_map(|word| word.as_str().map(str::to_owned)).collect()
 }
 
-/// The words behind a flag that stands there once.
+/// Returns the argument after a flag that must occur exactly once.
 fn after(words: &[String], flag: &str) -> String {
     let places: Vec<usize> = (0..words.len()).filter(|at| words[*at] == flag).collect();
     assert_eq!(places.len(), 1, "{flag} in {words:?}");
     words[places[0] + 1].clone()
 }
 
-/// ID-02: what an agent file says reaches the program, each thing once: its name, which brings the prompt, its model, mode
-/// and tools by their flags, and the tools that a team needs beside them. What is not applied is said.
+/// ID-02: the content of an agent file reaches the program, each part once: the name, by which the
+/// program finds the prompt; model, mode and tools by their flags; and the tools that a team needs.
+/// Keys that are not applied are reported.
 #[test]
-fn id_02_an_agent_file_reaches_the_program() {
+fn id_02_agent_file_reaches_the_program() {
     let stage = with_claude();
     agent(&stage.at("work/.claude"), "a.md", REVIEWER);
     stage.phalanx(&["team", "create", "alpha"]).expect(0);
@@ -83,7 +84,7 @@ fn id_02_an_agent_file_reaches_the_program() {
     );
     let status = stage.phalanx(&["--json", "status"]).expect(0).json();
     assert_eq!(status["members"][0]["role"], json!("reviewer"));
-    // What the order says wins.
+    // Options of `spawn` override the agent file.
     let asked = [
         "--json",
         "spawn",
@@ -108,10 +109,10 @@ fn id_02_an_agent_file_reaches_the_program() {
     stage.assert_clean();
 }
 
-/// ID-02: a role of the manifest is passed as its definition, once; to a program that takes no roles it is told in the
-/// briefing, and what that cannot be held to is said.
+/// ID-02: a role of the manifest is passed once, as a definition. A program without roles gets it
+/// in its briefing, and limits that it cannot enforce are reported.
 #[test]
-fn id_02_a_role_of_the_manifest_reaches_the_program() {
+fn id_02_manifest_role_reaches_the_program() {
     let stage = with_claude();
     let manifest = stage.file(
         "team.toml",
@@ -139,9 +140,10 @@ fn id_02_a_role_of_the_manifest_reaches_the_program() {
     stage.assert_clean();
 }
 
-/// ID-02: a role that does not exist is an error that names the nearest, and so is an agent file that cannot be read.
+/// ID-02: an unknown role is an error that names the nearest one, and so is an unreadable agent
+/// file.
 #[test]
-fn id_02_a_role_that_does_not_exist_is_refused() {
+fn id_02_unknown_role_is_refused() {
     let stage = Stage::without_tmux();
     stage.phalanx(&["team", "create", "alpha"]).expect(0);
     agent(&stage.root(), "r.md", &REVIEWER.replace("reviewer", "librarian"));
@@ -169,16 +171,16 @@ fn id_02_a_role_that_does_not_exist_is_refused() {
     );
     let up = stage.phalanx(&["up", &manifest]).expect(2).stderr;
     assert!(up.contains("did you mean `cartographer`?"), "{up}");
-    // One who knows it by its file is started.
+    // An exact role name from an agent file works.
     stage.phalanx(&["spawn", "ada", "--role", "librarian"]).expect(0);
     stage.phalanx(&["down"]).expect(0);
     stage.assert_clean();
 }
 
-/// Where agent files are looked for: the member's directory and those above it within its repository, the nearest first,
-/// then the user's. A link in a repository leads nowhere outside of it.
+/// Agent files are looked up in the directory of the member and its parents within the repository,
+/// nearest first, then in those of the user. Symlinks out of the repository are not followed.
 #[test]
-fn id_02_the_nearest_agent_file_wins() {
+fn id_02_nearest_agent_file_wins() {
     let stage = Stage::without_tmux();
     stage.phalanx(&["team", "create", "alpha"]).expect(0);
     let with = |model: &str| format!("---\nname: scout\ndescription: d\nmodel: {model}\n---\n");
@@ -212,10 +214,10 @@ fn id_02_the_nearest_agent_file_wins() {
     assert_eq!(model(), json!("near"));
 }
 
-/// ID-02: a member's own list of tools wins over its role's, a role's over the team's; every denial holds, also when it is
-/// started again.
+/// ID-02: the tool list of a member overrides that of its role, which overrides that of the team.
+/// Denials add up, and all of it survives a resume.
 #[test]
-fn id_02_a_member_keeps_to_its_tools() {
+fn id_02_tool_lists_override_and_denials_add_up() {
     let stage = with_claude();
     let manifest = stage.file(
         "team.toml",
@@ -227,7 +229,7 @@ fn id_02_a_member_keeps_to_its_tools() {
     let first = seen(&stage);
     assert!(after(&first, "--tools").starts_with("Grep,SendMessage,"), "{first:?}");
     assert_eq!(after(&first, "--disallowedTools"), "Bash,WebSearch");
-    // Whoever joins later inherits from the team.
+    // A member that joins later inherits from the team.
     let plan = stage
         .phalanx(&["--json", "spawn", "bob", "--profile", "codex", "--dry-run"])
         .expect(0)

@@ -1,4 +1,5 @@
-//! Rules and modes while a team runs: what is changed, whose program is told, and how far a lead can go.
+//! Changes to rules and modes of a running team: which programs are notified, and that no member
+//! exceeds the lead's mode.
 
 use serde_json::{Value, json};
 
@@ -11,10 +12,10 @@ fn texts(stage: &Stage, name: &str) -> Vec<Value> {
     texts.filter_map(|text| serde_json::from_str(text).ok()).collect()
 }
 
-/// PM-06: a rule that is added holds for all from then on, and the programs that know such rules are told in the form of the
-/// wire. A permission beside which something of the same tool is denied is kept back.
+/// PM-06: an added rule applies immediately to all, and programs that know rules are notified in
+/// wire format. An allow rule is held back from them if a deny rule of the same tool exists.
 #[test]
-fn pm_06_a_rule_more_is_told_to_all_that_know_rules() {
+fn pm_06_added_rule_is_sent_to_programs_that_know_rules() {
     let mut stage = Stage::new();
     stage.shadow("claude", "#!/bin/sh\nexec sleep 300\n");
     stage.phalanx(&["team", "create", "alpha"]).expect(0);
@@ -45,7 +46,7 @@ fn pm_06_a_rule_more_is_told_to_all_that_know_rules() {
         shown.contains("deny") && shown.contains("Bash(git push:*)") && shown.contains("the team"),
         "{shown}"
     );
-    // It decides what is asked from then on.
+    // The rule decides later requests.
     let asked = json!({"type": "permission_request", "request_id": "p-1", "agent_id": "bob", "tool_name": "Bash",
         "input": {"command": "git push"}, "permission_suggestions": []});
     stage.phalanx(&["--as", "bob", "send", "team-lead", &asked.to_string()]).expect(0);
@@ -58,10 +59,10 @@ fn pm_06_a_rule_more_is_told_to_all_that_know_rules() {
     stage.assert_clean();
 }
 
-/// A rule that is taken away holds no more, whatever waits; one that is not there is an error, and then nothing is changed. Who
-/// may have been told of it is named: no message takes it back.
+/// A removed rule no longer decides requests; removing an unknown rule is an error without effect.
+/// Members that were notified of the rule are named, because no message revokes it.
 #[test]
-fn a_rule_is_taken_away_and_who_keeps_it_is_named() {
+fn removing_a_rule_names_the_members_that_keep_it() {
     let mut stage = Stage::new();
     stage.shadow("claude", "#!/bin/sh\nexec sleep 300\n");
     stage.phalanx(&["team", "create", "alpha"]).expect(0);
@@ -103,9 +104,10 @@ fn a_rule_is_taken_away_and_who_keeps_it_is_named() {
     stage.assert_clean();
 }
 
-/// PM-06: nobody is put above the lead, neither when it is started nor while it runs, and a role does not do it either.
+/// PM-06: no member gets a more permissive mode than the lead, neither at its start nor while it
+/// runs, nor by its role.
 #[test]
-fn pm_06_nobody_reaches_further_than_the_lead() {
+fn pm_06_member_mode_cannot_exceed_the_leads_mode() {
     let stage = Stage::without_tmux();
     stage.phalanx(&["team", "create", "alpha"]).expect(0);
     stage.phalanx(&["spawn", "ada"]).expect(0);

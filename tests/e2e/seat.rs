@@ -1,5 +1,5 @@
-//! `lead -- CMD`: an agent's program in the lead's place, in a terminal of tmux. `fixtures/fake-tui` stands for it, and
-//! its log says what it was really given.
+//! `lead -- CMD`: an agent lead in a tmux terminal. `fixtures/fake-tui` plays the agent and logs
+//! its turns.
 
 use std::fs;
 use std::path::PathBuf;
@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 use crate::harness::{FAKE_TUI, Run, Stage, binary, wait_for};
 
-/// A team `alpha` and a person at a terminal of 120x40, in tmux.
+/// Team `alpha` and a user at a tmux terminal of 120x40.
 struct Desk {
     stage: Stage,
     log: PathBuf,
@@ -24,7 +24,8 @@ impl Desk {
         Desk { stage, log }
     }
 
-    /// Leads with these options and this program; how that ends is written to a file.
+    /// Starts the agent lead with these options and this program; its exit code is written to a
+    /// file.
     fn lead(&self, options: &str, program: &str) {
         let line = format!(
             "{} lead {options} -- {program}; echo $? >{}; exec sleep 1000",
@@ -33,12 +34,13 @@ impl Desk {
         );
         let _ = fs::remove_file(self.stage.at("exit"));
         let words = ["new-session", "-d", "-s", "person", "-x", "120", "-y", "40", line.as_str()];
-        // The server outlives its last session: a server that exits refuses the next client.
+        // The server must outlive its last session: a server that is exiting refuses the next
+        // client.
         let stays = [";", "set-option", "-s", "exit-empty", "off"];
         self.stage.tmux(&[&["-L", "person"], &words[..], &stays].concat()).expect("a terminal");
     }
 
-    /// The same with the program that logs its turns.
+    /// Starts the agent lead with the program that logs its turns.
     fn lead_fake(&self, options: &str, switches: &str) {
         let program = format!("{FAKE_TUI} {} {switches}", self.log.display());
         self.lead(&format!("--profile fake {options}"), &program);
@@ -72,7 +74,7 @@ impl Desk {
         fs::read(file).ok().and_then(|text| serde_json::from_slice(&text).ok()).unwrap_or_default()
     }
 
-    /// What the program was given, one turn after the other.
+    /// The turns that the program was given.
     fn turns(&self) -> String {
         let text = fs::read_to_string(&self.log).unwrap_or_default();
         let turns = text.lines().filter_map(|line| serde_json::from_str::<String>(line).ok());
@@ -84,7 +86,7 @@ impl Desk {
         shown.as_array().expect("messages").len()
     }
 
-    /// Waits until the program was told all that there is, and gives it.
+    /// Waits until the program was given `what` and no mail is unread. Returns all its turns.
     fn told(&self, what: &str) -> String {
         wait_for(&format!("{what} in {}", self.turns()), || {
             self.turns().contains(what).then_some(())
@@ -104,10 +106,10 @@ fn times(text: &str, part: &str) -> usize {
     text.matches(part).count()
 }
 
-/// MSG-02, MSG-03: texts, the ends of turns, results and departures come to the program, each once; what only the loop
-/// understands does not; and nothing of the lead's own talk stands on the program's screen.
+/// MSG-02, MSG-03: texts, turn ends, results and departures reach the program once each. Protocol
+/// messages for the event loop do not, and the lead prints nothing on the screen of the program.
 #[test]
-fn tmux_msg_03_the_program_is_told_each_thing_once() {
+fn tmux_msg_03_agent_lead_gets_each_message_once() {
     let desk = Desk::new();
     desk.lead_fake("", "busy");
     desk.stage.phalanx(&["spawn", "ada", "--backend", "pty"]).expect(0);
@@ -147,11 +149,11 @@ fn tmux_msg_03_the_program_is_told_each_thing_once() {
     desk.end();
 }
 
-/// MSG-03, CR-01: a lead that is killed at any step of a delivery, with its program, is followed by one that tells what
-/// was not marked as read, once; members live on.
+/// MSG-03, CR-01: if the lead and its program are killed at any step of a delivery, the next lead
+/// delivers the mail that was not marked as read, once. Members keep running.
 #[cfg(debug_assertions)]
 #[test]
-fn tmux_msg_03_the_lead_may_be_killed_at_each_step() {
+fn tmux_msg_03_agent_lead_killed_at_any_step_loses_no_mail() {
     let steps = [
         ("wrap.typed", 1),
         ("wrap.staged", 1),
@@ -189,9 +191,10 @@ fn tmux_msg_03_the_lead_may_be_killed_at_each_step() {
     }
 }
 
-/// PM-04: what waits for an answer is put to the program with the words for it, once; a rule's answer is not.
+/// PM-04: an open request is shown to the program once, with the command to answer it; a request
+/// decided by a rule is not shown.
 #[test]
-fn tmux_pm_04_questions_are_put_to_the_program() {
+fn tmux_pm_04_agent_lead_is_shown_open_requests_once() {
     let desk = Desk::new();
     desk.lead_fake("--on-exit detach", "");
     desk.stage.phalanx(&["rules", "allow", "Bash(ls:*)"]).expect(0);
@@ -207,7 +210,7 @@ fn tmux_pm_04_questions_are_put_to_the_program() {
     let answer = "`phalanx answer perm-1-a --approve`";
     assert_eq!((times(&told, "make install"), times(&told, answer)), (1, 1), "{told}");
     assert!(!told.contains("by-rule"), "{told}");
-    // Another lead does not ask again.
+    // The next lead does not repeat the request.
     desk.close_terminal();
     wait_for("nobody leads", || desk.record().is_null().then_some(()));
     desk.lead_fake("", "");
@@ -217,10 +220,10 @@ fn tmux_pm_04_questions_are_put_to_the_program() {
     desk.end();
 }
 
-/// SP-11, SEC-04: the program is the lead: it starts members, and speaks for nobody else. Its team may go before it, and
-/// its exit code is the lead's.
+/// SP-11, SEC-04: the program has the rights of the lead: it spawns members, and cannot act as
+/// another. Its team may end before it, and its exit code becomes that of the lead.
 #[test]
-fn tmux_sp_11_the_program_is_the_lead() {
+fn tmux_sp_11_agent_lead_has_the_rights_of_the_lead() {
     let desk = Desk::new();
     desk.lead("", "sh");
     let out = desk.stage.at("out");
@@ -251,7 +254,7 @@ fn tmux_sp_11_the_program_is_the_lead() {
     assert!(desk.stage.phalanx(&["logs", "bob"]).expect(0).stdout.contains("depth=1."));
     let other = run(&format!("{phalanx} --as bob send team-lead x; echo code=$?"), "spoken");
     assert!(other.contains("code=4"), "{other}");
-    // SEC-04: panes that people open later in a server that it has started are not the lead.
+    // SEC-04: panes opened later on a server that it has started do not get its credentials.
     let placed = run(
         &format!("env -u TMUX -u TMUX_PANE {phalanx} spawn ann --backend tmux -- sleep 300"),
         "placed",
@@ -260,7 +263,7 @@ fn tmux_sp_11_the_program_is_the_lead() {
     let panes =
         desk.stage.tmux(&["show-environment", "-g"]).expect("the server that it has started");
     assert!(panes.contains("HOME=") && !panes.contains("PHALANX_"), "{panes}");
-    // What carries the token of a lead that is no more is nobody.
+    // The token of a lead that has ended is refused.
     run(&format!("{phalanx} down --force; echo down=$?"), "downed");
     assert!(fs::read_to_string(&out).expect("out").contains("down=0"));
     desk.type_in("exit 7\r");
@@ -272,9 +275,9 @@ fn tmux_sp_11_the_program_is_the_lead() {
     desk.end();
 }
 
-/// SD-12: what becomes of the members when the program ends is for the policy to say.
+/// SD-12: when the program exits, `--on-exit` decides what happens to the members.
 #[test]
-fn tmux_sd_12_the_end_of_the_program_is_a_lead_told_to_stop() {
+fn tmux_sd_12_exit_of_the_agent_lead_applies_on_exit_policy() {
     for (policy, lives) in [("stop", false), ("detach", true), ("refuse", true)] {
         let desk = Desk::new();
         desk.lead(&format!("--on-exit {policy}"), "sh");
@@ -301,9 +304,10 @@ fn tmux_sd_12_the_end_of_the_program_is_a_lead_told_to_stop() {
     }
 }
 
-/// A terminal that is closed ends program and lead; a program that cannot run leaves nothing behind.
+/// Closing the terminal ends the program and the lead; a program that cannot be started leaves
+/// nothing behind.
 #[test]
-fn tmux_sd_12_a_closed_terminal_and_a_program_that_is_none() {
+fn tmux_sd_12_closed_terminal_ends_agent_lead_and_bad_program_fails() {
     let desk = Desk::new();
     desk.lead("", "no-such-program");
     assert_eq!(desk.exit(), "1\n");
@@ -321,9 +325,9 @@ fn tmux_sd_12_a_closed_terminal_and_a_program_that_is_none() {
     desk.end();
 }
 
-/// The program is told of its team as its profile says, and the next one anew.
+/// The program is briefed as its profile specifies, and the program of the next lead again.
 #[test]
-fn tmux_id_02_the_program_is_briefed() {
+fn tmux_id_02_agent_lead_is_briefed() {
     let desk = Desk::new();
     desk.stage.fake_tui(|sheet| sheet.replace("brief = \"none\"", "brief = \"first-message\""));
     desk.lead_fake("", "");

@@ -1,5 +1,5 @@
-//! The settings of a team that is made by hand: read from a file, changed, shown, and taken over by
-//! a running lead.
+//! Settings of a team made without a manifest: read from a file, changed, shown, and applied by a
+//! running lead.
 
 use serde_json::{Value, json};
 
@@ -78,7 +78,7 @@ fn settings_are_changed_shown_and_journaled() {
 }
 
 #[test]
-fn a_wrong_setting_changes_nothing_and_names_the_nearest_key() {
+fn invalid_setting_is_refused_without_effect() {
     let stage = team();
     let before = settings(&stage);
     let refused = |args: &[&str], code: i32, said: &str| {
@@ -113,7 +113,7 @@ fn a_wrong_setting_changes_nothing_and_names_the_nearest_key() {
 }
 
 #[test]
-fn a_settings_file_is_checked_as_a_manifest_is() {
+fn settings_file_is_validated_like_a_manifest() {
     let stage = Stage::without_tmux();
     let text = "[team]\ndescription = \"from the file\"\nmax_members = 4\nlayout = \"windows\"\n[rules]\ndeny = [\"Bash(rm:*)\"]\n\
         [defaults]\nmodel = \"m\"\n[[member]]\nname = \"dev\"\nprofile = \"codex\"\nscale = { max = 2 }\n";
@@ -148,7 +148,7 @@ fn a_settings_file_is_checked_as_a_manifest_is() {
 }
 
 #[test]
-fn a_running_lead_takes_over_a_scale_and_ends_with_the_tasks() {
+fn running_lead_applies_changed_scale_and_finish() {
     let stage = team();
     stage.phalanx(&["task", "create", "T", "--role", "dev", "--", "true"]).expect(0);
     let lead = stage.start(&["lead"]);
@@ -172,7 +172,7 @@ fn a_running_lead_takes_over_a_scale_and_ends_with_the_tasks() {
 }
 
 #[test]
-fn a_member_that_runs_is_restarted_once_the_settings_say_so() {
+fn running_member_gets_a_restart_policy_from_settings() {
     let stage = team();
     let lead = stage.start(&["lead"]);
     stage
@@ -195,7 +195,7 @@ fn a_member_that_runs_is_restarted_once_the_settings_say_so() {
 }
 
 #[test]
-fn limits_hold_from_the_moment_they_are_set() {
+fn changed_limits_apply_immediately() {
     let stage = team();
     stage.phalanx(&["spawn", "ada", "--backend", "pty"]).expect(0);
     stage.phalanx(&["team", "set", "max_members", "1", "max_per_link", "1"]).expect(0);

@@ -1,4 +1,4 @@
-//! Shutdown by request and answer, with and without a lead.
+//! Shutdown by request and reply, with and without a lead.
 
 use serde_json::json;
 
@@ -10,7 +10,7 @@ fn team_with_ada(stage: &Stage) {
 }
 
 #[test]
-fn a_worker_agrees_and_is_gone_without_any_lead_running() {
+fn worker_shuts_down_on_request_without_a_lead() {
     let stage = Stage::without_tmux();
     team_with_ada(&stage);
     let outcome =
@@ -48,7 +48,7 @@ fn a_worker_agrees_and_is_gone_without_any_lead_running() {
 }
 
 #[test]
-fn a_second_shutdown_finds_it_gone() {
+fn second_shutdown_reports_the_member_as_gone() {
     let stage = Stage::without_tmux();
     team_with_ada(&stage);
     stage.phalanx(&["shutdown", "ada"]).expect(0);
@@ -58,7 +58,7 @@ fn a_second_shutdown_finds_it_gone() {
 }
 
 #[test]
-fn a_busy_worker_says_no_with_its_reason() {
+fn busy_worker_rejects_shutdown_with_a_reason() {
     let stage = Stage::without_tmux();
     team_with_ada(&stage);
     stage
@@ -86,7 +86,7 @@ fn a_busy_worker_says_no_with_its_reason() {
 }
 
 #[test]
-fn a_task_that_ends_in_time_is_finished_first() {
+fn worker_finishes_its_task_before_shutting_down_in_time() {
     let stage = Stage::without_tmux();
     team_with_ada(&stage);
     stage
@@ -116,7 +116,7 @@ fn a_task_that_ends_in_time_is_finished_first() {
 }
 
 #[test]
-fn a_live_lead_carries_out_what_a_verb_asks() {
+fn running_lead_carries_out_a_shutdown_request() {
     let stage = Stage::without_tmux();
     let manifest =
         stage.file("idle.toml", "[team]\nname = \"idle\"\nfinish = \"manual\"\n[[member]]\nname = \"ada\"\n[[member]]\nname = \"ben\"\n");
@@ -133,7 +133,7 @@ fn a_live_lead_carries_out_what_a_verb_asks() {
 }
 
 #[test]
-fn sd_04_a_team_with_live_members_is_not_deleted() {
+fn sd_04_team_with_live_members_is_not_deleted() {
     let stage = Stage::without_tmux();
     team_with_ada(&stage);
     let run = stage.phalanx(&["--json", "team", "delete"]).expect(4);

@@ -1,7 +1,7 @@
-//! Twenty members that talk, rest, crash, hang, refuse and lie, under one lead, while work comes in, processes are killed
-//! and people look: nothing may be left over, lost, or done twice. Part of the full gear, for a
-//! minute; `PHALANX_LONG=1` makes it half an hour, and `PHALANX_SOAK_SECONDS` sets the length.
-//! The figures are printed with `--nocapture`.
+//! Soak test: one lead and twenty members that talk, idle, crash, hang, refuse and lie, while tasks
+//! come in and processes are killed. No message or task may be lost or handled twice, and nothing
+//! may be left behind. Runs for a minute with `--full`; `PHALANX_LONG=1` makes it half an hour,
+//! `PHALANX_SOAK_SECONDS` sets the length, and `--nocapture` prints the figures.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -14,7 +14,7 @@ use crate::fake;
 use crate::gear;
 use crate::harness::{Run, Stage, wait_within};
 
-/// How many there are of a kind, and what its agents are told; workers are told nothing.
+/// Kind of member, count, and the instructions of the fake agent; workers have none.
 const CAST: [(&str, u32, &[&str]); 14] = [
     ("worker", 5, &[]),
     ("talks", 2, &["approve", "--says", "1.5", "1"]),
@@ -32,25 +32,25 @@ const CAST: [(&str, u32, &[&str]); 14] = [
     ("dies", 1, &["approve", "--die", "asked"]),
 ];
 const NOT_HERE: &str = "the soak runs with --full";
-/// The lead is measured first when it has settled.
+/// Time until the lead has settled and is first measured.
 const SETTLED: Duration = Duration::from_secs(10);
-/// So often; the least counts.
+/// Number of initial measurements, of which the lowest counts.
 const LOOKS: usize = 10;
-/// By then the lead has looked after everything once.
+/// Time within which the lead has run its periodic sweep at least once.
 const SWEPT: Duration = Duration::from_secs(90);
-/// Between two things that are done to the team.
+/// Pause between two actions on the team.
 const PAUSE: Duration = Duration::from_millis(60);
-/// How long work and goodbyes may take at the end.
+/// Limit for tasks and shutdowns to finish at the end.
 const AFTERWARDS: Duration = Duration::from_secs(120);
 
-/// The length of the soak; none if this gear has no soak.
+/// The length of the soak; `None` if it does not run with this gear.
 fn length(full: u64) -> Option<Duration> {
     let set = std::env::var("PHALANX_SOAK_SECONDS").ok().and_then(|text| text.parse().ok());
     let long = std::env::var_os("PHALANX_LONG").map(|_| 1800);
     set.or(long).or(gear::is_full().then_some(full)).map(Duration::from_secs)
 }
 
-/// What a process holds.
+/// Resources held by the lead.
 #[derive(Debug, Clone, Copy)]
 struct Holds {
     fds: usize,
@@ -60,7 +60,7 @@ struct Holds {
 }
 
 impl Holds {
-    /// The descriptors but one for each member, by which it is looked out for.
+    /// File descriptors except the pidfds, one per member.
     fn of_its_own(&self) -> usize {
         self.fds.saturating_sub(self.members)
     }
@@ -94,7 +94,8 @@ impl Soak {
         let manifest = stage.file("soak.toml", &text);
         let up = stage.phalanx(&["--json", "up", &manifest, "--detach"]).expect(0).json();
         let lead = up["lead_pid"].as_i64().expect("a lead");
-        // A team comes up as a whole or not at all; from now on its members may die, also in the moment they start.
+        // `up` starts the whole team or none of it. From here on members may die, even during their
+        // start.
         fs::write(stage.at("work/mortal"), "").expect("mortal");
         Soak {
             stage,
@@ -106,7 +107,8 @@ impl Soak {
         }
     }
 
-    /// Below `end`. Xorshift: what the machine does in between differs anyway.
+    /// Returns a number below `end` (xorshift). A seed would not make runs repeatable, because
+    /// timing differs.
     fn roll(&mut self, end: usize) -> usize {
         self.dice ^= self.dice << 13;
         self.dice ^= self.dice >> 7;
@@ -114,7 +116,8 @@ impl Soak {
         usize::try_from(self.dice % end as u64).expect("small")
     }
 
-    /// Runs a verb that may be refused: the team changes under its hands. It must say so and not fall over.
+    /// Runs a verb that may be refused, because the team changes concurrently. It must not panic or
+    /// exit with an unexpected code.
     fn may(&mut self, what: &'static str, args: &[&str]) -> Run {
         let run = self.stage.phalanx(args);
         assert!([0, 1, 3, 4, 5, 6].contains(&run.code), "{args:?}: {run:?}");
@@ -131,7 +134,7 @@ impl Soak {
         self.status()["members"].as_array().cloned().unwrap_or_default()
     }
 
-    /// Reads the lead's mail as a person does.
+    /// Reads the mail of the lead as a user does.
     fn read(&mut self) {
         let how = ["--peek", "--consume", "--all"][self.roll(3)];
         let args: &[&str] =
@@ -156,7 +159,8 @@ impl Soak {
             .expect(0);
     }
 
-    /// The pid is that of this moment: it is killed only if it still belongs to this stage.
+    /// Kills a random member. The pid may be stale, so it is killed only if it still belongs to
+    /// this stage.
     fn kill(&mut self) {
         let members = self.members();
         if members.is_empty() {
@@ -166,7 +170,7 @@ impl Soak {
         let Some(pid) = members[nth]["pid"].as_i64() else { return };
         let ours = |line: &String| line.split(' ').next() == Some(&pid.to_string());
         if self.stage.processes().iter().any(ours) {
-            // It may have gone in between; that is one of the things that happen here.
+            // The process may have exited in between, which is fine.
             let _ = self.stage.command("kill").args(["-9", &pid.to_string()]).output();
             *self.did.entry("killed").or_default() += 1;
         }
@@ -182,7 +186,7 @@ impl Soak {
         self.may("shutdown", &args);
     }
 
-    /// Brings back whoever is missing; the lead may do the same at this moment.
+    /// Spawns a missing member; the lead may do the same concurrently.
     fn fill(&mut self) {
         let there = self.members();
         for (kind, count, _) in CAST {
@@ -244,7 +248,8 @@ impl Soak {
 
 fn soak(stage: Stage, backend: &'static str, length: Duration) {
     let mut soak = Soak::begin(stage, backend);
-    // Nobody asks for it, so only the lead can free it, while it has no rest.
+    // A stale lock that no process waits for: only the periodic sweep of the lead removes it, and
+    // the lead is never idle here.
     let stale = soak.stage.root().join("teams/soak/inboxes/nobody.json.lock");
     fs::create_dir(&stale).expect("a lock");
     let began = Instant::now();
@@ -256,7 +261,7 @@ fn soak(stage: Stage, backend: &'static str, length: Duration) {
         }
         std::thread::park_timeout(PAUSE);
     }
-    // What is open for a moment, because the lead looks at something, does not count.
+    // Descriptors that the lead opens for a moment do not count.
     let first = looks.into_iter().min_by_key(Holds::of_its_own).expect("it settled");
     let back_to = |holds: &Holds| holds.of_its_own() <= first.of_its_own() + 4;
     let last = wait_within(AFTERWARDS, "the descriptors of what is over to be given back", || {
@@ -287,7 +292,7 @@ fn soak(stage: Stage, backend: &'static str, length: Duration) {
     soak.stage.assert_clean();
 }
 
-/// All that was begun, or can be, comes to its end.
+/// Waits until every task has completed or failed.
 fn finish_work(soak: &mut Soak) {
     let over = |task: &Value| {
         task["status"] == "completed" || task["metadata"]["phalanx"]["state"] == "failed"
@@ -298,7 +303,7 @@ fn finish_work(soak: &mut Soak) {
     });
 }
 
-/// All members go, also those that refuse.
+/// Shuts down all members, also those that refuse.
 fn part(soak: &mut Soak) {
     soak.may("shutdown", &["shutdown", "--all", "--deadline", "4"]);
     wait_within(AFTERWARDS, "all members to be gone", || {
@@ -314,7 +319,8 @@ fn count(lines: impl Iterator<Item = String>) -> BTreeMap<String, usize> {
     })
 }
 
-/// TK-01: each task was done; more often than once only if its worker went before it could say so.
+/// TK-01: each task ended once. It ran more than once only if its worker died before it could
+/// report.
 fn judge_tasks(soak: &Soak) {
     let journal = soak.stage.journal("soak");
     let of = |kind: &str| {
@@ -334,7 +340,7 @@ fn judge_tasks(soak: &Soak) {
     }
 }
 
-/// MSG-03: what was stored has reached the reader, once; and the lead has acted upon each message once.
+/// MSG-03: each stored message was read once, and handled by the lead once.
 fn judge_mail(soak: &mut Soak) {
     let rest = soak.may("inbox", &["--json", "inbox"]).expect(0).json();
     let texts = rest.as_array().expect("a list").iter().filter_map(|m| m["text"].as_str());
@@ -356,7 +362,7 @@ fn judge_mail(soak: &mut Soak) {
     assert_eq!(twice, [], "handled twice");
 }
 
-/// Each run that came up has left once, and each request has ended once.
+/// Each run that became ready has left once, and each request has ended once.
 fn judge_ends(soak: &Soak) {
     let journal = soak.stage.journal("soak");
     let of = |kind: &str, key: &str| {
@@ -385,7 +391,7 @@ fn judge_ends(soak: &Soak) {
     println!("warnings: {odd:#?}");
 }
 
-/// Who is killed while it holds a lock gives it to nobody; the lead frees it when it looks after everything.
+/// A process that is killed leaves its lock behind; the sweep of the lead removes it.
 fn judge_files(stage: &Stage) {
     let began = Instant::now();
     loop {
@@ -399,10 +405,11 @@ fn judge_files(stage: &Stage) {
     }
 }
 
-/// What lies about below a directory: what is half written, locks, specs and sockets without their launcher, bad files.
+/// Collects leftovers below a directory: temporary files, locks, specs, sockets and quarantined
+/// files.
 fn left(dir: &Path, found: &mut Vec<PathBuf>) {
     let entries = match fs::read_dir(dir) {
-        // A lock may be given back in between.
+        // A lock may be released in between.
         Err(e) if e.kind() == std::io::ErrorKind::NotFound => return,
         entries => entries.expect("a directory").flatten(),
     };
@@ -421,13 +428,13 @@ fn left(dir: &Path, found: &mut Vec<PathBuf>) {
 }
 
 #[test]
-fn pf_03_twenty_members_in_a_soak_leave_nothing_over() {
+fn pf_03_soak_of_twenty_members_leaks_and_loses_nothing() {
     let Some(length) = length(60) else { return gear::skip(NOT_HERE) };
     soak(Stage::without_tmux(), "pty", length);
 }
 
 #[test]
-fn tmux_pf_03_twenty_members_in_a_soak_leave_nothing_over() {
+fn tmux_pf_03_soak_of_twenty_members_leaks_and_loses_nothing() {
     let Some(length) = length(25) else { return gear::skip(NOT_HERE) };
     soak(Stage::new(), "tmux", length);
 }

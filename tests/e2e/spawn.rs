@@ -1,11 +1,11 @@
-//! Starting teammates: what they get, and what is left when they do not come up.
+//! `spawn`: what teammates get, and that a failed start leaves nothing behind.
 
 use serde_json::json;
 
 use crate::harness::{Run, SETTLED, Stage, binary, wait_for};
 
 #[test]
-fn spawn_gives_the_documented_fields() {
+fn spawn_returns_the_documented_fields() {
     let stage = Stage::new();
     stage.phalanx(&["team", "create", "alpha"]).expect(0);
     let made = stage
@@ -31,7 +31,7 @@ fn spawn_gives_the_documented_fields() {
 }
 
 #[test]
-fn a_model_for_a_program_that_takes_none_is_refused() {
+fn model_is_refused_for_a_program_that_takes_none() {
     let stage = Stage::without_tmux();
     stage.phalanx(&["team", "create", "alpha"]).expect(0);
     for more in [&[][..], &["--", "sleep", "300"]] {
@@ -41,7 +41,7 @@ fn a_model_for_a_program_that_takes_none_is_refused() {
             "{run:?}"
         );
     }
-    // A default is for the members whose program takes a model.
+    // A default model applies only to members whose program takes a model.
     let text = "[team]\nname = \"beta\"\n[defaults]\nmodel = \"opus\"\n[[member]]\nname = \"ada\"\n\
                 [[task]]\nkey = \"one\"\nsubject = \"One\"\nrun = [\"true\"]\n";
     stage.phalanx(&["up", &stage.file("beta.toml", text)]).expect(0);
@@ -78,13 +78,13 @@ fn tools_of_the_command_line_reach_the_program_and_the_team_file() {
     stage.assert_clean();
 }
 
-/// A profile that takes lists of tools, of a program that writes down its arguments.
+/// A profile that takes tool lists; its program writes its arguments to a file.
 const HELD: &str = "about = \"takes lists of tools\"\nruns = \"native\"\nreads_mail = false\n[launch]\n\
     argv = [[\"sh\", \"-c\", 'echo \"$@\" >argv; exec sleep 300', \"sh\"], \
     [\"--tools\", \"{allowed_tools}\"], [\"--disallowedTools\", \"{disallowed_tools}\"]]\n\
     prompt = \"mailbox\"\n[ready]\nwhen = \"running\"\n";
 
-/// Fails unless the team has no member and no file of one.
+/// Asserts that the team has no member and no files of one.
 fn assert_nobody(stage: &Stage, backend: &str) {
     assert_eq!(stage.phalanx(&["--json", "status"]).expect(0).json()["members"], json!([]));
     for part in ["inboxes", "phalanx/members", "phalanx/specs"] {
@@ -99,9 +99,9 @@ fn assert_nobody(stage: &Stage, backend: &str) {
     }
 }
 
-/// SP-09: a missing binary, a missing directory, and a program that ends before it has settled.
+/// SP-09: a missing program, a missing directory, and a program that exits before it has settled.
 #[test]
-fn sp_09_what_does_not_come_up_leaves_nothing() {
+fn sp_09_failed_spawn_leaves_nothing_behind() {
     for (backend, stage) in [("tmux", Stage::new()), ("pty", Stage::without_tmux())] {
         stage.phalanx(&["team", "create", "alpha"]).expect(0);
         stage.profile("settled", SETTLED);
@@ -134,9 +134,9 @@ fn sp_09_what_does_not_come_up_leaves_nothing() {
     }
 }
 
-/// SP-09: `spawn` fails for an exit that it sees itself; status and journal report a later one.
+/// SP-09: `spawn` fails if it sees the exit itself; a later exit is reported by status and journal.
 #[test]
-fn sp_09_an_early_exit_is_reported_by_spawn_or_by_status() {
+fn sp_09_early_exit_is_reported_by_spawn_or_status() {
     for (backend, stage) in [("tmux", Stage::new()), ("pty", Stage::without_tmux())] {
         stage.phalanx(&["team", "create", "alpha"]).expect(0);
         let scripts = [
@@ -169,7 +169,7 @@ fn sp_09_an_early_exit_is_reported_by_spawn_or_by_status() {
     }
 }
 
-/// Checks that status, journal and `wait` report the end of `bob`.
+/// Asserts that status, journal and `wait` report the end of `bob`.
 fn check_reported(stage: &Stage, code: i64) {
     stage.phalanx(&["wait", "bob", "--until", "gone", "--timeout", "20"]).expect(0);
     let member = &stage.phalanx(&["--json", "status"]).expect(0).json()["members"][0];
@@ -190,9 +190,8 @@ fn assert_nobody_left(stage: &Stage) {
     assert_eq!(stage.phalanx(&["--json", "status"]).expect(0).json()["members"], json!([]));
 }
 
-/// A command that exits with 0 before `spawn` returns has done its work.
 #[test]
-fn a_command_that_exits_with_0_has_started() {
+fn command_that_exits_0_early_counts_as_started() {
     let stage = Stage::without_tmux();
     stage.phalanx(&["team", "create", "alpha"]).expect(0);
     stage.phalanx(&["spawn", "bob", "--", "true"]).expect(0);
@@ -201,9 +200,9 @@ fn a_command_that_exits_with_0_has_started() {
     stage.assert_clean();
 }
 
-/// CR-01: with a lead, a member that exits leaves the team, and the journal has how it ended.
+/// CR-01: under a lead, a member that exits leaves the team, and the journal records its exit code.
 #[test]
-fn a_lead_takes_off_a_command_that_exits_early() {
+fn lead_removes_a_command_that_exits_early() {
     let stage = Stage::without_tmux();
     stage.phalanx(&["team", "create", "alpha"]).expect(0);
     stage.phalanx(&["lead", "--detach"]).expect(0);
@@ -225,7 +224,7 @@ fn names(list: &serde_json::Value) -> Vec<&str> {
 }
 
 #[test]
-fn several_names_are_one_batch_with_the_same_options() {
+fn spawn_of_several_names_shares_the_options() {
     for (backend, stage) in [("tmux", Stage::new()), ("pty", Stage::without_tmux())] {
         stage.phalanx(&["team", "create", "alpha"]).expect(0);
         let script = "echo $PHALANX_AGENT_NAME >>names; exec sleep 300";
@@ -266,9 +265,8 @@ fn several_names_are_one_batch_with_the_same_options() {
     }
 }
 
-/// SP-11: all names are checked before anything is started.
 #[test]
-fn sp_11_one_bad_name_keeps_the_whole_batch_from_starting() {
+fn sp_11_one_bad_name_refuses_the_whole_batch() {
     let stage = Stage::without_tmux();
     stage.phalanx(&["team", "create", "alpha"]).expect(0);
     stage.phalanx(&["spawn", "ada"]).expect(0);
@@ -294,9 +292,8 @@ fn sp_11_one_bad_name_keeps_the_whole_batch_from_starting() {
     stage.assert_clean();
 }
 
-/// SP-10: a member that does not come up costs the others nothing.
 #[test]
-fn sp_10_members_that_start_stay_when_another_does_not() {
+fn sp_10_failed_member_does_not_affect_the_rest_of_the_batch() {
     let stage = Stage::without_tmux();
     stage.phalanx(&["team", "create", "alpha"]).expect(0);
     stage.profile("settled", SETTLED);
@@ -322,7 +319,6 @@ fn sp_10_members_that_start_stay_when_another_does_not() {
     stage.assert_clean();
 }
 
-/// ID-03: `--until running` does not wait for the program to be ready; `wait --until ready` does.
 #[test]
 fn id_03_until_running_returns_before_the_program_is_ready() {
     let stage = Stage::without_tmux();
@@ -346,10 +342,10 @@ fn id_03_until_running_returns_before_the_program_is_ready() {
     stage.assert_clean();
 }
 
-/// ID-03: a program that is to say hello and does not is no member, however well it runs; one that does is ready by the hello
-/// of its own run.
+/// ID-03: a program that must report readiness and does not is no member, even if it runs. A report
+/// counts only for the run that sent it.
 #[test]
-fn id_03_who_says_no_hello_is_no_member() {
+fn id_03_program_that_never_reports_ready_fails_to_spawn() {
     let stage = Stage::without_tmux();
     let mute = "about = \"never finds its mailbox\"\nruns = \"native\"\nreads_mail = true\n[launch]\n\
                 argv = [[\"sleep\", \"300\"]]\nprompt = \"mailbox\"\n[ready]\nwhen = \"hello\"\n";
@@ -375,11 +371,12 @@ fn id_03_who_says_no_hello_is_no_member() {
     stage.assert_clean();
 }
 
-/// EN-01, EN-03, EN-04, SP-12: the environment is the asking process's, less the markers, plus the identity.
+/// EN-01, EN-03, EN-04, SP-12: a teammate gets the environment of the caller without session
+/// markers, plus its identity.
 #[test]
-fn en_01_the_environment_of_a_teammate() {
+fn en_01_teammate_gets_the_callers_environment_and_its_identity() {
     let stage = Stage::new();
-    // The server is born with another environment than the one that asks.
+    // The tmux server is started with a different environment from the caller.
     stage.tmux(&["new-session", "-d", "-s", "old", "sleep", "300"]).expect("session");
     stage.phalanx(&["team", "create", "alpha"]).expect(0);
     let script = "env >env.txt; t=no; [ -t 0 ] && [ -t 1 ] && [ -t 2 ] && t=yes; echo tty=$t >tty.new; mv tty.new tty.txt; exec sleep 300";
@@ -417,7 +414,6 @@ fn en_01_the_environment_of_a_teammate() {
     stage.phalanx(&["down"]).expect(0);
 }
 
-/// SEC-06: nothing secret on any command line.
 #[test]
 fn sec_06_secrets_stay_out_of_command_lines() {
     let stage = Stage::new();
@@ -438,7 +434,6 @@ fn sec_06_secrets_stay_out_of_command_lines() {
     stage.assert_clean();
 }
 
-/// SD-09: what a teammate started for itself does not outlive it.
 #[test]
 fn sd_09_grandchildren_end_with_their_teammate() {
     for backend in ["tmux", "pty"] {
@@ -460,9 +455,8 @@ fn sd_09_grandchildren_end_with_their_teammate() {
     }
 }
 
-/// SD-09: a launcher that was killed cannot end anything; what it held together is found by its run and ended.
 #[test]
-fn sd_09_a_killed_launcher_leaves_nothing_in_the_end() {
+fn sd_09_shutdown_ends_the_processes_of_a_killed_launcher() {
     let stage = Stage::new();
     stage.phalanx(&["team", "create", "alpha"]).expect(0);
     let script = "(setsid sh -c 'trap \"\" HUP TERM; while :; do sleep 305; done' &) ; \
@@ -491,9 +485,10 @@ fn sd_09_a_killed_launcher_leaves_nothing_in_the_end() {
     stage.assert_clean();
 }
 
-/// SP-12: the program's streams are a terminal on every launch path, whatever those of `spawn` are.
+/// SP-12: the standard streams of a program are a terminal on every backend, whatever those of
+/// `spawn` are.
 #[test]
-fn sp_12_a_leader_on_pipes_starts_programs_on_terminals_tmux() {
+fn tmux_sp_12_programs_get_a_terminal_when_spawn_runs_on_pipes() {
     for backend in ["tmux", "pty"] {
         let stage = Stage::new();
         stage.phalanx(&["team", "create", "alpha"]).expect(0);
@@ -517,7 +512,7 @@ fn sp_12_a_leader_on_pipes_starts_programs_on_terminals_tmux() {
 }
 
 #[test]
-fn msg_16_a_plain_command_cannot_be_written_to() {
+fn msg_16_messages_to_a_plain_command_are_refused() {
     let stage = Stage::without_tmux();
     stage.phalanx(&["team", "create", "alpha"]).expect(0);
     stage.phalanx(&["spawn", "log", "--", "sleep", "300"]).expect(0);
@@ -536,9 +531,9 @@ fn msg_16_a_plain_command_cannot_be_written_to() {
     stage.assert_clean();
 }
 
-/// Whatever `phalanx` means in the PATH: launchers and workers are this very program.
+/// SP-13: launchers and workers run the binary that started them, not the `phalanx` on `PATH`.
 #[test]
-fn sp_13_members_run_the_program_that_started_them() {
+fn sp_13_members_run_the_binary_that_started_them() {
     let mut stage = Stage::without_tmux();
     stage.shadow("phalanx", "#!/bin/sh\ntouch ../shadowed\nexit 1\n");
     let link = stage.at("another name");
@@ -556,9 +551,10 @@ fn sp_13_members_run_the_program_that_started_them() {
     stage.assert_clean();
 }
 
-/// What is asked for twice is there once, and what cannot be is not there at all.
+/// SP-11: of repeated or concurrent spawns with one name, exactly one succeeds; a spawn into an
+/// unknown team fails.
 #[test]
-fn sp_11_one_wish_makes_one_member() {
+fn sp_11_concurrent_spawns_of_one_name_make_one_member() {
     let stage = Stage::without_tmux();
     assert!(stage.phalanx(&["spawn", "ada", "-t", "nowhere"]).expect(3).stderr.contains("nowhere"));
     stage.phalanx(&["team", "create", "demo"]).expect(0);
@@ -571,7 +567,6 @@ fn sp_11_one_wish_makes_one_member() {
             "{run:?}"
         );
     }
-    // Eight at once: one of them gets the name.
     let many: Vec<_> = (0..8).map(|_| stage.start(&["spawn", "ben"])).collect();
     let codes: Vec<i32> = many.into_iter().map(|run| run.end().code).collect();
     assert_eq!(codes.iter().filter(|code| **code == 0).count(), 1, "{codes:?}");
@@ -581,9 +576,10 @@ fn sp_11_one_wish_makes_one_member() {
     stage.assert_clean();
 }
 
-/// MSG-13: a worker shows its prompt and rests, and the team file says so; one that begins with a prompt is at work.
+/// MSG-13: a worker that got a prompt is idle in the team file; an agent that starts with a prompt
+/// is active.
 #[test]
-fn msg_13_a_worker_that_is_only_told_something_is_not_at_work() {
+fn msg_13_worker_with_a_prompt_but_no_task_is_idle() {
     let stage = Stage::without_tmux();
     crate::fake::install(&stage);
     stage.phalanx(&["team", "create", "demo"]).expect(0);

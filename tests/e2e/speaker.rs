@@ -1,10 +1,10 @@
-//! Who may speak as whom, with the credentials that real teammates were given.
+//! Identity of callers, with the credentials of real teammates.
 
 use serde_json::json;
 
 use crate::harness::{Run, Stage, binary, wait_for};
 
-/// The variables of a teammate that was really started.
+/// The environment variables of a spawned teammate.
 pub(crate) type Env = Vec<(String, String)>;
 
 /// Runs phalanx with the variables of a teammate.
@@ -14,7 +14,7 @@ pub(crate) fn as_teammate(stage: &Stage, env: &[(String, String)], args: &[&str]
     Run::from(command.output().expect("phalanx runs"))
 }
 
-/// Starts a teammate that writes down what it was told of itself.
+/// Spawns a teammate that writes its `PHALANX_` variables to a file, and returns them.
 pub(crate) fn spawn(stage: &Stage, name: &str) -> Env {
     let script =
         format!("env | grep ^PHALANX_ >{name}.new; mv {name}.new {name}.env; exec sleep 300");
@@ -26,10 +26,10 @@ pub(crate) fn spawn(stage: &Stage, name: &str) -> Env {
     pairs.map(|(name, value)| (name.to_owned(), value.to_owned())).collect()
 }
 
-/// SEC-04: a teammate cannot speak as the lead or as another, by no way of naming the speaker; it is refused before
-/// anything is done, and the journal has it.
+/// SEC-04: a teammate cannot act as the lead or another member, however it names itself. The
+/// attempt is refused without effect and journaled.
 #[test]
-fn sec_04_a_teammate_speaks_as_itself_only() {
+fn sec_04_teammate_cannot_act_as_another() {
     let stage = Stage::new();
     stage.phalanx(&["team", "create", "alpha"]).expect(0);
     let (ann, _bob) = (spawn(&stage, "ann"), spawn(&stage, "bob"));
@@ -64,10 +64,10 @@ fn sec_04_a_teammate_speaks_as_itself_only() {
     stage.assert_clean();
 }
 
-/// ID-08: who somebody is follows from the process that speaks, and who lives from the processes there are, whatever flags the
+/// ID-08: identity follows from the calling process and liveness from processes, whatever flags the
 /// team file has.
 #[test]
-fn id_08_flags_in_the_team_file_make_nobody_somebody_else() {
+fn id_08_flags_in_the_team_file_do_not_change_identity() {
     let stage = Stage::new();
     stage.phalanx(&["team", "create", "alpha"]).expect(0);
     let ann = spawn(&stage, "ann");
@@ -96,9 +96,9 @@ fn id_08_flags_in_the_team_file_make_nobody_somebody_else() {
     stage.assert_clean();
 }
 
-/// SEC-04, SD-10: the token of a run that a namesake has followed speaks for nobody.
+/// SEC-04, SD-10: the token of an earlier run with the same name is refused.
 #[test]
-fn sec_04_the_token_of_an_earlier_run_is_refused() {
+fn sec_04_token_of_an_earlier_run_is_refused() {
     let stage = Stage::new();
     stage.phalanx(&["team", "create", "alpha"]).expect(0);
     let earlier = spawn(&stage, "ann");
@@ -111,9 +111,10 @@ fn sec_04_the_token_of_an_earlier_run_is_refused() {
     stage.assert_clean();
 }
 
-/// SEC-04: a teammate is nobody in a team of another name, and can make and lead one if its own allows it.
+/// SEC-04: a teammate has no role in another team, and can create and lead one if its own team
+/// allows nesting.
 #[test]
-fn sec_04_a_teammate_can_lead_a_team_of_its_own() {
+fn sec_04_teammate_can_lead_a_nested_team() {
     let stage = Stage::new();
     let nested = "[team]\nname = \"alpha\"\nfinish = \"manual\"\nbackend = \"pty\"\nmax_depth = 2\n\
                   [[member]]\nname = \"bob\"\n";

@@ -1,4 +1,4 @@
-//! Members that come and go with the work.
+//! Scaling: members are started for pending tasks and shut down when idle.
 
 use serde_json::{Value, json};
 
@@ -12,7 +12,7 @@ fn about<'a>(journal: &'a [Value], event: &str) -> Vec<&'a str> {
 }
 
 #[test]
-fn a_team_grows_with_its_work_and_shrinks_again() {
+fn team_scales_up_with_pending_tasks_and_down_when_idle() {
     let stage = Stage::without_tmux();
     let mut text = "[team]\nname = \"grow\"\nfinish = \"manual\"\n\
         [[member]]\nname = \"dev\"\nscale = { min = 1, max = 3 }\n\
@@ -57,7 +57,7 @@ fn a_team_grows_with_its_work_and_shrinks_again() {
 }
 
 #[test]
-fn what_fails_is_started_again() {
+fn failed_member_is_restarted_after_a_back_off() {
     let stage = Stage::without_tmux();
     let manifest = stage.file(
         "again.toml",

@@ -1,5 +1,5 @@
-//! A lead that is stopped (SIGSTOP): it is shown, deadlines are kept, and `--force` ends members
-//! without it.
+//! A lead stopped by SIGSTOP: status shows it, deadlines hold, and `--force` ends members without
+//! it.
 
 use std::fs;
 use std::process::Stdio;
@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 use crate::harness::{Background, Stage, binary, wait_for};
 
-/// A team with a worker, a plain command, and a lead in the foreground.
+/// Starts a team with a worker, a plain command, and a foreground lead.
 fn led(stage: &Stage) -> Background {
     stage.phalanx(&["team", "create", "demo"]).expect(0);
     stage.phalanx(&["spawn", "ada"]).expect(0);
@@ -27,7 +27,7 @@ fn stop(stage: &Stage, lead: &Background) {
     wait_for("the lead to be stopped between two writes", || {
         lead.signal("STOP");
         wait_for("its stop", || is_stopped(lead).then_some(()));
-        // Its lease is one lock; another one would keep every other process out of a file.
+        // The lease is one lock. A lead stopped with a second lock would block all other processes.
         let is_writing = locks(lead) > 1;
         if is_writing {
             lead.signal("CONT");
@@ -42,7 +42,7 @@ fn is_stopped(process: &Background) -> bool {
     stat.rsplit_once(") ").is_some_and(|(_, rest)| rest.starts_with('T'))
 }
 
-/// The file locks that a process holds.
+/// The number of file locks that a process holds.
 fn locks(process: &Background) -> usize {
     let table = fs::read_to_string("/proc/locks").expect("the table of locks");
     let pid = process.pid();
@@ -52,13 +52,13 @@ fn locks(process: &Background) -> usize {
         .count()
 }
 
-/// The events of this kind about this member.
+/// The number of events of this kind about this member.
 fn count(stage: &Stage, event: &str, member: &str) -> usize {
     stage.journal("demo").iter().filter(|e| e["event"] == event && e["member"] == member).count()
 }
 
 #[test]
-fn a_stopped_lead_is_shown_and_a_shutdown_keeps_its_deadline() {
+fn stopped_lead_is_shown_and_shutdown_keeps_its_deadline() {
     let stage = Stage::without_tmux();
     let lead = led(&stage);
     stop(&stage, &lead);
@@ -76,7 +76,7 @@ fn a_stopped_lead_is_shown_and_a_shutdown_keeps_its_deadline() {
 }
 
 #[test]
-fn force_ends_a_member_beside_a_stopped_lead_and_only_once() {
+fn force_ends_a_member_once_despite_a_stopped_lead() {
     let stage = Stage::new();
     let lead = led(&stage);
     stage.phalanx(&["task", "create", "Long", "--owner", "ada", "--", "sleep", "300"]).expect(0);
@@ -93,7 +93,8 @@ fn force_ends_a_member_beside_a_stopped_lead_and_only_once() {
     };
     assert_eq!(names(&stage), [json!("ben")]);
     lead.signal("CONT");
-    // The lead carries out the next request after it has seen all that changed.
+    // The lead processes the changes made while it was stopped before it carries out the next
+    // request.
     let outcome = stage.phalanx(&["--json", "shutdown", "ben"]).expect(0).json();
     assert_eq!(outcome[0]["outcome"], json!("closed"));
     for event in ["member_left", "shutdown_requested", "shutdown_ended"] {
@@ -113,7 +114,7 @@ fn force_ends_a_member_beside_a_stopped_lead_and_only_once() {
 }
 
 #[test]
-fn down_by_force_removes_a_team_whose_lead_is_stopped() {
+fn force_removes_a_team_whose_lead_is_stopped() {
     let stage = Stage::without_tmux();
     let manifest = stage.file(
         "demo.toml",
@@ -137,9 +138,9 @@ fn down_by_force_removes_a_team_whose_lead_is_stopped() {
     stage.assert_clean();
 }
 
-/// It is stopped in the middle of a change of the roster, whose lock every other process needs.
+/// The lead is stopped while it holds the roster lock, which every other process needs.
 #[test]
-fn force_ends_a_team_whose_lead_was_stopped_with_a_lock() {
+fn force_ends_a_team_whose_lead_is_stopped_holding_a_lock() {
     for command in [&["down", "--force"][..], &["shutdown", "ada", "--force"]] {
         let stage = Stage::without_tmux();
         let manifest = stage.file(

@@ -1,4 +1,5 @@
-//! Task mode (seed 002): each task is one run of a program's one-shot form, and nobody stands.
+//! Task mode: each task is one run of the one-shot form of a program; there are no standing
+//! members.
 
 use std::fs;
 
@@ -6,8 +7,8 @@ use serde_json::{Value, json};
 
 use crate::harness::{Run, Stage, binary, wait_for};
 
-/// A program that answers once: it says that it has begun, and with what; waits until it may go on; and fails where the
-/// task wants that. What it leaves behind it would leave for ever.
+/// A program that records its prompt, waits for the file `go`, and fails if its task says so. Its
+/// background child would outlive it if phalanx did not end it.
 const ASKER: &str = r#"
 about = "answers"
 runs = "native"
@@ -21,14 +22,15 @@ when = "settled"
 settle_ms = 10
 "#;
 
-/// A stage where this profile is known.
+/// A stage with this profile installed.
 fn stage() -> Stage {
     let stage = Stage::without_tmux();
     stage.profile("asker", ASKER);
     stage
 }
 
-/// A team in task mode with a kind of two at once, and tasks of these subjects.
+/// Writes the manifest of a team in task mode with at most two concurrent runs and a task for each
+/// subject.
 fn manifest(stage: &Stage, finish: &str, subjects: &[&str]) -> String {
     let mut text = format!(
         "[team]\nname = \"alpha\"\nmode = \"task\"\nfinish = \"{finish}\"\n\
@@ -40,7 +42,7 @@ fn manifest(stage: &Stage, finish: &str, subjects: &[&str]) -> String {
     stage.file("team.toml", &text)
 }
 
-/// Each run's first words, sorted.
+/// The task lines of the prompts of all runs, sorted.
 fn begun(stage: &Stage) -> Vec<String> {
     let text = fs::read_to_string(stage.at("work/begun")).unwrap_or_default();
     let mut tasks: Vec<String> =
@@ -57,7 +59,7 @@ fn count(stage: &Stage, event: &str) -> usize {
     stage.journal("alpha").iter().filter(|e| e["event"] == event).count()
 }
 
-/// Waits until both at once are underway, and nobody else is.
+/// Waits until two runs are in progress, and asserts that no third one is.
 fn two_at_work(stage: &Stage) {
     wait_for("two runs", || (begun(stage).len() == 2).then_some(()));
     wait_for("both on the team", || (count(stage, "member_ready") == 2).then_some(()));
@@ -68,9 +70,10 @@ fn task(stage: &Stage, id: &str) -> Value {
     stage.phalanx(&["--json", "task", "get", id]).expect(0).json()
 }
 
-/// TK-05: each task is claimed for its own run and ended by how that ends; what it says reaches the lead once.
+/// TK-05: each task is claimed for its own run and ends with the exit code of that run, whose
+/// output reaches the lead once.
 #[test]
-fn tk_05_each_task_is_a_run_of_its_own_and_ends_with_it() {
+fn tk_05_each_task_is_one_run_and_ends_with_its_exit_code() {
     let stage = stage();
     fs::create_dir(stage.at("work/.git")).expect("a checkout");
     let manifest = manifest(&stage, "manual", &["one", "two", "fails", "four"]);
@@ -118,16 +121,16 @@ fn tk_05_each_task_is_a_run_of_its_own_and_ends_with_it() {
         assert!(log.expect("each run's own").contains(&format!("done: Be short.\n\nTask #{id}: ")));
     }
     assert_eq!(stage.phalanx(&["--json", "status"]).expect(0).json()["members"], json!([]));
-    // A task that comes later finds its run, too; a member that is never there can be named for it.
+    // A task created later gets a run too, and its owner may be a member that is not running.
     stage.phalanx(&["task", "create", "five", "--owner", "dev-2"]).expect(0);
     assert_eq!(stage.wait_event("alpha", "task_completed", "5")["member"], "dev-2");
     stage.phalanx(&["down"]).expect(0);
     stage.assert_clean();
 }
 
-/// CR-05: the lead is killed while runs are at work; the next one neither starts them again nor loses them.
+/// CR-05: the lead is killed during runs; the next lead neither restarts nor loses them.
 #[test]
-fn cr_05_runs_outlive_their_lead_and_are_not_started_twice() {
+fn cr_05_runs_outlive_their_lead_and_are_not_repeated() {
     let stage = stage();
     let manifest = manifest(&stage, "tasks-done", &["one", "two", "three"]);
     let up = stage.phalanx(&["--json", "up", &manifest, "--detach", "--keep"]).expect(0).json();
@@ -150,10 +153,10 @@ fn cr_05_runs_outlive_their_lead_and_are_not_started_twice() {
     stage.assert_clean();
 }
 
-/// SD-03, CR-05: whoever starts a run dies at each step of that; the task is done once all the same.
+/// SD-03, CR-05: the process that starts a run dies at each step; the task still completes once.
 #[test]
 #[cfg(debug_assertions)]
-fn cr_05_whoever_starts_a_run_may_die_anywhere() {
+fn cr_05_task_completes_once_if_the_starter_of_its_run_dies() {
     for point in [
         "spawn.kept",
         "spawn.claimed",
@@ -174,16 +177,17 @@ fn cr_05_whoever_starts_a_run_may_die_anywhere() {
         let done = stage.journal("alpha").iter().filter(|e| e["event"] == "task_completed").count();
         assert_eq!(done, 1, "{point}");
         let begun = begun(&stage).len();
-        // Where its launcher has not said yet who it is, it is ended, and the task done again.
+        // If the launcher has not yet recorded its identity, the run is ended and the task run
+        // again.
         assert!(begun == 1 || begun == 2 && point == "spawn.placed", "{point}: {begun}");
         stage.phalanx(&["team", "delete"]).expect(0);
         stage.assert_clean();
     }
 }
 
-/// SD-01: runs are ended with all that they have started, and their tasks are free again.
+/// SD-01: runs end with all processes that they started, and their tasks become pending.
 #[test]
-fn sd_01_a_team_that_ends_takes_its_runs_with_it() {
+fn sd_01_shutdown_ends_runs_and_releases_their_tasks() {
     let stage = stage();
     let manifest = manifest(&stage, "manual", &["one", "two", "three"]);
     stage.phalanx(&["up", &manifest, "--detach"]).expect(0);
@@ -198,9 +202,9 @@ fn sd_01_a_team_that_ends_takes_its_runs_with_it() {
     stage.assert_clean();
 }
 
-/// CR-01, TK-05: a run whose launcher is killed is ended as a whole, and its task done by another one.
+/// CR-01, TK-05: a run whose launcher is killed is ended as a whole, and a new run does its task.
 #[test]
-fn cr_01_a_run_that_is_killed_gives_its_task_to_another_one() {
+fn cr_01_task_of_a_killed_run_is_done_by_another_run() {
     let stage = stage();
     let manifest = manifest(&stage, "manual", &["one"]);
     stage.phalanx(&["up", &manifest, "--detach"]).expect(0);
@@ -219,7 +223,7 @@ fn cr_01_a_run_that_is_killed_gives_its_task_to_another_one() {
     );
     stage.wait_event("alpha", "task_released", "1");
     wait_for("the second run", || (begun(&stage).len() == 2).then_some(()));
-    // A child of the program has its command line until it executes another.
+    // A forked child has the command line of the program until it executes another.
     let programs =
         || stage.processes().iter().filter(|line| line.contains("until [ -e go ]")).count();
     wait_for("the end of the first run", || (programs() == 1).then_some(()));
@@ -230,9 +234,9 @@ fn cr_01_a_run_that_is_killed_gives_its_task_to_another_one() {
     stage.assert_clean();
 }
 
-/// A hook that refuses a completion is heard, though nobody is there any more who could go on.
+/// A hook can reject a completion even though the run has already ended.
 #[test]
-fn a_hook_refuses_what_a_run_has_done() {
+fn hook_rejection_fails_the_task_of_a_run() {
     let stage = stage();
     go(&stage);
     let manifest = manifest(&stage, "manual", &["one"]);
@@ -249,9 +253,9 @@ fn a_hook_refuses_what_a_run_has_done() {
     stage.assert_clean();
 }
 
-/// `auto` says which it is and why.
+/// `auto` reports the chosen mode and the reason.
 #[test]
-fn sp_08_auto_is_teammates_where_they_can_stand_and_tasks_elsewhere() {
+fn sp_08_auto_mode_is_task_when_no_backend_is_available() {
     for (backend, line) in [
         (
             "exec:no-such-backend",
@@ -280,9 +284,9 @@ fn sp_08_auto_is_teammates_where_they_can_stand_and_tasks_elsewhere() {
     }
 }
 
-/// Beside members that stand: a role that is task-only, and workers' commands as they are.
+/// Task-only roles and members beside standing members; a task's own command runs as given.
 #[test]
-fn who_is_task_only_never_stands() {
+fn task_only_members_never_stand() {
     let stage = stage();
     go(&stage);
     let manifest = stage.file(
@@ -317,9 +321,9 @@ fn who_is_task_only_never_stands() {
     stage.assert_clean();
 }
 
-/// What task mode cannot do is refused before anything is made.
+/// Members that task mode cannot run are refused before anything is created.
 #[test]
-fn what_cannot_be_one_run_is_refused() {
+fn task_mode_refuses_members_without_a_one_shot_form() {
     let stage = stage();
     let table = [
         (

@@ -1,4 +1,4 @@
-//! Tasks that are edited, deleted, and changed by strangers while a lead looks on.
+//! Tasks that are edited, deleted, retried, and changed by other programs under a running lead.
 
 use std::fs;
 
@@ -38,7 +38,7 @@ fn tasks_are_edited_and_deleted() {
     );
 }
 
-/// A native member: on the roster, not started by phalanx, reads its mailbox.
+/// Adds a native member: on the roster, reads its mailbox, not started by phalanx.
 fn native(stage: &Stage, name: &str) {
     let file = stage.root().join("teams/demo/config.json");
     let mut config: Value = serde_json::from_slice(&fs::read(&file).expect("read")).expect("json");
@@ -48,7 +48,7 @@ fn native(stage: &Stage, name: &str) {
 }
 
 #[test]
-fn a_new_owner_is_told_unless_it_is_its_own_doing() {
+fn new_owner_is_notified_unless_it_assigned_itself() {
     let stage = Stage::new();
     stage.phalanx(&["team", "create", "demo"]).expect(0);
     native(&stage, "ada");
@@ -72,9 +72,9 @@ fn a_new_owner_is_told_unless_it_is_its_own_doing() {
     assert_eq!(mail().as_array().map(Vec::len), Some(2));
 }
 
-/// TK-07: a program that knows nothing of phalanx, under a running lead.
+/// TK-07: another program edits tasks under a running lead.
 #[test]
-fn tk_07_a_lead_tells_what_strangers_did_to_tasks() {
+fn tk_07_lead_journals_task_changes_by_other_programs() {
     let stage = Stage::new();
     stage.phalanx(&["team", "create", "demo"]).expect(0);
     for subject in ["one", "two", "three"] {
@@ -84,7 +84,8 @@ fn tk_07_a_lead_tells_what_strangers_did_to_tasks() {
     wait_for("the lead to have looked at the board", || {
         stage.journal("demo").iter().any(|e| e["event"] == "lead_started").then_some(())
     });
-    // Only what the lead has seen can vanish: a change that it tells is the proof that it has looked.
+    // The lead notices only changes to tasks that it has read; a reported change proves that it
+    // has.
     let file = |id: u32| stage.root().join(format!("tasks/demo/{id}.json"));
     let edit = |id: u32, key: &str, value: &str| {
         let mut task: Value =
@@ -129,9 +130,9 @@ fn tk_07_a_lead_tells_what_strangers_did_to_tasks() {
     stage.assert_clean();
 }
 
-/// A whole delegation can be traced: each event of a task names the one before it as its cause.
+/// Each event of a task names the previous one as its cause.
 #[test]
-fn the_events_of_a_task_are_a_chain() {
+fn events_of_a_task_form_a_causal_chain() {
     let stage = Stage::without_tmux();
     stage.phalanx(&["team", "create", "alpha"]).expect(0);
     stage.phalanx(&["task", "create", "T", "--", "true"]).expect(0);
@@ -152,7 +153,7 @@ fn get(stage: &Stage, id: &str) -> Value {
 }
 
 #[test]
-fn a_failed_task_is_retried_and_reported_again() {
+fn retried_task_is_run_and_reported_again() {
     let stage = Stage::without_tmux();
     stage.phalanx(&["team", "create", "demo"]).expect(0);
     let lead = stage.start(&["lead"]);
@@ -198,7 +199,7 @@ fn a_failed_task_is_retried_and_reported_again() {
 }
 
 #[test]
-fn an_assigned_task_keeps_its_owner_when_it_is_retried() {
+fn retried_task_keeps_an_assigned_owner() {
     let stage = Stage::without_tmux();
     stage.phalanx(&["team", "create", "demo"]).expect(0);
     stage.phalanx(&["spawn", "ada"]).expect(0);
@@ -300,7 +301,7 @@ fn task_update_changes_every_field() {
 }
 
 #[test]
-fn a_status_that_is_set_is_journaled_as_its_verb() {
+fn task_update_status_is_journaled_like_the_verb() {
     let stage = Stage::without_tmux();
     stage.phalanx(&["team", "create", "demo"]).expect(0);
     native(&stage, "ada");
@@ -327,7 +328,7 @@ fn a_status_that_is_set_is_journaled_as_its_verb() {
 }
 
 #[test]
-fn a_worker_claims_the_highest_priority_first() {
+fn worker_claims_the_highest_priority_first() {
     let stage = Stage::without_tmux();
     let task = |key: &str, rest: &str| {
         format!("[[task]]\nkey = \"{key}\"\nsubject = \"{key}\"\nrun = [\"true\"]\n{rest}\n")
@@ -358,7 +359,7 @@ fn a_worker_claims_the_highest_priority_first() {
 }
 
 #[test]
-fn a_running_task_is_shown_by_its_active_form() {
+fn running_task_is_shown_by_its_active_form() {
     let stage = Stage::without_tmux();
     stage.phalanx(&["team", "create", "demo"]).expect(0);
     native(&stage, "ada");
@@ -389,7 +390,7 @@ fn a_running_task_is_shown_by_its_active_form() {
 }
 
 #[test]
-fn tasks_that_claude_code_keeps_for_itself_are_hidden() {
+fn internal_tasks_of_claude_code_are_hidden() {
     let stage = Stage::without_tmux();
     stage.phalanx(&["team", "create", "demo"]).expect(0);
     let internal = r#"{"_internal": true}"#;
@@ -404,7 +405,7 @@ fn tasks_that_claude_code_keeps_for_itself_are_hidden() {
 }
 
 #[test]
-fn a_member_that_completes_a_task_notifies_the_lead_once() {
+fn member_that_completes_a_task_notifies_the_lead_once() {
     let stage = Stage::without_tmux();
     stage.phalanx(&["team", "create", "demo"]).expect(0);
     native(&stage, "ada");

@@ -1,4 +1,4 @@
-//! What phalanx says to tmux, and how it fares in odd configurations.
+//! The tmux commands that phalanx runs, and unusual tmux configurations.
 
 use serde_json::json;
 
@@ -23,7 +23,8 @@ subject = "T"
 run = ["true"]
 "#;
 
-/// A tmux that writes down every argument, one JSON array a line, before it does what it is told.
+/// Shadows tmux with a script that logs the arguments of each call, separated by U+001F, and then
+/// runs it.
 fn traced(stage: &mut Stage) {
     let real = which("tmux", stage.path()).expect("tmux");
     let trace = stage.at("trace");
@@ -35,7 +36,8 @@ fn traced(stage: &mut Stage) {
     stage.shadow("tmux", &script);
 }
 
-/// Targets are ids; the one exception is the session that the same call has just made under an exact name.
+/// Asserts that targets are ids; the one exception is a session that the same call has created
+/// under an exact name.
 fn check_command(command: &[&str], call: &[&str]) {
     if command.contains(&"if-shell") {
         assert!(command.contains(&"-F"), "a condition is never a shell's: {command:?}");
@@ -55,7 +57,7 @@ fn check_command(command: &[&str], call: &[&str]) {
 }
 
 #[test]
-fn tmux_sp_01_no_launch_is_typed_and_every_target_is_an_id() {
+fn tmux_sp_01_launches_are_not_typed_and_targets_are_ids() {
     let mut stage = Stage::new();
     traced(&mut stage);
     let manifest = stage.file("five.toml", FIVE);
@@ -76,9 +78,10 @@ fn tmux_sp_01_no_launch_is_typed_and_every_target_is_an_id() {
     stage.assert_clean();
 }
 
-/// SP-01, LY-01: a login shell that sleeps and flushes its input, indexes from 1, panes that remain.
+/// SP-01, LY-01: a default shell that sleeps and flushes its input, indexes from 1, and panes that
+/// remain.
 #[test]
-fn tmux_sp_01_ly_01_a_slow_shell_and_odd_indexes_do_not_matter() {
+fn tmux_sp_01_ly_01_slow_shell_and_shifted_indexes_do_not_matter() {
     let stage = Stage::new();
     let shell = stage.at("slow-shell");
     stage.script(
@@ -102,7 +105,7 @@ fn tmux_sp_01_ly_01_a_slow_shell_and_odd_indexes_do_not_matter() {
 }
 
 #[test]
-fn tmux_ly_03_members_beyond_a_window_overflow_into_further_ones() {
+fn tmux_ly_03_members_overflow_into_further_windows() {
     let stage = Stage::new();
     stage.phalanx(&["team", "create", "many"]).expect(0);
     let names: Vec<String> = (0..20).map(|n| format!("m{n}")).collect();
@@ -128,9 +131,9 @@ fn tmux_ly_03_members_beyond_a_window_overflow_into_further_ones() {
     stage.assert_clean();
 }
 
-/// SD-05: panes of others, running the same program, in the same server.
+/// SD-05: foreign panes that run the same program on the same server are left alone.
 #[test]
-fn tmux_sd_05_bystanders_are_not_touched() {
+fn tmux_sd_05_foreign_panes_are_not_touched() {
     let stage = Stage::new();
     for n in 0..5 {
         stage
@@ -148,9 +151,9 @@ fn tmux_sd_05_bystanders_are_not_touched() {
     assert_eq!(before, after);
 }
 
-/// The border of a pane follows its member: name and role from the start, the state as the lead sees it.
+/// The pane border shows name and role from the start, and the state as the lead sees it.
 #[test]
-fn tmux_the_border_shows_name_role_and_state() {
+fn tmux_pane_border_shows_name_role_and_state() {
     let stage = Stage::new();
     let manifest = stage.file(
         "shown.toml",
@@ -177,9 +180,9 @@ run = ["sh", "-c", "until [ -e go ]; do sleep 0.05; done"]
     stage.assert_clean();
 }
 
-/// SP-05, LY-04: `--layout split`, asked for by a lead that stands in a pane.
+/// SP-05, LY-04: `--layout split`, requested by a lead in a pane.
 #[test]
-fn tmux_ly_04_a_lead_in_a_pane_has_its_members_beside_it() {
+fn tmux_ly_04_split_layout_places_members_beside_the_lead() {
     let stage = Stage::new();
     let wide =
         ["new-session", "-d", "-s", "mine", "-x", "200", "-y", "50", "--", "env", "sleep", "300"];
@@ -205,7 +208,7 @@ fn tmux_ly_04_a_lead_in_a_pane_has_its_members_beside_it() {
 }
 
 #[test]
-fn tmux_a_team_stays_on_the_server_that_it_was_given() {
+fn tmux_team_stays_on_its_configured_socket() {
     let stage = Stage::new();
     let socket = stage.at("own.sock");
     let other = socket.to_string_lossy().into_owned();

@@ -1,10 +1,10 @@
-//! `up`, from manifest to clean disk, in each of the places it can run.
+//! `up` from manifest to clean disk, in every environment that it can run in.
 
 use serde_json::{Value, json};
 
 use crate::harness::{Run, Stage, binary, wait_for};
 
-/// Three workers, four tasks with dependencies between them.
+/// Three workers and four tasks with dependencies.
 const CHECKS: &str = r#"
 [team]
 name = "checks"
@@ -42,7 +42,7 @@ run = ["sh", "-c", "echo tested > tested.txt"]
 after = ["lint", "docs"]
 "#;
 
-/// The report without what may differ: times, who took which task, which backend.
+/// The report without the parts that vary: times, claimants, backend.
 fn comparable(report: &Value) -> Value {
     let members: Vec<Value> = report["members"]
         .as_array()
@@ -110,7 +110,7 @@ fn up_with_tmux_removed_from_path_runs_on_own_ptys() {
 }
 
 #[test]
-fn tmux_up_inside_tmux_uses_a_window_of_its_own_in_that_session() {
+fn tmux_up_inside_tmux_uses_its_own_window_of_the_session() {
     let stage = Stage::new();
     let manifest = stage.file("checks.toml", CHECKS);
     let (out, err, code) = (stage.at("out"), stage.at("err"), stage.at("code"));
@@ -140,7 +140,7 @@ fn tmux_up_inside_tmux_uses_a_window_of_its_own_in_that_session() {
 }
 
 #[test]
-fn a_failing_task_makes_exit_1_and_is_named() {
+fn up_exits_1_and_names_the_failed_task() {
     let stage = Stage::without_tmux();
     let manifest = stage.file(
         "failing.toml",
@@ -184,7 +184,7 @@ after = ["bad"]
 }
 
 #[test]
-fn keep_leaves_the_finished_team_on_disk() {
+fn up_keep_leaves_the_finished_team_on_disk() {
     let stage = Stage::without_tmux();
     let manifest = stage.file("checks.toml", CHECKS);
     stage.phalanx(&["up", &manifest, "--keep"]).expect(0);
@@ -199,7 +199,7 @@ fn keep_leaves_the_finished_team_on_disk() {
 }
 
 #[test]
-fn a_detached_up_goes_on_by_itself_and_cleans_up() {
+fn detached_up_finishes_and_cleans_up() {
     let stage = Stage::without_tmux();
     let manifest = stage.file("checks.toml", CHECKS);
     stage.phalanx(&["up", &manifest, "--detach"]).expect(0);
@@ -210,7 +210,7 @@ fn a_detached_up_goes_on_by_itself_and_cleans_up() {
 }
 
 #[test]
-fn a_member_that_does_not_start_takes_the_team_back() {
+fn up_rolls_back_the_team_if_a_member_does_not_start() {
     let stage = Stage::without_tmux();
     let manifest = stage.file(
         "broken.toml",
@@ -230,13 +230,14 @@ run = ["/no/such/program", "x"]
     stage.assert_clean();
 }
 
-/// README's first command: real checks of this repository on three workers, whatever they find.
+/// The first command of the README: it runs real checks of this repository on three workers,
+/// whatever they find.
 #[test]
-fn tmux_the_demo_inspects_this_repository_and_ends_with_0() {
+fn tmux_demo_inspects_this_repository_and_exits_0() {
     let stage = Stage::new();
     let root = env!("CARGO_MANIFEST_DIR");
     let mut up = stage.command(binary());
-    // cargo finds its toolchain and its crates under the real home.
+    // cargo needs the toolchain and crates in the real home directory.
     for (name, folder) in [("CARGO_HOME", ".cargo"), ("RUSTUP_HOME", ".rustup")] {
         let home = || std::env::var_os("HOME").map(|home| std::path::Path::new(&home).join(folder));
         up.envs(std::env::var_os(name).or(home().map(Into::into)).map(|value| (name, value)));
@@ -262,7 +263,7 @@ fn tmux_the_demo_inspects_this_repository_and_ends_with_0() {
 }
 
 #[test]
-fn the_demo_runs_without_git_and_cargo_metadata() {
+fn demo_runs_without_git_and_cargo_metadata() {
     let stage = Stage::without_tmux();
     let root = std::path::Path::new(env!("CARGO_MANIFEST_DIR"));
     for program in [
@@ -273,7 +274,7 @@ fn the_demo_runs_without_git_and_cargo_metadata() {
             .expect("installed");
         std::os::unix::fs::symlink(found, stage.at("bin").join(program)).expect("symlink");
     }
-    // A directory without git that has two broken links.
+    // A directory without git and with two broken links.
     let teams = stage.at("work/fixtures/teams/inspect");
     std::fs::create_dir_all(&teams).expect("dir");
     for entry in std::fs::read_dir(root.join("fixtures/teams/inspect")).expect("scripts").flatten()

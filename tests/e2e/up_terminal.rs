@@ -1,12 +1,12 @@
-//! `up` on a terminal: the frame at three sizes, keys typed meanwhile, and the terminal's modes on
-//! every way out.
+//! `up` on a terminal: the live frame at three sizes, typed keys, and the terminal modes after
+//! every way to end.
 
 use std::process::Command;
 
 use crate::harness::{Stage, binary, wait_for};
 
-/// Three workers, each with a task that runs until the file `go` is there; the last task's output
-/// is shown.
+/// Three workers, each with a task that runs until the file `go` exists; the output of the last
+/// task is shown.
 const TEAM: &str = r#"
 [team]
 name = "trio"
@@ -38,7 +38,7 @@ after = ["a", "b", "c"]
 show_output = true
 "#;
 
-/// A shell in a tmux pane of this size in which `up` runs.
+/// A shell in a tmux pane, for running `up`.
 struct Terminal {
     stage: Stage,
     pane: String,
@@ -85,13 +85,12 @@ impl Terminal {
         self.stage.tmux(&["capture-pane", "-p", "-t", &self.pane]).expect("a screen")
     }
 
-    /// The lines on the screen down to the last one that is not empty.
+    /// The lines on the screen up to the last one that is not empty.
     fn lines(&self) -> Vec<String> {
         self.screen().trim_end().lines().map(str::to_owned).collect()
     }
 
-    /// Waits for two more frames, the first of which may have been drawn before the caller's last
-    /// step.
+    /// Waits for two more frames; the first may have been drawn before the last step of the caller.
     fn next_frames(&self) {
         for _ in 0..2 {
             let before = self.bar();
@@ -101,7 +100,7 @@ impl Terminal {
         }
     }
 
-    /// The line with the progress bar, which shows the time.
+    /// The line with the progress bar and the elapsed time.
     fn bar(&self) -> Option<String> {
         self.lines().into_iter().find(|line| line.contains(" of 4 tasks"))
     }
@@ -117,7 +116,7 @@ impl Terminal {
         std::fs::write(self.stage.at("work/go"), "").expect("go");
     }
 
-    /// Waits for the end and returns all that the pane shows, with what has left its screen.
+    /// Waits until `up` exits, and returns the screen with its scrollback.
     fn ended(&self, code: i32) -> String {
         let end = format!("end={code}");
         wait_for(&end, || self.screen().lines().any(|line| line == end).then_some(()));
@@ -137,7 +136,7 @@ impl Terminal {
 }
 
 #[test]
-fn tmux_up_fits_the_terminal_and_keys_leave_no_trace() {
+fn tmux_up_fits_the_terminal_and_swallows_typed_keys() {
     for (columns, rows, working) in [(80, 24, true), (40, 10, false), (120, 40, true)] {
         let terminal = Terminal::new(columns, rows);
         assert!(terminal.echoes());
@@ -150,7 +149,7 @@ fn tmux_up_fits_the_terminal_and_keys_leave_no_trace() {
             (at_work == if working { 3 } else { 0 }).then_some(())
         });
         let before = terminal.lines();
-        // The command, a line for each member, the bar, what can be typed.
+        // The command, one line per member, the bar, and the hint.
         assert_eq!(before.len(), 6, "{size}: {before:?}");
         for (line, name) in before[1..4].iter().zip(["ada ", "benjamin ", "cleo "]) {
             assert!(line.starts_with(name), "{size}: {before:?}");
@@ -177,7 +176,7 @@ fn tmux_up_fits_the_terminal_and_keys_leave_no_trace() {
     }
 }
 
-/// Above the frame may stand rows of an older one that tmux itself has wrapped and scrolled away.
+/// Rows of an older frame that tmux wrapped and scrolled may remain above the new one.
 #[test]
 fn tmux_up_fits_the_terminal_after_a_resize() {
     let terminal = Terminal::new(120, 20);
@@ -204,7 +203,7 @@ fn tmux_up_fits_the_terminal_after_a_resize() {
 }
 
 #[test]
-fn tmux_ctrl_c_and_term_end_up_and_give_the_terminal_back() {
+fn tmux_ctrl_c_and_sigterm_end_up_and_restore_the_terminal() {
     for by_key in [true, false] {
         let terminal = Terminal::new(80, 24);
         terminal.up();
@@ -231,21 +230,21 @@ fn tmux_ctrl_c_and_term_end_up_and_give_the_terminal_back() {
 }
 
 #[test]
-fn tmux_ctrl_backslash_ends_up_at_once_and_gives_the_terminal_back() {
+fn tmux_ctrl_backslash_ends_up_and_restores_the_terminal() {
     let terminal = Terminal::new(80, 24);
     terminal.up();
     terminal.keys(&["C-\\"]);
-    // 128 and the signal's number.
+    // 128 plus the signal number of SIGQUIT.
     let all = terminal.ended(131);
     assert!(!all.contains('─'), "{all}");
     assert!(terminal.echoes());
-    // Its members live on without it.
+    // The members keep running without it.
     terminal.stage.phalanx(&["down", "-t", "trio", "--force"]).expect(0);
     terminal.close();
 }
 
 #[test]
-fn tmux_ctrl_z_gives_the_terminal_back_until_up_is_continued() {
+fn tmux_ctrl_z_restores_the_terminal_until_up_continues() {
     let terminal = Terminal::new(80, 24);
     terminal.up();
     terminal.keys(&["C-z"]);

@@ -1,10 +1,10 @@
-//! The past of a team is visible in `status`, `ps`, `events` and `inbox`, as sentences.
+//! `status`, `ps`, `events` and `inbox` show the past of a team as sentences.
 
 use serde_json::json;
 
 use crate::harness::{Stage, wait_for};
 
-/// A worker under a lead that was killed.
+/// A worker whose lead was killed; returns the pid of the lead.
 fn orphaned(stage: &Stage) -> String {
     let manifest = stage.file(
         "demo.toml",
@@ -39,7 +39,7 @@ fn cr_05_status_and_ps_name_a_dead_lead_and_adopt() {
 }
 
 #[test]
-fn sd_04_up_after_a_killed_lead_names_it_and_the_ways_on() {
+fn sd_04_up_after_a_killed_lead_names_it_and_the_remedies() {
     let stage = Stage::without_tmux();
     let pid = orphaned(&stage);
     let again = stage.phalanx(&["up", &stage.at("work/demo.toml").to_string_lossy()]).expect(4);
@@ -84,7 +84,7 @@ fn tmux_status_lists_members_that_left_until_their_next_run() {
 }
 
 #[test]
-fn status_lists_few_tasks_whole_and_counts_the_completed_of_many() {
+fn status_lists_few_tasks_and_only_counts_completed_of_many() {
     let stage = Stage::without_tmux();
     stage.phalanx(&["team", "create", "demo"]).expect(0);
     for id in 1..=11 {
@@ -156,7 +156,7 @@ fn inbox_shows_protocol_messages_as_sentences_with_and_without_a_lead() {
 }
 
 #[test]
-fn ps_names_the_root_and_an_unknown_team_of_another_root_is_hinted_at() {
+fn ps_names_the_root_and_status_hints_at_teams_of_other_roots() {
     let stage = Stage::without_tmux();
     let none = stage.phalanx(&["ps"]).expect(0).stdout;
     assert!(none.contains(&*stage.root().to_string_lossy()), "{none}");

@@ -1,4 +1,5 @@
-//! No wait is silent: `status` says why a task waits, and a verb that waits says on stderr what for.
+//! No wait is silent: `status` says why a task waits, and a waiting verb says on stderr what it
+//! waits for.
 
 use std::fs;
 use std::time::{Duration, SystemTime};
@@ -8,7 +9,7 @@ use serde_json::{Value, json};
 use crate::harness::{Stage, wait_for};
 
 #[test]
-fn up_refuses_a_task_that_no_member_can_do_with_its_line() {
+fn up_refuses_a_task_that_no_member_can_do_and_names_its_line() {
     let stage = Stage::without_tmux();
     let head = "[team]\nname = \"demo\"\n[[member]]\nname = \"ada\"\n[[task]]\nkey = \"t\"\nsubject = \"T\"\n";
     let table = [
@@ -27,7 +28,7 @@ fn up_refuses_a_task_that_no_member_can_do_with_its_line() {
     stage.assert_clean();
 }
 
-/// The reasons why tasks wait, by id.
+/// The reasons why tasks wait, in order of their ids.
 fn reasons(stage: &Stage) -> Vec<Value> {
     let status = stage.phalanx(&["--json", "status"]).expect(0).json();
     let tasks = status["task_list"].as_array().expect("tasks").clone();
@@ -70,13 +71,13 @@ fn status_says_why_each_task_waits() {
 }
 
 #[test]
-fn a_lock_that_a_killed_process_left_is_named_while_it_is_waited_for() {
+fn waiting_for_a_stale_lock_is_reported() {
     let stage = Stage::without_tmux();
     stage.phalanx(&["team", "create", "demo"]).expect(0);
     let lock = stage.root().join("teams/demo/inboxes/team-lead.json.lock");
     let send = |args: &[&str]| {
         fs::create_dir(&lock).expect("a lock");
-        // It becomes stale four seconds from now.
+        // The lock becomes stale four seconds from now.
         let stamped = SystemTime::now() - Duration::from_secs(6);
         let file = fs::File::open(&lock).expect("the lock");
         file.set_times(fs::FileTimes::new().set_modified(stamped)).expect("stamped");
@@ -93,7 +94,7 @@ fn a_lock_that_a_killed_process_left_is_named_while_it_is_waited_for() {
 }
 
 #[test]
-fn a_wait_says_what_for_and_how_long_at_most() {
+fn wait_reports_its_condition_and_timeout() {
     let stage = Stage::without_tmux();
     stage.phalanx(&["team", "create", "demo"]).expect(0);
     stage.phalanx(&["task", "create", "Never done"]).expect(0);
@@ -124,7 +125,7 @@ fn down_names_the_busy_members_that_it_waits_for() {
     ];
     stage.phalanx(&run).expect(0);
     stage.wait_event("demo", "task_claimed", "1");
-    // A launcher and a worker that are stopped answer nothing.
+    // A stopped launcher and worker do not answer.
     for line in stage.processes() {
         let pid = line.split(' ').next().expect("a pid");
         if line.contains(" exec ") || line.ends_with(" worker ") {
@@ -138,7 +139,7 @@ fn down_names_the_busy_members_that_it_waits_for() {
 }
 
 #[test]
-fn an_interrupted_up_says_how_many_members_it_asks_and_how_long() {
+fn interrupted_up_reports_the_members_and_the_deadline() {
     let stage = Stage::without_tmux();
     let member = |name: &str| format!("[[member]]\nname = \"{name}\"\n");
     let text =

@@ -1,12 +1,12 @@
-//! Whole walks of decisions, with a program on the member's side that acts on its answers (`fixtures/fake-agent`):
-//! `docs/decisions.md` shows the same as transcripts.
+//! Whole decision dialogues with a member that acts on its answers (`fixtures/fake-agent`).
+//! `docs/decisions.md` shows them as transcripts.
 
 use serde_json::{Value, json};
 
 use crate::fake;
 use crate::harness::{Background, Stage, wait_for};
 
-/// A team led here, with a member that does as its words say.
+/// Starts a team with a foreground lead and a member with the given instructions.
 fn led(stage: &Stage, more: &str, words: &[&str]) -> Background {
     fake::install(stage);
     let manifest =
@@ -28,7 +28,7 @@ fn waits(stage: &Stage, id: &str) {
     });
 }
 
-/// What ada has told the lead, once there are so many texts.
+/// Waits until ada has sent `count` texts to the lead, and returns them.
 fn told(stage: &Stage, count: usize) -> Vec<String> {
     wait_for(&format!("{count} words of hers"), || {
         let inbox = stage.phalanx(&["--json", "inbox", "--all", "--peek"]).expect(0).json();
@@ -46,9 +46,10 @@ fn down(stage: &Stage, lead: Background) {
     stage.assert_clean();
 }
 
-/// PM-07: the rejection wakes the program with the feedback, the approval with the mode, each once.
+/// PM-07: the rejection reaches the program with the feedback, the approval with the mode, each
+/// once.
 #[test]
-fn pm_07_a_program_revises_its_plan_and_begins_when_it_is_approved() {
+fn pm_07_program_revises_its_plan_and_starts_when_approved() {
     let stage = Stage::without_tmux();
     let lead = led(&stage, "", &["--plans"]);
     waits(&stage, "plan-1");
@@ -69,9 +70,9 @@ fn pm_07_a_program_revises_its_plan_and_begins_when_it_is_approved() {
     down(&stage, lead);
 }
 
-/// PM-04: by a rule, by a person, denied, and not at all: the program can tell each from the others.
+/// PM-04: a program can tell apart approvals by a rule and by the user, a denial, and a timeout.
 #[test]
-fn pm_04_a_program_is_told_of_a_rule_a_person_a_denial_and_a_deadline() {
+fn pm_04_program_tells_apart_rule_user_denial_and_timeout() {
     let stage = Stage::without_tmux();
     let commands = ["git status", "make", "git push", "curl x"];
     let words: Vec<&str> = commands.iter().flat_map(|command| ["--runs", command]).collect();

@@ -1,4 +1,4 @@
-//! `status --watch`: on a terminal and as documents.
+//! `status --watch` on a terminal and as a stream of JSON documents.
 
 use std::fs;
 
@@ -6,13 +6,13 @@ use serde_json::{Value, json};
 
 use crate::harness::{Stage, binary, wait_for};
 
-/// LY-12: after a shutdown nobody is listed, and the terminal is as it was.
+/// LY-12: a member that was shut down is no longer listed, and the terminal modes are restored.
 #[test]
-fn tmux_ly_12_the_watched_table_follows_and_leaves_the_terminal_as_it_was() {
+fn tmux_ly_12_watch_follows_the_team_and_restores_the_terminal() {
     let stage = Stage::new();
     stage.phalanx(&["team", "create", "alpha"]).expect(0);
     stage.phalanx(&["spawn", "ada", "--backend", "pty"]).expect(0);
-    // The person's terminal: a pane of 80 columns whose shell says when the watch is over.
+    // The user's terminal: a pane of 80 columns whose shell prints the exit code of the watch.
     let script = format!("{} status --watch -t alpha; echo over=$?; exec sleep 300", binary());
     let session =
         ["new-session", "-d", "-x", "80", "-y", "24", "-P", "-F", "#{pane_id}", "bash", "-c"];
@@ -22,7 +22,7 @@ fn tmux_ly_12_the_watched_table_follows_and_leaves_the_terminal_as_it_was() {
     stage.phalanx(&["spawn", "bob", "--backend", "pty", "--", "sleep", "600"]).expect(0);
     wait_for("bob on the screen", || screen().contains("bob").then_some(()));
     assert_eq!(screen().matches("team alpha").count(), 1, "drawn in its own place: {}", screen());
-    // A terminal that is too narrow for all columns shows fewer.
+    // A narrow terminal shows fewer columns.
     stage.tmux(&["resize-window", "-t", &pane, "-x", "30", "-y", "24"]).expect("resized");
     wait_for("columns that are left out", || {
         let heads = screen().lines().find(|line| line.starts_with("NAME")).map(str::to_owned);
@@ -42,7 +42,7 @@ fn tmux_ly_12_the_watched_table_follows_and_leaves_the_terminal_as_it_was() {
 }
 
 #[test]
-fn watched_documents_come_one_for_each_change() {
+fn watch_prints_one_json_document_per_change() {
     let stage = Stage::without_tmux();
     stage.phalanx(&["team", "create", "alpha"]).expect(0);
     let out = stage.at("work/out");
@@ -59,7 +59,7 @@ fn watched_documents_come_one_for_each_change() {
         documents().last().filter(|d| d["members"][0]["state"] == "idle").map(drop)
     });
     let before = documents().len();
-    // Time alone is no change: a second one that idles makes a document, and the first one's age makes none.
+    // Passing time is not a change: the new task causes one document, and growing ages cause none.
     stage.phalanx(&["task", "create", "One"]).expect(0);
     wait_for("the task", || documents().last().filter(|d| d["tasks"]["pending"] == 1).map(drop));
     assert_eq!(documents().len(), before + 1, "{:?}", documents());
@@ -73,7 +73,7 @@ fn watched_documents_come_one_for_each_change() {
 }
 
 #[test]
-fn an_interrupted_watch_is_130_and_says_nothing() {
+fn interrupted_watch_exits_130_without_an_error() {
     let stage = Stage::without_tmux();
     stage.phalanx(&["team", "create", "alpha"]).expect(0);
     let watch = stage.start(&["status", "--watch"]);

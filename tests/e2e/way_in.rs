@@ -1,4 +1,4 @@
-//! The way in: `phalanx` alone, `init`, the verbs that people type by habit.
+//! First contact: bare `phalanx`, `init`, and verbs that users expect from other tools.
 
 use std::fs;
 
@@ -7,7 +7,7 @@ use serde_json::json;
 use crate::harness::Stage;
 
 #[test]
-fn phalanx_alone_shows_the_next_steps_and_the_teams() {
+fn bare_phalanx_shows_next_steps_and_teams() {
     let stage = Stage::without_tmux();
     let page = stage.phalanx(&[]).expect(0);
     assert!(page.stdout.contains("phalanx init") && page.stderr.is_empty(), "{page:?}");
@@ -29,7 +29,7 @@ fn phalanx_alone_shows_the_next_steps_and_the_teams() {
 }
 
 #[test]
-fn phalanx_alone_survives_a_broken_team_and_no_home() {
+fn bare_phalanx_works_with_a_broken_team_or_no_home() {
     let stage = Stage::without_tmux();
     let dir = stage.root().join("teams/broken");
     fs::create_dir_all(&dir).expect("dir");
@@ -42,7 +42,7 @@ fn phalanx_alone_survives_a_broken_team_and_no_home() {
 }
 
 #[test]
-fn init_writes_a_manifest_that_runs_and_keeps_it() {
+fn init_writes_a_runnable_manifest_and_never_overwrites_it() {
     let stage = Stage::new();
     let work = stage.at("work/My Site!");
     fs::create_dir(&work).expect("dir");
@@ -76,7 +76,7 @@ fn init_writes_a_manifest_that_runs_and_keeps_it() {
 }
 
 #[test]
-fn verbs_that_people_type_by_habit_do_what_they_mean() {
+fn habitual_aliases_do_what_users_expect() {
     let stage = Stage::without_tmux();
     let manifest =
         stage.file("t.toml", "[team]\nname = \"t\"\n[[task]]\nkey = \"a\"\nsubject = \"a\"\nrun = [\"true\"]\n[[member]]\nname = \"x\"\n");
@@ -105,7 +105,7 @@ fn verbs_that_people_type_by_habit_do_what_they_mean() {
 }
 
 #[test]
-fn restart_gives_a_member_a_new_process_and_its_old_order() {
+fn restart_gives_a_member_a_new_process_with_the_same_command() {
     let stage = Stage::without_tmux();
     stage.phalanx(&["team", "create", "demo"]).expect(0);
     let before = stage.phalanx(&["--json", "spawn", "ann", "--", "sleep", "600"]).expect(0).json();
@@ -119,7 +119,7 @@ fn restart_gives_a_member_a_new_process_and_its_old_order() {
 }
 
 #[test]
-fn restart_leaves_a_member_that_refuses_and_restarts_the_rest() {
+fn restart_skips_a_member_that_refuses_and_restarts_the_rest() {
     let stage = Stage::without_tmux();
     stage.phalanx(&["team", "create", "demo"]).expect(0);
     stage.phalanx(&["spawn", "ann"]).expect(0);
@@ -142,7 +142,7 @@ fn restart_leaves_a_member_that_refuses_and_restarts_the_rest() {
 }
 
 #[test]
-fn an_unknown_verb_suggests_the_nearest_one() {
+fn unknown_verb_suggests_the_nearest_ones() {
     let stage = Stage::without_tmux();
     let error = stage.phalanx(&["--json", "spwan"]).expect(2).json();
     assert_eq!(error["error"]["message"], json!("unknown command `spwan`"));

@@ -1,4 +1,4 @@
-//! Worktrees of members, from spawn to the end of the team, with real git and real processes.
+//! Worktrees of members, from the spawn to the end of the team, with real git.
 
 use std::fs;
 use std::path::PathBuf;
@@ -48,9 +48,10 @@ fn member(stage: &Stage, name: &str) -> Value {
     members.into_iter().find(|member| member["name"] == name).expect("on the roster")
 }
 
-/// EN-06, EN-07: the directory that the program has, the one that spawn proves, and those on the roster are one.
+/// EN-06, EN-07: the working directory of the program, the one that `spawn` reports, and those on
+/// the roster are the same.
 #[test]
-fn en_07_cwd_roster_and_proof_agree() {
+fn en_07_worktree_path_agrees_in_program_spawn_and_roster() {
     let stage = stage();
     let made = spawn(&stage, "bob", &["--worktree"]);
     let path = place(&stage, "bob");
@@ -79,10 +80,10 @@ fn en_07_cwd_roster_and_proof_agree() {
     stage.assert_clean();
 }
 
-/// EN-07: the end of the team takes the clean one and the merged one, and leaves and names the dirty, the unmerged and the
-/// locked one.
+/// EN-07: `down` removes clean and merged worktrees; it keeps and names dirty, unmerged and locked
+/// ones.
 #[test]
-fn en_07_the_end_of_the_team_loses_no_work() {
+fn en_07_down_keeps_worktrees_with_unmerged_work() {
     let stage = stage();
     let names = ["clean", "merged", "dirty", "unmerged", "locked"];
     for name in names {
@@ -120,9 +121,9 @@ fn en_07_the_end_of_the_team_loses_no_work() {
     stage.assert_clean();
 }
 
-/// SP-09, EN-07: what does not come up leaves no worktree and no branch, whatever it failed of.
+/// SP-09, EN-07: a failed start leaves no worktree and no branch.
 #[test]
-fn sp_09_a_failed_start_takes_its_worktree_back() {
+fn sp_09_failed_spawn_removes_its_worktree() {
     let stage = stage();
     stage.profile("settled", SETTLED);
     let spawn = ["spawn", "bob", "--profile", "settled", "--backend", "pty", "--worktree", "--"];
@@ -136,7 +137,8 @@ fn sp_09_a_failed_start_takes_its_worktree_back() {
         assert_eq!(git(&stage, "work", &["branch", "--format", "%(refname:short)"]), "main\n");
         assert_eq!(stage.phalanx(&["--json", "worktree", "list"]).expect(0).json(), json!([]));
     }
-    // What it did before it failed is somebody's work: it stays, and the next start goes on with it.
+    // Files that the program wrote before it failed are work: they stay, and the next start reuses
+    // the worktree.
     let run = stage.phalanx(&[&spawn[..], &["sh", "-c", "echo x >work.txt; exit 7"]].concat());
     run.expect(1);
     assert!(place(&stage, "bob").join("work.txt").exists());
@@ -147,10 +149,10 @@ fn sp_09_a_failed_start_takes_its_worktree_back() {
 }
 
 #[test]
-fn where_no_worktree_can_be_made_nothing_is_started() {
+fn nothing_starts_if_no_worktree_can_be_created() {
     let stage = Stage::without_tmux();
     stage.phalanx(&["team", "create", "alpha"]).expect(0);
-    // There is no git in this PATH.
+    // This `PATH` has no git.
     let run = stage.phalanx(&["spawn", "bob", "--worktree", "--", "sleep", "300"]).expect(1);
     assert!(run.stderr.contains("cannot find the program git"), "{run:?}");
     let stage = Stage::new();
@@ -166,9 +168,9 @@ fn where_no_worktree_can_be_made_nothing_is_started() {
     assert_eq!(stage.phalanx(&["--json", "status"]).expect(0).json()["members"], json!([]));
 }
 
-/// A manifest says where and with what; the team's own end removes what was made.
+/// The manifest sets the directory and the setup command; the end of the team removes the worktree.
 #[test]
-fn a_manifest_says_how_worktrees_are_made() {
+fn manifest_configures_worktrees() {
     let stage = stage();
     let manifest = "[team]\nname = \"beta\"\nbackend = \"pty\"\n[worktree]\ndir = \"trees\"\n\
         setup = [\"git\", \"config\", \"--local\", \"setup.ran\", \"yes\"]\n\
@@ -186,7 +188,7 @@ fn a_manifest_says_how_worktrees_are_made() {
 }
 
 #[test]
-fn what_a_merge_would_come_to_is_told_and_not_done() {
+fn worktree_merge_dry_run_reports_conflicts_without_merging() {
     let stage = stage();
     stage
         .phalanx(&["spawn", "bob", "--backend", "pty", "--worktree=feat/x", "--", "sleep", "300"])
@@ -212,9 +214,10 @@ fn what_a_merge_would_come_to_is_told_and_not_done() {
     stage.assert_clean();
 }
 
-/// TK-09: two agents in one checkout are warned of; an agent in a worktree, and plain commands, are not.
+/// TK-09: two agents in one checkout cause a warning; agents in worktrees and plain commands do
+/// not.
 #[test]
-fn tk_09_two_agents_in_one_checkout_are_warned_of() {
+fn tk_09_two_agents_in_one_checkout_cause_a_warning() {
     let stage = stage();
     let sheet = "about = \"an agent\"\nruns = \"native\"\nreads_mail = false\n\
         [launch]\nargv = [[\"sleep\", \"300\"]]\nprompt = \"mailbox\"\n\
@@ -239,9 +242,9 @@ fn tk_09_two_agents_in_one_checkout_are_warned_of() {
     stage.assert_clean();
 }
 
-/// EN-07, CR-05: a member that is started again goes on in its worktree, with all that lies there.
+/// EN-07, CR-05: a resumed member continues in its worktree with the files that are there.
 #[test]
-fn en_07_who_is_resumed_goes_on_in_its_worktree() {
+fn en_07_resumed_member_continues_in_its_worktree() {
     let stage = stage();
     let script = "pwd -P >>where; test -e fail || exec sleep 300; exit 3";
     let order = ["spawn", "bob", "--backend", "pty", "--worktree", "--", "sh", "-c", script];

@@ -1,4 +1,5 @@
-//! Wrapped programs: `fixtures/fake-tui` stands for an agent's program, and its log says what it was really given.
+//! Delivery to wrapped programs: `fixtures/fake-tui` plays an agent and logs the turns that it
+//! received.
 
 use std::fs;
 use std::io::Write;
@@ -31,7 +32,7 @@ impl Cast {
         cast
     }
 
-    /// Starts `ada` with these options of `spawn`.
+    /// Spawns `ada` with these options.
     fn spawn(&self, options: &[&str]) {
         let log = self.log.to_string_lossy().into_owned();
         let head = ["spawn", "ada", "--profile", "fake", "--backend", self.backend];
@@ -42,7 +43,7 @@ impl Cast {
         self.stage.phalanx(&words).expect(0);
     }
 
-    /// Stores a message whose text goes in by stdin.
+    /// Sends a message that is read from stdin.
     fn send(&self, text: &str) {
         let mut command = self.stage.command(binary());
         command
@@ -60,7 +61,7 @@ impl Cast {
         serde_json::from_slice(&fs::read(file).expect("a record")).expect("json")
     }
 
-    /// What the program was given, one after the other.
+    /// The turns that the program was given, in order.
     fn log(&self) -> Vec<Value> {
         let text = fs::read_to_string(&self.log).unwrap_or_default();
         text.lines().filter_map(|line| serde_json::from_str(line).ok()).collect()
@@ -71,7 +72,8 @@ impl Cast {
         shown.as_array().expect("messages").len()
     }
 
-    /// The bodies of the messages that the program was given, in order; a pointer counts as what it points to.
+    /// The bodies of the messages that the program was given, in order. A pointer to a spilled body
+    /// is replaced by the content of its file.
     fn bodies(&self) -> Vec<String> {
         let gap = if self.switches.iter().any(|s| s == "plain") { " " } else { "\n" };
         bodies(&self.log(), gap)
@@ -84,7 +86,7 @@ impl Cast {
     }
 }
 
-/// The bodies in these turns, where `gap` stands between an envelope and its text.
+/// Extracts the message bodies from turns; `gap` separates an envelope from its text.
 fn bodies(turns: &[Value], gap: &str) -> Vec<String> {
     let head = format!("<teammate-message teammate_id=\"team-lead\">{gap}");
     let mut bodies = Vec::new();
@@ -103,25 +105,24 @@ fn bodies(turns: &[Value], gap: &str) -> Vec<String> {
     bodies
 }
 
-/// Numbers that look random and are the same in each run.
+/// A pseudo-random generator with a fixed seed.
 struct Dice(u64);
 
 impl Dice {
-    /// A number below `limit`.
     fn roll(&mut self, limit: u64) -> u64 {
         self.0 =
             self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         (self.0 >> 33) % limit
     }
 
-    /// Any character, control characters among them.
+    /// Any character, including control characters.
     fn character(&mut self) -> char {
         let limit = [0x80, 0x3000, 0x11_0000][usize::try_from(self.roll(3)).expect("below 3")];
         u32::try_from(self.roll(limit)).ok().and_then(char::from_u32).unwrap_or('?')
     }
 }
 
-/// Texts of 1 B to 64 KB, of any characters; each tells its number.
+/// Returns a text of 1 B to 64 KB with arbitrary characters; it starts with its number.
 fn text(n: usize) -> String {
     const SIZES: [usize; 8] = [1, 9, 60, 300, 1200, 40, 4500, 65_000];
     const ALPHABET: [&str; 12] = [
@@ -150,12 +151,14 @@ fn text(n: usize) -> String {
             _ => text.push_str(ALPHABET[(n * 7 + i * 5) % ALPHABET.len()]),
         }
     }
-    // What is looked for on the screen is one of the characters that every Python and every terminal know.
+    // The screen check looks for the end of the text, so the end uses characters that every Python
+    // and terminal know.
     text.push_str(if n % 5 == 3 { " and so ends the message." } else { "." });
     text
 }
 
-/// Sends `count` messages and waits until each was observed; gives sent, observed, duplicated, lost.
+/// Sends `count` messages and waits until all were observed. Returns the counts of sent, observed,
+/// duplicated and lost messages.
 fn deliver(switches: &[&str], count: usize) -> [usize; 4] {
     let cast = Cast::new("pty", switches);
     let sent: Vec<String> = (0..count).map(text).collect();
@@ -181,13 +184,14 @@ fn deliver(switches: &[&str], count: usize) -> [usize; 4] {
     counts
 }
 
-/// `PHALANX_LONG=1` sends 100 messages with each set of switches, 10 a thousand.
+/// The multiplier for long runs: `PHALANX_LONG=1` sends 100 messages with each set of switches,
+/// `PHALANX_LONG=10` sends 1000.
 fn long() -> Option<usize> {
     std::env::var("PHALANX_LONG").ok().map(|times| times.parse().unwrap_or(1))
 }
 
-/// MSG-02, MSG-03, MSG-04, MSG-08, MSG-09, MSG-15: each message is observed exactly once, byte for byte and in order,
-/// whatever the manners of the program are.
+/// MSG-02, MSG-03, MSG-04, MSG-08, MSG-09, MSG-15: each message is observed exactly once, byte for
+/// byte and in order, whatever the input quirks of the program.
 macro_rules! matrix {
     ($($name:ident: $switches:expr;)*) => {
         $(#[test]
@@ -211,7 +215,8 @@ matrix! {
     wrap_msg_08_all_at_once: ["slow", "flush", "digest", "swallow", "busy", "alt", "hostile"];
 }
 
-/// PM-01, PM-02: nothing is typed into a dialog; it is told; once a person has answered it the mail goes in.
+/// PM-01, PM-02: nothing is typed into a dialog, and the dialog is reported. Mail is delivered once
+/// a user has answered it.
 #[test]
 fn wrap_tmux_pm_01_nothing_is_typed_into_a_dialog() {
     let cast = Cast::new("tmux", &["modal"]);
@@ -229,9 +234,9 @@ fn wrap_tmux_pm_01_nothing_is_typed_into_a_dialog() {
     cast.end();
 }
 
-/// MSG-11: what a person is typing stays theirs, and is never submitted by us; the mail waits for it.
+/// MSG-11: a draft of the user is never changed or submitted; mail waits for it.
 #[test]
-fn wrap_tmux_msg_11_a_persons_draft_is_left_alone() {
+fn wrap_tmux_msg_11_draft_of_the_user_is_left_alone() {
     let cast = Cast::new("tmux", &[]);
     for round in 0..3 {
         cast.type_in_pane("my draft");
@@ -256,10 +261,10 @@ fn wrap_tmux_msg_11_a_persons_draft_is_left_alone() {
     cast.end();
 }
 
-/// MSG-02, MSG-03: a wrapper that is killed between staging and observing takes the program along; its mail is unread,
-/// and the next run gets each message once.
+/// MSG-02, MSG-03: killing the wrapper between staging and observation ends the program too. Its
+/// mail stays unread, and the next run gets each message once.
 #[test]
-fn wrap_msg_02_a_killed_wrapper_loses_nothing() {
+fn wrap_msg_02_killed_wrapper_loses_no_mail() {
     let cast = Cast::new("pty", &["digest", "swallow"]);
     cast.send("once");
     cast.stage.wait_event("alpha", "message_submitted", "ada");
@@ -275,11 +280,12 @@ fn wrap_msg_02_a_killed_wrapper_loses_nothing() {
     cast.end();
 }
 
-/// MSG-02, MSG-03: the same at each step. The next run is given what was not marked as read, once: all that the program
-/// of the dead run did not take, and what it took in the moment before it died with the wrapper.
+/// MSG-02, MSG-03: the wrapper dies at each step of a delivery. The next run gets once every
+/// message that was not marked as read, which includes one that the program took just before it
+/// died with the wrapper.
 #[cfg(debug_assertions)]
 #[test]
-fn wrap_msg_03_a_wrapper_may_die_at_each_step() {
+fn wrap_msg_03_wrapper_killed_at_any_step_loses_no_mail() {
     for (point, next) in [
         ("wrap.typed", 1),
         ("wrap.staged", 1),
@@ -314,10 +320,10 @@ fn wrap_msg_03_a_wrapper_may_die_at_each_step() {
     }
 }
 
-/// MSG-03: the terminal breaks this text before the last character of its envelope, `>`, which is what the composer of
-/// this program begins with. It was taken for an empty one, and the text was typed again.
+/// MSG-03: the terminal wraps this text right before the final `>` of its envelope. A line with
+/// only `>` looks like an empty composer, so the text was once typed again.
 #[test]
-fn wrap_msg_03_a_text_that_the_terminal_breaks_is_given_once() {
+fn wrap_msg_03_text_wrapped_by_the_terminal_is_typed_once() {
     let cast = Cast::new("pty", &[]);
     let text = format!("{}日本", "x".repeat(180));
     cast.send(&text);
@@ -328,9 +334,10 @@ fn wrap_msg_03_a_text_that_the_terminal_breaks_is_given_once() {
     cast.end();
 }
 
-/// MSG-09, SEC-03: what is longer than 4 KB or holds keys goes into a file, and the program is told where.
+/// MSG-09, SEC-03: a body that is longer than 4 KB or holds control characters is written to a
+/// file, and the program gets its path.
 #[test]
-fn wrap_msg_09_what_cannot_be_typed_is_a_pointer() {
+fn wrap_msg_09_long_or_unsafe_body_is_passed_as_a_file() {
     use std::os::unix::fs::PermissionsExt;
     let cast = Cast::new("pty", &[]);
     let texts = ["x".repeat(4096), "y".repeat(4097), "\u{1b}[2J\u{3}\r\0 all keys".to_owned()];
@@ -352,10 +359,10 @@ fn wrap_msg_09_what_cannot_be_typed_is_a_pointer() {
     cast.end();
 }
 
-/// MSG-11: a person types lines at random while mail comes in; each line of theirs is theirs alone and goes when they
-/// say so, each message is one turn's or shares it with messages only.
+/// MSG-11: a user types lines at random times while mail arrives. Each line is submitted only by
+/// the user and without mail in it; messages share a turn only with messages.
 #[test]
-fn wrap_tmux_msg_11_a_person_types_at_random_meanwhile() {
+fn wrap_tmux_msg_11_user_lines_and_mail_are_never_mixed() {
     let cast = Cast::new("tmux", &[]);
     let (count, lines) = if long().is_some() { (100, 20) } else { (20, 4) };
     let sent: Vec<String> = (0..count).map(|n| format!("message {n} of {count}")).collect();
@@ -384,15 +391,15 @@ fn wrap_tmux_msg_11_a_person_types_at_random_meanwhile() {
     cast.end();
 }
 
-/// Not a wait for something: what a person does for so long.
+/// Simulates the typing pauses of a user; not a wait for an event.
 fn pause(ms: u64) {
     let began = Instant::now();
     wait_for("the end of a pause", || (began.elapsed() >= Duration::from_millis(ms)).then_some(()));
 }
 
-/// MSG-08, MSG-14: what cannot be submitted is said, stays unread, and is given when it can be.
+/// MSG-08, MSG-14: a message that cannot be submitted is reported and stays unread.
 #[test]
-fn wrap_msg_08_what_is_not_submitted_is_not_delivered() {
+fn wrap_msg_08_unsubmitted_message_is_reported_and_stays_unread() {
     let cast = Cast::new("pty", &["deaf"]);
     cast.send("hello");
     let said = cast.stage.wait_event("alpha", "message_undelivered", "ada");
@@ -405,9 +412,9 @@ fn wrap_msg_08_what_is_not_submitted_is_not_delivered() {
     cast.end();
 }
 
-/// MSG-14, SD-02: a wrapped program that rests agrees to end, and goes by its own keys.
+/// MSG-14, SD-02: an idle wrapped program agrees to a shutdown and is ended by its own quit keys.
 #[test]
-fn wrap_sd_02_an_idle_program_agrees_to_end() {
+fn wrap_sd_02_idle_program_agrees_to_shut_down() {
     let cast = Cast::new("pty", &[]);
     let closed = cast.stage.phalanx(&["--json", "shutdown", "ada"]).expect(0).json();
     assert_eq!(closed[0]["outcome"], "closed");
@@ -416,7 +423,7 @@ fn wrap_sd_02_an_idle_program_agrees_to_end() {
 }
 
 impl Cast {
-    /// A person types in its tmux pane.
+    /// Types into the tmux pane of the member, as a user would.
     fn type_in_pane(&self, keys: &str) {
         let pane = self.record()["placement"]["tmux"]["pane_id"].as_str().map(str::to_owned);
         let pane = pane.unwrap_or_else(|| panic!("no pane: {}", self.record()["placement"]));

@@ -1,4 +1,4 @@
-//! What the lead is told at the end of a wrapped program's turn.
+//! Reports to the lead at the end of a turn of a wrapped program.
 
 use std::fs;
 
@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use crate::harness::{FAKE_TUI, Stage, binary, wait_for};
 
-/// A team whose member `ada` is a wrapped program that takes its time.
+/// Creates a team whose member `ada` is a slow wrapped program.
 fn wrapped() -> Stage {
     let stage = Stage::new();
     stage.fake_tui(|sheet| sheet);
@@ -18,7 +18,7 @@ fn wrapped() -> Stage {
     stage
 }
 
-/// The reports in the lead's mailbox, once there are so many.
+/// Waits for `count` reports in the mailbox of the lead.
 fn reports(stage: &Stage, count: usize) -> Vec<Value> {
     wait_for(&format!("{count} reports"), || {
         let mail = stage.phalanx(&["--json", "inbox", "team-lead", "--all"]).expect(0).json();
@@ -31,10 +31,10 @@ fn reports(stage: &Stage, count: usize) -> Vec<Value> {
     })
 }
 
-/// MSG-04: the lead is told what came of a turn: the task, the last word to a peer, what stands on the screen; fit to be shown,
-/// and each thing once.
+/// MSG-04: the report names the completed task, the last message to a peer, and the end of the
+/// screen, each once and without control characters.
 #[test]
-fn wrap_msg_04_the_end_of_a_turn_is_reported_with_what_came_of_it() {
+fn wrap_msg_04_turn_end_report_has_task_message_and_screen() {
     let stage = wrapped();
     stage.phalanx(&["spawn", "bob", "--backend", "pty"]).expect(0);
     stage.phalanx(&["task", "create", "the parser"]).expect(0);
@@ -72,10 +72,10 @@ fn wrap_msg_04_the_end_of_a_turn_is_reported_with_what_came_of_it() {
     stage.assert_clean();
 }
 
-/// MSG-04: where the program says itself what its last words were, those are told; and a hook harms nobody, whatever it is
-/// given and wherever it runs.
+/// MSG-04: if a hook reports the final message of the program, the lead gets that. The hook never
+/// fails or prints, whatever its input and wherever it runs.
 #[test]
-fn wrap_msg_04_a_hook_tells_the_last_words_and_harms_nobody() {
+fn wrap_msg_04_hook_reports_the_final_message_and_never_fails() {
     let stage = wrapped();
     let record =
         fs::read(stage.root().join("teams/alpha/phalanx/members/ada.json")).expect("a record");

@@ -1,10 +1,10 @@
-//! Wrapped programs that are asked to end and answer for themselves (`shutdown = "ask"`).
+//! Wrapped programs that answer shutdown requests themselves (`shutdown = "ask"`).
 
 use std::fs;
 
 use crate::harness::{FAKE_TUI, Stage, binary};
 
-/// A team with `ada`, whose program answers so when it reads that it is to end.
+/// Creates a team with `ada`, whose program answers a shutdown request as `switch` says.
 fn team(switch: &str) -> Stage {
     let mut stage = Stage::new();
     stage.shadow("phalanx", &format!("#!/bin/sh\nexec {} \"$@\"\n", binary()));
@@ -17,9 +17,9 @@ fn team(switch: &str) -> Stage {
     stage
 }
 
-/// SD-02: the agent itself agrees, by the command that it was told.
+/// SD-02: the agent agrees with the command that the request names.
 #[test]
-fn wrap_sd_02_an_agent_that_is_asked_agrees() {
+fn wrap_sd_02_asked_agent_agrees_to_shut_down() {
     let stage = team("agrees");
     let closed = stage.phalanx(&["--json", "shutdown", "ada", "--deadline", "30"]).expect(0).json();
     assert_eq!(closed[0]["outcome"], "closed");
@@ -29,9 +29,9 @@ fn wrap_sd_02_an_agent_that_is_asked_agrees() {
     stage.assert_clean();
 }
 
-/// SD-02: the agent itself refuses, and lives on.
+/// SD-02: the agent refuses and keeps running.
 #[test]
-fn wrap_sd_02_an_agent_that_is_asked_refuses() {
+fn wrap_sd_02_asked_agent_refuses_to_shut_down() {
     let stage = team("refuses");
     let refused =
         stage.phalanx(&["--json", "shutdown", "ada", "--deadline", "30"]).expect(4).json();

@@ -1,4 +1,4 @@
-//! `send --urgent`: a wrapped program's turn is broken off, and the message goes in.
+//! `send --urgent` interrupts the turn of a wrapped program and delivers the message.
 
 use std::fs;
 
@@ -20,9 +20,10 @@ fn state(stage: &Stage) -> Value {
     stage.phalanx(&["--json", "status"]).expect(0).json()["members"][0]["state"].clone()
 }
 
-/// MSG-13: the turn is broken off by the profile's key, once; the urgent message and what waited before it go in, in order.
+/// MSG-13: the interrupt key of the profile is pressed once; then the urgent message and earlier
+/// mail are delivered in order.
 #[test]
-fn wrap_msg_13_an_urgent_message_breaks_off_the_turn() {
+fn wrap_msg_13_urgent_message_interrupts_the_turn() {
     let stage = stage(|profile| profile);
     stage.phalanx(&["send", "ada", "think"]).expect(0);
     wait_for("it to work", || (state(&stage) == "working").then_some(()));
@@ -42,9 +43,9 @@ fn wrap_msg_13_an_urgent_message_breaks_off_the_turn() {
     stage.assert_clean();
 }
 
-/// What cannot be broken off is refused, and nothing is stored.
+/// A member that cannot be interrupted refuses the message, and nothing is stored.
 #[test]
-fn wrap_msg_13_urgent_is_refused_where_nothing_can_be_broken_off() {
+fn wrap_msg_13_urgent_is_refused_if_the_turn_cannot_be_interrupted() {
     let stage = stage(|profile| profile.replace("interrupt = \"\\u0018\"\n", ""));
     stage.phalanx(&["spawn", "bob", "--backend", "pty"]).expect(0);
     for (name, why) in

@@ -1,7 +1,7 @@
-//! A small mutator: the same mutants from the same seed, everywhere. Knows nothing of what it mutates beyond a few
-//! pieces of text that JSON and TOML readers dislike.
+//! A small mutator that yields the same mutants from the same seed on every machine. Of the formats
+//! it knows only a few fragments that JSON and TOML parsers find hard.
 
-/// Repeated, these make deep or wide input.
+/// Fragments that make deep or wide input when repeated.
 pub(crate) const BOMBS: [&str; 12] = [
     "[",
     "{\"a\":",
@@ -17,7 +17,7 @@ pub(crate) const BOMBS: [&str; 12] = [
     "\\ud83d",
 ];
 
-/// Put somewhere, these change what the rest means.
+/// Fragments that change the meaning of the rest when inserted.
 const PIECES: [&str; 16] = [
     "\u{0}",
     "\u{feff}",
@@ -37,7 +37,7 @@ const PIECES: [&str; 16] = [
     "''''",
 ];
 
-/// xorshift64*, and what to do with it.
+/// A mutator driven by xorshift64*.
 pub(crate) struct Mutator {
     state: u64,
     longest: usize,
@@ -60,7 +60,7 @@ impl Mutator {
         &list[self.below(list.len())]
     }
 
-    /// A seed after one to five changes.
+    /// Returns a random seed after one to five changes.
     pub(crate) fn mutant(&mut self, seeds: &[Vec<u8>]) -> Vec<u8> {
         let mut bytes = self.pick(seeds).clone();
         for _ in 0..=self.below(5) {
@@ -94,21 +94,21 @@ impl Mutator {
         }
     }
 
-    /// The head of this one, the tail of another.
+    /// Joins the head of this input and the tail of another.
     fn splice(&mut self, bytes: &mut Vec<u8>, at: usize, seeds: &[Vec<u8>]) {
         let other = self.pick(seeds);
         bytes.truncate(at);
         bytes.extend_from_slice(&other[self.below(other.len())..]);
     }
 
-    /// A part of it once more, up to 20 times: repeated keys, repeated entries.
+    /// Repeats a part of the input up to 20 times, for duplicate keys and entries.
     fn repeat(&mut self, bytes: &mut Vec<u8>, at: usize) {
         let end = (at + 1 + self.below(80)).min(bytes.len()).max(at);
         let part = bytes[at..end].repeat(1 + self.below(20));
         insert(bytes, at, &part);
     }
 
-    /// Mostly a small one; one in 64 fills all there may be.
+    /// Inserts a repeated fragment, usually a few; one time in 64, as many as fit.
     fn bomb(&mut self, bytes: &mut Vec<u8>, at: usize) {
         let unit = *self.pick(&BOMBS);
         let times =

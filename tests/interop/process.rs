@@ -1,4 +1,4 @@
-//! Other processes for tests: this test binary again, running one of its ignored tests, and what may happen to it.
+//! Helper processes for tests: this test binary again, running one of its ignored tests.
 
 use std::collections::hash_map::RandomState;
 use std::fs::File;
@@ -13,12 +13,12 @@ use std::time::{Duration, Instant, SystemTime};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 
-/// How long anything may take before the test fails.
+/// Limit of every wait.
 const PATIENCE: Duration = Duration::from_secs(60);
-/// What a helper is told, a word each.
+/// Environment variable with the arguments of a helper, one per line.
 const WORDS: &str = "PHALANX_TEST_HELPER";
 
-/// Calls `look` until it gives something, or fails the test naming what was waited for.
+/// Calls `look` until it returns a value; panics after the limit, naming what it waited for.
 pub(crate) fn wait_for<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
     let began = Instant::now();
     loop {
@@ -30,29 +30,29 @@ pub(crate) fn wait_for<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T 
     }
 }
 
-/// A number below `limit`, another one each time.
+/// Returns a random number below `limit`.
 pub(crate) fn below(limit: u64) -> u64 {
     RandomState::new().build_hasher().finish() % limit
 }
 
-/// What a helper was told.
+/// Returns the arguments of this helper.
 pub(crate) fn told() -> Vec<String> {
     let words = std::env::var(WORDS).expect("this test is a helper process of another one");
     words.split('\n').map(str::to_owned).collect()
 }
 
-/// Says a line to the parent; it is out when this returns.
+/// Prints a line to the parent and flushes it.
 pub(crate) fn say(line: &str) {
     let mut out = std::io::stdout().lock();
     writeln!(out, "> {line}").and_then(|()| out.flush()).expect("the parent listens");
 }
 
-/// The ignored test `name` of this binary as a process of its own.
+/// Starts the ignored test `name` of this binary as a process.
 pub(crate) fn helper(name: &str, words: &[&str]) -> Peer {
     Peer::start(&mut helping(name, words))
 }
 
-/// The same, to be started with [`Peer::start`].
+/// Returns the command of such a helper, to be started with [`Peer::start`].
 pub(crate) fn helping(name: &str, words: &[&str]) -> Command {
     let mut command =
         Command::new(std::env::current_exe().expect("a running test has an executable"));
@@ -61,7 +61,7 @@ pub(crate) fn helping(name: &str, words: &[&str]) -> Command {
     command
 }
 
-/// A process whose lines are collected, and which does not outlive the test.
+/// A process whose output is collected; killed when dropped.
 pub(crate) struct Peer {
     pub(crate) child: Child,
     lines: Arc<Mutex<Vec<String>>>,
@@ -78,26 +78,26 @@ impl Peer {
         Peer { child, lines, readers: vec![out, err] }
     }
 
-    /// What it has said so far with [`say`].
+    /// Returns the lines printed with [`say`] so far.
     pub(crate) fn said(&self) -> Vec<String> {
         let all = self.lines.lock().expect("no reader panics");
-        // The harness prints `test NAME ... ` before what the test says, on the same line.
+        // The test harness prints `test NAME ... ` before the first line of the test.
         all.iter()
             .filter_map(|line| line.split_once("> ").map(|(_, said)| said.to_owned()))
             .collect()
     }
 
-    /// All that it has printed so far.
+    /// Returns all output so far.
     pub(crate) fn printed(&self) -> Vec<String> {
         self.lines.lock().expect("no reader panics").clone()
     }
 
-    /// Closes what it reads from.
+    /// Closes its stdin.
     pub(crate) fn release(&mut self) {
         drop(self.child.stdin.take());
     }
 
-    /// Waits for its end; whether it went well.
+    /// Waits until the process exits; returns whether it succeeded.
     pub(crate) fn end(&mut self) -> bool {
         self.release();
         let status = wait_for("a process to end", || self.child.try_wait().expect("wait"));
@@ -118,7 +118,7 @@ impl Peer {
 
 impl Drop for Peer {
     fn drop(&mut self) {
-        // Both fail only when it has ended and was reaped.
+        // Both calls fail only if the process has exited and was reaped.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
@@ -136,13 +136,14 @@ fn collect(
     })
 }
 
-/// Lets a lock look as if its holder had not refreshed it for a minute. False: there is none any more.
+/// Backdates a lock by a minute, as if its holder had stopped refreshing it. Returns false if it no
+/// longer exists.
 pub(crate) fn age(lock: &Path) -> bool {
     let long_ago = SystemTime::now() - Duration::from_secs(60);
     File::open(lock).and_then(|dir| dir.set_modified(long_ago)).is_ok()
 }
 
-/// The lock directory of a file.
+/// Returns the lock directory of a file.
 pub(crate) fn lock_of(file: &Path) -> PathBuf {
     let mut name = file.as_os_str().to_owned();
     name.push(".lock");

@@ -1,4 +1,4 @@
-//! `attach` and `peek` of a member on a PTY of ours, by a person at a terminal.
+//! `attach` and `peek` for a member on a PTY of phalanx, used from a real terminal.
 
 use std::fs;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
@@ -15,7 +15,7 @@ use nix::unistd::Pid;
 /// Ctrl-].
 const DETACH: &[u8] = b"\x1d";
 
-/// A member on a PTY of ours, running `script`.
+/// A member on a PTY of phalanx, running `script`.
 struct Member {
     bench: Bench,
     launcher: Detached,
@@ -33,7 +33,7 @@ impl Member {
         PathBuf::from(self.bench.part("start")["socket"].as_str().expect("a path"))
     }
 
-    /// Somebody attaches and gets to see `first`.
+    /// Attaches a user and waits until the screen shows `first`.
     fn seat(&self, first: &str) -> Seat {
         let line = "stty -a > before; printf mine; $PHALANX attach alice; echo \"<$?>\"; stty -a > after; read x";
         let seat = Seat::new(&self.bench, line);
@@ -41,7 +41,8 @@ impl Member {
         seat
     }
 
-    /// What stands on the terminal afterwards is the person's own.
+    /// Asserts that the terminal has its earlier modes and screen after `attach` has exited with
+    /// `code`.
     fn is_given_back(&self, seat: &mut Seat, code: &str) {
         seat.shows(code);
         let after = self.bench.path("work").join("after");
@@ -72,7 +73,7 @@ fn vt100_default_modes() -> Vec<u8> {
 }
 
 #[test]
-fn a_person_sees_types_and_detaches() {
+fn attached_user_sees_types_and_detaches() {
     let member =
         Member::run("printf '\\033[1mwho? '; read name; echo hello $name; read again; echo $again");
     let mut seat = member.seat("who?");
@@ -92,7 +93,7 @@ fn a_person_sees_types_and_detaches() {
 }
 
 #[test]
-fn the_keyboard_arrives_byte_for_byte() {
+fn keys_arrive_byte_for_byte() {
     let member = Member::run("stty raw -echo; printf ready; head -c 9 > keys; echo done; read x");
     let mut seat = member.seat("ready");
     seat.types(b"\x03\x1a\x1b[A\x11\x13\x04\x00");
@@ -107,7 +108,7 @@ fn the_keyboard_arrives_byte_for_byte() {
 }
 
 #[test]
-fn the_size_follows_the_viewer() {
+fn terminal_size_follows_the_viewer() {
     let member = Member::run("trap 'stty size' WINCH; stty size; while :; do sleep 0.02; done");
     let mut seat = member.seat("24 80");
     seat.resize(30, 91);
@@ -122,7 +123,7 @@ fn the_size_follows_the_viewer() {
 }
 
 #[test]
-fn the_members_end_is_told_with_its_code() {
+fn viewer_shows_how_the_member_ended() {
     for (script, said) in [("exit 7", "exit code 7"), ("kill -9 $$", "signal 9")] {
         let modes = "printf '\\033[?1049h\\033[?1003h\\033[?2004h\\033[?1h\\033=\\033[?25l\\033[2;5r'; echo up; read x;";
         let member = Member::run(&format!("{modes} {script}"));
@@ -138,7 +139,7 @@ fn the_members_end_is_told_with_its_code() {
 }
 
 #[test]
-fn a_killed_launcher_gives_the_terminal_back() {
+fn viewer_restores_the_terminal_when_the_launcher_is_killed() {
     let member = Member::run("printf '\\033[?2004h'; echo up; read x");
     let mut seat = member.seat("up");
     kill(Pid::from_raw(member.bench.launcher()), Signal::SIGKILL).expect("it runs");
@@ -157,7 +158,7 @@ fn a_killed_launcher_gives_the_terminal_back() {
 }
 
 #[test]
-fn a_signal_gives_the_terminal_back() {
+fn viewer_restores_the_terminal_on_a_signal() {
     let member = Member::run("echo up; read x");
     for signal in ["TERM", "HUP", "INT"] {
         let mut seat = member.seat("up");
@@ -171,7 +172,7 @@ fn a_signal_gives_the_terminal_back() {
 }
 
 #[test]
-fn a_stuck_viewer_holds_nobody_up() {
+fn stuck_viewer_blocks_no_other() {
     let member =
         Member::run("read x; head -c 5000000 /dev/zero | tr '\\0' x; echo; echo end; read x");
     let mut stuck = UnixStream::connect(member.socket()).expect("it listens");
@@ -180,7 +181,7 @@ fn a_stuck_viewer_holds_nobody_up() {
     until("both are attached", || seat.on_second_screen());
     seat.types(b"\r");
     seat.shows("end");
-    // Once it reads again it gets the screen as it is, and not all that it missed.
+    // When it reads again, it gets the current screen instead of everything it missed.
     stuck.set_read_timeout(Some(PATIENCE)).expect("a socket");
     let (mut buffer, mut read) = ([0; 65536], Vec::new());
     while !read.windows(3).any(|part| part == b"end") {
@@ -195,7 +196,7 @@ fn a_stuck_viewer_holds_nobody_up() {
 }
 
 #[test]
-fn sec_10_hostile_output_reaches_only_who_attached() {
+fn sec_10_hostile_output_reaches_only_attached_viewers() {
     let script = "printf '\\033]52;c;aGk=\\007\\033]0;title\\007\\033[31mred\\033[0m\\033[5;3Hhere'; read x; printf '\\033]52;c;bGl2ZQ==\\007'; echo late; read x";
     let member = Member::run(script);
     until("the screen", || member.phalanx(&["peek", "alice"]).contains("here"));
@@ -212,7 +213,7 @@ fn sec_10_hostile_output_reaches_only_who_attached() {
 }
 
 #[test]
-fn peek_is_the_live_screen_and_afterwards_the_log() {
+fn peek_shows_the_live_screen_and_later_the_log() {
     let member = Member::run("echo from the log; echo ready; read x; echo bye");
     until("it is ready", || text(&member.bench.log()).contains("ready"));
     fs::rename(member.bench.log(), member.bench.path("aside")).expect("ours");
@@ -232,7 +233,7 @@ fn peek_is_the_live_screen_and_afterwards_the_log() {
 }
 
 #[test]
-fn sec_07_the_socket_is_its_users_alone_under_any_umask() {
+fn sec_07_socket_is_private_under_any_umask() {
     let bench = Bench::new("idle");
     let mut order = own(&bench, "read x");
     order.linger_ms = 0;
@@ -251,9 +252,9 @@ fn sec_07_the_socket_is_its_users_alone_under_any_umask() {
 }
 
 #[test]
-fn sec_07_another_user_is_turned_away() {
+fn sec_07_another_user_is_refused() {
     if !nix::unistd::geteuid().is_root() {
-        // Nobody else's rights can be taken; the private directory is checked above.
+        // Only root can switch users; the private directory is tested above.
         return;
     }
     let member = Member::run("echo up; read x");
@@ -266,7 +267,7 @@ fn sec_07_another_user_is_turned_away() {
             .take_while(|dir| dir.starts_with(member.bench.path("")))
             .map(PathBuf::from),
     );
-    // As if the modes had not held: only the peer's credentials are left.
+    // Opens all modes, so that only the check of the peer credentials is left.
     opened.iter().for_each(|path| {
         fs::set_permissions(path, fs::Permissions::from_mode(0o777)).expect("ours")
     });
@@ -284,7 +285,7 @@ fn sec_07_another_user_is_turned_away() {
 }
 
 #[test]
-fn pt_05_a_long_path_moves_the_socket_and_attach_finds_it() {
+fn pt_05_long_path_moves_the_socket_to_the_runtime_directory() {
     let runtime = tempfile::tempdir().expect("a temporary directory");
     let bench = Bench::deep("idle");
     let launcher = crate::own_terminal::detached_with(
@@ -304,7 +305,7 @@ fn pt_05_a_long_path_moves_the_socket_and_attach_finds_it() {
 }
 
 #[test]
-fn a_member_does_not_attach_to_itself() {
+fn member_cannot_attach_to_itself() {
     let bench = Bench::new("idle");
     let mut order = own(&bench, "read x; $PHALANX attach alice; echo \"<$?>\"; read x");
     let more = [
@@ -326,7 +327,7 @@ fn a_member_does_not_attach_to_itself() {
 }
 
 #[test]
-fn a_terminal_that_nobody_reads_can_be_left() {
+fn viewer_on_an_unread_terminal_can_be_ended() {
     let member = Member::run("while :; do echo flood; done");
     let _seat = Seat::unread(&member.bench, "exec $PHALANX attach alice");
     let viewer = member.bench.viewer();
@@ -336,7 +337,8 @@ fn a_terminal_that_nobody_reads_can_be_left() {
         tasks.into_iter().any(|task| text(&task.path().join("comm")) == "show\n")
     });
     until("the viewer's end", || {
-        // The first makes it leave, and another one ends it where its last words find no room.
+        // The first signal makes the viewer leave; another one ends it while its final message is
+        // stuck.
         let _ = kill(Pid::from_raw(viewer), Signal::SIGTERM);
         is_dead(viewer)
     });

@@ -1,5 +1,6 @@
-//! A team made by hand, a launcher in it on a real terminal, and looks at both from outside. Every wait is for a named
-//! condition and ends; every process that was started here is ended here.
+//! Test bench for launchers: a team on disk, a launcher on a real terminal, and views of both from
+//! outside. Every wait has a condition and a limit, and the bench ends every process that it
+//! started.
 
 use std::ffi::{OsStr, OsString};
 use std::fs;
@@ -17,17 +18,17 @@ use nix::unistd::Pid;
 use portable_pty::{CommandBuilder, MasterPty, PtySize, native_pty_system};
 use serde_json::{Value, json};
 
-/// How long any test waits for something that must happen.
+/// Limit of every wait.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
 
 pub(crate) const TEAM: &str = "crew";
 pub(crate) const MEMBER: &str = "alice";
 pub(crate) const RUN: &str = "11111111-2222-4333-8444-555555555555";
 pub(crate) const OTHER_RUN: &str = "99999999-2222-4333-8444-555555555555";
-/// Stands in every spec's environment and must not be seen on any command line (SEC-06).
+/// A secret in the environment of every spec, which must not appear on any command line (SEC-06).
 pub(crate) const CANARY: &str = "canary-5f1b0c8e";
 
-/// Polls `condition` until it holds; panics with `what` when it does not in time.
+/// Polls `condition` until it holds; panics with `what` after [`PATIENCE`].
 pub(crate) fn until(what: &str, mut condition: impl FnMut() -> bool) {
     let begun = Instant::now();
     while !condition() {
@@ -36,7 +37,7 @@ pub(crate) fn until(what: &str, mut condition: impl FnMut() -> bool) {
     }
 }
 
-/// What a spec asks for; the rest is the same in all tests.
+/// The parts of a spec that vary between tests.
 #[derive(Clone)]
 pub(crate) struct Order {
     pub(crate) argv: Vec<OsString>,
@@ -46,19 +47,19 @@ pub(crate) struct Order {
     pub(crate) linger_ms: u64,
 }
 
-/// One team on disk, as the store makes it.
+/// A team on disk, as the store creates it.
 pub(crate) struct Bench {
     dir: tempfile::TempDir,
     root: PathBuf,
 }
 
 impl Bench {
-    /// With `alice` on record in this state.
+    /// Creates a team whose member `alice` has a record in this state.
     pub(crate) fn new(state: &str) -> Bench {
         Bench::below("root", state)
     }
 
-    /// The same below a path that is too long for a socket (PT-05).
+    /// The same with a path that is too long for a socket (PT-05).
     pub(crate) fn deep(state: &str) -> Bench {
         Bench::below(&format!("{}/root", "deep".repeat(30)), state)
     }
@@ -90,7 +91,7 @@ impl Bench {
         self.team().join("phalanx").join(name)
     }
 
-    /// A file of the test's own.
+    /// Returns the path of a file of the test.
     pub(crate) fn path(&self, name: &str) -> PathBuf {
         self.dir.path().join(name)
     }
@@ -117,25 +118,25 @@ impl Bench {
         serde_json::from_slice(&bytes).expect("a record is replaced in one step")
     }
 
-    /// The start or exit record, once it is there.
+    /// Waits for the start or exit record and returns it.
     pub(crate) fn part(&self, name: &str) -> Value {
         until(&format!("the {name} record"), || self.record().get(name).is_some());
         self.record()[name].clone()
     }
 
-    /// The pid of the program, once it runs.
+    /// Waits until the program runs and returns its pid.
     pub(crate) fn program(&self) -> i32 {
         let pid = self.part("start")["program"]["pid"].as_i64().expect("a number");
         i32::try_from(pid).expect("a pid")
     }
 
-    /// The pid of the launcher, once its program runs.
+    /// Waits until the program runs and returns the pid of its launcher.
     pub(crate) fn launcher(&self) -> i32 {
         let pid = self.part("start")["launcher"]["pid"].as_i64().expect("a number");
         i32::try_from(pid).expect("a pid")
     }
 
-    /// Puts the placement on record, as the spawner does: the program has a terminal of its launcher's.
+    /// Records the placement as the spawner does for a program on a PTY of its launcher.
     pub(crate) fn placed(&self) {
         let start = self.part("start");
         let mut record = self.record();
@@ -145,10 +146,10 @@ impl Bench {
         write(&self.record_file(), &record);
     }
 
-    /// The pid of the `attach` that runs on this bench.
+    /// Waits for an `attach` on this bench and returns its pid.
     pub(crate) fn viewer(&self) -> i32 {
         let root = [b"PHALANX_CONFIG_DIR=".as_slice(), self.root().as_os_str().as_bytes()].concat();
-        // Others come and go meanwhile.
+        // Other processes come and go meanwhile.
         let read =
             |pid: i32, file: &str| fs::read(format!("/proc/{pid}/{file}")).unwrap_or_default();
         let has =
@@ -164,14 +165,14 @@ impl Bench {
         found.expect("the wait above ended with one")
     }
 
-    /// The number that a program wrote into one of the test's files.
+    /// Waits for the number that a program writes to a file, and returns it.
     pub(crate) fn number(&self, name: &str) -> i32 {
         let path = self.path("work").join(name);
         until(&format!("a number in {name}"), || text(&path).ends_with('\n'));
         text(&path).trim().parse().expect("a number")
     }
 
-    /// An order for `sh` running `script` in the directory `work`.
+    /// Returns an order that runs `script` with `sh` in the directory `work`.
     pub(crate) fn sh(&self, script: &str) -> Order {
         self.order(&["sh", "-c", script])
     }
@@ -191,7 +192,7 @@ impl Bench {
         json!({ "own": { "rows": 50, "cols": 200, "log": self.log() } })
     }
 
-    /// Writes the spec and gives its path.
+    /// Writes the spec and returns its path.
     pub(crate) fn spec(&self, order: &Order) -> PathBuf {
         let spec = json!({
             "format": 1, "config_root": word(self.root().as_os_str()), "team": TEAM, "member": MEMBER,
@@ -204,7 +205,7 @@ impl Bench {
         path
     }
 
-    /// Starts a launcher for `order` on a terminal, as a pane does.
+    /// Starts a launcher for `order` on a terminal, as in a pane.
     pub(crate) fn launch(&self, order: &Order) -> Launcher {
         Launcher::start(&self.spec(order))
     }
@@ -217,7 +218,7 @@ fn word(word: &OsStr) -> Value {
     }
 }
 
-/// Replaces the file in one step.
+/// Replaces a file atomically.
 fn write(path: &Path, value: &Value) {
     let new = path.with_extension("new");
     fs::write(&new, serde_json::to_vec(value).expect("json")).expect("writable");
@@ -229,7 +230,7 @@ pub(crate) fn text(path: &Path) -> String {
     fs::read_to_string(path).unwrap_or_default()
 }
 
-/// `phalanx exec SPEC` as the leader of a session on a terminal of its own.
+/// `phalanx exec SPEC` as a session leader on its own terminal.
 pub(crate) struct Launcher {
     child: Box<dyn portable_pty::Child + Send + Sync>,
     master: Option<Box<dyn MasterPty + Send>>,
@@ -237,7 +238,7 @@ pub(crate) struct Launcher {
     ended: bool,
 }
 
-/// The surroundings of a launcher in a pane, with what must not go on to its program.
+/// The environment of a launcher in a pane, including variables that must not reach its program.
 pub(crate) const PANE: [(&str, &str); 5] = [
     ("TMUX", "/tmp/sock,1,0"),
     ("TMUX_PANE", "%7"),
@@ -261,7 +262,8 @@ impl Launcher {
         launcher
     }
 
-    /// On a terminal that nobody reads, so that [`Launcher::hang_up`] can close it.
+    /// Starts a launcher on a terminal that is never read, so that [`Launcher::hang_up`] can close
+    /// it.
     pub(crate) fn unread(spec: &Path) -> Launcher {
         let size = PtySize { rows: 24, cols: 100, pixel_width: 0, pixel_height: 0 };
         let pair = native_pty_system().openpty(size).expect("a terminal");
@@ -290,7 +292,7 @@ impl Launcher {
         until(&format!("{part:?} on the screen"), || self.screen().contains(part));
     }
 
-    /// Waits for its end; gives its exit code.
+    /// Waits until the launcher exits and returns its exit code.
     pub(crate) fn code(&mut self) -> u32 {
         let mut code = None;
         until("the launcher's end", || {
@@ -305,7 +307,8 @@ impl Launcher {
         self.child.try_wait().expect("our child").is_none()
     }
 
-    /// Waits until it holds the terminal for the spawner: then it has a thread that listens for signals.
+    /// Waits until the launcher holds the terminal for the spawner, which its `signals` thread
+    /// shows.
     pub(crate) fn holds(&mut self) {
         let tasks = format!("/proc/{}/task", self.pid());
         until("the hold of the screen", || {
@@ -315,7 +318,7 @@ impl Launcher {
         });
     }
 
-    /// Closes the terminal, as tmux does with a pane; the kernel does the rest.
+    /// Closes the terminal, as tmux does with a pane; the kernel then sends SIGHUP.
     pub(crate) fn hang_up(&mut self) {
         self.master = None;
     }
@@ -323,7 +326,7 @@ impl Launcher {
 
 impl Drop for Launcher {
     fn drop(&mut self) {
-        // Only when a test failed in between: TERM takes the whole tree along.
+        // Only after a failed test: SIGTERM makes the launcher end its whole process tree.
         if !self.ended && self.is_running() {
             self.signal(Signal::SIGTERM);
             let begun = Instant::now();
@@ -335,7 +338,7 @@ impl Drop for Launcher {
     }
 }
 
-/// A process that has nothing to do with any launcher.
+/// A process that is unrelated to any launcher.
 pub(crate) struct Bystander(Child);
 
 impl Bystander {
@@ -356,37 +359,37 @@ impl Drop for Bystander {
     }
 }
 
-/// The fields of `/proc/PID/stat` behind the name: the state letter is the first.
+/// The fields of `/proc/PID/stat` after the command name, starting with the state letter.
 fn stat(pid: i32) -> Vec<String> {
     let text = text(Path::new(&format!("/proc/{pid}/stat")));
     let rest = text.rsplit_once(')').map(|(_, rest)| rest).unwrap_or_default();
     rest.split_whitespace().map(str::to_owned).collect()
 }
 
-/// True when the process is gone or a zombie.
+/// Whether the process is gone or a zombie.
 pub(crate) fn is_dead(pid: i32) -> bool {
     stat(pid).first().is_none_or(|state| matches!(state.as_str(), "Z" | "X"))
 }
 
-/// Field 22: its start in clock ticks since boot; 0 when there is no such process.
+/// Field 22: the start time in clock ticks since boot; 0 if there is no such process.
 pub(crate) fn start_of(pid: i32) -> u64 {
     stat(pid).get(19).and_then(|field| field.parse().ok()).unwrap_or_default()
 }
 
-/// Fields 5 and 8: its process group, and the foreground group of its terminal.
+/// Fields 5 and 8: the process group, and the foreground group of the terminal.
 pub(crate) fn groups(pid: i32) -> (String, String) {
     let stat = stat(pid);
     (stat[2].clone(), stat[5].clone())
 }
 
-/// The zero-ended words of a file such as `/proc/PID/environ`.
+/// The NUL-terminated words of a file such as `/proc/PID/environ`.
 pub(crate) fn words(pid: i32, file: &str) -> Vec<Vec<u8>> {
     let bytes = fs::read(format!("/proc/{pid}/{file}")).expect("it is our process");
     let bytes = bytes.strip_suffix(b"\0").unwrap_or(&bytes);
     bytes.split(|byte| *byte == 0).map(<[u8]>::to_vec).collect()
 }
 
-/// All command lines on this machine.
+/// Returns all command lines on this machine.
 pub(crate) fn command_lines() -> Vec<String> {
     let entries = fs::read_dir("/proc").expect("linux").filter_map(|entry| entry.ok());
     let lines = entries.filter_map(|entry| fs::read(entry.path().join("cmdline")).ok());

@@ -1,5 +1,5 @@
-//! PF-03: nothing is left over however often members come and go, and viewers with them. `PHALANX_LONG=1` runs the
-//! two thousand cycles of the requirement.
+//! PF-03: members and viewers that come and go leak nothing. `PHALANX_LONG=1` runs the required two
+//! thousand cycles.
 
 use std::fs;
 use std::io::{Read, Write};
@@ -15,7 +15,7 @@ fn cycles(short: usize) -> usize {
     if std::env::var_os("PHALANX_LONG").is_some() { 2000 } else { short }
 }
 
-/// Descriptors, those among them that are terminals, and threads of a process.
+/// The numbers of file descriptors, of terminals among them, and of threads of a process.
 fn held(pid: i32) -> (usize, usize, usize) {
     let count =
         |what: &str| fs::read_dir(format!("/proc/{pid}/{what}")).map(Iterator::count).unwrap_or(0);
@@ -24,7 +24,7 @@ fn held(pid: i32) -> (usize, usize, usize) {
     (count("fd"), links(pid).iter().filter(is_terminal).count(), count("task"))
 }
 
-/// Where the descriptors of a process lead.
+/// The targets of the file descriptors of a process.
 fn links(pid: i32) -> Vec<PathBuf> {
     let links = fs::read_dir(format!("/proc/{pid}/fd")).into_iter().flatten().flatten();
     links.filter_map(|link| fs::read_link(link.path()).ok()).collect()
@@ -35,7 +35,7 @@ fn open_ptys() -> String {
 }
 
 #[test]
-fn pf_03_members_that_come_and_go_leave_no_terminal() {
+fn pf_03_members_that_come_and_go_leak_no_terminal() {
     let bench = Bench::new("idle");
     let us = i32::try_from(std::process::id()).expect("a pid");
     let (before, machine) = (held(us), open_ptys());
@@ -58,7 +58,7 @@ fn pf_03_members_that_come_and_go_leave_no_terminal() {
 }
 
 #[test]
-fn pf_03_viewers_that_come_and_go_leave_nothing_in_the_launcher() {
+fn pf_03_viewers_that_come_and_go_leak_nothing_in_the_launcher() {
     let bench = Bench::new("idle");
     let launcher = detached(&bench, &own(&bench, "echo up; read x"));
     let socket = bench.part("start")["socket"].as_str().expect("a path").to_owned();
@@ -68,7 +68,7 @@ fn pf_03_viewers_that_come_and_go_leave_nothing_in_the_launcher() {
         stream.write_all(b"A\0\0\0\x04\0\x18\0\x50").expect("it listens");
         stream.read_exact(&mut [0; 5]).expect("the first words");
     };
-    // Its start record is written under a lock, which is a descriptor, too.
+    // The lock under which it writes its start record is a descriptor too.
     let is_log =
         |path: &PathBuf| *path == bench.log() || *path == bench.log().with_extension("log.times");
     let files =
@@ -78,7 +78,8 @@ fn pf_03_viewers_that_come_and_go_leave_nothing_in_the_launcher() {
     for at in 0..cycles(100) {
         attach();
         if at % 3 == 0 {
-            // Hostile ones: gone before a word, in the middle of one, and with nonsense.
+            // Hostile viewers: one that sends nothing, one that stops within a message, and one
+            // that sends garbage.
             drop(UnixStream::connect(&socket).expect("it listens"));
             let _ = UnixStream::connect(&socket).expect("it listens").write_all(b"A\0\0");
             let _ = UnixStream::connect(&socket)

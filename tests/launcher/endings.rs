@@ -1,12 +1,13 @@
-//! How a run ends: by itself, by signals, by a closed terminal; and that nothing of it is left, nor anything else
-//! touched (SD-08, SD-09).
+//! How a run ends: by itself, by a signal, or by a closed terminal. Nothing of it may be left, and
+//! no other process may be affected (SD-08, SD-09).
 
 use crate::bench::{Bench, Bystander, Launcher, is_dead, start_of};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 
-/// Four children that try to get away: a session of its own, `nohup`, deaf to HUP and TERM, and a daemon whose parent
-/// has gone. Each notes its pid; the script goes on when all have.
+/// Four children that try to escape: one in its own session, one under `nohup`, one that ignores
+/// HUP and TERM, and a daemon whose parent has exited. Each writes its pid; the script waits for
+/// all.
 const CHILDREN: &str = "
     setsid sh -c 'echo $$ > session; exec sleep 600' &
     nohup sh -c 'echo $$ > nohup; exec sleep 600' > /dev/null 2>&1 &
@@ -19,13 +20,13 @@ const CHILDREN: &str = "
 struct Family {
     bench: Bench,
     launcher: Launcher,
-    /// With the start of each, so that a failed test ends these and no others.
+    /// Pid and start time of each, so that a failed test kills these and no others.
     children: Vec<(i32, u64)>,
     bystander: Bystander,
 }
 
 impl Family {
-    /// A program with all four children, which then does `rest`.
+    /// Starts a program with all four children, which then runs `rest`.
     fn start(rest: &str) -> Family {
         let (bench, bystander) = (Bench::new("idle"), Bystander::new());
         let launcher = Launcher::unread(&bench.spec(&bench.sh(&format!("{CHILDREN}{rest}"))));
@@ -35,7 +36,7 @@ impl Family {
         Family { bench, launcher, children, bystander }
     }
 
-    /// Waits for the launcher's end with `code`, and then looks who is left.
+    /// Waits until the launcher exits with `code`, and asserts that no process of it is left.
     fn ends(mut self, code: u32) -> serde_json::Value {
         assert_eq!(self.launcher.code(), code);
         let left: Vec<_> = self.children.iter().filter(|(pid, _)| !is_dead(*pid)).collect();
@@ -57,33 +58,33 @@ impl Drop for Family {
 }
 
 #[test]
-fn sd_09_children_that_tried_to_get_away_end_with_their_program() {
+fn sd_09_escaping_children_end_with_their_program() {
     assert_eq!(Family::start("exit 5").ends(5)["code"], 5);
 }
 
 #[test]
-fn sd_09_a_term_to_the_launcher_ends_the_tree() {
+fn sd_09_sigterm_to_the_launcher_ends_the_tree() {
     let family = Family::start("wait");
     family.launcher.signal(Signal::SIGTERM);
     assert_eq!(family.ends(128 + 15)["signal"], 15);
 }
 
 #[test]
-fn sd_08_a_closed_terminal_ends_the_tree() {
+fn sd_08_closed_terminal_ends_the_tree() {
     let mut family = Family::start("wait");
     family.launcher.hang_up();
     assert_eq!(family.ends(128 + 1)["signal"], 1);
 }
 
 #[test]
-fn sd_09_a_deaf_program_is_killed_after_its_grace() {
+fn sd_09_program_that_ignores_sigterm_is_killed_after_the_grace() {
     let family = Family::start("trap '' TERM HUP INT; while :; do sleep 600; done");
     family.launcher.signal(Signal::SIGTERM);
     assert_eq!(family.ends(128 + 9)["signal"], 9);
 }
 
 #[test]
-fn cr_01_a_killed_program_is_on_record_as_killed() {
+fn cr_01_killed_program_is_recorded_with_its_signal() {
     let family = Family::start("wait");
     kill(Pid::from_raw(family.bench.program()), Signal::SIGKILL).expect("it runs");
     let exit = family.ends(128 + 9);
@@ -91,7 +92,7 @@ fn cr_01_a_killed_program_is_on_record_as_killed() {
 }
 
 #[test]
-fn cr_03_a_program_may_end_as_it_likes_when_told() {
+fn cr_03_exit_code_of_a_program_that_handles_sigterm_is_kept() {
     let bench = Bench::new("idle");
     let mut launcher = bench
         .launch(&bench.sh("trap 'exit 0' TERM; echo $$ > ready; while :; do sleep 0.01; done"));
@@ -102,7 +103,7 @@ fn cr_03_a_program_may_end_as_it_likes_when_told() {
 }
 
 #[test]
-fn a_second_term_does_no_harm() {
+fn second_sigterm_does_no_harm() {
     let bench = Bench::new("idle");
     let script = "trap 'echo $$ > told' TERM; echo $$ > ready; while [ ! -s told ]; do sleep 0.01; done; exit 6";
     let mut launcher = bench.launch(&bench.sh(script));
@@ -113,7 +114,7 @@ fn a_second_term_does_no_harm() {
 }
 
 #[test]
-fn sd_09_an_interactive_shell_is_hung_up_on() {
+fn sd_09_interactive_shell_is_ended_with_sighup() {
     for shell in [&["bash", "--norc", "-i"][..], &["sh", "-i"]] {
         let bench = Bench::new("idle");
         let mut order = bench.order(shell);

@@ -1,4 +1,4 @@
-//! A program without a pane: the launcher makes its terminal and keeps its screen in a log.
+//! Programs without a pane: the launcher allocates a PTY and logs its screen.
 
 use std::fs;
 use std::os::unix::fs::MetadataExt;
@@ -8,12 +8,12 @@ use crate::bench::{Bench, Order, PANE, is_dead, text, until, words};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 
-/// Starts the launcher as the backend does: no terminal, nothing on its standard streams.
+/// Starts the launcher as the pty backend does: without a terminal, standard streams at /dev/null.
 pub(crate) fn detached(bench: &Bench, order: &Order) -> Detached {
     detached_with(bench, order, &[])
 }
 
-/// The same with more in the launcher's environment.
+/// The same, with additional variables in the environment of the launcher.
 pub(crate) fn detached_with(bench: &Bench, order: &Order, more: &[(&str, &str)]) -> Detached {
     let mut command = Command::new("setsid");
     command.arg("--wait").arg(env!("CARGO_BIN_EXE_phalanx")).arg("exec").arg(bench.spec(order));
@@ -22,13 +22,14 @@ pub(crate) fn detached_with(bench: &Bench, order: &Order, more: &[(&str, &str)])
     Detached(command.spawn().expect("setsid is there"))
 }
 
-/// A launcher on its own; a test that ends before it takes it along.
+/// A detached launcher; ended when dropped.
 pub(crate) struct Detached(pub(crate) Child);
 
 impl Drop for Detached {
     fn drop(&mut self) {
         if let Ok(None) = self.0.try_wait() {
-            // We lead our group and it does not: setsid(1) had no need to fork, and became the launcher itself.
+            // The test leads its process group and the child does not, so setsid(1) did not fork:
+            // the child is the launcher itself.
             let pid = Pid::from_raw(i32::try_from(self.0.id()).expect("a pid"));
             let _ = kill(pid, Signal::SIGTERM);
             let _ = self.0.wait();
@@ -50,7 +51,7 @@ pub(crate) fn code(mut child: Detached) -> i32 {
 }
 
 #[test]
-fn what_the_program_prints_is_in_the_log_and_its_owners_alone() {
+fn log_holds_the_output_and_is_private() {
     let bench = Bench::new("idle");
     fs::write(bench.log(), "an earlier run").expect("writable");
     fs::write(bench.log().with_extension("log.1"), "and its older part").expect("writable");
@@ -65,7 +66,7 @@ fn what_the_program_prints_is_in_the_log_and_its_owners_alone() {
 }
 
 #[test]
-fn en_03_nothing_of_the_launchers_place_goes_on() {
+fn en_03_environment_of_the_launcher_does_not_leak() {
     let bench = Bench::new("idle");
     let launcher = detached(&bench, &own(&bench, "read line"));
     let program = bench.program();
@@ -84,7 +85,7 @@ fn en_03_nothing_of_the_launchers_place_goes_on() {
 }
 
 #[test]
-fn a_child_that_keeps_the_terminal_open_keeps_nobody() {
+fn child_that_keeps_the_terminal_open_does_not_delay_the_end() {
     let bench = Bench::new("idle");
     let script = "(trap '' HUP TERM; echo $$ > up; setsid sh -c 'trap \"\" HUP TERM; echo $$ > child; while :; do sleep 600; done') & \
                   while [ ! -s child ]; do sleep 0.01; done; echo bye; exit 0";
@@ -94,7 +95,7 @@ fn a_child_that_keeps_the_terminal_open_keeps_nobody() {
 }
 
 #[test]
-fn sp_09_why_it_never_ran_is_in_the_log() {
+fn sp_09_reason_of_a_failed_start_is_in_the_log() {
     let bench = Bench::new("starting");
     let mut order = own(&bench, "");
     order.argv = vec!["./not-there".into()];
@@ -108,7 +109,7 @@ fn sp_09_why_it_never_ran_is_in_the_log() {
 }
 
 #[test]
-fn a_log_does_not_grow_for_ever() {
+fn log_is_rotated_at_its_size_limit() {
     const LIMIT: u64 = 8 * 1024 * 1024;
     let bench = Bench::new("idle");
     assert_eq!(

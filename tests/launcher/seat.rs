@@ -1,4 +1,4 @@
-//! A person at a terminal: a shell line run on a real PTY, whose screen is read and whose keyboard is typed on.
+//! A user at a terminal: a shell line on a real PTY whose screen can be read and typed on.
 
 use std::io::{Read, Write};
 use std::sync::{Arc, Mutex};
@@ -22,7 +22,8 @@ fn size(rows: u16, cols: u16) -> PtySize {
 }
 
 impl Seat {
-    /// Runs `line` in the bench's directory `work`; `$PHALANX` is the program, on the bench's team.
+    /// Runs `line` in the directory `work`; `$PHALANX` is the binary, set up for the team of the
+    /// bench.
     pub(crate) fn new(bench: &Bench, line: &str) -> Seat {
         let seat = Seat::unread(bench, line);
         let mut reader = seat.master.try_clone_reader().expect("descriptors are left");
@@ -38,7 +39,7 @@ impl Seat {
         seat
     }
 
-    /// The same on a terminal that nobody looks at.
+    /// The same on a terminal that is never read.
     pub(crate) fn unread(bench: &Bench, line: &str) -> Seat {
         let pair = native_pty_system().openpty(size(24, 80)).expect("a terminal");
         let mut command = CommandBuilder::new("/bin/sh");
@@ -59,7 +60,7 @@ impl Seat {
         self.screen.lock().expect("no panics in the reader").0.screen().contents()
     }
 
-    /// Every byte that reached the terminal.
+    /// Returns every byte that reached the terminal.
     pub(crate) fn raw(&self) -> Vec<u8> {
         self.screen.lock().expect("no panics in the reader").1.clone()
     }
@@ -95,7 +96,7 @@ impl Seat {
         self.master.resize(size(rows, cols)).expect("the terminal is open");
     }
 
-    /// Waits for the end of the shell line.
+    /// Waits until the shell line ends.
     pub(crate) fn ends(&mut self) {
         until("the end of the shell line", || self.child.try_wait().expect("our child").is_some());
     }

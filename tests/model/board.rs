@@ -1,4 +1,5 @@
-//! The task board against a model in memory: edges, claims, ends, releases, and files that a foreign hand deletes.
+//! Compares the task board with an in-memory model: dependencies, claims, ends, releases, and files
+//! that another program deletes.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -10,24 +11,24 @@ use proptest::sample::Index;
 
 use super::{MEMBERS, Place, cases};
 
-/// A task of a batch: after which of the board and of those before it in the batch.
+/// The blockers of a new task: among those on the board, and among the earlier ones of its batch.
 type Wanted = (Vec<Index>, Vec<Index>);
 
 #[derive(Debug, Clone)]
 enum Act {
     Create(Vec<Wanted>),
-    /// After a task that is not there.
+    /// Blocked by a task that does not exist.
     CreateDangling,
     Claim(Index, usize),
     ClaimNext(usize),
     Complete(Index, usize),
     Fail(Index, usize),
     Release(usize),
-    /// The file of the newest task, or of any, is deleted by another program.
+    /// Another program deletes the file of the newest task, or of any.
     Vanish(Index, bool),
 }
 
-/// The lead, too, may end tasks.
+/// An index of a member; one past the last is the lead, who may end tasks too.
 fn who() -> impl Strategy<Value = usize> {
     0..=MEMBERS.len()
 }
@@ -65,7 +66,7 @@ struct Model {
 }
 
 impl Model {
-    /// A blocker that vanished blocks no more.
+    /// A blocker that vanished no longer blocks.
     fn is_blocked(&self, id: u64) -> bool {
         let open =
             |blocker: &u64| self.tasks.get(blocker).is_some_and(|task| task.state != "completed");
@@ -125,7 +126,7 @@ struct Run {
 }
 
 impl Run {
-    /// Some task that was ever made, there or not; 1 before any was.
+    /// Returns the id of any task ever created, existing or not; 1 before the first.
     fn task(&self, at: Index) -> u64 {
         at.index(usize::try_from(self.model.last_id.max(1)).expect("few tasks")) as u64 + 1
     }
@@ -238,7 +239,7 @@ impl Run {
         self.check_edges(&rows);
     }
 
-    /// Both ends of an edge tell of it, as far as they are there.
+    /// Asserts that both ends record a dependency, as far as they exist.
     fn check_edges(&self, rows: &[Row]) {
         let rows: BTreeMap<u64, &Row> = rows.iter().map(|row| (row.0, row)).collect();
         for (id, row) in &rows {
@@ -255,7 +256,7 @@ proptest! {
     #![proptest_config(cases(256))]
 
     #[test]
-    fn a_board_is_what_was_done_to_it(acts in vec(act(), 1..25)) {
+    fn board_matches_its_model(acts in vec(act(), 1..25)) {
         let mut run = Run { place: Place::new(), model: Model::default() };
         for act in &acts {
             run.act(act);

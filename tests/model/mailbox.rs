@@ -1,4 +1,5 @@
-//! A mailbox against a list in memory, with a foreign writer that rewrites the file and keeps what it does not know.
+//! Compares a mailbox with an in-memory list, with a foreign writer that rewrites the file and
+//! keeps unknown fields.
 
 use std::fs;
 
@@ -13,14 +14,14 @@ use super::{Place, cases};
 #[derive(Debug, Clone)]
 enum Act {
     Append(String),
-    /// Marks some of what is there, by place, and an id that nobody has.
+    /// Marks messages by position, and one unknown id.
     Mark(Vec<Index>),
     Remove(Vec<Index>),
-    /// Claude Code 2.1.34: flips `read`, adds a field of its own.
+    /// As Claude Code 2.1.34: sets `read` and adds a field of its own.
     ForeignMark(Index),
-    /// Claude Code 2.1.329: takes an entry out.
+    /// As Claude Code 2.1.329: removes an entry.
     ForeignRemove(Index),
-    /// A program without ids.
+    /// As a program that writes no ids.
     ForeignAppend(String),
 }
 
@@ -36,7 +37,7 @@ fn act() -> impl Strategy<Value = Act> {
     ]
 }
 
-/// What the box must hold; an id is none where the sender gave none.
+/// An expected entry: id if the sender gave one, sender, text, read.
 type Known = (Option<String>, String, String, bool);
 
 struct Run {
@@ -50,14 +51,14 @@ impl Run {
         self.place.team.entries("bob").expect("readable")
     }
 
-    /// The places that these indexes mean now.
+    /// Resolves indexes to current positions.
     fn places(&self, at: &[Index]) -> Vec<usize> {
         let places = at.iter().filter(|_| !self.known.is_empty());
         places.map(|index| index.index(self.known.len())).collect()
     }
 
-    /// The ids at these places, and every place that has one of them: messages of equal sender, time and text
-    /// without an id are one message.
+    /// Returns the ids at these positions, and all positions with one of them: without ids,
+    /// messages with the same sender, time and text are one message.
     fn chosen(&self, at: &[Index]) -> (Vec<String>, Vec<usize>) {
         let entries = self.entries();
         let mut ids: Vec<String> =
@@ -108,7 +109,8 @@ impl Run {
                 self.known.remove(*place);
             }),
             Act::ForeignAppend(text) => {
-                // An entry without an id is known by sender, time and text: no two are sent at one time.
+                // An entry without an id is identified by sender, time and text, so each gets its
+                // own time.
                 let timestamp = format!("t{}", self.acts);
                 file.push(
                     json!({"from": "old", "text": text, "timestamp": timestamp, "read": false}),
@@ -134,7 +136,7 @@ proptest! {
     #![proptest_config(cases(256))]
 
     #[test]
-    fn a_mailbox_is_what_was_done_to_it(acts in vec(act(), 1..25)) {
+    fn mailbox_matches_its_model(acts in vec(act(), 1..25)) {
         let mut run = Run { place: Place::new(), known: Vec::new(), acts: 0 };
         for act in &acts {
             run.act(act);

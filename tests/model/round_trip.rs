@@ -1,5 +1,5 @@
-//! What other programs keep in the files comes through every change of ours byte for byte, except what was changed.
-//! Files are written as `JSON.stringify(…, null, 2)` writes them, with numbers that only other writers would write.
+//! Foreign content of files survives every change by phalanx byte for byte. Test files are written
+//! in the format of `JSON.stringify(…, null, 2)`, with numbers that only other writers produce.
 
 use std::fs;
 
@@ -12,7 +12,7 @@ use super::{Place, cases};
 
 #[derive(Debug, Clone)]
 enum Json {
-    /// A number, true, false or null, as it stands.
+    /// A number, `true`, `false` or `null`, as written.
     Token(&'static str),
     Text(String),
     List(Vec<Json>),
@@ -56,7 +56,7 @@ fn text() -> impl Strategy<Value = String> {
     prop_oneof![any::<String>(), "[\u{0}-\u{1f}\"\\\\/\u{7f}\u{2028}é😀]{0,6}"]
 }
 
-/// Unknown keys, none of them twice.
+/// Unknown keys, all distinct.
 fn pairs(value: impl Strategy<Value = Json>, most: usize) -> impl Strategy<Value = Pairs> {
     let unique = |(place, (key, value)): (usize, (String, Json))| (format!("{place}{key}"), value);
     vec((text(), value), 0..most)
@@ -103,7 +103,7 @@ fn block<T>(
     out.push(close);
 }
 
-/// The escapes of JSON.stringify.
+/// Writes a string with the escapes of `JSON.stringify`.
 fn quote(text: &str, out: &mut String) {
     out.push('"');
     for c in text.chars() {
@@ -136,7 +136,7 @@ fn token(key: &str, value: &'static str) -> (String, Json) {
     (key.to_owned(), Json::Token(value))
 }
 
-/// Known keys among strangers, in any order.
+/// Known keys among unknown ones, in any order.
 fn mixed(known: Pairs) -> impl Strategy<Value = Pairs> {
     strangers().prop_flat_map(move |strange| Just([known.clone(), strange].concat()).prop_shuffle())
 }
@@ -168,7 +168,7 @@ fn task() -> impl Strategy<Value = (Pairs, Pairs, Pairs)> {
     (mixed(known), strangers(), mixed(vec![field("state", "pending")]))
 }
 
-/// The task file with this much of ours under `metadata.phalanx`.
+/// A task file with our fields under `metadata.phalanx`.
 fn task_file(outer: &Pairs, metadata: &Pairs, ours: Pairs) -> Json {
     let metadata = [metadata.clone(), vec![("phalanx".to_owned(), Json::Map(ours))]].concat();
     Json::Map([outer.clone(), vec![("metadata".to_owned(), Json::Map(metadata))]].concat())
@@ -193,7 +193,7 @@ proptest! {
     }
 
     #[test]
-    fn setting_a_members_field_changes_nothing_else(
+    fn setting_a_member_field_changes_nothing_else(
         team in mixed(vec![field("name", "model")]),
         bob in mixed(vec![field("name", "bob"), field("model", "old")]),
         other in mixed(vec![field("name", "dora")]),
@@ -210,13 +210,14 @@ proptest! {
     }
 
     #[test]
-    fn a_claim_given_back_changes_nothing_else((outer, metadata, ours) in task()) {
+    fn claiming_and_releasing_change_nothing_else((outer, metadata, ours) in task()) {
         let place = Place::new();
         fs::write(place.task(1), written(&task_file(&outer, &metadata, ours.clone()))).expect("writable");
         drive::claim(&place.team, 1, "bob").expect("free");
         prop_assert_eq!(drive::release(&place.team, "bob"), Ok(vec![1]));
         let after = fs::read_to_string(place.task(1)).expect("readable");
-        // The seal is a digest of what was written, and events have random ids: those three go, and nothing else.
+        // The seal is a digest of the content, and events have random ids: these three keys differ,
+        // and nothing else.
         let mut file: Value = serde_json::from_str(&after).expect("JSON");
         let phalanx = file["metadata"]["phalanx"].as_object_mut().expect("ours");
         for key in ["seal", "event", "cause"] {
@@ -228,10 +229,10 @@ proptest! {
     }
 }
 
-/// The one form that does not come through: an exponent without a sign gets one, as JSON.stringify writes it. The
-/// number stays the same.
+/// The one exception: an exponent without a sign gets one, as `JSON.stringify` writes it. The value
+/// stays the same.
 #[test]
-fn an_exponent_without_a_sign_gets_one() {
+fn exponent_without_a_sign_gets_one() {
     let place = Place::new();
     let file =
         |numbers: &str| format!("[\n  {{\n    \"n\": [{numbers}],\n    \"msg_id\": \"a\"\n  }}\n]");

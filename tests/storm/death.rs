@@ -1,4 +1,4 @@
-//! Sudden deaths of helper processes, at a point where it hurts.
+//! Kills helper processes, preferably while they hold a lock.
 
 use std::fs;
 use std::os::unix::fs::MetadataExt;
@@ -14,7 +14,7 @@ impl Peer {
         self.child.try_wait().expect("wait").is_some()
     }
 
-    /// Kills it where it stands. True when it held this lock; then the time that makes the lock stale has passed.
+    /// Stops and kills the process. Returns whether it held this lock, which then is made stale.
     pub(crate) fn die(&mut self, lock: &Path) -> bool {
         self.signal(Signal::SIGSTOP);
         let stopped = || {
@@ -31,7 +31,7 @@ impl Peer {
         held
     }
 
-    /// Whether it holds this lock of ours: a holder keeps the directory open.
+    /// Whether the process holds this lock: a holder of ours keeps the directory open.
     pub(crate) fn holds(&self, lock: &Path) -> bool {
         has_open(&self.pid().to_string(), lock)
     }
@@ -42,7 +42,7 @@ fn has_open(pid: &str, lock: &Path) -> bool {
     open.filter_map(|fd| fs::read_link(fd.path()).ok()).any(|file| file == lock)
 }
 
-/// One holder's lock: its directory may have been the one before's, its stamp is its own.
+/// Identity of a held lock. The inode may be that of the previous holder; the stamp is its own.
 type Standing = (u64, SystemTime);
 
 fn standing(lock: &Path) -> Option<Standing> {
@@ -50,20 +50,20 @@ fn standing(lock: &Path) -> Option<Standing> {
     Some((meta.ino(), meta.modified().ok()?))
 }
 
-/// A lock whose holder died between making it and opening it: nothing tells of that death but that nobody has it.
+/// Detects a lock whose holder died between creating and opening it: no process has it open.
 #[derive(Default)]
 pub(crate) struct Ghost {
     seen: Option<(Standing, Instant)>,
 }
 
 impl Ghost {
-    /// Lets the stale time pass for a lock that has stood for a second and that no process has open.
+    /// Makes a lock stale that has existed for a second and that no process has open.
     pub(crate) fn lay(&mut self, lock: &Path) {
         let Some(now) = standing(lock) else { return self.seen = None };
         match self.seen {
             Some((seen, since)) if seen == now => {
                 let waited = since.elapsed() > Duration::from_secs(1);
-                // Looked at again, for a holder that has left meanwhile was not found either.
+                // Checked again, because a holder that has exited in between is not found either.
                 if waited && !is_open_anywhere(lock) && standing(lock) == Some(now) {
                     age(lock);
                     self.seen = None;

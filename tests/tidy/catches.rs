@@ -1,10 +1,10 @@
-//! Proof that each rule can fail: snippets that must be caught, and look-alikes that must not be.
+//! Tests of the rules: snippets that must be reported, and look-alikes that must not.
 
 use crate::rules::{self, File, Problem};
 
 type Rule = fn(&File) -> Vec<Problem>;
 
-/// How many lines of `text`, standing at `name`, break the rule.
+/// The number of violations in `text` as the file `name`.
 fn breaks(rule: Rule, name: &str, text: &str) -> usize {
     rule(&File::new(name, text)).len()
 }
@@ -21,7 +21,7 @@ fn passes(rule: Rule, name: &str, text: &str) {
 }
 
 #[test]
-fn an_upward_import_is_caught_in_every_spelling() {
+fn upward_import_is_caught_in_every_spelling() {
     for text in [
         "use crate::backend::x;",
         "use crate::{backend::x};",
@@ -52,7 +52,7 @@ fn an_upward_import_is_caught_in_every_spelling() {
 }
 
 #[test]
-fn a_way_round_the_table_is_caught() {
+fn bypass_of_the_import_table_is_caught() {
     for text in [
         "use crate::*;",
         "use crate as root;",
@@ -68,7 +68,7 @@ fn a_way_round_the_table_is_caught() {
 }
 
 #[test]
-fn what_only_looks_like_an_import_passes() {
+fn lookalike_of_an_import_passes() {
     for text in [
         "// use crate::lead::x;",
         "/* use crate::lead; /* nested crate::lead::x */ crate::lead::y */",
@@ -94,7 +94,7 @@ fn what_only_looks_like_an_import_passes() {
 }
 
 #[test]
-fn an_os_call_outside_sys_is_caught() {
+fn os_call_outside_sys_is_caught() {
     for text in [
         "use std::fs;",
         "use std::{io, fs::File};",
@@ -136,7 +136,7 @@ fn an_os_call_outside_sys_is_caught() {
 }
 
 #[test]
-fn a_library_outside_its_place_is_caught() {
+fn library_outside_its_folder_is_caught() {
     for (text, home) in [
         ("use tmux_interface::Tmux;", "src/backend/tmux/command.rs"),
         ("#[derive(clap::Parser)] struct A;", "src/cli/args.rs"),
@@ -151,7 +151,7 @@ fn a_library_outside_its_place_is_caught() {
 }
 
 #[test]
-fn what_only_looks_like_an_os_call_passes() {
+fn lookalike_of_an_os_call_passes() {
     for text in [
         "use crate::sys::{fs, env};\nfn f() { fs::read(p); env::var(n); }",
         "use std::process::ExitCode; use std::time::{Duration, Instant};",
@@ -165,7 +165,7 @@ fn what_only_looks_like_an_os_call_passes() {
 }
 
 #[test]
-fn a_shell_is_caught() {
+fn shell_command_is_caught() {
     for text in [
         "const A: &str = \"sh -c 'echo'\";",
         "const A: &str = r\"exec /bin/bash -lc x\";",
@@ -195,7 +195,7 @@ fn a_shell_is_caught() {
 }
 
 #[test]
-fn a_file_without_purpose_or_end_is_caught() {
+fn file_without_module_doc_or_too_long_is_caught() {
     for text in ["", "//!", "// no", "\n//! late", "use a::b;"] {
         caught(rules::form, "tests/any.rs", text);
     }
@@ -204,7 +204,7 @@ fn a_file_without_purpose_or_end_is_caught() {
 }
 
 #[test]
-fn a_leftover_is_caught() {
+fn unfinished_or_silenced_code_is_caught() {
     for text in [
         "fn f() { todo!() }",
         "fn f() { unimplemented!(\"x\") }",
@@ -233,7 +233,7 @@ fn a_leftover_is_caught() {
 }
 
 #[test]
-fn a_stranger_at_the_top_is_caught() {
+fn unknown_top_level_name_is_caught() {
     let names = |list: &str| list.split(' ').map(str::to_owned).collect::<Vec<_>>();
     let fixed = "Cargo.lock Cargo.toml README.md docs fixtures scripts src tests";
     assert_eq!(rules::top_level(&names(fixed)), []);
@@ -245,7 +245,7 @@ fn a_stranger_at_the_top_is_caught() {
 }
 
 #[test]
-fn a_page_with_another_table_is_caught() {
+fn architecture_page_with_another_table_is_caught() {
     let page = include_str!("../../docs/architecture.md");
     assert_eq!(rules::table(page), []);
     let changed = page.replace("| `store` | model, sys |", "| `store` | model, sys, backend |");
@@ -254,7 +254,7 @@ fn a_page_with_another_table_is_caught() {
 }
 
 #[test]
-fn a_message_names_the_line_the_rule_and_the_remedy() {
+fn violation_names_line_rule_and_remedy() {
     let file = File::new(
         "src/store/mailbox.rs",
         "//! x\n\nuse crate::{\n    model::id,\n    backend::x,\n};\n",

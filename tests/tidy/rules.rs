@@ -1,4 +1,4 @@
-//! What the house demands of a file, as data and pure functions. Knows nothing of where the files come from.
+//! The architecture rules, as data and pure functions over the text of a file.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -6,8 +6,8 @@ use std::ops::RangeInclusive;
 
 use crate::scan::{self, Kind, Path, Token};
 
-/// Which folder of `src` may know which others; its own folder is always allowed. A new folder gets a line here
-/// and in `docs/architecture.md` on purpose, or does not get in.
+/// The folders of `src` that each folder may import besides itself. A new folder needs an entry
+/// here and in `docs/architecture.md`.
 const MAY_IMPORT: &[(&str, &[&str])] = &[
     ("model", &[]),
     ("sys", &[]),
@@ -29,12 +29,12 @@ const EVERYTHING: &[&str] = &[
     "ui", "mcp",
 ];
 
-/// The composition roots: they name every folder in order to put the program together, and `drive` to let benches and
-/// process tests in.
+/// The composition roots, which may import every folder; `drive` gives access to benches and
+/// process tests.
 const ROOTS: [&str; 3] = ["src/lib.rs", "src/main.rs", "src/drive.rs"];
 
-/// Paths that may be spelled only under some folders, and what to write elsewhere. A path of one piece is a crate
-/// and counts where a path begins; a longer one counts anywhere in a path.
+/// Paths allowed only under some folders, with the alternative elsewhere. A path of one segment is
+/// a crate and matches at the beginning of a path; a longer one matches anywhere.
 const FENCES: &[(&str, &[&str], &str)] = &[
     ("std::fs", SYS, "use sys::fs"),
     ("tokio::fs", SYS, "use sys::fs"),
@@ -62,7 +62,7 @@ const FENCES: &[(&str, &[&str], &str)] = &[
 
 const SYS: &[&str] = &["src/sys/"];
 
-/// Nouns, files and profiles are plain data and plain functions: no runtime gets in there.
+/// Folders that may use tokio. The others hold plain data and synchronous functions.
 const ASYNC: &[&str] = &[
     "src/sys/",
     "src/backend/",
@@ -76,15 +76,15 @@ const ASYNC: &[&str] = &[
     "src/main.rs",
 ];
 
-/// All of it, and nothing else.
+/// The complete list of visible top-level names.
 const TOP_LEVEL: [&str; 8] =
     ["Cargo.lock", "Cargo.toml", "README.md", "docs", "fixtures", "scripts", "src", "tests"];
 
 const LONGEST_FILE: usize = 600;
 
-/// A source file, read once and judged by every rule.
+/// A source file, tokenized once for all rules.
 pub(crate) struct File {
-    /// From the repository's root, with forward slashes.
+    /// Path relative to the root of the repository, with forward slashes.
     pub(crate) name: String,
     text: String,
     tokens: Vec<Token>,
@@ -98,7 +98,7 @@ impl File {
         Self { name: name.to_owned(), text: text.to_owned(), tokens, paths }
     }
 
-    /// Whether it has a function of this name.
+    /// Whether the file defines a function of this name.
     pub(crate) fn defines(&self, name: &str) -> bool {
         self.text.contains(&format!("fn {name}("))
     }
@@ -116,7 +116,7 @@ impl File {
     }
 }
 
-/// One break of one rule.
+/// A violation of a rule.
 #[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Problem {
     file: String,
@@ -136,13 +136,14 @@ impl fmt::Display for Problem {
     }
 }
 
-/// `src/store/mailbox.rs` is `store::mailbox`; `src/store/mod.rs` is `store`; the roots are nothing.
+/// Returns the module path: `src/store/mailbox.rs` is `store::mailbox`, `src/store/mod.rs` is
+/// `store`, and a root is empty.
 fn module(name: &str) -> Vec<String> {
     let inner = name.trim_start_matches("src/").trim_end_matches(".rs").trim_end_matches("/mod");
     if ROOTS.contains(&name) { Vec::new() } else { inner.split('/').map(str::to_owned).collect() }
 }
 
-/// A folder names only itself and the folders below it in the picture.
+/// A folder imports only itself and the folders allowed by [`MAY_IMPORT`].
 pub(crate) fn imports(file: &File) -> Vec<Problem> {
     const RULE: &str = "import direction";
     if !file.is_source() || ROOTS.contains(&file.name.as_str()) {
@@ -182,7 +183,7 @@ pub(crate) fn imports(file: &File) -> Vec<Problem> {
     unique(file.paths.iter().filter_map(judge).chain(attributes))
 }
 
-/// OS calls live in `sys`, `unsafe` with them, and each big library where its one user lives.
+/// OS calls and `unsafe` are allowed only in `sys`, and each large library only where it is used.
 pub(crate) fn fences(file: &File) -> Vec<Problem> {
     if !file.is_source() {
         return Vec::new();
@@ -211,7 +212,7 @@ pub(crate) fn fences(file: &File) -> Vec<Problem> {
     unique(breaks.chain(unsafes))
 }
 
-/// `fenced` is in the path, or a `*` would bring it in.
+/// Whether the path contains `fenced`, or imports it with a `*`.
 fn spells(path: &[String], fenced: &str) -> bool {
     let pieces: Vec<_> = fenced.split("::").collect();
     let starts = |window: &[String]| window.iter().zip(&pieces).all(|(a, b)| a == b);
@@ -222,10 +223,11 @@ fn spells(path: &[String], fenced: &str) -> bool {
     }
 }
 
-/// The user's own line from Claude's settings, which is written for a shell; nothing is put into it.
+/// The one file that runs a shell: hooks from the settings of Claude Code are shell lines, and
+/// nothing is inserted into them.
 const ONE_SHELL: &str = "src/hooks/run.rs";
 
-/// A command line is an argv from end to end, so that no name can become shell syntax.
+/// A command line is an argument vector, so that no name can become shell syntax.
 pub(crate) fn shells(file: &File) -> Vec<Problem> {
     let in_tests = scan::test_lines(&file.tokens);
     let is_test_file = file.name.ends_with("/tests.rs") || file.name.contains("/tests/");
@@ -274,7 +276,7 @@ fn is_command_flag(word: &str) -> bool {
     letters.contains('c') && letters.chars().all(|c| c.is_ascii_lowercase()) && letters.len() <= 4
 }
 
-/// The first line is `//!` and the file tells one story.
+/// The first line is `//!`, and the file is at most [`LONGEST_FILE`] lines long.
 pub(crate) fn form(file: &File) -> Vec<Problem> {
     let mut problems = Vec::new();
     let purpose = file.text.lines().next().and_then(|line| line.strip_prefix("//!"));
@@ -295,7 +297,7 @@ pub(crate) fn form(file: &File) -> Vec<Problem> {
     problems
 }
 
-/// No half-done work, no test switched off, no lint silenced without saying why.
+/// No unfinished code, no disabled test, no lint silenced without a reason.
 pub(crate) fn leftovers(file: &File) -> Vec<Problem> {
     const RULE: &str = "leftover";
     let tokens = &file.tokens;
@@ -314,7 +316,7 @@ pub(crate) fn leftovers(file: &File) -> Vec<Problem> {
     let silenced = attributes.filter_map(|(start, at)| {
         let token = &tokens[at];
         if token.is("ignore") && (at == start || tokens[start].is("cfg_attr")) {
-            // What a test runs as a process of its own is started by that test, and is no test by itself.
+            // An ignored test that another test runs as a helper process is allowed.
             let reason = tokens.get(at + 2).map(|t| &t.kind);
             if matches!(reason, Some(scan::Kind::Text(text)) if text.starts_with("helper process of ")) {
                 return None;
@@ -332,7 +334,7 @@ pub(crate) fn leftovers(file: &File) -> Vec<Problem> {
     unique(unfinished.chain(silenced))
 }
 
-/// The visible top level, file and folder names without dot-files.
+/// The visible top-level names, without dot-files, match the fixed list.
 pub(crate) fn top_level(names: &[String]) -> Vec<Problem> {
     let problem = |name: &str, found: &str, remedy: &str| Problem {
         file: name.to_owned(),
@@ -355,7 +357,7 @@ pub(crate) fn top_level(names: &[String]) -> Vec<Problem> {
     unique(strangers.chain(missing))
 }
 
-/// `docs/architecture.md` shows the same table as `MAY_IMPORT`, row for row.
+/// `docs/architecture.md` shows the same table as [`MAY_IMPORT`], row by row.
 pub(crate) fn table(page: &str) -> Vec<Problem> {
     let shown: Vec<_> = page.lines().filter(|line| line.starts_with("| `")).collect();
     let row = |(folder, below): &(&str, &[&str])| match below {
@@ -382,7 +384,7 @@ pub(crate) fn table(page: &str) -> Vec<Problem> {
     unique(absent.chain(extra))
 }
 
-/// In order, each once: a path in a group can break the same rule on the same line twice.
+/// Sorts and deduplicates: a path in a `use` group can break the same rule twice on one line.
 fn unique(problems: impl Iterator<Item = Problem>) -> Vec<Problem> {
     problems.collect::<BTreeSet<_>>().into_iter().collect()
 }

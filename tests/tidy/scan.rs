@@ -1,7 +1,7 @@
-//! Reads Rust text just well enough to judge it: words, marks, string literals and the paths they spell.
-//! Knows the grammar of comments and literals, not the language; knows none of the house's rules.
+//! A minimal scanner of Rust source: words, punctuation, string literals and the paths that they
+//! spell. It handles comments and literals, not the full grammar.
 
-/// One token with the line it starts on. Comments, lifetimes and char literals leave no token behind.
+/// A token and the line that it starts on. Comments, lifetimes and char literals yield no token.
 #[derive(Debug)]
 pub(crate) struct Token {
     pub(crate) line: usize,
@@ -29,7 +29,7 @@ impl Token {
     }
 }
 
-/// A path as it would be spelled in full: `use a::{b, c::d}` gives `a::b` and `a::c::d`.
+/// A path spelled in full: `use a::{b, c::d}` yields `a::b` and `a::c::d`.
 #[derive(Debug)]
 pub(crate) struct Path {
     pub(crate) line: usize,
@@ -120,7 +120,7 @@ impl Reader {
         }
     }
 
-    /// Stands on the opening quote.
+    /// Reads a string literal; the reader is at the opening quote.
     fn quoted(&mut self) -> String {
         self.next();
         let mut content = String::new();
@@ -137,7 +137,7 @@ impl Reader {
         content
     }
 
-    /// Stands on the first `#` or quote behind an `r`; `hashes` of them close the literal again.
+    /// Reads a raw string literal; the reader is at the first `#` or the quote after the `r`.
     fn raw(&mut self, hashes: usize) -> String {
         self.skip(hashes + 1);
         let mut content = String::new();
@@ -151,7 +151,7 @@ impl Reader {
         content
     }
 
-    /// `'a'` and `'\n'` are chars, `'a` alone is a lifetime or a label; neither is of interest.
+    /// Skips a char literal (`'a'`, `'\n'`) or a lifetime (`'a`).
     fn char_or_lifetime(&mut self) {
         self.next();
         if self.peek(0) == Some('\\') {
@@ -188,10 +188,11 @@ impl Reader {
     }
 }
 
-/// Every path the tokens spell, `use` groups taken apart. `module` is where the file stands in the crate.
+/// Returns every path in the tokens, with `use` groups expanded. `module` is the module path of the
+/// file.
 pub(crate) fn paths(tokens: &[Token], module: &[String]) -> Vec<Path> {
     let mut found = Vec::new();
-    // Inline modules deepen what `super` means; each is kept with the brace depth that it opened.
+    // Inline modules change what `super` means; each is kept with the brace depth that it opened.
     let mut inline: Vec<(usize, String)> = Vec::new();
     let mut depth = 0;
     let mut at = 0;
@@ -220,7 +221,7 @@ pub(crate) fn paths(tokens: &[Token], module: &[String]) -> Vec<Path> {
     found
 }
 
-/// `mod name {` with the brace at `at`.
+/// Returns the name in `mod name {` whose brace is at `at`.
 fn inline_module(tokens: &[Token], at: usize) -> Option<String> {
     match tokens.get(at.checked_sub(2)?..at)? {
         [keyword, Token { kind: Kind::Word(name), .. }] if keyword.is("mod") => Some(name.clone()),
@@ -228,7 +229,8 @@ fn inline_module(tokens: &[Token], at: usize) -> Option<String> {
     }
 }
 
-/// Where the path begins, if one does at `at`: behind `use` or `extern crate`, or a word followed by `::`.
+/// Returns the index of a path that starts at `at`: after `use` or `extern crate`, or a word
+/// followed by `::`.
 fn path_start(tokens: &[Token], at: usize) -> Option<usize> {
     let before = |back: usize| at.checked_sub(back).map(|i| &tokens[i]);
     let Kind::Word(word) = &tokens[at].kind else { return None };
@@ -236,17 +238,17 @@ fn path_start(tokens: &[Token], at: usize) -> Option<usize> {
         return Some(at + 1);
     }
     let goes_on = tokens.get(at + 1).is_some_and(|t| t.kind == Kind::Step);
-    // `<T as X>::y::z` and `a::<T>::b::c` end in pieces that are no path of their own.
+    // In `<T as X>::y::z` and `a::<T>::b::c` the tail is not a path of its own.
     let is_tail = before(1).is_some_and(|t| t.kind == Kind::Step)
         && before(2).is_some_and(|t| t.mark('>') || matches!(t.kind, Kind::Word(_)));
-    // `pub(in super::super)` names an ancestor only: it imports nothing.
+    // `pub(in super::super)` names an ancestor and imports nothing.
     let is_visibility = before(1).is_some_and(|t| t.is("in"))
         && before(2).is_some_and(|t| t.mark('('))
         && word == "super";
     (goes_on && !is_tail && !is_visibility).then_some(at)
 }
 
-/// Reads one branch of a use tree (or a plain path) at `at`; gives the index behind it.
+/// Reads one branch of a use tree, or a plain path, at `at`. Returns the index after it.
 fn tree(
     tokens: &[Token],
     mut at: usize,
@@ -280,7 +282,7 @@ fn tree(
     at
 }
 
-/// Reads the branches between the braces of a use tree, `at` being behind the opening one.
+/// Reads the branches between the braces of a use tree; `at` is the index after the opening brace.
 fn group(
     tokens: &[Token],
     mut at: usize,
@@ -289,7 +291,7 @@ fn group(
 ) -> usize {
     while at < tokens.len() && !tokens[at].mark('}') {
         at = tree(tokens, at, prefix, found);
-        // ` as name` follows a branch; stepping over the rest also ends on text that is no use tree at all.
+        // Skips ` as name`, and ends on text that is not a use tree.
         while at < tokens.len() && !tokens[at].mark(',') && !tokens[at].mark('}') {
             at += 1;
         }
@@ -314,7 +316,7 @@ fn from_root(segments: &[String], here: &[String]) -> Option<Vec<String>> {
     Some(path)
 }
 
-/// The index of the bracket that closes the one at `open`, or the end of the text.
+/// The index of the bracket that closes the one at `open`, or the number of tokens.
 pub(crate) fn closing(tokens: &[Token], open: usize) -> usize {
     let mut depth = 0;
     for (at, token) in tokens.iter().enumerate().skip(open) {
@@ -330,7 +332,7 @@ pub(crate) fn closing(tokens: &[Token], open: usize) -> usize {
     tokens.len()
 }
 
-/// Every attribute's inside, `#[…]` and `#![…]`, as a range of token indices.
+/// The content of every attribute, `#[…]` and `#![…]`, as a range of token indices.
 pub(crate) fn attributes(tokens: &[Token]) -> Vec<std::ops::Range<usize>> {
     let opens = |at: usize| match (tokens[at].mark('#'), tokens.get(at + 1), tokens.get(at + 2)) {
         (true, Some(a), _) if a.mark('[') => Some(at + 1),
@@ -340,7 +342,7 @@ pub(crate) fn attributes(tokens: &[Token]) -> Vec<std::ops::Range<usize>> {
     (0..tokens.len()).filter_map(opens).map(|open| open + 1..closing(tokens, open)).collect()
 }
 
-/// The lines that `#[cfg(test)]` puts aside, as ranges from the attribute to the end of its item.
+/// The lines of items under `#[cfg(test)]`, from the attribute to the end of the item.
 pub(crate) fn test_lines(tokens: &[Token]) -> Vec<std::ops::RangeInclusive<usize>> {
     let is_test = |inside: &std::ops::Range<usize>| {
         let words: Vec<_> =

@@ -1,4 +1,4 @@
-//! Any bytes as a task file: no panic, no hang.
+//! Fuzz target: arbitrary bytes as a task file cause neither a panic nor a hang.
 #![no_main]
 
 libfuzzer_sys::fuzz_target!(|bytes: &[u8]| {
