@@ -1,11 +1,13 @@
-// A foreign program on the same mailbox: locks with proper-lockfile, reads, changes, writes in place, as Claude Code does.
+// A foreign writer of the same mailbox: locks with proper-lockfile, reads, changes and writes in place, as
+// Claude Code does.
 //
-//   node peer.js append FILE SENDER COUNT     COUNT messages at the end
-//   node peer.js mark FILE COUNT              flips `read` of everything, COUNT times
-//   node peer.js compact FILE COUNT           takes out what has been read, COUNT times; prints what it took, a line each
-//   node peer.js tear FILE COUNT EVERY        COUNT torn writes in place as Claude Code makes them; every EVERYth is never
-//                                             finished, and it prints for how long the file stayed torn, in milliseconds
-//   node peer.js hold FILE                    takes the lock, says "held", and keeps it until standard input ends
+//   node peer.js append FILE SENDER COUNT     appends COUNT messages
+//   node peer.js mark FILE COUNT              marks everything as read, COUNT times
+//   node peer.js compact FILE COUNT           removes read messages, COUNT times; prints their ids
+//   node peer.js tear FILE COUNT EVERY        makes COUNT torn writes in place as Claude Code does; every EVERYth
+//                                             is never finished, and it prints how many milliseconds the
+//                                             file stayed torn
+//   node peer.js hold FILE                    takes the lock, prints "held", and keeps it until stdin closes
 "use strict";
 const fs = require("fs");
 const lockfile = require("proper-lockfile");
@@ -14,7 +16,7 @@ function pause(ms) {
   Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, ms);
 }
 
-// proper-lockfile's synchronous call does not retry by itself; 5 to 100 ms between tries is what its users set.
+// The synchronous call of proper-lockfile does not retry; its users set 5 to 100 ms between attempts.
 function locked(file, change) {
   let release;
   for (let wait = 5; ; wait = Math.min(100, wait * 2)) {
@@ -35,7 +37,7 @@ function locked(file, change) {
   }
 }
 
-// The content, once it is whole. In place, like Claude Code: the file is never replaced.
+// Returns the content, retrying while a write in place is incomplete: the file is never replaced.
 function whole() {
   for (;;) {
     try {
@@ -51,7 +53,7 @@ function whole() {
 
 function tear(n, forGood) {
   if (n % 2 === 0 && !forGood) {
-    // 2.1.330: under the lock, over the old content, which it cuts afterwards.
+    // 2.1.330: under the lock, over the old content, which is truncated afterwards.
     return locked(file, (team) => {
       const text = JSON.stringify(team, null, 2);
       const fd = fs.openSync(file, "r+");
@@ -61,7 +63,7 @@ function tear(n, forGood) {
       fs.closeSync(fd);
     });
   }
-  // 2.1.34: without a lock; it empties the file, and writes it a moment later.
+  // 2.1.34: without a lock; truncates the file and writes it a moment later.
   const text = whole();
   const fd = fs.openSync(file, "r+");
   fs.ftruncateSync(fd, forGood && n % 4 !== 0 ? Math.floor(Math.random() * text.length) : 0);
@@ -78,7 +80,7 @@ function tear(n, forGood) {
 
 const [verb, file, ...rest] = process.argv.slice(2);
 if (process.env.PEER_BARRIER) {
-  // A bench starts all peers first and lets them go together.
+  // A benchmark starts all peers first and releases them together.
   console.log("ready");
   fs.readSync(0, Buffer.alloc(1));
 }
