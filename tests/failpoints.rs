@@ -153,7 +153,6 @@ impl Stage {
         Some(words.map(str::to_owned).collect())
     }
 
-    /// Returns every file below the root.
     fn files(&self) -> Vec<PathBuf> {
         let (mut files, mut dirs) = (Vec::new(), vec![self.root().to_owned()]);
         while let Some(dir) = dirs.pop() {
@@ -165,8 +164,8 @@ impl Stage {
         files
     }
 
-    /// Backdates every lock, since its holder is dead, and the temporary files of files that were
-    /// never created, since nothing else cleans those up.
+    /// Backdates every lock, since its holder is dead, and the temporary files of files that do not
+    /// exist, since no later write to those removes them.
     fn age_what_was_left(&self) {
         let old = FileTimes::new().set_modified(SystemTime::now() - Duration::from_secs(100));
         let dirs =
@@ -241,7 +240,7 @@ impl Stage {
     }
 }
 
-/// Whether the path is the temporary file (`.NAME.UUID.tmp`) of a file that does not exist.
+/// Returns whether the path is the temporary file (`.NAME.UUID.tmp`) of a file that does not exist.
 fn is_orphan(path: &Path) -> bool {
     let name = path.file_name().unwrap_or_default().to_string_lossy();
     let stem = name

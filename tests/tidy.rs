@@ -66,7 +66,6 @@ fn every_file(rule: fn(&File) -> Vec<Problem>) {
     judge(files.iter().flat_map(rule).collect());
 }
 
-/// Every test that a page under `docs` names exists.
 #[test]
 fn tests_named_in_the_docs_exist() {
     let files: Vec<_> =

@@ -1,5 +1,5 @@
-//! Commands that a teammate may run. Each runs with the environment of a really spawned member,
-//! against a live team.
+//! Commands that a teammate may run, each with the environment of a spawned member and against a
+//! live team.
 
 use serde_json::{Value, json};
 

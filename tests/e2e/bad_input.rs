@@ -99,7 +99,7 @@ fn uncreatable_config_root_exits_6() {
 }
 
 #[test]
-fn sp_07_an_explicit_backend_never_falls_back() {
+fn sp_07_explicit_backend_never_falls_back() {
     let stage = Stage::without_tmux();
     stage.phalanx(&["team", "create", "alpha"]).expect(0);
     let run = stage.phalanx(&["--json", "spawn", "bob", "--backend", "tmux"]).expect(6);

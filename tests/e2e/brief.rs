@@ -8,7 +8,7 @@ use crate::harness::{FAKE_TUI, Stage, wait_for};
 
 /// CR-06: an agent that lost its context recovers its team context with one command.
 #[test]
-fn the_brief_follows_the_roster() {
+fn brief_follows_the_roster() {
     let stage = Stage::without_tmux();
     let outside = stage.phalanx(&["brief"]).expect(0).stdout;
     assert!(outside.contains("You are not in a team"), "{outside}");
@@ -36,7 +36,7 @@ fn the_brief_follows_the_roster() {
 /// EN-04, ID-02: a wrapped program gets its team and role once, in the same message as its first
 /// prompt and before it. Members started by the same `up` are already listed.
 #[test]
-fn en_04_a_wrapped_program_is_briefed_in_its_first_message() {
+fn en_04_wrapped_program_is_briefed_in_its_first_message() {
     let stage = Stage::new();
     stage.fake_tui(|sheet| {
         let told = sheet

@@ -146,7 +146,6 @@ fn sec_07_symlinked_directory_is_refused_and_force_ends_the_team() {
     }
 }
 
-/// Returns the files in a directory with their content.
 fn contents(dir: &Path) -> BTreeMap<String, Vec<u8>> {
     let entries = fs::read_dir(dir).expect("a directory").flatten();
     let files = entries.filter(|entry| entry.path().is_file());
@@ -240,7 +239,7 @@ fn force_ends_team_with_live_lead_and_broken_files() {
     }
 }
 
-/// Each advice is a runnable command that resolves its finding.
+/// Each piece of advice is a command that resolves its finding.
 #[test]
 fn doctor_names_every_broken_file_and_its_advice_repairs_it() {
     for (path, damage) in damages() {

@@ -99,7 +99,6 @@ fn tmux_sp_08_failing_tmux_falls_back_to_pty() {
     stage.assert_clean();
 }
 
-/// SP-08: an explicit backend is never replaced, and a failing program does not trigger a fallback.
 #[test]
 fn tmux_sp_08_explicit_backend_and_failing_program_never_fall_back() {
     let mut stage = Stage::new();
@@ -129,7 +128,6 @@ fn tmux_sp_08_explicit_backend_and_failing_program_never_fall_back() {
     stage.assert_clean();
 }
 
-/// The fallback of one team does not affect another.
 #[test]
 fn tmux_each_team_falls_back_independently() {
     let mut stage = Stage::new();
@@ -177,7 +175,6 @@ fn program_runs_one_shot_when_every_backend_fails() {
     stage.assert_clean();
 }
 
-/// When all tiers fail, one error names them all and nothing is left behind.
 #[test]
 fn sp_08_error_names_every_tier_when_all_fail() {
     let stage = Stage::without_tmux();

@@ -222,8 +222,8 @@ fn exhausted_open_file_limit_is_named() {
         let line = format!("ulimit -n {limit}; exec {} --json wait --until idle", binary());
         let output = stage.command("bash").args(["-c", &line]).output().expect("bash runs");
         let run = Run::from(output);
-        // How many files the verb opens differs by system; if it fails, the error must name the
-        // limit.
+        // The number of files that the verb opens differs by system; if it fails, the error must
+        // name the limit.
         let named = run.stdout.contains("no more open files") && run.code != 70;
         assert!(run.code == 0 || named, "{limit}: {run:?}");
     }

@@ -36,7 +36,6 @@ const ASSIGNS: [(&str, bool); 3] =
 const LEAD: &str = "team-lead";
 const PROMPT: &str = "your first words";
 
-/// Runs phalanx and asserts that it dies at the failpoint.
 fn dies(stage: &Stage, point: &str, args: &[&str]) {
     let mut command = stage.command(binary());
     command.env("PHALANX_FAILPOINT", point).args(args);
@@ -299,7 +298,6 @@ fn adopt_again(stage: &Stage) {
     wait_for("the next lead", lead);
 }
 
-/// The assigner of a runnable task dies; the task is run once.
 #[test]
 fn cr_05_task_runs_once_if_the_assigner_dies() {
     for point in ["assign.noted", "assign.said"] {

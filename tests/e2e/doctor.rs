@@ -15,7 +15,6 @@ fn doctor(stage: &Stage, fix: bool) -> Run {
     stage.phalanx(if fix { &["--json", "doctor", "--fix"] } else { &["--json", "doctor"] })
 }
 
-/// The findings with this id.
 fn found(run: &Run, id: &str) -> Vec<Value> {
     let findings = run.json()["findings"].as_array().cloned().expect("findings");
     findings.into_iter().filter(|finding| finding["id"] == id).collect()
@@ -149,7 +148,6 @@ fn sd_08_orphan_without_a_pane_is_found_and_ended() {
     );
 }
 
-/// PT-07: a missing socket and a refused connection are reported separately.
 #[test]
 fn tmux_pt_07_missing_and_dead_sockets_are_reported() {
     let stage = Stage::new();

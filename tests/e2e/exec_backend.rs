@@ -351,7 +351,7 @@ fn exec_backend_sec_10_hostile_ids_are_not_executed_or_printed_raw() {
     }
 }
 
-/// SD-02, CR-02: a backend answers "closed" while the placement stays, hangs, or is missing. The
+/// SD-02, CR-02: a backend confirms a close but keeps the placement open, hangs, or is missing. The
 /// member's processes are ended, the failure is reported, and the team can be deleted.
 #[test]
 fn exec_backend_sd_02_failed_close_is_reported_and_the_member_ends() {
@@ -375,7 +375,6 @@ fn exec_backend_sd_02_failed_close_is_reported_and_the_member_ends() {
     }
 }
 
-/// An unsupported verb is refused by name; everything else works.
 #[test]
 fn exec_backend_unsupported_verbs_are_refused_by_name() {
     let kitty = Kitty::with_bad("screen|input) echo '{\"version\":1,\"unsupported\":true}' ;;");

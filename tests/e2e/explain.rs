@@ -4,7 +4,6 @@ use serde_json::{Value, json};
 
 use crate::harness::Stage;
 
-/// Returns the fact with this name.
 fn fact<'a>(found: &'a Value, what: &str) -> &'a Value {
     let facts = found["facts"].as_array().expect("facts");
     facts.iter().find(|fact| fact["what"] == what).unwrap_or_else(|| panic!("no {what}: {found}"))

@@ -276,7 +276,6 @@ fn pm_04_sd_11_late_answer_to_a_shutdown_is_refused() {
     stage.phalanx(&["down", "--force"]).expect(0);
 }
 
-/// `up` reports deviations at its end, on the terminal and as JSON.
 #[test]
 fn up_reports_shutdown_deviations() {
     let stage = Stage::without_tmux();

@@ -36,6 +36,7 @@ pub struct Stage {
 /// The result of a run of phalanx.
 #[derive(Debug)]
 pub struct Run {
+    /// The exit code; -1 after a signal.
     pub code: i32,
     pub stdout: String,
     pub stderr: String,
@@ -120,7 +121,6 @@ impl Stage {
         self.path = format!("{}:{}", self.at("bin").display(), self.path);
     }
 
-    /// Writes an executable script.
     pub fn script(&self, path: &Path, text: &str) {
         use std::os::unix::fs::PermissionsExt;
         fs::write(path, text).expect("script");
@@ -146,7 +146,6 @@ impl Stage {
         path.to_string_lossy().into_owned()
     }
 
-    /// Writes a user profile.
     pub fn profile(&self, name: &str, text: &str) {
         let profiles = self.root().join("phalanx/profiles");
         fs::create_dir_all(&profiles).expect("profiles");
@@ -175,13 +174,11 @@ impl Stage {
         command
     }
 
-    /// Runs phalanx to completion.
     pub fn phalanx(&self, args: &[&str]) -> Run {
         let mut command = self.command(binary());
         Run::from(command.args(args).output().expect("phalanx runs"))
     }
 
-    /// Starts phalanx in the background.
     pub fn start(&self, args: &[&str]) -> Background {
         let mut command = self.command(binary());
         command.args(args).stdout(Stdio::piped()).stderr(Stdio::piped());
@@ -244,7 +241,6 @@ impl Stage {
         wait_for("all processes of the test to end", || self.processes().is_empty().then_some(()));
     }
 
-    /// Reads the team's journal.
     pub fn journal(&self, team: &str) -> Vec<Value> {
         let path = self.root().join("teams").join(team).join("phalanx/journal.jsonl");
         let text = fs::read_to_string(path).unwrap_or_default();
@@ -296,7 +292,6 @@ impl Background {
         self.child.id().to_string()
     }
 
-    /// Sends a signal by name.
     pub fn signal(&self, name: &str) {
         let sent =
             Command::new("kill").args([&format!("-{name}"), &self.pid()]).status().expect("kill");

@@ -1,4 +1,4 @@
-//! Health of members: an unresponsive member is reported, and ended only if `on_hang` says so.
+//! Health of members: an unresponsive member is reported, and ended only if `on_hang` asks for it.
 
 use serde_json::{Value, json};
 
@@ -26,7 +26,7 @@ fn ada(stage: &Stage) -> Value {
 }
 
 /// CR-02, CR-07: a hanging program is reported as unresponsive and keeps running. It recovers once
-/// its task is taken away, because no answer is due any more.
+/// its task is taken away, because it then owes no answer.
 #[test]
 fn cr_02_unresponsive_member_is_reported_and_keeps_running() {
     let stage = Stage::without_tmux();
@@ -100,8 +100,8 @@ state = "idle"
 match = ['^>$']
 "#;
 
-/// A native member that never reports idle is taken as idle when its screen is (observed: Claude
-/// Code 2.1.34 that did not find its team at start-up). A working member is left alone.
+/// A native member that never reports idle is treated as idle once its screen shows it (observed:
+/// Claude Code 2.1.34 that did not find its team at start-up). A working member is left alone.
 #[test]
 fn tmux_msg_13_native_member_without_idle_reports_is_polled_by_screen() {
     let stage = Stage::new();

@@ -176,7 +176,7 @@ fn iterm2_placement_is_the_session_of_the_split() {
     mac.assert_clean(1);
 }
 
-/// Whether the session is named after the member; role and state may follow.
+/// Returns whether the session is named after the member; role and state may follow.
 fn is_named(session: &Value, member: &str) -> bool {
     let name = session["name"].as_str().unwrap_or_default();
     name == member || name.starts_with(&format!("{member} · "))
@@ -243,7 +243,7 @@ fn iterm2_tmux_pt_03_auto_ignores_iterm2_variables_over_ssh() {
 }
 
 /// LY-08: after the lead's session is closed, the next spawn splits a session of a member. Without
-/// any, it falls back and says so.
+/// any, it falls back and reports that.
 #[test]
 fn iterm2_ly_08_spawn_recovers_from_a_closed_lead_session() {
     let mac = Mac::new();
@@ -322,7 +322,6 @@ fn iterm2_ly_09_refusals_come_with_a_hint() {
     mac.assert_clean(1);
 }
 
-/// LY-10: a session that does not close is reported by its id.
 #[test]
 fn iterm2_ly_10_sessions_that_do_not_close_are_reported() {
     let mac = Mac::new();

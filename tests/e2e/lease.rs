@@ -17,7 +17,7 @@ fn read(stage: &Stage) -> Value {
         .expect("json")
 }
 
-/// Records this process as the lead in the team file, in the format of Claude Code 2.1.330.
+/// Records process `pid` as the lead in the team file, in the format of Claude Code 2.1.330.
 fn claim(stage: &Stage, pid: u32, space: &str, start: Option<&str>) {
     let mut file = read(stage);
     file["leadProcess"] =
@@ -141,7 +141,7 @@ fn cr_01_dying_lead_is_not_taken_for_another_program() {
 }
 
 #[test]
-fn sd_04_create_of_a_leaderless_team_suggests_remedies() {
+fn sd_04_creating_an_existing_leaderless_team_suggests_remedies() {
     let stage = Stage::without_tmux();
     stage.phalanx(&["team", "create", "demo"]).expect(0);
     let run = stage.phalanx(&["team", "create", "demo"]).expect(4);

@@ -27,7 +27,6 @@ fn manual(stage: &Stage, name: &str, more: &str) {
     stage.phalanx(&["up", &stage.file("team.toml", &text), "--detach"]).expect(0);
 }
 
-/// PF-02, PF-07: concurrent spawns do not exceed `max_members`, and each refusal names the setting.
 #[test]
 fn pf_02_pf_07_concurrent_spawns_do_not_exceed_max_members() {
     let stage = Stage::without_tmux();

@@ -88,7 +88,7 @@ fn logs_follow_includes_later_members_and_ends_with_the_last() {
         .phalanx(&["spawn", "ben", "--backend", "pty", "--", "sh", "-c", "echo two; read line"])
         .expect(0);
     wait_lines(&stage, &["logs"], 2);
-    // ann needs to be followed before she ends; the log of ben is read even if he ends first.
+    // `logs -f` also reads the log of a member that ended before it was noticed.
     stage.phalanx(&["keys", "ann", "Enter"]).expect(0);
     stage.phalanx(&["keys", "ben", "Enter"]).expect(0);
     let shown = follow.end().expect(0).stdout;

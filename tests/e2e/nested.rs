@@ -35,7 +35,7 @@ fn sp_11_teammate_may_not_spawn_or_create_teams() {
         );
         assert_eq!(run.json()["error"]["kind"], json!("refused"));
     }
-    // Another config root does not lift the limit of the own team.
+    // Another config root does not lift the limit of the caller's team.
     let mut command = stage.command(binary());
     command.env("PHALANX_AGENT_NAME", "ada").env("PHALANX_TEAM", "demo");
     let elsewhere = stage.at("elsewhere");
@@ -87,7 +87,6 @@ fn sp_11_teammate_may_not_run_an_agent_lead() {
     }
 }
 
-/// SP-11: a nested team cannot raise the limit of its parent.
 #[test]
 fn sp_11_nested_team_cannot_raise_the_parents_max_depth() {
     let stage = Stage::without_tmux();

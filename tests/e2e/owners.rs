@@ -49,7 +49,7 @@ fn assigned(stage: &Stage, name: &str) -> Vec<Value> {
     news.map(|news| news["taskId"].clone()).collect()
 }
 
-/// How often a member was notified that its task is unblocked.
+/// The number of notifications to a member that its task is unblocked.
 fn freed(stage: &Stage, name: &str, task: u32) -> usize {
     let head = format!("Task #{task} ");
     let is = |text: &&Value| {

@@ -174,7 +174,7 @@ fn ask_permission_blocks_a_plain_command_until_answered() {
             _ => assert!(run.stderr.contains("was denied: not today"), "{run:?}"),
         }
     }
-    // A rule decides immediately.
+    // A rule decides without an answer of the lead.
     stage.phalanx(&["rules", "deny", "Bash(git push:*)"]).expect(0);
     let run = over(ask(&["git push origin"])).expect(4);
     assert!(run.stderr.contains("was denied"), "{run:?}");
@@ -209,7 +209,6 @@ fn member_that_reads_mail_gets_the_answer_as_a_message() {
     end(&stage);
 }
 
-/// A member can ask only in its own name.
 #[test]
 fn sec_04_teammate_asks_only_in_its_own_name() {
     let stage = Stage::new();

@@ -7,7 +7,7 @@ use crate::harness::{Background, NATIVE, Stage, wait_for};
 
 const KINDS: [&str; 3] = ["plan", "permission", "sandbox"];
 
-/// The message with which a member asks (docs/protocol.md).
+/// Returns a request of this kind in wire format (docs/protocol.md).
 fn wire(kind: &str, id: &str) -> Value {
     match kind {
         "plan" => {
@@ -284,8 +284,8 @@ fn pm_03_notify_command_receives_a_new_request() {
     assert!(said.contains("phalanx answer perm-1 --approve") && !said.contains('\u{1b}'), "{said}");
 }
 
-/// PM-05: a question of the program to its user is handled like any request: it is announced with
-/// its text, waits for the user whatever the rules allow, and the answer reaches the member.
+/// PM-05: a question of the program to its user is announced with its text, waits for the user
+/// whatever the rules allow, and the answer reaches the member.
 #[test]
 fn pm_05_question_to_the_user_is_never_decided_by_rules() {
     let stage = Stage::without_tmux();
@@ -365,7 +365,7 @@ fn old_decided_requests_are_pruned() {
     ask(&stage, &wire("plan", "open"));
     ask(&stage, &permission("perm-0", "make"));
     stage.phalanx(&["requests"]).expect(0);
-    // As if the same request had been made many times.
+    // Writes the files of many more requests, decided one after the other.
     let file =
         |nth: u64| stage.root().join(format!("teams/alpha/phalanx/requests/asked.perm-{nth}.json"));
     let first: Value =
@@ -480,8 +480,8 @@ fn age_locks(stage: &Stage) {
     }
 }
 
-/// A process killed at any step between request and answer is replaced by the next one: one
-/// request, one answer.
+/// PM-07: if the answering process is killed at any step, the next one finishes: one request, one
+/// answer.
 #[cfg(debug_assertions)]
 #[test]
 fn pm_07_answer_is_given_once_after_a_kill_at_any_step() {

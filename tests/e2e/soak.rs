@@ -60,7 +60,7 @@ struct Holds {
 }
 
 impl Holds {
-    /// File descriptors except the pidfds, one per member.
+    /// File descriptors except one per member, by which the lead watches its process.
     fn of_its_own(&self) -> usize {
         self.fds.saturating_sub(self.members)
     }
@@ -107,8 +107,8 @@ impl Soak {
         }
     }
 
-    /// Returns a number below `end` (xorshift). A seed would not make runs repeatable, because
-    /// timing differs.
+    /// Returns a number below `end` (xorshift). The fixed seed does not make runs repeatable,
+    /// because timing differs.
     fn roll(&mut self, end: usize) -> usize {
         self.dice ^= self.dice << 13;
         self.dice ^= self.dice >> 7;
@@ -248,8 +248,8 @@ impl Soak {
 
 fn soak(stage: Stage, backend: &'static str, length: Duration) {
     let mut soak = Soak::begin(stage, backend);
-    // A stale lock that no process waits for: only the periodic sweep of the lead removes it, and
-    // the lead is never idle here.
+    // A stale lock that no process waits for: only the periodic sweep of the lead removes it, even
+    // though the lead is never idle here.
     let stale = soak.stage.root().join("teams/soak/inboxes/nobody.json.lock");
     fs::create_dir(&stale).expect("a lock");
     let began = Instant::now();

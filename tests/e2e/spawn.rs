@@ -1,4 +1,4 @@
-//! `spawn`: what teammates get, and that a failed start leaves nothing behind.
+//! `spawn`: the properties of started teammates, and the clean-up after failed starts.
 
 use serde_json::json;
 
@@ -342,8 +342,8 @@ fn id_03_until_running_returns_before_the_program_is_ready() {
     stage.assert_clean();
 }
 
-/// ID-03: a program that must report readiness and does not is no member, even if it runs. A report
-/// counts only for the run that sent it.
+/// ID-03: a program that must report readiness and does not fails to spawn, even if it keeps
+/// running. A report counts only for the run that sent it.
 #[test]
 fn id_03_program_that_never_reports_ready_fails_to_spawn() {
     let stage = Stage::without_tmux();

@@ -111,8 +111,8 @@ fn sec_04_token_of_an_earlier_run_is_refused() {
     stage.assert_clean();
 }
 
-/// SEC-04: a teammate has no role in another team, and can create and lead one if its own team
-/// allows nesting.
+/// SEC-04: the identity of a teammate does not apply in another team; it can create and lead one if
+/// its own team allows nesting.
 #[test]
 fn sec_04_teammate_can_lead_a_nested_team() {
     let stage = Stage::new();

@@ -1,5 +1,4 @@
-//! Task mode: each task is one run of the one-shot form of a program; there are no standing
-//! members.
+//! Task mode: each task is one run of the one-shot form of a program, without standing members.
 
 use std::fs;
 
@@ -7,8 +6,8 @@ use serde_json::{Value, json};
 
 use crate::harness::{Run, Stage, binary, wait_for};
 
-/// A program that records its prompt, waits for the file `go`, and fails if its task says so. Its
-/// background child would outlive it if phalanx did not end it.
+/// A program that records its prompt, waits for the file `go`, and fails if its task contains
+/// `fails`. Its background child would outlive it if phalanx did not end it.
 const ASKER: &str = r#"
 about = "answers"
 runs = "native"
@@ -253,7 +252,7 @@ fn hook_rejection_fails_the_task_of_a_run() {
     stage.assert_clean();
 }
 
-/// `auto` reports the chosen mode and the reason.
+/// `auto` picks the mode and reports it with the reason.
 #[test]
 fn sp_08_auto_mode_is_task_when_no_backend_is_available() {
     for (backend, line) in [
@@ -284,9 +283,9 @@ fn sp_08_auto_mode_is_task_when_no_backend_is_available() {
     }
 }
 
-/// Task-only roles and members beside standing members; a task's own command runs as given.
+/// Task-only roles and members in a team with standing members; a task's own command runs as given.
 #[test]
-fn task_only_members_never_stand() {
+fn task_only_members_run_only_for_their_tasks() {
     let stage = stage();
     go(&stage);
     let manifest = stage.file(
@@ -323,7 +322,7 @@ fn task_only_members_never_stand() {
 
 /// Members that task mode cannot run are refused before anything is created.
 #[test]
-fn task_mode_refuses_members_without_a_one_shot_form() {
+fn task_mode_refuses_members_that_cannot_run_one_shot() {
     let stage = stage();
     let table = [
         (

@@ -65,7 +65,6 @@ impl Terminal {
         terminal
     }
 
-    /// Starts `up` and waits until all three members work.
     fn up(&self) {
         self.keys(&["phalanx up team.toml; echo end=$?", "Enter"]);
         wait_for("three members at work", || {

@@ -76,7 +76,7 @@ fn init_writes_a_runnable_manifest_and_never_overwrites_it() {
 }
 
 #[test]
-fn habitual_aliases_do_what_users_expect() {
+fn run_ls_ps_stop_kill_and_rm_do_what_users_expect() {
     let stage = Stage::without_tmux();
     let manifest =
         stage.file("t.toml", "[team]\nname = \"t\"\n[[task]]\nkey = \"a\"\nsubject = \"a\"\nrun = [\"true\"]\n[[member]]\nname = \"x\"\n");

@@ -43,7 +43,7 @@ impl Cast {
         self.stage.phalanx(&words).expect(0);
     }
 
-    /// Sends a message that is read from stdin.
+    /// Sends a message whose text is passed on stdin.
     fn send(&self, text: &str) {
         let mut command = self.stage.command(binary());
         command

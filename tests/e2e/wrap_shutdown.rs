@@ -29,7 +29,6 @@ fn wrap_sd_02_asked_agent_agrees_to_shut_down() {
     stage.assert_clean();
 }
 
-/// SD-02: the agent refuses and keeps running.
 #[test]
 fn wrap_sd_02_asked_agent_refuses_to_shut_down() {
     let stage = team("refuses");

@@ -30,7 +30,6 @@ pub(crate) fn wait_for<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T 
     }
 }
 
-/// Returns a random number below `limit`.
 pub(crate) fn below(limit: u64) -> u64 {
     RandomState::new().build_hasher().finish() % limit
 }
@@ -87,12 +86,10 @@ impl Peer {
             .collect()
     }
 
-    /// Returns all output so far.
     pub(crate) fn printed(&self) -> Vec<String> {
         self.lines.lock().expect("no reader panics").clone()
     }
 
-    /// Closes its stdin.
     pub(crate) fn release(&mut self) {
         drop(self.child.stdin.take());
     }
@@ -143,7 +140,6 @@ pub(crate) fn age(lock: &Path) -> bool {
     File::open(lock).and_then(|dir| dir.set_modified(long_ago)).is_ok()
 }
 
-/// Returns the lock directory of a file.
 pub(crate) fn lock_of(file: &Path) -> PathBuf {
     let mut name = file.as_os_str().to_owned();
     name.push(".lock");

@@ -43,7 +43,9 @@ pub(crate) struct Order {
     pub(crate) argv: Vec<OsString>,
     pub(crate) cwd: PathBuf,
     pub(crate) env: Vec<(OsString, OsString)>,
+    /// `"pane"`, or the size and log of a PTY that the launcher opens.
     pub(crate) terminal: Value,
+    /// How long the terminal is held after an early exit, in milliseconds.
     pub(crate) linger_ms: u64,
 }
 
@@ -59,7 +61,7 @@ impl Bench {
         Bench::below("root", state)
     }
 
-    /// The same with a path that is too long for a socket (PT-05).
+    /// Like [`Bench::new`], with a path that is too long for a socket (PT-05).
     pub(crate) fn deep(state: &str) -> Bench {
         Bench::below(&format!("{}/root", "deep".repeat(30)), state)
     }
@@ -149,7 +151,7 @@ impl Bench {
     /// Waits for an `attach` on this bench and returns its pid.
     pub(crate) fn viewer(&self) -> i32 {
         let root = [b"PHALANX_CONFIG_DIR=".as_slice(), self.root().as_os_str().as_bytes()].concat();
-        // Other processes come and go meanwhile.
+        // Processes may exit during the scan.
         let read =
             |pid: i32, file: &str| fs::read(format!("/proc/{pid}/{file}")).unwrap_or_default();
         let has =
@@ -218,7 +220,6 @@ fn word(word: &OsStr) -> Value {
     }
 }
 
-/// Replaces a file atomically.
 fn write(path: &Path, value: &Value) {
     let new = path.with_extension("new");
     fs::write(&new, serde_json::to_vec(value).expect("json")).expect("writable");
@@ -366,7 +367,7 @@ fn stat(pid: i32) -> Vec<String> {
     rest.split_whitespace().map(str::to_owned).collect()
 }
 
-/// Whether the process is gone or a zombie.
+/// Returns true if the process is gone or a zombie.
 pub(crate) fn is_dead(pid: i32) -> bool {
     stat(pid).first().is_none_or(|state| matches!(state.as_str(), "Z" | "X"))
 }
@@ -389,7 +390,6 @@ pub(crate) fn words(pid: i32, file: &str) -> Vec<Vec<u8>> {
     bytes.split(|byte| *byte == 0).map(<[u8]>::to_vec).collect()
 }
 
-/// Returns all command lines on this machine.
 pub(crate) fn command_lines() -> Vec<String> {
     let entries = fs::read_dir("/proc").expect("linux").filter_map(|entry| entry.ok());
     let lines = entries.filter_map(|entry| fs::read(entry.path().join("cmdline")).ok());

@@ -13,7 +13,7 @@ pub(crate) fn detached(bench: &Bench, order: &Order) -> Detached {
     detached_with(bench, order, &[])
 }
 
-/// The same, with additional variables in the environment of the launcher.
+/// Like [`detached`], with additional variables in the environment of the launcher.
 pub(crate) fn detached_with(bench: &Bench, order: &Order, more: &[(&str, &str)]) -> Detached {
     let mut command = Command::new("setsid");
     command.arg("--wait").arg(env!("CARGO_BIN_EXE_phalanx")).arg("exec").arg(bench.spec(order));

@@ -39,7 +39,7 @@ impl Seat {
         seat
     }
 
-    /// The same on a terminal that is never read.
+    /// Like [`Seat::new`], on a terminal that is never read.
     pub(crate) fn unread(bench: &Bench, line: &str) -> Seat {
         let pair = native_pty_system().openpty(size(24, 80)).expect("a terminal");
         let mut command = CommandBuilder::new("/bin/sh");

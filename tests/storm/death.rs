@@ -31,7 +31,7 @@ impl Peer {
         held
     }
 
-    /// Whether the process holds this lock: a holder of ours keeps the directory open.
+    /// Returns whether the process holds this lock: a holder of ours keeps the directory open.
     pub(crate) fn holds(&self, lock: &Path) -> bool {
         has_open(&self.pid().to_string(), lock)
     }

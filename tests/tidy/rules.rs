@@ -98,7 +98,7 @@ impl File {
         Self { name: name.to_owned(), text: text.to_owned(), tokens, paths }
     }
 
-    /// Whether the file defines a function of this name.
+    /// Returns whether the file defines a function of this name.
     pub(crate) fn defines(&self, name: &str) -> bool {
         self.text.contains(&format!("fn {name}("))
     }
@@ -212,7 +212,7 @@ pub(crate) fn fences(file: &File) -> Vec<Problem> {
     unique(breaks.chain(unsafes))
 }
 
-/// Whether the path contains `fenced`, or imports it with a `*`.
+/// Returns whether the path contains `fenced`, or imports it with a `*`.
 fn spells(path: &[String], fenced: &str) -> bool {
     let pieces: Vec<_> = fenced.split("::").collect();
     let starts = |window: &[String]| window.iter().zip(&pieces).all(|(a, b)| a == b);

@@ -16,6 +16,7 @@ pub(crate) enum Kind {
     Text(String),
     /// `::`
     Step,
+    /// Any other character but white space.
     Mark(char),
 }
 
@@ -34,7 +35,7 @@ impl Token {
 pub(crate) struct Path {
     pub(crate) line: usize,
     pub(crate) segments: Vec<String>,
-    /// The same path from the crate's root, when it starts with `crate`, `self` or `super`.
+    /// The path from the crate's root, if it starts with `crate`, `self` or `super`.
     pub(crate) from_root: Option<Vec<String>>,
 }
 
