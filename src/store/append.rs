@@ -1,46 +1,45 @@
-//! A message at the end of a mailbox without taking the mailbox apart: its text goes before the closing bracket of what
-//! is there. What is there is looked through once, and then known by its identity (protocol.md, sections 2 and 4).
+//! Appends an entry to a mailbox: its text goes before the closing bracket of the array, so that the
+//! entries of other programs keep their bytes.
 
-use std::fmt;
+use serde_json::Value;
 
-use serde::de::{Deserialize, Deserializer, MapAccess, SeqAccess, Visitor};
-
-use super::document::{self, CONFLICT_TRIES, Held, MAX_FILE, Others, Place};
+use super::document::{self, CONFLICT_TRIES, Found, Held, MAX_FILE, Others, Place};
 use super::error::StoreError;
 use super::lenient;
-use super::turns;
 use crate::model::wire::Object;
 use crate::sys::failpoint;
 use crate::sys::fs::{self, Sync};
 
-/// Puts `entry` at the end of the array in the file, if `allowed` says so under the lock. False: the file would grow
-/// beyond [`MAX_FILE`], and is as it was.
+/// Appends `entry` to the array in the file, if `allowed` succeeds under the lock. Returns false, and
+/// leaves the file as it is, if it would grow beyond [`MAX_FILE`].
 ///
-/// The bytes are on the disk before they are published, or a power cut could leave an empty mailbox. The directory's
-/// own fsync is left out: after a power cut the mailbox may be the one before this message.
+/// The bytes are synced before the rename, or a power cut could leave an empty mailbox. The directory
+/// is not synced: after a power cut the mailbox may be the one before this message.
+///
+/// # Errors
+/// [`StoreError::Corrupt`] if the file is not a JSON array; [`StoreError::Contended`] if another
+/// program rewrites it all the time; the error of `allowed`, which also takes precedence over a lock
+/// that cannot be made, as in a team that was deleted.
 pub(super) fn append(
     place: &Place,
     entry: &Object,
     allowed: impl Fn() -> Result<(), StoreError>,
 ) -> Result<bool, StoreError> {
-    // Dropped after the lock: see `fs::Open`.
-    let mut _old = None;
-    // Where there is no team any more, that is the answer, not the lock that cannot be made.
     let held = Held::take(place).or_else(|e| allowed().and(Err(e)))?;
     allowed()?;
     let text = entry_text(entry);
     for nth in 0..CONFLICT_TRIES {
         let early = held.keep_out_early(place, Others::OutBriefly, nth)?;
-        let found = whole(place)?;
-        let before = found.as_ref().map(|file| file.identity);
-        let (mut bytes, open) =
-            found.map_or((b"[]".to_vec(), None), |file| (file.bytes, Some(file.open)));
-        _old = open;
+        let (before, mut bytes) = match document::read_parsed(place, lenient::parse::<Value>)? {
+            None => (None, b"[]".to_vec()),
+            Some(Found { file, parsed: Value::Array(_) }) => (Some(file.identity), file.bytes),
+            Some(_) => return Err(document::quarantine(place, "it is not an array".to_owned())),
+        };
         splice(&mut bytes, &text);
         if bytes.len() as u64 > MAX_FILE {
             return Ok(false);
         }
-        // By its identity, which is from before the reading: whoever else writes mailboxes makes them longer or shorter.
+        // The identity is older than the content that was read: a writer in between changes the length.
         let unchanged = || fs::identity(&place.path).is_ok_and(|now| now == before);
         if document::publish(place, (&held, early), &bytes, Sync::Bytes, unchanged)? {
             failpoint::hit("unlock.before");
@@ -50,35 +49,14 @@ pub(super) fn append(
     Err(StoreError::Contended { path: place.path.clone(), tries: CONFLICT_TRIES })
 }
 
-/// What is in the file, proven to be an array that readers can read.
-fn whole(place: &Place) -> Result<Option<fs::Contents>, StoreError> {
-    let Some(file) = fs::read_identified(&place.path, MAX_FILE)? else { return Ok(None) };
-    if is_array(&file.bytes) && turns::is_remembered(place, &file.identity) {
-        return Ok(Some(file));
-    }
-    drop(file);
-    let Some(found) = document::read_parsed(place, lenient::parse::<Sound>)? else {
-        return Ok(None);
-    };
-    if !is_array(&found.file.bytes) {
-        return Err(document::quarantine(place, "it is not an array".to_owned()));
-    }
-    Ok(Some(found.file))
-}
-
-/// Of bytes that are known to be JSON: whether they are an array.
-fn is_array(bytes: &[u8]) -> bool {
-    bytes.trim_ascii().starts_with(b"[") && bytes.trim_ascii().ends_with(b"]")
-}
-
-/// The entry as it stands in the array, indented like everything that Claude Code writes.
+/// The entry's text in the array, with the indentation that Claude Code writes.
 fn entry_text(entry: &Object) -> String {
     let text = serde_json::to_string_pretty(entry).expect("an entry has string keys only");
-    // No string in JSON holds a raw line break, so each one here is between tokens.
+    // A JSON string holds no raw line break, so each one here is between tokens.
     text.replace('\n', "\n  ")
 }
 
-/// `bytes` must be an array.
+/// Inserts the entry before the closing bracket; `bytes` must be the text of an array.
 fn splice(bytes: &mut Vec<u8>, entry: &str) {
     bytes.truncate(bytes.trim_ascii_end().len());
     // The closing bracket.
@@ -88,58 +66,6 @@ fn splice(bytes: &mut Vec<u8>, entry: &str) {
     bytes.extend_from_slice(if first { b"\n  " } else { b",\n  " });
     bytes.extend_from_slice(entry.as_bytes());
     bytes.extend_from_slice(b"\n]");
-}
-
-/// Any JSON that `serde_json::Value` would take, within the same depth and with the same care for UTF-8, but kept
-/// nowhere.
-struct Sound;
-
-impl<'de> Deserialize<'de> for Sound {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Sound, D::Error> {
-        deserializer.deserialize_any(Sound)
-    }
-}
-
-impl<'de> Visitor<'de> for Sound {
-    type Value = Sound;
-
-    fn expecting(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        out.write_str("JSON")
-    }
-
-    fn visit_bool<E>(self, _: bool) -> Result<Sound, E> {
-        Ok(Sound)
-    }
-
-    fn visit_i64<E>(self, _: i64) -> Result<Sound, E> {
-        Ok(Sound)
-    }
-
-    fn visit_u64<E>(self, _: u64) -> Result<Sound, E> {
-        Ok(Sound)
-    }
-
-    fn visit_f64<E>(self, _: f64) -> Result<Sound, E> {
-        Ok(Sound)
-    }
-
-    fn visit_str<E>(self, _: &str) -> Result<Sound, E> {
-        Ok(Sound)
-    }
-
-    fn visit_unit<E>(self) -> Result<Sound, E> {
-        Ok(Sound)
-    }
-
-    fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<Sound, A::Error> {
-        while items.next_element::<Sound>()?.is_some() {}
-        Ok(Sound)
-    }
-
-    fn visit_map<A: MapAccess<'de>>(self, mut entries: A) -> Result<Sound, A::Error> {
-        while entries.next_entry::<Sound, Sound>()?.is_some() {}
-        Ok(Sound)
-    }
 }
 
 #[cfg(test)]
@@ -166,7 +92,6 @@ mod tests {
     fn foreign_spacing_does_not_matter() {
         for (old, count) in [(" [ ] \n", 1), ("[{}\n]\n\n", 2), ("[1,2]", 3)] {
             let mut bytes = old.as_bytes().to_vec();
-            assert!(is_array(&bytes));
             splice(&mut bytes, &entry_text(&object(json!({"a": 1}))));
             assert_eq!(
                 serde_json::from_slice::<Vec<Value>>(&bytes).expect("json").len(),
@@ -174,24 +99,5 @@ mod tests {
                 "{old:?}"
             );
         }
-    }
-
-    #[test]
-    fn sound_is_what_a_value_takes() {
-        let deep = |n: usize| format!("{}{}", "[".repeat(n), "]".repeat(n)).into_bytes();
-        let cases = [
-            br#"[{"a":1.5e3,"b":[null,true,"\u00e9"],"c":-12345678901234567890123}]"#.to_vec(),
-            b"[\"\xff\"]".to_vec(),
-            b"[1,]".to_vec(),
-            b"[]x".to_vec(),
-            deep(100),
-            deep(200),
-        ];
-        for case in cases {
-            let as_value = serde_json::from_slice::<Value>(&case).is_ok();
-            let text = String::from_utf8_lossy(&case);
-            assert_eq!(serde_json::from_slice::<Sound>(&case).is_ok(), as_value, "{text}");
-        }
-        assert!(serde_json::from_slice::<Sound>(&deep(100_000)).is_err());
     }
 }

@@ -13,14 +13,13 @@ use super::error::StoreError;
 use super::journal;
 use super::layout::Layout;
 use super::lenient;
-use super::turns;
 use crate::model::digest;
 use crate::model::event::{EventKind, Note};
 use crate::model::wire::Object;
 use crate::sys::clock::{now_ms, sleep};
 use crate::sys::failpoint;
 use crate::sys::fs::{self, Sync};
-use crate::sys::lock::{Afterwards, Gate, LOCK_DEADLINE, PeerLock};
+use crate::sys::lock::{Gate, LOCK_DEADLINE, PeerLock};
 
 /// A file larger than this is neither read nor made.
 pub(super) const MAX_FILE: u64 = 64 * 1024 * 1024;
@@ -45,7 +44,7 @@ const PATIENT_TRIES: u32 = 2;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Shared {
     /// Claude Code and other programs: their lock directory is taken too.
-    WithOthers(Afterwards),
+    WithOthers,
     /// Only phalanx processes: the flock gate is enough.
     AmongUs,
 }
@@ -78,8 +77,6 @@ pub(super) struct Place {
     pub(super) layout: Layout,
     pub(super) shared: Shared,
     pub(super) kept: Kept,
-    /// Where the note and the spares of a file lie that is appended to.
-    pub(super) turns: Option<PathBuf>,
     /// A copy of the last whole content of a file that other programs write in place and without a
     /// lock. It stands in for a file that was left empty or cut short: its writer died (observed:
     /// Claude Code 2.1.34 when it ends). Where two programs wrote at once, the later write counts,
@@ -116,9 +113,7 @@ impl Held {
 
     pub(super) fn keep_others_out(&self, place: &Place) -> Result<KeptOut<'_>, StoreError> {
         let lock = match place.shared {
-            Shared::WithOthers(afterwards) => {
-                Some(PeerLock::acquire(&self.gate, &place.path, afterwards, LOCK_DEADLINE)?)
-            }
+            Shared::WithOthers => Some(PeerLock::acquire(&self.gate, &place.path, LOCK_DEADLINE)?),
             Shared::AmongUs => None,
         };
         failpoint::hit("lock.taken");
@@ -158,12 +153,12 @@ pub(super) fn read(place: &Place) -> Result<Option<Value>, StoreError> {
     Ok(read_parsed(place, lenient::parse)?.map(|found| found.parsed))
 }
 
-/// A file's content with what was made of it, or of what stands in for it.
 /// Refuses a file whose directory is a symbolic link: it could lie anywhere.
 fn refuse_linked_dir(place: &Place) -> Result<(), StoreError> {
     place.path.parent().map_or(Ok(()), |dir| Ok(fs::refuse_link(dir)?))
 }
 
+/// A file's content, and the value parsed from it or from the content that stands in for it.
 pub(super) struct Found<T> {
     pub(super) file: fs::Contents,
     pub(super) parsed: T,
@@ -315,7 +310,7 @@ fn change_value(
         }
         // By its bytes: Claude Code rewrites the team file in place and without a lock.
         let unchanged = || match place.shared {
-            Shared::WithOthers(_) => fs::read(&place.path, MAX_FILE).is_ok_and(|now| now == before),
+            Shared::WithOthers => fs::read(&place.path, MAX_FILE).is_ok_and(|now| now == before),
             Shared::AmongUs => true,
         };
         if publish(place, (held, early), &after, place.kept.sync(), unchanged)? {
@@ -369,19 +364,20 @@ pub(super) fn publish(
         is_ours && unchanged
     };
     let bytes_only = if sync == Sync::Entry { Sync::Bytes } else { sync };
-    let published = turns::replace_if(place, after, bytes_only, check)?;
+    let published = fs::replace_if(&place.path, after, bytes_only, check)?;
     // Given back before the disk is waited for once more.
     kept_out.transpose().map(drop)?;
-    match published {
-        Some(_identity) => {
-            if sync == Sync::Entry {
-                fs::sync_dir_of(&place.path);
-            }
-            Ok(true)
-        }
-        None if is_ours => Ok(false),
-        None => Err(StoreError::LockLost { path: place.path.clone() }),
+    if !published {
+        return if is_ours {
+            Ok(false)
+        } else {
+            Err(StoreError::LockLost { path: place.path.clone() })
+        };
     }
+    if sync == Sync::Entry {
+        fs::sync_dir_of(&place.path);
+    }
+    Ok(true)
 }
 
 /// Two-space indentation, no newline at the end: as Claude Code writes.

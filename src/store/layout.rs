@@ -151,11 +151,6 @@ impl Layout {
         self.ours().join("quarantine")
     }
 
-    /// Which content of a mailbox was last seen whole; beside it, with a suffix, its older contents.
-    pub(super) fn turns(&self, name: &MemberName) -> PathBuf {
-        self.ours().join("boxes").join(name.file_stem())
-    }
-
     /// The ids of the messages that a mailbox's reader has been given.
     pub(super) fn handed(&self, name: &MemberName) -> PathBuf {
         self.ours().join("handed").join(format!("{}.jsonl", name.file_stem()))

@@ -13,7 +13,6 @@ use crate::model::id::{Incarnation, TeamName};
 use crate::sys::env;
 use crate::sys::fs::{self, About, Kind};
 use crate::sys::knock::{Knock, knock};
-use crate::sys::lock::Afterwards;
 
 /// A lock directory of this age has no holder any more (protocol.md, section 2), and a socket of this age had the time to
 /// be listened at.
@@ -135,7 +134,7 @@ impl TeamStore {
             Some(dir) if dir == self.layout.tasks() => format!("task-{stem}"),
             Some(_) | None => "roster".to_owned(),
         };
-        let place: Place = self.place(&gate, path, Shared::WithOthers(Afterwards::Removed));
+        let place: Place = self.place(&gate, path, Shared::WithOthers);
         let held = Held::take(&place)?;
         drop(held.keep_others_out(&place)?);
         Ok(about.kind == Kind::Directory && !fs::exists(lock))

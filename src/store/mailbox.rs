@@ -15,7 +15,6 @@ use crate::model::digest;
 use crate::model::envelope::{Envelope, MAX_TEXT};
 use crate::model::id::MemberName;
 use crate::model::wire::{self, Object};
-use crate::sys::lock::Afterwards;
 use crate::sys::{failpoint, fs};
 
 /// One member's mailbox.
@@ -300,11 +299,6 @@ impl Mailbox<'_> {
 
     fn place(&self) -> Place {
         let gate = format!("inbox-{}", self.owner.file_stem());
-        let place = self.team.place(
-            &gate,
-            self.team.layout.inbox(&self.owner),
-            Shared::WithOthers(Afterwards::Kept),
-        );
-        Place { turns: Some(self.team.layout.turns(&self.owner)), ..place }
+        self.team.place(&gate, self.team.layout.inbox(&self.owner), Shared::WithOthers)
     }
 }

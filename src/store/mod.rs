@@ -23,7 +23,6 @@ mod tasks;
 mod teams;
 #[cfg(test)]
 mod tests;
-mod turns;
 
 pub(crate) use broken::Broken;
 pub(crate) use error::StoreError;

@@ -16,7 +16,7 @@ use crate::model::time::Timestamp;
 use crate::model::wire::Object;
 use crate::sys::fs;
 use crate::sys::hands;
-use crate::sys::lock::{Afterwards, DirLock, Gate, LOCK_DEADLINE};
+use crate::sys::lock::{DirLock, Gate, LOCK_DEADLINE};
 use crate::sys::rand;
 
 mod edit;
@@ -371,15 +371,11 @@ impl TeamStore {
         // Other programs need the lock's target to exist; a team made by them may not have it yet.
         fs::private_dir(&self.layout.tasks())?;
         fs::create_new(&self.layout.task_list_lock(), b"")?;
-        Ok(DirLock::acquire(&self.layout.task_list_lock(), &gate, Afterwards::Kept, LOCK_DEADLINE)?)
+        Ok(DirLock::acquire(&self.layout.task_list_lock(), &gate, LOCK_DEADLINE)?)
     }
 
     fn task_place(&self, id: TaskId) -> Place {
-        self.place(
-            &format!("task-{id}"),
-            self.layout.task(id),
-            Shared::WithOthers(Afterwards::Removed),
-        )
+        self.place(&format!("task-{id}"), self.layout.task(id), Shared::WithOthers)
     }
 }
 

@@ -13,7 +13,7 @@ use crate::model::settings::Settings;
 use crate::model::team::Team;
 use crate::model::topic::Topic;
 use crate::model::wire::Object;
-use crate::sys::lock::{Afterwards, holds_gate_in};
+use crate::sys::lock::holds_gate_in;
 use crate::sys::watch::{Changes, Watch};
 use crate::sys::{failpoint, fs, rand};
 
@@ -422,12 +422,11 @@ impl TeamStore {
 
     pub(super) fn place(&self, resource: &str, path: PathBuf, shared: Shared) -> Place {
         let (gate, layout) = (self.layout.gate(resource), self.layout.clone());
-        Place { path, gate, layout, shared, kept: Kept::ForGood, turns: None, last: None }
+        Place { path, gate, layout, shared, kept: Kept::ForGood, last: None }
     }
 
     pub(super) fn roster_place(&self) -> Place {
-        let place =
-            self.place("roster", self.layout.team_file(), Shared::WithOthers(Afterwards::Kept));
+        let place = self.place("roster", self.layout.team_file(), Shared::WithOthers);
         Place { last: Some(self.layout.last_team_file()), ..place }
     }
 }

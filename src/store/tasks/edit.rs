@@ -13,7 +13,7 @@ use crate::model::time::Timestamp;
 use crate::model::wire::Object;
 use crate::store::{StoreError, TeamStore};
 use crate::sys::fs;
-use crate::sys::lock::{Afterwards, DirLock, LOCK_DEADLINE};
+use crate::sys::lock::{DirLock, LOCK_DEADLINE};
 use crate::sys::rand;
 
 /// The list of deleted tasks grows by a few bytes a task.
@@ -264,7 +264,7 @@ impl TeamStore {
     fn remove_task(&self, id: TaskId, who: &MemberName, force: bool) -> Result<Task, StoreError> {
         let place = self.task_place(id);
         document::ready_gate(&place.gate)?;
-        let lock = DirLock::acquire(&place.path, &place.gate, Afterwards::Removed, LOCK_DEADLINE)?;
+        let lock = DirLock::acquire(&place.path, &place.gate, LOCK_DEADLINE)?;
         let task = self.task(id)?.ok_or(Refusal::TaskNotFound(id))?;
         may_edit(&task, who)?;
         if !task.state.is_over() && !force {

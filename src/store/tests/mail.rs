@@ -1,13 +1,10 @@
 //! Mailboxes: handed over once, kept short, and left alone where they are somebody else's or cannot be read.
 
-use std::collections::BTreeSet;
-
 use serde_json::{Value, json};
 
 use super::{fresh, join, message, raw, who};
 use crate::model::id::{Incarnation, MemberName};
 use crate::model::record::MemberRecord;
-use crate::store::turns::SPARES;
 use crate::store::{StoreError, TeamStore};
 use crate::sys::fs;
 
@@ -209,75 +206,15 @@ fn what_is_removed_leaves_the_archive_too() {
 }
 
 #[test]
-fn a_foreign_rewrite_is_looked_through_before_it_is_appended_to() {
+fn append_refuses_a_foreign_rewrite_that_is_not_json() {
     let (_dir, team) = fresh();
     join(&team, "bob");
     let (mailbox, path) = (team.mailbox(&who("bob")), team.layout.inbox(&who("bob")));
     mailbox.append(&message("alice", "t", "1")).expect("append");
-    let seen = team.layout.turns(&who("bob"));
-    assert!(fs::exists(&seen));
-    // Remembered, replaced by another program with something that only looks like an array.
     fs::write_atomic(&path, b"[nonsense]").expect("writable");
     let sent = mailbox.append(&message("alice", "t", "2"));
     assert!(matches!(sent, Err(StoreError::Corrupt { .. })), "{sent:?}");
     assert_eq!(raw(&path), "[nonsense]");
-    // A note that is nonsense itself, or cannot be written, costs time and nothing else.
-    fs::write_atomic(&path, b"[]").expect("writable");
-    fs::write_atomic(&seen, b"nonsense").expect("writable");
-    mailbox.append(&message("alice", "t", "3")).expect("append");
-    fs::remove_file(&seen).expect("there");
-    fs::create_dir_exclusive(&seen).expect("free");
-    mailbox.append(&message("alice", "t", "4")).expect("append");
-    assert_eq!(ids(mailbox.entries().expect("entries")), ["3", "4"]);
-}
-
-/// A reader without a lock that still has an older content open.
-#[test]
-fn older_contents_take_turns_and_none_changes_under_a_reader() {
-    let (_dir, team) = fresh();
-    join(&team, "bob");
-    let (mailbox, path) = (team.mailbox(&who("bob")), team.layout.inbox(&who("bob")));
-    let send = |n: usize| mailbox.append(&message("alice", "t", &n.to_string())).expect("append");
-    let mut files = BTreeSet::new();
-    (0..5).for_each(&send);
-    let held = fs::read_identified(&path, LARGE).expect("readable").expect("there");
-    for n in 5..40 {
-        send(n);
-        files.insert(fs::identity(&path).expect("readable").expect("there").ino);
-    }
-    // The older ones and the live one, and one for what the reader keeps.
-    assert!(files.len() <= SPARES as usize + 2, "{files:?}");
-    assert!(!files.contains(&held.identity.ino), "what somebody has open was used again");
-    drop(held.open);
-    assert_eq!(ids(mailbox.entries().expect("entries")).len(), 40);
-}
-
-/// So that the disk is waited for before a content is written over that it may still know by the mailbox's name.
-#[test]
-fn whenever_the_last_exchange_is_not_known_the_first_ones_turn_begins() {
-    let (_dir, team) = fresh();
-    join(&team, "bob");
-    let (mailbox, path) = (team.mailbox(&who("bob")), team.layout.inbox(&who("bob")));
-    let turn_after_append = |id: &str| {
-        mailbox.append(&message("alice", "t", id)).expect("append");
-        raw(&team.layout.turns(&who("bob"))).trim_end().rsplit(' ').next().map(str::to_owned)
-    };
-    // The first one finds no directory for spares.
-    let first: Vec<String> = (0..=SPARES + 1).map(|n| format!("first {n}")).collect();
-    let turns: Vec<_> = first.iter().filter_map(|id| turn_after_append(id)).collect();
-    let expected: Vec<u32> = [SPARES - 1].into_iter().chain(0..SPARES).chain([0]).collect();
-    assert_eq!(turns.iter().map(|t| t.parse().expect("a number")).collect::<Vec<u32>>(), expected);
-    let parsed = |turn: Option<String>| turn.expect("a note").parse::<u32>().expect("a number");
-    assert_eq!(parsed(turn_after_append("g")), 1);
-    fs::write_atomic(&path, b"[]").expect("writable");
-    assert_eq!(parsed(turn_after_append("h")), 0);
-    assert_eq!(parsed(turn_after_append("i")), 1);
-    // By another of us that was killed before it could write its note.
-    let note = raw(&team.layout.turns(&who("bob")));
-    assert_eq!(parsed(turn_after_append("j")), 2);
-    fs::write_atomic(&team.layout.turns(&who("bob")), note.as_bytes()).expect("writable");
-    assert_eq!(parsed(turn_after_append("k")), 0);
-    assert_eq!(ids(mailbox.entries().expect("entries")), ["h", "i", "j", "k"]);
 }
 
 #[test]

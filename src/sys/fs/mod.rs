@@ -4,7 +4,6 @@
 mod about;
 mod dir;
 mod log;
-mod spare;
 mod write;
 
 use std::fs::{self, File, OpenOptions};
@@ -17,11 +16,10 @@ use thiserror::Error;
 pub(crate) use about::{About, Kind, about, refuse_link};
 pub(crate) use dir::{create_dir_exclusive, list, make_private, private_dir, remove_dir_all};
 pub(crate) use log::{Log, older, times_of};
-pub(crate) use spare::{Spare, settle};
 pub(super) use write::open_append;
 pub(crate) use write::{
-    Sync, append_durable, append_line, append_lines, create_new, create_with, exchange, overwrite,
-    persist, replace_if, sweep_temporary, sync_dir_of, write_atomic,
+    Sync, append_durable, append_line, append_lines, create_new, create_with, exchange, persist,
+    replace_if, sweep_temporary, sync_dir_of, write_atomic,
 };
 
 /// Why a file operation did not happen. `op` is a verb phrase that reads before the path: "read", "list".
@@ -108,15 +106,6 @@ pub(crate) struct Contents {
     pub(crate) bytes: Vec<u8>,
     /// As it was before the first byte was read.
     pub(crate) identity: Identity,
-    pub(crate) open: Open,
-}
-
-/// Keeps a file's content alive after a rename has replaced it. Freeing it can take longer (measured: 1.5 ms on a busy
-/// ext4) than writing its successor; whoever replaces a file under a lock keeps the old one open until the lock is
-/// free.
-#[derive(Debug)]
-pub(crate) struct Open {
-    _file: File,
 }
 
 /// Like [`read`], and says what was read.
@@ -136,7 +125,7 @@ pub(crate) fn read_identified(path: &Path, limit: u64) -> Result<Option<Contents
     if bytes.len() as u64 > limit {
         return Err(FsError::TooLarge { path: path.to_owned(), limit });
     }
-    Ok(Some(Contents { bytes, identity, open: Open { _file: file } }))
+    Ok(Some(Contents { bytes, identity }))
 }
 
 /// Up to `max` bytes from `offset` on; empty at or beyond the end, and when the file is missing (a log that has not

@@ -11,7 +11,7 @@ use nix::errno::Errno;
 use nix::fcntl::{AT_FDCWD, RenameFlags, renameat2};
 
 use super::super::{failpoint, rand};
-use super::{FsError, Identity, Result, exists, open_regular, parent_of};
+use super::{FsError, Result, exists, open_regular, parent_of};
 
 pub(super) const PRIVATE: u32 = 0o600;
 /// A temporary file lives for milliseconds; one of this age has lost its writer.
@@ -37,28 +37,26 @@ pub(crate) fn write_atomic(path: &Path, bytes: &[u8]) -> Result<()> {
     replace_if(path, bytes, Sync::Entry, || true).map(|_published| ())
 }
 
-/// Like [`write_atomic`], but asks `check` immediately before the rename. None: nothing was published; otherwise what
-/// the new file can be told by.
+/// Like [`write_atomic`], but calls `check` immediately before the rename. Returns false, and leaves the
+/// file as it is, if `check` does.
 pub(crate) fn replace_if(
     path: &Path,
     bytes: &[u8],
     sync: Sync,
     check: impl FnOnce() -> bool,
-) -> Result<Option<Identity>> {
+) -> Result<bool> {
     let mut temp = Temp::create(path)?;
     temp.fill(bytes, sync).map_err(|source| FsError::io("write", &temp.path, source))?;
-    let identity =
-        temp.file.metadata().map_err(|source| FsError::io("look at", &temp.path, source))?;
     failpoint::hit("rename.before");
     if !check() {
-        return Ok(None);
+        return Ok(false);
     }
     temp.publish(path)?;
     failpoint::hit("rename.after");
     if sync == Sync::Entry {
         sync_dir_of(path);
     }
-    Ok(Some(Identity::of(&identity)))
+    Ok(true)
 }
 
 /// Creates the file with these bytes, complete from the first moment on; false (and untouched) when something is
@@ -132,19 +130,6 @@ pub(crate) fn append_lines(path: &Path, lines: &[Vec<u8>]) -> Result<()> {
         return Err(FsError::io(OP, path, io::Error::from(io::ErrorKind::WriteZero)));
     }
     Ok(())
-}
-
-/// Writes over what is there, in place and without waiting for the disk, leaving what is longer: for short notes of one
-/// fixed length that can be lost. The directory must exist.
-pub(crate) fn overwrite(path: &Path, bytes: &[u8]) -> Result<()> {
-    let mut options = OpenOptions::new();
-    // Not truncated: ext4 would write the file out to the disk at its close.
-    let mut file = open_regular(
-        "write",
-        path,
-        options.write(true).create(true).truncate(false).mode(PRIVATE),
-    )?;
-    file.write_all(bytes).map_err(|source| FsError::io("write", path, source))
 }
 
 /// Like [`append_line`], and the line is on the disk when the call returns. For one writer at a time: a line that was

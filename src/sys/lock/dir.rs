@@ -1,73 +1,86 @@
-//! The lock directory of proper-lockfile 4.1.2 beside a file, behind a gate of our own. Refuses to know the file.
+//! The lock directory of proper-lockfile 4.1.2 beside a file, behind a gate of our own.
 //!
-//! Order: gate, then directory; released in reverse. Under the gate at most one of our processes looks at the lock
-//! directory, so stale locks are reclaimed by one at a time and only foreign programs are polled for.
+//! Order: gate, then directory; released in reverse. At most one phalanx process at a time is behind the
+//! gate, so only locks of other programs are polled for.
 
-use std::fs;
+use std::cell::Cell;
+use std::ffi::OsString;
+use std::fs::{self, File, FileTimes, Metadata, OpenOptions};
 use std::io;
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use super::super::clock::Deadline;
-use super::claim::{Afterwards, Claim, Patience, REFRESH, STALE, with_suffix};
-use super::disk::{Disk, Real};
 use super::observer::{Holder, Report};
 use super::{Backoff, Gate, LockError};
 
-/// A stamp may come so late on a busy machine.
+/// Age of the stamp from which the holder counts as dead: proper-lockfile's default.
+pub(super) const STALE: Duration = Duration::from_secs(10);
+/// Age of the stamp from which its holder renews it.
+const REFRESH: Duration = Duration::from_secs(5);
+/// Delay of a renewal on a busy machine.
 const LATE: Duration = Duration::from_secs(1);
 
-/// The lock directory `FILE.lock`, made by us and given back on drop.
+/// The gate of a target and its lock directory `FILE.lock`, released on drop.
 #[derive(Debug)]
 pub(crate) struct DirLock {
-    claim: Claim<Real>,
-    // Last, for fields are dropped in order: the gate opens only after the claim has given the directory back.
+    claim: Claim,
+    // Fields are dropped in order: the directory is removed before the gate opens.
     _gate: Gate,
 }
 
 impl DirLock {
-    /// Locks `target` (which need not exist for us; proper-lockfile insists), waiting up to `deadline` in total.
-    /// `gate` is the flock file that all our processes use for this target; it must not be named `*.lock`.
+    /// Locks `target`, waiting up to `deadline` in total. The target need not exist for us, but
+    /// proper-lockfile requires it. `gate` is the flock file that all phalanx processes use for this
+    /// target; its name must not end in `.lock`.
+    ///
+    /// # Errors
+    /// [`LockError::Timeout`] if another process holds the lock up to the deadline;
+    /// [`LockError::Io`] if the gate or the directory cannot be made.
     pub(crate) fn acquire(
         target: &Path,
         gate: &Path,
-        afterwards: Afterwards,
         deadline: Duration,
     ) -> Result<DirLock, LockError> {
         let deadline = Deadline::after(deadline);
         let gate = Gate::open(gate, deadline.remaining())?;
-        Ok(DirLock { claim: claim(target, afterwards, deadline)?, _gate: gate })
+        Ok(DirLock { claim: Claim::acquire(target, deadline)?, _gate: gate })
     }
 
-    /// True when the lock directory is the one that we made and nobody has touched it; stamps it anew when
-    /// it is older than 5 s, so that others do not take it for abandoned; there is no thread that does. To be asked immediately before publishing what was done under the lock.
+    /// Returns true if the lock directory is the one that we made and no other program has touched it.
+    /// Renews its stamp if it is older than 5 s; no thread does that. To be called immediately before
+    /// the change under the lock is published.
     pub(crate) fn still_ours(&self) -> bool {
         self.claim.still_ours()
     }
 
-    /// Lets a test be a holder that has not stamped its lock for a while.
+    /// Lets a test be a holder that has not renewed its stamp for a while.
     #[cfg(test)]
-    pub(super) fn pretend_stamped(&self, time: std::time::SystemTime) {
-        self.claim.pretend_stamped(time);
+    pub(super) fn pretend_stamped(&self, time: SystemTime) {
+        self.claim.renew(time);
     }
 }
 
-/// The lock directory alone, for whoever is behind the gate already and needs it for a moment only.
+/// The lock directory alone, for a process that holds the gate already.
 #[derive(Debug)]
 pub(crate) struct PeerLock<'g> {
-    claim: Claim<Real>,
+    claim: Claim,
     _gate: &'g Gate,
 }
 
 impl PeerLock<'_> {
-    /// Locks `target` for those who know no gate, waiting up to `deadline`. `gate` is the one of [`DirLock::acquire`].
+    /// Locks `target` against programs that do not use the gate, waiting up to `deadline`. `gate` is
+    /// the one of [`DirLock::acquire`].
+    ///
+    /// # Errors
+    /// As [`DirLock::acquire`].
     pub(crate) fn acquire<'g>(
         gate: &'g Gate,
         target: &Path,
-        afterwards: Afterwards,
         deadline: Duration,
     ) -> Result<PeerLock<'g>, LockError> {
-        Ok(PeerLock { claim: claim(target, afterwards, Deadline::after(deadline))?, _gate: gate })
+        Ok(PeerLock { claim: Claim::acquire(target, Deadline::after(deadline))?, _gate: gate })
     }
 
     /// See [`DirLock::still_ours`].
@@ -76,57 +89,149 @@ impl PeerLock<'_> {
     }
 }
 
-/// Behind the gate.
-fn claim(
-    target: &Path,
-    afterwards: Afterwards,
-    deadline: Deadline,
-) -> Result<Claim<Real>, LockError> {
-    let path = lock_path(target)?;
-    let backoff = Backoff::new(Duration::from_millis(1), Duration::from_millis(20));
-    let report = Report::default();
-    match Claim::take(
-        Real,
-        &path,
-        afterwards,
-        &mut Until { path: &path, deadline, backoff, report },
-    )? {
-        Some(claim) => Ok(claim),
-        None => Err(LockError::timeout(&path, &deadline, describe(&path))),
+/// A lock directory that this process made; removed on drop. The open descriptor pins its inode, so
+/// that no other directory can have the same number while the two are compared.
+#[derive(Debug)]
+struct Claim {
+    path: PathBuf,
+    dir: File,
+    /// The modification time that we gave it last.
+    stamp: Cell<SystemTime>,
+}
+
+impl Claim {
+    /// Makes the directory, polling with growing pauses while another program holds it. Runs behind the
+    /// gate.
+    fn acquire(target: &Path, deadline: Deadline) -> Result<Claim, LockError> {
+        let path = lock_path(target)?;
+        let mut backoff = Backoff::new(Duration::from_millis(1), Duration::from_millis(20));
+        let mut report = Report::default();
+        let mut is_last_try = false;
+        loop {
+            match fs::create_dir(&path) {
+                Ok(()) => {
+                    if let Some(claim) = Claim::of_made(&path)? {
+                        return Ok(claim);
+                    }
+                }
+                Err(error) if error.kind() == io::ErrorKind::AlreadyExists => (),
+                Err(source) => return Err(LockError::io(&path, source)),
+            }
+            let is_free = remove_if_stale(&path)?;
+            // A lock that was removed at the deadline is worth one more try, not an endless race.
+            if deadline.expired() && (!is_free || is_last_try) {
+                return Err(LockError::timeout(&path, &deadline, describe(&path)));
+            }
+            is_last_try = deadline.expired();
+            if !is_free {
+                report.update(&path, &deadline, || holder(&path, &deadline));
+                backoff.pause(&deadline);
+            }
+        }
+    }
+
+    /// Opens the directory that was just made. None if another program has removed it as stale.
+    fn of_made(path: &Path) -> Result<Option<Claim>, LockError> {
+        let flags = libc::O_NOFOLLOW | libc::O_DIRECTORY | libc::O_CLOEXEC;
+        let opened = OpenOptions::new().read(true).custom_flags(flags).open(path);
+        let claim = opened.and_then(|dir| {
+            let stamp = Cell::new(dir.metadata()?.modified()?);
+            Ok(Claim { path: path.to_owned(), dir, stamp })
+        });
+        match claim {
+            Ok(claim) => Ok(Some(claim)),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+            Err(source) => {
+                let _ = fs::remove_dir(path);
+                Err(LockError::io(path, source))
+            }
+        }
+    }
+
+    fn still_ours(&self) -> bool {
+        // The wall clock: other programs compare the stamp with it, and it goes on while a laptop sleeps.
+        let now = SystemTime::now();
+        let is_due = now.duration_since(self.stamp.get()).is_ok_and(|age| age > REFRESH);
+        // Never touches a lock that is not ours: its owner would find it compromised.
+        if is_due && self.is_ours() {
+            self.renew(now);
+        }
+        self.is_ours()
+    }
+
+    /// Returns true if the directory at the path is the one that is open, with the stamp that we gave it.
+    fn is_ours(&self) -> bool {
+        let (Ok(there), Ok(made)) = (fs::symlink_metadata(&self.path), self.dir.metadata()) else {
+            return false;
+        };
+        (there.dev(), there.ino()) == (made.dev(), made.ino())
+            && made.modified().is_ok_and(|stamp| stamp == self.stamp.get())
+    }
+
+    fn renew(&self, time: SystemTime) {
+        let set = self.dir.set_times(FileTimes::new().set_modified(time));
+        // Read back: file systems keep fewer digits than were written.
+        if let Ok(stamp) = set.and_then(|()| self.dir.metadata()?.modified()) {
+            self.stamp.set(stamp);
+        }
     }
 }
 
-/// Polls with growing pauses until a deadline.
-struct Until<'p> {
-    path: &'p Path,
-    deadline: Deadline,
-    backoff: Backoff,
-    report: Report,
-}
-
-impl Until<'_> {
-    /// The holder of the lock directory, and how long it can be waited for. Behind the gate a directory that we have made
-    /// was left by a process that was killed, and a living program stamps its own every 5 s.
-    fn holder(&self) -> (Holder, Duration) {
-        let seen = Real.look(self.path).ok();
-        let age = seen.map(|seen| Real.now().duration_since(seen.stamp).unwrap_or_default());
-        let is_gone =
-            seen.is_some_and(|seen| seen.is_marked) || age.is_some_and(|age| age > REFRESH + LATE);
-        if is_gone { (Holder::Gone, STALE) } else { (Holder::OtherProgram, self.deadline.length()) }
+impl Drop for Claim {
+    fn drop(&mut self) {
+        if self.is_ours() {
+            let _ = fs::remove_dir(&self.path);
+        }
     }
 }
 
-impl Patience for Until<'_> {
-    fn is_over(&self) -> bool {
-        self.deadline.expired()
+/// Removes a lock whose stamp is stale, as proper-lockfile does. Returns true if the path may be free.
+fn remove_if_stale(lock: &Path) -> Result<bool, LockError> {
+    let Some(seen) = look(lock).map_err(|source| LockError::io(lock, source))? else {
+        return Ok(true);
+    };
+    if !seen.is_dir() {
+        return Err(LockError::io(lock, io::ErrorKind::NotADirectory.into()));
     }
+    // A stamp in the future is fresh: proper-lockfile's probe writes such.
+    if age(&seen).is_none_or(|age| age <= STALE) {
+        return Ok(false);
+    }
+    match fs::remove_dir(lock) {
+        Ok(()) => Ok(true),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(true),
+        Err(source) => Err(LockError::io(lock, source)),
+    }
+}
 
-    fn pause(&mut self) {
-        let mut report = std::mem::take(&mut self.report);
-        report.update(self.path, &self.deadline, || self.holder());
-        self.report = report;
-        self.backoff.pause(&self.deadline);
+fn look(lock: &Path) -> io::Result<Option<Metadata>> {
+    match fs::symlink_metadata(lock) {
+        Ok(seen) => Ok(Some(seen)),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(error),
     }
+}
+
+/// Time since the stamp; none if it lies in the future.
+fn age(seen: &Metadata) -> Option<Duration> {
+    SystemTime::now().duration_since(seen.modified().ok()?).ok()
+}
+
+/// The holder of the lock directory, and the longest time to wait for it. A living program renews its
+/// stamp every 5 s.
+fn holder(lock: &Path, deadline: &Deadline) -> (Holder, Duration) {
+    let age = look(lock).ok().flatten().and_then(|seen| age(&seen));
+    if age.is_some_and(|age| age > REFRESH + LATE) {
+        (Holder::Gone, STALE)
+    } else {
+        (Holder::OtherProgram, deadline.length())
+    }
+}
+
+/// The directory does not name its maker; its age is all there is.
+fn describe(lock: &Path) -> Option<String> {
+    let age = age(&look(lock).ok()??).unwrap_or_default();
+    Some(format!("another program (lock refreshed {} ms ago)", age.as_millis()))
 }
 
 /// `realpath(target).lock`, the key that Node uses; for a missing target, its directory's real path.
@@ -142,12 +247,7 @@ fn lock_path(target: &Path) -> Result<PathBuf, LockError> {
         }
         Err(source) => return Err(fail(source)),
     };
-    Ok(with_suffix(&real, ".lock"))
-}
-
-/// The directory itself does not say who made it; its age is all there is.
-fn describe(lock: &Path) -> Option<String> {
-    let stamp = Real.look(lock).ok()?.stamp;
-    let age = Real.now().duration_since(stamp).unwrap_or_default();
-    Some(format!("another program (lock refreshed {} ms ago)", age.as_millis()))
+    let mut path = OsString::from(real);
+    path.push(".lock");
+    Ok(PathBuf::from(path))
 }

@@ -1,12 +1,8 @@
-//! Locks between processes: an flock gate, and the lock directory of the npm package proper-lockfile 4.1.2.
-//! Refuses to know what they protect.
+//! Locks between processes: an flock gate, and the lock directory of the npm package
+//! proper-lockfile 4.1.2.
 
-mod claim;
 mod dir;
-mod disk;
 mod gate;
-#[cfg(test)]
-mod model;
 mod observer;
 
 use std::io;
@@ -18,7 +14,6 @@ use thiserror::Error;
 use super::clock::{self, Deadline};
 use super::rand;
 
-pub(crate) use claim::Afterwards;
 pub(crate) use dir::{DirLock, PeerLock};
 pub(crate) use gate::{Gate, holds_gate_in};
 pub(crate) use observer::{Holder, LongWait, observe_waits};

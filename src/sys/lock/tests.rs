@@ -2,7 +2,6 @@
 
 mod gate;
 
-use super::disk::{Disk, Real, Seen};
 use super::*;
 use crate::sys::testing::{Guarded, PATIENCE, helper, run_helper, until};
 use std::fs::{self, File};
@@ -36,7 +35,7 @@ impl Place {
     }
 
     fn acquire(&self, limit: Duration) -> Result<DirLock, LockError> {
-        DirLock::acquire(&self.target(), &self.gate(), Afterwards::Removed, limit)
+        DirLock::acquire(&self.target(), &self.gate(), limit)
     }
 
     /// A lock directory of another program, last stamped `age` ago (negative: in the future).
@@ -92,7 +91,7 @@ fn one_at_a_time_among_threads_and_processes() {
     });
     others.into_iter().for_each(|other| drop(other.join().expect("every helper passes")));
     assert_eq!(fs::read_to_string(place.target()).expect("readable"), (5 * ROUNDS).to_string());
-    assert_eq!(place.names(), ["box.json", "box.json.lock.released", "gate"]);
+    assert_eq!(place.names(), ["box.json", "gate"]);
 }
 
 const ROUNDS: usize = 40;
@@ -101,8 +100,7 @@ const ROUNDS: usize = 40;
 fn count_up(dir: &Path) {
     let file = dir.join("box.json");
     for _ in 0..ROUNDS {
-        let lock = DirLock::acquire(&file, &dir.join("gate"), Afterwards::Kept, PATIENCE)
-            .expect("it comes free");
+        let lock = DirLock::acquire(&file, &dir.join("gate"), PATIENCE).expect("it comes free");
         let count: usize = fs::read_to_string(&file).expect("readable").parse().expect("a number");
         thread::yield_now();
         fs::write(&file, (count + 1).to_string()).expect("writable");
@@ -180,26 +178,6 @@ fn a_stale_lock_is_reclaimed_by_one_at_a_time() {
 }
 
 #[test]
-fn a_fresh_lock_caught_in_reclaiming_goes_back() {
-    let place = Place::new();
-    place.foreign_lock(0);
-    let aside = place.dir.path().join("box.json.lock.aside");
-    fs::rename(place.lock_dir(), &aside).expect("ours in this test");
-    assert!(!claim::finish_reclaim(&Real, &place.lock_dir(), &aside).expect("usable"));
-    assert_eq!(place.names(), ["box.json.lock"]);
-    // And when the place has been taken meanwhile, the newer one stays what it is.
-    fs::rename(place.lock_dir(), &aside).expect("ours in this test");
-    place.foreign_lock(2);
-    let newer = fs::metadata(place.lock_dir()).and_then(|meta| meta.modified()).expect("exists");
-    assert!(!claim::finish_reclaim(&Real, &place.lock_dir(), &aside).expect("usable"));
-    assert_eq!(place.names(), ["box.json.lock"]);
-    assert_eq!(
-        fs::metadata(place.lock_dir()).and_then(|meta| meta.modified()).expect("exists"),
-        newer
-    );
-}
-
-#[test]
 fn what_is_no_empty_directory_gives_a_clear_error() {
     let place = Place::new();
     place.foreign_lock(0);
@@ -208,7 +186,7 @@ fn what_is_no_empty_directory_gives_a_clear_error() {
     let error = place.acquire(PATIENCE).expect_err("cannot be removed");
     let LockError::Io { path, source } = &error else { panic!("{error}") };
     assert_eq!((path, source.kind()), (&place.lock_dir(), io::ErrorKind::DirectoryNotEmpty));
-    assert_eq!(place.names(), ["box.json.lock", "gate"], "put back");
+    assert_eq!(place.names(), ["box.json.lock", "gate"]);
 
     let place = Place::new();
     fs::write(place.lock_dir(), "").expect("writable");
@@ -255,208 +233,14 @@ fn long_holders_stamp_when_due_and_only_then() {
     assert!(lock.still_ours());
 }
 
-/// The real disk, with another program that acts just before one of our calls.
-#[derive(Clone)]
-struct Meddled {
-    before: &'static str,
-    act: std::rc::Rc<dyn Fn()>,
-}
-
-impl Meddled {
-    fn at(&self, call: &str) -> Real {
-        if call == self.before {
-            (self.act)();
-        }
-        Real
-    }
-
-    /// Before `never`, nobody meddles, but the disk keeps no modes.
-    fn without_modes(&self, seen: Seen) -> Seen {
-        Seen { is_marked: seen.is_marked && self.before != "never", ..seen }
-    }
-}
-
-impl Disk for Meddled {
-    type Handle = File;
-
-    fn now(&self) -> SystemTime {
-        Real.now()
-    }
-
-    fn make(&self, path: &Path) -> io::Result<()> {
-        self.at("make").make(path)
-    }
-
-    fn open(&self, path: &Path) -> io::Result<File> {
-        // The lock's, not the spare's.
-        let call = if path.ends_with("box.json.lock") { "open" } else { "open a spare" };
-        self.at(call).open(path)
-    }
-
-    fn look(&self, path: &Path) -> io::Result<Seen> {
-        self.at("look").look(path).map(|seen| self.without_modes(seen))
-    }
-
-    fn look_at(&self, dir: &File) -> io::Result<Seen> {
-        Real.look_at(dir).map(|seen| self.without_modes(seen))
-    }
-
-    fn stamp(&self, dir: &File, time: SystemTime) -> io::Result<()> {
-        Real.stamp(dir, time)
-    }
-
-    fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {
-        self.at("rename").rename(from, to)
-    }
-
-    /// Before `no such rename`, nobody meddles, but the disk knows none that spares what is there.
-    fn rename_to_free(&self, from: &Path, to: &Path) -> io::Result<()> {
-        match self.before {
-            "no such rename" => Err(nix::errno::Errno::EINVAL.into()),
-            _ => self.at("rename_to_free").rename_to_free(from, to),
-        }
-    }
-
-    fn remove(&self, path: &Path) -> io::Result<()> {
-        self.at("remove").remove(path)
-    }
-}
-
-/// Gives up at once.
-struct Hasty;
-
-impl claim::Patience for Hasty {
-    fn is_over(&self) -> bool {
-        true
-    }
-
-    fn pause(&mut self) {}
-}
-
-/// A claim while a peer of the Node kind, late in reclaiming what was stale, replaces our lock by its own just
-/// before one of our calls.
-fn claim_with_peer(place: &Place, before: &'static str) -> Option<claim::Claim<Meddled>> {
-    let lock = place.lock_dir();
-    let act = std::rc::Rc::new(move || {
-        fs::remove_dir(&lock).and_then(|()| fs::create_dir(&lock)).expect("the lock is there");
-    });
-    claim_of(place, before, act, Afterwards::Removed)
-}
-
-fn claim_of(
-    place: &Place,
-    before: &'static str,
-    act: std::rc::Rc<dyn Fn()>,
-    afterwards: Afterwards,
-) -> Option<claim::Claim<Meddled>> {
-    claim::Claim::take(Meddled { before, act }, &place.lock_dir(), afterwards, &mut Hasty)
-        .expect("usable")
-}
-
-// Found by the model: `a_peer_that_removes_in_place_is_not_taken_for_us`.
 #[test]
-fn a_lock_that_a_peer_put_in_place_of_ours_is_not_adopted() {
+fn a_lock_that_a_peer_put_in_place_of_ours_is_not_removed() {
     let place = Place::new();
-    assert!(claim_with_peer(&place, "open").is_none());
-    assert_eq!(place.names(), ["box.json.lock"], "the peer's lock stays");
-}
-
-#[test]
-fn a_disk_that_keeps_no_modes_has_locks_all_the_same() {
-    let place = Place::new();
-    let lock = claim_with_peer(&place, "never").expect("free");
-    assert!(lock.still_ours());
-    assert_eq!(place.names(), ["box.json.lock"], "the probe is gone");
+    let lock = place.acquire(PATIENCE).expect("free");
+    fs::remove_dir(place.lock_dir()).and_then(|()| fs::create_dir(place.lock_dir())).expect("ours");
+    assert!(!lock.still_ours());
     drop(lock);
-    assert!(place.names().is_empty());
-}
-
-// Found by the model: `whoever_was_suspended_in_releasing_leaves_the_next_holders_lock`.
-#[test]
-fn a_lock_that_a_peer_took_while_we_released_stays() {
-    let place = Place::new();
-    drop(claim_with_peer(&place, "rename").expect("free"));
-    assert_eq!(place.names(), ["box.json.lock"], "the peer's lock stays");
-}
-
-#[test]
-fn what_a_killed_release_left_is_cleared_by_the_next() {
-    let place = Place::new();
-    fs::create_dir(place.dir.path().join("box.json.lock.released")).expect("writable");
-    drop(place.acquire(PATIENCE).expect("free"));
-    assert_eq!(place.names(), ["gate"]);
-}
-
-const SPARE: &str = "box.json.lock.released";
-
-fn inode(path: &Path) -> u64 {
-    std::os::unix::fs::MetadataExt::ino(&fs::symlink_metadata(path).expect("exists"))
-}
-
-#[test]
-fn the_directory_that_was_kept_is_the_next_holders_and_as_fresh_as_a_new_one() {
-    let place = Place::new();
-    let kept =
-        || claim_of(&place, "never", std::rc::Rc::new(|| ()), Afterwards::Kept).expect("free");
-    // `never` keeps no modes, so nothing lies aside that is known to be ours: it is made anew.
-    drop(kept());
-    let spare = place.dir.path().join(SPARE);
-    let acquire = || {
-        DirLock::acquire(&place.target(), &place.gate(), Afterwards::Kept, PATIENCE)
-            .expect("it comes free")
-    };
-    drop(acquire());
-    let first = inode(&spare);
-    stamp(&spare, 60);
-    let lock = acquire();
     assert_eq!(place.names(), ["box.json.lock", "gate"]);
-    assert_eq!(inode(&place.lock_dir()), first, "no other was made");
-    let age =
-        fs::metadata(place.lock_dir()).and_then(|meta| meta.modified()).expect("exists").elapsed();
-    assert!(
-        age.is_ok_and(|age| age < Duration::from_secs(30)),
-        "others would take it for abandoned"
-    );
-    assert!(lock.still_ours());
-    drop(lock);
-    assert_eq!((place.names(), inode(&spare)), (vec![SPARE.to_owned(), "gate".to_owned()], first));
-}
-
-#[test]
-fn a_foreign_lock_that_a_killed_release_moved_aside_is_not_used() {
-    let place = Place::new();
-    let spare = place.dir.path().join(SPARE);
-    fs::create_dir(&spare).expect("writable");
-    let foreign = inode(&spare);
-    let lock =
-        DirLock::acquire(&place.target(), &place.gate(), Afterwards::Kept, PATIENCE).expect("free");
-    assert_ne!(inode(&place.lock_dir()), foreign);
-    drop(lock);
-    assert_ne!(inode(&spare), foreign, "ours has taken its place");
-}
-
-#[test]
-fn a_peer_that_was_faster_keeps_its_lock_and_we_our_spare() {
-    let place = Place::new();
-    drop(
-        DirLock::acquire(&place.target(), &place.gate(), Afterwards::Kept, PATIENCE).expect("free"),
-    );
-    let lock = place.lock_dir();
-    let act = std::rc::Rc::new(move || fs::create_dir(&lock).expect("free"));
-    assert!(claim_of(&place, "rename_to_free", act, Afterwards::Kept).is_none());
-    assert_eq!(place.names(), ["box.json.lock", SPARE, "gate"]);
-}
-
-#[test]
-fn a_disk_without_a_rename_to_a_free_name_makes_a_new_directory_each_time() {
-    let place = Place::new();
-    let kept = || claim_of(&place, "no such rename", std::rc::Rc::new(|| ()), Afterwards::Kept);
-    for _ in 0..3 {
-        let lock = kept().expect("free");
-        assert!(lock.still_ours());
-        drop(lock);
-        assert_eq!(place.names(), [SPARE]);
-    }
 }
 
 #[test]
@@ -465,7 +249,6 @@ fn links_lead_to_the_same_lock() {
     fs::write(place.target(), "").expect("writable");
     let alias = place.dir.path().join("alias.json");
     symlink(place.target(), &alias).expect("writable");
-    let _lock =
-        DirLock::acquire(&alias, &place.gate(), Afterwards::Removed, PATIENCE).expect("free");
+    let _lock = DirLock::acquire(&alias, &place.gate(), PATIENCE).expect("free");
     assert!(place.lock_dir().is_dir(), "the key is the real path, as for Node");
 }
