@@ -4,6 +4,8 @@
 
 #[path = "tidy/catches.rs"]
 mod catches;
+#[path = "tidy/references.rs"]
+mod references;
 #[path = "tidy/rules.rs"]
 mod rules;
 #[path = "tidy/scan.rs"]

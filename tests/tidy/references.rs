@@ -1,0 +1,226 @@
+//! Checks that references resolve: failure ids, pages, links between pages, tests of a failure.
+//! Reads README.md and the text files below `src`, `tests` and `docs`, and nothing else.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::Path;
+
+use regex::Regex;
+
+use crate::{entries, root};
+
+/// Folders of other programs' files.
+const SKIPPED: [&str; 2] = ["node_modules", "target"];
+
+/// A text file of the repository.
+struct Text {
+    /// Path from the repository's root, with forward slashes.
+    name: String,
+    content: String,
+}
+
+#[test]
+fn cited_failure_ids_are_defined() {
+    let defined: BTreeSet<String> = failures().into_iter().map(|(id, _)| id).collect();
+    assert!(defined.len() > 100, "docs/failures.md defines {} ids", defined.len());
+    none(undefined(&everything(), &defined));
+}
+
+#[test]
+fn each_failure_is_defined_once_and_its_files_cite_it() {
+    let path = Regex::new(r"`((?:src|tests)/[^`]+)`").expect("a pattern");
+    let mut seen = BTreeSet::new();
+    let mut broken = Vec::new();
+    for (id, tests) in failures() {
+        if !seen.insert(id.clone()) {
+            broken.push(format!("{id} is defined twice"));
+        }
+        if tests.starts_with("no test: ") {
+            continue;
+        }
+        let in_names = format!("{}_", id.to_lowercase().replace('-', "_"));
+        let cited: Vec<&str> =
+            path.captures_iter(&tests).filter_map(|found| Some(found.get(1)?.as_str())).collect();
+        if cited.is_empty() {
+            broken.push(format!("{id} names no file"));
+        }
+        for name in cited {
+            let content = fs::read_to_string(root().join(name)).unwrap_or_default();
+            if !content.contains(&in_names) && !content.contains(&id) {
+                broken.push(format!("{id}: {name} does not cite it"));
+            }
+        }
+    }
+    none(broken);
+}
+
+#[test]
+fn cited_pages_exist() {
+    let mut texts = below("src");
+    // Strings in tests may name pages that are made up.
+    texts.extend(below("tests").into_iter().map(comments));
+    none(broken(&texts, r"\bdocs/([A-Za-z0-9_.-]+\.md)", |_, page| {
+        !root().join("docs").join(page).exists()
+    }));
+}
+
+#[test]
+fn links_between_pages_resolve() {
+    let pages: Vec<Text> = pages().into_iter().map(without_code).collect();
+    none(broken(&pages, r"\]\(([^)\s]+)\)", |page, link| !resolves(page, link)));
+}
+
+#[test]
+fn the_index_links_each_page_once() {
+    let index = text("docs/README.md").content;
+    let mut broken = Vec::new();
+    for page in pages() {
+        let name = page.name.trim_start_matches("docs/");
+        if name != "README.md" && index.matches(&format!("]({name})")).count() != 1 {
+            broken.push(page.name);
+        }
+    }
+    none(broken);
+}
+
+#[test]
+fn nothing_outside_the_repository_is_cited() {
+    let pattern = r"(?i)(\bseeds? 00|\bproduct\.md|\bissue [0-9]+)";
+    none(broken(&everything(), pattern, |_, _| true));
+}
+
+#[test]
+fn a_broken_reference_is_caught() {
+    let page = |content: String| Text { name: "docs/page.md".to_owned(), content };
+    let defined = BTreeSet::from(["SD-10".to_owned()]);
+    let cites = |id: &str| undefined(&[page(format!("see {id}, ECMA-48"))], &defined);
+    assert_eq!(cites(&format!("SD-{}", 99)), [format!("docs/page.md:1: SD-{}", 99)]);
+    assert!(cites("SD-10").is_empty());
+    let here = page(String::new());
+    for link in ["gone.md", "#gone", "failures.md#gone", "../gone"] {
+        assert!(!resolves(&here, link), "{link}");
+    }
+    for link in ["failures.md", "failures.md#security-sec", "../README.md", "https://nexte.st"] {
+        assert!(resolves(&here, link), "{link}");
+    }
+}
+
+#[track_caller]
+fn none(broken: Vec<String>) {
+    assert!(broken.is_empty(), "{} broken references\n{}\n", broken.len(), broken.join("\n"));
+}
+
+/// The rows of docs/failures.md: the id, and the cell that names its tests.
+fn failures() -> Vec<(String, String)> {
+    let row = Regex::new(r"^\| ([A-Z]{2,4}-[0-9]{2}) \| .* \| (.*) \|$").expect("a pattern");
+    let page = text("docs/failures.md").content;
+    let rows = page.lines().filter_map(|line| row.captures(line));
+    rows.map(|cells| (cells[1].to_owned(), cells[2].to_owned())).collect()
+}
+
+/// Ids with a prefix of the defined ones that are not defined.
+fn undefined(texts: &[Text], defined: &BTreeSet<String>) -> Vec<String> {
+    let prefix = |id: &str| id.split('-').next().unwrap_or_default().to_owned();
+    let prefixes: BTreeSet<String> = defined.iter().map(|id| prefix(id)).collect();
+    broken(texts, r"\b([A-Z]{2,4}-[0-9]{2})\b", |_, id| {
+        prefixes.contains(&prefix(id)) && !defined.contains(id)
+    })
+}
+
+/// Matches of the first group of `pattern` that `is_broken` holds for, as `FILE:LINE: MATCH`.
+fn broken(texts: &[Text], pattern: &str, is_broken: impl Fn(&Text, &str) -> bool) -> Vec<String> {
+    let pattern = Regex::new(pattern).expect("a pattern");
+    let mut found = Vec::new();
+    for text in texts {
+        for (at, line) in text.content.lines().enumerate() {
+            for cited in pattern.captures_iter(line).filter_map(|groups| groups.get(1)) {
+                if is_broken(text, cited.as_str()) {
+                    found.push(format!("{}:{}: {}", text.name, at + 1, cited.as_str()));
+                }
+            }
+        }
+    }
+    found
+}
+
+/// Returns true if the link of a page leads to a file, and to a heading in it if it has an anchor.
+fn resolves(page: &Text, link: &str) -> bool {
+    if link.contains("://") || link.starts_with("mailto:") {
+        return true;
+    }
+    let (path, anchor) = link.split_once('#').unwrap_or((link, ""));
+    let here = Path::new(&page.name);
+    let target = if path.is_empty() { here.to_owned() } else { here.with_file_name(path) };
+    let target = root().join(target);
+    if anchor.is_empty() {
+        return target.exists();
+    }
+    let Ok(content) = fs::read_to_string(&target) else { return false };
+    let target = without_code(Text { name: String::new(), content });
+    target.content.lines().filter(|line| line.starts_with('#')).any(|line| slug(line) == anchor)
+}
+
+/// The anchor that GitHub makes of a heading.
+fn slug(heading: &str) -> String {
+    let text = heading.trim_start_matches('#').trim().to_lowercase();
+    let kept = text.chars().filter(|c| c.is_alphanumeric() || " -_".contains(*c));
+    kept.map(|c| if c == ' ' { '-' } else { c }).collect()
+}
+
+fn everything() -> Vec<Text> {
+    let mut texts = vec![text("README.md")];
+    texts.extend(["src", "tests", "docs"].into_iter().flat_map(below));
+    texts
+}
+
+fn pages() -> Vec<Text> {
+    let mut pages = vec![text("README.md")];
+    pages.extend(below("docs").into_iter().filter(|text| text.name.ends_with(".md")));
+    pages
+}
+
+/// The text files below a folder. Files that are not UTF-8 are left out.
+fn below(folder: &str) -> Vec<Text> {
+    let mut texts = Vec::new();
+    let mut folders = vec![root().join(folder)];
+    while let Some(folder) = folders.pop() {
+        for path in entries(&folder) {
+            if path.is_dir() {
+                if !SKIPPED.iter().any(|skipped| path.ends_with(skipped)) {
+                    folders.push(path);
+                }
+            } else if let Ok(content) = fs::read_to_string(&path) {
+                let name = path.strip_prefix(root()).unwrap_or(&path).to_string_lossy();
+                texts.push(Text { name: name.replace('\\', "/"), content });
+            }
+        }
+    }
+    texts
+}
+
+fn text(name: &str) -> Text {
+    let content = fs::read_to_string(root().join(name));
+    Text { name: name.to_owned(), content: content.unwrap_or_else(|e| panic!("read {name}: {e}")) }
+}
+
+/// The page with empty lines in place of its code blocks.
+fn without_code(page: Text) -> Text {
+    let mut content = String::with_capacity(page.content.len());
+    let mut in_code = false;
+    for line in page.content.lines() {
+        let is_fence = line.trim_start().starts_with("```");
+        if !in_code && !is_fence {
+            content.push_str(line);
+        }
+        content.push('\n');
+        in_code ^= is_fence;
+    }
+    Text { content, ..page }
+}
+
+/// The file with nothing but its line comments.
+fn comments(text: Text) -> Text {
+    let lines = text.content.lines().map(|line| line.find("//").map_or("", |at| &line[at..]));
+    let content = lines.collect::<Vec<_>>().join("\n");
+    Text { content, ..text }
+}
