@@ -110,7 +110,7 @@ fn none(broken: Vec<String>) {
     assert!(broken.is_empty(), "{} broken references\n{}\n", broken.len(), broken.join("\n"));
 }
 
-/// The rows of docs/failures.md: the id, and the cell that names its tests.
+/// The rows of docs/failures.md, as id and tests.
 fn failures() -> Vec<(String, String)> {
     let row = Regex::new(r"^\| ([A-Z]{2,4}-[0-9]{2}) \| .* \| (.*) \|$").expect("a pattern");
     let page = text("docs/failures.md").content;
