@@ -1,8 +1,10 @@
-//! Named places at which a test lets a process die as if by `kill -9`, or stop. Nothing of it is in a release.
+//! Named points at which a test makes the process die as if by `kill -9`, or stop. Compiled only
+//! with debug assertions.
 //!
-//! `PHALANX_FAILPOINT=NAME` kills at the first pass, `NAME:3` at the third. `MEMBER_FAILPOINT` is the same for a process
-//! of ours that has a member's environment, into which no `PHALANX_*` of the caller's comes. `PHALANX_STOPPOINT` stops
-//! the process there until it is told to go on.
+//! `PHALANX_FAILPOINT=NAME` kills at the first pass, `NAME:3` at the third. `MEMBER_FAILPOINT` does
+//! the same in a phalanx process that runs with a member's environment, which receives no
+//! `PHALANX_*` variable of the caller. `PHALANX_STOPPOINT` stops the process until it gets
+//! `SIGCONT`.
 
 #[cfg(debug_assertions)]
 mod armed {
@@ -13,11 +15,13 @@ mod armed {
 
     struct Point {
         name: String,
+        /// Passes left; the signal is raised at the last one.
         left: AtomicU32,
         signal: Signal,
     }
 
-    /// Not by abort: no handler and no destructor may run, as when the kernel runs out of memory.
+    /// Variables and the signals that they raise. SIGKILL rather than abort: no handler and no
+    /// destructor may run, as when the kernel kills a process that ran out of memory.
     const WAYS: [(&str, Signal); 3] = [
         ("PHALANX_FAILPOINT", Signal::SIGKILL),
         ("MEMBER_FAILPOINT", Signal::SIGKILL),
@@ -37,7 +41,7 @@ mod armed {
     }
 
     impl Point {
-        /// True at the pass that was asked for, and only then.
+        /// Returns true only at the requested pass.
         fn is_due(&self, name: &str) -> bool {
             self.name == name && self.left.fetch_sub(1, Ordering::Relaxed) == 1
         }
@@ -45,7 +49,8 @@ mod armed {
 
     pub(super) fn hit(name: &str) {
         if let Some(point) = POINT.as_ref().filter(|point| point.is_due(name)) {
-            // To this thread: sent to the process, it would find this one a little further on.
+            // raise(3) signals this thread. A signal to the process would arrive a little later,
+            // after this thread has run on.
             let _ = raise(point.signal);
         }
     }
@@ -66,13 +71,13 @@ mod armed {
     }
 }
 
-/// Dies or stops here if a test asked for it.
+/// Kills or stops this process if a test requested that for the point `name`.
 #[cfg(debug_assertions)]
 pub(crate) fn hit(name: &str) {
     armed::hit(name);
 }
 
-/// Nothing: a release has no such places.
+/// Does nothing: a release has no fail points.
 #[cfg(not(debug_assertions))]
 #[inline(always)]
 pub(crate) fn hit(_name: &str) {}

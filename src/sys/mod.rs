@@ -1,5 +1,5 @@
-//! The seams to the operating system: the only place that touches files, processes, clocks and the environment.
-//! Knows no noun of the domain and imports nothing from the rest of the crate.
+//! Wrappers of the operating system: the only code that uses files, processes, clocks and the
+//! environment directly. Imports nothing from the rest of the crate.
 
 #![allow(clippy::disallowed_methods, reason = "sys is the seam that the ban elsewhere points to")]
 

@@ -1,4 +1,4 @@
-//! Waiting for file descriptors with a time limit. Refuses to know what they lead to.
+//! Waits for file descriptors with a time limit.
 
 use std::io;
 use std::os::fd::BorrowedFd;
@@ -7,8 +7,8 @@ use std::time::Duration;
 use nix::errno::Errno;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 
-/// Polls once for at most `limit` (rounded up to a millisecond). False: nothing ready, or a signal came in between;
-/// callers loop on their own deadline either way.
+/// Polls once, for at most `limit` rounded up to a millisecond. Returns false if nothing is ready
+/// or a signal interrupted the wait; callers loop until their own deadline.
 pub(super) fn any(fds: &mut [PollFd], limit: Duration) -> io::Result<bool> {
     match poll(fds, timeout(limit)) {
         Ok(count) => Ok(count > 0),
@@ -23,7 +23,7 @@ pub(super) fn readable(fd: BorrowedFd, limit: Duration) -> io::Result<bool> {
 }
 
 fn timeout(limit: Duration) -> PollTimeout {
-    // Up, not down: a rest of 0.4 ms must not become a busy loop of zero timeouts.
+    // Rounded up: a remainder of 0.4 ms must not become a busy loop of zero timeouts.
     let ms = limit.as_micros().div_ceil(1000);
     i32::try_from(ms).ok().and_then(|ms| PollTimeout::try_from(ms).ok()).unwrap_or(PollTimeout::MAX)
 }

@@ -1,5 +1,5 @@
-//! The signals that ask this process to end, as a stream for async loops, and signal names for people. Refuses to
-//! decide what to do about them.
+//! Signals as streams for async loops: those that ask this process to end, and those of the
+//! terminal and of job control.
 
 #![expect(unsafe_code, reason = "putting back the default action of a signal")]
 
@@ -8,26 +8,26 @@ use std::io;
 use nix::sys::signal::{SaFlags, SigAction, SigHandler, SigSet, raise, sigaction};
 use tokio::signal::unix::{self, SignalKind};
 
-/// Numbers of the signals that are sent, or told apart when they come.
+/// Numbers of the signals that phalanx sends or distinguishes.
 pub(crate) const HUP: i32 = libc::SIGHUP;
 pub(crate) const INT: i32 = libc::SIGINT;
 pub(crate) const QUIT: i32 = libc::SIGQUIT;
 pub(crate) const TERM: i32 = libc::SIGTERM;
 pub(crate) const WINCH: i32 = libc::SIGWINCH;
 
-/// What somebody wants of us.
+/// A signal that asks this process to end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Signal {
-    /// Ctrl-C.
+    /// `SIGINT`, as by Ctrl-C.
     Interrupt,
-    /// An orderly end.
+    /// `SIGTERM`: an orderly shutdown is requested.
     Terminate,
-    /// The terminal is gone.
+    /// `SIGHUP`: the terminal was closed.
     Hangup,
 }
 
 impl Signal {
-    /// What shells give for a process that this signal ended.
+    /// Returns the exit status that shells report for a process ended by this signal.
     pub(crate) fn exit_code(self) -> i32 {
         match self {
             Signal::Hangup => 129,
@@ -37,7 +37,8 @@ impl Signal {
     }
 }
 
-/// From its creation on these signals no longer end the process; they come out of [`Signals::recv`].
+/// Receiver of `SIGINT`, `SIGTERM` and `SIGHUP`. From its creation on, they no longer end the
+/// process; [`Signals::recv`] returns them instead.
 #[derive(Debug)]
 pub(crate) struct Signals {
     interrupt: unix::Signal,
@@ -55,9 +56,9 @@ impl Signals {
         })
     }
 
-    /// Waits for the next one. Cancel safe: nothing is lost when the future is dropped.
+    /// Waits for the next signal. Cancel safe: dropping the future loses no signal.
     pub(crate) async fn recv(&mut self) -> Signal {
-        // A stream ends only with its runtime, which would take this future along.
+        // A stream ends only with its runtime, and this future ends with it too.
         tokio::select! {
             _ = self.interrupt.recv() => Signal::Interrupt,
             _ = self.terminate.recv() => Signal::Terminate,
@@ -71,16 +72,16 @@ impl Signals {
 pub(crate) enum TerminalSignal {
     /// Ctrl-Z.
     Suspend,
-    /// The job was continued.
+    /// `SIGCONT`: the job was continued.
     Continue,
     /// Ctrl-\.
     Quit,
-    /// The terminal has another size.
+    /// The terminal was resized.
     Resize,
 }
 
-/// From its creation on, Ctrl-Z and Ctrl-\ no longer act on the process: they come out of
-/// [`TerminalSignals::recv`], and [`act_by_default`] lets them act.
+/// Receiver of the signals in [`TerminalSignal`]. From its creation on, Ctrl-Z and Ctrl-\ have no
+/// effect until [`act_by_default`] applies their default action.
 #[derive(Debug)]
 pub(crate) struct TerminalSignals {
     suspend: unix::Signal,
@@ -101,7 +102,7 @@ impl TerminalSignals {
         })
     }
 
-    /// Waits for the next one. Cancel safe.
+    /// Waits for the next signal. Cancel safe.
     pub(crate) async fn recv(&mut self) -> TerminalSignal {
         tokio::select! {
             _ = self.suspend.recv() => TerminalSignal::Suspend,
@@ -112,8 +113,8 @@ impl TerminalSignals {
     }
 }
 
-/// Lets a terminal signal do to this process what it does without a handler: stop it or end it.
-/// Returns when the process is continued.
+/// Applies a signal's default action, which stops or ends this process. Returns once the process is
+/// continued; at once for `Continue` and `Resize`, which have no such action.
 pub(crate) fn act_by_default(signal: TerminalSignal) -> io::Result<()> {
     let signal = match signal {
         TerminalSignal::Suspend => nix::sys::signal::Signal::SIGTSTP,
@@ -124,7 +125,7 @@ pub(crate) fn act_by_default(signal: TerminalSignal) -> io::Result<()> {
     // SAFETY: no handler function is involved.
     let handler = unsafe { sigaction(signal, &default) }?;
     raise(signal)?;
-    // SAFETY: this is the handler that stood there before.
+    // SAFETY: restores the handler that was installed before.
     unsafe { sigaction(signal, &handler) }?;
     Ok(())
 }
@@ -136,7 +137,7 @@ mod tests {
 
     #[test]
     fn signals_arrive_instead_of_killing() {
-        // In a process of its own: the handlers stay installed for good.
+        // Runs in a process of its own, because the handlers stay installed.
         run_helper(helper("sys::signal::tests::helper_signals_itself"));
     }
 

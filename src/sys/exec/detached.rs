@@ -1,4 +1,4 @@
-//! Starts a process that outlives us. Refuses to know what it does.
+//! Starts a process that outlives this one, by forking twice.
 
 #![expect(unsafe_code, reason = "the second fork happens between std's fork and exec")]
 
@@ -11,9 +11,13 @@ use std::process::{Command, Stdio};
 use super::super::fs::{FsError, open_append};
 use super::{ExecError, start_fresh};
 
-/// Starts `program` in a session of its own, in `cwd`, with standard input from /dev/null and both outputs appended
-/// to `log` (created 0600) or lost. It inherits nothing else and is never our zombie: its parent is init, or the
-/// next subreaper above us, whose tree it stays in. Returns its pid once it has been executed.
+/// Starts `program` in `cwd`, as the leader of a new session, and returns its pid once it has been
+/// executed. Standard input is /dev/null; both outputs are appended to `log` (created with mode
+/// 0600), or discarded without one. An `env` of `None` inherits this process's environment. No
+/// other descriptor is inherited, and no signal state.
+///
+/// The caller need not reap the process: its parent is init or the nearest subreaper among its
+/// ancestors.
 pub(crate) fn spawn_detached(
     program: &OsStr,
     args: &[OsString],
@@ -36,7 +40,8 @@ pub(crate) fn spawn_detached(
     start_fresh(&mut command, move || fork_again(pid_fd));
     let mut middle =
         command.spawn().map_err(|source| ExecError::start(argv.clone(), Some(cwd), source))?;
-    // The middle process has forked and gone; std has waited until the last one was executed.
+    // Returns at once: `spawn` waits until the last process is executed, and by then the middle one
+    // has exited.
     middle.wait().map_err(fail)?;
     drop(pid_writer);
     let mut pid = [0; size_of::<i32>()];
@@ -53,14 +58,14 @@ fn outputs(log: Option<&Path>) -> io::Result<(Stdio, Stdio)> {
     Ok((file.try_clone()?.into(), file.into()))
 }
 
-/// Runs in the child of std's fork. Its own child goes on to the exec, under a pid that it reports; the middle
-/// process ends, which hands the last one over to init.
+/// Runs in the child of std's fork. The grandchild writes its pid to `pid_fd` and returns to be
+/// executed; the middle process exits, so that the grandchild is adopted.
 fn fork_again(pid_fd: RawFd) -> io::Result<()> {
     // SAFETY: the process is single-threaded here; the new one makes async-signal-safe calls only.
     match unsafe { libc::fork() } {
         -1 => return Err(io::Error::last_os_error()),
         0 => (),
-        // SAFETY: _exit runs no handlers that belong to the original process.
+        // SAFETY: _exit runs no exit handlers of the original process.
         _ => unsafe { libc::_exit(0) },
     }
     // SAFETY: setsid and getpid take nothing; write gets four bytes that live on this stack.

@@ -1,5 +1,4 @@
-//! What a new process inherits, and how to make it inherit nothing: signals, descriptors. Refuses to know what it
-//! will run.
+//! Resets what a new process inherits: signal dispositions, the signal mask and descriptors.
 
 #![expect(unsafe_code, reason = "code between fork and exec, where std offers only an unsafe hook")]
 
@@ -9,9 +8,10 @@ use std::process::Command;
 
 use nix::sys::signal::SigSet;
 
-/// Gives the process that `command` starts default signal dispositions, an empty signal mask and no descriptor
-/// beyond 0..2. `also` runs right before, in the new process: it must be async-signal-safe (system calls only, no
-/// allocation), for other threads of ours may have held any lock at the moment of the fork.
+/// Makes the process that `command` starts begin with default signal dispositions, an empty signal
+/// mask and no descriptors beyond 0 to 2. `also` runs first, in the new process. It must be
+/// async-signal-safe (system calls only, no allocation), because another thread may have held any
+/// lock at the time of the fork.
 pub(in crate::sys) fn start_fresh(
     command: &mut Command,
     mut also: impl FnMut() -> io::Result<()> + Send + Sync + 'static,
@@ -27,12 +27,12 @@ pub(in crate::sys) fn start_fresh(
     unsafe { command.pre_exec(hook) };
 }
 
-/// True when this thread blocks any signal, which a child would inherit.
+/// Returns true if this thread blocks any signal. A child would inherit the mask.
 pub(super) fn blocks_signals() -> bool {
     SigSet::thread_get_mask().is_ok_and(|mask| mask.iter().next().is_some())
 }
 
-/// Lets the process that `command` starts receive all signals.
+/// Makes the process that `command` starts begin with an empty signal mask.
 pub(super) fn empty_signal_mask(command: &mut Command) {
     // SAFETY: pthread_sigmask is async-signal-safe, and nothing allocates.
     unsafe { command.pre_exec(clear_mask) };
@@ -44,25 +44,28 @@ fn clear_mask() -> io::Result<()> {
 
 fn default_dispositions() {
     for sig in 1..=libc::SIGRTMAX() {
-        // SAFETY: signal(2) is async-signal-safe; for KILL, STOP and libc's own two it fails, which is right.
+        // SAFETY: signal(2) is async-signal-safe. It fails for KILL, STOP and the two signals that
+        // the C library reserves, as it should.
         unsafe { libc::signal(sig, libc::SIG_DFL) };
     }
 }
 
-/// Marks descriptors close-on-exec instead of closing them: std reports a failed exec through one of them.
+/// Marks descriptors close-on-exec instead of closing them, because std reports a failed exec
+/// through one of them.
 fn close_rest_on_exec() {
     // SAFETY: takes integers only.
     let marked = unsafe {
         libc::syscall(libc::SYS_close_range, 3, libc::c_uint::MAX, libc::CLOSE_RANGE_CLOEXEC)
     };
     if marked != 0 {
-        // Kernels before 5.11, some sandboxes.
+        // The flag needs Linux 5.11, and some sandboxes deny the call.
         mark_each_close_on_exec();
     }
 }
 
 fn mark_each_close_on_exec() {
-    // SAFETY: sysconf and fcntl on any number are harmless; what is no descriptor gives EBADF.
+    // SAFETY: both take integers only, and fcntl fails with EBADF for a number that is not a
+    // descriptor.
     unsafe {
         let most = libc::sysconf(libc::_SC_OPEN_MAX).clamp(256, 65_536);
         for fd in 3..libc::c_int::try_from(most).unwrap_or(256) {

@@ -1,5 +1,4 @@
-//! Runs programs: to their end within a deadline, or detached for good. Refuses to know which programs, and never
-//! goes through a shell.
+//! Runs programs, to their end within a deadline or detached. Never goes through a shell.
 
 mod detached;
 mod fresh;
@@ -24,40 +23,44 @@ use pump::{Ended, Pump};
 pub(crate) use detached::spawn_detached;
 pub(super) use fresh::start_fresh;
 
-/// How long a killed child may take to be reaped before we leave it to whoever outlives us.
+/// Time limit for reaping a killed child. A child that exceeds it is left to init, which reaps it
+/// after this process has exited.
 const REAPED_WITHIN: Duration = Duration::from_secs(2);
 
-/// What to run. A program without a slash is searched in the PATH of `env`, or in ours when `env` is `None`.
+/// A program to run. A name without a slash is looked up in the PATH of `env`, or in this process's
+/// PATH if `env` is `None`.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Command {
     pub(crate) program: OsString,
-    /// Without the program itself.
+    /// Arguments, without the program itself.
     pub(crate) args: Vec<OsString>,
-    /// `None` inherits ours; `Some` is the whole environment.
+    /// The complete environment; `None` inherits this process's.
     pub(crate) env: Option<Vec<(OsString, OsString)>>,
     /// `None` inherits ours.
     pub(crate) cwd: Option<PathBuf>,
-    /// Fed while the output is read; empty means /dev/null.
+    /// Written to the program while its output is read; empty means /dev/null.
     pub(crate) stdin: Vec<u8>,
 }
 
-/// How a program ended and what it said: exactly one of `code` and `signal` is there. Each stream holds at most its
-/// first 16 MiB.
+/// Result of a program that has ended: exactly one of `code` and `signal` is set. Each stream holds
+/// at most its first 16 MiB.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Output {
+    /// Exit status.
     pub(crate) code: Option<i32>,
+    /// Number of the signal that ended the program.
     pub(crate) signal: Option<i32>,
     pub(crate) stdout: Vec<u8>,
     pub(crate) stderr: Vec<u8>,
 }
 
-/// Why a program has no result.
+/// Failure to start a program or to run it to its end.
 #[derive(Debug, Error)]
 pub(crate) enum ExecError {
-    /// Nothing executable of that name (or its `#!` interpreter is missing).
+    /// No executable has this name, or its `#!` interpreter is missing.
     #[error("cannot find the program {}", program.display())]
     NotFound { program: OsString },
-    /// The working directory asked for cannot be entered.
+    /// The requested working directory cannot be entered.
     #[error("cannot start {} in {}", shown(argv), cwd.display())]
     Directory {
         argv: Vec<OsString>,
@@ -65,10 +68,10 @@ pub(crate) enum ExecError {
         #[source]
         source: io::Error,
     },
-    /// Still running after its time; it and its process group have been killed.
+    /// The deadline passed. The program and its process group were killed.
     #[error("{} did not end within {after_ms} ms and was killed", shown(argv))]
     Deadline { argv: Vec<OsString>, after_ms: u64 },
-    /// The system refused to start it or to talk to it.
+    /// A system call failed while the program was started or its pipes were served.
     #[error("cannot run {}", shown(argv))]
     Io {
         argv: Vec<OsString>,
@@ -78,9 +81,10 @@ pub(crate) enum ExecError {
 }
 
 impl ExecError {
-    /// Sorts out what a failed start means; the system says "no such file" for a directory and a program alike.
+    /// Classifies a failed start. The system reports ENOENT for a missing directory and for a
+    /// missing program alike.
     pub(super) fn start(argv: Vec<OsString>, cwd: Option<&Path>, source: io::Error) -> ExecError {
-        // Looking up "." needs just what entering needs.
+        // Resolving `.` needs the same permissions as entering the directory.
         let cannot_enter =
             |cwd: &&Path| fs::metadata(cwd.join(".")).is_err_and(|e| e.kind() == source.kind());
         if let Some(cwd) = cwd.filter(cannot_enter) {
@@ -95,7 +99,7 @@ impl ExecError {
     }
 }
 
-/// An argv for people: cut to a line, since prompts may be in it.
+/// Joins an argv for a message, cut to 200 characters because it may contain prompts.
 fn shown(argv: &[OsString]) -> String {
     const LONGEST: usize = 200;
     let words: Vec<_> = argv.iter().map(|word| word.to_string_lossy()).collect();
@@ -106,8 +110,13 @@ fn shown(argv: &[OsString]) -> String {
     }
 }
 
-/// Runs a command to its end in a process group of its own. At the deadline the whole group is killed and the child
-/// reaped. What the child leaves behind in the background does not keep us, even when it holds our pipes open.
+/// Runs a command to its end in a process group of its own. At the deadline the whole group is
+/// killed and the child is reaped. Background processes that the child leaves behind do not delay
+/// the return, even if they hold the pipes open.
+///
+/// # Errors
+/// [`ExecError::NotFound`] or [`ExecError::Directory`] if the program or its directory is missing,
+/// [`ExecError::Deadline`] if it does not end in time, [`ExecError::Io`] if a system call fails.
 pub(crate) fn run(cmd: &Command, deadline: Duration) -> Result<Output, ExecError> {
     let limit = Deadline::after(deadline);
     let mut child = start(cmd)?;
@@ -126,8 +135,8 @@ pub(crate) fn run(cmd: &Command, deadline: Duration) -> Result<Output, ExecError
     }
 }
 
-/// Turns this process into another program, with our terminal, directory and environment. Comes back only if that
-/// fails.
+/// Replaces this process with another program, which keeps its terminal, directory and environment.
+/// Returns only if that fails.
 pub(crate) fn become_program(program: &OsStr, args: &[OsString]) -> ExecError {
     let argv: Vec<OsString> =
         std::iter::once(program.to_owned()).chain(args.iter().cloned()).collect();
@@ -145,7 +154,8 @@ fn start(cmd: &Command) -> Result<Child, ExecError> {
     if let Some(cwd) = &cmd.cwd {
         command.current_dir(cwd);
     }
-    // Only where it is needed (a launcher blocks signals): any hook makes std fork instead of posix_spawn.
+    // Only where needed, as in a launcher, which blocks signals: with any hook, std forks instead
+    // of using posix_spawn.
     if fresh::blocks_signals() {
         fresh::empty_signal_mask(&mut command);
     }
@@ -157,14 +167,14 @@ fn argv(cmd: &Command) -> Vec<OsString> {
 }
 
 fn kill_group(child: &mut Child) {
-    // The child is not reaped yet, so neither its pid nor its group can have become another's.
+    // The child has not been reaped, so neither its pid nor its group can have been reused.
     if let Ok(pid) = i32::try_from(child.id()) {
         let _ = killpg(Pid::from_raw(pid), Signal::SIGKILL);
-        // In case that it left its group.
+        // The child may have left its group.
         let _ = child.kill();
         let in_time =
             proc::Process::of_child(pid).is_none_or(|child| proc::wait_exit(child, REAPED_WITHIN));
-        // Only a process stuck in the kernel is still there now; waiting for it would lose the deadline.
+        // Only a process stuck in the kernel survives; waiting for it would exceed the deadline.
         if !in_time {
             return;
         }

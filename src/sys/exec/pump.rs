@@ -1,4 +1,4 @@
-//! Feeds and drains a child's pipes from one thread until the child ends. Refuses to know what flows.
+//! Feeds and drains a child's pipes from one thread until the child ends.
 
 use std::io::{self, Read, Write};
 use std::os::fd::{AsFd, OwnedFd};
@@ -12,19 +12,22 @@ use super::super::clock::Deadline;
 use super::super::{proc, ready};
 use super::{Output, output_of};
 
-/// What is kept of each stream; the rest is read and thrown away, so that the child can go on.
+/// Bytes kept of each stream. The rest is read and discarded, so that the child does not block.
 const KEPT: usize = 16 << 20;
-/// Read at most this much of one stream before looking at the other and at the clock. Also the most that a pipe can
-/// hold, so that one turn after the child's end gets all that it wrote.
+/// Bytes read from one stream before the other stream and the clock are checked again. A pipe
+/// cannot hold more, so one turn after the child's end reads everything that it wrote.
 const TURN: u64 = 1 << 20;
-/// How often to ask for the child's end where there is no pidfd.
+/// Interval of polling for the child's end where the system has no pidfd.
 const ASK_EVERY: Duration = Duration::from_millis(5);
 
+/// Outcome of [`Pump::run`].
 pub(super) enum Ended {
     Itself(ExitStatus),
+    /// The deadline passed first.
     NotInTime,
 }
 
+/// The parent's ends of a child's pipes, and the output read so far.
 pub(super) struct Pump<'a> {
     stdin: Option<ChildStdin>,
     input: &'a [u8],
@@ -41,7 +44,8 @@ impl<'a> Pump<'a> {
         Pump { stdin, input, stdout, stderr, out: Vec::new(), err: Vec::new() }
     }
 
-    /// Returns when the child has ended and all that it wrote has been read, or at the deadline.
+    /// Returns once the child has ended and everything that it wrote has been read, or at the
+    /// deadline.
     pub(super) fn run(&mut self, child: &mut Child, limit: &Deadline) -> io::Result<Ended> {
         self.never_block()?;
         let exit = i32::try_from(child.id()).ok().and_then(|pid| proc::open_pidfd(pid).ok());
@@ -67,7 +71,8 @@ impl<'a> Pump<'a> {
         limit: Duration,
     ) -> io::Result<Option<ExitStatus>> {
         let ended = self.wait(exit, if exit.is_some() { limit } else { limit.min(ASK_EVERY) })?;
-        // Without a pidfd ask each time. Ask before reading: what it wrote before its end is then in the pipes.
+        // Without a pidfd, every turn polls the status. It is taken before the pipes are read, so
+        // that they hold everything that the child wrote before its end.
         let status = if ended || exit.is_none() { child.try_wait()? } else { None };
         self.feed()?;
         drain(&mut self.stdout, &mut self.out)?;
@@ -75,7 +80,7 @@ impl<'a> Pump<'a> {
         Ok(status)
     }
 
-    /// Waits until a pipe or the child's end needs us; true for the end.
+    /// Waits until a pipe is ready or the child has ended. Returns true if the child has ended.
     fn wait(&self, exit: Option<&OwnedFd>, limit: Duration) -> io::Result<bool> {
         let mut fds = Vec::with_capacity(4);
         fds.extend(exit.map(|fd| PollFd::new(fd.as_fd(), PollFlags::POLLIN)));
@@ -94,7 +99,7 @@ impl<'a> Pump<'a> {
                 Ok(count) => self.input = &self.input[count..],
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(()),
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => (),
-                // A child that does not read to the end has what it wants.
+                // The child closed its input without reading all of it, which is not an error.
                 Err(error) if error.kind() == io::ErrorKind::BrokenPipe => break,
                 Err(error) => return Err(error),
             }
@@ -104,7 +109,7 @@ impl<'a> Pump<'a> {
     }
 
     fn never_block(&self) -> io::Result<()> {
-        // Only our ends: each end of a pipe has its own flags.
+        // The child's ends keep blocking: each end of a pipe has its own flags.
         let ends = [
             self.stdin.as_ref().map(AsFd::as_fd),
             self.stdout.as_ref().map(AsFd::as_fd),
@@ -119,7 +124,7 @@ impl<'a> Pump<'a> {
 
 fn drain<R: Read>(pipe: &mut Option<R>, kept: &mut Vec<u8>) -> io::Result<()> {
     let Some(reader) = pipe.as_mut() else { return Ok(()) };
-    // read_to_end keeps what it got before an error, so that "would block" loses nothing.
+    // read_to_end keeps the bytes that precede an error, so nothing is lost on `WouldBlock`.
     match reader.take(TURN).read_to_end(kept) {
         Ok(count) if (count as u64) < TURN => *pipe = None,
         Ok(_) => (),

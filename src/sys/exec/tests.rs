@@ -1,4 +1,4 @@
-//! Tests with real programs: streams, deadlines, leftovers, failures, and what a detached process is given.
+//! Tests with real programs: streams, deadlines, leaks, start failures, detached processes.
 
 use super::*;
 use crate::sys::proc::Process;
@@ -22,7 +22,7 @@ fn threads() -> usize {
 }
 
 #[test]
-fn both_streams_and_the_status_come_back() {
+fn both_streams_and_the_status_are_returned() {
     let output = ended("echo out; echo err >&2; exit 3");
     assert_eq!((output.code, output.signal), (Some(3), None));
     assert_eq!(
@@ -61,7 +61,7 @@ fn env_and_cwd_are_as_given() {
 }
 
 #[test]
-fn what_cannot_start_says_why() {
+fn start_failure_reports_its_cause() {
     let missing = Command { program: "no-such-program".into(), ..Command::default() };
     assert!(
         matches!(run(&missing, LONG), Err(ExecError::NotFound { program }) if program == "no-such-program")
@@ -94,7 +94,7 @@ fn the_deadline_kills_the_group_and_leaves_no_zombie() {
 }
 
 #[test]
-fn a_daemon_that_keeps_the_pipes_does_not_keep_us() {
+fn daemon_that_holds_the_pipes_does_not_delay_the_result() {
     let output = ended("setsid sleep 63 & echo $!");
     let daemon: i32 = String::from_utf8_lossy(&output.stdout).trim().parse().expect("a pid");
     let daemon = Process::of(daemon).expect("still running");
@@ -103,7 +103,7 @@ fn a_daemon_that_keeps_the_pipes_does_not_keep_us() {
 
 #[test]
 fn no_threads_and_no_descriptors_are_left() {
-    // In a process of its own: here other tests open and close theirs.
+    // Runs in a process of its own, because other tests open and close descriptors in this one.
     run_helper(helper("sys::exec::tests::helper_counts_what_is_left"));
 }
 
@@ -132,21 +132,21 @@ fn a_blocked_signal_is_not_inherited() {
 }
 
 #[test]
-fn long_command_lines_are_cut_for_people() {
+fn long_command_lines_are_truncated_in_messages() {
     let argv = vec![OsString::from("x".repeat(500))];
     assert_eq!(shown(&argv).chars().count(), 201);
     assert_eq!(shown(&["a".into(), "b c".into()]), "a b c");
 }
 
-/// What the detached shell says about itself, one word per line.
+/// Script that prints the shell's pid, session and parent, one per line.
 const SELF_PORTRAIT: &str = "echo pid $$; echo sid $(ps -o sid= -p $$); echo ppid $(ps -o ppid= -p $$); \
                              echo over >&2; exec sleep 65";
 
 #[test]
-fn a_detached_process_is_alone_and_logged() {
+fn detached_process_leads_a_session_and_writes_its_log() {
     let dir = tempfile::tempdir().expect("a temporary directory");
     let log = dir.path().join("log");
-    // An inherited descriptor that is not close-on-exec, as a careless parent would leave us.
+    // A descriptor without close-on-exec, such as a careless parent leaves open.
     let leak = fs::File::open("/dev/zero").expect("readable");
     nix::fcntl::fcntl(&leak, nix::fcntl::FcntlArg::F_SETFD(nix::fcntl::FdFlag::empty()))
         .expect("open");
@@ -171,7 +171,7 @@ fn a_detached_process_is_alone_and_logged() {
 }
 
 #[test]
-fn a_detached_process_that_cannot_start_is_an_error() {
+fn detached_start_failure_reports_its_cause() {
     let missing = spawn_detached(OsStr::new("/no/such/program"), &[], None, Path::new("/"), None);
     assert!(matches!(missing, Err(ExecError::NotFound { .. })), "{missing:?}");
     let nowhere =
