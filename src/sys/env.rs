@@ -1,5 +1,5 @@
-//! What surrounds this process: variables, directories, user, host, terminal, programs on a PATH.
-//! Refuses to know which of them matter to whom.
+//! The environment of this process: variables, directories, user, host, terminals, programs on a
+//! PATH.
 
 use std::env;
 use std::ffi::{OsStr, OsString};
@@ -13,22 +13,25 @@ use nix::unistd::{self, Uid, User};
 use super::fs::FsError;
 use super::proc;
 
-/// All variables, as they are.
+/// Returns all variables, including empty ones.
 pub(crate) fn vars() -> Vec<(OsString, OsString)> {
     env::vars_os().collect()
 }
 
-/// The words of our own command line, the program first.
+/// Returns the command line of this process, program first.
 pub(crate) fn args() -> Vec<OsString> {
     env::args_os().collect()
 }
 
-/// One variable; an empty one counts as unset.
+/// Returns one variable; an empty one counts as unset.
 pub(crate) fn var(name: &str) -> Option<OsString> {
     env::var_os(name).filter(|value| !value.is_empty())
 }
 
-/// The working directory. Fails when it has been removed under us.
+/// Returns the working directory.
+///
+/// # Errors
+/// [`FsError::Io`] if the directory has been removed.
 pub(crate) fn current_dir() -> Result<PathBuf, FsError> {
     env::current_dir()
         .map_err(|source| FsError::io("find the working directory", Path::new("."), source))
@@ -39,26 +42,27 @@ pub(crate) fn enter_dir(dir: &Path) -> Result<(), FsError> {
     env::set_current_dir(dir).map_err(|source| FsError::io("enter", dir, source))
 }
 
-/// The file that this process runs.
+/// Returns the executable of this process.
 pub(crate) fn current_exe() -> Result<PathBuf, FsError> {
     env::current_exe().map_err(|source| {
         FsError::io("find the phalanx executable", Path::new("/proc/self/exe"), source)
     })
 }
 
-/// `$HOME` when set, else what the password database says.
+/// Returns `$HOME` if set, otherwise the home directory in the password database.
 pub(crate) fn home_dir() -> Option<PathBuf> {
     let from_database = || User::from_uid(Uid::current()).ok().flatten().map(|user| user.dir);
     var("HOME").map(PathBuf::from).or_else(from_database)
 }
 
-/// The host's name; `localhost` when the system does not tell.
+/// Returns the host's name; `localhost` if the system reports none.
 pub(crate) fn hostname() -> String {
     let name = unistd::gethostname().ok().and_then(|name| name.into_string().ok());
     name.filter(|name| !name.is_empty()).unwrap_or_else(|| "localhost".to_owned())
 }
 
-/// Names this boot of this machine: process start times compare only within one. Empty where the system has none.
+/// Returns the id of this boot; process start times are only comparable within one. Empty if the
+/// system has none.
 pub(crate) fn boot_id() -> String {
     static BOOT: LazyLock<String> = LazyLock::new(|| {
         let id = fs::read_to_string("/proc/sys/kernel/random/boot_id");
@@ -67,8 +71,9 @@ pub(crate) fn boot_id() -> String {
     BOOT.clone()
 }
 
-/// Names the processes among which our pids are counted: the host, and where the system has them its pid namespace, as
-/// `host#pid:[4026531836]` (the form of Claude Code's `pidSpace`, observed with 2.1.330).
+/// Returns a name of the set of processes in which a pid of this process is unique: the host and,
+/// if the system has them, its pid namespace, as `host#pid:[4026531836]`. The format is that of
+/// Claude Code's `pidSpace`, observed with 2.1.330.
 pub(crate) fn pid_space() -> String {
     match fs::read_link("/proc/self/ns/pid") {
         Ok(space) => format!("{}#{}", hostname(), space.to_string_lossy()),
@@ -76,40 +81,40 @@ pub(crate) fn pid_space() -> String {
     }
 }
 
-/// The operating system's name: `linux`, `macos` …
+/// Returns the operating system's name: `linux`, `macos` …
 pub(crate) fn os() -> &'static str {
     env::consts::OS
 }
 
-/// Whose rights we act with.
+/// Returns the effective user id.
 pub(crate) fn effective_uid() -> u32 {
     Uid::effective().as_raw()
 }
 
-/// True when a human's terminal may be at our standard input.
+/// Returns true if standard input is a terminal.
 pub(crate) fn stdin_is_tty() -> bool {
     io::stdin().is_terminal()
 }
 
-/// True when our standard output is a terminal.
+/// Returns true if standard output is a terminal.
 pub(crate) fn stdout_is_tty() -> bool {
     io::stdout().is_terminal()
 }
 
-/// True when our standard error is a terminal.
+/// Returns true if standard error is a terminal.
 pub(crate) fn stderr_is_tty() -> bool {
     io::stderr().is_terminal()
 }
 
-/// The terminal at our standard input, else our controlling terminal, as `/dev/pts/7`.
+/// Returns the terminal at standard input, otherwise the controlling terminal, as `/dev/pts/7`.
 pub(crate) fn tty_name() -> Option<String> {
     let at_stdin =
         unistd::ttyname(io::stdin()).ok().and_then(|path| path.into_os_string().into_string().ok());
     at_stdin.or_else(|| proc::tty_of(proc::Process::current().pid))
 }
 
-/// The executable file that `name` means: searched in `path` (a PATH value; ours is not looked at) when it has no
-/// slash, resolved against `cwd` when it has one.
+/// Returns the executable that `name` refers to. A name without a slash is looked up in `path` (a
+/// PATH value; this process's PATH is not used), one with a slash is resolved against `cwd`.
 pub(crate) fn find_program(name: &OsStr, path: Option<&OsStr>, cwd: &Path) -> Option<PathBuf> {
     which::which_in(name, path, cwd).ok()
 }
@@ -127,7 +132,7 @@ mod tests {
     }
 
     #[test]
-    fn programs_come_from_the_given_path_only() {
+    fn programs_are_looked_up_only_in_the_given_path() {
         let dir = tempfile::tempdir().expect("a temporary directory");
         let found = program(dir.path(), "only-here", 0o755);
         let path = dir.path().as_os_str();
@@ -139,7 +144,7 @@ mod tests {
     }
 
     #[test]
-    fn a_slash_means_relative_to_the_given_directory() {
+    fn name_with_slash_is_relative_to_the_given_directory() {
         let dir = tempfile::tempdir().expect("a temporary directory");
         let found = program(dir.path(), "tool", 0o755);
         let resolved = find_program(OsStr::new("./tool"), None, dir.path()).expect("tool is there");
@@ -151,7 +156,7 @@ mod tests {
     }
 
     #[test]
-    fn plain_files_and_directories_are_no_programs() {
+    fn non_executable_files_and_directories_are_not_found() {
         let dir = tempfile::tempdir().expect("a temporary directory");
         program(dir.path(), "notes", 0o644);
         fs::create_dir(dir.path().join("folder")).expect("writable test directory");
@@ -161,7 +166,7 @@ mod tests {
     }
 
     #[test]
-    fn surroundings_have_plausible_values() {
+    fn environment_has_plausible_values() {
         assert!(!hostname().is_empty());
         assert!(home_dir().is_some());
         assert!(current_dir().expect("tests run somewhere").is_absolute());

@@ -1,13 +1,13 @@
-//! Random names, from the operating system's generator. Refuses to know what they name.
+//! Random names and jitter from the operating system's generator.
 
 use uuid::Uuid;
 
-/// A version 4 UUID: 36 characters, lower case, hyphenated.
+/// Returns a version 4 UUID: 36 characters, lower case, hyphenated.
 pub(crate) fn uuid() -> String {
     Uuid::new_v4().to_string()
 }
 
-/// 32 lower-case hexadecimal characters, all 128 bits random.
+/// Returns 32 lower-case hexadecimal characters, all 128 bits random.
 pub(crate) fn token() -> String {
     let mut bytes = *Uuid::new_v4().as_bytes();
     // A v4 UUID fixes six bits, all in bytes 6 and 8; fill these two from a second draw.
@@ -17,7 +17,8 @@ pub(crate) fn token() -> String {
     Uuid::from_bytes(bytes).simple().to_string()
 }
 
-/// A number in `0..bound` (0 when `bound` is 0). Slightly biased: for jitter, not for secrets.
+/// Returns a number in `0..bound` (0 if `bound` is 0). Slightly biased: for jitter, not for
+/// secrets.
 pub(super) fn below(bound: u64) -> u64 {
     let (high, _) = Uuid::new_v4().as_u64_pair();
     high.checked_rem(bound).unwrap_or(0)
@@ -53,7 +54,7 @@ mod tests {
     }
 
     #[test]
-    fn below_stays_below() {
+    fn below_stays_under_its_bound() {
         assert_eq!(below(0), 0);
         assert!((0..100).all(|_| below(7) < 7));
     }

@@ -1,5 +1,5 @@
-//! Unix sockets between processes of one user: bound 0600, and a peer of another user is turned away at both ends
-//! (SEC-07). Refuses to know what is said over them.
+//! Unix sockets between processes of one user: bound with mode 0600, and both ends reject a peer of
+//! another user (SEC-07).
 
 #![expect(unsafe_code, reason = "peer credentials and waking an accept, which std does not offer")]
 
@@ -14,22 +14,25 @@ use std::path::{Path, PathBuf};
 use super::env;
 use super::fs::{FsError, Identity, identity};
 
-/// The longest path that a socket may have, in bytes (PT-05): the kernel's field holds a closing NUL as well.
+/// Longest path of a socket, in bytes (PT-05). The kernel's field must also hold a terminating NUL.
 pub(crate) const LONGEST_PATH: usize =
     size_of::<libc::sockaddr_un>() - offset_of!(libc::sockaddr_un, sun_path) - 1;
 
-/// A socket that takes connections of our own user. Its file goes with it.
+/// A socket that accepts connections of this user. Its file is removed on drop.
 #[derive(Debug)]
 pub(crate) struct Listener {
     socket: UnixListener,
     path: PathBuf,
-    /// What we made: somebody else's file of the same name is not ours to remove.
+    /// Identity of the socket's file, so that another file of the same name is not removed.
     made: Option<Identity>,
 }
 
 impl Listener {
-    /// Makes the socket at `path`, where nothing may be yet. The directory has to be private: between its making and
-    /// the change of its mode the socket has whatever the umask left.
+    /// Binds the socket at `path`, which must not exist. The directory must be private, because the
+    /// socket has the mode that the umask leaves until its mode is set.
+    ///
+    /// # Errors
+    /// [`FsError::Io`] if `path` exists or the socket cannot be created.
     pub(crate) fn bind(path: &Path) -> Result<Listener, FsError> {
         let fail = |source| FsError::io("create the socket", path, source);
         let socket = UnixListener::bind(path).map_err(fail)?;
@@ -38,13 +41,15 @@ impl Listener {
         Ok(made)
     }
 
-    /// Where it is.
+    /// Returns the path of the socket.
     pub(crate) fn path(&self) -> &Path {
         &self.path
     }
 
-    /// The next connection from a process of our user; others are closed without a word. An error after
-    /// [`Listener::close`], or when descriptors have run out.
+    /// Returns the next connection of this user; closes connections of other users.
+    ///
+    /// # Errors
+    /// Fails after [`Listener::close`], or if the process has run out of descriptors.
     pub(crate) fn accept(&self) -> io::Result<UnixStream> {
         loop {
             match self.socket.accept() {
@@ -56,7 +61,8 @@ impl Listener {
         }
     }
 
-    /// Takes no more connections and removes the file. Wakes whoever waits in [`Listener::accept`].
+    /// Stops accepting connections, wakes threads that wait in [`Listener::accept`], and removes
+    /// the file.
     pub(crate) fn close(&self) {
         // SAFETY: takes integers only; the descriptor is open.
         unsafe { libc::shutdown(self.socket.as_raw_fd(), libc::SHUT_RDWR) };
@@ -74,10 +80,11 @@ impl Drop for Listener {
     }
 }
 
-/// Connects to a socket of our own user.
+/// Connects to a socket of this user.
 ///
 /// # Errors
-/// `ConnectionRefused` or `NotFound` when its process has gone, `PermissionDenied` when it is another user's.
+/// `ConnectionRefused` or `NotFound` if its process is gone, `PermissionDenied` if the process
+/// belongs to another user.
 pub(crate) fn connect(path: &Path) -> io::Result<UnixStream> {
     let stream = UnixStream::connect(path)?;
     match is_ours(&stream) {
@@ -90,7 +97,7 @@ fn is_ours(stream: &UnixStream) -> bool {
     peer_uid(stream).is_ok_and(|uid| uid == env::effective_uid())
 }
 
-/// Whose process made the other end, as the kernel noted it then.
+/// Returns the user id of the process that opened the other end, as the kernel recorded it then.
 fn peer_uid(stream: &UnixStream) -> io::Result<u32> {
     let mut peer = libc::ucred { pid: 0, uid: 0, gid: 0 };
     let mut len = libc::socklen_t::try_from(size_of::<libc::ucred>()).expect("a few bytes");
@@ -120,7 +127,7 @@ mod tests {
     }
 
     #[test]
-    fn sec_07_the_socket_is_private_and_goes_with_its_listener() {
+    fn sec_07_socket_is_private_and_removed_with_its_listener() {
         let (_dir, path) = place();
         let listener = Listener::bind(&path).expect("writable");
         assert_eq!(fs::symlink_metadata(&path).expect("made").permissions().mode() & 0o777, 0o600);
@@ -136,7 +143,7 @@ mod tests {
     }
 
     #[test]
-    fn what_took_the_sockets_name_is_left_alone() {
+    fn another_file_at_the_sockets_path_is_not_removed() {
         let (_dir, path) = place();
         let listener = Listener::bind(&path).expect("writable");
         fs::remove_file(&path).expect("ours");
@@ -146,7 +153,7 @@ mod tests {
     }
 
     #[test]
-    fn closing_ends_the_wait_for_a_connection() {
+    fn close_wakes_a_blocked_accept() {
         let (_dir, path) = place();
         let listener = Listener::bind(&path).expect("writable");
         std::thread::scope(|scope| {
@@ -157,7 +164,7 @@ mod tests {
     }
 
     #[test]
-    fn pt_05_the_longest_path_is_that_of_the_kernel() {
+    fn pt_05_longest_path_is_the_kernels_limit() {
         let dir = tempfile::tempdir().expect("a temporary directory");
         let fill = |len: usize| dir.path().join("x".repeat(len - dir.path().as_os_str().len() - 1));
         assert!(Listener::bind(&fill(LONGEST_PATH)).is_ok());

@@ -1,4 +1,5 @@
-//! What the tests of `sys` share: named waits, helper processes, raw looks at `/proc`. Compiled for tests only.
+//! Helpers for the tests of `sys`: waits with a time limit, helper processes, process states from
+//! `/proc`.
 
 use std::fs;
 use std::path::PathBuf;
@@ -7,10 +8,10 @@ use std::time::Duration;
 
 use super::clock::{self, Deadline};
 
-/// How long any test waits for something that must happen.
+/// Time limit for anything that a test waits for.
 pub(super) const PATIENCE: Duration = Duration::from_secs(60);
 
-/// Polls `condition` until it holds; panics with `what` when it does not within [`PATIENCE`].
+/// Polls `condition` until it holds; panics with `what` after [`PATIENCE`].
 pub(super) fn until(what: &str, mut condition: impl FnMut() -> bool) {
     let deadline = Deadline::after(PATIENCE);
     while !condition() {
@@ -19,7 +20,8 @@ pub(super) fn until(what: &str, mut condition: impl FnMut() -> bool) {
     }
 }
 
-/// A command that runs the ignored test `name` (full path) of this very test binary, as a real other process.
+/// Returns a command that runs the ignored test `name` (full path) of this test binary in a process
+/// of its own.
 pub(super) fn helper(name: &str) -> Command {
     let mut command =
         Command::new(std::env::current_exe().expect("a running test has an executable"));
@@ -28,7 +30,7 @@ pub(super) fn helper(name: &str) -> Command {
     command
 }
 
-/// Runs a helper to its end and asserts that its test was found and passed.
+/// Runs a helper to its end, asserts that its test was found and passed, and returns its output.
 pub(super) fn run_helper(mut command: Command) -> String {
     let output = command.output().expect("the test binary can be started");
     let text = String::from_utf8_lossy(&output.stdout).into_owned();
@@ -37,18 +39,19 @@ pub(super) fn run_helper(mut command: Command) -> String {
     text
 }
 
-/// The state letter of `/proc/PID/stat`; `None` when there is no such process, not even as a zombie.
+/// Returns the state letter of `/proc/PID/stat`; `None` if the process does not exist, not even as
+/// a zombie.
 pub(super) fn state(pid: i32) -> Option<char> {
     let text = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
     text[text.rfind(')')? + 1..].trim_start().chars().next()
 }
 
-/// True when the process is gone or a zombie that only waits for its parent.
+/// Returns true if the process is gone or a zombie.
 pub(super) fn is_dead(pid: i32) -> bool {
     matches!(state(pid), None | Some('Z' | 'X'))
 }
 
-/// The number that a script wrote into `path`, once it is complete (it ends with a newline).
+/// Waits until a script has written a number and a newline to `path`, and returns the number.
 pub(super) fn number_in(path: &PathBuf) -> i32 {
     let mut found = None;
     until(&format!("a number in {}", path.display()), || {
@@ -59,7 +62,7 @@ pub(super) fn number_in(path: &PathBuf) -> i32 {
     found.expect("the wait above ended with a number")
 }
 
-/// A child that is killed and reaped when the test ends, however it ends.
+/// A child that is killed and reaped on drop.
 pub(super) struct Guarded(pub(super) Child);
 
 impl Guarded {
@@ -78,7 +81,7 @@ impl Guarded {
 
 impl Drop for Guarded {
     fn drop(&mut self) {
-        // Both fail only when the test itself has already ended and reaped the child.
+        // Both fail only if the test itself has already ended and reaped the child.
         let _ = self.0.kill();
         let _ = self.0.wait();
     }

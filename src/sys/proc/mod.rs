@@ -1,5 +1,5 @@
-//! Processes by pid *and* start time, so that a reused pid is never taken for the one we knew. Refuses to know what
-//! they run. Linux only: everything that touches /proc or a pidfd is in this folder.
+//! Processes identified by pid and start time, so that a reused pid is never mistaken for the
+//! recorded process. Linux only: this folder relies on /proc and pidfds.
 
 #![expect(unsafe_code, reason = "pidfd system calls have no safe wrapper in our libraries")]
 
@@ -27,28 +27,29 @@ pub(super) use table::ignores;
 pub(crate) use tree::descendants;
 pub(crate) use tree::{end_marked, end_tree};
 
-/// One process for certain: `start` is its start time in clock ticks since boot (field 22 of /proc/PID/stat).
+/// A process, identified by its pid and start time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) struct Process {
     pub(crate) pid: i32,
+    /// Clock ticks between boot and the start (field 22 of /proc/PID/stat).
     pub(crate) start: u64,
 }
 
 impl Process {
-    /// This process.
+    /// Returns this process.
     pub(crate) fn current() -> Process {
         let pid = Pid::this().as_raw();
-        // Without /proc there is no start time; 0 then matches nothing, which every check here takes for "not it".
+        // Without /proc the start time is unknown. 0 matches no process, so every check fails.
         Process { pid, start: Stat::of(pid).map_or(0, |stat| stat.start) }
     }
 
-    /// The live process of this pid; `None` for a zombie, which only waits for its parent.
+    /// Returns the live process with this pid; `None` for a zombie.
     pub(crate) fn of(pid: i32) -> Option<Process> {
         let stat = Stat::of(pid).ok().filter(|stat| !stat.ended)?;
         Some(Process { pid, start: stat.start })
     }
 
-    /// Our own child that has not been waited for, be it a zombie already.
+    /// Returns a child of this process that has not been reaped, even if it is a zombie.
     pub(super) fn of_child(pid: i32) -> Option<Process> {
         Some(Process { pid, start: Stat::of(pid).ok()?.start })
     }
@@ -58,20 +59,20 @@ impl Process {
     }
 }
 
-/// Three states, since only [`Liveness::Dead`] permits to destroy something.
+/// State of a recorded process. Only [`Liveness::Dead`] permits a destructive action.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Liveness {
-    /// The very process that was recorded.
+    /// The recorded process is running.
     Alive,
-    /// Gone, a zombie, or its pid now belongs to another.
+    /// The process is gone or a zombie, or its pid belongs to another process.
     Dead,
-    /// The system does not tell.
+    /// The system does not show whether the process exists.
     Unknown,
 }
 
-/// Whether the process recorded as `(pid, start)` is still there.
+/// Returns the state of the process recorded as `(pid, start)`.
 pub(crate) fn liveness(pid: i32, start: u64) -> Liveness {
-    // 0 and below name process groups, never a process; such a record says nothing.
+    // kill(2) takes 0 and below as process groups, so such a record identifies no process.
     if pid <= 0 {
         return Liveness::Unknown;
     }
@@ -80,25 +81,27 @@ pub(crate) fn liveness(pid: i32, start: u64) -> Liveness {
         Ok(_) => Liveness::Alive,
         Err(error) if is_gone(&error) => match kill(Pid::from_raw(pid), None) {
             Err(Errno::ESRCH) => Liveness::Dead,
-            // It exists but /proc hides it (hidepid, or no /proc in this container).
+            // The process exists but /proc hides it (hidepid, or no /proc in this container).
             Ok(()) | Err(_) => Liveness::Unknown,
         },
         Err(_) => Liveness::Unknown,
     }
 }
 
-/// Returns true if the process recorded as `(pid, start)` is stopped by a signal, and runs nothing
+/// Returns true if the process recorded as `(pid, start)` is stopped by a signal and does not run
 /// until it gets `SIGCONT`.
 pub(crate) fn is_stopped(pid: i32, start: u64) -> bool {
     Stat::of(pid).is_ok_and(|stat| stat.start == start && stat.stopped)
 }
 
-/// Stops exactly this process, as Ctrl-Z does; false when it has ended or we may not.
+/// Stops exactly this process with `SIGSTOP`. Returns false if it has ended or permission is
+/// denied.
 pub(crate) fn stop(process: Process) -> bool {
     signal(process, libc::SIGSTOP)
 }
 
-/// Continues exactly this process; false when it has ended or we may not.
+/// Continues exactly this process with `SIGCONT`. Returns false if it has ended or permission is
+/// denied.
 pub(crate) fn resume(process: Process) -> bool {
     signal(process, libc::SIGCONT)
 }
@@ -107,7 +110,7 @@ fn is_gone(error: &io::Error) -> bool {
     error.kind() == io::ErrorKind::NotFound || error.raw_os_error() == Some(libc::ESRCH)
 }
 
-/// The controlling terminal of a process, as `/dev/pts/7`.
+/// Returns the controlling terminal of a process, as `/dev/pts/7`.
 pub(crate) fn tty_of(pid: i32) -> Option<String> {
     // The kernel's encoding: major in bits 8..20, minor in bits 0..8 and 20..32.
     let number = Stat::of(pid).ok()?.tty;
@@ -123,12 +126,15 @@ pub(crate) fn tty_of(pid: i32) -> Option<String> {
     }
 }
 
-/// Sends `sig` to exactly this process; false when it has ended or we may not. A reused pid is never hit.
+/// Sends `sig` to exactly this process, never to one that reuses its pid. Returns false if it has
+/// ended or permission is denied.
 pub(crate) fn signal(process: Process, sig: i32) -> bool {
     match open_pidfd(process.pid) {
-        // First the handle, then the check: what the handle refers to cannot change any more.
+        // The handle is opened before the check, because it cannot come to refer to another process
+        // afterwards.
         Ok(handle) => process.is_alive() && send(&handle, sig),
-        // A sandbox without pidfds: the gap between check and kill is microseconds.
+        // A sandbox without pidfds: the pid could be reused between check and kill, within
+        // microseconds.
         Err(error) if error.raw_os_error() == Some(libc::ENOSYS) => {
             // SAFETY: kill takes two integers; the pid is positive, so no group is meant.
             process.pid > 0 && process.is_alive() && unsafe { libc::kill(process.pid, sig) } == 0
@@ -137,14 +143,15 @@ pub(crate) fn signal(process: Process, sig: i32) -> bool {
     }
 }
 
-/// A descriptor that becomes readable when the process ends; `None` when it already has (or the system has none).
+/// Returns a descriptor that becomes readable when the process ends; `None` if it has ended already
+/// or the system has no pidfds.
 pub(crate) fn pidfd(process: Process) -> Option<OwnedFd> {
     let handle = open_pidfd(process.pid).ok()?;
     process.is_alive().then_some(handle)
 }
 
-/// Waits until the process has ended; at once if it has already. Never, where the system cannot tell: then only a
-/// sweep finds out.
+/// Waits until the process has ended. For a live process on a system without pidfds it never
+/// returns, so callers need a periodic sweep as well.
 pub(crate) async fn exited(process: Process) {
     let Some(handle) = pidfd(process) else {
         if process.is_alive() {
@@ -159,7 +166,7 @@ pub(crate) async fn exited(process: Process) {
     }
 }
 
-/// True when the process has ended within `limit`. A zombie has ended.
+/// Waits up to `limit` and returns true if the process has ended. A zombie counts as ended.
 pub(crate) fn wait_exit(process: Process, limit: Duration) -> bool {
     let deadline = Deadline::after(limit);
     let handle = pidfd(process);
@@ -176,8 +183,8 @@ pub(crate) fn wait_exit(process: Process, limit: Duration) -> bool {
     true
 }
 
-/// From now on orphans among our descendants become our children instead of init's; false where there is no such
-/// thing. They then have to be reaped.
+/// Makes orphaned descendants children of this process instead of init's, so that this process has
+/// to reap them. Returns false if the system does not support it.
 pub(crate) fn become_subreaper() -> bool {
     nix::sys::prctl::set_child_subreaper(true).is_ok()
 }
@@ -186,12 +193,12 @@ fn is_subreaper() -> bool {
     nix::sys::prctl::get_child_subreaper().unwrap_or(false)
 }
 
-/// A close-on-exec handle on whatever process has this pid now.
+/// Opens a close-on-exec handle on the process that has this pid now.
 pub(super) fn open_pidfd(pid: i32) -> io::Result<OwnedFd> {
     // SAFETY: pidfd_open takes a pid and flags, no pointers.
     let fd = unsafe { libc::syscall(libc::SYS_pidfd_open, pid, 0) };
     let fd = i32::try_from(fd).ok().filter(|fd| *fd >= 0).ok_or_else(io::Error::last_os_error)?;
-    // SAFETY: the call has just given us this descriptor and nobody else knows it.
+    // SAFETY: the call has just returned this descriptor, and nothing else owns it.
     Ok(unsafe { OwnedFd::from_raw_fd(fd) })
 }
 

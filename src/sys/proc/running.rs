@@ -1,4 +1,5 @@
-//! What the processes of this user were started as. Refuses to know what that means, and to do anything to them.
+//! The running processes of this user, with the command line and environment they were started
+//! with.
 
 use std::ffi::OsString;
 use std::fs;
@@ -13,20 +14,21 @@ use super::{Process, table};
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Running {
     pub(crate) process: Process,
+    /// Pid of the parent.
     pub(crate) parent: i32,
-    /// Its command line, the program first. It may have written there whatever it likes.
+    /// Command line, program first. The process may have overwritten it.
     pub(crate) argv: Vec<OsString>,
-    /// The file that it runs, by the kernel's word; ` (deleted)` follows where that was replaced.
+    /// Executable as the kernel reports it, followed by ` (deleted)` if the file was replaced.
     pub(crate) exe: PathBuf,
 }
 
 impl Running {
-    /// Its working directory; none once it has ended.
+    /// Returns the working directory; `None` once the process has ended.
     pub(crate) fn cwd(&self) -> Option<PathBuf> {
         fs::read_link(self.place().join("cwd")).ok()
     }
 
-    /// A variable of the environment that it was started with.
+    /// Returns a variable of the environment that the process was started with.
     pub(crate) fn var(&self, name: &str) -> Option<OsString> {
         let environ = fs::read(self.place().join("environ")).ok()?;
         let value = |word: &[u8]| {
@@ -40,7 +42,7 @@ impl Running {
     }
 }
 
-/// All processes of this user, zombies and those that the system hides aside.
+/// Returns the processes of this user, except zombies and those that the system hides.
 pub(crate) fn of_this_user() -> Vec<Running> {
     let us = env::effective_uid();
     table::all()
@@ -57,7 +59,7 @@ fn running(stat: &table::Stat, us: u32) -> Option<Running> {
     }
     let line = fs::read(place.join("cmdline")).ok()?;
     let exe = fs::read_link(place.join("exe")).ok()?;
-    // Read last: the pid may have changed hands since the table was read.
+    // Checked last, because the pid may have been reused since the table was read.
     let process = Process::of(stat.pid).filter(|process| process.start == stat.start)?;
     let words = line.strip_suffix(&[0]).unwrap_or(&line).split(|byte| *byte == 0);
     let argv = words.map(|word| OsString::from_vec(word.to_vec())).collect();
@@ -69,7 +71,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn we_are_among_them() {
+    fn this_process_is_listed_with_its_properties() {
         let us = Process::current();
         let found = of_this_user().into_iter().find(|running| running.process == us).expect("us");
         assert_eq!(found.argv, env::args());

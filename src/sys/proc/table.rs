@@ -1,4 +1,4 @@
-//! What /proc says about processes: one, or all of them. Refuses to do anything to them.
+//! Reads the state of one process or of all processes from /proc.
 
 use std::fs;
 use std::io;
@@ -6,19 +6,20 @@ use std::os::unix::fs::MetadataExt;
 
 use super::super::env;
 
-/// The fields of /proc/PID/stat that matter here.
+/// Some fields of /proc/PID/stat.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Stat {
     pub(super) pid: i32,
     pub(super) ppid: i32,
+    /// Session id, which is the pid of the session's leader.
     pub(super) session: i32,
-    /// The controlling terminal's device number, 0 for none.
+    /// Device number of the controlling terminal; 0 if there is none.
     pub(super) tty: u32,
-    /// Clock ticks since boot.
+    /// Start time in clock ticks since boot.
     pub(super) start: u64,
-    /// A zombie, or about to vanish.
+    /// The process is a zombie or about to vanish.
     pub(super) ended: bool,
-    /// Stopped by a signal (`SIGSTOP`, Ctrl-Z); a debugger's stops do not count.
+    /// The process is stopped by a signal (`SIGSTOP`, Ctrl-Z), not by a debugger.
     pub(super) stopped: bool,
 }
 
@@ -28,11 +29,12 @@ impl Stat {
         Stat::parse(pid, &line).ok_or_else(|| io::Error::from(io::ErrorKind::InvalidData))
     }
 
-    /// `4711 (any ) name) S 1 4711 4711 34816 …`: the name may hold spaces and parentheses, so look for the last one.
+    /// Parses a line such as `4711 (any ) name) S 1 4711 4711 34816 …`. The name may contain spaces
+    /// and parentheses, so it ends at the last `)`.
     pub(super) fn parse(pid: i32, line: &[u8]) -> Option<Stat> {
         let name_end = line.iter().rposition(|byte| *byte == b')')?;
         let rest = std::str::from_utf8(line.get(name_end + 1..)?).ok()?;
-        // Field 3 of the manual page is element 0 here.
+        // Element 0 is field 3 in proc(5).
         let fields: Vec<&str> = rest.split_ascii_whitespace().take(20).collect();
         Some(Stat {
             pid,
@@ -40,23 +42,23 @@ impl Stat {
             stopped: *fields.first()? == "T",
             ppid: fields.get(1)?.parse().ok()?,
             session: fields.get(3)?.parse().ok()?,
-            // Printed signed; large device numbers come out negative.
+            // The kernel prints the number as signed, so a large one is negative.
             tty: fields.get(4)?.parse::<i32>().ok()?.cast_unsigned(),
             start: fields.get(19)?.parse().ok()?,
         })
     }
 }
 
-/// All processes that we can see, zombies included, in no particular order. Not one moment in time: processes come
-/// and go while it is read.
+/// Returns all visible processes, zombies included, in no particular order. The result is not a
+/// snapshot: processes start and end while it is read.
 pub(super) fn all() -> Vec<Stat> {
     let Ok(entries) = fs::read_dir("/proc") else { return Vec::new() };
     let pids = entries.filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok());
     pids.filter_map(|pid| Stat::of(pid).ok()).collect()
 }
 
-/// True when the process is our user's and was given one of these words (`NAME=value`) in its environment. One that has
-/// written over its environment does not say so.
+/// Returns true if the process belongs to this user and was started with one of `words`
+/// (`NAME=value`) in its environment. Misses a process that has overwritten its environment.
 pub(super) fn has_word(pid: i32, words: &[String]) -> bool {
     let owner = fs::metadata(format!("/proc/{pid}")).map(|meta| meta.uid());
     if !owner.is_ok_and(|uid| uid == env::effective_uid()) {
@@ -66,7 +68,7 @@ pub(super) fn has_word(pid: i32, words: &[String]) -> bool {
     environ.split(|byte| *byte == 0).any(|found| words.iter().any(|word| found == word.as_bytes()))
 }
 
-/// True when the process ignores this signal (not when it catches it).
+/// Returns true if the process ignores this signal; a signal that it catches does not count.
 pub(in crate::sys) fn ignores(pid: i32, sig: i32) -> bool {
     let status = fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
     let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
@@ -96,7 +98,7 @@ mod tests {
     }
 
     #[test]
-    fn zombies_have_ended_and_torn_lines_are_refused() {
+    fn zombies_have_ended_and_truncated_lines_are_rejected() {
         let zombie = Stat::parse(1, format!("1 (x) Z{}", &TAIL[1..]).as_bytes()).expect("complete");
         assert!(zombie.ended);
         assert!(!zombie.stopped);

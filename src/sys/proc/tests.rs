@@ -1,4 +1,4 @@
-//! Tests with real processes: who is alive, who gets a signal, and that whole trees end while bystanders live.
+//! Tests with real processes: liveness, signals, and ending whole trees without harming bystanders.
 
 use super::*;
 use crate::sys::testing::{Guarded, is_dead, number_in, until};
@@ -11,7 +11,7 @@ fn of(child: &Guarded) -> Process {
     Process::of(child.pid()).expect("it has just been started")
 }
 
-/// A process that tried to end trees must not depend on the shell: scripts run with what they are given in `$1`.
+/// Runs a shell script with `dir` as its `$1`.
 fn script(text: &str, dir: &Path) -> Guarded {
     Guarded::spawn(Command::new("sh").args(["-c", text, "sh"]).arg(dir))
 }
@@ -28,7 +28,7 @@ fn current_process_is_alive_with_its_start_time() {
 }
 
 #[test]
-fn zombies_and_the_reaped_are_dead() {
+fn zombies_and_reaped_processes_are_dead() {
     let mut child = Guarded::spawn(&mut Command::new("true"));
     let pid = child.pid();
     until("it is a zombie", || crate::sys::testing::state(pid) == Some('Z'));
@@ -41,7 +41,7 @@ fn zombies_and_the_reaped_are_dead() {
 }
 
 #[test]
-fn a_signal_needs_the_right_start_time() {
+fn signal_requires_the_matching_start_time() {
     let child = Guarded::sleeper();
     let process = of(&child);
     let namesake = Process { start: process.start + 1, ..process };
@@ -70,7 +70,7 @@ fn a_stopped_process_is_alive_and_reported_as_stopped() {
 }
 
 #[test]
-fn a_pidfd_becomes_readable_at_the_end() {
+fn pidfd_becomes_readable_when_the_process_ends() {
     let child = Guarded::sleeper();
     let handle = pidfd(of(&child)).expect("alive");
     assert!(!ready::readable(handle.as_fd(), Duration::ZERO).expect("pollable"));
@@ -80,7 +80,7 @@ fn a_pidfd_becomes_readable_at_the_end() {
 }
 
 #[test]
-fn a_program_with_a_hostile_name_is_read_right() {
+fn program_name_with_parentheses_is_parsed() {
     let dir = tempfile::tempdir().expect("a temporary directory");
     let odd = dir.path().join("a) R 1 (b");
     std::fs::copy("/bin/sleep", &odd).expect("readable");
@@ -109,7 +109,7 @@ fn descendants_are_the_whole_tree_below() {
 }
 
 #[test]
-fn a_pty_is_named_and_no_tty_is_none() {
+fn tty_of_names_the_pty_or_returns_none() {
     let dir = tempfile::tempdir().expect("a temporary directory");
     // script(1) from util-linux gives its command a terminal of its own.
     let text = "exec script -qfec 'echo $$ > \"$0/pid\"; tty > \"$0/tty\"; sleep 60' /dev/null";
@@ -125,7 +125,8 @@ fn a_pty_is_named_and_no_tty_is_none() {
     assert!(end_tree(of(&child), true, LONG).is_empty());
 }
 
-/// Starts the three kinds of grandchildren that outlive a closed terminal, and writes their pids.
+/// Script that starts the three kinds of grandchildren that outlive a closed terminal, and writes
+/// their pids.
 const ESCAPERS: &str = "
     (trap '' HUP TERM; echo $(exec sh -c 'echo $PPID') > \"$1/ignoring\"; while :; do sleep 60; done) &
     setsid sh -c 'echo $$ > \"$1/setsid\"; sleep 60' sh \"$1\" &
@@ -133,7 +134,7 @@ const ESCAPERS: &str = "
     wait";
 
 #[test]
-fn end_tree_ends_what_tries_to_get_away_and_nothing_else() {
+fn end_tree_ends_escaped_processes_and_spares_bystanders() {
     let dir = tempfile::tempdir().expect("a temporary directory");
     let bystander = Guarded::sleeper();
     let child = script(ESCAPERS, dir.path());
@@ -159,7 +160,7 @@ fn end_tree_can_spare_the_root() {
 }
 
 #[test]
-fn end_tree_of_a_namesake_does_nothing() {
+fn end_tree_ignores_a_root_with_another_start_time() {
     let child = Guarded::sleeper();
     let namesake = Process { start: of(&child).start + 1, ..of(&child) };
     assert_eq!(end_tree(namesake, true, Duration::ZERO), []);
@@ -167,7 +168,7 @@ fn end_tree_of_a_namesake_does_nothing() {
 }
 
 #[test]
-fn the_polite_get_their_grace_and_stopped_ones_wake_up() {
+fn end_tree_wakes_a_stopped_process_and_lets_it_clean_up() {
     let dir = tempfile::tempdir().expect("a temporary directory");
     let child = script(
         "trap 'echo 1 > \"$1/clean\"; exit' TERM; echo $$ > \"$1/ready\"; while :; do sleep 0.01; done",
@@ -181,7 +182,7 @@ fn the_polite_get_their_grace_and_stopped_ones_wake_up() {
 }
 
 #[test]
-fn who_ignores_the_request_is_hung_up_on_at_once() {
+fn end_tree_sends_hup_at_once_if_term_is_ignored() {
     let dir = tempfile::tempdir().expect("a temporary directory");
     let text = "trap '' TERM; trap 'echo 1 > \"$1/hung\"; exit' HUP; echo $$ > \"$1/ready\"; while :; do sleep 0.01; done";
     let child = script(text, dir.path());
@@ -192,9 +193,9 @@ fn who_ignores_the_request_is_hung_up_on_at_once() {
 }
 
 #[test]
-fn orphans_in_a_session_of_the_tree_belong_to_it() {
+fn end_tree_ends_orphans_in_a_session_of_the_tree() {
     let dir = tempfile::tempdir().expect("a temporary directory");
-    // The orphan's parent ends at once: by parent alone nothing leads from the session's leader to it.
+    // The orphan's parent exits at once, so only the session connects the orphan with the tree.
     let text = "(sh -c 'echo $$ > \"$1/orphan\"; sleep 60' sh \"$1\" &); exec sleep 60";
     let child =
         Guarded::spawn(Command::new("setsid").args(["sh", "-c", text, "sh"]).arg(dir.path()));
@@ -205,7 +206,7 @@ fn orphans_in_a_session_of_the_tree_belong_to_it() {
 }
 
 #[test]
-fn a_tree_that_keeps_forking_is_ended() {
+fn end_tree_ends_a_tree_that_keeps_forking() {
     let dir = tempfile::tempdir().expect("a temporary directory");
     let text = "trap '' TERM HUP; echo $$ > \"$1/up\"; while :; do sh -c 'trap \"\" TERM HUP; sleep 60' & sleep 0.005; done";
     let child =
@@ -219,7 +220,7 @@ fn a_tree_that_keeps_forking_is_ended() {
 }
 
 #[test]
-fn sd_09_a_mark_finds_what_no_root_holds_together() {
+fn sd_09_processes_without_a_common_root_are_found_by_mark() {
     let dir = tempfile::tempdir().expect("a temporary directory");
     let mark = format!("SYS_TEST_MARK={}", dir.path().display());
     let (name, value) = mark.split_once('=').expect("it has one");

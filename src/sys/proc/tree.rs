@@ -1,10 +1,11 @@
-//! Ends whole process trees, those included that tried to get away (setsid, nohup, ignored hang-ups), and nothing
-//! outside. Refuses to know why.
+//! Ends whole process trees, including processes that tried to detach themselves by setsid, nohup
+//! or ignored hang-ups, and signals no process outside the tree.
 //!
-//! A tree is what descends from its root by parent, plus every process in a session whose leader belongs to the
-//! tree: one joins a session only by descending from its leader, so that this finds orphans whose parent died before
-//! we looked, and never a stranger. Where the root has gone, a mark in the environment (which only descent can give,
-//! when nobody else knows it) says who belongs to the tree.
+//! A tree consists of the root's descendants and of every process in a session whose leader belongs
+//! to the tree. A process can only join a session by descending from its leader, so this finds
+//! orphans whose parent has already exited, and never matches an unrelated process. If the root is
+//! gone, a mark in the environment identifies the members: only descendants inherit it, provided
+//! that no other process knows it.
 
 use std::collections::{HashMap, HashSet};
 use std::time::Duration;
@@ -17,14 +18,15 @@ use super::super::clock::{self, Deadline};
 use super::table::{self, Stat};
 use super::{Process, is_subreaper, signal};
 
-/// How long killed processes may take to vanish.
+/// Time limit for killed processes to vanish.
 const KILLED_WITHIN: Duration = Duration::from_secs(2);
-/// How often the whole process table is read for new members while waiting.
+/// Interval of scanning the whole process table for new members during a wait.
 const RESCAN: Duration = Duration::from_millis(50);
-/// Rounds of "stop all, look for new ones" before the kill; a fork bomb must not hold us for ever.
+/// Maximum rounds of stopping all members and scanning for new ones before the kill, so that a fork
+/// bomb cannot delay it without end.
 const FREEZE_ROUNDS: usize = 10;
 
-/// The live processes below `pid`, the whole tree without `pid` itself, parents before their children.
+/// Returns the live descendants of `pid`, parents before their children, without `pid` itself.
 #[cfg(test)]
 pub(crate) fn descendants(pid: i32) -> Vec<Process> {
     let table = table::all();
@@ -32,20 +34,24 @@ pub(crate) fn descendants(pid: i32) -> Vec<Process> {
     root.map(|root| below(&[process(root)], &table)).unwrap_or_default()
 }
 
-/// Ends everything below `root` (and `root` itself on demand): TERM and CONT first, HUP at once to whoever ignores TERM
-/// (interactive shells do) and after half of `grace` to all, KILL after `grace`. Returns those that are still there
-/// two seconds later. Never signals the calling process. When `root` is the calling process, its dead children are
-/// reaped as well, all of them: then no other thread may be waiting for a child of its own.
+/// Ends all descendants of `root`, and `root` itself if `include_root` is set. Sends TERM and CONT
+/// first, and HUP at once to processes that ignore TERM, as interactive shells do. Sends HUP to all
+/// after half of `grace`, and KILL after `grace`. Returns the processes that still exist two
+/// seconds later. Never signals the calling process.
+///
+/// If `root` is the calling process, all of its dead children are reaped as well, so no other
+/// thread may be waiting for a child.
 pub(crate) fn end_tree(root: Process, include_root: bool, grace: Duration) -> Vec<Process> {
     if root.pid == Pid::this().as_raw() && !include_root && is_subreaper() && reap_children() {
-        // What loses its parent becomes our child: without children there is nothing below us.
+        // Orphaned descendants become children of a subreaper: without children it has no
+        // descendants.
         return Vec::new();
     }
     Tree::new(Some(root), include_root, &[]).end(grace)
 }
 
-/// Ends every process of our user with one of the words `marks` (`NAME=value`) in its environment and all below these,
-/// like [`end_tree`] does. For when the root that held them together was killed.
+/// Ends every process of this user that has one of `marks` (`NAME=value`) in its environment, and
+/// all of their descendants, as [`end_tree`] does. For a tree whose root was killed.
 pub(crate) fn end_marked(marks: &[String], grace: Duration) -> Vec<Process> {
     if marks.is_empty() {
         return Vec::new();
@@ -53,7 +59,8 @@ pub(crate) fn end_marked(marks: &[String], grace: Duration) -> Vec<Process> {
     Tree::new(None, false, marks).end(grace)
 }
 
-/// Not with a HUP for all: one who cleans up on TERM but does not handle HUP would die of the latter.
+/// Requests an orderly exit. HUP is only for processes that ignore TERM: one that cleans up on TERM
+/// but does not handle HUP would die of the HUP.
 fn ask(process: Process) {
     signal(process, libc::SIGTERM);
     if table::ignores(process.pid, libc::SIGTERM) {
@@ -76,16 +83,17 @@ fn kill(process: Process) {
 }
 
 struct Tree<'a> {
-    /// None where only the marks hold the tree together.
+    /// `None` if only the marks identify the tree.
     root: Option<Process>,
     include_root: bool,
     marks: &'a [String],
     caller: i32,
-    /// Everything that ever belonged to the tree, in order of discovery. The dead stay: children may point to them.
+    /// Every process that ever belonged to the tree, in order of discovery. Dead ones stay, because
+    /// they may be the parents of children found later.
     known: Vec<Process>,
-    /// Members that lead a session of their own.
+    /// Members that lead a session.
     leaders: HashSet<Process>,
-    /// Who has been sent the signals of this phase.
+    /// Members that were sent the signals of the current phase.
     told: HashSet<Process>,
 }
 
@@ -103,7 +111,7 @@ impl<'a> Tree<'a> {
         }
     }
 
-    /// The whole sequence; gives those that are still there.
+    /// Runs the whole sequence and returns the survivors.
     fn end(mut self, grace: Duration) -> Vec<Process> {
         let deadline = Deadline::after(grace);
         self.grow();
@@ -117,7 +125,7 @@ impl<'a> Tree<'a> {
         self.living()
     }
 
-    /// Reads the process table and adds what has come to belong to the tree; true when there was something.
+    /// Scans the process table and adds new members; returns true if there were any.
     fn grow(&mut self) -> bool {
         let table = table::all();
         let before = self.known.len();
@@ -142,7 +150,8 @@ impl<'a> Tree<'a> {
         let leads = |stat: &&Stat| stat.session == stat.pid && self.known.contains(&process(stat));
         let leaders: Vec<Process> = table.iter().filter(leads).map(process).collect();
         self.leaders.extend(leaders);
-        // A dead leader's number stays taken while its session lives; once another process has it, forget it.
+        // The kernel does not reuse a dead leader's pid while its session exists. A leader whose
+        // pid belongs to another process has no session left.
         let taken: HashMap<i32, u64> = table.iter().map(|stat| (stat.pid, stat.start)).collect();
         self.leaders
             .retain(|leader| taken.get(&leader.pid).is_none_or(|start| *start == leader.start));
@@ -164,7 +173,7 @@ impl<'a> Tree<'a> {
         marked.map(process).collect()
     }
 
-    /// Whom we are to end, dead or alive.
+    /// Returns the processes to end, dead or alive.
     fn targets(&self) -> impl Iterator<Item = Process> {
         let spared = |process: &Process| {
             process.pid == self.caller || (Some(*process) == self.root && !self.include_root)
@@ -176,7 +185,7 @@ impl<'a> Tree<'a> {
         self.targets().filter(|process| process.is_alive()).collect()
     }
 
-    /// Does `act` to everyone to whom this phase has not done it yet.
+    /// Applies `act` to every member that has not had it in this phase.
     fn tell_new_ones(&mut self, act: fn(Process)) {
         let new: Vec<Process> =
             self.targets().filter(|process| !self.told.contains(process)).collect();
@@ -186,7 +195,8 @@ impl<'a> Tree<'a> {
         }
     }
 
-    /// Stops everyone until no new one turns up, so that nobody forks between our look and our kill.
+    /// Stops all members until no new one appears, so that none forks between the scan and the
+    /// kill.
     fn freeze(&mut self) {
         self.told.clear();
         for _ in 0..FREEZE_ROUNDS {
@@ -197,7 +207,8 @@ impl<'a> Tree<'a> {
         }
     }
 
-    /// Does `act` to everyone, latecomers included, and waits until nobody is left; false at the deadline.
+    /// Applies `act` to all members, including new ones, and waits until none is left. Returns
+    /// false at the deadline.
     fn pursue(&mut self, deadline: Deadline, act: fn(Process)) -> bool {
         self.told.clear();
         self.tell_new_ones(act);
@@ -205,7 +216,8 @@ impl<'a> Tree<'a> {
         let mut next_scan = Deadline::after(RESCAN);
         loop {
             let all_gone = self.living().is_empty();
-            // The dying may have left children: "all gone" counts only when a look at the whole table agrees.
+            // Dying members may have left children, so the tree is gone only if a scan of the whole
+            // table finds no new member.
             if all_gone || next_scan.expired() {
                 let grown = self.grow();
                 self.tell_new_ones(act);
@@ -223,8 +235,8 @@ impl<'a> Tree<'a> {
         }
     }
 
-    /// Zombies of a foreign parent are that parent's business; those of the caller are ours, when all of its
-    /// children are being ended anyway.
+    /// Reaps the caller's zombies if the caller is the root, since then all of its children are
+    /// being ended. Zombies of other parents are left to them.
     fn reap(&self) {
         if self.root.is_some_and(|root| root.pid == self.caller) {
             reap_children();
@@ -232,7 +244,7 @@ impl<'a> Tree<'a> {
     }
 }
 
-/// Takes leave of all dead children of this process; true when it has no children any more.
+/// Reaps all dead children of this process; returns true if no children are left.
 fn reap_children() -> bool {
     loop {
         match waitpid(None, Some(WaitPidFlag::WNOHANG)) {
@@ -247,7 +259,8 @@ fn process(stat: &Stat) -> Process {
     Process { pid: stat.pid, start: stat.start }
 }
 
-/// The live processes below any of `roots` (which have to be in the table to count), breadth first, without them.
+/// Returns the live descendants of `roots`, breadth first, without the roots. Ignores roots that
+/// are not in the table.
 fn below(roots: &[Process], table: &[Stat]) -> Vec<Process> {
     let mut children: HashMap<i32, Vec<&Stat>> = HashMap::new();
     for stat in table {
@@ -262,7 +275,8 @@ fn below(roots: &[Process], table: &[Stat]) -> Vec<Process> {
     while let Some(parent) = found.get(next).copied() {
         next += 1;
         for child in children.get(&parent.pid).into_iter().flatten() {
-            // Nobody is older than its parent; who seems to be got here through a reused pid.
+            // A child cannot be older than its parent: a process that is got its parent's pid from
+            // an earlier process.
             if !child.ended && child.start >= parent.start && seen.insert(process(child)) {
                 found.push(process(child));
             }
