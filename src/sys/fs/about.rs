@@ -1,4 +1,4 @@
-//! What lies at a path: its kind, its owner, its mode, its age. Refuses to look into it.
+//! Metadata of a path: kind, owner, mode and age.
 
 use std::fs;
 use std::io;
@@ -8,30 +8,32 @@ use std::time::{Duration, SystemTime};
 
 use super::{FsError, Result};
 
-/// What something is.
+/// Kind of a directory entry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Kind {
     File,
     Directory,
+    /// A symbolic link.
     Link,
     Socket,
-    /// A device, a FIFO.
+    /// A device or a FIFO.
     Other,
 }
 
-/// What can be seen of something without opening it.
+/// Metadata that can be read without opening the entry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct About {
     pub(crate) kind: Kind,
-    /// The permission bits.
+    /// Permission bits, including setuid, setgid and sticky.
     pub(crate) mode: u32,
-    /// The owner.
+    /// User id of the owner.
     pub(crate) uid: u32,
-    /// Since it was last written; nothing for a time that is still to come.
+    /// Time since the last modification; zero if that lies in the future.
     pub(crate) age: Duration,
 }
 
-/// What lies at `path` itself, not where a symbolic link leads; `None` when there is nothing.
+/// Returns the metadata of `path` itself, not of a symbolic link's target; `None` if nothing exists
+/// there.
 pub(crate) fn about(path: &Path) -> Result<Option<About>> {
     let meta = match fs::symlink_metadata(path) {
         Ok(meta) => meta,
@@ -50,7 +52,10 @@ pub(crate) fn about(path: &Path) -> Result<Option<About>> {
     Ok(Some(About { kind, mode: meta.mode() & 0o7777, uid: meta.uid(), age }))
 }
 
-/// Refuses a symbolic link; anything else, and nothing at all, passes.
+/// Checks that `path` is not a symbolic link. Any other entry passes, and so does a missing one.
+///
+/// # Errors
+/// [`FsError::Refused`] if `path` is a symbolic link.
 pub(crate) fn refuse_link(path: &Path) -> Result<()> {
     match fs::symlink_metadata(path) {
         Ok(meta) if meta.is_symlink() => {
@@ -67,7 +72,7 @@ mod tests {
     use std::os::unix::net::UnixListener;
 
     #[test]
-    fn kinds_owners_and_modes() {
+    fn kind_owner_mode_and_age_are_reported() {
         let dir = tempfile::tempdir().expect("a temporary directory");
         let at = |name: &str| dir.path().join(name);
         fs::write(at("file"), "x").expect("writable");

@@ -1,4 +1,4 @@
-//! Directories: private creation, listing, removal. Refuses to know what is kept in them.
+//! Directories: private creation, listing, removal.
 
 use std::fs::{self, DirBuilder, File, OpenOptions, Permissions};
 use std::io;
@@ -12,10 +12,15 @@ const PRIVATE: u32 = 0o700;
 const PRIVATE_FILE: u32 = super::write::PRIVATE;
 const OP: &str = "use directory";
 
-/// Makes sure that `path` is a directory that only we can enter: creates what is missing with 0700 under any umask,
-/// tightens a looser one of ours, refuses a symbolic link, a file, and another user's directory.
+/// Makes sure that `path` is a directory that only this user can enter. Creates missing directories
+/// with mode 0700 under any umask, and restricts a looser mode.
+///
+/// # Errors
+/// [`FsError::Refused`] if `path` is a symbolic link, not a directory, or owned by another user;
+/// [`FsError::Io`] if a system call fails.
 pub(crate) fn private_dir(path: &Path) -> Result<()> {
-    // By components: a trailing slash would make the kernel follow a symbolic link in spite of O_NOFOLLOW.
+    // Rebuilt from its components: with a trailing slash, the kernel follows a symbolic link
+    // despite O_NOFOLLOW.
     let path: PathBuf = path.components().collect();
     make_missing(&path)?;
     let dir = open_dir(&path)?;
@@ -32,8 +37,9 @@ pub(crate) fn private_dir(path: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Gives the owner of a file or directory its permissions back, and everybody else none; false for
-/// anything else, and for what belongs to another user.
+/// Sets the mode of a file to 0600 or of a directory to 0700, so that its owner has access and no
+/// other user. Returns false, and changes nothing, for any other kind of entry and for an entry of
+/// another user.
 pub(crate) fn make_private(path: &Path) -> Result<bool> {
     let meta = fs::symlink_metadata(path).map_err(|source| FsError::io("look at", path, source))?;
     let mode = match meta.file_type() {
@@ -49,7 +55,7 @@ pub(crate) fn make_private(path: &Path) -> Result<bool> {
     Ok(true)
 }
 
-/// Makes one directory with 0700; false when there is something of that name already. The parent must exist.
+/// Creates one directory with mode 0700; returns false if the path exists. The parent must exist.
 pub(crate) fn create_dir_exclusive(path: &Path) -> Result<bool> {
     match DirBuilder::new().mode(PRIVATE).create(path) {
         Ok(()) => Ok(true),
@@ -58,8 +64,8 @@ pub(crate) fn create_dir_exclusive(path: &Path) -> Result<bool> {
     }
 }
 
-/// The UTF-8 names in a directory, sorted; empty when the directory is missing. Other names are left out: nothing
-/// of ours has one.
+/// Returns the UTF-8 names in a directory, sorted; empty if the directory is missing. Skips other
+/// names, because phalanx creates none.
 pub(crate) fn list(dir: &Path) -> Result<Vec<String>> {
     let entries = match fs::read_dir(dir) {
         Ok(entries) => entries,
@@ -75,8 +81,8 @@ pub(crate) fn list(dir: &Path) -> Result<Vec<String>> {
     Ok(names)
 }
 
-/// Removes a directory with all that is in it; false when there was nothing. Symbolic links are removed, never
-/// followed, `path` itself included.
+/// Removes a directory with its contents; returns false if it did not exist. Symbolic links,
+/// including `path` itself, are removed but never followed.
 pub(crate) fn remove_dir_all(path: &Path) -> Result<bool> {
     match fs::remove_dir_all(path) {
         Ok(()) => Ok(true),
@@ -95,10 +101,12 @@ fn make_missing(path: &Path) -> Result<()> {
     }
 }
 
-/// Existing is fine here (another process may be making the same tree); the final check decides what it is.
+/// Creates one directory. An existing entry is not an error, because another process may be
+/// creating the same tree; the caller checks what the entry is.
 fn make_one(path: &Path) -> io::Result<()> {
     match DirBuilder::new().mode(PRIVATE).create(path) {
-        // By path, not by descriptor: under an umask like 0777 we could not even open what we just made.
+        // By path rather than by descriptor: under a umask like 0777 the new directory cannot be
+        // opened.
         Ok(()) => fs::set_permissions(path, Permissions::from_mode(PRIVATE)),
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(()),
         Err(error) => Err(error),
@@ -108,7 +116,8 @@ fn make_one(path: &Path) -> io::Result<()> {
 fn open_dir(path: &Path) -> Result<File> {
     let flags = libc::O_NOFOLLOW | libc::O_DIRECTORY | libc::O_CLOEXEC;
     OpenOptions::new().read(true).custom_flags(flags).open(path).map_err(|source| {
-        // The kernel says "not a directory" for a symbolic link, too; say which it is.
+        // The kernel reports ENOTDIR for a symbolic link as well; the message distinguishes the
+        // two.
         match fs::symlink_metadata(path) {
             Ok(meta) if meta.is_symlink() => FsError::refused(OP, path, "it is a symbolic link"),
             Ok(meta) if !meta.is_dir() => FsError::refused(OP, path, "it is not a directory"),

@@ -1,5 +1,5 @@
-//! A private file that grows at its end and never beyond a bound: when it is full it becomes the older one, and there
-//! is at most one of these. A file beside it records when which part was written.
+//! A private log file of bounded size: when full, it is renamed to replace its one predecessor. A
+//! `.times` file beside it records when each part was written.
 
 use std::fs::File;
 use std::io::Write;
@@ -8,24 +8,26 @@ use std::path::{Path, PathBuf};
 use super::super::clock;
 use super::{FsError, Result, open_append, remove_file, rename};
 
-/// The shortest time between two records.
+/// Minimum interval between two records of time.
 const TIMES_EVERY_MS: u64 = 1000;
 
-/// The writing end. One writer per file: the bound is kept by counting.
+/// The writing end of a log. Supports one writer per file, because the size is tracked by counting.
 #[derive(Debug)]
 pub(crate) struct Log {
     path: PathBuf,
     file: File,
     len: u64,
+    /// Upper bound of `len`, in bytes.
     most: u64,
     times: File,
-    /// When a time was last recorded.
+    /// Time of the last record, in milliseconds since the Unix epoch.
     timed_at: Option<u64>,
 }
 
 impl Log {
-    /// Begins anew: what an earlier writer left in `path` and in its older file is gone. The file stays the same one,
-    /// so that who has it open for appending goes on writing into it.
+    /// Empties the log at `path` and removes its predecessor. `most` bounds its size in bytes. The
+    /// file keeps its inode, so that a process that has it open for appending continues to write to
+    /// it.
     pub(crate) fn fresh(path: &Path, most: u64) -> Result<Log> {
         let file = emptied(path)?;
         let times = emptied(&times_of(path))?;
@@ -34,7 +36,7 @@ impl Log {
         Ok(Log { path: path.to_owned(), file, len: 0, most, times, timed_at: None })
     }
 
-    /// Writes all of `bytes`; where they do not fit any more, into a new file.
+    /// Writes all of `bytes`. If they do not fit into the bound, the file is rotated first.
     pub(crate) fn append(&mut self, bytes: &[u8]) -> Result<()> {
         if self.len > 0 && self.len.saturating_add(bytes.len() as u64) > self.most {
             let full = older(&self.path);
@@ -52,14 +54,13 @@ impl Log {
         Ok(())
     }
 
-    /// Records that the bytes from here on are written now. A time that cannot be recorded is left
-    /// out.
+    /// Records that the bytes from here on are written now. Failures are ignored.
     fn record_time(&mut self) {
         let now = clock::now_ms();
         if self.timed_at.is_some_and(|at| now.abs_diff(at) < TIMES_EVERY_MS) {
             return;
         }
-        // Another process may write to the same file: the count would not tell where its end is.
+        // Another process may append to the file as well, so its end is not at `self.len`.
         if let Ok(found) = self.file.metadata() {
             let _ = self.times.write_all(format!("{now} {}\n", found.len()).as_bytes());
             self.timed_at = Some(now);
@@ -73,14 +74,15 @@ fn emptied(path: &Path) -> Result<File> {
     Ok(file)
 }
 
-/// The record of times beside a log: lines of `MILLISECONDS OFFSET`.
+/// Returns the path of a log's record of times: lines of `MILLISECONDS OFFSET`, by the Unix epoch
+/// and in bytes.
 pub(crate) fn times_of(log: &Path) -> PathBuf {
     let mut name = log.as_os_str().to_owned();
     name.push(".times");
     PathBuf::from(name)
 }
 
-/// Where a full log goes: `<path>.1`.
+/// Returns the path of a log's predecessor: `<path>.1`.
 pub(crate) fn older(path: &Path) -> PathBuf {
     let mut name = path.as_os_str().to_owned();
     name.push(".1");
@@ -100,7 +102,7 @@ mod tests {
     }
 
     #[test]
-    fn a_full_log_becomes_the_older_one_and_only_one_is_kept() {
+    fn full_log_is_rotated_and_one_predecessor_is_kept() {
         let dir = tempfile::tempdir().expect("a temporary directory");
         let path = dir.path().join("a.log");
         let mut log = Log::fresh(&path, 10).expect("writable");
@@ -116,7 +118,7 @@ mod tests {
     }
 
     #[test]
-    fn a_fresh_log_forgets_the_earlier_run() {
+    fn fresh_log_discards_the_earlier_run() {
         let dir = tempfile::tempdir().expect("a temporary directory");
         let path = dir.path().join("a.log");
         for file in [&path, &older(&path)] {

@@ -1,5 +1,5 @@
-//! Files: bounded reads, atomic private writes, directories. Refuses to know what the bytes mean, and refuses
-//! symbolic links as the last component of what it reads or appends to.
+//! Files: bounded reads, atomic private writes, directories. Reads and appends refuse a path whose
+//! last component is a symbolic link.
 
 mod about;
 mod dir;
@@ -22,10 +22,11 @@ pub(crate) use write::{
     replace_if, sweep_temporary, sync_dir_of, write_atomic,
 };
 
-/// Why a file operation did not happen. `op` is a verb phrase that reads before the path: "read", "list".
+/// A failed file operation. `op` is a verb phrase that precedes the path in the message, such as
+/// "read" or "list".
 #[derive(Debug, Error)]
 pub(crate) enum FsError {
-    /// The system said no.
+    /// A system call failed.
     #[error("cannot {op} {}", path.display())]
     Io {
         op: &'static str,
@@ -33,10 +34,10 @@ pub(crate) enum FsError {
         #[source]
         source: io::Error,
     },
-    /// We said no: the path is not what it must be for this to be safe.
+    /// The operation was not attempted, because the path or the data is not safe for it.
     #[error("refused to {op} {}: {reason}", path.display())]
     Refused { op: &'static str, path: PathBuf, reason: String },
-    /// More bytes than the caller is ready to hold.
+    /// The file holds more bytes than the caller accepts.
     #[error("refused to read {}: larger than {limit} bytes", path.display())]
     TooLarge { path: PathBuf, limit: u64 },
 }
@@ -46,7 +47,7 @@ impl FsError {
         FsError::Io { op, path: path.to_owned(), source }
     }
 
-    /// The reason alone, for texts that name the path by themselves.
+    /// Returns the reason without the path, for messages that name the path themselves.
     pub(crate) fn reason(&self) -> String {
         match self {
             FsError::Io { source, .. } => source.to_string(),
@@ -55,7 +56,7 @@ impl FsError {
         }
     }
 
-    /// True if the caller lacks the permission.
+    /// Returns true if this process lacks the permission.
     pub(crate) fn is_denied(&self) -> bool {
         matches!(self, FsError::Io { source, .. } if source.kind() == io::ErrorKind::PermissionDenied)
     }
@@ -67,14 +68,15 @@ impl FsError {
 
 type Result<T> = std::result::Result<T, FsError>;
 
-/// What one content of a file can be told by without reading it: every atomic replace makes a new inode, every write in
-/// place a new time or length. Two writes in place of the same length within one tick of the clock look alike.
+/// Fingerprint of a file's contents that does not require reading them. An atomic replace changes
+/// the inode, a write in place changes the time or the length. Two writes in place of the same
+/// length within one tick of the clock are not distinguished.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Identity {
     pub(crate) dev: u64,
     pub(crate) ino: u64,
     pub(crate) len: u64,
-    /// Nanoseconds since 1970.
+    /// Modification time in nanoseconds since the Unix epoch.
     pub(crate) mtime: i128,
 }
 
@@ -85,7 +87,8 @@ impl Identity {
     }
 }
 
-/// The identity of the file itself, not of what a symbolic link leads to; `None` when there is none.
+/// Returns the identity of the file itself, not of a symbolic link's target; `None` if there is no
+/// file.
 pub(crate) fn identity(path: &Path) -> Result<Option<Identity>> {
     match fs::symlink_metadata(path) {
         Ok(meta) => Ok(Some(Identity::of(&meta))),
@@ -94,32 +97,35 @@ pub(crate) fn identity(path: &Path) -> Result<Option<Identity>> {
     }
 }
 
-/// The whole file; `None` when there is none. Refuses symbolic links, anything but a regular file, and more than
-/// `limit` bytes.
+/// Returns the whole file; `None` if it does not exist.
+///
+/// # Errors
+/// [`FsError::Refused`] if it is a symbolic link or not a regular file, [`FsError::TooLarge`] if it
+/// exceeds `limit` bytes, [`FsError::Io`] if a system call fails.
 pub(crate) fn read(path: &Path, limit: u64) -> Result<Option<Vec<u8>>> {
     Ok(read_identified(path, limit)?.map(|read| read.bytes))
 }
 
-/// What was read of a file, and which file that was.
+/// The contents of a file and the identity of the file they were read from.
 #[derive(Debug)]
 pub(crate) struct Contents {
     pub(crate) bytes: Vec<u8>,
-    /// As it was before the first byte was read.
+    /// Taken before the first byte was read.
     pub(crate) identity: Identity,
 }
 
-/// Like [`read`], and says what was read.
+/// Like [`read`], but returns the file's identity as well.
 pub(crate) fn read_identified(path: &Path, limit: u64) -> Result<Option<Contents>> {
     let Some(mut file) = open_to_read(path)? else { return Ok(None) };
     let identity =
         Identity::of(&file.metadata().map_err(|source| FsError::io("read", path, source))?);
-    // Said before a byte is held: a file of the wrong size costs nothing.
+    // Checked before anything is allocated, so that an oversized file costs nothing.
     if identity.len > limit {
         return Err(FsError::TooLarge { path: path.to_owned(), limit });
     }
-    // A little more than is there, for whoever appends to what was read.
+    // Spare capacity for callers that append to the contents.
     let mut bytes = Vec::with_capacity(usize::try_from(identity.len).unwrap_or(0) + 1024);
-    // One byte more than allowed, so that a file that grows while we read cannot slip past the limit.
+    // Reads one byte past the limit, to detect a file that grows during the read.
     let taken = (&mut file).take(limit.saturating_add(1)).read_to_end(&mut bytes);
     taken.map_err(|source| FsError::io("read", path, source))?;
     if bytes.len() as u64 > limit {
@@ -128,8 +134,8 @@ pub(crate) fn read_identified(path: &Path, limit: u64) -> Result<Option<Contents
     Ok(Some(Contents { bytes, identity }))
 }
 
-/// Up to `max` bytes from `offset` on; empty at or beyond the end, and when the file is missing (a log that has not
-/// begun yet).
+/// Returns up to `max` bytes from `offset` on; empty at or beyond the end, or if the file is
+/// missing (a log that has not been started).
 pub(crate) fn read_range(path: &Path, offset: u64, max: u64) -> Result<Vec<u8>> {
     let Some(mut file) = open_to_read(path)? else { return Ok(Vec::new()) };
     let mut bytes = Vec::new();
@@ -139,13 +145,14 @@ pub(crate) fn read_range(path: &Path, offset: u64, max: u64) -> Result<Vec<u8>> 
     Ok(bytes)
 }
 
-/// The last `max_bytes` bytes (the whole file when it is shorter, empty when it is missing).
+/// Returns the last `max_bytes` bytes: the whole file if it is shorter, nothing if it is missing.
 pub(crate) fn read_tail(path: &Path, max_bytes: u64) -> Result<Vec<u8>> {
     let length = len(path)?.unwrap_or(0);
     read_range(path, length.saturating_sub(max_bytes), max_bytes)
 }
 
-/// The file's length in bytes; `None` when there is no such file. A symbolic link has the length of the link.
+/// Returns the file's length in bytes; `None` if there is no file. For a symbolic link, this is the
+/// length of the link itself.
 pub(crate) fn len(path: &Path) -> Result<Option<u64>> {
     match fs::symlink_metadata(path) {
         Ok(meta) => Ok(Some(meta.len())),
@@ -154,17 +161,17 @@ pub(crate) fn len(path: &Path) -> Result<Option<u64>> {
     }
 }
 
-/// True when anything is there, be it a dangling symbolic link.
+/// Returns true if anything exists at `path`, even a dangling symbolic link.
 pub(crate) fn exists(path: &Path) -> bool {
     fs::symlink_metadata(path).is_ok()
 }
 
-/// True when the path leads to a directory (symbolic links are followed).
+/// Returns true if `path` leads to a directory, following symbolic links.
 pub(crate) fn is_dir(path: &Path) -> bool {
     path.is_dir()
 }
 
-/// The absolute path without symbolic links; the path must exist.
+/// Returns the absolute path without symbolic links. The path must exist.
 pub(crate) fn canonical(path: &Path) -> Result<PathBuf> {
     fs::canonicalize(path).map_err(|source| FsError::io("resolve", path, source))
 }
@@ -174,7 +181,7 @@ pub(crate) fn rename(from: &Path, to: &Path) -> Result<()> {
     fs::rename(from, to).map_err(|source| FsError::io("rename", from, source))
 }
 
-/// Removes a file or a symbolic link; false when there was nothing.
+/// Removes a file or a symbolic link; returns false if it did not exist.
 pub(crate) fn remove_file(path: &Path) -> Result<bool> {
     match fs::remove_file(path) {
         Ok(()) => Ok(true),
@@ -191,13 +198,14 @@ fn open_to_read(path: &Path) -> Result<Option<File>> {
     }
 }
 
-/// Opens with `options` and proves that it got a regular file by its own name.
+/// Opens `path` with `options` and verifies that it is a regular file and not a symbolic link.
 pub(super) fn open_regular(
     op: &'static str,
     path: &Path,
     options: &mut OpenOptions,
 ) -> Result<File> {
-    // O_NONBLOCK: opening a planted FIFO must fail the check below, not hang. It means nothing for regular files.
+    // O_NONBLOCK: opening a planted FIFO must fail the check below instead of blocking. The flag
+    // has no effect on regular files.
     let opened =
         options.custom_flags(libc::O_NOFOLLOW | libc::O_NONBLOCK | libc::O_CLOEXEC).open(path);
     let file = opened.map_err(|source| match source.raw_os_error() {
@@ -214,7 +222,7 @@ pub(super) fn open_regular(
     Ok(file)
 }
 
-/// The directory that holds `path`; `.` for a bare name.
+/// Returns the directory that holds `path`; `.` for a bare name.
 fn parent_of(path: &Path) -> &Path {
     path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."))
 }

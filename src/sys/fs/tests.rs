@@ -1,4 +1,4 @@
-//! Tests of files and directories, against the real file system and real other processes.
+//! Tests of files and directories on the real file system, some with several processes.
 
 use super::*;
 use crate::sys::testing::{helper, run_helper};
@@ -25,7 +25,7 @@ fn refusal<T: std::fmt::Debug>(result: Result<T>) -> String {
     }
 }
 
-/// Runs one of the helpers below in a process of its own with this umask.
+/// Runs one of the helpers below in a process of its own, under this umask.
 fn under_umask(umask: &str, name: &str, dir: &Path) {
     let test = helper(&format!("sys::fs::tests::{name}"));
     let mut shell = Command::new("sh");
@@ -39,7 +39,7 @@ fn helper_dir() -> PathBuf {
 }
 
 #[test]
-fn reads_whole_files_and_knows_missing_ones() {
+fn read_returns_whole_files_and_none_if_missing() {
     let dir = dir();
     let file = dir.path().join("f");
     assert!(read(&file, 10).expect("missing is no error").is_none());
@@ -51,7 +51,7 @@ fn reads_whole_files_and_knows_missing_ones() {
 }
 
 #[test]
-fn reading_refuses_links_directories_and_pipes() {
+fn read_refuses_links_directories_and_fifos() {
     let dir = dir();
     let (real, link, fifo) =
         (dir.path().join("real"), dir.path().join("link"), dir.path().join("fifo"));
@@ -66,7 +66,7 @@ fn reading_refuses_links_directories_and_pipes() {
 }
 
 #[test]
-fn ranges_and_tails_stop_at_the_ends() {
+fn ranges_and_tails_stop_at_the_end_of_the_file() {
     let dir = dir();
     let file = dir.path().join("log");
     assert!(read_range(&file, 3, 4).expect("missing is empty").is_empty());
@@ -133,7 +133,7 @@ fn create_new_never_overwrites() {
 }
 
 #[test]
-fn lines_are_single_and_end() {
+fn append_line_terminates_lines_and_refuses_newlines() {
     let dir = dir();
     let file = dir.path().join("log");
     fs::write(&file, "").expect("writable");
@@ -205,7 +205,7 @@ fn helper_writes_everything() {
 }
 
 #[test]
-fn private_dir_tightens_ours_and_refuses_the_rest() {
+fn private_dir_restricts_own_mode_and_refuses_links_and_files() {
     let dir = dir();
     let loose = dir.path().join("loose");
     fs::create_dir(&loose).expect("writable");
@@ -236,7 +236,7 @@ fn private_dir_refuses_another_users_directory() {
 }
 
 #[test]
-fn lists_sorted_and_removes_without_following() {
+fn list_is_sorted_and_removal_does_not_follow_links() {
     let dir = dir();
     assert!(names(&dir.path().join("none")).is_empty());
     let (tree, outside) = (dir.path().join("tree"), dir.path().join("outside"));
@@ -260,7 +260,7 @@ fn lists_sorted_and_removes_without_following() {
 }
 
 #[test]
-fn questions_about_paths() {
+fn paths_are_checked_resolved_and_renamed() {
     let dir = dir();
     let (file, link) = (dir.path().join("f"), dir.path().join("dangling"));
     fs::write(&file, "").expect("writable");
@@ -276,7 +276,7 @@ fn questions_about_paths() {
 }
 
 #[test]
-fn exchange_swaps_a_file_with_anything() {
+fn exchange_swaps_a_file_with_a_directory() {
     let dir = tempfile::tempdir().expect("a temporary directory");
     let (path, other) = (dir.path().join("config.json"), dir.path().join("other"));
     fs::create_dir(&path).expect("writable");
@@ -288,7 +288,7 @@ fn exchange_swaps_a_file_with_anything() {
 }
 
 #[test]
-fn make_private_gives_the_owner_files_and_directories_back() {
+fn make_private_restores_the_owners_access() {
     let dir = tempfile::tempdir().expect("a temporary directory");
     let (file, sub, link) = (dir.path().join("f"), dir.path().join("d"), dir.path().join("l"));
     fs::write(&file, "").expect("writable");

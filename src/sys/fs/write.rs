@@ -1,5 +1,5 @@
-//! Writing files so that readers see all or nothing and strangers see nothing (0600 under any umask).
-//! Refuses to know why something is written.
+//! Writes files with mode 0600 under any umask. Readers of a replaced file see either the old or
+//! the new contents, complete.
 
 use std::fs::{self, File, OpenOptions, Permissions};
 use std::io::{self, Write};
@@ -14,24 +14,27 @@ use super::super::{failpoint, rand};
 use super::{FsError, Result, exists, open_regular, parent_of};
 
 pub(super) const PRIVATE: u32 = 0o600;
-/// A temporary file lives for milliseconds; one of this age has lost its writer.
+/// Age from which a temporary file counts as abandoned. Normally one exists for milliseconds.
 const ABANDONED: Duration = Duration::from_secs(60);
 
-/// How far a replaced file is written down before the call returns.
+/// Durability of a written file at the time when the call returns.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Sync {
-    /// The bytes and the directory entry: survives a power cut right after the call.
+    /// The bytes and the directory entry are synced: the file survives a power cut right after the
+    /// call.
     Entry,
-    /// The bytes only. After a power cut the name may still lead to the old file, whole; a process that dies takes
-    /// nothing with it.
+    /// Only the bytes are synced. After a power cut the name may still lead to the complete old
+    /// file. A crash of the process loses nothing.
     Bytes,
-    /// Nothing. After a power cut the file may be the old one, empty or missing: for what the next boot has no use for.
+    /// Nothing is synced. After a power cut the file may be old, empty or missing, so this is for
+    /// files that are useless after a reboot.
     Nothing,
 }
 
-/// Replaces the file in one step: a unique temporary file in the same directory, fsync, rename. After an error the
-/// old file is as it was. A symbolic link at `path` is replaced, not followed. For one writer at a time: what an earlier
-/// one left when it was killed is swept.
+/// Replaces the file in one step: writes a temporary file in the same directory, syncs it and
+/// renames it. After an error the old file is unchanged. A symbolic link at `path` is replaced, not
+/// followed. Only one process may write at a time, because temporary files of killed writers are
+/// removed first.
 pub(crate) fn write_atomic(path: &Path, bytes: &[u8]) -> Result<()> {
     sweep_temporary(path);
     replace_if(path, bytes, Sync::Entry, || true).map(|_published| ())
@@ -59,13 +62,13 @@ pub(crate) fn replace_if(
     Ok(true)
 }
 
-/// Creates the file with these bytes, complete from the first moment on; false (and untouched) when something is
-/// already there.
+/// Creates the file with these bytes, complete as soon as it is visible. Returns false, and changes
+/// nothing, if `path` exists.
 pub(crate) fn create_new(path: &Path, bytes: &[u8]) -> Result<bool> {
     create_with(path, bytes, Sync::Entry)
 }
 
-/// Like [`create_new`], written down only as far as `sync` says.
+/// Like [`create_new`], with the durability `sync`.
 pub(crate) fn create_with(path: &Path, bytes: &[u8], sync: Sync) -> Result<bool> {
     if exists(path) {
         return Ok(false);
@@ -83,13 +86,13 @@ pub(crate) fn create_with(path: &Path, bytes: &[u8], sync: Sync) -> Result<bool>
     Ok(true)
 }
 
-/// Removes what writers of this file left when they were killed, and what killed writers of other files left here more
-/// than a minute ago. Only for whoever holds the lock that all writers of the file take: another's temporary file may be
-/// one that is being written.
+/// Removes temporary files that killed writers of this file left behind, and those of other files
+/// in the directory that are older than a minute. The caller must hold the lock that all writers of
+/// the file acquire, because another writer's temporary file may be in use.
 pub(crate) fn sweep_temporary(path: &Path) {
     let Some(name) = path.file_name() else { return };
     let prefix = [b".", name.as_encoded_bytes(), b"."].concat();
-    // A file that cannot be removed now is in nobody's way, and is tried again at the next write.
+    // A file that cannot be removed does no harm; the next write tries again.
     for entry in fs::read_dir(parent_of(path)).into_iter().flatten().flatten() {
         let found = entry.file_name();
         let found = found.as_encoded_bytes();
@@ -106,13 +109,17 @@ fn is_older(entry: &fs::DirEntry, than: Duration) -> bool {
         .is_ok_and(|written| SystemTime::now().duration_since(written).is_ok_and(|age| age > than))
 }
 
-/// Like [`append_lines`], for one.
+/// Like [`append_lines`], for one line.
 pub(crate) fn append_line(path: &Path, line: &[u8]) -> Result<()> {
     append_lines(path, &[line.to_vec()])
 }
 
-/// Appends each line and a newline, all in one write, so that lines of several processes never mix. Creates the file
-/// (0600), tightens a looser one. Refuses a line with a newline in it, and symbolic links.
+/// Appends each line and a newline, all in one write, so that lines of several processes never
+/// interleave. Creates the file with mode 0600, or restricts a looser mode.
+///
+/// # Errors
+/// [`FsError::Refused`] if a line contains a newline, or if `path` is a symbolic link or not a
+/// regular file; [`FsError::Io`] if the write fails or is incomplete.
 pub(crate) fn append_lines(path: &Path, lines: &[Vec<u8>]) -> Result<()> {
     const OP: &str = "append to";
     if lines.iter().any(|line| line.contains(&b'\n')) {
@@ -124,7 +131,7 @@ pub(crate) fn append_lines(path: &Path, lines: &[Vec<u8>]) -> Result<()> {
         record.extend_from_slice(line);
         record.push(b'\n');
     }
-    // Not write_all: its second write would come after somebody else's line.
+    // Not write_all: after a short write, its second write could follow another process's line.
     let written = file.write(&record).map_err(|source| FsError::io(OP, path, source))?;
     if written < record.len() {
         return Err(FsError::io(OP, path, io::Error::from(io::ErrorKind::WriteZero)));
@@ -132,8 +139,9 @@ pub(crate) fn append_lines(path: &Path, lines: &[Vec<u8>]) -> Result<()> {
     Ok(())
 }
 
-/// Like [`append_line`], and the line is on the disk when the call returns. For one writer at a time: a line that was
-/// cut short by a crash is ended first, so that it cannot spoil this one.
+/// Appends each line and a newline, and syncs the file before it returns. Only one process may
+/// write at a time: a line that a crash cut short is terminated first, so that it does not corrupt
+/// the new one.
 pub(crate) fn append_durable(path: &Path, lines: &[Vec<u8>]) -> Result<()> {
     const OP: &str = "append to";
     let fresh = !exists(path);
@@ -154,7 +162,8 @@ pub(crate) fn append_durable(path: &Path, lines: &[Vec<u8>]) -> Result<()> {
     Ok(())
 }
 
-/// Brings files that were written without waiting for the disk there, and their names: all in one directory.
+/// Syncs files that were written without a sync, and their directory entries. All must be in the
+/// same directory.
 pub(crate) fn persist(paths: &[PathBuf]) -> Result<()> {
     for path in paths {
         let synced = File::open(path).and_then(|file| file.sync_data());
@@ -166,7 +175,7 @@ pub(crate) fn persist(paths: &[PathBuf]) -> Result<()> {
     Ok(())
 }
 
-/// Opens (creating it 0600, tightening a looser one of ours) a regular file for appending.
+/// Opens a regular file for appending. Creates it with mode 0600, or restricts a looser mode.
 pub(in crate::sys) fn open_append(path: &Path) -> Result<File> {
     const OP: &str = "append to";
     let mut options = OpenOptions::new();
@@ -178,10 +187,10 @@ pub(in crate::sys) fn open_append(path: &Path) -> Result<File> {
     Ok(file)
 }
 
-/// O_EXCL does not follow symbolic links either.
+/// Creates a file with mode 0600. O_EXCL does not follow a symbolic link at `path`.
 fn create_private(path: &Path) -> io::Result<File> {
     let file = OpenOptions::new().write(true).create_new(true).mode(PRIVATE).open(path)?;
-    // An umask like 0777 takes bits from the mode given to open; fchmod is above any umask.
+    // A umask like 0777 clears bits of the mode given to open; fchmod ignores the umask.
     make_private(&file)?;
     Ok(file)
 }
@@ -190,14 +199,14 @@ pub(super) fn make_private(file: &File) -> io::Result<()> {
     file.set_permissions(Permissions::from_mode(PRIVATE))
 }
 
-/// Makes a new or renamed entry survive a power cut. Failure is not reported: the entry is already visible to all,
-/// and an error would make the caller write it a second time.
+/// Syncs the directory of `path`, so that a new or renamed entry survives a power cut. Failure is
+/// not reported: the entry is already visible, and an error would make the caller write it again.
 pub(crate) fn sync_dir_of(path: &Path) {
     let _ = File::open(parent_of(path)).and_then(|dir| dir.sync_all());
 }
 
-/// Swaps two paths in one step, whatever they are. File systems without such a rename do it in two:
-/// `path` is missing in between.
+/// Swaps two paths of any kind in one step. A file system without RENAME_EXCHANGE needs three
+/// renames, during which `path` is missing for a moment.
 pub(crate) fn exchange(path: &Path, other: &Path) -> Result<()> {
     let failed = |source| FsError::io("exchange", path, source);
     match renameat2(AT_FDCWD, path, AT_FDCWD, other, RenameFlags::RENAME_EXCHANGE) {
@@ -212,21 +221,24 @@ pub(crate) fn exchange(path: &Path, other: &Path) -> Result<()> {
     }
 }
 
-/// File systems without such a rename get a second name for the file; its first one goes with the [`Temp`].
+/// Renames `from` to `to` unless `to` exists. A file system without RENAME_NOREPLACE gets a hard
+/// link instead, and `from` is removed.
 fn rename_no_replace(from: &Path, to: &Path) -> io::Result<()> {
     match renameat2(AT_FDCWD, from, AT_FDCWD, to, RenameFlags::RENAME_NOREPLACE) {
         Ok(()) => Ok(()),
         Err(Errno::EINVAL | Errno::ENOSYS | Errno::EOPNOTSUPP) => {
             fs::hard_link(from, to)?;
             fs::remove_file(from)?;
-            // A second name is nothing that watchers are told of; the closing of what was opened for writing is.
+            // `sys::watch` does not report a hard link, but it does report the close of a file
+            // opened for writing.
             OpenOptions::new().write(true).open(to).map(drop)
         }
         Err(errno) => Err(errno.into()),
     }
 }
 
-/// A temporary file that disappears unless it is published, also when a caller's check panics.
+/// A temporary file that is removed on drop unless it was published, even if a caller's check
+/// panics.
 struct Temp {
     path: PathBuf,
     file: File,
@@ -250,7 +262,7 @@ impl Temp {
         self.file.write_all(bytes)?;
         failpoint::hit("temp.written");
         if sync != Sync::Nothing {
-            // Not sync_all: of the metadata only the length matters, and that is written down with the bytes.
+            // Not sync_all: of the metadata only the length matters, which sync_data writes too.
             self.file.sync_data()?;
             failpoint::hit("temp.synced");
         }
@@ -263,7 +275,7 @@ impl Temp {
         Ok(())
     }
 
-    /// False: something lies at `target` already.
+    /// Returns false if `target` exists.
     fn publish_new(mut self, target: &Path) -> Result<bool> {
         match rename_no_replace(&self.path, target) {
             Ok(()) => self.published = true,

@@ -1,4 +1,4 @@
-//! A flock on a file that exists for nothing else. The kernel frees it when its holder dies, however it dies.
+//! A flock on a file that serves no other purpose. The kernel releases it when its holder dies.
 
 use std::fs::{self, File, OpenOptions, Permissions};
 use std::io;
@@ -13,25 +13,32 @@ use super::super::fs::open_regular;
 use super::observer::{Holder, Report};
 use super::{Backoff, LockError};
 
-/// Who has waited for so long is next.
+/// Wait after which a waiter claims the next turn.
 const LONG: Duration = Duration::from_secs(1);
-/// How long newcomers wait for the one that is next before they come in all the same.
+/// Maximum time that newcomers leave to the waiter that has claimed the next turn.
 const TURN: Duration = Duration::from_secs(5);
 
-/// An exclusive lock, held until dropped. The file (0600) is created when missing and never deleted: whoever deletes
-/// a flock file lets a second holder in through a new one of the same name.
+/// An exclusive lock, released on drop. The file (mode 0600) is created if missing and never
+/// deleted: after a deletion, a second process could acquire the lock on a new file of the same
+/// name.
 #[derive(Debug)]
 pub(crate) struct Gate {
     file: File,
 }
 
 impl Gate {
-    /// Takes the lock, waiting up to `deadline`. The path's directory must exist; the name must not end in `.lock`
-    /// (a regular file of that name breaks proper-lockfile for good).
+    /// Acquires the lock, waiting up to `deadline`. The directory of `path` must exist. The name
+    /// must not end in `.lock`, because a regular file of that name breaks proper-lockfile for
+    /// good.
     ///
-    /// Whoever comes back at once gets it before those that look now and then: good for the many, and for one of them bad
-    /// luck without an end. Who has waited for long therefore takes a second file, and nobody new comes in while it is
-    /// taken. That is for fairness only: somebody who is stopped with it is waited for no longer than [`TURN`].
+    /// Waiters that retry immediately can starve waiters in back-off. A waiter that has waited for
+    /// [`LONG`] therefore locks a second file, and newcomers hold back while it is locked. This
+    /// only serves fairness: they hold back no longer than [`TURN`], in case the process that locks
+    /// it is stopped.
+    ///
+    /// # Errors
+    /// [`LockError::Timeout`] if the lock is held up to the deadline; [`LockError::Io`] if a file
+    /// cannot be opened or locked.
     pub(crate) fn open(path: &Path, deadline: Duration) -> Result<Gate, LockError> {
         let deadline = Deadline::after(deadline);
         let file = open_file(path)?;
@@ -63,7 +70,11 @@ impl Gate {
         }
     }
 
-    /// Takes the lock if it is free, for leases; `None` when somebody else, or another handle of ours, holds it.
+    /// Acquires the lock if it is free, as for a lease. Returns `None` if another process, or
+    /// another handle of this process, holds it.
+    ///
+    /// # Errors
+    /// [`LockError::Io`] if the file cannot be opened or locked.
     pub(crate) fn try_open(path: &Path) -> Result<Option<Gate>, LockError> {
         let file = open_file(path)?;
         Ok(try_lock(&file, path)?.then_some(Gate { file }))
@@ -72,13 +83,14 @@ impl Gate {
 
 impl Drop for Gate {
     fn drop(&mut self) {
-        // Not left to close(2): a child between fork and exec still has a copy of the descriptor, and would keep
-        // the lock. It can fail only for a descriptor that is not ours.
+        // Unlocked explicitly: a child between fork and exec has a copy of the descriptor, and
+        // would keep the lock after close(2). Fails only for an invalid descriptor.
         let _ = FileExt::unlock(&self.file);
     }
 }
 
-/// Written with the trait's name, since std's inherent `File::try_lock` would silently win over fs4's.
+/// Calls the trait's method by its full name, because std's inherent `File::try_lock` would
+/// silently take precedence over that of fs4.
 fn try_lock(file: &File, path: &Path) -> Result<bool, LockError> {
     match FileExt::try_lock(file) {
         Ok(()) => Ok(true),
@@ -95,7 +107,7 @@ fn open_file(path: &Path) -> Result<File, LockError> {
             "a gate must not be named *.lock",
         )));
     }
-    // Opened for writing, since over NFS a flock becomes a record lock that needs it.
+    // Opened for writing, because NFS turns a flock into a record lock, which requires it.
     let mut options = OpenOptions::new();
     let opened =
         open_regular("open", path, options.read(true).write(true).create(true).mode(0o600));
@@ -107,9 +119,9 @@ fn open_file(path: &Path) -> Result<File, LockError> {
     Ok(file)
 }
 
-/// The holder of the flock, as `process 4711 (phalanx)`; read from /proc/locks only when a wait has
-/// failed. The kernel lists locks page by page and can skip one while others come and go, so the
-/// list is read up to three times.
+/// Returns the holder of the flock as `process 4711 (phalanx)`, by /proc/locks. Called only once a
+/// wait has lasted long. The kernel lists locks page by page and can skip one while others come and
+/// go, so the list is read up to three times.
 fn holder_of(file: &File) -> Option<String> {
     let inode = file.metadata().ok()?.ino().to_string();
     let find = || {
@@ -120,8 +132,8 @@ fn holder_of(file: &File) -> Option<String> {
     Some(format!("process {pid} ({})", name.trim()))
 }
 
-/// Returns true if this process holds a gate in the directory, by the kernel's list of locks.
-/// `besides` does not count.
+/// Returns true if process `pid` holds a gate in the directory, other than the file `besides`, by
+/// the kernel's list of locks.
 pub(crate) fn holds_gate_in(dir: &Path, besides: &Path, pid: i32) -> bool {
     let files =
         fs::read_dir(dir).into_iter().flatten().flatten().filter(|file| file.path() != besides);
@@ -136,7 +148,8 @@ pub(crate) fn holds_gate_in(dir: &Path, besides: &Path, pid: i32) -> bool {
     inodes.iter().any(is_held)
 }
 
-/// The pid in a line like `1: FLOCK  ADVISORY  WRITE 4711 08:01:131090 0 EOF` about this inode.
+/// Returns the pid in a line like `1: FLOCK  ADVISORY  WRITE 4711 08:01:131090 0 EOF`, if the line
+/// is about this inode.
 fn flock_holder(line: &str, inode: &str) -> Option<u32> {
     let words: Vec<&str> = line.split_whitespace().collect();
     let [_, "FLOCK", _, _, pid, place, ..] = words.as_slice() else { return None };

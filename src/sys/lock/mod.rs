@@ -18,17 +18,18 @@ pub(crate) use dir::{DirLock, PeerLock};
 pub(crate) use gate::{Gate, holds_gate_in};
 pub(crate) use observer::{Holder, LongWait, observe_waits};
 
-/// How long to wait for a lock: longer than twice its stale time, so that a dead holder is outlived, and one more that
-/// died waiting for it to become stale.
+/// Timeout for a lock. It exceeds twice the stale time, to outlast a dead holder and a second
+/// process that died while it waited for that lock to become stale.
 pub(crate) const LOCK_DEADLINE: Duration = Duration::from_secs(25);
 
-/// Why a lock was not obtained.
+/// Failure to acquire a lock.
 #[derive(Debug, Error)]
 pub(crate) enum LockError {
-    /// Somebody else held it all the time. `holder` says who, or since when, as far as the system tells.
+    /// The lock was held up to the deadline. `holder` describes the holder, as far as it is known.
     #[error("gave up waiting for {} after {waited_ms} ms{}", resource.display(), held_by(holder.as_deref()))]
     Timeout { resource: PathBuf, waited_ms: u64, holder: Option<String> },
-    /// The lock cannot be used at all: no such directory, no permission, something else lies in its place.
+    /// The lock cannot be used: its directory is missing, permission is denied, or another kind of
+    /// file is in its place.
     #[error("cannot lock with {}", path.display())]
     Io {
         path: PathBuf,
@@ -52,7 +53,8 @@ fn held_by(holder: Option<&str>) -> String {
     holder.map(|holder| format!(", held by {holder}")).unwrap_or_default()
 }
 
-/// Pauses that double from `shortest` to `longest`, each with a random half, so that waiters do not march in step.
+/// Back-off that doubles from `shortest` to `longest`. A random half of each pause keeps waiters
+/// from retrying in step.
 struct Backoff {
     next: Duration,
     longest: Duration,
@@ -63,7 +65,7 @@ impl Backoff {
         Backoff { next: shortest, longest }
     }
 
-    /// Sleeps once, but never past the deadline.
+    /// Sleeps for one pause, but not past the deadline.
     fn pause(&mut self, deadline: &Deadline) {
         let half = self.next / 2;
         let jitter =

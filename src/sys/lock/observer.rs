@@ -1,4 +1,4 @@
-//! Reports waits for locks that last long, so that a person can be shown what is waited for.
+//! Reports long waits for locks, so that a person can see what a process waits for.
 
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -6,26 +6,27 @@ use std::time::Duration;
 
 use super::super::clock::Deadline;
 
-/// A wait that lasts longer is reported.
+/// Duration from which a wait is reported.
 const LONG: Duration = Duration::from_secs(2);
 
 /// The holder of a lock, as far as the system tells.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Holder {
-    /// Another process; described where it is known.
+    /// Another phalanx process, with a description if it is known.
     Process(Option<String>),
-    /// A program that is not phalanx and that may live.
+    /// A program other than phalanx, which may be alive.
     OtherProgram,
-    /// A process that was killed: the lock is free once it is stale.
+    /// A process that was killed. The lock is free once it is stale.
     Gone,
 }
 
-/// A wait that has lasted long, or whose holder is known better by now.
+/// A long wait for a lock, or new knowledge about its holder.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct LongWait {
+    /// Path of the lock.
     pub(crate) resource: PathBuf,
     pub(crate) holder: Holder,
-    /// The whole wait lasts no longer.
+    /// Upper bound of the whole wait.
     pub(crate) at_most: Duration,
 }
 
@@ -33,18 +34,19 @@ type Observer = Arc<dyn Fn(&LongWait) + Send + Sync>;
 
 static OBSERVER: Mutex<Option<Observer>> = Mutex::new(None);
 
-/// Has every long wait of this process reported to `observer`, in the place of an earlier one. It is called on the thread
-/// that waits.
+/// Registers `observer` for the long waits of this process, in place of an earlier one. It is
+/// called on the waiting thread.
 pub(crate) fn observe_waits(observer: impl Fn(&LongWait) + Send + Sync + 'static) {
     *OBSERVER.lock().unwrap_or_else(PoisonError::into_inner) = Some(Arc::new(observer));
 }
 
-/// One wait, reported once for each holder.
+/// State of one wait, which is reported once for each holder.
 #[derive(Debug, Default)]
 pub(super) struct Report(Option<Holder>);
 
 impl Report {
-    /// Reports the wait if it has lasted long and `look` finds a holder that was not reported yet.
+    /// Reports the wait if it has lasted for [`LONG`] and `look` returns a holder that was not
+    /// reported yet.
     pub(super) fn update(
         &mut self,
         resource: &Path,

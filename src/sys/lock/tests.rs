@@ -1,4 +1,4 @@
-//! Tests of the locks: among threads, real processes, and against lock directories of other programs.
+//! Tests of the locks among threads and processes, and against lock directories of other programs.
 
 mod gate;
 
@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 use std::time::SystemTime;
 
-/// The limit of an attempt that must fail.
+/// Timeout of an attempt that must fail.
 const SOON: Duration = Duration::from_millis(60);
 
 struct Place {
@@ -38,13 +38,15 @@ impl Place {
         DirLock::acquire(&self.target(), &self.gate(), limit)
     }
 
-    /// A lock directory of another program, last stamped `age` ago (negative: in the future).
+    /// Makes a lock directory of another program, last stamped `age_secs` ago (negative: in the
+    /// future).
     fn foreign_lock(&self, age_secs: i64) {
         fs::create_dir(self.lock_dir()).expect("writable");
         stamp(&self.lock_dir(), age_secs);
     }
 
-    /// All there is but the place of the one whose turn is next, which is there once two have met.
+    /// Returns the names in the directory, without the file of the waiter that claims the next
+    /// turn, which exists only once a wait was long.
     fn names(&self) -> Vec<String> {
         let mut names = crate::sys::fs::list(self.dir.path()).expect("readable");
         names.retain(|name| name != "gate.next");
@@ -59,7 +61,7 @@ fn stamp(dir: &Path, age_secs: i64) {
 }
 
 #[test]
-fn a_directory_lock_is_there_and_gone() {
+fn directory_lock_exists_while_it_is_held() {
     let place = Place::new();
     let lock = place.acquire(PATIENCE).expect("free");
     assert!(place.lock_dir().is_dir());
@@ -74,7 +76,7 @@ fn a_directory_lock_is_there_and_gone() {
     assert_eq!(place.names(), ["gate"]);
 }
 
-/// CR-10: what says that a lock is held is no error and no lock.
+/// CR-10: an error that means "held" is neither reported nor taken for an acquired lock.
 #[test]
 fn one_at_a_time_among_threads_and_processes() {
     let place = Place::new();
@@ -96,7 +98,7 @@ fn one_at_a_time_among_threads_and_processes() {
 
 const ROUNDS: usize = 40;
 
-/// Reads, adds one, writes: every overlap of two holders loses a count.
+/// Increments the number in a file. If two holders overlapped, an increment would be lost.
 fn count_up(dir: &Path) {
     let file = dir.join("box.json");
     for _ in 0..ROUNDS {
@@ -115,10 +117,10 @@ fn helper_counts() {
 }
 
 #[test]
-fn excludes_a_program_that_knows_only_the_directory() {
+fn excludes_a_program_that_does_not_use_the_gate() {
     let place = Place::new();
     fs::write(place.target(), "").expect("writable");
-    // A peer of the Node kind: mkdir as the lock, no gate.
+    // A peer that locks like a Node program: by mkdir, without the gate.
     let script = "cd \"$1\"; i=0; while [ $i -lt 50 ]; do if mkdir box.json.lock 2>/dev/null; then \
                   [ -e inside ] && echo overlap >> errors; : > inside; rm inside; rmdir box.json.lock; \
                   i=$((i+1)); fi; done; : > finished";
@@ -178,7 +180,7 @@ fn a_stale_lock_is_reclaimed_by_one_at_a_time() {
 }
 
 #[test]
-fn what_is_no_empty_directory_gives_a_clear_error() {
+fn non_empty_directory_or_file_in_place_of_a_lock_is_an_error() {
     let place = Place::new();
     place.foreign_lock(0);
     fs::write(place.lock_dir().join("pid"), "1").expect("writable");
@@ -197,7 +199,7 @@ fn what_is_no_empty_directory_gives_a_clear_error() {
 }
 
 #[test]
-fn a_lock_taken_from_us_is_noticed_and_left_alone() {
+fn lock_lost_to_another_program_is_detected_and_not_removed() {
     let place = Place::new();
     let lock = place.acquire(PATIENCE).expect("free");
     fs::remove_dir(place.lock_dir()).expect("ours in this test");
@@ -209,7 +211,7 @@ fn a_lock_taken_from_us_is_noticed_and_left_alone() {
 }
 
 #[test]
-fn a_lock_stamped_by_somebody_else_is_not_ours_to_publish_under() {
+fn lock_stamped_by_another_program_is_no_longer_ours() {
     let place = Place::new();
     let lock = place.acquire(PATIENCE).expect("free");
     stamp(&place.lock_dir(), 1);
@@ -217,7 +219,7 @@ fn a_lock_stamped_by_somebody_else_is_not_ours_to_publish_under() {
 }
 
 #[test]
-fn long_holders_stamp_when_due_and_only_then() {
+fn holder_renews_its_stamp_only_when_due() {
     let place = Place::new();
     let lock = place.acquire(PATIENCE).expect("free");
     let stamped =
@@ -234,7 +236,7 @@ fn long_holders_stamp_when_due_and_only_then() {
 }
 
 #[test]
-fn a_lock_that_a_peer_put_in_place_of_ours_is_not_removed() {
+fn drop_does_not_remove_a_lock_that_replaced_ours() {
     let place = Place::new();
     let lock = place.acquire(PATIENCE).expect("free");
     fs::remove_dir(place.lock_dir()).and_then(|()| fs::create_dir(place.lock_dir())).expect("ours");
@@ -244,7 +246,7 @@ fn a_lock_that_a_peer_put_in_place_of_ours_is_not_removed() {
 }
 
 #[test]
-fn links_lead_to_the_same_lock() {
+fn symbolic_link_and_its_target_share_one_lock() {
     let place = Place::new();
     fs::write(place.target(), "").expect("writable");
     let alias = place.dir.path().join("alias.json");

@@ -275,8 +275,8 @@ fn below(roots: &[Process], table: &[Stat]) -> Vec<Process> {
     while let Some(parent) = found.get(next).copied() {
         next += 1;
         for child in children.get(&parent.pid).into_iter().flatten() {
-            // A child cannot be older than its parent: a process that is got its parent's pid from
-            // an earlier process.
+            // A child cannot be older than its parent. One that seems older is the child of an
+            // earlier process with the same pid.
             if !child.ended && child.start >= parent.start && seen.insert(process(child)) {
                 found.push(process(child));
             }

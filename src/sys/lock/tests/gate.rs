@@ -1,4 +1,4 @@
-//! The gate alone: among threads and processes, and who gets it next.
+//! Tests of the gate alone: exclusion among threads and processes, and fairness.
 
 use std::fs;
 use std::os::unix::fs::symlink;
@@ -13,7 +13,7 @@ use crate::sys::clock;
 use crate::sys::testing::{Guarded, PATIENCE, helper, until};
 
 #[test]
-fn a_gate_excludes_and_frees_on_drop() {
+fn gate_excludes_others_until_dropped() {
     let place = Place::new();
     let held = Gate::open(&place.gate(), Duration::ZERO).expect("free");
     assert!(Gate::try_open(&place.gate()).expect("usable").is_none());
@@ -26,9 +26,9 @@ fn a_gate_excludes_and_frees_on_drop() {
     assert_eq!(place.names(), ["gate"], "the gate's file stays");
 }
 
-/// TK-02: among many that want it all the time, nobody starves.
+/// TK-02: no waiter starves under contention.
 #[test]
-fn who_comes_back_at_once_does_not_pass_who_waits_for_ever() {
+fn tk_02_immediate_retries_do_not_starve_a_waiter() {
     let place = Place::new();
     let (stop, rounds) = (AtomicBool::new(false), AtomicU32::new(0));
     let mut most = 0;
@@ -55,7 +55,7 @@ fn who_comes_back_at_once_does_not_pass_who_waits_for_ever() {
 }
 
 #[test]
-fn a_gate_refuses_dangerous_files() {
+fn gate_refuses_lock_names_links_and_missing_directories() {
     let place = Place::new();
     assert!(Gate::open(&place.dir.path().join("x.lock"), SOON).is_err());
     symlink("/dev/null", place.gate()).expect("writable");
