@@ -1,5 +1,5 @@
-//! The terminal that a person sits at, lent to a program elsewhere: raw while it lasts, as it was afterwards. Refuses to
-//! know what is shown on it.
+//! The terminal that a person uses: raw mode while it is connected to a program elsewhere, and
+//! output that does not block. Modes are restored on drop.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Write};
@@ -19,14 +19,15 @@ use nix::unistd;
 
 use super::ready;
 
-/// How much is taken from the keyboard at once.
+/// Maximum bytes of one read from the keyboard.
 const CHUNK: usize = 16 * 1024;
-/// How long one wait for room on the terminal lasts.
+/// Timeout of one wait for room in the terminal's output queue.
 const ROOM: Duration = Duration::from_millis(100);
-/// The longest single wait; the next one follows.
+/// Timeout of one wait for input; another wait follows.
 const LOOK: Duration = Duration::from_secs(60);
 
-/// Signals that would leave the terminal raw: they are told instead. `TSTP` as well: nobody could type `fg`.
+/// Signals whose default action would leave the terminal raw; they are returned as input instead.
+/// `TSTP` is among them, because a raw terminal gives no way to type `fg`.
 const TOLD: [Signal; 6] = [
     Signal::SIGINT,
     Signal::SIGTERM,
@@ -36,28 +37,29 @@ const TOLD: [Signal; 6] = [
     Signal::SIGTSTP,
 ];
 
-/// What came next.
+/// The next input of a [`RawTerminal`].
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Input {
-    /// The keyboard.
+    /// Bytes from the keyboard.
     Keys(Vec<u8>),
-    /// A signal of this number.
+    /// A signal with this number.
     Signal(i32),
-    /// The terminal has gone.
+    /// The terminal was closed.
     Gone,
-    /// The other descriptor has something, or its other end was closed.
+    /// The other descriptor is readable, or its peer has closed it.
     Other,
 }
 
-/// The terminal at our standard input in raw mode; dropping this puts it back.
+/// The terminal at standard input in raw mode, restored on drop.
 pub(crate) struct RawTerminal {
     before: Termios,
     signals: SignalFd,
 }
 
 impl RawTerminal {
-    /// Makes it raw. To be called in the first thread before there are others: the signals of [`Input::Signal`] are
-    /// blocked in this thread, until the drop, and in those that it starts.
+    /// Sets raw mode. Must be called in the first thread before others exist: the signals of
+    /// [`Input::Signal`] are blocked in this thread, until the drop, and in the threads that it
+    /// starts.
     pub(crate) fn enter() -> io::Result<RawTerminal> {
         told().thread_block()?;
         let signals =
@@ -69,7 +71,7 @@ impl RawTerminal {
         Ok(RawTerminal { before, signals })
     }
 
-    /// Waits for whatever comes first.
+    /// Waits for the keyboard, a signal or `other`, whichever is first.
     pub(crate) fn next(&self, other: BorrowedFd) -> io::Result<Input> {
         let stdin = io::stdin();
         loop {
@@ -94,29 +96,32 @@ impl RawTerminal {
 
 impl Drop for RawTerminal {
     fn drop(&mut self) {
-        // Answers of the terminal to questions of the program must not end up in the next command line.
+        // Discards replies of the terminal to queries of the program, which would end up in the
+        // next command line.
         let _ = tcflush(io::stdin(), FlushArg::TCIFLUSH);
         let _ = tcsetattr(io::stdin(), SetArg::TCSANOW, &self.before);
-        // From here on a signal may end us again: our last words may wait for a terminal that takes none.
+        // Signals may end this process from here on, because its last output may block on a
+        // terminal that accepts none.
         let _ = told().thread_unblock();
     }
 }
 
-/// The same for the calling thread, which may be another than the one that had the [`RawTerminal`] at last.
+/// Unblocks these signals in the calling thread, which need not be the one that dropped the
+/// [`RawTerminal`].
 pub(crate) fn let_signals_through() {
     let _ = told().thread_unblock();
 }
 
-/// Keys typed while this exists are not echoed to the terminal at standard error; they stay in its
-/// input queue for the program that reads next. Dropping this puts the echo back.
+/// Turns off the echo of the terminal at standard error until dropped. Keys typed meanwhile stay in
+/// its input queue for the program that reads next.
 #[derive(Debug)]
 pub(crate) struct EchoOff {
     before: Termios,
 }
 
 impl EchoOff {
-    /// Turns the echo off. None if standard error is not our terminal, or if another job has it
-    /// now: changing its modes would stop this process.
+    /// Turns the echo off. Returns `None` if standard error is not the controlling terminal, or if
+    /// another job is in its foreground: changing the modes would stop this process.
     pub(crate) fn enter() -> Option<EchoOff> {
         if !has_terminal() {
             return None;
@@ -132,7 +137,7 @@ impl EchoOff {
 impl Drop for EchoOff {
     fn drop(&mut self) {
         if has_terminal() {
-            // A terminal that has gone needs nothing.
+            // Fails if the terminal was closed, which then needs no echo.
             let _ = tcsetattr(io::stderr(), SetArg::TCSANOW, &self.before);
         }
     }
@@ -144,7 +149,8 @@ fn has_terminal() -> bool {
     unistd::tcgetpgrp(io::stderr()).is_ok_and(|job| job == unistd::getpgrp())
 }
 
-/// Returns true if another job has the terminal at standard error, as after `bg`.
+/// Returns true if another job is in the foreground of the terminal at standard error, as after
+/// `bg`.
 pub(crate) fn is_background() -> bool {
     unistd::tcgetpgrp(io::stderr()).is_ok_and(|job| job != unistd::getpgrp())
 }
@@ -166,26 +172,30 @@ fn typed(stdin: &io::Stdin) -> io::Result<Option<Input>> {
     }
 }
 
-/// The terminal at our standard output, to be written to without ever waiting for it unasked.
+/// The terminal at standard output, opened so that no write blocks.
 #[derive(Debug)]
 pub(crate) struct Display {
     file: File,
 }
 
 impl Display {
-    /// Opens it anew: not to wait is a property of the opening, and the one that we inherited belongs to our shell, too.
+    /// Opens the terminal again: O_NONBLOCK is a property of the open file description, and the
+    /// inherited one is shared with the shell.
     pub(crate) fn open() -> io::Result<Display> {
         let path = unistd::ttyname(io::stdout()).unwrap_or_else(|_| PathBuf::from("/dev/tty"));
         let flags = libc::O_NOCTTY | libc::O_NONBLOCK | libc::O_CLOEXEC;
         Ok(Display { file: OpenOptions::new().write(true).custom_flags(flags).open(path)? })
     }
 
-    /// A second handle, for another thread.
+    /// Returns a second handle, for another thread.
     pub(crate) fn try_clone(&self) -> io::Result<Display> {
         Ok(Display { file: self.file.try_clone()? })
     }
 
-    /// Writes all of it. While the terminal takes nothing, `give_up` is asked now and then; its yes is an error.
+    /// Writes all of `bytes`. While the terminal accepts no output, calls `give_up` every 100 ms.
+    ///
+    /// # Errors
+    /// `TimedOut` if `give_up` returns true, otherwise the error of the write.
     pub(crate) fn show(&self, bytes: &[u8], give_up: &dyn Fn() -> bool) -> io::Result<()> {
         let mut rest = bytes;
         while !rest.is_empty() {

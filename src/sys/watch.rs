@@ -1,5 +1,5 @@
-//! Notices that something changed in directories, and that is all: the caller looks itself. A hint beside a slow
-//! sweep, never the truth. Refuses to know what the files are.
+//! Reports that something changed in directories. Events are only hints: callers read the files
+//! themselves, and also sweep periodically.
 
 #[cfg(target_os = "linux")]
 mod inotify;
@@ -16,16 +16,16 @@ use nix::sys::statfs::statfs;
 use notify::{Config, Event, EventKind, PollWatcher, RecursiveMode, Watcher};
 use thiserror::Error;
 
-/// Why directories cannot be watched. Callers fall back to their sweep.
+/// Failure to watch directories. Callers fall back to their sweep.
 #[derive(Debug, Error)]
 pub(crate) enum WatchError {
-    /// No watcher at all (on Linux: the user's limit of inotify instances).
+    /// No watcher could be created (on Linux: the user's limit of inotify instances is reached).
     #[error("cannot watch for file changes")]
     Start {
         #[source]
         source: io::Error,
     },
-    /// One directory could not be added: missing, or the limit of watches is reached.
+    /// A directory could not be added: it is missing, or the limit of watches is reached.
     #[error("cannot watch {}", dir.display())]
     Add {
         dir: PathBuf,
@@ -34,33 +34,33 @@ pub(crate) enum WatchError {
     },
 }
 
-/// How often directories are compared where the system does not tell of changes.
+/// Interval of comparing directories where the system does not report changes.
 const POLL: Duration = Duration::from_secs(2);
 
-/// How changes are noticed.
+/// Ways to detect changes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Means {
-    /// The system tells of them.
+    /// By events of the system.
     Told,
-    /// The directories are read again and again, with the files in them.
+    /// By comparing the directories, and the files in them, at this interval.
     Polled(Duration),
 }
 
 impl Means {
-    /// What these directories need: one on a network file system is enough to poll them all.
+    /// Selects polling for all directories if any of them is on a network file system.
     fn for_dirs(dirs: &[PathBuf]) -> Means {
         if dirs.iter().any(|dir| is_remote(dir)) { Means::Polled(POLL) } else { Means::Told }
     }
 }
 
-/// Calls back for each changed entry of the watched directories until dropped.
+/// A watch on directories, which calls back for each changed entry until dropped.
 pub(crate) struct Watch {
     eye: Eye,
     means: Means,
     dirs: Arc<Mutex<Vec<PathBuf>>>,
 }
 
-/// What sees the changes.
+/// Source of the events.
 enum Eye {
     #[cfg(target_os = "linux")]
     Inotify(inotify::Inotify),
@@ -89,10 +89,15 @@ impl fmt::Debug for Watch {
 }
 
 impl Watch {
-    /// Watches these directories (not what lies below them; each must exist). `on_change` runs on the watcher's own
-    /// thread with the changed path; after lost events, with each directory. It says whether that was of use: what is
-    /// not may be told some milliseconds later when more of it comes. Lock directories and temporary files of `sys`
-    /// itself are not reported, or a watcher that locks what it looks at would wake itself for ever.
+    /// Watches these directories, which must exist, but not their subdirectories. `on_change` runs
+    /// on the watcher's own thread with the changed path or, after lost events, with each
+    /// directory. It returns true if the change was of use; after changes of no use, later ones may
+    /// be reported some milliseconds late. Lock directories and temporary files of `sys` are not
+    /// reported: a watcher that locks the files it reads would wake itself endlessly.
+    ///
+    /// # Errors
+    /// [`WatchError::Start`] if no watcher can be created; [`WatchError::Add`] if a directory
+    /// cannot be added.
     pub(crate) fn new(
         dirs: &[PathBuf],
         on_change: impl Fn(&Path) -> bool + Send + 'static,
@@ -111,7 +116,8 @@ impl Watch {
         let eye = match means {
             Means::Told => told(tell),
             Means::Polled(every) => {
-                // By content: over a network, times are too coarse and too late.
+                // Compares contents, because modification times over a network are too coarse and
+                // too late.
                 let config =
                     Config::default().with_poll_interval(every).with_compare_contents(true);
                 let watcher = PollWatcher::new(move |event| sort_out(event, &tell), config);
@@ -124,12 +130,17 @@ impl Watch {
         Ok(watch)
     }
 
-    /// True where changes of other machines would not be told and everything is looked at every two seconds instead.
+    /// Returns true if directories are compared every two seconds, because the system does not
+    /// report changes by other machines.
     pub(crate) fn is_polling(&self) -> bool {
         self.means != Means::Told
     }
 
-    /// Watches one more directory. Adding one again is harmless, and needed after it was removed and made anew.
+    /// Watches one more directory. Adding it again is harmless, and required after it was removed
+    /// and recreated.
+    ///
+    /// # Errors
+    /// [`WatchError::Add`] if it is missing or the limit of watches is reached.
     pub(crate) fn add(&mut self, dir: &Path) -> Result<(), WatchError> {
         self.eye.add(dir).map_err(|source| WatchError::Add { dir: dir.to_owned(), source })?;
         let mut dirs = self.dirs.lock().unwrap_or_else(PoisonError::into_inner);
@@ -151,7 +162,7 @@ fn told(tell: impl Fn(Option<&Path>) -> bool + Send + 'static) -> io::Result<Eye
     watcher.map(|watcher| Eye::Notify(Box::new(watcher))).map_err(io::Error::other)
 }
 
-/// Passes on what notify saw.
+/// Reports the changes in an event of notify.
 fn sort_out(event: notify::Result<Event>, tell: &impl Fn(Option<&Path>) -> bool) {
     match event {
         Ok(event) if !event.need_rescan() => {
@@ -164,12 +175,13 @@ fn sort_out(event: notify::Result<Event>, tell: &impl Fn(Option<&Path>) -> bool)
                 tell(Some(path));
             }
         }
-        // The queue overflowed or the watcher failed: anything may have changed anywhere.
+        // The queue overflowed or the watcher failed, so anything may have changed.
         Ok(_) | Err(_) => drop(tell(None)),
     }
 }
 
-/// Tells of a change; whether that was of use. None: anything may have changed.
+/// Reports a change and returns whether that was of use. `None` means that anything may have
+/// changed.
 fn report(
     change: Option<&Path>,
     dirs: &Mutex<Vec<PathBuf>>,
@@ -178,21 +190,22 @@ fn report(
     match change {
         Some(path) => on_change(path),
         None => {
-            // A copy, so that a callback may take its time without blocking `add`.
+            // A copy, so that a slow callback does not block `add`.
             let dirs = dirs.lock().unwrap_or_else(PoisonError::into_inner).clone();
             dirs.iter().map(|dir| on_change(dir)).filter(|told| *told).count() > 0
         }
     }
 }
 
-/// True when changes that other machines make here are not told. Unknown is local: the sweep comes anyway.
+/// Returns true if the system does not report changes that other machines make in `dir`. A
+/// directory of unknown type counts as local, since callers sweep anyway.
 pub(super) fn is_remote(dir: &Path) -> bool {
-    // The type is of another width on each platform; these numbers fit 32 bits.
+    // The width of the type differs between platforms; these numbers fit into 32 bits.
     statfs(dir)
         .is_ok_and(|found| is_remote_type(u64::try_from(found.filesystem_type().0).unwrap_or(0)))
 }
 
-/// By the number in `statfs(2)`.
+/// Classifies a file system by its number in `statfs(2)`.
 fn is_remote_type(magic: u64) -> bool {
     const NFS: u64 = 0x6969;
     const SMB: u64 = 0x517B;
@@ -203,7 +216,8 @@ fn is_remote_type(magic: u64) -> bool {
     matches!(magic & 0xFFFF_FFFF, NFS | SMB | CIFS | SMB2 | FUSE | V9FS)
 }
 
-/// What `sys::fs` and `sys::lock` (and other programs' locks of the same protocol) leave for a moment in passing.
+/// Returns true for short-lived entries of `sys::fs` and `sys::lock`, and for locks of other
+/// programs that use the same protocol.
 fn is_passing(name: &OsStr) -> bool {
     let name = name.as_encoded_bytes();
     let temporary = name.starts_with(b".") && name.ends_with(b".tmp");
@@ -211,18 +225,23 @@ fn is_passing(name: &OsStr) -> bool {
     temporary || lock
 }
 
-/// Blocking convenience over [`Watch`]: has anything changed since the last look?
+/// A blocking interface to [`Watch`], which reports whether anything has changed since the last
+/// call.
 #[derive(Debug)]
 pub(crate) struct Changes {
-    // Held for its drop, too: it ends the subscription.
+    // Dropping it ends the subscription.
     watch: Watch,
     pending: Receiver<()>,
 }
 
 impl Changes {
-    /// Subscribes to the directories. Subscribe before the first look, then nothing is missed.
+    /// Subscribes to the directories. A caller that subscribes before its first read misses no
+    /// change.
+    ///
+    /// # Errors
+    /// As [`Watch::new`].
     pub(crate) fn on(dirs: &[PathBuf]) -> Result<Changes, WatchError> {
-        // Room for one: a full channel already says "something changed", so that a burst coalesces by itself.
+        // Capacity 1: a full channel already means that something changed, so a burst coalesces.
         let (sender, pending) = sync_channel(1);
         let note = move |_: &Path| {
             let _ = sender.try_send(());
@@ -232,12 +251,12 @@ impl Changes {
         Ok(Changes { watch, pending })
     }
 
-    /// As [`Watch::is_polling`].
+    /// See [`Watch::is_polling`].
     pub(crate) fn is_polling(&self) -> bool {
         self.watch.is_polling()
     }
 
-    /// True when something changed since the last call, at once or within `limit`.
+    /// Returns true if something has changed since the last call, or changes within `limit`.
     pub(crate) fn wait(&self, limit: Duration) -> bool {
         self.pending.recv_timeout(limit).is_ok()
     }
@@ -262,8 +281,8 @@ mod tests {
         (Watch::new(&[dir.to_owned()], push).expect("inotify works here"), seen)
     }
 
-    /// The paths reported since the last call. Events arrive in order: once the marker file of this
-    /// call is reported, all earlier changes are.
+    /// Returns the paths reported since the last call. Events arrive in order: once the marker file
+    /// of this call is reported, all earlier changes have been.
     fn reported(dir: &Path, seen: &Mutex<Vec<PathBuf>>) -> Vec<PathBuf> {
         static NEXT: AtomicU32 = AtomicU32::new(0);
         let marker = dir.join(format!("marker-{}", NEXT.fetch_add(1, Ordering::Relaxed)));
@@ -291,7 +310,7 @@ mod tests {
     }
 
     #[test]
-    fn changes_are_reported_once_and_then_waited_for() {
+    fn wait_reports_a_change_made_after_the_subscription() {
         let dir = tempfile::tempdir().expect("a temporary directory");
         let changes = Changes::on(&[dir.path().to_owned()]).expect("inotify works here");
         assert!(!changes.wait(Duration::ZERO));
@@ -299,9 +318,10 @@ mod tests {
         assert!(changes.wait(PATIENCE));
     }
 
-    /// Whoever looks as soon as it is told, and finds the change before the last, is told once more.
+    /// A reader that reads right after an event may still see the change before the last; another
+    /// event must follow.
     #[test]
-    fn no_change_is_missed_by_who_looks_at_once() {
+    fn reader_that_reads_at_once_misses_no_change() {
         let dir = tempfile::tempdir().expect("a temporary directory");
         let file = dir.path().join("inbox.json");
         let changes = Changes::on(&[dir.path().to_owned()]).expect("inotify works here");
@@ -318,7 +338,7 @@ mod tests {
     }
 
     #[test]
-    fn locking_what_one_watches_does_not_wake() {
+    fn locks_on_watched_files_are_not_reported() {
         let dir = tempfile::tempdir().expect("a temporary directory");
         let gates = tempfile::tempdir().expect("a temporary directory");
         let file = dir.path().join("inbox.json");
@@ -338,7 +358,7 @@ mod tests {
     }
 
     #[test]
-    fn callbacks_carry_the_path_and_late_directories_count() {
+    fn changed_paths_are_reported_in_directories_added_later_too() {
         let dir = tempfile::tempdir().expect("a temporary directory");
         let late = tempfile::tempdir().expect("a temporary directory");
         let (mut watch, seen) = seen_paths(dir.path());
@@ -359,11 +379,11 @@ mod tests {
     }
 
     #[test]
-    fn network_file_systems_are_told_from_local_ones() {
+    fn network_file_systems_are_distinguished_from_local_ones() {
         for remote in [0x6969, 0x517B, 0xFF53_4D42, 0xFE53_4D42, 0x6573_5546, 0x0102_1997] {
             assert!(is_remote_type(remote), "{remote:#x}");
         }
-        // Where the type is a signed 32 bit number, CIFS comes with its sign extended.
+        // Where the type is a signed 32-bit number, that of CIFS arrives sign-extended.
         assert!(is_remote_type(0xFFFF_FFFF_FF53_4D42));
         for local in [0xEF53, 0x0102_1994, 0x5846_5342, 0x9123_683E, 0x794C_7630, 0] {
             assert!(!is_remote_type(local), "{local:#x}");
@@ -371,9 +391,9 @@ mod tests {
         assert!(!is_remote(Path::new("/no/such/directory")));
     }
 
-    /// CR-10: what the system tells is a hint only.
+    /// CR-10: events are only hints, so polling must find the same changes.
     #[test]
-    fn polling_notices_what_the_system_would_have_told() {
+    fn cr_10_polling_detects_replace_write_and_removal() {
         let dir = tempfile::tempdir().expect("a temporary directory");
         let file = dir.path().join("inbox.json");
         fs::write(&file, "one").expect("writable");
@@ -402,14 +422,14 @@ mod tests {
     }
 
     #[test]
-    fn a_missing_directory_is_named() {
+    fn missing_directory_is_named_in_the_error() {
         let missing = PathBuf::from("/no/such/directory");
         let error = Changes::on(&[missing]).expect_err("nothing to watch");
         assert!(error.to_string().contains("/no/such/directory"), "{error}");
     }
 
     #[test]
-    fn an_overflow_reports_the_directories() {
+    fn overflow_reports_every_watched_directory() {
         let dirs = Mutex::new(vec![PathBuf::from("/a"), PathBuf::from("/b")]);
         let seen = Mutex::new(Vec::new());
         let lost = Event::new(EventKind::Other).set_flag(notify::event::Flag::Rescan);

@@ -1,5 +1,5 @@
-//! What a launcher needs: start one program as its foreground child (or on a terminal of its own) and stay with it
-//! until it ends. Refuses to know which program and why.
+//! Starts one program as the foreground child of this process, or on a terminal of its own, and
+//! supervises it until it ends.
 
 mod pty;
 mod supervise;
@@ -22,16 +22,16 @@ pub(crate) use pty::{PtyMaster, open_pty, own_size, spawn_on, spawn_on_pty};
 pub(crate) use supervise::{Exit, Forward, Supervisor, supervise};
 pub(crate) use wait::wait;
 
-/// One program, completely described: nothing is added, searched or inherited.
+/// Complete description of a program to start: nothing is added, looked up or inherited.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Program {
     /// An absolute path; no PATH is searched.
     pub(crate) path: PathBuf,
-    /// All arguments, `argv[0]` included. Empty means just the path.
+    /// All arguments, including `argv[0]`. Empty means only the path.
     pub(crate) argv: Vec<OsString>,
-    /// Entered by the child itself; a directory that cannot be entered is an error of the start.
+    /// Working directory. The child enters it; failure to do so is an error of the start.
     pub(crate) cwd: PathBuf,
-    /// The whole environment.
+    /// The complete environment.
     pub(crate) env: Vec<(OsString, OsString)>,
 }
 
@@ -61,24 +61,30 @@ impl Program {
     }
 }
 
-/// Starts the program on our standard streams in a process group of its own, with default signal handling. When our
-/// group has the foreground of the controlling terminal, the child's gets it. Returns once the program has been
-/// executed; that it cannot be is an error here, not a dead child. Who calls this has to wait for the child:
-/// [`supervise()`] does.
+/// Starts the program on the standard streams of this process, in a process group of its own, with
+/// default signal handling. If this process is in the foreground of the controlling terminal, the
+/// child's group takes its place. Returns once the program has been executed. The caller must wait
+/// for the child, as [`supervise()`] does.
+///
+/// # Errors
+/// [`ExecError::NotFound`] or [`ExecError::Directory`] if the program or its directory is missing,
+/// [`ExecError::Io`] if it cannot be started for another reason.
 pub(crate) fn spawn_foreground(program: &Program) -> Result<Process, ExecError> {
-    // Only what is ours to give: started in the background of somebody's shell, we must not take its terminal.
+    // Only if this process has the foreground: in the background of a shell, it must not take the
+    // shell's terminal.
     let terminal = Terminal::open().filter(Terminal::is_ours);
     let childs = terminal.as_ref().map(Terminal::try_clone).transpose();
     let childs = childs.map_err(|source| program.failure(source))?;
     let mut command = program.command();
-    // In the child, before the exec: else the program could read before it has the terminal, and be stopped. The
-    // parent need not repeat it, for spawn returns only after the exec.
+    // Runs in the child before the exec, because the program could otherwise read the terminal
+    // before it has the foreground, and be stopped. The parent need not repeat it: spawn returns
+    // only after the exec.
     start_fresh(&mut command, move || {
         unistd::setpgid(Pid::from_raw(0), Pid::from_raw(0))?;
         childs.as_ref().map_or(Ok(()), |terminal| terminal.give_to(unistd::getpid()))
     });
     let child = command.spawn().map_err(|source| {
-        // The child may have had the terminal already when its exec failed.
+        // The child may have taken the foreground before its exec failed.
         if let Some(terminal) = &terminal {
             let _ = terminal.give_to(unistd::getpgrp());
         }

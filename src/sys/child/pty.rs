@@ -1,7 +1,8 @@
-//! A program on a pseudo-terminal of its own. Refuses to interpret what it draws.
+//! A program on a pseudo-terminal of its own.
 //!
-//! portable-pty opens and sizes the terminal, but does not start the program: its own start always sets SHELL, goes
-//! to $HOME when the directory is missing, and closes the pipe through which std reports a failed exec.
+//! portable-pty opens and resizes the terminal but does not start the program: its own start always
+//! sets SHELL, changes to $HOME if the directory is missing, and closes the pipe through which std
+//! reports a failed exec.
 
 #![expect(
     unsafe_code,
@@ -23,11 +24,12 @@ use super::super::failpoint;
 use super::super::proc::Process;
 use super::Program;
 
-/// Our end of the terminal. Keep it while the child lives: closing it hangs up on the child. May be shared between a
-/// reading, a writing and a resizing thread.
+/// Master side of a pseudo-terminal. Closing it hangs up on the child, so it must be kept while the
+/// child runs. A reading, a writing and a resizing thread may share it.
 pub(crate) struct PtyMaster {
     master: Mutex<Box<dyn MasterPty + Send>>,
-    // A descriptor of our own: portable-pty's writer types a newline and Ctrl-D into the program when dropped.
+    // A duplicate descriptor, because portable-pty's writer types a newline and Ctrl-D into the
+    // program when dropped.
     writer: File,
 }
 
@@ -38,35 +40,40 @@ impl fmt::Debug for PtyMaster {
 }
 
 impl PtyMaster {
-    /// A blocking reader of what the program draws; end of file once nobody has the terminal open any more. It keeps
-    /// the terminal open by itself: drop it, too, to hang up.
+    /// Returns a blocking reader of the program's output. It reaches end of file once no process
+    /// has the terminal open any longer. The reader keeps the master side open: drop it as well to
+    /// hang up.
     pub(crate) fn reader(&self) -> io::Result<Box<dyn Read + Send>> {
         self.master().try_clone_reader().map_err(io::Error::other)
     }
 
-    /// Types these bytes. Blocks while the terminal's input queue (4 KiB) is full because the program does not read.
+    /// Writes these bytes as keyboard input. Blocks while the terminal's input queue (4 KiB) is
+    /// full because the program does not read.
     pub(crate) fn write_all(&self, bytes: &[u8]) -> io::Result<()> {
         (&self.writer).write_all(bytes)
     }
 
-    /// Gives the terminal another size; the program's foreground group is told by a WINCH.
+    /// Resizes the terminal; the program's foreground group receives SIGWINCH.
     pub(crate) fn resize(&self, rows: u16, cols: u16) -> io::Result<()> {
         self.master().resize(size(rows, cols)).map_err(io::Error::other)
     }
 
-    /// The terminal's name, as `/dev/pts/7`.
+    /// Returns the terminal's name, as `/dev/pts/7`.
     pub(crate) fn tty_name(&self) -> Option<String> {
         self.master().tty_name().and_then(|name| name.into_os_string().into_string().ok())
     }
 
     fn master(&self) -> MutexGuard<'_, Box<dyn MasterPty + Send>> {
-        // No call under this lock leaves anything half done.
+        // No call under this lock leaves inconsistent state, so a poisoned lock is usable.
         self.master.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// Starts the program as the leader of a new session on a new terminal of this size, with default signal handling.
-/// Errors and duties are as in [`super::spawn_foreground`].
+/// Starts the program as the leader of a new session on a new terminal of this size, with default
+/// signal handling. The caller must wait for the child.
+///
+/// # Errors
+/// As [`super::spawn_foreground`]; [`ExecError::Io`] also if no terminal can be opened.
 pub(crate) fn spawn_on_pty(
     program: &Program,
     rows: u16,
@@ -76,7 +83,8 @@ pub(crate) fn spawn_on_pty(
     spawn_on(program, pty)
 }
 
-/// The second half of [`spawn_on_pty`]: what fails here fails because of the program.
+/// Second half of [`spawn_on_pty`], on a terminal that [`open_pty`] has opened: an error here is
+/// caused by the program.
 pub(crate) fn spawn_on(
     program: &Program,
     (master, slave): (PtyMaster, File),
@@ -87,12 +95,13 @@ pub(crate) fn spawn_on(
     command.stdin(stdin).stdout(stdout).stderr(slave);
     start_fresh(&mut command, lead_session_on_stdin);
     let child = command.spawn().map_err(|source| program.failure(source))?;
-    // Ends the parent's copies of the slave, without which the reader would never see the end.
+    // Closes the parent's copies of the slave; otherwise the reader would never reach end of file.
     drop(command);
     Ok((program.started(&child)?, master))
 }
 
-/// Rows and columns of the terminal at our standard output; none if it is no terminal or does not know its size.
+/// Returns rows and columns of the terminal at standard output; `None` if it is not a terminal or
+/// reports no size.
 pub(crate) fn own_size() -> Option<(u16, u16)> {
     // SAFETY: all-zero is a valid winsize, and the call only writes into it.
     let mut size: libc::winsize = unsafe { std::mem::zeroed() };
@@ -101,7 +110,10 @@ pub(crate) fn own_size() -> Option<(u16, u16)> {
     (got == 0 && size.ws_row > 0 && size.ws_col > 0).then_some((size.ws_row, size.ws_col))
 }
 
-/// A new terminal of this size: our end, and the program's.
+/// Opens a new terminal of this size; returns its master and slave side.
+///
+/// # Errors
+/// Advises on how to get more terminals if all are in use; otherwise the error of the failed call.
 pub(crate) fn open_pty(rows: u16, cols: u16) -> io::Result<(PtyMaster, File)> {
     failpoint::hit("child.open_pty");
     let opened = native_pty_system().openpty(size(rows, cols));
@@ -117,14 +129,16 @@ pub(crate) fn open_pty(rows: u16, cols: u16) -> io::Result<(PtyMaster, File)> {
     Ok((PtyMaster { master: Mutex::new(master), writer: File::from(writer) }, slave))
 }
 
-/// Why there is no terminal to be had: portable-pty gives the system's word as text only, so the system is asked again.
+/// Finds the error number of a failed open by opening /dev/ptmx again, because portable-pty reports
+/// the error only as text.
 fn no_terminal(told: io::Error) -> io::Error {
     let asked =
         OpenOptions::new().read(true).write(true).custom_flags(libc::O_NOCTTY).open("/dev/ptmx");
     asked.err().map_or(told, advised)
 }
 
-/// Linux says ENOSPC and macOS ENXIO ("device not configured") when all are taken (PF-03).
+/// Adds advice to the error that means that all terminals are in use: ENOSPC on Linux, ENXIO
+/// ("device not configured") on macOS (PF-03).
 fn advised(error: io::Error) -> io::Error {
     match error.raw_os_error() {
         Some(libc::ENOSPC | libc::ENXIO | libc::EAGAIN) => io::Error::other(
@@ -138,7 +152,7 @@ fn size(rows: u16, cols: u16) -> PtySize {
     PtySize { rows, cols, pixel_width: 0, pixel_height: 0 }
 }
 
-/// Runs in the child; standard input is the terminal already.
+/// Makes the child the leader of a new session with the terminal at its standard input.
 fn lead_session_on_stdin() -> io::Result<()> {
     unistd::setsid()?;
     // SAFETY: async-signal-safe, and takes integers only.
@@ -153,7 +167,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn pf_03_a_machine_without_terminals_is_told_with_advice() {
+    fn pf_03_exhausted_pseudo_terminals_give_advice() {
         for errno in [libc::ENOSPC, libc::ENXIO] {
             let told = advised(io::Error::from_raw_os_error(errno)).to_string();
             assert!(

@@ -1,5 +1,5 @@
-//! The launcher's loop: wait for signals, pass them on, reap, until the one child has ended. Refuses to know what
-//! the signals mean to the child.
+//! The loop of a launcher: waits for signals, forwards them and reaps children until its one child
+//! has ended.
 
 #![expect(unsafe_code, reason = "sigtimedwait, and waitpid with statuses that nix cannot express")]
 
@@ -16,9 +16,9 @@ use super::super::clock::Deadline;
 use super::super::proc::{self, Process};
 use super::terminal::Terminal;
 
-/// A lost SIGCHLD, which should not happen, costs at most this much.
+/// Maximum delay by a lost SIGCHLD, which should not occur.
 const SWEEP: Duration = Duration::from_secs(60);
-/// A child that is stopped again and again is continued no more often than this.
+/// Minimum interval between two continuations of a child that is stopped repeatedly.
 const RESUME_EVERY: Duration = Duration::from_secs(1);
 
 const WAITED_FOR: [Signal; 12] = [
@@ -36,47 +36,49 @@ const WAITED_FOR: [Signal; 12] = [
     Signal::SIGTTOU,
 ];
 
-/// What to do about a signal that reached the launcher.
+/// How to handle a signal that the launcher received.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Forward {
-    /// Send it on to the child's process group; HUP and TERM also start the child's last `kill_after`.
+    /// Send it to the child's process group. HUP and TERM also start the timeout `kill_after`.
     Pass,
-    /// Do nothing.
+    /// Ignore it.
     Swallow,
 }
 
-/// How the child ended. Neither is there only when another thread took its status.
+/// Exit status or terminating signal of a child. Both are `None` only if another thread has reaped
+/// the child.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Exit {
     pub(crate) code: Option<i32>,
     pub(crate) signal: Option<i32>,
 }
 
-/// The process-wide preparation for [`supervise()`].
+/// Process-wide preparation for [`supervise()`].
 #[derive(Debug)]
 pub(crate) struct Supervisor;
 
 impl Supervisor {
-    /// Blocks the signals that [`supervise()`] waits for. Call it in the first thread before there are others: a thread
-    /// that has them unblocked would take them, and mostly die of it.
+    /// Blocks the signals that [`supervise()`] waits for. Must be called in the first thread before
+    /// others exist: a thread that does not block them would receive them, and most of them would
+    /// end the process.
     pub(crate) fn block_signals() {
         waited_for().thread_block().expect("pthread_sigmask fails only for an invalid operation");
-        // An inherited "ignore" would make the kernel reap our children without telling us.
-        // SAFETY: no handler function is involved.
+        // An inherited SIG_IGN would make the kernel reap children without notifying this process.
         let reset = unsafe { signal(Signal::SIGCHLD, SigHandler::SigDfl) };
         reset.expect("sigaction fails only for an invalid signal");
     }
 
-    /// The next signal that has come for this process, for when there is no child to [`supervise()`]; `None`: none came
-    /// within `limit`.
+    /// Returns the next signal sent to this process, while it has no child to [`supervise()`];
+    /// `None` if none arrives within `limit`.
     pub(crate) fn next_signal(limit: Duration) -> Option<i32> {
         next_signal(&waited_for(), limit)
     }
 }
 
-/// Stays with `child` (ours, not waited for yet) until it has ended. Reaps whatever else becomes our child meanwhile,
-/// so no other thread may run children of its own. `on_signal` gets every signal but the job-control ones.
-/// `kill_after` past a HUP or TERM that was passed on, the child's tree is killed.
+/// Waits until `child`, an unreaped child of this process, has ended. Reaps every other child of
+/// this process as well, such as adopted orphans, so no other thread may start children. Calls
+/// `on_signal` for every signal except SIGCHLD and the signals that stop a job. If the child is
+/// still running `kill_after` after a forwarded HUP or TERM, its tree is killed.
 pub(crate) fn supervise(
     child: Process,
     on_signal: &mut dyn FnMut(i32) -> Forward,
@@ -92,7 +94,8 @@ pub(crate) fn supervise(
         let waits = [watch.kill_at, watch.resume_at].into_iter().flatten();
         let limit = waits.map(|deadline| deadline.remaining()).fold(SWEEP, Duration::min);
         match next_signal(&set, limit) {
-            // The loop reaps. A stop is not for us: with no shell around nobody would continue us.
+            // The loop reaps. Stop signals have no effect: without a shell, nothing would continue
+            // this process.
             Some(libc::SIGCHLD | libc::SIGTSTP | libc::SIGTTIN | libc::SIGTTOU) => (),
             Some(sig) => match on_signal(sig) {
                 Forward::Pass => watch.pass(sig),
@@ -109,18 +112,19 @@ struct Watch {
     kill_after: Duration,
     kill_at: Option<Deadline>,
     resume_at: Option<Deadline>,
-    /// Runs from the last time that we continued the child.
+    /// Set at the last continuation; expires when the next one is allowed.
     resumed: Option<Deadline>,
 }
 
 impl Watch {
     fn pass(&mut self, sig: i32) {
         let Ok(signal) = Signal::try_from(sig) else { return };
-        // Not waited for yet, so its number and its group's cannot be another's. It may have left its group.
+        // The child has not been reaped, so its pid and group id cannot have been reused. It may
+        // have left its group.
         if killpg(Pid::from_raw(self.child.pid), signal).is_err() {
             proc::signal(self.child, sig);
         }
-        // Interactive shells ignore TERM and would only die of the KILL that follows.
+        // Interactive shells ignore TERM, and without HUP only the later KILL would end them.
         if signal == Signal::SIGTERM && proc::ignores(self.child.pid, sig) {
             self.pass(Signal::SIGHUP as i32);
         }
@@ -141,7 +145,7 @@ impl Watch {
         }
     }
 
-    /// Takes the status of every child that has one; the main child's is the result.
+    /// Reaps all children that have ended, and returns the exit of the main child.
     fn reap(&mut self) -> Option<Exit> {
         let mut exit = None;
         loop {
@@ -150,11 +154,11 @@ impl Watch {
                     Some(_) => self.resume_at = Some(self.next_resume()),
                     None => exit = Some(Exit { code: status.code(), signal: status.signal() }),
                 },
-                // An orphan that we adopted.
+                // An adopted orphan.
                 Ok(Some(_)) => (),
                 Ok(None) => return exit,
                 Err(Errno::EINTR) => (),
-                // No children at all: somebody else has waited for ours.
+                // No children are left: another thread has reaped the main child.
                 Err(_) => return exit.or(Some(Exit { code: None, signal: None })),
             }
         }
@@ -169,7 +173,7 @@ fn waited_for() -> SigSet {
     WAITED_FOR.into_iter().collect()
 }
 
-/// The next pending signal of the set; `None` when there was none within `limit`.
+/// Returns the next pending signal of the set; `None` if none arrives within `limit`.
 fn next_signal(set: &SigSet, limit: Duration) -> Option<i32> {
     let seconds = libc::time_t::try_from(limit.as_secs()).unwrap_or(libc::time_t::MAX);
     let timeout = libc::timespec { tv_sec: seconds, tv_nsec: limit.subsec_nanos().into() };
@@ -178,7 +182,7 @@ fn next_signal(set: &SigSet, limit: Duration) -> Option<i32> {
     (sig > 0).then_some(sig)
 }
 
-/// One child that has ended or stopped; `None` when none has.
+/// Returns the status of one child that has ended or stopped; `None` if there is none.
 fn next_status() -> Result<Option<(i32, ExitStatus)>, Errno> {
     let mut status = 0;
     // SAFETY: status is a valid place for the result.
@@ -187,7 +191,7 @@ fn next_status() -> Result<Option<(i32, ExitStatus)>, Errno> {
     Ok((pid > 0).then(|| (pid, ExitStatus::from_raw(status))))
 }
 
-/// Continues a child that was stopped (Ctrl-Z, or reading a terminal that it had lost).
+/// Continues a child that was stopped by Ctrl-Z, or because it read a terminal that it had lost.
 fn resume(child: Process) {
     let group = Pid::from_raw(child.pid);
     if let Some(terminal) =
@@ -198,7 +202,8 @@ fn resume(child: Process) {
     let _ = killpg(group, Signal::SIGCONT);
 }
 
-/// Lets the launcher read its terminal again after the child, as a shell does.
+/// Takes the foreground back from the ended child, as a shell does, so that the launcher can read
+/// its terminal.
 fn take_terminal_back(child: Process) {
     let lent = |terminal: &Terminal| terminal.foreground() == Some(Pid::from_raw(child.pid));
     if let Some(terminal) = Terminal::open().filter(lent) {

@@ -1,4 +1,4 @@
-//! The foreground of our controlling terminal: who has it, and handing it over. Refuses to know what is shown on it.
+//! The foreground process group of the controlling terminal: reads and sets it.
 
 use std::fs::{File, OpenOptions};
 use std::io;
@@ -8,13 +8,13 @@ use nix::errno::Errno;
 use nix::sys::signal::{SigSet, SigmaskHow, Signal, killpg};
 use nix::unistd::{self, Pid};
 
-/// Our controlling terminal, whatever our standard streams are.
+/// The controlling terminal, independent of the standard streams.
 pub(super) struct Terminal {
     tty: File,
 }
 
 impl Terminal {
-    /// `None` when we have no controlling terminal.
+    /// Opens the controlling terminal; `None` if this process has none.
     pub(super) fn open() -> Option<Terminal> {
         let tty = OpenOptions::new()
             .read(true)
@@ -29,7 +29,7 @@ impl Terminal {
         Ok(Terminal { tty: self.tty.try_clone()? })
     }
 
-    /// The process group that may read and gets the keyboard's signals.
+    /// Returns the process group that may read and receives the keyboard's signals.
     pub(super) fn foreground(&self) -> Option<Pid> {
         unistd::tcgetpgrp(&self.tty).ok()
     }
@@ -38,14 +38,17 @@ impl Terminal {
         self.foreground() == Some(unistd::getpgrp())
     }
 
-    /// True when nobody is left in the foreground: who had it died without giving it back.
+    /// Returns true if no process is left in the foreground group, because it died without handing
+    /// the terminal back.
     pub(super) fn is_abandoned(&self) -> bool {
         self.foreground().is_some_and(|group| killpg(group, None) == Err(Errno::ESRCH))
     }
 
-    /// Async-signal-safe: called between fork and exec, too.
+    /// Puts `group` into the foreground. Async-signal-safe, because it also runs between fork and
+    /// exec.
     pub(super) fn give_to(&self, group: Pid) -> io::Result<()> {
-        // From the background this raises SIGTTOU, which would stop us; blocked, the change goes through.
+        // A call from the background raises SIGTTOU, which would stop this process. While the
+        // signal is blocked, the call succeeds.
         let mut blocked = SigSet::empty();
         blocked.add(Signal::SIGTTOU);
         let before = blocked.thread_swap_mask(SigmaskHow::SIG_BLOCK)?;

@@ -1,5 +1,5 @@
-//! Tests of the launcher's parts. The launcher itself runs in helper processes: it owns its process's signals, its
-//! children and its terminal, and these tests must not lend it theirs.
+//! Tests of the launcher's parts. The launcher runs in helper processes, because it takes over the
+//! signals, children and terminal of its process.
 
 use super::*;
 use crate::sys::proc::{self, end_tree, signal};
@@ -36,7 +36,8 @@ fn text(path: &Path) -> String {
     fs::read_to_string(path).unwrap_or_default()
 }
 
-/// A launcher in a session of its own without a terminal, running `script` with `$1` as the directory.
+/// A launcher in a session of its own without a terminal. It runs `script` with its directory as
+/// `$1`.
 struct Launcher {
     dir: tempfile::TempDir,
     _process: Guarded,
@@ -69,14 +70,15 @@ impl Launcher {
         assert!(signal(process, sig));
     }
 
-    /// `code signal survivors`, as the launcher saw its child end.
+    /// Waits for the launcher's report of its child's end: exit code, signal, number of survivors,
+    /// unreaped children.
     fn exit(&self) -> String {
         until("the launcher reports an exit", || text(&self.file("exit")).ends_with('\n'));
         text(&self.file("exit")).trim().to_owned()
     }
 }
 
-/// Forks, since libtest's own main thread would take the signals that are meant for the launcher.
+/// Forks, because libtest's main thread would receive the signals that are meant for the launcher.
 #[test]
 #[ignore = "helper process of the tests with a Launcher"]
 #[expect(unsafe_code, reason = "a launcher needs a process with one thread")]
@@ -121,7 +123,7 @@ fn launch() {
 }
 
 #[test]
-fn the_childs_end_is_the_result() {
+fn exit_code_or_signal_of_the_child_is_returned() {
     assert_eq!(Launcher::start("exit 7", "pass").exit(), "Some(7) None 0 \"\"");
     assert_eq!(Launcher::start("kill -9 $$", "pass").exit(), "None Some(9) 0 \"\"");
     // A real-time signal, which nix has no name for.
@@ -144,7 +146,7 @@ fn signals_are_passed_to_the_childs_group() {
 }
 
 #[test]
-fn a_child_that_ignores_term_is_killed_after_its_time() {
+fn child_that_ignores_term_is_killed_after_the_timeout() {
     let script = "trap '' TERM HUP; (trap '' TERM HUP; while :; do sleep 60; done) & \
                   echo $! > $1/helper; while :; do sleep 60; done";
     let launcher = Launcher::start(script, "pass");
@@ -155,7 +157,7 @@ fn a_child_that_ignores_term_is_killed_after_its_time() {
 }
 
 #[test]
-fn a_swallowed_signal_does_nothing() {
+fn swallowed_signal_does_not_reach_the_child() {
     let launcher = Launcher::start(
         "echo 1 > $1/ready; while [ ! -e $1/go ]; do sleep 0.01; done; exit 4",
         "swallow",
@@ -187,7 +189,7 @@ fn a_stopped_child_is_continued() {
 }
 
 #[test]
-fn the_child_starts_with_clean_signals_and_exact_surroundings() {
+fn child_starts_with_clean_signals_and_exact_environment() {
     let script = "env > $1/env; pwd > $1/pwd; grep -E 'Sig(Blk|Ign)' /proc/self/status > $1/signals; \
                   ps -o pid=,pgid= -p $$ > $1/ids";
     let launcher = Launcher::start(script, "pass");
@@ -200,7 +202,7 @@ fn the_child_starts_with_clean_signals_and_exact_surroundings() {
     assert_eq!(text(&launcher.file("pwd")).trim(), launcher.dir.path().display().to_string());
     let signals = text(&launcher.file("signals"));
     let masks: Vec<&str> = signals.lines().filter_map(|line| line.split('\t').nth(1)).collect();
-    // 32 and 33 belong to the C library, which lets nobody touch them.
+    // The C library reserves signals 32 and 33 and does not let a program change them.
     let unusual =
         |mask: &&str| u64::from_str_radix(mask, 16).expect("hexadecimal") & !(0b11 << 31) != 0;
     assert!(masks.len() == 2 && !masks.iter().any(unusual), "{signals}");
@@ -209,7 +211,7 @@ fn the_child_starts_with_clean_signals_and_exact_surroundings() {
     assert_eq!(ids[0], ids[1], "it leads a group of its own");
 }
 
-/// What a program drew, read by a thread of its own until the terminal closes.
+/// Output of a program, read by a thread until the terminal closes.
 struct Screen {
     drawn: Arc<Mutex<Vec<u8>>>,
     reading: thread::JoinHandle<()>,
@@ -307,7 +309,7 @@ fn a_failed_start_is_an_error_and_not_a_dead_child() {
     start_errors(|program| spawn_on_pty(program, 24, 80).map(drop));
 }
 
-/// Runs a launcher as the session leader's child on a terminal of its own, as in a pane.
+/// Starts a launcher as the child of a session leader on a terminal of its own, as in a pane.
 fn launcher_on_pty(script: &str, dir: &Path) -> (Process, PtyMaster, Screen) {
     let test = helper("sys::child::tests::helper_launches");
     let mut program = sh("", dir);
@@ -323,7 +325,7 @@ fn launcher_on_pty(script: &str, dir: &Path) -> (Process, PtyMaster, Screen) {
 }
 
 #[test]
-fn the_foreground_child_has_the_terminal_and_its_keys() {
+fn foreground_child_gets_keyboard_input_and_signals() {
     let dir = dir();
     let script = "trap 'echo interrupted' INT; ps -o pgid=,tpgid= -p $$ > $1/ids; echo ready; \
                   read line; echo \"line:$line\"; while [ ! -e $1/stop ]; do sleep 0.01; done; exit 2";
@@ -332,11 +334,11 @@ fn the_foreground_child_has_the_terminal_and_its_keys() {
     let ids = text(&dir.path().join("ids"));
     let ids: Vec<&str> = ids.split_whitespace().collect();
     assert_eq!(ids[0], ids[1], "its group is the foreground");
-    // Ctrl-Z, with no shell around that could continue it.
+    // Ctrl-Z, without a shell that could continue the child.
     master.write_all(b"\x1a").expect("open");
     master.write_all(b"hello\n").expect("open");
     screen.shows("line:hello");
-    // Ctrl-C reaches the child and not the launcher.
+    // Ctrl-C reaches the child but not the launcher.
     master.write_all(b"\x03").expect("open");
     screen.shows("interrupted");
     fs::write(dir.path().join("stop"), "").expect("writable");
@@ -348,7 +350,8 @@ fn the_foreground_child_has_the_terminal_and_its_keys() {
 #[test]
 fn a_terminal_left_behind_comes_back_to_the_child() {
     let dir = dir();
-    // An inner job takes the foreground and dies with it; the child then reads and is stopped by SIGTTIN.
+    // An inner job takes the foreground and exits with it. The child then reads and is stopped by
+    // SIGTTIN.
     let grabs = helper("sys::child::tests::helper_grabs_the_terminal");
     let words = std::iter::once(grabs.get_program()).chain(grabs.get_args());
     let words: Vec<_> = words.map(|word| format!("'{}'", word.display())).collect();
@@ -369,13 +372,13 @@ fn helper_grabs_the_terminal() {
 }
 
 #[test]
-fn a_hang_up_of_the_terminal_ends_everything() {
+fn hangup_of_the_terminal_ends_the_launcher_and_its_tree() {
     let dir = dir();
     let script = "(trap '' HUP; echo $$ > $1/pid; while :; do sleep 60; done)";
     let (process, master, screen) = launcher_on_pty(script, dir.path());
     let pid = number_in(&dir.path().join("pid"));
     let launcher = number_in(&dir.path().join("launcher"));
-    // The reader holds the terminal open, too; so a HUP as from the kernel it is.
+    // The reader keeps the terminal open, so that the kernel sends no HUP; the test sends it.
     assert!(signal(Process::of(launcher).expect("alive"), libc::SIGHUP));
     until("the child is dead", || is_dead(pid));
     assert_eq!(reap(process), WaitStatus::Exited(Pid::from_raw(process.pid), 0));

@@ -1,5 +1,5 @@
-//! The end of one child, for a process that has others or threads beside it and so cannot be its launcher. Refuses to
-//! touch any other child.
+//! Waits for one child without reaping others, for a process that has other children or threads and
+//! therefore cannot run the launcher's loop.
 
 #![expect(unsafe_code, reason = "waitpid with statuses that nix cannot express")]
 
@@ -11,8 +11,8 @@ use nix::errno::Errno;
 use super::super::proc::Process;
 use super::Exit;
 
-/// Waits until `child` (ours, not waited for yet) has ended, and takes its status: from then on its pid may be
-/// another's.
+/// Waits until `child`, an unreaped child of this process, has ended, and reaps it. Its pid may be
+/// reused from then on.
 pub(crate) fn wait(child: Process) -> Exit {
     let mut status = 0;
     loop {
@@ -24,7 +24,7 @@ pub(crate) fn wait(child: Process) -> Exit {
                 return Exit { code: status.code(), signal: status.signal() };
             }
             Err(Errno::EINTR) => (),
-            // Another thread has taken it.
+            // Another thread has reaped it.
             Err(_) => return Exit { code: None, signal: None },
         }
     }

@@ -1,6 +1,6 @@
-//! Linux's own notices of changes, only those that mean one. notify (8.2) asks for each opening of a file too: there
-//! every reader of a watched directory wakes all its watchers, and sixteen that start together wake each other without
-//! end. Refuses to know what the files are.
+//! Change events by inotify, limited to those that mean a change. notify 8.2 also subscribes to the
+//! opening of files: every reader of a watched directory then wakes all of its watchers, and
+//! sixteen that start together wake each other endlessly.
 
 use std::io::{self, PipeReader, PipeWriter, pipe};
 use std::os::fd::AsFd;
@@ -18,14 +18,14 @@ use nix::sys::inotify::{
 use super::super::ready;
 use super::is_passing;
 
-/// After something was told the rest is collected for so long: changes mostly come in bursts, and the first of one is
-/// told at once.
+/// Pause after a report, to collect further changes. Changes mostly come in bursts, and the first
+/// of a burst is reported at once.
 const REST: Duration = Duration::from_millis(1);
-/// The longest rest of who finds again and again what is none of its business.
+/// Longest pause of a watcher that repeatedly finds changes of no use to it.
 const LONGEST_REST: Duration = Duration::from_millis(8);
-/// A burst is over when nothing came for so long.
+/// Time without an event after which a burst is over.
 const LULL: Duration = Duration::from_millis(10);
-/// One wait for the next change; another one follows.
+/// Timeout of one wait for the next change; another wait follows.
 const LONG: Duration = Duration::from_secs(3600);
 
 /// Watches directories until dropped.
@@ -33,15 +33,15 @@ const LONG: Duration = Duration::from_secs(3600);
 pub(super) struct Inotify {
     instance: Arc<Instance>,
     dirs: Dirs,
-    // Its end is what the thread ends by.
+    // Closing it ends the thread.
     _alive: PipeWriter,
 }
 
 type Dirs = Arc<Mutex<Vec<(WatchDescriptor, PathBuf)>>>;
 
 impl Inotify {
-    /// `tell` gets the path of each changed entry on a thread of its own; none: notices were lost, and anything may
-    /// have changed.
+    /// Starts a thread that calls `tell` with the path of each changed entry, or with `None` if
+    /// events were lost and anything may have changed.
     pub(super) fn new(
         tell: impl Fn(Option<&Path>) -> bool + Send + 'static,
     ) -> io::Result<Inotify> {
@@ -56,14 +56,16 @@ impl Inotify {
     }
 
     pub(super) fn add(&self, dir: &Path) -> io::Result<()> {
-        // A file that was written is told when its writer closes it, and not before: then it is whole.
+        // A written file is reported when its writer closes it and not before, because only then it
+        // is complete.
         let changes = AddWatchFlags::IN_CLOSE_WRITE
             | AddWatchFlags::IN_MOVE
             | AddWatchFlags::IN_DELETE
             | AddWatchFlags::IN_DELETE_SELF
             | AddWatchFlags::IN_MOVE_SELF
             | AddWatchFlags::IN_ONLYDIR;
-        // Before the first notice of it can be looked at.
+        // Locked before the watch exists, so that the thread cannot look up its first event too
+        // early.
         let mut dirs = self.dirs.lock().unwrap_or_else(PoisonError::into_inner);
         let added = self.instance.add_watch(dir, changes);
         let id = added.map_err(|e| limit(e, Errno::ENOSPC, "max_user_watches"))?;
@@ -73,7 +75,7 @@ impl Inotify {
     }
 }
 
-/// The kernel's word for a used-up limit leads nowhere.
+/// Names the limit that is exhausted, which the kernel's error does not.
 fn limit(errno: Errno, used_up: Errno, name: &str) -> io::Error {
     match errno == used_up {
         true => io::Error::other(format!("the limit fs.inotify.{name} is exhausted")),
@@ -81,7 +83,7 @@ fn limit(errno: Errno, used_up: Errno, name: &str) -> io::Error {
     }
 }
 
-/// The thread's half.
+/// The part of an [`Inotify`] that its thread owns.
 struct Eye {
     instance: Arc<Instance>,
     dirs: Dirs,
@@ -103,11 +105,11 @@ impl Eye {
         }
     }
 
-    /// False: nobody wants to know any more.
+    /// Waits for the next event; returns false once the [`Inotify`] is dropped.
     fn wait(&self) -> bool {
         let mut fds = [self.instance.as_fd(), self.ended.as_fd()]
             .map(|fd| PollFd::new(fd, PollFlags::POLLIN));
-        // What cannot be waited for is over, too; whoever watches has a sweep beside it.
+        // A failed poll ends the thread as well, because callers sweep anyway.
         ready::any(&mut fds, LONG).is_ok() && !is_over(&fds[1])
     }
 
@@ -116,12 +118,13 @@ impl Eye {
         rest.is_zero() || ready::any(&mut fds, rest).is_ok() && !is_over(&fds[0])
     }
 
-    /// Whether any of it was worth telling.
+    /// Reports all pending events; returns true if any of them was of use.
     fn tell_all(&self, tell: &impl Fn(Option<&Path>) -> bool) -> bool {
         let mut told = false;
         while let Ok(events) = self.instance.read_events() {
-            // Told once of what one reading brings, since all of that was there before the first word of it. What the
-            // next reading brings may have come after whoever was told had looked: it is told again.
+            // Reports each path once per read, because all changes of one read precede its first
+            // report. A change of the next read may have happened after the callback read the file,
+            // so its path is reported again.
             let mut seen: Vec<Option<PathBuf>> = Vec::new();
             for change in events.iter().filter_map(|event| self.change(event)) {
                 if !seen.contains(&change) {
@@ -133,7 +136,7 @@ impl Eye {
         told
     }
 
-    /// What an event is about.
+    /// Returns the changed path: `None` for an event to skip, `Some(None)` if events were lost.
     fn change(&self, event: &InotifyEvent) -> Option<Option<PathBuf>> {
         if event.mask.contains(AddWatchFlags::IN_Q_OVERFLOW) {
             return Some(None);
@@ -144,7 +147,7 @@ impl Eye {
         let mut dirs = self.dirs.lock().unwrap_or_else(PoisonError::into_inner);
         let nth = dirs.iter().position(|(id, _)| *id == event.wd)?;
         if event.mask.contains(AddWatchFlags::IN_IGNORED) {
-            // The last one of a directory that is gone; that was told before.
+            // The last event of a removed directory, whose removal has been reported already.
             dirs.swap_remove(nth);
             return None;
         }
@@ -153,17 +156,19 @@ impl Eye {
     }
 }
 
-/// How long to collect before the next look. Of a burst in a directory that many watch, most is about others: each would
-/// wake for each of it, and keep those from work whom it is about.
+/// Computes the pause before the next read. In a directory with many watchers, most changes of a
+/// burst concern the others. If each watcher woke for each change, they would slow down the
+/// processes that the changes are for.
 #[derive(Debug, Default)]
 struct Pace {
-    /// Looks of this burst, one after the other, that brought nothing to tell.
+    /// Consecutive reads in this burst without a change of use.
     vain: u32,
 }
 
 impl Pace {
-    /// After a look that came when nothing had happened for `waited`. A first vain look costs no rest: the lock that is
-    /// taken before a change must not put off the change.
+    /// Returns the pause after a read that was preceded by `waited` without events. The first read
+    /// without a change of use costs no pause: the lock that precedes a change must not delay the
+    /// report of the change.
     fn rest(&mut self, waited: Duration, told: bool) -> Duration {
         if told {
             self.vain = 0;
@@ -186,9 +191,9 @@ fn is_over(fd: &PollFd) -> bool {
 mod tests {
     use super::*;
 
-    /// Many members that start together do not wake each other for each step of each other.
+    /// Members that start together must not wake each other for every step.
     #[test]
-    fn who_is_woken_in_vain_looks_less_often_until_it_is_told_or_the_burst_is_over() {
+    fn pause_grows_with_useless_wakeups_until_a_report_or_a_lull() {
         let (burst, lull) = (Duration::from_millis(1), Duration::from_millis(11));
         let mut pace = Pace::default();
         let mut rests = |steps: &[(Duration, bool)]| -> Vec<u128> {
