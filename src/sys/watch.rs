@@ -40,9 +40,9 @@ const POLL: Duration = Duration::from_secs(2);
 /// Ways to detect changes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Means {
-    /// By events of the system.
+    /// Events of the system.
     Told,
-    /// By comparing the directories, and the files in them, at this interval.
+    /// Comparison of the directories, and of the files in them, at this interval.
     Polled(Duration),
 }
 

@@ -113,7 +113,7 @@ pub(crate) fn own_size() -> Option<(u16, u16)> {
 /// Opens a new terminal of this size; returns its master and slave side.
 ///
 /// # Errors
-/// Advises on how to get more terminals if all are in use; otherwise the error of the failed call.
+/// The error of the failed call, replaced by advice if all terminals are in use.
 pub(crate) fn open_pty(rows: u16, cols: u16) -> io::Result<(PtyMaster, File)> {
     failpoint::hit("child.open_pty");
     let opened = native_pty_system().openpty(size(rows, cols));

@@ -36,7 +36,7 @@ const WAITED_FOR: [Signal; 12] = [
     Signal::SIGTTOU,
 ];
 
-/// How to handle a signal that the launcher received.
+/// Response to a signal that the launcher received.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Forward {
     /// Send it to the child's process group. HUP and TERM also start the timeout `kill_after`.
@@ -64,6 +64,7 @@ impl Supervisor {
     pub(crate) fn block_signals() {
         waited_for().thread_block().expect("pthread_sigmask fails only for an invalid operation");
         // An inherited SIG_IGN would make the kernel reap children without notifying this process.
+        // SAFETY: no handler function is involved.
         let reset = unsafe { signal(Signal::SIGCHLD, SigHandler::SigDfl) };
         reset.expect("sigaction fails only for an invalid signal");
     }

@@ -58,7 +58,7 @@ fn close_rest_on_exec() {
         libc::syscall(libc::SYS_close_range, 3, libc::c_uint::MAX, libc::CLOSE_RANGE_CLOEXEC)
     };
     if marked != 0 {
-        // The flag needs Linux 5.11, and some sandboxes deny the call.
+        // The flag needs Linux 5.11, and some sandboxes deny close_range.
         mark_each_close_on_exec();
     }
 }

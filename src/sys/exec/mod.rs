@@ -36,7 +36,7 @@ pub(crate) struct Command {
     pub(crate) args: Vec<OsString>,
     /// The complete environment; `None` inherits this process's.
     pub(crate) env: Option<Vec<(OsString, OsString)>>,
-    /// `None` inherits ours.
+    /// Working directory; `None` inherits this process's.
     pub(crate) cwd: Option<PathBuf>,
     /// Written to the program while its output is read; empty means /dev/null.
     pub(crate) stdin: Vec<u8>,

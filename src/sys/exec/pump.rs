@@ -17,11 +17,12 @@ const KEPT: usize = 16 << 20;
 /// Bytes read from one stream before the other stream and the clock are checked again. A pipe
 /// cannot hold more, so one turn after the child's end reads everything that it wrote.
 const TURN: u64 = 1 << 20;
-/// Interval of polling for the child's end where the system has no pidfd.
+/// Polling interval for the child's end on systems without pidfds.
 const ASK_EVERY: Duration = Duration::from_millis(5);
 
 /// Outcome of [`Pump::run`].
 pub(super) enum Ended {
+    /// The child ended before the deadline.
     Itself(ExitStatus),
     /// The deadline passed first.
     NotInTime,

@@ -37,9 +37,9 @@ pub(crate) fn private_dir(path: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Sets the mode of a file to 0600 or of a directory to 0700, so that its owner has access and no
-/// other user. Returns false, and changes nothing, for any other kind of entry and for an entry of
-/// another user.
+/// Sets the mode of a file to 0600 or of a directory to 0700, which gives its owner access and
+/// denies it to other users. Returns false, and changes nothing, for any other kind of entry and
+/// for an entry of another user.
 pub(crate) fn make_private(path: &Path) -> Result<bool> {
     let meta = fs::symlink_metadata(path).map_err(|source| FsError::io("look at", path, source))?;
     let mode = match meta.file_type() {

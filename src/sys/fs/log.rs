@@ -74,8 +74,8 @@ fn emptied(path: &Path) -> Result<File> {
     Ok(file)
 }
 
-/// Returns the path of a log's record of times: lines of `MILLISECONDS OFFSET`, by the Unix epoch
-/// and in bytes.
+/// Returns the path of a log's record of times. Each line is `MILLISECONDS OFFSET`: a time since
+/// the Unix epoch, and the log's length in bytes at that time.
 pub(crate) fn times_of(log: &Path) -> PathBuf {
     let mut name = log.as_os_str().to_owned();
     name.push(".times");

@@ -151,8 +151,7 @@ pub(crate) fn read_tail(path: &Path, max_bytes: u64) -> Result<Vec<u8>> {
     read_range(path, length.saturating_sub(max_bytes), max_bytes)
 }
 
-/// Returns the file's length in bytes; `None` if there is no file. For a symbolic link, this is the
-/// length of the link itself.
+/// Returns the file's length in bytes; `None` if there is no file. A symbolic link is not followed.
 pub(crate) fn len(path: &Path) -> Result<Option<u64>> {
     match fs::symlink_metadata(path) {
         Ok(meta) => Ok(Some(meta.len())),

@@ -17,7 +17,7 @@ pub(super) const PRIVATE: u32 = 0o600;
 /// Age from which a temporary file counts as abandoned. Normally one exists for milliseconds.
 const ABANDONED: Duration = Duration::from_secs(60);
 
-/// Durability of a written file at the time when the call returns.
+/// Durability of a written file when the call returns.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Sync {
     /// The bytes and the directory entry are synced: the file survives a power cut right after the

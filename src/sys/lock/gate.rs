@@ -15,7 +15,7 @@ use super::{Backoff, LockError};
 
 /// Wait after which a waiter claims the next turn.
 const LONG: Duration = Duration::from_secs(1);
-/// Maximum time that newcomers leave to the waiter that has claimed the next turn.
+/// Maximum time for which newcomers hold back for the waiter that has claimed the next turn.
 const TURN: Duration = Duration::from_secs(5);
 
 /// An exclusive lock, released on drop. The file (mode 0600) is created if missing and never
@@ -119,9 +119,9 @@ fn open_file(path: &Path) -> Result<File, LockError> {
     Ok(file)
 }
 
-/// Returns the holder of the flock as `process 4711 (phalanx)`, by /proc/locks. Called only once a
-/// wait has lasted long. The kernel lists locks page by page and can skip one while others come and
-/// go, so the list is read up to three times.
+/// Returns the holder of the flock as `process 4711 (phalanx)`, from /proc/locks. Called only once
+/// a wait has lasted long. The kernel lists locks page by page and can skip one while others come
+/// and go, so the list is read up to three times.
 fn holder_of(file: &File) -> Option<String> {
     let inode = file.metadata().ok()?.ino().to_string();
     let find = || {

@@ -9,7 +9,7 @@ use super::super::clock::Deadline;
 /// Duration from which a wait is reported.
 const LONG: Duration = Duration::from_secs(2);
 
-/// The holder of a lock, as far as the system tells.
+/// Holder of a lock, as far as it is known.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Holder {
     /// Another phalanx process, with a description if it is known.

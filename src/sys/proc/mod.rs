@@ -72,7 +72,7 @@ pub(crate) enum Liveness {
 
 /// Returns the state of the process recorded as `(pid, start)`.
 pub(crate) fn liveness(pid: i32, start: u64) -> Liveness {
-    // kill(2) takes 0 and below as process groups, so such a record identifies no process.
+    // kill(2) does not take 0 and below as process ids, so such a record identifies no process.
     if pid <= 0 {
         return Liveness::Unknown;
     }
@@ -130,8 +130,8 @@ pub(crate) fn tty_of(pid: i32) -> Option<String> {
 /// ended or permission is denied.
 pub(crate) fn signal(process: Process, sig: i32) -> bool {
     match open_pidfd(process.pid) {
-        // The handle is opened before the check, because it cannot come to refer to another process
-        // afterwards.
+        // The handle is opened before the check. It never refers to another process later, so the
+        // check holds for the signal.
         Ok(handle) => process.is_alive() && send(&handle, sig),
         // A sandbox without pidfds: the pid could be reused between check and kill, within
         // microseconds.

@@ -64,8 +64,8 @@ impl Inotify {
             | AddWatchFlags::IN_DELETE_SELF
             | AddWatchFlags::IN_MOVE_SELF
             | AddWatchFlags::IN_ONLYDIR;
-        // Locked before the watch exists, so that the thread cannot look up its first event too
-        // early.
+        // Locked before the watch is added: its first event must not be looked up before `dirs` has
+        // the entry.
         let mut dirs = self.dirs.lock().unwrap_or_else(PoisonError::into_inner);
         let added = self.instance.add_watch(dir, changes);
         let id = added.map_err(|e| limit(e, Errno::ENOSPC, "max_user_watches"))?;
@@ -157,7 +157,7 @@ impl Eye {
 }
 
 /// Computes the pause before the next read. In a directory with many watchers, most changes of a
-/// burst concern the others. If each watcher woke for each change, they would slow down the
+/// burst concern other watchers. If each watcher woke for each change, they would slow down the
 /// processes that the changes are for.
 #[derive(Debug, Default)]
 struct Pace {
