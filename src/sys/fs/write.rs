@@ -40,8 +40,9 @@ pub(crate) fn write_atomic(path: &Path, bytes: &[u8]) -> Result<()> {
     replace_if(path, bytes, Sync::Entry, || true).map(|_published| ())
 }
 
-/// Like [`write_atomic`], but calls `check` immediately before the rename. Returns false, and leaves the
-/// file as it is, if `check` does.
+/// Like [`write_atomic`], but with the durability `sync` and without the removal of abandoned
+/// files. Calls `check` immediately before the rename; if that returns false, returns false and
+/// leaves the file unchanged.
 pub(crate) fn replace_if(
     path: &Path,
     bytes: &[u8],

@@ -1,7 +1,7 @@
 //! The lock directory of proper-lockfile 4.1.2 beside a file, behind a gate of our own.
 //!
-//! Order: gate, then directory; released in reverse. At most one phalanx process at a time is behind the
-//! gate, so only locks of other programs are polled for.
+//! Order: gate, then directory; released in reverse. At most one phalanx process at a time is
+//! behind the gate, so only locks of other programs are polled for.
 
 use std::cell::Cell;
 use std::ffi::OsString;
@@ -32,8 +32,8 @@ pub(crate) struct DirLock {
 
 impl DirLock {
     /// Locks `target`, waiting up to `deadline` in total. The target need not exist for us, but
-    /// proper-lockfile requires it. `gate` is the flock file that all phalanx processes use for this
-    /// target; its name must not end in `.lock`.
+    /// proper-lockfile requires it. `gate` is the flock file that all phalanx processes use for
+    /// this target; its name must not end in `.lock`.
     ///
     /// # Errors
     /// [`LockError::Timeout`] if another process holds the lock up to the deadline;
@@ -48,9 +48,9 @@ impl DirLock {
         Ok(DirLock { claim: Claim::acquire(target, deadline)?, _gate: gate })
     }
 
-    /// Returns true if the lock directory is the one that we made and no other program has touched it.
-    /// Renews its stamp if it is older than 5 s; no thread does that. To be called immediately before
-    /// the change under the lock is published.
+    /// Returns true if the lock directory is the one that we made and no other program has touched
+    /// it. Renews its stamp if it is older than 5 s; no thread does that. To be called immediately
+    /// before the change under the lock is published.
     pub(crate) fn still_ours(&self) -> bool {
         self.claim.still_ours()
     }
@@ -70,8 +70,8 @@ pub(crate) struct PeerLock<'g> {
 }
 
 impl PeerLock<'_> {
-    /// Locks `target` against programs that do not use the gate, waiting up to `deadline`. `gate` is
-    /// the one of [`DirLock::acquire`].
+    /// Locks `target` against programs that do not use the gate, waiting up to `deadline`. `gate`
+    /// is the one of [`DirLock::acquire`].
     ///
     /// # Errors
     /// As [`DirLock::acquire`].
@@ -100,8 +100,8 @@ struct Claim {
 }
 
 impl Claim {
-    /// Makes the directory, polling with growing pauses while another program holds it. Runs behind the
-    /// gate.
+    /// Makes the directory, polling with growing pauses while another program holds it. Runs behind
+    /// the gate.
     fn acquire(target: &Path, deadline: Deadline) -> Result<Claim, LockError> {
         let path = lock_path(target)?;
         let mut backoff = Backoff::new(Duration::from_millis(1), Duration::from_millis(20));
@@ -149,7 +149,8 @@ impl Claim {
     }
 
     fn still_ours(&self) -> bool {
-        // The wall clock: other programs compare the stamp with it, and it goes on while a laptop sleeps.
+        // The wall clock: other programs compare the stamp with it, and it goes on while a laptop
+        // sleeps.
         let now = SystemTime::now();
         let is_due = now.duration_since(self.stamp.get()).is_ok_and(|age| age > REFRESH);
         // Never touches a lock that is not ours: its owner would find it compromised.
@@ -159,7 +160,8 @@ impl Claim {
         self.is_ours()
     }
 
-    /// Returns true if the directory at the path is the one that is open, with the stamp that we gave it.
+    /// Returns true if the directory at the path is the one that is open, with the stamp that we
+    /// gave it.
     fn is_ours(&self) -> bool {
         let (Ok(there), Ok(made)) = (fs::symlink_metadata(&self.path), self.dir.metadata()) else {
             return false;
@@ -185,7 +187,8 @@ impl Drop for Claim {
     }
 }
 
-/// Removes a lock whose stamp is stale, as proper-lockfile does. Returns true if the path may be free.
+/// Removes a lock whose stamp is stale, as proper-lockfile does. Returns true if the path may be
+/// free.
 fn remove_if_stale(lock: &Path) -> Result<bool, LockError> {
     let Some(seen) = look(lock).map_err(|source| LockError::io(lock, source))? else {
         return Ok(true);
@@ -217,8 +220,8 @@ fn age(seen: &Metadata) -> Option<Duration> {
     SystemTime::now().duration_since(seen.modified().ok()?).ok()
 }
 
-/// The holder of the lock directory, and the longest time to wait for it. A living program renews its
-/// stamp every 5 s.
+/// The holder of the lock directory, and the longest time to wait for it. A living program renews
+/// its stamp every 5 s.
 fn holder(lock: &Path, deadline: &Deadline) -> (Holder, Duration) {
     let age = look(lock).ok().flatten().and_then(|seen| age(&seen));
     if age.is_some_and(|age| age > REFRESH + LATE) {
@@ -234,7 +237,8 @@ fn describe(lock: &Path) -> Option<String> {
     Some(format!("another program (lock refreshed {} ms ago)", age.as_millis()))
 }
 
-/// `realpath(target).lock`, the key that Node uses; for a missing target, its directory's real path.
+/// `realpath(target).lock`, the key that Node uses; for a missing target, its directory's real
+/// path.
 fn lock_path(target: &Path) -> Result<PathBuf, LockError> {
     let fail = |source| LockError::io(target, source);
     let real = match fs::canonicalize(target) {
