@@ -1,5 +1,5 @@
-//! Appends an entry to a mailbox: its text goes before the closing bracket of the array, so that the
-//! entries of other programs keep their bytes.
+//! Appends an entry to a mailbox by inserting its text before the closing bracket of the array, so
+//! that the entries of other programs keep their bytes.
 
 use serde_json::Value;
 
@@ -10,16 +10,16 @@ use crate::model::wire::Object;
 use crate::sys::failpoint;
 use crate::sys::fs::{self, Sync};
 
-/// Appends `entry` to the array in the file, if `allowed` succeeds under the lock. Returns false, and
-/// leaves the file as it is, if it would grow beyond [`MAX_FILE`].
+/// Appends `entry` to the array in the file, if `allowed` succeeds under the lock. Returns false
+/// and leaves the file unchanged if it would grow beyond [`MAX_FILE`].
 ///
-/// The bytes are synced before the rename, or a power cut could leave an empty mailbox. The directory
-/// is not synced: after a power cut the mailbox may be the one before this message.
+/// The bytes are synced before the rename, or a power cut could leave an empty mailbox. The
+/// directory is not synced: after a power cut the mailbox may be the one before this message.
 ///
 /// # Errors
 /// [`StoreError::Corrupt`] if the file is not a JSON array; [`StoreError::Contended`] if another
-/// program rewrites it all the time; the error of `allowed`, which also takes precedence over a lock
-/// that cannot be made, as in a team that was deleted.
+/// program rewrites it during every attempt; the error of `allowed`, which takes precedence over a
+/// failure to create the lock, as in a deleted team.
 pub(super) fn append(
     place: &Place,
     entry: &Object,
@@ -39,7 +39,7 @@ pub(super) fn append(
         if bytes.len() as u64 > MAX_FILE {
             return Ok(false);
         }
-        // The identity is older than the content that was read: a writer in between changes the length.
+        // The identity is older than the content that was read, so a write in between is detected.
         let unchanged = || fs::identity(&place.path).is_ok_and(|now| now == before);
         if document::publish(place, (&held, early), &bytes, Sync::Bytes, unchanged)? {
             failpoint::hit("unlock.before");
@@ -49,10 +49,10 @@ pub(super) fn append(
     Err(StoreError::Contended { path: place.path.clone(), tries: CONFLICT_TRIES })
 }
 
-/// The entry's text in the array, with the indentation that Claude Code writes.
+/// Serializes the entry with the indentation that Claude Code uses inside the array.
 fn entry_text(entry: &Object) -> String {
     let text = serde_json::to_string_pretty(entry).expect("an entry has string keys only");
-    // A JSON string holds no raw line break, so each one here is between tokens.
+    // A JSON string contains no raw line break, so each one here is between tokens.
     text.replace('\n', "\n  ")
 }
 
@@ -78,7 +78,7 @@ mod tests {
     }
 
     #[test]
-    fn an_array_grows_as_if_it_were_written_anew() {
+    fn spliced_array_equals_one_serialized_as_a_whole() {
         let (mut bytes, mut whole) = (b"[]".to_vec(), Vec::new());
         for n in 0..3 {
             let entry = object(json!({"from": "a", "text": "x\ny]", "deep": {"list": [n, []]}}));
@@ -89,7 +89,7 @@ mod tests {
     }
 
     #[test]
-    fn foreign_spacing_does_not_matter() {
+    fn splice_accepts_arrays_with_any_spacing() {
         for (old, count) in [(" [ ] \n", 1), ("[{}\n]\n\n", 2), ("[1,2]", 3)] {
             let mut bytes = old.as_bytes().to_vec();
             splice(&mut bytes, &entry_text(&object(json!({"a": 1}))));

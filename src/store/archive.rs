@@ -1,5 +1,5 @@
-//! Where the messages go that were read long ago, so that a mailbox stays short for as long as its reader reads (PF-01).
-//! Lines are added; an entry may stand there twice, and counts once.
+//! Archive of read messages, which keeps mailboxes short (PF-01). A crash can leave a message in
+//! the archive twice or also in the mailbox, so readers deduplicate by id.
 
 use std::collections::BTreeSet;
 use std::ops::ControlFlow;
@@ -11,16 +11,18 @@ use super::mailbox::Mailbox;
 use crate::model::envelope::Envelope;
 use crate::sys::{failpoint, fs};
 
-/// So many of the messages that were read stay in the mailbox.
+/// Number of read messages that stay in the mailbox.
 const STAY: usize = 32;
-/// With so many, the older ones go. Not at each one more: what goes is written to the disk twice.
+/// Number of read messages at which the older ones are archived. Twice `STAY`, so that messages are
+/// archived in batches: each is written to the disk once more.
 const FULL: usize = 2 * STAY;
-/// How much of the archive is read in one go.
+/// Bytes of the archive to read at a time.
 const CHUNK: u64 = 256 * 1024;
 
 impl Mailbox<'_> {
-    /// Moves what was read long ago from `entries` into the archive. Under the mailbox's lock; the mailbox is published
-    /// without them afterwards: who dies in between leaves them in both.
+    /// Moves the oldest read messages from `entries` to the archive, if there are at least
+    /// [`FULL`]. Requires the mailbox's lock. The caller then publishes the mailbox without them; a
+    /// crash in between leaves them in both files.
     pub(super) fn archive_old(&self, entries: &mut Vec<Value>) -> Result<(), StoreError> {
         if !is_full(entries) {
             return Ok(());
@@ -41,11 +43,11 @@ impl Mailbox<'_> {
         Ok(())
     }
 
-    /// What is in the archive, oldest first, each message once.
+    /// Returns the archived messages, oldest first, without duplicates.
     pub(super) fn archived(&self) -> Result<Vec<Value>, StoreError> {
         let (mut entries, mut known) = (Vec::new(), BTreeSet::new());
         self.each_archived(|line| {
-            // A line that a crash cut short is still in the mailbox.
+            // A line torn by a crash does not parse. Its message is still in the mailbox.
             let entry = serde_json::from_slice::<Value>(line).ok();
             entries.extend(entry.filter(|entry| known.insert(Envelope::read(entry).msg_id)));
             ControlFlow::Continue(())
@@ -53,7 +55,8 @@ impl Mailbox<'_> {
         Ok(entries)
     }
 
-    /// A message of ours in the archive. However long that is, it is read bit by bit, and only what may be it is parsed.
+    /// Returns the archived message that phalanx wrote with this id. The archive can be long, so it
+    /// is read in chunks and only lines that contain the id are parsed.
     pub(super) fn find_archived(&self, msg_id: &str) -> Result<Option<Envelope>, StoreError> {
         let written = Value::from(msg_id).to_string();
         let mut found = None;
@@ -68,7 +71,7 @@ impl Mailbox<'_> {
         Ok(found)
     }
 
-    /// Goes through the lines of the archive, oldest first, until it is told to stop.
+    /// Calls `look` with each line of the archive, oldest first, until it returns `Break`.
     fn each_archived(
         &self,
         mut look: impl FnMut(&[u8]) -> ControlFlow<()>,
@@ -90,7 +93,7 @@ impl Mailbox<'_> {
         }
     }
 
-    /// Takes messages out of the archive. Under the mailbox's lock.
+    /// Removes messages from the archive. Requires the mailbox's lock.
     pub(super) fn remove_archived(&self, ids: &BTreeSet<&String>) -> Result<(), StoreError> {
         let mut entries = self.archived()?;
         let before = entries.len();
@@ -108,7 +111,7 @@ impl Mailbox<'_> {
     }
 }
 
-/// Whether so many were read that some are to go into the archive.
+/// Returns true if enough messages were read to archive some.
 pub(super) fn is_full(entries: &[Value]) -> bool {
     read(entries) >= FULL
 }

@@ -1,6 +1,5 @@
-//! Files and directories of a team that cannot be used: found by reading each of them, moved into
-//! the quarantine by renaming. Nothing is deleted, and a FIFO in place of a file is never waited
-//! for.
+//! Finds unusable files and directories of a team by reading each of them, and moves them into the
+//! quarantine. Nothing is deleted, and reading never blocks on a FIFO in place of a file.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -24,34 +23,37 @@ use crate::sys::clock::sleep;
 use crate::sys::fs::{self, FsError, Kind};
 use crate::sys::rand;
 
-/// A team directory that was not written to for so long is not being created.
+/// Time since its last modification after which a team directory without a team file no longer
+/// counts as one that is being created.
 const SETTLED: Duration = Duration::from_secs(5);
 
-/// A path of a team that cannot be used.
+/// An unusable path of a team.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Broken {
     pub(crate) path: PathBuf,
+    /// Reason, to show to the user.
     pub(crate) problem: String,
-    /// True if the team's members cannot go on without its content: moving it aside is for a team
-    /// that ends.
+    /// True if the team's members depend on its content. It is then moved aside only for a team
+    /// that is being ended.
     pub(crate) is_vital: bool,
-    /// True if only the permission is missing.
+    /// True if only the permission to access it is missing.
     pub(crate) is_denied: bool,
 }
 
-/// Fails on a content that phalanx cannot use.
+/// Parses content; an error means that phalanx cannot use it.
 type Check = fn(&[u8]) -> serde_json::Result<()>;
 
 impl Store {
-    /// The directories of all teams and of all boards, where they cannot be used.
+    /// Returns those directories of all teams and of all task boards that are unusable.
     pub(crate) fn broken(&self) -> Vec<Broken> {
         self.common_dirs().iter().filter_map(|dir| broken_dir(dir, true)).collect()
     }
 }
 
 impl Store {
-    /// Returns the team directories of phalanx that have no team file: no verb finds these teams. One
-    /// that was written to a moment ago may be about to get its file.
+    /// Returns teams that have phalanx's directory but no team file, which other commands do not
+    /// find. Skips a team directory that was modified within [`SETTLED`], since it may be about to
+    /// get its file.
     pub(crate) fn without_team_file(&self) -> Result<Vec<TeamStore>, StoreError> {
         let names = fs::list(&self.teams_dir())?;
         let named = names
@@ -60,8 +62,8 @@ impl Store {
         Ok(named.map(|name| self.open(&name)).filter(TeamStore::lacks_team_file).collect())
     }
 
-    /// Writes the missing team file of such a directory, with the last content that phalanx saw or
-    /// else with `founding`. Returns false if the team is none of these.
+    /// Writes the missing team file of such a team, with the content that phalanx saw last, or else
+    /// with `founding`. Returns false if the file is not missing.
     pub(crate) fn restore_missing(
         &self,
         name: &TeamName,
@@ -91,8 +93,8 @@ impl TeamStore {
             && fs::is_dir(&self.layout.ours())
     }
 
-    /// Everything of the team that cannot be used, in the order in which it can be set aside: first
-    /// what that itself needs, directories before the files in them.
+    /// Returns all unusable paths of the team in the order in which to move them aside: first those
+    /// that the quarantine itself needs, and directories before the files in them.
     pub(crate) fn broken(&self) -> Vec<Broken> {
         let layout = &self.layout;
         let mut found = Vec::new();
@@ -132,7 +134,7 @@ impl TeamStore {
         found
     }
 
-    /// Directories of the team that are symbolic links: the files behind them are refused.
+    /// Returns the team's directories that are symbolic links. Files behind them are refused.
     pub(crate) fn linked_dirs(&self) -> Vec<Broken> {
         let is_link =
             |dir: &PathBuf| *dir != self.layout.team_dir() && fs::refuse_link(dir).is_err();
@@ -143,7 +145,7 @@ impl TeamStore {
             .collect()
     }
 
-    /// Task files whose names are not task ids: verbs cannot address them.
+    /// Returns task files whose names are not task ids; commands cannot address them.
     fn task_files_beyond_the_limit(&self) -> Vec<Broken> {
         let is_id = |path: &PathBuf| {
             let stem = path.file_stem().and_then(|stem| stem.to_str());
@@ -161,9 +163,10 @@ impl TeamStore {
             .collect()
     }
 
-    /// Moves a broken path into the quarantine and returns its new place. A team file is replaced
-    /// in the same step, by the last content that phalanx saw or else by `founding`: without one
-    /// the team would be deleted. None: the path can be used again, and stayed where it is.
+    /// Moves a broken path into the quarantine and returns its new path. A team file is atomically
+    /// exchanged for the content that phalanx saw last, or else for `founding`, because a team
+    /// without one counts as deleted. Returns `None` if the path has become usable and was not
+    /// moved.
     pub(crate) fn set_aside(
         &self,
         broken: &Broken,
@@ -201,14 +204,14 @@ fn broken_dir(dir: &Path, is_vital: bool) -> Option<Broken> {
         Some(Broken { path: dir.to_owned(), problem, is_vital, is_denied })
     };
     match fs::about(dir) {
-        // Links are listed by `linked_dirs`, and `doctor` reports them as foreign.
+        // `linked_dirs` lists links, and `doctor` reports them as foreign.
         Ok(None) => None,
         Ok(Some(about)) if about.kind == Kind::Link => None,
         Ok(Some(about)) if about.kind != Kind::Directory => {
             broken("it is not a directory".to_owned(), false)
         }
         Ok(Some(_)) => fs::list(dir).err().and_then(|e| broken(e.reason(), e.is_denied())),
-        // Its parent is not a directory, which is reported of the parent.
+        // Its parent is not a directory and is reported instead.
         Err(_) => None,
     }
 }
@@ -244,13 +247,13 @@ fn json<T: DeserializeOwned>(bytes: &[u8]) -> serde_json::Result<()> {
     lenient::parse::<T>(bytes).map(drop)
 }
 
-/// Any content of a regular file will do.
+/// Accepts any content of a regular file.
 fn any(_: &[u8]) -> serde_json::Result<()> {
     Ok(())
 }
 
-/// The JSON files in a directory; none where it cannot be listed, which is reported of the
-/// directory.
+/// Returns the JSON files in a directory; empty if it cannot be listed, which is reported for the
+/// directory itself.
 fn json_files(dir: &Path) -> Vec<PathBuf> {
     let names = fs::list(dir).unwrap_or_default();
     let names = names.iter().filter(|name| name.ends_with(".json") && !name.starts_with('.'));

@@ -1,6 +1,5 @@
-//! One JSON file, changed safely: lock among us → read → change → keep others out → compare → atomic write (protocol.md,
-//! section 2). Knows no particular file. Whoever wants to change something gets it only inside [`change`], that is under
-//! the lock among us.
+//! Safe changes of one JSON file: gate, read, edit, peer lock, compare, atomic rename. A file can
+//! only be changed through [`change`] and its variants, which hold the gate.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -21,41 +20,42 @@ use crate::sys::failpoint;
 use crate::sys::fs::{self, Sync};
 use crate::sys::lock::{Gate, LOCK_DEADLINE, PeerLock};
 
-/// A file larger than this is neither read nor made.
+/// Largest file that is read or written, in bytes.
 pub(super) const MAX_FILE: u64 = 64 * 1024 * 1024;
-/// A foreign writer truncates and rewrites in place: a reader without a lock looks again this often (observed: 62 %
-/// of such reads do not parse under write load).
+/// Retries of an unlocked read, since a foreign writer truncates and rewrites the file in place.
+/// Under write load, 62 % of such reads were observed not to parse.
 const TORN_TRIES: u32 = 8;
 pub(super) const TORN_PAUSE: Duration = Duration::from_millis(5);
-/// Time after its last change during which a file of other programs may still be in the middle of a
-/// write. Claude Code 2.1.34 was seen to leave its team file empty for more than 100 ms on a busy
-/// machine; 2.1.330 writes over the old content and cuts the rest off afterwards. A lead restores
-/// the team file after this time.
+/// Time after its last change, in milliseconds, during which another program may still be writing
+/// the file. Claude Code 2.1.34 was observed to leave its team file empty for more than 100 ms on a
+/// busy machine; 2.1.330 overwrites the old content and truncates the rest afterwards. A lead
+/// restores the team file after this time.
 const WRITING_MS: u64 = 500;
-/// Bounds the retries where the clock of the file system is ahead of ours, or another program
-/// writes all the time.
+/// Bounds the retries if the clock of the file system is ahead of ours or another program writes
+/// all the time.
 pub(super) const WRITING_TRIES: u32 = 100;
-/// How often a change is made again because an unlocked foreign writer got in between.
+/// Attempts to make a change that an unlocked foreign writer interferes with.
 pub(super) const CONFLICT_TRIES: u32 = 20;
-/// So often others are kept out for the rename only; then they write so much that they have to wait.
+/// Attempts that exclude other programs only during the rename. If these fail, the others write so
+/// often that they have to wait for the whole attempt.
 const PATIENT_TRIES: u32 = 2;
 
-/// Who else writes the file.
+/// The programs that write the file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Shared {
-    /// Claude Code and other programs: their lock directory is taken too.
+    /// Claude Code and other programs; their lock directory is acquired as well.
     WithOthers,
-    /// Only phalanx processes: the flock gate is enough.
+    /// Only phalanx processes; the flock gate is enough.
     AmongUs,
 }
 
-/// For how long the file means something.
+/// Durability of a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Kept {
-    /// It survives a power cut.
+    /// Survives a power cut.
     ForGood,
-    /// It speaks of processes, and after a power cut none of them is there: it is not waited for on its way to the
-    /// disk. What cannot be read of it is as if it had never been written.
+    /// Describes processes, none of which survives a power cut, so it is not synced. If it cannot
+    /// be read, it counts as missing.
     ForThisBoot,
 }
 
@@ -68,40 +68,42 @@ impl Kept {
     }
 }
 
-/// A file and what guards it.
+/// A file and its locks.
 #[derive(Debug, Clone)]
 pub(super) struct Place {
     pub(super) path: PathBuf,
+    /// The flock file that all phalanx processes use for this file.
     pub(super) gate: PathBuf,
-    /// The team's: for the quarantine and the journal.
+    /// Locates the team's quarantine and journal.
     pub(super) layout: Layout,
     pub(super) shared: Shared,
     pub(super) kept: Kept,
-    /// A copy of the last whole content of a file that other programs write in place and without a
-    /// lock. It stands in for a file that was left empty or cut short: its writer died (observed:
-    /// Claude Code 2.1.34 when it ends). Where two programs wrote at once, the later write counts,
-    /// and not the rest of the longer one behind it (observed, too). The next change writes the
+    /// Copy of the last complete content, for a file that other programs write in place and without
+    /// a lock. It replaces the content of a file left empty or cut short by a writer that died
+    /// (observed: Claude Code 2.1.34 on exit). If two programs wrote at once (also observed), the
+    /// later write counts, without the rest of the longer one behind it. The next change writes the
     /// file whole.
     pub(super) last: Option<PathBuf>,
 }
 
-/// The lock of a place among our own processes, held. Others are kept out by [`Held::keep_others_out`], for as long as that
-/// lives.
+/// The acquired gate of a place. It excludes phalanx processes; [`Held::keep_others_out`] also
+/// excludes other programs.
 pub(super) struct Held {
     gate: Gate,
 }
 
-/// For how long others are kept out of a change.
+/// The part of a change during which other programs are excluded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Others {
-    /// While the file is replaced, as long as they do not write all the time. What they write before that is seen, and the
-    /// change is made again.
+    /// Only the rename, unless they write all the time. Their earlier writes are detected, and the
+    /// change is retried.
     OutBriefly,
-    /// From before it is read: the change does something else with what it reads, that cannot be made again.
+    /// From before the read, because the edit has effects that cannot be repeated.
     OutAllAlong,
 }
 
-/// Those that know only the lock directory are kept out; nobody needs to be of a file that is ours alone.
+/// The lock that excludes programs that do not use the gate; `None` for a file that only phalanx
+/// writes.
 pub(super) struct KeptOut<'h>(Option<PeerLock<'h>>);
 
 impl Held {
@@ -120,7 +122,8 @@ impl Held {
         Ok(KeptOut(lock))
     }
 
-    /// For the `nth` try, counted from 0: they are kept out from its beginning on, if that has to be.
+    /// Excludes other programs from the start of attempt `nth`, counted from 0, if `others` or the
+    /// number of failed attempts requires it.
     pub(super) fn keep_out_early(
         &self,
         place: &Place,
@@ -138,8 +141,8 @@ impl KeptOut<'_> {
     }
 }
 
-/// Makes the gates' directory where a team has none yet: one that another program made. The team's own directory is
-/// never made here: a write that comes after the team was deleted must not bring it back.
+/// Creates the directory of gates in a team that another program created. Never creates the team
+/// directory: a write that comes after the team's deletion must not bring it back.
 pub(super) fn ready_gate(gate: &Path) -> Result<(), StoreError> {
     let Some(gates) = gate.parent().filter(|dir| !fs::exists(dir)) else { return Ok(()) };
     for dir in gates.parent().into_iter().chain([gates]) {
@@ -148,25 +151,28 @@ pub(super) fn ready_gate(gate: &Path) -> Result<(), StoreError> {
     Ok(())
 }
 
-/// Reads a file that others may be writing. None: there is none.
+/// Reads a file that other programs may be writing; `None` if it does not exist.
 pub(super) fn read(place: &Place) -> Result<Option<Value>, StoreError> {
     Ok(read_parsed(place, lenient::parse)?.map(|found| found.parsed))
 }
 
-/// Refuses a file whose directory is a symbolic link: it could lie anywhere.
+/// Fails if the file's directory is a symbolic link, since the file could then be anywhere.
 fn refuse_linked_dir(place: &Place) -> Result<(), StoreError> {
     place.path.parent().map_or(Ok(()), |dir| Ok(fs::refuse_link(dir)?))
 }
 
-/// A file's content, and the value parsed from it or from the content that stands in for it.
+/// A file's content, and the value parsed from it or from the content that replaces it.
 pub(super) struct Found<T> {
     pub(super) file: fs::Contents,
     pub(super) parsed: T,
 }
 
-/// Reads until the file parses, for a while; then returns the problem. A file of this boot is
-/// always written whole: if it does not parse the power was cut (renamed and not on the disk yet it
-/// is empty, or cut short), and there is none.
+/// Reads until the file parses or the retries are used up; `None` if it does not exist. A file of
+/// [`Kept::ForThisBoot`] is always written whole, so one that does not parse was torn by a power
+/// cut after its rename and counts as missing.
+///
+/// # Errors
+/// [`StoreError::Corrupt`] if the file does not parse and no remembered content can replace it.
 pub(super) fn read_parsed<T>(
     place: &Place,
     parse: impl Fn(&[u8]) -> serde_json::Result<T>,
@@ -199,8 +205,8 @@ pub(super) fn read_parsed<T>(
     }
 }
 
-/// The content that counts in place of a torn one; none where the file has no remembered content,
-/// or is broken otherwise.
+/// Returns the content that replaces a torn one; `None` if the file has no remembered content or is
+/// broken in another way.
 fn stand_in<T>(
     place: &Place,
     bytes: &[u8],
@@ -226,21 +232,22 @@ fn stand_in<T>(
     Ok(found)
 }
 
-/// The later write of two that came at once: a whole value before the rest of a longer one.
+/// Returns the later of two simultaneous writes: a complete value, followed by the rest of a longer
+/// one.
 fn first_value<T>(bytes: &[u8], parse: impl Fn(&[u8]) -> serde_json::Result<T>) -> Option<T> {
     let mut values = serde_json::Deserializer::from_slice(bytes).into_iter::<IgnoredAny>();
     values.next()?.ok()?;
     parse(&bytes[..values.byte_offset()]).ok()
 }
 
-/// Whether the file was changed a moment ago.
+/// Returns true if the file changed within the last [`WRITING_MS`].
 pub(super) fn is_fresh(identity: &fs::Identity) -> bool {
     let changed_ms = u64::try_from(identity.mtime / 1_000_000).unwrap_or_default();
     now_ms().saturating_sub(changed_ms) < WRITING_MS
 }
 
-/// Copies the unreadable file aside and says so in the journal, once for each content; the file itself is never
-/// overwritten (MSG-07).
+/// Copies the unreadable file into the quarantine and journals that, once per content. The file
+/// itself is never overwritten (MSG-07).
 pub(super) fn quarantine(place: &Place, problem: String) -> StoreError {
     match copy_aside(place, &problem) {
         Ok(copy) => StoreError::Corrupt { path: place.path.clone(), problem, copy },
@@ -263,8 +270,14 @@ fn copy_aside(place: &Place, problem: &str) -> Result<PathBuf, StoreError> {
     Ok(copy)
 }
 
-/// Changes a file under its lock. `edit` gets what is there (none: no file yet) and gives what shall be there, with
-/// its answer; it runs again if an unlocked writer came in between. Where it gives none, nothing is written.
+/// Changes a file under its lock. `edit` receives the content (`None` if the file does not exist)
+/// and returns the new content with a result. It runs again if an unlocked writer interfered. If it
+/// returns no content, nothing is written.
+///
+/// # Errors
+/// [`StoreError::Contended`] if other programs interfered with every attempt;
+/// [`StoreError::LockLost`] if the lock directory was taken over; [`StoreError::Corrupt`] if the
+/// file does not parse; the error of `edit`.
 pub(super) fn change<T>(
     place: &Place,
     mut edit: impl FnMut(Option<Value>) -> Result<(Option<Value>, T), StoreError>,
@@ -275,7 +288,7 @@ pub(super) fn change<T>(
     answer
 }
 
-/// Like [`change`], for whoever holds the lock and does more under it.
+/// Like [`change`], for a caller that holds the lock and does more under it.
 pub(super) fn change_held<T>(
     place: &Place,
     held: &Held,
@@ -308,7 +321,7 @@ fn change_value(
         if before.as_deref() == Some(after.as_slice()) {
             return Ok(());
         }
-        // By its bytes: Claude Code rewrites the team file in place and without a lock.
+        // Compares bytes, because Claude Code rewrites the team file in place and without a lock.
         let unchanged = || match place.shared {
             Shared::WithOthers => fs::read(&place.path, MAX_FILE).is_ok_and(|now| now == before),
             Shared::AmongUs => true,
@@ -320,8 +333,8 @@ fn change_value(
     Err(StoreError::Contended { path: place.path.clone(), tries: CONFLICT_TRIES })
 }
 
-/// Writes a torn file whole, and returns the content that stood in for it; none where the file is
-/// whole or missing.
+/// Rewrites a torn file with the content that replaces it, and returns that content; `None` if the
+/// file is whole or missing.
 pub(super) fn restore(place: &Place, held: &Held) -> Result<Option<Value>, StoreError> {
     for nth in 0..CONFLICT_TRIES {
         let early = held.keep_out_early(place, Others::OutBriefly, nth)?;
@@ -340,12 +353,15 @@ pub(super) fn restore(place: &Place, held: &Held) -> Result<Option<Value>, Store
     Err(StoreError::Contended { path: place.path.clone(), tries: CONFLICT_TRIES })
 }
 
-/// Writes if the file is still what was read and the lock is ours, both looked at right before the rename. False: somebody
-/// else wrote the file meanwhile.
+/// Replaces the file if it is still what was read and the lock is still ours; both are checked
+/// immediately before the rename. Returns false if another program wrote the file meanwhile.
 ///
-/// Others are kept out for the rename alone, unless they are already: Claude Code 2.1.34 asks for a lock once, and drops
-/// what it has to say if somebody holds it (seen: two of thirty times a member's agreement to its end, while the lead
-/// waited for its disk under the lock).
+/// Unless `early` already excludes other programs, they are excluded for the rename alone: Claude
+/// Code 2.1.34 tries to lock once and drops its message if the lock is held. In two of thirty runs
+/// this lost a member's consent to shut down while the lead waited for its disk under the lock.
+///
+/// # Errors
+/// [`StoreError::LockLost`] if the lock directory was taken over.
 pub(super) fn publish(
     place: &Place,
     (held, early): (&Held, Option<KeptOut<'_>>),
@@ -365,7 +381,7 @@ pub(super) fn publish(
     };
     let bytes_only = if sync == Sync::Entry { Sync::Bytes } else { sync };
     let published = fs::replace_if(&place.path, after, bytes_only, check)?;
-    // Given back before the disk is waited for once more.
+    // Releases the lock before waiting for the disk once more.
     kept_out.transpose().map(drop)?;
     if !published {
         return if is_ours {
@@ -380,18 +396,21 @@ pub(super) fn publish(
     Ok(true)
 }
 
-/// Two-space indentation, no newline at the end: as Claude Code writes.
+/// Serializes as Claude Code does: two-space indentation, no newline at the end.
 pub(super) fn to_bytes(value: &Value) -> Vec<u8> {
     serde_json::to_vec_pretty(value)
         .expect("a JSON value has string keys only and can always be written")
 }
 
-/// Reads a file of our own form.
+/// Reads a file in phalanx's own format.
 pub(super) fn read_typed<T: DeserializeOwned>(place: &Place) -> Result<Option<T>, StoreError> {
     read(place)?.map(|value| typed(place, value)).transpose()
 }
 
-/// Changes a file of our own form; keys that a newer phalanx put there survive. A file of a newer form is refused.
+/// Changes a file in phalanx's own format. Keys that a newer phalanx added survive.
+///
+/// # Errors
+/// [`StoreError::NewerFormat`] if the file's `format` is above `known`; otherwise as [`change`].
 pub(super) fn change_typed<T: DeserializeOwned + Serialize, R>(
     place: &Place,
     known: u32,
@@ -428,7 +447,7 @@ fn edit_typed<T: DeserializeOwned + Serialize>(
     Ok(after.map(|after| overlay(stored, before, after)))
 }
 
-/// Removes a file of our own form if what it holds is such; any other stays.
+/// Removes a file in phalanx's own format if `is_such` returns true for its content.
 pub(super) fn remove_if<T: DeserializeOwned>(
     place: &Place,
     is_such: impl FnOnce(&T) -> bool,
@@ -451,7 +470,8 @@ fn to_object<T: Serialize>(item: Option<&T>) -> Option<Object> {
     }
 }
 
-/// Puts the new values into what is stored, takes out what we knew and no longer have, keeps the rest.
+/// Writes the new values over the stored ones. Removes keys that are in `before` but not in
+/// `after`, and keeps unknown ones.
 fn overlay(stored: Option<Value>, before: Option<Object>, after: Object) -> Value {
     let Some(Value::Object(mut object)) = stored else { return Value::Object(after) };
     for key in before.unwrap_or_default().keys().filter(|k| !after.contains_key(*k)) {
@@ -463,7 +483,8 @@ fn overlay(stored: Option<Value>, before: Option<Object>, after: Object) -> Valu
     Value::Object(object)
 }
 
-/// Writes a file of our own that nobody else changes at the same time.
+/// Creates a file that no other process changes at the same time. Returns false if it exists
+/// already.
 pub(super) fn write_new<T: Serialize>(
     path: &Path,
     item: &T,

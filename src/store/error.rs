@@ -1,4 +1,4 @@
-//! What can go wrong in the store. Each variant carries the file, the name or the id it is about.
+//! Errors of the store. Each variant carries the file, name or id that it is about.
 
 use std::path::PathBuf;
 
@@ -9,25 +9,30 @@ use crate::model::task::TaskState;
 use crate::sys::fs::FsError;
 use crate::sys::lock::LockError;
 
-/// Why the store could not do what was asked. Nothing was half done.
+/// Reason why the store did not complete an operation.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum StoreError {
+    /// `known` lists the existing teams, to suggest one.
     #[error("team `{}` does not exist", name.escape_debug())]
     NoSuchTeam { name: String, known: Vec<TeamName> },
     #[error("team `{name}` already exists")]
     TeamTaken { name: TeamName },
+    /// `known` lists the members, to suggest one.
     #[error("team `{team}` has no member `{name}`")]
     NoSuchMember { team: TeamName, name: MemberName, known: Vec<MemberName> },
+    /// `holder` may differ from the requested name in case.
     #[error("team `{team}` already has a member `{holder}`")]
     MemberTaken { team: TeamName, holder: MemberName },
     #[error("team `{team}` is full: it has its maximum of {max} members")]
     TeamFull { team: TeamName, max: usize },
     #[error("request `{id}` does not exist")]
     NoSuchRequest { id: RequestId },
+    /// A rule of the task board forbids it.
     #[error("{0} ({code})", code = .0.code())]
     Refused(#[from] Refusal),
     #[error("task {id} cannot go from {from} to {to}")]
     Transition { id: TaskId, from: &'static str, to: &'static str },
+    /// The caller is not the owner or the lead.
     #[error("task {id} belongs to {}", .owner.as_deref().unwrap_or("nobody"))]
     NotYours { id: TaskId, owner: Option<String> },
     #[error("task {id} is {}", .state.as_str())]
@@ -36,6 +41,7 @@ pub(crate) enum StoreError {
     NotFailed { id: TaskId, state: TaskState },
     #[error("task {id} is already {}; its owner and dependencies can no longer change", .state.as_str())]
     Over { id: TaskId, state: TaskState },
+    /// `path` is the cycle, each task before the next.
     #[error("task {blocker} cannot block task {task}: {} would form a cycle", circle(.path))]
     Circle { task: TaskId, blocker: TaskId, path: Vec<TaskId> },
     #[error("`{}` is at capacity ({}/{}), open{}: {}", .0.owner, .0.open.len(), .0.limit, from(.0), ids(.0))]
@@ -44,14 +50,18 @@ pub(crate) enum StoreError {
     MessageTooLong { bytes: usize, limit: usize },
     #[error("the mailbox of {owner} is full; the limit is {limit} bytes")]
     BoxFull { owner: MemberName, limit: u64 },
+    /// `copy` is in the quarantine.
     #[error("cannot parse {path}: {problem}; the file was left unchanged, with a copy at {copy}", path = path.display(), copy = copy.display())]
     Corrupt { path: PathBuf, problem: String, copy: PathBuf },
     #[error("the task list has no {wanted} free ids in a row below {}", TaskId::MAX)]
     NoFreeIds { wanted: u64 },
+    /// A newer phalanx wrote the file.
     #[error("{path} has format version {found}; this phalanx supports version {known}", path = path.display())]
     NewerFormat { path: PathBuf, found: u64, known: u32 },
+    /// Other programs wrote the file during every attempt to change it.
     #[error("{path} changed during each of {tries} attempts to read it", path = path.display())]
     Contended { path: PathBuf, tries: u32 },
+    /// Another program took over the lock directory.
     #[error("the lock of {path} was lost before the change was written", path = path.display())]
     LockLost { path: PathBuf },
     #[error(transparent)]
@@ -64,7 +74,7 @@ pub(crate) enum StoreError {
     Watch(#[from] crate::sys::watch::WatchError),
 }
 
-/// `1 → 3 → 1`: each before the next.
+/// Formats a cycle as `1 → 3 → 1`.
 fn circle(path: &[TaskId]) -> String {
     path.iter().chain(path.first()).map(TaskId::to_string).collect::<Vec<_>>().join(" → ")
 }
@@ -84,7 +94,7 @@ impl From<Full> for StoreError {
 }
 
 impl StoreError {
-    /// True if the file exists, but it may not be read or what it holds cannot be used.
+    /// Returns true if the file exists but may not be read or has unusable content.
     pub(crate) fn is_about_content(&self) -> bool {
         match self {
             StoreError::Corrupt { .. }

@@ -1,5 +1,6 @@
-//! Which messages the reader of a mailbox has been given: written down before the mailbox says so itself, so that none
-//! is given twice when a process dies in between, or when a foreign writer puts an old state back (MSG-02, MSG-03).
+//! Record of the messages that the reader of a mailbox was given. It is written before the mailbox
+//! is marked, so that no message is delivered twice if a process dies in between or a foreign
+//! writer restores an old state (MSG-02, MSG-03).
 
 use std::collections::BTreeSet;
 
@@ -8,22 +9,24 @@ use super::error::StoreError;
 use super::mailbox::Mailbox;
 use crate::sys::{failpoint, fs};
 
-/// So many of the newest ids stay although the mailbox no longer has them: a late writer may put them back.
+/// Number of newest ids to keep even if the mailbox no longer has them, because a late writer may
+/// put them back.
 const KEPT: usize = 256;
-/// With more ids than this the record is shortened.
+/// Number of ids above which the record is shortened.
 const LONG: usize = 2 * KEPT;
 
 impl Mailbox<'_> {
-    /// The ids that were handed over, oldest first.
+    /// Returns the ids of delivered messages, oldest first.
     pub(super) fn handed(&self) -> Result<Vec<String>, StoreError> {
         let bytes = fs::read(&self.team.layout.handed(&self.owner), MAX_FILE)?.unwrap_or_default();
-        // A line that a crash cut short says nothing: its messages were not acknowledged to anybody.
+        // Skips a line torn by a crash: its messages were never reported as acknowledged.
         let batches =
             bytes.split(|b| *b == b'\n').filter_map(|line| serde_json::from_slice(line).ok());
         Ok(batches.flat_map(|ids: Vec<String>| ids).collect())
     }
 
-    /// Writes down that these were handed over; gives those of which that was not known. Under the mailbox's lock.
+    /// Records messages as delivered and returns the ids that were not recorded before. Requires
+    /// the mailbox's lock.
     pub(super) fn record_handed(&self, ids: &[String]) -> Result<Vec<String>, StoreError> {
         let known: BTreeSet<String> = self.handed()?.into_iter().collect();
         let fresh: Vec<String> = ids.iter().filter(|id| !known.contains(*id)).cloned().collect();
@@ -37,7 +40,8 @@ impl Mailbox<'_> {
         Ok(fresh)
     }
 
-    /// Takes out the ids that the mailbox no longer has, when there are many. Under the mailbox's lock.
+    /// Removes ids that the mailbox no longer has, if there are more than [`LONG`]. Requires the
+    /// mailbox's lock.
     pub(super) fn prune_handed(&self, in_box: &BTreeSet<String>) -> Result<(), StoreError> {
         let known = self.handed()?;
         if known.len() <= LONG {

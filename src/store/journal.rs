@@ -1,4 +1,5 @@
-//! The team's journal: one line per event, appended, never rewritten, readable while it is written.
+//! The team's journal: one JSON line per event. It is only appended to, and readable while it is
+//! written.
 
 use serde::de::IgnoredAny;
 
@@ -9,26 +10,28 @@ use crate::model::event::{Event, Note};
 use crate::model::time::Timestamp;
 use crate::sys::{clock, failpoint, fs, rand};
 
-/// How much of the journal is read in one go.
+/// Bytes of the journal to read at a time.
 const CHUNK: u64 = 1024 * 1024;
-/// How much of its end is read first by who looks for what happened a moment ago.
+/// Bytes at the end of the journal to read first when looking for recent events.
 const TAIL: u64 = 64 * 1024;
-/// Writers take the time before they append: lines may stand so far out of order.
+/// Lines may be this far out of order, in milliseconds, since writers take the time before they
+/// append.
 const DISORDER_MS: u64 = 1000;
 
 impl TeamStore {
-    /// Writes an event; gives it back with its id and time.
+    /// Appends an event and returns it with its id and time.
     pub(crate) fn record(&self, note: Note) -> Result<Event, StoreError> {
         append(&self.layout, note)
     }
 
-    /// Writes several events at once; gives them back in order.
+    /// Appends several events at once and returns them in order.
     pub(crate) fn record_all(&self, notes: Vec<Note>) -> Result<Vec<Event>, StoreError> {
         append_all(&self.layout, notes)
     }
 
-    /// The events from byte `offset` on, and where to go on next time. Lines of a newer phalanx that cannot be read
-    /// are passed over; a line that is still being written is left for the next time.
+    /// Returns the events from byte `offset` on, and the offset for the next call. Skips lines of a
+    /// newer phalanx that do not parse, and leaves a line that is still being written for the next
+    /// call.
     pub(crate) fn events_from(&self, offset: u64) -> Result<(Vec<Event>, u64), StoreError> {
         let (mut events, mut at) = (Vec::new(), offset);
         loop {
@@ -44,7 +47,7 @@ impl TeamStore {
         }
     }
 
-    /// The number of lines that are not JSON: rests of writes that were cut short.
+    /// Returns the number of lines that are not JSON: the remains of interrupted writes.
     pub(crate) fn torn_lines(&self) -> Result<usize, StoreError> {
         let (mut torn, mut at) = (0, 0);
         loop {
@@ -58,13 +61,14 @@ impl TeamStore {
         }
     }
 
-    /// The events since then, and some that came before: what lies long before is not read.
+    /// Returns the events since `then` and possibly some earlier ones. Reads only as much of the
+    /// journal's end as it needs.
     pub(crate) fn events_since(&self, then: Timestamp) -> Result<Vec<Event>, StoreError> {
         let end = fs::len(&self.layout.journal())?.unwrap_or_default();
         let mut tail = TAIL;
         loop {
             let from = end.saturating_sub(tail);
-            // A line that the beginning falls into is none.
+            // If `from` is inside a line, the rest of that line does not parse and is skipped.
             let (events, _) = self.events_from(from)?;
             let reaches = events.first().is_some_and(|first| first.at.plus_ms(DISORDER_MS) < then);
             if from == 0 || reaches {
@@ -75,7 +79,7 @@ impl TeamStore {
     }
 }
 
-/// Writes an event to the journal of the team that lies there.
+/// Appends an event to the journal of this layout's team.
 pub(super) fn append(layout: &Layout, note: Note) -> Result<Event, StoreError> {
     let mut events = append_all(layout, vec![note])?;
     Ok(events.swap_remove(0))

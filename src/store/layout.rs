@@ -1,11 +1,11 @@
-//! Every path of a team, once (protocol.md, section 1). Reads and writes nothing.
+//! The paths of a team's files. No other module builds them, and this one does no I/O.
 
 use std::path::{Path, PathBuf};
 
 use crate::model::id::{Incarnation, MemberName, RequestId, TaskId, TeamName};
 use crate::model::topic::Topic;
 
-/// What the names of the files begin with in which members' questions lie; no other request's id does.
+/// Prefix of the names of question files. No id of another request starts with it.
 pub(super) const QUESTION: &str = "asked.";
 
 /// The paths of one team.
@@ -28,7 +28,7 @@ impl Layout {
         root.join("tasks")
     }
 
-    /// The users' own profiles.
+    /// The user's own profiles.
     pub(super) fn profiles(root: &Path) -> PathBuf {
         root.join("phalanx").join("profiles")
     }
@@ -38,7 +38,7 @@ impl Layout {
         root.join("phalanx").join("hooks.toml")
     }
 
-    /// Claude's settings of the user.
+    /// The user's settings of Claude Code.
     pub(super) fn claude_settings(root: &Path) -> PathBuf {
         root.join("settings.json")
     }
@@ -84,17 +84,17 @@ impl Layout {
         self.tasks().join(".highwatermark")
     }
 
-    /// The ids of the tasks that phalanx deleted, one a line.
+    /// The ids of the tasks that phalanx deleted, one per line.
     pub(super) fn deleted_tasks(&self) -> PathBuf {
         self.ours().join("deleted-tasks")
     }
 
-    /// All that only phalanx knows.
+    /// The directory of files that only phalanx uses.
     pub(super) fn ours(&self) -> PathBuf {
         self.team_dir().join("phalanx")
     }
 
-    /// What the team file was last seen to hold.
+    /// The team file's content as phalanx last saw it whole.
     pub(super) fn last_team_file(&self) -> PathBuf {
         self.ours().join("config.last.json")
     }
@@ -151,17 +151,17 @@ impl Layout {
         self.ours().join("quarantine")
     }
 
-    /// The ids of the messages that a mailbox's reader has been given.
+    /// The ids of the messages that a mailbox's reader was given.
     pub(super) fn handed(&self, name: &MemberName) -> PathBuf {
         self.ours().join("handed").join(format!("{}.jsonl", name.file_stem()))
     }
 
-    /// What was read long ago and moved out of the mailbox.
+    /// Read messages that were moved out of the mailbox.
     pub(super) fn archive(&self, name: &MemberName) -> PathBuf {
         self.ours().join("archive").join(format!("{}.jsonl", name.file_stem()))
     }
 
-    /// The messages of a member that are too long to be typed.
+    /// The messages of a member that are too long to be typed into its terminal.
     pub(super) fn letters(&self, name: &MemberName) -> PathBuf {
         self.ours().join("letters").join(name.file_stem())
     }
@@ -170,19 +170,20 @@ impl Layout {
         self.ours().join("gates")
     }
 
-    /// The flock gate that goes before the lock of one resource. Gates are never deleted while the team lives.
+    /// The flock file of one resource, acquired before its lock directory. It is never deleted
+    /// while the team exists.
     pub(super) fn gate(&self, resource: &str) -> PathBuf {
         self.gates().join(resource)
     }
 
-    /// Every directory of a team, parents first.
+    /// All directories of the team, parents first.
     pub(super) fn all_dirs(&self) -> Vec<PathBuf> {
         let mut dirs = vec![self.team_dir(), self.inboxes(), self.tasks()];
         dirs.extend(self.our_dirs());
         dirs
     }
 
-    /// Those that only phalanx knows of, each after the one that it is in.
+    /// The directories that only phalanx uses, parents first.
     pub(super) fn our_dirs(&self) -> [PathBuf; 7] {
         [
             self.ours(),
@@ -195,7 +196,7 @@ impl Layout {
         ]
     }
 
-    /// The directories in which a change means something to a loop.
+    /// The directories to watch for changes of the team.
     pub(super) fn watched(&self) -> Vec<PathBuf> {
         vec![
             self.team_dir(),
@@ -207,12 +208,13 @@ impl Layout {
         ]
     }
 
-    /// The same for one teammate: the journal and the lead's record mean nothing to it.
+    /// The directories for a teammate to watch, which needs neither the journal nor the lead's
+    /// record.
     pub(super) fn watched_by_members(&self) -> Vec<PathBuf> {
         vec![self.team_dir(), self.inboxes(), self.tasks(), self.members(), self.requests()]
     }
 
-    /// What tells of changed paths what they are about.
+    /// Returns the mapping from changed paths to topics.
     pub(super) fn topics(&self) -> Topics {
         Topics {
             watched: self.watched(),
@@ -227,7 +229,8 @@ impl Layout {
     }
 }
 
-/// The directories in which a change means something, made once: a change is told to every watcher of the team.
+/// Maps changed paths to topics. The paths are built once, because every watcher of the team maps
+/// every change.
 #[derive(Debug)]
 pub(super) struct Topics {
     watched: Vec<PathBuf>,
@@ -241,7 +244,7 @@ pub(super) struct Topics {
 }
 
 impl Topics {
-    /// What a changed path is about; none for locks, gates and temporary files.
+    /// Returns the topic of a changed path; `None` for locks, gates and temporary files.
     pub(super) fn of(&self, path: &Path) -> Option<Topic> {
         let name = path.file_name()?.to_str()?;
         if self.watched.iter().any(|dir| dir == path) {
@@ -269,7 +272,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn topics_of_changes() {
+    fn changed_paths_map_to_topics() {
         let layout = Layout::new(Path::new("/r"), &TeamName::new("demo").expect("name"));
         let topics = layout.topics();
         let topic = |p: &str| topics.of(Path::new(p));

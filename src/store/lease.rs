@@ -1,5 +1,6 @@
-//! Who leads the team: a gate held for as long as the lead runs, which the kernel takes back when it dies, and a file
-//! that says who it is. Whether that process lives is not known here: a held gate is the proof.
+//! The lease of a team's lead: a gate that is held while the lead runs, and a file that identifies
+//! the process. The kernel releases the gate when the process dies, so a held gate proves a running
+//! lead and the process need not be checked.
 
 use std::time::Duration;
 
@@ -13,30 +14,32 @@ use crate::model::time::Timestamp;
 use crate::sys::fs;
 use crate::sys::lock::{Gate, LockError};
 
-/// Somebody who only looks whether there is a lead holds the gate for a moment: it is outwaited.
+/// Time to wait for a held gate, since a process that checks for a lead holds it for a moment.
 const GLANCE: Duration = Duration::from_millis(200);
 
-/// Who leads a team (`phalanx/lead.json`).
+/// The lead of a team (`phalanx/lead.json`).
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(crate) struct LeadRecord {
     pub(crate) format: u32,
     pub(crate) process: ProcessId,
+    /// The boot in which `process` is valid.
     pub(crate) boot_id: String,
     pub(crate) host: String,
     pub(crate) since: Timestamp,
-    /// What a program that the lead runs in its place proves with that it speaks for it; none: there is no such program.
+    /// Secret by which the agent lead, a program that the lead runs, proves that it acts for the
+    /// lead. `None` if there is no agent lead.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) token: Option<String>,
 }
 
-/// The right to lead, held until dropped.
+/// The right to lead the team, held until dropped.
 pub(crate) struct Lease {
     team: TeamStore,
     _gate: Gate,
 }
 
 impl TeamStore {
-    /// Takes the lease for `lead`; none if somebody else holds it.
+    /// Acquires the lease for `lead`; `None` if another process holds it.
     pub(crate) fn take_lease(&self, lead: &LeadRecord) -> Result<Option<Lease>, StoreError> {
         document::ready_gate(&self.layout.gate("lead"))?;
         let gate = match Gate::open(&self.layout.gate("lead"), GLANCE) {
@@ -51,7 +54,7 @@ impl TeamStore {
         Ok(Some(Lease { team: self.clone(), _gate: gate }))
     }
 
-    /// Who leads the team right now; none if nobody does.
+    /// Returns the running lead; `None` if the lease is free.
     pub(crate) fn current_lead(&self) -> Result<Option<LeadRecord>, StoreError> {
         let gate = self.layout.gate("lead");
         if !fs::exists(&gate) || Gate::try_open(&gate)?.is_some() {
@@ -60,29 +63,30 @@ impl TeamStore {
         self.last_lead()
     }
 
-    /// The token of the program in the lead's place; also of one whose lead died, until there is another lead.
+    /// Returns the token of the agent lead. It stays valid after the lead has died, until another
+    /// process leads.
     pub(crate) fn lead_token(&self) -> Result<Option<String>, StoreError> {
         Ok(self.last_lead()?.and_then(|lead| lead.token))
     }
 
-    /// Who leads the team, or led it last and did not say that it ended: it died.
+    /// Returns the record of the running lead, or of a lead that died without removing its record.
     pub(crate) fn last_lead(&self) -> Result<Option<LeadRecord>, StoreError> {
         document::read_typed(&self.lead_place())
     }
 
-    /// Who led the team last and did not say that it ended: it died. None while somebody leads.
+    /// Returns the record of a lead that died without removing it; `None` while a lead is running.
     pub(crate) fn dead_lead(&self) -> Result<Option<LeadRecord>, StoreError> {
         let Some(_gate) = self.free_lease()? else { return Ok(None) };
         self.last_lead()
     }
 
-    /// Removes what a lead that died left; whether there was something.
+    /// Removes the record of a lead that died. Returns true if there was one.
     pub(crate) fn forget_dead_lead(&self) -> Result<bool, StoreError> {
         let Some(_gate) = self.free_lease()? else { return Ok(false) };
         Ok(fs::remove_file(&self.layout.lead())?)
     }
 
-    /// The lease, while nobody has it; none too where nobody ever led.
+    /// Acquires the gate if it is free; `None` also if the team never had a lead.
     fn free_lease(&self) -> Result<Option<Gate>, StoreError> {
         let gate = self.layout.gate("lead");
         if fs::exists(&gate) { Ok(Gate::try_open(&gate)?) } else { Ok(None) }
@@ -94,7 +98,8 @@ impl TeamStore {
 }
 
 impl Drop for Lease {
-    /// The file goes first, then (with the field) the gate: whoever takes the gate next finds no stale name.
+    /// Removes the file before the gate is dropped with its field, so that the next holder finds no
+    /// stale record.
     fn drop(&mut self) {
         let _ = fs::remove_file(&self.team.layout.lead());
     }

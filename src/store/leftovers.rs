@@ -1,6 +1,6 @@
-//! What lies in a team's directories and should not: locks, sockets and specs that somebody left, files that could not
-//! be read, directories that others can enter. Whose processes live is not known here: what may be in use is told by its
-//! age and by nothing else.
+//! Finds and removes leftovers in a team's directories: stale locks, dead sockets, specs,
+//! quarantined files and directories that other users can enter. Processes are not checked; only a
+//! path's age, and a connection attempt for a socket, tell that it is unused.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -14,30 +14,30 @@ use crate::sys::env;
 use crate::sys::fs::{self, About, Kind};
 use crate::sys::knock::{Knock, knock};
 
-/// A lock directory of this age has no holder any more (protocol.md, section 2), and a socket of this age had the time to
-/// be listened at.
+/// Age above which a lock directory has no living holder, and a socket has had time to get its
+/// listener.
 const STALE: Duration = Duration::from_secs(10);
-/// What others must not have on a directory of ours.
+/// Permission bits that group and others must not have on phalanx's directories.
 const OTHERS: u32 = 0o077;
 
-/// What is wrong with a path.
+/// The kind of a leftover.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Left {
-    /// A lock directory that nobody refreshes.
+    /// A lock directory that its holder no longer refreshes.
     Lock { age: Duration },
-    /// A socket that nobody listens at.
+    /// A socket without a listener.
     Socket,
-    /// A spec that no launcher took: it holds an environment.
+    /// A spec that no launcher has read. It contains an environment.
     Spec { incarnation: Incarnation, age: Duration },
-    /// A copy of a file that could not be read.
+    /// A copy of an unreadable file.
     Quarantined,
     /// A directory that other users can enter.
     Open { mode: u32 },
-    /// Something of another user's, or a symbolic link, where our directory should be.
+    /// A path that is owned by another user, or a symbolic link, in place of phalanx's directory.
     NotOurs { uid: u32, is_link: bool },
 }
 
-/// Something that was left.
+/// A path and what is wrong with it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Leftover {
     pub(crate) path: PathBuf,
@@ -45,12 +45,12 @@ pub(crate) struct Leftover {
 }
 
 impl Store {
-    /// What is wrong with the directories that all teams share.
+    /// Returns the leftovers among the directories that all teams share.
     pub(crate) fn leftovers(&self) -> Result<Vec<Leftover>, StoreError> {
         dirs(std::iter::once(self.root().to_owned()).chain(self.common_dirs()), Some(self.root()))
     }
 
-    /// Makes a directory private that others could enter; whether that was done.
+    /// Makes a directory private if other users can enter it. Returns true if it did.
     pub(crate) fn clear(&self, leftover: &Leftover) -> Result<bool, StoreError> {
         let is_open = matches!(leftover.left, Left::Open { .. });
         if is_open {
@@ -61,12 +61,12 @@ impl Store {
 }
 
 impl TeamStore {
-    /// Whether phalanx made the team, or runs members in it.
+    /// Returns true if phalanx created the team or runs members in it.
     pub(crate) fn is_ours(&self) -> bool {
         fs::exists(&self.layout.settings())
     }
 
-    /// Everything that was left in the team's directories.
+    /// Returns all leftovers in the team's directories.
     pub(crate) fn leftovers(&self) -> Result<Vec<Leftover>, StoreError> {
         let mut found = dirs(self.layout.all_dirs(), None)?;
         found.extend(self.stale_locks()?);
@@ -83,7 +83,8 @@ impl TeamStore {
         Ok(found)
     }
 
-    /// Frees locks whose holders are gone: a process that was killed gives none back, and who comes next waits for it.
+    /// Removes stale locks. A killed process does not release its locks, and the next one would
+    /// have to wait for them.
     pub(crate) fn free_stale_locks(&self) -> Result<(), StoreError> {
         self.stale_locks()?.iter().try_for_each(|lock| self.clear(lock).map(drop))
     }
@@ -102,7 +103,8 @@ impl TeamStore {
         Ok(found)
     }
 
-    /// Clears away what can be cleared without loss; whether that was done. What is in use again is left.
+    /// Removes a leftover if nothing is lost. Returns true if it did; leaves a path that is in use
+    /// again.
     pub(crate) fn clear(&self, leftover: &Leftover) -> Result<bool, StoreError> {
         match &leftover.left {
             Left::Lock { .. } => self.free_lock(&leftover.path),
@@ -119,7 +121,7 @@ impl TeamStore {
         }
     }
 
-    /// Takes the lock as everybody does, which frees it where it is stale, and gives it back.
+    /// Acquires the lock like any writer, which removes it if it is stale, and releases it.
     fn free_lock(&self, lock: &Path) -> Result<bool, StoreError> {
         let Some(about) = fs::about(lock)?.filter(|about| about.age > STALE) else {
             return Ok(false);
@@ -140,7 +142,7 @@ impl TeamStore {
         Ok(about.kind == Kind::Directory && !fs::exists(lock))
     }
 
-    /// Sockets in the team's own directories that nobody listens at.
+    /// Returns the sockets without a listener in phalanx's directories of the team.
     fn dead_sockets(&self) -> Result<Vec<Leftover>, StoreError> {
         let mut found = Vec::new();
         let inner = entries(&self.layout.ours())?;
@@ -158,7 +160,8 @@ impl TeamStore {
     }
 }
 
-/// Which of these directories others can enter, or are not ours. `shared` may be entered: it is the user's own place.
+/// Returns the directories that other users can enter or that are not ours. `shared` may be open or
+/// a link, because the user manages it.
 fn dirs(
     dirs: impl IntoIterator<Item = PathBuf>,
     shared: Option<&Path>,
@@ -176,7 +179,7 @@ fn dirs(
     Ok(found)
 }
 
-/// What is in a directory, by name; nothing where there is no such directory.
+/// Returns the entries of a directory, sorted by name; empty if it does not exist.
 fn entries(dir: &Path) -> Result<Vec<(PathBuf, About)>, StoreError> {
     let mut found = Vec::new();
     for name in fs::list(dir)? {
@@ -188,7 +191,8 @@ fn entries(dir: &Path) -> Result<Vec<(PathBuf, About)>, StoreError> {
     Ok(found)
 }
 
-/// The config root, the team and the run that a spec file's path names; none if it has not the form of one.
+/// Splits the path of a spec file into config root, team and run; `None` if it does not have that
+/// form.
 pub(crate) fn spec_of(path: &Path) -> Option<(PathBuf, TeamName, Incarnation)> {
     let incarnation = Incarnation::parse(path.file_stem()?.to_str()?).ok()?;
     let dir = path.ancestors().nth(4)?;
@@ -206,7 +210,7 @@ mod tests {
     const RUN: &str = "00000000-0000-4000-8000-000000000000";
 
     #[test]
-    fn the_path_of_a_spec_says_whose_it_is() {
+    fn spec_path_yields_root_team_and_run() {
         let path = format!("/a b/teams/demo/phalanx/specs/{RUN}.json");
         let (root, team, run) = spec_of(Path::new(&path)).expect("a spec");
         assert_eq!((root.as_path(), team.as_str(), run.as_str()), (Path::new("/a b"), "demo", RUN));

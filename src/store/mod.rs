@@ -1,6 +1,6 @@
-//! Teams, mail, tasks, requests and the journal on disk, in the files that Claude Code uses too. Knows nothing of
-//! tmux, of processes, or of who is alive. Its interface speaks of nouns, never of paths, so that a shared database
-//! can stand behind it later.
+//! Teams, mailboxes, tasks, requests and the journal, stored in the files that Claude Code also
+//! uses. Callers name teams, members and tasks rather than paths, so that a shared database could
+//! replace the files.
 
 mod append;
 mod archive;
