@@ -1,10 +1,10 @@
-//! Reading JSON as JavaScript writes it. `JSON.stringify` writes half of a surrogate pair (an emoji that was cut in two)
-//! as an escape, which is JSON by its grammar and no text by any encoding: it is read as U+FFFD, so that one cut emoji
-//! does not make a whole mailbox unreadable. Nothing else is forgiven.
+//! JSON parsing that accepts lone surrogates: `JSON.stringify` escapes half of a surrogate pair (an
+//! emoji cut in two), which JSON's grammar allows but no encoding can represent. It is read as
+//! U+FFFD, so that one cut emoji does not make a whole mailbox unreadable.
 
 use serde::de::DeserializeOwned;
 
-/// Parses; what only fails for a lone surrogate is parsed without it.
+/// Parses JSON. If that fails, replaces lone surrogates and tries again.
 pub(super) fn parse<T: DeserializeOwned>(bytes: &[u8]) -> serde_json::Result<T> {
     serde_json::from_slice(bytes).or_else(|e| match mended(bytes) {
         Some(mended) => serde_json::from_slice(&mended),
@@ -12,7 +12,7 @@ pub(super) fn parse<T: DeserializeOwned>(bytes: &[u8]) -> serde_json::Result<T> 
     })
 }
 
-/// The bytes with each lone surrogate escape made `\ufffd`; none if there is none.
+/// Replaces each lone surrogate escape with `\ufffd`; `None` if there is none.
 fn mended(bytes: &[u8]) -> Option<Vec<u8>> {
     let (mut mended, mut at) = (None, 0);
     while let Some(found) = bytes[at..].iter().position(|b| *b == b'\\') {
@@ -27,14 +27,14 @@ fn mended(bytes: &[u8]) -> Option<Vec<u8>> {
                 6
             }
             (Some(_), _) => 6,
-            // The escaped character may be a backslash itself: it is passed over with its own.
+            // Skip the escaped character too, since it may be a backslash.
             (None, _) => 2.min(bytes.len() - at),
         };
     }
     mended
 }
 
-/// The number of a `\uXXXX` escape at the start of the bytes.
+/// Returns the code unit of a `\uXXXX` escape at the start of the bytes.
 fn escape(bytes: &[u8]) -> Option<u16> {
     let digits = bytes.strip_prefix(b"\\u")?.get(..4)?;
     u16::from_str_radix(std::str::from_utf8(digits).ok()?, 16).ok()
@@ -46,7 +46,7 @@ mod tests {
     use serde_json::{Value, json};
 
     #[test]
-    fn half_an_emoji_is_read_as_a_replacement() {
+    fn lone_surrogate_is_read_as_replacement_character() {
         let read = |text: &str| parse::<Value>(text.as_bytes()).ok();
         assert_eq!(read(r#"["a\ud83d"]"#), Some(json!(["a\u{fffd}"])));
         assert_eq!(
@@ -58,7 +58,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_else_is_forgiven() {
+    fn other_invalid_json_is_rejected() {
         for broken in [
             r#"["\ud83"]"#,
             r#"["\ud83d]"#,

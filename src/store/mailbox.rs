@@ -1,5 +1,5 @@
-//! A member's mailbox: appended to by anybody, marked by its reader (protocol.md, section 4). What a message means is
-//! not known here.
+//! Mailboxes of members. Any program appends to a mailbox; entries are marked and removed only on
+//! behalf of its reader.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -17,21 +17,21 @@ use crate::model::id::MemberName;
 use crate::model::wire::{self, Object};
 use crate::sys::{failpoint, fs};
 
-/// One member's mailbox.
+/// The mailbox of one member.
 pub(crate) struct Mailbox<'a> {
     pub(super) team: &'a TeamStore,
     pub(super) owner: MemberName,
 }
 
 impl TeamStore {
-    /// The mailbox of a member; it need not exist.
+    /// Returns the mailbox of a member; its file need not exist.
     pub(crate) fn mailbox(&self, owner: &MemberName) -> Mailbox<'_> {
         Mailbox { team: self, owner: owner.clone() }
     }
 }
 
 impl TeamStore {
-    /// Brings boxes that were made with [`Mailbox::found_with`] to the disk, all at once.
+    /// Syncs mailboxes that were created with [`Mailbox::found_with`], all at once.
     pub(crate) fn persist_boxes(&self, owners: &[&MemberName]) -> Result<(), StoreError> {
         let paths: Vec<_> = owners.iter().map(|owner| self.layout.inbox(owner)).collect();
         Ok(fs::persist(&paths)?)
@@ -46,34 +46,40 @@ fn check_length(envelope: &Envelope) -> Result<(), StoreError> {
 }
 
 impl Mailbox<'_> {
-    /// Makes the empty box, so that other programs can lock it. False: there was one.
+    /// Creates the empty mailbox, so that other programs can lock it. Returns false if it exists
+    /// already.
     pub(crate) fn found(&self) -> Result<bool, StoreError> {
         Ok(fs::create_new(&self.place().path, b"[]")?)
     }
 
-    /// Makes the box with this message in it, or empty, and does not wait for the disk: [`TeamStore::persist_boxes`]
-    /// does. False: there is one, and it is as it was.
+    /// Creates the mailbox with this message, or empty, without syncing it;
+    /// [`TeamStore::persist_boxes`] does that. Returns false if it exists already, and leaves it
+    /// unchanged.
+    ///
+    /// # Errors
+    /// [`StoreError::MessageTooLong`] if the text exceeds [`MAX_TEXT`].
     pub(crate) fn found_with(&self, first: Option<&Envelope>) -> Result<bool, StoreError> {
         let entries: Vec<Object> = first.map(Envelope::to_entry).into_iter().collect();
         first.map_or(Ok(()), check_length)?;
         document::write_new(&self.place().path, &entries, Kept::ForThisBoot)
     }
 
-    /// Removes the box of a teammate that never came up.
+    /// Removes the mailbox of a teammate that failed to start.
     pub(crate) fn abandon(&self) -> Result<(), StoreError> {
         fs::remove_file(&self.place().path)?;
         Ok(())
     }
 
-    /// Everything in the box, oldest first.
+    /// Returns the messages in the mailbox, oldest first.
     pub(crate) fn entries(&self) -> Result<Vec<Envelope>, StoreError> {
         let found = document::read(&self.place())?;
         Ok(self.listed(found)?.iter().map(Envelope::read).collect())
     }
 
-    /// Everything that is known of, oldest first: what was read long ago, and the box.
+    /// Returns all messages, oldest first, including archived ones.
     pub(crate) fn all(&self) -> Result<Vec<Envelope>, StoreError> {
-        // The box comes first: what is moved to the archive meanwhile is then in both, and counts once.
+        // Read the mailbox first: a message that is archived meanwhile is then found in both and
+        // counts once.
         let entries = self.entries()?;
         let in_box: BTreeSet<&String> = entries.iter().map(|e| &e.msg_id).collect();
         let archived = self.archived()?;
@@ -83,24 +89,30 @@ impl Mailbox<'_> {
         Ok(all)
     }
 
-    /// A message that phalanx has put in here with this id, also one that was read long ago.
+    /// Returns the message that phalanx wrote with this id, even if it is archived.
     pub(crate) fn find(&self, msg_id: &str) -> Result<Option<Envelope>, StoreError> {
-        // The box comes first: what is moved to the archive meanwhile is then in both.
+        // Read the mailbox first, so that a message archived meanwhile is not missed.
         let in_box = self.entries()?.into_iter().find(|envelope| envelope.msg_id == msg_id);
         if in_box.is_some() { Ok(in_box) } else { self.find_archived(msg_id) }
     }
 
-    /// What has not been handed over, oldest first.
+    /// Returns the messages that were not delivered, oldest first.
     pub(crate) fn unread(&self) -> Result<Vec<Envelope>, StoreError> {
-        // The record comes first: an id leaves it only after the box has said so itself.
+        // Read the record of deliveries first: an id leaves it only after its message has left the
+        // mailbox.
         let mut handed: BTreeSet<String> = self.handed()?.into_iter().collect();
         let mut entries = self.entries()?;
         entries.retain(|e| !e.read && handed.insert(e.msg_id.clone()));
         Ok(entries)
     }
 
-    /// Puts a message at the end, if its owner is on the roster at that moment (MSG-05: no file is made for a
-    /// stranger).
+    /// Appends a message if its owner is on the roster at that moment, so that no mailbox is
+    /// created for an unknown name (MSG-05).
+    ///
+    /// # Errors
+    /// [`StoreError::NoSuchMember`] if the owner is not on the roster;
+    /// [`StoreError::MessageTooLong`] if the text exceeds [`MAX_TEXT`]; [`StoreError::BoxFull`] if
+    /// the file would exceed [`MAX_FILE`].
     pub(crate) fn append(&self, envelope: &Envelope) -> Result<(), StoreError> {
         check_length(envelope)?;
         match append::append(&self.place(), &envelope.to_entry(), || self.on_roster())? {
@@ -109,7 +121,7 @@ impl Mailbox<'_> {
         }
     }
 
-    /// Like [`Mailbox::append`], for several at once: the box is written one time.
+    /// Like [`Mailbox::append`], but writes several messages at once.
     pub(crate) fn append_all(&self, envelopes: &[Envelope]) -> Result<(), StoreError> {
         if let [one] = envelopes {
             return self.append(one);
@@ -125,16 +137,18 @@ impl Mailbox<'_> {
         })
     }
 
-    /// Says that these messages were handed over: from now on they are not unread, whatever happens. The box itself is
-    /// marked and shortened only where its owner reads it through phalanx; any other belongs to its owner's program.
-    /// Only whoever has handed them over may call this (invariant 4). Gives those of which nobody has said so before.
+    /// Records these messages as delivered, after which they are no longer unread. Marks and
+    /// shortens the mailbox only if its owner reads it through phalanx; any other belongs to the
+    /// owner's program. Must be called only after the messages were delivered. Returns the ids that
+    /// were not recorded before.
     pub(crate) fn acknowledge(&self, ids: &[String]) -> Result<Vec<String>, StoreError> {
         self.settle(ids, self.is_read_by_us()?)
     }
 
-    /// Like [`Mailbox::acknowledge`], but nobody else is kept out of the box: it is left as it is, to
-    /// [`Mailbox::mark_handed`]. A writer that asks for its lock once and then gives up loses its message (observed: Claude
-    /// Code 2.1.34), and one that has just written often writes again.
+    /// Like [`Mailbox::acknowledge`], but leaves the mailbox to [`Mailbox::mark_handed`], so that
+    /// no other program is locked out. A writer that tries to lock once and gives up loses its
+    /// message (observed: Claude Code 2.1.34), and a program that has just written often writes
+    /// again.
     pub(crate) fn hand_over(&self, ids: &[String]) -> Result<Vec<String>, StoreError> {
         if ids.is_empty() {
             return Ok(Vec::new());
@@ -143,7 +157,7 @@ impl Mailbox<'_> {
         self.record_handed(ids)
     }
 
-    /// Marks in the box, if phalanx reads it, what was handed over and is not marked yet.
+    /// Marks delivered messages that are not marked yet, if phalanx reads the mailbox.
     pub(crate) fn mark_handed(&self) -> Result<(), StoreError> {
         let place = self.place();
         let held = Held::take(&place)?;
@@ -152,12 +166,14 @@ impl Mailbox<'_> {
         if is_left { self.tidy(&place, &held, self.is_read_by_us()?) } else { Ok(()) }
     }
 
-    /// Like [`Mailbox::acknowledge`], and marks them whoever reads the box: for an owner that does not run.
+    /// Like [`Mailbox::acknowledge`], but marks the mailbox in any case. For an owner that is not
+    /// running.
     pub(crate) fn mark_read(&self, ids: &[String]) -> Result<Vec<String>, StoreError> {
         self.settle(ids, true)
     }
 
-    /// Removes these messages; gives those of which nobody has said before that they were handed over.
+    /// Removes these messages from the mailbox and the archive. Returns the ids that were not
+    /// recorded as delivered before.
     pub(crate) fn remove(&self, ids: &[String]) -> Result<Vec<String>, StoreError> {
         if ids.is_empty() {
             return Ok(Vec::new());
@@ -176,8 +192,8 @@ impl Mailbox<'_> {
         Ok(fresh)
     }
 
-    /// Writes a message's text into a file of its own, which only we can read. Gives its path; the same message always
-    /// gets the same.
+    /// Writes a message's text to a separate file that only the user can read, and returns its
+    /// path. The same message always gets the same path.
     pub(crate) fn put_aside(&self, envelope: &Envelope) -> Result<PathBuf, StoreError> {
         let dir = self.team.layout.letters(&self.owner);
         fs::private_dir(&dir)?;
@@ -186,8 +202,9 @@ impl Mailbox<'_> {
         Ok(file)
     }
 
-    /// Whether the owner is given its messages by phalanx: the lead of a team that phalanx runs, and every member that
-    /// it started, unless that is a program that reads the box itself.
+    /// Returns true if phalanx delivers the owner's messages: to the lead of a team that phalanx
+    /// runs, and to each member that it started, unless the member's program reads the mailbox
+    /// itself.
     pub(crate) fn is_read_by_us(&self) -> Result<bool, StoreError> {
         if self.owner == MemberName::lead() {
             return Ok(fs::exists(&self.team.layout.settings()));
@@ -208,7 +225,7 @@ impl Mailbox<'_> {
         Ok(fresh)
     }
 
-    /// Marks what was handed over, with `rewrite`; and the record of it keeps what is still needed.
+    /// Marks delivered messages if `rewrite` is set, and prunes the record of deliveries.
     fn tidy(&self, place: &Place, held: &Held, rewrite: bool) -> Result<(), StoreError> {
         let in_box = if rewrite {
             self.mark_and_shorten(place, held)?
@@ -218,7 +235,8 @@ impl Mailbox<'_> {
         self.prune_handed(&in_box)
     }
 
-    /// Gives the ids of what is in the box then.
+    /// Marks delivered messages and archives old ones. Returns the ids of the messages that remain
+    /// in the mailbox.
     fn mark_and_shorten(&self, place: &Place, held: &Held) -> Result<BTreeSet<String>, StoreError> {
         let mut is_full = false;
         let in_box = self.rewrite(place, held, Others::OutBriefly, |entries| {
@@ -229,11 +247,12 @@ impl Mailbox<'_> {
         if !is_full {
             return Ok(in_box);
         }
-        // What another program takes out must not go into the archive.
+        // Exclude other programs from the start: a message that they remove must not be archived.
         self.rewrite(place, held, Others::OutAllAlong, |entries| self.archive_old(entries))
     }
 
-    /// Marks whatever was handed over: also what an earlier call recorded and did not live to mark.
+    /// Marks all delivered messages, including those recorded by an earlier call that crashed
+    /// before it marked them.
     fn mark(&self, entries: &mut [Value]) -> Result<(), StoreError> {
         let handed: BTreeSet<String> = self.handed()?.into_iter().collect();
         for entry in entries {
@@ -248,7 +267,8 @@ impl Mailbox<'_> {
         Ok(())
     }
 
-    /// Changes the box under its lock, if there is one; gives the ids of what is in it then.
+    /// Edits the mailbox under its lock if it exists, and returns the ids of its messages
+    /// afterwards.
     fn rewrite(
         &self,
         place: &Place,
@@ -267,7 +287,8 @@ impl Mailbox<'_> {
         })
     }
 
-    /// What the file holds must be an array; anything else is set aside and said, as what does not parse is (MSG-07).
+    /// Returns the entries of the file. Content that is not an array is quarantined and reported,
+    /// like content that does not parse (MSG-07).
     fn listed(&self, found: Option<Value>) -> Result<Vec<Value>, StoreError> {
         match found {
             Some(Value::Array(entries)) => Ok(entries),
@@ -276,7 +297,8 @@ impl Mailbox<'_> {
         }
     }
 
-    /// Makes a directory of ours when it is first needed; never the team's own, which may just have been taken away.
+    /// Creates the parent directory on first use. Does not create the team directory, because the
+    /// team may have been deleted meanwhile.
     pub(super) fn make_dir_of(&self, path: &Path) -> Result<(), StoreError> {
         if let Some(dir) = path.parent().filter(|dir| !fs::exists(dir)) {
             fs::create_dir_exclusive(dir)?;

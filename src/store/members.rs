@@ -1,5 +1,5 @@
-//! The records of members' runs (`phalanx/members/<name>.json`). Several processes write one record, each what it
-//! knows: the spawner, the launcher, the member, the lead.
+//! Records of members' runs (`phalanx/members/<name>.json`). The spawner, the launcher, the member
+//! and the lead write to the same record, each its own fields.
 
 use super::document;
 use super::error::StoreError;
@@ -9,7 +9,7 @@ use crate::model::record::{FORMAT, MemberRecord};
 use crate::sys::{env, fs};
 
 impl TeamStore {
-    /// The record of a member's latest run.
+    /// Returns the record of a member's latest run.
     pub(crate) fn member_record(
         &self,
         name: &MemberName,
@@ -18,8 +18,8 @@ impl TeamStore {
         Ok(found.map(|record| record.seen_in(&env::boot_id())))
     }
 
-    /// The records of all members that ever ran, by name. A file that cannot be read is an error of its own: the
-    /// others are given all the same.
+    /// Returns the records of all members that ever ran, by name. Skips files that a power cut left
+    /// torn.
     pub(crate) fn member_records(&self) -> Result<Vec<MemberRecord>, StoreError> {
         let files = fs::list(&self.layout.members())?;
         let stems =
@@ -28,7 +28,7 @@ impl TeamStore {
         names.filter_map(|name| self.member_record(&name).transpose()).collect()
     }
 
-    /// Starts the record of a new run; what an earlier run left is replaced.
+    /// Starts the record of a new run, which replaces that of an earlier one.
     pub(crate) fn begin_record(&self, record: &MemberRecord) -> Result<(), StoreError> {
         document::change_typed(
             &self.member_place(&record.name),
@@ -40,7 +40,8 @@ impl TeamStore {
         )
     }
 
-    /// Changes the record of this run; none if it is no longer the latest one (then nothing is written).
+    /// Changes the record of this run. Returns `None` and writes nothing if the run is not the
+    /// latest one.
     pub(crate) fn change_record<T>(
         &self,
         name: &MemberName,
@@ -56,7 +57,7 @@ impl TeamStore {
         )
     }
 
-    /// Removes the record of a run that never came to be.
+    /// Removes the record of a run that failed to start.
     pub(crate) fn forget_record(
         &self,
         name: &MemberName,

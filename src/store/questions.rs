@@ -1,4 +1,5 @@
-//! What members ask (`phalanx/requests/asked.*.json`). Who answers, and whether anybody still waits, is not known here.
+//! Questions of members (`phalanx/requests/asked.*.json`). Lock order: the question first, then the
+//! mailbox of its member.
 
 use super::document::{self, Kept};
 use super::error::StoreError;
@@ -9,22 +10,25 @@ use crate::model::id::RequestId;
 use crate::model::question::Question;
 use crate::sys::fs;
 
-/// The form of question files.
+/// Format version of question files.
 const FORMAT: u32 = 1;
 
 impl TeamStore {
-    /// Files a question; whether its id was free.
+    /// Files a question. Returns false if its id is taken.
     pub(crate) fn file_question(&self, question: &Question) -> Result<bool, StoreError> {
         document::write_new(&self.layout.question(&question.id), question, Kept::ForThisBoot)
     }
 
-    /// One question.
+    /// Returns one question.
+    ///
+    /// # Errors
+    /// [`StoreError::NoSuchRequest`] if there is no question with this id.
     pub(crate) fn question(&self, id: &RequestId) -> Result<Question, StoreError> {
         let found: Option<Question> = document::read_typed(&self.question_place(id))?;
         found.filter(|q| q.id == *id).ok_or_else(|| StoreError::NoSuchRequest { id: id.clone() })
     }
 
-    /// All questions, oldest first.
+    /// Returns all questions, oldest first.
     pub(crate) fn questions(&self) -> Result<Vec<Question>, StoreError> {
         let files = fs::list(&self.layout.requests())?;
         let mut found = Vec::new();
@@ -37,6 +41,9 @@ impl TeamStore {
     }
 
     /// Changes a question under its lock.
+    ///
+    /// # Errors
+    /// [`StoreError::NoSuchRequest`] if there is no question with this id; the error of `edit`.
     pub(crate) fn change_question<T>(
         &self,
         id: &RequestId,
@@ -48,14 +55,15 @@ impl TeamStore {
         })
     }
 
-    /// Puts the answer to a decided question into its member's mailbox, once: true if that was done now. Whoever finds
-    /// one undone may do it, also after a crash in between.
+    /// Appends the answer to a decided question to its member's mailbox, once. Returns true if this
+    /// call did it. Any process that finds an answer unsent may send it, also after a crash in
+    /// between.
     pub(crate) fn send_reply(
         &self,
         id: &RequestId,
         envelope: &Envelope,
     ) -> Result<bool, StoreError> {
-        // The mailbox is locked under the question's lock, never the other way round.
+        // Lock order: the question before the mailbox, never the reverse.
         self.change_question(id, |question| {
             let mailbox = self.mailbox(&question.from);
             let Some(decision) = question.decision.as_mut().filter(|d| !d.sent) else {
@@ -67,14 +75,14 @@ impl TeamStore {
             }
             match mailbox.append(envelope) {
                 Ok(()) => Ok(true),
-                // It has left meanwhile: there is nobody to be told.
+                // The member has left the team and needs no answer.
                 Err(StoreError::NoSuchMember { .. }) => Ok(false),
                 Err(e) => Err(e),
             }
         })
     }
 
-    /// Takes a question off the table that is decided and answered; any other stays.
+    /// Removes a question that is decided and answered; leaves any other.
     pub(crate) fn forget_question(&self, id: &RequestId) -> Result<(), StoreError> {
         document::remove_if(&self.question_place(id), Question::is_settled)
     }

@@ -1,4 +1,5 @@
-//! Requests that wait for an answer (`phalanx/requests/`). Who carries them out is not known here.
+//! Shutdown requests (`phalanx/requests/`). Questions of members are in the same directory, under
+//! names with a prefix.
 
 use std::path::PathBuf;
 
@@ -11,28 +12,31 @@ use crate::model::id::RequestId;
 use crate::model::request::ShutdownRequest;
 use crate::sys::fs;
 
-/// The form of request files.
+/// Format version of request files.
 const FORMAT: u32 = 1;
 
 impl TeamStore {
-    /// Files a request; whether its id was free.
+    /// Files a request. Returns false if its id is taken.
     pub(crate) fn file_request(&self, request: &ShutdownRequest) -> Result<bool, StoreError> {
         document::write_new(&self.layout.request(&request.id), request, Kept::ForThisBoot)
     }
 
-    /// One request.
+    /// Returns one request.
+    ///
+    /// # Errors
+    /// [`StoreError::NoSuchRequest`] if there is no request with this id.
     pub(crate) fn request(&self, id: &RequestId) -> Result<ShutdownRequest, StoreError> {
         let found = document::read_typed(&self.request_place(id))?;
         found.ok_or_else(|| StoreError::NoSuchRequest { id: id.clone() })
     }
 
-    /// All requests, oldest first.
+    /// Returns all requests, oldest first.
     pub(crate) fn requests(&self) -> Result<Vec<ShutdownRequest>, StoreError> {
         let files = fs::list(&self.layout.requests())?;
         let stems =
             files.iter().filter(|f| !f.starts_with('.')).filter_map(|f| f.strip_suffix(".json"));
         let mut found = Vec::new();
-        // What members ask lies there too, under names of its own.
+        // Questions of members are in the same directory.
         for stem in stems.filter(|stem| !stem.starts_with(QUESTION)) {
             let file = format!("{stem}.json");
             let place = self.request_place_of(&file, self.layout.requests().join(&file));
@@ -42,7 +46,10 @@ impl TeamStore {
         Ok(found)
     }
 
-    /// Changes a request, typically to bring it to its end.
+    /// Changes a request, typically to end it.
+    ///
+    /// # Errors
+    /// [`StoreError::NoSuchRequest`] if there is no request with this id.
     pub(crate) fn change_request(
         &self,
         id: &RequestId,
@@ -60,7 +67,7 @@ impl TeamStore {
         )
     }
 
-    /// Takes a request off the table that has ended and was verified without a deviation; any other stays.
+    /// Removes a request that has ended and was verified without a deviation; leaves any other.
     pub(crate) fn forget_request(&self, id: &RequestId) -> Result<(), StoreError> {
         document::remove_if(&self.request_place(id), ShutdownRequest::is_settled)
     }
@@ -69,7 +76,8 @@ impl TeamStore {
         self.request_place_of(&format!("{}.json", id.file_stem()), self.layout.request(id))
     }
 
-    /// Requests come and go, and gates stay for as long as the team does: a few gates serve them all.
+    /// Returns the place of a file in the requests directory. All requests share 16 gates, because
+    /// gates are never deleted while the team exists.
     pub(super) fn request_place_of(&self, file: &str, path: PathBuf) -> document::Place {
         let shard = digest::of(&[file.as_bytes()]);
         self.of_this_boot(&format!("requests-{}", shard.get(..1).unwrap_or_default()), path)

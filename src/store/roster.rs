@@ -1,5 +1,5 @@
-//! Who is on the team: joining, leaving and changing an entry of the team file under its lock. Whether somebody is
-//! alive is not known here.
+//! The roster of a team: joining, leaving and changing entries of the team file under its lock. A
+//! member on the roster need not be running.
 
 use serde_json::Value;
 
@@ -13,36 +13,39 @@ use crate::model::team::{LeadProcess, Member, Team};
 use crate::model::wire::{self, Object};
 use crate::sys::fs::{self, Identity};
 
-/// The key with the ids of the panes that are out of sight.
+/// Key of the ids of hidden panes.
 const HIDDEN: &str = "hiddenPaneIds";
 
-/// The team file as it stood at one moment.
+/// A snapshot of the team file.
 #[derive(Debug)]
 pub(crate) struct TeamFile {
-    /// None: the file is missing.
+    /// `None` if the file is missing.
     pub(crate) identity: Option<Identity>,
-    /// None: the file is torn or missing.
+    /// `None` if the file is torn or missing.
     file: Option<Object>,
-    /// True if phalanx remembers this content.
+    /// True if phalanx's copy of the team file has the same content.
     pub(crate) is_remembered: bool,
 }
 
 impl TeamFile {
-    /// None: the file is torn or missing.
+    /// Returns the team; `None` if the file is torn or missing.
     pub(crate) fn team(&self) -> Option<Team> {
         self.file.as_ref().map(Team::read)
     }
 }
 
-/// The roster, open for changes; exists only while the lock is held.
+/// The roster during a change; exists only while the lock is held.
 pub(crate) struct Roster<'a> {
     team: &'a TeamName,
     file: &'a mut Object,
 }
 
 impl TeamStore {
-    /// Changes the roster under its lock. `edit` may run again if Claude Code rewrote the file meanwhile: it takes no
-    /// lock (observed).
+    /// Changes the roster under its lock. `edit` may run several times, since Claude Code rewrites
+    /// the file without a lock (observed).
+    ///
+    /// # Errors
+    /// [`StoreError::NoSuchTeam`] if the team file is missing; the error of `edit`.
     pub(crate) fn change_roster<T>(
         &self,
         mut edit: impl FnMut(&mut Roster) -> Result<T, StoreError>,
@@ -62,7 +65,7 @@ impl TeamStore {
         })
     }
 
-    /// The team file as it stands, read once and without waiting for writers.
+    /// Reads the team file once, without waiting for writers.
     pub(crate) fn team_file_now(&self) -> Result<TeamFile, StoreError> {
         let Some(read) = fs::read_identified(&self.layout.team_file(), MAX_FILE)? else {
             return Ok(TeamFile { identity: None, file: None, is_remembered: false });
@@ -72,27 +75,27 @@ impl TeamStore {
         Ok(TeamFile { identity: Some(read.identity), file, is_remembered })
     }
 
-    /// Remembers a whole team file that another program wrote, unless it has changed since; returns
-    /// true if that was done. Takes no lock: a process that is stopped here stops no other, and
-    /// what comes in between is seen at the next look.
+    /// Copies a whole team file that another program wrote, unless it has changed since. Returns
+    /// true if it did. Takes no lock, so that a process that is stopped here blocks no other; a
+    /// change in between is seen at the next check.
     pub(crate) fn remember_team_file(&self, seen: &TeamFile) -> Result<bool, StoreError> {
         let Some(file) = seen.file.clone() else { return Ok(false) };
         Ok(self.team_file_identity()? == seen.identity
             && self.keep_last(&Value::Object(file)).is_ok())
     }
 
-    /// The identity of the team file: another one after each change.
+    /// Returns the identity of the team file, which changes with each write.
     pub(crate) fn team_file_identity(&self) -> Result<Option<Identity>, StoreError> {
         Ok(fs::identity(&self.layout.team_file())?)
     }
 
-    /// The team file as phalanx last saw it whole.
+    /// Returns the team file as phalanx last saw it whole.
     pub(super) fn last_file(&self) -> Option<Object> {
         let bytes = fs::read(&self.layout.last_team_file(), MAX_FILE).ok()??;
         lenient::parse(&bytes).ok()
     }
 
-    /// The entry that a member had when the team file was last changed by us.
+    /// Returns the entry that a member had when phalanx last saw the team file whole.
     pub(crate) fn last_entry(&self, name: &MemberName) -> Result<Option<Object>, StoreError> {
         let file = self.last_file();
         let members = file.as_ref().and_then(|file| file.get("members")).and_then(Value::as_array);
@@ -101,7 +104,7 @@ impl TeamStore {
         Ok(entry.and_then(Value::as_object).cloned())
     }
 
-    /// Restores a team file that another program has left torn, and journals that.
+    /// Restores a team file that another program left torn, and journals that.
     pub(crate) fn restore_team_file(&self) -> Result<(), StoreError> {
         let place = self.roster_place();
         let held = Held::take(&place)?;
@@ -117,7 +120,7 @@ impl TeamStore {
 }
 
 impl Roster<'_> {
-    /// The team as it stands in this change.
+    /// Returns the team as of this change.
     pub(crate) fn team(&self) -> Team {
         Team::read(self.file)
     }
@@ -125,9 +128,9 @@ impl Roster<'_> {
     /// Adds a teammate.
     ///
     /// # Errors
-    /// [`StoreError::MemberTaken`] where the name is in use, without regard to case (ID-04, ID-05).
+    /// [`StoreError::MemberTaken`] if the name is in use, ignoring case (ID-04, ID-05).
     pub(crate) fn join(&mut self, member: &Member) -> Result<(), StoreError> {
-        // Only where it is taken is the whole file taken apart.
+        // Parse the whole file only if the name is taken.
         if self.has(&member.name)
             && let Some(holder) = self.team().member(&member.name)
         {
@@ -140,7 +143,8 @@ impl Roster<'_> {
         Ok(())
     }
 
-    /// Puts back the entry of a teammate whom another program has written out; whether it was out.
+    /// Restores the entry of a teammate that another program removed. Returns false if it is still
+    /// there.
     pub(crate) fn put_back(&mut self, name: &MemberName, entry: Object) -> bool {
         let was_out = !self.has(name);
         if was_out {
@@ -161,7 +165,8 @@ impl Roster<'_> {
         }
     }
 
-    /// Takes a teammate off; whether it was on. Its pane does not stay among the hidden ones: the id may come again.
+    /// Removes a teammate. Returns true if it was on the roster. Its pane is removed from the
+    /// hidden ones as well, because the id may be reused.
     pub(crate) fn leave(&mut self, name: &MemberName) -> bool {
         if let Some(pane) = self.team().member(name).map(|member| member.pane_id.clone()) {
             self.set_hidden(&pane, false);
@@ -174,22 +179,22 @@ impl Roster<'_> {
         members.len() < before
     }
 
-    /// Writes which process leads.
+    /// Sets the process that leads the team.
     pub(crate) fn set_lead(&mut self, lead: &LeadProcess) {
         wire::put(self.file, "leadProcess", lead.to_object());
     }
 
-    /// Takes out which process leads.
+    /// Removes the process that leads the team.
     pub(crate) fn drop_lead(&mut self) {
         self.file.shift_remove("leadProcess");
     }
 
-    /// Whether the pane of this id is said to be out of sight.
+    /// Returns true if the pane is marked as hidden.
     pub(crate) fn is_hidden(&self, pane: &str) -> bool {
         wire::texts(self.file, HIDDEN).iter().any(|id| id == pane)
     }
 
-    /// Says whether the pane of this id is out of sight.
+    /// Marks the pane as hidden or as visible.
     pub(crate) fn set_hidden(&mut self, pane: &str, hidden: bool) {
         match (self.file.get_mut(HIDDEN).and_then(Value::as_array_mut), hidden) {
             (Some(ids), false) => ids.retain(|id| id.as_str() != Some(pane)),
@@ -201,7 +206,7 @@ impl Roster<'_> {
         }
     }
 
-    /// Sets one field of a member's entry; whether the member is on the roster.
+    /// Sets one field of a member's entry. Returns false if the member is not on the roster.
     pub(crate) fn set(&mut self, name: &MemberName, key: &str, value: impl Into<Value>) -> bool {
         let members = self.file.get_mut("members").and_then(Value::as_array_mut);
         let entry = members.and_then(|m| m.iter_mut().find(|e| is_entry_of(e, name)));

@@ -1,4 +1,4 @@
-//! Spec files: written by the spawner, read once and unlinked by the launcher (SEC-06).
+//! Spec files. The spawner writes one, and the launcher reads it once and unlinks it (SEC-06).
 
 use std::path::{Path, PathBuf};
 
@@ -9,30 +9,33 @@ use crate::model::id::Incarnation;
 use crate::model::spec::Spec;
 use crate::sys::fs;
 
-/// A spec larger than this is not one of ours.
+/// Largest spec that is read, in bytes.
 const MAX_SPEC: u64 = 16 * 1024 * 1024;
 
 impl TeamStore {
-    /// Writes the spec and gives the one path that goes onto the launcher's command line.
+    /// Writes the spec and returns its path, the launcher's only argument.
     pub(crate) fn keep_spec(&self, spec: &Spec) -> Result<PathBuf, StoreError> {
         let path = self.spec_path(&spec.incarnation);
         document::write_new(&path, spec, Kept::ForThisBoot)?;
         Ok(path)
     }
 
-    /// Where the spec of that run lies.
+    /// Returns the path of the run's spec.
     pub(crate) fn spec_path(&self, incarnation: &Incarnation) -> PathBuf {
         self.layout.spec(incarnation)
     }
 
-    /// Removes a spec whose launcher never came.
+    /// Removes a spec that no launcher has read.
     pub(crate) fn drop_spec(&self, incarnation: &Incarnation) -> Result<(), StoreError> {
         fs::remove_file(&self.layout.spec(incarnation))?;
         Ok(())
     }
 }
 
-/// Reads a spec and unlinks it; none if there is no such file.
+/// Reads a spec and unlinks it; `None` if there is no such file.
+///
+/// # Errors
+/// [`StoreError::Corrupt`] if the file, which is then gone, does not parse.
 pub(crate) fn take_spec(path: &Path) -> Result<Option<Spec>, StoreError> {
     let Some(bytes) = fs::read(path, MAX_SPEC)? else { return Ok(None) };
     fs::remove_file(path)?;

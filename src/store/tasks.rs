@@ -1,5 +1,5 @@
-//! The task board's files: ids, claims, edges and ends, each under the locks that Claude Code takes (protocol.md,
-//! sections 2 and 6). Lock order: the task list first, then one task at a time; never two tasks at once.
+//! Files of the task board: ids, claims, edges and ends, each under the locks that Claude Code
+//! takes. Lock order: the task list first, then one task at a time; never two tasks at once.
 
 use std::collections::BTreeSet;
 
@@ -25,30 +25,30 @@ mod tests;
 
 pub(crate) use edit::{Changed, Changes, Owner, Status};
 
-/// A task file larger than this is not read at all.
+/// Largest task file that is read, in bytes.
 const MAX_TASK: u64 = 64 * 1024 * 1024;
-/// From so many tasks on, a thread costs less than it saves.
+/// Number of tasks from which reading them on several threads is faster.
 const WORTH_A_THREAD: usize = 512;
 
-/// A task to be made.
+/// A task to create.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct NewTask {
     pub(crate) subject: String,
     pub(crate) description: String,
     pub(crate) active_form: Option<String>,
     pub(crate) owner: Option<MemberName>,
-    /// What its owner may be given at once; none: it is planned, not given.
+    /// Limits on assignments to the owner. `None` for a planned task, which is not checked.
     pub(crate) limits: Option<Limits>,
-    /// Tasks on the board that must come first.
+    /// Blockers that are on the board already.
     pub(crate) blocked_by: Vec<TaskId>,
-    /// Tasks of the same batch that must come first, by their place in it.
+    /// Blockers in the same batch, by their index.
     pub(crate) after: Vec<usize>,
     pub(crate) extra: Extra,
-    /// Goes under `metadata` beside our own part; a key of ours in it is passed over.
+    /// Written to `metadata` beside phalanx's own key, which is ignored in here.
     pub(crate) metadata: Object,
 }
 
-/// How work on a task ended.
+/// The result of work on a task.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Ending {
     Completed,
@@ -65,7 +65,7 @@ impl Ending {
 }
 
 impl TeamStore {
-    /// The board as it stands; without a lock, for looking only.
+    /// Reads the board without a lock.
     pub(crate) fn board(&self) -> Result<Board, StoreError> {
         let mut board = Board::default();
         for (id, found) in self.read_tasks(&self.task_ids()?) {
@@ -76,28 +76,33 @@ impl TeamStore {
                 Err(e) => return Err(e),
             }
         }
-        // After the files: a deletion is noted before its file goes, so that a missing file is accounted for here.
+        // Read the deletions after the task files: a deletion is recorded before its file is
+        // removed, so each file that was missing above is accounted for.
         board.deleted = self.deleted_tasks()?;
         Ok(board)
     }
 
-    /// Many tasks, by id; a large board is read by all cores.
+    /// Reads tasks by id; many of them on several threads.
     fn read_tasks(&self, ids: &[TaskId]) -> Vec<(TaskId, Result<Option<Task>, StoreError>)> {
         let hands = if ids.len() < WORTH_A_THREAD { 1 } else { hands::cores() };
         hands::side_by_side(ids, hands, |id| (*id, self.task(*id)))
     }
 
-    /// One task; none if it is not on the board.
+    /// Returns one task; `None` if it is not on the board.
     pub(crate) fn task(&self, id: TaskId) -> Result<Option<Task>, StoreError> {
         let Some(bytes) = fs::read(&self.layout.task(id), MAX_TASK)? else { return Ok(None) };
         if let Some(task) = Task::quick(id, &bytes) {
             return Ok(Some(task));
         }
-        // Odd, or being written: looked at again with patience.
+        // The file is unusual or being written: read it again with retries.
         Ok(document::read(&self.task_place(id))?.map(|file| Task::read(id, &object(file))))
     }
 
-    /// Puts tasks on the board, all or none, with ids in the order given.
+    /// Creates all tasks of the batch or none, with ids in the order given.
+    ///
+    /// # Errors
+    /// [`Refusal::TaskNotFound`] if a blocker is not on the board; [`StoreError::AtCapacity`] if an
+    /// owner has reached its limits; [`StoreError::NoFreeIds`] if there is no room for the batch.
     pub(crate) fn create_tasks(
         &self,
         batch: &[NewTask],
@@ -113,7 +118,8 @@ impl TeamStore {
         let first = self.next_id(&board, batch.len() as u64)?;
         let tasks = number(batch, first, by, now);
         admit(&board, batch, &tasks)?;
-        // The mark goes first: an id that was given out is never given again, even if we die here (TK-07).
+        // Raise the mark first, so that an id is never assigned twice, even after a crash here
+        // (TK-07).
         self.raise_mark(first + tasks.len() as u64 - 1)?;
         let written = tasks.iter().try_for_each(|task| self.write_new_task(task));
         let linked = written.and_then(|()| self.link_to_board(&tasks, &board));
@@ -130,6 +136,9 @@ impl TeamStore {
     }
 
     /// Claims one task for `who`.
+    ///
+    /// # Errors
+    /// [`StoreError::Refused`] if `who` may not claim it.
     pub(crate) fn claim(
         &self,
         id: TaskId,
@@ -139,18 +148,19 @@ impl TeamStore {
         let _list = self.lock_list()?;
         let mut around = self.with_blockers(id)?;
         if around.tasks.get(&id).is_some_and(|t| !t.extra.files.is_empty()) {
-            // Whose files it would touch, only the whole board can say.
+            // Conflicts over files can only be found on the whole board.
             around = self.board()?;
         }
         around.may_claim(id, who, false)?;
         self.start(id, who, now)
     }
 
-    /// Claims what `who` should do next in its role, if there is anything.
+    /// Claims the next task that suits `who` in its role; `None` if there is none.
     ///
-    /// The whole board is read without the lock, since that takes long and most wake-ups find nothing. Under the lock
-    /// only what may have changed is read again: the task itself and its blockers. That `who` is free stays true, for
-    /// no other process claims as `who` meanwhile; that it touches nobody's files is taken from the whole board, again.
+    /// Reads the whole board without the lock, since that is slow and most wake-ups find nothing.
+    /// Under the lock it reads only what may have changed: the task and its blockers. `who` is
+    /// still free, because the gate excludes other claims for `who`. A task with file patterns may
+    /// conflict with any other, so for one of these the whole board is read again.
     pub(crate) fn claim_next(
         &self,
         who: &MemberName,
@@ -184,7 +194,7 @@ impl TeamStore {
         Ok(is_plain && around.may_claim(id, who, false).is_ok())
     }
 
-    /// As much of the board as it takes to say whether the task is blocked.
+    /// Reads the task and its direct blockers.
     fn with_blockers(&self, id: TaskId) -> Result<Board, StoreError> {
         let mut part = Board::default();
         let mut open = vec![id];
@@ -204,12 +214,13 @@ impl TeamStore {
         Ok(part)
     }
 
-    /// Ends work on a task. `who` must own it; the lead may end any. Returns the task and those that
-    /// it freed.
+    /// Ends work on a task, for its owner or the lead. Returns the task and those that can start
+    /// now.
     ///
     /// # Errors
-    /// [`Refusal::Blocked`] for a completion without an outcome while blockers are open: a command
-    /// that has run is recorded all the same.
+    /// [`Refusal::Blocked`] for a completion without an outcome while blockers are open; a command
+    /// that has run is recorded in any case. [`StoreError::NotYours`] if `who` is not the owner or
+    /// the lead; [`StoreError::Transition`] if the task's state does not allow it.
     pub(crate) fn end_task(
         &self,
         id: TaskId,
@@ -228,13 +239,17 @@ impl TeamStore {
             task.goes_on(rand::uuid());
             Ok(())
         })?;
-        // Before anybody else ends the other one of two last blockers: one of them frees, and not both (TK-04).
+        // Still under the list lock: if two last blockers end at the same time, exactly one of the
+        // calls returns the freed task (TK-04).
         let freed = self.freed_by(&task)?;
         drop(list);
         Ok((task, freed))
     }
 
-    /// Returns the task if `who` could end it so now.
+    /// Returns the task if `who` could end it this way now.
+    ///
+    /// # Errors
+    /// As [`TeamStore::end_task`]; [`Refusal::TaskNotFound`] if there is no such task.
     pub(crate) fn endable(
         &self,
         id: TaskId,
@@ -258,7 +273,8 @@ impl TeamStore {
         }
     }
 
-    /// Those of the tasks behind this one that can start now; edges are two-sided, so no others need be read.
+    /// Returns the tasks blocked by this one that can start now. Edges are stored on both sides, so
+    /// no other tasks need be read.
     pub(crate) fn freed_by(&self, task: &Task) -> Result<Vec<TaskId>, StoreError> {
         let mut freed = Vec::new();
         for next in &task.blocks {
@@ -269,8 +285,7 @@ impl TeamStore {
         Ok(freed)
     }
 
-    /// Gives back everything that `who` holds and has not brought to an end; gives what was given back, and the board as it
-    /// was before.
+    /// Releases all unfinished tasks of `who`. Returns them, and the board as it was before.
     pub(crate) fn release_tasks_of(
         &self,
         who: &MemberName,
@@ -282,7 +297,8 @@ impl TeamStore {
         Ok((released.collect::<Result<_, _>>()?, board))
     }
 
-    /// Marks the task as begun by `who`; the list lock is held by the caller, the task is read again under its own.
+    /// Starts the task for `who`. The caller holds the list lock; the task is read again under its
+    /// own.
     fn start(&self, id: TaskId, who: &MemberName, now: Timestamp) -> Result<Task, StoreError> {
         self.change_task(id, |task| {
             begin(task, who, now)?;
@@ -312,7 +328,7 @@ impl TeamStore {
         }
     }
 
-    /// Writes the other side of the edges from tasks that were on the board before.
+    /// Adds the new tasks to their blockers that were on the board before.
     fn link_to_board(&self, tasks: &[Task], board: &Board) -> Result<(), StoreError> {
         for task in tasks {
             for blocker in task.blocked_by.iter().filter(|b| board.tasks.contains_key(b)) {
@@ -325,8 +341,8 @@ impl TeamStore {
         Ok(())
     }
 
-    /// The first of `count` ids: those after the largest id in use. A foreign file near the limit
-    /// leaves no room there; then the highest gap that is wide enough is taken.
+    /// Returns the first of `count` free ids in a row, after the largest id in use. If a foreign
+    /// file near the limit leaves no room there, takes the highest gap that is wide enough.
     fn next_id(&self, board: &Board, count: u64) -> Result<u64, StoreError> {
         let mark = Some(self.mark()?).filter(|mark| *mark <= TaskId::MAX.0);
         let on_disk =
@@ -368,7 +384,8 @@ impl TeamStore {
     fn lock_list(&self) -> Result<DirLock, StoreError> {
         let gate = self.layout.gate("task-list");
         document::ready_gate(&gate)?;
-        // Other programs need the lock's target to exist; a team made by them may not have it yet.
+        // Other programs can only lock an existing file, and a team that they created may lack this
+        // one.
         fs::private_dir(&self.layout.tasks())?;
         fs::create_new(&self.layout.task_list_lock(), b"")?;
         Ok(DirLock::acquire(&self.layout.task_list_lock(), &gate, LOCK_DEADLINE)?)
@@ -379,7 +396,7 @@ impl TeamStore {
     }
 }
 
-/// Checks that `who` decides about a task: its owner, or the lead (TK-06).
+/// Checks that `who` is the owner or the lead (TK-06).
 fn may_touch(task: &Task, who: &MemberName) -> Result<(), StoreError> {
     if who.is_lead() || task.is_owned_by(who) {
         return Ok(());
@@ -387,8 +404,8 @@ fn may_touch(task: &Task, who: &MemberName) -> Result<(), StoreError> {
     Err(StoreError::NotYours { id: task.id, owner: task.owner.clone() })
 }
 
-/// Checks that `who` may change what a task says, or delete it: also the member that created it,
-/// unless another member is working on it.
+/// Checks that `who` may edit or delete the task. Besides the owner and the lead, its creator may,
+/// unless the task is in progress.
 fn may_edit(task: &Task, who: &MemberName) -> Result<(), StoreError> {
     let is_creator = task.extra.created_by.as_deref().is_some_and(|by| who.clashes_with(by));
     match is_creator && task.state != TaskState::InProgress {
@@ -411,7 +428,7 @@ fn may_end(task: &Task, who: &MemberName, ending: Ending) -> Result<(), StoreErr
     may_become(task, ending.state())
 }
 
-/// Checks that nothing blocks the task.
+/// Checks that the task has no open blockers.
 fn must_be_free(board: &Board, task: &Task) -> Result<(), StoreError> {
     match board.open_blockers(task) {
         by if by.is_empty() => Ok(()),
@@ -446,7 +463,7 @@ fn begin(task: &mut Task, who: &MemberName, now: Timestamp) -> Result<(), StoreE
     Ok(())
 }
 
-/// The caller has checked that the task may end so.
+/// Records the end of a task. The caller has checked that its state allows it.
 fn finish(
     task: &mut Task,
     who: &MemberName,
@@ -476,7 +493,7 @@ fn release(task: &mut Task, who: &MemberName) -> Result<(), StoreError> {
     Ok(())
 }
 
-/// Whether each owner may be given what it is to get, after what comes before in the batch.
+/// Checks the owners' limits; earlier tasks of the batch count.
 fn admit(board: &Board, batch: &[NewTask], tasks: &[Task]) -> Result<(), StoreError> {
     for (place, (new, task)) in batch.iter().zip(tasks).enumerate() {
         let (Some(owner), Some(limits), Some(by)) =
@@ -496,7 +513,7 @@ fn add(edges: &mut Vec<TaskId>, id: TaskId) {
     }
 }
 
-/// Gives the batch its ids and both sides of its own edges.
+/// Builds the tasks of a batch, with ids and with both sides of the edges within it.
 fn number(batch: &[NewTask], first: u64, by: &str, now: Timestamp) -> Vec<Task> {
     let id_of = |place: usize| TaskId(first + place as u64);
     let mut tasks: Vec<Task> = Vec::with_capacity(batch.len());

@@ -1,4 +1,4 @@
-//! Which teams there are; making one and taking one away. A team appears and disappears in one step.
+//! Lists, creates and deletes teams. A team appears and disappears in one step.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -17,10 +17,11 @@ use crate::sys::lock::holds_gate_in;
 use crate::sys::watch::{Changes, Watch};
 use crate::sys::{failpoint, fs, rand};
 
-/// Prefix of what is being taken away.
+/// Name prefix of directories that are being deleted.
 const DELETED: &str = ".deleted-";
-/// The length of the random part at its end.
+/// Length of the UUID at the end of such a name.
 const UUID_CHARS: usize = 36;
+/// Largest number of team directories that are listed.
 const MAX_TEAMS: usize = 10_000;
 
 /// All teams under one config root.
@@ -29,7 +30,7 @@ pub(crate) struct Store {
     root: PathBuf,
 }
 
-/// One team's files.
+/// The files of one team.
 #[derive(Debug, Clone)]
 pub(crate) struct TeamStore {
     pub(super) root: PathBuf,
@@ -37,7 +38,7 @@ pub(crate) struct TeamStore {
     pub(super) layout: Layout,
 }
 
-/// For whom every change is of use.
+/// Adapts a callback to which every change is relevant.
 fn all(on_change: impl Fn(Topic) + Send + 'static) -> impl Fn(Topic) -> bool + Send + 'static {
     move |topic| {
         on_change(topic);
@@ -45,7 +46,7 @@ fn all(on_change: impl Fn(Topic) + Send + 'static) -> impl Fn(Topic) -> bool + S
     }
 }
 
-/// The team that a directory was moved aside for: `.deleted-NAME-UUID`.
+/// Returns the team whose directory was moved aside as `.deleted-NAME-UUID`.
 fn deleted(dir: &str) -> Option<TeamName> {
     let rest = dir.strip_prefix(DELETED)?;
     let (name, ending) = rest.split_at_checked(rest.len().checked_sub(UUID_CHARS + 1)?)?;
@@ -53,37 +54,38 @@ fn deleted(dir: &str) -> Option<TeamName> {
 }
 
 impl Store {
-    /// The store under `root`; nothing is read or made yet.
+    /// Returns the store under `root`, without any I/O.
     pub(crate) fn at(root: &Path) -> Store {
         Store { root: root.to_owned() }
     }
 
-    /// The config root.
     pub(crate) fn root(&self) -> &Path {
         &self.root
     }
 
-    /// The directories of all teams and of all boards.
+    /// Returns the directories that contain all teams and all task boards.
     pub(crate) fn common_dirs(&self) -> [PathBuf; 2] {
         [Layout::teams(&self.root), Layout::all_tasks(&self.root)]
     }
 
-    /// Where the users' own profiles are: `NAME.toml`.
+    /// Returns the directory of the user's own profiles, `NAME.toml`.
     pub(crate) fn profiles(&self) -> PathBuf {
         Layout::profiles(&self.root)
     }
 
-    /// The files of the user that hooks can stand in: `hooks.toml`, and Claude's `settings.json`.
+    /// Returns the user's files that may contain hooks: `hooks.toml`, and Claude Code's
+    /// `settings.json`.
     pub(crate) fn hook_files(&self) -> [PathBuf; 2] {
         [Layout::hooks(&self.root), Layout::claude_settings(&self.root)]
     }
 
-    /// Where the user's agent files are: `*.md`.
+    /// Returns the directory of the user's agent files, `*.md`.
     pub(crate) fn agents(&self) -> PathBuf {
         Layout::agents(&self.root)
     }
 
-    /// The teams that have a team file, by name. Directories whose name no team could have are passed over.
+    /// Returns the teams that have a team file, by name. Skips directories whose names are not team
+    /// names.
     pub(crate) fn teams(&self) -> Result<Vec<TeamName>, StoreError> {
         let names = fs::list(&Layout::teams(&self.root))?;
         let usable = names.into_iter().take(MAX_TEAMS).filter(|n| !n.starts_with('.'));
@@ -92,7 +94,10 @@ impl Store {
         Ok(sanitized.filter(|t| self.open(t).may_exist()).collect())
     }
 
-    /// A team that exists.
+    /// Returns an existing team.
+    ///
+    /// # Errors
+    /// [`StoreError::NoSuchTeam`] if it has no team file.
     pub(crate) fn team(&self, name: &TeamName) -> Result<TeamStore, StoreError> {
         let team = self.open(name);
         if team.may_exist() {
@@ -101,10 +106,12 @@ impl Store {
         Err(StoreError::NoSuchTeam { name: name.to_string(), known: self.teams()? })
     }
 
-    /// The team that `given` names exactly: its directory's name, or the name in its team file.
+    /// Returns the team that `given` names exactly, by its directory or by the name in its team
+    /// file.
     ///
     /// # Errors
-    /// The names are those of no team. A directory's name passes whether there is such a team or not.
+    /// [`StoreError::NoSuchTeam`] if neither matches. A valid directory name matches even if there
+    /// is no such team.
     pub(crate) fn find(&self, given: &str) -> Result<TeamName, StoreError> {
         let name = TeamName::existing(given)?;
         let stored = || self.open(&name).team().is_ok_and(|team| team.name == given);
@@ -114,7 +121,10 @@ impl Store {
         Err(StoreError::NoSuchTeam { name: given.to_owned(), known: self.teams()? })
     }
 
-    /// Makes a team: all its directories and its files, complete before its team file appears.
+    /// Creates a team. All other files and directories are complete before its team file appears.
+    ///
+    /// # Errors
+    /// [`StoreError::TeamTaken`] if the team's directory exists.
     pub(crate) fn create(
         &self,
         name: &TeamName,
@@ -128,7 +138,8 @@ impl Store {
         if !fs::create_dir_exclusive(&team.layout.team_dir())? {
             return Err(StoreError::TeamTaken { name: name.clone() });
         }
-        // The name is ours: nobody else touches what an earlier team has left under it.
+        // The new directory reserves the name: no other process touches what an earlier team left
+        // under it.
         team.clear_remains()?;
         self.sweep_deleted();
         team.furnish(file, settings).inspect_err(|_| drop(team.delete()))?;
@@ -147,10 +158,10 @@ impl Store {
         }
     }
 
-    /// Finishes a deletion of this team that was cut short; whether there was one.
+    /// Finishes an interrupted deletion of this team. Returns false if there was none.
     pub(crate) fn finish_deletion(&self, name: &TeamName) -> Result<bool, StoreError> {
         let team = self.open(name);
-        // Whoever makes a team of this name meanwhile clears up by itself.
+        // A process that creates a team of this name meanwhile clears the remains itself.
         if team.remains()?.is_empty() || !fs::create_dir_exclusive(&team.layout.team_dir())? {
             return Ok(false);
         }
@@ -159,8 +170,9 @@ impl Store {
         cleared.map(|()| true)
     }
 
-    /// Removes what deletions have moved aside, but for what tells of one that was cut short: the tasks of that team
-    /// are still in their place. What cannot be removed is tried again next time.
+    /// Removes directories that deletions have moved aside, except those of an interrupted
+    /// deletion, which are the only sign that the team's tasks are still to be removed. Failures
+    /// are ignored; the next call tries again.
     fn sweep_deleted(&self) {
         for parent in [Layout::teams(&self.root), Layout::all_tasks(&self.root)] {
             for name in
@@ -179,12 +191,11 @@ impl Store {
 }
 
 impl TeamStore {
-    /// The team's name.
     pub(crate) fn name(&self) -> &TeamName {
         &self.name
     }
 
-    /// The config root the team lies under: a launcher finds the store by it.
+    /// Returns the config root, by which a launcher finds the store.
     pub(crate) fn root(&self) -> &Path {
         &self.root
     }
@@ -201,7 +212,8 @@ impl TeamStore {
         self.keep_last(&file)
     }
 
-    /// What deletions of a team of this name have moved aside and not removed.
+    /// Returns the directories that deletions of a team of this name moved aside and did not
+    /// remove.
     fn remains(&self) -> Result<Vec<PathBuf>, StoreError> {
         let mut found = Vec::new();
         for parent in [Layout::teams(&self.root), Layout::all_tasks(&self.root)] {
@@ -212,7 +224,8 @@ impl TeamStore {
         Ok(found)
     }
 
-    /// Removes what an earlier team of this name has left, its tasks too if its deletion was cut short before them.
+    /// Removes what an earlier team of this name left. This includes its tasks if its deletion was
+    /// interrupted before they were removed.
     fn clear_remains(&self) -> Result<(), StoreError> {
         let remains = self.remains()?;
         if !remains.is_empty() {
@@ -224,8 +237,9 @@ impl TeamStore {
         Ok(())
     }
 
-    /// Takes the team away: it is gone for everybody at once, then its files are removed. Cut short, it is finished by
-    /// [`Store::finish_deletion`], or by the next team of this name.
+    /// Deletes the team: renames its directories, so that it disappears at once, and then removes
+    /// them. [`Store::finish_deletion`] or the next team of this name completes an interrupted
+    /// deletion.
     pub(crate) fn delete(&self) -> Result<(), StoreError> {
         let mut aside = Vec::new();
         for dir in [self.layout.team_dir(), self.layout.tasks()] {
@@ -241,23 +255,26 @@ impl TeamStore {
         Ok(())
     }
 
-    /// Returns true if this process holds one of the locks by which phalanx guards the team's files.
-    /// The lease of the lead is none of these.
+    /// Returns true if the process `pid` holds one of the gates of the team's files. The lease of
+    /// the lead does not count.
     pub(crate) fn holds_gate(&self, pid: i32) -> bool {
         holds_gate_in(&self.layout.gates(), &self.layout.gate("lead"), pid)
     }
 
-    /// Whether the team file is (still) there.
+    /// Returns true if the team file exists.
     pub(crate) fn exists(&self) -> bool {
         fs::exists(&self.layout.team_file())
     }
 
-    /// Like [`TeamStore::exists`]; true, too, where the team's directory may not be looked into.
+    /// Like [`TeamStore::exists`], but also true if access to the team's directory is denied.
     fn may_exist(&self) -> bool {
         fs::about(&self.layout.team_file()).map_or_else(|e| e.is_denied(), |about| about.is_some())
     }
 
-    /// The team file as it stands.
+    /// Reads the team file.
+    ///
+    /// # Errors
+    /// [`StoreError::NoSuchTeam`] if it is missing or not an object.
     pub(crate) fn team(&self) -> Result<Team, StoreError> {
         match document::read(&self.roster_place())? {
             Some(Value::Object(file)) => Ok(Team::read(&file)),
@@ -267,20 +284,22 @@ impl TeamStore {
         }
     }
 
-    /// Keeps what the team file is to hold, for whoever finds it left empty; under its lock. Not worth a wait for the disk:
-    /// it is for programs that die, not for machines.
+    /// Saves a copy of the team file's new content, to restore a file that another program leaves
+    /// empty. Requires the file's lock. Not synced: it protects against programs that die, not
+    /// against power cuts.
     pub(super) fn keep_last(&self, file: &Value) -> Result<(), StoreError> {
         let bytes = document::to_bytes(file);
         fs::replace_if(&self.layout.last_team_file(), &bytes, fs::Sync::Nothing, || true)?;
         Ok(())
     }
 
-    /// How the team is run. A team that Claude Code made has no such file: none.
+    /// Returns the team's settings; `None` for a team that Claude Code created.
     pub(crate) fn settings(&self) -> Result<Option<Settings>, StoreError> {
         document::read_typed(&self.ours("settings", self.layout.settings()))
     }
 
-    /// Of the team file and the mailboxes, the one that was written last, and its age.
+    /// Returns the path and age of the file that was written last, out of the team file and the
+    /// mailboxes.
     pub(crate) fn latest_write(&self) -> Result<Option<(PathBuf, Duration)>, StoreError> {
         let inboxes = self.layout.inboxes();
         let boxes = fs::list(&inboxes)?.into_iter().map(|name| inboxes.join(name));
@@ -291,7 +310,7 @@ impl TeamStore {
         Ok(ages.into_iter().min_by_key(|(_, age)| *age))
     }
 
-    /// Changes how the team is run.
+    /// Changes the team's settings, if it has any.
     pub(crate) fn change_settings(
         &self,
         mut edit: impl FnMut(&mut Settings),
@@ -305,7 +324,8 @@ impl TeamStore {
         })
     }
 
-    /// Calls `on_change` for every change of the team's files, from a thread of its own, until the watch is dropped.
+    /// Calls `on_change` on a separate thread for every change of the team's files, until the watch
+    /// is dropped.
     pub(crate) fn watch(
         &self,
         on_change: impl Fn(Topic) + Send + 'static,
@@ -313,8 +333,8 @@ impl TeamStore {
         self.watch_dirs(&self.layout.watched(), all(on_change))
     }
 
-    /// Like [`TeamStore::watch`], only of what may concern this teammate: many of them watch one team, and each change
-    /// that is told to all wakes as many processes.
+    /// Like [`TeamStore::watch`], but only for changes that may concern this teammate. Many
+    /// teammates watch one team, and a change reported to all of them wakes as many processes.
     pub(crate) fn watch_as(
         &self,
         name: &MemberName,
@@ -337,7 +357,7 @@ impl TeamStore {
         })
     }
 
-    /// Like [`TeamStore::watch`], only of the members' records.
+    /// Like [`TeamStore::watch`], but only for the members' records.
     pub(crate) fn watch_records(
         &self,
         on_change: impl Fn(Topic) + Send + 'static,
@@ -345,7 +365,7 @@ impl TeamStore {
         self.watch_dirs(&[self.layout.members()], all(on_change))
     }
 
-    /// `on_change` says whether the change was of use.
+    /// `on_change` returns true if the change was relevant.
     fn watch_dirs(
         &self,
         dirs: &[PathBuf],
@@ -356,14 +376,14 @@ impl TeamStore {
         Ok(Watch::new(dirs, move |path| topics.of(path).is_some_and(&on_change))?)
     }
 
-    /// Tells when any of the team's files changes; what changed before this call is not told.
+    /// Returns a subscription to changes of the team's files after this call.
     pub(crate) fn changes(&self) -> Result<Changes, StoreError> {
         self.make_room()?;
         Ok(Changes::on(&self.layout.watched())?)
     }
 
-    /// Makes the directories that phalanx needs in a team that another program made. The team's own is never made here:
-    /// who comes after a team was deleted must not bring it back.
+    /// Creates the directories that phalanx needs in a team that another program created. Never
+    /// creates the team's own, which would bring a deleted team back.
     fn make_room(&self) -> Result<(), StoreError> {
         for dir in self.layout.our_dirs().into_iter().filter(|dir| !fs::exists(dir)) {
             fs::create_dir_exclusive(&dir)?;
@@ -371,42 +391,44 @@ impl TeamStore {
         Ok(())
     }
 
-    /// The team file, which other programs read too.
+    /// Returns the path of the team file, which other programs also use.
     pub(crate) fn team_file(&self) -> PathBuf {
         self.layout.team_file()
     }
 
-    /// Where the record of a member's run is kept.
+    /// Returns the path of a member's record.
     pub(crate) fn member_file(&self, name: &MemberName) -> PathBuf {
         self.layout.member(name)
     }
 
-    /// Where a member's mail is kept.
+    /// Returns the path of a member's mailbox.
     pub(crate) fn inbox_file(&self, name: &MemberName) -> PathBuf {
         self.layout.inbox(name)
     }
 
-    /// Where the journal is kept.
+    /// Returns the path of the journal.
     pub(crate) fn journal_file(&self) -> PathBuf {
         self.layout.journal()
     }
 
-    /// Where a member's output is kept when it has no pane.
+    /// Returns the path of the output of a member without a pane.
     pub(crate) fn log(&self, name: &MemberName) -> PathBuf {
         self.layout.logs().join(format!("{}.log", name.file_stem()))
     }
 
-    /// Where the output of a run for one task is kept. No member's log has such a name.
+    /// Returns the path of the output of a run for one task. Member names contain no dot, so no
+    /// member's log has this name.
     pub(crate) fn task_log(&self, id: TaskId) -> PathBuf {
         self.layout.logs().join(format!("task.{id}.log"))
     }
 
-    /// Where the launcher of a run listens, unless that path is too long for a socket. The directory may be missing.
+    /// Returns the path of the socket at which a run's launcher listens, unless the path is too
+    /// long for a socket. Its directory may be missing.
     pub(crate) fn socket(&self, incarnation: &Incarnation) -> PathBuf {
         self.layout.socket(incarnation)
     }
 
-    /// Where the lead's own words go when it runs in the background.
+    /// Returns the path of the output of a lead in the background.
     pub(crate) fn lead_log(&self) -> PathBuf {
         self.layout.logs().join("lead.log")
     }
@@ -415,7 +437,7 @@ impl TeamStore {
         self.place(resource, path, Shared::AmongUs)
     }
 
-    /// Of a file that speaks of this boot's processes.
+    /// The place of a file that describes processes of this boot.
     pub(super) fn of_this_boot(&self, resource: &str, path: PathBuf) -> Place {
         Place { kept: Kept::ForThisBoot, ..self.ours(resource, path) }
     }

@@ -1,4 +1,5 @@
-//! Tasks that are edited and deleted: both sides of every edge, and what is kept of a task that is gone.
+//! Editing and deleting of tasks. Both sides of every edge are updated, and the ids of deleted
+//! tasks stay on record.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -16,17 +17,17 @@ use crate::sys::fs;
 use crate::sys::lock::{DirLock, LOCK_DEADLINE};
 use crate::sys::rand;
 
-/// The list of deleted tasks grows by a few bytes a task.
+/// Largest list of deleted ids that is read, in bytes; each id takes a few.
 const MAX_LIST: u64 = 64 * 1024 * 1024;
 
-/// Whose a task shall be.
+/// The owner that an edit sets.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Owner {
     Nobody,
     Member(MemberName),
 }
 
-/// The status that an edit gives a task: the words of the wire.
+/// The status that an edit sets, as named on the wire.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Status {
     Pending,
@@ -35,7 +36,7 @@ pub(crate) enum Status {
 }
 
 impl Status {
-    /// The state that it stands for.
+    /// Returns the corresponding state.
     pub(crate) fn state(self) -> TaskState {
         match self {
             Status::Pending => TaskState::Pending,
@@ -45,38 +46,38 @@ impl Status {
     }
 }
 
-/// The fields of a task to change; what is none or empty stays.
+/// The changes of an edit. `None` or an empty list leaves a field as it is.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Changes {
     pub(crate) subject: Option<String>,
     pub(crate) description: Option<String>,
-    /// An empty text removes it; so with `role` and `cwd`.
+    /// An empty text removes it, as with `role` and `cwd`.
     pub(crate) active_form: Option<String>,
     pub(crate) status: Option<Status>,
     pub(crate) priority: Option<i64>,
     pub(crate) role: Option<String>,
     pub(crate) cwd: Option<String>,
-    /// Replaces the list, as `run` and `env` do.
+    /// Replaces the list, as with `run` and `env`.
     pub(crate) files: Option<Vec<String>>,
     pub(crate) run: Option<Vec<String>>,
     pub(crate) env: Option<BTreeMap<String, String>>,
     /// Merged key by key; null removes a key.
     pub(crate) metadata: Object,
     pub(crate) owner: Option<Owner>,
-    /// The new owner is to be told, and is noted as untold until [`TeamStore::owner_is_told`].
+    /// Marks the new owner as not yet notified, until [`TeamStore::owner_is_told`].
     pub(crate) tells: bool,
-    /// What the new owner may be given at once; none: it takes it by itself.
+    /// Limits on assignments to the new owner. `None` if the owner takes the task itself.
     pub(crate) limits: Option<Limits>,
-    /// Tasks that must come first from now on.
+    /// Blockers to add.
     pub(crate) blocked_by: Vec<TaskId>,
-    /// Tasks that no longer have to come first.
+    /// Blockers to remove.
     pub(crate) unblock: Vec<TaskId>,
-    /// Tasks that must come after this one from now on.
+    /// Tasks that this one is to block.
     pub(crate) blocks: Vec<TaskId>,
 }
 
 impl Changes {
-    /// The wire's names of the fields to change, without the status.
+    /// Returns the wire names of the fields to change, except the status.
     pub(crate) fn fields(&self) -> Vec<&'static str> {
         let given = [
             ("subject", self.subject.is_some()),
@@ -96,8 +97,8 @@ impl Changes {
         given.into_iter().filter(|(_, given)| *given).map(|(name, _)| name).collect()
     }
 
-    /// Checks that `who` may make these changes. A free task may be taken by any member; a status
-    /// is set by the owner, which a member becomes by taking the task.
+    /// Checks that `who` may make these changes. Any member may take a free task. Only the owner or
+    /// the lead sets a status; a member that takes the task becomes its owner.
     fn may_be_made(&self, task: &Task, who: &MemberName) -> Result<(), StoreError> {
         let takes = task.owner_name().is_none() && self.owner == Some(Owner::Member(who.clone()));
         let fields = self.fields();
@@ -111,30 +112,33 @@ impl Changes {
         }
     }
 
-    /// True if the owner or an edge changes, which only an open task allows.
+    /// Returns true if the owner or an edge changes, which only an unfinished task allows.
     fn moves(&self) -> bool {
         let edges = [&self.blocked_by, &self.unblock, &self.blocks];
         self.owner.is_some() || edges.iter().any(|edges| !edges.is_empty())
     }
 }
 
-/// A task that was edited.
+/// The result of an edit.
 #[derive(Debug)]
 pub(crate) struct Changed {
     pub(crate) before: Task,
     pub(crate) task: Task,
-    /// It was blocked before and no longer is.
+    /// The task was blocked before and no longer is.
     pub(crate) unblocked: bool,
     /// The tasks that can start because this one was completed.
     pub(crate) freed: Vec<TaskId>,
 }
 
 impl TeamStore {
-    /// Edits a task, as far as `who` may ([`Changes::may_be_made`]). Work that was begun goes back
-    /// to pending when the task gets another owner.
+    /// Edits a task, as far as `who` may. A task in progress becomes pending again if its owner
+    /// changes. A refusal changes nothing.
     ///
     /// # Errors
-    /// [`StoreError::Circle`] where tasks would wait for each other. In every case of error nothing is changed.
+    /// [`StoreError::Circle`] if tasks would wait for each other; [`StoreError::NotYours`] if `who`
+    /// may not make the changes; [`StoreError::Over`] if the owner or an edge of a finished task
+    /// would change; [`StoreError::AtCapacity`] if the new owner has reached its limits;
+    /// [`StoreError::Refused`] if a task does not exist or is blocked.
     pub(crate) fn update_task(
         &self,
         id: TaskId,
@@ -148,7 +152,7 @@ impl TeamStore {
         changes.may_be_made(&before, who)?;
         admit(&board, &before, who, changes)?;
         link(&mut board, id, who, changes)?;
-        // The edit is tried on the board first, so that a refusal comes before the first write.
+        // Apply the edit to the snapshot first, so that a refusal comes before the first write.
         let mut planned = before.clone();
         edit(&mut planned, who, changes, now)?;
         match planned.state {
@@ -157,7 +161,8 @@ impl TeamStore {
             TaskState::Completed => must_be_free(&board, &planned)?,
             TaskState::Pending | TaskState::Failed | TaskState::Cancelled => {}
         }
-        // Its own side first: if we die in between, the task waits too long rather than not at all.
+        // Write the task's own side first: after a crash in between, it waits too long rather than
+        // not at all.
         let mut task = self.change_task(id, |task| {
             changes.may_be_made(task, who)?;
             edit(task, who, changes, now)?;
@@ -197,8 +202,12 @@ impl TeamStore {
         Ok(Changed { before, task, unblocked, freed })
     }
 
-    /// Makes a failed task pending again, for its owner if it `keeps` that one, else for any
-    /// member. `who` must own it; the lead may retry any. Returns the task before and after.
+    /// Makes a failed task pending again: for its owner if `keeps` is set, else for any member.
+    /// Returns the task before and after.
+    ///
+    /// # Errors
+    /// [`StoreError::NotYours`] if `who` is not the owner or the lead; [`StoreError::NotFailed`] if
+    /// the task has not failed.
     pub(crate) fn retry_task(
         &self,
         id: TaskId,
@@ -224,7 +233,7 @@ impl TeamStore {
         Ok((before, task))
     }
 
-    /// The owner of a task was told that it is theirs.
+    /// Records that the owner was notified of the assignment.
     pub(crate) fn owner_is_told(&self, id: TaskId) -> Result<(), StoreError> {
         self.change_task(id, |task| {
             task.extra.untold = false;
@@ -233,11 +242,12 @@ impl TeamStore {
         Ok(())
     }
 
-    /// Deletes a task with every edge to it; its id is never given again. Its owner, its creator and
-    /// the lead may. Returns the task and those that it freed.
+    /// Deletes a task and every edge to it; its id is never reused. Returns the task and those that
+    /// can start because of this.
     ///
     /// # Errors
-    /// [`StoreError::NotOver`] for a task that is not over, unless forced; [`StoreError::NotYours`].
+    /// [`StoreError::NotOver`] if the task is not finished, unless `force` is set;
+    /// [`StoreError::NotYours`] if `who` is not the owner, the creator or the lead.
     pub(crate) fn delete_task(
         &self,
         id: TaskId,
@@ -246,7 +256,8 @@ impl TeamStore {
     ) -> Result<(Task, Vec<TaskId>), StoreError> {
         let _list = self.lock_list()?;
         let task = self.remove_task(id, who, force)?;
-        // After the file: an edge to a task that is gone blocks nobody, a lost edge to one that is there would free.
+        // Remove the edges after the file: an edge to a missing task blocks nothing, whereas a lost
+        // edge to an existing one would free a task too early.
         let board = self.board()?;
         for other in
             board.tasks.values().filter(|t| t.blocks.contains(&id) || t.blocked_by.contains(&id))
@@ -279,7 +290,8 @@ impl TeamStore {
         Ok(task)
     }
 
-    /// Notes that phalanx takes this task away, so that nobody takes it for the work of a stranger (TK-07).
+    /// Records that phalanx deleted this task, so that the deletion is not attributed to another
+    /// program (TK-07).
     pub(super) fn note_deletion(&self, id: TaskId) -> Result<(), StoreError> {
         Ok(fs::append_line(&self.layout.deleted_tasks(), id.to_string().as_bytes())?)
     }
@@ -293,7 +305,8 @@ impl TeamStore {
     }
 }
 
-/// Draws the new edges on the board that we hold, one after the other, so that they are checked against each other.
+/// Adds the new edges to the board in memory one by one, so that they are checked against each
+/// other.
 fn link(
     board: &mut Board,
     id: TaskId,
@@ -331,7 +344,7 @@ fn may_begin(board: &mut Board, planned: &Task) -> Result<(), StoreError> {
     Ok(board.may_claim(planned.id, &owner, false)?)
 }
 
-/// Whether a new owner may be given one more.
+/// Checks the limits of a new owner.
 fn admit(board: &Board, task: &Task, by: &MemberName, changes: &Changes) -> Result<(), StoreError> {
     match (&changes.owner, changes.limits) {
         (Some(Owner::Member(owner)), Some(limits))
@@ -405,7 +418,7 @@ fn edit_texts(task: &mut Task, changes: &Changes) {
     }
 }
 
-/// A failed task starts over; its outcome stays in the journal alone.
+/// Makes a failed task pending again. Its outcome is kept only in the journal.
 fn reopen(task: &mut Task) -> Result<(), StoreError> {
     transition(task, TaskState::Pending)?;
     task.extra.outcome = None;
@@ -413,7 +426,7 @@ fn reopen(task: &mut Task) -> Result<(), StoreError> {
     Ok(())
 }
 
-/// Work that was begun starts over.
+/// Makes a task in progress pending again.
 fn go_back(task: &mut Task) -> Result<(), StoreError> {
     transition(task, TaskState::Pending)?;
     task.extra.released += 1;
@@ -421,7 +434,7 @@ fn go_back(task: &mut Task) -> Result<(), StoreError> {
     Ok(())
 }
 
-/// Another owner begins anew: what the last one had begun is not this one's work (TK-08).
+/// Sets another owner, who starts over: the previous owner's progress does not count (TK-08).
 fn give(task: &mut Task, owner: Option<&MemberName>, tells: bool) -> Result<(), StoreError> {
     if task.state == TaskState::InProgress {
         go_back(task)?;
