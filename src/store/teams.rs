@@ -416,8 +416,8 @@ impl TeamStore {
         self.layout.logs().join(format!("{}.log", name.file_stem()))
     }
 
-    /// Returns the path of the output of a run for one task. Member names contain no dot, so no
-    /// member's log has this name.
+    /// Returns the path of the output of a run for one task. Names of members that phalanx starts
+    /// contain no dot, so no member's log has this name.
     pub(crate) fn task_log(&self, id: TaskId) -> PathBuf {
         self.layout.logs().join(format!("task.{id}.log"))
     }

@@ -1,5 +1,5 @@
-//! The store against real files, with several threads as stand-ins for several processes: each call opens its own
-//! gates and locks, as a process would.
+//! Tests of the store on real files. Several threads stand in for several processes: each call
+//! opens its own gates and locks, as a process would.
 
 mod mail;
 mod records;
@@ -76,7 +76,7 @@ fn raw(path: &Path) -> String {
 }
 
 #[test]
-fn a_team_appears_whole_and_goes_whole() {
+fn team_is_created_and_deleted_completely() {
     let (dir, team) = fresh();
     let store = Store::at(&dir.path().join("root"));
     assert_eq!(store.teams().expect("teams"), [team.name().clone()]);
@@ -97,7 +97,7 @@ fn a_team_appears_whole_and_goes_whole() {
 }
 
 #[test]
-fn an_interrupted_deletion_is_finished_by_the_next_team() {
+fn next_team_finishes_an_interrupted_deletion() {
     let (dir, team) = fresh();
     let root = dir.path().join("root");
     let aside = root.join("teams/.deleted-demo-x");
@@ -110,7 +110,7 @@ fn an_interrupted_deletion_is_finished_by_the_next_team() {
 }
 
 #[test]
-fn sd_04_a_deletion_that_was_cut_short_leaves_no_tasks_to_the_next_team() {
+fn sd_04_interrupted_deletion_leaves_no_tasks_to_next_team() {
     for finish in [true, false] {
         let (dir, team) = fresh();
         let store = Store::at(&dir.path().join("root"));
@@ -139,7 +139,7 @@ fn sd_04_a_deletion_that_was_cut_short_leaves_no_tasks_to_the_next_team() {
 }
 
 #[test]
-fn msg_05_a_stranger_gets_no_mailbox() {
+fn msg_05_no_mailbox_is_created_for_an_unknown_name() {
     let (_dir, team) = fresh();
     join(&team, "bob");
     let sent = team.mailbox(&who("bobb")).append(&message("team-lead", "hi", "1"));
@@ -151,7 +151,7 @@ fn msg_05_a_stranger_gets_no_mailbox() {
 }
 
 #[test]
-fn a_message_too_long_is_refused_whole() {
+fn too_long_message_is_refused() {
     let (_dir, team) = fresh();
     let lead = team.mailbox(&MemberName::lead());
     let sent = lead.append(&message("bob", &"x".repeat(MAX_TEXT + 1), "1"));
@@ -160,7 +160,7 @@ fn a_message_too_long_is_refused_whole() {
     assert_eq!(lead.unread().expect("unread").len(), 1);
 }
 
-/// MSG-06, in small: writers, a marker and a remover at once; nothing lost, order per sender kept.
+/// MSG-06 on a small scale, with concurrent writers and a marker; the order per sender is kept.
 #[test]
 fn msg_06_writers_markers_and_removers_lose_nothing() {
     let (_dir, team) = fresh();
@@ -200,7 +200,7 @@ fn msg_06_writers_markers_and_removers_lose_nothing() {
 }
 
 #[test]
-fn marking_keeps_what_others_wrote() {
+fn marking_keeps_unknown_fields_of_entries() {
     let (_dir, team) = fresh();
     let theirs = r#"[{"zeta":1.50,"from":"a","text":"t","timestamp":"x","read":false,"deep":{"n":123456789012345678901}}]"#;
     let path = team.layout.inbox(&MemberName::lead());
@@ -213,7 +213,6 @@ fn marking_keeps_what_others_wrote() {
     assert_eq!(stored.to_string(), theirs.replace("false", "true"));
 }
 
-/// MSG-07: what cannot be read is kept aside and reported, never overwritten.
 #[test]
 fn msg_07_corrupt_mailboxes_are_not_overwritten() {
     for bad in ["[{\"from\":\"a\"", "", "\0\0\0", "\u{feff}[]", "[\"raw\nnewline\"]"] {
@@ -233,7 +232,7 @@ fn msg_07_corrupt_mailboxes_are_not_overwritten() {
 
 /// ID-04, ID-05, ID-07.
 #[test]
-fn id_07_joins_and_leaves_at_once_end_with_the_survivors() {
+fn id_07_concurrent_joins_and_leaves_all_take_effect() {
     let (_dir, team) = fresh();
     thread::scope(|scope| {
         for n in 0..10 {
@@ -276,7 +275,7 @@ fn id_07_a_foreign_unlocked_rewrite_is_not_lost() {
 }
 
 #[test]
-fn tasks_get_growing_ids_and_both_sides_of_their_edges() {
+fn tasks_get_increasing_ids_and_two_sided_edges() {
     let (_dir, team) = fresh();
     let batch = [command("a"), NewTask { after: vec![0], ..command("b") }];
     let made = team.create_tasks(&batch, "team-lead", NOW).expect("tasks");
@@ -291,7 +290,7 @@ fn tasks_get_growing_ids_and_both_sides_of_their_edges() {
     assert_eq!(team.board().expect("board").tasks.len(), 3);
 }
 
-/// TK-07: the highest task vanishes by a foreign hand; its id is not given out again.
+/// Another program deletes the task with the highest id.
 #[test]
 fn tk_07_ids_are_never_reused() {
     let (_dir, team) = fresh();
@@ -301,7 +300,7 @@ fn tk_07_ids_are_never_reused() {
     assert_eq!(next[0].id, TaskId(3));
 }
 
-/// TK-02, in small: many claimers, each task once.
+/// TK-02 on a small scale: every task is claimed exactly once.
 #[test]
 fn tk_02_claims_have_one_winner() {
     let (_dir, team) = fresh();
@@ -330,7 +329,7 @@ fn tk_02_claims_have_one_winner() {
 }
 
 #[test]
-fn tk_05_what_a_member_held_is_given_back() {
+fn tk_05_tasks_of_a_member_are_released() {
     let (_dir, team) = fresh();
     team.create_tasks(&[command("a"), command("b")], "team-lead", NOW).expect("tasks");
     let task = team.claim(TaskId(1), &who("bob"), NOW).expect("claim");
@@ -352,7 +351,7 @@ fn tk_05_what_a_member_held_is_given_back() {
 }
 
 #[test]
-fn a_failed_task_looks_pending_on_the_wire_and_is_not_begun_again() {
+fn failed_task_is_pending_on_the_wire_but_not_claimed() {
     let (_dir, team) = fresh();
     team.create_tasks(&[command("a")], "team-lead", NOW).expect("tasks");
     team.claim(TaskId(1), &who("bob"), NOW).expect("claim");
@@ -366,7 +365,7 @@ fn a_failed_task_looks_pending_on_the_wire_and_is_not_begun_again() {
 }
 
 #[test]
-fn journal_lines_are_read_from_where_one_stopped() {
+fn journal_is_read_from_an_offset() {
     let (_dir, team) = fresh();
     team.record(Note::of(EventKind::Warning).with("text", "line\nbreak")).expect("record");
     let (events, at) = team.events_from(0).expect("events");
@@ -378,7 +377,7 @@ fn journal_lines_are_read_from_where_one_stopped() {
 }
 
 #[test]
-fn a_newer_form_is_read_and_not_written() {
+fn newer_format_is_read_but_not_written() {
     let (_dir, team) = fresh();
     let path = team.layout.settings();
     let newer = raw(&path).replace("\"format\": 1", "\"format\": 9");

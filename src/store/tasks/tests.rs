@@ -1,4 +1,4 @@
-//! Editing and deleting on real files: edges on both sides, ids that are never given again, who may do what.
+//! Edits and deletions on real files: two-sided edges, ids that are never reused, and permissions.
 
 use serde_json::Value;
 use tempfile::TempDir;
@@ -11,7 +11,7 @@ use crate::model::task::TaskState;
 use crate::store::tests::{NOW, command, fresh, who};
 use crate::store::{Ending, StoreError, TeamStore};
 
-/// A team with so many tasks, each of which waits for the one before.
+/// A team with `count` tasks, each blocked by the one before.
 fn chain(count: usize) -> (TempDir, TeamStore) {
     let (dir, team) = fresh();
     let task = |n: usize| NewTask {
@@ -34,7 +34,7 @@ fn lead() -> MemberName {
 }
 
 #[test]
-fn tk_07_a_deleted_task_leaves_no_edge_and_its_id_stays_used() {
+fn tk_07_deletion_removes_edges_and_keeps_the_id_used() {
     let (_dir, team) = chain(3);
     let before = team.board().expect("board");
     let early = team.delete_task(TaskId(2), &lead(), false);
@@ -84,7 +84,7 @@ fn tk_06_only_the_owner_and_the_lead_edit_and_delete() {
 }
 
 #[test]
-fn tk_06_a_member_takes_a_free_task_and_decides_about_one_that_it_created() {
+fn tk_06_members_take_free_tasks_and_edit_their_own_creations() {
     let (_dir, team) = fresh();
     team.create_tasks(&[command("one"), command("two")], "ann", NOW).expect("tasks");
     let (ann, bob) = (who("ann"), who("bob"));
@@ -136,7 +136,7 @@ fn tk_03_a_task_with_open_blockers_is_not_completed() {
 }
 
 #[test]
-fn tk_03_edges_are_kept_on_both_sides_and_circles_are_refused() {
+fn tk_03_edges_are_two_sided_and_cycles_are_refused() {
     let (_dir, team) = chain(4);
     let blocked = |by: &[u64], unblock: &[u64]| Changes {
         blocked_by: by.iter().map(|id| TaskId(*id)).collect(),
@@ -154,13 +154,13 @@ fn tk_03_edges_are_kept_on_both_sides_and_circles_are_refused() {
     assert_eq!((edges(&team, 1), edges(&team, 3)), ((vec![], vec![2, 4]), (vec![2], vec![])));
     let missing = team.update_task(TaskId(4), &lead(), &blocked(&[9], &[]), NOW);
     assert!(matches!(missing, Err(StoreError::Refused(_))));
-    // What is taken away in the same breath closes no circle.
+    // Edges that the same edit removes do not count towards a cycle.
     team.update_task(TaskId(2), &lead(), &blocked(&[4], &[1]), NOW).expect("update");
     assert_eq!(edges(&team, 2), (vec![4], vec![3]));
 }
 
 #[test]
-fn tk_08_a_task_that_is_given_to_another_begins_anew() {
+fn tk_08_reassigned_task_starts_over() {
     let (_dir, team) = chain(1);
     team.claim(TaskId(1), &who("bob"), NOW).expect("claim");
     let to_ann = Changes { owner: Some(Owner::Member(who("ann"))), ..Changes::default() };
@@ -178,9 +178,9 @@ fn tk_08_a_task_that_is_given_to_another_begins_anew() {
     );
 }
 
-/// TK-07: a program that knows nothing of us rewrites and deletes task files under us.
+/// Another program rewrites and deletes task files.
 #[test]
-fn tk_07_foreign_hands_are_seen() {
+fn tk_07_changes_by_other_programs_are_detected() {
     let (_dir, team) = chain(3);
     let before = team.board().expect("board");
     let edit = |id: u64, key: &str, value: &str| {
@@ -206,7 +206,7 @@ fn tk_07_foreign_hands_are_seen() {
         .collect();
     assert_eq!(kinds, ["1 completed", r#"2 ["description"]"#, "3 vanished"]);
     assert_eq!(drift::between(&now, &team.board().expect("board")), []);
-    // Our own hand on it afterwards seals it again.
+    // A later change by phalanx seals the task again.
     team.claim(TaskId(2), &who("bob"), NOW).expect("claim");
     assert_eq!(team.task(TaskId(2)).expect("read").and_then(|t| t.seal_holds()), Some(true));
     let made = team.create_tasks(&[NewTask::default()], "team-lead", NOW).expect("task");

@@ -1,4 +1,5 @@
-//! Mailboxes: handed over once, kept short, and left alone where they are somebody else's or cannot be read.
+//! Mailboxes: single delivery, archiving, and files that belong to other programs or cannot be
+//! read.
 
 use serde_json::{Value, json};
 
@@ -43,7 +44,7 @@ fn ids(of: Vec<crate::model::envelope::Envelope>) -> Vec<String> {
 }
 
 #[test]
-fn pf_01_a_box_that_is_read_stays_short_and_loses_nothing() {
+fn pf_01_read_mailbox_stays_short_and_loses_nothing() {
     let (_dir, team) = fresh();
     wrapped(&team, "bob", "worker");
     let all = fill(&team, "bob", 10_000);
@@ -69,9 +70,10 @@ fn pf_01_a_box_that_is_read_stays_short_and_loses_nothing() {
     assert!(handed <= 512, "the record is pruned: {handed}");
 }
 
-/// A lead hands over first and marks later; in a team that another program made, the box is that program's to mark.
+/// A lead delivers first and marks later. It does not mark its mailbox in a team that another
+/// program created.
 #[test]
-fn pf_01_what_is_marked_later_leaves_a_short_record_too() {
+fn pf_01_deferred_marking_prunes_the_record_of_deliveries() {
     for is_ours in [true, false] {
         let (_dir, team) = fresh();
         if !is_ours {
@@ -92,9 +94,9 @@ fn pf_01_what_is_marked_later_leaves_a_short_record_too() {
     }
 }
 
-/// The archive is longer than what is read of it in one go.
+/// The archive is longer than one chunk of a read.
 #[test]
-fn pf_01_a_message_is_found_wherever_it_has_gone() {
+fn pf_01_message_is_found_in_mailbox_and_archive() {
     let (_dir, team) = fresh();
     wrapped(&team, "bob", "worker");
     let all = fill(&team, "bob", 10_000);
@@ -112,9 +114,9 @@ fn pf_01_a_message_is_found_wherever_it_has_gone() {
     }
 }
 
-/// MSG-03: two readers of one box may both say that they have a message; it counts for the first.
+/// Two readers of a mailbox may acknowledge the same message; only the first gets its id back.
 #[test]
-fn msg_03_who_says_so_first_has_handed_a_message_over() {
+fn msg_03_only_the_first_acknowledgement_counts() {
     let (_dir, team) = fresh();
     wrapped(&team, "bob", "worker");
     let ids = fill(&team, "bob", 3);
@@ -129,14 +131,14 @@ fn raw_large(path: &std::path::Path) -> String {
 }
 
 #[test]
-fn an_entry_that_is_in_the_archive_twice_counts_once() {
+fn entry_that_is_archived_twice_counts_once() {
     let (_dir, team) = fresh();
     wrapped(&team, "bob", "worker");
     let all = fill(&team, "bob", 100);
     let before = raw(&team.layout.inbox(&who("bob")));
     let mailbox = team.mailbox(&who("bob"));
     mailbox.acknowledge(&all).expect("acknowledged");
-    // As if the process had died after the archive was written and before the box was.
+    // As if the process had crashed after it wrote the archive and before it wrote the mailbox.
     fs::write_atomic(&team.layout.inbox(&who("bob")), before.as_bytes()).expect("writable");
     assert!(mailbox.unread().expect("unread").is_empty());
     assert_eq!(ids(mailbox.all().expect("all")).len(), 100);
@@ -147,7 +149,7 @@ fn an_entry_that_is_in_the_archive_twice_counts_once() {
 }
 
 #[test]
-fn a_line_that_a_crash_cut_short_spoils_nothing() {
+fn torn_line_in_the_record_of_deliveries_is_skipped() {
     let (_dir, team) = fresh();
     wrapped(&team, "bob", "worker");
     let all = fill(&team, "bob", 4);
@@ -163,7 +165,7 @@ fn a_line_that_a_crash_cut_short_spoils_nothing() {
 }
 
 #[test]
-fn a_box_of_another_program_is_appended_to_and_not_rewritten() {
+fn acknowledging_does_not_rewrite_a_foreign_mailbox() {
     for profile in [None, Some("claude")] {
         let (_dir, team) = fresh();
         match profile {
@@ -193,7 +195,7 @@ fn a_box_of_another_program_is_appended_to_and_not_rewritten() {
 }
 
 #[test]
-fn what_is_removed_leaves_the_archive_too() {
+fn removed_messages_leave_the_archive() {
     let (_dir, team) = fresh();
     wrapped(&team, "bob", "worker");
     let all = fill(&team, "bob", 100);
@@ -218,7 +220,7 @@ fn append_refuses_a_foreign_rewrite_that_is_not_json() {
 }
 
 #[test]
-fn msg_07_files_that_are_no_mailbox_are_refused_and_left() {
+fn msg_07_files_other_than_mailboxes_are_left_unchanged() {
     let deep = "[".repeat(100_000) + &"]".repeat(100_000);
     let nul = "\0".repeat(4096);
     for bad in ["{}", "17", "\"[]\"", "null", deep.as_str(), nul.as_str(), "\u{feff}[]", ""] {
@@ -242,7 +244,7 @@ fn msg_07_files_that_are_no_mailbox_are_refused_and_left() {
 }
 
 #[test]
-fn a_file_beyond_all_measure_is_not_read_and_left() {
+fn oversized_file_is_refused_and_left_unchanged() {
     let (_dir, team) = fresh();
     let (mailbox, path) =
         (team.mailbox(&MemberName::lead()), team.layout.inbox(&MemberName::lead()));
@@ -258,7 +260,7 @@ fn a_file_beyond_all_measure_is_not_read_and_left() {
 }
 
 #[test]
-fn a_box_never_grows_beyond_what_is_read() {
+fn mailbox_never_grows_beyond_the_readable_size() {
     let (_dir, team) = fresh();
     let (mailbox, path) =
         (team.mailbox(&MemberName::lead()), team.layout.inbox(&MemberName::lead()));
@@ -271,9 +273,9 @@ fn a_box_never_grows_beyond_what_is_read() {
     assert_eq!(mailbox.entries().expect("still readable").len(), 1);
 }
 
-/// MSG-07: half an emoji, as `JSON.stringify` writes a text that was cut in two, does not make the box unreadable.
+/// `JSON.stringify` writes half an emoji for a text that was cut in two.
 #[test]
-fn msg_07_a_cut_emoji_is_read_and_stays_as_it_was() {
+fn msg_07_cut_emoji_is_read_and_left_unchanged() {
     let (_dir, team) = fresh();
     join(&team, "bob");
     let path = team.layout.inbox(&who("bob"));

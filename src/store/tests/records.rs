@@ -1,5 +1,4 @@
-//! Members' records and requests: what a power cut may leave of them, since they are not waited for on their way to the
-//! disk.
+//! Members' records and requests, which are not synced and may be torn by a power cut.
 
 use super::mail::wrapped;
 use super::*;
@@ -20,7 +19,7 @@ fn request(of: &str) -> ShutdownRequest {
 }
 
 #[test]
-fn a_record_that_the_power_cut_left_torn_is_none_and_blocks_nobody() {
+fn torn_record_counts_as_missing_and_blocks_no_other() {
     let (_dir, team) = fresh();
     wrapped(&team, "ann", "worker");
     wrapped(&team, "bob", "worker");
@@ -43,7 +42,7 @@ fn a_record_that_the_power_cut_left_torn_is_none_and_blocks_nobody() {
 }
 
 #[test]
-fn a_request_that_the_power_cut_left_empty_hides_no_other() {
+fn empty_request_does_not_hide_other_requests() {
     let (_dir, team) = fresh();
     for name in ["ann", "bob"] {
         assert!(team.file_request(&request(name)).expect("filed"));
@@ -54,9 +53,10 @@ fn a_request_that_the_power_cut_left_empty_hides_no_other() {
     assert!(matches!(lost, Err(StoreError::NoSuchRequest { .. })), "{lost:?}");
 }
 
-/// CR-05: pid and start time prove a process within one boot only. Older records do not say which it was.
+/// CR-05: pid and start time identify a process within one boot only. Older records do not name the
+/// boot.
 #[test]
-fn a_process_of_an_earlier_boot_is_gone_whoever_has_its_pid_now() {
+fn cr_05_process_of_an_earlier_boot_is_dead_if_pid_is_reused() {
     let (_dir, team) = fresh();
     wrapped(&team, "ann", "worker");
     let run = record(&team, "ann").expect("a record").incarnation;

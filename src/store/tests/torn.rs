@@ -1,23 +1,24 @@
-//! Files that another program writes in place: found while it is at it, or as it left them.
+//! Files that another program writes in place, read during the write or after it was interrupted.
 
 use super::*;
 
 #[test]
-fn a_torn_file_that_becomes_whole_is_read() {
+fn torn_file_is_read_once_it_is_whole() {
     let (_dir, team) = fresh();
     let path = team.layout.inbox(&MemberName::lead());
     fs::write_atomic(&path, b"[{\"from\":").expect("write");
     thread::scope(|scope| {
         let reader = scope.spawn(|| team.mailbox(&MemberName::lead()).entries());
-        // The reader looks again every few milliseconds; the file gets whole while it does.
+        // The reader retries every few milliseconds; the file becomes whole meanwhile.
         fs::write_atomic(&path, b"[]").expect("write");
         assert_eq!(reader.join().expect("thread").expect("entries"), []);
     });
 }
 
-/// Observed: Claude Code 2.1.34 writes its team file in place, and does not get the processor back for a while.
+/// Observed: Claude Code 2.1.34 writes its team file in place and may lose the processor in
+/// between.
 #[test]
-fn a_writer_that_is_interrupted_is_waited_for() {
+fn reader_waits_for_an_interrupted_writer() {
     let (_dir, team) = fresh();
     let path = team.layout.team_file();
     let whole = raw(&path);
@@ -25,7 +26,7 @@ fn a_writer_that_is_interrupted_is_waited_for() {
         fs::write_atomic(&path, &whole.as_bytes()[..part]).expect("write");
         thread::scope(|scope| {
             let reader = scope.spawn(|| team.team().map(|team| team.name.to_string()));
-            // The writer's pause, not ours.
+            // The pause of the writer.
             clock::sleep(Duration::from_millis(300));
             fs::write_atomic(&path, whole.as_bytes()).expect("write");
             assert_eq!(reader.join().expect("thread").expect("the team"), "demo");
@@ -34,9 +35,9 @@ fn a_writer_that_is_interrupted_is_waited_for() {
     assert_eq!(team.events_from(0).expect("events").0, [], "nothing was wrong");
 }
 
-/// Observed: Claude Code 2.1.34 ends between cutting its team file and writing it.
+/// Observed: Claude Code 2.1.34 exits between truncating its team file and writing it.
 #[test]
-fn what_its_writer_left_empty_is_as_it_was_before() {
+fn empty_team_file_is_read_as_its_last_content() {
     let (_dir, team) = fresh();
     join(&team, "ann");
     let file = team.layout.team_file();
@@ -50,10 +51,10 @@ fn what_its_writer_left_empty_is_as_it_was_before() {
     assert_eq!(said.iter().map(|e| e.event).collect::<Vec<_>>(), [EventKind::FileQuarantined]);
 }
 
-/// Observed: two runs of Claude Code 2.1.34 write their team file in place at the same time. Each cuts it; the longer
-/// one is written, and then the shorter one over its beginning.
+/// Observed: two processes of Claude Code 2.1.34 write their team file in place at the same time.
+/// Each truncates it; the longer content is written, and then the shorter one over its beginning.
 #[test]
-fn id_07_what_two_wrote_at_once_is_what_the_later_one_wrote() {
+fn id_07_later_of_two_simultaneous_writes_counts() {
     let (_dir, team) = fresh();
     join(&team, "ann");
     let file = team.layout.team_file();
@@ -75,9 +76,10 @@ fn id_07_what_two_wrote_at_once_is_what_the_later_one_wrote() {
     assert_eq!(said, [EventKind::FileQuarantined, EventKind::Repaired]);
 }
 
-/// Only what a program can have written so counts; nothing is made of a person's slip but an error (MSG-07).
+/// Only states that an interrupted write can produce are repaired; other errors, such as a person's
+/// typo, are reported.
 #[test]
-fn msg_07_a_team_file_that_is_broken_otherwise_is_left_as_it_is() {
+fn msg_07_otherwise_broken_team_file_is_left_unchanged() {
     let (_dir, team) = fresh();
     let file = team.layout.team_file();
     let broken = raw(&file).replacen(',', "", 1);
@@ -89,9 +91,9 @@ fn msg_07_a_team_file_that_is_broken_otherwise_is_left_as_it_is() {
     assert_eq!(raw(&file), broken);
 }
 
-/// The content that another program wrote last is restored, too, once phalanx has seen it whole.
+/// Content that another program wrote is restored as well, once phalanx has seen it whole.
 #[test]
-fn a_team_file_that_was_cut_short_is_restored_as_it_was_last_seen() {
+fn truncated_team_file_is_restored_as_last_seen() {
     let (_dir, team) = fresh();
     join(&team, "ann");
     let file = team.layout.team_file();
@@ -109,17 +111,17 @@ fn a_team_file_that_was_cut_short_is_restored_as_it_was_last_seen() {
     }
 }
 
-/// Observed: Claude Code 2.1.330 writes the shorter content over the longer one and cuts the rest
-/// off afterwards.
+/// Observed: Claude Code 2.1.330 writes a shorter content over a longer one and truncates the rest
+/// afterwards.
 #[test]
-fn a_reader_between_a_write_in_place_and_its_cut_waits_and_reports_nothing() {
+fn reader_waits_between_overwrite_and_truncation() {
     let (_dir, team) = fresh();
     let file = team.layout.team_file();
     let whole = raw(&file);
     fs::write_atomic(&file, format!("{whole}\n  }}\n}}").as_bytes()).expect("write");
     thread::scope(|scope| {
         let reader = scope.spawn(|| team.team().map(|team| team.name.to_string()));
-        // The writer's pause, not ours.
+        // The pause of the writer.
         clock::sleep(Duration::from_millis(200));
         fs::write_atomic(&file, whole.as_bytes()).expect("write");
         assert_eq!(reader.join().expect("thread").expect("the team"), "demo");
